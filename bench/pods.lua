@@ -1,4 +1,5 @@
--- pods.lua - the reconciler that the measurements give every peer: read the pod, touch spec.nodeName and one label.
+-- pods.lua - the reconciler that the measurements give every peer: read the pod, touch spec.nodeName and
+-- one label.
 
 local kube = require "kubelua"
 

@@ -1,4 +1,5 @@
--- embed.lua DIR - prints C source that carries every Lua file below DIR, so that one binary needs no files beside it.
+-- embed.lua DIR - prints C source that carries every Lua file below DIR, so that one binary needs no files
+-- beside it.
 --
 -- The names are module names: kubelua/init.lua is "kubelua", kubelua/result.lua is "kubelua.result".
 

@@ -2,7 +2,8 @@
 
 local dir = assert(arg[1], "usage: lua5.4 pages.lua DIR")
 
-local TYPES = { html = "text/html; charset=utf-8", css = "text/css; charset=utf-8", js = "text/javascript; charset=utf-8" }
+local TYPES = { html = "text/html; charset=utf-8", css = "text/css; charset=utf-8",
+  js = "text/javascript; charset=utf-8" }
 
 -- Octal escapes always take three digits, so the next character of the text can never join them.
 local function literal(line)

@@ -5,7 +5,8 @@ local kube = require "kubelua"
 describe("hello", function()
   local t ---@type kubelua.Testing
   before_each(function()
-    t = kube.testing.start { script = "hello.lua", objects = { { kind = "v1/ConfigMap", name = "card", labels = { hello = "world" } } } }
+    t = kube.testing.start { script = "hello.lua", objects = {
+      { kind = "v1/ConfigMap", name = "card", labels = { hello = "world" } } } }
   end)
 
   it("greets who asked for it", function()

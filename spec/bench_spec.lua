@@ -4,7 +4,8 @@ local process = require "support.process"
 
 -- The output of Python code in bench/, without its last newline.
 local function python(code)
-  local out, status = process.run("cd bench && PYTHONDONTWRITEBYTECODE=1 python3 - <<'END'\n" .. code .. "\nEND\n")
+  local out, status = process.run("cd bench && PYTHONDONTWRITEBYTECODE=1 python3 - <<'END'\n" .. code
+    .. "\nEND\n")
   assert.equal(0, status, out)
   return (out:gsub("\n$", ""))
 end
@@ -34,16 +35,21 @@ describe("what `make bench` says about figures", function()
   local goals = {
     { "a number that is kept", 'Goal("cpu", 0.5)', "CPU s; at most 0.500; 0.400; met, 20 % below" },
     { "a number that is missed", 'Goal("cpu", 0.3)', "CPU s; at most 0.300; 0.400; **not met**, 33 % above" },
-    { "a number that is missed by far", 'Goal("cpu", 0.1)', "CPU s; at most 0.100; 0.400; **not met**, 4.0 times as much" },
+    { "a number that is missed by far", 'Goal("cpu", 0.1)',
+      "CPU s; at most 0.100; 0.400; **not met**, 4.0 times as much" },
     { "a rate that is reached", 'Goal("rate", 300)', "MB/s; at least 300; 400; met, 33 % above" },
     { "a rate that is missed", 'Goal("rate", 800)', "MB/s; at least 800; 400; **not met**, 50 % short" },
-    { "the best of several peers", 'Ratio("cpu", ("go",), 1 / 7, "Go")', "CPU s; at most 1/7 of Go (go-list, 4.00); 1/10; met, 30 % below" },
-    { "a ratio that is missed", 'Ratio("cpu", ("rs",), 1 / 10, "Rust")', "CPU s; at most 1/10 of Rust (rs, 2.00); 1/5.0; **not met**, 2.0 times as much" },
-    { "peers that did not run", 'Ratio("cpu", ("kopf",), 1 / 2, "kopf")', "CPU s; at most 1/2 of kopf; -; not run" },
+    { "the best of several peers", 'Ratio("cpu", ("go",), 1 / 7, "Go")',
+      "CPU s; at most 1/7 of Go (go-list, 4.00); 1/10; met, 30 % below" },
+    { "a ratio that is missed", 'Ratio("cpu", ("rs",), 1 / 10, "Rust")',
+      "CPU s; at most 1/10 of Rust (rs, 2.00); 1/5.0; **not met**, 2.0 times as much" },
+    { "peers that did not run", 'Ratio("cpu", ("kopf",), 1 / 2, "kopf")',
+      "CPU s; at most 1/2 of kopf; -; not run" },
   }
   for _, case in ipairs(goals) do
     it("judges " .. case[1], function()
-      assert.equal(case[3], python(RESULTS .. ('print(*judge(r, [CPU, RATE], [%s])[0], sep="; ")'):format(case[2])))
+      assert.equal(case[3], python(RESULTS .. ('print(*judge(r, [CPU, RATE], [%s])[0], sep="; ")'):format(
+        case[2])))
     end)
   end
 
@@ -57,7 +63,8 @@ kept = [dict(o, kind="Pod", apiVersion="v1") for o in json.load(open(%q))["items
 print(served_bytes(%q) == sum(len(json.dumps(o, separators=(",", ":"), ensure_ascii=False).encode()) for o in kept))]==]):format(list, list, list)))
   end)
 
-  it("puts the figures of a run between the markers of a page and nowhere else, those of some sections in their places", function()
+  it("puts the figures of a run between the markers of a page and nowhere else, those of some sections in \z
+    their places", function()
     local figures, page = process.write(process.tmpname ".md", "### New\n"), process.tmpname ".md"
     local begin, finish = "<!-- figures: `make bench-docs` writes what follows -->", "<!-- end of figures -->"
     process.write(page, ("before\n%s\n\nold\n\n%s\nafter\n"):format(begin, finish))
@@ -69,7 +76,8 @@ print(served_bytes(%q) == sum(len(json.dumps(o, separators=(",", ":"), ensure_as
     process.write(figures, "`make bench SECTIONS=growth`, later\nmore\n\n### Growth\n\nthree\n")
     assert.equal(0, select(2, process.run(command .. process.quote(page))))
     assert.equal(("before\n%s\n\n`make bench`\nmore\n\n### Sync\n\none\n\n### Growth\n\nthree\n\n" ..
-      "Measured apart: `make bench SECTIONS=growth`, later\n\n%s\nafter\n"):format(begin, finish), process.read(page))
+      "Measured apart: `make bench SECTIONS=growth`, later\n\n%s\nafter\n"):format(begin, finish),
+        process.read(page))
     local out, status = process.run(command .. process.quote(figures))
     assert.equal(1, status)
     assert.truthy(out:find("has not the two lines", 1, true), out)
@@ -80,7 +88,9 @@ end)
 if (os.getenv "KL_VARIANT" or "release") == "release" then
   describe("bench/", function()
     it("has programs of ours that compile", function()
-      local out, status = process.run "env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make --no-print-directory -C bench ours 2>&1"
+      local out,
+        status = process.run "env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make --no-print-directory -C bench \z
+        ours 2>&1"
       assert.equal(0, status, out)
     end)
   end)

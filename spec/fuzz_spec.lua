@@ -2,7 +2,8 @@
 
 local process = require "support.process"
 
--- `make fuzz` searches; this holds what was found. Each target of spec/fuzz runs over its seeds and some mutations of them.
+-- `make fuzz` searches; this holds what was found. Each target of spec/fuzz runs over its seeds and some
+-- mutations of them.
 local MUTATIONS = os.getenv "KL_VARIANT" == "release" and 400 or 100
 
 local function names(command)
@@ -16,12 +17,16 @@ describe("what anybody may send", function()
     local name = path:match "([^/]+)%.c$"
     it("keeps the laws of " .. path, function()
       local seeds = names("find spec/fuzz/seeds/" .. name .. " -type f | sort")
-      assert.truthy(#seeds > 0 and not seeds[1]:find "No such file", "spec/fuzz/seeds/" .. name .. " has no seeds")
+      assert.truthy(#seeds > 0 and not seeds[1]:find "No such file",
+        "spec/fuzz/seeds/" .. name .. " has no seeds")
       local words = { process.quote(os.getenv "KL_BUILD" .. "/fuzzers/" .. name), "-n", MUTATIONS }
-      if process.read("spec/fuzz/" .. name .. ".dict") then words[#words + 1] = "-t spec/fuzz/" .. name .. ".dict" end
+      if process.read("spec/fuzz/" .. name .. ".dict") then
+        words[#words + 1] = "-t spec/fuzz/" .. name .. ".dict"
+      end
       for _, seed in ipairs(seeds) do words[#words + 1] = process.quote(seed) end
       local input = process.tmpname "-input"
-      local out, code = process.run("KL_REPLAY_INPUT=" .. process.quote(input) .. " " .. table.concat(words, " "))
+      local out, code = process.run("KL_REPLAY_INPUT=" .. process.quote(input) .. " "
+        .. table.concat(words, " "))
       assert.truthy(code == 0, ("exit status %s; the input is in %s\n%s"):format(code, input, out))
       assert.equal(#seeds * (MUTATIONS + 1), tonumber(out:match "(%d+) inputs"))
     end)

@@ -1,6 +1,7 @@
 local process = require "support.process"
 
--- `make hunt` searches; this is what of it fits into the suite: some programs by chance, and all that once did harm.
+-- `make hunt` searches; this is what of it fits into the suite: some programs by chance, and all that once
+-- did harm.
 local HUNTER = os.getenv "KL_BUILD" .. "/spec/hunter"
 local RELEASE = os.getenv "KL_VARIANT" == "release"
 local PROGRAMS = 1000
@@ -40,7 +41,8 @@ describe("the hunter", function()
           .. "return kube.controller { name = 'hunt', resource = 'v1/Pod', reconcile = function() end }\n"
       end, {}
     ]])
-    local out, code = process.run(process.quote(HUNTER) .. " --seed 1 --programs 5 --files --generator " .. process.quote(generator))
+    local out, code = process.run(process.quote(HUNTER) .. " --seed 1 --programs 5 --files --generator "
+      .. process.quote(generator))
     assert.equal(1, code, out)
     assert.truthy(out:find("hunt: seed 3: the program got as far as the system call open", 1, true), out)
     assert.truthy(out:find("require 'outside'", 1, true), out)

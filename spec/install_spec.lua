@@ -9,7 +9,8 @@ describe("what `make install` leaves behind", function()
   setup(function()
     prefix = process.tmpname ".prefix"
     pkg = "PKG_CONFIG_PATH=" .. process.quote(prefix .. "/lib/pkgconfig") .. " pkg-config"
-    local out, code = process.run(("make --no-print-directory install VARIANT=%s PREFIX=%s"):format(variant, process.quote(prefix)))
+    local out, code = process.run(("make --no-print-directory install VARIANT=%s PREFIX=%s"):format(variant,
+      process.quote(prefix)))
     assert(code == 0, out)
   end)
 
@@ -27,7 +28,9 @@ describe("what `make install` leaves behind", function()
   end)
 
   it("is enough to build a C program that embeds the library", function()
-    local out, code = process.run(("gcc -std=gnu11 $(%s --cflags kubelua) -o %s spec/programs/embed.c $(%s --libs kubelua)")
+    local out,
+      code = process.run(("gcc -std=gnu11 $(%s --cflags kubelua) -o %s spec/programs/embed.c $(%s --libs \z
+      kubelua)")
       :format(pkg, process.quote(prefix .. "/embed"), pkg))
     assert.equal(0, code, out)
   end)
@@ -50,7 +53,8 @@ describe("the Debian package", function()
     file = sh("env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make --no-print-directory deb"):match "(%S+%.deb)%s*$"
     root = process.tmpname ".root"
     sh("mkdir -p %s/var/lib/dpkg/info %s/var/lib/dpkg/updates && : >%s/var/lib/dpkg/status", root, root, root)
-    sh("dpkg --root=%s --log=%s/dpkg.log --force-depends --force-not-root --force-script-chrootless -i %s", root, root, file)
+    sh("dpkg --root=%s --log=%s/dpkg.log --force-depends --force-not-root --force-script-chrootless -i %s",
+      root, root, file)
   end)
 
   it("installs a program that runs, and a module that stock Lua finds", function()
@@ -65,10 +69,12 @@ describe("the Debian package", function()
     for library in sh("objdump -p %s/usr/bin/kubelua", root):gmatch "NEEDED%s+(%S+)" do
       local path = sh("ldd %s/usr/bin/kubelua", root):match(library:gsub("%p", "%%%0") .. " => (%S+)")
       local real = path and sh("readlink -f %s", path):match "%S+":gsub("^/usr", "")
-      local owner = real and (process.run(("dpkg -S /usr%s %s 2>/dev/null"):format(real, real)):match "([%w.+-]+):[^\n]* /")
+      local owner = real and (process.run(("dpkg -S /usr%s %s 2>/dev/null"):format(real,
+        real)):match "([%w.+-]+):[^\n]* /")
       if owner and owner ~= "libgcc-s1" then
         n = n + 1
-        assert.truthy(depends:find(" " .. owner .. " ", 1, true), owner .. " has " .. library .. " and is not in" .. depends)
+        assert.truthy(depends:find(" " .. owner .. " ", 1, true),
+          owner .. " has " .. library .. " and is not in" .. depends)
       end
     end
     assert.is_true(n >= 6)
@@ -77,7 +83,8 @@ describe("the Debian package", function()
   it("knows its files, and leaves nothing behind", function()
     assert.matches("/usr/share/doc/kubelua/copyright", sh("dpkg --root=%s -L kubelua", root), 1, true)
     assert.equal("", sh("dpkg --root=%s --verify kubelua", root))
-    sh("dpkg --root=%s --log=%s/dpkg.log --force-not-root --force-script-chrootless --purge kubelua", root, root)
+    sh("dpkg --root=%s --log=%s/dpkg.log --force-not-root --force-script-chrootless --purge kubelua", root,
+      root)
     assert.equal("", sh("find %s -path '*/usr/*' -type f", root))
   end)
 end)
@@ -85,13 +92,16 @@ end)
 describe("the rockspec", function()
   it("installs a module that stock Lua finds", function()
     local tree = process.tmpname ".rocks"
-    sh("env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS luarocks --lua-version 5.4 make --tree %s deploy/kubelua-*.rockspec 2>&1", tree)
-    assert.equal("1500m\n", sh([[cd / && eval "$(luarocks --lua-version 5.4 path --tree %s)" && lua5.4 -e 'print(require "kubelua".qty "1500m")']], tree))
+    sh("env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS luarocks --lua-version 5.4 make --tree %s \z
+      deploy/kubelua-*.rockspec 2>&1", tree)
+    assert.equal("1500m\n", sh(
+      [[cd / && eval "$(luarocks --lua-version 5.4 path --tree %s)" && lua5.4 -e 'print(require "kubelua".qty "1500m")']], tree))
     assert.matches("kubelua", sh("luarocks --lua-version 5.4 list --porcelain --tree %s", tree), 1, true)
   end)
 
   it("has the version of the library", function()
     local version = process.read "core/base/version.h":match 'KL_VERSION "([^"]+)"'
-    assert.truthy(process.read("deploy/kubelua-" .. version .. "-1.rockspec"):find(('version = "%s-1"'):format(version), 1, true))
+    assert.truthy(process.read("deploy/kubelua-" .. version
+      .. "-1.rockspec"):find(('version = "%s-1"'):format(version), 1, true))
   end)
 end)

@@ -16,33 +16,43 @@ describe("the house", function()
 
   it("names a circle of headers by its files", function()
     assert.same({ "core/run/a.h -> core/run/b.h -> core/run/a.h" }, layers.circles {
-      ["core/run/a.h"] = '#include "run/b.h"\n', ["core/run/b.h"] = '#include "run/a.h"\n', ["core/run/c.h"] = '#include "run/a.h"\n',
+      ["core/run/a.h"] = '#include "run/b.h"\n', ["core/run/b.h"] = '#include "run/a.h"\n',
+      ["core/run/c.h"] = '#include "run/a.h"\n',
     })
   end)
 
   it("has no room that is too large to know", function() assert.same({}, layers.large(layers.tree())) end)
 
   it("names a room that is too large", function()
-    assert.same({ "core/run has 8001 lines of C; a room has 8000 at most" }, layers.large { ["core/run/a.c"] = ("x\n"):rep(8001) })
+    assert.same({ "core/run has 8001 lines of C; a room has 8000 at most" },
+      layers.large { ["core/run/a.c"] = ("x\n"):rep(8001) })
   end)
 
-  it("has a page in each room that names its headers", function() assert.same({}, layers.readmes(layers.tree())) end)
+  it("has a page in each room that names its headers", function()
+    assert.same({}, layers.readmes(layers.tree()))
+  end)
 
   it("names a header that its room's page forgot, and a room without a page", function()
     assert.same({ "core/run has no README.md", "core/wire/README.md does not name b.h" }, layers.readmes {
-      ["core/run/a.h"] = "", ["core/wire/a.h"] = "", ["core/wire/b.h"] = "", ["core/wire/README.md"] = "- `a.h`\n" .. ("\n"):rep(20),
+      ["core/run/a.h"] = "", ["core/wire/a.h"] = "", ["core/wire/b.h"] = "",
+      ["core/wire/README.md"] = "- `a.h`\n" .. ("\n"):rep(20),
     })
   end)
 
   describe("refuses", function()
     local wrong = {
-      { "a neighbour", "core/http/a.c", '#include "cache/indexer.h"\n', "core/http/a.c:1: core/http may not include from cache/" },
-      { "an arrow upwards", "core/model/a.c", '\n#include "manager/manager.h"\n', "core/model/a.c:2: core/model may not include from manager/" },
-      { "a queue that knows objects", "core/queue/a.h", '#include "value/value.h"\n', "core/queue/a.h:1: core/queue may not include from value/" },
-      { "a server that calls out", "core/server/a.c", '#include "http/http.h"\n', "core/server/a.c:1: core/server may not include from http/" },
+      { "a neighbour", "core/http/a.c", '#include "cache/indexer.h"\n',
+        "core/http/a.c:1: core/http may not include from cache/" },
+      { "an arrow upwards", "core/model/a.c", '\n#include "manager/manager.h"\n',
+        "core/model/a.c:2: core/model may not include from manager/" },
+      { "a queue that knows objects", "core/queue/a.h", '#include "value/value.h"\n',
+        "core/queue/a.h:1: core/queue may not include from value/" },
+      { "a server that calls out", "core/server/a.c", '#include "http/http.h"\n',
+        "core/server/a.c:1: core/server may not include from http/" },
       { "curl beside its door", "core/client/client.c", "#include <curl/curl.h>\n",
         "core/client/client.c:1: <curl/curl.h> has its door in core/http/http; go through that" },
-      { "Lua in the core", "core/run/a.c", "# include <lua.h>\n", "core/run/a.c:1: <lua.h> has its door in bindings/; go through that" },
+      { "Lua in the core", "core/run/a.c", "# include <lua.h>\n",
+        "core/run/a.c:1: <lua.h> has its door in bindings/; go through that" },
       { "a pthread of one's own", "core/run/a.c", "#include <pthread.h>\n",
         "core/run/a.c:1: <pthread.h> has its door in core/base/sync.h, core/base/sync.c; go through that" },
       { "a library without a door", "core/base/a.c", "#include <zlib.h>\n",
@@ -60,24 +70,29 @@ describe("the house", function()
   end)
 
   it("does not mistake a comment for code", function()
-    assert.same({}, violations("core/queue/a.c", '/* once:\n#include "value/value.h"\n*/\n// clock_gettime(x)\n'))
+    assert.same({}, violations("core/queue/a.c",
+      '/* once:\n#include "value/value.h"\n*/\n// clock_gettime(x)\n'))
   end)
 
   it("lets the doorkeepers through", function()
     assert.same({}, layers.check {
       ["core/http/http.c"] = "#include <curl/curl.h>\n", ["core/base/sync.h"] = "#include <pthread.h>\n",
-      ["bindings/lvalue.c"] = '#include <lua.h>\n#include "manager/manager.h"\n#include "lkl.h"\n', ["core/value/json.c"] = "#include <cjson/cJSON.h>\n",
+      ["bindings/lvalue.c"] = '#include <lua.h>\n#include "manager/manager.h"\n#include "lkl.h"\n',
+      ["core/value/json.c"] = "#include <cjson/cJSON.h>\n",
     })
   end)
 end)
 
 describe("a header", function()
   it("passes when each paragraph of declarations carries a comment", function()
-    assert.same({}, lint.header("core/a.h", "/* a.h - an idea. */\n\n/* Any thread. */\nvoid kl_a(void);\nvoid kl_b(void);\n\nint kl_c(void);   /* owner */\n"))
+    assert.same({}, lint.header("core/a.h",
+      "/* a.h - an idea. */\n\n/* Any thread. */\nvoid kl_a(void);\nvoid kl_b(void);\n\nint kl_c(void);   \z
+      /* owner */\n"))
   end)
 
   it("is named with the line of the paragraph that nobody explained", function()
-    local found = lint.header("core/a.h", "/* a.h - an idea. */\n\n/* Any thread. */\nvoid kl_a(void);\n\nconst char *kl_b(int x);\n")
+    local found = lint.header("core/a.h",
+      "/* a.h - an idea. */\n\n/* Any thread. */\nvoid kl_a(void);\n\nconst char *kl_b(int x);\n")
     assert.equal(1, #found)
     assert.truthy(found[1]:find("core/a.h:6: ", 1, true))
   end)

@@ -6,10 +6,12 @@ local servers = require "support.servers"
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 local LEAKED = 99
 
--- The sanitizers' builds report by themselves what they see, and the runner counts that. The plain build is watched by valgrind.
+-- The sanitizers' builds report by themselves what they see, and the runner counts that. The plain build is
+-- watched by valgrind.
 local function watched(words)
   if os.getenv "KL_VARIANT" == "release" and select(2, process.run "command -v valgrind") == 0 then
-    local valgrind = { "valgrind", "--quiet", "--leak-check=full", "--errors-for-leak-kinds=definite,indirect,possible",
+    local valgrind = { "valgrind", "--quiet", "--leak-check=full",
+      "--errors-for-leak-kinds=definite,indirect,possible",
       "--show-leak-kinds=definite,indirect,possible", "--error-exitcode=" .. LEAKED }
     return table.move(words, 1, #words, #valgrind + 1, valgrind)
   end

@@ -34,7 +34,8 @@ describe("the oracle", function()
       {"name": "no error", "op": "cmp", "in": {"a": "1", "b": "2"}, "err": true},
       {"name": "error", "op": "cmp", "in": {"a": "1", "b": "two"}, "want": {"cmp": 1, "equal": false}}]]=]))
     assert.equal(1, code)
-    assert.truthy(out:find('quantity: wrong.-op   cmp.-want {"cmp":1,"equal":false}.-got  {"cmp":%-1,"equal":false}'), out)
+    assert.truthy(out:find('quantity: wrong.-op   cmp.-want {"cmp":1,"equal":false}.-got  \z
+      {"cmp":%-1,"equal":false}'), out)
     assert.truthy(out:find('quantity: no error.-want an error.-got  {"cmp":%-1'), out)
     assert.truthy(out:find('quantity: error.-got  error: quantity "two"'), out)
     assert.truthy(out:find "1 passed, 3 failed%s*$", out)
@@ -54,10 +55,12 @@ describe("the oracle", function()
     for text, message in pairs {
       ["[{"] = "quantity.json: ",
       ['{"a": 1}'] = "is not an array of cases",
-      ['[{"name": "x", "op": "parse", "in": {"s": "1"}}]'] = "case 1 (x) must have name, op, in, and either want or",
+      ['[{"name": "x", "op": "parse", "in": {"s": "1"}}]'] =
+        "case 1 (x) must have name, op, in, and either want or",
       ['[{"op": "parse", "in": {"s": "1"}, "want": {}}]'] = "case 1 (no name) must have",
       ['[{"name": "x", "op": "parse", "in": {"q": "1"}, "err": true}]'] = "in.s must be a string",
-      ['[{"name": "x", "op": "mul", "in": {"a": "1", "by": "many"}, "want": {}}]'] = "in.by must be a 64-bit integer",
+      ['[{"name": "x", "op": "mul", "in": {"a": "1", "by": "many"}, "want": {}}]'] =
+        "in.by must be a 64-bit integer",
     } do
       local out, code = run(tables("quantity.json", text))
       assert.equal(1, code, text)

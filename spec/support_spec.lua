@@ -11,7 +11,8 @@ describe("a child process of a spec", function()
   end)
 
   it("sees the signals that it is sent, with their usual meaning", function()
-    local p = process.spawn { "sh", "-c", "trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.05; done" }
+    local p = process.spawn { "sh", "-c",
+      "trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.05; done" }
     p:wait_for_log(10, "ready")
     assert.equal(7, p:stop(10))
     assert.truthy(p:log():find("bye", 1, true))
@@ -32,7 +33,9 @@ describe("a child process of a spec", function()
     process.run("lua5.4 " .. process.quote(script))
     local pid = tonumber(process.read(pidfile))
     assert.is_number(pid)
-    wait.until_true(10, "the child ends", function() return select(2, process.run("kill -0 " .. pid)) ~= 0 end)
+    wait.until_true(10, "the child ends", function()
+      return select(2, process.run("kill -0 " .. pid)) ~= 0
+    end)
   end)
 
   it("shows its log when it never says what was awaited", function()
@@ -68,7 +71,8 @@ describe("the runner", function()
     process.run("chmod +x " .. build .. "/spec/core/odd_test")
     -- Its temporary directory is made below the working directory.
     local relative = build:gsub("^" .. process.run("pwd"):gsub("%s+$", ""):gsub("%p", "%%%0") .. "/", "")
-    local out, code = process.run("lua5.4 spec/support/run.lua --variant release --build " .. process.quote(relative) .. " spec/core/odd_test.c")
+    local out, code = process.run("lua5.4 spec/support/run.lua --variant release --build "
+      .. process.quote(relative) .. " spec/core/odd_test.c")
     process.run("rm -rf " .. process.quote(build))        -- the runner of this spec looks at logs, too
     return out, code
   end
@@ -93,7 +97,8 @@ describe("the runner", function()
     local out, code = run "echo 1..1; echo ok 1; echo 'kubelua: leak: 3 values' >&2"
     assert.truthy(out:find("values were alive at the end:\nkubelua: leak: 3 values", 1, true), out)
     assert.equal(1, code)
-    out, code = run 'echo 1..1; echo ok 1; mkdir -p "$KL_TMP"; echo "kubelua: leak: 1 value" > "$KL_TMP/7.log"'
+    out, code = run 'echo 1..1; echo ok 1; mkdir -p "$KL_TMP"; echo "kubelua: leak: 1 value" > \z
+      "$KL_TMP/7.log"'
     assert.truthy(out:find("kubelua: leak: 1 value", 1, true), out)
     assert.equal(1, code)
     out, code = run "echo 1..1; echo ok 1; echo 'it says kubelua: leak: somewhere'"
@@ -102,7 +107,8 @@ describe("the runner", function()
 end)
 
 describe("the runner of several files", function()
-  -- Specs by name, each with a diary that all write to; returns what the runner said, its status and the diary.
+  -- Specs by name, each with a diary that all write to; returns what the runner said, its status and the
+  -- diary.
   local function run(specs, jobs, seconds)
     local build = process.tmpname ""
     process.run("mkdir -p " .. build .. "/spec")
@@ -123,7 +129,9 @@ it("is one", function() say "begins"; %s say "ends" end)
       process.write(build .. "/spec/seconds", table.concat(lines))
     end
     local relative = build:gsub("^" .. process.run("pwd"):gsub("%s+$", ""):gsub("%p", "%%%0") .. "/", "")
-    local out, code = process.run(("lua5.4 spec/support/run.lua --variant release --build %s --jobs %d %s"):format(relative, jobs,
+    local out,
+      code = process.run(("lua5.4 spec/support/run.lua --variant release --build %s --jobs %d %s"):format(
+      relative, jobs,
       table.concat(words, " ")))
     local text = process.read(diary)
     process.run("rm -rf " .. process.quote(build))
@@ -144,11 +152,14 @@ it("is one", function() say "begins"; %s say "ends" end)
   it("gives each a directory and ports of its own", function()
     local body = 'say(os.getenv "KL_TMP"); say(os.getenv "KL_PORTS");'
     local wait_for = ' wait.until_true(20, "the other", function() return said "%s begins" end);'
-    local out, code, diary = run({ one = { body = body .. wait_for:format "two" }, two = { body = body .. wait_for:format "one" } }, 2)
+    local out, code, diary = run({ one = { body = body .. wait_for:format "two" },
+      two = { body = body .. wait_for:format "one" } }, 2)
     assert.equal(0, code, out)
     for _, pattern in ipairs { "one (/%S+)\n.*two (/%S+)\n", "one (%d+%-%d+)\n.*two (%d+%-%d+)\n" } do
       local both = { diary:match(pattern) }
-      if #both == 0 then both = { diary:match((pattern:gsub("one", "~"):gsub("two", "one"):gsub("~", "two"))) } end
+      if #both == 0 then
+        both = { diary:match((pattern:gsub("one", "~"):gsub("two", "one"):gsub("~", "two"))) }
+      end
       assert.equal(2, #both, diary)
       assert.not_equal(both[1], both[2])
     end
@@ -160,7 +171,8 @@ it("is one", function() say "begins"; %s say "ends" end)
   end)
 
   it("wants to know how many as a number", function()
-    local out, code = process.run "lua5.4 spec/support/run.lua --variant release --build build --jobs many 2>&1"
+    local out,
+      code = process.run "lua5.4 spec/support/run.lua --variant release --build build --jobs many 2>&1"
     assert.equal(2, code)
     assert.equal("run.lua: --jobs takes a number from 1, not many\n", out)
   end)

@@ -2,8 +2,8 @@
 --
 --   lua5.4 bench/lua/calls.lua KUBELUA DATA.json      `make -C bench lua` runs it
 --
--- First what needs no cluster, in this interpreter; then what needs ctx, inside a reconcile of `kubelua dev` (reconcile.lua); then
--- whole keys through a worker (keys.c).
+-- First what needs no cluster, in this interpreter; then what needs ctx, inside a reconcile of `kubelua
+-- dev` (reconcile.lua); then whole keys through a worker (keys.c).
 
 package.path = "bench/lua/?.lua;" .. package.path
 local kube = require "kubelua"
@@ -40,13 +40,24 @@ print(measure.rows {
   { "o.status.absent", function(n) for _ = 1, n do local _ = pod.status.absent end end },
   { "containers[1]", function(n) for _ = 1, n do local _ = containers[1] end end },
   { "#containers", function(n) for _ = 1, n do local _ = #containers end end },
-  { "ipairs(containers), per item", function(n) for _ = 1, n do for _, c in ipairs(containers) do local _ = c end end end, #containers },
-  { "pairs(o.metadata.labels), per field", function(n) for _ = 1, n do for _, v in pairs(labels) do local _ = v end end end, fields },
+  { "ipairs(containers), per item", function(n)
+    for _ = 1, n do for _, c in ipairs(containers) do local _ = c end end
+  end, #containers },
+  { "pairs(o.metadata.labels), per field", function(n)
+    for _ = 1, n do for _, v in pairs(labels) do local _ = v end end
+  end, fields },
   { "o(\"spec.nodeName\")", function(n) for _ = 1, n do local _ = pod "spec.nodeName" end end },
-  { "o(\"metadata.labels\", \"app\")", function(n) for _ = 1, n do local _ = pod("metadata.labels", "app") end end },
-  { "o(\"spec.containers[1].resources\")", function(n) for _ = 1, n do local _ = pod "spec.containers[1].resources" end end },
+  { "o(\"metadata.labels\", \"app\")", function(n)
+    for _ = 1, n do local _ = pod("metadata.labels", "app") end
+  end },
+  { "o(\"spec.containers[1].resources\")", function(n)
+    for _ = 1, n do local _ = pod "spec.containers[1].resources" end
+  end },
   { "o(\"status.none.of.it\")", function(n) for _ = 1, n do local _ = pod "status.none.of.it" end end },
-  { "o == o, two views of one value", function(n) local a, b = pod.spec, pod "spec" for _ = 1, n do local _ = a == b end end },
+  { "o == o, two views of one value", function(n)
+    local a, b = pod.spec, pod "spec"
+    for _ = 1, n do local _ = a == b end
+  end },
   { "kube.id(o)", function(n) for _ = 1, n do kube.id(pod) end end },
   { "tostring(o), 7.7 KB", function(n) for _ = 1, n do tostring(pod) end end },
   { "tostring(o.metadata.labels)", function(n) for _ = 1, n do tostring(labels) end end },
@@ -69,18 +80,30 @@ local serial = 0
 local before = core.nil_swap(true)
 print(measure.rows {
   { "a draft", function(n) for _ = 1, n do core.draft(pod) end end },
-  { "draft.spec.nodeName", function(n) local d = core.draft(pod) for _ = 1, n do local _ = d.spec.nodeName end end },
-  { "draft.metadata.labels.app = \"x\"", function(n) local d = core.draft(pod) for i = 1, n do d.metadata.labels.app = i % 2 == 0 and "x" or "y" end end },
+  { "draft.spec.nodeName", function(n)
+    local d = core.draft(pod)
+    for _ = 1, n do local _ = d.spec.nodeName end
+  end },
+  { "draft.metadata.labels.app = \"x\"", function(n)
+    local d = core.draft(pod)
+    for i = 1, n do d.metadata.labels.app = i % 2 == 0 and "x" or "y" end
+  end },
   { "a patch of one field, from draft to merge patch", function(n)
-    times(n, function() patched(function(d) serial = serial + 1 d.metadata.labels.app = "x" .. serial end) end)
+    times(n, function()
+      patched(function(d) serial = serial + 1 d.metadata.labels.app = "x" .. serial end)
+    end)
   end },
   { "a patch of one field in a list's item", function(n)
-    times(n, function() patched(function(d) serial = serial + 1 d.spec.containers[1].image = "x" .. serial end) end)
+    times(n, function()
+      patched(function(d) serial = serial + 1 d.spec.containers[1].image = "x" .. serial end)
+    end)
   end },
   { "a patch below an absent field", function(n)
     times(n, function() patched(function(d) serial = serial + 1 d.status.extra.ready = serial end) end)
   end },
-  { "a draft that changes nothing", function(n) times(n, function() patched(function(d) d.spec.nodeName = pod.spec.nodeName end) end) end },
+  { "a draft that changes nothing", function(n)
+    times(n, function() patched(function(d) d.spec.nodeName = pod.spec.nodeName end) end)
+  end },
 })
 core.nil_swap(before)
 
@@ -99,7 +122,9 @@ io.stdout:flush()
 
 -- What `kubelua dev` says about itself comes before the table.
 local here = "bench/lua"
-local run = assert(io.popen(("%s dev %s/reconcile.lua --load %s --play %s/show.lua --log-level error 2>&1"):format(kubelua, here, data, here)))
+local run = assert(io.popen(
+  ("%s dev %s/reconcile.lua --load %s --play %s/show.lua --log-level error 2>&1"):format(kubelua, here, data,
+  here)))
 local said, table_began = {}, false
 for line in run:lines() do
   if not table_began and line == "ctx" then

@@ -1,4 +1,5 @@
---- measure.lua - what one call costs: nanoseconds of processor time (the least of several runs, collection included) and bytes
+--- measure.lua - what one call costs: nanoseconds of processor time (the least of several runs, collection
+--- included) and bytes
 -- that Lua allocated (collection kept out). For the host's Lua and for the sandbox of a controller alike.
 
 local M = {}

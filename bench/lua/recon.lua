@@ -4,6 +4,8 @@ local kube = require "kubelua"
 return kube.controller {
   name = "recon", resource = "v1/ConfigMap", concurrency = IN_FLIGHT, -- luacheck: ignore
   reconcile = function(o, ctx)
-    if o("metadata.labels.bench") == "reconcile" and not o("data.done") then ctx:patch(o, { data = { done = "1" } }) end
+    if o("metadata.labels.bench") == "reconcile" and not o("data.done") then
+      ctx:patch(o, { data = { done = "1" } })
+    end
   end,
 }

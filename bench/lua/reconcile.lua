@@ -1,4 +1,5 @@
--- reconcile.lua - measures what ctx offers, inside a reconcile; the table goes into a ConfigMap, from where show.lua prints it.
+-- reconcile.lua - measures what ctx offers, inside a reconcile; the table goes into a ConfigMap, from where
+-- show.lua prints it.
 
 local kube = require "kubelua"
 local measure = require "measure"
@@ -15,13 +16,16 @@ local function rows(o, ctx)
     { "ctx.key", function(n) for _ = 1, n do local _ = ctx.key end end },
     { "ctx.params", function(n) for _ = 1, n do local _ = ctx.params end end },
     { "ctx:get(kind, key)", function(n) for _ = 1, n do ctx:get(POD, key) end end },
-    { "ctx:get(kind, namespace, name)", function(n) for _ = 1, n do ctx:get(POD, m.namespace, m.name) end end },
+    { "ctx:get(kind, namespace, name)", function(n)
+      for _ = 1, n do ctx:get(POD, m.namespace, m.name) end
+    end },
     { "ctx:get(kind, key), absent", function(n) for _ = 1, n do ctx:get(POD, "none") end end },
     { "ctx:get(kind, key) and ten fields of it", function(n)
       for _ = 1, n do
         local p = ctx:get(POD, key)
         local pm, s, st = p.metadata, p.spec, p.status
-        touch(pm.name, pm.namespace, pm.labels.app, s.nodeName, s.priority, s.serviceAccountName, s.containers[1].image, st.phase, st.podIP,
+        touch(pm.name, pm.namespace, pm.labels.app, s.nodeName, s.priority, s.serviceAccountName,
+          s.containers[1].image, st.phase, st.podIP,
           st.qosClass)
       end
     end },
@@ -29,9 +33,13 @@ local function rows(o, ctx)
       for _ = 1, n do local _ = #ctx:list(POD, { index = "node", value = o.spec.nodeName }) end
     end },
     { ("ctx:each(kind, {index}), reading a field, per object (%d)"):format(few), function(n)
-      for _ = 1, n do for p in ctx:each(POD, { index = "node", value = o.spec.nodeName }) do local _ = p.spec.nodeName end end
+      for _ = 1, n do
+        for p in ctx:each(POD, { index = "node", value = o.spec.nodeName }) do local _ = p.spec.nodeName end
+      end
     end, few },
-    { ("#ctx:list(kind), per object (%d)"):format(all), function(n) for _ = 1, n do local _ = #ctx:list(POD) end end, all },
+    { ("#ctx:list(kind), per object (%d)"):format(all), function(n)
+      for _ = 1, n do local _ = #ctx:list(POD) end
+    end, all },
     { ("ctx:each(kind), per object (%d)"):format(all), function(n)
       for _ = 1, n do for p in ctx:each(POD) do local _ = p end end
     end, all },

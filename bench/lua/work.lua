@@ -1,4 +1,5 @@
--- work.lua - a reconcile of some size without a call: it reads its object, decides with tables, texts, a sort and a closure, and ends.
+-- work.lua - a reconcile of some size without a call: it reads its object, decides with tables, texts, a
+-- sort and a closure, and ends.
 
 local kube = require "kubelua"
 

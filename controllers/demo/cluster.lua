@@ -39,8 +39,9 @@ function M.silent(metric)
   return labels ~= nil and labels[M.SILENT] == "silent"
 end
 
--- The status that the node's agent would report at `now` (RFC 3339 text). `base` is the NodeMetric as it was loaded, not as it
--- was last reported: usage swings about it, by the same amount however often it is asked. At tick 0 it is what base says.
+-- The status that the node's agent would report at `now` (RFC 3339 text). `base` is the NodeMetric as it
+-- was loaded, not as it was last reported: usage swings about it, by the same amount however often it is
+-- asked. At tick 0 it is what base says.
 function M.touch(base, now, tick)
   local old, node = base.status, base.metadata.name
   local system = amounts(old.nodeMetric.systemUsage.resources)
@@ -90,8 +91,9 @@ local function note(node, metric)
   return ratio and ratio ~= "1.00" and "cpu x" .. ratio or nil
 end
 
--- One row per node, in the order given: node, capacity, usage, batch_cpu, batch_memory, mid_cpu, mid_memory, note. What a node
--- does not offer is nil. batch_cpu and mid_cpu are milli-cores, as on the node.
+-- One row per node, in the order given: node, capacity, usage, batch_cpu, batch_memory, mid_cpu,
+-- mid_memory, note. What a node does not offer is nil. batch_cpu and mid_cpu are milli-cores, as on the
+-- node.
 function M.rows(nodes, metrics)
   local of = {}
   for _, metric in ipairs(metrics) do of[metric.metadata.name] = metric end
@@ -105,8 +107,10 @@ function M.rows(nodes, metrics)
       node = node.metadata.name,
       capacity = both(cores(capacity, "cpu"), gib(capacity, "memory")),
       usage = both(cores(used, "cpu"), gib(used, "memory")),
-      batch_cpu = whole(offered, "kubernetes.io/batch-cpu"), batch_memory = gib(offered, "kubernetes.io/batch-memory"),
-      mid_cpu = whole(offered, "kubernetes.io/mid-cpu"), mid_memory = gib(offered, "kubernetes.io/mid-memory"),
+      batch_cpu = whole(offered, "kubernetes.io/batch-cpu"),
+      batch_memory = gib(offered, "kubernetes.io/batch-memory"),
+      mid_cpu = whole(offered, "kubernetes.io/mid-cpu"),
+      mid_memory = gib(offered, "kubernetes.io/mid-memory"),
       note = note(node, metric),
     }
   end
@@ -116,7 +120,8 @@ end
 local COLUMNS = {
   { "NODE", "node", left = true }, { "CAPACITY", "capacity" }, { "USAGE", "usage" },
   { "BATCH-CPU", "batch_cpu", pair = true }, { "BATCH-MEMORY", "batch_memory", pair = true },
-  { "MID-CPU", "mid_cpu", pair = true }, { "MID-MEMORY", "mid_memory", pair = true }, { "", "note", left = true },
+  { "MID-CPU", "mid_cpu", pair = true }, { "MID-MEMORY", "mid_memory", pair = true },
+  { "", "note", left = true },
 }
 
 -- Aligned text: what nodes offer as "before -> after" (only "after" when rows_before is nil).

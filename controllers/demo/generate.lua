@@ -28,7 +28,8 @@ local function scalar(v)
   return quoted(v)
 end
 
--- Tables are written in one line; `pairs` of a list keep their order, keys of an object are sorted unless it has `_order`.
+-- Tables are written in one line; `pairs` of a list keep their order, keys of an object are sorted unless
+-- it has `_order`.
 local function flow(v)
   if type(v) ~= "table" then return scalar(v) end
   local parts = {}
@@ -62,7 +63,9 @@ end
 
 local function cores(milli) return milli % 1000 == 0 and tostring(milli // 1000) or milli .. "m" end
 local function mib(n) return n % 1024 == 0 and n // 1024 .. "Gi" or n .. "Mi" end
-local function amounts(cpu, memory) return { cpu = cores(cpu), memory = mib(memory), _order = { "cpu", "memory" } } end
+local function amounts(cpu, memory)
+  return { cpu = cores(cpu), memory = mib(memory), _order = { "cpu", "memory" } }
+end
 
 -- ---------------------------------------------------------------- namespaces, priorities, configuration
 
@@ -71,9 +74,11 @@ for _, name in ipairs(NAMESPACES) do
   write("10-cluster.yaml", "---", "apiVersion: v1", "kind: Namespace", "metadata: {name: " .. name .. "}")
 end
 
-local PRIORITY = { ["koord-prod"] = 9000, ["koord-mid"] = 7000, ["koord-batch"] = 5000, ["koord-free"] = 3000 }
+local PRIORITY = { ["koord-prod"] = 9000, ["koord-mid"] = 7000, ["koord-batch"] = 5000,
+  ["koord-free"] = 3000 }
 for _, name in ipairs { "koord-prod", "koord-mid", "koord-batch", "koord-free" } do
-  write("10-cluster.yaml", "---", "apiVersion: scheduling.k8s.io/v1", "kind: PriorityClass", "metadata: {name: " .. name .. "}",
+  write("10-cluster.yaml", "---", "apiVersion: scheduling.k8s.io/v1", "kind: PriorityClass",
+    "metadata: {name: " .. name .. "}",
     "value: " .. PRIORITY[name])
 end
 
@@ -130,7 +135,8 @@ data:
 local POOLS = {
   { name = "general", count = 10, cpu = 32, gib = 128 },
   { name = "highmem", count = 4, cpu = 64, gib = 512 },
-  { name = "compute", count = 4, cpu = 96, gib = 192, zones = 2, model = "Xeon Platinum 8369B", turbo = false },
+  { name = "compute", count = 4, cpu = 96, gib = 192, zones = 2, model = "Xeon Platinum 8369B",
+    turbo = false },
   { name = "turbo", count = 3, cpu = 128, gib = 384, zones = 2, model = "EPYC 9654", turbo = true },
   { name = "edge", count = 2, cpu = 8, gib = 16 },
   { name = "reserve", count = 1, cpu = 32, gib = 128 },
@@ -139,12 +145,16 @@ local POOLS = {
 -- What single nodes have on top of their pool.
 local SPECIAL = {
   ["general-02"] = { annotations = { ["node.koordinator.sh/reservation"] = '{"reservedCPUs":"0-3"}' } },
-  ["general-03"] = { annotations = { ["node.koordinator.sh/reservation"] = '{"resources":{"cpu":"3","memory":"12Gi"}}' } },
-  ["general-05"] = { labels = { ["node.koordinator.sh/cpu-reclaim-ratio"] = "0.8", ["node.koordinator.sh/memory-reclaim-ratio"] = "0.75" } },
+  ["general-03"] = { annotations = {
+    ["node.koordinator.sh/reservation"] = '{"resources":{"cpu":"3","memory":"12Gi"}}' } },
+  ["general-05"] = { labels = { ["node.koordinator.sh/cpu-reclaim-ratio"] = "0.8",
+    ["node.koordinator.sh/memory-reclaim-ratio"] = "0.75" } },
   ["general-06"] = { annotations = { ["node.koordinator.sh/colocation-strategy"] =
     '{"midReclaimMode":"static","midStaticCPUReservedPercent":15,"midStaticMemoryReservedPercent":10}' } },
-  ["highmem-02"] = { annotations = { ["node.koordinator.sh/thirdPartyAllocations"] = '{"allocations":[{"name":"hadoop-yarn",'
-    .. '"priority":"koord-batch","resources":{"kubernetes.io/batch-cpu":"4000","kubernetes.io/batch-memory":"32Gi"}}]}' } },
+  ["highmem-02"] = { annotations = {
+    ["node.koordinator.sh/thirdPartyAllocations"] = '{"allocations":[{"name":"hadoop-yarn",'
+    .. '"priority":"koord-batch","resources":{"kubernetes.io/batch-cpu":"4000",'
+    .. '"kubernetes.io/batch-memory":"32Gi"}}]}' } },
   ["compute-04"] = { labels = { ["node.koordinator.sh/cpu-normalization-enabled"] = "false" } },
   ["edge-02"] = { stale = true },
 }
@@ -155,7 +165,8 @@ for _, pool in ipairs(POOLS) do
     local name = ("%s-%02d"):format(pool.name, i)
     local special = SPECIAL[name] or {}
     local node = {
-      name = name, pool = pool, stale = special.stale, pods = {}, cpu = pool.cpu * 1000, memory = pool.gib * 1024,
+      name = name, pool = pool, stale = special.stale, pods = {}, cpu = pool.cpu * 1000,
+      memory = pool.gib * 1024,
       room_cpu = pool.cpu * 900, room_memory = pool.gib * 900,
     }
     nodes[#nodes + 1] = node
@@ -166,22 +177,30 @@ for _, pool in ipairs(POOLS) do
       list.pods = 110
       list["ephemeral-storage"] = "200Gi"
     end
-    local labels = { pool = pool.name, ["kubernetes.io/hostname"] = name, ["kubernetes.io/os"] = "linux", ["kubernetes.io/arch"] = "amd64" }
+    local labels = { pool = pool.name, ["kubernetes.io/hostname"] = name, ["kubernetes.io/os"] = "linux",
+      ["kubernetes.io/arch"] = "amd64" }
     for k, v in pairs(special.labels or {}) do labels[k] = v end
     write("20-nodes.yaml", "---", "apiVersion: v1", "kind: Node",
       "metadata: " .. meta { name = name, labels = labels, annotations = special.annotations },
       "status:", "  capacity: " .. flow(capacity), "  allocatable: " .. flow(allocatable),
-      "  conditions: [{type: Ready, status: 'True', reason: KubeletReady, message: kubelet is posting ready status}]")
+      "  conditions: [{type: Ready, status: 'True', reason: KubeletReady, message: kubelet is posting ready \z
+        status}]")
 
     if pool.zones then
-      local info = ('{"cpuModel":"%s","hyperThreadEnabled":true,"turboEnabled":%s}'):format(pool.model, pool.turbo)
-      write("25-topologies.yaml", "---", "apiVersion: topology.node.k8s.io/v1alpha1", "kind: NodeResourceTopology",
+      local info = ('{"cpuModel":"%s","hyperThreadEnabled":true,"turboEnabled":%s}'):format(pool.model,
+        pool.turbo)
+      write("25-topologies.yaml", "---", "apiVersion: topology.node.k8s.io/v1alpha1",
+        "kind: NodeResourceTopology",
         "metadata: " .. meta { name = name, annotations = { ["node.koordinator.sh/cpu-basic-info"] = info } },
         "topologyPolicies: [None]", "zones:")
       for zone = 0, pool.zones - 1 do
         local cpu, memory = cores(node.cpu // pool.zones), mib(node.memory // pool.zones)
-        write("25-topologies.yaml", ("- {name: node-%d, type: Node, resources: [{name: cpu, capacity: '%s', allocatable: '%s', available: '%s'},")
-          :format(zone, cpu, cpu, cpu), ("    {name: memory, capacity: %s, allocatable: %s, available: %s}]}"):format(memory, memory, memory))
+        write("25-topologies.yaml",
+          ("- {name: node-%d, type: Node, resources: [{name: cpu, capacity: '%s', allocatable: '%s', \z
+          available: '%s'},")
+          :format(zone, cpu, cpu, cpu),
+            ("    {name: memory, capacity: %s, allocatable: %s, available: %s}]}"):format(memory, memory,
+            memory))
       end
     end
   end
@@ -189,7 +208,8 @@ end
 
 -- ---------------------------------------------------------------- pods
 
-local CLASS_OF = { LSE = "koord-prod", LSR = "koord-prod", LS = "koord-prod", SYSTEM = "koord-prod", BE = "koord-batch" }
+local CLASS_OF = { LSE = "koord-prod", LSR = "koord-prod", LS = "koord-prod", SYSTEM = "koord-prod",
+  BE = "koord-batch" }
 
 -- on: pools it may run in; uses: percent of its request that it uses; milli-cores and MiB.
 local WORKLOADS = {
@@ -261,14 +281,18 @@ local function emit(w, i, node)
   -- Some workloads say nothing about QoS: Koordinator derives it from Kubernetes' own.
   if not w.plain then labels["koordinator.sh/qosClass"] = w.qos end
   if w.pinned and node.pool.zones then
-    annotations = { ["scheduling.koordinator.sh/resource-status"] = ('{"numaNodeResources":[{"node":%d}]}'):format(i % node.pool.zones) }
+    annotations = { ["scheduling.koordinator.sh/resource-status"] = (
+      '{"numaNodeResources":[{"node":%d}]}'):format(i % node.pool.zones) }
   end
-  local container = { _order = { "name", "image", "resources" }, name = "main", image = "registry.example/" .. w.app .. ":1",
+  local container = { _order = { "name", "image", "resources" }, name = "main",
+    image = "registry.example/" .. w.app .. ":1",
     resources = resources(class, w.cpu, w.memory, w.burst) }
   local spec = { _order = { "nodeName", "priorityClassName", "priority", "initContainers", "containers" },
-    nodeName = node and node.name, priorityClassName = class, priority = PRIORITY[class], containers = { container } }
+    nodeName = node and node.name, priorityClassName = class, priority = PRIORITY[class],
+    containers = { container } }
   if w.sidecar then
-    spec.initContainers = { { _order = { "name", "image", "restartPolicy", "resources" }, name = "proxy", image = "registry.example/proxy:1",
+    spec.initContainers = { { _order = { "name", "image", "restartPolicy", "resources" }, name = "proxy",
+      image = "registry.example/proxy:1",
       restartPolicy = "Always", resources = { requests = amounts(200, 256) } } }
   end
   write("40-pods.yaml", "---", "apiVersion: v1", "kind: Pod",
@@ -316,9 +340,13 @@ for _, node in ipairs(nodes) do
   local lines = {}
   for _, pod in ipairs(node.pods) do
     cpu, memory = cpu + pod.cpu, memory + pod.memory
-    if pod.class == "koord-prod" then prod_idle_cpu, prod_idle_memory = prod_idle_cpu + pod.cpu, prod_idle_memory + pod.memory end
-    lines[#lines + 1] = "  - " .. flow { _order = { "namespace", "name", "priority", "qos", "podUsage" }, namespace = pod.namespace,
-      name = pod.name, priority = pod.class, qos = pod.qos, podUsage = { resources = amounts(pod.cpu, pod.memory) } }
+    if pod.class == "koord-prod" then
+      prod_idle_cpu, prod_idle_memory = prod_idle_cpu + pod.cpu, prod_idle_memory + pod.memory
+    end
+    lines[#lines + 1] = "  - " .. flow { _order = { "namespace", "name", "priority", "qos", "podUsage" },
+      namespace = pod.namespace,
+      name = pod.name, priority = pod.class, qos = pod.qos,
+      podUsage = { resources = amounts(pod.cpu, pod.memory) } }
   end
   local file = "30-nodemetrics.yaml"
   write(file, "---", "apiVersion: slo.koordinator.sh/v1alpha1", "kind: NodeMetric",
@@ -327,9 +355,11 @@ for _, node in ipairs(nodes) do
     "status:", "  updateTime: '" .. NOW .. "'", "  nodeMetric:",
     "    nodeUsage: " .. flow { resources = amounts(cpu, memory) },
     "    systemUsage: " .. flow { resources = amounts(system_cpu, system_memory) },
-    "  prodReclaimableMetric: " .. flow { resource = { resources = amounts(prod_idle_cpu // 2, prod_idle_memory // 2) } })
+    "  prodReclaimableMetric: " .. flow { resource = {
+      resources = amounts(prod_idle_cpu // 2, prod_idle_memory // 2) } })
   if node.name == "general-04" then
-    write(file, "  hostApplicationMetric: [{name: nginx, priority: koord-prod, qos: LS, usage: {resources: {cpu: 800m, memory: 1Gi}}}]")
+    write(file, "  hostApplicationMetric: [{name: nginx, priority: koord-prod, qos: LS, usage: {resources: \z
+      {cpu: 800m, memory: 1Gi}}}]")
   end
   write(file, "  podsMetric:")
   write(file, table.unpack(lines))

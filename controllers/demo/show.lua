@@ -1,7 +1,7 @@
 -- show.lua - shows the demo: what the nodes offer before the policy and after, and then what changes.
 --
--- Runs beside the controllers (`kubelua dev --play`), which gives it `dev`. With nobody watching it ends as soon as the
--- cluster has converged; on a terminal it stays.
+-- Runs beside the controllers (`kubelua dev --play`), which gives it `dev`. With nobody watching it ends as
+-- soon as the cluster has converged; on a terminal it stays.
 
 local kube = require "kubelua"
 local cluster = require "cluster"
@@ -54,7 +54,8 @@ end
 local function offers(rows)
   local parts = {}
   for i, row in ipairs(rows) do
-    parts[i] = table.concat({ row.node, row.batch_cpu or "-", row.batch_memory or "-", row.mid_cpu or "-", row.mid_memory or "-", row.note or "" }, " ")
+    parts[i] = table.concat({ row.node, row.batch_cpu or "-", row.batch_memory or "-", row.mid_cpu or "-",
+      row.mid_memory or "-", row.note or "" }, " ")
   end
   return table.concat(parts, "\n")
 end
@@ -63,12 +64,15 @@ local function all_fresh(metrics)
   local now = os.time()
   for _, metric in ipairs(metrics) do
     local updated = metric("status.updateTime")
-    if not cluster.silent(metric) and (not updated or now - kube.time(updated):unix() > FRESH_WITHIN) then return false end
+    if not cluster.silent(metric) and (not updated or now - kube.time(updated):unix() > FRESH_WITHIN) then
+      return false
+    end
   end
   return #metrics > 0
 end
 
--- Waits until every agent has reported, nothing is left to do and the offers stand still. Returns the rows, or nil.
+-- Waits until every agent has reported, nothing is left to do and the offers stand still. Returns the rows,
+-- or nil.
 local function settled()
   local last, steady = nil, 0
   for _ = 1, CONVERGE_WITHIN // LOOK_EVERY do
@@ -99,7 +103,8 @@ end
 local rows, why = settled()
 if not rows then
   if why == "stopped" then return 0 end
-  io.stderr:write(("demo: the cluster has not settled within %d s; %s\n"):format(CONVERGE_WITHIN, controllers()))
+  io.stderr:write(("demo: the cluster has not settled within %d s; %s\n"):format(CONVERGE_WITHIN,
+    controllers()))
   return 1
 end
 
@@ -193,7 +198,9 @@ local shown, seen, at, told = rows, generation(), os.time(), #dev.reloads()
 while dev.wait(1) do
   local newer = generation() > seen
   local reloads = dev.reloads()
-  if #reloads > told and reloads[1].result == "refused" then say("\nRefused: %s\nGeneration %d runs on.", reloads[1].message, generation()) end
+  if #reloads > told and reloads[1].result == "refused" then
+    say("\nRefused: %s\nGeneration %d runs on.", reloads[1].message, generation())
+  end
   told = #reloads
   if newer or os.time() - at >= SHOW_EVERY then
     if newer then

@@ -1,7 +1,8 @@
--- amounts.lua - cpu and memory of a node, a pod or a zone as two integers: { cpu = milli-cores, memory = milli-bytes }.
--- Quantities become integers here, at the edge, and arithmetic is exact from there on. Memory is counted in thousandths of
--- a byte because sharing it out among NUMA zones leaves fractions. Where Koordinator multiplies by a ratio it does so in
--- float64 and cuts toward zero; Lua's floats are the same, so the results are the same.
+-- amounts.lua - cpu and memory of a node, a pod or a zone as two integers: { cpu = milli-cores, memory =
+-- milli-bytes }. Quantities become integers here, at the edge, and arithmetic is exact from there on.
+-- Memory is counted in thousandths of a byte because sharing it out among NUMA zones leaves fractions.
+-- Where Koordinator multiplies by a ratio it does so in float64 and cuts toward zero; Lua's floats are the
+-- same, so the results are the same.
 
 local kube = require "kubelua"
 
@@ -50,7 +51,8 @@ function M.scale(a, cpu_ratio, memory_ratio)
   return { cpu = M.scale_cpu(a.cpu, cpu_ratio), memory = M.scale_memory(a.memory, memory_ratio) }
 end
 
--- For messages: gigabytes as Go's ScaledValue(Giga), and a ratio in the shortest digits that read back the same.
+-- For messages: gigabytes as Go's ScaledValue(Giga), and a ratio in the shortest digits that read back the
+-- same.
 function M.giga(memory) return scale_down(memory, MILLI_PER_GIGA) end
 
 function M.ratio(x)

@@ -44,8 +44,9 @@ local function count(sum, asked, used, most)
   sum.most = amounts.add(sum.most, most)
 end
 
--- Walks the pods once: `each(pod, asked, used)` for every active high-priority pod (used is nil when not reported), then
--- `dangling(used)` for every reported one that is not among the active pods, whatever became of it.
+-- Walks the pods once: `each(pod, asked, used)` for every active high-priority pod (used is nil when not
+-- reported), then `dangling(used)` for every reported one that is not among the active pods, whatever
+-- became of it.
 local function walk(list, metric, each, dangling)
   local reported = nodemetric.pods(metric)
   local unseen = {}
@@ -64,7 +65,8 @@ local function walk(list, metric, each, dangling)
   end
 end
 
--- The arithmetic of one place, node or zone. `system` is what the system uses or is owed, `margin` what is never given away.
+-- The arithmetic of one place, node or zone. `system` is what the system uses or is owed, `margin` what is
+-- never given away.
 local cpu_policies = {
   usage = { "systemUsageOrNodeReserved", "system", "podHPUsed", "used" },
   maxUsageRequest = { "systemUsageOrNodeReserved", "system", "podHPMaxUsedRequest", "most" },
@@ -77,14 +79,16 @@ local memory_policies = {
 
 local function by_policy(policies, name, threshold, unit, place, scale, shown, label)
   local system_label, system, pods_label, load = table.unpack(policies[name] or policies.usage)
-  local capacity, safe, kept, taken = place.capacity[unit], place.margin[unit], place[system][unit], place.sum[load][unit]
+  local capacity, safe, kept, taken = place.capacity[unit], place.margin[unit], place[system][unit],
+    place.sum[load][unit]
   local left = math.max(capacity - safe - kept - taken, 0)
   local formula = ("nodeCapacity:%d - nodeSafetyMargin:%d - %s:%d - %s:%d"):format(
     shown(capacity), shown(safe), system_label, shown(kept), pods_label, shown(taken))
   if threshold then
     local ratio = threshold / 100.0
     left = math.min(left, scale(capacity, ratio))
-    formula = ("min(nodeCapacity:%d * thresholdRatio:%s, %s)"):format(shown(capacity), amounts.ratio(ratio), formula)
+    formula = ("min(nodeCapacity:%d * thresholdRatio:%s, %s)"):format(shown(capacity), amounts.ratio(ratio),
+      formula)
   end
   return left, ("%s:%d = %s"):format(label, shown(left), formula)
 end
@@ -94,9 +98,11 @@ local function milli(n) return n end
 -- Returns the amounts left for batch, and a line for each that shows the sum.
 function M.left(strategy, place)
   place.system = amounts.max(place.system, place.reserved)
-  local cpu, cpu_message = by_policy(cpu_policies, strategy.cpuCalculatePolicy, strategy.batchCPUThresholdPercent,
+  local cpu, cpu_message = by_policy(cpu_policies, strategy.cpuCalculatePolicy,
+    strategy.batchCPUThresholdPercent,
     "cpu", place, amounts.scale_cpu, milli, "batchAllocatable[CPU(Milli-Core)]")
-  local memory, memory_message = by_policy(memory_policies, strategy.memoryCalculatePolicy, strategy.batchMemoryThresholdPercent,
+  local memory, memory_message = by_policy(memory_policies, strategy.memoryCalculatePolicy,
+    strategy.batchMemoryThresholdPercent,
     "memory", place, amounts.scale_memory, amounts.giga, "batchAllocatable[Mem(GB)]")
   return amounts.new(cpu, memory), cpu_message, memory_message
 end
@@ -162,7 +168,8 @@ local function on_zones(strategy, node, list, metric, topology)
   local out = {}
   for _, zone in ipairs(zones) do
     local left = M.left(strategy, {
-      capacity = zone.capacity, margin = margin(strategy, zone.capacity), reserved = reserved, system = system, sum = zone.sum,
+      capacity = zone.capacity, margin = margin(strategy, zone.capacity), reserved = reserved,
+      system = system, sum = zone.sum,
     })
     out[zone.name] = { [M.CPU] = left.cpu, [M.MEMORY] = kube.milli(left.memory) }
   end
@@ -177,14 +184,17 @@ function M.reset(message)
   }
 end
 
--- input: strategy, node, pods (of this node), nodeMetric, nodeResourceTopology (may be absent), now (seconds).
--- Returns { resources, zones, messages } or { resets, messages }; nil and why when something essential is missing.
+-- input: strategy, node, pods (of this node), nodeMetric, nodeResourceTopology (may be absent), now
+-- (seconds). Returns { resources, zones, messages } or { resets, messages }; nil and why when something
+-- essential is missing.
 function M.calculate(input)
   local strategy, node, list, metric = input.strategy, input.node, input.pods, input.nodeMetric
   if strategy == nil or node == nil or list == nil or metric == nil then
     return nil, "batch resources need a strategy, a node, its pods and a NodeMetric"
   end
-  if nodemetric.stale(metric, colocation.setting(strategy, "degradeTimeMinutes"), input.now) then return M.reset(DEGRADED) end
+  if nodemetric.stale(metric, colocation.setting(strategy, "degradeTimeMinutes"), input.now) then
+    return M.reset(DEGRADED)
+  end
   local left, cpu_message, memory_message = on_node(strategy, node, list, metric)
   return {
     resources = { [M.CPU] = left.cpu, [M.MEMORY] = amounts.bytes(left.memory) },

@@ -98,8 +98,8 @@ function M.valid(strategy)
   return true
 end
 
--- A document of this shape: strategy fields at the top, nodeConfigs of the same fields with a name and a selector.
--- Shared with the two configurations beside this one, which differ only in their fields.
+-- A document of this shape: strategy fields at the top, nodeConfigs of the same fields with a name and a
+-- selector. Shared with the two configurations beside this one, which differ only in their fields.
 function M.parse(text, schema)
   local raw, why = fields.json(text)
   if not raw then return nil, why end
@@ -137,7 +137,8 @@ function M.for_node(cfg, node, whole)
 end
 
 -- The step from what was known to what the ConfigMap says now (nil: there is none).
--- cache is { cfg, available, errorStatus }; returns the next one, whether cfg changed, and why it was refused.
+-- cache is { cfg, available, errorStatus }; returns the next one, whether cfg changed, and why it was
+-- refused.
 function M.sync(cache, config_map)
   local function refuse(why)
     return { cfg = cache.cfg, available = cache.available, errorStatus = true }, false, why
@@ -195,7 +196,10 @@ function M.strategy(cfg, node)
   return M.bend(M.for_node(cfg, node), node)
 end
 
--- Whether colocation is on for the node. The cluster's switch is the main one: no node can turn itself on alone.
-function M.enabled(cfg, strategy) return cfg.enable == true and strategy ~= nil and strategy.enable == true end
+-- Whether colocation is on for the node. The cluster's switch is the main one: no node can turn itself on
+-- alone.
+function M.enabled(cfg, strategy)
+  return cfg.enable == true and strategy ~= nil and strategy.enable == true
+end
 
 return M

@@ -1,5 +1,5 @@
--- cpunormalization.lua - how much faster than the fleet's basis a node's processors are, as an annotation "1.20".
--- Schedulers compare nodes by it, and batch-cpu is offered multiplied by it.
+-- cpunormalization.lua - how much faster than the fleet's basis a node's processors are, as an annotation
+-- "1.20". Schedulers compare nodes by it, and batch-cpu is offered multiplied by it.
 
 local fields = require "fields"
 local colocation = require "colocation"
@@ -63,7 +63,8 @@ local function basic_info(topology)
   local raw, why = fields.json(text)
   if not raw then return nil, BASIC_INFO .. ": " .. why end
   local info
-  info, why = fields.typed(raw, { cpuModel = "string", hyperThreadEnabled = "boolean", turboEnabled = "boolean" })
+  info, why = fields.typed(raw, { cpuModel = "string", hyperThreadEnabled = "boolean",
+    turboEnabled = "boolean" })
   if not info then return nil, BASIC_INFO .. ": " .. why end
   return info
 end
@@ -97,7 +98,9 @@ function M.current(node)
   local text = fields.annotation(node, M.ANNOTATION)
   if text == nil then return nil end
   local ratio = fields.float(text)
-  if not ratio or ratio <= 0 then return nil, ("annotation %s is %q, not a positive number"):format(M.ANNOTATION, text) end
+  if not ratio or ratio <= 0 then
+    return nil, ("annotation %s is %q, not a positive number"):format(M.ANNOTATION, text)
+  end
   return ratio
 end
 

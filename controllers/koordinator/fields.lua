@@ -28,7 +28,8 @@ function M.copy(v)
   return t
 end
 
--- The object or list that an annotation or a ConfigMap entry holds as JSON text, as plain tables. Go lets a repeated key win.
+-- The object or list that an annotation or a ConfigMap entry holds as JSON text, as plain tables. Go lets a
+-- repeated key win.
 function M.json(text)
   local ok, value = pcall(function() return M.copy(kube.decode(text, { duplicates = "last" })) end)
   if not ok then return nil, "not valid JSON: " .. tostring(value) end
@@ -48,7 +49,8 @@ function M.equal(a, b)
 end
 
 -- Settings as Go sees them: a field of the wrong type fails the whole document, an unknown field vanishes.
--- `schema` maps each known field to a type name or to a function that takes the value and returns it checked, or nil and why.
+-- `schema` maps each known field to a type name or to a function that takes the value and returns it
+-- checked, or nil and why.
 local checks = {
   boolean = function(v) return type(v) == "boolean" end,
   integer = function(v) return math.type(v) == "integer" end,
@@ -75,8 +77,8 @@ function M.typed(raw, schema)
   return out
 end
 
--- `over` laid on `base`: objects field by field, everything else replaced; `whole` names the fields whose entries are
--- replaced one by one and never looked into (Go merges maps by key, not by field).
+-- `over` laid on `base`: objects field by field, everything else replaced; `whole` names the fields whose
+-- entries are replaced one by one and never looked into (Go merges maps by key, not by field).
 function M.merge(base, over, whole)
   local out = M.copy(base)
   for k, v in pairs(over) do

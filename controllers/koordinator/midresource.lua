@@ -1,5 +1,6 @@
--- midresource.lua - how much of a node mid-priority pods may have: what prod pods were promised and are predicted not to
--- need, as far as it is idle now, and a part of what nobody asked for; or, in static mode, a fixed part of the node.
+-- midresource.lua - how much of a node mid-priority pods may have: what prod pods were promised and are
+-- predicted not to need, as far as it is idle now, and a part of what nobody asked for; or, in static mode,
+-- a fixed part of the node.
 --   mid = min(min(reclaimable, unused) + unallocated * percent, capacity * threshold)
 
 local fields = require "fields"
@@ -26,9 +27,11 @@ local function milli(n) return n end
 
 -- Each resource, how it is shown in a message, and the settings that govern it.
 local RESOURCES = {
-  { unit = "cpu", name = M.CPU, label = "midAllocatable[CPU(milli-core)]", shown = milli, scale = amounts.scale_cpu,
+  { unit = "cpu", name = M.CPU, label = "midAllocatable[CPU(milli-core)]", shown = milli,
+    scale = amounts.scale_cpu,
     static = "midStaticCPUReservedPercent", threshold = "midCPUThresholdPercent" },
-  { unit = "memory", name = M.MEMORY, label = "midAllocatable[Memory(GB)]", shown = amounts.giga, scale = amounts.scale_memory,
+  { unit = "memory", name = M.MEMORY, label = "midAllocatable[Memory(GB)]", shown = amounts.giga,
+    scale = amounts.scale_memory,
     static = "midStaticMemoryReservedPercent", threshold = "midMemoryThresholdPercent" },
 }
 
@@ -57,17 +60,22 @@ local function dynamic(strategy, capacity, node, list, metric)
     local u, shown, limit = r.unit, r.shown, ratio(strategy, r.threshold)
     local base = math.max(math.min(reclaimable[u], idle[u]), 0)
     local left = math.min(base + r.scale(unallocated[u], share), r.scale(capacity[u], limit))
-    return left, ("%s:%d = min(min(ProdReclaimable:%d, NodeUnused:%d) + Unallocated:%d * midUnallocatedRatio:%s, NodeCapacity:%d * thresholdRatio:%s)")
-      :format(r.label, shown(left), shown(reclaimable[u]), shown(idle[u]), shown(unallocated[u]), amounts.ratio(share),
+    return left,
+      ("%s:%d = min(min(ProdReclaimable:%d, NodeUnused:%d) + Unallocated:%d * midUnallocatedRatio:%s, \z
+      NodeCapacity:%d * thresholdRatio:%s)")
+      :format(r.label, shown(left), shown(reclaimable[u]), shown(idle[u]), shown(unallocated[u]),
+        amounts.ratio(share),
         shown(capacity[u]), amounts.ratio(limit))
   end
 end
 
 local function static(strategy, capacity)
   return function(r)
-    local cap, shown, part, limit = capacity[r.unit], r.shown, ratio(strategy, r.static), ratio(strategy, r.threshold)
+    local cap, shown, part, limit = capacity[r.unit], r.shown, ratio(strategy, r.static),
+      ratio(strategy, r.threshold)
     local left = math.min(r.scale(cap, part), r.scale(cap, limit))
-    return left, ("%s:%d = min(nodeCapacity:%d * staticReservedPercent:%s, nodeCapacity:%d * thresholdRatio:%s)")
+    return left,
+      ("%s:%d = min(nodeCapacity:%d * staticReservedPercent:%s, nodeCapacity:%d * thresholdRatio:%s)")
       :format(r.label, shown(left), shown(cap), amounts.ratio(part), shown(cap), amounts.ratio(limit))
   end
 end
@@ -85,7 +93,9 @@ function M.calculate(input)
   if strategy == nil or dig(node, "status", "allocatable") == nil or list == nil or metric == nil then
     return nil, "mid resources need a strategy, a node with allocatable resources, its pods and a NodeMetric"
   end
-  if nodemetric.stale(metric, colocation.setting(strategy, "degradeTimeMinutes"), input.now) then return M.reset(DEGRADED) end
+  if nodemetric.stale(metric, colocation.setting(strategy, "degradeTimeMinutes"), input.now) then
+    return M.reset(DEGRADED)
+  end
   local capacity = amounts.of(dig(node, "status", "capacity"))
   local left_of = strategy.midReclaimMode == "static" and static(strategy, capacity)
     or dynamic(strategy, capacity, node, list, metric)

@@ -11,8 +11,8 @@ local M = {}
 
 local MINUTE = 60
 
--- When the metric stops being trusted, in seconds; nil when it never was. At that very second it still is: Koordinator
--- compares strictly.
+-- When the metric stops being trusted, in seconds; nil when it never was. At that very second it still is:
+-- Koordinator compares strictly.
 function M.expires(metric, minutes)
   local updated = dig(metric, "status", "updateTime")
   -- An updateTime without a measurement makes Koordinator crash; here it is no measurement.
@@ -28,8 +28,8 @@ end
 -- A Koordinator ResourceMap: { resources = { cpu, memory, ... } }.
 function M.usage(map) return amounts.of(dig(map, "resources")) end
 
--- System usage, and with it the host applications of a class above `class`: they live on what the node keeps for itself.
--- An application without a class stands below all.
+-- System usage, and with it the host applications of a class above `class`: they live on what the node
+-- keeps for itself. An application without a class stands below all.
 function M.system_used(metric, class)
   local used = M.usage(dig(metric, "status", "nodeMetric", "systemUsage"))
   for _, app in ipairs(dig(metric, "status", "hostApplicationMetric") or {}) do
@@ -44,7 +44,8 @@ end
 function M.pods(metric)
   local reported = {}
   for _, info in ipairs(dig(metric, "status", "podsMetric") or {}) do
-    reported[(info.namespace or "") .. "/" .. (info.name or "")] = { used = M.usage(info.podUsage), class = info.priority }
+    reported[(info.namespace or "") .. "/" .. (info.name or "")] = { used = M.usage(info.podUsage),
+      class = info.priority }
   end
   return reported
 end

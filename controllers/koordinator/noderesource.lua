@@ -1,6 +1,7 @@
--- noderesource.lua - Koordinator's node resource controller: what a node can lend to mid and batch pods, kept on its status
--- as kubernetes.io/mid-* and batch-*, and the ratios that schedulers count with, kept in its annotations.
--- The policy is in the modules beside this file, as pure functions; here are only the hands: read, decide, write.
+-- noderesource.lua - Koordinator's node resource controller: what a node can lend to mid and batch pods,
+-- kept on its status as kubernetes.io/mid-* and batch-*, and the ratios that schedulers count with, kept in
+-- its annotations. The policy is in the modules beside this file, as pure functions; here are only the
+-- hands: read, decide, write.
 --
 --   kubelua run controllers/koordinator/noderesource.lua
 
@@ -18,10 +19,12 @@ local NODE_METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
 local TOPOLOGY = "topology.node.k8s.io/v1alpha1/NodeResourceTopology"
 local DISABLED = "node colocation is disabled in Config, reason: disableInConfig"
 
--- Both belong to one worker of one generation. A reload starts over: the ConfigMap is read again, and each node's status is
--- brought up to date once. With one worker (the default here; it still runs many nodes at a time) that is exactly Koordinator's
--- "never synced by this process"; with more, each worker keeps its own count.
-local known, seen = settings.new(), false -- the last good configuration, and of which ConfigMap (false: never looked)
+-- Both belong to one worker of one generation. A reload starts over: the ConfigMap is read again, and each
+-- node's status is brought up to date once. With one worker (the default here; it still runs many nodes at
+-- a time) that is exactly Koordinator's "never synced by this process"; with more, each worker keeps its
+-- own count.
+-- the last good configuration, and of which ConfigMap (false: never looked)
+local known, seen = settings.new(), false
 local synced = {} -- node name -> when its status was last brought up to date, in seconds
 
 local function refresh_settings(ctx)
@@ -32,7 +35,8 @@ local function refresh_settings(ctx)
   known, refused = settings.sync(known, config_map)
   seen = version
   for _, why in ipairs(refused) do
-    ctx.log:warn(("ConfigMap %s/%s is not used, the last good one is: %s"):format(CONFIG_MAP.namespace, CONFIG_MAP.name, why))
+    ctx.log:warn(("ConfigMap %s/%s is not used, the last good one is: %s"):format(CONFIG_MAP.namespace,
+      CONFIG_MAP.name, why))
   end
 end
 
@@ -58,7 +62,8 @@ return kube.controller {
     [TOPOLOGY] = "same-name",
     ["v1/ConfigMap"] = function(config_map, ctx)
       local keys = {}
-      if config_map.metadata.namespace == CONFIG_MAP.namespace and config_map.metadata.name == CONFIG_MAP.name then
+      if config_map.metadata.namespace == CONFIG_MAP.namespace
+        and config_map.metadata.name == CONFIG_MAP.name then
         for node in ctx:each("v1/Node") do keys[#keys + 1] = node.metadata.name end
       end
       return keys
@@ -81,13 +86,16 @@ return kube.controller {
 
     if topology and next(zones.changes(topology.zones, decided, strategy.resourceDiffThreshold)) then
       ctx:patch(topology, function(t)
-        for i, resources in pairs(zones.changes(t.zones, decided, strategy.resourceDiffThreshold)) do t.zones[i].resources = resources end
+        for i, resources in pairs(zones.changes(t.zones, decided, strategy.resourceDiffThreshold)) do
+          t.zones[i].resources = resources
+        end
       end)
     end
 
     local desired = prepare.prepare(node, decided)
     local outcome = prepare.outcome(node, desired)
-    local status = prepare.need_sync_status(strategy, node.status.allocatable, outcome.status.allocatable, synced[name], now)
+    local status = prepare.need_sync_status(strategy, node.status.allocatable, outcome.status.allocatable,
+      synced[name], now)
     local meta = prepare.need_sync_meta(node, outcome)
     if status then
       ctx:patch_status(node, function(n) prepare.write_resources(n, prepare.prepare(n, decided)) end)

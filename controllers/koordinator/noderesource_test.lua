@@ -1,4 +1,5 @@
--- noderesource_test.lua - the node resource policy on the demo cluster, in virtual time, at the moment from which its metrics are.
+-- noderesource_test.lua - the node resource policy on the demo cluster, in virtual time, at the moment from
+-- which its metrics are.
 
 local kube = require "kubelua"
 

@@ -1,4 +1,5 @@
--- pods.lua - what Koordinator needs to know of a pod: its QoS, its priority class, what it asks for and where it sits.
+-- pods.lua - what Koordinator needs to know of a pod: its QoS, its priority class, what it asks for and
+-- where it sits.
 
 local kube = require "kubelua"
 local fields = require "fields"
@@ -16,11 +17,13 @@ local BANDS = {
   { class = "koord-batch", from = 5000, to = 5999 },
   { class = "koord-free", from = 3000, to = 3999 },
 }
-local CLASS_OF_QOS = { SYSTEM = "koord-prod", LSE = "koord-prod", LSR = "koord-prod", LS = "koord-prod", BE = "koord-batch" }
+local CLASS_OF_QOS = { SYSTEM = "koord-prod", LSE = "koord-prod", LSR = "koord-prod", LS = "koord-prod",
+  BE = "koord-batch" }
 local QOS_OF_KUBE = { Guaranteed = "LSR", Burstable = "LS", BestEffort = "BE" }
 
 -- The priority value a class stands for when only the class is known; no class stands for 0.
-M.default_priority = { ["koord-prod"] = 9500, ["koord-mid"] = 7500, ["koord-batch"] = 5500, ["koord-free"] = 3500 }
+M.default_priority = { ["koord-prod"] = 9500, ["koord-mid"] = 7500, ["koord-batch"] = 5500,
+  ["koord-free"] = 3500 }
 
 function M.key(pod) return (pod.metadata.namespace or "") .. "/" .. pod.metadata.name end
 
@@ -57,7 +60,9 @@ local function kube_qos(pod)
     for name, n in pairs(own) do limits[name] = (limits[name] or 0) + n end
   end
   if next(requests) == nil and next(limits) == nil then return "BestEffort" end
-  if all_limited and requests.cpu == limits.cpu and requests.memory == limits.memory then return "Guaranteed" end
+  if all_limited and requests.cpu == limits.cpu and requests.memory == limits.memory then
+    return "Guaranteed"
+  end
   return "Burstable"
 end
 
@@ -99,8 +104,8 @@ function M.zones(pod)
   return ids
 end
 
--- How an amount of the pod spreads over `n` zones: evenly over the zones it was given, over all when it was given none
--- that exist. Returns a function from (amount, zone index from 0) to that zone's part.
+-- How an amount of the pod spreads over `n` zones: evenly over the zones it was given, over all when it was
+-- given none that exist. Returns a function from (amount, zone index from 0) to that zone's part.
 function M.spread(pod, n)
   local given, count = {}, 0
   for _, id in ipairs(M.zones(pod)) do

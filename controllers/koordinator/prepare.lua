@@ -1,4 +1,5 @@
--- prepare.lua - from a plan (plan.lua) to what the node should carry, and whether the difference is worth a write.
+-- prepare.lua - from a plan (plan.lua) to what the node should carry, and whether the difference is worth a
+-- write.
 --   desired = { resources = { name = integer or false }, annotations = { name = text or false } }      false: take it away
 
 local kube = require "kubelua"
@@ -13,7 +14,8 @@ local dig = fields.dig
 
 local M = {}
 
--- What batch resources the node has before others (Hadoop YARN) took their part of them, and the part they took.
+-- What batch resources the node has before others (Hadoop YARN) took their part of them, and the part they
+-- took.
 local ORIGIN = "node.koordinator.sh/originExtendedAllocatable"
 local THIRD_PARTIES = "node.koordinator.sh/thirdPartyAllocations"
 
@@ -79,7 +81,8 @@ function M.prepare(node, plan)
 
   local annotations = plan.annotations or {}
   desired.annotations[cpunormalization.ANNOTATION] = annotations[cpunormalization.ANNOTATION]
-  desired.annotations[resourceamplification.ANNOTATION] = annotations[resourceamplification.ANNOTATION] or false
+  desired.annotations[resourceamplification.ANNOTATION] = annotations[resourceamplification.ANNOTATION]
+    or false
   desired.annotations[ORIGIN] = origin_text(node, desired.resources)
 
   if desired.resources[batchresource.CPU] and desired.resources[batchresource.MEMORY] then
@@ -92,7 +95,8 @@ function M.prepare(node, plan)
   return desired
 end
 
--- Writes the desired resources into a draft (or a plain table). What has the right value already is left as it is written.
+-- Writes the desired resources into a draft (or a plain table). What has the right value already is left as
+-- it is written.
 function M.write_resources(node, desired)
   for _, list in ipairs { "capacity", "allocatable" } do
     for name, n in pairs(desired.resources) do
@@ -134,8 +138,8 @@ function M.need_sync(old, new, names, threshold)
   return false
 end
 
--- Status is written when this process never did, when the last time is too long ago, or when a resource moved enough.
--- `old` and `new` are allocatable lists, `last` and `now` seconds.
+-- Status is written when this process never did, when the last time is too long ago, or when a resource
+-- moved enough. `old` and `new` are allocatable lists, `last` and `now` seconds.
 function M.need_sync_status(strategy, old, new, last, now)
   return last == nil or now - last > strategy.updateTimeThresholdSeconds
     or M.need_sync(old, new, midresource.NAMES, strategy.resourceDiffThreshold)

@@ -1,4 +1,5 @@
--- reservation.lua - what a node keeps from pods: what the kubelet withholds, or what an annotation asks for, whichever is more.
+-- reservation.lua - what a node keeps from pods: what the kubelet withholds, or what an annotation asks
+-- for, whichever is more.
 
 local fields = require "fields"
 local amounts = require "amounts"
@@ -29,7 +30,8 @@ function M.count_cpus(text)
   return n
 end
 
--- { resources = {...}, reservedCPUs = "0-3" }: named processors override the amount of cpu. What does not read reserves nothing.
+-- { resources = {...}, reservedCPUs = "0-3" }: named processors override the amount of cpu. What does not
+-- read reserves nothing.
 function M.annotated(node)
   local text = fields.annotation(node, "node.koordinator.sh/reservation")
   local wanted = text and fields.json(text)
@@ -45,7 +47,8 @@ function M.annotated(node)
 end
 
 function M.of(node)
-  local withheld = amounts.sub(amounts.of(dig(node, "status", "capacity")), amounts.of(dig(node, "status", "allocatable")))
+  local withheld = amounts.sub(amounts.of(dig(node, "status", "capacity")),
+    amounts.of(dig(node, "status", "allocatable")))
   return amounts.max(amounts.floor0(withheld), M.annotated(node))
 end
 

@@ -30,9 +30,9 @@ local function text_of(by_name)
   return "{" .. table.concat(parts, ",") .. "}"
 end
 
--- input: resourceAmplification (the configuration), node. The normalization ratio is the one that the node carries now:
--- one that this pass computes counts from the next pass on.
--- Returns { annotations }, without the annotation when nothing is amplified; nil and why when a ratio is unusable.
+-- input: resourceAmplification (the configuration), node. The normalization ratio is the one that the node
+-- carries now: one that this pass computes counts from the next pass on. Returns { annotations }, without
+-- the annotation when nothing is amplified; nil and why when a ratio is unusable.
 function M.calculate(input)
   local config, node = input.resourceAmplification, input.node
   if config == nil then return nil, "resource amplification has no configuration yet" end
@@ -47,7 +47,9 @@ function M.calculate(input)
 
   local any = false
   for name, ratio in pairs(by_name) do
-    if ratio < 1 then return nil, ("amplification ratio of %s must be at least 1, got %s"):format(name, ratio) end
+    if ratio < 1 then
+      return nil, ("amplification ratio of %s must be at least 1, got %s"):format(name, ratio)
+    end
     any = true
   end
   return { annotations = any and { [M.ANNOTATION] = text_of(by_name) } or {} }

@@ -1,4 +1,5 @@
--- settings.lua - the three configurations that the ConfigMap slo-controller-config holds for nodes, kept as last known good.
+-- settings.lua - the three configurations that the ConfigMap slo-controller-config holds for nodes, kept as
+-- last known good.
 --   known = { colocation = { cfg, available, errorStatus }, cpuNormalization = cfg or nil, resourceAmplification = cfg or nil }
 
 local fields = require "fields"
@@ -19,7 +20,8 @@ local function sync(module, known, config_map)
   return fields.merge(module.defaults(), parsed, module.WHOLE)
 end
 
--- What is known after seeing the ConfigMap (nil: there is none), and the reasons why parts of it were refused.
+-- What is known after seeing the ConfigMap (nil: there is none), and the reasons why parts of it were
+-- refused.
 function M.sync(known, config_map)
   local out, refused = {}, {}
   local next_colocation, _, why = colocation.sync(known.colocation, config_map)

@@ -1,6 +1,7 @@
 -- zones.lua - batch resources of each NUMA zone, on the node's NodeResourceTopology.
--- Koordinator means to set the zones of a degraded node to zero and does not (it changes a copy), so its old values live on.
--- Here they do become zero: a scheduler must not find room in a zone of a node that offers none.
+-- Koordinator means to set the zones of a degraded node to zero and does not (it changes a copy), so its
+-- old values live on. Here they do become zero: a scheduler must not find room in a zone of a node that
+-- offers none.
 
 local kube = require "kubelua"
 local amounts = require "amounts"
@@ -59,7 +60,8 @@ local function quantity_of(name, quantity, ratio)
   return kube.milli(milli)
 end
 
--- The resource lists that should change, by the zone's place in the list; empty when all is close enough as it is.
+-- The resource lists that should change, by the zone's place in the list; empty when all is close enough as
+-- it is.
 function M.changes(zones, plan, threshold)
   local changes, ratio = {}, prepare.ratio(plan)
   for i, zone in ipairs(zones or {}) do
@@ -67,7 +69,9 @@ function M.changes(zones, plan, threshold)
     local wanted = plan.zones and plan.zones[zone.name]
     local changed = not wanted and clear(resources)
     for _, name in ipairs(wanted and batchresource.NAMES or {}) do
-      if wanted[name] ~= nil and set(resources, name, quantity_of(name, wanted[name], ratio), threshold) then changed = true end
+      if wanted[name] ~= nil and set(resources, name, quantity_of(name, wanted[name], ratio), threshold) then
+        changed = true
+      end
     end
     if changed then changes[i] = resources end
   end

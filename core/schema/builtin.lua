@@ -2,9 +2,9 @@
 --
 --   lua5.4 core/server/builtin.lua DIR > core/schema/builtin_data.c
 --
--- DIR holds api.json and apis.json (aggregated discovery of /api and /apis) and one openapi-*.json for each document of
--- /openapi/v3. What comes out is derived from the Kubernetes API definitions (Apache License 2.0): names, types and
--- merge rules, no prose. Run it again for another Kubernetes release.
+-- DIR holds api.json and apis.json (aggregated discovery of /api and /apis) and one openapi-*.json for each
+-- document of /openapi/v3. What comes out is derived from the Kubernetes API definitions (Apache License
+-- 2.0): names, types and merge rules, no prose. Run it again for another Kubernetes release.
 
 local json = require "dkjson"
 
@@ -27,7 +27,8 @@ end
 local function short(ref)
   local name = ref:gsub("^#/components/schemas/", "")
   return (name:gsub("^io%.k8s%.api%.", ""):gsub("^io%.k8s%.apimachinery%.pkg%.apis%.", "")
-    :gsub("^io%.k8s%.apiextensions%-apiserver%.pkg%.apis%.", ""):gsub("^io%.k8s%.kube%-aggregator%.pkg%.apis%.", "")
+    :gsub("^io%.k8s%.apiextensions%-apiserver%.pkg%.apis%.",
+      ""):gsub("^io%.k8s%.kube%-aggregator%.pkg%.apis%.", "")
     :gsub("^io%.k8s%.apimachinery%.pkg%.", ""))
 end
 
@@ -41,7 +42,9 @@ for file in list:lines() do
     for name, schema in pairs(components.schemas or {}) do
       schemas[short(name)] = schema
       local gvks = schema["x-kubernetes-group-version-kind"]
-      if gvks and #gvks == 1 then by_gvk[gvks[1].group .. "/" .. gvks[1].version .. "/" .. gvks[1].kind] = short(name) end
+      if gvks and #gvks == 1 then
+        by_gvk[gvks[1].group .. "/" .. gvks[1].version .. "/" .. gvks[1].kind] = short(name)
+      end
     end
   end
 end
@@ -50,7 +53,8 @@ list:close()
 -- ---------------------------------------------------------------- types
 
 -- One letter for what has no fields of its own; see schema.c, which reads this.
-local SCALARS = { ["meta.v1.Time"] = "t", ["meta.v1.MicroTime"] = "m", ["api.resource.Quantity"] = "q", ["util.intstr.IntOrString"] = "x" }
+local SCALARS = { ["meta.v1.Time"] = "t", ["meta.v1.MicroTime"] = "m", ["api.resource.Quantity"] = "q",
+  ["util.intstr.IntOrString"] = "x" }
 
 local wanted, queue = {}, {}
 local function want(name)
@@ -82,7 +86,8 @@ end
 local function field(name, s, required)
   local out = { name .. ":" .. type_of(s) }
   local function flag(text) out[#out + 1] = ";" .. text end
-  if type(s.default) == "table" and s.default ~= json.null then flag "d" end   -- a Go struct: there even when nobody gave it
+  -- a Go struct: there even when nobody gave it
+  if type(s.default) == "table" and s.default ~= json.null then flag "d" end
   if required then flag "r" end
   local kind = s["x-kubernetes-list-type"]
   if kind == "set" then flag "set" end
@@ -102,7 +107,9 @@ local function type_line(name)
   local required = {}
   for _, key in ipairs(s.required or {}) do required[key] = true end
   local out = { name .. (s["x-kubernetes-map-type"] == "atomic" and ";atomic" or "") }
-  for _, key in ipairs(sorted(s.properties)) do out[#out + 1] = field(key, s.properties[key], required[key]) end
+  for _, key in ipairs(sorted(s.properties)) do
+    out[#out + 1] = field(key, s.properties[key], required[key])
+  end
   return table.concat(out, " ")
 end
 
@@ -122,12 +129,16 @@ local function add_kinds(doc)
           local subs = {}
           for _, sub in ipairs(r.subresources or {}) do
             local rk = sub.responseKind
-            subs[#subs + 1] = ("%s:%s:%s"):format(sub.subresource, rk and ("%s/%s/%s"):format(rk.group, rk.version, rk.kind) or "//", table.concat(sub.verbs, ","))
+            subs[#subs + 1] = ("%s:%s:%s"):format(sub.subresource,
+              rk and ("%s/%s/%s"):format(rk.group, rk.version, rk.kind) or "//", table.concat(sub.verbs, ","))
           end
           local type_name = by_gvk[gname .. "/" .. version.version .. "/" .. kind]
-          kinds[#kinds + 1] = table.concat({ gname == "" and "-" or gname, version.version, kind, r.resource, r.singularResource ~= "" and r.singularResource or "-",
-            r.scope == "Namespaced" and "ns" or "cluster", table.concat(r.verbs, ","), r.shortNames and table.concat(r.shortNames, ",") or "-",
-            r.categories and table.concat(r.categories, ",") or "-", type_name and want(type_name) or "-", table.concat(subs, "|") }, " ")
+          kinds[#kinds + 1] = table.concat({ gname == "" and "-" or gname, version.version, kind, r.resource,
+            r.singularResource ~= "" and r.singularResource or "-",
+            r.scope == "Namespaced" and "ns" or "cluster", table.concat(r.verbs, ","),
+            r.shortNames and table.concat(r.shortNames, ",") or "-",
+            r.categories and table.concat(r.categories, ",") or "-", type_name and want(type_name) or "-",
+            table.concat(subs, "|") }, " ")
         end
       end
     end
@@ -136,7 +147,9 @@ end
 add_kinds(read(dir .. "/api.json"))
 add_kinds(read(dir .. "/apis.json"))
 -- Kinds that only subresources speak of.
-for _, name in ipairs { "autoscaling.v1.Scale", "policy.v1.Eviction", "meta.v1.DeleteOptions" } do want(name) end
+for _, name in ipairs { "autoscaling.v1.Scale", "policy.v1.Eviction", "meta.v1.DeleteOptions" } do
+  want(name)
+end
 
 local i = 1
 while i <= #queue do type_line(queue[i]); i = i + 1 end

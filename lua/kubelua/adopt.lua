@@ -1,5 +1,5 @@
--- adopt.lua - from updates to server-side apply: what other managers wrote by updating becomes what one manager applied, so that a
--- field it no longer applies goes. As client-go's util/csaupgrade.
+-- adopt.lua - from updates to server-side apply: what other managers wrote by updating becomes what one
+-- manager applied, so that a field it no longer applies goes. As client-go's util/csaupgrade.
 
 local core = require "kubelua.core"
 
@@ -14,7 +14,9 @@ end
 
 local function names_of(what, managers)
   if type(managers) == "string" then managers = { managers } end
-  if type(managers) ~= "table" or #managers == 0 then core.blame(what .. ": managers is a name or a list of names") end
+  if type(managers) ~= "table" or #managers == 0 then
+    core.blame(what .. ": managers is a name or a list of names")
+  end
   local names = {}
   for _, name in ipairs(managers) do names[name] = true end
   return names
@@ -29,7 +31,9 @@ end
 ---@return boolean changed
 function M.adopt_fields(draft, managers, manager, subresource)
   local names = names_of("kube.adopt_fields", managers)
-  if type(manager) ~= "string" or manager == "" then core.blame "kube.adopt_fields: manager is the name that will apply" end
+  if type(manager) ~= "string" or manager == "" then
+    core.blame "kube.adopt_fields: manager is the name that will apply"
+  end
   local metadata = draft.metadata
   local entries = metadata and metadata.managedFields
   if not entries or #entries == 0 then return false end
@@ -51,7 +55,8 @@ function M.adopt_fields(draft, managers, manager, subresource)
   end
   for _, entry in ipairs(adopted) do
     if entry.apiVersion ~= mine.apiVersion then
-      core.blame(("kube.adopt_fields: %s wrote %s and %s applies %s; write the object once in one version first"):format(
+      core.blame(("kube.adopt_fields: %s wrote %s and %s applies %s; write the object once in one \z
+        version first"):format(
         entry.manager, entry.apiVersion, manager, mine.apiVersion))
     end
     union(mine.fieldsV1, entry.fieldsV1)

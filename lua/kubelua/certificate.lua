@@ -1,11 +1,11 @@
--- certificate.lua - a certificate of the cluster's own signers that is there when it is needed and new before it ends: key, request,
--- approval, file, rotation, as client-go's certificate manager.
+-- certificate.lua - a certificate of the cluster's own signers that is there when it is needed and new
+-- before it ends: key, request, approval, file, rotation, as client-go's certificate manager.
 --
 --   idle --its time has come, or none is there--> requested --issued--> idle      (the pair is on disk, the next time 70 to 90 % later)
 --                                                    `--denied, failed, deleted, too long--> resting --> requested anew
 --
--- Nothing runs by itself: m:poll() takes the next step, m:run() takes them as they come. Requests are answered by whoever approves and
--- signs; the manager watches its own request and nothing else.
+-- Nothing runs by itself: m:poll() takes the next step, m:run() takes them as they come. Requests are
+-- answered by whoever approves and signs; the manager watches its own request and nothing else.
 
 local clock = require "kubelua.clock"
 local core = require "kubelua.core"
@@ -46,7 +46,8 @@ local DURATION_LEAST = 600                           -- seconds; what the API ta
 ---@field not_after integer
 
 local OPTIONS = {
-  name = "string", dir = "string", signer = "string", usages = "table", cn = "string", o = "value", dns = "table", ips = "table",
+  name = "string", dir = "string", signer = "string", usages = "table", cn = "string", o = "value",
+  dns = "table", ips = "table",
   duration = "duration", on_rotate = "function", on_error = "function", clock = "function",
 }
 
@@ -60,8 +61,13 @@ Manager.__index = Manager
 
 local function parse(text)
   local certs, key = {}, nil
-  for block, label in text:gmatch "(%-%-%-%-%-BEGIN ([%u%d ]-)%-%-%-%-%-.-%-%-%-%-%-END [%u%d ]-%-%-%-%-%-\n?)" do
-    if label == "CERTIFICATE" then certs[#certs + 1] = block elseif label:find "PRIVATE KEY$" then key = key or block end
+  for block,
+    label in text:gmatch "(%-%-%-%-%-BEGIN ([%u%d ]-)%-%-%-%-%-.-%-%-%-%-%-END [%u%d ]-%-%-%-%-%-\n?)" do
+    if label == "CERTIFICATE" then
+      certs[#certs + 1] = block
+    elseif label:find "PRIVATE KEY$" then
+      key = key or block
+    end
   end
   return table.concat(certs), key
 end
@@ -83,7 +89,8 @@ local function load(self)
   if not text then return end
   local found, why = pair(parse(text))
   if not found then
-    error(core.error { kind = "invalid", verb = "read", resource = self.path, message = why .. "; move the file away for a new certificate" }, 0)
+    error(core.error { kind = "invalid", verb = "read", resource = self.path,
+      message = why .. "; move the file away for a new certificate" }, 0)
   end
   if found.not_after > self.clock() then self.current = found end
 end
@@ -106,13 +113,15 @@ end
 
 local function satisfies(self, certificate)
   local want = self.wish
-  return certificate.cn == (want.cn or "") and has_all(certificate.orgs, want.orgs) and has_all(certificate.dns, want.dns)
+  return certificate.cn == (want.cn or "") and has_all(certificate.orgs, want.orgs)
+    and has_all(certificate.dns, want.dns)
     and has_all(certificate.ips, spelled(want.ips))
 end
 
 -- ---------------------------------------------------------------- when
 
--- When the one that is there is replaced: after 70 to 90 % of its life, so that many nodes of one age do not come at once.
+-- When the one that is there is replaced: after 70 to 90 % of its life, so that many nodes of one age do
+-- not come at once.
 local function schedule(self)
   local certificate = self.current
   if not certificate or not satisfies(self, certificate) then
@@ -145,7 +154,8 @@ end
 
 function Manager:forget()
   if self.informers then self.informers:shutdown() end
-  self.informers, self.informer, self.store, self.request, self.key, self.started = nil, nil, nil, nil, nil, nil
+  self.informers, self.informer, self.store, self.request, self.key, self.started = nil, nil, nil, nil, nil,
+    nil
 end
 
 local function client_of(self)
@@ -164,7 +174,8 @@ local function ask(self)
   end
   local csr
   ok, csr = pcall(client.create, client, {
-    apiVersion = "certificates.k8s.io/v1", kind = "CertificateSigningRequest", metadata = { generateName = opts.name .. "-" },
+    apiVersion = "certificates.k8s.io/v1", kind = "CertificateSigningRequest",
+    metadata = { generateName = opts.name .. "-" },
     spec = {
       request = core.base64_encode(text), signerName = opts.signer, usages = core.array(opts.usages),
       expirationSeconds = opts.duration and math.tointeger(math.ceil(core.duration(opts.duration))) or nil,
@@ -177,7 +188,8 @@ local function ask(self)
   end
   self.healthy = true
   self.state, self.key, self.request, self.started = "requested", key, csr, self.clock()
-  self.informers = require("kubelua.informers").informers(client, { fields = "metadata.name=" .. csr.metadata.name })
+  self.informers = require("kubelua.informers").informers(client,
+    { fields = "metadata.name=" .. csr.metadata.name })
   self.informer = self.informers:informer(CSR)
   self.store = self.informer:store()
   self.informers:start()
@@ -189,7 +201,8 @@ local function refusal(csr)
     if condition.type == "Denied" or condition.type == "Failed" then
       local denied = condition.type == "Denied"
       return core.error {
-        kind = denied and "denied" or "failed", verb = "certify", resource = CSR, key = csr.metadata.name, reason = condition("reason"),
+        kind = denied and "denied" or "failed", verb = "certify", resource = CSR, key = csr.metadata.name,
+        reason = condition("reason"),
         message = ("the request was %s: %s"):format(denied and "denied" or "not signed",
           condition("message") or condition("reason") or "no reason was given"),
       }
@@ -200,13 +213,17 @@ local function refusal(csr)
 end
 
 local function problem(self, kind, fmt, ...)
-  return core.error { kind = kind, verb = "certify", resource = CSR, key = self.request.metadata.name, message = fmt:format(...) }
+  return core.error { kind = kind, verb = "certify", resource = CSR, key = self.request.metadata.name,
+    message = fmt:format(...) }
 end
 
 local function keep(self, pem)
   local certificate, why = pair(pem, self.key)
-  if not certificate then return failed(self, problem(self, "server", "the certificate that was issued is of no use: %s", why)) end
-  local ok, err = pcall(core.pair_write, self.opts.dir, self.opts.name, pem:gsub("\n*$", "\n") .. self.key, self.clock())
+  if not certificate then
+    return failed(self, problem(self, "server", "the certificate that was issued is of no use: %s", why))
+  end
+  local ok, err = pcall(core.pair_write, self.opts.dir, self.opts.name, pem:gsub("\n*$", "\n") .. self.key,
+    self.clock())
   if not ok then
     if not core.is_error(err) then error(err, 0) end
     return failed(self, err)
@@ -216,7 +233,8 @@ local function keep(self, pem)
   schedule(self)
   -- A signer that gives less than was asked for is asked again no sooner than its certificate says.
   if self.due <= self.clock() then
-    self.due = certificate.not_before + (certificate.not_after - certificate.not_before) * (ROTATE_FROM + ROTATE_SPREAD * math.random())
+    self.due = certificate.not_before + (certificate.not_after - certificate.not_before) * (
+      ROTATE_FROM + ROTATE_SPREAD * math.random())
   end
   if self.opts.on_rotate then self.opts.on_rotate(certificate) end
 end
@@ -234,7 +252,8 @@ local function look(self)
   end
   if self.clock() - self.started >= ISSUED_WITHIN then
     local trouble = self.informer:stats().message
-    failed(self, problem(self, "timeout", "nobody approved and signed the request within %s%s", core.format_duration(ISSUED_WITHIN),
+    failed(self, problem(self, "timeout", "nobody approved and signed the request within %s%s",
+      core.format_duration(ISSUED_WITHIN),
       trouble and "; watching it failed: " .. trouble or ""))
   end
 end
@@ -265,7 +284,8 @@ function Manager:rotate()
   if self.state ~= "requested" then self.state, self.due = "idle", self.clock() end
 end
 
---- Takes the next step, if there is one: "idle" (a certificate is there, or its time has not come), "requested", "resting" after a failure.
+--- Takes the next step, if there is one: "idle" (a certificate is there, or its time has not come),
+--- "requested", "resting" after a failure.
 ---@return "idle"|"requested"|"resting"
 function Manager:poll()
   if self.closed then core.blame "m:poll: this certificate manager was closed" end
@@ -284,7 +304,9 @@ function Manager:run(timeout)
   self.stopping = false
   while not self.stopping and core.monotonic() < deadline do
     self:poll()
-    if not self.stopping then clock.sleep(math.max(0, math.min(self.state == "requested" and 0.05 or 1, deadline - core.monotonic()))) end
+    if not self.stopping then
+      clock.sleep(math.max(0, math.min(self.state == "requested" and 0.05 or 1, deadline - core.monotonic())))
+    end
   end
 end
 
@@ -311,11 +333,14 @@ end
 Manager.__close = Manager.close
 
 local function must(opts, name, why)
-  if not opts[name] or opts[name] == "" then core.blame(("kube.certificate: option '%s' is missing: %s"):format(name, why)) end
+  if not opts[name] or opts[name] == "" then
+    core.blame(("kube.certificate: option '%s' is missing: %s"):format(name, why))
+  end
 end
 
---- Keeps a certificate: reads the pair that is there, and asks for one when there is none, when it says something else than what is
---- wanted, and before it ends. `client` may be a function of the current certificate (or nil) that gives one.
+--- Keeps a certificate: reads the pair that is there, and asks for one when there is none, when it says
+--- something else than what is wanted, and before it ends. `client` may be a function of the current
+--- certificate (or nil) that gives one.
 ---@param client kubelua.Client|fun(current: kubelua.Certificate?): kubelua.Client
 ---@param opts kubelua.CertificateOptions
 ---@return kubelua.CertificateManager
@@ -329,14 +354,17 @@ function M.certificate(client, opts)
   must(opts, "signer", "such as \"kubernetes.io/kube-apiserver-client\"")
   must(opts, "usages", "such as { \"client auth\", \"digital signature\" }")
   if not opts.name:find "^%l[%l%d.-]*$" then
-    core.blame(("kube.certificate: the name must be of lower case letters, digits, '-' and '.', got %q"):format(opts.name))
+    core.blame(("kube.certificate: the name must be of lower case letters, digits, '-' and \z
+      '.', got %q"):format(opts.name))
   end
   if opts.duration and core.duration(opts.duration) < DURATION_LEAST then
-    core.blame(("kube.certificate: the duration must be at least 10m, got %s"):format(tostring(opts.duration)))
+    core.blame(("kube.certificate: the duration must be at least 10m, got %s"):format(
+      tostring(opts.duration)))
   end
   local orgs = type(opts.o) == "string" and { opts.o } or opts.o
   local self = setmetatable({
-    client = client, opts = opts, clock = opts.clock or core.wall, path = core.pair_path(opts.dir, opts.name), state = "idle", failures = 0,
+    client = client, opts = opts, clock = opts.clock or core.wall, path = core.pair_path(opts.dir, opts.name),
+    state = "idle", failures = 0,
     wish = { cn = opts.cn, orgs = orgs, dns = opts.dns, ips = opts.ips }, healthy = false,
   }, Manager)
   local key, why = core.x509_request(self.wish)

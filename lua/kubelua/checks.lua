@@ -1,6 +1,8 @@
--- checks.lua - what the parts of a spec have in common: a mistake names the controller, the key and the way out.
+-- checks.lua - what the parts of a spec have in common: a mistake names the controller, the key and the way
+-- out.
 --
--- `self` is the controller under construction (controller.lua); every function raises at the line of the script.
+-- `self` is the controller under construction (controller.lua); every function raises at the line of the
+-- script.
 
 local core = require "kubelua.core"
 local suggest = require "kubelua.suggest"
@@ -11,11 +13,13 @@ local M = {}
 
 local behind = setmetatable({}, { __mode = "k" })
 
--- A program of one's own (stock Lua, a test) is trusted, and may look into what it holds; its core has what reaches a cluster.
+-- A program of one's own (stock Lua, a test) is trusted, and may look into what it holds; its core has what
+-- reaches a cluster.
 local trusted = core.connect ~= nil
 
---- A value of that name for a script to hold and hand back: it has nothing in it, and what it stands for only the library can get.
---- A program of one's own may read it, so that its tests can call a controller's functions.
+--- A value of that name for a script to hold and hand back: it has nothing in it, and what it stands for
+--- only the library can get. A program of one's own may read it, so that its tests can call a controller's
+--- functions.
 ---@param shown? string[]    fields that can be read all the same
 ---@param text? string       of tostring
 function M.seal(name, self, shown, text)
@@ -28,7 +32,10 @@ function M.seal(name, self, shown, text)
       if readable[key] or trusted then return self[key] end
       core.blame(("%s: %s cannot be read: it is what the runtime gets, whole"):format(name, tostring(key)))
     end,
-    __newindex = function(_, key) core.blame(("%s: %s cannot be set: say it in the table that it is made from"):format(name, tostring(key))) end,
+    __newindex = function(_, key)
+      core.blame(("%s: %s cannot be set: say it in the table that it is made from"):format(name,
+        tostring(key)))
+    end,
     __tostring = function() return text or name end,
   })
   behind[sealed] = { name = name, self = self }
@@ -45,7 +52,9 @@ end
 
 local NOTHING = core.value(core.object {}, "nothing")
 
-function M.fail(self, fmt, ...) core.blame(("%s %q: "):format(rawget(self, "what") or "controller", tostring(self.name)) .. fmt:format(...)) end
+function M.fail(self, fmt, ...)
+  core.blame(("%s %q: "):format(rawget(self, "what") or "controller", tostring(self.name)) .. fmt:format(...))
+end
 local fail = M.fail
 
 --- The keys of t are among `known` (a list or a set), list items aside where `items`.
@@ -60,11 +69,14 @@ function M.keys(self, where, t, known, items)
 end
 
 function M.kind(self, where, kind)
-  if type(kind) ~= "string" then fail(self, "%s must be a kind such as \"v1/Pod\", got %s", where, type(kind)) end
+  if type(kind) ~= "string" then
+    fail(self, "%s must be a kind such as \"v1/Pod\", got %s", where, type(kind))
+  end
   local api, word = kind:match "^(.+)/([^/]+)$"
   local version = api and (api:match "^[%w.-]+/(v%w+)$" or api:match "^(v%w+)$")
   if not version or not word:find "^%u%w*$" then
-    fail(self, "%s: %q is no kind; write \"v1/Pod\" or \"group/version/Kind\" such as \"apps/v1/Deployment\"", where, kind)
+    fail(self, "%s: %q is no kind; write \"v1/Pod\" or \"group/version/Kind\" such as \"apps/v1/Deployment\"",
+      where, kind)
   end
   return kind
 end
@@ -75,7 +87,9 @@ function M.kinds(self, where, list)
   if type(list) ~= "table" then fail(self, "%s must be a list of kinds, got %s", where, type(list)) end
   local seen, out = {}, {}
   for key, kind in pairs(list) do
-    if math.type(key) ~= "integer" then fail(self, "%s must be a list: { \"v1/Pod\", ... }; '%s' is a name in it", where, tostring(key)) end
+    if math.type(key) ~= "integer" then
+      fail(self, "%s must be a list: { \"v1/Pod\", ... }; '%s' is a name in it", where, tostring(key))
+    end
     M.kind(self, where, kind)
     if not seen[kind] then out[#out + 1] = kind end
     seen[kind] = true
@@ -95,7 +109,9 @@ end
 function M.duration(self, key, d)
   if d == nil then return nil end
   local ok, seconds = pcall(core.duration, d)
-  if not ok or seconds <= 0 then fail(self, "%s must be a duration above zero such as \"30s\" or \"10m\", got %s", key, tostring(d)) end
+  if not ok or seconds <= 0 then
+    fail(self, "%s must be a duration above zero such as \"30s\" or \"10m\", got %s", key, tostring(d))
+  end
   return seconds + 0.0
 end
 
@@ -105,7 +121,9 @@ function M.boolean(self, key, b)
 end
 
 --- The message of an error without the place in our code where it was raised.
-function M.reason(e) return (tostring(e):gsub("^[^:]+:%d+: ", ""):gsub("^bad argument #%d+ to '.-' %((.*)%)$", "%1")) end
+function M.reason(e)
+  return (tostring(e):gsub("^[^:]+:%d+: ", ""):gsub("^bad argument #%d+ to '.-' %((.*)%)$", "%1"))
+end
 
 --- Why a text is no path, or nil. A view parses the path that it is asked for.
 function M.no_path(text)

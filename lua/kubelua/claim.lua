@@ -1,5 +1,5 @@
--- claim.lua - which objects are an owner's: adopting orphans that match, and letting go what matches no longer. By the rules of
--- Kubernetes' ControllerRefManager.
+-- claim.lua - which objects are an owner's: adopting orphans that match, and letting go what matches no
+-- longer. By the rules of Kubernetes' ControllerRefManager.
 --
 --   object is             and it            is
 --   another controller's                    left alone (adopt: an error)
@@ -8,8 +8,9 @@
 --   nobody's              matches           adopted, unless it or the owner is being deleted
 --   nobody's              does not match    left alone
 --
--- A patch names the uid and the resourceVersion that it was made from. Before the first adoption the owner is read from the server: the cache
--- may show one that is gone, and its successor has another uid. This needs of its caller:
+-- A patch names the uid and the resourceVersion that it was made from. Before the first adoption the owner
+-- is read from the server: the cache may show one that is gone, and its successor has another uid. This
+-- needs of its caller:
 --   { patch = function(o, patch) -> view, get = function(kind, namespace, name) -> view from the server or nil }
 
 local core = require "kubelua.core"
@@ -21,24 +22,28 @@ local M = {}
 
 local function describe(o)
   local ns = o("metadata.namespace")
-  return ("%s %s"):format(object.kind_of(o) or "the object", ns and ns .. "/" .. o.metadata.name or o.metadata.name)
+  return ("%s %s"):format(object.kind_of(o) or "the object",
+    ns and ns .. "/" .. o.metadata.name or o.metadata.name)
 end
 
 local function of_server(what, word, o)
   local view = core.value(object.normalize(o, what), "the object")
   if not view("metadata.uid") or not view("metadata.resourceVersion") then
-    core.blame(("%s: the %s must be an object that was read from the server: it has no uid and resourceVersion"):format(what, word))
+    core.blame(("%s: the %s must be an object that was read from the server: it has no uid and \z
+      resourceVersion"):format(what, word))
   end
   return view
 end
 
 local function refuse(kind, o, fmt, ...)
-  error(core.error { kind = kind, resource = object.kind_of(o), key = o.metadata.name, message = fmt:format(...) }, 0)
+  error(core.error { kind = kind, resource = object.kind_of(o), key = o.metadata.name,
+    message = fmt:format(...) }, 0)
 end
 
 -- The patch of the owner references, or nil when the object is gone.
 local function put(self, o, refs)
-  local metadata = { uid = o.metadata.uid, resourceVersion = o.metadata.resourceVersion, ownerReferences = #refs > 0 and refs or core.null }
+  local metadata = { uid = o.metadata.uid, resourceVersion = o.metadata.resourceVersion,
+    ownerReferences = #refs > 0 and refs or core.null }
   local ok, result = pcall(self.patch, o, { metadata = metadata })
   if ok then return result end
   if request.is_absent(result) then return nil end
@@ -47,7 +52,9 @@ end
 
 -- Whether the owner may still adopt. Asked once for each `asked`.
 local function check_owner(self, owner, asked)
-  if asked.fresh == nil then asked.fresh = self.get(object.kind_of(owner), owner("metadata.namespace"), owner.metadata.name) or false end
+  if asked.fresh == nil then
+    asked.fresh = self.get(object.kind_of(owner), owner("metadata.namespace"), owner.metadata.name) or false
+  end
   local fresh = asked.fresh
   if not fresh or fresh.metadata.uid ~= owner.metadata.uid then
     refuse("not_adoptable", owner, "%s is gone, and adopts nothing any more", describe(owner))
@@ -56,12 +63,16 @@ local function check_owner(self, owner, asked)
   end
 end
 
---- Makes `owner` the controller of an orphan: the server's object; nil when it is gone. One that is ours is returned as it is.
+--- Makes `owner` the controller of an orphan: the server's object; nil when it is gone. One that is ours is
+--- returned as it is.
 function M.adopt(self, what, owner, o, asked)
   owner, o = of_server(what, "owner", owner), of_server(what, "object", o)
   local controller = owners.controller_of(o)
   if controller and controller.uid == owner.metadata.uid then return o end
-  if controller then refuse("already_owned", o, "%s is already controlled by %s %s", describe(o), tostring(controller.kind), tostring(controller.name)) end
+  if controller then
+    refuse("already_owned", o, "%s is already controlled by %s %s", describe(o), tostring(controller.kind),
+      tostring(controller.name))
+  end
   if o("metadata.deletionTimestamp") then refuse("not_adoptable", o, "%s is being deleted", describe(o)) end
   local draft = { apiVersion = o.apiVersion, kind = o.kind, metadata = core.copy(o.metadata) }
   owners.set_controller(owner, draft)               -- checks the scope, too
@@ -69,8 +80,8 @@ function M.adopt(self, what, owner, o, asked)
   return put(self, o, draft.metadata.ownerReferences)
 end
 
---- Takes the reference to `owner` away from an object that it controls: the server's object; nil when it is gone. One that is not its
---- is returned as it is.
+--- Takes the reference to `owner` away from an object that it controls: the server's object; nil when it is
+--- gone. One that is not its is returned as it is.
 function M.release(self, what, owner, o)
   owner, o = of_server(what, "owner", owner), of_server(what, "object", o)
   local controller = owners.controller_of(o)
@@ -91,7 +102,9 @@ local function claim_one(self, what, owner, o, matches, asked)
     if not owner("metadata.deletionTimestamp") then M.release(self, what, owner, o) end
     return nil
   end
-  if owner("metadata.deletionTimestamp") or o("metadata.deletionTimestamp") or not matches(o) then return nil end
+  if owner("metadata.deletionTimestamp") or o("metadata.deletionTimestamp") or not matches(o) then
+    return nil
+  end
   return M.adopt(self, what, owner, o, asked)
 end
 

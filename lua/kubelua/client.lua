@@ -1,4 +1,5 @@
--- client.lua - the client for any Lua state: it waits where it is called. ctx in a reconcile has the same calls and yields.
+-- client.lua - the client for any Lua state: it waits where it is called. ctx in a reconcile has the same
+-- calls and yields.
 --
 --   local c = kube.connect()
 --   for pod in c:each("v1/Pod", { namespace = "default" }) do print(pod.metadata.name) end
@@ -25,15 +26,21 @@ local Client = {}
 local CLIENT = { __index = Client, __name = "kubelua.Client" }
 
 local CONNECT = {
-  server = "string", kubeconfig = "string", context = "string", cluster = "string", user = "string", namespace = "string",
-  token = "string", token_file = "string", username = "string", password = "string", as = "string", as_uid = "string", as_groups = "table", as_extra = "table",
-  ca_file = "string", ca_data = "string", cert_file = "string", cert_data = "string", key_file = "string", key_data = "string", proxy = "string",
-  tls_server_name = "string", insecure = "boolean", disable_compression = "boolean", timeout = "string", http1 = "boolean", protobuf = "boolean",
-  user_agent = "string", field_manager = "string", cache_dir = "path", cache_ttl = "duration", check = "boolean",
+  server = "string", kubeconfig = "string", context = "string", cluster = "string", user = "string",
+  namespace = "string",
+  token = "string", token_file = "string", username = "string", password = "string", as = "string",
+  as_uid = "string", as_groups = "table", as_extra = "table",
+  ca_file = "string", ca_data = "string", cert_file = "string", cert_data = "string", key_file = "string",
+  key_data = "string", proxy = "string",
+  tls_server_name = "string", insecure = "boolean", disable_compression = "boolean", timeout = "string",
+  http1 = "boolean", protobuf = "boolean",
+  user_agent = "string", field_manager = "string", cache_dir = "path", cache_ttl = "duration",
+  check = "boolean",
   qps = "number", burst = "integer", on_warning = "handler",
 }
 
---- A client of the cluster that the options, KUBECONFIG, the pod we run in, or ~/.kube/config name, in this order.
+--- A client of the cluster that the options, KUBECONFIG, the pod we run in, or ~/.kube/config name, in this
+--- order.
 ---@param opts kubelua.ConnectOptions?
 ---@return kubelua.Client
 function M.connect(opts)
@@ -44,11 +51,16 @@ function M.connect(opts)
   end
   for _, name in ipairs { "qps", "burst" } do
     if opts[name] and not (opts[name] > 0 and opts[name] < math.huge) then
-      core.blame(("kube.connect: %s must be more than 0, got %s; without it there is no limit of ours"):format(name, opts[name]))
+      core.blame(("kube.connect: %s must be more than 0, got %s; without it there is no limit \z
+        of ours"):format(name, opts[name]))
     end
   end
-  if opts.burst and not opts.qps then core.blame("kube.connect: burst says how many go at once before qps counts; give qps too") end
-  if warn == nil or warn == "log" then return setmetatable({ core = core.connect(opts), on_warning = false }, CLIENT) end
+  if opts.burst and not opts.qps then
+    core.blame("kube.connect: burst says how many go at once before qps counts; give qps too")
+  end
+  if warn == nil or warn == "log" then
+    return setmetatable({ core = core.connect(opts), on_warning = false }, CLIENT)
+  end
   local rest = { quiet = true }
   for name, value in pairs(opts) do rest[name] = value end
   return setmetatable({ core = core.connect(rest), on_warning = type(warn) == "function" and warn }, CLIENT)
@@ -74,7 +86,8 @@ local function tell_warnings(self)
 end
 
 local function send(self, op)
-  -- A list or watch without a namespace means all of them, a deletion of many says which; everything else the context's own.
+  -- A list or watch without a namespace means all of them, a deletion of many says which; everything else
+  -- the context's own.
   if not op.ns and not request.is_many(op) then op.default_ns = self.core:namespace() end
   if not self.on_warning then return await(self.core:begin(op)) end
   local ok, result = pcall(await, self.core:begin(op))
@@ -111,8 +124,9 @@ end
 
 -- ---------------------------------------------------------------- reading
 
---- The object, or nil when it is absent: c:get("v1/Pod", "default", "a") or c:get("v1/Pod", "default/a"); a name alone is looked
---- for in the context's namespace. Options come last: { subresource = "scale" }, { metadata_only = true }.
+--- The object, or nil when it is absent: c:get("v1/Pod", "default", "a") or c:get("v1/Pod", "default/a"); a
+--- name alone is looked for in the context's namespace. Options come last: { subresource = "scale" }, {
+--- metadata_only = true }.
 ---@param kind string
 ---@param namespace_or_key string
 ---@param name_or_opts string|kubelua.GetOptions|nil
@@ -147,7 +161,8 @@ function Client:each(kind, opts)
   return pager.each(sender(self), request.list("c:each", kind, opts))
 end
 
---- A list as the server prints it: { columns = {{ name =, type =, priority = }, ...}, rows = {{ cells = {...}, object = ... }, ...} }.
+--- A list as the server prints it: { columns = {{ name =, type =, priority = }, ...}, rows = {{ cells =
+--- {...}, object = ... }, ...} }.
 ---@param kind string
 ---@param opts kubelua.TableOptions?
 ---@return {columns: kubelua.view[], rows: kubelua.view[], resourceVersion: string?}
@@ -157,7 +172,8 @@ function Client:table(kind, opts)
   local function take(answer)
     if not answer then out.rows = {} return end
     if answer.kind ~= "Table" then
-      error(core.error { kind = "server", verb = "list", resource = kind, message = ("c:table: the server answered with a %s instead of a Table")
+      error(core.error { kind = "server", verb = "list", resource = kind,
+        message = ("c:table: the server answered with a %s instead of a Table")
         :format(tostring(answer.kind)) }, 0)
     end
     if #out.columns == 0 then
@@ -174,7 +190,8 @@ end
 
 local function raise_status(op, status)
   error(core.error {
-    code = status("code"), reason = status("reason"), message = status("message") or "the watch failed", details = status("details"),
+    code = status("code"), reason = status("reason"), message = status("message") or "the watch failed",
+    details = status("details"),
     kind = status("code") == 410 and "gone" or "server", verb = "watch", resource = op.kind, key = op.ns,
   }, 0)
 end
@@ -183,8 +200,8 @@ end
 local PASSING = { closed = true, unreachable = true, timeout = true, throttled = true, server = true }
 local PAUSE_FIRST, PAUSE_MOST = 0.25, 10    -- seconds
 
--- A watch that goes on: `op.rv` is where it stands, `pause` how long it rests after the next failure in a row, `worked` whether
--- the server ever answered it.
+-- A watch that goes on: `op.rv` is where it stands, `pause` how long it rests after the next failure in a
+-- row, `worked` whether the server ever answered it.
 local Watch = {}
 Watch.__index = Watch
 
@@ -195,14 +212,16 @@ end
 
 Watch.__close = Watch.close
 
--- A watch that never worked is tried again as client-go tries any request: after the server's Retry-After, or when the line broke.
+-- A watch that never worked is tried again as client-go tries any request: after the server's Retry-After,
+-- or when the line broke.
 local FIRST_TRIES = 10
 
 local function worth_trying(self, err)
   if not core.is_error(err) or not PASSING[err.kind] then return false end
   if self.worked and self.op.rv then return true end
   self.tries = (self.tries or 0) + 1
-  return self.tries <= FIRST_TRIES and (err.kind == "closed" or err.kind == "timeout" or err.retry_after ~= nil)
+  return self.tries <= FIRST_TRIES and (err.kind == "closed" or err.kind == "timeout"
+    or err.retry_after ~= nil)
 end
 
 -- Whether an error is worth another try; rests before that.
@@ -235,10 +254,10 @@ function Watch:next()
   end
 end
 
---- Iterates over what happens: for event, object in c:watch("v1/Pod") do ... end, with "ADDED", "MODIFIED" and "DELETED".
---- Without resource_version it begins with an ADDED for each object that exists. It goes on until the loop breaks; with `timeout`
---- until then. A watch that the server ends, or that breaks off, is taken up where it was; a version that the server has forgotten
---- raises (code 410).
+--- Iterates over what happens: for event, object in c:watch("v1/Pod") do ... end, with "ADDED", "MODIFIED"
+--- and "DELETED". Without resource_version it begins with an ADDED for each object that exists. It goes on
+--- until the loop breaks; with `timeout` until then. A watch that the server ends, or that breaks off, is
+--- taken up where it was; a version that the server has forgotten raises (code 410).
 ---@param kind string
 ---@param opts kubelua.WatchOptions?
 ---@return fun(): string?, kubelua.view?
@@ -246,7 +265,8 @@ function Client:watch(kind, opts)
   local op = request.watch("c:watch", kind, opts)
   self:resource(kind)
   local watch = setmetatable({
-    client = self, op = op, pause = PAUSE_FIRST, bookmarks = opts and opts.bookmarks, once = opts and opts.timeout,
+    client = self, op = op, pause = PAUSE_FIRST, bookmarks = opts and opts.bookmarks,
+    once = opts and opts.timeout,
   }, Watch)
   return function() return watch:next() end, nil, nil, watch
 end
@@ -279,7 +299,8 @@ local function patcher(self)
   }
 end
 
---- Changes an object. A function edits a draft, and a conflict runs it again on the fresh object; a table is the patch itself.
+--- Changes an object. A function edits a draft, and a conflict runs it again on the fresh object; a table
+--- is the patch itself.
 ---@param o kubelua.Object|kubelua.view
 ---@param change fun(draft: kubelua.draft)|table
 ---@param opts kubelua.PatchOptions?
@@ -291,9 +312,12 @@ function Client:patch(o, change, opts) return patch.patch(patcher(self), "c:patc
 ---@param change fun(draft: kubelua.draft)|table
 ---@param opts kubelua.PatchStatusOptions?
 ---@return kubelua.view
-function Client:patch_status(o, change, opts) return patch.patch_status(patcher(self), "c:patch_status", o, change, opts) end
+function Client:patch_status(o, change, opts)
+  return patch.patch_status(patcher(self), "c:patch_status", o, change, opts)
+end
 
---- Deletes an object; that it is absent is success. c:delete("v1/Pod", "default", "a"), c:delete("v1/Pod", "default/a"), c:delete(pod)
+--- Deletes an object; that it is absent is success. c:delete("v1/Pod", "default", "a"), c:delete("v1/Pod",
+--- "default/a"), c:delete(pod)
 ---@param kind string|kubelua.Object|kubelua.view
 ---@param a any  key, namespace or options
 ---@param b any  name or options
@@ -325,16 +349,18 @@ end
 ---@return kubelua.view
 function Client:version() return self:raw("GET", "/version") end
 
---- The resources of the server, each in its group's preferred version; and the group versions whose discovery failed, with the
---- reasons: a service that is down hides only its own.
+--- The resources of the server, each in its group's preferred version; and the group versions whose
+--- discovery failed, with the reasons: a service that is down hides only its own.
 ---@param filter kubelua.ResourceFilter?
 ---@return kubelua.ResourceInfo[], table<string, string>
 function Client:resources(filter)
-  return discovery.resources(self.core, function(kind) await(self.core:resolve(kind)) end, "c:resources", filter)
+  return discovery.resources(self.core, function(kind)
+    await(self.core:resolve(kind))
+  end, "c:resources", filter)
 end
 
---- What the server warned of since the last call of this, each text once: {{ text =, call = }, ...}; and how many more there were
---- than are kept. With a function as on_warning there is nothing left to tell.
+--- What the server warned of since the last call of this, each text once: {{ text =, call = }, ...}; and
+--- how many more there were than are kept. With a function as on_warning there is nothing left to tell.
 ---@return {text: string, call: string}[] warnings, integer missed
 function Client:warnings() return self.core:warnings() end
 

@@ -1,4 +1,5 @@
--- clock.lua - waiting, in whatever state the library runs: a worker's key yields, a program's thread rests in slices, so that ^C works.
+-- clock.lua - waiting, in whatever state the library runs: a worker's key yields, a program's thread rests
+-- in slices, so that ^C works.
 
 local core = require "kubelua.core"
 

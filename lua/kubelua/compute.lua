@@ -1,5 +1,5 @@
--- compute.lua - what controllers compute about objects without asking a server: patches between two of them, names, parts in
--- percent. As client-go's strategicpatch, apimachinery's validation and intstr.
+-- compute.lua - what controllers compute about objects without asking a server: patches between two of
+-- them, names, parts in percent. As client-go's strategicpatch, apimachinery's validation and intstr.
 
 local core = require "kubelua.core"
 local options = require "kubelua.options"
@@ -13,9 +13,9 @@ local M = {}
 ---@return kubelua.view
 function M.merge_patch(from, to) return core.merge_patch(from, to) end
 
---- The strategic merge patch that turns `from` into `to`, objects of one built-in kind. With `original`, three ways: what turned
---- original into `to` is done to `from`, and what others changed there stays; if they changed the same it is a conflict, unless
---- `overwrite`.
+--- The strategic merge patch that turns `from` into `to`, objects of one built-in kind. With `original`,
+--- three ways: what turned original into `to` is done to `from`, and what others changed there stays; if
+--- they changed the same it is a conflict, unless `overwrite`.
 ---@param from kubelua.view|table
 ---@param to kubelua.view|table
 ---@param opts {original: kubelua.view|table|nil, overwrite: boolean?}?
@@ -46,7 +46,8 @@ end
 function M.name_problem(rule, text)
   local problem, known = core.name_problem(rule, text)
   if known == false then
-    core.blame(("kube.name_problem: there is no rule '%s'%s"):format(rule, suggest.hint(rule, core.name_rules())))
+    core.blame(("kube.name_problem: there is no rule '%s'%s"):format(rule,
+      suggest.hint(rule, core.name_rules())))
   end
   return problem
 end
@@ -56,14 +57,16 @@ end
 ---@return string
 function M.generate_name(base) return core.generate_name(base) end
 
---- A count of `total`: a whole number is itself, "25%" is that part of it, rounded down, or up with `up`. For fields such as
---- maxUnavailable.
+--- A count of `total`: a whole number is itself, "25%" is that part of it, rounded down, or up with `up`.
+--- For fields such as maxUnavailable.
 ---@param x integer|string|nil
 ---@param total integer
 ---@param up "up"|nil
 ---@return integer
 function M.share(x, total, up)
-  if up ~= nil and up ~= "up" then core.blame(("kube.share: round \"up\" or leave it out, got %s"):format(tostring(up))) end
+  if up ~= nil and up ~= "up" then
+    core.blame(("kube.share: round \"up\" or leave it out, got %s"):format(tostring(up)))
+  end
   return core.share(x == nil and core.null or x, total, up == "up")
 end
 

@@ -1,7 +1,8 @@
--- conditions.lua - status conditions by the rules of metav1.Condition: one of each type, checked before it is sent, and
--- lastTransitionTime moves when the status does and at no other time.
+-- conditions.lua - status conditions by the rules of metav1.Condition: one of each type, checked before it
+-- is sent, and lastTransitionTime moves when the status does and at no other time.
 --
--- merge is a function of (old, new, now, generation); what is changed by the others is a draft, or a table of one's own.
+-- merge is a function of (old, new, now, generation); what is changed by the others is a draft, or a table
+-- of one's own.
 
 local core = require "kubelua.core"
 local suggest = require "kubelua.suggest"
@@ -18,7 +19,8 @@ local M = {}
 ---@field observed_generation boolean? true: that of the object; false: none
 
 local KEYS = {
-  type = true, status = true, reason = true, message = true, lastTransitionTime = true, observedGeneration = true, observed_generation = true,
+  type = true, status = true, reason = true, message = true, lastTransitionTime = true,
+  observedGeneration = true, observed_generation = true,
 }
 local STATUSES = { "True", "False", "Unknown" }
 -- metav1.Condition's own limits.
@@ -51,30 +53,40 @@ function M.problem(c)
   for key in pairs(c) do
     if not KEYS[key] then return ("unknown key '%s'%s"):format(tostring(key), suggest.hint(key, KEYS)) end
   end
-  if type(c.type) ~= "string" then return ("type must be a text such as \"Ready\", got %s"):format(type(c.type)) end
+  if type(c.type) ~= "string" then
+    return ("type must be a text such as \"Ready\", got %s"):format(type(c.type))
+  end
   if #c.type > TYPE_MAX or not is_type(c.type) then
     return ("type must be a word such as \"Ready\" or \"example.com/Synced\", got %q"):format(c.type)
   end
   local status = c.status
   if type(status) ~= "boolean" and status ~= "True" and status ~= "False" and status ~= "Unknown" then
     return ("status of %s must be \"True\", \"False\" or \"Unknown\", got %s%s"):format(c.type,
-      type(status) == "string" and ("%q"):format(status) or type(status), type(status) == "string" and suggest.hint(status, STATUSES) or "")
+      type(status) == "string" and ("%q"):format(status) or type(status),
+      type(status) == "string" and suggest.hint(status, STATUSES) or "")
   end
   local reason = c.reason
   if type(reason) ~= "string" then
-    return ("reason of %s is missing: one word in CamelCase that says why it is %s, such as \"MinimumReplicasAvailable\""):format(c.type, tostring(status))
+    return ("reason of %s is missing: one word in CamelCase that says why it is %s, such as \z
+      \"MinimumReplicasAvailable\""):format(c.type, tostring(status))
   elseif #reason > REASON_MAX or not reason:find "^%a[%w_,:]*$" or not reason:find "[%w_]$" then
-    return ("reason of %s must be one word in CamelCase, got %q; did you mean %q?"):format(c.type, reason, as_reason(reason))
+    return ("reason of %s must be one word in CamelCase, got %q; did you mean %q?"):format(c.type, reason,
+      as_reason(reason))
   end
-  if c.message ~= nil and type(c.message) ~= "string" then return ("message of %s must be a text, got %s"):format(c.type, type(c.message)) end
+  if c.message ~= nil and type(c.message) ~= "string" then
+    return ("message of %s must be a text, got %s"):format(c.type, type(c.message))
+  end
   if c.message and #c.message > MESSAGE_MAX then
     return ("message of %s may have %d characters, this one has %d"):format(c.type, MESSAGE_MAX, #c.message)
   end
-  if c.observedGeneration ~= nil and (math.type(c.observedGeneration) ~= "integer" or c.observedGeneration < 0) then
-    return ("observedGeneration of %s must be a whole number from 0 on, got %s"):format(c.type, tostring(c.observedGeneration))
+  if c.observedGeneration ~= nil and (math.type(c.observedGeneration) ~= "integer"
+    or c.observedGeneration < 0) then
+    return ("observedGeneration of %s must be a whole number from 0 on, got %s"):format(c.type,
+      tostring(c.observedGeneration))
   end
   if c.observed_generation ~= nil and type(c.observed_generation) ~= "boolean" then
-    return ("observed_generation of %s must be true or false, got %s"):format(c.type, type(c.observed_generation))
+    return ("observed_generation of %s must be true or false, got %s"):format(c.type,
+      type(c.observed_generation))
   end
   if c.lastTransitionTime ~= nil and not pcall(core.time, c.lastTransitionTime) then
     return ("lastTransitionTime of %s must be a time, got %s"):format(c.type, tostring(c.lastTransitionTime))
@@ -92,7 +104,8 @@ end
 function M.problems(list)
   if not M.are_conditions(list) then return nil end
   for i, c in ipairs(list) do
-    local problem = type(c) ~= "table" and not core.is_view(c) and ("expected a condition as a table, got %s"):format(type(c)) or M.problem(c)
+    local problem = type(c) ~= "table" and not core.is_view(c)
+      and ("expected a condition as a table, got %s"):format(type(c)) or M.problem(c)
     if problem then return ("conditions[%d]: %s"):format(i, problem) end
   end
 end
@@ -107,7 +120,8 @@ end
 -- RFC 3339 in whole seconds, as metav1.Time is.
 local function timestamp(time) return core.format_time(math.floor(core.time(time):unix())) end
 
---- observed_generation of a condition that takes the generation if its kind has a place for it, which nobody asked for: it is no reason to write.
+--- observed_generation of a condition that takes the generation if its kind has a place for it, which
+--- nobody asked for: it is no reason to write.
 M.MAYBE = "maybe"
 
 -- What becomes of one condition: the old one when nothing changed, else a new table.
@@ -120,7 +134,10 @@ local function merged(old, c, now, generation)
   end
   local moved = not old or old.status ~= status
   local same = not moved and old.reason == c.reason and (old.message or "") == message
-  if same and (old.observedGeneration == observed or c.observed_generation == M.MAYBE and old.observedGeneration == nil) then return old, false end
+  if same and (old.observedGeneration == observed or c.observed_generation == M.MAYBE
+    and old.observedGeneration == nil) then
+    return old, false
+  end
   local at = moved and (c.lastTransitionTime or now) or old.lastTransitionTime or now
   return {
     type = c.type, status = status, reason = c.reason, message = message, observedGeneration = observed,
@@ -128,7 +145,8 @@ local function merged(old, c, now, generation)
   }, true
 end
 
---- Old conditions (a list, a view of one, or nil) with the new ones in their places; types that nobody had come last.
+--- Old conditions (a list, a view of one, or nil) with the new ones in their places; types that nobody had
+--- come last.
 ---@param old table|kubelua.view|nil
 ---@param new kubelua.Condition[]
 ---@param now string|number|kubelua.time
@@ -151,11 +169,16 @@ end
 
 -- ---------------------------------------------------------------- for scripts
 
--- The status that holds the conditions, made when it is not there yet, and the generation of the object when it is known.
+-- The status that holds the conditions, made when it is not there yet, and the generation of the object
+-- when it is known.
 local function place(what, target)
-  if core.is_view(target) then core.blame(what .. ": a view cannot be changed; do this in the function of ctx:patch_status, or with kube.copy(view)") end
+  if core.is_view(target) then
+    core.blame(what .. ": a view cannot be changed; do this in the function of ctx:patch_status, or with \z
+      kube.copy(view)")
+  end
   if type(target) ~= "table" and not core.is_draft(target) then
-    core.blame(("%s: expected a status, or an object with one, as a draft or a table, got %s"):format(what, type(target)))
+    core.blame(("%s: expected a status, or an object with one, as a draft or a table, got %s"):format(what,
+      type(target)))
   end
   local metadata = target.metadata
   if metadata == nil and target.apiVersion == nil then return target, nil end
@@ -178,19 +201,23 @@ local function list_of(what, o)
   return type(status) ~= "string" and status and status.conditions or nil
 end
 
---- Sets one condition in a status, or in the status of an object: by its type. lastTransitionTime stays while the status does.
---- status.conditions may be absent. True when something changed.
---- ctx:patch_status(obj, function(o) kube.set_condition(o, { type = "Ready", status = "True", reason = "Synced" }) end)
+--- Sets one condition in a status, or in the status of an object: by its type. lastTransitionTime stays
+--- while the status does. status.conditions may be absent. True when something changed.
+--- ctx:patch_status(obj, function(o) kube.set_condition(o, { type = "Ready", status = "True", reason =
+--- "Synced" }) end)
 ---@param target kubelua.draft|table
 ---@param condition kubelua.Condition
 ---@return boolean changed
 function M.set_condition(target, condition)
-  if type(condition) ~= "table" then core.blame(("kube.set_condition: expected a condition as a table, got %s"):format(type(condition))) end
+  if type(condition) ~= "table" then
+    core.blame(("kube.set_condition: expected a condition as a table, got %s"):format(type(condition)))
+  end
   local problem = M.problem(condition)
   if problem then core.blame("kube.set_condition: " .. problem) end
   local status, generation = place("kube.set_condition", target)
   if condition.observed_generation and condition.observedGeneration == nil and generation == nil then
-    core.blame "kube.set_condition: observed_generation = true needs the object, whose generation it is: give the draft of the object in place of its status"
+    core.blame "kube.set_condition: observed_generation = true needs the object, whose generation it is: \z
+      give the draft of the object in place of its status"
   end
   local list, changed = M.merge(status.conditions, { condition }, now(), generation)
   if changed then status.conditions = core.copy(list) end

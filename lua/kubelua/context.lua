@@ -1,5 +1,6 @@
--- context.lua - ctx: what a reconcile can do. Reads come from the cache; writes and ctx.live yield until the server has answered,
--- and the worker runs other keys meanwhile. Errors are raised as in the client; an absent object is nil.
+-- context.lua - ctx: what a reconcile can do. Reads come from the cache; writes and ctx.live yield until
+-- the server has answered, and the worker runs other keys meanwhile. Errors are raised as in the client; an
+-- absent object is nil.
 
 local conditions = require "kubelua.conditions"
 local core = require "kubelua.core"
@@ -43,7 +44,8 @@ local M = {}
 local Context = {}
 
 -- A stream lives as long as a pod speaks, a reconcile for seconds.
-local STREAMS = { exec = true, exec_stream = true, logs = true, attach = true, port_forward = true, port_stream = true }
+local STREAMS = { exec = true, exec_stream = true, logs = true, attach = true, port_forward = true,
+  port_stream = true }
 
 -- ---------------------------------------------------------------- log
 
@@ -54,7 +56,9 @@ local Log = {}
 local function shared(what, methods)
   return setmetatable({}, {
     __index = methods,
-    __newindex = function(_, name) core.blame(("%s.%s: %s is shared by all runs and cannot be changed"):format(what, tostring(name), what)) end,
+    __newindex = function(_, name)
+      core.blame(("%s.%s: %s is shared by all runs and cannot be changed"):format(what, tostring(name), what))
+    end,
   })
 end
 
@@ -65,7 +69,8 @@ local function fields_of(level, t)
   local names, text, types = {}, {}, {}
   for name in pairs(t) do
     if type(name) ~= "string" or not name:find "^[%a_][%w_.-]*$" then
-      core.blame(("ctx.log:%s: a field is called by letters, digits, _, . and -, got %s"):format(level, tostring(name)))
+      core.blame(("ctx.log:%s: a field is called by letters, digits, _, . and -, got %s"):format(level,
+        tostring(name)))
     end
     names[#names + 1] = name
   end
@@ -89,7 +94,9 @@ local log = shared("ctx.log", Log)
 for _, level in ipairs { "debug", "info", "warn", "error" } do
   local what = "ctx.log:" .. level
   Log[level] = function(self, fmt, ...)
-    if self ~= log then core.blame(("ctx.log.%s is a method: write ctx.log:%s(\"...\")"):format(level, level)) end
+    if self ~= log then
+      core.blame(("ctx.log.%s is a method: write ctx.log:%s(\"...\")"):format(level, level))
+    end
     if not run.logs(level) then return end
     local n = select("#", ...)
     local last = n > 0 and select(n, ...)
@@ -103,7 +110,8 @@ end
 
 -- ---------------------------------------------------------------- reading
 
-local LIST = { namespace = "string", labels = "selector", fields = "selector", index = "index", value = "value", limit = "integer" }
+local LIST = { namespace = "string", labels = "selector", fields = "selector", index = "index",
+  value = "value", limit = "integer" }
 
 -- A name alone means the key's own namespace for namespaced kinds.
 local function place(self, kind, namespace)
@@ -112,7 +120,8 @@ local function place(self, kind, namespace)
   return resource.namespaced and self.namespace or nil
 end
 
---- From the cache: the object or nil. ctx:get("v1/Secret", "name"), (kind, namespace, name), (kind, "namespace/name")
+--- From the cache: the object or nil. ctx:get("v1/Secret", "name"), (kind, namespace, name), (kind,
+--- "namespace/name")
 ---@param kind string
 ---@param namespace_or_key string
 ---@param name string?
@@ -134,13 +143,15 @@ local function query(what, opts)
     terms, index = request.terms(what, index), nil
   elseif type(index) ~= "string" or value == nil then
     if index ~= nil or value ~= nil then
-      core.blame(what .. ": index and value go together: { index = \"node\", value = name }, or { index = { node = name } }")
+      core.blame(what .. ": index and value go together: { index = \"node\", value = name }, or { index = { \z
+        node = name } }")
     end
   elseif type(value) ~= "string" then
     terms, index, value = request.terms(what, { [index] = value }), nil, nil
   end
   return {
-    ns = opts.namespace, labels = request.labels(opts.labels), fields = request.fields(opts.fields), index = index,
+    ns = opts.namespace, labels = request.labels(opts.labels), fields = request.fields(opts.fields),
+    index = index,
     value = value, terms = terms, limit = opts.limit,
   }
 end
@@ -198,7 +209,8 @@ end
 ---@param kind string
 ---@param opts kubelua.ListOptions?
 ---@return fun(): kubelua.view?
-function Live:each(kind, opts) return pager.each(send, request.list("ctx.live:each", kind, opts)) end -- luacheck: no self
+-- luacheck: no self
+function Live:each(kind, opts) return pager.each(send, request.list("ctx.live:each", kind, opts)) end
 
 local live = shared("ctx.live", Live)
 
@@ -216,25 +228,28 @@ local function describe(body)
   return ("%s %s"):format(object.kind_of(body) or "object", body("metadata.name") or "?")
 end
 
--- The owner reference to our object, for kinds in `owns`. Ownership crosses neither namespaces nor from a namespaced owner up to
--- a cluster-scoped object: the garbage collector would delete such a thing at once.
+-- The owner reference to our object, for kinds in `owns`. Ownership crosses neither namespaces nor from a
+-- namespaced owner up to a cluster-scoped object: the garbage collector would delete such a thing at once.
 local function owned(self, what, op)
   if not run.owns(op.kind) then return op end
   local owner = self.object
   local namespaced = run.resource(op.kind).namespaced
   local owner_ns, ns = owner("metadata.namespace"), namespaced and (op.ns or self.namespace) or nil
   if owner_ns and not namespaced then
-    core.blame(("%s: %s is cluster-scoped and cannot be owned by %s in namespace %s; take it out of owns"):format(
+    core.blame(("%s: %s is cluster-scoped and cannot be owned by %s in namespace %s; take it out \z
+      of owns"):format(
       what, describe(op.body), describe(owner), owner_ns))
   elseif owner_ns and ns ~= owner_ns then
-    core.blame(("%s: %s in namespace %s cannot be owned by %s in namespace %s: an owner lives in the same namespace or is cluster-scoped"):format(
+    core.blame(("%s: %s in namespace %s cannot be owned by %s in namespace %s: an owner lives in the same \z
+      namespace or is cluster-scoped"):format(
       what, describe(op.body), tostring(ns), describe(owner), owner_ns))
   end
   local body = core.copy(op.body)
   local kept = {}
   for _, ref in ipairs(body.metadata.ownerReferences or {}) do
     if ref.controller and ref.uid ~= owner.metadata.uid then
-      core.blame(("%s: %s is already controlled by %s %s"):format(what, describe(op.body), tostring(ref.kind), tostring(ref.name)))
+      core.blame(("%s: %s is already controlled by %s %s"):format(what, describe(op.body), tostring(ref.kind),
+        tostring(ref.name)))
     end
     if ref.uid ~= owner.metadata.uid then kept[#kept + 1] = ref end
   end
@@ -273,7 +288,8 @@ function Context:update(o, opts)
   local op = request.update("ctx:update", o, opts)
   local kept = run.kept(op.kind)
   if kept then
-    core.blame(("ctx:update: of %s this controller keeps only some fields (%s), and an update would erase the others; "
+    core.blame(("ctx:update: of %s this controller keeps only some fields (%s), and an update would erase \z
+      the others; "
       .. "use ctx:patch(object, function(o) ... end), which sends what changed"):format(op.kind, kept))
   end
   return send(placed(self, op))
@@ -287,17 +303,22 @@ function Context:delete(kind, a, b, c)
   error(result, 0)
 end
 
---- Changes an object: a function edits a draft (a 409 runs it again on the fresh object), a table is the patch itself.
+--- Changes an object: a function edits a draft (a 409 runs it again on the fresh object), a table is the
+--- patch itself.
 ---@param o kubelua.view|kubelua.Object
 ---@param change fun(draft: kubelua.draft)|table
 ---@param opts {type?: "merge"|"json"|"strategic", subresource?: string, lock?: boolean}?
 ---@return kubelua.view
-function Context:patch(o, change, opts) return patch.patch(patcher, "ctx:patch", o, change, opts) end -- luacheck: no self
+-- luacheck: no self
+function Context:patch(o, change, opts) return patch.patch(patcher, "ctx:patch", o, change, opts) end
 
 ---@param o kubelua.view|kubelua.Object
 ---@param change fun(draft: kubelua.draft)|table
 ---@return kubelua.view
-function Context:patch_status(o, change, opts) return patch.patch_status(patcher, "ctx:patch_status", o, change, opts) end -- luacheck: no self
+-- luacheck: no self
+function Context:patch_status(o, change, opts)
+  return patch.patch_status(patcher, "ctx:patch_status", o, change, opts)
+end
 
 -- evict, scale and the like: as the client has them. What they read, they read from the server.
 verbs.add(Context, "ctx:", function(self)
@@ -316,7 +337,9 @@ local unobserved = {}
 local function news_of(list, observe)
   local out = core.copy(list)
   for _, c in ipairs(out) do
-    if observe and c.observed_generation == nil and c.observedGeneration == nil then c.observed_generation = conditions.MAYBE end
+    if observe and c.observed_generation == nil and c.observedGeneration == nil then
+      c.observed_generation = conditions.MAYBE
+    end
   end
   return out
 end
@@ -326,7 +349,8 @@ local function merge_into(draft, status, observe, now)
   for key, value in pairs(status) do
     if value == nil then value = core.null end
     if key == "conditions" and conditions.are_conditions(value) then
-      local list, changed = conditions.merge(draft.status.conditions, news_of(value, observe), now, draft("metadata.generation"))
+      local list, changed = conditions.merge(draft.status.conditions, news_of(value, observe), now,
+        draft("metadata.generation"))
       if changed then draft.status.conditions = core.copy(list) end
     elseif draft.status[key] ~= value then
       draft.status[key] = value
@@ -334,8 +358,8 @@ local function merge_into(draft, status, observe, now)
   end
 end
 
---- Merges the given keys into the status; nothing is sent when nothing changes. `conditions` are merged by their types, as
---- kube.set_condition does. `status` in a result does this.
+--- Merges the given keys into the status; nothing is sent when nothing changes. `conditions` are merged by
+--- their types, as kube.set_condition does. `status` in a result does this.
 ---@param o kubelua.view
 ---@param status table|kubelua.view
 ---@return kubelua.view
@@ -351,15 +375,18 @@ function Context:merge_status(o, status)
   local ok, result = pcall(merge, true)
   if ok then return result end
   -- What the kind's schema does not have is refused before anything is sent.
-  if type(result) ~= "string" or not result:find "conditions%[%d+%]%.observedGeneration" then error(result, 0) end
+  if type(result) ~= "string" or not result:find "conditions%[%d+%]%.observedGeneration" then
+    error(result, 0)
+  end
   unobserved[kind] = true
   return merge(false)
 end
 
 -- ---------------------------------------------------------------- other clusters
 
---- Another cluster of this process (kubelua run --context a --context b): the calls of a client, as part of this run. Reads come
---- from that server, a name alone means the key's namespace there, too; writes are ctx's own in every respect.
+--- Another cluster of this process (kubelua run --context a --context b): the calls of a client, as part of
+--- this run. Reads come from that server, a name alone means the key's namespace there, too; writes are
+--- ctx's own in every respect.
 ---@param name string             of the context
 ---@return kubelua.Client
 function Context:at(name) return require("kubelua.peer").at(name) end -- luacheck: no self
@@ -371,8 +398,8 @@ local function record(self, kind, what, reason, fmt, ...)
   run.event(kind, e.reason, saying.format(what, fmt, ...), self.object, e.action, e.related)
 end
 
---- A Normal Event about the object: ctx:event("Synced", "copied %d keys", n). In place of the reason a table may say more:
---- { reason = "Synced", action = "Copy", related = secret }
+--- A Normal Event about the object: ctx:event("Synced", "copied %d keys", n). In place of the reason a
+--- table may say more: { reason = "Synced", action = "Copy", related = secret }
 ---@param reason string|kubelua.EventNews
 function Context:event(reason, fmt, ...) record(self, "Normal", "ctx:event", reason, fmt, ...) end
 
@@ -402,7 +429,8 @@ Context.log, Context.live = log, live
 
 local function missing(name)
   if STREAMS[name] then
-    core.blame(("ctx.%s: a reconcile has no streams; let a Job of the pod's do it, or a program of its own with kube.connect():%s"):format(name, name))
+    core.blame(("ctx.%s: a reconcile has no streams; let a Job of the pod's do it, or a program of its own \z
+      with kube.connect():%s"):format(name, name))
   end
   local names = {}
   for known in pairs(Context) do names[#names + 1] = known end
@@ -457,7 +485,8 @@ local READING = { get = Context.get, list = Context.list, each = Context.each, l
 
 local reading = shared("ctx", setmetatable(READING, { __index = function(_, name)
   if name == "namespace" then return nil end
-  core.blame(("ctx.%s is not there in a mapping function: it may get, list, each and log"):format(tostring(name)))
+  core.blame(("ctx.%s is not there in a mapping function: it may get, list, each and log"):format(
+    tostring(name)))
 end }))
 
 function M.reading() return reading end

@@ -1,10 +1,12 @@
--- controller.lua - the spec of a controller: checked at once, with the place of the mistake, and brought into one shape.
+-- controller.lua - the spec of a controller: checked at once, with the place of the mistake, and brought
+-- into one shape.
 --
 --   kube.controller { name, resource, when, indexes, watches, owns, reads, fields, managed_fields, workers, concurrency, timeout, resync,
 --     params, reconcile }
 --
--- What comes out is data (bindings/program.c reads it) and functions; the functions of watches, indexes and `when` are numbered
--- in the order of their kinds and names, so that every state of a generation gives the same number to the same function.
+-- What comes out is data (bindings/program.c reads it) and functions; the functions of watches, indexes and
+-- `when` are numbered in the order of their kinds and names, so that every state of a generation gives the
+-- same number to the same function.
 
 local checks = require "kubelua.checks"
 local core = require "kubelua.core"
@@ -61,27 +63,35 @@ local M = {}
 local NAME = "kubelua.Controller"
 
 local KEYS = {
-  name = true, resource = true, reconcile = true, finalize = true, finalizer = true, namespaces = true, selector = true, when = true,
-  indexes = true, watches = true, owns = true, reads = true, fields = true, metadata = true, managed_fields = true, workers = true,
-  concurrency = true, timeout = true, cpu = true, memory = true, isolate = true, resync = true, every = true, cron = true, priority = true, serial = true, backoff = true,
+  name = true, resource = true, reconcile = true, finalize = true, finalizer = true, namespaces = true,
+  selector = true, when = true,
+  indexes = true, watches = true, owns = true, reads = true, fields = true, metadata = true,
+  managed_fields = true, workers = true,
+  concurrency = true, timeout = true, cpu = true, memory = true, isolate = true, resync = true, every = true,
+  cron = true, priority = true, serial = true, backoff = true,
   own_writes = true, leader = true, shard = true, on_reload = true, params = true,
 }
 local WORDS = { "generation", "labels", "annotations", "resourceVersion" }
 
-local fail, check_kind, check_kinds, number, no_path, sorted = checks.fail, checks.kind, checks.kinds, checks.number, checks.no_path, checks.sorted
+local fail, check_kind, check_kinds, number, no_path, sorted = checks.fail, checks.kind, checks.kinds,
+  checks.number, checks.no_path, checks.sorted
 
 local function check_keys(spec)
   for key in pairs(spec) do
     if not KEYS[key] then
-      core.blame(("controller %q: unknown key '%s'%s"):format(tostring(spec.name), tostring(key), suggest.hint(key, KEYS)))
+      core.blame(("controller %q: unknown key '%s'%s"):format(tostring(spec.name), tostring(key),
+        suggest.hint(key, KEYS)))
     end
   end
 end
 
 local function check_name(name)
-  if type(name) ~= "string" then core.blame(("kube.controller: name must be a text, got %s"):format(type(name))) end
+  if type(name) ~= "string" then
+    core.blame(("kube.controller: name must be a text, got %s"):format(type(name)))
+  end
   if #name > 63 or not name:find "^[a-z0-9][-a-z0-9]*$" or name:find "-$" then
-    core.blame(("controller %q: a name is lower case letters, digits and -, starts and ends with a letter or digit, 63 at most "
+    core.blame(("controller %q: a name is lower case letters, digits and -, starts and ends with a letter \z
+      or digit, 63 at most "
       .. "(it names the field manager, the lease and the metrics)"):format(name))
   end
 end
@@ -89,11 +99,15 @@ end
 -- ---------------------------------------------------------------- when, indexes, watches
 
 -- A field of the top such as "spec" is a path; what is nearly one of the words is a slip.
-local function is_path(text) return text:find "^[%a_]" ~= nil and (text:find "[.%[]" ~= nil or not suggest.nearest(text, WORDS)) end
+local function is_path(text)
+  return text:find "^[%a_]" ~= nil and (text:find "[.%[]" ~= nil or not suggest.nearest(text, WORDS))
+end
 
 -- The text of a label selector that was given as text or table.
 local function check_labels(self, where, x)
-  if type(x) ~= "string" and type(x) ~= "table" then fail(self, "%s must be a label selector such as \"app=web\", got %s", where, type(x)) end
+  if type(x) ~= "string" and type(x) ~= "table" then
+    fail(self, "%s must be a label selector such as \"app=web\", got %s", where, type(x))
+  end
   local ok, text = pcall(request.labels, x)
   local good, selector = true, nil
   if ok and text then good, selector = pcall(core.selector, text) end
@@ -107,7 +121,8 @@ local function check_when(self, where, when)
   if type(when) == "function" then return { fn = number(self, when) } end
   if type(when) == "string" then when = { when } end
   if type(when) ~= "table" then
-    fail(self, "%s must be a list such as { \"generation\", \"labels\" } or a function(now, old), got %s", where, type(when))
+    fail(self, "%s must be a list such as { \"generation\", \"labels\" } or a function(now, old), got %s",
+      where, type(when))
   end
   checks.keys(self, where, when, { "selector" }, true)
   local out = { words = {} }
@@ -121,13 +136,16 @@ local function check_when(self, where, when)
     local known = false
     for _, w in ipairs(WORDS) do known = known or w == word end
     if not known and not is_path(word) then
-      fail(self, "%s: '%s' is neither a path such as \"spec.template\" nor one of the words%s", where, word, suggest.hint(word, WORDS))
+      fail(self, "%s: '%s' is neither a path such as \"spec.template\" nor one of the words%s", where, word,
+        suggest.hint(word, WORDS))
     end
     local why = not known and no_path(word)
     if why then fail(self, "%s: %s", where, why) end
     out.words[i] = word
   end
-  if #out.words == 0 and not out.selector then fail(self, "%s is empty: leave it out to see every change", where) end
+  if #out.words == 0 and not out.selector then
+    fail(self, "%s is empty: leave it out to see every change", where)
+  end
   return out
 end
 
@@ -143,7 +161,8 @@ local function add_index(self, kind, name, how)
     if why then fail(self, "index %s: %s", name, why) end
     index.path = how
   else
-    fail(self, "index %s must be a path such as \"spec.nodeName\" or a function(obj), got %s", name, type(how))
+    fail(self, "index %s must be a path such as \"spec.nodeName\" or a function(obj), got %s", name,
+      type(how))
   end
   self.indexes[#self.indexes + 1] = index
 end
@@ -157,7 +176,8 @@ local function check_indexes(self, indexes)
     if type(key) == "string" and key:find("/", 1, true) then
       check_kind(self, "indexes", key)
       if type(how) ~= "table" then
-        fail(self, "indexes[\"%s\"] must be a table of indexes of that kind: { node = \"spec.nodeName\" }, got %s", key, type(how))
+        fail(self, "indexes[\"%s\"] must be a table of indexes of that kind: { node = \"spec.nodeName\" \z
+          }, got %s", key, type(how))
       end
       for _, name in ipairs(sorted(how)) do add_index(self, key, name, how[name]) end
     else
@@ -185,7 +205,10 @@ local function check_watch(self, kind, how)
     checks.keys(self, where, how, { "via", "when" }, true)
     watch.when = check_when(self, where .. ".when", how.when)
     if how.via ~= nil then
-      if how[1] ~= nil then fail(self, "%s: via and %s are two ways at once; keep one", where, type(how[1]) == "string" and ("%q"):format(how[1]) or "a function") end
+      if how[1] ~= nil then
+        fail(self, "%s: via and %s are two ways at once; keep one", where,
+          type(how[1]) == "string" and ("%q"):format(how[1]) or "a function")
+      end
       watch.how, watch.via = "via", via_of(self, kind, how.via)
       return watch
     end
@@ -196,7 +219,8 @@ local function check_watch(self, kind, how)
   elseif how == "owner" or how == "same-name" then
     watch.how = how
   else
-    fail(self, "%s must be \"owner\", \"same-name\", { via = index } or a function, got %s%s", where, tostring(how),
+    fail(self, "%s must be \"owner\", \"same-name\", { via = index } or a function, got %s%s", where,
+      tostring(how),
       type(how) == "string" and suggest.hint(how, { "owner", "same-name" }) or "")
   end
   return watch
@@ -205,9 +229,12 @@ end
 local function check_watches(self, watches)
   self.watches = {}
   if watches == nil then return end
-  if type(watches) ~= "table" then fail(self, "watches must be a table from kinds to mappings, got %s", type(watches)) end
+  if type(watches) ~= "table" then
+    fail(self, "watches must be a table from kinds to mappings, got %s", type(watches))
+  end
   if watches[1] ~= nil then
-    fail(self, "watches must say what a change wakes: { [%q] = \"owner\" }, \"same-name\", { via = an index } or function(obj, ctx); got a list", tostring(watches[1]))
+    fail(self, "watches must say what a change wakes: { [%q] = \"owner\" }, \"same-name\", { via = an index \z
+      } or function(obj, ctx); got a list", tostring(watches[1]))
   end
   for _, kind in ipairs(sorted(watches)) do
     check_kind(self, "watches", kind)
@@ -226,14 +253,17 @@ local function check_owns(self, owns)
       list[#list + 1] = value
     else
       check_kind(self, "owns", key)
-      if type(value) ~= "table" then fail(self, "owns[%q] must be a table such as { when = { \"generation\" } }, got %s", key, type(value)) end
+      if type(value) ~= "table" then
+        fail(self, "owns[%q] must be a table such as { when = { \"generation\" } }, got %s", key, type(value))
+      end
       checks.keys(self, ("owns[%q]"):format(key), value, { "when" })
       more[key] = value
       list[#list + 1] = key
     end
   end
   for i, kind in ipairs(check_kinds(self, "owns", list)) do
-    self.owns[i] = { kind = kind, when = more[kind] and check_when(self, ("owns[%q].when"):format(kind), more[kind].when) }
+    self.owns[i] = { kind = kind, when = more[kind] and check_when(self, ("owns[%q].when"):format(kind),
+      more[kind].when) }
   end
 end
 
@@ -243,13 +273,15 @@ local function check_namespaces(self, list)
   if list == nil then return end
   if type(list) == "string" then list = { list } end
   if type(list) ~= "table" or #list == 0 then
-    fail(self, "namespaces must be a list such as { \"default\" }; leave it out for all; got %s", type(list) == "table" and "an empty one" or type(list))
+    fail(self, "namespaces must be a list such as { \"default\" }; leave it out for all; got %s",
+      type(list) == "table" and "an empty one" or type(list))
   end
   checks.keys(self, "namespaces", list, {}, true)
   local seen = {}
   self.namespaces = {}
   for i, ns in ipairs(list) do
-    local why = type(ns) ~= "string" and "a name is a text, got " .. type(ns) or core.name_problem("dns1123_label", ns)
+    local why = type(ns) ~= "string" and "a name is a text, got " .. type(ns)
+      or core.name_problem("dns1123_label", ns)
     if why then fail(self, "namespaces[%d]: %s", i, why) end
     if not seen[ns] then self.namespaces[#self.namespaces + 1] = ns end
     seen[ns] = true
@@ -288,7 +320,9 @@ end
 -- The words of `when` for a kind, and the paths that scheduling looks at.
 local function looked_at(self, kind)
   local words = {}
-  local function add(when) for _, word in ipairs(when and when.words or {}) do words[#words + 1] = word end end
+  local function add(when)
+    for _, word in ipairs(when and when.words or {}) do words[#words + 1] = word end
+  end
   if kind == self.resource then
     add(self.when)
     for _, of in ipairs { self.priority_of or {}, self.serial or {} } do words[#words + 1] = of.path end
@@ -301,19 +335,26 @@ end
 
 local function add_fields(self, kind, list)
   local where = kind == self.resource and "fields" or ("fields[%q]"):format(kind)
-  if type(list) ~= "table" then fail(self, "%s must be a list of paths such as { \"spec.nodeName\" }, got %s", where, type(list)) end
+  if type(list) ~= "table" then
+    fail(self, "%s must be a list of paths such as { \"spec.nodeName\" }, got %s", where, type(list))
+  end
   local kept, seen = {}, {}
   local function add(path)
     if not seen[path] then kept[#kept + 1] = path end
     seen[path] = true
   end
   for key, path in pairs(list) do
-    if math.type(key) ~= "integer" then fail(self, "%s must be a list of paths; '%s' is a name in it", where, tostring(key)) end
-    if type(path) ~= "string" then fail(self, "%s[%d] must be a path such as \"spec.nodeName\", got %s", where, key, type(path)) end
+    if math.type(key) ~= "integer" then
+      fail(self, "%s must be a list of paths; '%s' is a name in it", where, tostring(key))
+    end
+    if type(path) ~= "string" then
+      fail(self, "%s[%d] must be a path such as \"spec.nodeName\", got %s", where, key, type(path))
+    end
     local why = no_path(path)
     if why then fail(self, "%s: %s", where, why) end
     if path:find "%[%d+%]" then
-      fail(self, "%s: %q: an index cannot be kept alone; leave it out, and the path means every item of the list", where, path)
+      fail(self, "%s: %q: an index cannot be kept alone; leave it out, and the path means every item of \z
+        the list", where, path)
     end
     add(path)
   end
@@ -335,7 +376,8 @@ local function check_fields(self, fields)
   self.fields = {}
   if fields == nil then return end
   if type(fields) ~= "table" then
-    fail(self, "fields must be a list of paths such as { \"spec.nodeName\" }, or such lists by kind, got %s", type(fields))
+    fail(self, "fields must be a list of paths such as { \"spec.nodeName\" }, or such lists by kind, got %s",
+      type(fields))
   end
   local kinds, own, by_kind = kinds_of(self), {}, {}
   for key, value in pairs(fields) do
@@ -349,7 +391,9 @@ local function check_fields(self, fields)
     end
   end
   if next(own) ~= nil or next(fields) == nil then
-    if by_kind[self.resource] then fail(self, "fields: paths of %s stand in two places; put them together", self.resource) end
+    if by_kind[self.resource] then
+      fail(self, "fields: paths of %s stand in two places; put them together", self.resource)
+    end
     by_kind[self.resource] = own
   end
   for _, kind in ipairs(sorted(by_kind)) do add_fields(self, kind, by_kind[kind]) end
@@ -362,12 +406,16 @@ local function check_metadata(self, x, managed)
   self.metadata = check_kinds(self, "metadata", x)
   local kinds = kinds_of(self)
   for _, kind in ipairs(self.metadata) do
-    if not kinds[kind] then fail(self, "metadata: this controller has no %q in a cache%s", kind, suggest.hint(kind, kinds)) end
+    if not kinds[kind] then
+      fail(self, "metadata: this controller has no %q in a cache%s", kind, suggest.hint(kind, kinds))
+    end
     for _, f in ipairs(self.fields) do
       if f.kind == kind then fail(self, "%s stands in metadata and in fields; keep one of them", kind) end
     end
     local looked = looked_at(self, kind)
-    for _, index in ipairs(self.indexes) do if index.kind == kind then looked[#looked + 1] = index.path end end
+    for _, index in ipairs(self.indexes) do
+      if index.kind == kind then looked[#looked + 1] = index.path end
+    end
     for _, path in ipairs(looked) do
       if path:find "[.%[]" and not path:find "^metadata[.%[]" then
         fail(self, "metadata: of %s only metadata is fetched, so that %q is never there", kind, path)
@@ -382,7 +430,8 @@ end
 -- ---------------------------------------------------------------- the whole
 
 local function check_finalizer(self, name)
-  local why = type(name) ~= "string" and "it must be a text, got " .. type(name) or not name:find "/" and "it must have a domain: \"example.com/" .. name .. "\""
+  local why = type(name) ~= "string" and "it must be a text, got " .. type(name) or not name:find "/"
+    and "it must have a domain: \"example.com/" .. name .. "\""
     or core.name_problem("qualified", name)
   if why then fail(self, "finalizer: %s", why) end
   return name
@@ -390,10 +439,14 @@ end
 
 local function check_finalize(self, spec)
   if spec.finalize == nil then
-    if spec.finalizer ~= nil then fail(self, "finalizer names what `finalize = function(obj, ctx)` holds back, and there is none") end
+    if spec.finalizer ~= nil then
+      fail(self, "finalizer names what `finalize = function(obj, ctx)` holds back, and there is none")
+    end
     return
   end
-  if type(spec.finalize) ~= "function" then fail(self, "finalize must be a function(obj, ctx), got %s", type(spec.finalize)) end
+  if type(spec.finalize) ~= "function" then
+    fail(self, "finalize must be a function(obj, ctx), got %s", type(spec.finalize))
+  end
   self.finalize = spec.finalize
   local names = spec.finalizer
   if names == nil then names = "kubelua.dev/" .. (self.manager or self.name) end
@@ -401,7 +454,9 @@ local function check_finalize(self, spec)
     self.finalizer = check_finalizer(self, names)
     return
   end
-  if #names == 0 then fail(self, "finalizer is an empty list: its first is the name, the others are names it had before") end
+  if #names == 0 then
+    fail(self, "finalizer is an empty list: its first is the name, the others are names it had before")
+  end
   self.finalizer, self.former = check_finalizer(self, names[1]), {}
   for i = 2, #names do self.former[i - 1] = check_finalizer(self, names[i]) end
 end
@@ -428,7 +483,8 @@ local function build(spec, name, manager, resource)
   check_metadata(self, spec.metadata, self.managed_fields)
   self.workers = checks.count(self, "workers", spec.workers, 1, 256)
   self.concurrency = checks.count(self, "concurrency", spec.concurrency, 1, 10000)
-  self.timeout, self.resync = checks.duration(self, "timeout", spec.timeout), checks.duration(self, "resync", spec.resync)
+  self.timeout, self.resync = checks.duration(self, "timeout", spec.timeout),
+    checks.duration(self, "resync", spec.resync)
   if spec.params ~= nil then
     if type(spec.params) ~= "table" then fail(self, "params must be a table, got %s", type(spec.params)) end
     if spec.params[1] ~= nil then fail(self, "params must be a table of names, got a list") end
@@ -437,7 +493,8 @@ local function build(spec, name, manager, resource)
   return checks.seal(NAME, self, { "name", "resource" }, ("controller %q"):format(name))
 end
 
--- One controller for each kind: "sync" becomes "sync-deployment", and with its group where the word alone says it twice.
+-- One controller for each kind: "sync" becomes "sync-deployment", and with its group where the word alone
+-- says it twice.
 local function build_many(spec)
   local words, out = {}, {}
   for _, kind in ipairs(check_kinds(spec, "resource", spec.resource)) do
@@ -445,7 +502,9 @@ local function build_many(spec)
     words[word] = (words[word] or 0) + 1
     out[#out + 1] = kind
   end
-  if #out == 0 then fail(spec, "resource is an empty list: name the kinds it reconciles, such as \"v1/Node\"") end
+  if #out == 0 then
+    fail(spec, "resource is an empty list: name the kinds it reconciles, such as \"v1/Node\"")
+  end
   for i, kind in ipairs(out) do
     local word, group = kind:match "[^/]+$":lower(), kind:match "^([%w-]+)"
     local name = ("%s-%s"):format(spec.name, words[word] > 1 and word .. "-" .. group or word)

@@ -5,7 +5,8 @@ local options = require "kubelua.options"
 
 local M = {}
 
-local FILTER = { group = "string", version = "string", verb = "string", category = "string", namespaced = "boolean" }
+local FILTER = { group = "string", version = "string", verb = "string", category = "string",
+  namespaced = "boolean" }
 
 local function has(list, word)
   for _, x in ipairs(list) do
@@ -15,23 +16,28 @@ local function has(list, word)
 end
 
 local function fits(r, filter)
-  return (filter.group == nil or r.group == filter.group) and (filter.version == nil or r.version == filter.version)
-    and (filter.verb == nil or has(r.verbs, filter.verb)) and (filter.category == nil or has(r.categories, filter.category))
+  return (filter.group == nil or r.group == filter.group)
+    and (filter.version == nil or r.version == filter.version)
+    and (filter.verb == nil or has(r.verbs, filter.verb))
+      and (filter.category == nil or has(r.categories, filter.category))
     and (filter.namespaced == nil or r.namespaced == filter.namespaced)
 end
 
--- Everything discovery knows. A server that lacks v1/Pod, or whose core group fails, has resources all the same.
+-- Everything discovery knows. A server that lacks v1/Pod, or whose core group fails, has resources all the
+-- same.
 local function known(client, resolve)
   local all, failed = client:resources()
   if all then return all, failed end
   local ok, err = pcall(resolve, "v1/Pod")
   all, failed = client:resources()
-  if not all then error(ok and core.error { kind = "server", message = "discovery said nothing" } or err, 0) end
+  if not all then
+    error(ok and core.error { kind = "server", message = "discovery said nothing" } or err, 0)
+  end
   return all, failed
 end
 
---- The resources that fit, core first, each once in its group's preferred version (in that one, with `version`); and the
---- group versions whose discovery failed, with the reasons.
+--- The resources that fit, core first, each once in its group's preferred version (in that one, with
+--- `version`); and the group versions whose discovery failed, with the reasons.
 ---@param client userdata
 ---@param resolve fun(kind: string)
 ---@param what string

@@ -1,8 +1,10 @@
--- drain.lua - a node without its pods: cordoned, then every pod evicted that may be, by kubectl's rules, and waited for.
+-- drain.lua - a node without its pods: cordoned, then every pod evicted that may be, by kubectl's rules,
+-- and waited for.
 --
 --   pod -> skip (mirror pods, daemon sets' with leave to ignore them)   refuse (an error, before anything is evicted)   evict
 --
--- What a pod's fate is, is a function of the pod and the options (M.judge). A budget that says "not now" (429) is asked again later.
+-- What a pod's fate is, is a function of the pod and the options (M.judge). A budget that says "not now"
+-- (429) is asked again later.
 
 local clock = require "kubelua.clock"
 local core = require "kubelua.core"
@@ -25,8 +27,10 @@ local M = {}
 ---@field on_pod (fun(pod: kubelua.view, what: "evicting"|"waiting"|"gone"|"skipped"|"refused by budget", why: string?))?
 
 local OPTIONS = {
-  force = "boolean", ignore_daemonsets = "boolean", delete_emptydir_data = "boolean", grace = "integer", timeout = "duration",
-  pod_labels = "selector", disable_eviction = "boolean", skip_wait_for_delete = "integer", retry = "duration", dry_run = "boolean", on_pod = "function",
+  force = "boolean", ignore_daemonsets = "boolean", delete_emptydir_data = "boolean", grace = "integer",
+  timeout = "duration",
+  pod_labels = "selector", disable_eviction = "boolean", skip_wait_for_delete = "integer", retry = "duration",
+  dry_run = "boolean", on_pod = "function",
 }
 
 local MIRROR = "kubernetes.io/config.mirror"
@@ -49,7 +53,8 @@ local function long_gone(pod, opts, now)
   return since and least > 0 and now - core.time(since):unix() > least
 end
 
---- What becomes of a pod: "evict", "skip" or "refuse", and why. `has_daemonset(namespace, name)` says whether a daemon set exists.
+--- What becomes of a pod: "evict", "skip" or "refuse", and why. `has_daemonset(namespace, name)` says
+--- whether a daemon set exists.
 ---@param pod kubelua.view
 ---@param opts kubelua.DrainOptions
 ---@param has_daemonset fun(namespace: string, name: string): boolean
@@ -58,10 +63,13 @@ end
 function M.judge(pod, opts, has_daemonset, now)
   if long_gone(pod, opts, now) then return "skip", "its deletion began long ago" end
   local controller, warning = owner.controller_of(pod), nil
-  if controller and controller.kind == "DaemonSet" and controller.apiVersion == "apps/v1" and not finished(pod) then
+  if controller and controller.kind == "DaemonSet" and controller.apiVersion == "apps/v1"
+    and not finished(pod) then
     if has_daemonset(pod.metadata.namespace, controller.name) then
       if opts.ignore_daemonsets then return "skip", "a daemon set would bring it back" end
-      return "refuse", "it belongs to a daemon set, which would bring it back (ignore_daemonsets = true leaves such pods alone)"
+      return "refuse",
+        "it belongs to a daemon set, which would bring it back (ignore_daemonsets = true leaves such \z
+        pods alone)"
     elseif not opts.force then
       return "refuse", ("its daemon set %s does not exist (force = true evicts it)"):format(controller.name)
     end
@@ -69,11 +77,15 @@ function M.judge(pod, opts, has_daemonset, now)
   end
   if pod("metadata.annotations", MIRROR) then return "skip", "it is a mirror of a static pod" end
   if has_local_data(pod) and not finished(pod) then
-    if not opts.delete_emptydir_data then return "refuse", "its emptyDir data would be lost (delete_emptydir_data = true accepts that)" end
+    if not opts.delete_emptydir_data then
+      return "refuse", "its emptyDir data would be lost (delete_emptydir_data = true accepts that)"
+    end
     warning = "its emptyDir data is lost"
   end
   if not controller and not finished(pod) then
-    if not opts.force then return "refuse", "nothing would bring it back: it has no controller (force = true evicts it)" end
+    if not opts.force then
+      return "refuse", "nothing would bring it back: it has no controller (force = true evicts it)"
+    end
     warning = "nothing brings it back"
   end
   return "evict", warning
@@ -93,10 +105,15 @@ function M.cordon(client, what, node, on)
   local name = name_of(what, node)
   local o = client:get("v1/Node", name)
   if not o then
-    error(core.error { kind = "not_found", code = 404, verb = "cordon", resource = "v1/Node", key = name, message = "there is no such node" }, 0)
+    error(core.error { kind = "not_found", code = 404, verb = "cordon", resource = "v1/Node", key = name,
+      message = "there is no such node" }, 0)
   end
   return client:patch(o, function(draft)
-    if on then draft.spec.unschedulable = true elseif draft("spec.unschedulable") then draft.spec.unschedulable = nil end
+    if on then
+      draft.spec.unschedulable = true
+    elseif draft("spec.unschedulable") then
+      draft.spec.unschedulable = nil
+    end
   end)
 end
 
@@ -117,7 +134,8 @@ local function chosen(client, name, opts)
     return exists[key]
   end
   local evict, refused = {}, {}
-  for _, pod in ipairs((client:list("v1/Pod", { fields = "spec.nodeName=" .. name, labels = opts.pod_labels }))) do
+  for _, pod in ipairs((client:list("v1/Pod", { fields = "spec.nodeName=" .. name,
+    labels = opts.pod_labels }))) do
     local fate, why = M.judge(pod, opts, has_daemonset, core.wall())
     if fate == "evict" then
       evict[#evict + 1] = pod
@@ -130,7 +148,8 @@ local function chosen(client, name, opts)
   if #refused > 0 then
     table.sort(refused)
     error(core.error {
-      kind = "refused", verb = "drain", resource = "v1/Node", key = name, message = "these pods may not be evicted: " .. table.concat(refused, "; "),
+      kind = "refused", verb = "drain", resource = "v1/Node", key = name,
+      message = "these pods may not be evicted: " .. table.concat(refused, "; "),
     }, 0)
   end
   return evict
@@ -138,7 +157,9 @@ end
 
 local function remove(client, pod, opts)
   local how = { grace = opts.grace, dry_run = opts.dry_run, uid = pod.metadata.uid }
-  if opts.disable_eviction then return client:delete("v1/Pod", pod.metadata.namespace, pod.metadata.name, how) end
+  if opts.disable_eviction then
+    return client:delete("v1/Pod", pod.metadata.namespace, pod.metadata.name, how)
+  end
   return client:evict(pod, how)
 end
 
@@ -158,7 +179,8 @@ local function try(client, pod, opts)
   if err.code == 404 or err.kind == "conflict" then return "gone" end      -- or another one under its name
   if err.code == 429 then
     told(opts, pod, "refused by budget", err.message)
-    return nil, err.retry_after and err.retry_after > 0 and err.retry_after or core.duration(opts.retry or RETRY)
+    return nil, err.retry_after and err.retry_after > 0 and err.retry_after
+      or core.duration(opts.retry or RETRY)
   end
   if err.code == 403 and in_ending_namespace(err) then
     if pod("metadata.deletionTimestamp") then return "waiting" end
@@ -177,14 +199,17 @@ end
 local function time_is_over(node, pods, timeout)
   error(core.error {
     kind = "timeout", verb = "drain", resource = "v1/Node", key = node,
-    message = ("not all pods were gone after %s; there are still: %s"):format(core.format_duration(timeout), names(pods)),
+    message = ("not all pods were gone after %s; there are still: %s"):format(core.format_duration(timeout),
+      names(pods)),
   }, 0)
 end
 
 function M.drain(client, node, opts)
   local name = name_of("c:drain", node)
   opts = options.check("c:drain", opts, OPTIONS)
-  if opts.grace and opts.grace < 0 then core.blame(("c:drain: grace must be at least 0 seconds, got %d"):format(opts.grace)) end
+  if opts.grace and opts.grace < 0 then
+    core.blame(("c:drain: grace must be at least 0 seconds, got %d"):format(opts.grace))
+  end
   local timeout = opts.timeout and core.duration(opts.timeout)
   local deadline = timeout and timeout > 0 and core.monotonic() + timeout or math.huge
   if not opts.dry_run then M.cordon(client, "c:drain", name, true) end
@@ -192,7 +217,8 @@ function M.drain(client, node, opts)
   if #pods == 0 then return pods end
 
   -- An informer says when they are gone; nothing is asked for twice.
-  local informers <close> = require("kubelua.informers").informers(client, { fields = "spec.nodeName=" .. name, keep = { "spec.nodeName" } })
+  local informers <close> = require("kubelua.informers").informers(client,
+    { fields = "spec.nodeName=" .. name, keep = { "spec.nodeName" } })
   local store = informers:informer("v1/Pod"):store()
   informers:start()
   local due, waiting = {}, {}

@@ -1,4 +1,5 @@
--- edit.lua - a function that edits a draft, run: absent fields can be assigned below, in a host's own state too.
+-- edit.lua - a function that edits a draft, run: absent fields can be assigned below, in a host's own state
+-- too.
 
 local core = require "kubelua.core"
 
@@ -11,7 +12,8 @@ function M.run(change, draft, ...)
   local before = core.nil_swap(true)
   local result
   if before == true then
-    result = change(draft, ...)           -- our own state: nothing to give back, and the traceback stays whole
+    -- our own state: nothing to give back, and the traceback stays whole
+    result = change(draft, ...)
   else
     local ok
     ok, result = pcall(change, draft, ...)

@@ -1,5 +1,5 @@
--- explain.lua - what the caches of controllers hold and cost: wants out of their tables, measures out of informers, and what would make
--- them smaller.
+-- explain.lua - what the caches of controllers hold and cost: wants out of their tables, measures out of
+-- informers, and what would make them smaller.
 
 local core = require "kubelua.core"
 
@@ -32,7 +32,8 @@ local function uses_of(c)
   return uses
 end
 
---- The informers that controllers need: { kind, keep, namespaces, labels, fields, used_by = { { controller, roles } }, texts }.
+--- The informers that controllers need: { kind, keep, namespaces, labels, fields, used_by = { { controller,
+--- roles } }, texts }.
 ---@param scripts {controllers: kubelua.Controller[], text: string}[]
 ---@param namespace string?  of --namespace
 function M.wants(scripts, namespace)
@@ -40,10 +41,13 @@ function M.wants(scripts, namespace)
   for _, script in ipairs(scripts) do
     for _, c in ipairs(script.controllers) do
       for kind, roles in pairs(uses_of(c)) do
-        local w = { kind = kind, keep = keep_of(c, kind), namespaces = c.namespaces or namespace and { namespace },
-          labels = kind == c.resource and c.select_labels or nil, fields = kind == c.resource and c.select_fields or nil,
+        local w = { kind = kind, keep = keep_of(c, kind),
+          namespaces = c.namespaces or namespace and { namespace },
+          labels = kind == c.resource and c.select_labels or nil,
+          fields = kind == c.resource and c.select_fields or nil,
           managed_fields = c.managed_fields == true }
-        local key = table.concat({ kind, w.keep and table.concat(w.keep, ",") or "*", table.concat(w.namespaces or {}, ","), w.labels or "", w.fields or "",
+        local key = table.concat({ kind, w.keep and table.concat(w.keep, ",") or "*",
+          table.concat(w.namespaces or {}, ","), w.labels or "", w.fields or "",
           tostring(w.managed_fields) }, "\0")
         if not by[key] then
           by[key], w.used_by, w.texts = w, {}, {}
@@ -169,7 +173,8 @@ local function savings(w, parts, bytes)
   table.sort(dropped)
   if #dropped == 0 then return out end
   if #kept == 0 or #kept == 1 and kept[1] == "metadata.annotations" then
-    out[1] = { how = ("metadata = { %q }"):format(w.kind), share = share, why = ("the script does not say %s"):format(table.concat(dropped, ", ")) }
+    out[1] = { how = ("metadata = { %q }"):format(w.kind), share = share,
+      why = ("the script does not say %s"):format(table.concat(dropped, ", ")) }
   else
     for i, name in ipairs(kept) do kept[i] = ("%q"):format(name) end
     out[1] = { how = ("fields = { [%q] = { %s } }"):format(w.kind, table.concat(kept, ", ")), share = share,
@@ -198,8 +203,10 @@ function M.report(w, events, seconds)
   local objects, all = sample_of(w)
   local bytes, parts = sum(w, "bytes"), parts_of(objects)
   return {
-    kind = w.kind, name = M.name_of(w), keep = w.keep, namespaces = w.namespaces, objects = sum(w, "objects"), bytes = bytes,
-    events_per_second = events / seconds, used_by = w.used_by, parts = parts, saves = savings(w, parts, bytes), by_namespace = namespaces_of(w, all),
+    kind = w.kind, name = M.name_of(w), keep = w.keep, namespaces = w.namespaces, objects = sum(w, "objects"),
+    bytes = bytes,
+    events_per_second = events / seconds, used_by = w.used_by, parts = parts,
+    saves = savings(w, parts, bytes), by_namespace = namespaces_of(w, all),
     problem = M.trouble(w),
   }
 end

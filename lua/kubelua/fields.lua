@@ -1,21 +1,24 @@
 -- fields.lua - what a generated library (kubelua gen) knows of its types, and tables checked against it.
 --
--- A type is one line of text, so that a thousand of them cost little until somebody asks: "replicas=i template=@PodTemplateSpec".
--- The word before = is the JSON name, the one behind it the type of the value:
+-- A type is one line of text, so that a thousand of them cost little until somebody asks: "replicas=i
+-- template=@PodTemplateSpec". The word before = is the JSON name, the one behind it the type of the value:
 --
 --   s string   i integer   n number   b boolean   q quantity   x integer or string   * anything   o any object
 --   m metadata   [T a list of T   {T a map to T   @Name a type of this group   @core_v1.Name one of another
 --
--- A line that begins with "* " takes fields that it does not name. A checked table is a copy: an empty {} in it became the list or the
--- object that the type says it is. What is no table of the script (a view, a draft) comes from a server and passes as it is.
+-- A line that begins with "* " takes fields that it does not name. A checked table is a copy: an empty {}
+-- in it became the list or the object that the type says it is. What is no table of the script (a view, a
+-- draft) comes from a server and passes as it is.
 
 local core = require "kubelua.core"
 local suggest = require "kubelua.suggest"
 
 local M = {}
 
-local METADATA = "annotations={s creationTimestamp=s deletionGracePeriodSeconds=i deletionTimestamp=s finalizers=[s generateName=s "
-  .. "generation=i labels={s managedFields=[* name=s namespace=s ownerReferences=[* resourceVersion=s selfLink=s uid=s"
+local METADATA = "annotations={s creationTimestamp=s deletionGracePeriodSeconds=i deletionTimestamp=s \z
+  finalizers=[s generateName=s "
+  .. "generation=i labels={s managedFields=[* name=s namespace=s ownerReferences=[* resourceVersion=s \z
+    selfLink=s uid=s"
 
 local parsed = {}
 
@@ -31,9 +34,13 @@ local function read(line)
 end
 
 -- Numbers beyond int64, times and quantities are userdata, too.
-local function is_opaque(value) return type(value) == "userdata" and not core.is_view(value) and not core.is_draft(value) end
+local function is_opaque(value)
+  return type(value) == "userdata" and not core.is_view(value) and not core.is_draft(value)
+end
 
-local function is_integer(value) return math.type(value) == "integer" or is_opaque(value) and not core.is_quantity(value) end
+local function is_integer(value)
+  return math.type(value) == "integer" or is_opaque(value) and not core.is_quantity(value)
+end
 
 local function wrong(at, wanted, value)
   local is = type(value)
@@ -48,7 +55,9 @@ local SCALARS = {
   i = { "an integer", is_integer },
   n = { "a number", function(v) return type(v) == "number" or is_integer(v) end },
   b = { "a boolean", function(v) return type(v) == "boolean" end },
-  q = { "a quantity such as \"500m\" or 2", function(v) return type(v) == "string" or type(v) == "number" or core.is_quantity(v) end },
+  q = { "a quantity such as \"500m\" or 2", function(v)
+    return type(v) == "string" or type(v) == "number" or core.is_quantity(v)
+  end },
   x = { "an integer or a string", function(v) return type(v) == "string" or is_integer(v) end },
 }
 
@@ -94,9 +103,11 @@ local function check_fields(at, group, line, value)
     elseif type_.open and type(key) == "string" then
       out[key] = x
     elseif type(key) ~= "string" then
-      core.blame(("%s: %s is an object, and has the key %s"):format(at.what, at.path == "" and "it" or at.path, tostring(key)))
+      core.blame(("%s: %s is an object, and has the key %s"):format(at.what,
+        at.path == "" and "it" or at.path, tostring(key)))
     else
-      core.blame(("%s: %s has no field '%s'%s"):format(at.what, at.path == "" and at.name or at.path, key, suggest.hint(key, type_.fields)))
+      core.blame(("%s: %s has no field '%s'%s"):format(at.what, at.path == "" and at.name or at.path, key,
+        suggest.hint(key, type_.fields)))
     end
   end
   return next(out) == nil and core.object(out) or out
@@ -107,7 +118,9 @@ local function lookup(at, group, name)
   local other, own = name:match "^([%w_]+)%.(.+)$"
   if other then group, name = at.groups(other), own end
   local line = group.types[name]
-  if not line then error(("%s: the generated type %s is missing; run kubelua gen again"):format(at.what, name), 0) end
+  if not line then
+    error(("%s: the generated type %s is missing; run kubelua gen again"):format(at.what, name), 0)
+  end
   return group, line
 end
 
@@ -132,7 +145,8 @@ function check(at, group, word, value)
   return check_fields(at, owner, line, value)
 end
 
---- A copy of `value` that fits the type `name` of `group`; what does not fit is blamed on the caller, with its path.
+--- A copy of `value` that fits the type `name` of `group`; what does not fit is blamed on the caller, with
+--- its path.
 ---@param what string                          how messages call it: "koordinator.slo_v1alpha1.NodeMetric"
 ---@param groups fun(name: string): table      the library's groups by name
 ---@param group table

@@ -1,4 +1,5 @@
--- finalizer.lua - the finalizer of a controller that has `finalize`: the runtime adds it, waits for the work, and takes it away.
+-- finalizer.lua - the finalizer of a controller that has `finalize`: the runtime adds it, waits for the
+-- work, and takes it away.
 --
 --   object     ours in it     what is done
 --   alive      no             add (guarded), then reconcile
@@ -6,9 +7,10 @@
 --   deleted    yes            finalize; when that is done: remove (guarded)
 --   deleted    no             nothing: somebody else's work holds it
 --
--- Guarded: the patch names the uid and the resourceVersion it was made from, so that it never meets another object of the same name nor
--- overwrites another's finalizer. A conflict in adding runs the key again, quietly. One in removing looks at the object anew: finalize
--- runs again only when somebody changed what is wanted of it (metadata.generation).
+-- Guarded: the patch names the uid and the resourceVersion it was made from, so that it never meets another
+-- object of the same name nor overwrites another's finalizer. A conflict in adding runs the key again,
+-- quietly. One in removing looks at the object anew: finalize runs again only when somebody changed what is
+-- wanted of it (metadata.generation).
 
 local core = require "kubelua.core"
 local edit = require "kubelua.edit"
@@ -48,7 +50,9 @@ end
 function M.plan(o, name, former)
   local current, old = { [name] = true }, {}
   for _, f in ipairs(former or {}) do old[f] = true end
-  if o("metadata.deletionTimestamp") then return (has(o, current) or has(o, old)) and "finalize" or "nothing" end
+  if o("metadata.deletionTimestamp") then
+    return (has(o, current) or has(o, old)) and "finalize" or "nothing"
+  end
   return has(o, current) and not has(o, old) and "reconcile" or "add"
 end
 
@@ -56,7 +60,8 @@ end
 local function guarded(o, finalizers)
   local metadata = o.metadata
   return { metadata = {
-    uid = metadata.uid, resourceVersion = metadata.resourceVersion, finalizers = #finalizers > 0 and finalizers or core.null,
+    uid = metadata.uid, resourceVersion = metadata.resourceVersion,
+    finalizers = #finalizers > 0 and finalizers or core.null,
   } }
 end
 
@@ -96,15 +101,16 @@ local function remove(hands, c, o)
     local ok, err = pcall(hands.send, patch(c.resource, o, without(o, names)))
     if ok or request.is_absent(err) then return end
     if not core.is_error(err) or err.code ~= 409 or attempt == ATTEMPTS then error(err, 0) end
-    local fresh = hands.get { verb = "get", kind = c.resource, ns = o("metadata.namespace"), name = o.metadata.name }
+    local fresh = hands.get { verb = "get", kind = c.resource, ns = o("metadata.namespace"),
+      name = o.metadata.name }
     if not fresh or fresh.metadata.uid ~= o.metadata.uid or not has(fresh, names) then return end
     if fresh("metadata.generation") ~= wanted then error(err, 0) end
     o = fresh
   end
 end
 
--- Objects from which ours was taken, by uid. Nobody can add a finalizer to what is being deleted, so one that is still seen there is the
--- cache's past. The two tables take turns, so that old ones are forgotten.
+-- Objects from which ours was taken, by uid. Nobody can add a finalizer to what is being deleted, so one
+-- that is still seen there is the cache's past. The two tables take turns, so that old ones are forgotten.
 local FINISHED_MAX = 1000
 local finished, before, count = {}, {}, 0
 
@@ -113,8 +119,9 @@ local function finish(uid)
   finished[uid], count = true, count + 1
 end
 
---- One run of a controller with `finalize`. `settle(hands, ctx, obj, result, why)` is what becomes of a result (lua/kubelua/result.lua);
---- hands beside those of results: get = function(op) -> view or nil, is_cut = function(controller) -> whether its objects are kept whole.
+--- One run of a controller with `finalize`. `settle(hands, ctx, obj, result, why)` is what becomes of a
+--- result (lua/kubelua/result.lua); hands beside those of results: get = function(op) -> view or nil,
+--- is_cut = function(controller) -> whether its objects are kept whole.
 function M.run(hands, settle, c, obj, ctx)
   local plan = M.plan(obj, c.finalizer, c.former)
   local uid = obj.metadata.uid

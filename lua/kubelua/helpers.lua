@@ -1,5 +1,5 @@
--- helpers.lua - what people reach for beside the verbs, hooked into the client, and into ctx where it makes sense there. What they are
--- made of loads when it is first used: every worker has a state of its own.
+-- helpers.lua - what people reach for beside the verbs, hooked into the client, and into ctx where it makes
+-- sense there. What they are made of loads when it is first used: every worker has a state of its own.
 
 local core = require "kubelua.core"
 local options = require "kubelua.options"
@@ -35,23 +35,29 @@ local function hands(c)
   }
 end
 
---- Makes an object be as a function wants it. When it is absent, `o` is edited and created; else the server's object is edited, and
---- replaced if that changed it. Conflicts are raised: see kube.retry_on_conflict.
+--- Makes an object be as a function wants it. When it is absent, `o` is edited and created; else the
+--- server's object is edited, and replaced if that changed it. Conflicts are raised: see
+--- kube.retry_on_conflict.
 ---@param o kubelua.Object|kubelua.view
 ---@param fn fun(draft: kubelua.draft)
 ---@return kubelua.view, "created"|"updated"|"unchanged"
-function Client:create_or_update(o, fn) return upsert.create_or_update(hands(self), "c:create_or_update", o, fn) end
+function Client:create_or_update(o, fn)
+  return upsert.create_or_update(hands(self), "c:create_or_update", o, fn)
+end
 
---- The same with a merge patch of what changed; changes of the status go to the status subresource by themselves. A conflict runs
---- the function again.
+--- The same with a merge patch of what changed; changes of the status go to the status subresource by
+--- themselves. A conflict runs the function again.
 ---@param o kubelua.Object|kubelua.view
 ---@param fn fun(draft: kubelua.draft)
 ---@return kubelua.view, "created"|"updated"|"updated_status"|"updated_both"|"unchanged"
-function Client:create_or_patch(o, fn) return upsert.create_or_patch(hands(self), "c:create_or_patch", o, fn) end
+function Client:create_or_patch(o, fn)
+  return upsert.create_or_patch(hands(self), "c:create_or_patch", o, fn)
+end
 
---- Waits until an object is as it should be, and returns it: c:wait_for("v1/Pod", "default/a", "Ready", { timeout = "1m" }). Conditions
---- are "Ready", "Available=False", "status.phase=Running", "jsonpath={.status.phase}=Running", a path alone (it is there), "created",
---- "deleted" (returns true), or a function of the object. Also (kind, namespace, name, condition, opts) and (object, condition, opts).
+--- Waits until an object is as it should be, and returns it: c:wait_for("v1/Pod", "default/a", "Ready", {
+--- timeout = "1m" }). Conditions are "Ready", "Available=False", "status.phase=Running",
+--- "jsonpath={.status.phase}=Running", a path alone (it is there), "created", "deleted" (returns true), or
+--- a function of the object. Also (kind, namespace, name, condition, opts) and (object, condition, opts).
 --- Errors are of kind "timeout", and "not_found" when it goes away meanwhile.
 ---@param kind string|kubelua.view|kubelua.Object
 ---@param ... any
@@ -64,7 +70,8 @@ function Client:wait_for(kind, ...) return wait.wait_for(self, kind, ...) end
 ---@return kubelua.view[]
 function Client:ensure_crd(what, opts) return manifests.ensure_crd(self, what, opts) end
 
---- Applies the objects of a file, of a directory, or of standard input ("-"): definitions and namespaces first.
+--- Applies the objects of a file, of a directory, or of standard input ("-"): definitions and namespaces
+--- first.
 ---@param path string
 ---@param opts {force?: boolean, manager?: string, dry_run?: boolean, validation?: string, namespace?: string, timeout?: kubelua.Duration}?
 ---@return kubelua.view[]
@@ -79,22 +86,28 @@ function Client:delete_file(path, opts) return manifests.delete_file(self, path,
 ---@param o kubelua.view|kubelua.Object
 ---@param name string
 ---@return kubelua.view
-function Client:add_finalizer(o, name) return self:patch(o, function(draft) owner.add_finalizer(draft, name) end) end
+function Client:add_finalizer(o, name)
+  return self:patch(o, function(draft) owner.add_finalizer(draft, name) end)
+end
 
 --- Takes a finalizer away; returns the server's object.
 ---@param o kubelua.view|kubelua.Object
 ---@param name string
 ---@return kubelua.view
-function Client:remove_finalizer(o, name) return self:patch(o, function(draft) owner.remove_finalizer(draft, name) end) end
+function Client:remove_finalizer(o, name)
+  return self:patch(o, function(draft) owner.remove_finalizer(draft, name) end)
+end
 
---- Makes one object the controller of another that has none; returns the server's object, nil when it is gone. An object of another controller is
---- an error of kind "already_owned"; one that is being deleted, or whose owner is, of kind "not_adoptable".
+--- Makes one object the controller of another that has none; returns the server's object, nil when it is
+--- gone. An object of another controller is an error of kind "already_owned"; one that is being deleted, or
+--- whose owner is, of kind "not_adoptable".
 ---@param controller kubelua.view
 ---@param o kubelua.view
 ---@return kubelua.view?
 function Client:adopt(controller, o) return claim.adopt(hands(self), "c:adopt", controller, o) end
 
---- Takes an owner's reference away from an object that it controls; returns the server's object, nil when it is gone.
+--- Takes an owner's reference away from an object that it controls; returns the server's object, nil when
+--- it is gone.
 ---@param controller kubelua.view
 ---@param o kubelua.view
 ---@return kubelua.view?
@@ -110,8 +123,8 @@ function Client:cordon(node) return drain.cordon(self, "c:cordon", node, true) e
 ---@return kubelua.view
 function Client:uncordon(node) return drain.cordon(self, "c:uncordon", node, false) end
 
---- Cordons a node and evicts its pods, as kubectl drain does, and waits until they are gone. Returns the pods that went. Pods that it
---- may not delete are an error (kind "refused") before the first is evicted.
+--- Cordons a node and evicts its pods, as kubectl drain does, and waits until they are gone. Returns the
+--- pods that went. Pods that it may not delete are an error (kind "refused") before the first is evicted.
 ---@param node string|kubelua.view|kubelua.Object
 ---@param opts kubelua.DrainOptions?
 ---@return kubelua.view[]
@@ -142,11 +155,16 @@ end
 ---@class kubelua.Context
 local Context = {}
 
-function Context:create_or_update(o, fn) return upsert.create_or_update(live_hands(self), "ctx:create_or_update", o, fn) end
+function Context:create_or_update(o, fn)
+  return upsert.create_or_update(live_hands(self), "ctx:create_or_update", o, fn)
+end
 
-function Context:create_or_patch(o, fn) return upsert.create_or_patch(live_hands(self), "ctx:create_or_patch", o, fn) end
+function Context:create_or_patch(o, fn)
+  return upsert.create_or_patch(live_hands(self), "ctx:create_or_patch", o, fn)
+end
 
---- Makes the object of this run the controller of one that has none, as c:adopt does. A conflict runs the key again, quietly.
+--- Makes the object of this run the controller of one that has none, as c:adopt does. A conflict runs the
+--- key again, quietly.
 ---@param o kubelua.view
 ---@return kubelua.view?
 function Context:adopt(o) return claim.adopt(live_hands(self), "ctx:adopt", self.object, o) end
@@ -158,24 +176,27 @@ function Context:release(o) return claim.release(live_hands(self), "ctx:release"
 
 local CLAIM = { labels = "selector", namespace = "string", match = "function" }
 
---- The objects of a kind that are ours: those that we control and that match, orphans that match and are adopted now. What we control and does
---- not match is released. From the cache.
---- for _, pod in ipairs(ctx:claim("v1/Pod", { labels = obj.spec.selector })) do ... end
+--- The objects of a kind that are ours: those that we control and that match, orphans that match and are
+--- adopted now. What we control and does not match is released. From the cache. for _, pod in
+--- ipairs(ctx:claim("v1/Pod", { labels = obj.spec.selector })) do ... end
 ---@param kind string
 ---@param opts {labels: kubelua.LabelSelector?, match: (fun(o: kubelua.view): any)?, namespace: string?}
 ---@return kubelua.view[]
 function Context:claim(kind, opts)
   opts = options.check("ctx:claim", opts, CLAIM)
   if opts.labels == nil and opts.match == nil then
-    core.blame "ctx:claim: which objects? Give labels = (a selector), or match = function(o); without one every orphan would be ours"
+    core.blame "ctx:claim: which objects? Give labels = (a selector), or match = function(o); without one \z
+      every orphan would be ours"
   end
   local text = opts.labels ~= nil and (request.labels(opts.labels) or "")
   if text == "" then core.blame "ctx:claim: the selector is empty, and would make every orphan ours" end
   local selector = text and core.selector(text)
   local function matches(o)
-    return (not selector or selector:matches(o("metadata.labels") or {})) and (not opts.match or opts.match(o))
+    return (not selector or selector:matches(o("metadata.labels") or {}))
+      and (not opts.match or opts.match(o))
   end
-  return claim.claim(live_hands(self), "ctx:claim", self.object, self:list(kind, { namespace = opts.namespace or self.namespace }), matches)
+  return claim.claim(live_hands(self), "ctx:claim", self.object,
+    self:list(kind, { namespace = opts.namespace or self.namespace }), matches)
 end
 
 Context.add_finalizer = Client.add_finalizer

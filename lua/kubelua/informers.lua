@@ -1,4 +1,5 @@
--- informers.lua - shared informers for any Lua state: stores that keep themselves up to date, and handlers that hear of changes.
+-- informers.lua - shared informers for any Lua state: stores that keep themselves up to date, and handlers
+-- that hear of changes.
 --
 --   local f <close> = kube.informers(c, { namespace = "default", resync = "10m" })
 --   local pods = f:informer "v1/Pod"
@@ -7,9 +8,10 @@
 --   assert(f:wait_synced("30s"))
 --   f:run()
 --
--- Lists and watches live on the client's watch thread, and so do the stores: reading one never waits. Handlers run where the program
--- calls f:poll or f:run. While it does not, changes of one object become one: a program that was away hears of each object once, with
--- what it knew and what there is now, and its memory is bounded by the number of objects, not of changes.
+-- Lists and watches live on the client's watch thread, and so do the stores: reading one never waits.
+-- Handlers run where the program calls f:poll or f:run. While it does not, changes of one object become
+-- one: a program that was away hears of each object once, with what it knew and what there is now, and its
+-- memory is bounded by the number of objects, not of changes.
 
 local core = require "kubelua.core"
 local edit = require "kubelua.edit"
@@ -65,27 +67,33 @@ local RESYNC_LEAST = 1
 ---@field limit integer?
 
 local INFORMER = {
-  namespace = "string", labels = "selector", fields = "selector", keep = "table", managed_fields = "boolean", transform = "function",
+  namespace = "string", labels = "selector", fields = "selector", keep = "table", managed_fields = "boolean",
+  transform = "function",
 }
 local FACTORY = {
-  resync = "duration", tweak = "function", on_watch_error = "function", stream = "boolean", clock = "function",
+  resync = "duration", tweak = "function", on_watch_error = "function", stream = "boolean",
+  clock = "function",
 }
 for name, word in pairs(INFORMER) do FACTORY[name] = word end
 local HANDLERS = { add = "function", update = "function", delete = "function" }
-local QUERY = { namespace = "string", labels = "selector", index = "index", value = "value", limit = "integer" }
+local QUERY = { namespace = "string", labels = "selector", index = "index", value = "value",
+  limit = "integer" }
 local LIST = { labels = "selector", limit = "integer" }
 
 local function period(what, resync)
   if resync == nil then return nil end
   local seconds = core.duration(resync)
   if seconds == 0 then return nil end
-  if seconds < RESYNC_LEAST then core.blame(("%s: resync must be at least 1s, or 0 for none, got %s"):format(what, tostring(resync))) end
+  if seconds < RESYNC_LEAST then
+    core.blame(("%s: resync must be at least 1s, or 0 for none, got %s"):format(what, tostring(resync)))
+  end
   return seconds
 end
 
 -- ---------------------------------------------------------------- indexes that are Lua functions
 
--- Kept by a feed of its own, which is emptied when somebody looks: always as new as the store, at most one entry per object behind.
+-- Kept by a feed of its own, which is emptied when somebody looks: always as new as the store, at most one
+-- entry per object behind.
 ---@class kubelua.LuaIndex
 ---@field private fn fun(o: kubelua.view): ...
 local Index = {}
@@ -163,7 +171,8 @@ local function query(what, opts)
   elseif type(opts.index) == "string" and opts.value ~= nil then
     terms = request.terms(what, { [opts.index] = opts.value })
   elseif opts.index ~= nil or opts.value ~= nil then
-    core.blame(what .. ": index and value go together: { index = \"node\", value = name }, or { index = { node = name } }")
+    core.blame(what .. ": index and value go together: { index = \"node\", value = name }, or { index = { \z
+      node = name } }")
   end
   return { ns = opts.namespace, labels = request.labels(opts.labels), terms = terms, limit = opts.limit }
 end
@@ -234,12 +243,14 @@ local Indexer = setmetatable({}, { __index = Store })
 Indexer.__index = Indexer
 Indexer.__len = Store.len
 
---- Adds an index: by a path ("spec.nodeName"), or by a function that returns an object's values, or a list of them. Objects that
---- are there already are indexed, too. The index "namespace" is built in.
+--- Adds an index: by a path ("spec.nodeName"), or by a function that returns an object's values, or a list
+--- of them. Objects that are there already are indexed, too. The index "namespace" is built in.
 ---@param name string
 ---@param by string|fun(o: kubelua.view): ...
 function Indexer:add_index(name, by)
-  if type(name) ~= "string" or name == "" then core.blame("indexer:add_index: the name must be a text that is not empty") end
+  if type(name) ~= "string" or name == "" then
+    core.blame("indexer:add_index: the name must be a text that is not empty")
+  end
   local informer = self.informer
   if informer.paths[name] or informer.indexes[name] or name == "namespace" then
     if informer.paths[name] == by then return end
@@ -273,7 +284,8 @@ local function lua_index(self, what, name)
     for _, set in ipairs { self.informer.paths, self.informer.indexes } do
       for word in pairs(set) do known[word] = true end
     end
-    core.blame(("%s: %s has no index %q; there are: %s"):format(what, self.informer.kind, tostring(name), table.concat(sorted(known), ", ")))
+    core.blame(("%s: %s has no index %q; there are: %s"):format(what, self.informer.kind, tostring(name),
+      table.concat(sorted(known), ", ")))
   end
   return index
 end
@@ -284,7 +296,10 @@ end
 ---@return kubelua.view[]
 function Indexer:by_index(name, value)
   local index = lua_index(self, "indexer:by_index", name)
-  if not index then return find(self, "indexer:by_index", name == "namespace" and { namespace = value } or { index = name, value = value }) end
+  if not index then
+    return find(self, "indexer:by_index", name == "namespace" and { namespace = value }
+      or { index = name, value = value })
+  end
   local objects, out = index.by[value] or {}, {}
   for i, key in ipairs(sorted(objects)) do out[i] = objects[key] end
   return out
@@ -309,7 +324,11 @@ function Indexer:index_values(name)
   local path, set = self.informer.paths[name] or "metadata.namespace", {}
   for _, o in ipairs(self:list()) do
     local value = o(path)
-    if core.is_view(value) then emit(set, core.copy(value)) elseif value ~= nil then set[tostring(value)] = true end
+    if core.is_view(value) then
+      emit(set, core.copy(value))
+    elseif value ~= nil then
+      set[tostring(value)] = true
+    end
   end
   return sorted(set)
 end
@@ -415,8 +434,8 @@ end
 local Informer = {}
 Informer.__index = Informer
 
--- The object as the program sees it: `transform` is asked once per version, as long as somebody keeps what it answered. A failure
--- leaves the object out and is told, again when it is looked at again.
+-- The object as the program sees it: `transform` is asked once per version, as long as somebody keeps what
+-- it answered. A failure leaves the object out and is told, again when it is looked at again.
 function Informer:transformed(o)
   local transform = self.transform
   if not transform then return o end
@@ -453,19 +472,23 @@ function Informer:index_says(term, key)
   return not any
 end
 
---- Calls functions for what happens, from f:poll or f:run. A handler that comes late is told of what there is, with initial = true.
+--- Calls functions for what happens, from f:poll or f:run. A handler that comes late is told of what there
+--- is, with initial = true.
 ---@param handlers kubelua.EventHandlers
 ---@param opts {resync?: kubelua.Duration}?
 ---@return kubelua.Handler
 function Informer:on(handlers, opts)
-  if type(handlers) ~= "table" then core.blame(("informer:on: expected a table of functions, got %s"):format(type(handlers))) end
+  if type(handlers) ~= "table" then
+    core.blame(("informer:on: expected a table of functions, got %s"):format(type(handlers)))
+  end
   options.check("informer:on", handlers, HANDLERS)
   opts = options.check("informer:on", opts, { resync = "duration" })
   if next(handlers) == nil then core.blame "informer:on: give at least one of add, update, delete" end
   local resync = opts.resync
   if resync == nil then resync = self.factory.resync end
   local handler = setmetatable({
-    factory = self.factory, informer = self, on = handlers, period = period("informer:on", resync), heard = false,
+    factory = self.factory, informer = self, on = handlers, period = period("informer:on", resync),
+    heard = false,
   }, Handler)
   handler.feed, handler.id = self.core:feed()
   self.factory.handlers[handler.id] = handler
@@ -505,16 +528,20 @@ local Informers = {}
 Informers.__index = Informers
 Informers.__name = "kubelua.Informers"
 
---- Informers of a client, shared within this factory. What the options say holds for each kind, unless f:informer says otherwise.
+--- Informers of a client, shared within this factory. What the options say holds for each kind, unless
+--- f:informer says otherwise.
 ---@param client kubelua.Client
 ---@param opts kubelua.InformersOptions?
 ---@return kubelua.Informers
 function M.informers(client, opts)
-  if type(client) ~= "table" or not client.core then core.blame "kube.informers: expected a client, as kube.connect gives" end
+  if type(client) ~= "table" or not client.core then
+    core.blame "kube.informers: expected a client, as kube.connect gives"
+  end
   opts = options.check("kube.informers", opts, FACTORY)
   period("kube.informers", opts.resync)
   return setmetatable({
-    client = client, opts = opts, resync = opts.resync, clock = opts.clock or core.monotonic, core = client.core:informers(opts.stream),
+    client = client, opts = opts, resync = opts.resync, clock = opts.clock or core.monotonic,
+    core = client.core:informers(opts.stream),
     handlers = {},      -- by the number of their feed
     informers = {},     -- by what was wanted
     by_id = {},         -- by what the C side calls them
@@ -523,7 +550,9 @@ function M.informers(client, opts)
 end
 
 local function open(self, what)
-  if self.closed then core.blame(what .. ": these informers were shut down; make new ones with kube.informers") end
+  if self.closed then
+    core.blame(what .. ": these informers were shut down; make new ones with kube.informers")
+  end
 end
 
 -- What an informer is made of: the factory's options, this call's, and what `tweak` makes of them.
@@ -542,11 +571,12 @@ local function wanted(self, kind, opts)
 end
 
 local function label(kind, op, transform)
-  return table.concat({ kind, op.ns or "", op.labels or "", op.fields or "", tostring(op.keep and core.encode(op.keep)), tostring(transform) }, "\n")
+  return table.concat({ kind, op.ns or "", op.labels or "", op.fields or "",
+    tostring(op.keep and core.encode(op.keep)), tostring(transform) }, "\n")
 end
 
--- "v1/Pod" and "apps/v1/Deployment" stand for themselves, and may be missing yet. Other names ("pods", "deploy", "apps/Deployment") are
--- looked up now.
+-- "v1/Pod" and "apps/v1/Deployment" stand for themselves, and may be missing yet. Other names ("pods",
+-- "deploy", "apps/Deployment") are looked up now.
 local function full(self, kind)
   local first, rest = kind:match "^([^/]+)/(.+)$"
   if rest and (rest:find("/", 1, true) or first:find "^v%d[%l%d]*$") then return kind end
@@ -565,7 +595,8 @@ function Informers:informer(kind, opts)
   local want = wanted(self, kind, options.check("f:informer", opts, INFORMER))
   local keep = want.keep
   if keep == nil and want.managed_fields == false then keep = true end
-  local op = { kind = kind, ns = want.namespace, labels = request.labels(want.labels), fields = request.fields(want.fields), keep = keep }
+  local op = { kind = kind, ns = want.namespace, labels = request.labels(want.labels),
+    fields = request.fields(want.fields), keep = keep }
   local name = label(kind, op, want.transform)
   local informer = self.informers[name]
   if informer then
@@ -573,8 +604,10 @@ function Informers:informer(kind, opts)
     return informer
   end
   informer = setmetatable({
-    kind = kind, factory = self, core = self.core:informer(op), name = name, users = 1, transform = want.transform,
-    paths = {}, indexes = {}, seen = setmetatable({}, { __mode = "v" }), kept = setmetatable({}, { __mode = "k" }),
+    kind = kind, factory = self, core = self.core:informer(op), name = name, users = 1,
+    transform = want.transform,
+    paths = {}, indexes = {}, seen = setmetatable({}, { __mode = "v" }),
+    kept = setmetatable({}, { __mode = "k" }),
   }, Informer)
   informer.indexer_ = setmetatable({ informer = informer }, Indexer)
   self.informers[name] = informer
@@ -623,13 +656,15 @@ local function why_not(self)
   return table.concat(reasons, "; ")
 end
 
---- Waits until the stores hold what there is. false, and what is missing, when the time is over. Handlers do not run meanwhile.
+--- Waits until the stores hold what there is. false, and what is missing, when the time is over. Handlers
+--- do not run meanwhile.
 ---@param timeout kubelua.Duration?  for ever when absent
 ---@return boolean synced, string? why
 function Informers:wait_synced(timeout)
   open(self, "f:wait_synced")
   if next(self.unstarted) then
-    core.blame(("f:wait_synced: the informer of %s was not started; call f:start() first"):format(next(self.unstarted).kind))
+    core.blame(("f:wait_synced: the informer of %s was not started; call f:start() first"):format(
+      next(self.unstarted).kind))
   end
   local deadline = timeout and core.monotonic() + core.duration(timeout) or math.huge
   while true do
@@ -644,7 +679,8 @@ local function watch_error(self, id)
   if not informer or not self.opts.on_watch_error then return end
   local stats = informer:stats()
   if stats.message then
-    self:trouble(informer, core.error { kind = stats.failure, verb = "watch", resource = informer.kind, message = stats.message })
+    self:trouble(informer, core.error { kind = stats.failure, verb = "watch", resource = informer.kind,
+      message = stats.message })
   end
 end
 
@@ -668,7 +704,8 @@ local function resync(self)
   return soonest
 end
 
---- Runs the handlers of what has happened until now, without waiting. What a handler raises comes out here; its event is over then.
+--- Runs the handlers of what has happened until now, without waiting. What a handler raises comes out here;
+--- its event is over then.
 ---@return integer events
 function Informers:poll()
   open(self, "f:poll")

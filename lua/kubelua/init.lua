@@ -1,7 +1,8 @@
 -- init.lua - require "kubelua": everything a script or a program calls, in one table.
 --
--- Functions come from C (kubelua.core, annotated in types.lua) or from the files beside this one, which load when first used. In a script's state
--- there is neither the C nor the file of what only programs may do (bindings/core.c, bindings/state.c).
+-- Functions come from C (kubelua.core, annotated in types.lua) or from the files beside this one, which
+-- load when first used. In a script's state there is neither the C nor the file of what only programs may
+-- do (bindings/core.c, bindings/state.c).
 
 local core = require "kubelua.core"
 local suggest = require "kubelua.suggest"
@@ -12,7 +13,8 @@ local kube = {}
 -- ---------------------------------------------------------------- from C
 
 local FROM_CORE = {
-  "null", "array", "object", "uint64", "copy", "id", "encode", "decode", "yaml", "to_yaml", "is_error", "is_view",
+  "null", "array", "object", "uint64", "copy", "id", "encode", "decode", "yaml", "to_yaml", "is_error",
+  "is_view",
   "qty", "milli", "is_quantity", "duration", "format_duration", "time", "format_time", "selector",
 }
 for _, name in ipairs(FROM_CORE) do kube[name] = core[name] end
@@ -25,7 +27,8 @@ local function finish(ok, ...)
   error((...), 0)
 end
 
---- Calls fn(...). What the world did (a structured error) comes back as nil, err; a mistake in the code is raised on.
+--- Calls fn(...). What the world did (a structured error) comes back as nil, err; a mistake in the code is
+--- raised on.
 ---@generic T
 ---@param fn fun(...): T
 ---@return T?, kubelua.Error?
@@ -40,16 +43,20 @@ local FROM_FILES = {
   controller = { "kubelua.controller", "controller" },
   webhook = { "kubelua.webhook", "webhook" }, deny = { "kubelua.webhook", "deny" },
   extract = { "kubelua.extract", "extract" }, adopt_fields = { "kubelua.adopt", "adopt_fields" },
-  merge_patch = { "kubelua.compute", "merge_patch" }, strategic_patch = { "kubelua.compute", "strategic_patch" },
-  name_problem = { "kubelua.compute", "name_problem" }, generate_name = { "kubelua.compute", "generate_name" }, share = { "kubelua.compute", "share" },
+  merge_patch = { "kubelua.compute", "merge_patch" },
+  strategic_patch = { "kubelua.compute", "strategic_patch" },
+  name_problem = { "kubelua.compute", "name_problem" },
+  generate_name = { "kubelua.compute", "generate_name" }, share = { "kubelua.compute", "share" },
   json = { "kubelua.core", "decode" }, to_json = { "kubelua.core", "encode" },
   base64_encode = { "kubelua.core", "base64_encode" }, base64_decode = { "kubelua.core", "base64_decode" },
   retry_on_conflict = { "kubelua.upsert", "retry_on_conflict" },
   set_controller = { "kubelua.owner", "set_controller" }, set_owner = { "kubelua.owner", "set_owner" },
   remove_owner = { "kubelua.owner", "remove_owner" }, controller_of = { "kubelua.owner", "controller_of" },
   is_owned_by = { "kubelua.owner", "is_owned_by" }, add_finalizer = { "kubelua.owner", "add_finalizer" },
-  remove_finalizer = { "kubelua.owner", "remove_finalizer" }, has_finalizer = { "kubelua.owner", "has_finalizer" },
-  set_condition = { "kubelua.conditions", "set_condition" }, find_condition = { "kubelua.conditions", "find_condition" },
+  remove_finalizer = { "kubelua.owner", "remove_finalizer" },
+  has_finalizer = { "kubelua.owner", "has_finalizer" },
+  set_condition = { "kubelua.conditions", "set_condition" },
+  find_condition = { "kubelua.conditions", "find_condition" },
   remove_condition = { "kubelua.conditions", "remove_condition" },
   shared = { "kubelua.shared", "shared" },
   retry = { "kubelua.result", "retry" }, fail = { "kubelua.result", "fail" },
@@ -59,7 +66,8 @@ local FROM_FILES = {
 local FOR_PROGRAMS = {
   connect = { "kubelua.client", "connect", "a controller reaches the API through ctx, in its reconcile" },
   recorder = { "kubelua.recorder", "recorder", "a controller has ctx:event and ctx:warn" },
-  informers = { "kubelua.informers", "informers", "a controller script names the kind in `watches` or `reads` and has it in ctx:get and ctx:list" },
+  informers = { "kubelua.informers", "informers",
+    "a controller script names the kind in `watches` or `reads` and has it in ctx:get and ctx:list" },
   certificate = { "kubelua.certificate", "certificate", "a controller sees no keys and no files" },
   ttl_store = { "kubelua.ttl", "ttl_store", "a controller remembers in ctx.memo and kube.shared" },
   testing = { "kubelua.testing", "testing", "a controller's tests stand in a file beside it" },
@@ -88,12 +96,15 @@ setmetatable(kube, {
       rawset(kube, name, value)
       return value
     end
-    if FOR_PROGRAMS[name] then core.blame(("kube.%s is for programs of your own; %s"):format(name, FOR_PROGRAMS[name][3])) end
+    if FOR_PROGRAMS[name] then
+      core.blame(("kube.%s is for programs of your own; %s"):format(name, FOR_PROGRAMS[name][3]))
+    end
     if LATER[name] then core.blame(("kube.%s is not in this version of kubelua"):format(name)) end
     core.blame(("kube.%s: there is no such function%s"):format(tostring(name), suggest.hint(name, names())))
   end,
   __newindex = function(_, name)
-    core.blame(("kube.%s: the kubelua table is shared by everybody in this state and cannot be changed"):format(tostring(name)))
+    core.blame(("kube.%s: the kubelua table is shared by everybody in this state and cannot be \z
+      changed"):format(tostring(name)))
   end,
 })
 

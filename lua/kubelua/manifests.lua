@@ -1,7 +1,9 @@
--- manifests.lua - files of objects, applied and deleted: YAML of many documents, JSON, lists, directories, "-" for standard input.
+-- manifests.lua - files of objects, applied and deleted: YAML of many documents, JSON, lists, directories,
+-- "-" for standard input.
 --
--- Everything is read and looked at before the first request. Definitions and namespaces go first, and a kind that was defined here is
--- waited for before an object of it is sent. Errors name the file and the document.
+-- Everything is read and looked at before the first request. Definitions and namespaces go first, and a
+-- kind that was defined here is waited for before an object of it is sent. Errors name the file and the
+-- document.
 
 local clock = require "kubelua.clock"
 local core = require "kubelua.core"
@@ -23,7 +25,9 @@ local function fail(where, fmt, ...)
 end
 
 local function text_of(path)
-  if not io then core.blame "files can be read by programs; a controller script has its modules and its parameters" end
+  if not io then
+    core.blame "files can be read by programs; a controller script has its modules and its parameters"
+  end
   local file = io.stdin
   if path ~= "-" then
     local opened, problem = io.open(path, "rb")
@@ -32,7 +36,9 @@ local function text_of(path)
   end
   local text, why = file:read "a"
   if path ~= "-" then file:close() end
-  if not text then error(core.error { kind = "io", message = ("cannot read %s: %s"):format(path, why) }, 0) end
+  if not text then
+    error(core.error { kind = "io", message = ("cannot read %s: %s"):format(path, why) }, 0)
+  end
   return text
 end
 
@@ -45,32 +51,42 @@ local function documents(path)
 end
 
 local function add(out, document, where)
-  if not core.is_view(document) then fail(where, "an object was expected, this is %s", core.encode(document)) end
+  if not core.is_view(document) then
+    fail(where, "an object was expected, this is %s", core.encode(document))
+  end
   local kind, items = document("kind"), document("items")
-  if type(kind) ~= "string" or type(document("apiVersion")) ~= "string" then fail(where, "an object has an apiVersion and a kind") end
+  if type(kind) ~= "string" or type(document("apiVersion")) ~= "string" then
+    fail(where, "an object has an apiVersion and a kind")
+  end
   if kind:find "List$" and core.is_view(items) then
     for i, item in ipairs(items) do add(out, item, ("%s, items[%d]"):format(where, i)) end
     return
   end
   local name = document("metadata.name")
   if name ~= nil and type(name) ~= "string" then
-    fail(where, "metadata.name of the %s must be a text, this is %s: write it in quotes%s", kind, core.encode(name),
+    fail(where, "metadata.name of the %s must be a text, this is %s: write it in quotes%s", kind,
+      core.encode(name),
       type(name) == "boolean" and ", since YAML takes yes, no, on, off, y and n for booleans" or "")
   end
-  if type(name) ~= "string" and type(document("metadata.generateName")) ~= "string" then fail(where, "the %s has no metadata.name", kind) end
-  out[#out + 1] = { object = document, where = where, kind = object.kind_of(document), order = FIRST[kind] or 3 }
+  if type(name) ~= "string" and type(document("metadata.generateName")) ~= "string" then
+    fail(where, "the %s has no metadata.name", kind)
+  end
+  out[#out + 1] = { object = document, where = where, kind = object.kind_of(document),
+    order = FIRST[kind] or 3 }
 end
 
 local function files_of(path)
   if path == "-" then return { "-" } end
   local files, why = core.files(path)
-  if not files then error(core.error { kind = "io", message = ("cannot read %s: %s"):format(path, why) }, 0) end
+  if not files then
+    error(core.error { kind = "io", message = ("cannot read %s: %s"):format(path, why) }, 0)
+  end
   if #files == 0 then fail(path, "no .yaml, .yml or .json file is in this directory") end
   return files
 end
 
---- The objects of files, of directories' .yaml, .yml and .json files, or of standard input ("-"), in the order in which they can be
---- applied; each with where it stood.
+--- The objects of files, of directories' .yaml, .yml and .json files, or of standard input ("-"), in the
+--- order in which they can be applied; each with where it stood.
 ---@param paths string|string[]
 ---@return {object: kubelua.view, where: string, kind: string}[]
 function M.read(paths)
@@ -100,7 +116,8 @@ local function located(where, o, fn, ...)
   if not core.is_error(result) then error(result, 0) end
   local moved = {}
   for key, value in pairs(result) do moved[key] = value end
-  moved.message = ("%s (%s %s): %s"):format(where, object.kind_of(o), o("metadata.name"), result.message or "failed")
+  moved.message = ("%s (%s %s): %s"):format(where, object.kind_of(o), o("metadata.name"),
+    result.message or "failed")
   error(core.error(moved), 0)
 end
 
@@ -131,36 +148,46 @@ local function established(client, crd, timeout)
     end
   end, { timeout = timeout })
   if refused then
-    error(core.error { kind = "conflict", resource = object.kind_of(crd), key = crd.metadata.name, message = "its names are taken: " .. refused }, 0)
+    error(core.error { kind = "conflict", resource = object.kind_of(crd), key = crd.metadata.name,
+      message = "its names are taken: " .. refused }, 0)
   end
   served(client, result, deadline)
   return result
 end
 
--- Those of a file, each with a name: what the server names is new each time, which nobody can apply or delete.
+-- Those of a file, each with a name: what the server names is new each time, which nobody can apply or
+-- delete.
 local function named(path)
   local all = M.read(path)
   for _, m in ipairs(all) do
-    if not m.object("metadata.name") then fail(m.where, "the %s has no metadata.name; with a generateName it can only be created", m.object.kind) end
+    if not m.object("metadata.name") then
+      fail(m.where, "the %s has no metadata.name; with a generateName it can only be created", m.object.kind)
+    end
   end
   return all
 end
 
-local APPLY = { force = "boolean", manager = "string", dry_run = "boolean", validation = "string", namespace = "string", timeout = "duration" }
+local APPLY = { force = "boolean", manager = "string", dry_run = "boolean", validation = "string",
+  namespace = "string", timeout = "duration" }
 
 local function with_namespace(client, m, namespace)
-  if not namespace or m.object("metadata.namespace") or not client:resource(m.kind).namespaced then return m.object end
+  if not namespace or m.object("metadata.namespace") or not client:resource(m.kind).namespaced then
+    return m.object
+  end
   local o = core.copy(m.object)
   o.metadata.namespace = namespace
   return core.value(o)
 end
 
---- Applies all objects of a file or directory; see M.read for what that may be. Returns the server's objects, in the order in which
---- they were sent.
+--- Applies all objects of a file or directory; see M.read for what that may be. Returns the server's
+--- objects, in the order in which they were sent.
 function M.apply_file(client, path, opts)
-  if type(path) ~= "string" or path == "" then core.blame "c:apply_file: expected the name of a file or directory, or \"-\"" end
+  if type(path) ~= "string" or path == "" then
+    core.blame "c:apply_file: expected the name of a file or directory, or \"-\""
+  end
   opts = options.check("c:apply_file", opts, APPLY)
-  local write = { force = opts.force, manager = opts.manager, dry_run = opts.dry_run, validation = opts.validation }
+  local write = { force = opts.force, manager = opts.manager, dry_run = opts.dry_run,
+    validation = opts.validation }
   local timeout = core.duration(opts.timeout or SERVED_WITHIN)
   local out = {}
   for _, m in ipairs(named(path)) do
@@ -173,11 +200,15 @@ function M.apply_file(client, path, opts)
   return out
 end
 
-local DELETE = { propagation = "string", grace = "integer", dry_run = "boolean", namespace = "string", wait = "boolean", timeout = "duration" }
+local DELETE = { propagation = "string", grace = "integer", dry_run = "boolean", namespace = "string",
+  wait = "boolean", timeout = "duration" }
 
---- Deletes all objects of a file or directory, the last first; what is absent is fine. With `wait` until they are gone.
+--- Deletes all objects of a file or directory, the last first; what is absent is fine. With `wait` until
+--- they are gone.
 function M.delete_file(client, path, opts)
-  if type(path) ~= "string" or path == "" then core.blame "c:delete_file: expected the name of a file or directory, or \"-\"" end
+  if type(path) ~= "string" or path == "" then
+    core.blame "c:delete_file: expected the name of a file or directory, or \"-\""
+  end
   opts = options.check("c:delete_file", opts, DELETE)
   local list = named(path)
   local how = { propagation = opts.propagation, grace = opts.grace, dry_run = opts.dry_run }
@@ -191,7 +222,8 @@ function M.delete_file(client, path, opts)
       end
       local o = with_namespace(client, m, opts.namespace)
       local metadata = o.metadata
-      client:delete(m.kind, metadata("namespace") or metadata.name, metadata("namespace") and metadata.name or how, metadata("namespace") and how or nil)
+      client:delete(m.kind, metadata("namespace") or metadata.name,
+        metadata("namespace") and metadata.name or how, metadata("namespace") and how or nil)
     end)
   end
   if not opts.wait or opts.dry_run then return end
@@ -199,13 +231,15 @@ function M.delete_file(client, path, opts)
     local m = list[i]
     located(m.where, m.object, function()
       if pcall(client.resource, client, m.kind) then
-        wait.wait_for(client, with_namespace(client, m, opts.namespace), "deleted", { timeout = opts.timeout })
+        wait.wait_for(client, with_namespace(client, m, opts.namespace), "deleted",
+          { timeout = opts.timeout })
       end
     end)
   end
 end
 
---- Makes sure that definitions are there, and served: of a file or directory, an object, or a list of objects.
+--- Makes sure that definitions are there, and served: of a file or directory, an object, or a list of
+--- objects.
 function M.ensure_crd(client, what, opts)
   opts = options.check("c:ensure_crd", opts, { timeout = "duration", force = "boolean", manager = "string" })
   local timeout = core.duration(opts.timeout or SERVED_WITHIN)
@@ -218,11 +252,14 @@ function M.ensure_crd(client, what, opts)
       o = core.value(object.normalize(o, "c:ensure_crd"), "the definition")
       list[i] = { object = o, where = ("definition %d"):format(i) }
     end
-    if #list == 0 then core.blame "c:ensure_crd: expected a path, a CustomResourceDefinition, or a list of them" end
+    if #list == 0 then
+      core.blame "c:ensure_crd: expected a path, a CustomResourceDefinition, or a list of them"
+    end
   end
   for _, m in ipairs(list) do
     if m.object.kind ~= CRD then
-      core.blame(("c:ensure_crd: %s is a %s, not a CustomResourceDefinition; c:apply_file takes anything"):format(m.where, tostring(m.object.kind)))
+      core.blame(("c:ensure_crd: %s is a %s, not a CustomResourceDefinition; c:apply_file takes \z
+        anything"):format(m.where, tostring(m.object.kind)))
     end
   end
   local out = {}

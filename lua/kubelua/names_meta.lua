@@ -1,7 +1,7 @@
 ---@meta kubelua.names_meta
 -- luacheck: ignore 241
--- names_meta.lua - where require "kubelua" has its functions from, for the Lua language server: a copy of FROM_FILES and FOR_PROGRAMS in
--- init.lua (`make lint` finds what is missing here). It is never loaded.
+-- names_meta.lua - where require "kubelua" has its functions from, for the Lua language server: a copy of
+-- FROM_FILES and FOR_PROGRAMS in init.lua (`make lint` finds what is missing here). It is never loaded.
 
 ---@class kubelua
 local kube = {}

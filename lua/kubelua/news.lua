@@ -18,7 +18,8 @@ local LONGEST = 128
 
 local function word(what, name, text)
   if type(text) ~= "string" or not text:find "^%u%w*$" then
-    core.blame(("%s: the %s is one word in UpperCamelCase such as \"SourceMissing\", got %s"):format(what, name, tostring(text)))
+    core.blame(("%s: the %s is one word in UpperCamelCase such as \"SourceMissing\", got %s"):format(what,
+      name, tostring(text)))
   elseif #text > LONGEST then
     core.blame(("%s: the %s may have %d characters, this one has %d"):format(what, name, LONGEST, #text))
   end
@@ -28,7 +29,10 @@ end
 --- An object as a view that names itself. `what` is how messages call the call.
 function M.object(what, name, o)
   local ok, view = pcall(function() return core.value(object.normalize(o, what), "the object") end)
-  if not ok then core.blame(("%s: the %s must be an object with apiVersion, kind and metadata.name: %s"):format(what, name, tostring(view))) end
+  if not ok then
+    core.blame(("%s: the %s must be an object with apiVersion, kind and metadata.name: %s"):format(what, name,
+      tostring(view)))
+  end
   if type(view("kind")) ~= "string" or type(view("metadata.name")) ~= "string" then
     core.blame(("%s: the %s must be an object with apiVersion, kind and metadata.name"):format(what, name))
   end
@@ -42,7 +46,9 @@ end
 function M.check(what, reason)
   if type(reason) ~= "table" then return { reason = word(what, "reason", reason) } end
   for key in pairs(reason) do
-    if not KNOWN[key] then core.blame(("%s: unknown key '%s'%s"):format(what, tostring(key), suggest.hint(key, KNOWN))) end
+    if not KNOWN[key] then
+      core.blame(("%s: unknown key '%s'%s"):format(what, tostring(key), suggest.hint(key, KNOWN)))
+    end
   end
   return {
     reason = word(what, "reason", reason.reason),

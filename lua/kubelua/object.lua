@@ -3,7 +3,8 @@
 --   { apiVersion = "v1", kind = "Secret", metadata = { name = "a" }, data = ... }      is sent as it stands
 --   { kind = "v1/Secret", name = "a", namespace = "default", data = ... }              the short form of the same
 --
--- In the short form `kind` holds "group/version/Kind", and name, namespace, labels and annotations move into metadata.
+-- In the short form `kind` holds "group/version/Kind", and name, namespace, labels and annotations move
+-- into metadata.
 
 local core = require "kubelua.core"
 
@@ -30,7 +31,8 @@ end
 
 local function is_manifest(o) return o.apiVersion ~= nil or o.metadata ~= nil end
 
---- A manifest of `o`, which stays as it is. Views, drafts and manifests pass through; `what` stands in messages.
+--- A manifest of `o`, which stays as it is. Views, drafts and manifests pass through; `what` stands in
+--- messages.
 ---@param o table|kubelua.view
 ---@param what string?
 ---@return table|kubelua.view
@@ -43,17 +45,20 @@ function M.normalize(o, what)
     core.blame(("%s: expected an object (a table or a view), got %s"):format(what, type(o)))
   end
   if type(o.kind) ~= "string" then
-    core.blame(("%s: the object has no kind; write kind = \"v1/Secret\", or apiVersion and kind"):format(what))
+    core.blame(("%s: the object has no kind; write kind = \"v1/Secret\", or apiVersion and kind"):format(
+      what))
   end
   if is_manifest(o) then
     if o.apiVersion == nil then
-      core.blame(("%s: the object has metadata but no apiVersion; a manifest has both, the short form has neither"):format(what))
+      core.blame(("%s: the object has metadata but no apiVersion; a manifest has both, the short form has \z
+        neither"):format(what))
     end
     return o
   end
   local api, kind = M.split_kind(o.kind)
   if not api then
-    core.blame(("%s: kind = \"%s\" lacks its version; the short form wants \"v1/%s\" or \"group/version/%s\""):format(what, o.kind, o.kind, o.kind))
+    core.blame(("%s: kind = \"%s\" lacks its version; the short form wants \"v1/%s\" or \z
+      \"group/version/%s\""):format(what, o.kind, o.kind, o.kind))
   end
   local out, metadata = {}, {}
   for key, value in pairs(o) do out[key] = value end

@@ -1,4 +1,5 @@
--- options.lua - tables of named options: an unknown name, or a value of the wrong type, is the caller's mistake and says so.
+-- options.lua - tables of named options: an unknown name, or a value of the wrong type, is the caller's
+-- mistake and says so.
 
 local core = require "kubelua.core"
 local suggest = require "kubelua.suggest"
@@ -23,7 +24,8 @@ local ALLOWS = {
 }
 
 local A = {
-  integer = "an integer", path = "a path, or false for none", index = "a name or a table { name = value }", value = "a string or a list of strings",
+  integer = "an integer", path = "a path, or false for none", index = "a name or a table { name = value }",
+  value = "a string or a list of strings",
   input = "a string or a function that returns strings", handler = "a function or a text",
 }
 
@@ -42,7 +44,8 @@ function M.check(what, options, known)
     if not word then
       core.blame(("%s: unknown option '%s'%s"):format(what, tostring(name), suggest.hint(name, known)))
     elseif not ALLOWS[word][type(value)] or word == "integer" and math.type(value) ~= "integer" then
-      core.blame(("%s: option '%s' must be %s, got %s"):format(what, name, A[word] or "a " .. word, type(value)))
+      core.blame(("%s: option '%s' must be %s, got %s"):format(what, name, A[word] or "a " .. word,
+        type(value)))
     end
   end
   return options

@@ -1,4 +1,5 @@
--- owner.lua - owner references and finalizers, by the rules of Kubernetes' garbage collector and of controller-runtime's controllerutil.
+-- owner.lua - owner references and finalizers, by the rules of Kubernetes' garbage collector and of
+-- controller-runtime's controllerutil.
 --
 -- What is changed is a draft, or a table of one's own: kube.set_controller(deployment, config_map).
 
@@ -12,8 +13,13 @@ local OPTIONS = { block = "boolean" }
 
 -- Metadata of what may be changed. A table in short form becomes a manifest first: owners have no short form.
 local function writable(what, o)
-  if core.is_view(o) then core.blame(what .. ": a view cannot be changed; do this in the function of c:patch, or with kube.copy(view)") end
-  if not core.is_draft(o) and type(o) ~= "table" then core.blame(("%s: expected a draft or a table, got %s"):format(what, type(o))) end
+  if core.is_view(o) then
+    core.blame(what .. ": a view cannot be changed; do this in the function of c:patch, or with \z
+      kube.copy(view)")
+  end
+  if not core.is_draft(o) and type(o) ~= "table" then
+    core.blame(("%s: expected a draft or a table, got %s"):format(what, type(o)))
+  end
   if type(o) == "table" and o.metadata == nil then
     local manifest = object.normalize(o, what)
     for key in pairs(o) do o[key] = nil end
@@ -32,7 +38,8 @@ end
 
 local function describe(o, metadata)
   local ns = metadata.namespace
-  return ("%s %s"):format(object.kind_of(o) or "the object", ns and ns .. "/" .. tostring(metadata.name) or tostring(metadata.name))
+  return ("%s %s"):format(object.kind_of(o) or "the object",
+    ns and ns .. "/" .. tostring(metadata.name) or tostring(metadata.name))
 end
 
 -- What makes a reference to the owner: it was read from the server.
@@ -40,9 +47,11 @@ local function identity(what, owner)
   local metadata = readable(what, owner)
   local api, kind = owner.apiVersion, owner.kind
   if type(api) ~= "string" or type(kind) ~= "string" or not metadata.name then
-    core.blame(what .. ": the owner has no apiVersion, kind and metadata.name: it must be an object of the server")
+    core.blame(what .. ": the owner has no apiVersion, kind and metadata.name: it must be an object of \z
+      the server")
   elseif not metadata.uid then
-    core.blame(("%s: %s has no uid: an owner is an object that was read from the server"):format(what, describe(owner, metadata)))
+    core.blame(("%s: %s has no uid: an owner is an object that was read from the server"):format(what,
+      describe(owner, metadata)))
   end
   return { apiVersion = api, kind = kind, name = metadata.name, uid = metadata.uid }, metadata.namespace
 end
@@ -54,15 +63,18 @@ local function same(a, b)
   return a.kind == b.kind and a.name == b.name and group(a.apiVersion or "") == group(b.apiVersion or "")
 end
 
--- Ownership crosses no namespaces, and does not go from a namespaced owner up: the garbage collector would delete such an object.
+-- Ownership crosses no namespaces, and does not go from a namespaced owner up: the garbage collector would
+-- delete such an object.
 local function check_scope(what, owner, owner_ns, o, ns)
   if not owner_ns or owner_ns == ns then return end
   local of = ("%s %s/%s"):format(owner.kind, owner_ns, owner.name)
   if not ns then
-    core.blame(("%s: %s has no namespace and cannot be owned by %s: a cluster-scoped object has cluster-scoped owners, another needs its namespace here")
+    core.blame(("%s: %s has no namespace and cannot be owned by %s: a cluster-scoped object has \z
+      cluster-scoped owners, another needs its namespace here")
       :format(what, describe(o, o.metadata), of))
   end
-  core.blame(("%s: %s cannot be owned by %s: an owner lives in the same namespace or is cluster-scoped"):format(what, describe(o, o.metadata), of))
+  core.blame(("%s: %s cannot be owned by %s: an owner lives in the same namespace or is \z
+    cluster-scoped"):format(what, describe(o, o.metadata), of))
 end
 
 local function set(what, owner, o, controller, opts)
@@ -83,7 +95,8 @@ local function set(what, owner, o, controller, opts)
     elseif controller and old.controller == true then
       error(core.error {
         kind = "already_owned", resource = object.kind_of(o), key = metadata.name,
-        message = ("%s is already controlled by %s %s"):format(describe(o, metadata), tostring(old.kind), tostring(old.name)),
+        message = ("%s is already controlled by %s %s"):format(describe(o, metadata), tostring(old.kind),
+          tostring(old.name)),
       }, 0)
     end
   end
@@ -92,7 +105,8 @@ local function set(what, owner, o, controller, opts)
   return o
 end
 
---- Makes `owner` the controller of an object: its only one. Another controller is an error of kind "already_owned".
+--- Makes `owner` the controller of an object: its only one. Another controller is an error of kind
+--- "already_owned".
 ---@generic T
 ---@param owner kubelua.view|kubelua.Object   as the server has it
 ---@param o T                                 a draft, or a table
@@ -114,7 +128,8 @@ function M.set_owner(owner, o, opts) return set("kube.set_owner", owner, o, fals
 ---@return boolean
 function M.remove_owner(owner, o)
   local metadata = writable("kube.remove_owner", o)
-  local ref = { apiVersion = owner.apiVersion, kind = owner.kind, name = readable("kube.remove_owner", owner).name }
+  local ref = { apiVersion = owner.apiVersion, kind = owner.kind,
+    name = readable("kube.remove_owner", owner).name }
   local kept, found = core.array {}, false
   for _, old in ipairs(core.copy(metadata.ownerReferences or core.array {})) do
     if same(old, ref) then found = true else kept[#kept + 1] = old end

@@ -13,7 +13,8 @@ local M = {}
 -- Objects per page: the server keeps little, and a lazy loop starts early.
 M.PAGE = 500
 
--- One page: what it holds, the token of the next page or nil, the resourceVersion. Only the first page may name a version.
+-- One page: what it holds, the token of the next page or nil, the resourceVersion. Only the first page may
+-- name a version.
 local function page(send, op, token, version)
   op.continue_token = token
   op.rv, op.rv_match = not token and version.rv or nil, not token and version.match or nil
@@ -24,7 +25,8 @@ end
 
 local function expired(err) return core.is_error(err) and err.code == 410 end
 
---- Everything, and the resourceVersion of the list. `take`, where given, sees each page as it came; nil says to forget those so far.
+--- Everything, and the resourceVersion of the list. `take`, where given, sees each page as it came; nil
+--- says to forget those so far.
 ---@param send fun(op: table): any
 ---@param op table
 ---@param take fun(answer: any)?

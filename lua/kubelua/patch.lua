@@ -1,5 +1,5 @@
--- patch.lua - changing an object: a function edits a draft, what it changed becomes a merge patch, and a 409 runs it again on
--- the fresh object. Also patches that were written by hand.
+-- patch.lua - changing an object: a function edits a draft, what it changed becomes a merge patch, and a
+-- 409 runs it again on the fresh object. Also patches that were written by hand.
 --
 --   { send = function(op) -> view, get = function(op) -> view or nil, has = function(kind, subresource) -> boolean,
 --     cut_list = nil or function(kind, object, patch) -> path of a list that may not be replaced, or nil }
@@ -16,12 +16,15 @@ local M = {}
 -- A function that meets a conflict this often in a row is losing a race that it should not run.
 local ATTEMPTS = 8
 
-local OPTIONS = { type = "string", subresource = "string", lock = "boolean", manager = "string", dry_run = "boolean", force = "boolean", always = "boolean",
+local OPTIONS = { type = "string", subresource = "string", lock = "boolean", manager = "string",
+  dry_run = "boolean", force = "boolean", always = "boolean",
   validation = "string", timeout = "duration" }
-local STATUS = { lock = "boolean", manager = "string", dry_run = "boolean", validation = "string", timeout = "duration" }
+local STATUS = { lock = "boolean", manager = "string", dry_run = "boolean", validation = "string",
+  timeout = "duration" }
 local TYPES = { merge = true, json = true, strategic = true }
 
--- The identity of what is patched: from a view, or from a table in either form. Status and the like may be missing from a table.
+-- The identity of what is patched: from a view, or from a table in either form. Status and the like may be
+-- missing from a table.
 local function target(what, o)
   local base = core.is_view(o) and o or core.value(object.normalize(o, what), "the object")
   local metadata = base("metadata")
@@ -35,8 +38,10 @@ end
 
 local function request(at, body, kind, subresource, opts)
   return {
-    verb = "patch", kind = at.kind, ns = at.ns, name = at.name, body = core.value(body, "the patch"), patch_type = kind,
-    subresource = subresource, field_manager = opts.manager, dry_run = opts.dry_run, force = opts.force, always = opts.always,
+    verb = "patch", kind = at.kind, ns = at.ns, name = at.name, body = core.value(body, "the patch"),
+    patch_type = kind,
+    subresource = subresource, field_manager = opts.manager, dry_run = opts.dry_run, force = opts.force,
+    always = opts.always,
     field_validation = opts.validation, timeout = opts.timeout,
     check = not core.is_view(body),
   }
@@ -81,17 +86,20 @@ end
 
 local function only_status(what, rest)
   for key in pairs(rest) do
-    core.blame(("%s: the function changed '%s' too, and the status subresource takes only status; use patch"):format(what, key))
+    core.blame(("%s: the function changed '%s' too, and the status subresource takes only status; \z
+      use patch"):format(what, key))
   end
 end
 
--- What the draft says, sent: one request, or two when status and the rest changed. Returns the server's object.
+-- What the draft says, sent: one request, or two when status and the rest changed. Returns the server's
+-- object.
 local function submit(self, what, base, at, draft, opts)
   local patch, list_changed = core.draft_patch(draft)
   if not patch then return base end
   local list = list_changed and self.cut_list and self.cut_list(at.kind, base, patch)
   if list then
-    core.blame(("%s: the function changed the list %s, of whose items only some fields are kept, and the patch would erase the others; "
+    core.blame(("%s: the function changed the list %s, of whose items only some fields are kept, and the \z
+      patch would erase the others; "
       .. "keep %s whole in `fields`, or change the object from ctx.live:get"):format(what, list, list))
   end
   local version = (list_changed or opts.lock) and base("metadata.resourceVersion")
@@ -131,7 +139,10 @@ end
 
 local function with_table(self, what, base, at, change, opts)
   local kind = opts.type or "merge"
-  if not TYPES[kind] then core.blame(("%s: type must be merge, json or strategic, got %q%s"):format(what, kind, suggest.hint(kind, TYPES))) end
+  if not TYPES[kind] then
+    core.blame(("%s: type must be merge, json or strategic, got %q%s"):format(what, kind,
+      suggest.hint(kind, TYPES)))
+  end
   local body = change
   if opts.lock then
     local version = base("metadata.resourceVersion")
@@ -152,7 +163,8 @@ function M.patch(self, what, o, change, opts)
   request_words.validation(what, opts.validation)
   if type(change) == "function" then
     if opts.type and opts.type ~= "merge" then
-      core.blame(("%s: a function yields a merge patch; type = %q wants the patch itself"):format(what, opts.type))
+      core.blame(("%s: a function yields a merge patch; type = %q wants the patch itself"):format(what,
+        opts.type))
     end
     return with_function(self, what, base, at, change, opts)
   elseif type(change) == "table" or core.is_view(change) then

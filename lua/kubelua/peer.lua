@@ -1,6 +1,6 @@
--- peer.lua - another cluster of this process, inside a reconcile: ctx:at("b") has the calls of a client (client.lua), sent through
--- that cluster's door by the run under way. They yield as ctx's do. All reads come from the server: what that cluster's caches hold
--- belongs to its own controllers.
+-- peer.lua - another cluster of this process, inside a reconcile: ctx:at("b") has the calls of a client
+-- (client.lua), sent through that cluster's door by the run under way. They yield as ctx's do. All reads
+-- come from the server: what that cluster's caches hold belongs to its own controllers.
 
 local client = require "kubelua.client"
 local core = require "kubelua.core"
@@ -22,11 +22,13 @@ end
 
 function Wire:resource(kind)
   local found = run.resource(kind, self.number)
-  return { kind = kind, plural = found.plural, namespaced = found.namespaced, subresources = found.status and { "status" } or {} }
+  return { kind = kind, plural = found.plural, namespaced = found.namespaced,
+    subresources = found.status and { "status" } or {} }
 end
 
 local function missing(self, name)
-  core.blame(("ctx:at(%q) reads and writes objects; a reconcile has no %s there: let a program of its own do it, with kube.connect()"):format(
+  core.blame(("ctx:at(%q) reads and writes objects; a reconcile has no %s there: let a program of its own \z
+    do it, with kube.connect()"):format(
     self.name, tostring(name)))
 end
 
@@ -40,7 +42,8 @@ local peers = {}
 function M.at(name)
   local names = run.clusters()
   if #names == 0 then
-    core.blame("ctx:at: this process manages one cluster; start it with several: kubelua run --context a --context b")
+    core.blame("ctx:at: this process manages one cluster; start it with several: kubelua run --context a \z
+      --context b")
   end
   for i, known in ipairs(names) do
     if known == name then
@@ -48,7 +51,8 @@ function M.at(name)
       return peers[name]
     end
   end
-  core.blame(("ctx:at: this process manages no cluster %s%s"):format(type(name) == "string" and ("%q"):format(name) or tostring(name),
+  core.blame(("ctx:at: this process manages no cluster %s%s"):format(type(name) == "string"
+    and ("%q"):format(name) or tostring(name),
     suggest.hint(name, names)))
 end
 

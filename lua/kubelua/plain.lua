@@ -1,4 +1,5 @@
--- plain.lua - any value as plain Lua, as text, and how two of them differ: what the assertions of `kubelua test` compare and print.
+-- plain.lua - any value as plain Lua, as text, and how two of them differ: what the assertions of `kubelua
+-- test` compare and print.
 
 local core = require "kubelua.core"
 
@@ -67,7 +68,8 @@ local function write(value, out, indent, seen)
     out[#out + 1] = "{"
     for _, k in ipairs(sorted(value)) do
       local name = math.type(k) == "integer" and k >= 1 and k <= #value and "" or
-        (type(k) == "string" and k:find "^[%a_][%w_]*$" and k or ("[%s]"):format(type(k) == "string" and ("%q"):format(k) or tostring(k))) .. " = "
+        (type(k) == "string" and k:find "^[%a_][%w_]*$" and k
+          or ("[%s]"):format(type(k) == "string" and ("%q"):format(k) or tostring(k))) .. " = "
       out[#out + 1] = "\n" .. inner .. name
       write(value[k], out, inner, seen)
       out[#out + 1] = ","

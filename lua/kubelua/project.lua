@@ -1,4 +1,5 @@
--- project.lua - the files of a new controller (kubelua init): texts with names in them, out of which a project is made.
+-- project.lua - the files of a new controller (kubelua init): texts with names in them, out of which a
+-- project is made.
 
 local core = require "kubelua.core"
 local rbac = require "kubelua.rbac"
@@ -264,10 +265,13 @@ local POD = 'metadata = { labels = { app = "a" } }, spec = { containers = { { na
 local SETS = 'spec = { selector = { matchLabels = { app = "a" } }, template = { ' .. POD .. ' } }'
 -- The smallest that a server takes, where that is more than a name.
 local BODIES = {
-  ["v1/Pod"] = 'spec = { containers = { { name = "a", image = "a" } } }', ["v1/Service"] = "spec = { ports = { { port = 80 } } }",
+  ["v1/Pod"] = 'spec = { containers = { { name = "a", image = "a" } } }',
+  ["v1/Service"] = "spec = { ports = { { port = 80 } } }",
   ["apps/v1/Deployment"] = SETS, ["apps/v1/ReplicaSet"] = SETS, ["apps/v1/DaemonSet"] = SETS,
-  ["apps/v1/StatefulSet"] = 'spec = { serviceName = "a", selector = { matchLabels = { app = "a" } }, template = { ' .. POD .. ' } }',
-  ["batch/v1/Job"] = 'spec = { template = { spec = { restartPolicy = "Never", containers = { { name = "a", image = "a" } } } } }',
+  ["apps/v1/StatefulSet"] = 'spec = { serviceName = "a", selector = { matchLabels = { app = "a" } }, \z
+    template = { ' .. POD .. ' } }',
+  ["batch/v1/Job"] = 'spec = { template = { spec = { restartPolicy = "Never", containers = { { name = "a", \z
+    image = "a" } } } } }',
 }
 
 --- An object of a built-in kind for its test, as Lua text, in the short form.
@@ -276,7 +280,8 @@ function M.body(kind) return BODIES[kind] and ",\n      " .. BODIES[kind] or "" 
 
 local function commands(name, custom)
   local lines = { { "check %s.lua", "what it is, or where its mistake is" }, { "test", "its tests" },
-    { custom and "dev %s.lua --crds crds" or "dev %s.lua", "tries it without a cluster; edit and save while it runs" },
+    { custom and "dev %s.lua --crds crds" or "dev %s.lua",
+      "tries it without a cluster; edit and save while it runs" },
     { "run %s.lua", "on the cluster of your kubeconfig" } }
   local out, wide = {}, 0
   for i, l in ipairs(lines) do
@@ -287,7 +292,8 @@ local function commands(name, custom)
   return table.concat(out, "\n")
 end
 
-local KEYWORDS = " and break do else elseif end false for function goto if in local nil not or repeat return then true until while ctx kube o t "
+local KEYWORDS = " and break do else elseif end false for function goto if in local nil not or repeat \z
+  return then true until while ctx kube o t "
 
 local function variable(kind)
   local name = kind:sub(1, 1):lower() .. kind:sub(2)
@@ -301,8 +307,10 @@ end
 ---@return table<string, string>
 function M.files(name, kind, namespace)
   local words = {
-    NAME = name, GVK = (kind.group ~= "" and kind.group .. "/" or "") .. kind.version .. "/" .. kind.kind, KIND = kind.kind, GROUP = kind.group,
-    VERSION = kind.version, PLURAL = kind.plural, SINGULAR = kind.kind:lower(), VAR = variable(kind.kind), NAMESPACE = namespace,
+    NAME = name, GVK = (kind.group ~= "" and kind.group .. "/" or "") .. kind.version .. "/" .. kind.kind,
+    KIND = kind.kind, GROUP = kind.group,
+    VERSION = kind.version, PLURAL = kind.plural, SINGULAR = kind.kind:lower(), VAR = variable(kind.kind),
+    NAMESPACE = namespace,
     COMMANDS = commands(name, kind.custom), APPLY = kind.custom and "kubectl apply -f crds\n" or "",
   }
   words.BODY = M.body(words.GVK)
@@ -324,8 +332,10 @@ end
 ---@param objects table[]
 ---@return string
 function M.manifests(name, namespace, objects)
-  local ns = core.to_yaml(core.value({ apiVersion = "v1", kind = "Namespace", metadata = { name = namespace } }, "the namespace")):gsub("\n+$", "")
-  return table.concat({ ns, (rbac.yaml(objects, {}):gsub("\n+$", "")), filled(DEPLOYMENT, { NAME = name, NAMESPACE = namespace }) }, "\n---\n")
+  local ns = core.to_yaml(core.value({ apiVersion = "v1", kind = "Namespace",
+    metadata = { name = namespace } }, "the namespace")):gsub("\n+$", "")
+  return table.concat({ ns, (rbac.yaml(objects, {}):gsub("\n+$", "")),
+    filled(DEPLOYMENT, { NAME = name, NAMESPACE = namespace }) }, "\n---\n")
 end
 
 return M

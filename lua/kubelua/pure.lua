@@ -1,5 +1,5 @@
--- pure.lua - a script's functions for its tests: the script is loaded as a module of the test's state, and what its functions can reach is
--- collected by name.
+-- pure.lua - a script's functions for its tests: the script is loaded as a module of the test's state, and
+-- what its functions can reach is collected by name.
 
 local controller = require "kubelua.controller"
 local core = require "kubelua.core"
@@ -15,13 +15,15 @@ local function read(path)
   return text
 end
 
--- Modules beside the script are found first, and are the script's own: another script may have one of the same name.
+-- Modules beside the script are found first, and are the script's own: another script may have one of the
+-- same name.
 local function environment(dir, modules, paths)
   local env = setmetatable({}, { __index = _G })
   function env.require(name)
     if modules[name] ~= nil then return modules[name] end
     if name == "kubelua" or name:find "^kubelua%." then return require(name) end
-    for _, path in ipairs { dir .. name:gsub("%.", "/") .. ".lua", dir .. name:gsub("%.", "/") .. "/init.lua" } do
+    for _, path in ipairs { dir .. name:gsub("%.", "/") .. ".lua",
+      dir .. name:gsub("%.", "/") .. "/init.lua" } do
       local file = io.open(path, "rb")
       if file then
         file:close()
@@ -80,7 +82,8 @@ function M.load(path)
       return collect(hook.decide, hook.mutating and "mutate" or "validate", out, seen)
     end
     if not c then
-      for _, inner in ipairs(type(sealed) == "table" and sealed or {}) do take(inner) end       -- a list, perhaps of lists
+      -- a list, perhaps of lists
+      for _, inner in ipairs(type(sealed) == "table" and sealed or {}) do take(inner) end
       return
     end
     by_name[c.name] = c
@@ -97,7 +100,8 @@ function M.load(path)
   for _, name in ipairs(names) do
     if type(modules[name]) == "table" then collect(modules[name], nil, out, seen) end
   end
-  return { controllers = by_name, list = list, webhooks = hooks, functions = out, modules = modules, paths = paths }
+  return { controllers = by_name, list = list, webhooks = hooks, functions = out, modules = modules,
+    paths = paths }
 end
 
 return M

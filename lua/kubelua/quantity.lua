@@ -1,4 +1,5 @@
--- quantity.lua - what scripts do with quantities beyond their arithmetic: comparing several, and what a pod asks for.
+-- quantity.lua - what scripts do with quantities beyond their arithmetic: comparing several, and what a pod
+-- asks for.
 
 local core = require "kubelua.core"
 
@@ -51,9 +52,9 @@ local function field(o, a, b)
   return o
 end
 
--- As the scheduler counts (k8s.io/component-helpers/resource PodRequests): the containers together, or the widest moment of
--- initialisation, whichever is more; sidecars (restartable init containers) stay, so they count in both. Requests of the whole pod
--- replace the sums they name. The overhead comes on top.
+-- As the scheduler counts (k8s.io/component-helpers/resource PodRequests): the containers together, or the
+-- widest moment of initialisation, whichever is more; sidecars (restartable init containers) stay, so they
+-- count in both. Requests of the whole pod replace the sums they name. The overhead comes on top.
 local function total(pod, what)
   local spec = field(pod, "spec") or {}
   local running, sidecars, widest = {}, {}, {}
@@ -85,7 +86,8 @@ function M.requests(pod)
   return sum
 end
 
---- What the pod may use at most of each resource; a resource that some container does not limit counts for those that do.
+--- What the pod may use at most of each resource; a resource that some container does not limit counts for
+--- those that do.
 ---@param pod kubelua.view|table
 ---@return table<string, kubelua.quantity>
 function M.limits(pod)

@@ -2,14 +2,16 @@
 --
 --   needs, each { kind, verbs, subresource, namespaces, why } --resolved and merged--> rules, sorted --written--> YAML with the reasons
 --
--- A need comes from a controller's table, from its source (rbac_source.lua), or from requests that were seen. Namespaces false: all.
+-- A need comes from a controller's table, from its source (rbac_source.lua), or from requests that were
+-- seen. Namespaces false: all.
 
 local core = require "kubelua.core"
 
 local M = {}
 
 -- As people read them: what looks before what changes.
-local ORDER = { get = 1, list = 2, watch = 3, create = 4, update = 5, patch = 6, delete = 7, deletecollection = 8 }
+local ORDER = { get = 1, list = 2, watch = 3, create = 4, update = 5, patch = 6, delete = 7,
+  deletecollection = 8 }
 
 -- ---------------------------------------------------------------- from the table of a controller
 
@@ -19,7 +21,10 @@ local ORDER = { get = 1, list = 2, watch = 3, create = 4, update = 5, patch = 6,
 ---@param watch_namespaces string[]?  of --namespace
 function M.of_spec(c, add, watch_namespaces)
   local namespaces = c.namespaces or watch_namespaces or false
-  local function read(kind, why) add { kind = kind, verbs = { "list", "watch" }, namespaces = namespaces, why = ("%s of %s"):format(why, c.name) } end
+  local function read(kind, why)
+    add { kind = kind, verbs = { "list", "watch" }, namespaces = namespaces,
+      why = ("%s of %s"):format(why, c.name) }
+  end
   read(c.resource, "resource")
   for _, w in ipairs(c.watches or {}) do read(w.kind, "watches") end
   for _, o in ipairs(c.owns or {}) do read(type(o) == "table" and o.kind or o, "owns") end
@@ -28,11 +33,13 @@ function M.of_spec(c, add, watch_namespaces)
     if i.kind ~= c.resource then read(i.kind, "indexes") end
   end
   if c.finalize then
-    add { kind = c.resource, verbs = { "get", "patch" }, namespaces = namespaces, why = ("finalizer of %s"):format(c.name) }
+    add { kind = c.resource, verbs = { "get", "patch" }, namespaces = namespaces,
+      why = ("finalizer of %s"):format(c.name) }
   end
   if #(c.owns or {}) > 0 then
     add { kind = c.resource, subresource = "finalizers", verbs = { "update" }, namespaces = namespaces,
-      why = ("owner references of %s, where the admission plugin OwnerReferencesPermissionEnforcement is on (OpenShift)"):format(c.name) }
+      why = ("owner references of %s, where the admission plugin OwnerReferencesPermissionEnforcement is on \z
+        (OpenShift)"):format(c.name) }
   end
   return namespaces
 end
@@ -44,51 +51,70 @@ end
 function M.of_shared_spec(c, add, watch_namespaces)
   local own = c.shard_own or type(c.shard) == "table" and c.shard.caches == "own"
   if own and not (c.namespaces or watch_namespaces) then
-    add { kind = "v1/Namespace", verbs = { "list", "watch" }, namespaces = false, why = ("namespaces that replicas divide of %s"):format(c.name) }
+    add { kind = "v1/Namespace", verbs = { "list", "watch" }, namespaces = false,
+      why = ("namespaces that replicas divide of %s"):format(c.name) }
   end
 end
 
 --- What the Lease of an election takes, in the namespace where it is.
 function M.of_election(name, namespace, add)
-  add { kind = "coordination.k8s.io/v1/Lease", verbs = { "create" }, namespaces = { namespace }, why = "leader election" }
-  add { kind = "coordination.k8s.io/v1/Lease", verbs = { "get", "list", "watch", "update" }, names = { name }, namespaces = { namespace }, why = "leader election" }
+  add { kind = "coordination.k8s.io/v1/Lease", verbs = { "create" }, namespaces = { namespace },
+    why = "leader election" }
+  add { kind = "coordination.k8s.io/v1/Lease", verbs = { "get", "list", "watch", "update" }, names = { name },
+    namespaces = { namespace }, why = "leader election" }
 end
 
---- What replicas need that share keys: their Leases have the names of replicas, and who is silent is deleted by the others.
+--- What replicas need that share keys: their Leases have the names of replicas, and who is silent is
+--- deleted by the others.
 function M.of_shards(namespace, add)
-  add { kind = "coordination.k8s.io/v1/Lease", verbs = { "get", "list", "watch", "create", "update", "delete" }, namespaces = { namespace }, why = "shards" }
+  add { kind = "coordination.k8s.io/v1/Lease", verbs = { "get", "list", "watch", "create", "update",
+    "delete" }, namespaces = { namespace }, why = "shards" }
 end
 
---- What a webhook's configuration takes, which its process keeps by apply and deletes when the script has no such webhook any more.
+--- What a webhook's configuration takes, which its process keeps by apply and deletes when the script has
+--- no such webhook any more.
 ---@param h kubelua.Webhook
 ---@param add fun(need: table)
 ---@param watch_namespaces string[]?  of --namespace
 function M.of_webhook(h, add, watch_namespaces)
   for _, kind in ipairs(h.reads or {}) do
-    add { kind = kind, verbs = { "list", "watch" }, namespaces = watch_namespaces or false, why = ("reads of %s"):format(h.name) }
+    add { kind = kind, verbs = { "list", "watch" }, namespaces = watch_namespaces or false,
+      why = ("reads of %s"):format(h.name) }
   end
-  add { kind = ("admissionregistration.k8s.io/v1/%sWebhookConfiguration"):format(h.mutating and "Mutating" or "Validating"),
-    verbs = { "create", "patch", "delete" }, names = { h.name }, namespaces = false, why = ("configuration of %s"):format(h.name) }
+  add { kind = ("admissionregistration.k8s.io/v1/%sWebhookConfiguration"):format(h.mutating and "Mutating"
+    or "Validating"),
+    verbs = { "create", "patch", "delete" }, names = { h.name }, namespaces = false,
+    why = ("configuration of %s"):format(h.name) }
 end
 
 --- What the Secret takes in which replicas share the certificates of webhooks.
 function M.of_certificates(namespace, name, add)
-  add { kind = "v1/Secret", verbs = { "create" }, namespaces = { namespace }, why = "certificates of webhooks" }
-  add { kind = "v1/Secret", verbs = { "get", "update" }, names = { name }, namespaces = { namespace }, why = "certificates of webhooks" }
+  add { kind = "v1/Secret", verbs = { "create" }, namespaces = { namespace },
+    why = "certificates of webhooks" }
+  add { kind = "v1/Secret", verbs = { "get", "update" }, names = { name }, namespaces = { namespace },
+    why = "certificates of webhooks" }
 end
 
 -- What a verb of ours is in the words of the authorizer. An apply creates what is not there.
 local RBAC = {
-  apply = { "create", "patch" }, create = { "create" }, update = { "update" }, patch = { "patch" }, delete = { "delete" }, deletecollection = { "deletecollection" },
+  apply = { "create", "patch" }, create = { "create" }, update = { "update" }, patch = { "patch" },
+  delete = { "delete" }, deletecollection = { "deletecollection" },
   get = { "get" }, list = { "list" }, watch = { "watch" },
 }
 
---- A request that was seen (kube.testing's t:calls()) as needs. After a conflict a patched object is read again.
+--- A request that was seen (kube.testing's t:calls()) as needs. After a conflict a patched object is read
+--- again.
 function M.of_call(call, namespaces, why, add)
-  add { kind = call.kind, verbs = RBAC[call.verb], subresource = call.subresource, namespaces = namespaces, why = why }
+  add { kind = call.kind, verbs = RBAC[call.verb], subresource = call.subresource, namespaces = namespaces,
+    why = why }
   local event = call.kind:find "/Event$"
-  if call.verb == "patch" and not event then add { kind = call.kind, verbs = { "get" }, namespaces = namespaces, why = why } end
-  if call.verb == "create" and event then add { kind = call.kind, verbs = { "patch" }, namespaces = namespaces, why = why } end     -- its series
+  if call.verb == "patch" and not event then
+    add { kind = call.kind, verbs = { "get" }, namespaces = namespaces, why = why }
+  end
+  -- its series
+  if call.verb == "create" and event then
+    add { kind = call.kind, verbs = { "patch" }, namespaces = namespaces, why = why }
+  end
 end
 
 -- ---------------------------------------------------------------- resolving
@@ -97,7 +123,8 @@ end
 local function guessed(kind)
   local api, word = kind:match "^(.+)/([^/]+)$"
   word = (word or kind):lower()
-  local plural = word:find "[sxz]$" and word .. "es" or word:find "[^aeiou]y$" and word:sub(1, -2) .. "ies" or word .. "s"
+  local plural = word:find "[sxz]$" and word .. "es" or word:find "[^aeiou]y$" and word:sub(1, -2) .. "ies"
+    or word .. "s"
   return { group = api and api:match "^(.+)/" or "", plural = plural, namespaced = true, guessed = true }
 end
 
@@ -142,7 +169,8 @@ local function gather(needs, resolve)
     for _, scope in ipairs(scope_of(need, r)) do
       local names = need.names and table.concat(need.names, ",") or ""
       local key = table.concat({ scope, r.group, resource, names }, "\0")
-      local e = entries[key] or { scope = scope, group = r.group, resource = resource, names = need.names, verbs = {}, why = {} }
+      local e = entries[key] or { scope = scope, group = r.group, resource = resource, names = need.names,
+        verbs = {}, why = {} }
       entries[key] = e
       for _, v in ipairs(need.verbs) do e.verbs[v] = true end
       e.why[need.why] = true
@@ -164,8 +192,8 @@ local function without_covered(entries)
   return entries
 end
 
---- Rules by scope ("" is the cluster, else a namespace): lists of { apiGroups, resources, verbs, resourceNames, why = { text } }, merged and
---- sorted, equal for equal needs.
+--- Rules by scope ("" is the cluster, else a namespace): lists of { apiGroups, resources, verbs,
+--- resourceNames, why = { text } }, merged and sorted, equal for equal needs.
 ---@return table<string, table[]>
 function M.rules(needs, resolve)
   local merged, by_scope = {}, {}
@@ -173,7 +201,8 @@ function M.rules(needs, resolve)
   for _, key in ipairs(sorted(entries)) do
     local e = entries[key]
     local verbs = sorted(e.verbs, ORDER)
-    local same = table.concat({ e.scope, e.group, table.concat(verbs, ","), table.concat(e.names or {}, ",") }, "\0")
+    local same = table.concat({ e.scope, e.group, table.concat(verbs, ","),
+      table.concat(e.names or {}, ",") }, "\0")
     local rule = merged[same]
     if not rule then
       rule = { apiGroups = { e.group }, resources = {}, verbs = verbs, resourceNames = e.names, why = {} }
@@ -183,7 +212,10 @@ function M.rules(needs, resolve)
     end
     rule.resources[#rule.resources + 1] = e.resource
     rule.why[#rule.why + 1] = ("%s: %s"):format(e.resource, table.concat(sorted(e.why), "; "))
-    if e.guessed then rule.why[#rule.why + 1] = ("the plural of %s is a guess: give its definition with --crds"):format(e.guessed) end
+    if e.guessed then
+      rule.why[#rule.why + 1] = ("the plural of %s is a guess: give its definition with --crds"):format(
+        e.guessed)
+    end
   end
   for _, rules in pairs(by_scope) do
     table.sort(rules, function(a, b)
@@ -200,7 +232,8 @@ end
 local function plain(rules)
   local out = {}
   for i, r in ipairs(rules) do
-    out[i] = { apiGroups = core.array(r.apiGroups), resources = core.array(r.resources), verbs = core.array(r.verbs),
+    out[i] = { apiGroups = core.array(r.apiGroups), resources = core.array(r.resources),
+      verbs = core.array(r.verbs),
       resourceNames = r.resourceNames and core.array(r.resourceNames) }
   end
   return core.array(out)
@@ -210,22 +243,28 @@ local GROUP = "rbac.authorization.k8s.io"
 
 local function role(o, scope, rules)
   return { object = { apiVersion = GROUP .. "/v1", kind = scope == "" and "ClusterRole" or "Role",
-    metadata = { name = o.name, namespace = scope ~= "" and scope or nil }, rules = plain(rules) }, rules = rules }
+    metadata = { name = o.name, namespace = scope ~= "" and scope or nil }, rules = plain(rules) },
+    rules = rules }
 end
 
 local function binding(o, scope)
-  return { object = { apiVersion = GROUP .. "/v1", kind = scope == "" and "ClusterRoleBinding" or "RoleBinding",
+  return { object = { apiVersion = GROUP .. "/v1", kind = scope == "" and "ClusterRoleBinding"
+    or "RoleBinding",
     metadata = { name = o.name, namespace = scope ~= "" and scope or nil },
     roleRef = { apiGroup = GROUP, kind = scope == "" and "ClusterRole" or "Role", name = o.name },
     subjects = core.array { { kind = "ServiceAccount", name = o.name, namespace = o.namespace } } } }
 end
 
---- The objects: a ClusterRole and Roles, and with o.bind the ServiceAccount and bindings. Each { object, rules }.
+--- The objects: a ClusterRole and Roles, and with o.bind the ServiceAccount and bindings. Each { object,
+--- rules }.
 ---@param by_scope table<string, table[]>
 ---@param o {name: string, namespace: string, bind: boolean?}
 function M.objects(by_scope, o)
   local out = {}
-  if o.bind then out[1] = { object = { apiVersion = "v1", kind = "ServiceAccount", metadata = { name = o.name, namespace = o.namespace } } } end
+  if o.bind then
+    out[1] = { object = { apiVersion = "v1", kind = "ServiceAccount",
+      metadata = { name = o.name, namespace = o.namespace } } }
+  end
   for _, scope in ipairs(sorted(by_scope)) do
     out[#out + 1] = role(o, scope, by_scope[scope])
     if o.bind then out[#out + 1] = binding(o, scope) end
@@ -262,7 +301,8 @@ function M.yaml(objects, head)
       out[#out + 1] = (core.to_yaml(core.value(entry.object, "the object")):gsub("\n+$", ""))
     else
       local o = entry.object
-      out[#out + 1] = ("apiVersion: %s\nkind: %s\nmetadata:\n  name: %s"):format(o.apiVersion, o.kind, o.metadata.name)
+      out[#out + 1] = ("apiVersion: %s\nkind: %s\nmetadata:\n  name: %s"):format(o.apiVersion, o.kind,
+        o.metadata.name)
       if o.metadata.namespace then out[#out + 1] = "  namespace: " .. o.metadata.namespace end
       out[#out + 1] = #entry.rules > 0 and "rules:" or "rules: []"
       for _, r in ipairs(entry.rules) do write_rule(out, r) end

@@ -1,4 +1,5 @@
--- rbac_recorded.lua - the requests of controllers in a recording (`kubelua run|dev --record FILE`), for `kubelua rbac --recorded FILE`.
+-- rbac_recorded.lua - the requests of controllers in a recording (`kubelua run|dev --record FILE`), for
+-- `kubelua rbac --recorded FILE`.
 
 local core = require "kubelua.core"
 
@@ -15,7 +16,9 @@ end
 
 local take = {}
 
-function take.kind(v, seen) seen.kinds[v.kind] = { group = v.group, plural = v.plural, namespaced = v.namespaced } end
+function take.kind(v, seen)
+  seen.kinds[v.kind] = { group = v.group, plural = v.plural, namespaced = v.namespaced }
+end
 function take.began(v, seen) seen.runs[v.r] = v.controller end
 
 function take.asked(v, seen)
@@ -24,14 +27,17 @@ function take.asked(v, seen)
   local name = table.concat({ controller, op.verb, op.kind, op.sub or "" }, " ")
   if seen.known[name] then return end
   seen.known[name] = true
-  seen.calls[#seen.calls + 1] = { controller = controller, verb = op.verb, kind = op.kind, subresource = op.sub }
+  seen.calls[#seen.calls + 1] = { controller = controller, verb = op.verb, kind = op.kind,
+    subresource = op.sub }
 end
 
 local function read(path, seen)
   local file, why = io.open(path, "rb")
   if not file then return why end
   local first = decoded(file:read "l" or "")
-  if not first or first("t") ~= "tape" then error(("%s is no recording; kubelua run or dev --record FILE writes one"):format(path), 0) end
+  if not first or first("t") ~= "tape" then
+    error(("%s is no recording; kubelua run or dev --record FILE writes one"):format(path), 0)
+  end
   for line in file:lines() do
     local what = line:match '^{"t":"(%l+)"'
     local v = WANTED[what] and decoded(line)
@@ -40,7 +46,8 @@ local function read(path, seen)
   file:close()
 end
 
---- Each request once: a list of calls as kube.testing's t:calls() has them; and the kinds that the server told of, by the scripts' names.
+--- Each request once: a list of calls as kube.testing's t:calls() has them; and the kinds that the server
+--- told of, by the scripts' names.
 ---@param path string               FILE; FILE.1 and so on, which are older, are read as well
 ---@return table[] calls, table<string, table> kinds
 function M.calls(path)

@@ -1,5 +1,6 @@
--- rbac_source.lua - what a script's text says about the requests it makes: calls of ctx, and effects in results, with a kind that is
--- written there, or the reconciled object itself. What it cannot know it says, with the line.
+-- rbac_source.lua - what a script's text says about the requests it makes: calls of ctx, and effects in
+-- results, with a kind that is written there, or the reconciled object itself. What it cannot know it says,
+-- with the line.
 
 local M = {}
 
@@ -40,13 +41,15 @@ local function line_of(text, at)
   return n + 1
 end
 
--- The kind that stands in the arguments of a call: a literal first argument, or kind and apiVersion of a table.
+-- The kind that stands in the arguments of a call: a literal first argument, or kind and apiVersion of a
+-- table.
 local function literal_kind(args, constants)
   local first = args:match '^%s*[({]?%s*["\']([^"\']+)["\']'
   if first and not args:find "^%s*%(?%s*{" then return first end
   local name = args:match "^%s*%(?%s*([%a_][%w_]*)%s*[,)]"
   if name and constants[name] then return constants[name] end
-  local kind, api = args:match '[{%s,]kind%s*=%s*["\']([^"\']+)["\']', args:match '[{%s,]apiVersion%s*=%s*["\']([^"\']+)["\']'
+  local kind, api = args:match '[{%s,]kind%s*=%s*["\']([^"\']+)["\']',
+    args:match '[{%s,]apiVersion%s*=%s*["\']([^"\']+)["\']'
   if kind and kind:find("/", 1, true) then return kind end
   if kind and api then return api .. "/" .. kind end
   local named = args:match "[{%s,]kind%s*=%s*([%a_][%w_]*)"
@@ -73,19 +76,23 @@ end
 
 -- The call's word -> verbs, and on which subresource.
 local CALLS = {
-  create = { "create" }, update = { "update" }, delete = { "delete" }, delete_all = { "deletecollection" }, apply = { "create", "patch" },
-  patch = { "get", "patch" }, patch_status = { "get", "patch", sub = "status" }, update_status = { "update", sub = "status" }, apply_status = { "patch", sub = "status" },
+  create = { "create" }, update = { "update" }, delete = { "delete" }, delete_all = { "deletecollection" },
+  apply = { "create", "patch" },
+  patch = { "get", "patch" }, patch_status = { "get", "patch", sub = "status" },
+  update_status = { "update", sub = "status" }, apply_status = { "patch", sub = "status" },
   create_or_update = { "get", "create", "update" }, create_or_patch = { "get", "create", "patch" },
   add_finalizer = { "get", "patch" }, remove_finalizer = { "get", "patch" },
   adopt = { "patch" }, release = { "patch" }, claim = { "patch" },
-  evict = { "create", sub = "eviction", kind = "v1/Pod" }, bind = { "create", sub = "binding", kind = "v1/Pod" },
+  evict = { "create", sub = "eviction", kind = "v1/Pod" },
+  bind = { "create", sub = "binding", kind = "v1/Pod" },
   token = { "create", sub = "token", kind = "v1/ServiceAccount" },
 }
 local READERS = { ctx = true, req = true }
 local LIVE = { get = { "get" }, list = { "list" }, each = { "list" } }
 
 local function arguments(text, at)
-  return text:match("^%s*(%b())", at) or text:match("^%s*(%b{})", at) or text:match('^%s*("[^"\n]*")', at) or text:match("^%s*('[^'\n]*')", at) or ""
+  return text:match("^%s*(%b())", at) or text:match("^%s*(%b{})", at) or text:match('^%s*("[^"\n]*")', at)
+    or text:match("^%s*('[^'\n]*')", at) or ""
 end
 
 -- Names under which functions of the text get the reconciled object.
@@ -111,7 +118,11 @@ function M.read(text, resources, add, unknown)
     if not need.subresource then return add_one(need) end
     local below = {}
     for _, v in ipairs(need.verbs) do
-      if v == "get" then add_one { kind = need.kind, verbs = { "get" }, line = need.line } else below[#below + 1] = v end
+      if v == "get" then
+        add_one { kind = need.kind, verbs = { "get" }, line = need.line }
+      else
+        below[#below + 1] = v
+      end
     end
     add_one { kind = need.kind, verbs = below, subresource = need.subresource, line = need.line }
   end
@@ -136,7 +147,9 @@ function M.read(text, resources, add, unknown)
     local from, to, word = text:find("ctx%s*:%s*([%a_]+)", at)
     if not from then break end
     if CALLS[word] then call(CALLS[word], from, to + 1, "ctx:" .. word) end
-    if word == "event" or word == "warn" then add { kind = "events.k8s.io/v1/Event", verbs = { "create", "patch" }, line = line_of(text, from) } end
+    if word == "event" or word == "warn" then
+      add { kind = "events.k8s.io/v1/Event", verbs = { "create", "patch" }, line = line_of(text, from) }
+    end
     at = to + 1
   end
   for from, who, word, to in text:gmatch "()%f[%w_]([cr][te][xq])%s*%.%s*live%s*:%s*([%a_]+)()" do
@@ -148,7 +161,9 @@ function M.read(text, resources, add, unknown)
   for from, body in text:gmatch "return%s*()(%b{})" do
     local line = line_of(text, from)
     if body:find "[{%s,]status%s*=" then each_resource({ "get", "patch" }, "status", line) end
-    if body:find "[{%s,]events%s*=" then add { kind = "events.k8s.io/v1/Event", verbs = { "create", "patch" }, line = line } end
+    if body:find "[{%s,]events%s*=" then
+      add { kind = "events.k8s.io/v1/Event", verbs = { "create", "patch" }, line = line }
+    end
     for word, verbs in pairs(EFFECTS) do
       local inner = body:match("[{%s,]" .. word .. "%s*=%s*(%b{})")
       local kind = inner and literal_kind(inner, constants)

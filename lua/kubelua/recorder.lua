@@ -4,8 +4,8 @@
 --   events:event(pod, "BackupDone", "%d files", n)
 --   events:close()
 --
--- Nothing waits for the server: Events are sent, counted when they repeat, and tried again by a thread of the recorder. close, flush
--- and the end of the state tell what is left, within seconds.
+-- Nothing waits for the server: Events are sent, counted when they repeat, and tried again by a thread of
+-- the recorder. close, flush and the end of the state tell what is left, within seconds.
 
 local core = require "kubelua.core"
 local news = require "kubelua.news"
@@ -28,10 +28,14 @@ local KNOWN = { component = "string" }
 ---@return kubelua.Recorder
 function M.recorder(c, opts)
   opts = options.check("kube.recorder", opts, KNOWN)
-  if type(c) ~= "table" or c.core == nil then core.blame "kube.recorder: the first argument is a client: kube.recorder(kube.connect(), { component = \"backup\" })" end
+  if type(c) ~= "table" or c.core == nil then
+    core.blame "kube.recorder: the first argument is a client: kube.recorder(kube.connect(), { component = \z
+      \"backup\" })"
+  end
   local component = opts.component
   if component == nil or not component:find "^[%w][%w%-_./]*$" or #component > 128 then
-    core.blame(("kube.recorder: component says who records, a name of letters, digits, '-', '_', '.' and '/' such as \"backup\", got %s"):format(
+    core.blame(("kube.recorder: component says who records, a name of letters, digits, '-', '_', '.' and \z
+      '/' such as \"backup\", got %s"):format(
       component == nil and "nothing" or ("%q"):format(component)))
   end
   return setmetatable({ core = core.recorder(c.core, component) }, Recorder)
@@ -42,19 +46,25 @@ local function record(self, what, kind, about, reason, fmt, ...)
   self.core:event(kind, e.reason, saying.format(what, fmt, ...), o, e.action, e.related)
 end
 
---- A Normal Event about an object. In place of the reason a table may say more: { reason =, action =, related = }
+--- A Normal Event about an object. In place of the reason a table may say more: { reason =, action =,
+--- related = }
 ---@param about kubelua.view|kubelua.Object
 ---@param reason string|kubelua.EventNews
 ---@param fmt string
-function Recorder:event(about, reason, fmt, ...) record(self, "recorder:event", "Normal", about, reason, fmt, ...) end
+function Recorder:event(about, reason, fmt, ...)
+  record(self, "recorder:event", "Normal", about, reason, fmt, ...)
+end
 
 --- A Warning Event about an object.
 ---@param about kubelua.view|kubelua.Object
 ---@param reason string|kubelua.EventNews
 ---@param fmt string
-function Recorder:warn(about, reason, fmt, ...) record(self, "recorder:warn", "Warning", about, reason, fmt, ...) end
+function Recorder:warn(about, reason, fmt, ...)
+  record(self, "recorder:warn", "Warning", about, reason, fmt, ...)
+end
 
---- Waits until the server was told everything, `timeout` at most (5 s). False: something is still to be told, or was not taken.
+--- Waits until the server was told everything, `timeout` at most (5 s). False: something is still to be
+--- told, or was not taken.
 ---@param timeout string|number|nil
 ---@return boolean
 function Recorder:flush(timeout) return self.core:flush(timeout or "5s") end

@@ -1,5 +1,5 @@
--- request.lua - from the words of a call to one request (bindings/op.c names the fields), for the client and for ctx alike.
--- Nothing is sent here. `what` is how messages call the call: "c:get", "ctx:get".
+-- request.lua - from the words of a call to one request (bindings/op.c names the fields), for the client
+-- and for ctx alike. Nothing is sent here. `what` is how messages call the call: "c:get", "ctx:get".
 
 local core = require "kubelua.core"
 local object = require "kubelua.object"
@@ -8,31 +8,39 @@ local suggest = require "kubelua.suggest"
 
 local M = {}
 
-local GET = { subresource = "string", resource_version = "string", metadata_only = "boolean", timeout = "duration" }
+local GET = { subresource = "string", resource_version = "string", metadata_only = "boolean",
+  timeout = "duration" }
 local DELETE = {
-  propagation = "string", uid = "string", resourceVersion = "string", grace = "integer", dry_run = "boolean", timeout = "duration",
+  propagation = "string", uid = "string", resourceVersion = "string", grace = "integer", dry_run = "boolean",
+  timeout = "duration",
 }
 local LIST = {
-  namespace = "string", labels = "selector", fields = "selector", limit = "integer", resource_version = "string",
-  resource_version_match = "string", metadata_only = "boolean", timeout = "duration", server_timeout = "duration",
+  namespace = "string", labels = "selector", fields = "selector", limit = "integer",
+  resource_version = "string",
+  resource_version_match = "string", metadata_only = "boolean", timeout = "duration",
+  server_timeout = "duration",
 }
 local TABLE = { include = "string" }
 for name, word in pairs(LIST) do
   if name ~= "metadata_only" then TABLE[name] = word end
 end
 local DELETE_COLLECTION = {
-  namespace = "string", labels = "selector", fields = "selector", resource_version = "string", resource_version_match = "string",
+  namespace = "string", labels = "selector", fields = "selector", resource_version = "string",
+  resource_version_match = "string",
   propagation = "string", grace = "integer", dry_run = "boolean", timeout = "duration",
 }
 local WATCH = {
-  namespace = "string", name = "string", labels = "selector", fields = "selector", resource_version = "string",
+  namespace = "string", name = "string", labels = "selector", fields = "selector",
+  resource_version = "string",
   bookmarks = "boolean", timeout = "duration", metadata_only = "boolean",
 }
 local WRITE = {
-  always = "boolean", manager = "string", dry_run = "boolean", validation = "string", subresource = "string", of = "string", timeout = "duration",
+  always = "boolean", manager = "string", dry_run = "boolean", validation = "string", subresource = "string",
+  of = "string", timeout = "duration",
 }
 local APPLY = {
-  always = "boolean", force = "boolean", manager = "string", dry_run = "boolean", validation = "string", subresource = "string", timeout = "duration",
+  always = "boolean", force = "boolean", manager = "string", dry_run = "boolean", validation = "string",
+  subresource = "string", timeout = "duration",
 }
 local PROPAGATION = { Foreground = true, Background = true, Orphan = true }
 local VALIDATION = { Strict = true, Warn = true, Ignore = true }
@@ -42,13 +50,15 @@ local MATCH = { Exact = true, NotOlderThan = true }
 
 local function check_kind(what, kind)
   if type(kind) ~= "string" or kind == "" then
-    core.blame(("%s: the kind must be a text such as \"v1/Pod\" or \"apps/v1/Deployment\", got %s"):format(what, type(kind)))
+    core.blame(("%s: the kind must be a text such as \"v1/Pod\" or \"apps/v1/Deployment\", got %s"):format(
+      what, type(kind)))
   end
 end
 
 local function check_name(what, word, name)
   if type(name) ~= "string" or name == "" then
-    core.blame(("%s: the %s must be a text that is not empty, got %s"):format(what, word, name == "" and "\"\"" or type(name)))
+    core.blame(("%s: the %s must be a text that is not empty, got %s"):format(what, word,
+      name == "" and "\"\"" or type(name)))
   end
 end
 
@@ -62,16 +72,20 @@ function M.key(what, kind, a, b, c)
     return a, b, c
   end
   if b ~= nil and type(b) ~= "table" or b == nil and c ~= nil then
-    core.blame(("%s: expected (kind, name), (kind, \"namespace/name\") or (kind, namespace, name), then options"):format(what))
+    core.blame(("%s: expected (kind, name), (kind, \"namespace/name\") or (kind, namespace, name), then \z
+      options"):format(what))
   end
   check_name(what, "name", a)
   local namespace, name = a:match "^([^/]+)/([^/]+)$"
   if namespace then return namespace, name, b end
-  if a:find("/", 1, true) then core.blame(("%s: the key %q is neither a name nor \"namespace/name\""):format(what, a)) end
+  if a:find("/", 1, true) then
+    core.blame(("%s: the key %q is neither a name nor \"namespace/name\""):format(what, a))
+  end
   return nil, a, b
 end
 
---- The text of a label selector that was given as text, as a table of equalities, or as a metav1.LabelSelector.
+--- The text of a label selector that was given as text, as a table of equalities, or as a
+--- metav1.LabelSelector.
 ---@param x string|table|kubelua.view|kubelua.selector|nil
 ---@return string?
 function M.labels(x)
@@ -114,12 +128,14 @@ local function term(what, name, x)
     if type(x.ne) == "string" then return { name, "!=", x.ne } end
     if is_texts(x.ne) then return { name, "notin", table.unpack(x.ne) } end
   elseif type(x) == "table" and type(next(x)) == "string" then
-    core.blame(("%s: index '%s': unknown word '%s'%s"):format(what, name, next(x), suggest.hint(next(x), { "ne" })))
+    core.blame(("%s: index '%s': unknown word '%s'%s"):format(what, name, next(x),
+      suggest.hint(next(x), { "ne" })))
   end
   core.blame(("%s: index " .. TERM .. ", got %s"):format(what, name, type(x)))
 end
 
---- What several indexes must say, as the cache takes it: { node = "n1", phase = { "a", "b" }, owner = true, zone = { ne = "eu" } }.
+--- What several indexes must say, as the cache takes it: { node = "n1", phase = { "a", "b" }, owner = true,
+--- zone = { ne = "eu" } }.
 ---@param what string
 ---@param indexes table<string, string|string[]|boolean|{ne: string|string[]}>
 ---@return string[][]  each {name, operator, value ...}
@@ -127,7 +143,8 @@ function M.terms(what, indexes)
   local out = {}
   for name, x in pairs(indexes) do
     if type(name) ~= "string" then
-      core.blame(("%s: index must be a name or a table { name = value }, got the key %s"):format(what, tostring(name)))
+      core.blame(("%s: index must be a name or a table { name = value }, got the key %s"):format(what,
+        tostring(name)))
     end
     out[#out + 1] = term(what, name, x)
   end
@@ -144,12 +161,16 @@ local function propagation(what, word)
 end
 
 --- "Strict", "Warn" or "Ignore", or nil.
-function M.validation(what, word) return one_of(what, "validation", word, VALIDATION, "Strict, Warn or Ignore") end
+function M.validation(what, word)
+  return one_of(what, "validation", word, VALIDATION, "Strict, Warn or Ignore")
+end
 
 local function match(what, opts)
-  local word = one_of(what, "resource_version_match", opts.resource_version_match, MATCH, "Exact or NotOlderThan")
+  local word = one_of(what, "resource_version_match", opts.resource_version_match, MATCH,
+    "Exact or NotOlderThan")
   if word and not opts.resource_version then
-    core.blame(("%s: resource_version_match says how resource_version is meant, which is missing"):format(what))
+    core.blame(("%s: resource_version_match says how resource_version is meant, which is missing"):format(
+      what))
   end
   return word
 end
@@ -160,7 +181,9 @@ end
 
 local function positive(what, opts, ...)
   for _, name in ipairs { ... } do
-    if opts[name] and opts[name] < 0 then core.blame(("%s: %s must not be negative, got %d"):format(what, name, opts[name])) end
+    if opts[name] and opts[name] < 0 then
+      core.blame(("%s: %s must not be negative, got %d"):format(what, name, opts[name]))
+    end
   end
 end
 
@@ -170,7 +193,8 @@ function M.get(what, kind, a, b, c)
   local namespace, name, opts = M.key(what, kind, a, b, c)
   opts = options.check(what, opts, GET)
   return {
-    verb = "get", kind = kind, ns = namespace, name = name, subresource = opts.subresource, rv = opts.resource_version,
+    verb = "get", kind = kind, ns = namespace, name = name, subresource = opts.subresource,
+    rv = opts.resource_version,
     form = opts.metadata_only and "metadata" or nil, timeout = opts.timeout,
   }
 end
@@ -188,13 +212,16 @@ function M.list(what, kind, opts, more)
   end
   positive(what, opts, "limit")
   return {
-    verb = "list", kind = kind, ns = opts.namespace, labels = M.labels(opts.labels), fields = M.fields(opts.fields),
-    limit = opts.limit, rv = opts.resource_version, rv_match = match(what, opts), form = opts.metadata_only and "metadata" or nil,
+    verb = "list", kind = kind, ns = opts.namespace, labels = M.labels(opts.labels),
+    fields = M.fields(opts.fields),
+    limit = opts.limit, rv = opts.resource_version, rv_match = match(what, opts),
+    form = opts.metadata_only and "metadata" or nil,
     timeout = opts.timeout, timeout_seconds = seconds(opts.server_timeout),
   }
 end
 
---- A list as the server prints it. `include` is "None", "Metadata" or "Object": what of each object comes beside its cells.
+--- A list as the server prints it. `include` is "None", "Metadata" or "Object": what of each object comes
+--- beside its cells.
 function M.table(what, kind, opts)
   check_kind(what, kind)
   opts = options.check(what, opts, TABLE)
@@ -203,7 +230,8 @@ function M.table(what, kind, opts)
   rest.include = nil
   local op = M.list(what, kind, rest)
   op.form = "table"
-  op.include = one_of(what, "include", opts.include, { None = true, Metadata = true, Object = true }, "None, Metadata or Object")
+  op.include = one_of(what, "include", opts.include, { None = true, Metadata = true, Object = true },
+    "None, Metadata or Object")
   return op
 end
 
@@ -211,8 +239,10 @@ function M.watch(what, kind, opts)
   check_kind(what, kind)
   opts = options.check(what, opts, WATCH)
   return {
-    verb = "watch", kind = kind, ns = opts.namespace, name = opts.name, labels = M.labels(opts.labels), fields = M.fields(opts.fields),
-    rv = opts.resource_version, timeout_seconds = seconds(opts.timeout), bookmarks = true, form = opts.metadata_only and "metadata" or nil,
+    verb = "watch", kind = kind, ns = opts.namespace, name = opts.name, labels = M.labels(opts.labels),
+    fields = M.fields(opts.fields),
+    rv = opts.resource_version, timeout_seconds = seconds(opts.timeout), bookmarks = true,
+    form = opts.metadata_only and "metadata" or nil,
   }
 end
 
@@ -224,12 +254,15 @@ local function write(verb, what, o, opts, known)
   local body = core.value(manifest, "the object")
   local metadata = body("metadata")
   if opts.of and not opts.subresource then
-    core.blame(("%s: of = %q says whose subresource is meant; say which: subresource = \"...\""):format(what, opts.of))
+    core.blame(("%s: of = %q says whose subresource is meant; say which: subresource = \"...\""):format(what,
+      opts.of))
   end
   return {
     verb = verb, kind = opts.of or object.kind_of(body), body = body,
-    ns = metadata and metadata("namespace"), name = (verb ~= "create" or opts.subresource) and metadata and metadata("name") or nil,
-    field_manager = opts.manager, force = opts.force, dry_run = opts.dry_run, always = opts.always, timeout = opts.timeout,
+    ns = metadata and metadata("namespace"), name = (verb ~= "create" or opts.subresource) and metadata
+    and metadata("name") or nil,
+    field_manager = opts.manager, force = opts.force, dry_run = opts.dry_run, always = opts.always,
+    timeout = opts.timeout,
     field_validation = M.validation(what, opts.validation), subresource = opts.subresource,
     check = type(o) == "table",         -- what the server gave us needs no check
   }
@@ -256,8 +289,10 @@ function M.delete(what, kind, a, b, c)
   opts = options.check(what, opts, DELETE)
   positive(what, opts, "grace")
   return {
-    verb = "delete", kind = kind, ns = namespace, name = name, propagation = propagation(what, opts.propagation),
-    uid = opts.uid, precondition_rv = opts.resourceVersion, grace_seconds = opts.grace, dry_run = opts.dry_run, timeout = opts.timeout,
+    verb = "delete", kind = kind, ns = namespace, name = name,
+    propagation = propagation(what, opts.propagation),
+    uid = opts.uid, precondition_rv = opts.resourceVersion, grace_seconds = opts.grace,
+    dry_run = opts.dry_run, timeout = opts.timeout,
   }
 end
 
@@ -266,8 +301,10 @@ function M.delete_collection(what, kind, opts)
   opts = options.check(what, opts, DELETE_COLLECTION)
   positive(what, opts, "grace")
   return {
-    verb = "deletecollection", kind = kind, ns = opts.namespace, labels = M.labels(opts.labels), fields = M.fields(opts.fields),
-    rv = opts.resource_version, rv_match = match(what, opts), propagation = propagation(what, opts.propagation),
+    verb = "deletecollection", kind = kind, ns = opts.namespace, labels = M.labels(opts.labels),
+    fields = M.fields(opts.fields),
+    rv = opts.resource_version, rv_match = match(what, opts),
+    propagation = propagation(what, opts.propagation),
     grace_seconds = opts.grace, dry_run = opts.dry_run, timeout = opts.timeout,
   }
 end
@@ -279,7 +316,8 @@ function M.is_many(op) return op.verb == "list" or op.verb == "watch" or op.verb
 
 --- Whether an error says that this one object is absent, rather than its whole kind.
 function M.is_absent(err)
-  return core.is_error(err) and err.code == 404 and not (err.message or ""):find("could not find the requested resource", 1, true)
+  return core.is_error(err) and err.code == 404 and not (err.message
+    or ""):find("could not find the requested resource", 1, true)
     and not (err.message or ""):find("page not found", 1, true)
 end
 

@@ -5,8 +5,9 @@
 --   { apply, force, delete, status, events, error, fail, requeue_after, requeue, ... }
 --                                                                nil, "why"; a raised error: failure, again with backoff
 --
--- The effects of a table are sent in the order apply, delete, status, events, after the function has returned and only when all
--- of it is sound. What the queue hears then is the first of these that is there: error, fail, requeue_after, requeue.
+-- The effects of a table are sent in the order apply, delete, status, events, after the function has
+-- returned and only when all of it is sound. What the queue hears then is the first of these that is there:
+-- error, fail, requeue_after, requeue.
 --
 -- Effects reach the world through their `hands` (lua/kubelua/context.lua):
 --   { apply = function(ctx, what, object, force) -> op, delete = function(ctx, what, object) -> op, send = function(op),
@@ -43,16 +44,19 @@ Verdict.__tostring = function(v) return ("kube.%s: %s"):format(v.word, v.why or 
 local PRIORITY_MAX = 1000000
 
 local KEYS = {
-  requeue_after = true, requeue = true, error = true, fail = true, priority = true, status = true, observed_generation = true, apply = true, force = true,
+  requeue_after = true, requeue = true, error = true, fail = true, priority = true, status = true,
+  observed_generation = true, apply = true, force = true,
   delete = true, events = true,
 }
 local EVENT_KEYS = { type = true, reason = true, message = true, action = true, related = true }
-local DELETE_KEYS = { kind = true, namespace = true, name = true, propagation = true, uid = true, resourceVersion = true }
+local DELETE_KEYS = { kind = true, namespace = true, name = true, propagation = true, uid = true,
+  resourceVersion = true }
 
 local function seconds(x, what)
   local ok, n = pcall(core.duration, x)
   if not ok or n < 0 then
-    error(("%s must be seconds or a duration such as \"30s\", not negative, got %s"):format(what, tostring(x)), 0)
+    error(("%s must be seconds or a duration such as \"30s\", not negative, got %s"):format(what,
+      tostring(x)), 0)
   end
   return n + 0.0
 end
@@ -62,7 +66,8 @@ end
 ---@param why string?
 ---@return kubelua.Verdict
 function M.retry(after, why)
-  return setmetatable({ word = "retry", after = seconds(after, "kube.retry"), why = why and saying.shown(why) }, Verdict)
+  return setmetatable({ word = "retry", after = seconds(after, "kube.retry"),
+    why = why and saying.shown(why) }, Verdict)
 end
 
 --- A failure for good: not tried again until the object changes. Returned or raised.
@@ -89,19 +94,26 @@ local function as_list(x, what)
   end
   if last == 0 then return next(x) == nil and {} or { x } end
   for i = 1, last do
-    if x[i] == nil then error(("result.%s[%d] is nil and %d of the list is not: leave out what is not wanted"):format(what, i, last), 0) end
+    if x[i] == nil then
+      error(("result.%s[%d] is nil and %d of the list is not: leave out what is not wanted"):format(what, i,
+        last), 0)
+    end
   end
   return x
 end
 
 local function known(t, keys, what)
   for key in pairs(t) do
-    if not keys[key] then error(("%s: unknown key '%s'%s"):format(what, tostring(key), suggest.hint(key, keys)), 0) end
+    if not keys[key] then
+      error(("%s: unknown key '%s'%s"):format(what, tostring(key), suggest.hint(key, keys)), 0)
+    end
   end
 end
 
 local function text(t, key, what)
-  if type(t[key]) ~= "string" or t[key] == "" then error(("%s.%s must be a text, got %s"):format(what, key, type(t[key])), 0) end
+  if type(t[key]) ~= "string" or t[key] == "" then
+    error(("%s.%s must be a text, got %s"):format(what, key, type(t[key])), 0)
+  end
 end
 
 local function check_status(r)
@@ -114,7 +126,8 @@ local function check_status(r)
     error(("result.status must be a table of status fields, got %s"):format(type(status)), 0)
   end
   if type(status) == "table" and status[1] ~= nil then
-    error("result.status must be a table of status fields, got a list; conditions go into status.conditions", 0)
+    error("result.status must be a table of status fields, got a list; conditions go into status.conditions",
+      0)
   end
   local problem = conditions.problems(status.conditions)
   if problem then error("result.status." .. problem, 0) end
@@ -122,12 +135,16 @@ local function check_status(r)
 end
 
 local function check_object(o, what)
-  if type(o) ~= "table" and not core.is_view(o) then error(("%s must be an object, got %s"):format(what, type(o)), 0) end
+  if type(o) ~= "table" and not core.is_view(o) then
+    error(("%s must be an object, got %s"):format(what, type(o)), 0)
+  end
 end
 
 local function check_delete(d, what)
   if core.is_view(d) then return end
-  if type(d) ~= "table" then error(("%s must be {kind, namespace, name}, got %s"):format(what, type(d)), 0) end
+  if type(d) ~= "table" then
+    error(("%s must be {kind, namespace, name}, got %s"):format(what, type(d)), 0)
+  end
   if d.metadata ~= nil then return end           -- an object: it names itself
   known(d, DELETE_KEYS, what)
   text(d, "kind", what)
@@ -135,7 +152,9 @@ local function check_delete(d, what)
 end
 
 local function check_event(e, what)
-  if type(e) ~= "table" then error(("%s must be {type, reason, message}, got %s"):format(what, type(e)), 0) end
+  if type(e) ~= "table" then
+    error(("%s must be {type, reason, message}, got %s"):format(what, type(e)), 0)
+  end
   known(e, EVENT_KEYS, what)
   text(e, "message", what)
   if e.type ~= nil and e.type ~= "Normal" and e.type ~= "Warning" then
@@ -161,18 +180,24 @@ end
 local function check_effects(r)
   known(r, KEYS, "result")
   if r.requeue ~= nil and type(r.requeue) ~= "boolean" then
-    error(("result.requeue must be true or false, got %s; requeue_after says when"):format(type(r.requeue)), 0)
+    error(("result.requeue must be true or false, got %s; requeue_after says when"):format(type(r.requeue)),
+      0)
   end
   if r.force ~= nil and type(r.force) ~= "boolean" then
-    error(("result.force must be true (take the fields that it applies from other managers) or false, got %s"):format(type(r.force)), 0)
+    error(("result.force must be true (take the fields that it applies from other managers) or \z
+      false, got %s"):format(type(r.force)), 0)
   end
   if r.priority ~= nil and (math.type(r.priority) ~= "integer" or math.abs(r.priority) > PRIORITY_MAX) then
-    error(("result.priority must be a whole number from %d to %d, got %s"):format(-PRIORITY_MAX, PRIORITY_MAX, tostring(r.priority)), 0)
+    error(("result.priority must be a whole number from %d to %d, got %s"):format(-PRIORITY_MAX, PRIORITY_MAX,
+      tostring(r.priority)), 0)
   end
   return {
-    after = r.requeue_after ~= nil and seconds(r.requeue_after, "result.requeue_after") or nil, requeue = r.requeue,
-    error = reason(r, "error"), fail = reason(r, "fail"), priority = r.priority, force = r.force, observed = r.observed_generation,
-    status = check_status(r), apply = each(r, "apply", check_object), delete = each(r, "delete", check_delete),
+    after = r.requeue_after ~= nil and seconds(r.requeue_after, "result.requeue_after") or nil,
+    requeue = r.requeue,
+    error = reason(r, "error"), fail = reason(r, "fail"), priority = r.priority, force = r.force,
+    observed = r.observed_generation,
+    status = check_status(r), apply = each(r, "apply", check_object),
+    delete = each(r, "delete", check_delete),
     events = each(r, "events", check_event),
   }
 end
@@ -205,15 +230,21 @@ local function after(n)
   return "done", nil, nil
 end
 
---- What bindings/program.c is told: a word, seconds, a message. error > fail > requeue_after > requeue > done.
+--- What bindings/program.c is told: a word, seconds, a message. error > fail > requeue_after > requeue >
+--- done.
 ---@return "done"|"after"|"requeue"|"retry"|"fail"|"error"|"conflict" word, number? seconds, string? message
 function M.settle(hands, ctx, obj, r, why)
   if why ~= nil and r ~= true then
-    if r ~= nil then ctx.log:warn "reconcile returned a result and an error; the error counts, and nothing of the result is done" end
+    if r ~= nil then
+      ctx.log:warn "reconcile returned a result and an error; the error counts, and nothing of the result \z
+        is done"
+    end
     return M.verdict(why)
   end
   if r == nil or r == true then return "done", nil, nil end
-  if type(r) == "number" or type(r) == "string" then return after(seconds(r, "the requeue that reconcile returned")) end
+  if type(r) == "number" or type(r) == "string" then
+    return after(seconds(r, "the requeue that reconcile returned"))
+  end
   if getmetatable(r) == Verdict then return r.word, r.after, r.why end
   if type(r) ~= "table" then error(NONSENSE:format(core.is_view(r) and "an object" or "a " .. type(r)), 0) end
   local effects = check_effects(r)
@@ -221,7 +252,9 @@ function M.settle(hands, ctx, obj, r, why)
   if not ok then error(type(err) == "string" and "what reconcile returned: " .. err or err, 0) end
   if effects.priority then hands.priority(effects.priority) end
   if effects.error then
-    if effects.after or effects.requeue or effects.fail then ctx.log:warn "result.error counts; fail, requeue_after and requeue beside it do not" end
+    if effects.after or effects.requeue or effects.fail then
+      ctx.log:warn "result.error counts; fail, requeue_after and requeue beside it do not"
+    end
     return M.verdict(effects.error)
   end
   if effects.fail then return "fail", nil, saying.shown(effects.fail) end
@@ -234,7 +267,9 @@ end
 ---@return string word, number? seconds, string? message
 function M.verdict(e)
   if getmetatable(e) == Verdict then return e.word, e.after, e.why end
-  if core.is_error(e) and e.code == 409 and e.kind ~= "already_exists" then return "conflict", nil, tostring(e) end
+  if core.is_error(e) and e.code == 409 and e.kind ~= "already_exists" then
+    return "conflict", nil, tostring(e)
+  end
   return "error", nil, saying.shown(e)
 end
 

@@ -1,4 +1,5 @@
--- saying.lua - what scripts say to people: their formats, with their mistakes told at their line, and raised values as text.
+-- saying.lua - what scripts say to people: their formats, with their mistakes told at their line, and
+-- raised values as text.
 
 local core = require "kubelua.core"
 
@@ -20,13 +21,16 @@ local function explain(why)
   return ("%s: %s"):format(nth(n), reason)
 end
 
---- fmt:format(...), where views and quantities are their text. `what` is called so in what is said about a mistake: "ctx.log:info".
+--- fmt:format(...), where views and quantities are their text. `what` is called so in what is said about a
+--- mistake: "ctx.log:info".
 ---@param what string
 ---@return string
 function M.format(what, fmt, ...)
   local n = select("#", ...)
   if n == 0 then return tostring(fmt) end
-  if type(fmt) ~= "string" then core.blame(("%s: the format must be a text, got %s"):format(what, type(fmt))) end
+  if type(fmt) ~= "string" then
+    core.blame(("%s: the format must be a text, got %s"):format(what, type(fmt)))
+  end
   local args = { ... }
   for i = 1, n do
     if type(args[i]) == "userdata" then args[i] = tostring(args[i]) end

@@ -12,7 +12,8 @@ local M = {}
 
 -- ---------------------------------------------------------------- loading
 
-local EXPECTED = "%s: a script returns kube.controller { ... } or kube.webhook { ... }, or a list of them; this one returned %s"
+local EXPECTED = "%s: a script returns kube.controller { ... } or kube.webhook { ... }, or a list of them; \z
+  this one returned %s"
 
 -- What a controller or a webhook is made of, or nil.
 local function opened(x) return controller.opened(x) or webhook.opened(x) end
@@ -46,7 +47,10 @@ function M.controllers(returned, path)
   for i, sealed in ipairs(list) do
     local c = opened(sealed)
     if not c then error(EXPECTED:format(path, ("a list whose element %d is none"):format(i)), 0) end
-    if names[c.name] then error(("%s: two %s are named %q; names are unique"):format(path, c.webhook and "webhooks" or "controllers", c.name), 0) end
+    if names[c.name] then
+      error(("%s: two %s are named %q; names are unique"):format(path,
+        c.webhook and "webhooks" or "controllers", c.name), 0)
+    end
     names[c.name] = true
     list[i] = c
   end
@@ -62,7 +66,9 @@ local function line(out, word, text) out[#out + 1] = ("  %-12s%s"):format(word, 
 local function changes(when)
   if not when then return nil end
   local parts = {}
-  if when.selector then parts[1] = "of objects with " .. (when.selector == "" and "any labels" or when.selector) end
+  if when.selector then
+    parts[1] = "of objects with " .. (when.selector == "" and "any labels" or when.selector)
+  end
   if when.words and #when.words > 0 then parts[#parts + 1] = table.concat(when.words, ", ") end
   if when.fn then parts[#parts + 1] = "a function" end
   return table.concat(parts, "; ")
@@ -82,12 +88,20 @@ local function describe_one(c, out)
   if c.select_labels then line(out, "selector", c.select_labels) end
   if c.select_fields then line(out, "selector", "fields " .. c.select_fields) end
   for _, w in ipairs(c.watches) do
-    line(out, "watches", ("%s -> %s%s"):format(w.kind, w.via and "index " .. w.via or HOW[w.how], w.when and "; when " .. changes(w.when) or ""))
+    line(out, "watches", ("%s -> %s%s"):format(w.kind, w.via and "index " .. w.via or HOW[w.how],
+      w.when and "; when " .. changes(w.when) or ""))
   end
-  for _, o in ipairs(c.owns) do line(out, "owns", o.kind .. (o.when and "; when " .. changes(o.when) or "")) end
+  for _, o in ipairs(c.owns) do
+    line(out, "owns", o.kind .. (o.when and "; when " .. changes(o.when) or ""))
+  end
   for _, kind in ipairs(c.reads or {}) do line(out, "reads", kind) end
-  for _, i in ipairs(c.indexes) do line(out, "index", ("%s of %s: %s"):format(i.name, i.kind, i.path or "a function")) end
-  for _, f in ipairs(c.fields) do line(out, "fields", ("%s: %s"):format(f.kind, #f.paths > 0 and table.concat(f.paths, ", ") or "what every object has")) end
+  for _, i in ipairs(c.indexes) do
+    line(out, "index", ("%s of %s: %s"):format(i.name, i.kind, i.path or "a function"))
+  end
+  for _, f in ipairs(c.fields) do
+    line(out, "fields", ("%s: %s"):format(f.kind, #f.paths > 0 and table.concat(f.paths, ", ")
+      or "what every object has"))
+  end
   if c.managed_fields ~= nil then line(out, "managedFields", c.managed_fields and "kept" or "dropped") end
   for _, kind in ipairs(c.metadata or {}) do line(out, "metadata", kind) end
   if c.when then line(out, "when", changes(c.when)) end
@@ -129,7 +143,8 @@ local function key_of(k, fn)
   if type(k) == "table" and type(k.name) == "string" then
     return k.namespace and k.namespace .. "/" .. k.name or k.name
   end
-  error(("mapping function %d: a key is \"name\", \"namespace/name\" or {namespace, name}, got %s"):format(fn, type(k)), 0)
+  error(("mapping function %d: a key is \"name\", \"namespace/name\" or {namespace, name}, got %s"):format(fn,
+    type(k)), 0)
 end
 
 --- A watched object to keys.
@@ -141,7 +156,8 @@ function M.map(c, fn, obj, _, emit)
   elseif type(keys) == "table" then
     for _, k in ipairs(keys) do emit(key_of(k, fn)) end
   else
-    error(("mapping function %d: it returns a list of keys, a key or nothing, got %s"):format(fn, type(keys)), 0)
+    error(("mapping function %d: it returns a list of keys, a key or nothing, got %s"):format(fn, type(keys)),
+      0)
   end
 end
 

@@ -1,5 +1,6 @@
--- stream.lua - conversations with pods: logs, exec, attach, port-forward. They are methods of the client; this file has their words
--- and C (core/session/session.h) their bytes. Nothing is buffered without bound: a reader that rests holds the pod back.
+-- stream.lua - conversations with pods: logs, exec, attach, port-forward. They are methods of the client;
+-- this file has their words and C (core/session/session.h) their bytes. Nothing is buffered without bound:
+-- a reader that rests holds the pod back.
 --
 --   for line in c:logs("web-0", { follow = true, tail = 10 }) do print(line) end
 --   local r = c:exec("default/web-0", { "sh", "-c", "date; exit 3" })      --> r.stdout, r.stderr, r.code
@@ -15,16 +16,19 @@ local M = {}
 local Client = {}
 M.methods = Client
 
--- A line that is longer is handed out in pieces of this size: a log of one endless line must not fill the memory.
+-- A line that is longer is handed out in pieces of this size: a log of one endless line must not fill the
+-- memory.
 local LINE_MAX = 1 << 20
 -- What exec collects of each of stdout and stderr unless `limit` says otherwise.
 local OUTPUT_MAX = 16 << 20
 
 local LOGS = {
-  container = "string", follow = "boolean", previous = "boolean", since = "duration", since_time = "moment", tail = "integer",
+  container = "string", follow = "boolean", previous = "boolean", since = "duration", since_time = "moment",
+  tail = "integer",
   timestamps = "boolean", limit_bytes = "integer", raw = "boolean", resume = "boolean",
 }
-local EXEC = { container = "string", stdin = "input", tty = "boolean", timeout = "duration", limit = "integer", protocol = "string" }
+local EXEC = { container = "string", stdin = "input", tty = "boolean", timeout = "duration",
+  limit = "integer", protocol = "string" }
 local STREAM = { container = "string", stdin = "boolean", tty = "boolean", protocol = "string" }
 local FORWARD = { address = "string" }
 
@@ -44,22 +48,29 @@ end
 
 local function check_command(what, command)
   if type(command) == "string" then
-    core.blame(("%s: a command is a list of words; for a shell's line write { \"sh\", \"-c\", %q }"):format(what, command))
+    core.blame(("%s: a command is a list of words; for a shell's line write { \"sh\", \"-c\", %q }"):format(
+      what, command))
   elseif type(command) ~= "table" or #command == 0 then
-    core.blame(("%s: the command is a list of words such as { \"ls\", \"-l\" }, got %s"):format(what, type(command) == "table" and "an empty one" or type(command)))
+    core.blame(("%s: the command is a list of words such as { \"ls\", \"-l\" }, got %s"):format(what,
+      type(command) == "table" and "an empty one" or type(command)))
   end
   for i, word in ipairs(command) do
-    if type(word) ~= "string" then core.blame(("%s: word %d of the command is %s, not a string"):format(what, i, type(word))) end
+    if type(word) ~= "string" then
+      core.blame(("%s: word %d of the command is %s, not a string"):format(what, i, type(word)))
+    end
   end
 end
 
 local function at_least(what, opts, name, least)
   local n = opts[name]
-  if n and n < least then core.blame(("%s: option '%s' must be at least %d, got %d"):format(what, name, least, n)) end
+  if n and n < least then
+    core.blame(("%s: option '%s' must be at least %d, got %d"):format(what, name, least, n))
+  end
 end
 
 local function failure(session, kind, fmt, ...)
-  return core.error { kind = kind, message = fmt:format(...), verb = session.verb, resource = "v1/Pod", key = session.ns .. "/" .. session.pod }
+  return core.error { kind = kind, message = fmt:format(...), verb = session.verb, resource = "v1/Pod",
+    key = session.ns .. "/" .. session.pod }
 end
 
 -- ---------------------------------------------------------------- logs
@@ -108,8 +119,8 @@ end
 local PASSING = { closed = true, unreachable = true, timeout = true, throttled = true, server = true }
 local PAUSE_FIRST, PAUSE_MOST = 0.25, 10    -- seconds
 
--- Lines that go on after a broken connection: each carries its time, so the next request begins at the last one, and as many lines
--- of that time are skipped as were given already.
+-- Lines that go on after a broken connection: each carries its time, so the next request begins at the last
+-- one, and as many lines of that time are skipped as were given already.
 function Log:resumed()
   while true do
     local ok, line = pcall(self.line, self)
@@ -136,10 +147,12 @@ function Log:resumed()
   end
 end
 
---- Iterates over the lines of a container's log, without their newlines: for line in c:logs("web-0", { follow = true }) do ... end.
---- Bytes stay as they are, UTF-8 or not. A line of more than 1 MiB comes in pieces of 1 MiB. With `raw` chunks of bytes come as they
---- arrive. With `follow` it goes on until the container ends or the loop breaks; a connection that breaks raises, unless `resume` is
---- set, which takes the log up after the last line that was given. A reader that rests holds the server back; nothing is lost.
+--- Iterates over the lines of a container's log, without their newlines: for line in c:logs("web-0", {
+--- follow = true }) do ... end. Bytes stay as they are, UTF-8 or not. A line of more than 1 MiB comes in
+--- pieces of 1 MiB. With `raw` chunks of bytes come as they arrive. With `follow` it goes on until the
+--- container ends or the loop breaks; a connection that breaks raises, unless `resume` is set, which takes
+--- the log up after the last line that was given. A reader that rests holds the server back; nothing is
+--- lost.
 ---@param pod string|kubelua.Object|kubelua.view  "name", "namespace/name", or the pod
 ---@param opts kubelua.LogOptions?
 ---@return fun(): string?
@@ -152,11 +165,15 @@ function Client:logs(pod, opts)
   if opts.since and opts.since_time then core.blame(what .. ": since and since_time exclude each other") end
   if opts.resume and opts.raw then core.blame(what .. ": resume counts lines, so it does not go with raw") end
   local log = setmetatable({
-    core = self.core, rest = "", from = 1, pause = PAUSE_FIRST, timestamps = opts.timestamps, skip = 0, seen = 0,
+    core = self.core, rest = "", from = 1, pause = PAUSE_FIRST, timestamps = opts.timestamps, skip = 0,
+    seen = 0,
     op = {
-      verb = "logs", ns = ns, pod = name, container = opts.container, follow = opts.follow, previous = opts.previous, tail = opts.tail,
-      since_seconds = opts.since and math.max(1, math.ceil(core.duration(opts.since))), limit_bytes = opts.limit_bytes,
-      since_time = opts.since_time and core.format_time(opts.since_time), timestamps = opts.timestamps or opts.resume,
+      verb = "logs", ns = ns, pod = name, container = opts.container, follow = opts.follow,
+      previous = opts.previous, tail = opts.tail,
+      since_seconds = opts.since and math.max(1, math.ceil(core.duration(opts.since))),
+      limit_bytes = opts.limit_bytes,
+      since_time = opts.since_time and core.format_time(opts.since_time),
+      timestamps = opts.timestamps or opts.resume,
     },
   }, Log)
   local next_one = opts.raw and log.chunk or opts.resume and log.resumed or log.line
@@ -167,7 +184,8 @@ end
 
 local NAMES = { [1] = "stdout", [2] = "stderr" }
 
---- A running command, an attached process or a connection to a port. Close it, or let `local s <close> = ...` do so.
+--- A running command, an attached process or a connection to a port. Close it, or let `local s <close> =
+--- ...` do so.
 ---@class kubelua.Stream
 ---@field package session userdata
 ---@field package op table
@@ -209,11 +227,13 @@ function Stream:try_read()
   return false
 end
 
---- Writes to standard input (or the port), waiting for room. Once the other side has ended, what is written goes nowhere, and read
---- says why.
+--- Writes to standard input (or the port), waiting for room. Once the other side has ended, what is written
+--- goes nowhere, and read says why.
 ---@param text string
 function Stream:write(text)
-  if type(text) ~= "string" then core.blame(("stream:write: expected a string, got %s"):format(type(text))) end
+  if type(text) ~= "string" then
+    core.blame(("stream:write: expected a string, got %s"):format(type(text)))
+  end
   local session, from = session_of(self, "stream:write"), 1
   while from <= #text do from = from + session:write(text, from) end
 end
@@ -233,7 +253,8 @@ function Stream:wait()
   return self.code
 end
 
---- The protocol that was agreed upon: "v5.channel.k8s.io", say. Waits until the stream is open; raises why it does not open.
+--- The protocol that was agreed upon: "v5.channel.k8s.io", say. Waits until the stream is open; raises why
+--- it does not open.
 ---@return string
 function Stream:protocol()
   local session = session_of(self, "stream:protocol")
@@ -252,10 +273,12 @@ Stream.__close = Stream.close
 local function command_op(self, what, pod, command, opts, input)
   local ns, name = pod_of(self, what, pod)
   check_command(what, command)
-  return { verb = "exec", ns = ns, pod = name, container = opts.container, command = command, input = input, tty = opts.tty, protocol = opts.protocol }
+  return { verb = "exec", ns = ns, pod = name, container = opts.container, command = command, input = input,
+    tty = opts.tty, protocol = opts.protocol }
 end
 
--- The texts of standard input one after the other: the whole, or what a function returns until it returns nil.
+-- The texts of standard input one after the other: the whole, or what a function returns until it returns
+-- nil.
 local function texts(stdin)
   if type(stdin) ~= "function" then
     local text = stdin
@@ -267,7 +290,9 @@ local function texts(stdin)
   end
   return function()
     local text = stdin()
-    if text ~= nil and type(text) ~= "string" then core.blame(("c:exec: stdin must return strings, then nil; it returned %s"):format(type(text))) end
+    if text ~= nil and type(text) ~= "string" then
+      core.blame(("c:exec: stdin must return strings, then nil; it returned %s"):format(type(text)))
+    end
     return text
   end
 end
@@ -291,9 +316,10 @@ function Feeder:step(wait)
   return true
 end
 
---- Runs a command in a container and returns what it wrote and its exit status; a status that is not 0 raises nothing. `stdin` is text
---- or a function that returns text until it returns nil. Raises when there is no such container, when the time is over (the command may
---- go on) and when more than `limit` bytes (16 MiB) come on stdout or stderr: such output is for exec_stream.
+--- Runs a command in a container and returns what it wrote and its exit status; a status that is not 0
+--- raises nothing. `stdin` is text or a function that returns text until it returns nil. Raises when there
+--- is no such container, when the time is over (the command may go on) and when more than `limit` bytes (16
+--- MiB) come on stdout or stderr: such output is for exec_stream.
 ---@param pod string|kubelua.Object|kubelua.view
 ---@param command string[]
 ---@param opts kubelua.ExecOptions?
@@ -306,7 +332,8 @@ function Client:exec(pod, command, opts)
   local limit = opts.limit or OUTPUT_MAX
   local stream <close> = begin(self, op)
   local session = stream.session
-  local feeder = setmetatable({ session = session, text = "", from = 1, next_text = opts.stdin and texts(opts.stdin), done = opts.stdin == nil }, Feeder)
+  local feeder = setmetatable({ session = session, text = "", from = 1,
+    next_text = opts.stdin and texts(opts.stdin), done = opts.stdin == nil }, Feeder)
   local pieces, sizes = { {}, {} }, { 0, 0 }
   while true do
     local feeding = feeder:step()
@@ -314,7 +341,9 @@ function Client:exec(pod, command, opts)
     if channel then
       sizes[channel] = sizes[channel] + #bytes
       if sizes[channel] > limit then
-        error(failure(op, "too_big", "the command wrote more than %d bytes to %s: give a larger limit, or read it with exec_stream", limit, NAMES[channel]), 0)
+        error(failure(op, "too_big",
+          "the command wrote more than %d bytes to %s: give a larger limit, or read it with exec_stream",
+          limit, NAMES[channel]), 0)
       end
       table.insert(pieces[channel], bytes)
     elseif channel == nil then
@@ -329,7 +358,8 @@ function Client:exec(pod, command, opts)
 end
 
 --- Begins a command and returns its streams, for conversations and for output without bound:
---- local s <close> = c:exec_stream("web-0", { "cat" }, { stdin = true }); s:write "x"; s:close_stdin(); print(s:read())
+--- local s <close> = c:exec_stream("web-0", { "cat" }, { stdin = true }); s:write "x"; s:close_stdin();
+--- print(s:read())
 ---@param pod string|kubelua.Object|kubelua.view
 ---@param command string[]
 ---@param opts kubelua.StreamOptions?
@@ -346,7 +376,8 @@ end
 function Client:attach(pod, opts)
   local ns, name = pod_of(self, "c:attach", pod)
   opts = options.check("c:attach", opts, STREAM)
-  return begin(self, { verb = "attach", ns = ns, pod = name, container = opts.container, input = opts.stdin, tty = opts.tty, protocol = opts.protocol })
+  return begin(self, { verb = "attach", ns = ns, pod = name, container = opts.container, input = opts.stdin,
+    tty = opts.tty, protocol = opts.protocol })
 end
 
 -- ---------------------------------------------------------------- ports
@@ -354,12 +385,14 @@ end
 local function port_number(what, x, least)
   local n = math.tointeger(tonumber(x))
   if not n or n < least or n > 65535 then
-    core.blame(("%s: a port is a number from %d to 65535, or \"LOCAL:REMOTE\"; got %s"):format(what, least, tostring(x)))
+    core.blame(("%s: a port is a number from %d to 65535, or \"LOCAL:REMOTE\"; got %s"):format(what, least,
+      tostring(x)))
   end
   return n
 end
 
---- Ports of a pod on this machine. They are served by a thread of the client's, whatever the script does meanwhile.
+--- Ports of a pod on this machine. They are served by a thread of the client's, whatever the script does
+--- meanwhile.
 ---@class kubelua.Forward
 ---@field ports table<integer, integer>  the local port of each of the pod's
 local Forward = {}
@@ -395,8 +428,9 @@ end
 
 Forward.__close = Forward.close
 
---- Makes ports of a pod reachable here: c:port_forward("web-0", 80), { 80, 443 }, or "8080:80" to choose the local port. Each connection
---- that is made to them is carried on a connection of its own. Close what it returns, or let it be collected.
+--- Makes ports of a pod reachable here: c:port_forward("web-0", 80), { 80, 443 }, or "8080:80" to choose
+--- the local port. Each connection that is made to them is carried on a connection of its own. Close what
+--- it returns, or let it be collected.
 ---@param pod string|kubelua.Object|kubelua.view
 ---@param ports integer|string|(integer|string)[]
 ---@param opts { address: string? }?  where to listen, 127.0.0.1
@@ -411,12 +445,14 @@ function Client:port_forward(pod, ports, opts)
   local wanted = {}
   for i, port in ipairs(ports) do
     local here, there = tostring(port):match "^(%d*):(%d+)$"
-    wanted[i] = { here and here ~= "" and port_number(what, here, 0) or 0, port_number(what, there or port, 1) }
+    wanted[i] = { here and here ~= "" and port_number(what, here, 0) or 0,
+      port_number(what, there or port, 1) }
   end
   local forward = setmetatable({ ports = {}, all = {}, host = host }, Forward)
   for i, pair in ipairs(wanted) do
     local ok, f = pcall(self.core.forward, self.core, {
-      verb = "port_forward", ns = ns, pod = name, port = pair[2], listen = (host:find(":", 1, true) and "[%s]:%d" or "%s:%d"):format(host, pair[1]),
+      verb = "port_forward", ns = ns, pod = name, port = pair[2],
+      listen = (host:find(":", 1, true) and "[%s]:%d" or "%s:%d"):format(host, pair[1]),
     })
     if not ok then
       forward:close()
@@ -433,7 +469,8 @@ end
 ---@return kubelua.Stream
 function Client:port_stream(pod, port)
   local ns, name = pod_of(self, "c:port_stream", pod)
-  return begin(self, { verb = "port_forward", ns = ns, pod = name, port = port_number("c:port_stream", port, 1) })
+  return begin(self, { verb = "port_forward", ns = ns, pod = name,
+    port = port_number("c:port_stream", port, 1) })
 end
 
 return M

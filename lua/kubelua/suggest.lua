@@ -14,7 +14,9 @@ local function distance(a, b)
     for j = 1, #b do
       local cost = a:byte(i) == b:byte(j) and 0 or 1
       this[j] = math.min(last[j] + 1, this[j - 1] + 1, last[j - 1] + cost)
-      if i > 1 and j > 1 and a:byte(i) == b:byte(j - 1) and a:byte(i - 1) == b:byte(j) then this[j] = math.min(this[j], before[j - 2] + 1) end
+      if i > 1 and j > 1 and a:byte(i) == b:byte(j - 1) and a:byte(i - 1) == b:byte(j) then
+        this[j] = math.min(this[j], before[j - 2] + 1)
+      end
     end
     before, last = last, this
   end

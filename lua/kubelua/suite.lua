@@ -1,4 +1,5 @@
--- suite.lua - describe and it, busted style, without busted: a file's tests become a tree, the tree is run in the order it was written.
+-- suite.lua - describe and it, busted style, without busted: a file's tests become a tree, the tree is run
+-- in the order it was written.
 --
 --   describe, context, insulate: a group   it, spec, test: a test   pending: one that is not there yet, or, within a test, why not
 --   before_each, after_each: around every test below   setup, teardown (lazy_, strict_): around a group   finally: after this test
@@ -13,7 +14,8 @@ local Pending = {}
 -- ---------------------------------------------------------------- the tree
 
 local function group(name, parent)
-  return { name = name, parent = parent, children = {}, before_each = {}, after_each = {}, setup = {}, teardown = {} }
+  return { name = name, parent = parent, children = {}, before_each = {}, after_each = {}, setup = {},
+    teardown = {} }
 end
 
 local function full_name(node)
@@ -31,7 +33,9 @@ local function line_here(level)
 end
 
 local function check_call(word, name, fn, optional)
-  if type(name) ~= "string" then error(("%s takes a name and a function, got %s"):format(word, type(name)), 3) end
+  if type(name) ~= "string" then
+    error(("%s takes a name and a function, got %s"):format(word, type(name)), 3)
+  end
   if fn == nil and optional then return end
   if type(fn) ~= "function" then error(("%s %q takes a function, got %s"):format(word, name, type(fn)), 3) end
 end
@@ -40,7 +44,9 @@ end
 local function words(state)
   local env = {}
   local function at_load(word)
-    if not state.now then error(word .. " cannot stand within a test: it belongs into a describe, or beside it", 3) end
+    if not state.now then
+      error(word .. " cannot stand within a test: it belongs into a describe, or beside it", 3)
+    end
     return state.now
   end
   local function describe(name, fn)
@@ -58,14 +64,18 @@ local function words(state)
     local parent = at_load "it"
     check_call("it", name, fn, true)
     local file, line = line_here(2)
-    parent.children[#parent.children + 1] = { name = name, parent = parent, fn = fn, file = file, line = line, test = true, pending = not fn and "not written yet" }
+    parent.children[#parent.children + 1] = { name = name, parent = parent, fn = fn, file = file, line = line,
+      test = true, pending = not fn and "not written yet" }
   end
   env.it, env.spec, env.test = it, it, it
   function env.pending(name, fn)
-    if not state.now then error(setmetatable({ why = type(name) == "string" and name or "pending" }, Pending), 0) end
+    if not state.now then
+      error(setmetatable({ why = type(name) == "string" and name or "pending" }, Pending), 0)
+    end
     check_call("pending", name, fn, true)
     local file, line = line_here(2)
-    state.now.children[#state.now.children + 1] = { name = name, parent = state.now, file = file, line = line, test = true, pending = "pending" }
+    state.now.children[#state.now.children + 1] = { name = name, parent = state.now, file = file, line = line,
+      test = true, pending = "pending" }
   end
   for _, word in ipairs { "before_each", "after_each", "setup", "teardown" } do
     local function add(fn)
@@ -151,8 +161,10 @@ local function problem(kind, e, trace, file)
   local where = place(trace, file)
   local own = type(e) == "string" and e:match "^([^\n:]+:%d+): "
   if own then message = message:sub(#own + 3) end
-  if own and own:sub(1, 3) == "..." and file then own = file .. own:match ":%d+$" end        -- Lua cuts long names
-  return { kind = kind, message = message, where = own or where, trace = not assertions.is_failure(e) and trace or nil }
+  -- Lua cuts long names
+  if own and own:sub(1, 3) == "..." and file then own = file .. own:match ":%d+$" end
+  return { kind = kind, message = message, where = own or where,
+    trace = not assertions.is_failure(e) and trace or nil }
 end
 
 local function chain_of(node)
@@ -211,7 +223,8 @@ local function has_wanted(node, wanted)
   return false
 end
 
---- Runs the wanted tests of a tree. `tell(node, status, problem)` hears of each; setup and teardown run for groups that have any.
+--- Runs the wanted tests of a tree. `tell(node, status, problem)` hears of each; setup and teardown run for
+--- groups that have any.
 function M.run(root, wanted, tell, hooks)
   local function walk(node)
     if node.broken then

@@ -1,12 +1,14 @@
--- testing.lua - kube.testing: scripts against an API server of the test's own, in time that only the test moves.
+-- testing.lua - kube.testing: scripts against an API server of the test's own, in time that only the test
+-- moves.
 --
 --   local t = kube.testing.start { script = "hello.lua", objects = { { kind = "v1/ConfigMap", name = "a", labels = { hello = "you" } } } }
 --   t:settle()
 --   assert.equal("Hello, you!", t:get("v1/ConfigMap", "a").data.greeting)
 --
--- The controllers run as in life: the same workers, caches, queue and requests. But a key runs only inside settle, advance and
--- until_idle, one after the other, by name, after everything that came of the one before has been heard of; so the same test runs the
--- same way each time. Servers are kept for the next test of the same definitions, and emptied.
+-- The controllers run as in life: the same workers, caches, queue and requests. But a key runs only inside
+-- settle, advance and until_idle, one after the other, by name, after everything that came of the one
+-- before has been heard of; so the same test runs the same way each time. Servers are kept for the next
+-- test of the same definitions, and emptied.
 
 local core = require "kubelua.core"
 local manifests = require "kubelua.manifests"
@@ -69,7 +71,8 @@ T.__name = "kubelua.Testing"
 ---@field attempt integer             failures in a row, plus one
 ---@field at kubelua.time             virtual
 
--- ---------------------------------------------------------------- stages: a server each, for one set of definitions
+-- ---------------------------------------------------------------- stages: a server each, for one set of
+-- definitions
 
 local idle = {}          -- key of the definitions -> list of {stage, client}
 local running = {}       -- those that were started and not stopped, with the number of their start
@@ -87,7 +90,9 @@ local function open(crds, wall)
   end
   local stage = core.stage(wall)
   for _, path in ipairs(crds) do
-    if stage:load_path(path) == 0 then core.blame(("kube.testing: %s has no definition in it"):format(path)) end
+    if stage:load_path(path) == 0 then
+      core.blame(("kube.testing: %s has no definition in it"):format(path))
+    end
   end
   stage:keep()
   return { stage = stage, key = crds_key(crds) }
@@ -104,7 +109,8 @@ end
 -- ---------------------------------------------------------------- starting
 
 local OPTIONS = {
-  script = "input", scripts = "table", source = "string", crds = "value", objects = "value", files = "value", params = "table",
+  script = "input", scripts = "table", source = "string", crds = "value", objects = "value", files = "value",
+  params = "table",
   namespace = "string", watch_namespace = "string", now = "moment", parked = "boolean", settle = "boolean",
 }
 
@@ -139,14 +145,16 @@ local function programs_of(opts)
   local list = {}
   for _, script in ipairs(list_of(opts.scripts or opts.script)) do
     if type(script) ~= "string" then
-      core.blame(("kube.testing.start: a script is a path (its functions live in states of their own); a text goes into source = [[ ... ]]; got %s")
+      core.blame(("kube.testing.start: a script is a path (its functions live in states of their own); a \z
+        text goes into source = [[ ... ]]; got %s")
         :format(type(script)))
     end
     list[#list + 1] = { path = path_of(script) }
   end
   if opts.source then
     local source = caller()
-    list[#list + 1] = { path = (source:match "^(.*/)" or "") .. "source of " .. source:match "[^/]*$", text = opts.source }
+    list[#list + 1] = { path = (source:match "^(.*/)" or "") .. "source of " .. source:match "[^/]*$",
+      text = opts.source }
   end
   return list
 end
@@ -162,8 +170,8 @@ local function placed(t, o)
   return core.value(copy, "the object")
 end
 
---- Puts objects into the server as they are, status and all: tables in a manifest's form or in short, views, lists of them, or paths of
---- YAML files and directories.
+--- Puts objects into the server as they are, status and all: tables in a manifest's form or in short,
+--- views, lists of them, or paths of YAML files and directories.
 ---@param ... table|kubelua.view|string
 function T:load(...)
   for _, o in ipairs { ... } do
@@ -180,33 +188,40 @@ end
 local function missing(t)
   for _, c in ipairs(t.stage:controllers()) do
     if c.state == "parked" then
-      core.blame(("kube.testing.start: controller %q waits: %s; give its definition with crds = \"DIR\" (parked = true: the test wants it so)")
+      core.blame(("kube.testing.start: controller %q waits: %s; give its definition with crds = \"DIR\" \z
+        (parked = true: the test wants it so)")
         :format(c.name, c.message))
     end
   end
 end
 
---- Starts controllers on a server of their own; what they do at once is done when it returns (settle = false: not yet).
+--- Starts controllers on a server of their own; what they do at once is done when it returns (settle =
+--- false: not yet).
 ---@param opts kubelua.TestingOptions
 ---@return kubelua.Testing
 function M.start(opts)
   opts = options.check("kube.testing.start", opts, OPTIONS)
-  if type(opts.script) == "table" then core.blame "kube.testing.start: several scripts go into scripts = { ... }" end
+  if type(opts.script) == "table" then
+    core.blame "kube.testing.start: several scripts go into scripts = { ... }"
+  end
   local crds = {}
   for i, path in ipairs(list_of(opts.crds)) do crds[i] = path_of(path) end
   local slot = open(crds, core.time(opts.now or EPOCH):unix() + 0.0)
-  local t = setmetatable({ slot = slot, stage = slot.stage, namespace = opts.namespace or "default", ran = {}, called = {}, said = {} }, T)
+  local t = setmetatable({ slot = slot, stage = slot.stage, namespace = opts.namespace or "default", ran = {},
+    called = {}, said = {} }, T)
   starts = starts + 1
   running[t] = starts
   slot.client = slot.client or require "kubelua.client".connect {
-    server = slot.stage:url(), user_agent = AGENT, field_manager = "test", cache_dir = false, on_warning = "none", namespace = t.namespace,
+    server = slot.stage:url(), user_agent = AGENT, field_manager = "test", cache_dir = false,
+    on_warning = "none", namespace = t.namespace,
   }
   t.client = slot.client
   local ok, why = pcall(function()
     for _, path in ipairs(list_of(opts.files)) do t:load(path) end
     if opts.objects then t:load(opts.objects) end
     core.stage_logs()
-    slot.stage:start(programs_of(opts), opts.params and core.value(opts.params, "params"), opts.watch_namespace)
+    slot.stage:start(programs_of(opts), opts.params and core.value(opts.params, "params"),
+      opts.watch_namespace)
     if opts.settle ~= false then slot.stage:settle() end
     if not opts.parked then missing(t) end
   end)
@@ -244,7 +259,8 @@ function M.stop_since(mark)
   for _, t in ipairs(late) do t:stop() end
 end
 
---- From now on fn hears of each request of each controller: its call and the client that can resolve its kind.
+--- From now on fn hears of each request of each controller: its call and the client that can resolve its
+--- kind.
 ---@param fn fun(call: table, client: kubelua.Client)?
 function M.record(fn) recorder = fn end
 
@@ -254,14 +270,16 @@ local function live(self)
   return self.stage or core.blame "this test has been stopped"
 end
 
---- Lets keys run until none is ready and everything has been heard of. Time stands: what asked for a later moment, and what failed, waits.
+--- Lets keys run until none is ready and everything has been heard of. Time stands: what asked for a later
+--- moment, and what failed, waits.
 ---@return kubelua.Testing
 function T:settle()
   live(self):settle()
   return self
 end
 
---- Settles, and lets time pass until no key fails and no run sleeps; raises what was said last when that takes longer than `limit`.
+--- Settles, and lets time pass until no key fails and no run sleeps; raises what was said last when that
+--- takes longer than `limit`.
 ---@param limit kubelua.Duration?  of virtual time; "10m" unless said
 ---@return kubelua.Testing
 function T:until_idle(limit)
@@ -281,7 +299,8 @@ end
 ---@return kubelua.time
 function T:now() return core.time(live(self):now()) end
 
---- How long until a key would run by itself, or a run that sleeps would go on; after settling. nil when none would.
+--- How long until a key would run by itself, or a run that sleeps would go on; after settling. nil when
+--- none would.
 ---@return number? seconds
 function T:next() return (live(self):settle()) end
 
@@ -311,7 +330,8 @@ local function only(list, fits)
   return out
 end
 
---- The runs so far, in order: of a key ("name" or "namespace/name") or of all; and forgets them when asked to.
+--- The runs so far, in order: of a key ("name" or "namespace/name") or of all; and forgets them when asked
+--- to.
 ---@param key string?
 ---@param opts {controller?: string, forget?: boolean}?
 ---@return kubelua.TestingRun[]
@@ -321,13 +341,15 @@ function T:runs(key, opts)
   take(self)
   local short = key and not key:find("/", 1, true) and self.namespace .. "/" .. key
   local found = only(self.ran, function(r)
-    return (not key or r.key == key or r.key == short) and (not opts.controller or r.controller == opts.controller)
+    return (not key or r.key == key or r.key == short)
+      and (not opts.controller or r.controller == opts.controller)
   end)
   if opts.forget then self.ran = {} end
   return found
 end
 
---- Every request that controllers sent, reads of ctx.live and Events included: { controller, verb, kind, subresource, namespace, name }.
+--- Every request that controllers sent, reads of ctx.live and Events included: { controller, verb, kind,
+--- subresource, namespace, name }.
 ---@return {controller: string, verb: string, kind: string, subresource: string?, namespace: string?, name: string?}[]
 function T:calls()
   take(self)
@@ -338,11 +360,13 @@ end
 ---@return {controller: string, verb: string, kind: string, subresource: string?, namespace: string?, name: string?}[]
 function T:writes()
   return only(self:calls(), function(c)
-    return c.verb ~= "get" and c.verb ~= "list" and c.verb ~= "watch" and c.kind ~= "events.k8s.io/v1/Event" and c.kind ~= "v1/Event"
+    return c.verb ~= "get" and c.verb ~= "list" and c.verb ~= "watch" and c.kind ~= "events.k8s.io/v1/Event"
+      and c.kind ~= "v1/Event"
   end)
 end
 
---- What the controllers and the runtime logged: { level, message, fields }, tostring as a line; of one level when asked.
+--- What the controllers and the runtime logged: { level, message, fields }, tostring as a line; of one
+--- level when asked.
 ---@param level "debug"|"info"|"warn"|"error"|nil
 ---@return {level: string, message: string, fields: string}[]
 function T:logs(level)
@@ -358,8 +382,10 @@ function T:events(about)
   local out = {}
   for _, e in ipairs(self.client:list "events.k8s.io/v1/Event") do
     if not about or e("regarding.name") == about then
-      out[#out + 1] = { type = e.type, reason = e.reason, note = e("note"), action = e("action"), count = e("series.count") or 1,
-        about = ("%s/%s"):format(e("regarding.kind"), e("regarding.name")), controller = e("reportingController"), at = e("eventTime") or "" }
+      out[#out + 1] = { type = e.type, reason = e.reason, note = e("note"), action = e("action"),
+        count = e("series.count") or 1,
+        about = ("%s/%s"):format(e("regarding.kind"), e("regarding.name")),
+        controller = e("reportingController"), at = e("eventTime") or "" }
     end
   end
   table.sort(out, function(a, b)
@@ -375,18 +401,24 @@ local function last(list, n)
   return table.move(list, math.max(1, #list - n + 1), #list, 1, {})
 end
 
---- What the running tests have to tell when one has failed: last runs, warnings and errors; all logs when `all`.
+--- What the running tests have to tell when one has failed: last runs, warnings and errors; all logs when
+--- `all`.
 ---@param all boolean?
 ---@return string
 function M.story(all)
   local out = {}
   for t in pairs(running) do
     for _, r in ipairs(last(t:runs(), all and math.huge or STORY_RUNS)) do
-      out[#out + 1] = ("%s ran %s: %s%s%s"):format(r.controller, r.key, r.result, r.after and (" (again in %gs)"):format(r.after) or "",
+      out[#out + 1] = ("%s ran %s: %s%s%s"):format(r.controller, r.key, r.result,
+        r.after and (" (again in %gs)"):format(r.after) or "",
         r.message and ": " .. r.message or "")
     end
-    local said = only(t:logs(), function(l) return all or l.level == "warn" or l.level == "error" and not l.message:find "^reconcile failed" end)
-    for _, l in ipairs(last(said, all and math.huge or STORY_LOGS)) do out[#out + 1] = ("%s: %s %s"):format(l.level, l.message, l.fields) end
+    local said = only(t:logs(), function(l)
+      return all or l.level == "warn" or l.level == "error" and not l.message:find "^reconcile failed"
+    end)
+    for _, l in ipairs(last(said, all and math.huge or STORY_LOGS)) do
+      out[#out + 1] = ("%s: %s %s"):format(l.level, l.message, l.fields)
+    end
   end
   local short, times = {}, {}
   for _, line in ipairs(out) do
@@ -403,18 +435,23 @@ function T:controllers() return live(self):controllers() end
 -- ---------------------------------------------------------------- faults
 
 local CODES = {
-  conflict = { 409, nil }, not_found = { 404, nil }, already_exists = { 409, "AlreadyExists" }, forbidden = { 403, "Forbidden" },
-  unauthorized = { 401, "Unauthorized" }, invalid = { 422, "Invalid" }, throttled = { 429, "TooManyRequests" }, gone = { 410, "Expired" },
-  timeout = { 504, "Timeout" }, server = { 500, "InternalError" }, unavailable = { 503, "ServiceUnavailable" },
+  conflict = { 409, nil }, not_found = { 404, nil }, already_exists = { 409, "AlreadyExists" },
+  forbidden = { 403, "Forbidden" },
+  unauthorized = { 401, "Unauthorized" }, invalid = { 422, "Invalid" },
+  throttled = { 429, "TooManyRequests" }, gone = { 410, "Expired" },
+  timeout = { 504, "Timeout" }, server = { 500, "InternalError" },
+  unavailable = { 503, "ServiceUnavailable" },
 }
 local FAULT = {
-  verb = "string", kind = "string", resource = "string", subresource = "string", namespace = "string", name = "string", code = "integer",
+  verb = "string", kind = "string", resource = "string", subresource = "string", namespace = "string",
+  name = "string", code = "integer",
   error = "string", reason = "string", message = "string", retry_after = "integer", times = "integer",
 }
 local VERBS = { "get", "list", "watch", "create", "update", "patch", "apply", "delete", "deletecollection" }
 
---- The next requests of controllers that match are answered with a failure: t:fail_next { verb = "patch", kind = "v1/ConfigMap", error =
---- "conflict", times = 2 }. `error` is one of the kinds of errors, or give `code` and `reason`.
+--- The next requests of controllers that match are answered with a failure: t:fail_next { verb = "patch",
+--- kind = "v1/ConfigMap", error = "conflict", times = 2 }. `error` is one of the kinds of errors, or give
+--- `code` and `reason`.
 ---@param fault kubelua.TestingFault
 ---@return kubelua.Testing
 function T:fail_next(fault)
@@ -429,15 +466,20 @@ function T:fail_next(fault)
   end
   local code, reason = fault.code, fault.reason
   if fault.error then
-    local known = CODES[fault.error] or core.blame(("t:fail_next: error %q%s"):format(fault.error, suggest.hint(fault.error, CODES)))
+    local known = CODES[fault.error] or core.blame(("t:fail_next: error %q%s"):format(fault.error,
+      suggest.hint(fault.error, CODES)))
     code, reason = code or known[1], reason or known[2]
   end
   code = code or 500
-  if code < 400 or code > 599 then core.blame(("t:fail_next: code must be from 400 to 599, got %d"):format(code)) end
+  if code < 400 or code > 599 then
+    core.blame(("t:fail_next: code must be from 400 to 599, got %d"):format(code))
+  end
   if (fault.times or 1) < 1 then core.blame("t:fail_next: times must be 1 or more") end
   live(self):fail {
-    verb = verb == "apply" and "patch" or verb, resource = resource, group = group, sub = fault.subresource, namespace = fault.namespace, name = fault.name,
-    except = AGENT, code = code, reason = reason, message = fault.message, retry_after = fault.retry_after, times = fault.times or 1,
+    verb = verb == "apply" and "patch" or verb, resource = resource, group = group, sub = fault.subresource,
+    namespace = fault.namespace, name = fault.name,
+    except = AGENT, code = code, reason = reason, message = fault.message, retry_after = fault.retry_after,
+    times = fault.times or 1,
   }
   return self
 end
@@ -448,7 +490,8 @@ function T:faults_left() return live(self):faults() end
 
 -- ---------------------------------------------------------------- objects
 
---- Each is the client's call of the same name. A write settles afterwards, so that what follows from it has happened.
+--- Each is the client's call of the same name. A write settles afterwards, so that what follows from it has
+--- happened.
 local READS = { "get", "list" }
 local WRITES = { "apply", "create", "update", "patch", "patch_status", "update_status", "delete" }
 
@@ -468,7 +511,8 @@ for _, name in ipairs(WRITES) do
     live(self)
     local call = self.client[name]
     local result
-    if name == "delete" and type(first) == "string" and type(second) == "string" and not second:find("/", 1, true)
+    if name == "delete" and type(first) == "string" and type(second) == "string"
+      and not second:find("/", 1, true)
       and self.client:resource(first).namespaced then
       result = call(self.client, first, self.namespace .. "/" .. second, ...)
     elseif type(first) == "table" and not core.is_view(first) then
@@ -483,7 +527,8 @@ end
 
 -- ---------------------------------------------------------------- pure functions
 
---- A script in this state, to test its functions without a server: its controllers by name, and all functions that they can reach, by name.
+--- A script in this state, to test its functions without a server: its controllers by name, and all
+--- functions that they can reach, by name.
 ---@param script string
 ---@return {controllers: table<string, kubelua.ControllerSpec>, functions: table<string, function>, modules: table<string, any>}
 function M.pure(script) return pure.load(path_of(script)) end

@@ -1,4 +1,5 @@
--- ttl.lua - a store of objects that are known for a while: what was put longer than the time to live ago is not there any more.
+-- ttl.lua - a store of objects that are known for a while: what was put longer than the time to live ago is
+-- not there any more.
 --
 --   local seen = kube.ttl_store("5m")
 --   seen:put(pod); seen:get "default/a"
@@ -22,7 +23,9 @@ end
 local function key_of(self, what, x)
   if type(x) == "string" then return x end
   local key = self.key(core.is_view(x) and x or core.value(object.normalize(x, what), "the object"))
-  if type(key) ~= "string" or key == "" then core.blame(("%s: the object has no key: the key function gave %s"):format(what, tostring(key))) end
+  if type(key) ~= "string" or key == "" then
+    core.blame(("%s: the object has no key: the key function gave %s"):format(what, tostring(key)))
+  end
   return key
 end
 
@@ -59,8 +62,8 @@ function Store:len() return self.core:len(self.clock()) end
 
 Store.__len = Store.len
 
---- A store whose objects live for `ttl` after each put. `key` says what an object is called ("namespace/name" when absent); `clock`, which
---- tests may own, says the seconds.
+--- A store whose objects live for `ttl` after each put. `key` says what an object is called
+--- ("namespace/name" when absent); `clock`, which tests may own, says the seconds.
 ---@param ttl kubelua.Duration
 ---@param opts {key?: (fun(o: kubelua.view): string), clock?: (fun(): number)}|(fun(o: kubelua.view): string)|nil
 ---@return kubelua.TTLStore
@@ -68,8 +71,11 @@ function M.ttl_store(ttl, opts)
   if type(opts) == "function" then opts = { key = opts } end
   opts = options.check("kube.ttl_store", opts, { key = "function", clock = "function" })
   local seconds = core.duration(ttl)
-  if seconds <= 0 then core.blame(("kube.ttl_store: the time to live must be more than nothing, got %s"):format(tostring(ttl))) end
-  return setmetatable({ core = core.ttl(seconds), key = opts.key or default_key, clock = opts.clock or core.monotonic }, Store)
+  if seconds <= 0 then
+    core.blame(("kube.ttl_store: the time to live must be more than nothing, got %s"):format(tostring(ttl)))
+  end
+  return setmetatable({ core = core.ttl(seconds), key = opts.key or default_key,
+    clock = opts.clock or core.monotonic }, Store)
 end
 
 return M

@@ -1,6 +1,7 @@
 ---@meta kubelua.typed_meta
 -- luacheck: ignore 241
--- typed_meta.lua - what generated clientsets (kubelua gen) share, for the Lua language server. It is never loaded.
+-- typed_meta.lua - what generated clientsets (kubelua gen) share, for the Lua language server. It is never
+-- loaded.
 
 error "typed_meta.lua is for editors; require the generated module instead"
 

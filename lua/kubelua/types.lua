@@ -1,20 +1,21 @@
 ---@meta kubelua.types
 -- luacheck: ignore 241
--- types.lua - what the Lua language server should know of the functions that are written in C, and of the tables they take.
--- It is never loaded.
+-- types.lua - what the Lua language server should know of the functions that are written in C, and of the
+-- tables they take. It is never loaded.
 
 -- ---------------------------------------------------------------- values
 
---- A Kubernetes object, or a part of one, read-only and shared: every string key is a field, lists count from 1. Absent fields and
---- JSON null read as nil. `view("spec.containers[1].name")` and `view("metadata.labels", "a.b/c")` are nil-safe. `#`, pairs, ipairs,
---- tostring (JSON) and == (by value) work.
+--- A Kubernetes object, or a part of one, read-only and shared: every string key is a field, lists count
+--- from 1. Absent fields and JSON null read as nil. `view("spec.containers[1].name")` and
+--- `view("metadata.labels", "a.b/c")` are nil-safe. `#`, pairs, ipairs, tostring (JSON) and == (by value)
+--- work.
 ---@class kubelua.view
 ---@field [string] any
 ---@field [integer] any
 ---@overload fun(path: string, ...: string|integer): any
 
---- An object being edited: reads like a view, and can be written. Assigning below an absent field creates the maps between;
---- assigning nil removes; table.insert, remove and sort work on its lists.
+--- An object being edited: reads like a view, and can be written. Assigning below an absent field creates
+--- the maps between; assigning nil removes; table.insert, remove and sort work on its lists.
 ---@class kubelua.draft: kubelua.view
 
 ---@class kubelua.null: userdata
@@ -57,8 +58,8 @@ function kube.id(x) end
 ---@return string
 function kube.encode(x, pretty) end
 
---- A view, or a scalar. Raises an error of kind "syntax". A name that an object has twice is one, unless `duplicates` lets the
---- last one win, as Go does.
+--- A view, or a scalar. Raises an error of kind "syntax". A name that an object has twice is one, unless
+--- `duplicates` lets the last one win, as Go does.
 ---@param text string
 ---@param opts {duplicates: "last"}?
 ---@return any
@@ -170,7 +171,8 @@ function kube.duration(x) end
 ---@return string
 function kube.format_duration(x) end
 
---- t - t gives seconds; t + seconds and t - seconds give times; times compare with each other and with Unix seconds.
+--- t - t gives seconds; t + seconds and t - seconds give times; times compare with each other and with Unix
+--- seconds.
 ---@class kubelua.time
 ---@operator add(kubelua.Duration): kubelua.time
 ---@operator sub(kubelua.time): number
@@ -217,7 +219,8 @@ function kube.selector(x) end
 
 -- ---------------------------------------------------------------- objects and options
 
---- A manifest (apiVersion, kind, metadata), or the short form: kind = "group/version/Kind" with name, namespace, labels, annotations.
+--- A manifest (apiVersion, kind, metadata), or the short form: kind = "group/version/Kind" with name,
+--- namespace, labels, annotations.
 ---@class kubelua.Object
 ---@field kind string
 ---@field apiVersion string?
@@ -371,13 +374,14 @@ function kube.selector(x) end
 ---@field dry_run boolean?
 ---@field timeout kubelua.Duration?
 
---- What the client and ctx have in common beside the plain verbs. In a reconcile a name alone is in the key's namespace, elsewhere in
---- the context's.
+--- What the client and ctx have in common beside the plain verbs. In a reconcile a name alone is in the
+--- key's namespace, elsewhere in the context's.
 ---@class kubelua.Verbs
 local verbs = {}
 
---- Evicts a pod: asks its disruption budget, then deletes it. That it is absent is success; a budget without room raises code 429
---- whose details.causes name it. evict(pod, opts), evict("ns/name", opts), evict("ns", "name", opts)
+--- Evicts a pod: asks its disruption budget, then deletes it. That it is absent is success; a budget
+--- without room raises code 429 whose details.causes name it. evict(pod, opts), evict("ns/name", opts),
+--- evict("ns", "name", opts)
 ---@param pod string|kubelua.Object|kubelua.view
 ---@param name_or_opts string|kubelua.DeleteOptions|nil
 ---@param opts kubelua.DeleteOptions?
@@ -391,7 +395,8 @@ function verbs:evict(pod, name_or_opts, opts) end
 ---@return true
 function verbs:bind(pod, node, opts) end
 
---- Sets the number of replicas; returns the Scale. scale(object, n, opts), scale(kind, key, n, opts), scale(kind, namespace, name, n, opts)
+--- Sets the number of replicas; returns the Scale. scale(object, n, opts), scale(kind, key, n, opts),
+--- scale(kind, namespace, name, n, opts)
 ---@param kind string|kubelua.Object|kubelua.view
 ---@param ... any
 ---@return kubelua.view
@@ -403,7 +408,8 @@ function verbs:scale(kind, ...) end
 ---@return kubelua.view?
 function verbs:get_scale(kind, ...) end
 
---- A token of a service account, and when it expires (RFC 3339). token(account, opts), token("ns/name", opts), token("ns", "name", opts)
+--- A token of a service account, and when it expires (RFC 3339). token(account, opts), token("ns/name",
+--- opts), token("ns", "name", opts)
 ---@param account string|kubelua.Object|kubelua.view
 ---@param name_or_opts string|kubelua.TokenOptions|nil
 ---@param opts kubelua.TokenOptions?

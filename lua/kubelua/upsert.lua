@@ -1,4 +1,5 @@
--- upsert.lua - an object as a function wants it, whether it is there or not; and what lost a race, tried again.
+-- upsert.lua - an object as a function wants it, whether it is there or not; and what lost a race, tried
+-- again.
 --
 -- This needs of its caller, a client or a ctx:
 --   { get = function(kind, namespace, name) -> view from the server or nil, create = function(o) -> view, update = function(o) -> view,
@@ -25,7 +26,9 @@ local function identity(self, what, o)
 end
 
 local function check_function(what, fn)
-  if type(fn) ~= "function" then core.blame(("%s: expected a function that edits a draft, got %s"):format(what, type(fn))) end
+  if type(fn) ~= "function" then
+    core.blame(("%s: expected a function that edits a draft, got %s"):format(what, type(fn)))
+  end
 end
 
 -- Another name would be another object: half of the call would have happened to each.
@@ -50,8 +53,8 @@ local function created(self, what, base, fn, name, ns)
   return self.create(edit.view(guarded(what, fn, name, ns), base)), "created"
 end
 
---- The object as fn(draft) leaves it: created from `o` when it is absent, else replaced when fn changed it. "created", "updated" or
---- "unchanged".
+--- The object as fn(draft) leaves it: created from `o` when it is absent, else replaced when fn changed it.
+--- "created", "updated" or "unchanged".
 function M.create_or_update(self, what, o, fn)
   check_function(what, fn)
   local base, kind, ns, name = identity(self, what, o)
@@ -69,7 +72,8 @@ local RESULTS = {
   [true] = { [false] = "updated", [true] = "updated_both" },
 }
 
---- The same, with only what changed sent, the status by itself: "created", "updated", "updated_status", "updated_both" or "unchanged".
+--- The same, with only what changed sent, the status by itself: "created", "updated", "updated_status",
+--- "updated_both" or "unchanged".
 function M.create_or_patch(self, what, o, fn)
   check_function(what, fn)
   local base, kind, ns, name = identity(self, what, o)
@@ -95,14 +99,16 @@ local RETRY = { steps = "integer", delay = "duration", factor = "integer" }
 -- client-go's DefaultRetry: for somebody who makes one change among others.
 local STEPS, DELAY, FACTOR, JITTER = 5, 0.01, 1, 0.1
 
---- Calls fn until it no longer ends in a conflict; fn reads what it changes itself, anew each time. After the last attempt the conflict
---- is raised. Returns what fn returns.
+--- Calls fn until it no longer ends in a conflict; fn reads what it changes itself, anew each time. After
+--- the last attempt the conflict is raised. Returns what fn returns.
 ---@generic T
 ---@param fn fun(): T
 ---@param opts {steps?: integer, delay?: kubelua.Duration, factor?: integer}?   5 attempts 10ms apart; `factor` makes each pause longer
 ---@return T
 function M.retry_on_conflict(fn, opts)
-  if type(fn) ~= "function" then core.blame(("kube.retry_on_conflict: expected a function, got %s"):format(type(fn))) end
+  if type(fn) ~= "function" then
+    core.blame(("kube.retry_on_conflict: expected a function, got %s"):format(type(fn)))
+  end
   opts = options.check("kube.retry_on_conflict", opts, RETRY)
   local steps, delay, factor = opts.steps or STEPS, core.duration(opts.delay or DELAY), opts.factor or FACTOR
   if steps < 1 then core.blame(("kube.retry_on_conflict: steps must be at least 1, got %d"):format(steps)) end

@@ -1,4 +1,5 @@
--- verbs.lua - what people do every day beyond get and put: subresources by their own names, for the client and for ctx alike.
+-- verbs.lua - what people do every day beyond get and put: subresources by their own names, for the client
+-- and for ctx alike.
 --
 --   { send = function(op) -> view or nil, get = function(op) -> view or nil }
 -- is what this needs of its caller; `what` is how messages call the call: "c:evict", "ctx:evict".
@@ -12,18 +13,21 @@ local suggest = require "kubelua.suggest"
 local M = {}
 
 local EVICT = {
-  grace = "integer", propagation = "string", uid = "string", resourceVersion = "string", dry_run = "boolean", timeout = "duration",
+  grace = "integer", propagation = "string", uid = "string", resourceVersion = "string", dry_run = "boolean",
+  timeout = "duration",
 }
 local SCALE = { manager = "string", dry_run = "boolean", resourceVersion = "string", timeout = "duration" }
 local BIND = { annotations = "table", labels = "table", dry_run = "boolean", timeout = "duration" }
 local TOKEN = { audiences = "table", expiration = "duration", bound = "table", timeout = "duration" }
-local DECIDE = { reason = "string", message = "string", manager = "string", dry_run = "boolean", timeout = "duration" }
+local DECIDE = { reason = "string", message = "string", manager = "string", dry_run = "boolean",
+  timeout = "duration" }
 local FINALIZE = { dry_run = "boolean", timeout = "duration" }
 
 -- Rounds of read and write that meet a conflict before it is raised.
 local ATTEMPTS = 8
 
--- Which object a call means, of a kind that the call knows: (object, options), (key, options) or (namespace, name, options).
+-- Which object a call means, of a kind that the call knows: (object, options), (key, options) or
+-- (namespace, name, options).
 local function target(what, kind, x, a, b)
   if type(x) == "string" then
     local namespace, name, opts = request.key(what, kind, x, a, b)
@@ -33,8 +37,12 @@ local function target(what, kind, x, a, b)
   end
   local o = core.value(object.normalize(x, what), "the object")
   local word = kind:match "[^/]+$"
-  if o("kind") ~= word then core.blame(("%s: expected a %s, got %s"):format(what, word, tostring(o("kind")))) end
-  if b ~= nil then core.blame(("%s: expected (object, options) or (namespace, name, options)"):format(what)) end
+  if o("kind") ~= word then
+    core.blame(("%s: expected a %s, got %s"):format(what, word, tostring(o("kind"))))
+  end
+  if b ~= nil then
+    core.blame(("%s: expected (object, options) or (namespace, name, options)"):format(what))
+  end
   local name = o("metadata.name")
   if not name then core.blame(("%s: the object has no metadata.name"):format(what)) end
   return o("metadata.namespace"), name, a, o
@@ -53,12 +61,16 @@ function M.evict(self, what, pod, a, b)
   local namespace, name, opts = target(what, "v1/Pod", pod, a, b)
   opts = options.check(what, opts, EVICT)
   local delete = core.object { gracePeriodSeconds = opts.grace, propagationPolicy = opts.propagation }
-  if opts.uid or opts.resourceVersion then delete.preconditions = { uid = opts.uid, resourceVersion = opts.resourceVersion } end
+  if opts.uid or opts.resourceVersion then
+    delete.preconditions = { uid = opts.uid, resourceVersion = opts.resourceVersion }
+  end
   if opts.dry_run then delete.dryRun = { "All" } end
   absent_is(nil, self, {
-    verb = "create", kind = "v1/Pod", ns = namespace, name = name, subresource = "eviction", timeout = opts.timeout,
+    verb = "create", kind = "v1/Pod", ns = namespace, name = name, subresource = "eviction",
+    timeout = opts.timeout,
     body = core.value {
-      apiVersion = "policy/v1", kind = "Eviction", metadata = { name = name, namespace = namespace }, deleteOptions = delete,
+      apiVersion = "policy/v1", kind = "Eviction", metadata = { name = name, namespace = namespace },
+      deleteOptions = delete,
     },
   })
   return true
@@ -71,10 +83,12 @@ function M.bind(self, what, pod, node, opts)
   end
   opts = options.check(what, opts, BIND)
   self.send {
-    verb = "create", kind = "v1/Pod", ns = namespace, name = name, subresource = "binding", dry_run = opts.dry_run, timeout = opts.timeout,
+    verb = "create", kind = "v1/Pod", ns = namespace, name = name, subresource = "binding",
+    dry_run = opts.dry_run, timeout = opts.timeout,
     body = core.value {
       apiVersion = "v1", kind = "Binding", target = { apiVersion = "v1", kind = "Node", name = node },
-      metadata = { name = name, namespace = namespace, uid = o and o("metadata.uid"), annotations = opts.annotations, labels = opts.labels },
+      metadata = { name = name, namespace = namespace, uid = o and o("metadata.uid"),
+        annotations = opts.annotations, labels = opts.labels },
     },
   }
   return true
@@ -83,7 +97,8 @@ end
 -- ---------------------------------------------------------------- scale
 
 local function scale_of(self, kind, namespace, name, timeout)
-  return self.get { verb = "get", kind = kind, ns = namespace, name = name, subresource = "scale", timeout = timeout }
+  return self.get { verb = "get", kind = kind, ns = namespace, name = name, subresource = "scale",
+    timeout = timeout }
 end
 
 local function scale_target(what, kind, a, b, c, d)
@@ -104,13 +119,16 @@ function M.scale(self, what, ...)
   if replicas == nil or type(replicas) == "table" then
     core.blame(("%s: how many replicas? Write %s(kind, key, 3); get_scale reads them"):format(what, what))
   elseif math.type(replicas) ~= "integer" or replicas < 0 then
-    core.blame(("%s: the number of replicas must be an integer from 0 on, got %s"):format(what, tostring(replicas)))
+    core.blame(("%s: the number of replicas must be an integer from 0 on, got %s"):format(what,
+      tostring(replicas)))
   end
   opts = options.check(what, opts, SCALE)
   return self.send {
-    verb = "patch", kind = kind, ns = namespace, name = name, subresource = "scale", patch_type = "merge", timeout = opts.timeout,
+    verb = "patch", kind = kind, ns = namespace, name = name, subresource = "scale", patch_type = "merge",
+    timeout = opts.timeout,
     field_manager = opts.manager, dry_run = opts.dry_run,
-    body = core.value { metadata = opts.resourceVersion and { resourceVersion = opts.resourceVersion }, spec = { replicas = replicas } },
+    body = core.value { metadata = opts.resourceVersion and { resourceVersion = opts.resourceVersion },
+      spec = { replicas = replicas } },
   }
 end
 
@@ -125,14 +143,16 @@ end
 local function reference(what, bound)
   if bound == nil then return nil end
   local o = core.value(object.normalize(bound, what), "the object")
-  return { apiVersion = o("apiVersion"), kind = o("kind"), name = o("metadata.name"), uid = o("metadata.uid") }
+  return { apiVersion = o("apiVersion"), kind = o("kind"), name = o("metadata.name"),
+    uid = o("metadata.uid") }
 end
 
 function M.token(self, what, account, a, b)
   local namespace, name, opts = target(what, "v1/ServiceAccount", account, a, b)
   opts = options.check(what, opts, TOKEN)
   local answer = self.send {
-    verb = "create", kind = "v1/ServiceAccount", ns = namespace, name = name, subresource = "token", timeout = opts.timeout,
+    verb = "create", kind = "v1/ServiceAccount", ns = namespace, name = name, subresource = "token",
+    timeout = opts.timeout,
     body = core.value {
       apiVersion = "authentication.k8s.io/v1", kind = "TokenRequest",
       spec = {
@@ -162,7 +182,8 @@ end
 
 local function must(what, found, name)
   if found then return found end
-  error(core.error { code = 404, kind = "not_found", reason = "NotFound", message = ("%s: %q not found"):format(what, name) }, 0)
+  error(core.error { code = 404, kind = "not_found", reason = "NotFound",
+    message = ("%s: %q not found"):format(what, name) }, 0)
 end
 
 --- The finalizers of a namespace's spec, which the ordinary update leaves alone. Without them it may go.
@@ -172,7 +193,8 @@ function M.finalize(self, what, namespace, finalizers, opts)
     core.blame(("%s: the finalizers must be a list, got %s"):format(what, type(finalizers)))
   end
   opts = options.check(what, opts, FINALIZE)
-  local op = { verb = "update", kind = "v1/Namespace", name = name, subresource = "finalize", dry_run = opts.dry_run, timeout = opts.timeout }
+  local op = { verb = "update", kind = "v1/Namespace", name = name, subresource = "finalize",
+    dry_run = opts.dry_run, timeout = opts.timeout }
   return must(what, rewrite(self, op, function(o) o.spec.finalizers = core.array(finalizers or {}) end), name)
 end
 
@@ -181,7 +203,8 @@ function M.decide(self, what, decision, csr, opts)
   local _, name = target(what, "certificates.k8s.io/v1/CertificateSigningRequest", csr)
   opts = options.check(what, opts, DECIDE)
   local op = {
-    verb = "update", kind = "certificates.k8s.io/v1/CertificateSigningRequest", name = name, subresource = "approval",
+    verb = "update", kind = "certificates.k8s.io/v1/CertificateSigningRequest", name = name,
+    subresource = "approval",
     dry_run = opts.dry_run, field_manager = opts.manager, timeout = opts.timeout,
   }
   return must(what, rewrite(self, op, function(o)
@@ -202,29 +225,38 @@ end
 
 -- The names that client and ctx share (annotated in types.lua).
 local SHARED = {
-  evict = M.evict, bind = M.bind, scale = M.scale, get_scale = M.get_scale, token = M.token, finalize = M.finalize,
+  evict = M.evict, bind = M.bind, scale = M.scale, get_scale = M.get_scale, token = M.token,
+  finalize = M.finalize,
   approve = function(self, what, csr, opts) return M.decide(self, what, "Approved", csr, opts) end,
   deny = function(self, what, csr, opts) return M.decide(self, what, "Denied", csr, opts) end,
   update_status = function(self, what, o, opts)
     return self.send(request.update(what, o, M.status_options(what, opts, { force = true })))
   end,
-  apply_status = function(self, what, o, opts) return self.send(request.apply(what, o, M.status_options(what, opts, { of = true }))) end,
-  delete_collection = function(self, what, kind, opts) return self.send(request.delete_collection(what, kind, opts)) end,
+  apply_status = function(self, what, o, opts)
+    return self.send(request.apply(what, o, M.status_options(what, opts, { of = true })))
+  end,
+  delete_collection = function(self, what, kind, opts)
+    return self.send(request.delete_collection(what, kind, opts))
+  end,
 }
 
 function M.status_options(what, opts, without)
   local out = { subresource = "status" }
-  if opts ~= nil and type(opts) ~= "table" then core.blame(("%s: expected a table of options, got %s"):format(what, type(opts))) end
+  if opts ~= nil and type(opts) ~= "table" then
+    core.blame(("%s: expected a table of options, got %s"):format(what, type(opts)))
+  end
   for name, value in pairs(opts or {}) do
     if name == "subresource" or name == "of" or without[name] then
-      core.blame(("%s: unknown option '%s'%s"):format(what, name, suggest.hint(name, { "manager", "dry_run", "validation", "timeout" })))
+      core.blame(("%s: unknown option '%s'%s"):format(what, name,
+        suggest.hint(name, { "manager", "dry_run", "validation", "timeout" })))
     end
     out[name] = value
   end
   return out
 end
 
---- Adds the shared verbs to a class whose calls are named `prefix` .. name; `adapter(self)` gives the table at the head of this file.
+--- Adds the shared verbs to a class whose calls are named `prefix` .. name; `adapter(self)` gives the table
+--- at the head of this file.
 function M.add(class, prefix, adapter)
   for name, fn in pairs(SHARED) do
     class[name] = function(self, ...) return fn(adapter(self), prefix .. name, ...) end

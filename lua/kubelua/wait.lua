@@ -1,4 +1,5 @@
--- wait.lua - until an object is as it should be: by a watch of this one object, not by asking again and again.
+-- wait.lua - until an object is as it should be: by a watch of this one object, not by asking again and
+-- again.
 --
 --   list it --verdict--> done        else watch from there --each event--> verdict --> done
 --      ^---- the watch ended, broke off, or its version was forgotten -----'
@@ -50,14 +51,16 @@ local function by_path(what, path, wanted)
   end
 end
 
---- From the words of a condition, or a function, to a function of the object; and what is waited for beyond that, "deleted" or "created".
+--- From the words of a condition, or a function, to a function of the object; and what is waited for beyond
+--- that, "deleted" or "created".
 ---@param what string
 ---@param condition string|fun(o: kubelua.view): any
 ---@return (fun(o: kubelua.view): any)?, string text, string? special
 function M.condition(what, condition)
   if type(condition) == "function" then return condition, "the function's condition" end
   if type(condition) ~= "string" or condition == "" then
-    core.blame(('%s: the condition must be a function or a text such as "Ready", "status.phase=Running" or "deleted", got %s')
+    core.blame(('%s: the condition must be a function or a text such as "Ready", "status.phase=Running" or \z
+      "deleted", got %s')
       :format(what, type(condition) == "string" and '""' or type(condition)))
   end
   local word = condition:lower()
@@ -86,20 +89,23 @@ local function summary(o, special)
   if special == "deleted" then
     local finalizers = o("metadata.finalizers")
     if not o("metadata.deletionTimestamp") then return "nobody has deleted it" end
-    return finalizers and #finalizers > 0 and "finalizers keep it: " .. table.concat(core.copy(finalizers), ", ") or "it is being deleted"
+    return finalizers and #finalizers > 0 and "finalizers keep it: "
+      .. table.concat(core.copy(finalizers), ", ") or "it is being deleted"
   end
   local parts = {}
   if o("status.phase") then parts[1] = "phase " .. tostring(o.status.phase) end
   for _, condition in ipairs(o("status.conditions") or {}) do
     local why = condition("status") ~= "True" and (condition("message") or condition("reason"))
-    parts[#parts + 1] = ("%s=%s%s"):format(condition("type"), condition("status"), why and why ~= "" and " (" .. why .. ")" or "")
+    parts[#parts + 1] = ("%s=%s%s"):format(condition("type"), condition("status"),
+      why and why ~= "" and " (" .. why .. ")" or "")
   end
   return #parts > 0 and table.concat(parts, ", ") or "it has no conditions"
 end
 
 -- ---------------------------------------------------------------- the loop
 
-local PASSING = { closed = true, unreachable = true, timeout = true, throttled = true, server = true, gone = true }
+local PASSING = { closed = true, unreachable = true, timeout = true, throttled = true, server = true,
+  gone = true }
 
 local Waiter = {}
 Waiter.__index = Waiter
@@ -127,14 +133,16 @@ end
 function Waiter:gone()
   if self.special == "deleted" then return end
   error(core.error {
-    kind = "not_found", verb = "wait", resource = self.kind, key = self.key, message = ("it was deleted while waiting for %s"):format(self.text),
+    kind = "not_found", verb = "wait", resource = self.kind, key = self.key,
+    message = ("it was deleted while waiting for %s"):format(self.text),
   }, 0)
 end
 
 function Waiter:time_is_over()
   error(core.error {
     kind = "timeout", verb = "wait", resource = self.kind, key = self.key,
-    message = ("%s did not come within %s: %s"):format(self.text, core.format_duration(self.timeout), summary(self.last, self.special)),
+    message = ("%s did not come within %s: %s"):format(self.text, core.format_duration(self.timeout),
+      summary(self.last, self.special)),
   }, 0)
 end
 
@@ -167,7 +175,8 @@ end
 
 function Waiter:run()
   while true do
-    local ok, items, version = pcall(self.client.list, self.client, self.kind, { namespace = self.ns, fields = self.fields })
+    local ok, items, version = pcall(self.client.list, self.client, self.kind,
+      { namespace = self.ns, fields = self.fields })
     if ok then
       local result = self:verdict(items[1])
       if result ~= nil then return result end
@@ -194,9 +203,9 @@ local function arguments(what, kind, ...)
   return kind, ns, name, b, c
 end
 
---- Waits until an object is as the condition says, and returns it (true for "deleted"). It may be absent at first; that it goes away
---- while another condition is waited for is an error (kind "not_found"), and so is the end of the time (kind "timeout"), which says how
---- far it was.
+--- Waits until an object is as the condition says, and returns it (true for "deleted"). It may be absent at
+--- first; that it goes away while another condition is waited for is an error (kind "not_found"), and so is
+--- the end of the time (kind "timeout"), which says how far it was.
 function M.wait_for(client, kind, ...)
   local what = "c:wait_for"
   local uid, ns, name, condition, opts
@@ -207,8 +216,10 @@ function M.wait_for(client, kind, ...)
   local holds, text, special = M.condition(what, condition)
   if client:resource(kind).namespaced then ns = ns or client:namespace() else ns = nil end
   return setmetatable({
-    client = client, kind = kind, ns = ns, key = ns and ns .. "/" .. name or name, fields = "metadata.name=" .. name, holds = holds,
-    text = text, special = special, uid = special == "deleted" and uid or nil, timeout = timeout, deadline = core.monotonic() + timeout,
+    client = client, kind = kind, ns = ns, key = ns and ns .. "/" .. name or name,
+    fields = "metadata.name=" .. name, holds = holds,
+    text = text, special = special, uid = special == "deleted" and uid or nil, timeout = timeout,
+    deadline = core.monotonic() + timeout,
     pause = PAUSE_FIRST,
   }, Waiter):run()
 end

@@ -1,5 +1,5 @@
--- webhook.lua - the spec of an admission webhook: checked at once, and brought into the shape that bindings/program.c reads; and a request
--- through it.
+-- webhook.lua - the spec of an admission webhook: checked at once, and brought into the shape that
+-- bindings/program.c reads; and a request through it.
 --
 --   kube.webhook { name, resource, operations, subresources, scope, namespaces, namespace_selector, object_selector, match_conditions,
 --     match_policy, reinvocation, failure_policy, timeout, side_effects, reads, fields, workers, concurrency, cpu, memory,
@@ -45,9 +45,12 @@ local M = {}
 local NAME = "kubelua.Webhook"
 
 local KEYS = {
-  name = true, resource = true, operations = true, subresources = true, scope = true, namespaces = true, namespace_selector = true,
-  object_selector = true, match_conditions = true, match_policy = true, reinvocation = true, failure_policy = true, timeout = true,
-  side_effects = true, reads = true, fields = true, workers = true, concurrency = true, cpu = true, memory = true, isolate = true, mutate = true, validate = true,
+  name = true, resource = true, operations = true, subresources = true, scope = true, namespaces = true,
+  namespace_selector = true,
+  object_selector = true, match_conditions = true, match_policy = true, reinvocation = true,
+  failure_policy = true, timeout = true,
+  side_effects = true, reads = true, fields = true, workers = true, concurrency = true, cpu = true,
+  memory = true, isolate = true, mutate = true, validate = true,
 }
 local OPERATIONS = { "CREATE", "UPDATE", "DELETE", "CONNECT" }
 -- A webhook's name in its configuration is a domain of three words at least.
@@ -59,22 +62,29 @@ local fail = checks.fail
 -- ---------------------------------------------------------------- the spec
 
 local function check_name(name)
-  if type(name) ~= "string" then core.blame(("kube.webhook: name must be a text, got %s"):format(type(name))) end
+  if type(name) ~= "string" then
+    core.blame(("kube.webhook: name must be a text, got %s"):format(type(name)))
+  end
   local why = core.name_problem("dns1123_subdomain", name)
-  if why then core.blame(("webhook %q: %s (it is a path, and the name of a configuration)"):format(name, why)) end
+  if why then
+    core.blame(("webhook %q: %s (it is a path, and the name of a configuration)"):format(name, why))
+  end
 end
 
 local function one_of(self, key, x, words, default)
   if x == nil then return default end
   for _, word in ipairs(words) do if x == word then return x end end
-  fail(self, "%s must be one of %s, got %s%s", key, table.concat(words, ", "), tostring(x), suggest.hint(x, words))
+  fail(self, "%s must be one of %s, got %s%s", key, table.concat(words, ", "), tostring(x),
+    suggest.hint(x, words))
 end
 
 local function texts(self, key, list)
   if list == nil then return nil end
   if type(list) ~= "table" then fail(self, "%s must be a list of texts, got %s", key, type(list)) end
   for i, x in pairs(list) do
-    if math.type(i) ~= "integer" or type(x) ~= "string" then fail(self, "%s must be a list of texts, got %s in it", key, tostring(x)) end
+    if math.type(i) ~= "integer" or type(x) ~= "string" then
+      fail(self, "%s must be a list of texts, got %s in it", key, tostring(x))
+    end
   end
   return list
 end
@@ -83,7 +93,8 @@ local function check_resources(self, spec)
   local list = spec.resource
   if type(list) == "string" then list = { list } end
   if type(list) ~= "table" or #list == 0 then
-    fail(self, "resource is missing: what it looks at, such as \"v1/Pod\", { \"apps/v1/Deployment\", \"v1/Pod/exec\" } or \"*\"")
+    fail(self, "resource is missing: what it looks at, such as \"v1/Pod\", { \"apps/v1/Deployment\", \z
+      \"v1/Pod/exec\" } or \"*\"")
   end
   local subs = texts(self, "subresources", spec.subresources) or {}
   self.kinds = {}
@@ -99,7 +110,9 @@ local function check_resources(self, spec)
       if head then kind, sub = head, tail end
     end
     if word ~= "*" then checks.kind(self, "resource", kind) end
-    if sub and not sub:find "^[%l*]+$" then fail(self, "resource: %q: a subresource is a word such as \"scale\"", word) end
+    if sub and not sub:find "^[%l*]+$" then
+      fail(self, "resource: %q: a subresource is a word such as \"scale\"", word)
+    end
     add(word)
     for _, s in ipairs(subs) do
       if word == "*" then fail(self, "subresources: \"*\" has none; name the resources") end
@@ -113,21 +126,27 @@ local function check_operations(self, list)
   if #list == 0 then fail(self, "operations is empty: leave it out for CREATE and UPDATE") end
   for _, word in ipairs(list) do
     one_of(self, "operations", word, OPERATIONS)
-    if self.mutating and word == "DELETE" then fail(self, "operations: a DELETE has nothing to mutate; use validate for it") end
+    if self.mutating and word == "DELETE" then
+      fail(self, "operations: a DELETE has nothing to mutate; use validate for it")
+    end
   end
   self.operations = core.value(core.array(list), "operations")
 end
 
 local function selector(self, key, x)
   if x == nil then return nil end
-  if type(x) ~= "table" then fail(self, "%s must be { matchLabels = {...} } or { matchExpressions = {...} }, got %s", key, type(x)) end
+  if type(x) ~= "table" then
+    fail(self, "%s must be { matchLabels = {...} } or { matchExpressions = {...} }, got %s", key, type(x))
+  end
   checks.keys(self, key, x, { "matchLabels", "matchExpressions" })
   return x
 end
 
 local function namespace_selector(self, spec)
   if spec.namespaces == nil then return selector(self, "namespace_selector", spec.namespace_selector) end
-  if spec.namespace_selector ~= nil then fail(self, "namespaces and namespace_selector both say which; leave one out") end
+  if spec.namespace_selector ~= nil then
+    fail(self, "namespaces and namespace_selector both say which; leave one out")
+  end
   local list = texts(self, "namespaces", spec.namespaces)
   if #list == 0 then fail(self, "namespaces is empty: leave it out for all") end
   return { matchExpressions = { { key = "kubernetes.io/metadata.name", operator = "In", values = list } } }
@@ -135,20 +154,28 @@ end
 
 local function check_conditions(self, list)
   if list == nil then return nil end
-  if type(list) ~= "table" or #list == 0 then fail(self, "match_conditions must be a list of { name, expression }, got %s", type(list)) end
+  if type(list) ~= "table" or #list == 0 then
+    fail(self, "match_conditions must be a list of { name, expression }, got %s", type(list))
+  end
   for i, c in ipairs(list) do
     local where = ("match_conditions[%d]"):format(i)
     if type(c) ~= "table" then fail(self, "%s must be { name, expression }, got %s", where, type(c)) end
     checks.keys(self, where, c, { "name", "expression" })
-    if type(c.name) ~= "string" or type(c.expression) ~= "string" then fail(self, "%s needs name and expression, both texts", where) end
+    if type(c.name) ~= "string" or type(c.expression) ~= "string" then
+      fail(self, "%s needs name and expression, both texts", where)
+    end
   end
   return list
 end
 
 local function check_function(self, spec)
   local which = spec.mutate and "mutate" or "validate"
-  if (spec.mutate == nil) == (spec.validate == nil) then fail(self, "it has mutate = function(obj, req) or validate = function(obj, req), one of them") end
-  if type(spec[which]) ~= "function" then fail(self, "%s must be a function(obj, req), got %s", which, type(spec[which])) end
+  if (spec.mutate == nil) == (spec.validate == nil) then
+    fail(self, "it has mutate = function(obj, req) or validate = function(obj, req), one of them")
+  end
+  if type(spec[which]) ~= "function" then
+    fail(self, "%s must be a function(obj, req), got %s", which, type(spec[which]))
+  end
   self.mutating, self.decide = which == "mutate", spec[which]
 end
 
@@ -163,11 +190,17 @@ end
 local function check_fields(self, fields)
   self.fields = {}
   if fields == nil then return end
-  if type(fields) ~= "table" then fail(self, "fields must be lists of paths by kind: { [\"v1/Pod\"] = { \"spec.nodeName\" } }, got %s", type(fields)) end
+  if type(fields) ~= "table" then
+    fail(self, "fields must be lists of paths by kind: { [\"v1/Pod\"] = { \"spec.nodeName\" } }, got %s",
+      type(fields))
+  end
   local kinds = {}
   for _, kind in ipairs(self.reads or {}) do kinds[kind] = true end
   for _, kind in ipairs(checks.sorted(fields)) do
-    if not kinds[kind] then fail(self, "fields[%q]: this webhook does not read such a kind%s", tostring(kind), suggest.hint(kind, self.reads or {})) end
+    if not kinds[kind] then
+      fail(self, "fields[%q]: this webhook does not read such a kind%s", tostring(kind),
+        suggest.hint(kind, self.reads or {}))
+    end
     for _, path in ipairs(texts(self, "fields", fields[kind])) do
       local why = checks.no_path(path)
       if why then fail(self, "fields: %s", why) end
@@ -183,7 +216,8 @@ function M.webhook(spec)
   if type(spec) ~= "table" then core.blame(("kube.webhook takes a table, got %s"):format(type(spec))) end
   spec = core.plain(spec, "kube.webhook")
   check_name(spec.name)
-  local self = { what = "webhook", name = spec.name, webhook = true, functions = {}, watches = {}, indexes = {}, owns = {} }
+  local self = { what = "webhook", name = spec.name, webhook = true, functions = {}, watches = {},
+    indexes = {}, owns = {} }
   for key in pairs(spec) do
     if not KEYS[key] then fail(self, "unknown key '%s'%s", tostring(key), suggest.hint(key, KEYS)) end
   end
@@ -199,7 +233,9 @@ function M.webhook(spec)
   self.workers = checks.count(self, "workers", spec.workers, 1, 256)
   self.concurrency = checks.count(self, "concurrency", spec.concurrency, 1, 10000)
   scheduling.check_budgets(self, spec)
-  if spec.reinvocation ~= nil and not self.mutating then fail(self, "reinvocation is for mutate; a validate sees the object when all have changed it") end
+  if spec.reinvocation ~= nil and not self.mutating then
+    fail(self, "reinvocation is for mutate; a validate sees the object when all have changed it")
+  end
   local _, dots = spec.name:gsub("%.", "")
   self.asked_in = spec.namespaces
   self.entry = core.value({
@@ -209,7 +245,8 @@ function M.webhook(spec)
     sideEffects = one_of(self, "side_effects", spec.side_effects, { "None", "NoneOnDryRun" }, "None"),
     timeoutSeconds = math.tointeger(self.timeout),
     matchPolicy = one_of(self, "match_policy", spec.match_policy, { "Equivalent", "Exact" }, "Equivalent"),
-    reinvocationPolicy = self.mutating and one_of(self, "reinvocation", spec.reinvocation, { "Never", "IfNeeded" }, "Never") or nil,
+    reinvocationPolicy = self.mutating and one_of(self, "reinvocation", spec.reinvocation,
+      { "Never", "IfNeeded" }, "Never") or nil,
     namespaceSelector = namespace_selector(self, spec) or core.object {},
     objectSelector = selector(self, "object_selector", spec.object_selector) or core.object {},
     matchConditions = check_conditions(self, spec.match_conditions),
@@ -248,12 +285,15 @@ end
 ---@field code integer
 local DENIAL = "kubelua.Denial"
 
---- A denial of a webhook, returned or raised: the text that the user reads, and an HTTP code (403 unless said).
+--- A denial of a webhook, returned or raised: the text that the user reads, and an HTTP code (403 unless
+--- said).
 ---@param why string
 ---@param code integer?
 ---@return kubelua.Denial
 function M.deny(why, code)
-  if type(why) ~= "string" or why == "" then core.blame("kube.deny: say why, as a text: the user reads it") end
+  if type(why) ~= "string" or why == "" then
+    core.blame("kube.deny: say why, as a text: the user reads it")
+  end
   if code ~= nil and (math.type(code) ~= "integer" or code < 400 or code > 599) then
     core.blame(("kube.deny: the code must be from 400 to 599, got %s"):format(tostring(code)))
   end
@@ -310,7 +350,9 @@ local FIELDS = {
 ---@param namespace_or_key string
 ---@param name string?
 ---@return kubelua.view?
-function Request:get(kind, namespace_or_key, name) return rawget(self, "ctx"):get(kind, namespace_or_key, name) end
+function Request:get(kind, namespace_or_key, name)
+  return rawget(self, "ctx"):get(kind, namespace_or_key, name)
+end
 
 --- From the cache, of a kind in `reads`: a list of objects, sorted by key.
 ---@param kind string
@@ -340,10 +382,12 @@ function Request:now() return rawget(self, "ctx"):now() end
 function Request:event(about, reason, fmt, ...)
   if self.dry_run then return end
   local e = require "kubelua.news".check("req:event", reason)
-  run.event("Normal", e.reason, saying.format("req:event", fmt, ...), core.value(about, "req:event: the object"), e.action, e.related)
+  run.event("Normal", e.reason, saying.format("req:event", fmt, ...),
+    core.value(about, "req:event: the object"), e.action, e.related)
 end
 
-local WRITES = { apply = true, create = true, update = true, delete = true, patch = true, patch_status = true }
+local WRITES = { apply = true, create = true, update = true, delete = true, patch = true,
+  patch_status = true }
 
 Request.__name = "kubelua.AdmissionRequest"
 Request.__index = function(self, name)
@@ -353,26 +397,37 @@ Request.__index = function(self, name)
   if method then return method end
   if name == "log" or name == "live" then return rawget(self, "ctx")[name] end
   if WRITES[name] then
-    core.blame(("req:%s: a webhook only decides; what follows from it, a controller does when the object is there"):format(name))
+    core.blame(("req:%s: a webhook only decides; what follows from it, a controller does when the object \z
+      is there"):format(name))
   end
   local known = { "log", "live" }
   for key in pairs(FIELDS) do known[#known + 1] = key end
   for key in pairs(Request) do if not key:find "^__" then known[#known + 1] = key end end
   core.blame(("req.%s: there is no such thing%s"):format(tostring(name), suggest.hint(name, known)))
 end
-Request.__newindex = function(_, name) core.blame(("req.%s: a request cannot be changed; edit the object"):format(tostring(name))) end
+Request.__newindex = function(_, name)
+  core.blame(("req.%s: a request cannot be changed; edit the object"):format(tostring(name)))
+end
 
 -- ---------------------------------------------------------------- deciding
 
-local NONSENSE = "%s returned %s; it may return nothing or true (allowed), false or nil and a reason, or kube.deny(why, code)"
+local NONSENSE = "%s returned %s; it may return nothing or true (allowed), false or nil and a reason, or \z
+  kube.deny(why, code)"
 
-local function denied(self, why, code) return { allowed = false, message = why, code = code, warnings = rawget(self, "warnings") } end
+local function denied(self, why, code)
+  return { allowed = false, message = why, code = code, warnings = rawget(self, "warnings") }
+end
 
 local function settle(h, req, r, why)
   local denial = checks.opened(DENIAL, r)
   if denial then return denied(req, denial.why, denial.code) end
-  if r == false or r == nil and why ~= nil then return denied(req, why ~= nil and saying.shown(why) or nil, 403) end
-  if r ~= nil and r ~= true then error(NONSENSE:format(h.mutating and "mutate" or "validate", core.is_view(r) and "an object" or "a " .. type(r)), 0) end
+  if r == false or r == nil and why ~= nil then
+    return denied(req, why ~= nil and saying.shown(why) or nil, 403)
+  end
+  if r ~= nil and r ~= true then
+    error(NONSENSE:format(h.mutating and "mutate" or "validate",
+      core.is_view(r) and "an object" or "a " .. type(r)), 0)
+  end
   return { allowed = true, warnings = rawget(req, "warnings") }
 end
 

@@ -1,5 +1,5 @@
--- bounds_spec.lua - our string and table functions beside the interpreter's own: the same for any input. That they can be stopped is in
--- spec/e2e/bounds_spec.lua.
+-- bounds_spec.lua - our string and table functions beside the interpreter's own: the same for any input.
+-- That they can be stopped is in spec/e2e/bounds_spec.lua.
 
 local core = require "kubelua.core"
 local ours = core.bounds()
@@ -34,10 +34,13 @@ local function repeated(random, most, make)
   return table.concat(t)
 end
 
-local SUBJECT = { "a", "b", "a", "c", "A", "(", ")", "[", "]", "%", "-", " ", "1", ".", "\0", "\n", "\255", "^", "x" }
-local SINGLE = { "a", "b", "c", ".", "%a", "%w", "%d", "%s", "%A", "%p", "%.", "%%", "%)", "[ab]", "[^a]", "[a-c]", "[%w_]", "[]]", "[^]]", "[a-]", "[%a-z]", "%x", "%g", "%u", "%l",
+local SUBJECT = { "a", "b", "a", "c", "A", "(", ")", "[", "]", "%", "-", " ", "1", ".", "\0", "\n", "\255",
+  "^", "x" }
+local SINGLE = { "a", "b", "c", ".", "%a", "%w", "%d", "%s", "%A", "%p", "%.", "%%", "%)", "[ab]", "[^a]",
+  "[a-c]", "[%w_]", "[]]", "[^]]", "[a-]", "[%a-z]", "%x", "%g", "%u", "%l",
   "%C", "%z", "\0", "\255", "[\1-\255]", "[%]]", "x", "-", "]", "[^%s%d]", "[--a]" }
-local ODD = { "%", "[", "[^", "[%", "(", ")", "%b", "%bx", "%f", "%f[", "%0", "%9", "[a", "*", "+", "?", "^", "$", "[]", "[a-", "%1", "%2", "%3" }
+local ODD = { "%", "[", "[^", "[%", "(", ")", "%b", "%bx", "%f", "%f[", "%0", "%9", "[a", "*", "+", "?", "^",
+  "$", "[]", "[a-", "%1", "%2", "%3" }
 local COMMON = { "()", "%1", "%2", "%b()", "%f[%w]", "%f[^a]", "%b[]", "$", "^" }
 local TIMES = { "", "", "", "*", "+", "-", "?" }
 
@@ -50,7 +53,9 @@ local function token(random)
   return pick(random, dice == 18 and ODD or COMMON)
 end
 
-local function a_pattern(random) return (random(5) == 1 and "^" or "") .. repeated(random, 6, token) .. (random(6) == 1 and "$" or "") end
+local function a_pattern(random)
+  return (random(5) == 1 and "^" or "") .. repeated(random, 6, token) .. (random(6) == 1 and "$" or "")
+end
 local function a_subject(random) return repeated(random, 14, function(r) return pick(r, SUBJECT) end) end
 local function an_init(random) return random(3) == 1 and random(20) - 10 or nil end
 
@@ -63,15 +68,22 @@ local function all_matches(lib, s, p, init)
   return table.concat(found, ";")
 end
 
-local REPLACEMENTS = { "x", "", "<%0>", "%1", "%2-%1", "%%", "%", "%x", 7, { a = "1", b = false, [1] = 2, ab = {} }, setmetatable({}, { __index = function(_, k) return #tostring(k) end }),
-  function(...) return select("#", ...) end, function(a) return a ~= "a" and a end, function() return nil end, function() return {} end, function() error("no", 0) end, true }
+local REPLACEMENTS = { "x", "", "<%0>", "%1", "%2-%1", "%%", "%", "%x", 7,
+  { a = "1", b = false, [1] = 2, ab = {} }, setmetatable({},
+  { __index = function(_, k) return #tostring(k) end }),
+  function(...)
+    return select("#", ...)
+  end, function(a) return a ~= "a" and a end, function() return nil end, function() return {} end,
+  function() error("no", 0) end, true }
 
 local OPERATIONS = {
   function(lib, s, p, random) return outcome(lib.find, s, p, an_init(random)) end,
   function(lib, s, p, random) return outcome(lib.find, s, p, an_init(random), random(4) == 1) end,
   function(lib, s, p, random) return outcome(lib.match, s, p, an_init(random)) end,
   function(lib, s, p, random) return outcome(all_matches, lib, s, p, an_init(random)) end,
-  function(lib, s, p, random) return outcome(lib.gsub, s, p, pick(random, REPLACEMENTS), random(3) == 1 and random(4) - 1 or nil) end,
+  function(lib, s, p, random)
+    return outcome(lib.gsub, s, p, pick(random, REPLACEMENTS), random(3) == 1 and random(4) - 1 or nil)
+  end,
   function(lib, s, p, random) return outcome(lib.gsub, s, p, pick(random, REPLACEMENTS)) end,
 }
 
@@ -83,12 +95,14 @@ describe("patterns", function()
       local state = random(1 << 30)
       local theirs, mine = op(string, s, p, numbers(state)), op(ours.string, s, p, numbers(state))
       if theirs ~= mine then
-        error(("case %d: pattern %q, subject %q\nthe interpreter: %s\nours:            %s"):format(case, p, s, theirs, mine))
+        error(("case %d: pattern %q, subject %q\nthe interpreter: %s\nours:            %s"):format(case, p, s,
+          theirs, mine))
       end
     end
   end)
 
-  -- Built at run time, so that no two are the same string, and then some of them again: some are kept and some are made anew.
+  -- Built at run time, so that no two are the same string, and then some of them again: some are kept and
+  -- some are made anew.
   it("are found again when others took their place", function()
     for round = 1, 3 do
       for i = 1, 300 do
@@ -133,13 +147,16 @@ end)
 
 describe("string.rep", function()
   it("is the interpreter's", function()
-    for _, args in ipairs { { "x", 3 }, { "x", 0 }, { "x", -1 }, { "", 5 }, { "", 5, "," }, { "ab", 7, "--" }, { "ab", 1, "--" }, { "abc", 1000 }, { "x", 1 << 62 }, { "xy", 1 << 62, "," }, { 12, 2 },
+    for _, args in ipairs { { "x", 3 }, { "x", 0 }, { "x", -1 }, { "", 5 }, { "", 5, "," }, { "ab", 7, "--" },
+      { "ab", 1, "--" }, { "abc", 1000 }, { "x", 1 << 62 }, { "xy", 1 << 62, "," }, { 12, 2 },
       { "x" }, { {}, 1 }, { "x", 2.5 }, { "x", 2, {} } } do
       assert.equal(outcome(string.rep, table.unpack(args)), outcome(ours.string.rep, table.unpack(args)))
     end
   end)
 
-  it("of nothing is nothing, however often", function() assert.equal("", ours.string.rep("", math.maxinteger)) end)
+  it("of nothing is nothing, however often", function()
+    assert.equal("", ours.string.rep("", math.maxinteger))
+  end)
 end)
 
 describe("tables", function()
@@ -162,23 +179,41 @@ describe("tables", function()
     local inner = { 5, 3, 9, 1 }
     return setmetatable({}, { __index = inner, __newindex = inner, __len = function() return #inner end })
   end
-  local function liar(n) return function() return setmetatable({}, { __len = function() return n end }) end end
-  local MAKERS = { function() return {} end, function() return { 1 } end, function() return { 3, 1, 2 } end, function() return { "b", "a", 7, "c" } end, proxy, liar "x", liar(3),
-    function() return { 1, {}, 3 } end, function() return 5 end, function() return "text" end, function() return { "a", nil, "c" } end }
+  local function liar(n)
+    return function() return setmetatable({}, { __len = function() return n end }) end
+  end
+  local MAKERS = { function() return {} end, function() return { 1 } end, function() return { 3, 1, 2 } end,
+    function()
+    return { "b", "a", 7, "c" }
+  end, proxy, liar "x", liar(3),
+    function() return { 1, {}, 3 } end, function() return 5 end, function() return "text" end, function()
+      return { "a", nil, "c" }
+    end }
 
   it("are joined, moved and changed as by the interpreter", function()
     for _, make in ipairs(MAKERS) do
-      for _, args in ipairs { {}, { "," }, { ",", 2 }, { ",", 2, 3 }, { ",", 3, 2 }, { ",", math.maxinteger - 1, math.maxinteger }, { {} }, { ",", 1.5 } } do same("concat", make, table.unpack(args, 1, 3)) end
-      for _, args in ipairs { {}, { 8 }, { 1, 8 }, { 2, 8 }, { 5, 8 }, { 0, 8 }, { 9, 8 }, { -1, 8 }, { 1, 2, 3 }, { "x", 1 } } do same("insert", make, table.unpack(args)) end
-      for _, args in ipairs { {}, { 1 }, { 2 }, { 3 }, { 4 }, { "x" } } do same("remove", make, table.unpack(args)) end
-      for _, args in ipairs { { 1, 2, 3 }, { 2, 3, 1 }, { 1, 3, 2 }, { 1, 0, 5 }, { 0, 2, 1 }, { math.mininteger, 0, 2 }, { 1, 5, math.maxinteger - 2 }, { 1 }, { 1, 3, 2, {} }, { 1, 3, 1, 7 } } do
+      for _, args in ipairs { {}, { "," }, { ",", 2 }, { ",", 2, 3 }, { ",", 3, 2 },
+        { ",", math.maxinteger - 1, math.maxinteger }, { {} }, { ",", 1.5 } } do
+        same("concat", make, table.unpack(args, 1, 3))
+      end
+      for _, args in ipairs { {}, { 8 }, { 1, 8 }, { 2, 8 }, { 5, 8 }, { 0, 8 }, { 9, 8 }, { -1, 8 },
+        { 1, 2, 3 }, { "x", 1 } } do
+        same("insert", make, table.unpack(args))
+      end
+      for _, args in ipairs { {}, { 1 }, { 2 }, { 3 }, { 4 }, { "x" } } do
+        same("remove", make, table.unpack(args))
+      end
+      for _, args in ipairs { { 1, 2, 3 }, { 2, 3, 1 }, { 1, 3, 2 }, { 1, 0, 5 }, { 0, 2, 1 },
+        { math.mininteger, 0, 2 }, { 1, 5, math.maxinteger - 2 }, { 1 }, { 1, 3, 2, {} }, { 1, 3, 1, 7 } } do
         same("move", make, table.unpack(args))
       end
     end
   end)
 
   it("say that a position is wrong by its own number", function()
-    assert.error_matches(function() ours.table.remove({ 1, 2, 3 }, 7) end, "bad argument #2 .*position out of bounds")
+    assert.error_matches(function()
+      ours.table.remove({ 1, 2, 3 }, 7)
+    end, "bad argument #2 .*position out of bounds")
   end)
 
   local function sorted_by_both(make, f)
@@ -232,7 +267,9 @@ describe("tables", function()
 
   it("stay what they were when an order function raises, and whole when it contradicts itself", function()
     local list = { 4, 2, 3, 1 }
-    assert.error_matches(function() ours.table.sort(list, function() error("no order", 0) end) end, "no order")
+    assert.error_matches(function()
+      ours.table.sort(list, function() error("no order", 0) end)
+    end, "no order")
     assert.same({ 4, 2, 3, 1 }, list)
     assert.error_matches(function() ours.table.sort({ 1, "x", 2 }) end, "attempt to compare")
     ours.table.sort(list, function() return true end)
@@ -243,7 +280,8 @@ describe("tables", function()
   it("count places up to the last integer and no further", function()
     local function everywhere(n)
       local set = {}
-      return setmetatable(set, { __len = function() return n end, __index = function(_, i) return i end }), set
+      return setmetatable(set, { __len = function() return n end, __index = function(_, i) return i end }),
+        set
     end
     local last = math.maxinteger
     for name, lib in pairs { ours = ours.table, theirs = table } do

@@ -1,4 +1,5 @@
---- budget_spec.lua - budgets of scripts in a process that is not ours: a stock Lua whose signals are its own. Here kube.testing runs the script.
+--- budget_spec.lua - budgets of scripts in a process that is not ours: a stock Lua whose signals are its
+--- own. Here kube.testing runs the script.
 
 local kube = require "kubelua"
 
@@ -33,8 +34,10 @@ describe("a script in a stock Lua", function()
   end
 
   for name, why in pairs {
-    computes = "cpu budget of 50ms spent (`cpu` of budgets)", coroutine = "cpu budget of 50ms spent (`cpu` of budgets)",
-    matches = "cpu budget of 50ms spent (`cpu` of budgets)", grows = "not enough memory: a worker's state may hold 8Mi (`memory` of budgets)",
+    computes = "cpu budget of 50ms spent (`cpu` of budgets)",
+    coroutine = "cpu budget of 50ms spent (`cpu` of budgets)",
+    matches = "cpu budget of 50ms spent (`cpu` of budgets)",
+    grows = "not enough memory: a worker's state may hold 8Mi (`memory` of budgets)",
   } do
     it("fails its key alone when it " .. name, function()
       t:create { kind = "v1/ConfigMap", name = name }
@@ -51,7 +54,8 @@ describe("a script in a stock Lua", function()
     local parked
     for _, c in ipairs(t:controllers()) do if c.name == "mapped" then parked = c end end
     assert.equal("parked", parked.state)
-    assert.truthy(parked.message:find("the function of index first failed for ServiceAccount default/endless: ", 1, true), parked.message)
+    assert.truthy(parked.message:find(
+      "the function of index first failed for ServiceAccount default/endless: ", 1, true), parked.message)
     assert.truthy(parked.message:find("cpu budget of 50ms spent", 1, true), parked.message)
     t:create { kind = "v1/ConfigMap", name = "after-endless" }
     assert.equal("yes", t:get("v1/ConfigMap", "after-endless").data.answer)

@@ -10,7 +10,9 @@ servers.each(function(name, start)
   describe("a client", function()
   it("answers a mistyped call with the one that was meant", function()
     local c <close> = kube.connect { server = "http://127.0.0.1:1" }
-    assert.error_matches(function() c:gett("v1/Pod", "a") end, "c:gett: a client has no such call; did you mean 'get'")
+    assert.error_matches(function()
+      c:gett("v1/Pod", "a")
+    end, "c:gett: a client has no such call; did you mean 'get'")
     assert.error_matches(function() return c.warnigns end, "did you mean 'warnings'")
   end)
 end)
@@ -29,7 +31,8 @@ describe("a client of " .. name, function()
     end)
 
     local function config_map(key, data, labels)
-      return { kind = "v1/ConfigMap", namespace = NS, name = key, data = data or { a = "b" }, labels = labels }
+      return { kind = "v1/ConfigMap", namespace = NS, name = key, data = data or { a = "b" },
+        labels = labels }
     end
 
     it("creates, gets, updates and deletes", function()
@@ -78,12 +81,15 @@ describe("a client of " .. name, function()
 
     it("says how to write an empty list when {} was sent for one and no schema was asked", function()
       local unchecked <close> = kube.connect { kubeconfig = s.kubeconfig, check = false }
-      local _, err = kube.try(unchecked.create, unchecked, { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "e", namespace = NS, finalizers = {} } })
+      local _, err = kube.try(unchecked.create, unchecked,
+        { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "e", namespace = NS, finalizers = {} } })
       assert.equal(400, err.code)
       assert.matches("finalizers", err.message, 1, true)
       assert.matches("kube.array {}", err.message, 1, true)
-      unchecked:create { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "e", namespace = NS, finalizers = kube.array {} } }
-      _, err = kube.try(unchecked.apply, unchecked, { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "f", namespace = NS, finalizers = {} } })
+      unchecked:create { apiVersion = "v1", kind = "ConfigMap",
+        metadata = { name = "e", namespace = NS, finalizers = kube.array {} } }
+      _, err = kube.try(unchecked.apply, unchecked, { apiVersion = "v1", kind = "ConfigMap",
+        metadata = { name = "f", namespace = NS, finalizers = {} } })
       assert.matches("kube.array {}", err.message, 1, true)
     end)
 
@@ -113,8 +119,10 @@ describe("a client of " .. name, function()
       local o = c:create(config_map("tables", { a = "1", b = "2" }))
       assert.equal("3", c:patch(o, { data = { a = "3", b = kube.null } }).data.a)
       assert.is_nil(c:get("v1/ConfigMap", NS, "tables").data.b)
-      assert.equal("4", c:patch(o, { { op = "replace", path = "/data/a", value = "4" } }, { type = "json" }).data.a)
-      assert.equal("5", c:patch({ kind = "v1/ConfigMap", namespace = NS, name = "tables" }, { data = { a = "5" } }, { type = "strategic" }).data.a)
+      assert.equal("4", c:patch(o, { { op = "replace", path = "/data/a", value = "4" } },
+        { type = "json" }).data.a)
+      assert.equal("5", c:patch({ kind = "v1/ConfigMap", namespace = NS, name = "tables" },
+        { data = { a = "5" } }, { type = "strategic" }).data.a)
     end)
 
     it("writes status and the rest by their own requests", function()
@@ -141,7 +149,9 @@ describe("a client of " .. name, function()
     end)
 
     it("lists and iterates with selectors, page by page", function()
-      for i = 1, 7 do c:apply(config_map("page-" .. i, nil, { set = "pages", odd = tostring(i % 2 == 1) })) end
+      for i = 1, 7 do
+        c:apply(config_map("page-" .. i, nil, { set = "pages", odd = tostring(i % 2 == 1) }))
+      end
       local all, version = c:list("v1/ConfigMap", { namespace = NS, labels = { set = "pages" } })
       assert.equal(7, #all)
       assert.equal("ConfigMap", all[1].kind)
@@ -151,10 +161,14 @@ describe("a client of " .. name, function()
       assert.equal(1, #c:list("v1/ConfigMap", { namespace = NS, fields = { ["metadata.name"] = "page-3" } }))
       assert.equal(2, #c:list("v1/ConfigMap", { namespace = NS, labels = "set=pages", limit = 2 }))
       local names = {}
-      for o in c:each("v1/ConfigMap", { namespace = NS, labels = "set=pages" }) do names[#names + 1] = o.metadata.name end
+      for o in c:each("v1/ConfigMap", { namespace = NS, labels = "set=pages" }) do
+        names[#names + 1] = o.metadata.name
+      end
       assert.equal(7, #names)
       local some = 0
-      for _ in c:each("v1/ConfigMap", { namespace = NS, labels = "set=pages", limit = 3 }) do some = some + 1 end
+      for _ in c:each("v1/ConfigMap", { namespace = NS, labels = "set=pages", limit = 3 }) do
+        some = some + 1
+      end
       assert.equal(3, some)
     end)
 
@@ -179,7 +193,9 @@ describe("a client of " .. name, function()
 
     it("raises when a watch begins at a forgotten or impossible version", function()
       local _, err = kube.try(function()
-        for _ in c:watch("v1/ConfigMap", { namespace = NS, resource_version = "not-a-version" }) do error "no event" end
+        for _ in c:watch("v1/ConfigMap", { namespace = NS, resource_version = "not-a-version" }) do
+          error "no event"
+        end
       end)
       assert.is_true(kube.is_error(err))
     end)
@@ -207,8 +223,12 @@ describe("a client of " .. name, function()
         assert.equal("apps", info.group)
         assert.matches("all", table.concat(info.categories, " "))
       end
-      assert.equal("apps/v1/Deployment", c:resources({ group = "apps", category = "all", namespaced = true })[1] and c:resource("deploy").group .. "/" .. c:resource("deploy").version .. "/" .. c:resource("deploy").kind)
-      assert.error_matches(function() c:resources { grup = "apps" } end, "c:resources: unknown option 'grup'; did you mean 'group'")
+      assert.equal("apps/v1/Deployment", c:resources({ group = "apps", category = "all",
+        namespaced = true })[1] and c:resource("deploy").group .. "/" .. c:resource("deploy").version .. "/"
+        .. c:resource("deploy").kind)
+      assert.error_matches(function()
+        c:resources { grup = "apps" }
+      end, "c:resources: unknown option 'grup'; did you mean 'group'")
       assert.is_string(c:version().gitVersion)
       assert.equal("default", c:namespace())
       assert.matches("^https?://127.0.0.1:%d+$", c:server())
@@ -220,8 +240,12 @@ describe("a client of " .. name, function()
     end)
 
     it("refuses calls that make no sense before asking the server", function()
-      assert.error_matches(function() c:list("v1/ConfigMap", { namspace = NS }) end, "c:list: unknown option 'namspace'; did you mean 'namespace'")
-      assert.error_matches(function() c:apply { kind = "v1/ConfigMap", name = "x", data = { f = print } } end, "the object%.data%.f: a function")
+      assert.error_matches(function()
+        c:list("v1/ConfigMap", { namspace = NS })
+      end, "c:list: unknown option 'namspace'; did you mean 'namespace'")
+      assert.error_matches(function()
+        c:apply { kind = "v1/ConfigMap", name = "x", data = { f = print } }
+      end, "the object%.data%.f: a function")
       assert.error_matches(function() c:get("v1/ConfigMap", NS, "") end, "not empty")
       local _, err = kube.try(c.get, c, "v1/ConfigMap", NS, "..")
       assert.equal("invalid", err.kind)
@@ -231,7 +255,9 @@ end)
 
 describe("kube.connect", function()
   it("refuses options that it does not know", function()
-    assert.error_matches(function() kube.connect { kubconfig = "x" } end, "unknown option 'kubconfig'; did you mean 'kubeconfig'")
+    assert.error_matches(function()
+      kube.connect { kubconfig = "x" }
+    end, "unknown option 'kubconfig'; did you mean 'kubeconfig'")
   end)
 
   it("names a kubeconfig that is not there", function()
@@ -250,7 +276,9 @@ describe("kube.connect", function()
   it("joins its threads when it is collected", function()
     local function threads()
       local n = 0
-      for _ in io.popen("ls /proc/" .. io.open("/proc/self/stat"):read "n" .. "/task"):lines() do n = n + 1 end
+      for _ in io.popen("ls /proc/" .. io.open("/proc/self/stat"):read "n" .. "/task"):lines() do
+        n = n + 1
+      end
       return n
     end
     collectgarbage()

@@ -1,4 +1,5 @@
---- closed_spec.lua - what a script can reach is a closed set: everything in its state is known by name, and each way out that was found once is shut.
+--- closed_spec.lua - what a script can reach is a closed set: everything in its state is known by name, and
+--- each way out that was found once is shut.
 
 local kube = require "kubelua"
 
@@ -6,13 +7,16 @@ local process = require "support.process"
 
 local BUILD = os.getenv "KL_BUILD" or "build"
 local FIXTURES = "spec/fixtures/closed/"
-local PHASES = { "load", "when", "index", "map", "priority", "serial", "reconcile", "finalize", "validate", "mutate" }
+local PHASES = { "load", "when", "index", "map", "priority", "serial", "reconcile", "finalize", "validate",
+  "mutate" }
 
 -- ---------------------------------------------------------------- the walk
 
 -- { [phase] = { [thing] = true } }
 local function walk(flags)
-  local out, code = process.run(("%s/spec/walk %s spec/support/walker.lua %sphases.script.lua %sobjects.yaml 2>&1"):format(BUILD, flags or "", FIXTURES, FIXTURES))
+  local out,
+    code = process.run(("%s/spec/walk %s spec/support/walker.lua %sphases.script.lua \z
+    %sobjects.yaml 2>&1"):format(BUILD, flags or "", FIXTURES, FIXTURES))
   assert.equal(0, code, out)
   local found = {}
   for line in out:gmatch "[^\n]+" do
@@ -65,33 +69,44 @@ describe("a script's state", function()
     end
   end)
 
-  it("is walked through to the end: what hides behind a metatable, an upvalue and a user value is found", function()
+  it("is walked through to the end: what hides behind a metatable, an upvalue and a user value is found",
+    function()
     local planted = walk "--plant"
-    assert.same({ "C <of _G.innocent>.__index", "C <of _G.innocent>.__index^1:1" }, unknown(planted.reconcile))
+    assert.same({ "C <of _G.innocent>.__index", "C <of _G.innocent>.__index^1:1" },
+      unknown(planted.reconcile))
   end)
 end)
 
 -- ---------------------------------------------------------------- ways out
 
 local HEAD = 'local kube = require "kubelua"\n'
-local TAIL = '\nreturn kube.controller { name = "good", resource = "v1/ConfigMap", reconcile = function() end }\n'
+local TAIL = '\nreturn kube.controller { name = "good", resource = "v1/ConfigMap", reconcile = function() \z
+  end }\n'
 
 -- Each took a function of the host, a file or the runtime's own work. None may load, or do anything.
 local LOADS = {
-  { "asks kube's metatable for connect", "getmetatable(kube).__index(kube, 'connect')", "attempt to index a boolean value" },
-  { "asks a text's metatable for the library", "getmetatable('').__index.format = print", "attempt to index a boolean value" },
-  { "connects with a token file", "kube.connect { server = SERVER, token_file = '/etc/hostname' }", "kube.connect is for programs of your own" },
-  { "writes a file as a certificate", "kube.certificate(setmetatable({}, {}), { dir = FILE })", "kube.certificate is for programs of your own" },
+  { "asks kube's metatable for connect", "getmetatable(kube).__index(kube, 'connect')",
+    "attempt to index a boolean value" },
+  { "asks a text's metatable for the library", "getmetatable('').__index.format = print",
+    "attempt to index a boolean value" },
+  { "connects with a token file", "kube.connect { server = SERVER, token_file = '/etc/hostname' }",
+    "kube.connect is for programs of your own" },
+  { "writes a file as a certificate", "kube.certificate(setmetatable({}, {}), { dir = FILE })",
+    "kube.certificate is for programs of your own" },
   { "asks for informers", "kube.informers {}", "kube.informers is for programs of your own" },
   { "starts a server", "kube.testing.start { source = 'x' }", "kube.testing is for programs of your own" },
   { "gets the client by its name", "require('kubelua.client').connect()", "is not there for scripts" },
-  { "gets typed informers", "require('kubelua.koordinator').informers({})", "kube.informers is for programs of your own" },
+  { "gets typed informers", "require('kubelua.koordinator').informers({})",
+    "kube.informers is for programs of your own" },
   { "takes a text for a module of the library", "require 'kubelua.cli.apply'", "is not there for scripts" },
   { "changes kube behind its back", "rawset(kube, 'decode', print)", "this table is kubelua's" },
   { "gives kube another metatable", "setmetatable(kube, nil)", "cannot change a protected metatable" },
-  { "gives an error another metatable", "local _, e = pcall(kube.decode, '{') setmetatable(e, nil)", "cannot change a protected metatable" },
-  { "asks a denial for its class", "kube.deny('no').__index.__tostring = print", "kubelua.Denial: __index cannot be read" },
-  { "asks a verdict for its class", "getmetatable(kube.retry('1s')).__tostring = print", "attempt to index a boolean value" },
+  { "gives an error another metatable", "local _, e = pcall(kube.decode, '{') setmetatable(e, nil)",
+    "cannot change a protected metatable" },
+  { "asks a denial for its class", "kube.deny('no').__index.__tostring = print",
+    "kubelua.Denial: __index cannot be read" },
+  { "asks a verdict for its class", "getmetatable(kube.retry('1s')).__tostring = print",
+    "attempt to index a boolean value" },
   { "asks shared values for their class", "rawset(kube.shared, 'get', print)", "this table is kubelua's" },
   { "compiles bytecode", "assert(load(string.dump(print)))", "attempt to call a nil value" },
 }
@@ -106,7 +121,8 @@ describe("a script that", function()
 
   local function check(text)
     local path = dir .. "/script.lua"
-    process.write(path, HEAD .. text:gsub("FILE", ("%q"):format(file)):gsub("SERVER", '"http://127.0.0.1:1"') .. TAIL)
+    process.write(path, HEAD .. text:gsub("FILE", ("%q"):format(file)):gsub("SERVER", '"http://127.0.0.1:1"')
+      .. TAIL)
     return process.run(("timeout 60 %s/kubelua check %s 2>&1"):format(BUILD, process.quote(path)))
   end
 
@@ -195,20 +211,28 @@ return kube.controller {
 }]]
 
 local ERRORS = {
-  close = "cannot close a normal coroutine: it waits in a run of its own", resume = "cannot resume normal coroutine: it waits in a run of its own",
-  ["close-inner"] = "cannot close a normal coroutine: it waits in a run of its own", ["resume-inner"] = "cannot resume normal coroutine: it waits in a run of its own",
+  close = "cannot close a normal coroutine: it waits in a run of its own",
+  resume = "cannot resume normal coroutine: it waits in a run of its own",
+  ["close-inner"] = "cannot close a normal coroutine: it waits in a run of its own",
+  ["resume-inner"] = "cannot resume normal coroutine: it waits in a run of its own",
   wrapped = "cannot resume normal coroutine: it waits in a run of its own",
-  ["old-method"] = "ctx.get: the reconcile of this ctx is over", ["old-field"] = "ctx.key: the reconcile of this ctx is over",
-  ["old-log"] = "ctx.log: the reconcile of this ctx is over", ["log-changed"] = "ctx.log.info: ctx.log is shared by all runs and cannot be changed",
-  ["log-raw"] = "this table is kubelua's", ["log-class"] = "attempt to set a field of a nil value", ["live-changed"] = "ctx.live is shared by all runs",
-  ["host-call"] = "attempt to index a boolean value", ["host-write"] = "kube.connect is for programs of your own",
+  ["old-method"] = "ctx.get: the reconcile of this ctx is over",
+  ["old-field"] = "ctx.key: the reconcile of this ctx is over",
+  ["old-log"] = "ctx.log: the reconcile of this ctx is over",
+  ["log-changed"] = "ctx.log.info: ctx.log is shared by all runs and cannot be changed",
+  ["log-raw"] = "this table is kubelua's", ["log-class"] = "attempt to set a field of a nil value",
+  ["live-changed"] = "ctx.live is shared by all runs",
+  ["host-call"] = "attempt to index a boolean value",
+  ["host-write"] = "kube.connect is for programs of your own",
 }
 
 describe("a run", function()
   local t
   lazy_setup(function()
     t = kube.testing.start { source = RUNS }
-    for _, name in ipairs { "finished", "victim", "victim-inner", "victim-wrapped" } do t:create { kind = "v1/ConfigMap", name = name } end
+    for _, name in ipairs { "finished", "victim", "victim-inner", "victim-wrapped" } do
+      t:create { kind = "v1/ConfigMap", name = name }
+    end
   end)
   lazy_teardown(function() if t then t:stop() end end)
 
@@ -224,6 +248,8 @@ describe("a run", function()
 
   it("goes on unhurt, whatever the others did", function()
     t:advance "10s"
-    for _, name in ipairs { "victim", "victim-inner", "victim-wrapped" } do assert.equal("yes", t:get("v1/ConfigMap", name)("data.done"), name) end
+    for _, name in ipairs { "victim", "victim-inner", "victim-wrapped" } do
+      assert.equal("yes", t:get("v1/ConfigMap", name)("data.done"), name)
+    end
   end)
 end)

@@ -22,16 +22,19 @@ describe("kube.connect with credentials among its options", function()
     says("has both client-certificate and client-certificate-data: keep one",
       { cert_file = "/dev/null", cert_data = "x", key_data = "y" })
     says("has a client certificate but no client-key", { cert_data = "x" })
-    says("insecure-skip-tls-verify together with a certificate-authority: keep one", { ca_data = "x", insecure = true })
+    says("insecure-skip-tls-verify together with a certificate-authority: keep one",
+      { ca_data = "x", insecure = true })
     says("impersonates a uid, groups or extra fields but no user", { as_groups = { "dev" } })
     says("impersonates a uid, groups or extra fields but no user", { as_extra = { k = "v" } })
   end)
 
   it("refuses files that are not there, and proxies that are none", function()
-    says("the options: client-certificate /nowhere/crt cannot be read: No such file or directory", { cert_file = "/nowhere/crt", key_data = "y" })
+    says("the options: client-certificate /nowhere/crt cannot be read: No such file or directory",
+      { cert_file = "/nowhere/crt", key_data = "y" })
     says("/nowhere/token", { token_file = "/nowhere/token" })
     says("the options: certificate-authority /nowhere/ca cannot be read", { ca_file = "/nowhere/ca" })
-    says('proxy-url "ftp://x" of cluster "" must begin with http://, https:// or socks5://', { proxy = "ftp://x" })
+    says('proxy-url "ftp://x" of cluster "" must begin with http://, https:// or socks5://',
+      { proxy = "ftp://x" })
   end)
 
   it("refuses values of other types, line breaks in headers, and asks what was meant", function()
@@ -50,17 +53,21 @@ describe("kube.connect with credentials among its options", function()
     local c <close> = kube.connect { server = URL, ca_data = "s3cret", cache_dir = false }
     local _, err = kube.try(c.raw, c, "GET", "/version")
     assert.equal("unauthorized", err.kind)
-    assert.truthy(tostring(err):find("the CA (certificate-authority-data): no certificate can be read from it", 1, true), tostring(err))
-    local d <close> = kube.connect { server = URL, cert_data = "s3cret", key_file = process.write(process.tmpname ".key", "s3cret"), cache_dir = false }
+    assert.truthy(tostring(err):find(
+      "the CA (certificate-authority-data): no certificate can be read from it", 1, true), tostring(err))
+    local d <close> = kube.connect { server = URL, cert_data = "s3cret",
+      key_file = process.write(process.tmpname ".key", "s3cret"), cache_dir = false }
     _, err = kube.try(d.raw, d, "GET", "/version")
-    assert.truthy(tostring(err):find("the client certificate (client-certificate-data) and its key (", 1, true), tostring(err))
+    assert.truthy(tostring(err):find("the client certificate (client-certificate-data) and its key (", 1,
+      true), tostring(err))
     assert.falsy(tostring(err):find("s3cret", 1, true), tostring(err))
   end)
 
   it("shows no secret in any refusal", function()
     for _, opts in ipairs {
       { token = "s3cret\n", username = "me", password = "s3cret" }, { token = "s3cret s3cret" },
-      { proxy = "ftp://me:s3cret@x" }, { proxy = "http://me:s3cret@127.0.0.1:1", username = "me", token = "s3cret" },
+      { proxy = "ftp://me:s3cret@x" }, { proxy = "http://me:s3cret@127.0.0.1:1", username = "me",
+        token = "s3cret" },
     } do
       local message = refusal(opts)
       assert.falsy(message:find("s3cret", 1, true), message)

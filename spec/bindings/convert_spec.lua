@@ -1,16 +1,19 @@
--- convert_spec.lua - Lua values into JSON values and back: exact, in one order, and refused by place when they cannot be sent.
+-- convert_spec.lua - Lua values into JSON values and back: exact, in one order, and refused by place when
+-- they cannot be sent.
 
 local kube = require "kubelua"
 
 describe("kube.encode", function()
   it("writes lists, objects and scalars, names sorted", function()
-    assert.equal('{"a":[1,2.5,true,"x"],"b":{"c":{}}}', kube.encode { b = { c = {} }, a = { 1, 2.5, true, "x" } })
+    assert.equal('{"a":[1,2.5,true,"x"],"b":{"c":{}}}',
+      kube.encode { b = { c = {} }, a = { 1, 2.5, true, "x" } })
     assert.equal("null", kube.encode(kube.null))
     assert.equal('"x"', kube.encode "x")
   end)
 
   it("writes whole floats as integers and keeps int64 exact", function()
-    assert.equal("[2,0.5,9223372036854775807,-9223372036854775808]", kube.encode { 4 / 2, 0.5, math.maxinteger, math.mininteger })
+    assert.equal("[2,0.5,9223372036854775807,-9223372036854775808]",
+      kube.encode { 4 / 2, 0.5, math.maxinteger, math.mininteger })
     assert.equal("18446744073709551615", kube.encode(kube.uint64 "18446744073709551615"))
   end)
 
@@ -37,7 +40,8 @@ describe("kube.encode", function()
   end
 
   it("names the place of what cannot be sent", function()
-    refused({ spec = { list = { 1, { x = print } } } }, "the value%.spec%.list%[2%]%.x: a function cannot be sent")
+    refused({ spec = { list = { 1, { x = print } } } },
+      "the value%.spec%.list%[2%]%.x: a function cannot be sent")
     refused({ ["a.b/c"] = { print } }, "the value%[a%.b/c%]%[1%]: a function")
     refused({ x = io.stdout }, "the value%.x: file .* cannot be sent")
     refused({ x = 0 / 0 }, "the value%.x: .*nan is no number that JSON can hold")
@@ -69,7 +73,8 @@ describe("kube.encode", function()
 
   it("refuses tables with a metatable, and asks it nothing", function()
     local asked = false
-    local t = setmetatable({ a = 1 }, { __index = function() asked = true end, __pairs = function() error "no" end })
+    local t = setmetatable({ a = 1 }, { __index = function() asked = true end,
+      __pairs = function() error "no" end })
     refused({ x = t }, "the value%.x: a table with a metatable cannot be sent")
     assert.is_false(asked)
   end)

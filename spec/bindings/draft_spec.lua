@@ -59,7 +59,9 @@ describe("a draft", function()
   end)
 
   it("creates maps when something is assigned below an absent field", function()
-    assert.equal('{"status":{"allocatable":{"cpu":"3"}}}', edit(function(n) n.status.allocatable.cpu = "3" end))
+    assert.equal('{"status":{"allocatable":{"cpu":"3"}}}', edit(function(n)
+      n.status.allocatable.cpu = "3"
+    end))
     assert.equal('{"a":{"b":{"c":{"d":1}}}}', edit(function(n) n.a.b.c.d = 1 end))
     assert.equal('{"metadata":{"annotations":{"x/y":"1","z":"2"}}}', edit(function(n)
       n.metadata.annotations["x/y"] = "1"
@@ -94,7 +96,9 @@ describe("a draft", function()
   end)
 
   it("refuses to guess which of two absent fields was meant", function()
-    assert.error_matches(function() edit(function(n) n.status.a.b = n.status.c or 1 end) end, "more than one absent field")
+    assert.error_matches(function()
+      edit(function(n) n.status.a.b = n.status.c or 1 end)
+    end, "more than one absent field")
   end)
 
   it("does not take a nil of another place for an absent field", function()
@@ -138,7 +142,8 @@ describe("a draft", function()
   end)
 
   it("takes tables, views, drafts and quantities", function()
-    assert.equal('{"spec":{"a":{"x":[1]},"b":[{"key":"a"},{"key":"b"}],"c":"1500m","d":{"cpu":"4"}}}', edit(function(n)
+    assert.equal('{"spec":{"a":{"x":[1]},"b":[{"key":"a"},{"key":"b"}],"c":"1500m","d":{"cpu":"4"}}}',
+      edit(function(n)
       n.spec.a = { x = { 1 } }
       n.spec.b = n.spec.taints
       n.spec.c = kube.qty "1500m"
@@ -149,11 +154,17 @@ describe("a draft", function()
   it("refuses what has no place there", function()
     assert.error_matches(function() edit(function(n) n.spec.taints.key = 1 end) end,
       "cannot set spec%.taints%.key of Node n1: the items of a list are numbered")
-    assert.error_matches(function() edit(function(n) n.spec.taints[5] = 1 end) end, "the list has 2 items; the next is %[3%]")
+    assert.error_matches(function()
+      edit(function(n) n.spec.taints[5] = 1 end)
+    end, "the list has 2 items; the next is %[3%]")
     assert.error_matches(function() edit(function(n) n.metadata[1] = 1 end) end, "its fields have names")
     assert.error_matches(function() edit(function(n) n.spec[true] = 1 end) end, "a key is a name")
-    assert.error_matches(function() edit(function(n) n.spec.x = print end) end, "spec%.x of Node n1: a function cannot be sent")
-    assert.error_matches(function() edit(function(n) n.spec.x = { y = print } end) end, "%.y: a function cannot be sent")
+    assert.error_matches(function()
+      edit(function(n) n.spec.x = print end)
+    end, "spec%.x of Node n1: a function cannot be sent")
+    assert.error_matches(function()
+      edit(function(n) n.spec.x = { y = print } end)
+    end, "%.y: a function cannot be sent")
   end)
 
   it("cannot be written once it was sent", function()

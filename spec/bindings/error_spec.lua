@@ -1,10 +1,12 @@
--- error_spec.lua - errors that tell what the world did, and kube.try, which tells them from mistakes in the code.
+-- error_spec.lua - errors that tell what the world did, and kube.try, which tells them from mistakes in the
+-- code.
 
 local kube = require "kubelua"
 local core = require "kubelua.core"
 
 local function not_found()
-  return core.error { code = 404, kind = "not_found", reason = "NotFound", message = 'pods "x" not found', verb = "get",
+  return core.error { code = 404, kind = "not_found", reason = "NotFound", message = 'pods "x" not found',
+    verb = "get",
     resource = "v1/Pod", key = "default/x" }
 end
 
@@ -48,7 +50,8 @@ end)
 
 describe("the kubelua table", function()
   it("refuses names that it does not have, with a hint", function()
-    assert.error_matches(function() return kube.qtty end, "kube%.qtty: there is no such function; did you mean 'qty'%?")
+    assert.error_matches(function() return kube.qtty end,
+      "kube%.qtty: there is no such function; did you mean 'qty'%?")
   end)
 
   it("blames a chunk made from text, whatever its name", function()

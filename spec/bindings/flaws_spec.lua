@@ -1,4 +1,5 @@
--- flaws_spec.lua - published bugs of the interpreter, each as a script: none crashes the process, and the worker goes on.
+-- flaws_spec.lua - published bugs of the interpreter, each as a script: none crashes the process, and the
+-- worker goes on.
 
 local kube = require "kubelua"
 
@@ -113,13 +114,20 @@ describe("a bug of the interpreter", function()
   end
 
   for what, why in pairs {
-    concat = "a metatable of a script may not have __concat: Lua", ["concat later"] = "attempt to concatenate a table value",
-    ["weak metatable"] = "a metatable of a script may not have __mode: Lua", ["weak metatable later"] = "not enough memory",
-    ["all weak"] = "all there", closing = "coroutines close each other more than 8 deep", ["wrapped closing"] = "",
-    chain = "a chain of more than 250 fields (a.b.c ...): put a part of it into a local variable", ["indexed chain"] = ":502: a chain of more than 250 fields",
-    ["nested chain"] = "a chain of more than 250 fields", bytecode = "attempt to load a binary chunk", ["bytecode of a function"] = "",
-    ["constant environment"] = "attempt to index a number value", ["gmatch again"] = "", ["message handler"] = "false: ", unpack = "too many results to unpack",
-    ["unpack overflow"] = "too many results to unpack", ["metatable of strings"] = "", ["error in error handling"] = "",
+    concat = "a metatable of a script may not have __concat: Lua",
+    ["concat later"] = "attempt to concatenate a table value",
+    ["weak metatable"] = "a metatable of a script may not have __mode: Lua",
+    ["weak metatable later"] = "not enough memory",
+    ["all weak"] = "all there", closing = "coroutines close each other more than 8 deep",
+    ["wrapped closing"] = "",
+    chain = "a chain of more than 250 fields (a.b.c ...): put a part of it into a local variable",
+    ["indexed chain"] = ":502: a chain of more than 250 fields",
+    ["nested chain"] = "a chain of more than 250 fields", bytecode = "attempt to load a binary chunk",
+    ["bytecode of a function"] = "",
+    ["constant environment"] = "attempt to index a number value", ["gmatch again"] = "",
+    ["message handler"] = "false: ", unpack = "too many results to unpack",
+    ["unpack overflow"] = "too many results to unpack", ["metatable of strings"] = "",
+    ["error in error handling"] = "",
   } do
     it("ends the key alone: " .. what, function()
       local r = run(what)

@@ -1,4 +1,5 @@
--- gc_spec.lua - views, drafts and the rest under collectors that come at the worst moment, and what reading costs the collector.
+-- gc_spec.lua - views, drafts and the rest under collectors that come at the worst moment, and what reading
+-- costs the collector.
 
 local kube = require "kubelua"
 local core = require "kubelua.core"
@@ -8,7 +9,8 @@ local BUILD, VARIANT = os.getenv "KL_BUILD", os.getenv "KL_VARIANT"
 local INTERPRETER = VARIANT == "release" and "lua5.4" or BUILD .. "/lua-host"
 
 local function torture(words, environment)
-  local out, code = process.run(("env %s %s spec/support/gc_torture.lua %s 2>&1"):format(environment or "", INTERPRETER, words))
+  local out, code = process.run(("env %s %s spec/support/gc_torture.lua %s 2>&1"):format(environment or "",
+    INTERPRETER, words))
   assert.equal("ok\n0", out .. tostring(code))
 end
 
@@ -20,8 +22,11 @@ describe("the library", function()
     torture("calls", "KUBELUA_GC_STRESS=1")
   end)
 
-  it("holds when the state closes in the middle, and finalisers use what was finalised", function() torture "close" end)
-  it("holds then under a collector at each allocation", function() torture("close", "KUBELUA_GC_STRESS=1") end)
+  it("holds when the state closes in the middle, and finalisers use what was finalised",
+    function() torture "close" end)
+  it("holds then under a collector at each allocation", function()
+    torture("close", "KUBELUA_GC_STRESS=1")
+  end)
 end)
 
 describe("reading", function()
@@ -32,7 +37,8 @@ describe("reading", function()
 
   local function ten_fields(o)
     local m, s, st = o.metadata, o.spec, o.status
-    return m.name, m.namespace, m.labels.app, m.uid, s.nodeName, s.priority, s.serviceAccountName, s.containers[1].image, st.phase, st.podIP
+    return m.name, m.namespace, m.labels.app, m.uid, s.nodeName, s.priority, s.serviceAccountName,
+      s.containers[1].image, st.phase, st.podIP
   end
 
   local function allocated(fn)
@@ -50,12 +56,14 @@ describe("reading", function()
     local pod = kube.decode(POD)
     local found = { ten_fields(pod) }
     assert.equal(10, #found)
-    local held = { pod.metadata, pod.spec, pod.status, pod.metadata.labels, pod.spec.containers, pod.spec.containers[1] }
+    local held = { pod.metadata, pod.spec, pod.status, pod.metadata.labels, pod.spec.containers,
+      pod.spec.containers[1] }
     assert.equal(0, allocated(function() for _ = 1, 100 do ten_fields(pod) end end))
     assert.equal(6, #held)
   end)
 
-  it("makes a view for each part of an object that is new, and little more: ten fields cost less than 1 KB", function()
+  it("makes a view for each part of an object that is new, and little more: ten fields cost less than 1 KB",
+    function()
     local pods = {}
     for i = 1, 50 do pods[i] = kube.decode((POD:gsub("web", "web" .. i))) end
     local bytes = allocated(function() for i = 1, 50 do ten_fields(pods[i]) end end)

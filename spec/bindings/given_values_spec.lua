@@ -1,4 +1,5 @@
--- given_values_spec.lua - what a script hands to C, and C reads within bounds: depth, parts (shared ones each time), text, plain tables alone.
+-- given_values_spec.lua - what a script hands to C, and C reads within bounds: depth, parts (shared ones
+-- each time), text, plain tables alone.
 
 local kube = require "kubelua"
 local process = require "support.process"
@@ -27,7 +28,9 @@ error(table.concat(out, "\n"), 0)
   local said, code = process.run(("%s check %s"):format(process.quote(KUBELUA), process.quote(path)))
   assert.equal(1, code, said)
   local results = {}
-  for name, ok, message in said:gmatch "([%w_]+)=(%a+)=([^\n]*)" do results[name] = { ok = ok == "true", message = message } end
+  for name, ok, message in said:gmatch "([%w_]+)=(%a+)=([^\n]*)" do
+    results[name] = { ok = ok == "true", message = message }
+  end
   return results
 end
 
@@ -36,7 +39,9 @@ local function each_refused(results, names, part)
     local r = results[name]
     assert.is_table(r, name)
     assert.is_false(r.ok, name)
-    if not r.message:find(part, 1, true) then error(("%s: %q is not in %q"):format(name, part, r.message), 2) end
+    if not r.message:find(part, 1, true) then
+      error(("%s: %q is not in %q"):format(name, part, r.message), 2)
+    end
   end
 end
 
@@ -68,7 +73,8 @@ describe("a table that stands for 10^12 parts", function()
   end)
 
   it("is refused wherever a script hands it over while it loads", function()
-    each_refused(results, "encode id to_yaml copy merge selector params webhook", "more than 1000000 parts in one value")
+    each_refused(results, "encode id to_yaml copy merge selector params webhook",
+      "more than 1000000 parts in one value")
   end)
 
   it("is refused when it grew out of what C made", function()
@@ -188,7 +194,8 @@ describe("a run that hands over too much", function()
   end
 
   for name, part in pairs {
-    deep = "nested deeper than 512", chain = "nested deeper than 512", whole = "nested deeper than 512", shared = "more than 1000000 parts",
+    deep = "nested deeper than 512", chain = "nested deeper than 512", whole = "nested deeper than 512",
+    shared = "more than 1000000 parts",
     doubled = "more than 1000000 parts", summed = "more than 1000000 parts", memo = "more than 1000000 parts",
     apply = "more than 1000000 parts", list = "nested deeper than 512",
   } do
@@ -201,7 +208,9 @@ describe("a run that hands over too much", function()
 
   it("logs what it can", function() assert.equal("done", last("log").result) end)
 
-  it("writes into what is no part of the draft any more without harm", function() assert.is_string(last("gone").result) end)
+  it("writes into what is no part of the draft any more without harm", function()
+    assert.is_string(last("gone").result)
+  end)
 
   it("ends an index function, and no other controller", function()
     t:create { kind = "v1/ServiceAccount", name = "stuck" }

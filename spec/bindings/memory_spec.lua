@@ -1,9 +1,10 @@
--- memory_spec.lua - `memory` of a controller counts what C holds for a script as well as Lua's own: who keeps it fails, who drops it goes on.
+-- memory_spec.lua - `memory` of a controller counts what C holds for a script as well as Lua's own: who
+-- keeps it fails, who drops it goes on.
 
 local kube = require "kubelua"
 
--- Each makes something whose bytes are C's. `keep` is a table that outlives the key, or drops what it is given. cpu is generous: a budget of time must
--- not be what ends them.
+-- Each makes something whose bytes are C's. `keep` is a table that outlives the key, or drops what it is
+-- given. cpu is generous: a budget of time must not be what ends them.
 local SCRIPT = [[
 local kube = require "kubelua"
 local kept = {}

@@ -44,7 +44,8 @@ describe("a quantity", function()
   end)
 
   it("refuses integers that do not fit", function()
-    assert.error_matches(function() qty("9E"):milli() end, "quantity 9E in units of 1/1000 does not fit 64 bits")
+    assert.error_matches(function() qty("9E"):milli() end,
+      "quantity 9E in units of 1/1000 does not fit 64 bits")
   end)
 
   it("knows its canonical text and its format", function()
@@ -93,22 +94,26 @@ describe("kube.requests", function()
 
   it("sums the containers and adds the overhead", function()
     assert.same({ cpu = "1600m", memory = "3Gi" }, texts(kube.requests {
-      spec = { containers = { container("500m", "1Gi"), container("1", "2Gi") }, overhead = { cpu = "100m" } },
+      spec = { containers = { container("500m", "1Gi"), container("1", "2Gi") },
+        overhead = { cpu = "100m" } },
     }))
   end)
 
   it("takes the widest moment of initialisation when that is more", function()
     assert.same({ cpu = "2", memory = "1Gi" }, texts(kube.requests {
-      spec = { containers = { container("500m", "1Gi") }, initContainers = { container("2"), container("1", "512Mi") } },
+      spec = { containers = { container("500m", "1Gi") },
+        initContainers = { container("2"), container("1", "512Mi") } },
     }))
   end)
 
   it("counts sidecars with the containers and with the init containers behind them", function()
     assert.same({ cpu = "2100m" }, texts(kube.requests {
-      spec = { containers = { container("500m") }, initContainers = { container("100m", nil, "Always"), container("2") } },
+      spec = { containers = { container("500m") }, initContainers = { container("100m", nil, "Always"),
+        container("2") } },
     }))
     assert.same({ cpu = "2" }, texts(kube.requests {
-      spec = { containers = { container("500m") }, initContainers = { container("2"), container("100m", nil, "Always") } },
+      spec = { containers = { container("500m") }, initContainers = { container("2"),
+        container("100m", nil, "Always") } },
     }))
   end)
 
@@ -125,7 +130,8 @@ describe("kube.requests", function()
   end)
 
   it("has its counterpart for limits", function()
-    local pod = { spec = { containers = { { resources = { limits = { cpu = "1" } } } }, overhead = { cpu = "100m", memory = "1Gi" } } }
+    local pod = { spec = { containers = { { resources = { limits = { cpu = "1" } } } },
+      overhead = { cpu = "100m", memory = "1Gi" } } }
     assert.same({ cpu = "1100m" }, texts(kube.limits(pod)))
   end)
 end)

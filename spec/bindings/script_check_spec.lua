@@ -1,4 +1,5 @@
--- What `kubelua check` says about scripts: each mistake with its file, its place and the way out, and status 1.
+-- What `kubelua check` says about scripts: each mistake with its file, its place and the way out, and
+-- status 1.
 
 local process = require "support.process"
 
@@ -16,7 +17,8 @@ local function check(...)
   return process.run(("%s check %s"):format(process.quote(KUBELUA), table.concat(words, " ")))
 end
 
---- Checks a script of this text in a directory of its own; files: further ones by name. {path} in what comes out is its path.
+--- Checks a script of this text in a directory of its own; files: further ones by name. {path} in what
+--- comes out is its path.
 local function checked(text, files)
   local d = dir()
   for name, content in pairs(files or {}) do
@@ -60,8 +62,10 @@ describe("kubelua check", function()
       owns = { "v1/ServiceAccount" }, reads = { "apps/v1/Deployment" }, workers = 4, concurrency = 10, timeout = "2s", resync = "10m",
       params = { limit = 3 },]])
     assert.equal(0, code, out)
-    for _, part in ipairs { "controller x", "v1/Pod", "v1/ConfigMap -> a function", "v1/Node -> the same name", "v1/Secret -> index node",
-      "v1/Service -> its owners", "v1/ServiceAccount", "apps/v1/Deployment", "node of v1/Pod: spec.nodeName", "own of v1/Pod: a function",
+    for _, part in ipairs { "controller x", "v1/Pod", "v1/ConfigMap -> a function",
+      "v1/Node -> the same name", "v1/Secret -> index node",
+      "v1/Service -> its owners", "v1/ServiceAccount", "apps/v1/Deployment", "node of v1/Pod: spec.nodeName",
+      "own of v1/Pod: a function",
       "zone of v1/Node: metadata.labels.zone", "labels, spec.nodeName, data", '{"limit":3}' } do
       assert.truthy(out:find(part, 1, true), part .. " is not in\n" .. out)
     end
@@ -74,10 +78,14 @@ describe("kubelua check", function()
       finalize = function() end, memory = "8Mi", every = "10m", cron = "0 3 * * *", priority = "spec.priority", serial = function() end,
       backoff = { base = "1s", max = "1m", give_up = 5 }, own_writes = false, leader = "own", shard = { by = "namespace", caches = "own" }, on_reload = "failing",]])
     assert.equal(0, code, out)
-    for _, part in ipairs { "a, b", "app=web", "fields metadata.name!=x", "of objects with tier in (a,b); generation", "v1/Secret; when labels",
-      "v1/Service -> the same name; when spec.ports", "v1/Node -> a function; when a function", "metadata    v1/Node", "kubelua.dev/x", "8388608 bytes",
-      "every       600s", "cron        0 3 * * *", "priority    spec.priority", "serial      a function", "1s to 60s, jitter 0.1, gives up after 5 failures",
-      "not waited for", "a lease of its own", "by namespace; caches hold a replica's own namespaces", "keys that failed run again" } do
+    for _, part in ipairs { "a, b", "app=web", "fields metadata.name!=x",
+      "of objects with tier in (a,b); generation", "v1/Secret; when labels",
+      "v1/Service -> the same name; when spec.ports", "v1/Node -> a function; when a function",
+      "metadata    v1/Node", "kubelua.dev/x", "8388608 bytes",
+      "every       600s", "cron        0 3 * * *", "priority    spec.priority", "serial      a function",
+      "1s to 60s, jitter 0.1, gives up after 5 failures",
+      "not waited for", "a lease of its own", "by namespace; caches hold a replica's own namespaces",
+      "keys that failed run again" } do
       assert.truthy(out:find(part, 1, true), part .. " is not in\n" .. out)
     end
   end)
@@ -87,7 +95,8 @@ describe("kubelua check", function()
       local kube = require "kubelua"
       return kube.controller { name = "many", resource = { "apps/v1/Deployment", "example.com/v1/Widget", "other.org/v1/Widget" }, reconcile = function() end }]]
     assert.equal(0, code, out)
-    for _, part in ipairs { "controller many-deployment", "controller many-widget-example", "controller many-widget-other", "manager     many" } do
+    for _, part in ipairs { "controller many-deployment", "controller many-widget-example",
+      "controller many-widget-other", "manager     many" } do
       assert.truthy(out:find(part, 1, true), part .. " is not in\n" .. out)
     end
   end)
@@ -98,14 +107,18 @@ describe("kubelua check", function()
       local function one(name) return kube.controller { name = name, resource = "v1/Pod", reconcile = function() end } end
       return { one "first", one "second" }]]
     local d = dir()
-    local out, code = check(process.write(d .. "/a.lua", text), process.write(d .. "/b.lua", (text:gsub("first", "third"):gsub("second", "fourth"))))
+    local out, code = check(process.write(d .. "/a.lua", text),
+      process.write(d .. "/b.lua", (text:gsub("first", "third"):gsub("second", "fourth"))))
     assert.equal(0, code, out)
-    for _, name in ipairs { "first", "second", "third", "fourth" } do assert.truthy(out:find("controller " .. name, 1, true), out) end
+    for _, name in ipairs { "first", "second", "third", "fourth" } do
+      assert.truthy(out:find("controller " .. name, 1, true), out)
+    end
   end)
 
   it("goes on after a bad file, and tells of it", function()
     local d = dir()
-    local out, code = check(process.write(d .. "/bad.lua", "return 1 +"), process.write(d .. "/good.lua", spec ""))
+    local out, code = check(process.write(d .. "/bad.lua", "return 1 +"),
+      process.write(d .. "/good.lua", spec ""))
     assert.equal(1, code)
     assert.truthy(out:find("bad.lua:1:", 1, true), out)
     assert.truthy(out:find("controller x", 1, true), out)
@@ -140,54 +153,87 @@ describe("a script that does not load", function()
     { "that returns nothing", "local x = 1", { "script.lua", "returned nothing (is `return` missing?)" } },
     { "that returns a number", "return 7", { "script.lua", "this one returned a number" } },
     { "that returns a bare table", "return { name = 'x' }", { "wrap it in kube.controller" } },
-    { "that returns a list with a stranger", 'local kube = require "kubelua"\nreturn { kube.controller { name = "a", resource = "v1/Pod", reconcile = print }, 7 }',
+    { "that returns a list with a stranger",
+      'local kube = require "kubelua"\nreturn { kube.controller { name = "a", resource = "v1/Pod", \z
+      reconcile = print }, 7 }',
       { "a list whose element 2 is none" } },
-    { "that returns two controllers of one name", 'local kube = require "kubelua"\nlocal c = kube.controller { name = "a", resource = "v1/Pod", reconcile = print }\nreturn { c, c }',
+    { "that returns two controllers of one name",
+      'local kube = require "kubelua"\nlocal c = kube.controller { name = "a", resource = "v1/Pod", \z
+      reconcile = print }\nreturn { c, c }',
       { 'two controllers are named "a"' } },
-    { "that connects", 'local kube = require "kubelua"\nlocal c = kube.connect()', { "script.lua:2:", "kube.connect is for programs of your own; a controller reaches the API through ctx, in its reconcile" } },
-    { "that opens a file", 'local f = io.open "/etc/passwd"', { "script.lua:1:", "'io' is not available to scripts: scripts do no I/O" } },
+    { "that connects", 'local kube = require "kubelua"\nlocal c = kube.connect()',
+      { "script.lua:2:", "kube.connect is for programs of your own; a controller reaches the API through \z
+      ctx, in its reconcile" } },
+    { "that opens a file", 'local f = io.open "/etc/passwd"',
+      { "script.lua:1:", "'io' is not available to scripts: scripts do no I/O" } },
     { "that runs a program", 'os.execute "true"', { "script.lua:1:", "execute" } },
     { "that reads the environment", 'local x = os.getenv "HOME"', { "script.lua:1:", "getenv" } },
     { "that removes a file", 'os.remove "/tmp/x"', { "script.lua:1:", "remove" } },
-    { "that loads a file", 'dofile "/etc/passwd"', { "script.lua:1:", "'dofile' is not available", "require" } },
-    { "that looks around with debug", 'debug.getregistry()', { "script.lua:1:", "'debug' is not available" } },
-    { "that reads a global which is not there", "local x = 1\nlocal y = nmae", { "script.lua:2:", "undefined global 'nmae'" } },
-    { "that reads one in a function while loading", "local function f() return nmae end\nf()", { "script.lua:1:", "undefined global 'nmae'" } },
-    { "that writes a global", "count = 1", { "script.lua:1:", "assignment to undefined global 'count': write `local count = ...`" } },
-    { "that writes a global through _G", "_G.count = 1", { "script.lua:1:", "assignment to undefined global 'count'" } },
+    { "that loads a file", 'dofile "/etc/passwd"', { "script.lua:1:", "'dofile' is not available",
+      "require" } },
+    { "that looks around with debug", 'debug.getregistry()',
+      { "script.lua:1:", "'debug' is not available" } },
+    { "that reads a global which is not there", "local x = 1\nlocal y = nmae",
+      { "script.lua:2:", "undefined global 'nmae'" } },
+    { "that reads one in a function while loading", "local function f() return nmae end\nf()",
+      { "script.lua:1:", "undefined global 'nmae'" } },
+    { "that writes a global", "count = 1", { "script.lua:1:",
+      "assignment to undefined global 'count': write `local count = ...`" } },
+    { "that writes a global through _G", "_G.count = 1",
+      { "script.lua:1:", "assignment to undefined global 'count'" } },
     { "that unlocks the environment", "setmetatable(_G, nil)", { "protected metatable" } },
-    { "with a finaliser", "setmetatable({}, { __gc = function() end })", { "script.lua:1:", "may not have __gc" } },
-    { "with a late finaliser by load", "return load('return setmetatable({}, {__gc = print})')()", { "may not have __gc" } },
-    { "that loads bytecode", "local f = assert(load '\\27Lua')", { "script.lua:1:", "attempt to load a binary chunk" } },
-    { "that loads from a function", "load(function() end)", { "script.lua:1:", "takes the text of a chunk" } },
-    { "that adds to kubelua", 'local kube = require "kubelua"\nkube.mine = 1', { "script.lua:2:", "kube.mine: the kubelua table is shared" } },
-    { "that reaches around kubelua for its core", 'local core = require "kubelua.core"', { "script.lua:1:", "is not there for scripts" } },
-    { "that reaches around kubelua for a client", 'local connect = require "kubelua.client".connect', { "script.lua:1:", "is not there for scripts" } },
-    { "that reads a misspelt kubelua", 'local kube = require "kubelua"\nreturn kube.controler {}', { "script.lua:2:", "controller" } },
-    { "that requires what is not there", 'require "helper"', { "script.lua:1:", 'module "helper" is neither kubelua\'s nor in the script\'s directory', "helper.lua", "helper/init.lua" } },
-    { "that requires a misspelt part of kubelua", 'require "kubelua.nothing"', { "script.lua:1:", "kubelua.nothing" } },
+    { "with a finaliser", "setmetatable({}, { __gc = function() end })",
+      { "script.lua:1:", "may not have __gc" } },
+    { "with a late finaliser by load", "return load('return setmetatable({}, {__gc = print})')()",
+      { "may not have __gc" } },
+    { "that loads bytecode", "local f = assert(load '\\27Lua')",
+      { "script.lua:1:", "attempt to load a binary chunk" } },
+    { "that loads from a function", "load(function() end)",
+      { "script.lua:1:", "takes the text of a chunk" } },
+    { "that adds to kubelua", 'local kube = require "kubelua"\nkube.mine = 1',
+      { "script.lua:2:", "kube.mine: the kubelua table is shared" } },
+    { "that reaches around kubelua for its core", 'local core = require "kubelua.core"',
+      { "script.lua:1:", "is not there for scripts" } },
+    { "that reaches around kubelua for a client", 'local connect = require "kubelua.client".connect',
+      { "script.lua:1:", "is not there for scripts" } },
+    { "that reads a misspelt kubelua", 'local kube = require "kubelua"\nreturn kube.controler {}',
+      { "script.lua:2:", "controller" } },
+    { "that requires what is not there", 'require "helper"',
+      { "script.lua:1:", 'module "helper" is neither kubelua\'s nor in the script\'s directory', "helper.lua",
+      "helper/init.lua" } },
+    { "that requires a misspelt part of kubelua", 'require "kubelua.nothing"',
+      { "script.lua:1:", "kubelua.nothing" } },
     { "that requires out of its directory", 'require "../helper"', { "script.lua:1:", "is no module name" } },
-    { "that requires a module with an error", 'require "helper"', { "helper.lua:3:" }, { ["helper.lua"] = "\n\nlocal = 1" } },
-    { "that requires a module that raises", 'require "helper"', { "helper.lua:1: no" }, { ["helper.lua"] = "error 'no'" } },
-    { "that requires a module which is bytecode", 'require "helper"', { "helper.lua is compiled Lua" }, { ["helper.lua"] = "\27Lua" } },
-    { "with modules in a circle", 'require "a"', { 'module "a" requires itself' }, { ["a.lua"] = 'require "b"', ["b.lua"] = 'require "a"' } },
-    { "whose module writes a global", 'require "a"', { "a.lua:1:", "assignment to undefined global 'x'" }, { ["a.lua"] = "x = 1" } },
+    { "that requires a module with an error", 'require "helper"', { "helper.lua:3:" },
+      { ["helper.lua"] = "\n\nlocal = 1" } },
+    { "that requires a module that raises", 'require "helper"', { "helper.lua:1: no" },
+      { ["helper.lua"] = "error 'no'" } },
+    { "that requires a module which is bytecode", 'require "helper"', { "helper.lua is compiled Lua" },
+      { ["helper.lua"] = "\27Lua" } },
+    { "with modules in a circle", 'require "a"', { 'module "a" requires itself' },
+      { ["a.lua"] = 'require "b"', ["b.lua"] = 'require "a"' } },
+    { "whose module writes a global", 'require "a"', { "a.lua:1:", "assignment to undefined global 'x'" },
+      { ["a.lua"] = "x = 1" } },
   }
   for _, c in ipairs(cases) do
     it(c[1], function() refuses(c[2], c[3], c[4]) end)
   end
 
   it("that fills the memory, even behind pcall", function()
-    refuses("while true do\n  pcall(function()\n    local t = {} while true do t[#t + 1] = ('x'):rep(5e7) .. #t end\n  end)\nend",
+    refuses("while true do\n  pcall(function()\n    local t = {} while true do t[#t + 1] = ('x'):rep(5e7) \z
+      .. #t end\n  end)\nend",
       { WATCHED and "script.lua:" or "script.lua:3: loading needs more than 256Mi of memory" })
   end)
 
   it("that never ends, even behind pcall and in coroutines", function()
-    refuses("while true do\n  pcall(coroutine.wrap(function()\n    while true do end\n  end))\nend", { "script.lua:", "loading takes longer than 2s of processor time (", " have passed): a script returns tables and functions" })
+    refuses("while true do\n  pcall(coroutine.wrap(function()\n    while true do end\n  end))\nend",
+      { "script.lua:", "loading takes longer than 2s of processor time (",
+      " have passed): a script returns tables and functions" })
   end)
 
   it("that is its own __call, or recurses for ever", function()
-    refuses("local mt = {}\nlocal t = setmetatable({}, mt)\nmt.__call = t\nt()", { "script.lua:4: stack overflow: the calls under way hold more than 32768 values" })
+    refuses("local mt = {}\nlocal t = setmetatable({}, mt)\nmt.__call = t\nt()",
+      { "script.lua:4: stack overflow: the calls under way hold more than 32768 values" })
     refuses("local function f() return 1 + f() end\nf()", { "script.lua:1: stack overflow: " })
   end)
 
@@ -232,24 +278,31 @@ return kube.controller { name = "x", resource = "v1/Pod", reconcile = function()
   end)
 
   it("that never ends saying what it raised", function()
-    refuses("error(setmetatable({}, { __tostring = function() while true do end end }))", { "loading takes longer than 2s of processor time (" })
+    refuses("error(setmetatable({}, { __tostring = function() while true do end end }))",
+      { "loading takes longer than 2s of processor time (" })
   end)
 end)
 
 describe("the file of a script", function()
   local MARK = "\xef\xbb\xbf"
-  local SOUND = "local kube = require 'kubelua'\nreturn kube.controller { name = 'x', resource = 'v1/Pod', reconcile = function() end }"
+  local SOUND = "local kube = require 'kubelua'\nreturn kube.controller { name = 'x', resource = 'v1/Pod', \z
+    reconcile = function() end }"
 
-  it("may begin with a line for the shell, with a byte order mark, or with both, and so may its modules", function()
-    for _, first in ipairs { "#!/usr/bin/env kubelua\n", MARK, MARK .. "#!/usr/bin/env kubelua\r\n", MARK .. "# \27Lua\n" } do
-      local out, code = checked(first .. "require 'other'\n" .. SOUND, { ["other.lua"] = first .. "return {}" })
+  it("may begin with a line for the shell, with a byte order mark, or with both, and so may its modules",
+    function()
+    for _, first in ipairs { "#!/usr/bin/env kubelua\n", MARK, MARK .. "#!/usr/bin/env kubelua\r\n",
+      MARK .. "# \27Lua\n" } do
+      local out, code = checked(first .. "require 'other'\n" .. SOUND,
+        { ["other.lua"] = first .. "return {}" })
       assert.equal(0, code, out)
     end
   end)
 
   it("keeps the numbers of its lines then", function()
-    refuses(MARK .. "#!/usr/bin/env kubelua\n\nreturn nothing", { "script.lua:3: undefined global 'nothing'" })
-    refuses("require 'other'", { "other.lua:2: undefined global 'nothing'" }, { ["other.lua"] = "#!lua\nreturn nothing" })
+    refuses(MARK .. "#!/usr/bin/env kubelua\n\nreturn nothing",
+      { "script.lua:3: undefined global 'nothing'" })
+    refuses("require 'other'", { "other.lua:2: undefined global 'nothing'" },
+      { ["other.lua"] = "#!lua\nreturn nothing" })
   end)
 
   it("is text in UTF-8, and no bytecode behind a mark either", function()
@@ -259,11 +312,14 @@ describe("the file of a script", function()
 
   it("is a regular file: nothing else is waited for", function()
     local d = dir()
-    process.run("mkfifo " .. process.quote(d .. "/fifo.lua") .. " && mkdir " .. process.quote(d .. "/other.lua"))
+    process.run("mkfifo " .. process.quote(d .. "/fifo.lua") .. " && mkdir "
+      .. process.quote(d .. "/other.lua"))
     assert.matches("fifo%.lua is a FIFO, not a regular file", (check(d .. "/fifo.lua")))
     assert.matches("/dev/zero is a device, not a regular file", (check "/dev/zero"))
-    assert.matches("other%.lua is a directory, not a regular file", (check(process.write(d .. "/main.lua", "require 'other'"))))
-    assert.matches("fifo%.lua is a FIFO, not a regular file", (check(process.write(d .. "/main.lua", "require 'fifo'"))))
+    assert.matches("other%.lua is a directory, not a regular file",
+      (check(process.write(d .. "/main.lua", "require 'other'"))))
+    assert.matches("fifo%.lua is a FIFO, not a regular file",
+      (check(process.write(d .. "/main.lua", "require 'fifo'"))))
   end)
 end)
 
@@ -279,94 +335,145 @@ end)
 
 describe("a spec", function()
   local cases = {
-    { "with an unknown key", 'reconile = 1', { "script.lua:2:", 'controller "x": unknown key \'reconile\'; did you mean \'reconcile\'?' } },
+    { "with an unknown key", 'reconile = 1', { "script.lua:2:",
+      'controller "x": unknown key \'reconile\'; did you mean \'reconcile\'?' } },
     { "with an unknown key like no other", 'zzzzzz = 1', { "unknown key 'zzzzzz'" } },
     { "with a number as key", '[1] = "v1/Pod"', { "unknown key '1'" } },
-    { "with less processor time than a cold cache costs", 'cpu = "10us"', { "cpu must be at least a millisecond of processor time such as \"100ms\", got \"10us\"" } },
+    { "with less processor time than a cold cache costs", 'cpu = "10us"',
+      { "cpu must be at least a millisecond of processor time such as \"100ms\", got \"10us\"" } },
     { "with processor time that is none", 'cpu = "a lot"', { "cpu must be a duration above zero" } },
     { "with when as a number", 'when = 1', { "when must be a list", "got number" } },
     { "with an empty when", 'when = {}', { "when is empty" } },
-    { "with a misspelt word in when", 'when = { "label" }', { "when: 'label' is neither a path", "did you mean 'labels'?" } },
+    { "with a misspelt word in when", 'when = { "label" }',
+      { "when: 'label' is neither a path", "did you mean 'labels'?" } },
     { "with a number in when", 'when = { 1 }', { "when[1] must be a text, got number" } },
     { "with a broken path in when", 'when = { "spec[" }', { "when: ", "spec[" } },
     { "with indexes as a list of paths", 'indexes = "spec.x"', { "indexes must be a table" } },
     { "with an index that is a number", 'indexes = { a = 1 }', { "index a must be a path", "got number" } },
     { "with an index of a broken path", 'indexes = { a = "spec[" }', { "index a", "spec[" } },
     { "with an index without a name", 'indexes = { "spec.x" }', { "an index has a name" } },
-    { "with an index of a broken kind", 'indexes = { ["v1/pod"] = { a = "spec.x" } }', { '"v1/pod" is no kind' } },
-    { "with an index table of a kind that is no table", 'indexes = { ["v1/Pod"] = "spec.x" }', { 'indexes["v1/Pod"] must be a table of indexes' } },
-    { "with watches as a list", 'watches = { "v1/Secret", ["v1/Node"] = "owner" }', { 'watches must say what a change wakes: { ["v1/Secret"] = "owner" }' } },
+    { "with an index of a broken kind", 'indexes = { ["v1/pod"] = { a = "spec.x" } }',
+      { '"v1/pod" is no kind' } },
+    { "with an index table of a kind that is no table", 'indexes = { ["v1/Pod"] = "spec.x" }',
+      { 'indexes["v1/Pod"] must be a table of indexes' } },
+    { "with watches as a list", 'watches = { "v1/Secret", ["v1/Node"] = "owner" }',
+      { 'watches must say what a change wakes: { ["v1/Secret"] = "owner" }' } },
     { "with watches as a text", 'watches = "v1/Pod"', { "watches must be a table" } },
-    { "with a watch of a broken kind", 'watches = { Secret = "owner" }', { '"Secret" is no kind', "apps/v1/Deployment" } },
-    { "with a watch of an unknown word", 'watches = { ["v1/Secret"] = "samename" }', { 'watches["v1/Secret"] must be', "did you mean 'same-name'?" } },
-    { "with a watch that is a number", 'watches = { ["v1/Secret"] = 1 }', { 'watches["v1/Secret"] must be' } },
-    { "with a watch via nothing", 'watches = { ["v1/Secret"] = { via = "src" } }', { 'via = "src" must name an index of v1/Pod, and there is none: add it to indexes' } },
-    { "with a watch via a misspelt index", 'indexes = { source = "spec.x" }, watches = { ["v1/Secret"] = { via = "sorce" } }', { "did you mean 'source'?" } },
-    { "with a watch via an index of another kind", 'indexes = { ["v1/Node"] = { src = "spec.x" } }, watches = { ["v1/Secret"] = { via = "src" } }', { "must name an index of v1/Pod" } },
-    { "with an unknown key in a watch", 'watches = { ["v1/Secret"] = { vai = "src" } }', { "unknown key 'vai'" } },
-    { "with an empty watch", 'watches = { ["v1/Secret"] = {} }', { 'watches["v1/Secret"] must be "owner", "same-name", { via = index } or a function' } },
-    { "with a watch in two ways", 'indexes = { a = "spec.x" }, watches = { ["v1/Secret"] = { "owner", via = "a" } }', { 'via and "owner" are two ways at once' } },
-    { "with a misspelt word in a watch's when", 'watches = { ["v1/Secret"] = { "owner", when = { "label" } } }', { 'watches["v1/Secret"].when: \'label\' is neither a path', "did you mean 'labels'?" } },
-    { "with an unknown key in when", 'when = { "labels", selectr = "a=b" }', { "when: unknown key 'selectr'; did you mean 'selector'?" } },
-    { "with a broken selector in when", 'when = { selector = "a=b=" }', { "when.selector: label selector", 'found "="' } },
+    { "with a watch of a broken kind", 'watches = { Secret = "owner" }',
+      { '"Secret" is no kind', "apps/v1/Deployment" } },
+    { "with a watch of an unknown word", 'watches = { ["v1/Secret"] = "samename" }',
+      { 'watches["v1/Secret"] must be', "did you mean 'same-name'?" } },
+    { "with a watch that is a number", 'watches = { ["v1/Secret"] = 1 }',
+      { 'watches["v1/Secret"] must be' } },
+    { "with a watch via nothing", 'watches = { ["v1/Secret"] = { via = "src" } }',
+      { 'via = "src" must name an index of v1/Pod, and there is none: add it to indexes' } },
+    { "with a watch via a misspelt index",
+      'indexes = { source = "spec.x" }, watches = { ["v1/Secret"] = { via = "sorce" } }',
+    { "did you mean 'source'?" } },
+    { "with a watch via an index of another kind",
+      'indexes = { ["v1/Node"] = { src = "spec.x" } }, watches = { ["v1/Secret"] = { via = "src" } }',
+    { "must name an index of v1/Pod" } },
+    { "with an unknown key in a watch", 'watches = { ["v1/Secret"] = { vai = "src" } }',
+      { "unknown key 'vai'" } },
+    { "with an empty watch", 'watches = { ["v1/Secret"] = {} }',
+      { 'watches["v1/Secret"] must be "owner", "same-name", { via = index } or a function' } },
+    { "with a watch in two ways",
+      'indexes = { a = "spec.x" }, watches = { ["v1/Secret"] = { "owner", via = "a" } }',
+    { 'via and "owner" are two ways at once' } },
+    { "with a misspelt word in a watch's when",
+      'watches = { ["v1/Secret"] = { "owner", when = { "label" } } }',
+    { 'watches["v1/Secret"].when: \'label\' is neither a path', "did you mean 'labels'?" } },
+    { "with an unknown key in when", 'when = { "labels", selectr = "a=b" }',
+      { "when: unknown key 'selectr'; did you mean 'selector'?" } },
+    { "with a broken selector in when", 'when = { selector = "a=b=" }',
+      { "when.selector: label selector", 'found "="' } },
     { "with owns as a text", 'owns = "v1/Secret"', { "owns must be a list of kinds, got string" } },
     { "with owns as a table of names", 'owns = { secret = "v1/Secret" }', { 'owns: "secret" is no kind' } },
-    { "with a kind in owns that is no table", 'owns = { ["v1/Secret"] = true }', { 'owns["v1/Secret"] must be a table such as { when' } },
-    { "with an unknown key in owns", 'owns = { ["v1/Secret"] = { wen = "labels" } }', { "did you mean 'when'?" } },
+    { "with a kind in owns that is no table", 'owns = { ["v1/Secret"] = true }',
+      { 'owns["v1/Secret"] must be a table such as { when' } },
+    { "with an unknown key in owns", 'owns = { ["v1/Secret"] = { wen = "labels" } }',
+      { "did you mean 'when'?" } },
     { "with a number in owns", 'owns = { 1 }', { "owns must be a kind such as", "got number" } },
     { "with a broken kind in reads", 'reads = { "v1/secrets" }', { 'reads: "v1/secrets" is no kind' } },
-    { "with a kind of a strange version", 'reads = { "apps/Deployment" }', { '"apps/Deployment" is no kind' } },
+    { "with a kind of a strange version", 'reads = { "apps/Deployment" }',
+      { '"apps/Deployment" is no kind' } },
     { "with fields as a text", 'fields = "spec.x"', { "fields must be a list of paths", "got string" } },
     { "with a number in fields", 'fields = { 1 }', { "fields[1] must be a path such as", "got number" } },
     { "with a broken path in fields", 'fields = { "spec..x" }', { 'fields: path "spec..x": a missing key' } },
-    { "with one item of a list in fields", 'fields = { "spec.containers[1].image" }', { "an index cannot be kept alone; leave it out" } },
-    { "with fields of a kind that it has not", 'reads = { "v1/Secret" }, fields = { ["v1/Secrt"] = {} }', { "no such kind in a cache; did you mean 'v1/Secret'?" } },
-    { "with fields of a kind as a text", 'reads = { "v1/Secret" }, fields = { ["v1/Secret"] = "data" }', { 'fields["v1/Secret"] must be a list of paths' } },
-    { "with fields of its own kind twice", 'fields = { "spec", ["v1/Pod"] = { "status" } }', { "paths of v1/Pod stand in two places" } },
-    { "with managed_fields as a text", 'managed_fields = "no"', { "managed_fields must be true", "got string" } },
+    { "with one item of a list in fields", 'fields = { "spec.containers[1].image" }',
+      { "an index cannot be kept alone; leave it out" } },
+    { "with fields of a kind that it has not", 'reads = { "v1/Secret" }, fields = { ["v1/Secrt"] = {} }',
+      { "no such kind in a cache; did you mean 'v1/Secret'?" } },
+    { "with fields of a kind as a text", 'reads = { "v1/Secret" }, fields = { ["v1/Secret"] = "data" }',
+      { 'fields["v1/Secret"] must be a list of paths' } },
+    { "with fields of its own kind twice", 'fields = { "spec", ["v1/Pod"] = { "status" } }',
+      { "paths of v1/Pod stand in two places" } },
+    { "with managed_fields as a text", 'managed_fields = "no"',
+      { "managed_fields must be true", "got string" } },
     { "with no worker", 'workers = 0', { "workers must be a whole number from 1 to 256, got 0" } },
     { "with half a worker", 'workers = 1.5', { "workers must be a whole number" } },
     { "with workers in words", 'workers = "two"', { "workers must be a whole number", "got two" } },
-    { "with a negative concurrency", 'concurrency = -1', { "concurrency must be a whole number from 1 to 10000" } },
+    { "with a negative concurrency", 'concurrency = -1',
+      { "concurrency must be a whole number from 1 to 10000" } },
     { "with a timeout without a unit", 'timeout = "5"', { "timeout must be a duration above zero" } },
     { "with a timeout of zero", 'timeout = 0', { "timeout must be a duration above zero", "got 0" } },
     { "with a negative resync", 'resync = "-5s"', { "resync must be a duration above zero" } },
     { "with a resync that is a table", 'resync = {}', { "resync must be a duration above zero" } },
     { "with namespaces that are none", 'namespaces = {}', { "namespaces must be a list" } },
-    { "with a namespace that cannot be", 'namespaces = { "a", "B_c" }', { "namespaces[2]: must consist of lower case letters" } },
+    { "with a namespace that cannot be", 'namespaces = { "a", "B_c" }',
+      { "namespaces[2]: must consist of lower case letters" } },
     { "with a broken selector", 'selector = "a=b="', { "selector: label selector", 'found "="' } },
     { "with a selector that is a number", 'selector = 1', { "selector must be a label selector" } },
-    { "with a misspelt selector", 'selector = { label = "a=b" }', { "selector: unknown key 'label'; did you mean 'labels'?" } },
+    { "with a misspelt selector", 'selector = { label = "a=b" }',
+      { "selector: unknown key 'label'; did you mean 'labels'?" } },
     { "with a broken field selector", 'selector = { fields = "a" }', { "selector.fields: " } },
-    { "with metadata of a kind that it has not", 'metadata = { "v1/Secret" }', { 'metadata: this controller has no "v1/Secret" in a cache' } },
-    { "with metadata and fields of a kind", 'metadata = true, fields = { "spec.x" }', { "v1/Pod stands in metadata and in fields" } },
-    { "with metadata and an index of something else", 'metadata = true, indexes = { node = "spec.nodeName" }', { 'only metadata is fetched, so that "spec.nodeName" is never there' } },
+    { "with metadata of a kind that it has not", 'metadata = { "v1/Secret" }',
+      { 'metadata: this controller has no "v1/Secret" in a cache' } },
+    { "with metadata and fields of a kind", 'metadata = true, fields = { "spec.x" }',
+      { "v1/Pod stands in metadata and in fields" } },
+    { "with metadata and an index of something else", 'metadata = true, indexes = { node = "spec.nodeName" }',
+      { 'only metadata is fetched, so that "spec.nodeName" is never there' } },
     { "with a finalizer and no finalize", 'finalizer = "example.com/x"', { "and there is none" } },
     { "with finalize as a text", 'finalize = "x"', { "finalize must be a function(obj, ctx), got string" } },
-    { "with a finalizer without a domain", 'finalize = print, finalizer = "x"', { 'it must have a domain: "example.com/x"' } },
-    { "with a finalizer that is no name", 'finalize = print, finalizer = "a/b/c"', { "finalizer: must have one '/' at most" } },
-    { "with a memory of next to nothing", 'memory = "10k"', { "memory must be an amount of at least 1Mi", "got 10k" } },
-    { "with a memory in a wrong unit", 'memory = "8MB"', { "memory must be an amount", "did you mean 'Mi'?" } },
-    { "with every in milliseconds", 'every = "50ms"', { "every must be at least one second", "requeue_after" } },
+    { "with a finalizer without a domain", 'finalize = print, finalizer = "x"',
+      { 'it must have a domain: "example.com/x"' } },
+    { "with a finalizer that is no name", 'finalize = print, finalizer = "a/b/c"',
+      { "finalizer: must have one '/' at most" } },
+    { "with a memory of next to nothing", 'memory = "10k"',
+      { "memory must be an amount of at least 1Mi", "got 10k" } },
+    { "with a memory in a wrong unit", 'memory = "8MB"',
+      { "memory must be an amount", "did you mean 'Mi'?" } },
+    { "with every in milliseconds", 'every = "50ms"',
+      { "every must be at least one second", "requeue_after" } },
     { "with a broken cron", 'cron = "0 25 * * *"', { "'25' is no hour" } },
     { "with a cron in a list that is a number", 'cron = { 3 }', { "cron[1] must be a text" } },
-    { "with a priority beyond the most", 'priority = 50', { "priority must be a whole number from -49 to 49, got 50" } },
+    { "with a priority beyond the most", 'priority = 50',
+      { "priority must be a whole number from -49 to 49, got 50" } },
     { "with a priority of a broken path", 'priority = "spec["', { "priority: ", "spec[" } },
     { "with serial as a number", 'serial = 1', { "serial must be a path", "got number" } },
     { "with backoff as a text", 'backoff = "5s"', { "backoff must be a table such as" } },
-    { "with a misspelt backoff", 'backoff = { bse = "1s" }', { "backoff: unknown key 'bse'; did you mean 'base'?" } },
-    { "with a backoff the wrong way round", 'backoff = { base = "10s", max = "1s" }', { "backoff: base (10s) is more than max (1s)" } },
-    { "with an unknown word in on_reload", 'on_reload = "fail"', { 'on_reload must be "all", "failing" or "none"', "got fail" } },
+    { "with a misspelt backoff", 'backoff = { bse = "1s" }',
+      { "backoff: unknown key 'bse'; did you mean 'base'?" } },
+    { "with a backoff the wrong way round", 'backoff = { base = "10s", max = "1s" }',
+      { "backoff: base (10s) is more than max (1s)" } },
+    { "with an unknown word in on_reload", 'on_reload = "fail"',
+      { 'on_reload must be "all", "failing" or "none"', "got fail" } },
     { "with too much jitter", 'backoff = { jitter = 2 }', { "backoff.jitter must be a number from 0 to 1" } },
     { "with own_writes as a table", 'own_writes = {}', { "own_writes must be a duration" } },
     { "with a leader of its choice", 'leader = "mine"', { "leader must be true", "got mine" } },
     { "with an unknown shard", 'shard = "node"', { "shard must be true (by key)", "got node" } },
-    { "with a shard by something else", 'shard = { by = "namspace" }', { 'shard.by must be "namespace" or "key", got namspace', "did you mean 'namespace'?" } },
-    { "with a shard by nothing", 'shard = { caches = "own" }', { 'shard.by must be "namespace" or "key", got nil' } },
-    { "with a misspelt shard", 'shard = { by = "namespace", cache = "own" }', { "shard: unknown key 'cache'; did you mean 'caches'?" } },
-    { "with caches of somebody else", 'shard = { by = "namespace", caches = "mine" }', { 'shard.caches must be "own" or "all", got mine' } },
-    { "with caches of a part of the keys", 'shard = { by = "key", caches = "own" }', { 'caches = "own" needs by = "namespace"' } },
-    { "with a misspelt word for shard", 'shard = "namespaces"', { "shard must be true (by key)", "did you mean 'namespace'?" } },
+    { "with a shard by something else", 'shard = { by = "namspace" }',
+      { 'shard.by must be "namespace" or "key", got namspace', "did you mean 'namespace'?" } },
+    { "with a shard by nothing", 'shard = { caches = "own" }',
+      { 'shard.by must be "namespace" or "key", got nil' } },
+    { "with a misspelt shard", 'shard = { by = "namespace", cache = "own" }',
+      { "shard: unknown key 'cache'; did you mean 'caches'?" } },
+    { "with caches of somebody else", 'shard = { by = "namespace", caches = "mine" }',
+      { 'shard.caches must be "own" or "all", got mine' } },
+    { "with caches of a part of the keys", 'shard = { by = "key", caches = "own" }',
+      { 'caches = "own" needs by = "namespace"' } },
+    { "with a misspelt word for shard", 'shard = "namespaces"',
+      { "shard must be true (by key)", "did you mean 'namespace'?" } },
     { "with params as a text", 'params = "x"', { "params must be a table, got string" } },
     { "with a function in params", 'params = { f = print }', { "params.f: a function" } },
     { "with a list as params", 'params = { 1, 2 }', { "params must be a table of names, got a list" } },
@@ -377,40 +484,63 @@ describe("a spec", function()
 
   local whole = {
     { "that is a text", 'kube.controller "x"', { "kube.controller takes a table, got string" } },
-    { "without a name", 'kube.controller { resource = "v1/Pod", reconcile = print }', { "name must be a text, got nil" } },
-    { "with a name in capitals", 'kube.controller { name = "Sync", resource = "v1/Pod", reconcile = print }', { 'controller "Sync": a name is lower case letters' } },
-    { "with a name that ends in a dash", 'kube.controller { name = "a-", resource = "v1/Pod", reconcile = print }', { "starts and ends with a letter or digit" } },
-    { "with a name that is too long", 'kube.controller { name = ("a"):rep(64), resource = "v1/Pod", reconcile = print }', { "63 at most" } },
+    { "without a name", 'kube.controller { resource = "v1/Pod", reconcile = print }',
+      { "name must be a text, got nil" } },
+    { "with a name in capitals", 'kube.controller { name = "Sync", resource = "v1/Pod", reconcile = print }',
+      { 'controller "Sync": a name is lower case letters' } },
+    { "with a name that ends in a dash",
+      'kube.controller { name = "a-", resource = "v1/Pod", reconcile = print }',
+    { "starts and ends with a letter or digit" } },
+    { "with a name that is too long",
+      'kube.controller { name = ("a"):rep(64), resource = "v1/Pod", reconcile = print }', { "63 at most" } },
     { "without a resource", 'kube.controller { name = "a", reconcile = print }', { "resource is missing" } },
-    { "with a resource in the plural", 'kube.controller { name = "a", resource = "v1/pods", reconcile = print }', { '"v1/pods" is no kind' } },
-    { "with a resource that is a number", 'kube.controller { name = "a", resource = 1, reconcile = print }', { "resource must be a kind" } },
-    { "without reconcile", 'kube.controller { name = "a", resource = "v1/Pod" }', { "reconcile must be a function(obj, ctx), got nil" } },
-    { "with reconcile as a text", 'kube.controller { name = "a", resource = "v1/Pod", reconcile = "x" }', { "reconcile must be a function(obj, ctx), got string" } },
+    { "with a resource in the plural",
+      'kube.controller { name = "a", resource = "v1/pods", reconcile = print }', { '"v1/pods" is no kind' } },
+    { "with a resource that is a number", 'kube.controller { name = "a", resource = 1, reconcile = print }',
+      { "resource must be a kind" } },
+    { "without reconcile", 'kube.controller { name = "a", resource = "v1/Pod" }',
+      { "reconcile must be a function(obj, ctx), got nil" } },
+    { "with reconcile as a text", 'kube.controller { name = "a", resource = "v1/Pod", reconcile = "x" }',
+      { "reconcile must be a function(obj, ctx), got string" } },
   }
   for _, c in ipairs(whole) do
     it(c[1], function() refuses('local kube = require "kubelua"\nreturn ' .. c[2], c[3]) end)
   end
 
   it("blames the script's line, also from a helper of the script", function()
-    refuses('local kube = require "kubelua"\nlocal h = require "h"\nreturn h(kube)', { "h.lua:2:" }, { ["h.lua"] = "return function(kube)\n  local c = kube.controller { name = 'a' }\n  return c\nend" })
+    refuses('local kube = require "kubelua"\nlocal h = require "h"\nreturn h(kube)', { "h.lua:2:" },
+      { ["h.lua"] = "return function(kube)\n  local c = kube.controller { name = 'a' }\n  return c\nend" })
   end)
 end)
 
 describe("what a script may do while loading", function()
   local good = {
-    { "require its modules, as files and directories", 'local m = require "lib.m"\nassert(m == require "lib.m" and m.x == 7 and require "empty" == true)',
-      { ["lib/m.lua"] = 'assert(... == "lib.m"); return { x = require "lib" }', ["lib/init.lua"] = "return 7", ["empty.lua"] = "" } },
-    { "use the libraries", 'assert(string.format("%d", 3) == "3" and #table.pack(1, 2) == 2 and math.max(1, 2) == 2 and utf8.char(228) == "ä" and os.time() > 0)' },
-    { "load text in its own environment", 'assert(load("return 1 + 1")() == 2); assert(load("return x", "c", "t", { x = 3 })() == 3)\nlocal f, why = load("return +")\nassert(not f and why)\nassert(not pcall(load "return undefined_global"))' },
-    { "use coroutines", 'local co = coroutine.wrap(function(a) local b = coroutine.yield(a + 1); return b * 2 end)\nassert(co(1) == 2 and co(5) == 10)' },
-    { "catch errors with pcall and xpcall", 'local ok, e = pcall(error, "x")\nassert(not ok and e == "x")\nlocal ok2, e2, extra = xpcall(function(a) error(a, 0) end, function(m) return m .. "!" end, "y")\nassert(not ok2 and e2 == "y!" and extra == nil)\nassert(select(2, xpcall(function(...) return ... end, print, 4, 5)) == 4)' },
-    { "use quantities, durations and copies", 'local kube = require "kubelua"\nassert(tostring(kube.qty "500m" + kube.qty "1500m") == "2")' },
-    { "set metatables", 'local t = setmetatable({}, { __index = function(_, k) return k .. "!" end })\nassert(t.a == "a!")' },
+    { "require its modules, as files and directories",
+      'local m = require "lib.m"\nassert(m == require "lib.m" and m.x == 7 and require "empty" == true)',
+      { ["lib/m.lua"] = 'assert(... == "lib.m"); return { x = require "lib" }', ["lib/init.lua"] = "return 7",
+        ["empty.lua"] = "" } },
+    { "use the libraries", 'assert(string.format("%d", 3) == "3" and #table.pack(1, 2) == 2 and math.max(1, \z
+      2) == 2 and utf8.char(228) == "ä" and os.time() > 0)' },
+    { "load text in its own environment",
+      'assert(load("return 1 + 1")() == 2); assert(load("return x", "c", "t", { x = 3 })() == 3)\nlocal f, \z
+      why = load("return +")\nassert(not f and why)\nassert(not pcall(load "return undefined_global"))' },
+    { "use coroutines", 'local co = coroutine.wrap(function(a) local b = coroutine.yield(a + 1); return b * \z
+      2 end)\nassert(co(1) == 2 and co(5) == 10)' },
+    { "catch errors with pcall and xpcall",
+      'local ok, e = pcall(error, "x")\nassert(not ok and e == "x")\nlocal ok2, e2, extra = \z
+      xpcall(function(a) error(a, 0) end, function(m) return m .. "!" end, "y")\nassert(not ok2 and e2 == \z
+      "y!" and extra == nil)\nassert(select(2, xpcall(function(...) return ... end, print, 4, 5)) == 4)' },
+    { "use quantities, durations and copies",
+      'local kube = require "kubelua"\nassert(tostring(kube.qty "500m" + kube.qty "1500m") == "2")' },
+    { "set metatables", 'local t = setmetatable({}, { __index = function(_, k) return k .. "!" end \z
+      })\nassert(t.a == "a!")' },
     { "print", 'print("hello", 1, nil)' },
   }
   for _, c in ipairs(good) do
     it(c[1], function()
-      local out, code = checked(c[2] .. '\nreturn require "kubelua".controller { name = "x", resource = "v1/Pod", reconcile = function() end }', c[3])
+      local out,
+        code = checked(c[2] .. '\nreturn require "kubelua".controller { name = "x", resource = "v1/Pod", \z
+        reconcile = function() end }', c[3])
       assert.equal(0, code, out)
     end)
   end
@@ -420,10 +550,12 @@ describe("a file of tests", function()
   it("is told from a script, which is checked all the same", function()
     local d = dir()
     local tests = process.write(d .. "/x_test.lua", "describe('x', function() end)\n")
-    local script = process.write(d .. "/x.lua", 'return require "kubelua".controller { name = "x", resource = "v1/Pod", reconcile = function() end }\n')
+    local script = process.write(d .. "/x.lua",
+      'return require "kubelua".controller { name = "x", resource = "v1/Pod", reconcile = function() end }\n')
     local out, code = check(tests, script)
     assert.equal(1, code, out)
-    assert.matches("x_test.lua: files named *_test.lua are tests of scripts: kubelua test " .. tests, out, 1, true)
+    assert.matches("x_test.lua: files named *_test.lua are tests of scripts: kubelua test " .. tests, out, 1,
+      true)
     assert.matches("controller x\n", out, 1, true)
   end)
 end)

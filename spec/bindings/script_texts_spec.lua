@@ -1,4 +1,5 @@
--- script_texts_spec.lua - texts that reach C: one with a NUL would be read as another, shorter one. And how much a function may emit.
+-- script_texts_spec.lua - texts that reach C: one with a NUL would be read as another, shorter one. And how
+-- much a function may emit.
 
 local kube = require "kubelua"
 
@@ -49,7 +50,8 @@ describe("a text with a NUL", function()
   end)
   lazy_teardown(function() if t then t:stop() end end)
 
-  for _, name in ipairs { "delete", "delete_in", "kind", "get", "get_in", "live", "list", "index", "value", "path", "memo", "shared", "event", "selector", "quantity",
+  for _, name in ipairs { "delete", "delete_in", "kind", "get", "get_in", "live", "list", "index", "value",
+    "path", "memo", "shared", "event", "selector", "quantity",
     "duration", "time" } do
     it("is an error: " .. name, function()
       local key = "try-" .. name:gsub("_", "-")

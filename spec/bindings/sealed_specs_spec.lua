@@ -1,5 +1,6 @@
--- sealed_specs_spec.lua - what scripts make of controllers and webhooks, before and after kube.controller has seen it: seeded mutations, loaded by
--- one process. Each is taken or refused with a message; nothing ends the process, and nothing holds it up.
+-- sealed_specs_spec.lua - what scripts make of controllers and webhooks, before and after kube.controller
+-- has seen it: seeded mutations, loaded by one process. Each is taken or refused with a message; nothing
+-- ends the process, and nothing holds it up.
 
 local process = require "support.process"
 
@@ -30,18 +31,27 @@ kube.webhook {
 }
 
 local VALUES = {
-  "nil", "true", "false", "0", "-1", "1", "1.5", "0/0", "1/0", "-1/0", "1e308", "math.maxinteger", "math.mininteger", "''", "'a'", "'a\\0b'", "'\\0'",
-  "'v1/Pod\\0'", "'\\xff'", "('x'):rep(1 << 20)", "{}", "{ {} }", "{ { {} } }", "{ false }", "{ 1, 2 }", "{ a = 1 }", "{ [1] = 'a', [3] = 'b' }", "{ [{}] = {} }",
-  "{ [0/1] = 1 }", "print", "function() error {} end", "coroutine.create(print)", "kube.null", "kube.uint64 '18446744073709551615'", "kube.qty '1Ki'",
-  "kube.selector 'a=b'", "kube.array {}", "kube.object {}", "kube.time '2026-01-02T03:04:05Z'", "shared", "cycle", "deep", "wide", "lying", "endless",
-  "setmetatable({}, { __name = 'kubelua.Controller' })", "{ 'v1/Pod', 'v1/Pod' }", "{ ['v1/Pod\\0'] = 'owner' }", "{ kind = 'v1/Pod' }",
+  "nil", "true", "false", "0", "-1", "1", "1.5", "0/0", "1/0", "-1/0", "1e308", "math.maxinteger",
+  "math.mininteger", "''", "'a'", "'a\\0b'", "'\\0'",
+  "'v1/Pod\\0'", "'\\xff'", "('x'):rep(1 << 20)", "{}", "{ {} }", "{ { {} } }", "{ false }", "{ 1, 2 }",
+  "{ a = 1 }", "{ [1] = 'a', [3] = 'b' }", "{ [{}] = {} }",
+  "{ [0/1] = 1 }", "print", "function() error {} end", "coroutine.create(print)", "kube.null",
+  "kube.uint64 '18446744073709551615'", "kube.qty '1Ki'",
+  "kube.selector 'a=b'", "kube.array {}", "kube.object {}", "kube.time '2026-01-02T03:04:05Z'", "shared",
+  "cycle", "deep", "wide", "lying", "endless",
+  "setmetatable({}, { __name = 'kubelua.Controller' })", "{ 'v1/Pod', 'v1/Pod' }",
+  "{ ['v1/Pod\\0'] = 'owner' }", "{ kind = 'v1/Pod' }",
 }
 
 local KEYS = {
-  "name", "resource", "manager", "owns", "watches", "indexes", "fields", "reads", "when", "params", "functions", "namespaces", "select_labels", "select_fields",
-  "finalizer", "former", "metadata", "managed_fields", "workers", "concurrency", "timeout", "cpu", "memory", "resync", "every", "cron", "priority", "priority_of",
-  "serial", "backoff", "give_up", "own_writes", "leader", "shard", "shard_own", "on_reload", "webhook", "mutating", "ignore", "kinds", "operations", "scope", "entry",
-  "reconcile", "finalize", "finalizer", "validate", "mutate", "decide", "selector", "subresources", "match_conditions", "object_selector", "what", "1", "x",
+  "name", "resource", "manager", "owns", "watches", "indexes", "fields", "reads", "when", "params",
+  "functions", "namespaces", "select_labels", "select_fields",
+  "finalizer", "former", "metadata", "managed_fields", "workers", "concurrency", "timeout", "cpu", "memory",
+  "resync", "every", "cron", "priority", "priority_of",
+  "serial", "backoff", "give_up", "own_writes", "leader", "shard", "shard_own", "on_reload", "webhook",
+  "mutating", "ignore", "kinds", "operations", "scope", "entry",
+  "reconcile", "finalize", "finalizer", "validate", "mutate", "decide", "selector", "subresources",
+  "match_conditions", "object_selector", "what", "1", "x",
 }
 
 local HEAD = [[
@@ -73,7 +83,9 @@ local WAYS = {
   -- What it is given.
   function(draw, base)
     local key, value = pick(draw, KEYS), pick(draw, VALUES)
-    return base:gsub("^kube%.(%a+) {", function(what) return ("kube.%s(with({"):format(what) end):gsub("}$", ("}, %q, %s))"):format(key, value))
+    return base:gsub("^kube%.(%a+) {", function(what)
+      return ("kube.%s(with({"):format(what)
+    end):gsub("}$", ("}, %q, %s))"):format(key, value))
   end,
   -- A part of what it is given.
   function(draw, base)
@@ -90,9 +102,12 @@ local WAYS = {
   end,
   -- What the script returns of it.
   function(draw, base)
-    local whole = { "{ c, %s }", "{ %s, c }", "{ { c, %s } }", "{ c, c, %s }", "setmetatable({ c }, { __index = %s })", "setmetatable({}, getmetatable(c)), %s",
-      "setmetatable({ c }, { __len = function() return 1 << 40 end }), %s", "next(c), %s", "{ c, { c, { c, %s } } }" }
-    return ("(function(c) local l = { c } l[2] = l return %s end)(%s)"):format(pick(draw, whole):format(pick(draw, VALUES)), base)
+    local whole = { "{ c, %s }", "{ %s, c }", "{ { c, %s } }", "{ c, c, %s }",
+      "setmetatable({ c }, { __index = %s })", "setmetatable({}, getmetatable(c)), %s",
+      "setmetatable({ c }, { __len = function() return 1 << 40 end }), %s", "next(c), %s",
+      "{ c, { c, { c, %s } } }" }
+    return ("(function(c) local l = { c } l[2] = l return %s end)(%s)"):format(pick(draw,
+      whole):format(pick(draw, VALUES)), base)
   end,
 }
 
@@ -119,7 +134,8 @@ local MANY, AT_ONCE = os.getenv "KL_VARIANT" == "tsan" and 40 or 400, 40
 
 describe("kubelua check", function()
   for first = 1, MANY, AT_ONCE do
-    it(("takes or refuses what is made of specs, seeds %d to %d"):format(first, first + AT_ONCE - 1), function()
+    it(("takes or refuses what is made of specs, seeds %d to %d"):format(first, first + AT_ONCE - 1),
+      function()
       local dir = process.tmpname()
       process.run("mkdir -p " .. process.quote(dir))
       local files = {}
@@ -130,12 +146,14 @@ describe("kubelua check", function()
         process.write(path, HEAD .. TAIL:format(pick(draw, WAYS)(draw, base)))
         files[#files + 1] = process.quote(path)
       end
-      local out, code = process.run(("timeout -s KILL 240 %s check %s"):format(process.quote(KUBELUA), table.concat(files, " ")))
+      local out, code = process.run(("timeout -s KILL 240 %s check %s"):format(process.quote(KUBELUA),
+        table.concat(files, " ")))
       assert.is_true(code == 0 or code == 1, ("status %s:\n%s"):format(code, out:sub(-2000)))
       assert.is_nil(out:find("Sanitizer", 1, true), out:sub(-4000))
       -- Each file says something: what it describes, or why it is refused.
       for seed = first, first + AT_ONCE - 1 do
-        local said = out:find(("%s/%d.lua"):format(dir, seed), 1, true) or out:find("controller x", 1, true) or out:find("webhook x", 1, true)
+        local said = out:find(("%s/%d.lua"):format(dir, seed), 1, true) or out:find("controller x", 1, true)
+          or out:find("webhook x", 1, true)
         assert.truthy(said, ("seed %d: %s"):format(seed, out:sub(-2000)))
       end
     end)
@@ -145,14 +163,19 @@ end)
 describe("what kube.controller returns", function()
   local function refused(code, part)
     local path = process.tmpname()
-    process.write(path, "local kube = require 'kubelua'\nlocal c = kube.controller { name = 'x', resource = 'v1/Pod', reconcile = function() end }\n" .. code)
+    process.write(path, "local kube = require 'kubelua'\nlocal c = kube.controller { name = 'x', resource = \z
+      'v1/Pod', reconcile = function() end }\n" .. code)
     local out, status = process.run(("%s check %s"):format(process.quote(KUBELUA), process.quote(path)))
     assert.equal(1, status, out)
     if not out:find(part, 1, true) then error(("%q is not in %s"):format(part, out), 2) end
   end
 
-  it("cannot be changed", function() refused("c.watches = { {} } return c", ":3: kubelua.Controller: watches cannot be set") end)
-  it("has nothing in it", function() refused("local w = c.watches return c", ":3: kubelua.Controller: watches cannot be read") end)
+  it("cannot be changed", function()
+    refused("c.watches = { {} } return c", ":3: kubelua.Controller: watches cannot be set")
+  end)
+  it("has nothing in it", function()
+    refused("local w = c.watches return c", ":3: kubelua.Controller: watches cannot be read")
+  end)
   it("gives away no metatable", function() refused("getmetatable(c).__index = print", "attempt to index") end)
 
   it("is what was checked, whatever is written past its metatable", function()

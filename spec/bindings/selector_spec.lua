@@ -41,7 +41,9 @@ describe("kube.selector", function()
   end)
 
   it("refuses what would surprise", function()
-    assert.error_matches(function() kube.selector { app = "a" } end, "unknown field 'app'; a selector has matchLabels")
+    assert.error_matches(function()
+      kube.selector { app = "a" }
+    end, "unknown field 'app'; a selector has matchLabels")
     assert.error_matches(function() kube.selector { "a=b" } end, "a selector is a text, or a table")
     assert.error_matches(function() kube.selector "a in b" end, "bad argument")
     assert.error_matches(function() kube.selector(1) end, "a selector is a text")

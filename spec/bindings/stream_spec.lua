@@ -1,4 +1,5 @@
---- stream_spec.lua - streams of a client without a kubelet behind its server: what is refused, and how; ends of clients and states.
+--- stream_spec.lua - streams of a client without a kubelet behind its server: what is refused, and how;
+--- ends of clients and states.
 
 local kube = require "kubelua"
 local servers = require "support.servers"
@@ -14,7 +15,8 @@ describe("streams of a client of the embedded API server", function()
   lazy_setup(function()
     server = servers.embedded {}
     c = kube.connect { server = server.url }
-    c:create { apiVersion = "v1", kind = "Pod", metadata = { name = "p", namespace = "default" }, spec = { containers = { { name = "a", image = "b" } } } }
+    c:create { apiVersion = "v1", kind = "Pod", metadata = { name = "p", namespace = "default" },
+      spec = { containers = { { name = "a", image = "b" } } } }
   end)
   lazy_teardown(function()
     c:close()
@@ -81,7 +83,8 @@ describe("streams of a client of the embedded API server", function()
     local cases = {
       { "c:exec: expected a table of options, got string", c.exec, c, "p", { "a" }, "x" },
       { "did you mean 'container'", c.exec, c, "p", { "a" }, { contaner = "x" } },
-      { "option 'stdin' must be a string or a function that returns strings, got table", c.exec, c, "p", { "a" }, { stdin = {} } },
+      { "option 'stdin' must be a string or a function that returns strings, got table", c.exec, c, "p",
+        { "a" }, { stdin = {} } },
       { "option 'limit' must be at least 1, got 0", c.exec, c, "p", { "a" }, { limit = 0 } },
       { "option 'stdin' must be a boolean, got string", c.exec_stream, c, "p", { "a" }, { stdin = "x" } },
       { "a command is a list of words", c.exec_stream, c, "p", "ls -l" },
@@ -100,6 +103,7 @@ describe("streams of a client of the embedded API server", function()
     end
     local f <close> = c:port_forward("p", 80)
     assert.matches("port 81 is not forwarded", raised(f.address, f, 81), 1, true)
-    assert.matches("999.1.1.1", tostring(raised(c.port_forward, c, "p", 80, { address = "999.1.1.1" })), 1, true)
+    assert.matches("999.1.1.1", tostring(raised(c.port_forward, c, "p", 80, { address = "999.1.1.1" })), 1,
+      true)
   end)
 end)

@@ -64,7 +64,8 @@ describe("a view", function()
   it("iterates in the order of the text", function()
     local keys = {}
     for key in pairs(pod.spec) do keys[#keys + 1] = key end
-    assert.same({ "nodeName", "priority", "containers", "tolerations", "nothing", "ratio", "big", "off" }, keys)
+    assert.same({ "nodeName", "priority", "containers", "tolerations", "nothing", "ratio", "big", "off" },
+      keys)
     local names = {}
     for i, c in ipairs(pod.spec.containers) do names[i] = c.name end
     assert.same({ "a", "b" }, names)
@@ -131,11 +132,14 @@ describe("a view", function()
   it("cannot be written, and says where and what to do", function()
     local ok, err = pcall(function() pod.spec.containers[1].image = "y" end)
     assert.is_false(ok)
-    assert.matches("view_spec.lua:%d+: read%-only: cannot set spec%.containers%[1%]%.image of Pod shop/web", err)
+    assert.matches("view_spec.lua:%d+: read%-only: cannot set spec%.containers%[1%]%.image of Pod shop/web",
+      err)
     assert.matches("ctx:patch", err, 1, true)
     assert.matches("kube.copy", err, 1, true)
     assert.error_matches(function() table.insert(pod.spec.containers, 1) end, "read%-only")
-    assert.error_matches(function() pod("metadata.labels")["a.b/c"] = 1 end, "metadata%.labels%[a%.b/c%] of Pod shop/web")
+    assert.error_matches(function()
+      pod("metadata.labels")["a.b/c"] = 1
+    end, "metadata%.labels%[a%.b/c%] of Pod shop/web")
   end)
 
   it("keeps the object alive from any place in it", function()
@@ -151,7 +155,8 @@ describe("a view", function()
   end)
 
   it("frees the value with the last view", function()
-    local known = kube.decode '{"spec":{"number":1,"items":[1]}}'.spec.items      -- what fields are called is remembered
+    -- what fields are called is remembered
+    local known = kube.decode '{"spec":{"number":1,"items":[1]}}'.spec.items
     assert.equal(1, known[1])
     known = nil                                                                   -- luacheck: ignore 311
     collectgarbage()
@@ -159,7 +164,10 @@ describe("a view", function()
     local before = core.memory()
     do
       local list = {}
-      for i = 1, 100 do list[i] = kube.decode(('{"spec":{"number":%d,"items":[%d]}}'):format(i + 123456, i + 654321)).spec.items end
+      for i = 1, 100 do
+        list[i] = kube.decode(('{"spec":{"number":%d,"items":[%d]}}'):format(i + 123456,
+          i + 654321)).spec.items
+      end
       assert.is_true(core.memory() > before)
       assert.equal(654321 + 100, list[100][1])
     end
@@ -171,7 +179,9 @@ describe("a view", function()
   it("is safe in finalisers that run after its own", function()
     local seen
     do
-      local holder = setmetatable({}, { __gc = function(t) seen = pcall(function() return t.view.name end) ~= nil end })
+      local holder = setmetatable({}, { __gc = function(t)
+        seen = pcall(function() return t.view.name end) ~= nil
+      end })
       holder.view = kube.decode(POD).metadata
     end
     collectgarbage()

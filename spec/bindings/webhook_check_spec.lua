@@ -9,7 +9,9 @@ local function checked(body)
   return process.run(("%s check %s"):format(process.quote(KUBELUA), process.quote(path)))
 end
 
-local function hook(lines) return ('return kube.webhook { name = "caps", resource = "v1/Pod", %s }'):format(lines) end
+local function hook(lines)
+  return ('return kube.webhook { name = "caps", resource = "v1/Pod", %s }'):format(lines)
+end
 
 local function refuses(body, part)
   local out, code = checked(body)
@@ -29,8 +31,10 @@ return {
 }]]
     assert.equal(0, code, out)
     for _, part in ipairs {
-      "controller b", "webhook pods.example.com", "validates   v1/Pod, v1/Pod/status, v1/Pod/eviction", "operations  CREATE, DELETE", "scope       Namespaced",
-      "kubernetes.io/metadata.name", '"matchLabels":{"x":"y"}', "reads       v1/Secret", "on failure  allowed (Ignore)", "timeout     5s", "workers     2",
+      "controller b", "webhook pods.example.com", "validates   v1/Pod, v1/Pod/status, v1/Pod/eviction",
+      "operations  CREATE, DELETE", "scope       Namespaced",
+      "kubernetes.io/metadata.name", '"matchLabels":{"x":"y"}', "reads       v1/Secret",
+      "on failure  allowed (Ignore)", "timeout     5s", "workers     2",
     } do
       if not out:find(part, 1, true) then error(("%q is not in what it said:\n%s"):format(part, out)) end
     end
@@ -38,25 +42,39 @@ return {
   end)
 
   for _, case in ipairs {
-    { "without a function", hook "", "it has mutate = function(obj, req) or validate = function(obj, req), one of them" },
+    { "without a function", hook "",
+      "it has mutate = function(obj, req) or validate = function(obj, req), one of them" },
     { "with both functions", hook "mutate = print, validate = print", "one of them" },
     { "with a text for a function", hook 'mutate = "x"', "mutate must be a function(obj, req), got string" },
     { "with a misspelt key", hook "mutat = print", "unknown key 'mutat'; did you mean 'mutate'?" },
-    { "with a misspelt operation", hook 'validate = print, operations = { "CREAT" }', "did you mean 'CREATE'?" },
+    { "with a misspelt operation", hook 'validate = print, operations = { "CREAT" }',
+      "did you mean 'CREATE'?" },
     { "with no operation", hook "validate = print, operations = {}", "operations is empty" },
     { "that mutates what is gone", hook 'mutate = print, operations = { "DELETE" }', "use validate for it" },
-    { "with a long timeout", hook 'validate = print, timeout = "1m"', "timeout must be whole seconds from 1s to 30s" },
+    { "with a long timeout", hook 'validate = print, timeout = "1m"',
+      "timeout must be whole seconds from 1s to 30s" },
     { "with half a second", hook 'validate = print, timeout = "1500ms"', "timeout must be whole seconds" },
     { "with a misspelt policy", hook 'validate = print, failure_policy = "Ignor"', "did you mean 'Ignore'?" },
-    { "with namespaces twice", hook 'validate = print, namespaces = { "a" }, namespace_selector = {}', "leave one out" },
-    { "with a selector that is none", hook 'validate = print, object_selector = { labels = {} }', "object_selector: unknown key 'labels'" },
-    { "with reinvocation of a validate", hook 'validate = print, reinvocation = "IfNeeded"', "reinvocation is for mutate" },
-    { "with fields of a kind that it does not read", hook 'validate = print, fields = { ["v1/Pod"] = { "spec" } }', "does not read such a kind" },
-    { "with a condition without a name", hook 'validate = print, match_conditions = { { expression = "true" } }', "match_conditions[1] needs name and expression" },
+    { "with namespaces twice", hook 'validate = print, namespaces = { "a" }, namespace_selector = {}',
+      "leave one out" },
+    { "with a selector that is none", hook 'validate = print, object_selector = { labels = {} }',
+      "object_selector: unknown key 'labels'" },
+    { "with reinvocation of a validate", hook 'validate = print, reinvocation = "IfNeeded"',
+      "reinvocation is for mutate" },
+    { "with fields of a kind that it does not read",
+      hook 'validate = print, fields = { ["v1/Pod"] = { "spec" } }', "does not read such a kind" },
+    { "with a condition without a name",
+      hook 'validate = print, match_conditions = { { expression = "true" } }',
+    "match_conditions[1] needs name and expression" },
     { "without a resource", 'return kube.webhook { name = "a", validate = print }', "resource is missing" },
-    { "with a resource that is a plural", 'return kube.webhook { name = "a", resource = "pods", validate = print }', '"pods" is no kind' },
-    { "with a name that cannot be", 'return kube.webhook { name = "A_b", resource = "v1/Pod", validate = print }', "it is a path, and the name of a configuration" },
-    { "of one name with another", 'return { kube.webhook { name = "a", resource = "v1/Pod", validate = print }, kube.webhook { name = "a", resource = "v1/Pod", validate = print } }', 'two webhooks are named "a"' },
+    { "with a resource that is a plural",
+      'return kube.webhook { name = "a", resource = "pods", validate = print }', '"pods" is no kind' },
+    { "with a name that cannot be",
+      'return kube.webhook { name = "A_b", resource = "v1/Pod", validate = print }',
+    "it is a path, and the name of a configuration" },
+    { "of one name with another",
+      'return { kube.webhook { name = "a", resource = "v1/Pod", validate = print }, kube.webhook { name = \z
+      "a", resource = "v1/Pod", validate = print } }', 'two webhooks are named "a"' },
   } do
     it("refuses a webhook " .. case[1], function() refuses(case[2], case[3]) end)
   end

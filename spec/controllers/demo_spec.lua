@@ -10,7 +10,8 @@ local prepare = require "prepare"
 local process = require "support.process"
 local settings = require "settings"
 
-local FILES = { "10-cluster.yaml", "15-config.yaml", "20-nodes.yaml", "25-topologies.yaml", "30-nodemetrics.yaml", "40-pods.yaml" }
+local FILES = { "10-cluster.yaml", "15-config.yaml", "20-nodes.yaml", "25-topologies.yaml",
+  "30-nodemetrics.yaml", "40-pods.yaml" }
 local NOW = "2026-06-01T12:00:00Z"
 
 local objects, by_kind = {}, {}
@@ -39,7 +40,8 @@ describe("the demo cluster", function()
     local out, status = process.run("lua5.4 controllers/demo/generate.lua " .. process.quote(dir))
     assert.equal(0, status, out)
     for _, file in ipairs(FILES) do
-      assert.is_true(process.read(dir .. "/" .. file) == process.read("controllers/demo/" .. file), file .. ": run controllers/demo/generate.lua")
+      assert.is_true(process.read(dir .. "/" .. file) == process.read("controllers/demo/" .. file),
+        file .. ": run controllers/demo/generate.lua")
     end
   end)
 
@@ -51,7 +53,8 @@ describe("the demo cluster", function()
       qos[pods.qos(pod)], class[pods.class(pod)], phase[pod.status.phase] = true, true, true
     end
     assert.same({ LSE = true, LSR = true, LS = true, BE = true, SYSTEM = true }, qos)
-    assert.same({ ["koord-prod"] = true, ["koord-mid"] = true, ["koord-batch"] = true, ["koord-free"] = true }, class)
+    assert.same({ ["koord-prod"] = true, ["koord-mid"] = true, ["koord-batch"] = true,
+      ["koord-free"] = true }, class)
     assert.same({ Running = true, Pending = true, Succeeded = true }, phase)
   end)
 
@@ -72,7 +75,9 @@ describe("the demo cluster", function()
 
   it("has priorities that the classes agree with, or a real API server would refuse the pods", function()
     local classes = named "PriorityClass"
-    for _, pod in ipairs(by_kind.Pod) do assert.equal(classes[pod.spec.priorityClassName].value, pod.spec.priority) end
+    for _, pod in ipairs(by_kind.Pod) do
+      assert.equal(classes[pod.spec.priorityClassName].value, pod.spec.priority)
+    end
   end)
 
   it("measures every node, and running pods only", function()
@@ -100,7 +105,8 @@ describe("the demo cluster", function()
       end
     end
     for _, node in ipairs(by_kind.Node) do
-      assert.is_true((asked[node.metadata.name] or 0) <= kube.qty(node.status.allocatable.cpu):milli(), node.metadata.name)
+      assert.is_true((asked[node.metadata.name] or 0) <= kube.qty(node.status.allocatable.cpu):milli(),
+        node.metadata.name)
     end
   end)
 
@@ -119,10 +125,13 @@ describe("the demo cluster", function()
     for _, node in ipairs(by_kind.Node) do
       local name = node.metadata.name
       local metric, strategy = metrics[name], colocation.strategy(known.colocation.cfg, node)
-      if not cluster.silent(metric) then metric = { metadata = metric.metadata, status = cluster.touch(metric, NOW, 3) } end
+      if not cluster.silent(metric) then
+        metric = { metadata = metric.metadata, status = cluster.touch(metric, NOW, 3) }
+      end
       local decided, failed = plan.reset "off", {}
       if colocation.enabled(known.colocation.cfg, strategy) then
-        decided, failed = plan.calculate { strategy = strategy, node = node, nodeMetric = metric, nodeResourceTopology = topologies[name],
+        decided, failed = plan.calculate { strategy = strategy, node = node, nodeMetric = metric,
+          nodeResourceTopology = topologies[name],
           pods = on[name] or {}, now = kube.time(NOW):unix(), cpuNormalization = known.cpuNormalization,
           resourceAmplification = known.resourceAmplification }
       end
@@ -134,7 +143,9 @@ describe("the demo cluster", function()
         for resource, n in pairs(resources) do assert.is_true(n > 0, name .. " " .. resource) end
       end
       if next(decided.zones) then in_zones = in_zones + 1 end
-      if decided.annotations["node.koordinator.sh/cpu-normalization-ratio"] == "1.50" then faster = faster + 1 end
+      if decided.annotations["node.koordinator.sh/cpu-normalization-ratio"] == "1.50" then
+        faster = faster + 1
+      end
     end
     assert.same({ "edge-02", "reserve-01" }, nothing)
     assert.equal(3, faster)
@@ -225,13 +236,17 @@ describe("the demo's agent of a node", function()
 end)
 
 describe("the demo's table", function()
-  local node = { metadata = { name = "n", annotations = { ["node.koordinator.sh/cpu-normalization-ratio"] = "1.50" } },
-    status = { capacity = { cpu = "8", memory = "16Gi" }, allocatable = { ["kubernetes.io/batch-cpu"] = "1500", ["kubernetes.io/batch-memory"] = "3Gi",
+  local node = { metadata = { name = "n", annotations = {
+    ["node.koordinator.sh/cpu-normalization-ratio"] = "1.50" } },
+    status = { capacity = { cpu = "8", memory = "16Gi" },
+      allocatable = { ["kubernetes.io/batch-cpu"] = "1500", ["kubernetes.io/batch-memory"] = "3Gi",
       ["kubernetes.io/mid-cpu"] = "1k", ["kubernetes.io/mid-memory"] = "1536Mi" } } }
-  local metric = { metadata = { name = "n" }, status = { nodeMetric = { nodeUsage = { resources = { cpu = "2500m", memory = "4Gi" } } } } }
+  local metric = { metadata = { name = "n" }, status = {
+    nodeMetric = { nodeUsage = { resources = { cpu = "2500m", memory = "4Gi" } } } } }
 
   it("has a row per node", function()
-    assert.same({ { node = "n", capacity = "8 / 16.0Gi", usage = "2.5 / 4.0Gi", batch_cpu = "1500", batch_memory = "3.0Gi", mid_cpu = "1000",
+    assert.same({ { node = "n", capacity = "8 / 16.0Gi", usage = "2.5 / 4.0Gi", batch_cpu = "1500",
+      batch_memory = "3.0Gi", mid_cpu = "1000",
       mid_memory = "1.5Gi", note = "cpu x1.50" } }, cluster.rows({ node }, { metric }))
   end)
 

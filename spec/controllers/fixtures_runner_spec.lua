@@ -30,7 +30,8 @@ describe("the fixture runner", function()
     assert.is_true(ok, said)
     assert.matches("\n90 passed, 0 failed$", said)
     assert.matches("not known yet: [%w_, ]*elastic_quota", said)
-    for _, calc in ipairs { "batchresource", "midresource", "colocation_strategy", "cpu_normalization", "resource_amplification",
+    for _, calc in ipairs { "batchresource", "midresource", "colocation_strategy", "cpu_normalization",
+      "resource_amplification",
       "noderesource_prepare" } do assert.is_truthy(fixtures.calcs[calc], calc) end
   end)
 
@@ -83,11 +84,15 @@ describe("the fixture runner", function()
 
   it("says what a file lacks", function()
     for text, want in pairs {
-      ["{]"] = "not valid JSON", ['"x"'] = "not a JSON object", ["{}"] = 'has no "calc"', ['{"calc": "midresource"}'] = 'has no "cases"',
+      ["{]"] = "not valid JSON", ['"x"'] = "not a JSON object", ["{}"] = 'has no "calc"',
+      ['{"calc": "midresource"}'] = 'has no "cases"',
       ['{"calc": "midresource", "cases": [{"name": "n"}]}'] = "a case is { name, input, expect }",
-      ['{"calc": "cpu_normalization", "cases": [{"input": {"op": "guess"}, "expect": {}}]}'] = 'input.op is "guess"; it is one of: calculate',
-      ['{"calc": "noderesource_prepare", "cases": [{"input": {"op": "prepare"}, "expect": {}}]}'] = "input.plugin is missing",
-      ['{"calc": "midresource", "cases": [{"input": {"strategy": {}, "now": "noon"}, "expect": {}}]}'] = "raised: ",
+      ['{"calc": "cpu_normalization", "cases": [{"input": {"op": "guess"}, "expect": {}}]}'] =
+        'input.op is "guess"; it is one of: calculate',
+      ['{"calc": "noderesource_prepare", "cases": [{"input": {"op": "prepare"}, "expect": {}}]}'] =
+        "input.plugin is missing",
+      ['{"calc": "midresource", "cases": [{"input": {"strategy": {}, "now": "noon"}, "expect": {}}]}'] =
+        "raised: ",
     } do
       local passed, failed, _, said = run(text)
       assert.same({ 0, 1 }, { passed, failed }, text)
@@ -96,7 +101,8 @@ describe("the fixture runner", function()
   end)
 
   it("takes a person's own directory, and goes on after a bad file", function()
-    local ok, said = run_directory(directory { ["a.json"] = "{", ["b.json"] = VALID:format("b", "true"), ["notes.txt"] = "{" })
+    local ok, said = run_directory(directory { ["a.json"] = "{", ["b.json"] = VALID:format("b", "true"),
+      ["notes.txt"] = "{" })
     assert.is_false(ok)
     assert.matches("FAIL a.json: not valid JSON", said, 1, true)
     assert.matches("\n1 passed, 1 failed$", said)

@@ -26,7 +26,8 @@ local function res(cpu, memory) return { cpu = cpu, memory = memory } end
 local function usage(cpu, memory) return { resources = res(cpu, memory) } end
 
 local function node_of(capacity, more)
-  local node = { metadata = { name = "n", labels = {}, annotations = {} }, status = { capacity = capacity, allocatable = capacity } }
+  local node = { metadata = { name = "n", labels = {}, annotations = {} },
+    status = { capacity = capacity, allocatable = capacity } }
   for k, v in pairs(more or {}) do node.metadata[k] = v end
   return node
 end
@@ -34,14 +35,16 @@ end
 local function pod_of(name, qos, request, more)
   local pod = {
     metadata = { name = name, namespace = "ns", labels = { ["koordinator.sh/qosClass"] = qos } },
-    spec = { containers = { { name = "c", resources = { requests = request } } } }, status = { phase = "Running" },
+    spec = { containers = { { name = "c", resources = { requests = request } } } },
+    status = { phase = "Running" },
   }
   for k, v in pairs(more or {}) do pod[k] = v end
   return pod
 end
 
 local function metric_of(system, reports, more)
-  local status = { updateTime = MINUTES_AGO_15, nodeMetric = { nodeUsage = usage("0", "0"), systemUsage = system }, podsMetric = reports }
+  local status = { updateTime = MINUTES_AGO_15, nodeMetric = { nodeUsage = usage("0", "0"),
+    systemUsage = system }, podsMetric = reports }
   for k, v in pairs(more or {}) do status[k] = v end
   return { metadata = { name = "n" }, status = status }
 end
@@ -51,7 +54,8 @@ local function report(name, cpu, memory, class)
 end
 
 -- Everything given away and nothing kept, so that what is left is capacity minus what the case is about.
-local STRATEGY = { enable = true, cpuReclaimThresholdPercent = 100, memoryReclaimThresholdPercent = 100, degradeTimeMinutes = 15,
+local STRATEGY = { enable = true, cpuReclaimThresholdPercent = 100, memoryReclaimThresholdPercent = 100,
+  degradeTimeMinutes = 15,
   resourceDiffThreshold = 0.1, updateTimeThresholdSeconds = 300 }
 
 local function batch(input)
@@ -82,10 +86,12 @@ describe("a NodeMetric", function()
   end)
 
   it("that is stale withdraws batch and mid", function()
-    local input = { strategy = STRATEGY, node = node_of(res("10", "10Gi")), pods = {}, nodeMetric = {}, now = NOW }
+    local input = { strategy = STRATEGY, node = node_of(res("10", "10Gi")), pods = {}, nodeMetric = {},
+      now = NOW }
     local decided, failed = plan.calculate(input)
     assert.same({}, decided.resources)
-    assert.same({ ["kubernetes.io/batch-cpu"] = true, ["kubernetes.io/batch-memory"] = true, ["kubernetes.io/mid-cpu"] = true,
+    assert.same({ ["kubernetes.io/batch-cpu"] = true, ["kubernetes.io/batch-memory"] = true,
+      ["kubernetes.io/mid-cpu"] = true,
       ["kubernetes.io/mid-memory"] = true }, decided.resets)
     assert.matches("degradedByBatchResource", decided.messages["kubernetes.io/batch-cpu"])
     -- The two ratios have no configuration here: they fail by name and spoil nothing.
@@ -98,12 +104,15 @@ end)
 
 describe("a colocation strategy", function()
   local function cfg(...) return { enable = true, cpuReclaimThresholdPercent = 60, nodeConfigs = { ... } } end
-  local function entry(percent, selector) return { cpuReclaimThresholdPercent = percent, nodeSelector = selector } end
+  local function entry(percent, selector)
+    return { cpuReclaimThresholdPercent = percent, nodeSelector = selector }
+  end
   local node = node_of(res("1", "1Gi"), { labels = { pool = "a", zone = "x" } })
   local function percent(c, n) return colocation.strategy(c, n or node).cpuReclaimThresholdPercent end
 
   it("is that of the first entry that selects the node, in the order of the list", function()
-    local broad, narrow = entry(10, { matchLabels = { pool = "a" } }), entry(20, { matchLabels = { pool = "a", zone = "x" } })
+    local broad, narrow = entry(10, { matchLabels = { pool = "a" } }),
+      entry(20, { matchLabels = { pool = "a", zone = "x" } })
     assert.equal(10, percent(cfg(broad, narrow)))
     assert.equal(20, percent(cfg(narrow, broad)))
   end)
@@ -114,7 +123,9 @@ describe("a colocation strategy", function()
   end)
 
   it("understands expressions, and takes a malformed one as selecting nothing", function()
-    local function expr(...) return { matchExpressions = { { key = "pool", operator = (...), values = select(2, ...) } } } end
+    local function expr(...)
+      return { matchExpressions = { { key = "pool", operator = (...), values = select(2, ...) } } }
+    end
     assert.equal(10, percent(cfg(entry(10, expr("In", { "a", "b" })))))
     assert.equal(60, percent(cfg(entry(10, expr("NotIn", { "a" })))))
     assert.equal(10, percent(cfg(entry(10, expr("Exists")))))
@@ -125,8 +136,10 @@ describe("a colocation strategy", function()
   end)
 
   it("takes percentages from labels, cut and not rounded", function()
-    for text, want in pairs { ["0.29"] = 28, ["0.7"] = 70, ["1.5"] = 150, ["0"] = 0, ["-0.1"] = 60, ["much"] = 60, [" 0.5"] = 60, ["0x1"] = 60 } do
-      local labelled = node_of(res("1", "1Gi"), { labels = { ["node.koordinator.sh/cpu-reclaim-ratio"] = text } })
+    for text, want in pairs { ["0.29"] = 28, ["0.7"] = 70, ["1.5"] = 150, ["0"] = 0, ["-0.1"] = 60,
+      ["much"] = 60, [" 0.5"] = 60, ["0x1"] = 60 } do
+      local labelled = node_of(res("1", "1Gi"), { labels = {
+        ["node.koordinator.sh/cpu-reclaim-ratio"] = text } })
       assert.equal(want, percent({ enable = true, cpuReclaimThresholdPercent = 60 }, labelled), text)
     end
   end)
@@ -134,7 +147,8 @@ describe("a colocation strategy", function()
   it("lets labels win over the annotation, and the annotation over the ConfigMap", function()
     local own = node_of(res("1", "1Gi"), {
       labels = { ["node.koordinator.sh/memory-reclaim-ratio"] = "0.3" },
-      annotations = { ["node.koordinator.sh/colocation-strategy"] = '{"cpuReclaimThresholdPercent": 11, "memoryReclaimThresholdPercent": 12}' },
+      annotations = { ["node.koordinator.sh/colocation-strategy"] = '{"cpuReclaimThresholdPercent": 11, \z
+        "memoryReclaimThresholdPercent": 12}' },
     })
     local strategy = colocation.strategy(cfg(entry(10, {})), own)
     assert.equal(11, strategy.cpuReclaimThresholdPercent)
@@ -142,8 +156,10 @@ describe("a colocation strategy", function()
   end)
 
   it("ignores an annotation that does not read", function()
-    for _, text in ipairs { "{]", "[]x", '{"cpuReclaimThresholdPercent": "11"}', '{"cpuReclaimThresholdPercent": 1.5}', "7" } do
-      local own = node_of(res("1", "1Gi"), { annotations = { ["node.koordinator.sh/colocation-strategy"] = text } })
+    for _, text in ipairs { "{]", "[]x", '{"cpuReclaimThresholdPercent": "11"}',
+      '{"cpuReclaimThresholdPercent": 1.5}', "7" } do
+      local own = node_of(res("1", "1Gi"), { annotations = {
+        ["node.koordinator.sh/colocation-strategy"] = text } })
       assert.equal(60, percent({ enable = true, cpuReclaimThresholdPercent = 60 }, own), text)
     end
   end)
@@ -185,7 +201,8 @@ describe("the ConfigMap", function()
 
   it("that turns bad leaves the last good one, and says why", function()
     local known = settings.sync(settings.new(), good)
-    for _, text in ipairs { "{", '{"enable": "yes"}', '{"degradeTimeMinutes": 0}', '{"nodeConfigs": {"a": 1}, "enable": 1}', '{"nodeConfigs": [1]}' } do
+    for _, text in ipairs { "{", '{"enable": "yes"}', '{"degradeTimeMinutes": 0}',
+      '{"nodeConfigs": {"a": 1}, "enable": 1}', '{"nodeConfigs": [1]}' } do
       local later, refused = settings.sync(known, map { ["colocation-config"] = text })
       assert.same(known.colocation.cfg, later.colocation.cfg, text)
       assert.is_true(later.colocation.errorStatus)
@@ -218,7 +235,8 @@ describe("the ConfigMap", function()
 
   it("gives an entry that would be invalid the cluster's strategy", function()
     local known = settings.sync(settings.new(), map { ["colocation-config"] =
-      '{"enable": true, "cpuReclaimThresholdPercent": 70, "nodeConfigs": [{"nodeSelector": {}, "midCPUThresholdPercent": 200, "enable": false}]}' })
+      '{"enable": true, "cpuReclaimThresholdPercent": 70, "nodeConfigs": [{"nodeSelector": {}, \z
+        "midCPUThresholdPercent": 200, "enable": false}]}' })
     local strategy = colocation.strategy(known.colocation.cfg, node_of(res("1", "1Gi")))
     assert.equal(70, strategy.cpuReclaimThresholdPercent)
     assert.is_true(strategy.enable)
@@ -229,22 +247,29 @@ end)
 
 describe("a pod", function()
   local function request(spec) return pods.request { metadata = { name = "p" }, spec = spec } end
-  local function c(cpu, policy) return { resources = { requests = { cpu = cpu } }, restartPolicy = policy } end
+  local function c(cpu, policy)
+    return { resources = { requests = { cpu = cpu } }, restartPolicy = policy }
+  end
 
   it("asks for its containers or for its widest moment of initialisation", function()
     assert.equal(300, request({ containers = { c "100m", c "200m" }, initContainers = { c "250m" } }).cpu)
-    assert.equal(900, request({ containers = { c "100m", c "200m" }, initContainers = { c "900m", c "50m" } }).cpu)
+    assert.equal(900, request({ containers = { c "100m", c "200m" },
+      initContainers = { c "900m", c "50m" } }).cpu)
   end)
 
   it("keeps its sidecars all along", function()
-    assert.equal(400, request({ containers = { c "300m" }, initContainers = { c("100m", "Always"), c "200m" } }).cpu)
-    assert.equal(600, request({ containers = { c "300m" }, initContainers = { c("100m", "Always"), c "500m" } }).cpu)
-    assert.equal(500, request({ containers = { c "300m" }, initContainers = { c "500m", c("100m", "Always") } }).cpu)
+    assert.equal(400, request({ containers = { c "300m" },
+      initContainers = { c("100m", "Always"), c "200m" } }).cpu)
+    assert.equal(600, request({ containers = { c "300m" },
+      initContainers = { c("100m", "Always"), c "500m" } }).cpu)
+    assert.equal(500, request({ containers = { c "300m" },
+      initContainers = { c "500m", c("100m", "Always") } }).cpu)
   end)
 
   it("adds overhead, and its own request replaces the sum of its containers'", function()
     assert.equal(350, request({ containers = { c "300m" }, overhead = { cpu = "50m" } }).cpu)
-    assert.equal(1050, request({ containers = { c "300m" }, resources = { requests = { cpu = "1" } }, overhead = { cpu = "50m" } }).cpu)
+    assert.equal(1050, request({ containers = { c "300m" }, resources = { requests = { cpu = "1" } },
+      overhead = { cpu = "50m" } }).cpu)
     assert.equal(0, request({ containers = { {} } }).cpu)
   end)
 
@@ -266,7 +291,8 @@ describe("a pod", function()
     local function qos(pod) return pods.qos(pod) end
     local full = { requests = res("1", "1Gi"), limits = res("1000m", "1024Mi") }
     local function of(resources, status, more)
-      local pod = { metadata = { name = "p" }, spec = { containers = { { resources = resources } } }, status = status }
+      local pod = { metadata = { name = "p" }, spec = { containers = { { resources = resources } } },
+        status = status }
       for k, v in pairs(more or {}) do pod.spec[k] = v end
       return qos(pod)
     end
@@ -276,12 +302,14 @@ describe("a pod", function()
     assert.equal("LS", of { limits = { cpu = "1" } })
     assert.equal("BE", of { requests = res("0", "0") })
     assert.equal("LS", of(full, nil, { initContainers = { {} } }))
-    assert.equal("BE", qos { metadata = { name = "p", labels = { ["koordinator.sh/qosClass"] = "???" } }, spec = { containers = { {} } } })
+    assert.equal("BE", qos { metadata = { name = "p", labels = { ["koordinator.sh/qosClass"] = "???" } },
+      spec = { containers = { {} } } })
   end)
 
   it("spreads over the zones it was given, over all when none of them exists", function()
     local function spread(text, n)
-      local pod = { metadata = { name = "p", annotations = { ["scheduling.koordinator.sh/resource-status"] = text } } }
+      local pod = { metadata = { name = "p", annotations = {
+        ["scheduling.koordinator.sh/resource-status"] = text } } }
       local part, list = pods.spread(pod, n), {}
       for zone = 0, n - 1 do list[zone + 1] = part(amounts.new(1000, 0), zone).cpu end
       return list
@@ -300,9 +328,12 @@ end)
 describe("batch resources", function()
   it("count a pod that ended and is still reported like one that nobody knows", function()
     local done = pod_of("done", "LS", res("1", "1Gi"), { status = { phase = "Succeeded" } })
-    assert.equal(7000, batch_cpu { pods = { done }, nodeMetric = metric_of(usage("0", "0"), { report("done", "3", "0") }) })
-    assert.equal(10000, batch_cpu { nodeMetric = metric_of(usage("0", "0"), { report("gone", "3", "0", "koord-batch") }) })
-    assert.equal(7000, batch_cpu { nodeMetric = metric_of(usage("0", "0"), { report("gone", "3", "0", "koord-mid") }) })
+    assert.equal(7000, batch_cpu { pods = { done }, nodeMetric = metric_of(usage("0", "0"),
+      { report("done", "3", "0") }) })
+    assert.equal(10000, batch_cpu { nodeMetric = metric_of(usage("0", "0"),
+      { report("gone", "3", "0", "koord-batch") }) })
+    assert.equal(7000, batch_cpu { nodeMetric = metric_of(usage("0", "0"),
+      { report("gone", "3", "0", "koord-mid") }) })
   end)
 
   it("never fall below nothing", function()
@@ -329,10 +360,12 @@ describe("batch resources", function()
     assert.equal(9000, with(nil))
   end)
 
-  it("leave an unreported pod out of the larger-of-both sum on the node, and count it in the zones", function()
+  it("leave an unreported pod out of the larger-of-both sum on the node, and count it in the zones",
+    function()
     local strategy = fields.copy(STRATEGY)
     strategy.cpuCalculatePolicy = "maxUsageRequest"
-    local result = batch { strategy = strategy, pods = { pod_of("new", "LS", res("4", "0")) }, nodeResourceTopology = {
+    local result = batch { strategy = strategy, pods = { pod_of("new", "LS", res("4", "0")) },
+      nodeResourceTopology = {
       zones = { { name = "node-0", resources = { { name = "cpu", allocatable = "5" } } },
         { name = "node-1", resources = { { name = "cpu", allocatable = "5" } } } } } }
     assert.equal(10000, result.resources["kubernetes.io/batch-cpu"])
@@ -340,7 +373,10 @@ describe("batch resources", function()
   end)
 
   it("share the system among zones so that nothing is lost to rounding", function()
-    local function zone(name) return { name = name, resources = { { name = "cpu", allocatable = "3" }, { name = "memory", allocatable = "1000" } } } end
+    local function zone(name)
+      return { name = name, resources = { { name = "cpu", allocatable = "3" },
+        { name = "memory", allocatable = "1000" } } }
+    end
     local result = batch { nodeMetric = metric_of(usage("1", "100"), nil), node = node_of(res("9", "3000")),
       nodeResourceTopology = { zones = { zone "node-0", zone "node-1", zone "node-2" } } }
     for i = 0, 2 do
@@ -351,13 +387,15 @@ describe("batch resources", function()
   end)
 
   it("have no zones while the topology carries neither cpu nor memory", function()
-    assert.is_nil(batch({ nodeResourceTopology = { zones = { { name = "node-0", resources = { { name = "gpu" } } } } } }).zones)
+    assert.is_nil(batch({ nodeResourceTopology = { zones = {
+      { name = "node-0", resources = { { name = "gpu" } } } } } }).zones)
     assert.is_nil(batch({ nodeResourceTopology = { metadata = {} } }).zones)
     assert.is_nil(batch({}).zones)
   end)
 
   it("cannot be told without their inputs", function()
-    local result, why = batchresource.calculate { strategy = STRATEGY, node = node_of(res("1", "1Gi")), pods = {}, now = NOW }
+    local result, why = batchresource.calculate { strategy = STRATEGY, node = node_of(res("1", "1Gi")),
+      pods = {}, now = NOW }
     assert.is_nil(result)
     assert.matches("NodeMetric", why)
   end)
@@ -394,13 +432,18 @@ describe("an amount", function()
 end)
 
 describe("a reservation", function()
-  local function reserved(text) return reservation.annotated(node_of(res("1", "1"), { annotations = { ["node.koordinator.sh/reservation"] = text } })) end
+  local function reserved(text)
+    return reservation.annotated(node_of(res("1", "1"),
+      { annotations = { ["node.koordinator.sh/reservation"] = text } }))
+  end
 
   it("counts each named processor once", function()
     assert.equal(6, reservation.count_cpus "0-3,2-5")
     assert.equal(3, reservation.count_cpus "7,9,11")
     assert.equal(0, reservation.count_cpus "5-2")
-    for _, bad in ipairs { "a", "1-", "1-2-3", "1,,2", "", "0-99999999" } do assert.is_nil(reservation.count_cpus(bad), bad) end
+    for _, bad in ipairs { "a", "1-", "1-2-3", "1,,2", "", "0-99999999" } do
+      assert.is_nil(reservation.count_cpus(bad), bad)
+    end
   end)
 
   it("takes named processors over an amount", function()
@@ -409,7 +452,8 @@ describe("a reservation", function()
   end)
 
   it("reserves nothing when it does not read", function()
-    for _, text in ipairs { "{]", '{"resources": {"cpu": "many"}}', '{"reservedCPUs": "x"}', '{"reservedCPUs": 3}', "7" } do
+    for _, text in ipairs { "{]", '{"resources": {"cpu": "many"}}', '{"reservedCPUs": "x"}',
+      '{"reservedCPUs": 3}', "7" } do
       assert.same({ cpu = 0, memory = 0 }, reserved(text), text)
     end
   end)
@@ -424,8 +468,10 @@ describe("mid resources", function()
     return assert(midresource.calculate(input)).resources["kubernetes.io/mid-cpu"]
   end
   local function metric(reclaimable, used, app)
-    return metric_of(usage("0", "0"), nil, { nodeMetric = { nodeUsage = usage(used, "0"), systemUsage = usage("0", "0") },
-      prodReclaimableMetric = { resource = usage(reclaimable, "0") }, hostApplicationMetric = app and { app } })
+    return metric_of(usage("0", "0"), nil, { nodeMetric = { nodeUsage = usage(used, "0"),
+      systemUsage = usage("0", "0") },
+      prodReclaimableMetric = { resource = usage(reclaimable, "0") },
+      hostApplicationMetric = app and { app } })
   end
 
   it("are what can be reclaimed, as far as it is idle", function()
@@ -447,25 +493,32 @@ describe("mid resources", function()
   end)
 
   it("cannot be told of a node that has no allocatable resources", function()
-    assert.is_nil(midresource.calculate { strategy = STRATEGY, node = { status = {} }, pods = {}, nodeMetric = metric("1", "0"), now = NOW })
+    assert.is_nil(midresource.calculate { strategy = STRATEGY, node = { status = {} }, pods = {},
+      nodeMetric = metric("1", "0"), now = NOW })
   end)
 end)
 
 -- ---------------------------------------------------------------- ratios
 
 describe("the cpu normalization ratio", function()
-  local function topology(info) return { metadata = { annotations = { ["node.koordinator.sh/cpu-basic-info"] = info } } } end
+  local function topology(info)
+    return { metadata = { annotations = { ["node.koordinator.sh/cpu-basic-info"] = info } } }
+  end
   local function calculate(config, labels, info)
     local node = node_of(res("1", "1"), { labels = labels })
-    local result, why = cpunormalization.calculate { cpuNormalization = config, node = node, nodeResourceTopology = topology(info) }
+    local result, why = cpunormalization.calculate { cpuNormalization = config, node = node,
+      nodeResourceTopology = topology(info) }
     return result and result.annotations[cpunormalization.ANNOTATION], why
   end
   local LABEL = "node.koordinator.sh/cpu-normalization-enabled"
 
   it("is as the node's label says, whatever the configuration", function()
-    assert.equal("1.00", calculate({ enable = true, defaultRatio = 2 }, { [LABEL] = "False" }, '{"cpuModel": "m"}'))
-    assert.equal("2.00", calculate({ enable = false, defaultRatio = 2 }, { [LABEL] = "1" }, '{"cpuModel": "m"}'))
-    local ratio, why = calculate({ enable = true, defaultRatio = 2 }, { [LABEL] = "yes" }, '{"cpuModel": "m"}')
+    assert.equal("1.00", calculate({ enable = true, defaultRatio = 2 }, { [LABEL] = "False" },
+      '{"cpuModel": "m"}'))
+    assert.equal("2.00", calculate({ enable = false, defaultRatio = 2 }, { [LABEL] = "1" },
+      '{"cpuModel": "m"}'))
+    local ratio, why = calculate({ enable = true, defaultRatio = 2 }, { [LABEL] = "yes" },
+      '{"cpuModel": "m"}')
     assert.is_nil(ratio)
     assert.matches("must be true or false", why)
   end)
@@ -477,7 +530,8 @@ describe("the cpu normalization ratio", function()
   end)
 
   it("of a node's entry replaces a model whole and keeps the others", function()
-    local config = { enable = true, ratioModel = { m = { baseRatio = 2, turboEnabledRatio = 3 }, other = { baseRatio = 4 } },
+    local config = { enable = true, ratioModel = { m = { baseRatio = 2, turboEnabledRatio = 3 },
+      other = { baseRatio = 4 } },
       nodeConfigs = { { nodeSelector = {}, ratioModel = { m = { baseRatio = 1.5 } } } } }
     assert.equal("1.50", calculate(config, nil, '{"cpuModel": "m"}'))
     assert.is_nil(calculate(config, nil, '{"cpuModel": "m", "turboEnabled": true}'))
@@ -486,7 +540,9 @@ describe("the cpu normalization ratio", function()
 
   it("is written only when it moved by more than 0.01", function()
     local function need(old, new)
-      local function carrying(text) return node_of(res("1", "1"), { annotations = { [cpunormalization.ANNOTATION] = text } }) end
+      local function carrying(text)
+        return node_of(res("1", "1"), { annotations = { [cpunormalization.ANNOTATION] = text } })
+      end
       return cpunormalization.need_sync_meta(carrying(old), carrying(new))
     end
     assert.is_false(need("1.10", "1.10"))
@@ -525,10 +581,12 @@ end)
 
 describe("preparing a node", function()
   local BATCH_CPU, BATCH_MEMORY = "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"
-  local ORIGIN, THIRD = "node.koordinator.sh/originExtendedAllocatable", "node.koordinator.sh/thirdPartyAllocations"
+  local ORIGIN, THIRD = "node.koordinator.sh/originExtendedAllocatable",
+    "node.koordinator.sh/thirdPartyAllocations"
 
   it("rounds what is not whole up", function()
-    local desired = prepare.prepare(node_of(res("1", "1")), { resources = { [BATCH_CPU] = 10001, [BATCH_MEMORY] = kube.milli(1500) },
+    local desired = prepare.prepare(node_of(res("1", "1")),
+      { resources = { [BATCH_CPU] = 10001, [BATCH_MEMORY] = kube.milli(1500) },
       annotations = { [cpunormalization.ANNOTATION] = "1.10" } })
     assert.equal(11002, desired.resources[BATCH_CPU])
     assert.equal(2, desired.resources[BATCH_MEMORY])
@@ -536,13 +594,16 @@ describe("preparing a node", function()
   end)
 
   it("keeps what others noted in the origin annotation", function()
-    local node = node_of(res("1", "1"), { annotations = { [ORIGIN] = '{"resources":{"example.com/gpu":"3","kubernetes.io/batch-cpu":"9"}}' } })
+    local node = node_of(res("1", "1"), { annotations = {
+      [ORIGIN] = '{"resources":{"example.com/gpu":"3","kubernetes.io/batch-cpu":"9"}}' } })
     local desired = prepare.prepare(node, { resources = { [BATCH_CPU] = 5000, [BATCH_MEMORY] = 2 * GIB } })
     assert.equal('{"resources":{"example.com/gpu":"3","kubernetes.io/batch-cpu":"5k","kubernetes.io/batch-memory":"2Gi"}}', desired.annotations[ORIGIN])
   end)
 
-  it("leaves nothing when third parties took more than there is, and ignores those of another class", function()
-    local node = node_of(res("1", "1"), { annotations = { [THIRD] = '{"allocations":[{"name":"a","priority":"koord-batch","resources":'
+  it("leaves nothing when third parties took more than there is, and ignores those of another class",
+    function()
+    local node = node_of(res("1", "1"), { annotations = {
+      [THIRD] = '{"allocations":[{"name":"a","priority":"koord-batch","resources":'
       .. '{"kubernetes.io/batch-cpu":"3k"}},{"name":"b","priority":"koord-batch","resources":{"kubernetes.io/batch-cpu":"3k"}},'
       .. '{"name":"c","priority":"koord-mid","resources":{"kubernetes.io/batch-memory":"1"}}]}' } })
     local desired = prepare.prepare(node, { resources = { [BATCH_CPU] = 5000, [BATCH_MEMORY] = 7 } })
@@ -551,15 +612,18 @@ describe("preparing a node", function()
   end)
 
   it("takes nothing away for an annotation that does not read", function()
-    for _, text in ipairs { "{]", '{"allocations": 3}', '{"allocations":[{"priority":"koord-batch","resources":{"kubernetes.io/batch-cpu":"x"}}]}',
+    for _, text in ipairs { "{]", '{"allocations": 3}',
+      '{"allocations":[{"priority":"koord-batch","resources":{"kubernetes.io/batch-cpu":"x"}}]}',
       '{"allocations":[3]}' } do
       local node = node_of(res("1", "1"), { annotations = { [THIRD] = text } })
-      assert.equal(5000, prepare.prepare(node, { resources = { [BATCH_CPU] = 5000, [BATCH_MEMORY] = 7 } }).resources[BATCH_CPU], text)
+      assert.equal(5000, prepare.prepare(node, { resources = { [BATCH_CPU] = 5000,
+        [BATCH_MEMORY] = 7 } }).resources[BATCH_CPU], text)
     end
   end)
 
   it("does not rewrite a value that is right in other words", function()
-    local node = { metadata = { annotations = {} }, status = { capacity = { [BATCH_CPU] = "5000" }, allocatable = { [BATCH_CPU] = "5000" } } }
+    local node = { metadata = { annotations = {} }, status = { capacity = { [BATCH_CPU] = "5000" },
+      allocatable = { [BATCH_CPU] = "5000" } } }
     prepare.write_resources(node, { resources = { [BATCH_CPU] = 5000, [BATCH_MEMORY] = 3 * GIB // 2 } })
     assert.same({ [BATCH_CPU] = "5000", [BATCH_MEMORY] = "1536Mi" }, node.status.capacity)
     assert.same(node.status.capacity, node.status.allocatable)
@@ -586,7 +650,10 @@ end)
 describe("zones", function()
   local function resource(name, n) return { name = name, capacity = n, allocatable = n, available = n } end
   local function list(...) return { { name = "node-0", type = "Node", resources = { ... } } } end
-  local function wanted(cpu, memory) return { zones = { ["node-0"] = { ["kubernetes.io/batch-cpu"] = cpu, ["kubernetes.io/batch-memory"] = memory } } } end
+  local function wanted(cpu, memory)
+    return { zones = { ["node-0"] = { ["kubernetes.io/batch-cpu"] = cpu,
+      ["kubernetes.io/batch-memory"] = memory } } }
+  end
 
   it("get what is missing, sorted by name, and keep the rest", function()
     local out = zones.changes(list(resource("memory", "1Gi"), resource("cpu", "4")), wanted(2000, 1024), 0.1)
@@ -611,8 +678,10 @@ describe("zones", function()
 
   it("offer nothing when the node offers nothing, and are not touched if they never did", function()
     local reset = plan.reset "off"
-    assert.equal("0", zones.changes(list(resource("kubernetes.io/batch-cpu", "2k")), reset, 0.1)[1][1].available)
-    assert.same({}, zones.changes(list(resource("kubernetes.io/batch-cpu", "0"), resource("cpu", "4")), reset, 0.1))
+    assert.equal("0", zones.changes(list(resource("kubernetes.io/batch-cpu", "2k")), reset,
+      0.1)[1][1].available)
+    assert.same({}, zones.changes(list(resource("kubernetes.io/batch-cpu", "0"), resource("cpu", "4")), reset,
+      0.1))
     assert.same({}, zones.changes(nil, reset, 0.1))
   end)
 end)

@@ -1,5 +1,5 @@
--- The hands of the node resource controller, in a world of plain tables: what is read, what is written, when to look again.
--- They read views and edit drafts, as in a run.
+-- The hands of the node resource controller, in a world of plain tables: what is read, what is written,
+-- when to look again. They read views and edit drafts, as in a run.
 package.path = "controllers/koordinator/?.lua;" .. package.path
 
 local core = require "kubelua.core"
@@ -8,7 +8,8 @@ local kube = require "kubelua"
 local NODE, NODE_METRIC = "v1/Node", "slo.koordinator.sh/v1alpha1/NodeMetric"
 local TOPOLOGY = "topology.node.k8s.io/v1alpha1/NodeResourceTopology"
 local BATCH_CPU, BATCH_MEMORY = "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"
-local ORIGIN, RATIO = "node.koordinator.sh/originExtendedAllocatable", "node.koordinator.sh/cpu-normalization-ratio"
+local ORIGIN, RATIO = "node.koordinator.sh/originExtendedAllocatable",
+  "node.koordinator.sh/cpu-normalization-ratio"
 local START = kube.time("2026-01-01T00:00:00Z"):unix()
 
 local function view(object) return object and kube.decode(kube.encode(object)) end
@@ -26,9 +27,12 @@ local function merge(target, patch)
   end
 end
 
--- A run's `ctx` over `world.objects[kind]["ns/name" or "name"]`. Writes change the world and are noted in `world.writes`.
+-- A run's `ctx` over `world.objects[kind]["ns/name" or "name"]`. Writes change the world and are noted in
+-- `world.writes`.
 local function context(world)
-  local ctx = { log = { debug = function() end, warn = function(_, message) world.logged[#world.logged + 1] = message end } }
+  local ctx = { log = { debug = function() end, warn = function(_, message)
+    world.logged[#world.logged + 1] = message
+  end } }
   function ctx.get(_, kind, namespace, name)
     return view((world.objects[kind] or {})[name and namespace .. "/" .. name or namespace])
   end
@@ -73,14 +77,19 @@ local function resource(name, n) return { name = name, capacity = n, allocatable
 
 local function fresh_world()
   return {
-    seconds = 0, logged = {}, writes = {}, pods = {}, kinds = { Node = NODE, NodeResourceTopology = TOPOLOGY },
+    seconds = 0, logged = {}, writes = {}, pods = {},
+    kinds = { Node = NODE, NodeResourceTopology = TOPOLOGY },
     objects = {
       [NODE] = { n = { kind = "Node", metadata = { name = "n" },
-        status = { capacity = { cpu = "10", memory = "10Gi" }, allocatable = { cpu = "10", memory = "10Gi" } } } },
-      [NODE_METRIC] = { n = { metadata = { name = "n" }, status = { updateTime = "2026-01-01T00:00:00Z", nodeMetric = {
-        nodeUsage = { resources = { cpu = "1", memory = "1Gi" } }, systemUsage = { resources = { cpu = "1", memory = "1Gi" } } } } } },
+        status = { capacity = { cpu = "10", memory = "10Gi" },
+          allocatable = { cpu = "10", memory = "10Gi" } } } },
+      [NODE_METRIC] = { n = { metadata = { name = "n" },
+        status = { updateTime = "2026-01-01T00:00:00Z", nodeMetric = {
+        nodeUsage = { resources = { cpu = "1", memory = "1Gi" } },
+        systemUsage = { resources = { cpu = "1", memory = "1Gi" } } } } } },
       [TOPOLOGY] = {},
-      ["v1/ConfigMap"] = { ["koordinator-system/slo-controller-config"] = { metadata = { resourceVersion = "1" }, data = { ["colocation-config"] =
+      ["v1/ConfigMap"] = { ["koordinator-system/slo-controller-config"] = {
+        metadata = { resourceVersion = "1" }, data = { ["colocation-config"] =
         '{"enable": true, "cpuReclaimThresholdPercent": 100, "memoryReclaimThresholdPercent": 100}' } } },
     },
   }
@@ -111,15 +120,18 @@ describe("the node resource controller", function()
     assert.equal("9k", node.status.capacity[BATCH_CPU])
     assert.equal("9Gi", offered(BATCH_MEMORY))
     assert.equal("1.00", node.metadata.annotations[RATIO])
-    assert.equal('{"resources":{"kubernetes.io/batch-cpu":"9k","kubernetes.io/batch-memory":"9Gi"}}', node.metadata.annotations[ORIGIN])
+    assert.equal('{"resources":{"kubernetes.io/batch-cpu":"9k","kubernetes.io/batch-memory":"9Gi"}}',
+      node.metadata.annotations[ORIGIN])
     reconcile()
     assert.same({}, writes())
   end)
 
   it("counts the pods of its node", function()
     for _, name in ipairs { "n", "other" } do
-      world.pods[#world.pods + 1] = { metadata = { name = name, namespace = "ns", labels = { ["koordinator.sh/qosClass"] = "LS" } },
-        spec = { nodeName = name, containers = { { resources = { requests = { cpu = "4" } } } } }, status = { phase = "Running" } }
+      world.pods[#world.pods + 1] = { metadata = { name = name, namespace = "ns",
+        labels = { ["koordinator.sh/qosClass"] = "LS" } },
+        spec = { nodeName = name, containers = { { resources = { requests = { cpu = "4" } } } } },
+        status = { phase = "Running" } }
     end
     reconcile()
     assert.equal("5k", offered())
@@ -215,13 +227,15 @@ describe("the node resource controller", function()
   it("counts a normalization from the next pass on for amplification", function()
     local map = world.objects["v1/ConfigMap"]["koordinator-system/slo-controller-config"]
     map.data["cpu-normalization-config"] = '{"enable": true, "defaultRatio": 1.5}'
-    world.objects[TOPOLOGY].n = { metadata = { name = "n", annotations = { ["node.koordinator.sh/cpu-basic-info"] = "{}" } } }
+    world.objects[TOPOLOGY].n = { metadata = { name = "n",
+      annotations = { ["node.koordinator.sh/cpu-basic-info"] = "{}" } } }
     reconcile()
     assert.equal("1.50", node.metadata.annotations[RATIO])
     assert.equal("13500", offered())
     assert.is_nil(node.metadata.annotations["node.koordinator.sh/resource-amplification-ratio"])
     reconcile()
-    assert.equal('{"cpu":1.50}', node.metadata.annotations["node.koordinator.sh/resource-amplification-ratio"])
+    assert.equal('{"cpu":1.50}',
+      node.metadata.annotations["node.koordinator.sh/resource-amplification-ratio"])
   end)
 
   it("is woken for every node by its ConfigMap, and by no other", function()
@@ -229,7 +243,8 @@ describe("the node resource controller", function()
     for _, watch in ipairs(script.watches) do
       if watch.kind == "v1/ConfigMap" then map = script.functions[watch.fn] end
     end
-    assert.same({ "n" }, map({ metadata = { namespace = "koordinator-system", name = "slo-controller-config" } }, ctx))
+    assert.same({ "n" }, map({ metadata = { namespace = "koordinator-system",
+      name = "slo-controller-config" } }, ctx))
     assert.same({}, map({ metadata = { namespace = "koordinator-system", name = "other" } }, ctx))
     assert.same({}, map({ metadata = { namespace = "default", name = "slo-controller-config" } }, ctx))
   end)

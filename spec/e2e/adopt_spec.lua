@@ -4,7 +4,9 @@ local servers = require "support.servers"
 
 local function managers(o)
   local list = {}
-  for _, entry in ipairs(o.metadata.managedFields) do list[#list + 1] = entry.manager .. "/" .. entry.operation end
+  for _, entry in ipairs(o.metadata.managedFields) do
+    list[#list + 1] = entry.manager .. "/" .. entry.operation
+  end
   table.sort(list)
   return table.concat(list, " ")
 end
@@ -23,8 +25,11 @@ servers.each(function(name, start)
     end)
 
     it("lets the one who applies take away what others had updated", function()
-      local made = client:create({ kind = "v1/ConfigMap", namespace = ns, name = "a", data = { old = "1", kept = "1" } }, { manager = "tool" })
-      local function applied() return { kind = "v1/ConfigMap", namespace = ns, name = "a", data = { kept = "2" } } end
+      local made = client:create({ kind = "v1/ConfigMap", namespace = ns, name = "a",
+        data = { old = "1", kept = "1" } }, { manager = "tool" })
+      local function applied()
+        return { kind = "v1/ConfigMap", namespace = ns, name = "a", data = { kept = "2" } }
+      end
       local plain = client:apply(applied(), { manager = "me", force = true })
       assert.equal("1", plain.data.old)                        -- tool's still
       client:patch(plain, function(draft) assert.is_true(kube.adopt_fields(draft, { "tool" }, "me")) end)
@@ -36,12 +41,15 @@ servers.each(function(name, start)
     end)
 
     it("makes several managers one, and nothing of nothing", function()
-      client:create({ kind = "v1/ConfigMap", namespace = ns, name = "b", data = { x = "1" } }, { manager = "one" })
-      local o = client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "b" }, { data = { y = "2" } }, { manager = "two" })
+      client:create({ kind = "v1/ConfigMap", namespace = ns, name = "b", data = { x = "1" } },
+        { manager = "one" })
+      local o = client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "b" }, { data = { y = "2" } },
+        { manager = "two" })
       o = client:patch(o, function(draft) kube.adopt_fields(draft, { "one", "two" }, "me") end)
       assert.equal("me/Apply", managers(o))
       client:patch(o, function(draft) assert.is_false(kube.adopt_fields(draft, "one", "me")) end)
-      local now = client:apply({ kind = "v1/ConfigMap", namespace = ns, name = "b", data = { z = "3" } }, { manager = "me" })
+      local now = client:apply({ kind = "v1/ConfigMap", namespace = ns, name = "b", data = { z = "3" } },
+        { manager = "me" })
       assert.same({ z = "3" }, kube.copy(now.data))
     end)
   end)

@@ -30,8 +30,10 @@ local CRD = [[
 local function crd(group) return (CRD:gsub("%%GROUP%%", group)) end
 
 local function deployment(name)
-  return { apiVersion = "apps/v1", kind = "Deployment", metadata = { name = name }, spec = { selector = { matchLabels = { app = name } },
-    template = { metadata = { labels = { app = name } }, spec = { containers = { { name = "c", image = "i:1", env = { { name = "A", value = "1" } } } } } } } }
+  return { apiVersion = "apps/v1", kind = "Deployment", metadata = { name = name },
+    spec = { selector = { matchLabels = { app = name } },
+    template = { metadata = { labels = { app = name } },
+      spec = { containers = { { name = "c", image = "i:1", env = { { name = "A", value = "1" } } } } } } } }
 end
 
 local function names(list)
@@ -86,7 +88,8 @@ servers.each(function(name, start)
     end
 
     local function widget(key, spec)
-      local r = api:post(widgets, { apiVersion = GROUP .. "/v1", kind = "Widget", metadata = { name = key }, spec = spec or { title = "it" } })
+      local r = api:post(widgets, { apiVersion = GROUP .. "/v1", kind = "Widget", metadata = { name = key },
+        spec = spec or { title = "it" } })
       assert.equal(201, r.code, r.text)
       return r.body
     end
@@ -98,18 +101,24 @@ servers.each(function(name, start)
         assert.equal(422, r.code)
         assert.equal("FieldValueTooLong", r.body.details.causes[1].reason)
         assert.equal(field, r.body.details.causes[1].field)
-        assert.matches((": %s: Too long: may not be more than %d bytes"):format(field, most), r.body.message, 1, true)
+        assert.matches((": %s: Too long: may not be more than %d bytes"):format(field, most), r.body.message,
+          1, true)
       end
       local secrets = maps:gsub("configmaps$", "secrets")
       assert.equal(201, api:post(maps, { metadata = { name = "full" }, data = { a = big(1048575) } }).code)
       assert.equal(201, api:post(maps, { metadata = { name = "small" } }).code)
       too_long("[]", 1048576, api:post(maps, { metadata = { name = "big" }, data = { a = big(1048577) } }))
-      too_long("[]", 1048576, api:post(maps, { metadata = { name = "big" }, binaryData = { a = big(1398112) } }))
+      too_long("[]", 1048576, api:post(maps, { metadata = { name = "big" },
+        binaryData = { a = big(1398112) } }))
       too_long("[]", 1048576, api:patch("merge", maps .. "/small", { data = { a = big(1048577) } }))
-      too_long("data", 1048576, api:post(secrets, { metadata = { name = "big" }, data = { a = big(1398112) } }))
-      too_long("data", 1048576, api:post(secrets, { metadata = { name = "big" }, stringData = { a = big(1048577) } }))
-      too_long("metadata.annotations", 262144, api:patch("merge", maps .. "/small", { metadata = { annotations = { a = big(262144) } } }))
-      for _, r in ipairs { api:post(maps, { metadata = { name = "big" }, data = { a = big(3145728) } }), api:patch("merge", maps .. "/small", { data = { a = big(3145728) } }) } do
+      too_long("data", 1048576, api:post(secrets, { metadata = { name = "big" },
+        data = { a = big(1398112) } }))
+      too_long("data", 1048576, api:post(secrets, { metadata = { name = "big" },
+        stringData = { a = big(1048577) } }))
+      too_long("metadata.annotations", 262144, api:patch("merge", maps .. "/small",
+        { metadata = { annotations = { a = big(262144) } } }))
+      for _, r in ipairs { api:post(maps, { metadata = { name = "big" }, data = { a = big(3145728) } }),
+        api:patch("merge", maps .. "/small", { data = { a = big(3145728) } }) } do
         assert.equal(413, r.code)
         assert.equal("RequestEntityTooLarge", r.body.reason)
         assert.equal("Request entity too large: limit is 3145728", r.body.message)
@@ -152,7 +161,8 @@ servers.each(function(name, start)
         assert.equal('namespaces "missing-ns" not found', r.body.message)
         r = api:post(maps, { metadata = { name = "b", namespace = "other" } })
         assert.equal(400, r.code)
-        assert.equal("the namespace of the provided object does not match the namespace sent on the request", r.body.message)
+        assert.equal("the namespace of the provided object does not match the namespace sent on the request",
+          r.body.message)
       end)
 
       it("is told what is wrong with a request", function()
@@ -170,7 +180,8 @@ servers.each(function(name, start)
         assert.truthy(r.body.message:find("cannot unmarshal number into Go struct field", 1, true), r.text)
         r = api:post(maps, { metadata = { name = "Not_A_Name" } })
         assert.equal(422, r.code)
-        assert.same({ "Invalid", "ConfigMap", "metadata.name" }, { r.body.reason, r.body.details.kind, r.body.details.causes[1].field })
+        assert.same({ "Invalid", "ConfigMap", "metadata.name" },
+          { r.body.reason, r.body.details.kind, r.body.details.causes[1].field })
         r = api:post(maps, { metadata = { name = "a", labels = { x = "no spaces please" } } })
         assert.equal(422, r.code)
         assert.equal("metadata.labels", r.body.details.causes[1].field)
@@ -178,25 +189,31 @@ servers.each(function(name, start)
       end)
 
       it("may be strict about unknown fields, or be warned", function()
-        local pod = { metadata = { name = "p" }, spec = { containers = { { name = "c", image = "i", imagee = "j" } } } }
+        local pod = { metadata = { name = "p" }, spec = {
+          containers = { { name = "c", image = "i", imagee = "j" } } } }
         local r = api:post(core .. "/pods?fieldValidation=Strict", pod)
         assert.equal(400, r.code)
-        assert.truthy(r.body.message:find('strict decoding error: unknown field "spec.containers[0].imagee"', 1, true), r.body.message)
+        assert.truthy(r.body.message:find('strict decoding error: unknown field "spec.containers[0].imagee"',
+          1, true), r.body.message)
         r = api:post(core .. "/pods?dryRun=All", pod)
         assert.equal(201, r.code)
-        assert.truthy(r.headers.warning:find('unknown field \\"spec.containers[0].imagee\\"', 1, true), r.headers.warning)
+        assert.truthy(r.headers.warning:find('unknown field \\"spec.containers[0].imagee\\"', 1, true),
+          r.headers.warning)
         assert.equal(404, api:get(core .. "/pods/p").code)
       end)
 
       it("writes only over what it has read", function()
         local made = config_map("a", { k = "1" })
-        local second = api:put(maps .. "/a", { metadata = { name = "a", resourceVersion = made.metadata.resourceVersion }, data = { k = "2" } })
+        local second = api:put(maps .. "/a", { metadata = { name = "a",
+          resourceVersion = made.metadata.resourceVersion }, data = { k = "2" } })
         assert.equal(200, second.code)
-        local r = api:put(maps .. "/a", { metadata = { name = "a", resourceVersion = made.metadata.resourceVersion }, data = { k = "3" } })
+        local r = api:put(maps .. "/a", { metadata = { name = "a",
+          resourceVersion = made.metadata.resourceVersion }, data = { k = "3" } })
         assert.equal(409, r.code)
         assert.equal('Operation cannot be fulfilled on configmaps "a": the object has been modified; '
           .. "please apply your changes to the latest version and try again", r.body.message)
-        assert.equal(409, api:patch("merge", maps .. "/a", { metadata = { resourceVersion = made.metadata.resourceVersion } }).code)
+        assert.equal(409, api:patch("merge", maps .. "/a",
+          { metadata = { resourceVersion = made.metadata.resourceVersion } }).code)
         assert.equal(200, api:put(maps .. "/a", { metadata = { name = "a" }, data = { k = "3" } }).code)
         assert.equal(409, api:put(maps .. "/a", { metadata = { name = "a", uid = "other" } }).code)
         assert.equal(400, api:put(maps .. "/a", { metadata = { name = "b" } }).code)
@@ -204,13 +221,16 @@ servers.each(function(name, start)
 
       it("may make a lease by update, and afterwards must say the version", function()
         local leases = "/apis/coordination.k8s.io/v1/namespaces/" .. ns .. "/leases"
-        local body = { metadata = { name = "l" }, spec = { holderIdentity = "me", renewTime = "2026-01-02T03:04:05.000006Z", leaseDurationSeconds = 15 } }
+        local body = { metadata = { name = "l" }, spec = { holderIdentity = "me",
+          renewTime = "2026-01-02T03:04:05.000006Z", leaseDurationSeconds = 15 } }
         local r = api:put(leases .. "/l", body)
         assert.equal(201, r.code, r.text)
         assert.equal("2026-01-02T03:04:05.000006Z", r.body.spec.renewTime)
         local blind = api:put(leases .. "/l", body)
         assert.equal(422, blind.code)
-        assert.truthy(blind.body.message:find("metadata.resourceVersion: Invalid value: 0: must be specified for an update", 1, true), blind.body.message)
+        assert.truthy(blind.body.message:find(
+          "metadata.resourceVersion: Invalid value: 0: must be specified for an update", 1, true),
+          blind.body.message)
         body.metadata.resourceVersion = r.body.metadata.resourceVersion
         body.spec.holderIdentity = "you"
         assert.equal(200, api:put(leases .. "/l", body).code)
@@ -223,34 +243,42 @@ servers.each(function(name, start)
         local made = config_map("a", { k = "1" })
         local rv = made.metadata.resourceVersion
         assert.equal(rv, api:put(maps .. "/a", made).body.metadata.resourceVersion)
-        assert.equal(rv, api:patch("merge", maps .. "/a", { data = { k = "1" } }).body.metadata.resourceVersion)
+        assert.equal(rv, api:patch("merge", maps .. "/a",
+          { data = { k = "1" } }).body.metadata.resourceVersion)
         assert.equal(0, #api:watched(maps .. "?resourceVersion=" .. rv))
       end)
 
       it("gets canonical quantities of built-in kinds and its own text in custom resources", function()
-        local r = api:post(core .. "/pods", { metadata = { name = "p" }, spec = { containers = { { name = "c", image = "i",
+        local r = api:post(core .. "/pods", { metadata = { name = "p" },
+          spec = { containers = { { name = "c", image = "i",
           resources = { requests = { cpu = "0.5", memory = "1024Mi" } } } } } })
         assert.same({ cpu = "500m", memory = "1Gi" }, r.body.spec.containers[1].resources.requests)
-        local w = api:post(widgets, '{"apiVersion":"' .. GROUP .. '/v1","kind":"Widget","metadata":{"name":"w"},'
+        local w = api:post(widgets, '{"apiVersion":"' .. GROUP
+          .. '/v1","kind":"Widget","metadata":{"name":"w"},'
           .. '"spec":{"title":"it","size":9007199254740993,"free":{"cpu":"0.5"}}}')
         assert.truthy(w.text:find('"size":%s*9007199254740993'), w.text)
         assert.equal("0.5", w.body.spec.free.cpu)
       end)
 
       it("finds the same events in both of their APIs", function()
-        local r = api:post(core .. "/events", { metadata = { name = "e" }, involvedObject = { kind = "Pod", name = "p", namespace = ns },
+        local r = api:post(core .. "/events", { metadata = { name = "e" },
+          involvedObject = { kind = "Pod", name = "p", namespace = ns },
           type = "Warning", reason = "Why", message = "because", count = 2, source = { component = "spec" } })
         assert.equal(201, r.code, r.text)
         local events = "/apis/events.k8s.io/v1/namespaces/" .. ns .. "/events"
         local other = api:get(events .. "/e").body
         assert.same({ "events.k8s.io/v1", "because", "p", 2, "spec" },
-          { other.apiVersion, other.note, other.regarding.name, other.deprecatedCount, other.deprecatedSource.component })
+          { other.apiVersion, other.note, other.regarding.name, other.deprecatedCount,
+            other.deprecatedSource.component })
         assert.equal("e", names(api:get(core .. "/events?fieldSelector=involvedObject.name%3Dp").body))
         assert.equal("e", names(api:get(events .. "?fieldSelector=regarding.name%3Dp").body))
-        r = api:post(events, { metadata = { name = "f" }, regarding = { kind = "Pod", name = "q", namespace = ns }, type = "Normal", reason = "So",
-          action = "Doing", note = "done", eventTime = "2026-01-02T03:04:05.000006Z", reportingController = "spec.io/x", reportingInstance = "one" })
+        r = api:post(events, { metadata = { name = "f" },
+          regarding = { kind = "Pod", name = "q", namespace = ns }, type = "Normal", reason = "So",
+          action = "Doing", note = "done", eventTime = "2026-01-02T03:04:05.000006Z",
+          reportingController = "spec.io/x", reportingInstance = "one" })
         assert.equal(201, r.code, r.text)
-        assert.same({ "done", "q", "spec.io/x" }, { api:get(core .. "/events/f").body.message, api:get(core .. "/events/f").body.involvedObject.name,
+        assert.same({ "done", "q", "spec.io/x" }, { api:get(core .. "/events/f").body.message,
+          api:get(core .. "/events/f").body.involvedObject.name,
           api:get(core .. "/events/f").body.reportingComponent })
       end)
 
@@ -265,10 +293,12 @@ servers.each(function(name, start)
     describe("that patches", function()
       it("merges, tests and edits", function()
         config_map("a", { k = "1", l = "2" })
-        assert.same({ k = "9", m = "3" }, api:patch("merge", maps .. "/a", '{"data":{"k":"9","l":null,"m":"3"}}').body.data)
+        assert.same({ k = "9", m = "3" }, api:patch("merge", maps .. "/a",
+          '{"data":{"k":"9","l":null,"m":"3"}}').body.data)
         local r = api:patch("json", maps .. "/a", { { op = "test", path = "/data/k", value = "other" } })
         assert.equal(422, r.code)
-        r = api:patch("json", maps .. "/a", { { op = "test", path = "/data/k", value = "9" }, { op = "add", path = "/data/n", value = "4" },
+        r = api:patch("json", maps .. "/a", { { op = "test", path = "/data/k", value = "9" },
+          { op = "add", path = "/data/n", value = "4" },
           { op = "remove", path = "/data/m" } })
         assert.same({ k = "9", n = "4" }, r.body.data)
         assert.equal(400, api:patch("json", maps .. "/a", '{"op":"test"}').code)
@@ -288,12 +318,14 @@ servers.each(function(name, start)
         for _, c in ipairs(containers) do by[c.name] = c end
         assert.equal("i:1", by.c.image)
         assert.equal(2, #by.c.env)
-        r = api:patch("strategic", deployments .. "/d", '{"spec":{"template":{"spec":{"containers":[{"name":"side","$patch":"delete"}]}}}}')
+        r = api:patch("strategic", deployments .. "/d",
+          '{"spec":{"template":{"spec":{"containers":[{"name":"side","$patch":"delete"}]}}}}')
         assert.equal(1, #r.body.spec.template.spec.containers)
         r = api:patch("strategic", deployments .. "/d",
           '{"spec":{"template":{"spec":{"containers":[{"name":"c","env":[{"$patch":"replace"},{"name":"Z","value":"0"}]}]}}}}')
         assert.same({ { name = "Z", value = "0" } }, r.body.spec.template.spec.containers[1].env)
-        r = api:patch("strategic", deployments .. "/d", '{"spec":{"strategy":{"$retainKeys":["type"],"type":"Recreate"}}}')
+        r = api:patch("strategic", deployments .. "/d",
+          '{"spec":{"strategy":{"$retainKeys":["type"],"type":"Recreate"}}}')
         assert.same({ type = "Recreate" }, r.body.spec.strategy)
       end)
 
@@ -306,7 +338,8 @@ servers.each(function(name, start)
 
     describe("that applies", function()
       local function apply(manager, spec, force)
-        return api:apply(widgets .. "/w", manager, { apiVersion = GROUP .. "/v1", kind = "Widget", metadata = { name = "w" }, spec = spec }, force)
+        return api:apply(widgets .. "/w", manager, { apiVersion = GROUP .. "/v1", kind = "Widget",
+          metadata = { name = "w" }, spec = spec }, force)
       end
       local function owned(object, manager)
         for _, e in ipairs(object.metadata.managedFields or {}) do
@@ -317,7 +350,8 @@ servers.each(function(name, start)
       it("makes the object, owns what it names, and changes nothing the second time", function()
         local r = apply("one", { title = "it", tags = { "p" } })
         assert.equal(201, r.code, r.text)
-        assert.same({ ["f:spec"] = { ["f:title"] = {}, ["f:tags"] = { ['v:"p"'] = {} } } }, owned(r.body, "one"))
+        assert.same({ ["f:spec"] = { ["f:title"] = {}, ["f:tags"] = { ['v:"p"'] = {} } } },
+          owned(r.body, "one"))
         assert.equal(3, r.body.spec.size)
         local again = apply("one", { title = "it", tags = { "p" } })
         assert.equal(200, again.code)
@@ -329,7 +363,8 @@ servers.each(function(name, start)
         local r = apply("two", { title = "mine" })
         assert.equal(409, r.code)
         assert.equal('Apply failed with 1 conflict: conflict with "one": .spec.title', r.body.message)
-        assert.same({ { reason = "FieldManagerConflict", message = 'conflict with "one"', field = ".spec.title" } }, r.body.details.causes)
+        assert.same({ { reason = "FieldManagerConflict", message = 'conflict with "one"',
+          field = ".spec.title" } }, r.body.details.causes)
         r = apply("two", { title = "mine" }, true)
         assert.equal(200, r.code)
         assert.equal("mine", r.body.spec.title)
@@ -337,11 +372,13 @@ servers.each(function(name, start)
       end)
 
       it("names every conflict and who writes it", function()
-        assert.equal(201, api:post(widgets .. "?fieldManager=maker", { apiVersion = GROUP .. "/v1", kind = "Widget", metadata = { name = "w" },
+        assert.equal(201, api:post(widgets .. "?fieldManager=maker",
+          { apiVersion = GROUP .. "/v1", kind = "Widget", metadata = { name = "w" },
           spec = { title = "it", size = 5, mode = "a" } }).code)
         local r = apply("two", { title = "mine", mode = "b" })
         assert.equal(409, r.code)
-        assert.equal(('Apply failed with 2 conflicts: conflicts with "maker" using %s/v1:\n- .spec.mode\n- .spec.title'):format(GROUP), r.body.message)
+        assert.equal(('Apply failed with 2 conflicts: conflicts with "maker" using %s/v1:\n- .spec.mode\n- \z
+          .spec.title'):format(GROUP), r.body.message)
       end)
 
       it("shares a value that two want, and it stays until both let go", function()
@@ -373,29 +410,36 @@ servers.each(function(name, start)
 
       it("merges a built-in kind by the keys of its lists", function()
         local function pod_template(containers)
-          return { apiVersion = "apps/v1", kind = "Deployment", metadata = { name = "d" }, spec = { selector = { matchLabels = { app = "d" } },
+          return { apiVersion = "apps/v1", kind = "Deployment", metadata = { name = "d" },
+            spec = { selector = { matchLabels = { app = "d" } },
             template = { metadata = { labels = { app = "d" } }, spec = { containers = containers } } } }
         end
-        local r = api:apply(deployments .. "/d", "one", pod_template { { name = "c", image = "i:1", ports = { { containerPort = 80 } } } })
+        local r = api:apply(deployments .. "/d", "one",
+          pod_template { { name = "c", image = "i:1", ports = { { containerPort = 80 } } } })
         assert.equal(201, r.code, r.text)
-        local container = owned(r.body, "one")["f:spec"]["f:template"]["f:spec"]["f:containers"]['k:{"name":"c"}']
+        local container = owned(r.body,
+          "one")["f:spec"]["f:template"]["f:spec"]["f:containers"]['k:{"name":"c"}']
         assert.truthy(container["f:ports"]['k:{"containerPort":80,"protocol":"TCP"}'])
-        r = api:apply(deployments .. "/d", "two", { apiVersion = "apps/v1", kind = "Deployment", metadata = { name = "d" }, spec = { replicas = 4,
+        r = api:apply(deployments .. "/d", "two", { apiVersion = "apps/v1", kind = "Deployment",
+          metadata = { name = "d" }, spec = { replicas = 4,
           template = { spec = { containers = { { name = "side", image = "s:1" } } } } } }, true)
         assert.equal(200, r.code, r.text)
         assert.equal(2, #r.body.spec.template.spec.containers)
         assert.equal(4, r.body.spec.replicas)
         assert.same({ matchLabels = { app = "d" } }, r.body.spec.selector)
-        r = api:apply(deployments .. "/d", "two", { apiVersion = "apps/v1", kind = "Deployment", metadata = { name = "d" } })
+        r = api:apply(deployments .. "/d", "two", { apiVersion = "apps/v1", kind = "Deployment",
+          metadata = { name = "d" } })
         assert.equal(1, #r.body.spec.template.spec.containers)
         assert.equal("c", r.body.spec.template.spec.containers[1].name)
       end)
 
       it("has to say who it is and to mean this object", function()
-        local body = { apiVersion = GROUP .. "/v1", kind = "Widget", metadata = { name = "w" }, spec = { title = "it" } }
+        local body = { apiVersion = GROUP .. "/v1", kind = "Widget", metadata = { name = "w" },
+          spec = { title = "it" } }
         local r = api:patch("apply", widgets .. "/w", body)
         assert.equal(422, r.code)
-        assert.truthy(r.body.message:find("fieldManager: Required value: is required for apply patch", 1, true))
+        assert.truthy(r.body.message:find("fieldManager: Required value: is required for apply patch", 1,
+          true))
         assert.equal(400, api:apply(widgets .. "/other", "one", body).code)
       end)
 
@@ -415,7 +459,8 @@ servers.each(function(name, start)
           spec = { title = "it" }, status = { ok = true } }).body
         assert.is_nil(w.status)
         assert.equal(1, w.metadata.generation)
-        w = api:patch("merge", widgets .. "/w/status", '{"metadata":{"labels":{"l":"x"}},"spec":{"title":"other"},"status":{"ok":true}}').body
+        w = api:patch("merge", widgets .. "/w/status",
+          '{"metadata":{"labels":{"l":"x"}},"spec":{"title":"other"},"status":{"ok":true}}').body
         assert.same({ "it", true, 1 }, { w.spec.title, w.status.ok, w.metadata.generation })
         assert.is_nil(w.metadata.labels)
         w = api:patch("merge", widgets .. "/w", '{"spec":{"title":"other"},"status":{"ok":false}}').body
@@ -427,11 +472,14 @@ servers.each(function(name, start)
 
       it("counts generations of the spec, and of a Deployment's annotations", function()
         api:post(deployments, deployment "d")
-        local function generation(kind, body) return api:patch(kind, deployments .. "/d", body).body.metadata.generation end
+        local function generation(kind, body)
+          return api:patch(kind, deployments .. "/d", body).body.metadata.generation
+        end
         assert.equal(1, generation("merge", '{"metadata":{"labels":{"a":"b"}}}'))
         assert.equal(2, generation("merge", '{"metadata":{"annotations":{"a":"b"}}}'))
         assert.equal(3, generation("merge", '{"spec":{"replicas":2}}'))
-        local r = api:patch("merge", deployments .. "/d/status", '{"status":{"replicas":2,"observedGeneration":3},"spec":{"replicas":9}}')
+        local r = api:patch("merge", deployments .. "/d/status",
+          '{"status":{"replicas":2,"observedGeneration":3},"spec":{"replicas":9}}')
         assert.same({ 2, 2, 3 }, { r.body.spec.replicas, r.body.status.replicas, r.body.metadata.generation })
       end)
     end)
@@ -439,16 +487,20 @@ servers.each(function(name, start)
     it("scales what has replicas", function()
       assert.equal(201, api:post(deployments, deployment "d").code)
       local scale = api:get(deployments .. "/d/scale").body
-      assert.same({ "Scale", "autoscaling/v1", 1, "app=d" }, { scale.kind, scale.apiVersion, scale.spec.replicas, scale.status.selector })
-      assert.equal(4, api:patch("merge", deployments .. "/d/scale", '{"spec":{"replicas":4}}').body.spec.replicas)
+      assert.same({ "Scale", "autoscaling/v1", 1, "app=d" },
+        { scale.kind, scale.apiVersion, scale.spec.replicas, scale.status.selector })
+      assert.equal(4, api:patch("merge", deployments .. "/d/scale",
+        '{"spec":{"replicas":4}}').body.spec.replicas)
       local d = api:get(deployments .. "/d").body
       assert.same({ 4, 2 }, { d.spec.replicas, d.metadata.generation })
       assert.equal(409, api:put(deployments .. "/d/scale", scale).code)
       local r = api:patch("merge", deployments .. "/d/scale", '{"spec":{"replicas":-1}}')
       assert.equal(422, r.code)
-      assert.truthy(r.body.message:find("spec.replicas: Invalid value: -1: must be greater than or equal to 0", 1, true), r.body.message)
+      assert.truthy(r.body.message:find(
+        "spec.replicas: Invalid value: -1: must be greater than or equal to 0", 1, true), r.body.message)
       assert.equal(404, api:get(maps .. "/d/scale").code)
-      assert.truthy(s:must_kubectl("-n", ns, "scale", "deploy", "d", "--replicas", "2"):find("scaled", 1, true))
+      assert.truthy(s:must_kubectl("-n", ns, "scale", "deploy", "d", "--replicas", "2"):find("scaled", 1,
+        true))
       assert.equal(2, api:get(deployments .. "/d").body.spec.replicas)
     end)
 
@@ -457,7 +509,8 @@ servers.each(function(name, start)
         local made = config_map "a"
         local r = api:delete(maps .. "/a")
         assert.equal(200, r.code)
-        assert.same({ "Success", { name = "a", kind = "configmaps", uid = made.metadata.uid } }, { r.body.status, r.body.details })
+        assert.same({ "Success", { name = "a", kind = "configmaps", uid = made.metadata.uid } },
+          { r.body.status, r.body.details })
         assert.equal(404, api:delete(maps .. "/a").code)
       end)
 
@@ -468,9 +521,11 @@ servers.each(function(name, start)
         assert.truthy(r.body.metadata.deletionTimestamp)
         local second = api:delete(maps .. "/a").body
         assert.equal(r.body.metadata.resourceVersion, second.metadata.resourceVersion)
-        r = api:patch("merge", maps .. "/a", { metadata = { finalizers = { "spec.kubelua.dev/hold", "spec.kubelua.dev/more" } } })
+        r = api:patch("merge", maps .. "/a", { metadata = {
+          finalizers = { "spec.kubelua.dev/hold", "spec.kubelua.dev/more" } } })
         assert.equal(422, r.code)
-        assert.truthy(r.body.message:find("metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, "
+        assert.truthy(r.body.message:find(
+          "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, "
           .. 'found new finalizers []string{"spec.kubelua.dev/more"}', 1, true))
         api:patch("merge", maps .. "/a", '{"metadata":{"deletionTimestamp":null}}')
         assert.truthy(api:get(maps .. "/a").body.metadata.deletionTimestamp)
@@ -489,7 +544,8 @@ servers.each(function(name, start)
       end)
 
       it("gives a pod that runs somewhere time to stop, and one that does not none", function()
-        local pod = { metadata = { name = "bound" }, spec = { nodeName = "n", containers = { { name = "c", image = "i" } } } }
+        local pod = { metadata = { name = "bound" }, spec = { nodeName = "n",
+          containers = { { name = "c", image = "i" } } } }
         api:post(core .. "/pods", pod)
         local r = api:delete(core .. "/pods/bound")
         assert.same({ "Pod", 30 }, { r.body.kind, r.body.metadata.deletionGracePeriodSeconds })
@@ -528,14 +584,16 @@ servers.each(function(name, start)
         assert.equal(first.metadata.resourceVersion, second.metadata.resourceVersion)
         assert.equal(first.metadata.resourceVersion, third.metadata.resourceVersion)
         assert.is_nil(third.metadata.continue)
-        local exact = api:get(maps .. "?resourceVersionMatch=Exact&resourceVersion=" .. first.metadata.resourceVersion).body
+        local exact = api:get(maps .. "?resourceVersionMatch=Exact&resourceVersion="
+          .. first.metadata.resourceVersion).body
         assert.equal("a b c d e", names(exact))
         assert.equal("a b c c2 e", names(api:get(maps).body))
       end)
 
       it("selects by labels and fields", function()
         local function pod(key, node, labels)
-          return api:post(core .. "/pods", { metadata = { name = key, labels = labels }, spec = { nodeName = node, containers = { { name = "c",
+          return api:post(core .. "/pods", { metadata = { name = key, labels = labels },
+            spec = { nodeName = node, containers = { { name = "c",
           image = "i" } } } })
         end
         pod("p1", "n1", { tier = "front" })
@@ -582,19 +640,23 @@ servers.each(function(name, start)
         assert.same({ "MODIFIED", "DELETED" }, { events[1].type, events[2].type })
         assert.equal(changed.metadata.resourceVersion, events[1].object.metadata.resourceVersion)
         assert.same({ "2", "ConfigMap" }, { events[2].object.data.k, events[2].object.kind })
-        assert.truthy(tonumber(events[2].object.metadata.resourceVersion) > tonumber(changed.metadata.resourceVersion))
+        assert.truthy(tonumber(events[2].object.metadata.resourceVersion) > tonumber(
+          changed.metadata.resourceVersion))
         events = api:watched(maps .. "?resourceVersion=" .. tonumber(made.metadata.resourceVersion) - 1)
         assert.equal("ADDED", events[1].type)
       end)
 
       it("sees an object leave its selector as it was, at the version of the change", function()
         local made = config_map("a", { k = "1" }, { labels = { tier = "x" } })
-        local left = api:patch("merge", maps .. "/a", '{"metadata":{"labels":{"tier":"y"}},"data":{"k":"2"}}').body
+        local left = api:patch("merge", maps .. "/a",
+          '{"metadata":{"labels":{"tier":"y"}},"data":{"k":"2"}}').body
         local back = api:patch("merge", maps .. "/a", '{"metadata":{"labels":{"tier":"x"}}}').body
-        local events = api:watched(maps .. "?labelSelector=tier%3Dx&resourceVersion=" .. made.metadata.resourceVersion)
+        local events = api:watched(maps .. "?labelSelector=tier%3Dx&resourceVersion="
+          .. made.metadata.resourceVersion)
         assert.same({ "DELETED", "ADDED" }, { events[1].type, events[2].type })
         local gone = events[1].object
-        assert.same({ "x", "1", left.metadata.resourceVersion }, { gone.metadata.labels.tier, gone.data.k, gone.metadata.resourceVersion })
+        assert.same({ "x", "1", left.metadata.resourceVersion },
+          { gone.metadata.labels.tier, gone.data.k, gone.metadata.resourceVersion })
         assert.equal(back.metadata.resourceVersion, events[2].object.metadata.resourceVersion)
       end)
 
@@ -608,7 +670,8 @@ servers.each(function(name, start)
 
       it("is told by a bookmark when the initial events are over", function()
         config_map "a"
-        local events = api:watched(maps .. "?sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
+        local events = api:watched(maps
+          .. "?sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
         assert.same({ "ADDED", "BOOKMARK" }, { events[1].type, events[2].type })
         assert.same({ ["k8s.io/initial-events-end"] = "true" }, events[2].object.metadata.annotations)
         assert.equal("ConfigMap", events[2].object.kind)
@@ -634,7 +697,8 @@ servers.each(function(name, start)
 
     describe("that has definitions of its own", function()
       it("gets defaults, loses unknown fields and keeps what the schema lets be", function()
-        local w = widget("w", { title = "it", unknown = 1, either = "50%", free = { any = { thing = true } } })
+        local w = widget("w", { title = "it", unknown = 1, either = "50%",
+          free = { any = { thing = true } } })
         assert.same({ title = "it", size = 3, either = "50%", free = { any = { thing = true } } }, w.spec)
         assert.equal(3, api:patch("merge", widgets .. "/w", '{"spec":{"size":null}}').body.spec.size)
         assert.equal(7, api:patch("merge", widgets .. "/w", '{"spec":{"either":7}}').body.spec.either)
@@ -643,18 +707,24 @@ servers.each(function(name, start)
 
       it("is told everything that is wrong at once", function()
         local r = api:post(widgets, { apiVersion = GROUP .. "/v1", kind = "Widget", metadata = { name = "w" },
-          spec = { title = "x", size = 0, mode = "c", tags = { "p", "p" }, plain = { 1 }, parts = { { count = 1 } } } })
+          spec = { title = "x", size = 0, mode = "c", tags = { "p", "p" }, plain = { 1 },
+            parts = { { count = 1 } } } })
         assert.equal(422, r.code)
         assert.same({ "Widget", GROUP }, { r.body.details.kind, r.body.details.group })
         local fields = cause_fields(r.body)
-        for _, field in ipairs { "spec.title", "spec.size", "spec.mode", "spec.plain[0]", "spec.parts[0].name" } do
+        for _, field in ipairs { "spec.title", "spec.size", "spec.mode", "spec.plain[0]",
+          "spec.parts[0].name" } do
           assert.truthy(fields:find(field, 1, true), field .. " is not in " .. fields)
         end
-        r = api:post(widgets, { apiVersion = GROUP .. "/v1", kind = "Widget", metadata = { name = "w" }, spec = { size = "many" } })
-        assert.truthy(r.body.message:find('spec.size: Invalid value: "string": spec.size in body must be of type integer: "string"', 1, true), r.body.message)
+        r = api:post(widgets, { apiVersion = GROUP .. "/v1", kind = "Widget", metadata = { name = "w" },
+          spec = { size = "many" } })
+        assert.truthy(r.body.message:find(
+          'spec.size: Invalid value: "string": spec.size in body must be of type integer: "string"', 1, true),
+          r.body.message)
         assert.truthy(r.body.message:find("spec.title: Required value", 1, true), r.body.message)
         r = api:post(widgets .. "?fieldValidation=Strict",
-          { apiVersion = GROUP .. "/v1", kind = "Widget", metadata = { name = "w" }, spec = { title = "it", nope = 1 } })
+          { apiVersion = GROUP .. "/v1", kind = "Widget", metadata = { name = "w" },
+            spec = { title = "it", nope = 1 } })
         assert.equal(400, r.code)
         assert.truthy(r.body.message:find('strict decoding error: unknown field "spec.nope"', 1, true))
         assert.equal(400, api:post(widgets, { kind = "Widget", metadata = { name = "w" } }).code)
@@ -665,7 +735,9 @@ servers.each(function(name, start)
         w.metadata.resourceVersion = nil
         local r = api:put(widgets .. "/w", w)
         assert.equal(422, r.code)
-        assert.truthy(r.body.message:find("metadata.resourceVersion: Invalid value: 0: must be specified for an update", 1, true), r.body.message)
+        assert.truthy(r.body.message:find(
+          "metadata.resourceVersion: Invalid value: 0: must be specified for an update", 1, true),
+          r.body.message)
       end)
 
       it("finds them in discovery, old and new", function()
@@ -673,14 +745,17 @@ servers.each(function(name, start)
           for _, r in ipairs(list) do if r[key] == value then return r end end
         end
         local r = resource(api:get("/apis/" .. GROUP .. "/v1").body.resources, "name", "widgets")
-        assert.same({ "Widget", true, "widget", { "wdg" } }, { r.kind, r.namespaced, r.singularName, r.shortNames })
+        assert.same({ "Widget", true, "widget", { "wdg" } },
+          { r.kind, r.namespaced, r.singularName, r.shortNames })
         assert.truthy(resource(api:get("/apis").body.groups, "name", GROUP))
-        local doc = api:get("/apis", { "Accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList" }).body
+        local doc = api:get("/apis",
+          { "Accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList" }).body
         assert.equal("APIGroupDiscoveryList", doc.kind)
         local group
         for _, g in ipairs(doc.items) do if g.metadata.name == GROUP then group = g end end
         r = resource(group.versions[1].resources, "resource", "widgets")
-        assert.same({ "Widget", "Namespaced", "status" }, { r.responseKind.kind, r.scope, r.subresources[1].subresource })
+        assert.same({ "Widget", "Namespaced", "status" },
+          { r.responseKind.kind, r.scope, r.subresources[1].subresource })
         doc = api:get("/api", { "Accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList" }).body
         assert.truthy(resource(doc.items[1].versions[1].resources, "resource", "pods"))
       end)
@@ -689,27 +764,34 @@ servers.each(function(name, start)
         local bad = crd("wrong.spec.kubelua.dev"):gsub('"name": "widgets.wrong', '"name": "gadgets.wrong')
         local r = api:post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", bad)
         assert.equal(422, r.code)
-        assert.truthy(r.body.message:find('must be spec.names.plural+"."+spec.group', 1, true), r.body.message)
+        assert.truthy(r.body.message:find('must be spec.names.plural+"."+spec.group', 1, true),
+          r.body.message)
       end)
 
       it("loses the objects with the definition, and watchers see them go", function()
         local group = "gone" .. count .. ".spec.kubelua.dev"
         local definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets." .. group
         local things = "/apis/" .. group .. "/v1/namespaces/" .. ns .. "/widgets"
-        assert.equal(201, api:post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd(group)).code)
+        assert.equal(201, api:post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+          crd(group)).code)
         wait.until_true(20, "it is served", function() return api:get(things).code == 200 end)
         local made
         wait.until_true(20, "an object is taken", function()
-          made = api:post(things, { apiVersion = group .. "/v1", kind = "Widget", metadata = { name = "w" }, spec = { title = "it" } })
+          made = api:post(things, { apiVersion = group .. "/v1", kind = "Widget", metadata = { name = "w" },
+            spec = { title = "it" } })
           return made.code == 201
         end)
-        local seen = process.spawn { "curl", "-sSN", "--max-time", "30", "-H", "Authorization: Bearer " .. (s.token or "none"),
-          "--cacert", s.ca or "/dev/null", s.url .. things .. "?watch=true&resourceVersion=" .. made.body.metadata.resourceVersion - 1 }
+        local seen = process.spawn { "curl", "-sSN", "--max-time", "30", "-H",
+          "Authorization: Bearer " .. (s.token or "none"),
+          "--cacert", s.ca or "/dev/null", s.url .. things .. "?watch=true&resourceVersion="
+          .. made.body.metadata.resourceVersion - 1 }
         seen:wait_for_log(10, "ADDED")
         assert.equal(200, api:delete(definition).code)
         seen:wait_for_log(20, "DELETED")
         seen:stop()
-        wait.until_true(20, "it is served no more", function() return api:get(definition).code == 404 and api:get(things).code == 404 end)
+        wait.until_true(20, "it is served no more", function()
+          return api:get(definition).code == 404 and api:get(things).code == 404
+        end)
       end)
     end)
 
@@ -727,15 +809,19 @@ servers.each(function(name, start)
         local t = api:get(maps, { TABLE }).body
         assert.same({ "Table", "Name Data Age" }, { t.kind, columns(t) })
         assert.same({ "a", 2 }, { t.rows[1].cells[1], t.rows[1].cells[2] })
-        assert.same({ "PartialObjectMetadata", "a" }, { t.rows[1].object.kind, t.rows[1].object.metadata.name })
-        api:post(core .. "/pods", { metadata = { name = "p" }, spec = { containers = { { name = "c", image = "i" }, { name = "d", image = "i" } } } })
+        assert.same({ "PartialObjectMetadata", "a" }, { t.rows[1].object.kind,
+          t.rows[1].object.metadata.name })
+        api:post(core .. "/pods", { metadata = { name = "p" },
+          spec = { containers = { { name = "c", image = "i" }, { name = "d", image = "i" } } } })
         t = api:get(core .. "/pods/p", { TABLE }).body
         assert.equal("Name Ready Status Restarts Age", columns(t))
         assert.same({ "p", "0/2", "Pending", "0" }, { table.unpack(t.rows[1].cells, 1, 4) })
         api:patch("merge", core .. "/pods/p/status", { status = { phase = "Running", containerStatuses = {
-          { name = "c", image = "i", imageID = "", ready = true, restartCount = 2, state = { running = { startedAt = "2026-01-01T00:00:00Z" } },
+          { name = "c", image = "i", imageID = "", ready = true, restartCount = 2,
+            state = { running = { startedAt = "2026-01-01T00:00:00Z" } },
             lastState = { terminated = { exitCode = 1, finishedAt = "2026-01-01T00:00:00Z" } } },
-          { name = "d", image = "i", imageID = "", ready = false, restartCount = 0, state = { waiting = { reason = "CrashLoopBackOff" } } } } } })
+          { name = "d", image = "i", imageID = "", ready = false, restartCount = 0,
+            state = { waiting = { reason = "CrashLoopBackOff" } } } } } })
         local cells = api:get(core .. "/pods/p", { TABLE }).body.rows[1].cells
         assert.same({ "1/2", "CrashLoopBackOff" }, { cells[2], cells[3] })
         assert.truthy(cells[4]:find "^2 %(%d+%w+ ago%)$", cells[4])
@@ -746,22 +832,26 @@ servers.each(function(name, start)
         local t = api:get(widgets, { TABLE }).body
         assert.equal("Name Size Ready", columns(t))
         assert.same({ "w", 5 }, { t.rows[1].cells[1], t.rows[1].cells[2] })
-        api:patch("merge", widgets .. "/w/status", '{"status":{"conditions":[{"type":"Other","status":"No"},{"type":"Ready","status":"True"}]}}')
+        api:patch("merge", widgets .. "/w/status",
+          '{"status":{"conditions":[{"type":"Other","status":"No"},{"type":"Ready","status":"True"}]}}')
         assert.equal("True", api:get(widgets, { TABLE }).body.rows[1].cells[3])
       end)
 
       it("gets metadata alone", function()
         config_map("a", { k = "v" })
-        local r = api:get(maps .. "/a", { "Accept: application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io" })
+        local r = api:get(maps .. "/a",
+          { "Accept: application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io" })
         assert.same({ "PartialObjectMetadata", "a" }, { r.body.kind, r.body.metadata.name })
         assert.is_nil(r.body.data)
-        local list = api:get(maps, { "Accept: application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io" }).body
+        local list = api:get(maps,
+          { "Accept: application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io" }).body
         assert.equal("PartialObjectMetadataList", list.kind)
       end)
     end)
 
     it("may do everything, and hears so", function()
-      local r = api:post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", { apiVersion = "authorization.k8s.io/v1", kind = "SelfSubjectAccessReview",
+      local r = api:post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+        { apiVersion = "authorization.k8s.io/v1", kind = "SelfSubjectAccessReview",
         spec = { resourceAttributes = { verb = "delete", resource = "pods" } } })
       assert.same({ 201, true }, { r.code, r.body.status.allowed })
     end)
@@ -789,12 +879,15 @@ data: {a: "1"}
       assert.truthy(kubectl("apply", "-f", file):find("deployment.apps/web unchanged", 1, true))
       process.write(file, (manifest:gsub("i:1", "i:2")))
       local out = kubectl("apply", "-f", file)
-      assert.truthy(out:find("deployment.apps/web configured", 1, true) and out:find("configmap/settings unchanged", 1, true), out)
-      assert.equal("i:2", kubectl("get", "deploy", "web", "-o", "jsonpath={.spec.template.spec.containers[0].image}"))
+      assert.truthy(out:find("deployment.apps/web configured", 1, true)
+        and out:find("configmap/settings unchanged", 1, true), out)
+      assert.equal("i:2", kubectl("get", "deploy", "web", "-o",
+        "jsonpath={.spec.template.spec.containers[0].image}"))
       assert.truthy(kubectl("apply", "--server-side", "-f", file):find("serverside-applied", 1, true))
       assert.truthy(kubectl("get", "deploy"):find "web +0/1")
       assert.truthy(kubectl("label", "cm", "settings", "x=y"):find("labeled", 1, true))
-      assert.truthy(kubectl("patch", "cm", "settings", "--type", "merge", "-p", '{"data":{"a":"1"}}'):find("(no change)", 1, true))
+      assert.truthy(kubectl("patch", "cm", "settings", "--type", "merge", "-p",
+        '{"data":{"a":"1"}}'):find("(no change)", 1, true))
       process.write(file, (manifest:gsub("\ndata:", "\ndota:")))
       local refused, code = s:kubectl("-n", ns, "apply", "-f", file)
       assert.equal(1, code)

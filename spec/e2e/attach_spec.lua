@@ -31,7 +31,8 @@ servers.each(function(name, start_server)
       ns = controller.namespace(client, "attach")
       dir = process.tmpname ".runtime"
       assert(select(2, process.run("mkdir -m 700 " .. process.quote(dir))) == 0)
-      run = controller.start_with({ "XDG_RUNTIME_DIR=" .. dir }, server, SCRIPT:format(ns), "--metrics-bind-address", "127.0.0.1:0")
+      run = controller.start_with({ "XDG_RUNTIME_DIR=" .. dir }, server, SCRIPT:format(ns),
+        "--metrics-bind-address", "127.0.0.1:0")
       run:wait_for_log(60, "controller is running")
     end)
     after_each(function() if run:alive() then controller.finish(run) end end)
@@ -39,7 +40,8 @@ servers.each(function(name, start_server)
     -- Output and status of lines that are typed.
     local function type_in(...)
       local file = process.write(process.tmpname ".lua", table.concat({ ... }, "\n") .. "\n")
-      return process.run(("XDG_RUNTIME_DIR=%s %s attach < %s"):format(process.quote(dir), KUBELUA, process.quote(file)))
+      return process.run(("XDG_RUNTIME_DIR=%s %s attach < %s"):format(process.quote(dir), KUBELUA,
+        process.quote(file)))
     end
 
     local function await(text, ...)
@@ -51,27 +53,35 @@ servers.each(function(name, start_server)
       end)
     end
 
-    local function map(of, data) return client:create { kind = "v1/ConfigMap", namespace = ns, name = of, data = data } end
+    local function map(of, data)
+      return client:create { kind = "v1/ConfigMap", namespace = ns, name = of, data = data }
+    end
     local function color(of) return client:get("v1/ConfigMap", ns, of)("metadata.annotations.color") end
 
     it("reads caches and indexes, and tells how things are", function()
       map("a", { color = "blue" })
       map("b", { color = "green" })
       await("color: blue", ("get('v1/ConfigMap', %q, 'a')"):format(ns))
-      local out, code = type_in("for o in each('cm', { index = 'color', value = 'green' }) do print('found ' .. o.metadata.name) end", "controllers()", "informers()")
+      local out,
+        code = type_in("for o in each('cm', { index = 'color', value = 'green' }) do print('found ' .. \z
+        o.metadata.name) end", "controllers()", "informers()")
       assert.equal(0, code, out)
       assert.truthy(out:find "found b\n" and not out:find "found a\n", out)
       assert.truthy(out:find "maps +v1/ConfigMap +running +1 ", out)
       assert.truthy(out:find "v1/ConfigMap .-watching +2 ", out)
       await("it runs again when something changes", ("why('cm', %q)"):format(ns .. "/a"))
-      assert.truthy(run:log():find(('control command uid=%s pid='):format((process.run "id -u"):gsub("%s", "")), 1, true))
+      assert.truthy(run:log():find(('control command uid=%s pid='):format((process.run "id -u"):gsub("%s",
+        "")), 1, true))
     end)
 
     it("tells mistakes, and its status is 1 then", function()
       for line, said in pairs {
         ["get('v1/Secret', 'a')"] = "no controller of this process keeps v1/Secret in its cache",
-        ["get('v1/ConfgMap', 'a')"] = "no controller of this process keeps v1/ConfgMap in its cache: did you mean v1/ConfigMap? (they keep v1/ConfigMap",
-        ["reconcile('v1/Secret', 'a')"] = "no controller of this process is for v1/Secret (they are for v1/ConfigMap",
+        ["get('v1/ConfgMap', 'a')"] =
+          "no controller of this process keeps v1/ConfgMap in its cache: did you mean v1/ConfigMap? (they \z
+          keep v1/ConfigMap",
+        ["reconcile('v1/Secret', 'a')"] =
+          "no controller of this process is for v1/Secret (they are for v1/ConfigMap",
         ["pause()"] = 'pause: say which controller: pause("NAME"); controllers() lists them',
         ["reconcile 'maps'"] = 'reconcile: say what: reconcile("v1/ConfigMap", "namespace/name")',
         ["lst 'cm'"] = "did you mean 'list'?",
@@ -94,7 +104,8 @@ servers.each(function(name, start_server)
       await("maps +v1/ConfigMap +paused ", "controllers()")
       map("a")
       await("maps is paused: no key is taken until somebody resumes it", ("why('cm', %q)"):format(ns .. "/a"))
-      local metrics = process.run(("curl -sS http://%s/metrics"):format(run:log():match "serving metrics address=(%S+)"))
+      local metrics = process.run(("curl -sS http://%s/metrics"):format(
+        run:log():match "serving metrics address=(%S+)"))
       assert.truthy(metrics:find('kubelua_controller_paused{controller="maps"} 1', 1, true))
       assert.is_nil(color "a")
       type_in "resume 'maps'"
@@ -108,7 +119,8 @@ servers.each(function(name, start_server)
       await("color: blue", "params 'maps'")
       local out, code = type_in(("run('cm', %q, { dry = true })"):format(ns .. "/a"))
       assert.equal(0, code, out)
-      assert.truthy(out:find "patched v1/ConfigMap" and out:find('would patch v1/ConfigMap ' .. ns .. '/a: metadata.annotations.color: "red" -> "blue"', 1, true), out)
+      assert.truthy(out:find "patched v1/ConfigMap" and out:find('would patch v1/ConfigMap ' .. ns
+        .. '/a: metadata.annotations.color: "red" -> "blue"', 1, true), out)
       assert.equal("red", color "a")
       type_in "set_params('maps', { size = 6 })"
       await("size: 6", "params 'maps'")

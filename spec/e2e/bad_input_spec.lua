@@ -39,7 +39,8 @@ describe("`kubelua run` refuses to start", function()
 
   it("with durations of the election that are zero", function()
     for _, option in ipairs { "lease-duration", "renew-deadline", "retry-period" } do
-      local out, code = ends("run", script("a", "v1/Pod"), "--leader-elect", "--leader-elect-" .. option, "0s")
+      local out, code = ends("run", script("a", "v1/Pod"), "--leader-elect", "--leader-elect-" .. option,
+        "0s")
       assert.equal(2, code)
       assert.truthy(out:find("--leader-elect-" .. option .. " must be above zero, got 0s", 1, true), out)
     end
@@ -72,7 +73,8 @@ current-context: left
   end)
 
   it("with an election whose times cannot work", function()
-    local out, code = ends("dev", script("a", "v1/Pod"), "--leader-elect", "--leader-elect-lease-duration", "5s")
+    local out, code = ends("dev", script("a", "v1/Pod"), "--leader-elect", "--leader-elect-lease-duration",
+      "5s")
     assert.equal(1, code)
     assert.truthy(out:find("must be longer than the renew deadline", 1, true), out)
   end)
@@ -102,19 +104,24 @@ servers.each(function(name, start)
     end)
     lazy_teardown(function() if server then server:stop() end end)
 
-    it("parks a controller whose kind the server lacks, runs the others, and heals when the kind appears", function()
+    it("parks a controller whose kind the server lacks, runs the others, and heals when the kind appears",
+      function()
       local group = "late" .. math.random(100000, 999999) .. ".example.com"
-      local p = process.spawn { KUBELUA, "run", script("lost", group .. "/v1/Widget"), script("found", "v1/Namespace"),
+      local p = process.spawn { KUBELUA, "run", script("lost", group .. "/v1/Widget"),
+        script("found", "v1/Namespace"),
         "--kubeconfig", server.kubeconfig }
       p:wait_for_log(20, "found: running")
       p:wait_for_log(20, "the server has no \"" .. group .. "/v1/Widget\"")
       client:create {
-        apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition", metadata = { name = "widgets." .. group },
+        apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition",
+        metadata = { name = "widgets." .. group },
         spec = {
-          group = group, scope = "Namespaced", names = { kind = "Widget", plural = "widgets", singular = "widget", listKind = "WidgetList" },
+          group = group, scope = "Namespaced", names = { kind = "Widget", plural = "widgets",
+            singular = "widget", listKind = "WidgetList" },
           versions = { {
             name = "v1", served = true, storage = true,
-            schema = { openAPIV3Schema = { type = "object", ["x-kubernetes-preserve-unknown-fields"] = true } },
+            schema = { openAPIV3Schema = { type = "object",
+              ["x-kubernetes-preserve-unknown-fields"] = true } },
           } },
         },
       }
@@ -122,10 +129,13 @@ servers.each(function(name, start)
       assert.equal(0, p:stop())
     end)
 
-    it("parks the informer that meets an object above --max-object-bytes, names it and the flag, and goes on when it is gone", function()
+    it("parks the informer that meets an object above --max-object-bytes, names it and the flag, and goes \z
+      on when it is gone", function()
       local ns = controller.namespace(client, "big")
-      client:create { kind = "v1/ConfigMap", namespace = ns, name = "whale", data = { blubber = ("x"):rep(200000) } }
-      local p = process.spawn { KUBELUA, "run", script("big", "v1/ConfigMap"), script("small", "v1/Namespace"),
+      client:create { kind = "v1/ConfigMap", namespace = ns, name = "whale",
+        data = { blubber = ("x"):rep(200000) } }
+      local p = process.spawn { KUBELUA, "run", script("big", "v1/ConfigMap"),
+        script("small", "v1/Namespace"),
         "--kubeconfig", server.kubeconfig, "--namespace", ns, "--max-object-bytes", "100Ki" }
       p:wait_for_log(20, "small: running")
       p:wait_for_log(20, ns .. "/whale")
@@ -166,13 +176,16 @@ servers.only_real(function(name, start)
     lazy_teardown(function() if server then server:stop() end end)
 
     it("names the RBAC rule that is missing, and does not end", function()
-      local p = process.spawn { KUBELUA, "run", script("curious", "v1/Secret"), "--kubeconfig", server:kubeconfig_for(server.tokens.nobody) }
-      p:wait_for_log(20, 'add rule {apiGroups: [""], resources: ["secrets"], verbs: ["list", "watch"]} to the ClusterRole of nobody')
+      local p = process.spawn { KUBELUA, "run", script("curious", "v1/Secret"), "--kubeconfig",
+        server:kubeconfig_for(server.tokens.nobody) }
+      p:wait_for_log(20, 'add rule {apiGroups: [""], resources: ["secrets"], verbs: ["list", "watch"]} to \z
+        the ClusterRole of nobody')
       assert.equal(0, p:stop())
     end)
 
     it("says what was wrong with the credentials", function()
-      local p = process.spawn { KUBELUA, "run", script("stranger", "v1/Secret"), "--kubeconfig", server:kubeconfig_for("no-such-token") }
+      local p = process.spawn { KUBELUA, "run", script("stranger", "v1/Secret"), "--kubeconfig",
+        server:kubeconfig_for("no-such-token") }
       p:wait_for_log(20, "Unauthorized")
       assert.equal(0, p:stop())
     end)

@@ -1,5 +1,6 @@
--- bounds_spec.lua - calls of the standard library that would take minutes, or all memory, from `kubelua run` on both API servers: no hook fires
--- inside C, and yet each ends as the failure of its key alone, at once, with a message that says what it was.
+-- bounds_spec.lua - calls of the standard library that would take minutes, or all memory, from `kubelua
+-- run` on both API servers: no hook fires inside C, and yet each ends as the failure of its key alone, at
+-- once, with a message that says what it was.
 
 local controller = require "support.controller"
 local servers = require "support.servers"
@@ -19,9 +20,12 @@ local WAYS = {
   { "pcall", "while true do pcall(string.find, LONG, '.-.-.-b') end", CPU, "string.find" },
   { "coroutine", "coroutine.wrap(function() return LONG:find '.-.-.-b' end)()", CPU, "string.find" },
   { "move", "table.move({}, 1, 1 << 53, 2)", CPU, "table.move" },
-  { "concat", "return table.concat(setmetatable({}, { __index = rawlen }), '', 1, 1 << 53)", CPU, "table.concat" },
-  { "insert", "table.insert(setmetatable({}, { __len = function() return 1 << 53 end }), 1, 'x')", CPU, "table.insert" },
-  { "remove", "table.remove(setmetatable({}, { __len = function() return 1 << 53 end }), 1)", CPU, "table.remove" },
+  { "concat", "return table.concat(setmetatable({}, { __index = rawlen }), '', 1, 1 << 53)", CPU,
+    "table.concat" },
+  { "insert", "table.insert(setmetatable({}, { __len = function() return 1 << 53 end }), 1, 'x')", CPU,
+    "table.insert" },
+  { "remove", "table.remove(setmetatable({}, { __len = function() return 1 << 53 end }), 1)", CPU,
+    "table.remove" },
   { "sort", "table.sort(NUMBERS)", CPU, "table.sort" },
   { "load", "load(('a = 1 '):rep(1500000))", CPU, "load" },
   { "rep-nothing", "return (''):rep(1 << 53) .. {}", "attempt to concatenate a table value" },
@@ -35,13 +39,16 @@ local WAYS = {
   { "own-call", "local mt = {} local t = setmetatable({}, mt) mt.__call = t t()", DEEP },
   { "own-call-in-a-deep-stack", [[local mt = {} local t = setmetatable({}, mt) mt.__call = t
       select('#', table.unpack({}, 1, 30000)) local _, e = pcall(t) error(e, 0)]], DEEP },
-  { "calls-in-a-circle", "local a, b = {}, {} setmetatable(a, { __call = b }) setmetatable(b, { __call = a }) a()", DEEP },
-  { "own-operator", "local mt = {} local t = setmetatable({}, mt) mt.__call, mt.__add = t, t return t + 1", DEEP },
+  { "calls-in-a-circle", "local a, b = {}, {} setmetatable(a, { __call = b }) setmetatable(b, { __call = \z
+    a }) a()", DEEP },
+  { "own-operator", "local mt = {} local t = setmetatable({}, mt) mt.__call, mt.__add = t, t return t + 1",
+    DEEP },
   { "recursion", "local function f() return 1 + f() end f()", DEEP },
   { "wide-recursion", "local function f(...) return f(1, ...) + 1 end f()", DEEP },
   { "bytes", "return LONG:rep(100):byte(1, -1)", "string slice too long", "string.byte" },
   { "codepoints", "return utf8.codepoint(LONG:rep(100), 1, -1)", "string slice too long" },
-  { "quoted", "return ('%q'):format(('\\1'):rep(2000000))", "a text that %q quotes has at most 1 MiB", "string.format" },
+  { "quoted", "return ('%q'):format(('\\1'):rep(2000000))", "a text that %q quotes has at most 1 MiB",
+    "string.format" },
   { "format", "return ('%99999s'):format 'x'", "invalid conversion" },
 }
 
@@ -85,7 +92,9 @@ servers.each(function(name, start)
       client = controller.client(server)
       ns = controller.namespace(client, "bounds")
       local ways = {}
-      for i, way in ipairs(WAYS) do ways[i] = ("  [%q] = { by = %q, run = function() %s end },"):format(way[1], by(way), way[2]) end
+      for i, way in ipairs(WAYS) do
+        ways[i] = ("  [%q] = { by = %q, run = function() %s end },"):format(way[1], by(way), way[2])
+      end
       run = controller.start(server, SCRIPT:format(table.concat(ways, "\n"), ns, ns))
     end)
     lazy_teardown(function()
@@ -101,11 +110,15 @@ servers.each(function(name, start)
         local mark = ("reconcile failed controller=%s-%s "):format(by(way), ns)
         local said = wait.until_true(60, "the failure of " .. way[1], function()
           for line, behind in run:log():gmatch "([^\n]*)\n()" do
-            if line:find(mark, 1, true) and line:find("key=" .. ns .. "/" .. way[1] .. " ", 1, true) then return line .. "\n" .. run:log():sub(behind, behind + 600) end
+            if line:find(mark, 1, true) and line:find("key=" .. ns .. "/" .. way[1] .. " ", 1, true) then
+              return line .. "\n" .. run:log():sub(behind, behind + 600)
+            end
           end
         end)
         assert.truthy(said:find(way[3], 1, true), said)
-        if way[4] then assert.truthy(said:find("in %a+ '" .. way[4] .. "'") or said:find("in for iterator", 1, true), said) end
+        if way[4] then
+          assert.truthy(said:find("in %a+ '" .. way[4] .. "'") or said:find("in for iterator", 1, true), said)
+        end
         map("after-" .. way[1])
         run:wait_for_log(60, ("seen: after-%s by %s"):format(way[1], by(way)))
       end)

@@ -1,4 +1,5 @@
--- What controllers keep of the cluster: some namespaces, a selection, metadata alone; kinds that come, go and are forbidden.
+-- What controllers keep of the cluster: some namespaces, a selection, metadata alone; kinds that come, go
+-- and are forbidden.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -7,7 +8,8 @@ local wait = require "support.wait"
 
 local kube = require "kubelua"
 
--- The runtime asks at least every 30 s for a kind that it misses, and on a busy machine the server is late with what it says.
+-- The runtime asks at least every 30 s for a kind that it misses, and on a busy machine the server is late
+-- with what it says.
 local PATIENCE = 90
 
 local CRD = "apiextensions.k8s.io/v1/CustomResourceDefinition"
@@ -20,7 +22,8 @@ local function definition(group)
       names = { kind = "Widget", plural = "widgets", singular = "widget", listKind = "WidgetList" },
       versions = { {
         name = "v1", served = true, storage = true,
-        schema = { openAPIV3Schema = { type = "object", properties = { spec = { type = "object", ["x-kubernetes-preserve-unknown-fields"] = true } } } },
+        schema = { openAPIV3Schema = { type = "object",
+          properties = { spec = { type = "object", ["x-kubernetes-preserve-unknown-fields"] = true } } } },
       } },
     },
   }
@@ -34,7 +37,9 @@ end
 -- What a metric of informers says: { ["v1/ConfigMap (labels a=b)"] = 3 }.
 local function informers(run, metric)
   local found = {}
-  for kind, n in metrics(run):gmatch(('\nkubelua_informer_%s{kind="([^"]+)"} (%%S+)'):format(metric)) do found[kind] = tonumber(n) end
+  for kind, n in metrics(run):gmatch(('\nkubelua_informer_%s{kind="([^"]+)"} (%%S+)'):format(metric)) do
+    found[kind] = tonumber(n)
+  end
   return found
 end
 
@@ -88,8 +93,11 @@ servers.each(function(server_name, start)
             say(ctx, "why", why)
           end }]]):format(ns, ns, later, other, other, other))
       heard(ns, "1 true")
-      local why = wait.until_true(30, "the reason", function() return client:get("v1/Service", ns, "why").metadata.annotations.said end)
-      assert.truthy(why:find(("of namespaces = { %s, %s } in its cache, and nothing of %s"):format(ns, later, other), 1, true), why)
+      local why = wait.until_true(30, "the reason", function()
+        return client:get("v1/Service", ns, "why").metadata.annotations.said
+      end)
+      assert.truthy(why:find(("of namespaces = { %s, %s } in its cache, and nothing of %s"):format(ns, later,
+        other), 1, true), why)
       assert.same({ ["v1/Namespace"] = 1, [("v1/ConfigMap (namespaces %s, %s)"):format(ns, later)] = 1,
         [("v1/Secret (namespaces %s, %s)"):format(ns, later)] = 1 }, informers(run, "synced"))
       client:create { kind = "v1/Namespace", name = later }
@@ -104,7 +112,9 @@ servers.each(function(server_name, start)
         return require "kubelua".controller { name = "out", resource = "v1/ConfigMap", namespaces = { %q, "elsewhere" }, reconcile = function() end }
       ]]):format(ns), "--namespace", ns)
       assert.not_equal(0, p:wait(30))
-      assert.truthy(p:log():find(("controller out wants namespace elsewhere, and this process sees only %s (--namespace)"):format(ns), 1, true), p:log())
+      assert.truthy(p:log():find(
+        ("controller out wants namespace elsewhere, and this process sees only %s (--namespace)"):format(ns),
+        1, true), p:log())
     end)
 
     it("are of the objects that it selects, and those that leave are as if deleted", function()
@@ -137,9 +147,13 @@ servers.each(function(server_name, start)
       it("are of metadata alone where it wants no more " .. how, function()
         local group = ("caches%d.kubelua.dev"):format(math.random(100000, 999999))
         client:apply(definition(group))
-        wait.until_true(PATIENCE, "the kind is served", function() return kube.try(client.list, client, group .. "/v1/Widget") end)
-        client:create { kind = group .. "/v1/Widget", namespace = ns, name = "w", spec = { big = ("x"):rep(5000) }, annotations = { a = "b" } }
-        client:create { kind = "v1/Secret", namespace = ns, name = "it", stringData = { password = ("secret "):rep(2000) }, annotations = { n = "1" }, labels = { l = "m" } }
+        wait.until_true(PATIENCE, "the kind is served", function()
+          return kube.try(client.list, client, group .. "/v1/Widget")
+        end)
+        client:create { kind = group .. "/v1/Widget", namespace = ns, name = "w",
+          spec = { big = ("x"):rep(5000) }, annotations = { a = "b" } }
+        client:create { kind = "v1/Secret", namespace = ns, name = "it",
+          stringData = { password = ("secret "):rep(2000) }, annotations = { n = "1" }, labels = { l = "m" } }
         started(([[
           local widget = "%s/v1/Widget"
           return kube.controller { name = "light-%s", resource = "v1/Secret", metadata = { "v1/Secret", widget }, reads = { widget },
@@ -157,16 +171,25 @@ servers.each(function(server_name, start)
         local is = "v1 Secret %d m nil " .. group .. "/v1 Widget b whole"
         heard("is", is:format(1))
         local function said(name)
-          return wait.until_true(30, "what " .. name .. " says", function() return client:get("v1/Service", ns, name).metadata.annotations.said end)
+          return wait.until_true(30, "what " .. name .. " says", function()
+            return client:get("v1/Service", ns, name).metadata.annotations.said
+          end)
         end
         local read, update = said "read", said "update"
-        assert.truthy(read:find("data of Secret " .. ns .. "/it was not fetched: `metadata` of controller", 1, true), read)
-        assert.truthy(update:find("of v1/Secret this controller keeps only some fields (metadata)", 1, true), update)
+        assert.truthy(read:find("data of Secret " .. ns .. "/it was not fetched: `metadata` of controller", 1,
+          true), read)
+        assert.truthy(update:find("of v1/Secret this controller keeps only some fields (metadata)", 1, true),
+          update)
         change("v1/Secret", "it", { metadata = { annotations = { n = "2" } } })
         heard("is", is:format(2))
-        wait.until_true(30, "the patch", function() return client:get("v1/Secret", ns, "it").metadata.annotations.touched end)
-        assert.same({ ["v1/Secret (metadata)"] = 1, [group .. "/v1/Widget (metadata)"] = 1 }, informers(run, "synced"))
-        for kind, bytes in pairs(informers(run, "bytes")) do assert.is_true(bytes < 5000, kind .. " takes " .. bytes) end
+        wait.until_true(30, "the patch", function()
+          return client:get("v1/Secret", ns, "it").metadata.annotations.touched
+        end)
+        assert.same({ ["v1/Secret (metadata)"] = 1, [group .. "/v1/Widget (metadata)"] = 1 },
+          informers(run, "synced"))
+        for kind, bytes in pairs(informers(run, "bytes")) do
+          assert.is_true(bytes < 5000, kind .. " takes " .. bytes)
+        end
         client:delete(CRD, "widgets." .. group)
       end)
     end
@@ -180,7 +203,8 @@ servers.each(function(server_name, start)
             kube.controller { name = "two-%s", resource = "v1/ConfigMap", reads = { "v1/Secret" }, reconcile = function() end },
           }]]):format(ns, reads, ns)
       end
-      run = begin(script '"v1/Secret", "v1/ServiceAccount"', "--namespace", ns, "--metrics-bind-address", "127.0.0.1:0")
+      run = begin(script '"v1/Secret", "v1/ServiceAccount"', "--namespace", ns, "--metrics-bind-address",
+        "127.0.0.1:0")
       local function kinds_are(...)
         local want = {}
         for _, kind in ipairs { ... } do want[kind] = 1 end
@@ -202,7 +226,9 @@ servers.each(function(server_name, start)
       local group = ("scope%d.kubelua.dev"):format(math.random(100000, 999999))
       local widget, crd = group .. "/v1/Widget", definition(group)
       client:apply(crd)
-      wait.until_true(PATIENCE, "the kind is served", function() return kube.try(client.list, client, widget) end)
+      wait.until_true(PATIENCE, "the kind is served", function()
+        return kube.try(client.list, client, widget)
+      end)
       client:create { kind = widget, namespace = ns, name = "a" }
       started(([[
         local widget = %q
@@ -212,11 +238,15 @@ servers.each(function(server_name, start)
       heard("a", ns .. "/a a")
       client:delete(CRD, "widgets." .. group)
       run:wait_for_log(60, "a kind is gone")
-      wait.until_true(60, "the definition to be gone", function() return client:get(CRD, "widgets." .. group) == nil end)
+      wait.until_true(60, "the definition to be gone", function()
+        return client:get(CRD, "widgets." .. group) == nil
+      end)
       crd.spec.scope = "Cluster"
       client:apply(crd)
       local admin = kube.connect { kubeconfig = server.kubeconfig }      -- one that knows of no other scope
-      wait.until_true(60, "an object of it", function() return kube.try(admin.create, admin, { kind = widget, name = "b" }) end)
+      wait.until_true(60, "an object of it", function()
+        return kube.try(admin.create, admin, { kind = widget, name = "b" })
+      end)
       admin:close()
       heard("b", "b b")
       client:delete(CRD, "widgets." .. group)
@@ -226,7 +256,9 @@ servers.each(function(server_name, start)
       local group = ("unseen%d.kubelua.dev"):format(math.random(100000, 999999))
       local widget, crd = group .. "/v1/Widget", definition(group)
       client:apply(crd)
-      wait.until_true(PATIENCE, "the kind is served", function() return kube.try(client.list, client, widget) end)
+      wait.until_true(PATIENCE, "the kind is served", function()
+        return kube.try(client.list, client, widget)
+      end)
       client:create { kind = widget, namespace = ns, name = "a" }
       started(([[
         local widget = %q
@@ -237,11 +269,15 @@ servers.each(function(server_name, start)
       heard("a", ns .. "/a a")
       run:signal "STOP"
       client:delete(CRD, "widgets." .. group)
-      wait.until_true(60, "the definition to be gone", function() return client:get(CRD, "widgets." .. group) == nil end)
+      wait.until_true(60, "the definition to be gone", function()
+        return client:get(CRD, "widgets." .. group) == nil
+      end)
       crd.spec.scope = "Cluster"
       client:apply(crd)
       local admin = kube.connect { kubeconfig = server.kubeconfig }
-      wait.until_true(60, "an object of it", function() return kube.try(admin.create, admin, { kind = widget, name = "b" }) end)
+      wait.until_true(60, "an object of it", function()
+        return kube.try(admin.create, admin, { kind = widget, name = "b" })
+      end)
       admin:close()
       run:signal "CONT"
       heard("b", "b b")
@@ -252,7 +288,9 @@ servers.each(function(server_name, start)
       local group = ("gone%d.kubelua.dev"):format(math.random(100000, 999999))
       local widget = group .. "/v1/Widget"
       client:apply(definition(group))
-      wait.until_true(PATIENCE, "the kind is served", function() return kube.try(client.list, client, widget) end)
+      wait.until_true(PATIENCE, "the kind is served", function()
+        return kube.try(client.list, client, widget)
+      end)
       client:create { kind = widget, namespace = ns, name = "a" }
       client:create { kind = widget, namespace = ns, name = "b" }
       make(ns, "it", { data = { n = "1" } })
@@ -271,10 +309,16 @@ servers.each(function(server_name, start)
       wait.until_true(30, "nothing to be left", function() return informers(run, "objects")[widget] == 0 end)
       change("v1/ConfigMap", "it", { data = { n = "2" } })
       heard("other", "2")
-      wait.until_true(PATIENCE, "the definition to be gone", function() return client:get(CRD, "widgets." .. group) == nil end)
+      wait.until_true(PATIENCE, "the definition to be gone", function()
+        return client:get(CRD, "widgets." .. group) == nil
+      end)
       client:apply(definition(group))
-      wait.until_true(PATIENCE, "the kind is served again", function() return kube.try(client.list, client, widget) end)
-      wait.until_true(30, "an object of it", function() return kube.try(client.create, client, { kind = widget, namespace = ns, name = "c" }) end)
+      wait.until_true(PATIENCE, "the kind is served again", function()
+        return kube.try(client.list, client, widget)
+      end)
+      wait.until_true(30, "an object of it", function()
+        return kube.try(client.create, client, { kind = widget, namespace = ns, name = "c" })
+      end)
       heard("count", "1")
       run:wait_for_log(PATIENCE, "the kind is there again kind=" .. widget)
       client:delete(CRD, "widgets." .. group)

@@ -1,5 +1,5 @@
--- certificate_spec.lua - certificates asked for, approved, signed, kept and rotated, against both API servers. The spec approves and
--- signs, with openssl, and owns the clock.
+-- certificate_spec.lua - certificates asked for, approved, signed, kept and rotated, against both API
+-- servers. The spec approves and signs, with openssl, and owns the clock.
 
 local kube = require "kubelua"
 local process = require "support.process"
@@ -33,7 +33,8 @@ servers.each(function(name, start)
       s = start()
       c = kube.connect { kubeconfig = s.kubeconfig }
       ca = process.tmpname ".ca"
-      sh(("mkdir -p %s && cd %s && openssl ecparam -name prime256v1 -genkey -noout -out ca.key && openssl req -x509 -new -key ca.key -subj /CN=spec-ca -days 30 -out ca.crt")
+      sh(("mkdir -p %s && cd %s && openssl ecparam -name prime256v1 -genkey -noout -out ca.key && openssl \z
+        req -x509 -new -key ca.key -subj /CN=spec-ca -days 30 -out ca.crt")
         :format(ca, ca))
     end)
     lazy_teardown(function()
@@ -79,7 +80,8 @@ servers.each(function(name, start)
       local dir = with or ca
       local file = process.write(process.tmpname ".csr", kube.base64_decode(csr.spec.request))
       local out = process.tmpname ".crt"
-      sh(("openssl x509 -req -in %s -CA %s/ca.crt -CAkey %s/ca.key -CAcreateserial -days %d -copy_extensions copyall -out %s"):format(file, dir, dir, days or 10, out))
+      sh(("openssl x509 -req -in %s -CA %s/ca.crt -CAkey %s/ca.key -CAcreateserial -days %d \z
+        -copy_extensions copyall -out %s"):format(file, dir, dir, days or 10, out))
       c:approve(csr, { reason = "Spec", message = "by the spec" })
       local fresh = c:get(CSR, csr.metadata.name)
       c:patch_status(fresh, { certificate = kube.base64_encode(process.read(out)) })
@@ -87,13 +89,16 @@ servers.each(function(name, start)
     end
 
     local function idle(m)
-      return wait.until_true(20, "the certificate is there", function() return m:poll() == "idle" and m:certificate() end)
+      return wait.until_true(20, "the certificate is there", function()
+        return m:poll() == "idle" and m:certificate()
+      end)
     end
 
     it("is asked for with a key of its own, and kept when it was issued", function()
       local rotated = {}
       local m, _, opts = manager {
-        cn = "system:node:spec", o = { "system:nodes", "team" }, dns = { "spec.example" }, ips = { "10.1.2.3", "FD00:0:0::1" }, duration = "24h",
+        cn = "system:node:spec", o = { "system:nodes", "team" }, dns = { "spec.example" },
+        ips = { "10.1.2.3", "FD00:0:0::1" }, duration = "24h",
         on_rotate = function(certificate) rotated[#rotated + 1] = certificate end,
       }
       assert.is_nil(m:certificate())
@@ -104,7 +109,8 @@ servers.each(function(name, start)
       assert.equal(86400, csr.spec.expirationSeconds)
       assert.matches("^spec%-", csr.metadata.name)
       assert.is_true(m:server_healthy())
-      local text = sh(("openssl req -noout -text -verify -in %s 2>&1"):format(process.write(process.tmpname ".csr", kube.base64_decode(csr.spec.request))))
+      local text = sh(("openssl req -noout -text -verify -in %s 2>&1"):format(
+        process.write(process.tmpname ".csr", kube.base64_decode(csr.spec.request))))
       assert.matches("CN ?= ?system:node:spec", text)
       assert.matches("O ?= ?system:nodes, O ?= ?team", text)
       assert.matches("DNS:spec.example", text, 1, true)
@@ -135,7 +141,8 @@ servers.each(function(name, start)
       assert.equal("idle", again:poll())
       assert.equal(certificate.cert, again:certificate().cert)
       -- One that wants more asks at once, and has the old one meanwhile.
-      local more = manager { dir = opts.dir, cn = "system:node:spec", dns = { "spec.example", "new.example" } }
+      local more = manager { dir = opts.dir, cn = "system:node:spec",
+        dns = { "spec.example", "new.example" } }
       requested(more)
       assert.equal(certificate.cert, more:certificate().cert)
     end)
@@ -186,7 +193,8 @@ servers.each(function(name, start)
       assert.is_nil(m:error())
     end)
 
-    it("asks again when its request goes away, when nobody answers, and when what was issued is of no use", function()
+    it("asks again when its request goes away, when nobody answers, and when what was issued is of no use",
+      function()
       local m, skew = manager { cn = "bad luck" }
       local csr = requested(m)
       wait.until_true(20, "it is seen", function() m:poll() return m.seen end)
@@ -202,14 +210,17 @@ servers.each(function(name, start)
       skew.by = skew.by + 5
       csr = requested(m)
       local stranger = process.tmpname ".csr"
-      sh(("openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout /dev/null -subj /CN=x -out %s 2>/dev/null"):format(stranger))
-      sign { metadata = csr.metadata, spec = { request = kube.base64_encode(process.read(stranger)) }, kind = csr.kind, apiVersion = csr.apiVersion }
+      sh(("openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout /dev/null -subj \z
+        /CN=x -out %s 2>/dev/null"):format(stranger))
+      sign { metadata = csr.metadata, spec = { request = kube.base64_encode(process.read(stranger)) },
+        kind = csr.kind, apiVersion = csr.apiVersion }
       wait.until_true(20, "it is no pair", function() return m:poll() == "resting" end)
       assert.matches("of no use: the key does not belong to the certificate", m:error().message, 1, true)
       assert.is_nil(m:certificate())
     end)
 
-    it("comes from a client that a function gives, and a server that cannot be reached is told from one that refuses", function()
+    it("comes from a client that a function gives, and a server that cannot be reached is told from one \z
+      that refuses", function()
       local asked = {}
       local far <close> = kube.connect { server = "http://127.0.0.1:1" }
       local m, skew = manager {
@@ -261,7 +272,8 @@ servers.each(function(name, start)
       local dir = process.tmpname ".pairs"
       sh("mkdir -p " .. dir)
       process.write(dir .. "/spec-current.pem", "no pair\n")
-      local _, err = kube.try(kube.certificate, c, { name = "spec", dir = dir, signer = SIGNER, usages = { "client auth" } })
+      local _, err = kube.try(kube.certificate, c, { name = "spec", dir = dir, signer = SIGNER,
+        usages = { "client auth" } })
       assert.equal("invalid", err.kind)
       assert.matches(dir .. "/spec-current.pem", tostring(err), 1, true)
     end)
@@ -277,7 +289,8 @@ servers.only_real(function(name, start)
 
       local function certify(cn)
         local m <close> = kube.certificate(c, {
-          name = "client", dir = dir, signer = "kubernetes.io/kube-apiserver-client", usages = { "client auth" }, cn = cn,
+          name = "client", dir = dir, signer = "kubernetes.io/kube-apiserver-client",
+          usages = { "client auth" }, cn = cn,
         })
         assert.equal("requested", m:poll())
         local csr
@@ -285,8 +298,10 @@ servers.only_real(function(name, start)
           if one.metadata.name:find "^client%-" and not signed[one.metadata.name] then csr = one end
         end
         signed[csr.metadata.name] = true
-        local file, out = process.write(process.tmpname ".csr", kube.base64_decode(csr.spec.request)), process.tmpname ".crt"
-        sh(("openssl x509 -req -in %s -CA %s/ca.crt -CAkey %s/ca.key -CAcreateserial -days 5 -out %s"):format(file, s.dir, s.dir, out))
+        local file, out = process.write(process.tmpname ".csr", kube.base64_decode(csr.spec.request)),
+          process.tmpname ".crt"
+        sh(("openssl x509 -req -in %s -CA %s/ca.crt -CAkey %s/ca.key -CAcreateserial -days 5 -out %s"):format(
+          file, s.dir, s.dir, out))
         c:approve(csr)
         c:patch_status(c:get(CSR, csr.metadata.name), { certificate = kube.base64_encode(process.read(out)) })
         wait.until_true(20, "it is there", function() return m:poll() == "idle" end)
@@ -305,11 +320,14 @@ current-context: real
 ]]):format(s.url, s.ca, path, path))
       local mine <close> = kube.connect { kubeconfig = kubeconfig }
       local function who()
-        return mine:create({ apiVersion = "authentication.k8s.io/v1", kind = "SelfSubjectReview", metadata = kube.object {} }).status.userInfo.username
+        return mine:create({ apiVersion = "authentication.k8s.io/v1", kind = "SelfSubjectReview",
+          metadata = kube.object {} }).status.userInfo.username
       end
       assert.equal("kubelua-certified", who())
       certify "kubelua-rotated"
-      wait.until_true(20, "the next certificate is presented", function() return who() == "kubelua-rotated" end)
+      wait.until_true(20, "the next certificate is presented", function()
+        return who() == "kubelua-rotated"
+      end)
       s:stop()
     end)
   end)

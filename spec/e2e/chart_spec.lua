@@ -1,5 +1,5 @@
--- chart_spec.lua - deploy/chart: what it renders is accepted by a real API server, runs with the rights it gives, and its mistakes are told.
--- not in asan, tsan: the manifests are the subject
+-- chart_spec.lua - deploy/chart: what it renders is accepted by a real API server, runs with the rights it
+-- gives, and its mistakes are told. not in asan, tsan: the manifests are the subject
 
 local controller = require "support.controller"
 local kube = require "kubelua"
@@ -24,7 +24,11 @@ local helm = process.run("ls build/assets/helm/helm || command -v helm"):match "
 servers.only_real(function(name, start)
   if not helm then
     local why = "deploy/chart needs helm: `make versions` builds it"
-    if os.getenv "CI" == "true" then it("is rendered by helm", function() error(why, 0) end) else pending(why) end
+    if os.getenv "CI" == "true" then
+      it("is rendered by helm", function() error(why, 0) end)
+    else
+      pending(why)
+    end
     return
   end
 
@@ -35,17 +39,21 @@ servers.only_real(function(name, start)
       server = start { own = true }
       client = controller.client(server)
       server:must_kubectl("apply", "-f", "spec/fixtures/prometheus/podmonitors.yaml")
-      server:must_kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/podmonitors.monitoring.coreos.com")
+      server:must_kubectl("wait", "--for=condition=Established", "--timeout=60s",
+        "crd/podmonitors.monitoring.coreos.com")
       client:create { kind = "v1/Namespace", name = "apps" }
       -- The spec's user in the place of the service account, of which nobody here would make a token.
-      server:must_kubectl("create", "clusterrolebinding", "chart-nobody", "--clusterrole", "apps-demo", "--user", "nobody")
-      server:must_kubectl("create", "rolebinding", "chart-nobody", "-n", "apps", "--role", "demo", "--user", "nobody")
+      server:must_kubectl("create", "clusterrolebinding", "chart-nobody", "--clusterrole", "apps-demo",
+        "--user", "nobody")
+      server:must_kubectl("create", "rolebinding", "chart-nobody", "-n", "apps", "--role", "demo", "--user",
+        "nobody")
     end)
     lazy_teardown(function() if server then server:stop() end end)
 
     -- The chart's text with these words of helm, or its complaint and status.
     local function rendered(words)
-      return process.run(("%s template demo deploy/chart -n apps --kube-version 1.34.3 %s 2>&1"):format(helm, words))
+      return process.run(("%s template demo deploy/chart -n apps --kube-version 1.34.3 %s 2>&1"):format(helm,
+        words))
     end
 
     local function applied(words, ...)
@@ -65,11 +73,17 @@ servers.only_real(function(name, start)
     end)
 
     it("is accepted with everything switched on", function()
-      local _, out = applied(table.concat({ HELLO, RULES, "--set metrics.podMonitor=true,webhooks.enabled=true,shards=auto,logFormat=text,dashboard.enabled=true,dashboard.tokenSecret=t",
-        "--set-json 'extraArgs=[\"--workers\",\"4\"]'", "--set podAnnotations.a=b,nodeSelector.c=d,serviceAccount.annotations.e=f", "--set 'imagePullSecrets[0].name=x'",
-        "--set 'tolerations[0].operator=Exists'", "--set-json 'namespacedRules=[{\"apiGroups\":[\"\"],\"resources\":[\"pods\"],\"verbs\":[\"list\"]}]'" }, " "), "--dry-run=server")
-      for _, what in ipairs { "deployment.apps/demo", "podmonitor.monitoring.coreos.com/demo", "service/demo-webhook", "poddisruptionbudget.policy/demo",
-        "configmap/demo-scripts", "clusterrole.rbac.authorization.k8s.io/apps-demo", "role.rbac.authorization.k8s.io/demo" } do
+      local _, out = applied(table.concat({ HELLO, RULES,
+        "--set metrics.podMonitor=true,webhooks.enabled=true,shards=auto,logFormat=text,dashboard.enabled=true,dashboard.tokenSecret=t",
+        "--set-json 'extraArgs=[\"--workers\",\"4\"]'",
+        "--set podAnnotations.a=b,nodeSelector.c=d,serviceAccount.annotations.e=f",
+        "--set 'imagePullSecrets[0].name=x'",
+        "--set 'tolerations[0].operator=Exists'",
+        "--set-json 'namespacedRules=[{\"apiGroups\":[\"\"],\"resources\":[\"pods\"],\"verbs\":[\"list\"]}]'" }, " "), "--dry-run=server")
+      for _, what in ipairs { "deployment.apps/demo", "podmonitor.monitoring.coreos.com/demo",
+        "service/demo-webhook", "poddisruptionbudget.policy/demo",
+        "configmap/demo-scripts", "clusterrole.rbac.authorization.k8s.io/apps-demo",
+        "role.rbac.authorization.k8s.io/demo" } do
         assert.truthy(out:find(what, 1, true), what .. " is not in\n" .. out)
       end
     end)
@@ -81,52 +95,66 @@ servers.only_real(function(name, start)
       assert.is_nil(text:find("dashboard-token", 1, true), text)
     end)
 
-    -- Waits until the server lets the spec's user do what these roles say, then runs the Deployment's words as that user. `scripts` is where
-    -- /controllers is; the API server reaches the webhooks by their address in place of the Service.
+    -- Waits until the server lets the spec's user do what these roles say, then runs the Deployment's words
+    -- as that user. `scripts` is where /controllers is; the API server reaches the webhooks by their
+    -- address in place of the Service.
     local function run_as_nobody(made, scripts, ...)
       for _, role in ipairs { made.ClusterRole, made.Role } do
         for _, rule in ipairs(role.rules) do
           local resource = rule.resources[#rule.resources]
           wait.until_true(60, "the right to " .. kube.to_json(rule), function()
-            return client:create({ apiVersion = "authorization.k8s.io/v1", kind = "SubjectAccessReview", metadata = {}, spec = { user = "nobody", resourceAttributes = {
-              namespace = role.kind == "Role" and "apps" or nil, verb = rule.verbs[#rule.verbs], group = rule.apiGroups[1], resource = resource,
+            return client:create({ apiVersion = "authorization.k8s.io/v1", kind = "SubjectAccessReview",
+              metadata = {}, spec = { user = "nobody", resourceAttributes = {
+              namespace = role.kind == "Role" and "apps" or nil, verb = rule.verbs[#rule.verbs],
+              group = rule.apiGroups[1], resource = resource,
               name = (rule.resourceNames or {})[1] } } }).status.allowed
           end)
         end
       end
       local words = { KUBELUA, name = "kubelua run as nobody" }
       for _, arg in ipairs(made.Deployment.spec.template.spec.containers[1].args) do
-        words[#words + 1] = arg:gsub("^/controllers/", scripts):gsub("0%.0%.0%.0:%d+", "127.0.0.1:0"):gsub("^%-%-webhook%-service=.*", "--webhook-url=auto")
+        words[#words + 1] = arg:gsub("^/controllers/", scripts):gsub("0%.0%.0%.0:%d+",
+          "127.0.0.1:0"):gsub("^%-%-webhook%-service=.*", "--webhook-url=auto")
       end
-      for _, word in ipairs { "--kubeconfig", server:kubeconfig_for(server.tokens.nobody), ... } do words[#words + 1] = word end
+      for _, word in ipairs { "--kubeconfig", server:kubeconfig_for(server.tokens.nobody), ... } do
+        words[#words + 1] = word
+      end
       return process.spawn(words)
     end
 
     local function was_refused_nothing(p)
-      for _, refusal in ipairs { "orbidden", "cannot list", "cannot patch", "not allowed" } do assert.is_nil(p:log():find(refusal), p:log()) end
+      for _, refusal in ipairs { "orbidden", "cannot list", "cannot patch", "not allowed" } do
+        assert.is_nil(p:log():find(refusal), p:log())
+      end
     end
 
     it("runs its scripts with the rights it gives and is refused nothing", function()
       local made = applied(HELLO .. " " .. RULES)
-      assert.equal(process.read "controllers/hello.lua", client:get("v1/ConfigMap", "apps", "demo-scripts").data["hello.lua"])
+      assert.equal(process.read "controllers/hello.lua",
+        client:get("v1/ConfigMap", "apps", "demo-scripts").data["hello.lua"])
       assert.equal(2, made.Deployment.spec.replicas)
       local p = run_as_nobody(made, "controllers/")
-      client:create { kind = "v1/ConfigMap", namespace = "apps", name = "card", labels = { hello = "chart" }, data = {} }
+      client:create { kind = "v1/ConfigMap", namespace = "apps", name = "card", labels = { hello = "chart" },
+        data = {} }
       wait.until_true(60, "the greeting", function()
-        return client:get("v1/ConfigMap", "apps", "card")("data.greeting") == "Hello, chart!" or not p:alive() and error(p:log(), 0)
+        return client:get("v1/ConfigMap", "apps", "card")("data.greeting") == "Hello, chart!" or not p:alive()
+          and error(p:log(), 0)
       end)
       assert.equal(0, p:stop(45), p:log())
       was_refused_nothing(p)
-      assert.equal("", client:get("coordination.k8s.io/v1/Lease", "apps", "demo")("spec.holderIdentity") or "")
+      assert.equal("", client:get("coordination.k8s.io/v1/Lease", "apps", "demo")("spec.holderIdentity")
+        or "")
     end)
 
     it("has webhooks keep their certificates and configurations with the rights it gives", function()
       local dir = process.tmpname ".chart"
       process.run("mkdir -p " .. process.quote(dir))
       local script = process.write(dir .. "/hook.lua", HOOK)
-      local made = applied(("--set-file scripts.hook\\\\.lua=%s --set 'controllers={hook.lua}' --set webhooks.enabled=true"):format(process.quote(script)))
+      local made = applied(("--set-file scripts.hook\\\\.lua=%s --set 'controllers={hook.lua}' --set \z
+        webhooks.enabled=true"):format(process.quote(script)))
       local args = table.concat(kube.copy(made.Deployment.spec.template.spec.containers[1].args), " ")
-      assert.matches("--webhook-service=apps/demo-webhook --webhook-secret=apps/demo-webhook-tls", args, 1, true)
+      assert.matches("--webhook-service=apps/demo-webhook --webhook-secret=apps/demo-webhook-tls", args, 1,
+        true)
       local first = run_as_nobody(made, dir .. "/")
       local i = 0
       wait.until_true(60, "the API server calls the webhook", function()
@@ -138,11 +166,13 @@ servers.only_real(function(name, start)
       local before = client:get("v1/Secret", "apps", "demo-webhook-tls")
       local second = run_as_nobody(made, dir .. "/", "--webhook-cert-life", "8760h")
       second:wait_for_log(60, "the API server knows the webhook")
-      assert.not_equal(before.metadata.resourceVersion, client:get("v1/Secret", "apps", "demo-webhook-tls").metadata.resourceVersion)
+      assert.not_equal(before.metadata.resourceVersion,
+        client:get("v1/Secret", "apps", "demo-webhook-tls").metadata.resourceVersion)
       assert.equal(0, second:stop(45), second:log())
       process.write(script, [[return require "kubelua".webhook { name = "chart-other", resource = "v1/Pod", validate = function() end }]])
       wait.until_true(60, "its configuration is gone", function()
-        return client:get("admissionregistration.k8s.io/v1/MutatingWebhookConfiguration", "chart-hook") == nil or not first:alive() and error(first:log(), 0)
+        return client:get("admissionregistration.k8s.io/v1/MutatingWebhookConfiguration", "chart-hook") == nil
+          or not first:alive() and error(first:log(), 0)
       end)
       assert.equal(0, first:stop(45), first:log())
       was_refused_nothing(first)

@@ -16,17 +16,21 @@ widgets.each("claim-spec", function(t)
     return ref and ref.name
   end
 
-  local function reference(owner) return kube.set_controller(owner, { metadata = { namespace = t.ns } }).metadata.ownerReferences end
+  local function reference(owner)
+    return kube.set_controller(owner, { metadata = { namespace = t.ns } }).metadata.ownerReferences
+  end
 
   it("a client adopts an orphan and releases what is its", function()
     local owner, other = t.widget "owner", t.widget "other"
-    local orphan = map("orphan", nil, { ownerReferences = { { apiVersion = "v1", kind = "ConfigMap", name = "x", uid = "1" } } })
+    local orphan = map("orphan", nil, { ownerReferences = {
+      { apiVersion = "v1", kind = "ConfigMap", name = "x", uid = "1" } } })
     local adopted = t.client:adopt(owner, orphan)
     assert.equal("owner", controller "orphan")
     assert.equal(2, #adopted.metadata.ownerReferences)
     assert.equal(adopted.metadata.resourceVersion, t.client:adopt(owner, adopted).metadata.resourceVersion)
     local _, err = kube.try(t.client.adopt, t.client, other, adopted)
-    assert.same({ "already_owned", true }, { err.kind, err.message:find("is already controlled by Widget owner", 1, true) ~= nil })
+    assert.same({ "already_owned", true }, { err.kind,
+      err.message:find("is already controlled by Widget owner", 1, true) ~= nil })
     -- Not its own: nothing. By what was read before: somebody was faster.
     assert.equal(adopted.metadata.resourceVersion, t.client:release(other, adopted).metadata.resourceVersion)
     t.client:patch(adopted, { data = { a = "1" } })
@@ -51,17 +55,24 @@ widgets.each("claim-spec", function(t)
     local orphan = map "orphan"
     t.client:delete(owner)
     _, err = kube.try(t.client.adopt, t.client, owner, orphan)
-    assert.same({ "not_adoptable", true }, { err.kind, err.message:find("is gone, and adopts nothing", 1, true) ~= nil })
+    assert.same({ "not_adoptable", true }, { err.kind,
+      err.message:find("is gone, and adopts nothing", 1, true) ~= nil })
     t.widget "owner"                     -- another of that name
     _, err = kube.try(t.client.adopt, t.client, owner, orphan)
     assert.equal("not_adoptable", err.kind)
-    local elsewhere = t.client:create { kind = "v1/ConfigMap", namespace = "default", name = "orphan-of-" .. t.ns }
-    assert.error_matches(function() t.client:adopt(t.get "owner", elsewhere) end, "an owner lives in the same namespace", 1, true)
+    local elsewhere = t.client:create { kind = "v1/ConfigMap", namespace = "default",
+      name = "orphan-of-" .. t.ns }
+    assert.error_matches(function()
+      t.client:adopt(t.get "owner", elsewhere)
+    end, "an owner lives in the same namespace", 1, true)
     t.client:delete(elsewhere)
-    assert.error_matches(function() t.client:adopt(t.get "owner", { kind = "v1/ConfigMap", name = "x" }) end, "was read from the server", 1, true)
+    assert.error_matches(function()
+      t.client:adopt(t.get "owner", { kind = "v1/ConfigMap", name = "x" })
+    end, "was read from the server", 1, true)
   end)
 
-  it("a controller claims what matches: adopts orphans, releases what is no longer its, leaves others theirs", function()
+  it("a controller claims what matches: adopts orphans, releases what is no longer its, leaves others theirs",
+    function()
     local other = t.widget("zzz", { skip = true })
     local owner = t.widget("owner", { selector = { app = "x" } })
     map("orphan", { app = "x" })
@@ -80,13 +91,17 @@ widgets.each("claim-spec", function(t)
         table.sort(names)
         return { status = { claimed = names } }
       end]]
-    t.await("owner", "what it claimed", function(o) return o and table.concat(kube.copy(o("status.claimed") or {}), " ") == "mine orphan" end)
+    t.await("owner", "what it claimed", function(o)
+      return o and table.concat(kube.copy(o("status.claimed") or {}), " ") == "mine orphan"
+    end)
     assert.same({ "owner", "owner", "zzz" }, { controller "orphan", controller "mine", controller "taken" })
     assert.is_nil(controller "stranger")
     assert.is_nil(controller "lost")
     -- A label that goes takes the object out.
     t.client:patch(t.client:get("v1/ConfigMap", t.ns, "mine"), { metadata = { labels = { app = "y" } } })
-    t.await("owner", "it let go", function(o) return table.concat(kube.copy(o("status.claimed") or {}), " ") == "orphan" end)
+    t.await("owner", "it let go", function(o)
+      return table.concat(kube.copy(o("status.claimed") or {}), " ") == "orphan"
+    end)
     assert.is_nil(controller "mine")
   end)
 

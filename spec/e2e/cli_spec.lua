@@ -1,4 +1,5 @@
--- cli_spec.lua - get, apply, delete, watch and version, as a person calls them. What kubectl prints is the measure for tables.
+-- cli_spec.lua - get, apply, delete, watch and version, as a person calls them. What kubectl prints is the
+-- measure for tables.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -75,7 +76,8 @@ servers.each(function(name, start)
 
     -- Output and errors together, and the status.
     local function kubelua(...)
-      return process.run(("%s %s --kubeconfig %s -n %s"):format(KUBELUA, quoted(...), process.quote(s.kubeconfig), ns))
+      return process.run(("%s %s --kubeconfig %s -n %s"):format(KUBELUA, quoted(...),
+        process.quote(s.kubeconfig), ns))
     end
     local function must(...)
       local out, code = kubelua(...)
@@ -104,18 +106,24 @@ servers.each(function(name, start)
 
     it("prints the server's tables as kubectl does", function()
       for _, words in ipairs {
-        { "get", "pods" }, { "get", "po", "-o", "wide" }, { "get", "deploy,svc" }, { "get", "configmaps", "settings" }, { "get", "pod/a", "service/front" },
-        { "get", "pods", "-l", "tier=front", "--show-labels" }, { "get", "pods", "--no-headers" }, { "get", "po", "-A", "--field-selector", "metadata.namespace=" .. ns },
-        { "get", "pods", "-o", "name" }, { "get", "deployments.apps", "-o", "name" }, { "get", "pods", "--sort-by", ".spec.containers[0].image" },
+        { "get", "pods" }, { "get", "po", "-o", "wide" }, { "get", "deploy,svc" },
+        { "get", "configmaps", "settings" }, { "get", "pod/a", "service/front" },
+        { "get", "pods", "-l", "tier=front", "--show-labels" }, { "get", "pods", "--no-headers" },
+        { "get", "po", "-A", "--field-selector", "metadata.namespace=" .. ns },
+        { "get", "pods", "-o", "name" }, { "get", "deployments.apps", "-o", "name" },
+        { "get", "pods", "--sort-by", ".spec.containers[0].image" },
         { "get", "pods", "-o", "custom-columns=NAME:.metadata.name,IMAGE:.spec.containers[0].image,NODE:.spec.nodeName" },
-        { "get", "pods", "-o", "jsonpath={range .items[*]}{.metadata.name}{\"\\t\"}{.spec.containers[*].image}{\"\\n\"}{end}" },
-        { "get", "pods", "-o", "jsonpath={.items[?(@.metadata.name==\"a\")].spec.containers[-1:].name} {.items[0].metadata.labels['app']}" },
+        { "get", "pods", "-o", "jsonpath={range \z
+          .items[*]}{.metadata.name}{\"\\t\"}{.spec.containers[*].image}{\"\\n\"}{end}" },
+        { "get", "pods", "-o", "jsonpath={.items[?(@.metadata.name==\"a\")].spec.containers[-1:].name} \z
+          {.items[0].metadata.labels['app']}" },
         { "get", "pod", "a", "-o", "jsonpath={.spec.containers[0].env[0].name}={..image}" },
       } do
         local said = table.concat(words, " ")
         -- On a server that others use a row may come or go between the two.
         wait.until_true(10, said, function()
-          return assert.equal(still(s:must_kubectl("-n", ns, table.unpack(words))), still(must(table.unpack(words)))) and true
+          return assert.equal(still(s:must_kubectl("-n", ns, table.unpack(words))),
+            still(must(table.unpack(words)))) and true
         end)
       end
     end)
@@ -135,11 +143,14 @@ servers.each(function(name, start)
       local one = kube.yaml(must("get", "cm", "settings", "-o", "yaml"), "out")[1]
       assert.same({ "ConfigMap", "two" }, { one.kind, one.data.b })
       assert.is_nil(one("metadata.managedFields"))
-      assert.truthy(kube.yaml(must("get", "cm", "settings", "-o", "yaml", "--show-managed-fields"), "out")[1]("metadata.managedFields"))
+      assert.truthy(kube.yaml(must("get", "cm", "settings", "-o", "yaml", "--show-managed-fields"),
+        "out")[1]("metadata.managedFields"))
       local list = kube.decode(must("get", "pod/a", "cm/settings", "-o", "json"))
-      assert.same({ "List", 2, "a", "settings" }, { list.kind, #list.items, list.items[1].metadata.name, list.items[2].metadata.name })
+      assert.same({ "List", 2, "a", "settings" }, { list.kind, #list.items, list.items[1].metadata.name,
+        list.items[2].metadata.name })
       assert.equal("1\n", must("get", "cm/settings", "-o", "path=data.a"))
-      assert.equal("example.com/a:1\nexample.com/s:1\n", must("get", "po", "a", "-o", "path=spec.containers[*].image"))
+      assert.equal("example.com/a:1\nexample.com/s:1\n",
+        must("get", "po", "a", "-o", "path=spec.containers[*].image"))
     end)
 
     it("says what is not there, and goes on", function()
@@ -154,12 +165,15 @@ servers.each(function(name, start)
 
     it("watches a table", function()
       local pod = c:create { kind = "v1/ConfigMap", namespace = ns, name = "moving", data = {} }
-      local watch = process.spawn { KUBELUA, "get", "cm", "moving", "-w", "--kubeconfig", s.kubeconfig, "-n", ns }
+      local watch = process.spawn { KUBELUA, "get", "cm", "moving", "-w", "--kubeconfig", s.kubeconfig, "-n",
+        ns }
       watch:wait_for_log(10, "moving   0")
       c:patch(pod, { data = { x = "1", y = "2" } })
       watch:wait_for_log(10, "moving   2")
       c:delete(pod)
-      wait.until_true(10, "the row of the deletion", function() return select(2, watch:log():gsub("moving   2", "")) == 2 end)
+      wait.until_true(10, "the row of the deletion", function()
+        return select(2, watch:log():gsub("moving   2", "")) == 2
+      end)
       watch:kill()
     end)
 
@@ -167,37 +181,46 @@ servers.each(function(name, start)
 
     it("applies, and says what became of each object", function()
       local path = process.tmpname ".yaml"
-      process.write(path, "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: ConfigMap, metadata: {name: applied}, data: {a: '1'}}]}")
+      process.write(path, "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: ConfigMap, metadata: \z
+        {name: applied}, data: {a: '1'}}]}")
       assert.equal("configmap/applied created (dry run)\n", must("apply", "-f", path, "--dry-run"))
       assert.equal("configmap/applied created\n", must("apply", "-f", path))
       assert.equal("configmap/applied unchanged\n", must("apply", "-f", path))
       process.write(path, (process.read(path):gsub("'1'", "'2'")))
       assert.equal("configmap/applied configured (dry run)\n", must("apply", "-f", path, "--dry-run=server"))
-      assert.equal('configmap/applied configured\n  data.a: "1" -> "2"\n', must("apply", "-f", path, "--diff"))
+      assert.equal('configmap/applied configured\n  data.a: "1" -> "2"\n',
+        must("apply", "-f", path, "--diff"))
       assert.equal("2", c:get("v1/ConfigMap", ns, "applied").data.a)
       local out, code = kubelua("apply", "-f", path, "--field-manager", "other")
       assert.equal(0, code, out)
       process.write(path, (process.read(path):gsub("'2'", "'3'")))
       fails(1, "--force takes those fields over", "apply", "-f", path, "--field-manager", "other")
-      assert.equal("configmap/applied configured\n", must("apply", "-f", path, "--field-manager", "other", "--force"))
+      assert.equal("configmap/applied configured\n", must("apply", "-f", path, "--field-manager", "other",
+        "--force"))
     end)
 
     it("applies a definition and an object of it, in whatever order they stand, and shows it", function()
       local id = ns:gsub("%-", "")
       local dir = process.tmpname ".d"
       process.run("mkdir -p " .. process.quote(dir))
-      process.write(dir .. "/a.yaml", (CRD:format(id, id, id):gsub("apiVersion: example", "apiVersion: " .. id .. ".example")))
+      process.write(dir .. "/a.yaml", (CRD:format(id, id, id):gsub("apiVersion: example",
+        "apiVersion: " .. id .. ".example")))
       process.write(dir .. "/ignored.txt", "no: [")
-      assert.equal(("customresourcedefinition.apiextensions.k8s.io/gadgets.%s.example.com created\ngadget.%s.example.com/first created\n"):format(id, id),
+      assert.equal(("customresourcedefinition.apiextensions.k8s.io/gadgets.%s.example.com \z
+        created\ngadget.%s.example.com/first created\n"):format(id, id),
         must("apply", "-f", dir))
       assert.equal("NAME    SIZE\nfirst   3\n", must("get", "gd" .. id))
       assert.equal("3\n", must("get", ("%s.example.com/v1/Gadget/first"):format(id), "-o", "path=spec.size"))
       local out = must("delete", "-f", dir)
-      assert.equal(("gadget.%s.example.com/first deleted from %s\ncustomresourcedefinition.apiextensions.k8s.io/gadgets.%s.example.com deleted\n"):format(id, ns, id), out)
+      assert.equal(("gadget.%s.example.com/first deleted from \z
+        %s\ncustomresourcedefinition.apiextensions.k8s.io/gadgets.%s.example.com deleted\n"):format(id, ns,
+        id), out)
     end)
 
     it("reads standard input", function()
-      local out, code = process.run(("printf 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: piped}\n' | %s apply -f - --kubeconfig %s -n %s"):format(
+      local out,
+        code = process.run(("printf 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: piped}\n' | %s apply \z
+        -f - --kubeconfig %s -n %s"):format(
         KUBELUA, process.quote(s.kubeconfig), ns))
       assert.equal("configmap/piped created\n0", out .. code)
     end)
@@ -214,7 +237,9 @@ servers.each(function(name, start)
 ]])
       local out, code = kubelua("apply", "-f", path)
       assert.equal(1, code)
-      for _, said in ipairs { path .. ", document 1: ", "document 2: ", "dat", "document 3: configmap/elsewhere says namespace other, and -n says " .. ns, "configmap/good created" } do
+      for _, said in ipairs { path .. ", document 1: ", "document 2: ", "dat",
+        "document 3: configmap/elsewhere says namespace other, and -n says " .. ns,
+        "configmap/good created" } do
         assert.truthy(out:find(said, 1, true), said .. " is not in\n" .. out)
       end
     end)
@@ -222,22 +247,29 @@ servers.each(function(name, start)
     -- ------------------------------------------------------------ delete
 
     local function maps(...)
-      for _, map in ipairs { ... } do c:create { kind = "v1/ConfigMap", namespace = ns, name = map, labels = { of = "delete" } } end
+      for _, map in ipairs { ... } do
+        c:create { kind = "v1/ConfigMap", namespace = ns, name = map, labels = { of = "delete" } }
+      end
     end
 
     it("deletes by name, by selector, and waits until they are gone", function()
       maps("d1", "d2", "d3", "d4")
-      assert.equal(("configmap/d1 deleted from %s (dry run)\n"):format(ns), must("delete", "cm", "d1", "--dry-run"))
-      assert.equal(("configmap/d1 deleted from %s\nconfigmap/d2 deleted from %s\n"):format(ns, ns), must("delete", "cm/d1", "cm/d2"))
+      assert.equal(("configmap/d1 deleted from %s (dry run)\n"):format(ns),
+        must("delete", "cm", "d1", "--dry-run"))
+      assert.equal(("configmap/d1 deleted from %s\nconfigmap/d2 deleted from %s\n"):format(ns, ns),
+        must("delete", "cm/d1", "cm/d2"))
       must("delete", "configmaps", "-l", "of=delete")
       assert.same({}, c:list("v1/ConfigMap", { namespace = ns, labels = "of=delete" }))
       fails(1, "configmap/d1 is not there", "delete", "cm", "d1")
-      assert.equal("", must("delete", "cm", "d1", "--ignore-not-found"):gsub("nothing is there to be deleted\n", ""))
+      assert.equal("", must("delete", "cm", "d1", "--ignore-not-found"):gsub(
+        "nothing is there to be deleted\n", ""))
     end)
 
     it("says what holds an object that does not go in time", function()
-      local map = c:create { apiVersion = "v1", kind = "ConfigMap", metadata = { namespace = ns, name = "held", finalizers = { "example.com/hold" } } }
-      fails(1, "configmap/held was not gone in time; finalizers hold it: example.com/hold", "delete", "cm", "held", "--timeout", "1s")
+      local map = c:create { apiVersion = "v1", kind = "ConfigMap",
+        metadata = { namespace = ns, name = "held", finalizers = { "example.com/hold" } } }
+      fails(1, "configmap/held was not gone in time; finalizers hold it: example.com/hold", "delete", "cm",
+        "held", "--timeout", "1s")
       assert.truthy(must("delete", "cm", "held", "--wait=false"):find("deleted", 1, true))
       c:patch(map, { metadata = { finalizers = require("kubelua").null } })
       wait.until_true(5, "it is gone", function() return c:get("v1/ConfigMap", ns, "held") == nil end)
@@ -246,16 +278,19 @@ servers.each(function(name, start)
     -- ------------------------------------------------------------ watch
 
     it("tells what changed", function()
-      local watch = process.spawn { KUBELUA, "watch", "cm,", "-l", "of=watch", "--kubeconfig", s.kubeconfig, "-n", ns }
+      local watch = process.spawn { KUBELUA, "watch", "cm,", "-l", "of=watch", "--kubeconfig", s.kubeconfig,
+        "-n", ns }
       watch:wait_for_log(10, "watching configmaps in namespace " .. ns)
-      local map = c:create { kind = "v1/ConfigMap", namespace = ns, name = "w", labels = { of = "watch" }, data = { a = "1" } }
+      local map = c:create { kind = "v1/ConfigMap", namespace = ns, name = "w", labels = { of = "watch" },
+        data = { a = "1" } }
       watch:wait_for_log(10, "ADDED    " .. ns .. "/w")
       c:patch(map, { data = { a = "2", b = "x" } })
       watch:wait_for_log(10, ("MODIFIED %s/w  data.a: \"1\" -> \"2\", data.b: none -> \"x\""):format(ns))
       c:delete(map)
       watch:wait_for_log(10, "DELETED  " .. ns .. "/w")
       watch:kill()
-      local secret = process.spawn { KUBELUA, "watch", "secrets", "--events", "2", "--kubeconfig", s.kubeconfig, "-n", ns }
+      local secret = process.spawn { KUBELUA, "watch", "secrets", "--events", "2", "--kubeconfig",
+        s.kubeconfig, "-n", ns }
       secret:wait_for_log(10, "watching secrets")
       local hidden = c:create { kind = "v1/Secret", namespace = ns, name = "s", data = { password = "b2xk" } }
       c:patch(hidden, { data = { password = "bmV3" } })
@@ -271,7 +306,9 @@ servers.each(function(name, start)
     end)
 
     it("survives a reader that goes away", function()
-      local out, code = process.run(("%s get apiservices,crd,ns,events,po,cm -A -o yaml --kubeconfig %s | head -1; exit ${PIPESTATUS:-0}"):format(KUBELUA, s.kubeconfig))
+      local out,
+        code = process.run(("%s get apiservices,crd,ns,events,po,cm -A -o yaml --kubeconfig %s | head -1; \z
+        exit ${PIPESTATUS:-0}"):format(KUBELUA, s.kubeconfig))
       assert.equal("apiVersion: v1\n0", out .. code)
     end)
 
@@ -298,7 +335,8 @@ servers.each(function(name, start)
       fails(2, "--dry-run must be server or none, not \"client\"", "apply", "-f", file, "--dry-run=client")
       fails(2, "name the objects of kind cm, or say --all", "delete", "cm")
       fails(2, "names, --all and selectors do not go together", "delete", "cm", "x", "--all")
-      fails(2, "--cascade must be background, foreground or orphan", "delete", "cm", "x", "--cascade", "sideways")
+      fails(2, "--cascade must be background, foreground or orphan", "delete", "cm", "x", "--cascade",
+        "sideways")
       fails(2, "takes no words", "version", "--server", "now")
     end)
   end)
@@ -308,16 +346,20 @@ describe("the command line without a server", function()
   it("says who does not answer", function()
     local out, code = process.run(KUBELUA .. " get po -s http://127.0.0.1:1")
     assert.equal(1, code)
-    assert.truthy(out:find("kubelua get: ", 1, true) and out:find("connection refused by 127.0.0.1:1", 1, true), out)
+    assert.truthy(out:find("kubelua get: ", 1, true)
+      and out:find("connection refused by 127.0.0.1:1", 1, true), out)
     assert.falsy(out:find("WARN", 1, true), out)
   end)
 
   it("lists its commands in groups, and asks what was meant", function()
     local out, code = process.run(KUBELUA .. " --help")
     assert.equal(0, code)
-    for _, said in ipairs { "Controllers:\n", "A cluster, by hand:\n", "  get ", "  shell ", "  apply " } do assert.truthy(out:find(said, 1, true), out) end
+    for _, said in ipairs { "Controllers:\n", "A cluster, by hand:\n", "  get ", "  shell ", "  apply " } do
+      assert.truthy(out:find(said, 1, true), out)
+    end
     out, code = process.run(KUBELUA .. " gte")
     assert.equal(2, code)
-    assert.equal("kubelua: unknown command gte, did you mean get?\n(kubelua --help lists the commands)\n", out)
+    assert.equal("kubelua: unknown command gte, did you mean get?\n(kubelua --help lists the commands)\n",
+      out)
   end)
 end)

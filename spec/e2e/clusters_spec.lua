@@ -6,7 +6,8 @@ local wait = require "support.wait"
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 
 local function cluster(name, s)
-  return ("- name: %s\n  cluster: {server: %q%s}\n"):format(name, s.url, s.ca and (", certificate-authority: %q"):format(s.ca) or "")
+  return ("- name: %s\n  cluster: {server: %q%s}\n"):format(name, s.url,
+    s.ca and (", certificate-authority: %q"):format(s.ca) or "")
 end
 
 -- One kubeconfig of both, with contexts "east" and "west".
@@ -14,7 +15,8 @@ local function kubeconfig(east, west)
   return process.write(process.tmpname ".kubeconfig", table.concat {
     "apiVersion: v1\nkind: Config\nclusters:\n", cluster("east", east), cluster("west", west),
     ("users:\n- name: us\n  user: {token: %q}\n"):format(east.token or "none"),
-    "contexts:\n- name: east\n  context: {cluster: east, user: us}\n- name: west\n  context: {cluster: west, user: us}\ncurrent-context: east\n",
+    "contexts:\n- name: east\n  context: {cluster: east, user: us}\n- name: west\n  context: {cluster: \z
+      west, user: us}\ncurrent-context: east\n",
   })
 end
 
@@ -56,7 +58,8 @@ servers.each(function(name, start)
       return o and o("data.text")
     end
     local function put(of, data)
-      here:apply { kind = "v1/ConfigMap", namespace = ns, name = of, labels = { mirror = "yes" }, data = data }
+      here:apply { kind = "v1/ConfigMap", namespace = ns, name = of, labels = { mirror = "yes" },
+        data = data }
     end
 
     lazy_setup(function()
@@ -94,9 +97,12 @@ servers.each(function(name, start)
     it("tells in metrics, readiness and logs whose what is", function()
       local metrics = get "/metrics"
       for _, cluster_name in ipairs { "east", "west" } do
-        assert.truthy(metrics:find(('workqueue_adds_total{cluster="%s",'):format(cluster_name), 1, true), cluster_name)
-        assert.truthy(get("/readyz?verbose"):find(("[+]%s/mirror ok"):format(cluster_name), 1, true), cluster_name)
-        assert.truthy(run:log():find(("caches are synced cluster=%s controller=mirror"):format(cluster_name), 1, true), cluster_name)
+        assert.truthy(metrics:find(('workqueue_adds_total{cluster="%s",'):format(cluster_name), 1, true),
+          cluster_name)
+        assert.truthy(get("/readyz?verbose"):find(("[+]%s/mirror ok"):format(cluster_name), 1, true),
+          cluster_name)
+        assert.truthy(run:log():find(("caches are synced cluster=%s controller=mirror"):format(cluster_name),
+          1, true), cluster_name)
       end
       local _, heads = metrics:gsub("# TYPE workqueue_adds_total counter\n", "")
       assert.equal(1, heads)
@@ -108,7 +114,8 @@ servers.each(function(name, start)
       process.write(run.script_path, script "!")
       wait.until_true(60, "both have it", function()
         local log = run:log()
-        return log:find("a new generation took over cluster=east", 1, true) and log:find("a new generation took over cluster=west", 1, true)
+        return log:find("a new generation took over cluster=east", 1, true)
+          and log:find("a new generation took over cluster=west", 1, true)
       end)
       put("b", { text = "new" })
       wait.until_true(60, "the copy", function() return text(there, "b") == "new!" end)
@@ -121,7 +128,8 @@ servers.each(function(name, start)
       local here = controller.client(east)
       local ns, port = controller.namespace(here, "away"), servers.free_port()
       west:kill()
-      local run = controller.start({ kubeconfig = kubeconfig(east, west) }, controller.answering(ns, "?"), "--context", "east", "--context", "west",
+      local run = controller.start({ kubeconfig = kubeconfig(east, west) }, controller.answering(ns, "?"),
+        "--context", "east", "--context", "west",
         "--health-probe-bind-address", "127.0.0.1:" .. port)
       controller.ask(here, ns, 1, 3)
       controller.await_answers(here, ns, 3, 60, function(ask) return ask .. "?" end)
@@ -152,16 +160,21 @@ return kube.webhook { name = "whose", resource = "v1/ConfigMap", namespaces = { 
     finally(function() east:stop() west:stop() end)
     local config = kubeconfig(east, west)
     local path = process.write(process.tmpname ".lua", HOOK)
-    local out, code = process.run(("%s run %s --kubeconfig %s --context east --context west --webhook-listen 127.0.0.1:9444 --webhook-url auto"):format(KUBELUA, path, config))
+    local out,
+      code = process.run(("%s run %s --kubeconfig %s --context east --context west --webhook-listen \z
+      127.0.0.1:9444 --webhook-url auto"):format(KUBELUA, path, config))
     assert.equal(1, code, out)
-    assert.matches("webhooks of 2 clusters cannot share the address 127.0.0.1:9444: run a process for each --context, or give --webhook-listen HOST:0", out, 1, true)
+    assert.matches("webhooks of 2 clusters cannot share the address 127.0.0.1:9444: run a process for each \z
+      --context, or give --webhook-listen HOST:0", out, 1, true)
     controller.client(east):create { kind = "v1/Namespace", name = "one", labels = { whose = "east" } }
-    local run = controller.start({ kubeconfig = config }, path, "--context", "east", "--context", "west", "--webhook-listen", "127.0.0.1:0", "--webhook-url", "auto")
+    local run = controller.start({ kubeconfig = config }, path, "--context", "east", "--context", "west",
+      "--webhook-listen", "127.0.0.1:0", "--webhook-url", "auto")
     for n, s in ipairs { west, east } do
       local client = controller.client(s)
       local kube = require "kubelua"
       wait.until_true(60, "the webhook of this cluster", function()
-        local o, e = kube.try(client.create, client, { kind = "v1/ConfigMap", namespace = "default", name = "probe" }, { dry_run = true })
+        local o, e = kube.try(client.create, client, { kind = "v1/ConfigMap", namespace = "default",
+          name = "probe" }, { dry_run = true })
         return not o and e.message:find("ours are " .. n - 1, 1, true)
       end)
     end
@@ -172,8 +185,10 @@ end)
 describe("several contexts on the command line", function()
   it("are each named once", function()
     local server = servers.embedded {}
-    local out, code = process.run((KUBELUA .. " run --kubeconfig %s --context east --context east %s 2>&1"):format(
-      process.quote(kubeconfig(server, server)), process.quote(process.write(process.tmpname ".lua", controller.answering("x", "!")))))
+    local out,
+      code = process.run((KUBELUA .. " run --kubeconfig %s --context east --context east %s 2>&1"):format(
+      process.quote(kubeconfig(server, server)), process.quote(process.write(process.tmpname ".lua",
+        controller.answering("x", "!")))))
     assert.equal(1, code)
     assert.truthy(out:find("the context east is named twice", 1, true), out)
     server:stop()
@@ -181,8 +196,10 @@ describe("several contexts on the command line", function()
 
   it("must exist", function()
     local server = servers.embedded {}
-    local out, code = process.run((KUBELUA .. " run --kubeconfig %s --context east --context wets %s 2>&1"):format(
-      process.quote(kubeconfig(server, server)), process.quote(process.write(process.tmpname ".lua", controller.answering("x", "!")))))
+    local out,
+      code = process.run((KUBELUA .. " run --kubeconfig %s --context east --context wets %s 2>&1"):format(
+      process.quote(kubeconfig(server, server)), process.quote(process.write(process.tmpname ".lua",
+        controller.answering("x", "!")))))
     assert.equal(1, code)
     assert.truthy(out:find("wets", 1, true), out)
     server:stop()

@@ -30,7 +30,9 @@ end
 
 -- Status and body of an answer. `prefix`: what runs curl.
 local function ask(socket, path, words, prefix)
-  local text, code = process.run(("%s curl -sS --max-time 20 --unix-socket %s -w '\\n%%{http_code}' %s 'http://kubelua%s'"):format(prefix or "",
+  local text,
+    code = process.run(("%s curl -sS --max-time 20 --unix-socket %s -w '\\n%%{http_code}' %s \z
+    'http://kubelua%s'"):format(prefix or "",
     process.quote(socket), words or "", path))
   if code ~= 0 then return nil, text end
   local body, status = text:match "^(.*)\n(%d+)$"
@@ -49,7 +51,8 @@ servers.each(function(name, start_server)
     end)
     lazy_teardown(function() if server then server:stop() end end)
 
-    it("is the owner's alone, tells of controllers and caches, logs who asks, and goes with its process", function()
+    it("is the owner's alone, tells of controllers and caches, logs who asks, and goes with its process",
+      function()
       local dir = runtime_dir()
       local run, socket = start(server, dir, ns)
       assert.equal(("%s/kubelua/%d.sock"):format(dir, run.pid), socket)
@@ -63,14 +66,17 @@ servers.each(function(name, start_server)
 
       local _, answer = ask(socket, "/v1/controllers")
       local c = answer.controllers[1]
-      assert.equal("maps v1/ConfigMap running 1", ("%s %s %s %d"):format(c.name, c.resource, c.state, c.generation))
+      assert.equal("maps v1/ConfigMap running 1", ("%s %s %s %d"):format(c.name, c.resource, c.state,
+        c.generation))
       assert.equal(0, c.queue.failing)
 
       client:create { kind = "v1/Secret", namespace = ns, name = "one" }
       wait.until_true(20, "the cache of Secrets has it", function()
         local _, informers = ask(socket, "/v1/informers")
         for _, i in ipairs(informers.informers) do
-          if i.kind:find "^v1/Secret" and i.objects > 0 and i.bytes > 0 and i.synced and i.lagSeconds then return true end
+          if i.kind:find "^v1/Secret" and i.objects > 0 and i.bytes > 0 and i.synced and i.lagSeconds then
+            return true
+          end
         end
         error(json.encode(informers), 0)
       end)
@@ -82,7 +88,8 @@ servers.each(function(name, start_server)
 
     it("refuses another user, by its mode and by who it is", function()
       if not is_root() then return pending "only root can be somebody else" end
-      local dir = process.run "mktemp -d /tmp/kubelua-control.XXXXXX":gsub("%s+$", "")      -- others may not look into a spec's directory
+      -- others may not look into a spec's directory
+      local dir = process.run "mktemp -d /tmp/kubelua-control.XXXXXX":gsub("%s+$", "")
       finally(function() process.run("rm -rf " .. process.quote(dir)) end)
       local run, socket = start(server, dir, ns)
       local other = "setpriv --reuid 65534 --regid 65534 --clear-groups"
@@ -104,7 +111,9 @@ servers.each(function(name, start_server)
       local first = start(server, dir, ns, "--control", path)
       local second = controller.start(server, SCRIPT:format(ns), "--control", path)
       assert.equal(1, second:wait(30))
-      assert.truthy(second:log():find(("kubelua run: --control: process %d listens at %s: choose another path"):format(first.pid, path), 1, true), second:log())
+      assert.truthy(second:log():find(
+        ("kubelua run: --control: process %d listens at %s: choose another path"):format(first.pid, path), 1,
+        true), second:log())
       first:kill()
       assert.equal("socket 600", mode(path))
       local third = start(server, dir, ns, "--control", path)
@@ -132,13 +141,16 @@ servers.each(function(name, start_server)
 end)
 
 describe("kubelua run --help", function()
-  it("tells of the control socket", function() assert.truthy(process.run(KUBELUA .. " run --help"):find("--control PATH|off", 1, true)) end)
+  it("tells of the control socket", function()
+    assert.truthy(process.run(KUBELUA .. " run --help"):find("--control PATH|off", 1, true))
+  end)
 end)
 
 describe("the directory of control sockets", function()
   local function names(dir) return (process.run("ls " .. process.quote(dir .. "/kubelua"))) end
 
-  it("is cleared of what is dead, but not of a name that is young: its process may be about to listen", function()
+  it("is cleared of what is dead, but not of a name that is young: its process may be about to listen",
+    function()
     local dir = runtime_dir()
     assert(select(2, process.run("mkdir -m 700 " .. process.quote(dir .. "/kubelua"))) == 0)
     process.write(dir .. "/kubelua/77.sock", "")

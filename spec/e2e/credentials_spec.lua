@@ -8,7 +8,8 @@ local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 
 -- Who the server says we are.
 local function whoami(c)
-  local review = c:create { apiVersion = "authentication.k8s.io/v1", kind = "SelfSubjectReview", metadata = {} }
+  local review = c:create { apiVersion = "authentication.k8s.io/v1", kind = "SelfSubjectReview",
+    metadata = {} }
   return review.status.userInfo
 end
 
@@ -22,7 +23,8 @@ end
 local function story_of(name) return name:match "(.*)%-" end
 
 local function configmap(name)
-  return { kind = "v1/ConfigMap", namespace = "default", name = name, labels = { story = story_of(name) }, data = {} }
+  return { kind = "v1/ConfigMap", namespace = "default", name = name, labels = { story = story_of(name) },
+    data = {} }
 end
 
 -- The names of what a watch brings next, until `name`.
@@ -39,7 +41,8 @@ end
 -- A watch that stands: on the first object of a story.
 local function standing_watch(c, name)
   c:apply(configmap(name))
-  local next_event, _, _, closing = c:watch("v1/ConfigMap", { namespace = "default", labels = "story=" .. story_of(name) })
+  local next_event, _, _, closing = c:watch("v1/ConfigMap",
+    { namespace = "default", labels = "story=" .. story_of(name) })
   up_to(next_event, name)
   return next_event, closing
 end
@@ -57,7 +60,9 @@ end
 
 local function tinyproxy(more)
   local port = servers.free_port()
-  local conf = process.write(process.tmpname ".conf", ("Port %d\nListen 127.0.0.1\nAllow 127.0.0.1\nLogLevel Connect\nTimeout 600\n%s"):format(port, more or ""))
+  local conf = process.write(process.tmpname ".conf",
+    ("Port %d\nListen 127.0.0.1\nAllow 127.0.0.1\nLogLevel Connect\nTimeout 600\n%s"):format(port,
+    more or ""))
   local p = process.spawn { "tinyproxy", "-d", "-c", conf }
   wait.until_true(10, "tinyproxy listens", function()
     return (process.read "/proc/net/tcp"):find((":%04X 00000000:0000 0A"):format(port), 1, true)
@@ -92,24 +97,31 @@ servers.each(function(name, start)
     it("SOCKS5: names are resolved there, and calls go through", function()
       local port
       proxy, port = microsocks()
-      c = connect(identities.kubeconfig(s, user(), ("server: %s\nproxy-url: socks5://127.0.0.1:%d\n"):format(by_name(), port)))
+      c = connect(identities.kubeconfig(s, user(), ("server: %s\nproxy-url: socks5://127.0.0.1:%d\n"):format(
+        by_name(), port)))
       assert.equal("default", c:get("v1/Namespace", "default").metadata.name)
       assert.truthy(proxy:log():find("connected to localhost:" .. port_of(s.url), 1, true), proxy:log())
       proxy:stop()
-      local other = connect(nil, { server = by_name(), token = s.token, ca_file = s.ca, proxy = "socks5://127.0.0.1:" .. port })
+      local other = connect(nil, { server = by_name(), token = s.token, ca_file = s.ca,
+        proxy = "socks5://127.0.0.1:" .. port })
       local _, err = kube.try(other.get, other, "v1/Namespace", "default")
-      assert.truthy(tostring(err):find(("through the proxy socks5h://127.0.0.1:%d: it refuses connections"):format(port), 1, true), tostring(err))
+      assert.truthy(tostring(err):find(
+        ("through the proxy socks5h://127.0.0.1:%d: it refuses connections"):format(port), 1, true),
+        tostring(err))
       other:close()
     end)
 
     it("SOCKS5: user and password are used, and stay out of messages", function()
       local port
       proxy, port = microsocks { "-u", "me", "-P", "s3cret" }
-      c = connect(identities.kubeconfig(s, user(), ("proxy-url: socks5://me:s3cret@127.0.0.1:%d\n"):format(port)))
+      c = connect(identities.kubeconfig(s, user(), ("proxy-url: socks5://me:s3cret@127.0.0.1:%d\n"):format(
+        port)))
       assert.equal("default", c:get("v1/Namespace", "default").metadata.name)
-      local other = connect(identities.kubeconfig(s, user(), ("proxy-url: socks5://me:s3cretive@127.0.0.1:%d\n"):format(port)))
+      local other = connect(identities.kubeconfig(s, user(),
+        ("proxy-url: socks5://me:s3cretive@127.0.0.1:%d\n"):format(port)))
       local _, err = kube.try(other.get, other, "v1/Namespace", "default")
-      assert.truthy(tostring(err):find("through the proxy socks5h://127.0.0.1:" .. port, 1, true), tostring(err))
+      assert.truthy(tostring(err):find("through the proxy socks5h://127.0.0.1:" .. port, 1, true),
+        tostring(err))
       assert.falsy(tostring(err):find("s3cret", 1, true), tostring(err))
       other:close()
     end)
@@ -117,12 +129,16 @@ servers.each(function(name, start)
     it("HTTP: calls go through, with user and password where they are wanted", function()
       local port
       proxy, port = tinyproxy "BasicAuth me s3cret\n"
-      c = connect(identities.kubeconfig(s, user(), ("proxy-url: http://me:s3cret@127.0.0.1:%d\n"):format(port)))
+      c = connect(identities.kubeconfig(s, user(), ("proxy-url: http://me:s3cret@127.0.0.1:%d\n"):format(
+        port)))
       assert.equal("default", c:get("v1/Namespace", "default").metadata.name)
-      local other = connect(identities.kubeconfig(s, user(), ("proxy-url: http://me:s3cretive@127.0.0.1:%d\n"):format(port)))
+      local other = connect(identities.kubeconfig(s, user(),
+        ("proxy-url: http://me:s3cretive@127.0.0.1:%d\n"):format(port)))
       local _, err = kube.try(other.get, other, "v1/Namespace", "default")
       if s.ca then        -- a tunnel that was refused; without TLS it is an answer as any other
-        assert.truthy(tostring(err):find(("through the proxy http://127.0.0.1:%d: it wants another user or password (401)"):format(port), 1, true), tostring(err))
+        assert.truthy(tostring(err):find(
+          ("through the proxy http://127.0.0.1:%d: it wants another user or password (401)"):format(port), 1,
+          true), tostring(err))
       end
       assert.truthy(err)
       assert.falsy(tostring(err):find("s3cret", 1, true), tostring(err))
@@ -134,7 +150,8 @@ servers.each(function(name, start)
       local variable = s.ca and "HTTPS_PROXY" or "HTTP_PROXY"
       local scheme = s.ca and "https" or "http"
       local function says(no_proxy)
-        local p = process.spawn { KUBELUA, "get", "namespaces", "--server", scheme .. "://api.cluster.invalid", "--request-timeout", "20s",
+        local p = process.spawn { KUBELUA, "get", "namespaces", "--server",
+          scheme .. "://api.cluster.invalid", "--request-timeout", "20s",
           env = { [variable] = "http://127.0.0.1:" .. dead, NO_PROXY = no_proxy, KUBECONFIG = "" } }
         assert.truthy(p:wait(30), p:log())
         return p:log()
@@ -168,14 +185,18 @@ servers.only_real(function(name, start)
     end)
 
     it("a credential plugin is asked again after a 401, and the call goes on", function()
-      local user, runs = identities.plugin(("[ $N = 1 ] && printf '\"token\":\"stale\"' || printf '\"token\":\"%s\"'"):format(s.token))
+      local user,
+        runs = identities.plugin((
+        "[ $N = 1 ] && printf '\"token\":\"stale\"' || printf '\"token\":\"%s\"'"):format(s.token))
       c = connect(identities.kubeconfig(s, user))
       assert.equal("admin", whoami(c).username)
       assert.equal(2, runs())
     end)
 
     it("a watch gets its credentials from a plugin, too", function()
-      local user, runs = identities.plugin(("[ $N = 1 ] && printf '\"token\":\"stale\"' || printf '\"token\":\"%s\"'"):format(s.token))
+      local user,
+        runs = identities.plugin((
+        "[ $N = 1 ] && printf '\"token\":\"stale\"' || printf '\"token\":\"%s\"'"):format(s.token))
       c = connect(identities.kubeconfig(s, user))
       local next_event, closing = standing_watch(c, "ways-in-plugin-a")
       closing:close()
@@ -184,7 +205,8 @@ servers.only_real(function(name, start)
     end)
 
     it("a credential plugin's certificate, and the next one when it has expired", function()
-      local first = identities.status_of(identities.certificate(ca, "/CN=plugin-first"), "2001-01-01T00:00:00Z")
+      local first = identities.status_of(identities.certificate(ca, "/CN=plugin-first"),
+        "2001-01-01T00:00:00Z")
       local second = identities.status_of(identities.certificate(ca, "/CN=plugin-second"))
       local user, runs = identities.plugin(("[ $N = 1 ] && cat %s || cat %s"):format(first, second))
       c = connect(identities.kubeconfig(s, user))
@@ -199,7 +221,8 @@ servers.only_real(function(name, start)
 case "$KUBERNETES_EXEC_INFO" in *'"server":"%s"'*'"certificate-authority-data":"'*'"audience":"x"'*'"interactive":false'*) ;; *) echo "$KUBERNETES_EXEC_INFO" >&2; exit 9;; esac
 [ "$FROM_CONFIG" = yes ] || exit 8
 printf '"token":"%s"']]):format(s.url, s.token), "  provideClusterInfo: true\n  env: [{name: FROM_CONFIG, value: 'yes'}]\n")
-      c = connect(identities.kubeconfig(s, user, "extensions: [{name: client.authentication.k8s.io/exec, extension: {audience: x}}]\n"))
+      c = connect(identities.kubeconfig(s, user,
+        "extensions: [{name: client.authentication.k8s.io/exec, extension: {audience: x}}]\n"))
       assert.equal("admin", whoami(c).username)
     end)
 
@@ -214,7 +237,8 @@ printf '"token":"%s"']]):format(s.token)):gsub("interactiveMode: Never", "intera
       local words = { KUBELUA, "get", "namespace", "default", "--kubeconfig", path }
       for i, word in ipairs(words) do words[i] = process.quote(word) end
       -- `script` is a terminal; what it reads is typed there.
-      local out = process.run(("echo sesame | timeout 60 script -qec %s /dev/null"):format(process.quote(table.concat(words, " "))))
+      local out = process.run(("echo sesame | timeout 60 script -qec %s /dev/null"):format(
+        process.quote(table.concat(words, " "))))
       assert.truthy(out:find("the word?", 1, true), out)
       assert.truthy(out:find("Active", 1, true), out)
       out = process.run(table.concat(words, " ") .. " </dev/null")
@@ -227,7 +251,8 @@ printf '"token":"%s"']]):format(s.token)):gsub("interactiveMode: Never", "intera
       assert.equal("unauthorized", err.kind)
       assert.truthy(tostring(err):find("failed with exit code 4: log in first", 1, true), tostring(err))
       local other = connect(identities.kubeconfig(s,
-        "exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: ./not-there, installHint: get it from us}"))
+        "exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: ./not-there, installHint: get it \z
+          from us}"))
       _, err = kube.try(whoami, other)
       assert.truthy(tostring(err):find("/not-there\" is not installed", 1, true), tostring(err))
       assert.truthy(tostring(err):find("get it from us", 1, true), tostring(err))
@@ -241,7 +266,8 @@ printf '"token":"%s"']]):format(s.token)):gsub("interactiveMode: Never", "intera
       local next_event, closing = standing_watch(c, "ways-in-token-a")
       local nobody = process.write(process.tmpname ".token", s.tokens.nobody)
       identities.rotate(file, nobody)
-      wait.until_true(20, "calls are nobody's", function() return whoami(c).username == "nobody" end)   -- far less than the 50 s of age
+      -- far less than the 50 s of age
+      wait.until_true(20, "calls are nobody's", function() return whoami(c).username == "nobody" end)
       identities.rotate(file, process.write(process.tmpname ".token", s.token))
       wait.until_true(20, "calls are admin's again", function() return whoami(c).username == "admin" end)
       c:apply(configmap "ways-in-token-b")
@@ -250,7 +276,8 @@ printf '"token":"%s"']]):format(s.token)):gsub("interactiveMode: Never", "intera
     end)
 
     it("client certificates that rotate move calls and watches to new connections, without a list", function()
-      local alice, bob = identities.certificate(ca, "/O=system:masters/CN=alice"), identities.certificate(ca, "/O=system:masters/CN=bob")
+      local alice, bob = identities.certificate(ca, "/O=system:masters/CN=alice"),
+        identities.certificate(ca, "/O=system:masters/CN=bob")
       local crt, key = process.tmpname ".crt", process.tmpname ".key"
       identities.rotate(crt, alice.crt)
       identities.rotate(key, alice.key)
@@ -270,18 +297,21 @@ printf '"token":"%s"']]):format(s.token)):gsub("interactiveMode: Never", "intera
     end)
 
     it("impersonation: user, uid, groups and extra", function()
-      c = connect(s.kubeconfig, { as = "jane", as_uid = "u-1", as_groups = { "dev", "ops" }, as_extra = { ["example.com/Team"] = { "a", "b" } } })
+      c = connect(s.kubeconfig, { as = "jane", as_uid = "u-1", as_groups = { "dev", "ops" },
+        as_extra = { ["example.com/Team"] = { "a", "b" } } })
       local me = whoami(c)
       assert.equal("jane", me.username)
       assert.equal("u-1", me.uid)
       assert.same({ "dev", "ops", "system:authenticated" }, kube.copy(me.groups))
       assert.same({ "a", "b" }, kube.copy(me.extra["example.com/team"]))
-      local from_file = connect(identities.kubeconfig(s, ("token: %s\nas: joe\nas-groups: [x]\nas-user-extra: {k: [v]}\n"):format(s.token)))
+      local from_file = connect(identities.kubeconfig(s,
+        ("token: %s\nas: joe\nas-groups: [x]\nas-user-extra: {k: [v]}\n"):format(s.token)))
       me = whoami(from_file)
       assert.equal("joe", me.username)
       assert.same({ "v" }, kube.copy(me.extra.k))
       from_file:close()
-      local p = process.spawn { KUBELUA, "get", "secrets", "--kubeconfig", s.kubeconfig, "--as", "jim", "--as-group", "g1", "--as-group", "g2" }
+      local p = process.spawn { KUBELUA, "get", "secrets", "--kubeconfig", s.kubeconfig, "--as", "jim",
+        "--as-group", "g1", "--as-group", "g2" }
       assert.equal(1, p:wait(30), p:log())
       assert.truthy(p:log():find("jim", 1, true), p:log())
     end)
@@ -290,7 +320,8 @@ printf '"token":"%s"']]):format(s.token)):gsub("interactiveMode: Never", "intera
       local nobody = connect(s:kubeconfig_for(s.tokens.nobody))
       c = connect(s.kubeconfig)
       local cert = identities.certificate(ca, "/CN=carol")
-      local carol = connect(nil, { server = s.url, ca_file = s.ca, cert_file = cert.crt, key_file = cert.key })
+      local carol = connect(nil, { server = s.url, ca_file = s.ca, cert_file = cert.crt,
+        key_file = cert.key })
       assert.equal("nobody", whoami(nobody).username)
       assert.equal("admin", whoami(c).username)
       assert.equal("carol", whoami(carol).username)
@@ -299,29 +330,37 @@ printf '"token":"%s"']]):format(s.token)):gsub("interactiveMode: Never", "intera
       carol:close()
     end)
 
-    it("options alone, with texts or files; without a CA the server is not believed, and insecure believes it", function()
+    it("options alone, with texts or files; without a CA the server is not believed, and insecure \z
+      believes it", function()
       local cert = identities.certificate(ca, "/CN=dave")
-      c = connect(nil, { server = s.url, ca_data = process.read(s.ca), cert_data = process.read(cert.crt), key_data = process.read(cert.key) })
+      c = connect(nil, { server = s.url, ca_data = process.read(s.ca), cert_data = process.read(cert.crt),
+        key_data = process.read(cert.key) })
       assert.equal("dave", whoami(c).username)
       local doubting = connect(nil, { server = s.url, token = s.token })
       local _, err = kube.try(whoami, doubting)
       assert.equal("unreachable", err.kind)
       assert.truthy(tostring(err):find("unknown authority", 1, true), tostring(err))
-      local trusting = connect(nil, { server = s.url, token_file = process.write(process.tmpname ".token", s.token), insecure = true })
+      local trusting = connect(nil, { server = s.url,
+        token_file = process.write(process.tmpname ".token", s.token), insecure = true })
       assert.equal("admin", whoami(trusting).username)
-      local named = connect(nil, { server = s.url, token = s.token, ca_file = s.ca, tls_server_name = "kubernetes.default.svc" })
+      local named = connect(nil, { server = s.url, token = s.token, ca_file = s.ca,
+        tls_server_name = "kubernetes.default.svc" })
       assert.equal("admin", whoami(named).username)
-      local misnamed = connect(nil, { server = s.url, token = s.token, ca_file = s.ca, tls_server_name = "example.com" })
+      local misnamed = connect(nil, { server = s.url, token = s.token, ca_file = s.ca,
+        tls_server_name = "example.com" })
       _, err = kube.try(whoami, misnamed)
       assert.truthy(tostring(err):find('is not for "example.com"', 1, true), tostring(err))
       for _, x in ipairs { doubting, trusting, named, misnamed } do x:close() end
     end)
 
     it("nothing secret is in a debug log", function()
-      local user = identities.plugin(("echo 'token eyJs3cret.s3cret' >&2; printf '\"token\":\"%s\"'"):format(s.token))
+      local user = identities.plugin(("echo 'token eyJs3cret.s3cret' >&2; printf '\"token\":\"%s\"'"):format(
+        s.token))
       local script = process.write(process.tmpname ".lua",
-        'local kube = require "kubelua"\nreturn kube.controller { name = "ways-in", resource = "v1/ConfigMap", reconcile = function(o, ctx) ctx.log:info("saw one") end }\n')
-      local p = process.spawn { KUBELUA, "run", script, "--kubeconfig", identities.kubeconfig(s, user), "--log-level", "debug", "--namespace", "default" }
+        'local kube = require "kubelua"\nreturn kube.controller { name = "ways-in", resource = \z
+          "v1/ConfigMap", reconcile = function(o, ctx) ctx.log:info("saw one") end }\n')
+      local p = process.spawn { KUBELUA, "run", script, "--kubeconfig", identities.kubeconfig(s, user),
+        "--log-level", "debug", "--namespace", "default" }
       s:must_kubectl("create", "configmap", "ways-in-log")
       p:wait_for_log(30, "saw one")
       p:stop()
@@ -337,7 +376,8 @@ printf '"token":"%s"']]):format(s.token)):gsub("interactiveMode: Never", "intera
     lazy_teardown(function() s:stop() end)
 
     local function served_by(issuer)
-      local out = process.run(("openssl s_client -connect 127.0.0.1:%d -showcerts </dev/null 2>/dev/null | openssl x509 -noout -issuer"):format(port_of(s.url)))
+      local out = process.run(("openssl s_client -connect 127.0.0.1:%d -showcerts </dev/null 2>/dev/null | \z
+        openssl x509 -noout -issuer"):format(port_of(s.url)))
       return out:find(issuer, 1, true)
     end
 
@@ -348,12 +388,18 @@ printf '"token":"%s"']]):format(s.token)):gsub("interactiveMode: Never", "intera
       local c = connect(identities.kubeconfig(s, "token: " .. s.token, "certificate-authority: " .. mine))
       local next_event, closing = standing_watch(c, "ca-a")
       local before = identities.connections(port_of(s.url))
-      local fresh = identities.certificate(other, "/CN=kube-apiserver", "DNS:kubernetes.default,DNS:localhost,IP:127.0.0.1")
+      local fresh = identities.certificate(other, "/CN=kube-apiserver",
+        "DNS:kubernetes.default,DNS:localhost,IP:127.0.0.1")
       identities.rotate(mine, old_ca, other.crt)
-      process.run(("cat %s > %s/server.key && cat %s > %s/server.crt"):format(fresh.key, s.dir, fresh.crt, s.dir))
-      wait.until_true(90, "the server shows its new certificate", function() return served_by "kubelua-spec-other-ca" end)
+      process.run(("cat %s > %s/server.key && cat %s > %s/server.crt"):format(fresh.key, s.dir, fresh.crt,
+        s.dir))
+      wait.until_true(90, "the server shows its new certificate", function()
+        return served_by "kubelua-spec-other-ca"
+      end)
       identities.rotate(mine, other.crt)
-      wait.until_true(20, "calls go over a new connection", function() return whoami(c).username == "admin" and new_connections(before, s) > 0 end)
+      wait.until_true(20, "calls go over a new connection", function()
+        return whoami(c).username == "admin" and new_connections(before, s) > 0
+      end)
       c:apply(configmap "ca-b")
       assert.same({ "ADDED ca-b" }, up_to(next_event, "ca-b"))
       assert.truthy(new_connections(before, s) >= 2)          -- the watch has moved, too

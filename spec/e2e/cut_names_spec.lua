@@ -1,4 +1,5 @@
---- Names and paths that hold a NUL: read as C text they would end there and mean another object. And what Go reads as nothing.
+--- Names and paths that hold a NUL: read as C text they would end there and mean another object. And what
+--- Go reads as nothing.
 
 local new_api = require "support.api"
 local process = require "support.process"
@@ -79,7 +80,8 @@ describe("the embedded server", function()
     local p = process.spawn { kubelua, "apiserver", "--listen", "0.0.0.0:" .. servers.free_port() }
     finally(function() p:stop() end)
     p:wait_for_log(20, "serving http://127.0.0.1:")
-    assert.is_truthy(p:log():find("the API server listens beyond this machine, and asks nobody who he is", 1, true), p:log())
+    assert.is_truthy(p:log():find("the API server listens beyond this machine, and asks nobody who he is", 1,
+      true), p:log())
     assert.is_truthy(p:log():find("listen=0.0.0.0:", 1, true), p:log())
   end)
 end)

@@ -79,14 +79,18 @@ servers.each(function(name, start)
     end)
     after_each(function() controller.finish(run) end)
 
-    local function create(key, data) client:create { kind = "v1/ConfigMap", namespace = ns, name = key, data = data } end
+    local function create(key, data)
+      client:create { kind = "v1/ConfigMap", namespace = ns, name = key, data = data }
+    end
 
     it("shows what happens without being loaded again", function()
       page:eval "window.sameDocument = true"
       create("a", { ask = "yes" })
-      page:until_true(30, "/default|board/.test(document.body.innerText) && document.querySelector('#informer-rows').textContent.includes('v1/ConfigMap')")
+      page:until_true(30, "/default|board/.test(document.body.innerText) && \z
+        document.querySelector('#informer-rows').textContent.includes('v1/ConfigMap')")
       create("b", { bad = "oops" })
-      page:until_true(30, "document.querySelector('#failing-rows').textContent.includes('the word is bad: oops')")
+      page:until_true(30, "document.querySelector('#failing-rows').textContent.includes('the word is \z
+        bad: oops')")
       page:until_true(30, "document.querySelector('#failing-count').textContent === '1'")
       client:delete("v1/ConfigMap", ns, "b")
       page:until_true(30, "document.querySelector('#failing-rows').children.length === 0")
@@ -107,9 +111,11 @@ servers.each(function(name, start)
       page:type "2"
       page:until_true(5, "document.activeElement.matches('#failing-rows button')")
       page:type(browser.keys.enter)
-      page:until_true(5, "document.activeElement.id === 'why-key' && document.activeElement.value.endsWith('/b')")
+      page:until_true(5, "document.activeElement.id === 'why-key' && \z
+        document.activeElement.value.endsWith('/b')")
       page:until_true(30, "document.querySelector('#why-answer .run .why-bad')?.textContent === 'error'")
-      page:until_true(5, "document.querySelector('#why-answer').textContent.includes('the word is bad: oops')")
+      page:until_true(5, "document.querySelector('#why-answer').textContent.includes('the word is \z
+        bad: oops')")
       page:until_true(5, "document.querySelector('#why-answer .story h3').textContent.startsWith('answers')")
       page:eval "document.activeElement.blur()"
       page:type "?"
@@ -124,8 +130,10 @@ servers.each(function(name, start)
       -- What has the focus keeps it while new pictures come.
       local heard = page:eval "return document.querySelector('.figures').textContent"
       create("c", { ask = "yes" })
-      page:until_true(30, ("document.querySelector('.figures').nextElementSibling.textContent + document.querySelector('.figures').textContent !== %q"):format(heard))
-      assert.is_true(page:eval "return document.activeElement.matches('article.card') && document.activeElement.querySelector('details').open")
+      page:until_true(30, ("document.querySelector('.figures').nextElementSibling.textContent + \z
+        document.querySelector('.figures').textContent !== %q"):format(heard))
+      assert.is_true(page:eval "return document.activeElement.matches('article.card') && \z
+        document.activeElement.querySelector('details').open")
       page:screenshot "keyboard"
     end)
 
@@ -164,20 +172,26 @@ servers.each(function(name, start)
     it("lets nobody change anything without the token", function()
       local target = process.quote(url .. "v1/pause")
       local function post(...)
-        local out = process.run(("curl -s -w ' %%{http_code}' -X POST -d '{\"controller\":\"answers\"}' %s %s"):format(table.concat({ ... }, " "), target))
+        local out = process.run(("curl -s -w ' %%{http_code}' -X POST -d \z
+          '{\"controller\":\"answers\"}' %s %s"):format(table.concat({ ... }, " "), target))
         return out
       end
       assert.truthy(post():find("changes need the token", 1, true))
       assert.truthy(post():find " 401$")
-      assert.truthy(post "-H 'Authorization: Bearer correct-horse-battery-stapl'":find("that is not the token", 1, true))
+      assert.truthy(post "-H 'Authorization: Bearer correct-horse-battery-stapl'":find(
+        "that is not the token", 1, true))
       -- What objects hold is no more for everybody than a change is.
-      for _, path in ipairs { "v1/list?kind=v1/ConfigMap", "v1/object?kind=v1/ConfigMap&key=a", "v1/params?controller=answers" } do
+      for _, path in ipairs { "v1/list?kind=v1/ConfigMap", "v1/object?kind=v1/ConfigMap&key=a",
+        "v1/params?controller=answers" } do
         local said = process.run(("curl -s -w ' %%{http_code}' %s"):format(process.quote(url .. path)))
         assert.truthy(said:find " 401$", said)
       end
-      assert.truthy(process.run(("curl -s -H 'Authorization: Bearer %s' %s"):format(TOKEN, process.quote(url .. "v1/list?kind=v1/ConfigMap"))):find('"items"', 1, true))
-      assert.truthy(process.run(("curl -s -H 'Authorization: Bearer %s' %s"):format(TOKEN, process.quote(url .. "v1/list?kind=v1/ConfigMap&limit=ten"))):find("limit is a number", 1, true))
-      assert.truthy(process.run(("curl -s -H 'Host: evil.example.com' %s"):format(process.quote(url))):find("answers to its names alone", 1, true))
+      assert.truthy(process.run(("curl -s -H 'Authorization: Bearer %s' %s"):format(TOKEN,
+        process.quote(url .. "v1/list?kind=v1/ConfigMap"))):find('"items"', 1, true))
+      assert.truthy(process.run(("curl -s -H 'Authorization: Bearer %s' %s"):format(TOKEN,
+        process.quote(url .. "v1/list?kind=v1/ConfigMap&limit=ten"))):find("limit is a number", 1, true))
+      assert.truthy(process.run(("curl -s -H 'Host: evil.example.com' %s"):format(process.quote(url))):find(
+        "answers to its names alone", 1, true))
       page:eval "document.querySelector('#token').value = 'wrong'"
       page:click "#token-form button"
       page:until_true(10, "document.querySelector('#token-state').textContent === 'that is not the token'")
@@ -192,13 +206,17 @@ servers.each(function(name, start)
       page:until_true(30, "document.querySelectorAll('.figures')[1].textContent.startsWith('ready1')")
       page:click ".card button.act"
       page:until_true(30, "document.querySelector('.card .state').textContent === 'running'")
-      wait.until_true(30, "the word", function() return client:get("v1/ConfigMap", ns, "a")("data.word") == "one" end)
+      wait.until_true(30, "the word", function()
+        return client:get("v1/ConfigMap", ns, "a")("data.word") == "one"
+      end)
     end)
 
     it("shows how a candidate in the shadow differs, and promotes it", function()
       local candidate = process.write(process.tmpname ".lua", (SCRIPT:gsub('"one"', '"two"')))
       create("a", { ask = "yes" })
-      wait.until_true(30, "the word", function() return client:get("v1/ConfigMap", ns, "a")("data.word") == "one" end)
+      wait.until_true(30, "the word", function()
+        return client:get("v1/ConfigMap", ns, "a")("data.word") == "one"
+      end)
       assert.is_true(page:eval "return document.querySelector('#shadow').hidden")
       local out, code = process.run(("%s shadow %s --pid %d 2>&1"):format(KUBELUA, candidate, run.pid))
       assert.equal(0, code, out)
@@ -208,18 +226,23 @@ servers.each(function(name, start)
       page:screenshot "shadow"
       page:eval(("document.querySelector('#token').value = %q"):format(TOKEN))
       page:click "#token-form button"
-      page:until_true(10, "[...document.querySelectorAll('#shadow-body button')].some(b => b.textContent === 'Promote')")
+      page:until_true(10, "[...document.querySelectorAll('#shadow-body button')].some(b => b.textContent \z
+        === 'Promote')")
       page:click "#shadow-body button.act"
-      wait.until_true(60, "the candidate's word", function() return client:get("v1/ConfigMap", ns, "a")("data.word") == "two" end)
+      wait.until_true(60, "the candidate's word", function()
+        return client:get("v1/ConfigMap", ns, "a")("data.word") == "two"
+      end)
       page:until_true(30, "document.querySelector('#shadow').hidden")
     end)
 
-    it("says when the connection is lost, how old the picture is, and goes on when the process is back", function()
+    it("says when the connection is lost, how old the picture is, and goes on when the process is back",
+      function()
       local address = url:match "^http://([^/]+)"
       page:until_true(10, "document.querySelector('#connection').textContent === 'live'")
       local pid = page:eval "return document.querySelector('#process').textContent"
       run:kill()
-      page:until_true(30, "document.querySelector('#connection.lost')?.textContent.startsWith('connection lost; this is ')")
+      page:until_true(30, "document.querySelector('#connection.lost')?.textContent.startsWith('connection \z
+        lost; this is ')")
       page:screenshot "lost"
       run = controller.start(server, SCRIPT, "--namespace", ns, "--dashboard", address)
       page:until_true(60, "document.querySelector('#connection').textContent === 'live'")

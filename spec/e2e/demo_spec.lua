@@ -1,4 +1,5 @@
---- demo_spec.lua - what `make demo` starts: alone it shows the table and ends, on a terminal it stays and takes saved policies.
+--- demo_spec.lua - what `make demo` starts: alone it shows the table and ends, on a terminal it stays and
+--- takes saved policies.
 
 package.path = "controllers/koordinator/?.lua;controllers/demo/?.lua;" .. package.path
 
@@ -21,13 +22,15 @@ local SILENT, RESERVE = "edge-02", "reserve-01"
 
 -- The recipe of `make demo`, with the controllers at `dir`.
 local function demo_command(dir)
-  local recipe = assert(process.read "Makefile":match "\ndemo:.-\n\t@%$%(BIN%) (.-[^\\])\n", "the Makefile's target demo")
+  local recipe = assert(process.read "Makefile":match "\ndemo:.-\n\t@%$%(BIN%) (.-[^\\])\n",
+    "the Makefile's target demo")
   return KUBELUA .. " " .. recipe:gsub("\\\n%s*", ""):gsub("build/demo/", function() return dir .. "/" end)
 end
 
 -- ---------------------------------------------------------------- what it must say
 
-local FILES = { "15-config.yaml", "20-nodes.yaml", "25-topologies.yaml", "30-nodemetrics.yaml", "40-pods.yaml" }
+local FILES = { "15-config.yaml", "20-nodes.yaml", "25-topologies.yaml", "30-nodemetrics.yaml",
+  "40-pods.yaml" }
 local loaded = {}
 for _, file in ipairs(FILES) do
   for _, o in ipairs(kube.yaml(process.read("controllers/demo/" .. file), file)) do
@@ -52,17 +55,21 @@ for _, pod in ipairs(loaded.Pod) do
 end
 local known = settings.sync(settings.new(), loaded.ConfigMap[1])
 
--- What the policy decides about a node with what its agent reports at a tick; `cpu_share` of the batch processors.
+-- What the policy decides about a node with what its agent reports at a tick; `cpu_share` of the batch
+-- processors.
 local function offered(node, tick, cpu_share)
   local name, now = node.metadata.name, tick * PERIOD
   local metric, strategy = metrics[name], colocation.strategy(known.colocation.cfg, node)
   if not cluster.silent(metric) then
-    metric = { metadata = metric.metadata, status = cluster.touch(metric, os.date("!%Y-%m-%dT%H:%M:%SZ", now), tick) }
+    metric = { metadata = metric.metadata, status = cluster.touch(metric, os.date("!%Y-%m-%dT%H:%M:%SZ", now),
+      tick) }
   end
   local decided = plan.reset "off"
   if colocation.enabled(known.colocation.cfg, strategy) then
-    decided = plan.calculate { strategy = strategy, node = node, nodeMetric = metric, nodeResourceTopology = topologies[name], now = now,
-      pods = pods_on[name] or {}, cpuNormalization = known.cpuNormalization, resourceAmplification = known.resourceAmplification }
+    decided = plan.calculate { strategy = strategy, node = node, nodeMetric = metric,
+      nodeResourceTopology = topologies[name], now = now,
+      pods = pods_on[name] or {}, cpuNormalization = known.cpuNormalization,
+      resourceAmplification = known.resourceAmplification }
   end
   local cpu = decided.resources[BATCH_CPU]
   if cpu and cpu_share then decided.resources[BATCH_CPU] = kube.qty(cpu):milli() // (1 / cpu_share) .. "m" end
@@ -86,7 +93,8 @@ local function right_between(node, from, to, cpu_share)
   return right
 end
 
--- The rows of the last table in a text: { node, capacity, usage, before = { 4 cells }, after = { 4 cells }, note }.
+-- The rows of the last table in a text: { node, capacity, usage, before = { 4 cells }, after = { 4 cells },
+-- note }.
 local function last_table(text)
   local rows, order = nil, nil
   for line in text:gmatch "[^\r\n]+" do
@@ -95,7 +103,8 @@ local function last_table(text)
     elseif rows and line:find " %-> " then
       local cells = {}
       for cell in (line .. "  "):gmatch "(%S.-)%s%s+" do cells[#cells + 1] = cell end
-      local row = { node = cells[1], capacity = cells[2], usage = cells[3], before = {}, after = {}, note = cells[8] }
+      local row = { node = cells[1], capacity = cells[2], usage = cells[3], before = {}, after = {},
+        note = cells[8] }
       for i = 4, 7 do row.before[i - 3], row.after[i - 3] = cells[i]:match "^(%S+) %-> (%S+)$" end
       rows[row.node] = row
       order[#order + 1] = row.node
@@ -163,14 +172,17 @@ describe("`make demo` with nobody watching, on controllers of its own", function
     local rows = last_table(assert(edited, text))
     for _, node in ipairs(loaded.Node) do
       local got = table.concat(rows[node.metadata.name].after, ", ")
-      assert.is_true(right_between(node, from, to, 0.5)[got], ("%s offers %s\n%s"):format(node.metadata.name, got, text))
+      assert.is_true(right_between(node, from, to, 0.5)[got],
+        ("%s offers %s\n%s"):format(node.metadata.name, got, text))
     end
   end)
 
-  it("shows that a broken policy is refused, with the place of the mistake, and leaves the file as it was", function()
+  it("shows that a broken policy is refused, with the place of the mistake, and leaves the file as it was",
+    function()
     assert.truthy(text:find("Refused: [^\n]*batchresource%.lua:%d+: "), text)
     assert.truthy(text:find("Mended", 1, true), text)
-    assert.is_true(process.read(dir .. "/koordinator/batchresource.lua") == process.read "controllers/koordinator/batchresource.lua")
+    assert.is_true(process.read(dir
+      .. "/koordinator/batchresource.lua") == process.read "controllers/koordinator/batchresource.lua")
   end)
 end)
 
@@ -179,7 +191,8 @@ describe("`make demo` on a terminal", function()
   lazy_setup(function()
     dir, pidfile = process.tmpname ".controllers", process.tmpname ".pid"
     assert(select(2, process.run(("cp -R controllers %s"):format(process.quote(dir)))) == 0)
-    p = process.spawn { "script", "-qefc", ("echo $$ > %s; exec %s"):format(pidfile, demo_command(dir)), "/dev/null", name = "make demo" }
+    p = process.spawn { "script", "-qefc", ("echo $$ > %s; exec %s"):format(pidfile, demo_command(dir)),
+      "/dev/null", name = "make demo" }
     p:wait_for_log(60, "Ctrl-C ends it")
     client = kube.connect { server = assert(p:log():match "embedded API server: (%S+)") }
   end)
@@ -211,8 +224,9 @@ return M
 ]]))
   assert(n == 1, "batchresource.lua ends with `return M`")
 
-  -- Whether every node carries what is right, with this share of the batch processors. A new generation writes each node once,
-  -- and then again when the difference is worth it, so what was right since it was saved may stand.
+  -- Whether every node carries what is right, with this share of the batch processors. A new generation
+  -- writes each node once, and then again when the difference is worth it, so what was right since it was
+  -- saved may stand.
   local function all_right(cpu_share)
     for _, node in ipairs(loaded.Node) do
       local got = offers(cluster.rows({ client:get("v1/Node", node.metadata.name) }, {})[1])
@@ -254,7 +268,8 @@ return M
     local metric = client:get("slo.koordinator.sh/v1alpha1/NodeMetric", "general-01")
     wait.until_true(30, "two more reports", function()
       local newer = client:get("slo.koordinator.sh/v1alpha1/NodeMetric", "general-01")
-      return kube.time(newer.status.updateTime):unix() >= kube.time(metric.status.updateTime):unix() + 2 * PERIOD
+      return kube.time(newer.status.updateTime):unix() >= kube.time(
+        metric.status.updateTime):unix() + 2 * PERIOD
     end)
     wait.until_true(30, "every node offers half the processors", function() return all_right(0.5) end)
     assert.is_nil(p:log():find("generation 3", 1, true))

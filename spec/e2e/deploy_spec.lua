@@ -1,4 +1,5 @@
---- deploy_spec.lua - what deploy/ holds is accepted by a real API server, its rights are enough for the policy, and the image has what the
+--- deploy_spec.lua - what deploy/ holds is accepted by a real API server, its rights are enough for the
+--- policy, and the image has what the
 -- program needs.
 -- not in asan, tsan: the manifests are the subject
 
@@ -38,18 +39,23 @@ servers.only_real(function(name, start)
 
     it("is made with its scripts by one command, and with the PodMonitor where there are such", function()
       server:must_kubectl("apply", "-f", "spec/fixtures/prometheus/podmonitors.yaml")
-      server:must_kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/podmonitors.monitoring.coreos.com")
-      local out = server:must_kubectl("apply", "--dry-run=server", "--validate=strict", "-k", "controllers/koordinator")
+      server:must_kubectl("wait", "--for=condition=Established", "--timeout=60s",
+        "crd/podmonitors.monitoring.coreos.com")
+      local out = server:must_kubectl("apply", "--dry-run=server", "--validate=strict", "-k",
+        "controllers/koordinator")
       assert.equal(8, select(2, out:gsub("%(server dry run%)", "")), out)
       server:must_kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "deploy/podmonitor.yaml")
       local rendered = server:must_kubectl("kustomize", "controllers/koordinator")
       local scripts
-      for _, o in ipairs(kube.yaml(rendered, "the kustomization")) do if o.kind == "ConfigMap" then scripts = o end end
+      for _, o in ipairs(kube.yaml(rendered, "the kustomization")) do
+        if o.kind == "ConfigMap" then scripts = o end
+      end
       local n = 0
       for file in process.run("cd controllers/koordinator && ls *.lua"):gmatch "%S+" do
         if not file:find "_test%.lua$" then
           n = n + 1
-          assert.equal(process.read("controllers/koordinator/" .. file), scripts("data", file), file .. " is missing in kustomization.yaml")
+          assert.equal(process.read("controllers/koordinator/" .. file), scripts("data", file),
+            file .. " is missing in kustomization.yaml")
         end
       end
       local have = 0
@@ -62,8 +68,10 @@ servers.only_real(function(name, start)
       server:must_kubectl("apply", "-f", YAML)
       -- The spec's user instead of the service account: there is nobody here who would make its token.
       local role, cluster_role = manifests.Role.metadata, manifests.ClusterRole.metadata.name
-      server:must_kubectl("create", "clusterrolebinding", "spec-nobody", "--clusterrole", cluster_role, "--user", "nobody")
-      server:must_kubectl("create", "rolebinding", "spec-nobody", "-n", role.namespace, "--role", role.name, "--user", "nobody")
+      server:must_kubectl("create", "clusterrolebinding", "spec-nobody", "--clusterrole", cluster_role,
+        "--user", "nobody")
+      server:must_kubectl("create", "rolebinding", "spec-nobody", "-n", role.namespace, "--role", role.name,
+        "--user", "nobody")
 
       -- The Deployment's own words, but for where things are.
       local words = { KUBELUA, name = "kubelua run as nobody" }
@@ -84,13 +92,16 @@ servers.only_real(function(name, start)
         end
         local n = 0
         for _ in pairs(offering) do n = n + 1 end
-        if nodes == 0 or n ~= nodes - 2 then error(("%d of %d; the log:\n%s"):format(n, nodes, p:log()), 0) end
+        if nodes == 0 or n ~= nodes - 2 then
+          error(("%d of %d; the log:\n%s"):format(n, nodes, p:log()), 0)
+        end
         return true
       end)
       assert.is_nil(offering[SILENT])
       assert.is_nil(offering[RESERVE])
       wait.until_true(30, "the ratio in an annotation", function()
-        return client:get("v1/Node", "turbo-01")("metadata.annotations", "node.koordinator.sh/cpu-normalization-ratio") == "1.50"
+        return client:get("v1/Node", "turbo-01")("metadata.annotations",
+          "node.koordinator.sh/cpu-normalization-ratio") == "1.50"
       end)
       wait.until_true(30, "a zone with batch resources", function()
         for topology in client:each "topology.node.k8s.io/v1alpha1/NodeResourceTopology" do
@@ -103,11 +114,15 @@ servers.only_real(function(name, start)
       end)
 
       local health = assert(p:log():match "serving health probes address=(%S+)")
-      local out, code = process.run(("curl -fsS --max-time 10 'http://%s/readyz' 'http://%s/healthz'"):format(health, health))
+      local out, code = process.run(("curl -fsS --max-time 10 'http://%s/readyz' 'http://%s/healthz'"):format(
+        health, health))
       assert.equal(0, code, out)
       assert.equal(0, p:stop(45), p:log())
       local log = p:log()
-      for _, refusal in ipairs { "[ =(]403%f[%D]", "orbidden", "cannot list", "cannot patch", "not allowed" } do assert.is_nil(log:find(refusal), log) end
+      for _, refusal in ipairs { "[ =(]403%f[%D]", "orbidden", "cannot list", "cannot patch",
+        "not allowed" } do
+        assert.is_nil(log:find(refusal), log)
+      end
       local lease = client:get("coordination.k8s.io/v1/Lease", role.namespace, "noderesource")
       assert.equal("", lease("spec.holderIdentity") or "")
     end)
@@ -121,13 +136,17 @@ describe("deploy/Dockerfile", function()
 
   local function packages(stage)
     local set = {}
-    for word in stage:match "apt%-get install %-y %-%-no%-install%-recommends([^&\n]*)":gmatch "%S+" do set[word] = true end
+    for word in stage:match "apt%-get install %-y %-%-no%-install%-recommends([^&\n]*)":gmatch "%S+" do
+      set[word] = true
+    end
     return set
   end
 
   it("installs what the build needs", function()
     local have = packages(build)
-    for package in process.read ".ci/deps":gmatch "\n%s*build (%S+)" do assert.is_true(have[package], package .. " is missing") end
+    for package in process.read ".ci/deps":gmatch "\n%s*build (%S+)" do
+      assert.is_true(have[package], package .. " is missing")
+    end
   end)
 
   it("copies what the build needs", function()
@@ -137,7 +156,9 @@ describe("deploy/Dockerfile", function()
       local out, code = process.run(("cp -R %s %s/"):format(process.quote(what), process.quote(dir)))
       assert.equal(0, code, out)
     end
-    local out, code = process.run(("cd %s && env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u VARIANT make -n build/kubelua"):format(process.quote(dir)))
+    local out,
+      code = process.run(("cd %s && env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u VARIANT make -n \z
+      build/kubelua"):format(process.quote(dir)))
     assert.equal(0, code, out)
     assert.truthy(out:find("-o build/kubelua", 1, true), out)
   end)
@@ -155,7 +176,8 @@ describe("deploy/Dockerfile", function()
       local said = file and "\n" .. process.run(("dpkg -S %s /usr%s"):format(file, file)) or ""
       local owner = said:gsub("\ndpkg%-query:[^\n]*", ""):match "\n([%w.+-]+):[^\n]* /" or ""
       -- The C library is in the base image; a sanitizer's is in no image.
-      if path and owner ~= "" and owner ~= "libc6" and owner ~= "libgcc-s1" and not owner:find "^lib%a+san%d" then
+      if path and owner ~= "" and owner ~= "libc6" and owner ~= "libgcc-s1"
+        and not owner:find "^lib%a+san%d" then
         n = n + 1
         assert.is_true(have[owner], owner .. " is missing: it has " .. library)
       end

@@ -1,5 +1,5 @@
--- discovery_spec.lua - which resources a server has: kubectl's words for them, groups that fail alone, what is remembered on disk,
--- and controllers whose kind appears while they wait.
+-- discovery_spec.lua - which resources a server has: kubectl's words for them, groups that fail alone, what
+-- is remembered on disk, and controllers whose kind appears while they wait.
 
 local kube = require "kubelua"
 local process = require "support.process"
@@ -14,7 +14,8 @@ local function crd(group, plural, kind, short)
   return {
     kind = CRD, name = plural .. "." .. group,
     spec = {
-      group = group, scope = "Namespaced", names = { plural = plural, singular = kind:lower(), kind = kind, shortNames = { short } },
+      group = group, scope = "Namespaced", names = { plural = plural, singular = kind:lower(), kind = kind,
+        shortNames = { short } },
       versions = { {
         name = "v1", served = true, storage = true,
         schema = { openAPIV3Schema = { type = "object", ["x-kubernetes-preserve-unknown-fields"] = true } },
@@ -37,10 +38,12 @@ servers.each(function(name, start)
     end)
 
     it("knows kubectl's words in every call", function()
-      for _, word in ipairs { "Namespace", "v1/Namespace", "namespaces", "namespace", "ns", "v1/namespaces", "namespaces.v1." } do
+      for _, word in ipairs { "Namespace", "v1/Namespace", "namespaces", "namespace", "ns", "v1/namespaces",
+        "namespaces.v1." } do
         assert.equal("default", c:get(word, "default").metadata.name)
       end
-      for _, word in ipairs { "deploy", "deployments", "deployment.apps", "deployments.v1.apps", "apps/v1/deployments", "apps/Deployment" } do
+      for _, word in ipairs { "deploy", "deployments", "deployment.apps", "deployments.v1.apps",
+        "apps/v1/deployments", "apps/Deployment" } do
         local r = c:resource(word)
         assert.equal("apps/v1/Deployment", r.group .. "/" .. r.version .. "/" .. r.kind)
         assert.equal("table", type(c:list(word, { namespace = "kube-system" })))
@@ -73,7 +76,8 @@ servers.each(function(name, start)
     it("says what a word may have meant", function()
       local _, err = kube.try(c.list, c, "deploymets")
       assert.equal("not_found", err.kind)
-      assert.matches('the server has no "deploymets"; did you mean "apps/v1/Deployment"', err.message, 1, true)
+      assert.matches('the server has no "deploymets"; did you mean "apps/v1/Deployment"', err.message, 1,
+        true)
       _, err = kube.try(c.list, c, "gizmos.nowhere.example.org")
       assert.matches('it has no API group "nowhere.example.org": is the CRD installed?', err.message, 1, true)
     end)
@@ -103,7 +107,8 @@ servers.each(function(name, start)
       c:apply {
         kind = "apiregistration.k8s.io/v1/APIService", name = "v1." .. group,
         spec = {
-          group = group, version = "v1", groupPriorityMinimum = 100, versionPriority = 10, insecureSkipTLSVerify = true,
+          group = group, version = "v1", groupPriorityMinimum = 100, versionPriority = 10,
+          insecureSkipTLSVerify = true,
           service = { namespace = "default", name = "nobody" },
         },
       }
@@ -124,7 +129,9 @@ servers.each(function(name, start)
 
     it("remembers on disk, for its owner alone, and believes no spoilt file", function()
       local dir = process.tmpname ".cache"
-      local function files() return (process.run("find " .. process.quote(dir) .. " -type f 2>/dev/null | wc -l")) end
+      local function files()
+        return (process.run("find " .. process.quote(dir) .. " -type f 2>/dev/null | wc -l"))
+      end
       local function look()
         local other <close> = kube.connect { kubeconfig = s.kubeconfig, cache_dir = dir }
         return other:resource("deploy").kind
@@ -151,7 +158,8 @@ servers.each(function(name, start)
           reconcile = function(o, ctx) ctx.log:info("saw %%s", o.metadata.name) end,
         }
       ]]):format(group))
-      local run = process.spawn { KUBELUA, "run", script, "--kubeconfig", s.kubeconfig, "--log-level", "debug", name = "kubelua run" }
+      local run = process.spawn { KUBELUA, "run", script, "--kubeconfig", s.kubeconfig, "--log-level",
+        "debug", name = "kubelua run" }
       finally(function()
         run:stop()
         kube.try(c.delete, c, CRD, "lates." .. group)
@@ -164,14 +172,20 @@ servers.each(function(name, start)
       wait.until_true(20, "it is parked", function() return logged "a kind is missing" end)
       wait.until_true(20, "kinds are watched", function() return logged "customresourcedefinitions" end)
       c:apply(crd(group, "lates", "Late", "lt"))
-      wait.until_true(20, "the kind is served", function() return kube.try(c.list, c, group .. "/v1/Late") end)
+      wait.until_true(20, "the kind is served", function()
+        return kube.try(c.list, c, group .. "/v1/Late")
+      end)
       c:create { kind = group .. "/v1/Late", namespace = "default", name = "first" }
       wait.until_true(20, "it reconciles", function() return logged "saw first" end)
       c:delete(CRD, "lates." .. group)
-      wait.until_true(30, "it is parked again", function() return logged("informer is parked resource=lates") end)
+      wait.until_true(30, "it is parked again", function()
+        return logged("informer is parked resource=lates")
+      end)
       wait.until_true(20, "the CRD is gone", function() return c:get(CRD, "lates." .. group) == nil end)
       c:apply(crd(group, "lates", "Late", "lt"))
-      wait.until_true(20, "the kind is served again", function() return kube.try(c.list, c, group .. "/v1/Late") end)
+      wait.until_true(20, "the kind is served again", function()
+        return kube.try(c.list, c, group .. "/v1/Late")
+      end)
       c:create { kind = group .. "/v1/Late", namespace = "default", name = "second" }
       wait.until_true(25, "it reconciles again", function() return logged "saw second" end)
     end)

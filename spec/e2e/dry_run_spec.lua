@@ -12,9 +12,12 @@ widgets.each("dry-run-spec", function(t)
   -- Every object of the namespace that a script might have touched, with its version.
   local function versions()
     local out = {}
-    for _, kind in ipairs { t.KIND, "v1/ConfigMap", "v1/Secret", "events.k8s.io/v1/Event", "v1/Event", "coordination.k8s.io/v1/Lease" } do
+    for _, kind in ipairs { t.KIND, "v1/ConfigMap", "v1/Secret", "events.k8s.io/v1/Event", "v1/Event",
+      "coordination.k8s.io/v1/Lease" } do
       for o in t.client:each(kind, { namespace = t.ns }) do
-        if o.metadata.name ~= "kube-root-ca.crt" then out[#out + 1] = ("%s %s %s"):format(kind, o.metadata.name, o.metadata.resourceVersion) end
+        if o.metadata.name ~= "kube-root-ca.crt" then
+          out[#out + 1] = ("%s %s %s"):format(kind, o.metadata.name, o.metadata.resourceVersion)
+        end
       end
     end
     table.sort(out)
@@ -47,8 +50,10 @@ widgets.each("dry-run-spec", function(t)
     local before = versions()
     t.run(ALL, "--dry-run", "--leader-elect", "--metrics-bind-address", "127.0.0.1:0")
     t.says "saw 1 1 1 0 1 yes already_exists nil"
-    t.says('verb=patch kind=dry-run-spec.kubelua.dev/v1/Widget object=' .. t.ns .. '/w subresource=status changes="status: none -> {\\"n\\":1}"')
-    t.says('verb=apply kind=v1/ConfigMap object=' .. t.ns .. '/child changes="data: none -> {\\"n\\":\\"1\\"}, metadata.ownerReferences')
+    t.says('verb=patch kind=dry-run-spec.kubelua.dev/v1/Widget object=' .. t.ns
+      .. '/w subresource=status changes="status: none -> {\\"n\\":1}"')
+    t.says('verb=apply kind=v1/ConfigMap object=' .. t.ns
+      .. '/child changes="data: none -> {\\"n\\":\\"1\\"}, metadata.ownerReferences')
     t.says('verb=patch kind=v1/ConfigMap object=' .. t.ns .. '/child changes="data.more: none -> \\"yes\\""')
     t.says('verb=delete kind=v1/ConfigMap object=' .. t.ns .. "/old changes=gone")
     t.says('metadata.finalizers: none -> [\\"spec.kubelua.dev/f\\"]')
@@ -94,7 +99,8 @@ widgets.each("dry-run-spec", function(t)
   end)
 
   it("is refused with a word that means nothing", function()
-    local text, code = process.run(("%s run x.lua --dry-run=all --kubeconfig %s"):format(os.getenv "KUBELUA" or "build/kubelua", t.server.kubeconfig))
+    local text, code = process.run(("%s run x.lua --dry-run=all --kubeconfig %s"):format(os.getenv "KUBELUA"
+      or "build/kubelua", t.server.kubeconfig))
     assert.equal(2, code)
     assert.has_match("there is no %-%-dry%-run=all", text)
   end)

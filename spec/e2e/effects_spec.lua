@@ -1,4 +1,5 @@
--- The log of effects has a line for each write: who, what, the answer, and what it changed; not what Secrets hold.
+-- The log of effects has a line for each write: who, what, the answer, and what it changed; not what
+-- Secrets hold.
 
 local core = require "kubelua.core"
 local process = require "support.process"
@@ -37,7 +38,10 @@ widgets.each("effects-spec", function(t)
       found = lines(words)
       return #found > 0
     end)
-    if not ok then error(("no line has %s:\n%s\nthe log:\n%s"):format(table.concat(words, ", "), text(), t.process:log()), 2) end
+    if not ok then
+      error(("no line has %s:\n%s\nthe log:\n%s"):format(table.concat(words, ", "), text(), t.process:log()),
+        2)
+    end
     return found[1]
   end
 

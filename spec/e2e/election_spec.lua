@@ -16,8 +16,10 @@ servers.each(function(name, start)
     lazy_teardown(function() if server then server:stop() end end)
 
     local function contender(lease, duration, deadline, retry)
-      return controller.start(server, controller.answering(ns, "!"), "--leader-elect", "--leader-elect-resource-namespace", ns,
-        "--leader-elect-resource-name", lease, "--leader-elect-lease-duration", duration, "--leader-elect-renew-deadline", deadline,
+      return controller.start(server, controller.answering(ns, "!"), "--leader-elect",
+        "--leader-elect-resource-namespace", ns,
+        "--leader-elect-resource-name", lease, "--leader-elect-lease-duration", duration,
+        "--leader-elect-renew-deadline", deadline,
         "--leader-elect-retry-period", retry or "1s")
     end
 
@@ -36,7 +38,8 @@ servers.each(function(name, start)
     end
 
     it("hand over at once when the leader says goodbye", function()
-      -- A lease that outlives a busy machine's worst moments, and a standby that would ask again in 30 s at the earliest.
+      -- A lease that outlives a busy machine's worst moments, and a standby that would ask again in 30 s at
+      -- the earliest.
       local first, second, leader = one_of_two_leads("polite", "60s", "40s", "30s")
       controller.ask(client, ns, 1, 5)
       controller.await_answers(client, ns, 5, 20, answer)
@@ -72,16 +75,21 @@ servers.each(function(name, start)
             if map.metadata.name == "%s" then ctx:patch(map, { data = { %s = tostring(ctx.epoch) } }) end
           end }]]):format(called, mine, more or "", called, identity)
       end
-      return ('local kube = require "kubelua"\nreturn { %s, %s%s }'):format(one "usual", one("everywhere", "leader = false,"),
+      return ('local kube = require "kubelua"\nreturn { %s, %s%s }'):format(one "usual",
+        one("everywhere", "leader = false,"),
         without_own and "" or ", " .. one("alone", 'leader = "own",'))
     end
 
     it("lead one by one where a controller has a lease of its own, and all where it needs none", function()
       local mine = controller.namespace(client, "offices")
-      for _, object in ipairs { "usual", "everywhere", "alone" } do client:create { kind = "v1/ConfigMap", namespace = mine, name = object } end
+      for _, object in ipairs { "usual", "everywhere", "alone" } do
+        client:create { kind = "v1/ConfigMap", namespace = mine, name = object }
+      end
       local function replica(identity)
-        return controller.start(server, three(mine, identity), "--leader-elect", "--leader-elect-resource-namespace", mine,
-          "--leader-elect-resource-name", "shop", "--leader-elect-identity", identity, "--leader-elect-lease-duration", "60s",
+        return controller.start(server, three(mine, identity), "--leader-elect",
+          "--leader-elect-resource-namespace", mine,
+          "--leader-elect-resource-name", "shop", "--leader-elect-identity", identity,
+          "--leader-elect-lease-duration", "60s",
           "--leader-elect-renew-deadline", "40s", "--leader-elect-retry-period", "10s")
       end
       local function said(object) return client:get("v1/ConfigMap", mine, object)("data") end
@@ -90,16 +98,22 @@ servers.each(function(name, start)
         return l and l("spec.holderIdentity")
       end
       local first = replica "first"
-      wait.until_true(30, "the first one everywhere", function() return said "usual" and said "everywhere" and said "alone" end)
+      wait.until_true(30, "the first one everywhere", function()
+        return said "usual" and said "everywhere" and said "alone"
+      end)
       assert.equal("first", holds "shop")
       assert.equal("first", holds "shop-alone")
       local second = replica "second"
-      wait.until_true(30, "the second one where no lease is needed", function() return said("everywhere")("second") end)
+      wait.until_true(30, "the second one where no lease is needed", function()
+        return said("everywhere")("second")
+      end)
       assert.equal("0", said("everywhere").second)
       assert.is_nil(said("usual")("second"))
       -- A reload without the controller gives its lease away; the other replica still wants it.
       process.write(first.script_path, three(mine, "first", true))
-      wait.until_true(30, "the second one has the lease of the one that is gone", function() return said("alone")("second") end)
+      wait.until_true(30, "the second one has the lease of the one that is gone", function()
+        return said("alone")("second")
+      end)
       assert.equal("second", holds "shop-alone")
       assert.equal("1", said("alone").second)
       assert.equal("first", holds "shop")
@@ -115,9 +129,12 @@ servers.each(function(name, start)
 
     it("are told by --leader-elect-per-controller to share the work", function()
       local mine = controller.namespace(client, "shared")
-      local run = controller.start(server, controller.answering(mine, "!"), "--leader-elect-per-controller", "--leader-elect-resource-namespace", mine,
+      local run = controller.start(server, controller.answering(mine, "!"), "--leader-elect-per-controller",
+        "--leader-elect-resource-namespace", mine,
         "--leader-elect-resource-name", "shop")
-      wait.until_true(30, "a lease of its own", function() return client:get("coordination.k8s.io/v1/Lease", mine, "shop-answers-" .. mine) end)
+      wait.until_true(30, "a lease of its own", function()
+        return client:get("coordination.k8s.io/v1/Lease", mine, "shop-answers-" .. mine)
+      end)
       assert.is_nil(client:get("coordination.k8s.io/v1/Lease", mine, "shop"))
       controller.ask(client, mine, 1, 3)
       controller.await_answers(client, mine, 3, 30, answer)
@@ -135,13 +152,16 @@ servers.only_real(function(name, start)
       local user = "joe-" .. ns
       client:apply { kind = "rbac.authorization.k8s.io/v1/Role", namespace = ns, name = user, rules = {
         { apiGroups = { "" }, resources = { "configmaps" }, verbs = { "list", "watch", "patch" } },
-        { apiGroups = { "coordination.k8s.io" }, resources = { "leases" }, verbs = { "get", "create", "update" } } } }
+        { apiGroups = { "coordination.k8s.io" }, resources = { "leases" },
+          verbs = { "get", "create", "update" } } } }
       client:apply { kind = "rbac.authorization.k8s.io/v1/RoleBinding", namespace = ns, name = user,
         roleRef = { apiGroup = "rbac.authorization.k8s.io", kind = "Role", name = user },
         subjects = { { apiGroup = "rbac.authorization.k8s.io", kind = "User", name = user } } }
       local function contender()
-        return controller.start(server, controller.answering(ns, "!"), "--namespace", ns, "--as", user, "--as-group", "system:authenticated",
-          "--leader-elect", "--leader-elect-resource-namespace", ns, "--leader-elect-resource-name", "lock", "--leader-elect-retry-period", "1s")
+        return controller.start(server, controller.answering(ns, "!"), "--namespace", ns, "--as", user,
+          "--as-group", "system:authenticated",
+          "--leader-elect", "--leader-elect-resource-namespace", ns, "--leader-elect-resource-name", "lock",
+          "--leader-elect-retry-period", "1s")
       end
       local first = contender()
       first:wait_for_log(30, "controller is running")

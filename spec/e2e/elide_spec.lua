@@ -1,4 +1,5 @@
--- Writes that would change nothing are not sent, and whatever somebody else changes is put right all the same.
+-- Writes that would change nothing are not sent, and whatever somebody else changes is put right all the
+-- same.
 
 local process = require "support.process"
 local wait = require "support.wait"
@@ -12,7 +13,8 @@ widgets.each("elide-spec", function(t)
     return address and process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(address)) or ""
   end
 
-  -- Requests that write, by the client's own count, and writes that were left out. The Lease and Events have other methods, or are not here.
+  -- Requests that write, by the client's own count, and writes that were left out. The Lease and Events
+  -- have other methods, or are not here.
   local function counts()
     local text, sent = metrics(), 0
     for method, n in text:gmatch '\nrest_client_requests_total{[^}]*method="(%u+)"[^}]*} (%d+)' do
@@ -35,19 +37,24 @@ widgets.each("elide-spec", function(t)
     return sent_now - sent, elided_now - elided
   end
 
-  -- Rounds until one sends nothing and leaves out at least `least` writes: caches and answers have met by then.
+  -- Rounds until one sends nothing and leaves out at least `least` writes: caches and answers have met by
+  -- then.
   local function quiet(name, least)
     local sent, elided
     local ok, why = pcall(wait.until_true, SECONDS, "a round without a write", function()
       sent, elided = round(name)
       return sent == 0 and elided >= least
     end)
-    if not ok then error(("the last round sent %s and left out %s: %s; the log:\n%s"):format(sent, elided, why, t.process:log()), 2) end
+    if not ok then
+      error(("the last round sent %s and left out %s: %s; the log:\n%s"):format(sent, elided, why,
+        t.process:log()), 2)
+    end
   end
 
   local function run(lines) t.run(lines, "--metrics-bind-address", "127.0.0.1:0") end
 
-  it("an apply that was answered before, in the body and in a result, until somebody changes the object", function()
+  it("an apply that was answered before, in the body and in a result, until somebody changes the object",
+    function()
     t.widget("w", { n = 1 })
     run [[
       owns = { "v1/ConfigMap" }, managed_fields = false,
@@ -59,14 +66,17 @@ widgets.each("elide-spec", function(t)
     quiet("w", 2)
     -- Drift: the object has another version.
     t.client:patch(t.client:get("v1/ConfigMap", t.ns, "a"), { data = { n = "drifted" } })
-    t.await("w", "the drift is put right", function() return t.client:get("v1/ConfigMap", t.ns, "a").data.n == "1" end)
+    t.await("w", "the drift is put right", function()
+      return t.client:get("v1/ConfigMap", t.ns, "a").data.n == "1"
+    end)
     quiet("w", 2)
     t.client:delete("v1/ConfigMap", t.ns, "b")
     t.await("w", "b is back", function() return t.client:get("v1/ConfigMap", t.ns, "b") end)
     -- What is wanted changes.
     t.client:patch(t.get "w", { spec = { n = 2 } })
     t.await("w", "both have it", function()
-      return t.client:get("v1/ConfigMap", t.ns, "a").data.n == "2" and t.client:get("v1/ConfigMap", t.ns, "b").data.n == "2"
+      return t.client:get("v1/ConfigMap", t.ns, "a").data.n == "2"
+        and t.client:get("v1/ConfigMap", t.ns, "b").data.n == "2"
     end)
     quiet("w", 2)
     t.silent "reconcile failed"
@@ -89,7 +99,9 @@ widgets.each("elide-spec", function(t)
     quiet("w", 5)
     t.says "unchanged unchanged"
     t.client:patch(t.get "w", { spec = { a = "2" } })
-    t.await("w", "the map has it", function() return t.client:get("v1/ConfigMap", t.ns, "m").data.a == "2" end)
+    t.await("w", "the map has it", function()
+      return t.client:get("v1/ConfigMap", t.ns, "m").data.a == "2"
+    end)
     quiet("w", 5)
   end)
 

@@ -19,7 +19,8 @@ servers.each(function(name, start)
     lazy_teardown(function() if server then server:stop() end end)
 
     local function map(key, label, data)
-      client:create { kind = "v1/ConfigMap", namespace = ns, name = key, labels = label and { embed = label }, data = data }
+      client:create { kind = "v1/ConfigMap", namespace = ns, name = key, labels = label and { embed = label },
+        data = data }
     end
 
     local function counted(key)
@@ -38,7 +39,9 @@ servers.each(function(name, start)
 
       map("late", "count", { a = "1" })
       client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "two" }, { data = { c = "3" } })
-      wait.until_true(20, "the new counts", function() return counted "late" == "1" and counted "two" == "3" end)
+      wait.until_true(20, "the new counts", function()
+        return counted "late" == "1" and counted "two" == "3"
+      end)
       assert.is_nil(counted "other")
       assert.is_nil(counted "bare")
       assert.equal(0, p:stop(), p:log())

@@ -1,5 +1,6 @@
--- events_spec.lua - Events as the API server keeps them: series, combined ones, limits, a namespace that goes away, a server that is not
--- there, and what the end of a process still tells. The rules with their times are in spec/core/events/recorder_test.c.
+-- events_spec.lua - Events as the API server keeps them: series, combined ones, limits, a namespace that
+-- goes away, a server that is not there, and what the end of a process still tells. The rules with their
+-- times are in spec/core/events/recorder_test.c.
 
 local controller = require "support.controller"
 local kube = require "kubelua"
@@ -9,7 +10,9 @@ local wait = require "support.wait"
 
 local function events_of(c, ns, name)
   local list = {}
-  for e in c:each("events.k8s.io/v1/Event", { namespace = ns, fields = "regarding.name=" .. name }) do list[#list + 1] = e end
+  for e in c:each("events.k8s.io/v1/Event", { namespace = ns, fields = "regarding.name=" .. name }) do
+    list[#list + 1] = e
+  end
   table.sort(list, function(a, b) return a.metadata.name < b.metadata.name end)
   return list
 end
@@ -35,7 +38,8 @@ servers.each(function(name, start)
 
     it("makes an Event that both APIs show", function()
       local other = c:create { kind = "v1/ConfigMap", namespace = ns, name = "other" }
-      events:warn(map, { reason = "SourceMissing", action = "Copy", related = other }, "secret %s not found", "x")
+      events:warn(map, { reason = "SourceMissing", action = "Copy", related = other }, "secret %s not found",
+        "x")
       assert.is_true(events:flush())
       local found = events_of(c, ns, "map")
       assert.equal(1, #found)
@@ -46,7 +50,8 @@ servers.each(function(name, start)
       assert.equal(map.metadata.uid, e.regarding.uid)
       assert.is_nil(e("series"))
       local old = c:get("v1/Event", ns, e.metadata.name)
-      assert.same({ "secret x not found", "map", "events-spec" }, { old.message, old.involvedObject.name, old.reportingComponent })
+      assert.same({ "secret x not found", "map", "events-spec" },
+        { old.message, old.involvedObject.name, old.reportingComponent })
       assert.equal(e.eventTime, old.eventTime)
     end)
 
@@ -59,7 +64,8 @@ servers.each(function(name, start)
       assert.equal(1, #found)
       assert.equal(5, found[1].series.count)
       assert.truthy(found[1].series.lastObservedTime:find "%.%d%d%d%d%d%dZ$")
-      assert.same({ recorded = 5, waiting = 0, full = 0, spam = 0, refused = 0, given_up = 0, terminating = 0 }, events:stats())
+      assert.same({ recorded = 5, waiting = 0, full = 0, spam = 0, refused = 0, given_up = 0,
+        terminating = 0 }, events:stats())
     end)
 
     it("makes the Event anew when it was deleted meanwhile, with its count", function()
@@ -113,7 +119,9 @@ servers.each(function(name, start)
         metadata = nil, labels = { a = "b" } }
       c:patch(c:get("v1/ConfigMap", ns, "holds"), { metadata = { finalizers = { "example.com/hold" } } })
       c:delete("v1/Namespace", ns)
-      wait.until_true(10, "the namespace ends", function() return c:get("v1/Namespace", ns)("status.phase") == "Terminating" end)
+      wait.until_true(10, "the namespace ends", function()
+        return c:get("v1/Namespace", ns)("status.phase") == "Terminating"
+      end)
       events:event(map, "Seen", "it")
       events:flush()
       assert.equal(1, events:stats().terminating)
@@ -123,12 +131,22 @@ servers.each(function(name, start)
 
     it("says what is wrong with a call, at the caller's line", function()
       for said, fn in pairs {
-        ["events_spec.lua:%d+: recorder:event: the reason is one word in UpperCamelCase"] = function() events:event(map, "not a reason", "x") end,
-        ["recorder:warn: unknown key 'acton'; did you mean 'action'%?"] = function() events:warn(map, { reason = "A", acton = "B" }, "x") end,
-        ["recorder:event: the object must be an object with apiVersion, kind and metadata.name"] = function() events:event({}, "Seen", "x") end,
-        ["recorder:event: the reason may have 128 characters, this one has 200"] = function() events:event(map, ("R"):rep(200), "x") end,
+        ["events_spec.lua:%d+: recorder:event: the reason is one word in UpperCamelCase"] = function()
+          events:event(map, "not a reason", "x")
+        end,
+        ["recorder:warn: unknown key 'acton'; did you mean 'action'%?"] = function()
+          events:warn(map, { reason = "A", acton = "B" }, "x")
+        end,
+        ["recorder:event: the object must be an object with apiVersion, kind and metadata.name"] = function()
+          events:event({}, "Seen", "x")
+        end,
+        ["recorder:event: the reason may have 128 characters, this one has 200"] = function()
+          events:event(map, ("R"):rep(200), "x")
+        end,
         ["kube.recorder: component says who records"] = function() kube.recorder(c, {}) end,
-        ["kube.recorder: the first argument is a client"] = function() kube.recorder({}, { component = "a" }) end,
+        ["kube.recorder: the first argument is a client"] = function()
+          kube.recorder({}, { component = "a" })
+        end,
       } do
         local ok, why = pcall(fn)
         assert.is_false(ok)
@@ -148,8 +166,10 @@ servers.each(function(name, start)
     it("has a server that knows what an Event must be", function()
       local function event(change)
         local e = {
-          apiVersion = "events.k8s.io/v1", kind = "Event", metadata = { namespace = ns, generateName = "by-hand-" }, eventTime = "2026-01-01T00:00:00.000000Z",
-          reportingController = "spec", reportingInstance = "spec-1", action = "Look", reason = "Seen", type = "Normal", note = "it",
+          apiVersion = "events.k8s.io/v1", kind = "Event",
+          metadata = { namespace = ns, generateName = "by-hand-" }, eventTime = "2026-01-01T00:00:00.000000Z",
+          reportingController = "spec", reportingInstance = "spec-1", action = "Look", reason = "Seen",
+          type = "Normal", note = "it",
           regarding = { apiVersion = "v1", kind = "ConfigMap", namespace = ns, name = "map" },
         }
         change(e)
@@ -160,19 +180,30 @@ servers.each(function(name, start)
       local function with(field, value) return function(e) e[field] = value end end
       local long = ("x"):rep(129)
       for change, said in pairs {
-        [function() end] = "^made$", [without "note"] = "^made$", [with("regarding", { kind = "ConfigMap", namespace = "default", name = "m" })] = "^made$",
-        [without "eventTime"] = 'Event "by%-hand%-%w+" is invalid: eventTime: Required value$', [without "action"] = ": action: Required value$",
-        [without "reason"] = ": reason: Required value$", [without "reportingInstance"] = ": reportingInstance: Required value$",
-        [without "reportingController"] = ": %[reportingController: Required value, .*name part must be non%-empty, ",
-        [without "type"] = ': type: Invalid value: "": has invalid value: $', [with("type", "Odd")] = ': type: Invalid value: "": has invalid value: Odd$',
-        [without "regarding"] = ': involvedObject.namespace: Invalid value: "": does not match event.namespace$',
+        [function() end] = "^made$", [without "note"] = "^made$",
+        [with("regarding", { kind = "ConfigMap", namespace = "default", name = "m" })] = "^made$",
+        [without "eventTime"] = 'Event "by%-hand%-%w+" is invalid: eventTime: Required value$',
+        [without "action"] = ": action: Required value$",
+        [without "reason"] = ": reason: Required value$",
+        [without "reportingInstance"] = ": reportingInstance: Required value$",
+        [without "reportingController"] =
+          ": %[reportingController: Required value, .*name part must be non%-empty, ",
+        [without "type"] = ': type: Invalid value: "": has invalid value: $',
+        [with("type", "Odd")] = ': type: Invalid value: "": has invalid value: Odd$',
+        [without "regarding"] = ': involvedObject.namespace: Invalid value: "": does not match \z
+          event.namespace$',
         [with("note", ("x"):rep(1025))] = ': message: Invalid value: "": can have at most 1024 characters$',
-        [with("reason", long)] = ': reason: Invalid value: "": can have at most 128 characters$', [with("action", long)] = ": action: Invalid.*at most 128 characters$",
+        [with("reason", long)] = ': reason: Invalid value: "": can have at most 128 characters$',
+        [with("action", long)] = ": action: Invalid.*at most 128 characters$",
         [with("reportingInstance", long)] = ": reportingInstance: Invalid.*at most 128 characters$",
-        [with("reportingController", "a b")] = ': reportingController: Invalid value: "a b": name part must consist of alphanumeric',
-        [with("series", { count = 1, lastObservedTime = "2026-01-01T00:00:00.000000Z" })] = ': series.count: Invalid value: "": should be at least 2$',
-        [with("series", { count = 2 })] = ": series.lastObservedTime: Required value$", [with("deprecatedCount", 2)] = ': count: Invalid value: "": needs to be unset$',
-        [with("deprecatedFirstTimestamp", "2026-01-01T00:00:00Z")] = ": firstTimestamp: Invalid.*needs to be unset$",
+        [with("reportingController",
+          "a b")] = ': reportingController: Invalid value: "a b": name part must consist of alphanumeric',
+        [with("series", { count = 1, lastObservedTime = "2026-01-01T00:00:00.000000Z" })] =
+          ': series.count: Invalid value: "": should be at least 2$',
+        [with("series", { count = 2 })] = ": series.lastObservedTime: Required value$",
+        [with("deprecatedCount", 2)] = ': count: Invalid value: "": needs to be unset$',
+        [with("deprecatedFirstTimestamp", "2026-01-01T00:00:00Z")] =
+          ": firstTimestamp: Invalid.*needs to be unset$",
         [with("deprecatedSource", { component = "x" })] = ": source: Invalid.*needs to be unset$",
       } do
         local answer = event(change)
@@ -181,20 +212,28 @@ servers.each(function(name, start)
       events:event(map, "Seen", "it")
       assert.is_true(events:flush())
       local e = events_of(c, ns, "map")[1]
-      for _, e2 in ipairs(events_of(c, ns, "map")) do if e2.reportingController == "events-spec" then e = e2 end end
-      for field, shown in pairs { note = "message", reason = "reason", action = "action", reportingInstance = "reportingInstance", reportingController = "reportingController" } do
+      for _, e2 in ipairs(events_of(c, ns, "map")) do
+        if e2.reportingController == "events-spec" then e = e2 end
+      end
+      for field, shown in pairs { note = "message", reason = "reason", action = "action",
+        reportingInstance = "reportingInstance", reportingController = "reportingController" } do
         local _, err = kube.try(c.patch, c, e, { [field] = "New" })
-        assert.truthy(err.message:find(('is invalid: %s: Invalid value: "New": field is immutable'):format(shown), 1, true), err.message)
+        assert.truthy(err.message:find(('is invalid: %s: Invalid value: "New": field is immutable'):format(
+          shown), 1, true), err.message)
       end
       local _, err = kube.try(c.patch, c, e, { regarding = { name = "other" } })
-      assert.truthy(err.message:find('involvedObject: Invalid value: {"Kind":"ConfigMap"', 1, true), err.message)
+      assert.truthy(err.message:find('involvedObject: Invalid value: {"Kind":"ConfigMap"', 1, true),
+        err.message)
       -- By the old API the same object may still be changed, and one without an eventTime asks for less.
       assert.equal("new", c:patch(c:get("v1/Event", ns, e.metadata.name), { message = "new" }).message)
-      local core = { apiVersion = "v1", kind = "Event", metadata = { namespace = ns, generateName = "old-" }, involvedObject = { namespace = ns, name = "m" } }
+      local core = { apiVersion = "v1", kind = "Event", metadata = { namespace = ns, generateName = "old-" },
+        involvedObject = { namespace = ns, name = "m" } }
       assert.truthy(c:create(core))
       core.involvedObject.namespace = "default"
       _, err = kube.try(c.create, c, core)
-      assert.truthy(err.message:find('involvedObject.namespace: Invalid value: "default": does not match event.namespace', 1, true), err.message)
+      assert.truthy(err.message:find(
+        'involvedObject.namespace: Invalid value: "default": does not match event.namespace', 1, true),
+        err.message)
     end)
 
     it("of a controller tells everything before the process ends", function()
@@ -220,7 +259,8 @@ servers.each(function(name, start)
       controller.finish(run)
       for _, e in ipairs(events_of(c, ns, "map")) do
         if e.reason == "Seen" then
-          assert.same({ 7, "Look", "n1", "events-" .. ns }, { e.series.count, e.action, e.related.name, e.reportingController })
+          assert.same({ 7, "Look", "n1", "events-" .. ns },
+            { e.series.count, e.action, e.related.name, e.reportingController })
           return
         end
       end
@@ -231,7 +271,8 @@ end)
 
 describe("a recorder whose server goes away", function()
   it("keeps what it has to tell, and tells it when the server is back", function()
-    local s <close> = setmetatable({ server = servers.embedded() }, { __close = function(x) x.server:stop() end })
+    local s <close> = setmetatable({ server = servers.embedded() },
+      { __close = function(x) x.server:stop() end })
     local c <close> = controller.client(s.server)
     local map = c:get("v1/Namespace", "default")
     local events <close> = kube.recorder(c, { component = "events-spec" })

@@ -1,4 +1,5 @@
---- exec_spec.lua - exec, attach and port-forward through a real kube-apiserver, which translates v5 WebSockets to SPDY for a real
+--- exec_spec.lua - exec, attach and port-forward through a real kube-apiserver, which translates v5
+--- WebSockets to SPDY for a real
 -- kubelet's streaming server (spec/realserver/kubelet).
 
 local controller = require "support.controller"
@@ -43,7 +44,8 @@ servers.only_real(function(name, start)
 
     describe("exec", function()
       it("gives stdout, stderr and the exit status", function()
-        assert.same({ stdout = "out\n", stderr = "err\n", code = 3 }, c:exec(pod, { "sh", "-c", "echo out; echo err >&2; exit 3" }, main()))
+        assert.same({ stdout = "out\n", stderr = "err\n", code = 3 },
+          c:exec(pod, { "sh", "-c", "echo out; echo err >&2; exit 3" }, main()))
         assert.same({ stdout = "", stderr = "", code = 0 }, c:exec(pod, { "true" }, main()))
         assert.equal(137, c:exec(pod, { "sh", "-c", "exit 137" }, main()).code)
       end)
@@ -54,8 +56,10 @@ servers.only_real(function(name, start)
       end)
 
       it("feeds standard input and ends it", function()
-        assert.same({ stdout = "some text", stderr = "", code = 0 }, c:exec(pod, { "cat" }, main { stdin = "some text" }))
-        assert.same({ stdout = "0\n", stderr = "", code = 0 }, c:exec(pod, { "sh", "-c", "wc -c" }, main { stdin = "" }))
+        assert.same({ stdout = "some text", stderr = "", code = 0 },
+          c:exec(pod, { "cat" }, main { stdin = "some text" }))
+        assert.same({ stdout = "0\n", stderr = "", code = 0 },
+          c:exec(pod, { "sh", "-c", "wc -c" }, main { stdin = "" }))
         local n = 0
         local r = c:exec(pod, { "sh", "-c", "wc -c" }, main { stdin = function()
           n = n + 1
@@ -88,8 +92,10 @@ servers.only_real(function(name, start)
       it("falls back to v4, which has no way to end standard input", function()
         assert.same({ stdout = "out\n", stderr = "err\n", code = 3 },
           c:exec(pod, { "sh", "-c", "echo out; echo err >&2; exit 3" }, main { protocol = V4.protocol }))
-        -- One line and no more: v4 is proxied byte by byte, and who still writes when the command ends has the proxy cut off its last words.
-        local s <close> = c:exec_stream(pod, { "sh", "-c", "read x; echo $x" }, main { protocol = V4.protocol, stdin = true })
+        -- One line and no more: v4 is proxied byte by byte, and who still writes when the command ends has
+        -- the proxy cut off its last words.
+        local s <close> = c:exec_stream(pod, { "sh", "-c", "read x; echo $x" },
+          main { protocol = V4.protocol, stdin = true })
         s:write "hey\n"
         assert.equal("hey\n", (s:read()))
         assert.equal(0, s:wait())
@@ -99,7 +105,8 @@ servers.only_real(function(name, start)
       end)
 
       it("has a terminal with a size", function()
-        local s <close> = c:exec_stream(pod, { "sh", "-c", "read go; stty size; echo err >&2; exit 5" }, main { tty = true, stdin = true })
+        local s <close> = c:exec_stream(pod, { "sh", "-c", "read go; stty size; echo err >&2; exit 5" },
+          main { tty = true, stdin = true })
         s:resize(132, 43)
         s:write "go\n"
         local out = {}
@@ -137,7 +144,8 @@ servers.only_real(function(name, start)
       end)
 
       it("says that a pod is not running anywhere", function()
-        c:create { apiVersion = "v1", kind = "Pod", metadata = { name = "homeless", namespace = ns }, spec = { containers = { { name = "a", image = "b" } } } }
+        c:create { apiVersion = "v1", kind = "Pod", metadata = { name = "homeless", namespace = ns },
+          spec = { containers = { { name = "a", image = "b" } } } }
         local err = raised(c.exec, c, ns .. "/homeless", { "true" })
         assert.matches("does not have a host assigned", err.message, 1, true)
       end)
@@ -156,15 +164,18 @@ servers.only_real(function(name, start)
         assert.matches("word 2 of the command is number", raised(c.exec, c, pod, { "a", 1 }), 1, true)
         assert.matches("did you mean 'stdin'", raised(c.exec, c, pod, { "a" }, { sdtin = "" }), 1, true)
         assert.matches("neither a name nor", raised(c.exec, c, "a/b/c", { "a" }), 1, true)
-        assert.matches("stdin must return strings", raised(c.exec, c, pod, { "cat" }, main { stdin = function() return 5 end }), 1, true)
-        assert.matches('the protocol is "v5.channel.k8s.io" or', raised(c.exec, c, pod, { "a" }, { protocol = "v9" }).message, 1, true)
+        assert.matches("stdin must return strings", raised(c.exec, c, pod, { "cat" },
+          main { stdin = function() return 5 end }), 1, true)
+        assert.matches('the protocol is "v5.channel.k8s.io" or',
+          raised(c.exec, c, pod, { "a" }, { protocol = "v9" }).message, 1, true)
         assert.matches("holds a zero byte", raised(c.exec, c, pod, { "a\0b" }), 1, true)
       end)
     end)
 
     describe("exec_stream", function()
       it("is a conversation", function()
-        local s <close> = c:exec_stream(pod, { "sh", "-c", "while read x; do echo got $x; done; echo bye >&2; exit 2" }, main { stdin = true })
+        local s <close> = c:exec_stream(pod, { "sh", "-c",
+          "while read x; do echo got $x; done; echo bye >&2; exit 2" }, main { stdin = true })
         assert.equal("v5.channel.k8s.io", s:protocol())
         assert.is_false(s:try_read())
         s:write "one\n"
@@ -199,7 +210,9 @@ servers.only_real(function(name, start)
 
       it("may be many at once", function()
         local streams = {}
-        for i = 1, 20 do streams[i] = c:exec_stream(pod, { "sh", "-c", "read x; echo $x" }, main { stdin = true }) end
+        for i = 1, 20 do
+          streams[i] = c:exec_stream(pod, { "sh", "-c", "read x; echo $x" }, main { stdin = true })
+        end
         for i, s in ipairs(streams) do s:write(i .. "\n") end
         for i, s in ipairs(streams) do
           assert.equal(i .. "\n", (s:read()))
@@ -212,30 +225,38 @@ servers.only_real(function(name, start)
     describe("every way in", function()
       local function runs(config)
         local client <close> = kube.connect { kubeconfig = config }
-        assert.same({ stdout = "in", stderr = "", code = 0 }, client:exec(pod, { "cat" }, main { stdin = "in" }))
+        assert.same({ stdout = "in", stderr = "", code = 0 },
+          client:exec(pod, { "cat" }, main { stdin = "in" }))
         local n = 0
         for _ in client:logs(pod, { container = "main" }) do n = n + 1 end
         assert.equal(0, n)
       end
 
       it("is theirs too: client certificates", function()
-        runs(identities.kubeconfig(server, ("client-certificate: %s\nclient-key: %s"):format(server.client_cert, server.client_key)))
+        runs(identities.kubeconfig(server, ("client-certificate: %s\nclient-key: %s"):format(
+          server.client_cert, server.client_key)))
       end)
 
       it("is theirs too: impersonation", function()
         local function as(user)
-          return identities.kubeconfig(server, ("token: %s\nas: %s\nas-groups: [\"system:masters\"]"):format(server.token, user))
+          return identities.kubeconfig(server, ("token: %s\nas: %s\nas-groups: [\"system:masters\"]"):format(
+            server.token, user))
         end
         runs(as "somebody")
         local client <close> = kube.connect { kubeconfig = (as("somebody-else")), namespace = ns }
         assert.equal("", client:exec("web", { "true" }, main()).stdout)
-        local plain <close> = kube.connect { kubeconfig = identities.kubeconfig(server, ("token: %s\nas: somebody"):format(server.token)) }
+        local plain <close> = kube.connect { kubeconfig = identities.kubeconfig(server,
+          ("token: %s\nas: somebody"):format(server.token)) }
         local err = raised(plain.exec, plain, pod, { "true" }, main())
         assert.matches('User "somebody" cannot', err.message, 1, true)
       end)
 
-      it("is theirs too: a credential plugin, which runs again when the server refuses what it gave", function()
-        local user, count = identities.plugin(([[if [ $N = 1 ]; then printf '"token":"stale"'; else printf '"token":"%s"'; fi]]):format(server.token))
+      it("is theirs too: a credential plugin, which runs again when the server refuses what it gave",
+        function()
+        local user,
+          count = identities.plugin(
+          ([[if [ $N = 1 ]; then printf '"token":"stale"'; else printf '"token":"%s"'; fi]]):format(
+          server.token))
         local client <close> = kube.connect { kubeconfig = identities.kubeconfig(server, user) }
         assert.equal("in", client:exec(pod, { "cat" }, main { stdin = "in" }).stdout)
         assert.equal(2, count())
@@ -255,16 +276,19 @@ servers.only_real(function(name, start)
           local s = socket.connect("127.0.0.1", port)
           return s and s:close()
         end)
-        runs(identities.kubeconfig(server, "token: " .. server.token, ("proxy-url: socks5://127.0.0.1:%d\n"):format(port)))
+        runs(identities.kubeconfig(server, "token: " .. server.token,
+          ("proxy-url: socks5://127.0.0.1:%d\n"):format(port)))
         local other = servers.free_port()
-        local conf = process.write(process.tmpname ".conf", ("Port %d\nListen 127.0.0.1\nAllow 127.0.0.1\nLogLevel Connect\nTimeout 600\n"):format(other))
+        local conf = process.write(process.tmpname ".conf",
+          ("Port %d\nListen 127.0.0.1\nAllow 127.0.0.1\nLogLevel Connect\nTimeout 600\n"):format(other))
         local http = process.spawn { "tinyproxy", "-d", "-c", conf }
         finally(function() socks:stop(); http:stop() end)
         wait.until_true(10, "tinyproxy listens", function()
           local s = socket.connect("127.0.0.1", other)
           return s and s:close()
         end)
-        runs(identities.kubeconfig(server, "token: " .. server.token, ("proxy-url: http://127.0.0.1:%d\n"):format(other)))
+        runs(identities.kubeconfig(server, "token: " .. server.token,
+          ("proxy-url: http://127.0.0.1:%d\n"):format(other)))
         assert.matches("CONNECT", http:log(), 1, true)
       end)
     end)
@@ -365,7 +389,9 @@ socketserver.ThreadingTCPServer(("127.0.0.1", int(sys.argv[1])), H).serve_foreve
         s:settimeout(20)
         local _, why = s:receive(1)
         assert.equal("closed", why)
-        assert.matches("connection refused", wait.until_true(10, "a failure", function() return f:state().failure end), 1, true)
+        assert.matches("connection refused", wait.until_true(10, "a failure", function()
+          return f:state().failure
+        end), 1, true)
       end)
 
       it("listens no more once closed", function()

@@ -25,7 +25,10 @@ servers.each(function(name, start)
       s = start {}
       c = kube.connect { kubeconfig = s.kubeconfig, cache_dir = false, on_warning = "none" }
       c:apply { kind = "v1/Namespace", name = NS }
-      for i = 1, 3 do c:apply({ kind = "v1/ConfigMap", name = "big-" .. i, namespace = NS, labels = { x = "1" }, data = { text = ("x"):rep(2000) } }) end
+      for i = 1, 3 do
+        c:apply({ kind = "v1/ConfigMap", name = "big-" .. i, namespace = NS, labels = { x = "1" },
+          data = { text = ("x"):rep(2000) } })
+      end
     end)
     lazy_teardown(function()
       for i = 1, 3 do c:delete("v1/ConfigMap", NS .. "/big-" .. i) end
@@ -33,7 +36,8 @@ servers.each(function(name, start)
     end)
 
     local function explain(...)
-      return process.run(("%s explain %s --kubeconfig %s"):format(KUBELUA, table.concat({ ... }, " "), process.quote(s.kubeconfig)))
+      return process.run(("%s explain %s --kubeconfig %s"):format(KUBELUA, table.concat({ ... }, " "),
+        process.quote(s.kubeconfig)))
     end
 
     it("measures objects, bytes and parts, and says what a cut would save", function()
@@ -54,7 +58,8 @@ servers.each(function(name, start)
     end)
 
     it("knows the fields that a table keeps, and has nothing to save there", function()
-      local out, code = explain(write(LABELS_ONLY:gsub("reads =", 'fields = { "metadata.annotations" }, reads =')), "--for 1s")
+      local out, code = explain(write(LABELS_ONLY:gsub("reads =",
+        'fields = { "metadata.annotations" }, reads =')), "--for 1s")
       assert.equal(0, code, out)
       assert.matches("v1/ConfigMap %(metadata.annotations; in explain%-spec%)", out)
       assert.is_nil(out:find "would keep")
@@ -62,7 +67,8 @@ servers.each(function(name, start)
 
     it("counts events", function()
       local path = write(LABELS_ONLY)
-      local p = process.spawn { KUBELUA, "explain", path, "--for", "3s", "-o", "json", "--kubeconfig", s.kubeconfig }
+      local p = process.spawn { KUBELUA, "explain", path, "--for", "3s", "-o", "json", "--kubeconfig",
+        s.kubeconfig }
       local n = 0
       while p:alive() do
         n = n + 1
@@ -73,7 +79,8 @@ servers.each(function(name, start)
     end)
 
     it("says what is missing, with status 1", function()
-      local path = write 'return require "kubelua".controller { name = "x", resource = "explain.example.com/v1/Thing", reconcile = function() end }'
+      local path = write 'return require "kubelua".controller { name = "x", resource = \z
+        "explain.example.com/v1/Thing", reconcile = function() end }'
       local out, code = explain(path, "--for 1s --sync-timeout 3s")
       assert.equal(1, code, out)
       assert.matches("explain.example.com/v1/Thing is not there: ", out)

@@ -38,7 +38,8 @@ servers.each(function(server_name, start)
     end
 
     local function make(data, annotations)
-      client:create { kind = "v1/ConfigMap", namespace = ns, name = "it", data = data, annotations = annotations, labels = { l = "x" } }
+      client:create { kind = "v1/ConfigMap", namespace = ns, name = "it", data = data,
+        annotations = annotations, labels = { l = "x" } }
     end
 
     local function kinds()
@@ -80,14 +81,16 @@ servers.each(function(server_name, start)
         ctx:patch(obj, function(o) o.data.a = "3" end)
         ctx:update(obj)]])
       local why = reported()
-      assert.truthy(why:find("ctx:update: of v1/ConfigMap this controller keeps only some fields (data.a)", 1, true), why)
+      assert.truthy(why:find("ctx:update: of v1/ConfigMap this controller keeps only some fields (data.a)", 1,
+        true), why)
       assert.truthy(why:find("use ctx:patch", 1, true), why)
       local o = client:get("v1/ConfigMap", ns, "it")
       assert.same({ "3", "2" }, { o.data.a, o.data.b })
     end)
 
     it("may not patch a list of whose items it keeps a part, unless it has read the whole", function()
-      client:create { kind = "v1/Service", namespace = ns, name = "svc", spec = { ports = { { name = "http", port = 80 }, { name = "more", port = 81 } } } }
+      client:create { kind = "v1/Service", namespace = ns, name = "svc",
+        spec = { ports = { { name = "http", port = 80 }, { name = "more", port = 81 } } } }
       make { a = "1" }
       asked([[reads = { "v1/Service" }, fields = { "data", ["v1/Service"] = { "spec.ports.port" } }]], [[
         local function change(o) o.spec.ports[1].port = 8080 end
@@ -95,9 +98,11 @@ servers.each(function(server_name, start)
         ctx:patch(ctx.live:get("v1/Service", "svc"), change)
         report(ctx, why)]])
       local why = reported()
-      assert.truthy(why:find("ctx:patch: the function changed the list spec.ports, of whose items only some fields are kept", 1, true), why)
+      assert.truthy(why:find("ctx:patch: the function changed the list spec.ports, of whose items only some \z
+        fields are kept", 1, true), why)
       local svc = client:get("v1/Service", ns, "svc")
-      assert.same({ "http", 8080, "more", 81 }, { svc.spec.ports[1].name, svc.spec.ports[1].port, svc.spec.ports[2].name, svc.spec.ports[2].port })
+      assert.same({ "http", 8080, "more", 81 }, { svc.spec.ports[1].name, svc.spec.ports[1].port,
+        svc.spec.ports[2].name, svc.spec.ports[2].port })
     end)
 
     it("takes other fields with the next generation of its script", function()
@@ -109,7 +114,8 @@ servers.each(function(server_name, start)
             if obj.metadata.name == "it" then ctx:apply { kind = "v1/Secret", name = "report", stringData = { text = %s } } end
           end }]]):format(ns, fields, text)
       end
-      run = begin(script('"data.a"', "obj.data.a"), "--namespace", ns, "--metrics-bind-address", "127.0.0.1:0")
+      run = begin(script('"data.a"', "obj.data.a"), "--namespace", ns, "--metrics-bind-address",
+        "127.0.0.1:0")
       assert.equal("1", reported())
       process.write(run.script_path, script('"data.a", "data.b"', "obj.data.a .. obj.data.b"))
       wait.until_true(30, "the new generation's report", function() return reported() == "12" end)

@@ -1,4 +1,5 @@
---- fights_spec.lua - a key that its own writes wake, and a field that two controllers write in turn, are named and slowed down; others are not.
+--- fights_spec.lua - a key that its own writes wake, and a field that two controllers write in turn, are
+--- named and slowed down; others are not.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -42,11 +43,14 @@ servers.each(function(name, start)
     lazy_teardown(function() if server then server:stop() end end)
     before_each(function() ns = controller.namespace(client, "fights") end)
 
-    local function run(script) return controller.start(server, script, "--namespace", ns, "--metrics-bind-address", "127.0.0.1:0") end
+    local function run(script)
+      return controller.start(server, script, "--namespace", ns, "--metrics-bind-address", "127.0.0.1:0")
+    end
 
     local function metric(p, family, who)
       local address = assert(p:log():match "serving metrics address=(%S+)", p:log())
-      local families = promtext.parse((process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(address))))
+      local families = promtext.parse((process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(
+        address))))
       for _, sample in ipairs(families[family].samples) do
         if sample.labels.controller == who then return sample.value end
       end
@@ -61,7 +65,9 @@ servers.each(function(name, start)
     end
 
     it("a key that wakes itself by its own writes is named and slowed down, and no other", function()
-      for _, key in ipairs { "good", "bad" } do client:create { kind = "v1/ConfigMap", namespace = ns, name = key, data = { touch = "0" } } end
+      for _, key in ipairs { "good", "bad" } do
+        client:create { kind = "v1/ConfigMap", namespace = ns, name = key, data = { touch = "0" } }
+      end
       local p = run(COUNTER)
       p:wait_for_log(60, "a key wakes itself by its own writes; it is slowed down")
       local line = p:log():match "[^\n]*a key wakes itself by its own writes[^\n]*"
@@ -72,32 +78,43 @@ servers.each(function(name, start)
       assert.equal(1, metric(p, "kubelua_write_loops_total", "counter"))
       assert.equal(1, metric(p, "kubelua_slowed_keys", "counter"))
       -- It goes slower and slower: a handful of runs, where there were hundreds in a second.
-      local function seen() return tonumber(client:get("v1/ConfigMap", ns, "bad")("metadata.annotations", "example.com/seen")) end
+      local function seen()
+        return tonumber(client:get("v1/ConfigMap", ns, "bad")("metadata.annotations", "example.com/seen"))
+      end
       local before = seen()
       for i = 1, 10 do
-        client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "good" }, { data = { touch = tostring(i) } })
-        wait.until_true(30, "an echo", function() return client:get("v1/ConfigMap", ns, "good")("data.echo") == tostring(i) end)
+        client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "good" },
+          { data = { touch = tostring(i) } })
+        wait.until_true(30, "an echo", function()
+          return client:get("v1/ConfigMap", ns, "good")("data.echo") == tostring(i)
+        end)
       end
       assert.is_true(seen() - before < 10, ("it went from %d to %d"):format(before, seen()))
       -- Logic that does not do it starts with a clean slate.
       process.write(p.script_path .. ".new", (COUNTER:gsub('== "bad"', '== "nobody"')))
       assert(os.rename(p.script_path .. ".new", p.script_path))
-      wait.until_true(30, "the slate is clean", function() return metric(p, "kubelua_slowed_keys", "counter") == 0 end)
+      wait.until_true(30, "the slate is clean", function()
+        return metric(p, "kubelua_slowed_keys", "counter") == 0
+      end)
       controller.finish(p)
     end)
 
-    it("a field that two controllers write in turn is named, with the other one where that is known, and both go slower", function()
+    it("a field that two controllers write in turn is named, with the other one where that is known, and \z
+      both go slower", function()
       client:create { kind = "apps/v1/Deployment", namespace = ns, name = "web",
         spec = { replicas = 1, selector = { matchLabels = { a = "b" } },
-          template = { metadata = { labels = { a = "b" } }, spec = { containers = { { name = "c", image = "i" } } } } } }
+          template = { metadata = { labels = { a = "b" } },
+            spec = { containers = { { name = "c", image = "i" } } } } } }
       local left, right = run(replicas("left", 3, "managed_fields = true,")), run(replicas("right", 5))
       local TOLD = "a field is fought over; its key is slowed down"
       left:wait_for_log(60, TOLD)
       local line = left:log():match("[^\n]*" .. TOLD .. "[^\n]*")
-      for _, words in ipairs { ("key=%s/web "):format(ns), ("object=\"apps/v1/Deployment %s/web\""):format(ns), "path=spec.replicas ", "other=right " } do
+      for _, words in ipairs { ("key=%s/web "):format(ns),
+        ("object=\"apps/v1/Deployment %s/web\""):format(ns), "path=spec.replicas ", "other=right " } do
         assert.truthy(line:find(words, 1, true), ("%q in %s"):format(words, line))
       end
-      assert.truthy(event("FieldFight", "web").note:find("goes back and forth between this controller and", 1, true))
+      assert.truthy(event("FieldFight", "web").note:find("goes back and forth between this controller and", 1,
+        true))
       assert.equal(1, metric(left, "kubelua_field_fights_total", "left"))
       controller.finish(right)
       controller.finish(left)

@@ -1,4 +1,5 @@
--- A controller with `finalize`: its finalizer is there before the first reconcile, and goes when the work is done.
+-- A controller with `finalize`: its finalizer is there before the first reconcile, and goes when the work
+-- is done.
 
 local kube = require "kubelua"
 local process = require "support.process"
@@ -9,7 +10,8 @@ local function finalizers(o) return table.concat(kube.copy(o("metadata.finalizer
 widgets.each("finalizers-spec", function(t)
   local function ours() return "kubelua.dev/" .. t.name end
 
-  it("adds it before the first reconcile, finalizes instead of reconciling, and lets the object go", function()
+  it("adds it before the first reconcile, finalizes instead of reconciling, and lets the object go",
+    function()
     t.widget "w"
     t.run [[
       reconcile = function(obj, ctx)
@@ -58,7 +60,8 @@ widgets.each("finalizers-spec", function(t)
   end)
 
   it("leaves alone what is deleted and never had it", function()
-    local widget = { apiVersion = t.KIND:match "^(.*)/", kind = "Widget", spec = {}, metadata = { namespace = t.ns, name = "other", finalizers = { "example.com/other" } } }
+    local widget = { apiVersion = t.KIND:match "^(.*)/", kind = "Widget", spec = {},
+      metadata = { namespace = t.ns, name = "other", finalizers = { "example.com/other" } } }
     t.client:create(widget)
     t.client:delete(t.KIND, t.ns, "other")
     t.widget "w"
@@ -76,12 +79,15 @@ widgets.each("finalizers-spec", function(t)
 
   it("takes away its own, however often it is there, and nobody else's", function()
     local widget = { apiVersion = t.KIND:match "^(.*)/", kind = "Widget", spec = {} }
-    widget.metadata = { namespace = t.ns, name = "w", finalizers = { ours(), "example.com/a", ours(), "example.com/b" } }
+    widget.metadata = { namespace = t.ns, name = "w",
+      finalizers = { ours(), "example.com/a", ours(), "example.com/b" } }
     t.client:create(widget)
     t.run [[reconcile = function(obj, ctx) report(ctx, "seen") end, finalize = function() end]]
     t.reported("w", "seen")
     t.client:delete(t.KIND, t.ns, "w")
-    local left = t.await("w", "ours is gone", function(o) return o and finalizers(o) == "example.com/a example.com/b" end)
+    local left = t.await("w", "ours is gone", function(o)
+      return o and finalizers(o) == "example.com/a example.com/b"
+    end)
     t.client:patch(left, { metadata = { finalizers = kube.null } })
     t.gone "w"
   end)
@@ -113,7 +119,8 @@ widgets.each("finalizers-spec", function(t)
 
   it("has a name of the script's, and takes over those that it had before", function()
     t.client:create {
-      apiVersion = t.KIND:match "^(.*)/", kind = "Widget", spec = {}, metadata = { namespace = t.ns, name = "w", finalizers = { "example.com/old", "example.com/a" } },
+      apiVersion = t.KIND:match "^(.*)/", kind = "Widget", spec = {},
+      metadata = { namespace = t.ns, name = "w", finalizers = { "example.com/old", "example.com/a" } },
     }
     t.run [[
       finalizer = { "example.com/new", "example.com/old" },
@@ -130,7 +137,8 @@ widgets.each("finalizers-spec", function(t)
   it("finalizes what was deleted before the controller ran, by an old name too", function()
     for name, finalizer in pairs { now = ours(), before = "example.com/old" } do
       t.client:create {
-        apiVersion = t.KIND:match "^(.*)/", kind = "Widget", spec = {}, metadata = { namespace = t.ns, name = name, finalizers = { finalizer } },
+        apiVersion = t.KIND:match "^(.*)/", kind = "Widget", spec = {},
+        metadata = { namespace = t.ns, name = name, finalizers = { finalizer } },
       }
       t.client:delete(t.KIND, t.ns, name)
     end
@@ -144,10 +152,12 @@ widgets.each("finalizers-spec", function(t)
     end
   end)
 
-  it("says once how many objects a controller without finalize left behind, by its usual name and by the one before a reload", function()
+  it("says once how many objects a controller without finalize left behind, by its usual name and by the \z
+    one before a reload", function()
     for i = 1, 2 do
       t.client:create {
-        apiVersion = t.KIND:match "^(.*)/", kind = "Widget", spec = {}, metadata = { namespace = t.ns, name = "w" .. i, finalizers = { ours() } },
+        apiVersion = t.KIND:match "^(.*)/", kind = "Widget", spec = {},
+        metadata = { namespace = t.ns, name = "w" .. i, finalizers = { ours() } },
       }
     end
     local run = t.run [[finalizer = "example.com/named", finalize = function() end, reconcile = function(obj, ctx) report(ctx, "seen") end]]
@@ -156,12 +166,15 @@ widgets.each("finalizers-spec", function(t)
     t.silent "still carry"
     process.write(run.script_path, t.script [[reconcile = function(obj, ctx) report(ctx, "seen again") end]])
     t.reported("w1", "seen again")
-    for _, name in ipairs { ours(), "example.com/named" } do t.says("finalizer=" .. name .. " objects=2 first=" .. t.ns .. "/w1") end
+    for _, name in ipairs { ours(), "example.com/named" } do
+      t.says("finalizer=" .. name .. " objects=2 first=" .. t.ns .. "/w1")
+    end
     t.says "kubelua release-finalizers takes it away"
     for i = 1, 2 do t.client:patch(t.get("w" .. i), { metadata = { finalizers = kube.null } }) end
   end)
 
-  it("sees the same of an object whether it was just added or not, where only some fields are kept", function()
+  it("sees the same of an object whether it was just added or not, where only some fields are kept",
+    function()
     t.widget("w", { kept = "k", cut = "c" })
     t.run [[
       fields = { "spec.kept" },

@@ -1,9 +1,11 @@
---- Two replicas, and the one that leads is stopped (SIGSTOP) until the other has taken over, then goes on (SIGCONT), again and again.
+--- Two replicas, and the one that leads is stopped (SIGSTOP) until the other has taken over, then goes on
+--- (SIGCONT), again and again.
 --
--- Each write says under which epoch it was made, and the order of resourceVersions is the order in which the server took them. Two
--- objects are written in every run: `ledger` with the resourceVersion that the writer saw, `board` without. A frozen process may hold a
--- request that was half on its way when it was stopped, and nothing on this side of the network can take that back: where a write
--- carries a version the server refuses it, and where it does not, it is the only one that may come late.
+-- Each write says under which epoch it was made, and the order of resourceVersions is the order in which
+-- the server took them. Two objects are written in every run: `ledger` with the resourceVersion that the
+-- writer saw, `board` without. A frozen process may hold a request that was half on its way when it was
+-- stopped, and nothing on this side of the network can take that back: where a write carries a version the
+-- server refuses it, and where it does not, it is the only one that may come late.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -36,8 +38,10 @@ return kube.controller {
 ]]
 
 local function election(ns, lease)
-  return "--namespace", ns, "--leader-elect", "--leader-elect-resource-namespace", ns, "--leader-elect-resource-name", lease,
-    "--leader-elect-lease-duration", "1s", "--leader-elect-renew-deadline", "700ms", "--leader-elect-retry-period", "200ms"
+  return "--namespace", ns, "--leader-elect", "--leader-elect-resource-namespace", ns,
+    "--leader-elect-resource-name", lease,
+    "--leader-elect-lease-duration", "1s", "--leader-elect-renew-deadline", "700ms",
+    "--leader-elect-retry-period", "200ms"
 end
 
 -- ---------------------------------------------------------------- a pair
@@ -46,15 +50,21 @@ local Pair = {}
 Pair.__index = Pair
 
 local function pair_start(server, client)
-  local self = setmetatable({ server = server, client = client, ns = controller.namespace(client, "frozen"), thaws = {} }, Pair)
-  for _, name in ipairs { "ledger", "board" } do client:create { kind = "v1/ConfigMap", namespace = self.ns, name = name } end
+  local self = setmetatable({ server = server, client = client, ns = controller.namespace(client, "frozen"),
+    thaws = {} }, Pair)
+  for _, name in ipairs { "ledger", "board" } do
+    client:create { kind = "v1/ConfigMap", namespace = self.ns, name = name }
+  end
   -- Everything that becomes of the two, from here on.
-  self.watch = process.spawn { KUBELUA, "get", "v1/ConfigMap", "-n", self.ns, "--kubeconfig", server.kubeconfig, "--watch", "--output",
-    "jsonpath={.metadata.name} {.metadata.resourceVersion} {.data.epoch} {.data.writer} {.data.n}\n", name = "the observer" }
+  self.watch = process.spawn { KUBELUA, "get", "v1/ConfigMap", "-n", self.ns, "--kubeconfig",
+    server.kubeconfig, "--watch", "--output",
+    "jsonpath={.metadata.name} {.metadata.resourceVersion} {.data.epoch} {.data.writer} {.data.n}\n",
+    name = "the observer" }
   self.watch:wait_for_log(20, "ledger")
   self.replicas = {}
   for _, name in ipairs { "a", "b" } do
-    self.replicas[name] = controller.start(server, SCRIPT:format("frozen", name), "--leader-elect-identity", name, election(self.ns, "frozen"))
+    self.replicas[name] = controller.start(server, SCRIPT:format("frozen", name), "--leader-elect-identity",
+      name, election(self.ns, "frozen"))
     self.thaws[name] = 0
   end
   return self
@@ -66,7 +76,8 @@ function Pair:board() return self.client:get("v1/ConfigMap", self.ns, "board")("
 function Pair:writer_above(epoch)
   return wait.until_true(60, "a write of an epoch above " .. epoch, function()
     local data = self:board()
-    return data and data("epoch") and tonumber(data.epoch) > epoch and { name = data.writer, epoch = tonumber(data.epoch) }
+    return data and data("epoch") and tonumber(data.epoch) > epoch
+      and { name = data.writer, epoch = tonumber(data.epoch) }
   end)
 end
 
@@ -147,7 +158,8 @@ servers.each(function(name, start)
       end
     end)
 
-    it("stop the runs that were under way, one that calls and one that only computes, and nothing counts as an error", function()
+    it("stop the runs that were under way, one that calls and one that only computes, and nothing counts as \z
+      an error", function()
       local ns = controller.namespace(client, "thawed")
       local script = [[
 local kube = require "kubelua"
@@ -168,11 +180,14 @@ return kube.controller {
 }
 ]]
       local function replica(who)
-        return controller.start(server, (script:gsub("NAME", who)), "--leader-elect-identity", who, election(ns, "thawed"))
+        return controller.start(server, (script:gsub("NAME", who)), "--leader-elect-identity", who,
+          election(ns, "thawed"))
       end
       local function both_written_by(who)
         for _, key in ipairs { "calls", "computes" } do
-          wait.until_true(60, who .. " writes " .. key, function() return client:get("v1/ConfigMap", ns, key)("data.writer") == who end)
+          wait.until_true(60, who .. " writes " .. key, function()
+            return client:get("v1/ConfigMap", ns, key)("data.writer") == who
+          end)
         end
       end
       local first = replica "first"
@@ -190,7 +205,8 @@ return kube.controller {
       first:wait_for_log(60, "does not lead any more; workers stop")
       -- It leads again, since nobody else does, and looks at the keys again: in a later epoch.
       both_written_by "first"
-      assert.is_true(tonumber(client:get("v1/ConfigMap", ns, "computes").data.epoch) > tonumber(before.data.epoch))
+      assert.is_true(tonumber(client:get("v1/ConfigMap", ns,
+        "computes").data.epoch) > tonumber(before.data.epoch))
       assert.is_nil(first:log():find("reconcile failed", 1, true))
       controller.finish(first)
     end)

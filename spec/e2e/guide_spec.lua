@@ -1,7 +1,9 @@
--- guide_spec.lua - docs/guide.md does what it says, on both API servers: its files are written, its commands run in order, and what they print is compared.
+-- guide_spec.lua - docs/guide.md does what it says, on both API servers: its files are written, its
+-- commands run in order, and what they print is compared.
 --
--- "..." in an expected line stands for anything. A `kubelua get` or `curl` is asked again until it says what it should: controllers take a moment.
--- not in asan, tsan: the page is the subject; what its commands run, other specs run
+-- "..." in an expected line stands for anything. A `kubelua get` or `curl` is asked again until it says
+-- what it should: controllers take a moment. not in asan, tsan: the page is the subject; what its commands
+-- run, other specs run
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -11,7 +13,8 @@ local wait = require "support.wait"
 local GUIDE = "docs/guide.md"
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 
--- The parts of the page in order: { title =, file =, text = } and { title =, command =, expected = { lines } }.
+-- The parts of the page in order: { title =, file =, text = } and { title =, command =, expected = { lines
+-- } }.
 local function parts()
   local out, title, name, fence, lines = {}, nil, nil, nil, nil
   for line in (process.read(GUIDE) .. "\n"):gmatch "(.-)\n" do
@@ -57,7 +60,9 @@ local function agrees(said, expected)
   return n == #expected or (#expected == 1 and expected[1] == "..." and n > 0)
 end
 
-local function is_about_a_server(command) return command:find "kubelua apiserver" or command:find "^export KUBECONFIG" end
+local function is_about_a_server(command)
+  return command:find "kubelua apiserver" or command:find "^export KUBECONFIG"
+end
 
 servers.each(function(server_name, start)
   describe("docs/guide.md, against " .. server_name, function()
@@ -67,9 +72,11 @@ servers.each(function(server_name, start)
       server = start { own = true }
       client = controller.client(server)
       dir = process.tmpname ".guide"
-      process.run("mkdir -p " .. dir .. "/bin && ln -s $(readlink -f " .. KUBELUA .. ") " .. dir .. "/bin/kubelua")
+      process.run("mkdir -p " .. dir .. "/bin && ln -s $(readlink -f " .. KUBELUA .. ") " .. dir
+        .. "/bin/kubelua")
       running, ports = {}, {}
-      setting = ("cd %s && PATH=$PWD/bin:$PATH KUBECONFIG=%s && export PATH KUBECONFIG && "):format(dir, server.kubeconfig)
+      setting = ("cd %s && PATH=$PWD/bin:$PATH KUBECONFIG=%s && export PATH KUBECONFIG && "):format(dir,
+        server.kubeconfig)
     end)
     lazy_teardown(function()
       for _, p in ipairs(running or {}) do controller.finish(p) end
@@ -107,7 +114,8 @@ servers.each(function(server_name, start)
       error(("$ %s\nsaid:\n%s\ninstead of:\n%s"):format(command, said, table.concat(part.expected, "\n")), 0)
     end
 
-    for _, section in ipairs { "1. A first controller", "2. Owning and watching", "3. Finalizers", "4. Testing", "5. Going to production" } do
+    for _, section in ipairs { "1. A first controller", "2. Owning and watching", "3. Finalizers",
+      "4. Testing", "5. Going to production" } do
       it("keeps its word in " .. section, function()
         local done = 0
         for _, part in ipairs(parts()) do
@@ -126,12 +134,16 @@ servers.each(function(server_name, start)
 
     it("shows how the embedded server is started", function()
       local shown = {}
-      for _, part in ipairs(parts()) do if part.command and is_about_a_server(part.command) then shown[#shown + 1] = part.command end end
+      for _, part in ipairs(parts()) do
+        if part.command and is_about_a_server(part.command) then shown[#shown + 1] = part.command end
+      end
       assert.equal(2, #shown)
-      local p = process.spawn { "bash", "-c", setting .. "exec " .. with_ports(shown[1]):gsub("%s*&$", ""), name = shown[1] }
+      local p = process.spawn { "bash", "-c", setting .. "exec " .. with_ports(shown[1]):gsub("%s*&$", ""),
+        name = shown[1] }
       running[#running + 1] = p
       wait.until_true(30, "an answer", function()
-        local out = process.run(("bash -c %s 2>&1"):format(process.quote(setting .. shown[2] .. " && kubelua get ns default -o name")))
+        local out = process.run(("bash -c %s 2>&1"):format(process.quote(setting .. shown[2]
+          .. " && kubelua get ns default -o name")))
         return out == "namespace/default\n"
       end)
     end)

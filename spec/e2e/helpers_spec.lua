@@ -10,9 +10,11 @@ local NS = "helpers-spec"
 
 local function crd(group, plural, kind)
   return {
-    apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition", metadata = { name = plural .. "." .. group },
+    apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition",
+    metadata = { name = plural .. "." .. group },
     spec = {
-      group = group, scope = "Namespaced", names = { plural = plural, singular = kind:lower(), kind = kind, listKind = kind .. "List" },
+      group = group, scope = "Namespaced", names = { plural = plural, singular = kind:lower(), kind = kind,
+        listKind = kind .. "List" },
       versions = { {
         name = "v1", served = true, storage = true, subresources = { status = {} },
         schema = { openAPIV3Schema = { type = "object", ["x-kubernetes-preserve-unknown-fields"] = true } },
@@ -35,12 +37,15 @@ servers.each(function(name, start)
       s:stop()
     end)
 
-    local function map(key, data) return { kind = "v1/ConfigMap", namespace = NS, name = key, data = data } end
+    local function map(key, data)
+      return { kind = "v1/ConfigMap", namespace = NS, name = key, data = data }
+    end
 
     local function pod(key, more)
       local o = {
         apiVersion = "v1", kind = "Pod", metadata = { name = key, namespace = NS, labels = { app = key } },
-        spec = { nodeName = more and more.node, containers = { { name = "c", image = "i" } }, volumes = more and more.volumes },
+        spec = { nodeName = more and more.node, containers = { { name = "c", image = "i" } },
+          volumes = more and more.volumes },
       }
       o.metadata.ownerReferences, o.metadata.annotations = more and more.owners, more and more.annotations
       return o
@@ -49,7 +54,8 @@ servers.each(function(name, start)
     -- Something that another client does a little later, while this state waits: a shell is another process.
     local function soon(...) process.spawn { "sh", "-c", ..., name = "soon" } end
     local function kubectl(words)
-      return ("KUBECONFIG=%s %s/kubectl %s"):format(process.quote(s.kubeconfig), servers.assets() or "build/assets", words)
+      return ("KUBECONFIG=%s %s/kubectl %s"):format(process.quote(s.kubeconfig),
+        servers.assets() or "build/assets", words)
     end
 
     -- ---------------------------------------------------------------- create_or_*
@@ -65,9 +71,15 @@ servers.each(function(name, start)
       o, result = c:create_or_update(map "upsert", function(d) d.data = { c = "3" } end)
       assert.equal("updated", result)
       assert.same({ c = "3" }, kube.copy(o.data))
-      assert.error_matches(function() c:create_or_update(map "upsert", function(d) d.metadata.name = "x" end) end, "may not change the object's name", 1, true)
-      assert.error_matches(function() c:create_or_update(map "upsert", {}) end, "expected a function", 1, true)
-      assert.error_matches(function() c:create_or_update({ kind = "v1/ConfigMap" }, print) end, "needs a kind and a name", 1, true)
+      assert.error_matches(function()
+        c:create_or_update(map "upsert", function(d) d.metadata.name = "x" end)
+      end, "may not change the object's name", 1, true)
+      assert.error_matches(function()
+        c:create_or_update(map "upsert", {})
+      end, "expected a function", 1, true)
+      assert.error_matches(function()
+        c:create_or_update({ kind = "v1/ConfigMap" }, print)
+      end, "needs a kind and a name", 1, true)
     end)
 
     it("create_or_update raises a conflict, which retry_on_conflict runs again", function()
@@ -78,7 +90,8 @@ servers.each(function(name, start)
           runs = runs + 1
           if rivals > 0 then
             rivals = rivals - 1
-            c:patch({ kind = "v1/ConfigMap", namespace = NS, name = "race" }, { data = { rival = tostring(rivals) } })
+            c:patch({ kind = "v1/ConfigMap", namespace = NS, name = "race" },
+              { data = { rival = tostring(rivals) } })
           end
           d.data.n = tostring(math.tointeger(d.data.n) + 1)
         end)
@@ -95,7 +108,8 @@ servers.each(function(name, start)
       local always = 0
       _, err = kube.try(kube.retry_on_conflict, function()
         always = always + 1
-        c:update { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "race", namespace = NS, resourceVersion = "1" } }
+        c:update { apiVersion = "v1", kind = "ConfigMap",
+          metadata = { name = "race", namespace = NS, resourceVersion = "1" } }
       end, { steps = 3, delay = "1ms" })
       assert.equal("conflict", err.kind)
       assert.equal(3, always)
@@ -107,7 +121,8 @@ servers.each(function(name, start)
           apiVersion = "apps/v1", kind = "Deployment", metadata = { name = "patchy", namespace = NS },
           spec = {
             selector = { matchLabels = { app = "x" } },
-            template = { metadata = { labels = { app = "x" } }, spec = { containers = { { name = "c", image = "i" } } } },
+            template = { metadata = { labels = { app = "x" } },
+              spec = { containers = { { name = "c", image = "i" } } } },
           },
         }, fn)
       end
@@ -131,9 +146,11 @@ servers.each(function(name, start)
 
     it("wait_for returns at once what is as it should be", function()
       c:apply(pod "ready")
-      local o = c:patch_status(c:get("v1/Pod", NS, "ready"), { phase = "Running", conditions = { { type = "Ready", status = "True" } } })
+      local o = c:patch_status(c:get("v1/Pod", NS, "ready"),
+        { phase = "Running", conditions = { { type = "Ready", status = "True" } } })
       for _, condition in ipairs {
-        "Ready", "ready", "condition=Ready", "Ready=true", "status.phase=Running", "jsonpath={.status.phase}=Running", "spec.containers[1].image=i",
+        "Ready", "ready", "condition=Ready", "Ready=true", "status.phase=Running",
+        "jsonpath={.status.phase}=Running", "spec.containers[1].image=i",
         "status.conditions", "created", function(p) return p.status.phase == "Running" end,
       } do
         local got = c:wait_for("v1/Pod", NS .. "/ready", condition, { timeout = 20 * wait.factor })
@@ -145,12 +162,15 @@ servers.each(function(name, start)
     end)
 
     it("wait_for follows by watch until it is so, from absent to deleted", function()
-      local file = process.write(process.tmpname ".json", kube.to_json { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "later" }, data = { a = "1" } })
+      local file = process.write(process.tmpname ".json",
+        kube.to_json { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "later" },
+        data = { a = "1" } })
       soon("sleep 0.3; " .. kubectl("create -n " .. NS .. " -f " .. file))
       local o = c:wait_for("v1/ConfigMap", NS .. "/later", "created", { timeout = 20 * wait.factor })
       assert.equal("1", o.data.a)
       soon("sleep 0.3; " .. kubectl("patch configmap -n " .. NS .. " later -p '{\"data\":{\"a\":\"2\"}}'"))
-      assert.equal("2", c:wait_for("v1/ConfigMap", NS .. "/later", "data.a=2", { timeout = 20 * wait.factor }).data.a)
+      assert.equal("2", c:wait_for("v1/ConfigMap", NS .. "/later", "data.a=2",
+        { timeout = 20 * wait.factor }).data.a)
       soon("sleep 0.3; " .. kubectl("delete configmap -n " .. NS .. " later"))
       local gone = c:wait_for(o, "deleted", { timeout = 20 * wait.factor })
       assert.is_truthy(gone)
@@ -158,30 +178,41 @@ servers.each(function(name, start)
 
     it("wait_for says how far it was when the time is over, and that the object went away", function()
       c:apply(pod "slow")
-      c:patch_status(c:get("v1/Pod", NS, "slow"), { phase = "Pending", conditions = { { type = "Ready", status = "False", reason = "Waiting", message = "image" } } })
+      c:patch_status(c:get("v1/Pod", NS, "slow"), { phase = "Pending",
+        conditions = { { type = "Ready", status = "False", reason = "Waiting", message = "image" } } })
       local _, err = kube.try(c.wait_for, c, "v1/Pod", NS .. "/slow", "Ready", { timeout = "200ms" })
       assert.equal("timeout", err.kind)
-      assert.matches('condition "Ready" did not come within 200ms: phase Pending, Ready=False (image)', err.message, 1, true)
+      assert.matches('condition "Ready" did not come within 200ms: phase Pending, Ready=False (image)',
+        err.message, 1, true)
       _, err = kube.try(c.wait_for, c, "v1/Pod", NS .. "/nobody", "Ready", { timeout = 0 })
       assert.matches("it does not exist", err.message, 1, true)
       _, err = kube.try(c.wait_for, c, "v1/Pod", NS .. "/slow", "deleted", { timeout = "200ms" })
       assert.matches("its deletion did not come within 200ms: nobody has deleted it", err.message, 1, true)
       c:create(map "doomed")
       soon("sleep 0.3; " .. kubectl("delete configmap -n " .. NS .. " doomed"))
-      _, err = kube.try(c.wait_for, c, "v1/ConfigMap", NS .. "/doomed", "data.x=1", { timeout = 20 * wait.factor })
+      _, err = kube.try(c.wait_for, c, "v1/ConfigMap", NS .. "/doomed", "data.x=1",
+        { timeout = 20 * wait.factor })
       assert.equal("not_found", err.kind)
       assert.matches("deleted while waiting", err.message, 1, true)
       _, err = kube.try(c.wait_for, c, "example.com/v1/Nothing", "x", "Ready")
       assert.equal("not_found", err.kind)
-      assert.error_matches(function() c:wait_for("v1/Pod", "x", 7) end, "the condition must be a function or a text", 1, true)
-      assert.error_matches(function() c:wait_for("v1/Pod", "x", "status..phase=a") end, "status..phase", 1, true)
-      assert.error_matches(function() c:wait_for("v1/Pod", "x", "Ready", { timeuot = 1 }) end, "did you mean 'timeout'?", 1, true)
+      assert.error_matches(function()
+        c:wait_for("v1/Pod", "x", 7)
+      end, "the condition must be a function or a text", 1, true)
+      assert.error_matches(function()
+        c:wait_for("v1/Pod", "x", "status..phase=a")
+      end, "status..phase", 1, true)
+      assert.error_matches(function()
+        c:wait_for("v1/Pod", "x", "Ready", { timeuot = 1 })
+      end, "did you mean 'timeout'?", 1, true)
     end)
 
     it("wait_for takes a condition of an older generation for none", function()
       c:ensure_crd(crd("helpers.kubelua.test", "gears", "Gear"))
-      local gear = c:create { kind = "helpers.kubelua.test/v1/Gear", namespace = NS, name = "g", spec = { n = 1 } }
-      gear = c:patch_status(gear, { observedGeneration = 1, conditions = { { type = "Ready", status = "True" } } })
+      local gear = c:create { kind = "helpers.kubelua.test/v1/Gear", namespace = NS, name = "g",
+        spec = { n = 1 } }
+      gear = c:patch_status(gear, { observedGeneration = 1,
+        conditions = { { type = "Ready", status = "True" } } })
       c:wait_for(gear, "Ready", { timeout = 20 * wait.factor })
       gear = c:patch(gear, { spec = { n = 2 } })
       assert.equal(2, gear.metadata.generation)
@@ -197,7 +228,8 @@ servers.each(function(name, start)
       local owner, other = c:create(map "owner"), c:create(map "other")
       local owned = c:create(kube.set_controller(owner, map "owned"))
       assert.same({ {
-        apiVersion = "v1", kind = "ConfigMap", name = "owner", uid = owner.metadata.uid, controller = true, blockOwnerDeletion = true,
+        apiVersion = "v1", kind = "ConfigMap", name = "owner", uid = owner.metadata.uid, controller = true,
+        blockOwnerDeletion = true,
       } }, kube.copy(owned.metadata.ownerReferences))
       assert.equal(owner.metadata.uid, kube.controller_of(owned).uid)
       assert.is_true(kube.is_owned_by(owned, owner))
@@ -222,11 +254,21 @@ servers.each(function(name, start)
       assert.equal("other", owned.metadata.ownerReferences[1].name)
 
       local node = { apiVersion = "v1", kind = "Node", metadata = { name = "n" } }
-      assert.error_matches(function() kube.set_controller(owner, node) end, "has no namespace and cannot be owned by ConfigMap " .. NS .. "/owner", 1, true)
-      assert.error_matches(function() kube.set_controller(owner, { kind = "v1/Secret", namespace = "default", name = "x" }) end, "an owner lives in the same namespace", 1, true)
-      assert.error_matches(function() kube.set_controller(map "unread", map "x") end, "the owner has no apiVersion", 1, true)
-      assert.error_matches(function() kube.set_controller({ apiVersion = "v1", kind = "A", metadata = { name = "a" } }, map "x") end, "has no uid", 1, true)
-      assert.error_matches(function() kube.set_controller(owner, owned) end, "a view cannot be changed", 1, true)
+      assert.error_matches(function()
+        kube.set_controller(owner, node)
+      end, "has no namespace and cannot be owned by ConfigMap " .. NS .. "/owner", 1, true)
+      assert.error_matches(function()
+        kube.set_controller(owner, { kind = "v1/Secret", namespace = "default", name = "x" })
+      end, "an owner lives in the same namespace", 1, true)
+      assert.error_matches(function()
+        kube.set_controller(map "unread", map "x")
+      end, "the owner has no apiVersion", 1, true)
+      assert.error_matches(function()
+        kube.set_controller({ apiVersion = "v1", kind = "A", metadata = { name = "a" } }, map "x")
+      end, "has no uid", 1, true)
+      assert.error_matches(function()
+        kube.set_controller(owner, owned)
+      end, "a view cannot be changed", 1, true)
       local namespace = c:get("v1/Namespace", NS)
       assert.equal("Namespace", kube.controller_of(kube.set_controller(namespace, map "x")).kind)
     end)
@@ -270,8 +312,10 @@ apiVersion: v1
 kind: Namespace
 metadata: {name: helpers-files}
 ]])
-      process.write(dir .. "/2.json", kube.to_json { apiVersion = "v1", kind = "List", items = { crd("files.kubelua.test", "wheels", "Wheel"), {
-        apiVersion = "v1", kind = "ConfigMap", metadata = { name = "filed", namespace = NS }, data = { a = "1" },
+      process.write(dir .. "/2.json", kube.to_json { apiVersion = "v1", kind = "List",
+        items = { crd("files.kubelua.test", "wheels", "Wheel"), {
+        apiVersion = "v1", kind = "ConfigMap", metadata = { name = "filed", namespace = NS },
+        data = { a = "1" },
       } } })
       process.write(dir .. "/ignored.txt", "not: ours")
       local applied = c:apply_file(dir)
@@ -285,7 +329,8 @@ metadata: {name: helpers-files}
     end)
 
     it("apply_file and delete_file take one file, and a namespace for those that have none", function()
-      local file = process.write(process.tmpname ".yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: placed}\ndata: {a: b}\n")
+      local file = process.write(process.tmpname ".yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: placed}\ndata: {a: b}\n")
       local o = c:apply_file(file, { namespace = NS, manager = "helper" })[1]
       assert.equal(NS, o.metadata.namespace)
       assert.equal("helper", o.metadata.managedFields[1].manager)
@@ -297,20 +342,26 @@ metadata: {name: helpers-files}
 
     it("apply_file names the file and the document in what goes wrong, before it sends anything", function()
       local function refused(text, what)
-        local file = process.write(process.tmpname ".yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: unsent, namespace: " .. NS .. "}\n---\n" .. text)
+        local file = process.write(process.tmpname ".yaml",
+          "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: unsent, namespace: " .. NS .. "}\n---\n" .. text)
         local _, err = kube.try(c.apply_file, c, file)
         assert.matches(file, err.message, 1, true)
         assert.matches(what, err.message, 1, true)
         assert.is_nil(c:get("v1/ConfigMap", NS, "unsent"))
       end
       refused("kind: ConfigMap\n", "document 2: an object has an apiVersion and a kind")
-      refused("apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: x}\n", "document 2: the ConfigMap has no metadata.name")
+      refused("apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: x}\n",
+        "document 2: the ConfigMap has no metadata.name")
       refused("- a\n- b\n", "document 2: an object has an apiVersion and a kind")
       refused("words\n", 'document 2: an object was expected, this is "words"')
-      refused("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: no}\n", "document 2: metadata.name of the ConfigMap must be a text, this is false: write it in quotes, since YAML")
-      refused("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 12}\n", "document 2: metadata.name of the ConfigMap must be a text, this is 12: write it in quotes")
+      refused("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: no}\n",
+        "document 2: metadata.name of the ConfigMap must be a text, this is false: write it in quotes, \z
+        since YAML")
+      refused("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 12}\n",
+        "document 2: metadata.name of the ConfigMap must be a text, this is 12: write it in quotes")
       refused("a: [\n", "")
-      local file = process.write(process.tmpname ".yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Not_A_Name, namespace: " .. NS .. "}\n")
+      local file = process.write(process.tmpname ".yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Not_A_Name, namespace: " .. NS .. "}\n")
       local _, err = kube.try(c.apply_file, c, file)
       assert.equal(422, err.code)
       assert.matches(file .. " (v1/ConfigMap Not_A_Name): ", err.message, 1, true)
@@ -328,10 +379,13 @@ metadata: {name: helpers-files}
         assert.equal("nuts.ensure.kubelua.test", o.metadata.name)
         c:list "ensure.kubelua.test/v1/Nut"
       end
-      local file = process.write(process.tmpname ".yaml", kube.to_yaml(crd("ensure.kubelua.test", "bolts", "Bolt")))
+      local file = process.write(process.tmpname ".yaml",
+        kube.to_yaml(crd("ensure.kubelua.test", "bolts", "Bolt")))
       c:ensure_crd(file)
       c:create { kind = "ensure.kubelua.test/v1/Bolt", namespace = NS, name = "b" }
-      assert.error_matches(function() c:ensure_crd(map "x") end, "is a ConfigMap, not a CustomResourceDefinition", 1, true)
+      assert.error_matches(function()
+        c:ensure_crd(map "x")
+      end, "is a ConfigMap, not a CustomResourceDefinition", 1, true)
       assert.error_matches(function() c:ensure_crd {} end, "expected a path", 1, true)
     end)
 
@@ -370,22 +424,27 @@ metadata: {name: helpers-files}
         }]], "--namespace", ns)
       finally(function() controller.finish(run) end)
       local secret = c:create { kind = "v1/Secret", namespace = ns, name = "s" }
-      local report = c:wait_for("v1/ConfigMap", ns .. "/report", "data.results", { timeout = 30 * wait.factor })
+      local report = c:wait_for("v1/ConfigMap", ns .. "/report", "data.results",
+        { timeout = 30 * wait.factor })
       assert.equal("created updated unchanged", report.data.results)
       assert.equal("2", report.data.tries)
       assert.equal("b", report.data.json)
-      assert.matches("kube.informers is for programs of your own; a controller script names the kind in `watches` or `reads`", report.data.informers, 1, true)
+      assert.matches("kube.informers is for programs of your own; a controller script names the kind in \z
+        `watches` or `reads`", report.data.informers, 1, true)
       assert.equal(ns, c:get("v1/ConfigMap", ns, "made").metadata.namespace)
       assert.equal(secret.metadata.uid, kube.controller_of(c:get("v1/ConfigMap", ns, "made")).uid)
     end)
 
     -- ---------------------------------------------------------------- drain
 
-    local function node(key) return c:apply({ apiVersion = "v1", kind = "Node", metadata = { name = key } }, { force = true }) end
+    local function node(key)
+      return c:apply({ apiVersion = "v1", kind = "Node", metadata = { name = key } }, { force = true })
+    end
 
     -- A controller that exists only in name: drain asks whether a pod has one.
     local function controlled(kind)
-      return { { apiVersion = "apps/v1", kind = kind or "ReplicaSet", name = "rs", uid = "11111111-2222-3333-4444-555555555555", controller = true } }
+      return { { apiVersion = "apps/v1", kind = kind or "ReplicaSet", name = "rs",
+        uid = "11111111-2222-3333-4444-555555555555", controller = true } }
     end
 
     local function kubelet(pods)
@@ -408,9 +467,11 @@ metadata: {name: helpers-files}
     it("drain refuses what it may not take, all of it by name, before it evicts anything", function()
       node "helpers-refuse"
       c:apply(pod("bare", { node = "helpers-refuse" }))
-      c:apply(pod("data", { node = "helpers-refuse", owners = controlled(), volumes = { { name = "v", emptyDir = {} } } }))
+      c:apply(pod("data", { node = "helpers-refuse", owners = controlled(),
+        volumes = { { name = "v", emptyDir = {} } } }))
       c:apply(pod("daemon", { node = "helpers-refuse", owners = controlled "DaemonSet" }))
-      c:apply(pod("mirror", { node = "helpers-refuse", annotations = { ["kubernetes.io/config.mirror"] = "x" } }))
+      c:apply(pod("mirror", { node = "helpers-refuse",
+        annotations = { ["kubernetes.io/config.mirror"] = "x" } }))
       c:apply(pod("fine", { node = "helpers-refuse", owners = controlled() }))
       local _, err = kube.try(c.drain, c, "helpers-refuse")
       assert.equal("refused", err.kind)
@@ -420,7 +481,9 @@ metadata: {name: helpers-files}
       assert.is_nil(err.message:find("mirror", 1, true))
       assert.is_nil(c:get("v1/Pod", NS, "fine")("metadata.deletionTimestamp"))
       assert.is_true(c:get("v1/Node", "helpers-refuse").spec.unschedulable)
-      for _, key in ipairs { "bare", "data", "daemon", "mirror", "fine" } do c:delete("v1/Pod", NS, key, { grace = 0 }) end
+      for _, key in ipairs { "bare", "data", "daemon", "mirror", "fine" } do
+        c:delete("v1/Pod", NS, key, { grace = 0 })
+      end
     end)
 
     it("drain evicts the rest, asks a budget again, and waits until the pods are gone", function()
@@ -428,16 +491,21 @@ metadata: {name: helpers-files}
       c:apply(pod("one", { node = "helpers-drain", owners = controlled() }))
       c:apply(pod("two", { node = "helpers-drain" }))
       c:apply(pod("elsewhere", { node = "helpers-other", owners = controlled() }))
-      for _, key in ipairs { "one", "two" } do c:patch_status(c:get("v1/Pod", NS, key), { phase = "Running", conditions = { { type = "Ready", status = "True" } } }) end
+      for _, key in ipairs { "one", "two" } do
+        c:patch_status(c:get("v1/Pod", NS, key), { phase = "Running",
+          conditions = { { type = "Ready", status = "True" } } })
+      end
       c:apply {
-        apiVersion = "policy/v1", kind = "PodDisruptionBudget", metadata = { name = "budget", namespace = NS },
+        apiVersion = "policy/v1", kind = "PodDisruptionBudget",
+        metadata = { name = "budget", namespace = NS },
         spec = { minAvailable = 1, selector = { matchLabels = { app = "one" } } },
       }
       -- The part of the disruption controller.
       local function allow(n)
         local budget = c:get("policy/v1/PodDisruptionBudget", NS, "budget")
         c:patch_status(budget, {
-          observedGeneration = budget.metadata.generation, disruptionsAllowed = n, currentHealthy = 1 + n, desiredHealthy = 1, expectedPods = 1 + n,
+          observedGeneration = budget.metadata.generation, disruptionsAllowed = n, currentHealthy = 1 + n,
+          desiredHealthy = 1, expectedPods = 1 + n,
         })
       end
       allow(0)

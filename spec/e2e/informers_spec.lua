@@ -24,7 +24,9 @@ servers.each(function(name, start)
       if f then f:shutdown() end
       f = nil
       for _, ns in ipairs { NS, OTHER } do
-        for _, o in ipairs(c:list("v1/ConfigMap", { namespace = ns, labels = { spec = "informers" } })) do c:delete(o) end
+        for _, o in ipairs(c:list("v1/ConfigMap", { namespace = ns, labels = { spec = "informers" } })) do
+          c:delete(o)
+        end
       end
     end)
 
@@ -32,10 +34,12 @@ servers.each(function(name, start)
       more = more or {}
       local labels = { spec = "informers" }
       for k, v in pairs(more.labels or {}) do labels[k] = v end
-      local o = c:apply { kind = "v1/ConfigMap", namespace = more.namespace or NS, name = key, labels = labels, data = data or { a = "1" } }
+      local o = c:apply { kind = "v1/ConfigMap", namespace = more.namespace or NS, name = key,
+        labels = labels, data = data or { a = "1" } }
       -- A busy real server's cache is a little behind, and a first list is answered out of it.
       wait.until_true(20, "the server's cache has it", function()
-        local cached = c:list("v1/ConfigMap", { namespace = o.metadata.namespace, fields = "metadata.name=" .. key, resource_version = "0" })[1]
+        local cached = c:list("v1/ConfigMap", { namespace = o.metadata.namespace,
+          fields = "metadata.name=" .. key, resource_version = "0" })[1]
         return cached and cached.metadata.resourceVersion == o.metadata.resourceVersion
       end)
       return o
@@ -165,10 +169,12 @@ servers.each(function(name, start)
       assert.same({ "+a=1i", "+b=1" }, late)
     end)
 
-    it("show every object again after the resync of each handler, by a clock that a program may own", function()
+    it("show every object again after the resync of each handler, by a clock that a program may own",
+      function()
       map "a"
       local now = 0
-      local configs = informers { namespace = NS, resync = "10m", clock = function() return now end }:informer "v1/ConfigMap"
+      local configs = informers { namespace = NS, resync = "10m",
+        clock = function() return now end }:informer "v1/ConfigMap"
       local slow, until_slow, handler = listener(configs)
       local never = listener(configs, { resync = 0 })
       local quick, until_quick = listener(configs, { resync = "1m" })
@@ -231,7 +237,9 @@ servers.each(function(name, start)
       end
       assert.equal("a c", names(indexer:by_index("owner", "x")))
       assert.equal("", names(indexer:by_index("owner", "z")))
-      wait.until_true(20, "the function has seen them", function() return #indexer:by_index("both", "1") == 2 end)
+      wait.until_true(20, "the function has seen them", function()
+        return #indexer:by_index("both", "1") == 2
+      end)
       assert.equal("a b", names(indexer:by_index("both", "1")))
       assert.equal("a c", names(indexer:by_index("both", "owner-x")))
       assert.same({ "1", "2", "owner-x", "owner-y" }, indexer:index_values "both")
@@ -242,11 +250,17 @@ servers.each(function(name, start)
       assert.equal("a", names(indexer:list { index = "owner", value = "x", limit = 1 }))
       map("a", { a = "7", owner = "y" })
       c:delete("v1/ConfigMap", NS, "b")
-      wait.until_true(20, "the indexes follow", function() return #indexer:by_index("both", "7") == 1 and indexer:len() == 2 end)
+      wait.until_true(20, "the indexes follow", function()
+        return #indexer:by_index("both", "7") == 1 and indexer:len() == 2
+      end)
       assert.equal("a", names(indexer:by_index("owner", "y")))
       assert.same({ "2", "7", "owner-x", "owner-y" }, indexer:index_values "both")
-      assert.error_matches(function() indexer:by_index("owners", "x") end, "no index \"owners\"; there are: both, namespace, owner", 1, true)
-      assert.error_matches(function() indexer:add_index("owner", "data.a") end, "has an index \"owner\" already", 1, true)
+      assert.error_matches(function()
+        indexer:by_index("owners", "x")
+      end, "no index \"owners\"; there are: both, namespace, owner", 1, true)
+      assert.error_matches(function()
+        indexer:add_index("owner", "data.a")
+      end, "has an index \"owner\" already", 1, true)
     end)
 
     it("transform what they show: a draft is edited, false leaves an object out", function()
@@ -327,7 +341,9 @@ servers.each(function(name, start)
       local asked = {}
       local configs = informers {
         namespace = NS,
-        tweak = function(kind, opts) asked[#asked + 1] = kind opts.labels = "pick=me" opts.fields = "metadata.name=a" end,
+        tweak = function(kind, opts)
+          asked[#asked + 1] = kind opts.labels = "pick=me" opts.fields = "metadata.name=a"
+        end,
       }:informer "v1/ConfigMap"
       synced()
       assert.same({ "v1/ConfigMap" }, asked)
@@ -348,10 +364,14 @@ servers.each(function(name, start)
       assert.is_false(ok)
       assert.matches("informers.kubelua.test/v1/Widget: ", why, 1, true)
       c:apply {
-        apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition", metadata = { name = "widgets.informers.kubelua.test" },
+        apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition",
+        metadata = { name = "widgets.informers.kubelua.test" },
         spec = {
-          group = "informers.kubelua.test", scope = "Namespaced", names = { plural = "widgets", singular = "widget", kind = "Widget", listKind = "WidgetList" },
-          versions = { { name = "v1", served = true, storage = true, schema = { openAPIV3Schema = { type = "object", ["x-kubernetes-preserve-unknown-fields"] = true } } } },
+          group = "informers.kubelua.test", scope = "Namespaced",
+          names = { plural = "widgets", singular = "widget", kind = "Widget", listKind = "WidgetList" },
+          versions = { { name = "v1", served = true, storage = true,
+            schema = { openAPIV3Schema = { type = "object",
+            ["x-kubernetes-preserve-unknown-fields"] = true } } } },
         },
       }
       assert.is_true(f:wait_synced(60 * wait.factor))
@@ -419,7 +439,9 @@ servers.only_real(function(name, start)
       local admin <close> = kube.connect { kubeconfig = s.kubeconfig }
       local nobody <close> = kube.connect { kubeconfig = s:kubeconfig_for(s.tokens.nobody) }
       local errors = {}
-      local f <close> = kube.informers(nobody, { on_watch_error = function(kind, err) errors[#errors + 1] = err end })
+      local f <close> = kube.informers(nobody, { on_watch_error = function(kind, err)
+        errors[#errors + 1] = err
+      end })
       local secrets = f:informer "v1/Secret"
       f:start()
       wait.until_true(20, "it is refused", function() f:poll() return errors[1] end)
@@ -428,11 +450,13 @@ servers.only_real(function(name, start)
       assert.matches("secrets is forbidden", errors[1].message, 1, true)
       assert.equal("parked", secrets:stats().state)
       admin:apply {
-        apiVersion = "rbac.authorization.k8s.io/v1", kind = "ClusterRole", metadata = { name = "informers-spec" },
+        apiVersion = "rbac.authorization.k8s.io/v1", kind = "ClusterRole",
+        metadata = { name = "informers-spec" },
         rules = { { apiGroups = { "" }, resources = { "secrets" }, verbs = { "get", "list", "watch" } } },
       }
       admin:apply {
-        apiVersion = "rbac.authorization.k8s.io/v1", kind = "ClusterRoleBinding", metadata = { name = "informers-spec" },
+        apiVersion = "rbac.authorization.k8s.io/v1", kind = "ClusterRoleBinding",
+        metadata = { name = "informers-spec" },
         roleRef = { apiGroup = "rbac.authorization.k8s.io", kind = "ClusterRole", name = "informers-spec" },
         subjects = { { kind = "User", apiGroup = "rbac.authorization.k8s.io", name = "nobody" } },
       }

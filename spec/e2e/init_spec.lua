@@ -1,10 +1,12 @@
---- init_spec.lua - `kubelua init`: what it writes passes check and test at once, and a server takes its manifests.
+--- init_spec.lua - `kubelua init`: what it writes passes check and test at once, and a server takes its
+--- manifests.
 -- not in asan, tsan: what is written is the subject
 
 local process = require "support.process"
 local servers = require "support.servers"
 
-local KUBELUA = process.run("realpath " .. process.quote(os.getenv "KUBELUA" or "build/kubelua")):gsub("%s+$", "")
+local KUBELUA = process.run("realpath " .. process.quote(os.getenv "KUBELUA" or "build/kubelua")):gsub("%s+$",
+  "")
 
 local function fresh()
   local dir = process.tmpname ".init"
@@ -12,11 +14,15 @@ local function fresh()
   return dir
 end
 
-local function in_dir(dir, command) return process.run(("cd %s && %s %s"):format(process.quote(dir), process.quote(KUBELUA), command)) end
+local function in_dir(dir, command)
+  return process.run(("cd %s && %s %s"):format(process.quote(dir), process.quote(KUBELUA), command))
+end
 
 describe("kubelua init", function()
-  for _, case in ipairs { { "a kind of one's own", "--kind example.com/v1/Policy", 5 }, { "ConfigMaps, unless a kind is said", "", 3 },
-    { "a kind that wants a spec", "--kind apps/v1/Deployment", 3 }, { "a kind of the cluster", "--kind v1/Node", 3 },
+  for _, case in ipairs { { "a kind of one's own", "--kind example.com/v1/Policy", 5 },
+    { "ConfigMaps, unless a kind is said", "", 3 },
+    { "a kind that wants a spec", "--kind apps/v1/Deployment", 3 },
+    { "a kind of the cluster", "--kind v1/Node", 3 },
     { "a kind whose smallest object it does not know", "--kind batch/v1/CronJob", 1 } } do
     it("writes a project for " .. case[1], function()
       local dir = fresh()

@@ -1,4 +1,5 @@
--- Scripts whose Lua runs in processes of its own: what they do is what they always do, and the end of such a process costs nobody a key.
+-- Scripts whose Lua runs in processes of its own: what they do is what they always do, and the end of such
+-- a process costs nobody a key.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -42,7 +43,9 @@ return kube.controller {
 local function children(run)
   local pids = {}
   for pid in process.run(("cat /proc/%d/task/*/children"):format(run.pid)):gmatch "%d+" do
-    if (process.read(("/proc/%s/cmdline"):format(pid)) or ""):find("--isolated-child", 1, true) then pids[#pids + 1] = tonumber(pid) end
+    if (process.read(("/proc/%s/cmdline"):format(pid)) or ""):find("--isolated-child", 1, true) then
+      pids[#pids + 1] = tonumber(pid)
+    end
   end
   return pids
 end
@@ -67,7 +70,8 @@ servers.each(function(server_name, start)
     end
     local function whole(...) return begin((WHOLE:gsub("NS", ns)), ...) end
 
-    it("reads, writes, waits, remembers, logs and is asked for indexes and predicates as any other", function()
+    it("reads, writes, waits, remembers, logs and is asked for indexes and predicates as any other",
+      function()
       local run = whole()
       run:wait_for_log(20, "is running")
       ask("a", {})
@@ -84,7 +88,9 @@ servers.each(function(server_name, start)
     it("loses no key when its process is killed while it waits", function()
       local run = whole()
       for i = 1, 3 do ask("k" .. i, { wait = "3600" }) end
-      wait.until_true(30, "3 keys that wait", function() return select(2, run:log():gsub("INFO  waits", "")) == 3 end)
+      wait.until_true(30, "3 keys that wait", function()
+        return select(2, run:log():gsub("INFO  waits", "")) == 3
+      end)
       local before = children(run)
       for _, pid in ipairs(before) do process.run("kill -9 " .. pid) end
       for i = 1, 3 do assert.matches("^3 same ! 2 ", answer("k" .. i)) end
@@ -157,7 +163,8 @@ describe("isolation", function()
 
   it("is told as a word of the spec that is true or false", function()
     local path = process.write(process.tmpname ".lua",
-      'return require("kubelua").controller { name = "x", resource = "v1/ConfigMap", isolate = "yes", reconcile = function() end }')
+      'return require("kubelua").controller { name = "x", resource = "v1/ConfigMap", isolate = "yes", \z
+        reconcile = function() end }')
     local out, code = process.run(KUBELUA .. " check " .. path)
     assert.are_not_equal(0, code)
     assert.matches("isolate must be true or false, got string", out)

@@ -1,4 +1,5 @@
---- logs_spec.lua - container logs through a real kube-apiserver and a kubelet's API: every option, lines as they are, and a reader that
+--- logs_spec.lua - container logs through a real kube-apiserver and a kubelet's API: every option, lines as
+--- they are, and a reader that
 -- holds the sender back.
 
 local controller = require "support.controller"
@@ -30,7 +31,8 @@ servers.only_real(function(name, start)
       c = kube.connect { kubeconfig = server.kubeconfig }
       ns = controller.namespace(c, "logs")
       kubelet:pod(ns, "web", { main = OLD, side = "2026-01-02T15:04:05Z beside\n" })
-      process.write(kubelet:path(ns, "web", "main", ".previous.log"), "2026-01-01T00:00:00Z before the crash\n")
+      process.write(kubelet:path(ns, "web", "main", ".previous.log"),
+        "2026-01-01T00:00:00Z before the crash\n")
     end)
     lazy_teardown(function()
       if c then c:close() end
@@ -47,7 +49,8 @@ servers.only_real(function(name, start)
     it("are lines without their newlines, of the container that was named", function()
       assert.same({ "one", "two", "three" }, web())
       assert.same({ "beside" }, web { container = "side" })
-      assert.same({ "one", "two", "three" }, lines_of(c:logs(c:get("v1/Pod", ns, "web"), { container = "main" })))
+      assert.same({ "one", "two", "three" }, lines_of(c:logs(c:get("v1/Pod", ns, "web"),
+        { container = "main" })))
     end)
 
     it("know tail, since_time, timestamps, limit_bytes and previous", function()
@@ -61,12 +64,14 @@ servers.only_real(function(name, start)
     end)
 
     it("keep bytes that are no UTF-8, zero bytes, and a last line without a newline", function()
-      kubelet:pod(ns, "odd", { main = "2026-01-02T15:04:05Z \xff\xfe\0|\n2026-01-02T15:04:05Z \n2026-01-02T15:04:05Z end" })
+      kubelet:pod(ns, "odd", { main = "2026-01-02T15:04:05Z \xff\xfe\0|\n2026-01-02T15:04:05Z \z
+        \n2026-01-02T15:04:05Z end" })
       assert.same({ "\xff\xfe\0|", "", "end" }, lines_of(c:logs(ns .. "/odd")))
     end)
 
     it("hand out an endless line in pieces of 1 MiB", function()
-      kubelet:pod(ns, "long", { main = "2026-01-02T15:04:05Z " .. ("x"):rep(2500000) .. "\n2026-01-02T15:04:05Z short\n" })
+      kubelet:pod(ns, "long", { main = "2026-01-02T15:04:05Z " .. ("x"):rep(2500000)
+        .. "\n2026-01-02T15:04:05Z short\n" })
       local sizes = {}
       for line in c:logs(ns .. "/long") do sizes[#sizes + 1] = #line end
       assert.same({ 1048576, 1048576, 402848, 5 }, sizes)
@@ -124,7 +129,8 @@ servers.only_real(function(name, start)
       finally(function() own:stop() end)
       local node = assert(own:kubelet())
       local client <close> = kube.connect { kubeconfig = own.kubeconfig }
-      node:pod("default", "talker", { main = "2026-01-02T15:04:05Z a\n2026-01-02T15:04:06Z b\n2026-01-02T15:04:06Z c\n" })
+      node:pod("default", "talker",
+        { main = "2026-01-02T15:04:05Z a\n2026-01-02T15:04:06Z b\n2026-01-02T15:04:06Z c\n" })
       local seen = {}
       for line in client:logs("default/talker", { follow = true, resume = true }) do
         seen[#seen + 1] = line
@@ -161,8 +167,10 @@ servers.only_real(function(name, start)
     end)
 
     it("say what is wrong with their options before anything is sent", function()
-      assert.matches("unknown option 'tails'; did you mean 'tail'", raised(c.logs, c, "web", { tails = 1 }), 1, true)
-      assert.matches("since and since_time exclude each other", raised(c.logs, c, "web", { since = 1, since_time = "2026-01-02T15:04:05Z" }), 1, true)
+      assert.matches("unknown option 'tails'; did you mean 'tail'", raised(c.logs, c, "web", { tails = 1 }),
+        1, true)
+      assert.matches("since and since_time exclude each other",
+        raised(c.logs, c, "web", { since = 1, since_time = "2026-01-02T15:04:05Z" }), 1, true)
       assert.matches("'tail' must be at least 0", raised(c.logs, c, "web", { tail = -1 }), 1, true)
       assert.matches("the pod has no metadata.name", raised(c.logs, c, {}), 1, true)
     end)

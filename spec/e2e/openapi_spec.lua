@@ -1,5 +1,5 @@
--- openapi_spec.lua - what a script writes by hand meets the server's schemas before it leaves: put right where Lua cannot say it,
--- refused with the script's line where it is wrong.
+-- openapi_spec.lua - what a script writes by hand meets the server's schemas before it leaves: put right
+-- where Lua cannot say it, refused with the script's line where it is wrong.
 
 local kube = require "kubelua"
 local servers = require "support.servers"
@@ -14,7 +14,9 @@ local function crd(plural, kind, spec)
       group = GROUP, scope = "Namespaced", names = { plural = plural, singular = kind:lower(), kind = kind },
       versions = { {
         name = "v1", served = true, storage = true, subresources = { status = {} },
-        schema = { openAPIV3Schema = { type = "object", properties = { spec = spec, status = { type = "object", properties = { seen = { type = "integer" } } } } } },
+        schema = { openAPIV3Schema = { type = "object",
+          properties = { spec = spec, status = { type = "object",
+          properties = { seen = { type = "integer" } } } } } },
       } },
     },
   }
@@ -23,10 +25,13 @@ end
 local SPEC = {
   type = "object",
   properties = {
-    size = { type = "integer" }, rate = { type = "number" }, names = { type = "array", items = { type = "string" } },
-    port = { ["x-kubernetes-int-or-string"] = true }, free = { type = "object", ["x-kubernetes-preserve-unknown-fields"] = true },
+    size = { type = "integer" }, rate = { type = "number" },
+    names = { type = "array", items = { type = "string" } },
+    port = { ["x-kubernetes-int-or-string"] = true },
+    free = { type = "object", ["x-kubernetes-preserve-unknown-fields"] = true },
     map = { type = "object", additionalProperties = { type = "array", items = { type = "integer" } } },
-    template = { type = "object", ["x-kubernetes-embedded-resource"] = true, ["x-kubernetes-preserve-unknown-fields"] = true },
+    template = { type = "object", ["x-kubernetes-embedded-resource"] = true,
+      ["x-kubernetes-preserve-unknown-fields"] = true },
   },
 }
 
@@ -34,7 +39,9 @@ servers.each(function(name, start)
   describe("what is written to " .. name, function()
     local s, c
 
-    local function gadget(key, spec) return { kind = GROUP .. "/v1/Gadget", namespace = NS, name = key, spec = spec } end
+    local function gadget(key, spec)
+      return { kind = GROUP .. "/v1/Gadget", namespace = NS, name = key, spec = spec }
+    end
 
     lazy_setup(function()
       s = start()
@@ -42,7 +49,8 @@ servers.each(function(name, start)
       c:apply { kind = "v1/Namespace", name = NS }
       c:apply(crd("gadgets", "Gadget", SPEC))
       wait.until_true(20, "gadgets are served and described", function()
-        return kube.try(c.list, c, "gadgets." .. GROUP) and kube.try(c.raw, c, "GET", "/openapi/v3/apis/" .. GROUP .. "/v1")
+        return kube.try(c.list, c, "gadgets." .. GROUP)
+          and kube.try(c.raw, c, "GET", "/openapi/v3/apis/" .. GROUP .. "/v1")
       end)
     end)
     lazy_teardown(function()
@@ -63,31 +71,37 @@ servers.each(function(name, start)
 
     it("has lists where {} stood for one, and integers where 3.0 did", function()
       local o = c:create {
-        apiVersion = "apps/v1", kind = "Deployment", metadata = { name = "empties", namespace = NS, finalizers = {} },
+        apiVersion = "apps/v1", kind = "Deployment", metadata = { name = "empties", namespace = NS,
+          finalizers = {} },
         spec = {
           replicas = 0.0, selector = { matchLabels = { a = "b" } },
           template = {
             metadata = { labels = { a = "b" }, annotations = {} },
-            spec = { volumes = {}, containers = { { name = "a", image = "i", args = {}, env = {}, resources = { limits = {} }, ports = { { containerPort = 80.0 } } } } },
+            spec = { volumes = {}, containers = { { name = "a", image = "i", args = {}, env = {},
+              resources = { limits = {} }, ports = { { containerPort = 80.0 } } } } },
           },
         },
       }
       assert.equal(0, math.tointeger(o.spec.replicas))
       assert.equal(80, o.spec.template.spec.containers[1].ports[1].containerPort)
-      local g = c:create(gadget("empties", { size = 3.0, rate = 3, names = {}, map = { a = {}, b = { 1 } }, port = 80 }))
+      local g = c:create(gadget("empties", { size = 3.0, rate = 3, names = {}, map = { a = {}, b = { 1 } },
+        port = 80 }))
       assert.equal("[]", tostring(g.spec.names))
       assert.equal('{"a":[],"b":[1]}', tostring(g.spec.map))
       g = c:patch(g, { spec = { names = {}, map = { a = kube.null, c = {} } } })
       assert.equal('{"b":[1],"c":[]}', tostring(g.spec.map))
     end)
 
-    it("takes what the server takes: quantities, ports by name or number, fields nobody listed where they are welcome", function()
+    it("takes what the server takes: quantities, ports by name or number, fields nobody listed where they \z
+      are welcome", function()
       c:create { kind = "v1/Pod", namespace = NS, name = "takes", spec = { containers = { {
-        name = "a", image = "i", resources = { limits = { cpu = 1, memory = "64Mi" }, requests = { cpu = 0.5 } },
+        name = "a", image = "i", resources = { limits = { cpu = 1, memory = "64Mi" },
+          requests = { cpu = 0.5 } },
         livenessProbe = { httpGet = { port = 80 } }, readinessProbe = { httpGet = { port = "web" } },
       } } } }
       local g = c:create(gadget("takes", {
-        port = "web", free = { whatever = { 1, 2 } }, template = { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "x" }, data = { a = "b" } },
+        port = "web", free = { whatever = { 1, 2 } }, template = { apiVersion = "v1", kind = "ConfigMap",
+          metadata = { name = "x" }, data = { a = "b" } },
       }))
       assert.equal(2, g.spec.free.whatever[2])
       assert.equal("b", g.spec.template.data.a)
@@ -107,22 +121,28 @@ servers.each(function(name, start)
         } }
         return o
       end)
-      assert.matches('^spec/e2e/openapi_spec.lua:%d+: create apps/v1/Deployment wrong: there is no field "spec.template.spec.contaners"; did you mean "containers"%?$', err)
+      assert.matches('^spec/e2e/openapi_spec.lua:%d+: create apps/v1/Deployment wrong: there is no field \z
+        "spec.template.spec.contaners"; did you mean "containers"%?$', err)
       assert.is_nil(c:get("deploy", NS, "wrong"))
       err = mistake(c.apply, c, gadget("wrong", { nmes = {} }))
-      assert.matches('apply ' .. GROUP .. '/v1/Gadget wrong: there is no field "spec.nmes"; did you mean "names"?', err, 1, true)
-      err = mistake(c.apply, c, { kind = "v1/ConfigMap", namespace = NS, name = "wrong", labls = { a = "b" } })
+      assert.matches('apply ' .. GROUP
+        .. '/v1/Gadget wrong: there is no field "spec.nmes"; did you mean "names"?', err, 1, true)
+      err = mistake(c.apply, c, { kind = "v1/ConfigMap", namespace = NS, name = "wrong",
+        labls = { a = "b" } })
       assert.matches('there is no field "labls"', err, 1, true)
       c:create(gadget("patched", {}))
       err = mistake(c.patch, c, gadget("patched"), { spec = { sise = 1 } })
-      assert.matches('patch ' .. GROUP .. '/v1/Gadget patched: there is no field "spec.sise"; did you mean "size"?', err, 1, true)
+      assert.matches('patch ' .. GROUP
+        .. '/v1/Gadget patched: there is no field "spec.sise"; did you mean "size"?', err, 1, true)
       err = mistake(c.patch, c, c:get("gadgets." .. GROUP, NS, "patched"), function(o) o.spec.sise = 1 end)
       assert.matches('there is no field "spec.sise"', err, 1, true)
     end)
 
     it("does not leave with a value of another type, which is not shown", function()
-      local err = mistake(c.create, c, { kind = "v1/Secret", namespace = NS, name = "wrong", stringData = { pin = 123456 } })
-      assert.matches('create v1/Secret wrong: "stringData.pin" must be a string, not an integer', err, 1, true)
+      local err = mistake(c.create, c, { kind = "v1/Secret", namespace = NS, name = "wrong",
+        stringData = { pin = 123456 } })
+      assert.matches('create v1/Secret wrong: "stringData.pin" must be a string, not an integer', err, 1,
+        true)
       assert.is_nil(err:find("123456", 1, true))
       err = mistake(c.create, c, gadget("wrong", { size = "3", names = { "a", 2 }, map = { x = { 1.5 } } }))
       assert.matches('"spec.size" must be an integer, not a string', err, 1, true)
@@ -144,9 +164,11 @@ servers.each(function(name, start)
     it("passes to subresources that speak of other kinds", function()
       c:create { kind = "apps/v1/Deployment", namespace = NS, name = "scaled", spec = {
         replicas = 0, selector = { matchLabels = { a = "c" } },
-        template = { metadata = { labels = { a = "c" } }, spec = { containers = { { name = "a", image = "i" } } } },
+        template = { metadata = { labels = { a = "c" } },
+          spec = { containers = { { name = "a", image = "i" } } } },
       } }
-      c:patch({ kind = "apps/v1/Deployment", namespace = NS, name = "scaled" }, { spec = { replicas = 2 } }, { subresource = "scale" })
+      c:patch({ kind = "apps/v1/Deployment", namespace = NS, name = "scaled" }, { spec = { replicas = 2 } },
+        { subresource = "scale" })
       assert.equal(2, c:get("deploy", NS, "scaled").spec.replicas)
     end)
 

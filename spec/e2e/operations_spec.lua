@@ -32,16 +32,20 @@ local function answered(client, ns, n)
 end
 
 local function address(run, of)
-  return wait.until_true(30, "the address of " .. of, function() return run:log():match("serving " .. of .. ".-address[\"=:]+([%d.:]+)") end)
+  return wait.until_true(30, "the address of " .. of, function()
+    return run:log():match("serving " .. of .. ".-address[\"=:]+([%d.:]+)")
+  end)
 end
 
 local function get(url, ...)
-  local text, code = process.run(("curl -sS --max-time 30 %s %s"):format(table.concat({ ... }, " "), process.quote(url)))
+  local text, code = process.run(("curl -sS --max-time 30 %s %s"):format(table.concat({ ... }, " "),
+    process.quote(url)))
   assert(code == 0, text)
   return text
 end
 
-local TOKENS = process.write(process.tmpname ".csv", 'admin-token,admin,admin,"system:masters"\nnobody-token,nobody,nobody\n')
+local TOKENS = process.write(process.tmpname ".csv",
+  'admin-token,admin,admin,"system:masters"\nnobody-token,nobody,nobody\n')
 
 servers.each(function(name, start)
   describe("`kubelua run` against " .. name, function()
@@ -56,25 +60,33 @@ servers.each(function(name, start)
     it("has metrics that a strict reader takes, under controller-runtime's names", function()
       local ns = controller.namespace(client, "metrics")
       controller.ask(client, ns, 1, 3)
-      local run = controller.start(server, SCRIPT:format("asker-" .. ns, ns), "--metrics-bind-address", "127.0.0.1:0", "--leader-elect",
+      local run = controller.start(server, SCRIPT:format("asker-" .. ns, ns), "--metrics-bind-address",
+        "127.0.0.1:0", "--leader-elect",
         "--leader-elect-resource-namespace", ns)
       answered(client, ns, 3)
       local at = address(run, "metrics")
       local who = "asker-" .. ns
       local families = wait.until_true(30, "three runs that failed and three that did not", function()
         local all = promtext.parse(get("http://" .. at .. "/metrics"))
-        return promtext.value(all, "controller_runtime_reconcile_total", { controller = who, result = "error" }) == 3
-          and promtext.value(all, "controller_runtime_reconcile_total", { controller = who, result = "success" }) >= 3 and all
+        return promtext.value(all, "controller_runtime_reconcile_total",
+          { controller = who, result = "error" }) == 3
+          and promtext.value(all, "controller_runtime_reconcile_total",
+            { controller = who, result = "success" }) >= 3 and all
       end)
-      assert.equal(3, promtext.value(families, "controller_runtime_reconcile_errors_total", { controller = who }))
-      assert.equal(0, promtext.value(families, "controller_runtime_reconcile_panics_total", { controller = who }))
+      assert.equal(3, promtext.value(families, "controller_runtime_reconcile_errors_total",
+        { controller = who }))
+      assert.equal(0, promtext.value(families, "controller_runtime_reconcile_panics_total",
+        { controller = who }))
       assert.equal(1, promtext.value(families, "leader_election_master_status"))
-      assert.is_true(promtext.value(families, "rest_client_request_size_bytes_count", { verb = "PATCH" }) >= 3)
-      assert.is_true(promtext.value(families, "rest_client_response_size_bytes_sum", { verb = "PATCH" }) > 100)
+      assert.is_true(promtext.value(families, "rest_client_request_size_bytes_count",
+        { verb = "PATCH" }) >= 3)
+      assert.is_true(promtext.value(families, "rest_client_response_size_bytes_sum",
+        { verb = "PATCH" }) > 100)
       assert.is_true(promtext.value(families, "workqueue_adds_total", { name = who, controller = who }) >= 6)
       assert.equal(1, promtext.value(families, "kubelua_informer_synced", { kind = "v1/ConfigMap" }))
       assert.equal(0, promtext.value(families, "kubelua_informer_relists_total", { kind = "v1/ConfigMap" }))
-      assert.is_true(promtext.value(families, "kubelua_informer_lag_seconds", { kind = "v1/ConfigMap" }) < 600)
+      assert.is_true(promtext.value(families, "kubelua_informer_lag_seconds",
+        { kind = "v1/ConfigMap" }) < 600)
       assert.is_true(promtext.value(families, "process_resident_memory_bytes") > 1e6)
       assert.is_true(promtext.value(families, "process_open_fds") > 3)
       -- All that controller-runtime has, but for what needs webhooks, or did not happen.
@@ -88,7 +100,9 @@ servers.each(function(name, start)
         end
       end
       for _, family in ipairs(absent) do
-        assert.truthy(family:find "webhook" or family:find "retries_total" or family:find "rate_limiter" or family:find "dns_resolution",     -- specs of their own
+        -- specs of their own
+        assert.truthy(family:find "webhook" or family:find "retries_total" or family:find "rate_limiter"
+          or family:find "dns_resolution",
           family .. " is missing")
       end
       controller.finish(run)
@@ -97,9 +111,11 @@ servers.each(function(name, start)
     it("measures how long the server's name takes to be found, where it has one", function()
       local ns = controller.namespace(client, "names")
       controller.ask(client, ns, 1, 1)
-      local named = process.write(process.tmpname ".kubeconfig", (process.read(server.kubeconfig):gsub("127%.0%.0%.1", "localhost")))
+      local named = process.write(process.tmpname ".kubeconfig",
+        (process.read(server.kubeconfig):gsub("127%.0%.0%.1", "localhost")))
       local function lookups(kubeconfig, who)
-        local run = controller.start({ kubeconfig = kubeconfig }, SCRIPT:format(who, ns), "--metrics-bind-address", "127.0.0.1:0")
+        local run = controller.start({ kubeconfig = kubeconfig }, SCRIPT:format(who, ns),
+          "--metrics-bind-address", "127.0.0.1:0")
         run:wait_for_log(30, who .. ": running")
         local families = promtext.parse(get("http://" .. address(run, "metrics") .. "/metrics"))
         controller.finish(run)
@@ -107,8 +123,10 @@ servers.each(function(name, start)
       end
       local found, families = lookups(named, "named")
       assert.equal("histogram", found.type)
-      assert.is_true(promtext.value(families, "rest_client_dns_resolution_duration_seconds_count", { host = "localhost" }) >= 1)
-      assert.is_nil((lookups(server.kubeconfig, "addressed")))                    -- as client-go has it: an address is not looked up
+      assert.is_true(promtext.value(families, "rest_client_dns_resolution_duration_seconds_count",
+        { host = "localhost" }) >= 1)
+      -- as client-go has it: an address is not looked up
+      assert.is_nil((lookups(server.kubeconfig, "addressed")))
     end)
 
     it("writes logs as JSON, with everything that is known about a run", function()
@@ -167,7 +185,8 @@ servers.each(function(name, start)
       local fine, parked = "fine-" .. ns, "parked-" .. ns
       local text = wait.until_true(60, fine .. " runs", function()
         local out = get(at .. "/readyz")
-        return out:find("[+]" .. fine .. " ok", 1, true) and out:find(parked .. " failed: parked: ", 1, true) and out
+        return out:find("[+]" .. fine .. " ok", 1, true) and out:find(parked .. " failed: parked: ", 1, true)
+          and out
       end)
       assert.equal(500, code_of "/readyz")
       assert.truthy(text:find("[-]" .. parked .. " failed: parked: example.com/v1/Nowhere: ", 1, true), text)
@@ -188,7 +207,8 @@ servers.each(function(name, start)
       assert.equal("ok", get(at .. "/readyz?exclude=" .. parked))
       text = get(at .. "/readyz?verbose&exclude=" .. parked .. "&exclude=nobody")
       assert.truthy(text:find("[+]" .. parked .. " excluded: ok\n", 1, true), text)
-      assert.truthy(text:find('warn: some health checks cannot be excluded: no matches for "nobody"\n', 1, true), text)
+      assert.truthy(text:find('warn: some health checks cannot be excluded: no matches for "nobody"\n', 1,
+        true), text)
       assert.truthy(text:find "healthz check passed$", text)
 
       assert.equal("ok", get(at .. "/healthz"))
@@ -200,18 +220,25 @@ servers.each(function(name, start)
       controller.finish(run)
     end)
 
-    it("shows metrics over HTTPS to those that the API server lets, with a certificate that may change", function()
+    it("shows metrics over HTTPS to those that the API server lets, with a certificate that may change",
+      function()
       local dir = process.tmpname ".certs"
       process.run("mkdir -p " .. process.quote(dir))
       local function certificate(subject)
-        local out, code = process.run(("cd %s && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=%s "
-          .. "-keyout new.key -out new.crt 2>&1 && mv new.key tls.key && mv new.crt tls.crt"):format(process.quote(dir), subject))
+        local out,
+          code = process.run(("cd %s && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 \z
+          -nodes -days 2 -subj /CN=%s "
+          .. "-keyout new.key -out new.crt 2>&1 && mv new.key tls.key && mv new.crt tls.crt"):format(
+            process.quote(dir), subject))
         assert(code == 0, out)
       end
       certificate "first"
       local ns = controller.namespace(client, "private")
-      local run = controller.start(server, ("return require('kubelua').controller { name = 'private-%s', resource = 'v1/ConfigMap', reconcile = function() end }")
-        :format(ns), "--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0", "--metrics-cert-dir", dir, "--metrics-auth")
+      local run = controller.start(server,
+        ("return require('kubelua').controller { name = 'private-%s', resource = 'v1/ConfigMap', reconcile \z
+        = function() end }")
+        :format(ns), "--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0",
+          "--metrics-cert-dir", dir, "--metrics-auth")
       local at = "https://" .. address(run, "metrics") .. "/metrics"
       local function ask(token)
         local header = token and "-H " .. process.quote("Authorization: Bearer " .. token) or ""
@@ -234,7 +261,8 @@ servers.each(function(name, start)
       assert.equal("404", (get(health .. "/metrics", "-o /dev/null -w '%{http_code}'")))
 
       local function shown()
-        local out = process.run(("openssl s_client -connect %s </dev/null 2>/dev/null | openssl x509 -noout -subject"):format(at:match "//([^/]+)"))
+        local out = process.run(("openssl s_client -connect %s </dev/null 2>/dev/null | openssl x509 -noout \z
+          -subject"):format(at:match "//([^/]+)"))
         return out:match "CN ?= ?(%w+)"
       end
       assert.equal("first", shown())

@@ -1,5 +1,5 @@
--- pages_spec.lua - what stands before the API server answers in its place: with pages, with nothing. No object and no kind is gone
--- for that. The proxy is spec/support/pages.py.
+-- pages_spec.lua - what stands before the API server answers in its place: with pages, with nothing. No
+-- object and no kind is gone for that. The proxy is spec/support/pages.py.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -52,7 +52,8 @@ servers.each(function(name, start)
       for i = 1, 5 do client:create { kind = "v1/Secret", namespace = ns, name = "s" .. i } end
       client:create { kind = "v1/ConfigMap", namespace = ns, name = "asked", data = { word = "first" } }
       local port = servers.free_port()
-      local words = { "python3", "spec/support/pages.py", port, server.url:match ":(%d+)/?$", name = "pages.py" }
+      local words = { "python3", "spec/support/pages.py", port, server.url:match ":(%d+)/?$",
+        name = "pages.py" }
       if server.dir then
         words[#words + 1] = server.dir .. "/server.crt"
         words[#words + 1] = server.dir .. "/server.key"
@@ -64,9 +65,12 @@ servers.each(function(name, start)
       for i, mode in ipairs { { "USR1", "page" }, { "USR2", "mixed" } } do
         local seen = failures()
         turn(mode[1], mode[2])
-        wait.until_true(60, "watches and lists have failed a few times", function() return failures() >= seen + 4 end)
+        wait.until_true(60, "watches and lists have failed a few times", function()
+          return failures() >= seen + 4
+        end)
         turn("HUP", "pass")
-        client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "asked" }, { data = { word = "after " .. i } })
+        client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "asked" },
+          { data = { word = "after " .. i } })
         run:wait_for_log(60, "after " .. i .. ": 5 secrets")
       end
       local log = run:log()

@@ -13,7 +13,8 @@ local function play(text)
 end
 
 describe("`kubelua dev --play`", function()
-  it("runs a program that sees controllers work, finds modules beside it and says how the process ends", function()
+  it("runs a program that sees controllers work, finds modules beside it and says how the process ends",
+    function()
     local out, code = play [[
       local kube = require "kubelua"
       local c = kube.connect { server = dev.server }
@@ -40,7 +41,8 @@ describe("`kubelua dev --play`", function()
   it("fails when the program does, and shows where", function()
     local out, code = play "local x = nil\nreturn x.y"
     assert.equal(1, code)
-    assert.truthy(out:find("play.lua:2: attempt to index", 1, true) and out:find("stack traceback", 1, true), out)
+    assert.truthy(out:find("play.lua:2: attempt to index", 1, true) and out:find("stack traceback", 1, true),
+      out)
   end)
 
   it("fails when the program is no Lua", function()

@@ -1,4 +1,5 @@
--- progress_spec.lua - while caches are being filled: how many objects have come. A proxy (spec/support/hold.py) stops a list in its middle.
+-- progress_spec.lua - while caches are being filled: how many objects have come. A proxy
+-- (spec/support/hold.py) stops a list in its middle.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -28,7 +29,10 @@ servers.each(function(name, start)
       server = start {}
       client = controller.client(server)
       ns = controller.namespace(client, "progress")
-      for i = 1, OBJECTS do client:create { kind = "v1/ConfigMap", namespace = ns, name = "large-" .. i, data = { text = noise(SIZE) } } end
+      for i = 1, OBJECTS do
+        client:create { kind = "v1/ConfigMap", namespace = ns, name = "large-" .. i,
+          data = { text = noise(SIZE) } }
+      end
       script = process.write(process.tmpname ".lua", SCRIPT)
     end)
     lazy_teardown(function() if server then server:stop() end end)
@@ -37,7 +41,8 @@ servers.each(function(name, start)
       local port = servers.free_port()
       held = process.spawn { "python3", "spec/support/hold.py", port, server.url:match ":(%d+)/?$", LIMIT }
       held:wait_for_log(20, "ready")
-      kubeconfig = process.write(process.tmpname ".kubeconfig", (process.read(server.kubeconfig):gsub("127%.0%.0%.1:%d+", "127.0.0.1:" .. port)))
+      kubeconfig = process.write(process.tmpname ".kubeconfig",
+        (process.read(server.kubeconfig):gsub("127%.0%.0%.1:%d+", "127.0.0.1:" .. port)))
     end)
     after_each(function() held:stop() end)
 
@@ -50,14 +55,19 @@ servers.each(function(name, start)
 
     it("shows on a terminal how many objects have come, in one line that goes when they are there", function()
       local steps = process.write(process.tmpname ".steps", '["counts: running", "\\u0003"]\n')
-      local run = process.spawn { "sh", "-c", ("exec python3 spec/support/terminal.py %d %s run %s --kubeconfig %s -n %s <%s"):format(60 * wait.factor, KUBELUA,
+      local run = process.spawn { "sh", "-c",
+        ("exec python3 spec/support/terminal.py %d %s run %s --kubeconfig %s -n %s <%s"):format(
+        60 * wait.factor, KUBELUA,
         process.quote(script), process.quote(kubeconfig), ns, process.quote(steps)) }
-      local so_far = await(run, 30, "\r\27%[Kwaiting for caches, objects so far: v1/ConfigMap (%d+) %(0 of 1 are there%)")
+      local so_far = await(run, 30,
+        "\r\27%[Kwaiting for caches, objects so far: v1/ConfigMap (%d+) %(0 of 1 are there%)")
       assert.is_true(tonumber(so_far) < OBJECTS)
-      await(run, 30, "v1/ConfigMap [1-9]%d* [^\n]*\r\27%[Kwaiting for caches")          -- the line is written again in its place
+      -- the line is written again in its place
+      await(run, 30, "v1/ConfigMap [1-9]%d* [^\n]*\r\27%[Kwaiting for caches")
       held:signal "USR1"
       assert.equal(0, run:wait(60), run:log())
-      assert.matches("there%)\r\27%[K[^w]", run:log())                             -- what comes next finds an empty line
+      -- what comes next finds an empty line
+      assert.matches("there%)\r\27%[K[^w]", run:log())
     end)
 
     it("says so in the log every few seconds", function()

@@ -1,4 +1,5 @@
---- protobuf_spec.lua - the same objects through a client that reads protobuf and one that does not. The embedded server has JSON
+--- protobuf_spec.lua - the same objects through a client that reads protobuf and one that does not. The
+--- embedded server has JSON
 -- alone, so there the first falls back.
 
 local controller = require "support.controller"
@@ -7,11 +8,16 @@ local servers = require "support.servers"
 local wait = require "support.wait"
 
 local POD = { metadata = { labels = { app = "web" } }, spec = { containers = { { name = "c", image = "i",
-  ports = { { containerPort = 80, protocol = "TCP" } }, env = { { name = "A", valueFrom = { fieldRef = { fieldPath = "metadata.name" } } }, { name = "B", value = "" } },
+  ports = { { containerPort = 80, protocol = "TCP" } },
+  env = { { name = "A", valueFrom = { fieldRef = { fieldPath = "metadata.name" } } },
+    { name = "B", value = "" } },
   resources = { requests = { cpu = "1500m", memory = "0.5Gi" }, limits = { cpu = 2 } },
-  livenessProbe = { httpGet = { path = "/", port = "http" } }, readinessProbe = { tcpSocket = { port = 80 } } } },
-  volumes = { { name = "e", emptyDir = kube.object {} }, { name = "s", secret = { secretName = "x", optional = false } } },
-  securityContext = { runAsUser = 0, fsGroup = 2147483647 }, tolerations = { { operator = "Exists" } }, nodeName = "nowhere" } }
+  livenessProbe = { httpGet = { path = "/", port = "http" } },
+  readinessProbe = { tcpSocket = { port = 80 } } } },
+  volumes = { { name = "e", emptyDir = kube.object {} },
+    { name = "s", secret = { secretName = "x", optional = false } } },
+  securityContext = { runAsUser = 0, fsGroup = 2147483647 }, tolerations = { { operator = "Exists" } },
+  nodeName = "nowhere" } }
 
 local function template(more)
   local spec = { selector = { matchLabels = { app = "web" } }, template = POD }
@@ -20,33 +26,51 @@ local function template(more)
 end
 
 local OBJECTS = {
-  { kind = "v1/ConfigMap", data = { b = "2", a = "line\nünï \"quoted\" <b>&", empty = "" }, binaryData = { bin = "AAECAwQ=" }, immutable = true },
+  { kind = "v1/ConfigMap", data = { b = "2", a = "line\nünï \"quoted\" <b>&", empty = "" },
+    binaryData = { bin = "AAECAwQ=" }, immutable = true },
   { kind = "v1/Secret", stringData = { password = "p" }, type = "Opaque" },
   { kind = "v1/Pod", labels = { app = "web" }, spec = POD.spec },
-  { kind = "v1/Service", spec = { selector = { app = "web" }, ports = { { name = "a", port = 80, targetPort = "http" }, { name = "b", port = 81 } } } },
+  { kind = "v1/Service", spec = { selector = { app = "web" },
+    ports = { { name = "a", port = 80, targetPort = "http" }, { name = "b", port = 81 } } } },
   { kind = "v1/ServiceAccount" },
-  { kind = "v1/PersistentVolumeClaim", spec = { accessModes = { "ReadWriteOnce" }, resources = { requests = { storage = "1Gi" } } } },
+  { kind = "v1/PersistentVolumeClaim", spec = { accessModes = { "ReadWriteOnce" },
+    resources = { requests = { storage = "1Gi" } } } },
   { kind = "v1/ResourceQuota", spec = { hard = { pods = "10", ["requests.cpu"] = "1e3" } } },
   { kind = "v1/LimitRange", spec = { limits = { { type = "Container", max = { cpu = "0.5" } } } } },
-  { kind = "apps/v1/Deployment", spec = template { replicas = 0, strategy = { rollingUpdate = { maxSurge = "25%", maxUnavailable = 0 } } } },
-  { kind = "apps/v1/StatefulSet", spec = template { serviceName = "s", volumeClaimTemplates = { { metadata = { name = "d" },
+  { kind = "apps/v1/Deployment", spec = template { replicas = 0,
+    strategy = { rollingUpdate = { maxSurge = "25%", maxUnavailable = 0 } } } },
+  { kind = "apps/v1/StatefulSet", spec = template { serviceName = "s",
+    volumeClaimTemplates = { { metadata = { name = "d" },
     spec = { accessModes = { "ReadWriteOnce" }, resources = { requests = { storage = "1Gi" } } } } } } },
   { kind = "apps/v1/DaemonSet", spec = template() },
   { kind = "apps/v1/ControllerRevision", revision = 3, data = { any = { 1, 2.5, "x", { deep = true } } } },
-  { kind = "batch/v1/CronJob", spec = { schedule = "* * * * *", jobTemplate = { spec = { template = { spec = { restartPolicy = "Never", containers = { { name = "c", image = "i" } } } } } } } },
-  { kind = "autoscaling/v2/HorizontalPodAutoscaler", spec = { maxReplicas = 3, scaleTargetRef = { apiVersion = "apps/v1", kind = "Deployment", name = "x" },
-    metrics = { { type = "Resource", resource = { name = "cpu", target = { type = "Utilization", averageUtilization = 50 } } } } } },
-  { kind = "networking.k8s.io/v1/Ingress", spec = { rules = { { host = "h", http = { paths = { { path = "/", pathType = "Prefix",
+  { kind = "batch/v1/CronJob", spec = { schedule = "* * * * *",
+    jobTemplate = { spec = { template = { spec = { restartPolicy = "Never",
+    containers = { { name = "c", image = "i" } } } } } } } },
+  { kind = "autoscaling/v2/HorizontalPodAutoscaler",
+    spec = { maxReplicas = 3, scaleTargetRef = { apiVersion = "apps/v1", kind = "Deployment", name = "x" },
+    metrics = { { type = "Resource", resource = { name = "cpu",
+      target = { type = "Utilization", averageUtilization = 50 } } } } } },
+  { kind = "networking.k8s.io/v1/Ingress", spec = {
+    rules = { { host = "h", http = { paths = { { path = "/", pathType = "Prefix",
     backend = { service = { name = "s", port = { number = 80 } } } } } } } } } },
-  { kind = "networking.k8s.io/v1/NetworkPolicy", spec = { podSelector = kube.object {}, policyTypes = { "Ingress" } } },
-  { kind = "policy/v1/PodDisruptionBudget", spec = { minAvailable = "50%", selector = { matchLabels = { app = "web" } } } },
-  { kind = "rbac.authorization.k8s.io/v1/Role", rules = { { apiGroups = { "" }, resources = { "pods" }, verbs = { "get" } } } },
-  { kind = "coordination.k8s.io/v1/Lease", spec = { holderIdentity = "me", leaseDurationSeconds = 15, renewTime = "2026-11-21T10:00:00.123456Z" } },
-  { kind = "discovery.k8s.io/v1/EndpointSlice", addressType = "IPv4", endpoints = { { addresses = { "10.0.0.1" }, conditions = { ready = false } } }, ports = { { port = 80 } } },
+  { kind = "networking.k8s.io/v1/NetworkPolicy", spec = { podSelector = kube.object {},
+    policyTypes = { "Ingress" } } },
+  { kind = "policy/v1/PodDisruptionBudget", spec = { minAvailable = "50%",
+    selector = { matchLabels = { app = "web" } } } },
+  { kind = "rbac.authorization.k8s.io/v1/Role", rules = {
+    { apiGroups = { "" }, resources = { "pods" }, verbs = { "get" } } } },
+  { kind = "coordination.k8s.io/v1/Lease", spec = { holderIdentity = "me", leaseDurationSeconds = 15,
+    renewTime = "2026-11-21T10:00:00.123456Z" } },
+  { kind = "discovery.k8s.io/v1/EndpointSlice", addressType = "IPv4",
+    endpoints = { { addresses = { "10.0.0.1" }, conditions = { ready = false } } },
+  ports = { { port = 80 } } },
 }
 
 -- Servers before 1.34 say in JSON that an object inside has no creationTimestamp; protobuf cannot.
-local function text(o) return (kube.encode(o):gsub(',"creationTimestamp":null', ""):gsub('"creationTimestamp":null,?', "")) end
+local function text(o)
+  return (kube.encode(o):gsub(',"creationTimestamp":null', ""):gsub('"creationTimestamp":null,?', ""))
+end
 
 local function reads_the_same(name, start)
   describe("protobuf and JSON of " .. name, function()
@@ -111,7 +135,8 @@ local function reads_the_same(name, start)
     end)
 
     it("gets and lists the same of metadata alone, and of subresources", function()
-      for _, kind in ipairs { "v1/Pod", "apps/v1/Deployment", "apiextensions.k8s.io/v1/CustomResourceDefinition" } do
+      for _, kind in ipairs { "v1/Pod", "apps/v1/Deployment",
+        "apiextensions.k8s.io/v1/CustomResourceDefinition" } do
         local opts = { namespace = kind:find "^v1" and ns or nil, metadata_only = true }
         local a, b = proto:list(kind, opts), json:list(kind, opts)
         assert.equal(#b, #a)
@@ -119,9 +144,13 @@ local function reads_the_same(name, start)
       end
       local a, b = both("v1/Pod", function(c) return c:get("v1/Pod", ns, "x", { metadata_only = true }) end)
       assert.equal(b, a)
-      a, b = both("apps/v1/Deployment", function(c) return c:get("apps/v1/Deployment", ns, "x", { subresource = "status" }) end)
+      a, b = both("apps/v1/Deployment", function(c)
+        return c:get("apps/v1/Deployment", ns, "x", { subresource = "status" })
+      end)
       assert.equal(b, a)
-      a, b = both("autoscaling/v1/Scale", function(c) return c:get("apps/v1/Deployment", ns, "x", { subresource = "scale" }) end)
+      a, b = both("autoscaling/v1/Scale", function(c)
+        return c:get("apps/v1/Deployment", ns, "x", { subresource = "scale" })
+      end)
       assert.equal(b, a)
     end)
 
@@ -144,12 +173,17 @@ local function reads_the_same(name, start)
         end
       end
       assert.equal(4, #calls[2])
-      assert.same({ calls[2][1], calls[2][2], calls[2][3], calls[2][4] }, { calls[1][1], calls[1][2], calls[1][3], calls[1][4] })
+      assert.same({ calls[2][1], calls[2][2], calls[2][3], calls[2][4] },
+        { calls[1][1], calls[1][2], calls[1][3], calls[1][4] })
     end)
 
     it("tells errors as ever", function()
-      local _, a = kube.try(function() return proto:list("v1/Pod", { namespace = ns, fields = { ["no.such"] = "x" } }) end)
-      local _, b = kube.try(function() return json:list("v1/Pod", { namespace = ns, fields = { ["no.such"] = "x" } }) end)
+      local _, a = kube.try(function()
+        return proto:list("v1/Pod", { namespace = ns, fields = { ["no.such"] = "x" } })
+      end)
+      local _, b = kube.try(function()
+        return json:list("v1/Pod", { namespace = ns, fields = { ["no.such"] = "x" } })
+      end)
       assert.equal(tostring(b), tostring(a))
       assert.equal(400, a.code)
       assert.is_nil(proto:get("v1/Pod", ns, "nobody"))
@@ -177,7 +211,8 @@ servers.each(function(name, start)
   describe("kubelua run against " .. name, function()
     it("says at debug level when an answer is protobuf, and has none with --no-protobuf", function()
       local server = start {}
-      for _, more in ipairs { { "--log-level", "debug" }, { "--log-level", "debug", "--no-protobuf" }, { "--log-level", "debug", "--watch-list" } } do
+      for _, more in ipairs { { "--log-level", "debug" }, { "--log-level", "debug", "--no-protobuf" },
+        { "--log-level", "debug", "--watch-list" } } do
         local run = controller.start(server, [[
           local kube = require "kubelua"
           return kube.controller {

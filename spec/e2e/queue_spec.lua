@@ -1,12 +1,13 @@
--- Which key runs when, as scripts and servers see it: after its own writes are shown, one of a group at a time, and no more after so
--- many failures.
+-- Which key runs when, as scripts and servers see it: after its own writes are shown, one of a group at a
+-- time, and no more after so many failures.
 
 local process = require "support.process"
 local wait = require "support.wait"
 local widgets = require "support.widgets"
 
 widgets.each("queue-spec", function(t)
-  -- Each run looks at its cache and makes, or deletes, what comes next; one that saw an old state would make what is there already.
+  -- Each run looks at its cache and makes, or deletes, what comes next; one that saw an old state would
+  -- make what is there already.
   local COUNTER = [[
       reads = { "v1/ConfigMap" },
       timeout = "1m",
@@ -61,7 +62,8 @@ widgets.each("queue-spec", function(t)
     t.silent "stale"
   end)
 
-  for name, serial in pairs { ["a path"] = '"spec.node"', ["a function"] = "function(obj) return obj.spec.node end" } do
+  for name, serial in pairs { ["a path"] = '"spec.node"',
+    ["a function"] = "function(obj) return obj.spec.node end" } do
     it("runs of equal texts do not overlap, over all workers: " .. name, function()
       -- The lock is an object of the server: it is there while somebody runs.
       t.run(([[
@@ -83,7 +85,8 @@ widgets.each("queue-spec", function(t)
     end)
   end
 
-  it("after give_up failures in a row a key rests until its object changes, or another policy comes", function()
+  it("after give_up failures in a row a key rests until its object changes, or another policy comes",
+    function()
     local function policy(give_up)
       return ([[
       backoff = { base = "1ms", max = "2ms", give_up = %d },
@@ -100,7 +103,9 @@ widgets.each("queue-spec", function(t)
     assert.equal("1:3", t.report "w")
     wait.until_true(30, "the event", function()
       for event in t.client:each("events.k8s.io/v1/Event", { namespace = t.ns }) do
-        if event.reason == "GaveUp" then return event.type == "Warning" and event.note:find("gave up after 3 failures in a row", 1, true) end
+        if event.reason == "GaveUp" then
+          return event.type == "Warning" and event.note:find("gave up after 3 failures in a row", 1, true)
+        end
       end
     end)
     t.widget("other", { n = 3 })

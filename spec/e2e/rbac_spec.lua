@@ -1,4 +1,5 @@
---- rbac_spec.lua - `kubelua rbac`: with exactly the role that it prints a controller runs, and without any one rule it does not.
+--- rbac_spec.lua - `kubelua rbac`: with exactly the role that it prints a controller runs, and without any
+--- one rule it does not.
 -- not in asan, tsan: the printed rules are the subject
 
 local kube = require "kubelua"
@@ -56,9 +57,11 @@ describe("kubelua rbac", function()
     local out, code = rbac(path, "--bind -n system")
     assert.equal(0, code, out)
     assert.equal(out, (rbac(path, "--bind -n system")))
-    assert.matches("kind: ClusterRole\nmetadata:\n  name: rbac%-spec\nrules:\n# namespaces: [^\n]*served.lua:6\n%- apiGroups: %[\"\"%]\n  resources: %[\"namespaces\"%]\n  verbs: %[\"get\"%]", out)
+    assert.matches("kind: ClusterRole\nmetadata:\n  name: rbac%-spec\nrules:\n# namespaces: \z
+      [^\n]*served.lua:6\n%- apiGroups: %[\"\"%]\n  resources: %[\"namespaces\"%]\n  verbs: %[\"get\"%]", out)
     assert.matches("kind: Role\nmetadata:\n  name: rbac%-spec\n  namespace: rbac%-spec\n", out)
-    assert.matches("# services: [^\n]*resource of rbac%-spec\n%- apiGroups: %[\"\"%]\n  resources: %[\"services\"%]\n  verbs: %[\"get\", \"list\", \"watch\", \"patch\"%]", out)
+    assert.matches("# services: [^\n]*resource of rbac%-spec\n%- apiGroups: %[\"\"%]\n  resources: \z
+      %[\"services\"%]\n  verbs: %[\"get\", \"list\", \"watch\", \"patch\"%]", out)
     assert.matches("kind: ServiceAccount\nmetadata:\n  name: rbac%-spec\n  namespace: system", out)
     local objects = kube.yaml(out)
     assert.equal(5, #objects)
@@ -80,7 +83,8 @@ it("makes a secret", function()
   require "kubelua".testing.start { script = "served.lua", objects = { kind = "v1/ConfigMap", name = "a" } }
 end)]])
     out = rbac(path, "--record")
-    assert.matches("# secrets: seen in a test of hidden\n[^\n]*\n  resources: %[\"secrets\"%]\n  verbs: %[\"create\"%]", out)
+    assert.matches("# secrets: seen in a test of hidden\n[^\n]*\n  resources: %[\"secrets\"%]\n  verbs: \z
+      %[\"create\"%]", out)
   end)
 
   it("adds what a run did that was recorded, with the plurals that its server has", function()
@@ -97,15 +101,21 @@ end }
       "spec": { "group": "example.com", "scope": "Namespaced", "names": { "plural": "oxen", "singular": "ox", "kind": "Oxen", "listKind": "OxenList" },
         "versions": [ { "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": { "type": "object" } } } ] } }
 ]])
-    local ox = process.write(dir .. "/ox.json", '{ "apiVersion": "example.com/v1", "kind": "Oxen", "metadata": { "name": "a", "namespace": "default" } }')
+    local ox = process.write(dir .. "/ox.json",
+      '{ "apiVersion": "example.com/v1", "kind": "Oxen", "metadata": { "name": "a", "namespace": \z
+      "default" } }')
     local record = dir .. "/run.record"
-    local run = process.spawn { KUBELUA, "dev", path, "--crds", crds, "--load", ox, "--record", record, name = "kubelua dev" }
-    wait.until_true(30, "the run", function() return (process.read(record) or ""):find('"t":"ended"', 1, true) end)
+    local run = process.spawn { KUBELUA, "dev", path, "--crds", crds, "--load", ox, "--record", record,
+      name = "kubelua dev" }
+    wait.until_true(30, "the run", function()
+      return (process.read(record) or ""):find('"t":"ended"', 1, true)
+    end)
     assert.equal(0, run:stop())
     local out, code = rbac(path, "--recorded", record)
     assert.equal(0, code, out)
     assert.matches("from the tables and the source and recorded runs\n", out, 1, true)
-    assert.matches("# secrets: seen in a run of hidden\n[^\n]*\n  resources: %[\"secrets\"%]\n  verbs: %[\"create\"%]", out)
+    assert.matches("# secrets: seen in a run of hidden\n[^\n]*\n  resources: %[\"secrets\"%]\n  verbs: \z
+      %[\"create\"%]", out)
     assert.matches("resources: %[\"limitranges\"%]\n  verbs: %[\"get\"%]", out)
     assert.matches("%- apiGroups: %[\"example.com\"%]\n  resources: %[\"oxen\"%]", out)
     out, code = rbac(path, "--recorded", path)
@@ -164,51 +174,66 @@ local kube = require "kubelua"
 return kube.controller { name = "keeps", resource = "v1/ConfigMap", shard = { by = "namespace", caches = "own" }, %s reconcile = function() end }]]):format(more))
       return (rbac(path, ...))
     end
-    local rule = "# namespaces: namespaces that replicas divide of keeps\n- apiGroups: [\"\"]\n  resources: [\"configmaps\", \"namespaces\"]\n  verbs: [\"list\", \"watch\"]\n"
+    local rule = "# namespaces: namespaces that replicas divide of keeps\n- apiGroups: [\"\"]\n  resources: \z
+      [\"configmaps\", \"namespaces\"]\n  verbs: [\"list\", \"watch\"]\n"
     local out = roles("", "--shards -n system")
     assert.truthy(out:find(rule, 1, true), out)
-    for _, other in ipairs { roles("", "-n system"), roles([[namespaces = { "a" },]], "--shards -n system"), roles("", "--shards --watch-namespace a -n system") } do
+    for _, other in ipairs { roles("", "-n system"), roles([[namespaces = { "a" },]], "--shards -n system"),
+      roles("", "--shards --watch-namespace a -n system") } do
       assert.is_nil(other:find('"namespaces"', 1, true), other)
     end
   end)
 
   it("takes a script of webhooks alone", function()
-    local path = write 'return require "kubelua".webhook { name = "alone", resource = "v1/Pod", validate = function(o, req) return req.live:get("v1/Node", "a") ~= nil end }'
+    local path = write 'return require "kubelua".webhook { name = "alone", resource = "v1/Pod", validate = \z
+      function(o, req) return req.live:get("v1/Node", "a") ~= nil end }'
     local out, code = rbac(path)
     assert.equal(0, code, out)
     assert.matches("name: alone\nrules:\n# nodes: [^\n]*served.lua:1\n", out)
   end)
 
   it("names the way out of a kind that it does not know", function()
-    local path = write 'return require "kubelua".controller { name = "x", resource = "example.com/v1/Policy", reconcile = function() end }'
-    assert.matches("policies.*the plural of example.com/v1/Policy is a guess: give its definition with %-%-crds", (rbac(path)))
+    local path = write 'return require "kubelua".controller { name = "x", resource = \z
+      "example.com/v1/Policy", reconcile = function() end }'
+    assert.matches("policies.*the plural of example.com/v1/Policy is a guess: give its definition with \z
+      %-%-crds", (rbac(path)))
     local out, code = rbac ""
     assert.equal(2, code)
     assert.matches("name at least one script", out)
   end)
 end)
 
--- What is tried with exactly the role: the script, words of `kubelua rbac` and of `kubelua run`; `poke` asks for something as the controller's
--- users would, again and again; `over` says that all was done.
+-- What is tried with exactly the role: the script, words of `kubelua rbac` and of `kubelua run`; `poke`
+-- asks for something as the controller's users would, again and again; `over` says that all was done.
 local CASES = {
   { what = "a controller", script = SCRIPT, rbac = "", run = {},
     over = function(c, name)
       local svc = c:get("v1/Service", NS, name)
       local seen = false
-      for _, e in ipairs(c:list("events.k8s.io/v1/Event", { namespace = NS })) do seen = seen or e("regarding.name") == name end
-      return seen and svc("metadata.annotations.done") == "yes" and svc("status.loadBalancer.ingress") and c:get("v1/ServiceAccount", NS, name)
+      for _, e in ipairs(c:list("events.k8s.io/v1/Event", { namespace = NS })) do
+        seen = seen or e("regarding.name") == name
+      end
+      return seen and svc("metadata.annotations.done") == "yes" and svc("status.loadBalancer.ingress")
+        and c:get("v1/ServiceAccount", NS, name)
     end },
-  { what = "webhooks of replicas that share keys", script = HOOKS, rbac = ("-n %s --shards --webhook-secret %s/rbac-certs"):format(NS, NS),
-    run = { "--webhook-listen", "127.0.0.1:0", "--webhook-url", "auto", "--webhook-secret", NS .. "/rbac-certs", "--shards", "auto",
+  { what = "webhooks of replicas that share keys", script = HOOKS,
+    rbac = ("-n %s --shards --webhook-secret %s/rbac-certs"):format(NS, NS),
+    run = { "--webhook-listen", "127.0.0.1:0", "--webhook-url", "auto", "--webhook-secret",
+      NS .. "/rbac-certs", "--shards", "auto",
       "--leader-elect-resource-namespace", NS },
     poke = function(c, name)
-      kube.try(c.patch, c, { kind = "v1/Service", name = name, namespace = NS }, { metadata = { annotations = { poked = tostring(os.clock()) } } })
+      kube.try(c.patch, c, { kind = "v1/Service", name = name, namespace = NS },
+        { metadata = { annotations = { poked = tostring(os.clock()) } } })
     end,
     over = function(c, name, log)
-      local shards = c:list("coordination.k8s.io/v1/Lease", { namespace = NS, labels = "kubelua.dev/shards-of=rbac-shards" })
+      local shards = c:list("coordination.k8s.io/v1/Lease",
+        { namespace = NS, labels = "kubelua.dev/shards-of=rbac-shards" })
       local seen = false
-      for _, e in ipairs(c:list("events.k8s.io/v1/Event", { namespace = NS })) do seen = seen or e.reason == "Seen" and e("regarding.name") == name end
-      return seen and #shards > 0 and log:find("the API server knows the webhook webhook=rbac-looks", 1, true) and
+      for _, e in ipairs(c:list("events.k8s.io/v1/Event", { namespace = NS })) do
+        seen = seen or e.reason == "Seen" and e("regarding.name") == name
+      end
+      return seen and #shards > 0 and log:find("the API server knows the webhook webhook=rbac-looks", 1, true)
+        and
         c:get("v1/Service", NS, name)("metadata.annotations.hooked") == "yes"
     end,
     clean = function(c)
@@ -225,8 +250,10 @@ describe("on a real kube-apiserver", function()
 
   local function allowed(rule, scope)
     local resource, sub = rule.resources[1]:match "^([^/]+)/?(.*)$"
-    local answer = c:create { apiVersion = "authorization.k8s.io/v1", kind = "SubjectAccessReview", metadata = {}, spec = { user = USER, resourceAttributes = {
-      namespace = scope, verb = rule.verbs[#rule.verbs], group = rule.apiGroups[1], resource = resource, subresource = sub,
+    local answer = c:create { apiVersion = "authorization.k8s.io/v1", kind = "SubjectAccessReview",
+      metadata = {}, spec = { user = USER, resourceAttributes = {
+      namespace = scope, verb = rule.verbs[#rule.verbs], group = rule.apiGroups[1], resource = resource,
+      subresource = sub,
       name = (rule.resourceNames or {})[1] } } }
     return answer.status.allowed
   end
@@ -241,9 +268,11 @@ describe("on a real kube-apiserver", function()
       o.rules = kube.array(rules)
       c:apply(o, { force = true })
       local kind = o.kind .. "Binding"
-      c:apply({ apiVersion = o.apiVersion, kind = kind, metadata = { name = o.metadata.name, namespace = o.metadata.namespace },
+      c:apply({ apiVersion = o.apiVersion, kind = kind,
+        metadata = { name = o.metadata.name, namespace = o.metadata.namespace },
         roleRef = { apiGroup = "rbac.authorization.k8s.io", kind = o.kind, name = o.metadata.name },
-        subjects = { { kind = "User", name = USER, apiGroup = "rbac.authorization.k8s.io" } } }, { force = true })
+        subjects = { { kind = "User", name = USER, apiGroup = "rbac.authorization.k8s.io" } } },
+        { force = true })
     end
     for _, role in ipairs(roles) do
       for _, r in ipairs(role.rules) do
@@ -260,10 +289,13 @@ describe("on a real kube-apiserver", function()
     count = count + 1
     local name = "svc-" .. count
     if case.clean then case.clean(c) end
-    wait.until_true(PATIENCE, "a service", function()      -- of a webhook that was just there the server may know a moment longer
-      return kube.try(c.create, c, { kind = "v1/Service", name = name, namespace = NS, spec = { type = "LoadBalancer", ports = { { port = 80 } } } }) ~= nil
+    -- of a webhook that was just there the server may know a moment longer
+    wait.until_true(PATIENCE, "a service", function()
+      return kube.try(c.create, c, { kind = "v1/Service", name = name, namespace = NS,
+        spec = { type = "LoadBalancer", ports = { { port = 80 } } } }) ~= nil
     end)
-    local p = process.spawn { KUBELUA, "run", path, "--kubeconfig", s.kubeconfig, "--as", USER, table.unpack(case.run) }
+    local p = process.spawn { KUBELUA, "run", path, "--kubeconfig", s.kubeconfig, "--as", USER,
+      table.unpack(case.run) }
     local ok, why = pcall(wait.until_true, PATIENCE, what, function()
       if case.poke then case.poke(c, name) end
       return over(c, name, p:log())
@@ -277,7 +309,8 @@ describe("on a real kube-apiserver", function()
 
   local function forget_roles()
     for _, o in ipairs(roles or {}) do
-      local name = o("metadata.namespace") and o.metadata.namespace .. "/" .. o.metadata.name or o.metadata.name
+      local name = o("metadata.namespace") and o.metadata.namespace .. "/" .. o.metadata.name
+        or o.metadata.name
       c:delete(("rbac.authorization.k8s.io/v1/%sBinding"):format(o.kind), name)
       c:delete("rbac.authorization.k8s.io/v1/" .. o.kind, name)
     end
@@ -318,7 +351,9 @@ describe("on a real kube-apiserver", function()
         for _, role in ipairs(roles) do
           for _, r in ipairs(role.rules) do
             bind(r)
-            run("it was refused without " .. kube.to_json(r), function(_, _, log) return refused(log) ~= nil end)
+            run("it was refused without " .. kube.to_json(r), function(_, _, log)
+              return refused(log) ~= nil
+            end)
           end
         end
       end)
@@ -330,13 +365,18 @@ describe("on a real kube-apiserver", function()
     for _, o in ipairs(kube.yaml((rbac(path, "--shards -n", NS)))) do roles[#roles + 1] = o end
     bind()
     local function replica(who)
-      return process.spawn { KUBELUA, "run", path, "--kubeconfig", s.kubeconfig, "--as", USER, "--shards", "auto", "--leader-elect-identity", who,
-        "--leader-elect-resource-namespace", NS, "--leader-elect-lease-duration", "3s", "--leader-elect-renew-deadline", "2s", "--leader-elect-retry-period", "400ms" }
+      return process.spawn { KUBELUA, "run", path, "--kubeconfig", s.kubeconfig, "--as", USER, "--shards",
+        "auto", "--leader-elect-identity", who,
+        "--leader-elect-resource-namespace", NS, "--leader-elect-lease-duration", "3s",
+        "--leader-elect-renew-deadline", "2s", "--leader-elect-retry-period", "400ms" }
     end
     local function present(names)
       wait.until_true(PATIENCE, "there are " .. names, function()
         local there = {}
-        for lease in c:each("coordination.k8s.io/v1/Lease", { namespace = NS, labels = "kubelua.dev/shards-of=rbac-spec" }) do there[#there + 1] = lease.spec.holderIdentity end
+        for lease in c:each("coordination.k8s.io/v1/Lease",
+          { namespace = NS, labels = "kubelua.dev/shards-of=rbac-spec" }) do
+          there[#there + 1] = lease.spec.holderIdentity
+        end
         table.sort(there)
         return table.concat(there, " ") == names
       end)
@@ -346,8 +386,11 @@ describe("on a real kube-apiserver", function()
       present "one two"
       one:kill()
       present "two"
-      c:create { kind = "v1/Service", name = "shared", namespace = NS, spec = { type = "LoadBalancer", ports = { { port = 80 } } } }
-      wait.until_true(PATIENCE, "it does the work", function() return c:get("v1/Service", NS, "shared")("metadata.annotations.done") == "yes" end)
+      c:create { kind = "v1/Service", name = "shared", namespace = NS,
+        spec = { type = "LoadBalancer", ports = { { port = 80 } } } }
+      wait.until_true(PATIENCE, "it does the work", function()
+        return c:get("v1/Service", NS, "shared")("metadata.annotations.done") == "yes"
+      end)
     end)
     local log = one:log() .. two:log()
     one:kill()

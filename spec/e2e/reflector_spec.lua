@@ -12,7 +12,8 @@ end
 
 -- The value of an informer's metric.
 local function metric(run, name, kind)
-  return tonumber(metrics(run):match("\nkubelua_informer_" .. name .. '{kind="' .. kind:gsub("%p", "%%%0") .. '"} (%S+)'))
+  return tonumber(metrics(run):match("\nkubelua_informer_" .. name .. '{kind="' .. kind:gsub("%p", "%%%0")
+    .. '"} (%S+)'))
 end
 
 servers.each(function(name, start)
@@ -27,7 +28,8 @@ servers.each(function(name, start)
     lazy_teardown(function() if server then server:stop() end end)
 
     local function run_with(suffix, ...)
-      local run = controller.start(server, controller.answering(ns, suffix), "--metrics-bind-address", "127.0.0.1:0", ...)
+      local run = controller.start(server, controller.answering(ns, suffix), "--metrics-bind-address",
+        "127.0.0.1:0", ...)
       controller.await_answers(client, ns, 40, 30, function(ask) return ask .. suffix end)
       return run
     end
@@ -40,7 +42,8 @@ servers.each(function(name, start)
       local labels = ('{name="answers-%s",controller="answers-%s",priority="%%d"} 0\n'):format(ns, ns)
       wait.until_true(20, "empty queues", function()
         local text = metrics(run)
-        return text:find("workqueue_depth" .. labels:format(0), 1, true) and text:find("workqueue_depth" .. labels:format(-100), 1, true)
+        return text:find("workqueue_depth" .. labels:format(0), 1, true)
+          and text:find("workqueue_depth" .. labels:format(-100), 1, true)
       end)
       controller.finish(run)
     end)
@@ -56,7 +59,9 @@ servers.each(function(name, start)
       controller.await_answers(client, ns, 45, 30, function(ask) return ask .. "?" end)
       local before = metric(run, "objects", "v1/ConfigMap")
       client:delete("v1/ConfigMap", ns, "question-45")
-      wait.until_true(20, "the deleted one to go", function() return metric(run, "objects", "v1/ConfigMap") == before - 1 end)
+      wait.until_true(20, "the deleted one to go", function()
+        return metric(run, "objects", "v1/ConfigMap") == before - 1
+      end)
       assert.equal(1, metric(run, "watches_total", "v1/ConfigMap"))
       controller.finish(run)
     end)

@@ -7,7 +7,9 @@ local widgets = require "support.widgets"
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 
 widgets.each("release-spec", function(t)
-  local function finalizers(name) return table.concat(kube.copy(t.get(name)("metadata.finalizers") or {}), " ") end
+  local function finalizers(name)
+    return table.concat(kube.copy(t.get(name)("metadata.finalizers") or {}), " ")
+  end
 
   local function release(...)
     local words = { KUBELUA, "release-finalizers", "--kubeconfig", process.quote(t.server.kubeconfig) }
@@ -17,7 +19,8 @@ widgets.each("release-spec", function(t)
 
   local function carrier(name, list, labels)
     return t.client:create {
-      apiVersion = t.KIND:match "^(.*)/", kind = "Widget", spec = {}, metadata = { namespace = t.ns, name = name, finalizers = list, labels = labels },
+      apiVersion = t.KIND:match "^(.*)/", kind = "Widget", spec = {},
+      metadata = { namespace = t.ns, name = name, finalizers = list, labels = labels },
     }
   end
 
@@ -39,7 +42,8 @@ widgets.each("release-spec", function(t)
     local path = script "reconcile = function() end"
     local out, code = release(path, "-n", t.ns, "--dry-run")
     assert.equal(0, code, out)
-    says(out, "waits released from " .. ours .. " in " .. t.ns .. ", deleted (dry run)", "lives released from", "2 objects would be released")
+    says(out, "waits released from " .. ours .. " in " .. t.ns .. ", deleted (dry run)",
+      "lives released from", "2 objects would be released")
     assert.equal("example.com/other " .. ours, finalizers "lives")
     out, code = release(path, "-n", t.ns, "--dry-run=server")
     assert.equal(0, code, out)
@@ -54,13 +58,16 @@ widgets.each("release-spec", function(t)
     out, code = release(path, "-n", t.ns, "--yes")
     assert.equal(0, code, out)
     says(out, "0 objects released")
-    for _, name in ipairs { "lives", "free" } do t.client:patch(t.get(name), { metadata = { finalizers = kube.null } }) end
+    for _, name in ipairs { "lives", "free" } do
+      t.client:patch(t.get(name), { metadata = { finalizers = kube.null } })
+    end
   end)
 
   it("knows the name that a script gives, and one that is told, of the kinds that are named", function()
     carrier("a", { "example.com/mine", "example.com/old" }, { app = "x" })
     carrier("b", { "example.com/old" }, { app = "y" })
-    local out, code = release(script [[finalizer = "example.com/mine", finalize = function() end, reconcile = function() end]], "-n", t.ns, "--yes")
+    local out,
+      code = release(script [[finalizer = "example.com/mine", finalize = function() end, reconcile = function() end]], "-n", t.ns, "--yes")
     assert.equal(0, code, out)
     assert.equal("example.com/old", finalizers "a")
     local resource = "widgets." .. t.KIND:match "^(.-)/"
@@ -76,11 +83,13 @@ widgets.each("release-spec", function(t)
   it("looks through every kind when none is named", function()
     local name = "example.com/" .. t.name
     carrier("w", { name })
-    t.client:create { apiVersion = "v1", kind = "ConfigMap", metadata = { namespace = t.ns, name = "m", finalizers = { name } } }
+    t.client:create { apiVersion = "v1", kind = "ConfigMap",
+      metadata = { namespace = t.ns, name = "m", finalizers = { name } } }
     local out, code = release("--finalizer", name, "--yes")
     -- Others break groups of the shared server on purpose, and this says so.
     assert.is_true(code == 0 or t.server.shared and code == 1, out)
-    says(out, "configmap/m released from " .. name .. " in " .. t.ns, "w released from " .. name, "2 objects released")
+    says(out, "configmap/m released from " .. name .. " in " .. t.ns, "w released from " .. name,
+      "2 objects released")
     assert.is_nil(t.client:get("v1/ConfigMap", t.ns, "m")("metadata.finalizers"))
   end)
 

@@ -1,11 +1,13 @@
---- reload_keys_spec.lua - which keys run again on new logic: all, those that failed, or none; and how long runs on the old logic may go on.
+--- reload_keys_spec.lua - which keys run again on new logic: all, those that failed, or none; and how long
+--- runs on the old logic may go on.
 
 local controller = require "support.controller"
 local process = require "support.process"
 local servers = require "support.servers"
 local wait = require "support.wait"
 
--- Each run notes its generation in data.seen; "bad" fails on the first one, "gone" is given up at once. Only data.touch wakes a key.
+-- Each run notes its generation in data.seen; "bad" fails on the first one, "gone" is given up at once.
+-- Only data.touch wakes a key.
 local SCRIPT = [[
 local kube = require "kubelua"
 return kube.controller {
@@ -34,7 +36,9 @@ servers.each(function(name, start)
       assert(os.rename(path .. ".new", path))
     end
 
-    local function touch(key, value) client:patch({ kind = "v1/ConfigMap", namespace = ns, name = key }, { data = { touch = value } }) end
+    local function touch(key, value)
+      client:patch({ kind = "v1/ConfigMap", namespace = ns, name = key }, { data = { touch = value } })
+    end
     local function saw(key, seen)
       wait.until_true(30, key .. " saw " .. seen, function()
         local got = client:get("v1/ConfigMap", ns, key)("data.seen") or ""
@@ -43,11 +47,14 @@ servers.each(function(name, start)
       end)
     end
 
-    -- The process, after generation 1 has looked at "good" and failed on "bad", and generation 2 has taken over.
+    -- The process, after generation 1 has looked at "good" and failed on "bad", and generation 2 has taken
+    -- over.
     local function reloaded(options, ...)
       local text = SCRIPT:gsub("OPTIONS", options)
       local path = process.write(process.tmpname ".lua", text)
-      for _, key in ipairs { "good", "bad" } do client:create { kind = "v1/ConfigMap", namespace = ns, name = key, data = { touch = "0" } } end
+      for _, key in ipairs { "good", "bad" } do
+        client:create { kind = "v1/ConfigMap", namespace = ns, name = key, data = { touch = "0" } }
+      end
       local p = controller.start(server, path, "--namespace", ns, ...)
       saw("good", "1")
       p:wait_for_log(30, "reconcile failed")
@@ -63,7 +70,8 @@ servers.each(function(name, start)
       controller.finish(p)
     end)
 
-    for what, words in pairs { ["its spec"] = { 'on_reload = "failing",', "--reload-keys", "none" }, ["the command line"] = { "", "--reload-keys", "failing" } } do
+    for what, words in pairs { ["its spec"] = { 'on_reload = "failing",', "--reload-keys", "none" },
+      ["the command line"] = { "", "--reload-keys", "failing" } } do
       it("runs those keys again that failed, and no other, where " .. what .. " says so", function()
         local p = reloaded(table.unpack(words))
         saw("bad", "2")
@@ -102,7 +110,9 @@ servers.each(function(name, start)
       local p = controller.start(server, path, "--namespace", ns, "--reload-deadline", "100ms")
       p:wait_for_log(30, "asleep")
       save(path, text .. "-- another")
-      wait.until_true(30, "it is awake", function() return client:get("v1/ConfigMap", ns, "bed")("data.awake") == "on 2" end)
+      wait.until_true(30, "it is awake", function()
+        return client:get("v1/ConfigMap", ns, "bed")("data.awake") == "on 2"
+      end)
       p:wait_for_log(10, "a run on the old logic was ended; its key runs on the new one")
       controller.finish(p)
     end)
@@ -111,7 +121,8 @@ end)
 
 describe("kubelua run --reload-keys", function()
   it("knows three words", function()
-    local out, code = process.run((os.getenv "KUBELUA" or "build/kubelua") .. " run x.lua --reload-keys some 2>&1")
+    local out, code = process.run((os.getenv "KUBELUA" or "build/kubelua")
+      .. " run x.lua --reload-keys some 2>&1")
     assert.equal(2, code)
     assert.truthy(out:find("all, failing (those whose last run failed) or none, not \"some\"", 1, true), out)
   end)

@@ -1,4 +1,5 @@
---- reload_spec.lua - new logic comes into a running process: under load, with new kinds, without old controllers.
+--- reload_spec.lua - new logic comes into a running process: under load, with new kinds, without old
+--- controllers.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -8,7 +9,8 @@ local wait = require "support.wait"
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 local MAPS, SAVES = 200, 20
 
--- ---------------------------------------------------------------- a directory with a script, saved as editors save
+-- ---------------------------------------------------------------- a directory with a script, saved as
+-- editors save
 
 local function directory()
   local dir = process.tmpname ".scripts"
@@ -48,7 +50,9 @@ local function metric(run, name, label)
   end
 end
 
-local function lists(run, kind) return metric(run, "kubelua_informer_lists_total", ('kind="%s"'):format(kind)) end
+local function lists(run, kind)
+  return metric(run, "kubelua_informer_lists_total", ('kind="%s"'):format(kind))
+end
 
 -- Threads whose name begins so.
 local function threads(run, prefix)
@@ -59,9 +63,11 @@ end
 local function crd(group, kind)
   local plural = kind:lower() .. "s"
   return {
-    apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition", metadata = { name = plural .. "." .. group },
+    apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition",
+    metadata = { name = plural .. "." .. group },
     spec = {
-      group = group, scope = "Namespaced", names = { kind = kind, plural = plural, singular = kind:lower(), listKind = kind .. "List" },
+      group = group, scope = "Namespaced", names = { kind = kind, plural = plural, singular = kind:lower(),
+        listKind = kind .. "List" },
       versions = { {
         name = "v1", served = true, storage = true,
         schema = { openAPIV3Schema = { type = "object", ["x-kubernetes-preserve-unknown-fields"] = true } },
@@ -80,7 +86,9 @@ servers.each(function(name, start)
     lazy_teardown(function() if server then server:stop() end end)
     before_each(function() ns = controller.namespace(client, "reload") end)
 
-    local function create(key, data) client:create { kind = "v1/ConfigMap", namespace = ns, name = key, data = data or { touch = "0" } } end
+    local function create(key, data)
+      client:create { kind = "v1/ConfigMap", namespace = ns, name = key, data = data or { touch = "0" } }
+    end
     local function data(key, field) return client:get("v1/ConfigMap", ns, key)("data." .. field) end
 
     local function await(key, field, value)
@@ -95,7 +103,8 @@ servers.each(function(name, start)
       return controller.start(server, path, "--namespace", ns, "--metrics-bind-address", "127.0.0.1:0", ...)
     end
 
-    -- A script whose controllers write `value` into `field` of every ConfigMap; `more` are other keys of the spec.
+    -- A script whose controllers write `value` into `field` of every ConfigMap; `more` are other keys of
+    -- the spec.
     local function marking(field, value, more)
       return ([[
         local kube = require "kubelua"
@@ -127,7 +136,9 @@ servers.each(function(name, start)
           }
         ]]):format(round)
       end
-      local function module_text(round) return ("return { of = function(touch) return %q .. touch end }"):format("round " .. round .. ": ") end
+      local function module_text(round)
+        return ("return { of = function(touch) return %q .. touch end }"):format("round " .. round .. ": ")
+      end
 
       process.write(main, main_text(0))
       process.write(module, module_text(0))
@@ -139,7 +150,8 @@ servers.each(function(name, start)
       local function touch(n)
         for _ = 1, n do
           touches[next_map] = (touches[next_map] or 0) + 1
-          client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "map-" .. next_map }, { data = { touch = tostring(touches[next_map]) } })
+          client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "map-" .. next_map },
+            { data = { touch = tostring(touches[next_map]) } })
           next_map = next_map % MAPS + 1
         end
       end
@@ -159,7 +171,8 @@ servers.each(function(name, start)
         touch(MAPS // SAVES)
         wait.until_true(30, "the save of round " .. round, function()
           local log = p:log()
-          return count(log, "the new script was refused") >= refused and count(log, "loaded the next generation") >= loaded
+          return count(log, "the new script was refused") >= refused
+            and count(log, "loaded the next generation") >= loaded
         end)
       end
 
@@ -167,7 +180,9 @@ servers.each(function(name, start)
         for map in client:each("v1/ConfigMap", { namespace = ns }) do
           local i = tonumber(map.metadata.name:match "^map%-(%d+)$")
           local want = i and ("round %d: %d"):format(SAVES, touches[i])
-          if map("data.greeting") ~= want then error(("%s has %s, not %s"):format(map.metadata.name, map("data.greeting"), want), 0) end
+          if map("data.greeting") ~= want then
+            error(("%s has %s, not %s"):format(map.metadata.name, map("data.greeting"), want), 0)
+          end
         end
         return true
       end)
@@ -206,7 +221,8 @@ servers.each(function(name, start)
       local words, value = 20, 0
       for i = 1, words do
         create("map-" .. i, { word = "w" .. i })
-        client:create { kind = "v1/Secret", namespace = ns, name = "of-w" .. i, labels = { word = "w" .. i, value = "0" } }
+        client:create { kind = "v1/Secret", namespace = ns, name = "of-w" .. i,
+          labels = { word = "w" .. i, value = "0" } }
       end
       local p = run(process.write(directory() .. "/main.lua", text(1)))
       await("map-1", "copy", "1: 0")
@@ -214,12 +230,14 @@ servers.each(function(name, start)
         renamed(p.script_path, text(round))
         value = value + 1
         for i = 1, words do
-          client:patch({ kind = "v1/Secret", namespace = ns, name = "of-w" .. i }, { metadata = { labels = { value = tostring(value) } } })
+          client:patch({ kind = "v1/Secret", namespace = ns, name = "of-w" .. i },
+            { metadata = { labels = { value = tostring(value) } } })
         end
       end
       for i = 1, words do await("map-" .. i, "copy", "8: " .. value) end
       -- An event alone is enough: nothing else wakes the map any more.
-      client:patch({ kind = "v1/Secret", namespace = ns, name = "of-w3" }, { metadata = { labels = { value = "last" } } })
+      client:patch({ kind = "v1/Secret", namespace = ns, name = "of-w3" },
+        { metadata = { labels = { value = "last" } } })
       await("map-3", "copy", "8: last")
       assert.equal(1, lists(p, "v1/ConfigMap"))
       assert.equal(1, lists(p, "v1/Secret"))
@@ -253,7 +271,9 @@ servers.each(function(name, start)
     end)
 
     it("waits until a kind that is new to it is whole, and lists the others no second time", function()
-      for i = 1, 50 do client:create { kind = "v1/Secret", namespace = ns, name = "secret-" .. i, stringData = { a = "b" } } end
+      for i = 1, 50 do
+        client:create { kind = "v1/Secret", namespace = ns, name = "secret-" .. i, stringData = { a = "b" } }
+      end
       create "map"
       local p = run(process.write(directory() .. "/main.lua", marking("mark", '"nothing"')))
       await("map", "mark", "nothing")
@@ -269,7 +289,8 @@ servers.each(function(name, start)
       controller.finish(p)
     end)
 
-    it("waits for a kind that the server lacks while the old one works, and takes over when it is there", function()
+    it("waits for a kind that the server lacks while the old one works, and takes over when it is there",
+      function()
       local group = ("g%d.example.com"):format(math.random(100000, 999999))
       create "first"
       local p = run(process.write(directory() .. "/main.lua", marking("mark", '"old"')))
@@ -298,14 +319,18 @@ servers.each(function(name, start)
       await("second", "mark", "old")
       assert.equal(1, metric(p, "kubelua_generation", "controller"))
       local ready = process.run(("%s attach --pid %d -e 'controllers()'"):format(KUBELUA, p.pid))
-      assert.truthy(ready:find("v1/ConfigMap +running +1 .*its successor for " .. group .. "/v1/Gadget is not there yet"), ready)
+      assert.truthy(ready:find("v1/ConfigMap +running +1 .*its successor for " .. group
+        .. "/v1/Gadget is not there yet"), ready)
       client:create(crd(group, "Gadget"))
       p:wait_for_log(60, "the new generation has no such controller; it stops")
       wait.until_true(30, "the end of the old informer", function() return not lists(p, "v1/ConfigMap") end)
       wait.until_true(30, "a gadget", function()
-        return client:create { apiVersion = group .. "/v1", kind = "Gadget", metadata = { namespace = ns, name = "g" }, data = {} }
+        return client:create { apiVersion = group .. "/v1", kind = "Gadget",
+          metadata = { namespace = ns, name = "g" }, data = {} }
       end)
-      wait.until_true(30, "its mark", function() return client:get(group .. "/v1/Gadget", ns, "g")("data.mark") == "old" end)
+      wait.until_true(30, "its mark", function()
+        return client:get(group .. "/v1/Gadget", ns, "g")("data.mark") == "old"
+      end)
       controller.finish(p)
     end)
 
@@ -337,7 +362,9 @@ servers.each(function(name, start)
       ]]
       local p = run(process.write(directory() .. "/main.lua", two))
       local function marked(kind, key) return client:get(kind, ns, key)("metadata.labels.mark") == "yes" end
-      wait.until_true(30, "both marks", function() return marked("v1/ConfigMap", "map") and marked("v1/Secret", "first") end)
+      wait.until_true(30, "both marks", function()
+        return marked("v1/ConfigMap", "map") and marked("v1/Secret", "first")
+      end)
       renamed(p.script_path, (two:gsub('kube%.controller { name = "goes"[^\n]*\n', "\n")))
       wait.until_true(30, "the end of its informer", function() return not lists(p, "v1/Secret") end)
       wait.until_true(30, "the end of its worker", function() return threads(p, "kl-goes") == 0 end)
@@ -352,12 +379,16 @@ servers.each(function(name, start)
       create "map"
       local p = run(process.write(directory() .. "/main.lua", marking("mark", '"1"', "workers = 1,")))
       await("map", "mark", "1")
-      local function workers() return metric(p, "controller_runtime_max_concurrent_reconciles", 'controller="marks"') end
+      local function workers()
+        return metric(p, "controller_runtime_max_concurrent_reconciles", 'controller="marks"')
+      end
       assert.equal(1, threads(p, "kl-marks"))
       for _, n in ipairs { 4, 2 } do
         renamed(p.script_path, marking("mark", ('"%d"'):format(n), ("workers = %d,"):format(n)))
         await("map", "mark", tostring(n))
-        wait.until_true(30, n .. " workers", function() return threads(p, "kl-marks") == n and workers() == n end)
+        wait.until_true(30, n .. " workers", function()
+          return threads(p, "kl-marks") == n and workers() == n
+        end)
       end
       controller.finish(p)
     end)
@@ -366,7 +397,10 @@ servers.each(function(name, start)
       create "map"
       local dir = directory()
       process.run("mkdir -p " .. process.quote(dir .. "/words/more"))
-      local function using(module) return marking("mark", "WORD"):gsub("return kube", ('local WORD = require "%s"\nreturn kube'):format(module)) end
+      local function using(module)
+        return marking("mark", "WORD"):gsub("return kube",
+          ('local WORD = require "%s"\nreturn kube'):format(module))
+      end
       process.write(dir .. "/words/one.lua", 'return "one"')
       process.write(dir .. "/words/more/two.lua", 'return "two"')
       local p = run(process.write(dir .. "/main.lua", (using "words.one")))
@@ -385,9 +419,11 @@ servers.each(function(name, start)
       local dir = directory()
       local function volume(version, word)
         process.run(("mkdir -p %s/..%s"):format(dir, version))
-        process.write(("%s/..%s/main.lua"):format(dir, version), (marking("mark", "WORD"):gsub("return kube", 'local WORD = require "word"\nreturn kube')))
+        process.write(("%s/..%s/main.lua"):format(dir, version),
+          (marking("mark", "WORD"):gsub("return kube", 'local WORD = require "word"\nreturn kube')))
         process.write(("%s/..%s/word.lua"):format(dir, version), ("return %q"):format(word))
-        local out, code = process.run(("cd %s && ln -s ..%s ..data_tmp && mv -T ..data_tmp ..data"):format(dir, version))
+        local out, code = process.run(("cd %s && ln -s ..%s ..data_tmp && mv -T ..data_tmp ..data"):format(
+          dir, version))
         assert.equal(0, code, out)
       end
       volume("v1", "one")
@@ -407,8 +443,10 @@ servers.each(function(name, start)
       create "first"
       local path = process.write(directory() .. "/main.lua", marking("mark", '"old"'))
       local function contender(identity)
-        return run(path, "--leader-elect", "--leader-elect-resource-namespace", ns, "--leader-elect-identity", identity,
-          "--leader-elect-lease-duration", "30s", "--leader-elect-renew-deadline", "20s", "--leader-elect-retry-period", "1s")
+        return run(path, "--leader-elect", "--leader-elect-resource-namespace", ns, "--leader-elect-identity",
+          identity,
+          "--leader-elect-lease-duration", "30s", "--leader-elect-renew-deadline", "20s",
+          "--leader-elect-retry-period", "1s")
       end
       local function lease() return client:get("coordination.k8s.io/v1/Lease", ns, "marks") end
       local leader = contender "one"
@@ -437,7 +475,9 @@ servers.each(function(name, start)
       renamed(p.script_path, "return {")
       p:wait_for_log(20, "the new script was refused")
       p:signal "HUP"
-      wait.until_true(20, "the refusal once more", function() return count(p:log(), "the new script was refused") >= 2 end)
+      wait.until_true(20, "the refusal once more", function()
+        return count(p:log(), "the new script was refused") >= 2
+      end)
       renamed(p.script_path, marking("mark", '"two"'))
       p:signal "HUP"
       await("map", "mark", "two")

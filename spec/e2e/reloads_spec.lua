@@ -1,4 +1,5 @@
---- reloads_spec.lua - new logic again and again, while objects change (spec/programs/reloads.c): nothing is listed twice, lost, run
+--- reloads_spec.lua - new logic again and again, while objects change (spec/programs/reloads.c): nothing is
+--- listed twice, lost, run
 -- twice at once or left behind; and each kind of mistake leaves the old logic at work and says why.
 
 local controller = require "support.controller"
@@ -12,8 +13,9 @@ local BUILD = os.getenv "KL_BUILD" or "build"
 local PLAIN = (os.getenv "KL_VARIANT" or "release") == "release"
 local OBJECTS = sizes.of { short = 500, long = 10000, sanitized = 1000 }
 local RELOADS = sizes.of { short = 60, long = 1000, sanitized = 100 }
--- A generation that is not freed is 100,000 bytes and more; between the halves that are compared there are RELOADS * 6 / 20 of them. What
--- is no leak comes in steps: a connection more, with its buffers, when the machine is slow. malloc's threads keep nothing (see below).
+-- A generation that is not freed is 100,000 bytes and more; between the halves that are compared there are
+-- RELOADS * 6 / 20 of them. What is no leak comes in steps: a connection more, with its buffers, when the
+-- machine is slow. malloc's threads keep nothing (see below).
 local NOISE = 524288
 
 local function least(parts, what, from, to)
@@ -37,23 +39,28 @@ servers.each(function(name, start)
     end)
     lazy_teardown(function() if server then server:stop() end end)
 
-    it("list nothing again, lose no key, run none twice at once, and leave no thread, descriptor or byte behind", function()
+    it("list nothing again, lose no key, run none twice at once, and leave no thread, descriptor or \z
+      byte behind", function()
       local ns = controller.namespace(client, "reloads")
-      local p = process.spawn { env = { GLIBC_TUNABLES = "glibc.malloc.tcache_count=0" }, BUILD .. "/spec/reloads", "--kubeconfig", server.kubeconfig, ns, OBJECTS, RELOADS }
+      local p = process.spawn { env = { GLIBC_TUNABLES = "glibc.malloc.tcache_count=0" },
+        BUILD .. "/spec/reloads", "--kubeconfig", server.kubeconfig, ns, OBJECTS, RELOADS }
       assert.equal(0, p:wait(240 * wait.factor), p:log())
       local parts, log = {}, p:log()
       for line in log:gmatch "part %d+/20 ([^\n]+)" do parts[#parts + 1] = numbers(line) end
       assert.equal(20, #parts, log)
       local last = numbers(assert(log:match "\nend ([^\n]+)", log))
       assert.same({ lists = 1, lost = 0, unmarked = 0, double = 0, errors = 0 },
-        { lists = last.lists, lost = last.lost, unmarked = last.unmarked, double = last.double, errors = last.errors }, log)
+        { lists = last.lists, lost = last.lost, unmarked = last.unmarked, double = last.double,
+          errors = last.errors }, log)
       assert.is_true(last.runs >= 2 * OBJECTS, log)
       for i = 2, #parts do assert.equal(parts[1].threads, parts[i].threads, log) end
-      -- Connections come and go with the load; a descriptor a generation would be half as many as there were reloads.
+      -- Connections come and go with the load; a descriptor a generation would be half as many as there
+      -- were reloads.
       assert.is_true(least(parts, "fds", 11, 20) < least(parts, "fds", 1, 10) + RELOADS // 4, log)
       if PLAIN then
         for _, what in ipairs { "bytes", "values" } do
-          local grown = least(parts, what, 14, 19) - least(parts, what, 8, 13)       -- the last one writes everything
+          -- the last one writes everything
+          local grown = least(parts, what, 14, 19) - least(parts, what, 8, 13)
           assert.is_true(grown < NOISE, ("%s: grown by %d\n%s"):format(what, grown, log))
         end
       end
@@ -67,7 +74,8 @@ servers.each(function(name, start)
     local function config()
       if not server.tokens.nobody then return server.kubeconfig end
       client:create { kind = "rbac.authorization.k8s.io/v1/Role", namespace = ns, name = "maps",
-        rules = { { apiGroups = { "" }, resources = { "configmaps" }, verbs = { "get", "list", "watch", "patch" } } } }
+        rules = { { apiGroups = { "" }, resources = { "configmaps" },
+          verbs = { "get", "list", "watch", "patch" } } } }
       client:create { kind = "rbac.authorization.k8s.io/v1/RoleBinding", namespace = ns, name = "maps",
         roleRef = { apiGroup = "rbac.authorization.k8s.io", kind = "Role", name = "maps" },
         subjects = { { apiGroup = "rbac.authorization.k8s.io", kind = "User", name = "nobody" } } }
@@ -94,7 +102,8 @@ servers.each(function(name, start)
 
     local function answers(word)
       touches = touches + 1
-      client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "map" }, { data = { touch = tostring(touches) } })
+      client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "map" },
+        { data = { touch = tostring(touches) } })
       wait.until_true(30, "the answer of " .. word, function()
         local echo = client:get("v1/ConfigMap", ns, "map")("data.echo")
         if echo ~= word .. " " .. touches then error("it is " .. tostring(echo), 0) end
@@ -120,14 +129,18 @@ servers.each(function(name, start)
     -- What is told, in the words of the log. `waits`: it is taken and waits, since what it lacks may come.
     local MISTAKES = {
       { "in the syntax", "return {", says = { ":1: unexpected symbol near <eof>" } },
-      { "that raises while loading", 'local t\nreturn t.x', says = { ":2: ", "attempt to index a nil value" } },
-      { "that does I/O while loading", 'local f = io.open "/etc/passwd"\nreturn f', says = { ":1: ", "'io' is not available to scripts" } },
-      { "in a key of the spec", text "worker = 3,", says = { "unknown key 'worker'; did you mean 'workers'?" } },
+      { "that raises while loading", 'local t\nreturn t.x',
+        says = { ":2: ", "attempt to index a nil value" } },
+      { "that does I/O while loading", 'local f = io.open "/etc/passwd"\nreturn f',
+        says = { ":1: ", "'io' is not available to scripts" } },
+      { "in a key of the spec", text "worker = 3,", says = {
+        "unknown key 'worker'; did you mean 'workers'?" } },
       { "in a kind's name", text 'reads = { "Secret" },', says = { "Secret" } },
       { "that never ends loading", "while true do end", says = { "loading takes longer than" } },
       { "in a module's name", 'require "nowhere"', says = { ":1: ", "nowhere" } },
       { "in what is returned", "return 42", says = { "return" } },
-      { "of a kind that the server lacks", text 'reads = { "nowhere.example.com/v1/Thing" },', waits = true, says = { "the server has no", "nowhere.example.com/v1/Thing" } },
+      { "of a kind that the server lacks", text 'reads = { "nowhere.example.com/v1/Thing" },', waits = true,
+        says = { "the server has no", "nowhere.example.com/v1/Thing" } },
       { "of an informer without permission", text 'reads = { "v1/Secret" },', waits = true, rbac = true,
         says = { "may not list secrets in namespace", 'resources: [\\"secrets\\"]' } },
     }
@@ -136,7 +149,8 @@ servers.each(function(name, start)
         if mistake.rbac and not server.tokens.nobody then return end
         local before = #run:log()
         save(mistake[2])
-        local what = mistake.waits and "the new generation waits; the old one keeps running" or "the new script was refused; the old one keeps running"
+        local what = mistake.waits and "the new generation waits; the old one keeps running"
+          or "the new script was refused; the old one keeps running"
         -- The last mistake may be refused a second time meanwhile: saving is two events of the file system.
         wait.until_true(30, "the log says why", function()
           local said = run:log():sub(before + 1)

@@ -1,4 +1,5 @@
---- replay_spec.lua - what `run --record` takes down runs again: the same with the same script, and with another its differences.
+--- replay_spec.lua - what `run --record` takes down runs again: the same with the same script, and with
+--- another its differences.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -8,7 +9,8 @@ local wait = require "support.wait"
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 local SECRET = "hunter2-is-no-word"
 
--- A bit of everything: children, a finalizer, conflicts, errors, sleeps, waits, live reads, lists, an index, time and chance, memory of its own, several workers.
+-- A bit of everything: children, a finalizer, conflicts, errors, sleeps, waits, live reads, lists, an
+-- index, time and chance, memory of its own, several workers.
 local SCRIPT = [[
 local kube = require "kubelua"
 local runs = 0
@@ -72,7 +74,9 @@ servers.each(function(name, start)
     local server, client, ns
     local begin = controller.frame("replay", start, function(s, c, n) server, client, ns = s, c, n end)
 
-    local function create(key, data) client:create { kind = "v1/ConfigMap", namespace = ns, name = key, data = data } end
+    local function create(key, data)
+      client:create { kind = "v1/ConfigMap", namespace = ns, name = key, data = data }
+    end
 
     local function count_of(key)
       local map = client:get("v1/ConfigMap", ns, key)
@@ -82,7 +86,8 @@ servers.each(function(name, start)
     -- Runs the mixture until every key has come to rest, and one was deleted; returns the recording.
     local function record(...)
       local tape = process.tmpname ".tape"
-      client:create { kind = "v1/Secret", namespace = ns, name = "source", stringData = { password = SECRET } }
+      client:create { kind = "v1/Secret", namespace = ns, name = "source",
+        stringData = { password = SECRET } }
       for i, way in ipairs(WAYS) do create(way, { way = way, color = i % 2 == 0 and "red" or "blue" }) end
       local run = controller.start(server, SCRIPT, "--namespace", ns, "--record", tape, ...)
       for _, way in ipairs(WAYS) do
@@ -92,7 +97,9 @@ servers.each(function(name, start)
       end
       run:wait_for_log(30, "mixture: running")
       client:delete("v1/ConfigMap", ns, "children")
-      wait.until_true(30, "it is finalized", function() return not client:get("v1/ConfigMap", ns, "children") end)
+      wait.until_true(30, "it is finalized", function()
+        return not client:get("v1/ConfigMap", ns, "children")
+      end)
       controller.finish(run)
       return tape, run.script_path
     end
@@ -103,7 +110,8 @@ servers.each(function(name, start)
       assert.is_nil(text:find(SECRET, 1, true))
       assert.is_nil(text:find("aHVudGVyMi1pcy1uby13b3Jk", 1, true))
       assert.is_nil(text:find("CONSTANT", 1, true))
-      for _, what in ipairs { '"code":409', '"result":"error"', '"what":"sleep"', '"t":"clock"', '"t":"list"', "example.com/mixture" } do
+      for _, what in ipairs { '"code":409', '"result":"error"', '"what":"sleep"', '"t":"clock"', '"t":"list"',
+        "example.com/mixture" } do
         assert.is_truthy(text:find(what, 1, true), what)
       end
 
@@ -114,9 +122,11 @@ servers.each(function(name, start)
       assert.is_truthy(first:find("the recorded script", 1, true), first)
 
       local dir = process.tmpname ".elsewhere"
-      local out, status = process.run(("mkdir -p %s && cp %s %s/x.tape && cp %s %s/mixture.lua"):format(dir, tape, dir, script, dir))
+      local out, status = process.run(("mkdir -p %s && cp %s %s/x.tape && cp %s %s/mixture.lua"):format(dir,
+        tape, dir, script, dir))
       assert.equal(0, status, out)
-      local again, code2 = replay({ dir .. "/x.tape", dir .. "/mixture.lua" }, "TZ=Asia/Tokyo LANG=de_DE.UTF-8 LC_ALL=C KUBECONFIG=/nowhere HOME=/nowhere")
+      local again, code2 = replay({ dir .. "/x.tape", dir .. "/mixture.lua" },
+        "TZ=Asia/Tokyo LANG=de_DE.UTF-8 LC_ALL=C KUBECONFIG=/nowhere HOME=/nowhere")
       assert.equal(0, code2, again)
       assert.equal(sum(first), sum(again))
     end)
@@ -129,22 +139,27 @@ servers.each(function(name, start)
       run:wait_for_log(30, "loaded the next generation")
       controller.finish(run)
       local text = assert(process.read(tape))
-      local first, digest = text:match '"scripts":%[{"path":"[^"]+","digest":"(%x+)"}%]', text:match '"t":"scripts","scripts":%[{"path":"[^"]+","digest":"(%x+)"}%]'
+      local first, digest = text:match '"scripts":%[{"path":"[^"]+","digest":"(%x+)"}%]',
+        text:match '"t":"scripts","scripts":%[{"path":"[^"]+","digest":"(%x+)"}%]'
       assert.is_truthy(digest, text)
       assert.are_not.equal(first, digest)
     end)
 
     it("tells which keys another script would treat otherwise", function()
       local tape, script = record()
-      local changed = process.write(process.tmpname ".lua", (SCRIPT:gsub('m%.data%.seen = ', 'if way == "plain" then m.data.news = "yes" end m.data.seen = ')))
+      local changed = process.write(process.tmpname ".lua",
+        (SCRIPT:gsub('m%.data%.seen = ', 'if way == "plain" then m.data.news = "yes" end m.data.seen = ')))
       local out, code = replay { tape, changed }
       assert.equal(1, code, out)
       assert.is_truthy(out:find(("mixture %s/plain at"):format(ns), 1, true), out)
       assert.is_truthy(out:find('data.news: none -> "yes"', 1, true), out)
-      for _, way in ipairs { "sleeps", "fails", "conflicts", "children" } do assert.is_nil(out:find(("mixture %s/%s at"):format(ns, way), 1, true), out) end
+      for _, way in ipairs { "sleeps", "fails", "conflicts", "children" } do
+        assert.is_nil(out:find(("mixture %s/%s at"):format(ns, way), 1, true), out)
+      end
       assert.is_truthy(out:find("another script", 1, true), out)
 
-      local fails = process.write(process.tmpname ".lua", (SCRIPT:gsub('ctx:sleep%("20ms"%)', 'error "it cannot sleep"')))
+      local fails = process.write(process.tmpname ".lua",
+        (SCRIPT:gsub('ctx:sleep%("20ms"%)', 'error "it cannot sleep"')))
       out, code = replay { tape, fails, "--show", ns .. "/sleeps" }
       assert.equal(1, code, out)
       assert.is_truthy(out:find("it cannot sleep", 1, true), out)
@@ -196,7 +211,9 @@ servers.each(function(name, start)
       end)
       controller.finish(run)
       local total = 0
-      for _, suffix in ipairs { "", ".1", ".2", ".3" } do total = total + #assert(process.read(tape .. suffix)) end
+      for _, suffix in ipairs { "", ".1", ".2", ".3" } do
+        total = total + #assert(process.read(tape .. suffix))
+      end
       assert.is_true(total < 1.1 * 1048576, total)
       assert.is_nil(process.read(tape .. ".4"))
       local out, code = replay { tape, run.script_path }
@@ -241,21 +258,28 @@ describe("kubelua replay", function()
     fails({ tape "", script }, 2, "is empty")
     fails({ tape "apiVersion: v1\n", script }, 2, "is no recording of kubelua run --record")
     fails({ tape '{"kind":"Pod"}\n', script }, 2, "is no recording of kubelua run --record")
-    fails({ tape((HEAD:gsub('"format":1', '"format":7'):gsub("0%.1%.0", "9.9.9"))), script }, 2, "written by kubelua 9.9.9; this one reads format 1")
+    fails({ tape((HEAD:gsub('"format":1', '"format":7'):gsub("0%.1%.0", "9.9.9"))), script }, 2,
+      "written by kubelua 9.9.9; this one reads format 1")
     fails({ tape(HEAD), script }, 2, "the recording has no runs")
     fails({ tape(HEAD .. BEGIN .. "garbage\n" .. END), script }, 2, ".tape:6: no record")
-    fails({ tape(HEAD .. BEGIN .. '{"t":"news"}\n'), script }, 2, '.tape:6: a record "news", which this kubelua does not know')
-    fails({ tape(HEAD .. BEGIN .. '{"t":"get","r":"r1","kind":"v1/Pod","name":"a","o":9}\n'), script }, 2, ".tape:6: object 9 was not told before: lines are missing")
-    fails({ tape(HEAD .. BEGIN .. '{"t":"answered","r":"r1","n":1}\n'), script }, 2, "question 1 of run r1, which was not asked")
-    fails({ tape(HEAD .. BEGIN:gsub('"controller":"x"', '"controller":"other"') .. END), script }, 2, "it has runs of other, and the script has x")
+    fails({ tape(HEAD .. BEGIN .. '{"t":"news"}\n'), script }, 2,
+      '.tape:6: a record "news", which this kubelua does not know')
+    fails({ tape(HEAD .. BEGIN .. '{"t":"get","r":"r1","kind":"v1/Pod","name":"a","o":9}\n'), script }, 2,
+      ".tape:6: object 9 was not told before: lines are missing")
+    fails({ tape(HEAD .. BEGIN .. '{"t":"answered","r":"r1","n":1}\n'), script }, 2,
+      "question 1 of run r1, which was not asked")
+    fails({ tape(HEAD .. BEGIN:gsub('"controller":"x"', '"controller":"other"') .. END), script }, 2,
+      "it has runs of other, and the script has x")
     fails({ tape(HEAD .. BEGIN .. END), tape "return {" }, 2, "unexpected symbol")
-    fails({ tape(HEAD .. BEGIN .. END), script, "--show", "b/other" }, 2, "the recording has no run of b/other")
+    fails({ tape(HEAD .. BEGIN .. END), script, "--show", "b/other" }, 2,
+      "the recording has no run of b/other")
     fails({ tape(HEAD .. BEGIN .. END), script, "--until", "noon" }, 2, "--until is a time")
   end)
 
   it("takes a torn last line for what it is", function()
     fails({ tape(HEAD .. BEGIN .. END), script }, 0, "1 same, 0 differ, 0 fail")
-    fails({ tape(HEAD .. BEGIN .. END .. '{"t":"put","c":1,"o":2,"v":{"apiVer'), script }, 0, "the last line is torn")
+    fails({ tape(HEAD .. BEGIN .. END .. '{"t":"put","c":1,"o":2,"v":{"apiVer'), script }, 0,
+      "the last line is torn")
     fails({ tape(HEAD .. BEGIN .. '{"t":"ended","r":'), script }, 0, "1 cut short when recorded")
   end)
 
@@ -271,9 +295,14 @@ describe("kubelua replay", function()
 
   it("says how much room a recording needs whose caches do not fit", function()
     local big = {}
-    for i = 1, 200 do big[i] = ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m%d, namespace: default}\ndata: {x: %s}\n"):format(i, ("y"):rep(2000)) end
+    for i = 1, 200 do
+      big[i] = ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m%d, namespace: default}\ndata: \z
+        {x: %s}\n"):format(i, ("y"):rep(2000))
+    end
     local path = process.tmpname ".tape"
-    local dev = process.spawn { KUBELUA, "dev", script, "--load", process.write(process.tmpname ".yaml", table.concat(big, "---\n")), "--record", path, "--record-max", "1Mi" }
+    local dev = process.spawn { KUBELUA, "dev", script, "--load",
+      process.write(process.tmpname ".yaml", table.concat(big, "---\n")), "--record", path, "--record-max",
+      "1Mi" }
     dev:wait_for_log(30, "the recording has ended")
     assert.is_truthy(dev:log():find "%-%-record%-max should be %d+Mi or more", dev:log())
     controller.finish(dev)

@@ -1,4 +1,5 @@
---- What surrounds a request: warnings, a limit of our own and its metrics; and the client's verbs in a reconcile.
+--- What surrounds a request: warnings, a limit of our own and its metrics; and the client's verbs in a
+--- reconcile.
 
 local controller = require "support.controller"
 local kube = require "kubelua"
@@ -63,12 +64,15 @@ servers.each(function(name, start)
     it("a reconcile has the client's verbs, in its key's namespace", function()
       local labels = { app = "web" }
       local spec = { containers = { { name = "c", image = "i:1" } } }
-      c:create { kind = "apps/v1/Deployment", namespace = ns, name = "web", spec = { selector = { matchLabels = labels },
+      c:create { kind = "apps/v1/Deployment", namespace = ns, name = "web",
+        spec = { selector = { matchLabels = labels },
         template = { metadata = { labels = labels }, spec = spec } } }
       c:create { kind = "v1/Pod", namespace = ns, name = "pod", spec = spec }
       c:create { kind = "v1/Pod", namespace = ns, name = "other", spec = spec }
       c:create { kind = "v1/ServiceAccount", namespace = ns, name = "robot" }
-      for i = 1, 2 do c:create { kind = "v1/Secret", namespace = ns, name = "s" .. i, labels = { x = "y" } } end
+      for i = 1, 2 do
+        c:create { kind = "v1/Secret", namespace = ns, name = "s" .. i, labels = { x = "y" } }
+      end
       local run = controller.start(s, VERBS:format(ns, ns))
       c:create { kind = "v1/ConfigMap", namespace = ns, name = "go" }
       local did
@@ -78,29 +82,37 @@ servers.each(function(name, start)
       end)
       controller.finish(run)
       assert.same({
-        scale = "3", get_scale = "3", bind = "true", bind_again = "conflict 409", evict_absent = "true", evict = "true", token = "true",
-        status = "Running", applied = "hello", many = "2", nowhere = "invalid nil", metadata = "PartialObjectMetadata", each = "true",
+        scale = "3", get_scale = "3", bind = "true", bind_again = "conflict 409", evict_absent = "true",
+        evict = "true", token = "true",
+        status = "Running", applied = "hello", many = "2", nowhere = "invalid nil",
+        metadata = "PartialObjectMetadata", each = "true",
         list = "1", no_status = "invalid nil",
       }, kube.copy(did.data))
     end)
 
     it("a limit of our own delays requests, and the metrics tell by how much", function()
       local port = math.random(20000, 32000)
-      local run = controller.start(s, controller.answering(ns, "!"), "--qps", "50", "--burst", "1", "--metrics-bind-address", "127.0.0.1:" .. port)
+      local run = controller.start(s, controller.answering(ns, "!"), "--qps", "50", "--burst", "1",
+        "--metrics-bind-address", "127.0.0.1:" .. port)
       controller.ask(c, ns, 1, 10)
       controller.await_answers(c, ns, 10, 60, function(ask) return ask .. "!" end)
       local text = process.run(("curl -sS --max-time 10 http://127.0.0.1:%d/metrics"):format(port))
       controller.finish(run)
       local count, sum = 0, 0
-      for n in text:gmatch "rest_client_rate_limiter_duration_seconds_count{[^}]*} (%d+)" do count = count + tonumber(n) end
-      for n in text:gmatch "rest_client_rate_limiter_duration_seconds_sum{[^}]*} (%S+)" do sum = sum + tonumber(n) end
+      for n in text:gmatch "rest_client_rate_limiter_duration_seconds_count{[^}]*} (%d+)" do
+        count = count + tonumber(n)
+      end
+      for n in text:gmatch "rest_client_rate_limiter_duration_seconds_sum{[^}]*} (%S+)" do
+        sum = sum + tonumber(n)
+      end
       assert.is_true(count >= 10, text:sub(1, 4000))
       assert.is_true(sum > 0)
     end)
 
     it("what the server warns of comes once, as a list or to a function", function()
       local function strange(key, field)
-        return { apiVersion = "v1", kind = "ConfigMap", metadata = { name = key, namespace = ns }, [field] = "x" }
+        return { apiVersion = "v1", kind = "ConfigMap", metadata = { name = key, namespace = ns },
+          [field] = "x" }
       end
       local quiet = kube.connect { kubeconfig = s.kubeconfig, on_warning = "none" }
       quiet:create(strange("w1", "dta"), { validation = "Warn" })
@@ -115,7 +127,9 @@ servers.each(function(name, start)
       quiet:close()
 
       local told = {}
-      local loud = kube.connect { kubeconfig = s.kubeconfig, on_warning = function(text, call) told[#told + 1] = call .. ": " .. text end }
+      local loud = kube.connect { kubeconfig = s.kubeconfig, on_warning = function(text, call)
+        told[#told + 1] = call .. ": " .. text
+      end }
       loud:create(strange("w4", "dta"), { validation = "Warn" })
       assert.same({ "create configmaps " .. ns .. '/w4: unknown field "dta"' }, told)
       loud:close()

@@ -1,4 +1,5 @@
---- restarts_spec.lua - starting and stopping leaves nothing behind: threads, descriptors, memory (spec/programs/restarts.c).
+--- restarts_spec.lua - starting and stopping leaves nothing behind: threads, descriptors, memory
+--- (spec/programs/restarts.c).
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -10,8 +11,8 @@ local RESTARTS = (os.getenv "KL_BUILD" or "build") .. "/spec/restarts"
 -- The sanitizers count by themselves what is not freed, and malloc's own count is not to be had there.
 local PLAIN = (os.getenv "KL_VARIANT" or "release") == "release"
 local ROUNDS = sizes.of { short = 36, long = 60, sanitized = 4 }
--- Of a leak of 64 bytes per controller and round, 12 rounds leave 38,400; what malloc and its threads keep comes in steps of some thousand.
--- The leak checker of the sanitized runs sees a single byte.
+-- Of a leak of 64 bytes per controller and round, 12 rounds leave 38,400; what malloc and its threads keep
+-- comes in steps of some thousand. The leak checker of the sanitized runs sees a single byte.
 local NOISE = 32768
 
 local function least(rounds, from, to)
@@ -34,8 +35,10 @@ servers.each(function(name, start)
       local p = process.spawn { RESTARTS, "--kubeconfig", server.kubeconfig, ns, ROUNDS }
       assert.equal(0, p:wait(300 * wait.factor), p:log())
       local rounds = {}
-      for threads, fds, bytes, n in p:log():gmatch "round %d+ threads=(%d+) fds=(%d+) bytes=(%d+) controllers=(%d+)" do
-        rounds[#rounds + 1] = { threads = tonumber(threads), fds = tonumber(fds), bytes = tonumber(bytes), controllers = tonumber(n) }
+      for threads, fds, bytes,
+        n in p:log():gmatch "round %d+ threads=(%d+) fds=(%d+) bytes=(%d+) controllers=(%d+)" do
+        rounds[#rounds + 1] = { threads = tonumber(threads), fds = tonumber(fds), bytes = tonumber(bytes),
+          controllers = tonumber(n) }
       end
       assert.equal(ROUNDS, #rounds, p:log())
       for _, round in ipairs(rounds) do
@@ -45,7 +48,8 @@ servers.each(function(name, start)
       end
       if PLAIN then
         local third = ROUNDS // 3
-        local grown = least(rounds, ROUNDS - third + 1, ROUNDS) - least(rounds, ROUNDS - 2 * third + 1, ROUNDS - third)
+        local grown = least(rounds, ROUNDS - third + 1, ROUNDS) - least(rounds, ROUNDS - 2 * third + 1,
+          ROUNDS - third)
         assert.is_true(grown < NOISE, ("grown by %d bytes\n%s"):format(grown, p:log()))
       end
     end)

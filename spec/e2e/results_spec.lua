@@ -1,4 +1,5 @@
--- What a reconcile returns, and what the server has of it: effects in order and as a whole, conditions, and what the queue hears.
+-- What a reconcile returns, and what the server has of it: effects in order and as a whole, conditions, and
+-- what the queue hears.
 
 local kube = require "kubelua"
 local widgets = require "support.widgets"
@@ -18,9 +19,11 @@ widgets.each("results-spec", function(t)
     assert.matches("error=\"[^ ]*lua:%d+: ctx.log:info%(", t.process:log())
   end)
 
-  it("merges conditions by type, keeps their times while they stay, and says of which generation they speak", function()
+  it("merges conditions by type, keeps their times while they stay, and says of which generation they speak",
+    function()
     t.client:update_status(t.client:patch(t.widget("w", { ready = false }), function(o)
-      o.status = { conditions = { { type = "Foreign", status = "True", reason = "Theirs", message = "", lastTransitionTime = "2020-01-01T00:00:00Z" } } }
+      o.status = { conditions = { { type = "Foreign", status = "True", reason = "Theirs", message = "",
+        lastTransitionTime = "2020-01-01T00:00:00Z" } } }
     end))
     t.run [[
       reconcile = function(obj, ctx)
@@ -30,11 +33,13 @@ widgets.each("results-spec", function(t)
         }
       end]]
     local one = t.await("w", "a condition", function(o) return condition(o) end)
-    assert.same({ "False", "Tested", "n0", 1, 1 }, { condition(one).status, condition(one).reason, condition(one).message, condition(one).observedGeneration, one.status.observedGeneration })
+    assert.same({ "False", "Tested", "n0", 1, 1 }, { condition(one).status, condition(one).reason,
+      condition(one).message, condition(one).observedGeneration, one.status.observedGeneration })
     local at = condition(one).lastTransitionTime
     t.client:patch(one, { spec = { n = 2, reason = "Again" } })
     local two = t.await("w", "its second state", function(o) return condition(o).message == "n2" end)
-    assert.same({ at, "Again", 2 }, { condition(two).lastTransitionTime, condition(two).reason, condition(two).observedGeneration })
+    assert.same({ at, "Again", 2 }, { condition(two).lastTransitionTime, condition(two).reason,
+      condition(two).observedGeneration })
     -- A status that moves takes a new time: an old one in its place shows it whatever the clock says.
     t.client:patch_status(two, function(o)
       for _, c in ipairs(o.status.conditions) do
@@ -102,16 +107,22 @@ widgets.each("results-spec", function(t)
     t.reported("requeue", "attempt 3")
     t.says "error of the bucket"
     t.says "failed for good"
-    assert.equal("run 1", t.await("fail", "its status", function(o) return o("status.phase") end).status.phase)
+    assert.equal("run 1", t.await("fail", "its status", function(o)
+      return o("status.phase")
+    end).status.phase)
     assert.equal("run 2", t.get("error").status.phase)
     assert.is_nil(t.report "fail")
   end)
 
   it("deletes what it is shown, and lists of it", function()
-    for _, name in ipairs { "a", "b", "c" } do t.client:create { kind = "v1/ConfigMap", namespace = t.ns, name = name, labels = { old = "yes" } } end
+    for _, name in ipairs { "a", "b", "c" } do
+      t.client:create { kind = "v1/ConfigMap", namespace = t.ns, name = name, labels = { old = "yes" } }
+    end
     t.widget("w", {})
     t.run [[ reads = { "v1/ConfigMap" }, reconcile = function(obj, ctx) return { delete = ctx:list("v1/ConfigMap", { namespace = ctx.namespace, labels = "old" }) } end ]]
-    t.await("w", "they are gone", function() return #t.client:list("v1/ConfigMap", { namespace = t.ns, labels = "old" }) == 0 end)
+    t.await("w", "they are gone", function()
+      return #t.client:list("v1/ConfigMap", { namespace = t.ns, labels = "old" }) == 0
+    end)
   end)
 end)
 

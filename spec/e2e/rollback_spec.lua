@@ -1,4 +1,5 @@
---- rollback_spec.lua - new logic that fails, or writes, much more than the old did is taken back: the old logic runs again, and the log, the metrics and an
+--- rollback_spec.lua - new logic that fails, or writes, much more than the old did is taken back: the old
+--- logic runs again, and the log, the metrics and an
 -- Event say why.
 
 local controller = require "support.controller"
@@ -45,7 +46,9 @@ servers.each(function(name, start)
       assert(os.rename(path .. ".new", path))
     end
 
-    local function touch(key, value) client:patch({ kind = "v1/ConfigMap", namespace = ns, name = key }, { data = { touch = value } }) end
+    local function touch(key, value)
+      client:patch({ kind = "v1/ConfigMap", namespace = ns, name = key }, { data = { touch = value } })
+    end
 
     local function echoes(key, echo)
       wait.until_true(30, key .. " echoes " .. echo, function()
@@ -57,9 +60,12 @@ servers.each(function(name, start)
 
     local function begin(maps, ...)
       ns = controller.namespace(client, "rollback")
-      for i = 1, maps do client:create { kind = "v1/ConfigMap", namespace = ns, name = "map-" .. i, data = { touch = "0" } } end
+      for i = 1, maps do
+        client:create { kind = "v1/ConfigMap", namespace = ns, name = "map-" .. i, data = { touch = "0" } }
+      end
       path = process.write(process.tmpname ".lua", echoing "old")
-      run = controller.start_with({ "POD_NAME=kubelua-0", "POD_NAMESPACE=" .. ns, "POD_UID=1234" }, server, path, "--namespace", ns,
+      run = controller.start_with({ "POD_NAME=kubelua-0", "POD_NAMESPACE=" .. ns, "POD_UID=1234" }, server,
+        path, "--namespace", ns,
         "--metrics-bind-address", "127.0.0.1:0", ...)
       for i = 1, maps do echoes("map-" .. i, "old 0") end
     end
@@ -71,17 +77,20 @@ servers.each(function(name, start)
 
     local TAKEN_BACK = "the new logic is much worse than the one before it, which runs again"
 
-    it("is taken back when its runs fail, all controllers of the script together; and not taken again before it changes", function()
+    it("is taken back when its runs fail, all controllers of the script together; and not taken again \z
+      before it changes", function()
       begin(MAPS)
       save(FAILING)
       run:wait_for_log(60, TAKEN_BACK)
       local line = run:log():match("[^\n]*" .. TAKEN_BACK .. "[^\n]*")
-      assert.matches("generation=3 taken_back=2 why=\"?echo: %d+ of %d+ runs failed, 0 of %d+ did before", line)
+      assert.matches("generation=3 taken_back=2 why=\"?echo: %d+ of %d+ runs failed, 0 of %d+ did before",
+        line)
       touch("map-1", "1")
       echoes("map-1", "old 1")
       wait.until_true(30, "generation 3 of both", function()
         local text = metrics()
-        return text:find('\nkubelua_generation{controller="echo"} 3\n', 1, true) and text:find('\nkubelua_generation{controller="bystander"} 3\n', 1, true)
+        return text:find('\nkubelua_generation{controller="echo"} 3\n', 1, true)
+          and text:find('\nkubelua_generation{controller="bystander"} 3\n', 1, true)
       end)
       assert.truthy(metrics():find('result="rolled_back"} 1\n', 1, true))
       local event = wait.until_true(30, "an Event", function()
@@ -117,14 +126,18 @@ servers.each(function(name, start)
       touch("map-1", "1")
       echoes("map-1", "old 1")
       run:signal "HUP"
-      wait.until_true(60, "it is taken back once more", function() return select(2, run:log():gsub(TAKEN_BACK, "")) == 2 end)
+      wait.until_true(60, "it is taken back once more", function()
+        return select(2, run:log():gsub(TAKEN_BACK, "")) == 2
+      end)
       controller.finish(run)
     end)
 
     it("stays when nobody compares", function()
       begin(MAPS, "--rollback-window", "0s")
       save(FAILING)
-      wait.until_true(30, "all fail", function() return select(2, run:log():gsub("reconcile failed", "")) >= 2 * MAPS end)
+      wait.until_true(30, "all fail", function()
+        return select(2, run:log():gsub("reconcile failed", "")) >= 2 * MAPS
+      end)
       assert.is_nil(run:log():find(TAKEN_BACK, 1, true))
       controller.finish(run)
     end)

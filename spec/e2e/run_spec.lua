@@ -29,7 +29,8 @@ servers.each(function(name, start)
       controller.await_answers(client, mine, 3, 30, function(ask) return ask .. " one" end)
 
       process.write(run.script_path, "return kube.controler {")
-      run:wait_for_log(20, run.script_path:match "/[^/]+$" .. ":1:")        -- Lua cuts the front off a long path
+      -- Lua cuts the front off a long path
+      run:wait_for_log(20, run.script_path:match "/[^/]+$" .. ":1:")
       controller.ask(client, mine, 4, 6)
       controller.await_answers(client, mine, 6, 30, function(ask) return ask .. " one" end)
 
@@ -53,7 +54,9 @@ servers.each(function(name, start)
           end,
         }
       ]]):format(mine, mine))
-      local first = wait.until_true(30, "the child", function() return client:get("v1/Secret", mine, "child") end)
+      local first = wait.until_true(30, "the child", function()
+        return client:get("v1/Secret", mine, "child")
+      end)
       assert.equal("parent", first("metadata.ownerReferences[1].name"))
       client:delete("v1/Secret", mine, "child")
       wait.until_true(30, "another child", function()

@@ -1,4 +1,5 @@
---- sandbox_spec.lua - scripts that never come back, from `kubelua run` on both API servers: each ends in the failure of its key alone, with a
+--- sandbox_spec.lua - scripts that never come back, from `kubelua run` on both API servers: each ends in
+--- the failure of its key alone, with a
 -- message that names the budget, while the other keys of the same worker go on.
 
 local controller = require "support.controller"
@@ -14,7 +15,8 @@ local WAYS = {
   { "pcalls", "while true do pcall(function() while true do end end) end" },
   { "errors", "while true do pcall(error, 'x') end" },
   { "handler", "xpcall(error, function() while true do end end)" },
-  { "handlers", "while true do xpcall(function() while true do end end, function() while true do end end) end" },
+  { "handlers", "while true do xpcall(function() while true do end end, function() while true do end \z
+    end) end" },
   { "wraps", "while true do pcall(coroutine.wrap(function() while true do end end)) end" },
   { "resumes", "while true do coroutine.resume(coroutine.create(function() end)) end" },
   { "nested", [[local function deep(n)
@@ -22,8 +24,10 @@ local WAYS = {
       return coroutine.resume(coroutine.create(deep), n - 1)
     end
     while true do deep(20) end]] },
-  { "nested-pcalls", "local n, f = 0 f = function() n = n + 1 while n > 2000 do end pcall(f) return f() end f()" },
-  { "nested-xpcalls", "local n, f = 0 f = function() n = n + 1 while n > 2000 do end xpcall(f, function() end) return f() end f()" },
+  { "nested-pcalls", "local n, f = 0 f = function() n = n + 1 while n > 2000 do end pcall(f) return f() \z
+    end f()" },
+  { "nested-xpcalls", "local n, f = 0 f = function() n = n + 1 while n > 2000 do end xpcall(f, function() \z
+    end) return f() end f()" },
   { "nested-resumes", "local function f() coroutine.resume(coroutine.create(f)) return f() end f()" },
   { "nested-wraps", "local function f() pcall(coroutine.wrap(f)) return f() end f()" },
   { "nested-closing", [[local mt = { __close = function() while true do end end }
@@ -31,7 +35,8 @@ local WAYS = {
       f = function() local x <close> = setmetatable({}, mt) n = n + 1 while n > 1000 do end pcall(f) f() end
       f()]] },
   { "old-coroutine", "while true do pcall(coroutine.resume, OLD, function() while true do end end) end" },
-  { "closing", "local x <close> = setmetatable({}, { __close = function() while true do end end }) while true do end" },
+  { "closing", "local x <close> = setmetatable({}, { __close = function() while true do end end }) while \z
+    true do end" },
   { "closing-coroutine", [[local co = coroutine.create(function()
       local x <close> = setmetatable({}, { __close = function() while true do end end })
       coroutine.yield()
@@ -116,17 +121,22 @@ servers.each(function(name, start)
       server = start {}
       client = controller.client(server)
       ns = controller.namespace(client, "sandbox")
-      run = controller.start(server, script(ns), "--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0",
+      run = controller.start(server, script(ns), "--metrics-bind-address", "127.0.0.1:0",
+        "--health-probe-bind-address", "127.0.0.1:0",
         "--webhook-listen", "127.0.0.1:0", "--webhook-url", "auto", "--grace-period", "100ms")
       run:wait_for_log(60, "controller is running controller=blocked-" .. ns)
     end)
     lazy_teardown(function()
-      if client then client:delete("admissionregistration.k8s.io/v1/ValidatingWebhookConfiguration", "hook-" .. ns) end
+      if client then
+        client:delete("admissionregistration.k8s.io/v1/ValidatingWebhookConfiguration", "hook-" .. ns)
+      end
       if run then controller.finish(run) end
       if server then server:stop() end
     end)
 
-    local function map(key, data) client:create { kind = "v1/ConfigMap", namespace = ns, name = key, data = data } end
+    local function map(key, data)
+      client:create { kind = "v1/ConfigMap", namespace = ns, name = key, data = data }
+    end
 
     -- The line of the log that has all of these.
     local function line(...)
@@ -146,7 +156,9 @@ servers.each(function(name, start)
       asked = asked + 1
       local key = "question-" .. asked
       map(key, { ask = "?" })
-      wait.until_true(60, "an answer", function() return client:get("v1/ConfigMap", ns, key)("data.answer") end)
+      wait.until_true(60, "an answer", function()
+        return client:get("v1/ConfigMap", ns, key)("data.answer")
+      end)
       for _, who in ipairs { ... } do line(("seen by %s: %s "):format(who, key)) end
     end
 
@@ -155,7 +167,8 @@ servers.each(function(name, start)
       return (process.run(("curl -sS --max-time 30 http://%s/%s"):format(address, path)))
     end
 
-    it("is told apart from a blocked one, whose worker is lost: /healthz names it until it comes back", function()
+    it("is told apart from a blocked one, whose worker is lost: /healthz names it until it comes back",
+      function()
       map "blocked"       -- looked at again at the end
       others_go_on()
     end)
@@ -163,7 +176,8 @@ servers.each(function(name, start)
     for _, way in ipairs(WAYS) do
       it("fails its key alone: " .. way[1], function()
         map(way[1])
-        local text = line("reconcile failed controller=loops-" .. ns, "key=" .. ns .. "/" .. way[1] .. " ", "cpu budget of 50ms spent (`cpu` of loops-" .. ns .. ")")
+        local text = line("reconcile failed controller=loops-" .. ns, "key=" .. ns .. "/" .. way[1] .. " ",
+          "cpu budget of 50ms spent (`cpu` of loops-" .. ns .. ")")
         assert.matches("%.lua:%d+: cpu budget", text)
         others_go_on "loops"
       end)
@@ -171,13 +185,15 @@ servers.each(function(name, start)
 
     it("is ended by its timeout, too", function()
       map "late"
-      line("reconcile failed controller=late-" .. ns, "timed out after 200ms, computing: raise `timeout` in the spec of late-" .. ns)
+      line("reconcile failed controller=late-" .. ns,
+        "timed out after 200ms, computing: raise `timeout` in the spec of late-" .. ns)
       others_go_on "late"
     end)
 
     it("is ended by its memory, behind pcall as well", function()
       map "bomb"
-      local text = line("reconcile failed controller=bombs-" .. ns, "not enough memory: a worker's state may hold 8Mi (`memory` of bombs-" .. ns .. ")")
+      local text = line("reconcile failed controller=bombs-" .. ns,
+        "not enough memory: a worker's state may hold 8Mi (`memory` of bombs-" .. ns .. ")")
       assert.matches("%.lua:%d+: not enough memory", text)
       others_go_on "bombs"
       map "hoard"
@@ -188,7 +204,8 @@ servers.each(function(name, start)
 
     it("in `serial` fails its key alone", function()
       map "serial"
-      line("reconcile failed controller=serial-" .. ns, "key=" .. ns .. "/serial ", "the `serial` function: ", "cpu budget of 50ms spent")
+      line("reconcile failed controller=serial-" .. ns, "key=" .. ns .. "/serial ", "the `serial` function: ",
+        "cpu budget of 50ms spent")
       others_go_on "serial"
     end)
 
@@ -200,20 +217,29 @@ servers.each(function(name, start)
         return not o and tostring(e):find("cpu budget of 50ms spent (`cpu` of hook-" .. ns .. ")", 1, true)
       end)
       local _, e = kube.try(map, "hooked-much")
-      assert.truthy(tostring(e):find("not enough memory: a worker's state may hold 8Mi (`memory` of hook-" .. ns .. ")", 1, true), tostring(e))
+      assert.truthy(tostring(e):find("not enough memory: a worker's state may hold 8Mi (`memory` of hook-"
+        .. ns .. ")", 1, true), tostring(e))
       others_go_on()
     end)
 
     for _, case in ipairs {
-      { "predicate", "`when` function", true }, { "mapping", "mapping function of watches[\\\"v1/ConfigMap\\\"]" },
+      { "predicate", "`when` function", true }, { "mapping",
+        "mapping function of watches[\\\"v1/ConfigMap\\\"]" },
       { "index", "function of index letter" }, { "urgent", "`priority` function" },
-      { "grows", "mapping function of watches[\\\"v1/ConfigMap\\\"]", false, "not enough memory: a worker's state may hold 8Mi" },
+      { "grows", "mapping function of watches[\\\"v1/ConfigMap\\\"]", false,
+        "not enough memory: a worker's state may hold 8Mi" },
     } do
       it("in the functions of the mapper parks its controller: " .. case[1], function()
         map(case[1])
-        if case[3] then client:patch({ kind = "v1/ConfigMap", namespace = ns, name = case[1] }, { data = { changed = "yes" } }) end
-        line("a function spent its budget: the controller is parked until its script changes", "controller=" .. case[1] .. "-" .. ns, case[2], case[4] or "cpu budget of 50ms spent")
-        wait.until_true(60, "not ready", function() return get("health probes", "readyz/" .. case[1] .. "-" .. ns):find("parked: ", 1, true) end)
+        if case[3] then
+          client:patch({ kind = "v1/ConfigMap", namespace = ns, name = case[1] },
+            { data = { changed = "yes" } })
+        end
+        line("a function spent its budget: the controller is parked until its script changes",
+          "controller=" .. case[1] .. "-" .. ns, case[2], case[4] or "cpu budget of 50ms spent")
+        wait.until_true(60, "not ready", function()
+          return get("health probes", "readyz/" .. case[1] .. "-" .. ns):find("parked: ", 1, true)
+        end)
         others_go_on("loops", "late", "bombs", "serial")
       end)
     end
@@ -221,7 +247,8 @@ servers.each(function(name, start)
     it("is counted by budget", function()
       local text = get("metrics", "metrics")
       local function count(who, budget)
-        local _, at = text:find(('kubelua_budget_exceeded_total{controller="%s-%s",budget="%s"} '):format(who, ns, budget), 1, true)
+        local _, at = text:find(('kubelua_budget_exceeded_total{controller="%s-%s",budget="%s"} '):format(who,
+          ns, budget), 1, true)
         return tonumber(text:match("^%d+", at and at + 1))
       end
       assert.equal(#WAYS, count("loops", "cpu"))
@@ -233,8 +260,10 @@ servers.each(function(name, start)
     end)
 
     it("that is blocked where nothing can end it is named by /healthz", function()
-      line("a thread is lost until what it called returns", "worker/blocked-" .. ns, "the run of key " .. ns .. "/blocked cannot be ended")
-      assert.matches("%[%-%]worker/blocked%-" .. ns:gsub("%-", "%%-") .. " failed", get("health probes", "healthz"))
+      line("a thread is lost until what it called returns", "worker/blocked-" .. ns,
+        "the run of key " .. ns .. "/blocked cannot be ended")
+      assert.matches("%[%-%]worker/blocked%-" .. ns:gsub("%-", "%%-") .. " failed",
+        get("health probes", "healthz"))
       others_go_on "loops"
     end)
   end)

@@ -1,4 +1,5 @@
---- script_sources_spec.lua - where scripts live: a directory, a ConfigMap of the cluster, a volume whose files are swapped at once; and who hears of a refusal.
+--- script_sources_spec.lua - where scripts live: a directory, a ConfigMap of the cluster, a volume whose
+--- files are swapped at once; and who hears of a refusal.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -59,7 +60,9 @@ servers.each(function(name, start)
       end)
     end
 
-    local function map_of(data) return { kind = "v1/ConfigMap", namespace = ns, name = "logic", data = data } end
+    local function map_of(data)
+      return { kind = "v1/ConfigMap", namespace = ns, name = "logic", data = data }
+    end
 
     local function events(reason)
       local notes = {}
@@ -74,26 +77,34 @@ servers.each(function(name, start)
       p:wait_for_log(30, "there is no ConfigMap logic in namespace " .. ns)
       client:create(map_of { ["main.lua"] = MAIN, ["word.lua"] = "return nil, nil end" })
       p:wait_for_log(30, "word.lua:1:")
-      client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "logic" }, { data = { ["word.lua"] = word "one" } })
+      client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "logic" },
+        { data = { ["word.lua"] = word "one" } })
       await_word "one"
 
-      client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "logic" }, { data = { ["word.lua"] = word "two" } })
+      client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "logic" },
+        { data = { ["word.lua"] = word "two" } })
       await_word "two"
 
-      client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "logic" }, { data = { ["word.lua"] = "return (" } })
+      client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "logic" },
+        { data = { ["word.lua"] = "return (" } })
       p:wait_for_log(30, "the new script was refused; the old one keeps running")
       assert.truthy(p:log():find("logic/word.lua:1:", 1, true), p:log())
       wait.until_true(30, "an Event about the ConfigMap", function()
         local event = events "ReloadRefused"[1]
-        return event and event.regarding.name == "logic" and event.type == "Warning" and event.note:find("word.lua:1:", 1, true)
+        return event and event.regarding.name == "logic" and event.type == "Warning"
+          and event.note:find("word.lua:1:", 1, true)
       end)
-      assert.truthy(metrics(p):find('kubelua_reload_refused{script="configmap/' .. ns .. '/logic"} 1', 1, true), metrics(p))
+      assert.truthy(metrics(p):find('kubelua_reload_refused{script="configmap/' .. ns .. '/logic"} 1', 1,
+        true), metrics(p))
 
-      client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "logic" }, { data = { ["word.lua"] = word "three" } })
+      client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "logic" },
+        { data = { ["word.lua"] = word "three" } })
       await_word "three"
       local text = metrics(p)
-      assert.truthy(text:find('kubelua_reload_refused{script="configmap/' .. ns .. '/logic"} 0', 1, true), text)
-      assert.truthy(text:find('kubelua_reloads_total{script="configmap/' .. ns .. '/logic",result="taken"} 2', 1, true), text)
+      assert.truthy(text:find('kubelua_reload_refused{script="configmap/' .. ns .. '/logic"} 0', 1, true),
+        text)
+      assert.truthy(text:find('kubelua_reloads_total{script="configmap/' .. ns .. '/logic",result="taken"} 2',
+        1, true), text)
       assert.equal(2, #events "Reloaded")
 
       client:delete("v1/ConfigMap", ns, "logic")
@@ -104,7 +115,8 @@ servers.each(function(name, start)
     end)
 
     it("come from the key that is named, and a ConfigMap in which none is meant says so", function()
-      client:create(map_of { ["a.lua"] = MAIN, ["b.lua"] = MAIN:gsub("words", "others"), ["word.lua"] = word "a" })
+      client:create(map_of { ["a.lua"] = MAIN, ["b.lua"] = MAIN:gsub("words", "others"),
+        ["word.lua"] = word "a" })
       local p = run("configmap/" .. ns .. "/logic")
       p:wait_for_log(30, "has 3 scripts, and none is called main.lua or init.lua")
       controller.finish(p)
@@ -117,7 +129,8 @@ servers.each(function(name, start)
     it("are refused with the way out when the word on the command line is none", function()
       local out, code = process.run(KUBELUA .. " run configmap/logic 2>&1")
       assert.equal(1, code)
-      assert.truthy(out:find('"configmap/logic" names no script: write configmap/NAMESPACE/NAME', 1, true), out)
+      assert.truthy(out:find('"configmap/logic" names no script: write configmap/NAMESPACE/NAME', 1, true),
+        out)
     end)
 
     it("come from a directory, whose tests are not meant", function()
@@ -147,12 +160,14 @@ servers.each(function(name, start)
       assert.equal(0, code, out)
       assert.truthy(out:find(p.script_path .. ": unchanged, generation 1", 1, true), out)
 
-      process.write(p.script_path, (MAIN:gsub('require "word"', '"two"'):gsub('name = "words",', 'name = "words", workers = 3, reads = { "v1/Secret" },')))
+      process.write(p.script_path, (MAIN:gsub('require "word"', '"two"'):gsub('name = "words",',
+        'name = "words", workers = 3, reads = { "v1/Secret" },')))
       out, code = reload(p, p.script_path:match "[^/]+$")
       -- The file's own watcher may have been there before us.
       assert.equal(0, code, out)
       assert.truthy(out:find "generation 2", out)
-      assert.truthy(p:log():find("changes=\"words: new informer v1/Secret, workers default -> 3\"", 1, true), p:log())
+      assert.truthy(p:log():find("changes=\"words: new informer v1/Secret, workers default -> 3\"", 1, true),
+        p:log())
       await_word "two"
 
       process.write(p.script_path, "return kube.controler {}")
@@ -161,10 +176,12 @@ servers.each(function(name, start)
       assert.truthy(out:find("refused, generation 2 runs on: ", 1, true), out)
       assert.truthy(out:find(".lua:1: undefined global 'kube'", 1, true), out)
 
-      process.write(p.script_path, (MAIN:gsub('require "word"', '"three"'):gsub("reconcile", 'reads = { "never.example.com/v1/Gadget" }, reconcile')))
+      process.write(p.script_path, (MAIN:gsub('require "word"', '"three"'):gsub("reconcile",
+        'reads = { "never.example.com/v1/Gadget" }, reconcile')))
       out, code = reload(p, "--timeout", "500ms")
       assert.equal(1, code, out)
-      assert.truthy(out:find("the new logic has not taken over in 0.5s, the old one runs on: words: ", 1, true), out)
+      assert.truthy(out:find("the new logic has not taken over in 0.5s, the old one runs on: words: ", 1,
+        true), out)
 
       out, code = reload(p, "nothing.lua")
       assert.equal(2, code, out)
@@ -180,7 +197,8 @@ servers.each(function(name, start)
         process.run(("mkdir -p %s/..%d"):format(dir, n))
         process.write(("%s/..%d/main.lua"):format(dir, n), "-- version " .. n .. "\n" .. MAIN)
         process.write(("%s/..%d/word.lua"):format(dir, n), word(text))
-        assert.equal(0, select(2, process.run(("ln -sfn ..%d %s/..data_tmp && mv -T %s/..data_tmp %s/..data"):format(n, dir, dir, dir))))
+        assert.equal(0, select(2, process.run(
+          ("ln -sfn ..%d %s/..data_tmp && mv -T %s/..data_tmp %s/..data"):format(n, dir, dir, dir))))
       end
       version(1, "one")
       process.run(("ln -s ..data/main.lua %s/main.lua && ln -s ..data/word.lua %s/word.lua"):format(dir, dir))
@@ -198,12 +216,14 @@ servers.each(function(name, start)
     it("tell the pod that runs them, where it is known, of a refusal", function()
       local dir = directory()
       process.write(dir .. "/main.lua", (MAIN:gsub('require "word"', '"pod"')))
-      local p = controller.start_with({ "POD_NAME=me-0", "POD_NAMESPACE=" .. ns, "POD_UID=0a-1b" }, server, dir .. "/main.lua", "--namespace", ns)
+      local p = controller.start_with({ "POD_NAME=me-0", "POD_NAMESPACE=" .. ns, "POD_UID=0a-1b" }, server,
+        dir .. "/main.lua", "--namespace", ns)
       await_word "pod"
       process.write(dir .. "/main.lua", "return kube.controler {}")
       wait.until_true(30, "an Event about the pod", function()
         local event = events "ReloadRefused"[1]
-        return event and event.regarding.kind == "Pod" and event.regarding.name == "me-0" and event.regarding.uid == "0a-1b"
+        return event and event.regarding.kind == "Pod" and event.regarding.name == "me-0"
+          and event.regarding.uid == "0a-1b"
       end)
       os.remove(dir .. "/main.lua")
       p:wait_for_log(30, "main.lua: No such file or directory")

@@ -1,5 +1,5 @@
--- What a script can do and what becomes of it, against both API servers: each test is a controller of Widgets in a namespace of
--- its own, and what it saw comes back as a ConfigMap.
+-- What a script can do and what becomes of it, against both API servers: each test is a controller of
+-- Widgets in a namespace of its own, and what it saw comes back as a ConfigMap.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -28,7 +28,8 @@ spec:
           status: {type: object, x-kubernetes-preserve-unknown-fields: true}
 ]]
 
--- report(ctx, text) is how a script speaks to its spec. The body of reconcile is on line BODY_LINE of the script.
+-- report(ctx, text) is how a script speaks to its spec. The body of reconcile is on line BODY_LINE of the
+-- script.
 local BODY_LINE = 8
 local SCRIPT = [[
 local kube = require "kubelua"
@@ -80,7 +81,8 @@ servers.each(function(server_name, start)
     end
 
     local function map(name, data, labels)
-      return client:create { kind = "v1/ConfigMap", namespace = ns, name = name, data = data, labels = labels }
+      return client:create { kind = "v1/ConfigMap", namespace = ns, name = name, data = data,
+        labels = labels }
     end
 
     -- What the script reported about a widget, waited for.
@@ -91,7 +93,10 @@ servers.each(function(server_name, start)
         seen = o and o("data.text")
         return seen and (want == nil or seen == want)
       end)
-      if not ok then error(("the script reported %s%s; the log:\n%s"):format(tostring(seen), want and ", wanted " .. want or "", run:log()), 2) end
+      if not ok then
+        error(("the script reported %s%s; the log:\n%s"):format(tostring(seen),
+          want and ", wanted " .. want or "", run:log()), 2)
+      end
       return seen
     end
 
@@ -132,12 +137,14 @@ servers.each(function(server_name, start)
     it("hears of an index that it misspelt", function()
       map("a", { zone = "eu" })
       widget "w"
-      reconciles([[ctx:list("v1/ConfigMap", { index = { zones = "eu" } })]], [[indexes = { ["v1/ConfigMap"] = { zone = "data.zone" } },]])
+      reconciles([[ctx:list("v1/ConfigMap", { index = { zones = "eu" } })]],
+        [[indexes = { ["v1/ConfigMap"] = { zone = "data.zone" } },]])
       says "v1/ConfigMap has no index zones in controller"
       says "did you mean 'zone'?"
     end)
 
-    it("gets lists that read like tables, cost references only, and become tables when they are changed", function()
+    it("gets lists that read like tables, cost references only, and become tables when they are changed",
+      function()
       for i = 1, 70 do map(("m%02d"):format(i), { n = tostring(i) }, { app = "x" }) end
       widget "w"
       reconciles([[
@@ -162,7 +169,8 @@ servers.each(function(server_name, start)
         for o in ctx:each(M, { labels = "app=x" }) do sum = sum + tonumber(o.data.n) if o.data.n == "65" then kept = o end end
         say(sum) say(kept.metadata.name)
         report(ctx, table.concat(said, " "))]], [[reads = { "v1/ConfigMap" },]])
-      reported("w", "70 70 2485 nil nil nil 70 70 data.n of ConfigMap " .. ns .. "/m66 70 1 70 69 70 1 1 2485 m65")
+      reported("w", "70 70 2485 nil nil nil 70 70 data.n of ConfigMap " .. ns
+        .. "/m66 70 1 70 69 70 1 1 2485 m65")
     end)
 
     it("hears that a ctx is good for its reconcile only, and that it takes no fields", function()
@@ -335,7 +343,8 @@ servers.each(function(server_name, start)
     end)
 
     it("meets another manager's field as a conflict, unless it forces", function()
-      client:apply({ kind = "v1/ConfigMap", namespace = ns, name = "shared", data = { x = "theirs" } }, { manager = "someone" })
+      client:apply({ kind = "v1/ConfigMap", namespace = ns, name = "shared", data = { x = "theirs" } },
+        { manager = "someone" })
       widget "w"
       reconciles [[
         local o = { kind = "v1/ConfigMap", name = "shared", data = { x = "ours" } }
@@ -354,7 +363,8 @@ servers.each(function(server_name, start)
         report(ctx, tostring(ok) .. tostring(why))]], [[owns = { "v1/Secret" },]])
       assert.truthy(reported("w"):find("an owner lives in the same namespace", 1, true))
       local ref = client:get("v1/Secret", ns, "owned").metadata.ownerReferences[1]
-      assert.equal("script-spec.kubelua.dev/v1 Widget w true true", ("%s %s %s %s %s"):format(ref.apiVersion, ref.kind, ref.name,
+      assert.equal("script-spec.kubelua.dev/v1 Widget w true true",
+        ("%s %s %s %s %s"):format(ref.apiVersion, ref.kind, ref.name,
         tostring(ref.controller), tostring(ref.blockOwnerDeletion)))
       assert.equal(owner.metadata.uid, ref.uid)
       assert.is_nil(client:get("v1/ConfigMap", ns, "free")("metadata.ownerReferences"))
@@ -362,8 +372,11 @@ servers.each(function(server_name, start)
 
     it("wakes when what it owns is taken away", function()
       widget "w"
-      reconciles([[ctx:apply { kind = "v1/Secret", name = "owned", stringData = { a = "1" } }]], [[owns = { "v1/Secret" },]])
-      local first = wait.until_true(20, "the secret", function() return client:get("v1/Secret", ns, "owned") end)
+      reconciles([[ctx:apply { kind = "v1/Secret", name = "owned", stringData = { a = "1" } }]],
+        [[owns = { "v1/Secret" },]])
+      local first = wait.until_true(20, "the secret", function()
+        return client:get("v1/Secret", ns, "owned")
+      end)
       client:delete("v1/Secret", ns, "owned")
       wait.until_true(20, "a new secret", function()
         local o = client:get("v1/Secret", ns, "owned")
@@ -417,7 +430,9 @@ servers.each(function(server_name, start)
       client:patch(two, { metadata = { labels = { touched = "yes" } } })
       local touched = client:get(WIDGET, ns, "w").metadata.resourceVersion
       widget("other", { n = 3 })
-      wait.until_true(20, "another widget", function() return client:get(WIDGET, ns, "other")("status.n") == 3 end)
+      wait.until_true(20, "another widget", function()
+        return client:get(WIDGET, ns, "other")("status.n") == 3
+      end)
       assert.equal(touched, client:get(WIDGET, ns, "w").metadata.resourceVersion)
     end)
 
@@ -460,7 +475,9 @@ servers.each(function(server_name, start)
         }]]
       wait.until_true(20, "the event", function()
         for e in client:each("v1/Event", { namespace = ns }) do
-          if e.reason == "Renewed" then return e.type == "Warning" and e.message == "100% new" and e.involvedObject.uid == w.metadata.uid end
+          if e.reason == "Renewed" then
+            return e.type == "Warning" and e.message == "100% new" and e.involvedObject.uid == w.metadata.uid
+          end
         end
       end)
       assert.is_true(client:get(WIDGET, ns, "w").status.ready)
@@ -470,7 +487,8 @@ servers.each(function(server_name, start)
       assert.is_nil(client:get("v1/ConfigMap", ns, "old-2"))
     end)
 
-    it("comes back when it asks to: seconds, a duration, requeue_after, kube.retry returned or raised", function()
+    it("comes back when it asks to: seconds, a duration, requeue_after, kube.retry returned or raised",
+      function()
       for _, how in ipairs { "number", "text", "table", "retry", "raise" } do widget(how) end
       reconciles [[
         local n = runs[ctx.key]
@@ -481,7 +499,9 @@ servers.each(function(server_name, start)
         if ctx.name == "retry" then return kube.retry("10ms", "not yet") end
         local function deep() error(kube.retry(0.01, "not yet")) end
         deep()]]
-      for _, how in ipairs { "number", "text", "table", "retry", "raise" } do reported(how, "three runs, attempt 1") end
+      for _, how in ipairs { "number", "text", "table", "retry", "raise" } do
+        reported(how, "three runs, attempt 1")
+      end
       silent "reconcile failed"
     end)
 
@@ -495,7 +515,9 @@ servers.each(function(server_name, start)
       says "n must be 2"
       says "n must not be 1"
       says "failed for good"
-      for _, name in ipairs { "w", "v" } do client:patch(client:get(WIDGET, ns, name), { spec = { n = 2 } }) end
+      for _, name in ipairs { "w", "v" } do
+        client:patch(client:get(WIDGET, ns, name), { spec = { n = 2 } })
+      end
       reported("w", "run 2, attempt 1")
       reported("v", "run 2, attempt 1")
     end)
@@ -511,7 +533,8 @@ servers.each(function(server_name, start)
       reported("good", "1")
       reported("bad", "4")
       local log = run:log()
-      for _, part in ipairs { "reconcile failed", "key=" .. ns .. "/bad", "attempt=3", "stack traceback:", ":" .. BODY_LINE .. ": in ",
+      for _, part in ipairs { "reconcile failed", "key=" .. ns .. "/bad", "attempt=3", "stack traceback:",
+        ":" .. BODY_LINE .. ": in ",
         ":" .. BODY_LINE + 1 .. ": in ", ":" .. BODY_LINE + 2 .. ": in " } do
         assert.truthy(log:find(part, 1, true), part .. " is not in\n" .. log)
       end
@@ -519,7 +542,8 @@ servers.each(function(server_name, start)
     end)
 
     it("survives whatever is raised", function()
-      local ways = { "text", "table", "nothing", "number", "overflow", "memory", "tostring", "close", "false", "refusal" }
+      local ways = { "text", "table", "nothing", "number", "overflow", "memory", "tostring", "close", "false",
+        "refusal" }
       for _, way in ipairs(ways) do widget(way) end
       reconciles [[
         local function deeper(n) return 1 + deeper(n + 1) end
@@ -538,7 +562,10 @@ servers.each(function(server_name, start)
         report(ctx, "alive")]]
       for _, way in ipairs(ways) do reported(way, "alive") end
       -- An error of what is closed on the way out takes the first one's place, as with pcall.
-      for _, part in ipairs { "just a text", "stack overflow", "resulting string too large", "at the end", 'error="apply configmaps ' .. ns .. "/No Name: " } do says(part) end
+      for _, part in ipairs { "just a text", "stack overflow", "resulting string too large", "at the end",
+        'error="apply configmaps ' .. ns .. "/No Name: " } do
+        says(part)
+      end
     end)
 
     it("is told about results that make no sense, and sends none of them", function()
@@ -546,8 +573,10 @@ servers.each(function(server_name, start)
         boolean = "reconcile returned a boolean", ["function"] = "reconcile returned a function",
         unknown = "unknown key 'requeue_afer'; did you mean 'requeue_after'?",
         negative = "not negative, got -5", word = "got soon", infinite = "got inf", list = "unknown key '1'",
-        status = "result.status must be a table of status fields, got number", apply = "result.apply[1] must be an object, got string",
-        kindless = "the object has no kind", delete = "result.delete[1].name must be a text", event = "result.events[1].type must be Normal or Warning, got Bad",
+        status = "result.status must be a table of status fields, got number",
+        apply = "result.apply[1] must be an object, got string",
+        kindless = "the object has no kind", delete = "result.delete[1].name must be a text",
+        event = "result.events[1].type must be Normal or Warning, got Bad",
         object = "reconcile returned an object",
       }
       for name in pairs(cases) do widget(name) end
@@ -570,7 +599,8 @@ servers.each(function(server_name, start)
 
     -- ------------------------------------------------------------ waiting
 
-    it("calls the API from coroutines, iterators, metamethods, pcall and xpcall, and runs others meanwhile", function()
+    it("calls the API from coroutines, iterators, metamethods, pcall and xpcall, and runs others meanwhile",
+      function()
       map("a", { v = "1" })
       widget "w"
       reconciles [[
@@ -655,15 +685,18 @@ servers.each(function(server_name, start)
           if e.reason == reason then return e end
         end
       end
-      -- Every repeat is counted, the second makes a series; what came after it is told later (events_spec.lua).
+      -- Every repeat is counted, the second makes a series; what came after it is told later
+      -- (events_spec.lua).
       local seen = wait.until_true(20, "three events in one", function()
         local e = find "Seen"
         return e and e("series.count") and e
       end)
       assert.truthy(seen.series.count == 2 or seen.series.count == 3)
-      assert.equal("Normal it has 0 labels script-" .. ns, ("%s %s %s"):format(seen.type, seen.message, seen.reportingComponent))
+      assert.equal("Normal it has 0 labels script-" .. ns,
+        ("%s %s %s"):format(seen.type, seen.message, seen.reportingComponent))
       assert.equal(w.metadata.uid, seen.involvedObject.uid)
-      assert.equal("Widget script-spec.kubelua.dev/v1", seen.involvedObject.kind .. " " .. seen.involvedObject.apiVersion)
+      assert.equal("Widget script-spec.kubelua.dev/v1",
+        seen.involvedObject.kind .. " " .. seen.involvedObject.apiVersion)
       local doubt = wait.until_true(20, "the warning", function() return find "Doubtful" end)
       assert.equal("Warning plain %", doubt.type .. " " .. doubt.message)
     end)
@@ -691,14 +724,18 @@ servers.each(function(server_name, start)
       local log = run:log()
       for _, part in ipairs { "plain text", "with 3 and w", "printed\t1" } do
         local line
-        for l in log:gmatch "[^\n]+" do if l:find(part, 1, true) or l:find((part:gsub("\t", " ")), 1, true) then line = l end end
+        for l in log:gmatch "[^\n]+" do
+          if l:find(part, 1, true) or l:find((part:gsub("\t", " ")), 1, true) then line = l end
+        end
         assert.truthy(line, part .. " is not in\n" .. log)
         assert.truthy(line:find("key=" .. ns .. "/w", 1, true), line)
       end
     end)
 
     it("is refused undefined names and what is not there yet, at run time as well", function()
-      for _, name in ipairs { "typo", "global", "later", "method", "dot", "connect", "module", "gc" } do widget(name) end
+      for _, name in ipairs { "typo", "global", "later", "method", "dot", "connect", "module", "gc" } do
+        widget(name)
+      end
       reconciles [[
         if ctx.name == "typo" then return kount end
         if ctx.name == "global" then count = 1 end
@@ -708,8 +745,10 @@ servers.each(function(server_name, start)
         if ctx.name == "connect" then kube.connect() end
         if ctx.name == "module" then require "something.new" end
         if ctx.name == "gc" then setmetatable({}, { __gc = print }) end]]
-      for _, part in ipairs { "undefined global 'kount'", "assignment to undefined global 'count'", "ctx.exec: a reconcile has no streams", "did you mean 'apply'?",
-        "ctx.log.info is a method", "kube.connect is for programs of your own", "was not required while the script loaded", "may not have __gc" } do
+      for _, part in ipairs { "undefined global 'kount'", "assignment to undefined global 'count'",
+        "ctx.exec: a reconcile has no streams", "did you mean 'apply'?",
+        "ctx.log.info is a method", "kube.connect is for programs of your own",
+        "was not required while the script loaded", "may not have __gc" } do
         says((part:gsub('"', '\\"')))
       end
     end)

@@ -1,4 +1,5 @@
--- A candidate runs on live keys in the shadow of the logic that runs: it writes nothing, and is judged by what it would have written.
+-- A candidate runs on live keys in the shadow of the logic that runs: it writes nothing, and is judged by
+-- what it would have written.
 
 local process = require "support.process"
 local wait = require "support.wait"
@@ -27,14 +28,18 @@ widgets.each("shadow-spec", function(t)
       text = shadow()
       return text:find(words, 1, true)
     end)
-    if not ok then error(("the report never said %q, but:\n%s\nthe log:\n%s"):format(words, text, t.process:log()), 2) end
+    if not ok then
+      error(("the report never said %q, but:\n%s\nthe log:\n%s"):format(words, text, t.process:log()), 2)
+    end
     return text
   end
 
   local function child(name) return t.client:get("v1/ConfigMap", t.ns, "child-" .. name) end
 
   local function arrived(name, n)
-    wait.until_true(SECONDS, "the child of " .. name, function() return child(name) and child(name)("data.n") == n end)
+    wait.until_true(SECONDS, "the child of " .. name, function()
+      return child(name) and child(name)("data.n") == n
+    end)
   end
 
   local LIVE = [[
@@ -64,12 +69,16 @@ widgets.each("shadow-spec", function(t)
     for _, name in ipairs { "a", "b", "c", "d", "f" } do t.widget(name, { n = 1 }) end
     for _, name in ipairs { "a", "b", "c", "d", "f" } do arrived(name, "1") end
     local text = reports "3 same, 1 differs, 1 fails"
-    assert.has_match("d differs: .*v1/ConfigMap " .. t.ns:gsub("%p", "%%%0") .. '/child%-d: data%.n: "1" %-> "2"', text)
-    assert.has_match("v1/Secret " .. t.ns:gsub("%p", "%%%0") .. "/never: gone %-> there data: %(added%)", text)
+    assert.has_match("d differs: .*v1/ConfigMap " .. t.ns:gsub("%p", "%%%0")
+      .. '/child%-d: data%.n: "1" %-> "2"', text)
+    assert.has_match("v1/Secret " .. t.ns:gsub("%p", "%%%0") .. "/never: gone %-> there data: %(added%)",
+      text)
     assert.has_match("f fails: result: done %-> error %(.*no f, please", text)
     assert.is_nil(t.client:get("v1/Secret", t.ns, "never"))
     assert.equal("1", child "d" "data.n")
-    for e in t.client:each("events.k8s.io/v1/Event", { namespace = t.ns }) do assert.not_equal("Candidate", e.reason) end
+    for e in t.client:each("events.k8s.io/v1/Event", { namespace = t.ns }) do
+      assert.not_equal("Candidate", e.reason)
+    end
     t.silent "this must not be told"
     local _, code = shadow()
     assert.equal(1, code)
@@ -89,7 +98,8 @@ widgets.each("shadow-spec", function(t)
     arrived("b", "1")
     -- A name alone is of the directory that the command is in, whatever PWD says.
     local dir, name = path:match "^(.*)/([^/]*)$"
-    assert.has_match("in the shadow of", (process.run(("env -C %s PWD=/ %s shadow --socket %s %s"):format(dir, KUBELUA, socket, name))))
+    assert.has_match("in the shadow of", (process.run(("env -C %s PWD=/ %s shadow --socket %s %s"):format(dir,
+      KUBELUA, socket, name))))
     reports "0 same, 0 differ"
     t.client:patch(t.get "b", { spec = { n = 2 } })
     reports "1 same, 0 differ, 0 fail"
@@ -128,7 +138,8 @@ widgets.each("shadow-spec", function(t)
   end)
 
   it("takes over by itself when enough keys came to the same", function()
-    run(LIVE, "--shadow", candidate((LIVE:gsub("return { status = {", "return { status = { new = obj.spec.n > 1 or nil,"))), "--promote-after", "3")
+    run(LIVE, "--shadow", candidate((LIVE:gsub("return { status = {",
+      "return { status = { new = obj.spec.n > 1 or nil,"))), "--promote-after", "3")
     for _, name in ipairs { "a", "b" } do t.widget(name, { n = 1 }) end
     arrived("b", "1")
     reports "2 same, 0 differ"
@@ -144,9 +155,12 @@ widgets.each("shadow-spec", function(t)
     local text, code = shadow(process.write(process.tmpname ".lua", "return 1 +"))
     assert.equal(1, code)
     assert.has_match("unexpected symbol near <eof>", text)
-    text, code = shadow(process.write(process.tmpname ".lua", 'return require "kubelua".controller { name = "other", resource = "v1/Pod", reconcile = function() end }'))
+    text, code = shadow(process.write(process.tmpname ".lua",
+      'return require "kubelua".controller { name = "other", resource = "v1/Pod", reconcile = \z
+      function() end }'))
     assert.equal(1, code)
-    assert.has_match("has no controller that runs here: its first is other, and here run " .. t.name:gsub("%p", "%%%0"), text)
+    assert.has_match("has no controller that runs here: its first is other, and here run "
+      .. t.name:gsub("%p", "%%%0"), text)
     shadow(candidate [[reads = { "example.com/v1/Nothing" }, reconcile = function() end]])
     reports "example.com/v1/Nothing"
     shadow "--end"

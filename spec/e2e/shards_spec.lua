@@ -9,8 +9,9 @@ local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 local LEASE = "coordination.k8s.io/v1/Lease"
 local ROUNDS = sizes.of { short = 2, long = 12, sanitized = 3 }
 
--- data.by says who answered which question, "r1=one;r2=two;". A write holds the version that it read: when it meets another's answer it
--- looks again, so that one question has two answers only if two replicas work on one key at the same time.
+-- data.by says who answered which question, "r1=one;r2=two;". A write holds the version that it read: when
+-- it meets another's answer it looks again, so that one question has two answers only if two replicas work
+-- on one key at the same time.
 local SCRIPT = [[
 local kube = require "kubelua"
 return kube.controller {
@@ -30,7 +31,8 @@ return kube.controller {
 }
 ]]
 
--- The same over namespaces that are divided; an answer tells how many objects there are in the cache of who gives it.
+-- The same over namespaces that are divided; an answer tells how many objects there are in the cache of who
+-- gives it.
 local SEEING = [[
 local kube = require "kubelua"
 return kube.controller {
@@ -49,8 +51,9 @@ return kube.controller {
 }
 ]]
 
--- Each keeps its own namespaces only. An answer tells how many objects of its namespace are in the cache, whether the secret there is, and of
--- how many namespaces nothing may be read. Beside it is a controller that wants everything.
+-- Each keeps its own namespaces only. An answer tells how many objects of its namespace are in the cache,
+-- whether the secret there is, and of how many namespaces nothing may be read. Beside it is a controller
+-- that wants everything.
 local KEEPING = [[
 local kube = require "kubelua"
 local SPACES = { "%s" }
@@ -105,7 +108,8 @@ servers.each(function(name, start)
       function g.join(...)
         g.n = g.n + 1
         local who = "r" .. g.n
-        g.running[who] = controller.start(server, "local WHO = \"" .. who .. "\"\n" .. script, "--shards", "auto", "--leader-elect-identity", who,
+        g.running[who] = controller.start(server, "local WHO = \"" .. who .. "\"\n" .. script, "--shards",
+          "auto", "--leader-elect-identity", who,
           "--leader-elect-resource-namespace", g.ns, ...)
         return who
       end
@@ -124,17 +128,21 @@ servers.each(function(name, start)
           if n ~= members then error(("there are %d"):format(n), 0) end
           for _, lease in pairs(leases) do
             local said = require("kubelua").decode(lease.metadata.annotations["kubelua.dev/shard"])
-            if #said.members ~= members then error(lease.spec.holderIdentity .. " knows " .. #said.members, 0) end
+            if #said.members ~= members then
+              error(lease.spec.holderIdentity .. " knows " .. #said.members, 0)
+            end
           end
           return true
         end)
       end
       function g.ask(first, last, ask)
         for i = first, last do
-          client:apply({ kind = "v1/ConfigMap", namespace = g.ns, name = "q" .. i, labels = { shards = "yes" }, data = { ask = ask } }, { manager = "asker" })
+          client:apply({ kind = "v1/ConfigMap", namespace = g.ns, name = "q" .. i,
+            labels = { shards = "yes" }, data = { ask = ask } }, { manager = "asker" })
         end
       end
-      -- Who answered: { q1 = "r2", ... }, when all n have an answer to `ask`; an error when some was answered twice.
+      -- Who answered: { q1 = "r2", ... }, when all n have an answer to `ask`; an error when some was
+      -- answered twice.
       function g.answers(n, ask, seconds)
         local who = {}
         wait.until_true(seconds or 90, ("%d answers to %s"):format(n, ask), function()
@@ -169,12 +177,16 @@ servers.each(function(name, start)
 
     it("each take their own, and a newcomer only what becomes its own", function()
       local g = group "shards"
-      for _ = 1, 3 do g.join("--leader-elect-lease-duration", "30s", "--leader-elect-renew-deadline", "20s") end
+      for _ = 1, 3 do
+        g.join("--leader-elect-lease-duration", "30s", "--leader-elect-renew-deadline", "20s")
+      end
       g.settled(3)
       g.ask(1, 300, "one")
       local first = g.answers(300, "one")
       local n = count(first)
-      for i = 1, 3 do assert.truthy((n["r" .. i] or 0) > 50, ("r%d answered %d of 300"):format(i, n["r" .. i] or 0)) end
+      for i = 1, 3 do
+        assert.truthy((n["r" .. i] or 0) > 50, ("r%d answered %d of 300"):format(i, n["r" .. i] or 0))
+      end
 
       g.join("--leader-elect-lease-duration", "30s", "--leader-elect-renew-deadline", "20s")
       g.settled(4)
@@ -222,7 +234,8 @@ servers.each(function(name, start)
       local function ask(what)
         for _, ns in ipairs(spaces) do
           for i = 1, 3 do
-            client:apply({ kind = "v1/ConfigMap", namespace = ns, name = "q" .. i, labels = { seen = g.ns }, data = { ask = what } }, { manager = "asker" })
+            client:apply({ kind = "v1/ConfigMap", namespace = ns, name = "q" .. i, labels = { seen = g.ns },
+              data = { ask = what } }, { manager = "asker" })
           end
         end
       end
@@ -253,8 +266,10 @@ servers.each(function(name, start)
       local script = SEEING:format(g.lease, table.concat(spaces, '", "'), g.ns)
       for i = 1, 3 do
         ports[i] = servers.free_port()
-        g.running["r" .. i] = controller.start(server, ("local WHO = \"r%d\"\n"):format(i) .. script, "--shards", "auto", "--leader-elect-identity", "r" .. i,
-          "--leader-elect-resource-namespace", g.ns, "--leader-elect-lease-duration", "3s", "--leader-elect-renew-deadline", "2s",
+        g.running["r" .. i] = controller.start(server, ("local WHO = \"r%d\"\n"):format(i) .. script,
+          "--shards", "auto", "--leader-elect-identity", "r" .. i,
+          "--leader-elect-resource-namespace", g.ns, "--leader-elect-lease-duration", "3s",
+          "--leader-elect-renew-deadline", "2s",
           "--leader-elect-retry-period", "400ms", "--metrics-bind-address", "127.0.0.1:" .. ports[i])
       end
       g.settled(3)
@@ -262,7 +277,8 @@ servers.each(function(name, start)
       answers "one"
       for i = 1, 3 do
         local metrics = process.run(("curl -sS --max-time 10 http://127.0.0.1:%d/metrics"):format(ports[i]))
-        assert.equal(27, tonumber(metrics:match "\nkubelua_informer_objects{kind=\"v1/ConfigMap[^}]*} (%d+)"), metrics)
+        assert.equal(27, tonumber(metrics:match "\nkubelua_informer_objects{kind=\"v1/ConfigMap[^}]*} (%d+)"),
+          metrics)
       end
       g.running.r1:kill()
       g.running.r1 = nil
@@ -277,16 +293,19 @@ servers.each(function(name, start)
         local g, spaces, ports = group "own", {}, {}
         for i = 1, 9 do
           spaces[i] = controller.namespace(client, "own" .. i)
-          client:create { kind = "v1/Secret", namespace = spaces[i], name = "there", labels = { seen = g.ns } }
+          client:create { kind = "v1/Secret", namespace = spaces[i], name = "there",
+            labels = { seen = g.ns } }
         end
         local function ask(what)
           for _, ns in ipairs(spaces) do
             for i = 1, 3 do
-              client:apply({ kind = "v1/ConfigMap", namespace = ns, name = "q" .. i, labels = { seen = g.ns }, data = { ask = what } }, { manager = "asker" })
+              client:apply({ kind = "v1/ConfigMap", namespace = ns, name = "q" .. i, labels = { seen = g.ns },
+                data = { ask = what } }, { manager = "asker" })
             end
           end
         end
-        -- Who answered how often; an error unless each object was answered once, by one who has all of its namespace.
+        -- Who answered how often; an error unless each object was answered once, by one who has all of its
+        -- namespace.
         local function answers(what)
           local who, refused, wrong
           wait.until_true(90, #spaces * 3 .. " answers to " .. what, function()
@@ -295,9 +314,12 @@ servers.each(function(name, start)
             for _, ns in ipairs(spaces) do
               for map in client:each("v1/ConfigMap", { namespace = ns, labels = "seen=" .. g.ns }) do
                 local times = 0
-                for replica, here, secret, foreign in (map("data.by") or ""):gmatch("(r%d+):(%d+):(%a+):(%d+)=" .. what .. ";") do
+                for replica, here, secret, foreign in (map("data.by")
+                  or ""):gmatch("(r%d+):(%d+):(%a+):(%d+)=" .. what .. ";") do
                   times, refused = times + 1, refused + tonumber(foreign)
-                  if here ~= "3" or (secret ~= "there" and ns ~= spaces[10]) then wrong = ns .. ": " .. map.data.by end
+                  if here ~= "3" or (secret ~= "there" and ns ~= spaces[10]) then
+                    wrong = ns .. ": " .. map.data.by
+                  end
                   who[replica] = (who[replica] or 0) + 1
                 end
                 n = n + (times > 0 and 1 or 0)
@@ -313,7 +335,8 @@ servers.each(function(name, start)
           return who
         end
         local function metric(i, pattern)
-          local metrics, sum = process.run(("curl -sS --max-time 10 http://127.0.0.1:%d/metrics"):format(ports[i])), 0
+          local metrics, sum = process.run(("curl -sS --max-time 10 http://127.0.0.1:%d/metrics"):format(
+            ports[i])), 0
           for n in metrics:gmatch("\n" .. pattern .. " (%d+)") do sum = sum + n end
           return sum
         end
@@ -322,27 +345,34 @@ servers.each(function(name, start)
           wait.until_true(30, "each object is in one cache", function()
             local maps, secrets, held = 0, 0, 0
             for _, i in ipairs(running) do
-              maps = maps + metric(i, 'kubelua_informer_objects{kind="v1/ConfigMap %([^}]*this replica\'s[^}]*}')
-              secrets = secrets + metric(i, 'kubelua_informer_objects{kind="v1/Secret %([^}]*this replica\'s[^}]*}')
+              maps = maps + metric(i, 'kubelua_informer_objects{kind="v1/ConfigMap %([^}]*this \z
+                replica\'s[^}]*}')
+              secrets = secrets + metric(i,
+                'kubelua_informer_objects{kind="v1/Secret %([^}]*this replica\'s[^}]*}')
               held = held + metric(i, "kubelua_shard_namespaces{[^}]*}")
             end
-            if maps ~= #spaces * 3 or (not of_all and secrets ~= #spaces) or (not of_all and held ~= #spaces) then
+            if maps ~= #spaces * 3 or (not of_all and secrets ~= #spaces)
+              or (not of_all and held ~= #spaces) then
               error(("%d maps, %d secrets of %d namespaces"):format(maps, secrets, held), 0)
             end
             return true
           end)
           for _, i in ipairs(running) do
-            assert.equal(27, metric(i, 'kubelua_informer_objects{kind="v1/ConfigMap %(labels seen=[^;]*; namespaces [^}]*}'))
+            assert.equal(27, metric(i,
+              'kubelua_informer_objects{kind="v1/ConfigMap %(labels seen=[^;]*; namespaces [^}]*}'))
           end
         end
         ask "nothing"
         local of_all = way == "that there are"
         local names = table.concat(spaces, '", "')
-        local script = KEEPING:format(names, g.lease, of_all and "" or "namespaces = SPACES,", g.ns, g.lease, g.ns)
+        local script = KEEPING:format(names, g.lease, of_all and "" or "namespaces = SPACES,", g.ns, g.lease,
+          g.ns)
         for i = 1, 3 do
           ports[i] = servers.free_port()
-          g.running["r" .. i] = controller.start(server, ("local WHO = \"r%d\"\n"):format(i) .. script, "--shards", "auto", "--leader-elect-identity", "r" .. i,
-            "--leader-elect-resource-namespace", g.ns, "--leader-elect-lease-duration", "3s", "--leader-elect-renew-deadline", "2s",
+          g.running["r" .. i] = controller.start(server, ("local WHO = \"r%d\"\n"):format(i) .. script,
+            "--shards", "auto", "--leader-elect-identity", "r" .. i,
+            "--leader-elect-resource-namespace", g.ns, "--leader-elect-lease-duration", "3s",
+            "--leader-elect-renew-deadline", "2s",
             "--leader-elect-retry-period", "400ms", "--metrics-bind-address", "127.0.0.1:" .. ports[i])
         end
         g.settled(3)
@@ -357,7 +387,8 @@ servers.each(function(name, start)
         divided({ 2, 3 }, of_all)
         if of_all then                        -- one that comes is somebody's
           spaces[#spaces + 1] = controller.namespace(client, "own10")
-          client:create { kind = "v1/Secret", namespace = spaces[#spaces], name = "there", labels = { seen = g.ns } }
+          client:create { kind = "v1/Secret", namespace = spaces[#spaces], name = "there",
+            labels = { seen = g.ns } }
           ask "nothing"
           divided({ 2, 3 }, of_all)
           ask "three"
@@ -369,7 +400,8 @@ servers.each(function(name, start)
 
     it("take over from one that died, and from one that is frozen, which then starts anew", function()
       local g = group "crash"
-      local short = { "--leader-elect-lease-duration", "3s", "--leader-elect-renew-deadline", "2s", "--leader-elect-retry-period", "400ms" }
+      local short = { "--leader-elect-lease-duration", "3s", "--leader-elect-renew-deadline", "2s",
+        "--leader-elect-retry-period", "400ms" }
       for _ = 1, 3 do g.join(table.unpack(short)) end
       g.settled(3)
       g.running.r1:kill()
@@ -386,7 +418,8 @@ servers.each(function(name, start)
         g.running[frozen]:signal "CONT"
         g.answers(60, "a" .. round)           -- exactly once each, although the frozen one had begun some
         g.settled(2)
-        -- Both are at work again; on a machine that stands still for two seconds one may just have begun anew.
+        -- Both are at work again; on a machine that stands still for two seconds one may just have begun
+        -- anew.
         local asked, n = 0
         repeat
           asked = asked + 1
@@ -401,7 +434,8 @@ servers.each(function(name, start)
 
     it("leave what is not cut to one of them", function()
       local g = group("single", "false")
-      for _ = 1, 2 do g.running[g.join()]:wait_for_log(60, "caches are synced") end       -- who is not up yet does not end as it should
+      -- who is not up yet does not end as it should
+      for _ = 1, 2 do g.running[g.join()]:wait_for_log(60, "caches are synced") end
       wait.until_true(60, "a leader", function()
         local lease = client:get(LEASE, g.ns, g.lease)
         return lease and lease("spec.holderIdentity") ~= ""
@@ -420,7 +454,8 @@ end)
 describe("kubelua run --shards", function()
   it("is auto or a number", function()
     for _, wrong in ipairs { "0", "-1", "many", "3x", "1001", "" } do
-      local out, code = process.run((KUBELUA .. " run --shards '%s' controllers/hello.lua 2>&1"):format(wrong))
+      local out, code = process.run((KUBELUA .. " run --shards '%s' controllers/hello.lua 2>&1"):format(
+        wrong))
       assert.equal(2, code, out)
       assert.truthy(out:find("auto for all of them, or a number from 1 to 1000", 1, true), out)
     end

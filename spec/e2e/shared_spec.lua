@@ -17,7 +17,9 @@ describe("what a script remembers", function()
   local started = {}
   local function start(body, more, names)
     local objects = {}
-    for i, name in ipairs(names or { "a" }) do objects[i] = { kind = "v1/ConfigMap", name = name, data = { n = "0" } } end
+    for i, name in ipairs(names or { "a" }) do
+      objects[i] = { kind = "v1/ConfigMap", name = name, data = { n = "0" } }
+    end
     local t = kube.testing.start { source = source(body, more), objects = objects }
     started[#started + 1] = t
     return t
@@ -28,10 +30,14 @@ describe("what a script remembers", function()
 
   local function said(t)
     local list = {}
-    for _, l in ipairs(t:logs()) do if l.message:find "^said: " then list[#list + 1] = l.message:sub(7) end end
+    for _, l in ipairs(t:logs()) do
+      if l.message:find "^said: " then list[#list + 1] = l.message:sub(7) end
+    end
     return table.concat(list, "; ")
   end
-  local function touch(t, name) t:patch({ kind = "v1/ConfigMap", name = name or "a" }, { data = { n = tostring(#t:runs() + 1) } }) end
+  local function touch(t, name)
+    t:patch({ kind = "v1/ConfigMap", name = name or "a" }, { data = { n = tostring(#t:runs() + 1) } })
+  end
   local SAY = "local function say(...) ctx.log:info('said: %s', table.concat({ ... }, ' ')) end "
   -- What a run that does this is told.
   local function refusal(code)
@@ -40,7 +46,8 @@ describe("what a script remembers", function()
   end
 
   it("about an object is in ctx.memo, from one run to the next", function()
-    local t = start(SAY .. "ctx.memo.runs = (ctx.memo.runs or 0) + 1 ctx.memo.last = { n = o.data.n } say(ctx.key, ctx.memo.runs, ctx.memo.last.n)", nil, { "a", "b" })
+    local t = start(SAY .. "ctx.memo.runs = (ctx.memo.runs or 0) + 1 ctx.memo.last = { n = o.data.n } \z
+      say(ctx.key, ctx.memo.runs, ctx.memo.last.n)", nil, { "a", "b" })
     touch(t, "a")
     assert.equal("default/a 1 0; default/b 1 0; default/a 2 3", said(t))
   end)
@@ -83,7 +90,8 @@ describe("what a script remembers", function()
       say(kube.shared:get("list")[1], tostring(kube.shared:get("list")[2].deep))
       if ctx.name == "b" then kube.shared:set("first", nil) say(tostring(kube.shared:get "first")) end
     ]], nil, { "a", "b" })
-    assert.equal("1 0.5 nil; true default/a 3 first; default/a true; 2 1.0 default/a; false default/a 4 first; default/b true; nil", said(t))
+    assert.equal("1 0.5 nil; true default/a 3 first; default/a true; 2 1.0 default/a; false default/a 4 \z
+      first; default/b true; nil", said(t))
   end)
 
   it("is a test's own", function()
@@ -93,10 +101,13 @@ describe("what a script remembers", function()
   end)
 
   it("has bounds, and says so", function()
-    assert.equal('ctx.memo may hold 64 KiB for a key; with "x" it would be 69: set to nil what is not needed any more, or keep it in the object', refusal "ctx.memo.x = ('x'):rep(70000)")
-    assert.matches('^kube%.shared of .* may hold 16384 KiB and holds 0; there is no room for the 19532 KiB of "x": set to nil what is not needed any more, or keep it in objects$',
+    assert.equal('ctx.memo may hold 64 KiB for a key; with "x" it would be 69: set to nil what is not \z
+      needed any more, or keep it in the object', refusal "ctx.memo.x = ('x'):rep(70000)")
+    assert.matches('^kube%.shared of .* may hold 16384 KiB and holds 0; there is no room for the 19532 KiB \z
+      of "x": set to nil what is not needed any more, or keep it in objects$',
       refusal "kube.shared:set('x', ('x'):rep(20000000))")
-    assert.matches("may hold 16384 KiB", refusal "for i = 1, 1e6 do kube.shared:set('x' .. i, ('x'):rep(100000)) end")
+    assert.matches("may hold 16384 KiB",
+      refusal "for i = 1, 1e6 do kube.shared:set('x' .. i, ('x'):rep(100000)) end")
   end)
 
   it("is JSON-like, and changes as a whole", function()
@@ -105,26 +116,35 @@ describe("what a script remembers", function()
     assert.matches("read%-only", refusal "ctx.memo.x = { y = 1 } ctx.memo.x.y = 2")
     assert.matches("^ctx%.memo cannot be set", refusal "ctx.memo = {}")
     assert.matches("a function", refusal "kube.shared:set('x', print)")
-    assert.matches('^"x" of kube%.shared of .* is no number but string$', refusal "kube.shared:set('x', 'y') kube.shared:incr 'x'")
-    assert.matches("would be more than an integer holds$", refusal "kube.shared:set('x', math.maxinteger) kube.shared:incr 'x'")
+    assert.matches('^"x" of kube%.shared of .* is no number but string$',
+      refusal "kube.shared:set('x', 'y') kube.shared:incr 'x'")
+    assert.matches("would be more than an integer holds$",
+      refusal "kube.shared:set('x', math.maxinteger) kube.shared:incr 'x'")
   end)
 
   it("is asked for in one way, and a slip is told", function()
-    assert.equal("kube.shared.get is called with a colon: kube.shared:get(...)", refusal "kube.shared.get 'x'")
-    assert.matches("^kube%.shared has no gett; values are got with kube%.shared:get%(\"gett\"%); did you mean 'get'%?$", refusal "return kube.shared.gett")
+    assert.equal("kube.shared.get is called with a colon: kube.shared:get(...)",
+      refusal "kube.shared.get 'x'")
+    assert.matches("^kube%.shared has no gett; values are got with kube%.shared:get%(\"gett\"%); did you \z
+      mean 'get'%?$", refusal "return kube.shared.gett")
     assert.equal('kube.shared.x cannot be assigned: kube.shared:set("x", value)', refusal "kube.shared.x = 1")
     assert.equal("kube.shared:get: a value has a name, a text; got nil", refusal "kube.shared:get()")
-    assert.equal('kube.shared:incr("x"): a number is added, got a string', refusal "kube.shared:incr('x', 'y')")
+    assert.equal('kube.shared:incr("x"): a number is added, got a string',
+      refusal "kube.shared:incr('x', 'y')")
     assert.error_matches(function() return kube.shared:get "x" end, "a program of its own has variables")
   end)
 
   it("is not there while a script loads, nor in what maps events", function()
-    assert.error_matches(function() kube.testing.start { source = "local kube = require 'kubelua' kube.shared:incr 'n'" } end, "kube%.shared is there while a key is reconciled")
+    assert.error_matches(function()
+      kube.testing.start { source = "local kube = require 'kubelua' kube.shared:incr 'n'" }
+    end, "kube%.shared is there while a key is reconciled")
     local t = start("", "watches = { ['v1/Secret'] = function() kube.shared:incr 'n' end },")
     t:create { kind = "v1/Secret", name = "s" }
     t:settle()
     local found
-    for _, l in ipairs(t:logs()) do found = found or (l.fields or ""):find("kube.shared is there while a key is reconciled", 1, true) end
+    for _, l in ipairs(t:logs()) do
+      found = found or (l.fields or ""):find("kube.shared is there while a key is reconciled", 1, true)
+    end
     assert.truthy(found)
   end)
 end)
@@ -155,7 +175,9 @@ servers.each(function(name, start)
     end)
     lazy_teardown(function() if server then server:stop() end end)
 
-    local function create(key) client:create { kind = "v1/ConfigMap", namespace = ns, name = key, data = { touch = "0" } } end
+    local function create(key)
+      client:create { kind = "v1/ConfigMap", namespace = ns, name = key, data = { touch = "0" } }
+    end
     local function await(key, field, value)
       wait.until_true(60, ("%s of %s is %s"):format(field, key, value), function()
         local got = client:get("v1/ConfigMap", ns, key)("data." .. field)

@@ -1,4 +1,5 @@
--- shell_spec.lua - `kubelua shell`: a dialogue on a terminal (spec/support/terminal.py), and what it does without one.
+-- shell_spec.lua - `kubelua shell`: a dialogue on a terminal (spec/support/terminal.py), and what it does
+-- without one.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -7,7 +8,9 @@ local wait = require "support.wait"
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 
-local function json(text) return '"' .. text:gsub('[%c"\\]', function(ch) return ("\\u%04x"):format(ch:byte()) end) .. '"' end
+local function json(text)
+  return '"' .. text:gsub('[%c"\\]', function(ch) return ("\\u%04x"):format(ch:byte()) end) .. '"'
+end
 
 servers.each(function(name, start)
   describe("the shell on " .. name, function()
@@ -17,7 +20,8 @@ servers.each(function(name, start)
       s = start()
       c = controller.client(s)
       ns = controller.namespace(c, "shell")
-      c:create { kind = "v1/ConfigMap", namespace = ns, name = "settings", labels = { app = "web" }, data = { colour = "blue", size = "3" } }
+      c:create { kind = "v1/ConfigMap", namespace = ns, name = "settings", labels = { app = "web" },
+        data = { colour = "blue", size = "3" } }
       c:create { kind = "v1/ConfigMap", namespace = ns, name = "spare" }
       state = process.tmpname ".state"
     end)
@@ -26,14 +30,19 @@ servers.each(function(name, start)
       if s then s:stop() end
     end)
 
-    local function command() return ("%s shell --kubeconfig %s -n %s"):format(KUBELUA, process.quote(s.kubeconfig), ns) end
+    local function command()
+      return ("%s shell --kubeconfig %s -n %s"):format(KUBELUA, process.quote(s.kubeconfig), ns)
+    end
 
-    -- Plays {expected, typed} pairs; each expectation is a regular expression that must follow what was shown before.
+    -- Plays {expected, typed} pairs; each expectation is a regular expression that must follow what was
+    -- shown before.
     local function play(steps)
       local lines = {}
       for i, step in ipairs(steps) do lines[i] = ("[%s, %s]"):format(json(step[1]), json(step[2])) end
       local script = process.write(process.tmpname ".steps", table.concat(lines, "\n") .. "\n")
-      local out, code = process.run(("XDG_STATE_HOME=%s LC_ALL=C.UTF-8 python3 spec/support/terminal.py %d %s < %s"):format(process.quote(state), 20 * wait.factor,
+      local out,
+        code = process.run(("XDG_STATE_HOME=%s LC_ALL=C.UTF-8 python3 spec/support/terminal.py %d \z
+        %s < %s"):format(process.quote(state), 20 * wait.factor,
         command(), process.quote(script)))
       assert.equal(0, code, out)
       return out
@@ -99,7 +108,8 @@ servers.each(function(name, start)
       local prompt = ns .. "> $"
       play { { prompt, "'first' .. 'one'\r" }, { "firstone\r\n.*" .. prompt, "\4" } }
       play { { prompt, "\27[A\r" }, { "firstone\r\n.*" .. prompt, "\4" } }
-      assert.equal("600 700", (process.run(("stat -c %%a %s/kubelua/history %s/kubelua"):format(state, state)):gsub("\n(.)", " %1"):gsub("\n", "")))
+      assert.equal("600 700", (process.run(("stat -c %%a %s/kubelua/history %s/kubelua"):format(state,
+        state)):gsub("\n(.)", " %1"):gsub("\n", "")))
     end)
 
     it("changes the namespace", function()
@@ -115,14 +125,17 @@ servers.each(function(name, start)
       assert.truthy(out:find("line 1: no", 1, true) and out:find("\non\n") or out:find("^on\n"), out)
       out, code = piped '"on"\nyaml(\n{})\nlst "cm"\nerror { code = 7 }\n'
       assert.equal(1, code)
-      assert.truthy(out:find("line 4: attempt to call a nil value (global 'lst'); did you mean 'list'?", 1, true) and out:find("code: 7", 1, true), out)
+      assert.truthy(out:find("line 4: attempt to call a nil value (global 'lst'); did you mean 'list'?", 1,
+        true) and out:find("code: 7", 1, true), out)
       out, code = piped "unfinished("
       assert.equal(1, code)
       assert.truthy(out:find("<eof>", 1, true), out)
     end)
 
     it("runs code from the command line", function()
-      local out, code = process.run(command() .. [[ -e 'create { kind = "v1/ConfigMap", name = "made" }' -e 'delete("cm", "made")']])
+      local out,
+        code = process.run(command()
+        .. [[ -e 'create { kind = "v1/ConfigMap", name = "made" }' -e 'delete("cm", "made")']])
       assert.equal(0, code)
       assert.truthy(out:find("name: made", 1, true) and out:find("\ntrue\n", 1, true), out)
       out, code = process.run(command() .. " -e 'x ='")

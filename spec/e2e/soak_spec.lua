@@ -1,6 +1,7 @@
 -- soak_spec.lua - a large namespace that changes all the time, behind connections that break: no key is lost.
 --
--- Between the controller and the server stands spec/support/faults.py. The spec itself talks to the server directly.
+-- Between the controller and the server stands spec/support/faults.py. The spec itself talks to the server
+-- directly.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -36,17 +37,26 @@ local function send(server, requests)
   local lines = {}
   for i, r in ipairs(requests) do
     if i > 1 then lines[#lines + 1] = "next" end
-    lines[#lines + 1] = ('url = "%s%s"\nrequest = "%s"\noutput = "/dev/null"\nwrite-out = "%%{http_code} %%{errormsg}\\n"\nmax-time = 60'):format(server.url, r[2], r[1])
+    lines[#lines + 1] = ('url = "%s%s"\nrequest = "%s"\noutput = "/dev/null"\nwrite-out = "%%{http_code} \z
+      %%{errormsg}\\n"\nmax-time = 60'):format(server.url, r[2], r[1])
     if r[3] then
-      lines[#lines + 1] = ("header = \"Content-Type: application/%s\"\ndata = %q"):format(r[1] == "PATCH" and "merge-patch+json" or "json", r[3])
+      lines[#lines + 1] = ("header = \"Content-Type: application/%s\"\ndata = %q"):format(r[1] == "PATCH"
+        and "merge-patch+json" or "json", r[3])
     end
-    if server.token then lines[#lines + 1] = ('header = "Authorization: Bearer %s"\ncacert = "%s"'):format(server.token, server.ca) end
+    if server.token then
+      lines[#lines + 1] = ('header = "Authorization: Bearer %s"\ncacert = "%s"'):format(server.token,
+        server.ca)
+    end
   end
   local config = process.write(process.tmpname ".curl", table.concat(lines, "\n") .. "\n")
-  local out = process.run("curl --parallel --parallel-max 50 --config " .. process.quote(config) .. " 2>/dev/null")     -- its progress, which -s does not end
+  -- its progress, which -s does not end
+  local out = process.run("curl --parallel --parallel-max 50 --config " .. process.quote(config)
+    .. " 2>/dev/null")
   local n = 0
   for code, why in out:gmatch "(%d+) ([^\n]*)\n" do
-    if code ~= "200" and code ~= "201" then error(("a request of the spec's own failed: %s %s"):format(code, why), 2) end
+    if code ~= "200" and code ~= "201" then
+      error(("a request of the spec's own failed: %s %s"):format(code, why), 2)
+    end
     n = n + 1
   end
   assert(n == #requests, ("%d of %d requests of the spec's own had an answer"):format(n, #requests))
@@ -58,7 +68,8 @@ local Quiz = {}
 Quiz.__index = Quiz
 
 local function quiz(server, client, ns)
-  return setmetatable({ server = server, client = client, ns = ns, asks = {}, path = "/api/v1/namespaces/" .. ns .. "/configmaps" }, Quiz)
+  return setmetatable({ server = server, client = client, ns = ns, asks = {},
+    path = "/api/v1/namespaces/" .. ns .. "/configmaps" }, Quiz)
 end
 
 function Quiz:create(first, last)
@@ -66,7 +77,8 @@ function Quiz:create(first, last)
   for i = first, last do
     local name = "soak-" .. i
     self.asks[name] = "first of " .. i
-    requests[#requests + 1] = { "POST", self.path, ('{"metadata": {"name": "%s"}, "data": {"ask": "%s"}}'):format(name, self.asks[name]) }
+    requests[#requests + 1] = { "POST", self.path, (
+      '{"metadata": {"name": "%s"}, "data": {"ask": "%s"}}'):format(name, self.asks[name]) }
   end
   send(self.server, requests)
 end
@@ -83,7 +95,8 @@ function Quiz:change(n, random, round)
         requests[#requests + 1] = { "DELETE", self.path .. "/" .. name }
       else
         self.asks[name] = ("round %d of %s"):format(round, name)
-        requests[#requests + 1] = { "PATCH", self.path .. "/" .. name, ('{"data": {"ask": "%s"}}'):format(self.asks[name]) }
+        requests[#requests + 1] = { "PATCH", self.path .. "/" .. name,
+          ('{"data": {"ask": "%s"}}'):format(self.asks[name]) }
       end
     end
   end
@@ -104,7 +117,9 @@ function Quiz:check()
     local ask = self.asks[name]
     if not ask then error(name .. " should not be there", 0) end
     if map("data.ask") ~= ask then error(("%s asks %q, not %q"):format(name, map("data.ask"), ask), 0) end
-    if map("data.answer") ~= ask:reverse() then error(("%s: the answer to %q is %s"):format(name, ask, tostring(map("data.answer"))), 0) end
+    if map("data.answer") ~= ask:reverse() then
+      error(("%s: the answer to %q is %s"):format(name, ask, tostring(map("data.answer"))), 0)
+    end
     n = n + 1
   end
   local all = self:count()
@@ -138,7 +153,8 @@ end
 
 local function behind_faults(server, seed)
   local port, target = servers.free_port(), server.url:match ":(%d+)$"
-  local proxy = process.spawn { "python3", "spec/support/faults.py", port, target, FAULTS, seed, name = "faults.py" }
+  local proxy = process.spawn { "python3", "spec/support/faults.py", port, target, FAULTS, seed,
+    name = "faults.py" }
   proxy:wait_for_log(30, "listening")
   local config = process.read(server.kubeconfig):gsub(":" .. target .. "%f[%D]", ":" .. port)
   return proxy, { kubeconfig = process.write(process.tmpname ".kubeconfig", config) }
@@ -158,8 +174,11 @@ servers.each(function(name, start)
       local questions = quiz(server, client, ns)
       questions:create(1, OBJECTS * 9 // 10)
       local proxy, there = behind_faults(server, 42)
-      local run = controller.start(there, SCRIPT:format(ns), "--workers", "2", "--metrics-bind-address", "127.0.0.1:0")
-      local address = wait.until_true(30, "the metrics' address", function() return run:log():match "serving metrics.-address[\"=:]+([%d.:]+)" end)
+      local run = controller.start(there, SCRIPT:format(ns), "--workers", "2", "--metrics-bind-address",
+        "127.0.0.1:0")
+      local address = wait.until_true(30, "the metrics' address", function()
+        return run:log():match "serving metrics.-address[\"=:]+([%d.:]+)"
+      end)
 
       -- Questions change until the last fault, so that each hits work, and once more behind it.
       local state, round, trouble = 42, 0, nil

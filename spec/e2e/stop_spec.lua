@@ -1,4 +1,5 @@
---- stop_spec.lua - the end of `kubelua run`: what runs may finish, nothing new begins, probes hear of it, and nothing holds it for ever.
+--- stop_spec.lua - the end of `kubelua run`: what runs may finish, nothing new begins, probes hear of it,
+--- and nothing holds it for ever.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -37,17 +38,25 @@ servers.each(function(name, start)
     end)
     lazy_teardown(function() if server then server:stop() end end)
 
-    it("is not ready any more, begins nothing, finishes what runs, gives the lease back and ends with status 0", function()
+    it("is not ready any more, begins nothing, finishes what runs, gives the lease back and ends with \z
+      status 0", function()
       local ns = controller.namespace(client, "stop")
       controller.ask(client, ns, 1, 1)
-      local run = controller.start(server, SLOW:format(ns, ns), "--health-probe-bind-address", "127.0.0.1:0", "--grace-period", "300s",
+      local run = controller.start(server, SLOW:format(ns, ns), "--health-probe-bind-address", "127.0.0.1:0",
+        "--grace-period", "300s",
         "--leader-elect", "--leader-elect-resource-namespace", ns)
       run:wait_for_log(60, "begun question-1")
-      local health = wait.until_true(30, "the address", function() return run:log():match "serving health probes address=(%S+)" end)
-      local function readyz() return (process.run(("curl -sS --max-time 30 http://%s/readyz"):format(health))) end
+      local health = wait.until_true(30, "the address", function()
+        return run:log():match "serving health probes address=(%S+)"
+      end)
+      local function readyz()
+        return (process.run(("curl -sS --max-time 30 http://%s/readyz"):format(health)))
+      end
       wait.until_true(60, "it is ready", function() return readyz() == "ok" end)
       run:signal "TERM"
-      wait.until_true(60, "it is not ready", function() return readyz():find("[-]shutdown failed: this process is stopping", 1, true) end)
+      wait.until_true(60, "it is not ready", function()
+        return readyz():find("[-]shutdown failed: this process is stopping", 1, true)
+      end)
       controller.ask(client, ns, 2, 2)
       client:create { kind = "v1/ConfigMap", namespace = ns, name = "go" }
       assert.equal(0, run:wait(120 * wait.factor), run:log())

@@ -1,4 +1,5 @@
---- stream_cli_spec.lua - kubelua logs and kubelua exec on a real cluster: output as it is, exit statuses, a terminal.
+--- stream_cli_spec.lua - kubelua logs and kubelua exec on a real cluster: output as it is, exit statuses, a
+--- terminal.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -16,7 +17,8 @@ servers.only_real(function(name, start)
       kubelet = assert(server:kubelet())
       local c <close> = controller.client(server)
       ns = controller.namespace(c, "streamcli")
-      kubelet:pod(ns, "web", { main = "2026-01-02T15:04:05Z one\n2026-01-02T15:04:06Z two\xff\n2026-01-02T15:04:07Z end" })
+      kubelet:pod(ns, "web", { main = "2026-01-02T15:04:05Z one\n2026-01-02T15:04:06Z \z
+        two\xff\n2026-01-02T15:04:07Z end" })
       kubelet:pod(ns, "two", { main = "2026-01-02T15:04:05Z a\n", side = "2026-01-02T15:04:05Z b\n" })
     end)
     lazy_teardown(function()
@@ -25,7 +27,8 @@ servers.only_real(function(name, start)
     end)
 
     local function command(line)
-      return ("%s %s"):format(KUBELUA, line:gsub("^(%w+)", "%0 --kubeconfig " .. process.quote(server.kubeconfig) .. " -n " .. ns, 1))
+      return ("%s %s"):format(KUBELUA, line:gsub("^(%w+)",
+        "%0 --kubeconfig " .. process.quote(server.kubeconfig) .. " -n " .. ns, 1))
     end
     -- `before` is put in front of the command: a pipe into it, variables.
     local function run(line, before) return process.run((before or "") .. command(line) .. " 2>&1") end
@@ -36,7 +39,9 @@ servers.only_real(function(name, start)
         assert.equal("one\ntwo\xff\nend", out)
         assert.equal(0, code)
         assert.equal("a\n", (run "logs pod/two -c main --tail 1"))
-        assert.equal("2026-01-02T15:04:06Z two\xff\nend", (run "logs web --since-time 2026-01-02T15:04:06Z --timestamps"):gsub("\n2026%-01%-02T15:04:07Z ", "\n"))
+        assert.equal("2026-01-02T15:04:06Z two\xff\nend",
+          (run "logs web --since-time 2026-01-02T15:04:06Z --timestamps"):gsub("\n2026%-01%-02T15:04:07Z ",
+          "\n"))
         assert.equal("b\n", (run "logs two -c side"))
         assert.equal("", (run "logs web --since 5m"))
       end)
@@ -45,10 +50,15 @@ servers.only_real(function(name, start)
         kubelet:pod(ns, "alive", { main = "2026-01-02T15:04:05Z first\n" })
         for _, resume in ipairs { "", " --resume" } do
           local out = process.tmpname ".out"
-          local child = process.spawn { "sh", "-c", command("logs alive -f" .. resume) .. " > " .. process.quote(out) }
-          wait.until_true(20, "the first line", function() return (process.read(out) or ""):find "first\n" end)
+          local child = process.spawn { "sh", "-c", command("logs alive -f" .. resume) .. " > "
+            .. process.quote(out) }
+          wait.until_true(20, "the first line", function()
+            return (process.read(out) or ""):find "first\n"
+          end)
           kubelet:append(ns, "alive", "main", "2026-01-02T15:04:06Z second\n")
-          wait.until_true(20, "the second line", function() return (process.read(out) or ""):find "second\n" end)
+          wait.until_true(20, "the second line", function()
+            return (process.read(out) or ""):find "second\n"
+          end)
           process.write(kubelet:path(ns, "alive", "main", ".done"), "")
           wait.until_true(20, "the end", function() return not child:alive() end)
           os.remove(kubelet:path(ns, "alive", "main", ".done"))
@@ -93,7 +103,8 @@ servers.only_real(function(name, start)
 
       it("ends with the command although standard input stays open", function()
         local fifo = process.quote(process.tmpname ".fifo")
-        local out = process.run(("mkfifo %s; { timeout 60 %s < %s; echo status $?; } & exec 3> %s; wait"):format(fifo, command "exec web -i -- true", fifo, fifo))
+        local out = process.run(("mkfifo %s; { timeout 60 %s < %s; echo status $?; } & exec 3> \z
+          %s; wait"):format(fifo, command "exec web -i -- true", fifo, fifo))
         assert.equal("status 0\n", out)
       end)
 

@@ -1,4 +1,5 @@
---- streams_spec.lua - HTTP/2 as the real API server speaks it: many watches and calls share few connections, none starves.
+--- streams_spec.lua - HTTP/2 as the real API server speaks it: many watches and calls share few
+--- connections, none starves.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -16,11 +17,13 @@ servers.only_real(function(name, start)
     lazy_teardown(function() if server then server:stop() end end)
 
     it("has 200 watches hear of 500 calls over a handful of connections", function()
-      local out, code = process.run(("%s %s %s 200 500 2>&1"):format(STREAMS, process.quote(server.kubeconfig), ns))
+      local out, code = process.run(("%s %s %s 200 500 2>&1"):format(STREAMS,
+        process.quote(server.kubeconfig), ns))
       assert.equal(0, code, out)
       assert.matches('"events":100000,"good":500,"bad":0', out, 1, true)
       local connections = tonumber(out:match '"connections":(%d+)')
-      assert.is_true(connections <= 6, out)      -- three for 200 watches at 80 streams each, one or two for the calls
+      -- three for 200 watches at 80 streams each, one or two for the calls
+      assert.is_true(connections <= 6, out)
     end)
   end)
 end)

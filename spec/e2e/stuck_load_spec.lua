@@ -1,4 +1,5 @@
---- stuck_load_spec.lua - a script whose load sits in a C function that never comes back: nobody waits for it. Debug builds have such a function.
+--- stuck_load_spec.lua - a script whose load sits in a C function that never comes back: nobody waits for
+--- it. Debug builds have such a function.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -21,7 +22,8 @@ if DEBUG then
         server = start {}
         client = controller.client(server)
         ns = controller.namespace(client, "stuck")
-        run = controller.start_with({ "KUBELUA_STRESS_STUCK=never comes back" }, server, SCRIPT:format("sound", ns, "the first"))
+        run = controller.start_with({ "KUBELUA_STRESS_STUCK=never comes back" }, server,
+          SCRIPT:format("sound", ns, "the first"))
         run:wait_for_log(60, "controller is running controller=stuck")
       end)
       lazy_teardown(function()
@@ -43,7 +45,9 @@ if DEBUG then
 
       it("is not tried again while its file stays as it is", function()
         local function count(text) return select(2, run:log():gsub(text, "")) end
-        local function loads() return select(2, process.run(("cat /proc/%d/task/*/comm"):format(run.pid)):gsub("kl%-load", "")) end
+        local function loads()
+          return select(2, process.run(("cat /proc/%d/task/*/comm"):format(run.pid)):gsub("kl%-load", ""))
+        end
         local before = count "is left behind"
         assert.equal(1, loads())
         run:signal "HUP"
@@ -59,15 +63,18 @@ if DEBUG then
 
       it("is named when the process ends, which has status 1", function()
         assert.equal(1, run:stop(45))
-        assert.truthy(run:log():find("a script's load does not come back, leaving without it", 1, true), run:log())
+        assert.truthy(run:log():find("a script's load does not come back, leaving without it", 1, true),
+          run:log())
       end)
     end)
   end)
 else
   describe("a release build", function()
     it("has no function that never comes back", function()
-      local path = process.write(process.tmpname ".lua", SCRIPT:format("never comes back", "default", "nobody"))
-      local out, code = process.run(("KUBELUA_STRESS_STUCK='never comes back' %s check %s"):format(os.getenv "KUBELUA" or "build/kubelua", path))
+      local path = process.write(process.tmpname ".lua",
+        SCRIPT:format("never comes back", "default", "nobody"))
+      local out, code = process.run(("KUBELUA_STRESS_STUCK='never comes back' %s check %s"):format(
+        os.getenv "KUBELUA" or "build/kubelua", path))
       assert.equal(0, code, out)
     end)
   end)

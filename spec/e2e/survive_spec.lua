@@ -14,7 +14,8 @@ servers.only_real(function(name, start)
     lazy_teardown(function() if server then server:stop() end end)
 
     it("no key is lost", function()
-      -- Half are asked before the server dies; the controller starts on them and is cut off somewhere in between.
+      -- Half are asked before the server dies; the controller starts on them and is cut off somewhere in
+      -- between.
       controller.ask(client, ns, 1, 150)
       local run = controller.start(server, controller.answering(ns, "!"), "--workers", "1")
       controller.await_answers(client, ns, 1, 60, answer)
@@ -62,11 +63,14 @@ describe("when an embedded server begins anew", function()
     local api = require "support.api" (server)
     local before = api:get("/api/v1/namespaces").body.metadata.resourceVersion
     server:restart()
-    for i = 1, 20 do assert.equal(201, api:post("/api/v1/namespaces", { metadata = { name = "now-" .. i } }).code) end
+    for i = 1, 20 do
+      assert.equal(201, api:post("/api/v1/namespaces", { metadata = { name = "now-" .. i } }).code)
+    end
     local events = api:watched("/api/v1/namespaces?resourceVersion=" .. before)
     assert.equal("ERROR", events[1].type)
     assert.equal(410, events[1].object.code)
-    assert.equal(410, api:get("/api/v1/namespaces?resourceVersionMatch=Exact&resourceVersion=" .. before).code)
+    assert.equal(410, api:get("/api/v1/namespaces?resourceVersionMatch=Exact&resourceVersion="
+      .. before).code)
     local r = api:get("/api/v1/namespaces")
     assert.same({}, (api:watched("/api/v1/namespaces?resourceVersion=" .. r.body.metadata.resourceVersion)))
   end)

@@ -1,4 +1,5 @@
--- What the table of a controller promises beyond its caches: several kinds, predicates of what is watched, triggers, memory; on both API servers.
+-- What the table of a controller promises beyond its caches: several kinds, predicates of what is watched,
+-- triggers, memory; on both API servers.
 
 local controller = require "support.controller"
 local servers = require "support.servers"
@@ -93,9 +94,13 @@ servers.each(function(server_name, start)
       ]]
       client:create { kind = "v1/ConfigMap", namespace = ns, name = "much", data = { much = "1" } }
       run:wait_for_log(30, "not enough memory: a worker's state may hold 8Mi (`memory` of hoarder)")
-      for i = 1, 20 do client:create { kind = "v1/ConfigMap", namespace = ns, name = "a" .. i, data = { ask = "q" } } end
+      for i = 1, 20 do
+        client:create { kind = "v1/ConfigMap", namespace = ns, name = "a" .. i, data = { ask = "q" } }
+      end
       wait.until_true(60, "answers", function()
-        for i = 1, 20 do if not client:get("v1/ConfigMap", ns, "a" .. i)("data.answer") then return false end end
+        for i = 1, 20 do
+          if not client:get("v1/ConfigMap", ns, "a" .. i)("data.answer") then return false end
+        end
         return true
       end)
     end)

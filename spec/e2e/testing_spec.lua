@@ -25,7 +25,8 @@ describe("kube.testing", function()
   end)
 
   it("has run what was there when start returns, and what a write causes when the write returns", function()
-    local t = start { source = source 'ctx:patch(o, { data = { seen = o.metadata.name } })', objects = { CARD } }
+    local t = start { source = source 'ctx:patch(o, { data = { seen = o.metadata.name } })',
+      objects = { CARD } }
     assert.equal("a", t:get("v1/ConfigMap", "a").data.seen)
     t:create { kind = "v1/ConfigMap", name = "b" }
     assert.equal("b", t:get("v1/ConfigMap", "b").data.seen)
@@ -57,13 +58,17 @@ describe("kube.testing", function()
 
   it("stops a reconcile that wakes itself for ever", function()
     local body = 'ctx:patch(o, { data = { n = tostring(tonumber(o.data.n) + 1) } })'
-    assert.error_matches(function() start { source = source(body), objects = { CARD } } end, "reconciles at one moment, and no end of it")
+    assert.error_matches(function()
+      start { source = source(body), objects = { CARD } }
+    end, "reconciles at one moment, and no end of it")
   end)
 
   it("runs keys in the order of their names, each time", function()
     local function order()
-      local t = start { source = source('ctx:patch(o, { metadata = { labels = { seen = "yes" } } })', 'concurrency = 8, workers = 3,'),
-        objects = { { kind = "v1/ConfigMap", name = "c" }, { kind = "v1/ConfigMap", name = "a" }, { kind = "v1/ConfigMap", name = "b", namespace = "z" } } }
+      local t = start { source = source('ctx:patch(o, { metadata = { labels = { seen = "yes" } } })',
+        'concurrency = 8, workers = 3,'),
+        objects = { { kind = "v1/ConfigMap", name = "c" }, { kind = "v1/ConfigMap", name = "a" },
+          { kind = "v1/ConfigMap", name = "b", namespace = "z" } } }
       local keys = {}
       for i, r in ipairs(t:runs()) do keys[i] = r.key end
       return keys
@@ -88,18 +93,24 @@ describe("kube.testing", function()
   end)
 
   it("tells runs, writes, logs and Events", function()
-    local t = start { source = source 'ctx:event("Seen", "it is %s", o.metadata.name) ctx.log:warn "careful" ctx:patch(o, { data = { x = "1" } })', objects = { CARD } }
-    assert.same({ "Seen", "it is a", "ConfigMap/a", "x" }, { t:events()[1].reason, t:events()[1].note, t:events()[1].about, t:events()[1].controller })
+    local t = start { source = source 'ctx:event("Seen", "it is %s", o.metadata.name) ctx.log:warn \z
+      "careful" ctx:patch(o, { data = { x = "1" } })', objects = { CARD } }
+    assert.same({ "Seen", "it is a", "ConfigMap/a", "x" },
+      { t:events()[1].reason, t:events()[1].note, t:events()[1].about, t:events()[1].controller })
     assert.equal("careful", t:logs("warn")[1].message)
     local w = t:writes()[1]
-    assert.same({ "x", "patch", "v1/ConfigMap", "default", "a" }, { w.controller, w.verb, w.kind, w.namespace, w.name })
+    assert.same({ "x", "patch", "v1/ConfigMap", "default", "a" },
+      { w.controller, w.verb, w.kind, w.namespace, w.name })
   end)
 
   it("gives parameters, and refuses one that no controller has", function()
-    local text = source('ctx:patch(o, { data = { size = tostring(ctx.params.size) } })', 'params = { size = 1, colour = "red" },')
+    local text = source('ctx:patch(o, { data = { size = tostring(ctx.params.size) } })',
+      'params = { size = 1, colour = "red" },')
     local t = start { source = text, params = { size = 3 }, objects = { CARD } }
     assert.equal("3", t:get("v1/ConfigMap", "a").data.size)
-    assert.error_matches(function() start { source = text, params = { sise = 3 } } end, 'no parameter "sise", did you mean "size"')
+    assert.error_matches(function()
+      start { source = text, params = { sise = 3 } }
+    end, 'no parameter "sise", did you mean "size"')
   end)
 
   it("begins each time with an empty server", function()
@@ -113,7 +124,8 @@ describe("kube.testing", function()
   end)
 
   it("says which definition is missing", function()
-    local text = 'return require "kubelua".controller { name = "x", resource = "example.com/v1/Thing", reconcile = function() end }'
+    local text = 'return require "kubelua".controller { name = "x", resource = "example.com/v1/Thing", \z
+      reconcile = function() end }'
     assert.error_matches(function() start { source = text } end, 'controller "x" waits: .*crds = "DIR"')
     local t = start { source = text, parked = true }
     assert.equal("parked", t:controllers()[1].state)
@@ -155,7 +167,8 @@ describe("a card", function()
 end)
 ]=])
     assert.equal(1, code)
-    assert.matches("FAILED  [^\n]*x_test.lua: a card is as it should be\n    [^\n]*x_test.lua:6\n    a.b: expected 1, got 2\n    d: expected nothing, got true\n", out)
+    assert.matches("FAILED  [^\n]*x_test.lua: a card is as it should be\n    [^\n]*x_test.lua:6\n    a.b: \z
+      expected 1, got 2\n    d: expected nothing, got true\n", out)
     assert.matches("x ran default/a: error [^\n]*broken", out)
     assert.matches("1 passed, 1 failed, 1 pending", out)
   end)
@@ -184,7 +197,8 @@ describe("inner", function()
   it("two", function() assert.same({ "setup", "before", "one", "finally", "after", "before", "inner" }, log) end)
 end)
 ]]
-    process.write(dir .. "/y_test.lua", [[it("sees nothing of the other file", function() assert.is_nil(leak) end)]])
+    process.write(dir .. "/y_test.lua",
+      [[it("sees nothing of the other file", function() assert.is_nil(leak) end)]])
     local out, code = run(dir)
     assert.equal(0, code, out)
     assert.matches("3 passed", out)

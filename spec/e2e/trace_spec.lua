@@ -1,5 +1,6 @@
--- trace_spec.lua - `kubelua run --trace-requests`: what an API server is told of the trace that a request belongs to. Neither server tells what it
--- was sent (a real one only to a collector), so a proxy before it does (spec/support/recorder.py).
+-- trace_spec.lua - `kubelua run --trace-requests`: what an API server is told of the trace that a request
+-- belongs to. Neither server tells what it was sent (a real one only to a collector), so a proxy before it
+-- does (spec/support/recorder.py).
 
 local controller = require "support.controller"
 local kube = require "kubelua"
@@ -28,21 +29,29 @@ servers.each(function(name, start)
     end)
     lazy_teardown(function() if server then server:stop() end end)
 
-    -- Runs the script until it has answered once: what was asked of the server (a list of { method, path, value }), and the record of the run.
+    -- Runs the script until it has answered once: what was asked of the server (a list of { method, path,
+    -- value }), and the record of the run.
     local function run(...)
       local ns, port = controller.namespace(client, "trace"), servers.free_port()
-      local words = { "python3", "spec/support/recorder.py", port, server.url:match ":(%d+)/?$", "traceparent" }
-      if server.ca then table.move({ server.dir .. "/server.crt", server.dir .. "/server.key", server.ca }, 1, 3, 6, words) end
+      local words = { "python3", "spec/support/recorder.py", port, server.url:match ":(%d+)/?$",
+        "traceparent" }
+      if server.ca then
+        table.move({ server.dir .. "/server.crt", server.dir .. "/server.key", server.ca }, 1, 3, 6, words)
+      end
       local recorder = process.spawn(words)
       finally(function() recorder:stop() end)
       recorder:wait_for_log(20, "ready")
-      local kubeconfig = process.write(process.tmpname ".kubeconfig", (process.read(server.kubeconfig):gsub("127%.0%.0%.1:%d+", "127.0.0.1:" .. port)))
+      local kubeconfig = process.write(process.tmpname ".kubeconfig",
+        (process.read(server.kubeconfig):gsub("127%.0%.0%.1:%d+", "127.0.0.1:" .. port)))
       controller.ask(client, ns, 1, 1)
-      local it = controller.start({ kubeconfig = kubeconfig }, SCRIPT, "-n", ns, "--http1", "--log-format", "json", ...)
+      local it = controller.start({ kubeconfig = kubeconfig }, SCRIPT, "-n", ns, "--http1", "--log-format",
+        "json", ...)
       it:wait_for_log(60, '"msg":"answered"')
       controller.finish(it)
       local seen = {}
-      for method, path, value in recorder:log():gmatch "(%u+) (/%S*) (%S+)\n" do seen[#seen + 1] = { method = method, path = path, value = value } end
+      for method, path, value in recorder:log():gmatch "(%u+) (/%S*) (%S+)\n" do
+        seen[#seen + 1] = { method = method, path = path, value = value }
+      end
       return seen, kube.json(it:log():match '[^\n]*"msg":"answered"[^\n]*'), ns
     end
 
@@ -51,7 +60,8 @@ servers.each(function(name, start)
       local parent = ("00-%s-%s-01"):format(record.traceID, record.spanID)
       local of = {}
       for _, r in ipairs(seen) do
-        if r.method == "PATCH" and r.path:find("/namespaces/" .. ns .. "/configmaps/question-1", 1, true) then of.patch = r.value
+        if r.method == "PATCH" and r.path:find("/namespaces/" .. ns .. "/configmaps/question-1", 1,
+          true) then of.patch = r.value
         elseif r.path == "/api/v1/namespaces/" .. ns then of.read = r.value
         else assert.equal("-", r.value, r.method .. " " .. r.path) end
       end

@@ -27,11 +27,14 @@ servers.each(function(name, start_server)
     lazy_teardown(function() if server then server:stop() end end)
 
     local function woken(run, of, reason, o)
-      run:wait_for_log(30, ('by="%s %s %s %s" of=%s'):format(reason, o and o.apiVersion .. "/" .. o.kind or "-",
-        o and o.metadata.namespace .. "/" .. o.metadata.name or "-", o and o.metadata.resourceVersion or "-", of))
+      run:wait_for_log(30, ('by="%s %s %s %s" of=%s'):format(reason,
+        o and o.apiVersion .. "/" .. o.kind or "-",
+        o and o.metadata.namespace .. "/" .. o.metadata.name or "-", o and o.metadata.resourceVersion or "-",
+        of))
     end
 
-    it("is told: the start, an event of the object or of one that it owns, a failure, a requeue, new logic", function()
+    it("is told: the start, an event of the object or of one that it owns, a failure, a requeue, new logic",
+      function()
       client:create { kind = "v1/ConfigMap", namespace = ns, name = "a", data = { x = "1" } }
       local run = controller.start(server, SCRIPT:format(ns, "nil"))
       woken(run, "a", "started")
@@ -39,7 +42,8 @@ servers.each(function(name, start_server)
       woken(run, "a", "changed", a)
       local b = client:create { kind = "v1/ConfigMap", namespace = ns, name = "b" }
       woken(run, "b", "added", b)
-      local owned = client:create { apiVersion = "v1", kind = "Secret", metadata = { namespace = ns, name = "s", ownerReferences = {
+      local owned = client:create { apiVersion = "v1", kind = "Secret",
+        metadata = { namespace = ns, name = "s", ownerReferences = {
         { apiVersion = "v1", kind = "ConfigMap", name = "a", uid = a.metadata.uid, controller = true } } } }
       woken(run, "a", "added", owned)
       client:delete("v1/Secret", ns, "s")

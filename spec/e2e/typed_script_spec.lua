@@ -1,4 +1,5 @@
--- typed_script_spec.lua - generated clientsets in controller scripts: reads come from the cache, writes go through ctx.
+-- typed_script_spec.lua - generated clientsets in controller scripts: reads come from the cache, writes go
+-- through ctx.
 
 local controller = require "support.controller"
 local kube = require "kubelua"
@@ -59,14 +60,18 @@ servers.each(function(server_name, start)
       assert.equal("1", data.listed)
       assert.equal("r", data.owner)
       assert.matches("recommendations:watch: this client has no watch", data.watch, 1, true)
-      assert.matches("lua:%d+: koordinator.scheduling_v1alpha1.PodGroup: spec has no field 'minMembers'; did you mean 'minMember'?", data.wrong)
-      assert.equal("2026-01-02T03:04:05Z", client:get("analysis.koordinator.sh/v1alpha1/Recommendation", ns, "r").status.updateTime)
+      assert.matches("lua:%d+: koordinator.scheduling_v1alpha1.PodGroup: spec has no field 'minMembers'; \z
+        did you mean 'minMember'?", data.wrong)
+      assert.equal("2026-01-02T03:04:05Z", client:get("analysis.koordinator.sh/v1alpha1/Recommendation", ns,
+        "r").status.updateTime)
       assert.equal(2, client:get("scheduling.sigs.k8s.io/v1alpha1/PodGroup", ns, "r").spec.minMember)
     end)
 
     it("has modules of its own beside it, which are part of its generation", function()
       local dir = process.tmpname ".script"
-      local said, code = process.run(("mkdir -p %s && %s gen --crds controllers/koordinator/crds/scheduling.sigs.k8s.io_podgroups.yaml --out %s/groups"):format(
+      local said,
+        code = process.run(("mkdir -p %s && %s gen --crds \z
+        controllers/koordinator/crds/scheduling.sigs.k8s.io_podgroups.yaml --out %s/groups"):format(
         process.quote(dir), KUBELUA, process.quote(dir)))
       assert.equal(0, code, said)
       process.write(dir .. "/main.lua", ([[
@@ -83,7 +88,8 @@ servers.each(function(server_name, start)
           end,
         }]]):format(ns))
       client:create { kind = "v1/ConfigMap", namespace = ns, name = "it" }
-      local run = controller.start(server, dir .. "/main.lua", "--namespace", ns, "--metrics-bind-address", "127.0.0.1:0")
+      local run = controller.start(server, dir .. "/main.lua", "--namespace", ns, "--metrics-bind-address",
+        "127.0.0.1:0")
       finally(function() controller.finish(run) end)
       assert.same({ min = "4" }, report())
     end)

@@ -1,5 +1,5 @@
--- typed_spec.lua - the generated clientsets against API servers: for every resource of Koordinator each call that it offers does what
--- it says, and what it does not offer is refused with a reason.
+-- typed_spec.lua - the generated clientsets against API servers: for every resource of Koordinator each
+-- call that it offers does what it says, and what it does not offer is refused with a reason.
 
 local controller = require "support.controller"
 local koord = require "kubelua.koordinator"
@@ -10,7 +10,8 @@ local wait = require "support.wait"
 
 -- What a new object needs beside its name.
 local NEEDED = {
-  ["topology_v1alpha1.noderesourcetopologies"] = { topologyPolicies = kube.array { "None" }, zones = kube.array {} },
+  ["topology_v1alpha1.noderesourcetopologies"] = { topologyPolicies = kube.array { "None" },
+    zones = kube.array {} },
   ["topology_v1alpha2.noderesourcetopologies"] = { zones = kube.array {} },
 }
 
@@ -37,7 +38,9 @@ end
 
 local EACH = {}
 for _, group in ipairs(members(koord.clientset {})) do
-  for _, resource in ipairs(members(group[2])) do EACH[#EACH + 1] = { group[1], resource[1], tostring(resource[2]) } end
+  for _, resource in ipairs(members(group[2])) do
+    EACH[#EACH + 1] = { group[1], resource[1], tostring(resource[2]) }
+  end
 end
 
 servers.each(function(server_name, start)
@@ -66,7 +69,8 @@ servers.each(function(server_name, start)
           known = require("kubelua.koordinator." .. group_name).resources[plural]
           namespaced = known.namespaced
           if namespaced then r = r(ns) end
-          name = ("typed-%s-%d"):format(ALSO[group_name .. "." .. plural] and "b" or "a", math.random(1, 1 << 40))
+          name = ("typed-%s-%d"):format(ALSO[group_name .. "." .. plural] and "b" or "a",
+            math.random(1, 1 << 40))
         end)
 
         local function object(labels)
@@ -89,8 +93,11 @@ servers.each(function(server_name, start)
           local copy = kube.copy(made)
           copy.metadata.labels.step = "update"
           assert.equal("update", r:update(copy).metadata.labels.step)
-          assert.equal("patch", r:patch(name, function(draft) draft.metadata.labels.step = "patch" end).metadata.labels.step)
-          assert.equal("merge", r:patch(name, { metadata = { labels = { step = "merge" } } }).metadata.labels.step)
+          assert.equal("patch", r:patch(name, function(draft)
+            draft.metadata.labels.step = "patch"
+          end).metadata.labels.step)
+          assert.equal("merge", r:patch(name, { metadata = {
+            labels = { step = "merge" } } }).metadata.labels.step)
           local applied = r:apply(object { mine = "yes" }, { manager = "typed-applier", force = true })
           assert.same({ step = "merge", mine = "yes" }, kube.copy(applied.metadata.labels))
 
@@ -138,8 +145,10 @@ servers.each(function(server_name, start)
             assert.is_true(kube.encode(updated("status") or {}) == kube.encode(status) or next(status) == nil)
             local key, value = next(status)
             if key then
-              assert.is_true(r:patch_status(name, { [key] = value })("status")[key] == kube.copy(value) or type(value) == "table")
-              local applied = r:apply_status({ metadata = { name = name }, status = status }, { manager = "typed-status", force = true })
+              assert.is_true(r:patch_status(name, { [key] = value })("status")[key] == kube.copy(value)
+                or type(value) == "table")
+              local applied = r:apply_status({ metadata = { name = name }, status = status },
+                { manager = "typed-status", force = true })
               local mine = kube.extract(applied, "typed-status", "status")
               assert.equal(kube.encode(status), kube.encode(mine.status))
             end
@@ -200,14 +209,17 @@ servers.each(function(server_name, start)
           template = {
             metadata = { labels = { app = "a" } },
             spec = {
-              containers = { { name = "one", image = "i", ports = { { containerPort = 80 } }, args = { "x" } } },
+              containers = { { name = "one", image = "i", ports = { { containerPort = 80 } },
+                args = { "x" } } },
               volumes = { { name = "v", emptyDir = {} } }, nodeSelector = { zone = "z" },
             },
           },
         },
       }, { manager = "first" })
-      local template = { spec = { containers = { { name = "two", image = "i" } }, volumes = { { name = "v", emptyDir = { sizeLimit = "1Gi" } } } } }
-      deployments:apply(build { metadata = { finalizers = { "example.com/a" } }, spec = { template = template } }, { manager = "second" })
+      local template = { spec = { containers = { { name = "two", image = "i" } },
+        volumes = { { name = "v", emptyDir = { sizeLimit = "1Gi" } } } } }
+      deployments:apply(build { metadata = { finalizers = { "example.com/a" } },
+        spec = { template = template } }, { manager = "second" })
       local before = deployments:patch("extracted", { metadata = { annotations = { by = "hand" } } })
       for _, manager in ipairs { "first", "second" } do
         local mine = kube.extract(before, manager)
@@ -220,7 +232,8 @@ servers.each(function(server_name, start)
     it("take what builders make", function()
       local metrics = koord.clientset(c).slo_v1alpha1.nodemetrics
       local name = "built-" .. ns
-      local metric = koord.slo_v1alpha1.NodeMetric(name) { spec = { metricCollectPolicy = { reportIntervalSeconds = 30 } } }
+      local metric = koord.slo_v1alpha1.NodeMetric(name) {
+        spec = { metricCollectPolicy = { reportIntervalSeconds = 30 } } }
       metrics:apply(metric)
       finally(function() metrics:delete(name) end)
       assert.equal(30, metrics:get(name).spec.metricCollectPolicy.reportIntervalSeconds)
@@ -235,9 +248,13 @@ servers.each(function(server_name, start)
     it("have what the client has beyond the verbs", function()
       local core_v1 = k8s.clientset(c).core_v1
       local maps = core_v1.configmaps(ns)
-      local _, how = maps:create_or_update({ metadata = { name = "maybe" } }, function(draft) draft.data = { a = "1" } end)
+      local _, how = maps:create_or_update({ metadata = { name = "maybe" } }, function(draft)
+        draft.data = { a = "1" }
+      end)
       assert.equal("created", how)
-      _, how = maps:create_or_patch({ metadata = { name = "maybe" } }, function(draft) draft.data = { a = "2" } end)
+      _, how = maps:create_or_patch({ metadata = { name = "maybe" } }, function(draft)
+        draft.data = { a = "2" }
+      end)
       assert.equal("updated", how)
       assert.equal("2", maps:wait_for("maybe", "data.a=2", { timeout = "20s" }).data.a)
       local rows = maps:table { labels = "none=here" }
@@ -250,7 +267,8 @@ servers.each(function(server_name, start)
       local token, expires = core_v1.serviceaccounts(ns):token("robot", { expiration = "1h" })
       assert.is_string(token)
       assert.is_string(expires)
-      core_v1.pods(ns):create(k8s.core_v1.Pod "lonely" { spec = { containers = { { name = "c", image = "i" } } } })
+      core_v1.pods(ns):create(k8s.core_v1.Pod "lonely" {
+        spec = { containers = { { name = "c", image = "i" } } } })
       core_v1.nodes:create { metadata = { name = "node-" .. ns } }
       assert.is_true(core_v1.pods(ns):bind("lonely", "node-" .. ns))
       assert.equal("node-" .. ns, core_v1.pods(ns):get("lonely").spec.nodeName)
@@ -264,15 +282,20 @@ servers.each(function(server_name, start)
       deployments:apply(k8s.apps_v1.Deployment "web" {
         spec = {
           replicas = 1, selector = { matchLabels = { app = "web" } },
-          template = { metadata = { labels = { app = "web" } }, spec = { containers = { { name = "web", image = "web" } } } },
+          template = { metadata = { labels = { app = "web" } },
+            spec = { containers = { { name = "web", image = "web" } } } },
         },
       })
       finally(function() deployments:delete "web" end)
       assert.equal(1, deployments:get_scale("web").spec.replicas)
       assert.equal(4, deployments:scale("web", 4).spec.replicas)
       assert.equal(4, apps.deployments:get(ns, "web").spec.replicas)
-      assert.error_matches(function() return k8s.clientset(c).core_v1.configmaps.scale end, "configmaps has no scale")
-      assert.error_matches(function() return k8s.clientset(c).core_v1.componentstatuses.create end, "has no create: the server offers only get list")
+      assert.error_matches(function()
+        return k8s.clientset(c).core_v1.configmaps.scale
+      end, "configmaps has no scale")
+      assert.error_matches(function()
+        return k8s.clientset(c).core_v1.componentstatuses.create
+      end, "has no create: the server offers only get list")
     end)
   end)
 end)

@@ -37,7 +37,8 @@ servers.each(function(name, start)
     end)
 
     local function config_map(key, data, labels)
-      return { kind = "v1/ConfigMap", namespace = NS, name = key, data = data or { a = "b" }, labels = labels }
+      return { kind = "v1/ConfigMap", namespace = NS, name = key, data = data or { a = "b" },
+        labels = labels }
     end
 
     local function pod(key, labels)
@@ -55,7 +56,8 @@ servers.each(function(name, start)
     local function deployment(key)
       return c:create { kind = "apps/v1/Deployment", namespace = NS, name = key, spec = { replicas = 2,
         selector = { matchLabels = { app = key } },
-        template = { metadata = { labels = { app = key } }, spec = { containers = { { name = "c", image = "i:1" } } } } } }
+        template = { metadata = { labels = { app = key } },
+          spec = { containers = { { name = "c", image = "i:1" } } } } } }
     end
 
     describe("evict", function()
@@ -74,7 +76,8 @@ servers.each(function(name, start)
         local o = running(pod("guarded", { app = "guarded" }), true)
         c:create { kind = "policy/v1/PodDisruptionBudget", namespace = NS, name = "guard",
           spec = { minAvailable = 1, selector = { matchLabels = { app = "guarded" } } } }
-        local err = errors(c.evict, c, o, { timeout = 1 })     -- nobody has looked at the budget yet; in 10 s it may do
+        -- nobody has looked at the budget yet; in 10 s it may do
+        local err = errors(c.evict, c, o, { timeout = 1 })
         assert.equal(429, err.code)
         assert.equal("throttled", err.kind)
         assert.matches("violate the pod's disruption budget", err.message, 1, true)
@@ -82,12 +85,14 @@ servers.each(function(name, start)
 
         local function budget(allowed)
           c:patch_status({ kind = "policy/v1/PodDisruptionBudget", namespace = NS, name = "guard" }, {
-            observedGeneration = 1, disruptionsAllowed = allowed, currentHealthy = 1, desiredHealthy = 1, expectedPods = 1,
+            observedGeneration = 1, disruptionsAllowed = allowed, currentHealthy = 1, desiredHealthy = 1,
+            expectedPods = 1,
           })
         end
         budget(0)
         err = errors(c.evict, c, o)
-        assert.equal("The disruption budget guard needs 1 healthy pods and has 1 currently", err.details.causes[1].message)
+        assert.equal("The disruption budget guard needs 1 healthy pods and has 1 currently",
+          err.details.causes[1].message)
         assert.is_nil(err.retry_after)
         assert.is_not_nil(c:get("v1/Pod", NS, "guarded"))
 
@@ -96,7 +101,8 @@ servers.each(function(name, start)
         assert.is_not_nil(c:get("v1/Pod", NS, "guarded"))
         err = errors(c.evict, c, o, { uid = "11111111-1111-1111-1111-111111111111" })
         assert.equal("conflict", err.kind)
-        budget(1)                                     -- a deletion that fails has spent its disruption all the same
+        -- a deletion that fails has spent its disruption all the same
+        budget(1)
         assert.is_true(c:evict(o))
         assert.is_nil(c:get("v1/Pod", NS, "guarded"))
         local left = c:get("policy/v1/PodDisruptionBudget", NS, "guard").status
@@ -146,7 +152,8 @@ servers.each(function(name, start)
       copy.spec.replicas = 1
       assert.equal(1, c:update(copy, { of = "apps/v1/Deployment", subresource = "scale" }).spec.replicas)
       assert.equal(1, c:get("apps/v1/Deployment", NS, "scaled").spec.replicas)
-      assert.equal("conflict", errors(c.scale, c, d, 7, { resourceVersion = d.metadata.resourceVersion }).kind)
+      assert.equal("conflict", errors(c.scale, c, d, 7,
+        { resourceVersion = d.metadata.resourceVersion }).kind)
       assert.is_nil(c:get_scale("apps/v1/Deployment", NS, "never"))
       assert.equal(404, errors(c.scale, c, "apps/v1/Deployment", NS, "never", 1).code)
       c:delete(d)
@@ -154,15 +161,19 @@ servers.each(function(name, start)
 
     it("asks again for a subresource that a kind did not have when it was discovered", function()
       local function definition(subresources)
-        return { apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition", metadata = { name = "growers.verbs.kubelua.dev" },
-          spec = { group = "verbs.kubelua.dev", scope = "Namespaced", names = { plural = "growers", singular = "grower", kind = "Grower" },
+        return { apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition",
+          metadata = { name = "growers.verbs.kubelua.dev" },
+          spec = { group = "verbs.kubelua.dev", scope = "Namespaced",
+            names = { plural = "growers", singular = "grower", kind = "Grower" },
             versions = { { name = "v1", served = true, storage = true, subresources = subresources,
-              schema = { openAPIV3Schema = { type = "object", ["x-kubernetes-preserve-unknown-fields"] = true } } } } } }
+              schema = { openAPIV3Schema = { type = "object",
+                ["x-kubernetes-preserve-unknown-fields"] = true } } } } } }
       end
       local late <close> = kube.connect { kubeconfig = s.kubeconfig, cache_dir = false }
       c:apply(definition(nil))
       local o = wait.until_true(20, "growers are served", function()
-        return late:create { kind = "verbs.kubelua.dev/v1/Grower", namespace = NS, name = "g", spec = { a = 1 } }
+        return late:create { kind = "verbs.kubelua.dev/v1/Grower", namespace = NS, name = "g",
+          spec = { a = 1 } }
       end)
       assert.same({}, late:resource("verbs.kubelua.dev/v1/Grower").subresources)
       c:apply(definition { status = kube.object {} })
@@ -180,13 +191,15 @@ servers.each(function(name, start)
 
     it("adds ephemeral containers and resizes, and nothing else by that way", function()
       local o = pod "grown"
-      o = c:patch(o, { metadata = { labels = { x = "y" } }, spec = { ephemeralContainers = { { name = "debug", image = "i:2" } } } },
+      o = c:patch(o, { metadata = { labels = { x = "y" } },
+        spec = { ephemeralContainers = { { name = "debug", image = "i:2" } } } },
         { subresource = "ephemeralcontainers", type = "strategic" })
       assert.equal("debug", o.spec.ephemeralContainers[1].name)
       assert.is_nil(o("metadata.labels.x"))
       o = c:create { kind = "v1/Pod", namespace = NS, name = "sized", spec = { containers = {
         { name = "c", image = "i:1", resources = { requests = { cpu = "100m" } } } } } }
-      o = c:patch(o, { spec = { containers = { { name = "c", resources = { requests = { cpu = "200m" } } } } } },
+      o = c:patch(o, { spec = { containers = { { name = "c",
+        resources = { requests = { cpu = "200m" } } } } } },
         { subresource = "resize", type = "strategic" })
       assert.equal("200m", o.spec.containers[1].resources.requests.cpu)
       assert.equal("i:1", o.spec.containers[1].image)
@@ -207,8 +220,10 @@ servers.each(function(name, start)
       local err = errors(c.token, c, account, { expiration = "10s" })
       assert.equal(422, err.code)
       assert.matches("may not specify a duration less than 10 minutes", err.message, 1, true)
-      assert.equal(404, errors(c.token, c, account, { bound = { kind = "v1/Secret", namespace = NS, name = "never" } }).code)
-      assert.equal(400, errors(c.token, c, account, { bound = { kind = "v1/ConfigMap", name = "never" } }).code)
+      assert.equal(404, errors(c.token, c, account, {
+        bound = { kind = "v1/Secret", namespace = NS, name = "never" } }).code)
+      assert.equal(400, errors(c.token, c, account, {
+        bound = { kind = "v1/ConfigMap", name = "never" } }).code)
       assert.equal(404, errors(c.token, c, "never").code)
     end)
 
@@ -226,12 +241,15 @@ servers.each(function(name, start)
 
     it("approves and denies certificate requests, and writes their status apart", function()
       local process = require "support.process"
-      local out, code = process.run("openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout /dev/null -subj /CN=verbs 2>/dev/null | base64 -w0")
+      local out,
+        code = process.run("openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes \z
+        -keyout /dev/null -subj /CN=verbs 2>/dev/null | base64 -w0")
       assert.equal(0, code)
       assert.equal(REQUEST:sub(1, 40), out:sub(1, 40))
       local function request(key)
         c:delete(CSR, key)
-        return c:create { kind = CSR, name = key, spec = { request = out, signerName = SIGNER, usages = { "client auth" }, username = "somebody" } }
+        return c:create { kind = CSR, name = key, spec = { request = out, signerName = SIGNER,
+          usages = { "client auth" }, username = "somebody" } }
       end
       local csr = request "verbs-yes"
       assert.not_equal("somebody", csr.spec.username)
@@ -254,7 +272,8 @@ servers.each(function(name, start)
       assert.equal(422, errors(c.update_status, c, copy).code)
       request "verbs-no"
       assert.equal("Denied", c:deny("verbs-no").status.conditions[1].type)
-      assert.equal(422, errors(c.create, c, { kind = CSR, name = "verbs-bad", spec = { request = "bm9uZQ==", signerName = SIGNER, usages = { "client auth" } } }).code)
+      assert.equal(422, errors(c.create, c, { kind = CSR, name = "verbs-bad",
+        spec = { request = "bm9uZQ==", signerName = SIGNER, usages = { "client auth" } } }).code)
       c:delete_collection(CSR, { fields = { ["spec.signerName"] = SIGNER } })
       assert.is_nil(c:get(CSR, "verbs-no"))
     end)
@@ -266,7 +285,8 @@ servers.each(function(name, start)
       local o = c:update_status(d)
       assert.equal(7, o.status.observedGeneration)
       assert.equal(2, o.spec.replicas)
-      o = c:apply_status({ kind = "apps/v1/Deployment", namespace = NS, name = "stated", status = { collisionCount = 3 } }, { manager = "other" })
+      o = c:apply_status({ kind = "apps/v1/Deployment", namespace = NS, name = "stated",
+        status = { collisionCount = 3 } }, { manager = "other" })
       assert.equal(3, o.status.collisionCount)
       assert.equal(7, o.status.observedGeneration)
       c:delete(o)
@@ -274,23 +294,27 @@ servers.each(function(name, start)
 
     it("deletes a collection by labels, and returns what went", function()
       for i = 1, 3 do c:create(config_map("many-" .. i, nil, { which = i < 3 and "these" or "not" })) end
-      local list = c:delete_collection("v1/ConfigMap", { namespace = NS, labels = { which = "these" }, dry_run = true })
+      local list = c:delete_collection("v1/ConfigMap",
+        { namespace = NS, labels = { which = "these" }, dry_run = true })
       assert.equal(2, #list.items)
       assert.is_not_nil(c:get("v1/ConfigMap", NS, "many-1"))
       list = c:delete_collection("v1/ConfigMap", { namespace = NS, labels = { which = "these" } })
       assert.equal(2, #list.items)
       assert.is_nil(c:get("v1/ConfigMap", NS, "many-1"))
       assert.is_not_nil(c:get("v1/ConfigMap", NS, "many-3"))
-      assert.matches("configmaps are namespaced: say which namespace", errors(c.delete_collection, c, "v1/ConfigMap").message, 1, true)
+      assert.matches("configmaps are namespaced: say which namespace",
+        errors(c.delete_collection, c, "v1/ConfigMap").message, 1, true)
     end)
 
     it("names who owns what an apply wanted", function()
       c:apply(config_map("shared", { a = "1", b = "1" }), { manager = "first" })
       local err = errors(c.apply, c, config_map("shared", { a = "2", b = "2" }), { manager = "second" })
       assert.equal("conflict", err.kind)
-      assert.same({ { manager = "first", field = ".data.a" }, { manager = "first", field = ".data.b" } }, err.conflicts)
+      assert.same({ { manager = "first", field = ".data.a" }, { manager = "first", field = ".data.b" } },
+        err.conflicts)
       assert.matches("take the fields with force", err.message, 1, true)
-      assert.equal("2", c:apply(config_map("shared", { a = "2" }), { manager = "second", force = true }).data.a)
+      assert.equal("2", c:apply(config_map("shared", { a = "2" }),
+        { manager = "second", force = true }).data.a)
       assert.is_nil(errors(c.create, c, config_map "shared").conflicts)
     end)
 
@@ -304,7 +328,8 @@ servers.each(function(name, start)
       assert.equal(400, err.code)
       assert.matches('unknown field "dta"', err.message, 1, true)
       assert.equal("b", c:create(o, { validation = "Ignore" }).data.a)
-      err = errors(unchecked.patch, unchecked, { kind = "v1/ConfigMap", namespace = NS, name = "strict" }, { dta = { a = "c" } }, { validation = "Strict" })
+      err = errors(unchecked.patch, unchecked, { kind = "v1/ConfigMap", namespace = NS, name = "strict" },
+        { dta = { a = "c" } }, { validation = "Strict" })
       assert.equal(422, err.code)
       assert.matches('strict decoding error: unknown field "dta"', err.message, 1, true)
     end)
@@ -315,11 +340,13 @@ servers.each(function(name, start)
       assert.equal("PartialObjectMetadata", o.kind)
       assert.is_nil(o("data"))
       assert.equal("yes", o.metadata.labels.light)
-      local list = c:list("v1/ConfigMap", { namespace = NS, labels = { light = "yes" }, metadata_only = true })
+      local list = c:list("v1/ConfigMap", { namespace = NS, labels = { light = "yes" },
+        metadata_only = true })
       assert.equal(1, #list)
       assert.equal("light", list[1].metadata.name)
       assert.is_nil(list[1]("data"))
-      local next_event, _, _, watch = c:watch("v1/ConfigMap", { namespace = NS, name = "light", metadata_only = true, timeout = 5 })
+      local next_event, _, _, watch = c:watch("v1/ConfigMap",
+        { namespace = NS, name = "light", metadata_only = true, timeout = 5 })
       local event, seen = next_event()
       watch:close()
       assert.equal("ADDED", event)
@@ -333,7 +360,8 @@ servers.each(function(name, start)
       assert.equal(1, #t.rows)
       assert.equal("light", t.rows[1].cells[1])
       assert.equal("light", t.rows[1].object.metadata.name)
-      t = c:table("v1/ConfigMap", { namespace = NS, fields = { ["metadata.name"] = "light" }, include = "None" })
+      t = c:table("v1/ConfigMap", { namespace = NS, fields = { ["metadata.name"] = "light" },
+        include = "None" })
       assert.is_nil(t.rows[1]("object"))
     end)
 
@@ -357,36 +385,60 @@ servers.each(function(name, start)
         assert.matches(pattern, err.message, 1, true)
       end
       refused('configmaps have no subresource', c.update_status, config_map "light")
-      refused('patch configmaps/scale: configmaps have no subresources', c.scale, "v1/ConfigMap", NS, "light", 1)
-      refused('deployments.apps have no subresource "stats"; they have: ', c.get, "apps/v1/Deployment", NS, "x", { subresource = "stats" })
-      refused("selfsubjectreviews.authentication.k8s.io offer no list; they offer: create", c.list, "authentication.k8s.io/v1/SelfSubjectReview")
+      refused('patch configmaps/scale: configmaps have no subresources', c.scale, "v1/ConfigMap", NS, "light",
+        1)
+      refused('deployments.apps have no subresource "stats"; they have: ', c.get, "apps/v1/Deployment", NS,
+        "x", { subresource = "stats" })
+      refused("selfsubjectreviews.authentication.k8s.io offer no list; they offer: create", c.list,
+        "authentication.k8s.io/v1/SelfSubjectReview")
       refused("may not be '..'", c.get, "v1/ConfigMap", NS, "..")
       refused("may not contain '%'", c.get, "v1/ConfigMap", NS, "a%2fb")
       refused("the body is a v1/Secret, the call is about apps/v1/Deployment", function()
-        return c:update({ kind = "v1/Secret", namespace = NS, name = "light" }, { of = "apps/v1/Deployment", subresource = "status" })
+        return c:update({ kind = "v1/Secret", namespace = NS, name = "light" },
+          { of = "apps/v1/Deployment", subresource = "status" })
       end)
       for pattern, fn in pairs {
         ["c:scale: how many replicas"] = function() c:scale("apps/v1/Deployment", NS, "x") end,
-        ["c:scale: the number of replicas must be an integer from 0 on, got %-1"] = function() c:scale("apps/v1/Deployment", "x", -1) end,
-        ["c:scale: the number of replicas must be an integer from 0 on, got 1.5"] = function() c:scale("apps/v1/Deployment", "x", 1.5) end,
+        ["c:scale: the number of replicas must be an integer from 0 on, got %-1"] = function()
+          c:scale("apps/v1/Deployment", "x", -1)
+        end,
+        ["c:scale: the number of replicas must be an integer from 0 on, got 1.5"] = function()
+          c:scale("apps/v1/Deployment", "x", 1.5)
+        end,
         ["c:evict: expected a Pod, got ConfigMap"] = function() c:evict(config_map "light") end,
         ["c:evict: expected an object or its key, got nil"] = function() c:evict() end,
-        ["c:evict: unknown option 'graze'; did you mean 'grace'"] = function() c:evict("a/b", { graze = 1 }) end,
+        ["c:evict: unknown option 'graze'; did you mean 'grace'"] = function()
+          c:evict("a/b", { graze = 1 })
+        end,
         ["c:bind: the node must be a text"] = function() c:bind("a/b") end,
-        ["c:token: option 'expiration' must be a duration"] = function() c:token("a/b", { expiration = true }) end,
-        ["c:list: resource_version_match must be Exact or NotOlderThan, got \"Exactly\"; did you mean 'Exact'"] = function()
+        ["c:token: option 'expiration' must be a duration"] = function()
+          c:token("a/b", { expiration = true })
+        end,
+        ["c:list: resource_version_match must be Exact or NotOlderThan, got \"Exactly\"; did you mean \z
+          'Exact'"] = function()
           c:list("v1/Pod", { resource_version = "1", resource_version_match = "Exactly" })
         end,
-        ["c:list: resource_version_match says how resource_version is meant"] = function() c:list("v1/Pod", { resource_version_match = "Exact" }) end,
+        ["c:list: resource_version_match says how resource_version is meant"] = function()
+          c:list("v1/Pod", { resource_version_match = "Exact" })
+        end,
         ["c:list: limit must not be negative, got %-1"] = function() c:list("v1/Pod", { limit = -1 }) end,
-        ["c:create: validation must be Strict, Warn or Ignore, got \"strict\"; did you mean 'Strict'"] = function()
+        ["c:create: validation must be Strict, Warn or Ignore, got \"strict\"; did you mean 'Strict'"] =
+          function()
           c:create(config_map "x", { validation = "strict" })
         end,
-        ["c:create: of = \"v1/Pod\" says whose subresource is meant"] = function() c:create(config_map "x", { of = "v1/Pod" }) end,
-        ["c:update_status: unknown option 'subresource'"] = function() c:update_status(config_map "x", { subresource = "scale" }) end,
-        ["c:delete: propagation must be"] = function() c:delete("v1/Pod", "x", { propagation = "orphan" }) end,
+        ["c:create: of = \"v1/Pod\" says whose subresource is meant"] = function()
+          c:create(config_map "x", { of = "v1/Pod" })
+        end,
+        ["c:update_status: unknown option 'subresource'"] = function()
+          c:update_status(config_map "x", { subresource = "scale" })
+        end,
+        ["c:delete: propagation must be"] = function()
+          c:delete("v1/Pod", "x", { propagation = "orphan" })
+        end,
         ["c:delete: grace must not be negative"] = function() c:delete("v1/Pod", "x", { grace = -5 }) end,
-        ["c:table: include must be None, Metadata or Object"] = function() c:table("v1/Pod", { include = "All" }) end,
+        ["c:table: include must be None, Metadata or Object"] = function()
+          c:table("v1/Pod", { include = "All" })
+        end,
       } do
         assert.error_matches(fn, pattern)
       end

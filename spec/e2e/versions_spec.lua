@@ -1,6 +1,6 @@
--- The oldest and the newest API server that README promises: what a client and a controller rely on, once through. Everything
--- finer runs against the version between them (the other specs).
--- not in asan, tsan: what differs is the server and not our code
+-- The oldest and the newest API server that README promises: what a client and a controller rely on, once
+-- through. Everything finer runs against the version between them (the other specs). not in asan, tsan:
+-- what differs is the server and not our code
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -17,7 +17,8 @@ end
 describe("README", function()
   it("promises the versions that are tested", function()
     local dir = "spec/realserver/"
-    local tested = ("Tested against Kubernetes %s, %s and %s."):format(version_in(dir .. "oldest/go.mod"), version_in(dir .. "go.mod"), version_in(dir .. "newest/go.mod"))
+    local tested = ("Tested against Kubernetes %s, %s and %s."):format(version_in(dir .. "oldest/go.mod"),
+      version_in(dir .. "go.mod"), version_in(dir .. "newest/go.mod"))
     assert.matches(tested, process.read "README.md", 1, true)
   end)
 end)
@@ -57,9 +58,11 @@ servers.versions(function(name, start)
     end)
 
     it("writes the status of a custom resource", function()
-      local o = client:create { kind = "slo.koordinator.sh/v1alpha1/NodeMetric", name = "versions", spec = {} }
+      local o = client:create { kind = "slo.koordinator.sh/v1alpha1/NodeMetric", name = "versions",
+        spec = {} }
       client:patch_status(o, { updateTime = "2026-01-02T03:04:05Z" })
-      assert.equal("2026-01-02T03:04:05Z", client:get("slo.koordinator.sh/v1alpha1/NodeMetric", "versions").status.updateTime)
+      assert.equal("2026-01-02T03:04:05Z", client:get("slo.koordinator.sh/v1alpha1/NodeMetric",
+        "versions").status.updateTime)
     end)
 
     it("reads logs, runs a command and reaches a port of a pod", function()
@@ -72,7 +75,8 @@ servers.versions(function(name, start)
         assert.equal(3, client:exec(pod, { "sh", "-c", "exit 3" }, { protocol = protocol }).code)
       end
       assert.same({ stdout = "in", stderr = "", code = 0 }, client:exec(pod, { "cat" }, { stdin = "in" }))
-      local port <close> = client:port_stream(pod, kubelet.port)       -- the stand-in's own: it speaks TLS, and says so
+      -- the stand-in's own: it speaks TLS, and says so
+      local port <close> = client:port_stream(pod, kubelet.port)
       port:write "GET /healthz HTTP/1.0\r\n\r\n"
       assert.matches("HTTP request to an HTTPS server", (port:read()), 1, true)
     end)
@@ -100,7 +104,9 @@ servers.versions(function(name, start)
         controller.await_answers(client, mine, 20, 30, function(ask) return ask .. "!" end)
         controller.ask(client, mine, 21, 30)
         controller.await_answers(client, mine, 30, 30, function(ask) return ask .. "!" end)
-        wait.until_true(10, "a lease", function() return #client:list("coordination.k8s.io/v1/Lease", { namespace = mine }) > 0 end)
+        wait.until_true(10, "a lease", function()
+          return #client:list("coordination.k8s.io/v1/Lease", { namespace = mine }) > 0
+        end)
         controller.finish(run)
       end)
     end

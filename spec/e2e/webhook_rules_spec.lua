@@ -1,5 +1,6 @@
---- webhook_rules_spec.lua - which requests webhooks hear of, on both API servers: again after others changed the object, of other versions, of
---- subresources, of deletions; what conditions of CEL come to; a certificate of our own that turns; and the example of docs/webhooks.md.
+--- webhook_rules_spec.lua - which requests webhooks hear of, on both API servers: again after others
+--- changed the object, of other versions, of subresources, of deletions; what conditions of CEL come to; a
+--- certificate of our own that turns; and the example of docs/webhooks.md.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -10,7 +11,9 @@ local kube = require "kubelua"
 
 local ADMISSION = "admissionregistration.k8s.io/v1/"
 
-local function script(...) return 'local kube = require "kubelua"\nreturn { ' .. table.concat({ ... }, ",\n") .. " }\n" end
+local function script(...)
+  return 'local kube = require "kubelua"\nreturn { ' .. table.concat({ ... }, ",\n") .. " }\n"
+end
 
 local GADGETS = [[{ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": "gadgets.%s.example.com" },
   "spec": { "group": "%s.example.com", "scope": "Namespaced", "names": { "plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList" },
@@ -45,7 +48,8 @@ servers.each(function(name, start)
     end
 
     local function begin(text, ...)
-      local run = controller.start(server, text, "--webhook-listen", "127.0.0.1:0", "--webhook-url", "auto", ...)
+      local run = controller.start(server, text, "--webhook-listen", "127.0.0.1:0", "--webhook-url", "auto",
+        ...)
       runs[#runs + 1] = run
       return run
     end
@@ -70,18 +74,24 @@ servers.each(function(name, start)
     it("are asked once where they do not, and at most twice where all do", function()
       begin(script(mark "-a", mark "-b"))
       in_force(function() return map("probe", { x = "1" }, { dry_run = true }).data.seen == "ab" end)
-      client:patch({ kind = ADMISSION .. "MutatingWebhookConfiguration", name = ns .. "-a" }, { metadata = { labels = { seen = "1" } } })
+      client:patch({ kind = ADMISSION .. "MutatingWebhookConfiguration", name = ns .. "-a" },
+        { metadata = { labels = { seen = "1" } } })
       for _, word in ipairs { "-a", "-b" } do
         local path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/" .. ns .. word
-        assert.equal(200, api:patch("json", path, { { op = "replace", path = "/webhooks/0/reinvocationPolicy", value = "IfNeeded" } }).code)
+        assert.equal(200, api:patch("json", path, { { op = "replace", path = "/webhooks/0/reinvocationPolicy",
+          value = "IfNeeded" } }).code)
       end
       in_force(function() return map("probe", { x = "1" }, { dry_run = true }).data.seen == "abab" end)
     end)
 
     it("hear of other versions of what they look at, in the version of their rule", function()
       local group = ns
-      assert.equal(201, api:post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", GADGETS:format(group, group)).code)
-      finally(function() api:delete("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets." .. group .. ".example.com") end)
+      assert.equal(201, api:post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        GADGETS:format(group, group)).code)
+      finally(function()
+        api:delete("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets." .. group
+          .. ".example.com")
+      end)
       local function create(version, key)
         return api:post(("/apis/%s.example.com/%s/namespaces/%s/gadgets"):format(group, version, ns),
           { apiVersion = group .. ".example.com/" .. version, kind = "Gadget", metadata = { name = key } })
@@ -110,28 +120,37 @@ servers.each(function(name, start)
         return script(hook("-cel", ([[resource = "v1/ConfigMap", match_conditions = { { name = "not-exempt", expression = %q } },
           validate = function(obj) return kube.deny "asked" end]]):format(expression)))
       end
-      local run = begin(conditional(real and "object.metadata.name" or "true"), "--health-probe-bind-address", "127.0.0.1:0")
-      local why = real and "must evaluate to bool" or "Forbidden: the embedded API server has no CEL; try this configuration on a real one"
+      local run = begin(conditional(real and "object.metadata.name" or "true"), "--health-probe-bind-address",
+        "127.0.0.1:0")
+      local why = real and "must evaluate to bool"
+        or "Forbidden: the embedded API server has no CEL; try this configuration on a real one"
       run:wait_for_log(60, why)
-      local health = wait.until_true(30, "the address", function() return run:log():match "serving health.-address=(%S+)" end)
+      local health = wait.until_true(30, "the address", function()
+        return run:log():match "serving health.-address=(%S+)"
+      end)
       local answer = process.run(("curl -sS --max-time 20 'http://%s/readyz?verbose'"):format(health))
       assert.truthy(answer:find("webhooks[0].matchConditions", 1, true), answer)
       if not real then return end
-      process.write(run.script_path, conditional "!has(object.metadata.labels) || !('exempt' in object.metadata.labels)")
+      process.write(run.script_path,
+        conditional "!has(object.metadata.labels) || !('exempt' in object.metadata.labels)")
       in_force(function()
         local o, e = kube.try(map, "probe", nil, { dry_run = true })
         return not o and e.message:find("denied the request: asked", 1, true)
       end)
-      assert.truthy(client:create { apiVersion = "v1", kind = "ConfigMap", metadata = { namespace = ns, name = "let-in", labels = { exempt = "" } } })
+      assert.truthy(client:create { apiVersion = "v1", kind = "ConfigMap",
+        metadata = { namespace = ns, name = "let-in", labels = { exempt = "" } } })
     end)
 
     local function pod(key)
-      return client:create { apiVersion = "v1", kind = "Pod", metadata = { namespace = ns, name = key }, spec = { containers = { { name = "main", image = "none" } } } }
+      return client:create { apiVersion = "v1", kind = "Pod", metadata = { namespace = ns, name = key },
+        spec = { containers = { { name = "main", image = "none" } } } }
     end
 
     local function deployment(replicas)
-      return client:create { apiVersion = "apps/v1", kind = "Deployment", metadata = { namespace = ns, name = "web" }, spec = { replicas = replicas,
-        selector = { matchLabels = { app = "web" } }, template = { metadata = { labels = { app = "web" } }, spec = { containers = { { name = "main", image = "none" } } } } } }
+      return client:create { apiVersion = "apps/v1", kind = "Deployment",
+        metadata = { namespace = ns, name = "web" }, spec = { replicas = replicas,
+        selector = { matchLabels = { app = "web" } }, template = { metadata = { labels = { app = "web" } },
+          spec = { containers = { { name = "main", image = "none" } } } } } }
     end
 
     it("hear of subresources that they name, and of what is sent there", function()
@@ -146,31 +165,43 @@ servers.each(function(name, start)
       local core = ("/api/v1/namespaces/%s/"):format(ns)
       local scale = ("/apis/apps/v1/namespaces/%s/deployments/web/scale"):format(ns)
       local function evict(query)
-        return api:post(core .. "pods/one/eviction" .. query, { apiVersion = "policy/v1", kind = "Eviction", metadata = { name = "one", namespace = ns } })
+        return api:post(core .. "pods/one/eviction" .. query,
+          { apiVersion = "policy/v1", kind = "Eviction", metadata = { name = "one", namespace = ns } })
       end
       local function says(text, r)
-        assert.equal(('admission webhook "%s-subs.webhooks.kubelua" denied the request: %s'):format(ns, text), r.body.message)
+        assert.equal(('admission webhook "%s-subs.webhooks.kubelua" denied the request: %s'):format(ns, text),
+          r.body.message)
         assert.equal(403, r.code)
       end
       in_force(function() return evict("?dryRun=All").code == 403 end)
       says("CREATE of pods/eviction one: policy/v1/Eviction, nothing, was nothing", evict "")
       says("CREATE of pods/binding one: v1/Binding, a-node, was nothing", api:post(core .. "pods/one/binding",
-        { apiVersion = "v1", kind = "Binding", metadata = { name = "one" }, target = { kind = "Node", name = "a-node" } }))
-      says("CREATE of serviceaccounts/token robot: authentication.k8s.io/v1/TokenRequest, nothing, was nothing",
-        api:post(core .. "serviceaccounts/robot/token", { apiVersion = "authentication.k8s.io/v1", kind = "TokenRequest", spec = { audiences = { "them" } } }))
-      says("UPDATE of deployments/scale web: autoscaling/v1/Scale, 3, was 1", api:patch("merge", scale, { spec = { replicas = 3 } }))
+        { apiVersion = "v1", kind = "Binding", metadata = { name = "one" },
+          target = { kind = "Node", name = "a-node" } }))
+      says("CREATE of serviceaccounts/token robot: authentication.k8s.io/v1/TokenRequest, nothing, was \z
+        nothing",
+        api:post(core .. "serviceaccounts/robot/token",
+          { apiVersion = "authentication.k8s.io/v1", kind = "TokenRequest",
+          spec = { audiences = { "them" } } }))
+      says("UPDATE of deployments/scale web: autoscaling/v1/Scale, 3, was 1",
+        api:patch("merge", scale, { spec = { replicas = 3 } }))
       says("UPDATE of deployments/scale web: autoscaling/v1/Scale, 2, was 1",
-        api:put(scale, { apiVersion = "autoscaling/v1", kind = "Scale", metadata = { name = "web", namespace = ns }, spec = { replicas = 2 } }))
+        api:put(scale, { apiVersion = "autoscaling/v1", kind = "Scale",
+          metadata = { name = "web", namespace = ns }, spec = { replicas = 2 } }))
       assert.is_nil(client:get("v1/Pod", ns, "one")("spec.nodeName"))
       assert.equal(1, client:get("apps/v1/Deployment", ns, "web").spec.replicas)
-      client:patch({ kind = "apps/v1/Deployment", namespace = ns, name = "web" }, { spec = { replicas = 4 } })      -- the object itself is not theirs
+      -- the object itself is not theirs
+      client:patch({ kind = "apps/v1/Deployment", namespace = ns, name = "web" }, { spec = { replicas = 4 } })
     end)
 
     it("change what is sent to a subresource", function()
       deployment(1)
-      begin(script(hook("-scale", [[resource = "apps/v1/Deployment/scale", mutate = function(obj) obj.spec.replicas = math.min(obj.spec.replicas, 5) end]])))
+      begin(script(hook("-scale",
+        [[resource = "apps/v1/Deployment/scale", mutate = function(obj) obj.spec.replicas = math.min(obj.spec.replicas, 5) end]])))
       local scale = ("/apis/apps/v1/namespaces/%s/deployments/web/scale"):format(ns)
-      in_force(function() return api:patch("merge", scale .. "?dryRun=All", { spec = { replicas = 9 } }).body.spec.replicas == 5 end)
+      in_force(function()
+        return api:patch("merge", scale .. "?dryRun=All", { spec = { replicas = 9 } }).body.spec.replicas == 5
+      end)
       local r = api:patch("merge", scale, { spec = { replicas = 8 } })
       assert.equal(200, r.code)
       assert.equal("Scale", r.body.kind)
@@ -182,20 +213,25 @@ servers.each(function(name, start)
       local run = begin(script(hook("-gone", [[resource = "v1/ConfigMap", operations = { "DELETE" }, validate = function(obj, req)
         req.log:info("asked about " .. obj.metadata.name)
         return obj("data.keep") ~= "yes", "it is kept" end]])))
-      local own = wait.until_true(60, "the configuration", function() return client:get(ADMISSION .. "ValidatingWebhookConfiguration", ns .. "-gone") end)
+      local own = wait.until_true(60, "the configuration", function()
+        return client:get(ADMISSION .. "ValidatingWebhookConfiguration", ns .. "-gone")
+      end)
       local copy = kube.copy(own)
       copy.kind, copy.metadata = "MutatingWebhookConfiguration", { name = ns .. "-gone" }
       copy.webhooks[1].name = "mutating.webhooks.kubelua"
       client:create(copy)
       map("kept", { keep = "yes" })
-      local function delete(key, opts) return kube.try(client.delete, client, "v1/ConfigMap", ns, key, opts) end
+      local function delete(key, opts)
+        return kube.try(client.delete, client, "v1/ConfigMap", ns, key, opts)
+      end
       in_force(function()
         local ok, e = delete("kept", { dry_run = true })
         return not ok and e.message:find("mutating.webhooks.kubelua", 1, true)
       end)
       local ok, e = delete "kept"
       assert.falsy(ok)
-      assert.equal('admission webhook "mutating.webhooks.kubelua" denied the request: it is kept', e.message:match "admission.*$")
+      assert.equal('admission webhook "mutating.webhooks.kubelua" denied the request: it is kept',
+        e.message:match "admission.*$")
       map "free"
       assert.truthy(delete "free")
       assert.is_nil(client:get("v1/ConfigMap", ns, "free"))
@@ -238,9 +274,13 @@ servers.each(function(name, start)
       local o = map("one", { size = "1", keep = "yes" })
       assert.equal("nobody", o.metadata.labels.team)
       local warned = false
-      for _, w in ipairs((client:warnings())) do warned = warned or w.text:find("one has no owner yet", 1, true) ~= nil end
+      for _, w in ipairs((client:warnings())) do
+        warned = warned or w.text:find("one has no owner yet", 1, true) ~= nil
+      end
       assert.is_true(warned)
-      in_force(function() return not kube.try(client.delete, client, "v1/ConfigMap", ns, "one", { dry_run = true }) end)
+      in_force(function()
+        return not kube.try(client.delete, client, "v1/ConfigMap", ns, "one", { dry_run = true })
+      end)
       assert.equal(422, denied("the size is fixed", client.patch, client, o, { data = { size = "2" } }))
       assert.equal(403, denied("it is to be kept", client.delete, client, "v1/ConfigMap", ns, "one"))
       client:patch(o, { data = { keep = "no" } })

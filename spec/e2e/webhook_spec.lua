@@ -1,5 +1,6 @@
---- webhook_spec.lua - admission webhooks of `kubelua run`, called by both API servers: what they change, refuse and say, what becomes of
---- failures, and that neither a new generation nor a new certificate costs a request.
+--- webhook_spec.lua - admission webhooks of `kubelua run`, called by both API servers: what they change,
+--- refuse and say, what becomes of failures, and that neither a new generation nor a new certificate costs
+--- a request.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -35,10 +36,13 @@ local function write_pair(dir, ca, name)
   process.write(dir .. "/san", "subjectAltName=IP:127.0.0.1\n")
   local commands = {
     "cd " .. process.quote(dir),
-    ca and "true" or "openssl ecparam -name prime256v1 -genkey -noout -out ca.key && openssl req -x509 -new -key ca.key -subj /CN=webhook-spec-ca -days 30 -out ca.crt",
+    ca and "true"
+    or "openssl ecparam -name prime256v1 -genkey -noout -out ca.key && openssl req -x509 -new -key ca.key \z
+      -subj /CN=webhook-spec-ca -days 30 -out ca.crt",
     "openssl ecparam -name prime256v1 -genkey -noout -out new.key",
     "openssl req -new -key new.key -subj /CN=" .. name .. " -out new.csr",
-    "openssl x509 -req -in new.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 30 -extfile san -out new.crt",
+    "openssl x509 -req -in new.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 30 -extfile san -out \z
+      new.crt",
     "mv new.key tls.key", "mv new.crt tls.crt",
   }
   local out, code = process.run("(" .. table.concat(commands, " && ") .. ") 2>&1")
@@ -77,7 +81,8 @@ servers.each(function(name, start)
       return e
     end
 
-    -- A server notices a configuration a moment after it was written: a webhook that answers `asked` is there.
+    -- A server notices a configuration a moment after it was written: a webhook that answers `asked` is
+    -- there.
     local function begin(text, ...)
       local run = run_webhook(server, text, ...)
       runs[#runs + 1] = run
@@ -114,7 +119,8 @@ servers.each(function(name, start)
       local p = client:patch(o, { data = { x = "3" } })
       assert.equal("UPDATE", p.metadata.labels["example.com/by"])
       assert.equal("3", p.data.x)
-      local gen = client:create { apiVersion = "v1", kind = "ConfigMap", metadata = { namespace = ns, generateName = "made-" } }
+      local gen = client:create { apiVersion = "v1", kind = "ConfigMap",
+        metadata = { namespace = ns, generateName = "made-" } }
       assert.truthy(gen.metadata.name:find "^made%-%w+$")
       assert.equal("CREATE", gen.metadata.labels["example.com/by"])
     end)
@@ -123,7 +129,8 @@ servers.each(function(name, start)
       begin(script(hook, ns, "mutate = function(obj) " .. PROBE .. 'obj.metadata.labels.hooked = "yes" end'))
       in_force(probed())
       local function apply(value)
-        return client:apply({ apiVersion = "v1", kind = "ConfigMap", metadata = { namespace = ns, name = "applied" }, data = { x = value } }, { manager = "spec" })
+        return client:apply({ apiVersion = "v1", kind = "ConfigMap",
+          metadata = { namespace = ns, name = "applied" }, data = { x = value } }, { manager = "spec" })
       end
       assert.equal("yes", apply "1".metadata.labels.hooked)
       local o = apply "2"
@@ -147,7 +154,8 @@ servers.each(function(name, start)
         return true end]]))
       in_force(probed())
       local e = refused("a", { code = "422" })
-      assert.equal(('admission webhook "%s.webhooks.kubelua" denied the request: with a code'):format(hook), e.message:match "admission.*$")
+      assert.equal(('admission webhook "%s.webhooks.kubelua" denied the request: with a code'):format(hook),
+        e.message:match "admission.*$")
       assert.equal(422, e.code)
       e = refused("a", { raised = "1" })
       assert.equal(403, e.code)
@@ -158,7 +166,8 @@ servers.each(function(name, start)
       local ok
       ok, e = kube.try(client.patch, client, o, { data = { fixed = "2" } })
       assert.falsy(ok)
-      assert.truthy(e.message:find(("fixed was 1, and configmaps of %s may not change it"):format(ns), 1, true))
+      assert.truthy(e.message:find(("fixed was 1, and configmaps of %s may not change it"):format(ns), 1,
+        true))
       ok, e = kube.try(client.delete, client, "v1/ConfigMap", ns, "kept")
       assert.falsy(ok)
       assert.truthy(e.message:find("it is kept", 1, true))
@@ -173,7 +182,9 @@ servers.each(function(name, start)
       in_force(probed())
       map("one", nil, { dry_run = true })
       map("two")
-      wait.until_true(30, "both warnings", function() return warned 'this is a dry run of "one"' and warned 'this is really "two"' end)
+      wait.until_true(30, "both warnings", function()
+        return warned 'this is a dry run of "one"' and warned 'this is really "two"'
+      end)
       assert.is_nil(client:get("v1/ConfigMap", ns, "one"))
     end)
 
@@ -185,7 +196,8 @@ servers.each(function(name, start)
         if #have >= 2 then return kube.deny("there are " .. #have .. " already") end end]]))
       in_force(probed())
       local function counted(key)
-        return client:create { apiVersion = "v1", kind = "ConfigMap", metadata = { namespace = ns, name = key, labels = { counted = "yes" } } }
+        return client:create { apiVersion = "v1", kind = "ConfigMap",
+          metadata = { namespace = ns, name = key, labels = { counted = "yes" } } }
       end
       counted "a"
       counted "b"
@@ -205,7 +217,9 @@ servers.each(function(name, start)
       run:wait_for_log(30, "the wheel came off")
       assert.truthy(run:log():find("stack traceback", 1, true))
       process.write(run.script_path, script(hook, ns, 'failure_policy = "Ignore", ' .. rest))
-      wait.until_true(60, "the new policy lets it pass", function() return (kube.try(map, "a", nil, { dry_run = true })) ~= nil end)
+      wait.until_true(60, "the new policy lets it pass", function()
+        return (kube.try(map, "a", nil, { dry_run = true })) ~= nil
+      end)
       map("a")
       wait.until_true(30, "the warning", function() return warned "the wheel came off" end)
     end)
@@ -217,12 +231,14 @@ servers.each(function(name, start)
       in_force(probed())
       local e = refused("slow")
       assert.truthy(e.message:find(hook, 1, true), e.message)
-      assert.truthy(e.message:find("did not decide within", 1, true) or e.message:find("failed calling webhook", 1, true), e.message)
+      assert.truthy(e.message:find("did not decide within", 1, true)
+        or e.message:find("failed calling webhook", 1, true), e.message)
     end)
 
     it("loses no request to a new generation", function()
       local function version(n)
-        return script(hook, ns, "mutate = function(obj) " .. PROBE .. ('obj.data.version = "%d" end'):format(n))
+        return script(hook, ns, "mutate = function(obj) " .. PROBE
+          .. ('obj.data.version = "%d" end'):format(n))
       end
       local run = begin(version(1))
       in_force(probed())
@@ -245,14 +261,17 @@ return kube.controller { name = %q, resource = "v1/ConfigMap", reconcile = funct
       wait.until_true(60, "the configuration is gone", function()
         return client:get("admissionregistration.k8s.io/v1/ValidatingWebhookConfiguration", hook) == nil
       end)
-      wait.until_true(60, "objects are let in", function() return (kube.try(map, "probe", nil, { dry_run = true })) ~= nil end)
+      wait.until_true(60, "objects are let in", function()
+        return (kube.try(map, "probe", nil, { dry_run = true })) ~= nil
+      end)
     end)
 
     it("turns to a new certificate under load without a failed request", function()
       local dir = process.tmpname ".certs"
       assert(select(2, process.run("mkdir -p " .. process.quote(dir))) == 0)
       write_pair(dir, false, "first")
-      local run = begin(script(hook, ns, "mutate = function(obj) " .. PROBE .. 'obj.data.seen = "yes" end'), "--webhook-cert-dir", dir)
+      local run = begin(script(hook, ns, "mutate = function(obj) " .. PROBE .. 'obj.data.seen = "yes" end'),
+        "--webhook-cert-dir", dir)
       in_force(probed())
       local i = 0
       for turn = 1, 3 do
@@ -284,8 +303,10 @@ end)
 describe("a webhook's trace", function()
   local run, address, log
   lazy_setup(function()
-    local path = process.write(process.tmpname ".lua", script("traced", "default", 'validate = function(obj, req) req.log:info(obj.metadata.name) end'))
-    run = process.spawn { os.getenv "KUBELUA" or "build/kubelua", "dev", path, "--log-format", "json", name = "kubelua dev" }
+    local path = process.write(process.tmpname ".lua",
+      script("traced", "default", 'validate = function(obj, req) req.log:info(obj.metadata.name) end'))
+    run = process.spawn { os.getenv "KUBELUA" or "build/kubelua", "dev", path, "--log-format", "json",
+      name = "kubelua dev" }
     run:wait_for_log(60, '"controller":"traced","state":"running"')
     address = assert(run:log():match '"msg":"serving webhooks","address":"([^"]+)"', run:log())
   end)
@@ -293,12 +314,17 @@ describe("a webhook's trace", function()
 
   -- What it logs about a review that comes with this traceparent header (nil: without).
   local function line_of(name, header)
-    local file = process.write(process.tmpname ".json", ('{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE",'
+    local file = process.write(process.tmpname ".json",
+      ('{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE",'
       .. '"object":{"kind":"ConfigMap","metadata":{"name":"%s"}}}}'):format(name))
-    local out, code = process.run(("curl -sSk --max-time 30 -H 'Content-Type: application/json' %s --data-binary @%s https://%s/traced"):format(
+    local out,
+      code = process.run(("curl -sSk --max-time 30 -H 'Content-Type: application/json' %s --data-binary @%s \z
+      https://%s/traced"):format(
       header and "-H " .. process.quote("traceparent: " .. header) or "", file, address))
     assert.equal(0, code, out)
-    log = wait.until_true(30, "the line", function() return run:log():match('[^\n]*"msg":"' .. name .. '"[^\n]*') end)
+    log = wait.until_true(30, "the line", function()
+      return run:log():match('[^\n]*"msg":"' .. name .. '"[^\n]*')
+    end)
     return kube.json(log)
   end
 
@@ -311,7 +337,8 @@ describe("a webhook's trace", function()
   end)
 
   it("is its own where there is none, or none that can be read", function()
-    for name, header in pairs { none = false, short = "00-0af7651916cd43dd-b7ad6b7169203331-01", zero = "00-" .. ("0"):rep(32) .. "-b7ad6b7169203331-01" } do
+    for name, header in pairs { none = false, short = "00-0af7651916cd43dd-b7ad6b7169203331-01",
+      zero = "00-" .. ("0"):rep(32) .. "-b7ad6b7169203331-01" } do
       local line = line_of(name, header or nil)
       assert.equal((line.reconcileID:gsub("-", "")), line.traceID, log)
     end
@@ -321,8 +348,10 @@ end)
 describe("the webhook server of `kubelua dev`", function()
   local run, address
   lazy_setup(function()
-    local path = process.write(process.tmpname ".lua", script("alone", "default", "validate = function(obj) error 'no' end"))
-    run = process.spawn { os.getenv "KUBELUA" or "build/kubelua", "dev", path, "--metrics-bind-address", "127.0.0.1:0", name = "kubelua dev" }
+    local path = process.write(process.tmpname ".lua",
+      script("alone", "default", "validate = function(obj) error 'no' end"))
+    run = process.spawn { os.getenv "KUBELUA" or "build/kubelua", "dev", path, "--metrics-bind-address",
+      "127.0.0.1:0", name = "kubelua dev" }
     run:wait_for_log(60, "alone: running")
     address = assert(run:log():match "serving webhooks address=(%S+)")
   end)
@@ -330,7 +359,8 @@ describe("the webhook server of `kubelua dev`", function()
 
   local function post(path, body, type)
     local file = process.write(process.tmpname ".json", body)
-    local out = process.run(("curl -sk --max-time 20 -w '%%{http_code}' -H 'Content-Type: %s' --data-binary @%s https://%s/%s"):format(
+    local out = process.run(("curl -sk --max-time 20 -w '%%{http_code}' -H 'Content-Type: %s' --data-binary \z
+      @%s https://%s/%s"):format(
       type or "application/json", file, address, path))
     return tonumber(out:sub(-3)), out:sub(1, -4)
   end
@@ -358,14 +388,18 @@ describe("the webhook server of `kubelua dev`", function()
   end)
 
   it("counts what it answers under controller-runtime's names", function()
-    local code, text = post("alone", REVIEW:format("v1", '{"uid":"u","operation":"CREATE","object":{"kind":"ConfigMap"}}'))
+    local code, text = post("alone", REVIEW:format("v1",
+      '{"uid":"u","operation":"CREATE","object":{"kind":"ConfigMap"}}'))
     assert.equal(200, code)
     local review = kube.json(text)
     assert.equal("u", review.response.uid)
     assert.equal(false, review.response.allowed)
     assert.equal(500, review.response.status.code)
-    local metrics = process.run(("curl -s --max-time 20 http://%s/metrics"):format(run:log():match "serving metrics address=(%S+)"))
-    local function value(series) return tonumber(("\n" .. metrics):match("\n" .. series:gsub("%p", "%%%0") .. " (%S+)")) end
+    local metrics = process.run(("curl -s --max-time 20 http://%s/metrics"):format(
+      run:log():match "serving metrics address=(%S+)"))
+    local function value(series)
+      return tonumber(("\n" .. metrics):match("\n" .. series:gsub("%p", "%%%0") .. " (%S+)"))
+    end
     assert.truthy(value 'controller_runtime_webhook_requests_total{webhook="/alone",code="200"}' >= 1)
     assert.equal(0, value 'controller_runtime_webhook_requests_total{webhook="/alone",code="500"}')
     assert.equal(0, value 'controller_runtime_webhook_requests_in_flight{webhook="/alone"}')

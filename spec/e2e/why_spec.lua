@@ -40,10 +40,13 @@ local function why(dir, words)
   return process.run(("XDG_RUNTIME_DIR=%s %s why %s"):format(process.quote(dir), KUBELUA, words))
 end
 
--- Until what it says holds each of the texts, in which %d+, %% and the like are patterns and a name's hyphens are themselves.
+-- Until what it says holds each of the texts, in which %d+, %% and the like are patterns and a name's
+-- hyphens are themselves.
 local function says(dir, words, ...)
   local texts = { ... }
-  for i, text in ipairs(texts) do texts[i] = text:gsub("(%w)%-(%w)", "%1%%-%2"):gsub("(%w)%-(%w)", "%1%%-%2") end
+  for i, text in ipairs(texts) do
+    texts[i] = text:gsub("(%w)%-(%w)", "%1%%-%2"):gsub("(%w)%-(%w)", "%1%%-%2")
+  end
   wait.until_true(30, "why " .. words, function()
     local out = why(dir, words)
     for _, text in ipairs(texts) do
@@ -66,19 +69,24 @@ servers.each(function(name, start_server)
       dir = runtime_dir()
     end)
 
-    local function map(of, data) return client:create { kind = "v1/ConfigMap", namespace = ns, name = of, data = data } end
+    local function map(of, data)
+      return client:create { kind = "v1/ConfigMap", namespace = ns, name = of, data = data }
+    end
     local function script() return (SCRIPT:gsub("NAMESPACE", ("%q"):format(ns))) end
 
     it("tells the last run: what woke it, what it read and wrote, and what comes next", function()
       local run = start(server, dir, script())
       run:wait_for_log(60, "controller is running")
       local a = map("a", { x = "1" })
-      says(dir, "v1/ConfigMap " .. ns .. "/a", "maps: it runs again in 59m", "v1/ConfigMap " .. ns .. "/a added %(rv " .. a.metadata.resourceVersion .. "%)",
-        "listed 0 v1/Service %(namespace " .. ns .. ", labels app=x%)", "patched v1/ConfigMap " .. ns .. "/a: 200 in [%d.]+ ms", "%-> done; next in ")
+      says(dir, "v1/ConfigMap " .. ns .. "/a", "maps: it runs again in 59m",
+        "v1/ConfigMap " .. ns .. "/a added %(rv " .. a.metadata.resourceVersion .. "%)",
+        "listed 0 v1/Service %(namespace " .. ns .. ", labels app=x%)",
+        "patched v1/ConfigMap " .. ns .. "/a: 200 in [%d.]+ ms", "%-> done; next in ")
       says(dir, "configmaps a -n " .. ns, "patched v1/ConfigMap")
       local answer = json.decode((why(dir, "cm/a -n " .. ns .. " --json")))
       local entry = answer.controllers[1]
-      assert.same({ "maps", "resource", ns .. "/a", "waiting", true }, { entry.controller, entry.role, entry.key, entry.queue.state, entry.present })
+      assert.same({ "maps", "resource", ns .. "/a", "waiting", true },
+        { entry.controller, entry.role, entry.key, entry.queue.state, entry.present })
       local steps = entry.runs[#entry.runs].steps
       assert.same({ "v1/Service", 0 }, { steps[1].list, steps[1].count })
       assert.same({ "patch", 200 }, { steps[2].call, steps[2].code })
@@ -90,8 +98,10 @@ servers.each(function(name, start_server)
       local m = map("quiet", { x = "1" })
       local run = start(server, dir, script())
       run:wait_for_log(60, "controller is running")
-      says(dir, "cm fails -n " .. ns, "in backoff after %d+ failures in a row: next in", "%-> error: .*as asked; next in", "stack traceback")
-      says(dir, "cm " .. ns .. "/gone", "is not in the cache: it does not exist", "no run of it is remembered")
+      says(dir, "cm fails -n " .. ns, "in backoff after %d+ failures in a row: next in",
+        "%-> error: .*as asked; next in", "stack traceback")
+      says(dir, "cm " .. ns .. "/gone", "is not in the cache: it does not exist",
+        "no run of it is remembered")
       says(dir, "cm elsewhere/gone", "is in a namespace that maps does not look at")
       says(dir, "cm " .. ns .. "/quiet", "maps: it runs again in")
       client:patch(m, { metadata = { labels = { some = "label" } } })
@@ -101,15 +111,21 @@ servers.each(function(name, start_server)
 
     it("follows owned and watched objects to the keys that they lead to", function()
       local m = map("owner", { x = "1" })
-      client:create { apiVersion = "v1", kind = "Secret", metadata = { namespace = ns, name = "owned", labels = { of = "owner" }, ownerReferences = {
-        { apiVersion = "v1", kind = "ConfigMap", name = "owner", uid = m.metadata.uid, controller = true } } } }
+      client:create { apiVersion = "v1", kind = "Secret",
+        metadata = { namespace = ns, name = "owned", labels = { of = "owner" }, ownerReferences = {
+        { apiVersion = "v1", kind = "ConfigMap", name = "owner", uid = m.metadata.uid,
+          controller = true } } } }
       client:create { kind = "v1/Secret", namespace = ns, name = "stray" }
-      client:create { apiVersion = "v1", kind = "ServiceAccount", metadata = { namespace = ns, name = "points", labels = { of = "owner" } } }
+      client:create { apiVersion = "v1", kind = "ServiceAccount",
+        metadata = { namespace = ns, name = "points", labels = { of = "owner" } } }
       local run = start(server, dir, script())
       run:wait_for_log(60, "controller is running")
-      says(dir, "v1/Secret " .. ns .. "/owned", "maps %(owned%) %-> v1/ConfigMap " .. ns .. "/owner: it runs again in", "patched v1/ConfigMap " .. ns .. "/owner")
-      assert.is_nil(why(dir, "v1/Secret " .. ns .. "/owned"):find("to no key", 1, true))          -- it leads there twice, and is told once
-      says(dir, "secret " .. ns .. "/stray", "maps %(owned%): no owner reference of it names", "maps %(watched%): the script's `watches` maps it to no key")
+      says(dir, "v1/Secret " .. ns .. "/owned", "maps %(owned%) %-> v1/ConfigMap " .. ns
+        .. "/owner: it runs again in", "patched v1/ConfigMap " .. ns .. "/owner")
+      -- it leads there twice, and is told once
+      assert.is_nil(why(dir, "v1/Secret " .. ns .. "/owned"):find("to no key", 1, true))
+      says(dir, "secret " .. ns .. "/stray", "maps %(owned%): no owner reference of it names",
+        "maps %(watched%): the script's `watches` maps it to no key")
       says(dir, "sa " .. ns .. "/points", "maps %(watched%) %-> v1/ConfigMap " .. ns .. "/owner: ")
       says(dir, "svc " .. ns .. "/none", "maps %(read%): it is only read")
       controller.finish(run)
@@ -139,7 +155,9 @@ servers.each(function(name, start_server)
       local run = start(lonely, dir, (SCRIPT:gsub("NAMESPACE", ("%q"):format(there))))
       run:wait_for_log(60, "controller is running")
       lonely:kill()
-      says(dir, "cm " .. there .. "/gone", "is not in the cache: it does not exist; but nothing was heard of v1/ConfigMap for [%d.]+m?s: .*connection refused")
+      says(dir, "cm " .. there .. "/gone",
+        "is not in the cache: it does not exist; but nothing was heard of v1/ConfigMap for [%d.]+m?s: \z
+        .*connection refused")
       run:stop()
       lonely:stop()
     end)
@@ -148,18 +166,22 @@ servers.each(function(name, start_server)
       local out, code = why(dir, "cm " .. ns .. "/a")
       assert.equal(1, code)
       assert.truthy(out:find("no kubelua of yours runs here: start one with", 1, true), out)
-      local first, second = start(server, dir, script()), start(server, dir, script(), "--control", dir .. "/kubelua/second.sock")
+      local first, second = start(server, dir, script()),
+        start(server, dir, script(), "--control", dir .. "/kubelua/second.sock")
       first:wait_for_log(60, "controller is running")
       second:wait_for_log(60, "controller is running")
       out, code = why(dir, "cm " .. ns .. "/a")
       assert.equal(1, code)
-      for _, run in ipairs { first, second } do assert.truthy(out:find(("--pid %d  run %s"):format(run.pid, run.script_path), 1, true), out) end
+      for _, run in ipairs { first, second } do
+        assert.truthy(out:find(("--pid %d  run %s"):format(run.pid, run.script_path), 1, true), out)
+      end
       for _, run in ipairs { first, second } do
         out, code = why(dir, ("cm %s/a --pid %d"):format(ns, run.pid))
         assert.equal(0, code, out)
       end
       out = why(dir, ("v1/ConfigMaps %s/a --socket %s/kubelua/second.sock"):format(ns, dir))
-      assert.truthy(out:find('no controller of this process looks at "v1/ConfigMaps": did you mean v1/ConfigMap?', 1, true), out)
+      assert.truthy(out:find('no controller of this process looks at "v1/ConfigMaps": did you mean \z
+        v1/ConfigMap?', 1, true), out)
       out, code = why(dir, "cm")
       assert.equal(2, code)
       assert.truthy(out:find("kubelua why KIND NAMESPACE/NAME", 1, true), out)
@@ -175,7 +197,8 @@ servers.each(function(name, start_server)
       controller.finish(run)
       run = start(server, dir, script(), "--flight-recorder", "1Ki")
       assert.equal(2, run:wait(20))
-      assert.truthy(run:log():find("--flight-recorder says how many bytes it may keep, 64Ki or more, or off", 1, true))
+      assert.truthy(run:log():find("--flight-recorder says how many bytes it may keep, 64Ki or more, or off",
+        1, true))
     end)
   end)
 end)

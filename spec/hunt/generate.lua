@@ -1,11 +1,12 @@
--- generate.lua - hostile scripts by chance: returns a function of a seed that gives the text of a script, the same for the same seed, and the modules
--- that scripts may require, by file name.
+-- generate.lua - hostile scripts by chance: returns a function of a seed that gives the text of a script,
+-- the same for the same seed, and the modules that scripts may require, by file name.
 --
--- A script is a controller or a webhook (or what is nearly one) with bodies for each phase: load, index, map, `when`, priority, serial, reconcile,
--- finalize, webhook. Bodies are statements over everything that a script can name. What that is comes from the annotations and the manual
--- (every word behind `kube.`, `ctx.`, `ctx:`, `req:`, every annotated method and the types of its arguments) and from the libraries of Lua, so
--- that a function that is new is called here as soon as it is written down. One script in four is an example of controllers/ or docs/ with
--- changes made to its lines and words.
+-- A script is a controller or a webhook (or what is nearly one) with bodies for each phase: load, index,
+-- map, `when`, priority, serial, reconcile, finalize, webhook. Bodies are statements over everything that a
+-- script can name. What that is comes from the annotations and the manual (every word behind `kube.`,
+-- `ctx.`, `ctx:`, `req:`, every annotated method and the types of its arguments) and from the libraries of
+-- Lua, so that a function that is new is called here as soon as it is written down. One script in four is
+-- an example of controllers/ or docs/ with changes made to its lines and words.
 
 -- ---------------------------------------------------------------- chance
 
@@ -65,7 +66,8 @@ local function learn_annotations(text)
     class = line:match "^%-%-%-@class%s+([%w_.]+)" or class
     local kind = line:match "^%-%-%-@param%s+[%w_.]+%??%s+(%S+)"
     local field = line:match "^%-%-%-@field%s+([%a_][%w_]*)"
-    local name = line:match "^function%s+[%w_]+[.:]([%a_][%w_]*)%s*%(" or line:match "^local%s+function%s+([%a_][%w_]*)%s*%("
+    local name = line:match "^function%s+[%w_]+[.:]([%a_][%w_]*)%s*%("
+      or line:match "^local%s+function%s+([%a_][%w_]*)%s*%("
     if kind then types[#types + 1] = kind end
     if field then add(class and class:find "Spec$" and SPEC or FIELD, field) end
     if name then
@@ -96,8 +98,10 @@ for _, name in ipairs(LIBS) do
   NAMES[name] = NAMES[name] or _G[name].__names
   _G[name].__names = nil
 end
-local BASE = { "assert", "error", "ipairs", "next", "pairs", "rawequal", "rawget", "rawlen", "rawset", "select", "tonumber", "tostring", "type",
-  "getmetatable", "setmetatable", "print", "load", "collectgarbage", "pcall", "xpcall", "require", "dofile", "loadfile" }
+local BASE = { "assert", "error", "ipairs", "next", "pairs", "rawequal", "rawget", "rawlen", "rawset",
+  "select", "tonumber", "tostring", "type",
+  "getmetatable", "setmetatable", "print", "load", "collectgarbage", "pcall", "xpcall", "require", "dofile",
+  "loadfile" }
 
 -- The examples: scripts, and the Lua of the manual. What they require beside them is there for all.
 local EXAMPLES, MODULES = {}, {}
@@ -116,20 +120,32 @@ end
 
 -- ---------------------------------------------------------------- expressions
 
-local KINDS = { "v1/ConfigMap", "v1/Secret", "v1/Pod", "v1/Node", "apps/v1/Deployment", "example.com/v1/Widget", "batch/v1/Job", "v1/Namespace" }
-local STRINGS = { "", "a", "b", "going", "default", "default/a", "a/b/c", "x\\0y", "\\xff\\xfe", "\\27[31m\\n", "metadata.name", "spec.list[1]", "%s%d%q%5.3f",
-  "%1$s", "(.-)%1", "((((((((((a*)*)*)*)*)*)*)*)*)*", "%f[%w]", "[^%]", "%b()", "1e309", "-0", "0x1p-1074", "9223372036854775808", "500m", "1Ki", "1e1000000000",
-  "99999999999999999999999Ei", "1h5m", "-9999999999h", "2026-01-02T03:04:05Z", "9999-12-31T23:59:59.999999999Z", "app=a", "app in (a,b),!c", "a.b/c",
-  "{\\\"a\\\":[1,2,{\\\"b\\\":null}]}", "[[[[[[[[", "a: &x [*x]", "a: &a {b: 1}\\nc: {<<: *a}", "!!binary YQ==", "..", "__index", "__metatable", "__gc", "__close",
-  "metadata", "name", "spec", "data", "status", "labels", "n", "collect", "step", "count", "*t", "!%c", "%c", "%Ez", "k", "kubelua.core", "kubelua", "io",
-  "return 1", "for i = 1, 3 do K = i end", "local x <const> = 1; return function() return x end", "return ...", "\\27Lua", "goto a ::a::", "Ready", "True" }
-local NUMBERS = { "0", "1", "-1", "2", "3", "0.5", "-0.0", "1/0", "-1/0", "0/0", "math.maxinteger", "math.mininteger", "2^53", "2^63", "1e308", "255", "65536",
+local KINDS = { "v1/ConfigMap", "v1/Secret", "v1/Pod", "v1/Node", "apps/v1/Deployment",
+  "example.com/v1/Widget", "batch/v1/Job", "v1/Namespace" }
+local STRINGS = { "", "a", "b", "going", "default", "default/a", "a/b/c", "x\\0y", "\\xff\\xfe",
+  "\\27[31m\\n", "metadata.name", "spec.list[1]", "%s%d%q%5.3f",
+  "%1$s", "(.-)%1", "((((((((((a*)*)*)*)*)*)*)*)*)*", "%f[%w]", "[^%]", "%b()", "1e309", "-0", "0x1p-1074",
+  "9223372036854775808", "500m", "1Ki", "1e1000000000",
+  "99999999999999999999999Ei", "1h5m", "-9999999999h", "2026-01-02T03:04:05Z",
+  "9999-12-31T23:59:59.999999999Z", "app=a", "app in (a,b),!c", "a.b/c",
+  "{\\\"a\\\":[1,2,{\\\"b\\\":null}]}", "[[[[[[[[", "a: &x [*x]", "a: &a {b: 1}\\nc: {<<: *a}",
+  "!!binary YQ==", "..", "__index", "__metatable", "__gc", "__close",
+  "metadata", "name", "spec", "data", "status", "labels", "n", "collect", "step", "count", "*t", "!%c", "%c",
+  "%Ez", "k", "kubelua.core", "kubelua", "io",
+  "return 1", "for i = 1, 3 do K = i end", "local x <const> = 1; return function() return x end",
+  "return ...", "\\27Lua", "goto a ::a::", "Ready", "True" }
+local NUMBERS = { "0", "1", "-1", "2", "3", "0.5", "-0.0", "1/0", "-1/0", "0/0", "math.maxinteger",
+  "math.mininteger", "2^53", "2^63", "1e308", "255", "65536",
   "1000000", "2147483647", "-2147483649", "1e15", "7" }
-local FIELDS = { "metadata", "spec", "data", "status", "labels", "annotations", "name", "namespace", "containers", "list", "deep", "a", "b", "x", "finalizers",
-  "ownerReferences", "conditions", "uid", "resourceVersion", "kind", "apiVersion", "n", "__index", "big", "managedFields", "__name" }
-local EVENTS = { "__index", "__newindex", "__call", "__tostring", "__len", "__eq", "__lt", "__le", "__concat", "__unm", "__add", "__idiv", "__band", "__pairs", "__close",
+local FIELDS = { "metadata", "spec", "data", "status", "labels", "annotations", "name", "namespace",
+  "containers", "list", "deep", "a", "b", "x", "finalizers",
+  "ownerReferences", "conditions", "uid", "resourceVersion", "kind", "apiVersion", "n", "__index", "big",
+  "managedFields", "__name" }
+local EVENTS = { "__index", "__newindex", "__call", "__tostring", "__len", "__eq", "__lt", "__le", "__concat",
+  "__unm", "__add", "__idiv", "__band", "__pairs", "__close",
   "__name", "__metatable", "__mode", "__gc" }
-local OPS = { "+", "-", "*", "/", "//", "%", "^", "..", "==", "~=", "<", "<=", ">", ">=", "&", "|", "~", "<<", ">>", "and", "or" }
+local OPS = { "+", "-", "*", "/", "//", "%", "^", "..", "==", "~=", "<", "<=", ">", ">=", "&", "|", "~", "<<",
+  ">>", "and", "or" }
 
 -- Where a body is: which names it has, how many locals, and what it may do.
 local scope
@@ -159,17 +175,21 @@ local function hostile(depth)
     if event == "__gc" and chance(90) then event = "__close" end
     parts[i] = ("%s = %s"):format(event, value)
   end
-  local base = chance(60) and "{}" or chance(50) and "{ a = 1, kind = \"v1/Pod\", name = \"a\", 1, 2, 3 }" or expr(depth - 1)
+  local base = chance(60) and "{}" or chance(50) and "{ a = 1, kind = \"v1/Pod\", name = \"a\", 1, 2, 3 }"
+    or expr(depth - 1)
   return ("H.mt(%s, { %s })"):format(base, table.concat(parts, ", "))
 end
 
 local function manifest(depth)
   if chance(55) then
-    return ("{ kind = %q, name = \"%s\", data = { a = %s, b = \"%d\" } }"):format(pick(KINDS), pick { "a", "b", "going", "new" }, str(), upto(3))
+    return ("{ kind = %q, name = \"%s\", data = { a = %s, b = \"%d\" } }"):format(pick(KINDS),
+      pick { "a", "b", "going", "new" }, str(), upto(3))
   end
-  local parts = { ("kind = %q"):format(pick(KINDS)), ("name = %s"):format(chance(70) and ('"%s"'):format(pick { "a", "b", "new" }) or str()) }
+  local parts = { ("kind = %q"):format(pick(KINDS)),
+    ("name = %s"):format(chance(70) and ('"%s"'):format(pick { "a", "b", "new" }) or str()) }
   for _ = 1, upto(3) do
-    parts[#parts + 1] = ("%s = %s"):format(pick { "data", "spec", "labels", "annotations", "status", "metadata", "namespace", "type" }, expr(depth - 1))
+    parts[#parts + 1] = ("%s = %s"):format(pick { "data", "spec", "labels", "annotations", "status",
+      "metadata", "namespace", "type" }, expr(depth - 1))
   end
   if chance(30) then parts[#parts + 1] = ("data = { a = %s }"):format(expr(depth - 1)) end
   return "{ " .. table.concat(parts, ", ") .. " }"
@@ -191,7 +211,8 @@ end
 local function map(depth)
   local parts = {}
   for i = 1, upto(4) do
-    local key = chance(60) and pick(FIELDS) or chance(50) and pick(FIELD.list) or ("[%s]"):format(chance(80) and str() or pick(NUMBERS))
+    local key = chance(60) and pick(FIELDS) or chance(50) and pick(FIELD.list)
+      or ("[%s]"):format(chance(80) and str() or pick(NUMBERS))
     parts[i] = ("%s = %s"):format(key, expr(depth - 1))
   end
   return "{ " .. table.concat(parts, ", ") .. " }"
@@ -202,8 +223,13 @@ local function typed(kind, depth)
   if chance(25) then return expr(depth) end
   kind = kind or ""
   if kind:find "fun" then return fn(depth - 1, pick { "d", "a, b", "..." }) end
-  if kind:find "view" or kind:find "Object" then return chance(40) and "obj" or chance(50) and manifest(depth) or variable() end
-  if kind:find "quantity" then return chance(40) and ("kube.qty(%s)"):format(pick { '"500m"', '"1Gi"', "2", '"1e18"', '"-3"' }) or expr(depth) end
+  if kind:find "view" or kind:find "Object" then
+    return chance(40) and "obj" or chance(50) and manifest(depth) or variable()
+  end
+  if kind:find "quantity" then
+    return chance(40) and ("kube.qty(%s)"):format(pick { '"500m"', '"1Gi"', "2", '"1e18"', '"-3"' })
+      or expr(depth)
+  end
   if kind:find "integer" or kind:find "number" then return pick(NUMBERS) end
   if kind:find "Duration" then return pick { '"1s"', "5", '"1h5m"', "-1", "0", "1e300", '"1ns"' } end
   if kind:find "string" then return chance(40) and ("%q"):format(pick(KINDS)) or str() end
@@ -233,7 +259,8 @@ local function call(depth)
     local name = pick(CTX.list)
     return ("ctx%s%s(%s)"):format(chance(95) and ":" or ".", name, args(name, depth))
   elseif r <= 57 and scope.ctx then
-    return ("ctx.%s:%s(%s)"):format(pick { "live", "live", "log" }, pick { "get", "list", "each", "info", "warn", "error", "debug" }, args("get", depth))
+    return ("ctx.%s:%s(%s)"):format(pick { "live", "live", "log" },
+      pick { "get", "list", "each", "info", "warn", "error", "debug" }, args("get", depth))
   elseif r <= 60 then
     return ("kube.shared:%s(%s)"):format(pick { "get", "set", "incr", "cas", "names" }, args("set", depth))
   elseif r <= 82 then
@@ -253,8 +280,15 @@ end
 function expr(depth)
   if depth <= 0 then
     local r = upto(10)
-    if r <= 4 then return variable() elseif r <= 6 then return str() elseif r <= 8 then return pick(NUMBERS) end
-    return pick { "nil", "true", "false", "{}", "kube.null", "obj", "kube", "K", "string", "_G", "coroutine.running()", "print" }
+    if r <= 4 then
+      return variable()
+    elseif r <= 6 then
+      return str()
+    elseif r <= 8 then
+      return pick(NUMBERS)
+    end
+    return pick { "nil", "true", "false", "{}", "kube.null", "obj", "kube", "K", "string", "_G",
+      "coroutine.running()", "print" }
   end
   local r = upto(100)
   if r <= 12 then return variable()
@@ -293,17 +327,22 @@ end
 function fn(depth, params)
   if scope.depth > 5 then return "H.nothing" end
   if depth <= 0 or chance(35) then
-    return pick { "H.nothing", "H.nothing", "H.raise", "H.self", "H.yield", scope.ctx and "H.forever" or "H.self", scope.ctx and "H.recurse" or "H.raise", "print", "error", "pcall", "coroutine.wrap", "kube.decode",
+    return pick { "H.nothing", "H.nothing", "H.raise", "H.self", "H.yield",
+      scope.ctx and "H.forever" or "H.self", scope.ctx and "H.recurse" or "H.raise", "print", "error",
+      "pcall", "coroutine.wrap", "kube.decode",
       "function(...) return ... end", "function(a, b) return a > b end", "function(a) K[3] = a return a end" }
   end
   return inner(params, scope.ctx, function()
-    return ("function(%s)\n%s\nend"):format(params:find "%.%.%." and params or params .. ", ...", block(upto(3), depth))
+    return ("function(%s)\n%s\nend"):format(params:find "%.%.%." and params or params .. ", ...",
+      block(upto(3), depth))
   end)
 end
 
 local statements = {
   { 20, function(depth)
-    if scope.locals > 40 then return ("K[%d] = P(function(...) return %s end, ...)"):format(upto(12), expr(depth)) end
+    if scope.locals > 40 then
+      return ("K[%d] = P(function(...) return %s end, ...)"):format(upto(12), expr(depth))
+    end
     local value = expr(depth)
     scope.locals = scope.locals + 1
     local name = ("v%d_%d"):format(scope.depth, scope.locals)
@@ -314,28 +353,36 @@ local statements = {
   { 22, function(depth) return ("P(function(...) return %s end, ...)"):format(call(depth)) end },
   { 10, function(depth)
     if not scope.ctx then return "H.nothing()" end
-    return ("P(function(...) return ctx:%s(%s) end, ...)"):format(pick { "apply", "create", "update", "apply", "create" }, chance(85) and manifest(depth) or "obj")
+    return ("P(function(...) return ctx:%s(%s) end, ...)"):format(pick { "apply", "create", "update", "apply",
+      "create" }, chance(85) and manifest(depth) or "obj")
   end },
   { 8, function()
     if not scope.ctx then return "H.nothing()" end
-    return ("P(function(...) return ctx%s:%s(%q, %s) end, ...)"):format(pick { "", "", ".live" }, pick { "get", "get", "list", "delete", "each" }, pick(KINDS),
-      pick { '"a"', '"b"', '"default/a"', '"default", "a"', '{ namespace = "default" }', '{ labels = "app=a" }', '{ limit = 1 }', '{ fields = { ["metadata.name"] = "a" } }',
+    return ("P(function(...) return ctx%s:%s(%q, %s) end, ...)"):format(pick { "", "", ".live" },
+      pick { "get", "get", "list", "delete", "each" }, pick(KINDS),
+      pick { '"a"', '"b"', '"default/a"', '"default", "a"', '{ namespace = "default" }',
+        '{ labels = "app=a" }', '{ limit = 1 }', '{ fields = { ["metadata.name"] = "a" } }',
         '{ index = "x", value = "a" }', str() })
   end },
-  { 6, function(depth) return ("K[%d] = P(function(...) return %s end, ...)"):format(upto(12), expr(depth)) end },
+  { 6, function(depth)
+    return ("K[%d] = P(function(...) return %s end, ...)"):format(upto(12), expr(depth))
+  end },
   { 9, function(depth)
-    local target = chance(50) and ("%s.%s"):format(variable(), pick(FIELDS)) or ("%s[%s]"):format(variable(), expr(depth - 1))
+    local target = chance(50) and ("%s.%s"):format(variable(), pick(FIELDS))
+      or ("%s[%s]"):format(variable(), expr(depth - 1))
     return ("P(function(...) %s = %s end, ...)"):format(target:gsub("^%.%.%.", "K"), expr(depth - 1))
   end },
   { 5, function(depth)
     return inner("k, v", scope.ctx, function()
-      return ("P(function(...)\nfor k, v in %s(%s) do\n%s\nif H.enough() then break end\nend\nend, ...)"):format(pick { "pairs", "pairs", "ipairs", "next, " , "" }, expr(depth - 1),
+      return ("P(function(...)\nfor k, v in %s(%s) do\n%s\nif H.enough() then break \z
+        end\nend\nend, ...)"):format(pick { "pairs", "pairs", "ipairs", "next, " , "" }, expr(depth - 1),
         block(upto(2), depth - 1))
     end)
   end },
   { 8, function(depth)
     if not scope.ctx then return "H.nothing()" end
-    return ("P(function(...) return ctx:%s(%s, %s, %s) end, ...)"):format(pick { "patch", "patch", "patch_status", "create_or_patch", "create_or_update" },
+    return ("P(function(...) return ctx:%s(%s, %s, %s) end, ...)"):format(pick { "patch", "patch",
+      "patch_status", "create_or_patch", "create_or_update" },
       chance(80) and "obj" or expr(depth - 1), fn(depth - 1, "d"), chance(80) and "nil" or map(depth - 1))
   end },
   { 5, function(depth)
@@ -345,33 +392,59 @@ local statements = {
       ("P(function(...) return coroutine.resume(%s, %s) end, ...)"):format(c, expr(depth - 1)),
       ("P(function(...) return coroutine.close(%s) end, ...)"):format(c),
       ("P(function(...) return coroutine.yield(%s) end, ...)"):format(expr(depth - 1)),
-      ("P(function(...) return coroutine.wrap(%s)(%s) end, ...)"):format(fn(depth - 1, "..."), expr(depth - 1)),
+      ("P(function(...) return coroutine.wrap(%s)(%s) end, ...)"):format(fn(depth - 1, "..."),
+        expr(depth - 1)),
     }
   end },
-  { 3, function(depth) return ("P(function(...) return H.tower(%d, %s) end, ...)"):format(2 ^ upto(16), fn(depth - 1, "...")) end },
+  { 3, function(depth)
+    return ("P(function(...) return H.tower(%d, %s) end, ...)"):format(2 ^ upto(16), fn(depth - 1, "..."))
+  end },
   { 3, function(depth)
     if scope.locals > 40 then return "H.nothing()" end
     scope.locals = scope.locals + 1
-    return ("local c%d_%d <close> = H.mt({}, { __close = %s })"):format(scope.depth, scope.locals, fn(depth - 1, "..."):gsub("^[^f].*$", "H.nothing"))
+    return ("local c%d_%d <close> = H.mt({}, { __close = %s })"):format(scope.depth, scope.locals,
+      fn(depth - 1, "..."):gsub("^[^f].*$", "H.nothing"))
   end },
-  { 4, function(depth) return ("P(function(...) return table.sort(%s, %s) end, ...)"):format(expr(depth - 1), fn(depth - 1, "a, b")) end },
-  { 4, function(depth) return ("P(function(...) return string.gsub(%s, %s, %s) end, ...)"):format(expr(depth - 1), str(), fn(depth - 1, "...")) end },
+  { 4, function(depth)
+    return ("P(function(...) return table.sort(%s, %s) end, ...)"):format(expr(depth - 1),
+      fn(depth - 1, "a, b"))
+  end },
+  { 4, function(depth)
+    return ("P(function(...) return string.gsub(%s, %s, %s) end, ...)"):format(expr(depth - 1), str(),
+      fn(depth - 1, "..."))
+  end },
   { 3, function(depth) return ("P(function(...) return load(%s) end, ...)"):format(expr(depth - 1)) end },
-  { 2, function(depth) return ("P(function(...) return load(%q, \"=x\")(%s) end, ...)"):format(block(2, 1), expr(depth - 1)) end },
-  { 3, function(depth) return ("P(function(...) return error(%s, %s) end, ...)"):format(expr(depth), pick(NUMBERS)) end },
-  { 2, function(depth) return ("P(function(...) return setmetatable(%s, %s) end, ...)"):format(variable(), map(depth)) end },
-  { 2, function(depth) return ("for _ = 1, %d do\n%s\nif H.enough() then break end\nend"):format(10 ^ upto(4), block(1, depth - 1)) end },
   { 2, function(depth)
-    return ("P(function(...)\nlocal t = %s\nfor i = 1, %d do\nt = %s\nend\nreturn t\nend, ...)"):format(expr(depth - 1), 10 ^ upto(4),
-      pick { "{ t }", "{ t, t }", "t .. t", "{ a = t }", "kube.copy { t }", "kube.encode(t)", "setmetatable({}, { __index = t })", "kube.decode(kube.encode { t })",
-        "setmetatable({}, { __tostring = function() return tostring(t) end })", "kube.qty(t) + t", "coroutine.wrap(function() return t end)" })
+    return ("P(function(...) return load(%q, \"=x\")(%s) end, ...)"):format(block(2, 1), expr(depth - 1))
+  end },
+  { 3, function(depth)
+    return ("P(function(...) return error(%s, %s) end, ...)"):format(expr(depth), pick(NUMBERS))
+  end },
+  { 2, function(depth)
+    return ("P(function(...) return setmetatable(%s, %s) end, ...)"):format(variable(), map(depth))
+  end },
+  { 2, function(depth)
+    return ("for _ = 1, %d do\n%s\nif H.enough() then break end\nend"):format(10 ^ upto(4),
+      block(1, depth - 1))
+  end },
+  { 2, function(depth)
+    return ("P(function(...)\nlocal t = %s\nfor i = 1, %d do\nt = %s\nend\nreturn t\nend, ...)"):format(
+      expr(depth - 1), 10 ^ upto(4),
+      pick { "{ t }", "{ t, t }", "t .. t", "{ a = t }", "kube.copy { t }", "kube.encode(t)",
+        "setmetatable({}, { __index = t })", "kube.decode(kube.encode { t })",
+        "setmetatable({}, { __tostring = function() return tostring(t) end })", "kube.qty(t) + t",
+        "coroutine.wrap(function() return t end)" })
   end },
   { 2, function(depth)
     if not scope.ctx then return "H.nothing()" end
     return ("P(function(...) ctx.memo[%s] = %s end, ...)"):format(expr(depth - 1), expr(depth - 1))
   end },
-  { 1, function() return scope.ctx and pick { "H.forever()", "P(H.recurse)", "P(H.fill)" } or "H.nothing()" end },
-  { 1, function(depth) return ("P(function(...) if %s then error(%s) end end, ...)"):format(expr(depth), expr(depth - 1)) end },
+  { 1, function()
+    return scope.ctx and pick { "H.forever()", "P(H.recurse)", "P(H.fill)" } or "H.nothing()"
+  end },
+  { 1, function(depth)
+    return ("P(function(...) if %s then error(%s) end end, ...)"):format(expr(depth), expr(depth - 1))
+  end },
 }
 local WEIGHT = 0
 for _, s in ipairs(statements) do WEIGHT = WEIGHT + s[1] end
@@ -433,7 +506,8 @@ local function body(params, names, ctx)
     elseif r <= 8 then
       local parts = {}
       for i = 1, upto(3) do
-        parts[i] = ("%s = %s"):format(pick { "apply", "delete", "status", "events", "error", "fail", "requeue_after", "requeue", "priority", "force", "keys" },
+        parts[i] = ("%s = %s"):format(pick { "apply", "delete", "status", "events", "error", "fail",
+          "requeue_after", "requeue", "priority", "force", "keys" },
           chance(50) and manifest(depth) or expr(depth))
       end
       result = ("return { %s }"):format(table.concat(parts, ", "))
@@ -447,19 +521,33 @@ end
 
 local function obj_ctx() return body("obj, ctx, ...", "obj, ctx", true) end
 -- Functions of an object alone.
-local function pure(params) return body(params .. ", ...", params, false):gsub("^function%(([^)]*)%)", "function(%1)\nlocal obj = obj or ...") end
+local function pure(params)
+  return body(params .. ", ...", params, false):gsub("^function%(([^)]*)%)",
+    "function(%1)\nlocal obj = obj or ...")
+end
 
 -- What a spec's keys usually are; one in eight of the others is anything.
 local SPEC_VALUES = {
   namespaces = function() return chance(70) and '{ "default" }' or list(2) end,
-  selector = function() return pick { '"app=a"', "{ labels = { app = \"a\" } }", '{ fields = "metadata.name!=x" }' } end,
-  when = function() return chance(50) and pure "obj, old" or pick { '{ "generation", "labels" }', '{ "spec.list", "metadata.labels" }' } end,
-  indexes = function() return ("{ x = %s, [\"v1/Pod\"] = { node = %s } }"):format(pure "obj", chance(50) and '"spec.nodeName"' or pure "obj") end,
+  selector = function()
+    return pick { '"app=a"', "{ labels = { app = \"a\" } }", '{ fields = "metadata.name!=x" }' }
+  end,
+  when = function()
+    return chance(50) and pure "obj, old" or pick { '{ "generation", "labels" }',
+      '{ "spec.list", "metadata.labels" }' }
+  end,
+  indexes = function()
+    return ("{ x = %s, [\"v1/Pod\"] = { node = %s } }"):format(pure "obj",
+      chance(50) and '"spec.nodeName"' or pure "obj")
+  end,
   watches = function()
-    return ("{ [%q] = %s, [\"v1/Secret\"] = { %s, when = %s } }"):format(pick { "v1/Pod", "v1/Node", "batch/v1/Job" }, obj_ctx(), pick { '"owner"', '"same-name"', 'via = "x"' },
+    return ("{ [%q] = %s, [\"v1/Secret\"] = { %s, when = %s } }"):format(pick { "v1/Pod", "v1/Node",
+      "batch/v1/Job" }, obj_ctx(), pick { '"owner"', '"same-name"', 'via = "x"' },
       chance(50) and pure "obj, old" or '"labels"')
   end,
-  owns = function() return pick { '{ "v1/Secret" }', '{ ["apps/v1/Deployment"] = { when = { "generation" } } }' } end,
+  owns = function()
+    return pick { '{ "v1/Secret" }', '{ ["apps/v1/Deployment"] = { when = { "generation" } } }' }
+  end,
   reads = function() return '{ "v1/Secret", "v1/Node", "v1/Pod", "v1/ConfigMap", "apps/v1/Deployment" }' end,
   fields = function() return '{ "spec.nodeName", "data.a", "spec.list" }' end,
   metadata = function() return "true" end,
@@ -481,7 +569,8 @@ local SPEC_VALUES = {
   shard = function() return pick { "true", '"namespace"' } end,
   on_reload = function() return '"all"' end,
   params = function()
-    return chance(60) and ("{ a = %s, b = { 1, 2, %s }, c = %s }"):format(str(), pick { "3", "2^53", "-0.0" }, pick { "true", "H.deep(10)", "H.wide(1000)", "kube.array {}" })
+    return chance(60) and ("{ a = %s, b = { 1, 2, %s }, c = %s }"):format(str(), pick { "3", "2^53", "-0.0" },
+      pick { "true", "H.deep(10)", "H.wide(1000)", "kube.array {}" })
       or ("P(function() return %s end)"):format(map(3))
   end,
 }
@@ -489,9 +578,15 @@ local SPEC_KEYS = {}
 for key in pairs(SPEC_VALUES) do SPEC_KEYS[#SPEC_KEYS + 1] = key end
 table.sort(SPEC_KEYS)
 local HOOK_VALUES = {
-  operations = function() return '{ "CREATE", "UPDATE" }' end, scope = function() return '"*"' end, reads = SPEC_VALUES.reads, timeout = SPEC_VALUES.timeout,
-  cpu = SPEC_VALUES.cpu, memory = SPEC_VALUES.memory, failure_policy = function() return pick { '"Fail"', '"Ignore"' } end,
-  object_selector = function() return '{ matchLabels = { app = "a" } }' end, match_conditions = function() return '{ { name = "a", expression = "true" } }' end, subresources = function() return '{ "status" }' end,
+  operations = function()
+    return '{ "CREATE", "UPDATE" }'
+  end, scope = function() return '"*"' end, reads = SPEC_VALUES.reads, timeout = SPEC_VALUES.timeout,
+  cpu = SPEC_VALUES.cpu, memory = SPEC_VALUES.memory, failure_policy = function()
+    return pick { '"Fail"', '"Ignore"' }
+  end,
+  object_selector = function() return '{ matchLabels = { app = "a" } }' end, match_conditions = function()
+    return '{ { name = "a", expression = "true" } }'
+  end, subresources = function() return '{ "status" }' end,
 }
 local HOOK_KEYS = {}
 for key in pairs(HOOK_VALUES) do HOOK_KEYS[#HOOK_KEYS + 1] = key end
@@ -504,7 +599,8 @@ local function fields(keys, values, n, others)
     if chance(2) then key = pick(others) end
     if not seen[key] then
       seen[key] = true
-      parts[#parts + 1] = ("  %s = %s,"):format(key, chance(96) and values[key] and values[key]() or ("P(function() return %s end)"):format(expr(3)))
+      parts[#parts + 1] = ("  %s = %s,"):format(key, chance(96) and values[key] and values[key]()
+        or ("P(function() return %s end)"):format(expr(3)))
     end
   end
   return table.concat(parts, "\n")
@@ -515,23 +611,28 @@ local function top()
   local load_phase = chance(35) and block(upto(4), 3) or ""
   local text
   if chance(82) then
-    text = ("local c = kube.controller {\n  name = \"hunt\",\n  resource = %q,\n%s\n  reconcile = %s,\n}"):format(pick(KINDS), fields(SPEC_KEYS, SPEC_VALUES, upto(5), SPEC.list), obj_ctx())
+    text = ("local c = kube.controller {\n  name = \"hunt\",\n  resource = %q,\n%s\n  reconcile \z
+      = %s,\n}"):format(pick(KINDS), fields(SPEC_KEYS, SPEC_VALUES, upto(5), SPEC.list), obj_ctx())
   else
     local how = pick { "mutate", "validate" }
-    text = ("local c = kube.webhook {\n  name = \"hunt\",\n  resource = %q,\n%s\n  %s = %s,\n}"):format(pick(KINDS), fields(HOOK_KEYS, HOOK_VALUES, upto(4), SPEC.list), how,
+    text = ("local c = kube.webhook {\n  name = \"hunt\",\n  resource = %q,\n%s\n  %s = %s,\n}"):format(
+      pick(KINDS), fields(HOOK_KEYS, HOOK_VALUES, upto(4), SPEC.list), how,
       body("obj, ctx, ...", "obj, ctx", true))
   end
   local last = "return c"
   if chance(10) then
     last = pick {
-      ("P(function() c.%s = %s end)\nreturn c"):format(chance(80) and pick(SPEC_KEYS) or "functions", expr(3)),
+      ("P(function() c.%s = %s end)\nreturn c"):format(chance(80) and pick(SPEC_KEYS) or "functions",
+        expr(3)),
       ("P(function() c[%s] = %s end)\nreturn { c }"):format(expr(1), expr(3)),
       "return { c, { c } }", "return c, c", "return setmetatable({ c }, { __len = H.self })",
       ("return H.mt({ c }, { __index = %s })"):format(fn(2, "...")), ("return %s"):format(expr(3)),
-      ("P(setmetatable, c, %s)\nreturn c"):format(map(2)), "return H.mt({ c }, { __ipairs = H.raise, __pairs = H.raise })",
+      ("P(setmetatable, c, %s)\nreturn c"):format(map(2)),
+      "return H.mt({ c }, { __ipairs = H.raise, __pairs = H.raise })",
     }
   end
-  return PRELUDE .. "local obj, ctx = { metadata = {}, spec = {} }, nil\n" .. load_phase .. "\n" .. text .. "\n" .. last .. "\n"
+  return PRELUDE .. "local obj, ctx = { metadata = {}, spec = {} }, nil\n" .. load_phase .. "\n" .. text
+    .. "\n" .. last .. "\n"
 end
 
 -- ---------------------------------------------------------------- examples, changed
@@ -547,7 +648,9 @@ local function change_word(text)
   local from, to = text:find("[%a_][%w_]*", at)
   if not from then return text end
   scope = { names = { "kube", "ctx", "obj" }, ctx = true, locals = 100, depth = 3 }
-  local new = chance(40) and pick(words(text)) or chance(50) and pick(FIELDS) or ("(%s)"):format(expr(2)):gsub("H%.[%a_]+%b()", "{}"):gsub("H%.[%a_]+", "print"):gsub("%f[%w_]P%(", "pcall("):gsub("K%[%d+%]", "kube")
+  local new = chance(40) and pick(words(text)) or chance(50) and pick(FIELDS)
+    or ("(%s)"):format(expr(2)):gsub("H%.[%a_]+%b()", "{}"):gsub("H%.[%a_]+", "print"):gsub("%f[%w_]P%(",
+    "pcall("):gsub("K%[%d+%]", "kube")
   return text:sub(1, from - 1) .. new .. text:sub(to + 1)
 end
 
@@ -564,7 +667,13 @@ local function change_lines(text)
   for line in (text .. "\n"):gmatch "(.-)\n" do lines[#lines + 1] = line end
   local a, b = upto(#lines), upto(#lines)
   local r = upto(3)
-  if r == 1 then table.remove(lines, a) elseif r == 2 then table.insert(lines, b, lines[a]) else lines[a], lines[b] = lines[b], lines[a] end
+  if r == 1 then
+    table.remove(lines, a)
+  elseif r == 2 then
+    table.insert(lines, b, lines[a])
+  else
+    lines[a], lines[b] = lines[b], lines[a]
+  end
   return table.concat(lines, "\n")
 end
 

@@ -12,16 +12,21 @@ describe("a difference of two objects", function()
     check('spec.replicas: 1 -> 2', { spec = { replicas = 1 } }, { spec = { replicas = 2 } })
     check('a: 1 -> none, b: none -> "x"', { a = 1 }, { b = "x" })
     check('spec: none -> {"a":1}', { x = 1 }, { x = 1, spec = { a = 1 } })
-    check('metadata.labels[app.kubernetes.io/name]: "a" -> "b"', { metadata = { labels = { ["app.kubernetes.io/name"] = "a" } } },
+    check('metadata.labels[app.kubernetes.io/name]: "a" -> "b"',
+      { metadata = { labels = { ["app.kubernetes.io/name"] = "a" } } },
       { metadata = { labels = { ["app.kubernetes.io/name"] = "b" } } })
     check("", { a = { b = { 1, 2 } } }, { a = { b = { 1, 2 } } })
   end)
 
   it("tells elements by their names, and by their places where they have none", function()
-    check('c[b].image: "1" -> "2"', { c = { { name = "a" }, { name = "b", image = "1" } } }, { c = { { name = "b", image = "2" }, { name = "a" } } })
-    check('conditions[Ready].status: "False" -> "True"', { conditions = { { type = "Ready", status = "False" } } }, { conditions = { { type = "Ready", status = "True" } } })
+    check('c[b].image: "1" -> "2"', { c = { { name = "a" }, { name = "b", image = "1" } } },
+      { c = { { name = "b", image = "2" }, { name = "a" } } })
+    check('conditions[Ready].status: "False" -> "True"',
+      { conditions = { { type = "Ready", status = "False" } } },
+      { conditions = { { type = "Ready", status = "True" } } })
     check("ports[1]: 1 -> 2, ports[2]: none -> 3", { ports = { 1 } }, { ports = { 2, 3 } })
-    check('c[2]: none -> {"name":"a"}', { c = { { name = "a" } } }, { c = { { name = "a" }, { name = "a" } } })
+    check('c[2]: none -> {"name":"a"}', { c = { { name = "a" } } },
+      { c = { { name = "a" }, { name = "a" } } })
   end)
 
   it("does not take a list for an object", function()
@@ -37,7 +42,9 @@ describe("a difference of two objects", function()
   it("cuts what is long, at a character, and hides secrets", function()
     local text = said({ a = "x" }, { a = ("é"):rep(100) })
     assert.equal('a: "x" -> "' .. ("é"):rep(60) .. "...", text)
-    check("data.a: (changed), data.b: (added), stringData: (removed)", { kind = "Secret", data = { a = "1" }, stringData = { x = "y" } }, { kind = "Secret", data = { a = "2", b = "3" } })
+    check("data.a: (changed), data.b: (added), stringData: (removed)",
+      { kind = "Secret", data = { a = "1" }, stringData = { x = "y" } },
+      { kind = "Secret", data = { a = "2", b = "3" } })
     check("data: (added)", { kind = "Secret" }, { kind = "Secret", data = { a = "2" } })
   end)
 end)

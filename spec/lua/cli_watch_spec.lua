@@ -1,17 +1,24 @@
--- cli_watch_spec.lua - get --watch and watch when the server has forgotten their place: one look, and what was missed. The client is a script.
+-- cli_watch_spec.lua - get --watch and watch when the server has forgotten their place: one look, and what
+-- was missed. The client is a script.
 
 local core = require "kubelua.core"
 local kube = require "kubelua"
 
-local RESOURCE = { group = "", version = "v1", kind = "ConfigMap", plural = "configmaps", singular = "configmap", namespaced = true }
+local RESOURCE = { group = "", version = "v1", kind = "ConfigMap", plural = "configmaps",
+  singular = "configmap", namespaced = true }
 
 local function map(name, version, value)
-  return kube.decode(kube.encode { apiVersion = "v1", kind = "ConfigMap", metadata = { namespace = "ns", name = name, uid = "u-" .. name, resourceVersion = version }, data = { a = value } })
+  return kube.decode(kube.encode { apiVersion = "v1", kind = "ConfigMap",
+    metadata = { namespace = "ns", name = name, uid = "u-" .. name, resourceVersion = version },
+    data = { a = value } })
 end
 
-local function row(o) return { cells = kube.decode(kube.encode { o.metadata.name, o.data.a }), object = o } end
+local function row(o)
+  return { cells = kube.decode(kube.encode { o.metadata.name, o.data.a }), object = o }
+end
 
--- states: what is there at each look; streams: what each watch tells before it ends with 410, the last one with "over".
+-- states: what is there at each look; streams: what each watch tells before it ends with 410, the last one
+-- with "over".
 local function client(states, streams)
   local c = setmetatable({ began = {} }, { __close = function() end })
   local now = {}
@@ -28,7 +35,8 @@ local function client(states, streams)
     for _, o in ipairs(now) do
       if not name or o.metadata.name == name then rows[#rows + 1] = row(o) end
     end
-    return { columns = { kube.decode '{"name":"Name"}', kube.decode '{"name":"A"}' }, rows = rows, resourceVersion = tostring(#now) }
+    return { columns = { kube.decode '{"name":"Name"}', kube.decode '{"name":"A"}' }, rows = rows,
+      resourceVersion = tostring(#now) }
   end
   function c:watch(_, opts)
     self.began[#self.began + 1] = opts.resource_version
@@ -53,7 +61,8 @@ local function run(command, c, options)
   package.loaded["kubelua.client"] = { connect = function() return c end }
   rawset(io, "write", function(...) out[#out + 1] = table.concat({ ... }) end)
   _G.print = function(text) out[#out + 1] = text .. "\n" end
-  local ok, err = pcall(require("kubelua.cli." .. command).run, { command = command, words = { "cm" }, options = options, connect = {} })
+  local ok, err = pcall(require("kubelua.cli." .. command).run,
+    { command = command, words = { "cm" }, options = options, connect = {} })
   package.loaded["kubelua.client"], _G.print = kept, say
   rawset(io, "write", write)
   assert.is_false(ok)
@@ -63,15 +72,19 @@ end
 
 describe("a command that watches, when its place is forgotten", function()
   it("get --watch prints the rows that are others than before", function()
-    local c = client({ { map("a", "1", "x"), map("b", "1", "y") }, { map("a", "1", "x"), map("b", "5", "z"), map("c", "6", "new") } },
+    local c = client({ { map("a", "1", "x"), map("b", "1", "y") },
+      { map("a", "1", "x"), map("b", "5", "z"), map("c", "6", "new") } },
       { { { "MODIFIED", map("a", "2", "x") } }, { "over" } })
-    assert.equal("NAME   A\na      x\nb      y\na      x\nb      z\nc      new\n", run("get", c, { watch = true }))
+    assert.equal("NAME   A\na      x\nb      y\na      x\nb      z\nc      new\n",
+      run("get", c, { watch = true }))
     assert.same({ "2", "3" }, c.began)
   end)
 
   it("watch tells what was missed", function()
-    local c = client({ { map("a", "1", "x"), map("b", "1", "y") }, { map("b", "5", "z"), map("c", "6", "new") } },
+    local c = client({ { map("a", "1", "x"), map("b", "1", "y") },
+      { map("b", "5", "z"), map("c", "6", "new") } },
       { { { "MODIFIED", map("a", "2", "w") } }, { { "DELETED", map("c", "7", "new") }, "over" } })
-    assert.equal('MODIFIED ns/a  data.a: "x" -> "w"\nMODIFIED ns/b  data.a: "y" -> "z"\nADDED    ns/c\nDELETED  ns/a\nDELETED  ns/c\n', run("watch", c, {}))
+    assert.equal('MODIFIED ns/a  data.a: "x" -> "w"\nMODIFIED ns/b  data.a: "y" -> "z"\nADDED    \z
+      ns/c\nDELETED  ns/a\nDELETED  ns/c\n', run("watch", c, {}))
   end)
 end)

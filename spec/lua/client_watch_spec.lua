@@ -1,10 +1,12 @@
--- client_watch_spec.lua - how c:watch goes on when its connection does not. The C client here is a script of answers.
+-- client_watch_spec.lua - how c:watch goes on when its connection does not. The C client here is a script
+-- of answers.
 
 local clock = require "kubelua.clock"
 local core = require "kubelua.core"
 local kube = require "kubelua"
 
--- Each watch that is begun takes the next list of answers: {type, rv}, an error to raise, or nothing, which is a clean end.
+-- Each watch that is begun takes the next list of answers: {type, rv}, an error to raise, or nothing, which
+-- is a clean end.
 local function client(script)
   local log = { began = {}, pauses = {}, closed = 0 }
   local c = kube.connect { server = "http://127.0.0.1:1" }
@@ -31,7 +33,9 @@ local function client(script)
   return c, log
 end
 
-local function failure(kind, code, after) return core.error { kind = kind, code = code, message = kind, retry_after = after } end
+local function failure(kind, code, after)
+  return core.error { kind = kind, code = code, message = kind, retry_after = after }
+end
 
 -- Takes `n` events.
 local function take(c, n, opts)
@@ -65,7 +69,8 @@ describe("a watch in stock Lua", function()
 
   it("rests longer after each failure in a row, and anew after success", function()
     local broken, refused = failure "closed", failure "unreachable"
-    local c, log = client { { { "ADDED", "1" }, broken }, { refused }, { refused }, { { "MODIFIED", "2" }, broken }, { { "MODIFIED", "3" } } }
+    local c, log = client { { { "ADDED", "1" }, broken }, { refused }, { refused },
+      { { "MODIFIED", "2" }, broken }, { { "MODIFIED", "3" } } }
     assert.same({ "ADDED1", "MODIFIED2", "MODIFIED3" }, take(c, 3))
     assert.same({ "none", "1", "1", "1", "2" }, log.began)
     assert.same({ 0.25, 0.5, 1.0, 0.25 }, log.pauses)
@@ -82,8 +87,10 @@ describe("a watch in stock Lua", function()
     assert.equal(410, select(2, kube.try(take, c, 2)).code)
   end)
 
-  it("that never worked is tried again when the line broke, or when the server says how long to wait", function()
-    local c, log = client { { failure "closed" }, { failure("throttled", 429, 3) }, { failure("server", 503, 2) }, { failure "timeout" }, { { "ADDED", "1" } } }
+  it("that never worked is tried again when the line broke, or when the server says how long to wait",
+    function()
+    local c, log = client { { failure "closed" }, { failure("throttled", 429, 3) },
+      { failure("server", 503, 2) }, { failure "timeout" }, { { "ADDED", "1" } } }
     assert.same({ "ADDED1" }, take(c, 1))
     assert.same({ 1, 3, 2, 1 }, log.pauses)
     c = client { { failure("throttled", 429) } }
@@ -96,7 +103,8 @@ describe("a watch in stock Lua", function()
   end)
 
   it("raises the Status of an ERROR event", function()
-    local c = client { { { "ERROR", status = '{"kind":"Status","code":410,"reason":"Expired","message":"too old"}' } } }
+    local c = client { { { "ERROR",
+      status = '{"kind":"Status","code":410,"reason":"Expired","message":"too old"}' } } }
     local _, err = kube.try(take, c, 1)
     assert.equal("gone", err.kind)
     assert.equal(410, err.code)

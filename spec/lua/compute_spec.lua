@@ -3,7 +3,8 @@
 local kube = require "kubelua"
 
 local function pod(image, extra)
-  local p = { apiVersion = "v1", kind = "Pod", metadata = { name = "p" }, spec = { containers = { { name = "c", image = image } } } }
+  local p = { apiVersion = "v1", kind = "Pod", metadata = { name = "p" },
+    spec = { containers = { { name = "c", image = image } } } }
   for key, value in pairs(extra or {}) do p.metadata[key] = value end
   return p
 end
@@ -15,7 +16,8 @@ describe("patches", function()
 
   it("merge lists by key when they are strategic", function()
     local patch = kube.strategic_patch(pod "i1", pod "i2")
-    assert.same({ spec = { ["$setElementOrder/containers"] = { { name = "c" } }, containers = { { image = "i2", name = "c" } } } }, kube.copy(patch))
+    assert.same({ spec = { ["$setElementOrder/containers"] = { { name = "c" } },
+      containers = { { image = "i2", name = "c" } } } }, kube.copy(patch))
   end)
 
   it("keep what others did, three ways", function()
@@ -28,15 +30,19 @@ describe("patches", function()
   it("name a conflict, and override it on demand", function()
     local _, err = kube.try(kube.strategic_patch, pod "i3", pod "i2", { original = pod "i1" })
     assert.equal(409, err.code)
-    assert.equal("i2", kube.strategic_patch(pod "i3", pod "i2", { original = pod "i1", overwrite = true })("spec.containers[1].image"))
+    assert.equal("i2", kube.strategic_patch(pod "i3", pod "i2",
+      { original = pod "i1", overwrite = true })("spec.containers[1].image"))
   end)
 
   it("refuse kinds that merge no lists, and mistakes in options", function()
     local own = { apiVersion = "example.com/v1", kind = "Own" }
     assert.error_matches(function() kube.strategic_patch(own, own) end, "no built%-in kind")
     assert.error_matches(function() kube.strategic_patch({}, {}) end, "no apiVersion and kind")
-    assert.error_matches(function() kube.strategic_patch(pod "a", pod "b", { orginal = {} }) end, "unknown option 'orginal'.*original")
-    local _, err = kube.try(kube.strategic_patch, pod "a", { apiVersion = "v1", kind = "Pod", spec = { containers = { { image = "x" } } } })
+    assert.error_matches(function()
+      kube.strategic_patch(pod "a", pod "b", { orginal = {} })
+    end, "unknown option 'orginal'.*original")
+    local _, err = kube.try(kube.strategic_patch, pod "a",
+      { apiVersion = "v1", kind = "Pod", spec = { containers = { { image = "x" } } } })
     assert.matches("merge key", err.message)
   end)
 end)
@@ -51,7 +57,9 @@ describe("names", function()
   end)
 
   it("know their rules", function()
-    assert.error_matches(function() kube.name_problem("dns1123_lable", "x") end, "no rule 'dns1123_lable'.*dns1123_label")
+    assert.error_matches(function()
+      kube.name_problem("dns1123_lable", "x")
+    end, "no rule 'dns1123_lable'.*dns1123_label")
   end)
 
   it("can be made", function()

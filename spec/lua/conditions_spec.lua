@@ -1,4 +1,5 @@
--- Conditions by the rules of metav1.Condition: what is taken, what is refused, and when lastTransitionTime moves.
+-- Conditions by the rules of metav1.Condition: what is taken, what is refused, and when lastTransitionTime
+-- moves.
 
 local conditions = require "kubelua.conditions"
 local core = require "kubelua.core"
@@ -12,12 +13,14 @@ end
 
 describe("conditions", function()
   it("are added once, and keep their place and the others", function()
-    local list, changed = conditions.merge(nil, { ready "True", { type = "Synced", status = "False", reason = "Waiting", message = "for b" } }, 0)
+    local list, changed = conditions.merge(nil, { ready "True",
+      { type = "Synced", status = "False", reason = "Waiting", message = "for b" } }, 0)
     assert.is_true(changed)
     assert.same({ "Ready", "Synced" }, { list[1].type, list[2].type })
     assert.equal("1970-01-01T00:00:00Z", list[1].lastTransitionTime)
     assert.equal("", list[1].message)
-    local again, did = conditions.merge(core.value(list), { ready "False", { type = "Extra", status = "Unknown", reason = "New" } }, 60)
+    local again, did = conditions.merge(core.value(list),
+      { ready "False", { type = "Extra", status = "Unknown", reason = "New" } }, 60)
     assert.is_true(did)
     assert.same({ "Ready", "Synced", "Extra" }, { again[1].type, again[2].type, again[3].type })
     assert.equal("False", again[1].status)
@@ -38,9 +41,11 @@ describe("conditions", function()
   end)
 
   it("take a time that is said only when the status moves", function()
-    local list = core.value((conditions.merge(nil, { ready("True", "A", { lastTransitionTime = "2020-01-01T00:00:00Z" }) }, 100)))
+    local list = core.value((conditions.merge(nil, {
+      ready("True", "A", { lastTransitionTime = "2020-01-01T00:00:00Z" }) }, 100)))
     assert.equal("2020-01-01T00:00:00Z", list[1].lastTransitionTime)
-    local same = conditions.merge(list, { ready("True", "B", { lastTransitionTime = "2030-01-01T00:00:00Z" }) }, 100)
+    local same = conditions.merge(list, { ready("True", "B",
+      { lastTransitionTime = "2030-01-01T00:00:00Z" }) }, 100)
     assert.equal("2020-01-01T00:00:00Z", same[1].lastTransitionTime)
   end)
 
@@ -54,12 +59,15 @@ describe("conditions", function()
     assert.is_true(changed)
     assert.equal(4, later[1].observedGeneration)
     assert.equal("1970-01-01T00:00:00Z", later[1].lastTransitionTime)
-    assert.is_nil(conditions.merge(core.value(asked), { ready("True", nil, { observed_generation = false }) }, 50, 4)[1].observedGeneration)
-    assert.equal(9, conditions.merge(core.value(asked), { ready("True", nil, { observedGeneration = 9 }) }, 50, 4)[1].observedGeneration)
+    assert.is_nil(conditions.merge(core.value(asked), { ready("True", nil, { observed_generation = false }) },
+      50, 4)[1].observedGeneration)
+    assert.equal(9, conditions.merge(core.value(asked), { ready("True", nil, { observedGeneration = 9 }) },
+      50, 4)[1].observedGeneration)
   end)
 
   it("are not written for a generation alone that nobody asked for and the server does not keep", function()
-    local maybe = { type = "Ready", status = "True", reason = "Tested", observed_generation = conditions.MAYBE }
+    local maybe = { type = "Ready", status = "True", reason = "Tested",
+      observed_generation = conditions.MAYBE }
     local plain = core.value((conditions.merge(nil, { ready "True" }, 0, 3)))
     assert.is_false(select(2, conditions.merge(plain, { maybe }, 50, 4)))
     local kept = core.value((conditions.merge(nil, { maybe }, 0, 3)))
@@ -79,7 +87,8 @@ describe("conditions", function()
     assert.is_false(kube.set_condition(status, ready "True"))
     assert.equal("True", kube.find_condition(status, "Ready").status)
 
-    local o = core.value { apiVersion = "v1", kind = "Pod", metadata = { name = "a", generation = 7 }, spec = {} }
+    local o = core.value { apiVersion = "v1", kind = "Pod", metadata = { name = "a", generation = 7 },
+      spec = {} }
     local draft = core.draft(o)
     assert.is_true(kube.set_condition(draft, ready("False", "Broken", { observed_generation = true })))
     local changed = core.value(draft)
@@ -101,38 +110,56 @@ describe("conditions", function()
   it("say what is wrong with them, and the way out", function()
     local cases = {
       ["type must be a text such as \"Ready\", got nil"] = { status = "True", reason = "A" },
-      ["type must be a word such as \"Ready\" or \"example.com/Synced\", got \"not ready\""] = { type = "not ready", status = "True", reason = "A" },
+      ["type must be a word such as \"Ready\" or \"example.com/Synced\", got \"not ready\""] = {
+        type = "not ready", status = "True", reason = "A" },
       ["got \"Ready/\""] = { type = "Ready/", status = "True", reason = "A" },
       ["got \"Example.com/Ready\""] = { type = "Example.com/Ready", status = "True", reason = "A" },
       ["got \"a..b/Ready\""] = { type = "a..b/Ready", status = "True", reason = "A" },
       ["got \"" .. ("x"):rep(317) .. "\""] = { type = ("x"):rep(317), status = "True", reason = "A" },
-      ["status of Ready must be \"True\", \"False\" or \"Unknown\", got \"true\"; did you mean 'True'?"] = ready "true",
-      ["status of Ready must be \"True\", \"False\" or \"Unknown\", got nil"] = { type = "Ready", reason = "A" },
+      ["status of Ready must be \"True\", \"False\" or \"Unknown\", got \"true\"; did you mean 'True'?"] =
+        ready "true",
+      ["status of Ready must be \"True\", \"False\" or \"Unknown\", got nil"] = { type = "Ready",
+        reason = "A" },
       ["got number"] = ready(1),
-      ["reason of Ready is missing: one word in CamelCase that says why it is True"] = { type = "Ready", status = "True" },
-      ["reason of Ready must be one word in CamelCase, got \"not there yet\"; did you mean \"NotThereYet\"?"] = ready("True", "not there yet"),
-      ["got \"\""] = ready("True", ""), ["got \"9Lives\""] = ready("True", "9Lives"), ["got \"Ends:\""] = ready("True", "Ends:"),
+      ["reason of Ready is missing: one word in CamelCase that says why it is True"] = { type = "Ready",
+        status = "True" },
+      ["reason of Ready must be one word in CamelCase, got \"not there yet\"; did you mean \z
+        \"NotThereYet\"?"] = ready("True", "not there yet"),
+      ["got \"\""] = ready("True", ""), ["got \"9Lives\""] = ready("True", "9Lives"),
+      ["got \"Ends:\""] = ready("True", "Ends:"),
       ["message of Ready must be a text, got table"] = ready("True", nil, { message = {} }),
-      ["message of Ready may have 32768 characters, this one has 32769"] = ready("True", nil, { message = ("x"):rep(32769) }),
-      ["observedGeneration of Ready must be a whole number from 0 on, got -1"] = ready("True", nil, { observedGeneration = -1 }),
-      ["observed_generation of Ready must be true or false, got number"] = ready("True", nil, { observed_generation = 1 }),
-      ["lastTransitionTime of Ready must be a time, got yesterday"] = ready("True", nil, { lastTransitionTime = "yesterday" }),
+      ["message of Ready may have 32768 characters, this one has 32769"] = ready("True", nil,
+        { message = ("x"):rep(32769) }),
+      ["observedGeneration of Ready must be a whole number from 0 on, got -1"] = ready("True", nil,
+        { observedGeneration = -1 }),
+      ["observed_generation of Ready must be true or false, got number"] = ready("True", nil,
+        { observed_generation = 1 }),
+      ["lastTransitionTime of Ready must be a time, got yesterday"] = ready("True", nil,
+        { lastTransitionTime = "yesterday" }),
       ["unknown key 'mesage'; did you mean 'message'?"] = ready("True", nil, { mesage = "m" }),
     }
     for part, condition in pairs(cases) do
       local problem = conditions.problem(condition)
-      assert.truthy(problem and problem:find(part, 1, true), ("%q is not in %s"):format(part, tostring(problem)))
+      assert.truthy(problem and problem:find(part, 1, true),
+        ("%q is not in %s"):format(part, tostring(problem)))
       assert.error_matches(function() kube.set_condition({}, condition) end, "^[^\n]*kube.set_condition: ")
     end
     for _, good in ipairs {
-      ready("True", "A"), ready("Unknown", "A_b,c:D1"), { type = "a-1.example.com/Is.Up_2", status = "False", reason = "x" },
-      ready("True", nil, { message = ("x"):rep(32768), observedGeneration = 0, lastTransitionTime = "2020-01-01T00:00:00Z" }),
+      ready("True", "A"), ready("Unknown", "A_b,c:D1"),
+      { type = "a-1.example.com/Is.Up_2", status = "False", reason = "x" },
+      ready("True", nil, { message = ("x"):rep(32768), observedGeneration = 0,
+        lastTransitionTime = "2020-01-01T00:00:00Z" }),
     } do assert.is_nil(conditions.problem(good)) end
-    assert.equal("conditions[2]: unknown key 'y'; known are: lastTransitionTime, message, observedGeneration, observed_generation, reason, status, type",
+    assert.equal("conditions[2]: unknown key 'y'; known are: lastTransitionTime, message, \z
+      observedGeneration, observed_generation, reason, status, type",
       conditions.problems { ready "True", { type = "B", status = "True", reason = "R", y = 1 } })
     assert.is_nil(conditions.problems { "not", "conditions" })
-    assert.error_matches(function() kube.set_condition(core.value { a = 1 }, ready "True") end, "a view cannot be changed")
-    assert.error_matches(function() kube.set_condition({}, ready("True", nil, { observed_generation = true })) end, "needs the object, whose generation it is")
+    assert.error_matches(function()
+      kube.set_condition(core.value { a = 1 }, ready "True")
+    end, "a view cannot be changed")
+    assert.error_matches(function()
+      kube.set_condition({}, ready("True", nil, { observed_generation = true }))
+    end, "needs the object, whose generation it is")
     assert.error_matches(function() kube.set_condition("x", ready "True") end, "got string")
     assert.error_matches(function() kube.find_condition(1, "Ready") end, "got number")
   end)

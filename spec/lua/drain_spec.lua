@@ -7,10 +7,12 @@ local NOW = 1767225600      -- 2026-01-01T00:00:00Z
 
 describe("the fate of a pod of a node that is drained", function()
   local function pod(more)
-    local o = { apiVersion = "v1", kind = "Pod", metadata = { name = "p", namespace = "a" }, spec = {}, status = { phase = "Running" } }
+    local o = { apiVersion = "v1", kind = "Pod", metadata = { name = "p", namespace = "a" }, spec = {},
+      status = { phase = "Running" } }
     for path, value in pairs(more or {}) do
       if path == "owner" then
-        o.metadata.ownerReferences = { { apiVersion = "apps/v1", kind = value, name = "o", uid = "u", controller = true } }
+        o.metadata.ownerReferences = { { apiVersion = "apps/v1", kind = value, name = "o", uid = "u",
+          controller = true } }
       elseif path == "mirror" then
         o.metadata.annotations = { ["kubernetes.io/config.mirror"] = value }
       elseif path == "phase" then
@@ -33,19 +35,28 @@ describe("the fate of a pod of a node that is drained", function()
     { "one without controller, by force", {}, { force = true }, "evict", "nothing brings it back" },
     { "one without controller that has ended", { phase = "Succeeded" }, {}, "evict" },
     { "one with emptyDir data", { owner = "ReplicaSet", data = true }, {}, "refuse", "emptyDir" },
-    { "one with emptyDir data that may be lost", { owner = "ReplicaSet", data = true }, { delete_emptydir_data = true }, "evict", "emptyDir" },
-    { "one with emptyDir data that has failed", { owner = "ReplicaSet", data = true, phase = "Failed" }, {}, "evict" },
+    { "one with emptyDir data that may be lost", { owner = "ReplicaSet", data = true },
+      { delete_emptydir_data = true }, "evict", "emptyDir" },
+    { "one with emptyDir data that has failed", { owner = "ReplicaSet", data = true, phase = "Failed" }, {},
+      "evict" },
     { "a daemon set's", { owner = "DaemonSet" }, {}, "refuse", "ignore_daemonsets = true" },
-    { "a daemon set's, by force", { owner = "DaemonSet" }, { force = true }, "refuse", "ignore_daemonsets = true" },
-    { "a daemon set's with leave to ignore it", { owner = "DaemonSet" }, { ignore_daemonsets = true }, "skip", "bring it back" },
+    { "a daemon set's, by force", { owner = "DaemonSet" }, { force = true }, "refuse",
+      "ignore_daemonsets = true" },
+    { "a daemon set's with leave to ignore it", { owner = "DaemonSet" }, { ignore_daemonsets = true }, "skip",
+      "bring it back" },
     { "a daemon set's that has ended", { owner = "DaemonSet", phase = "Succeeded" }, {}, "evict" },
-    { "one whose daemon set is gone", { owner = "DaemonSet" }, { ignore_daemonsets = true }, "refuse", "does not exist", "gone" },
-    { "one whose daemon set is gone, by force", { owner = "DaemonSet" }, { force = true }, "evict", "does not exist", "gone" },
+    { "one whose daemon set is gone", { owner = "DaemonSet" }, { ignore_daemonsets = true }, "refuse",
+      "does not exist", "gone" },
+    { "one whose daemon set is gone, by force", { owner = "DaemonSet" }, { force = true }, "evict",
+      "does not exist", "gone" },
     { "a mirror of a static pod", { mirror = "x" }, {}, "skip", "mirror" },
     { "a mirror of a static pod with data, by force", { mirror = "x", data = true }, ALL, "skip", "mirror" },
-    { "one that is long being deleted", { deleted = 100 }, { skip_wait_for_delete = 60 }, "skip", "long ago" },
-    { "one whose deletion has just begun", { deleted = 10, owner = "ReplicaSet" }, { skip_wait_for_delete = 60 }, "evict" },
-    { "one that is being deleted, which nobody asked about", { deleted = 100, owner = "ReplicaSet" }, {}, "evict" },
+    { "one that is long being deleted", { deleted = 100 }, { skip_wait_for_delete = 60 }, "skip",
+      "long ago" },
+    { "one whose deletion has just begun", { deleted = 10, owner = "ReplicaSet" },
+      { skip_wait_for_delete = 60 }, "evict" },
+    { "one that is being deleted, which nobody asked about", { deleted = 100, owner = "ReplicaSet" }, {},
+      "evict" },
   }
   for _, case in ipairs(cases) do
     local name, o, opts, fate, why, daemonsets = table.unpack(case, 1, 6)

@@ -7,8 +7,9 @@ local CASES = kube.decode(process.read "spec/fixtures/extract/table.json").cases
 
 local function json(x) return kube.encode(kube.copy(x)) end
 
--- The manager "first" applied an empty emptyDir, and "second" filled it. Go leaves the emptyDir out, and whoever applies what Go
--- extracted lets go of it; ours keeps it empty, so that applying it again changes nothing (spec/e2e/typed_spec.lua shows that).
+-- The manager "first" applied an empty emptyDir, and "second" filled it. Go leaves the emptyDir out, and
+-- whoever applies what Go extracted lets go of it; ours keeps it empty, so that applying it again changes
+-- nothing (spec/e2e/typed_spec.lua shows that).
 local function ours(name, want)
   if name == "filled: first" then want.spec.template.spec.volumes[1].emptyDir = kube.object {} end
   return want
@@ -27,7 +28,9 @@ end)
 
 describe("kube.extract", function()
   local function object(fields, more)
-    local o = { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "a", managedFields = { { manager = "m", operation = "Apply", fieldsV1 = fields } } } }
+    local o = { apiVersion = "v1", kind = "ConfigMap",
+      metadata = { name = "a", managedFields = { { manager = "m", operation = "Apply",
+      fieldsV1 = fields } } } }
     for key, value in pairs(more or {}) do o[key] = value end
     return o
   end
@@ -40,7 +43,8 @@ describe("kube.extract", function()
   end)
 
   it("leaves out what is gone", function()
-    local fields = { ["f:data"] = { ["f:x"] = {}, ["f:gone"] = {} }, ["f:list"] = { ['k:{"name":"gone"}'] = { ["f:name"] = {} } }, ["f:lost"] = { ["f:a"] = {} } }
+    local fields = { ["f:data"] = { ["f:x"] = {}, ["f:gone"] = {} },
+      ["f:list"] = { ['k:{"name":"gone"}'] = { ["f:name"] = {} } }, ["f:lost"] = { ["f:a"] = {} } }
     local mine = kube.extract(object(fields, { data = { x = "1" }, list = { { name = "there" } } }), "m")
     assert.same({ x = "1" }, mine.data)
     assert.equal("[]", kube.encode(mine.list))
@@ -51,13 +55,20 @@ describe("kube.extract", function()
     assert.error_matches(function() kube.extract(nil, "m") end, "kube.extract: expected an object, got nil")
     assert.error_matches(function() kube.extract("x", "m") end, "expected an object, got string")
     assert.error_matches(function() kube.extract({ kind = "Pod" }, "m") end, "has no metadata.name")
-    assert.error_matches(function() kube.extract(object {}, "") end, 'the field manager must be a text that is not empty, got ""')
-    assert.error_matches(function() kube.extract(object {}) end, "the field manager must be a text that is not empty, got nil")
-    assert.error_matches(function() kube.extract(object {}, "m", {}) end, "the subresource must be a text such as \"status\", got table")
+    assert.error_matches(function()
+      kube.extract(object {}, "")
+    end, 'the field manager must be a text that is not empty, got ""')
+    assert.error_matches(function()
+      kube.extract(object {})
+    end, "the field manager must be a text that is not empty, got nil")
+    assert.error_matches(function()
+      kube.extract(object {}, "m", {})
+    end, "the subresource must be a text such as \"status\", got table")
   end)
 
   it("bears managed fields that nobody would write", function()
-    for _, fields in ipairs { { ["k:{"] = {}, ["v:"] = {} }, { ["f:data"] = { ["k:{bad"] = {} } }, { ["f:data"] = "x" } } do
+    for _, fields in ipairs { { ["k:{"] = {}, ["v:"] = {} }, { ["f:data"] = { ["k:{bad"] = {} } },
+      { ["f:data"] = "x" } } do
       local ok, why = pcall(kube.extract, object(fields, { data = { "a" } }), "m")
       assert.is_true(ok or kube.is_error(why), tostring(why))
     end

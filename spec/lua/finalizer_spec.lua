@@ -1,4 +1,5 @@
--- The finalizer of a controller with `finalize`, with hands of ours: what is sent, what it is guarded by, and what a conflict leads to.
+-- The finalizer of a controller with `finalize`, with hands of ours: what is sent, what it is guarded by,
+-- and what a conflict leads to.
 
 local core = require "kubelua.core"
 local finalizer = require "kubelua.finalizer"
@@ -11,22 +12,32 @@ local function object(more)
   return core.value {
     apiVersion = "v1", kind = "Secret", data = { a = "b" },
     metadata = {
-      name = "s", namespace = "n", uid = more.uid or "u" .. uids, resourceVersion = more.rv or "1", generation = more.generation,
+      name = "s", namespace = "n", uid = more.uid or "u" .. uids, resourceVersion = more.rv or "1",
+      generation = more.generation,
       deletionTimestamp = more.deleted and "2020-01-01T00:00:00Z" or nil, finalizers = more.finalizers,
     },
   }
 end
 
-local function conflict() return core.error { kind = "conflict", code = 409, message = "it has been modified" } end
-local function absent() return core.error { kind = "not_found", code = 404, message = "secrets \"s\" not found" } end
+local function conflict()
+  return core.error { kind = "conflict", code = 409, message = "it has been modified" }
+end
+local function absent()
+  return core.error { kind = "not_found", code = 404, message = "secrets \"s\" not found" }
+end
 
--- Runs a controller on `o`. server: { send = function(op, n) -> view, get = function() -> view }; result: what its functions return.
+-- Runs a controller on `o`. server: { send = function(op, n) -> view, get = function() -> view }; result:
+-- what its functions return.
 local function run(o, server, result, spec)
   server = server or {}
   local log, n = {}, 0
   local c = { resource = "v1/Secret", finalizer = "x.io/f" }
   for key, value in pairs(spec or {}) do c[key] = value end
-  function c.reconcile(seen) log[#log + 1] = "reconcile " .. seen.metadata.resourceVersion .. " " .. #(seen("metadata.finalizers") or {}) return result end
+  function c.reconcile(seen)
+    log[#log + 1] = "reconcile " .. seen.metadata.resourceVersion .. " "
+      .. #(seen("metadata.finalizers") or {})
+    return result
+  end
   function c.finalize(seen) log[#log + 1] = "finalize " .. seen.metadata.resourceVersion return result end
   local hands = {
     send = function(op)
@@ -36,7 +47,10 @@ local function run(o, server, result, spec)
     end,
     get = function() log[#log + 1] = "get" return server.get and server.get() end,
     is_cut = function() return server.cut or false end,
-    status = function() log[#log + 1] = "status" return object { rv = "9", finalizers = { "x.io/f" }, deleted = true } end,
+    status = function()
+      log[#log + 1] = "status"
+      return object { rv = "9", finalizers = { "x.io/f" }, deleted = true }
+    end,
   }
   local function settle(h, _, _, r)
     if type(r) == "table" and r.status then h.status() r = nil end
@@ -49,22 +63,30 @@ end
 describe("the finalizer of a controller", function()
   it("is planned for", function()
     local cases = {
-      { {}, "add" }, { { finalizers = { "a/b" } }, "add" }, { { finalizers = { "a/b", "x.io/f" } }, "reconcile" },
-      { { finalizers = { "x.io/f" }, deleted = true }, "finalize" }, { { finalizers = { "a/b" }, deleted = true }, "nothing" }, { { deleted = true }, "nothing" },
-      { { finalizers = { "x.io/old" } }, "add" }, { { finalizers = { "x.io/old", "x.io/f" } }, "add" }, { { finalizers = { "x.io/old" }, deleted = true }, "finalize" },
+      { {}, "add" }, { { finalizers = { "a/b" } }, "add" },
+      { { finalizers = { "a/b", "x.io/f" } }, "reconcile" },
+      { { finalizers = { "x.io/f" }, deleted = true }, "finalize" },
+      { { finalizers = { "a/b" }, deleted = true }, "nothing" }, { { deleted = true }, "nothing" },
+      { { finalizers = { "x.io/old" } }, "add" }, { { finalizers = { "x.io/old", "x.io/f" } }, "add" },
+      { { finalizers = { "x.io/old" }, deleted = true }, "finalize" },
     }
-    for i, case in ipairs(cases) do assert.equal(case[2], finalizer.plan(object(case[1]), "x.io/f", { "x.io/old" }), "case " .. i) end
+    for i, case in ipairs(cases) do
+      assert.equal(case[2], finalizer.plan(object(case[1]), "x.io/f", { "x.io/old" }), "case " .. i)
+    end
   end)
 
-  it("is added behind the others, guarded by uid and resourceVersion, and the answer is reconciled", function()
+  it("is added behind the others, guarded by uid and resourceVersion, and the answer is reconciled",
+    function()
     local r = run(object { uid = "id", rv = "5", finalizers = { "a/b" } })
-    assert.same({ 'patch n/s {"finalizers":["a/b","x.io/f"],"resourceVersion":"5","uid":"id"}', "reconcile 2 1" }, r.log)
+    assert.same({ 'patch n/s {"finalizers":["a/b","x.io/f"],"resourceVersion":"5","uid":"id"}',
+      "reconcile 2 1" }, r.log)
     -- Of an object of which only some fields are kept the same are seen.
     r = run(object { uid = "id2", rv = "5", finalizers = { "a/b" } }, { cut = true })
     assert.equal("reconcile 2 2", r.log[2])
   end)
 
-  it("ends the run when it cannot be added: quietly when the object is gone, as a conflict when it moved", function()
+  it("ends the run when it cannot be added: quietly when the object is gone, as a conflict when it moved",
+    function()
     local r = run(object {}, { send = function() error(absent(), 0) end })
     assert.same({ true, 1 }, { r.ok, #r.log })
     r = run(object {}, { send = function() error(conflict(), 0) end })
@@ -86,28 +108,37 @@ describe("the finalizer of a controller", function()
     assert.truthy(r.log[3]:find('"finalizers":null,"resourceVersion":"9"', 1, true), r.log[3])
   end)
 
-  it("is taken away from the fresh object after a conflict, and finalize is run again only when the object's generation moved", function()
+  it("is taken away from the fresh object after a conflict, and finalize is run again only when the \z
+    object's generation moved", function()
     local function fresh(more)
-      more.finalizers, more.deleted, more.uid = more.finalizers or { "x.io/f", "c/d" }, true, more.uid or "same"
+      more.finalizers, more.deleted, more.uid = more.finalizers or { "x.io/f", "c/d" }, true,
+        more.uid or "same"
       return function() return object(more) end
     end
     local function first(_, n) if n == 1 then error(conflict(), 0) end end
-    local function start(name) return object { uid = name, rv = "5", finalizers = { "x.io/f" }, deleted = true, generation = 3 } end
+    local function start(name)
+      return object { uid = name, rv = "5", finalizers = { "x.io/f" }, deleted = true, generation = 3 }
+    end
     local r = run(start "same", { send = first, get = fresh { rv = "6", generation = 3 } })
-    assert.same({ "get", 'patch n/s {"finalizers":["c/d"],"resourceVersion":"6","uid":"same"}' }, { r.log[3], r.log[4] })
+    assert.same({ "get", 'patch n/s {"finalizers":["c/d"],"resourceVersion":"6","uid":"same"}' },
+      { r.log[3], r.log[4] })
     r = run(start "same2", { send = first, get = fresh { uid = "same2", rv = "6", generation = 4 } })
     assert.same({ false, "conflict", 3 }, { r.ok, r.word.kind, #r.log })
     r = run(start "same3", { send = first, get = fresh { uid = "another", generation = 3 } })
     assert.same({ true, 3 }, { r.ok, #r.log })
     r = run(start "same4", { send = first, get = function() end })
     assert.same({ true, 3 }, { r.ok, #r.log })
-    r = run(start "same5", { send = first, get = fresh { uid = "same5", generation = 3, finalizers = { "c/d" } } })
+    r = run(start "same5", { send = first, get = fresh { uid = "same5", generation = 3,
+      finalizers = { "c/d" } } })
     assert.same({ true, 3 }, { r.ok, #r.log })
-    r = run(start "same6", { send = function() error(conflict(), 0) end, get = fresh { uid = "same6", generation = 3 } })
+    r = run(start "same6", { send = function() error(conflict(), 0) end,
+      get = fresh { uid = "same6", generation = 3 } })
     assert.same({ false, "conflict" }, { r.ok, r.word.kind })
     r = run(start "same7", { send = function() error(absent(), 0) end })
     assert.same({ true, 2 }, { r.ok, #r.log })
-    r = run(start "same8", { send = function() error(core.error { kind = "forbidden", code = 403, message = "no" }, 0) end })
+    r = run(start "same8", { send = function()
+      error(core.error { kind = "forbidden", code = 403, message = "no" }, 0)
+    end })
     assert.same({ false, "forbidden" }, { r.ok, r.word.kind })
   end)
 end)

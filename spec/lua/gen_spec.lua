@@ -1,5 +1,5 @@
--- gen_spec.lua - kubelua gen: what it writes can be required and checked, twice is once, and bad definitions are named.
--- not in asan, tsan: what is written is the subject
+-- gen_spec.lua - kubelua gen: what it writes can be required and checked, twice is once, and bad
+-- definitions are named. not in asan, tsan: what is written is the subject
 
 local process = require "support.process"
 local servers = require "support.servers"
@@ -22,7 +22,9 @@ end
 -- Every file of a directory and what is in it.
 local function contents(dir)
   local files = {}
-  for name in process.run("ls " .. quote(dir)):gmatch "%S+" do files[name] = process.read(dir .. "/" .. name) end
+  for name in process.run("ls " .. quote(dir)):gmatch "%S+" do
+    files[name] = process.read(dir .. "/" .. name)
+  end
   return files
 end
 
@@ -105,16 +107,21 @@ describe("kubelua gen", function()
     assert.is_function(library.clientset(c).example_v1.widgets.update_status)
     assert.is_function(library.clientset(c).example_v1.widgets.scale)
     local spec = {
-      size = 1, mode = "fast", ["odd-name"] = "a", ["$ref"] = "b", port = "http", cpu = "1m", when = "2026-01-01T00:00:00Z", ratio = 0.5,
-      on = true, ["not"] = false, labels = { a = "b" }, parts = { { a = "b" } }, matrix = { { 1, 2 }, {} }, free = { known = "a", other = 1 },
+      size = 1, mode = "fast", ["odd-name"] = "a", ["$ref"] = "b", port = "http", cpu = "1m",
+      when = "2026-01-01T00:00:00Z", ratio = 0.5,
+      on = true, ["not"] = false, labels = { a = "b" }, parts = { { a = "b" } }, matrix = { { 1, 2 }, {} },
+      free = { known = "a", other = 1 },
       template = { kind = "x" }, anything = { 1 },
     }
     assert.same(spec, library.example_v1.Widget("w", "ns") { spec = spec }.spec)
     for field, wrong in pairs {
-      size = "1", mode = 1, port = 1.5, cpu = true, ratio = "x", on = 1, labels = { a = 1 }, parts = { { b = "c" } }, matrix = { 1 },
+      size = "1", mode = 1, port = 1.5, cpu = true, ratio = "x", on = 1, labels = { a = 1 },
+      parts = { { b = "c" } }, matrix = { 1 },
       free = { known = 1 }, template = "x", sizes = 1,
     } do
-      assert.has_error(function() library.example_v1.Widget("w", "ns") { spec = { [field] = wrong } } end, nil, field)
+      assert.has_error(function()
+        library.example_v1.Widget("w", "ns") { spec = { [field] = wrong } }
+      end, nil, field)
     end
   end)
 
@@ -125,14 +132,21 @@ describe("kubelua gen", function()
     for _, line in ipairs {
       "-- Somebody's\n-- words.\n",
       "--- A widget. It has two lines.\n---@class widgetry.example.v1.WidgetApply\n",
-      "---@class widgetry.example.v1.Widget: widgetry.example.v1.WidgetApply\n---@field apiVersion string\n---@field kind string\n"
+      "---@class widgetry.example.v1.Widget: widgetry.example.v1.WidgetApply\n---@field apiVersion \z
+        string\n---@field kind string\n"
         .. "---@field metadata kubelua.Metadata\n---@field spec widgetry.example.v1.WidgetSpec\n",
-      "---@field size integer? How big it is.\n", "---@field size integer\n", "---@field mode widgetry.example.v1.WidgetSpecMode?\n",
-      '---@alias widgetry.example.v1.WidgetSpecMode\n---| "fast"\n---| "slow \\"er"\n', '---@field ["odd-name"] string?\n', '---@field ["$ref"] string?\n',
-      "---@field port (integer|string)?\n", "---@field cpu kubelua.Quantity?\n", "---@field when string?\n", "---@field ratio number?\n",
-      "---@field on boolean?\n", '---@field ["not"] boolean?\n', "---@field labels table<string, string>?\n", "---@field parts widgetry.example.v1.WidgetSpecParts[]?\n",
-      "---@field matrix integer[][]?\n", "---@field template table<string, any>?\n", "---@field anything any?\n",
-      "---@class widgetry.example.v1.WidgetSpecFree\n---@field known string?\n---@field [string] any\n", "---@field withDefault string\n",
+      "---@field size integer? How big it is.\n", "---@field size integer\n",
+      "---@field mode widgetry.example.v1.WidgetSpecMode?\n",
+      '---@alias widgetry.example.v1.WidgetSpecMode\n---| "fast"\n---| "slow \\"er"\n',
+      '---@field ["odd-name"] string?\n', '---@field ["$ref"] string?\n',
+      "---@field port (integer|string)?\n", "---@field cpu kubelua.Quantity?\n", "---@field when string?\n",
+      "---@field ratio number?\n",
+      "---@field on boolean?\n", '---@field ["not"] boolean?\n', "---@field labels table<string, string>?\n",
+      "---@field parts widgetry.example.v1.WidgetSpecParts[]?\n",
+      "---@field matrix integer[][]?\n", "---@field template table<string, any>?\n",
+      "---@field anything any?\n",
+      "---@class widgetry.example.v1.WidgetSpecFree\n---@field known string?\n---@field [string] any\n",
+      "---@field withDefault string\n",
       "--- example.com/v1/Widget, namespaced; short: wg; columns: Size\n",
     } do
       assert.is_truthy(text:find(line, 1, true), "missing: " .. line .. "\nin:\n" .. text)
@@ -141,7 +155,8 @@ describe("kubelua gen", function()
 
   it("changes nothing the second time, and removes what is no more", function()
     local out = directory() .. "/m"
-    local both = written(crd(), crd { name = "gadgets.other.org", group = "other.org", kind = "Gadget", plural = "gadgets" })
+    local both = written(crd(), crd { name = "gadgets.other.org", group = "other.org", kind = "Gadget",
+      plural = "gadgets" })
     gen("--crds", both, "--out", out)
     local before = contents(out)
     assert.is_string(before["other_v1.lua"])
@@ -173,10 +188,13 @@ describe("kubelua gen", function()
   it("takes every served version, and leaves out what is no definition", function()
     local versions = ""
     for _, v in ipairs { { "v1", "true" }, { "v1beta1", "true" }, { "v1alpha1", "false" } } do
-      versions = versions .. ("  - { name: %s, served: %s, storage: false, schema: { openAPIV3Schema: { type: object, x-kubernetes-preserve-unknown-fields: true } } }\n"):format(v[1], v[2])
+      versions = versions
+        .. ("  - { name: %s, served: %s, storage: false, schema: { openAPIV3Schema: { type: object, \z
+        x-kubernetes-preserve-unknown-fields: true } } }\n"):format(v[1], v[2])
     end
     local out = directory()
-    local said, code = gen("--crds", written(crd { versions = versions } .. "---\n{ apiVersion: v1, kind: ConfigMap, metadata: { name: a } }\n--- 5\n"), "--out", out .. "/m")
+    local said, code = gen("--crds", written(crd { versions = versions }
+      .. "---\n{ apiVersion: v1, kind: ConfigMap, metadata: { name: a } }\n--- 5\n"), "--out", out .. "/m")
     assert.equal(0, code, said)
     assert.matches("a ConfigMap is left out", said, 1, true)
     assert.matches("no Kubernetes object is left out", said, 1, true)
@@ -190,7 +208,8 @@ describe("kubelua gen", function()
 
   it("joins groups of one word, and parts them when a kind is in both", function()
     local out = directory()
-    local joined = written(crd(), crd { name = "gadgets.example.org", group = "example.org", kind = "Gadget", plural = "gadgets" })
+    local joined = written(crd(), crd { name = "gadgets.example.org", group = "example.org", kind = "Gadget",
+      plural = "gadgets" })
     gen("--crds", joined, "--out", out .. "/joined")
     assert.is_function(required(out, "joined").example_v1.Gadget)
     assert.is_function(required(out, "joined").example_v1.Widget)
@@ -201,9 +220,12 @@ describe("kubelua gen", function()
   end)
 
   it("folds equal types below one kind", function()
-    local class = "{ type: object, properties: { cpuQOS: { type: object, properties: { enable: { type: boolean } } } } }"
-    local versions = ("  - { name: v1, served: true, storage: true, schema: { openAPIV3Schema: { type: object, properties: { spec: { type: object, "
-      .. "properties: { be: %s, ls: %s, alone: { type: object, properties: { x: { type: string } } } } } } } } }\n"):format(class, class)
+    local class = "{ type: object, properties: { cpuQOS: { type: object, properties: { enable: { type: \z
+      boolean } } } } }"
+    local versions = ("  - { name: v1, served: true, storage: true, schema: { openAPIV3Schema: { type: \z
+      object, properties: { spec: { type: object, "
+      .. "properties: { be: %s, ls: %s, alone: { type: object, properties: { x: { type: string } } } } } } \z
+        } } }\n"):format(class, class)
     local out = directory()
     gen("--crds", written(crd { versions = versions }), "--out", out .. "/folded")
     assert.same({
@@ -215,28 +237,44 @@ describe("kubelua gen", function()
 
   local none = "  - { name: v1, served: true, storage: true }\n"
   for what, case in pairs {
-    ["has no CustomResourceDefinition"] = { "{ apiVersion: v1, kind: ConfigMap, metadata: { name: a } }", "no CustomResourceDefinition in" },
+    ["has no CustomResourceDefinition"] = { "{ apiVersion: v1, kind: ConfigMap, metadata: { name: a } }",
+      "no CustomResourceDefinition in" },
     ["is no YAML"] = { "a: [1,", "while parsing" },
-    ["is old"] = { crd { api = "apiextensions.k8s.io/v1beta1" }, "Kubernetes serves only apiextensions.k8s.io/v1 since 1.22" },
-    ["has no schema"] = { crd { versions = none }, "widgets.example.com: version v1 has no schema.openAPIV3Schema" },
+    ["is old"] = { crd { api = "apiextensions.k8s.io/v1beta1" },
+      "Kubernetes serves only apiextensions.k8s.io/v1 since 1.22" },
+    ["has no schema"] = { crd { versions = none },
+      "widgets.example.com: version v1 has no schema.openAPIV3Schema" },
     ["serves nothing"] = { crd { versions = none:gsub("true", "false", 1) }, "serves none of its versions" },
     ["has no versions"] = { crd { versions = "    []\n" }, "has no spec.versions" },
-    ["has a version twice"] = { crd { versions = none:gsub("true", "false", 1) .. none:gsub("true", "false", 1) }, "has version v1 twice" },
-    ["has a wrong scope"] = { crd { scope = "Everywhere" }, "spec.scope must be Namespaced or Cluster, got Everywhere" },
+    ["has a version twice"] = { crd { versions = none:gsub("true", "false", 1)
+      .. none:gsub("true", "false", 1) }, "has version v1 twice" },
+    ["has a wrong scope"] = { crd { scope = "Everywhere" },
+      "spec.scope must be Namespaced or Cluster, got Everywhere" },
     ["has a wrong kind"] = { crd { kind = "widget" }, "spec.names.kind \"widget\" is no name of a kind" },
-    ["has a wrong plural"] = { crd { plural = "Widgets", name = "Widgets.example.com" }, "spec.names.plural \"Widgets\" is no name of a resource" },
-    ["has a wrong name"] = { crd { name = "things.example.com" }, 'metadata.name must be "widgets.example.com" (plural and group), got "things.example.com"' },
+    ["has a wrong plural"] = { crd { plural = "Widgets", name = "Widgets.example.com" },
+      "spec.names.plural \"Widgets\" is no name of a resource" },
+    ["has a wrong name"] = { crd { name = "things.example.com" },
+      'metadata.name must be "widgets.example.com" (plural and group), got "things.example.com"' },
     ["is there twice"] = { crd() .. "---\n" .. crd(), "widgets.example.com is defined in" },
-    ["has a $ref"] = { crd { versions = "  - { name: v1, served: true, schema: { openAPIV3Schema: { type: object, properties: { spec: { $ref: '#/x' } } } } }\n" },
+    ["has a $ref"] = { crd { versions = "  - { name: v1, served: true, schema: { openAPIV3Schema: { type: \z
+      object, properties: { spec: { $ref: '#/x' } } } } }\n" },
       "has a $ref (#/x), which a CRD cannot have" },
-    ["has a schema that is none"] = { crd { versions = "  - { name: v1, served: true, schema: { openAPIV3Schema: { type: object, properties: { spec: 5 } } } }\n" },
+    ["has a schema that is none"] = {
+      crd { versions = "  - { name: v1, served: true, schema: { openAPIV3Schema: { type: object, \z
+      properties: { spec: 5 } } } }\n" },
       "this is no JSON schema: the schema of spec is 5, and must be an object" },
-    ["has a schema that is a text"] = { crd { versions = "  - { name: v1, served: true, schema: { openAPIV3Schema: x } }\n" },
+    ["has a schema that is a text"] = {
+      crd { versions = "  - { name: v1, served: true, schema: { openAPIV3Schema: x } }\n" },
       "openAPIV3Schema must be an object, got x" },
-    ["has properties that are none"] = { crd { versions = "  - { name: v1, served: true, schema: { openAPIV3Schema: { type: object, properties: { spec: { type: object, properties: 7 } } } } }\n" },
+    ["has properties that are none"] = {
+      crd { versions = "  - { name: v1, served: true, schema: { openAPIV3Schema: { type: object, \z
+      properties: { spec: { type: object, properties: 7 } } } } }\n" },
       "the properties of WidgetSpec are 7, and must be an object" },
-    ["is nested without end"] = { crd { versions = "  - { name: v1, served: true, schema: { openAPIV3Schema: { type: object, properties: { spec: "
-      .. ("{ type: array, items: "):rep(70) .. "{ type: string }" .. (" }"):rep(70) .. " } } } }\n" }, "nested deeper than 64 levels" },
+    ["is nested without end"] = {
+      crd { versions = "  - { name: v1, served: true, schema: { openAPIV3Schema: { type: object, \z
+      properties: { spec: "
+      .. ("{ type: array, items: "):rep(70) .. "{ type: string }" .. (" }"):rep(70) .. " } } } }\n" },
+        "nested deeper than 64 levels" },
   } do
     it("names a definition that " .. what .. ", and writes nothing", function()
       local out = directory() .. "/m"
@@ -252,11 +290,15 @@ describe("kubelua gen", function()
     ["nothing"] = { {}, 2, "say where the definitions come from" },
     ["no --out"] = { { "--crds", "x" }, 2, "say where the modules go" },
     ["both sources"] = { { "--crds", "x", "--from-cluster", "--out", "y" }, 2, "do not go together" },
-    ["--groups without a cluster"] = { { "--crds", "x", "--groups", "apps", "--out", "y" }, 2, "--groups goes with --from-cluster" },
+    ["--groups without a cluster"] = { { "--crds", "x", "--groups", "apps", "--out", "y" }, 2,
+      "--groups goes with --from-cluster" },
     ["a word"] = { { "crds", "--out", "y" }, 2, "takes no arguments, got crds" },
-    ["a path that is not there"] = { { "--crds", "no/such/path", "--out", "y" }, 1, "cannot read no/such/path" },
-    ["a directory without definitions"] = { { "--crds", "spec/lua", "--out", "y" }, 1, "spec/lua has no file that ends in .yaml, .yml or .json" },
-    ["a name that is none"] = { { "--crds", "controllers/koordinator/crds", "--out", "y", "--name", "a-b" }, 1, '"a-b" is no name of a module' },
+    ["a path that is not there"] = { { "--crds", "no/such/path", "--out", "y" }, 1,
+      "cannot read no/such/path" },
+    ["a directory without definitions"] = { { "--crds", "spec/lua", "--out", "y" }, 1,
+      "spec/lua has no file that ends in .yaml, .yml or .json" },
+    ["a name that is none"] = { { "--crds", "controllers/koordinator/crds", "--out", "y", "--name", "a-b" },
+      1, '"a-b" is no name of a module' },
   } do
     it("says what is wrong with " .. what, function()
       local said, code = gen(table.unpack(case[1]))
@@ -285,7 +327,8 @@ describe("kubelua gen", function()
     local whole = kube.encode(kube.yaml(crd())[1])
     local seed = os.time()
     math.randomseed(seed)
-    local junk = { "text", 5, true, kube.null, kube.array {}, kube.object {}, 1.5, { "a" }, { a = "b" }, { type = "object" }, { type = 7 }, "" }
+    local junk = { "text", 5, true, kube.null, kube.array {}, kube.object {}, 1.5, { "a" }, { a = "b" },
+      { type = "object" }, { type = 7 }, "" }
     local function places(t, list)
       for key, value in pairs(t) do
         list[#list + 1] = { t, key }
@@ -313,7 +356,8 @@ describe("kubelua gen", function()
       -- What is refused is refused in words: no position in our code, no complaint of Lua's.
       if not ok then
         assert.is_string(result)
-        assert.is_falsy(result:find "%.lua:%d+:", ("seed %d, round %d: %s\n%s"):format(seed, round, result, kube.encode(broken)))
+        assert.is_falsy(result:find "%.lua:%d+:", ("seed %d, round %d: %s\n%s"):format(seed, round, result,
+          kube.encode(broken)))
       end
     end
     assert.is_true(made > 20, "some are still definitions: " .. made)
@@ -323,7 +367,8 @@ describe("kubelua gen", function()
     local out = directory() .. "/koordinator"
     local head = process.read("lua/kubelua/koordinator/init.lua")
     local attribution = head:match "From:\n%-%-   [^\n]+\n%-%- (.-)\n%-%-\n":gsub("\n%-%- ", "\n")
-    local said, code = gen("--crds", "controllers/koordinator/crds", "--out", out, "--name", "kubelua.koordinator", "--lazy",
+    local said, code = gen("--crds", "controllers/koordinator/crds", "--out", out, "--name",
+      "kubelua.koordinator", "--lazy",
       "--also", "constants", "--attribution", attribution)
     assert.equal(0, code, said)
     local committed = contents "lua/kubelua/koordinator"
@@ -342,7 +387,8 @@ servers.only_real(function(server_name, start)
       local out = directory() .. "/kubernetes"
       local head = process.read("lua/kubelua/kubernetes/init.lua")
       local attribution = head:match "From:\n%-%-   [^\n]+\n%-%- (.-)\n%-%-\n"
-      local said, code = gen("--from-cluster", "--kubeconfig", server.kubeconfig, "--out", out, "--name", "kubelua.kubernetes", "--lazy", "--attribution", attribution)
+      local said, code = gen("--from-cluster", "--kubeconfig", server.kubeconfig, "--out", out, "--name",
+        "kubelua.kubernetes", "--lazy", "--attribution", attribution)
       assert.equal(0, code, said)
       local ours, theirs = contents "lua/kubelua/kubernetes", contents(out)
       for name, text in pairs(ours) do
@@ -362,23 +408,30 @@ servers.each(function(server_name, start)
 
     it("makes of a custom kind what its definition makes", function()
       local out = directory()
-      local said, code = gen("--from-cluster", "--kubeconfig", server.kubeconfig, "--groups", "slo.koordinator.sh", "--out", out .. "/koordinator")
+      local said, code = gen("--from-cluster", "--kubeconfig", server.kubeconfig, "--groups",
+        "slo.koordinator.sh", "--out", out .. "/koordinator")
       assert.equal(0, code, said)
-      local from_crd, live = dofile "lua/kubelua/koordinator/slo_v1alpha1.lua", dofile(out .. "/koordinator/slo_v1alpha1.lua")
+      local from_crd, live = dofile "lua/kubelua/koordinator/slo_v1alpha1.lua",
+        dofile(out .. "/koordinator/slo_v1alpha1.lua")
       assert.same(from_crd, live)
     end)
 
     it("takes the groups that are named, and what they refer to", function()
       local out = directory()
-      local said, code = gen("--from-cluster", "--kubeconfig", server.kubeconfig, "--groups", "apps,core", "--out", out .. "/some")
+      local said, code = gen("--from-cluster", "--kubeconfig", server.kubeconfig, "--groups", "apps,core",
+        "--out", out .. "/some")
       assert.equal(0, code, said)
       local library = required(out, "some")
       assert.is_function(library.apps_v1.Deployment)
       assert.is_function(library.core_v1.Pod)
-      library.core_v1.PodSpec { containers = { { name = "a", resources = { limits = { cpu = "500m", memory = 1 } } } } }
-      assert.has_error(function() library.core_v1.PodSpec { containers = { { resources = { limits = { cpu = {} } } } } } end)
+      library.core_v1.PodSpec { containers = { { name = "a",
+        resources = { limits = { cpu = "500m", memory = 1 } } } } }
+      assert.has_error(function()
+        library.core_v1.PodSpec { containers = { { resources = { limits = { cpu = {} } } } } }
+      end)
       assert.error_matches(function() return library.batch_v1 end, "some.batch_v1: there is no such thing")
-      said, code = gen("--from-cluster", "--kubeconfig", server.kubeconfig, "--groups", "aps", "--out", out .. "/none")
+      said, code = gen("--from-cluster", "--kubeconfig", server.kubeconfig, "--groups", "aps", "--out",
+        out .. "/none")
       assert.equal(1, code)
       assert.matches('the server has no API group "aps"; did you mean \'apps\'?', said, 1, true)
     end)

@@ -1,4 +1,5 @@
--- jsonpath_spec.lua - the templates of `kubelua get -o jsonpath=`. That kubectl says the same is in spec/e2e/cli_spec.lua.
+-- jsonpath_spec.lua - the templates of `kubelua get -o jsonpath=`. That kubectl says the same is in
+-- spec/e2e/cli_spec.lua.
 
 local jsonpath = require "kubelua.cli.jsonpath"
 local kube = require "kubelua"
@@ -40,8 +41,11 @@ describe("a JSONPath template", function()
   end
 
   for template, why in pairs {
-    ["{.a[}"] = "[ is not closed, at character 3", ["{.a"] = "{ is not closed", ["{range .items[*]}x"] = "{range} without {end}", ["x{end}"] = "{end} without {range}",
-    ["{.a[b]}"] = "[b] is not understood", ["{}"] = "{} is empty", ["{.a[?(x)]}"] = "the condition x is not understood", ["{.a[?(@.b==c)]}"] = "c is no text, number or truth value",
+    ["{.a[}"] = "[ is not closed, at character 3", ["{.a"] = "{ is not closed",
+    ["{range .items[*]}x"] = "{range} without {end}", ["x{end}"] = "{end} without {range}",
+    ["{.a[b]}"] = "[b] is not understood", ["{}"] = "{} is empty",
+    ["{.a[?(x)]}"] = "the condition x is not understood",
+    ["{.a[?(@.b==c)]}"] = "c is no text, number or truth value",
     ["{#}"] = "a dot or a bracket was expected", ["{.a..}"] = "a name is missing",
   } do
     it(("%s is refused: %s"):format(template, why), function()

@@ -5,13 +5,15 @@ local object = require "kubelua.object"
 
 describe("the short form of an object", function()
   it("moves names and labels into metadata", function()
-    local short = { kind = "apps/v1/Deployment", name = "a", namespace = "b", labels = { c = "d" }, annotations = { e = "f" }, spec = { x = 1 } }
+    local short = { kind = "apps/v1/Deployment", name = "a", namespace = "b", labels = { c = "d" },
+      annotations = { e = "f" }, spec = { x = 1 } }
     assert.same({
       apiVersion = "apps/v1", kind = "Deployment", spec = { x = 1 },
       metadata = { name = "a", namespace = "b", labels = { c = "d" }, annotations = { e = "f" } },
     }, object.normalize(short))
     assert.equal("apps/v1/Deployment", short.kind)
-    assert.same({ apiVersion = "v1", kind = "Secret", metadata = { name = "a" } }, object.normalize { kind = "v1/Secret", name = "a" })
+    assert.same({ apiVersion = "v1", kind = "Secret", metadata = { name = "a" } },
+      object.normalize { kind = "v1/Secret", name = "a" })
   end)
 
   it("is not mixed with a manifest", function()
@@ -22,9 +24,13 @@ describe("the short form of an object", function()
   end)
 
   it("says what is missing", function()
-    assert.error_matches(function() object.normalize({ name = "a" }, "c:create") end, "c:create: the object has no kind")
+    assert.error_matches(function()
+      object.normalize({ name = "a" }, "c:create")
+    end, "c:create: the object has no kind")
     assert.error_matches(function() object.normalize { kind = "Secret", name = "a" } end, "lacks its version")
-    assert.error_matches(function() object.normalize { kind = "Secret", metadata = {} } end, "has metadata but no apiVersion")
+    assert.error_matches(function()
+      object.normalize { kind = "Secret", metadata = {} }
+    end, "has metadata but no apiVersion")
     assert.error_matches(function() object.normalize "x" end, "expected an object")
     assert.error_matches(function() object.normalize(io.stdout) end, "expected an object")
   end)

@@ -9,14 +9,17 @@ local function pod(name, namespace) return { metadata = { name = name, namespace
 local function answer(names, continue, version)
   local items = kube.array {}
   for _, name in ipairs(names) do items[#items + 1] = pod(name) end
-  return core.value { apiVersion = "v1", kind = "PodList", metadata = { continue = continue, resourceVersion = version or "5" }, items = items }
+  return core.value { apiVersion = "v1", kind = "PodList",
+    metadata = { continue = continue, resourceVersion = version or "5" }, items = items }
 end
 
 local function gone(continue)
-  return core.error { code = 410, kind = "gone", message = "too old", details = continue and core.value { continue = continue } or nil }
+  return core.error { code = 410, kind = "gone", message = "too old",
+    details = continue and core.value { continue = continue } or nil }
 end
 
---- A server that follows a script: each entry is an answer, or an error to raise. Returns send and what it was asked.
+--- A server that follows a script: each entry is an answer, or an error to raise. Returns send and what it
+--- was asked.
 local function server(script)
   local asked = {}
   return function(op)
@@ -48,7 +51,8 @@ describe("a whole list", function()
     assert.same({ "500/-/3", "500/t1/-", "500/t2/-" }, asked)
   end)
 
-  it("begins again once, in one piece at the version it asked for, when the server forgot its place", function()
+  it("begins again once, in one piece at the version it asked for, when the server forgot its place",
+    function()
     local send, asked = server { answer({ "a", "b" }, "t1"), gone "t9", answer({ "a", "b", "c" }, nil, "9") }
     local all, version = pager.all(send, { rv = "3" })
     assert.equal("a b c", names(all))
@@ -90,7 +94,8 @@ describe("an iterator", function()
   end)
 
   it("goes on by the token that the server offers with the 410, and repeats nothing", function()
-    local send, asked = server { answer({ "a", "b" }, "t1"), gone "t9", answer({ "c" }, "t10"), gone "t11", answer { "d" } }
+    local send, asked = server { answer({ "a", "b" }, "t1"), gone "t9", answer({ "c" }, "t10"), gone "t11",
+      answer { "d" } }
     assert.equal("a b c d", drain(send, {}))
     assert.same({ "500/-/-", "500/t1/-", "500/t9/-", "500/t10/-", "500/t11/-" }, asked)
   end)

@@ -1,4 +1,5 @@
--- patch_spec.lua - functions that edit become requests; a conflict runs them again. The server here is a table.
+-- patch_spec.lua - functions that edit become requests; a conflict runs them again. The server here is a
+-- table.
 
 local kube = require "kubelua"
 local core = require "kubelua.core"
@@ -7,11 +8,13 @@ local patch = require "kubelua.patch"
 local NODE = '{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1","uid":"u1","resourceVersion":"7","labels":{"a":"b"},'
   .. '"finalizers":["f"]},"status":{"phase":"x"}}'
 
--- A server that answers each request with the next of `answers` (a view, or an error to raise) and keeps what was sent.
+-- A server that answers each request with the next of `answers` (a view, or an error to raise) and keeps
+-- what was sent.
 local function server(answers)
   local self = { sent = {}, gets = 0, status = true }
   function self.send(op)
-    self.sent[#self.sent + 1] = { subresource = op.subresource, type = op.patch_type, body = tostring(op.body), name = op.name, kind = op.kind }
+    self.sent[#self.sent + 1] = { subresource = op.subresource, type = op.patch_type,
+      body = tostring(op.body), name = op.name, kind = op.kind }
     local answer = answers and answers[#self.sent] or kube.decode(NODE)
     if core.is_error(answer) then error(answer, 0) end
     return answer
@@ -24,7 +27,9 @@ local function server(answers)
   return self
 end
 
-local function conflict() return core.error { code = 409, kind = "conflict", reason = "Conflict", message = "changed" } end
+local function conflict()
+  return core.error { code = 409, kind = "conflict", reason = "Conflict", message = "changed" }
+end
 
 describe("patch with a function", function()
   local node
@@ -33,7 +38,8 @@ describe("patch with a function", function()
   it("sends what changed, and nothing when nothing did", function()
     local s = server()
     patch.patch(s, "c:patch", node, function(n) n.metadata.labels.a = "c" end)
-    assert.same({ { type = "merge", name = "n1", kind = "v1/Node", body = '{"metadata":{"labels":{"a":"c"}}}' } }, s.sent)
+    assert.same({ { type = "merge", name = "n1", kind = "v1/Node",
+      body = '{"metadata":{"labels":{"a":"c"}}}' } }, s.sent)
     s = server()
     assert.equal(node, patch.patch(s, "c:patch", node, function() end))
     assert.same({}, s.sent)
@@ -59,9 +65,11 @@ describe("patch with a function", function()
   it("sends the resourceVersion when a list changed, or with lock", function()
     local s = server()
     patch.patch(s, "c:patch", node, function(n) table.insert(n.metadata.finalizers, "g") end)
-    assert.is_true(kube.decode(s.sent[1].body) == kube.decode '{"metadata":{"finalizers":["f","g"],"resourceVersion":"7"}}')
+    assert.is_true(kube.decode(
+      s.sent[1].body) == kube.decode '{"metadata":{"finalizers":["f","g"],"resourceVersion":"7"}}')
     patch.patch(s, "c:patch", node, function(n) n.metadata.labels.a = nil end, { lock = true })
-    assert.is_true(kube.decode(s.sent[2].body) == kube.decode '{"metadata":{"labels":{"a":null},"resourceVersion":"7"}}')
+    assert.is_true(kube.decode(
+      s.sent[2].body) == kube.decode '{"metadata":{"labels":{"a":null},"resourceVersion":"7"}}')
   end)
 
   it("takes the version of the first answer for the second request", function()
@@ -114,7 +122,8 @@ describe("patch with a table", function()
     local s = server()
     patch.patch(s, "c:patch", node, { spec = { x = 1 } })
     patch.patch(s, "c:patch", node, { { op = "add", path = "/spec/x", value = 1 } }, { type = "json" })
-    patch.patch(s, "c:patch", { kind = "v1/Node", name = "n1" }, { spec = {} }, { type = "strategic", subresource = "status" })
+    patch.patch(s, "c:patch", { kind = "v1/Node", name = "n1" }, { spec = {} },
+      { type = "strategic", subresource = "status" })
     assert.equal('{"spec":{"x":1}}', s.sent[1].body)
     assert.equal("json", s.sent[2].type)
     assert.equal('[{"op":"add","path":"/spec/x","value":1}]', s.sent[2].body)
@@ -125,18 +134,30 @@ describe("patch with a table", function()
   it("can be locked to the version", function()
     local s = server()
     patch.patch(s, "c:patch", node, { spec = { x = 1 } }, { lock = true })
-    patch.patch(s, "c:patch", node, { { op = "add", path = "/spec/x", value = 1 } }, { type = "json", lock = true })
+    patch.patch(s, "c:patch", node, { { op = "add", path = "/spec/x", value = 1 } },
+      { type = "json", lock = true })
     assert.equal('{"metadata":{"resourceVersion":"7"},"spec":{"x":1}}', s.sent[1].body)
-    assert.is_true(kube.decode(s.sent[2].body)[1] == kube.decode '{"op":"test","path":"/metadata/resourceVersion","value":"7"}')
+    assert.is_true(kube.decode(
+      s.sent[2].body)[1] == kube.decode '{"op":"test","path":"/metadata/resourceVersion","value":"7"}')
   end)
 
   it("is refused with types and options that do not fit", function()
     local s = server()
-    assert.error_matches(function() patch.patch(s, "c:patch", node, {}, { type = "xml" }) end, "merge, json or strategic")
-    assert.error_matches(function() patch.patch(s, "c:patch", node, function() end, { type = "json" }) end, "yields a merge patch")
-    assert.error_matches(function() patch.patch(s, "c:patch", node, 5) end, "expected a function that edits a draft")
-    assert.error_matches(function() patch.patch(s, "c:patch", { kind = "v1/Node" }, {}) end, "kind and metadata.name")
-    assert.error_matches(function() patch.patch(s, "c:patch", node, {}, { subresourc = "x" }) end, "did you mean 'subresource'")
+    assert.error_matches(function()
+      patch.patch(s, "c:patch", node, {}, { type = "xml" })
+    end, "merge, json or strategic")
+    assert.error_matches(function()
+      patch.patch(s, "c:patch", node, function() end, { type = "json" })
+    end, "yields a merge patch")
+    assert.error_matches(function()
+      patch.patch(s, "c:patch", node, 5)
+    end, "expected a function that edits a draft")
+    assert.error_matches(function()
+      patch.patch(s, "c:patch", { kind = "v1/Node" }, {})
+    end, "kind and metadata.name")
+    assert.error_matches(function()
+      patch.patch(s, "c:patch", node, {}, { subresourc = "x" })
+    end, "did you mean 'subresource'")
   end)
 end)
 
@@ -147,7 +168,8 @@ describe("patch_status", function()
     local s = server()
     patch.patch_status(s, "c:patch_status", node, function(n) n.status.allocatable.cpu = "1" end)
     patch.patch_status(s, "c:patch_status", node, { phase = "z" })
-    assert.same({ "status", '{"status":{"allocatable":{"cpu":"1"}}}' }, { s.sent[1].subresource, s.sent[1].body })
+    assert.same({ "status", '{"status":{"allocatable":{"cpu":"1"}}}' },
+      { s.sent[1].subresource, s.sent[1].body })
     assert.same({ "status", '{"status":{"phase":"z"}}' }, { s.sent[2].subresource, s.sent[2].body })
   end)
 

@@ -4,7 +4,8 @@ local source = require "kubelua.rbac_source"
 local function needs_of(text)
   local out, unknown = {}, {}
   source.read(text, { "v1/Service" }, function(n)
-    out[#out + 1] = ("%s%s %s"):format(n.kind, n.subresource and "/" .. n.subresource or "", table.concat(n.verbs, ","))
+    out[#out + 1] = ("%s%s %s"):format(n.kind, n.subresource and "/" .. n.subresource or "",
+      table.concat(n.verbs, ","))
   end, function(line, what) unknown[#unknown + 1] = line .. " " .. what end)
   table.sort(out)
   return out, unknown
@@ -49,18 +50,22 @@ describe("a script's source", function()
 end)
 
 describe("rules", function()
-  local KINDS = { ["v1/Pod"] = { group = "", plural = "pods", namespaced = true }, ["v1/Secret"] = { group = "", plural = "secrets", namespaced = true },
+  local KINDS = { ["v1/Pod"] = { group = "", plural = "pods", namespaced = true },
+    ["v1/Secret"] = { group = "", plural = "secrets", namespaced = true },
     ["v1/Node"] = { group = "", plural = "nodes", namespaced = false } }
   local function resolve(kind) return KINDS[kind] end
   local function text(rules)
     local out = {}
-    for i, r in ipairs(rules) do out[i] = table.concat(r.resources, ",") .. " " .. table.concat(r.verbs, ",") end
+    for i, r in ipairs(rules) do
+      out[i] = table.concat(r.resources, ",") .. " " .. table.concat(r.verbs, ",")
+    end
     return table.concat(out, "; ")
   end
 
   it("merge what is equal, in one order whatever the order of needs", function()
     local needs = { { kind = "v1/Secret", verbs = { "watch", "list", "get" }, namespaces = false, why = "b" },
-      { kind = "v1/Pod", verbs = { "list", "watch" }, namespaces = false, why = "a" }, { kind = "v1/Pod", verbs = { "get" }, namespaces = false, why = "c" },
+      { kind = "v1/Pod", verbs = { "list", "watch" }, namespaces = false, why = "a" },
+      { kind = "v1/Pod", verbs = { "get" }, namespaces = false, why = "c" },
       { kind = "v1/Pod", subresource = "status", verbs = { "patch" }, namespaces = false, why = "d" } }
     local once = text(rbac.rules(needs, resolve)[""])
     assert.equal("pods,secrets get,list,watch; pods/status patch", once)
@@ -71,7 +76,8 @@ describe("rules", function()
 
   it("stay in their namespaces, but for kinds of the cluster and what the cluster has already", function()
     local scopes = rbac.rules({ { kind = "v1/Pod", verbs = { "list" }, namespaces = { "a", "b" }, why = "x" },
-      { kind = "v1/Node", verbs = { "get" }, namespaces = { "a" }, why = "x" }, { kind = "v1/Secret", verbs = { "get" }, namespaces = { "a" }, why = "x" },
+      { kind = "v1/Node", verbs = { "get" }, namespaces = { "a" }, why = "x" },
+      { kind = "v1/Secret", verbs = { "get" }, namespaces = { "a" }, why = "x" },
       { kind = "v1/Secret", verbs = { "get" }, namespaces = false, why = "y" } }, resolve)
     assert.equal("nodes,secrets get", text(scopes[""]))
     assert.equal("pods list", text(scopes.a))

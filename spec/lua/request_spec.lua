@@ -12,26 +12,35 @@ end
 describe("keys", function()
   it("come as name, namespace/name, or both", function()
     assert.same({ verb = "get", kind = "v1/Pod", name = "a" }, request.get("c:get", "v1/Pod", "a"))
-    assert.same({ verb = "get", kind = "v1/Pod", ns = "b", name = "a" }, request.get("c:get", "v1/Pod", "b/a"))
-    assert.same({ verb = "get", kind = "v1/Pod", ns = "b", name = "a" }, request.get("c:get", "v1/Pod", "b", "a"))
+    assert.same({ verb = "get", kind = "v1/Pod", ns = "b", name = "a" },
+      request.get("c:get", "v1/Pod", "b/a"))
+    assert.same({ verb = "get", kind = "v1/Pod", ns = "b", name = "a" },
+      request.get("c:get", "v1/Pod", "b", "a"))
   end)
 
   it("are refused when they are none", function()
     assert.error_matches(function() request.get("c:get", nil, "a") end, "c:get: the kind must be a text")
     assert.error_matches(function() request.get("c:get", "v1/Pod") end, "the name must be a text")
-    assert.error_matches(function() request.get("c:get", "v1/Pod", "") end, 'the name must be a text that is not empty, got ""')
+    assert.error_matches(function()
+      request.get("c:get", "v1/Pod", "")
+    end, 'the name must be a text that is not empty, got ""')
     assert.error_matches(function() request.get("c:get", "v1/Pod", "a/b/c") end, "neither a name nor")
     assert.error_matches(function() request.get("c:get", "v1/Pod", "a", 5) end, "expected %(kind, name%)")
-    assert.error_matches(function() request.get("c:get", "v1/Pod", nil, "x") end, "the namespace must be a text")
+    assert.error_matches(function()
+      request.get("c:get", "v1/Pod", nil, "x")
+    end, "the namespace must be a text")
     assert.error_matches(function() request.get("c:get", "v1/Pod", "a", { x = 1 }) end, "unknown option 'x'")
   end)
 end)
 
 describe("lists", function()
   it("take selectors as text and as tables", function()
-    assert.same({ verb = "list", kind = "v1/Pod", ns = "a", labels = "x=y", fields = "spec.nodeName=n1", limit = 5 },
-      request.list("c:list", "v1/Pod", { namespace = "a", labels = { x = "y" }, fields = { ["spec.nodeName"] = "n1" }, limit = 5 }))
-    assert.equal("a in (b,c)", request.labels { matchExpressions = { { key = "a", operator = "In", values = { "c", "b" } } } })
+    assert.same({ verb = "list", kind = "v1/Pod", ns = "a", labels = "x=y", fields = "spec.nodeName=n1",
+      limit = 5 },
+      request.list("c:list", "v1/Pod", { namespace = "a", labels = { x = "y" },
+        fields = { ["spec.nodeName"] = "n1" }, limit = 5 }))
+    assert.equal("a in (b,c)", request.labels { matchExpressions = {
+      { key = "a", operator = "In", values = { "c", "b" } } } })
     assert.equal("a!=b", request.labels "a!=b")
     assert.is_nil(request.labels {})
     assert.equal("x=y", request.labels(require("kubelua.core").value { x = "y" }))
@@ -40,36 +49,51 @@ describe("lists", function()
 
   it("say what indexes must say", function()
     assert.same({}, request.terms("ctx:list", {}))
-    local terms = request.terms("ctx:list", { a = "x", b = { "x", "y" }, c = true, d = false, e = { ne = "x" }, f = { ne = { "x" } } })
+    local terms = request.terms("ctx:list", { a = "x", b = { "x", "y" }, c = true, d = false,
+      e = { ne = "x" }, f = { ne = { "x" } } })
     table.sort(terms, function(s, t) return s[1] < t[1] end)
-    assert.same({ { "a", "=", "x" }, { "b", "in", "x", "y" }, { "c", "exists" }, { "d", "!" }, { "e", "!=", "x" }, { "f", "notin", "x" } }, terms)
-    local want = "ctx:list: index 'a' must be a text, a list of texts, true %(any value%), false %(none%) or { ne = %.%.%. }, got "
+    assert.same({ { "a", "=", "x" }, { "b", "in", "x", "y" }, { "c", "exists" }, { "d", "!" },
+      { "e", "!=", "x" }, { "f", "notin", "x" } }, terms)
+    local want = "ctx:list: index 'a' must be a text, a list of texts, true %(any value%), false %(none%) \z
+      or { ne = %.%.%. }, got "
     for _, x in ipairs { 5, {}, { 1 }, { "x", y = "z", ne = "x" }, { ne = 5 }, { ne = {} } } do
       assert.error_matches(function() request.terms("ctx:list", { a = x }) end, want .. type(x))
     end
-    assert.error_matches(function() request.terms("ctx:list", { a = { me = "x" } }) end, "ctx:list: index 'a': unknown word 'me'; did you mean 'ne'%?")
-    assert.error_matches(function() request.terms("ctx:list", { "a" }) end, "ctx:list: index must be a name or a table { name = value }, got the key 1")
+    assert.error_matches(function()
+      request.terms("ctx:list", { a = { me = "x" } })
+    end, "ctx:list: index 'a': unknown word 'me'; did you mean 'ne'%?")
+    assert.error_matches(function()
+      request.terms("ctx:list", { "a" })
+    end, "ctx:list: index must be a name or a table { name = value }, got the key 1")
   end)
 
   it("accept more options where the caller has more", function()
     assert.equal("list", request.list("ctx:list", "v1/Pod", { index = "node" }, { index = "string" }).verb)
-    assert.error_matches(function() request.list("c:list", "v1/Pod", { index = "node" }) end, "unknown option 'index'")
+    assert.error_matches(function()
+      request.list("c:list", "v1/Pod", { index = "node" })
+    end, "unknown option 'index'")
   end)
 end)
 
 describe("writes", function()
   it("send a manifest and know its key", function()
     assert.same({
-      verb = "apply", kind = "v1/Secret", ns = "b", name = "a", force = true, field_manager = "me", check = true,
+      verb = "apply", kind = "v1/Secret", ns = "b", name = "a", force = true, field_manager = "me",
+      check = true,
       body = '{"apiVersion":"v1","data":{},"kind":"Secret","metadata":{"name":"a","namespace":"b"}}',
-    }, fields(request.apply("c:apply", { kind = "v1/Secret", name = "a", namespace = "b", data = {} }, { force = true, manager = "me" })))
+    }, fields(request.apply("c:apply", { kind = "v1/Secret", name = "a", namespace = "b", data = {} },
+      { force = true, manager = "me" })))
     assert.is_nil(request.create("c:create", { kind = "v1/Secret", name = "a" }).name)
-    assert.is_false(request.update("c:update", kube.decode '{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}').check)
-    assert.equal("a", request.update("c:update", kube.decode '{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}').name)
+    assert.is_false(request.update("c:update",
+      kube.decode '{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}').check)
+    assert.equal("a", request.update("c:update",
+      kube.decode '{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}').name)
   end)
 
   it("want a name where the server does", function()
-    assert.error_matches(function() request.apply("c:apply", { kind = "v1/Secret" }) end, "c:apply: the object has no metadata.name")
+    assert.error_matches(function()
+      request.apply("c:apply", { kind = "v1/Secret" })
+    end, "c:apply: the object has no metadata.name")
   end)
 
   it("delete by key or by object", function()
@@ -78,8 +102,13 @@ describe("writes", function()
     assert.same(want, request.delete("c:delete", "v1/Pod", "b/a", { propagation = "Foreground" }))
     local pod = kube.decode '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"b"}}'
     assert.same(want, request.delete("c:delete", pod, { propagation = "Foreground" }))
-    assert.same({ verb = "delete", kind = "v1/Node", name = "n" }, request.delete("c:delete", { kind = "v1/Node", name = "n" }))
-    assert.error_matches(function() request.delete("c:delete", "v1/Pod", "a", { propagation = "x" }) end, "Foreground, Background or Orphan")
-    assert.error_matches(function() request.delete("c:delete", "v1/Pod", "a", { uuid = "x" }) end, "did you mean 'uid'")
+    assert.same({ verb = "delete", kind = "v1/Node", name = "n" },
+      request.delete("c:delete", { kind = "v1/Node", name = "n" }))
+    assert.error_matches(function()
+      request.delete("c:delete", "v1/Pod", "a", { propagation = "x" })
+    end, "Foreground, Background or Orphan")
+    assert.error_matches(function()
+      request.delete("c:delete", "v1/Pod", "a", { uuid = "x" })
+    end, "did you mean 'uid'")
   end)
 end)

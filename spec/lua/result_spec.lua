@@ -1,5 +1,6 @@
--- What a reconcile returned, and what becomes of it: the order of results, the order of effects, and that nothing is sent when
--- something is wrong. The hands are ours; scripts on real servers are in e2e/script_spec.lua.
+-- What a reconcile returned, and what becomes of it: the order of results, the order of effects, and that
+-- nothing is sent when something is wrong. The hands are ours; scripts on real servers are in
+-- e2e/script_spec.lua.
 
 local core = require "kubelua.core"
 local result = require "kubelua.result"
@@ -20,22 +21,30 @@ local function settled(r, why, refuse)
       if op == refuse then error(core.error { kind = "forbidden", code = 403, message = "no" }, 0) end
       did[#did + 1] = op
     end,
-    status = function(_, _, status, observed) did[#did + 1] = "status " .. core.encode(status) .. (observed and " observed" or "") end,
+    status = function(_, _, status, observed)
+      did[#did + 1] = "status " .. core.encode(status) .. (observed and " observed" or "")
+    end,
     priority = function(n) did[#did + 1] = "priority " .. n end,
   }
   local outcome = table.pack(pcall(result.settle, hands, ctx, {}, r, why))
-  return { ok = outcome[1], word = outcome[2], after = outcome[3], why = outcome[4], did = did, warned = warned }
+  return { ok = outcome[1], word = outcome[2], after = outcome[3], why = outcome[4], did = did,
+    warned = warned }
 end
 
 describe("a result", function()
   it("is done, a wait, a retry or a failure", function()
     local conflict = core.error { kind = "conflict", code = 409, message = "changed" }
     local cases = {
-      { nil, nil, "done" }, { true, nil, "done" }, { true, "ignored", "done" }, { 30, nil, "after", 30 }, { "1m", nil, "after", 60 }, { 0, nil, "done" }, { "0s", nil, "done" },
-      { result.retry("5s", "not yet"), nil, "retry", 5, "not yet" }, { result.fail "never", nil, "fail", nil, "never" },
-      { nil, "broken", "error", nil, "broken" }, { nil, conflict, "conflict" }, { nil, result.fail "never", "fail", nil, "never" },
-      { {}, nil, "done" }, { { requeue_after = 2 }, nil, "after", 2 }, { { requeue_after = 0 }, nil, "done" }, { { requeue = true }, nil, "requeue" }, { { requeue = false }, nil, "done" },
-      { { fail = "never" }, nil, "fail", nil, "never" }, { { error = "broken" }, nil, "error", nil, "broken" }, { { error = conflict }, nil, "conflict" },
+      { nil, nil, "done" }, { true, nil, "done" }, { true, "ignored", "done" }, { 30, nil, "after", 30 },
+      { "1m", nil, "after", 60 }, { 0, nil, "done" }, { "0s", nil, "done" },
+      { result.retry("5s", "not yet"), nil, "retry", 5, "not yet" },
+      { result.fail "never", nil, "fail", nil, "never" },
+      { nil, "broken", "error", nil, "broken" }, { nil, conflict, "conflict" },
+      { nil, result.fail "never", "fail", nil, "never" },
+      { {}, nil, "done" }, { { requeue_after = 2 }, nil, "after", 2 }, { { requeue_after = 0 }, nil, "done" },
+      { { requeue = true }, nil, "requeue" }, { { requeue = false }, nil, "done" },
+      { { fail = "never" }, nil, "fail", nil, "never" },
+      { { error = "broken" }, nil, "error", nil, "broken" }, { { error = conflict }, nil, "conflict" },
     }
     for i, case in ipairs(cases) do
       local s = settled(case[1], case[2])
@@ -50,7 +59,8 @@ describe("a result", function()
     local all = { error = "e", fail = "f", requeue_after = 5, requeue = true }
     for _, want in ipairs { "error", "fail", "after", "requeue", "done" } do
       assert.equal(want, settled(all).word)
-      all[({ error = "error", fail = "fail", after = "requeue_after", requeue = "requeue" })[want] or "none"] = nil
+      all[({ error = "error", fail = "fail", after = "requeue_after", requeue = "requeue" })[want]
+        or "none"] = nil
     end
     local both = settled { error = "e", requeue_after = 5 }
     assert.equal(1, #both.warned)
@@ -63,36 +73,46 @@ describe("a result", function()
 
   it("sends its effects in order, then says what is next", function()
     local s = settled {
-      events = { { reason = "Done", message = "100%" }, { type = "Warning", reason = "Bad", message = "m" } }, status = { n = 1 },
-      observed_generation = true, delete = { kind = "v1/Pod", name = "d" }, apply = { { name = "a" }, { name = "b" } }, requeue_after = 3, priority = -5,
+      events = { { reason = "Done", message = "100%" }, { type = "Warning", reason = "Bad", message = "m" } },
+      status = { n = 1 },
+      observed_generation = true, delete = { kind = "v1/Pod", name = "d" },
+      apply = { { name = "a" }, { name = "b" } }, requeue_after = 3, priority = -5,
     }
-    assert.same({ "apply a", "apply b", "delete d", "status {\"n\":1} observed", "event Done 100%", "warning Bad m", "priority -5" }, s.did)
+    assert.same({ "apply a", "apply b", "delete d", "status {\"n\":1} observed", "event Done 100%",
+      "warning Bad m", "priority -5" }, s.did)
     assert.same({ "after", 3 }, { s.word, s.after })
     assert.same({ "apply a by force" }, settled { apply = { name = "a" }, force = true }.did)
     assert.same({ "status {} observed" }, settled { observed_generation = true }.did)
-    assert.same({ "status {\"n\":1}", "fail" }, { settled { status = { n = 1 }, fail = "f" }.did[1], settled { status = { n = 1 }, fail = "f" }.word })
+    assert.same({ "status {\"n\":1}", "fail" }, { settled { status = { n = 1 }, fail = "f" }.did[1],
+      settled { status = { n = 1 }, fail = "f" }.word })
     assert.same({ "apply a" }, settled { apply = core.value { kind = "v1/Pod", name = "a" } }.did)
     assert.same({ "delete a", "delete b" }, settled {
-      delete = { core.value { kind = "Pod", apiVersion = "v1", metadata = { name = "a" } }, { kind = "Pod", apiVersion = "v1", metadata = { name = "b" } } },
+      delete = { core.value { kind = "Pod", apiVersion = "v1", metadata = { name = "a" } },
+        { kind = "Pod", apiVersion = "v1", metadata = { name = "b" } } },
     }.did)
   end)
 
   it("stops at the effect that fails, and is an error then whatever else it says", function()
-    local s = settled({ apply = { { name = "a" }, { name = "b" } }, status = { n = 1 }, requeue_after = 3, priority = 7 }, nil, "apply b")
+    local s = settled({ apply = { { name = "a" }, { name = "b" } }, status = { n = 1 }, requeue_after = 3,
+      priority = 7 }, nil, "apply b")
     assert.is_false(s.ok)
     assert.equal("forbidden", s.word.kind)
     assert.same({ "apply a" }, s.did)
   end)
 
   it("sends nothing when anything in it is wrong, and names the place", function()
-    local function conditions(...) return { conditions = { { type = "Ready", status = "True", reason = "Ok" }, ... } } end
+    local function conditions(...)
+      return { conditions = { { type = "Ready", status = "True", reason = "Ok" }, ... } }
+    end
     local cases = {
       ["result: unknown key 'requeue_afer'; did you mean 'requeue_after'?"] = { requeue_afer = 1 },
-      ["result.requeue_after must be seconds or a duration such as \"30s\", not negative, got -1"] = { requeue_after = -1 },
+      ["result.requeue_after must be seconds or a duration such as \"30s\", not negative, got -1"] = {
+        requeue_after = -1 },
       ["result.requeue must be true or false, got number; requeue_after says when"] = { requeue = 5 },
       ["result.error must be a text that says why, got boolean"] = { error = true },
       ["result.fail must be a text that says why, got table"] = { fail = {} },
-      ["result.force must be true (take the fields that it applies from other managers) or false, got string"] = { force = "yes" },
+      ["result.force must be true (take the fields that it applies from other managers) or false, \z
+        got string"] = { force = "yes" },
       ["result.priority must be a whole number from -1000000 to 1000000, got 1.5"] = { priority = 1.5 },
       ["got 2000000"] = { priority = 2000000 },
       ["result.apply[2] must be an object, got string"] = { apply = { { name = "a" }, "b" } },
@@ -100,13 +120,17 @@ describe("a result", function()
       ["result.apply[1] is nil and 2 of the list is not"] = { apply = { [2] = { name = "a" } } },
       ["result.apply must be a table, got boolean"] = { apply = true },
       ["result.delete[1].name must be a text, got nil"] = { delete = { kind = "v1/Pod" } },
-      ["result.delete[1]: unknown key 'nmae'; did you mean 'name'?"] = { delete = { kind = "v1/Pod", nmae = "x" } },
+      ["result.delete[1]: unknown key 'nmae'; did you mean 'name'?"] = {
+        delete = { kind = "v1/Pod", nmae = "x" } },
       ["result.status must be a table of status fields, got number"] = { status = 1 },
       ["result.status must be a table of status fields, got a list"] = { status = { { type = "Ready" } } },
-      ["result.status.conditions[2]: reason of Up is missing"] = { status = conditions { type = "Up", status = "True" } },
-      ["result.status.conditions[2]: expected a condition as a table, got string"] = { status = conditions "Up" },
+      ["result.status.conditions[2]: reason of Up is missing"] = {
+        status = conditions { type = "Up", status = "True" } },
+      ["result.status.conditions[2]: expected a condition as a table, got string"] = {
+        status = conditions "Up" },
       ["result.observed_generation must be true or false, got number"] = { observed_generation = 3 },
-      ["result.events[1].type must be Normal or Warning, got Bad"] = { events = { { type = "Bad", reason = "R", message = "m" } } },
+      ["result.events[1].type must be Normal or Warning, got Bad"] = {
+        events = { { type = "Bad", reason = "R", message = "m" } } },
       ["result.events[1].message must be a text, got nil"] = { events = { { reason = "R" } } },
       ["result.events[2]: the reason is one word in UpperCamelCase such as \"SourceMissing\", got not so"] = {
         events = { { reason = "R", message = "m" }, { reason = "not so", message = "m" } },

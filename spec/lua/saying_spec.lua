@@ -18,7 +18,8 @@ describe("a format of a script", function()
   end)
 
   it("tells its mistakes, counted as they were written", function()
-    assert.equal('ctx.log:info("%d of %s"): argument 1 of the format: number expected, got string', mistake("%d of %s", "x", "y"))
+    assert.equal('ctx.log:info("%d of %s"): argument 1 of the format: number expected, got string',
+      mistake("%d of %s", "x", "y"))
     assert.equal('ctx.log:info("%s of %s"): argument 2 of the format is missing', mistake("%s of %s", "x"))
     assert.equal("ctx.log:info(\"%y\"): invalid conversion '%y'", mistake("%y", 1))
     assert.equal("ctx.log:info: the format must be a text, got table", mistake({}, 1))

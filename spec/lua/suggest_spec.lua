@@ -22,7 +22,8 @@ describe("did you mean", function()
 end)
 
 describe("option tables", function()
-  local known = { limit = "integer", namespace = "string", labels = "selector", wait = "duration", force = "boolean" }
+  local known = { limit = "integer", namespace = "string", labels = "selector", wait = "duration",
+    force = "boolean" }
 
   it("pass when they are right", function()
     assert.same({}, options.check("c:list", nil, known))
@@ -32,10 +33,17 @@ describe("option tables", function()
 
   it("are refused by name, type and place of the caller", function()
     local _, err = pcall(function() options.check("c:list", { limt = 1 }, known) end)
-    assert.matches("^spec/lua/suggest_spec.lua:%d+: c:list: unknown option 'limt'; did you mean 'limit'%?$", err)
-    assert.error_matches(function() options.check("c:list", { limit = 1.5 }, known) end, "option 'limit' must be an integer, got number")
-    assert.error_matches(function() options.check("c:list", { namespace = 1 }, known) end, "option 'namespace' must be a string")
+    assert.matches("^spec/lua/suggest_spec.lua:%d+: c:list: unknown option 'limt'; did you mean 'limit'%?$",
+      err)
+    assert.error_matches(function()
+      options.check("c:list", { limit = 1.5 }, known)
+    end, "option 'limit' must be an integer, got number")
+    assert.error_matches(function()
+      options.check("c:list", { namespace = 1 }, known)
+    end, "option 'namespace' must be a string")
     assert.error_matches(function() options.check("c:list", { 1 }, known) end, "unknown option '1'")
-    assert.error_matches(function() options.check("c:list", "x", known) end, "expected a table of options, got string")
+    assert.error_matches(function()
+      options.check("c:list", "x", known)
+    end, "expected a table of options, got string")
   end)
 end)

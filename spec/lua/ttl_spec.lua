@@ -7,7 +7,9 @@ describe("a store with time to live", function()
   local function clock() return now end
   before_each(function() now = 1000 end)
 
-  local function map(name, n) return { kind = "v1/ConfigMap", namespace = "a", name = name, data = { n = n } } end
+  local function map(name, n)
+    return { kind = "v1/ConfigMap", namespace = "a", name = name, data = { n = n } }
+  end
 
   it("knows an object for its time, and each put begins it anew", function()
     local s = kube.ttl_store("10s", { clock = clock })
@@ -38,8 +40,12 @@ describe("a store with time to live", function()
 
   it("refuses what makes no sense", function()
     assert.error_matches(function() kube.ttl_store(0) end, "must be more than nothing", 1, true)
-    assert.error_matches(function() kube.ttl_store("1s", { clok = print }) end, "did you mean 'clock'?", 1, true)
-    assert.error_matches(function() kube.ttl_store("1s", function() end):put(map "x") end, "the object has no key", 1, true)
+    assert.error_matches(function()
+      kube.ttl_store("1s", { clok = print })
+    end, "did you mean 'clock'?", 1, true)
+    assert.error_matches(function()
+      kube.ttl_store("1s", function() end):put(map "x")
+    end, "the object has no key", 1, true)
     assert.error_matches(function() kube.ttl_store "1s":put(7) end, "expected an object", 1, true)
   end)
 end)

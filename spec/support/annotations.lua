@@ -1,8 +1,10 @@
---- annotations.lua - part of `make lint`: a checker of Lua annotations (emmylua_check, from crates.io) over what `kubelua gen` wrote and
+--- annotations.lua - part of `make lint`: a checker of Lua annotations (emmylua_check, from crates.io) over
+--- what `kubelua gen` wrote and
 -- over two programs that use it: one without a mistake, and one whose every mistake must be found.
 --
--- The checker is built by cargo once per machine (minutes) and kept in a cache outside the checkout (KUBELUA_CACHE, by default
--- ~/.cache/kubelua). Where there is no cargo, or the registry cannot be reached, it prints "not run" and why; in CI that is a failure.
+-- The checker is built by cargo once per machine (minutes) and kept in a cache outside the checkout
+-- (KUBELUA_CACHE, by default ~/.cache/kubelua). Where there is no cargo, or the registry cannot be reached,
+-- it prints "not run" and why; in CI that is a failure.
 
 package.path = "spec/?.lua;" .. package.path
 local json = require "dkjson"
@@ -11,7 +13,8 @@ local process = require "support.process"
 local VERSION = "0.25.1"
 local quote = process.quote
 
-local cache = os.getenv "KUBELUA_CACHE" or (os.getenv "XDG_CACHE_HOME" or (os.getenv "HOME" or "/tmp") .. "/.cache") .. "/kubelua"
+local cache = os.getenv "KUBELUA_CACHE" or (os.getenv "XDG_CACHE_HOME"
+  or (os.getenv "HOME" or "/tmp") .. "/.cache") .. "/kubelua"
 local root = cache .. "/emmylua-" .. VERSION
 local checker = root .. "/bin/emmylua_check"
 local here = process.run("pwd"):gsub("%s+$", "")
@@ -24,10 +27,15 @@ end
 
 local function build()
   if process.read(checker) then return end
-  if select(2, process.run "command -v cargo") ~= 0 then not_run "there is no cargo here to build emmylua_check with" end
+  if select(2, process.run "command -v cargo") ~= 0 then
+    not_run "there is no cargo here to build emmylua_check with"
+  end
   io.stderr:write("annotations: cargo builds emmylua_check " .. VERSION .. ", once on this machine\n")
-  local said, code = process.run(("nice cargo install emmylua_check --version %s --locked --root %s"):format(VERSION, quote(root)))
-  if code ~= 0 then not_run("cargo could not build emmylua_check: " .. (said:match "(error[^\n]*)" or said)) end
+  local said, code = process.run(("nice cargo install emmylua_check --version %s --locked --root %s"):format(
+    VERSION, quote(root)))
+  if code ~= 0 then
+    not_run("cargo could not build emmylua_check: " .. (said:match "(error[^\n]*)" or said))
+  end
 end
 
 -- Diagnostics of a directory: a list of { file, line, text, code }.
@@ -39,7 +47,8 @@ local function check(dir, disabled)
   })
   local out = "build/annotations.json"
   os.remove(out)
-  local said = process.run(("%s -c %s -f json --output %s %s"):format(quote(checker), quote(here .. "/" .. config), quote(out), quote(here .. "/" .. dir)))
+  local said = process.run(("%s -c %s -f json --output %s %s"):format(quote(checker),
+    quote(here .. "/" .. config), quote(out), quote(here .. "/" .. dir)))
   local text = process.read(out)
   if not text then error("emmylua_check wrote nothing about " .. dir .. ": " .. said, 0) end
   local found = {}
@@ -77,13 +86,21 @@ for _, d in ipairs(check(BAD)) do
   if wrong[d.line] then wrong[d.line] = "found" else say(d) end
 end
 for line = 1, number do
-  if wrong[line] == "missed" then complain("%s/main.lua:%d: the checker did not find this mistake, so the annotations say too little", BAD, line) end
+  if wrong[line] == "missed" then
+    complain("%s/main.lua:%d: the checker did not find this mistake, so the annotations say too little", BAD,
+      line)
+  end
 end
 
--- What is generated says nothing that the checker does not understand; in the library beside it every type that is named is there.
-local ABOUT_TYPES = { ["type-not-found"] = true, ["doc-syntax-error"] = true, ["syntax-error"] = true, ["annotation-usage-error"] = true, ["unknown-doc-tag"] = true }
+-- What is generated says nothing that the checker does not understand; in the library beside it every type
+-- that is named is there.
+local ABOUT_TYPES = { ["type-not-found"] = true, ["doc-syntax-error"] = true, ["syntax-error"] = true,
+  ["annotation-usage-error"] = true, ["unknown-doc-tag"] = true }
 for _, d in ipairs(check "lua") do
-  if ABOUT_TYPES[d.code] or d.file:find "^lua/kubelua/koordinator/" or d.file:find "^lua/kubelua/kubernetes/" then say(d) end
+  if ABOUT_TYPES[d.code] or d.file:find "^lua/kubelua/koordinator/"
+    or d.file:find "^lua/kubelua/kubernetes/" then
+    say(d)
+  end
 end
 
 -- Every function of require "kubelua" is known.
@@ -91,14 +108,24 @@ process.run "mkdir -p build/annotations"
 local names = { 'local kube = require "kubelua"' }
 local init = process.read "lua/kubelua/init.lua"
 for _, list in ipairs { "FROM_FILES", "FOR_PROGRAMS" } do
-  for name in init:match("\nlocal " .. list .. " = (%b{})"):gmatch "([%w_]+) = {" do names[#names + 1] = "print(kube." .. name .. ")" end
+  for name in init:match("\nlocal " .. list .. " = (%b{})"):gmatch "([%w_]+) = {" do
+    names[#names + 1] = "print(kube." .. name .. ")"
+  end
 end
-for name in init:match "\nlocal FROM_CORE = (%b{})":gmatch '"([%w_]+)"' do names[#names + 1] = "print(kube." .. name .. ")" end
+for name in init:match "\nlocal FROM_CORE = (%b{})":gmatch '"([%w_]+)"' do
+  names[#names + 1] = "print(kube." .. name .. ")"
+end
 process.write("build/annotations/names.lua", table.concat(names, "\n") .. "\n")
-for _, d in ipairs(check "build/annotations") do complain("lua/kubelua/types.lua: %s says nothing of it: %s", names[d.line], d.text) end
+for _, d in ipairs(check "build/annotations") do
+  complain("lua/kubelua/types.lua: %s says nothing of it: %s", names[d.line], d.text)
+end
 
--- Our own policies are users of the library. What they do with nil is theirs: views answer nil where a type cannot know it.
-for _, d in ipairs(check("controllers", { "unnecessary-if", "unnecessary-assert", "need-check-nil", "inject-field", "assign-type-mismatch" })) do say(d) end
+-- Our own policies are users of the library. What they do with nil is theirs: views answer nil where a type
+-- cannot know it.
+for _, d in ipairs(check("controllers", { "unnecessary-if", "unnecessary-assert", "need-check-nil",
+  "inject-field", "assign-type-mismatch" })) do
+  say(d)
+end
 
 if failures == 0 then print("annotations: clean") end
 os.exit(failures == 0)

@@ -21,7 +21,8 @@ function Api:request(method, path, body, headers)
   local head, out = process.tmpname ".head", process.tmpname ".body"
   local words = { "curl -sS --max-time 60 -D", head, "-o", out, "-X", method }
   if self.s.token then
-    words[#words + 1] = "-H " .. process.quote("Authorization: Bearer " .. self.s.token) .. " --cacert " .. process.quote(self.s.ca)
+    words[#words + 1] = "-H " .. process.quote("Authorization: Bearer " .. self.s.token) .. " --cacert "
+      .. process.quote(self.s.ca)
   end
   local typed = false
   for _, line in ipairs(headers or {}) do
@@ -37,7 +38,9 @@ function Api:request(method, path, body, headers)
   local said, code = process.run(table.concat(words, " "))
   -- A server that refuses a large body may hang up on the rest of it; its answer is what counts.
   local answer = process.read(head) or ""
-  if code ~= 0 and not answer:find "^HTTP/" then error(("%s %s: curl ended with %d: %s"):format(method, path, code, said), 2) end
+  if code ~= 0 and not answer:find "^HTTP/" then
+    error(("%s %s: curl ended with %d: %s"):format(method, path, code, said), 2)
+  end
   local r = { headers = {}, text = process.read(out) or "" }
   for line in answer:gmatch "[^\r\n]+" do
     local status = line:match "^HTTP/%S+ (%d+)"
@@ -56,18 +59,23 @@ function Api:delete(path, body) return self:request("DELETE", path, body) end
 local TYPES = { merge = "application/merge-patch+json", json = "application/json-patch+json",
   strategic = "application/strategic-merge-patch+json", apply = "application/apply-patch+yaml" }
 
-function Api:patch(kind, path, body) return self:request("PATCH", path, body, { "Content-Type: " .. TYPES[kind] }) end
+function Api:patch(kind, path, body)
+  return self:request("PATCH", path, body, { "Content-Type: " .. TYPES[kind] })
+end
 
 --- Server-side apply of `object` at `path` by `manager`.
 function Api:apply(path, manager, object, force)
-  return self:patch("apply", ("%s?fieldManager=%s%s"):format(path, manager, force and "&force=true" or ""), object)
+  return self:patch("apply", ("%s?fieldManager=%s%s"):format(path, manager, force and "&force=true" or ""),
+    object)
 end
 
 --- What a watch of `path` (with its query) says within its timeout of one second: a list of {type, object}.
 function Api:watched(path)
   local r = self:get(path .. (path:find "?" and "&" or "?") .. "watch=true&timeoutSeconds=1")
   local events = {}
-  for line in (r.code == 200 and r.text or ""):gmatch "[^\n]+" do events[#events + 1] = assert(json.decode(line), line) end
+  for line in (r.code == 200 and r.text or ""):gmatch "[^\n]+" do
+    events[#events + 1] = assert(json.decode(line), line)
+  end
   return events, r
 end
 

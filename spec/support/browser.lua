@@ -15,9 +15,11 @@ local M = {}
 
 local CHROMIUM, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
 -- As root there is no sandbox; the rest keeps it from looking for its maker's servers.
-local FLAGS = { "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+local FLAGS = { "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+  "--disable-background-networking",
   "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars" }
-local ELEMENT = "element-6066-11e4-a52e-4f735466cecf"        -- the name that WebDriver gives references to elements
+-- the name that WebDriver gives references to elements
+local ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 M.keys = { enter = "\u{E007}", escape = "\u{E00C}", tab = "\u{E004}" }
 
 local function exists(path)
@@ -33,7 +35,8 @@ Page.__index = Page
 local function request(base, method, path, body)
   local text, got = body and kube.to_json(body) or nil, {}
   local _, code = http.request {
-    method = method, url = base .. path, sink = ltn12.sink.table(got), source = text and ltn12.source.string(text) or nil,
+    method = method, url = base .. path, sink = ltn12.sink.table(got),
+    source = text and ltn12.source.string(text) or nil,
     headers = { ["content-type"] = "application/json", ["content-length"] = text and #text or 0 },
   }
   local answer = table.concat(got)
@@ -45,9 +48,12 @@ end
 function M.open(options)
   local self = setmetatable({}, Page)
   self.driver = process.spawn { DRIVER, "--port=0", name = "chromedriver" }
-  local port = wait.until_true(30, "chromedriver's port", function() return self.driver:log():match "started successfully on port (%d+)" end)
+  local port = wait.until_true(30, "chromedriver's port", function()
+    return self.driver:log():match "started successfully on port (%d+)"
+  end)
   self.base = "http://127.0.0.1:" .. port
-  local flags = kube.array { "--user-data-dir=" .. process.tmpname ".chromium", ("--window-size=%d,%d"):format(options.width, options.height), table.unpack(FLAGS) }
+  local flags = kube.array { "--user-data-dir=" .. process.tmpname ".chromium",
+    ("--window-size=%d,%d"):format(options.width, options.height), table.unpack(FLAGS) }
   local answer = request(self.base, "POST", "/session", { capabilities = { alwaysMatch = {
     browserName = "chrome", ["goog:chromeOptions"] = { binary = CHROMIUM, args = flags },
   } } })
@@ -69,21 +75,30 @@ end
 
 --- Waits until a JavaScript expression is true; the error shows the page's text.
 function Page:until_true(seconds, expression)
-  local ok = pcall(wait.until_true, seconds, expression, function() return self:eval("return Boolean(" .. expression .. ")") end)
-  if not ok then error(("%s never became true; the page says:\n%s"):format(expression, self:eval "return document.body.innerText"), 2) end
+  local ok = pcall(wait.until_true, seconds, expression, function()
+    return self:eval("return Boolean(" .. expression .. ")")
+  end)
+  if not ok then
+    error(("%s never became true; the page says:\n%s"):format(expression,
+      self:eval "return document.body.innerText"), 2)
+  end
 end
 
 --- Keys as a person types them, to whatever has the focus.
 function Page:type(keys)
   local presses = kube.array {}
   for _, code in utf8.codes(keys) do
-    for _, kind in ipairs { "keyDown", "keyUp" } do presses[#presses + 1] = { type = kind, value = utf8.char(code) } end
+    for _, kind in ipairs { "keyDown", "keyUp" } do
+      presses[#presses + 1] = { type = kind, value = utf8.char(code) }
+    end
   end
-  request(self.base, "POST", "/actions", { actions = kube.array { { type = "key", id = "keyboard", actions = presses } } })
+  request(self.base, "POST", "/actions", { actions = kube.array {
+    { type = "key", id = "keyboard", actions = presses } } })
 end
 
 function Page:click(selector)
-  local element = request(self.base, "POST", "/element", { using = "css selector", value = selector }).value[ELEMENT]
+  local element = request(self.base, "POST", "/element",
+    { using = "css selector", value = selector }).value[ELEMENT]
   request(self.base, "POST", "/element/" .. element .. "/click", kube.object {})
 end
 
@@ -102,7 +117,8 @@ end
 --- The window of a phone, or nil for what it was opened with.
 function Page:width(pixels)
   if not pixels then return self:devtools("Emulation.clearDeviceMetricsOverride", kube.object {}) end
-  self:devtools("Emulation.setDeviceMetricsOverride", { width = pixels, height = 800, deviceScaleFactor = 2, mobile = true })
+  self:devtools("Emulation.setDeviceMetricsOverride",
+    { width = pixels, height = 800, deviceScaleFactor = 2, mobile = true })
 end
 
 --- Writes a picture of the whole page to build/screenshots, for people to look at.
@@ -110,7 +126,9 @@ function Page:screenshot(name)
   process.run "mkdir -p build/screenshots"
   local height = self:eval "return document.documentElement.scrollHeight"
   local width = self:eval "return document.documentElement.clientWidth"
-  local data = self:devtools("Page.captureScreenshot", { format = "png", captureBeyondViewport = true, clip = { x = 0, y = 0, width = width, height = height, scale = 1 } }).data
+  local data = self:devtools("Page.captureScreenshot",
+    { format = "png", captureBeyondViewport = true, clip = { x = 0, y = 0, width = width, height = height,
+    scale = 1 } }).data
   local pipe = assert(io.popen(("base64 -d > build/screenshots/%s.png"):format(name), "w"))
   pipe:write(data)
   pipe:close()

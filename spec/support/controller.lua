@@ -22,7 +22,9 @@ function M.start_with(variables, server, script, ...)
   local path = named and script or process.write(process.tmpname ".lua", script)
   local words = { "env", name = "kubelua run" }
   table.move(variables, 1, #variables, 2, words)
-  for _, word in ipairs { KUBELUA, "run", path, "--kubeconfig", server.kubeconfig, ... } do words[#words + 1] = word end
+  for _, word in ipairs { KUBELUA, "run", path, "--kubeconfig", server.kubeconfig, ... } do
+    words[#words + 1] = word
+  end
   local run = process.spawn(words)
   run.script_path = path
   return run
@@ -34,8 +36,10 @@ function M.finish(run)
   if code ~= 0 then error(("kubelua run ended with status %d; its log:\n%s"):format(code, run:log()), 2) end
 end
 
---- The frame of specs against one server: `start` is what servers.each gives. take(server, client, ns) is called before each with the server, a
--- client of it and a namespace that is new. Returns begin(script, ...), which is M.start there: what it began ends after the spec that began it.
+--- The frame of specs against one server: `start` is what servers.each gives. take(server, client, ns) is
+--- called before each with the server, a
+-- client of it and a namespace that is new. Returns begin(script, ...), which is M.start there: what it
+-- began ends after the spec that began it.
 function M.frame(prefix, start, take)
   local server, client, begun
   busted.lazy_setup(function()
@@ -93,7 +97,8 @@ end
 --- Creates ConfigMaps first..last that ask for an answer.
 function M.ask(client, namespace, first, last)
   for i = first, last do
-    client:create { kind = "v1/ConfigMap", namespace = namespace, name = "question-" .. i, data = { ask = "q" .. i } }
+    client:create { kind = "v1/ConfigMap", namespace = namespace, name = "question-" .. i,
+      data = { ask = "q" .. i } }
   end
 end
 

@@ -1,8 +1,9 @@
 -- fixtures.lua DIR - runs cases of Koordinator's behaviour through the policies in controllers/koordinator.
 --
--- DIR holds *.json files { calc, cases = { { name, input, expect } } }: spec/fixtures/koordinator/README.md says what they
--- mean. Prints each case that fails and ends with `N passed, N failed`; exit status 1 when something failed.
--- A calculation that no policy knows yet is named and is no failure; a file that cannot be read or has no sense is one.
+-- DIR holds *.json files { calc, cases = { { name, input, expect } } }: spec/fixtures/koordinator/README.md
+-- says what they mean. Prints each case that fails and ends with `N passed, N failed`; exit status 1 when
+-- something failed. A calculation that no policy knows yet is named and is no failure; a file that cannot
+-- be read or has no sense is one.
 
 package.path = "controllers/koordinator/?.lua;spec/?.lua;" .. package.path
 
@@ -37,7 +38,9 @@ local function same_quantity(want, got) return got ~= nil and kube.qty(got) == k
 
 -- Each of these says what is wrong, or nil.
 local function value(what, want, got)
-  if not fields.equal(want, got) then return ("%s: expected %s, got %s"):format(what, show(want), show(got)) end
+  if not fields.equal(want, got) then
+    return ("%s: expected %s, got %s"):format(what, show(want), show(got))
+  end
 end
 
 local function quantities(what, want, got)
@@ -48,7 +51,9 @@ local function quantities(what, want, got)
     end
   end
   for name in pairs(got) do
-    if want[name] == nil then return ("%s: %s was not expected, got %s"):format(what, name, tostring(got[name])) end
+    if want[name] == nil then
+      return ("%s: %s was not expected, got %s"):format(what, name, tostring(got[name]))
+    end
   end
 end
 
@@ -70,7 +75,8 @@ end
 local function when(expect, compare) return expect ~= nil and compare(expect) or nil end
 
 -- ---------------------------------------------------------------- the calculations
--- Each takes input and expect, and returns what is wrong; a calculation that fails returns nil and why, as policies do.
+-- Each takes input and expect, and returns what is wrong; a calculation that fails returns nil and why, as
+-- policies do.
 
 local calcs = {}
 M.calcs = calcs
@@ -179,14 +185,16 @@ calcs.cpu_normalization = by_op {
 }
 
 calcs.resource_amplification = function(input, expect)
-  return annotations(expect, resourceamplification.calculate { resourceAmplification = input.config, node = input.node })
+  return annotations(expect, resourceamplification.calculate { resourceAmplification = input.config,
+    node = input.node })
 end
 
 local PLUGIN_NAMES = { BatchResource = batchresource.NAMES, MidResource = midresource.NAMES }
 
 -- A case prepares for one plugin, the policy prepares for all: the names of the others stay as they are.
 local function prepared(input)
-  local names = PLUGIN_NAMES[input.plugin] or error(("input.plugin is %s; it is one of: BatchResource, MidResource")
+  local names = PLUGIN_NAMES[input.plugin] or error(
+    ("input.plugin is %s; it is one of: BatchResource, MidResource")
     :format(show(input.plugin)), 0)
   local node = fields.copy(input.node)
   node.metadata.annotations = node.metadata.annotations or {}
@@ -206,10 +214,13 @@ calcs.noderesource_prepare = by_op {
     local node = prepared(input)
     return first(
       when(expect.capacity, function(want) return quantities("capacity", want, node.status.capacity) end),
-      when(expect.allocatable, function(want) return quantities("allocatable", want, node.status.allocatable) end),
+      when(expect.allocatable, function(want)
+        return quantities("allocatable", want, node.status.allocatable)
+      end),
       when(expect.originExtendedAllocatable, function(want)
         local text = fields.annotation(node, "node.koordinator.sh/originExtendedAllocatable")
-        return quantities("originExtendedAllocatable", want, fields.dig(text and fields.json(text), "resources"))
+        return quantities("originExtendedAllocatable", want,
+          fields.dig(text and fields.json(text), "resources"))
       end))
   end,
   needSync = function(input, expect)
@@ -219,16 +230,17 @@ calcs.noderesource_prepare = by_op {
   end,
   needSyncStatus = function(input, expect)
     needs(input, "strategy", "oldNode", "newNode")
-    return value("needSync", expect.needSync, prepare.need_sync_status(input.strategy, input.oldNode.status.allocatable,
+    return value("needSync", expect.needSync, prepare.need_sync_status(input.strategy,
+      input.oldNode.status.allocatable,
       input.newNode.status.allocatable, input.lastUpdate and seconds(input.lastUpdate), seconds(input.now)))
   end,
 }
 
 -- ---------------------------------------------------------------- running
 
--- Runs the cases of one file's text. `say` is called with each line for the person. With `as_views` the policies get their
--- inputs as views, as a controller hands them over, and not as plain tables.
--- Returns the numbers that passed and failed, and the calc when no policy knows it.
+-- Runs the cases of one file's text. `say` is called with each line for the person. With `as_views` the
+-- policies get their inputs as views, as a controller hands them over, and not as plain tables. Returns the
+-- numbers that passed and failed, and the calc when no policy knows it.
 function M.run(name, text, say, as_views)
   local function broken(why)
     say(("FAIL %s: %s"):format(name, why))
@@ -236,8 +248,12 @@ function M.run(name, text, say, as_views)
   end
   local document, why = fields.json(text)
   if not document then return broken(why) end
-  if type(document.calc) ~= "string" then return broken 'has no "calc": which calculation are its cases of?' end
-  if type(document.cases) ~= "table" then return broken 'has no "cases": a list of { name, input, expect }' end
+  if type(document.calc) ~= "string" then
+    return broken 'has no "calc": which calculation are its cases of?'
+  end
+  if type(document.cases) ~= "table" then
+    return broken 'has no "cases": a list of { name, input, expect }'
+  end
   local calc = calcs[document.calc]
   if not calc then return 0, 0, document.calc end
 
@@ -255,7 +271,8 @@ function M.run(name, text, say, as_views)
     else
       failed = failed + 1
       local label = type(case) == "table" and case.name or ("case %d"):format(i)
-      say(("FAIL %s: %s\n     %s"):format(name, tostring(label), ok and wrong or "raised: " .. tostring(wrong)))
+      say(("FAIL %s: %s\n     %s"):format(name, tostring(label),
+        ok and wrong or "raised: " .. tostring(wrong)))
     end
   end
   return passed, failed
@@ -263,7 +280,8 @@ end
 
 -- Runs every *.json of a directory and says the last line. Returns whether all passed.
 function M.run_directory(dir, say)
-  local listing, status = process.run(("find %s/ -maxdepth 1 -name '*.json' 2>/dev/null | sort"):format(process.quote(dir)))
+  local listing, status = process.run(("find %s/ -maxdepth 1 -name '*.json' 2>/dev/null | sort"):format(
+    process.quote(dir)))
   local total_passed, total_failed, unknown = 0, 0, {}
   local any = false
   for path in listing:gmatch "[^\n]+" do
@@ -285,7 +303,8 @@ function M.run_directory(dir, say)
     end
   end
   if status ~= 0 or not any then
-    say(("%s: no *.json files here; `make fixtures DIR=...` takes a directory of cases, spec/fixtures/koordinator has examples")
+    say(("%s: no *.json files here; `make fixtures DIR=...` takes a directory of cases, \z
+      spec/fixtures/koordinator has examples")
       :format(dir))
     total_failed = total_failed + 1
   end

@@ -1,5 +1,5 @@
---- gc_torture.lua - does with the library what scripts do, and says "ok" at its end; gc_spec.lua runs it with a collector that leaves
--- nothing in peace.
+--- gc_torture.lua - does with the library what scripts do, and says "ok" at its end; gc_spec.lua runs it
+-- with a collector that leaves nothing in peace.
 --
 --   gc_torture.lua calls [N]     each N-th instruction of Lua collects everything
 --   gc_torture.lua close         the state is closed in the middle of all kinds of things, finalisers that use them included
@@ -37,12 +37,15 @@ local function views()
   check(n == #"nodeNameprioritycontainersbignothing" + 4, "pairs")
   for i, c in ipairs(pod.spec.containers) do check(c.name == ({ "a", "b" })[i], "ipairs") end
   local ok, err = pcall(function() pod("spec.containers[1].resources").requests.cpu = 2 end)
-  check(not ok and err:find("spec.containers[1].resources.requests.cpu of Pod shop/web", 1, true), tostring(err))
+  check(not ok and err:find("spec.containers[1].resources.requests.cpu of Pod shop/web", 1, true),
+    tostring(err))
   ok, err = pcall(function() pod.spec.containers[1].resources.limits.cpu = 2 end)
-  check(not ok and err:find("spec.containers[1].resources.limits.cpu of Pod shop/web", 1, true), tostring(err))
+  check(not ok and err:find("spec.containers[1].resources.limits.cpu of Pod shop/web", 1, true),
+    tostring(err))
   check(tostring(pod.spec.containers[2]) == '{"name":"b"}', "text")
   check(kube.copy(pod).spec.containers[1].resources.limits.cpu == "1", "a copy")
-  check(kube.decode(kube.encode { a = { pod.spec, kube.null, kube.array {} } }).a[1] == pod.spec, "encode and decode")
+  check(kube.decode(kube.encode { a = { pod.spec, kube.null, kube.array {} } }).a[1] == pod.spec,
+    "encode and decode")
   for i = 1, 70 do check(pod(("metadata.labels[tier%d]"):format(i)) == nil, "many paths") end
 end
 
@@ -51,7 +54,8 @@ local function drafts()
   local pod = kube.decode(POD)
   local draft = core.draft(pod)
   draft.metadata.labels.tier = "back"
-  draft.status.conditions[1] = { type = "Ready", since = kube.time "2026-01-02T15:04:05Z", cpu = kube.qty "500m" + kube.qty "1" }
+  local since, cpu = kube.time "2026-01-02T15:04:05Z", kube.qty "500m" + kube.qty "1"
+  draft.status.conditions[1] = { type = "Ready", since = since, cpu = cpu }
   draft.spec.containers[3] = kube.copy(pod.spec.containers[2])
   draft.spec.containers[1].resources = nil
   for key, value in pairs(draft.metadata) do check(key and value, "pairs of a draft") end
@@ -82,8 +86,8 @@ if mode == "calls" then
   collectgarbage()
   print "ok"
 elseif mode == "close" then
-  -- Finalisers run in the reverse order of their making; so some of these stand before what they use, and some behind. They make
-  -- nothing new: what is made while a state closes, Lua finalises no more.
+  -- Finalisers run in the reverse order of their making; so some of these stand before what they use, and
+  -- some behind. They make nothing new: what is made while a state closes, Lua finalises no more.
   local things = {}
   local function use()
     pcall(function() return things.pod.spec.containers[1].name end)
@@ -101,7 +105,8 @@ elseif mode == "close" then
   for i = 1, 5 do
     kept[#kept + 1] = finaliser()
     local pod = kube.decode(POD)
-    things = { pod = pod, spec = pod.spec, draft = core.draft(pod), cpu = kube.qty(i), selector = kube.selector "a=b" }
+    things = { pod = pod, spec = pod.spec, draft = core.draft(pod), cpu = kube.qty(i),
+      selector = kube.selector "a=b" }
     kept[#kept + 1] = things
     kept[#kept + 1] = finaliser()
     use()

@@ -1,6 +1,7 @@
---- generate.lua - makes committed data again: asks a real kube-apiserver (built by Go from its modules) what it says about itself
--- and writes core/schema/builtin_data.c and the typed clientsets in lua/kubelua/kubernetes out of that; those in lua/kubelua/koordinator
--- come from controllers/koordinator/crds. `make generate` runs it.
+--- generate.lua - makes committed data again: asks a real kube-apiserver (built by Go from its modules)
+--- what it says about itself
+-- and writes core/schema/builtin_data.c and the typed clientsets in lua/kubelua/kubernetes out of that;
+-- those in lua/kubelua/koordinator come from controllers/koordinator/crds. `make generate` runs it.
 
 local process = require "support.process"
 local servers = require "support.servers"
@@ -19,8 +20,10 @@ local dir = process.tmpname ".openapi"
 process.run("mkdir -p " .. process.quote(dir))
 
 local function fetch(path, file, accept)
-  local out, code = process.run(("curl -fsS --cacert %s -H 'Authorization: Bearer %s' -H %s -o %s %s"):format(process.quote(server.ca),
-    server.token, process.quote("Accept: " .. (accept or "application/json")), process.quote(dir .. "/" .. file),
+  local out, code = process.run(("curl -fsS --cacert %s -H 'Authorization: Bearer %s' -H %s -o %s %s"):format(
+    process.quote(server.ca),
+    server.token, process.quote("Accept: " .. (accept or "application/json")),
+    process.quote(dir .. "/" .. file),
     process.quote(server.url .. path)))
   if code ~= 0 then error(("generate: %s: %s"):format(path, out), 0) end
   return process.read(dir .. "/" .. file)
@@ -35,8 +38,10 @@ for path in fetch("/openapi/v3", "index.json"):gmatch '"serverRelativeURL":"([^"
 end
 
 local function gen(from, module, attribution)
-  local words = { (os.getenv "KUBELUA" or "build/kubelua") .. " gen --lazy", from, "--name", "kubelua." .. module, "--out", "lua/kubelua/" .. module }
-  local said, failed = process.run(table.concat(words, " ") .. " --attribution " .. process.quote(attribution))
+  local words = { (os.getenv "KUBELUA" or "build/kubelua") .. " gen --lazy", from, "--name",
+    "kubelua." .. module, "--out", "lua/kubelua/" .. module }
+  local said, failed = process.run(table.concat(words, " ") .. " --attribution "
+    .. process.quote(attribution))
   if failed ~= 0 then error("generate: " .. said, 0) end
   io.write(said)
 end
@@ -44,8 +49,10 @@ end
 gen("--from-cluster --kubeconfig " .. process.quote(server.kubeconfig), "kubernetes",
   "Names and descriptions of fields: Kubernetes, Copyright The Kubernetes Authors, Apache License 2.0.")
 gen("--crds controllers/koordinator/crds --also constants", "koordinator",
-  "Names and descriptions of fields: Koordinator, Copyright The Koordinator Authors; scheduler-plugins, Copyright The Kubernetes Authors;\n"
-  .. "noderesourcetopology-api. All Apache License 2.0; controllers/koordinator/crds/README.md has versions and texts.")
+  "Names and descriptions of fields: Koordinator, Copyright The Koordinator Authors; scheduler-plugins, \z
+    Copyright The Kubernetes Authors;\n"
+  .. "noderesourcetopology-api. All Apache License 2.0; controllers/koordinator/crds/README.md has versions \z
+    and texts.")
 
 server:stop()
 
@@ -59,7 +66,9 @@ for _, made in ipairs {
   { "tables", "core/wire/proto_data.c" }, { "objects", "spec/fixtures/proto/objects.txt" },
 } do
   local tmp = process.tmpname ".go"
-  local said, failed = process.run(("cd spec/realserver && GOFLAGS=-mod=readonly go run ./proto %s > %s"):format(made[1], process.quote(tmp)))
+  local said,
+    failed = process.run(("cd spec/realserver && GOFLAGS=-mod=readonly go run ./proto %s > %s"):format(
+    made[1], process.quote(tmp)))
   if failed ~= 0 then error("generate: " .. said, 0) end
   process.write(made[2], process.read(tmp))
   print(made[2] .. ": written from the types of k8s.io/api v0.34.3")
@@ -67,7 +76,9 @@ end
 
 -- What the metrics of controller-runtime and client-go look like.
 local tmp = process.tmpname ".go"
-local said, failed = process.run(("cd spec/realserver/metrics && GOFLAGS=-mod=readonly go run . 2>&1 > %s"):format(process.quote(tmp)))
+local said,
+  failed = process.run(("cd spec/realserver/metrics && GOFLAGS=-mod=readonly go run . 2>&1 > %s"):format(
+  process.quote(tmp)))
 if failed ~= 0 then error("generate: " .. said, 0) end
 process.write("spec/fixtures/metrics/controller_runtime.txt", process.read(tmp))
 print "spec/fixtures/metrics/controller_runtime.txt: written from controller-runtime v0.25.2"

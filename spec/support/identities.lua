@@ -1,4 +1,5 @@
---- identities.lua - who a client may be against a real API server: certificates, kubeconfigs, credential plugins.
+--- identities.lua - who a client may be against a real API server: certificates, kubeconfigs, credential
+--- plugins.
 
 local process = require "support.process"
 
@@ -13,7 +14,8 @@ end
 --- A CA in a directory of its own: { dir, crt, key }.
 function M.ca(name)
   local dir = process.tmpname ".ca"
-  sh(("mkdir -p %s && cd %s && openssl ecparam -name prime256v1 -genkey -noout -out ca.key && openssl req -x509 -new -key ca.key -subj /CN=%s -days 30 -out ca.crt")
+  sh(("mkdir -p %s && cd %s && openssl ecparam -name prime256v1 -genkey -noout -out ca.key && openssl req \z
+    -x509 -new -key ca.key -subj /CN=%s -days 30 -out ca.crt")
     :format(dir, dir, name))
   return { dir = dir, crt = dir .. "/ca.crt", key = dir .. "/ca.key" }
 end
@@ -23,8 +25,10 @@ function M.certificate(ca, subject, san)
   local base = process.tmpname ""
   local extension = ""
   if san then extension = "-extfile " .. process.write(base .. ".cnf", "subjectAltName=" .. san .. "\n") end
-  sh(("openssl ecparam -name prime256v1 -genkey -noout -out %s.key && openssl req -new -key %s.key -subj %s -out %s.csr && "
-    .. "openssl x509 -req -in %s.csr -CA %s -CAkey %s -CAcreateserial -CAserial %s.srl -days 30 %s -out %s.crt")
+  sh(("openssl ecparam -name prime256v1 -genkey -noout -out %s.key && openssl req -new -key %s.key -subj %s \z
+    -out %s.csr && "
+    .. "openssl x509 -req -in %s.csr -CA %s -CAkey %s -CAcreateserial -CAserial %s.srl -days 30 %s -out \z
+      %s.crt")
     :format(base, base, process.quote(subject), base, base, ca.crt, ca.key, base, extension, base))
   return { crt = base .. ".crt", key = base .. ".key" }
 end
@@ -55,7 +59,8 @@ current-context: x
 
 local function indent(text) return (text:gsub("[^\n]+", "    %0")) end
 
---- A kubeconfig of `server` for a user section of YAML text; `cluster` is more of its cluster, with the CA where it has none of it.
+--- A kubeconfig of `server` for a user section of YAML text; `cluster` is more of its cluster, with the CA
+--- where it has none of it.
 function M.kubeconfig(server, user, cluster)
   cluster = cluster or ""
   if server.ca and not cluster:find "certificate%-authority" and not cluster:find "insecure" then
@@ -66,8 +71,8 @@ function M.kubeconfig(server, user, cluster)
   return process.write(process.tmpname ".kubeconfig", KUBECONFIG:format(url, indent(cluster), indent(user)))
 end
 
---- A credential plugin: a shell script that counts its runs. `body` runs with $N, the number of this run, and prints the status'
---- members. Returns the user section, and a function that says how often it ran.
+--- A credential plugin: a shell script that counts its runs. `body` runs with $N, the number of this run,
+--- and prints the status' members. Returns the user section, and a function that says how often it ran.
 function M.plugin(body, more)
   local path = process.tmpname ".plugin"
   process.write(path, ([[#!/bin/sh
@@ -78,7 +83,8 @@ printf '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential",
 printf '}}\n'
 ]]):format(path, path, body))
   sh("chmod +x " .. path)
-  local user = ("exec:\n  apiVersion: client.authentication.k8s.io/v1\n  interactiveMode: Never\n  command: %s\n%s"):format(path, more or "")
+  local user = ("exec:\n  apiVersion: client.authentication.k8s.io/v1\n  interactiveMode: Never\n  command: \z
+    %s\n%s"):format(path, more or "")
   return user, function() return select(2, (process.read(path .. ".runs") or ""):gsub("\n", "\n")) end
 end
 
@@ -86,17 +92,24 @@ end
 function M.status_of(certificate, expires)
   local function text(path) return (process.read(path):gsub("\n", "\\n")) end
   return process.write(process.tmpname ".status", ('"clientCertificateData":"%s","clientKeyData":"%s"%s')
-    :format(text(certificate.crt), text(certificate.key), expires and (',"expirationTimestamp":"%s"'):format(expires) or ""))
+    :format(text(certificate.crt), text(certificate.key),
+      expires and (',"expirationTimestamp":"%s"'):format(expires) or ""))
 end
 
 --- Local ports of this process's connections to `port`.
 function M.connections(port)
   local pid = process.read "/proc/self/stat":match "^%d+"
   local mine, out = {}, {}
-  for inode in sh("ls -l /proc/" .. pid .. "/fd"):gmatch "socket:%[(%d+)%]" do mine[inode] = true end
+  -- What was closed since it was listed makes ls complain.
+  for inode in sh("ls -l /proc/" .. pid .. "/fd 2>/dev/null || true"):gmatch "socket:%[(%d+)%]" do
+    mine[inode] = true
+  end
   for line in process.read "/proc/net/tcp":gmatch "[^\n]+" do
-    local here, there, state, inode = line:match "^%s*%d+: %x+:(%x+) %x+:(%x+) (%x%x) %S+ %S+ %S+%s+%d+%s+%d+ (%d+)"
-    if there and tonumber(there, 16) == port and state == "01" and mine[inode] then out[tonumber(here, 16)] = true end
+    local here, there, state,
+      inode = line:match "^%s*%d+: %x+:(%x+) %x+:(%x+) (%x%x) %S+ %S+ %S+%s+%d+%s+%d+ (%d+)"
+    if there and tonumber(there, 16) == port and state == "01" and mine[inode] then
+      out[tonumber(here, 16)] = true
+    end
   end
   return out
 end

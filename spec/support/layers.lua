@@ -1,4 +1,5 @@
---- layers.lua - the picture of the house as a table, and a judge that reads every #include and require against it.
+--- layers.lua - the picture of the house as a table, and a judge that reads every #include and require
+--- against it.
 --
 --   base <- value <- model <- wire                                  what an object is
 --   http <- auth <- client <- session                               how a server is spoken to
@@ -40,10 +41,12 @@ M.arrows = {
   ["core/run"] = set "base value model client cache queue metrics election events sharding run",
   ["core/isolate"] = set "base value model client cache queue metrics election events run isolate",
   ["core/observe"] = set "base value model client queue metrics informers events run observe",
-  ["core/controller"] = set "base value model client queue metrics informers election sharding run observe controller",
+  ["core/controller"] = set "base value model client queue metrics informers election sharding run observe \z
+    controller",
   ["core/webhook"] = set "base value model auth client metrics run controller webhook",
   ["core/lab"] = set "base value model client informers events run controller lab",
-  ["core/manager"] = set "base value model client metrics election events run observe controller webhook lab manager",
+  ["core/manager"] = set "base value model client metrics election events run observe controller webhook \z
+    lab manager",
   ["core/control"] = set "base value model cache metrics observe controller manager control",
   ["core/schema"] = set "base value model schema",
   ["core/show"] = set "base value model schema show",
@@ -106,7 +109,8 @@ local function starts_with_one(path, prefixes)
   return false
 end
 
--- Comments and strings hold examples, which are not code; includes keep their quotes, as they are read before.
+-- Comments and strings hold examples, which are not code; includes keep their quotes, as they are read
+-- before.
 local function without_comments(text)
   text = text:gsub("/%*.-%*/", function(c) return (c:gsub("[^\n]", " ")) end)
   return (text:gsub("//[^\n]*", ""))
@@ -117,12 +121,15 @@ local function check_include(path, line, kind, header, report)
     for _, door in ipairs(M.doors) do
       if header:find(door[1]) then
         if not starts_with_one(path, door[2]) then
-          report(path, line, ("<%s> has its door in %s; go through that"):format(header, table.concat(door[2], ", ")))
+          report(path, line, ("<%s> has its door in %s; go through that"):format(header,
+            table.concat(door[2], ", ")))
         end
         return
       end
     end
-    if not SYSTEM[header] then report(path, line, ("<%s> is foreign and has no door in spec/support/layers.lua"):format(header)) end
+    if not SYSTEM[header] then
+      report(path, line, ("<%s> is foreign and has no door in spec/support/layers.lua"):format(header))
+    end
     return
   end
   local from = path:match "^(.*)/[^/]*$"
@@ -221,7 +228,9 @@ function M.large(files)
   end
   local function judge(counts, most, what)
     for room, n in pairs(counts) do
-      if n > most then found[#found + 1] = ("%s has %d %s; a room has %d at most"):format(room, n, what, most) end
+      if n > most then
+        found[#found + 1] = ("%s has %d %s; a room has %d at most"):format(room, n, what, most)
+      end
     end
   end
   judge(lines, MOST_LINES, "lines of C")
@@ -230,8 +239,8 @@ function M.large(files)
   return found
 end
 
---- The rooms of core whose README.md is missing, too short or long, or does not name every header, as sorted lines.
---- `files` as for check, with the READMEs.
+--- The rooms of core whose README.md is missing, too short or long, or does not name every header, as
+--- sorted lines. `files` as for check, with the READMEs.
 function M.readmes(files)
   local found, rooms = {}, {}
   for path in pairs(files) do
@@ -244,7 +253,9 @@ function M.readmes(files)
       found[#found + 1] = room .. " has no README.md"
     else
       local _, lines = text:gsub("\n", "")
-      if lines < 20 or lines > 40 then found[#found + 1] = ("%s/README.md has %d lines; it has 20 to 40"):format(room, lines) end
+      if lines < 20 or lines > 40 then
+        found[#found + 1] = ("%s/README.md has %d lines; it has 20 to 40"):format(room, lines)
+      end
       for path in pairs(files) do
         local name = path:match("^" .. room .. "/([^/]+%.h)$")
         if name and not name:find "_impl%.h$" and not text:find(name, 1, true) then
@@ -260,7 +271,8 @@ end
 --- Every file of ours that the picture speaks about.
 function M.tree()
   local files = {}
-  local list = process.run "find core bindings -name '*.[ch]' -type f; find core -name README.md; find controllers -name '*.lua' -type f"
+  local list = process.run "find core bindings -name '*.[ch]' -type f; find core -name README.md; find \z
+    controllers -name '*.lua' -type f"
   for path in list:gmatch "[^\n]+" do files[path] = process.read(path) end
   return files
 end

@@ -1,7 +1,7 @@
 --- lint.lua - what compilers and luacheck do not look at: the layers, and headers that are contracts.
 --
--- A header opens with its idea, and each paragraph of declarations in it carries a comment (above, beside or between).
--- Prints each finding as path:line: what; exit status 1 when there is one.
+-- A header opens with its idea, and each paragraph of declarations in it carries a comment (above, beside
+-- or between). Prints each finding as path:line: what; exit status 1 when there is one.
 
 package.path = "spec/?.lua;" .. package.path
 local layers = require "support.layers"
@@ -10,18 +10,22 @@ local process = require "support.process"
 local M = {}
 
 local function is_function(line)
-  return line:find "^[%a_][%w_%s%*]-%f[%w_][%a_][%w_]*%s*%(" and not line:find "^typedef" and not line:find "^static" and
+  return line:find "^[%a_][%w_%s%*]-%f[%w_][%a_][%w_]*%s*%(" and not line:find "^typedef"
+    and not line:find "^static" and
     not line:find "^%s*#" and not line:find "^return" and not line:find "^KL_STATIC_ASSERT"
 end
 
 --- Findings of one header.
 function M.header(path, text)
   local found, number = {}, 0
-  if not text:find "^/%*%s" then found[#found + 1] = ("%s:1: a header opens with its idea, in a comment"):format(path) end
+  if not text:find "^/%*%s" then
+    found[#found + 1] = ("%s:1: a header opens with its idea, in a comment"):format(path)
+  end
   local undocumented, commented, depth, in_comment = nil, false, 0, false
   local function close()
     if undocumented and not commented then
-      found[#found + 1] = ("%s:%d: nobody says who owns, who may call, what fails: a comment for this paragraph is missing")
+      found[#found + 1] = ("%s:%d: nobody says who owns, who may call, what fails: a comment for this \z
+        paragraph is missing")
         :format(path, undocumented)
     end
     undocumented, commented = nil, false
@@ -34,7 +38,11 @@ function M.header(path, text)
       if in_comment or line:find("/*", 1, true) or line:find("//", 1, true) then commented = true end
       if not in_comment and depth == 0 and is_function(line) then undocumented = undocumented or number end
       local opened, closed = line:match ".*()/%*", line:match ".*()%*/"
-      if opened and (not closed or closed < opened) then in_comment = true elseif closed then in_comment = false end
+      if opened and (not closed or closed < opened) then
+        in_comment = true
+      elseif closed then
+        in_comment = false
+      end
       local code = line:gsub("/%*.-%*/", "")
       depth = depth + select(2, code:gsub("{", "")) - select(2, code:gsub("}", ""))
       if code:find 'extern "C"' then depth = 0 end

@@ -57,20 +57,25 @@ function M.tmpname(suffix)
   return ("%s/%d%s"):format(M.tmpdir(), counter, suffix or "")
 end
 
---- Starts a program. `spec` is a list of words; `log` a path (default: a fresh one), `env` extra variables, `base` what the paths of
+--- Starts a program. `spec` is a list of words; `log` a path (default: a fresh one), `env` extra variables,
+--- `base` what the paths of
 -- the keeper's files begin with (default: a fresh name).
 function M.spawn(spec)
   local base = spec.base or M.tmpname()
-  local self = setmetatable({ pidfile = base .. ".pid", rcfile = base .. ".rc", log_path = spec.log or base .. ".log",
+  local self = setmetatable({ pidfile = base .. ".pid", rcfile = base .. ".rc",
+    log_path = spec.log or base .. ".log",
     name = spec.name or spec[1] }, Process)
   local words = {}
   for name, value in pairs(spec.env or {}) do words[#words + 1] = M.quote(name .. "=" .. value) end
   if #words > 0 then table.insert(words, 1, "env") end
   for _, word in ipairs(spec) do words[#words + 1] = M.quote(word) end
   -- The keeper ends the program when this pipe closes, however this process ends.
-  self.pipe = assert(io.popen(("exec %s %s %s %s %s >/dev/null 2>>%s"):format(KEEPER, M.quote(self.pidfile), M.quote(self.rcfile),
+  self.pipe = assert(io.popen(("exec %s %s %s %s %s >/dev/null 2>>%s"):format(KEEPER, M.quote(self.pidfile),
+    M.quote(self.rcfile),
     M.quote(self.log_path), table.concat(words, " "), M.quote(self.log_path)), "w"))
-  self.pid = wait.until_true(10, "start of " .. self.name, function() return tonumber(M.read(self.pidfile) or "") end)
+  self.pid = wait.until_true(10, "start of " .. self.name, function()
+    return tonumber(M.read(self.pidfile) or "")
+  end)
   return self
 end
 
@@ -108,7 +113,8 @@ function Process:stop(seconds)
   if not code then
     self:signal "KILL"
     self:wait(5)
-    error(("%s did not end within %g s of TERM; its log:\n%s"):format(self.name, (seconds or 15) * wait.factor, self:log()), 2)
+    error(("%s did not end within %g s of TERM; its log:\n%s"):format(self.name,
+      (seconds or 15) * wait.factor, self:log()), 2)
   end
   return code
 end

@@ -1,4 +1,5 @@
---- promtext.lua - reads Prometheus' text format (0.0.4) as strictly as its documents allow, and finds what `promtool check metrics` finds.
+--- promtext.lua - reads Prometheus' text format (0.0.4) as strictly as its documents allow, and finds what
+--- `promtool check metrics` finds.
 --
 --   local families = promtext.parse(text)                       -- raises with the line that is wrong
 --   families["x_total"].type, families["x_total"].samples[1].labels.name, .value
@@ -12,7 +13,9 @@ local ESCAPES = { ["\\"] = "\\", ["n"] = "\n", ['"'] = '"' }
 local function value_of(text, fail)
   local special = ({ ["+Inf"] = math.huge, ["-Inf"] = -math.huge, NaN = 0 / 0 })[text]
   if special then return special end
-  if not text:find "^[-+]?%d+%.?%d*[eE]?[-+]?%d*$" and not text:find "^[-+]?%.%d+" then fail("no number: " .. text) end
+  if not text:find "^[-+]?%d+%.?%d*[eE]?[-+]?%d*$" and not text:find "^[-+]?%.%d+" then
+    fail("no number: " .. text)
+  end
   return tonumber(text) or fail("no number: " .. text)
 end
 
@@ -51,7 +54,9 @@ local function family_of(families, name)
   for _, suffix in ipairs { "_bucket", "_sum", "_count" } do
     local base = name:sub(-#suffix) == suffix and name:sub(1, -#suffix - 1)
     local family = base and families[base]
-    if family and (family.type == "histogram" or (family.type == "summary" and suffix ~= "_bucket")) then return family, suffix end
+    if family and (family.type == "histogram" or (family.type == "summary" and suffix ~= "_bucket")) then
+      return family, suffix
+    end
   end
 end
 
@@ -73,8 +78,12 @@ local function check_histogram(family)
     if s.suffix == "_bucket" then
       local le = value_of(s.labels.le or error(family.name .. ": a bucket without le", 0), error)
       local last = h.buckets[#h.buckets]
-      if last and le <= last.le then error(("%s%s: le %s does not grow"):format(family.name, id, s.labels.le), 0) end
-      if last and s.value < last.value then error(("%s%s: le %s holds less than the one before"):format(family.name, id, s.labels.le), 0) end
+      if last and le <= last.le then
+        error(("%s%s: le %s does not grow"):format(family.name, id, s.labels.le), 0)
+      end
+      if last and s.value < last.value then
+        error(("%s%s: le %s holds less than the one before"):format(family.name, id, s.labels.le), 0)
+      end
       h.buckets[#h.buckets + 1] = { le = le, value = s.value }
     elseif s.suffix == "_sum" or s.suffix == "_count" then
       h[s.suffix] = s.value
@@ -94,9 +103,15 @@ end
 local function lint(family)
   local counter = family.type == "counter"
   if counter and not family.name:find "_total$" then error(family.name .. ": a counter ends in _total", 0) end
-  if not counter and family.name:find "_total$" then error(family.name .. ": only a counter ends in _total", 0) end
-  if family.type ~= "histogram" and family.name:find "_bucket$" then error(family.name .. ": only histograms have _bucket", 0) end
-  if family.name:find "_milliseconds" or family.name:find "_kilobytes" then error(family.name .. ": not a base unit", 0) end
+  if not counter and family.name:find "_total$" then
+    error(family.name .. ": only a counter ends in _total", 0)
+  end
+  if family.type ~= "histogram" and family.name:find "_bucket$" then
+    error(family.name .. ": only histograms have _bucket", 0)
+  end
+  if family.name:find "_milliseconds" or family.name:find "_kilobytes" then
+    error(family.name .. ": not a base unit", 0)
+  end
   if not family.help or family.help == "" then error(family.name .. ": no help", 0) end
 end
 
@@ -132,7 +147,8 @@ function M.parse(text)
       local id = identity(name, labels)
       if seen[id] then fail "the series comes twice" end
       seen[id] = true
-      family.samples[#family.samples + 1] = { name = name, suffix = suffix, labels = labels, value = value_of(value, fail) }
+      family.samples[#family.samples + 1] = { name = name, suffix = suffix, labels = labels,
+        value = value_of(value, fail) }
     end
   end
   for _, family in pairs(families) do

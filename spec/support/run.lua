@@ -1,20 +1,23 @@
---- run.lua - runs every C test program and every busted spec, and ends with one line: `N passed, N failed, N skipped`.
+--- run.lua - runs every C test program and every busted spec, and ends with one line: `N passed, N failed,
+--- N skipped`.
 --
 --   lua5.4 spec/support/run.lua --build build --variant release [--fast] [--long] [--verbose] [--jobs N]
 --     [FILE...]
 --
 -- Each file is a process of its own: a crash, a leak or a race is a failure of that file and hides no other.
--- Both kinds speak TAP. A sanitizer's report in any process that the specs started is a failure, too, and so is a report of
--- values that were alive at a process's end, which debug builds make.
+-- Both kinds speak TAP. A sanitizer's report in any process that the specs started is a failure, too, and
+-- so is a report of values that were alive at a process's end, which debug builds make.
 --
--- Files run side by side, as many as there are cores (--jobs N), the longest of the last run first. Each has a directory, reports
--- and ports of its own. A file that asks for the real API server has one to itself while it runs. A file with a line
+-- Files run side by side, as many as there are cores (--jobs N), the longest of the last run first. Each
+-- has a directory, reports and ports of its own. A file that asks for the real API server has one to itself
+-- while it runs. A file with a line
 --   alone: WHY
 -- among its comments runs at the end, with no other beside it. A file with a line
 --   not in check, asan, tsan: WHY
 -- is left out of these (or of one or two of them), unless it is named.
 --
--- --fast, which `make check` is, leaves out spec/e2e; --long runs the files that have a long form (support/sizes.lua), in that form.
+-- --fast, which `make check` is, leaves out spec/e2e; --long runs the files that have a long form
+-- (support/sizes.lua), in that form.
 
 package.path = "spec/?.lua;" .. package.path
 local lfs = require "lfs"
@@ -86,7 +89,9 @@ local SECONDS = "/spec/seconds"
 local function read_seconds()
   local seconds = {}
   for _, dir in ipairs { "build", build } do
-    for path, n in (process.read(dir .. SECONDS) or ""):gmatch "(%S+) (%S+)\n" do seconds[path] = tonumber(n) end
+    for path, n in (process.read(dir .. SECONDS) or ""):gmatch "(%S+) (%S+)\n" do
+      seconds[path] = tonumber(n)
+    end
   end
   return seconds
 end
@@ -100,7 +105,8 @@ local function write_seconds(seconds)
 end
 
 -- How a spec asks for the real API server.
-local ASKS = { "servers%.each%f[^%w_]", "servers%.only_real%f[^%w_]", "servers%.real%f[^%w_]", "widgets%.each%f[^%w_]" }
+local ASKS = { "servers%.each%f[^%w_]", "servers%.only_real%f[^%w_]", "servers%.real%f[^%w_]",
+  "widgets%.each%f[^%w_]" }
 local has_real = not options.fast and servers.assets() ~= nil
 
 local function needs_real(text)
@@ -110,7 +116,8 @@ local function needs_real(text)
   return false
 end
 
--- Nothing is known of a new file: specs of whole processes take longer than others, and long ones longer than short ones.
+-- Nothing is known of a new file: specs of whole processes take longer than others, and long ones longer
+-- than short ones.
 local function guess(path, text)
   return (path:find "^spec/e2e/" and 5 or 0) + #text / 4000
 end
@@ -145,7 +152,8 @@ end
 
 local cwd = lfs.currentdir()
 -- A directory of this run, so that two runs of one checkout do not meet. What failed stays to be looked at.
-local tmp = process.run(("mkdir -p %s/tmp && mktemp -d %s/tmp/run.XXXXXX"):format(build, process.quote(cwd .. "/" .. build))):gsub("%s+$", "")
+local tmp = process.run(("mkdir -p %s/tmp && mktemp -d %s/tmp/run.XXXXXX"):format(build,
+  process.quote(cwd .. "/" .. build))):gsub("%s+$", "")
 
 process.use_tmpdir(tmp)
 
@@ -161,7 +169,8 @@ local env = {
   LSAN_OPTIONS = "report_objects=0:suppressions=" .. cwd .. "/spec/support/lsan.supp:print_suppressions=0",
 }
 
--- Each file that runs has ports of its own (servers.free_port). Other checkouts may run specs, too: they hardly begin at the same.
+-- Each file that runs has ports of its own (servers.free_port). Other checkouts may run specs, too: they
+-- hardly begin at the same.
 local PORTS = { first = 20000, count = 30, each = 400 }
 local first_block = math.random(0, PORTS.count - 1)
 
@@ -172,12 +181,15 @@ end
 
 -- Variables of one file: its directory, the place of sanitizers' reports, ports and server.
 local function environment(job)
-  local t = { KL_TMP = job.tmp, KL_PORTS = ports(job.slot), KL_REAL_DIR = job.server and job.server.dir or "" }
+  local t = { KL_TMP = job.tmp, KL_PORTS = ports(job.slot),
+    KL_REAL_DIR = job.server and job.server.dir or "" }
   for name, value in pairs(env) do t[name] = value end
-  -- LeakSanitizer of gcc 12 stumbles over the thread-local storage of modules that were loaded late, unless it looks away.
+  -- LeakSanitizer of gcc 12 stumbles over the thread-local storage of modules that were loaded late, unless
+  -- it looks away.
   t.ASAN_OPTIONS = "intercept_tls_get_addr=0:detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:exitcode=99:log_path=" .. job.reports
   t.UBSAN_OPTIONS = "print_stacktrace=1:halt_on_error=1:log_path=" .. job.reports
-  t.TSAN_OPTIONS = "second_deadlock_stack=1:exitcode=99:suppressions=" .. cwd .. "/spec/support/tsan.supp:log_path=" .. job.reports
+  t.TSAN_OPTIONS = "second_deadlock_stack=1:exitcode=99:suppressions=" .. cwd
+    .. "/spec/support/tsan.supp:log_path=" .. job.reports
   return t
 end
 
@@ -193,14 +205,16 @@ local interpreter = variant == "release" and "lua5.4" or build .. "/lua-host"
 local function command(path)
   local bound = ("timeout -k 20 %d %s"):format(limit, plain_addresses)
   if path:find "%.c$" then return bound .. path:gsub("^spec/", build .. "/spec/"):gsub("%.c$", "") end
-  return ("%s%s spec/support/busted.lua -o spec/support/tap.lua -v %s"):format(bound, interpreter, process.quote(path))
+  return ("%s%s spec/support/busted.lua -o spec/support/tap.lua -v %s"):format(bound, interpreter,
+    process.quote(path))
 end
 
 -- Runs the command, then writes what the processor spent on it.
 local TIMED = '%s; code=$?; times >%s; exit $code'
 
 local function start(file, slot, server)
-  local job = { file = file, slot = slot, server = server, tmp = tmp .. "/" .. file.path:gsub("[/.]", "-"), began = wait.now() }
+  local job = { file = file, slot = slot, server = server, tmp = tmp .. "/" .. file.path:gsub("[/.]", "-"),
+    began = wait.now() }
   job.base = job.tmp .. ".run"
   job.reports = job.tmp .. ".report"
   job.times = job.tmp .. ".times"
@@ -211,7 +225,8 @@ end
 
 -- Seconds that the processor spent on a job: the second line of the shell's `times`.
 local function processor_seconds(job)
-  local user_min, user, sys_min, sys = (process.read(job.times) or ""):match "\n(%d+)m([%d.]+)s (%d+)m([%d.]+)s"
+  local user_min, user, sys_min, sys = (process.read(job.times)
+    or ""):match "\n(%d+)m([%d.]+)s (%d+)m([%d.]+)s"
   return user and user_min * 60 + user + sys_min * 60 + sys or 0
 end
 
@@ -223,7 +238,8 @@ local failures, skips, spent, total_processor = {}, {}, {}, 0
 local function read_tap(text)
   local n = { passed = 0, failed = 0, skipped = 0, planned = false }
   for line in text:gmatch "[^\n]+" do
-    local skipped = line:match "^ok %d+.*# SKIP (.*)" or line:match "^not ok %d+ # SKIP (.*)"   -- busted's and cmocka's way
+    -- busted's and cmocka's way
+    local skipped = line:match "^ok %d+.*# SKIP (.*)" or line:match "^not ok %d+ # SKIP (.*)"
     if skipped then
       n.skipped = n.skipped + 1
       skips[#skips + 1] = skipped
@@ -235,8 +251,8 @@ local function read_tap(text)
   return n
 end
 
--- ThreadSanitizer could not place memory of its own, once in some ten thousand processes: it has found nothing, and the spec
--- that started the process decides whether it was missed.
+-- ThreadSanitizer could not place memory of its own, once in some ten thousand processes: it has found
+-- nothing, and the spec that started the process decides whether it was missed.
 local NO_ROOM = "ERROR: ThreadSanitizer failed to allocate 0x%x+ %(%d+%) bytes at address"
 
 -- What sanitizers wrote, from this file's processes.
@@ -258,7 +274,8 @@ end
 local LEAK = "kubelua: leak:"
 local function find_leaks(job, out)
   local lines = {}
-  local logs = process.run(("grep -rhs %s %s --include='*.log'"):format(process.quote("^" .. LEAK), process.quote(job.tmp)))
+  local logs = process.run(("grep -rhs %s %s --include='*.log'"):format(process.quote("^" .. LEAK),
+    process.quote(job.tmp)))
   for line in (out .. "\n" .. logs):gmatch "[^\n]+" do
     if line:sub(1, #LEAK) == LEAK then lines[#lines + 1] = line end
   end
@@ -290,7 +307,8 @@ local function finish(job)
   if why then n.failed = n.failed + 1 end
   for key in pairs(total) do total[key] = total[key] + n[key] end
   print(("%-7s %s  %d passed%s%s  %.1f s"):format(n.failed > 0 and "FAILED" or "ok", path, n.passed,
-    n.failed > 0 and (", %d failed"):format(n.failed) or "", n.skipped > 0 and (", %d skipped"):format(n.skipped) or "", took))
+    n.failed > 0 and (", %d failed"):format(n.failed) or "",
+    n.skipped > 0 and (", %d skipped"):format(n.skipped) or "", took))
   if n.failed > 0 then
     local text = ("---- %s%s\n%s"):format(path, why and ": " .. why or "", out)
     failures[#failures + 1] = text
@@ -309,7 +327,8 @@ local LOOK = 0.02           -- seconds between two looks at what runs
 local SERVER_LOOK = 0.5     -- seconds between two questions to a real API server that starts
 local SERVER_LIMIT = 120    -- seconds until it answers
 
--- One real API server for each file that may use one at the same time. They start while files run that need none.
+-- One real API server for each file that may use one at the same time. They start while files run that need
+-- none.
 local function start_servers(queue)
   local wanted, list = 0, {}
   for _, file in ipairs(queue) do
@@ -317,7 +336,8 @@ local function start_servers(queue)
   end
   for i = 1, math.min(wanted, jobs) do
     local ok, server = pcall(servers.begin_shared, ports(jobs + i))
-    list[i] = { starting = true, server = ok and server, why = not ok and server, began = wait.now(), looked = 0 }
+    list[i] = { starting = true, server = ok and server, why = not ok and server, began = wait.now(),
+      looked = 0 }
   end
   return list
 end
@@ -327,12 +347,14 @@ local function look_at(real)
   if not real.server then return false, real.why end
   local ok, ready = pcall(real.server.ready)
   if not ok then return false, ("%s\n%s"):format(ready, real.server.story()) end
-  if not ready and wait.now() - real.began > SERVER_LIMIT then return false, "it does not answer\n" .. real.server.story() end
+  if not ready and wait.now() - real.began > SERVER_LIMIT then
+    return false, "it does not answer\n" .. real.server.story()
+  end
   return ready
 end
 
--- An API server that no file uses. One that did not start counts as one without a directory: the file begins its own, and shows
--- what is wrong.
+-- An API server that no file uses. One that did not start counts as one without a directory: the file
+-- begins its own, and shows what is wrong.
 local function idle_server(reals)
   for _, real in ipairs(reals) do
     if real.starting and wait.now() - real.looked > SERVER_LOOK then
@@ -347,7 +369,8 @@ local function idle_server(reals)
   return nil
 end
 
--- The next file that may start now, taken out of the queue, and its server; nil where all that is left must wait.
+-- The next file that may start now, taken out of the queue, and its server; nil where all that is left must
+-- wait.
 local function next_file(queue, running, reals)
   local server = idle_server(reals)
   for i, file in ipairs(queue) do
@@ -388,7 +411,9 @@ local function print_slowest()
   if #spent <= SLOWEST then return end
   table.sort(spent, function(a, b) return a.took > b.took end)
   print(("\n==== the slowest %d of %d files: seconds, and seconds of the processor:"):format(SLOWEST, #spent))
-  for i = 1, SLOWEST do print(("%7.1f %7.1f  %s"):format(spent[i].took, spent[i].processor, spent[i].path)) end
+  for i = 1, SLOWEST do
+    print(("%7.1f %7.1f  %s"):format(spent[i].took, spent[i].processor, spent[i].path))
+  end
 end
 
 local queue = plan()
@@ -409,7 +434,9 @@ if #skips > 0 then
 end
 if count == 0 then print "no specs found" end
 if count > 1 then
-  print(("\n%d files in %.0f s, %d side by side; %.0f s of the processor"):format(count, wait.now() - began, jobs, total_processor))
+  print(("\n%d files in %.0f s, %d side by side; %.0f s of the processor"):format(count, wait.now() - began,
+    jobs, total_processor))
 end
-print(("%d passed, %d failed%s"):format(total.passed, total.failed, total.skipped > 0 and (", %d skipped"):format(total.skipped) or ""))
+print(("%d passed, %d failed%s"):format(total.passed, total.failed,
+  total.skipped > 0 and (", %d skipped"):format(total.skipped) or ""))
 os.exit(total.failed == 0 and count > 0, true)

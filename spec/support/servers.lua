@@ -9,9 +9,10 @@
 --     end)
 --   end)
 --
--- A server has: name, url, kubeconfig (path), token, ca (path or nil), log(), kubectl(...), stop(), and kill()/restart()
--- where this process owns it. The real one takes seconds to start, so one is shared by all specs of a run: use names
--- and namespaces of your own there, or ask for `own = true`. All of them are child processes and end with us.
+-- A server has: name, url, kubeconfig (path), token, ca (path or nil), log(), kubectl(...), stop(), and
+-- kill()/restart() where this process owns it. The real one takes seconds to start, so one is shared by all
+-- specs of a run: use names and namespaces of your own there, or ask for `own = true`. All of them are
+-- child processes and end with us.
 
 local busted = require "busted"
 local process = require "support.process"
@@ -43,7 +44,9 @@ function M.assets()
     return nil, "KUBEBUILDER_ASSETS=" .. named .. " lacks one of " .. table.concat(PROGRAMS, ", ")
   end
   if has_programs "build/assets" then return "build/assets" end
-  return nil, "build/assets is empty; `make assets` builds it (Go 1.24 or python3-venv needed), or set KUBEBUILDER_ASSETS"
+  return nil,
+    "build/assets is empty; `make assets` builds it (Go 1.24 or python3-venv needed), or set \z
+    KUBEBUILDER_ASSETS"
 end
 
 --- The oldest and newest API server that README promises: the program, or nil and the reason.
@@ -62,8 +65,8 @@ local function sh(what, command)
   return out
 end
 
--- Ports below the kernel's ephemeral range; the runner gives each file that runs some of its own, so that two that run side by side
--- never take the same one before somebody listens there.
+-- Ports below the kernel's ephemeral range; the runner gives each file that runs some of its own, so that
+-- two that run side by side never take the same one before somebody listens there.
 local function port_range(words)
   local from, to = (words or "20000-31999"):match "^(%d+)-(%d+)$"
   return { from = tonumber(from), to = tonumber(to) }
@@ -75,7 +78,9 @@ local given = {}
 local function free_port()
   local used = {}
   for _, path in ipairs { "/proc/net/tcp", "/proc/net/tcp6" } do
-    for hex in (process.read(path) or ""):gmatch "\n%s*%d+: %x+:(%x%x%x%x)" do used[tonumber(hex, 16)] = true end
+    for hex in (process.read(path) or ""):gmatch "\n%s*%d+: %x+:(%x%x%x%x)" do
+      used[tonumber(hex, 16)] = true
+    end
   end
   local port
   repeat port = math.random(range.from, range.to) until not used[port] and not given[port]
@@ -88,7 +93,8 @@ M.free_port = free_port
 -- ---------------------------------------------------------------- common to both
 
 local function http_ok(self, path)
-  local auth = self.token and ("-H 'Authorization: Bearer %s' --cacert '%s'"):format(self.token, self.ca) or ""
+  local auth = self.token and ("-H 'Authorization: Bearer %s' --cacert '%s'"):format(self.token, self.ca)
+    or ""
   local _, code = process.run(("curl -fsS -o /dev/null --max-time 2 %s '%s%s'"):format(auth, self.url, path))
   return code == 0
 end
@@ -106,7 +112,9 @@ end
 --- kubectl that must succeed; returns its output.
 function Server:must_kubectl(...)
   local out, code = self:kubectl(...)
-  if code ~= 0 then error(("kubectl %s (%s): exit %d\n%s"):format(table.concat({ ... }, " "), self.name, code, out), 2) end
+  if code ~= 0 then
+    error(("kubectl %s (%s): exit %d\n%s"):format(table.concat({ ... }, " "), self.name, code, out), 2)
+  end
   return out
 end
 
@@ -145,7 +153,8 @@ function M.embedded(opts)
   self.kubeconfig = process.tmpname ".kubeconfig"
   local listen = "127.0.0.1:" .. free_port()
   function self.boot()
-    local words = { KUBELUA, "apiserver", "--listen", listen, "--write-kubeconfig", self.kubeconfig, name = "kubelua apiserver" }
+    local words = { KUBELUA, "apiserver", "--listen", listen, "--write-kubeconfig", self.kubeconfig,
+      name = "kubelua apiserver" }
     for _, dir in ipairs(opts.crds or {}) do words[#words + 1] = "--crds"; words[#words + 1] = dir end
     for _, path in ipairs(opts.load or {}) do words[#words + 1] = "--load"; words[#words + 1] = path end
     for _, word in ipairs(opts.args or {}) do words[#words + 1] = word end
@@ -175,8 +184,10 @@ local function write_certificates(dir)
     "cd " .. process.quote(dir),
     key .. "ca.key", "openssl req -x509 -new -key ca.key -subj /CN=kubelua-spec-ca -days 30 -out ca.crt",
     key .. "server.key", "openssl req -new -key server.key -subj /CN=kube-apiserver -out server.csr",
-    "openssl x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 30 -extfile " .. cnf:match "[^/]+$" .. " -out server.crt",
-    key .. "admin.key", "openssl req -new -key admin.key -subj /O=system:masters/CN=cert-admin -out admin.csr",
+    "openssl x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 30 -extfile "
+    .. cnf:match "[^/]+$" .. " -out server.crt",
+    key .. "admin.key",
+    "openssl req -new -key admin.key -subj /O=system:masters/CN=cert-admin -out admin.csr",
     "openssl x509 -req -in admin.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 30 -out admin.crt",
     "openssl genrsa -out sa.key 2048",
   }, " && "))
@@ -213,30 +224,41 @@ local function begin_real(which)
   sh("mkdir", "mkdir -p " .. process.quote(dir))
   dir = sh("pwd", "cd " .. process.quote(dir) .. " && pwd"):gsub("%s+$", "")
   write_certificates(dir)
-  process.write(dir .. "/tokens.csv", ('%s,admin,admin,"system:masters"\n%s,nobody,nobody\n'):format(TOKENS.admin, TOKENS.nobody))
+  process.write(dir .. "/tokens.csv", ('%s,admin,admin,"system:masters"\n%s,nobody,nobody\n'):format(
+    TOKENS.admin, TOKENS.nobody))
   local client, peer, port = free_port(), free_port(), free_port()
   local etcd_url = "http://127.0.0.1:" .. client
   process.write(dir .. "/url", "https://127.0.0.1:" .. port)
-  local self = attach(setmetatable({ name = which and ("the %s kube-apiserver"):format(which) or "kube-apiserver 1.34.3" }, Server), dir)
+  local self = attach(setmetatable({ name = which and ("the %s kube-apiserver"):format(which)
+    or "kube-apiserver 1.34.3" }, Server), dir)
   process.write(self.kubeconfig, KUBECONFIG:format(self.url, self.ca, self.token))
-  local etcd = process.spawn { assets .. "/etcd", "--data-dir", dir .. "/etcd", "--listen-client-urls", etcd_url,
-    "--advertise-client-urls", etcd_url, "--listen-peer-urls", "http://127.0.0.1:" .. peer, "--unsafe-no-fsync", "--log-level", "error" }
+  local etcd = process.spawn { assets .. "/etcd", "--data-dir", dir .. "/etcd", "--listen-client-urls",
+    etcd_url,
+    "--advertise-client-urls", etcd_url, "--listen-peer-urls", "http://127.0.0.1:" .. peer,
+    "--unsafe-no-fsync", "--log-level", "error" }
   self.children = { etcd }
   function self.launch()
     self.api = process.spawn { apiserver, "--etcd-servers", etcd_url, "--bind-address", "127.0.0.1",
-      "--secure-port", port, "--tls-cert-file", dir .. "/server.crt", "--tls-private-key-file", dir .. "/server.key",
-      "--client-ca-file", dir .. "/ca.crt", "--token-auth-file", dir .. "/tokens.csv", "--authorization-mode", "RBAC",
+      "--secure-port", port, "--tls-cert-file", dir .. "/server.crt", "--tls-private-key-file",
+      dir .. "/server.key",
+      "--client-ca-file", dir .. "/ca.crt", "--token-auth-file", dir .. "/tokens.csv", "--authorization-mode",
+      "RBAC",
       "--service-account-key-file", dir .. "/sa.key", "--service-account-signing-key-file", dir .. "/sa.key",
-      "--service-account-issuer", "https://kubernetes.default.svc", "--service-cluster-ip-range", "10.0.0.0/24",
-      -- No controller manager here makes service accounts, and the priority machinery would count against busy specs.
-      "--disable-admission-plugins", "ServiceAccount", "--enable-priority-and-fairness=false", "--cert-dir", dir }
+      "--service-account-issuer", "https://kubernetes.default.svc", "--service-cluster-ip-range",
+      "10.0.0.0/24",
+      -- No controller manager here makes service accounts, and the priority machinery would count against
+      -- busy specs.
+      "--disable-admission-plugins", "ServiceAccount", "--enable-priority-and-fairness=false", "--cert-dir",
+      dir }
     self.children[2] = self.api
   end
   function self.ready()
     assert(self.api:alive(), "it ended")
     return http_ok(self, "/readyz") and http_ok(self, "/api/v1/namespaces/default")
   end
-  function self.story() return ("etcd:\n%s\nkube-apiserver:\n%s"):format(etcd:log(), self.api:log():sub(-4000)) end
+  function self.story()
+    return ("etcd:\n%s\nkube-apiserver:\n%s"):format(etcd:log(), self.api:log():sub(-4000))
+  end
   function self.boot()
     self.launch()
     local ok, why = pcall(wait.until_true, 60, "kube-apiserver is ready", self.ready)
@@ -252,7 +274,8 @@ local function start_real(which)
 end
 
 local shared
---- A real kube-apiserver with etcd. opts: crds, load (lists of paths), own (true: not the shared one), version ("oldest",
+--- A real kube-apiserver with etcd. opts: crds, load (lists of paths), own (true: not the shared one),
+--- version ("oldest",
 -- "newest": one of its own of that version).
 function M.real(opts)
   opts = opts or {}
@@ -270,18 +293,25 @@ function M.real(opts)
       self = setmetatable({ shared = true }, { __index = shared })
     end
   end
-  for _, path in ipairs(opts.crds or {}) do self:must_kubectl("apply", "--server-side", "--force-conflicts", "-f", path) end
-  if opts.crds then self:must_kubectl("wait", "--for", "condition=established", "crd", "--all", "--timeout", "60s") end
+  for _, path in ipairs(opts.crds or {}) do
+    self:must_kubectl("apply", "--server-side", "--force-conflicts", "-f", path)
+  end
+  if opts.crds then
+    self:must_kubectl("wait", "--for", "condition=established", "crd", "--all", "--timeout", "60s")
+  end
   for _, path in ipairs(opts.load or {}) do
     self:must_kubectl("apply", "--server-side", "--force-conflicts", "-f", path)
-    -- What the files say about status goes in separately; kinds without a status refuse that, which changes nothing.
+    -- What the files say about status goes in separately; kinds without a status refuse that, which changes
+    -- nothing.
     self:kubectl("apply", "--server-side", "--force-conflicts", "--subresource", "status", "-f", path)
   end
   return self
 end
 
---- What the runner lends to its spec processes: a real server that begins to start. dir is its directory; ready() says whether
--- it answers, and raises when it ended; story() is its logs; discard() ends it. `ports` ("FROM-TO"): where it listens.
+--- What the runner lends to its spec processes: a real server that begins to start. dir is its directory;
+--- ready() says whether
+-- it answers, and raises when it ended; story() is its logs; discard() ends it. `ports` ("FROM-TO"): where
+-- it listens.
 function M.begin_shared(ports)
   range = port_range(ports)
   local self = begin_real()
@@ -297,7 +327,8 @@ end
 local Kubelet = {}
 Kubelet.__index = Kubelet
 
---- A pod of this node, with one or more containers whose logs (text of "TIME line" lines) are given: { main = "..." }.
+--- A pod of this node, with one or more containers whose logs (text of "TIME line" lines) are given: { main
+--- = "..." }.
 function Kubelet:pod(namespace, name, logs)
   local containers = {}
   for container, text in pairs(logs) do
@@ -327,7 +358,8 @@ function Kubelet:stop()
   self.process:stop()
 end
 
---- A node of this real server whose kubelet is our stand-in (spec/realserver/kubelet): pods of it have logs, exec, attach and
+--- A node of this real server whose kubelet is our stand-in (spec/realserver/kubelet): pods of it have
+--- logs, exec, attach and
 -- port-forward. nil and the reason where the program is not there. Several may run beside each other.
 function Server:kubelet()
   local program, file
@@ -336,22 +368,29 @@ function Server:kubelet()
     file = io.open(program, "rb")
     if file then break end
   end
-  if not file then return nil, program .. " is missing; `make assets` without KUBEBUILDER_ASSETS builds it" end
+  if not file then
+    return nil, program .. " is missing; `make assets` without KUBEBUILDER_ASSETS builds it"
+  end
   file:close()
   local port, logs = free_port(), process.tmpname ".logs"
   sh("mkdir", "mkdir -p " .. process.quote(logs))
-  local kubelet = setmetatable({ server = self, node = "stand-in-" .. port, logs = logs, port = port }, Kubelet)
+  local kubelet = setmetatable({ server = self, node = "stand-in-" .. port, logs = logs, port = port },
+    Kubelet)
   local dir = self.dir
-  kubelet.process = process.spawn { program, "--listen", "127.0.0.1:" .. port, "--cert", dir .. "/server.crt", "--key", dir .. "/server.key", "--logs", logs }
+  kubelet.process = process.spawn { program, "--listen", "127.0.0.1:" .. port, "--cert", dir .. "/server.crt",
+    "--key", dir .. "/server.key", "--logs", logs }
   wait.until_true(20, "the kubelet stand-in is ready", function()
     assert(kubelet.process:alive(), "it ended")
-    local _, code = process.run(("curl -fsSk -o /dev/null --max-time 2 https://127.0.0.1:%d/healthz"):format(port))
+    local _, code = process.run(("curl -fsSk -o /dev/null --max-time 2 https://127.0.0.1:%d/healthz"):format(
+      port))
     return code == 0
   end)
-  local node = process.write(process.tmpname ".json", ('{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "%s"}}'):format(kubelet.node))
+  local node = process.write(process.tmpname ".json",
+    ('{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "%s"}}'):format(kubelet.node))
   self:must_kubectl("apply", "-f", node)
   self:must_kubectl("patch", "node", kubelet.node, "--subresource", "status", "--type", "merge", "-p",
-    ('{"status": {"addresses": [{"type": "InternalIP", "address": "127.0.0.1"}], "daemonEndpoints": {"kubeletEndpoint": {"Port": %d}}}}'):format(port))
+    ('{"status": {"addresses": [{"type": "InternalIP", "address": "127.0.0.1"}], "daemonEndpoints": \z
+      {"kubeletEndpoint": {"Port": %d}}}}'):format(port))
   return kubelet
 end
 
@@ -359,14 +398,16 @@ end
 
 local function in_ci() local ci = os.getenv "CI"; return ci and ci ~= "" and ci ~= "false" end
 
---- Calls `define(name, start)` for the embedded server and for the real one. Where no real one can be had the specs
+--- Calls `define(name, start)` for the embedded server and for the real one. Where no real one can be had
+--- the specs
 -- are marked pending, and in CI that is a failure. `make check` leaves the real one out.
 function M.each(define)
   define("the embedded API server", M.embedded)
   M.only_real(define)
 end
 
---- Calls `define(name, start)` for the oldest and the newest API server. The sanitized runs leave them out: what differs is
+--- Calls `define(name, start)` for the oldest and the newest API server. The sanitized runs leave them out:
+--- what differs is
 -- the server, not our code.
 function M.versions(define)
   if os.getenv "KL_FAST" == "1" or (os.getenv "KL_VARIANT" or "release") ~= "release" then return end
@@ -379,7 +420,9 @@ function M.versions(define)
         return M.real(own)
       end)
     elseif in_ci() then
-      busted.it("runs against the " .. which .. " kube-apiserver", function() error("not there in CI: " .. tostring(why), 0) end)
+      busted.it("runs against the " .. which .. " kube-apiserver", function()
+        error("not there in CI: " .. tostring(why), 0)
+      end)
     else
       busted.pending("runs against the " .. which .. " kube-apiserver: " .. tostring(why))
     end
@@ -393,7 +436,9 @@ function M.only_real(define)
   if dir then
     define("kube-apiserver 1.34.3", M.real)
   elseif in_ci() then
-    busted.it("runs against a real kube-apiserver", function() error("no real API server in CI: " .. why, 0) end)
+    busted.it("runs against a real kube-apiserver", function()
+      error("no real API server in CI: " .. why, 0)
+    end)
   else
     busted.pending("runs against a real kube-apiserver: " .. why)
   end

@@ -2,8 +2,9 @@
 --
 --   local FREEZES = sizes.of { short = 8, long = 200, sanitized = 16 }
 --
--- Both forms run the same code. Sanitized processes are slower by an order of magnitude: under a sanitizer neither form is larger than
--- `sanitized`. The runner's --long chooses the long form; without names of files it runs those that have one (they require this module).
+-- Both forms run the same code. Sanitized processes are slower by an order of magnitude: under a sanitizer
+-- neither form is larger than `sanitized`. The runner's --long chooses the long form; without names of
+-- files it runs those that have one (they require this module).
 
 local M = {}
 

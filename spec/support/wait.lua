@@ -20,7 +20,8 @@ function M.until_true(seconds, what, fn)
     local ok, result = pcall(fn)
     if ok and result then return result end
     if system.monotime() > deadline then
-      local last = ok and ("the last look gave " .. tostring(result)) or ("the last look raised: " .. tostring(result))
+      local last = ok and ("the last look gave " .. tostring(result))
+        or ("the last look raised: " .. tostring(result))
       error(("%s: not within %g s; %s"):format(what, seconds * M.factor, last), 2)
     end
     system.sleep(STEP)

@@ -1,13 +1,16 @@
--- walker.lua - walks through the whole Lua state that it runs in and names every function and every bare pointer there is (spec/programs/walk.c).
+-- walker.lua - walks through the whole Lua state that it runs in and names every function and every bare
+-- pointer there is (spec/programs/walk.c).
 --
--- It looks where a script cannot: into metatables, upvalues, user values, the registry and the stacks of all coroutines. A thing is named by the first
--- way that leads to it, and the ways are tried in an order that is the same each time:
+-- It looks where a script cannot: into metatables, upvalues, user values, the registry and the stacks of
+-- all coroutines. A thing is named by the first way that leads to it, and the ways are tried in an order
+-- that is the same each time:
 --
 --   string.format            what the script's globals hold            kubelua.core.run.get      what a module of the library holds
 --   HELD.each                what the script keeps for the walk        <kubelua.view>.__index    of the metatable that is called so
 --   f^2, f^name              the second upvalue of f, or the one called so
 --
--- Of Lua functions the file counts: what a file of the library does stands there to be read. The script's own and the walker's are left out.
+-- Of Lua functions the file counts: what a file of the library does stands there to be read. The script's
+-- own and the walker's are left out.
 
 local debug, phase, under_way, own = ...
 local out, done, todo = {}, {}, {}
@@ -58,7 +61,8 @@ function walk.table(t, name)
 end
 
 function walk.userdata(u, name)
-  if not pcall(debug.setuservalue, u, nil, 255) then return say("pointer", name) end      -- only a full one can have such
+  -- only a full one can have such
+  if not pcall(debug.setuservalue, u, nil, 255) then return say("pointer", name) end
   metatable(u, name)
   for i = 1, 255 do
     local value, there = debug.getuservalue(u, i)
@@ -71,7 +75,9 @@ walk["function"] = function(f, name)
   local info = debug.getinfo(f, "S")
   if info.source == here then return end
   if info.what == "C" then say("C", name) end
-  if info.what ~= "C" and not info.source:find "^@.*%.script%.lua$" then say("Lua", (info.source:gsub("^@", ""))) end
+  if info.what ~= "C" and not info.source:find "^@.*%.script%.lua$" then
+    say("Lua", (info.source:gsub("^@", "")))
+  end
   for i = 1, 255 do
     local up, value = debug.getupvalue(f, i)
     if not up then break end
@@ -127,7 +133,9 @@ for level = 0, 200 do
   if info.source:find "^@.*%.script%.lua$" then script = info.func break end
 end
 
-for _, x in ipairs { out, done, todo, walk, debug, flush, later, say, metatable, keys_of, join, upvalue } do done[x] = true end
+for _, x in ipairs { out, done, todo, walk, debug, flush, later, say, metatable, keys_of, join, upvalue } do
+  done[x] = true
+end
 for _, f in next, debug do done[f] = true end
 
 -- The names that everybody knows come first, then what hangs on them.
@@ -162,7 +170,9 @@ local globals = debug.getregistry()[2]           -- LUA_RIDX_GLOBALS
 done[globals] = true
 name_all(globals, "_G")
 done[modules] = true
-for _, entry in ipairs { { modules, "modules" }, { env, "" }, { globals, "_G" } } do queue[#queue + 1] = entry end
+for _, entry in ipairs { { modules, "modules" }, { env, "" }, { globals, "_G" } } do
+  queue[#queue + 1] = entry
+end
 metatable(env, "the environment")
 for _, entry in ipairs(queue) do todo[#todo + 1] = entry end
 flush()
@@ -180,7 +190,8 @@ local rest = {}
 done[rest] = true
 for key, value in next, registry do
   local called = type(value) == "table" and rawget(value, "__name")
-  rest[#rest + 1] = { type(called) == "string" and "<" .. called .. ">" or "registry." .. (type(key) == "string" and key or type(key)), value }
+  rest[#rest + 1] = { type(called) == "string" and "<" .. called .. ">"
+    or "registry." .. (type(key) == "string" and key or type(key)), value }
 end
 table.sort(rest, function(a, b) return a[1] < b[1] end)
 for _, entry in ipairs(rest) do

@@ -1,4 +1,5 @@
---- widgets.lua - a kind of one's own for specs whose scripts reconcile something: objects with a free spec and status, in a namespace
+--- widgets.lua - a kind of one's own for specs whose scripts reconcile something: objects with a free spec
+--- and status, in a namespace
 -- of the test, and reports that the script leaves in ConfigMaps.
 --
 --   widgets.each("results-spec", function(t)              -- on both servers; t.ns is new for every test
@@ -69,7 +70,8 @@ do local _, _ = runs, report end
 return kube.controller { name = "%s", resource = "%s", %s }
 ]]
 
---- Defines specs for both servers. opts: group (a word for the kind's API group), plain = true: conditions without observedGeneration.
+--- Defines specs for both servers. opts: group (a word for the kind's API group), plain = true: conditions
+--- without observedGeneration.
 ---@param group string
 ---@param define fun(t: table)
 function M.each(group, define, opts)
@@ -126,7 +128,9 @@ function M.each(group, define, opts)
           seen = t.get(name)
           return look(seen)
         end)
-        if not ok then error(("%s: %s is %s; the log:\n%s"):format(what, name, tostring(seen), run and run:log() or ""), 2) end
+        if not ok then
+          error(("%s: %s is %s; the log:\n%s"):format(what, name, tostring(seen), run and run:log() or ""), 2)
+        end
         return seen
       end
 
@@ -144,7 +148,10 @@ function M.each(group, define, opts)
           seen = t.report(name)
           return seen and (want == nil or seen == want)
         end)
-        if not ok then error(("the script reported %s%s; the log:\n%s"):format(tostring(seen), want and ", wanted " .. want or "", run and run:log() or ""), 2) end
+        if not ok then
+          error(("the script reported %s%s; the log:\n%s"):format(tostring(seen),
+            want and ", wanted " .. want or "", run and run:log() or ""), 2)
+        end
         return seen
       end
 

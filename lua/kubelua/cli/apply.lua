@@ -8,7 +8,8 @@ local diff = require "kubelua.cli.diff"
 local M = {}
 
 M.options = {
-  { "--filename", "FILE|DIR|-", "the objects: a file, a directory, or - for standard input (may be repeated)", type = "list", brief = "-f" },
+  { "--filename", "FILE|DIR|-", "the objects: a file, a directory, or - for standard input (may be repeated)",
+    type = "list", brief = "-f" },
   { "--force", nil, "take fields that other managers own", type = "flag" },
   { "--field-manager", "NAME", "under which name we own fields (kubelua)" },
   { "--dry-run", "server", "let the server do everything but store it", type = "maybe" },
@@ -62,10 +63,12 @@ local function one(c, env, manifest, how)
   else
     error("the object has no metadata.name", 0)
   end
-  print(("%s %s%s"):format(common.called(thing.resource, after.metadata.name), became(before, after, how.dry), how.dry and " (dry run)" or ""))
+  print(("%s %s%s"):format(common.called(thing.resource, after.metadata.name), became(before, after, how.dry),
+    how.dry and " (dry run)" or ""))
   if before and env.options.diff then
     for _, d in ipairs(diff.diff(before, after)) do
-      print(("  %s: %s -> %s"):format(d.path, d.old == nil and "none" or core.encode(d.old), d.new == nil and "none" or core.encode(d.new)))
+      print(("  %s: %s -> %s"):format(d.path, d.old == nil and "none" or core.encode(d.old),
+        d.new == nil and "none" or core.encode(d.new)))
     end
   end
 end
@@ -74,8 +77,10 @@ function M.run(env)
   local o = env.options
   if #env.words > 0 then common.usage("takes no words, got %s: files are named with -f", env.words[1]) end
   local how = {
-    dry = o.dry_run and common.one_of("--dry-run", o.dry_run == "" and "server" or o.dry_run, { "server", "none" }) == "server",
-    validation = VALIDATE[o.validate and common.one_of("--validate", o.validate, { "strict", "warn", "ignore" }) or "strict"],
+    dry = o.dry_run and common.one_of("--dry-run", o.dry_run == "" and "server" or o.dry_run,
+      { "server", "none" }) == "server",
+    validation = VALIDATE[o.validate and common.one_of("--validate", o.validate,
+      { "strict", "warn", "ignore" }) or "strict"],
     manager = o.field_manager, force = o.force,
   }
   local manifests = common.manifests(env)
@@ -91,10 +96,13 @@ function M.run(env)
       ok, result = pcall(try)
     end
     if ok then
-      if kind == "CustomResourceDefinition" and not how.dry then defined[manifest.object("spec.names.kind") or ""] = true end
+      if kind == "CustomResourceDefinition" and not how.dry then
+        defined[manifest.object("spec.names.kind") or ""] = true
+      end
     else
       code = 1
-      local hint = core.is_error(result) and result.kind == "conflict" and not how.force and "; --force takes those fields over" or ""
+      local hint = core.is_error(result) and result.kind == "conflict" and not how.force
+        and "; --force takes those fields over" or ""
       common.complain(env, "%s: %s%s", manifest.where, common.message(result), hint)
     end
   end

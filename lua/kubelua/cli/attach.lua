@@ -29,7 +29,8 @@ local HELP = [[
   params(controller)  set_params(controller, { ... })    of the running generation, until the next one
   yaml(x)  json(x)  kube  _                  the text of anything, the library, the last result
 
-  A line that begins with = or is an expression is printed. ^C ends what runs, ^D the prompt. What you do is in the log of the process.]]
+  A line that begins with = or is an expression is printed. ^C ends what runs,
+  ^D the prompt. What you do is in the log of the process.]]
 
 local Attached = {}
 Attached.__index = Attached
@@ -39,7 +40,8 @@ function Attached:prompt() return ("%d> "):format(self.about.pid) end
 function Attached:greeting()
   local scripts = {}
   for i, script in ipairs(self.about("scripts") or {}) do scripts[i] = script end
-  return ("kubelua %s, process %d: %s %s; help() tells what there is"):format(self.about.version, self.about.pid, self.about("command") or "", table.concat(scripts, " "))
+  return ("kubelua %s, process %d: %s %s; help() tells what there is"):format(self.about.version,
+    self.about.pid, self.about("command") or "", table.concat(scripts, " "))
 end
 
 local function is_word(x) return type(x) == "string" and x ~= "" end
@@ -54,10 +56,14 @@ local function query(kind, opts)
   for name, value in pairs(opts or {}) do
     local known = false
     for _, n in ipairs(LIST) do known = known or n == name end
-    if not known then error(("list: there is no %s%s"):format(tostring(name), suggest.hint(tostring(name), LIST)), 0) end
+    if not known then
+      error(("list: there is no %s%s"):format(tostring(name), suggest.hint(tostring(name), LIST)), 0)
+    end
     q[name] = value
   end
-  if (q.index == nil) ~= (q.value == nil) then error("list: index and value go together: { index = \"node\", value = \"n1\" }", 0) end
+  if (q.index == nil) ~= (q.value == nil) then
+    error("list: index and value go together: { index = \"node\", value = \"n1\" }", 0)
+  end
   return q
 end
 
@@ -73,18 +79,22 @@ local function print_controllers(answer)
   local rows = {}
   for i, c in ipairs(answer.controllers) do
     local q = c.queue
-    rows[i] = { c.name, text(c("resource")), c.state, text(c.generation), text(q.ready), text(q.delayed), text(q.running), text(q.failing), text(c("message")) }
+    rows[i] = { c.name, text(c("resource")), c.state, text(c.generation), text(q.ready), text(q.delayed),
+      text(q.running), text(q.failing), text(c("message")) }
   end
-  printer.print({ { name = "NAME" }, { name = "RESOURCE" }, { name = "STATE" }, { name = "GENERATION" }, { name = "READY" }, { name = "DELAYED" }, { name = "RUNNING" },
+  printer.print({ { name = "NAME" }, { name = "RESOURCE" }, { name = "STATE" }, { name = "GENERATION" },
+    { name = "READY" }, { name = "DELAYED" }, { name = "RUNNING" },
     { name = "FAILING" }, { name = "WHY" } }, rows, { headers = true })
 end
 
 local function print_informers(answer)
   local rows = {}
   for i, x in ipairs(answer.informers) do
-    rows[i] = { x.kind, x.state, text(x.objects), text(x.bytes), text(x("lagSeconds")), text(x.relists), text(x("message")) }
+    rows[i] = { x.kind, x.state, text(x.objects), text(x.bytes), text(x("lagSeconds")), text(x.relists),
+      text(x("message")) }
   end
-  printer.print({ { name = "KIND" }, { name = "STATE" }, { name = "OBJECTS" }, { name = "BYTES" }, { name = "LAG" }, { name = "RELISTS" }, { name = "WHY" } }, rows,
+  printer.print({ { name = "KIND" }, { name = "STATE" }, { name = "OBJECTS" }, { name = "BYTES" },
+    { name = "LAG" }, { name = "RELISTS" }, { name = "WHY" } }, rows,
     { headers = true })
 end
 
@@ -93,20 +103,25 @@ local function print_run(report)
   if run then why.show_run(run) else print "  it did not end in time, or its object is gone" end
   for _, w in ipairs(report.writes) do
     local changes = w("changes") ~= "" and w("changes") or "nothing would change"
-    print(("  would %s %s %s%s: %s"):format(w.verb, w.kind, w.key, w("subresource") and " (" .. w.subresource .. ")" or "", w("error") or changes))
+    print(("  would %s %s %s%s: %s"):format(w.verb, w.kind, w.key,
+      w("subresource") and " (" .. w.subresource .. ")" or "", w("error") or changes))
   end
   if #report.writes == 0 then print "  it would write nothing" end
 end
 
 -- The argument that names a controller.
 local function named(call, controller)
-  if not is_word(controller) then error(('%s: say which controller: %s("NAME"); controllers() lists them'):format(call, call), 0) end
+  if not is_word(controller) then
+    error(('%s: say which controller: %s("NAME"); controllers() lists them'):format(call, call), 0)
+  end
   return controller
 end
 
 -- What a call asks of the process, out of (kind, "namespace/name") or (kind, namespace, name).
 local function of(call, more, kind, a, b)
-  if not (is_word(kind) and is_word(a)) then error(('%s: say what: %s("v1/ConfigMap", "namespace/name"%s)'):format(call, call, more), 0) end
+  if not (is_word(kind) and is_word(a)) then
+    error(('%s: say what: %s("v1/ConfigMap", "namespace/name"%s)'):format(call, call, more), 0)
+  end
   return { kind = kind, key = key_of(a, b) }
 end
 
@@ -133,7 +148,8 @@ local function globals(self)
   function g.run(kind, a, b, c)
     local opts = type(b) == "table" and b or c
     if type(opts) ~= "table" or opts.dry ~= true then
-      error("run(kind, key, { dry = true }) runs a key without writing; reconcile(kind, key) runs it for good", 0)
+      error("run(kind, key, { dry = true }) runs a key without writing; reconcile(kind, key) runs it \z
+        for good", 0)
     end
     local what = of("run", ", { dry = true }", kind, a, type(b) == "string" and b or nil)
     what.dry = true
@@ -144,7 +160,9 @@ local function globals(self)
   function g.params(controller) return p:get("/v1/params", { controller = named("params", controller) }) end
   function g.set_params(controller, params)
     named("set_params", controller)
-    if type(params) ~= "table" and not core.is_view(params) then error("set_params: the params are a table, { name = value }", 0) end
+    if type(params) ~= "table" and not core.is_view(params) then
+      error("set_params: the params are a table, { name = value }", 0)
+    end
     return p:post("/v1/params", { controller = controller, params = params })
   end
   function g.yaml(x) return type(x) == "string" and core.yaml(x, "the text") or core.to_yaml(x) end

@@ -1,4 +1,5 @@
--- common.lua - what the commands share: mistakes, kinds and names on the command line, files of objects, how an object is called.
+-- common.lua - what the commands share: mistakes, kinds and names on the command line, files of objects,
+-- how an object is called.
 
 local core = require "kubelua.core"
 local manifests = require "kubelua.manifests"
@@ -18,7 +19,8 @@ end
 
 local NAMES = { ["\27"] = "^[", ["\r"] = "\\r" }
 
---- A text of the cluster for a terminal: what a terminal obeys is spelled out, as kubectl does (ESC is ^[). Line ends and tabs stay.
+--- A text of the cluster for a terminal: what a terminal obeys is spelled out, as kubectl does (ESC is ^[).
+--- Line ends and tabs stay.
 ---@param text string
 ---@return string
 function M.safe(text)
@@ -53,7 +55,8 @@ function M.span(seconds)
   return ("%dd"):format(seconds // 86400)
 end
 
---- The scripts that words on a command line mean: files, and of a directory its main.lua, init.lua or only script, as `run` has it.
+--- The scripts that words on a command line mean: files, and of a directory its main.lua, init.lua or only
+--- script, as `run` has it.
 ---@param words string[]
 ---@return string[]
 function M.scripts(words)
@@ -64,21 +67,26 @@ function M.scripts(words)
     local dir, have, names = word:gsub("/*$", "/"), {}, {}
     for _, path in ipairs(found) do
       local name = path:sub(1, #dir) == dir and path:sub(#dir + 1) or nil
-      if name and not name:find("/", 1, true) and not name:find "_test%.lua$" then have[name], names[#names + 1] = true, name end
+      if name and not name:find("/", 1, true) and not name:find "_test%.lua$" then
+        have[name], names[#names + 1] = true, name
+      end
     end
-    local chosen = have["main.lua"] and "main.lua" or have["init.lua"] and "init.lua" or #names == 1 and names[1]
+    local chosen = have["main.lua"] and "main.lua" or have["init.lua"] and "init.lua" or #names == 1
+      and names[1]
     if found[1] == word then
       out[i] = word
     elseif chosen then
       out[i] = dir .. chosen
     else
-      error(("%s has %d scripts, and none is called main.lua or init.lua: name the one that is meant"):format(word, #names), 0)
+      error(("%s has %d scripts, and none is called main.lua or init.lua: name the one that is meant"):format(
+        word, #names), 0)
     end
   end
   return out
 end
 
---- A client as the options say. A command's life is short: what the last one learnt of the server counts for ten minutes.
+--- A client as the options say. A command's life is short: what the last one learnt of the server counts
+--- for ten minutes.
 ---@return kubelua.Client
 function M.connect(env)
   env.connect.cache_ttl = env.connect.cache_ttl or "10m"
@@ -90,7 +98,8 @@ function M.one_of(option, word, known)
   for _, k in ipairs(known) do
     if word == k then return word end
   end
-  M.usage("%s must be %s, not %q%s", option, table.concat(known, ", "):gsub(", ([^,]*)$", " or %1"), word, suggest.hint(word, known))
+  M.usage("%s must be %s, not %q%s", option, table.concat(known, ", "):gsub(", ([^,]*)$", " or %1"), word,
+    suggest.hint(word, known))
 end
 
 -- ---------------------------------------------------------------- kinds and names
@@ -110,13 +119,16 @@ function M.plural(r) return r.plural .. (r.group ~= "" and "." .. r.group or "")
 
 local function is_version(text) return text:find "^v%d+%l*%d*$" end
 
---- "pod/a" is a kind and a name; "v1/Pod" and "apps/v1/Deployment" are kinds; "v1/Pod/a" and "apps/v1/Deployment/web" both.
+--- "pod/a" is a kind and a name; "v1/Pod" and "apps/v1/Deployment" are kinds; "v1/Pod/a" and
+--- "apps/v1/Deployment/web" both.
 ---@return string kind, string? name
 function M.split(word)
   local parts = {}
   for part in (word .. "/"):gmatch "(.-)/" do parts[#parts + 1] = part end
   for i, part in ipairs(parts) do
-    if part == "" or #parts > 4 then M.usage("%q is no kind and no KIND/NAME: pods, pod/a, deployments.apps, apps/v1/Deployment", word) end
+    if part == "" or #parts > 4 then
+      M.usage("%q is no kind and no KIND/NAME: pods, pod/a, deployments.apps, apps/v1/Deployment", word)
+    end
     parts[i] = part
   end
   local kind = is_version(parts[1]) and 2 or parts[2] and is_version(parts[2]) and 3 or 1
@@ -130,13 +142,16 @@ end
 ---@return string
 function M.pod(c, word)
   local kind, name = word:match "^([^/]*)/(.*)$"
-  if kind and not ({ pod = true, pods = true, po = true })[kind] then M.usage("%q is no pod: write its name, or pod/NAME", word) end
+  if kind and not ({ pod = true, pods = true, po = true })[kind] then
+    M.usage("%q is no pod: write its name, or pod/NAME", word)
+  end
   name = name or word
   if name == "" or name:find("/", 1, true) then M.usage("%q is no pod: write its name, or pod/NAME", word) end
   return c:namespace() .. "/" .. name
 end
 
---- The words of a command as a list of { kind, names or nil }: "po,svc", "pod a b", "pod/a svc/b", "apps/v1/Deployment web".
+--- The words of a command as a list of { kind, names or nil }: "po,svc", "pod a b", "pod/a svc/b",
+--- "apps/v1/Deployment web".
 ---@return { kind: string, names: string[]? }[]
 function M.targets(words)
   if #words == 0 then M.usage "name a kind, such as pods, deployments.apps or apps/v1/Deployment" end
@@ -145,7 +160,10 @@ function M.targets(words)
     if word:find("/", 1, true) then
       local kind, name = M.split(word)
       if name then
-        if i > 1 and not slashed then M.usage("%s: either all words are KIND/NAME, or the first is the kind and the others are names", word) end
+        if i > 1 and not slashed then
+          M.usage("%s: either all words are KIND/NAME, or the first is the kind and the others are names",
+            word)
+        end
         slashed = true
         local last = targets[#targets]
         if last and last.kind == kind then
@@ -180,7 +198,8 @@ function M.expand(c, targets)
   local out = {}
   for _, target in ipairs(targets) do
     local ok, err = pcall(c.resource, c, target.kind)
-    local members = not ok and not target.names and not target.kind:find "[/.]" and c:resources { category = target.kind } or {}
+    local members = not ok and not target.names and not target.kind:find "[/.]"
+      and c:resources { category = target.kind } or {}
     if ok then
       out[#out + 1] = target
     elseif #members == 0 then
@@ -226,9 +245,11 @@ function M.identify(c, env, manifest)
   local r = c:resource(kind)
   local ns, asked = o("metadata.namespace"), env.connect.namespace
   if r.namespaced and ns and asked and ns ~= asked then
-    error(("%s says namespace %s, and -n says %s"):format(M.called(r, o("metadata.name") or "?"), ns, asked), 0)
+    error(("%s says namespace %s, and -n says %s"):format(M.called(r, o("metadata.name") or "?"), ns, asked),
+      0)
   end
-  return { kind = kind, resource = r, namespace = r.namespaced and (ns or c:namespace()) or nil, name = o("metadata.name") }
+  return { kind = kind, resource = r, namespace = r.namespaced and (ns or c:namespace()) or nil,
+    name = o("metadata.name") }
 end
 
 --- c:get of a thing whose namespace may be nil.

@@ -1,4 +1,5 @@
--- complete.lua - what could stand at the cursor of `kubelua shell`: kinds and names inside quotes, fields of what is at hand, words.
+-- complete.lua - what could stand at the cursor of `kubelua shell`: kinds and names inside quotes, fields
+-- of what is at hand, words.
 --
 -- Nothing that was typed is called: a path like a.b[1].c is looked up step by step.
 
@@ -7,7 +8,8 @@ local core = require "kubelua.core"
 
 local M = {}
 
-local KEYWORDS = { "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if", "in", "local", "nil", "not",
+local KEYWORDS = { "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if",
+  "in", "local", "nil", "not",
   "or", "repeat", "return", "then", "true", "until", "while" }
 
 -- Names are asked for as they are needed; more of them nobody wants to see.
@@ -42,7 +44,8 @@ end
 local function names(shell, kind)
   local r = shell.c:resource(kind)
   local words = {}
-  for _, o in ipairs((shell.c:list(kind, { namespace = r.namespaced and shell.c:namespace() or nil, limit = NAMES_MAX }))) do
+  for _, o in ipairs((shell.c:list(kind, { namespace = r.namespaced and shell.c:namespace() or nil,
+    limit = NAMES_MAX }))) do
     words[#words + 1] = o.metadata.name
   end
   return words
@@ -69,7 +72,9 @@ local function in_string(shell, head, from, before)
   -- get("po", "na: the kind is the string before
   local kind = before:match "[%a_][%w_]*%s*%(%s*[\"']([^\"']+)[\"']%s*,%s*$"
   if kind then return matching(names(shell, kind), prefix), from end
-  if before:find "[%a_][%w_]*%s*%(?%s*$" or before:find "%f[%w]kind%s*=%s*$" then return matching(kinds(shell), prefix), from end
+  if before:find "[%a_][%w_]*%s*%(?%s*$" or before:find "%f[%w]kind%s*=%s*$" then
+    return matching(kinds(shell), prefix), from
+  end
   return {}, from
 end
 
@@ -85,7 +90,10 @@ local function keys(value, methods)
   local out = {}
   local function add(t)
     for k, v in pairs(t) do
-      if type(k) == "string" and k:find "^[%a_][%w_]*$" and (not methods or type(v) == "function") and k:sub(1, 2) ~= "__" then out[#out + 1] = k end
+      if type(k) == "string" and k:find "^[%a_][%w_]*$" and (not methods or type(v) == "function")
+        and k:sub(1, 2) ~= "__" then
+        out[#out + 1] = k
+      end
     end
   end
   if core.is_view(value) then
@@ -128,8 +136,10 @@ local function look(env, path)
 end
 
 -- kube loads most of its functions when they are first named.
-local KUBE = { "connect", "recorder", "informers", "controller", "max", "min", "requests", "limits", "kind_of", "extract", "retry_on_conflict",
-  "set_controller", "set_owner", "controller_of", "add_finalizer", "remove_finalizer", "has_finalizer", "base64_encode", "base64_decode", "certificate" }
+local KUBE = { "connect", "recorder", "informers", "controller", "max", "min", "requests", "limits",
+  "kind_of", "extract", "retry_on_conflict",
+  "set_controller", "set_owner", "controller_of", "add_finalizer", "remove_finalizer", "has_finalizer",
+  "base64_encode", "base64_decode", "certificate" }
 
 --- The texts that could stand at the end of `head`, and from which character on they would.
 ---@return string[] candidates, integer from

@@ -1,4 +1,5 @@
--- control.lua - how commands reach a running kubelua: they find its control socket and ask there (docs/operations.md has the API).
+-- control.lua - how commands reach a running kubelua: they find its control socket and ask there
+-- (docs/operations.md has the API).
 --
 --   local process = control.connect(env)            -- --socket, --pid, or the only one there is
 --   process:get("/v1/why", { kind = "v1/Pod" })     -- the answer, decoded; a refusal is raised with its message
@@ -34,11 +35,16 @@ end
 
 -- opts.seconds: how long it may take (30; 0: as long as it wants)
 function Process:call(method, path, query, body, opts)
-  local code, text = self.ask(self.path, method, target(path, query), body ~= nil and core.encode(body) or nil, opts and opts.seconds)
+  local code, text = self.ask(self.path, method, target(path, query),
+    body ~= nil and core.encode(body) or nil, opts and opts.seconds)
   if not code then error(("the process at %s does not answer: %s"):format(self.path, text), 0) end
   local ok, answer = pcall(core.decode, text)
-  if not ok then error(("the process at %s answers what is no JSON: %s"):format(self.path, text:sub(1, 200)), 0) end
-  if code >= 300 then error(answer("error") or ("the process at %s answers %d"):format(self.path, code), 0) end
+  if not ok then
+    error(("the process at %s answers what is no JSON: %s"):format(self.path, text:sub(1, 200)), 0)
+  end
+  if code >= 300 then
+    error(answer("error") or ("the process at %s answers %d"):format(self.path, code), 0)
+  end
   return answer
 end
 
@@ -72,13 +78,17 @@ function M.connect(env)
   if #found == 1 and not pid then return process(env, found[1].path) end
   local lines = {}
   for i, entry in ipairs(found) do
-    if pid and (entry.path:match "(%d+)%.sock$" == pid or entry.pid == tonumber(pid)) then return process(env, entry.path) end
+    if pid and (entry.path:match "(%d+)%.sock$" == pid or entry.pid == tonumber(pid)) then
+      return process(env, entry.path)
+    end
     lines[i] = describe(env, entry)
   end
   if #found == 0 then
-    error("no kubelua of yours runs here: start one with `kubelua run SCRIPT.lua`, or say where it listens with --socket PATH (its log says it: control socket)", 0)
+    error("no kubelua of yours runs here: start one with `kubelua run SCRIPT.lua`, or say where it listens \z
+      with --socket PATH (its log says it: control socket)", 0)
   end
-  error(("%s; say which with --pid:\n%s"):format(pid and ("no kubelua of yours has the number %s"):format(pid) or "several kubelua run here",
+  error(("%s; say which with --pid:\n%s"):format(pid and ("no kubelua of yours has the number %s"):format(pid)
+    or "several kubelua run here",
     table.concat(lines, "\n")), 0)
 end
 

@@ -6,7 +6,9 @@ local core = require "kubelua.core"
 local M = {}
 
 M.options = {
-  { "--filename", "FILE|DIR|-", "delete the objects of this file, directory or standard input (may be repeated)", type = "list", brief = "-f" },
+  { "--filename", "FILE|DIR|-",
+    "delete the objects of this file, directory or standard input (may be repeated)", type = "list",
+  brief = "-f" },
   { "--selector", "SELECTOR", "delete the objects with these labels", brief = "-l" },
   { "--field-selector", "SELECTOR", "delete the objects with these fields" },
   { "--all", nil, "delete all objects of the kind", type = "flag" },
@@ -21,7 +23,9 @@ M.options = {
 
 local CASCADE = { background = "Background", foreground = "Foreground", orphan = "Orphan" }
 
-local function known(o) return { kind = o.kind, resource = o.resource, namespace = o.namespace, name = o.name } end
+local function known(o)
+  return { kind = o.kind, resource = o.resource, namespace = o.namespace, name = o.name }
+end
 
 -- What the command line names, as a list of { kind, resource, namespace, name }.
 local function chosen(c, env)
@@ -41,15 +45,23 @@ local function chosen(c, env)
     local r = c:resource(target.kind)
     local kind, ns = common.kind_text(r), common.namespace(c, env, r)
     if target.names then
-      if o.all or o.selector or o.field_selector then common.usage "names, --all and selectors do not go together" end
-      if o.all_namespaces and r.namespaced then common.usage "a name is in one namespace: -A does not go with it" end
-      for _, name in ipairs(target.names) do list[#list + 1] = known { kind = kind, resource = r, namespace = ns, name = name } end
+      if o.all or o.selector or o.field_selector then
+        common.usage "names, --all and selectors do not go together"
+      end
+      if o.all_namespaces and r.namespaced then
+        common.usage "a name is in one namespace: -A does not go with it"
+      end
+      for _, name in ipairs(target.names) do
+        list[#list + 1] = known { kind = kind, resource = r, namespace = ns, name = name }
+      end
     elseif o.all or o.selector or o.field_selector then
       for item in c:each(kind, { namespace = ns, labels = o.selector, fields = o.field_selector }) do
-        list[#list + 1] = known { kind = kind, resource = r, namespace = item("metadata.namespace"), name = item.metadata.name }
+        list[#list + 1] = known { kind = kind, resource = r, namespace = item("metadata.namespace"),
+          name = item.metadata.name }
       end
     else
-      common.usage("name the objects of kind %s, or say --all, -l SELECTOR or --field-selector SELECTOR", target.kind)
+      common.usage("name the objects of kind %s, or say --all, -l SELECTOR or --field-selector SELECTOR",
+        target.kind)
     end
   end
   return list
@@ -62,7 +74,8 @@ local function until_gone(c, thing, deadline)
     local left = deadline and deadline - os.time()
     if left and left <= 0 then return false, o end
     for event in c:watch(thing.kind, {
-      namespace = thing.namespace, fields = "metadata.name=" .. thing.name, resource_version = o.metadata.resourceVersion,
+      namespace = thing.namespace, fields = "metadata.name=" .. thing.name,
+      resource_version = o.metadata.resourceVersion,
       timeout = math.max(1, math.min(left or 600, 600)),
     }) do
       if event == "DELETED" then break end
@@ -86,9 +99,12 @@ end
 
 function M.run(env)
   local o = env.options
-  local propagation = CASCADE[o.cascade and common.one_of("--cascade", o.cascade, { "background", "foreground", "orphan" }) or "background"]
-  local dry = o.dry_run and common.one_of("--dry-run", o.dry_run == "" and "server" or o.dry_run, { "server", "none" }) == "server"
-  local waits = common.one_of("--wait", (o.wait == nil or o.wait == "") and "true" or o.wait, { "true", "false" }) == "true"
+  local propagation = CASCADE[o.cascade and common.one_of("--cascade", o.cascade,
+    { "background", "foreground", "orphan" }) or "background"]
+  local dry = o.dry_run and common.one_of("--dry-run", o.dry_run == "" and "server" or o.dry_run,
+    { "server", "none" }) == "server"
+  local waits = common.one_of("--wait", (o.wait == nil or o.wait == "") and "true" or o.wait,
+    { "true", "false" }) == "true"
   local c <close> = common.connect(env)
   local things, code, asked = chosen(c, env), 0, {}
   if #things == 0 then
@@ -110,7 +126,8 @@ function M.run(env)
       thing.uid = before.metadata.uid
       local key = thing.namespace and thing.namespace .. "/" .. thing.name or thing.name
       c:delete(thing.kind, key, { propagation = propagation, grace = o.grace, dry_run = dry or nil })
-      print(("%s deleted%s%s"):format(called, thing.namespace and " from " .. thing.namespace or "", dry and " (dry run)" or ""))
+      print(("%s deleted%s%s"):format(called, thing.namespace and " from " .. thing.namespace or "",
+        dry and " (dry run)" or ""))
       asked[#asked + 1] = thing
     end)
     if not ok then
@@ -126,7 +143,8 @@ function M.run(env)
     local done, still = gone(c, thing, deadline)
     if not done then
       code = 1
-      common.complain(env, "%s was not gone in time%s", common.called(thing.resource, thing.name), held(still))
+      common.complain(env, "%s was not gone in time%s", common.called(thing.resource, thing.name),
+        held(still))
     end
   end
   return code

@@ -1,7 +1,8 @@
 -- diff.lua - what is different between two states of an object: paths, with what was there and what is there.
 --
--- Views compare by value and equal subtrees are one node, so only what differs is ever looked at. Elements of a list are told
--- apart by what names them (name, type, key, ...), so that a new element at the front is one difference and not many.
+-- Views compare by value and equal subtrees are one node, so only what differs is ever looked at. Elements
+-- of a list are told apart by what names them (name, type, key, ...), so that a new element at the front is
+-- one difference and not many.
 
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
@@ -36,7 +37,9 @@ local function by_name(a, b)
 end
 
 local function step(path, key)
-  if type(key) == "string" and key:find "^[%a_][%w_%-]*$" then return path == "" and key or path .. "." .. key end
+  if type(key) == "string" and key:find "^[%a_][%w_%-]*$" then
+    return path == "" and key or path .. "." .. key
+  end
   return ("%s[%s]"):format(path, tostring(key))
 end
 
@@ -60,7 +63,8 @@ end
 
 function compare(out, path, a, b)
   if a == b then return end
-  if core.is_view(a) and core.is_view(b) and not is_empty(a) and not is_empty(b) and is_list(a) == is_list(b) then
+  if core.is_view(a) and core.is_view(b) and not is_empty(a) and not is_empty(b)
+    and is_list(a) == is_list(b) then
     if not is_list(a) then return members(out, path, a, b) end
     local x, y = by_name(a, b)
     return members(out, path, x or a, y or b, true)
@@ -69,14 +73,16 @@ function compare(out, path, a, b)
 end
 
 -- What changes with every write and says nothing by itself.
-local QUIET = { ["metadata.resourceVersion"] = true, ["metadata.generation"] = true, ["metadata.managedFields"] = true }
+local QUIET = { ["metadata.resourceVersion"] = true, ["metadata.generation"] = true,
+  ["metadata.managedFields"] = true }
 
 local function is_quiet(path)
   if QUIET[path] then return true end
   return path:find("^metadata%.managedFields[.%[]") ~= nil
 end
 
---- The differences from one object to another, sorted by path: { path, old, new }. Bookkeeping of the server is left out.
+--- The differences from one object to another, sorted by path: { path, old, new }. Bookkeeping of the
+--- server is left out.
 ---@param a kubelua.view
 ---@param b kubelua.view
 ---@return { path: string, old: any, new: any }[]
@@ -110,7 +116,8 @@ function M.text(a, b)
   local parts = {}
   for i, d in ipairs(M.diff(a, b)) do
     if is_secret(b, d.path) then
-      parts[i] = ("%s: (%s)"):format(d.path, d.old == nil and "added" or d.new == nil and "removed" or "changed")
+      parts[i] = ("%s: (%s)"):format(d.path, d.old == nil and "added" or d.new == nil and "removed"
+        or "changed")
     else
       parts[i] = ("%s: %s -> %s"):format(d.path, short(d.old), short(d.new))
     end

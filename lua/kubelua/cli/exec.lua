@@ -13,7 +13,9 @@ M.options = {
 function M.run(env)
   local o = env.options
   if #env.words == 0 then common.usage "name a pod, then -- and the command: kubelua exec web -it -- sh" end
-  if #env.words == 1 then common.usage("which command is to run in %s? kubelua exec %s -it -- sh", env.words[1], env.words[1]) end
+  if #env.words == 1 then
+    common.usage("which command is to run in %s? kubelua exec %s -it -- sh", env.words[1], env.words[1])
+  end
   if o.tty and not o.stdin then common.usage "-t needs -i: a terminal that nobody can type on is none" end
   local tty = o.tty
   if tty and not env.interactive then
@@ -21,7 +23,8 @@ function M.run(env)
     tty = nil
   end
   local c <close> = common.connect(env)
-  local stream <close> = c:exec_stream(common.pod(c, env.words[1]), table.move(env.words, 2, #env.words, 1, {}),
+  local stream <close> = c:exec_stream(common.pod(c, env.words[1]),
+    table.move(env.words, 2, #env.words, 1, {}),
     { container = o.container, stdin = o.stdin, tty = tty })
   return env.converse(stream.session, o.stdin, tty)
 end

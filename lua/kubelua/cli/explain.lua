@@ -1,4 +1,5 @@
--- explain.lua - kubelua explain: what the caches of scripts hold on a cluster, what they cost, and what would make them smaller.
+-- explain.lua - kubelua explain: what the caches of scripts hold on a cluster, what they cost, and what
+-- would make them smaller.
 
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
@@ -35,7 +36,8 @@ local UNITS = { "", "Ki", "Mi", "Gi" }
 local function bytes(n)
   local unit = 1
   while n >= 1024 and unit < #UNITS do n, unit = n / 1024, unit + 1 end
-  return (unit == 1 and "%d%s" or n < 10 and "%.1f%s" or "%.0f%s"):format(unit == 1 and n // 1 or n, UNITS[unit])
+  return (unit == 1 and "%d%s" or n < 10 and "%.1f%s" or "%.0f%s"):format(unit == 1 and n // 1 or n,
+    UNITS[unit])
 end
 
 local function percent(share) return ("%.0f %%"):format(share * 100) end
@@ -49,14 +51,18 @@ end
 local function table_of(reports)
   local rows, wide = { { "INFORMER", "OBJECTS", "BYTES", "EVENTS/S", "USED BY" } }, {}
   for _, r in ipairs(reports) do
-    rows[#rows + 1] = { r.name, tostring(r.objects), bytes(r.bytes), ("%.1f"):format(r.events_per_second), used_by(r) }
+    rows[#rows + 1] = { r.name, tostring(r.objects), bytes(r.bytes), ("%.1f"):format(r.events_per_second),
+      used_by(r) }
   end
   for _, row in ipairs(rows) do
     for i, cell in ipairs(row) do wide[i] = math.max(wide[i] or 0, #cell) end
   end
   for _, row in ipairs(rows) do
     local line = {}
-    for i, cell in ipairs(row) do line[i] = i == 1 and cell .. (" "):rep(wide[i] - #cell) or i < 5 and (" "):rep(wide[i] - #cell) .. cell or cell end
+    for i, cell in ipairs(row) do
+      line[i] = i == 1 and cell .. (" "):rep(wide[i] - #cell) or i < 5 and (" "):rep(wide[i] - #cell) .. cell
+        or cell
+    end
     print(table.concat(line, "  "))
   end
 end
@@ -70,7 +76,8 @@ local function details(r)
   for i, name in ipairs(names) do shares[i] = ("%s %s"):format(name, percent(r.parts[name])) end
   print(("\n%s: %s"):format(r.name, table.concat(shares, ", ")))
   for _, s in ipairs(r.saves) do
-    print(("  %s: %s would keep about %s, %s instead of %s"):format(s.why, s.how, percent(s.share), bytes(r.bytes * s.share), bytes(r.bytes)))
+    print(("  %s: %s would keep about %s, %s instead of %s"):format(s.why, s.how, percent(s.share),
+      bytes(r.bytes * s.share), bytes(r.bytes)))
   end
   if #r.by_namespace > 0 then
     local parts = {}

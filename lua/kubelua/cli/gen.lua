@@ -1,4 +1,5 @@
--- gen.lua - kubelua gen: typed clientsets out of CustomResourceDefinitions, or out of what a live server says (kubelua.gen has the work).
+-- gen.lua - kubelua gen: typed clientsets out of CustomResourceDefinitions, or out of what a live server
+-- says (kubelua.gen has the work).
 
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
@@ -12,8 +13,10 @@ M.options = {
   { "--groups", "GROUP,...", "of the cluster only these API groups; the one without a name is core" },
   { "--out", "DIR", "write the modules here" },
   { "--name", "MODULE", "what require will be given (the last part of --out)" },
-  { "--lazy", nil, "load a group when it is first used (not for modules beside a controller script)", type = "flag" },
-  { "--also", "NAME", "a module of yours in --out that the library shows under this name (may be repeated)", type = "list" },
+  { "--lazy", nil, "load a group when it is first used (not for modules beside a controller script)",
+    type = "flag" },
+  { "--also", "NAME", "a module of yours in --out that the library shows under this name (may be repeated)",
+    type = "list" },
   { "--attribution", "TEXT", "a comment for the head of every file" },
 }
 
@@ -30,8 +33,12 @@ end
 
 function M.run(env)
   local o = env.options
-  if #env.words > 0 then common.usage("takes no arguments, got %s (definitions are read with --crds)", env.words[1]) end
-  if not o.crds and not o.from_cluster then common.usage "say where the definitions come from: --crds DIR, or --from-cluster" end
+  if #env.words > 0 then
+    common.usage("takes no arguments, got %s (definitions are read with --crds)", env.words[1])
+  end
+  if not o.crds and not o.from_cluster then
+    common.usage "say where the definitions come from: --crds DIR, or --from-cluster"
+  end
   if o.crds and o.from_cluster then common.usage "--crds and --from-cluster do not go together" end
   if not o.out then common.usage "say where the modules go: --out DIR" end
   if o.groups and not o.from_cluster then common.usage "--groups goes with --from-cluster" end
@@ -41,10 +48,13 @@ function M.run(env)
     wanted[group] = true
   end
   for _, name in ipairs(o.also or {}) do
-    if not name:find "^%l[%w_]*$" then common.usage("--also takes the name of a module in lower case, not %q", name) end
+    if not name:find "^%l[%w_]*$" then
+      common.usage("--also takes the name of a module in lower case, not %q", name)
+    end
   end
   local summary, notes = main.run {
-    paths = o.crds and paths(env), connect = env.connect, groups = wanted, out = o.out, name = o.name, lazy = o.lazy,
+    paths = o.crds and paths(env), connect = env.connect, groups = wanted, out = o.out, name = o.name,
+    lazy = o.lazy,
     attribution = o.attribution, also = o.also,
     make_dir = function(path)
       local made, why = env.make_dir(path)

@@ -1,4 +1,5 @@
--- get.lua - kubelua get: objects as the server's table, as YAML or JSON, or one value of each; with --watch, what they become.
+-- get.lua - kubelua get: objects as the server's table, as YAML or JSON, or one value of each; with
+-- --watch, what they become.
 
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
@@ -12,7 +13,8 @@ M.options = {
   { "--all-namespaces", nil, "in every namespace", type = "flag", brief = "-A" },
   { "--selector", "SELECTOR", "only objects with these labels: app=web,tier!=db", brief = "-l" },
   { "--field-selector", "SELECTOR", "only objects with these fields: spec.nodeName=n1" },
-  { "--output", "FORMAT", "yaml, json, name, wide, path=PATH, jsonpath=TEMPLATE, custom-columns=HEADER:PATH,...", brief = "-o" },
+  { "--output", "FORMAT", "yaml, json, name, wide, path=PATH, jsonpath=TEMPLATE, \z
+    custom-columns=HEADER:PATH,...", brief = "-o" },
   { "--watch", nil, "go on with what the objects become", type = "flag", brief = "-w" },
   { "--show-labels", nil, "a column with the labels", type = "flag" },
   { "--show-managed-fields", nil, "YAML and JSON with metadata.managedFields", type = "flag" },
@@ -31,13 +33,15 @@ local function format_of(text)
   if word == "path" or word == "jsonpath" or word == "custom-columns" then return word, rest end
   if not rest then
     if text:find "^[%a-]+=$" then
-      common.usage("--output %s needs what is to be shown: path=spec.nodeName, jsonpath={.spec.nodeName}, custom-columns=NAME:.metadata.name", text)
+      common.usage("--output %s needs what is to be shown: path=spec.nodeName, jsonpath={.spec.nodeName}, \z
+        custom-columns=NAME:.metadata.name", text)
     end
     for _, known in ipairs(FORMATS) do
       if text == known then return text end
     end
   end
-  common.usage("--output must be yaml, json, name, wide, path=PATH, jsonpath=TEMPLATE or custom-columns=HEADER:PATH,..., not %q%s", text,
+  common.usage("--output must be yaml, json, name, wide, path=PATH, jsonpath=TEMPLATE or \z
+    custom-columns=HEADER:PATH,..., not %q%s", text,
     suggest.hint(word or text, FORMATS))
 end
 
@@ -45,11 +49,13 @@ end
 
 local function query(env, target, ns)
   local o = env.options
-  return { namespace = ns, labels = o.selector, fields = o.field_selector, limit = o.limit ~= 0 and o.limit or nil, names = target.names }
+  return { namespace = ns, labels = o.selector, fields = o.field_selector,
+    limit = o.limit ~= 0 and o.limit or nil, names = target.names }
 end
 
 local function named(q, name)
-  return { namespace = q.namespace, fields = (q.fields and q.fields .. "," or "") .. "metadata.name=" .. name }
+  return { namespace = q.namespace, fields = (q.fields and q.fields .. "," or "") .. "metadata.name="
+    .. name }
 end
 
 -- A sort by any field needs whole objects beside the cells.
@@ -58,7 +64,9 @@ local function for_table(env, opts)
   return opts
 end
 
-local function listed(q) return { namespace = q.namespace, labels = q.labels, fields = q.fields, limit = q.limit } end
+local function listed(q)
+  return { namespace = q.namespace, labels = q.labels, fields = q.fields, limit = q.limit }
+end
 
 -- Calls fn for what is asked of one kind: once for a list, once for each name.
 local function each_query(part, fn)
@@ -69,14 +77,17 @@ end
 local function not_there(env, part, name)
   if env.options.ignore_not_found then return end
   env.code = 1
-  common.complain(env, "%s is not there%s", common.called(part.resource, name), part.query.namespace and ", in namespace " .. part.query.namespace or "")
+  common.complain(env, "%s is not there%s", common.called(part.resource, name),
+    part.query.namespace and ", in namespace " .. part.query.namespace or "")
 end
 
 local function parts_of(c, env)
   local parts = {}
   for i, target in ipairs(common.expand(c, common.targets(env.words))) do
     local r = c:resource(target.kind)
-    if target.names and env.options.all_namespaces and r.namespaced then common.usage "a name is in one namespace: -A does not go with it" end
+    if target.names and env.options.all_namespaces and r.namespaced then
+      common.usage "a name is in one namespace: -A does not go with it"
+    end
     if target.names and env.options.selector then common.usage "a name and a selector do not go together" end
     local ns = common.namespace(c, env, r)
     parts[i] = { resource = r, kind = common.kind_text(r), query = query(env, target, ns) }
@@ -117,7 +128,8 @@ local function document(env, all, single)
   local items = core.array {}
   for i, o in ipairs(all) do items[i] = env.options.show_managed_fields and o or bare(o) end
   if single then return items[1] end
-  return core.decode(core.encode { apiVersion = "v1", kind = "List", metadata = { resourceVersion = "" }, items = items })
+  return core.decode(core.encode { apiVersion = "v1", kind = "List", metadata = { resourceVersion = "" },
+    items = items })
 end
 
 function PRINT.yaml(env, all, single)
@@ -149,8 +161,12 @@ end
 
 PRINT["custom-columns"] = function(env, all, _, text)
   local columns = {}
-  for header, path in (text .. ","):gmatch "([^:,]+):(.-)," do columns[#columns + 1] = { name = header, steps = jsonpath.path(path) } end
-  if #columns == 0 then common.usage "custom-columns are HEADER:PATH,...: NAME:.metadata.name,NODE:.spec.nodeName" end
+  for header, path in (text .. ","):gmatch "([^:,]+):(.-)," do
+    columns[#columns + 1] = { name = header, steps = jsonpath.path(path) }
+  end
+  if #columns == 0 then
+    common.usage "custom-columns are HEADER:PATH,...: NAME:.metadata.name,NODE:.spec.nodeName"
+  end
   local rows = {}
   for i, o in ipairs(all) do
     rows[i] = {}
@@ -198,7 +214,8 @@ end
 local function look(env, part, several)
   local o = env.options
   return {
-    wide = env.format == "wide", headers = not o.no_headers, labels = o.show_labels, namespaces = o.all_namespaces and part.resource.namespaced,
+    wide = env.format == "wide", headers = not o.no_headers, labels = o.show_labels,
+    namespaces = o.all_namespaces and part.resource.namespaced,
     prefix = several and function(name) return common.called(part.resource, name) end or nil,
   }
 end
@@ -217,8 +234,10 @@ local function tables(c, env, parts)
   if printed == 0 and env.code == 0 then
     io.stdout:flush()
     local part = parts[1]
-    local where = part.query.namespace and #parts == 1 and (" in namespace %s (-A looks into all)"):format(part.query.namespace) or ""
-    io.stderr:write(("no %s%s\n"):format(#parts == 1 and common.plural(part.resource) or "such objects", where))
+    local where = part.query.namespace and #parts == 1
+      and (" in namespace %s (-A looks into all)"):format(part.query.namespace) or ""
+    io.stderr:write(("no %s%s\n"):format(#parts == 1 and common.plural(part.resource) or "such objects",
+      where))
   end
 end
 
@@ -247,11 +266,13 @@ end
 function Rows:follow(version)
   local o = self.opts
   for event, object in self.c:watch(self.part.kind, {
-    namespace = o.namespace, labels = o.labels, fields = o.fields, resource_version = version, metadata_only = true,
+    namespace = o.namespace, labels = o.labels, fields = o.fields, resource_version = version,
+    metadata_only = true,
   }) do
     local k = key(object)
     if event ~= "DELETED" then
-      local t = printer.fetch(self.c, self.part.kind, named({ namespace = object("metadata.namespace") }, object.metadata.name))
+      local t = printer.fetch(self.c, self.part.kind,
+        named({ namespace = object("metadata.namespace") }, object.metadata.name))
       self.known[k] = t.rows[1] or self.known[k]
     end
     if self.known[k] then self.stream:rows(printer.layout(self.columns, { self.known[k] }, self.how)) end
@@ -260,11 +281,14 @@ function Rows:follow(version)
 end
 
 local function watch(c, env, part)
-  if part.query.names and #part.query.names > 1 then common.usage "--watch looks at one object, or at all of a kind" end
+  if part.query.names and #part.query.names > 1 then
+    common.usage "--watch looks at one object, or at all of a kind"
+  end
   local opts = part.query.names and named(part.query, part.query.names[1]) or listed(part.query)
   opts.limit = nil
   local rows = setmetatable({
-    c = c, part = part, opts = opts, known = {}, how = look(env, part, false), stream = printer.stream(not env.options.no_headers),
+    c = c, part = part, opts = opts, known = {}, how = look(env, part, false),
+    stream = printer.stream(not env.options.no_headers),
   }, Rows)
   while true do
     local _, err = pcall(rows.follow, rows, rows:look())

@@ -10,7 +10,8 @@ local roles = require "kubelua.cli.rbac"
 local M = {}
 
 M.options = {
-  { "--kind", "GROUP/VERSION/KIND", "what it reconciles: example.com/v1/Widget is defined here, apps/v1/Deployment is there (v1/ConfigMap)" },
+  { "--kind", "GROUP/VERSION/KIND",
+    "what it reconciles: example.com/v1/Widget is defined here, apps/v1/Deployment is there (v1/ConfigMap)" },
   { "--plural", "WORD", "of that kind, where it is not the usual one" },
   { "--dir", "DIR", "write it there (a directory called NAME)" },
   { "--namespace", "NAME", "where it will run (NAME-system)", brief = "-n" },
@@ -21,20 +22,31 @@ local function kind_of(text, plural, client)
   local group, version = (api or ""):match "^([%w.-]+)/(v%w+)$"
   if not group then group, version = "", (api or ""):match "^(v%w+)$" end
   if not version or not word:find "^%u%w*$" then
-    common.usage("--kind must be group/version/Kind such as example.com/v1/Widget, or v1/Kind of the core group, not %q", text)
+    common.usage("--kind must be group/version/Kind such as example.com/v1/Widget, or v1/Kind of the core \z
+      group, not %q", text)
   end
   local ok, r = pcall(client.resource, client, text)
-  if ok then return { group = group, version = version, kind = word, plural = r.plural, custom = false, namespaced = r.namespaced } end
-  if not group:find "%." then common.usage("--kind: %q is no kind that every server has, and the group of one's own has a dot in it: example.com/v1/%s", text, word) end
+  if ok then
+    return { group = group, version = version, kind = word, plural = r.plural, custom = false,
+      namespaced = r.namespaced }
+  end
+  if not group:find "%." then
+    common.usage("--kind: %q is no kind that every server has, and the group of one's own has a dot in it: \z
+      example.com/v1/%s", text, word)
+  end
   local guess = rbac.resolver(client)(text)
-  return { group = group, version = version, kind = word, plural = plural or guess.plural, custom = true, namespaced = true }
+  return { group = group, version = version, kind = word, plural = plural or guess.plural, custom = true,
+    namespaced = true }
 end
 
-local function connect(stage) return require "kubelua.client".connect { server = stage:url(), cache_dir = false, on_warning = "none" } end
+local function connect(stage)
+  return require "kubelua.client".connect { server = stage:url(), cache_dir = false, on_warning = "none" }
+end
 
 -- Whether a server takes the object that the test would make.
 local function takes(stage, text, namespaced)
-  local o = assert(load(("return { kind = %q, name = 'a', namespace = %s%s }"):format(text, namespaced and "'default'" or "nil", project.body(text))))()
+  local o = assert(load(("return { kind = %q, name = 'a', namespace = %s%s }"):format(text,
+    namespaced and "'default'" or "nil", project.body(text))))()
   return (pcall(stage.load, stage, core.value(object.normalize(o, "init"), "the object")))
 end
 
@@ -51,7 +63,8 @@ function M.run(env)
   if not name then common.usage "give it a name: kubelua init NAME" end
   if env.words[2] then common.usage("one name is enough, got %s", table.concat(env.words, " ")) end
   if #name > 50 or not name:find "^%l[-%l%d]*$" or name:find "-$" then
-    common.usage("a name is lower case letters, digits and -, 50 at most, and begins with a letter: not %q", name)
+    common.usage("a name is lower case letters, digits and -, 50 at most, and begins with a letter: not %q",
+      name)
   end
   local stage = core.stage(0)
   local client = connect(stage)
@@ -59,7 +72,9 @@ function M.run(env)
   if not kind.custom then kind.testable = takes(stage, o.kind or "v1/ConfigMap", kind.namespaced) end
   local dir, namespace = o.dir or name, o.namespace or name .. "-system"
   local there = core.tree(dir, "")
-  if there and #there > 0 then error(("%s has something in it already (%s): choose another --dir"):format(dir, there[1]), 0) end
+  if there and #there > 0 then
+    error(("%s has something in it already (%s): choose another --dir"):format(dir, there[1]), 0)
+  end
   local files, paths = project.files(name, kind, namespace), {}
   for path in pairs(files) do paths[#paths + 1] = path end
   table.sort(paths)
@@ -70,11 +85,13 @@ function M.run(env)
   for _, path in ipairs(paths) do write(dir .. "/" .. path, files[path]) end
   if kind.custom then stage:load_path(dir .. "/crds") end
   client = connect(stage)            -- who knows nothing of the server as it was
-  local objects = roles.objects_of({ dir .. "/" .. name .. ".lua" }, { name = name, namespace = namespace, bind = true, leader_elect = true }, client)
+  local objects = roles.objects_of({ dir .. "/" .. name .. ".lua" },
+    { name = name, namespace = namespace, bind = true, leader_elect = true }, client)
   write(dir .. "/deploy/manifests.yaml", project.manifests(name, namespace, objects))
   paths[#paths + 1] = "deploy/manifests.yaml"
   for _, path in ipairs(paths) do print("wrote " .. dir .. "/" .. path) end
-  print(("\n  cd %s && kubelua test\n  kubelua dev %s.lua%s"):format(dir, name, kind.custom and " --crds crds" or ""))
+  print(("\n  cd %s && kubelua test\n  kubelua dev %s.lua%s"):format(dir, name,
+    kind.custom and " --crds crds" or ""))
   return 0
 end
 

@@ -1,7 +1,9 @@
--- jsonpath.lua - the part of kubectl's JSONPath that people use: {.items[*].metadata.name}, {range .items[*]}{.metadata.name}{"\n"}{end},
--- {.spec.containers[0].image}, {.metadata.labels.a\.b/c}, {.metadata.labels['a.b/c']}, {.status.conditions[?(@.type=="Ready")].status}.
+-- jsonpath.lua - the part of kubectl's JSONPath that people use: {.items[*].metadata.name}, {range
+-- .items[*]}{.metadata.name}{"\n"}{end}, {.spec.containers[0].image}, {.metadata.labels.a\.b/c},
+-- {.metadata.labels['a.b/c']}, {.status.conditions[?(@.type=="Ready")].status}.
 --
--- A template is parsed into a list of texts and paths; a path is a list of steps, each of which turns a list of values into another.
+-- A template is parsed into a list of texts and paths; a path is a list of steps, each of which turns a
+-- list of values into another.
 
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
@@ -76,15 +78,22 @@ end
 
 local COMPARE = {
   ["=="] = function(a, b) return a == b end, ["!="] = function(a, b) return a ~= b end,
-  ["<"] = function(a, b) return type(a) == type(b) and a < b end, [">"] = function(a, b) return type(a) == type(b) and a > b end,
-  ["<="] = function(a, b) return type(a) == type(b) and a <= b end, [">="] = function(a, b) return type(a) == type(b) and a >= b end,
+  ["<"] = function(a, b)
+    return type(a) == type(b) and a < b
+  end, [">"] = function(a, b) return type(a) == type(b) and a > b end,
+  ["<="] = function(a, b)
+    return type(a) == type(b) and a <= b
+  end, [">="] = function(a, b) return type(a) == type(b) and a >= b end,
 }
 
 function STEP.filter(step, values)
   return each(values, function(value, out)
     for _, child in ipairs(children(value)) do
       local found = M.walk(step.path, child)[1]
-      if step.op == nil and found ~= nil or step.op and found ~= nil and COMPARE[step.op](found, step.value) then out[#out + 1] = child end
+      if step.op == nil and found ~= nil or step.op and found ~= nil
+        and COMPARE[step.op](found, step.value) then
+        out[#out + 1] = child
+      end
     end
   end)
 end
@@ -100,14 +109,21 @@ local function bracket(inside, whole, at)
   if inside == "*" then return { kind = "all" } end
   if inside:find "^%-?%d+$" then return { kind = "index", index = math.tointeger(tonumber(inside)) } end
   local from, to = inside:match "^(%-?%d*):(%-?%d*)$"
-  if from then return { kind = "slice", from = math.tointeger(tonumber(from)), to = math.tointeger(tonumber(to)) } end
+  if from then
+    return { kind = "slice", from = math.tointeger(tonumber(from)), to = math.tointeger(tonumber(to)) }
+  end
   local name = inside:match "^'(.*)'$" or inside:match "^\"(.*)\"$"
   if name then return { kind = "field", name = name } end
   local condition = inside:match "^%?%(%s*(.-)%s*%)$"
-  if not condition then fail(whole, at, ("[%s] is not understood; there are [0], [*], [1:3], ['name'] and [?(@.field==\"x\")]"):format(inside)) end
+  if not condition then
+    fail(whole, at, ("[%s] is not understood; there are [0], [*], [1:3], ['name'] and \z
+      [?(@.field==\"x\")]"):format(inside))
+  end
   local path, op, value = condition:match "^@(.-)%s*([=!<>]=?)%s*(.+)$"
   if not path then path = condition:match "^@(.*)$" end
-  if not path or op and not COMPARE[op] then fail(whole, at, ("the condition %s is not understood"):format(condition)) end
+  if not path or op and not COMPARE[op] then
+    fail(whole, at, ("the condition %s is not understood"):format(condition))
+  end
   return { kind = "filter", path = M.path(path), op = op, value = op and literal(value, whole, at) }
 end
 
@@ -130,7 +146,8 @@ local function closing(text, at)
   fail(text, at, "[ is not closed")
 end
 
---- The steps of a path such as .items[*].metadata.name; a leading $, @ or nothing may stand before the first dot.
+--- The steps of a path such as .items[*].metadata.name; a leading $, @ or nothing may stand before the
+--- first dot.
 function M.path(text)
   local steps, at = {}, text:match "^[$@]()" or 1
   if at == 1 and text:find "^[%a_]" then text, at = "." .. text, 1 end

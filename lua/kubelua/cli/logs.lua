@@ -13,7 +13,8 @@ M.options = {
   { "--previous", nil, "of the container before its last restart", type = "flag", brief = "-p" },
   { "--timestamps", nil, "begin each line with its time", type = "flag" },
   { "--limit-bytes", "N", "end after so many bytes", type = "count" },
-  { "--resume", nil, "with --follow: go on after a broken connection, without gaps or repeats", type = "flag" },
+  { "--resume", nil, "with --follow: go on after a broken connection, without gaps or repeats",
+    type = "flag" },
 }
 
 function M.run(env)
@@ -24,7 +25,8 @@ function M.run(env)
   local pod = common.pod(c, env.words[1])
   local raw = not o.resume
   for text in c:logs(pod, {
-    container = o.container, follow = o.follow, tail = o.tail, since = o.since, since_time = o.since_time, previous = o.previous,
+    container = o.container, follow = o.follow, tail = o.tail, since = o.since, since_time = o.since_time,
+    previous = o.previous,
     timestamps = o.timestamps, limit_bytes = o.limit_bytes, resume = o.resume, raw = raw,
   }) do
     io.stdout:write(text, raw and "" or "\n")

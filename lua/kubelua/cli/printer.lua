@@ -13,7 +13,9 @@ local GAP = "   "
 function M.fetch(c, kind, opts)
   local t = c:table(kind, opts)
   local columns, rows = {}, {}
-  for i, column in ipairs(t.columns) do columns[i] = { name = column.name, priority = column("priority") or 0 } end
+  for i, column in ipairs(t.columns) do
+    columns[i] = { name = column.name, priority = column("priority") or 0 }
+  end
   for i, row in ipairs(t.rows) do rows[i] = { cells = row.cells, object = row.object } end
   return { columns = columns, rows = rows, version = t.resourceVersion }
 end

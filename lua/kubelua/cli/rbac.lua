@@ -16,11 +16,14 @@ M.options = {
   { "--bind", nil, "a ServiceAccount and bindings, too", type = "flag" },
   { "--leader-elect", nil, "for kubelua run --leader-elect", type = "flag" },
   { "--shards", nil, "for kubelua run --shards", type = "flag" },
-  { "--webhook-service", "NS/NAME", "of kubelua run, where scripts have webhooks: their certificates are in a Secret beside it" },
+  { "--webhook-service", "NS/NAME",
+    "of kubelua run, where scripts have webhooks: their certificates are in a Secret beside it" },
   { "--webhook-secret", "NS/NAME", "of kubelua run: that Secret, under another name" },
   { "--record", nil, "run the tests beside the scripts, and count what they do", type = "flag" },
-  { "--recorded", "FILE", "count what a run did, too, that kubelua run or dev --record FILE took down (may be repeated)", type = "list" },
-  { "--crds", "FILE|DIR", "definitions of the kinds, for their plurals and for --record (may be repeated)", type = "list" },
+  { "--recorded", "FILE", "count what a run did, too, that kubelua run or dev --record FILE took down (may \z
+    be repeated)", type = "list" },
+  { "--crds", "FILE|DIR", "definitions of the kinds, for their plurals and for --record (may be repeated)",
+    type = "list" },
   { "--output", "FORMAT", "yaml or json (yaml)", brief = "-o" },
 }
 
@@ -67,7 +70,8 @@ local function of_source(script, loaded, list, namespaces, add, notes)
     source.read(t.text, resources, function(need)
       need.namespaces, need.why = namespaces, ("%s:%d"):format(t.path, need.line)
       add(need)
-    end, function(line, what) notes[#notes + 1] = ("%s:%d: %s: of which kind is not written there"):format(t.path, line, what) end)
+    end, function(line, what) notes[#notes + 1] = ("%s:%d: %s: of which kind is not written there"):format(
+      t.path, line, what) end)
   end
 end
 
@@ -89,7 +93,10 @@ local Quiet = {}
 Quiet.__index = Quiet
 function Quiet.file() end
 function Quiet:tell(node, status, problem)
-  if status == "failed" then common.complain(self.env, "a test failed, so what it would have done is missing: %s: %s", node.name or "(the file)", problem.message) end
+  if status == "failed" then
+    common.complain(self.env, "a test failed, so what it would have done is missing: %s: %s",
+      node.name or "(the file)", problem.message)
+  end
 end
 function Quiet.finish() end
 
@@ -97,7 +104,9 @@ local function of_records(env, by_name, add)
   local calls, n = record(env.words, setmetatable({ env = env }, Quiet))
   for _, call in ipairs(calls) do
     local at = by_name[call.controller]
-    if at and call.kind then rbac.of_call(call, at.namespaces, "seen in a test of " .. call.controller, add) end
+    if at and call.kind then
+      rbac.of_call(call, at.namespaces, "seen in a test of " .. call.controller, add)
+    end
   end
   return n
 end
@@ -110,18 +119,27 @@ local function of_recordings(env, by_name, kinds, add)
     for kind, r in pairs(known) do kinds[kind] = r end
     for _, call in ipairs(calls) do
       local at = by_name[call.controller]
-      if at then rbac.of_call(call, at.namespaces, "seen in a run of " .. call.controller, add) else others[call.controller] = true end
+      if at then
+        rbac.of_call(call, at.namespaces, "seen in a run of " .. call.controller, add)
+      else
+        others[call.controller] = true
+      end
     end
-    for name in pairs(others) do common.complain(env, "%s: controller %s is in none of these scripts, so what it did is left out", path, name) end
+    for name in pairs(others) do
+      common.complain(env, "%s: controller %s is in none of these scripts, so what it did is left out", path,
+        name)
+    end
   end
 end
 
--- The Secret of the webhooks' certificates, as `kubelua run` finds it. Without a word of it there may be none.
+-- The Secret of the webhooks' certificates, as `kubelua run` finds it. Without a word of it there may be
+-- none.
 local function certificates_of(o, add, notes)
   local word = o.webhook_secret and "--webhook-secret" or "--webhook-service"
   local text = o.webhook_secret or o.webhook_service
   if not text then
-    notes.secret = "where webhooks keep their certificates is not said: --webhook-service or --webhook-secret, as of kubelua run, adds the rules for that Secret"
+    notes.secret = "where webhooks keep their certificates is not said: --webhook-service or \z
+      --webhook-secret, as of kubelua run, adds the rules for that Secret"
     return
   end
   local namespace, name = text:match "^([^/:]+)/([^/:]+)$"
@@ -133,7 +151,8 @@ local function certificates_of(o, add, notes)
   rbac.of_certificates(namespace, name, add)
 end
 
--- Needs of scripts: from their tables and sources. Returns the first name, what is known of each controller, and what is not known.
+-- Needs of scripts: from their tables and sources. Returns the first name, what is known of each
+-- controller, and what is not known.
 local function needs_of(scripts, o, add)
   local watched = o.watch_namespace and { o.watch_namespace }
   local notes, by_name, first, own_leases, hooks = {}, {}, nil, {}, false
@@ -156,7 +175,9 @@ local function needs_of(scripts, o, add)
   end
   if not first then error("no controller or webhook is in these scripts", 0) end
   if o.leader_elect then
-    for _, name in ipairs { first, table.unpack(own_leases) } do rbac.of_election(name, o.namespace or "default", add) end
+    for _, name in ipairs { first, table.unpack(own_leases) } do
+      rbac.of_election(name, o.namespace or "default", add)
+    end
   end
   if hooks then certificates_of(o, add, notes) end
   if o.shards then rbac.of_shards(o.namespace or "default", add) end
@@ -167,7 +188,8 @@ end
 function M.objects_of(scripts, o, client)
   local needs = {}
   local first = needs_of(scripts, o, function(need) needs[#needs + 1] = need end)
-  return rbac.objects(rbac.rules(needs, rbac.resolver(client)), { name = o.name or first, namespace = o.namespace or "default", bind = o.bind })
+  return rbac.objects(rbac.rules(needs, rbac.resolver(client)),
+    { name = o.name or first, namespace = o.namespace or "default", bind = o.bind })
 end
 
 -- ---------------------------------------------------------------- the command
@@ -175,15 +197,19 @@ end
 local function print_json(objects)
   local items = {}
   for i, entry in ipairs(objects) do items[i] = entry.object end
-  print(core.encode(core.value({ apiVersion = "v1", kind = "List", items = core.array(items) }, "the list"), true))
+  print(core.encode(core.value({ apiVersion = "v1", kind = "List", items = core.array(items) }, "the list"),
+    true))
 end
 
 local function print_yaml(env, objects, notes, tests)
   local runs = env.options.recorded and " and recorded runs" or ""
   local head = { ("kubelua rbac %s: from the tables and the source%s"):format(table.concat(env.words, " "),
-    tests and (", and from %d tests%s"):format(tests.passed + tests.failed, runs) or runs ~= "" and runs or " (--record adds what the tests beside it do)") }
+    tests and (", and from %d tests%s"):format(tests.passed + tests.failed, runs) or runs ~= "" and runs
+    or " (--record adds what the tests beside it do)") }
   for _, note in ipairs(notes) do head[#head + 1] = note end
-  if #notes > 0 and not tests and runs == "" then head[#head + 1] = "so a rule may be missing: --record finds what the tests do, or add it" end
+  if #notes > 0 and not tests and runs == "" then
+    head[#head + 1] = "so a rule may be missing: --record finds what the tests do, or add it"
+  end
   head[#head + 1] = notes.secret
   io.write(rbac.yaml(objects, head))
 end
@@ -202,8 +228,10 @@ function M.run(env)
   -- An API server of our own knows the plurals of built-in kinds, and of definitions.
   local stage = core.stage(0)
   for _, path in ipairs(o.crds or {}) do stage:load_path(path) end
-  local client = require "kubelua.client".connect { server = stage:url(), cache_dir = false, on_warning = "none" }
-  local objects = rbac.objects(rbac.rules(needs, rbac.resolver(client, kinds)), { name = o.name or first, namespace = o.namespace or "default", bind = o.bind })
+  local client = require "kubelua.client".connect { server = stage:url(), cache_dir = false,
+    on_warning = "none" }
+  local objects = rbac.objects(rbac.rules(needs, rbac.resolver(client, kinds)),
+    { name = o.name or first, namespace = o.namespace or "default", bind = o.bind })
   if format == "json" then print_json(objects) else print_yaml(env, objects, notes, tests) end
   return tests and tests.failed > 0 and 1 or 0
 end

@@ -1,5 +1,5 @@
--- release-finalizers.lua - kubelua release-finalizers: takes a finalizer from every object that carries it, page by page, each
--- by a patch that names the uid and resourceVersion it was made from.
+-- release-finalizers.lua - kubelua release-finalizers: takes a finalizer from every object that carries it,
+-- page by page, each by a patch that names the uid and resourceVersion it was made from.
 
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
@@ -10,8 +10,11 @@ local M = {}
 M.options = {
   { "--finalizer", "NAME", "which one; that of the script's controllers unless said", type = "list" },
   { "--selector", "SELECTOR", "only from objects with these labels", brief = "-l" },
-  { "--yes", nil, "do it: what the finalizer stands for will not be cleaned up", type = "flag", brief = "-y" },
-  { "--dry-run", "client|server", "say which objects would be released, and release none; server: let the server check it", type = "maybe" },
+  { "--yes", nil, "do it: what the finalizer stands for will not be cleaned up", type = "flag",
+    brief = "-y" },
+  { "--dry-run", "client|server",
+    "say which objects would be released, and release none; server: let the server check it",
+  type = "maybe" },
 }
 
 -- Somebody who writes an object this often while we try is its controller, alive.
@@ -60,17 +63,24 @@ local function wanted_of(c, env, complain)
   local names, scripts, kinds = env.options.finalizer, {}, {}
   for _, word in ipairs(env.words) do table.insert(word:find "%.lua$" and scripts or kinds, word) end
   for _, name in ipairs(names or {}) do
-    if not name:find "^[^/%s]+/[^/%s]+$" then common.usage("--finalizer is called \"domain/name\", got %q", name) end
+    if not name:find "^[^/%s]+/[^/%s]+$" then
+      common.usage("--finalizer is called \"domain/name\", got %q", name)
+    end
   end
   if #scripts > 0 then
-    if #kinds > 0 then common.usage("a script says which kinds: leave out %s, or the script with --finalizer NAME in its place", kinds[1]) end
+    if #kinds > 0 then
+      common.usage("a script says which kinds: leave out %s, or the script with --finalizer NAME in \z
+        its place", kinds[1])
+    end
     return of_scripts(env, scripts, names)
   end
   if not names then common.usage "name a script, or a finalizer with --finalizer NAME" end
   if #kinds == 0 then return all_kinds(c, names, complain) end
   local wanted = {}
   for _, target in ipairs(common.expand(c, common.targets(kinds))) do
-    if target.names then common.usage("%s: kinds, no names; --selector chooses among their objects", target.names[1]) end
+    if target.names then
+      common.usage("%s: kinds, no names; --selector chooses among their objects", target.names[1])
+    end
     add(wanted, common.kind_text(c:resource(target.kind)), names)
   end
   return wanted
@@ -82,7 +92,8 @@ end
 local function release(c, kind, o, names, server_only)
   local uid, ns, name = o.metadata.uid, o("metadata.namespace"), o.metadata.name
   for attempt = 1, ATTEMPTS do
-    local ok, err = pcall(c.patch, c, { apiVersion = kind:match "^(.*)/", kind = kind:match "[^/]+$", metadata = { namespace = ns, name = name } },
+    local ok, err = pcall(c.patch, c, { apiVersion = kind:match "^(.*)/", kind = kind:match "[^/]+$",
+      metadata = { namespace = ns, name = name } },
       finalizer.guarded(o, finalizer.without(o, names)), { dry_run = server_only or nil })
     if ok then return true end
     if core.is_error(err) and err.code == 404 then return false end
@@ -104,10 +115,12 @@ local function plural(n) return ("%d object%s"):format(n, n == 1 and "" or "s") 
 
 function M.run(env)
   local o = env.options
-  local dry = o.dry_run and common.one_of("--dry-run", o.dry_run == "" and "client" or o.dry_run, { "client", "server", "none" })
+  local dry = o.dry_run and common.one_of("--dry-run", o.dry_run == "" and "client" or o.dry_run,
+    { "client", "server", "none" })
   if dry == "none" then dry = nil end
   if not o.yes and not dry then
-    common.usage "what these finalizers wait for will not happen any more: look with --dry-run, then say --yes"
+    common.usage "what these finalizers wait for will not happen any more: look with --dry-run, then \z
+      say --yes"
   end
   local released, failed, code = 0, 0, 0
   local function complain(...)
@@ -118,7 +131,8 @@ function M.run(env)
   local wanted = wanted_of(c, env, complain)
   local function look(kind)
     local names, r = wanted[kind], c:resource(kind)
-    local where = { namespace = r.namespaced and env.connect.namespace or nil, labels = o.selector, metadata_only = true }
+    local where = { namespace = r.namespaced and env.connect.namespace or nil, labels = o.selector,
+      metadata_only = true }
     for item in c:each(kind, where) do
       if finalizer.has(item, names) then
         local ok, did = true, true
@@ -144,7 +158,8 @@ function M.run(env)
       if not (wanted.all and err.code == 404) then complain("%s: %s", kind, common.message(err)) end
     end
   end
-  print(("%s %s%s"):format(plural(released), dry and "would be released" or "released", failed > 0 and (", %d not"):format(failed) or ""))
+  print(("%s %s%s"):format(plural(released), dry and "would be released" or "released",
+    failed > 0 and (", %d not"):format(failed) or ""))
   return code
 end
 

@@ -8,7 +8,8 @@ local M = {}
 
 M.no_cluster = true
 M.options = {
-  { "--timeout", "DURATION", "how long the new logic may take to take over (60s); 0s does not wait", type = "duration" },
+  { "--timeout", "DURATION", "how long the new logic may take to take over (60s); 0s does not wait",
+    type = "duration" },
   table.unpack(control.options),
 }
 
@@ -43,14 +44,21 @@ local function await(process, loaded, seconds)
     clock.sleep(POLL)
     why = waiting(process, loaded)
   end
-  if why then io.stderr:write(("kubelua reload: the new logic has not taken over in %gs, the old one runs on: %s\n"):format(seconds, why)) end
+  if why then
+    io.stderr:write(("kubelua reload: the new logic has not taken over in %gs, the old one runs \z
+      on: %s\n"):format(seconds, why))
+  end
   return not why
 end
 
 local WORDS = {
-  taken = function(s) return ("%s: generation %d%s"):format(s.script, s.generation, s("message") and ": " .. s.message or "") end,
+  taken = function(s)
+    return ("%s: generation %d%s"):format(s.script, s.generation, s("message") and ": " .. s.message or "")
+  end,
   unchanged = function(s) return ("%s: unchanged, generation %d"):format(s.script, s.generation) end,
-  refused = function(s) return ("%s: refused, generation %d runs on: %s"):format(s.script, s.generation, s.message) end,
+  refused = function(s)
+    return ("%s: refused, generation %d runs on: %s"):format(s.script, s.generation, s.message)
+  end,
 }
 
 local function meant(env, scripts)
@@ -62,7 +70,9 @@ local function meant(env, scripts)
       if s.script == word or s.script:sub(-#word - 1) == "/" .. word then chosen[#chosen + 1] = s end
     end
   end
-  if #chosen == 0 then common.usage("the process has no script %s; it has %s", env.words[1], table.concat(have, ", ")) end
+  if #chosen == 0 then
+    common.usage("the process has no script %s; it has %s", env.words[1], table.concat(have, ", "))
+  end
   return chosen
 end
 

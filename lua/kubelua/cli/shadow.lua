@@ -9,7 +9,8 @@ local M = {}
 M.no_cluster = true
 M.options = {
   { "--promote", "", "make the candidate the next generation", type = "flag" },
-  { "--promote-after", "N", "by itself, when N keys came to the same and none to anything else", type = "count" },
+  { "--promote-after", "N", "by itself, when N keys came to the same and none to anything else",
+    type = "count" },
   { "--end", "", "end it; what runs stays as it is", type = "flag" },
   { "--json", "", "the report as JSON", type = "flag" },
   table.unpack(control.options),
@@ -26,13 +27,17 @@ local function plural(n, one, many) return ("%d %s"):format(n, n == 1 and one or
 local function summary(r)
   local tail = { plural(r.runs, "run", "runs") }
   if r.skipped > 0 then tail[#tail + 1] = ("%d skipped"):format(r.skipped) end
-  return ("%d same, %s, %s (%s)"):format(r.same, plural(r.differs, "differs", "differ"), plural(r.fails, "fails", "fail"), table.concat(tail, ", "))
+  return ("%d same, %s, %s (%s)"):format(r.same, plural(r.differs, "differs", "differ"),
+    plural(r.fails, "fails", "fail"), table.concat(tail, ", "))
 end
 
 local function tell(r)
-  print(("%s in the shadow of %s: %s"):format(r.candidate, r("script") or "?", r.state == "following" and summary(r) or r("why") or r.state))
+  print(("%s in the shadow of %s: %s"):format(r.candidate, r("script") or "?",
+    r.state == "following" and summary(r) or r("why") or r.state))
   local new = list(r("new"))
-  if #new > 0 then print(("  not followed, since nothing of that name runs: %s"):format(table.concat(new, ", "))) end
+  if #new > 0 then
+    print(("  not followed, since nothing of that name runs: %s"):format(table.concat(new, ", ")))
+  end
   for _, key in ipairs(list(r("keys"))) do
     print(("  %s %s %s: %s"):format(key.controller, key.key, key.verdict, key("diff") or ""))
   end
@@ -45,7 +50,8 @@ local function act(process, o)
   if o.promote then
     local r = process:post("/v1/shadow/promote", {})
     print(("%s was promoted: %s"):format(r.candidate, summary(r)))
-    print(("it runs until %s changes or the process ends; put it there to keep it"):format(r("script") or "the script"))
+    print(("it runs until %s changes or the process ends; put it there to keep it"):format(r("script")
+      or "the script"))
     return 0
   end
   if o["end"] then
@@ -58,12 +64,17 @@ end
 function M.run(env)
   local o, path = env.options, env.words[1]
   if env.words[2] then common.usage("one candidate at a time, got %s", table.concat(env.words, " ")) end
-  if o.promote and o["end"] or path and (o.promote or o["end"]) then common.usage "a candidate, --promote or --end: one of them" end
-  if o.promote_after and not path then common.usage "--promote-after goes with a candidate: kubelua shadow CANDIDATE.lua --promote-after 100" end
+  if o.promote and o["end"] or path and (o.promote or o["end"]) then
+    common.usage "a candidate, --promote or --end: one of them"
+  end
+  if o.promote_after and not path then
+    common.usage "--promote-after goes with a candidate: kubelua shadow CANDIDATE.lua --promote-after 100"
+  end
   local process = control.connect(env)
   local status = act(process, o)
   if status then return status end
-  local r = path and process:post("/v1/shadow", { path = env.absolute(path), promote_after = o.promote_after }) or process:get "/v1/shadow"
+  local r = path and process:post("/v1/shadow", { path = env.absolute(path),
+    promote_after = o.promote_after }) or process:get "/v1/shadow"
   if o.json then print(core.encode(r)) else tell(r) end
   return r.differs + r.fails > 0 and 1 or 0
 end

@@ -25,7 +25,8 @@ local HELP = [[
   c  kube  _                             the client, the library, the last result
   yaml(x)  json(x)                       the text of anything
 
-  A line that begins with = or is an expression is printed. Tab completes kinds, names, fields. ^C ends what runs, ^D the shell.]]
+  A line that begins with = or is an expression is printed. Tab completes kinds, names, fields.
+  ^C ends what runs, ^D the shell.]]
 
 -- ---------------------------------------------------------------- printing
 
@@ -47,7 +48,9 @@ local function state(o)
   return ""
 end
 
-local function is_object(x) return core.is_view(x) and not common.is_list(x) and type(x("metadata.name")) == "string" end
+local function is_object(x)
+  return core.is_view(x) and not common.is_list(x) and type(x("metadata.name")) == "string"
+end
 
 -- A list of objects, or nil.
 local function objects(x)
@@ -126,7 +129,8 @@ end
 local Shell = {}
 Shell.__index = Shell
 
-local VERBS = { "create", "update", "apply", "patch", "patch_status", "delete", "each", "resource", "resources", "version" }
+local VERBS = { "create", "update", "apply", "patch", "patch_status", "delete", "each", "resource",
+  "resources", "version" }
 
 local function scope(self, opts)
   local o = {}
@@ -149,7 +153,8 @@ local function watching(self, kind, opts)
   for event, o in self.c:watch(kind, scoped(self, kind, opts)) do
     local key = (o("metadata.namespace") or "") .. "/" .. o.metadata.name
     local old = known[key]
-    print(("%s %-8s %s%s"):format(os.date "%H:%M:%S", event, (key:gsub("^/", "")), old and "  " .. diff.text(old, o) or ""))
+    print(("%s %-8s %s%s"):format(os.date "%H:%M:%S", event, (key:gsub("^/", "")),
+      old and "  " .. diff.text(old, o) or ""))
     io.stdout:flush()
     known[key] = event ~= "DELETED" and o or nil
   end
@@ -200,7 +205,8 @@ local function lasting(text)
   return rest or text
 end
 
---- A chunk out of what was typed so far, or nil and whether more is expected, and the message. `line` is the number of its first line (1).
+--- A chunk out of what was typed so far, or nil and whether more is expected, and the message. `line` is
+--- the number of its first line (1).
 function M.compile(text, env, line)
   text = lasting(text:gsub("^%s*=", "return "))
   local above = ("\n"):rep((line or 1) - 1)
@@ -296,7 +302,8 @@ local function loop(self)
   end
 end
 
---- Runs what -e gives, or what is typed or read; the command's status. `self` has env, globals, terminal, prompt(self), and greeting(self) for a person.
+--- Runs what -e gives, or what is typed or read; the command's status. `self` has env, globals, terminal,
+--- prompt(self), and greeting(self) for a person.
 function M.converse(self)
   local good = true
   if self.env.options.execute then
@@ -329,7 +336,8 @@ function M.terminal(env, name, completer)
 end
 
 function Shell:greeting()
-  return ("kubelua %s on %s, namespace %s; help() tells what there is"):format(self.env.version, self.c:server(), self.c:namespace())
+  return ("kubelua %s on %s, namespace %s; help() tells what there is"):format(self.env.version,
+    self.c:server(), self.c:namespace())
 end
 
 function M.run(env)

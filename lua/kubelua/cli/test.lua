@@ -13,7 +13,8 @@ M.options = {
   { "--list", nil, "say which tests there are and run none", type = "flag" },
   { "--output", "FORMAT", "plain or tap (plain)", brief = "-o" },
   { "--fail-fast", nil, "end with the first failure", type = "flag" },
-  { "--verbose", nil, "with a failure, everything that controllers and the runtime logged", type = "flag", brief = "-v" },
+  { "--verbose", nil, "with a failure, everything that controllers and the runtime logged", type = "flag",
+    brief = "-v" },
 }
 
 -- ---------------------------------------------------------------- which files
@@ -68,7 +69,8 @@ function Plain:tell(node, status, problem)
 end
 
 function Plain:finish(n, seconds)
-  print(("%d passed, %d failed%s in %.2f s"):format(n.passed, n.failed, n.pending > 0 and (", %d pending"):format(n.pending) or "", seconds))
+  print(("%d passed, %d failed%s in %.2f s"):format(n.passed, n.failed,
+    n.pending > 0 and (", %d pending"):format(n.pending) or "", seconds))
 end
 
 local Tap = { count = 0 }
@@ -97,7 +99,10 @@ function Tap:finish() print("1.." .. self.count) end
 local function check_patterns(option, patterns)
   for _, p in ipairs(patterns or {}) do
     local ok, why = pcall(string.find, "", p)
-    if not ok then common.usage("%s %q is no Lua pattern: %s (%% makes a character mean itself)", option, p, common.message(why)) end
+    if not ok then
+      common.usage("%s %q is no Lua pattern: %s (%% makes a character mean itself)", option, p,
+        common.message(why))
+    end
   end
 end
 
@@ -126,7 +131,8 @@ function M.run_files(files, o, report)
     local dir = path:match "^(.*)/" or ""
     local loaded = {}
     for name in pairs(package.loaded) do loaded[name] = true end
-    package.path = ("%s?.lua;%s?/init.lua;%s"):format(dir == "" and "" or dir .. "/", dir == "" and "" or dir .. "/", path_before)
+    package.path = ("%s?.lua;%s?/init.lua;%s"):format(dir == "" and "" or dir .. "/",
+      dir == "" and "" or dir .. "/", path_before)
     testing.directory(dir)
     local root = suite.load(path)
     local wanted, some = {}, false
@@ -163,7 +169,9 @@ local function list(files, o)
   local n = 0
   for _, path in ipairs(files) do
     for _, node in ipairs(suite.tests(suite.load(path))) do
-      if node.broken then error(("%s does not load: %s"):format(path, common.message(node.broken.error)), 0) end
+      if node.broken then
+        error(("%s does not load: %s"):format(path, common.message(node.broken.error)), 0)
+      end
       if wants(o, suite.full_name(node)) then
         print(("%s:%d: %s"):format(node.file or path, node.line or 0, suite.full_name(node)))
         n = n + 1
@@ -180,7 +188,8 @@ function M.run(env)
   local format = common.one_of("--output", o.output or "plain", { "plain", "tap" })
   local files = M.files(env.words)
   if #files == 0 then
-    common.usage("no tests found in %s: they are in files named *_test.lua beside the scripts", #env.words > 0 and table.concat(env.words, " ") or "this directory")
+    common.usage("no tests found in %s: they are in files named *_test.lua beside the scripts",
+      #env.words > 0 and table.concat(env.words, " ") or "this directory")
   end
   if o.list then return list(files, o) > 0 and 0 or 1 end
   local report = setmetatable({ verbose = o.verbose }, format == "tap" and Tap or Plain)

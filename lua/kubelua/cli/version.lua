@@ -1,4 +1,5 @@
--- version.lua - kubelua version: ours, which Lua runs scripts and what is known of it; with --server what the server says about itself.
+-- version.lua - kubelua version: ours, which Lua runs scripts and what is known of it; with --server what
+-- the server says about itself.
 
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
@@ -22,9 +23,12 @@ end
 local function text(env, server)
   print("kubelua " .. env.version)
   print(("Lua %s; of its published bugs scripts could reach %d:"):format(env.lua.version, #env.lua.bugs))
-  for _, bug in ipairs(env.lua.bugs) do print(("  %s (mended in %s)\n    %s"):format(bug.bug, bug.mended, bug.here)) end
+  for _, bug in ipairs(env.lua.bugs) do
+    print(("  %s (mended in %s)\n    %s"):format(bug.bug, bug.mended, bug.here))
+  end
   if not server then return end
-  print(("server %s (%s, %s)"):format(common.cell(server.version or "without a version"), common.cell(server.platform or "platform unknown"), server.url))
+  print(("server %s (%s, %s)"):format(common.cell(server.version or "without a version"),
+    common.cell(server.platform or "platform unknown"), server.url))
 end
 
 function M.run(env)

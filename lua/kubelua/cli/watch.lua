@@ -1,7 +1,7 @@
 -- watch.lua - kubelua watch: a line for everything that happens, with what changed.
 --
--- The state is known from a list before, so that the first change already has something to be compared with; a place that the
--- server has forgotten is one more list, and what was missed shows as differences.
+-- The state is known from a list before, so that the first change already has something to be compared
+-- with; a place that the server has forgotten is one more list, and what was missed shows as differences.
 
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
@@ -26,7 +26,8 @@ local Printer = {}
 Printer.__index = Printer
 
 function Printer:line(event, o, text)
-  print(common.cell(("%s %-8s %s%s%s"):format(os.date "%H:%M:%S", event, self.prefix, key(o), text and text ~= "" and "  " .. text or "")))
+  print(common.cell(("%s %-8s %s%s%s"):format(os.date "%H:%M:%S", event, self.prefix, key(o),
+    text and text ~= "" and "  " .. text or "")))
   io.stdout:flush()
   self.left = self.left and self.left - 1
   return self.left == 0
@@ -53,7 +54,8 @@ function Printer:gone(o)
 end
 
 local function list(c, kind, opts, printer, silent)
-  local items, version = c:list(kind, { namespace = opts.namespace, labels = opts.labels, fields = opts.fields })
+  local items, version = c:list(kind, { namespace = opts.namespace, labels = opts.labels,
+    fields = opts.fields })
   local missing = {}
   for k, o in pairs(printer.known) do missing[k] = o end
   for _, o in ipairs(items) do
@@ -82,18 +84,23 @@ end
 
 function M.run(env)
   local targets = common.targets(env.words)
-  if #targets > 1 or targets[1].names and #targets[1].names > 1 then common.usage "one kind at a time, and one name at most" end
+  if #targets > 1 or targets[1].names and #targets[1].names > 1 then
+    common.usage "one kind at a time, and one name at most"
+  end
   local c <close> = common.connect(env)
   local r = c:resource(targets[1].kind)
   local kind = common.kind_text(r)
   local fields = env.options.field_selector
-  if targets[1].names then fields = (fields and fields .. "," or "") .. "metadata.name=" .. targets[1].names[1] end
+  if targets[1].names then
+    fields = (fields and fields .. "," or "") .. "metadata.name=" .. targets[1].names[1]
+  end
   local opts = { namespace = common.namespace(c, env, r), labels = env.options.selector, fields = fields }
   local printer = setmetatable({ known = {}, prefix = "", left = env.options.events }, Printer)
   if printer.left == 0 then return 0 end
   local version, n = list(c, kind, opts, printer, not env.options.initial)
   if not version then return 0 end
-  io.stderr:write(("watching %s%s (%d now)\n"):format(common.plural(r), opts.namespace and " in namespace " .. opts.namespace or "", n))
+  io.stderr:write(("watching %s%s (%d now)\n"):format(common.plural(r),
+    opts.namespace and " in namespace " .. opts.namespace or "", n))
   while true do
     opts.resource_version = version
     local ok, done = pcall(follow, c, kind, opts, printer)

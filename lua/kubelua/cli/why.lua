@@ -24,8 +24,10 @@ local function clock(text) return text and text:match "T(%d%d:%d%d:%d%d)" or "?"
 local function version(x) return x("resourceVersion") and (" (rv %s)"):format(x.resourceVersion) or "" end
 
 local REASONS = {
-  started = "the controller started", resync = "resync came round", trigger = "`every` or `cron` came round", after = "its last run asked for it",
-  retry = "a retry", reload = "new logic", leading = "this process began to lead, or got the key", ["by hand"] = "by hand", request = "a request",
+  started = "the controller started", resync = "resync came round", trigger = "`every` or `cron` came round",
+  after = "its last run asked for it",
+  retry = "a retry", reload = "new logic", leading = "this process began to lead, or got the key",
+  ["by hand"] = "by hand", request = "a request",
 }
 
 local function trigger(t)
@@ -37,12 +39,15 @@ local function trigger(t)
 end
 
 local PAST = {
-  get = "got", list = "listed", create = "created", update = "updated", patch = "patched", apply = "applied", delete = "deleted",
+  get = "got", list = "listed", create = "created", update = "updated", patch = "patched", apply = "applied",
+  delete = "deleted",
   deletecollection = "deleted all of",
 }
 
 local function answered(s)
-  if s("error") then return (": %s%s"):format(s("code") ~= 0 and s("code") and ("%d, "):format(s.code) or "", s.error) end
+  if s("error") then
+    return (": %s%s"):format(s("code") ~= 0 and s("code") and ("%d, "):format(s.code) or "", s.error)
+  end
   if s("took") == nil then return ": no answer yet" end
   if s.code == 0 then return ": not sent, it would have changed nothing" end
   return (": %d in %s"):format(s.code, span(s.took))
@@ -50,7 +55,8 @@ end
 
 local function step(s)
   if s("get") then
-    return ("read %s %s%s"):format(s.get, s("key") or "", s("resourceVersion") and version(s) or ": not there")
+    return ("read %s %s%s"):format(s.get, s("key") or "",
+      s("resourceVersion") and version(s) or ": not there")
   elseif s("list") then
     local by = {}
     for _, name in ipairs { "namespace", "labels", "fields", "index", "value" } do
@@ -58,7 +64,8 @@ local function step(s)
     end
     return ("listed %d %s%s"):format(s.count, s.list, #by > 0 and " (" .. table.concat(by, ", ") .. ")" or "")
   elseif s("call") then
-    return ("%s %s %s%s%s"):format(PAST[s.call] or s.call, s("kind") or "", s("key") or "", s("subresource") and " (" .. s.subresource .. ")" or "", answered(s))
+    return ("%s %s %s%s%s"):format(PAST[s.call] or s.call, s("kind") or "", s("key") or "",
+      s("subresource") and " (" .. s.subresource .. ")" or "", answered(s))
   elseif s("discovery") then
     return ("looked up %s%s"):format(s.discovery, s("error") and ": " .. s.error or "")
   end
@@ -66,19 +73,23 @@ local function step(s)
 end
 
 local RESULTS = {
-  after = "done", requeue = "wants to run again", fail = "failed for good", ["put back"] = "was ended, its key runs again", retry = "waits",
+  after = "done", requeue = "wants to run again", fail = "failed for good",
+  ["put back"] = "was ended, its key runs again", retry = "waits",
 }
 
 -- `newest`: what comes next is still to come.
 local function outcome(run, newest)
   local text = RESULTS[run.result] or run.result
   if run("message") then text = ("%s: %s"):format(text, run.message) end
-  if newest and run("in") then text = ("%s; next in %s (%s)"):format(text, span(run["in"]), clock(run("next"))) end
+  if newest and run("in") then
+    text = ("%s; next in %s (%s)"):format(text, span(run["in"]), clock(run("next")))
+  end
   return text
 end
 
 local function summary(run)
-  return ("%s ago, %s, generation %d%s: %s"):format(span(run.ago), span(run.took), run.generation, run.attempt > 1 and (", attempt %d"):format(run.attempt) or "",
+  return ("%s ago, %s, generation %d%s: %s"):format(span(run.ago), span(run.took), run.generation,
+    run.attempt > 1 and (", attempt %d"):format(run.attempt) or "",
     trigger(run.trigger))
 end
 
@@ -103,8 +114,10 @@ local ROLES = { owns = "owned", watches = "watched", reads = "read" }
 
 local function tell(entry, full)
   local whose = entry("cluster") and entry.cluster .. "/" .. entry.controller or entry.controller
-  local what = entry.role ~= "resource" and entry("key") and (" -> %s %s"):format(entry.resource, entry.key) or ""
-  print(("  %s%s%s: %s"):format(whose, ROLES[entry.role] and " (" .. ROLES[entry.role] .. ")" or "", what, entry.says))
+  local what = entry.role ~= "resource" and entry("key") and (" -> %s %s"):format(entry.resource, entry.key)
+    or ""
+  print(("  %s%s%s: %s"):format(whose, ROLES[entry.role] and " (" .. ROLES[entry.role] .. ")" or "", what,
+    entry.says))
   for i, run in ipairs(entry("runs") or {}) do
     if i <= full + BRIEFLY then tell_run(run, i <= full, i == 1) end
   end
@@ -130,7 +143,9 @@ local function target(env)
     if not name then common.usage("%s names a kind and no object: kubelua why KIND NAMESPACE/NAME", kind) end
     words = { kind, name }
   end
-  if #words ~= 2 then common.usage "say of what: kubelua why KIND NAMESPACE/NAME, or kubelua why KIND NAME -n NAMESPACE" end
+  if #words ~= 2 then
+    common.usage "say of what: kubelua why KIND NAMESPACE/NAME, or kubelua why KIND NAME -n NAMESPACE"
+  end
   local key = words[2]
   if key:find "/" and ns then common.usage("%s has its namespace already, and -n says %s", key, ns) end
   return words[1], ns and ns .. "/" .. key or key

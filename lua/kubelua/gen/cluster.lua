@@ -1,4 +1,5 @@
--- gen/cluster.lua - a library out of what a live API server says: discovery has the resources and their verbs, OpenAPI v3 the types.
+-- gen/cluster.lua - a library out of what a live API server says: discovery has the resources and their
+-- verbs, OpenAPI v3 the types.
 
 local crds = require "kubelua.gen.crds"
 local kube = require "kubelua"
@@ -29,7 +30,8 @@ local function group_versions(c, wanted)
   local list = {}
   local function add(group, version)
     if not wanted or wanted[group == "" and "core" or group] then
-      list[#list + 1] = { group = group, version = version, path = group == "" and "api/" .. version or ("apis/%s/%s"):format(group, version) }
+      list[#list + 1] = { group = group, version = version,
+        path = group == "" and "api/" .. version or ("apis/%s/%s"):format(group, version) }
     end
   end
   local known = { core = true }
@@ -40,7 +42,8 @@ local function group_versions(c, wanted)
   end
   for group in pairs(wanted or {}) do
     if not known[group] then
-      error(("the server has no API group %q%s"):format(group, require("kubelua.suggest").hint(group, known)), 0)
+      error(("the server has no API group %q%s"):format(group, require("kubelua.suggest").hint(group, known)),
+        0)
     end
   end
   table.sort(list, function(a, b) return a.path < b.path end)
@@ -51,17 +54,20 @@ end
 local function resources(c, at, library)
   local answer, err = kube.try(c.raw, c, "GET", "/" .. at.path)
   if not answer then
-    library.notes[#library.notes + 1] = ("%s is left out: %s"):format(at.path, tostring(err and err.message or err))
+    library.notes[#library.notes + 1] = ("%s is left out: %s"):format(at.path,
+      tostring(err and err.message or err))
     return nil
   end
   local by_plural, below = {}, {}
   for _, r in ipairs(answer.resources) do
     local plural, subresource = r.name:match "^([^/]+)/(.+)$"
     if plural then
-      below[#below + 1] = { plural = plural, name = subresource, kind = r.kind, group = r "group", version = r "version" }
+      below[#below + 1] = { plural = plural, name = subresource, kind = r.kind, group = r "group",
+        version = r "version" }
     else
       by_plural[r.name] = {
-        kind = r.kind, plural = r.name, namespaced = r.namespaced, verbs = {}, short_names = {}, subresources = {},
+        kind = r.kind, plural = r.name, namespaced = r.namespaced, verbs = {}, short_names = {},
+        subresources = {},
       }
       for _, verb in ipairs(r "verbs" or {}) do table.insert(by_plural[r.name].verbs, verb) end
       for _, word in ipairs(r "shortNames" or {}) do table.insert(by_plural[r.name].short_names, word) end
@@ -90,10 +96,13 @@ local function kinds_of(document)
   return by_kind
 end
 
--- Where a named schema lives: io.k8s.api.core.v1.PodSpec -> core_v1, PodSpec; what belongs to no group stays where it was met.
+-- Where a named schema lives: io.k8s.api.core.v1.PodSpec -> core_v1, PodSpec; what belongs to no group
+-- stays where it was met.
 local function home(library, known, group, name)
   local word, version, last = name:match "([%w_-]+)%.(v%d%w*)%.([%w_-]+)$"
-  if word == "meta" or word and known[word .. "_" .. version] then return model.group(library, word, version), last end
+  if word == "meta" or word and known[word .. "_" .. version] then
+    return model.group(library, word, version), last
+  end
   return group, (last or name:match "[^.]+$"):gsub("[^%w]", "_")
 end
 
@@ -107,7 +116,9 @@ local function resolver(library, known, group, document, path)
     local part = document[name]
     if not part then error(("%s: the OpenAPI document has no schema %s"):format(path, name), 0) end
     local properties = part "properties"
-    if not properties then return schema.convert({ group = group, what = path, ref = resolve }, part, name:match "[^.]+$") end
+    if not properties then
+      return schema.convert({ group = group, what = path, ref = resolve }, part, name:match "[^.]+$")
+    end
     local owner, last = home(library, known, group, name)
     owner.named = owner.named or {}
     local mine = owner.named[name]
@@ -161,7 +172,8 @@ local function add(library, c, at, group, known, url)
   group.sources[library.from] = true
 end
 
---- A library named `name` of what the server behind `c` has; `wanted` names groups ("core" is the one without a name), nil is all.
+--- A library named `name` of what the server behind `c` has; `wanted` names groups ("core" is the one
+--- without a name), nil is all.
 ---@param name string
 ---@param c kubelua.Client
 ---@param wanted table<string, true>?
@@ -183,7 +195,10 @@ function M.library(name, c, wanted)
   local words, known = model.words(kinds), {}
   for _, at in ipairs(list) do known[words[at.group] .. "_" .. at.version] = true end
   local ok, index = pcall(c.raw, c, "GET", "/openapi/v3")
-  if not ok then error("the server has no OpenAPI v3 (Kubernetes 1.24 and newer serve it): " .. tostring(index.message or index), 0) end
+  if not ok then
+    error("the server has no OpenAPI v3 (Kubernetes 1.24 and newer serve it): "
+      .. tostring(index.message or index), 0)
+  end
   for _, at in ipairs(list) do
     local entry = index("paths", at.path)
     if entry then

@@ -22,14 +22,18 @@ end
 -- Every definition in a file; other objects are noted.
 local function definitions(library, path, out)
   local ok, documents = pcall(kube.yaml, read(path), path)
-  if not ok then error(("%s: %s"):format(path, (tostring(documents.message or documents):gsub("^" .. path:gsub("%p", "%%%0") .. ":? ?", ""))), 0) end
+  if not ok then
+    error(("%s: %s"):format(path, (tostring(documents.message
+      or documents):gsub("^" .. path:gsub("%p", "%%%0") .. ":? ?", ""))), 0)
+  end
   local function add(o)
     if type(o) ~= "userdata" or type(o "kind") ~= "string" then
       library.notes[#library.notes + 1] = path .. ": a document that is no Kubernetes object is left out"
     elseif o "kind" == "List" or o "kind" == DEFINITION .. "List" then
       for _, item in ipairs(model.items(o "items")) do add(item) end
     elseif o.kind ~= DEFINITION then
-      library.notes[#library.notes + 1] = ("%s: a %s is left out: only CustomResourceDefinitions make a library"):format(path, o.kind)
+      library.notes[#library.notes + 1] =
+        ("%s: a %s is left out: only CustomResourceDefinitions make a library"):format(path, o.kind)
     else
       out[#out + 1] = { path = path, o = o, name = tostring(o "metadata.name" or "?") }
     end
@@ -41,26 +45,36 @@ end
 
 local function need(at, path)
   local value = at.o(path)
-  if type(value) ~= "string" or value == "" then error(("%s: %s %s has no %s"):format(at.path, DEFINITION, at.name, path), 0) end
+  if type(value) ~= "string" or value == "" then
+    error(("%s: %s %s has no %s"):format(at.path, DEFINITION, at.name, path), 0)
+  end
   return value
 end
 
 local function check(at)
   local api = at.o "apiVersion"
   if api ~= "apiextensions.k8s.io/v1" then
-    error(("%s: %s %s is %s; Kubernetes serves only apiextensions.k8s.io/v1 since 1.22, so convert it first"):format(
+    error(("%s: %s %s is %s; Kubernetes serves only apiextensions.k8s.io/v1 since 1.22, so convert \z
+      it first"):format(
       at.path, DEFINITION, at.name, tostring(api)), 0)
   end
-  at.group, at.kind, at.plural, at.scope = need(at, "spec.group"), need(at, "spec.names.kind"), need(at, "spec.names.plural"), need(at, "spec.scope")
+  at.group, at.kind, at.plural, at.scope = need(at, "spec.group"), need(at, "spec.names.kind"),
+    need(at, "spec.names.plural"), need(at, "spec.scope")
   if at.scope ~= "Namespaced" and at.scope ~= "Cluster" then
-    error(("%s: %s %s: spec.scope must be Namespaced or Cluster, got %s"):format(at.path, DEFINITION, at.name, at.scope), 0)
+    error(("%s: %s %s: spec.scope must be Namespaced or Cluster, got %s"):format(at.path, DEFINITION, at.name,
+      at.scope), 0)
   end
-  if not at.kind:find "^%u%w*$" then error(("%s: %s %s: spec.names.kind %q is no name of a kind"):format(at.path, DEFINITION, at.name, at.kind), 0) end
+  if not at.kind:find "^%u%w*$" then
+    error(("%s: %s %s: spec.names.kind %q is no name of a kind"):format(at.path, DEFINITION, at.name,
+      at.kind), 0)
+  end
   if not at.plural:find "^%l[%l%d-]*$" then
-    error(("%s: %s %s: spec.names.plural %q is no name of a resource"):format(at.path, DEFINITION, at.name, at.plural), 0)
+    error(("%s: %s %s: spec.names.plural %q is no name of a resource"):format(at.path, DEFINITION, at.name,
+      at.plural), 0)
   end
   if at.name ~= at.plural .. "." .. at.group then
-    error(("%s: metadata.name must be \"%s.%s\" (plural and group), got %q"):format(at.path, at.plural, at.group, at.name), 0)
+    error(("%s: metadata.name must be \"%s.%s\" (plural and group), got %q"):format(at.path, at.plural,
+      at.group, at.name), 0)
   end
   local versions = model.items(at.o "spec.versions")
   if #versions == 0 then error(("%s: %s %s has no spec.versions"):format(at.path, DEFINITION, at.name), 0) end
@@ -71,18 +85,23 @@ local function check(at)
     if type(name) ~= "string" or not name:find "^%l[%l%d]*$" then
       error(("%s: %s %s: spec.versions[%d] has no usable name"):format(at.path, DEFINITION, at.name, i), 0)
     end
-    if known[name] then error(("%s: %s %s has version %s twice"):format(at.path, DEFINITION, at.name, name), 0) end
+    if known[name] then
+      error(("%s: %s %s has version %s twice"):format(at.path, DEFINITION, at.name, name), 0)
+    end
     known[name] = true
     if version "served" == true then
       if not version "schema.openAPIV3Schema" then
         error(("%s: %s %s: version %s has no schema.openAPIV3Schema, so nothing is known of its fields; "
-          .. "a schema of { type: object, x-kubernetes-preserve-unknown-fields: true } says that anything goes"):format(
+          .. "a schema of { type: object, x-kubernetes-preserve-unknown-fields: true } says that \z
+            anything goes"):format(
           at.path, DEFINITION, at.name, name), 0)
       end
       at.versions[#at.versions + 1] = version
     end
   end
-  if #at.versions == 0 then error(("%s: %s %s serves none of its versions"):format(at.path, DEFINITION, at.name), 0) end
+  if #at.versions == 0 then
+    error(("%s: %s %s serves none of its versions"):format(at.path, DEFINITION, at.name), 0)
+  end
 end
 
 -- ---------------------------------------------------------------- converting
@@ -150,9 +169,12 @@ local function add(library, words, at)
       if version("subresources", name) ~= nil then subresources[#subresources + 1] = name end
     end
     group.resources[at.plural] = {
-      kind = ("%s/%s/%s"):format(at.group, version.name, at.kind), name = at.kind, namespaced = at.scope == "Namespaced",
-      subresources = subresources, short_names = strings(at.o "spec.names.shortNames"), columns = columns(version),
-      deprecated = version "deprecated" == true and tostring(version "deprecationWarning" or "deprecated") or nil,
+      kind = ("%s/%s/%s"):format(at.group, version.name, at.kind), name = at.kind,
+      namespaced = at.scope == "Namespaced",
+      subresources = subresources, short_names = strings(at.o "spec.names.shortNames"),
+      columns = columns(version),
+      deprecated = version "deprecated" == true and tostring(version "deprecationWarning" or "deprecated")
+      or nil,
       type = M.add_kind(group, what, at.kind, version "schema.openAPIV3Schema"), plural = at.plural,
     }
     group.sources[at.path:match "[^/]+$"] = true
@@ -167,7 +189,8 @@ function M.library(name, paths)
   local library, all = model.new(name), {}
   for _, path in ipairs(paths) do definitions(library, path, all) end
   if #all == 0 then
-    error(("no %s in %s"):format(DEFINITION, #paths == 0 and "there (files end in .yaml, .yml or .json)" or table.concat(paths, ", ")), 0)
+    error(("no %s in %s"):format(DEFINITION, #paths == 0 and "there (files end in .yaml, .yml or .json)"
+      or table.concat(paths, ", ")), 0)
   end
   table.sort(all, function(a, b) return a.name < b.name or a.name == b.name and a.path < b.path end)
   local kinds = {}

@@ -1,8 +1,9 @@
--- gen/fold.lua - nested types that say the same become one type: the five classes of a NodeSLO have one CpuQOS between them.
+-- gen/fold.lua - nested types that say the same become one type: the five classes of a NodeSLO have one
+-- CpuQOS between them.
 --
--- Only types below one kind are folded, and the new name is what the ways of their places have in common: the kind and the last words
--- (NodeSLOCpuQOS), else what is above all of them and "Value". Folding the inner types makes outer ones equal, so it goes on until
--- nothing is equal any more.
+-- Only types below one kind are folded, and the new name is what the ways of their places have in common:
+-- the kind and the last words (NodeSLOCpuQOS), else what is above all of them and "Value". Folding the
+-- inner types makes outer ones equal, so it goes on until nothing is equal any more.
 
 local model = require "kubelua.gen.model"
 
@@ -16,7 +17,8 @@ end
 local function says(type_)
   local parts = { tostring(type_.open) }
   for _, field in ipairs(type_.fields) do
-    parts[#parts + 1] = ("%s %s %s %s"):format(field.name, text_of(field.type), tostring(field.required), field.doc or "")
+    parts[#parts + 1] = ("%s %s %s %s"):format(field.name, text_of(field.type), tostring(field.required),
+      field.doc or "")
   end
   return table.concat(parts, "\n")
 end

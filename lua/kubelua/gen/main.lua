@@ -1,6 +1,7 @@
 -- gen/main.lua - kubelua gen: definitions in, a directory of Lua modules out.
 --
--- Nothing is written before everything was read and understood, and no file that somebody else wrote is ever touched.
+-- Nothing is written before everything was read and understood, and no file that somebody else wrote is
+-- ever touched.
 
 local fold = require "kubelua.gen.fold"
 local model = require "kubelua.gen.model"
@@ -31,7 +32,8 @@ local function module_name(options)
   local name = options.name or options.out:gsub("/+$", ""):match "[^/]+$" or ""
   for part in (name .. "."):gmatch "(.-)%." do
     if not part:find "^[%a_][%w_]*$" then
-      error(("%q is no name of a module: give one with --name, such as --name myproject.crds"):format(name), 0)
+      error(("%q is no name of a module: give one with --name, such as --name myproject.crds"):format(name),
+        0)
     end
   end
   return name
@@ -70,8 +72,8 @@ local function count(library)
   return resources, types
 end
 
---- options: paths (of CRDs), or connect and groups (a set, or nil for all); out, name, lazy, attribution; also (names of modules
---- beside the generated ones that the library shows as its own); make_dir(path).
+--- options: paths (of CRDs), or connect and groups (a set, or nil for all); out, name, lazy, attribution;
+--- also (names of modules beside the generated ones that the library shows as its own); make_dir(path).
 --- Returns a sentence about what was done, and notes.
 ---@param options table
 ---@return string summary, string[] notes
@@ -88,7 +90,8 @@ function M.run(options)
     local path = options.out .. "/" .. file
     local text = read(path)
     if text and not is_ours(text) then
-      error(("%s is not generated, and would be overwritten: choose another --out, or remove it"):format(path), 0)
+      error(("%s is not generated, and would be overwritten: choose another --out, or remove it"):format(
+        path), 0)
     end
     if text ~= files[file] then changed[#changed + 1] = file end
   end
@@ -96,7 +99,8 @@ function M.run(options)
   for _, file in ipairs(old) do os.remove(options.out .. "/" .. file) end
   local resources, types = count(library)
   return ("%s: %d resources and %d types in %d groups; %d files written, %d as before, %d removed"):format(
-    options.out, resources, types, #model.sorted(library.groups), #changed, #model.sorted(files) - #changed, #old), library.notes
+    options.out, resources, types, #model.sorted(library.groups), #changed, #model.sorted(files) - #changed,
+    #old), library.notes
 end
 
 return M

@@ -4,9 +4,10 @@
 --   group:   accessor, word "slo", version, class "koordinator.slo.v1alpha1", resources by plural, types by name, aliases by name
 --   type:    doc, fields = { { name, type, required, doc } ... } by name, open (takes fields that it does not name)
 --
--- The type of a value is a table: { k = "string" } and so on; lists and maps have `of`, a class is { k = "class", group =, name = }.
--- API groups that begin with the same word (scheduling.koordinator.sh, scheduling.sigs.k8s.io) share an accessor as long as no two of
--- their kinds have the same name; else they are told apart by more of their labels.
+-- The type of a value is a table: { k = "string" } and so on; lists and maps have `of`, a class is { k =
+-- "class", group =, name = }. API groups that begin with the same word (scheduling.koordinator.sh,
+-- scheduling.sigs.k8s.io) share an accessor as long as no two of their kinds have the same name; else they
+-- are told apart by more of their labels.
 
 local M = {}
 
@@ -42,7 +43,8 @@ function M.doc(text)
       text = text:sub(1, cut)
     end
   end
-  -- A comment is one line of printable text; the byte at a cut is never inside a character, since it is a space or a dot.
+  -- A comment is one line of printable text; the byte at a cut is never inside a character, since it is a
+  -- space or a dot.
   text = text:gsub("%c", " ")
   if text ~= "" then return text end
 end
@@ -110,8 +112,10 @@ function M.group(library, word, version)
   local group = library.groups[accessor]
   if not group then
     group = {
-      accessor = accessor, word = word, version = version, class = ("%s.%s.%s"):format(library.prefix, word, version),
-      resources = {}, types = {}, aliases = {}, taken = { Client = true, Builders = true, Listers = true, Informers = true }, sources = {},
+      accessor = accessor, word = word, version = version,
+      class = ("%s.%s.%s"):format(library.prefix, word, version),
+      resources = {}, types = {}, aliases = {}, taken = { Client = true, Builders = true, Listers = true,
+        Informers = true }, sources = {},
     }
     library.groups[accessor] = group
   end

@@ -1,6 +1,7 @@
 -- gen/schema.lua - a JSON schema, as CRDs and OpenAPI v3 have them, becomes types of a group.
 --
--- A nested object without a name of its own is named by its way: NodeMetricSpec, NodeMetricSpecMetricCollectPolicy.
+-- A nested object without a name of its own is named by its way: NodeMetricSpec,
+-- NodeMetricSpecMetricCollectPolicy.
 
 local model = require "kubelua.gen.model"
 
@@ -63,8 +64,11 @@ local function class(at, schema, path, depth)
   local properties = schema "properties"
   for _, field in ipairs(keys(properties)) do
     local part = properties[field]
-    if type(part) ~= "userdata" then error(("the schema of %s is %s, and must be an object"):format(field, tostring(part)), 0) end
-    local of = at.override and depth == 0 and at.override(field, part) or convert(at, part, step(path, field), depth + 1)
+    if type(part) ~= "userdata" then
+      error(("the schema of %s is %s, and must be an object"):format(field, tostring(part)), 0)
+    end
+    local of = at.override and depth == 0 and at.override(field, part)
+      or convert(at, part, step(path, field), depth + 1)
     type_.fields[#type_.fields + 1] = {
       name = field, type = of, doc = model.doc(part "description"),
       -- What the server fills in is there when one reads.
@@ -78,7 +82,8 @@ local function object(at, schema, path, depth)
   if schema("x-kubernetes-embedded-resource") == true then return OBJECT end
   local properties, more = schema "properties", schema "additionalProperties"
   if properties ~= nil and type(properties) ~= "userdata" then
-    error(("the properties of %s are %s, and must be an object"):format(table.concat(path), tostring(properties)), 0)
+    error(("the properties of %s are %s, and must be an object"):format(table.concat(path),
+      tostring(properties)), 0)
   end
   if properties and #keys(properties) > 0 then
     local name = model.unique(at.group, table.concat(path))
@@ -96,18 +101,28 @@ local function type_of(schema) return type(schema) == "userdata" and schema "typ
 local SIMPLE = { boolean = { k = "boolean" }, number = { k = "number" }, integer = { k = "integer" } }
 
 function convert(at, schema, path, depth)
-  if depth > DEEPEST then error(("%s: the schema of %s is nested deeper than %d levels"):format(at.what, table.concat(path), DEEPEST), 0) end
+  if depth > DEEPEST then
+    error(("%s: the schema of %s is nested deeper than %d levels"):format(at.what, table.concat(path),
+      DEEPEST), 0)
+  end
   if type(schema) ~= "userdata" then return ANY end
   local ref, all = schema "$ref", model.items(schema "allOf")
   if not ref and #all == 1 and type(all[1]) == "userdata" then ref = all[1] "$ref" end
   if type(ref) == "string" then
-    if not at.ref then error(("%s: the schema of %s has a $ref (%s), which a CRD cannot have"):format(at.what, table.concat(path), ref), 0) end
+    if not at.ref then
+      error(("%s: the schema of %s has a $ref (%s), which a CRD cannot have"):format(at.what,
+        table.concat(path), ref), 0)
+    end
     return at.ref(ref)
   end
-  if schema("x-kubernetes-int-or-string") == true or schema("format") == "int-or-string" then return int_or_string(schema) end
+  if schema("x-kubernetes-int-or-string") == true or schema("format") == "int-or-string" then
+    return int_or_string(schema)
+  end
   local kind, one = schema "type", model.items(schema "oneOf")
   -- How a Quantity is published where it has no name.
-  if kind == nil and #one == 2 and type_of(one[1]) == "string" and type_of(one[2]) == "number" then return { k = "quantity" } end
+  if kind == nil and #one == 2 and type_of(one[1]) == "string" and type_of(one[2]) == "number" then
+    return { k = "quantity" }
+  end
   if kind == "string" then
     if schema("format") == "date-time" then return { k = "time" } end
     return enum(at, schema, path)
@@ -119,8 +134,8 @@ function convert(at, schema, path, depth)
   return SIMPLE[kind] or ANY
 end
 
---- The type of a schema. `at`: group (where nested types go), what (for messages), ref (what $ref means, or nil: there are none),
---- override(field, schema) for the outermost fields.
+--- The type of a schema. `at`: group (where nested types go), what (for messages), ref (what $ref means, or
+--- nil: there are none), override(field, schema) for the outermost fields.
 function M.convert(at, schema, name) return convert(at, schema, { name }, 0) end
 
 --- A class of exactly this name, which the caller has reserved.

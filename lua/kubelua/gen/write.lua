@@ -1,8 +1,9 @@
 -- gen/write.lua - the files of a library: comments for the Lua language server, and tables for kubelua.typed.
 --
--- What a file says depends on the definitions alone, never on time, place or the order of a table, so that generating twice changes
--- nothing. A type with required fields has two classes: XApply, where every field may be left out (what one writes), and X, where what
--- the API promises is there (what one reads). An X can stand wherever an XApply is wanted.
+-- What a file says depends on the definitions alone, never on time, place or the order of a table, so that
+-- generating twice changes nothing. A type with required fields has two classes: XApply, where every field
+-- may be left out (what one writes), and X, where what the API promises is there (what one reads). An X can
+-- stand wherever an XApply is wanted.
 
 local model = require "kubelua.gen.model"
 
@@ -47,7 +48,8 @@ end
 -- ---------------------------------------------------------------- types as text
 
 local SIGIL = {
-  string = "s", enum = "s", time = "s", integer = "i", number = "n", boolean = "b", quantity = "q", int_or_string = "x", any = "*",
+  string = "s", enum = "s", time = "s", integer = "i", number = "n", boolean = "b", quantity = "q",
+  int_or_string = "x", any = "*",
   object = "o", metadata = "m",
 }
 
@@ -60,7 +62,8 @@ local function word(group, of)
 end
 
 local ANNOTATION = {
-  string = "string", time = "string", integer = "integer", number = "number", boolean = "boolean", quantity = "kubelua.Quantity",
+  string = "string", time = "string", integer = "integer", number = "number", boolean = "boolean",
+  quantity = "kubelua.Quantity",
   int_or_string = "integer|string", any = "any", object = "table<string, any>",
 }
 
@@ -72,7 +75,8 @@ local function annotation(of, apply)
   elseif of.k == "map" then
     return ("table<string, %s>"):format(annotation(of.of, apply))
   elseif of.k == "class" then
-    return ("%s.%s%s"):format(of.group.class, of.name, apply and of.group.types[of.name].strict and "Apply" or "")
+    return ("%s.%s%s"):format(of.group.class, of.name,
+      apply and of.group.types[of.name].strict and "Apply" or "")
   elseif of.k == "enum" then
     return ("%s.%s"):format(of.group.class, of.name)
   elseif of.k == "metadata" then
@@ -88,7 +92,8 @@ local function promises(of)
 end
 
 local KEYWORDS = {}
-for keyword in ("and break do else elseif end false for function goto if in local nil not or repeat return then true until while"):gmatch "%a+" do
+for keyword in ("and break do else elseif end false for function goto if in local nil not or repeat return \z
+  then true until while"):gmatch "%a+" do
   KEYWORDS[keyword] = true
 end
 
@@ -145,45 +150,65 @@ end
 -- Each call that a resource may have: the verb or the subresource it needs, and its type.
 local CALLS = {
   { "get", "get", { true, "name: string, opts?: kubelua.GetOptions",
-    "namespace_or_name: string, name_or_opts?: string|kubelua.GetOptions, opts?: kubelua.GetOptions" }, "T?", "The object, or nil when it is absent." },
-  { "list", "list", { false, "opts?: kubelua.ListOptions" }, "T[], string?", "All of them, and the resourceVersion of the list." },
-  { "each", "list", { false, "opts?: kubelua.ListOptions" }, "fun(): T?", "Iterates over them, page by page." },
-  { "table", "list", { false, "opts?: kubelua.TableOptions" }, "{columns: kubelua.view[], rows: kubelua.view[]}", "As the server prints them." },
-  { "watch", "watch", { false, "opts?: kubelua.WatchOptions" }, "fun(): string?, T?", "Iterates over what happens." },
-  { "wait_for", "watch", { false, "name: string, condition: string|(fun(o: T): any), opts?: {timeout?: kubelua.Duration}" }, "T|true", "Waits, by a watch." },
+    "namespace_or_name: string, name_or_opts?: string|kubelua.GetOptions, opts?: kubelua.GetOptions" }, "T?",
+    "The object, or nil when it is absent." },
+  { "list", "list", { false, "opts?: kubelua.ListOptions" }, "T[], string?",
+    "All of them, and the resourceVersion of the list." },
+  { "each", "list", { false, "opts?: kubelua.ListOptions" }, "fun(): T?",
+    "Iterates over them, page by page." },
+  { "table", "list", { false, "opts?: kubelua.TableOptions" },
+    "{columns: kubelua.view[], rows: kubelua.view[]}", "As the server prints them." },
+  { "watch", "watch", { false, "opts?: kubelua.WatchOptions" }, "fun(): string?, T?",
+    "Iterates over what happens." },
+  { "wait_for", "watch", { false,
+    "name: string, condition: string|(fun(o: T): any), opts?: {timeout?: kubelua.Duration}" }, "T|true",
+  "Waits, by a watch." },
   { "create", "create", { false, "o: TApply, opts?: kubelua.WriteOptions" }, "T" },
   { "update", "update", { false, "o: TApply, opts?: kubelua.WriteOptions" }, "T" },
   { "create_or_update", "update", { false, "o: TApply, change: fun(draft: T)" }, "T, string" },
-  { "patch", "patch", { false, "o: string|TApply, change: fun(draft: T)|table, opts?: kubelua.PatchOptions" }, "T" },
+  { "patch", "patch", { false, "o: string|TApply, change: fun(draft: T)|table, opts?: kubelua.PatchOptions" },
+    "T" },
   { "create_or_patch", "patch", { false, "o: TApply, change: fun(draft: T)" }, "T, string" },
-  { "apply", "patch", { false, "o: TApply, opts?: kubelua.ApplyOptions" }, "T", "Server-side apply: the fields given become ours." },
+  { "apply", "patch", { false, "o: TApply, opts?: kubelua.ApplyOptions" }, "T",
+    "Server-side apply: the fields given become ours." },
   { "delete", "delete", { true, "o: string|TApply, opts?: kubelua.DeleteOptions",
-    "o: string|TApply, name_or_opts?: string|kubelua.DeleteOptions, opts?: kubelua.DeleteOptions" }, "true", "That it is absent is success." },
-  { "delete_collection", "deletecollection", { false, "opts?: kubelua.DeleteCollectionOptions" }, "kubelua.view" },
+    "o: string|TApply, name_or_opts?: string|kubelua.DeleteOptions, opts?: kubelua.DeleteOptions" }, "true",
+    "That it is absent is success." },
+  { "delete_collection", "deletecollection", { false, "opts?: kubelua.DeleteCollectionOptions" },
+    "kubelua.view" },
   { "update_status", "/status", { false, "o: TApply, opts?: kubelua.WriteOptions" }, "T" },
-  { "patch_status", "/status", { false, "o: string|TApply, change: fun(draft: T)|table, opts?: kubelua.PatchStatusOptions" }, "T" },
+  { "patch_status", "/status",
+    { false, "o: string|TApply, change: fun(draft: T)|table, opts?: kubelua.PatchStatusOptions" }, "T" },
   { "apply_status", "/status", { false, "o: TApply, opts?: kubelua.ApplyOptions" }, "T" },
-  { "get_scale", "/scale", { true, "name: string", "namespace_or_name: string, name?: string" }, "kubelua.view?" },
+  { "get_scale", "/scale", { true, "name: string", "namespace_or_name: string, name?: string" },
+    "kubelua.view?" },
   { "scale", "/scale", { true, "name: string, replicas: integer, opts?: kubelua.ScaleOptions",
-    "namespace_or_name: string, name_or_replicas: string|integer, replicas_or_opts?: integer|kubelua.ScaleOptions, opts?: kubelua.ScaleOptions" },
+    "namespace_or_name: string, name_or_replicas: string|integer, replicas_or_opts?: \z
+      integer|kubelua.ScaleOptions, opts?: kubelua.ScaleOptions" },
     "kubelua.view" },
   { "evict", "/eviction", { false, "o: string|TApply, opts?: table" }, "true" },
   { "bind", "/binding", { false, "o: string|TApply, node: string, opts?: kubelua.BindOptions" }, "true" },
   { "token", "/token", { false, "o: string|TApply, opts?: kubelua.TokenOptions" }, "string, string" },
   { "logs", "/log", { false, "o: string|TApply, opts?: kubelua.LogOptions" }, "fun(): string?" },
-  { "exec", "/exec", { false, "o: string|TApply, command: string[], opts?: kubelua.ExecOptions" }, "{stdout: string, stderr: string, code: integer}" },
-  { "exec_stream", "/exec", { false, "o: string|TApply, command: string[], opts?: kubelua.StreamOptions" }, "any" },
+  { "exec", "/exec", { false, "o: string|TApply, command: string[], opts?: kubelua.ExecOptions" },
+    "{stdout: string, stderr: string, code: integer}" },
+  { "exec_stream", "/exec", { false, "o: string|TApply, command: string[], opts?: kubelua.StreamOptions" },
+    "any" },
   { "attach", "/attach", { false, "o: string|TApply, opts?: kubelua.StreamOptions" }, "any" },
   { "port_forward", "/portforward", { false, "o: string|TApply, ports: any, opts?: table" }, "any" },
   { "port_stream", "/portforward", { false, "o: string|TApply, port: integer" }, "any" },
-  { "update_ephemeralcontainers", "/ephemeralcontainers", { false, "o: TApply, opts?: kubelua.WriteOptions" }, "T" },
-  { "patch_ephemeralcontainers", "/ephemeralcontainers", { false, "o: string|TApply, change: fun(draft: T)|table, opts?: kubelua.PatchOptions" }, "T" },
+  { "update_ephemeralcontainers", "/ephemeralcontainers", { false, "o: TApply, opts?: kubelua.WriteOptions" },
+    "T" },
+  { "patch_ephemeralcontainers", "/ephemeralcontainers",
+    { false, "o: string|TApply, change: fun(draft: T)|table, opts?: kubelua.PatchOptions" }, "T" },
   { "update_resize", "/resize", { false, "o: TApply, opts?: kubelua.WriteOptions" }, "T" },
-  { "patch_resize", "/resize", { false, "o: string|TApply, change: fun(draft: T)|table, opts?: kubelua.PatchOptions" }, "T" },
+  { "patch_resize", "/resize",
+    { false, "o: string|TApply, change: fun(draft: T)|table, opts?: kubelua.PatchOptions" }, "T" },
   { "update_approval", "/approval", { false, "o: TApply, opts?: kubelua.WriteOptions" }, "T" },
   { "approve", "/approval", { false, "o: string|TApply, opts?: kubelua.DecideOptions" }, "T" },
   { "deny", "/approval", { false, "o: string|TApply, opts?: kubelua.DecideOptions" }, "T" },
-  { "finalize", "/finalize", { false, "o: string|TApply, finalizers?: string[], opts?: kubelua.FinalizeOptions" }, "T" },
+  { "finalize", "/finalize",
+    { false, "o: string|TApply, finalizers?: string[], opts?: kubelua.FinalizeOptions" }, "T" },
 }
 
 local function offered(resource, need)
@@ -192,7 +217,8 @@ local function offered(resource, need)
 end
 
 local function typed(text, class)
-  return (text:gsub("TApply", class .. "Apply"):gsub("TInformer", class .. "Informer"):gsub("%f[%w]T%f[^%w]", class))
+  return (text:gsub("TApply", class .. "Apply"):gsub("TInformer", class .. "Informer"):gsub("%f[%w]T%f[^%w]",
+    class))
 end
 
 local function resource_lines(out, group, plural)
@@ -201,8 +227,12 @@ local function resource_lines(out, group, plural)
   local function line(...) out[#out + 1] = (...) end
   line ""
   local about = ("%s, %s"):format(resource.kind, resource.namespaced and "namespaced" or "cluster-scoped")
-  if #(resource.short_names or {}) > 0 then about = about .. "; short: " .. table.concat(resource.short_names, ", ") end
-  if #(resource.columns or {}) > 0 then about = about .. "; columns: " .. table.concat(resource.columns, ", ") end
+  if #(resource.short_names or {}) > 0 then
+    about = about .. "; short: " .. table.concat(resource.short_names, ", ")
+  end
+  if #(resource.columns or {}) > 0 then
+    about = about .. "; columns: " .. table.concat(resource.columns, ", ")
+  end
   line("--- " .. about)
   line(("---@class %sClient"):format(class))
   if resource.deprecated then line("---@deprecated " .. resource.deprecated:gsub("%s+", " ")) end
@@ -210,23 +240,30 @@ local function resource_lines(out, group, plural)
   for _, call in ipairs(CALLS) do
     if offered(resource, call[2]) then
       local arguments = call[3][1] and resource.namespaced and call[3][3] or call[3][2]
-      line(("---@field %s fun(self: %sClient, %s): %s%s"):format(call[1], class, typed(arguments, class), typed(call[4], class), call[5] and " " .. call[5] or ""))
+      line(("---@field %s fun(self: %sClient, %s): %s%s"):format(call[1], class, typed(arguments, class),
+        typed(call[4], class), call[5] and " " .. call[5] or ""))
     end
   end
   line ""
   line(("---@class %sLister"):format(class))
-  if resource.namespaced then line(("---@field namespace fun(self: %sLister, namespace: string): %sLister"):format(class, class)) end
-  line(("---@field get fun(self: %sLister, %s): %s?"):format(class, resource.namespaced and "key: string, name?: string" or "name: string", class))
+  if resource.namespaced then
+    line(("---@field namespace fun(self: %sLister, namespace: string): %sLister"):format(class, class))
+  end
+  line(("---@field get fun(self: %sLister, %s): %s?"):format(class,
+    resource.namespaced and "key: string, name?: string" or "name: string", class))
   line(("---@field list fun(self: %sLister, opts?: kubelua.StoreQuery): %s[]"):format(class, class))
   line ""
   line(("---@class %sInformer: kubelua.Informer"):format(class))
-  line(typed("---@field on fun(self: TInformer, handlers: {add?: fun(o: T, initial: boolean), update?: fun(old: T, new: T), "
+  line(typed("---@field on fun(self: TInformer, handlers: {add?: fun(o: T, initial: boolean), update?: \z
+    fun(old: T, new: T), "
     .. "delete?: fun(o: T)}, opts?: {resync?: kubelua.Duration}): kubelua.Handler", class))
   line(("---@field lister fun(self: %sInformer): %sLister"):format(class, class))
   line ""
   line(("---@class %sInformers"):format(class))
-  line(("---@field informer fun(self: %sInformers, opts?: kubelua.InformerOptions): %sInformer"):format(class, class))
-  line(("---@field lister fun(self: %sInformers, opts?: kubelua.InformerOptions): %sLister"):format(class, class))
+  line(("---@field informer fun(self: %sInformers, opts?: kubelua.InformerOptions): %sInformer"):format(class,
+    class))
+  line(("---@field lister fun(self: %sInformers, opts?: kubelua.InformerOptions): %sLister"):format(class,
+    class))
 end
 
 -- ---------------------------------------------------------------- tables
@@ -249,7 +286,8 @@ local function builder_lines(out, group, kind_of)
     local class = ("%s.%s%s"):format(group.class, name, group.types[name].strict and "Apply" or "")
     local resource = kind_of[name]
     if resource then
-      out[#out + 1] = ("---@field %s fun(name: string%s): fun(fields: %s): %s"):format(name, resource.namespaced and ", namespace?: string" or "", class, class)
+      out[#out + 1] = ("---@field %s fun(name: string%s): fun(fields: %s): %s"):format(name,
+        resource.namespaced and ", namespace?: string" or "", class, class)
     else
       out[#out + 1] = ("---@field %s fun(fields: %s): %s"):format(name, class, class)
     end
@@ -261,7 +299,8 @@ local function group_classes(out, group, names)
     out[#out + 1] = ""
     out[#out + 1] = ("---@class %s.%s"):format(group.class, suffix == "Lister" and "Listers" or suffix)
     for _, plural in ipairs(names) do
-      out[#out + 1] = ("---@field %s %s.%s%s"):format(key_of(plural), group.class, group.resources[plural].type, suffix)
+      out[#out + 1] = ("---@field %s %s.%s%s"):format(key_of(plural), group.class,
+        group.resources[plural].type, suffix)
     end
   end
 end
@@ -275,8 +314,12 @@ local function table_lines(out, group, names)
     local r = group.resources[plural]
     local more = ""
     if r.type ~= r.name then more = more .. (", type = %q"):format(r.type) end
-    if #r.subresources > 0 then more = more .. (", subresources = %q"):format(table.concat(r.subresources, " ")) end
-    if r.verbs and table.concat(r.verbs, " ") ~= FULL then more = more .. (", verbs = %q"):format(table.concat(r.verbs, " ")) end
+    if #r.subresources > 0 then
+      more = more .. (", subresources = %q"):format(table.concat(r.subresources, " "))
+    end
+    if r.verbs and table.concat(r.verbs, " ") ~= FULL then
+      more = more .. (", verbs = %q"):format(table.concat(r.verbs, " "))
+    end
     line(("    %s = { kind = %q, namespaced = %s%s },"):format(key_of(plural), r.kind, r.namespaced, more))
   end
   line "  },"
@@ -284,7 +327,9 @@ local function table_lines(out, group, names)
   for _, name in ipairs(sorted(group.types)) do
     local type_, words = group.types[name], {}
     if type_.open then words[1] = "*" end
-    for _, field in ipairs(type_.fields) do words[#words + 1] = field.name .. "=" .. word(group, field.type) end
+    for _, field in ipairs(type_.fields) do
+      words[#words + 1] = field.name .. "=" .. word(group, field.type)
+    end
     line(("    %s = %q,"):format(name, table.concat(words, " ")))
   end
   line "  },"
@@ -317,7 +362,9 @@ local function group_file(library, group)
   return table.concat(out, "\n") .. "\n"
 end
 
-local function member(list, group, suffix) return ("---@field %s %s.%s"):format(group.accessor, group.class, suffix), list end
+local function member(list, group, suffix)
+  return ("---@field %s %s.%s"):format(group.accessor, group.class, suffix), list
+end
 
 local function init_file(library)
   local out = { head(library, { library.from }) }
@@ -330,7 +377,8 @@ local function init_file(library)
     local plural = sorted(group.resources)[1]
     if plural and not example then
       local r = group.resources[plural]
-      example = ("--   %s.clientset(c).%s.%s%s:list()"):format(library.prefix, accessor, plural, r.namespaced and '("default")' or "")
+      example = ("--   %s.clientset(c).%s.%s%s:list()"):format(library.prefix, accessor, plural,
+        r.namespaced and '("default")' or "")
     end
   end
   line(example or "--   (no resources)")
@@ -338,7 +386,9 @@ local function init_file(library)
   line "local typed = require \"kubelua.typed\""
   local with_resources = {}
   for _, accessor in ipairs(sorted(library.groups)) do
-    if next(library.groups[accessor].resources) then with_resources[#with_resources + 1] = library.groups[accessor] end
+    if next(library.groups[accessor].resources) then
+      with_resources[#with_resources + 1] = library.groups[accessor]
+    end
   end
   for _, kind in ipairs { { "Clientset", "Client" }, { "Listers", "Listers" } } do
     line ""
@@ -350,12 +400,19 @@ local function init_file(library)
   for _, group in ipairs(with_resources) do line((member(nil, group, "Informers"))) end
   line ""
   line(("---@class %s.Library"):format(library.prefix))
-  line(("---@field clientset fun(c: kubelua.Client|kubelua.Context|kubelua.Live): %s.Clientset over a client, or a reconcile's ctx"):format(
+  line(("---@field clientset fun(c: kubelua.Client|kubelua.Context|kubelua.Live): %s.Clientset over a \z
+    client, or a reconcile's ctx"):format(
     library.prefix))
-  line(("---@field informers fun(c: kubelua.Client, opts?: kubelua.InformersOptions): %s.Informers a shared informer factory"):format(library.prefix))
-  for _, name in ipairs(library.also) do line(("---@field %s %s.%s"):format(name, library.prefix, model.camel(name))) end
-  line(("---@field listers fun(factory: kubelua.Informers): %s.Listers what the caches of a factory hold"):format(library.prefix))
-  for _, accessor in ipairs(sorted(library.groups)) do line((member(nil, library.groups[accessor], "Builders"))) end
+  line(("---@field informers fun(c: kubelua.Client, opts?: kubelua.InformersOptions): %s.Informers a shared \z
+    informer factory"):format(library.prefix))
+  for _, name in ipairs(library.also) do
+    line(("---@field %s %s.%s"):format(name, library.prefix, model.camel(name)))
+  end
+  line(("---@field listers fun(factory: kubelua.Informers): %s.Listers what the caches of a \z
+    factory hold"):format(library.prefix))
+  for _, accessor in ipairs(sorted(library.groups)) do
+    line((member(nil, library.groups[accessor], "Builders")))
+  end
   line ""
   if library.lazy then
     line "local groups = {"
@@ -365,10 +422,14 @@ local function init_file(library)
     line(("local function load(group) return require(%q .. group) end"):format(library.name .. "."))
   else
     line "local groups, loaded = {}, {"
-    for _, accessor in ipairs(sorted(library.groups)) do line(("  %s = require %q,"):format(accessor, library.name .. "." .. accessor)) end
+    for _, accessor in ipairs(sorted(library.groups)) do
+      line(("  %s = require %q,"):format(accessor, library.name .. "." .. accessor))
+    end
     line "}"
     line "for name in pairs(loaded) do groups[#groups + 1] = name end"
-    for _, name in ipairs(library.also) do line(("loaded.%s = require %q"):format(name, library.name .. "." .. name)) end
+    for _, name in ipairs(library.also) do
+      line(("loaded.%s = require %q"):format(name, library.name .. "." .. name))
+    end
     line ""
     line "local function load(group) return loaded[group] end"
   end

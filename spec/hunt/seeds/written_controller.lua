@@ -1,4 +1,5 @@
--- Ended the process with a segmentation fault while it was loaded: what kube.controller returns could be written.
+-- Ended the process with a segmentation fault while it was loaded: what kube.controller returns could be
+-- written.
 local kube = require "kubelua"
 local c = kube.controller {
   name = "hunt",

@@ -15,6 +15,7 @@ local fields = require "fields"
 local midresource = require "midresource"
 local prepare = require "prepare"
 local process = require "support.process"
+local quota_fixtures = require "support.quota_fixtures"
 local resourceamplification = require "resourceamplification"
 
 local M = {}
@@ -235,6 +236,8 @@ calcs.noderesource_prepare = by_op {
       input.newNode.status.allocatable, input.lastUpdate and seconds(input.lastUpdate), seconds(input.now)))
   end,
 }
+
+quota_fixtures(calcs, { by_op = by_op, first = first, some_of = some_of, value = value, when = when })
 
 -- ---------------------------------------------------------------- running
 

@@ -1,0 +1,187 @@
+-- elasticquota.lua - Koordinator's elastic quotas: what each may use now (runtime), what is asked for and
+-- used, on the objects; and pods given back by quotas that use too much. The policy is in elasticquota/, as
+-- pure functions.
+--
+--   kubelua run controllers/koordinator/elasticquota.lua
+--
+-- All quotas of a tree hang together, so one key stands for all of them: the namespace that holds the
+-- reserved quotas. Whatever changes wakes it, and at most once a second it calculates everything and writes
+-- what differs.
+
+local kube = require "kubelua"
+local keys = require "elasticquota.keys"
+local members = require "elasticquota.members"
+local lists = require "lib.lists"
+local quota = require "elasticquota.quota"
+local revoke = require "elasticquota.revoke"
+local status = require "elasticquota.status"
+local tree = require "elasticquota.tree"
+
+local POD, NODE = "v1/Pod", "v1/Node"
+local NAMESPACE = "koordinator-system" -- of the reserved quotas, and the key of everything
+local INTERVAL = 1 -- seconds between two calculations, as Koordinator's
+
+-- What was read of each pod, by its key, so that a pass reads only the pods that changed. Belongs to the
+-- one worker.
+local read_pods = {}
+local last_pass = -math.huge
+
+local function anchor() return { NAMESPACE } end
+
+local function pods_of(ctx)
+  local fresh, list = {}, {}
+  for pod in ctx:each(POD) do
+    local meta = pod.metadata
+    local key, version = meta.namespace .. "/" .. meta.name, meta.resourceVersion
+    local known = read_pods[key]
+    if not known or known.version ~= version then
+      known = { version = version, key = key, pod = members.read_pod(pod) or false }
+    end
+    fresh[key] = known
+    if known.pod then
+      known.pod.key = key
+      list[#list + 1] = known.pod
+    end
+  end
+  read_pods = fresh
+  return list
+end
+
+local function cluster_total(ctx)
+  local total = {}
+  for node in ctx:each(NODE) do
+    if node("metadata.deletionTimestamp") == nil then
+      total = lists.add(total, lists.of(node("status.allocatable")))
+    end
+  end
+  return total
+end
+
+local function calculate(ctx, index, pods)
+  local infos, sums = {}, members.sums(index, pods)
+  for _, one in pairs(members.trees(index, cluster_total(ctx), ctx.params.multi_quota_tree)) do
+    local calculated = tree.calculate {
+      quotas = one.quotas,
+      pods = sums,
+      total = one.total,
+      scale_min = ctx.params.enable_min_quota_scale,
+      guarantee = ctx.params.guarantee_usage,
+      upstream = ctx.params.upstream,
+    }
+    for _, q in ipairs(one.quotas) do infos[q.name] = calculated[q.name] end
+  end
+  return infos
+end
+
+local function create_reserved(ctx, index)
+  local max = lists.texts(quota.unlimited("").max)
+  local function missing(name, more)
+    if index.by_name[name] then return end
+    local object = { kind = quota.KIND, namespace = NAMESPACE, name = name }
+    for key, value in pairs(more) do object[key] = value end
+    ctx:create(object)
+  end
+  missing(quota.ROOT, { labels = {
+    [keys.is_parent] = "true",
+    [keys.allow_lent_resource] = "false",
+    [keys.parent] = "",
+  } })
+  missing(quota.SYSTEM, { spec = { max = max } })
+  missing(quota.DEFAULT, { spec = { max = max } })
+end
+
+local function write(ctx, objects, infos)
+  for _, object in ipairs(objects) do
+    local info = infos[object.metadata.name]
+    local changes = info and status.changes(object, info)
+    if changes then ctx:patch(object, function(draft) status.write(draft, changes) end) end
+    if info and info.orphan then
+      ctx.log:warn("quota %s has no runtime: its parents do not lead to %s", object.metadata.name, quota.ROOT)
+    end
+  end
+end
+
+local function evict(ctx, name, victims)
+  for _, pod in ipairs(victims) do
+    local _, why = kube.try(ctx.evict, ctx, pod)
+    local namespace, pod_name = pod.metadata.namespace, pod.metadata.name
+    if why then
+      ctx.log:warn("quota %s uses too much, pod %s/%s was not evicted: %s", name, namespace, pod_name,
+        tostring(why))
+    else
+      ctx.log:info("quota %s uses too much, pod %s/%s is evicted", name, namespace, pod_name)
+    end
+  end
+end
+
+-- The pods that count as used of one quota.
+local function assigned_pods(ctx, index, pods, name)
+  local out = {}
+  for _, pod in ipairs(pods) do
+    if pod.assigned and members.of_pod(index, pod.label, pod.namespace) == name then
+      out[#out + 1] = ctx:get(POD, pod.key)
+    end
+  end
+  return out
+end
+
+-- Returns whether some quota uses more than its runtime. Since when is remembered across reloads.
+local function take_back(ctx, index, pods, infos, now)
+  local since, next_since, any = ctx.memo.under or {}, {}, false
+  local delay = kube.duration(ctx.params.delay_evict_time)
+  for _, q in ipairs(index.list) do
+    local info = infos[q.name]
+    if q.name ~= quota.SYSTEM and q.name ~= quota.ROOT and info and not info.orphan then
+      local act
+      next_since[q.name], act = revoke.watch(since[q.name], info.used, info.runtime, now, delay)
+      any = any or not lists.within(info.used, info.runtime)
+      if act then
+        evict(ctx, q.name, revoke.victims(assigned_pods(ctx, index, pods, q.name), info.used, info.runtime))
+      end
+    end
+  end
+  ctx.memo.under = next_since
+  return any
+end
+
+return kube.controller {
+  name = "elasticquota",
+  resource = "v1/Namespace",
+  selector = { fields = "metadata.name=" .. NAMESPACE },
+  metadata = true,
+  watches = { [quota.KIND] = anchor, [POD] = anchor, [NODE] = anchor },
+  fields = {
+    [POD] = { "spec.nodeName", "spec.containers.resources", "spec.initContainers.resources",
+      "spec.initContainers.restartPolicy", "spec.overhead", "spec.resources", "spec.priority", "status.phase",
+      "status.startTime" },
+    [NODE] = { "status.allocatable" },
+  },
+  workers = 1,
+  cpu = "20s",
+  memory = "2Gi",
+  params = {
+    upstream = "main",               -- or "v1.8.0": how shares are rounded (share.lua)
+    multi_quota_tree = true,         -- the label tree-id divides quotas into trees
+    enable_min_quota_scale = true,   -- minima shrink when a parent has less than they add up to
+    guarantee_usage = false,         -- what is used counts as guaranteed, and nothing is lent
+    monitor_all_quotas = false,      -- pods are taken back from quotas that use too much
+    delay_evict_time = "120s",       -- ... for longer than this
+  },
+
+  reconcile = function(_, ctx)
+    local now = ctx:now():unix()
+    if now - last_pass < INTERVAL then return { requeue_after = INTERVAL } end
+    last_pass = now
+
+    local objects, quotas = ctx:list(quota.KIND), {}
+    for i, object in ipairs(objects) do quotas[i] = quota.read(object) end
+    local index = members.index(quotas)
+    create_reserved(ctx, index)
+    local pods = pods_of(ctx)
+    local infos = calculate(ctx, index, pods)
+    write(ctx, objects, infos)
+    if ctx.params.monitor_all_quotas and take_back(ctx, index, pods, infos, now) then
+      return { requeue_after = INTERVAL }
+    end
+  end,
+}

@@ -1,0 +1,62 @@
+-- admission.lua - whether a pod still fits its quota, as the scheduler asks before it looks at any node
+-- (PreFilter).
+
+local kube = require "kubelua"
+local fields = require "fields"
+local keys = require "elasticquota.keys"
+local lists = require "lib.lists"
+local quota = require "elasticquota.quota"
+
+local M = {}
+
+local function refuse(what, name, limit_name, limit, used_name, used, request, over)
+  return false, ("%s, quotaName: %s, %s: %s, %s: %s, pod's request: %s, exceedDimensions: [%s]"):format(what,
+    name, limit_name,
+    lists.show(limit), used_name, lists.show(used), lists.show(request), table.concat(over, " "))
+end
+
+local function limit_of(q, info, runtime_quota) return runtime_quota and info.runtime or q.max end
+
+-- The parents, up to the root: what is used there in the names that the pod asks for.
+local function check_parents(input, name, request)
+  while name ~= quota.ROOT do
+    local q, info = input.quotas[name], input.infos[name]
+    if not q or not info then return false, ("could not find the ElasticQuota %s"):format(name) end
+    local limit = limit_of(q, info, input.runtime_quota)
+    local fits, over = lists.within(lists.mask(lists.add(request, info.used), request), limit)
+    if not fits then
+      return refuse("Insufficient quotas", name, "runtime", limit, "used", info.used, request, over)
+    end
+    name = q.parent
+  end
+  return true
+end
+
+-- input: quotas, infos   by name (members.index, tree.calculate)
+--        name            the pod's quota
+--        pod             a pod that is not counted as used yet
+--        runtime_quota   false: max is the limit, and not runtime
+--        check_parents   whether the quotas above must have room as well
+-- Returns true, or false and why, in the scheduler's words. A resource without a limit is not limited.
+function M.check(input)
+  local q, info = input.quotas[input.name], input.infos[input.name]
+  if not q or not info then return false, ("could not find the ElasticQuota %s"):format(input.name) end
+  local request = lists.mask(lists.of(kube.requests(input.pod)), q.max)
+  local limit = limit_of(q, info, input.runtime_quota)
+  local fits, over = lists.within(lists.add(request, info.used), limit)
+  if not fits then
+    return refuse("Insufficient quotas", q.name, "runtime", limit, "used", info.used, request, over)
+  end
+
+  if fields.label(input.pod, keys.preemptible) == "false" then
+    fits, over = lists.within(lists.add(request, info.non_preemptible_used), q.min)
+    if not fits then
+      return refuse("Insufficient non-preemptible quotas", q.name, "min", q.min, "nonPreemptibleUsed",
+        info.non_preemptible_used, request, over)
+    end
+  end
+  if input.check_parents then return check_parents(input, q.parent, request) end
+  return true
+end
+
+return M

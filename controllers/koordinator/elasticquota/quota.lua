@@ -1,0 +1,79 @@
+-- quota.lua - what an ElasticQuota says, in the words of the policy. Labels and annotations that are absent
+-- mean what Koordinator takes them for: the parent is the root, resources may be lent, the weight is the
+-- maximum.
+
+local fields = require "fields"
+local keys = require "elasticquota.keys"
+local lists = require "lib.lists"
+
+local M = {}
+
+M.KIND = "scheduling.sigs.k8s.io/v1alpha1/ElasticQuota"
+M.ROOT = "koordinator-root-quota"
+M.SYSTEM = "koordinator-system-quota"
+M.DEFAULT = "koordinator-default-quota"
+
+-- The quotas that are there whether somebody made them or not; no tree contains them.
+M.RESERVED = { [M.ROOT] = true, [M.SYSTEM] = true, [M.DEFAULT] = true }
+
+-- math.MaxInt64/2000: so much that nobody has it, and a thousand times as much still fits an integer.
+M.UNLIMITED = math.maxinteger // 2000
+
+local function flag(object, label) return fields.label(object, label) == "true" end
+
+-- An annotation that holds a resource list; nil when it is absent or does not read.
+function M.annotated(object, name)
+  local text = fields.annotation(object, name)
+  if text == nil or text == "" then return nil end
+  return (lists.parse(text))
+end
+
+local function weight(object, max)
+  local list = M.annotated(object, keys.shared_weight)
+  if list == nil or lists.is_zero(list) then return max end
+  return list
+end
+
+-- The namespaces whose pods belong to the quota although they do not name it.
+function M.namespaces(object)
+  local text = fields.annotation(object, keys.namespaces)
+  local list = text and text ~= "" and fields.json(text) or {}
+  local out = {}
+  for i, name in ipairs(list) do out[i] = tostring(name) end
+  return out
+end
+
+-- { name, namespace, parent, tree, is_parent, is_tree_root, lends, force, ignore_default_tree, min, max,
+-- weight, total,
+--   namespaces }; total only where the quota is the root of a tree of its own.
+function M.read(object)
+  local name = object.metadata.name
+  local parent = fields.label(object, keys.parent) or ""
+  if parent == "" and name ~= M.ROOT then parent = M.ROOT end
+  local max = lists.of(fields.dig(object, "spec", "max"))
+  return {
+    name = name,
+    namespace = object.metadata.namespace,
+    parent = parent,
+    tree = fields.label(object, keys.tree_id) or "",
+    is_parent = flag(object, keys.is_parent),
+    is_tree_root = flag(object, keys.is_root),
+    lends = fields.label(object, keys.allow_lent_resource) ~= "false",
+    force = flag(object, keys.allow_force_update),
+    ignore_default_tree = flag(object, keys.ignore_default_tree),
+    min = lists.of(fields.dig(object, "spec", "min")),
+    max = max,
+    weight = weight(object, max),
+    total = M.annotated(object, keys.total_resource),
+    namespaces = M.namespaces(object),
+  }
+end
+
+-- A quota that nobody made, of what no cluster has.
+function M.unlimited(name)
+  local max = { cpu = M.UNLIMITED * 1000, memory = M.UNLIMITED }
+  return { name = name, parent = M.ROOT, tree = "", lends = true, min = {}, max = max, weight = max,
+    namespaces = {} }
+end
+
+return M

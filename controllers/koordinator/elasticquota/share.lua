@@ -1,0 +1,154 @@
+-- share.lua - how one level of the quota tree divides one resource, in whole units.
+--
+-- redistribute: everybody first gets what is his (`mine`: the request, or the minimum when the request is
+-- larger or when nothing may be lent). What is left goes to those who want more, by weight, round by round:
+-- who reaches his request stops and gives back the rest. `upstream` says how a round is rounded:
+--   "main"    the largest remainders get the units that whole shares leave (Hamilton), so nothing is lost
+--   "v1.8.0"  each share is rounded on its own, so the sum may miss the total by some units
+
+local M = {}
+
+local MAX = math.maxinteger
+
+-- floor(a*b/c) and the remainder by long multiplication, for 0 <= a, b and 0 < c.
+local function long_muldiv(a, b, c)
+  local q, r = 0, 0
+  local bq, br = b // c, b % c
+  for bit = 62, 0, -1 do
+    q, r = q << 1, r << 1 -- r < c <= 2^63 - 1, so it fits unsigned
+    if not math.ult(r, c) then q, r = q + 1, r - c end
+    if a >> bit & 1 == 1 then
+      q, r = q + bq, r + br
+      if not math.ult(r, c) then q, r = q + 1, r - c end
+    end
+  end
+  return q, r
+end
+
+-- floor(a*b/c) and its remainder, exact although a*b may need 128 bits. All at least 0, c more, and the
+-- result fits.
+function M.muldiv(a, b, c)
+  if a == 0 or b <= MAX // a then return a * b // c, a * b % c end
+  local guess = a * 1.0 * b / c
+  -- The guess is off by a few parts in 2^52: when that many c fit an integer, the wrapped difference is the
+  -- true one.
+  if guess < 0x1p62 and c * (guess * 0x1p-50 + 8) < 0x1p62 then
+    local q = math.tointeger(guess // 1)
+    local r = a * b - q * c
+    return q + r // c, r % c
+  end
+  return long_muldiv(a, b, c)
+end
+
+local function hamilton(total, weights, sum, nodes)
+  local shares, rests, left = {}, {}, total
+  for i, node in ipairs(nodes) do
+    local share = 0
+    if weights[i] > 0 then
+      local rest
+      share, rest = M.muldiv(weights[i], total, sum)
+      rests[#rests + 1] = { index = i, rest = rest, name = node.name }
+    end
+    shares[i] = share
+    left = left - share
+  end
+  table.sort(rests, function(a, b)
+    if a.rest ~= b.rest then return a.rest > b.rest end
+    return a.name < b.name
+  end)
+  for i = 1, math.min(left, #rests) do shares[rests[i].index] = shares[rests[i].index] + 1 end
+  return shares
+end
+
+local function rounded(total, weights, sum, nodes)
+  local shares = {}
+  for i in ipairs(nodes) do shares[i] = math.tointeger((weights[i] * 1.0 * total / sum + 0.5) // 1) end
+  return shares
+end
+
+-- The weights, and their sum. Weights of which the sum fits no integer are halved until it does: only their
+-- ratio counts.
+local function weigh(nodes)
+  local weights, sum, shift = {}, 0.0, 0
+  for _, node in ipairs(nodes) do sum = sum + math.max(node.weight, 0) end
+  while sum >= 0x1p62 do sum, shift = sum / 2, shift + 1 end
+  local whole = 0
+  for i, node in ipairs(nodes) do
+    weights[i] = math.max(node.weight, 0) >> shift
+    whole = whole + weights[i]
+  end
+  return weights, whole
+end
+
+-- What each node gets: { [name] = amount }. nodes: { name, weight, request, min, guarantee, lends }.
+function M.redistribute(total, nodes, upstream)
+  local split = upstream == "v1.8.0" and rounded or hamilton
+  local runtime, hungry, left = {}, {}, total
+  for _, node in ipairs(nodes) do
+    local min = math.max(node.min, node.guarantee or 0)
+    local mine = min
+    if node.request > min then
+      hungry[#hungry + 1] = node
+    elseif node.lends then
+      mine = node.request
+    end
+    runtime[node.name] = mine
+    left = left - mine
+  end
+
+  while left > 0 and #hungry > 0 do
+    local weights, sum = weigh(hungry)
+    if sum <= 0 then break end
+    local shares, back, still = split(left, weights, sum, hungry), 0, {}
+    for i, node in ipairs(hungry) do
+      local got = runtime[node.name] + shares[i]
+      if got < node.request then
+        still[#still + 1] = node
+      else
+        back = back + got - node.request
+        got = node.request
+      end
+      runtime[node.name] = got
+    end
+    left, hungry = back, still
+  end
+  return runtime
+end
+
+-- One child's part of what is left for those whose minimum may shrink. Koordinator computes it in float64,
+-- which can round a large amount up by a unit; "v1.8.0" does the same, "main" is exact, so that the parts
+-- never exceed the whole.
+local function part(left, min, sum, upstream)
+  if sum <= 0 then return 0 end
+  if upstream == "v1.8.0" then return math.tointeger(left * 1.0 * min / sum // 1) end
+  return (M.muldiv(left, min, sum))
+end
+
+-- The minima that count when a parent has less than they add up to: { [name] = list }. Minima that may not
+-- shrink are served first, the others get equal parts of theirs. total: the parent's list; children: {
+-- name, min, scales }. A resource that the parent's list does not name is not looked at.
+function M.scaled_min(total, children, upstream)
+  local fixed, shrinking = {}, {}
+  for _, child in ipairs(children) do
+    local sums = child.scales and shrinking or fixed
+    for name, n in pairs(child.min) do sums[name] = (sums[name] or 0) + n end
+  end
+
+  local out = {}
+  for _, child in ipairs(children) do
+    if child.scales then
+      local min = {}
+      for name, n in pairs(child.min) do min[name] = n end
+      for name, have in pairs(total) do
+        local firm, soft = fixed[name] or 0, shrinking[name] or 0
+        if have < firm + soft then
+          min[name] = have > firm and part(have - firm, child.min[name] or 0, soft, upstream) or 0
+        end
+      end
+      out[child.name] = min
+    end
+  end
+  return out
+end
+
+return M

@@ -1,0 +1,202 @@
+-- tree.lua - the numbers of every quota of a tree, from the quotas, what their pods ask for and use, and
+-- what there is.
+--
+--   bottom-up   child_request = own pods + what the children ask for
+--               request = that, or the minimum if it lends nothing
+--               what a quota asks its parent for is its request, capped by max
+--   top-down    each level divides its parent's runtime (share.lua); the root's is the cluster's less what the
+--               system and default quotas use
+--
+-- A quota whose parents do not lead to the root (one is missing, or they form a ring) has requests and no
+-- runtime.
+
+local lists = require "lib.lists"
+local quota = require "elasticquota.quota"
+local share = require "elasticquota.share"
+
+local M = {}
+
+local NOTHING = {}
+
+-- children[name] = the quotas below it, by name; system and default stand beside the tree and not in it.
+local function children_of(quotas)
+  local children = {}
+  for _, q in ipairs(quotas) do
+    if not quota.RESERVED[q.name] then
+      children[q.parent] = children[q.parent] or {}
+      table.insert(children[q.parent], q)
+    end
+  end
+  for _, list in pairs(children) do
+    table.sort(list, function(a, b) return a.name < b.name end)
+  end
+  return children
+end
+
+-- What the pods of the quota itself say, in the names that its max has: others are not its business.
+local function own(pods, q, what) return lists.mask((pods[q.name] or NOTHING)[what] or NOTHING, q.max) end
+
+local function begin(q, pods)
+  return {
+    self_request = own(pods, q, "request"),
+    self_used = own(pods, q, "used"),
+    child_request = own(pods, q, "request"),
+    used = own(pods, q, "used"),
+    non_preemptible_request = own(pods, q, "non_preemptible_request"),
+    non_preemptible_used = own(pods, q, "non_preemptible_used"),
+    allocated = NOTHING,
+    guaranteed = NOTHING,
+    runtime = NOTHING,
+    auto_min = q.min,
+  }
+end
+
+-- What reaches the parent as it is: use is never capped.
+local PASSED_ON = { "used", "non_preemptible_request", "non_preemptible_used" }
+
+local function finish_request(q, info, lends)
+  info.request = lends and info.child_request or lists.max(info.child_request, q.min)
+  info.limit_request = lists.cap(info.request, q.max)
+end
+
+-- The infos of a quota and of all below it, bottom-up.
+local function climb(q, context)
+  local info = begin(q, context.pods)
+  context.infos[q.name] = info
+  local allocated = info.self_used
+  for _, child in ipairs(context.children[q.name] or NOTHING) do
+    local below = climb(child, context)
+    info.child_request = lists.add(info.child_request, below.limit_request)
+    for _, what in ipairs(PASSED_ON) do info[what] = lists.add(info[what], below[what]) end
+    allocated = lists.add(allocated, below.guaranteed)
+  end
+  finish_request(q, info, q.lends and not context.guarantee)
+  if context.guarantee then
+    info.allocated = allocated
+    info.guaranteed = lists.max(allocated, q.min)
+  end
+  return info
+end
+
+local function scale(children, total, context)
+  if not context.scale_min then return end
+  local list = {}
+  for i, child in ipairs(children) do list[i] = { name = child.name, min = child.min, scales = true } end
+  for name, min in pairs(share.scaled_min(total, list, context.upstream)) do
+    context.infos[name].auto_min = min
+  end
+end
+
+-- One resource of one level.
+local function divide(resource, children, total, context)
+  local nodes = {}
+  for i, child in ipairs(children) do
+    local info = context.infos[child.name]
+    nodes[i] = {
+      name = child.name,
+      weight = child.weight[resource] or 0,
+      request = info.limit_request[resource] or 0,
+      min = info.auto_min[resource] or 0,
+      guarantee = info.guaranteed[resource] or 0,
+      lends = child.lends and not context.guarantee,
+    }
+  end
+  return share.redistribute(total[resource] or 0, nodes, context.upstream)
+end
+
+-- Divides `total` among the children of a quota in the resources `keys`, and so on below them.
+local function descend(name, total, keys, context)
+  local children = context.children[name]
+  if children == nil then return end
+  scale(children, total, context)
+  local runtimes = {}
+  for _, child in ipairs(children) do runtimes[child.name] = {} end
+  for resource in pairs(keys) do
+    for child, n in pairs(divide(resource, children, total, context)) do runtimes[child][resource] = n end
+  end
+  for _, child in ipairs(children) do
+    context.infos[child.name].runtime = lists.mask(runtimes[child.name], child.max)
+    descend(child.name, runtimes[child.name], child.max, context)
+  end
+end
+
+-- Those whose parents lead nowhere: their own pods, summed for themselves.
+local function orphans(quotas, context)
+  for _, q in ipairs(quotas) do
+    if not quota.RESERVED[q.name] and context.infos[q.name] == nil then
+      local info = begin(q, context.pods)
+      finish_request(q, info, q.lends and not context.guarantee)
+      info.orphan = true
+      context.infos[q.name] = info
+    end
+  end
+end
+
+local function by_name(quotas, name)
+  for _, q in ipairs(quotas) do
+    if q.name == name then return q end
+  end
+  return quota.unlimited(name)
+end
+
+local function all_keys(quotas)
+  local keys = {}
+  for _, q in ipairs(quotas) do
+    if not quota.RESERVED[q.name] then
+      for name in pairs(q.max) do keys[name] = true end
+    end
+  end
+  return keys
+end
+
+local function root_info(context)
+  local info = begin({ name = quota.ROOT, min = NOTHING, max = NOTHING }, NOTHING)
+  info.request = NOTHING
+  for name, below in pairs(context.infos) do
+    if context.top[name] then
+      info.request = lists.add(info.request, below.limit_request)
+      for _, what in ipairs(PASSED_ON) do info[what] = lists.add(info[what], below[what]) end
+    end
+  end
+  return info
+end
+
+-- input: quotas   of one tree, as quota.read gives them (members.lua divides them by tree)
+--        pods     { [quota name] = { request, used, non_preemptible_request, non_preemptible_used } }
+--        total    what the tree may divide, as a list
+--        scale_min, guarantee, upstream   the settings of the same names (elasticquota.lua)
+-- Returns { [quota name] = { request, child_request, limit_request, used, runtime, auto_min, allocated,
+-- guaranteed, non_preemptible_request, non_preemptible_used, self_request, self_used, orphan } }, the
+-- reserved ones among them.
+function M.calculate(input)
+  local context = {
+    pods = input.pods or NOTHING,
+    children = children_of(input.quotas),
+    infos = {},
+    top = { [quota.SYSTEM] = true, [quota.DEFAULT] = true },
+    scale_min = input.scale_min,
+    guarantee = input.guarantee,
+    upstream = input.upstream,
+  }
+  for _, q in ipairs(context.children[quota.ROOT] or NOTHING) do
+    climb(q, context)
+    context.top[q.name] = true
+  end
+  local total = input.total
+  for _, name in ipairs { quota.SYSTEM, quota.DEFAULT } do
+    local q = by_name(input.quotas, name)
+    local info = begin(q, context.pods)
+    finish_request(q, info, q.lends)
+    info.runtime = q.max
+    context.infos[name] = info
+    total = lists.sub(total, info.used)
+  end
+  orphans(input.quotas, context)
+  local root = root_info(context)
+  root.runtime = total
+  context.infos[quota.ROOT] = root
+  descend(quota.ROOT, total, all_keys(input.quotas), context)
+  return context.infos
+end
+
+return M

@@ -1,0 +1,141 @@
+-- lists.lua - resource lists as tables of integers: { name = amount }, cpu in milli-cores, everything else
+-- in whole units. Quantities become integers here, at the edge, rounded away from zero as Koordinator's
+-- Value() and MilliValue() do; from there on arithmetic is exact. A name that is absent is not the same as
+-- 0: it is not limited, or not asked for.
+
+local kube = require "kubelua"
+local fields = require "fields"
+
+local M = {}
+
+local BINARY = { memory = true, ["ephemeral-storage"] = true, storage = true }
+
+-- One quantity as the integer that stands for it.
+function M.amount(name, quantity)
+  local q = kube.qty(quantity)
+  return name == "cpu" and q:milli() or q:value()
+end
+
+-- The integers of a Kubernetes resource list, of a pod's requests, or of nil.
+function M.of(list)
+  local out = {}
+  for name, quantity in pairs(list or {}) do out[name] = M.amount(name, quantity) end
+  return out
+end
+
+-- One amount as Kubernetes prints it.
+function M.text(name, n)
+  if name == "cpu" then return kube.milli(n):canonical() end
+  local binary = BINARY[name] or name:find("memory", 1, true) or name:find("^hugepages%-")
+  if binary and n % 1024 == 0 then return kube.qty(n // 1024 .. "Ki"):canonical() end
+  return kube.qty(n):canonical()
+end
+
+-- A Kubernetes resource list again.
+function M.texts(list)
+  local out = {}
+  for name, n in pairs(list) do out[name] = M.text(name, n) end
+  return out
+end
+
+-- For annotations: JSON with sorted names.
+function M.json(list) return kube.encode(kube.object(M.texts(list))) end
+
+-- The list that an annotation holds; nil and why when it does not read.
+function M.parse(text)
+  local raw, why = fields.json(text)
+  if not raw then return nil, why end
+  local ok, list = pcall(M.of, raw)
+  if not ok then return nil, tostring(list) end
+  return list
+end
+
+-- The names of a list, sorted.
+function M.names(list)
+  local out = {}
+  for name in pairs(list) do out[#out + 1] = name end
+  table.sort(out)
+  return out
+end
+
+function M.copy(list)
+  local out = {}
+  for name, n in pairs(list) do out[name] = n end
+  return out
+end
+
+function M.add(a, b)
+  local out = M.copy(a)
+  for name, n in pairs(b) do out[name] = (out[name] or 0) + n end
+  return out
+end
+
+function M.sub(a, b)
+  local out = M.copy(a)
+  for name, n in pairs(b) do out[name] = (out[name] or 0) - n end
+  return out
+end
+
+-- The larger of each name; a name in one list only keeps its amount.
+function M.max(a, b)
+  local out = M.copy(a)
+  for name, n in pairs(b) do
+    if out[name] == nil or n > out[name] then out[name] = n end
+  end
+  return out
+end
+
+-- `list` cut to what `limit` allows; names without a limit stay as they are.
+function M.cap(list, limit)
+  local out = {}
+  for name, n in pairs(list) do out[name] = limit[name] and math.min(n, limit[name]) or n end
+  return out
+end
+
+-- Only the names that `names` has as keys.
+function M.mask(list, names)
+  local out = {}
+  for name, n in pairs(list) do
+    if names[name] ~= nil then out[name] = n end
+  end
+  return out
+end
+
+-- Whether `list` is at most `limit` in the names that both have, and the names in which it is not, sorted.
+function M.within(list, limit)
+  local over = {}
+  for name, n in pairs(list) do
+    if limit[name] ~= nil and n > limit[name] then over[#over + 1] = name end
+  end
+  table.sort(over)
+  return #over == 0, over
+end
+
+-- The names below zero, sorted.
+function M.negative(list)
+  local out = {}
+  for name, n in pairs(list) do
+    if n < 0 then out[#out + 1] = name end
+  end
+  table.sort(out)
+  return out
+end
+
+function M.is_zero(list)
+  for _, n in pairs(list) do
+    if n ~= 0 then return false end
+  end
+  return true
+end
+
+-- Whether both say the same; zero and absent are the same here.
+function M.same(a, b) return M.is_zero(M.sub(a, b)) end
+
+-- For messages: "cpu:500m,memory:1Gi".
+function M.show(list)
+  local parts = {}
+  for i, name in ipairs(M.names(list)) do parts[i] = name .. ":" .. M.text(name, list[name]) end
+  return #parts > 0 and table.concat(parts, ",") or "<empty>"
+end
+
+return M

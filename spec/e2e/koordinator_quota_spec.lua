@@ -1,0 +1,154 @@
+--- koordinator_quota_spec.lua - the quota policies in `kubelua run` on both API servers, with the real
+--- definitions of their kinds:
+-- they converge, come to rest, take new logic in the middle, and need no more rights than `kubelua rbac`
+-- prints.
+
+local controller = require "support.controller"
+local kube = require "kubelua"
+local process = require "support.process"
+local servers = require "support.servers"
+local wait = require "support.wait"
+
+local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
+local QUOTA, POD, NODE = "scheduling.sigs.k8s.io/v1alpha1/ElasticQuota", "v1/Pod", "v1/Node"
+local PREFIX, NS = "quota.scheduling.koordinator.sh/", "koordinator-system"
+local PATIENCE = 60
+
+local function quota(name, parent, min, max, more)
+  local labels = { [PREFIX .. "parent"] = parent }
+  for key, value in pairs(more or {}) do labels[PREFIX .. key] = value end
+  return { kind = QUOTA, namespace = NS, name = name, labels = labels,
+    spec = { min = { cpu = min }, max = { cpu = max } } }
+end
+
+local function pod(name, team, cpu)
+  return { kind = POD, namespace = "default", name = name, labels = { [PREFIX .. "name"] = team },
+    spec = { containers = { { name = "c", image = "none", resources = { requests = { cpu = cpu } } } } } }
+end
+
+local function add_node(client, name, cpu, labels)
+  local node = client:create { kind = NODE, name = name, labels = labels }
+  client:patch_status(node, { allocatable = { cpu = cpu, memory = "8Gi" },
+    capacity = { cpu = cpu, memory = "8Gi" } })
+end
+
+-- A copy of the policies that a spec may change.
+local function copy()
+  local dir = process.tmpname ".policies"
+  local out, code = process.run(("cp -r controllers/koordinator %s"):format(process.quote(dir)))
+  assert(code == 0, out)
+  return dir
+end
+
+-- How many runs of a controller have ended.
+local function runs(run, name)
+  local address = assert(run:log():match "serving metrics address=(%S+)", run:log())
+  local text = process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(address))
+  local sum = 0
+  for labels, n in text:gmatch "\ncontroller_runtime_reconcile_total{([^}\n]*)} (%d+)" do
+    if labels:find(('controller="%s"'):format(name), 1, true) then sum = sum + tonumber(n) end
+  end
+  return sum
+end
+
+local function versions(client, kind)
+  local all = {}
+  for _, o in ipairs(client:list(kind)) do all[o.metadata.name] = o.metadata.resourceVersion end
+  return all
+end
+
+servers.each(function(name, start)
+  describe("elastic quotas on " .. name, function()
+    local server, client, dir, run
+
+    lazy_setup(function()
+      server = start { own = true, crds = { "controllers/koordinator/crds" } }
+      client = controller.client(server)
+      dir = copy()
+      client:create { kind = "v1/Namespace", name = NS }
+      add_node(client, "n1", "10", { zone = "a" })
+    end)
+    lazy_teardown(function() if server then server:stop() end end)
+    after_each(function()
+      if run then controller.finish(run) end
+      run = nil
+    end)
+
+    local function begin(script, ...)
+      run = controller.start(server, dir .. "/" .. script, "--metrics-bind-address", "127.0.0.1:0", ...)
+    end
+
+    local function carried(quota_name, what)
+      local text = client:get(QUOTA, NS, quota_name)("metadata.annotations", PREFIX .. what)
+      return text and kube.decode(text).cpu
+    end
+
+    local function await(quota_name, what, value)
+      wait.until_true(PATIENCE, ("%s of %s is %s"):format(what, quota_name, value), function()
+        local got = carried(quota_name, what)
+        if got ~= value then error("it is " .. tostring(got) .. "\n" .. run:log(), 0) end
+        return true
+      end)
+    end
+
+    -- A change that means nothing to a policy wakes it all the same; when it has run again nothing may have
+    -- been written.
+    local function look_again(controller_name, kinds)
+      local before, ran = {}, runs(run, controller_name)
+      for _, kind in ipairs(kinds) do before[kind] = versions(client, kind) end
+      client:patch(client:get(NODE, "n1"), { metadata = { labels = { looked = "at-" .. ran } } })
+      wait.until_true(PATIENCE, controller_name .. " runs again", function()
+        return runs(run, controller_name) > ran
+      end)
+      for _, kind in ipairs(kinds) do assert.same(before[kind], versions(client, kind)) end
+    end
+
+    it("divide a node among teams, and rest", function()
+      client:create(quota("org", "koordinator-root-quota", "10", "10", { ["is-parent"] = "true" }))
+      client:create(quota("a", "org", "6", "10"))
+      client:create(quota("b", "org", "4", "10"))
+      client:create(pod("a1", "a", "9"))
+      begin "elasticquota.lua"
+      await("a", "runtime", "9")
+      await("b", "runtime", nil)
+      client:create(pod("b1", "b", "4"))
+      await("a", "runtime", "6")
+      await("b", "runtime", "4")
+      await("org", "child-request", "13")
+      await("koordinator-root-quota", "request", "10")
+      look_again("elasticquota", { QUOTA })
+    end)
+
+    it("take new logic in the middle, and go on from what is there", function()
+      begin "elasticquota.lua"
+      run:wait_for_log(PATIENCE, "serving metrics")
+      local path = dir .. "/elasticquota/share.lua"
+      local text = process.read(path)
+      process.write(path .. ".new", text .. "\n-- saved again\n")
+      assert(os.rename(path .. ".new", path))
+      run:wait_for_log(PATIENCE, "loaded the next generation")
+      client:delete(POD, "default", "b1")
+      await("a", "runtime", "9")
+      look_again("elasticquota", { QUOTA })
+    end)
+
+    if name:find "kube%-apiserver" then
+      it("need the rights that `kubelua rbac` prints and no more", function()
+        local role,
+          code = process.run(("%s rbac --record --crds %s/crds %s/elasticquota.lua 2>/dev/null"):format(
+          KUBELUA,
+          process.quote(dir), process.quote(dir)))
+        assert.equal(0, code, role)
+        server:must_kubectl("apply", "-f", process.write(process.tmpname ".yaml", role))
+        server:must_kubectl("create", "clusterrolebinding", "quota-nobody", "--clusterrole", "elasticquota",
+          "--user", "nobody")
+        run = controller.start({ kubeconfig = server:kubeconfig_for(server.tokens.nobody) },
+          dir .. "/elasticquota.lua")
+        client:create(quota("alone", "koordinator-root-quota", "1", "2"))
+        client:create(pod("alone1", "alone", "2"))
+        await("alone", "child-request", "2")
+        assert.is_nil(run:log():find("orbidden", 1, true), run:log())
+      end)
+    end
+  end)
+end)

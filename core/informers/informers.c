@@ -56,15 +56,8 @@ static void on_stopped(void *arg)
 {
     kl__member *m = arg;
     kl_informers *f = m->set;
-    bool others = false;
-    kl_lock(&f->mu);
-    for (const kl__member *o = f->members; o; o = o->next)
-        others |= o != m && !o->over;
-    kl_unlock(&f->mu);
     if (m->is_news)
         kl__members_news_over(f);
-    if (!others)
-        kl__members_over(f);
     kl_lock(&f->mu);
     m->over = true;
     kl_cond_broadcast(&f->cond);

@@ -29,8 +29,6 @@ struct kl_informers {
     /* watch thread */
     uint64_t news_timer;
     int news_step;
-    uint64_t doubt_timer;
-    kl_time doubt_wait;
 };
 
 /* --- informers.c -------------------------------------------------------------------------- */
@@ -47,7 +45,5 @@ void kl__members_trouble(kl__member *m);
 void kl__members_news_end(kl_informers *f);
 /* A member of news has stopped. */
 void kl__members_news_over(kl_informers *f);
-/* The last member has stopped. */
-void kl__members_over(kl_informers *f);
 
 #endif

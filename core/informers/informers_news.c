@@ -7,10 +7,6 @@
 #include "base/mem.h"
 #include "informers/kinds.h"
 
-/* Between two looks for a kind that is missing while there are objects of it. */
-#define DOUBT_MIN KL_MILLISECONDS(1200)
-#define DOUBT_MAX KL_SECONDS(30)
-
 /* --- news --------------------------------------------------------------------------------- */
 
 static void kick_parked(kl_informers *f)
@@ -110,13 +106,6 @@ void kl__members_news_end(kl_informers *f) { kl__members_stop(f, is_news); }
 
 void kl__members_news_over(kl_informers *f) { timer_clear(f); }
 
-void kl__members_over(kl_informers *f)
-{
-    if (f->doubt_timer)
-        kl_http_timer_cancel(kl_client_watch_http(f->o.client), f->doubt_timer);
-    f->doubt_timer = 0;
-}
-
 /* --- a kind that is gone ------------------------------------------------------------------ */
 
 static void looked_up(void *arg, kl_status st, const kl_resource *r, kl_err *err)
@@ -126,52 +115,6 @@ static void looked_up(void *arg, kl_status st, const kl_resource *r, kl_err *err
     if (st == KL_ENOTFOUND)
         kl_informer_clear(arg);
     kl_informer_unref(arg);
-}
-
-static bool is_doubtful(const kl__member *m)
-{
-    kl_informer_stats st;
-    kl_informer_stats_get(m->informer, &st);
-    bool doubtful = !m->is_news && st.parked && st.failure == KL_ENOTFOUND && st.objects;
-    kl_informer_stats_fini(&st);
-    return doubtful;
-}
-
-/* Those whose kind is missing while they have objects of it. Posts. */
-static bool ask_for_doubtful(kl_informers *f)
-{
-    bool any = false;
-    kl_lock(&f->mu);
-    for (kl__member *m = f->members; m; m = m->next) {
-        if (m->stopping || !is_doubtful(m))
-            continue;
-        if (!any)
-            kl_client_discovery_forget(f->o.client);
-        any = true;
-        kl_client_resolve(f->o.client, m->kind, looked_up, kl_informer_ref(m->informer));
-    }
-    kl_unlock(&f->mu);
-    return any;
-}
-
-/* A 404 may be a server that is only starting. Discovery says whether it is more, but not at once: it
- * believes in a kind until two looks, some time apart, have missed it. */
-static void doubt(void *arg)
-{
-    kl_informers *f = arg;
-    f->doubt_timer = 0;
-    if (!ask_for_doubtful(f))
-        return;
-    f->doubt_timer = kl_http_timer(kl_client_watch_http(f->o.client), f->doubt_wait, doubt, f);
-    f->doubt_wait = f->doubt_wait < DOUBT_MAX / 2 ? 2 * f->doubt_wait : DOUBT_MAX;
-}
-
-static void doubt_begin(kl_informers *f)
-{
-    if (f->doubt_timer)
-        return;
-    f->doubt_wait = DOUBT_MIN;
-    doubt(f);
 }
 
 void kl__members_trouble(kl__member *m)
@@ -184,7 +127,9 @@ void kl__members_trouble(kl__member *m)
         give_up(f, st.message);
     else if (!m->is_news && missing)
         begin(f);
+    /* A 404 may be a server that is only starting; discovery was asked afresh since, and says whether it
+     * is more. */
     if (!m->is_news && missing && st.objects)
-        doubt_begin(f);
+        kl_client_resolve(f->o.client, m->kind, looked_up, kl_informer_ref(m->informer));
     kl_informer_stats_fini(&st);
 }

@@ -38,11 +38,13 @@ static void or_end(kl_status st)
         _exit(0);
 }
 
-static void tell(kl_far *f, kl_word what, const kl_value *const *v, size_t n)
+/* KL_ETOOBIG: it was not told. */
+static kl_status tell(kl_far *f, kl_word what, const kl_value *const *v, size_t n, kl_err *err)
 {
-    kl_status st = kl_wire_send(&f->wire, KL_FAR_OUT_MAX, what, v, n, NULL);
+    kl_status st = kl_wire_send(&f->wire, KL_FAR_OUT_MAX, what, v, n, err);
     if (st != KL_ETOOBIG)
         or_end(st);
+    return st;
 }
 
 kl_status kl_far_ask(
@@ -81,7 +83,7 @@ static kl_status ask(
 
 static void tell_away(kl_far *f, kl_word what, const kl_value **v, size_t n)
 {
-    tell(f, what, v, n);
+    (void)!tell(f, what, v, n, NULL); /* what is too big is not told */
     for (size_t i = 0; i < n; i++)
         kl_value_unref(v[i]);
 }
@@ -455,16 +457,23 @@ static const kl_value *worn(kl_far *f)
     return kl_value_of_bool(ask_it && ask_it(f->gen.state));
 }
 
-static void drive(kl_far *f, kl_run *r, kl_run_state (*step)(void *state, kl_run *run))
+/* One turn. A request that is too big to be told has failed, and the run goes on with that. */
+static kl_run_state turn(kl_far *f, kl_run *r, kl_run_state (*step)(void *state, kl_run *run))
 {
     f->run = r;
     kl_run_state state = step(f->gen.state, r);
+    while (state == KL_RUN_WAITING
+        && (r->reply_status = tell(f, (kl_word)f->begun.what, f->begun.v, f->begun.n, &r->reply_err)))
+        state = f->logic.program->ops->resume(f->gen.state, r);
     f->run = NULL;
-    if (state == KL_RUN_WAITING) {
-        tell(f, (kl_word)f->begun.what, f->begun.v, f->begun.n);
-        kl_message_fini(&f->begun);
+    kl_message_fini(&f->begun);
+    return state;
+}
+
+static void drive(kl_far *f, kl_run *r, kl_run_state (*step)(void *state, kl_run *run))
+{
+    if (turn(f, r, step) == KL_RUN_WAITING)
         return;
-    }
     tell_away(f, KL_WORD_DONE,
         ARGS(kl_value_of_int(r->result), kl_value_of_int(r->after), text(r->message), text(r->traceback),
             kl_value_of_int(r->item.priority), worn(f)));
@@ -493,6 +502,23 @@ static void abandon(kl_far *f, const kl_message *m)
 
 static void gather(void *arg, const char *s) { kl_build_str(arg, s); }
 
+/* `texts` is ours to let go. */
+static void result(kl_far *f, kl_status st, kl_err *err, const kl_value *texts, bool pass)
+{
+    const kl_value *v[] = {kl_far_error(st, err), texts, kl_value_of_bool(pass), worn(f)};
+    kl_err more = KL_ERR_INIT;
+    if ((st = tell(f, KL_WORD_RESULT, v, 4, &more))) {
+        kl_builder *none = kl_builder_new();
+        kl_build_array(none);
+        kl_build_end(none);
+        tell_away(f, KL_WORD_RESULT,
+            ARGS(kl_far_error(st, &more), kl_builder_done(none), kl_value_of_bool(pass), worn(f)));
+    }
+    kl_err_fini(&more);
+    for (size_t i = 0; i < 4; i++)
+        kl_value_unref(v[i]);
+}
+
 static void function(kl_far *f, const kl_message *m)
 {
     const kl_program_ops *ops = f->logic.program->ops;
@@ -509,8 +535,7 @@ static void function(kl_far *f, const kl_message *m)
         : !strcmp(what, "index") ? ops->index(f->gen.state, (size_t)fn, a, gather, texts, &err)
                                  : ops->predicate(f->gen.state, (size_t)fn, a, b, &pass, &err);
     kl_build_end(texts);
-    tell_away(f, KL_WORD_RESULT,
-        ARGS(kl_far_error(st, &err), kl_builder_done(texts), kl_value_of_bool(pass), worn(f)));
+    result(f, st, &err, kl_builder_done(texts), pass);
     kl_err_fini(&err);
 }
 

@@ -158,9 +158,13 @@ static bool limits(size_t memory)
         && limit(RLIMIT_NPROC, 0);
 }
 
+static int by_byte(const void *a, const void *b) { return *(const char *)a - *(const char *)b; }
+
 /* What libraries read once and remember, they read now. */
 static void remember(void)
 {
+    char large[4096] = {0};
+    qsort(large, sizeof large, 1, by_byte); /* asks how much memory the machine has */
     setenv("TZ", "UTC0", 1);
     tzset();
     mallopt(M_ARENA_MAX, 1); /* another one would count the machine's processors in /sys */

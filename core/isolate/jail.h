@@ -2,12 +2,11 @@
  * input.
  *
  *   no file, no socket, no other process: a seccomp filter ends the process with SIGSYS when it asks the
- *   kernel for anything but memory, time, its own
- *   threads' locks and signals, and bytes of that one pipe. Its address space has a limit, it leaves no
- *   core, and ends with its parent.
+ *   kernel for anything but memory, time, its own threads' locks and signals, and bytes of that one pipe.
+ *   Its address space has a limit, it leaves no core, and it ends with its parent.
  *
- * Sanitizers need more than that: under AddressSanitizer the address space has no limit and a few more
- * calls are let through, under ThreadSanitizer there is no filter. */
+ * Sanitizers need more than that: under AddressSanitizer the address space has no limit and a few more calls
+ * are let through; under ThreadSanitizer, whose runtime maps and opens as it likes, there is no filter. */
 #ifndef KL_ISOLATE_JAIL_H
 #define KL_ISOLATE_JAIL_H
 

@@ -62,8 +62,12 @@ static void executes(void)
 
 static void writes_elsewhere(void) { _exit(send(STDOUT_FILENO, "x", 1, 0) < 0 ? 1 : 0); }
 
+static int by_byte(const void *x, const void *y) { return *(const char *)x - *(const char *)y; }
+
 static void works(void)
 {
+    char large[1 << 16] = {0};
+    qsort(large, sizeof large, 1, by_byte);
     char *p = malloc(ROOM / 4);
     memset(p, 1, ROOM / 4);
     time_t now = time(NULL);

@@ -558,6 +558,20 @@ def sandbox(ctx):
             + table(results, SANDBOX_COLUMNS, 'reconcile', ours=None) + '\n\n' + goal_table(judge(results, SANDBOX_COLUMNS, [Goal('ratio', 1.02, 'work.lua')])))
 
 
+ISOLATE_COLUMNS = [Column('us a key here', 'here_us'), Column('isolated', 'there_us'), Column('more', 'more_us'), Column('us by the wall here', 'here_wall_us'),
+                   Column('isolated', 'there_wall_us'), Column('ms to start here', 'here_ms'), Column('isolated', 'there_ms'), Column('MiB of the process', 'child_mib')]
+
+
+def isolate(ctx):
+    results = Results()
+    for _ in range(ctx.runs):
+        for x in lines_of('isolate', ['bin/isolated', 'lua/empty.lua', 'lua/fields.lua', 'lua/work.lua']):
+            results.add(x['script'], x)
+    return ('Scripts whose Lua runs in this process, and with `isolate = true` in a process of its own, which every key\'s object of 400 bytes crosses as text. CPU time of '
+            'both processes for a key through queue, worker and script, then its time by the wall, one key at a time; a worker\'s first key, which starts it; and what the '
+            'process holds.\n\n' + table(results, ISOLATE_COLUMNS, 'reconcile', ours=None))
+
+
 RECORD_COLUMNS = [Column('us a key without', 'without_us'), Column('with --record', 'with_us'), Column('more', 'more_us'), Column('bytes', 'bytes'), Column('us a key again', 'replay_us')]
 
 
@@ -642,6 +656,7 @@ SECTIONS = [
     Section('lua', 'Calls of a script', lua, (60, 60), False),
     Section('recorder', 'The flight recorder', recorder, (15, 15)),
     Section('sandbox', 'Budgets of scripts', sandbox, (25, 25)),
+    Section('isolate', 'Isolation', isolate, (10, 10)),
     Section('record', 'Recording and replay', record, (20, 20)),
     Section('shadow', 'A candidate in the shadow', shadow, (20, 20)),
     Section('reload', 'New logic', reload, (50, 20)),

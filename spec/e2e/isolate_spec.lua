@@ -4,6 +4,7 @@
 local controller = require "support.controller"
 local process = require "support.process"
 local servers = require "support.servers"
+local sizes = require "support.sizes"
 local wait = require "support.wait"
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
@@ -50,10 +51,131 @@ local function children(run)
   return pids
 end
 
+-- Each is an error of that key alone.
+local WANTS = [[
+local kube = require "kubelua"
+local wants = {
+  cpu = function() while true do end end,
+  memory = function()
+    local t = {}
+    while true do t[#t + 1] = ("x"):rep(100000) .. #t end
+  end,
+  recursion = function()
+    local function f(n) return 1 + f(n + 1) end
+    f(1)
+  end,
+  callbacks = function()
+    local function f() return (("x"):gsub(".", f)) end
+    f()
+  end,
+  coroutines = function()
+    local function f() return coroutine.wrap(f)() end
+    f()
+  end,
+  handlers = function()
+    local function f() error(setmetatable({}, { __tostring = f })) end
+    local ok, e = xpcall(f, function(x) return tostring(x) end)
+    error("handled: " .. tostring(ok) .. type(e))
+  end,
+  deep = function(o, ctx)
+    local t = {}
+    for _ = 1, 100000 do t = { t } end
+    ctx:patch(o, { data = t })
+  end,
+  many = function(o, ctx) -- what sorts as much asks the kernel how much memory there is
+    ctx:patch(o, function(m)
+      for i = 1, 2000 do m.data["k" .. i] = "v" end
+    end)
+    error("has many")
+  end,
+  fine = function(o, ctx) ctx:patch(o, { data = { want = "done", answer = "fine" } }) end,
+}
+return kube.controller {
+  name = "iso-NS", resource = "v1/ConfigMap", isolate = true, namespaces = { "NS" }, cpu = "1s", memory = "8Mi",
+  reconcile = function(o, ctx) if o.data and wants[o.data.want] then wants[o.data.want](o, ctx) end end,
+}
+]]
+
+local CASES = {
+  { "cpu", "cpu budget of 1s spent" },
+  { "memory", "not enough memory" },
+  { "recursion", "stack overflow" },
+  { "callbacks", "stack overflow" },
+  { "coroutines", ".lua:17:" },
+  { "handlers", "cannot be shown" },
+  { "deep", "nested deeper than 512" },
+  { "many", "has many" },
+}
+
+-- The line that says how a run of that key failed.
+local function failure(run, name)
+  local line
+  wait.until_true(60, "a failure of " .. name, function()
+    for l in run:log():gmatch "[^\n]+" do
+      if l:find("reconcile failed", 1, true) and l:find("/" .. name .. " ", 1, true) then line = l end
+    end
+    return line
+  end)
+  return line
+end
+
+local KEYS = sizes.of { short = 50, long = 1000, sanitized = 50 }
+local KEYS_A_KILL = 5
+
+local LOADED = [[
+return require("kubelua").controller {
+  name = "iso-NS", resource = "v1/ConfigMap", isolate = true, namespaces = { "NS" }, workers = 2, concurrency = 4,
+  reconcile = function(o, ctx)
+    if not (o.data and o.data.zone) or o.data.answer then return end
+    ctx.log:info("begins", {})
+    ctx:sleep(0.1)
+    ctx:patch(o, { data = { answer = ctx.name } })
+    ctx.log:info("ends", {})
+  end,
+}
+]]
+
+-- How many runs ended with their process. Between two beginnings of a key is an end, its own or that of its process.
+local function assert_one_at_a_time(log)
+  local open, lost = {}, 0
+  for line in log:gmatch "[^\n]+" do
+    local what, key = line:match "(%u+%s+%w+)", line:match "key=(%S+)"
+    local failed = line:find("reconcile failed", 1, true)
+    if key and what:find "begins" then
+      assert.is_nil(open[key], "runs twice at once: " .. line)
+      open[key] = line
+    elseif key and (what:find "ends" or failed) then
+      open[key] = nil
+    end
+    if failed and line:find("isolated Lua process", 1, true) then lost = lost + 1 end
+  end
+  return lost
+end
+
+local function answers(client, ns)
+  local n = 0
+  for o in client:each("v1/ConfigMap", { namespace = ns }) do
+    if o "data.answer" then n = n + 1 end
+  end
+  return n
+end
+
 servers.each(function(server_name, start)
   describe("an isolated script against " .. server_name, function()
     local client, ns
-    local begin = controller.frame("isolate", start, function(_, c, n) client, ns = c, n end)
+    local start_run = controller.frame("isolate", start, function(_, c, n) client, ns = c, n end)
+    local runs
+    before_each(function() runs = {} end)
+    -- What a sanitizer says of an isolated process, which opens no file, is in the log of the one that began it.
+    after_each(function()
+      for _, run in ipairs(runs) do
+        assert.is_nil(run:log():match "[^\n]*Sanitizer[^\n]*" or run:log():match "[^\n]*runtime error:[^\n]*")
+      end
+    end)
+    local function begin(...)
+      runs[#runs + 1] = start_run(...)
+      return runs[#runs]
+    end
 
     local function ask(name, data)
       data.zone = data.zone or "eu"
@@ -104,9 +226,9 @@ servers.each(function(server_name, start)
       local run = whole()
       ask("crash", { wait = "3600" })
       run:wait_for_log(30, "waits")
-      for _, pid in ipairs(children(run)) do process.run("kill -SEGV " .. pid) end
+      for _, pid in ipairs(children(run)) do process.run("kill -ABRT " .. pid) end -- which no sanitizer handles
       assert.matches("^1 same ! 2 ", answer "crash")
-      assert.truthy(run:log():find("was killed by signal 11", 1, true))
+      assert.truthy(run:log():find("was killed by signal 6", 1, true))
     end)
 
     it("is what --isolate makes of every script", function()
@@ -134,22 +256,32 @@ servers.each(function(server_name, start)
       end)
     end)
 
-    it("spends its budgets as any other", function()
-      local run = begin((([[
-        local kube = require "kubelua"
-        return kube.controller { name = "iso-NS", resource = "v1/ConfigMap", isolate = true, namespaces = { "NS" }, cpu = "50ms", memory = "8Mi", reconcile = function(o, ctx)
-          local want = o.data and o.data.want
-          if want == "cpu" then while true do end end
-          if want == "memory" then local t = {} while true do t[#t + 1] = ("x"):rep(1000) .. #t end end
-          if want == "fine" then ctx:patch(o, { data = { want = "done", answer = "fine" } }) end
-        end }]]):gsub("NS", ns)))
-      ask("cpu", { want = "cpu" })
-      run:wait_for_log(20, "cpu budget of 50ms spent")
-      ask("memory", { want = "memory" })
-      run:wait_for_log(20, "not enough memory")
+    it("spends its budgets as any other, and overflows its stacks", function()
+      local run = begin((WANTS:gsub("NS", ns)))
+      for _, case in ipairs(CASES) do
+        ask(case[1], { want = case[1] })
+        local line = failure(run, case[1])
+        assert.truthy(line:find(case[2], 1, true), line)
+      end
       ask("fine", { want = "fine" })
       assert.equal("fine", answer "fine")
       assert.falsy(run:log():find("isolated Lua process is gone", 1, true))
+    end)
+
+    it("loses no key, and runs none twice at once, when its processes are killed again and again", function()
+      local run = begin((LOADED:gsub("NS", ns)))
+      for i = 1, KEYS do ask("k" .. i, {}) end
+      local kills = 0
+      for enough = KEYS_A_KILL, KEYS - 1, KEYS_A_KILL do
+        wait.until_true(90, enough .. " answers", function() return answers(client, ns) >= enough end)
+        for _, pid in ipairs(children(run)) do
+          process.run("kill -9 " .. pid)
+          kills = kills + 1
+        end
+      end
+      wait.until_true(90, "all answers", function() return answers(client, ns) == KEYS end)
+      local lost = assert_one_at_a_time(run:log())
+      assert.is_true(kills >= KEYS / KEYS_A_KILL - 1 and lost > 0, ("%d kills ended %d runs"):format(kills, lost))
     end)
   end)
 end)

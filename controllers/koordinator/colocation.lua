@@ -3,6 +3,7 @@
 --   < the node's annotation < the node's ratio labels
 -- A ConfigMap that does not read or is not valid changes nothing: the last good one stays.
 
+local kube = require "kubelua"
 local fields = require "fields"
 
 local M = {}
@@ -40,11 +41,27 @@ function M.setting(strategy, field)
   return v
 end
 
+-- As Go prints a duration of whole seconds: "5m0s".
+local function duration_text(seconds)
+  local whole = math.tointeger(seconds)
+  if not whole then return ("%gs"):format(seconds) end
+  local text = ("%ds"):format(whole % 60)
+  if whole >= 60 then text = ("%dm%s"):format(whole // 60 % 60, text) end
+  if whole >= 3600 then text = ("%dh%s"):format(whole // 3600, text) end
+  return text
+end
+
+local function duration(v)
+  local ok, seconds = pcall(kube.duration, v)
+  if type(v) ~= "string" or not ok then return nil, "expected a duration, got " .. tostring(v) end
+  return duration_text(seconds)
+end
+
 local STRATEGY = {
   enable = "boolean",
   metricAggregateDurationSeconds = "integer",
   metricReportIntervalSeconds = "integer",
-  metricAggregatePolicy = "object",
+  metricAggregatePolicy = { durations = fields.list_of(duration) },
   metricMemoryCollectPolicy = "string",
   cpuReclaimThresholdPercent = "integer",
   cpuCalculatePolicy = "string",

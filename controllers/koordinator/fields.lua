@@ -49,32 +49,64 @@ function M.equal(a, b)
 end
 
 -- Settings as Go sees them: a field of the wrong type fails the whole document, an unknown field vanishes.
--- `schema` maps each known field to a type name or to a function that takes the value and returns it
--- checked, or nil and why.
+-- `schema` maps each known field to a type name, to the schema of an object, or to a function that takes the
+-- value and returns it checked, or nil and why.
 local checks = {
   boolean = function(v) return type(v) == "boolean" end,
   integer = function(v) return math.type(v) == "integer" end,
   number = function(v) return type(v) == "number" end,
   string = function(v) return type(v) == "string" end,
   object = function(v) return type(v) == "table" and #v == 0 end,
+  ["integer or string"] = function(v) return math.type(v) == "integer" or type(v) == "string" end,
 }
+
+local function checked(v, kind)
+  if type(kind) == "function" then return kind(v) end
+  local name = type(kind) == "table" and "object" or kind
+  if not checks[name](v) then return nil, ("expected %s, got %s"):format(name, type(v)) end
+  if type(kind) == "table" then return M.typed(v, kind) end
+  return v
+end
 
 function M.typed(raw, schema)
   local out = {}
   for field, kind in pairs(schema) do
-    local v = raw[field]
+    local v, why = raw[field], nil
     if v ~= nil then
-      if type(kind) == "function" then
-        local why
-        v, why = kind(v)
-        if v == nil then return nil, field .. ": " .. why end
-      elseif not checks[kind](v) then
-        return nil, ("%s: expected %s, got %s"):format(field, kind, type(v))
-      end
+      v, why = checked(v, kind)
+      if v == nil then return nil, field .. ": " .. why end
       out[field] = v
     end
   end
   return out
+end
+
+-- For a schema: a list whose elements are of `kind`.
+function M.list_of(kind)
+  return function(v)
+    if type(v) ~= "table" or #v == 0 and next(v) ~= nil then return nil, "expected a list" end
+    local out = {}
+    for i, x in ipairs(v) do
+      local element, why = checked(x, kind)
+      if element == nil then return nil, ("[%d]: %s"):format(i, why) end
+      out[i] = element
+    end
+    return out
+  end
+end
+
+-- For a schema: an object of any names whose values are of `kind`.
+function M.map_of(kind)
+  return function(v)
+    if not checks.object(v) then return nil, "expected object, got " .. type(v) end
+    local out = {}
+    for name, x in pairs(v) do
+      local value, why = checked(x, kind)
+      if value == nil then return nil, ("%s: %s"):format(name, why) end
+      out[name] = value
+    end
+    return out
+  end
 end
 
 -- `over` laid on `base`: objects field by field, everything else replaced; `whole` names the fields whose

@@ -6,7 +6,7 @@
 local fields = require "fields"
 local amounts = require "amounts"
 local pods = require "pods"
-local nodemetric = require "nodemetric"
+local nodemetric = require "metric"
 local reservation = require "reservation"
 local colocation = require "colocation"
 

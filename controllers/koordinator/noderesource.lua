@@ -8,7 +8,7 @@
 local kube = require "kubelua"
 local colocation = require "colocation"
 local fields = require "fields"
-local nodemetric = require "nodemetric"
+local nodemetric = require "metric"
 local plan = require "plan"
 local prepare = require "prepare"
 local settings = require "settings"

@@ -13,6 +13,7 @@ local colocation = require "colocation"
 local cpunormalization = require "cpunormalization"
 local fields = require "fields"
 local midresource = require "midresource"
+local node_fixtures = require "support.node_fixtures"
 local prepare = require "prepare"
 local process = require "support.process"
 local quota_fixtures = require "support.quota_fixtures"
@@ -237,7 +238,10 @@ calcs.noderesource_prepare = by_op {
   end,
 }
 
-quota_fixtures(calcs, { by_op = by_op, first = first, some_of = some_of, value = value, when = when })
+local tools = { by_op = by_op, failing = failing, first = first, quantities = quantities, show = show,
+  some_of = some_of, value = value, when = when }
+quota_fixtures(calcs, tools)
+node_fixtures(calcs, tools)
 
 -- ---------------------------------------------------------------- running
 

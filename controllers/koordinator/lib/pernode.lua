@@ -1,0 +1,63 @@
+-- pernode.lua - controllers of a kind that has one object per node, with the node's name: made with the
+-- node, kept as the policy wants its spec, deleted when the node is gone.
+--   pernode.controllers { name = "nodeslo", kind = "slo.../NodeSLO", desired = function(node, old, ctx) }
+-- `desired` returns the spec, or nil to leave things as they are; old is the spec that is there, or nil.
+
+local kube = require "kubelua"
+local fields = require "fields"
+local sloconfig = require "lib.sloconfig"
+
+local M = {}
+
+local NODE = "v1/Node"
+
+local function keeper(o)
+  return kube.controller {
+    name = o.name,
+    resource = NODE,
+    when = { "labels", "annotations" },
+    fields = { "metadata" },
+    namespaces = { sloconfig.NAMESPACE },
+    watches = {
+      [o.kind] = { "same-name", when = "generation" },
+      [sloconfig.KIND] = sloconfig.wakes_all_nodes,
+    },
+    workers = 1,
+    params = o.params,
+
+    reconcile = function(node, ctx)
+      local name = node.metadata.name
+      local object = ctx:get(o.kind, name)
+      local old = object and (fields.copy(object("spec")) or {})
+      local spec = o.desired(node, old, ctx)
+      if spec == nil or object and o.same(old, spec) then return end
+      if object then
+        ctx:patch(object, function(draft) draft.spec = spec end)
+      else
+        ctx:create { kind = o.kind, name = name, spec = spec }
+      end
+    end,
+  }
+end
+
+-- Koordinator deletes by its cache. Here the server is asked first: a node that only the cache of nodes does
+-- not show yet keeps its object.
+local function sweeper(o)
+  return kube.controller {
+    name = o.name .. "-orphans",
+    resource = o.kind,
+    metadata = true,
+    watches = { [NODE] = "same-name" },
+    workers = 1,
+
+    reconcile = function(object, ctx)
+      local name = object.metadata.name
+      if ctx:get(NODE, name) or ctx.live:get(NODE, name) then return end
+      ctx:delete(o.kind, name, { uid = object.metadata.uid })
+    end,
+  }
+end
+
+function M.controllers(o) return { keeper(o), sweeper(o) } end
+
+return M

@@ -1,0 +1,27 @@
+-- nodeslo.lua - Koordinator's NodeSLO controller: a NodeSLO for each node, whose spec tells the node's agent
+-- when to suppress, evict and burst. The policy is nodeslo/strategy.lua.
+--
+--   kubelua run controllers/koordinator/nodeslo.lua
+
+local kube = require "kubelua"
+local pernode = require "lib.pernode"
+local sloconfig = require "lib.sloconfig"
+local strategy = require "nodeslo.strategy"
+
+local upstream -- of the worker's runs
+
+local read = sloconfig.reader(strategy.new(),
+  function(known, config_map) return strategy.sync(known, config_map, upstream) end, kube.shared, "strategies")
+
+return pernode.controllers {
+  name = "nodeslo",
+  kind = "slo.koordinator.sh/v1alpha1/NodeSLO",
+  params = { upstream = "main" }, -- or "v1.8.0"
+  same = strategy.same,
+  desired = function(node, old, ctx)
+    upstream = ctx.params.upstream
+    local spec, missing = strategy.spec(read(ctx), node, old)
+    for _, why in ipairs(missing) do ctx.log:warn(why) end
+    return spec
+  end,
+}

@@ -1,0 +1,63 @@
+-- node_fixtures.lua - the calculations of the policies of what agents are told, for fixtures.lua:
+-- nodemetric_spec, nodeslo. `tools` are that file's comparisons.
+
+local kube = require "kubelua"
+local colocation = require "colocation"
+local fields = require "fields"
+local nodemetric_spec = require "nodemetric.spec"
+local nodeslo = require "nodeslo.strategy"
+
+return function(calcs, tools)
+  local by_op, failing, first, value = tools.by_op, tools.failing, tools.first, tools.value
+
+  calcs.nodemetric_spec = by_op {
+    getNodeMetricCollectPolicy = function(input, expect)
+      local policy, why = nodemetric_spec.policy(input.strategy)
+      local wrong, done = failing(expect, policy, why)
+      if wrong or done then return wrong end
+      return value("policy", expect.policy, policy)
+    end,
+    getNodeMetricSpec = function(input, expect)
+      local known = { cfg = {}, available = false, errorStatus = false }
+      local cache = colocation.sync(known, input.configMap)
+      local spec, why = nodemetric_spec.desired(cache, input.node, input.oldSpec)
+      local wrong, done = failing(expect, spec, spec == nil and why or nil)
+      if wrong or done then return wrong end
+      return value("spec", expect.spec, spec)
+    end,
+  }
+
+  -- Bandwidths compare by value: "1G" and 1000000000 are equal.
+  local function with_plain_bandwidth(strategy)
+    local out = fields.copy(strategy)
+    local bandwidth = type(out) == "table" and out.totalNetworkBandwidth
+    if bandwidth then out.totalNetworkBandwidth = kube.qty(bandwidth):canonical() end
+    return out
+  end
+
+  calcs.nodeslo = by_op {
+    merge = function(input, expect)
+      local cfg, why = nodeslo.merge(input.key, input.oldCfg, input.configMap, "main")
+      if (expect.error == true) ~= (why ~= nil) then return "error: " .. tostring(why) end
+      return first(
+        value("applications", expect.cfg.applications, cfg.applications),
+        value("clusterStrategy", with_plain_bandwidth(expect.cfg.clusterStrategy),
+          with_plain_bandwidth(cfg.clusterStrategy)),
+        value("nodeStrategies", expect.cfg.nodeStrategies, cfg.nodeStrategies))
+    end,
+    select = function(input, expect)
+      local strategy, why = nodeslo.select(input.key, input.cfg, input.node)
+      local wrong, done = failing(expect, strategy, why)
+      if wrong or done then return wrong end
+      return value("strategy", with_plain_bandwidth(expect.strategy), with_plain_bandwidth(strategy))
+    end,
+    spec = function(input, expect)
+      local known = nodeslo.sync(nodeslo.new(), input.configMap, "main")
+      local spec = nodeslo.spec(known, input.node, input.oldSpec)
+      for field, want in pairs(expect.spec) do
+        local wrong = value(field, with_plain_bandwidth(want), with_plain_bandwidth(spec[field] or {}))
+        if wrong then return wrong end
+      end
+    end,
+  }
+end

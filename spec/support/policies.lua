@@ -1,0 +1,63 @@
+--- policies.lua - what specs of controllers/koordinator share: a copy of the policies that a spec may
+--- change, saving one of its files, and whether a policy that runs again writes nothing.
+
+local controller = require "support.controller"
+local process = require "support.process"
+local wait = require "support.wait"
+
+local M = {}
+
+M.PATIENCE = 60
+M.NAMESPACE = "koordinator-system"
+
+--- A copy of the policies that a spec may change.
+function M.copy()
+  local dir = process.tmpname ".policies"
+  local out, code = process.run(("cp -r controllers/koordinator %s"):format(process.quote(dir)))
+  assert(code == 0, out)
+  return dir
+end
+
+--- `kubelua run` of a script with metrics.
+function M.start(server, path, ...)
+  return controller.start(server, path, "--metrics-bind-address", "127.0.0.1:0", ...)
+end
+
+--- Saves a file anew, as an editor does, and waits until the running process has taken it.
+function M.save(run, path)
+  process.write(path .. ".new", process.read(path) .. "\n-- saved again\n")
+  assert(os.rename(path .. ".new", path))
+  run:wait_for_log(M.PATIENCE, "loaded the next generation")
+end
+
+--- How many runs of a controller have ended.
+function M.runs(run, name)
+  local address = assert(run:log():match "serving metrics address=(%S+)", run:log())
+  local text = process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(address))
+  local sum = 0
+  for labels, n in text:gmatch "\ncontroller_runtime_reconcile_total{([^}\n]*)} (%d+)" do
+    if labels:find(('controller="%s"'):format(name), 1, true) then sum = sum + tonumber(n) end
+  end
+  return sum
+end
+
+--- The resourceVersions of all objects of a kind, by "namespace/name".
+function M.versions(client, kind)
+  local all = {}
+  for _, o in ipairs(client:list(kind)) do
+    all[(o("metadata.namespace") or "") .. "/" .. o.metadata.name] = o.metadata.resourceVersion
+  end
+  return all
+end
+
+--- Calls `wake`, waits until the controller has run again, and asserts that no object of the kinds is
+--- another one.
+function M.rests(run, client, name, kinds, wake)
+  local before, ran = {}, M.runs(run, name)
+  for _, kind in ipairs(kinds) do before[kind] = M.versions(client, kind) end
+  wake("at-" .. ran)
+  wait.until_true(M.PATIENCE, name .. " runs again", function() return M.runs(run, name) > ran end)
+  for _, kind in ipairs(kinds) do assert.same(before[kind], M.versions(client, kind)) end
+end
+
+return M

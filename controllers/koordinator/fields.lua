@@ -71,9 +71,8 @@ end
 function M.typed(raw, schema)
   local out = {}
   for field, kind in pairs(schema) do
-    local v, why = raw[field], nil
-    if v ~= nil then
-      v, why = checked(v, kind)
+    if raw[field] ~= nil then
+      local v, why = checked(raw[field], kind)
       if v == nil then return nil, field .. ": " .. why end
       out[field] = v
     end

@@ -10,8 +10,9 @@ local strategy = require "nodeslo.strategy"
 
 local upstream -- of the worker's runs
 
-local read = sloconfig.reader(strategy.new(),
-  function(known, config_map) return strategy.sync(known, config_map, upstream) end, kube.shared, "strategies")
+local function sync(known, config_map) return strategy.sync(known, config_map, upstream) end
+
+local read = sloconfig.reader(strategy.new(), sync, kube.shared, "strategies")
 
 return pernode.controllers {
   name = "nodeslo",

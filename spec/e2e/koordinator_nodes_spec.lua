@@ -16,10 +16,10 @@ local QOS = [[{"clusterStrategy": {"beClass": {"networkQOS": {"enable": true}, "
   {"name": "/dev/vda", "type": "device", "ioCfg": {"ioWeightPercent": 60}}]}}}}]]
 
 local CASES = {
-  nodeslo = { kind = SLO, path = "spec.cpuBurstStrategy.policy", key = "cpu-burst-config",
+  { name = "nodeslo", kind = SLO, path = "spec.cpuBurstStrategy.policy", key = "cpu-burst-config",
     configure = function(n) return ('{"clusterStrategy": {"policy": "policy-%d"}}'):format(n) end,
     value = function(n) return ("policy-%d"):format(n) end, module = "nodeslo/strategy.lua" },
-  nodemetric = { kind = METRIC, path = "spec.metricCollectPolicy.reportIntervalSeconds",
+  { name = "nodemetric", kind = METRIC, path = "spec.metricCollectPolicy.reportIntervalSeconds",
     key = "colocation-config", configure = function(n)
       return ('{"enable": true, "metricReportIntervalSeconds": %d}'):format(n)
     end, value = function(n) return n end, module = "nodemetric/spec.lua" },
@@ -56,7 +56,8 @@ servers.each(function(server_name, start)
       client:patch(client:get(MAP, NS, NAME), { data = { [case.key] = case.configure(n) } })
     end
 
-    for name, case in pairs(CASES) do
+    for _, case in ipairs(CASES) do
+      local name = case.name
       it(("%s converges, rests, and takes new logic in the middle"):format(name), function()
         configure(case, 20)
         run = policies.start(server, dir .. "/" .. name .. ".lua")

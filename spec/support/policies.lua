@@ -1,6 +1,8 @@
 --- policies.lua - what specs of controllers/koordinator share: a copy of the policies that a spec may
 --- change, saving one of its files, and whether a policy that runs again writes nothing.
 
+local luassert = require "luassert"
+
 local controller = require "support.controller"
 local process = require "support.process"
 local wait = require "support.wait"
@@ -50,14 +52,17 @@ function M.versions(client, kind)
   return all
 end
 
---- Calls `wake`, waits until the controller has run again, and asserts that no object of the kinds is
---- another one.
+local looks = 0
+
+--- Calls `wake` with a text that is new, waits until the controller has run again, and asserts that no
+--- object of the kinds is another one.
 function M.rests(run, client, name, kinds, wake)
   local before, ran = {}, M.runs(run, name)
   for _, kind in ipairs(kinds) do before[kind] = M.versions(client, kind) end
-  wake("at-" .. ran)
+  looks = looks + 1
+  wake("at-" .. looks)
   wait.until_true(M.PATIENCE, name .. " runs again", function() return M.runs(run, name) > ran end)
-  for _, kind in ipairs(kinds) do assert.same(before[kind], M.versions(client, kind)) end
+  for _, kind in ipairs(kinds) do luassert.same(before[kind], M.versions(client, kind)) end
 end
 
 return M

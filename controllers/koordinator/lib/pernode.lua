@@ -31,11 +31,7 @@ local function keeper(o)
       local old = object and (fields.copy(object("spec")) or {})
       local spec = o.desired(node, old, ctx)
       if spec == nil or object and o.same(old, spec) then return end
-      if object then
-        ctx:patch(object, function(draft) draft.spec = spec end)
-      else
-        ctx:create { kind = o.kind, name = name, spec = spec }
-      end
+      ctx:create_or_patch({ kind = o.kind, name = name }, function(draft) draft.spec = spec end)
     end,
   }
 end

@@ -83,7 +83,8 @@ local BY_VERSION = {
 
 -- The schemas of an upstream version, "v1.8.0" or "main".
 function M.of(upstream)
-  return BY_VERSION[upstream] or error(("upstream is %q; it is \"v1.8.0\" or \"main\""):format(tostring(upstream)), 2)
+  return BY_VERSION[upstream]
+    or error(("param upstream must be \"v1.8.0\" or \"main\", got %q"):format(tostring(upstream)), 2)
 end
 
 return M

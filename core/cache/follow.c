@@ -438,7 +438,8 @@ void kl__follow_publish(kl__follower *f)
     char *message = kl_strdup(kl_reflector_message(r));
     kl_lock(&f->i->mu);
     char *old = f->message;
-    bool news = f->parked != kl_reflector_parked(r) || !old != !message || (old && strcmp(old, message));
+    bool news = f->parked != kl_reflector_parked(r) || !old != !message || (old && strcmp(old, message))
+        || f->counts.errors != kl_reflector_counters(r)->errors;
     f->state = kl_reflector_state(r);
     f->message = message;
     f->failure = kl_reflector_failure(r);

@@ -64,8 +64,8 @@ typedef struct kl_informer_options {
      * watch thread. */
     void (*execute)(void *arg, void (*fn)(void *), void *fnarg);
     void *execute_arg;
-    /* What kl_informer_stats says of its troubles (message, parked) has changed. On the watch thread;
-     * NULL: nobody asks. */
+    /* A list or watch failed, also in the same way as before, or the informer recovered. On the watch
+     * thread; NULL: nobody asks. */
     void (*on_trouble)(void *arg);
     void *trouble_arg;
 } kl_informer_options;

@@ -7,6 +7,25 @@
 #include "base/mem.h"
 #include "informers/kinds.h"
 
+/* --- a kind that is gone ------------------------------------------------------------------ */
+
+static void looked_up(void *arg, kl_status st, const kl_resource *r, kl_err *err)
+{
+    (void)r;
+    (void)err;
+    if (st == KL_ENOTFOUND)
+        kl_informer_clear(arg);
+    kl_informer_unref(arg);
+}
+
+/* A 404 may be a server that is only starting: discovery says whether it is more, and it says so only at
+ * the second look. So each failure is a reason to look, and none is answered from what was known before. */
+static void look_up(kl__member *m)
+{
+    kl_client_discovery_forget(m->set->o.client);
+    kl_client_resolve(m->set->o.client, m->kind, looked_up, kl_informer_ref(m->informer));
+}
+
 /* --- news --------------------------------------------------------------------------------- */
 
 static void kick_parked(kl_informers *f)
@@ -106,17 +125,6 @@ void kl__members_news_end(kl_informers *f) { kl__members_stop(f, is_news); }
 
 void kl__members_news_over(kl_informers *f) { timer_clear(f); }
 
-/* --- a kind that is gone ------------------------------------------------------------------ */
-
-static void looked_up(void *arg, kl_status st, const kl_resource *r, kl_err *err)
-{
-    (void)r;
-    (void)err;
-    if (st == KL_ENOTFOUND)
-        kl_informer_clear(arg);
-    kl_informer_unref(arg);
-}
-
 void kl__members_trouble(kl__member *m)
 {
     kl_informers *f = m->set;
@@ -127,9 +135,7 @@ void kl__members_trouble(kl__member *m)
         give_up(f, st.message);
     else if (!m->is_news && missing)
         begin(f);
-    /* A 404 may be a server that is only starting; discovery was asked afresh since, and says whether it
-     * is more. */
     if (!m->is_news && missing && st.objects)
-        kl_client_resolve(f->o.client, m->kind, looked_up, kl_informer_ref(m->informer));
+        look_up(m);
     kl_informer_stats_fini(&st);
 }

@@ -253,6 +253,24 @@ static void its_trouble_names_the_namespace_and_heals_there(void **state)
     teardown(&w);
 }
 
+/* Whoever asks elsewhere whether the kind is still there may need a second look. */
+static void each_failure_is_told_also_in_the_same_words(void **state)
+{
+    (void)state;
+    world w;
+    setup_synced(&w);
+    fake_fails(&w.f[A], KL_ENOTFOUND, 404);
+    for (int n = 0; n < 3; n++) {
+        kl_informer_kick(w.i);
+        pump(&w);
+        assert_int_equal(w.f[A].open, FAKE_LIST);
+        int before = w.troubles;
+        fake_fails(&w.f[A], KL_ENOTFOUND, 404);
+        assert_int_equal(w.troubles, before + 1);
+    }
+    teardown(&w);
+}
+
 static void of_a_kind_that_is_gone_all_objects_go(void **state)
 {
     (void)state;
@@ -285,6 +303,7 @@ KL_TESTS(cmocka_unit_test(it_is_synced_when_each_namespace_was_listed),
     cmocka_unit_test(a_relist_of_one_takes_nothing_from_the_others),
     cmocka_unit_test(the_store_is_where_the_slowest_part_is),
     cmocka_unit_test(its_trouble_names_the_namespace_and_heals_there),
+    cmocka_unit_test(each_failure_is_told_also_in_the_same_words),
     cmocka_unit_test(of_a_kind_that_is_gone_all_objects_go))
 
 /* not in tsan: it starts no thread */

@@ -11,6 +11,7 @@ local wait = require "support.wait"
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 local QUOTA, POD, NODE = "scheduling.sigs.k8s.io/v1alpha1/ElasticQuota", "v1/Pod", "v1/Node"
+local PROFILE = "quota.koordinator.sh/v1alpha1/ElasticQuotaProfile"
 local PREFIX, NS = "quota.scheduling.koordinator.sh/", "koordinator-system"
 local PATIENCE = 60
 
@@ -132,6 +133,27 @@ servers.each(function(name, start)
       look_again("elasticquota", { QUOTA })
     end)
 
+    it("make the root quota of a profile, keep it as large as its nodes, and rest", function()
+      client:create { kind = PROFILE, namespace = NS, name = "pool", spec = { quotaName = "pool-root",
+        nodeSelector = { matchLabels = { zone = "a" } } } }
+      begin "quotaprofile.lua"
+      local function await_min(cpu)
+        wait.until_true(PATIENCE, "the root quota has " .. cpu, function()
+          local root = client:get(QUOTA, NS, "pool-root")
+          return root and root.spec.min.cpu == cpu
+        end)
+      end
+      await_min "10"
+      add_node(client, "n2", "6", { zone = "a" })
+      await_min "16"
+      look_again("quotaprofile", { QUOTA, PROFILE })
+      controller.finish(run)
+      begin "quotaprofile.lua"
+      run:wait_for_log(PATIENCE, "serving metrics")
+      wait.until_true(PATIENCE, "it runs", function() return runs(run, "quotaprofile") > 0 end)
+      look_again("quotaprofile", { QUOTA, PROFILE })
+    end)
+
     if name:find "kube%-apiserver" then
       it("need the rights that `kubelua rbac` prints and no more", function()
         local role,
@@ -150,5 +172,73 @@ servers.each(function(name, start)
         assert.is_nil(run:log():find("orbidden", 1, true), run:log())
       end)
     end
+  end)
+
+  describe("quota webhooks on " .. name, function()
+    local server, client, run
+
+    lazy_setup(function()
+      server = start { own = true, crds = { "controllers/koordinator/crds" } }
+      client = controller.client(server)
+      client:create { kind = "v1/Namespace", name = NS }
+      run = controller.start(server, copy() .. "/quotawebhooks.lua", "--webhook-listen", "127.0.0.1:0",
+        "--webhook-url", "auto")
+      -- Refused is a quota that no tree allows, from the moment in which the server knows the webhook.
+      wait.until_true(PATIENCE, "the webhooks are known", function()
+        local ok, why = kube.try(client.create, client, quota("early", "nowhere", "1", "2"),
+          { dry_run = true })
+        if ok then error("it was let in\n" .. run:log(), 0) end
+        local both = client:list "admissionregistration.k8s.io/v1/ValidatingWebhookConfiguration"
+        return tostring(why):find("does not exist", 1, true) and #both == 2
+      end)
+    end)
+    lazy_teardown(function()
+      if run then controller.finish(run) end
+      if server then server:stop() end
+    end)
+
+    local function refused(text, fn, ...)
+      local ok, why = kube.try(fn, client, ...)
+      assert.is_nil(ok)
+      assert.matches(text, tostring(why), 1, true)
+    end
+
+    it("fill in defaults, and keep a tree a tree", function()
+      client:create(quota("org", nil, "10", "10", { ["is-parent"] = "true" }))
+      local org = client:get(QUOTA, NS, "org")
+      assert.equal("koordinator-root-quota", org.metadata.labels[PREFIX .. "parent"])
+      assert.equal('{"cpu":"10"}', org.metadata.annotations[PREFIX .. "shared-weight"])
+      client:create(quota("a", "org", "6", "10"))
+      refused("more than its cpu:10", client.create, quota("b", "org", "5", "10"))
+      refused("has 1 child quotas", client.delete, QUOTA, NS, "org")
+      refused("minima of its children", client.patch, org, { spec = { min = { cpu = "5" } } })
+      client:create(quota("b", "org", "4", "10"))
+      client:delete(QUOTA, NS, "b")
+    end)
+
+    it("let no pod into a quota of quotas, and no quota go that has pods", function()
+      local function await_refusal()
+        local ok, why = kube.try(client.create, client, pod("p", "org", "1"), { dry_run = true })
+        return not ok and tostring(why):find("is a parent of quotas", 1, true)
+      end
+      wait.until_true(PATIENCE, "the cache knows the quota", await_refusal)
+      client:create(pod("a1", "a", "1"))
+      refused("has 1 child pods: a1", client.delete, QUOTA, NS, "a")
+      refused("must not change", client.patch, client:get(POD, "default", "a1"),
+        { metadata = { labels = { [PREFIX .. "preemptible"] = "false" } } })
+    end)
+
+    it("send the pods of a tree to the nodes of its profile", function()
+      client:create { kind = PROFILE, namespace = NS, name = "pool", labels = { [PREFIX .. "tree-id"] = "t" },
+        spec = { quotaName = "pool-root", nodeSelector = { matchLabels = { zone = "a" } } } }
+      client:create(quota("pool-root", nil, "1", "1", { ["tree-id"] = "t", ["is-root"] = "true" }))
+      local made
+      wait.until_true(PATIENCE, "the caches know tree and profile", function()
+        made = client:create(pod("in-tree", "pool-root", "1"), { dry_run = true })
+        return made("spec.affinity") ~= nil
+      end)
+      assert.equal("zone", made("spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution")
+        .nodeSelectorTerms[1].matchExpressions[1].key)
+    end)
   end)
 end)

@@ -1,5 +1,6 @@
 -- root.lua - from an ElasticQuotaProfile and the nodes that it selects to the root ElasticQuota of its tree.
 
+local kube = require "kubelua"
 local fields = require "fields"
 local keys = require "elasticquota.keys"
 local lists = require "lib.lists"
@@ -70,6 +71,12 @@ end
 local function names_of(profile)
   local text = fields.annotation(profile, keys.resource_keys)
   return text and fields.json(text) or { "cpu", "memory" }
+end
+
+-- Why the profile's selector cannot be used, or nil.
+function M.problem(profile)
+  local ok, why = pcall(kube.selector, fields.dig(profile, "spec", "nodeSelector"))
+  if not ok then return "spec.nodeSelector: " .. tostring(why) end
 end
 
 -- The nodes that the profile selects. Without a selector these are none.

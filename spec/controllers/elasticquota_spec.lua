@@ -346,7 +346,7 @@ end)
 -- ---------------------------------------------------------------- laws
 
 describe("over random trees", function()
-  local CASES = 2000
+  local CASES = 1000
   local KEYS = { "cpu", "memory" }
   local SIZE = { cpu = 100000, memory = 1 << 42 }
 

@@ -94,10 +94,12 @@ servers.each(function(name, start)
 
     -- A change that means nothing to a policy wakes it all the same; when it has run again nothing may have
     -- been written.
+    local looks = 0
     local function look_again(controller_name, kinds)
       local before, ran = {}, runs(run, controller_name)
       for _, kind in ipairs(kinds) do before[kind] = versions(client, kind) end
-      client:patch(client:get(NODE, "n1"), { metadata = { labels = { looked = "at-" .. ran } } })
+      looks = looks + 1
+      client:patch(client:get(NODE, "n1"), { metadata = { labels = { looked = "at-" .. looks } } })
       wait.until_true(PATIENCE, controller_name .. " runs again", function()
         return runs(run, controller_name) > ran
       end)

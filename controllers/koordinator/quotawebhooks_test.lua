@@ -8,7 +8,8 @@ local PREFIX = "quota.scheduling.koordinator.sh/"
 local function quota(name, min, labels)
   local prefixed = {}
   for key, value in pairs(labels or {}) do prefixed[PREFIX .. key] = value end
-  return { kind = QUOTA, name = name, labels = prefixed, spec = { min = { cpu = min }, max = { cpu = "20" } } }
+  return { kind = QUOTA, name = name, labels = prefixed,
+    spec = { min = { cpu = min }, max = { cpu = "20" } } }
 end
 
 describe("quotawebhooks", function()

@@ -98,7 +98,7 @@ HUNTER := $(B)/spec/hunter
 FUZZERS := $(patsubst spec/fuzz/%.c,$(B)/fuzzers/%,$(FUZZ_C))
 OBJS   := $(call obj,$(CORE_C) $(BIND_C) $(MAIN_C) $(TEST_C) $(PROG_C) $(FUZZ_C) $(ORACLE_C) $(HUNT_C))
 
-.PHONY: all check test soak asan tsan spec specs versions demo fixtures oracle generate bench bench-docs bench-sync lint format fuzz hunt leak assets deps install module install-module deb clean help
+.PHONY: all check test soak asan tsan spec specs versions demo fixtures oracle generate bench bench-docs bench-sync lint format fuzz hunt mutants leak assets deps install module install-module deb clean help
 .DELETE_ON_ERROR:
 .SECONDARY: $(OBJS)
 
@@ -224,6 +224,9 @@ fuzz-run: build/.deps-lint $(FUZZERS)
 
 hunt: specs ## hostile scripts, made by chance: N=1000000 programs from SEED=1; what fails is shown, made smaller
 	@nice -n 10 $(HUNTER) --seed $(or $(SEED),1) --programs $(or $(N),100000) --keep $(B)
+
+mutants: specs ## small changes of meaning, and whether the specs notice: N=200 from SEED=1, MINUTES=60 at most
+	@nice -n 15 $(LUA) spec/support/mutants.lua --n $(or $(N),200) --seed $(or $(SEED),1) $(if $(MINUTES),--minutes $(MINUTES))
 
 # Generated tables keep the shape that their generators give them.
 FORMATTED = $(shell git ls-files '*.c' '*.h' | grep -v '_data\.c$$')

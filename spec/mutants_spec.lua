@@ -1,0 +1,138 @@
+-- not in asan, tsan: it reads text and runs a small tree of its own
+
+local mutants = require "support.mutants"
+local process = require "support.process"
+
+local function news(text, language)
+  local list = {}
+  for _, place in ipairs(mutants.places(text, language)) do
+    list[#list + 1] = place.line .. " " .. place.new:match "^%s*(.-)$"
+  end
+  return list
+end
+
+describe("places of a C file", function()
+  it("are comparisons, conditions, constants, statements and whole functions", function()
+    assert.same({ "2 { return false;", "3 if (a != b && c)", "3 if (a == b || c)", "3 if (!(a == b && c))",
+      "4 ;", "5 return n <= 7;", "5 return n < 8;" },
+      news("static bool f(int a)\n{\n    if (a == b && c)\n        go(a);\n    return n < 7;\n}\n", "c"))
+  end)
+
+  it("are none in comments, texts, declarations and what only gives memory back", function()
+    assert.same({},
+      news('/* a == 1 */\n    say("a && 2" // 3\n#define A 4\n    kl_free(a);\n    int n = x;\n', "c"))
+  end)
+
+  it("leave a statement that began on the line before", function()
+    assert.same({}, news("    a = b +\n    f(c);\n", "c"))
+  end)
+end)
+
+describe("places of a Lua file", function()
+  it("are comparisons, conditions, statements and whole functions", function()
+    assert.same({ "1 local function f(a) do return end", "2 if a ~= b and c then go(a) end",
+      "2 if a == b or c then go(a) end", "2 if not (a == b and c) then go(a) end", "3 do end" },
+      news("local function f(a)\n  if a == b and c then go(a) end\n  t.x = a\nend\n", "lua"))
+  end)
+
+  it("are none in comments and texts", function()
+    assert.same({}, news("--[[ a == 1\n b < 2 ]]\nlocal s = 'x and 3' .. [[ 4 ]]\n", "lua"))
+  end)
+end)
+
+describe("a seed", function()
+  it("chooses the same places again, and each once", function()
+    local all = {}
+    for i = 1, 50 do all[i] = i end
+    local one, other = mutants.choose(all, 7), mutants.choose(all, 7)
+    assert.same(one, other)
+    assert.not_same(one, mutants.choose(all, 8))
+    table.sort(one)
+    assert.same(all, one)
+  end)
+end)
+
+describe("the specs of a place", function()
+  local all = {
+    ["spec/core/cache/reflector_test.c"] = "",
+    ["spec/core/http/x_test.c"] = '#include "cache/reflector.h"',
+    ["spec/e2e/caches_spec.lua"] = "",
+    ["spec/e2e/exec_spec.lua"] = "",
+    ["spec/bindings/time_spec.lua"] = "",
+  }
+
+  it("are near when they stand in its room or bear its name, and wide by header and area", function()
+    local near, wide = mutants.specs_of("core/cache/reflector.c", all)
+    assert.same({ "spec/core/cache/reflector_test.c" }, near)
+    assert.same({ "spec/core/http/x_test.c", "spec/e2e/caches_spec.lua" }, wide)
+    assert.same({ "spec/bindings/time_spec.lua" }, (mutants.specs_of("bindings/ltime.c", all)))
+  end)
+
+  it("are known for every room", function()
+    local found = {}
+    for path in process.run("ls spec/core/*/*_test.c spec/*/*_spec.lua"):gmatch "%S+" do found[path] = "" end
+    for path in process.run("ls core/*/*.c bindings/*.c lua/kubelua/*.lua"):gmatch "%S+" do
+      local near, wide = mutants.specs_of(path, found)
+      assert.is_true(#near + #wide > 0, path)
+    end
+  end)
+
+  it("are not asked of tables that something generated", function()
+    assert.falsy(mutants.counts("core/wire/proto_data.c", ""))
+    assert.falsy(mutants.counts("lua/kubelua/typed_meta.lua", ""))
+    assert.falsy(mutants.counts("spec/x.lua", ""))
+    assert.truthy(mutants.counts("core/cache/reflector.c", ""))
+  end)
+end)
+
+describe("a run", function()
+  -- Its runner runs each spec as a script: one that raises has failed.
+  local RUNNER = [[
+    for _, path in ipairs { table.unpack(arg, 5) } do
+      if not pcall(dofile, path) then print("FAILED  " .. path) os.exit(1) end
+    end]]
+
+  local function tree(files)
+    local dir = process.tmpname ".tree"
+    for path, text in pairs(files) do
+      process.run(("mkdir -p %s/%s"):format(dir, path:match "^(.*)/" or "."))
+      process.write(dir .. "/" .. path, text)
+    end
+    process.run(("mkdir -p %s/build && cd %s && git init -q && git add -A"):format(dir, dir))
+    return dir
+  end
+
+  local function run(dir)
+    local counts = mutants.run { tree = dir, n = 20, seed = 1, from = 1, quiet = true }
+    return counts, process.read(dir .. "/build/mutants/report.txt")
+  end
+
+  it("kills what a spec notices, names what none does, and leaves the tree as it was", function()
+    local text = "local M = {}\nfunction M.is_old(n)\n  return n > 18\nend\nreturn M\n"
+    local dir = tree {
+      ["lua/age.lua"] = text,
+      ["spec/lua/age_spec.lua"] = "local age = dofile 'lua/age.lua' assert(age.is_old(30) == true)",
+      ["spec/support/run.lua"] = RUNNER,
+      Makefile = "specs:\n\ttrue\n",
+    }
+    local counts, said = run(dir)
+    assert.same({ killed = 1, survived = 2, broken = 0 }, counts)
+    assert.truthy(said:find("killed   lua/age.lua:2 return: `", 1, true))
+    assert.truthy(said:find("survived lua/age.lua:3 compare: `return n > 18` -> `return n >= 18`", 1, true))
+    assert.truthy(said:find("3 mutants, 1 killed (33.3 %), 2 survived; 0 more did not compile", 1, true))
+    assert.equal(text, process.read(dir .. "/lua/age.lua"))
+    assert.equal(text, process.read(dir .. "/build/mutants/mutated/lua/age.lua"))
+  end)
+
+  it("leaves out a spec that fails without a mutant, too, and does not count what is not built", function()
+    local dir = tree {
+      ["lua/age.lua"] = "return 18\n",
+      ["spec/lua/age_spec.lua"] = "error 'always'",
+      ["spec/support/run.lua"] = RUNNER,
+      Makefile = "specs:\n\ttrue\n",
+    }
+    assert.same({ killed = 0, survived = 1, broken = 0 }, (run(dir)))
+    process.write(dir .. "/Makefile", "specs:\n\tgrep -q 18 lua/age.lua\n")
+    assert.same({ killed = 0, survived = 0, broken = 1 }, (run(dir)))
+  end)
+end)

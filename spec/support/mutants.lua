@@ -1,0 +1,468 @@
+--- mutants.lua - changes the meaning of one place at a time, and asks the specs whether they notice.
+--
+--   lua5.4 spec/support/mutants.lua [--n 200] [--seed 1] [--from 1] [--minutes M] [--near] [--only PATTERN]
+--     [--tree DIR]
+--
+-- A mutant is one small change in core, bindings, lua or controllers, chosen by chance from all places where
+-- one is possible: a comparison turned, a constant off by one, a condition negated, a statement dropped, "and"
+-- for "or", a function that returns at once. The same seed over the same files gives the same mutants.
+--
+-- Each is built in a copy of the tree (build/mutants/mutated), never in the checkout, and meets the specs
+-- near it first: those of its room, and those that bear its name. If it survives them it meets a wider set:
+-- what includes its header, and the specs of its area. The first failure ends it, a hang counts as one. A
+-- spec that fails without the mutant, too (build/mutants/plain), says nothing and is left out. The copies
+-- have no real API server: specs run against the embedded one alone.
+--
+-- No mutation tool that Debian packages knows C and Lua (Mull and universalmutator are not in Debian, and
+-- know no Lua), so this one is ours. It reads text and no syntax: what does not compile is not counted.
+--
+-- Results go to build/mutants/report.txt as they come; survivors are listed at the end.
+
+local M = {}
+
+-- ---------------------------------------------------------------- text
+
+-- The text with comments and strings blanked, every other byte where it was.
+local function masked(text, lua)
+  local function blank(s) return (s:gsub("[^\n]", " ")) end
+  local out, at = {}, 1
+  local function skip(to)
+    out[#out + 1] = blank(text:sub(at, to))
+    at = to + 1
+  end
+  local function string_end(quote)
+    local i = at + 1
+    while i <= #text do
+      local c = text:sub(i, i)
+      if c == "\\" then i = i + 1
+      elseif c == quote or c == "\n" then break
+      end
+      i = i + 1
+    end
+    return i
+  end
+  while at <= #text do
+    local two, one = text:sub(at, at + 1), text:sub(at, at)
+    local level = lua and (text:match("^%-%-%[(=*)%[", at) or text:match("^%[(=*)%[", at))
+    if level then
+      local _, to = text:find("]" .. level .. "]", at, true)
+      skip(to or #text)
+    elseif two == (lua and "--" or "//") then skip((text:find("\n", at, true) or #text + 1) - 1)
+    elseif not lua and two == "/*" then
+      local _, to = text:find("*/", at + 2, true)
+      skip(to or #text)
+    elseif one == '"' or one == "'" then skip(string_end(one))
+    else
+      out[#out + 1] = one
+      at = at + 1
+    end
+  end
+  return table.concat(out)
+end
+
+local function lines_of(text)
+  local lines = {}
+  for line in (text .. "\n"):gmatch "(.-)\n" do lines[#lines + 1] = line end
+  return lines
+end
+
+-- ---------------------------------------------------------------- what can be changed
+
+local SWAPS = {
+  c = {
+    { " == ", " != " }, { " != ", " == " }, { " < ", " <= " }, { " > ", " >= " }, { " <= ", " < " },
+    { " >= ", " > " }, { " && ", " || " }, { " || ", " && " },
+  },
+  lua = {
+    { " == ", " ~= " }, { " ~= ", " == " }, { " < ", " <= " }, { " > ", " >= " }, { " <= ", " < " },
+    { " >= ", " > " }, { " and ", " or " }, { " or ", " and " },
+  },
+}
+
+-- Every way to change this line: { column, old, new }.
+local function swaps(line, mask, language, add)
+  for _, swap in ipairs(SWAPS[language]) do
+    local at = 1
+    while true do
+      local from, to = mask:find(swap[1], at, true)
+      if not from then break end
+      add(line:sub(1, from - 1) .. swap[2] .. line:sub(to + 1))
+      at = to
+    end
+  end
+end
+
+local function constants(line, mask, _, add)
+  if mask:find "^%s*#" or mask:find "^%s*case " then return end
+  for from, digits, to in mask:gmatch "%f[%w_.]()(%d+)()%f[^%w_.]" do
+    local n = #digits < 10 and tonumber(digits)
+    if n then add(line:sub(1, from - 1) .. math.tointeger(n + 1) .. line:sub(to)) end
+  end
+end
+
+local function negated(line, mask, language, add)
+  if language == "lua" then
+    local from, to = mask:match "%f[%w]if ().-() then%f[^%w]"
+    if from then
+      add(line:sub(1, from - 1) .. "not (" .. line:sub(from, to - 1) .. ")" .. line:sub(to))
+    end
+    return
+  end
+  local from, to = mask:match "%f[%w]if ()%b()()"
+  if from then add(line:sub(1, from - 1) .. "(!" .. line:sub(from, to - 1) .. ")" .. line:sub(to)) end
+end
+
+-- A statement that is whole on its line, as the line before shows.
+local function dropped(line, mask, language, add, before)
+  if language == "lua" then
+    local starts = before == "" or before:find "[%w_)}\"']$" and not before:find "%f[%w]and$"
+      and not before:find "%f[%w]or$" and not before:find "%f[%w]not$" and not before:find "return$"
+    local call = mask:find "^%s+[%w_.:]+%b()$"
+    local set = mask:find "^%s+[%a_][%w_.]* = [%w_.:]*%b()$" or mask:find "^%s+[%a_][%w_.]* = [%w_.]+$"
+    if starts and (call or set) and not mask:find "^%s*local " and not mask:find "^%s*return" then
+      add(line:match "^%s*" .. "do end")
+    end
+    return
+  end
+  local starts = before == "" or before:find "[;{}:)]$" or before:find "else$"
+  local call = mask:find "^%s+[%l_][%w_]*%b();$" or mask:find "^%s+[%w_.>%-]+%b();$"
+  local set = mask:find "^%s+[%a_*][%w_.>%[%]%-]* [%+%-|&]?= .*;$" or mask:find "^%s+[%w_.>%-]+[%+%-][%+%-];$"
+  -- What only gives memory back is the sanitizers' to notice.
+  local frees = mask:find "_free%(" or mask:find "_unref%(" or mask:find "_fini%("
+  if starts and (call or set) and not frees and not mask:find "%f[%w]return%f[%W]" then
+    add(line:match "^%s*" .. ";")
+  end
+end
+
+local RETURNS = { void = "return;", bool = "return false;", size_t = "return 0;", int = "return 0;" }
+
+-- A function that does nothing: its first line, which is `{` in C, gets a return.
+local function returned(line, mask, language, add, before)
+  if language == "lua" then
+    if mask:find "^%s*local function [%w_]+%b()$" or mask:find "^%s*function [%w_.:]+%b()$" then
+      add(line .. " do return end")
+    end
+    return
+  end
+  local kind = mask == "{" and (before:match "^static ([%l_]+) [%w_]+%b()$"
+    or before:match "^([%l_]+) [%w_]+%b()$")
+  if RETURNS[kind] then add("{ " .. RETURNS[kind]) end
+end
+
+local OPERATORS = {
+  { "compare", swaps }, { "constant", constants }, { "negate", negated }, { "drop", dropped },
+  { "return", returned },
+}
+
+--- Every mutant of a file's text: { line, kind, old, new }, in the order of lines.
+function M.places(text, language)
+  local list, lines, masks = {}, lines_of(text), lines_of(masked(text, language == "lua"))
+  local before = ""
+  for i, line in ipairs(lines) do
+    for _, operator in ipairs(OPERATORS) do
+      operator[2](line, masks[i]:gsub("%s+$", ""), language, function(new)
+        if new ~= line then list[#list + 1] = { line = i, kind = operator[1], old = line, new = new } end
+      end, before)
+    end
+    if masks[i]:find "%S" then before = masks[i]:gsub("%s+$", "") end
+  end
+  return list
+end
+
+--- The text with one place changed.
+function M.changed(text, place)
+  local lines = lines_of(text)
+  assert(lines[place.line] == place.old, "the text is another")
+  lines[place.line] = place.new
+  return (table.concat(lines, "\n"):gsub("\n$", "")) .. (text:sub(-1) == "\n" and "\n" or "")
+end
+
+--- Whether mutants of this file say anything: no tables that something generated, no mere annotations.
+function M.counts(path, text)
+  local is_ours = path:find "^core/.*%.c$" or path:find "^bindings/.*%.c$" or path:find "^lua/.*%.lua$"
+    or path:find "^controllers/.*%.lua$"
+  local is_data = path:find "_data%.c$" or path:find "_meta%.lua$" or path:find "/gen/"
+    or text:sub(1, 600):lower():find "generated by" or text:find("\n---@meta", 1, true)
+    or text:find "^---@meta"
+  return is_ours and not is_data
+end
+
+-- ---------------------------------------------------------------- which specs cover a place
+
+-- What else shows what a room does, by the room's name: patterns of spec files.
+local AREAS = {
+  auth = { "credentials", "connect", "whoami", "identity", "kubeconfig" },
+  bindings = { "^spec/bindings/", "^spec/lua/", "cli", "script", "embed" },
+  cache = { "caches", "informer", "bad_input", "watch" },
+  client = { "client", "discovery", "retry", "bad_input", "exec", "logs" },
+  control = { "control_", "dashboard", "why" },
+  controller = { "spec/core/run/", "reload", "trigger", "adopt", "dry_run", "bounds", "claim" },
+  controllers = { "^spec/controllers/", "koordinator", "demo", "quota" },
+  election = { "election", "frozen", "lease" },
+  events = { "events" },
+  http = { "client", "proxy", "bad_input", "tls" },
+  informers = { "caches", "discovery", "crd", "kind" },
+  lab = { "replay", "shadow", "record", "whatif", "past" },
+  lua = { "^spec/lua/", "^spec/bindings/", "^spec/controllers/", "testing" },
+  manager = { "reload", "election", "health", "metrics", "cli", "run" },
+  metrics = { "metrics", "events", "health" },
+  model = { "quantity", "selector", "time", "schema", "^spec/bindings/" },
+  observe = { "flight", "trace", "why", "dashboard" },
+  queue = { "spec/core/controller/", "fair", "queue", "backoff" },
+  run = { "spec/core/controller/", "shadow", "elide", "budget", "trace", "own" },
+  schema = { "patch", "apply", "server", "apiserver", "managed" },
+  server = { "apiserver", "server", "testing", "kubectl", "webhook" },
+  session = { "exec", "port", "attach", "log", "stream" },
+  sharding = { "shard" },
+  show = { "get", "table", "cli", "kubectl" },
+  value = { "^spec/bindings/", "spec/core/wire/", "yaml", "draft" },
+  webhook = { "webhook", "admission", "certificate" },
+  wire = { "client", "caches", "spec/core/client/" },
+}
+
+--- The specs that cover a file, as two lists: near ones, and the wider set without them. `all` maps the
+--- specs' paths to their texts.
+function M.specs_of(path, all)
+  local top, room = path:match "^(%w+)/([%w_]+)/"
+  if top ~= "core" then room = path:match "^%w+" end
+  local name = path:match "([%w_]+)%.%w+$"
+  local stem = name:match "^l(%w+)$" or name
+  local near, wide = {}, {}
+  for spec, text in pairs(all) do
+    local base = spec:match "([%w_]+)%.%w+$"
+    local in_room = spec:find("spec/core/" .. tostring(room) .. "/", 1, true) ~= nil
+    local named = base:find(name, 1, true) or #stem > 3 and base:find(stem, 1, true)
+    local says = text:find(path:gsub("%.%w+$", ".h"):gsub("^core/", ""), 1, true)
+      or path:find "%.lua$" and text:find('%f[%w]' .. name .. '"')
+    if in_room or named then near[#near + 1] = spec
+    elseif says then wide[#wide + 1] = spec
+    else
+      for _, pattern in ipairs(AREAS[room] or {}) do
+        if spec:find(pattern) then
+          wide[#wide + 1] = spec
+          break
+        end
+      end
+    end
+  end
+  table.sort(near)
+  table.sort(wide)
+  return near, wide
+end
+
+-- ---------------------------------------------------------------- chance
+
+--- N of the places, each once, in an order that the seed says.
+function M.choose(places, seed)
+  local list = table.move(places, 1, #places, 1, {})
+  math.randomseed(seed, 0)
+  for i = #list, 2, -1 do
+    local k = math.random(i)
+    list[i], list[k] = list[k], list[i]
+  end
+  return list
+end
+
+-- ---------------------------------------------------------------- running
+
+local ROOT = "build/mutants"
+-- Seconds for a build; and for specs, beside ten times what they took before.
+local BUILD_LIMIT, SPEC_LIMIT, SLOW = 600, 60, 10
+local CHUNK = 8 -- specs of the wider set that run together, the quick ones first
+local TOO_LONG = 45 -- a spec of the wider set that takes more seconds is left to `make test`
+
+function M.run(o)
+  local process = require "support.process"
+  local quote = process.quote
+  local tree = o.tree or "."
+
+  local function sh(dir, command) return process.run(("cd %s && %s"):format(quote(dir), command)) end
+
+  local function copy(name)
+    local to = ("%s/%s/%s"):format(tree, ROOT, name)
+    local _, code = sh(tree, ([[rm -rf %s/%s && mkdir -p %s/%s/build && git ls-files -z |
+      xargs -0 cp -p --parents -t %s/%s && for d in build/*; do
+        case $d in build/mutants|build/assets|build/tmp|build/asan|build/tsan|build/fuzz) ;;
+        *) cp -a "$d" %s/%s/build/ ;; esac; done]]):gsub("%%s/%%s", (ROOT .. "/" .. name)))
+    assert(code == 0, "mutants: the tree cannot be copied to " .. to)
+    return to
+  end
+
+  local function files(pattern)
+    local list = {}
+    for path in sh(tree, "git ls-files " .. pattern):gmatch "[^\n]+" do list[#list + 1] = path end
+    return list
+  end
+
+  local function read(path) return process.read(tree .. "/" .. path) or "" end
+
+  local all, seconds = {}, {}
+  for _, path in ipairs(files "spec") do
+    if path:find "_test%.c$" or path:find "_spec%.lua$" then
+      local text = read(path)
+      if not text:find "\n[-/* ]+alone: %S" then all[path] = text end
+    end
+  end
+  for path, n in read("build/spec/seconds"):gmatch "(%S+) (%S+)\n" do seconds[path] = tonumber(n) end
+
+  local places = {}
+  for _, path in ipairs(files "core bindings lua controllers") do
+    local text = read(path)
+    if M.counts(path, text) and (not o.only or path:find(o.only)) then
+      for _, place in ipairs(M.places(text, path:match "%.(%w+)$")) do
+        place.path = path
+        places[#places + 1] = place
+      end
+    end
+  end
+
+  local mutated, plain = copy "mutated", copy "plain"
+  local report = assert(io.open(tree .. "/" .. ROOT .. "/report.txt", "w"))
+  local function say(...)
+    local line = string.format(...)
+    if not o.quiet then print(line) end
+    report:write(line, "\n")
+    io.stdout:flush()
+    report:flush()
+  end
+
+  local function build(dir, specs)
+    local targets = {}
+    for _, spec in ipairs(specs) do
+      if spec:find "%.lua$" then
+        targets = { "specs" }
+        break
+      end
+      targets[#targets + 1] = "build/" .. spec:gsub("%.c$", "")
+    end
+    local _, code = sh(dir, ("timeout -k 5 %d make -j2 %s"):format(BUILD_LIMIT, table.concat(targets, " ")))
+    return code == 0
+  end
+
+  -- nil where all pass; else the first that failed, or "a hang".
+  local function failing(dir, specs)
+    local limit = SPEC_LIMIT
+    for _, spec in ipairs(specs) do limit = limit + SLOW * (seconds[spec] or 1) end
+    local out, code = sh(dir, ("env -u KUBEBUILDER_ASSETS timeout -k 5 %d lua5.4 spec/support/run.lua"
+      .. " --build build --variant release %s"):format(math.ceil(limit), table.concat(specs, " ")))
+    if code == 0 then return nil end
+    if code == 124 or code == 137 then return "a hang" end
+    return out:match "FAILED%s+(%S+)" or "a run that ended"
+  end
+
+  -- Whether a spec passes where nothing was changed; asked once, when it first fails.
+  local sound = {}
+  local function is_sound(spec)
+    if sound[spec] == nil then
+      sound[spec] = all[spec] == nil or build(plain, { spec }) and not failing(plain, { spec })
+    end
+    return sound[spec]
+  end
+
+  local function noticed(specs)
+    while #specs > 0 do
+      local who = failing(mutated, specs)
+      if not who or is_sound(who) then return who end
+      local rest = {}
+      for _, spec in ipairs(specs) do
+        if spec ~= who then rest[#rest + 1] = spec end
+      end
+      specs = rest
+    end
+    return nil
+  end
+
+  local function usable(specs, longest)
+    local list = {}
+    for _, spec in ipairs(specs) do
+      if sound[spec] ~= false and (seconds[spec] or 1) <= longest then list[#list + 1] = spec end
+    end
+    table.sort(list, function(a, b)
+      local x, y = seconds[a] or 1, seconds[b] or 1
+      if x ~= y then return x < y end
+      return a < b
+    end)
+    return list
+  end
+
+  -- Who noticed the mutant that lies in `mutated`: a spec's name, nil for nobody, false: it does not compile.
+  local function judge(path)
+    local near, wide = M.specs_of(path, all)
+    near, wide = usable(near, TOO_LONG), usable(wide, TOO_LONG)
+    if #near == 0 then near = table.move(wide, 1, math.min(CHUNK, #wide), 1, {}) end
+    if not build(mutated, near) then return false end
+    local who = noticed(near)
+    if who or o.near then return who end
+    if not build(mutated, { "x.lua" }) then return false end
+    for i = 1, #wide, CHUNK do
+      who = noticed(table.move(wide, i, math.min(i + CHUNK - 1, #wide), 1, {}))
+      if who then return who end
+    end
+    return nil
+  end
+
+  local began, counts, survivors = os.time(), { killed = 0, survived = 0, broken = 0 }, {}
+  local chosen = M.choose(places, o.seed)
+  say("%d places in %s, seed %d", #places, tree, o.seed)
+  for i = o.from, #chosen do
+    local over = o.minutes and os.time() - began > o.minutes * 60
+    if counts.killed + counts.survived >= o.n or over then break end
+    local place = chosen[i]
+    local at, text = mutated .. "/" .. place.path, read(place.path)
+    process.write(at, M.changed(text, place))
+    local since = os.time()
+    local who = judge(place.path)
+    process.write(at, text)
+    local word = who and "killed" or who == nil and "survived" or "broken"
+    counts[word] = counts[word] + 1
+    local line = ("%s:%d %s: `%s` -> `%s`"):format(place.path, place.line, place.kind,
+      place.old:match "^%s*(.-)$", place.new:match "^%s*(.-)$")
+    if word == "survived" then survivors[#survivors + 1] = line end
+    say("%4d %-8s %s%s %d s", i, word, line, who and " by " .. who or "", os.time() - since)
+  end
+
+  say ""
+  local total = counts.killed + counts.survived
+  for _, line in ipairs(survivors) do say("survived %s", line) end
+  say("%d mutants, %d killed (%.1f %%), %d survived; %d more did not compile", total, counts.killed,
+    total > 0 and 100 * counts.killed / total or 0, counts.survived, counts.broken)
+  report:close()
+  return counts
+end
+
+-- ---------------------------------------------------------------- the command line
+
+local NUMBERS = { ["--n"] = "n", ["--seed"] = "seed", ["--from"] = "from", ["--minutes"] = "minutes" }
+
+function M.main(words)
+  local o, i = { n = 200, seed = 1, from = 1 }, 1
+  while i <= #words do
+    local word = words[i]
+    if word == "--near" then o.near = true
+    else
+      i = i + 1
+      if NUMBERS[word] then o[NUMBERS[word]] = tonumber(words[i])
+      elseif word == "--only" then o.only = words[i]
+      elseif word == "--tree" then o.tree = words[i]
+      else
+        io.stderr:write("mutants.lua: unknown option " .. word .. "\n")
+        return 2
+      end
+    end
+    i = i + 1
+  end
+  if not (math.type(o.n) == "integer" and math.type(o.seed) == "integer"
+    and math.type(o.from) == "integer") then
+    io.stderr:write "mutants.lua: --n, --seed and --from take integers\n"
+    return 2
+  end
+  M.run(o)
+  return 0
+end
+
+if arg and arg[0] and arg[0]:find "mutants%.lua$" then
+  package.path = "spec/?.lua;" .. package.path
+  os.exit(M.main(arg), true)
+end
+
+return M

@@ -42,7 +42,7 @@ local function sum_positive(list, into)
 end
 
 -- The QoS class that Kubernetes would have written, for pods whose status does not say yet.
-local function kube_qos(pod)
+local function computed_qos(pod)
   local holders = {}
   if dig(pod, "spec", "resources") then
     holders[1] = pod.spec
@@ -66,12 +66,17 @@ local function kube_qos(pod)
   return "Burstable"
 end
 
+-- Guaranteed, Burstable or BestEffort.
+function M.kube_qos(pod)
+  local qos = dig(pod, "status", "qosClass")
+  if qos == nil or qos == "" then return computed_qos(pod) end
+  return qos
+end
+
 function M.qos(pod)
   local label = fields.label(pod, "koordinator.sh/qosClass")
   if QOS[label] then return label end
-  local qos = dig(pod, "status", "qosClass")
-  if qos == nil or qos == "" then qos = kube_qos(pod) end
-  return QOS_OF_KUBE[qos]
+  return QOS_OF_KUBE[M.kube_qos(pod)]
 end
 
 -- The label wins over the priority number; with neither the QoS decides.

@@ -12,6 +12,7 @@ local batchresource = require "batchresource"
 local colocation = require "colocation"
 local cpunormalization = require "cpunormalization"
 local fields = require "fields"
+local load_fixtures = require "support.load_fixtures"
 local midresource = require "midresource"
 local node_fixtures = require "support.node_fixtures"
 local prepare = require "prepare"
@@ -241,6 +242,7 @@ calcs.noderesource_prepare = by_op {
 local tools = { by_op = by_op, failing = failing, first = first, quantities = quantities, show = show,
   some_of = some_of, value = value, when = when }
 quota_fixtures(calcs, tools)
+load_fixtures(calcs, tools)
 node_fixtures(calcs, tools)
 
 -- ---------------------------------------------------------------- running
@@ -271,7 +273,7 @@ function M.run(name, text, say, as_views)
     if type(case) ~= "table" or type(case.input) ~= "table" or type(case.expect) ~= "table" then
       ok, wrong = true, "a case is { name, input, expect }, with input and expect objects"
     else
-      ok, wrong = pcall(calc, views and views.cases[i].input or case.input, case.expect)
+      ok, wrong = pcall(calc, views and views.cases[i].input or case.input, case.expect, case.derived)
     end
     if ok and not wrong then
       passed = passed + 1

@@ -1,0 +1,68 @@
+-- anomaly.lua - a node counts as overloaded only when it was seen so several times in a row. The states are
+-- plain tables, so that they can be remembered.
+--
+--   ok --more than consecutiveAbnormalities bad looks in a row--> anomaly
+--   anomaly --timeout, or more than consecutiveNormalities good looks in a row--> ok
+
+local kube = require "kubelua"
+
+local M = {}
+
+local FORGOTTEN = 300 -- seconds after the last bad look, as Koordinator's detector cache
+
+local function begin(entry, state, now, condition)
+  entry.state, entry.good, entry.bad = state, 0, 0
+  entry.expires = state == "anomaly" and now + kube.duration(condition.timeout) or nil
+end
+
+local function settle(entry, now, condition)
+  if entry.state == "anomaly" and (entry.expires < now or entry.good > condition.consecutiveNormalities) then
+    begin(entry, "ok", now, condition)
+  end
+end
+
+-- One look at a node. Changes the entry; returns whether the node counts as overloaded.
+function M.mark(entry, good, now, condition)
+  if entry.state == nil then begin(entry, "ok", now, condition) end
+  settle(entry, now, condition)
+  entry.good, entry.bad = good and entry.good + 1 or 0, good and 0 or entry.bad + 1
+  if entry.state == "ok" and entry.bad > condition.consecutiveAbnormalities then
+    begin(entry, "anomaly", now, condition)
+  end
+  settle(entry, now, condition)
+  return entry.state == "anomaly"
+end
+
+-- Those of `loads` that count as overloaded. entries: { [node name] = entry }. Without a condition, or with
+-- one that is met at the first look, all do.
+function M.filter(loads, entries, now, condition)
+  if condition == nil or condition.consecutiveAbnormalities == 1 then
+    return table.move(loads, 1, #loads, 1, {})
+  end
+  local out = {}
+  for _, load in ipairs(loads) do
+    local entry = entries[load.name]
+    if entry == nil or now - entry.seen > FORGOTTEN then entry = {} end
+    if M.mark(entry, false, now, condition) then out[#out + 1] = load end
+    entry.seen = now
+    entries[load.name] = entry
+  end
+  return out
+end
+
+-- A node is fine again.
+function M.reset(load, entries)
+  local entry = entries[load.name]
+  if entry and entry.state == "anomaly" then
+    entry.state, entry.good, entry.bad, entry.expires = "ok", 0, 0, nil
+  end
+end
+
+-- Nodes from which pods were taken got a good look.
+function M.eased(loads, entries, now, condition)
+  for _, load in ipairs(loads) do
+    if condition and entries[load.name] then M.mark(entries[load.name], true, now, condition) end
+  end
+end
+
+return M

@@ -1,0 +1,209 @@
+-- balance.lua - one pass over a pool of nodes: pods go from nodes that are used too much to where they fit,
+-- until the node is fine or the others have no room. Says which pods; somebody else moves them.
+
+local anomaly = require "lownodeload.anomaly"
+local fields = require "fields"
+local lists = require "lib.lists"
+local measure = require "lownodeload.load"
+local pods = require "pods"
+local victims = require "lownodeload.victims"
+
+local M = {}
+
+-- ---------------------------------------------------------------- which node first
+
+local function node_score(usage, allocatable, weights)
+  local sum, all = 0, 0
+  for name, used in pairs(usage) do
+    local weight, capacity = weights[name] or 0, allocatable[name] or 0
+    if capacity > 0 then sum = sum + math.min(used, capacity) * 1000 // capacity * weight end
+    all = all + weight
+  end
+  return all == 0 and 0 or sum // all
+end
+
+-- The most used first; by name where Koordinator leaves it to chance.
+local function by_usage(loads, weights, prod)
+  local scores = {}
+  for _, load in ipairs(loads) do
+    scores[load] = node_score(prod and load.prod_usage or load.usage, load.allocatable, weights)
+  end
+  table.sort(loads, function(a, b)
+    if scores[a] ~= scores[b] then return scores[a] > scores[b] end
+    return a.name < b.name
+  end)
+end
+
+-- ---------------------------------------------------------------- how much room there is
+
+local function room(targets, names, prod)
+  local sum = {}
+  for name in pairs(names) do
+    sum[name] = 0
+    for _, load in ipairs(targets) do
+      local limit, usage = prod and load.prod_high or load.high, prod and load.prod_usage or load.usage
+      sum[name] = sum[name] + limit[name] - usage[name]
+    end
+  end
+  return sum
+end
+
+local function smaller(a, b)
+  local out = {}
+  for name, n in pairs(a) do out[name] = math.min(n, b[name]) end
+  return out
+end
+
+local function join(a, b) return table.move(b, 1, #b, #a + 1, table.move(a, 1, #a, 1, {})) end
+
+-- ---------------------------------------------------------------- moving
+
+local function reason(load, percents, prod)
+  local parts, usage = {}, prod and load.prod_usage or load.usage
+  for _, name in ipairs(measure.over(load, prod)) do
+    local total = load.allocatable[name] or 0
+    parts[#parts + 1] = ("%s %s usage(%.2f%%)>threshold(%.2f%%)"):format(prod and "prod" or "node", name,
+      total == 0 and 0 or 100 * usage[name] / total, percents[name] or 0)
+  end
+  return "node is overutilized, " .. table.concat(parts, ", ")
+end
+
+local function excess(load, prod)
+  local usage, limit, out = prod and load.prod_usage or load.usage, prod and load.prod_high or load.high, {}
+  for _, name in ipairs(measure.over(load, prod)) do out[name] = usage[name] - limit[name] end
+  return out
+end
+
+-- The node's pods that may go and have somewhere to go, in the order in which they go.
+local function candidates(load, targets, context, prod)
+  local out = {}
+  for _, pod in ipairs(prod and load.prod_pods or load.pods) do
+    local used = load.metrics[pods.key(pod)]
+    local moves = context.evictable(pod)
+      and (not context.node_fit or used ~= nil and victims.place(pod, used, targets, prod))
+    if moves then out[#out + 1] = pod end
+  end
+  local over = excess(load, prod)
+  victims.sort(out, load, over, context.weights)
+  return out
+end
+
+local function goes_on(load, available, context, prod)
+  if #measure.over(load, prod) == 0 then
+    anomaly.reset(load, prod and context.detectors.prod or context.detectors.node)
+    return false
+  end
+  for name in pairs(context.names) do
+    if available[name] <= 0 then return false end
+  end
+  return true
+end
+
+local function deduct(load, pod, available, prod)
+  local used = load.metrics[pods.key(pod)]
+  if used == nil then return end
+  for name in pairs(available) do
+    local n = name == "pods" and 1 or used[name] or 0
+    available[name] = available[name] - n
+    load.usage[name] = load.usage[name] - n
+    if prod then load.prod_usage[name] = load.prod_usage[name] - n end
+  end
+end
+
+local function move(sources, targets, available, context, prod)
+  if #targets == 0 then return end
+  for _, load in ipairs(sources) do
+    for _, pod in ipairs(candidates(load, targets, context, prod)) do
+      if not goes_on(load, available, context, prod) then break end
+      if #context.moves < context.budget then
+        table.insert(context.moves, { pod = pod, node = load.name,
+          reason = reason(load, context.thresholds[prod and "prodHighThresholds" or "highThresholds"],
+            prod) })
+        deduct(load, pod, available, prod)
+      end
+    end
+  end
+end
+
+local function balance(high, prod_high, classes, context)
+  local names = context.names
+  local both = room(classes.bothLow, names)
+  local both_prod = room(classes.bothLow, names, true)
+  local prod_room = room(classes.prodLow, names, true)
+  local available = lists.add(room(classes.low, names), both)
+  move(high, join(classes.low, classes.bothLow), available, context, false)
+  -- What is low in both ways serves both; what was just taken there is gone.
+  local rest = smaller(both_prod, smaller(both, available))
+  move(prod_high, join(classes.prodLow, classes.bothLow), lists.add(prod_room, rest), context, true)
+end
+
+-- ---------------------------------------------------------------- the pass
+
+local function weights_of(pool, names)
+  local out = {}
+  for name in pairs(names) do out[name] = 1 end
+  for name, weight in pairs(pool.resourceWeights or {}) do out[name] = weight end
+  return out
+end
+
+local function keys(list)
+  local out = {}
+  for name in pairs(list) do out[name] = true end
+  return out
+end
+
+-- The nodes of a pool that no pool before it worked on.
+function M.nodes_of(pool, nodes, processed)
+  if pool.nodeSelector == nil then return nodes end
+  local out = {}
+  for _, node in ipairs(nodes) do
+    local labels = fields.dig(node, "metadata", "labels") or {}
+    if not processed[node.metadata.name] and fields.selects(pool.nodeSelector, labels) then
+      out[#out + 1] = node
+    end
+  end
+  return out
+end
+
+-- input: pool       thresholds, weights, anomalyCondition, as in LowNodeLoadArgs
+--        nodes      of this pool
+--        pods_on, metrics   { [node name] = pods }, { [node name] = NodeMetric }
+--        now, expiration    seconds; expiration nil: reports stay good
+--        node_fit   whether a pod must fit somewhere before it may go
+--        number_of_nodes    that many low nodes or fewer are left alone
+--        evictable  function(pod)
+--        budget     at most so many moves (nil: as many as it takes)
+--        detectors  { node = {}, prod = {} }, changed: who was seen overloaded how often (anomaly.lua)
+-- Returns { moves = { { pod, node, reason } }, classes, loads, processed = { [node name] = true } }.
+function M.pass(input)
+  local thresholds = measure.thresholds(input.pool)
+  local names = keys(thresholds.lowThresholds)
+  local loads = measure.loads(input.nodes, input.pods_on, input.metrics, names, input.expiration, input.now)
+  measure.limit(loads, thresholds, input.pool.useDeviationThresholds)
+  local classes = measure.classify(loads)
+  local out = { moves = {}, classes = classes, loads = loads, processed = {} }
+  local condition, detectors = input.pool.anomalyCondition, input.detectors
+  if #classes.high == 0 and #classes.prodHigh == 0 then return out end
+
+  local high = anomaly.filter(classes.high, detectors.node, input.now, condition)
+  local prod_high = anomaly.filter(classes.prodHigh, detectors.prod, input.now, condition)
+  local low = #classes.low + #classes.prodLow + #classes.bothLow
+  if #high + #prod_high == 0 or low == 0 then return out end
+  for _, load in ipairs(join(classes.low, classes.bothLow)) do anomaly.reset(load, detectors.node) end
+  for _, load in ipairs(classes.prodLow) do anomaly.reset(load, detectors.prod) end
+  if low <= (input.number_of_nodes or 0) or low == #input.nodes then return out end
+
+  local context = { names = names, thresholds = thresholds, weights = weights_of(input.pool, names),
+    moves = out.moves,
+    evictable = input.evictable, node_fit = input.node_fit, budget = input.budget or math.huge,
+    detectors = detectors }
+  by_usage(high, context.weights, false)
+  by_usage(prod_high, context.weights, true)
+  balance(high, prod_high, classes, context)
+  anomaly.eased(high, detectors.node, input.now, condition)
+  anomaly.eased(prod_high, detectors.prod, input.now, condition)
+  for _, load in ipairs(classes.high) do out.processed[load.name] = true end
+  return out
+end
+
+return M

@@ -1,0 +1,222 @@
+-- victims.lua - which pods may be moved, where they would fit, and which goes first.
+
+local fields = require "fields"
+local kube = require "kubelua"
+local lists = require "lib.lists"
+local pods = require "pods"
+
+local M = {}
+
+local dig = fields.dig
+
+-- ---------------------------------------------------------------- may it be evicted at all
+
+local CRITICAL = 2000000000 -- of system-node-critical and above
+local MIRROR, SOURCE = "kubernetes.io/config.mirror", "kubernetes.io/config.source"
+local FORCED = "descheduler.alpha.kubernetes.io/evict"
+
+local function has_local_storage(pod)
+  for _, volume in ipairs(dig(pod, "spec", "volumes") or {}) do
+    if volume.hostPath ~= nil or volume.emptyDir ~= nil then return true end
+  end
+  return false
+end
+
+-- The descheduler's default evictor: true, or false and why not.
+function M.evictable(pod)
+  if fields.annotation(pod, FORCED) ~= nil then return true end
+  local owners = dig(pod, "metadata", "ownerReferences") or {}
+  if #owners == 0 then return false, "nothing would bring it back" end
+  for _, owner in ipairs(owners) do
+    if owner.kind == "DaemonSet" then return false, "its daemon set would put it back" end
+  end
+  local source = fields.annotation(pod, SOURCE)
+  if fields.annotation(pod, MIRROR) ~= nil or source ~= nil and source ~= "api" then
+    return false, "its node runs it by itself"
+  end
+  if (dig(pod, "spec", "priority") or 0) >= CRITICAL then return false, "it is critical" end
+  if has_local_storage(pod) then return false, "it has local storage" end
+  if dig(pod, "metadata", "deletionTimestamp") ~= nil then return false, "it is going" end
+  return true
+end
+
+-- Whether the settings take the pod: evictableNamespaces { include, exclude }, podSelectors.
+function M.chosen(pod, settings)
+  local namespace, spaces = pod.metadata.namespace, settings.evictableNamespaces or {}
+  local function names(list)
+    for _, name in ipairs(list or {}) do
+      if name == namespace then return true end
+    end
+    return false
+  end
+  if names(spaces.exclude) then return false end
+  if spaces.include and #spaces.include > 0 and not names(spaces.include) then return false end
+  local any = false
+  for _, entry in ipairs(settings.podSelectors or {}) do
+    if entry.selector ~= nil then
+      if fields.selects(entry.selector, dig(pod, "metadata", "labels") or {}) then return true end
+      any = true
+    end
+  end
+  return not any
+end
+
+-- ---------------------------------------------------------------- does it fit there
+
+local function contains(list, value)
+  for _, x in ipairs(list or {}) do
+    if x == value then return true end
+  end
+  return false
+end
+
+local OPERATORS = {
+  In = function(value, values) return value ~= nil and contains(values, value) end,
+  NotIn = function(value, values) return value == nil or not contains(values, value) end,
+  Exists = function(value) return value ~= nil end,
+  DoesNotExist = function(value) return value == nil end,
+  Gt = function(value, values)
+    return (tonumber(value) or -math.huge) > (tonumber(values[1]) or math.huge)
+  end,
+  Lt = function(value, values)
+    return (tonumber(value) or math.huge) < (tonumber(values[1]) or -math.huge)
+  end,
+}
+
+local function matches(expressions, get)
+  for _, e in ipairs(expressions or {}) do
+    local holds = OPERATORS[e.operator]
+    if not holds or not holds(get(e.key), e.values or {}) then return false end
+  end
+  return true
+end
+
+local function wants(pod, node)
+  local labels = dig(node, "metadata", "labels") or {}
+  for key, value in pairs(dig(pod, "spec", "nodeSelector") or {}) do
+    if labels[key] ~= value then return false end
+  end
+  local terms = dig(pod, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution",
+    "nodeSelectorTerms")
+  if terms == nil then return true end
+  local function label(key) return labels[key] end
+  local function field(key) return key == "metadata.name" and node.metadata.name or nil end
+  for _, term in ipairs(terms) do
+    local empty = #(term.matchExpressions or {}) + #(term.matchFields or {}) == 0
+    if not empty and matches(term.matchExpressions, label) and matches(term.matchFields, field) then
+      return true
+    end
+  end
+  return false
+end
+
+local function tolerates(pod, taint)
+  for _, t in ipairs(dig(pod, "spec", "tolerations") or {}) do
+    local effect = t.effect == nil or t.effect == "" or t.effect == taint.effect
+    local key = t.key == taint.key or (t.key == nil or t.key == "") and t.operator == "Exists"
+    if effect and key and (t.operator == "Exists" or (t.value or "") == (taint.value or "")) then
+      return true
+    end
+  end
+  return false
+end
+
+local function welcome(pod, node)
+  if dig(node, "spec", "unschedulable") == true then return false end
+  for _, taint in ipairs(dig(node, "spec", "taints") or {}) do
+    if (taint.effect == "NoSchedule" or taint.effect == "NoExecute") and not tolerates(pod, taint) then
+      return false
+    end
+  end
+  return true
+end
+
+local function room(pod, load)
+  if not load.free then
+    load.free = lists.of(dig(load.node, "status", "allocatable"))
+    for _, other in ipairs(load.pods) do load.free = lists.sub(load.free, lists.of(kube.requests(other))) end
+    load.free.pods = (load.free.pods or 0) - #load.pods
+  end
+  for name, n in pairs(lists.of(kube.requests(pod))) do
+    if n > (load.free[name] or 0) then return false end
+  end
+  return load.free.pods > 0
+end
+
+-- Whether the node takes the pod at all: selector and affinity, taints, requests.
+function M.fits(pod, load) return wants(pod, load.node) and welcome(pod, load.node) and room(pod, load) end
+
+-- Finds a target that stays within its limits with the pod's usage, and counts the pod there: what one pod
+-- is promised no other gets, in this pass. Returns whether there is one.
+function M.place(pod, used, targets, prod)
+  for _, load in ipairs(targets) do
+    if M.fits(pod, load) then
+      local usage, limit = prod and load.prod_usage or load.usage, prod and load.prod_high or load.high
+      local after = {}
+      for name in pairs(limit) do after[name] = (usage[name] or 0) + (used[name] or 0) end
+      if lists.within(after, limit) then
+        for name, n in pairs(after) do
+          if usage[name] then usage[name] = n end
+        end
+        return true
+      end
+    end
+  end
+  return false
+end
+
+-- ---------------------------------------------------------------- which goes first
+
+local CLASS = { ["koord-free"] = 1, ["koord-batch"] = 2, ["koord-mid"] = 3, ["koord-prod"] = 4 }
+local QOS = { BE = 1, LS = 2, LSR = 3, LSE = 4, SYSTEM = 4 }
+local KUBE_QOS = { BestEffort = 1, Burstable = 2, Guaranteed = 3 }
+
+local function number(pod, annotation)
+  return math.tointeger(tonumber(fields.annotation(pod, annotation) or 0) or 0) or 0
+end
+
+-- How much of what the node has too much of is this pod: just as much is best, then less, then more.
+local function score(used, excess, weights)
+  local sum, all = 0.0, 0
+  for name, n in pairs(used) do
+    local weight = excess[name] and weights[name] or 0
+    if weight ~= 0 and excess[name] ~= 0 then
+      local ratio = n / excess[name]
+      sum = sum + (ratio >= 1 and 1 / ratio + 1 or ratio) * weight
+    end
+    all = all + weight
+  end
+  return all == 0 and 0 or sum / all
+end
+
+local function rank(pod, load, excess, weights)
+  local used = load.metrics[pods.key(pod)]
+  local created = dig(pod, "metadata", "creationTimestamp")
+  return {
+    CLASS[pods.class(pod)] or 5,
+    dig(pod, "spec", "priority") or 0,
+    KUBE_QOS[pods.kube_qos(pod)] or 0,
+    QOS[pods.qos(pod)] or 5,
+    number(pod, "controller.kubernetes.io/pod-deletion-cost"),
+    number(pod, "scheduling.koordinator.sh/eviction-cost"),
+    used and 0 or 1,
+    used and -score(used, excess, weights) or 0,
+    created and -kube.time(created):unix() or 0,
+    pods.key(pod),
+  }
+end
+
+-- Sorts pods of an overloaded node, the first to go first. excess: { [resource] = amount above the limit }.
+function M.sort(list, load, excess, weights)
+  local ranks = {}
+  for _, pod in ipairs(list) do ranks[pod] = rank(pod, load, excess, weights) end
+  table.sort(list, function(a, b)
+    local x, y = ranks[a], ranks[b]
+    for i = 1, #x do
+      if x[i] ~= y[i] then return x[i] < y[i] end
+    end
+    return false
+  end)
+end
+
+return M

@@ -1,0 +1,287 @@
+--- lownodeload_spec.lua - LowNodeLoad as functions: who may go and where to, who goes first, when a node
+--- counts as
+-- overloaded, and laws over random clusters from fixed seeds.
+package.path = "controllers/koordinator/?.lua;" .. package.path
+
+local anomaly = require "lownodeload.anomaly"
+local balance = require "lownodeload.balance"
+local measure = require "lownodeload.load"
+local victims = require "lownodeload.victims"
+
+local function node(name, more)
+  local n = { metadata = { name = name, labels = {} }, spec = {},
+    status = { allocatable = { cpu = "10", memory = "10Gi", pods = "100" } } }
+  for key, value in pairs(more or {}) do n.spec[key] = value end
+  return n
+end
+
+local function pod(name, more)
+  local p = { metadata = { name = name, namespace = "ns", labels = {}, annotations = {},
+    ownerReferences = { { kind = "ReplicaSet", name = "r" } } }, spec = { containers = {} },
+    status = { phase = "Running" } }
+  for key, value in pairs(more or {}) do p.spec[key] = value end
+  return p
+end
+
+describe("a pod may be moved", function()
+  it("unless nothing would bring it back, or it belongs where it is", function()
+    assert.is_true(victims.evictable(pod "a"))
+    local bare, daemon, mirror, going = pod "b", pod "d", pod "m", pod "g"
+    bare.metadata.ownerReferences = nil
+    daemon.metadata.ownerReferences[1].kind = "DaemonSet"
+    mirror.metadata.annotations["kubernetes.io/config.mirror"] = "x"
+    going.metadata.deletionTimestamp = "2026-01-01T00:00:00Z"
+    for _, p in ipairs { bare, daemon, mirror, going, pod("c", { priority = 2000000000 }),
+      pod("l", { volumes = { { name = "v", emptyDir = {} } } }) } do
+      assert.is_false((victims.evictable(p)), p.metadata.name)
+    end
+    bare.metadata.annotations["descheduler.alpha.kubernetes.io/evict"] = ""
+    assert.is_true(victims.evictable(bare))
+  end)
+
+  it("when the settings take its namespace and its labels", function()
+    local p = pod "a"
+    p.metadata.labels.tier = "batch"
+    local function chosen(settings) return victims.chosen(p, settings) end
+    assert.is_true(chosen {})
+    assert.is_false(chosen { evictableNamespaces = { exclude = { "ns" } } })
+    assert.is_false(chosen { evictableNamespaces = { include = { "other" } } })
+    assert.is_true(chosen { podSelectors = { { selector = { matchLabels = { tier = "batch" } } } } })
+    assert.is_false(chosen { podSelectors = { { selector = { matchLabels = { tier = "web" } } } } })
+  end)
+end)
+
+describe("a pod fits a node", function()
+  local function fits(p, n, on) return victims.fits(p, { node = n, pods = on or {} }) end
+
+  it("that its selector and affinity want", function()
+    local n = node "n"
+    n.metadata.labels = { zone = "a", size = "8" }
+    assert.is_true(fits(pod("p", { nodeSelector = { zone = "a" } }), n))
+    assert.is_false(fits(pod("p", { nodeSelector = { zone = "b" } }), n))
+    local function wanting(...)
+      return pod("p", { affinity = { nodeAffinity = {
+        requiredDuringSchedulingIgnoredDuringExecution = { nodeSelectorTerms = { ... } } } } })
+    end
+    local function term(key, operator, ...)
+      return { matchExpressions = { { key = key, operator = operator, values = { ... } } } }
+    end
+    assert.is_true(fits(wanting(term("zone", "In", "b"), term("size", "Gt", "4")), n))
+    assert.is_false(fits(wanting(term("zone", "NotIn", "a")), n))
+    assert.is_true(fits(wanting(term("rack", "DoesNotExist")), n))
+    assert.is_false(fits(wanting(term("size", "Lt", "8")), n))
+    assert.is_true(fits(wanting { matchFields = { { key = "metadata.name", operator = "In",
+      values = { "n" } } } }, n))
+    assert.is_false(fits(wanting {}, n))
+  end)
+
+  it("that lets it in, and has room", function()
+    assert.is_false(fits(pod "p", node("n", { unschedulable = true })))
+    local tainted = node("n", { taints = { { key = "a", value = "b", effect = "NoSchedule" } } })
+    assert.is_false(fits(pod "p", tainted))
+    assert.is_true(fits(pod("p", { tolerations = { { key = "a", operator = "Exists" } } }), tainted))
+    assert.is_true(fits(pod("p", { tolerations = { { key = "a", value = "b", effect = "NoSchedule" } } }),
+      tainted))
+    assert.is_false(fits(pod("p", { tolerations = { { key = "a", value = "c" } } }), tainted))
+    local big = pod("big", { containers = { { resources = { requests = { cpu = "6" } } } } })
+    assert.is_true(fits(big, node "n"))
+    assert.is_false(fits(big, node "n", { big }))
+  end)
+end)
+
+describe("the first to go", function()
+  it("is of the lower class, then priority, then QoS, then cost, then the larger part of what is too much",
+    function()
+    local function labelled(name, class, more)
+      local p = pod(name, more)
+      p.metadata.labels["koordinator.sh/priority-class"] = class
+      return p
+    end
+    local costly = labelled("costly", "koord-batch")
+    costly.metadata.annotations["controller.kubernetes.io/pod-deletion-cost"] = "5"
+    local list = { labelled("prod", "koord-prod"), labelled("big", "koord-batch"),
+      labelled("small", "koord-batch"),
+      costly, labelled("free", "koord-free"), labelled("urgent", "koord-batch", { priority = 9 }) }
+    local load = { metrics = { ["ns/big"] = { cpu = 900 }, ["ns/small"] = { cpu = 100 },
+      ["ns/costly"] = { cpu = 950 } } }
+    victims.sort(list, load, { cpu = 1000 }, { cpu = 1 })
+    local names = {}
+    for i, p in ipairs(list) do names[i] = p.metadata.name end
+    assert.same({ "free", "big", "small", "costly", "urgent", "prod" }, names)
+  end)
+end)
+
+describe("an anomaly", function()
+  local condition = { timeout = "1m", consecutiveAbnormalities = 2, consecutiveNormalities = 1 }
+
+  it("begins with one bad look in a row more than the condition says", function()
+    local entry = {}
+    assert.is_false(anomaly.mark(entry, false, 0, condition))
+    assert.is_false(anomaly.mark(entry, false, 1, condition))
+    assert.is_true(anomaly.mark(entry, false, 2, condition))
+    entry = {}
+    anomaly.mark(entry, false, 0, condition)
+    anomaly.mark(entry, true, 1, condition)
+    anomaly.mark(entry, false, 2, condition)
+    assert.is_false(anomaly.mark(entry, false, 3, condition))
+  end)
+
+  it("ends by time, and by good looks", function()
+    local entry = {}
+    for now = 0, 2 do anomaly.mark(entry, false, now, condition) end
+    assert.is_true(anomaly.mark(entry, false, 62, condition))
+    assert.is_false(anomaly.mark(entry, false, 63, condition))
+    entry = {}
+    for now = 0, 2 do anomaly.mark(entry, false, now, condition) end
+    assert.is_true(anomaly.mark(entry, true, 3, condition))
+    assert.is_false(anomaly.mark(entry, true, 4, condition))
+  end)
+
+  it("is not waited for without a condition", function()
+    local loads = { { name = "n" } }
+    assert.same(loads, anomaly.filter(loads, {}, 0, nil))
+    assert.same({}, anomaly.filter(loads, {}, 0, condition))
+  end)
+end)
+
+describe("thresholds", function()
+  it("that are left out never matter, but for memory's limit of all there is", function()
+    local t = measure.thresholds { lowThresholds = { cpu = 30 }, highThresholds = { cpu = 50 } }
+    assert.same({ cpu = 30, memory = 100 }, t.lowThresholds)
+    assert.same({ cpu = 100, memory = 100 }, t.prodHighThresholds)
+    assert.same({ cpu = 0, memory = 0 }, measure.thresholds({ useDeviationThresholds = true,
+      lowThresholds = { cpu = 5 }, highThresholds = { cpu = 5 } }).prodLowThresholds)
+  end)
+end)
+
+-- ---------------------------------------------------------------- laws
+
+describe("over random clusters", function()
+  local CASES = 1000
+  local POOL = { lowThresholds = { cpu = 40, memory = 50 }, highThresholds = { cpu = 70, memory = 80 } }
+
+  -- Nodes with pods; metrics() measures what is where now.
+  local function cluster()
+    local c = { nodes = {}, pods_on = {}, used = {} }
+    for i = 1, math.random(2, 8) do
+      local name = "n" .. i
+      c.nodes[i], c.pods_on[name] = node(name, { unschedulable = math.random(8) == 1 }), {}
+      local heavy = math.random(2) == 1 and 900 or 200
+      for j = 1, math.random(0, 14) do
+        local p = pod(name .. "-" .. j)
+        table.insert(c.pods_on[name], p)
+        c.used[p] = { cpu = math.random(0, heavy) .. "m", memory = math.random(0, heavy) .. "Mi" }
+      end
+    end
+    return c
+  end
+
+  local function metrics(c)
+    local out = {}
+    for name, list in pairs(c.pods_on) do
+      local reports = {}
+      for i, p in ipairs(list) do
+        reports[i] = { namespace = "ns", name = p.metadata.name, podUsage = { resources = c.used[p] } }
+      end
+      out[name] = { metadata = { name = name }, status = { nodeMetric = {}, podsMetric = reports } }
+    end
+    return out
+  end
+
+  local function pass(c)
+    return balance.pass { pool = POOL, nodes = c.nodes, pods_on = c.pods_on, metrics = metrics(c), now = 0,
+      node_fit = true,
+      detectors = { node = {}, prod = {} }, evictable = victims.evictable }
+  end
+
+  -- Puts the pods where a scheduler would: on the node of the targets that has most room for them.
+  local function carry_out(c, result)
+    for _, move in ipairs(result.moves) do
+      for i, p in ipairs(c.pods_on[move.node]) do
+        if p == move.pod then table.remove(c.pods_on[move.node], i) break end
+      end
+    end
+    local placed = true
+    for _, move in ipairs(result.moves) do
+      local best, most
+      local loads = measure.loads(c.nodes, c.pods_on, metrics(c), { cpu = true, memory = true }, nil, 0)
+      measure.limit(loads, measure.thresholds(POOL), false)
+      for _, load in ipairs(loads) do
+        local used = measure.loads({ load.node }, { [load.name] = { move.pod } },
+          { [load.name] = { status = { nodeMetric = {},
+          podsMetric = { { namespace = "ns", name = "x",
+            podUsage = { resources = c.used[move.pod] } } } } } },
+          { cpu = true, memory = true }, nil, 0)[1].usage
+        local left = math.min((load.high.cpu - load.usage.cpu - used.cpu) / load.allocatable.cpu,
+          (load.high.memory - load.usage.memory - used.memory) / load.allocatable.memory)
+        local open = not load.node.spec.unschedulable and load.name ~= move.node
+        if open and left >= 0 and (not most or left > most) then best, most = load.name, left end
+      end
+      placed = placed and best ~= nil
+      if best then table.insert(c.pods_on[best], move.pod) end
+    end
+    return placed
+  end
+
+  local function each_case(fn)
+    for case = 1, CASES do
+      math.randomseed(case)
+      local ok, why = pcall(fn, cluster())
+      if not ok then error(("case %d: %s"):format(case, tostring(why)), 0) end
+    end
+  end
+
+  it("pods leave only nodes that are used too much, and no longer than these are", function()
+    each_case(function(c)
+      local high, taken, result = {}, {}, pass(c)
+      for _, load in ipairs(measure.classify(result.loads).high) do high[load.name] = true end
+      for _, load in ipairs(result.classes.high) do high[load.name] = load end
+      for _, move in ipairs(result.moves) do
+        assert.is_truthy(high[move.node])
+        taken[move.node] = taken[move.node] or {}
+        table.insert(taken[move.node], move.pod)
+      end
+      -- Without the last pod that left, each of them was still over.
+      for name, list in pairs(taken) do
+        local last = list[#list]
+        for i, p in ipairs(c.pods_on[name]) do
+          for k = 1, #list - 1 do
+            if p == list[k] then c.pods_on[name][i] = false end
+          end
+        end
+        local rest = {}
+        for _, p in ipairs(c.pods_on[name]) do if p then rest[#rest + 1] = p end end
+        c.pods_on[name] = rest
+        local load = measure.loads({ high[name].node }, c.pods_on, metrics(c), { cpu = true, memory = true },
+          nil, 0)
+        measure.limit(load, measure.thresholds(POOL), false)
+        assert.is_true(#measure.over(load[1]) > 0, last.metadata.name)
+      end
+    end)
+  end)
+
+  it("passes come to rest, and never make a node be used too much that was not", function()
+    each_case(function(c)
+      local rounds = 0
+      repeat
+        local before, result = {}, pass(c)
+        for _, load in ipairs(result.classes.high) do before[load.name] = true end
+        local placed = carry_out(c, result)
+        local loads = measure.loads(c.nodes, c.pods_on, metrics(c), { cpu = true, memory = true }, nil, 0)
+        measure.limit(loads, measure.thresholds(POOL), false)
+        for _, load in ipairs(measure.classify(loads).high) do assert.is_true(before[load.name]) end
+        rounds = rounds + 1
+        assert.is_true(rounds < 200, "no rest after 200 passes")
+      until #result.moves == 0 or not placed
+    end)
+  end)
+
+  it("a pass changes nothing that it was given, and says the same again", function()
+    each_case(function(c)
+      local a, b = {}, {}
+      for i, move in ipairs(pass(c).moves) do a[i] = move.node .. " " .. move.pod.metadata.name end
+      for i, move in ipairs(pass(c).moves) do b[i] = move.node .. " " .. move.pod.metadata.name end
+      assert.same(a, b)
+    end)
+  end)
+end)

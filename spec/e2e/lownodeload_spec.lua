@@ -1,0 +1,129 @@
+--- lownodeload_spec.lua - LowNodeLoad in `kubelua run` on both API servers, with the real definitions of
+--- its kinds: it makes the
+-- job that is due and no second one, remembers across a reload how often a node was overloaded, and needs
+-- no more rights than `kubelua rbac` prints.
+
+local controller = require "support.controller"
+local kube = require "kubelua"
+local process = require "support.process"
+local servers = require "support.servers"
+local wait = require "support.wait"
+
+local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
+local NODE, POD = "v1/Node", "v1/Pod"
+local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
+local JOB = "scheduling.koordinator.sh/v1alpha1/PodMigrationJob"
+local PATIENCE = 60
+
+-- A copy of the policies that looks every second and is sure after the third look: the clock of a process
+-- is real.
+local function copy()
+  local dir = process.tmpname ".policies"
+  local out, code = process.run(("cp -r controllers/koordinator %s"):format(process.quote(dir)))
+  assert(code == 0, out)
+  local path = dir .. "/lownodeload.lua"
+  local text, intervals = process.read(path):gsub("local INTERVAL = 60", "local INTERVAL = 1")
+  local sooner, conditions = text:gsub("consecutiveAbnormalities = 5", "consecutiveAbnormalities = 2")
+  assert.same({ 1, 1 }, { intervals, conditions })
+  process.write(path, sooner)
+  return path
+end
+
+-- How many runs have ended.
+local function runs(run)
+  local address = assert(run:log():match "serving metrics address=(%S+)", run:log())
+  local text, sum = process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(address)), 0
+  for labels, n in text:gmatch "\ncontroller_runtime_reconcile_total{([^}\n]*)} (%d+)" do
+    if labels:find('controller="lownodeload"', 1, true) then sum = sum + tonumber(n) end
+  end
+  return sum
+end
+
+servers.each(function(name, start)
+  describe("LowNodeLoad on " .. name, function()
+    local server, client, path, run
+
+    local function add_node(node)
+      client:patch_status(client:create { kind = NODE, name = node },
+        { allocatable = { cpu = "10", memory = "10Gi",
+        pods = "110" }, capacity = { cpu = "10", memory = "10Gi", pods = "110" } })
+    end
+
+    local function add_pod(pod)
+      client:create { apiVersion = "v1", kind = "Pod",
+        metadata = { namespace = "default", name = pod,
+          ownerReferences = { { apiVersion = "apps/v1", kind = "ReplicaSet", name = "r", uid = "u" } } },
+        spec = { nodeName = "busy", tolerations = { { operator = "Exists" } },
+          containers = { { name = "c", image = "none" } } } }
+    end
+
+    local function report(node, ...)
+      local reports = {}
+      for i, pod in ipairs { ... } do
+        reports[i] = { namespace = "default", name = pod,
+          podUsage = { resources = { cpu = "3", memory = "1Gi" } } }
+      end
+      local object = client:get(METRIC, node) or client:create { kind = METRIC, name = node, spec = {} }
+      client:patch_status(object, { updateTime = os.date "!%Y-%m-%dT%H:%M:%SZ",
+        podsMetric = kube.array(reports),
+        nodeMetric = { systemUsage = { resources = { cpu = "100m", memory = "0" } } } })
+    end
+
+    lazy_setup(function()
+      server = start { own = true, crds = { "controllers/koordinator/crds" } }
+      client = controller.client(server)
+      path = copy()
+      for _, node in ipairs { "busy", "idle" } do add_node(node) end
+      for _, pod in ipairs { "a", "b", "c" } do add_pod(pod) end
+      report("busy", "a", "b", "c")
+      report "idle"
+      -- A real server marks new nodes as not ready until somebody says otherwise.
+      for _, node in ipairs { "busy", "idle" } do
+        client:patch(client:get(NODE, node), function(n) n.spec.taints = nil end)
+      end
+      client:create { kind = "v1/Namespace", name = "koordinator-system" }
+    end)
+    lazy_teardown(function() if server then server:stop() end end)
+    after_each(function()
+      if run then controller.finish(run) end
+      run = nil
+    end)
+
+    it("makes the jobs that are due and no second ones, with a reload in the middle and no more rights than \z
+      it needs", function()
+      local kubeconfig = server.kubeconfig
+      if name:find "kube%-apiserver" then
+        local role, code = process.run(KUBELUA .. " rbac --record --crds controllers/koordinator/crds "
+          .. "controllers/koordinator/lownodeload.lua 2>/dev/null")
+        assert.equal(0, code, role)
+        server:must_kubectl("apply", "-f", process.write(process.tmpname ".yaml", role))
+        server:must_kubectl("create", "clusterrolebinding", "load-nobody", "--clusterrole", "lownodeload",
+          "--user", "nobody")
+        kubeconfig = server:kubeconfig_for(server.tokens.nobody)
+      end
+      local function begin()
+        run = controller.start({ kubeconfig = kubeconfig }, path, "--metrics-bind-address", "127.0.0.1:0")
+        run:wait_for_log(PATIENCE, "controller is running")
+      end
+
+      begin()
+      process.write(path .. ".new", process.read(path) .. "\n-- saved again\n")
+      assert(os.rename(path .. ".new", path))
+      run:wait_for_log(PATIENCE, "loaded the next generation")
+      -- The node stays as busy as it was: a pod that is under way is left alone, and the others follow.
+      wait.until_true(PATIENCE, "a job for each pod", function()
+        if #client:list(JOB) == 3 then return true end
+        error(run:log(), 0)
+      end)
+      for _, job in ipairs(client:list(JOB)) do
+        assert.equal(client:get(POD, "default", job.spec.podRef.name).metadata.uid, job.spec.podRef.uid)
+      end
+      controller.finish(run)
+
+      begin()
+      wait.until_true(PATIENCE, "it has looked eight times", function() return runs(run) >= 8 end)
+      assert.equal(3, #client:list(JOB))
+      assert.is_nil(run:log():find("WARN", 1, true), run:log())
+    end)
+  end)
+end)

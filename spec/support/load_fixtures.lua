@@ -1,0 +1,59 @@
+-- load_fixtures.lua - the calculation low_node_load, for fixtures.lua. `tools` are that file's comparisons.
+
+local balance = require "lownodeload.balance"
+local lists = require "lib.lists"
+local victims = require "lownodeload.victims"
+
+local CLASSES = { "low", "high", "prodLow", "prodHigh", "bothLow" }
+local LIMITS = { low = "low", high = "high", plow = "prod_low", phigh = "prod_high" }
+
+-- What a case derives of the loads: { [node] = list } or { [node] = { [limit] = list } }.
+local function check_loads(result, derived)
+  local loads = {}
+  for _, load in ipairs(result.loads) do loads[load.name] = load end
+  local function same(what, want, got)
+    for name, quantity in pairs(want) do
+      if lists.amount(name, quantity) ~= got[name] then
+        return ("%s: %s: expected %s, got %s"):format(what, name, tostring(quantity), tostring(got[name]))
+      end
+    end
+  end
+  for name, limits in pairs(derived.thresholds) do
+    for short, field in pairs(LIMITS) do
+      local wrong = same(short .. " of " .. name, limits[short], loads[name][field])
+      if wrong then return wrong end
+    end
+  end
+end
+
+local function pods_on(input)
+  local out = {}
+  for _, pod in ipairs(input.pods) do
+    out[pod.spec.nodeName] = out[pod.spec.nodeName] or {}
+    table.insert(out[pod.spec.nodeName], pod)
+  end
+  return out
+end
+
+return function(calcs, tools)
+  calcs.low_node_load = function(input, expect, derived)
+    local metrics = {}
+    for _, metric in ipairs(input.nodeMetrics) do metrics[metric.metadata.name] = metric end
+    local result = balance.pass {
+      pool = input.nodePool, nodes = input.nodes, pods_on = pods_on(input), metrics = metrics, now = 0,
+      node_fit = input.nodeFit, budget = input.maxEvictions, detectors = { node = {}, prod = {} },
+      evictable = function(pod) return victims.evictable(pod) and victims.chosen(pod, input) end,
+    }
+    local classes = {}
+    for _, class in ipairs(CLASSES) do
+      classes[class] = {}
+      for i, load in ipairs(result.classes[class]) do classes[class][i] = load.name end
+    end
+    return tools.first(
+      tools.when(derived, function(want)
+        return tools.value("classification", want.classification, classes)
+      end),
+      tools.when(derived, function(want) return check_loads(result, want) end),
+      tools.value("evictedCount", expect.evictedCount, #result.moves))
+  end
+end

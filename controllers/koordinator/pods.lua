@@ -73,25 +73,26 @@ function M.kube_qos(pod)
   return qos
 end
 
-function M.qos(pod)
+-- As the label says, or nil.
+function M.raw_qos(pod)
   local label = fields.label(pod, "koordinator.sh/qosClass")
-  if QOS[label] then return label end
-  return QOS_OF_KUBE[M.kube_qos(pod)]
+  return QOS[label] and label or nil
+end
+
+function M.qos(pod) return M.raw_qos(pod) or QOS_OF_KUBE[M.kube_qos(pod)] end
+
+-- As the label says, or the priority number where there is none; nil when neither names a class.
+function M.raw_class(pod)
+  local label = fields.label(pod, "koordinator.sh/priority-class")
+  if label ~= nil then return CLASS[label] and label or nil end
+  local priority = dig(pod, "spec", "priority")
+  for _, band in ipairs(BANDS) do
+    if priority and priority >= band.from and priority <= band.to then return band.class end
+  end
 end
 
 -- The label wins over the priority number; with neither the QoS decides.
-function M.class(pod)
-  local label = fields.label(pod, "koordinator.sh/priority-class")
-  if label ~= nil then
-    if CLASS[label] then return label end
-  else
-    local priority = dig(pod, "spec", "priority")
-    for _, band in ipairs(BANDS) do
-      if priority and priority >= band.from and priority <= band.to then return band.class end
-    end
-  end
-  return CLASS_OF_QOS[M.qos(pod)]
-end
+function M.class(pod) return M.raw_class(pod) or CLASS_OF_QOS[M.qos(pod)] end
 
 -- What the scheduler reserves for the pod: containers or initialisation, sidecars, overhead.
 function M.request(pod) return amounts.of(kube.requests(pod)) end

@@ -1,9 +1,10 @@
 -- node_fixtures.lua - the calculations of the policies of what agents are told, for fixtures.lua:
--- nodemetric_spec, nodeslo. `tools` are that file's comparisons.
+-- nodemetric_spec, nodeslo; and of colocation profiles. `tools` are that file's comparisons.
 
 local kube = require "kubelua"
 local colocation = require "colocation"
 local fields = require "fields"
+local mutate = require "colocationprofile.mutate"
 local nodemetric_spec = require "nodemetric.spec"
 local nodeslo = require "nodeslo.strategy"
 
@@ -60,4 +61,35 @@ return function(calcs, tools)
       end
     end,
   }
+  local function by_name(list, name)
+    for _, object in ipairs(list or {}) do
+      if object.metadata.name == name then return object end
+    end
+  end
+
+  -- Quantities in a pod compare by value.
+  local function canonical(v, of_list)
+    if type(v) ~= "table" then return of_list and kube.qty(v):canonical() or v end
+    local out = {}
+    for k, x in pairs(v) do
+      out[k] = canonical(x, of_list or k == "requests" or k == "limits" or k == "overhead")
+    end
+    return out
+  end
+
+  calcs.cluster_colocation_profile = function(input, expect)
+    local pod, profiles = fields.copy(input.pod), fields.copy(input.profiles)
+    local matched = mutate.matching(profiles, pod, by_name(input.namespaces, pod.metadata.namespace))
+    local result, why = mutate.mutate(pod, matched, {
+      priority_class = function(name) return by_name(input.priorityClasses, name) end,
+      draw = function() return input.rand end,
+      skip_resources = input.skipMutatingResourcesFeature,
+    })
+    local wrong, done = failing(expect, result, why)
+    if wrong or done then return wrong end
+    local want = fields.copy(expect.pod)
+    local meta = result.metadata
+    if meta.annotations and next(meta.annotations) == nil then meta.annotations = nil end
+    return value("pod", canonical(want), canonical(result))
+  end
 end

@@ -1,0 +1,71 @@
+-- strategic.lua - applies a strategic merge patch to a Pod, as plain tables: objects merge field by field,
+-- null takes a field away, lists that have a key merge element by element, other lists are replaced.
+
+local kube = require "kubelua"
+
+local M = {}
+
+-- The lists of a Pod that merge, and the field that names their elements.
+local KEYS = {
+  containers = "name", initContainers = "name", ephemeralContainers = "name", volumes = "name", env = "name",
+  imagePullSecrets = "name", resourceClaims = "name", schedulingGates = "name", ports = "containerPort",
+  volumeMounts = "mountPath", volumeDevices = "devicePath", hostAliases = "ip",
+  topologySpreadConstraints = "topologyKey", ownerReferences = "uid",
+}
+
+local function is_object(v)
+  local kind = type(v)
+  return kind == "table" and #v == 0 or kind == "userdata" and v ~= kube.null and #v == 0
+end
+
+local merge
+
+local function find(list, key, value)
+  for i, element in ipairs(list) do
+    if element[key] == value then return i end
+  end
+end
+
+local function merge_list(list, patch, key)
+  local out = {}
+  for i, element in ipairs(list) do out[i] = element end
+  for _, element in ipairs(patch) do
+    local directive = element["$patch"]
+    if directive == "replace" and element[key] == nil then
+      out = {}
+    else
+      local at = find(out, key, element[key])
+      if directive == "delete" then
+        if at then table.remove(out, at) end
+      else
+        out[at or #out + 1] = merge(at and out[at] or {}, element)
+      end
+    end
+  end
+  return out
+end
+
+function merge(base, patch)
+  if patch["$patch"] == "delete" then return {} end
+  local out = {}
+  for k, v in pairs(patch["$patch"] == "replace" and {} or base) do out[k] = v end
+  for k, v in pairs(patch) do
+    local key = KEYS[k]
+    if v == kube.null then
+      out[k] = nil
+    elseif type(k) == "string" and k:sub(1, 1) == "$" then
+      out[k] = nil -- a directive, not a field
+    elseif key and type(out[k]) == "table" and #v > 0 then
+      out[k] = merge_list(out[k], v, key)
+    elseif is_object(v) then
+      out[k] = merge(is_object(out[k]) and out[k] or {}, v)
+    else
+      out[k] = type(v) == "userdata" and kube.copy(v) or v
+    end
+  end
+  return out
+end
+
+M.merge = merge
+
+return M

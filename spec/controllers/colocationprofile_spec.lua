@@ -1,0 +1,229 @@
+-- Colocation profiles as pure functions, and what holds of them whatever the pod is.
+package.path = "controllers/koordinator/?.lua;" .. package.path
+
+local kube = require "kubelua"
+local amplify = require "colocationprofile.amplify"
+local audit = require "colocationprofile.audit"
+local fields = require "fields"
+local mutate = require "colocationprofile.mutate"
+local strategic = require "lib.strategic"
+local validate = require "colocationprofile.validate"
+
+local CASES, SEED = 2000, 17
+local QOS, CLASS = "koordinator.sh/qosClass", "koordinator.sh/priority-class"
+
+local function profile(name, spec, more)
+  local meta = { name = name }
+  for k, v in pairs(more or {}) do meta[k] = v end
+  return { metadata = meta, spec = spec }
+end
+
+local function pod_of(labels, containers, more)
+  local pod = { metadata = { name = "p", namespace = "ns", labels = labels },
+    spec = { containers = containers or {} } }
+  for k, v in pairs(more or {}) do pod.spec[k] = v end
+  return pod
+end
+
+local function container(name, requests, limits)
+  return { name = name, resources = { requests = requests, limits = limits } }
+end
+
+local function world(more)
+  local w = { priority_class = function(name)
+    return name == "batch" and { value = 5500, preemptionPolicy = "Never" } or nil
+  end, draw = function() return 0 end }
+  for k, v in pairs(more or {}) do w[k] = v end
+  return w
+end
+
+describe("which profiles select a pod", function()
+  local function names(profiles, pod, ns)
+    local out = {}
+    for i, one in ipairs(mutate.matching(profiles, pod, ns)) do out[i] = one.metadata.name end
+    return out
+  end
+  local A = { matchLabels = { a = "1" } }
+
+  it("is decided by both selectors, and sorted by name", function()
+    local ns = { metadata = { labels = { a = "1" } } }
+    local profiles = { profile("z", {}), profile("b", { selector = A }),
+      profile("a", { namespaceSelector = A }),
+      profile("c", { selector = { matchLabels = { a = "2" } } }) }
+    assert.same({ "a", "b", "z" }, names(profiles, pod_of { a = "1" }, ns))
+    assert.same({ "z" }, names(profiles, pod_of {}, { metadata = {} }))
+  end)
+
+  it("counts a namespace that nobody knows as selected, as Koordinator does", function()
+    assert.same({ "a" }, names({ profile("a", { namespaceSelector = A }) }, pod_of {}, nil))
+  end)
+
+  it("counts a selector that does not read as selected", function()
+    local broken = { matchExpressions = { { key = "a", operator = "Sometimes" } } }
+    assert.same({ "a" }, names({ profile("a", { selector = broken }) }, pod_of {}, { metadata = {} }))
+  end)
+end)
+
+describe("a profile's probability", function()
+  it("is a number or a percentage", function()
+    assert.equal(100, mutate.percent(profile("p", {})))
+    assert.equal(30, mutate.percent(profile("p", { probability = 30 })))
+    assert.equal(30, mutate.percent(profile("p", { probability = "30%" })))
+    assert.is_nil(mutate.percent(profile("p", { probability = "30" })))
+  end)
+
+  it("applies to a draw up to it, never at 0 and always at 100", function()
+    local function applied(probability, draw)
+      local one = profile("p", { probability = probability, labels = { x = "1" } })
+      local _, names = mutate.mutate(pod_of {}, { one }, world { draw = function() return draw end })
+      return #names == 1
+    end
+    assert.is_false(applied(0, 0))
+    assert.is_true(applied(50, 50))
+    assert.is_false(applied(50, 51))
+    assert.is_true(applied(100, 99))
+  end)
+end)
+
+describe("a profile", function()
+  it("can leave cpu and memory alone, also when its draw fails", function()
+    local skipping = profile("p", { probability = 0 },
+      { annotations = { ["config.koordinator.sh/skip-update-resources"] = "" } })
+    local pod = pod_of({ [CLASS] = "koord-batch" }, { container("c", { cpu = "1" }) })
+    assert.same({ cpu = "1" },
+      mutate.mutate(pod, { skipping }, world()).spec.containers[1].resources.requests)
+  end)
+
+  it("leaves its input as it is", function()
+    local pod = pod_of({ [CLASS] = "koord-batch" }, { container("c", { cpu = "1" }) })
+    local before = fields.copy(pod)
+    mutate.mutate(pod, { profile("p", { labels = { x = "1" } }) }, world())
+    assert.same(before, pod)
+  end)
+
+  it("makes a request of a limit, in init containers and the overhead, too", function()
+    local pod = pod_of({ [CLASS] = "koord-mid" }, { container("c", nil, { cpu = "2", memory = "1Gi" }) },
+      { initContainers = { container("i", { cpu = "500m" }) }, overhead = { cpu = "100m", memory = "1Mi" } })
+    local spec = mutate.mutate(pod, { profile("p", {}) }, world()).spec
+    local mid = { ["kubernetes.io/mid-cpu"] = "2k", ["kubernetes.io/mid-memory"] = "1Gi" }
+    assert.same({ requests = mid, limits = mid }, spec.containers[1].resources)
+    assert.same({ ["kubernetes.io/mid-cpu"] = "500" }, spec.initContainers[1].resources.requests)
+    assert.same({ ["kubernetes.io/mid-cpu"] = "100", ["kubernetes.io/mid-memory"] = "1Mi" }, spec.overhead)
+  end)
+end)
+
+describe("a strategic merge of a pod", function()
+  local BASE = { spec = { containers = { { name = "a", image = "x", args = { "1" } }, { name = "b" } },
+    nodeSelector = { z = "1" } } }
+
+  it("merges lists by their keys, and replaces lists without", function()
+    local out = strategic.merge(BASE, { spec = { containers = { { name = "a", args = { "2" } },
+      { name = "c" } },
+      nodeSelector = { y = "2" } } })
+    assert.same({ { name = "a", image = "x", args = { "2" } }, { name = "b" }, { name = "c" } },
+      out.spec.containers)
+    assert.same({ z = "1", y = "2" }, out.spec.nodeSelector)
+  end)
+
+  it("takes away by null and by directives", function()
+    local patch = kube.decode [[{"spec": {"nodeSelector": null,
+      "containers": [{"name": "b", "$patch": "delete"}]}}]]
+    local out = strategic.merge(BASE, patch)
+    assert.is_nil(out.spec.nodeSelector)
+    assert.equal(1, #out.spec.containers)
+    assert.same({ { name = "n" } }, strategic.merge(BASE,
+      { spec = { containers = { { ["$patch"] = "replace" },
+      { name = "n" } } } }).spec.containers)
+  end)
+end)
+
+describe("a pod", function()
+  local function broken(labels, requests, old)
+    return validate.pod(pod_of(labels, { container("c", requests) }), old and pod_of(old))
+  end
+
+  it("of QoS LSR or LSE asks for whole processors", function()
+    local labels = { [QOS] = "LSR", [CLASS] = "koord-prod" }
+    assert.same({}, broken(labels, { cpu = "2" }))
+    assert.matches("must be integer", broken(labels, { cpu = "1500m" })[1])
+    assert.matches("must declare the requested CPUs", broken(labels, nil)[1])
+  end)
+
+  it("does not change its QoS or its priorities", function()
+    local labels = { [QOS] = "LS", [CLASS] = "koord-prod", ["koordinator.sh/priority"] = "1" }
+    local old = { [QOS] = "BE", [CLASS] = "koord-batch", ["koordinator.sh/priority"] = "2" }
+    local why = broken(labels, nil, old)
+    assert.equal(3, #why)
+    assert.matches("^%[labels.koordinator.sh/qosClass: Invalid value", validate.text(why))
+    assert.same({}, broken(labels, nil, labels))
+  end)
+end)
+
+describe("amplification", function()
+  local RATIOS = "node.koordinator.sh/resource-amplification-ratio"
+  local function node(allocatable, annotations)
+    return { metadata = { annotations = annotations }, status = { allocatable = allocatable } }
+  end
+
+  it("keeps what was raw while nobody changes it, and takes what the kubelet changes", function()
+    local ratios = { [RATIOS] = '{"cpu":2}' }
+    local first = amplify.desired(node({ cpu = "4" }, ratios), node { cpu = "4" })
+    assert.same({ raw = '{"cpu":"4"}', allocatable = { cpu = "8" } }, first)
+    local known = { [RATIOS] = '{"cpu":2}', [amplify.RAW] = first.raw }
+    assert.same({ allocatable = { cpu = "8" } }, amplify.desired(node({ cpu = "8" }, known),
+      node { cpu = "8" }))
+    assert.equal('{"cpu":"5"}', amplify.desired(node({ cpu = "5" }, known), node { cpu = "8" }).raw)
+  end)
+
+  it("says which annotation does not read", function()
+    local _, why = amplify.desired(node({ cpu = "4" }, { [RATIOS] = "{" }), node {})
+    assert.matches("resource-amplification-ratio: not valid JSON", why, 1, true)
+  end)
+end)
+
+describe("whatever the pod is, colocating it", function()
+  local function random_list()
+    local list = {}
+    if math.random() < 0.8 then list.cpu = math.random(1, 9000) .. "m" end
+    if math.random() < 0.8 then list.memory = math.random(1, 4096) .. "Mi" end
+    return list
+  end
+  local CLASSES = { "koord-prod", "koord-mid", "koord-batch", "koord-free", "other" }
+  local function random_pod()
+    local containers = {}
+    for i = 1, math.random(1, 4) do containers[i] = container("c" .. i, random_list(), random_list()) end
+    return pod_of({ app = "x" .. math.random(3), [CLASS] = CLASSES[math.random(#CLASSES)] }, containers,
+      math.random() < 0.3 and { overhead = random_list() } or nil)
+  end
+  local function total(pod, native, extended)
+    local sum = 0
+    for _, c in ipairs(pod.spec.containers) do
+      local requests, limits = c.resources.requests, c.resources.limits
+      local own = requests[native] or limits[native]
+      sum = sum + (own and kube.qty(own):milli() or 0)
+      for _, name in ipairs(extended) do
+        local q = requests[name]
+        local unit = name:find "cpu$" and 1 or 1000
+        sum = sum + (q and kube.qty(q):value() * unit or 0)
+      end
+    end
+    return sum
+  end
+
+  local CPU = { "kubernetes.io/batch-cpu", "kubernetes.io/mid-cpu" }
+  local MEMORY = { "kubernetes.io/batch-memory", "kubernetes.io/mid-memory" }
+
+  it("neither loses nor invents what it asks for, and does nothing the second time", function()
+    math.randomseed(SEED)
+    for i = 1, CASES do
+      local pod = random_pod()
+      local one = profile("p", { labels = { x = "1" }, labelSuffixes = { app = "-s" },
+        annotations = { a = "b" }, schedulerName = "koord" })
+      local once = assert(mutate.mutate(pod, { one }, world()))
+      assert.equal(total(pod, "cpu", CPU), total(once, "cpu", CPU), "case " .. i)
+      assert.equal(total(pod, "memory", MEMORY), total(once, "memory", MEMORY), "case " .. i)
+      local ns = { metadata = {} }
+      assert.same({}, audit.pod(one, once, ns, world().priority_class), "case " .. i)
+    end
+  end)
+end)

@@ -51,7 +51,7 @@ local function cluster_total(ctx)
   local total = {}
   for node in ctx:each(NODE) do
     if node("metadata.deletionTimestamp") == nil then
-      total = lists.add(total, lists.of(node("status.allocatable")))
+      lists.accumulate(total, lists.of(node("status.allocatable")))
     end
   end
   return total

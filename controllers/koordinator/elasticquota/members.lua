@@ -55,8 +55,6 @@ function M.read_pod(pod)
   }
 end
 
-local function count(sums, what, request) sums[what] = lists.add(sums[what], request) end
-
 -- { [quota name] = { request, used, non_preemptible_request, non_preemptible_used } } of pods as read_pod
 -- gives them.
 function M.sums(index, pods)
@@ -68,11 +66,11 @@ function M.sums(index, pods)
       sums = { request = {}, used = {}, non_preemptible_request = {}, non_preemptible_used = {} }
       all[name] = sums
     end
-    count(sums, "request", pod.request)
-    if pod.assigned then count(sums, "used", pod.request) end
+    lists.accumulate(sums.request, pod.request)
+    if pod.assigned then lists.accumulate(sums.used, pod.request) end
     if not pod.preemptible then
-      count(sums, "non_preemptible_request", pod.request)
-      if pod.assigned then count(sums, "non_preemptible_used", pod.request) end
+      lists.accumulate(sums.non_preemptible_request, pod.request)
+      if pod.assigned then lists.accumulate(sums.non_preemptible_used, pod.request) end
     end
   end
   return all

@@ -37,11 +37,12 @@ end
 local function own(pods, q, what) return lists.mask((pods[q.name] or NOTHING)[what] or NOTHING, q.max) end
 
 local function begin(q, pods)
+  local request, used = own(pods, q, "request"), own(pods, q, "used")
   return {
-    self_request = own(pods, q, "request"),
-    self_used = own(pods, q, "used"),
-    child_request = own(pods, q, "request"),
-    used = own(pods, q, "used"),
+    self_request = request,
+    self_used = used,
+    child_request = request,
+    used = used,
     non_preemptible_request = own(pods, q, "non_preemptible_request"),
     non_preemptible_used = own(pods, q, "non_preemptible_used"),
     allocated = NOTHING,
@@ -59,17 +60,26 @@ local function finish_request(q, info, lends)
   info.limit_request = lists.cap(info.request, q.max)
 end
 
--- The infos of a quota and of all below it, bottom-up.
-local function climb(q, context)
-  local info = begin(q, context.pods)
-  context.infos[q.name] = info
-  local allocated = info.self_used
-  for _, child in ipairs(context.children[q.name] or NOTHING) do
+local climb
+
+-- Adds what is below a quota to what is its own.
+local function gather(children, info, context)
+  local allocated = lists.copy(info.self_used)
+  info.child_request, info.used = lists.copy(info.child_request), lists.copy(info.used)
+  for _, child in ipairs(children) do
     local below = climb(child, context)
-    info.child_request = lists.add(info.child_request, below.limit_request)
-    for _, what in ipairs(PASSED_ON) do info[what] = lists.add(info[what], below[what]) end
-    allocated = lists.add(allocated, below.guaranteed)
+    lists.accumulate(info.child_request, below.limit_request)
+    for _, what in ipairs(PASSED_ON) do lists.accumulate(info[what], below[what]) end
+    lists.accumulate(allocated, below.guaranteed)
   end
+  return allocated
+end
+
+-- The infos of a quota and of all below it, bottom-up.
+function climb(q, context)
+  local info, children = begin(q, context.pods), context.children[q.name]
+  context.infos[q.name] = info
+  local allocated = children and gather(children, info, context) or info.self_used
   finish_request(q, info, q.lends and not context.guarantee)
   if context.guarantee then
     info.allocated = allocated

@@ -66,8 +66,13 @@ end
 
 function M.add(a, b)
   local out = M.copy(a)
-  for name, n in pairs(b) do out[name] = (out[name] or 0) + n end
+  M.accumulate(out, b)
   return out
+end
+
+-- Adds to `sum` itself, which must be one's own.
+function M.accumulate(sum, list)
+  for name, n in pairs(list) do sum[name] = (sum[name] or 0) + n end
 end
 
 function M.sub(a, b)

@@ -288,6 +288,24 @@ describe("admission", function()
   end)
 end)
 
+describe("admission by annotation", function()
+  local function evaluate(cpu, annotations)
+    return admission.evaluate(object("q", nil, { cpu = "8" }, nil, annotations),
+      pod("x", { cpu = cpu, memory = "9Ti" }))
+  end
+
+  it("holds what is asked for and the pod to the annotation, or to max where it is empty", function()
+    local asked = '{"cpu":3,"memory":"1Gi"}'
+    assert.same({ true, nil, { cpu = 8000, memory = 1 << 30 } },
+      { evaluate("5", { ["child-request"] = asked }) })
+    assert.is_true((evaluate("5", { ["child-request"] = asked, admission = "{}" })))
+    local ok, why = evaluate("3", { ["child-request"] = asked, admission = '{"cpu":5}' })
+    assert.is_false(ok)
+    assert.equal("exceeded quota: ns/q, requested: cpu:3, used: cpu:3, limited: cpu:5", why)
+    assert.is_true((evaluate("0", { ["child-request"] = asked, admission = '{"cpu":1}' })))
+  end)
+end)
+
 describe("revoking", function()
   it("begins when a quota was over for longer than the delay, and begins anew afterwards", function()
     local over, within = { cpu = 2 }, { cpu = 1 }

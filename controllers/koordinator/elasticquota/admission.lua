@@ -9,6 +9,29 @@ local quota = require "elasticquota.quota"
 
 local M = {}
 
+-- Whether a new pod may still be made, as the webhook behind the gate EnableQuotaAdmission asks: what the
+-- quota's pods and children ask for already, and the pod, stay within the annotation admission, or within
+-- max where that is empty. object: the ElasticQuota. Returns true, or false and why, and what is asked for
+-- with the pod, as a list.
+function M.evaluate(object, pod)
+  local q = quota.read(object)
+  local asked = quota.annotated(object, keys.child_request) or {}
+  local limit = quota.annotated(object, keys.admission)
+  if limit == nil or next(limit) == nil then limit = q.max end
+  local request = {}
+  for name, n in pairs(lists.mask(lists.of(kube.requests(pod)), q.max)) do
+    if n ~= 0 then request[name] = n end
+  end
+  local after = lists.add(asked, request)
+  local fits, over = lists.within(lists.mask(after, request), limit)
+  if fits then return true, nil, after end
+  local named = {}
+  for _, name in ipairs(over) do named[name] = true end
+  return false, ("exceeded quota: %s/%s, requested: %s, used: %s, limited: %s"):format(q.namespace, q.name,
+    lists.show(lists.mask(request, named)), lists.show(lists.mask(asked, named)),
+    lists.show(lists.mask(limit, named)))
+end
+
 local function refuse(what, name, limit_name, limit, used_name, used, request, over)
   return false, ("%s, quotaName: %s, %s: %s, %s: %s, pod's request: %s, exceedDimensions: [%s]"):format(what,
     name, limit_name,

@@ -18,6 +18,7 @@ return {
   -- annotations of a quota that people write
   shared_weight = PREFIX .. "shared-weight",
   namespaces = PREFIX .. "namespaces",
+  admission = PREFIX .. "admission",
   max_strict_check = PREFIX .. "max-strict-check-resource-keys",
   -- annotations that the policies write
   runtime = PREFIX .. "runtime",

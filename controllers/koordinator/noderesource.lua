@@ -1,7 +1,7 @@
 -- noderesource.lua - Koordinator's node resource controller: what a node can lend to mid and batch pods,
--- kept on its status as kubernetes.io/mid-* and batch-*, and the ratios that schedulers count with, kept in
--- its annotations. The policy is in the modules beside this file, as pure functions; here are only the
--- hands: read, decide, write.
+-- kept on its status as kubernetes.io/mid-* and batch-*, what it has of GPUs, NPUs and RDMA cards, and the
+-- ratios that schedulers count with, kept in its annotations. The policy is in the modules beside this file,
+-- as pure functions; here are only the hands: read, decide, write.
 --
 --   kubelua run controllers/koordinator/noderesource.lua
 
@@ -16,6 +16,7 @@ local zones = require "zones"
 
 local CONFIG_MAP = { namespace = "koordinator-system", name = "slo-controller-config" }
 local NODE_METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
+local DEVICE = "scheduling.koordinator.sh/v1alpha1/Device"
 local TOPOLOGY = "topology.node.k8s.io/v1alpha1/NodeResourceTopology"
 local DISABLED = "node colocation is disabled in Config, reason: disableInConfig"
 
@@ -46,6 +47,7 @@ local function decide(node, strategy, topology, ctx, now)
   local decided, failed = plan.calculate {
     strategy = strategy, node = node, nodeMetric = metric, nodeResourceTopology = topology, now = now,
     pods = ctx:list("v1/Pod", { index = "node", value = node.metadata.name }),
+    device = ctx:get(DEVICE, node.metadata.name), sync_gpu_shared = ctx.params.sync_gpu_shared,
     cpuNormalization = known.cpuNormalization, resourceAmplification = known.resourceAmplification,
   }
   for _, why in ipairs(failed) do ctx.log:warn(why) end
@@ -60,6 +62,7 @@ return kube.controller {
   watches = {
     [NODE_METRIC] = "same-name",
     [TOPOLOGY] = "same-name",
+    [DEVICE] = { "same-name", when = { "generation", "labels" } },
     ["v1/ConfigMap"] = function(config_map, ctx)
       local keys = {}
       if config_map.metadata.namespace == CONFIG_MAP.namespace
@@ -71,6 +74,8 @@ return kube.controller {
   },
   reads = { "v1/Pod" },
   workers = 1,
+  -- Koordinator's feature gate EnableSyncGPUSharedResource, off there, too.
+  params = { sync_gpu_shared = false },
   resync = "60s", -- a metric that stops coming sends no event
 
   reconcile = function(node, ctx)

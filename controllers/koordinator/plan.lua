@@ -1,10 +1,11 @@
 -- plan.lua - runs the calculations for one node, in Koordinator's order, and gathers what they say:
 --   { resources = { name = quantity }, resets = { name = true }, zones = { zone = { name = quantity } },
---     annotations = { name = text }, messages = { name = text } }
+--     annotations = { name = text }, labels = { name = text }, messages = { name = text } }
 -- One that fails is left out and named; the others still count.
 
 local batchresource = require "batchresource"
 local cpunormalization = require "cpunormalization"
+local devices = require "devices"
 local midresource = require "midresource"
 local resourceamplification = require "resourceamplification"
 
@@ -15,9 +16,11 @@ local STEPS = {
   { name = "resource amplification", calculate = resourceamplification.calculate },
   { name = "mid resource", calculate = midresource.calculate },
   { name = "batch resource", calculate = batchresource.calculate },
+  { name = "gpu devices", calculate = devices.gpu },
+  { name = "rdma devices", calculate = devices.rdma },
 }
 
-local PARTS = { "resources", "resets", "zones", "annotations", "messages" }
+local PARTS = { "resources", "resets", "zones", "annotations", "labels", "messages" }
 
 local function gather(results)
   local out = {}
@@ -44,7 +47,7 @@ function M.calculate(input)
   return gather(results), failed
 end
 
--- The plan of a node that takes no part in colocation: everything withdrawn.
+-- The plan of a node that takes no part in colocation: everything lent is withdrawn. Devices stay.
 function M.reset(message) return gather { midresource.reset(message), batchresource.reset(message) } end
 
 return M

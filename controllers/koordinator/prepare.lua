@@ -1,12 +1,15 @@
 -- prepare.lua - from a plan (plan.lua) to what the node should carry, and whether the difference is worth a
 -- write.
---   desired = { resources = { name = integer or false }, annotations = { name = text or false } }      false: take it away
+--   desired = { resources = { name = integer or false }, annotations = { name = text or false },
+--     labels = { name = text } }
+-- false: take it away; absent: leave it as it is.
 
 local kube = require "kubelua"
 local fields = require "fields"
 local amounts = require "amounts"
 local batchresource = require "batchresource"
 local cpunormalization = require "cpunormalization"
+local devices = require "devices"
 local midresource = require "midresource"
 local resourceamplification = require "resourceamplification"
 
@@ -40,7 +43,7 @@ end
 
 -- As Kubernetes itself would print it, so that what is read back is what was written.
 function M.text(name, n)
-  local in_memory = name == batchresource.MEMORY or name == midresource.MEMORY
+  local in_memory = name == batchresource.MEMORY or name == midresource.MEMORY or name == devices.GPU_MEMORY
   if in_memory and n % 1024 == 0 then return kube.qty(n // 1024 .. "Ki"):canonical() end
   return kube.qty(n):canonical()
 end
@@ -74,9 +77,14 @@ local function taken(node)
 end
 
 function M.prepare(node, plan)
-  local desired = { resources = {}, annotations = {} }
+  local desired = { resources = {}, annotations = {}, labels = plan.labels or {} }
   for _, module in ipairs { midresource, batchresource } do
     for _, name in ipairs(module.NAMES) do desired.resources[name] = amount(plan, name) end
+  end
+  -- A device resource that nothing is said of is not ours to take away.
+  for _, name in ipairs(devices.NAMES) do
+    local said = plan.resources and plan.resources[name] ~= nil or plan.resets and plan.resets[name]
+    if said then desired.resources[name] = amount(plan, name) end
   end
 
   local annotations = plan.annotations or {}
@@ -110,7 +118,11 @@ function M.write_resources(node, desired)
   end
 end
 
+-- Annotations and labels.
 function M.write_annotations(node, desired)
+  for name, text in pairs(desired.labels or {}) do
+    if fields.label(node, name) ~= text then node.metadata.labels[name] = text end
+  end
   for name, text in pairs(desired.annotations) do
     if fields.annotation(node, name) ~= (text or nil) then node.metadata.annotations[name] = text or nil end
   end
@@ -144,15 +156,28 @@ function M.need_sync_status(strategy, old, new, last, now)
   return last == nil or now - last > strategy.updateTimeThresholdSeconds
     or M.need_sync(old, new, midresource.NAMES, strategy.resourceDiffThreshold)
     or M.need_sync(old, new, batchresource.NAMES, strategy.resourceDiffThreshold)
+    or M.need_sync(old, new, devices.NAMES, strategy.resourceDiffThreshold)
+end
+
+local function labels_differ(old, new)
+  for name, text in pairs(dig(new, "metadata", "labels") or {}) do
+    if fields.label(old, name) ~= text then return true end
+  end
+  return false
 end
 
 function M.need_sync_meta(old, new)
-  return cpunormalization.need_sync_meta(old, new) or resourceamplification.need_sync_meta(old, new)
+  return labels_differ(old, new)
+    or cpunormalization.need_sync_meta(old, new)
+    or resourceamplification.need_sync_meta(old, new)
 end
 
 -- A node with only what `prepare` decides about, to compare with the one that is there.
 function M.outcome(node, desired)
-  local new = { metadata = { annotations = {} }, status = { allocatable = {} } }
+  local new = { metadata = { annotations = {}, labels = desired.labels }, status = { allocatable = {} } }
+  for _, name in ipairs(devices.NAMES) do
+    new.status.allocatable[name] = dig(node, "status", "allocatable", name)
+  end
   for name, n in pairs(desired.resources) do new.status.allocatable[name] = n or nil end
   for _, name in ipairs { cpunormalization.ANNOTATION, resourceamplification.ANNOTATION } do
     local text = desired.annotations[name]

@@ -7,6 +7,7 @@ local kube = require "kubelua"
 
 local NODE, NODE_METRIC = "v1/Node", "slo.koordinator.sh/v1alpha1/NodeMetric"
 local TOPOLOGY = "topology.node.k8s.io/v1alpha1/NodeResourceTopology"
+local DEVICE = "scheduling.koordinator.sh/v1alpha1/Device"
 local BATCH_CPU, BATCH_MEMORY = "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"
 local ORIGIN, RATIO = "node.koordinator.sh/originExtendedAllocatable",
   "node.koordinator.sh/cpu-normalization-ratio"
@@ -30,7 +31,7 @@ end
 -- A run's `ctx` over `world.objects[kind]["ns/name" or "name"]`. Writes change the world and are noted in
 -- `world.writes`.
 local function context(world)
-  local ctx = { log = { debug = function() end, warn = function(_, message)
+  local ctx = { params = {}, log = { debug = function() end, warn = function(_, message)
     world.logged[#world.logged + 1] = message
   end } }
   function ctx.get(_, kind, namespace, name)
@@ -236,6 +237,50 @@ describe("the node resource controller", function()
     reconcile()
     assert.equal('{"cpu":1.50}',
       node.metadata.annotations["node.koordinator.sh/resource-amplification-ratio"])
+  end)
+
+  it("offers the healthy devices that the agent reports, and takes back what is gone", function()
+    local function device(kind, health, resources)
+      return { type = kind, health = health, resources = resources }
+    end
+    local one = { ["koordinator.sh/gpu-core"] = "100", ["koordinator.sh/gpu-memory"] = "16Gi" }
+    world.objects[DEVICE] = { n = { metadata = { name = "n",
+      labels = { ["node.koordinator.sh/gpu-model"] = "A100" } },
+      spec = { devices = { device("gpu", true, one), device("gpu", true, one), device("gpu", false, one),
+        device("rdma", true) } } } }
+    reconcile()
+    assert.equal("200", offered "koordinator.sh/gpu")
+    assert.equal("200", node.status.capacity["koordinator.sh/gpu-core"])
+    assert.equal("32Gi", offered "koordinator.sh/gpu-memory")
+    assert.equal("100", offered "koordinator.sh/rdma")
+    assert.is_nil(offered "koordinator.sh/gpu.shared")
+    assert.equal("A100", node.metadata.labels["node.koordinator.sh/gpu-model"])
+    writes()
+    reconcile()
+    assert.same({}, writes())
+    local map = world.objects["v1/ConfigMap"]["koordinator-system/slo-controller-config"]
+    map.metadata.resourceVersion, map.data["colocation-config"] = "2", '{"enable": false}'
+    reconcile()
+    assert.equal("200", offered "koordinator.sh/gpu", "devices are not lent")
+    map.metadata.resourceVersion, map.data["colocation-config"] = "3", '{"enable": true}'
+    world.objects[DEVICE] = nil
+    reconcile()
+    for _, name in ipairs { "gpu", "gpu-core", "gpu-memory", "rdma" } do
+      assert.is_nil(offered("koordinator.sh/" .. name), name)
+    end
+    assert.equal("A100", node.metadata.labels["node.koordinator.sh/gpu-model"])
+  end)
+
+  it("gives NPUs by their own names, and shared GPUs where it is told to", function()
+    ctx.params = { sync_gpu_shared = true }
+    local npu = { type = "gpu", health = true,
+      resources = { ["huawei.com/npu-core"] = "20", ["huawei.com/npu-dvpp"] = "100" } }
+    world.objects[DEVICE] = { n = { metadata = { name = "n",
+      labels = { ["node.koordinator.sh/gpu-vendor"] = "huawei" } }, spec = { devices = { npu } } } }
+    reconcile()
+    assert.equal("20", offered "huawei.com/npu-core")
+    assert.equal("100", offered "koordinator.sh/gpu.shared")
+    assert.is_nil(offered "koordinator.sh/gpu")
   end)
 
   it("is woken for every node by its ConfigMap, and by no other", function()

@@ -11,6 +11,7 @@ local wait = require "support.wait"
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 local NODE, MAP = "v1/Node", "v1/ConfigMap"
 local NS, NAME = policies.NAMESPACE, "slo-controller-config"
+local DEVICE = "scheduling.koordinator.sh/v1alpha1/Device"
 local SLO, METRIC = "slo.koordinator.sh/v1alpha1/NodeSLO", "slo.koordinator.sh/v1alpha1/NodeMetric"
 local QOS = [[{"clusterStrategy": {"beClass": {"networkQOS": {"enable": true}, "blkioQOS": {"blocks": [
   {"name": "/dev/vda", "type": "device", "ioCfg": {"ioWeightPercent": 60}}]}}}}]]
@@ -55,6 +56,38 @@ servers.each(function(server_name, start)
     local function configure(case, n)
       client:patch(client:get(MAP, NS, NAME), { data = { [case.key] = case.configure(n) } })
     end
+
+    it("noderesource offers devices, rests, and takes new logic in the middle", function()
+      local function offers(value)
+        wait.until_true(policies.PATIENCE, ("n2 offers %s of a GPU"):format(value), function()
+          local got = client:get(NODE, "n2")("status.allocatable", "koordinator.sh/gpu")
+          if got ~= value then error(("it is %s\n%s"):format(got, run:log()), 0) end
+          return true
+        end)
+      end
+      local function wake(text)
+        client:patch(client:get(DEVICE, "n2"), { metadata = { labels = { looked = text } } })
+      end
+      local room = { cpu = "10", memory = "8Gi" }
+      client:patch_status(client:get(NODE, "n2"), { allocatable = room, capacity = room })
+      client:patch(client:get(MAP, NS, NAME), { data = { ["colocation-config"] = '{"enable": true}' } })
+      local gpu = { type = "gpu", id = "a", minor = 0, health = true,
+        resources = { ["koordinator.sh/gpu-core"] = "100", ["koordinator.sh/gpu-memory"] = "16Gi" } }
+      client:create { kind = DEVICE, name = "n2", labels = { ["node.koordinator.sh/gpu-model"] = "A100" },
+        spec = { devices = { gpu } } }
+      run = policies.start(server, dir .. "/noderesource.lua")
+      offers "100"
+      -- The labels are the last that is written.
+      wait.until_true(policies.PATIENCE, "n2 is labelled", function()
+        return client:get(NODE, "n2")("metadata.labels", "node.koordinator.sh/gpu-model") == "A100"
+      end)
+      policies.rests(run, client, "noderesource", { NODE }, wake)
+      policies.save(run, dir .. "/devices.lua")
+      client:patch(client:get(DEVICE, "n2"), { spec = { devices = { gpu, gpu } } })
+      offers "200"
+      client:delete(DEVICE, "n2")
+      offers(nil)
+    end)
 
     for _, case in ipairs(CASES) do
       local name = case.name

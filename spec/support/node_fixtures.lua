@@ -3,6 +3,7 @@
 
 local kube = require "kubelua"
 local colocation = require "colocation"
+local devices = require "devices"
 local fields = require "fields"
 local mutate = require "colocationprofile.mutate"
 local nodemetric_spec = require "nodemetric.spec"
@@ -75,6 +76,19 @@ return function(calcs, tools)
       out[k] = canonical(x, of_list or k == "requests" or k == "limits" or k == "overhead")
     end
     return out
+  end
+
+  calcs.gpu_device = function(input, expect)
+    local result, why = devices.gpu { node = input.node, device = input.device,
+      sync_gpu_shared = input.enableSyncGPUSharedResource }
+    local wrong, done = failing(expect, result, why)
+    if wrong or done then return wrong end
+    local resets = {}
+    for _, name in ipairs(expect.reset or {}) do resets[name] = true end
+    return first(
+      tools.quantities("resources", expect.resources or {}, result.resources),
+      value("labels", expect.labels, result.labels),
+      value("resets", resets, result.resets or {}))
   end
 
   calcs.cluster_colocation_profile = function(input, expect)

@@ -1,0 +1,90 @@
+-- devices.lua - what a node offers of GPUs, NPUs and RDMA cards: the sums of its healthy devices, which the
+-- agent reports as a Device with the node's name, and labels that say what GPUs they are.
+
+local kube = require "kubelua"
+local fields = require "fields"
+
+local dig = fields.dig
+
+local M = {}
+
+local GPU, CORE, SHARED = "koordinator.sh/gpu", "koordinator.sh/gpu-core", "koordinator.sh/gpu.shared"
+local RDMA = "koordinator.sh/rdma"
+local WHOLE = 100 -- a device is offered in hundredths
+
+M.GPU_MEMORY = "koordinator.sh/gpu-memory"
+M.NAMES = { GPU, CORE, "huawei.com/npu-core", "huawei.com/npu-cpu", "huawei.com/npu-dvpp", M.GPU_MEMORY,
+  "koordinator.sh/gpu-memory-ratio", SHARED, RDMA }
+
+local VENDOR = "node.koordinator.sh/gpu-vendor"
+M.LABELS = { VENDOR, "node.koordinator.sh/gpu-model", "node.koordinator.sh/gpu-driver-version" }
+
+-- Everything of RDMA cards, or everything of the others.
+local function withdrawn(of_rdma)
+  local resets = {}
+  for _, name in ipairs(M.NAMES) do
+    if (name == RDMA) == of_rdma then resets[name] = true end
+  end
+  return { resets = resets }
+end
+
+local function healthy(device, kind)
+  local out = {}
+  for _, one in ipairs(dig(device, "spec", "devices") or {}) do
+    if one.type == kind and one.health == true then out[#out + 1] = one end
+  end
+  return out
+end
+
+local function sum(list)
+  local total = {}
+  for _, one in ipairs(list) do
+    for name, quantity in pairs(one.resources or {}) do
+      total[name] = total[name] and total[name] + kube.qty(quantity) or kube.qty(quantity)
+    end
+  end
+  return total
+end
+
+local function labels_of(device)
+  local out
+  for _, name in ipairs(M.LABELS) do
+    local text = fields.label(device, name)
+    if text ~= nil then
+      out = out or {}
+      out[name] = text
+    end
+  end
+  return out
+end
+
+local function usable(input)
+  if dig(input.node, "status", "allocatable") ~= nil then return true end
+  return nil, "device resources need a node with allocatable resources"
+end
+
+-- input: node, device (the node's Device, or nil), sync_gpu_shared. Only GPUs of NVIDIA, and of nobody in
+-- particular, have the wrapper resource koordinator.sh/gpu. Returns { resources, labels } or { resets }; nil
+-- and why.
+function M.gpu(input)
+  local ok, why = usable(input)
+  if not ok then return nil, why end
+  local list = healthy(input.device, "gpu")
+  if #list == 0 then return withdrawn(false) end
+  local resources = sum(list)
+  local vendor = fields.label(input.device, VENDOR) or ""
+  if vendor == "" or vendor == "nvidia" then resources[GPU] = resources[CORE] or kube.qty(0) end
+  if input.sync_gpu_shared then resources[SHARED] = kube.qty(WHOLE * #list) end
+  return { resources = resources, labels = labels_of(input.device) }
+end
+
+-- The same of RDMA cards, each of which is a hundred of koordinator.sh/rdma.
+function M.rdma(input)
+  local ok, why = usable(input)
+  if not ok then return nil, why end
+  local list = healthy(input.device, "rdma")
+  if #list == 0 then return withdrawn(true) end
+  return { resources = { [RDMA] = kube.qty(WHOLE * #list) } }
+end
+
+return M

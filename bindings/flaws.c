@@ -11,8 +11,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include <lauxlib.h>
+
+#include "base/mem.h"
 
 const lkl_flaw lkl_flaws[] = {
     {"a __concat that makes the stack grow leaves a pointer into the old stack (Debian's 5.4.4-3, not 5.4.4 "
@@ -51,12 +54,18 @@ const lkl_closed_field lkl_flaws_fields[] = {
 
 /* The interpreter looks for the string that it made when the state began, by its address, and short
  * strings are found again by their bytes. With other bytes in it nobody finds that string any more, and a
- * script's "__concat" is another one. */
+ * script's "__concat" is another one. They are bytes that nobody can guess; none is NUL, for then the
+ * string, which Lua remembers by our text's address, would begin like an empty one. */
 static void change_word(lua_State *L, const char *name)
 {
     char *word = (char *)(uintptr_t)lua_pushstring(L, name);
-    if (lua_rawlen(L, -1) == strlen(name))
-        word[0] = '\0';
+    size_t n = strlen(name);
+    if (lua_rawlen(L, -1) == n) {
+        if (getrandom(word, n, 0) != (ssize_t)n)
+            kl_mem_die("getrandom");
+        for (size_t i = 0; i < n; i++)
+            word[i] |= 1;
+    }
     lua_pop(L, 1);
 }
 

@@ -1,8 +1,7 @@
 /* isolate.c - both ends of an isolated script: states that are processes, and the process.
  *
- *   here: open -> kl_isolate_open(sources) ...      there: BOOT -> limits and filter -> load -> open -> READY
- * -> kl_far_serve
- */
+ *   here:  open -> kl_isolate_open(sources) ...
+ *   there: BOOT -> limits and filter -> load -> open -> READY -> kl_far_serve */
 #include "isolate.h"
 
 #include <stdio.h>

@@ -608,8 +608,9 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
         {"--record-secrets", NULL, "with what Secrets hold; else they are redacted", CLI_FLAG,
             &s->record.secrets},
         {"--isolate", NULL,
-            "run the Lua of every script in processes of its own, without files, network and other processes "
-            "(scripts: isolate = true)",
+            "run the functions of every script in child processes without files and network, as isolate = "
+            "true "
+            "does; the top level is still loaded here",
             CLI_FLAG, &s->isolate},
         {"--http1", NULL, "never speak HTTP/2", CLI_FLAG, &s->http1},
         {"--no-protobuf", NULL, "read built-in kinds in JSON, too", CLI_FLAG, &s->no_protobuf},

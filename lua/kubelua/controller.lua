@@ -37,7 +37,7 @@ local M = {}
 ---@field timeout? string|number           wall time of one run
 ---@field cpu? string|number                processor time of a run between two waits, and of one call of its other functions: "100ms"
 ---@field memory? string|integer           what one worker's Lua state may hold: "8Mi"
----@field isolate? boolean                 each worker's Lua is a process of its own, without files, network and other processes
+---@field isolate? boolean                 its functions run in processes without files and network; its top level here, too
 ---@field resync? string|number            how often everything is looked at again
 ---@field every? string|number             all keys, that often
 ---@field cron? string|string[]            all keys, at these times of UTC: "0 3 * * mon-fri"

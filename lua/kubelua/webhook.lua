@@ -36,7 +36,7 @@ local M = {}
 ---@field concurrency? integer             requests in flight per worker
 ---@field cpu? string|number               processor time of one request between two waits: "100ms"
 ---@field memory? string|integer           what one worker's Lua state may hold: "8Mi"
----@field isolate? boolean                 each worker's Lua is a process of its own, without files, network and other processes
+---@field isolate? boolean                 its functions run in processes without files and network; its top level here, too
 ---@field mutate? fun(obj: kubelua.draft, req: kubelua.AdmissionRequest): any, string?
 ---@field validate? fun(obj: kubelua.view, req: kubelua.AdmissionRequest): any, string?
 

@@ -58,7 +58,7 @@ local wants = {
   cpu = function() while true do end end,
   memory = function()
     local t = {}
-    while true do t[#t + 1] = ("x"):rep(100000) .. #t end
+    while true do t[#t + 1] = ("x"):rep(1 << 20) .. #t end
   end,
   recursion = function()
     local function f(n) return 1 + f(n + 1) end
@@ -88,10 +88,11 @@ local wants = {
     end)
     error("has many")
   end,
+  large = function(o, ctx) ctx:patch(o, { data = { text = ("\1"):rep(12 << 20) } }) end, -- six bytes each in JSON
   fine = function(o, ctx) ctx:patch(o, { data = { want = "done", answer = "fine" } }) end,
 }
 return kube.controller {
-  name = "iso-NS", resource = "v1/ConfigMap", isolate = true, namespaces = { "NS" }, cpu = "1s", memory = "8Mi",
+  name = "iso-NS", resource = "v1/ConfigMap", isolate = true, namespaces = { "NS" }, cpu = "1s", memory = "128Mi",
   reconcile = function(o, ctx) if o.data and wants[o.data.want] then wants[o.data.want](o, ctx) end end,
 }
 ]]
@@ -105,6 +106,7 @@ local CASES = {
   { "handlers", "cannot be shown" },
   { "deep", "nested deeper than 512" },
   { "many", "has many" },
+  { "large", "it has more than 65536 KiB" },
 }
 
 -- The line that says how a run of that key failed.
@@ -135,7 +137,8 @@ return require("kubelua").controller {
 }
 ]]
 
--- How many runs ended with their process. Between two beginnings of a key is an end, its own or that of its process.
+-- How many runs ended with their process. Between two beginnings of a key is an end, its own or that of its
+-- process.
 local function assert_one_at_a_time(log)
   local open, lost = {}, 0
   for line in log:gmatch "[^\n]+" do
@@ -166,7 +169,8 @@ servers.each(function(server_name, start)
     local start_run = controller.frame("isolate", start, function(_, c, n) client, ns = c, n end)
     local runs
     before_each(function() runs = {} end)
-    -- What a sanitizer says of an isolated process, which opens no file, is in the log of the one that began it.
+    -- What a sanitizer says of an isolated process, which opens no file, is in the log of the one that
+    -- began it.
     after_each(function()
       for _, run in ipairs(runs) do
         assert.is_nil(run:log():match "[^\n]*Sanitizer[^\n]*" or run:log():match "[^\n]*runtime error:[^\n]*")
@@ -226,7 +230,8 @@ servers.each(function(server_name, start)
       local run = whole()
       ask("crash", { wait = "3600" })
       run:wait_for_log(30, "waits")
-      for _, pid in ipairs(children(run)) do process.run("kill -ABRT " .. pid) end -- which no sanitizer handles
+      -- which no sanitizer handles
+      for _, pid in ipairs(children(run)) do process.run("kill -ABRT " .. pid) end
       assert.matches("^1 same ! 2 ", answer "crash")
       assert.truthy(run:log():find("was killed by signal 6", 1, true))
     end)
@@ -244,7 +249,7 @@ servers.each(function(server_name, start)
       answer "a"
       local before = children(run)
       process.write(run.script_path, (WHOLE:gsub("NS", ns):gsub('"!"', '"?"')))
-      wait.until_true(30, "a new generation", function() return run:log():find("generation=2", 1, true) end)
+      run:wait_for_log(30, "a new generation took over")
       ask("b", {})
       assert.equal("2 same ? 1 nil now b", answer "b")
       wait.until_true(20, "the end of the old ones", function()
@@ -281,7 +286,8 @@ servers.each(function(server_name, start)
       end
       wait.until_true(90, "all answers", function() return answers(client, ns) == KEYS end)
       local lost = assert_one_at_a_time(run:log())
-      assert.is_true(kills >= KEYS / KEYS_A_KILL - 1 and lost > 0, ("%d kills ended %d runs"):format(kills, lost))
+      assert.is_true(kills >= KEYS / KEYS_A_KILL - 1 and lost > 0,
+        ("%d kills ended %d runs"):format(kills, lost))
     end)
   end)
 end)

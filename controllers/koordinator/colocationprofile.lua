@@ -7,7 +7,10 @@
 local kube = require "kubelua"
 local amplify = require "colocationprofile.amplify"
 local audit = require "colocationprofile.audit"
+local config = require "colocationprofile.config"
+local fields = require "fields"
 local mutate = require "colocationprofile.mutate"
+local sloconfig = require "lib.sloconfig"
 local validate = require "colocationprofile.validate"
 
 local PROFILE = "config.koordinator.sh/v1alpha1/ClusterColocationProfile"
@@ -77,6 +80,36 @@ local amplifying = kube.webhook {
   end,
 }
 
+local configuring = kube.webhook {
+  name = "koordinator-config-validating",
+  resource = sloconfig.KIND,
+  namespaces = { sloconfig.NAMESPACE },
+  reads = { NODE },
+
+  validate = function(map, req)
+    if map.metadata.name ~= sloconfig.NAME then return end
+    local nodes = {}
+    for node in req:each(NODE) do nodes[#nodes + 1] = node("metadata.labels") or {} end
+    local why = config.config_map(fields.copy(map), req.old, nodes)
+    if why then return kube.deny(why, 403) end
+  end,
+}
+
+local labelling = kube.webhook {
+  name = "koordinator-node-validating",
+  resource = NODE,
+  operations = { "UPDATE" },
+  failure_policy = "Ignore",
+  reads = { sloconfig.KIND },
+
+  validate = function(node, req)
+    local labels = node("metadata.labels") or {}
+    if fields.equal(fields.copy(labels), fields.copy(req.old("metadata.labels") or {})) then return end
+    local why = config.node(labels, req:get(sloconfig.KIND, sloconfig.NAMESPACE, sloconfig.NAME))
+    if why then return kube.deny(why, 403) end
+  end,
+}
+
 local auditing = kube.controller {
   name = "colocationprofile-audit",
   resource = PROFILE,
@@ -98,4 +131,4 @@ local auditing = kube.controller {
   end,
 }
 
-return { mutating, validating, amplifying, auditing }
+return { mutating, validating, amplifying, configuring, labelling, auditing }

@@ -97,6 +97,25 @@ describe("colocationprofile", function()
     assert.is_nil(t:get(NODE, "n")("metadata.annotations", RAW))
   end)
 
+  it("refuses a configuration that cannot be, and labels that two of its entries select", function()
+    start({ kind = "v1/Namespace", name = "koordinator-system" }, { kind = NODE, name = "n" })
+    local function map(text)
+      return { kind = "v1/ConfigMap", namespace = "koordinator-system", name = "slo-controller-config",
+        data = { ["resource-threshold-config"] = text } }
+    end
+    assert.matches("resource%-threshold%-config: clusterStrategy: enable: expected boolean",
+      refused(map '{"clusterStrategy": {"enable": 1}}'))
+    assert.matches("cpuSuppressThresholdPercent must be from 0 to 100, got 120",
+      refused(map '{"clusterStrategy": {"cpuSuppressThresholdPercent": 120}}'))
+    local entry = '{"name": "%s", "nodeSelector": {"matchLabels": {"%s": "1"}}}'
+    local two = ('{"nodeStrategies": [%s, %s]}'):format(entry:format("a", "x"), entry:format("b", "y"))
+    t:create(map(two))
+    local ok, e = pcall(t.patch, t, t:get(NODE, "n"), { metadata = { labels = { x = "1", y = "1" } } })
+    assert.is_false(ok)
+    assert.matches('entries "a" and "b" select the same nodes', e.message)
+    t:patch(t:get(NODE, "n"), { metadata = { labels = { x = "1" } } })
+  end)
+
   it("tells what a profile would change on pods that run, and changes nothing", function()
     start()
     t:create(pod("old", { colocated = "yes" }, { cpu = "1" }, { nodeName = "n" }))

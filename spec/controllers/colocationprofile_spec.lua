@@ -4,6 +4,7 @@ package.path = "controllers/koordinator/?.lua;" .. package.path
 local kube = require "kubelua"
 local amplify = require "colocationprofile.amplify"
 local audit = require "colocationprofile.audit"
+local config = require "colocationprofile.config"
 local fields = require "fields"
 local mutate = require "colocationprofile.mutate"
 local strategic = require "lib.strategic"
@@ -178,6 +179,38 @@ describe("amplification", function()
   it("says which annotation does not read", function()
     local _, why = amplify.desired(node({ cpu = "4" }, { [RATIOS] = "{" }), node {})
     assert.matches("resource-amplification-ratio: not valid JSON", why, 1, true)
+  end)
+end)
+
+describe("a configuration", function()
+  local KEY = "resource-threshold-config"
+  local function entry(name, ...)
+    return { name = name, nodeSelector = { matchExpressions = { ... } } }
+  end
+  local function has(key, ...) return { key = key, operator = "In", values = { ... } } end
+  local function why(doc, nodes, key)
+    return config.key(key or KEY, { data = { [key or KEY] = kube.encode(doc) } }, nodes or {})
+  end
+
+  it("has entries that select something, and no node twice", function()
+    assert.matches("entry number 1: nodeSelector must not be empty", why { nodeStrategies = { {} } })
+    local a, b = entry("a", has("x", "1", "2"), has("y", "1", "2")), entry("b", has("x", "1"), has("y", "2"))
+    assert.matches('"a" and "b" select the same nodes', why { nodeStrategies = { a, b } })
+    local c = entry("c", has("z", "1"))
+    assert.is_nil(why { nodeStrategies = { a, c } })
+    assert.matches('"a" and "c"', why({ nodeStrategies = { a, c } }, { { x = "1", y = "1", z = "1" } }))
+  end)
+
+  it("has lower limits below the upper", function()
+    assert.matches("memoryEvictLowerPercent must be below memoryEvictThresholdPercent",
+      why { clusterStrategy = { memoryEvictLowerPercent = 70, memoryEvictThresholdPercent = 70 } })
+    assert.matches("resourceDiffThreshold", why({ resourceDiffThreshold = 1.5 }, nil, "colocation-config"))
+  end)
+
+  it("is looked at in the keys that changed", function()
+    local bad = { data = { [KEY] = "{" } }
+    assert.matches("^resource%-threshold%-config: not valid JSON", config.config_map(bad, nil, {}))
+    assert.is_nil(config.config_map(bad, bad, {}))
   end)
 end)
 

@@ -73,9 +73,9 @@ ALL_CFLAGS = -std=gnu11 -fPIC -fno-semantic-interposition -D_GNU_SOURCE $(OPT_$(
 LDFLAGS_VARIANT = $(filter -fsanitize=%,$(subst fuzzer-no-link,fuzzer,$(OPT_$(VARIANT))))
 
 CORE_C := $(sort $(wildcard core/*/*.c core/*.c))
-BIND_C := $(sort $(filter-out bindings/main.c,$(wildcard bindings/*.c)))
+BIND_C := $(sort $(filter-out bindings/cli/%,$(wildcard bindings/*/*.c)))
 # The command line is in the binary alone.
-MAIN_C := $(wildcard bindings/main.c bindings/cli/*.c)
+MAIN_C := $(sort $(wildcard bindings/cli/*.c))
 TEST_C := $(sort $(shell find spec/core -name '*_test.c' 2>/dev/null))
 PROG_C := $(sort $(wildcard spec/programs/*.c))
 FUZZ_C := $(sort $(wildcard spec/fuzz/*.c))
@@ -109,9 +109,9 @@ $(LIB): $(call obj,$(CORE_C))
 	$(call say,AR  )$(AR) rcs $@ $^
 
 # No API call of ours may outlive its code: threads join at state close, and nodelete keeps the pages for their last steps.
-$(MODULE): $(call obj,$(BIND_C)) $(B)/obj/gen/lualib.o $(LIB) bindings/core.map
+$(MODULE): $(call obj,$(BIND_C)) $(B)/obj/gen/lualib.o $(LIB) bindings/state/core.map
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) -shared $(LDFLAGS_VARIANT) -o $@ $(filter %.o %.a,$^) -Wl,-z,nodelete,-z,now -Wl,--version-script=bindings/core.map $(CORE_LIBS) $(LDFLAGS)
+	$(call say,LINK)$(CC) -shared $(LDFLAGS_VARIANT) -o $@ $(filter %.o %.a,$^) -Wl,-z,nodelete,-z,now -Wl,--version-script=bindings/state/core.map $(CORE_LIBS) $(LDFLAGS)
 
 $(BIN): $(call obj,$(MAIN_C) $(BIND_C)) $(B)/obj/gen/lualib.o $(B)/obj/gen/pages.o $(LONGJMP) $(LIB)
 	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(LUA_LIBS) $(CORE_LIBS) $(MAIN_LIBS) $(LDFLAGS)
@@ -134,7 +134,7 @@ $(B)/obj/bindings/%.o: bindings/%.c build/config.mk
 	$(call say,CC  )$(CC) $(ALL_CFLAGS) -Ibindings $(LUA_CFLAGS) -c -o $@ $<
 $(B)/obj/spec/%.o: spec/%.c build/config.mk
 	@mkdir -p $(@D)
-	$(call say,CC  )$(CC) $(ALL_CFLAGS) -Ispec $(LUA_CFLAGS) -c -o $@ $<
+	$(call say,CC  )$(CC) $(ALL_CFLAGS) -Ibindings -Ispec $(LUA_CFLAGS) -c -o $@ $<
 
 $(TESTS): $(B)/spec/%: $(B)/obj/spec/%.o $(LIB)
 	@mkdir -p $(@D)

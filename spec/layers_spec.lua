@@ -55,6 +55,10 @@ describe("the house", function()
         "core/run/a.c:1: <lua.h> has its door in bindings/; go through that" },
       { "a pthread of one's own", "core/run/a.c", "#include <pthread.h>\n",
         "core/run/a.c:1: <pthread.h> has its door in core/base/sync.h, core/base/sync.c; go through that" },
+      { "an arrow upwards in the bindings", "bindings/state/a.c", '#include "script/program.h"\n',
+        "bindings/state/a.c:1: bindings/state may not include from script/" },
+      { "a header without its room", "bindings/api/a.c", '#include "lkl.h"\n',
+        'bindings/api/a.c:1: "lkl.h" has no directory; includes are rooted at core/ and bindings/' },
       { "a library without a door", "core/base/a.c", "#include <zlib.h>\n",
         "core/base/a.c:1: <zlib.h> is foreign and has no door in spec/support/layers.lua" },
       { "the system clock beside its door", "core/cache/a.c", "  clock_gettime(CLOCK_REALTIME, &ts);\n",
@@ -77,7 +81,7 @@ describe("the house", function()
   it("lets the doorkeepers through", function()
     assert.same({}, layers.check {
       ["core/http/http.c"] = "#include <curl/curl.h>\n", ["core/base/sync.h"] = "#include <pthread.h>\n",
-      ["bindings/lvalue.c"] = '#include <lua.h>\n#include "manager/manager.h"\n#include "lkl.h"\n',
+      ["bindings/api/a.c"] = '#include <lua.h>\n#include "manager/manager.h"\n#include "state/lkl.h"\n',
       ["core/value/json.c"] = "#include <cjson/cJSON.h>\n",
     })
   end)

@@ -65,13 +65,13 @@ describe("the specs of a place", function()
     local near, wide = mutants.specs_of("core/cache/reflector.c", all)
     assert.same({ "spec/core/cache/reflector_test.c" }, near)
     assert.same({ "spec/core/http/x_test.c", "spec/e2e/caches_spec.lua" }, wide)
-    assert.same({ "spec/bindings/time_spec.lua" }, (mutants.specs_of("bindings/ltime.c", all)))
+    assert.same({ "spec/bindings/time_spec.lua" }, (mutants.specs_of("bindings/api/ltime.c", all)))
   end)
 
   it("are known for every room", function()
     local found = {}
     for path in process.run("ls spec/core/*/*_test.c spec/*/*_spec.lua"):gmatch "%S+" do found[path] = "" end
-    for path in process.run("ls core/*/*.c bindings/*.c lua/kubelua/*.lua"):gmatch "%S+" do
+    for path in process.run("ls core/*/*.c bindings/*/*.c lua/kubelua/*.lua"):gmatch "%S+" do
       local near, wide = mutants.specs_of(path, found)
       assert.is_true(#near + #wide > 0, path)
     end

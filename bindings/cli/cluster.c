@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "base/shelf.h"
-#include "cli.h"
+#include "cli/cli.h"
 
 /* `key`: what kube.connect calls it. */
 static const struct {

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "embedded.h"
+#include "cli/embedded.h"
 #include "client/call_webhook.h"
 
 /* Of the one server that a process has. */

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../program.h"
+#include "script/program.h"
 #include "base/mem.h"
-#include "cli.h"
+#include "cli/cli.h"
 
 #define TESTS "_test.lua"
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../program.h"
+#include "script/program.h"
 #include "base/mem.h"
-#include "cli.h"
+#include "cli/cli.h"
 #include "model/time.h"
 #include "lab/replay.h"
 

@@ -1,5 +1,5 @@
 /* control.c - where processes listen, who lives there, and one question to one of them. */
-#include "control.h"
+#include "cli/control.h"
 
 #include <dirent.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 
 #include <lua.h>
 
-#include "cli.h"
+#include "cli/cli.h"
 #include "control/control.h"
 
 /* Tells GET /v1/ of the command and its scripts. */

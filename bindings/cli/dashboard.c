@@ -1,12 +1,12 @@
 /* dashboard.c - --dashboard and --dashboard-token-file. */
-#include "dashboard.h"
+#include "cli/dashboard.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli.h"
+#include "cli/cli.h"
 
 #define TOKEN_MAX 4096
 /* Fewer are guessed. */

@@ -2,7 +2,7 @@
 #ifndef KL_CLI_EMBEDDED_H
 #define KL_CLI_EMBEDDED_H
 
-#include "cli.h"
+#include "cli/cli.h"
 #include "server/server.h"
 
 /* Starts it with a caller of webhooks, loads CRDs and files (in this order). 0, or an exit status after a

@@ -1,16 +1,16 @@
 /* loader.c - a job belongs to its thread and to the main thread; who lets it go last frees it. */
-#include "loader.h"
+#include "cli/loader.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
-#include "../program.h"
+#include "script/program.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/sync.h"
 #include "base/watchdog.h"
 
-/* Longer than any budget of a load (bindings/state.c). What has spent its processor time and goes on is
+/* Longer than any budget of a load (bindings/state/state.c). What has spent its processor time and goes on is
  * known sooner, by the watchdog. */
 #define PATIENCE KL_SECONDS(65)
 #define LOOK_EVERY KL_SECONDS(1)

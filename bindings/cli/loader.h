@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "cli.h"
+#include "cli/cli.h"
 
 typedef struct cli_loader cli_loader;
 

@@ -19,15 +19,15 @@
 
 #include <lualib.h>
 
-#include "../flaws.h"
-#include "../lkl.h"
-#include "../program.h"
+#include "state/flaws.h"
+#include "state/lkl.h"
+#include "script/program.h"
 #include "base/mem.h"
 #include "base/version.h"
-#include "cli.h"
-#include "control.h"
-#include "terminal.h"
-#include "shell.h"
+#include "cli/cli.h"
+#include "cli/control.h"
+#include "cli/terminal.h"
+#include "cli/shell.h"
 
 #define OWN_MAX 24
 

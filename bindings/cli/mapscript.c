@@ -1,9 +1,9 @@
 /* mapscript.c - one ConfigMap, watched, as the sources of a script. */
-#include "mapscript.h"
+#include "cli/mapscript.h"
 
 #include <string.h>
 
-#include "../program.h"
+#include "script/program.h"
 #include "base/mem.h"
 
 struct cli_mapscript {

@@ -3,8 +3,8 @@
 #ifndef KL_CLI_MAPSCRIPT_H
 #define KL_CLI_MAPSCRIPT_H
 
-#include "cli.h"
-#include "loader.h"
+#include "cli/cli.h"
+#include "cli/loader.h"
 #include "informers/informers.h"
 
 typedef struct cli_mapscript cli_mapscript;

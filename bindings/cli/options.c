@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "base/suggest.h"
-#include "cli.h"
+#include "cli/cli.h"
 #include "model/quantity.h"
 #include "model/time.h"
 

@@ -1,12 +1,12 @@
 /* play.c - the thread and state of `--play`. */
-#include "play.h"
+#include "cli/play.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
 #include <lualib.h>
 
-#include "../lkl.h"
+#include "state/lkl.h"
 #include "base/mem.h"
 #include "base/sync.h"
 

@@ -14,7 +14,7 @@
 #ifndef KL_CLI_PLAY_H
 #define KL_CLI_PLAY_H
 
-#include "cli.h"
+#include "cli/cli.h"
 
 typedef struct cli_play cli_play;
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "cli.h"
+#include "cli/cli.h"
 
 static int signals = -1, pokes = -1;
 

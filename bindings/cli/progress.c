@@ -3,7 +3,7 @@
  * The line of a terminal has no newline: it is wiped before anything else is written to standard error,
  * and comes back at the next look. So records of the log pass here, and one lock is around all that
  * writes. */
-#include "progress.h"
+#include "cli/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef KL_CLI_PROGRESS_H
 #define KL_CLI_PROGRESS_H
 
-#include "cli.h"
+#include "cli/cli.h"
 
 typedef struct cli_progress cli_progress;
 

@@ -1,5 +1,5 @@
 /* scripts.c - the scripts of a process: what each was made of, and what happens when that changes. */
-#include "scripts.h"
+#include "cli/scripts.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -7,15 +7,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../program.h"
+#include "script/program.h"
 #include "base/fswatch.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/sync.h"
 #include "base/texts.h"
-#include "loader.h"
-#include "mapscript.h"
+#include "cli/loader.h"
+#include "cli/mapscript.h"
 #include "lab/record.h"
 #include "controller/spec_diff.h"
 

@@ -3,7 +3,7 @@
 #ifndef KL_CLI_SCRIPTS_H
 #define KL_CLI_SCRIPTS_H
 
-#include "cli.h"
+#include "cli/cli.h"
 #include "control/control.h"
 
 typedef struct cli_scripts cli_scripts;

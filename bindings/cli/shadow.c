@@ -1,11 +1,11 @@
 /* shadow.c - the candidate's file, and the commands about it. The main thread watches the file and
  * promotes; commands come on HTTP threads. */
-#include "shadow.h"
+#include "cli/shadow.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "../program.h"
+#include "script/program.h"
 #include "base/fswatch.h"
 #include "base/log.h"
 #include "base/mem.h"

@@ -3,7 +3,7 @@
 #ifndef KL_CLI_SHADOW_H
 #define KL_CLI_SHADOW_H
 
-#include "cli.h"
+#include "cli/cli.h"
 #include "control/control.h"
 
 typedef struct cli_shadow cli_shadow;

@@ -9,7 +9,7 @@
  *
  * `candidates` is a sorted list of texts that could replace what stands from character `from` on to the
  * cursor. */
-#include "shell.h"
+#include "cli/shell.h"
 
 #include <poll.h>
 #include <stdatomic.h>
@@ -20,9 +20,9 @@
 
 #include <lauxlib.h>
 
-#include "../lkl.h"
+#include "state/lkl.h"
 #include "base/mem.h"
-#include "prompt.h"
+#include "cli/prompt.h"
 
 typedef struct terminal {
     cli_prompt *p;

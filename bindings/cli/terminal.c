@@ -15,9 +15,9 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "../stream.h"
+#include "api/stream.h"
 #include "base/sync.h"
-#include "terminal.h"
+#include "cli/terminal.h"
 
 #define SLICE KL_MILLISECONDS(200) /* how soon a new window size or the end of the session is seen */
 #define CHUNK ((size_t)16 << 10)

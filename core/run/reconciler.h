@@ -100,9 +100,9 @@ kl_time kl_run_wall(kl_run *r);   /* now, by the runtime's clock */
 uint64_t kl_run_random(kl_run *r);
 void kl_run_seed(kl_run *r, uint64_t seed); /* from now on they follow from this */
 kl_reader *kl_run_reader(kl_run *r);
-/* What ends a run whose code only computes: its program looks at these (bindings/budget.h). The deadline
- * is by the real clock, KL_NEVER without one; the flag lives as long as the state, and is raised when the
- * worker wants its runs abandoned: wait, then, and be. */
+/* What ends a run whose code only computes: its program looks at these (bindings/state/budget.h). The
+ * deadline is by the real clock, KL_NEVER without one; the flag lives as long as the state, and is raised
+ * when the worker wants its runs abandoned: wait, then, and be. */
 kl_time kl_run_deadline(const kl_run *r);
 const atomic_bool *kl_run_stop(const kl_run *r);
 /* it took more of that than it may, for the metrics; kl_run_finish follows */

@@ -477,7 +477,7 @@ function M.hands.is_cut(c)
   return false
 end
 
--- The fields come from the run (bindings/lctx.c).
+-- The fields come from the run (bindings/api/lctx.c).
 run.context(Context, missing)
 
 -- The functions that map events read the cache, and nothing else.

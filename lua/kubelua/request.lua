@@ -1,4 +1,4 @@
--- request.lua - from the words of a call to one request (bindings/op.c names the fields), for the client
+-- request.lua - from the words of a call to one request (bindings/api/op.c names the fields), for the client
 -- and for ctx alike. Nothing is sent here. `what` is how messages call the call: "c:get", "ctx:get".
 
 local core = require "kubelua.core"

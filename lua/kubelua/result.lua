@@ -230,7 +230,7 @@ local function after(n)
   return "done", nil, nil
 end
 
---- What bindings/program.c is told: a word, seconds, a message. error > fail > requeue_after > requeue >
+--- What bindings/script/program.c is told: a word, seconds, a message. error > fail > requeue_after > requeue >
 --- done.
 ---@return "done"|"after"|"requeue"|"retry"|"fail"|"error"|"conflict" word, number? seconds, string? message
 function M.settle(hands, ctx, obj, r, why)

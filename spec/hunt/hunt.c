@@ -34,7 +34,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/sync.h"
-#include "../../bindings/budget.h"
+#include "state/budget.h"
 
 #define BATCH 500
 /* A child that shows no new phase for so long hangs. */

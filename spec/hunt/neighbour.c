@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "base/sync.h"
-#include "../../bindings/program.h"
+#include "script/program.h"
 
 static const char SCRIPT[] = "local kube = require 'kubelua'\n"
                              "return kube.controller { name = 'neighbour', resource = 'v1/ConfigMap', reads "

@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "base/random.h"
-#include "../../bindings/program.h"
+#include "script/program.h"
 #include "controller/dry_writes.h"
 #include "run/elide.h"
 #include "run/fights.h"

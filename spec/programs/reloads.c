@@ -19,7 +19,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../../bindings/program.h"
+#include "script/program.h"
 #include "base/map.h"
 #include "base/sync.h"
 #include "kubelua.h"

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../bindings/program.h"
-#include "../../bindings/stage.h"
-#include "../../bindings/state.h"
+#include "script/program.h"
+#include "script/stage.h"
+#include "state/state.h"
 #include "base/log.h"
 #include "base/mem.h"
 

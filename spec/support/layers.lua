@@ -7,7 +7,7 @@
 --   informers <- election <- events <- sharding <- run <- observe <- controller <- {webhook, lab} <- manager <- control
 --   run <- isolate                                                  a program's states as processes of their own
 --   schema <- show <- server                                          the embedded API server, over base, value and model
---   bindings -> all of core + lua.h
+--   state <- {values, api} <- script <- cli                          in bindings/: all of core, and lua.h
 --
 -- `check(files)` takes path -> text, so that a spec can show it a wrong house.
 
@@ -53,11 +53,19 @@ M.arrows = {
   ["core/server"] = set "base value model schema show server",
 }
 
---- kubelua.h, the public face, and the bindings may include from everywhere in core.
+--- kubelua.h, the public face, and the bindings may include from everywhere in core; these rooms of the
+--- bindings from those, beside themselves.
+local BINDINGS = {
+  state = "", values = "state", api = "state values", script = "state values api", cli = "state values api script",
+}
 do
-  local all = { cli = true }
-  for room in pairs(M.arrows) do all[room:match "[^/]+$"] = true end
-  M.arrows["core"], M.arrows["bindings"], M.arrows["bindings/cli"] = all, all, all
+  local core = {}
+  for room in pairs(M.arrows) do core[#core + 1] = room:match "[^/]+$" end
+  local all = table.concat(core, " ")
+  M.arrows["core"] = set(all)
+  for room, lower in pairs(BINDINGS) do
+    M.arrows["bindings/" .. room] = set(("%s %s %s"):format(all, room, lower))
+  end
 end
 
 --- Foreign headers and the files that may know them (plain prefix of the path).
@@ -135,9 +143,7 @@ local function check_include(path, line, kind, header, report)
   local from = path:match "^(.*)/[^/]*$"
   local to = header:match "^([%w_]+)/"
   if not to then
-    if not from:find "^bindings" and from ~= "core" then
-      report(path, line, ("\"%s\" has no directory; includes are rooted at core/"):format(header))
-    end
+    report(path, line, ("\"%s\" has no directory; includes are rooted at core/ and bindings/"):format(header))
     return
   end
   local allowed = M.arrows[from]
@@ -186,14 +192,15 @@ function M.check(files)
   return found
 end
 
---- The circles among the headers of core in `files`, each as one line of paths.
+--- The circles among the headers in `files`, each as one line of paths.
 function M.circles(files)
   local includes, names = {}, {}
   for path, text in pairs(files) do
-    if path:find "^core/.*%.h$" then
+    if path:find "%.h$" then
       names[#names + 1], includes[path] = path, {}
       for header in text:gmatch '#%s*include%s*"([%w_]+/[%w_]+%.h)"' do
-        includes[path][#includes[path] + 1] = "core/" .. header
+        local top = BINDINGS[header:match "^[^/]+"] and "bindings/" or "core/"
+        includes[path][#includes[path] + 1] = top .. header
       end
     end
   end
@@ -216,11 +223,11 @@ end
 
 local MOST_LINES, MOST_FILES = 8000, 45
 
---- The rooms of core in `files` that are too large to know, with what they have.
+--- The rooms in `files` that are too large to know, with what they have.
 function M.large(files)
   local lines, sources, found = {}, {}, {}
   for path, text in pairs(files) do
-    local room = path:match "^(core/%w+)/[^/]*%.[ch]$"
+    local room = path:match "^(%w+/%w+)/[^/]*%.[ch]$"
     if room then
       lines[room] = (lines[room] or 0) + select(2, text:gsub("\n", ""))
       if path:find "%.c$" then sources[room] = (sources[room] or 0) + 1 end
@@ -239,12 +246,12 @@ function M.large(files)
   return found
 end
 
---- The rooms of core whose README.md is missing, too short or long, or does not name every header, as
+--- The rooms whose README.md is missing, too short or long, or does not name every header, as
 --- sorted lines. `files` as for check, with the READMEs.
 function M.readmes(files)
   local found, rooms = {}, {}
   for path in pairs(files) do
-    local room = path:match "^(core/%w+)/[^/]*%.[ch]$"
+    local room = path:match "^(%w+/%w+)/[^/]*%.[ch]$"
     if room then rooms[room] = true end
   end
   for room in pairs(rooms) do
@@ -271,7 +278,7 @@ end
 --- Every file of ours that the picture speaks about.
 function M.tree()
   local files = {}
-  local list = process.run "find core bindings -name '*.[ch]' -type f; find core -name README.md; find \z
+  local list = process.run "find core bindings -name '*.[ch]' -type f; find core bindings -name README.md; find \z
     controllers -name '*.lua' -type f"
   for path in list:gmatch "[^\n]+" do files[path] = process.read(path) end
   return files

@@ -9,7 +9,7 @@
 #include <lualib.h>
 #include <stdio.h>
 
-#include "../../bindings/stress.h"
+#include "state/stress.h"
 
 static int traceback(lua_State *L)
 {

@@ -1,0 +1,185 @@
+/* lhost.c - what the library's own Lua files ask of the machine: the time, a rest, the names of files.
+ * Scripts' states have the clocks of it, nothing else. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "api/post.h"
+#include "base/mem.h"
+
+/* core.monotonic(): seconds on a clock that only runs forward */
+static int monotonic(lua_State *L)
+{
+    lua_pushnumber(L, (double)kl_clock_now(kl_clock_real()) / 1e9);
+    return 1;
+}
+
+/* core.wall(): seconds since 1970 with their fraction */
+static int wall(lua_State *L)
+{
+    lua_pushnumber(L, (double)kl_clock_wall(kl_clock_real()) / 1e9);
+    return 1;
+}
+
+/* core.rest(seconds): waits for one slice at most, so that ^C works between two; what is left of the
+ * seconds */
+static int rest(lua_State *L)
+{
+    kl_time now = kl_clock_now(kl_clock_real()), until = now + lkl_check_duration(L, 1, "rest"),
+            slice = now + LKL_SLICE;
+    kl_mutex mu;
+    kl_cond never;
+    kl_mutex_init(&mu);
+    kl_cond_init(&never);
+    kl_lock(&mu);
+    while (kl_cond_wait_until(&never, &mu, slice < until ? slice : until))
+        continue;
+    kl_unlock(&mu);
+    kl_cond_fini(&never);
+    kl_mutex_fini(&mu);
+    lua_pushnumber(L, (double)(until - kl_clock_now(kl_clock_real())) / 1e9);
+    return 1;
+}
+
+static int is_manifest(const struct dirent *e)
+{
+    const char *dot = strrchr(e->d_name, '.');
+    return dot && e->d_name[0] != '.'
+        && (!strcmp(dot, ".yaml") || !strcmp(dot, ".yml") || !strcmp(dot, ".json"));
+}
+
+typedef struct listing {
+    struct dirent **found;
+    int n;
+} listing;
+
+static void listing_free(void *ptr)
+{
+    listing *l = ptr;
+    for (int i = 0; i < l->n; i++)
+        free(l->found[i]);
+    free(l->found);
+    kl_free(l);
+}
+
+static const lkl_class listing_class = {.name = "kubelua.listing", .free = listing_free};
+
+/* core.files(path): { path } of a file; of a directory its .yaml, .yml and .json files by name; nil and
+ * why when there is neither */
+static int files(lua_State *L)
+{
+    const char *path = luaL_checkstring(L, 1);
+    lkl_box *box = lkl_box_new(L, &listing_class, 0);
+    listing *l = box->ptr = kl_new(listing);
+    struct stat st;
+    int failed = stat(path, &st);
+    if (!failed && S_ISDIR(st.st_mode))
+        failed = (l->n = scandir(path, &l->found, is_manifest, alphasort)) < 0;
+    if (failed) {
+        lua_pushnil(L);
+        lua_pushstring(L, strerror(errno));
+        return 2;
+    }
+    lua_newtable(L);
+    if (!S_ISDIR(st.st_mode)) {
+        lua_pushvalue(L, 1);
+        lua_rawseti(L, -2, 1);
+    }
+    size_t n = strlen(path);
+    for (int i = 0; i < l->n; i++) {
+        lua_pushfstring(L, n && path[n - 1] == '/' ? "%s%s" : "%s/%s", path, l->found[i]->d_name);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
+}
+
+/* --- trees of files ----------------------------------------------------------------------- */
+
+static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+typedef struct paths {
+    char **v;
+    size_t n;
+} paths;
+
+static void paths_free(void *ptr)
+{
+    paths *p = ptr;
+    for (size_t i = 0; i < p->n; i++)
+        kl_free(p->v[i]);
+    kl_free(p->v);
+    kl_free(p);
+}
+
+static const lkl_class paths_class = {.name = "kubelua.paths", .free = paths_free};
+
+static bool ends_with(const char *s, const char *suffix)
+{
+    size_t n = strlen(s), m = strlen(suffix);
+    return n >= m && !strcmp(s + n - m, suffix);
+}
+
+static int visible(const struct dirent *e) { return e->d_name[0] != '.'; }
+
+/* Files below a directory; links to directories are not followed. */
+static int gather(paths *p, const char *path, const char *suffix)
+{
+    struct stat st;
+    struct dirent **names;
+    int n = scandir(path, &names, visible, NULL);
+    for (int i = 0; i < n; i++) {
+        char *full = kl_sprintf("%s%s%s", path, ends_with(path, "/") ? "" : "/", names[i]->d_name);
+        free(names[i]);
+        if (!lstat(full, &st) && S_ISDIR(st.st_mode))
+            (void)gather(p, full, suffix); /* what may not be read below is passed by */
+        if (!S_ISDIR(st.st_mode) && ends_with(full, suffix)) {
+            p->v = kl_realloc(p->v, (p->n + 1) * sizeof *p->v);
+            p->v[p->n++] = full;
+        } else {
+            kl_free(full);
+        }
+    }
+    if (n >= 0)
+        free(names);
+    return n;
+}
+
+/* core.tree(path, suffix): { path } of a file; of a directory all files below whose names end so, sorted,
+ * but for hidden ones; nil and why */
+static int tree(lua_State *L)
+{
+    const char *path = luaL_checkstring(L, 1), *suffix = luaL_checkstring(L, 2);
+    lkl_box *box = lkl_box_new(L, &paths_class, 0);
+    paths *p = box->ptr = kl_new(paths);
+    struct stat st;
+    if (stat(path, &st) || (S_ISDIR(st.st_mode) && gather(p, path, suffix) < 0)) {
+        lua_pushnil(L);
+        lua_pushstring(L, strerror(errno));
+        return 2;
+    }
+    lua_newtable(L);
+    if (!S_ISDIR(st.st_mode)) {
+        lua_pushvalue(L, 1);
+        lua_rawseti(L, -2, 1);
+    }
+    if (p->n)
+        qsort(p->v, p->n, sizeof *p->v, by_name);
+    for (size_t i = 0; i < p->n; i++) {
+        lua_pushstring(L, p->v[i]);
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    return 1;
+}
+
+void lkl__open_clock(lua_State *L)
+{
+    static const luaL_Reg functions[] = {{"monotonic", monotonic}, {"wall", wall}, {NULL, NULL}};
+    luaL_setfuncs(L, functions, 0);
+}
+
+void lkl__open_host(lua_State *L)
+{
+    static const luaL_Reg functions[] = {{"tree", tree}, {"rest", rest}, {"files", files}, {NULL, NULL}};
+    luaL_setfuncs(L, functions, 0);
+}

@@ -1,0 +1,117 @@
+/* post.h - a call or a watch of a client: a queue between the client's threads, which fill it, and the
+ * state's, which empties it.
+ *
+ *   made --lkl__post_add*--> filling --lkl__post_done--> done        any of them --lkl__post_free--> orphan, or gone
+ *
+ * A post whose userdata goes away is cancelled and stays with its hub as an orphan until the client's
+ * thread is done with it: a finaliser never waits for the network. */
+#ifndef LKL_POST_H
+#define LKL_POST_H
+
+#include "auth/config.h"
+#include "base/sync.h"
+#include "state/border.h"
+
+typedef struct lkl_item {
+    struct lkl_item *next;
+    char type[16];
+    const kl_value *v;
+} lkl_item;
+typedef struct lkl_post lkl_post;
+typedef struct lkl_watch_start lkl_watch_start;
+
+/* What stands on a client and must leave before it goes: `leave` is called then, once, and takes it out of
+ * the list. State's thread. */
+typedef struct lkl_guest {
+    struct lkl_guest *next, **at;
+    void (*leave)(struct lkl_guest *);
+} lkl_guest;
+/* What a client's box owns. `posts` are its calls and watches, orphans too; `sets` its informers
+ * (linformer.c). State's thread. */
+typedef struct lkl_hub {
+    kl_client *client;
+    lkl_post *posts;
+    struct lkl_set *sets;
+    lkl_guest *guests;
+    struct lkl_warnings *warnings;
+} lkl_hub;
+
+struct lkl_post {
+    lkl_hub *hub; /* NULL once the client was closed; state's thread, as the next five */
+    lkl_post *next, **at;
+    bool watch, cancelled;
+    bool orphan;            /* no userdata knows it any more */
+    kl_client *client;      /* any thread; set once */
+    lkl_watch_start *start; /* a watch until it was begun on the watch thread */
+    uint64_t id;            /* calls: state's thread; watches: watch thread */
+
+    kl_mutex mu; /* guards the rest */
+    kl_cond cond;
+    bool done;   /* nothing will be added */
+    int pending; /* functions posted to the watch thread that have not ended */
+    kl_status st;
+    kl_err err;
+    lkl_item *head, **tail;
+    size_t queued;
+};
+
+/* --- the state's thread ------------------------------------------------------------------- */
+/* A new post, listed in the hub; orphans that are over are freed on the way. */
+lkl_post *lkl__post_new(lkl_hub *h);
+/* The next thing that happened, waited for one slice; NULL when there is none. *done: nothing will follow.
+ * The caller owns it. */
+lkl_item *lkl__post_take(lkl_post *p, bool *done);
+/* Frees the item but for its value, which is returned: the caller's reference now. */
+const kl_value *lkl__item_value(lkl_item *taken);
+kl_status lkl__post_status(lkl_post *p); /* how it ended; lkl__post_raise tells the story */
+/* Runs fn(p) on the watch thread; fn ends with lkl__post_was_there, its last touch. */
+void lkl__post_there(lkl_post *p, void (*fn)(void *));
+void lkl__post_free(void *post); /* the userdata goes away; never waits */
+void lkl__guest_enter(lkl_hub *h, lkl_guest *g);
+void lkl__guest_gone(lkl_guest *g); /* takes it out of the list, if it is in one */
+/* closes the client, which joins its threads; posts that live on know no hub */
+void lkl__hub_free(void *hub);
+void lkl__watch_start_free(lkl_watch_start *s);
+
+/* How long one wait may take, and so how long ^C may have to wait. */
+#define LKL_SLICE KL_MILLISECONDS(200)
+
+/* --- warnings (lwarnings.c) --------------------------------------------------------------- */
+typedef struct lkl_warnings lkl_warnings;
+lkl_warnings *lkl__warnings_new(bool log);
+void lkl__warnings_free(lkl_warnings *w); /* after the client */
+/* kl_client_options.on_warning */
+void lkl__warnings_add(void *warnings, const char *text, const char *call);
+int lkl__client_warnings(lua_State *L); /* client:warnings() */
+
+/* --- the client's threads ----------------------------------------------------------------- */
+/* Takes the value. Not KL_OK: the reader is too far behind, end the transfer with err. */
+kl_status lkl__post_add(lkl_post *p, const char *type, const kl_value *taken, kl_err *err);
+void lkl__post_done(lkl_post *p, kl_status st, kl_err *err);
+void lkl__post_was_there(lkl_post *p);
+
+/* --- Lua ---------------------------------------------------------------------------------- */
+extern const lkl_class lkl__client_class, lkl__call_class, lkl__watch_class;
+/* Pushes a box of the class for a post of the client at 1: it keeps the client, and the table on top of
+ * the stack as its op. */
+lkl_box *lkl__post_box(lua_State *L, const lkl_class *c);
+/* the one at 1; raises when the client was closed */
+lkl_post *lkl__post_check(lua_State *L, const lkl_class *c);
+/* raises how it ended, in the words of its op; p's userdata is at 1 */
+int lkl__post_raise(lua_State *L, lkl_post *p);
+int lkl__recorder_new(lua_State *L);     /* core.recorder(client, component) */
+int lkl__client_watch(lua_State *L);     /* client:watch(op) */
+int lkl__client_informers(lua_State *L); /* client:informers(options) */
+/* the client goes: its informers end first */
+void lkl__sets_stop(lkl_hub *h);
+int lkl__box_close(lua_State *L); /* x:close() of any box */
+
+/* connect.c: a field of the table at `t`: its text, kept by the table (NULL when it is none), and whether
+ * it is true. */
+const char *lkl__field_text(lua_State *L, int t, const char *key);
+bool lkl__field_flag(lua_State *L, int t, const char *key);
+/* The options at `t` as sources; borrowed from the table and from what is left on the stack (at most 8
+ * slots). */
+void lkl__connect_sources(lua_State *L, int t, kl_config_sources *out);
+
+#endif

@@ -1,0 +1,375 @@
+/* lstage.c - the stage in Lua; lua/kubelua/testing.lua gives it its shape. For any state but a script's. */
+#include <string.h>
+
+#include "state/border.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/suggest.h"
+#include "value/patch.h"
+#include "script/program.h"
+#include "script/stage.h"
+
+static void stage_free(void *p) { lkl__stage_free(p); }
+extern const lkl_class lkl__stage_class;
+static lkl_stage *self(lua_State *L) { return lkl_box_check(L, 1, &lkl__stage_class); }
+
+static int fail(lua_State *L, kl_err *err)
+{
+    lua_pushstring(L, kl_err_message(err));
+    kl_err_fini(err);
+    return lkl__error(L, "%s", lua_tostring(L, -1));
+}
+
+static int given(lua_State *L, kl_status st, kl_err *err) { return st ? fail(L, err) : 0; }
+
+/* --- what the runtime logs, of all stages of the process ---------------------------------- */
+
+static lkl_journal logs = {.mu = KL_MUTEX_INIT};
+
+static void note(void *arg, kl_log_level level, const char *message, const char *fields)
+{
+    static const char *const words[] = {"debug", "info", "warn", "error", "off"};
+    (void)arg;
+    lkl__journal_add(&logs, "level", kl_strdup(words[level]), "message", kl_strdup(message), "fields",
+        kl_strdup(fields), (char *)NULL);
+}
+
+/* The first entry, moved out; false when there is none. */
+static bool journal_take(lkl_journal *j, lkl_entry *out)
+{
+    kl_lock(&j->mu);
+    bool some = j->n;
+    if (some)
+        *out = j->v[0];
+    if (some)
+        memmove(j->v, j->v + 1, --j->n * sizeof *j->v);
+    if (!j->n) {
+        kl_free(j->v);
+        j->v = NULL;
+    }
+    kl_unlock(&j->mu);
+    return some;
+}
+
+static void entry_free(void *p)
+{
+    lkl_entry *e = p;
+    for (size_t i = 0; i < e->n; i++)
+        kl_free(e->text[i]);
+    kl_free(e);
+}
+
+static const lkl_class entry_class = {.name = "kubelua.entry", .free = entry_free};
+
+/* A list of {name = text, ...}: everything in the journal, which is empty then. */
+static int push_journal(lua_State *L, lkl_journal *j)
+{
+    lua_newtable(L);
+    int list = lua_gettop(L);
+    for (lua_Integer n = 1;; n++) {
+        lkl_box *box = lkl_box_new(L, &entry_class, 0);
+        lkl_entry *e = box->ptr = kl_new(lkl_entry);
+        if (!journal_take(j, e))
+            break;
+        lua_createtable(L, 0, (int)e->n);
+        for (size_t i = 0; i < e->n; i++) {
+            lua_pushstring(L, e->text[i]);
+            lua_setfield(L, -2, e->name[i]);
+        }
+        lua_rawseti(L, list, n);
+        lua_settop(L, list);
+    }
+    lua_settop(L, list);
+    return 1;
+}
+
+static int take_runs(lua_State *L) { return push_journal(L, &self(L)->runs); }
+static int take_calls(lua_State *L) { return push_journal(L, &self(L)->calls); }
+
+/* core.stage_logs(): since the last time */
+static int take_logs(lua_State *L) { return push_journal(L, &logs); }
+
+/* --- life --------------------------------------------------------------------------------- */
+
+/* core.stage(wall seconds) */
+static int stage(lua_State *L)
+{
+    kl_time wall = lkl__seconds(luaL_checknumber(L, 1));
+    lkl_box *box = lkl_box_new(L, &lkl__stage_class, 0);
+    lkl_stage *s = NULL;
+    kl_err err = KL_ERR_INIT;
+    kl_log_set_level(KL_LOG_INFO);
+    kl_log_set_sink(note, NULL);
+    if (lkl__stage_new(wall, &s, &err))
+        return fail(L, &err);
+    box->ptr = s;
+    return 1;
+}
+
+static int url(lua_State *L)
+{
+    lua_pushstring(L, kl_server_url(self(L)->server));
+    return 1;
+}
+
+/* s:load(view); s:load_path(path): how many */
+static int load(lua_State *L)
+{
+    lkl_stage *s = self(L);
+    const kl_value *v = lkl_view_value(L, 2);
+    luaL_argcheck(L, v, 2, "expected a view");
+    kl_err err = KL_ERR_INIT;
+    return given(L, kl_server_load(s->server, v, &err), &err);
+}
+
+static int load_path(lua_State *L)
+{
+    lkl_stage *s = self(L);
+    size_t n = 0;
+    kl_err err = KL_ERR_INIT;
+    kl_status st = kl_server_load_path(s->server, luaL_checkstring(L, 2), &n, &err);
+    if (st)
+        return fail(L, &err);
+    lua_pushinteger(L, (lua_Integer)n);
+    return 1;
+}
+
+static int keep(lua_State *L)
+{
+    kl_server_keep(self(L)->server);
+    return 0;
+}
+
+static int reset(lua_State *L)
+{
+    lkl_stage *s = self(L);
+    lkl__stage_stop(s);
+    lua_pushboolean(L, kl_server_reset(s->server));
+    return 1;
+}
+
+static void program_free(void *p) { kl_program_unref(p); }
+static const lkl_class program_class = {.name = "kubelua.program", .free = program_free};
+
+static const char *near_param(const kl_program *p, const char *key)
+{
+    const char *names[64];
+    size_t n = 0;
+    for (size_t i = 0; i < p->n_specs; i++)
+        for (size_t k = 0; k < kl_value_len(p->specs[i].params) && n < sizeof names / sizeof *names; k++) {
+            size_t len;
+            (void)kl_value_member(p->specs[i].params, k, &names[n++], &len);
+        }
+    return kl_suggest(key, names, n);
+}
+
+/* Every name has to be a parameter of some controller: a slip would test nothing. */
+static void override(lua_State *L, kl_program *p, const kl_value *params)
+{
+    for (size_t k = 0; k < kl_value_len(params); k++) {
+        const char *key;
+        size_t len;
+        bool known = false;
+        (void)kl_value_member(params, k, &key, &len);
+        for (size_t i = 0; i < p->n_specs; i++)
+            known = known || kl_value_get(p->specs[i].params, key);
+        const char *near = known ? NULL : near_param(p, key);
+        if (!known)
+            lkl__error(L, "params: %s has no parameter \"%s\"%s%s%s", p->name, key,
+                near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    }
+    for (size_t i = 0; i < p->n_specs; i++) {
+        const kl_value *old = p->specs[i].params;
+        if (!old)
+            continue;
+        p->specs[i].params = kl_merge_patch_apply(old, params);
+        kl_value_unref(old);
+    }
+}
+
+/* s:start({ { path = [, text =] } ... }, params view or nil, namespace or nil) */
+static int start(lua_State *L)
+{
+    lkl_stage *s = self(L);
+    luaL_checktype(L, 2, LUA_TTABLE);
+    const kl_value *params = lkl_view_value(L, 3);
+    const char *ns = luaL_optstring(L, 4, NULL);
+    size_t n = lua_rawlen(L, 2);
+    luaL_checkstack(L, (int)n + 16, "scripts");
+    kl_program **programs = lua_newuserdatauv(L, (n + 1) * sizeof *programs, 0);
+    kl_err err = KL_ERR_INIT;
+    for (size_t i = 0; i < n; i++) {
+        lkl_box *box = lkl_box_new(L, &program_class, 0);
+        lua_rawgeti(L, 2, (lua_Integer)i + 1);
+        lua_getfield(L, -1, "path");
+        lua_getfield(L, -2, "text");
+        kl_program *p = NULL;
+        size_t len;
+        const char *path = luaL_checkstring(L, -2), *text = lua_tolstring(L, -1, &len);
+        kl_status st = text ? lkl_program_load_text(path, text, len, &p, &err)
+                            : lkl_program_load(path, &p, &err);
+        if (st)
+            return fail(L, &err);
+        box->ptr = programs[i] = p;
+        lua_pop(L, 3);
+        if (params)
+            override(L, p, params);
+    }
+    return given(L, lkl__stage_start(s, programs, n, ns, &err), &err);
+}
+
+static int stop(lua_State *L)
+{
+    lkl__stage_stop(self(L));
+    return 0;
+}
+
+/* --- time --------------------------------------------------------------------------------- */
+
+/* s:settle(): seconds until a key runs by itself, or nil; keys that failed; controllers that wait for what
+ * is missing */
+static int settle(lua_State *L)
+{
+    lkl_stage *s = self(L);
+    kl_outlook o;
+    kl_err err = KL_ERR_INIT;
+    if (lkl__stage_settle(s, &o, &err))
+        return fail(L, &err);
+    if (!s->manager || o.next_key == KL_NEVER)
+        lua_pushnil(L);
+    else
+        lua_pushnumber(L, (double)(o.next_key - kl_clock_now(s->clock)) / 1e9);
+    lua_pushinteger(L, (lua_Integer)o.failing);
+    lua_pushinteger(L, (lua_Integer)o.parked);
+    return 3;
+}
+
+static int advance(lua_State *L)
+{
+    kl_time d = lkl_check_duration(L, 2, "advance");
+    luaL_argcheck(L, d >= 0, 2, "time runs forward");
+    kl_err err = KL_ERR_INIT;
+    return given(L, lkl__stage_advance(self(L), d, &err), &err);
+}
+
+static int rest(lua_State *L)
+{
+    kl_err err = KL_ERR_INIT;
+    return given(L, lkl__stage_rest(self(L), lkl_check_duration(L, 2, "until_idle"), &err), &err);
+}
+
+static int now(lua_State *L)
+{
+    lua_pushnumber(L, (double)kl_clock_wall(self(L)->clock) / 1e9);
+    return 1;
+}
+
+static int set_now(lua_State *L)
+{
+    kl_clock_set_wall(self(L)->clock, lkl__seconds(luaL_checknumber(L, 2)));
+    return 0;
+}
+
+/* --- the rest ----------------------------------------------------------------------------- */
+
+static const char *text(lua_State *L, const char *field)
+{
+    lua_getfield(L, 2, field);
+    const char *s = lua_tostring(L, -1);
+    lua_pop(L, 1); /* the table keeps it */
+    return s;
+}
+
+static int number(lua_State *L, const char *field)
+{
+    lua_getfield(L, 2, field);
+    int n = (int)lua_tointeger(L, -1);
+    lua_pop(L, 1);
+    return n;
+}
+
+/* s:fail{ verb, resource, group, sub, namespace, name, except, code, reason, message, retry_after, times } */
+static int fail_next(lua_State *L)
+{
+    lkl_stage *s = self(L);
+    luaL_checktype(L, 2, LUA_TTABLE);
+    kl_server_fail_next(s->server,
+        &(kl_server_fault){.verb = text(L, "verb"),
+            .resource = text(L, "resource"),
+            .group = text(L, "group"),
+            .sub = text(L, "sub"),
+            .ns = text(L, "namespace"),
+            .name = text(L, "name"),
+            .except_agent = text(L, "except"),
+            .code = number(L, "code"),
+            .reason = text(L, "reason"),
+            .message = text(L, "message"),
+            .retry_after = number(L, "retry_after"),
+            .times = number(L, "times")});
+    return 0;
+}
+
+static int faults(lua_State *L)
+{
+    lua_pushinteger(L, (lua_Integer)kl_server_faults(self(L)->server));
+    return 1;
+}
+
+typedef struct states {
+    kl_controller_state *v;
+    size_t n;
+} states;
+static void states_free(void *p)
+{
+    states *st = p;
+    kl_controller_states_free(st->v, st->n);
+    kl_free(st);
+}
+static const lkl_class states_class = {.name = "kubelua.states", .free = states_free};
+
+/* s:controllers(): {{ name, state, message, runs, errors }, ...} */
+static int controllers(lua_State *L)
+{
+    lkl_stage *s = self(L);
+    lua_newtable(L);
+    if (!s->manager)
+        return 1;
+    int list = lua_gettop(L);
+    lkl_box *box = lkl_box_new(L, &states_class, 0);
+    states *st = box->ptr = kl_new(states);
+    st->n = kl_manager_controllers(s->manager, &st->v);
+    for (size_t i = 0; i < st->n; i++) {
+        const kl_controller_state *c = &st->v[i];
+        const struct {
+            const char *name, *text;
+        } texts[] = {{"name", c->name}, {"state", c->state}, {"message", c->message}};
+        const struct {
+            const char *name;
+            uint64_t n;
+        } counts[] = {{"runs", c->runs}, {"errors", c->errors}, {"ready", c->ready}, {"delayed", c->delayed}};
+        lua_createtable(L, 0, 8);
+        for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
+            lua_pushstring(L, texts[k].text);
+            lua_setfield(L, -2, texts[k].name);
+        }
+        for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
+            lua_pushinteger(L, (lua_Integer)counts[k].n);
+            lua_setfield(L, -2, counts[k].name);
+        }
+        lua_rawseti(L, list, (lua_Integer)i + 1);
+    }
+    lua_settop(L, list);
+    return 1;
+}
+
+static const luaL_Reg methods[] = {{"url", url}, {"load", load}, {"load_path", load_path}, {"keep", keep},
+    {"reset", reset}, {"start", start}, {"stop", stop}, {"settle", settle}, {"advance", advance},
+    {"rest", rest}, {"now", now}, {"set_now", set_now}, {"runs", take_runs}, {"calls", take_calls},
+    {"fail", fail_next}, {"faults", faults}, {"controllers", controllers}, {NULL, NULL}};
+const lkl_class lkl__stage_class = {"kubelua.stage", stage_free, methods, NULL};
+
+void lkl__open_stage(lua_State *L)
+{
+    static const luaL_Reg functions[] = {{"stage", stage}, {"stage_logs", take_logs}, {NULL, NULL}};
+    luaL_setfuncs(L, functions, 0);
+}

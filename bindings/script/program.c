@@ -1,0 +1,1066 @@
+/* program.c - a script as a program of the runtime: its specs, and the six things that a worker or the
+ * mapper asks of it.
+ *
+ * A key is a coroutine of its state. start and resume run it until it waits or ends; how it ended is told
+ * to the run:
+ *
+ *   returned --settle (lua/kubelua/result.lua)--> done, after, retry, fail
+ *   raised   --verdict--> conflict, retry, fail, or an error with its traceback */
+#include "script/program.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "state/state.h"
+
+typedef struct lkl_program {
+    kl_program base; /* first */
+    lkl_bundle bundle;
+    lkl_isolation isolation;
+    uint64_t digest;
+    char *description;
+} lkl_program;
+
+static lkl_program *self(const kl_program *p) { return (lkl_program *)(void *)p; }
+
+/* --- the specs: from the scratch state's tables ------------------------------------------- */
+
+/* Scripts never see these tables (lua/kubelua/checks.lua seals them), and nothing is believed of them all
+ * the same: what has another type than it should have raises. */
+static void mistyped(lua_State *L, const char *k, const char *expected)
+{
+    luaL_error(L, "a controller's %s: expected %s, got %s", k, expected, luaL_typename(L, -1));
+}
+
+/* Pushes field k of the table at idx, which is of that type or nil; says whether it is there. */
+static bool push_field(lua_State *L, int idx, const char *k, int type)
+{
+    lua_pushstring(L, k);
+    int t = lua_rawget(L, idx);
+    if (t != LUA_TNIL && t != type)
+        mistyped(L, k, lua_typename(L, type));
+    return t != LUA_TNIL;
+}
+
+/* The text on top of the stack, which is what k has. */
+static char *take_string(lua_State *L, const char *k)
+{
+    if (lua_type(L, -1) != LUA_TSTRING || lkl__has_nul(L, -1))
+        mistyped(L, k, "a text without NUL characters");
+    return kl_strdup(lua_tostring(L, -1));
+}
+
+/* May be absent. */
+static char *string_field(lua_State *L, int idx, const char *k)
+{
+    char *s = push_field(L, idx, k, LUA_TSTRING) ? take_string(L, k) : NULL;
+    lua_pop(L, 1);
+    return s;
+}
+
+static char *needed_field(lua_State *L, int idx, const char *k)
+{
+    (void)push_field(L, idx, k, LUA_TSTRING);
+    char *s = take_string(L, k);
+    lua_pop(L, 1);
+    return s;
+}
+
+static int64_t integer_field(lua_State *L, int idx, const char *k, int64_t dflt)
+{
+    bool there = push_field(L, idx, k, LUA_TNUMBER);
+    if (there
+        && (!lua_isinteger(L, -1) || lua_tointeger(L, -1) > LUA_MAXINTEGER / 2
+            || lua_tointeger(L, -1) < LUA_MININTEGER / 2))
+        mistyped(L, k, "an integer");
+    int64_t n = there ? lua_tointeger(L, -1) : dflt;
+    lua_pop(L, 1);
+    return n;
+}
+
+static int int_field(lua_State *L, int idx, const char *k)
+{
+    int64_t n = integer_field(L, idx, k, 0);
+    if (n < -INT_MAX || n > INT_MAX)
+        luaL_error(L, "a controller's %s: expected a small integer", k);
+    return (int)n;
+}
+
+static size_t size_field(lua_State *L, int idx, const char *k)
+{
+    int64_t n = integer_field(L, idx, k, 0);
+    if (n < 0)
+        luaL_error(L, "a controller's %s: expected an integer above zero", k);
+    return (size_t)n;
+}
+
+static size_t fn_field(lua_State *L, int idx) { return size_field(L, idx, "fn"); /* 0 is KL_NO_FN */ }
+
+static kl_time duration_field(lua_State *L, int idx, const char *k)
+{
+    kl_time d = push_field(L, idx, k, LUA_TNUMBER) ? lkl__seconds(lua_tonumber(L, -1)) : 0;
+    lua_pop(L, 1);
+    return d;
+}
+
+/* Pushes the list in field k (an empty one stands for nil) and gives its length. */
+static size_t push_list(lua_State *L, int idx, const char *k)
+{
+    if (!push_field(L, idx, k, LUA_TTABLE)) {
+        lua_pop(L, 1);
+        lua_newtable(L);
+    }
+    return lua_rawlen(L, -1);
+}
+
+/* Pushes item i, from 0, of the list on top of the stack, which is a table; where it stands. */
+static int push_item(lua_State *L, const char *k, size_t i)
+{
+    if (lua_rawgeti(L, -1, (lua_Integer)i + 1) != LUA_TTABLE)
+        mistyped(L, k, "a list of tables");
+    return lua_gettop(L);
+}
+
+static char **strings_field(lua_State *L, int idx, const char *k)
+{
+    size_t n = push_list(L, idx, k);
+    /* all are looked at before there is anything to lose */
+    for (size_t i = 0; i < n; i++) {
+        if (lua_rawgeti(L, -1, (lua_Integer)i + 1) != LUA_TSTRING || lkl__has_nul(L, -1))
+            mistyped(L, k, "a list of texts without NUL characters");
+        lua_pop(L, 1);
+    }
+    char **v = n ? kl_new_array(char *, n + 1) : NULL;
+    for (size_t i = 0; i < n; i++) {
+        lua_rawgeti(L, -1, (lua_Integer)i + 1);
+        v[i] = kl_strdup(lua_tostring(L, -1));
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return v;
+}
+
+/* A new reference, or NULL for nil. */
+static const kl_value *view_field(lua_State *L, int idx, const char *k)
+{
+    const kl_value *v = push_field(L, idx, k, LUA_TUSERDATA) ? lkl_view_value(L, -1) : NULL;
+    if (!v && !lua_isnil(L, -1))
+        mistyped(L, k, "a view");
+    kl_value_ref(v);
+    lua_pop(L, 1);
+    return v;
+}
+
+static bool flag_field(lua_State *L, int idx, const char *k)
+{
+    bool yes = push_field(L, idx, k, LUA_TBOOLEAN) && lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    return yes;
+}
+
+/* Whatever cannot be made into what it stands for raises; the program that holds the spec is freed then. */
+static void must(lua_State *L, const kl_controller_spec *s, kl_status st, kl_err *err)
+{
+    if (!st)
+        return;
+    lua_pushfstring(L, "controller \"%s\": %s", s->name, kl_err_message(err));
+    kl_err_fini(err);
+    lua_error(L);
+}
+
+/* The table at idx has { words, fn, selector } in field k, or nothing. */
+static void read_when(lua_State *L, int idx, const char *k, const kl_controller_spec *s, kl_when *out)
+{
+    kl_err err = KL_ERR_INIT;
+    if (push_field(L, idx, k, LUA_TTABLE)) {
+        int at = lua_gettop(L);
+        out->words = strings_field(L, at, "words");
+        out->fn = fn_field(L, at);
+        if (push_field(L, at, "selector", LUA_TSTRING))
+            must(L, s, kl_selector_parse(lua_tostring(L, -1), &out->selector, &err), &err);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+}
+
+/* { path } or { fn } in field k, or nothing. */
+static void read_text_of(lua_State *L, int idx, const char *k, const kl_controller_spec *s, kl_text_of *out)
+{
+    kl_err err = KL_ERR_INIT;
+    if (push_field(L, idx, k, LUA_TTABLE)) {
+        int at = lua_gettop(L);
+        out->fn = fn_field(L, at);
+        if (push_field(L, at, "path", LUA_TSTRING))
+            must(L, s, kl_path_parse(lua_tostring(L, -1), &out->path, &err), &err);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+}
+
+/* Which of the words is in field k; 0 for none of them. */
+static int word_field(lua_State *L, int idx, const char *k, const char *const *words)
+{
+    int found = 0;
+    bool there = push_field(L, idx, k, LUA_TSTRING);
+    for (int i = 0; there && words[i]; i++)
+        if (!strcmp(lua_tostring(L, -1), words[i]))
+            found = i + 1;
+    if (there && !found)
+        luaL_error(L, "a controller's %s: \"%s\" is no word that it knows", k, lua_tostring(L, -1));
+    lua_pop(L, 1);
+    return found;
+}
+
+static void read_owns(lua_State *L, int idx, kl_controller_spec *s)
+{
+    size_t n = push_list(L, idx, "owns");
+    int list = lua_gettop(L);
+    s->owns = kl_new_array(kl_owned_spec, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        int at = push_item(L, "owns", i);
+        kl_owned_spec *o = &s->owns[s->n_owns++];
+        o->kind = needed_field(L, at, "kind");
+        read_when(L, at, "when", s, &o->when);
+        lua_settop(L, list);
+    }
+    lua_pop(L, 1);
+}
+
+/* When and where its keys run (lua/kubelua/scheduling.lua). */
+static void read_scheduling(lua_State *L, int at, kl_controller_spec *s)
+{
+    static const char *const leads[] = {"manager", "own", "none", NULL},
+                             *const shards[] = {"key", "namespace", "never", NULL},
+                             *const reloads[] = {"all", "failing", "none", NULL};
+    s->every = duration_field(L, at, "every");
+    s->cron = strings_field(L, at, "cron");
+    s->priority = int_field(L, at, "priority");
+    read_text_of(L, at, "priority_of", s, &s->priority_of);
+    read_text_of(L, at, "serial", s, &s->serial);
+    if (push_field(L, at, "backoff", LUA_TTABLE)) {
+        int b = lua_gettop(L);
+        (void)push_field(L, b, "jitter", LUA_TNUMBER);
+        s->backoff = (kl_backoff_policy){.base = duration_field(L, b, "base"),
+            .max = duration_field(L, b, "max"),
+            .jitter = lua_tonumber(L, b + 1)};
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    s->give_up = int_field(L, at, "give_up");
+    s->own_writes = duration_field(L, at, "own_writes");
+    int lead = word_field(L, at, "leader", leads);
+    s->lead_said = lead;
+    s->lead = lead ? (kl_lead)(lead - 1) : KL_LEAD_MANAGER;
+    s->shard = (kl_shard_by)word_field(L, at, "shard", shards);
+    s->on_reload = (kl_reload_keys)word_field(L, at, "on_reload", reloads);
+    s->shard_own = flag_field(L, at, "shard_own");
+    s->isolate = flag_field(L, at, "isolate");
+    s->memory = size_field(L, at, "memory");
+    s->cpu = duration_field(L, at, "cpu");
+}
+
+static void read_watches(lua_State *L, int idx, kl_controller_spec *s)
+{
+    static const char *const how[] = {"owner", "same-name", "via", "function", NULL};
+    size_t n = push_list(L, idx, "watches");
+    int list = lua_gettop(L);
+    s->watches = kl_new_array(kl_watch_spec, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        int at = push_item(L, "watches", i), way = word_field(L, at, "how", how);
+        if (!way)
+            luaL_error(L, "a controller's watches: one does not say how");
+        kl_watch_spec *w = &s->watches[s->n_watches++];
+        w->how = (kl_map_how)(way - 1);
+        w->fn = fn_field(L, at);
+        w->kind = needed_field(L, at, "kind");
+        w->via = string_field(L, at, "via");
+        read_when(L, at, "when", s, &w->when);
+        lua_settop(L, list);
+    }
+    lua_pop(L, 1);
+}
+
+static void read_indexes(lua_State *L, int idx, kl_controller_spec *s)
+{
+    size_t n = push_list(L, idx, "indexes");
+    int list = lua_gettop(L);
+    s->indexes = kl_new_array(kl_index_spec, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        int at = push_item(L, "indexes", i);
+        kl_index_spec *x = &s->indexes[s->n_indexes++];
+        x->fn = fn_field(L, at);
+        x->kind = needed_field(L, at, "kind");
+        x->name = needed_field(L, at, "name");
+        x->path = string_field(L, at, "path");
+        lua_settop(L, list);
+    }
+    lua_pop(L, 1);
+}
+
+static void read_fields(lua_State *L, int idx, kl_controller_spec *s)
+{
+    size_t n = push_list(L, idx, "fields");
+    int list = lua_gettop(L);
+    s->fields = kl_new_array(kl_fields_spec, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        int at = push_item(L, "fields", i);
+        kl_fields_spec *f = &s->fields[s->n_fields++];
+        f->kind = needed_field(L, at, "kind");
+        f->paths = strings_field(L, at, "paths");
+        if (!f->paths)
+            f->paths = kl_new_array(char *, 1);
+        size_t paths = 0;
+        while (f->paths[paths])
+            paths++;
+        kl_err err = KL_ERR_INIT;
+        must(L, s, kl_projection_new((const char *const *)f->paths, paths, &f->keep, &err), &err);
+        lua_settop(L, list);
+    }
+    lua_pop(L, 1);
+    (void)push_field(L, idx, "managed_fields", LUA_TBOOLEAN);
+    s->managed_fields = lua_isnil(L, -1) ? KL_MANAGED_DEFAULT
+        : lua_toboolean(L, -1)           ? KL_MANAGED_KEPT
+                                         : KL_MANAGED_DROPPED;
+    lua_pop(L, 1);
+}
+
+/* The table on top, as lua/kubelua/controller.lua normalises it. */
+static void read_spec(lua_State *L, kl_controller_spec *s)
+{
+    int at = lua_gettop(L);
+    s->name = needed_field(L, at, "name");
+    s->resource = string_field(L, at, "resource"); /* a webhook has none */
+    s->manager = string_field(L, at, "manager");
+    s->namespaces = strings_field(L, at, "namespaces");
+    s->select_labels = string_field(L, at, "select_labels");
+    s->select_fields = string_field(L, at, "select_fields");
+    s->finalizer = string_field(L, at, "finalizer");
+    s->metadata_only = strings_field(L, at, "metadata");
+    read_when(L, at, "when", s, &s->when);
+    read_owns(L, at, s);
+    read_scheduling(L, at, s);
+    s->reads = strings_field(L, at, "reads");
+    s->workers = int_field(L, at, "workers");
+    s->concurrency = int_field(L, at, "concurrency");
+    s->timeout = duration_field(L, at, "timeout");
+    s->resync = duration_field(L, at, "resync");
+    s->params = view_field(L, at, "params");
+    read_watches(L, at, s);
+    read_indexes(L, at, s);
+    read_fields(L, at, s);
+}
+
+/* Half of the ceiling is for keys at least. */
+static void check_memory(lua_State *L, const kl_controller_spec *s)
+{
+    lua_gc(L, LUA_GCCOLLECT);
+    size_t used = ((size_t)lua_gc(L, LUA_GCCOUNT) << 10) + lkl_state_of(L)->ceiling.held;
+    if (s->memory && used > s->memory / 2)
+        luaL_error(L,
+            "controller \"%s\": memory is %d KiB, of which the loaded script takes %d already: a worker "
+            "needs at least twice that",
+            s->name, (int)(s->memory >> 10), (int)(used >> 10));
+}
+
+/* The table on top, as lua/kubelua/webhook.lua normalises it. */
+static void read_hook(lua_State *L, kl_webhook_spec *s)
+{
+    static const char *const scopes[] = {"*", "Namespaced", "Cluster", NULL};
+    int at = lua_gettop(L);
+    read_spec(L, &s->as);
+    s->mutating = flag_field(L, at, "mutating");
+    s->ignore = flag_field(L, at, "ignore");
+    s->kinds = strings_field(L, at, "kinds");
+    s->operations = view_field(L, at, "operations");
+    int scope = word_field(L, at, "scope", scopes);
+    s->scope = scopes[scope ? scope - 1 : 0];
+    s->entry = view_field(L, at, "entry");
+}
+
+/* The table on top: a controller's or a webhook's. */
+static const kl_controller_spec *read_one(lua_State *L, lkl_program *p)
+{
+    if (!flag_field(L, lua_gettop(L), "webhook")) {
+        kl_controller_spec *spec = &p->base.specs[p->base.n_specs++];
+        read_spec(L, spec);
+        return spec;
+    }
+    kl_webhook_spec *hook = &p->base.hooks[p->base.n_hooks++];
+    read_hook(L, hook);
+    return &hook->as;
+}
+
+/* Controllers stand first in the list, webhooks after them (lua/kubelua/script.lua). */
+static int read_specs(lua_State *L)
+{
+    lkl_program *p = lua_touserdata(L, 1);
+    lkl_state_push(L, "list");
+    int list = lua_gettop(L);
+    luaL_checktype(L, list, LUA_TTABLE);
+    size_t n = lua_rawlen(L, list);
+    p->base.specs = kl_new_array(kl_controller_spec, n + 1);
+    p->base.hooks = kl_new_array(kl_webhook_spec, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        (void)push_item(L, "list", i);
+        const kl_controller_spec *read = read_one(L, p);
+        check_memory(L, read);
+        lua_settop(L, list);
+    }
+    lkl_state_push(L, "describe");
+    lua_pushvalue(L, list);
+    lua_call(L, 1, 1);
+    p->description = kl_strdup(lua_tostring(L, -1));
+    return 0;
+}
+
+/* --- states ------------------------------------------------------------------------------- */
+
+/* Coroutines are kept for the next key: making one costs an allocation of its stack. */
+#define POOL_MAX 64
+
+/* A key's coroutine, and the registry reference that keeps it. */
+typedef struct key_state {
+    struct key_state *next; /* in the pool */
+    lua_State *co;
+    int ref;
+    uint64_t serial; /* of its run */
+} key_state;
+
+typedef struct worker_state {
+    lkl_state *lua;
+    lkl_program *program;
+    size_t controller;
+    bool hook; /* it is a webhook */
+    int body;  /* registry reference of the function that every key runs */
+    key_state *pool;
+    int idle;
+    uint64_t serials;
+} worker_state;
+
+static int body(lua_State *L);
+
+/* body, with the two things it needs as upvalues. */
+static int make_body(lua_State *L)
+{
+    worker_state *w = lua_touserdata(L, 1);
+    lkl_state_push(L, w->hook ? "review" : "run");
+    lkl_state_push(L, "list");
+    lua_rawgeti(L, -1, (lua_Integer)w->controller + 1);
+    lua_remove(L, -2);
+    lua_pushcclosure(L, body, 2);
+    w->body = luaL_ref(L, LUA_REGISTRYINDEX);
+    return 0;
+}
+
+static void close_state(void *state)
+{
+    worker_state *w = state;
+    for (key_state *k; (k = w->pool); kl_free(k))
+        w->pool = k->next;
+    lkl_state_free(w->lua);
+    kl_free(w);
+}
+
+static void *open_state(kl_program *p, size_t controller, kl_err *err)
+{
+    lkl_program *me = self(p);
+    worker_state *w = kl_new(worker_state);
+    if (lkl_state_new(&me->bundle, NULL, NULL, &w->lua, err)) {
+        kl_free(w);
+        return NULL;
+    }
+    w->program = me;
+    w->controller = controller;
+    w->hook = controller >= p->n_specs;
+    w->lua->controller = kl_program_spec(p, controller)->name;
+    w->lua->spec = kl_program_spec(p, controller);
+    lkl__border(w->lua->L)->cuts = w->lua->spec->n_fields ? w->lua->spec : NULL;
+    lua_pushcfunction(w->lua->L, make_body);
+    lua_pushlightuserdata(w->lua->L, w);
+    if (lua_pcall(w->lua->L, 1, 0, 0)) {
+        char *text = lkl_state_error(w->lua->L, NULL);
+        kl_status st = kl_fail(err, KL_ESCRIPT, "%s", text);
+        (void)st;
+        kl_free(text);
+        close_state(w);
+        return NULL;
+    }
+    lkl_gc_start(w->lua);
+    if (w->lua->spec->memory)
+        w->lua->ceiling.max = w->lua->spec->memory;
+    return w;
+}
+
+static key_state *key_new(worker_state *w)
+{
+    key_state *k = w->pool;
+    if (k) {
+        w->pool = k->next;
+        w->idle--;
+    } else {
+        k = kl_new(key_state);
+        k->co = lua_newthread(w->lua->L);
+        lkl__tag(k->co, LKL_TAG_KEY, true);
+        k->ref = luaL_ref(w->lua->L, LUA_REGISTRYINDEX);
+    }
+    k->serial = ++w->serials;
+    return k;
+}
+
+/* What a turn of this state may spend; run NULL: it is no run's. */
+static kl_terms terms(const worker_state *w, const kl_run *run)
+{
+    kl_time cpu = w->lua->spec->cpu;
+    return (kl_terms){.cpu = cpu ? cpu : LKL_CPU_DEFAULT,
+        .deadline = run ? kl_run_deadline(run) : KL_NEVER,
+        .stop = run ? kl_run_stop(run) : NULL};
+}
+
+/* For what only follows from a run: however much that may spend. */
+static kl_terms little(const worker_state *w)
+{
+    kl_terms t = terms(w, NULL);
+    if (t.cpu > LKL_CPU_DEFAULT)
+        t.cpu = LKL_CPU_DEFAULT;
+    return t;
+}
+
+/* A function of ours that may call the script's, as a turn of its own; the arguments are on top of the
+ * main thread's stack. */
+static int pcall_turn(worker_state *w, int narg, int nres)
+{
+    kl_terms t = little(w);
+    lkl_budget_enter(w->lua, w->lua->L, &t);
+    w->lua->ceiling.on = true;
+    int st = lua_pcall(w->lua->L, narg, nres, 0);
+    w->lua->ceiling.on = false;
+    (void)lkl_budget_leave(w->lua);
+    lkl_budget_clean(w->lua, w->lua->L);
+    return st;
+}
+
+/* A coroutine that ended early: its pending <close> variables are closed. */
+static void close_pending(worker_state *w, lua_State *co)
+{
+    kl_terms t = little(w);
+    lkl_budget_enter(w->lua, co, &t);
+    w->lua->ceiling.on = true;
+    (void)lua_resetthread(co);
+    w->lua->ceiling.on = false;
+    if (lkl_budget_leave(w->lua)) {
+        kl_error("a <close> variable was not done in time", "controller=%s error=%s", w->lua->controller,
+            kl_log_quoted(w->lua->budget.message));
+        w->lua->worn = true; /* what it left behind nobody knows */
+    }
+}
+
+/* The end of a key's coroutine. One that returned can run another function as it is. Any other may have a
+ * message handler or a lock on hooks left from where it was, which lua_resetthread keeps: a budget could
+ * not end the next run in it. */
+static void key_free(worker_state *w, key_state *k, bool returned)
+{
+    if (returned && w->idle < POOL_MAX) {
+        lkl_budget_clean(w->lua, k->co);
+        lua_settop(k->co, 0);
+        k->next = w->pool;
+        w->pool = k;
+        w->idle++;
+        return;
+    }
+    if (!returned)
+        close_pending(w, k->co);
+    luaL_unref(w->lua->L, LUA_REGISTRYINDEX, k->ref);
+    kl_free(k);
+}
+
+/* --- running a key ------------------------------------------------------------------------ */
+
+static kl_result_kind result_kind(const char *word)
+{
+    static const struct {
+        const char *word;
+        kl_result_kind kind;
+    } words[] = {{"done", KL_RESULT_DONE}, {"after", KL_RESULT_AFTER}, {"retry", KL_RESULT_RETRY},
+        {"conflict", KL_RESULT_CONFLICT}, {"requeue", KL_RESULT_REQUEUE}, {"fail", KL_RESULT_FAIL}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (word && !strcmp(word, words[i].word))
+            return words[i].kind;
+    return KL_RESULT_ERROR;
+}
+
+/* Stack top: kind, seconds or nil, message or nil. */
+static void finish(kl_run *run, lua_State *L, const char *traceback)
+{
+    kl_result_kind kind = result_kind(lua_tostring(L, -3));
+    kl_run_finish(run, kind, lkl__seconds(lua_tonumber(L, -2)), lua_tostring(L, -1),
+        kind == KL_RESULT_ERROR ? traceback : NULL);
+}
+
+/* The error value is on top of co. */
+static void finish_error(worker_state *w, kl_run *run, lua_State *co)
+{
+    lua_State *L = w->lua->L;
+    lkl_state_push(L, "verdict");
+    lua_xmove(co, L, 1);
+    if (pcall_turn(w, 1, 3)) {
+        const char *over = w->lua->budget.message; /* its text was a function of the script */
+        if (over)
+            kl_run_spent(run, KL_SPENT_CPU);
+        kl_run_finish(
+            run, KL_RESULT_ERROR, 0, over ? over : "an error that cannot be shown", w->lua->traceback);
+        lua_pop(L, 1);
+    } else {
+        finish(run, L, w->lua->traceback);
+        lua_pop(L, 3);
+    }
+}
+
+/* It spent more than it may. */
+static void finish_over(worker_state *w, kl_run *run, kl_over why)
+{
+    kl_run_spent(run, why == KL_OVER_DEADLINE ? KL_SPENT_TIME : KL_SPENT_CPU);
+    kl_run_finish(run, KL_RESULT_ERROR, 0, w->lua->budget.message, w->lua->budget.traceback);
+}
+
+/* The ceiling was in the way (or the machine's end). The stack is gone by now, but the line is known. */
+static char *too_big(const worker_state *w)
+{
+    char *deep = lkl_ceiling_tell_deep(&w->lua->ceiling);
+    if (deep)
+        return deep;
+    const char *where = w->lua->ceiling.where;
+    size_t max = w->lua->ceiling.max;
+    bool whole = !(max & ((1u << 20) - 1));
+    return kl_sprintf("%s%snot enough memory: a worker's state may hold %zu%s (`memory` of %s); raise it, or "
+                      "keep less at once",
+        where, *where ? ": " : "", whole ? max >> 20 : max >> 10, whole ? "Mi" : "Ki", w->lua->controller);
+}
+
+/* What a key or a function held is garbage now, and the next one starts with room. What is left, others
+ * hold. */
+static void make_room(worker_state *w)
+{
+    lua_gc(w->lua->L, LUA_GCCOLLECT);
+    w->lua->worn |= lkl_ceiling_is_worn(&w->lua->ceiling);
+}
+
+static void finish_too_big(worker_state *w, kl_run *run)
+{
+    char *why = too_big(w);
+    if (!w->lua->ceiling.deep)
+        kl_run_spent(run, KL_SPENT_MEMORY);
+    kl_run_finish(run, KL_RESULT_ERROR, 0, why, NULL);
+    kl_free(why);
+}
+
+static int raised_protected(lua_State *L)
+{
+    worker_state *w = lua_touserdata(L, 1);
+    lkl_state_push(L, "raised");
+    lkl_state_push(L, "list");
+    lua_rawgeti(L, -1, (lua_Integer)w->controller + 1);
+    lua_remove(L, -2);
+    lua_pushvalue(L, 2);
+    lua_call(L, 2, 1);
+    return 1;
+}
+
+/* A webhook raised, and its error is on top of co: script.raised tells the answer, and gives what belongs
+ * into the log. */
+static void finish_raised(worker_state *w, kl_run *run, lua_State *co, const char *traceback)
+{
+    lua_State *L = w->lua->L;
+    lua_pushcfunction(L, raised_protected);
+    lua_pushlightuserdata(L, w);
+    lua_xmove(co, L, 1);
+    w->lua->run = run;
+    bool shown = !pcall_turn(w, 2, 1);
+    w->lua->run = NULL;
+    if (!shown) { /* not even that: no memory, or an error without a text */
+        const kl_value *unknown = kl_value_of_str("the webhook failed, and its error cannot be shown"),
+                       *decision = kl_value_with(NULL, "failed", unknown);
+        kl_run_answer(run, decision);
+        kl_value_unref(decision);
+        kl_value_unref(unknown);
+    }
+    if (lua_isstring(L, -1))
+        kl_error("webhook failed", "webhook=%s request=%s error=%s\n%s", kl_run_spec(run)->name,
+            kl_run_key(run), kl_log_quoted(lua_tostring(L, -1)), traceback ? traceback : "");
+    lua_pop(L, 1);
+    kl_run_finish(run, KL_RESULT_DONE, 0, NULL, NULL);
+}
+
+/* A webhook that was ended failed; `why` stands in for what was raised. */
+static void finish_raised_as(
+    worker_state *w, kl_run *run, lua_State *co, const char *why, const char *traceback)
+{
+    char *said = kl_strdup(why), *where = kl_strdup(traceback); /* the next turn forgets them */
+    lua_settop(co, 0);
+    lua_pushstring(co, said);
+    finish_raised(w, run, co, where);
+    kl_free(said);
+    kl_free(where);
+}
+
+static void finish_raised_too_big(worker_state *w, kl_run *run, lua_State *co)
+{
+    char *why = too_big(w);
+    if (!w->lua->ceiling.deep)
+        kl_run_spent(run, KL_SPENT_MEMORY);
+    finish_raised_as(w, run, co, why, NULL);
+    kl_free(why);
+}
+
+/* How a coroutine ended that did not return. */
+static void finish_failed(worker_state *w, kl_run *run, lua_State *co, int st, kl_over over)
+{
+    const lkl_budget *b = &w->lua->budget;
+    if (over && w->hook) {
+        kl_run_spent(run, over == KL_OVER_DEADLINE ? KL_SPENT_TIME : KL_SPENT_CPU);
+        finish_raised_as(w, run, co, b->message, b->traceback);
+    } else if (over)
+        finish_over(w, run, over);
+    else if (st == LUA_ERRMEM && w->hook)
+        finish_raised_too_big(w, run, co);
+    else if (st == LUA_ERRMEM)
+        finish_too_big(w, run);
+    else if (w->hook)
+        finish_raised(w, run, co, w->lua->traceback);
+    else
+        finish_error(w, run, co);
+}
+
+static kl_over turn(worker_state *w, kl_run *run, int narg, int *st, int *n)
+{
+    lkl_state *s = w->lua;
+    key_state *k = kl_run_user(run);
+    kl_terms t = terms(w, run);
+    s->run = run;
+    s->reader = kl_run_reader(run);
+    s->serial = k->serial;
+    s->ceiling.on = true;
+    *s->ceiling.where = 0;
+    lkl_budget_enter(s, k->co, &t);
+    *st = lua_resume(k->co, s->L, narg, n);
+    if (s->budget.ended)
+        (void)lkl_budget_close_coroutine(s, k->co);
+    kl_over over = lkl_budget_leave(s);
+    s->ceiling.on = false;
+    s->run = NULL;
+    s->reader = NULL;
+    s->serial = 0;
+    return over;
+}
+
+static kl_run_state drive(worker_state *w, kl_run *run, int narg)
+{
+    key_state *k = kl_run_user(run);
+    int n = 0, st;
+    kl_over over = turn(w, run, narg, &st, &n);
+    if (over == KL_OVER_STOP)
+        return KL_RUN_WAITING; /* for being abandoned, which comes next */
+    if (st == LUA_YIELD && !over) {
+        lua_pop(k->co, n);
+        return KL_RUN_WAITING;
+    }
+    if (st == LUA_OK && !over && n == 0)
+        kl_run_finish(run, KL_RESULT_DONE, 0, NULL, NULL);
+    else if (st == LUA_OK && !over && n == 3)
+        finish(run, k->co, NULL);
+    else
+        finish_failed(w, run, k->co, st, over);
+    kl_run_set_user(run, NULL);
+    key_free(w, k, st == LUA_OK);
+    kl_free(w->lua->traceback);
+    w->lua->traceback = NULL;
+    w->lua->worn |= st == LUA_ERRERR; /* an error on the way out of another one */
+    if (st == LUA_ERRMEM)
+        make_room(w);
+    return KL_RUN_DONE;
+}
+
+/* The message handler of a key: the stack is still there. A budget tells its own story, and earlier. */
+static int keep_traceback(lua_State *L)
+{
+    lkl_state *s = lkl_state_of(L);
+    bool counted = s->ceiling.on;
+    if (s->budget.message || s->traceback)
+        return 1;
+    s->ceiling.on = false;
+    luaL_traceback(L, L, NULL, 1);
+    s->traceback = kl_strdup(lua_tostring(L, -1));
+    lua_pop(L, 1);
+    s->ceiling.on = counted;
+    return 1;
+}
+
+static int entered(lua_State *L, int status, lua_KContext ctx)
+{
+    (void)ctx;
+    return status == LUA_OK || status == LUA_YIELD ? lua_gettop(L) - 1 : lua_error(L);
+}
+
+/* The coroutine's body: allocation errors in here are the key's, like any other error. Upvalues:
+ * script.run and the controller. Protected, since a coroutine that an error of a hook ends never runs a
+ * hook again: what is closed at its end could not be stopped. */
+static int body(lua_State *L)
+{
+    lkl_state *s = lkl_state_of(L);
+    lua_pushcfunction(L, keep_traceback);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_pushvalue(L, lua_upvalueindex(2));
+    lkl_push_object(L, kl_run_object(s->run));
+    lkl__push_context(L, s->serial, -1);
+    return entered(L, lua_pcallk(L, 3, LUA_MULTRET, 1, 0, entered), 0);
+}
+
+static kl_run_state start(void *state, kl_run *run)
+{
+    worker_state *w = state;
+    key_state *k = key_new(w);
+    kl_run_set_user(run, k);
+    lua_rawgeti(w->lua->L, LUA_REGISTRYINDEX, w->body);
+    lua_xmove(w->lua->L, k->co, 1);
+    return drive(w, run, 0);
+}
+
+static kl_run_state resume(void *state, kl_run *run) { return drive(state, run, 0); }
+
+static bool rest(void *state, bool idle)
+{
+    worker_state *w = state;
+    return lkl_gc_rest(w->lua, idle);
+}
+
+static bool worn(void *state) { return ((worker_state *)state)->lua->worn; }
+
+static void abandon(void *state, kl_run *run)
+{
+    key_state *k = kl_run_user(run);
+    kl_run_set_user(run, NULL);
+    if (k)
+        key_free(state, k, false);
+}
+
+/* --- functions of the script, on the mapper thread ---------------------------------------- */
+
+typedef struct emit_call {
+    kl_emit_fn *emit;
+    void *arg;
+    const char *words; /* what they are, for messages */
+    size_t max, n, bytes;
+    size_t charged;
+} emit_call;
+
+/* So many keys may one event wake, and so many values may one object have in an index; what follows from
+ * each is done under the index's lock or by the queue, where no budget of a script counts. */
+#define KEYS_MAX 100000
+#define VALUES_MAX 10000
+#define EMITTED_BYTES_MAX ((size_t)16 << 20)
+/* What a text that was emitted takes beside its bytes, until the function has returned. */
+#define EMITTED 64
+
+static int emit_text(lua_State *L)
+{
+    emit_call *c = lua_touserdata(L, lua_upvalueindex(1));
+    const char *text = lkl__text(L, 1);
+    if (c->n == c->max)
+        return lkl__error(L, "more than %d %s out of one object", (int)c->max, c->words);
+    if (lua_rawlen(L, 1) > EMITTED_BYTES_MAX - c->bytes)
+        return lkl__error(
+            L, "more than %d MiB of %s out of one object", (int)(EMITTED_BYTES_MAX >> 20), c->words);
+    c->n++;
+    c->bytes += lua_rawlen(L, 1);
+    lkl_ceiling_charge(L, &c->charged, c->charged + lua_rawlen(L, 1) + EMITTED);
+    c->emit(c->arg, text);
+    return 0;
+}
+
+/* Calls script.<what>(controller, fn, a, b, emit); its one result stays on the stack of a good call. */
+typedef struct fn_call {
+    worker_state *w;
+    const char *what;
+    size_t fn;
+    const kl_value *a, *b;
+    emit_call *emit;
+    bool pass;
+} fn_call;
+
+static int call_protected(lua_State *L)
+{
+    fn_call *c = lua_touserdata(L, 1);
+    lkl_state_push(L, c->what);
+    lkl_state_push(L, "list");
+    lua_rawgeti(L, -1, (lua_Integer)c->w->controller + 1);
+    lua_remove(L, -2);
+    lua_pushinteger(L, (lua_Integer)c->fn);
+    lkl_push_object(L, c->a);
+    if (c->b)
+        lkl_push_object(L, c->b);
+    else
+        lua_pushnil(L);
+    lua_pushlightuserdata(L, c->emit);
+    lua_pushcclosure(L, emit_text, 1);
+    lua_call(L, 5, 1);
+    c->pass = lua_toboolean(L, -1);
+    return 0;
+}
+
+static kl_status call_fn(fn_call *c, kl_reader *reader, kl_err *err)
+{
+    lua_State *L = c->w->lua->L;
+    kl_status st = KL_OK;
+    c->w->lua->reader = reader;
+    kl_terms t = terms(c->w, NULL);
+    lkl_budget_enter(c->w->lua, L, &t);
+    c->w->lua->ceiling.on = true;
+    *c->w->lua->ceiling.where = 0;
+    lua_pushcfunction(L, call_protected);
+    lua_pushlightuserdata(L, c);
+    int failed = lua_pcall(L, 1, 0, 0);
+    lkl_ceiling_charge(L, &c->emit->charged, 0);
+    c->w->lua->ceiling.on = false;
+    char *text = failed == LUA_ERRMEM ? too_big(c->w) : failed ? lkl_state_error(L, NULL) : NULL;
+    if (failed == LUA_ERRMEM)
+        lua_pop(L, 1);
+    kl_over over = lkl_budget_leave(c->w->lua);
+    lkl_budget_clean(c->w->lua, L);
+    if (failed == LUA_ERRMEM)
+        make_room(c->w);
+    bool full = failed == LUA_ERRMEM && !c->w->lua->ceiling.deep;
+    if (failed || over)
+        st = kl_fail(err,
+            over       ? KL_ETIMEOUT
+                : full ? KL_ETOOBIG
+                       : KL_ESCRIPT,
+            "%s", over ? c->w->lua->budget.message : text);
+    kl_free(text);
+    c->w->lua->reader = NULL;
+    return st;
+}
+
+static kl_status map(void *state, size_t fn, kl_reader *reader, const kl_value *object, kl_emit_fn *emit_key,
+    void *arg, kl_err *err)
+{
+    return call_fn(&(fn_call){.w = state,
+                       .what = "map",
+                       .fn = fn,
+                       .a = object,
+                       .emit = &(emit_call){.emit = emit_key, .arg = arg, .words = "keys", .max = KEYS_MAX}},
+        reader, err);
+}
+
+static kl_status index_of(
+    void *state, size_t fn, const kl_value *object, kl_emit_fn *emit_value, void *arg, kl_err *err)
+{
+    return call_fn(
+        &(fn_call){.w = state,
+            .what = "index",
+            .fn = fn,
+            .a = object,
+            .emit = &(emit_call){.emit = emit_value, .arg = arg, .words = "values", .max = VALUES_MAX}},
+        NULL, err);
+}
+
+static kl_status predicate(
+    void *state, size_t fn, const kl_value *now, const kl_value *old, bool *pass, kl_err *err)
+{
+    fn_call c = {.w = state,
+        .what = "predicate",
+        .fn = fn,
+        .a = now,
+        .b = old,
+        .emit = &(emit_call){.words = "values"}};
+    kl_status st = call_fn(&c, NULL, err);
+    *pass = c.pass;
+    return st;
+}
+
+/* --- loading ------------------------------------------------------------------------------ */
+
+static void program_free(kl_program *p)
+{
+    lkl_program *me = self(p);
+    for (size_t i = 0; i < p->n_specs; i++)
+        kl_controller_spec_fini(&p->specs[i]);
+    kl_free(p->specs);
+    for (size_t i = 0; i < p->n_hooks; i++)
+        kl_webhook_spec_fini(&p->hooks[i]);
+    kl_free(p->hooks);
+    kl_free(me->description);
+    lkl_bundle_fini(&me->bundle);
+    kl_free(me);
+}
+
+/* Of a program that has its bundle. */
+static kl_status load_bundle(lkl_program *p, kl_program **out, kl_err *err)
+{
+    static const kl_program_ops ops = {.open = open_state,
+        .close = close_state,
+        .start = start,
+        .resume = resume,
+        .rest = rest,
+        .worn = worn,
+        .abandon = abandon,
+        .map = map,
+        .index = index_of,
+        .predicate = predicate,
+        .free = program_free};
+    p->base.ops = &ops;
+    p->base.name = p->bundle.sources[0].path;
+    atomic_init(&p->base.refs, 1);
+    lkl_state *scratch = NULL;
+    kl_status st = lkl_state_new(&p->bundle, read_specs, p, &scratch, err);
+    lkl_state_free(scratch);
+    if (!st)
+        st = lkl_isolate_apply(&p->base, err);
+    if (st) {
+        program_free(&p->base);
+        return st;
+    }
+    p->digest = lkl_bundle_digest(&p->bundle);
+    *out = &p->base;
+    return KL_OK;
+}
+
+kl_status lkl_program_load(const char *path, kl_program **out, kl_err *err)
+{
+    lkl_program *p = kl_new(lkl_program);
+    kl_status st = lkl_bundle_init(&p->bundle, path, err);
+    if (!st)
+        return load_bundle(p, out, err);
+    kl_free(p);
+    return st;
+}
+
+kl_status lkl_program_load_text(const char *path, const char *text, size_t len, kl_program **out, kl_err *err)
+{
+    lkl_program *p = kl_new(lkl_program);
+    lkl_bundle_init_text(&p->bundle, path, text, len);
+    return load_bundle(p, out, err);
+}
+
+kl_status lkl_program_load_texts(
+    const char *name, const kl_value *texts, const char *main, kl_program **out, kl_err *err)
+{
+    lkl_program *p = kl_new(lkl_program);
+    kl_status st = lkl_bundle_init_texts(&p->bundle, name, texts, main, err);
+    if (!st)
+        return load_bundle(p, out, err);
+    kl_free(p);
+    return st;
+}
+
+kl_status lkl_program_load_bundle(lkl_bundle *bundle, kl_program **out, kl_err *err)
+{
+    lkl_program *p = kl_new(lkl_program);
+    p->bundle = *bundle;
+    return load_bundle(p, out, err);
+}
+
+const lkl_bundle *lkl_program_bundle(const kl_program *p) { return &self(p)->bundle; }
+lkl_isolation *lkl_program_isolation(kl_program *p) { return &self(p)->isolation; }
+uint64_t lkl_program_digest(const kl_program *p) { return self(p)->digest; }
+const char *const *lkl_program_files(const kl_program *p) { return self(p)->bundle.paths; }
+char *lkl_program_describe(const kl_program *p) { return kl_strdup(self(p)->description); }

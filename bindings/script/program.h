@@ -1,0 +1,33 @@
+/* program.h - scripts as programs of the runtime: load, look at, describe. */
+#ifndef LKL_PROGRAM_H
+#define LKL_PROGRAM_H
+
+#include <stdint.h>
+#include "state/bundle.h"
+#include "script/isolate.h"
+#include "run/reconciler.h"
+
+/* Loads a script and the modules it requires as one program (a generation). Nothing is contacted: a script
+ * does no I/O while loading. Syntax errors, errors while loading and wrong specs (with "did you mean")
+ * fail with file and line. Any thread. */
+KL_NODISCARD kl_status lkl_program_load(const char *path, kl_program **out, kl_err *err);
+/* The same for a text that is in no file; `path` names it and says where its modules are looked for. */
+KL_NODISCARD kl_status lkl_program_load_text(
+    const char *path, const char *text, size_t len, kl_program **out, kl_err *err);
+/* The same out of an object of texts, as a ConfigMap's data is: see lkl_bundle_init_texts. Keeps a
+ * reference to it. */
+KL_NODISCARD kl_status lkl_program_load_texts(
+    const char *name, const kl_value *texts, const char *main, kl_program **out, kl_err *err);
+/* The same out of sources that are all there; takes the bundle. */
+KL_NODISCARD kl_status lkl_program_load_bundle(lkl_bundle *bundle, kl_program **out, kl_err *err);
+/* What it was loaded from, and what it keeps about processes of its own; both belong to the program. */
+const lkl_bundle *lkl_program_bundle(const kl_program *p);
+lkl_isolation *lkl_program_isolation(kl_program *p);
+/* A hash over the sources of the script and its modules: equal digests, equal logic. */
+uint64_t lkl_program_digest(const kl_program *p);
+/* The files it was made of, the script first; NULL-terminated, belongs to the program. */
+const char *const *lkl_program_files(const kl_program *p);
+/* What `kubelua check` prints: controllers, kinds, indexes. Caller kl_free()s. */
+char *lkl_program_describe(const kl_program *p);
+
+#endif

@@ -1,0 +1,257 @@
+/* border.h - what the binding files share and nobody else sees.
+ *
+ * Every userdata of ours begins with a tag, the address of something static: that is how a C function
+ * knows its own kind without asking the registry. Metatables are hidden behind __metatable, so scripts
+ * cannot call a finaliser by hand. */
+#ifndef LKL_BORDER_H
+#define LKL_BORDER_H
+
+#include "state/lkl.h"
+#include "cache/informer.h"
+#include "value/draft.h"
+#include "value/path.h"
+
+/* A path that a view was called with lately: the text as Lua keeps it (by address), and the box of what it
+ * means. */
+typedef struct lkl__recent {
+    const char *text;
+    const lkl_box *path;
+} lkl__recent;
+#define LKL__RECENT 32
+
+/* Where a loop over an object has come to: the key that it has now, as Lua keeps it (by address), is the
+ * one before `next`. */
+typedef struct lkl__loop {
+    const void *view;
+    const char *key;
+    size_t next;
+} lkl__loop;
+#define LKL__LOOPS 8
+
+/* What was made lately and may be asked for again: a table of Lua has the things, these words say which
+ * stands where. Few enough to be looked through at each collection; a reconcile reads a handful of places
+ * again and again. */
+#define LKL__SETS 32
+#define LKL__WAYS 4
+typedef struct lkl__slots {
+    struct {
+        const void *a;
+        uintptr_t b;
+    } word[LKL__SETS * LKL__WAYS];
+    uint8_t next[LKL__SETS]; /* the way that gives place next */
+} lkl__slots;
+
+/* Where a field stood the last time it was read: by its name as Lua keeps it (by address; a table keeps
+ * it) and by where the object was found, for below different fields are objects with different keys. What
+ * was found once is found again without looking at any key, which is what counts when a key's turn comes
+ * with cold caches. */
+typedef struct lkl__field {
+    const char *name;
+    uintptr_t below;
+    kl_lookup lookup;
+} lkl__field;
+#define LKL__FIELDS 64
+
+/* One per Lua state, in the registry. */
+typedef struct lkl_border {
+    const void *tag;
+    uint64_t owner; /* the thread that may use the state; checked in debug builds */
+    /* a script's state: bounds hold for what it hands over, and its budget is asked meanwhile */
+    bool counted;
+    bool nil_index; /* indexing nil is ours: absent reads are remembered */
+    /* a controller that keeps only some fields of some kinds, or NULL */
+    const struct kl_controller_spec *cuts;
+    lkl__recent recent[LKL__RECENT];
+    lkl__slots seen, texts;
+    lkl__loop loops[LKL__LOOPS];
+    lkl__field fields[LKL__FIELDS];
+    bool closing; /* the state is: nothing is remembered any more */
+} lkl_border;
+/* User values of the border. SEEN: the views of `seen`, weakly. SPARE: an empty root view, or nil. */
+enum {
+    BORDER_ABSENT_IN = 1,
+    BORDER_ABSENT_KEY,
+    BORDER_CHAINS,
+    BORDER_NULL,
+    BORDER_PATHS,
+    BORDER_SEEN,
+    BORDER_SPARE,
+    BORDER_SLOTS = BORDER_SPARE
+};
+
+lkl_border *lkl__border(lua_State *L);             /* made on first use */
+lkl_border *lkl__border_push(lua_State *L);        /* the same, and its userdata on the stack */
+lkl_border *lkl__border_at(lua_State *L, int idx); /* the one at idx, which may be an upvalue */
+
+/* The userdata at idx when it begins with `tag` and is at least `size` big, or NULL. */
+void *lkl__tagged(lua_State *L, int idx, const void *tag, size_t size);
+/* Pushes the metatable kept under `key`; true when it is new and wants filling, then keeping: nothing may
+ * ever meet a metatable whose filling was cut short by an error. __name and __metatable are set. */
+bool lkl__metatable(lua_State *L, const void *key, const char *name);
+void lkl__keep_metatable(lua_State *L, const void *key);
+bool lkl__push_scalar(lua_State *L, const kl_value *v); /* false, and nothing pushed, for containers */
+
+/* --- views -------------------------------------------------------------------------------- */
+/* Where C gets a reference while Lua may raise: prepare first (it may raise), get the reference, then push
+ * it (it cannot). `taken` is a container, or NULL for nil. */
+void lkl__view_prepare(lua_State *L);
+void lkl__push_taken(lua_State *L, const kl_value *taken);
+/* Afterwards, with what was pushed on top, and unless somebody else has it anyway: what the value takes
+ * counts as the state's. May raise. */
+void lkl__view_charge(lua_State *L);
+
+/* What every view begins with, and so does what holds references for views. */
+typedef struct lkl__view {
+    const void *tag;
+    /* whose reference is ours: NULL while empty and once finalised; else borrowed */
+    const kl_value *v;
+    const struct lkl__view *root; /* what holds the reference, itself for a root; its memory outlives every
+                                   * view below, whatever the collector's order */
+} lkl__view;
+/* Holds the references of some objects for the views of them, so that one finaliser does for all. head.v:
+ * the first object. */
+typedef struct lkl__keeper {
+    lkl__view head;
+    size_t charged, n;
+    const kl_value *v[];
+} lkl__keeper;
+/* Pushes a view of k->v[i]; the userdata of k is at keeper_idx, the metatable of lkl__push_view_metatable
+ * at mt_idx, both absolute. */
+void lkl__push_kept(lua_State *L, const lkl__keeper *k, int keeper_idx, size_t i, int mt_idx);
+void lkl__push_view_metatable(lua_State *L);
+
+/* --- lists of objects --------------------------------------------------------------------- */
+/* Both take the references out of o, which may be boxed. Pushes a kubelua.list; or a function that gives
+ * one object after the other. `own`: nobody else may have these objects, so they count as the state's. */
+void lkl__push_list(lua_State *L, kl_objects *o, bool own);
+void lkl__push_each(lua_State *L, kl_objects *o);
+const kl_value *lkl__list_value(lua_State *L, int idx); /* a new reference, or NULL when idx is no list */
+/* a list that a script changed: pushes the table that it is now; else nothing */
+bool lkl__list_own(lua_State *L, int idx);
+/* {{index, operator, value ...} ...} on top of the stack: the terms lie in a userdata that is pushed; the
+ * texts stay the table's. */
+const kl_index_term *lkl__read_terms(lua_State *L, size_t *n_terms);
+
+/* --- null, uint64, marked tables ---------------------------------------------------------- */
+void lkl__push_null(lua_State *L);
+bool lkl__is_null(lua_State *L, int idx);
+void lkl__push_uint64(lua_State *L, uint64_t u);
+bool lkl__uint64(lua_State *L, int idx, uint64_t *out);
+/* LKL_FOREIGN: it has a metatable that is none of ours. */
+typedef enum lkl_mark { LKL_PLAIN, LKL_ARRAY, LKL_OBJECT, LKL_FOREIGN } lkl_mark;
+void lkl__mark(lua_State *L, int idx, lkl_mark mark);
+lkl_mark lkl__marked(lua_State *L, int idx);
+
+/* What one value may take that a script hands over (docs/security.md, Bounds): parts, shared ones each
+ * time they are walked, and bytes of text. Hundred times the largest object that a server takes; a C
+ * function that walks a value once takes some ten milliseconds. */
+#define LKL_NODES_MAX 1000000
+#define LKL_BYTES_MAX ((size_t)64 << 20)
+/* Steps of the budget (lkl_budget_spend) for one part, and the bytes of text that take as long. */
+#define LKL_NODE_STEPS 16
+#define LKL_BYTES_EACH 64
+kl_room lkl__room(void);
+/* Raises when v, which C made of several values that are each within bounds, is beyond them; `what` is its
+ * name. So no view is. */
+void lkl__check_made(lua_State *L, const kl_value *v, const char *what);
+
+/* lkl_to_value into a value box that is on the stack already, which is charged; returns the box's pointer. */
+const kl_value *lkl__to_box(lua_State *L, lkl_box *box, int idx, const char *what);
+
+/* The value at idx: borrowed from a view, or what lkl_to_value makes, kept by the box that is pushed (nil
+ * for a view). */
+const kl_value *lkl__value_at(lua_State *L, int idx, const char *what);
+
+/* --- JSON --------------------------------------------------------------------------------- */
+void lkl__push_json(lua_State *L, const kl_value *v, bool pretty); /* pushes the text */
+/* Pushes a text that C made and frees it, also when there is no memory for the Lua string. */
+void lkl__push_text(lua_State *L, char *taken);
+/* Raises an argument error with the story in err, which is finished first. */
+int lkl__argerror(lua_State *L, int arg, kl_err *err);
+
+/* --- drafts ------------------------------------------------------------------------------- */
+bool lkl__is_draft(lua_State *L, int idx);
+bool lkl__draft_same(lua_State *L, int a, int b); /* the same place of the same draft */
+/* a new reference, or NULL when idx is no draft */
+const kl_value *lkl__draft_value(lua_State *L, int idx);
+/* Assigns the value at value_idx; the table at chain_idx is {draft, key, key...}. Creates what is missing. */
+void lkl__draft_assign(lua_State *L, int chain_idx, int value_idx);
+void lkl__draft_describe(lua_State *L, int idx, int key_idx); /* pushes "spec.x of Pod default/a" */
+int lkl__eq(lua_State *L);                                    /* __eq of views and drafts: by value */
+
+/* --- nil ---------------------------------------------------------------------------------- */
+/* the view or draft and the key that was not there */
+void lkl__absent(lua_State *L, int in_idx, int key_idx);
+/* the same, absolute indexes; nil_index was asked */
+void lkl__absent_at(lua_State *L, int border_idx, int in_idx, int key_idx);
+void lkl__draft_absent(lua_State *L, int draft_idx, int key_idx); /* the same, and begins a chain */
+void lkl__forget_chains(lua_State *L);
+
+/* --- objects of which only some fields are kept (lcut.c) ---------------------------------- */
+/* Raises when the key, which is absent, may be so only because it was cut. */
+void lkl__cut_check(lua_State *L, const struct kl_controller_spec *spec, int view_idx, int key_idx);
+void lkl__open_cut(lua_State *L); /* adds its part to core.run */
+
+/* --- text --------------------------------------------------------------------------------- */
+/* luaL_checkstring and luaL_optstring for texts that C reads to their first NUL: one that has a NUL is
+ * refused, it would mean another. */
+const char *lkl__text(lua_State *L, int arg);
+const char *lkl__opt_text(lua_State *L, int arg, const char *dflt);
+bool lkl__has_nul(lua_State *L, int idx); /* of a string */
+/* Adds a step to a path text in b: ".name", "[3]" or "[a.b/c]". */
+void lkl__path_step(lua_State *L, luaL_Buffer *b, int key_idx, bool first);
+/* pushes "Pod default/a", or "the value" */
+void lkl__describe_value(lua_State *L, const kl_value *root);
+/* pushes "spec.x of Pod default/a"; key_idx 0: the view itself */
+void lkl__view_describe(lua_State *L, int view_idx, int key_idx);
+/* Pushes the keys from the view up to its root, whose value it returns; a path is {text}. */
+const kl_value *lkl__view_keys(lua_State *L, int view_idx);
+/* The same from a list of keys, the innermost first. */
+void lkl__describe_keys(lua_State *L, const kl_value *root, int keys_idx, int key_idx);
+/* compiled, cached per state; raises. One more on the stack: the box that keeps it */
+kl_path *lkl__path(lua_State *L, int idx);
+
+/* Pushes "file:line: " of the innermost caller that is not the library's own Lua. */
+void lkl__where(lua_State *L);
+void lkl__where_from(lua_State *L, int level); /* not above that level */
+/* the same as "file:line", without touching Lua's memory; false: nowhere */
+bool lkl__place(lua_State *L, int level, char *out, size_t size);
+/* luaL_error at that place. */
+int lkl__error(lua_State *L, const char *fmt, ...);
+
+/* What quantities, times and selectors become in an object: pushes a string and says true, or pushes
+ * nothing. */
+bool lkl__quantity_text(lua_State *L, int idx);
+bool lkl__time_text(lua_State *L, int idx);
+
+/* --- kubelua.core ------------------------------------------------------------------------- */
+/* the table of it that scripts' states have (core.c) */
+void lkl__push_script_core(lua_State *L);
+/* the compiled chunk of a module of the library; false, nothing pushed: there is none */
+bool lkl__push_embedded(lua_State *L, const char *name);
+
+/* The parts: each adds its functions to the table on top of the stack. */
+void lkl__open_scalars(lua_State *L);
+void lkl__open_values(lua_State *L);
+void lkl__open_codec(lua_State *L);
+void lkl__open_base64(lua_State *L);
+void lkl__open_convert(lua_State *L);
+void lkl__open_draft(lua_State *L);
+void lkl__open_nil(lua_State *L);
+void lkl__open_error(lua_State *L);
+void lkl__open_quantity(lua_State *L);
+void lkl__open_time(lua_State *L);
+void lkl__open_clock(lua_State *L);
+void lkl__open_selector(lua_State *L);
+void lkl__open_patch(lua_State *L);
+void lkl__open_op(lua_State *L);
+/* The parts that scripts' states do not have. */
+void lkl__open_client(lua_State *L);
+void lkl__open_informer(lua_State *L);
+void lkl__open_host(lua_State *L);
+void lkl__open_ttl(lua_State *L);
+void lkl__open_cert(lua_State *L);
+void lkl__open_stage(lua_State *L);
+void lkl__open_bounds(lua_State *L);
+
+#endif

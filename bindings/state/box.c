@@ -1,0 +1,208 @@
+/* box.c - a userdata that owns one C thing, and the border: what one Lua state knows of itself.
+ *
+ *   empty --ptr set--> full --__gc, __close or lkl_box_close--> empty
+ *
+ * A box is made before the thing it will own, so that no Lua error can come between making and owning. */
+#include <stdint.h>
+#include <string.h>
+#include "base/mem.h"
+#include "base/sync.h"
+#include "state/border.h"
+#include "state/ceiling.h"
+
+static const char border_tag, border_key;
+
+void *lkl__tagged(lua_State *L, int idx, const void *tag, size_t size)
+{
+    void *p = lua_touserdata(L, idx);
+    /* light userdata has no length */
+    return p && lua_rawlen(L, idx) >= size && *(const void **)p == tag ? p : NULL;
+}
+
+bool lkl__has_nul(lua_State *L, int idx)
+{
+    size_t n;
+    const char *s = lua_tolstring(L, idx, &n);
+    return strlen(s) < n;
+}
+
+const char *lkl__text(lua_State *L, int arg)
+{
+    const char *s = luaL_checkstring(L, arg);
+    if (lkl__has_nul(L, arg))
+        luaL_argerror(L, arg, "a text without a NUL character in it expected");
+    return s;
+}
+
+const char *lkl__opt_text(lua_State *L, int arg, const char *dflt)
+{
+    return lua_isnoneornil(L, arg) ? dflt : lkl__text(L, arg);
+}
+
+bool lkl__metatable(lua_State *L, const void *key, const char *name)
+{
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, key) == LUA_TTABLE)
+        return false;
+    lua_pop(L, 1);
+    lua_createtable(L, 0, 12);
+    lua_pushstring(L, name);
+    lua_setfield(L, -2, "__name");
+    lua_pushstring(L, name);
+    lua_setfield(L, -2, "__metatable");
+    return true;
+}
+
+void lkl__keep_metatable(lua_State *L, const void *key)
+{
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, key);
+}
+
+/* --- the border --------------------------------------------------------------------------- */
+
+static lkl_border *checked(lkl_border *b)
+{
+#ifdef KL_DEBUG
+    if (b->owner != kl_thread_self())
+        kl_mem_die("a Lua state was used by a thread that does not own it");
+#endif
+    return b;
+}
+
+/* The border goes with its state, but finalisers of the host may come after it. */
+static int border_gc(lua_State *L)
+{
+    lkl_border *b = lua_touserdata(L, 1);
+    b->closing = true;
+    for (size_t i = 0; i < LKL__FIELDS; i++)
+        if (b->fields[i].name)
+            kl_lookup_fini(&b->fields[i].lookup);
+    memset(b->fields, 0, sizeof b->fields);
+    return 0;
+}
+
+lkl_border *lkl__border_push(lua_State *L)
+{
+    lkl_border *b;
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &border_key) == LUA_TUSERDATA) {
+        b = lua_touserdata(L, -1);
+    } else {
+        lua_pop(L, 1);
+        b = lua_newuserdatauv(L, sizeof *b, BORDER_SLOTS);
+        memset(b, 0, sizeof *b);
+        b->tag = &border_tag;
+        b->owner = kl_thread_self();
+        lua_createtable(L, 0, 1);
+        lua_pushcfunction(L, border_gc);
+        lua_setfield(L, -2, "__gc");
+        lua_setmetatable(L, -2);
+        lua_pushvalue(L, -1);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &border_key);
+    }
+    return checked(b);
+}
+
+lkl_border *lkl__border_at(lua_State *L, int idx) { return checked(lua_touserdata(L, idx)); }
+
+lkl_border *lkl__border(lua_State *L)
+{
+    lkl_border *b = lkl__border_push(L);
+    lua_pop(L, 1); /* the registry keeps it */
+    return b;
+}
+
+void lkl_adopt(lua_State *L)
+{
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &border_key) == LUA_TUSERDATA)
+        ((lkl_border *)lua_touserdata(L, -1))->owner = kl_thread_self();
+    lua_pop(L, 1);
+}
+
+/* --- boxes -------------------------------------------------------------------------------- */
+
+static void free_box(lua_State *L, lkl_box *box)
+{
+    const lkl_class *c = box->tag;
+    void *ptr = box->ptr;
+    box->ptr = NULL;
+    lkl_ceiling_charge(L, &box->charged, 0);
+    if (ptr)
+        c->free(ptr);
+}
+
+static int box_gc(lua_State *L)
+{
+    const lkl_class *c = lua_touserdata(L, lua_upvalueindex(1));
+    lkl_box *box = lkl__tagged(L, 1, c, sizeof *box);
+    if (box)
+        free_box(L, box);
+    return 0;
+}
+
+static void fill_metatable(lua_State *L, const lkl_class *c)
+{
+    if (c->meta)
+        luaL_setfuncs(L, c->meta, 0);
+    lua_pushlightuserdata(L, (void *)c);
+    lua_pushcclosure(L, box_gc, 1);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, -3, "__close");
+    lua_setfield(L, -2, "__gc");
+    if (c->methods) {
+        lua_newtable(L);
+        luaL_setfuncs(L, c->methods, 0);
+        lua_setfield(L, -2, "__index");
+    }
+}
+
+lkl_box *lkl_box_new(lua_State *L, const lkl_class *c, int slots)
+{
+    if (lkl__metatable(L, c, c->name)) {
+        fill_metatable(L, c);
+        lkl__keep_metatable(L, c);
+    }
+    lkl_box *box = lua_newuserdatauv(L, sizeof *box, slots);
+    box->tag = c;
+    box->ptr = NULL;
+    box->charged = 0;
+    lua_rotate(L, -2, 1);
+    lua_setmetatable(L, -2);
+    return box;
+}
+
+void lkl_box_charge(lua_State *L, lkl_box *box, size_t bytes) { lkl_ceiling_charge(L, &box->charged, bytes); }
+
+void *lkl_box_get(lua_State *L, int idx, const lkl_class *c)
+{
+    lkl_box *box = lkl__tagged(L, idx, c, sizeof *box);
+    return box ? box->ptr : NULL;
+}
+
+void *lkl_box_check(lua_State *L, int idx, const lkl_class *c)
+{
+    lkl_box *box = lkl__tagged(L, idx, c, sizeof *box);
+    if (!box)
+        luaL_typeerror(L, idx, c->name);
+    if (!box->ptr)
+        luaL_argerror(L, idx, "it has been closed");
+    return box->ptr;
+}
+
+void lkl_box_close(lua_State *L, int idx)
+{
+    if (lua_type(L, idx) == LUA_TUSERDATA && lua_rawlen(L, idx) >= sizeof(lkl_box))
+        free_box(L, lua_touserdata(L, idx));
+}
+
+static void free_value(void *ptr) { kl_value_unref(ptr); }
+
+static const lkl_class value_class = {.name = "kubelua.value", .free = free_value};
+
+lkl_box *lkl_value_box(lua_State *L) { return lkl_box_new(L, &value_class, 0); }
+
+void lkl_value_charge(lua_State *L, lkl_box *box)
+{
+    size_t max = lkl_ceiling_max(L);
+    if (max < SIZE_MAX)
+        lkl_box_charge(L, box, kl_value_held(box->ptr, max));
+}

@@ -1,0 +1,159 @@
+/* ceiling.c - counts between Lua and its allocator, and what C holds beside it.
+ *
+ * Lua's collector paces itself by Lua's bytes and does not see what hangs on them: a view of 40 bytes may
+ * hold megabytes. So charges bring about collections of their own: when they have grown by a part of the
+ * ceiling since the last one, and before anything is refused. */
+#include "state/ceiling.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "state/border.h"
+#include "state/depth.h"
+
+/* The part of the ceiling by which charges may grow between two collections: garbage that nobody has
+ * looked for yet. */
+#define GARBAGE_MAX(c) ((c)->max / 8)
+
+static void refused(lkl_ceiling *c, const void *p, size_t had, size_t n)
+{
+    lua_State *L = atomic_load_explicit(c->running, memory_order_relaxed);
+    /* while a stack unwinds there is no line; the one before stays */
+    if (L && !lkl_depth_in_place(p, had, n))
+        (void)lkl__place(L, 0, c->where, sizeof c->where);
+}
+
+/* It would be the stack of a recursion without end. */
+static bool too_deep(lkl_ceiling *c, const void *p, size_t had, size_t n)
+{
+    lua_State *L = atomic_load_explicit(c->running, memory_order_relaxed);
+    if (!L || !lkl_depth_passes(L, p, had, n))
+        return false;
+    refused(c, p, had, n);
+    c->deep = true;
+    return true;
+}
+
+/* What luaL_newstate's allocator does, in one step with counting it. */
+static void *count(void *arg, void *p, size_t had, size_t n)
+{
+    lkl_ceiling *c = arg;
+    /* without a block `had` is the kind of thing that is wanted */
+    size_t before = p ? had : 0, used = c->used - before + n;
+    if (__builtin_expect(used + c->held > c->max, 0) && n > before && c->on) {
+        refused(c, p, had, n);
+        c->deep = false;
+        return NULL;
+    }
+    if (__builtin_expect(n > LKL_DEPTH_BYTES, 0) && n > before && c->on && too_deep(c, p, had, n))
+        return NULL;
+    if (!n) {
+        free(p);
+        c->used = used;
+        return NULL;
+    }
+    void *q = c->next ? c->next(c->next_arg, p, had, n) : realloc(p, n);
+    if (q)
+        c->used = used;
+    else
+        c->deep = false;
+    return q;
+}
+
+void lkl_ceiling_start(lua_State *L, lkl_ceiling *c, size_t max, lua_State *_Atomic *running)
+{
+#ifdef KL_DEBUG
+    c->next = lua_getallocf(L, &c->next_arg);
+#endif
+    c->used = ((size_t)lua_gc(L, LUA_GCCOUNT) << 10) + (size_t)lua_gc(L, LUA_GCCOUNTB);
+    c->max = max;
+    c->held = c->held_before = 0;
+    c->on = false;
+    c->running = running;
+    lua_setallocf(L, count, c);
+}
+
+char *lkl_ceiling_tell_deep(const lkl_ceiling *c)
+{
+    if (!c->deep)
+        return NULL;
+    return kl_sprintf("%s%sstack overflow: the calls under way hold more than %d values; is there an end to "
+                      "that recursion?",
+        c->where, *c->where ? ": " : "", LKL_DEPTH_MAX);
+}
+
+bool lkl_ceiling_is_worn(const lkl_ceiling *c) { return c->used + c->held > c->max / 2; }
+
+/* --- what C holds ------------------------------------------------------------------------- */
+
+static lkl_ceiling *of(lua_State *L)
+{
+    void *arg;
+    return lua_getallocf(L, &arg) == count ? arg : NULL;
+}
+
+static size_t left(const lkl_ceiling *c)
+{
+    size_t taken = c->used + c->held;
+    return taken < c->max ? c->max - taken : 0;
+}
+
+/* Runs finalisers, which Lua's own emergency collection does not. */
+static void collect(lua_State *L, lkl_ceiling *c)
+{
+    lua_gc(L, LUA_GCCOLLECT);
+    c->held_before = c->held;
+}
+
+/* Only the allocator can make Lua raise its memory error: it is asked for what it has to refuse. */
+static void refuse(lua_State *L, const lkl_ceiling *c)
+{
+    if (c->on)
+        lua_newuserdatauv(L, c->max, 0);
+}
+
+static void make_sure(lua_State *L, lkl_ceiling *c, size_t bytes)
+{
+    if (c->on && c->used + c->held + bytes > c->max)
+        collect(L, c);
+    if (c->on && c->used + c->held + bytes > c->max)
+        refuse(L, c);
+}
+
+void lkl_ceiling_charge(lua_State *L, size_t *charged, size_t bytes)
+{
+    lkl_ceiling *c = of(L);
+    if (!c)
+        return;
+    bool more = bytes > *charged;
+    c->held = c->held - *charged + bytes;
+    *charged = bytes;
+    if (more && c->held > c->held_before + GARBAGE_MAX(c))
+        collect(L, c);
+    if (more)
+        make_sure(L, c, 0);
+}
+
+void lkl_ceiling_ask(lua_State *L, size_t bytes)
+{
+    lkl_ceiling *c = of(L);
+    if (c)
+        make_sure(L, c, bytes);
+}
+
+size_t lkl_ceiling_max(lua_State *L)
+{
+    const lkl_ceiling *c = of(L);
+    return c && c->on ? c->max : SIZE_MAX;
+}
+
+size_t lkl_ceiling_left(lua_State *L, bool collected)
+{
+    lkl_ceiling *c = of(L);
+    if (!c || !c->on)
+        return SIZE_MAX;
+    if (collected)
+        collect(L, c);
+    return left(c);
+}

@@ -1,0 +1,266 @@
+/* list.c - objects out of a cache as Lua sees them: a snapshot of references; a view is made when its
+ * object is looked at.
+ *
+ *   read-only, views on demand --first write (table.sort, table.remove, list[i] = x)--> a table of its own
+ *
+ * References stand in keepers of at most KEEP each, and views of objects keep their keeper: whoever keeps
+ * one object of a list keeps few others, and no object needs a finaliser of its own. */
+#include <string.h>
+#include "state/border.h"
+#include "state/ceiling.h"
+
+/* Enough to make a finaliser's cost small for each, few enough to be kept by accident. */
+#define KEEP 64
+
+static const char list_tag, list_mt, keeper_tag, keeper_mt;
+
+typedef struct list {
+    const void *tag;
+    size_t n;
+} list;
+
+/* User values of a list: a table of its keepers; and the table that it became, or nil. */
+enum { LIST_KEEPERS = 1, LIST_OWN };
+
+/* --- keepers ------------------------------------------------------------------------------ */
+
+static int keeper_gc(lua_State *L)
+{
+    lkl__keeper *k = lkl__tagged(L, 1, &keeper_tag, sizeof *k);
+    if (!k)
+        return 0;
+    k->head.v = NULL; /* views of it know now */
+    for (size_t i = 0; i < k->n; i++)
+        kl_value_unref(k->v[i]);
+    k->n = 0;
+    lkl_ceiling_charge(L, &k->charged, 0);
+    return 0;
+}
+
+static void charge_keeper(lua_State *L, lkl__keeper *k)
+{
+    size_t max = lkl_ceiling_max(L), sum = 0;
+    for (size_t i = 0; max < SIZE_MAX && sum <= max && i < k->n; i++)
+        sum += kl_value_held(k->v[i], max - sum);
+    lkl_ceiling_charge(L, &k->charged, sum);
+}
+
+/* Pushes a table of keepers that have o's references now. */
+static void push_keepers(lua_State *L, kl_objects *o, bool own)
+{
+    lua_createtable(L, (int)((o->len + KEEP - 1) / KEEP), 0);
+    for (size_t at = 0; at < o->len; at += KEEP) {
+        size_t n = o->len - at < KEEP ? o->len - at : KEEP;
+        lkl__keeper *k = lua_newuserdatauv(L, sizeof *k + n * sizeof *k->v, 0);
+        memset(k, 0, sizeof *k);
+        k->head = (lkl__view){&keeper_tag, NULL, &k->head};
+        if (lkl__metatable(L, &keeper_mt, "kubelua.keeper")) {
+            lua_pushcfunction(L, keeper_gc);
+            lua_setfield(L, -2, "__gc");
+            lkl__keep_metatable(L, &keeper_mt);
+        }
+        lua_setmetatable(L, -2);
+        for (; k->n < n; k->n++) {
+            k->v[k->n] = o->v[at + k->n];
+            o->v[at + k->n] = NULL;
+        }
+        k->head.v = k->v[0];
+        if (own)
+            charge_keeper(L, k);
+        lua_rawseti(L, -2, (lua_Integer)(at / KEEP) + 1);
+    }
+}
+
+/* --- each --------------------------------------------------------------------------------- */
+
+enum { EACH_KEEPERS = 1, EACH_AT, EACH_MT };
+
+static int each_next(lua_State *L)
+{
+    size_t at = (size_t)lua_tointeger(L, lua_upvalueindex(EACH_AT));
+    lua_settop(L, 0);
+    lua_rawgeti(L, lua_upvalueindex(EACH_KEEPERS), (lua_Integer)(at / KEEP) + 1);
+    const lkl__keeper *k = lua_touserdata(L, 1);
+    if (!k || at % KEEP >= k->n) {
+        lua_pushnil(L);
+        return 1;
+    }
+    lkl__push_kept(L, k, 1, at % KEEP, lua_upvalueindex(EACH_MT));
+    if ((at + 1) % KEEP == 0) { /* what the loop has passed is kept by those who kept a view of it */
+        lua_pushnil(L);
+        lua_rawseti(L, lua_upvalueindex(EACH_KEEPERS), (lua_Integer)(at / KEEP) + 1);
+    }
+    lua_pushinteger(L, (lua_Integer)at + 1);
+    lua_replace(L, lua_upvalueindex(EACH_AT));
+    return 1;
+}
+
+void lkl__push_each(lua_State *L, kl_objects *o)
+{
+    push_keepers(L, o, false);
+    lua_pushinteger(L, 0);
+    lkl__push_view_metatable(L);
+    lua_pushcclosure(L, each_next, EACH_MT);
+}
+
+/* --- lists -------------------------------------------------------------------------------- */
+
+static list *check_list(lua_State *L, int idx)
+{
+    list *l = lkl__tagged(L, idx, &list_tag, sizeof *l);
+    if (!l)
+        luaL_typeerror(L, idx, "kubelua.list");
+    return l;
+}
+
+/* Pushes the table that the list at 1 became, or pushes nothing. */
+static bool push_own(lua_State *L)
+{
+    if (lua_getiuservalue(L, 1, LIST_OWN) == LUA_TTABLE)
+        return true;
+    lua_pop(L, 1);
+    return false;
+}
+
+/* Pushes the i-th view, from 0; the list is at 1 and has as many. */
+static void push_item(lua_State *L, size_t i)
+{
+    lua_getiuservalue(L, 1, LIST_KEEPERS);
+    lua_rawgeti(L, -1, (lua_Integer)(i / KEEP) + 1);
+    lua_replace(L, -2);
+    int keeper = lua_gettop(L);
+    const lkl__keeper *k = lua_touserdata(L, keeper);
+    lkl__push_view_metatable(L);
+    if (i % KEEP < k->n)
+        lkl__push_kept(L, k, keeper, i % KEEP, keeper + 1);
+    else
+        lua_pushnil(L); /* finalised before its user */
+    lua_replace(L, keeper);
+    lua_settop(L, keeper);
+}
+
+static int list_index(lua_State *L)
+{
+    list *l = check_list(L, 1);
+    lua_settop(L, 2);
+    if (push_own(L)) {
+        lua_pushvalue(L, 2);
+        lua_rawget(L, 3);
+        return 1;
+    }
+    int whole;
+    lua_Integer i = lua_tointegerx(L, 2, &whole);
+    if (!whole || lua_type(L, 2) != LUA_TNUMBER || i < 1 || (size_t)i > l->n)
+        lua_pushnil(L);
+    else
+        push_item(L, (size_t)i - 1);
+    return 1;
+}
+
+static int list_len(lua_State *L)
+{
+    list *l = check_list(L, 1);
+    lua_pushinteger(L, push_own(L) ? (lua_Integer)lua_rawlen(L, -1) : (lua_Integer)l->n);
+    return 1;
+}
+
+static int list_newindex(lua_State *L)
+{
+    list *l = check_list(L, 1);
+    lua_settop(L, 3);
+    if (!push_own(L)) {
+        lua_createtable(L, (int)l->n, 0);
+        for (size_t i = 0; i < l->n; i++) {
+            push_item(L, i);
+            lua_rawseti(L, 4, (lua_Integer)i + 1);
+        }
+        lua_pushvalue(L, 4);
+        lua_setiuservalue(L, 1, LIST_OWN);
+    }
+    lua_pushvalue(L, 2);
+    lua_pushvalue(L, 3);
+    lua_settable(L, 4);
+    return 0;
+}
+
+/* next(list, i): places from 1. */
+static int list_next(lua_State *L)
+{
+    lua_Integer i = (lua_Integer)((lua_Unsigned)luaL_optinteger(L, 2, 0) + 1);
+    lua_settop(L, 1);
+    lua_pushinteger(L, i);
+    lua_pushinteger(L, i);
+    if (lua_gettable(L, 1) != LUA_TNIL)
+        return 2;
+    return 1; /* nil */
+}
+
+static int list_pairs(lua_State *L)
+{
+    check_list(L, 1);
+    lua_pushcfunction(L, list_next);
+    lua_pushvalue(L, 1);
+    return 2;
+}
+
+static const kl_value *value_of(lua_State *L, int idx)
+{
+    kl_builder *b = kl_builder_new();
+    kl_build_array(b);
+    lua_getiuservalue(L, idx, LIST_KEEPERS);
+    for (lua_Integer i = 1; lua_rawgeti(L, -1, i) == LUA_TUSERDATA; i++, lua_pop(L, 1)) {
+        const lkl__keeper *k = lua_touserdata(L, -1);
+        for (size_t at = 0; at < k->n; at++)
+            kl_build_value(b, k->v[at]);
+    }
+    lua_pop(L, 2);
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
+bool lkl__list_own(lua_State *L, int idx)
+{
+    if (!lkl__tagged(L, idx, &list_tag, sizeof(list)))
+        return false;
+    luaL_checkstack(L, 4, "a list");
+    if (lua_getiuservalue(L, idx, LIST_OWN) == LUA_TTABLE)
+        return true;
+    lua_pop(L, 1);
+    return false;
+}
+
+const kl_value *lkl__list_value(lua_State *L, int idx)
+{
+    if (!lkl__tagged(L, idx, &list_tag, sizeof(list)))
+        return NULL;
+    idx = lua_absindex(L, idx);
+    return lkl__list_own(L, idx) ? NULL : value_of(L, idx);
+}
+
+static int list_tostring(lua_State *L)
+{
+    check_list(L, 1);
+    lkl__push_json(L, lkl__to_box(L, lkl_value_box(L), 1, "the list"), false);
+    return 1;
+}
+
+void lkl__push_list(lua_State *L, kl_objects *o, bool own)
+{
+    static const luaL_Reg meta[] = {
+        {"__index", list_index},
+        {"__newindex", list_newindex},
+        {"__len", list_len},
+        {"__pairs", list_pairs},
+        {"__tostring", list_tostring},
+        {NULL, NULL},
+    };
+    list *l = lua_newuserdatauv(L, sizeof *l, LIST_OWN);
+    *l = (list){&list_tag, o->len};
+    push_keepers(L, o, own);
+    lua_setiuservalue(L, -2, LIST_KEEPERS);
+    if (lkl__metatable(L, &list_mt, "kubelua.list")) {
+        luaL_setfuncs(L, meta, 0);
+        lkl__keep_metatable(L, &list_mt);
+    }
+    lua_setmetatable(L, -2);
+}

@@ -193,6 +193,48 @@ static const kl_value *last_known(void *arg, const char *ns, size_t nslen, const
     return kl_indexer_lookup(f->i->indexer, key);
 }
 
+/* --- objects that are too large ----------------------------------------------------------- */
+
+/* The last state that fit, which stays: a new reference, or NULL. */
+static const kl_value *skip_one(kl__follower *f, const kl_source_skipped *x)
+{
+    const kl_value *known = x->namelen ? last_known(f, x->ns, x->nslen, x->name, x->namelen) : NULL;
+    atomic_fetch_add_explicit(&f->i->skipped, 1, memory_order_relaxed);
+    kl_warn("an object is too large and is left out", "resource=%s cached=%s error=%s", f->i->resource,
+        known ? "\"its last state that fit\"" : "no", kl_log_quoted(x->message));
+    return known;
+}
+
+static kl_status list_skipped(void *arg, const kl_source_skipped *x, kl_err *err)
+{
+    kl__follower *f = arg;
+    (void)err;
+    const kl_value *known = skip_one(f, x);
+    if (known)
+        collect(f, known);
+    return KL_OK;
+}
+
+/* What the store has of an object that was deleted has to go: a list says so. */
+static kl_status watch_skipped(void *arg, const kl_source_skipped *x, kl_err *err)
+{
+    kl__follower *f = arg;
+    kl_event_type type;
+    char key[KL_KEY_MAX];
+    const kl_value *known = skip_one(f, x);
+    kl_status st = KL_OK;
+    if (!kl_event_parse(x->type, &type))
+        type = KL_MODIFIED;
+    if (known && f->streaming && kl_indexer_key(known, key))
+        collect_initial(f, type, known, key);
+    else if (known && type == KL_DELETED)
+        st = kl_fail(err, KL_EGONE, "%s, and was deleted: a list follows", x->message);
+    kl_value_unref(known);
+    if (!st) /* the watch lives; where it stands, the next event says */
+        kl__follow_step(f, &(kl_reflector_input){.kind = KL_REFLECTOR_FRAME, .type = KL_ADDED});
+    return st;
+}
+
 static void watch_opened(void *arg)
 {
     kl__follower *f = arg;
@@ -388,9 +430,12 @@ static void replace_store(kl__follower *f)
 
 void kl__follow_perform(kl__follower *f, const kl_reflector_action *a)
 {
-    static const kl_source_sink list_sink = {.item = list_item, .done = list_done};
-    static const kl_source_sink watch_sink = {
-        .event = watch_event, .lull = watch_lull, .opened = watch_opened, .done = watch_done};
+    static const kl_source_sink list_sink = {.item = list_item, .done = list_done, .skipped = list_skipped};
+    static const kl_source_sink watch_sink = {.event = watch_event,
+        .lull = watch_lull,
+        .opened = watch_opened,
+        .done = watch_done,
+        .skipped = watch_skipped};
     kl_source_sink sink = a->what == KL_REFLECTOR_LIST ? list_sink : watch_sink;
     sink.arg = f;
     if (a->complete)

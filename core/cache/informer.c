@@ -353,6 +353,7 @@ void kl_informer_stats_get(kl_informer *i, kl_informer_stats *out)
         .objects = kl_indexer_count(i->indexer),
         .bytes = kl_indexer_bytes(i->indexer),
         .events = atomic_load(&i->events),
+        .skipped = atomic_load(&i->skipped),
         .last_event = atomic_load(&i->last_event),
         .last_change = atomic_load(&i->last_change),
         .rv = kl_indexer_rv(i->indexer),

@@ -172,6 +172,7 @@ typedef struct kl_informer_stats {
     uint64_t coming;
     /* of the objects, shared parts counted in each; an estimate from a sample when there are many */
     uint64_t bytes;
+    uint64_t skipped;       /* objects above max_object that came, each time they came */
     uint64_t short_watches; /* ended within a second of being asked for */
     uint64_t stalls;        /* given up because they had been silent */
     uint64_t streams;       /* watches that asked for their initial events */

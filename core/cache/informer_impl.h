@@ -88,7 +88,7 @@ struct kl_informer {
     void *trouble_arg;
     kl_indexer *indexer;
     _Atomic bool synced;
-    _Atomic uint64_t events;
+    _Atomic uint64_t events, skipped;
     _Atomic kl_time last_event, last_change;
     /* the watch thread while it brings an event, from a source that will lull; or 0 */
     _Atomic uint64_t bringing;

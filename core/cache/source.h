@@ -28,6 +28,14 @@ typedef struct kl_watch_request {
     bool initial;
 } kl_watch_request;
 
+/* An object that was too large, as far as its first bytes tell; the texts are not terminated. */
+typedef struct kl_source_skipped {
+    const char *type; /* a watch's: "ADDED"...; "" when not known */
+    const char *ns, *name;
+    size_t nslen, namelen;
+    const char *message; /* which object, and what to do */
+} kl_source_skipped;
+
 typedef struct kl_source_sink { /* callbacks of one list or watch */
     /* list; callee owns */
     kl_status (*item)(void *arg, const kl_value *object, kl_err *err);
@@ -36,6 +44,8 @@ typedef struct kl_source_sink { /* callbacks of one list or watch */
     /* The last state of an object, which its next one resembles; a new reference or NULL. Only a help; may
      * be NULL. The texts are not terminated. */
     const kl_value *(*known)(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen);
+    /* Of an object that was too large. Other than KL_OK ends the request. NULL: such an object ends it. */
+    kl_status (*skipped)(void *arg, const kl_source_skipped *object, kl_err *err);
     /* watch: no more events at hand; see `lulls` */
     void (*lull)(void *arg);
     void (*opened)(void *arg);                                                              /* watch: 200 */

@@ -169,6 +169,7 @@ typedef struct kl_stream_call {
     kl_projection *keep;
     const char *api_version, *kind;
     const kl_value *(*known)(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen);
+    kl_status (*skipped)(void *arg, const kl_stream_skipped *object, kl_err *err);
 } kl_stream_call;
 uint64_t kl_client_stream(kl_client *c, const kl_op *op, const kl_stream_call *call); /* watch thread */
 /* watch thread; done is called with KL_ECANCELLED, later or at once */

@@ -95,6 +95,13 @@ static kl_status on_event(void *arg, const char *type, const kl_value *object, k
     return KL_ECANCELLED;
 }
 
+static kl_status on_skipped(void *arg, const kl_stream_skipped *object, kl_err *err)
+{
+    stream *s = arg;
+    s->delivered = true;
+    return s->cancelled ? KL_ECANCELLED : s->call.skipped(s->call.arg, object, err);
+}
+
 static const kl_value *known(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen)
 {
     stream *s = arg;
@@ -124,7 +131,8 @@ static void on_head(void *arg, const kl_http_head *head)
         .keep = s->call.keep,
         .api_version = s->call.api_version,
         .kind = s->call.kind,
-        .known = s->call.known ? known : NULL};
+        .known = s->call.known ? known : NULL,
+        .skipped = s->call.skipped ? on_skipped : NULL};
     s->decoder = s->watch ? kl_stream_watch_new(&h) : kl_stream_list_new(&h);
     if (s->call.opened && !s->opened)
         s->call.opened(s->call.arg);

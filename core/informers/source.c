@@ -105,6 +105,20 @@ static const kl_value *transfer_known(
     return t->muted ? NULL : t->sink.known(t->sink.arg, ns, nslen, name, namelen);
 }
 
+static kl_status transfer_skipped(void *arg, const kl_stream_skipped *object, kl_err *err)
+{
+    transfer *t = arg;
+    if (t->muted)
+        return kl_fail(err, KL_ECANCELLED, "it was cancelled");
+    kl_source_skipped x = {.type = object->type,
+        .ns = object->ns,
+        .name = object->name,
+        .nslen = object->nslen,
+        .namelen = object->namelen,
+        .message = object->message};
+    return t->sink.skipped(t->sink.arg, &x, err);
+}
+
 static void transfer_lull(void *arg)
 {
     transfer *t = arg;
@@ -148,6 +162,7 @@ static void send(transfer *t, kl_op *op)
         .done = transfer_done,
         .arg = t,
         .known = t->sink.known ? transfer_known : NULL,
+        .skipped = t->sink.skipped ? transfer_skipped : NULL,
         .api_version = t->api_version,
         .kind = t->kind,
         .max_object = s->o.max_object,

@@ -84,6 +84,8 @@ static const family INFORMERS[] = {
     {"kubelua_informer_watch_restarts_total", "counter", "Of these, those that follow another one"},
     {"kubelua_informer_events_total", "counter", "Watch events received"},
     {"kubelua_informer_errors_total", "counter", "Lists and watches that failed"},
+    {"kubelua_informer_skipped_objects_total", "counter",
+        "Objects larger than --max-object-bytes that came and were left out"},
     {"kubelua_informer_initial_streams_total", "counter",
         "Watches begun with their initial events in place of a list"},
     {"kubelua_informer_list_fallbacks_total", "counter", "Of these, those that a list had to take over from"},
@@ -110,8 +112,8 @@ static void informer_samples(void *arg, const char *kind, kl_informer *i)
     kl_informer_stats_get(i, &s);
     const double values[COUNT(INFORMERS)] = {(double)s.objects, (double)s.bytes, s.synced, s.parked,
         (double)s.lists, (double)s.relists, (double)s.watches, (double)s.restarts, (double)s.events,
-        (double)s.errors, (double)s.streams, (double)s.fallbacks, (double)s.short_watches, (double)s.stalls,
-        age(c->now, s.last_event), age(c->now, s.last_change)};
+        (double)s.errors, (double)s.skipped, (double)s.streams, (double)s.fallbacks, (double)s.short_watches,
+        (double)s.stalls, age(c->now, s.last_event), age(c->now, s.last_change)};
     for (size_t f = 0; f < COUNT(INFORMERS); f++)
         kl_metrics_sample(&c->out[f], INFORMERS[f].name, values[f], "kind", kind, NULL);
     kl_informer_stats_fini(&s);

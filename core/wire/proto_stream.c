@@ -33,6 +33,7 @@ struct kl__proto_stream {
     uint64_t body_left;
     uint64_t list_left; /* of the list */
     bool too_big;       /* the body is only read as far as its name */
+    uint64_t rest;      /* what then follows of it, and is skipped */
     kl_buf part;
 
     kl_buf api_version, kind; /* of the envelope, or of the event before */
@@ -229,6 +230,30 @@ static kl_status event(kl__proto_stream *s, const char *p, size_t n, kl_err *err
 
 /* --- fields ------------------------------------------------------------------------------- */
 
+/* The first bytes of an object that is too large. */
+static kl_status skip(kl__proto_stream *s, const char *p, size_t n, kl_err *err)
+{
+    kl_stream_skipped x = {.type = ""};
+    const char *from = p, *end = p + n, *object = p;
+    char type[16] = "";
+    size_t object_n = n;
+    kl__field f;
+    kl_err story = KL_ERR_INIT;
+    if (s->list || kl__proto_frame_object(p, n, &object, &object_n))
+        kl__proto_name(object, object_n, &x.ns, &x.nslen, &x.name, &x.namelen);
+    if (!s->list && kl__field_next(from, end, &f) && f.number == 1 && f.wire == KL__WIRE_BYTES)
+        snprintf(type, sizeof type, "%.*s", (int)(f.n < sizeof type ? f.n : sizeof type - 1), f.s);
+    if (!s->h.skipped || !x.namelen || !strcmp(type, "ERROR"))
+        return too_big(s, p, n, err);
+    (void)too_big(s, p, n, &story);
+    x.type = type;
+    x.message = story.message;
+    s->objects++;
+    kl_status st = s->h.skipped(s->h.arg, &x, err);
+    kl_err_fini(&story);
+    return st;
+}
+
 /* A body is complete. */
 static kl_status take(kl__proto_stream *s, const char *p, size_t n, kl_err *err)
 {
@@ -250,8 +275,8 @@ static kl_status take(kl__proto_stream *s, const char *p, size_t n, kl_err *err)
         s->d.keep = s->h.keep;
         return st ? kl_err_prefix(err, "the list's metadata") : st;
     case ITEM:
-        return s->too_big ? too_big(s, p, n, err) : about(s, deliver(s, NULL, s->m, p, n, err), p, n, err);
-    case EVENT: return s->too_big ? too_big(s, p, n, err) : about(s, event(s, p, n, err), p, n, err);
+        return s->too_big ? skip(s, p, n, err) : about(s, deliver(s, NULL, s->m, p, n, err), p, n, err);
+    case EVENT: return s->too_big ? skip(s, p, n, err) : about(s, event(s, p, n, err), p, n, err);
     case WHOLE:
         u = (kl__unknown){
             kl_buf_str(&s->api_version), kl_buf_str(&s->kind), p, s->api_version.len, s->kind.len, n};
@@ -266,8 +291,10 @@ static void begin(kl__proto_stream *s, body what, uint64_t n)
     s->body = what;
     s->body_left = n;
     s->too_big = (what == ITEM || what == EVENT) && n > s->h.max_object;
-    if (s->too_big && n > NAMED_BY)
-        s->body_left = NAMED_BY;
+    size_t named_by = s->h.max_object < NAMED_BY ? s->h.max_object : NAMED_BY;
+    if (s->too_big)
+        s->body_left = named_by;
+    s->rest = n - s->body_left;
 }
 
 /* raw opens: a list of a kind that has a table, or something else. */
@@ -354,7 +381,9 @@ static kl_status in_body(kl__proto_stream *s, const char **p, const char *end, k
     s->body_left -= n;
     ate(s, p, n);
     if (whole) {
-        s->body = NO_BODY;
+        s->body = s->rest ? SKIPPED : NO_BODY;
+        s->body_left = s->rest;
+        s->rest = 0;
         kl_buf_clear(&s->part);
     }
     return st;

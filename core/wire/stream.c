@@ -37,6 +37,7 @@ struct kl_stream {
     kl__brackets in; /* where we are in the object, or in the envelope */
 
     kl_buf part;      /* the beginning of the present object, from earlier pieces */
+    bool skipping;    /* the present object is too large: `part` has what tells its name */
     uint64_t part_at; /* where the present object began */
 
     kl_buf envelope;
@@ -299,6 +300,31 @@ static bool quick_frame(
     return true;
 }
 
+/* `p` is what is known of an object that is too large. */
+static kl_status skip(kl_stream *s, const char *p, size_t n, kl_err *err)
+{
+    text ns = {"", 0}, name = {"", 0};
+    char type[TYPE_MAX] = "";
+    kl_err story = KL_ERR_INIT;
+    if (!s->list)
+        (void)frame_object(p, n, type);
+    if (!s->h.skipped || !strcmp(type, "ERROR"))
+        return too_big(s, p, n, err);
+    (void)too_big(s, p, n, &story);
+    find_name(p, n, s->list ? 1 : 2, &ns, &name);
+    s->objects++;
+    kl_status st = s->h.skipped(s->h.arg,
+        &(kl_stream_skipped){.type = type,
+            .ns = ns.p,
+            .name = name.p,
+            .nslen = ns.n,
+            .namelen = name.n,
+            .message = story.message},
+        err);
+    kl_err_fini(&story);
+    return st;
+}
+
 /* One whole object's text. */
 static kl_status deliver(kl_stream *s, const char *p, size_t n, kl_err *err)
 {
@@ -306,7 +332,7 @@ static kl_status deliver(kl_stream *s, const char *p, size_t n, kl_err *err)
     const kl_value *v = NULL;
     size_t used;
     if (n > s->h.max_object)
-        return too_big(s, p, n, err);
+        return skip(s, p, n, err);
     if (!s->list && quick_frame(s, p, n, &used, type, &v) && used == n)
         return hand_over(s, type, v, n, err);
     kl_value_unref(v);
@@ -358,9 +384,21 @@ static kl_status deliver_at_once(kl_stream *s, const char **at, const char *end,
 static void object_done(kl_stream *s)
 {
     kl_buf_clear(&s->part);
+    s->skipping = false;
     s->place = BETWEEN;
     s->need_comma = true;
     s->after_comma = false;
+}
+
+/* Keeps a piece of the present object; of one that is too large, what fits is kept for its name. */
+static kl_status gather(kl_stream *s, const char *from, size_t n, kl_err *err)
+{
+    size_t room = s->h.max_object - s->part.len;
+    if (s->skipping)
+        return KL_OK;
+    s->skipping = n > room;
+    kl_buf_add(&s->part, from, s->skipping ? room : n);
+    return s->skipping && !s->h.skipped ? too_big(s, kl_buf_str(&s->part), s->part.len, err) : KL_OK;
 }
 
 static kl_status in_object(kl_stream *s, const char **at, const char *end, kl_err *err)
@@ -378,16 +416,12 @@ static kl_status in_object(kl_stream *s, const char **at, const char *end, kl_er
     const char *from = *at;
     *at = kl__brackets_close(&s->in, from, end, &whole);
     size_t n = (size_t)(*at - from);
-    if (s->part.len || !whole) {
-        if (n > s->h.max_object - s->part.len) { /* what fits is kept for the name */
-            kl_buf_add(&s->part, from, s->h.max_object - s->part.len);
-            return too_big(s, kl_buf_str(&s->part), s->part.len, err);
-        }
-        kl_buf_add(&s->part, from, n);
-    }
-    if (!whole)
-        return KL_OK;
-    if (s->part.len)
+    st = s->part.len || !whole ? gather(s, from, n, err) : KL_OK;
+    if (st || !whole)
+        return st;
+    if (s->skipping)
+        st = skip(s, kl_buf_str(&s->part), s->part.len, err);
+    else if (s->part.len)
         st = deliver(s, s->part.data, s->part.len, err);
     else
         st = deliver(s, from, n, err);

@@ -12,15 +12,26 @@
 
 typedef struct kl_stream kl_stream;
 
+/* An object that was too large, as far as its first bytes tell; the texts are not terminated. */
+typedef struct kl_stream_skipped {
+    const char *type; /* a watch's: "ADDED"...; "" when not known */
+    const char *ns, *name;
+    size_t nslen, namelen;
+    const char *message; /* which object, and what to do */
+} kl_stream_skipped;
+
 typedef struct kl_stream_handler {
     /* list: one element; non-zero stops */
     kl_status (*item)(void *arg, const kl_value *object, kl_err *err);
     /* watch: one frame */
     kl_status (*event)(void *arg, const char *type, const kl_value *object, kl_err *err);
     void *arg;
-    /* bytes of one element or frame; above: KL_ETOOBIG, the message names the object as far as its
-     * metadata was seen, and the flag --max-object-bytes */
+    /* bytes of one element or frame; above: `skipped`, or KL_ETOOBIG. The message names the object as far
+     * as its metadata was seen, and the flag --max-object-bytes */
     size_t max_object;
+    /* An object above max_object is left out, and the stream goes on behind it; non-zero stops. NULL:
+     * KL_ETOOBIG stops it. Not called for an ERROR frame, or protobuf without a name: both fail. */
+    kl_status (*skipped)(void *arg, const kl_stream_skipped *object, kl_err *err);
     /* what of each object is decoded; NULL: all. The stream takes its own reference */
     kl_projection *keep;
     bool drop_managed_fields; /* when keep is NULL: all but metadata.managedFields */

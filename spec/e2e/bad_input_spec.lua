@@ -129,21 +129,40 @@ servers.each(function(name, start)
       assert.equal(0, p:stop())
     end)
 
-    it("parks the informer that meets an object above --max-object-bytes, names it and the flag, and goes \z
-      on when it is gone", function()
-      local ns = controller.namespace(client, "big")
-      client:create { kind = "v1/ConfigMap", namespace = ns, name = "whale",
-        data = { blubber = ("x"):rep(200000) } }
-      local p = process.spawn { KUBELUA, "run", script("big", "v1/ConfigMap"),
-        script("small", "v1/Namespace"),
-        "--kubeconfig", server.kubeconfig, "--namespace", ns, "--max-object-bytes", "100Ki" }
-      p:wait_for_log(20, "small: running")
-      p:wait_for_log(20, ns .. "/whale")
-      p:wait_for_log(20, "--max-object-bytes")
-      client:delete("v1/ConfigMap", ns, "whale")
-      p:wait_for_log(60, "big: running")
-      assert.equal(0, p:stop())
-    end)
+    -- In protobuf, in JSON, as a list and as initial events.
+    for _, words in ipairs { {}, { "--no-protobuf" }, { "--watch-list" } } do
+      it("leaves an object above --max-object-bytes out, names it and the flag, and takes it when it has shrunk "
+        .. (words[1] or ""), function()
+        local ns = controller.namespace(client, "big")
+        local function write(fish, size)
+          client:apply({ apiVersion = "v1", kind = "ConfigMap", metadata = { namespace = ns, name = fish },
+            data = { blubber = ("x"):rep(size) } }, { manager = "spec", force = true })
+        end
+        write("whale", 200000)
+        write("minnow", 10)
+        local path = process.write(process.tmpname ".lua", [[
+          local kube = require "kubelua"
+          return kube.controller { name = "sea", resource = "v1/ConfigMap", reconcile = function(o, ctx)
+            ctx.log:info("seen", { fish = o.metadata.name, bytes = #(o.data and o.data.blubber or "") })
+          end }
+        ]])
+        local p = process.spawn { KUBELUA, "run", path, "--kubeconfig", server.kubeconfig, "--namespace", ns,
+          "--max-object-bytes", "100Ki", words[1] }
+        p:wait_for_log(60, "bytes=10 fish=minnow")
+        p:wait_for_log(20, ns .. "/whale")
+        p:wait_for_log(20, "raise --max-object-bytes")
+        write("minnow", 150000)
+        p:wait_for_log(60, ns .. "/minnow")
+        write("herring", 11)
+        p:wait_for_log(60, "bytes=11 fish=herring")
+        write("minnow", 12)
+        p:wait_for_log(60, "bytes=12 fish=minnow")
+        write("whale", 13)
+        p:wait_for_log(60, "bytes=13 fish=whale")
+        assert.falsy(p:log():find("parked", 1, true))
+        assert.equal(0, p:stop())
+      end)
+    end
 
     it("ends at once on a second signal", function()
       local ns = controller.namespace(client, "twice")

@@ -545,6 +545,87 @@ static void an_object_too_big_parks_and_keeps_the_rest(void **state)
     teardown(&w);
 }
 
+static kl_status leave_out(world *w, const char *type, const char *name)
+{
+    kl_err err = KL_ERR_INIT;
+    kl_source_skipped x = {.type = type,
+        .ns = "ns",
+        .nslen = 2,
+        .name = name,
+        .namelen = strlen(name),
+        .message = "it is larger than 9 bytes"};
+    kl_status st = w->f.sink.skipped(w->f.sink.arg, &x, &err);
+    if (st) {
+        w->f.open = FAKE_NOTHING;
+        w->f.sink.done(w->f.sink.arg, st, 200, NULL, &err);
+    }
+    kl_err_fini(&err);
+    return st;
+}
+
+static void an_object_too_big_leaves_the_last_state_that_fit(void **state)
+{
+    (void)state;
+    world w;
+    kl_informer_stats s;
+    setup_synced(&w);
+    assert_int_equal(leave_out(&w, "MODIFIED", "a"), KL_OK);
+    assert_int_equal(leave_out(&w, "ADDED", "new"), KL_OK);
+    fake_event(&w.f, "MODIFIED", pod("b", "ub", 11));
+    assert_heard(&w.e, "~ns/b@2>11");
+    fake_event(&w.f, "MODIFIED", pod("a", "ua", 12)); /* it has shrunk */
+    assert_heard(&w.e, "~ns/a@1>12");
+    fake_fails(&w.f, KL_EGONE, 410); /* in a list it is the same */
+    assert_int_equal(w.f.open, FAKE_LIST);
+    fake_item(&w.f, pod("b", "ub", 11));
+    assert_int_equal(leave_out(&w, "", "a"), KL_OK);
+    assert_int_equal(leave_out(&w, "", "new"), KL_OK);
+    fake_listed(&w.f, "20", NULL);
+    assert_heard(&w.e, "");
+    kl_informer_stats_get(w.i, &s);
+    assert_int_equal(s.objects, 2);
+    assert_int_equal(s.skipped, 4);
+    assert_false(s.parked);
+    kl_informer_stats_fini(&s);
+    teardown(&w);
+}
+
+static void an_object_too_big_that_is_deleted_goes_with_a_list(void **state)
+{
+    (void)state;
+    world w;
+    setup_synced(&w);
+    assert_int_equal(leave_out(&w, "DELETED", "new"), KL_OK); /* nobody has it */
+    assert_int_equal(w.f.open, FAKE_WATCH);
+    assert_int_equal(leave_out(&w, "DELETED", "a"), KL_EGONE);
+    assert_int_equal(w.f.open, FAKE_LIST);
+    fake_item(&w.f, pod("b", "ub", 2));
+    fake_listed(&w.f, "20", NULL);
+    assert_heard(&w.e, "-ns/a@1r");
+    teardown(&w);
+}
+
+static void an_object_too_big_among_initial_events_is_no_gap(void **state)
+{
+    (void)state;
+    world w;
+    setup_with(&w, true);
+    assert_int_equal(w.f.open, FAKE_WATCH);
+    fake_event(&w.f, "ADDED", pod("a", "ua", 1));
+    assert_int_equal(leave_out(&w, "ADDED", "b"), KL_OK);
+    fake_event(&w.f, "ADDED", pod("c", "uc", 3));
+    fake_initial_end(&w.f, "10", "true");
+    assert_heard(&w.e, "+ns/a@1i +ns/c@3i .");
+    fake_fails(&w.f, KL_EGONE, 410);
+    assert_int_equal(w.f.open, FAKE_WATCH);
+    assert_int_equal(leave_out(&w, "ADDED", "a"), KL_OK); /* the last state that fit stays */
+    assert_int_equal(leave_out(&w, "ADDED", "c"), KL_OK);
+    assert_int_equal(leave_out(&w, "DELETED", "c"), KL_OK);
+    fake_initial_end(&w.f, "20", "true");
+    assert_heard(&w.e, "-ns/c@3r");
+    teardown(&w);
+}
+
 static void a_late_handler_gets_what_exists_and_then_the_events(void **state)
 {
     (void)state;
@@ -966,6 +1047,9 @@ KL_TESTS(cmocka_unit_test(an_event_of_the_past_rolls_nothing_back),
     cmocka_unit_test(foreign_and_unknown_frames_are_skipped),
     cmocka_unit_test(an_answer_that_is_no_list_changes_nothing), cmocka_unit_test(a_refusal_parks_and_heals),
     cmocka_unit_test(an_object_too_big_parks_and_keeps_the_rest),
+    cmocka_unit_test(an_object_too_big_leaves_the_last_state_that_fit),
+    cmocka_unit_test(an_object_too_big_that_is_deleted_goes_with_a_list),
+    cmocka_unit_test(an_object_too_big_among_initial_events_is_no_gap),
     cmocka_unit_test(a_late_handler_gets_what_exists_and_then_the_events),
     cmocka_unit_test(a_handler_added_and_removed_before_its_turn_hears_nothing),
     cmocka_unit_test(a_handler_may_leave_from_its_own_callback),

@@ -328,6 +328,69 @@ static void a_truncated_body_says_where(void **state)
     bodies_fini(&watch);
 }
 
+static kl_status on_skipped(void *arg, const kl_stream_skipped *x, kl_err *err)
+{
+    heard *h = arg;
+    (void)err;
+    assert_non_null(strstr(x->message, "(shop/web) is larger than 5000 bytes; raise --max-object-bytes"));
+    kl_buf_printf(&h->text, "skipped %s %.*s/%.*s ", x->type, (int)x->nslen, x->ns, (int)x->namelen, x->name);
+    return KL_OK;
+}
+
+static void assert_skips(bool list, const kl_buf *b, const char *before, const char *after)
+{
+    for (size_t step = 1; step < 12000; step += step < 20 ? 1 : 977) {
+        heard h = {0};
+        kl_err err = KL_ERR_INIT;
+        kl_stream_handler sh = {.item = on_item,
+            .event = on_event,
+            .skipped = on_skipped,
+            .arg = &h,
+            .protobuf = true,
+            .max_object = 5000};
+        kl_stream *s = list ? kl_stream_list_new(&sh) : kl_stream_watch_new(&sh);
+        assert_ok(feed(s, b, 0, step, &err), &err);
+        assert_ok(kl_stream_finish(s, NULL, &err), &err);
+        assert_memory_equal(kl_buf_str(&h.text), before, strlen(before));
+        assert_non_null(strstr(kl_buf_str(&h.text), after));
+        assert_int_equal(h.n, 1);
+        kl_stream_free(s);
+        heard_fini(&h);
+    }
+}
+
+static void an_object_above_the_ceiling_is_left_out_alone(void **state)
+{
+    (void)state;
+    kl_buf meta = KL_BUF_INIT, pod = KL_BUF_INIT, small = KL_BUF_INIT, list = KL_BUF_INIT, body = KL_BUF_INIT,
+           frame = KL_BUF_INIT, object = KL_BUF_INIT;
+    char *long_text = kl_zalloc(9001);
+    memset(long_text, 'x', 9000);
+    put_text(&meta, 1, "web");
+    put_text(&meta, 3, "shop");
+    put_bytes(&pod, 1, meta.data, meta.len);
+    put_bytes(&small, 1, meta.data, meta.len);
+    put_text(&pod, 3, long_text);
+    put_bytes(&list, 2, pod.data, pod.len);
+    put_bytes(&list, 2, small.data, small.len);
+    put_unknown(&body, "v1", "PodList", list.data, list.len);
+    put_unknown(&object, "v1", "Pod", pod.data, pod.len);
+    put_frame(&frame, "DELETED", object.data, object.len);
+    kl_buf_clear(&object);
+    put_unknown(&object, "v1", "Pod", small.data, small.len);
+    put_frame(&frame, "ADDED", object.data, object.len);
+    assert_skips(true, &body, "skipped  shop/web {", "\"name\":\"web\"");
+    assert_skips(false, &frame, "skipped DELETED shop/web ADDED {", "\"name\":\"web\"");
+    kl_buf_fini(&meta);
+    kl_buf_fini(&pod);
+    kl_buf_fini(&small);
+    kl_buf_fini(&list);
+    kl_buf_fini(&body);
+    kl_buf_fini(&frame);
+    kl_buf_fini(&object);
+    kl_free(long_text);
+}
+
 static void an_object_above_the_ceiling_is_named(void **state)
 {
     (void)state;
@@ -416,6 +479,7 @@ int main(void)
         cmocka_unit_test(a_status_is_no_list),
         cmocka_unit_test(a_truncated_body_says_where),
         cmocka_unit_test(an_object_above_the_ceiling_is_named),
+        cmocka_unit_test(an_object_above_the_ceiling_is_left_out_alone),
         cmocka_unit_test(malformed_streams_say_where),
     };
     return cmocka_run_group_tests(tests, read_objects, free_objects);

@@ -253,6 +253,69 @@ static void names_the_object_that_is_too_big_and_the_flag(void **state)
         KL_ETOOBIG, "envelope", 0);
 }
 
+static kl_status on_skipped(void *arg, const kl_stream_skipped *x, kl_err *err)
+{
+    heard *h = arg;
+    assert_non_null(strstr(x->message, "raise --max-object-bytes"));
+    kl_buf_printf(
+        &h->text, "skipped %s %.*s/%.*s\n", x->type, (int)x->nslen, x->ns, (int)x->namelen, x->name);
+    return ++h->n == h->stop_at ? kl_fail(err, KL_ECANCELLED, "enough") : KL_OK;
+}
+
+static kl_stream *open_skipping(heard *h, bool list, size_t max)
+{
+    *h = (heard){0};
+    kl_stream_handler sh = {
+        .item = on_item, .event = on_event, .skipped = on_skipped, .arg = h, .max_object = max};
+    return list ? kl_stream_list_new(&sh) : kl_stream_watch_new(&sh);
+}
+
+static void an_object_too_big_is_left_out_alone_wherever_it_is_cut(void **state)
+{
+    (void)state;
+    const char *list = "{\"items\":[{\"a\":1},{\"metadata\":{\"name\":\"huge\",\"namespace\":\"ns\"},"
+                       "\"data\":{\"x\":\"}]0123456789012345678901234567890123456789\"}},{\"b\":2}]}",
+               *watch = "{\"type\":\"ADDED\",\"object\":{\"a\":1}}\n"
+                        "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"name\":\"huge\","
+                        "\"namespace\":\"ns\"},\"data\":\"0123456789012345678901234567890123456789\"}}\n"
+                        "{\"type\":\"ADDED\",\"object\":{\"b\":2}}\n";
+    for (int of_list = 0; of_list < 2; of_list++) {
+        const char *text = of_list ? list : watch;
+        size_t n = strlen(text);
+        for (size_t cut = 0; cut <= n; cut++) {
+            heard h;
+            kl_err err = KL_ERR_INIT;
+            kl_stream *s = open_skipping(&h, of_list, 90);
+            assert_ok(feed_cut(s, text, n, cut, cut + (n - cut) / 2, &err), &err);
+            assert_ok(kl_stream_finish(s, NULL, &err), &err);
+            assert_string_equal(kl_buf_str(&h.text),
+                of_list ? "{\"a\":1}\nskipped  ns/huge\n{\"b\":2}\n"
+                        : "ADDED {\"a\":1}\nskipped MODIFIED ns/huge\nADDED {\"b\":2}\n");
+            kl_stream_free(s);
+            kl_buf_fini(&h.text);
+        }
+    }
+}
+
+static void an_error_too_big_stops_the_watch_and_so_does_the_handler(void **state)
+{
+    (void)state;
+    const char *error = "{\"type\":\"ERROR\",\"object\":{\"message\":\"0123456789012345678901234567890\"}}",
+               *big = "{\"type\":\"ADDED\",\"object\":{\"message\":\"0123456789012345678901234567890\"}}";
+    heard h;
+    kl_err err = KL_ERR_INIT;
+    kl_stream *s = open_skipping(&h, false, 60);
+    assert_fails(kl_stream_feed(s, error, strlen(error), &err), KL_ETOOBIG, &err, "larger than 60 bytes");
+    assert_int_equal(h.n, 0);
+    kl_stream_free(s);
+    kl_buf_fini(&h.text);
+    s = open_skipping(&h, false, 60);
+    h.stop_at = 1;
+    assert_fails(kl_stream_feed(s, big, strlen(big), &err), KL_ECANCELLED, &err, "enough");
+    kl_stream_free(s);
+    kl_buf_fini(&h.text);
+}
+
 static void an_object_of_exactly_the_ceiling_passes(void **state)
 {
     (void)state;
@@ -346,6 +409,8 @@ KL_TESTS(CASE(gives_the_same_items_wherever_a_list_is_cut),
     CASE(gives_the_same_events_wherever_a_watch_is_cut), CASE(a_list_may_have_its_items_first_none_or_null),
     CASE(refuses_garbage_and_says_where), CASE(refuses_what_ends_early),
     CASE(names_the_object_that_is_too_big_and_the_flag), CASE(an_object_of_exactly_the_ceiling_passes),
+    CASE(an_object_too_big_is_left_out_alone_wherever_it_is_cut),
+    CASE(an_error_too_big_stops_the_watch_and_so_does_the_handler),
     CASE(leaves_out_managed_fields_of_the_object_alone), CASE(stops_when_its_handler_says_so),
     CASE(random_lists_survive_random_cuts))
 

@@ -4,7 +4,7 @@
 --   kube.controller { name, resource, when, indexes, watches, owns, reads, fields, managed_fields, workers, concurrency, timeout, resync,
 --     params, reconcile }
 --
--- What comes out is data (bindings/script/program.c reads it) and functions; the functions of watches, indexes and
+-- What comes out is data (bindings/script/specs.c reads it) and functions; the functions of watches, indexes and
 -- `when` are numbered in the order of their kinds and names, so that every state of a generation gives the
 -- same number to the same function.
 

@@ -1,0 +1,18 @@
+/* specs.h - the load phase of a program: its controllers and webhooks as kl_controller_spec and
+ * kl_webhook_spec. Owner thread of the state. */
+#ifndef LKL_SPECS_H
+#define LKL_SPECS_H
+
+#include <lua.h>
+#include "run/reconciler.h"
+
+typedef struct lkl_specs {
+    kl_program *program; /* gets specs and hooks, also when reading raises: its free frees them */
+    char *description;   /* what `kubelua check` prints; the caller's */
+} lkl_specs;
+
+/* The `describe` of lkl_state_new, with a lkl_specs as argument: reads every spec of the script, and raises
+ * where one has a field of another type than it should have, or takes too much of its memory already. */
+int lkl__read_specs(lua_State *L);
+
+#endif

@@ -1,4 +1,5 @@
-/* loader.c - a job belongs to its thread and to the main thread; who lets it go last frees it. */
+/* loader.c - a job is its thread's until `done`, which is the last that the thread touches of it, and the
+ * main thread's from then on. A thread that never comes back keeps its job for good. */
 #include "cli/loader.h"
 
 #include <stdatomic.h>
@@ -26,17 +27,15 @@ typedef struct job {
     kl_err err;
     kl_status st;
     atomic_bool done;
-    atomic_int refs;
 } job;
 
 struct cli_loader {
     job *left;
 };
 
-static void job_unref(job *j)
+/* Nobody else has it: it is done, or never began. */
+static void job_free(job *j)
 {
-    if (atomic_fetch_sub(&j->refs, 1) != 1)
-        return;
     kl_program_unref(j->program);
     kl_err_fini(&j->err);
     kl_value_unref(j->texts);
@@ -54,7 +53,6 @@ static void load_main(void *arg)
         j->st = lkl_program_load(j->path, &j->program, &j->err);
     atomic_store(&j->done, true);
     cli_wake();
-    job_unref(j);
 }
 
 static kl_status take(job *j, kl_program **out, kl_err *err)
@@ -67,7 +65,7 @@ static kl_status take(job *j, kl_program **out, kl_err *err)
         *out = j->program;
         j->program = NULL;
     }
-    job_unref(j);
+    job_free(j);
     return st;
 }
 
@@ -139,13 +137,11 @@ static kl_status run(cli_loader *l, job *j, kl_program **out, kl_err *err)
 {
     bool told_to_end = false;
     atomic_init(&j->done, false);
-    atomic_init(&j->refs, 1);
     if (is_left(l, j)) {
         (void)fail_left(j, err);
-        job_unref(j);
+        job_free(j);
         return KL_ETIMEOUT;
     }
-    atomic_init(&j->refs, 2);
     kl_thread_start_alone("kl-load", load_main, j);
     if (wait_for(l, j, &told_to_end))
         return take(j, out, err);
@@ -192,12 +188,8 @@ void cli_loader_free(cli_loader *l)
         return;
     for (job *j; (j = l->left);) {
         l->left = j->next;
-        /* its thread touches nothing of this any more, and may be the last to let go */
-        if (atomic_load(&j->done)) {
-            kl_program_unref(j->program);
-            j->program = NULL;
-        }
-        job_unref(j);
+        if (atomic_load(&j->done))
+            job_free(j);
     }
     kl_free(l);
 }

@@ -11,7 +11,7 @@
 typedef struct cli_loader cli_loader;
 
 cli_loader *cli_loader_new(void);
-void cli_loader_free(cli_loader *l); /* NULL is fine; what was left behind is on its own */
+void cli_loader_free(cli_loader *l); /* NULL is fine; loads that are under way stay as they are */
 
 /* As lkl_program_load and lkl_program_load_texts. KL_ECANCELLED: the process was told to end meanwhile
  * (the next cli_wait says so, too); KL_ETIMEOUT: the load was left behind, now or before: the same texts,

@@ -11,12 +11,13 @@
 #include "manager/manager.h"
 
 /* CLI_INT: 1 to 10000. CLI_COUNT: 0 and more. CLI_MAYBE: a text that may be left out ("--x" gives "",
- * "--x=v" gives v). */
+ * "--x=v" gives v). CLI_PERIOD: a CLI_DURATION above zero. */
 typedef enum cli_type {
     CLI_FLAG,
     CLI_STRING,
     CLI_INT,
     CLI_DURATION,
+    CLI_PERIOD,
     CLI_SIZE,
     CLI_LIST,
     CLI_COUNT,

@@ -74,10 +74,6 @@ typedef struct session {
     cli_play *player;
 } session;
 
-#define NOT_SAID ((kl_time)-1)
-
-static kl_time said(kl_time t) { return t == NOT_SAID ? 0 : t; }
-
 static void moved(void *arg)
 {
     (void)arg;
@@ -189,9 +185,9 @@ static int make_manager(session *s, size_t number)
                               : kl_controller_spec_manager(kl_program_spec(cli_scripts_first(s->loaded), 0)),
         .ns = s->lease_ns ? s->lease_ns : c->context_namespace,
         .identity = s->identity,
-        .lease = said(s->lease),
-        .renew = said(s->renew),
-        .retry = said(s->retry)};
+        .lease = s->lease,
+        .renew = s->renew,
+        .retry = s->retry};
     if (kl_manager_new(&o, &s->managers[number], &err))
         return cli_fail_err(1, s->command, &err);
     return cli_scripts_add(s->loaded, s->managers[number], &err) ? cli_fail_err(1, s->command, &err) : 0;
@@ -364,20 +360,13 @@ static bool flight_known(session *s)
     return good;
 }
 
-/* Which of the durations of the election was given as zero; NULL: none. Zero in its options would mean the
- * usual. */
-static const char *zero_of(const session *s)
-{
-    return !s->lease ? "--leader-elect-lease-duration"
-        : !s->renew  ? "--leader-elect-renew-deadline"
-        : !s->retry  ? "--leader-elect-retry-period"
-                     : NULL;
-}
-
 static int run_session(session *s)
 {
     if (!s->scripts.n)
         return cli_fail(2, s->command, "name at least one script: kubelua %s SCRIPT.lua", s->command);
+    if (s->burst && !s->qps)
+        return cli_fail(
+            2, s->command, "--burst says how many requests go at once before --qps counts: give --qps, too");
     if (!reload_keys_known(s))
         return cli_fail(2, s->command,
             "--reload-keys says which keys run again when new logic has taken over: all, failing (those "
@@ -546,10 +535,10 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
             "replicas share the keys: all of them, or the first N (scripts say otherwise with shard = false)",
             CLI_STRING, &s->shards},
         {"--leader-elect-lease-duration", "DURATION", "how long others wait for a silent leader (15s)",
-            CLI_DURATION, &s->lease},
-        {"--leader-elect-renew-deadline", "DURATION", "how long the leader tries to renew (10s)",
-            CLI_DURATION, &s->renew},
-        {"--leader-elect-retry-period", "DURATION", "how long between tries (2s)", CLI_DURATION, &s->retry},
+            CLI_PERIOD, &s->lease},
+        {"--leader-elect-renew-deadline", "DURATION", "how long the leader tries to renew (10s)", CLI_PERIOD,
+            &s->renew},
+        {"--leader-elect-retry-period", "DURATION", "how long between tries (2s)", CLI_PERIOD, &s->retry},
         {"--leader-elect-resource-name", "NAME", "name of the Lease (the first controller's name)",
             CLI_STRING, &s->lease_name},
         {"--leader-elect-resource-namespace", "NAME", "namespace of the Lease (the context's)", CLI_STRING,
@@ -629,16 +618,11 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
     if (!s->dev)
         next += add_cluster(s, options, (size_t)(next - options), next);
     *next = (cli_option){0};
-    s->lease = s->renew = s->retry = NOT_SAID;
     cli_parse(self, options, argc, argv, &s->scripts);
-    const char *zero = zero_of(s);
     int code = 2;
     if (cli_log(s->command, s->level, s->log_format)) {
         cli_signals_block();
-        code = zero               ? cli_fail(2, s->command, "%s must be above zero, got 0s", zero)
-            : s->burst && !s->qps ? cli_fail(2, s->command,
-                  "--burst says how many requests go at once before --qps counts: give --qps, too")
-                                  : run_session(s);
+        code = run_session(s);
     }
     cli_cluster_free(&s->cluster);
     kl_free(s->scripts.v);

@@ -100,10 +100,13 @@ static void take(const cli_command *c, const cli_option *o, const char *value)
         break;
     case CLI_MAYBE: *(const char **)o->out = value ? value : ""; break;
     case CLI_DURATION:
+    case CLI_PERIOD:
         if (kl_duration_parse(value, o->out, &err))
             usage_exit(c, "%s: %s", o->name, kl_err_message(&err));
         if (*(kl_time *)o->out < 0)
             usage_exit(c, "%s must not be negative, got %s", o->name, value);
+        if (o->type == CLI_PERIOD && !*(kl_time *)o->out)
+            usage_exit(c, "%s must be above zero, got %s", o->name, value);
         break;
     case CLI_SIZE: {
         kl_quantity *q = NULL;

@@ -104,6 +104,25 @@ static void the_environment_is_a_list_that_may_have_gaps(void **state)
     kl_config_fini(&c);
 }
 
+static void the_first_file_that_says_the_current_context_is_right(void **state)
+{
+    (void)state;
+    kl_err err = KL_ERR_INIT;
+    kl_config c;
+    char list[512];
+    char *first = put("first",
+             "current-context: one\n" CLUSTER(
+                 "c", "https://one") "contexts: [{name: one, context: {cluster: c}}]\n"),
+         *second = put("second",
+             "current-context: two\n" CLUSTER(
+                 "d", "https://two") "contexts: [{name: two, context: {cluster: d}}]\n");
+    snprintf(list, sizeof list, "%s:%s", first, second);
+    kl_config_sources s = sources(NULL, list, NULL);
+    assert_ok(kl_config_load(&s, &c, &err), &err);
+    assert_string_equal(c.server, "https://one");
+    kl_config_fini(&c);
+}
+
 static void nothing_at_all_says_what_to_do(void **state)
 {
     (void)state;
@@ -310,6 +329,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_flag_is_before_the_environment_before_home),
         cmocka_unit_test(the_environment_is_a_list_that_may_have_gaps),
+        cmocka_unit_test(the_first_file_that_says_the_current_context_is_right),
         cmocka_unit_test(nothing_at_all_says_what_to_do),
         cmocka_unit_test(an_unknown_context_names_those_that_exist),
         cmocka_unit_test(a_malformed_file_is_told_with_its_place),

@@ -440,6 +440,17 @@ static void a_new_uid_under_an_old_name_is_a_delete_and_an_add(void **state)
     teardown(&w);
 }
 
+/* An etcd that was restored counts again from where it was. */
+static void a_new_uid_counts_also_at_the_same_version(void **state)
+{
+    (void)state;
+    world w;
+    setup_synced(&w);
+    fake_event(&w.f, "MODIFIED", pod("a", "other", 1));
+    assert_heard(&w.e, "-ns/a@1 +ns/a@1");
+    teardown(&w);
+}
+
 static void equal_objects_wake_nobody(void **state)
 {
     (void)state;
@@ -1050,6 +1061,7 @@ KL_TESTS(cmocka_unit_test(an_event_of_the_past_rolls_nothing_back),
     cmocka_unit_test(an_object_too_big_leaves_the_last_state_that_fit),
     cmocka_unit_test(an_object_too_big_that_is_deleted_goes_with_a_list),
     cmocka_unit_test(an_object_too_big_among_initial_events_is_no_gap),
+    cmocka_unit_test(a_new_uid_counts_also_at_the_same_version),
     cmocka_unit_test(a_late_handler_gets_what_exists_and_then_the_events),
     cmocka_unit_test(a_handler_added_and_removed_before_its_turn_hears_nothing),
     cmocka_unit_test(a_handler_may_leave_from_its_own_callback),

@@ -122,6 +122,17 @@ static void pages_by_continue_and_replaces_only_after_the_last_page(void **state
     kl_reflector_free(b.r);
 }
 
+static void a_list_stands_where_its_first_page_stood(void **state)
+{
+    (void)state;
+    bench b = start_bench();
+    start(&b);
+    page(&b, "17", "c1");
+    page(&b, "19", "c2");
+    assert_watch(page(&b, "21", NULL), "17");
+    kl_reflector_free(b.r);
+}
+
 static void later_lists_go_without_pages_so_that_the_watch_cache_serves_them(void **state)
 {
     (void)state;
@@ -788,6 +799,7 @@ KL_TESTS(cmocka_unit_test(pages_that_lead_nowhere_are_given_up),
     cmocka_unit_test(what_the_server_asked_for_is_waited_for_all_the_same),
     cmocka_unit_test(lists_at_zero_then_watches_from_what_it_got),
     cmocka_unit_test(pages_by_continue_and_replaces_only_after_the_last_page),
+    cmocka_unit_test(a_list_stands_where_its_first_page_stood),
     cmocka_unit_test(later_lists_go_without_pages_so_that_the_watch_cache_serves_them),
     cmocka_unit_test(history_lost_between_pages_means_one_whole_list),
     cmocka_unit_test(a_page_lost_on_its_way_is_asked_for_again_and_not_those_before_it),

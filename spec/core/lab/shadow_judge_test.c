@@ -134,6 +134,20 @@ static void what_only_one_of_them_writes_differs(void **state)
     judged(&t, KL_DIFFERS, "example.com/v1/Widget ns/w: status: none -> {\"n\":1}");
 }
 
+static void a_write_that_was_refused_did_nothing(void **state)
+{
+    (void)state;
+    trial t;
+    for (int code = 409; code <= 422; code += 13) {
+        init(&t);
+        saw(&t, MAP("5", "1"));
+        call(&t.s.live, &maps, KL_PATCH, NULL, "a", "{'data':{'x':'2'}}");
+        t.s.live.v[0]->status = code == 409 ? KL_ECONFLICT : KL_EREJECTED;
+        t.s.live.v[0]->code = code;
+        judged(&t, KL_SAME, NULL);
+    }
+}
+
 static void moments_of_the_run_are_alike(void **state)
 {
     (void)state;
@@ -195,6 +209,6 @@ KL_TESTS(cmocka_unit_test(other_words_for_the_same_are_the_same),
     cmocka_unit_test(what_changes_nothing_need_not_be_written), cmocka_unit_test(another_outcome_differs),
     cmocka_unit_test(what_only_one_of_them_writes_differs), cmocka_unit_test(moments_of_the_run_are_alike),
     cmocka_unit_test(who_owns_the_fields_counts), cmocka_unit_test(names_that_the_server_makes_do_not_count),
-    cmocka_unit_test(results_are_compared))
+    cmocka_unit_test(results_are_compared), cmocka_unit_test(a_write_that_was_refused_did_nothing))
 
 /* not in tsan: it starts no thread */

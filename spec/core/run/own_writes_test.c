@@ -389,6 +389,21 @@ static void each_namespace_counts_for_itself_where_there_is_a_watch_for_each(voi
     teardown(&w);
 }
 
+static void writes_into_two_parts_of_a_cache_are_two(void **state)
+{
+    (void)state;
+    world w;
+    setup_with(&w, "ns", "two", NULL, NULL);
+    wrote(&w, KL_CREATE, "ns", "new", "13", "u1", "");
+    wrote(&w, KL_CREATE, "two", "new", "12", "u2", "");
+    holds(&w);
+    comes(&w, 0, "ADDED", "ns", "new", "13", "u1");
+    assert_held(&w);
+    comes(&w, 1, "ADDED", "two", "new", "12", "u2");
+    assert_released(&w);
+    teardown(&w);
+}
+
 static void it_ends_in_time_and_is_told_and_counted(void **state)
 {
     (void)state;
@@ -488,6 +503,7 @@ static void a_namespace_that_goes_owes_nothing(void **state)
 KL_TESTS(cmocka_unit_test(where_namespaces_come_and_go_each_counts_for_itself),
     cmocka_unit_test(where_namespaces_come_and_go_a_deletion_waits_for_numbers),
     cmocka_unit_test(a_namespace_that_goes_owes_nothing),
+    cmocka_unit_test(writes_into_two_parts_of_a_cache_are_two),
     cmocka_unit_test(the_event_of_the_write_releases_the_key),
     cmocka_unit_test(an_event_that_came_before_the_answer_leaves_nothing_to_wait_for),
     cmocka_unit_test(whatever_is_newer_in_the_same_cache_shows_the_write),

@@ -127,8 +127,8 @@ local function dropped(line, mask, language, add, before)
   local starts = before == "" or before:find "[;{}:)]$" or before:find "else$"
   local call = mask:find "^%s+[%l_][%w_]*%b();$" or mask:find "^%s+[%w_.>%-]+%b();$"
   local set = mask:find "^%s+[%a_*][%w_.>%[%]%-]* [%+%-|&]?= .*;$" or mask:find "^%s+[%w_.>%-]+[%+%-][%+%-];$"
-  -- What only gives memory back is the sanitizers' to notice.
-  local frees = mask:find "_free%(" or mask:find "_unref%(" or mask:find "_fini%("
+  -- What only gives memory back, or locks, is the sanitizers' to notice.
+  local frees = mask:find "_free%(" or mask:find "_unref%(" or mask:find "_fini%(" or mask:find "_u?n?lock%("
   if starts and (call or set) and not frees and not mask:find "%f[%w]return%f[%W]" then
     add(line:match "^%s*" .. ";")
   end
@@ -192,7 +192,7 @@ end
 -- What else shows what a room does, by the room's name: patterns of spec files.
 local AREAS = {
   auth = { "credentials", "connect", "whoami", "identity", "kubeconfig" },
-  bindings = { "^spec/bindings/", "^spec/lua/", "cli", "script", "embed" },
+  bindings = { "^spec/bindings/", "^spec/lua/", "^spec/e2e/" },
   cache = { "caches", "informer", "bad_input", "watch" },
   client = { "client", "discovery", "retry", "bad_input", "exec", "logs" },
   control = { "control_", "dashboard", "why" },
@@ -203,7 +203,7 @@ local AREAS = {
   http = { "client", "proxy", "bad_input", "tls" },
   informers = { "caches", "discovery", "crd", "kind" },
   lab = { "replay", "shadow", "record", "whatif", "past" },
-  lua = { "^spec/lua/", "^spec/bindings/", "^spec/controllers/", "testing" },
+  lua = { "^spec/lua/", "^spec/bindings/", "^spec/controllers/", "^spec/e2e/" },
   manager = { "reload", "election", "health", "metrics", "cli", "run" },
   metrics = { "metrics", "events", "health" },
   model = { "quantity", "selector", "time", "schema", "^spec/bindings/" },

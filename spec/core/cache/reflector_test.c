@@ -133,6 +133,23 @@ static void a_list_stands_where_its_first_page_stood(void **state)
     kl_reflector_free(b.r);
 }
 
+static void a_bookmark_ends_the_doubt_that_silence_left(void **state)
+{
+    (void)state;
+    bench b = watching("17");
+    b.now += KL_SECONDS(75);
+    kl_reflector_action a = timer(&b);
+    assert_watch(a, "17");
+    assert_int_equal(a.until - b.now, KL_SECONDS(150)); /* silence may be normal here */
+    opened(&b);
+    frame(&b, KL_BOOKMARK, "18");
+    b.now += KL_SECONDS(2);
+    a = ends(&b, KL_OK);
+    assert_watch(a, "18");
+    assert_int_equal(a.until - b.now, KL_SECONDS(75));
+    kl_reflector_free(b.r);
+}
+
 static void later_lists_go_without_pages_so_that_the_watch_cache_serves_them(void **state)
 {
     (void)state;
@@ -799,6 +816,7 @@ KL_TESTS(cmocka_unit_test(pages_that_lead_nowhere_are_given_up),
     cmocka_unit_test(what_the_server_asked_for_is_waited_for_all_the_same),
     cmocka_unit_test(lists_at_zero_then_watches_from_what_it_got),
     cmocka_unit_test(pages_by_continue_and_replaces_only_after_the_last_page),
+    cmocka_unit_test(a_bookmark_ends_the_doubt_that_silence_left),
     cmocka_unit_test(a_list_stands_where_its_first_page_stood),
     cmocka_unit_test(later_lists_go_without_pages_so_that_the_watch_cache_serves_them),
     cmocka_unit_test(history_lost_between_pages_means_one_whole_list),

@@ -1,11 +1,13 @@
-/* controller.c - publishes generations and owns the workers that run them. */
-#include "controller/controller.h"
-#include "controller/batch.h"
-#include "controller/probation.h"
-#include "controller/holding.h"
-#include "controller/leftover.h"
+/* controller.c - one controller: publishes generations, and works while its office is open. Its workers are
+ * in crew.c, what people see of it in controller_look.c.
+ *
+ *   staged --its caches are synced--> published --office open--> working --office closed, or moving--> resting
+ *
+ * kl_controller_advance is the only step, in this order: it joins who has ended, wires again what is
+ * outdated, publishes, lets workers go that may not work, gives the office back when the last of them has
+ * ended, and only then begins to work. */
+#include "controller/controller_impl.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -13,55 +15,8 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/sync.h"
-#include "controller/rehearse.h"
-#include "controller/trigger.h"
-
-#define WORKERS_DEFAULT 1
-/* Dry runs of single keys: so many at once, and how long one may take where the script does not say. */
-#define REHEARSALS_MOST 8
-#define REHEARSAL_MOST KL_SECONDS(60)
-
-struct kl_controller {
-    kl_controller_env env;
-    char *name, *resource;
-    kl_workqueue *queue;
-    kl_controller_metrics *metrics;
-    kl_elide *elide;
-    kl_own_writes *own_writes;
-    kl_shared *memos;
-    kl_mutex mu;
-    kl_wiring *current KL_GUARDED_BY(mu);  /* workers take it from any thread */
-    _Atomic(const kl_logic *) present;     /* its logic, to compare with */
-    kl_worker **workers KL_GUARDED_BY(mu); /* changed on the loop, poked from any thread */
-    size_t n_workers KL_GUARDED_BY(mu);
-    atomic_size_t crew;  /* n_workers, for a glance without the lock */
-    kl_worker **leaving; /* draining, too many after a reload */
-    size_t n_leaving;
-    kl_wiring *next;
-    /* not freed yet, retired ones included: they know our queue */
-    size_t wirings;
-    kl_batch batch;          /* of wake-ups */
-    _Atomic(kl_gate *) gate; /* of that office; NULL: all keys are ours */
-    /* where it works; where it goes when its workers have ended, or NULL */
-    kl_office *office, *moving;
-    uint64_t terms; /* how often it began to work */
-    bool working;   /* it has workers, leaving ones included */
-    bool drained, stopped;
-    uint64_t resync_timer;
-    kl_time resync;
-    uint64_t resync_count;
-    /* NULL: nobody looks; with turns time stands, and a key that waits would for ever */
-    kl_fights *fights;
-    kl_probation *probation;   /* NULL: its generations are not compared */
-    kl_triggers *triggers;     /* `every` and `cron` of the current generation */
-    kl_rehearsal **rehearsals; /* loop only */
-    size_t n_rehearsals;
-    const kl_value *params; /* that somebody set for a generation, or NULL */
-    int params_of;
-    char *told;         /* why the next generation waits, as last logged */
-    atomic_bool paused; /* somebody said so */
-    atomic_bool turn;   /* with turns: a key may be taken */
-};
+#include "controller/holding.h"
+#include "controller/leftover.h"
 
 /* One sleeper is enough: it calls the next one when there is more than it takes (owner_more). */
 static void wake_now(kl_controller *c)
@@ -120,7 +75,7 @@ kl_controller *kl_controller_new(const kl_controller_env *env, const kl_controll
         .wake = wake,
         .wake_arg = c,
         .forget = kl_cause_forget});
-    c->metrics = kl_metrics_controller(env->metrics, spec->name, WORKERS_DEFAULT);
+    c->metrics = kl_metrics_controller(env->metrics, spec->name, KL_WORKERS_DEFAULT);
     c->office = kl_office_enter(env->offices, spec->name, spec);
     c->elide = kl_elide_new(0);
     c->memos = kl_memos_new(c->name);
@@ -216,8 +171,6 @@ static void part(kl_controller *c)
     kl_office_gate_close(c->office, g);
 }
 
-static void reap_rehearsals(kl_controller *c, bool all);
-
 static void wiring_gone(void *arg)
 {
     kl_controller *c = arg;
@@ -258,191 +211,6 @@ void kl_controller_stage(kl_controller *c, kl_program *p, size_t index, int gene
         .deleted = forget_memo,
         .deleted_arg = c});
     c->wirings++;
-}
-
-/* --- what a worker asks its controller: any thread ---------------------------------------- */
-
-static kl_logic *owner_logic(void *arg)
-{
-    kl_controller *c = arg;
-    kl_lock(&c->mu);
-    kl_logic *l = kl_wiring_logic(kl_wiring_ref(c->current));
-    kl_unlock(&c->mu);
-    return l;
-}
-
-static bool owner_is_current(void *arg, const kl_logic *l)
-{
-    return atomic_load(&((kl_controller *)arg)->present) == l;
-}
-
-static void owner_logic_unref(void *arg, kl_logic *l)
-{
-    (void)arg;
-    kl_wiring_unref(kl_wiring_of(l));
-}
-
-static const kl_value *owner_object(void *arg, kl_logic *l, const char *key)
-{
-    kl_controller *c = arg;
-    return c->env.object ? c->env.object(c->env.hook_arg, key) : kl_wiring_object(kl_wiring_of(l), key);
-}
-
-static void owner_answer(void *arg, const char *key, const kl_value *decision)
-{
-    kl_controller *c = arg;
-    if (c->env.answer)
-        c->env.answer(c->env.hook_arg, key, decision);
-}
-
-static bool owner_trace(void *arg, const char *key, kl_trace *out)
-{
-    kl_controller *c = arg;
-    return c->env.trace && c->env.trace(c->env.hook_arg, key, out);
-}
-
-static void owner_resolve(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg)
-{
-    kl_client_resolve(((kl_controller *)arg)->env.client, kind, done, done_arg);
-}
-
-static const kl_resource *owner_resource(void *arg, const char *kind)
-{
-    return kl_client_resolve_cached(((kl_controller *)arg)->env.client, kind);
-}
-
-/* One was called, and is about to be busy: is there something for another, or a moment that nobody waits
- * for? */
-static void owner_more(void *arg)
-{
-    kl_controller *c = arg;
-    if (atomic_load(&c->crew) < 2)
-        return;
-    kl_time due = kl_workqueue_more(c->queue);
-    if (due == KL_NEVER)
-        return;
-    kl_lock(&c->mu);
-    bool awaited = false;
-    for (size_t i = 0; i < c->n_workers && !awaited; i++)
-        awaited = due && kl_worker_awaits(c->workers[i], due);
-    for (size_t i = 0; i < c->n_workers && !awaited; i++)
-        awaited = kl_worker_call(c->workers[i]);
-    kl_unlock(&c->mu);
-}
-
-static void owner_ended(void *arg)
-{
-    kl_controller *c = arg;
-    if (c->env.changed)
-        kl_loop_post(c->env.loop, c->env.changed, c->env.changed_arg);
-}
-
-static void owner_event(void *arg, const kl_news *n)
-{
-    kl_controller *c = arg;
-    kl_news named = *n;
-    named.component = c->name;
-    /* of no term: what was seen may be told later, too */
-    named.mandate = (kl_mandate){kl_office_tenure(c->office), 0};
-    c->env.event(c->env.event_arg, &named);
-}
-
-static void owner_ran(void *arg, const kl_ran *r)
-{
-    kl_controller *c = arg;
-    if (c->probation)
-        kl_probation_ran(c->probation, r);
-    if (c->env.ran)
-        c->env.ran(c->env.ran_arg, r);
-}
-
-static bool owner_turn(void *arg) { return atomic_load(&((kl_controller *)arg)->turn); }
-static void owner_turn_over(void *arg) { atomic_store(&((kl_controller *)arg)->turn, false); }
-
-/* --- workers ------------------------------------------------------------------------------ */
-
-static size_t wanted_workers(kl_controller *c, const kl_controller_spec *s)
-{
-    int n = c->env.workers > 0 ? c->env.workers : WORKERS_DEFAULT;
-    if (s->workers > 0 && !c->env.workers_forced)
-        n = s->workers;
-    return (size_t)n;
-}
-
-static kl_worker *worker_new(kl_controller *c, int number)
-{
-    return kl_worker_new(&(kl_worker_owner){.paused = &c->paused,
-                             .ran = c->env.ran || c->probation ? owner_ran : NULL,
-                             .turn = c->env.turns ? owner_turn : NULL,
-                             .turn_over = c->env.turns ? owner_turn_over : NULL,
-                             .logic = owner_logic,
-                             .logic_unref = owner_logic_unref,
-                             .is_current = owner_is_current,
-                             .object = owner_object,
-                             .resolve = owner_resolve,
-                             .resource = owner_resource,
-                             .event = owner_event,
-                             .ended = owner_ended,
-                             .answer = owner_answer,
-                             .trace = owner_trace,
-                             .more = owner_more,
-                             .arg = c,
-                             .name = c->name,
-                             .queue = c->queue,
-                             .own_writes = c->env.imagine ? NULL : c->own_writes,
-                             .door = c->env.door,
-                             .fleet = c->env.fleet,
-                             .cluster = c->env.cluster,
-                             .gate = atomic_load(&c->gate),
-                             .clock = c->env.clock,
-                             .metrics = c->metrics,
-                             .elide = c->env.imagine ? NULL : c->elide,
-                             .commons = c->env.commons,
-                             .memos = c->memos,
-                             .imagine = c->env.imagine,
-                             .fights = c->fights,
-                             .witnesses = c->env.witnesses,
-                             .tenure = kl_office_tenure(c->office),
-                             .trace_requests = c->env.trace_requests,
-                             .reload_deadline = c->env.reload_deadline},
-        number);
-}
-
-/* Joins those who left after a reload and have come to their end. */
-static void reap(kl_controller *c, bool all)
-{
-    for (size_t i = 0; i < c->n_leaving;) {
-        if (all || kl_worker_ended(c->leaving[i])) {
-            kl_worker_join(c->leaving[i]);
-            c->leaving[i] = c->leaving[--c->n_leaving];
-        } else {
-            i++;
-        }
-    }
-}
-
-/* current is only written on the loop, where this runs, so reading its spec needs no lock. */
-static void workers_fit(kl_controller *c, size_t want)
-{
-    reap(c, false);
-    kl_lock(&c->mu);
-    size_t have = c->n_workers;
-    c->workers = kl_realloc(c->workers, (want > have ? want : have) * sizeof *c->workers);
-    for (; have < want; have++) {
-        c->workers[have] = worker_new(c, (int)have + 1);
-        kl_worker_start(c->workers[have]);
-    }
-    size_t surplus = have > want ? have - want : 0;
-    c->leaving = kl_realloc(c->leaving, (c->n_leaving + surplus + 1) * sizeof *c->leaving);
-    for (; have > want; have--) {
-        kl_worker_drain(c->workers[have - 1]);
-        c->leaving[c->n_leaving++] = c->workers[have - 1];
-    }
-    c->n_workers = want;
-    atomic_store(&c->crew, want);
-    kl_unlock(&c->mu);
-    if (want)
-        kl_metrics_controller(c->env.metrics, c->name, (int)want);
 }
 
 /* --- resync ------------------------------------------------------------------------------- */
@@ -528,7 +296,7 @@ static void publish(kl_controller *c)
     resync_arm(c);
     kl_triggers_set(c->triggers, l->spec->every, (const char *const *)l->spec->cron);
     if (running)
-        workers_fit(c, wanted_workers(c, l->spec));
+        kl__controller_fit(c, kl__controller_wanted(c, l->spec));
     kl_info(old ? "a new generation took over" : "caches are synced", "controller=%s generation=%d script=%s",
         c->name, l->generation, l->program->name);
     kl_leftover_tell(fresh, finalizer);
@@ -569,7 +337,7 @@ static void hurry(kl_controller *c)
         kl_worker_abort(c->leaving[i]);
 }
 
-static void rest(kl_controller *c)
+void kl__controller_rest(kl_controller *c)
 {
     if (c->working)
         kl_office_rest(c->office);
@@ -579,7 +347,7 @@ static void rest(kl_controller *c)
 /* To the office that the new generation wants, once the workers of the old one have ended. */
 static void move(kl_controller *c)
 {
-    rest(c);
+    kl__controller_rest(c);
     part(c);
     kl_office_leave(c->office);
     c->office = c->moving;
@@ -592,8 +360,8 @@ static void begin_work(kl_controller *c, const kl_controller_spec *spec)
     const kl_tenure *t = kl_office_tenure(c->office);
     c->working = true;
     kl_office_work(c->office);
-    workers_fit(c, wanted_workers(c, spec));
-    kl_info("controller is running", "controller=%s workers=%zu", c->name, wanted_workers(c, spec));
+    kl__controller_fit(c, kl__controller_wanted(c, spec));
+    kl_info("controller is running", "controller=%s workers=%zu", c->name, kl__controller_wanted(c, spec));
     if (t && c->terms++) /* who led meanwhile may have known of keys to be looked at again */
         enqueue_all(c, KL_WHY_LEADING);
 }
@@ -621,7 +389,7 @@ void kl_controller_advance(kl_controller *c)
             kl_controller_abort(c);
         return;
     }
-    reap(c, false);
+    kl__controller_reap(c, false);
     rewire(c);
     kl_holding_fit(c->current, c->next, atomic_load(&c->gate));
     if (c->next && kl_wiring_advance(c->next))
@@ -632,13 +400,13 @@ void kl_controller_advance(kl_controller *c)
     bool have = c->n_workers;
     kl_unlock(&c->mu);
     if (have && (c->moving || !may_work(c))) {
-        workers_fit(c, 0);
+        kl__controller_fit(c, 0);
         have = false;
     }
     if (!kl_office_open(c->office))
         hurry(c);
     if (!have && !c->n_leaving) {
-        rest(c);
+        kl__controller_rest(c);
         if (c->moving)
             move(c);
     }
@@ -647,54 +415,6 @@ void kl_controller_advance(kl_controller *c)
 }
 
 /* --- stopping ----------------------------------------------------------------------------- */
-
-void kl_controller_drain(kl_controller *c)
-{
-    c->drained = true;
-    kl_lock(&c->mu);
-    for (size_t i = 0; i < c->n_workers; i++)
-        kl_worker_drain(c->workers[i]);
-    kl_unlock(&c->mu);
-}
-
-void kl_controller_wait(kl_controller *c)
-{
-    kl_lock(&c->mu);
-    size_t n = c->n_workers;
-    /* only the loop changes them, and it does not while we are asked to wait */
-    kl_worker **workers = c->workers;
-    kl_unlock(&c->mu);
-    for (size_t i = 0; i < n; i++)
-        kl_worker_wait(workers[i]);
-    for (size_t i = 0; i < c->n_leaving; i++)
-        kl_worker_wait(c->leaving[i]);
-}
-
-void kl_controller_abort(kl_controller *c)
-{
-    kl_lock(&c->mu);
-    for (size_t i = 0; i < c->n_workers; i++)
-        kl_worker_abort(c->workers[i]);
-    kl_unlock(&c->mu);
-    for (size_t i = 0; i < c->n_leaving; i++)
-        kl_worker_abort(c->leaving[i]);
-}
-
-void kl_controller_join(kl_controller *c)
-{
-    reap_rehearsals(c, true);
-    kl_lock(&c->mu);
-    kl_worker **gone = c->workers;
-    size_t n = c->n_workers;
-    c->workers = NULL;
-    c->n_workers = 0;
-    kl_unlock(&c->mu);
-    for (size_t i = 0; i < n; i++)
-        kl_worker_join(gone[i]);
-    kl_free(gone);
-    reap(c, true);
-    rest(c);
-}
 
 void kl_controller_free(kl_controller *c)
 {
@@ -730,20 +450,6 @@ int kl_controller_generation(kl_controller *c)
     return c->current ? kl_wiring_logic(c->current)->generation : 0;
 }
 
-size_t kl_controller_slowed(kl_controller *c) { return c->fights ? kl_fights_held(c->fights) : 0; }
-
-bool kl_controller_ended(kl_controller *c)
-{
-    bool all = true;
-    kl_lock(&c->mu);
-    for (size_t i = 0; i < c->n_workers; i++)
-        all &= kl_worker_ended(c->workers[i]);
-    kl_unlock(&c->mu);
-    for (size_t i = 0; i < c->n_leaving; i++)
-        all &= kl_worker_ended(c->leaving[i]);
-    return all;
-}
-
 /* --- for people, and by their hand -------------------------------------------------------- */
 
 void kl_controller_pause(kl_controller *c, bool pause)
@@ -755,46 +461,6 @@ void kl_controller_pause(kl_controller *c, bool pause)
 }
 
 bool kl_controller_paused(const kl_controller *c) { return atomic_load(&c->paused); }
-
-/* Ends those that are over, or all. */
-static void reap_rehearsals(kl_controller *c, bool all)
-{
-    for (size_t i = 0; i < c->n_rehearsals;) {
-        if (all || kl_rehearsal_over(c->rehearsals[i])) {
-            kl_rehearsal_end(c->rehearsals[i]);
-            c->rehearsals[i] = c->rehearsals[--c->n_rehearsals];
-        } else {
-            i++;
-        }
-    }
-}
-
-kl_status kl_controller_rehearse(kl_controller *c, const char *key,
-    void (*done)(void *arg, const kl_value *report), void *arg, kl_err *err)
-{
-    reap_rehearsals(c, false);
-    if (!c->current)
-        return kl_fail(err, KL_EAGAIN, "%s has not begun: its caches are not there yet", c->name);
-    if (c->n_rehearsals == REHEARSALS_MOST)
-        return kl_fail(err, KL_EAGAIN, "%d dry runs of %s are under way: wait until one of them has ended",
-            REHEARSALS_MOST, c->name);
-    kl_time timeout = kl_wiring_logic(c->current)->spec->timeout;
-    c->rehearsals = kl_realloc(c->rehearsals, (c->n_rehearsals + 1) * sizeof *c->rehearsals);
-    c->rehearsals[c->n_rehearsals++] = kl_rehearse(&(kl_worker_owner){.logic = owner_logic,
-                                                       .logic_unref = owner_logic_unref,
-                                                       .is_current = owner_is_current,
-                                                       .object = owner_object,
-                                                       .resolve = owner_resolve,
-                                                       .resource = owner_resource,
-                                                       .arg = c,
-                                                       .name = c->name,
-                                                       .door = c->env.door,
-                                                       .clock = c->env.clock,
-                                                       .fleet = c->env.fleet,
-                                                       .cluster = c->env.cluster},
-        key, timeout > 0 ? timeout + KL_SECONDS(1) : REHEARSAL_MOST, done, arg);
-    return KL_OK;
-}
 
 /* "image,token": values may be secrets, and stay out of the log. */
 static void name_all(const kl_value *params, kl_buf *out)
@@ -827,148 +493,4 @@ kl_status kl_controller_set_params(kl_controller *c, const kl_value *params, kl_
     kl_program_unref(p);
     kl_controller_advance(c);
     return KL_OK;
-}
-
-void kl_controller_look_at(kl_controller *c, kl_controller_look *out)
-{
-    kl_lock(&c->mu);
-    kl_wiring *current = c->current ? kl_wiring_ref(c->current) : NULL;
-    bool working = c->n_workers;
-    kl_unlock(&c->mu);
-    bool published = current;
-    if (!current && c->next)
-        current = kl_wiring_ref(c->next);
-    *out = (kl_controller_look){.published = published,
-        .name = c->name,
-        .resource = c->resource,
-        .queue = c->queue,
-        .own_writes = c->own_writes,
-        .wiring = current,
-        .gate = atomic_load(&c->gate),
-        .office = c->office,
-        .flight = c->env.flight,
-        .clock = c->env.clock,
-        .working = working,
-        .paused = atomic_load(&c->paused)};
-}
-
-void kl_controller_state_get(kl_controller *c, kl_controller_state *out)
-{
-    kl_workqueue_stats q;
-    kl_workqueue_stats_get(c->queue, kl_clock_now(c->env.clock), &q);
-    kl_lock(&c->mu);
-    kl_wiring *current = c->current ? kl_wiring_ref(c->current) : NULL;
-    bool working = c->n_workers;
-    kl_unlock(&c->mu);
-    bool parked = false;
-    char *why = current ? kl_wiring_why(current, &parked) : c->next ? kl_wiring_why(c->next, &parked) : NULL;
-    if (current && !why && c->next) {
-        bool waits;
-        char *next = kl_wiring_why(c->next, &waits);
-        why = kl_sprintf("generation %d is not there yet: %s", kl_wiring_logic(c->next)->generation,
-            next ? next : "its indexes are being built");
-        kl_free(next);
-    }
-    if (current && !why && q.held) {
-        char *first = kl_own_writes_first(c->own_writes);
-        why = first ? kl_sprintf("%zu waiting for the cache to show what they wrote; %s", q.held, first)
-                    : NULL;
-        kl_free(first);
-    }
-    if (!why)
-        why = kl_office_say(c->office, c->name);
-    *out = (kl_controller_state){.name = kl_strdup(c->name),
-        .resource = kl_strdup(c->resource),
-        .generation = current ? kl_wiring_logic(current)->generation : 0,
-        .message = why,
-        .ready = q.ready,
-        .delayed = q.delayed,
-        .running = q.running,
-        .failing = q.failing,
-        .runs = kl_metrics_runs(c->metrics),
-        .errors = kl_metrics_errors(c->metrics)};
-    out->state = kl_strdup(parked                ? "parked"
-            : !current                           ? "waiting for caches"
-            : working && atomic_load(&c->paused) ? "paused"
-            : working                            ? "running"
-            : kl_office_open(c->office)          ? "starting"
-                                                 : "waiting for leadership");
-    kl_wiring_unref(current);
-}
-
-bool kl_controller_idle(kl_controller *c)
-{
-    kl_workqueue_stats q;
-    kl_workqueue_stats_get(c->queue, kl_clock_now(c->env.clock), &q);
-    return !c->next && c->current && !q.ready && !q.running && !q.failing && !q.parked && !q.held;
-}
-
-/* --- turns -------------------------------------------------------------------------------- */
-
-static void busy(kl_outlook *o, char *what)
-{
-    o->busy = true;
-    if (o->what)
-        kl_free(what);
-    else
-        o->what = what;
-}
-
-static void soon(kl_outlook *o, kl_time when)
-{
-    o->next = when < o->next ? when : o->next;
-    o->next_key = when < o->next_key ? when : o->next_key;
-}
-
-void kl_controller_outlook(kl_controller *c, kl_outlook *o)
-{
-    kl_time now = kl_clock_now(c->env.clock), due = kl_workqueue_next_due(c->queue), next;
-    kl_workqueue_stats q;
-    size_t asleep = 0, n;
-    bool full = false;
-    kl_lock(&c->mu);
-    n = c->n_workers;
-    for (size_t i = 0; i < n; i++) {
-        size_t sleeping;
-        kl_worker_outlook(c->workers[i], &sleeping, &full, &next);
-        asleep += sleeping;
-        soon(o, next);
-        if (next <= now)
-            busy(o, kl_sprintf("a timer of %s", c->name));
-    }
-    kl_unlock(&c->mu);
-    kl_workqueue_stats_get(c->queue, now, &q);
-    bool parked = false;
-    char *why = c->next ? kl_wiring_why(c->next, &parked) : NULL;
-    if (c->next && !parked)
-        busy(o,
-            why ? kl_sprintf("the start of %s: %s", c->name, why) : kl_sprintf("the start of %s", c->name));
-    kl_free(why);
-    o->parked += parked;
-    o->failing += q.failing;
-    o->asleep += asleep;
-    if (atomic_load(&c->turn) || q.running > asleep)
-        busy(o, kl_sprintf("a reconcile of %s", c->name));
-    if (q.held)
-        busy(o, kl_sprintf("the caches to show what %s wrote", c->name));
-    if (!n)
-        return;
-    if (due > now)
-        soon(o, due);
-    else
-        o->ready |= !full;
-}
-
-void kl_controller_turn(kl_controller *c)
-{
-    atomic_store(&c->turn, true);
-    kl_controller_wake(c);
-}
-
-void kl_controller_wake(kl_controller *c)
-{
-    kl_lock(&c->mu);
-    for (size_t i = 0; i < c->n_workers; i++)
-        kl_worker_poke(c->workers[i]);
-    kl_unlock(&c->mu);
 }

@@ -2,12 +2,11 @@
 #include "auth/auth.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include "base/base64.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "auth/kubeconfig.h"
 
 #define TOKEN_MAX ((size_t)1 << 20)
 
@@ -21,16 +20,10 @@ bool kl__auth_is_token(const char *token)
 
 kl_status kl__auth_token_file(const char *path, char **out, kl_err *err)
 {
-    char chunk[4096];
+    kl_err why = KL_ERR_INIT;
     kl_buf b;
     kl_buf_init(&b, TOKEN_MAX);
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return kl_fail(err, KL_EAUTH, "token file %s cannot be read: %s", path, strerror(errno));
-    for (size_t n; (n = fread(chunk, 1, sizeof chunk, f)) > 0;)
-        kl_buf_add(&b, chunk, n);
-    bool bad = ferror(f) || kl_buf_status(&b);
-    fclose(f);
+    kl_status got = kl__file_read(path, &b, &why);
     const char *s = kl_buf_str(&b);
     size_t n = strlen(s);
     while (n && isspace((unsigned char)*s)) {
@@ -41,7 +34,9 @@ kl_status kl__auth_token_file(const char *path, char **out, kl_err *err)
         n--;
     char *token = kl_strndup(s, n);
     kl_status st = KL_OK;
-    if (bad || !kl__auth_is_token(token))
+    if (got)
+        st = kl_fail(err, KL_EAUTH, "token file %s", kl_err_message(&why));
+    else if (!kl__auth_is_token(token))
         st = kl_fail(err, KL_EAUTH,
             "token file %s does not hold a token: one line of text without blanks is expected", path);
     else if (!n)
@@ -51,6 +46,7 @@ kl_status kl__auth_token_file(const char *path, char **out, kl_err *err)
     if (st)
         kl_free(token);
     kl_buf_fini(&b);
+    kl_err_fini(&why);
     return st;
 }
 

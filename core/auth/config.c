@@ -141,12 +141,14 @@ static kl_status unknown(
 
 static void check_readable(complaints *c, const char *what, const char *path, const char *owner)
 {
-    FILE *f = path ? fopen(path, "re") : NULL;
-    if (path && !f)
-        complain(c, "%s %s%s%s%s cannot be read: %s", what, path, *owner ? " of \"" : "", owner,
-            *owner ? "\"" : "", strerror(errno));
-    if (f)
-        fclose(f);
+    kl_err why = KL_ERR_INIT;
+    kl_buf text;
+    kl_buf_init(&text, SMALL_FILE_MAX);
+    if (path && kl__file_read(path, &text, &why))
+        complain(c, "%s %s%s%s%s%s", what, path, *owner ? " of \"" : "", owner, *owner ? "\"" : "",
+            kl_err_message(&why) + strlen(path));
+    kl_buf_fini(&text);
+    kl_err_fini(&why);
 }
 
 static void check_both(complaints *c, const char *data, const char *file, const char *what, const char *owner)

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/base64.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "value/yaml.h"
 
@@ -24,19 +25,14 @@ typedef struct place {
 
 kl_status kl__file_read(const char *path, kl_buf *out, kl_err *err)
 {
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return kl_fail(err, KL_EIO, "%s cannot be read: %s", path, strerror(errno));
-    char chunk[8192];
-    for (size_t n; (n = fread(chunk, 1, sizeof chunk, f)) > 0;)
-        kl_buf_add(out, chunk, n);
-    bool bad = ferror(f);
-    int why = errno;
-    fclose(f);
-    if (bad)
-        return kl_fail(err, KL_EIO, "%s cannot be read: %s", path, strerror(why));
-    return kl_buf_status(out) ? kl_fail(err, KL_ETOOBIG, "%s is larger than %zu MiB", path, out->max >> 20)
-                              : KL_OK;
+    kl_err why = KL_ERR_INIT;
+    kl_status st = kl_file_read(path, "the file", out, &why);
+    const char *fact = st ? kl_err_message(&why) + strlen(path) : "";
+    if (st)
+        kl_fail(
+            err, st == KL_ETOOBIG ? st : KL_EIO, "%s%s%s", path, *fact == ':' ? " cannot be read" : "", fact);
+    kl_err_fini(&why);
+    return st == KL_OK || st == KL_ETOOBIG ? st : KL_EIO;
 }
 
 /* --- members, with Go's opinion about types ----------------------------------------------- */

@@ -1,12 +1,11 @@
 /* certdir.c - two files, read when the watch of their directory says that something happened. */
 #include "base/certdir.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/fswatch.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -25,18 +24,8 @@ struct kl_certdir {
 
 static kl_status read_file(const char *path, kl_buf *out, kl_err *err)
 {
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return kl_fail(err, errno == ENOENT ? KL_ENOTFOUND : KL_EIO, "%s: %s", path, strerror(errno));
-    char piece[4096];
-    size_t n;
     kl_buf_init(out, FILE_MAX);
-    while ((n = fread(piece, 1, sizeof piece, f)) > 0 && !kl_buf_add(out, piece, n)) {}
-    bool bad = ferror(f);
-    fclose(f);
-    if (bad || out->failed)
-        return kl_fail(err, KL_EIO, "%s: %s", path, bad ? strerror(errno) : "larger than any certificate");
-    return KL_OK;
+    return kl_file_read(path, "a certificate or key", out, err);
 }
 
 static kl_status load(kl_certdir *c, kl_err *err)

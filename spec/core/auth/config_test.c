@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include "base/mem.h"
 #include "auth/config.h"
+#include "auth/auth.h"
 #include "auth/kubeconfig.h"
 
 static char dir[64];
@@ -226,6 +227,25 @@ static void several_mistakes_are_told_together(void **state)
         "the options: certificate-authority nope.crt cannot be read: No such file");
 }
 
+static void a_file_that_would_be_waited_for_is_refused(void **state)
+{
+    (void)state;
+    kl_err err = KL_ERR_INIT;
+    kl_config c;
+    char *token = NULL;
+    char *fifo = path("fifo");
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    kl_config_sources s = sources(fifo, NULL, NULL);
+    assert_fails(kl_config_load(&s, &c, &err), KL_EIO, &err, "fifo is a FIFO, not a regular file");
+    s = sources(NULL, NULL, NULL);
+    s.o.server = "https://h";
+    s.o.ca_file = fifo;
+    assert_fails(kl_config_load(&s, &c, &err), KL_EINVAL, &err, "fifo is a FIFO, not a regular file");
+    assert_fails(
+        kl__auth_token_file(fifo, &token, &err), KL_EAUTH, &err, "fifo is a FIFO, not a regular file");
+    assert_null(token);
+}
+
 static void a_server_must_be_one(void **state)
 {
     (void)state;
@@ -337,6 +357,7 @@ int main(void)
         cmocka_unit_test(a_server_must_be_one),
         cmocka_unit_test(tokens_and_contradictions_are_checked),
         cmocka_unit_test(a_token_file_is_remembered_by_name),
+        cmocka_unit_test(a_file_that_would_be_waited_for_is_refused),
         cmocka_unit_test(in_cluster_reads_the_service_account),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -4,6 +4,7 @@
 --   all    begins again, once, with the whole list in one piece: what it returns is one snapshot, and nothing is in it twice.
 --   each   goes on where it was, with what there is now: by the token that the server offers, else through the whole list once,
 --          past the keys that were given already. No object comes twice; one that was made behind our place is not seen.
+-- A list has no end when pages without an object, or one and the same token, come again and again: that is an error.
 -- (client-go's pager does the first for lists; its iterators end with the error.)
 
 local core = require "kubelua.core"
@@ -13,14 +14,29 @@ local M = {}
 -- Objects per page: the server keeps little, and a lazy loop starts early.
 M.PAGE = 500
 
+-- A server fills its pages: so many in a row without an object, and more to come, lead nowhere.
+M.BARREN_PAGES = 5
+
+local function no_end(op, why)
+  error(core.error { kind = "server", verb = "list", resource = op.kind, message = "the list has no end: " .. why
+    .. "; does something between us and the API server answer from a cache?" }, 0)
+end
+
 -- One page: what it holds, the token of the next page or nil, the resourceVersion. Only the first page may
--- name a version.
+-- name a version. `version` also counts the pages without an object.
 local function page(send, op, token, version)
   op.continue_token = token
   op.rv, op.rv_match = not token and version.rv or nil, not token and version.match or nil
   local answer = send(op)
   local items, continue, at = core.items(answer)
-  return items, continue ~= "" and continue or nil, at, answer
+  local next_token = continue ~= "" and continue or nil
+  version.barren = next_token and #items == 0 and (version.barren or 0) + 1 or 0
+  if next_token and next_token == token then
+    no_end(op, "the continue token of a page is the one that it was asked with")
+  elseif version.barren >= M.BARREN_PAGES then
+    no_end(op, "page after page brings no object and another continue token")
+  end
+  return items, next_token, at, answer
 end
 
 local function expired(err) return core.is_error(err) and err.code == 410 end

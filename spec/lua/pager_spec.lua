@@ -122,3 +122,30 @@ describe("an iterator", function()
     assert.equal(403, select(2, kube.try(pager.each(send, {}))).code)
   end)
 end)
+
+describe("a list without an end", function()
+  local ways = { all = pager.all, each = drain }
+  for name, read in pairs(ways) do
+    it("is an error when a page offers the token it was asked with: " .. name, function()
+      local send = server { answer({ "a" }, "t1"), answer({ "b" }, "t1") }
+      local _, err = kube.try(read, send, {})
+      assert.matches("the list has no end: the continue token of a page is the one", err.message)
+    end)
+
+    it("is an error when pages stay empty: " .. name, function()
+      local script = {}
+      for i = 1, pager.BARREN_PAGES do script[i] = answer({}, "t" .. i) end
+      local send, asked = server(script)
+      local _, err = kube.try(read, send, {})
+      assert.matches("the list has no end: page after page brings no object", err.message)
+      assert.equal(pager.BARREN_PAGES, #asked)
+    end)
+
+    it("is none while objects come between empty pages: " .. name, function()
+      local script = {}
+      for i = 1, 20 do script[i] = answer(i % 4 == 0 and { "p" .. 10 + i } or {}, "t" .. i) end
+      script[21] = answer { "z" }
+      assert.is_not_nil((kube.try(read, (server(script)), {})))
+    end)
+  end
+end)

@@ -345,36 +345,48 @@ static void push_env(lua_State *L) { lua_rawgetp(L, LUA_REGISTRYINDEX, &env_key)
  * begins with one. */
 static const char NO_TAIL_CALLS[] = "local _ <close> = nil ";
 
+/* The text goes to the parser line by line, so that where it stopped is known when it does not say so. */
 typedef struct chunk_parts {
     const lkl_source *source;
-    int next;
+    bool begun;
+    const char *at;
+    size_t left;
+    int line;
 } chunk_parts;
 
 static const char *next_part(lua_State *L, void *arg, size_t *n)
 {
     (void)L;
     chunk_parts *p = arg;
-    switch (p->next++) {
-    case 0:
-        *n = *p->source->module ? 0 : sizeof NO_TAIL_CALLS - 1;
-        if (*n)
-            return NO_TAIL_CALLS;
-        p->next++;
-        /* fall through */
-    case 1: return lkl_source_code(p->source, n);
-    default: return NULL;
+    bool first = !p->begun;
+    p->begun = true;
+    if (first)
+        p->at = lkl_source_code(p->source, &p->left);
+    if (first && !*p->source->module) {
+        *n = sizeof NO_TAIL_CALLS - 1;
+        return NO_TAIL_CALLS;
     }
+    const char *line = p->at;
+    const char *newline = p->left ? memchr(line, '\n', p->left) : NULL;
+    *n = newline ? (size_t)(newline - line) + 1 : p->left;
+    p->at += *n;
+    p->left -= *n;
+    p->line++;
+    return *n ? line : NULL;
 }
 
 /* Compiles a source with the script's environment; raises a syntax error. */
 static void push_chunk(lua_State *L, const lkl_source *s)
 {
-    chunk_parts parts = {s, 0};
+    chunk_parts parts = {.source = s};
     size_t line = lkl_flaws_chain(s->text, s->len);
     if (line)
         luaL_error(L, TOO_LONG_A_CHAIN, s->path, (int)line, LKL_CHAIN_MAX);
     lua_pushfstring(L, "@%s", s->path);
-    if (lua_load(L, next_part, &parts, lua_tostring(L, -1), "t"))
+    int st = lua_load(L, next_part, &parts, lua_tostring(L, -1), "t");
+    if (st == LUA_ERRRUN) /* the parser's own stack is used up: that message has no place */
+        lua_pushfstring(L, "%s:%d: nested too deep: %s", s->path, parts.line, lua_tostring(L, -1));
+    if (st)
         lua_error(L);
     lua_remove(L, -2);
     push_env(L);

@@ -310,6 +310,12 @@ describe("the file of a script", function()
     refuses(MARK .. string.dump(function() end), { "script.lua is compiled Lua" })
   end)
 
+  it("may not nest without end, and is told where it did", function()
+    refuses("local a = 1\n\nreturn " .. ("{"):rep(100000), { "script.lua:3: nested too deep: C stack overflow" })
+    refuses("require 'other'", { "other.lua:2: nested too deep" },
+      { ["other.lua"] = "\nreturn " .. ("("):rep(100000) })
+  end)
+
   it("is a regular file: nothing else is waited for", function()
     local d = dir()
     process.run("mkfifo " .. process.quote(d .. "/fifo.lua") .. " && mkdir "

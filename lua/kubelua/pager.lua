@@ -4,7 +4,7 @@
 --   all    begins again, once, with the whole list in one piece: what it returns is one snapshot, and nothing is in it twice.
 --   each   goes on where it was, with what there is now: by the token that the server offers, else through the whole list once,
 --          past the keys that were given already. No object comes twice; one that was made behind our place is not seen.
--- A list has no end when pages without an object, or one and the same token, come again and again: that is an error.
+-- A list has no end when pages without an object, or the same token, come again and again: an error.
 -- (client-go's pager does the first for lists; its iterators end with the error.)
 
 local core = require "kubelua.core"
@@ -18,8 +18,9 @@ M.PAGE = 500
 M.BARREN_PAGES = 5
 
 local function no_end(op, why)
-  error(core.error { kind = "server", verb = "list", resource = op.kind, message = "the list has no end: " .. why
-    .. "; does something between us and the API server answer from a cache?" }, 0)
+  local message = "the list has no end: " .. why
+    .. "; does something between us and the API server answer from a cache?"
+  error(core.error { kind = "server", verb = "list", resource = op.kind, message = message }, 0)
 end
 
 -- One page: what it holds, the token of the next page or nil, the resourceVersion. Only the first page may

@@ -245,6 +245,7 @@ void lkl__open_clock(lua_State *L);
 void lkl__open_selector(lua_State *L);
 void lkl__open_patch(lua_State *L);
 void lkl__open_op(lua_State *L);
+void lkl__open_suggest(lua_State *L);
 /* The parts that scripts' states do not have. */
 void lkl__open_client(lua_State *L);
 void lkl__open_informer(lua_State *L);

@@ -2,6 +2,7 @@
 #include "base/suggest.h"
 
 #include <ctype.h>
+#include <stdbool.h>
 #include <string.h>
 
 /* Longer words are no typos of keys and flags. */
@@ -34,13 +35,28 @@ size_t kl_edit_distance(const char *a, const char *b)
     return above[m];
 }
 
+/* The word in small letters, without what joins its parts; out has room for WORD_MAX and a NUL. False: it is
+ * too long. */
+static bool plain(const char *word, char *out)
+{
+    size_t n = 0;
+    for (; *word && n < WORD_MAX; word++)
+        if (*word != '-' && *word != '_')
+            out[n++] = (char)tolower((unsigned char)*word);
+    out[n] = '\0';
+    return !*word;
+}
+
 const char *kl_suggest(const char *word, const char *const *candidates, size_t n)
 {
+    char given[WORD_MAX + 1], other[WORD_MAX + 1];
     const char *best = NULL;
     size_t nearest = strlen(word) / 3 + 1; /* a third, and one letter of short words */
+    if (!plain(word, given))
+        return NULL;
     for (size_t i = 0; i < n; i++) {
-        size_t d = kl_edit_distance(word, candidates[i]);
-        if (d <= nearest && d < strlen(candidates[i])) {
+        size_t d = plain(candidates[i], other) ? kl_edit_distance(given, other) : WORD_MAX;
+        if (d <= nearest && d < strlen(other)) {
             nearest = d ? d - 1 : 0; /* the next one must be nearer */
             best = candidates[i];
             if (!d)

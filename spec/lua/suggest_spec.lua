@@ -14,6 +14,19 @@ describe("did you mean", function()
     assert.is_nil(suggest.nearest("zzzzzz", words))
   end)
 
+  it("finds the nearest of many words, wherever it stands, and none of what is no text", function()
+    for _, place in ipairs { 1, 32, 33, 34, 64, 65, 100 } do
+      local words = {}
+      for i = 1, 100 do words[i] = i % 7 == 0 and i or ("far-away-%d"):format(i) end
+      words[place] = "namespace"
+      assert.equal("namespace", suggest.nearest("namspace", words))
+      words[50] = "namspaces"
+      assert.equal("namespace", suggest.nearest("NAME_SPACE", words))
+    end
+    assert.is_nil(suggest.nearest("x", {}))
+    assert.is_nil(suggest.nearest(("x"):rep(1000), { ("x"):rep(999) }))
+  end)
+
   it("lists what is known when nothing is near", function()
     assert.equal("; did you mean 'status'?", suggest.hint("statuss", { status = 1, apply = 1 }))
     assert.equal("; known are: apply, status", suggest.hint("zzzzzz", { status = 1, apply = 1 }))

@@ -11,7 +11,26 @@
  * Most of the cost of an add to a queue of a million keys is one cache miss: the key's slot in the table.
  * So while nobody waits for keys, plain adds stand in a short line (`inbox`), their slots are asked for,
  * and each is dealt with when some others have come after it. Whoever looks at the queue deals with all of
- * them first, at the times they were made: nobody sees the line. */
+ * them first, at the times they were made: nobody sees the line.
+ *
+ * Who is woken, and when. The queue wakes nobody who has not looked in vain, and wakes once for each time:
+ *
+ *   fed --try_get or more finds nothing ready--> hungry --a key is ready, or due first: `wake`--> fed
+ *
+ * `wake` is called outside the lock. A controller answers it in three steps, each of which may only wake too
+ * early, never too late:
+ *
+ *   1. In a batch of events the call is put off until the batch ends (controller/batch.h).
+ *   2. One worker that is FREE becomes CALLED (kl_worker_call). A BUSY one hears its bell before it sleeps,
+ *      and looks again.
+ *   3. A worker that has taken a key may have been the only one called, and is busy from here on: it asks
+ *      kl_workqueue_more. While keys are ready it calls the next worker; else the queue is hungry again, so
+ *      that the next add wakes.
+ *
+ *   worker: BUSY --round over, has room--> FREE --call--> CALLED --bell--> BUSY        FREE --bell, its time--> BUSY
+ *
+ * So n keys that come at once wake n workers in a chain, a busy queue wakes nobody at all, and a worker that
+ * looks in vain always leaves `hungry` behind under the lock that the next add takes. */
 #include "queue/workqueue.h"
 
 #include <limits.h>

@@ -452,7 +452,7 @@ static bool is_for_scripts(const char *name)
 /* require of the library's own files. Upvalue: what is loaded. */
 static int library_require(lua_State *L)
 {
-    const char *name = luaL_checkstring(L, 1);
+    const char *name = lkl__text(L, 1);
     lua_settop(L, 1);
     if (lua_getfield(L, lua_upvalueindex(1), name) != LUA_TNIL)
         return 1;
@@ -494,7 +494,7 @@ static void give_away(lua_State *L)
 
 static int require(lua_State *L)
 {
-    const char *name = luaL_checkstring(L, 1);
+    const char *name = lkl__text(L, 1);
     lua_settop(L, 1);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &loaded_key);
     if (lua_getfield(L, 2, name) != LUA_TNIL) {

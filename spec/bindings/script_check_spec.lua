@@ -316,6 +316,10 @@ describe("the file of a script", function()
       { ["other.lua"] = "\nreturn " .. ("("):rep(100000) })
   end)
 
+  it("is found by the whole of its name, a NUL included", function()
+    refuses([[return require "other\0x"]], { "script.lua:1: ", "NUL" }, { ["other.lua"] = "return nil" })
+  end)
+
   it("is a regular file: nothing else is waited for", function()
     local d = dir()
     process.run("mkfifo " .. process.quote(d .. "/fifo.lua") .. " && mkdir "

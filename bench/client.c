@@ -20,7 +20,7 @@
 #include "figures.h"
 #include "manager/manager.h"
 #ifdef BENCH_LUA
-#include "program.h"
+#include "script/program.h"
 #endif
 
 #define LOOK KL_MILLISECONDS(20) /* between two looks at the counters, as in every peer's client */

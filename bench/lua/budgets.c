@@ -7,8 +7,8 @@
  * A worker without a thread runs the same objects again and again; the watchdog's own thread counts as
  * well. "With" is all of it: turns, the watchdog, the memory that is counted. */
 #include "base/mem.h"
-#include "budget.h"
-#include "program.h"
+#include "state/budget.h"
+#include "script/program.h"
 #include "run/worker.h"
 #include "stepped.h"
 

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "budget.h"
-#include "isolate.h"
-#include "program.h"
+#include "state/budget.h"
+#include "script/isolate.h"
+#include "script/program.h"
 #include "run/worker.h"
 #include "stepped.h"
 

@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 
 #include "base/mem.h"
-#include "program.h"
+#include "script/program.h"
 #include "run/worker.h"
 
 #define OBJECTS 500 /* keys in the queue at a time */

@@ -6,7 +6,7 @@
  * A worker without a thread runs the same objects again and again, each woken by an event of itself. Both
  * have the tally, which is always there. */
 #include "base/mem.h"
-#include "program.h"
+#include "script/program.h"
 #include "observe/flight.h"
 #include "observe/tally.h"
 #include "run/worker.h"

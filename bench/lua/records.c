@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "program.h"
+#include "script/program.h"
 #include "lab/record.h"
 #include "lab/replay.h"
 #include "run/worker.h"

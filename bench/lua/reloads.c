@@ -15,7 +15,7 @@
 
 #include "base/sync.h"
 #include "kubelua.h"
-#include "program.h"
+#include "script/program.h"
 #include "run/witness.h"
 
 #define RATE 1000

@@ -7,7 +7,7 @@
  * A worker without a thread runs the same objects again and again, beside a server that answers each write
  * at once. */
 #include "base/mem.h"
-#include "program.h"
+#include "script/program.h"
 #include "run/run_impl.h"
 #include "lab/shadow_run.h"
 #include "stepped.h"

@@ -317,9 +317,13 @@ static void failed(kl_reflector *r, const kl_err *err)
     kl_status st = err ? err->status : KL_OK;
     r->counts.errors++;
     r->failure = st;
+    bool missed = r->parked && !r->too_big;
     r->too_big = st == KL_ETOOBIG;
     r->parked = r->too_big || st == KL_EAUTH || st == KL_EFORBIDDEN || st == KL_ENOTFOUND;
     replace(&r->message, err && err->message ? err->message : kl_status_name(st));
+    /* A kind that was missing, or closed to us, is there: what fails now is another matter. */
+    if (missed && !r->parked)
+        r->failures = 0;
 }
 
 static void recovered(kl_reflector *r)

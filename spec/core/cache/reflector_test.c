@@ -493,6 +493,24 @@ static void refusals_park_and_are_tried_again(void **state)
     }
 }
 
+/* It was asked for again and again while it was missing; that is no reason to wait once it is there. */
+static void a_kind_that_is_there_again_begins_its_waits_anew(void **state)
+{
+    (void)state;
+    bench b = start_bench();
+    start(&b);
+    for (int i = 0; i < 6; i++) {
+        (void)fails(&b, KL_REFLECTOR_LIST_FAILED, KL_ENOTFOUND, "404 page not found");
+        (void)put(&b, (kl_reflector_input){.kind = KL_REFLECTOR_KICK});
+    }
+    kl_reflector_action a = fails(&b, KL_REFLECTOR_LIST_FAILED, KL_ETHROTTLED, "storage is (re)initializing");
+    assert_false(kl_reflector_parked(b.r));
+    (void)wait_out(&b, a, KL_MILLISECONDS(800));
+    a = fails(&b, KL_REFLECTOR_LIST_FAILED, KL_ETHROTTLED, "storage is (re)initializing");
+    (void)wait_out(&b, a, KL_MILLISECONDS(1600));
+    kl_reflector_free(b.r);
+}
+
 static void an_object_too_big_stays_parked_until_something_gets_past_it(void **state)
 {
     (void)state;
@@ -839,6 +857,7 @@ KL_TESTS(cmocka_unit_test(pages_that_lead_nowhere_are_given_up),
     cmocka_unit_test(history_lost_again_and_again_is_asked_for_slower_and_slower),
     cmocka_unit_test(backoff_is_forgotten_only_after_sustained_success),
     cmocka_unit_test(refusals_park_and_are_tried_again),
+    cmocka_unit_test(a_kind_that_is_there_again_begins_its_waits_anew),
     cmocka_unit_test(an_object_too_big_stays_parked_until_something_gets_past_it),
     cmocka_unit_test(a_kind_that_went_away_is_listed_again),
     cmocka_unit_test(a_kick_ends_a_wait_and_disturbs_nothing_else),

@@ -12,15 +12,35 @@
 #include "model/quantity.h"
 #include "model/time.h"
 
+/* What a script or a server says is shown, and never obeyed by a terminal: the same letters as `safe` in
+ * lua/kubelua/cli/common.lua writes. */
+static void put_safely(FILE *to, const char *text)
+{
+    for (const unsigned char *s = (const unsigned char *)text; *s; s++) {
+        if (s[0] == 0xc2 && s[1] >= 0x80 && s[1] < 0xa0)
+            fprintf(to, "\\u%04x", *++s);
+        else if (*s == '\033')
+            fputs("^[", to);
+        else if (*s == '\r')
+            fputs("\\r", to);
+        else if ((*s < ' ' && *s != '\n' && *s != '\t') || *s == 0x7f)
+            fprintf(to, "\\x%02x", *s);
+        else
+            fputc(*s, to);
+    }
+}
+
 int cli_fail(int code, const char *command, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
+    char *text = kl_vsprintf(fmt, ap);
+    va_end(ap);
     fflush(stdout);
     fprintf(stderr, "kubelua %s: ", command);
-    vfprintf(stderr, fmt, ap);
+    put_safely(stderr, text);
     fputc('\n', stderr);
-    va_end(ap);
+    kl_free(text);
     return code;
 }
 

@@ -16,9 +16,19 @@ describe("a text of the cluster", function()
   end)
 end)
 
+local process = require "support.process"
+local BIN = os.getenv "KL_BUILD" .. "/kubelua"
+
+describe("what a script raises", function()
+  it("is spelled out by check", function()
+    local path = process.write(process.tmpname ".lua", 'error("\27[2Jx\\ry\\7 \\u{9b}1m \\127\\nz\tä")')
+    local out, code = process.run(BIN .. " check " .. path .. " 2>&1")
+    assert.equal(1, code)
+    assert.truthy(out:find("^[[2Jx\\ry\\x07 \\u009b1m \\x7f\nz\tä", 1, true), out)
+  end)
+end)
+
 describe("kubelua version", function()
-  local process = require "support.process"
-  local BIN = os.getenv "KL_BUILD" .. "/kubelua"
 
   it("names the Lua that runs scripts, and each bug of it that they could reach", function()
     local out, code = process.run(BIN .. " version")

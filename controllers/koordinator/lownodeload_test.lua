@@ -53,9 +53,9 @@ describe("lownodeload", function()
     minutes(4)
     local jobs = t:list(JOB)
     assert.equal(1, #jobs)
-    assert.equal("default", jobs[1].spec.podRef.namespace)
+    assert.equal("default", jobs[1]("spec.podRef.namespace"))
     assert.matches("node cpu usage%(91.00%%%)>threshold%(75.00%%%)",
-      jobs[1].metadata.annotations["koordinator.sh/evict-reason"])
+      jobs[1]('metadata.annotations["koordinator.sh/evict-reason"]'))
     assert.same({}, t:logs "error")
   end)
 

@@ -28,7 +28,7 @@ end
 
 -- cpu in thousandths, memory in bytes, cut toward zero.
 local function scaled(name, quantity, ratio)
-  local milli = math.tointeger(kube.qty(quantity):milli() * ratio // 1)
+  local milli = math.tointeger(kube.qty(quantity):milli() * ratio // 1) or math.maxinteger
   if name == "cpu" then return kube.milli(milli):canonical() end
   return milli % 1000 == 0 and kube.qty(milli // 1000):canonical() or kube.milli(milli):canonical()
 end

@@ -46,11 +46,11 @@ local function check_strict(q, object)
   local text = fields.annotation(object, keys.max_strict_check)
   if text == nil or text == "" then return end
   local names, why = fields.json(text)
-  if not names then
-    refuse("quota %s: annotation %s does not read: %s", q.name, keys.max_strict_check, why)
+  if type(names) ~= "table" then
+    refuse("quota %s: annotation %s does not read: %s", q.name, keys.max_strict_check, why or "it is no list")
   end
   local used = lists.of(fields.dig(object, "status", "used"))
-  for _, name in ipairs(names) do
+  for _, name in ipairs(names or {}) do
     local n, max = used[name], q.max[name]
     if n and not max then refuse("quota %s: %s is used and not in spec.max", q.name, name) end
     if n and max < n then

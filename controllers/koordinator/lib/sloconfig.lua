@@ -20,6 +20,7 @@ function M.read(ctx) return ctx:get(M.KIND, M.NAMESPACE, M.NAME) end
 -- What a worker knows of the ConfigMap. sync(known, config_map) returns what is known now and a list of
 -- reasons why parts of it were refused; config_map is nil when there is none. Returns a function of ctx.
 -- With `remember`, a name in kube.shared, the last good configuration survives reloads of the script.
+---@param sync fun(known: table, config_map: any): table, string[]
 function M.reader(first, sync, shared, remember)
   local known, seen = first, false -- false: never looked
   return function(ctx)

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "script/program.h"
+#include "base/clock.h"
 #include "base/fswatch.h"
 #include "base/log.h"
 #include "base/map.h"
@@ -41,6 +42,7 @@ struct cli_scripts {
     size_t n_managers;
     kl_record *recording; /* that says which scripts run; NULL: none */
     kl_fswatch *watch;
+    kl_time loaded;          /* wall time: when the first load began, less what dates of files lag behind */
     kl_informers *informers; /* of ConfigMaps; NULL: none is needed */
     cli_loader *loader;
     kl_mutex mu;
@@ -129,6 +131,7 @@ kl_status cli_scripts_load(const cli_list *words, cli_scripts **out, kl_err *err
     s->v = kl_new_array(script, words->n);
     kl_mutex_init(&s->mu);
     s->loader = cli_loader_new();
+    s->loaded = kl_clock_wall(kl_clock_real()) - KL_MILLISECONDS(10);
     *out = s;
     for (size_t i = 0; i < words->n; i++) {
         script *sc = &s->v[s->n++];
@@ -558,12 +561,25 @@ static void end_asking(cli_scripts *s)
     kl_free(asking);
 }
 
+/* Whether a file of theirs was written, or put in the place of another, since they were loaded first. */
+static bool saved_since(const cli_scripts *s)
+{
+    bool saved = false;
+    struct stat st;
+    for (size_t i = 0; i < s->n; i++)
+        for (char **f = s->v[i].files; f && *f; f++)
+            saved |= !stat(*f, &st) && KL_SECONDS(st.st_ctim.tv_sec) + st.st_ctim.tv_nsec >= s->loaded;
+    return saved;
+}
+
 void cli_scripts_watch(cli_scripts *s, kl_manager **managers, size_t n, kl_record *recording)
 {
     s->recording = recording;
     s->managers = managers;
     s->n_managers = n;
     watch_files(s);
+    if (saved_since(s))
+        cli_poke();
 }
 
 void cli_scripts_unwatch(cli_scripts *s)

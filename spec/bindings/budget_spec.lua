@@ -11,7 +11,7 @@ return {
     local name = o.metadata.name
     if name == "computes" then while true do pcall(forever) end end
     if name == "coroutine" then while true do pcall(coroutine.wrap(forever)) end end
-    if name == "grows" then pcall(function() local t = {} while true do t[#t + 1] = {} end end) end
+    if name == "grows" then pcall(function() local t = {} while true do t[#t + 1] = ("x"):rep(65536) end end) end
     if name == "matches" then (("a"):rep(5000)):find(("a*"):rep(8) .. "b") end
     if not o("data.answer") then ctx:patch(o, function(m) m.data = { answer = "yes" } end) end
   end },

@@ -7,7 +7,7 @@ local SCRIPT = [[
 local kube = require "kubelua"
 local function forever() while true do end end
 return {
-  kube.controller { name = "budgets", resource = "v1/ConfigMap", cpu = "50ms", memory = "8Mi", reconcile = function(o, ctx)
+  kube.controller { name = "budgets", resource = "v1/ConfigMap", cpu = "500ms", memory = "8Mi", reconcile = function(o, ctx)
     local name = o.metadata.name
     if name == "computes" then while true do pcall(forever) end end
     if name == "coroutine" then while true do pcall(coroutine.wrap(forever)) end end
@@ -15,7 +15,7 @@ return {
     if name == "matches" then (("a"):rep(5000)):find(("a*"):rep(8) .. "b") end
     if not o("data.answer") then ctx:patch(o, function(m) m.data = { answer = "yes" } end) end
   end },
-  kube.controller { name = "mapped", resource = "v1/ServiceAccount", cpu = "50ms", indexes = {
+  kube.controller { name = "mapped", resource = "v1/ServiceAccount", cpu = "500ms", indexes = {
     first = function(o) if o.metadata.name == "endless" then forever() end return o.metadata.name:sub(1, 1) end,
   }, reconcile = function() end },
 }
@@ -34,9 +34,9 @@ describe("a script in a stock Lua", function()
   end
 
   for name, why in pairs {
-    computes = "cpu budget of 50ms spent (`cpu` of budgets)",
-    coroutine = "cpu budget of 50ms spent (`cpu` of budgets)",
-    matches = "cpu budget of 50ms spent (`cpu` of budgets)",
+    computes = "cpu budget of 500ms spent (`cpu` of budgets)",
+    coroutine = "cpu budget of 500ms spent (`cpu` of budgets)",
+    matches = "cpu budget of 500ms spent (`cpu` of budgets)",
     grows = "not enough memory: a worker's state may hold 8Mi (`memory` of budgets)",
   } do
     it("fails its key alone when it " .. name, function()
@@ -56,7 +56,7 @@ describe("a script in a stock Lua", function()
     assert.equal("parked", parked.state)
     assert.truthy(parked.message:find(
       "the function of index first failed for ServiceAccount default/endless: ", 1, true), parked.message)
-    assert.truthy(parked.message:find("cpu budget of 50ms spent", 1, true), parked.message)
+    assert.truthy(parked.message:find("cpu budget of 500ms spent", 1, true), parked.message)
     t:create { kind = "v1/ConfigMap", name = "after-endless" }
     assert.equal("yes", t:get("v1/ConfigMap", "after-endless").data.answer)
   end)

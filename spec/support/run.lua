@@ -299,6 +299,18 @@ local function trouble(job, out, code, n)
   return not options.fast and "no test in it ran" or nil
 end
 
+-- What a failed file said, without what passed: from its first bad line on, at most `most` lines.
+local function bad_lines(out, most)
+  local lines, dropped = {}, 0
+  for line in out:gmatch "[^\n]+" do
+    if line:match "^ok " or line:match "^1%.%." then goto continue end
+    if #lines < most then lines[#lines + 1] = line else dropped = dropped + 1 end
+    ::continue::
+  end
+  if dropped > 0 then lines[#lines + 1] = ("(%d more lines)"):format(dropped) end
+  return table.concat(lines, "\n")
+end
+
 local function finish(job)
   local path, out, code = job.file.path, process.read(job.base .. ".out") or "", job.process:wait(1)
   local took, processor = wait.now() - job.began, processor_seconds(job)
@@ -310,9 +322,9 @@ local function finish(job)
     n.failed > 0 and (", %d failed"):format(n.failed) or "",
     n.skipped > 0 and (", %d skipped"):format(n.skipped) or "", took))
   if n.failed > 0 then
-    local text = ("---- %s%s\n%s"):format(path, why and ": " .. why or "", out)
-    failures[#failures + 1] = text
-    if not options.verbose then print(text) end
+    local head = ("---- %s%s\n"):format(path, why and ": " .. why or "")
+    failures[#failures + 1] = head .. bad_lines(out, 30)
+    if not options.verbose then print(head .. bad_lines(out, 400)) end
   end
   if options.verbose then print(out) end
   io.stdout:flush()
@@ -426,7 +438,7 @@ if total.failed == 0 then process.run("rm -rf " .. process.quote(tmp)) end
 print_slowest()
 if #failures > 0 and count > 1 then
   print(("\n==== %d of %d files failed:"):format(#failures, count))
-  for _, text in ipairs(failures) do print((text:match "^[^\n]*")) end
+  for _, text in ipairs(failures) do print(text) end
 end
 if #skips > 0 then
   print "\n==== SKIPPED, so this run proves less than it could:"

@@ -7,6 +7,8 @@
  * have it. */
 #include "state/flaws.h"
 
+#include <ctype.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/random.h>
@@ -75,4 +77,137 @@ void lkl_flaws_close(lua_State *L)
     lua_rawsetp(L, LUA_REGISTRYINDEX, &in_handler);
     for (const lkl_closed_field *f = lkl_flaws_fields; f->name; f++)
         change_word(L, f->name);
+}
+
+/* --- chains ------------------------------------------------------------------------------- */
+
+/* a.b.c[d].e: to name what was nil, Lua walks back along the chain, by recursion, and looks through the
+ * function for each step. */
+typedef struct scan {
+    const char *at, *end;
+    size_t line;
+    size_t chain;      /* fields so far */
+    size_t outer[256]; /* of what brackets are open: more are more than Lua compiles */
+    size_t open;
+    bool dot; /* the last token: what follows is a field's name */
+} scan;
+
+static void skip_to(scan *s, const char *to)
+{
+    for (; s->at < to; s->at++)
+        s->line += *s->at == '\n';
+}
+
+/* The level of a long bracket that begins here, or -1. */
+static int long_level(const scan *s)
+{
+    const char *p = s->at + 1;
+    while (p < s->end && *p == '=')
+        p++;
+    return *s->at == '[' && p < s->end && *p == '[' ? (int)(p - s->at - 1) : -1;
+}
+
+static void skip_long(scan *s, int level)
+{
+    for (const char *p = s->at + level + 2; p < s->end; p++) {
+        const char *q = p + 1;
+        if (*p != ']')
+            continue;
+        while (q < s->end && *q == '=' && q - p - 1 < level)
+            q++;
+        if (q < s->end && *q == ']' && q - p - 1 == level) {
+            skip_to(s, q + 1);
+            return;
+        }
+    }
+    skip_to(s, s->end);
+}
+
+static void skip_quoted(scan *s)
+{
+    char quote = *s->at;
+    const char *p = s->at + 1;
+    while (p < s->end && *p != quote && *p != '\n')
+        p += *p == '\\' && p + 1 < s->end ? 2 : 1;
+    skip_to(s, p < s->end ? p + 1 : s->end);
+}
+
+static void skip_comment(scan *s)
+{
+    s->at += 2;
+    int level = s->at < s->end ? long_level(s) : -1;
+    if (level >= 0) {
+        skip_long(s, level);
+        return;
+    }
+    while (s->at < s->end && *s->at != '\n')
+        s->at++;
+}
+
+static void skip_word(scan *s)
+{
+    while (s->at < s->end && (isalnum((unsigned char)*s->at) || *s->at == '_'))
+        s->at++;
+}
+
+static void open_bracket(scan *s)
+{
+    if (s->open < sizeof s->outer / sizeof *s->outer)
+        s->outer[s->open] = s->chain;
+    s->open++;
+    s->chain = 0;
+}
+
+/* (a.b).c is one chain; of the arguments of a call the longest counts. */
+static void close_bracket(scan *s, char c)
+{
+    if (s->open)
+        s->open--;
+    size_t outer = s->open < sizeof s->outer / sizeof *s->outer ? s->outer[s->open] : 0;
+    if (c == ']')
+        s->chain = outer + 1;
+    else if (c == '}' || s->chain < outer)
+        s->chain = outer;
+}
+
+static void step(scan *s)
+{
+    unsigned char c = (unsigned char)*s->at;
+    bool dot = s->dot;
+    s->dot = false;
+    if (c == '-' && s->at + 1 < s->end && s->at[1] == '-') {
+        skip_comment(s);
+        s->dot = dot;
+    } else if (isspace(c)) {
+        skip_to(s, s->at + 1);
+        s->dot = dot;
+    } else if (isalpha(c) || c == '_') {
+        skip_word(s);
+        s->chain = dot ? s->chain : 0;
+    } else if (isdigit(c)) {
+        skip_word(s);
+    } else if (c == '"' || c == '\'') {
+        skip_quoted(s);
+    } else if (c == '[' && long_level(s) >= 0) {
+        skip_long(s, long_level(s));
+    } else if (c == '[' || c == '(' || c == '{') {
+        s->at++;
+        open_bracket(s);
+    } else if (c == ']' || c == ')' || c == '}') {
+        s->at++;
+        close_bracket(s, (char)c);
+    } else {
+        bool field = (c == '.' || c == ':') && s->at + 1 < s->end && s->at[1] != c;
+        s->at += (c == '.' || c == ':') && !field && s->at + 1 < s->end ? 2 : 1;
+        s->dot = field;
+        s->chain = field ? s->chain + 1 : 0;
+    }
+}
+
+size_t lkl_flaws_chain(const char *text, size_t n)
+{
+    scan s = {.at = text, .end = text + n, .line = 1};
+    while (s.at < s.end && s.chain <= LKL_CHAIN_MAX)
+        step(&s);
+    return s.chain > LKL_CHAIN_MAX ? s.line : 0;
 }

@@ -35,12 +35,12 @@ const char *kl_controller_spec_manager(const kl_controller_spec *s)
     return s->manager ? s->manager : s->name;
 }
 
-const kl_owned_spec *kl_controller_spec_owned(const kl_controller_spec *s, const char *kind)
+bool kl_controller_spec_owns(const kl_controller_spec *s, const char *kind)
 {
     for (size_t i = 0; i < s->n_owns; i++)
         if (!strcmp(s->owns[i].kind, kind))
-            return &s->owns[i];
-    return NULL;
+            return true;
+    return false;
 }
 
 static void when_fini(kl_when *w)

@@ -22,11 +22,15 @@ local function has_local_storage(pod)
   return false
 end
 
--- The descheduler's default evictor: true, or false and why not.
-function M.evictable(pod)
+-- The descheduler's default evictor: true, or false and why not. settings, each off unless said:
+-- evictAllBarePods, evictFailedBarePods, evictSystemCriticalPods, evictLocalStoragePods.
+function M.evictable(pod, settings)
   if fields.annotation(pod, FORCED) ~= nil then return true end
+  local allow = settings or {}
   local owners = dig(pod, "metadata", "ownerReferences") or {}
-  if #owners == 0 then return false, "nothing would bring it back" end
+  local bare = allow.evictAllBarePods
+    or allow.evictFailedBarePods and dig(pod, "status", "phase") == "Failed"
+  if #owners == 0 and not bare then return false, "nothing would bring it back" end
   for _, owner in ipairs(owners) do
     if owner.kind == "DaemonSet" then return false, "its daemon set would put it back" end
   end
@@ -34,8 +38,10 @@ function M.evictable(pod)
   if fields.annotation(pod, MIRROR) ~= nil or source ~= nil and source ~= "api" then
     return false, "its node runs it by itself"
   end
-  if (dig(pod, "spec", "priority") or 0) >= CRITICAL then return false, "it is critical" end
-  if has_local_storage(pod) then return false, "it has local storage" end
+  if not allow.evictSystemCriticalPods and (dig(pod, "spec", "priority") or 0) >= CRITICAL then
+    return false, "it is critical"
+  end
+  if not allow.evictLocalStoragePods and has_local_storage(pod) then return false, "it has local storage" end
   if dig(pod, "metadata", "deletionTimestamp") ~= nil then return false, "it is going" end
   return true
 end

@@ -1,0 +1,83 @@
+-- workload.lua - the workload of a pod: how many pods it wants, and which it has.
+--   world  { get = function(kind, namespace, name), owned = function(kind, namespace, uid) }
+-- `owned` lists what a controller owns.
+
+local fields = require "fields"
+
+local M = {}
+
+local dig = fields.dig
+
+local DEPLOYMENT, REPLICA_SET = "apps/v1/Deployment", "apps/v1/ReplicaSet"
+M.POD = "v1/Pod"
+M.KINDS = { DEPLOYMENT, REPLICA_SET, "apps/v1/StatefulSet", "v1/ReplicationController" }
+
+-- The owner reference of who controls an object, or nil.
+function M.controller(object)
+  for _, owner in ipairs(dig(object, "metadata", "ownerReferences") or {}) do
+    if owner.controller == true then return owner end
+  end
+end
+
+-- For indexes: the uid of who controls an object, or nil.
+function M.controller_uid(object)
+  local owner = M.controller(object)
+  return owner and owner.uid
+end
+
+local function known(kind)
+  for _, one in ipairs(M.KINDS) do
+    if one == kind then return true end
+  end
+  return false
+end
+
+local function find(owner, namespace, world)
+  local kind = owner.apiVersion .. "/" .. owner.kind
+  local object = known(kind) and world.get(kind, namespace, owner.name)
+  if object and object.metadata.uid == owner.uid then return object, kind end
+end
+
+-- The pods of a workload: of a Deployment those of all its ReplicaSets.
+local function pods_of(object, kind, namespace, world)
+  if kind ~= DEPLOYMENT then return world.owned(M.POD, namespace, object.metadata.uid) end
+  local out = {}
+  for _, set in ipairs(world.owned(REPLICA_SET, namespace, object.metadata.uid)) do
+    for _, pod in ipairs(world.owned(M.POD, namespace, set.metadata.uid)) do out[#out + 1] = pod end
+  end
+  return out
+end
+
+-- { uid, replicas, pods } of a pod's workload, or nil when nobody controls it. A workload of a kind that is
+-- not known here, or that is gone, wants none.
+function M.of(pod, world)
+  local owner = M.controller(pod)
+  if not owner then return nil end
+  local namespace = pod.metadata.namespace
+  local object, kind = find(owner, namespace, world)
+  local above = object and kind == REPLICA_SET and M.controller(object)
+  if above and above.kind == "Deployment" then object, kind = find(above, namespace, world) end
+  if not object then return { uid = owner.uid, replicas = 0, pods = {} } end
+  local replicas = dig(object, "spec", "replicas")
+  return { uid = owner.uid, replicas = replicas or 1, pods = pods_of(object, kind, namespace, world) }
+end
+
+-- Whether a pod does its work: neither ended nor going, and ready.
+function M.available(pod)
+  local phase = dig(pod, "status", "phase")
+  if phase == "Succeeded" or phase == "Failed" or dig(pod, "metadata", "deletionTimestamp") ~= nil then
+    return false
+  end
+  return M.ready(pod)
+end
+
+-- The status of a pod's condition: "True", "False", "Unknown" or nil; and the condition.
+function M.condition(pod, type)
+  for _, condition in ipairs(dig(pod, "status", "conditions") or {}) do
+    if condition.type == type then return condition.status, condition end
+  end
+end
+
+function M.ready(pod) return M.condition(pod, "Ready") == "True" end
+
+return M

@@ -1,0 +1,53 @@
+-- reservations.lua - Koordinator's Reservation controller: keeps the status of Reservations that a scheduler
+-- put on nodes, ends them when their time is over, and deletes them a day later. The policy is
+-- reservations/lifecycle.lua.
+--
+--   kubelua run controllers/koordinator/reservations.lua
+
+local kube = require "kubelua"
+local lifecycle = require "reservations.lifecycle"
+
+local NODE, POD = "v1/Node", "v1/Pod"
+local RESERVATION = "scheduling.koordinator.sh/v1alpha1/Reservation"
+
+-- A pod that says whose room it has wakes that Reservation.
+local function its_reservation(pod, ctx)
+  local uid, keys = lifecycle.used_by(pod), {}
+  if not uid then return keys end
+  for _, reservation in ipairs(ctx:list(RESERVATION, { index = "uid", value = uid })) do
+    keys[#keys + 1] = reservation.metadata.name
+  end
+  return keys
+end
+
+return kube.controller {
+  name = "reservations",
+  resource = RESERVATION,
+  watches = { [POD] = its_reservation, [NODE] = { via = "node", when = "labels" } },
+  indexes = {
+    node = "status.nodeName",
+    uid = "metadata.uid",
+    [POD] = { node = "spec.nodeName" },
+  },
+  fields = { [POD] = { "metadata", "spec" }, [NODE] = { "metadata" } },
+  workers = 1,
+
+  reconcile = function(reservation, ctx)
+    local now, node = ctx:now():unix(), reservation("status.nodeName")
+    local exists = node == nil or node == "" or ctx:get(NODE, node) ~= nil
+    local left = lifecycle.until_deleted(reservation, exists, now)
+    if left and left <= 0 then
+      ctx:delete(RESERVATION, reservation.metadata.name, { uid = reservation.metadata.uid })
+      return nil
+    elseif left then
+      return left
+    end
+    local pods = node and node ~= "" and ctx:list(POD, { index = "node", value = node }) or {}
+    local status = lifecycle.status(reservation, pods, exists, now)
+    if status then
+      ctx:patch_status(reservation, function(draft) draft.status = status end)
+      return nil
+    end
+    return lifecycle.next_look(reservation, now)
+  end,
+}

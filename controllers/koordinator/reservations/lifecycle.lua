@@ -1,0 +1,127 @@
+-- lifecycle.lua - what becomes of a Reservation that a scheduler put on a node: who uses it and how much,
+-- whether its time is over, and when it is deleted.
+
+local fields = require "fields"
+local kube = require "kubelua"
+local lists = require "lib.lists"
+
+local M = {}
+
+local dig = fields.dig
+
+M.ALLOCATED = "scheduling.koordinator.sh/reservation-allocated"
+local KEPT = 24 * 3600 -- seconds that one which ended stays
+
+local function timestamp(now) return os.date("!%Y-%m-%dT%H:%M:%SZ", math.floor(now)) end
+
+function M.ended(reservation)
+  local phase = dig(reservation, "status", "phase")
+  return phase == "Failed" or phase == "Succeeded"
+end
+
+-- The uid of the Reservation that a pod uses, or nil.
+function M.used_by(pod)
+  local text = fields.annotation(pod, M.ALLOCATED)
+  local said = text and fields.json(text)
+  return said and said.uid or nil
+end
+
+-- ---------------------------------------------------------------- time
+
+local function created(reservation) return kube.time(reservation.metadata.creationTimestamp):unix() end
+
+-- When its time is over, in seconds, or nil: never.
+local function deadline(reservation)
+  local expires, ttl = dig(reservation, "spec", "expires"), dig(reservation, "spec", "ttl")
+  local seconds = ttl and kube.duration(ttl)
+  if seconds == 0 then return nil end
+  local a = expires and kube.time(expires):unix() or math.huge
+  local b = seconds and created(reservation) + seconds or math.huge
+  local first = math.min(a, b)
+  return first < math.huge and first or nil
+end
+
+local function has_node(reservation) return (dig(reservation, "status", "nodeName") or "") ~= "" end
+
+-- Seconds until its time is over, with one to be sure; nil: nobody waits for that.
+function M.next_look(reservation, now)
+  local at = not M.ended(reservation) and has_node(reservation) and deadline(reservation)
+  return at and math.max(at - now, 0) + 1 or nil
+end
+
+-- ---------------------------------------------------------------- status
+
+-- Sets the condition Ready to False.
+local function set_ready(status, reason, now)
+  status.conditions = status.conditions or {}
+  local at, old = #status.conditions + 1, nil
+  for i, condition in ipairs(status.conditions) do
+    if condition.type == "Ready" then at, old = i, condition end
+  end
+  local moved = not old or reason == "Expired" and old.status == "True"
+  status.conditions[at] = { type = "Ready", status = "False", reason = reason,
+    message = not moved and old.message or nil, lastProbeTime = timestamp(now),
+    lastTransitionTime = moved and timestamp(now) or old.lastTransitionTime }
+end
+
+local function by_uid(list)
+  table.sort(list, function(a, b) return (a.uid or "") < (b.uid or "") end)
+  return list
+end
+
+-- Those of the pods that use it, by uid, and what they ask for together.
+local function use(reservation, pods, allocatable)
+  local owners, sum = {}, {}
+  for _, pod in ipairs(pods) do
+    if M.used_by(pod) == reservation.metadata.uid then
+      local meta = pod.metadata
+      owners[#owners + 1] = { namespace = meta.namespace, name = meta.name, uid = meta.uid }
+      lists.accumulate(sum, lists.of(kube.requests(pod)))
+    end
+  end
+  return by_uid(owners), lists.mask(sum, allocatable)
+end
+
+-- The status that a Reservation gets, or nil when it stays as it is. pods: those on its node; node_exists:
+-- whether that node is there. One without a node is the scheduler's business, and does not expire.
+function M.status(reservation, pods, node_exists, now)
+  if M.ended(reservation) or not has_node(reservation) then return nil end
+  local status, at = fields.copy(reservation.status), deadline(reservation)
+  if at and now > at or not node_exists then
+    status.phase = "Failed"
+    set_ready(status, "Expired", now)
+    return status
+  end
+  local owners, allocated = use(reservation, pods, lists.of(status.allocatable))
+  local known = by_uid(status.currentOwners or {})
+  if fields.equal(known, owners) and lists.same(allocated, lists.of(status.allocated)) then return nil end
+  status.allocated, status.currentOwners = lists.texts(allocated), owners
+  if dig(reservation, "spec", "allocateOnce") ~= false then
+    status.phase = "Succeeded"
+    set_ready(status, "Succeeded", now)
+  end
+  return status
+end
+
+-- ---------------------------------------------------------------- deletion
+
+-- When it ended, in seconds, or nil when it did not end by itself.
+local function ended_at(reservation)
+  local phase = dig(reservation, "status", "phase")
+  for _, condition in ipairs(dig(reservation, "status", "conditions") or {}) do
+    local time
+    if phase == "Failed" and condition.reason == "Expired" then time = condition.lastTransitionTime end
+    if phase == "Succeeded" and condition.reason == "Succeeded" then time = condition.lastProbeTime end
+    if time ~= nil then return kube.time(time):unix() end
+  end
+end
+
+-- Seconds until one that ended is deleted, 0 or less: now; nil: it stays.
+function M.until_deleted(reservation, node_exists, now)
+  local at = ended_at(reservation)
+  if not at then return nil end
+  if not node_exists and has_node(reservation) then return 0 end
+  return at + KEPT - now
+end
+
+return M

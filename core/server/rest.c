@@ -22,6 +22,7 @@
 #include "schema/status.h"
 #include "server/subresource.h"
 #include "show/table.h"
+#include "wire/proto.h"
 
 /* ------------------------------------------------------------------ replies */
 
@@ -162,6 +163,25 @@ static bool media_is(const char *type, const char *want)
     return n == strlen(want) && !strncasecmp(type, want, n);
 }
 
+/* A field that is not in the tables would be lost, so the client is told. */
+static kl_status protobuf_body(const char *text, size_t n, const kl_value **out, kl_err *err)
+{
+    bool outdated = false;
+    kl_status st = kl__limits_body(n, err);
+    if (st)
+        return st;
+    st = kl_proto_decode(text, n, out, &outdated, err);
+    if (!st && !outdated)
+        return KL_OK;
+    char *why = kl_strdup(st ? kl_err_message(err) : "it has fields that this server does not know");
+    if (!st)
+        kl_value_unref(*out);
+    *out = NULL;
+    st = kl__fail_bad_request(err, "the object provided is unrecognized: %s", why);
+    kl_free(why);
+    return st;
+}
+
 /* The body of a create or update, or delete options. An absent type reads as JSON. */
 static kl_status object_body(kl__call *c, kl_httpd_request *http, const kl_value **out, kl_err *err)
 {
@@ -170,15 +190,13 @@ static kl_status object_body(kl__call *c, kl_httpd_request *http, const kl_value
     bool json = !type || !*type || media_is(type, "application/json")
         || media_is(type, "application/x-www-form-urlencoded"),
          yaml = media_is(type, "application/yaml");
-    if (media_is(type, "application/vnd.kubernetes.protobuf"))
-        return kl__api_fail(err, 415, "UnsupportedMediaType", NULL,
-            "the embedded API server does not read application/vnd.kubernetes.protobuf: send "
-            "application/json or application/yaml "
-            "(client-go: rest.Config.ContentType = \"application/json\")");
+    if (media_is(type, KL_PROTO_TYPE) && !c->kind->custom)
+        return protobuf_body(text, n, out, err);
     if (!json && !yaml)
         return kl__api_fail(err, 415, "UnsupportedMediaType", NULL,
             "the body of the request was in an unknown format - accepted media types include: "
-            "application/json, application/yaml");
+            "application/json, application/yaml%s",
+            c->kind->custom ? "" : ", " KL_PROTO_TYPE);
     char *what = kl_sprintf("the object provided is unrecognized (must be of type %s): couldn't get "
                             "version/kind; json parse error",
         c->kind->kind);

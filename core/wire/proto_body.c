@@ -35,6 +35,14 @@ const kl__proto_msg *kl__proto_find(const char *api_version, size_t an, const ch
     return NULL;
 }
 
+/* A client writes the options of a delete under the group of what it deletes, and they are the same in all.
+ */
+static const kl__proto_msg *options(const char *kind, size_t n)
+{
+    static const char name[] = "DeleteOptions";
+    return n == sizeof name - 1 && !memcmp(kind, name, n) ? kl__proto_find("v1", 2, kind, n) : NULL;
+}
+
 bool kl_proto_has(const char *api_version, const char *kind)
 {
     return api_version && kind && kl__proto_find(api_version, strlen(api_version), kind, strlen(kind));
@@ -221,6 +229,8 @@ kl_status kl__unknown_decode(
                         *item = NULL;
     if (!m && u->kind_n > 4 && !memcmp(u->kind + u->kind_n - 4, "List", 4))
         item = kl__proto_find(u->api_version, u->api_version_n, u->kind, u->kind_n - 4);
+    if (!m && !item && u->api_version_n)
+        m = options(u->kind, u->kind_n);
     if (!m && !item) {
         d->outdated = true;
         return kl_fail(err, KL_ESYNTAX, "the protobuf is of a kind without a table here: %.*s %.*s",

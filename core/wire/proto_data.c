@@ -22,7 +22,7 @@
 #define REPEATED KL__PROTO_REPEATED
 #define MAP KL__PROTO_MAP
 
-const kl__proto_counts kl__proto_count = { .names = 833, .kinds = 163, .list_meta = 0 };
+const kl__proto_counts kl__proto_count = { .names = 833, .kinds = 164, .list_meta = 0 };
 
 const char *const kl__proto_names[] = {
     "PersistentVolumeClaim", "v1", "selfLink", "resourceVersion", "continue", "remainingItemCount", "apiVersion", "kind", "name", "uid", "controller",
@@ -184,10 +184,10 @@ const kl__proto_kind kl__proto_kinds[] = {
     {"storage.k8s.io/v1beta1","CSIStorageCapacity",434}, {"storage.k8s.io/v1beta1","StorageClass",437},
     {"storage.k8s.io/v1beta1","VolumeAttachment",457}, {"storage.k8s.io/v1beta1","VolumeAttributesClass",458},
     {"storagemigration.k8s.io/v1alpha1","StorageVersionMigration",463}, {"v1","Binding",464}, {"v1","ComponentStatus",466}, {"v1","ConfigMap",467},
-    {"v1","Endpoints",471}, {"v1","Event",473}, {"v1","LimitRange",476}, {"v1","Namespace",480}, {"v1","Node",496}, {"v1","PersistentVolume",498},
-    {"v1","PersistentVolumeClaim",499}, {"v1","Pod",516}, {"v1","PodStatusResult",517}, {"v1","PodTemplate",518}, {"v1","RangeAllocation",519},
-    {"v1","ReplicationController",522}, {"v1","ResourceQuota",527}, {"v1","Secret",528}, {"v1","SerializedReference",529}, {"v1","Service",537},
-    {"v1","ServiceAccount",538}, {"v1","Status",541},
+    {"v1","DeleteOptions",357}, {"v1","Endpoints",471}, {"v1","Event",473}, {"v1","LimitRange",476}, {"v1","Namespace",480}, {"v1","Node",496},
+    {"v1","PersistentVolume",498}, {"v1","PersistentVolumeClaim",499}, {"v1","Pod",516}, {"v1","PodStatusResult",517}, {"v1","PodTemplate",518},
+    {"v1","RangeAllocation",519}, {"v1","ReplicationController",522}, {"v1","ResourceQuota",527}, {"v1","Secret",528}, {"v1","SerializedReference",529},
+    {"v1","Service",537}, {"v1","ServiceAccount",538}, {"v1","Status",541},
 };
 
 const kl__proto_msg kl__proto_msgs[] = {

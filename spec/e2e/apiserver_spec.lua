@@ -49,6 +49,18 @@ local function cause_fields(status)
   return table.concat(out, " ")
 end
 
+local PROTOBUF = { "Content-Type: application/vnd.kubernetes.protobuf" }
+
+-- A field of bytes, less than 128 of them.
+local function proto_field(number, bytes) return string.char(number << 3 | 2, #bytes) .. bytes end
+
+-- ConfigMap NAME with data a = "1".
+local function protobuf_of(name, version)
+  local metadata = proto_field(1, name) .. (version and proto_field(6, version) or "")
+  return "k8s\0" .. proto_field(1, proto_field(1, "v1") .. proto_field(2, "ConfigMap"))
+    .. proto_field(2, proto_field(1, metadata) .. proto_field(2, proto_field(1, "a") .. proto_field(2, "1")))
+end
+
 local count = 0
 
 servers.each(function(name, start)
@@ -163,6 +175,28 @@ servers.each(function(name, start)
         assert.equal(400, r.code)
         assert.equal("the namespace of the provided object does not match the namespace sent on the request",
           r.body.message)
+      end)
+
+      it("may send built-in kinds in protobuf", function()
+        local made = api:post(maps, protobuf_of "made", PROTOBUF)
+        assert.equal(201, made.code, made.text)
+        assert.same({ a = "1" }, made.body.data)
+        made = api:put(maps .. "/made", protobuf_of("made", made.body.metadata.resourceVersion), PROTOBUF)
+        assert.equal(200, made.code, made.text)
+        -- kind DeleteOptions of v1, with gracePeriodSeconds = 0 and propagationPolicy = "Background"
+        local options = "k8s\0" .. proto_field(1, proto_field(1, "v1") .. proto_field(2, "DeleteOptions"))
+          .. proto_field(2, "\8\0" .. proto_field(4, "Background"))
+        assert.equal(200, api:request("DELETE", maps .. "/made", options, PROTOBUF).code)
+        assert.equal(404, api:get(maps .. "/made").code)
+        local broken = api:post(maps, protobuf_of("made"):sub(1, -3), PROTOBUF)
+        assert.equal(400, broken.code)
+        assert.equal("BadRequest", broken.body.reason)
+        assert.equal(400, api:post(maps, "no protobuf at all", PROTOBUF).code)
+        local other = api:post(core .. "/secrets", protobuf_of "made", PROTOBUF)
+        assert.equal(400, other.code)
+        local r = api:post(maps, "{}", { "Content-Type: text/plain" })
+        assert.matches("application/json, application/yaml, application/vnd.kubernetes.protobuf",
+          r.body.message, 1, true)
       end)
 
       it("is told what is wrong with a request", function()

@@ -86,6 +86,7 @@ const char *kl_httpd_header(const kl_httpd_request *r, const char *name)
         {"strategic", "application/strategic-merge-patch+json"},
         {"apply", "application/apply-patch+yaml"},
         {"yaml", "application/yaml"},
+        {"proto", "application/vnd.kubernetes.protobuf"},
     };
     if (!strcasecmp(name, "Accept"))
         return r->table ? "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"

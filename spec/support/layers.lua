@@ -6,7 +6,7 @@
 --   cache, queue, metrics                                           neighbours who never meet
 --   informers <- election <- events <- sharding <- run <- observe <- controller <- {webhook, lab} <- manager <- control
 --   run <- isolate                                                  a program's states as processes of their own
---   schema <- show <- server                                          the embedded API server, over base, value and model
+--   schema <- show <- server                                          the embedded API server, over base, value, wire and model
 --   state <- {values, api} <- script <- cli                          in bindings/: all of core, and lua.h
 --
 -- `check(files)` takes path -> text, so that a spec can show it a wrong house.
@@ -50,7 +50,7 @@ M.arrows = {
   ["core/control"] = set "base value model cache metrics observe controller manager control",
   ["core/schema"] = set "base value model schema",
   ["core/show"] = set "base value model schema show",
-  ["core/server"] = set "base value model schema show server",
+  ["core/server"] = set "base value wire model schema show server",
 }
 
 --- kubelua.h, the public face, and the bindings may include from everywhere in core; these rooms of the

@@ -23,13 +23,18 @@ type kind struct {
 	t reflect.Type
 }
 
-// kinds are the kinds that a server answers with, in the order of apiVersion and kind. Their lists need no tables: all have
-// metadata as field 1 and items as field 2, which is checked here.
+// kinds are the kinds that a server answers with, and the options that a client sends with a delete, in the order of apiVersion
+// and kind. Options are the same in every group, so "v1" stands for all. Lists need no tables: all have metadata as field 1 and
+// items as field 2, which is checked here.
 func kinds() []kind {
 	all := scheme.Scheme.AllKnownTypes()
 	var out []kind
 	for gvk, t := range all {
-		if gvk.Version == "__internal" || strings.HasSuffix(gvk.Kind, "Options") || strings.HasSuffix(gvk.Kind, "List") {
+		if gvk.Version == "__internal" || strings.HasSuffix(gvk.Kind, "Options") && gvk.Kind != "DeleteOptions" || strings.HasSuffix(gvk.Kind, "List") {
+			continue
+		}
+		if gvk.Kind == "DeleteOptions" && gvk.GroupVersion().String() == "v1" {
+			out = append(out, kind{gvk, t})
 			continue
 		}
 		if strings.HasPrefix(t.PkgPath(), "k8s.io/apimachinery") && gvk.GroupKind().String() != "Status" {

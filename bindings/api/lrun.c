@@ -64,6 +64,18 @@ static int raise_reply(lua_State *L, kl_err *err, int idx)
     return lkl_raise(L, err, verb, kind, *key ? key : NULL);
 }
 
+/* A wait that blocked ended with err: where the run is to end, so does its turn. */
+static void end_if_over(lua_State *L, kl_run *r, kl_err *err)
+{
+    char text[512];
+    if (!kl_run_over(r))
+        return;
+    snprintf(text, sizeof text, "%s", kl_err_message(err));
+    kl_err_fini(err);
+    lkl_budget_end(L, kl_run_over(r), text);
+    lkl__error(L, "%s", text);
+}
+
 static int call_done(lua_State *L, int status, lua_KContext ctx)
 {
     (void)status, (void)ctx;
@@ -100,8 +112,10 @@ static int call(lua_State *L)
     lkl_box *box = lkl_value_box(L);
     const kl_value *body = NULL;
     kl_err err = KL_ERR_INIT;
-    if (kl_run_call_wait(r, &op, &body, &err))
+    if (kl_run_call_wait(r, &op, &body, &err)) {
+        end_if_over(L, r, &err);
         return raise_reply(L, &err, 1);
+    }
     box->ptr = (void *)body;
     lkl_push_value(L, body);
     return 1;
@@ -122,7 +136,11 @@ static int sleep_for(lua_State *L)
         return lkl__wait(L, 0, nothing);
     }
     lkl_state_of(L)->blocked++;
-    kl_run_sleep_wait(r, d);
+    kl_err err = KL_ERR_INIT;
+    if (kl_run_sleep_wait(r, d, &err)) {
+        end_if_over(L, r, &err);
+        return lkl_raise(L, &err, "sleep", NULL, NULL);
+    }
     return 0;
 }
 
@@ -180,8 +198,10 @@ static int resource(lua_State *L)
     }
     lkl_state_of(L)->blocked++;
     kl_err err = KL_ERR_INIT;
-    if (kl_run_resolve_wait(r, kind, &err))
+    if (kl_run_resolve_wait(r, kind, &err)) {
+        end_if_over(L, r, &err);
         return lkl_raise(L, &err, "discover", kind, NULL);
+    }
     return push_resource(L, known(L, kind));
 }
 

@@ -56,6 +56,8 @@ static kl_over judge(kl_guard *g, kl_time now)
 {
     const atomic_bool *stop = atomic_load(&g->stop);
     kl_time cpu = atomic_load(&g->cpu);
+    if (kl_guard_over(g))
+        return kl_guard_over(g);
     if (stop && atomic_load(stop))
         return KL_OVER_STOP;
     if (now >= atomic_load(&g->deadline))
@@ -202,6 +204,11 @@ void kl_guard_enter(kl_guard *g, const kl_terms *t)
     dog *d = atomic_load_explicit(&all.dog, memory_order_relaxed);
     if (atomic_load(&d->asleep) && atomic_exchange(&d->asleep, false))
         kl_bell_ring(&d->bell);
+}
+
+void kl_guard_end(kl_guard *g, kl_over why)
+{
+    atomic_store(&g->over, (uint64_t)atomic_load(&g->turn) << 2 | why);
 }
 
 /* After a turn that was over: waits for whoever tells of it just now. */

@@ -47,6 +47,15 @@ static kl_status tell(kl_far *f, kl_word what, const kl_value *const *v, size_t 
     return st;
 }
 
+/* How its run stands, as the other side said it: kl__isolate_standing. */
+static void hear_of_run(kl_run *r, const kl_value *standing)
+{
+    int64_t n = 0;
+    (void)kl_value_int(standing, &n);
+    r->deposed |= n & KL_FAR_DEPOSED;
+    r->over = (kl_over)(n >> KL_FAR_OVER_SHIFT);
+}
+
 kl_status kl_far_ask(
     kl_far *f, kl_word what, const kl_value *const *v, size_t n, kl_message *out, kl_err *err)
 {
@@ -58,7 +67,7 @@ kl_status kl_far_ask(
     or_end(kl_wire_take(&f->wire, &m, NULL));
     st = kl_far_error_read(kl_message_value(&m, 0), err);
     if (f->run)
-        f->run->deposed |= kl_value_bool(kl_message_value(&m, 1), false);
+        hear_of_run(f->run, kl_message_value(&m, 1));
     if (out)
         *out = m;
     else
@@ -235,9 +244,9 @@ static kl_status remote_resolve_wait(kl_run *r, const char *kind, kl_err *err)
     return ask(far_of(r), KL_WORD_RESOLVE_WAIT, ARGS(text(kind), at), NULL, err);
 }
 
-static void remote_sleep_wait(kl_run *r, kl_time d)
+static kl_status remote_sleep_wait(kl_run *r, kl_time d, kl_err *err)
 {
-    (void)!ask(far_of(r), KL_WORD_SLEEP_WAIT, ARGS(kl_value_of_int(d)), NULL, NULL);
+    return ask(far_of(r), KL_WORD_SLEEP_WAIT, ARGS(kl_value_of_int(d)), NULL, err);
 }
 
 /* --- what it says ------------------------------------------------------------------------- */
@@ -462,6 +471,8 @@ static kl_run_state turn(kl_far *f, kl_run *r, kl_run_state (*step)(void *state,
 {
     f->run = r;
     kl_run_state state = step(f->gen.state, r);
+    if (state == KL_RUN_WAITING && r->over)
+        begin(r, KL_WORD_OVER, ARGS(NULL));
     while (state == KL_RUN_WAITING
         && (r->reply_status = tell(f, (kl_word)f->begun.what, f->begun.v, f->begun.n, &r->reply_err)))
         state = f->logic.program->ops->resume(f->gen.state, r);
@@ -486,7 +497,7 @@ static void resume(kl_far *f, const kl_message *m)
     if (!r)
         or_end(KL_EINTERNAL);
     r->reply_status = kl_far_error_read(kl_message_value(m, 1), &r->reply_err);
-    r->deposed |= kl_value_bool(kl_message_value(m, 2), false);
+    hear_of_run(r, kl_message_value(m, 2));
     r->reply_body = kl_value_ref(kl_message_value(m, 3));
     drive(f, r, f->logic.program->ops->resume);
 }

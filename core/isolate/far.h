@@ -8,8 +8,8 @@
  *     <------------------------------------------------------ a tell (log, event, ...): no answer       } as
  *     <------------------------------------------------------ an ask (get, list, ...)                   } often
  *     ANSWER ------------------------------------------------>                                          } as it wants
- *     <------------------------------------------------------ CALL | RESOLVE | SLEEP: it waits; DONE: it
- *     has ended; RESULT: of a function
+ *     <------------------------------------------------------ CALL | RESOLVE | SLEEP | OVER: it waits; DONE:
+ *     it has ended; RESULT: of a function
  *     ABANDON -----------------------------------------------> it is forgotten; no answer
  *
  * One side speaks at a time, but for tells. Here kl_run, kl_reader and kl_shared are small ones that ask;
@@ -27,10 +27,10 @@ typedef enum kl_word {
     /* {id, key, attempt, generation, epoch, uuid, why, events, deadline, priority, level, ...}, object,
      * cause, params */
     KL_WORD_START,
-    KL_WORD_RESUME,     /* id, error or none, deposed, body */
+    KL_WORD_RESUME,     /* id, error or none, standing, body */
     KL_WORD_ABANDON,    /* id */
     KL_WORD_FUNCTION,   /* "map", "index" or "predicate"; its number, object, old object */
-    KL_WORD_ANSWER,     /* error or none, deposed, values */
+    KL_WORD_ANSWER,     /* error or none, standing, values */
     KL_WORD_READY = 32, /* what the embedder's side says */
     KL_WORD_FAILED,     /* error */
     KL_WORD_CALL,       /* op, body, cluster or none */
@@ -38,6 +38,7 @@ typedef enum kl_word {
     KL_WORD_SLEEP,      /* nanoseconds */
     KL_WORD_DONE,       /* result, after, message, traceback, priority, worn */
     KL_WORD_RESULT,     /* error or none, emitted texts, whether it passes, worn */
+    KL_WORD_OVER,       /* its run was told to stop, and did: ABANDON comes next */
     /* asks */
     KL_WORD_GET = 64,  /* kind, namespace, name: object */
     KL_WORD_LIST,      /* kind, query: objects */
@@ -62,6 +63,10 @@ typedef enum kl_word {
     KL_WORD_ELIDED,
     KL_WORD_SPENT, /* kl_spent */
 } kl_word;
+
+/* How a run stands: this bit says kl_run_deposed, and those from there on kl_run_over. */
+#define KL_FAR_DEPOSED 1
+#define KL_FAR_OVER_SHIFT 1
 
 /* Of a message to an isolated process, and of one from it. */
 #define KL_FAR_IN_MAX ((size_t)256 << 20)

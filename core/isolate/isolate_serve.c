@@ -168,10 +168,9 @@ static bool resolve_wait(kl_isolate *i, const kl_message *m, answer *a)
 static bool sleep_wait(kl_isolate *i, const kl_message *m, answer *a)
 {
     int64_t d = 0;
-    (void)a;
-    if (!i->run || !kl_value_int(kl_message_value(m, 0), &d))
+    if (!i->run || !kl_value_int(kl_message_value(m, 0), &d) || d > KL_NEVER / 4)
         return false;
-    kl_run_sleep_wait(i->run, d);
+    a->status = kl_run_sleep_wait(i->run, d, &a->err);
     return true;
 }
 
@@ -371,12 +370,19 @@ static serve_fn *const serves[256] = {
     [KL_WORD_SPENT] = spent,
 };
 
+const kl_value *kl__isolate_standing(kl_run *run)
+{
+    int64_t deposed = run && kl_run_deposed(run) ? KL_FAR_DEPOSED : 0;
+    int64_t over = run ? kl_run_over(run) : KL_OVER_NOT;
+    return kl_value_of_int(deposed | over << KL_FAR_OVER_SHIFT);
+}
+
 static kl_status send_answer(kl_isolate *i, const answer *a, kl_err *err)
 {
     size_t n = a->is_list ? a->list.len : 2;
     const kl_value **v = kl_new_array(const kl_value *, n + ANSWER_VALUES);
     v[0] = kl_far_error(a->status, &a->err);
-    v[1] = kl_value_of_bool(i->run && kl_run_deposed(i->run));
+    v[1] = kl__isolate_standing(i->run);
     if (a->is_list && n)
         memcpy(v + 2, a->list.v, n * sizeof *v);
     else if (!a->is_list) {

@@ -142,6 +142,7 @@ void kl__answer_done(void *arg, kl_status st, int code, const kl_value *body, kl
     if (st && err)
         kl_err_copy(&a->err, err);
     kl_lock(&w->mu);
+    a->arrived = true;
     kl_list_push(&w->answers, &a->link);
     /* under the lock: the worker may end when it has taken the last answer */
     kl_bell_ring(&w->bell);
@@ -215,19 +216,16 @@ static void resolve(kl_run *r, const char *kind, bool blocks, kl_resolve_fn *don
 
 /* --- beginning ---------------------------------------------------------------------------- */
 
-static void blocked_done(void *arg, kl_status st, int code, const kl_value *body, kl_err *err);
-
 /* *write is set before the answer comes; a write to another cluster is none that our caches would show. */
-static uint64_t submit(kl_run *r, const kl_op *op, kl_write **write, kl_reply_fn *done, void *arg)
+static uint64_t submit(
+    kl_run *r, const kl_op *op, bool blocks, kl_write **write, kl_reply_fn *done, void *arg)
 {
     kl_op full = complete(r, op);
     size_t at = take_at(r);
     *write = NULL;
     kl__tell_asked(r,
-        &(kl_asked){.what = kl_verb_name(op->verb),
-            .op = &full,
-            .elsewhere = at != KL_FLEET_NONE,
-            .blocks = done == blocked_done});
+        &(kl_asked){
+            .what = kl_verb_name(op->verb), .op = &full, .elsewhere = at != KL_FLEET_NONE, .blocks = blocks});
     r->door = at == KL_FLEET_NONE ? r->w->o.door : kl_fleet_door(r->w->o.fleet, at);
     if (r->w->o.imagine)
         return r->w->o.imagine->ops->submit(r, &full, at, done, arg);
@@ -240,29 +238,41 @@ static uint64_t submit(kl_run *r, const kl_op *op, kl_write **write, kl_reply_fn
     return kl_door_read(r->door, r->w->o.name, &full, done, arg);
 }
 
+static void begin(kl_run *r, const char *waiting_for)
+{
+    reply_clear(r);
+    r->waiting_for = waiting_for;
+}
+
+static void begin_call(kl_run *r, const kl_op *op, bool blocks)
+{
+    begin(r, kl_verb_name(op->verb));
+    r->pending = kl__answer_new(r);
+    r->request = submit(r, op, blocks, &r->pending->write, kl__answer_done, r->pending);
+}
+
+static void begin_resolve(kl_run *r, const char *kind, bool blocks)
+{
+    begin(r, "discovery");
+    r->pending = kl__answer_new(r);
+    r->request = 0;
+    resolve(r, kind, blocks, resolve_done, r->pending);
+}
+
 void kl_run_call(kl_run *r, const kl_op *op)
 {
-    if (r->w->o.remote) {
+    if (r->w->o.remote)
         r->w->o.remote->call(r, op);
-        return;
-    }
-    reply_clear(r);
-    r->pending = kl__answer_new(r);
-    r->waiting_for = kl_verb_name(op->verb);
-    r->request = submit(r, op, &r->pending->write, kl__answer_done, r->pending);
+    else
+        begin_call(r, op, false);
 }
 
 void kl_run_resolve(kl_run *r, const char *kind)
 {
-    if (r->w->o.remote) {
+    if (r->w->o.remote)
         r->w->o.remote->resolve(r, kind);
-        return;
-    }
-    reply_clear(r);
-    r->pending = kl__answer_new(r);
-    r->request = 0;
-    r->waiting_for = "discovery";
-    resolve(r, kind, false, resolve_done, r->pending);
+    else
+        begin_resolve(r, kind, false);
 }
 
 void kl_run_sleep(kl_run *r, kl_time d)
@@ -271,10 +281,9 @@ void kl_run_sleep(kl_run *r, kl_time d)
         r->w->o.remote->sleep(r, d);
         return;
     }
-    reply_clear(r);
-    r->waiting_for = "sleep";
+    begin(r, "sleep");
     kl__tell_asked(r, &(kl_asked){.what = "sleep", .wait = d > 0 ? d : 0});
-    kl_heap_push(&r->w->due, &r->sleep, kl_clock_now(r->w->o.clock) + (d > 0 ? d : 0));
+    kl_heap_push(&r->w->due, &r->sleep, kl__after(kl_clock_now(r->w->o.clock), d));
 }
 
 kl_status kl_run_reply(kl_run *r, const kl_value **body, kl_err **err)
@@ -288,73 +297,90 @@ kl_status kl_run_reply(kl_run *r, const kl_value **body, kl_err **err)
 
 /* --- the same, blocking the worker -------------------------------------------------------- */
 
-typedef struct blocked {
-    kl_mutex mu;
-    kl_cond cond;
-    bool done;
-    kl_status status;
-    int code;
-    const kl_value *body;
-    kl_err *err;
-} blocked;
+kl_over kl_run_over(const kl_run *r) { return r->over; }
 
-static void blocked_init(blocked *b, kl_err *err)
+/* Whether the run is to end now, whatever it waits for; *next is brought forward to the next moment at which
+ * to ask again. Who changes the rest rings the bell. */
+static kl_over over(kl_run *r, kl_time *next)
 {
-    *b = (blocked){.err = err};
-    kl_mutex_init(&b->mu);
-    kl_cond_init(&b->cond);
+    kl_worker *w = r->w;
+    kl_time now = kl_clock_now(kl_clock_real()), deadline = kl_run_deadline(r);
+    kl_time end = kl__outlived_at(w, r->gen, kl_clock_now(w->o.clock));
+    if (atomic_load(&w->aborting) || end <= kl_clock_now(w->o.clock))
+        return KL_OVER_STOP;
+    if (deadline <= now)
+        return KL_OVER_DEADLINE;
+    if (w->o.clock == kl_clock_real() && end < deadline)
+        deadline = end;
+    if (deadline < *next)
+        *next = deadline;
+    return KL_OVER_NOT;
 }
 
-static kl_status blocked_wait(blocked *b)
+static bool has_arrived(kl_run *r)
 {
-    kl_lock(&b->mu);
-    while (!b->done)
-        kl_cond_wait(&b->cond, &b->mu);
-    kl_unlock(&b->mu);
-    kl_cond_fini(&b->cond);
-    kl_mutex_fini(&b->mu);
-    return b->status;
+    if (!r->pending)
+        return false;
+    kl_lock(&r->w->mu);
+    bool arrived = r->pending->arrived;
+    kl_unlock(&r->w->mu);
+    return arrived;
 }
 
-static void blocked_done(void *arg, kl_status st, int code, const kl_value *body, kl_err *err)
+/* Until the answer that is pending is here, or the moment is (by the real clock), or the run is to end,
+ * which makes it over. The mailbox is another's: answers to other runs stay in it. */
+static void block(kl_run *r, kl_time until)
 {
-    blocked *b = arg;
-    kl_lock(&b->mu);
-    b->status = st;
-    b->code = code;
-    b->body = kl_value_ref(body);
-    if (st && err && b->err)
-        kl_err_copy(b->err, err);
-    b->done = true;
-    kl_cond_signal(&b->cond);
-    kl_unlock(&b->mu);
+    kl_bell *b = &r->w->bell;
+    for (;;) {
+        unsigned look = kl_bell_look(b);
+        kl_time next = until;
+        if (has_arrived(r) || (r->over = over(r, &next)) || until <= kl_clock_now(kl_clock_real()))
+            return;
+        kl_bell_wait(b, look, next);
+    }
 }
 
-static void blocked_resolved(void *arg, kl_status st, const kl_resource *res, kl_err *err)
+/* What a run that is over is told. */
+static kl_status ended(kl_run *r, kl_err *err)
 {
-    (void)res;
-    blocked_done(arg, st, 0, NULL, err);
+    if (r->over == KL_OVER_STOP)
+        return kl_fail(err, KL_ECANCELLED, "stopped: the run was ended while it waited for %s",
+            r->waiting_for ? r->waiting_for : "nothing");
+    char *late = kl__late_text(r);
+    kl_status st = kl_fail(err, KL_ETIMEOUT, "%s", late);
+    kl_free(late);
+    return st;
+}
+
+/* Takes in the answer that is pending, or gives it up. */
+static kl_status answer_wait(kl_run *r, kl_err *err)
+{
+    block(r, KL_NEVER);
+    if (r->over) {
+        kl__answer_forget(r);
+        return ended(r, err);
+    }
+    int code = kl__answer_take(r->pending);
+    r->waiting_for = NULL;
+    kl__tell_answered(r,
+        &(kl_answered){.status = r->reply_status,
+            .code = code,
+            .body = r->reply_body,
+            .err = r->reply_status ? &r->reply_err : NULL});
+    if (r->reply_status && err)
+        kl_err_copy(err, &r->reply_err);
+    return r->reply_status;
 }
 
 kl_status kl_run_call_wait(kl_run *r, const kl_op *op, const kl_value **body, kl_err *err)
 {
     if (r->w->o.remote)
         return r->w->o.remote->call_wait(r, op, body, err);
-    blocked b;
-    blocked_init(&b, err);
-    kl_write *write;
-    submit(r, op, &write, blocked_done, &b);
-    kl_status st = blocked_wait(&b);
-    kl__tell_answered(
-        r, &(kl_answered){.status = st, .code = b.code, .body = b.body, .err = st ? err : NULL});
-    if (!st)
-        kl__write_answered(r, write, b.body);
-    kl__write_free(write);
-    r->deposed |= st == KL_ENOTLEADER;
+    begin_call(r, op, true);
+    kl_status st = answer_wait(r, err);
     if (body && !st)
-        *body = b.body;
-    else
-        kl_value_unref(b.body);
+        *body = kl_value_ref(r->reply_body);
     return st;
 }
 
@@ -362,28 +388,23 @@ kl_status kl_run_resolve_wait(kl_run *r, const char *kind, kl_err *err)
 {
     if (r->w->o.remote)
         return r->w->o.remote->resolve_wait(r, kind, err);
-    blocked b;
-    blocked_init(&b, err);
-    resolve(r, kind, true, blocked_resolved, &b);
-    kl_status st = blocked_wait(&b);
-    kl__tell_answered(r, &(kl_answered){.status = st, .err = st ? err : NULL});
-    return st;
+    begin_resolve(r, kind, true);
+    return answer_wait(r, err);
 }
 
-void kl_run_sleep_wait(kl_run *r, kl_time d)
+kl_status kl_run_sleep_wait(kl_run *r, kl_time d, kl_err *err)
 {
-    if (r->w->o.remote) {
-        r->w->o.remote->sleep_wait(r, d);
-        return;
-    }
-    kl_worker *w = r->w;
-    kl_time until = kl_clock_now(kl_clock_real()) + d;
+    if (r->w->o.remote)
+        return r->w->o.remote->sleep_wait(r, d, err);
+    begin(r, "sleep");
     kl__tell_asked(r, &(kl_asked){.what = "sleep", .wait = d > 0 ? d : 0, .blocks = true});
-    for (unsigned look = kl_bell_look(&w->bell);
-         !w->o.wall && !atomic_load(&w->aborting) && kl_clock_now(kl_clock_real()) < until;
-         look = kl_bell_look(&w->bell))
-        kl_bell_wait(&w->bell, look, until);
+    if (!r->w->o.wall)
+        block(r, kl__after(kl_clock_now(kl_clock_real()), d));
+    if (r->over)
+        return ended(r, err);
+    r->waiting_for = NULL;
     kl__tell_answered(r, &(kl_answered){.status = KL_OK});
+    return KL_OK;
 }
 
 const kl_resource *kl_run_resource(kl_run *r, const char *kind)

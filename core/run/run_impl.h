@@ -17,6 +17,7 @@ typedef struct kl_answer {
     kl_list link;
     kl_worker *w;
     kl_run *run;
+    bool arrived; /* under w->mu */
     kl_status status;
     int code;
     const kl_value *body;
@@ -73,6 +74,7 @@ struct kl_run {
     bool wrote, excused; /* see kl_ran */
     kl_time asked_at;    /* the last one */
     void *strip;         /* the flight recorder's */
+    kl_over over;        /* a wait that blocked was ended for that: the run is to end */
     kl_status reply_status;
     const kl_value *reply_body;
     kl_err reply_err;
@@ -124,6 +126,20 @@ uint64_t kl__run_submit(kl_run *r, const kl_op *op, kl_reply_fn *done, void *arg
 kl_answer *kl__answer_new(kl_run *r);
 /* a kl_reply_fn; arg is the kl_answer */
 void kl__answer_done(void *arg, kl_status st, int code, const kl_value *body, kl_err *err);
+/* An answer that has arrived becomes its run's reply, if the run is there yet; its HTTP status. a is freed.
+ */
+int kl__answer_take(kl_answer *a);
+void kl__answer_forget(kl_run *r); /* what is pending reaches it no more */
+
+/* A script says durations of up to 292 years; below 0 is now. */
+static inline kl_time kl__after(kl_time now, kl_time d)
+{
+    return d <= 0 ? now : d > KL_NEVER - 1 - now ? KL_NEVER - 1 : now + d;
+}
+
+/* When runs on g are ended because a newer generation is there: KL_NEVER as long as none is. Owner thread. */
+kl_time kl__outlived_at(kl_worker *w, kl_gen_state *g, kl_time now);
+char *kl__late_text(const kl_run *r); /* its `timeout` is over: what people are told */
 
 /* --- witness.c ---------------------------------------------------------------------------- */
 void kl__tell_began(kl_run *r);

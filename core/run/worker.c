@@ -137,16 +137,23 @@ static kl_gen_state *gen_wanted(kl_worker *w, kl_time now, kl_time *next)
 
 /* --- the end of a run --------------------------------------------------------------------- */
 
-static void run_free(kl_run *r)
+void kl__answer_forget(kl_run *r)
 {
     kl_worker *w = r->w;
     kl_answer *pending = r->pending;
-    if (pending) {
-        kl_lock(&w->mu);
-        pending->run = NULL;
-        kl_unlock(&w->mu);
-        kl_door_cancel(r->door, r->request);
-    }
+    if (!pending)
+        return;
+    kl_lock(&w->mu);
+    pending->run = NULL;
+    kl_unlock(&w->mu);
+    r->pending = NULL;
+    kl_door_cancel(r->door, r->request);
+}
+
+static void run_free(kl_run *r)
+{
+    kl_worker *w = r->w;
+    kl__answer_forget(r);
     kl_heap_remove(&w->due, &r->sleep);
     kl_heap_remove(&w->due, &r->deadline);
     kl_list_remove(&r->link);
@@ -392,13 +399,18 @@ static void resume(kl_run *r, int code)
     after_step(r, r->gen->logic->program->ops->resume(r->gen->state, r));
 }
 
-static void run_late(kl_run *r, kl_time now)
+char *kl__late_text(const kl_run *r)
 {
     char t[KL_DURATION_MAX];
-    char *m = kl_sprintf(
+    return kl_sprintf(
         "timed out after %s, waiting for %s: raise `timeout` in the spec of %s, or do less per run",
         kl_duration_format(r->gen->logic->spec->timeout, t), r->waiting_for ? r->waiting_for : "nothing",
         r->w->o.name);
+}
+
+static void run_late(kl_run *r, kl_time now)
+{
+    char *m = kl__late_text(r);
     r->gen->logic->program->ops->abandon(r->gen->state, r);
     if (r->w->o.metrics)
         kl_metrics_timeout(r->w->o.metrics);
@@ -516,7 +528,7 @@ static bool run_start(kl_worker *w, kl_gen_state *g, kl_queue_item *item, kl_tim
         run_fail(r, &err, now);
     } else {
         if (g->logic->spec->timeout > 0)
-            kl_heap_push(&w->due, &r->deadline, now + g->logic->spec->timeout);
+            kl_heap_push(&w->due, &r->deadline, kl__after(now, g->logic->spec->timeout));
         after_step(r, g->logic->program->ops->start(g->state, r));
     }
     kl_err_fini(&err);
@@ -537,33 +549,43 @@ static void put_back(kl_worker *w, kl_queue_item *item, kl_time now)
 
 /* --- a round ------------------------------------------------------------------------------ */
 
+int kl__answer_take(kl_answer *a)
+{
+    kl_worker *w = a->w;
+    kl_lock(&w->mu);
+    kl_list_remove(&a->link);
+    w->outstanding--;
+    kl_run *r = a->run;
+    kl_unlock(&w->mu);
+    if (r) {
+        r->pending = NULL;
+        r->reply_status = a->status;
+        r->deposed |= a->status == KL_ENOTLEADER;
+        r->reply_body = a->body;
+        kl_err_move(&r->reply_err, &a->err);
+        if (!a->status)
+            kl__write_answered(r, a->write, a->body);
+    } else {
+        kl_value_unref(a->body);
+        kl_err_fini(&a->err);
+    }
+    int code = a->code;
+    kl__write_free(a->write);
+    kl_free(a);
+    return code;
+}
+
 static void take_answers(kl_worker *w)
 {
     for (;;) {
         kl_lock(&w->mu);
-        kl_list *n = kl_list_shift(&w->answers);
+        kl_list *n = kl_list_empty(&w->answers) ? NULL : w->answers.next;
         kl_answer *a = n ? KL_CONTAINER(n, kl_answer, link) : NULL;
         kl_run *r = a ? a->run : NULL;
-        if (a)
-            w->outstanding--;
         kl_unlock(&w->mu);
         if (!a)
             return;
-        if (r) {
-            r->pending = NULL;
-            r->reply_status = a->status;
-            r->deposed |= a->status == KL_ENOTLEADER;
-            r->reply_body = a->body;
-            kl_err_move(&r->reply_err, &a->err);
-            if (!a->status)
-                kl__write_answered(r, a->write, a->body);
-        } else {
-            kl_value_unref(a->body);
-            kl_err_fini(&a->err);
-        }
-        int code = a->code;
-        kl__write_free(a->write);
-        kl_free(a);
+        int code = kl__answer_take(a);
         if (r)
             resume(r, code);
     }
@@ -630,17 +652,22 @@ static void end_runs_of(kl_worker *w, kl_gen_state *g, kl_time now)
     }
 }
 
+kl_time kl__outlived_at(kl_worker *w, kl_gen_state *g, kl_time now)
+{
+    if (w->o.reload_deadline < 0 || w->o.is_current(w->o.arg, g->logic))
+        return KL_NEVER;
+    if (!g->old_since)
+        g->old_since = now;
+    return kl__after(g->old_since, patience(w, g));
+}
+
 /* Ends what has outlived its generation for too long; when to look again, or KL_NEVER. */
 static kl_time end_old_runs(kl_worker *w, kl_time now)
 {
     kl_time next = KL_NEVER;
     for (kl_list *n = w->gens.next; n != &w->gens; n = n->next) {
         kl_gen_state *g = KL_CONTAINER(n, kl_gen_state, link);
-        if (!g->runs || w->o.reload_deadline < 0 || w->o.is_current(w->o.arg, g->logic))
-            continue;
-        if (!g->old_since)
-            g->old_since = now;
-        kl_time end = g->old_since + patience(w, g);
+        kl_time end = g->runs ? kl__outlived_at(w, g, now) : KL_NEVER;
         if (end <= now)
             end_runs_of(w, g, now);
         else if (end < next)

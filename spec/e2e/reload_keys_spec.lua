@@ -90,32 +90,40 @@ servers.each(function(name, start)
       controller.finish(p)
     end)
 
-    it("ends runs on the old logic when they go on for too long", function()
-      client:create { kind = "v1/ConfigMap", namespace = ns, name = "bed", data = {} }
-      local text = [[
-        local kube = require "kubelua"
-        return kube.controller {
-          name = "sleeps", resource = "v1/ConfigMap",
-          reconcile = function(map, ctx)
-            if map.metadata.name ~= "bed" then return end
-            if ctx.generation == 1 then
-              ctx.log:info "asleep"
-              ctx:sleep "1h"
-            end
-            ctx:patch(map, function(m) m.data.awake = "on " .. ctx.generation end)
-          end,
-        }
-      ]]
-      local path = process.write(process.tmpname ".lua", text)
-      local p = controller.start(server, path, "--namespace", ns, "--reload-deadline", "100ms")
-      p:wait_for_log(30, "asleep")
-      save(path, text .. "-- another")
-      wait.until_true(30, "it is awake", function()
-        return client:get("v1/ConfigMap", ns, "bed")("data.awake") == "on 2"
+    -- Where nothing above a call can yield its worker's thread sleeps.
+    local blocked = 'table.sort({ 1, 2 }, function() while true do pcall(ctx.sleep, ctx, "1h") end end)'
+    for what, way in pairs {
+      ["a run"] = { 'ctx:sleep "1h"', "" },
+      ["a worker's thread"] = { blocked, "" },
+      ["an isolated process"] = { blocked, "isolate = true," },
+    } do
+      it("ends " .. what .. " on the old logic that goes on for too long", function()
+        client:create { kind = "v1/ConfigMap", namespace = ns, name = "bed", data = {} }
+        local text = ([[
+          local kube = require "kubelua"
+          return kube.controller {
+            name = "sleeps", resource = "v1/ConfigMap", %s
+            reconcile = function(map, ctx)
+              if map.metadata.name ~= "bed" then return end
+              if ctx.generation == 1 then
+                ctx.log:info "asleep"
+                %s
+              end
+              ctx:patch(map, function(m) m.data.awake = "on " .. ctx.generation end)
+            end,
+          }
+        ]]):format(way[2], way[1])
+        local path = process.write(process.tmpname ".lua", text)
+        local p = controller.start(server, path, "--namespace", ns, "--reload-deadline", "100ms")
+        p:wait_for_log(30, "asleep")
+        save(path, text .. "-- another")
+        wait.until_true(30, "it is awake", function()
+          return client:get("v1/ConfigMap", ns, "bed")("data.awake") == "on 2"
+        end)
+        p:wait_for_log(10, "a run on the old logic was ended; its key runs on the new one")
+        controller.finish(p)
       end)
-      p:wait_for_log(10, "a run on the old logic was ended; its key runs on the new one")
-      controller.finish(p)
-    end)
+    end
   end)
 end)
 

@@ -98,7 +98,10 @@ return {
     if bad(o, "grows") then local t = {} while true do t[#t + 1] = {} end end
   end } }),
   c("blocked", { timeout = "100ms", reconcile = function(o, ctx)
-    if bad(o, "blocked") then table.sort({ 1, 2 }, function() ctx:sleep "1h" end) end
+    if bad(o, "blocked") then table.sort({ 1, 2 }, function() while true do pcall(ctx.sleep, ctx, "9999h") end end) end
+  end }),
+  c("jailed", { isolate = true, timeout = "2s", reconcile = function(o, ctx)
+    if bad(o, "jailed") then table.sort({ 1, 2 }, function() while true do pcall(ctx.sleep, ctx, "9999h") end end) end
   end }),
   kube.webhook { name = "hook-" .. NS, resource = "v1/ConfigMap", namespaces = { NS }, operations = { "CREATE" }, cpu = "50ms", memory = "8Mi",
     validate = function(o)
@@ -167,12 +170,6 @@ servers.each(function(name, start)
       return (process.run(("curl -sS --max-time 30 http://%s/%s"):format(address, path)))
     end
 
-    it("is told apart from a blocked one, whose worker is lost: /healthz names it until it comes back",
-      function()
-      map "blocked"       -- looked at again at the end
-      others_go_on()
-    end)
-
     for _, way in ipairs(WAYS) do
       it("fails its key alone: " .. way[1], function()
         map(way[1])
@@ -188,6 +185,16 @@ servers.each(function(name, start)
       line("reconcile failed controller=late-" .. ns,
         "timed out after 200ms, computing: raise `timeout` in the spec of late-" .. ns)
       others_go_on "late"
+    end)
+
+    it("is ended by its timeout where it blocks its worker, too", function()
+      map "blocked"
+      map "jailed"
+      for who, timeout in pairs { blocked = "100ms", jailed = "2s" } do
+        line("reconcile failed controller=" .. who .. "-" .. ns, "timed out after " .. timeout,
+          ", waiting for sleep: raise `timeout` in the spec of " .. who .. "-" .. ns)
+      end
+      others_go_on("blocked", "jailed")
     end)
 
     it("is ended by its memory, behind pcall as well", function()
@@ -257,14 +264,6 @@ servers.each(function(name, start)
       assert.equal(1, count("serial", "cpu"))
       assert.equal(1, count("predicate", "cpu"))
       assert.equal(1, count("grows", "memory"))
-    end)
-
-    it("that is blocked where nothing can end it is named by /healthz", function()
-      line("a thread is lost until what it called returns", "worker/blocked-" .. ns,
-        "the run of key " .. ns .. "/blocked cannot be ended")
-      assert.matches("%[%-%]worker/blocked%-" .. ns:gsub("%-", "%%-") .. " failed",
-        get("health probes", "healthz"))
-      others_go_on "loops"
     end)
   end)
 end)

@@ -216,7 +216,7 @@ static void answer_pause(void *arg, kl_control_request *q) { say_paused(arg, q, 
 static void answer_resume(void *arg, kl_control_request *q) { say_paused(arg, q, false); }
 
 typedef struct waking {
-    const char *key;
+    const char *key; /* NULL: all */
     size_t woken;
 } waking;
 
@@ -225,6 +225,12 @@ static void wake(search *s, kl_controller *c, const kl_controller_look *l, const
     (void)c;
     (void)kind;
     waking *w = s->arg;
+    if (!w->key) {
+        if (l->published)
+            kl_wiring_enqueue_all(l->wiring, KL_WHY_HAND);
+        w->woken++;
+        return;
+    }
     const kl_value *o = l->published ? kl_wiring_object(l->wiring, w->key) : NULL;
     if (!o)
         return;
@@ -243,10 +249,11 @@ static void answer_reconcile(void *arg, kl_control_request *q)
         .kind = kl_value_str_at(body, "kind", NULL),
         .found = wake,
         .arg = &w};
-    if (!w.key || (!s.controller && !s.kind)) {
+    bool all = kl_value_bool(kl_value_get(body, "all"), false);
+    if (all ? w.key || !s.controller : !w.key || (!s.controller && !s.kind)) {
         kl_control_refuse(q, 400,
             "say what: {\"kind\": \"v1/ConfigMap\", \"key\": \"namespace/name\"}, and \"controller\" where "
-            "it is one of several");
+            "it is one of several; or {\"controller\": \"NAME\", \"all\": true}");
         return;
     }
     find(&s, arg);
@@ -435,8 +442,10 @@ void kl_command_add(kl_control *c, kl_manager *m)
         answer_list, m);
     kl_control_guard(c, "/v1/object");
     kl_control_guard(c, "/v1/list");
-    kl_control_route(
-        c, "POST", "/v1/reconcile", "a key runs now: {kind or controller, key}", answer_reconcile, m);
+    kl_control_route(c, "POST", "/v1/reconcile",
+        "a key runs now: {kind or controller, key}; or each one, after what is urgent: {controller, all: "
+        "true}",
+        answer_reconcile, m);
     kl_control_route(c, "GET", "/v1/params", "the params of a controller: controller=", answer_params, m);
     kl_control_route(c, "POST", "/v1/params", "other ones for the running generation: {controller, params}",
         answer_set_params, m);

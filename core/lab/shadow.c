@@ -662,6 +662,11 @@ const kl_value *kl_shadow_report(kl_shadow *s)
     if (t->o.promote_after)
         kl_build_kint(b, "promote_after", (int64_t)t->o.promote_after);
     kl_verdicts_build(t->verdicts, b);
+    kl_build_key(b, "controllers");
+    kl_build_array(b);
+    for (size_t i = 0; i < t->n; i++)
+        kl_build_str(b, t->actors[i].name);
+    kl_build_end(b);
     build_names(b, "beside", t->beside);
     build_names(b, "new", t->fresh);
     kl_build_end(b);

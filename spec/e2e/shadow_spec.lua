@@ -119,6 +119,19 @@ widgets.each("shadow-spec", function(t)
     assert.has_match("generation 3", out)
   end)
 
+  it("runs every key once when it is asked to, and tells what comes of it", function()
+    run((LIVE:gsub("owns =", "reads =")))
+    for _, name in ipairs { "a", "d", "f" } do t.widget(name, { n = 1 }) end
+    for _, name in ipairs { "a", "d", "f" } do arrived(name, "1") end
+    local path = candidate((NEXT:gsub("owns =", "reads =")))
+    local text, code = shadow(path, "--all")
+    assert.equal(1, code, text)
+    assert.has_match(path:gsub("%p", "%%%0") .. " in the shadow of .*: 1 same, 1 differs, 1 fails",
+      text)
+    assert.has_match("d differs: ", text)
+    assert.has_match("a candidate, %-%-promote or %-%-end", (shadow("--end", "--promote")))
+  end)
+
   it("remembers what the live run did, and makes it remember nothing", function()
     local counting = [[
     owns = { "v1/ConfigMap" },

@@ -1,5 +1,6 @@
 -- kubelua shadow: a candidate for the next generation beside the one that runs, in a running process.
 
+local clock = require "kubelua.clock"
 local common = require "kubelua.cli.common"
 local control = require "kubelua.cli.control"
 local core = require "kubelua.core"
@@ -11,6 +12,8 @@ M.options = {
   { "--promote", "", "make the candidate the next generation", type = "flag" },
   { "--promote-after", "N", "by itself, when N keys came to the same and none to anything else",
     type = "count" },
+  { "--all", "", "run every key once, in what runs and in the shadow, and wait for the verdict",
+    type = "flag" },
   { "--end", "", "end it; what runs stays as it is", type = "flag" },
   { "--json", "", "the report as JSON", type = "flag" },
   table.unpack(control.options),
@@ -31,8 +34,44 @@ local function summary(r)
     plural(r.fails, "fails", "fail"), table.concat(tail, ", "))
 end
 
-local function tell(r)
-  print(("%s in the shadow of %s: %s"):format(r.candidate, r("script") or "?",
+local POLL, PATIENCE = 0.1, 60 -- seconds
+
+local function await(what)
+  for _ = 1, PATIENCE / POLL do
+    if what() then return end
+    clock.sleep(POLL)
+  end
+  error(("not every key has run and been judged in %d s; kubelua shadow tells how far it is"):format(
+    PATIENCE), 0)
+end
+
+-- Until what was enqueued has run, and the shadow has judged it. What ran before is not counted.
+local function run_all(process)
+  local names = {}
+  await(function() return process:get "/v1/shadow".state == "following" end)
+  for i, name in ipairs(list(process:get "/v1/shadow" "controllers")) do
+    names[i], names[name] = name, true
+  end
+  local function sum()
+    local runs, queued = 0, 0
+    for _, c in ipairs(process:get "/v1/controllers".controllers) do
+      if names[c.name] then
+        runs, queued = runs + c.runs, queued + c.queue.ready + c.queue.running
+      end
+    end
+    return runs, queued
+  end
+  local before = sum()
+  for _, name in ipairs(names) do process:post("/v1/reconcile", { controller = name, all = true }) end
+  await(function()
+    local runs, queued = sum()
+    local r = process:get "/v1/shadow"
+    return queued == 0 and r.runs + r.skipped >= runs - before
+  end)
+end
+
+local function tell(r, path)
+  print(("%s in the shadow of %s: %s"):format(path or r.candidate, r("script") or "?",
     r.state == "following" and summary(r) or r("why") or r.state))
   local new = list(r("new"))
   if #new > 0 then
@@ -75,7 +114,11 @@ function M.run(env)
   if status then return status end
   local r = path and process:post("/v1/shadow", { path = env.absolute(path),
     promote_after = o.promote_after }) or process:get "/v1/shadow"
-  if o.json then print(core.encode(r)) else tell(r) end
+  if o.all then
+    run_all(process)
+    r = process:get "/v1/shadow"
+  end
+  if o.json then print(core.encode(r)) else tell(r, path) end
   return r.differs + r.fails > 0 and 1 or 0
 end
 

@@ -49,6 +49,26 @@ describe("the hunter", function()
     assert.falsy(out:find("unused", 1, true), out)
     assert.equal(1, number(out, "failures"))
   end)
+
+  it("says which program did harm after others, and how to see it again", function()
+    local generator = process.write(process.tmpname ".lua", [[
+      local made = 0
+      return function()
+        made = made + 1
+        return "local kube = require 'kubelua'\n" .. (made == 3 and "local m = require 'outside'\n" or "")
+          .. "return kube.controller { name = 'hunt', resource = 'v1/Pod', reconcile = function() end }\n"
+      end, {}
+    ]])
+    local out, code = process.run(process.quote(HUNTER) .. " --seed 5 --programs 4 --files --generator "
+      .. process.quote(generator))
+    assert.equal(1, code, out)
+    for _, part in ipairs { "hunt: seed 7 fails in its batch and not alone",
+      "hunt: seed 7: the program got as far as the system call open", "--- the program\nlocal kube",
+      "--- again: hunter --seed 5 --programs 3 --batch 3\n" } do
+      assert.truthy(out:find(part, 1, true), part .. "\n" .. out)
+    end
+    assert.equal(1, number(out, "failures"))
+  end)
 end)
 
 describe("a script that once did harm does none any more:", function()

@@ -4,8 +4,10 @@
  * Two tables: a script's state gets what computes, a program's own state everything. What reaches files,
  * processes or the network does not exist in a script's state, so nothing has to keep a script away from
  * it. */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/mem.h"
 #include "state/border.h"
 
 static const char module_key;
@@ -60,19 +62,50 @@ int luaopen_kubelua_core(lua_State *L) { return lkl_open(L); }
 
 /* --- our own states carry the library in the binary --------------------------------------- */
 
+/* A source is compiled once in a process: every script has states of its own, and most of the time that a
+ * state takes to make is the compiler's. Debug information is kept: errors show lines as ever. */
+typedef struct lkl_compiled {
+    size_t len;
+    char code[];
+} lkl_compiled;
+
+static int add_code(lua_State *L, const void *part, size_t n, void *arg)
+{
+    (void)L;
+    return kl_buf_add(arg, part, n) ? 1 : 0;
+}
+
+/* Keeps the function on top of the stack as the code of the source. Any thread: the first one wins. */
+static void keep_code(lua_State *L, lkl_embedded_source *s)
+{
+    kl_buf code = KL_BUF_INIT;
+    lkl_compiled *none = NULL;
+    if (!lua_dump(L, add_code, &code, 0)) {
+        lkl_compiled *c = kl_alloc(sizeof *c + code.len);
+        c->len = code.len;
+        memcpy(c->code, code.data, code.len);
+        if (!atomic_compare_exchange_strong(&s->compiled, &none, c))
+            kl_free(c);
+    }
+    kl_buf_fini(&code);
+}
+
 /* Pushes the chunk of an embedded source, compiled. */
-static void push_embedded(lua_State *L, const lkl_embedded_source *s)
+static void push_embedded(lua_State *L, lkl_embedded_source *s)
 {
     char chunk[128];
+    const lkl_compiled *c = atomic_load(&s->compiled);
     snprintf(
         chunk, sizeof chunk, "@kubelua/%s.lua", strchr(s->name, '.') ? strchr(s->name, '.') + 1 : "init");
-    if (luaL_loadbufferx(L, s->text, s->len, chunk, "t"))
+    if (luaL_loadbufferx(L, c ? c->code : s->text, c ? c->len : s->len, chunk, c ? "b" : "t"))
         lua_error(L);
+    if (!c)
+        keep_code(L, s);
 }
 
 static int load_embedded(lua_State *L)
 {
-    const lkl_embedded_source *s = lua_touserdata(L, lua_upvalueindex(1));
+    lkl_embedded_source *s = lua_touserdata(L, lua_upvalueindex(1));
     push_embedded(L, s);
     lua_pushstring(L, s->name);
     lua_call(L, 1, 1);
@@ -81,7 +114,7 @@ static int load_embedded(lua_State *L)
 
 bool lkl__push_embedded(lua_State *L, const char *name)
 {
-    for (const lkl_embedded_source *s = lkl_embedded; s->name; s++)
+    for (lkl_embedded_source *s = lkl_embedded; s->name; s++)
         if (!strcmp(s->name, name)) {
             push_embedded(L, s);
             return true;
@@ -94,8 +127,8 @@ void lkl_preload_embedded(lua_State *L)
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
     lua_pushcfunction(L, luaopen_kubelua_core);
     lua_setfield(L, -2, "kubelua.core");
-    for (const lkl_embedded_source *s = lkl_embedded; s->name; s++) {
-        lua_pushlightuserdata(L, (void *)s);
+    for (lkl_embedded_source *s = lkl_embedded; s->name; s++) {
+        lua_pushlightuserdata(L, s);
         lua_pushcclosure(L, load_embedded, 1);
         lua_setfield(L, -2, s->name);
     }

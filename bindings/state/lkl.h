@@ -18,13 +18,15 @@
 int lkl_open(lua_State *L);
 int luaopen_kubelua_core(lua_State *L);
 
-/* The library's Lua sources, generated at build time from lua/kubelua; ends with name NULL. */
+/* The library's Lua sources, generated at build time from lua/kubelua; ends with name NULL. `compiled` is set
+ * by the first state that loads the source (core.c). */
 typedef struct lkl_embedded_source {
     const char *name;
     const char *text;
     size_t len;
+    _Atomic(struct lkl_compiled *) compiled;
 } lkl_embedded_source;
-extern const lkl_embedded_source lkl_embedded[];
+extern lkl_embedded_source lkl_embedded[];
 /* Makes require "kubelua" and "kubelua.*" find the embedded sources (our own states). */
 void lkl_preload_embedded(lua_State *L);
 

@@ -20,6 +20,7 @@
 #include <lualib.h>
 #include <malloc.h>
 #include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -39,6 +40,8 @@
 #define BATCH 500
 /* A child that shows no new phase for so long hangs. */
 #define STUCK KL_SECONDS(60)
+#define LOOK KL_SECONDS(1)  /* between two looks at that */
+#define SHOWS KL_SECONDS(5) /* to write where it hangs */
 /* What may be left of a program when it is gone; twice in a row, since some of it goes with the next one. */
 #define LEFT_MOST ((size_t)48 << 20)
 #define WARM 16 /* programs, before memory counts */
@@ -279,29 +282,35 @@ static char *contents(int fd)
     return text;
 }
 
+/* Whether it ended within that time. */
+static bool ends(int child, kl_time within)
+{
+    struct pollfd p = {.fd = child, .events = POLLIN};
+    return poll(&p, 1, (int)(within / KL_MILLISECONDS(1))) > 0;
+}
+
 /* The child's end, or that it does not get on any more. */
 static int wait_for(pid_t pid)
 {
-    int status = 0;
+    int status = 0, child = (int)syscall(SYS_pidfd_open, pid, 0);
     kl_clock *clock = kl_clock_real();
     uint64_t steps = 0;
     kl_time since = kl_clock_now(clock);
-    while (waitpid(pid, &status, WNOHANG) != pid) {
+    while (!ends(child, LOOK)) {
         uint64_t now = atomic_load(&the_page->steps);
         if (now != steps) {
             steps = now;
             since = kl_clock_now(clock);
         } else if (kl_clock_now(clock) - since > STUCK) {
-            snprintf(the_page->wrong, sizeof the_page->wrong, "it hangs");
             syscall(SYS_tgkill, pid, atomic_load(&the_page->thread), SIGABRT); /* which shows where */
-            usleep(500000);
+            (void)ends(child, SHOWS);
             kill(pid, SIGKILL);
-            waitpid(pid, &status, 0);
             snprintf(the_page->wrong, sizeof the_page->wrong, "it hangs");
             break;
         }
-        usleep(2000);
     }
+    close(child);
+    waitpid(pid, &status, 0);
     return status;
 }
 
@@ -413,15 +422,19 @@ static void keep(uint64_t seed, const char *text)
     kl_free(path);
 }
 
-static void report(const outcome *o, uint64_t seed, const char *name, const char *text)
+/* n: programs from there on that it takes to see it again. */
+static void report(const outcome *o, uint64_t seed, uint64_t n, const char *name, const char *text)
 {
     if (name)
         printf("hunt: %s: %s (%s)\n%s\n", name, o->what, o->phase, o->said);
     else
-        printf("hunt: seed %llu: %s (%s)\n%s\n", (unsigned long long)seed, o->what, o->phase, o->said);
+        printf("hunt: seed %llu: %s (%s)\n%s\n", (unsigned long long)(o->seed ? o->seed : seed), o->what,
+            o->phase, o->said);
     if (text)
-        printf("--- the program, made smaller\n%s\n--- again: hunter --seed %llu --programs 1\n", text,
-            (unsigned long long)seed);
+        printf("--- the program%s\n%s\n", n == 1 ? ", made smaller" : "", text);
+    if (!name)
+        printf("--- again: hunter --seed %llu --programs %llu --batch %llu\n", (unsigned long long)seed,
+            (unsigned long long)n, (unsigned long long)n);
     fflush(stdout);
 }
 
@@ -432,21 +445,24 @@ static char *text_of(uint64_t seed)
     return kl_strndup(text, len);
 }
 
-/* Of a batch that failed: the program under way, if it fails alone. */
-static void alone(uint64_t seed, const outcome *was)
+/* Of a batch that failed: the program under way, made smaller if it fails alone. If not, it takes those of
+ * the batch before it, too. */
+static void alone(uint64_t first, const outcome *was)
 {
     outcome o;
+    uint64_t seed = was->seed;
     run_child(&(job){.seed = seed, .n = 1}, &o);
+    char *text = text_of(seed);
     if (o.good) {
         printf("hunt: seed %llu fails in its batch and not alone\n", (unsigned long long)seed);
-        report(was, seed, NULL, NULL);
+        report(was, first, seed - first + 1, NULL, text);
     } else {
         printf("hunt: seed %llu: %s; it is made smaller now\n", (unsigned long long)seed, o.what);
-        char *text = shrink(text_of(seed), seed, &o);
-        report(&o, seed, NULL, text);
-        keep(seed, text);
-        kl_free(text);
+        text = shrink(text, seed, &o);
+        report(&o, seed, 1, NULL, text);
     }
+    keep(seed, text);
+    kl_free(text);
     kl_free(o.said);
 }
 
@@ -473,7 +489,7 @@ static void halve(uint64_t seed, uint64_t n, outcome *was)
     }
     printf("hunt: from seed %llu, %llu programs\n", (unsigned long long)seed, (unsigned long long)n);
     char *text = n == 1 ? shrink(text_of(seed), seed, was) : NULL;
-    report(was, seed, NULL, text);
+    report(was, seed, n, NULL, text);
     if (text)
         keep(seed, text);
     kl_free(text);
@@ -493,7 +509,7 @@ static int hunt_all(void)
             halve(seed, n, &o);
         } else if (!o.good) {
             next = o.seed + 1;
-            alone(o.seed, &o);
+            alone(seed, &o);
         }
         kl_free(o.said);
         seed = next;
@@ -530,7 +546,7 @@ static int hunt_files(void)
         run_child(&(job){.seed = the_options.seed, .n = the_options.n, .text = text, .len = len}, &o);
         if (!o.good) {
             failures++;
-            report(&o, o.seed, *path, NULL);
+            report(&o, o.seed, 1, *path, NULL);
         }
         kl_free(o.said);
         kl_free(text);

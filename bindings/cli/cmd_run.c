@@ -427,6 +427,8 @@ static int run_session(session *s)
             code = cli_dashboard_start(
                 s->command, s->dashboard, s->dashboard_token, s->control, s->managers[0], &s->page);
     }
+    if (!code && s->dry_run)
+        kl_info("a dry run: nothing is written", "by=%s", *s->dry_run ? s->dry_run : "client");
     if (!code) {
         cli_scripts_watch(s->loaded, s->managers, s->n, s->recording);
         cli_scripts_route(s->loaded, s->control);
@@ -572,8 +574,8 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
             "it takes over when N keys came to the same and none to anything else (when it is told)", CLI_INT,
             &s->promote_after},
         {"--dry-run", "server",
-            "write nothing, and log what would be written; =server: as the server's defaults and admission "
-            "would have it",
+            "write nothing, and log what would be written (=client says the same); =server: as the server's "
+            "defaults and admission would have it",
             CLI_MAYBE, &s->dry_run},
         {"--grace-period", "DURATION", "how long running reconciles may finish at the end (30s)",
             CLI_DURATION, &s->grace},

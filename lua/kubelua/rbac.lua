@@ -288,6 +288,22 @@ local function write_rule(out, r)
   out[#out + 1] = "  verbs: " .. quoted(r.verbs)
 end
 
+--- YAML of the values of the chart: `rules` of the objects, wherever they are.
+---@param objects table[]
+---@param head string[]
+---@return string
+function M.values(objects, head)
+  local out = {}
+  for _, line in ipairs(head) do out[#out + 1] = "# " .. line end
+  local rules = #out + 1
+  out[rules] = "rules:"
+  for _, entry in ipairs(objects) do
+    for _, r in ipairs(entry.rules or {}) do write_rule(out, r) end
+  end
+  if #out == rules then out[rules] = "rules: []" end
+  return table.concat(out, "\n") .. "\n"
+end
+
 --- YAML of the objects, with the reasons of rules as comments and `head` in front.
 ---@param objects table[]
 ---@param head string[]

@@ -49,6 +49,7 @@ widgets.each("dry-run-spec", function(t)
     t.widget("w", { n = 1 })
     local before = versions()
     t.run(ALL, "--dry-run", "--leader-elect", "--metrics-bind-address", "127.0.0.1:0")
+    t.says "a dry run: nothing is written by=client"
     t.says "saw 1 1 1 0 1 yes already_exists nil"
     t.says('verb=patch kind=dry-run-spec.kubelua.dev/v1/Widget object=' .. t.ns
       .. '/w subresource=status changes="status: none -> {\\"n\\":1}"')

@@ -24,7 +24,7 @@ M.options = {
     be repeated)", type = "list" },
   { "--crds", "FILE|DIR", "definitions of the kinds, for their plurals and for --record (may be repeated)",
     type = "list" },
-  { "--output", "FORMAT", "yaml or json (yaml)", brief = "-o" },
+  { "--output", "FORMAT", "yaml, json, or values: the chart's `rules` (yaml)", brief = "-o" },
 }
 
 -- ---------------------------------------------------------------- needs
@@ -201,7 +201,7 @@ local function print_json(objects)
     true))
 end
 
-local function print_yaml(env, objects, notes, tests)
+local function print_yaml(env, objects, notes, tests, write)
   local runs = env.options.recorded and " and recorded runs" or ""
   local head = { ("kubelua rbac %s: from the tables and the source%s"):format(table.concat(env.words, " "),
     tests and (", and from %d tests%s"):format(tests.passed + tests.failed, runs) or runs ~= "" and runs
@@ -211,12 +211,12 @@ local function print_yaml(env, objects, notes, tests)
     head[#head + 1] = "so a rule may be missing: --record finds what the tests do, or add it"
   end
   head[#head + 1] = notes.secret
-  io.write(rbac.yaml(objects, head))
+  io.write(write(objects, head))
 end
 
 function M.run(env)
   local o = env.options
-  local format = common.one_of("--output", o.output or "yaml", { "yaml", "json" })
+  local format = common.one_of("--output", o.output or "yaml", { "yaml", "json", "values" })
   if #env.words == 0 then common.usage "name at least one script: kubelua rbac SCRIPT.lua" end
   env.words = common.scripts(env.words)
   local needs = {}
@@ -232,7 +232,11 @@ function M.run(env)
     on_warning = "none" }
   local objects = rbac.objects(rbac.rules(needs, rbac.resolver(client, kinds)),
     { name = o.name or first, namespace = o.namespace or "default", bind = o.bind })
-  if format == "json" then print_json(objects) else print_yaml(env, objects, notes, tests) end
+  if format == "json" then
+    print_json(objects)
+  else
+    print_yaml(env, objects, notes, tests, format == "values" and rbac.values or rbac.yaml)
+  end
   return tests and tests.failed > 0 and 1 or 0
 end
 

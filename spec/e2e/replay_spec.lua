@@ -293,6 +293,44 @@ describe("kubelua replay", function()
     fails({ tape(HEAD .. BEGIN .. END), more }, 0, "nothing of v1/Secret was recorded")
   end)
 
+  -- A recording of two runs of one key: what their memos were, and how they ended.
+  local function two_runs(first, second)
+    local begin = BEGIN:gsub('{"t":"began".*', "")
+    local function run(n, with)
+      local began = ('{"t":"began","r":"r%d","at":%d000000000,"controller":"x","worker":1,"key":"b/a",'
+        .. '"attempt":1,"generation":1,"o":1%s}\n'):format(n, n, with.memo or "")
+      return began .. ('{"t":"ended","r":"r%d","at":%d001000000,"result":"%s","after":%d}\n'):format(n, n,
+        with.result, with.after)
+    end
+    return tape(HEAD .. begin .. run(1, first) .. run(2, second))
+  end
+
+  local function script_of(body)
+    return process.write(process.tmpname ".lua", ([[
+      local kube = require "kubelua"
+      return kube.controller { name = "x", resource = "v1/ConfigMap", reconcile = function(_, ctx) %s end }
+    ]]):format(body))
+  end
+
+  it("notices another delay until the next run", function()
+    local five = { result = "after", after = 5000000000 }
+    local recorded = two_runs(five, five)
+    fails({ recorded, script_of 'return { requeue_after = "5s" }' }, 0, "2 same, 0 differ, 0 fail")
+    fails({ recorded, script_of 'return { requeue_after = "6s" }' }, 1, "0 same, 2 differ, 0 fail")
+  end)
+
+  it("keeps what the replayed script wrote into its memo, and recalls what older runs did", function()
+    local one = { result = "done", after = -1 }
+    local then_seven = { result = "done", after = -1, memo = ',"memo":{"n":7}' }
+    local counts = script_of [[
+      ctx.memo.n = (ctx.memo.n or 0) + 1
+      if ctx.memo.n > 2 then error "not its own" end
+    ]]
+    fails({ two_runs(one, then_seven), counts }, 0, "2 same, 0 differ, 0 fail")
+    local reads = script_of 'if ctx.memo.n ~= 7 then error "not recalled" end'
+    fails({ two_runs(then_seven, then_seven), reads }, 0, "2 same, 0 differ, 0 fail")
+  end)
+
   it("says how much room a recording needs whose caches do not fit", function()
     local big = {}
     for i = 1, 200 do

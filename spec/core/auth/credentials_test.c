@@ -244,6 +244,50 @@ static void one_run_serves_all_who_wait(void **state)
     world_stop(&w);
 }
 
+static void make_certificate(void)
+{
+    char *command = kl_sprintf(
+        "cd '%s' && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 "
+        "-nodes -keyout key -subj /CN=a -days 30 -out crt 2>openssl.log",
+        dir);
+    assert_int_equal(system(command), 0);
+    kl_free(command);
+}
+
+static void with_certificate_files(world *w, kl_config *c)
+{
+    (void)w;
+    make_certificate();
+    c->cert_file = kl_strdup(path("crt"));
+    c->key_file = kl_strdup(path("key"));
+}
+
+static void with_certificate_texts(world *w, kl_config *c)
+{
+    (void)w;
+    make_certificate();
+    c->cert_data = read_file("crt");
+    c->key_data = read_file("key");
+}
+
+/* As in kubectl: a user with a certificate needs no plugin, which may not even be installed. */
+static void a_certificate_comes_before_a_plugin(void **state)
+{
+    (void)state;
+    void (*const given[])(world * w, kl_config * config) = {with_certificate_files, with_certificate_texts};
+    if (system("command -v openssl >/dev/null 2>&1"))
+        skip();
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+        world w;
+        world_start(&w, SAY("\"token\":\"t'$N'\""), given[i]);
+        accept_token(&w, "t1");
+        assert_int_not_equal(get(&w), KL_OK); /* the server wants the plugin's token */
+        assert_int_equal(w.err.http_code, 401);
+        assert_int_equal(runs(), 0);
+        world_stop(&w);
+    }
+}
+
 static void an_expired_credential_is_asked_for_again(void **state)
 {
     (void)state;
@@ -571,7 +615,7 @@ static void nothing_secret_is_logged(void **state)
     kl_buf_fini(&l.text);
 }
 
-KL_TESTS(cmocka_unit_test(one_run_serves_all_who_wait),
+KL_TESTS(cmocka_unit_test(one_run_serves_all_who_wait), cmocka_unit_test(a_certificate_comes_before_a_plugin),
     cmocka_unit_test(an_expired_credential_is_asked_for_again),
     cmocka_unit_test(a_401_runs_the_plugin_again_and_replays_once),
     cmocka_unit_test(the_same_token_again_is_not_sent_again),

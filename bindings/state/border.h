@@ -172,6 +172,7 @@ int lkl__argerror(lua_State *L, int arg, kl_err *err);
 /* --- drafts ------------------------------------------------------------------------------- */
 bool lkl__is_draft(lua_State *L, int idx);
 bool lkl__draft_same(lua_State *L, int a, int b); /* the same place of the same draft */
+bool lkl__draft_kin(lua_State *L, int a, int b);  /* any two places of the same draft */
 /* a new reference, or NULL when idx is no draft */
 const kl_value *lkl__draft_value(lua_State *L, int idx);
 /* Assigns the value at value_idx; the table at chain_idx is {draft, key, key...}. Creates what is missing. */
@@ -186,6 +187,7 @@ void lkl__absent(lua_State *L, int in_idx, int key_idx);
 void lkl__absent_at(lua_State *L, int border_idx, int in_idx, int key_idx);
 void lkl__draft_absent(lua_State *L, int draft_idx, int key_idx); /* the same, and begins a chain */
 void lkl__forget_chains(lua_State *L);
+void lkl__statement_over(lua_State *L); /* forgets those of the function that assigns */
 
 /* --- objects of which only some fields are kept (lcut.c) ---------------------------------- */
 /* Raises when the key, which is absent, may be so only because it was cut. */

@@ -45,6 +45,12 @@ bool lkl__draft_same(lua_State *L, int a, int b)
     return x && y && x->node == y->node;
 }
 
+bool lkl__draft_kin(lua_State *L, int a, int b)
+{
+    lkl_draft *x = get_draft(L, a), *y = get_draft(L, b);
+    return x && y && x->root == y->root;
+}
+
 const kl_value *lkl__draft_value(lua_State *L, int idx)
 {
     lkl_draft *d = get_draft(L, idx);
@@ -346,7 +352,7 @@ static int draft_newindex(lua_State *L)
 {
     lua_settop(L, 3);
     check_open(L, 1, 2);
-    lkl__forget_chains(L);
+    lkl__statement_over(L);
     lkl_box *box = lkl_value_box(L); /* 4 */
     if (is_plain(L, 3))
         lua_pushliteral(L, "the value");

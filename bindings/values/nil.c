@@ -7,13 +7,20 @@
  *   pod.spec.nodeSelector.zone      raises "... the last absent field is spec.nodeSelector of Pod default/a"
  *   n.status.counts.ready = 1       (a draft, no status.counts) creates status.counts
  *
- * For the second, a *chain* is remembered per absent read of a draft: the draft and the keys below it.
- * Reading below nil makes the chain longer, assigning below nil uses it up. Lua does not tell which
- * expression gave the nil, so a chain counts only for the same line of the same function in the same
- * coroutine, and only when it is the only one there: a line that reads two absent fields and assigns below
- * one is refused, never guessed. */
+ * For the second, a *chain* is remembered per absent read of a draft: the draft and the keys below it, the
+ * function that reads and its line. Reading below nil on that line makes the chain longer, assigning below
+ * nil uses it up. Lua does not tell which expression gave the nil. The only chain of a function counts when
+ * it began on the line of the assignment; otherwise the compiled function is asked (statement.c) which reads
+ * gave the table, and the one chain of those reads counts. So a statement may have several lines and read
+ * other absent fields; where two chains remain it is refused, never guessed. */
 #include <string.h>
 #include "state/border.h"
+#include "values/statement.h"
+
+/* Chains that a coroutine remembers; of more the older half is forgotten. */
+#define CHAINS_MAX 32
+/* Assignments on one line that are looked at. */
+#define TARGETS_MAX 8
 
 static const char nil_mt;
 
@@ -54,50 +61,61 @@ static void push_all_chains(lua_State *L)
     lua_remove(L, -2);
 }
 
-/* Pushes the chains of the present line, a list with `fn` and `line`, or pushes nothing and says false.
- * With `make` older ones give way to a new list. Level 1 is the Lua function that indexes. */
+/* Pushes the list of this coroutine's chains, or nil where it has none and none is made. */
 static bool push_chains(lua_State *L, bool make)
 {
-    int top = lua_gettop(L);
-    lua_Debug ar;
-    if (!lua_getstack(L, 1, &ar))
-        return false;
-    lua_getinfo(L, "lf", &ar);
-    const void *fn = lua_topointer(L, -1);
-    if (ar.currentline <= 0) {
-        lua_settop(L, top);
-        return false;
-    }
     push_all_chains(L);
     lua_pushthread(L);
-    lua_rawget(L, -2);
-    if (lua_istable(L, -1)) {
-        lua_getfield(L, -1, "fn");
-        lua_getfield(L, -2, "line");
-        bool here = lua_touserdata(L, -2) == fn && lua_tointeger(L, -1) == ar.currentline;
-        lua_pop(L, 2);
-        if (here) {
-            lua_replace(L, top + 1);
-            lua_settop(L, top + 1);
-            return true;
-        }
+    if (lua_rawget(L, -2) != LUA_TTABLE && make) {
+        lua_pop(L, 1);
+        lua_newtable(L);
+        lua_pushthread(L);
+        lua_pushvalue(L, -2);
+        lua_rawset(L, -4);
     }
-    if (!make) {
-        lua_settop(L, top);
-        return false;
-    }
+    lua_remove(L, -2);
+    return lua_istable(L, -1);
+}
+
+/* Pushes the Lua function that indexes, or nothing where C does; its line. */
+static int push_reader(lua_State *L, lua_Debug *ar)
+{
+    if (!lua_getstack(L, 1, ar))
+        return 0;
+    lua_getinfo(L, "lf", ar);
+    if (ar->currentline > 0)
+        return ar->currentline;
     lua_pop(L, 1);
-    lua_createtable(L, 1, 2);
-    lua_pushlightuserdata(L, (void *)fn);
-    lua_setfield(L, -2, "fn");
-    lua_pushinteger(L, ar.currentline);
-    lua_setfield(L, -2, "line");
-    lua_pushthread(L);
-    lua_pushvalue(L, -2);
-    lua_rawset(L, -4);
-    lua_replace(L, top + 1);
-    lua_settop(L, top + 1);
-    return true;
+    return 0;
+}
+
+/* Whether chain i is of this function; its line. */
+static bool is_of(lua_State *L, int list, lua_Integer i, int fn, int *line)
+{
+    lua_rawgeti(L, list, i);
+    lua_getfield(L, -1, "fn");
+    lua_getfield(L, -2, "line");
+    bool same = lua_rawequal(L, -2, fn);
+    *line = (int)lua_tointeger(L, -1);
+    lua_pop(L, 3);
+    return same;
+}
+
+/* Keeps what is not of the function at `fn`, and not among the first `old`. */
+static void keep_chains(lua_State *L, int list, int fn, lua_Integer old)
+{
+    lua_Integer n = (lua_Integer)lua_rawlen(L, list), kept = 0;
+    for (lua_Integer i = 1; i <= n; i++) {
+        int line;
+        if (i <= old || (fn && is_of(L, list, i, fn, &line)))
+            continue;
+        lua_rawgeti(L, list, i);
+        lua_rawseti(L, list, ++kept);
+    }
+    while (n > kept) {
+        lua_pushnil(L);
+        lua_rawseti(L, list, n--);
+    }
 }
 
 void lkl__forget_chains(lua_State *L)
@@ -109,35 +127,194 @@ void lkl__forget_chains(lua_State *L)
     lua_pop(L, 1);
 }
 
-/* A chain is {draft, key, key...}; the same read twice is one chain. */
+void lkl__statement_over(lua_State *L)
+{
+    int top = lua_gettop(L);
+    lua_Debug ar;
+    if (push_chains(L, false)) {
+        if (push_reader(L, &ar))
+            keep_chains(L, top + 1, top + 2, 0);
+        else
+            lkl__forget_chains(L);
+    }
+    lua_settop(L, top);
+}
+
+/* A chain is {draft, key, key..., fn =, line =}. */
 void lkl__draft_absent(lua_State *L, int draft_idx, int key_idx)
 {
+    int top = lua_gettop(L);
     draft_idx = lua_absindex(L, draft_idx);
     key_idx = lua_absindex(L, key_idx);
     if (!lkl__border(L)->nil_index || lua_isnil(L, key_idx))
         return;
     lkl__absent(L, draft_idx, key_idx);
-    if (!push_chains(L, true))
+    lua_Debug ar;
+    int line = push_reader(L, &ar);
+    if (!line)
         return;
-    lua_Integer n = (lua_Integer)lua_rawlen(L, -1);
-    for (lua_Integer i = 1; i <= n; i++) {
-        lua_rawgeti(L, -1, i);
-        lua_rawgeti(L, -1, 1);
-        lua_rawgeti(L, -2, 2);
-        bool same = lkl__draft_same(L, -2, draft_idx) && lua_rawequal(L, -1, key_idx);
-        lua_pop(L, 3);
-        if (same) {
-            lua_pop(L, 1);
-            return;
-        }
-    }
-    lua_createtable(L, 2, 0);
+    (void)push_chains(L, true);
+    if (lua_rawlen(L, top + 2) >= CHAINS_MAX)
+        keep_chains(L, top + 2, 0, CHAINS_MAX / 2);
+    lua_createtable(L, 2, 2);
     lua_pushvalue(L, draft_idx);
     lua_rawseti(L, -2, 1);
     lua_pushvalue(L, key_idx);
     lua_rawseti(L, -2, 2);
-    lua_rawseti(L, -2, n + 1);
+    lua_pushvalue(L, top + 1);
+    lua_setfield(L, -2, "fn");
+    lua_pushinteger(L, line);
+    lua_setfield(L, -2, "line");
+    lua_rawseti(L, top + 2, (lua_Integer)lua_rawlen(L, top + 2) + 1);
+    lua_settop(L, top);
+}
+
+/* --- which chain an assignment means ------------------------------------------------------ */
+
+typedef struct search { /* stack indexes */
+    lua_Debug ar;
+    int line, list, fn, key;
+    lua_Integer found; /* 0: none */
+    bool is_unclear;
+} search;
+
+typedef struct dump {
+    bool begun; /* lua_dump wants the function on top until it writes */
+    luaL_Buffer text;
+} dump;
+
+static int add_dump(lua_State *L, const void *p, size_t n, void *arg)
+{
+    dump *d = arg;
+    if (!d->begun)
+        luaL_buffinit(L, &d->text);
+    d->begun = true;
+    luaL_addlstring(&d->text, p, n);
+    return 0;
+}
+
+static bool key_matches(lua_State *L, int idx, const lkl__key *k)
+{
+    size_t n;
+    if (k->kind == LKL__KEY_ANY)
+        return true;
+    if (k->kind == LKL__KEY_INDEX)
+        return lua_isinteger(L, idx) && lua_tointeger(L, idx) == k->index;
+    if (lua_type(L, idx) != LUA_TSTRING)
+        return false;
+    const char *text = lua_tolstring(L, idx, &n);
+    return n == k->len && !memcmp(text, k->name, n);
+}
+
+/* Whether the expression begins at the draft: a plain table in which the draft does not lie has absent
+ * fields of its own. What is computed may be anything. */
+static bool begins_at(lua_State *L, const search *s, const lkl__target *t, int draft)
+{
+    int top = lua_gettop(L);
+    const char *name = t->root == LKL__ROOT_LOCAL ? lua_getlocal(L, &s->ar, t->root_number)
+        : t->root == LKL__ROOT_UPVALUE            ? lua_getupvalue(L, s->fn, t->root_number)
+                                                  : NULL;
+    if (!name)
+        return t->root == LKL__ROOT_OTHER;
+    for (size_t i = t->n; i-- > 0 && lua_istable(L, -1) && t->reads[i].key.kind == LKL__KEY_NAME;) {
+        lua_pushlstring(L, t->reads[i].key.name, t->reads[i].key.len);
+        lua_rawget(L, -2);
+    }
+    bool same = lkl__draft_kin(L, -1, draft);
+    lua_settop(L, top);
+    return same;
+}
+
+static bool is_meant(lua_State *L, const search *s, const lkl__target *t, int chain, int line)
+{
+    size_t n = lua_rawlen(L, chain) - 1;
+    if (n > t->n || t->reads[n - 1].line != line || !key_matches(L, s->key, &t->key))
+        return false;
+    bool same = true;
+    for (size_t i = 0; i < n && same; i++) {
+        lua_rawgeti(L, chain, (lua_Integer)(n + 1 - i));
+        same = key_matches(L, -1, &t->reads[i].key);
+        lua_pop(L, 1);
+    }
+    lua_rawgeti(L, chain, 1);
+    same = same && begins_at(L, s, t, lua_gettop(L));
     lua_pop(L, 1);
+    return same;
+}
+
+/* The same place: which of both is taken does not matter. */
+static bool same_chain(lua_State *L, int a, int b)
+{
+    int top = lua_gettop(L);
+    lua_Integer n = (lua_Integer)lua_rawlen(L, a);
+    lua_rawgeti(L, a, 1);
+    lua_rawgeti(L, b, 1);
+    bool same = n == (lua_Integer)lua_rawlen(L, b) && lkl__draft_same(L, -1, -2);
+    for (lua_Integer i = 2; i <= n && same; i++) {
+        lua_rawgeti(L, a, i);
+        lua_rawgeti(L, b, i);
+        same = lua_rawequal(L, -1, -2);
+        lua_settop(L, top);
+    }
+    lua_settop(L, top);
+    return same;
+}
+
+static void look_for(lua_State *L, search *s, const lkl__target *t)
+{
+    int top = lua_gettop(L);
+    for (lua_Integer i = 1; i <= (lua_Integer)lua_rawlen(L, s->list); i++) {
+        int line;
+        if (!is_of(L, s->list, i, s->fn, &line))
+            continue;
+        lua_rawgeti(L, s->list, i);
+        if (is_meant(L, s, t, top + 1, line)) {
+            lua_rawgeti(L, s->list, s->found ? s->found : i);
+            s->is_unclear = s->is_unclear || !same_chain(L, top + 1, top + 2);
+            s->found = i;
+        }
+        lua_settop(L, top);
+    }
+}
+
+static void ask_function(lua_State *L, search *s)
+{
+    lkl__target targets[TARGETS_MAX];
+    dump d = {.begun = false};
+    size_t len;
+    luaL_checkstack(L, LUA_MINSTACK, "too much on the stack");
+    int top = lua_gettop(L);
+    lua_pushvalue(L, s->fn);
+    (void)!lua_dump(L, add_dump, &d, false); /* of a Lua function it cannot fail */
+    luaL_pushresult(&d.text);
+    const char *text = lua_tolstring(L, -1, &len);
+    size_t n = lkl__targets(text, len, s->line, targets, TARGETS_MAX);
+    for (size_t i = 0; i < n; i++)
+        look_for(L, s, &targets[i]);
+    lua_settop(L, top);
+}
+
+/* Fills in the chain below which the key at `key` is assigned, if there is one; pushes list and function. */
+static void find_chain(lua_State *L, search *s, int key)
+{
+    *s = (search){.list = lua_gettop(L) + 1, .fn = lua_gettop(L) + 2, .key = key};
+    if (!push_chains(L, false))
+        return;
+    s->line = push_reader(L, &s->ar);
+    if (!s->line)
+        return;
+    lua_Integer n = (lua_Integer)lua_rawlen(L, s->list), of_it = 0;
+    int line = 0;
+    for (lua_Integer i = 1; i <= n; i++)
+        if (is_of(L, s->list, i, s->fn, &line)) {
+            of_it++;
+            s->found = line == s->line ? i : 0;
+        }
+    if (of_it == 1 && s->found)
+        return;
+    s->found = 0;
+    if (of_it)
+        ask_function(L, s);
 }
 
 /* --- nil's metatable ---------------------------------------------------------------------- */
@@ -161,35 +338,43 @@ static int complain(lua_State *L, const char *doing)
 
 static int nil_index(lua_State *L)
 {
+    lua_Debug ar;
+    int line, of_chain;
     lua_settop(L, 2);
     if (!lua_isnil(L, 1)) /* called by hand */
         return luaL_argerror(L, 1, "nil expected");
-    if (!push_chains(L, false) || lua_rawlen(L, 3) == 0)
+    if (!push_chains(L, false) || !(line = push_reader(L, &ar)))
         return complain(L, "index");
-    lua_rawgeti(L, 3, (lua_Integer)lua_rawlen(L, 3)); /* the read just made */
+    lua_Integer last = (lua_Integer)lua_rawlen(L, 3); /* the read just made */
+    if (!last || !is_of(L, 3, last, 4, &of_chain) || of_chain != line)
+        return complain(L, "index");
+    lua_rawgeti(L, 3, last);
     lua_pushvalue(L, 2);
-    lua_rawseti(L, 4, (lua_Integer)lua_rawlen(L, 4) + 1);
+    lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
     lua_pushnil(L);
     return 1;
 }
 
 static int nil_newindex(lua_State *L)
 {
+    search s;
     lua_settop(L, 3);
     if (!lua_isnil(L, 1))
         return luaL_argerror(L, 1, "nil expected");
-    if (!push_chains(L, false) || lua_rawlen(L, 4) == 0)
-        return complain(L, "set a field of");
-    if (lua_rawlen(L, 4) > 1)
+    find_chain(L, &s, 2);
+    if (s.is_unclear)
         return lkl__error(L,
-            "this line reads more than one absent field of a draft and assigns '%s' below one of them; "
-            "use two lines, or assign the whole map: n.status.x = { y = 1 }",
+            "this statement reads more than one absent field of a draft and assigns '%s' below one of them; "
+            "use two statements, or assign the whole map: n.status.x = { y = 1 }",
             luaL_tolstring(L, 2, NULL));
-    lua_rawgeti(L, 4, 1); /* 5: {draft, key...} */
+    if (!s.found)
+        return complain(L, "set a field of");
+    lua_rawgeti(L, s.list, s.found); /* {draft, key...} */
+    int chain = lua_gettop(L);
     lua_pushvalue(L, 2);
-    lua_rawseti(L, 5, (lua_Integer)lua_rawlen(L, 5) + 1);
-    lkl__forget_chains(L);
-    lkl__draft_assign(L, 5, 3);
+    lua_rawseti(L, chain, (lua_Integer)lua_rawlen(L, chain) + 1);
+    lkl__statement_over(L);
+    lkl__draft_assign(L, chain, 3);
     return 0;
 }
 

@@ -95,9 +95,74 @@ describe("a draft", function()
     assert.equal('{"status":{"c":{"d":1}}}', edit(function(n) n.spec.x = n.status.nope; n.status.c.d = 1 end))
   end)
 
+  it("creates them when the statement has several lines", function()
+    assert.equal('{"status":{"a":{"b":{"x":1,"y":2}}}}', edit(function(n)
+      n.status.a.b = {
+        x = 1,
+        y = 2,
+      }
+    end))
+    assert.equal('{"a":{"b":{"c":{"d":"x"}}}}', edit(function(n)
+      n.a.b.c.d =
+        "x"
+    end))
+    local function none(n) return n.status.none or "0" end
+    assert.equal('{"status":{"a":{"b":{"x":"0","y":"y"}}}}', edit(function(n)
+      n.status.a.b = {
+        x = none(n),
+        y = n.status.a and n.status.c or n.status.none
+          or "y",
+      }
+    end))
+    assert.equal('{"a":{"p":{"x":1},"q":{"x":2}}}', edit(function(n)
+      for i, key in ipairs { "p", "q" } do
+        n.a[key].x = math.max(
+          0, i
+        )
+      end
+    end))
+    local outer = {}
+    assert.equal('{"a":{"b":{"c":1}}}', edit(function(n)
+      outer.draft = n
+      outer.draft.a.b.c = (function()
+        return 1
+      end)()
+    end))
+    assert.is_true(core.is_draft(outer.draft))
+  end)
+
+  it("knows which of several absent fields a statement assigns below", function()
+    assert.equal('{"status":{"a":{"b":1}}}', edit(function(n) n.status.a.b = n.status.c or 1 end))
+    assert.equal('{"status":{"a":{"b":1}}}', edit(function(n)
+      n.status.a.b =
+        n.status.c or 1
+    end))
+    assert.equal('{"status":{"a":{"b":1}}}', edit(function(n) n.status.a.b = (n.status.a.b or 0) + 1 end))
+    assert.equal('{"status":{"a":{"b":1}}}', edit(function(n)
+      local nope = n.status.nope
+      if not nope then n.status.a.b = 1 end
+    end))
+    local other = core.draft(kube.decode(NODE))
+    assert.equal('{"a":{"b":{"x":{"c":1}}}}', edit(function(n)
+      n.a.b.x = {
+        c = (function()
+          other.c.d = 1
+          return other.c.d
+        end)(),
+      }
+    end))
+  end)
+
   it("refuses to guess which of two absent fields was meant", function()
+    local i, j = "a", "c"
     assert.error_matches(function()
-      edit(function(n) n.status.a.b = n.status.c or 1 end)
+      edit(function(n) n.status[i].b = n.status[j] or 1 end)
+    end, "more than one absent field")
+    assert.error_matches(function()
+      edit(function(n)
+        n.status[i].b = { n.status[j],
+          1 }
+      end)
     end, "more than one absent field")
   end)
 
@@ -110,6 +175,27 @@ describe("a draft", function()
       end)
     end, "attempt to set a field of a nil value %(key 'y'%)")
     assert.is_nil(config.known.x)
+    assert.error_matches(function()
+      edit(function(n)
+        config.known.x.y =
+          n.status.nope or n.known.x
+      end)
+    end, "attempt to set a field of a nil value %(key 'y'%)")
+    assert.error_matches(function()
+      edit(function(n)
+        config.known.x.y = { n.known.x,
+          1 }
+      end)
+    end, "attempt to set a field of a nil value %(key 'y'%)")
+    assert.is_nil(config.known.x)
+    assert.error_matches(function()
+      edit(function(n)
+        local allocatable = n.status.allocatable
+        allocatable.cpu = {
+          x = 1,
+        }
+      end)
+    end, "the last absent field is status%.allocatable of Node n1")
     assert.error_matches(function()
       edit(function(n)
         local allocatable = n.status.allocatable

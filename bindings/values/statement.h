@@ -1,0 +1,44 @@
+/* statement.h - which reads gave the table that an assignment writes to, as the compiled function says.
+ * Owner thread of the state; nothing here raises. */
+#ifndef LKL_STATEMENT_H
+#define LKL_STATEMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define LKL__READS_MAX 16
+
+typedef enum lkl__key_kind {
+    LKL__KEY_ANY, /* computed when it runs */
+    LKL__KEY_NAME,
+    LKL__KEY_INDEX,
+} lkl__key_kind;
+
+typedef struct lkl__key {
+    lkl__key_kind kind;
+    const char *name; /* NAME: points into the dump */
+    size_t len;
+    int64_t index; /* INDEX */
+} lkl__key;
+
+typedef enum lkl__root_kind { LKL__ROOT_OTHER, LKL__ROOT_LOCAL, LKL__ROOT_UPVALUE } lkl__root_kind;
+
+/* `root.a.b.key = value`: the reads are b, then a. More than there is room for: the last ones. */
+typedef struct lkl__target {
+    lkl__root_kind root;
+    int root_number; /* as lua_getlocal and lua_getupvalue count */
+    lkl__key key;
+    struct lkl__read {
+        lkl__key key;
+        int line;
+    } reads[LKL__READS_MAX];
+    size_t n;
+} lkl__target;
+
+/* The assignments on this line to a field of something that was read just before: at most `max` of them in
+ * `out`, and how many there are. `dump` is what lua_dump writes of the function, with its debug
+ * information; none where that cannot be read. */
+size_t lkl__targets(const char *dump, size_t n, int line, lkl__target *out, size_t max);
+
+#endif

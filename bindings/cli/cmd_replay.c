@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "script/program.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "model/time.h"
@@ -12,6 +13,11 @@
 
 /* Differing writes of one run that are told; the rest is counted. */
 #define CHANGES_MAX 20
+
+/* A difference that was told, and of whom. */
+typedef struct shown {
+    char *controller, *key, *mark;
+} shown;
 
 typedef struct replay {
     const char *command;
@@ -22,6 +28,9 @@ typedef struct replay {
     kl_program **programs;
     size_t n_programs, told;
     kl_builder *out; /* --json: the list of runs */
+    kl_map *alike;   /* how often a difference came again, by its text without the object's name */
+    shown *shown;
+    size_t n_shown;
 } replay;
 
 /* --- for people --------------------------------------------------------------------------- */
@@ -39,59 +48,121 @@ static const char *word(const kl_value *op, const char *key)
 }
 
 /* "patch v1/ConfigMap default/a" */
-static void print_call(const kl_value *op)
+static void say_call(kl_buf *out, const kl_value *op)
 {
     const char *ns = word(op, "ns"), *sub = word(op, "sub");
-    printf("%s %s%s%s %s%s%s", word(op, "verb"), word(op, "kind"), *sub ? "/" : "", sub, ns, *ns ? "/" : "",
-        word(op, "name"));
+    kl_buf_printf(out, "%s %s%s%s %s%s%s", word(op, "verb"), word(op, "kind"), *sub ? "/" : "", sub, ns,
+        *ns ? "/" : "", word(op, "name"));
 }
 
-static void print_change(const kl_replay_change *c)
+static void say_change(kl_buf *out, const kl_replay_change *c)
 {
-    printf("  %s",
+    kl_buf_printf(out, "  %s",
         c->how == KL_REPLAY_NEW           ? "only now: "
             : c->how == KL_REPLAY_MISSING ? "not any more: "
                                           : "");
-    print_call(c->now ? c->now : c->then);
-    printf("%s%s\n", *c->text ? ": " : "", c->text);
+    say_call(out, c->now ? c->now : c->then);
+    kl_buf_printf(out, "%s%s\n", *c->text ? ": " : "", c->text);
 }
 
-static void print_result(const char *result, kl_time after)
+static void say_result(kl_buf *out, const char *result, kl_time after)
 {
     char text[KL_DURATION_MAX];
-    printf("%s", result);
+    kl_buf_printf(out, "%s", result);
     if (after >= 0)
-        printf(" %s", kl_duration_format(after, text));
+        kl_buf_printf(out, " %s", kl_duration_format(after, text));
 }
 
-static void print_run(const replay *r, const kl_replayed *x)
+/* What became of a run: some lines. */
+static void say_run(kl_buf *out, const kl_replayed *x, bool same)
+{
+    for (size_t i = 0; i < x->n_changes && i < CHANGES_MAX; i++)
+        say_change(out, &x->changes[i]);
+    if (x->n_changes > CHANGES_MAX)
+        kl_buf_printf(out, "  and %zu more writes\n", x->n_changes - CHANGES_MAX);
+    if (x->result_differs) {
+        kl_buf_printf(out, "  result: ");
+        say_result(out, x->run->result, x->run->after);
+        kl_buf_printf(out, " -> ");
+        say_result(out, x->result, x->after);
+        kl_buf_putc(out, '\n');
+        if (x->run->message)
+            kl_buf_printf(out, "  recorded: %s\n", x->run->message);
+        if (x->message)
+            kl_buf_printf(out, "  %s\n", x->message);
+    }
+    if (same) {
+        kl_buf_printf(out, "  %zu %s, result: ", x->writes, x->writes == 1 ? "write" : "writes");
+        say_result(out, x->result, x->after);
+        kl_buf_putc(out, '\n');
+    }
+}
+
+static void print_head(const kl_replayed *x)
 {
     char at[KL_TIME_MAX];
-    if (x->verdict == KL_REPLAY_SAME && !r->show)
-        return;
-    if (x->verdict == KL_REPLAY_CUT && !r->show)
-        return;
     printf("%s %s at %s: %s\n", x->run->controller, x->run->key,
         kl_time_format_micro(x->run->at / KL_SECONDS(1), (int32_t)(x->run->at % KL_SECONDS(1)), at),
         verdict_word(x->verdict));
-    for (size_t i = 0; i < x->n_changes && i < CHANGES_MAX; i++)
-        print_change(&x->changes[i]);
-    if (x->n_changes > CHANGES_MAX)
-        printf("  and %zu more writes\n", x->n_changes - CHANGES_MAX);
-    if (x->result_differs) {
-        printf("  result: ");
-        print_result(x->run->result, x->run->after);
-        printf(" -> ");
-        print_result(x->result, x->after);
-        printf("\n");
+}
+
+/* The text with "*" wherever the object's name stands: what differs between two keys by nothing else is told
+ * once. */
+static char *without_name(const char *text, const char *key)
+{
+    const char *slash = strrchr(key, '/'), *name = slash ? slash + 1 : key;
+    size_t n = strlen(name);
+    kl_buf out = KL_BUF_INIT;
+    while (*text)
+        if (n && !strncmp(text, name, n)) {
+            kl_buf_putc(&out, '*');
+            text += n;
+        } else {
+            kl_buf_putc(&out, *text++);
+        }
+    kl_buf_putc(&out, '\0');
+    return kl_buf_take(&out);
+}
+
+static void print_run(replay *r, const kl_replayed *x)
+{
+    if (!r->show && (x->verdict == KL_REPLAY_SAME || x->verdict == KL_REPLAY_CUT))
+        return;
+    kl_buf body = KL_BUF_INIT;
+    say_run(&body, x, r->show && x->verdict == KL_REPLAY_SAME);
+    char *plain = without_name(kl_buf_str(&body), x->run->key),
+         *mark = kl_sprintf("%s %s %s", x->run->controller, verdict_word(x->verdict), plain);
+    size_t *alike = r->show ? NULL : kl_map_get(r->alike, mark);
+    if (alike) {
+        ++*alike;
+    } else {
+        print_head(x);
+        printf("%s", kl_buf_str(&body));
     }
-    if (x->result_differs && x->message)
-        printf("  %s\n", x->message);
-    if (r->show && x->verdict == KL_REPLAY_SAME) {
-        printf("  %zu writes, result: ", x->writes);
-        print_result(x->result, x->after);
-        printf("\n");
+    if (!alike && !r->show) {
+        kl_map_set(r->alike, mark, kl_new(size_t));
+        r->shown = kl_realloc(r->shown, (r->n_shown + 1) * sizeof *r->shown);
+        r->shown[r->n_shown++] = (shown){
+            kl_strdup(x->run->controller), kl_strdup(x->run->key), kl_strdup(mark)};
     }
+    kl_free(plain);
+    kl_free(mark);
+    kl_buf_fini(&body);
+}
+
+/* How many more runs came to what was told of one. */
+static void print_alike(replay *r)
+{
+    for (size_t i = 0; i < r->n_shown; i++) {
+        shown *x = &r->shown[i];
+        size_t n = *(size_t *)kl_map_get(r->alike, x->mark);
+        if (n)
+            printf("%zu %s more as that of %s %s\n", n, n == 1 ? "run" : "runs", x->controller, x->key);
+        kl_free(x->controller);
+        kl_free(x->key);
+        kl_free(x->mark);
+    }
+    kl_free(r->shown);
 }
 
 /* --- for programs ------------------------------------------------------------------------- */
@@ -257,6 +328,7 @@ static int play(replay *r, kl_time until)
             kl_builder_free(r->out);
         return cli_fail_err(2, r->command, &err);
     }
+    print_alike(r);
     int code = sum.differ || sum.fail ? 1 : 0;
     if (r->show && !r->told)
         code = cli_fail(2, r->command,
@@ -304,6 +376,7 @@ int cli_replay(int argc, char **argv)
     else if (!cli_log(r.command, r.level, NULL))
         code = 2;
     r.programs = kl_new_array(kl_program *, r.words.n + 1);
+    r.alike = kl_map_new();
     if (!code)
         code = load(&r);
     kl_time until = code ? 0 : until_of(&r, &code);
@@ -313,6 +386,7 @@ int cli_replay(int argc, char **argv)
         kl_program_unref(r.programs[i]);
     kl_free(r.programs);
     kl_past_free(r.past);
+    kl_map_free(r.alike, kl_free);
     kl_free(r.words.v);
     return code;
 }

@@ -131,6 +131,33 @@ servers.each(function(name, start)
       assert.equal(sum(first), sum(again))
     end)
 
+    it("tells a difference once, however many keys it is one of", function()
+      local tape = process.tmpname ".tape"
+      local text = [[local kube = require "kubelua"
+return kube.controller { name = "alike", resource = "v1/ConfigMap", when = { "labels" }, reconcile = function(o, ctx)
+  if not o.metadata.name:find "card" then return end
+  if o.metadata.name:find "bad" then error "it was bad" end
+  ctx:patch(o, function(m) m.data.greeting = "Hello" end)
+end }]]
+      for _, key in ipairs { "card-1", "card-2", "card-3", "badcard" } do create(key, { a = "b" }) end
+      local run = controller.start(server, text, "--namespace", ns, "--record", tape)
+      for _, key in ipairs { "card-1", "card-2", "card-3" } do
+        wait.until_true(60, key, function() return client:get("v1/ConfigMap", ns, key).data.greeting end)
+      end
+      run:wait_for_log(30, "it was bad")
+      controller.finish(run)
+      local out, code = replay { tape, process.write(process.tmpname ".lua", (text:gsub("Hello", "Hi"):gsub(
+        'error "it was bad"', "return"))) }
+      assert.equal(1, code, out)
+      local _, told = out:gsub('data.greeting: "Hello" %-> "Hi"', "")
+      assert.equal(1, told, out)
+      assert.has_match("2 runs more as that of alike " .. ns:gsub("%p", "%%%0") .. "/card%-%d\n", out)
+      assert.has_match("result: error %-> done\n  recorded: [^\n]*it was bad", out)
+      local shown = replay { tape, "--show", ns .. "/card-2", process.write(process.tmpname ".lua",
+        (text:gsub("Hello", "Hi"))) }
+      assert.has_match("alike " .. ns:gsub("%p", "%%%0") .. "/card%-2 at [^\n]*: differs\n", shown)
+    end)
+
     it("says which scripts ran, also after a reload", function()
       local tape = process.tmpname ".tape"
       local run = controller.start(server, SCRIPT, "--namespace", ns, "--record", tape)

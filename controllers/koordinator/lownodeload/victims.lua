@@ -137,7 +137,8 @@ local function welcome(pod, node)
   return true
 end
 
-local function room(pod, load)
+-- Whether the node has what the pod asks for. load: { node, pods }; free is filled in.
+function M.room(pod, load)
   if not load.free then
     load.free = lists.of(dig(load.node, "status", "allocatable"))
     for _, other in ipairs(load.pods) do load.free = lists.sub(load.free, lists.of(kube.requests(other))) end
@@ -150,7 +151,7 @@ local function room(pod, load)
 end
 
 -- Whether the node takes the pod at all: selector and affinity, taints, requests.
-function M.fits(pod, load) return wants(pod, load.node) and welcome(pod, load.node) and room(pod, load) end
+function M.fits(pod, load) return wants(pod, load.node) and welcome(pod, load.node) and M.room(pod, load) end
 
 -- Finds a target that stays within its limits with the pod's usage, and counts the pod there: what one pod
 -- is promised no other gets, in this pass. Returns whether there is one.

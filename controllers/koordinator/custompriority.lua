@@ -1,0 +1,32 @@
+-- custompriority.lua - Koordinator's CustomPriority: pods go from dear kinds of nodes to cheap ones, while
+-- these have room. The policy is descheduling/priority.lua. Without an evictionOrder nothing happens.
+--
+--   kubelua run controllers/koordinator/custompriority.lua
+
+local descheduling = require "lib.descheduling"
+local priority = require "descheduling.priority"
+
+return descheduling.controller {
+  name = "custompriority",
+  plugin = "CustomPriority",
+  interval = 60,
+  params = { -- as in CustomPriorityArgs
+    paused = false,
+    dryRun = false,
+    nodeFit = true,
+    evictionOrder = {},   -- { name = "on-demand", nodeSelector = { matchLabels = { price = "high" } } }, ...
+    mode = "BestEffort",  -- or "DrainNode": all pods of a node, or none
+    autoCordon = false,
+    jobMode = "ReservationFirst",
+    jobTTL = "5m0s",
+  },
+
+  pass = function(ctx, settings, cluster)
+    settings.nodes, settings.pods_on, settings.evictable = cluster.nodes, cluster.pods_on, cluster.evictable
+    local moves, cordons = priority.pass(settings)
+    for _, node in ipairs(settings.dryRun and {} or cordons) do
+      ctx:patch(node, { spec = { unschedulable = true } })
+    end
+    for _, move in ipairs(moves) do cluster.move(move) end
+  end,
+}

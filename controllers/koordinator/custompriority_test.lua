@@ -1,0 +1,44 @@
+-- custompriority_test.lua - in virtual time: a dear node and a cheap one.
+
+local kube = require "kubelua"
+
+local NODE = "v1/Node"
+local JOB = "scheduling.koordinator.sh/v1alpha1/PodMigrationJob"
+
+describe("custompriority", function()
+  local t ---@type kubelua.Testing
+
+  local function start(params)
+    t = kube.testing.start { script = "custompriority.lua", crds = "crds", params = params }
+    for name, price in pairs { dear = "high", cheap = "low" } do
+      t:load { { kind = NODE, name = name, labels = { price = price },
+        status = { allocatable = { cpu = "10", memory = "10Gi", pods = "10" } } } }
+    end
+    t:create { apiVersion = "v1", kind = "Pod", metadata = { namespace = "default", name = "p",
+      ownerReferences = { { apiVersion = "apps/v1", kind = "ReplicaSet", name = "r", uid = "u" } } },
+      spec = { nodeName = "dear", containers = { { name = "c", image = "i" } } } }
+    t:create { kind = "v1/Namespace", name = "koordinator-system" }
+    t:advance "2m"
+  end
+
+  local function order()
+    local out = {}
+    for i, price in ipairs { "high", "low" } do
+      out[i] = { name = price, nodeSelector = { matchLabels = { price = price } } }
+    end
+    return out
+  end
+
+  it("does nothing until somebody says what is dear", function()
+    start()
+    assert.equal(0, #t:list(JOB))
+  end)
+
+  it("empties the dear node, and closes it where that is asked for", function()
+    start { evictionOrder = order(), mode = "DrainNode", autoCordon = true }
+    assert.equal(1, #t:list(JOB))
+    assert.is_true(t:get(NODE, "dear")("spec.unschedulable"))
+    assert.is_nil(t:get(NODE, "cheap")("spec.unschedulable"))
+    assert.same({}, t:logs "error")
+  end)
+end)

@@ -1,0 +1,112 @@
+-- binpack.lua - in which order pods of some workloads go when there are to be fewer of them, so that whole
+-- nodes become empty: first from nodes where little else is.
+
+local fields = require "fields"
+local kube = require "kubelua"
+local lists = require "lib.lists"
+
+local M = {}
+
+local dig = fields.dig
+
+M.COST = "controller.kubernetes.io/pod-deletion-cost"
+M.LAST = math.tointeger(2 ^ 31) - 1
+
+local function part(pods, allocatable, name)
+  local sum = 0
+  for _, pod in ipairs(pods) do sum = sum + (lists.of(kube.requests(pod))[name] or 0) end
+  return sum / allocatable[name]
+end
+
+-- What else is on the node for each part of what may go: 0 is an empty node, more is worse.
+local function burden(info, allocatable, weights)
+  local other, target = 0.0, 0.0
+  for _, name in ipairs(lists.names(weights)) do
+    if (allocatable[name] or 0) > 0 then
+      other = other + weights[name] * part(info.others, allocatable, name)
+      target = target + weights[name] * part(info.eligible, allocatable, name)
+    end
+  end
+  if target > 0 then return other / target end
+  return other > 0 and math.huge or 0.0
+end
+
+local function size(pod, allocatable, weights)
+  local sum = 0.0
+  for _, name in ipairs(lists.names(weights)) do
+    if (allocatable[name] or 0) > 0 then sum = sum + weights[name] * part({ pod }, allocatable, name) end
+  end
+  return sum
+end
+
+local function created(pod)
+  local time = dig(pod, "metadata", "creationTimestamp")
+  return time and kube.time(time):unix() or 0
+end
+
+local function sort_by(list, rank)
+  table.sort(list, function(a, b)
+    local x, y = rank[a], rank[b]
+    for i = 1, #x do
+      if x[i] ~= y[i] then return x[i] < y[i] end
+    end
+    return false
+  end)
+end
+
+local function sorted_pods(info, weights)
+  local rank = {}
+  for _, pod in ipairs(info.eligible) do
+    rank[pod] = { -size(pod, info.allocatable, weights), -created(pod), pod.metadata.namespace or "",
+      pod.metadata.name }
+  end
+  sort_by(info.eligible, rank)
+  return info.eligible
+end
+
+local function divide(node, input)
+  local info = { node = node, eligible = {}, others = {}, skipped = {},
+    allocatable = lists.of(dig(node, "status", "allocatable")) }
+  for _, pod in ipairs(input.pods_on[node.metadata.name] or {}) do
+    local phase = dig(pod, "status", "phase")
+    if phase ~= "Succeeded" and phase ~= "Failed" then
+      local target = input.target(pod)
+      if target and input.evictable(pod) then
+        table.insert(info.eligible, pod)
+      else
+        table.insert(info.others, pod)
+        if target then table.insert(info.skipped, pod) end
+      end
+    end
+  end
+  return info
+end
+
+-- input: nodes, pods_on, evictable, target = function(pod): whether it is of those workloads; nodeSelector,
+-- resources, resourceWeights as in ScaleDownBinPackArgs. Returns the pods in their order, the first to go
+-- first, { pod, node, burden }; and those of these workloads that must not go.
+function M.rank(input)
+  local weights, infos, rank = {}, {}, {}
+  for _, name in ipairs(input.resources) do weights[name] = (input.resourceWeights or {})[name] or 1 end
+  local skipped, out = {}, {}
+  for _, node in ipairs(input.nodes) do
+    local labels = dig(node, "metadata", "labels") or {}
+    local info = (input.nodeSelector == nil or fields.selects(input.nodeSelector, labels))
+      and divide(node, input)
+    if info and #info.eligible > 0 then
+      infos[#infos + 1] = info
+      info.burden = burden(info, info.allocatable, weights)
+      rank[info] = { info.burden, #info.eligible, node.metadata.name }
+    end
+  end
+  sort_by(infos, rank)
+  for _, info in ipairs(infos) do
+    for _, pod in ipairs(sorted_pods(info, weights)) do
+      out[#out + 1] = { pod = pod, node = info.node.metadata.name, burden = info.burden }
+    end
+    table.move(info.skipped, 1, #info.skipped, #skipped + 1, skipped)
+  end
+  return out, skipped
+end
+
+return M

@@ -1,0 +1,28 @@
+-- fragmentationaware.lua - Koordinator's FragmentationAware: from nodes of which one resource is asked for much
+-- more than another, the pod goes that evens it out most. The policy is descheduling/fragmentation.lua.
+--
+--   kubelua run controllers/koordinator/fragmentationaware.lua
+
+local descheduling = require "lib.descheduling"
+local fragmentation = require "descheduling.fragmentation"
+
+return descheduling.controller {
+  name = "fragmentationaware",
+  plugin = "FragmentationAware",
+  interval = 60,
+  params = { -- as in FragmentationAwareArgs
+    paused = false,
+    dryRun = false,
+    nodeFit = true,
+    resources = { "cpu", "memory" },
+    imbalanceThreshold = 0.15,
+    minImprovementThreshold = 0.02,
+    jobMode = "ReservationFirst",
+    jobTTL = "5m0s",
+  },
+
+  pass = function(_, settings, cluster)
+    settings.nodes, settings.pods_on, settings.evictable = cluster.nodes, cluster.pods_on, cluster.evictable
+    for _, move in ipairs(fragmentation.pass(settings)) do cluster.move(move) end
+  end,
+}

@@ -1,0 +1,93 @@
+-- descheduling.lua - controllers that look at all nodes and pods each interval and have pods moved, by
+-- PodMigrationJobs. One key, the namespace, stands for the cluster.
+--   descheduling.controller { name, plugin, interval, reads, params, pass = function(ctx, settings, cluster) }
+-- params have paused, dryRun, jobMode, jobTTL, evictableNamespaces and podSelectors where the policy has them.
+--   cluster  { nodes = list, pods_on = { [node name] = pods }, evictable = function(pod),
+--              move = function({ pod, node, reason }) }
+
+local fields = require "fields"
+local kube = require "kubelua"
+local victims = require "lownodeload.victims"
+
+local M = {}
+
+local NAMESPACE = "koordinator-system"
+local NODE, POD = "v1/Node", "v1/Pod"
+local JOB = "scheduling.koordinator.sh/v1alpha1/PodMigrationJob"
+
+local function by_node(ctx)
+  local out = {}
+  for pod in ctx:each(POD) do
+    local node = pod("spec.nodeName")
+    if node then
+      out[node] = out[node] or {}
+      table.insert(out[node], pod)
+    end
+  end
+  return out
+end
+
+-- Uids of pods that a job is about to move.
+local function under_way(ctx)
+  local out = {}
+  for job in ctx:each(JOB) do
+    local phase, uid = job("status.phase"), job("spec.podRef.uid")
+    if uid and phase ~= "Succeeded" and phase ~= "Failed" then out[uid] = true end
+  end
+  return out
+end
+
+-- The job is called after the pod: a second pass that decides the same makes no second one.
+local function migrate(ctx, move, settings, o)
+  local meta = move.pod.metadata
+  ctx.log:info("%s/%s is to leave node %s: %s", meta.namespace, meta.name, move.node, move.reason)
+  if settings.dryRun then return end
+  local _, why = kube.try(ctx.create, ctx, { kind = JOB, name = o.name .. "-" .. meta.uid,
+    annotations = { ["koordinator.sh/evict-reason"] = move.reason,
+      ["koordinator.sh/evict-trigger"] = o.plugin },
+    spec = { podRef = { namespace = meta.namespace, name = meta.name, uid = meta.uid },
+      mode = settings.jobMode,
+      ttl = settings.jobTTL } })
+  if why then ctx.log:warn("no PodMigrationJob for %s/%s: %s", meta.namespace, meta.name, tostring(why)) end
+end
+
+local function cluster_of(ctx, settings, o)
+  local jobs = under_way(ctx)
+  return {
+    nodes = ctx:list(NODE),
+    pods_on = by_node(ctx),
+    evictable = function(pod)
+      return not jobs[pod.metadata.uid] and victims.evictable(pod) and victims.chosen(pod, settings)
+    end,
+    move = function(move)
+      migrate(ctx, move, settings, o)
+      jobs[move.pod.metadata.uid] = true
+    end,
+  }
+end
+
+function M.controller(o)
+  local reads = { NODE, POD, JOB }
+  for _, kind in ipairs(o.reads or {}) do reads[#reads + 1] = kind end
+  return kube.controller {
+    name = o.name,
+    resource = "v1/Namespace",
+    selector = { fields = "metadata.name=" .. NAMESPACE },
+    metadata = true,
+    reads = reads,
+    every = o.interval,
+    workers = 1,
+    cpu = "20s",
+    memory = "2Gi",
+    params = o.params,
+
+    reconcile = function(_, ctx)
+      local settings, now = fields.copy(ctx.params), ctx:now():unix()
+      if settings.paused or now - (ctx.memo.last or -math.huge) < o.interval then return end
+      o.pass(ctx, settings, cluster_of(ctx, settings, o))
+      ctx.memo.last = now
+    end,
+  }
+end
+
+return M

@@ -1,0 +1,45 @@
+-- scaledownbinpack.lua - Koordinator's ScaleDownBinPack: pods of chosen workloads get deletion costs by which
+-- their controllers, when they are to be fewer, empty whole nodes; or they are moved at once. The policy is
+-- descheduling/binpack.lua.
+--
+--   kubelua run controllers/koordinator/scaledownbinpack.lua
+
+local binpack = require "descheduling.binpack"
+local descheduling = require "lib.descheduling"
+local fields = require "fields"
+local victims = require "lownodeload.victims"
+
+local function note(ctx, pod, cost)
+  local text = tostring(cost)
+  if fields.annotation(pod, binpack.COST) == text then return end
+  ctx:patch(pod, { metadata = { annotations = { [binpack.COST] = text } } })
+end
+
+return descheduling.controller {
+  name = "scaledownbinpack",
+  plugin = "ScaleDownBinPack",
+  interval = 60,
+  params = { -- as in ScaleDownBinPackArgs
+    paused = false,
+    strategy = "CalculateOnly", -- or "EvictDirectly"
+    maxPodsToEvict = 0,         -- in one pass; 0: as many as there are
+    resources = { "cpu", "memory" },
+    jobMode = "ReservationFirst",
+    jobTTL = "5m0s",
+  },
+
+  pass = function(ctx, settings, cluster)
+    settings.nodes, settings.pods_on, settings.evictable = cluster.nodes, cluster.pods_on, cluster.evictable
+    settings.target = function(pod) return victims.chosen(pod, { podSelectors = settings.podSelectors }) end
+    local ranked, skipped = binpack.rank(settings)
+    if settings.strategy == "EvictDirectly" then
+      local most = settings.maxPodsToEvict > 0 and settings.maxPodsToEvict or #ranked
+      for i = 1, math.min(most, #ranked) do
+        cluster.move { pod = ranked[i].pod, node = ranked[i].node, reason = "scale-down binpack" }
+      end
+      return
+    end
+    for i, one in ipairs(ranked) do note(ctx, one.pod, i - 1) end
+    for _, pod in ipairs(skipped) do note(ctx, pod, binpack.LAST) end
+  end,
+}

@@ -1,0 +1,141 @@
+-- koordinator_descheduling_spec.lua - FragmentationAware, ScaleDownBinPack and CustomPriority in one `kubelua
+-- run` on both API servers, with the real definitions of their kinds: each decides once, writes what is due,
+-- comes to rest, and needs no more rights than `kubelua rbac` prints.
+
+local controller = require "support.controller"
+local process = require "support.process"
+local servers = require "support.servers"
+local wait = require "support.wait"
+
+local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
+local NODE, POD = "v1/Node", "v1/Pod"
+local JOB = "scheduling.koordinator.sh/v1alpha1/PodMigrationJob"
+local COST = "controller.kubernetes.io/pod-deletion-cost"
+local SCRIPTS = { "custompriority", "fragmentationaware", "scaledownbinpack" }
+local PATIENCE = 60
+
+-- A copy of the policies that looks every second, and knows which nodes are dear: the clock of a process is
+-- real.
+local function copy()
+  local dir = process.tmpname ".policies"
+  local out, code = process.run(("cp -r controllers/koordinator %s"):format(process.quote(dir)))
+  assert(code == 0, out)
+  local order = {}
+  for i, price in ipairs { "high", "low" } do
+    order[i] = ('{ name = "%s", nodeSelector = { matchLabels = { price = "%s" } } }'):format(price, price)
+  end
+  for _, name in ipairs(SCRIPTS) do
+    local path = dir .. "/" .. name .. ".lua"
+    local text, n = process.read(path):gsub("interval = 60", "interval = 1")
+    assert.equal(1, n)
+    process.write(path, (text:gsub("evictionOrder = {}",
+      "evictionOrder = { " .. table.concat(order, ", ") .. " }")))
+  end
+  return dir
+end
+
+-- How many runs of a controller have ended.
+local function runs(run, name)
+  local address = assert(run:log():match "serving metrics address=(%S+)", run:log())
+  local text, sum = process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(address)), 0
+  for labels, n in text:gmatch "\ncontroller_runtime_reconcile_total{([^}\n]*)} (%d+)" do
+    if labels:find(('controller="%s"'):format(name), 1, true) then sum = sum + tonumber(n) end
+  end
+  return sum
+end
+
+servers.each(function(name, start)
+  describe("the other descheduler plugins on " .. name, function()
+    local server, client, run
+
+    local function add_node(node, price)
+      local amounts = { cpu = "10", memory = "10Gi", pods = "110" }
+      client:patch_status(client:create { kind = NODE, name = node, labels = { price = price } },
+        { allocatable = amounts, capacity = amounts })
+      -- A real server marks new nodes as not ready until somebody says otherwise.
+      client:patch(client:get(NODE, node), function(n) n.spec.taints = nil end)
+    end
+
+    local function add_pod(pod, on, cpu, memory)
+      client:create { apiVersion = "v1", kind = "Pod",
+        metadata = { namespace = "default", name = pod,
+          ownerReferences = { { apiVersion = "apps/v1", kind = "ReplicaSet", name = "r", uid = "u" } } },
+        spec = { nodeName = on, tolerations = { { operator = "Exists" } }, containers = { { name = "c",
+          image = "none", resources = { requests = { cpu = cpu, memory = memory } } } } } }
+    end
+
+    lazy_setup(function()
+      server = start { own = true, crds = { "controllers/koordinator/crds" } }
+      client = controller.client(server)
+      add_node("dear", "high")
+      add_node("uneven", "low")
+      add_pod("climber", "dear", "1", "1Gi")
+      add_pod("cpu", "uneven", "6", "1Gi")
+      add_pod("both", "uneven", "1", "1Gi")
+      client:create { kind = "v1/Namespace", name = "koordinator-system" }
+    end)
+    lazy_teardown(function() if server then server:stop() end end)
+    after_each(function()
+      if run then controller.finish(run) end
+      run = nil
+    end)
+
+    local function kubeconfig()
+      if not name:find "kube%-apiserver" then return server.kubeconfig end
+      local role, code = process.run(("%s rbac --record --crds controllers/koordinator/crds %s 2>/dev/null")
+        :format(KUBELUA, "controllers/koordinator/" .. table.concat(SCRIPTS, ".lua controllers/koordinator/")
+          .. ".lua"))
+      assert.equal(0, code, role)
+      server:must_kubectl("apply", "-f", process.write(process.tmpname ".yaml", role))
+      server:must_kubectl("create", "clusterrolebinding", "plugins-nobody", "--clusterrole", SCRIPTS[1],
+        "--user", "nobody")
+      return server:kubeconfig_for(server.tokens.nobody)
+    end
+
+    local function jobs()
+      local out = {}
+      for _, job in ipairs(client:list(JOB)) do
+        out[job.spec.podRef.name] = job('metadata.annotations["koordinator.sh/evict-trigger"]')
+      end
+      return out
+    end
+
+    it("decide once, write what is due, and rest", function()
+      local dir, scripts = copy(), {}
+      for i, script in ipairs(SCRIPTS) do scripts[i] = ("%s/%s.lua"):format(dir, script) end
+      run = controller.start({ kubeconfig = kubeconfig() }, scripts[1], scripts[2], scripts[3],
+        "--metrics-bind-address", "127.0.0.1:0")
+      run:wait_for_log(PATIENCE, "serving metrics")
+      wait.until_true(PATIENCE, "a job of each plugin, and a cost on each pod", function()
+        local found, costs = jobs(), 0
+        for _, pod in ipairs(client:list(POD)) do
+          if pod("metadata.annotations", COST) then costs = costs + 1 end
+        end
+        if found.climber and found.cpu and costs == 3 then return true end
+        error(run:log(), 0)
+      end)
+      assert.same({ climber = "CustomPriority", cpu = "FragmentationAware" }, jobs())
+
+      local function look_twice()
+        local before = {}
+        for _, script in ipairs(SCRIPTS) do before[script] = runs(run, script) end
+        wait.until_true(PATIENCE, "each has looked twice more", function()
+          for script, n in pairs(before) do
+            if runs(run, script) < n + 2 then return false end
+          end
+          return true
+        end)
+      end
+      look_twice() -- pods with a job are counted as ones that stay
+      local versions = {}
+      for _, pod in ipairs(client:list(POD)) do versions[pod.metadata.name] = pod.metadata.resourceVersion end
+      look_twice()
+      for _, pod in ipairs(client:list(POD)) do
+        assert.equal(versions[pod.metadata.name], pod.metadata.resourceVersion)
+      end
+      assert.equal(2, #client:list(JOB))
+      assert.is_nil(run:log():find("WARN", 1, true), run:log())
+      assert.is_nil(run:log():find("ERROR", 1, true), run:log())
+    end)
+  end)
+end)

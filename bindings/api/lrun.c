@@ -50,6 +50,12 @@ static int raise_reply(lua_State *L, kl_err *err, int idx)
     char verb[32] = "", kind[128] = "", key[512] = "";
     const char *s;
     lua_getfield(L, idx, "verb");
+    if (lua_type(L, -1) == LUA_TSTRING && !strcmp(lua_tostring(L, -1), "http")) {
+        /* the URL may have in it what nobody should read; the message has what may be shown */
+        lua_getfield(L, idx, "subresource");
+        strncpy(verb, lua_tostring(L, -1), sizeof verb - 1);
+        return lkl_raise(L, err, verb, NULL, NULL);
+    }
     if ((s = lua_tostring(L, -1)))
         strncpy(verb, s, sizeof verb - 1);
     lua_getfield(L, idx, "kind");

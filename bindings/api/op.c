@@ -5,9 +5,9 @@
 #include "model/object.h"
 
 static const char *const verbs[] = {
-    "get", "list", "watch", "create", "update", "patch", "apply", "delete", "deletecollection", NULL};
-static const kl_verb verb_of[] = {
-    KL_GET, KL_LIST, KL_WATCH, KL_CREATE, KL_UPDATE, KL_PATCH, KL_APPLY, KL_DELETE, KL_DELETE_COLLECTION};
+    "get", "list", "watch", "create", "update", "patch", "apply", "delete", "deletecollection", "http", NULL};
+static const kl_verb verb_of[] = {KL_GET, KL_LIST, KL_WATCH, KL_CREATE, KL_UPDATE, KL_PATCH, KL_APPLY,
+    KL_DELETE, KL_DELETE_COLLECTION, KL_HTTP};
 static const char *const patch_types[] = {"merge", "json", "strategic", NULL};
 static const kl_patch_type patch_type_of[] = {KL_PATCH_MERGE, KL_PATCH_JSON, KL_PATCH_STRATEGIC};
 

@@ -56,8 +56,8 @@ typedef struct session {
     kl_time reload_deadline, rollback_window;
     bool never_slow_down;
     kl_time grace, lease, renew, retry;
-    bool isolate, metrics_auth, trace_requests, http1, no_protobuf, elect, elect_each, keep_managed_fields,
-        watch_list;
+    bool allow_http, isolate, metrics_auth, trace_requests, http1, no_protobuf, elect, elect_each,
+        keep_managed_fields, watch_list;
     kl_webhook_options webhooks;
     cli_list scripts, crds, load, contexts;
     kl_record_options record;
@@ -85,8 +85,11 @@ static void moved(void *arg)
 static int connect_server(session *s, size_t number)
 {
     kl_err err = KL_ERR_INIT;
-    kl_client_options o = {
-        .http1 = s->http1, .no_protobuf = s->no_protobuf, .qps = (double)s->qps, .burst = (int)s->burst};
+    kl_client_options o = {.http1 = s->http1,
+        .no_protobuf = s->no_protobuf,
+        .qps = (double)s->qps,
+        .burst = (int)s->burst,
+        .allow_http = s->allow_http};
     if (s->dev) {
         int code = cli_server_start(s->command, s->listen, NULL, &s->crds, &s->load, &s->server);
         if (code)
@@ -598,6 +601,9 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
             &s->record.max},
         {"--record-secrets", NULL, "with what Secrets hold; else they are redacted", CLI_FLAG,
             &s->record.secrets},
+        {"--allow-http", NULL,
+            "let ctx.http reach the servers that a controller's `http` names; without it none", CLI_FLAG,
+            &s->allow_http},
         {"--isolate", NULL,
             "run the functions of every script in child processes without files and network, as isolate = "
             "true "

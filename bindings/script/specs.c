@@ -328,6 +328,7 @@ static void read_spec(lua_State *L, kl_controller_spec *s)
     s->timeout = duration_field(L, at, "timeout");
     s->resync = duration_field(L, at, "resync");
     s->params = view_field(L, at, "params");
+    s->http = strings_field(L, at, "http");
     read_watches(L, at, s);
     read_indexes(L, at, s);
     read_fields(L, at, s);

@@ -248,6 +248,7 @@ void lkl__open_selector(lua_State *L);
 void lkl__open_patch(lua_State *L);
 void lkl__open_op(lua_State *L);
 void lkl__open_suggest(lua_State *L);
+void lkl__open_http(lua_State *L);
 /* The parts that scripts' states do not have. */
 void lkl__open_client(lua_State *L);
 void lkl__open_informer(lua_State *L);

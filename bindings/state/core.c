@@ -30,6 +30,7 @@ void lkl__push_script_core(lua_State *L)
     lkl__open_patch(L);
     lkl__open_op(L);
     lkl__open_suggest(L);
+    lkl__open_http(L);
 }
 
 /* What only a program of one's own may call: clients, files, certificates, stores without a bound, servers

@@ -477,8 +477,31 @@ static kl_status make_checked(call *x, const kl_op *op, const kl_resource *r)
     return st;
 }
 
+/* Ids of the web's own are told by this bit. */
+#define WEB_ID ((uint64_t)1 << 63)
+
+static uint64_t do_http(kl_client *c, const kl_op *op, kl_reply_fn *done, void *arg)
+{
+    if (c->stub)
+        return c->stub(c->stub_arg, op, done, arg);
+    if (c->web) {
+        uint64_t id = kl_web_do(c->web, op, done, arg);
+        return id ? id | WEB_ID : 0;
+    }
+    kl_err err = KL_ERR_INIT;
+    char *url = kl_web_shown(op);
+    kl_status st = kl_fail(&err, KL_EFORBIDDEN,
+        "%s %s was not sent: only kubelua run --allow-http lets scripts reach servers", op->subresource, url);
+    done(arg, st, 0, NULL, &err);
+    kl_err_fini(&err);
+    kl_free(url);
+    return 0;
+}
+
 uint64_t kl_client_do(kl_client *c, const kl_op *op, kl_reply_fn *done, void *arg)
 {
+    if (op->verb == KL_HTTP)
+        return do_http(c, op, done, arg);
     call *x = call_new(c, op->timeout, done, arg);
     uint64_t id = x->id;
     x->turn.urgent = op->urgent;
@@ -571,6 +594,10 @@ void kl_client_cancel(kl_client *c, uint64_t id)
 {
     if (!id || atomic_load(&c->closing))
         return;
+    if (id & WEB_ID) {
+        kl_web_cancel(c->web, id & ~WEB_ID);
+        return;
+    }
     cancel_order *o = kl_new(cancel_order);
     *o = (cancel_order){c, id};
     kl_http_post(c->calls, on_cancel_order, o);

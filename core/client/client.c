@@ -161,6 +161,15 @@ void kl__client_warnings(kl_client *c, const kl__request *q, const kl_http_head 
     }
 }
 
+static void on_web_request(void *arg, const char *method, const char *host, int code, kl_time took)
+{
+    kl_client *c = arg;
+    kl_lock(&c->mu);
+    if (c->hooks.on_request)
+        c->hooks.on_request(c->hooks.arg, method, host, code, took);
+    kl_unlock(&c->mu);
+}
+
 /* --- life --------------------------------------------------------------------------------- */
 
 static kl_status check_config(const kl_config *k, kl_err *err)
@@ -291,6 +300,8 @@ kl_status kl_client_new(kl_client_options *o, kl_client **out, kl_err *err)
     c->hooks = o->hooks;
     c->on_warning = o->on_warning;
     c->on_warning_arg = o->on_warning_arg;
+    c->stub = o->http;
+    c->stub_arg = o->http_arg;
     kl_bucket_init(&c->limiter, o->qps > 0 ? o->qps : 0, burst_of(o));
     kl_list_init(&c->held);
     c->warned = kl_map_new();
@@ -314,6 +325,12 @@ kl_status kl_client_new(kl_client_options *o, kl_client **out, kl_err *err)
             &(kl_http_options){.name = "kl-watches", .http1 = o->http1, .user_agent = agent}, &c->watches,
             err);
     c->user_agent = agent;
+    if (o->allow_http)
+        c->web = kl_web_new(&(kl_web_options){.user_agent = agent,
+            .http1 = o->http1,
+            .clock = c->clock,
+            .on_request = on_web_request,
+            .arg = c});
     if (!st)
         c->credentials = kl__credentials_new(&c->config, c->clock, c->calls, on_moved, c);
     if (st)
@@ -328,6 +345,7 @@ void kl_client_free(kl_client *c)
     if (!c)
         return;
     atomic_store(&c->closing, true);
+    kl_web_free(c->web);
     kl__credentials_close(c->credentials);
     if (c->sessions_http)
         kl_http_post(c->sessions_http, kl__sessions_cancel_all, c);

@@ -27,8 +27,11 @@ typedef enum kl_verb {
     KL_PATCH,
     KL_APPLY,
     KL_DELETE,
-    KL_DELETE_COLLECTION
+    KL_DELETE_COLLECTION,
+    KL_HTTP /* to a server that is no API server: client/web.h */
 } kl_verb;
+/* the kind of such an op, which no server has */
+#define KL_HTTP_KIND "ctx.http"
 /* "get" ... "deletecollection"; RBAC's words (apply is "patch") via kl_verb_rbac */
 const char *kl_verb_name(kl_verb v);
 const char *kl_verb_rbac(kl_verb v);
@@ -76,6 +79,7 @@ typedef struct kl_op { /* borrowed for the call; copied */
     kl_mandate mandate;
     /* W3C Trace Context (base/trace.h), a value of that header; NULL: none is sent */
     const char *traceparent;
+    char *const *http; /* KL_HTTP: where it may go (client/web.h), NULL-terminated */
     /* waits neither for the limiter nor while the server is busy: leases */
     bool urgent;
 } kl_op;
@@ -99,6 +103,9 @@ typedef struct kl_client_hooks {
     void (*on_lookup)(void *arg, const char *name, kl_time took);
 } kl_client_hooks;
 
+/* `body` and `err` are borrowed; body NULL on failure. code is the HTTP status or 0. */
+typedef void kl_reply_fn(void *arg, kl_status st, int code, const kl_value *body, kl_err *err);
+
 typedef struct kl_client_options {
     kl_config config;          /* moved into the client */
     kl_clock *clock;           /* NULL: real */
@@ -113,6 +120,10 @@ typedef struct kl_client_options {
     kl_time cache_ttl;
     bool no_check; /* op.check counts for nothing */
     kl_client_hooks hooks;
+    bool allow_http; /* KL_HTTP may leave, as far as its rules let it (--allow-http) */
+    /* What answers KL_HTTP instead of servers, as kl_client_do; it cannot be cancelled. NULL: servers do. */
+    uint64_t (*http)(void *arg, const kl_op *op, kl_reply_fn *done, void *done_arg);
+    void *http_arg;
     /* A limit of our own: so many requests per second, after a burst of so many (0: twice qps). 0: none,
      * the server's own word counts (429, pace.h). Not for watches, leases and discovery. */
     double qps;
@@ -137,8 +148,6 @@ kl_http *kl_client_call_http(kl_client *c);
  * are made: {} to [], 3.0 to 3, where the schema says so. */
 #define KL_REASON_SCHEMA "SchemaMismatch"
 
-/* `body` and `err` are borrowed; body NULL on failure. code is the HTTP status or 0. */
-typedef void kl_reply_fn(void *arg, kl_status st, int code, const kl_value *body, kl_err *err);
 /* Preflight mistakes are reported through done as well. Returns an id for kl_client_cancel. */
 uint64_t kl_client_do(kl_client *c, const kl_op *op, kl_reply_fn *done, void *arg);
 void kl_client_cancel(kl_client *c, uint64_t id);

@@ -16,6 +16,7 @@
 #include "client/openapi.h"
 #include "client/pace.h"
 #include "client/request.h"
+#include "client/web.h"
 #include "http/slots.h"
 
 struct kl_client {
@@ -35,6 +36,9 @@ struct kl_client {
     kl__openapi *openapi; /* NULL: nothing is checked */
     void (*on_warning)(void *arg, const char *text, const char *call);
     void *on_warning_arg;
+    kl_web *web; /* NULL: nothing but the API server is reached */
+    uint64_t (*stub)(void *arg, const kl_op *op, kl_reply_fn *done, void *done_arg); /* ... or this answers */
+    void *stub_arg;
     _Atomic bool closing;
     _Atomic bool lost; /* a request found no connection, or lost it, and no answer came since */
 

@@ -25,6 +25,7 @@ static const struct {
     [KL_APPLY] = {"apply", "patch", "PATCH", true, true},
     [KL_DELETE] = {"delete", "delete", "DELETE", true, true},
     [KL_DELETE_COLLECTION] = {"deletecollection", "deletecollection", "DELETE", true, false},
+    [KL_HTTP] = {"http", "http", "GET", false, true},
 };
 
 const char *kl_verb_name(kl_verb v) { return verbs[v].name; }

@@ -5,9 +5,11 @@
 
 #include <string.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "model/object.h"
 #include "client/request.h"
+#include "client/web.h"
 #include "run/run_impl.h"
 #include "controller/view.h"
 
@@ -419,10 +421,29 @@ static bool recalled(kl_run *r, const kl_op *op, kl_reply_fn *done, void *arg)
     return true;
 }
 
+/* To other servers go reads alone. */
+static uint64_t reach(kl_run *r, const kl_op *op, kl_reply_fn *done, void *arg)
+{
+    if (kl_web_reads(op))
+        return kl_door_read(r->door, r->w->o.name, op, done, arg);
+    kl_door_imagined(r->door, r->w->o.name, op);
+    char *url = kl_web_shown(op);
+    if (!r->w->o.shadow)
+        kl_info("dry run: not sent", "controller=%s key=%s verb=%s url=%s", r->w->o.name, r->key,
+            op->subresource, url);
+    const kl_value *v = kl_web_unsent();
+    done(arg, KL_OK, (int)kl_value_int_at(v, 0, "status", NULL), v, NULL);
+    kl_value_unref(v);
+    kl_free(url);
+    return 0;
+}
+
 static uint64_t submit(kl_run *r, const kl_op *op, size_t at, kl_reply_fn *done, void *arg)
 {
     if (at == KL_FLEET_NONE && recalled(r, op, done, arg))
         return 0;
+    if (op->verb == KL_HTTP)
+        return reach(r, op, done, arg);
     if (!kl_verb_is_write(op->verb))
         return look(r, op, at, done, arg);
     kl_door_imagined(r->door, r->w->o.name, op);

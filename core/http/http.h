@@ -31,6 +31,8 @@ typedef struct kl_http_head { /* borrowed inside on_head */
     const char *(*header)(const struct kl_http_head *h, const char *name); /* first value or NULL */
     /* the i-th line of that name, from 0, or NULL */
     const char *(*header_at)(const struct kl_http_head *h, const char *name, int i);
+    /* the i-th header line, "Name: value", from 0, or NULL */
+    const char *(*line)(const struct kl_http_head *h, int i);
     void *impl;
 } kl_http_head;
 
@@ -46,6 +48,9 @@ typedef struct kl_http_request { /* everything is copied by kl_http_submit */
      * URL says */
     const char *unix_socket;
     kl_tls tls;
+    /* Connections go to addresses only that this name may have (http/reach.h); what it resolves to is looked
+     * at, too. NULL: to any. */
+    const char *reach;
     bool accept_gzip;
     size_t gulp;             /* the most that is taken from the socket at once; 0: 16 KB */
     kl_time connect_timeout; /* 0: 30 s */

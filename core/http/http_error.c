@@ -41,15 +41,14 @@ static kl_status fail_certificate(kl__transfer *t, kl_err *err)
     case X509_NO_ISSUER:
     case X509_UNVERIFIABLE_LEAF:
         return kl_fail(err, KL_ECONNECT,
-            "the certificate of %s is signed by an unknown authority: it is not vouched for by %s; give the "
-            "cluster's CA (certificate-authority)",
-            t->peer, t->ca);
+            "the certificate of %s is signed by an unknown authority: it is not vouched for by %s; give %s",
+            t->peer, t->ca, t->reach ? "its CA (tls.ca)" : "the cluster's CA (certificate-authority)");
     default: break;
     }
     if (strstr(t->story, "does not match") || strstr(t->story, "no alternative certificate subject name"))
         return kl_fail(err, KL_ECONNECT,
-            "the certificate of %s is not for \"%s\": set tls-server-name to a name that it carries", t->peer,
-            t->server_name);
+            "the certificate of %s is not for \"%s\": set %s to a name that it carries", t->peer,
+            t->server_name, t->reach ? "tls.server_name" : "tls-server-name");
     return kl_fail(
         err, KL_ECONNECT, "the certificate of %s does not verify against %s: %s", t->peer, t->ca, t->story);
 }
@@ -97,7 +96,8 @@ static kl_status fail_connect(kl__transfer *t, kl_err *err)
                               : "it cannot be reached",
             err);
     if (e == ECONNREFUSED)
-        return kl_fail(err, KL_ECONNECT, "connection refused by %s: is the API server up?", t->peer);
+        return kl_fail(err, KL_ECONNECT, "connection refused by %s: is the %s up?", t->peer,
+            t->reach ? "server" : "API server");
     char text[128];
     const char *why = e ? strerror_r((int)e, text, sizeof text) : t->story;
     return kl_fail(err, KL_ECONNECT, "no connection to %s: %s", t->peer, why);

@@ -50,6 +50,7 @@ typedef struct kl__transfer {
     const char *server_name; /* the name its certificate must carry */
     const char *proxy;       /* without user and password, for messages; or NULL */
     const char *looked_up;   /* the name that a connection for it begins with; NULL: an address */
+    char *reach;             /* as kl_http_request's; or NULL */
     bool lookup_told;
     bool well;         /* it came to its end: the handle may serve again */
     uint64_t identity; /* kl_tls's generation */

@@ -17,6 +17,7 @@
 #include <strings.h>
 #include <sys/socket.h>
 #include "base/mem.h"
+#include "http/reach.h"
 
 #define CONNECT_TIMEOUT KL_SECONDS(30)  /* as client-go dials */
 #define HEADERS_MAX ((size_t)256 << 10) /* of one answer, with all that came before and after it */
@@ -37,6 +38,7 @@ void kl__transfer_free(kl__transfer *t)
     kl_buf_fini(&t->head);
     kl_err_fini(&t->err);
     kl_free(t->body);
+    kl_free(t->reach);
     kl_free(t);
 }
 
@@ -65,6 +67,28 @@ static int on_socket(void *arg, curl_socket_t fd, curlsocktype type)
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user, sizeof user);
     return CURL_SOCKOPT_OK;
+}
+
+/* What a name resolved to is known here first. */
+static curl_socket_t open_socket(void *arg, curlsocktype type, struct curl_sockaddr *a)
+{
+    kl__transfer *t = arg;
+    (void)type;
+    if (!t->stopped && !kl_reach_address(&a->addr, t->reach))
+        t->stopped = kl_fail(&t->err, KL_EFORBIDDEN,
+            "%s is not connected to: \"%s\" has a link-local, metadata, loopback or group address, which is "
+            "reached only where the URL and `http` name the address itself",
+            t->peer, t->reach);
+    return t->stopped ? CURL_SOCKET_BAD : socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
+}
+
+static const char *head_line(const kl_http_head *head, int i)
+{
+    kl__transfer *t = head->impl;
+    const char *p = t->head.data; /* the status line comes first */
+    for (i++; p && *p && i; i--)
+        p += strlen(p) + 1;
+    return p && *p ? p : NULL;
 }
 
 static const char *head_at(const kl_http_head *head, const char *name, int i)
@@ -128,7 +152,11 @@ static size_t on_header(char *line, size_t one, size_t n, void *arg)
         return n;
     }
     const char *code = t->head.data ? strchr(t->head.data, ' ') : NULL;
-    kl_http_head head = {.code = code ? atoi(code) : 0, .header = head_find, .header_at = head_at, .impl = t};
+    kl_http_head head = {.code = code ? atoi(code) : 0,
+        .header = head_find,
+        .header_at = head_at,
+        .line = head_line,
+        .impl = t};
     if (head.code < 200)
         return n;
     t->head_done = true;
@@ -262,6 +290,7 @@ kl__transfer *kl__transfer_new(kl_http *h, const kl_http_request *r)
     t->total_timeout = r->total_timeout;
     t->patience.when = kl_clock_now(kl_clock_real()) + r->total_timeout;
     t->identity = r->tls.generation;
+    t->reach = kl_strdup(r->reach);
     take_handle(t, r);
     SET(CURLOPT_PRIVATE, t);
     SET(CURLOPT_ERRORBUFFER, t->story);
@@ -271,7 +300,9 @@ kl__transfer *kl__transfer_new(kl_http *h, const kl_http_request *r)
     SET(CURLOPT_HEADERDATA, t);
     SET(CURLOPT_WRITEFUNCTION, on_body);
     SET(CURLOPT_WRITEDATA, t);
-    SET(CURLOPT_PREREQFUNCTION, t->shares || t->permit ? on_connected : NULL);
+    SET(CURLOPT_PREREQFUNCTION, t->shares || t->permit || t->reach ? on_connected : NULL);
+    SET(CURLOPT_OPENSOCKETFUNCTION, t->reach ? open_socket : NULL);
+    SET(CURLOPT_OPENSOCKETDATA, t);
     SET(CURLOPT_PREREQDATA, t);
     SET(CURLOPT_CONNECTTIMEOUT_MS, milliseconds(t->connect_timeout));
     if (r->total_timeout > 0)

@@ -98,7 +98,7 @@ bool kl_far_op_read(const kl_value *v, kl_op *op)
     char *p = (char *)op;
     int64_t verb, patch, form;
     kl_op_init(op, KL_GET, NULL);
-    if (!read_enum(v, "verb", KL_DELETE_COLLECTION, &verb) || verb == KL_WATCH
+    if (!read_enum(v, "verb", KL_HTTP, &verb) || verb == KL_WATCH
         || !read_enum(v, "patch", KL_PATCH_STRATEGIC, &patch) || !read_enum(v, "form", KL_AS_TABLE, &form))
         return false;
     op->verb = (kl_verb)verb;

@@ -205,6 +205,18 @@ static void on_timed(void *arg, kl_run *run, kl_time wall)
     kl_unlock(&r->mu);
 }
 
+/* A URL whose query, or path, may have a key in it is told by its name alone. Takes op. */
+static const kl_value *without_url(const kl_record *r, const kl_value *op)
+{
+    const char *url = kl_value_str_at(op, "url", NULL), *shown = kl_value_str_at(op, "name", NULL);
+    if (!url || !shown || !strcmp(url, shown))
+        return op;
+    const kl_value *y = kl_redact_text(&r->redaction, url), *with = kl_value_with(op, "url", y);
+    kl_value_unref(y);
+    kl_value_unref(op);
+    return with;
+}
+
 static void on_asked(void *arg, kl_run *run, const kl_asked *x)
 {
     kl_record *r = arg;
@@ -219,6 +231,8 @@ static void on_asked(void *arg, kl_run *run, const kl_asked *x)
         kl_value_unref(op);
         op = with;
     }
+    if (x->op && x->op->verb == KL_HTTP && !r->o.secrets)
+        op = without_url(r, op);
     const char *kind = x->op ? x->op->kind : x->kind;
     const kl_resource *res = kind && !x->elsewhere ? kl_run_resource(run, kind) : NULL;
     kl_lock(&r->mu);

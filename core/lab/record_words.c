@@ -2,6 +2,7 @@
 #include "lab/record.h"
 
 #include "base/mem.h"
+#include "client/web.h"
 
 static const char *form_word(kl_form f)
 {
@@ -35,7 +36,14 @@ const kl_value *kl_record_op(const kl_op *op)
     kl_build_kstr(b, "verb", kl_verb_name(op->verb));
     kl_build_kstr(b, "kind", kind ? kind : op->kind);
     kl_build_kstr(b, "ns", op->ns ? op->ns : op->verb == KL_LIST ? NULL : op->default_ns);
-    kl_build_kstr(b, "name", op->name ? op->name : kl_value_str_at(op->body, "metadata", "name", NULL));
+    if (op->verb == KL_HTTP) {
+        char *shown = kl_web_shown(op);
+        kl_build_kstr(b, "name", shown);
+        kl_build_kstr(b, "url", op->name);
+        kl_free(shown);
+    } else {
+        kl_build_kstr(b, "name", op->name ? op->name : kl_value_str_at(op->body, "metadata", "name", NULL));
+    }
     kl_build_kstr(b, "sub", op->subresource);
     kl_build_kstr(b, "patch", patch_word(op));
     kl_build_kvalue(b, "body", op->body);

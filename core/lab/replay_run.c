@@ -363,6 +363,11 @@ static void answer_made_out(kl__live *l)
                 "this run asks the server without end: %u questions, and %zu when it was recorded", l->asked,
                 l->past->n_asked),
             0, NULL, &err);
+    } else if (same_text(word(l->op, "verb"), "http")) {
+        answer(l,
+            kl_fail(&err, KL_ENOTFOUND, "the recording has no answer to %s %s: it was not asked then",
+                word(l->op, "sub"), word(l->op, "name")),
+            0, NULL, &err);
     } else if (!r) {
         answer(l,
             kl_fail(&err, KL_ENOTFOUND, "the recording has no kind %s: it was not asked for then",

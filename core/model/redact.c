@@ -189,8 +189,134 @@ static const kl_value *redact_each(const kl_redaction *r, const char *kind, cons
     return kl_builder_done(b);
 }
 
+/* --- requests to other servers ------------------------------------------------------------ */
+
+/* Headers that say nothing of who asks. */
+static bool is_harmless(const char *name)
+{
+    static const char *const names[] = {"accept", "accept-language", "cache-control", "content-length",
+        "content-type", "date", "etag", "if-match", "if-none-match", "last-modified", "retry-after", NULL};
+    for (const char *const *n = names; *n; n++)
+        if (!strcasecmp(*n, name))
+            return true;
+    return false;
+}
+
+/* Members whose text is a secret in most APIs. */
+static bool sounds_secret(const char *name)
+{
+    static const char *const words[] = {"password", "passwd", "passphrase", "secret", "token", "apikey",
+        "api_key", "api-key", "accesskey", "access_key", "privatekey", "private_key", "credential",
+        "authorization", "signature", "cookie", "assertion", NULL};
+    for (const char *const *w = words; *w; w++)
+        if (strcasestr(name, *w))
+            return true;
+    return false;
+}
+
+/* Every text at any depth; `all`: of those whose names do not matter. */
+static const kl_value *redact_deep(const kl_redaction *r, const kl_value *v, bool all)
+{
+    kl_type t = kl_value_type(v);
+    if (t == KL_STRING)
+        return all ? redact_text(r, v, false) : kl_value_ref(v);
+    if (t != KL_OBJECT && t != KL_ARRAY)
+        return kl_value_ref(v);
+    kl_builder *b = kl_builder_new();
+    if (t == KL_OBJECT)
+        kl_build_object(b);
+    else
+        kl_build_array(b);
+    for (size_t i = 0; i < kl_value_len(v); i++) {
+        const char *key = NULL;
+        size_t n = 0;
+        const kl_value *x = t == KL_OBJECT ? kl_value_member(v, i, &key, &n) : kl_value_item(v, i);
+        const kl_value *y = redact_deep(r, x, all || (key && sounds_secret(key)));
+        if (key)
+            kl_build_keyn(b, key, n);
+        kl_build_value(b, y);
+        kl_value_unref(y);
+    }
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
+static const kl_value *redact_headers(const kl_redaction *r, const kl_value *headers)
+{
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    for (size_t i = 0; i < kl_value_len(headers); i++) {
+        const char *key;
+        size_t n;
+        const kl_value *x = kl_value_member(headers, i, &key, &n), *y = redact_deep(r, x, !is_harmless(key));
+        kl_build_keyn(b, key, n);
+        kl_build_value(b, y);
+        kl_value_unref(y);
+    }
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
+/* A text may be JSON; of any other form a request's is taken to be secret. */
+static const kl_value *redact_body(const kl_redaction *r, const kl_value *text, bool asked)
+{
+    size_t n;
+    const char *s = kl_value_strn(text, &n);
+    const kl_value *json = NULL;
+    if (kl_value_decode_last(s ? s : "", n, &json, NULL))
+        return asked ? redact_text(r, text, false) : kl_value_ref(text);
+    const kl_value *shown = redact_deep(r, json, false);
+    kl_buf b = KL_BUF_INIT;
+    kl_value_encode(shown, &b);
+    const kl_value *out = kl_value_equal(shown, json) ? kl_value_ref(text) : kl_value_of_strn(b.data, b.len);
+    kl_buf_fini(&b);
+    kl_value_unref(shown);
+    kl_value_unref(json);
+    return out;
+}
+
+/* The body of a request (core/client/web.h), or its answer. */
+static const kl_value *redact_web(const kl_redaction *r, const kl_value *v, bool asked)
+{
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    for (size_t i = 0; i < kl_value_len(v); i++) {
+        const char *key;
+        size_t n;
+        const kl_value *x = kl_value_member(v, i, &key, &n), *y;
+        if (!strcmp(key, "headers"))
+            y = redact_headers(r, x);
+        else if (!strcmp(key, "text") || !strcmp(key, "body"))
+            y = redact_body(r, x, asked);
+        else
+            y = redact_deep(
+                r, x, !strcmp(key, "tls") || !strcmp(key, "url") || (asked && !strcmp(key, "base64")));
+        kl_build_keyn(b, key, n);
+        kl_build_value(b, y);
+        kl_value_unref(y);
+    }
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
+/* Objects of an API have no number there. */
+static bool is_web_answer(const kl_value *v)
+{
+    return kl_value_type(kl_value_get(v, "status")) == KL_INT
+        && kl_value_type(kl_value_get(v, "headers")) == KL_OBJECT && !kl_value_get(v, "apiVersion");
+}
+
+const kl_value *kl_redact_text(const kl_redaction *r, const char *text)
+{
+    return taken(stand_in(r, text, strlen(text)));
+}
+
 const kl_value *kl_redact(const kl_redaction *r, const char *kind, const kl_value *v)
 {
+    if (kind && !strcmp(kind, "ctx.http"))
+        return redact_web(r, v, true);
+    if (is_web_answer(v))
+        return redact_web(r, v, false);
     const char *says = kl_value_str_at(v, "kind", NULL), *api = kl_value_str_at(v, "apiVersion", NULL);
     const kl_value *items = kl_value_get(v, "items");
     if (kl_value_type(v) == KL_ARRAY)

@@ -10,6 +10,7 @@
 #include "model/object.h"
 #include "model/time.h"
 #include "client/request.h"
+#include "client/web.h"
 #include "run/run_impl.h"
 
 struct kl_effects {
@@ -52,10 +53,17 @@ static void look(kl_run *r, effect *x)
         x->known = true;
 }
 
+static bool reads_elsewhere(const kl_run *r, const kl_op *op)
+{
+    kl_op with = *op;
+    with.http = kl_run_spec(r)->http;
+    return kl_web_reads(&with);
+}
+
 static void asked(void *arg, kl_run *r, const kl_asked *a)
 {
     (void)arg;
-    if (!a->op || !kl_verb_is_write(a->op->verb))
+    if (!a->op || !(a->op->verb == KL_HTTP ? !reads_elsewhere(r, a->op) : kl_verb_is_write(a->op->verb)))
         return;
     effect *x = kl_new(effect);
     x->copy = kl__op_copy_new(a->op);
@@ -140,11 +148,14 @@ static void build_line(kl_builder *b, kl_run *r, const effect *x, const kl_answe
     kl_build_kstr(b, "key", r->key);
     kl_build_kstr(b, "reconcileID", kl_run_id(r));
     kl_build_kint(b, "generation", r->gen->logic->generation);
-    kl_build_kstr(b, "verb", kl_verb_name(op->verb));
+    bool web = op->verb == KL_HTTP;
+    char *url = web ? kl_web_shown(op) : NULL;
+    kl_build_kstr(b, "verb", web ? op->subresource : kl_verb_name(op->verb));
     kl_build_kstr(b, "kind", op->kind ? op->kind : op->resource ? op->resource->kind : NULL);
-    kl_build_kstr(b, "namespace", ns);
-    kl_build_kstr(b, "name", name);
-    kl_build_kstr(b, "subresource", op->subresource);
+    kl_build_kstr(b, "namespace", web ? NULL : ns);
+    kl_build_kstr(b, "name", web ? url : name);
+    kl_build_kstr(b, "subresource", web ? NULL : op->subresource);
+    kl_free(url);
     if (x->elsewhere || r->w->o.imagine) {
         kl_build_key(b, x->elsewhere ? "elsewhere" : "dry_run");
         kl_build_bool(b, true);

@@ -14,6 +14,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/sync.h"
+#include "client/web.h"
 #include "model/object.h"
 #include "model/time.h"
 #include "run/worker.h"
@@ -225,7 +226,11 @@ static void on_asked(void *arg, kl_run *r, const kl_asked *x)
 {
     (void)arg;
     strip *s = NULL;
-    if (x->op) {
+    if (x->op && x->op->verb == KL_HTTP) {
+        char *url = kl_web_shown(x->op);
+        s = begin_step(r, STEP_CALL, TEXTS(x->op->subresource, url, NULL, NULL, NULL), 0);
+        kl_free(url);
+    } else if (x->op) {
         const kl_op *op = x->op;
         const kl_resource *res = op->resource;
         char *kind = op->kind ? NULL : res ? kl_gvk_text(res->group, res->version, res->kind) : NULL;

@@ -95,6 +95,7 @@ void kl_controller_spec_fini(kl_controller_spec *s)
     kl_path_free(s->priority_of.path);
     kl_path_free(s->serial.path);
     kl_free(s->finalizer);
+    strings_free(s->http);
     kl_value_unref(s->params);
     *s = (kl_controller_spec){0};
 }

@@ -4,6 +4,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "client/web.h"
 #include "model/object.h"
 #include "model/resource.h"
 #include "run/remote.h"
@@ -216,6 +217,24 @@ static void resolve(kl_run *r, const char *kind, bool blocks, kl_resolve_fn *don
 
 /* --- beginning ---------------------------------------------------------------------------- */
 
+/* What leaves, leaves through the door: a write of somebody who leads no more does not. */
+static uint64_t submit_http(kl_run *r, kl_op *op, kl_reply_fn *done, void *arg)
+{
+    kl_err err = KL_ERR_INIT;
+    op->http = r->gen->logic->spec->http;
+    kl_status st = kl_web_check(op, &err);
+    if (st) {
+        done(arg, st, 0, NULL, &err);
+        kl_err_fini(&err);
+        return 0;
+    }
+    r->door = r->w->o.door;
+    if (r->w->o.imagine)
+        return r->w->o.imagine->ops->submit(r, op, KL_FLEET_NONE, done, arg);
+    return kl_web_reads(op) ? kl_door_read(r->door, r->w->o.name, op, done, arg)
+                            : kl_door_write(r->door, r->w->o.name, op, done, arg);
+}
+
 /* *write is set before the answer comes; a write to another cluster is none that our caches would show. */
 static uint64_t submit(
     kl_run *r, const kl_op *op, bool blocks, kl_write **write, kl_reply_fn *done, void *arg)
@@ -227,6 +246,8 @@ static uint64_t submit(
         &(kl_asked){
             .what = kl_verb_name(op->verb), .op = &full, .elsewhere = at != KL_FLEET_NONE, .blocks = blocks});
     r->door = at == KL_FLEET_NONE ? r->w->o.door : kl_fleet_door(r->w->o.fleet, at);
+    if (op->verb == KL_HTTP)
+        return submit_http(r, &full, done, arg);
     if (r->w->o.imagine)
         return r->w->o.imagine->ops->submit(r, &full, at, done, arg);
     if (at == KL_FLEET_NONE) {

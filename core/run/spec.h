@@ -127,6 +127,7 @@ typedef struct kl_controller_spec {
     kl_shard_by shard;
     kl_reload_keys on_reload;
     bool shard_own;         /* by namespace, and caches hold this replica's namespaces only */
+    char **http;            /* where ctx.http may go: rules of http/reach.h; NULL-terminated or NULL */
     const kl_value *params; /* an object, or NULL */
 } kl_controller_spec;
 

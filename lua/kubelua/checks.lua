@@ -81,6 +81,39 @@ function M.kind(self, where, kind)
   return kind
 end
 
+--- Where ctx.http may go, as core/http/reach.h reads it: a URL, a table { url, reads }, or a list of these.
+function M.http(self, x)
+  if x == nil then return nil end
+  if type(x) == "string" or type(x) == "table" and x.url ~= nil then x = { x } end
+  if type(x) ~= "table" or #x == 0 then
+    fail(self, "http must be a list of URLs such as { \"https://dns.example.com\" }, got %s",
+      type(x) == "table" and "an empty one" or type(x))
+  end
+  M.keys(self, "http", x, {}, true)
+  local out = {}
+  for i, rule in ipairs(x) do
+    local where = ("http[%d]"):format(i)
+    if type(rule) == "string" then rule = { url = rule } end
+    if type(rule) ~= "table" then
+      fail(self, "%s must be a URL such as \"https://dns.example.com\", got %s", where, type(rule))
+    end
+    M.keys(self, where, rule, { "url", "reads" })
+    local reads = type(rule.reads) == "string" and { rule.reads } or rule.reads or {}
+    local why = type(rule.url) ~= "string" and "its url must be a text, got " .. type(rule.url)
+      or rule.url:find " " and "a URL has no spaces" or core.http_rule_problem(rule.url)
+    if why then fail(self, "%s: %s", where, why) end
+    local words = { rule.url }
+    for _, method in ipairs(type(reads) == "table" and reads or { false }) do
+      if type(method) ~= "string" or not method:find "^[A-Z]+$" then
+        fail(self, "%s.reads must be a list of methods such as { \"POST\" }", where)
+      end
+      words[#words + 1] = method
+    end
+    out[i] = table.concat(words, " ")
+  end
+  return out
+end
+
 --- A list of kinds, sorted and without repetitions; nil stays nil.
 function M.kinds(self, where, list)
   if list == nil then return nil end

@@ -4,6 +4,7 @@
 
 local conditions = require "kubelua.conditions"
 local core = require "kubelua.core"
+local http = require "kubelua.http"
 local news = require "kubelua.news"
 local object = require "kubelua.object"
 local options = require "kubelua.options"
@@ -41,6 +42,7 @@ local M = {}
 ---@field memo table<string, any> what is remembered of this object while it is there, also across reloads; fields are set whole, nil removes one
 ---@field log kubelua.Log
 ---@field live kubelua.Live       the same reads, from the server
+---@field http kubelua.Http       requests to other servers, as far as `http` of the table and --allow-http let them
 local Context = {}
 
 -- A stream lives as long as a pod speaks, a reconcile for seconds.
@@ -426,6 +428,7 @@ function Context:sleep(duration) run.sleep(duration) end -- luacheck: no self
 -- ---------------------------------------------------------------- making one
 
 Context.log, Context.live = log, live
+Context.http = shared("ctx.http", http.methods("ctx.http", send))
 
 local function missing(name)
   if STREAMS[name] then

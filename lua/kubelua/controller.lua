@@ -48,7 +48,12 @@ local M = {}
 ---@field leader? boolean|"own"            false: in every replica; "own": a lease of its own
 ---@field shard? boolean|"namespace"|kubelua.Shard   how --shards divides its keys
 ---@field on_reload? "all"|"failing"|"none"   which keys run again when new logic has taken over, over --reload-keys
+---@field http? string|(string|kubelua.HttpRule)[]   where ctx.http may go: { "https://dns.example.com" }; --allow-http as well
 ---@field params? table                    ctx.params
+
+---@class kubelua.HttpRule
+---@field url string                       "https://find.example.com"
+---@field reads? string|string[]           methods that change nothing there, beside GET and HEAD: { "POST" }
 
 ---@class kubelua.Shard
 ---@field by "namespace"|"key"
@@ -69,7 +74,7 @@ local KEYS = {
   managed_fields = true, workers = true,
   concurrency = true, timeout = true, cpu = true, memory = true, isolate = true, resync = true, every = true,
   cron = true, priority = true, serial = true, backoff = true,
-  own_writes = true, leader = true, shard = true, on_reload = true, params = true,
+  own_writes = true, leader = true, shard = true, on_reload = true, params = true, http = true,
 }
 local WORDS = { "generation", "labels", "annotations", "resourceVersion" }
 
@@ -485,6 +490,7 @@ local function build(spec, name, manager, resource)
   self.concurrency = checks.count(self, "concurrency", spec.concurrency, 1, 10000)
   self.timeout, self.resync = checks.duration(self, "timeout", spec.timeout),
     checks.duration(self, "resync", spec.resync)
+  self.http = checks.http(self, spec.http)
   if spec.params ~= nil then
     if type(spec.params) ~= "table" then fail(self, "params must be a table, got %s", type(spec.params)) end
     if spec.params[1] ~= nil then fail(self, "params must be a table of names, got a list") end

@@ -267,7 +267,7 @@ end
 ---@return string word, number? seconds, string? message
 function M.verdict(e)
   if getmetatable(e) == Verdict then return e.word, e.after, e.why end
-  if core.is_error(e) and e.code == 409 and e.kind ~= "already_exists" then
+  if core.is_error(e) and e.kind == "conflict" then
     return "conflict", nil, tostring(e)
   end
   return "error", nil, saying.shown(e)

@@ -110,6 +110,9 @@ local function describe_one(c, out)
   if c.timeout then line(out, "timeout", ("%gs"):format(c.timeout)) end
   if c.resync then line(out, "resync", ("%gs"):format(c.resync)) end
   scheduling.describe(c, function(word, text) line(out, word, text) end)
+  for _, rule in ipairs(c.http or {}) do
+    line(out, "http", (rule:gsub(" ", ", which reads with ", 1)) .. "; with --allow-http")
+  end
   if c.params then line(out, "params", tostring(c.params)) end
 end
 

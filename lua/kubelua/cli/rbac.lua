@@ -80,6 +80,7 @@ local function record(scripts, report)
   local test, testing = require "kubelua.cli.test", require "kubelua.testing"
   local calls = {}
   testing.record(function(call, client)
+    if call.verb == "http" then return end
     local ok, r = pcall(client.resource, client, call.kind)
     if ok then call.kind = common.kind_text(r) end
     calls[#calls + 1] = call
@@ -155,7 +156,7 @@ end
 -- controller, and what is not known.
 local function needs_of(scripts, o, add)
   local watched = o.watch_namespace and { o.watch_namespace }
-  local notes, by_name, first, own_leases, hooks = {}, {}, nil, {}, false
+  local notes, by_name, first, own_leases, hooks = { reached = {} }, {}, nil, {}, false
   for _, script in ipairs(scripts) do
     local loaded = pure.load(script)
     local list = loaded.list
@@ -164,6 +165,10 @@ local function needs_of(scripts, o, add)
       rbac.of_spec(c, add, watched)
       if o.shards then rbac.of_shared_spec(c, add, watched) end
       by_name[c.name] = { namespaces = c.namespaces or watched or false }
+      for _, rule in ipairs(c.http or {}) do
+        table.insert(notes.reached, ("%s reaches %s, with --allow-http: no role is about that"):format(c.name,
+          rule:match "%S+"))
+      end
       if c.leader == "own" then own_leases[#own_leases + 1] = first .. "-" .. c.name end
     end
     for _, h in ipairs(loaded.webhooks) do
@@ -210,6 +215,7 @@ local function print_yaml(env, objects, notes, tests, write)
   if #notes > 0 and not tests and runs == "" then
     head[#head + 1] = "so a rule may be missing: --record finds what the tests do, or add it"
   end
+  for _, note in ipairs(notes.reached) do head[#head + 1] = note end
   head[#head + 1] = notes.secret
   io.write(write(objects, head))
 end

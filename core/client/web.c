@@ -1,0 +1,791 @@
+/* web.c - a request of a script: held against its rules, sent, followed where it may lead, and answered.
+ *
+ *   made --posted--> sent --3xx that may be followed--> sent again
+ *                      \--anything else--> done is called, once
+ *
+ * A call belongs to the web's thread from its post to its end. */
+#include "client/web.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+#include "base/base64.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/sync.h"
+#include "client/answer.h"
+#include "http/proxy.h"
+#include "http/reach.h"
+#include "http/slots.h"
+
+#define TIMEOUT KL_SECONDS(30)
+#define HEADERS_MAX 64
+#define STORY_MAX 300 /* of an answer's body, in an error */
+
+struct kl_web {
+    kl_web_options o;
+    char *user_agent;
+    kl_mutex mu;
+    kl_http *http KL_GUARDED_BY(mu); /* NULL until the first request */
+    kl_slots calls KL_GUARDED_BY(mu);
+};
+
+typedef struct web_call {
+    kl_web *w;
+    kl_http *http;
+    uint64_t id, http_id;
+    kl_reply_fn *done;
+    void *arg;
+    char *method, *url;
+    char *host; /* of the rule, for metrics */
+    char **rules;
+    const kl_value *order; /* op.body */
+    char *traceparent;
+    kl_mandate mandate;
+    kl_buf sent; /* body */
+    const char *type;
+    bool strayed; /* a redirect led to another server: what was meant for the first stays away */
+    int64_t redirects, max;
+    kl_time deadline, began;
+    bool cancelled, moved;
+    /* the answer that comes */
+    int code;
+    const kl_value *headers;
+    char *location;
+    kl_time retry_after;
+    kl_buf body;
+} web_call;
+
+static kl_time now(void) { return kl_clock_now(kl_clock_real()); }
+
+/* --- what is asked ------------------------------------------------------------------------ */
+
+static kl_status check_method(const char *m, kl_err *err)
+{
+    size_t n = m ? strlen(m) : 0;
+    if (!n || n > 20 || strspn(m, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") != n)
+        return kl_fail(err, KL_EINVAL, "a method is a word in capitals, such as \"POST\"");
+    if (!strcmp(m, "CONNECT") || !strcmp(m, "TRACE"))
+        return kl_fail(err, KL_EINVAL, "%s is no request that a script may make", m);
+    return KL_OK;
+}
+
+/* What the connection is about is ours to say, and another Host would be another server. */
+static bool is_ours(const char *name)
+{
+    static const char *const names[] = {"host", "connection", "content-length", "transfer-encoding", "expect",
+        "upgrade", "te", "trailer", "keep-alive", "http2-settings", NULL};
+    for (const char *const *n = names; *n; n++)
+        if (!strcasecmp(*n, name))
+            return true;
+    return !strncasecmp(name, "proxy-", 6);
+}
+
+static kl_status check_header(const char *name, size_t n, const kl_value *v, kl_err *err)
+{
+    size_t len;
+    const char *text = kl_value_strn(v, &len);
+    for (size_t i = 0; i < n; i++)
+        if (!isalnum((unsigned char)name[i]) && !memchr("!#$%&'*+-.^_`|~", name[i], 15))
+            return kl_fail(err, KL_EINVAL, "a header's name has letters, digits and -, got \"%s\"", name);
+    if (!n || strlen(name) != n)
+        return kl_fail(err, KL_EINVAL, "a header has a name");
+    if (is_ours(name))
+        return kl_fail(err, KL_EINVAL, "the header %s is not a script's to set", name);
+    if (!text)
+        return kl_fail(err, KL_EINVAL, "the header %s must be a text", name);
+    for (size_t i = 0; i < len; i++)
+        if (((unsigned char)text[i] < ' ' && text[i] != '\t') || text[i] == 0x7f)
+            return kl_fail(err, KL_EINVAL, "the header %s has a control character in it", name);
+    return KL_OK;
+}
+
+static kl_status check_headers(const kl_value *headers, kl_err *err)
+{
+    size_t lines = 0;
+    for (size_t i = 0; i < kl_value_len(headers); i++) {
+        const char *name;
+        size_t n;
+        const kl_value *v = kl_value_member(headers, i, &name, &n);
+        bool list = kl_value_type(v) == KL_ARRAY;
+        for (size_t k = 0; k < (list ? kl_value_len(v) : 1); k++, lines++) {
+            kl_status st = check_header(name, n, list ? kl_value_item(v, k) : v, err);
+            if (st)
+                return st;
+        }
+    }
+    return lines <= HEADERS_MAX - 4
+        ? KL_OK
+        : kl_fail(err, KL_EINVAL, "a request has %d headers at most", HEADERS_MAX - 4);
+}
+
+/* *rule, when not NULL, is the one that lets it in. */
+static kl_status check_url(char *const *rules, const char *url, const char **rule, kl_err *err)
+{
+    kl_reach at;
+    kl_status st = kl_reach_parse(url ? url : "", &at, err);
+    const char *found = st ? NULL : kl_reach_rule(rules, &at);
+    if (!st && !found)
+        st = kl_fail(err, KL_EFORBIDDEN,
+            "%s://%s:%u is not in `http` of this controller; add http = { \"%s://%s\" } to its table, and "
+            "run it "
+            "with --allow-http",
+            at.tls ? "https" : "http", at.host, at.port, at.tls ? "https" : "http", at.host);
+    if (rule)
+        *rule = found;
+    return st;
+}
+
+static const char *proxy_of(const kl_op *op) { return kl_value_str_at(op->body, "proxy", NULL); }
+
+char *kl_web_shown(const kl_op *op) { return kl_reach_shown(op->name ? op->name : ""); }
+
+kl_status kl_web_check(const kl_op *op, kl_err *err)
+{
+    const char *proxy = proxy_of(op);
+    char *url = kl_web_shown(op);
+    kl_status st = check_method(op->subresource, err);
+    if (!st)
+        st = check_url(op->http, op->name, NULL, err);
+    if (!st && proxy && *proxy && (st = check_url(op->http, proxy, NULL, err)))
+        kl_err_prefix(err, "proxy");
+    if (!st)
+        st = check_headers(kl_value_get(op->body, "headers"), err);
+    if (st)
+        kl_err_prefix(err, "%s %s", op->subresource ? op->subresource : "request", url);
+    kl_free(url);
+    return st;
+}
+
+bool kl_web_reads(const kl_op *op)
+{
+    const char *rule = NULL;
+    return !check_url(op->http, op->name, &rule, NULL) && kl_reach_reads(rule, op->subresource);
+}
+
+const kl_value *kl_web_unsent(void)
+{
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_kint(b, "status", 204);
+    kl_build_key(b, "headers");
+    kl_build_object(b);
+    kl_build_end(b);
+    kl_build_kstr(b, "body", "");
+    kl_build_key(b, "dry_run");
+    kl_build_bool(b, true);
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
+/* --- what is answered --------------------------------------------------------------------- */
+
+static bool expects(const kl_value *order, int code)
+{
+    const kl_value *list = kl_value_get(order, "expect");
+    int64_t n;
+    for (size_t i = 0; i < kl_value_len(list); i++)
+        if (kl_value_int(kl_value_item(list, i), &n) && n == code)
+            return true;
+    return (code >= 200 && code < 300) || code == 304;
+}
+
+/* 409 is no conflict of ours, which would come again at once and in silence. */
+static kl_status status_of(int code)
+{
+    switch (code) {
+    case 401: return KL_EAUTH;
+    case 403: return KL_EFORBIDDEN;
+    case 404: return KL_ENOTFOUND;
+    case 410: return KL_EGONE;
+    case 429: return KL_ETHROTTLED;
+    default: return code >= 400 && code < 500 ? KL_EREJECTED : KL_ESERVER;
+    }
+}
+
+static void hide(char *text, const char *secret, size_t n)
+{
+    for (char *at = text; n >= 4 && (at = strstr(at, secret)); at += n)
+        memset(at, '*', n);
+}
+
+/* Servers like to repeat what they were told. */
+static void hide_headers(char *text, const kl_value *headers)
+{
+    for (size_t i = 0; i < kl_value_len(headers); i++) {
+        const char *name;
+        size_t n;
+        const kl_value *v = kl_value_member(headers, i, &name, &n);
+        const char *s = kl_value_str(kl_value_type(v) == KL_ARRAY ? kl_value_item(v, 0) : v),
+                   *word = s ? strchr(s, ' ') : NULL;
+        if (s)
+            hide(text, s, strlen(s));
+        if (word)
+            hide(text, word + 1, strlen(word + 1));
+    }
+}
+
+static kl_status fail_by_code(const kl_op *op, int code, const char *body, size_t n, kl_err *err)
+{
+    char *url = kl_web_shown(op), *story = kl_strndup(body ? body : "", n < STORY_MAX ? n : STORY_MAX);
+    bool shown = kl_utf8_valid(story, strlen(story));
+    hide_headers(story, kl_value_get(op->body, "headers"));
+    kl_status st = kl_fail(err, status_of(code), "%s %s: the answer is %d%s%s%s", op->subresource, url, code,
+        code >= 300 && code < 400
+            ? ", which leads elsewhere: redirects = 3 follows it as far as `http` allows"
+            : "",
+        shown && *story ? ": " : "", shown ? story : "");
+    if (err)
+        err->http_code = code;
+    kl_free(url);
+    kl_free(story);
+    return st;
+}
+
+static bool is_json(const kl_value *headers)
+{
+    const char *type = kl_value_str_at(headers, "content-type", NULL);
+    size_t n = type ? strcspn(type, "; ") : 0;
+    return (n == 16 && !strncasecmp(type, "application/json", n))
+        || (n > 5 && !strncasecmp(type + n - 5, "+json", 5));
+}
+
+static void build_body(kl_builder *b, const char *body, size_t n)
+{
+    if (kl_utf8_valid(body, n)) {
+        kl_build_key(b, "body");
+        kl_build_strn(b, body, n);
+        return;
+    }
+    char *text = kl_base64_encode(body, n);
+    kl_build_kstr(b, "base64", text);
+    kl_free(text);
+}
+
+kl_status kl_web_answer(const kl_op *op, int status, const kl_value *headers, const char *body, size_t len,
+    const kl_value **out, kl_err *err)
+{
+    const kl_value *json = NULL;
+    if (!expects(op->body, status))
+        return fail_by_code(op, status, body, len, err);
+    bool raw = kl_value_bool(kl_value_get(op->body, "raw"), false);
+    if (len && !raw && is_json(headers) && kl_value_decode_last(body, len, &json, err)) {
+        char *url = kl_web_shown(op);
+        kl_err_prefix(err, "%s %s: the answer is not the JSON that it says it is", op->subresource, url);
+        kl_free(url);
+        if (err)
+            err->status = KL_ESERVER;
+        return KL_ESERVER;
+    }
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_kint(b, "status", status);
+    kl_build_key(b, "headers");
+    if (headers)
+        kl_build_value(b, headers);
+    else {
+        kl_build_object(b);
+        kl_build_end(b);
+    }
+    if (json)
+        kl_build_kvalue(b, "json", json);
+    else
+        build_body(b, body ? body : "", len);
+    kl_build_end(b);
+    kl_value_unref(json);
+    *out = kl_builder_done(b);
+    return KL_OK;
+}
+
+/* --- one call ----------------------------------------------------------------------------- */
+
+static void call_free(web_call *x)
+{
+    for (char **r = x->rules; r && *r; r++)
+        kl_free(*r);
+    kl_free(x->rules);
+    kl_free(x->method);
+    kl_free(x->url);
+    kl_free(x->host);
+    kl_free(x->location);
+    kl_free(x->traceparent);
+    kl_value_unref(x->order);
+    kl_value_unref(x->headers);
+    kl_buf_fini(&x->sent);
+    kl_buf_fini(&x->body);
+    kl_free(x);
+}
+
+static void call_end(web_call *x, kl_status st, const kl_value *body, kl_err *err)
+{
+    kl_lock(&x->w->mu);
+    kl_slots_remove(&x->w->calls, x->id);
+    kl_unlock(&x->w->mu);
+    x->done(x->arg, st, st ? err->http_code : x->code, body, err);
+    kl_err_fini(err);
+    call_free(x);
+}
+
+static kl_op op_of(const web_call *x)
+{
+    kl_op op;
+    kl_op_init(&op, KL_HTTP, "http");
+    op.name = x->url;
+    op.subresource = x->method;
+    op.body = x->order;
+    op.http = x->rules;
+    return op;
+}
+
+static kl_status permit(void *arg, kl_err *err)
+{
+    web_call *x = arg;
+    if (kl_mandate_holds(&x->mandate, x->w->o.clock))
+        return KL_OK;
+    return kl_fail(err, KL_ENOTLEADER,
+        "it was not sent: this process does not hold the lease (any more); the leader will do it");
+}
+
+/* --- the answer --------------------------------------------------------------------------- */
+
+static char *lower(const char *s, size_t n)
+{
+    char *out = kl_strndup(s, n);
+    for (char *c = out; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    return out;
+}
+
+/* A header that comes again is a list. */
+static void add_header(kl_map *all, const char *line)
+{
+    const char *colon = strchr(line, ':');
+    if (!colon)
+        return;
+    char *name = lower(line, (size_t)(colon - line));
+    const char *text = colon + 1 + strspn(colon + 1, " \t");
+    const kl_value *was = kl_map_get(all, name), *v = kl_value_of_str(text);
+    if (was) {
+        kl_builder *b = kl_builder_new();
+        kl_build_array(b);
+        if (kl_value_type(was) == KL_ARRAY)
+            for (size_t i = 0; i < kl_value_len(was); i++)
+                kl_build_value(b, kl_value_item(was, i));
+        else
+            kl_build_value(b, was);
+        kl_build_value(b, v);
+        kl_build_end(b);
+        kl_value_unref(v);
+        v = kl_builder_done(b);
+    }
+    kl_map_set(all, name, (void *)v);
+    kl_value_unref(was);
+    kl_free(name);
+}
+
+static const kl_value *headers_of(const kl_http_head *h)
+{
+    kl_map *all = kl_map_new();
+    const char *line;
+    for (int i = 0; (line = h->line(h, i)); i++)
+        add_header(all, line);
+    char **names = kl_map_sorted_keys(all);
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    for (char **n = names; *n; n++) {
+        const kl_value *v = kl_map_get(all, *n);
+        kl_build_kvalue(b, *n, v);
+        kl_value_unref(v);
+    }
+    kl_build_end(b);
+    kl_free(names);
+    kl_map_free(all, NULL);
+    return kl_builder_done(b);
+}
+
+static void on_head(void *arg, const kl_http_head *h)
+{
+    web_call *x = arg;
+    x->code = h->code;
+    kl_value_unref(x->headers);
+    x->headers = headers_of(h);
+    kl_free(x->location);
+    x->location = kl_strdup(h->header(h, "Location"));
+    x->retry_after = kl__retry_after(h->header(h, "Retry-After"), kl_clock_wall(kl_clock_real()));
+}
+
+static kl_status on_data(void *arg, const char *data, size_t n, kl_err *err)
+{
+    web_call *x = arg;
+    if (x->body.len + n > (size_t)x->max)
+        return kl_fail(err, KL_ETOOBIG,
+            "the answer has more than %lld bytes; max = N allows more, up to %lld", (long long)x->max,
+            (long long)KL_WEB_ANSWER_MAX);
+    return kl_buf_add(&x->body, data, n);
+}
+
+/* --- sending ------------------------------------------------------------------------------ */
+
+static void send_call(web_call *x);
+
+static bool leads_on(int code)
+{
+    return code == 301 || code == 302 || code == 303 || code == 307 || code == 308;
+}
+
+static bool same_server(const kl_reach *a, const kl_reach *b)
+{
+    return a->tls == b->tls && a->port == b->port && !strcmp(a->host, b->host);
+}
+
+/* As browsers do: what was asked by POST is looked at by GET, unless the server wants it again. */
+static kl_status follow(web_call *x, kl_err *err)
+{
+    kl_reach from, to;
+    char *url = kl_reach_resolve(x->url, x->location);
+    kl_status st = check_url(x->rules, url, NULL, err);
+    if (st) {
+        char *shown = kl_reach_shown(x->url);
+        kl_err_prefix(err, "%s %s: it leads elsewhere", x->method, shown);
+        kl_free(shown);
+        kl_free(url);
+        return st;
+    }
+    st = kl_reach_parse(x->url, &from, err);
+    if (!st)
+        st = kl_reach_parse(url, &to, err);
+    x->strayed |= !st && !same_server(&from, &to);
+    kl_free(x->url);
+    x->url = url;
+    x->moved = true;
+    if (x->code == 303 || (x->code < 303 && !strcmp(x->method, "POST"))) {
+        kl_free(x->method);
+        x->method = kl_strdup("GET");
+        kl_buf_clear(&x->sent);
+        x->type = NULL;
+    }
+    x->redirects--;
+    return st;
+}
+
+static const kl_value *with_url(const kl_value *answer, const char *url)
+{
+    const kl_value *text = kl_value_of_str(url), *with = kl_value_with(answer, "url", text);
+    kl_value_unref(text);
+    kl_value_unref(answer);
+    return with;
+}
+
+static void count(web_call *x)
+{
+    if (x->w->o.on_request)
+        x->w->o.on_request(x->w->o.arg, x->method, x->host, x->code, now() - x->began);
+}
+
+static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
+{
+    web_call *x = arg;
+    kl_err story = KL_ERR_INIT;
+    const kl_value *v = NULL;
+    (void)sent;
+    x->http_id = 0;
+    x->code = code;
+    count(x);
+    if (st) {
+        char *shown = kl_reach_shown(x->url);
+        kl_err_move(&story, err);
+        kl_err_prefix(&story, "%s %s", x->method, shown);
+        kl_free(shown);
+    } else if (leads_on(code) && x->redirects > 0 && x->location && !expects(x->order, code)) {
+        st = follow(x, &story);
+        if (!st) {
+            send_call(x);
+            return;
+        }
+    } else {
+        kl_op op = op_of(x);
+        st = kl_web_answer(&op, code, x->headers, kl_buf_str(&x->body), x->body.len, &v, &story);
+        if (st && x->retry_after > 0)
+            story.retry_after_ns = x->retry_after;
+        if (!st && x->moved)
+            v = with_url(v, x->url);
+    }
+    call_end(x, st, v, &story);
+    kl_value_unref(v);
+}
+
+/* Of another server only what says nothing of us. */
+static bool goes_along(const web_call *x, const char *name)
+{
+    return !x->strayed || !strcasecmp(name, "accept") || !strcasecmp(name, "content-type")
+        || !strcasecmp(name, "accept-language");
+}
+
+static void add_line(char **lines, size_t *n, const char *name, const char *value)
+{
+    if (*n < HEADERS_MAX)
+        lines[(*n)++] = *value ? kl_sprintf("%s: %s", name, value) : kl_sprintf("%s;", name);
+}
+
+static size_t make_lines(const web_call *x, char **lines)
+{
+    const kl_value *headers = kl_value_get(x->order, "headers");
+    size_t n = 0;
+    bool typed = false;
+    for (size_t i = 0; i < kl_value_len(headers); i++) {
+        const char *name;
+        size_t len;
+        const kl_value *v = kl_value_member(headers, i, &name, &len);
+        bool list = kl_value_type(v) == KL_ARRAY, is_type = !strcasecmp(name, "content-type");
+        typed |= is_type;
+        for (size_t k = 0; k < (list ? kl_value_len(v) : 1); k++)
+            if (goes_along(x, name) && (!is_type || x->sent.len))
+                add_line(lines, &n, name, kl_value_str(list ? kl_value_item(v, k) : v));
+    }
+    if (!x->sent.len)
+        lines[n++] = kl_strdup("Content-Type:");
+    else if (!typed)
+        lines[n++] = kl_sprintf("Content-Type: %s", x->type);
+    if (x->traceparent)
+        lines[n++] = kl_sprintf("traceparent: %s", x->traceparent);
+    return n;
+}
+
+static uint64_t identity_of(const kl_tls *t)
+{
+    kl_buf b = KL_BUF_INIT;
+    const char *const parts[] = {t->ca_pem, t->cert_pem, t->key_pem};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        kl_buf_printf(&b, "%s/", parts[i] ? parts[i] : "");
+    uint64_t h = kl_hash(b.data, b.len);
+    kl_buf_fini(&b);
+    return h;
+}
+
+static kl_tls tls_of(const web_call *x)
+{
+    const kl_value *t = kl_value_get(x->order, "tls");
+    kl_tls tls = {.ca_pem = kl_value_str_at(t, "ca", NULL)};
+    if (!x->strayed) {
+        tls.cert_pem = kl_value_str_at(t, "cert", NULL);
+        tls.key_pem = kl_value_str_at(t, "key", NULL);
+        tls.server_name = kl_value_str_at(t, "server_name", NULL);
+    }
+    tls.generation = identity_of(&tls);
+    return tls;
+}
+
+static void send_call(web_call *x)
+{
+    kl_reach at, through;
+    kl_err err = KL_ERR_INIT;
+    const char *own = kl_value_str_at(x->order, "proxy", NULL);
+    char *lines[HEADERS_MAX + 4], *proxy = own ? kl_strdup(own) : kl__proxy_for(NULL, x->url);
+    kl_status st = kl_reach_parse(x->url, &at, &err);
+    if (!st && own && *own)
+        st = kl_reach_parse(own, &through, &err);
+    kl_time left = x->deadline - now();
+    if (!st && left <= 0)
+        st = kl_fail(&err, KL_ETIMEOUT, "%s: no answer in time", x->method);
+    if (st || x->cancelled) {
+        kl_free(proxy);
+        call_end(x, st ? st : kl_fail(&err, KL_ECANCELLED, "the request was cancelled"), NULL, &err);
+        return;
+    }
+    size_t n = make_lines(x, lines);
+    lines[n] = NULL;
+    x->code = 0;
+    x->began = now();
+    kl_buf_clear(&x->body);
+    /* what a proxy of the environment reaches is its own business, and the name is resolved there */
+    x->http_id = kl_http_submit(x->http,
+        &(kl_http_request){.method = x->method,
+            .url = x->url,
+            .headers = (const char *const *)lines,
+            .body = x->sent.data,
+            .body_len = x->sent.len,
+            .proxy = proxy,
+            .reach = own && *own ? through.host
+                : *proxy         ? NULL
+                                 : at.host,
+            .tls = tls_of(x),
+            .accept_gzip = true,
+            .total_timeout = left,
+            .permit = x->mandate.of ? permit : NULL,
+            .on_head = on_head,
+            .on_data = on_data,
+            .on_done = on_done,
+            .arg = x});
+    for (size_t i = 0; i < n; i++)
+        kl_free(lines[i]);
+    kl_free(proxy);
+    if (!x->http_id)
+        call_end(x, kl_fail(&err, KL_ECANCELLED, "the process stops"), NULL, &err);
+}
+
+static void start_call(void *arg) { send_call(arg); }
+
+/* --- making one --------------------------------------------------------------------------- */
+
+static kl_status take_body(web_call *x, kl_err *err)
+{
+    const kl_value *json = kl_value_get(x->order, "json"), *text = kl_value_get(x->order, "text"),
+                   *base64 = kl_value_get(x->order, "base64");
+    size_t n;
+    const char *s;
+    if (json) {
+        x->type = "application/json";
+        return kl_value_encode(json, &x->sent);
+    }
+    if ((s = kl_value_strn(text, &n))) {
+        x->type = "text/plain; charset=utf-8";
+        return kl_buf_add(&x->sent, s, n);
+    }
+    if ((s = kl_value_strn(base64, &n))) {
+        x->type = "application/octet-stream";
+        return kl_base64_decode(s, n, &x->sent, err);
+    }
+    return KL_OK;
+}
+
+static int64_t number(const kl_value *order, const char *key, int64_t dflt, int64_t most)
+{
+    int64_t n = kl_value_int_at(order, dflt, key, NULL);
+    return n < 0 ? 0 : n > most ? most : n;
+}
+
+static char **copy_rules(char *const *rules)
+{
+    size_t n = 0;
+    while (rules && rules[n])
+        n++;
+    char **out = kl_new_array(char *, n + 1);
+    for (size_t i = 0; i < n; i++)
+        out[i] = kl_strdup(rules[i]);
+    return out;
+}
+
+static char *metric_host(const kl_op *op)
+{
+    const char *rule = NULL;
+    (void)!check_url(op->http, op->name, &rule, NULL);
+    const char *host = rule ? strstr(rule, "://") : NULL;
+    host = host ? host + 3 : "";
+    return kl_strndup(host, strcspn(host, "/ "));
+}
+
+static web_call *call_new(kl_web *w, const kl_op *op, kl_reply_fn *done, void *arg)
+{
+    web_call *x = kl_new(web_call);
+    x->w = w;
+    x->done = done;
+    x->arg = arg;
+    x->method = kl_strdup(op->subresource);
+    x->url = kl_strdup(op->name);
+    x->host = metric_host(op);
+    x->rules = copy_rules(op->http);
+    x->order = kl_value_ref(op->body);
+    x->traceparent = kl_strdup(op->traceparent);
+    x->mandate = kl_web_reads(op) ? (kl_mandate){0} : op->mandate;
+    x->redirects = number(op->body, "redirects", 0, KL_WEB_REDIRECTS_MAX);
+    x->max = number(op->body, "max", KL_WEB_ANSWER_DEFAULT, KL_WEB_ANSWER_MAX);
+    x->deadline = now() + (op->timeout > 0 ? op->timeout : TIMEOUT);
+    kl_buf_init(&x->body, (size_t)KL_WEB_ANSWER_MAX + 1);
+    kl_buf_init(&x->sent, (size_t)KL_WEB_ANSWER_MAX * 4);
+    return x;
+}
+
+static kl_status open_http(kl_web *w, kl_http **out, kl_err *err)
+{
+    kl_lock(&w->mu);
+    kl_status st = w->http
+        ? KL_OK
+        : kl_http_new(&(kl_http_options){.name = "web", .http1 = w->o.http1, .user_agent = w->user_agent},
+            &w->http, err);
+    *out = w->http;
+    kl_unlock(&w->mu);
+    return st;
+}
+
+uint64_t kl_web_do(kl_web *w, const kl_op *op, kl_reply_fn *done, void *arg)
+{
+    kl_err err = KL_ERR_INIT;
+    kl_http *http = NULL;
+    kl_status st = kl_web_check(op, &err);
+    web_call *x = st ? NULL : call_new(w, op, done, arg);
+    if (!st)
+        st = take_body(x, &err);
+    if (!st)
+        st = open_http(w, &http, &err);
+    if (st) {
+        done(arg, st, 0, NULL, &err);
+        kl_err_fini(&err);
+        if (x)
+            call_free(x);
+        return 0;
+    }
+    x->http = http;
+    kl_lock(&w->mu);
+    uint64_t id = x->id = kl_slots_add(&w->calls, x);
+    kl_unlock(&w->mu);
+    kl_http_post(http, start_call, x);
+    return id;
+}
+
+typedef struct cancel_order {
+    kl_web *w;
+    kl_http *http;
+    uint64_t id;
+} cancel_order;
+
+static void on_cancel(void *arg)
+{
+    cancel_order *o = arg;
+    kl_lock(&o->w->mu);
+    web_call *x = kl_slots_get(&o->w->calls, o->id);
+    kl_unlock(&o->w->mu);
+    if (x && !x->cancelled) {
+        x->cancelled = true;
+        kl_http_cancel(o->http, x->http_id);
+    }
+    kl_free(o);
+}
+
+void kl_web_cancel(kl_web *w, uint64_t id)
+{
+    kl_lock(&w->mu);
+    kl_http *http = w->http;
+    kl_unlock(&w->mu);
+    if (!http || !id)
+        return;
+    cancel_order *o = kl_new(cancel_order);
+    *o = (cancel_order){w, http, id};
+    kl_http_post(http, on_cancel, o);
+}
+
+/* --- life --------------------------------------------------------------------------------- */
+
+kl_web *kl_web_new(const kl_web_options *o)
+{
+    kl_web *w = kl_new(kl_web);
+    w->o = *o;
+    if (!w->o.clock)
+        w->o.clock = kl_clock_real();
+    w->user_agent = kl_strdup(o->user_agent);
+    kl_mutex_init(&w->mu);
+    return w;
+}
+
+void kl_web_free(kl_web *w)
+{
+    if (!w)
+        return;
+    kl_lock(&w->mu);
+    kl_http *http = w->http;
+    kl_unlock(&w->mu);
+    kl_http_free(http);
+    kl_slots_fini(&w->calls);
+    kl_mutex_fini(&w->mu);
+    kl_free(w->user_agent);
+    kl_free(w);
+}

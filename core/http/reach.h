@@ -1,0 +1,46 @@
+/* reach.h - what a script may reach: URLs held against rules, and addresses against what nobody means by a
+ * name.
+ *
+ * A rule is a URL, and after it, with spaces between, methods that change nothing there:
+ *
+ *   https://dns.example.com           this server: scheme, name and port
+ *   https://api.example.com/v1        and only what is below that path
+ *   https://find.example.com POST     a POST reads there, as GET and HEAD do everywhere
+ *
+ * "*." before the name means every name below it, and not itself. URLs are read strictly: what two programs
+ * could read in two ways (a user, a backslash, a fragment, a step upwards, a number that may be an address)
+ * is refused. Pure; any thread. */
+#ifndef KL_HTTP_REACH_H
+#define KL_HTTP_REACH_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+#include "base/err.h"
+
+#define KL_REACH_HOST_MAX 256
+
+typedef struct kl_reach { /* a URL in its parts */
+    bool tls;
+    char host[KL_REACH_HOST_MAX]; /* lower case; an IPv6 address without brackets */
+    bool is_address;              /* and no name */
+    unsigned port;
+    const char *target; /* path and query, into the URL; "" for none */
+} kl_reach;
+
+/* KL_EINVAL with the reason. */
+KL_NODISCARD kl_status kl_reach_parse(const char *url, kl_reach *out, kl_err *err);
+/* Whether a rule is one: KL_EINVAL with the reason. */
+KL_NODISCARD kl_status kl_reach_rule_check(const char *rule, kl_err *err);
+/* The first of the rules (NULL-terminated, or NULL) that lets the URL in; NULL: none does. Borrowed. */
+const char *kl_reach_rule(char *const *rules, const kl_reach *url);
+/* Whether a method changes nothing at what the rule names (NULL: of GET and HEAD alone). */
+bool kl_reach_reads(const char *rule, const char *method);
+/* Whether a connection for `host` may go to the address that it has: link-local addresses, those of clouds'
+ * metadata, of this machine and of groups belong to who names them as they are. */
+bool kl_reach_address(const struct sockaddr *a, const char *host);
+/* The URL as people may read it: no query, and no part of the path that looks like a key. Caller frees. */
+char *kl_reach_shown(const char *url);
+/* Where a redirect from `url` leads. Caller frees; it is not parsed yet. */
+char *kl_reach_resolve(const char *url, const char *location);
+
+#endif

@@ -56,8 +56,8 @@ endif
 build/config.mk: .ci/deps
 	@.ci/deps build
 	@mkdir -p build
-	@{ echo "CORE_CFLAGS := $$(pkg-config --cflags libcurl libcjson yaml-0.1 libmicrohttpd gnutls libcrypto)"; \
-	   echo "CORE_LIBS := $$(pkg-config --libs libcurl libcjson yaml-0.1 libmicrohttpd gnutls libcrypto) -lwslay -lpthread -lm"; \
+	@{ echo "CORE_CFLAGS := $$(pkg-config --cflags libcurl libcjson yaml-0.1 libmicrohttpd gnutls libcrypto zlib)"; \
+	   echo "CORE_LIBS := $$(pkg-config --libs libcurl libcjson yaml-0.1 libmicrohttpd gnutls libcrypto zlib) -lwslay -lpthread -lm"; \
 	   echo "MAIN_LIBS := $$(pkg-config --libs libedit)"; \
 	   echo "LUA_CFLAGS := $$(pkg-config --cflags lua5.4)"; \
 	   echo "LUA_LIBS := $$(pkg-config --libs lua5.4)"; } > $@.new && mv $@.new $@
@@ -104,7 +104,7 @@ OBJS   := $(call obj,$(CORE_C) $(BIND_C) $(MAIN_C) $(TEST_C) $(PROG_C) $(FUZZ_C)
 
 all: $(LIB) $(if $(BIND_C),$(MODULE)) $(if $(MAIN_C),$(BIN)) ## the library, the Lua module and build/kubelua (VARIANT=asan|tsan: under a sanitizer)
 
-$(LIB): $(call obj,$(CORE_C))
+$(LIB): $(call obj,$(CORE_C)) $(B)/obj/gen/definitions.o
 	@rm -f $@
 	$(call say,AR  )$(AR) rcs $@ $^
 
@@ -122,6 +122,11 @@ $(B)/gen/lualib.c: bindings/embed.lua $(LIB_LUA)
 $(B)/gen/pages.c: bindings/pages.lua $(wildcard bindings/dashboard/*)
 	@mkdir -p $(@D)
 	$(call say,GEN )$(LUA) bindings/pages.lua bindings/dashboard > $@
+$(B)/gen/definitions.gz: core/openapi/definitions.txt
+	@mkdir -p $(@D)
+	@gzip -9nc $< > $@
+$(B)/gen/definitions.c: core/openapi/embed.lua $(B)/gen/definitions.gz core/openapi/definitions.txt
+	$(call say,GEN )$(LUA) $^ > $@
 $(B)/obj/gen/%.o: $(B)/gen/%.c
 	@mkdir -p $(@D)
 	$(call say,CC  )$(CC) $(ALL_CFLAGS) -Ibindings $(LUA_CFLAGS) -c -o $@ $<

@@ -1,12 +1,13 @@
 --- generate.lua - makes committed data again: asks a real kube-apiserver (built by Go from its modules)
 --- what it says about itself
--- and writes core/schema/builtin_data.c and the typed clientsets in lua/kubelua/kubernetes out of that;
+-- and writes core/schema/builtin_data.c, core/openapi/definitions.txt and the typed clientsets in lua/kubelua/kubernetes out of that;
 -- those in lua/kubelua/koordinator come from controllers/koordinator/crds. `make generate` runs it.
 
 local process = require "support.process"
 local servers = require "support.servers"
 
 local OUT = "core/schema/builtin_data.c"
+local DEFINITIONS = "core/openapi/definitions.txt"
 local DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 local assets, why = servers.assets()
@@ -60,6 +61,11 @@ local text, code = process.run(("lua5.4 core/schema/builtin.lua %s"):format(proc
 if code ~= 0 then error("generate: " .. text, 0) end
 process.write(OUT, text)
 print(("%s: written from %d documents of kube-apiserver 1.34.3"):format(OUT, n))
+
+text, code = process.run(("lua5.4 core/openapi/generate.lua %s"):format(process.quote(dir)))
+if code ~= 0 then error("generate: " .. text, 0) end
+process.write(DEFINITIONS, text)
+print(DEFINITIONS .. ": the definitions in them")
 
 -- How protobuf becomes JSON, and objects both ways, out of Go's own types.
 for _, made in ipairs {

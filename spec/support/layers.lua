@@ -6,7 +6,7 @@
 --   cache, queue, metrics                                           neighbours who never meet
 --   informers <- election <- events <- sharding <- run <- observe <- controller <- {webhook, lab} <- manager <- control
 --   run <- isolate                                                  a program's states as processes of their own
---   schema <- show <- server                                          the embedded API server, over base, value, wire and model
+--   schema <- {show, openapi} <- server                                       the embedded API server, over base, value, wire and model
 --   state <- {values, api} <- script <- cli                          in bindings/: all of core, and lua.h
 --
 -- `check(files)` takes path -> text, so that a spec can show it a wrong house.
@@ -50,7 +50,8 @@ M.arrows = {
   ["core/control"] = set "base value model cache metrics observe controller manager control",
   ["core/schema"] = set "base value model schema",
   ["core/show"] = set "base value model schema show",
-  ["core/server"] = set "base value wire model schema show server",
+  ["core/openapi"] = set "base value model schema openapi",
+  ["core/server"] = set "base value wire model schema show openapi server",
 }
 
 --- kubelua.h, the public face, and the bindings may include from everywhere in core; these rooms of the
@@ -86,6 +87,7 @@ M.doors = {
   { "^pthread%.h$", { "core/base/sync.h", "core/base/sync.c" } },
   { "^regex%.h$", { "core/schema/regex" } },
   { "^pcre2", { "core/schema/regex" } },
+  { "^zlib%.h$", { "core/openapi/definitions.c" } },
   { "^histedit%.h$", { "bindings/cli/prompt.c" } },
   { "^lua%.h$", { "bindings/" } },
   { "^lauxlib%.h$", { "bindings/" } },

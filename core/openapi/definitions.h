@@ -1,0 +1,37 @@
+/* definitions.h - the definitions of the Kubernetes API as text: compressed in the binary, in memory only
+ * while somebody reads them. Any thread; each reader opens its own. */
+#ifndef KL_OPENAPI_DEFINITIONS_H
+#define KL_OPENAPI_DEFINITIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What `make` packs out of definitions.txt: its size, and gzip's bytes. */
+extern const size_t kl__definitions_plain, kl__definitions_len;
+extern const unsigned char kl__definitions_gz[];
+
+typedef struct kl__definition {
+    const char *name; /* "io.k8s.api.core.v1.Pod", NUL-terminated */
+    const char *json; /* its schema as OpenAPI v3 has it */
+    size_t json_len;
+    bool wanted; /* a document that is being written needs it */
+} kl__definition;
+
+typedef struct kl__definitions {
+    char *text; /* what the others point into */
+    kl__definition *v;
+    size_t len;
+} kl__definitions;
+
+/* All of them, none wanted. The caller closes it. */
+void kl__definitions_open(kl__definitions *d);
+void kl__definitions_close(kl__definitions *d);
+/* Borrowed, until close; NULL when there is none. `ending` finds "core.v1.Pod" too. */
+kl__definition *kl__definitions_get(const kl__definitions *d, const char *name);
+kl__definition *kl__definitions_ending(const kl__definitions *d, const char *end);
+/* Marks what `json` refers to, and what that refers to. */
+void kl__definitions_want(kl__definitions *d, const char *json, size_t n);
+/* The same for a definition itself; NULL is fine. */
+void kl__definitions_want_one(kl__definitions *d, kl__definition *of);
+
+#endif

@@ -138,15 +138,16 @@ static void container(const kl_value **c)
     inside(c, "livenessProbe", probe);
     inside(c, "readinessProbe", probe);
     inside(c, "startupProbe", probe);
-    inside(c, "resources", limits_are_requests);
     put_str(c, "terminationMessagePath", "/dev/termination-log");
     put_str(c, "terminationMessagePolicy", "File");
     put_str(c, "imagePullPolicy", pull_policy(kl_value_str(kl_value_get(*c, "image"))));
 }
 
 static void mode420(const kl_value **v) { put_int(v, "defaultMode", 420); }
+static void any_path(const kl_value **v) { put_str(v, "type", ""); }
 static void volume(const kl_value **v)
 {
+    inside(v, "hostPath", any_path);
     inside(v, "secret", mode420);
     inside(v, "configMap", mode420);
     inside(v, "projected", mode420);
@@ -196,10 +197,15 @@ static bool tolerates(const kl_value *list, const char *key)
     return false;
 }
 
+/* Of pods alone: a template keeps what was asked for. */
+static void pod_container(const kl_value **c) { inside(c, "resources", limits_are_requests); }
+
 /* Admission's part: what DefaultTolerationSeconds and Priority add. */
 static void pod_spec(const kl_value **spec)
 {
     template_spec(spec);
+    each_inside(spec, "containers", pod_container);
+    each_inside(spec, "initContainers", pod_container);
     put_bool(spec, "enableServiceLinks", true);
     put_int(spec, "priority", 0);
     put_str(spec, "preemptionPolicy", "PreemptLowerPriority");
@@ -283,9 +289,19 @@ static void claim_retention(const kl_value **p)
     put_str(p, "whenDeleted", "Retain");
     put_str(p, "whenScaled", "Retain");
 }
+static void claim_spec(const kl_value **s) { put_str(s, "volumeMode", "Filesystem"); }
+static void claim_template(const kl_value **c)
+{
+    put_str(c, "apiVersion", "v1");
+    put_str(c, "kind", "PersistentVolumeClaim");
+    inside(c, "spec", claim_spec);
+    if (!kl_value_at(*c, "status", "phase", NULL))
+        KL_EDIT(c, kl_value_of_str("Pending"), "status", "phase");
+}
 static void stateful_spec(const kl_value **s)
 {
     replica_spec(s);
+    each_inside(s, "volumeClaimTemplates", claim_template);
     put_str(s, "podManagementPolicy", "OrderedReady");
     put_object(s, "updateStrategy");
     inside(s, "updateStrategy", set_strategy);
@@ -325,12 +341,15 @@ static void job_spec(const kl_value **s)
     put_bool(s, "manualSelector", false);
     inside(s, "template", template);
 }
+static void cron_pods(const kl_value **s) { inside(s, "template", template); }
+static void cron_template(const kl_value **t) { inside(t, "spec", cron_pods); }
 static void cron_job(const kl_value **s)
 {
     put_str(s, "concurrencyPolicy", "Allow");
     put_bool(s, "suspend", false);
     put_int(s, "successfulJobsHistoryLimit", 3);
     put_int(s, "failedJobsHistoryLimit", 1);
+    inside(s, "jobTemplate", cron_template);
 }
 static void service_port(const kl_value **p)
 {
@@ -347,12 +366,65 @@ static void service_spec(const kl_value **s)
     const char *type = kl_value_str(kl_value_get(*s, "type"));
     if (type && strcmp(type, "ExternalName"))
         put_str(s, "internalTrafficPolicy", "Cluster");
+    if (type && (!strcmp(type, "NodePort") || !strcmp(type, "LoadBalancer")))
+        put_str(s, "externalTrafficPolicy", "Cluster");
+    if (type && !strcmp(type, "LoadBalancer"))
+        put_bool(s, "allocateLoadBalancerNodePorts", true);
 }
-static void claim_spec(const kl_value **s) { put_str(s, "volumeMode", "Filesystem"); }
 static void volume_spec(const kl_value **s)
 {
+    inside(s, "hostPath", any_path);
     put_str(s, "persistentVolumeReclaimPolicy", "Retain");
     put_str(s, "volumeMode", "Filesystem");
+}
+
+static void policy_rule(const kl_value **r) { each_inside(r, "ports", port); }
+static void policy_spec(const kl_value **s)
+{
+    each_inside(s, "ingress", policy_rule);
+    each_inside(s, "egress", policy_rule);
+    if (!absent(*s, "policyTypes"))
+        return;
+    kl_builder *b = kl_builder_new();
+    kl_build_array(b);
+    kl_build_str(b, "Ingress");
+    if (kl_value_len(kl_value_get(*s, "egress")))
+        kl_build_str(b, "Egress");
+    kl_build_end(b);
+    KL_EDIT(s, kl_builder_done(b), "policyTypes");
+}
+
+/* What a container may have at most is what it has, and asks for. */
+static void limit_item(const kl_value **l)
+{
+    static const char *const from[] = {"max", "default", "min"},
+                             *const to[] = {"default", "defaultRequest", "defaultRequest"};
+    const char *type = kl_value_str(kl_value_get(*l, "type"));
+    for (size_t step = 0; step < 3 && type && !strcmp(type, "Container"); step++) {
+        const kl_value *have = kl_value_ref(kl_value_get(*l, from[step]));
+        for (size_t i = 0; i < kl_value_len(have); i++) {
+            const char *name;
+            size_t n;
+            const kl_value *q = kl_value_member(have, i, &name, &n);
+            if (!kl_value_at(*l, to[step], name, NULL))
+                KL_EDIT(l, kl_value_ref(q), to[step], name);
+        }
+        kl_value_unref(have);
+    }
+}
+static void limit_spec(const kl_value **s) { each_inside(s, "limits", limit_item); }
+
+/* The first of the ranges is also said alone. */
+static void node_spec(const kl_value **s)
+{
+    const kl_value *one = kl_value_get(*s, "podCIDR");
+    if (!one || !absent(*s, "podCIDRs"))
+        return;
+    kl_builder *b = kl_builder_new();
+    kl_build_array(b);
+    kl_build_value(b, one);
+    kl_build_end(b);
+    KL_EDIT(s, kl_builder_done(b), "podCIDRs");
 }
 
 static const struct {
@@ -370,7 +442,49 @@ static const struct {
     {"apps", "daemonsets", daemon_spec},
     {"batch", "jobs", job_spec},
     {"batch", "cronjobs", cron_job},
+    {"networking.k8s.io", "networkpolicies", policy_spec},
+    {"", "limitranges", limit_spec},
+    {"", "nodes", node_spec},
 };
+
+/* Members that Go writes although they are zero. */
+static const struct {
+    const char *group, *plural, *object, *numbers[5];
+} statuses[] = {
+    {"", "services", "loadBalancer", {NULL}},
+    {"networking.k8s.io", "ingresses", "loadBalancer", {NULL}},
+    {"", "replicationcontrollers", NULL, {"replicas"}},
+    {"apps", "replicasets", NULL, {"replicas"}},
+    {"apps", "statefulsets", NULL, {"availableReplicas", "replicas"}},
+    {"apps", "daemonsets", NULL,
+        {"currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled", "numberReady"}},
+    {"policy", "poddisruptionbudgets", NULL,
+        {"currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"}},
+};
+
+const kl_value *kl__empty_status(const char *group, const char *plural)
+{
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
+        if (strcmp(statuses[i].group, group) || strcmp(statuses[i].plural, plural))
+            continue;
+        if (statuses[i].object) {
+            kl_build_key(b, statuses[i].object);
+            kl_build_object(b);
+            kl_build_end(b);
+        }
+        for (size_t j = 0; statuses[i].numbers[j]; j++)
+            kl_build_kint(b, statuses[i].numbers[j], 0);
+    }
+    if (!strcmp(group, "autoscaling") && !strcmp(plural, "horizontalpodautoscalers")) {
+        kl_build_key(b, "currentMetrics");
+        kl_build_null(b);
+        kl_build_kint(b, "desiredReplicas", 0);
+    }
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
 
 static char *base64(const char *s, size_t n)
 {
@@ -422,6 +536,10 @@ void kl__defaults(const char *group, const char *plural, const kl_value **o)
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++)
         if (!strcmp(specs[i].group, group) && !strcmp(specs[i].plural, plural))
             inside(o, "spec", specs[i].spec);
+    if (!strcmp(group, "storage.k8s.io") && !strcmp(plural, "storageclasses")) {
+        put_str(o, "reclaimPolicy", "Delete");
+        put_str(o, "volumeBindingMode", "Immediate");
+    }
     if (!*group && !strcmp(plural, "secrets"))
         secret(o);
     if (!*group && !strcmp(plural, "namespaces"))

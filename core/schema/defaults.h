@@ -5,6 +5,8 @@
 #include "value/value.h"
 
 void kl__defaults(const char *group, const char *plural, const kl_value **object); /* *object is replaced */
+/* what a new object's status holds before anybody wrote it; owned by the caller */
+const kl_value *kl__empty_status(const char *group, const char *plural);
 const char *kl__pod_qos(const kl_value *pod);
 
 #endif

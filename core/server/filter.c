@@ -51,6 +51,18 @@ static bool can_select(const kl__kind *k, const char *field)
     return yes;
 }
 
+/* Built-in kinds without fields of their own are worded by the machinery, the others by their conversion. */
+static kl_status not_selectable(const kl__kind *k, const char *field, kl_err *err)
+{
+    bool own = kl_value_len(k->selectable) > 0 || k->custom;
+    for (size_t i = 0; i < sizeof selectable / sizeof *selectable && !own; i++)
+        own = !strcmp(selectable[i].group, k->group) && !strcmp(selectable[i].plural, k->plural);
+    return own
+        ? kl__fail_bad_request(err, "field label not supported: %s", field)
+        : kl__fail_bad_request(err,
+            "\"%s\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"", field);
+}
+
 void kl__filter_fini(kl__filter *f)
 {
     kl_free(f->ns);
@@ -77,7 +89,7 @@ kl_status kl__filter_init(
         bool negated;
         const char *value, *field = kl_field_selector_term(f->fields, i, &negated, &value);
         if (!can_select(k, field))
-            st = kl__fail_bad_request(err, "field label not supported: %s", field);
+            st = not_selectable(k, field, err);
     }
     if (st)
         kl__filter_fini(f);

@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -165,6 +166,70 @@ static void cluster_ip(kl_server *s, const kl_value **o)
     }
 }
 
+static const kl_value *same_port(const kl_value *old, const kl_value *port)
+{
+    const kl_value *list = kl_value_at(old, "spec", "ports", NULL), *found = NULL;
+    for (size_t i = 0; i < kl_value_len(list) && !found; i++) {
+        const kl_value *p = kl_value_item(list, i);
+        if (kl_value_equal(kl_value_get(p, "port"), kl_value_get(port, "port"))
+            && kl_value_equal(kl_value_get(p, "protocol"), kl_value_get(port, "protocol")))
+            found = kl_value_get(p, "nodePort");
+    }
+    return found;
+}
+
+/* A port of 30000-32767 for each port that is to be open on nodes; what it had before, it keeps. */
+static void node_ports(kl_server *s, const kl_value *old, const kl_value **o)
+{
+    const char *type = kl_value_str_at(*o, "spec", "type", NULL);
+    const kl_value *list = kl_value_at(*o, "spec", "ports", NULL);
+    bool open = type && (!strcmp(type, "NodePort") || !strcmp(type, "LoadBalancer"))
+        && kl_value_bool(kl_value_at(*o, "spec", "allocateLoadBalancerNodePorts", NULL), true);
+    if (!open || !kl_value_len(list))
+        return;
+    kl_builder *b = kl_builder_new();
+    kl_build_array(b);
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        const kl_value *p = kl_value_ref(kl_value_item(list, i)), *had = same_port(old, p);
+        if (!kl_value_int_at(p, 0, "nodePort", NULL))
+            KL_EDIT(&p,
+                had ? kl_value_ref(had) : kl_value_of_int((int64_t)(30000 + ++s->next_address % 2768)),
+                "nodePort");
+        kl_build_value(b, p);
+        kl_value_unref(p);
+    }
+    kl_build_end(b);
+    KL_EDIT(o, kl_builder_done(b), "spec", "ports");
+}
+
+/* The pods of a job carry its uid and its name; a job without labels shows its pods'. */
+static void job_labels(const kl_value **o)
+{
+    static const char *const uids[] = {"batch.kubernetes.io/controller-uid", "controller-uid"},
+                             *const names[] = {"batch.kubernetes.io/job-name", "job-name"};
+    const char *uid = kl_object_uid(*o);
+    KL_EDIT(o, kl_value_of_str(uid), "spec", "selector", "matchLabels", uids[0]);
+    for (size_t i = 0; i < 2; i++) {
+        KL_EDIT(o, kl_value_of_str(uid), "spec", "template", "metadata", "labels", uids[i]);
+        KL_EDIT(o, kl_value_of_str(kl_object_name(*o)), "spec", "template", "metadata", "labels", names[i]);
+    }
+    if (!kl_value_len(kl_value_at(*o, "metadata", "labels", NULL)))
+        KL_EDIT(o, kl_value_ref(kl_value_at(*o, "spec", "template", "metadata", "labels", NULL)), "metadata",
+            "labels");
+}
+
+/* A daemon set counts the changes of its template in an annotation. */
+static void template_generation(const kl_value *old, const kl_value **o)
+{
+    static const char key[] = "deprecated.daemonset.template.generation";
+    const char *had = kl_value_str_at(old, "metadata", "annotations", key, NULL);
+    bool same = kl_value_equal(
+        kl_value_at(old, "spec", "template", NULL), kl_value_at(*o, "spec", "template", NULL));
+    char text[32];
+    snprintf(text, sizeof text, "%ld", had ? strtol(had, NULL, 10) + !same : 1L);
+    KL_EDIT(o, kl_value_of_str(text), "metadata", "annotations", key);
+}
+
 static void empty_status(const kl__kind *k, const kl_value **o)
 {
     const kl__field *f = k->custom ? NULL : kl__schema_field(k->schema, "status", 6);
@@ -172,15 +237,7 @@ static void empty_status(const kl__kind *k, const kl_value **o)
         KL_CUT(o, "status");
         return;
     }
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    if (among(k, " /services ")) {
-        kl_build_key(b, "loadBalancer");
-        kl_build_object(b);
-        kl_build_end(b);
-    }
-    kl_build_end(b);
-    KL_EDIT(o, kl_builder_done(b), "status");
+    KL_EDIT(o, kl__empty_status(k->group, k->plural), "status");
 }
 
 void kl__strategy_create(const kl__call *c, const kl_value **o)
@@ -209,17 +266,14 @@ void kl__strategy_create(const kl__call *c, const kl_value **o)
     if (among(k, " /persistentvolumeclaims /persistentvolumes ")
         && !kl_value_str_at(*o, "status", "phase", NULL))
         KL_EDIT(o, kl_value_of_str("Pending"), "status", "phase");
-    if (among(k, " /services "))
+    if (among(k, " /services ")) {
         cluster_ip(c->s, o);
-    if (among(k, " batch/jobs ") && !kl_value_at(*o, "spec", "selector", NULL)) {
-        const char *uid = kl_object_uid(*o);
-        KL_EDIT(
-            o, kl_value_of_str(uid), "spec", "selector", "matchLabels", "batch.kubernetes.io/controller-uid");
-        KL_EDIT(o, kl_value_of_str(uid), "spec", "template", "metadata", "labels",
-            "batch.kubernetes.io/controller-uid");
-        KL_EDIT(o, kl_value_of_str(kl_object_name(*o)), "spec", "template", "metadata", "labels",
-            "batch.kubernetes.io/job-name");
+        node_ports(c->s, NULL, o);
     }
+    if (among(k, " batch/jobs ") && !kl_value_at(*o, "spec", "selector", NULL))
+        job_labels(o);
+    if (among(k, " apps/daemonsets "))
+        template_generation(NULL, o);
     if (among(k, " apiextensions.k8s.io/customresourcedefinitions "))
         kl__crd_prepare(c->s, NULL, o);
 }
@@ -290,6 +344,10 @@ void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value 
             for (size_t i = 0; i < 4; i++)
                 KL_EDIT(o, kl_value_ref(kl_value_at(old, "spec", kept[i], NULL)), "spec", kept[i]);
         }
+        if (among(k, " /services "))
+            node_ports(c->s, old, o);
+        if (among(k, " apps/daemonsets "))
+            template_generation(old, o);
         if (among(k, " batch/jobs ") && !kl_value_at(*o, "spec", "selector", NULL))
             KL_EDIT(o, kl_value_ref(kl_value_at(old, "spec", "selector", NULL)), "spec", "selector");
         if (among(k, " apiextensions.k8s.io/customresourcedefinitions "))
@@ -312,6 +370,12 @@ static const char bad_label[] = "a lowercase RFC 1123 label must consist of lowe
                                 "(e.g. 'my-name',  or '123-abc', regex used for validation is '" DNS1123_LABEL
                                 "')";
 
+static const char bad_service[] =
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
+    "start with an alphabetic character, and end with an alphanumeric "
+    "character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+    "'[a-z]([-a-z0-9]*[a-z0-9])?')";
+
 static bool is_label(const char *s, size_t n)
 {
     if (!n || s[0] == '-' || s[n - 1] == '-')
@@ -330,6 +394,8 @@ const char *kl__bad_name(const kl__kind *k, const char *name)
         return strchr(name, '/') ? "may not contain '/'" : strchr(name, '%') ? "may not contain '%'" : NULL;
     }
     size_t len = strlen(name);
+    if (among(k, " /services ") && (!is_label(name, len) || (*name >= '0' && *name <= '9')))
+        return bad_service;
     if (among(k, " /namespaces /services "))
         return len > 63 ? "must be no more than 63 characters" : is_label(name, len) ? NULL : bad_label;
     if (len > 253)
@@ -379,6 +445,10 @@ static void validate_builtin(const kl__kind *k, const kl_value *old, const kl_va
         && (!kl_value_equal(kl_value_get(old, "data"), kl_value_get(o, "data"))
             || !kl_value_bool(kl_value_get(o, "immutable"), false)))
         kl__cause_forbidden(causes, "data", "field is immutable when `immutable` is set");
+    const kl_value *replicas = kl_value_at(o, "spec", "replicas", NULL);
+    if (among(k, " apps/deployments apps/replicasets apps/statefulsets /replicationcontrollers ")
+        && kl_value_int_at(replicas, 0, NULL) < 0)
+        kl__cause_invalid(causes, "spec.replicas", replicas, "must be greater than or equal to 0");
     if (old && among(k, " apps/deployments apps/replicasets apps/daemonsets apps/statefulsets ")
         && !kl_value_equal(
             kl_value_at(old, "spec", "selector", NULL), kl_value_at(o, "spec", "selector", NULL)))

@@ -9,6 +9,7 @@
 void kl_cell_text(const char *text, kl_buf *out); /* NULL is "" */
 /* How long ago an RFC 3339 time was, as people say it ("3h2m"); false when it is no time. */
 bool kl_cell_since(const char *text, kl_time now, char *out, size_t n);
+void kl_cell_duration(int64_t seconds, char *out, size_t n); /* two units while small, one when large */
 /* of status.conditions; borrowed, or NULL */
 const kl_value *kl_cell_condition(const kl_value *o, const char *type);
 
@@ -20,5 +21,40 @@ void kl_cell_pod_ip(const kl_value *o, kl_time now, kl_buf *out);
 void kl_cell_pod_node(const kl_value *o, kl_time now, kl_buf *out);
 void kl_cell_pod_nominated(const kl_value *o, kl_time now, kl_buf *out);
 void kl_cell_pod_gates(const kl_value *o, kl_time now, kl_buf *out);
+
+/* Columns of other kinds (cells_kinds.c), in the order of the kinds there. */
+void kl_cell_job_status(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_job_completions(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_job_duration(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_cron_suspend(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_cron_active(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_cron_last(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_cron_zone(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_role_ref(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_users(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_groups(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_accounts(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_csr_duration(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_csr_condition(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_min_available(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_max_unavailable(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_hpa_reference(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_hpa_min(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_hpa_targets(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_quota_requests(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_quota_limits(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_ingress_class(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_ingress_hosts(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_ingress_address(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_ingress_ports(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_service_address(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_storage_status(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_storage_class(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_storage_attributes(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_volume_modes(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_volume_claim(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_claim_capacity(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_claim_modes(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_class_name(const kl_value *o, kl_time now, kl_buf *out);
 
 #endif

@@ -32,7 +32,7 @@ void kl_cell_text(const char *text, kl_buf *out)
 /* ------------------------------------------------------------------ ages */
 
 /* duration.HumanDuration: two units while small, one when large. */
-static void human(int64_t s, char *out, size_t n)
+void kl_cell_duration(int64_t s, char *out, size_t n)
 {
     int64_t m = s / 60, h = m / 60, d = h / 24;
     if (s < -1)
@@ -72,7 +72,7 @@ bool kl_cell_since(const char *text, kl_time now, char *out, size_t n)
         kl_err_fini(&err);
         return false;
     }
-    human(now / KL_SECONDS(1) - sec, out, n);
+    kl_cell_duration(now / KL_SECONDS(1) - sec, out, n);
     return true;
 }
 
@@ -178,7 +178,8 @@ static void ready_of(const kl_value *o, kl_time now, kl_buf *out)
 
 static void template_list(const kl_value *o, const char *field, kl_buf *out)
 {
-    const kl_value *list = kl_value_at(o, "spec", "template", "spec", "containers", NULL);
+    const kl_value *spec = kl_value_get(o, "spec"), *job = kl_value_at(spec, "jobTemplate", "spec", NULL),
+                   *list = kl_value_at(job ? job : spec, "template", "spec", "containers", NULL);
     kl_buf text = KL_BUF_INIT;
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const char *word = kl_value_str(kl_value_get(kl_value_item(list, i), field));
@@ -213,8 +214,20 @@ static void put_labels(const kl_value *labels, kl_buf *out)
 static void selector(const kl_value *o, kl_time now, kl_buf *out)
 {
     (void)now;
-    const kl_value *map = kl_value_at(o, "spec", "selector", NULL), *match = kl_value_get(map, "matchLabels");
+    const kl_value *job = kl_value_at(o, "spec", "jobTemplate", NULL),
+                   *map = kl_value_at(job ? job : o, "spec", "selector", NULL),
+                   *match = kl_value_get(map, "matchLabels");
     put_labels(match ? match : map, out);
+}
+static void node_selector(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    put_labels(kl_value_at(o, "spec", "template", "spec", "nodeSelector", NULL), out);
+}
+static void pod_selector(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    put_labels(kl_value_at(o, "spec", "podSelector", "matchLabels", NULL), out);
 }
 
 static void data_count(const kl_value *o, kl_time now, kl_buf *out)
@@ -277,13 +290,7 @@ static void event_object(const kl_value *o, kl_time now, kl_buf *out)
     kl_free(text);
 }
 
-static void job_completions(const kl_value *o, kl_time now, kl_buf *out)
-{
-    (void)now;
-    kl_buf_printf(out, "\"%" PRId64 "/%" PRId64 "\"", kl_value_int_at(o, 0, "status", "succeeded", NULL),
-        kl_value_int_at(o, 1, "spec", "completions", NULL));
-}
-static void crd_created(const kl_value *o, kl_time now, kl_buf *out)
+static void created(const kl_value *o, kl_time now, kl_buf *out)
 {
     (void)now;
     kl_cell_text(kl_value_str_at(o, "metadata", "creationTimestamp", NULL), out);
@@ -326,7 +333,8 @@ static const struct {
     {"", "secrets",
         {NAME, {"Type", "string", 0, "type", NULL}, {"Data", "string", 0, NULL, data_count}, AGE}},
     {"", "services",
-        {NAME, {"Type", "string", 0, "spec.type", NULL}, {"Cluster-IP", "string", 0, "spec.clusterIP", NULL},
+        {NAME, {"Type", "string", 0, "spec.type", NULL},
+            {"Cluster-IP", "string", 0, NULL, kl_cell_service_address},
             {"External-IP", "string", 0, NULL, service_external},
             {"Port(s)", "string", 0, NULL, service_ports}, AGE, {"Selector", "string", 1, NULL, selector}}},
     {"", "events",
@@ -337,10 +345,6 @@ static const struct {
         {NAME, {"Desired", "integer", 0, "spec.replicas", NULL},
             {"Current", "integer", 0, "status.replicas", NULL},
             {"Ready", "integer", 0, "status.readyReplicas", NULL}, AGE, WIDE_TEMPLATE}},
-    {"", "persistentvolumeclaims",
-        {NAME, {"Status", "string", 0, "status.phase", NULL},
-            {"Volume", "string", 0, "spec.volumeName", NULL},
-            {"StorageClass", "string", 0, "spec.storageClassName", NULL}, AGE}},
     {"apps", "deployments",
         {NAME, {"Ready", "string", 0, NULL, ready_of},
             {"Up-to-date", "integer", 0, "status.updatedReplicas", NULL},
@@ -357,14 +361,82 @@ static const struct {
             {"Current", "integer", 0, "status.currentNumberScheduled", NULL},
             {"Ready", "integer", 0, "status.numberReady", NULL},
             {"Up-to-date", "integer", 0, "status.updatedNumberScheduled", NULL},
-            {"Available", "integer", 0, "status.numberAvailable", NULL}, AGE, WIDE_TEMPLATE}},
-    {"batch", "jobs", {NAME, {"Completions", "string", 0, NULL, job_completions}, AGE}},
+            {"Available", "integer", 0, "status.numberAvailable", NULL},
+            {"Node Selector", "string", 0, NULL, node_selector}, AGE, WIDE_TEMPLATE}},
+    {"batch", "jobs",
+        {NAME, {"Status", "string", 0, NULL, kl_cell_job_status},
+            {"Completions", "string", 0, NULL, kl_cell_job_completions},
+            {"Duration", "string", 0, NULL, kl_cell_job_duration}, AGE, WIDE_TEMPLATE}},
+    {"batch", "cronjobs",
+        {NAME, {"Schedule", "string", 0, "spec.schedule", NULL},
+            {"Timezone", "string", 0, NULL, kl_cell_cron_zone},
+            {"Suspend", "string", 0, NULL, kl_cell_cron_suspend},
+            {"Active", "integer", 0, NULL, kl_cell_cron_active},
+            {"Last Schedule", "string", 0, NULL, kl_cell_cron_last}, AGE, WIDE_TEMPLATE}},
+    {"rbac.authorization.k8s.io", "rolebindings",
+        {NAME, {"Role", "string", 0, NULL, kl_cell_role_ref}, AGE,
+            {"Users", "string", 1, NULL, kl_cell_users}, {"Groups", "string", 1, NULL, kl_cell_groups},
+            {"ServiceAccounts", "string", 1, NULL, kl_cell_accounts}}},
+    {"rbac.authorization.k8s.io", "clusterrolebindings",
+        {NAME, {"Role", "string", 0, NULL, kl_cell_role_ref}, AGE,
+            {"Users", "string", 1, NULL, kl_cell_users}, {"Groups", "string", 1, NULL, kl_cell_groups},
+            {"ServiceAccounts", "string", 1, NULL, kl_cell_accounts}}},
+    {"rbac.authorization.k8s.io", "roles", {NAME, {"Created At", "date", 0, NULL, created}}},
+    {"rbac.authorization.k8s.io", "clusterroles", {NAME, {"Created At", "date", 0, NULL, created}}},
+    {"", "resourcequotas",
+        {NAME, {"Request", "string", 0, NULL, kl_cell_quota_requests},
+            {"Limit", "string", 0, NULL, kl_cell_quota_limits}, AGE}},
+    {"", "limitranges", {NAME, {"Created At", "date", 0, NULL, created}}},
+    {"policy", "poddisruptionbudgets",
+        {NAME, {"Min Available", "string", 0, NULL, kl_cell_min_available},
+            {"Max Unavailable", "string", 0, NULL, kl_cell_max_unavailable},
+            {"Allowed Disruptions", "integer", 0, "status.disruptionsAllowed", NULL}, AGE}},
+    {"autoscaling", "horizontalpodautoscalers",
+        {NAME, {"Reference", "string", 0, NULL, kl_cell_hpa_reference},
+            {"Targets", "string", 0, NULL, kl_cell_hpa_targets},
+            {"MinPods", "string", 0, NULL, kl_cell_hpa_min},
+            {"MaxPods", "integer", 0, "spec.maxReplicas", NULL},
+            {"Replicas", "integer", 0, "status.currentReplicas", NULL}, AGE}},
+    {"networking.k8s.io", "ingresses",
+        {NAME, {"Class", "string", 0, NULL, kl_cell_ingress_class},
+            {"Hosts", "string", 0, NULL, kl_cell_ingress_hosts},
+            {"Address", "string", 0, NULL, kl_cell_ingress_address},
+            {"Ports", "string", 0, NULL, kl_cell_ingress_ports}, AGE}},
+    {"networking.k8s.io", "networkpolicies", {NAME, {"Pod-Selector", "string", 0, NULL, pod_selector}, AGE}},
+    {"certificates.k8s.io", "certificatesigningrequests",
+        {NAME, AGE, {"SignerName", "string", 0, "spec.signerName", NULL},
+            {"Requestor", "string", 0, "spec.username", NULL},
+            {"RequestedDuration", "string", 0, NULL, kl_cell_csr_duration},
+            {"Condition", "string", 0, NULL, kl_cell_csr_condition}}},
+    {"", "persistentvolumes",
+        {NAME, {"Capacity", "string", 0, "spec.capacity.storage", NULL},
+            {"Access Modes", "string", 0, NULL, kl_cell_volume_modes},
+            {"Reclaim Policy", "string", 0, "spec.persistentVolumeReclaimPolicy", NULL},
+            {"Status", "string", 0, NULL, kl_cell_storage_status},
+            {"Claim", "string", 0, NULL, kl_cell_volume_claim},
+            {"StorageClass", "string", 0, NULL, kl_cell_storage_class},
+            {"VolumeAttributesClass", "string", 0, NULL, kl_cell_storage_attributes},
+            {"Reason", "string", 0, "status.reason", NULL}, AGE,
+            {"VolumeMode", "string", 1, "spec.volumeMode", NULL}}},
+    {"", "persistentvolumeclaims",
+        {NAME, {"Status", "string", 0, NULL, kl_cell_storage_status},
+            {"Volume", "string", 0, "spec.volumeName", NULL},
+            {"Capacity", "string", 0, NULL, kl_cell_claim_capacity},
+            {"Access Modes", "string", 0, NULL, kl_cell_claim_modes},
+            {"StorageClass", "string", 0, NULL, kl_cell_storage_class},
+            {"VolumeAttributesClass", "string", 0, NULL, kl_cell_storage_attributes}, AGE,
+            {"VolumeMode", "string", 1, "spec.volumeMode", NULL}}},
+    {"storage.k8s.io", "storageclasses",
+        {{"Name", "string", 0, NULL, kl_cell_class_name}, {"Provisioner", "string", 0, "provisioner", NULL},
+            {"ReclaimPolicy", "string", 0, "reclaimPolicy", NULL},
+            {"VolumeBindingMode", "string", 0, "volumeBindingMode", NULL},
+            {"AllowVolumeExpansion", "boolean", 0, "allowVolumeExpansion", NULL}, AGE}},
     {"coordination.k8s.io", "leases", {NAME, {"Holder", "string", 0, "spec.holderIdentity", NULL}, AGE}},
-    {"apiextensions.k8s.io", "customresourcedefinitions",
-        {NAME, {"Created At", "date", 0, NULL, crd_created}}},
+    {"apiextensions.k8s.io", "customresourcedefinitions", {NAME, {"Created At", "date", 0, NULL, created}}},
     {"scheduling.k8s.io", "priorityclasses",
         {NAME, {"Value", "integer", 0, "value", NULL},
-            {"Global-Default", "boolean", 0, "globalDefault", NULL}, AGE}},
+            {"Global-Default", "boolean", 0, "globalDefault", NULL}, AGE,
+            {"PreemptionPolicy", "string", 0, "preemptionPolicy", NULL}}},
 };
 
 static const column plain[] = {NAME, AGE, {0}};

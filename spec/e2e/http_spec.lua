@@ -187,6 +187,53 @@ return kube.controller { name = "dry", resource = "v1/ConfigMap", namespaces = {
   end)
 end)
 
+describe("ctx.http beside the rest", function()
+  local server, client, web
+  lazy_setup(function()
+    server = servers.embedded {}
+    client = controller.client(server)
+    web = http.web()
+  end)
+  lazy_teardown(function()
+    if web then web:stop() end
+    if server then server:stop() end
+  end)
+
+  local QUESTION = [[
+    local r = http:post(url .. "/echo?key=hush", { json = { name = "n", password = "swordfish" },
+      headers = { Authorization = "Bearer sesame-42" } })
+    return r.json.method .. " " .. r.status ]]
+
+  it("crosses the pipe of an isolated process, and its rules are held there", function()
+    local t = http.start(server, client, controller.namespace(client, "pipe"), { web.url }, "--allow-http",
+      "--isolate")
+    assert.equal("POST 200", t:ask(QUESTION))
+    assert.equal("forbidden", t:ask("return http:get('http://127.0.0.1:1/')").error.kind)
+    local e = t:ask("return http:get(url .. '/status/404')").error
+    assert.same({ "not_found", 404, 7.0 }, { e.kind, e.code, e.retry_after })
+    t:finish()
+  end)
+
+  it("is recorded without what is secret, and replayed without a server", function()
+    local tape, ns = process.tmpname ".tape", controller.namespace(client, "tape")
+    local t = http.start(server, client, ns, { web.url }, "--allow-http", "--record", tape)
+    assert.equal("POST 200", t:ask(QUESTION))
+    t:finish()
+    local text = process.run("cat " .. tape .. "* | zcat -f 2>/dev/null")
+    assert.match('"verb":"http"', text)
+    local _, asked = text:gsub('"t":"asked"[^\n]*"verb":"http"[^\n]*', function(line)
+      for _, secret in ipairs { "sesame", "swordfish", "hush" } do
+        assert.is_nil(line:find(secret, 1, true), line)
+      end
+    end)
+    assert.is_true(asked > 0)
+    local before = #web:seen()
+    local said, code = process.run(("%s replay %s %s 2>&1"):format(KUBELUA, tape, t.run.script_path))
+    assert.equal(0, code, said)
+    assert.equal(before, #web:seen())
+  end)
+end)
+
 describe("the rules of ctx.http", function()
   local function check(rules)
     local path = process.write(process.tmpname ".lua", ([[

@@ -10,7 +10,7 @@ local audit = require "colocationprofile.audit"
 local config = require "colocationprofile.config"
 local fields = require "fields"
 local mutate = require "colocationprofile.mutate"
-local sloconfig = require "lib.sloconfig"
+local sloconfig = require "sloconfig"
 local validate = require "colocationprofile.validate"
 
 local PROFILE = "config.koordinator.sh/v1alpha1/ClusterColocationProfile"

@@ -7,7 +7,7 @@ local kube = require "kubelua"
 local colocation = require "colocation"
 local fields = require "fields"
 local pernode = require "lib.pernode"
-local sloconfig = require "lib.sloconfig"
+local sloconfig = require "sloconfig"
 local spec = require "nodemetric.spec"
 
 local function sync(known, config_map)

@@ -12,36 +12,24 @@ local nodemetric = require "metric"
 local plan = require "plan"
 local prepare = require "prepare"
 local settings = require "settings"
+local sloconfig = require "sloconfig"
 local zones = require "zones"
 
-local CONFIG_MAP = { namespace = "koordinator-system", name = "slo-controller-config" }
 local NODE_METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
 local DEVICE = "scheduling.koordinator.sh/v1alpha1/Device"
 local TOPOLOGY = "topology.node.k8s.io/v1alpha1/NodeResourceTopology"
 local DISABLED = "node colocation is disabled in Config, reason: disableInConfig"
 
--- Both belong to one worker of one generation. A reload starts over: the ConfigMap is read again, and each
--- node's status is brought up to date once. With one worker (the default here; it still runs many nodes at
--- a time) that is exactly Koordinator's "never synced by this process"; with more, each worker keeps its
--- own count.
--- the last good configuration, and of which ConfigMap (false: never looked)
-local known, seen = settings.new(), false
-local synced = {} -- node name -> when its status was last brought up to date, in seconds
+-- When a node's status was last brought up to date, by its name, in seconds. It belongs to one worker of one
+-- generation: after a reload each is brought up to date once. With one worker (the default here; it still
+-- runs many nodes at a time) that is exactly Koordinator's "never synced by this process"; with more, each
+-- worker keeps its own count.
+local synced = {}
 
-local function refresh_settings(ctx)
-  local config_map = ctx:get("v1/ConfigMap", CONFIG_MAP.namespace, CONFIG_MAP.name)
-  local version = fields.dig(config_map, "metadata", "resourceVersion")
-  if version == seen then return end
-  local refused
-  known, refused = settings.sync(known, config_map)
-  seen = version
-  for _, why in ipairs(refused) do
-    ctx.log:warn(("ConfigMap %s/%s is not used, the last good one is: %s"):format(CONFIG_MAP.namespace,
-      CONFIG_MAP.name, why))
-  end
-end
+-- A reload starts over with the ConfigMap, too.
+local read = sloconfig.reader(settings.new(), settings.sync)
 
-local function decide(node, strategy, topology, ctx, now)
+local function decide(node, known, strategy, topology, ctx, now)
   if not colocation.enabled(known.colocation.cfg, strategy) then return plan.reset(DISABLED) end
   local metric = ctx:get(NODE_METRIC, node.metadata.name) or {}
   local decided, failed = plan.calculate {
@@ -63,14 +51,7 @@ return kube.controller {
     [NODE_METRIC] = "same-name",
     [TOPOLOGY] = "same-name",
     [DEVICE] = { "same-name", when = { "generation", "labels" } },
-    ["v1/ConfigMap"] = function(config_map, ctx)
-      local keys = {}
-      if config_map.metadata.namespace == CONFIG_MAP.namespace
-        and config_map.metadata.name == CONFIG_MAP.name then
-        for node in ctx:each("v1/Node") do keys[#keys + 1] = node.metadata.name end
-      end
-      return keys
-    end,
+    [sloconfig.KIND] = sloconfig.wakes_all_nodes,
   },
   reads = { "v1/Pod" },
   workers = 1,
@@ -79,7 +60,7 @@ return kube.controller {
   resync = "60s", -- a metric that stops coming sends no event
 
   reconcile = function(node, ctx)
-    refresh_settings(ctx)
+    local known = read(ctx)
     -- No configuration was ever good: better leave the nodes as they are than guess.
     if not known.colocation.available or fields.dig(node, "status", "allocatable") == nil
       or fields.dig(node, "status", "capacity") == nil then return end
@@ -87,7 +68,7 @@ return kube.controller {
     local now, name = ctx:now():unix(), node.metadata.name
     local strategy = colocation.strategy(known.colocation.cfg, node)
     local topology = ctx:get(TOPOLOGY, name)
-    local decided, stale_at = decide(node, strategy, topology, ctx, now)
+    local decided, stale_at = decide(node, known, strategy, topology, ctx, now)
 
     if topology and next(zones.changes(topology.zones, decided, strategy.resourceDiffThreshold)) then
       ctx:patch(topology, function(t)

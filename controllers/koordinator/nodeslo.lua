@@ -5,7 +5,7 @@
 
 local kube = require "kubelua"
 local pernode = require "lib.pernode"
-local sloconfig = require "lib.sloconfig"
+local sloconfig = require "sloconfig"
 local strategy = require "nodeslo.strategy"
 
 local upstream -- of the worker's runs

@@ -5,7 +5,7 @@
 
 local kube = require "kubelua"
 local fields = require "fields"
-local sloconfig = require "lib.sloconfig"
+local sloconfig = require "sloconfig"
 
 local M = {}
 

@@ -87,4 +87,10 @@ describe("a command that watches, when its place is forgotten", function()
     assert.equal('MODIFIED ns/a  data.a: "x" -> "w"\nMODIFIED ns/b  data.a: "y" -> "z"\nADDED    \z
       ns/c\nDELETED  ns/a\nDELETED  ns/c\n', run("watch", c, {}))
   end)
+
+  it("watch says once that only bookkeeping changed", function()
+    local c = client({ { map("a", "1", "x") } },
+      { { { "MODIFIED", map("a", "2", "x") }, { "MODIFIED", map("a", "2", "x") }, "over" } })
+    assert.equal("MODIFIED ns/a  (only bookkeeping: resourceVersion, managedFields)\n", run("watch", c, {}))
+  end)
 end)

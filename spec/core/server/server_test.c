@@ -67,6 +67,32 @@ static void a_new_server_has_its_namespaces_and_the_time_of_its_clock(void **sta
     stop(s);
 }
 
+/* What a scheduler says of the pod in the binding is the pod's afterwards, as in kube-apiserver. */
+static void a_binding_gives_its_pod_a_node_labels_and_annotations(void **state)
+{
+    (void)state;
+    kl_server *s = start(0);
+    int code;
+    kl_value_unref(http(s, "POST", "/api/v1/namespaces/default/pods",
+        "{'metadata':{'name':'p','annotations':{'own':'1'}},'spec':{'containers':[{'name':'c','image':'i'}]}"
+        "}",
+        &code));
+    assert_int_equal(code, 201);
+    kl_value_unref(http(s, "POST", "/api/v1/namespaces/default/pods/p/binding",
+        "{'metadata':{'name':'p','annotations':{'a':'2'},'labels':{'l':'3'}},"
+        "'target':{'kind':'Node','name':'n'}}",
+        &code));
+    assert_int_equal(code, 201);
+    const kl_value *pod = http(s, "GET", "/api/v1/namespaces/default/pods/p", NULL, &code);
+    assert_int_equal(code, 200);
+    assert_string_equal(kl_value_str_at(pod, "spec", "nodeName", NULL), "n");
+    assert_string_equal(kl_value_str_at(pod, "metadata", "annotations", "own", NULL), "1");
+    assert_string_equal(kl_value_str_at(pod, "metadata", "annotations", "a", NULL), "2");
+    assert_string_equal(kl_value_str_at(pod, "metadata", "labels", "l", NULL), "3");
+    kl_value_unref(pod);
+    stop(s);
+}
+
 static void a_watch_gets_changes_bookmarks_and_an_end(void **state)
 {
     (void)state;
@@ -226,8 +252,10 @@ static void bad_requests_are_told_what_and_where(void **state)
     }
     char *body;
     assert_int_equal(
-        http_finish(http_send(s, "POST", MAPS, "application/vnd.kubernetes.protobuf", "k8s"), &body), 415);
-    assert_non_null(strstr(body, "does not read application/vnd.kubernetes.protobuf"));
+        http_finish(http_send(s, "POST", MAPS, "application/vnd.kubernetes.protobuf", "k8s"), &body), 400);
+    assert_non_null(strstr(body, "the protobuf does not begin with"));
+    kl_free(body);
+    assert_int_equal(http_finish(http_send(s, "POST", MAPS, "application/cbor", "x"), &body), 415);
     kl_free(body);
     stop(s);
 }
@@ -355,6 +383,7 @@ static void a_namespace_takes_its_content_along(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(a_new_server_has_its_namespaces_and_the_time_of_its_clock),
+    cmocka_unit_test(a_binding_gives_its_pod_a_node_labels_and_annotations),
     cmocka_unit_test(a_watch_gets_changes_bookmarks_and_an_end),
     cmocka_unit_test(a_watch_of_a_forgotten_version_gets_410_inside_200),
     cmocka_unit_test(a_page_whose_snapshot_is_forgotten_is_410),

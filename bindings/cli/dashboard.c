@@ -1,10 +1,9 @@
 /* dashboard.c - --dashboard and --dashboard-token-file. */
 #include "cli/dashboard.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "cli/cli.h"
 
@@ -15,22 +14,27 @@
 /* The first line of the file; the caller's. NULL after a message. */
 static char *read_token(const char *command, const char *path)
 {
-    char line[TOKEN_MAX];
-    FILE *f = fopen(path, "r");
-    if (!f) {
-        cli_fail(1, command, "--dashboard-token-file %s: %s", path, strerror(errno));
+    kl_buf text;
+    kl_err err = KL_ERR_INIT;
+    kl_buf_init(&text, TOKEN_MAX);
+    if (kl_file_read_given(path, "a token", &text, &err)) {
+        cli_fail(1, command, "--dashboard-token-file %s", kl_err_message(&err));
+        kl_err_fini(&err);
+        kl_buf_fini(&text);
         return NULL;
     }
-    bool read = fgets(line, sizeof line, f);
-    fclose(f);
-    size_t n = read ? strcspn(line, "\r\n") : 0;
-    line[n] = '\0';
+    size_t n = strcspn(kl_buf_str(&text), "\r\n");
+    char *token = kl_strndup(kl_buf_str(&text), n);
+    kl_buf_fini(&text);
     if (n < TOKEN_MIN)
         cli_fail(1, command,
             "--dashboard-token-file %s: the token has %zu characters, and %d are the least (openssl rand "
             "-hex 32 makes a good one)",
             path, n, TOKEN_MIN);
-    return n < TOKEN_MIN ? NULL : kl_strdup(line);
+    if (n >= TOKEN_MIN)
+        return token;
+    kl_free(token);
+    return NULL;
 }
 
 int cli_dashboard_start(const char *command, const char *listen, const char *token_file, kl_control *c,

@@ -23,16 +23,21 @@ typedef struct place {
     const char *name;
 } place;
 
-kl_status kl__file_read(const char *path, kl_buf *out, kl_err *err)
+/* In the words of this house. */
+static kl_status told(kl_status st, const char *path, kl_err *why, kl_err *err)
 {
-    kl_err why = KL_ERR_INIT;
-    kl_status st = kl_file_read(path, "the file", out, &why);
-    const char *fact = st ? kl_err_message(&why) + strlen(path) : "";
+    const char *fact = st ? kl_err_message(why) + strlen(path) : "";
     if (st)
         kl_fail(
             err, st == KL_ETOOBIG ? st : KL_EIO, "%s%s%s", path, *fact == ':' ? " cannot be read" : "", fact);
-    kl_err_fini(&why);
+    kl_err_fini(why);
     return st == KL_OK || st == KL_ETOOBIG ? st : KL_EIO;
+}
+
+kl_status kl__file_read(const char *path, kl_buf *out, kl_err *err)
+{
+    kl_err why = KL_ERR_INIT;
+    return told(kl_file_read(path, "the file", out, &why), path, &why, err);
 }
 
 /* --- members, with Go's opinion about types ----------------------------------------------- */
@@ -569,7 +574,8 @@ static kl_status load_file(const char *path, bool must_exist, kl__kubeconfig *in
     if (access(path, F_OK) && errno == ENOENT)
         return must_exist ? kl_fail(err, KL_ENOTFOUND, "kubeconfig %s does not exist", path) : KL_OK;
     kl_buf_init(&text, FILE_MAX);
-    kl_status st = kl__file_read(path, &text, err);
+    kl_err why = KL_ERR_INIT;
+    kl_status st = told(kl_file_read_given(path, "the file", &text, &why), path, &why, err);
     if (!st) {
         char *dir = directory_of(path);
         st = kl__kubeconfig_parse(path, dir, kl_buf_str(&text), text.len, &one, err);

@@ -3,11 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
-#define PIECE 65536
+#define PIECE 16384
 
 static const char *kind_of(mode_t mode)
 {
@@ -29,24 +33,49 @@ static kl_status failed(const char *path, kl_err *err)
     return kl_fail(err, why == ENOENT ? KL_ENOTFOUND : KL_EIO, "%s: %s", path, strerror(why));
 }
 
+/* A regular file never waits. */
+static kl_status await(int fd, const char *path, kl_err *err)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    int n;
+    do
+        n = poll(&p, 1, (int)(KL_FILE_PATIENCE / KL_MILLISECONDS(1)));
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return failed(path, err);
+    return n ? KL_OK
+             : kl_fail(err, KL_ETIMEOUT, "%s: nothing came through the pipe for %d seconds", path,
+                 (int)(KL_FILE_PATIENCE / KL_SECONDS(1)));
+}
+
 static kl_status read_all(int fd, const char *path, const char *what, kl_buf *out, kl_err *err)
 {
+    char piece[PIECE];
     for (;;) {
-        char *room = kl_buf_reserve(out, PIECE);
-        if (!room)
-            return kl_fail(err, KL_ETOOBIG, "%s: %s may have %zu bytes at most", path, what, out->max);
-        ssize_t n = read(fd, room, PIECE);
-        if (n < 0 && errno == EINTR)
+        kl_status st = await(fd, path, err);
+        if (st)
+            return st;
+        ssize_t n = read(fd, piece, sizeof piece);
+        if (n < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
         if (n < 0)
             return failed(path, err);
         if (!n)
             return KL_OK;
-        out->len += (size_t)n;
+        if (kl_buf_add(out, piece, (size_t)n))
+            return kl_fail(err, KL_ETOOBIG, "%s: %s may have %zu bytes at most", path, what,
+                out->max ? out->max : KL_BUF_MAX);
     }
 }
 
-kl_status kl_file_read(const char *path, const char *what, kl_buf *out, kl_err *err)
+/* A pipe without a name has somebody at its other end, as a shell makes them; a FIFO may never have. */
+static bool is_pipe(int fd)
+{
+    struct statfs fs;
+    return !fstatfs(fd, &fs) && fs.f_type == PIPEFS_MAGIC;
+}
+
+static kl_status read_path(const char *path, const char *what, bool pipes, kl_buf *out, kl_err *err)
 {
     struct stat meta;
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -55,10 +84,20 @@ kl_status kl_file_read(const char *path, const char *what, kl_buf *out, kl_err *
     kl_status st = KL_OK;
     if (fstat(fd, &meta))
         st = failed(path, err);
-    else if (!S_ISREG(meta.st_mode))
+    else if (!S_ISREG(meta.st_mode) && !(pipes && is_pipe(fd)))
         st = kl_fail(err, KL_EINVAL, "%s is %s, not a regular file", path, kind_of(meta.st_mode));
     else
         st = read_all(fd, path, what, out, err);
     close(fd);
     return st;
+}
+
+kl_status kl_file_read(const char *path, const char *what, kl_buf *out, kl_err *err)
+{
+    return read_path(path, what, false, out, err);
+}
+
+kl_status kl_file_read_given(const char *path, const char *what, kl_buf *out, kl_err *err)
+{
+    return read_path(path, what, true, out, err);
 }

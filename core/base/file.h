@@ -4,11 +4,17 @@
 #define KL_BASE_FILE_H
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/err.h"
 
 /* Appends the file's bytes to `out`, whose ceiling is the most that `what` ("a script") may have.
  * KL_ENOTFOUND: there is no such file; KL_EINVAL: it is no regular file; KL_ETOOBIG; KL_EIO: errno's
  * words. The message begins with the path. */
 KL_NODISCARD kl_status kl_file_read(const char *path, const char *what, kl_buf *out, kl_err *err);
+/* The same for a path that somebody gives on a command line, where a shell puts pipes: `<(command)`,
+ * /dev/stdin. Such a pipe is read to its end, once: KL_ETIMEOUT when nothing comes for KL_FILE_PATIENCE. A
+ * FIFO with a name is refused. Waits. */
+KL_NODISCARD kl_status kl_file_read_given(const char *path, const char *what, kl_buf *out, kl_err *err);
+#define KL_FILE_PATIENCE KL_SECONDS(30)
 
 #endif

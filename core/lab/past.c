@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/suggest.h"
@@ -577,21 +578,12 @@ kl_status kl_past_read_text(const char *name, const char *all, size_t n, kl_past
 
 static kl_status read_file(const char *path, kl_buf *out, kl_err *err)
 {
-    FILE *f = fopen(path, "rb");
+    kl_err why = KL_ERR_INIT;
     kl_buf_clear(out);
-    if (!f)
-        return kl_fail(err, KL_EIO, "cannot read %s: %s", path, strerror(errno));
-    for (;;) {
-        char *to = kl_buf_reserve(out, 1 << 16);
-        size_t n = to ? fread(to, 1, 1 << 16, f) : 0;
-        out->len += n;
-        if (!n)
-            break;
-    }
-    kl_status st = ferror(f) ? kl_fail(err, KL_EIO, "cannot read %s: %s", path, strerror(errno))
-        : kl_buf_status(out) ? kl_fail(err, KL_ETOOBIG, "%s is too big", path)
-                             : KL_OK;
-    fclose(f);
+    kl_status st = kl_file_read_given(path, "a recording", out, &why);
+    if (st)
+        (void)!kl_fail(err, st, "cannot read %s", kl_err_message(&why));
+    kl_err_fini(&why);
     return st;
 }
 
@@ -600,7 +592,7 @@ static bool comes_before(const char *path, const char *recording, int64_t number
 {
     kl_buf b = KL_BUF_INIT;
     bool is = false;
-    if (!read_file(path, &b, NULL) && b.len) {
+    if (!kl_file_read(path, "a recording", &b, NULL) && b.len) {
         const char *end = memchr(b.data, '\n', b.len);
         const kl_value *l = NULL;
         if (end && !kl_value_decode(b.data, (size_t)(end - b.data), &l, NULL))

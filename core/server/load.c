@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "model/object.h"
 #include "model/resource.h"
@@ -161,31 +162,11 @@ static kl_status take_document(void *arg, const kl_value *v, kl_err *err)
     return KL_OK;
 }
 
-static kl_status read_file(const char *path, kl_buf *out, kl_err *err)
-{
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        return kl_fail(err, KL_EIO, "%s: cannot be read: %s", path, strerror(errno));
-    kl_status st = KL_OK;
-    for (size_t n = 1; n && !st;) {
-        char *room = kl_buf_reserve(out, 1 << 16);
-        if (!room) {
-            st = kl_fail(err, KL_ETOOBIG, "%s: the file is too large", path);
-            break;
-        }
-        n = fread(room, 1, 1 << 16, f);
-        out->len += n;
-    }
-    if (!st && ferror(f))
-        st = kl_fail(err, KL_EIO, "%s: cannot be read: %s", path, strerror(errno));
-    fclose(f);
-    return st;
-}
-
-static kl_status read_documents(const char *path, struct batch *b, kl_err *err)
+static kl_status read_documents(const char *path, bool given, struct batch *b, kl_err *err)
 {
     kl_buf text = KL_BUF_INIT;
-    kl_status st = read_file(path, &text, err);
+    kl_status st = given ? kl_file_read_given(path, "a file of objects", &text, err)
+                         : kl_file_read(path, "a file of objects", &text, err);
     b->file = path;
     if (!st)
         st = kl_yaml_each(path, text.data ? text.data : "", text.len, take_document, b, err);
@@ -231,9 +212,9 @@ kl_status kl_server_load_path(kl_server *s, const char *path, size_t *loaded, kl
         }
         free(names);
         for (int i = 0; i < n && !st; i++)
-            st = read_documents(files[i], &b, err);
+            st = read_documents(files[i], false, &b, err);
     } else
-        st = read_documents(path, &b, err);
+        st = read_documents(path, true, &b, err);
     if (b.len)
         qsort(b.v, b.len, sizeof *b.v, by_rank);
     for (size_t i = 0; i < b.len && !st; i++) {

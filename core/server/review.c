@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "schema/kinds.h"
 #include "show/render.h"
@@ -149,33 +150,37 @@ static char *field(char **rest)
     return s;
 }
 
+static kl_status take_line(kl_map *tokens, const char *path, int number, char *line, kl_err *err)
+{
+    line[strcspn(line, "\r")] = '\0';
+    if (!*line || *line == '#')
+        return KL_OK;
+    char *rest = line, *token = field(&rest), *name = field(&rest), *uid = field(&rest),
+         *groups = field(&rest);
+    if (!*token || !*name)
+        return kl_fail(err, KL_ESYNTAX, "%s:%d: a line is token,user,uid,\"group,group\"", path, number);
+    user *u = kl_new(user);
+    *u = (user){kl_strdup(name), kl_strdup(uid), kl_strdup(groups)};
+    void *old = kl_map_set(tokens, token, u);
+    if (old)
+        user_free(old);
+    return KL_OK;
+}
+
 kl_status kl__tokens_read(const char *path, kl_map **out, kl_err *err)
 {
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return kl_fail(err, KL_EIO, "%s: %s", path, strerror(errno));
+    kl_buf text = KL_BUF_INIT;
+    kl_status st = kl_file_read_given(path, "a file of tokens", &text, err);
     kl_map *tokens = kl_map_new();
-    kl_status st = KL_OK;
-    char *line = NULL;
-    size_t room = 0;
-    for (int number = 1; !st && getline(&line, &room, f) > 0; number++) {
-        line[strcspn(line, "\r\n")] = '\0';
-        if (!*line || *line == '#')
-            continue;
-        char *rest = line, *token = field(&rest), *name = field(&rest), *uid = field(&rest),
-             *groups = field(&rest);
-        if (!*token || !*name) {
-            st = kl_fail(err, KL_ESYNTAX, "%s:%d: a line is token,user,uid,\"group,group\"", path, number);
-            continue;
-        }
-        user *u = kl_new(user);
-        *u = (user){kl_strdup(name), kl_strdup(uid), kl_strdup(groups)};
-        void *old = kl_map_set(tokens, token, u);
-        if (old)
-            user_free(old);
+    char *line = text.len ? text.data : NULL, *end = line ? line + text.len : NULL;
+    for (int number = 1; !st && line && line < end; number++) {
+        char *next = memchr(line, '\n', (size_t)(end - line));
+        char *own = kl_strndup(line, (size_t)((next ? next : end) - line));
+        st = take_line(tokens, path, number, own, err);
+        kl_free(own);
+        line = next ? next + 1 : end;
     }
-    free(line);
-    fclose(f);
+    kl_buf_fini(&text);
     if (st)
         kl__tokens_free(tokens);
     else

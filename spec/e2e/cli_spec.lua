@@ -312,6 +312,14 @@ servers.each(function(name, start)
       assert.equal("apiVersion: v1\n0", out .. code)
     end)
 
+    it("takes a kubeconfig out of a pipe, and waits for no device", function()
+      local get = KUBELUA .. " get ns default -o path=metadata.name --kubeconfig "
+      assert.equal("default\n", (process.run(("cat %s | %s /dev/stdin"):format(s.kubeconfig, get))))
+      local out, code = process.run(get .. "/dev/zero")
+      assert.equal(1, code)
+      assert.matches("/dev/zero is a device, not a regular file", out, 1, true)
+    end)
+
     it("fails when its output cannot be written", function()
       local out, code = process.run(("%s get ns --kubeconfig %s > /dev/full"):format(KUBELUA, s.kubeconfig))
       assert.equal(1, code)

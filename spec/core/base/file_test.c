@@ -1,0 +1,98 @@
+/* file_test.c - files and pipes, as paths on a command line name them. */
+#include "support/test.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/sync.h"
+
+typedef struct writer {
+    int fd;
+    size_t n;
+} writer;
+
+/* In pieces, and then it closes. */
+static void write_all(void *arg)
+{
+    writer *w = arg;
+    for (size_t i = 0; i < w->n; i++)
+        assert_int_equal(write(w->fd, "x", 1), 1);
+    close(w->fd);
+}
+
+static char *path_of(int fd) { return kl_sprintf("/dev/fd/%d", fd); }
+
+static void a_pipe_that_is_given_is_read_to_its_end(void **state)
+{
+    (void)state;
+    int fds[2];
+    kl_buf b = KL_BUF_INIT;
+    kl_err err = KL_ERR_INIT;
+    assert_int_equal(pipe(fds), 0);
+    writer w = {fds[1], 100000};
+    kl_thread *t = kl_thread_start("writer", write_all, &w);
+    char *path = path_of(fds[0]);
+    assert_ok(kl_file_read_given(path, "a text", &b, &err), &err);
+    assert_int_equal(b.len, 100000);
+    kl_thread_join(t);
+    assert_fails(kl_file_read(path, "a text", &b, &err), KL_EINVAL, &err, "is a FIFO, not a regular file");
+    kl_free(path);
+    close(fds[0]);
+    kl_buf_fini(&b);
+    kl_err_fini(&err);
+}
+
+static kl_status read_pipe(size_t n, size_t max, kl_err *err)
+{
+    int fds[2];
+    kl_buf b;
+    assert_int_equal(pipe(fds), 0);
+    writer w = {fds[1], n};
+    write_all(&w);
+    char *path = path_of(fds[0]);
+    kl_buf_init(&b, max);
+    kl_status st = kl_file_read_given(path, "a text", &b, err);
+    kl_free(path);
+    close(fds[0]);
+    kl_buf_fini(&b);
+    return st;
+}
+
+static void a_small_ceiling_is_one(void **state)
+{
+    (void)state;
+    kl_err err = KL_ERR_INIT;
+    assert_ok(read_pipe(1000, 1000, &err), &err);
+    assert_fails(read_pipe(1001, 1000, &err), KL_ETOOBIG, &err, "a text may have 1000 bytes at most");
+    kl_err_fini(&err);
+}
+
+static void devices_and_directories_are_refused(void **state)
+{
+    (void)state;
+    kl_buf b = KL_BUF_INIT;
+    kl_err err = KL_ERR_INIT;
+    const char *no = "not a regular file";
+    assert_fails(kl_file_read_given("/dev/zero", "a text", &b, &err), KL_EINVAL, &err, no);
+    char dir[] = "/tmp/kl-file-XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    char *fifo = kl_sprintf("%s/fifo", dir);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    assert_fails(
+        kl_file_read_given(fifo, "a text", &b, &err), KL_EINVAL, &err, "is a FIFO, not a regular file");
+    assert_int_equal(unlink(fifo), 0);
+    assert_int_equal(rmdir(dir), 0);
+    kl_free(fifo);
+    assert_fails(kl_file_read_given("/", "a text", &b, &err), KL_EINVAL, &err, no);
+    assert_fails(
+        kl_file_read_given("/nowhere/x", "a text", &b, &err), KL_ENOTFOUND, &err, "/nowhere/x: No such");
+    kl_buf_fini(&b);
+    kl_err_fini(&err);
+}
+
+KL_TESTS(cmocka_unit_test(a_pipe_that_is_given_is_read_to_its_end), cmocka_unit_test(a_small_ceiling_is_one),
+    cmocka_unit_test(devices_and_directories_are_refused))

@@ -56,8 +56,7 @@ static void push_params(lua_State *L, lkl_state *s)
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &params_key) == LUA_TUSERDATA && s->params == params)
         return;
     lua_pop(L, 1);
-    lkl_value_box(L);
-    lkl_box *box = lua_touserdata(L, -1);
+    lkl_box *box = lkl_value_box(L);
     if (!params) {
         kl_builder *b = kl_builder_new();
         kl_build_object(b);

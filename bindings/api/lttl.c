@@ -18,7 +18,7 @@ static int put(lua_State *L)
     const kl_value *v = lkl_view_value(L, 4);
     luaL_argcheck(L, v, 4, "expected a view");
     kl_ttl_put(t, key, v, now(L, 2));
-    lkl_box_charge(L, lua_touserdata(L, 1), kl_ttl_bytes(t));
+    lkl_box_charge(L, lkl_box_at(L, 1), kl_ttl_bytes(t));
     return 0;
 }
 

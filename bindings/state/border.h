@@ -11,11 +11,11 @@
 #include "value/draft.h"
 #include "value/path.h"
 
-/* A path that a view was called with lately: the text as Lua keeps it (by address), and the box of what it
- * means. */
+/* A path that a view was called with lately: the text as Lua keeps it (by address), and the userdata of the
+ * box of what it means. */
 typedef struct lkl__recent {
     const char *text;
-    const lkl_box *path;
+    const void *path;
 } lkl__recent;
 #define LKL__RECENT 32
 
@@ -225,6 +225,18 @@ int lkl__error(lua_State *L, const char *fmt, ...);
  * nothing. */
 bool lkl__quantity_text(lua_State *L, int idx);
 bool lkl__time_text(lua_State *L, int idx);
+
+/* --- boxes without a class --------------------------------------------------------------- */
+/* An empty box that frees with `free` what its ptr is set to. Whoever has it releases it in a finaliser; a
+ * box whose finaliser was not called goes with the script's state. */
+lkl_box *lkl__box_hold(lua_State *L, void (*free)(void *ptr));
+/* What the box of such a userdata has; NULL: it is closed. */
+void *lkl__box_of(const void *userdata);
+void lkl__box_empty(lua_State *L, lkl_box *box);   /* what it has is freed now */
+void lkl__box_release(lua_State *L, lkl_box *box); /* and the box, too */
+/* After lua_close: those that are left. */
+struct lkl_ceiling;
+void lkl__boxes_free(struct lkl_ceiling *c);
 
 /* --- kubelua.core ------------------------------------------------------------------------- */
 /* the table of it that scripts' states have (core.c) */

@@ -2,7 +2,12 @@
  *
  *   empty --ptr set--> full --__gc, __close or lkl_box_close--> empty
  *
- * A box is made before the thing it will own, so that no Lua error can come between making and owning. */
+ * A box is made before the thing it will own, so that no Lua error can come between making and owning.
+ *
+ * Lua calls a finaliser once, and gives it up where that call finds no stack or no memory: a script can
+ * arrange that. So boxes stand outside of the userdata that have them, in a list of the script's state, and
+ * what no finaliser has freed is freed after the state. Until then it stays charged, and wears the state out.
+ */
 #include <stdint.h>
 #include <string.h>
 #include "base/mem.h"
@@ -120,22 +125,80 @@ void lkl_adopt(lua_State *L)
 
 /* --- boxes -------------------------------------------------------------------------------- */
 
-static void free_box(lua_State *L, lkl_box *box)
+lkl_box *lkl__box_hold(lua_State *L, void (*free)(void *ptr))
 {
-    const lkl_class *c = box->tag;
+    lkl_box *box = kl_new(lkl_box);
+    lkl_ceiling *c = lkl_ceiling_of(L);
+    box->free = free;
+    if (c) {
+        box->next = c->boxes;
+        box->at = &c->boxes;
+        if (box->next)
+            box->next->at = &box->next;
+        c->boxes = box;
+    }
+    return box;
+}
+
+void lkl__box_empty(lua_State *L, lkl_box *box)
+{
     void *ptr = box->ptr;
     box->ptr = NULL;
     lkl_ceiling_charge(L, &box->charged, 0);
     if (ptr)
-        c->free(ptr);
+        box->free(ptr);
+}
+
+static void unlink_box(lkl_box *box)
+{
+    if (box->at)
+        *box->at = box->next;
+    if (box->next)
+        box->next->at = box->at;
+    kl_free(box);
+}
+
+void lkl__box_release(lua_State *L, lkl_box *box)
+{
+    lkl__box_empty(L, box);
+    unlink_box(box);
+}
+
+void lkl__boxes_free(lkl_ceiling *c)
+{
+    while (c->boxes) {
+        lkl_box *box = c->boxes;
+        if (box->ptr)
+            box->free(box->ptr);
+        unlink_box(box);
+    }
+}
+
+/* The userdata. */
+typedef struct holder {
+    const void *tag;
+    lkl_box *box; /* NULL once finalised */
+} holder;
+
+void *lkl__box_of(const void *userdata)
+{
+    const holder *h = userdata;
+    return h->box ? h->box->ptr : NULL;
+}
+
+static holder *finalised(lua_State *L)
+{
+    return lkl__tagged(L, 1, lua_touserdata(L, lua_upvalueindex(1)), sizeof(holder));
 }
 
 static int box_gc(lua_State *L)
 {
-    const lkl_class *c = lua_touserdata(L, lua_upvalueindex(1));
-    lkl_box *box = lkl__tagged(L, 1, c, sizeof *box);
-    if (box)
-        free_box(L, box);
+    holder *h = finalised(L);
+    lkl_box *box = h ? h->box : NULL;
+    if (box) {
+        h->box = NULL;
+        lkl__box_release(L, box);
+    }
     return 0;
 }
 
@@ -161,37 +224,40 @@ lkl_box *lkl_box_new(lua_State *L, const lkl_class *c, int slots)
         fill_metatable(L, c);
         lkl__keep_metatable(L, c);
     }
-    lkl_box *box = lua_newuserdatauv(L, sizeof *box, slots);
-    box->tag = c;
-    box->ptr = NULL;
-    box->charged = 0;
+    holder *h = lua_newuserdatauv(L, sizeof *h, slots);
+    *h = (holder){.tag = c};
     lua_rotate(L, -2, 1);
     lua_setmetatable(L, -2);
-    return box;
+    h->box = lkl__box_hold(L, c->free);
+    return h->box;
 }
 
 void lkl_box_charge(lua_State *L, lkl_box *box, size_t bytes) { lkl_ceiling_charge(L, &box->charged, bytes); }
 
 void *lkl_box_get(lua_State *L, int idx, const lkl_class *c)
 {
-    lkl_box *box = lkl__tagged(L, idx, c, sizeof *box);
-    return box ? box->ptr : NULL;
+    const holder *h = lkl__tagged(L, idx, c, sizeof *h);
+    return h ? lkl__box_of(h) : NULL;
 }
 
 void *lkl_box_check(lua_State *L, int idx, const lkl_class *c)
 {
-    lkl_box *box = lkl__tagged(L, idx, c, sizeof *box);
-    if (!box)
+    const holder *h = lkl__tagged(L, idx, c, sizeof *h);
+    if (!h)
         luaL_typeerror(L, idx, c->name);
-    if (!box->ptr)
+    void *ptr = lkl__box_of(h);
+    if (!ptr)
         luaL_argerror(L, idx, "it has been closed");
-    return box->ptr;
+    return ptr;
 }
+
+lkl_box *lkl_box_at(lua_State *L, int idx) { return ((const holder *)lua_touserdata(L, idx))->box; }
 
 void lkl_box_close(lua_State *L, int idx)
 {
-    if (lua_type(L, idx) == LUA_TUSERDATA && lua_rawlen(L, idx) >= sizeof(lkl_box))
-        free_box(L, lua_touserdata(L, idx));
+    const holder *h = lua_type(L, idx) == LUA_TUSERDATA ? lua_touserdata(L, idx) : NULL;
+    if (h && lua_rawlen(L, idx) >= sizeof *h && h->box)
+        lkl__box_empty(L, h->box);
 }
 
 static void free_value(void *ptr) { kl_value_unref(ptr); }

@@ -87,7 +87,7 @@ bool lkl_ceiling_is_worn(const lkl_ceiling *c) { return c->used + c->held > c->m
 
 /* --- what C holds ------------------------------------------------------------------------- */
 
-static lkl_ceiling *of(lua_State *L)
+lkl_ceiling *lkl_ceiling_of(lua_State *L)
 {
     void *arg;
     return lua_getallocf(L, &arg) == count ? arg : NULL;
@@ -123,7 +123,7 @@ static void make_sure(lua_State *L, lkl_ceiling *c, size_t bytes)
 
 void lkl_ceiling_charge(lua_State *L, size_t *charged, size_t bytes)
 {
-    lkl_ceiling *c = of(L);
+    lkl_ceiling *c = lkl_ceiling_of(L);
     if (!c)
         return;
     bool more = bytes > *charged;
@@ -137,20 +137,20 @@ void lkl_ceiling_charge(lua_State *L, size_t *charged, size_t bytes)
 
 void lkl_ceiling_ask(lua_State *L, size_t bytes)
 {
-    lkl_ceiling *c = of(L);
+    lkl_ceiling *c = lkl_ceiling_of(L);
     if (c)
         make_sure(L, c, bytes);
 }
 
 size_t lkl_ceiling_max(lua_State *L)
 {
-    const lkl_ceiling *c = of(L);
+    const lkl_ceiling *c = lkl_ceiling_of(L);
     return c && c->on ? c->max : SIZE_MAX;
 }
 
 size_t lkl_ceiling_left(lua_State *L, bool collected)
 {
-    lkl_ceiling *c = of(L);
+    lkl_ceiling *c = lkl_ceiling_of(L);
     if (!c || !c->on)
         return SIZE_MAX;
     if (collected)

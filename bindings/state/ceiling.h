@@ -20,6 +20,7 @@ typedef struct lkl_ceiling {
     size_t held_before;          /* `held` after the last collection that charges brought about */
     bool on;                     /* a script's code runs */
     lua_State *_Atomic *running; /* the coroutine whose code that is */
+    struct lkl_box *boxes;       /* all that own something of C's (box.c) */
     char where[96];              /* the line that was last refused something, or "" */
     bool deep;                   /* that was a stack (depth.h), and no room in memory */
 } lkl_ceiling;
@@ -36,6 +37,9 @@ char *lkl_ceiling_tell_deep(const lkl_ceiling *c);
 /* The state is worn: after a full collection it holds more than half of what it may, and what fills it is
  * no key's. */
 bool lkl_ceiling_is_worn(const lkl_ceiling *c);
+
+/* The ceiling of a script's state; NULL: it has none. */
+lkl_ceiling *lkl_ceiling_of(lua_State *L);
 
 /* All of these do nothing in a state without a ceiling, such as a stock interpreter's.
  *

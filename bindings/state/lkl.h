@@ -38,9 +38,10 @@ typedef struct lkl_class {
     const luaL_Reg *meta;    /* metamethods beside __gc and __close; may be NULL */
 } lkl_class;
 typedef struct lkl_box {
-    const void *tag;
     void *ptr;      /* NULL: empty or closed */
     size_t charged; /* bytes of ptr that count as the state's (ceiling.h) */
+    void (*free)(void *ptr);
+    struct lkl_box *next, **at; /* among those of a script's state; at: NULL elsewhere */
 } lkl_box;
 /* Pushes an empty box with `slots` user values. Set ptr afterwards: from then on the box frees it. */
 lkl_box *lkl_box_new(lua_State *L, const lkl_class *c, int slots);
@@ -50,7 +51,9 @@ void lkl_box_charge(lua_State *L, lkl_box *box, size_t bytes);
 /* NULL when idx is no such box, or a closed one */
 void *lkl_box_get(lua_State *L, int idx, const lkl_class *c);
 void *lkl_box_check(lua_State *L, int idx, const lkl_class *c); /* raises instead */
-void lkl_box_close(lua_State *L, int idx);                      /* frees now; once is enough */
+/* The box itself, of what lkl_box_check has let pass. */
+lkl_box *lkl_box_at(lua_State *L, int idx);
+void lkl_box_close(lua_State *L, int idx); /* frees now; once is enough */
 /* Pushes an empty box for one reference, for where C holds a value while Lua may raise: set ptr when there
  * is one. */
 lkl_box *lkl_value_box(lua_State *L);

@@ -816,6 +816,7 @@ void lkl_state_free(lkl_state *s)
     if (!s)
         return;
     lua_close(s->L);
+    lkl__boxes_free(&s->ceiling);
     lkl_budget_close(s);
     kl_free(s->traceback);
     kl_free(s);

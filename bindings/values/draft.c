@@ -14,10 +14,9 @@ static const char draft_tag, root_mt, child_mt;
 typedef struct lkl_draft {
     const void *tag;
     kl_draft_node *node;
-    kl_draft *draft;        /* root: ours, NULL once finalised */
+    lkl_box *box;           /* root: has our kl_draft; NULL once finalised */
     struct lkl_draft *root; /* itself for the root */
     bool sent;              /* root */
-    size_t charged;         /* root: bytes that count as the state's */
 } lkl_draft;
 
 /* User values. The root's parent is the view it began with. */
@@ -26,7 +25,7 @@ enum { DRAFT_PARENT = 1, DRAFT_KEY };
 static lkl_draft *get_draft(lua_State *L, int idx)
 {
     lkl_draft *d = lkl__tagged(L, idx, &draft_tag, sizeof *d);
-    return d && d->root->draft ? d : NULL;
+    return d && d->root->box ? d : NULL;
 }
 
 static lkl_draft *check_draft(lua_State *L, int idx)
@@ -113,7 +112,7 @@ static kl_draft_node *child_of(lua_State *L, kl_draft_node *node, int key_idx, c
 /* After what may have made it grow; the draft is on the stack. */
 static void charge(lua_State *L, lkl_draft *d)
 {
-    lkl_ceiling_charge(L, &d->root->charged, kl_draft_bytes(d->root->draft));
+    lkl_box_charge(L, d->root->box, kl_draft_bytes(d->root->box->ptr));
 }
 
 static void push_child(lua_State *L, int idx, kl_draft_node *node, int key_idx)
@@ -414,13 +413,15 @@ void lkl__draft_assign(lua_State *L, int chain_idx, int value_idx)
 
 /* --- life --------------------------------------------------------------------------------- */
 
+static void free_draft(void *ptr) { kl_draft_free(ptr); }
+
 static int draft_gc(lua_State *L)
 {
     lkl_draft *d = lkl__tagged(L, 1, &draft_tag, sizeof *d);
-    if (d && d->root == d && d->draft) {
-        kl_draft_free(d->draft);
-        d->draft = NULL;
-        lkl_ceiling_charge(L, &d->charged, 0);
+    lkl_box *box = d && d->root == d ? d->box : NULL;
+    if (box) {
+        d->box = NULL;
+        lkl__box_release(L, box);
     }
     return 0;
 }
@@ -458,8 +459,9 @@ static int make_draft(lua_State *L)
     lkl_draft *d = new_draft(L, NULL);
     lua_pushvalue(L, 1);
     lua_setiuservalue(L, -2, DRAFT_PARENT);
-    d->draft = kl_draft_new(base);
-    d->node = kl_draft_root(d->draft);
+    d->box = lkl__box_hold(L, free_draft);
+    d->box->ptr = kl_draft_new(base);
+    d->node = kl_draft_root(d->box->ptr);
     return 1;
 }
 
@@ -478,7 +480,7 @@ static int draft_patch(lua_State *L)
     lkl_draft *d = check_draft(L, 1)->root;
     bool lists;
     lkl__view_prepare(L);
-    const kl_value *patch = kl_draft_result(d->draft, &lists);
+    const kl_value *patch = kl_draft_result(d->box->ptr, &lists);
     lkl__push_taken(L, patch);
     lkl__view_charge(L);
     if (!patch)

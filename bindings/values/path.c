@@ -68,8 +68,9 @@ const kl_path *lkl__path_now(lua_State *L, lkl_border *b, int idx)
 {
     const char *text = lua_tostring(L, idx);
     lkl__recent *r = &b->recent[((uintptr_t)text >> 3 ^ (uintptr_t)text >> 8) % LKL__RECENT];
-    if (r->text == text && r->path->ptr)
-        return r->path->ptr;
+    const kl_path *now = r->text == text ? lkl__box_of(r->path) : NULL;
+    if (now)
+        return now;
     int top = lua_gettop(L);
     /* may begin the collection of paths, and the recent ones, anew */
     const kl_path *path = lkl__path(L, idx);

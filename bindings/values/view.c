@@ -16,11 +16,13 @@
 
 static const char view_tag, root_mt, child_mt;
 
-/* A view that holds the reference. */
+/* A view that holds the reference: its box does. */
 typedef struct root_view {
     lkl_view view;
-    size_t charged;
+    lkl_box *box;
 } root_view;
+
+static void free_reference(void *ptr) { kl_value_unref(ptr); }
 
 static uintptr_t word_of(const void *string, int how) { return (uintptr_t)string | (uintptr_t)how; }
 static uintptr_t word_of_index(size_t i, int how) { return (uintptr_t)i << 2 | (uintptr_t)how; }
@@ -159,10 +161,11 @@ void lkl__view_prepare(lua_State *L)
     lkl__border_push(L);
     if (lua_getiuservalue(L, -1, BORDER_SPARE) != LUA_TUSERDATA) {
         root_view *r = lua_newuserdatauv(L, sizeof *r, 0);
-        *r = (root_view){{&view_tag, NULL, &r->view}, 0};
+        *r = (root_view){{&view_tag, NULL, &r->view}, NULL};
         push_metatables(L);
         lua_pop(L, 1);
         lua_setmetatable(L, -2);
+        r->box = lkl__box_hold(L, free_reference);
         lua_setiuservalue(L, -3, BORDER_SPARE);
     }
     lua_pop(L, 2);
@@ -184,7 +187,9 @@ void lkl__push_taken(lua_State *L, const kl_value *taken)
     } else {
         lua_pop(L, 1);
         lua_getiuservalue(L, -2, BORDER_SPARE);
-        ((lkl_view *)lua_touserdata(L, -1))->v = taken;
+        root_view *r = lua_touserdata(L, -1);
+        r->view.v = taken;
+        r->box->ptr = (void *)taken;
         lua_pushvalue(L, -1);
         lua_rawseti(L, -3, slot ? slot : slot_take(&b->seen, NULL, (uintptr_t)taken));
         lua_pushnil(L);
@@ -198,8 +203,8 @@ void lkl__view_charge(lua_State *L)
 {
     root_view *r = (root_view *)lkl__get_view(L, -1);
     size_t max = lkl_ceiling_max(L);
-    if (r && !r->charged && max < SIZE_MAX)
-        lkl_ceiling_charge(L, &r->charged, kl_value_held(r->view.v, max));
+    if (r && !r->box->charged && max < SIZE_MAX)
+        lkl_box_charge(L, r->box, kl_value_held(r->view.v, max));
 }
 
 void lkl_push_object(lua_State *L, const kl_value *v)
@@ -442,9 +447,11 @@ static int view_gc(lua_State *L)
 {
     lkl_view *view = lkl__get_view(L, 1);
     if (view && view->root == view) {
-        kl_value_unref(view->v);
+        lkl_box *box = ((root_view *)view)->box;
         view->v = NULL;
-        lkl_ceiling_charge(L, &((root_view *)view)->charged, 0);
+        ((root_view *)view)->box = NULL;
+        if (box)
+            lkl__box_release(L, box);
     }
     return 0;
 }

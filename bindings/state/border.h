@@ -227,9 +227,10 @@ bool lkl__quantity_text(lua_State *L, int idx);
 bool lkl__time_text(lua_State *L, int idx);
 
 /* --- boxes without a class --------------------------------------------------------------- */
-/* An empty box that frees with `free` what its ptr is set to. Whoever has it releases it in a finaliser; a
+/* An empty box that frees with `free` what its ptr is set to; `within` its userdata where the state is no
+ * script's, and has no list of them. Whoever has it releases it in a finaliser; a
  * box whose finaliser was not called goes with the script's state. */
-lkl_box *lkl__box_hold(lua_State *L, void (*free)(void *ptr));
+lkl_box *lkl__box_hold(lua_State *L, lkl_box *within, void (*free)(void *ptr));
 /* What the box of such a userdata has; NULL: it is closed. */
 void *lkl__box_of(const void *userdata);
 void lkl__box_empty(lua_State *L, lkl_box *box);   /* what it has is freed now */

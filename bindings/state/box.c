@@ -125,11 +125,11 @@ void lkl_adopt(lua_State *L)
 
 /* --- boxes -------------------------------------------------------------------------------- */
 
-lkl_box *lkl__box_hold(lua_State *L, void (*free)(void *ptr))
+lkl_box *lkl__box_hold(lua_State *L, lkl_box *within, void (*free)(void *ptr))
 {
-    lkl_box *box = kl_new(lkl_box);
     lkl_ceiling *c = lkl_ceiling_of(L);
-    box->free = free;
+    lkl_box *box = c ? kl_new(lkl_box) : within;
+    *box = (lkl_box){.free = free};
     if (c) {
         box->next = c->boxes;
         box->at = &c->boxes;
@@ -151,8 +151,7 @@ void lkl__box_empty(lua_State *L, lkl_box *box)
 
 static void unlink_box(lkl_box *box)
 {
-    if (box->at)
-        *box->at = box->next;
+    *box->at = box->next;
     if (box->next)
         box->next->at = box->at;
     kl_free(box);
@@ -161,7 +160,8 @@ static void unlink_box(lkl_box *box)
 void lkl__box_release(lua_State *L, lkl_box *box)
 {
     lkl__box_empty(L, box);
-    unlink_box(box);
+    if (box->at)
+        unlink_box(box);
 }
 
 void lkl__boxes_free(lkl_ceiling *c)
@@ -178,6 +178,7 @@ void lkl__boxes_free(lkl_ceiling *c)
 typedef struct holder {
     const void *tag;
     lkl_box *box; /* NULL once finalised */
+    lkl_box within;
 } holder;
 
 void *lkl__box_of(const void *userdata)
@@ -228,7 +229,7 @@ lkl_box *lkl_box_new(lua_State *L, const lkl_class *c, int slots)
     *h = (holder){.tag = c};
     lua_rotate(L, -2, 1);
     lua_setmetatable(L, -2);
-    h->box = lkl__box_hold(L, c->free);
+    h->box = lkl__box_hold(L, &h->within, c->free);
     return h->box;
 }
 

@@ -14,7 +14,8 @@ static const char draft_tag, root_mt, child_mt;
 typedef struct lkl_draft {
     const void *tag;
     kl_draft_node *node;
-    lkl_box *box;           /* root: has our kl_draft; NULL once finalised */
+    lkl_box *box; /* root: has our kl_draft; NULL once finalised */
+    lkl_box within;
     struct lkl_draft *root; /* itself for the root */
     bool sent;              /* root */
 } lkl_draft;
@@ -459,7 +460,7 @@ static int make_draft(lua_State *L)
     lkl_draft *d = new_draft(L, NULL);
     lua_pushvalue(L, 1);
     lua_setiuservalue(L, -2, DRAFT_PARENT);
-    d->box = lkl__box_hold(L, free_draft);
+    d->box = lkl__box_hold(L, &d->within, free_draft);
     d->box->ptr = kl_draft_new(base);
     d->node = kl_draft_root(d->box->ptr);
     return 1;

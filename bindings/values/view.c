@@ -20,6 +20,7 @@ static const char view_tag, root_mt, child_mt;
 typedef struct root_view {
     lkl_view view;
     lkl_box *box;
+    lkl_box within;
 } root_view;
 
 static void free_reference(void *ptr) { kl_value_unref(ptr); }
@@ -161,11 +162,11 @@ void lkl__view_prepare(lua_State *L)
     lkl__border_push(L);
     if (lua_getiuservalue(L, -1, BORDER_SPARE) != LUA_TUSERDATA) {
         root_view *r = lua_newuserdatauv(L, sizeof *r, 0);
-        *r = (root_view){{&view_tag, NULL, &r->view}, NULL};
+        *r = (root_view){.view = {&view_tag, NULL, &r->view}};
         push_metatables(L);
         lua_pop(L, 1);
         lua_setmetatable(L, -2);
-        r->box = lkl__box_hold(L, free_reference);
+        r->box = lkl__box_hold(L, &r->within, free_reference);
         lua_setiuservalue(L, -3, BORDER_SPARE);
     }
     lua_pop(L, 2);

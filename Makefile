@@ -276,7 +276,7 @@ install: all ## to PREFIX=/usr/local: binary, library, headers, pkg-config file,
 	cp -R lua/kubelua $(DESTDIR)$(PREFIX)/share/lua/5.4/
 	cd core && find . -name '*.h' ! -name '*_impl.h' -exec install -D -m 644 {} $(abspath $(DESTDIR)$(PREFIX))/include/kubelua/{} \;
 	@{ echo "prefix=$(PREFIX)"; echo "Name: kubelua"; echo "Description: Kubernetes controllers in C and Lua"; echo "Version: $$(sed -n 's|.*KL_VERSION "\(.*\)".*|\1|p' core/base/version.h)"; \
-	   echo "Requires: libcurl libcjson yaml-0.1 libmicrohttpd gnutls libcrypto"; \
+	   echo "Requires: libcurl libcjson yaml-0.1 libmicrohttpd gnutls libcrypto zlib"; \
 	   echo "Cflags: -I\$${prefix}/include/kubelua"; echo "Libs: -L\$${prefix}/lib -lkubelua -lwslay -lpthread -lm"; } \
 	  > $(DESTDIR)$(PREFIX)/lib/pkgconfig/kubelua.pc
 

@@ -259,7 +259,8 @@ servers.each(function(name, start)
         return tonumber(text:match("^%d+", at and at + 1))
       end
       assert.equal(#WAYS, count("loops", "cpu"))
-      assert.equal(1, count("late", "timeout"))
+      -- On a busy machine a sound run may take its 200 ms, too; it is run again.
+      assert.is_true(count("late", "timeout") >= 1)
       assert.equal(2, count("bombs", "memory"))
       assert.equal(1, count("serial", "cpu"))
       assert.equal(1, count("predicate", "cpu"))

@@ -47,6 +47,7 @@ typedef struct web_call {
     bool strayed; /* a redirect led to another server: what was meant for the first stays away */
     int64_t redirects, max;
     kl_time deadline, began;
+    bool reads; /* it changes nothing where it goes, by the rule's word */
     bool cancelled, moved;
     /* the answer that comes */
     int code;
@@ -438,6 +439,20 @@ static bool same_server(const kl_reach *a, const kl_reach *b)
     return a->tls == b->tls && a->port == b->port && !strcmp(a->host, b->host);
 }
 
+/* A dry run, and who does not lead, lets reads leave. A redirect makes no write of one. */
+static kl_status still_reads(const web_call *x, kl_err *err)
+{
+    kl_op op = op_of(x);
+    if (!x->reads || kl_web_reads(&op))
+        return KL_OK;
+    char *shown = kl_reach_shown(x->url);
+    kl_status st = kl_fail(err, KL_EFORBIDDEN,
+        "%s %s: a redirect led here, where `http` does not count %s among `reads`", x->method, shown,
+        x->method);
+    kl_free(shown);
+    return st;
+}
+
 /* As browsers do: what was asked by POST is looked at by GET, unless the server wants it again. */
 static kl_status follow(web_call *x, kl_err *err)
 {
@@ -465,7 +480,7 @@ static kl_status follow(web_call *x, kl_err *err)
         x->type = NULL;
     }
     x->redirects--;
-    return st;
+    return st ? st : still_reads(x, err);
 }
 
 static const kl_value *with_url(const kl_value *answer, const char *url)
@@ -686,7 +701,8 @@ static web_call *call_new(kl_web *w, const kl_op *op, kl_reply_fn *done, void *a
     x->rules = copy_rules(op->http);
     x->order = kl_value_ref(op->body);
     x->traceparent = kl_strdup(op->traceparent);
-    x->mandate = kl_web_reads(op) ? (kl_mandate){0} : op->mandate;
+    x->reads = kl_web_reads(op);
+    x->mandate = x->reads ? (kl_mandate){0} : op->mandate;
     x->redirects = number(op->body, "redirects", 0, KL_WEB_REDIRECTS_MAX);
     x->max = number(op->body, "max", KL_WEB_ANSWER_DEFAULT, KL_WEB_ANSWER_MAX);
     x->deadline = now() + (op->timeout > 0 ? op->timeout : TIMEOUT);

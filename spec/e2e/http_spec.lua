@@ -163,6 +163,25 @@ describe("ctx.http where it is not allowed", function()
     assert.is_nil(web:seen():find("rebound", 1, true))
   end)
 
+  it("makes no write of a read that is led elsewhere", function()
+    local ns = controller.namespace(client, "led")
+    local t = http.start_script(server, client, ns, [[
+local kube = require "kubelua"
+return kube.controller { name = "led", resource = "v1/ConfigMap", namespaces = { "]] .. ns .. [[" },
+  http = { { url = "]] .. web.url .. [[/to", reads = { "PUT" } }, "]] .. web.url .. [[/echo" },
+  reconcile = function(map, ctx)
+    if not map("data.ask") then return end
+    local _, err = kube.try(ctx.http.put, ctx.http, "]] .. web.url .. [[/to/307?/echo?led", { redirects = 1 })
+    ctx.log:info("led %s: %s", err.kind, err.message)
+  end }
+]], "--allow-http")
+    client:create { kind = "v1/ConfigMap", namespace = ns, name = "a", data = { ask = "x" } }
+    t.run:wait_for_log(60, "led forbidden: ")
+    t:finish()
+    assert.match("a redirect led here, where `http` does not count PUT among `reads`", t:log())
+    assert.is_nil(web:seen():find("PUT /echo?led", 1, true))
+  end)
+
   it("sends reads alone in a dry run", function()
     local ns = controller.namespace(client, "dry")
     local t = http.start_script(server, client, ns, [[

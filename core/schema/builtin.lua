@@ -1,6 +1,6 @@
 -- builtin.lua - writes builtin_data.c from what a real kube-apiserver says about itself.
 --
---   lua5.4 core/server/builtin.lua DIR > core/schema/builtin_data.c
+--   lua5.4 core/schema/builtin.lua DIR > core/schema/builtin_data.c
 --
 -- DIR holds api.json and apis.json (aggregated discovery of /api and /apis) and one openapi-*.json for each
 -- document of /openapi/v3. What comes out is derived from the Kubernetes API definitions (Apache License
@@ -8,7 +8,7 @@
 
 local json = require "dkjson"
 
-local dir = assert(arg[1], "usage: lua5.4 core/server/builtin.lua DIR > core/schema/builtin_data.c")
+local dir = assert(arg[1], "usage: lua5.4 core/schema/builtin.lua DIR > core/schema/builtin_data.c")
 
 local function read(path)
   local file = assert(io.open(path, "rb"))

@@ -211,10 +211,13 @@ static int resource(lua_State *L)
     return push_resource(L, known(L, kind));
 }
 
+/* owns(kind) -> whether it does, and whether an apply of that kind takes fields from other managers. */
 static int owns(lua_State *L)
 {
-    lua_pushboolean(L, kl_run_owns(run_of(L), lkl__text(L, 1)));
-    return 1;
+    const kl_owned_spec *owned = kl_run_owned(run_of(L), lkl__text(L, 1));
+    lua_pushboolean(L, owned != NULL);
+    lua_pushboolean(L, owned && !owned->unforced);
+    return 2;
 }
 
 /* --- the cache ---------------------------------------------------------------------------- */

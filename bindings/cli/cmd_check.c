@@ -9,6 +9,12 @@
 
 #define TESTS "_test.lua"
 
+static bool is_test(const char *path)
+{
+    size_t n = strlen(path), end = strlen(TESTS);
+    return n > end && !strcmp(path + n - end, TESTS);
+}
+
 int cli_check(int argc, char **argv)
 {
     const cli_command *self = cli_command_named("check");
@@ -17,15 +23,13 @@ int cli_check(int argc, char **argv)
     if (!scripts.n)
         return cli_fail(2, "check", "name at least one script: kubelua check %s", self->usage);
     int code = 0;
+    size_t checked = 0;
     for (size_t i = 0; i < scripts.n; i++) {
         kl_program *p = NULL;
         kl_err err = KL_ERR_INIT;
-        size_t length = strlen(scripts.v[i]), end = strlen(TESTS);
-        if (length > end && !strcmp(scripts.v[i] + length - end, TESTS)) {
-            code = cli_fail(1, "check", "%s: files named *" TESTS " are tests of scripts: kubelua test %s",
-                scripts.v[i], scripts.v[i]);
+        if (is_test(scripts.v[i])) /* a pattern of the shell finds them, too */
             continue;
-        }
+        checked++;
         if (lkl_program_load(scripts.v[i], &p, &err)) {
             code = cli_fail_err(1, "check", &err);
             continue;
@@ -35,6 +39,9 @@ int cli_check(int argc, char **argv)
         kl_free(text);
         kl_program_unref(p);
     }
+    if (!checked)
+        code = cli_fail(1, "check", "%s: files named *" TESTS " are tests of scripts: kubelua test %s",
+            scripts.v[0], scripts.v[0]);
     kl_free(scripts.v);
     return code;
 }

@@ -166,7 +166,19 @@ static void help(FILE *to)
             if (!strcmp(c->group, groups[g]))
                 fprintf(to, "  %-18s %s\n", c->name, c->summary);
     }
-    fprintf(to, "\nkubelua COMMAND --help tells more; kubelua --version says which one this is.\n");
+    fprintf(to, "\nkubelua help COMMAND tells more; kubelua --version says which one this is.\n");
+}
+
+static int unknown(const char *name)
+{
+    const char *names[32];
+    size_t n = 0;
+    for (const cli_command *c = cli_commands; c->name; c++)
+        names[n++] = c->name;
+    const char *near = kl_suggest(name, names, n);
+    fprintf(stderr, "kubelua: unknown command %s%s%s%s\n(kubelua --help lists the commands)\n", name,
+        near ? ", did you mean " : "", near ? near : "", near ? "?" : "");
+    return 2;
 }
 
 int main(int argc, char **argv)
@@ -175,7 +187,8 @@ int main(int argc, char **argv)
         help(stderr);
         return 2;
     }
-    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+    bool asks = !strcmp(argv[1], "help");
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || (asks && argc == 2)) {
         help(stdout);
         return 0;
     }
@@ -186,16 +199,9 @@ int main(int argc, char **argv)
     if (!strcmp(argv[1], LKL_ISOLATE_WORD))
         return lkl_isolate_child();
     lkl_isolate_offer();
-    const char *names[32];
-    size_t n = 0;
     lkl_budget_choose(LKL_BUDGET_SIGNALS);
-    for (const cli_command *c = cli_commands; c->name; c++) {
-        if (!strcmp(argv[1], c->name))
-            return c->run(argc - 1, argv + 1);
-        names[n++] = c->name;
-    }
-    const char *near = kl_suggest(argv[1], names, n);
-    fprintf(stderr, "kubelua: unknown command %s%s%s%s\n(kubelua --help lists the commands)\n", argv[1],
-        near ? ", did you mean " : "", near ? near : "", near ? "?" : "");
-    return 2;
+    const cli_command *c = cli_command_named(argv[1 + asks]);
+    if (!c->name)
+        return unknown(argv[1 + asks]);
+    return asks ? c->run(2, (char *[]){argv[2], "--help", NULL}) : c->run(argc - 1, argv + 1);
 }

@@ -204,6 +204,7 @@ static void read_owns(lua_State *L, int idx, kl_controller_spec *s)
         kl_owned_spec *o = &s->owns[s->n_owns++];
         o->kind = needed_field(L, at, "kind");
         read_when(L, at, "when", s, &o->when);
+        o->unforced = flag_field(L, at, "unforced");
         lua_settop(L, list);
     }
     lua_pop(L, 1);

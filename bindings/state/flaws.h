@@ -4,7 +4,6 @@
 #define LKL_FLAWS_H
 
 #include <lua.h>
-#include <stddef.h>
 
 /* A published bug of the interpreter that a script could reach: what it is, the first release without it,
  * and what keeps scripts from it. */
@@ -21,10 +20,6 @@ typedef struct lkl_closed_field {
     const char *name, *why;
 } lkl_closed_field;
 extern const lkl_closed_field lkl_flaws_fields[];
-/* The line of the text at which a chain of fields is too long for Lua to look through, or 0. Before it is
- * compiled. */
-size_t lkl_flaws_chain(const char *text, size_t n);
-#define LKL_CHAIN_MAX 250
 /* Coroutines that close coroutines: so many deep. */
 #define LKL_CLOSES_MAX 8
 

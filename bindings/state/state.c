@@ -22,6 +22,7 @@
 #include "state/bounds.h"
 #include "state/depth.h"
 #include "state/flaws.h"
+#include "state/scan.h"
 
 /* Processor time for the load phase, which runs a script's top level: tables and functions, milliseconds.
  * The clock on the wall is for a machine that has no processor to give. */
@@ -209,9 +210,6 @@ static void push_metatables(lua_State *L)
 
 /* --- load --------------------------------------------------------------------------------- */
 
-#define TOO_LONG_A_CHAIN                                                                                     \
-    "%s:%d: a chain of more than %d fields (a.b.c ...): put a part of it into a local variable"
-
 /* Compiling is C and takes its time: the text comes in pieces, and each is counted. */
 #define LOAD_PIECE 4096
 typedef struct text_rest {
@@ -238,10 +236,11 @@ static int load_text(lua_State *L)
     size_t n;
     const char *text = luaL_checklstring(L, 1, &n), *name = luaL_optstring(L, 2, text);
     bool own_env = lua_gettop(L) >= 4;
-    size_t line = lkl_flaws_chain(text, n);
-    if (line) {
+    size_t line;
+    const char *fault = lkl_scan(text, n, &line);
+    if (fault) {
         luaL_pushfail(L);
-        lua_pushfstring(L, TOO_LONG_A_CHAIN, lua_isnoneornil(L, 2) ? "load" : name, (int)line, LKL_CHAIN_MAX);
+        lua_pushfstring(L, "%s:%d: %s", lua_isnoneornil(L, 2) ? "load" : name, (int)line, fault);
         return 2;
     }
     if (lua_load(L, next_piece, &(text_rest){text, n}, name, "t")) {
@@ -379,9 +378,10 @@ static const char *next_part(lua_State *L, void *arg, size_t *n)
 static void push_chunk(lua_State *L, const lkl_source *s)
 {
     chunk_parts parts = {.source = s};
-    size_t line = lkl_flaws_chain(s->text, s->len);
-    if (line)
-        luaL_error(L, TOO_LONG_A_CHAIN, s->path, (int)line, LKL_CHAIN_MAX);
+    size_t line;
+    const char *fault = lkl_scan(s->text, s->len, &line);
+    if (fault)
+        luaL_error(L, "%s:%d: %s", s->path, (int)line, fault);
     lua_pushfstring(L, "@%s", s->path);
     int st = lua_load(L, next_part, &parts, lua_tostring(L, -1), "t");
     if (st == LUA_ERRRUN) /* the parser's own stack is used up: that message has no place */

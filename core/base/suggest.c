@@ -51,7 +51,7 @@ const char *kl_suggest(const char *word, const char *const *candidates, size_t n
 {
     char given[WORD_MAX + 1], other[WORD_MAX + 1];
     const char *best = NULL;
-    size_t nearest = strlen(word) / 3 + 1; /* a third, and one letter of short words */
+    size_t nearest = strlen(word) < 6 ? 1 : strlen(word) / 3; /* a third, and one letter of short words */
     if (!plain(word, given))
         return NULL;
     for (size_t i = 0; i < n; i++) {

@@ -42,6 +42,7 @@ typedef struct inquiry {
 
 typedef struct question {
     const char *cluster, *kind, *key;
+    char *placed; /* the key with its namespace, when it was asked for without */
     party *parties;
     size_t n;
     inquiry *inquiries;
@@ -248,6 +249,15 @@ static void inquire(question *q)
     kl_free(q->inquiries);
 }
 
+/* A name alone is in the namespace "default", as kubectl has it. */
+static void place_key(question *q, const kl_resource *r)
+{
+    if (!r || !r->namespaced || strchr(q->key, '/'))
+        return;
+    q->placed = kl_key_join("default", q->key);
+    q->key = q->placed;
+}
+
 /* On the loop. */
 static void join(void *arg, kl_controller *c)
 {
@@ -260,6 +270,7 @@ static void join(void *arg, kl_controller *c)
     for (size_t k = 0; p->wiring && k < p->wiring->n_needs; k++)
         if (is_meant(&p->wiring->needs[k], q->kind)) {
             p->looks = true;
+            place_key(q, kl_cache_resource(p->wiring->needs[k].cache));
             lead(q, p, &p->wiring->needs[k]);
         }
 }
@@ -364,6 +375,24 @@ static char *say_stale(const kl_controller_look *l, char *text)
     return text;
 }
 
+/* What wakes a key that has nothing to do. */
+static char *say_idle(const kl_controller_look *l)
+{
+    const kl_controller_spec *s = kl_wiring_logic(l->wiring)->spec;
+    char *resync = span(s->resync), *every = span(s->every);
+    kl_buf text = KL_BUF_INIT;
+    kl_buf_printf(&text, "nothing to do: it runs again when something changes");
+    if (s->resync)
+        kl_buf_printf(&text, ", and every %s (`resync`)", resync);
+    if (s->every)
+        kl_buf_printf(&text, ", and every %s (`every`)", every);
+    for (char **c = s->cron; c && *c; c++)
+        kl_buf_printf(&text, ", and at %s (`cron`)", *c);
+    kl_free(resync);
+    kl_free(every);
+    return kl_buf_take(&text);
+}
+
 /* The first thing that keeps the key from running, or what is next. */
 static char *say(const kl_controller_look *l, const kl_controller_state *s, const place *p, const char *state,
     kl_time due, int failures)
@@ -388,7 +417,7 @@ static char *say(const kl_controller_look *l, const kl_controller_state *s, cons
     if (l->paused && strncmp(state, "running", 7))
         return kl_sprintf("%s is paused: no key is taken until somebody resumes it", l->name);
     char *text = say_queued(l, p->key, state, due, failures);
-    return text ? text : say_stale(l, kl_strdup("nothing to do: it runs again when something changes"));
+    return text ? text : say_stale(l, say_idle(l));
 }
 
 static void tell_place(
@@ -485,6 +514,7 @@ kl_status kl_why_tell(kl_manager *m, const char *kind, const char *key, const kl
         *out = kl_builder_done(q.b);
     }
     parties_free(&q);
+    kl_free(q.placed);
     return st;
 }
 

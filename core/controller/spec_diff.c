@@ -174,15 +174,17 @@ static void diff_indexes(kl_buf *out, size_t start, const kl_controller_spec *a,
             say(out, start, "no index %s", a->indexes[i].name);
 }
 
-static bool owns(const kl_controller_spec *s, const char *kind) { return kl_controller_spec_owns(s, kind); }
-
 static void diff_owns(kl_buf *out, size_t start, const kl_controller_spec *a, const kl_controller_spec *b)
 {
-    for (size_t i = 0; i < b->n_owns; i++)
-        if (!owns(a, b->owns[i].kind))
-            say(out, start, "owns %s", b->owns[i].kind);
+    for (size_t i = 0; i < b->n_owns; i++) {
+        const kl_owned_spec *now = &b->owns[i], *was = kl_controller_spec_owned(a, now->kind);
+        if (!was)
+            say(out, start, "owns %s", now->kind);
+        else if (was->unforced != now->unforced)
+            say(out, start, "%s is applied with%s force", now->kind, now->unforced ? "out" : "");
+    }
     for (size_t i = 0; i < a->n_owns; i++)
-        if (!owns(b, a->owns[i].kind))
+        if (!kl_controller_spec_owned(b, a->owns[i].kind))
             say(out, start, "owns %s no more", a->owns[i].kind);
 }
 

@@ -24,10 +24,6 @@ static void collect_outlook(void *arg)
     outlook_call *c = arg;
     kl_manager *m = c->m;
     kl_time timer = kl_loop_next(m->loop), mapper = kl_loop_next(m->mapper);
-    char *behind = kl_caches_behind(m->caches, c->rv);
-    if (behind)
-        busy_with(&c->o, "the cache of ", behind);
-    kl_free(behind);
     for (size_t i = 0; i < m->n_slots; i++)
         for (size_t k = 0; k < m->slots[i]->n; k++)
             kl_controller_outlook(m->slots[i]->controllers[k], &c->o);
@@ -45,12 +41,23 @@ static void collect_outlook(void *arg)
         c->o.next = timer;
 }
 
+static void collect_behind(void *arg)
+{
+    outlook_call *c = arg;
+    char *behind = kl_caches_behind(c->m->caches, c->rv);
+    if (behind)
+        busy_with(&c->o, "the cache of ", behind);
+    kl_free(behind);
+}
+
 static void nothing(void *arg) { (void)arg; }
 
+/* The way of an event: the cache, the mapper (where it waits for a function of the script and becomes
+ * keys), the queue. Who looks in this order misses none that is between two of them. */
 void kl_manager_outlook(kl_manager *m, uint64_t rv, kl_outlook *out)
 {
     outlook_call c = {.m = m, .rv = rv, .o = {.next = KL_NEVER, .next_key = KL_NEVER}};
-    /* events that wait for a function of the script become keys */
+    kl_loop_call(m->loop, collect_behind, &c);
     kl_loop_call(m->mapper, nothing, NULL);
     kl_loop_call(m->loop, collect_outlook, &c);
     *out = c.o;

@@ -1,6 +1,8 @@
 /* function.c - wraps one C function as a program: a run starts and ends in the same call. */
 #include "run/function.h"
 
+#include <string.h>
+
 #include "base/mem.h"
 
 typedef struct function_program {
@@ -21,6 +23,12 @@ static void *open_state(kl_program *p, size_t controller, kl_err *err)
 
 static void close_state(void *state) { (void)state; }
 
+/* A stale resourceVersion is over with the next run. Fields that another manager has are not. */
+static bool is_stale(const kl_err *err)
+{
+    return err->status == KL_ECONFLICT && !(err->details && strstr(err->details, "FieldManagerConflict"));
+}
+
 static kl_run_state start(void *state, kl_run *run)
 {
     function_program *p = self(state);
@@ -29,7 +37,7 @@ static kl_run_state start(void *state, kl_run *run)
     kl_status st = p->fn(run, p->arg, &after, &err);
     if (st)
         kl_run_finish(
-            run, st == KL_ECONFLICT ? KL_RESULT_CONFLICT : KL_RESULT_ERROR, 0, kl_err_message(&err), NULL);
+            run, is_stale(&err) ? KL_RESULT_CONFLICT : KL_RESULT_ERROR, 0, kl_err_message(&err), NULL);
     else
         kl_run_finish(run, after > 0 ? KL_RESULT_AFTER : KL_RESULT_DONE, after, NULL, NULL);
     kl_err_fini(&err);

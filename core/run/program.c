@@ -35,12 +35,12 @@ const char *kl_controller_spec_manager(const kl_controller_spec *s)
     return s->manager ? s->manager : s->name;
 }
 
-bool kl_controller_spec_owns(const kl_controller_spec *s, const char *kind)
+const kl_owned_spec *kl_controller_spec_owned(const kl_controller_spec *s, const char *kind)
 {
     for (size_t i = 0; i < s->n_owns; i++)
         if (!strcmp(s->owns[i].kind, kind))
-            return true;
-    return false;
+            return &s->owns[i];
+    return NULL;
 }
 
 static void when_fini(kl_when *w)

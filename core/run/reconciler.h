@@ -111,7 +111,8 @@ void kl_run_spent(kl_run *r, kl_spent what);
 /* the program's own pointer for this run (a coroutine) */
 void *kl_run_user(const kl_run *r);
 void kl_run_set_user(kl_run *r, void *user);
-bool kl_run_owns(const kl_run *r, const char *kind); /* kind is in `owns` */
+/* The entry of `owns` for a kind, NULL when it is not there. Borrowed. */
+const kl_owned_spec *kl_run_owned(const kl_run *r, const char *kind);
 
 /* Begin something, then return KL_RUN_WAITING. Writes go through the door (election/door.h). Fields of op
  * are copied. When op->field_manager is NULL the controller's name is used; when default_ns is NULL, the
@@ -159,7 +160,8 @@ typedef enum kl_result_kind {
     KL_RESULT_AFTER,    /* requeue after; forget backoff */
     KL_RESULT_REQUEUE,  /* again, rate limited; no error, backoff grows */
     KL_RESULT_RETRY,    /* kube.retry: expected wait, no error, backoff kept as it is */
-    KL_RESULT_CONFLICT, /* a raised 409: requeued quickly and quietly, no error counted */
+    KL_RESULT_CONFLICT, /* a raised 409 that the next run may not meet: requeued quickly and quietly, no error
+                           counted */
     KL_RESULT_ERROR,    /* rate limited requeue, logged with traceback */
     KL_RESULT_FAIL,     /* terminal until the object changes */
 } kl_result_kind;

@@ -115,9 +115,9 @@ kl_reader *kl_run_reader(kl_run *r)
 void *kl_run_user(const kl_run *r) { return r->user; }
 void kl_run_set_user(kl_run *r, void *user) { r->user = user; }
 
-bool kl_run_owns(const kl_run *r, const char *kind)
+const kl_owned_spec *kl_run_owned(const kl_run *r, const char *kind)
 {
-    return kl_controller_spec_owns(r->gen->logic->spec, kind);
+    return kl_controller_spec_owned(r->gen->logic->spec, kind);
 }
 
 /* --- answers ------------------------------------------------------------------------------ */

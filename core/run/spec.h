@@ -37,6 +37,7 @@ typedef struct kl_watch_spec {
 typedef struct kl_owned_spec {
     char *kind;
     kl_when when;
+    bool unforced; /* an apply leaves fields to the managers that have them, and fails */
 } kl_owned_spec;
 
 typedef struct kl_index_spec {
@@ -145,7 +146,8 @@ void kl_webhook_spec_fini(kl_webhook_spec *s); /* likewise */
 
 /* The name under which it writes. Borrowed. */
 const char *kl_controller_spec_manager(const kl_controller_spec *s);
-bool kl_controller_spec_owns(const kl_controller_spec *s, const char *kind);
+/* The entry of `owns` for a kind, NULL when it is not there. Borrowed. */
+const kl_owned_spec *kl_controller_spec_owned(const kl_controller_spec *s, const char *kind);
 /* What of a kind is kept: NULL when the controller has not said which fields. Borrowed. */
 const kl_fields_spec *kl_controller_spec_fields(const kl_controller_spec *s, const char *kind);
 /* Whether of this kind only metadata is fetched. What is kept of that, `fields` may say. */

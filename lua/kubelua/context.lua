@@ -233,7 +233,10 @@ end
 -- The owner reference to our object, for kinds in `owns`. Ownership crosses neither namespaces nor from a
 -- namespaced owner up to a cluster-scoped object: the garbage collector would delete such a thing at once.
 local function owned(self, what, op)
-  if not run.owns(op.kind) then return op end
+  local owns, force = run.owns(op.kind)
+  if not owns then return op end
+  -- What a controller makes it also keeps: it takes the fields that it applies from whoever has them.
+  if op.verb == "apply" and op.force == nil then op.force = force end
   local owner = self.object
   local namespaced = run.resource(op.kind).namespaced
   local owner_ns, ns = owner("metadata.namespace"), namespaced and (op.ns or self.namespace) or nil
@@ -271,6 +274,8 @@ local function placed(self, op)
 end
 
 --- Server-side apply, as field manager = the controller's name. Sent at once; returns the server's object.
+--- Kinds in `owns` are applied with force unless `force = false`; others without. Fields that another
+--- manager has then fail the run with an error that names both, in e.conflicts.
 ---@param o kubelua.Object|kubelua.view
 ---@param opts {force?: boolean, manager?: string}?
 ---@return kubelua.view

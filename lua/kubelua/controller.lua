@@ -27,7 +27,7 @@ local M = {}
 ---@field when? kubelua.When               which changes of the resource count
 ---@field indexes? table<string, string|function|table<string, string|function>>
 ---@field watches? table<string, kubelua.Mapping|{[1]?: kubelua.Mapping, via?: string, when?: kubelua.When}>
----@field owns? (string[])|table<string, {when: kubelua.When}>
+---@field owns? (string[])|table<string, {when: kubelua.When, force: boolean}>
 ---@field reads? string[]
 ---@field fields? table                    paths that are kept in the cache, of the resource; or by kind: { ["v1/Pod"] = { "spec.nodeName" } }
 ---@field metadata? true|string[]          kinds of which only the metadata is fetched; true: the resource
@@ -261,14 +261,19 @@ local function check_owns(self, owns)
       if type(value) ~= "table" then
         fail(self, "owns[%q] must be a table such as { when = { \"generation\" } }, got %s", key, type(value))
       end
-      checks.keys(self, ("owns[%q]"):format(key), value, { "when" })
+      checks.keys(self, ("owns[%q]"):format(key), value, { "when", "force" })
+      if value.force ~= nil and type(value.force) ~= "boolean" then
+        fail(self, "owns[%q].force must be true (an apply takes fields from other managers, as it does when \z
+          nothing is said) or false (it fails then), got %s", key, type(value.force))
+      end
       more[key] = value
       list[#list + 1] = key
     end
   end
   for i, kind in ipairs(check_kinds(self, "owns", list)) do
-    self.owns[i] = { kind = kind, when = more[kind] and check_when(self, ("owns[%q].when"):format(kind),
-      more[kind].when) }
+    local said = more[kind] or {}
+    self.owns[i] = { kind = kind, unforced = said.force == false,
+      when = check_when(self, ("owns[%q].when"):format(kind), said.when) }
   end
 end
 

@@ -101,7 +101,7 @@ return kube.controller {
   reconcile = function(@VAR@, ctx)
     local who = @VAR@("metadata.labels", LABEL)
     if not who then return end
-    ctx:patch(@VAR@, function(o) o.metadata.annotations = { [ANNOTATION] = greeting(who) } end)
+    ctx:patch(@VAR@, function(o) o.metadata.annotations[ANNOTATION] = greeting(who) end)
   end,
 }
 ]]
@@ -132,6 +132,15 @@ local SERVED = [[
     t:load(object("first", { ["@NAME@"] = "world" }))
     t:settle()
     assert.equal("Hello, world!", greeting "first")
+  end)
+
+  it("keeps what others wrote", function()
+    local first = object("first", { ["@NAME@"] = "world" })
+    first.annotations = { theirs = "kept" }
+    t:load(first)
+    t:settle()
+    assert.equal("Hello, world!", greeting "first")
+    assert.equal("kept", t:get(KIND, "first").metadata.annotations.theirs)
   end)
 
   it("leaves others alone", function()

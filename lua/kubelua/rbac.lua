@@ -44,6 +44,18 @@ function M.of_spec(c, add, watch_namespaces)
   return namespaces
 end
 
+--- What it takes to make what a controller owns, where the source does not say which of it is made.
+---@param c kubelua.Controller
+---@param add fun(need: table)
+---@param watch_namespaces string[]?
+function M.of_owned(c, add, watch_namespaces)
+  for _, o in ipairs(c.owns or {}) do
+    add { kind = type(o) == "table" and o.kind or o, verbs = { "create", "patch" },
+      namespaces = c.namespaces or watch_namespaces or false,
+      why = ("what %s makes and owns"):format(c.name) }
+  end
+end
+
 --- What it takes beside with --shards: replicas that keep their own namespaces look for those that there are.
 ---@param c kubelua.Controller
 ---@param add fun(need: table)

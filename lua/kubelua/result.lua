@@ -81,6 +81,10 @@ end
 
 -- One object or a list of them. A list with a hole would lose what stands behind it.
 local function as_list(x, what)
+  if type(x) == "table" and x[1] ~= nil and x.force ~= nil then
+    error(("result.%s is a list, and force in it says nothing: it stands beside it, { apply = { ... }, \z
+      force = true }"):format(what), 0)
+  end
   if core.is_view(x) then x = x.kind ~= nil and { x } or x end
   if type(x) == "userdata" then                 -- what ctx:list gave
     local list = {}
@@ -267,7 +271,8 @@ end
 ---@return string word, number? seconds, string? message
 function M.verdict(e)
   if getmetatable(e) == Verdict then return e.word, e.after, e.why end
-  if core.is_error(e) and e.kind == "conflict" then
+  -- A stale resourceVersion is over with the next run. Fields that another manager has are not.
+  if core.is_error(e) and e.kind == "conflict" and not e.conflicts then
     return "conflict", nil, tostring(e)
   end
   return "error", nil, saying.shown(e)

@@ -92,7 +92,8 @@ local function describe_one(c, out)
       w.when and "; when " .. changes(w.when) or ""))
   end
   for _, o in ipairs(c.owns) do
-    line(out, "owns", o.kind .. (o.when and "; when " .. changes(o.when) or ""))
+    line(out, "owns", o.kind .. (o.when and "; when " .. changes(o.when) or "")
+      .. (o.unforced and "; applied without force" or ""))
   end
   for _, kind in ipairs(c.reads or {}) do line(out, "reads", kind) end
   for _, i in ipairs(c.indexes) do

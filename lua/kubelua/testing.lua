@@ -512,7 +512,7 @@ for _, name in ipairs(WRITES) do
     local call = self.client[name]
     local result
     if name == "delete" and type(first) == "string" and type(second) == "string"
-      and not second:find("/", 1, true)
+      and type((...)) ~= "string" and not second:find("/", 1, true)
       and self.client:resource(first).namespaced then
       result = call(self.client, first, self.namespace .. "/" .. second, ...)
     elseif type(first) == "table" and not core.is_view(first) then

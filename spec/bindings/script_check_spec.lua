@@ -311,7 +311,8 @@ describe("the file of a script", function()
   end)
 
   it("may not nest without end, and is told where it did", function()
-    refuses("local a = 1\n\nreturn " .. ("{"):rep(100000), { "script.lua:3: nested too deep: C stack overflow" })
+    refuses("local a = 1\n\nreturn " .. ("{"):rep(100000),
+      { "script.lua:3: nested too deep: C stack overflow" })
     refuses("require 'other'", { "other.lua:2: nested too deep" },
       { ["other.lua"] = "\nreturn " .. ("("):rep(100000) })
   end)
@@ -334,6 +335,31 @@ describe("the file of a script", function()
 end)
 
 describe("a webhook", function()
+  it("may not make a verdict that nobody gets", function()
+    local lost = "kube.fail and kube.retry do nothing by themselves"
+    local function body(text)
+      return 'local kube = require "kubelua"\nreturn kube.controller { name = "x", resource = \z
+        "v1/ConfigMap",\n'
+        .. "reconcile = function(o, ctx)\n" .. text .. "\nend }"
+    end
+    for _, text in ipairs { 'kube.fail "no"', 'if o then kube.retry("1s") end',
+      "ctx:get('v1/Pod', 'x') kube.fail 'no'",
+      "local x = ... kube.fail 'no'", "local t = {} ; kube . fail 'no'",
+      "for _ = 1, 2 do kube.retry(1, 'x') end",
+      "return function() kube.fail 'no' end" } do
+      refuses(body(text), { "script.lua:4: " .. lost })
+    end
+    for _, text in ipairs { 'return kube.fail "no"', "error(kube.retry '1s')",
+      "return -- so it is\n kube.fail 'no'",
+      "local v = o and kube.fail 'no' or kube.retry '1s' return v",
+      "local t = { kube.fail 'no', a = kube.retry '1s' }",
+      "kube.retry_on_conflict(function() end)", "local s = 'kube.fail' --[[ kube.fail 'no' ]]",
+      "return o.data == nil and not kube.fail 'x'" } do
+      local out, code = checked(body(text))
+      assert.equal(0, code, out)
+    end
+  end)
+
   it("has as much memory as its script takes twice", function()
     refuses([[
 local kube = require "kubelua"
@@ -401,6 +427,8 @@ describe("a spec", function()
     { "with owns as a table of names", 'owns = { secret = "v1/Secret" }', { 'owns: "secret" is no kind' } },
     { "with a kind in owns that is no table", 'owns = { ["v1/Secret"] = true }',
       { 'owns["v1/Secret"] must be a table such as { when' } },
+    { "with a force that is neither true nor false", 'owns = { ["v1/Secret"] = { force = "no" } }',
+      { 'owns["v1/Secret"].force must be true' } },
     { "with an unknown key in owns", 'owns = { ["v1/Secret"] = { wen = "labels" } }',
       { "did you mean 'when'?" } },
     { "with a number in owns", 'owns = { 1 }', { "owns must be a kind such as", "got number" } },
@@ -557,15 +585,17 @@ describe("what a script may do while loading", function()
 end)
 
 describe("a file of tests", function()
-  it("is told from a script, which is checked all the same", function()
+  it("is told from a script, and is left out where scripts are named beside it", function()
     local d = dir()
     local tests = process.write(d .. "/x_test.lua", "describe('x', function() end)\n")
     local script = process.write(d .. "/x.lua",
       'return require "kubelua".controller { name = "x", resource = "v1/Pod", reconcile = function() end }\n')
     local out, code = check(tests, script)
+    assert.equal(0, code, out)
+    assert.equal("controller x\n  resource    v1/Pod\n", out)
+    out, code = check(tests)
     assert.equal(1, code, out)
     assert.matches("x_test.lua: files named *_test.lua are tests of scripts: kubelua test " .. tests, out, 1,
       true)
-    assert.matches("controller x\n", out, 1, true)
   end)
 end)

@@ -365,6 +365,17 @@ describe("the command line without a server", function()
     for _, said in ipairs { "Controllers:\n", "A cluster, by hand:\n", "  get ", "  shell ", "  apply " } do
       assert.truthy(out:find(said, 1, true), out)
     end
+    out, code = process.run(KUBELUA .. " help why")
+    assert.equal(0, code)
+    assert.equal(process.run(KUBELUA .. " why --help"), out)
+    for _, words in ipairs { "bogus", "help bogus" } do
+      out, code = process.run(KUBELUA .. " " .. words)
+      assert.equal(2, code)
+      assert.equal("kubelua: unknown command bogus\n(kubelua --help lists the commands)\n", out)
+    end
+    out, code = process.run("KUBECONFIG=/nowhere " .. KUBELUA .. " get")
+    assert.equal(2, code)
+    assert.matches("name a kind", out)
     out, code = process.run(KUBELUA .. " gte")
     assert.equal(2, code)
     assert.equal("kubelua: unknown command gte, did you mean get?\n(kubelua --help lists the commands)\n",

@@ -67,6 +67,21 @@ describe("kubelua rbac", function()
     assert.equal(5, #objects)
   end)
 
+  it("lets a controller make what it owns, where the source does not say which of it is made", function()
+    local path = write [[
+local kube = require "kubelua"
+local function made(o) return { kind = "v1/Secret", name = o.metadata.name } end
+return kube.controller { name = "owner", resource = "v1/ConfigMap", owns = { "v1/Secret", "v1/LimitRange" },
+  reconcile = function(o, ctx) ctx:apply(made(o)) ctx:create { kind = "v1/LimitRange", name = "x" } end }
+]]
+    local out = rbac(path)
+    assert.matches('# secrets: owns of owner; what owner makes and owns\n[^#]*verbs: %["list", "watch", \z
+      "create", "patch"%]',
+      out)
+    process.write(path, (assert(process.read(path)):gsub("ctx:apply%(made%(o%)%)", "")))
+    assert.matches('# secrets: owns of owner\n', rbac(path))
+  end)
+
   it("adds what the tests beside a script do", function()
     local path, dir = write [[
 local kube = require "kubelua"

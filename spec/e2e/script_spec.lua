@@ -354,6 +354,37 @@ servers.each(function(server_name, start)
       reported("w", "409 someone ours")
     end)
 
+    it("fails aloud where another manager has a field, however often it runs", function()
+      client:apply({ kind = "v1/ConfigMap", namespace = ns, name = "shared", data = { x = "theirs" } },
+        { manager = "someone" })
+      widget "w"
+      reconciles [[
+        if runs[ctx.key] > 3 then return { apply = { kind = "v1/ConfigMap", name = "free", data = { x = "ours" } } } end
+        return { apply = { kind = "v1/ConfigMap", name = "shared", data = { x = "ours" } } }]]
+      says "reconcile failed"
+      says 'conflict with \\"someone\\": .data.x'
+      wait.until_true(20, "the fourth run", function() return client:get("v1/ConfigMap", ns, "free") end)
+    end)
+
+    it("takes the fields that it applies to what it owns, unless the spec says otherwise", function()
+      for _, o in ipairs { { kind = "v1/ConfigMap", name = "shared" },
+        { kind = "v1/ConfigMap", name = "left" },
+        { kind = "v1/Secret", name = "left" } } do
+        client:apply({ kind = o.kind, namespace = ns, name = o.name, data = { x = "YQ==" } },
+          { manager = "someone" })
+      end
+      widget "w"
+      reconciles([[
+        local function applied(kind, name, opts)
+          local o, err = kube.try(ctx.apply, ctx, { kind = kind, name = name, data = { x = "Yg==" } }, opts)
+          return o and o.data.x or err.conflicts[1].manager
+        end
+        report(ctx, ("%s %s %s"):format(applied("v1/ConfigMap", "shared"),
+          applied("v1/ConfigMap", "left", { force = false }), applied("v1/Secret", "left")))]],
+        [[owns = { "v1/ConfigMap", ["v1/Secret"] = { force = false } }, when = { "generation" },]])
+      reported("w", "Yg== someone someone")
+    end)
+
     it("puts the owner reference on what it owns and on nothing else", function()
       local owner = widget "w"
       reconciles([[
@@ -575,6 +606,7 @@ servers.each(function(server_name, start)
         negative = "not negative, got -5", word = "got soon", infinite = "got inf", list = "unknown key '1'",
         status = "result.status must be a table of status fields, got number",
         apply = "result.apply[1] must be an object, got string",
+        force = "result.apply is a list, and force in it says nothing",
         kindless = "the object has no kind", delete = "result.delete[1].name must be a text",
         event = "result.events[1].type must be Normal or Warning, got Bad",
         object = "reconcile returned an object",
@@ -585,6 +617,7 @@ servers.each(function(server_name, start)
           boolean = false, ["function"] = print, unknown = { requeue_afer = 1 }, negative = -5, word = "soon", infinite = math.huge, list = { 1 },
           status = { status = 1, apply = { kind = "v1/ConfigMap", name = "never" } },
           apply = { apply = { "x" }, delete = { { kind = "v1/ConfigMap", name = "kept" } } },
+          force = { apply = { { kind = "v1/ConfigMap", name = "never" }, force = true } },
           kindless = { apply = { { name = "x" } } }, delete = { delete = { { kind = "v1/ConfigMap" } }, apply = { kind = "v1/ConfigMap", name = "never" } },
           event = { events = { { type = "Bad", reason = "R", message = "m" } }, status = { n = 1 } }, object = obj,
         }

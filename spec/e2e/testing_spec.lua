@@ -56,6 +56,28 @@ describe("kube.testing", function()
     assert.error_matches(function() never:until_idle "1m" end, "1 keys still failed.*no, never")
   end)
 
+  it("has run what a function of the script was to wake, each time a write returns", function()
+    local t = start { source = [[local kube = require "kubelua"
+return kube.controller { name = "x", resource = "v1/ConfigMap", when = function(now) return now.data.from == nil end,
+  watches = { ["v1/Secret"] = function(o) return o.metadata.annotations.about end },
+  reconcile = function(o, ctx)
+    local secret = ctx:get("v1/Secret", "s")
+    if secret then ctx:patch(o, { data = { seen = secret.metadata.annotations.n } }) end
+  end }]], objects = { { kind = "v1/ConfigMap", name = "a" },
+      { kind = "v1/Secret", name = "s", annotations = { about = "default/a" } } } }
+    for n = 1, 200 do
+      t:patch(t:get("v1/Secret", "s"), { metadata = { annotations = { n = tostring(n) } } })
+      assert.equal(tostring(n), t:get("v1/ConfigMap", "a").data.seen)
+    end
+  end)
+
+  it("deletes by kind, namespace and name, as a client does", function()
+    local t = start { source = source "", objects = { CARD, { kind = "v1/ConfigMap", name = "b" } } }
+    t:delete("v1/ConfigMap", "default", "a")
+    t:delete("v1/ConfigMap", "b")
+    assert.equal(0, #t:list "v1/ConfigMap")
+  end)
+
   it("stops a reconcile that wakes itself for ever", function()
     local body = 'ctx:patch(o, { data = { n = tostring(tonumber(o.data.n) + 1) } })'
     assert.error_matches(function()

@@ -109,6 +109,19 @@ servers.each(function(name, start_server)
       controller.finish(run)
     end)
 
+    it("takes a name alone for one in the namespace default, and tells what else wakes a key", function()
+      local run = start(server, dir, [[
+local kube = require "kubelua"
+return kube.controller { name = "maps", resource = "v1/ConfigMap", namespaces = { "default", ]] .. ("%q"):format(ns)
+        .. [[ }, resync = "5m", every = "1h", cron = "0 3 * * *", reconcile = function() end }]])
+      run:wait_for_log(60, "controller is running")
+      says(dir, "cm nobody", "v1/ConfigMap default/nobody is not in the cache")
+      map("rests", { x = "1" })
+      says(dir, "cm rests -n " .. ns, "it runs again when something changes, and every 5m0s %(`resync`%), \z
+        and every 1h0m0s %(`every`%), and at 0 3 %* %* %* %(`cron`%)")
+      controller.finish(run)
+    end)
+
     it("follows owned and watched objects to the keys that they lead to", function()
       local m = map("owner", { x = "1" })
       client:create { apiVersion = "v1", kind = "Secret",

@@ -81,9 +81,9 @@ local function not_there(env, part, name)
     part.query.namespace and ", in namespace " .. part.query.namespace or "")
 end
 
-local function parts_of(c, env)
+local function parts_of(c, env, targets)
   local parts = {}
-  for i, target in ipairs(common.expand(c, common.targets(env.words))) do
+  for i, target in ipairs(common.expand(c, targets)) do
     local r = c:resource(target.kind)
     if target.names and env.options.all_namespaces and r.namespaced then
       common.usage "a name is in one namespace: -A does not go with it"
@@ -307,8 +307,9 @@ function M.run(env)
   env.code = 0
   local format, argument = format_of(env.options.output)
   env.format = format
+  local targets = common.targets(env.words)
   local c <close> = common.connect(env)
-  local parts = parts_of(c, env)
+  local parts = parts_of(c, env, targets)
   if env.options.watch then
     if #parts > 1 then common.usage "--watch looks at one kind" end
     if format == "table" or format == "wide" then return watch(c, env, parts[1]) end

@@ -63,16 +63,20 @@ local function namespaces_of(list, hooks, watched)
   return out
 end
 
+-- Whether what is not known may be something that the script makes.
 local function of_source(script, loaded, list, namespaces, add, notes)
-  local resources = {}
+  local resources, makes = {}, false
   for _, c in ipairs(list) do resources[#resources + 1] = c.resource end
   for _, t in ipairs(texts_of(script, loaded)) do
     source.read(t.text, resources, function(need)
       need.namespaces, need.why = namespaces, ("%s:%d"):format(t.path, need.line)
       add(need)
-    end, function(line, what) notes[#notes + 1] = ("%s:%d: %s: of which kind is not written there"):format(
-      t.path, line, what) end)
+    end, function(line, what)
+      makes = makes or what:find "^ctx:apply" or what:find "^ctx:create" or what:find "^`apply`"
+      notes[#notes + 1] = ("%s:%d: %s: of which kind is not written there"):format(t.path, line, what)
+    end)
   end
+  return makes
 end
 
 -- Runs the tests beside the scripts. Their requests by controller.
@@ -176,7 +180,9 @@ local function needs_of(scripts, o, add)
       rbac.of_webhook(h, add, watched)
       by_name[h.name] = by_name[h.name] or { namespaces = h.asked_in or watched or false }
     end
-    of_source(script, loaded, list, namespaces_of(list, loaded.webhooks, watched), add, notes)
+    if of_source(script, loaded, list, namespaces_of(list, loaded.webhooks, watched), add, notes) then
+      for _, c in ipairs(list) do rbac.of_owned(c, add, watched) end
+    end
   end
   if not first then error("no controller or webhook is in these scripts", 0) end
   if o.leader_elect then

@@ -65,7 +65,7 @@ return kube.controller { name = "x", resource = "v1/ConfigMap", when = function(
     if secret then ctx:patch(o, { data = { seen = secret.metadata.annotations.n } }) end
   end }]], objects = { { kind = "v1/ConfigMap", name = "a" },
       { kind = "v1/Secret", name = "s", annotations = { about = "default/a" } } } }
-    for n = 1, 200 do
+    for n = 1, os.getenv "KL_VARIANT" == "tsan" and 50 or 200 do
       t:patch(t:get("v1/Secret", "s"), { metadata = { annotations = { n = tostring(n) } } })
       assert.equal(tostring(n), t:get("v1/ConfigMap", "a").data.seen)
     end
@@ -78,12 +78,15 @@ return kube.controller { name = "x", resource = "v1/ConfigMap", when = function(
     assert.equal(0, #t:list "v1/ConfigMap")
   end)
 
-  it("stops a reconcile that wakes itself for ever", function()
-    local body = 'ctx:patch(o, { data = { n = tostring(tonumber(o.data.n) + 1) } })'
-    assert.error_matches(function()
-      start { source = source(body), objects = { CARD } }
-    end, "reconciles at one moment, and no end of it")
-  end)
+  -- 10,000 runs one after the other take ThreadSanitizer two minutes, in which it sees nothing new.
+  if os.getenv "KL_VARIANT" ~= "tsan" then
+    it("stops a reconcile that wakes itself for ever", function()
+      local body = 'ctx:patch(o, { data = { n = tostring(tonumber(o.data.n) + 1) } })'
+      assert.error_matches(function()
+        start { source = source(body), objects = { CARD } }
+      end, "reconciles at one moment, and no end of it")
+    end)
+  end
 
   it("runs keys in the order of their names, each time", function()
     local function order()

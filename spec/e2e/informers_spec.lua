@@ -252,6 +252,7 @@ servers.each(function(name, start)
       c:delete("v1/ConfigMap", NS, "b")
       wait.until_true(20, "the indexes follow", function()
         return #indexer:by_index("both", "7") == 1 and indexer:len() == 2
+          and #indexer:index_values "both" == 4
       end)
       assert.equal("a", names(indexer:by_index("owner", "y")))
       assert.same({ "2", "7", "owner-x", "owner-y" }, indexer:index_values "both")

@@ -78,7 +78,7 @@ servers.each(function(name, start_server)
       local run = start(server, dir, script())
       run:wait_for_log(60, "controller is running")
       local a = map("a", { x = "1" })
-      says(dir, "v1/ConfigMap " .. ns .. "/a", "maps: it runs again in 59m",
+      says(dir, "v1/ConfigMap " .. ns .. "/a", "maps: it runs again in %d+m",
         "v1/ConfigMap " .. ns .. "/a added %(rv " .. a.metadata.resourceVersion .. "%)",
         "listed 0 v1/Service %(namespace " .. ns .. ", labels app=x%)",
         "patched v1/ConfigMap " .. ns .. "/a: 200 in [%d.]+ ms", "%-> done; next in ")

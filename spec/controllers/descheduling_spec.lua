@@ -7,6 +7,7 @@ local fragmentation = require "descheduling.fragmentation"
 local kube = require "kubelua"
 local lists = require "lib.lists"
 local priority = require "descheduling.priority"
+local seeds = require "support.seeds"
 
 local function node(name, labels, more)
   local n = { metadata = { name = name, labels = labels or {} }, spec = {},
@@ -22,14 +23,6 @@ local function pod(name, cpu, memory, labels)
 end
 
 local function anyone() return true end
-
-local function each_seed(n, fn)
-  for seed = 1, n do
-    math.randomseed(seed)
-    local ok, why = pcall(fn)
-    if not ok then error(("seed %d: %s"):format(seed, tostring(why)), 0) end
-  end
-end
 
 local function names(moves)
   local out = {}
@@ -96,7 +89,7 @@ describe("fragmentation", function()
   end)
 
   it("comes to rest, and each move makes its node more even", function()
-    each_seed(500, function()
+    seeds.each(500, function()
       local nodes, pods_on = cluster()
       local rounds, moves = 0
       repeat
@@ -147,7 +140,7 @@ describe("whole nodes to empty", function()
   end)
 
   it("each pod has one place, nodes are never mixed, and others on the node make it later", function()
-    each_seed(500, function()
+    seeds.each(500, function()
       local nodes, pods_on = cluster()
       local ranked = rank(nodes, pods_on, { target = function(one)
         return one.metadata.labels.app == "a1"
@@ -214,7 +207,7 @@ describe("dear nodes to leave", function()
 
   it("nothing leaves the cheapest kind, nobody goes up, and what goes has room below", function()
     local moved = 0
-    each_seed(1000, function()
+    seeds.each(1000, function()
       local nodes, pods_on = cluster()
       local kind = {}
       for _, one in ipairs(nodes) do kind[one.metadata.name] = one.metadata.labels.kind end

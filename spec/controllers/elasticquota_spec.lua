@@ -9,6 +9,7 @@ local lists = require "lib.lists"
 local members = require "elasticquota.members"
 local quota = require "elasticquota.quota"
 local revoke = require "elasticquota.revoke"
+local seeds = require "support.seeds"
 local share = require "elasticquota.share"
 local status = require "elasticquota.status"
 local tree = require "elasticquota.tree"
@@ -407,12 +408,10 @@ describe("over random trees", function()
   end
 
   local function each_case(soft, fn)
-    for case = 1, CASES do
-      math.randomseed(case)
+    seeds.each(CASES, function()
       local input = random_tree(soft)
-      local ok, why = pcall(fn, input, tree.calculate(input))
-      if not ok then error(("case %d: %s"):format(case, tostring(why)), 0) end
-    end
+      fn(input, tree.calculate(input))
+    end)
   end
 
   it("no level hands out more than it has", function()

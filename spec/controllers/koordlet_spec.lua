@@ -6,17 +6,10 @@ local burst = require "koordlet.burst"
 local evict = require "koordlet.evict"
 local node_of = require "koordlet.node"
 local report = require "koordlet.report"
+local seeds = require "support.seeds"
 local suppress = require "koordlet.suppress"
 
 local GI = 1024 * 1024 * 1024
-
-local function each_seed(n, fn)
-  for seed = 1, n do
-    math.randomseed(seed)
-    local ok, why = pcall(fn)
-    if not ok then error(("seed %d: %s"):format(seed, tostring(why)), 0) end
-  end
-end
 
 -- A pod with what it asks for and uses: more { qos, class, priority, evictable, annotations, cpu, memory }.
 local function pod(name, more)
@@ -327,7 +320,7 @@ describe("over random nodes", function()
   it("nobody is evicted twice, without consent, without need, or above the priority that is allowed",
     function()
     local seen = {}
-    each_seed(1500, function()
+    seeds.each(1500, function()
       local node = random_node()
       local gone = { cpu = {}, memory = {} }
       for _, task in ipairs((evict.decide(node, math.random(0, 10000), all_gates(), "main"))) do
@@ -352,7 +345,7 @@ describe("over random nodes", function()
   end)
 
   it("one reaction alone evicts no pod more than it takes", function()
-    each_seed(1500, function()
+    seeds.each(1500, function()
       local node = random_node()
       for name in pairs { BEMemoryEvict = 1, CPUEvict = 1 } do
         local task = evict.decide(node, 5000, { [name] = true }, "main")[1]
@@ -366,7 +359,7 @@ describe("over random nodes", function()
   end)
 
   it("suppression keeps its bounds and settles, and quotas stay between limit and ceiling", function()
-    each_seed(1500, function()
+    seeds.each(1500, function()
       local node = random_node()
       local allowed = suppress.allowed(node)
       assert.is_true(allowed <= node.capacity.cpu * node.threshold.cpuSuppressThresholdPercent // 100)

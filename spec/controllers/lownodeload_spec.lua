@@ -6,6 +6,7 @@ package.path = "controllers/koordinator/?.lua;" .. package.path
 local anomaly = require "lownodeload.anomaly"
 local balance = require "lownodeload.balance"
 local measure = require "lownodeload.load"
+local seeds = require "support.seeds"
 local victims = require "lownodeload.victims"
 
 local function node(name, more)
@@ -224,11 +225,7 @@ describe("over random clusters", function()
   end
 
   local function each_case(fn)
-    for case = 1, CASES do
-      math.randomseed(case)
-      local ok, why = pcall(fn, cluster())
-      if not ok then error(("case %d: %s"):format(case, tostring(why)), 0) end
-    end
+    seeds.each(CASES, function() fn(cluster()) end)
   end
 
   it("pods leave only nodes that are used too much, and no longer than these are", function()

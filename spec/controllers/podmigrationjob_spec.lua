@@ -6,18 +6,11 @@ local arbitrate = require "podmigrationjob.arbitrate"
 local lifecycle = require "reservations.lifecycle"
 local limits = require "podmigrationjob.limits"
 local reserve = require "podmigrationjob.reserve"
+local seeds = require "support.seeds"
 local step = require "podmigrationjob.step"
 
 local START = "2026-01-01T00:00:00Z"
 local NOW = 1767225600 -- START in seconds
-
-local function each_seed(n, fn)
-  for seed = 1, n do
-    math.randomseed(seed)
-    local ok, why = pcall(fn)
-    if not ok then error(("seed %d: %s"):format(seed, tostring(why)), 0) end
-  end
-end
 
 local function pod(name, more)
   local p = { metadata = { namespace = "ns", name = name, uid = name .. "-uid",
@@ -80,7 +73,7 @@ describe("a bucket of tokens", function()
   end)
 
   it("never lets more through than it holds and what comes in", function()
-    each_seed(1000, function()
+    seeds.each(1000, function()
       local most, window, burst = math.random(1, 5), math.random(10, 300), 1
       local b, now, times = nil, 0, {}
       for _ = 1, 30 do
@@ -206,7 +199,7 @@ describe("arbitration", function()
   end)
 
   it("never lets more move than any limit, and each job is judged once", function()
-    each_seed(1000, function()
+    seeds.each(1000, function()
       local list, jobs, replicas = {}, {}, math.random(2, 30)
       for i = 1, replicas do
         local p = pod("p" .. i, { namespace = "ns" .. math.random(2) })
@@ -515,7 +508,7 @@ describe("a step of a job", function()
   it("in whatever happens, evicts the pod once at most, with room elsewhere, and ends for a reason",
     function()
     local ends = {}
-    each_seed(1000, function()
+    seeds.each(1000, function()
       local phase, reason = history()
       local key = phase == "Failed" and reason or phase or "waiting"
       ends[key] = (ends[key] or 0) + 1
@@ -578,7 +571,7 @@ describe("a Reservation", function()
   end)
 
   it("rests after each change, and comes never back from its end", function()
-    each_seed(1000, function()
+    seeds.each(1000, function()
       local r, now = scheduled "b", NOW
       r.spec.allocateOnce, r.spec.ttl = math.random(2) == 1, math.random(2) == 1 and "5m" or nil
       for _ = 1, 20 do

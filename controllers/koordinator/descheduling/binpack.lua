@@ -4,6 +4,7 @@
 local fields = require "fields"
 local kube = require "kubelua"
 local lists = require "lib.lists"
+local order = require "lib.order"
 
 local M = {}
 
@@ -39,28 +40,13 @@ local function size(pod, allocatable, weights)
   return sum
 end
 
-local function created(pod)
-  local time = dig(pod, "metadata", "creationTimestamp")
-  return time and kube.time(time):unix() or 0
-end
-
-local function sort_by(list, rank)
-  table.sort(list, function(a, b)
-    local x, y = rank[a], rank[b]
-    for i = 1, #x do
-      if x[i] ~= y[i] then return x[i] < y[i] end
-    end
-    return false
-  end)
-end
-
 local function sorted_pods(info, weights)
   local rank = {}
   for _, pod in ipairs(info.eligible) do
-    rank[pod] = { -size(pod, info.allocatable, weights), -created(pod), pod.metadata.namespace or "",
+    rank[pod] = { -size(pod, info.allocatable, weights), -order.created(pod), pod.metadata.namespace or "",
       pod.metadata.name }
   end
-  sort_by(info.eligible, rank)
+  order.sort(info.eligible, rank)
   return info.eligible
 end
 
@@ -99,7 +85,7 @@ function M.rank(input)
       rank[info] = { info.burden, #info.eligible, node.metadata.name }
     end
   end
-  sort_by(infos, rank)
+  order.sort(infos, rank)
   for _, info in ipairs(infos) do
     for _, pod in ipairs(sorted_pods(info, weights)) do
       out[#out + 1] = { pod = pod, node = info.node.metadata.name, burden = info.burden }

@@ -4,6 +4,7 @@
 local fields = require "fields"
 local kube = require "kubelua"
 local lists = require "lib.lists"
+local order = require "lib.order"
 local victims = require "lownodeload.victims"
 
 local M = {}
@@ -35,13 +36,7 @@ local function small_first(pods)
     local asked = lists.of(kube.requests(pod))
     rank[pod] = { asked.cpu or 0, asked.memory or 0, pod.metadata.namespace or "", pod.metadata.name }
   end
-  table.sort(pods, function(a, b)
-    local x, y = rank[a], rank[b]
-    for i = 1, #x do
-      if x[i] ~= y[i] then return x[i] < y[i] end
-    end
-    return false
-  end)
+  order.sort(pods, rank)
   return pods
 end
 
@@ -97,19 +92,19 @@ end
 -- ("BestEffort" or "DrainNode"), autoCordon as in CustomPriorityArgs. Returns a list of { pod, node, reason },
 -- and the nodes to cordon.
 function M.pass(input)
-  local order, moves, cordons = levels(input), {}, {}
-  for i = 1, #order - 1 do
+  local tiers, moves, cordons = levels(input), {}, {}
+  for i = 1, #tiers - 1 do
     local targets = {}
-    for k = i + 1, #order do table.move(order[k].loads, 1, #order[k].loads, #targets + 1, targets) end
-    for _, load in ipairs(order[i].loads) do
+    for k = i + 1, #tiers do table.move(tiers[k].loads, 1, #tiers[k].loads, #targets + 1, targets) end
+    for _, load in ipairs(tiers[i].loads) do
       load.movable = {}
       for _, pod in ipairs(load.pods) do
         if input.evictable(pod) then table.insert(load.movable, pod) end
       end
       if input.mode == "DrainNode" then
-        drain(load, order[i], targets, input, moves, cordons)
+        drain(load, tiers[i], targets, input, moves, cordons)
       else
-        leave(load, order[i], targets, input, moves)
+        leave(load, tiers[i], targets, input, moves)
       end
     end
   end

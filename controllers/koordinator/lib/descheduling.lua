@@ -1,7 +1,9 @@
 -- descheduling.lua - controllers that look at all nodes and pods each interval and have pods moved, by
 -- PodMigrationJobs. One key, the namespace, stands for the cluster.
---   descheduling.controller { name, plugin, interval, reads, params, pass = function(ctx, settings, cluster) }
--- params have paused, dryRun, jobMode, jobTTL, evictableNamespaces and podSelectors where the policy has them.
+--   descheduling.controller { name, plugin, interval, reads, params,
+--     pass = function(ctx, settings, cluster) }
+-- params have paused, dryRun, jobMode, jobTTL, and evictableNamespaces and podSelectors where the policy has
+-- them.
 --   cluster  { nodes = list, pods_on = { [node name] = pods }, evictable = function(pod),
 --              move = function({ pod, node, reason }) }
 

@@ -3,6 +3,7 @@
 local fields = require "fields"
 local kube = require "kubelua"
 local lists = require "lib.lists"
+local order = require "lib.order"
 local pods = require "pods"
 
 local M = {}
@@ -198,7 +199,6 @@ end
 
 local function rank(pod, load, excess, weights)
   local used = load.metrics[pods.key(pod)]
-  local created = dig(pod, "metadata", "creationTimestamp")
   return {
     CLASS[pods.class(pod)] or 5,
     dig(pod, "spec", "priority") or 0,
@@ -208,7 +208,7 @@ local function rank(pod, load, excess, weights)
     number(pod, "scheduling.koordinator.sh/eviction-cost"),
     used and 0 or 1,
     used and -score(used, excess, weights) or 0,
-    created and -kube.time(created):unix() or 0,
+    -order.created(pod),
     pods.key(pod),
   }
 end
@@ -217,13 +217,7 @@ end
 function M.sort(list, load, excess, weights)
   local ranks = {}
   for _, pod in ipairs(list) do ranks[pod] = rank(pod, load, excess, weights) end
-  table.sort(list, function(a, b)
-    local x, y = ranks[a], ranks[b]
-    for i = 1, #x do
-      if x[i] ~= y[i] then return x[i] < y[i] end
-    end
-    return false
-  end)
+  order.sort(list, ranks)
 end
 
 return M

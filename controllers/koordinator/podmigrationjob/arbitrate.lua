@@ -2,8 +2,8 @@
 -- what forbids a pod's move for good, and what makes it wait.
 
 local fields = require "fields"
-local kube = require "kubelua"
 local limits = require "podmigrationjob.limits"
+local order = require "lib.order"
 local pods = require "pods"
 local victims = require "lownodeload.victims"
 local workload = require "podmigrationjob.workload"
@@ -67,21 +67,6 @@ local function is_batch(pod)
   return owner and owner.kind == "Job" and owner.uid or nil
 end
 
-local function created(job)
-  local time = dig(job, "metadata", "creationTimestamp")
-  return time and kube.time(time):unix() or 0
-end
-
-local function sort_by(list, ranks)
-  table.sort(list, function(a, b)
-    local x, y = ranks[a], ranks[b]
-    for i = 1, #x do
-      if x[i] ~= y[i] then return x[i] < y[i] end
-    end
-    return false
-  end)
-end
-
 -- Position of each job's pod among the pods, the first to be moved first; jobs without a pod come before all.
 local function pod_ranks(jobs, pod_of)
   local list, rank = {}, {}
@@ -102,9 +87,9 @@ end
 function M.sort(jobs, pod_of, book)
   local rank, ranks = pod_ranks(jobs, pod_of), {}
   for _, job in ipairs(jobs) do
-    ranks[job] = { pod_of[job] and rank[pod_of[job]] or 0, -created(job), job.metadata.name }
+    ranks[job] = { pod_of[job] and rank[pod_of[job]] or 0, -order.created(job), job.metadata.name }
   end
-  sort_by(jobs, ranks)
+  order.sort(jobs, ranks)
   local first = {}
   for i, job in ipairs(jobs) do
     local batch = is_batch(pod_of[job])
@@ -112,7 +97,7 @@ function M.sort(jobs, pod_of, book)
     local _, moving = others(book, "owner", batch, nil)
     ranks[job] = { batch and -moving or 0, batch and first[batch] or i, i }
   end
-  sort_by(jobs, ranks)
+  order.sort(jobs, ranks)
 end
 
 -- ---------------------------------------------------------------- never

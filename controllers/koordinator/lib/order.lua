@@ -1,0 +1,25 @@
+-- order.lua - sorting by several things, the first one that differs decides.
+
+local fields = require "fields"
+local kube = require "kubelua"
+
+local M = {}
+
+-- Sorts a list by the ranks of its items: { [item] = { number or text, ... } }, all of one length.
+function M.sort(list, ranks)
+  table.sort(list, function(a, b)
+    local x, y = ranks[a], ranks[b]
+    for i = 1, #x do
+      if x[i] ~= y[i] then return x[i] < y[i] end
+    end
+    return false
+  end)
+end
+
+-- When an object was made, in seconds; 0 for one that does not say.
+function M.created(o)
+  local time = fields.dig(o, "metadata", "creationTimestamp")
+  return time and kube.time(time):unix() or 0
+end
+
+return M

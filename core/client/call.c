@@ -477,13 +477,11 @@ static kl_status make_checked(call *x, const kl_op *op, const kl_resource *r)
     return st;
 }
 
-/* Ids of the web's own are told by this bit. */
+/* Marks the ids that kl_web_do gave. */
 #define WEB_ID ((uint64_t)1 << 63)
 
 static uint64_t do_http(kl_client *c, const kl_op *op, kl_reply_fn *done, void *arg)
 {
-    if (c->stub)
-        return c->stub(c->stub_arg, op, done, arg);
     if (c->web) {
         uint64_t id = kl_web_do(c->web, op, done, arg);
         return id ? id | WEB_ID : 0;

@@ -300,8 +300,6 @@ kl_status kl_client_new(kl_client_options *o, kl_client **out, kl_err *err)
     c->hooks = o->hooks;
     c->on_warning = o->on_warning;
     c->on_warning_arg = o->on_warning_arg;
-    c->stub = o->http;
-    c->stub_arg = o->http_arg;
     kl_bucket_init(&c->limiter, o->qps > 0 ? o->qps : 0, burst_of(o));
     kl_list_init(&c->held);
     c->warned = kl_map_new();

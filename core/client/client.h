@@ -121,9 +121,6 @@ typedef struct kl_client_options {
     bool no_check; /* op.check counts for nothing */
     kl_client_hooks hooks;
     bool allow_http; /* KL_HTTP may leave, as far as its rules let it (--allow-http) */
-    /* What answers KL_HTTP instead of servers, as kl_client_do; it cannot be cancelled. NULL: servers do. */
-    uint64_t (*http)(void *arg, const kl_op *op, kl_reply_fn *done, void *done_arg);
-    void *http_arg;
     /* A limit of our own: so many requests per second, after a burst of so many (0: twice qps). 0: none,
      * the server's own word counts (429, pace.h). Not for watches, leases and discovery. */
     double qps;

@@ -37,8 +37,6 @@ struct kl_client {
     void (*on_warning)(void *arg, const char *text, const char *call);
     void *on_warning_arg;
     kl_web *web; /* NULL: nothing but the API server is reached */
-    uint64_t (*stub)(void *arg, const kl_op *op, kl_reply_fn *done, void *done_arg); /* ... or this answers */
-    void *stub_arg;
     _Atomic bool closing;
     _Atomic bool lost; /* a request found no connection, or lost it, and no answer came since */
 

@@ -263,7 +263,8 @@ static void build_body(kl_builder *b, const char *body, size_t n)
     kl_free(text);
 }
 
-kl_status kl_web_answer(const kl_op *op, int status, const kl_value *headers, const char *body, size_t len,
+/* An answer out of its parts, or KL_EREJECTED and the like for a status that is an error. */
+static kl_status answer_of(const kl_op *op, int status, const kl_value *headers, const char *body, size_t len,
     const kl_value **out, kl_err *err)
 {
     const kl_value *json = NULL;
@@ -519,7 +520,7 @@ static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
         }
     } else {
         kl_op op = op_of(x);
-        st = kl_web_answer(&op, code, x->headers, kl_buf_str(&x->body), x->body.len, &v, &story);
+        st = answer_of(&op, code, x->headers, kl_buf_str(&x->body), x->body.len, &v, &story);
         if (st && x->retry_after > 0)
             story.retry_after_ns = x->retry_after;
         if (!st && x->moved)
@@ -680,10 +681,8 @@ static char **copy_rules(char *const *rules)
     return out;
 }
 
-static char *metric_host(const kl_op *op)
+static char *host_of(const char *rule)
 {
-    const char *rule = NULL;
-    (void)!check_url(op->http, op->name, &rule, NULL);
     const char *host = rule ? strstr(rule, "://") : NULL;
     host = host ? host + 3 : "";
     return kl_strndup(host, strcspn(host, "/ "));
@@ -692,16 +691,18 @@ static char *metric_host(const kl_op *op)
 static web_call *call_new(kl_web *w, const kl_op *op, kl_reply_fn *done, void *arg)
 {
     web_call *x = kl_new(web_call);
+    const char *rule = NULL;
+    (void)!check_url(op->http, op->name, &rule, NULL); /* kl_web_check has let it in */
     x->w = w;
     x->done = done;
     x->arg = arg;
     x->method = kl_strdup(op->subresource);
     x->url = kl_strdup(op->name);
-    x->host = metric_host(op);
+    x->host = host_of(rule);
     x->rules = copy_rules(op->http);
     x->order = kl_value_ref(op->body);
     x->traceparent = kl_strdup(op->traceparent);
-    x->reads = kl_web_reads(op);
+    x->reads = kl_reach_reads(rule, op->subresource);
     x->mandate = x->reads ? (kl_mandate){0} : op->mandate;
     x->redirects = number(op->body, "redirects", 0, KL_WEB_REDIRECTS_MAX);
     x->max = number(op->body, "max", KL_WEB_ANSWER_DEFAULT, KL_WEB_ANSWER_MAX);

@@ -1,14 +1,25 @@
-/* web.h - requests of scripts to servers that are no API server: ctx.http.
+/* web.h - requests of scripts to servers other than the API server: ctx.http.
  *
- * A request is a kl_op with KL_HTTP, so that it goes the way of every call of a run: door, witnesses,
- * recordings, other processes. Of the op count name         the URL subresource  the method
- *   body         {headers: {name: text or [text]}, json | text | base64: the body, tls: {ca, cert, key, server_name}
- *                (PEM), proxy: a URL or "", redirects: how many to follow (0), max: bytes of an answer (4
- * MiB), expect: [codes that are no error], raw: JSON stays text} http         the rules of who asks
- * (http/reach.h) timeout, mandate, traceparent
- * and the answer is {status, url (after redirects), headers: {name in lower case: text or [text]}, json | body | base64}.
+ * A request is a kl_op with KL_HTTP, so it goes the way of every call of a run: door, witnesses, recordings,
+ * other processes. These members of the op count, beside timeout, mandate and traceparent:
  *
- * Nothing is sent to where no rule lets it, redirects included, and nothing is retried here. */
+ *   name         the URL
+ *   subresource  the method
+ *   http         the rules of who asks (http/reach.h)
+ *   body         an object; each member may be absent
+ *     headers              {name: text or [text]}
+ *     json, text, base64   the body, one of them
+ *     tls                  {ca, cert, key, server_name}, PEM
+ *     proxy                a URL, or "" for none
+ *     redirects            how many to follow (0)
+ *     max                  bytes of an answer (4 MiB)
+ *     expect               [statuses that are answers and no errors]
+ *     raw                  true: JSON stays text
+ *
+ * The answer is {status, url (after redirects), headers: {name in lower case: text or [text]}} and the body
+ * as one of json, body and base64.
+ *
+ * Nothing is sent to where no rule leads, redirects included, and nothing is sent again here. */
 #ifndef KL_CLIENT_WEB_H
 #define KL_CLIENT_WEB_H
 
@@ -47,9 +58,5 @@ char *kl_web_shown(const kl_op *op);
 /* What a request is answered that a dry run does not send: {status: 204, headers: {}, body: "", dry_run:
  * true}. */
 const kl_value *kl_web_unsent(void);
-/* An answer out of its parts: `json`, or `text`. What a test has instead of a server. KL_EREJECTED and the
- * like for a status that is an error, as if it had come from there. */
-KL_NODISCARD kl_status kl_web_answer(const kl_op *op, int status, const kl_value *headers, const char *body,
-    size_t len, const kl_value **out, kl_err *err);
 
 #endif

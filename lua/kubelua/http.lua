@@ -23,7 +23,7 @@ local M = {}
 ---@field expect? integer|integer[]   statuses that are answers and no errors, beside 2xx and 304
 ---@field raw? boolean           a JSON answer stays text
 ---@field tls? kubelua.HttpTls
----@field proxy? string          a URL that `http` allows, too; "" for none. Unless said: HTTPS_PROXY, HTTP_PROXY and NO_PROXY
+---@field proxy? string          a URL that `http` allows, too; "" for none. Unless said: as the environment has it
 
 ---@class kubelua.HttpAnswer
 ---@field status integer

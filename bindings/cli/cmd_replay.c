@@ -14,9 +14,10 @@
 /* Differing writes of one run that are told; the rest is counted. */
 #define CHANGES_MAX 20
 
-/* A difference that was told, and of whom. */
+/* A difference that was told, of whom, and in how many more runs it came again. */
 typedef struct shown {
-    char *controller, *key, *mark;
+    char *controller, *key;
+    size_t more;
 } shown;
 
 typedef struct replay {
@@ -28,8 +29,8 @@ typedef struct replay {
     kl_program **programs;
     size_t n_programs, told;
     kl_builder *out; /* --json: the list of runs */
-    kl_map *alike;   /* how often a difference came again, by its text without the object's name */
-    shown *shown;
+    kl_map *alike;   /* what was shown, by its text without the object's name */
+    shown **shown;   /* in the order in which it was; owns them */
     size_t n_shown;
 } replay;
 
@@ -106,7 +107,7 @@ static void print_head(const kl_replayed *x)
         verdict_word(x->verdict));
 }
 
-/* The text with "*" wherever the object's name stands: what differs between two keys by nothing else is told
+/* The text with "*" in place of the object's name: two keys whose texts differ by nothing else are told
  * once. */
 static char *without_name(const char *text, const char *key)
 {
@@ -124,45 +125,59 @@ static char *without_name(const char *text, const char *key)
     return kl_buf_take(&out);
 }
 
+/* A difference that was told already is counted there. */
+static bool is_counted(replay *r, const kl_replayed *x, const char *body)
+{
+    char *plain = without_name(body, x->run->key),
+         *mark = kl_sprintf("%s %s %s", x->run->controller, verdict_word(x->verdict), plain);
+    shown *alike = kl_map_get(r->alike, mark);
+    bool again = alike != NULL;
+    if (again) {
+        alike->more++;
+    } else {
+        alike = kl_new(shown);
+        *alike = (shown){kl_strdup(x->run->controller), kl_strdup(x->run->key), 0};
+        kl_map_set(r->alike, mark, alike);
+        r->shown = kl_realloc(r->shown, (r->n_shown + 1) * sizeof(shown *));
+        r->shown[r->n_shown++] = alike;
+    }
+    kl_free(plain);
+    kl_free(mark);
+    return again;
+}
+
 static void print_run(replay *r, const kl_replayed *x)
 {
     if (!r->show && (x->verdict == KL_REPLAY_SAME || x->verdict == KL_REPLAY_CUT))
         return;
     kl_buf body = KL_BUF_INIT;
     say_run(&body, x, r->show && x->verdict == KL_REPLAY_SAME);
-    char *plain = without_name(kl_buf_str(&body), x->run->key),
-         *mark = kl_sprintf("%s %s %s", x->run->controller, verdict_word(x->verdict), plain);
-    size_t *alike = r->show ? NULL : kl_map_get(r->alike, mark);
-    if (alike) {
-        ++*alike;
-    } else {
+    if (r->show || !is_counted(r, x, kl_buf_str(&body))) {
         print_head(x);
         printf("%s", kl_buf_str(&body));
     }
-    if (!alike && !r->show) {
-        kl_map_set(r->alike, mark, kl_new(size_t));
-        r->shown = kl_realloc(r->shown, (r->n_shown + 1) * sizeof *r->shown);
-        r->shown[r->n_shown++] = (shown){
-            kl_strdup(x->run->controller), kl_strdup(x->run->key), kl_strdup(mark)};
-    }
-    kl_free(plain);
-    kl_free(mark);
     kl_buf_fini(&body);
 }
 
-/* How many more runs came to what was told of one. */
-static void print_alike(replay *r)
+static void print_alike(const replay *r)
 {
     for (size_t i = 0; i < r->n_shown; i++) {
-        shown *x = &r->shown[i];
-        size_t n = *(size_t *)kl_map_get(r->alike, x->mark);
-        if (n)
-            printf("%zu %s more as that of %s %s\n", n, n == 1 ? "run" : "runs", x->controller, x->key);
-        kl_free(x->controller);
-        kl_free(x->key);
-        kl_free(x->mark);
+        const shown *x = r->shown[i];
+        if (x->more)
+            printf("%zu %s more as that of %s %s\n", x->more, x->more == 1 ? "run" : "runs", x->controller,
+                x->key);
+    }
+}
+
+static void shown_free(replay *r)
+{
+    for (size_t i = 0; i < r->n_shown; i++) {
+        kl_free(r->shown[i]->controller);
+        kl_free(r->shown[i]->key);
+        kl_free(r->shown[i]);
     }
     kl_free(r->shown);
+    kl_map_free(r->alike, NULL);
 }
 
 /* --- for programs ------------------------------------------------------------------------- */
@@ -386,7 +401,7 @@ int cli_replay(int argc, char **argv)
         kl_program_unref(r.programs[i]);
     kl_free(r.programs);
     kl_past_free(r.past);
-    kl_map_free(r.alike, kl_free);
+    shown_free(&r);
     kl_free(r.words.v);
     return code;
 }

@@ -5,10 +5,28 @@
 --   process:get("/v1/why", { kind = "v1/Pod" })     -- the answer, decoded; a refusal is raised with its message
 --   process:post("/v1/reload", { script = "a.lua" })
 
+local clock = require "kubelua.clock"
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
 
 local M = {}
+
+local POLL = 0.1 -- seconds between two questions
+
+--- Asks until `what` says something true, for so many seconds and at least once. Returns what it said last.
+---@generic T
+---@param seconds number
+---@param what fun(): T
+---@return T
+function M.until_said(seconds, what)
+  local said = what()
+  for _ = 1, seconds / POLL do
+    if said then break end
+    clock.sleep(POLL)
+    said = what()
+  end
+  return said
+end
 
 --- For a command's options.
 M.options = {

@@ -2,7 +2,6 @@
 
 local common = require "kubelua.cli.common"
 local control = require "kubelua.cli.control"
-local clock = require "kubelua.clock"
 
 local M = {}
 
@@ -12,8 +11,6 @@ M.options = {
     type = "duration" },
   table.unpack(control.options),
 }
-
-local POLL = 0.1
 
 -- Why a controller does not run generation `wanted` yet; nil when it does.
 local function lacks(states, name, wanted)
@@ -38,12 +35,11 @@ end
 
 -- True once all that was taken runs.
 local function await(process, loaded, seconds)
-  local why = waiting(process, loaded)
-  for _ = 1, seconds / POLL do
-    if not why then break end
-    clock.sleep(POLL)
+  local why
+  control.until_said(seconds, function()
     why = waiting(process, loaded)
-  end
+    return not why
+  end)
   if why then
     io.stderr:write(("kubelua reload: the new logic has not taken over in %gs, the old one runs \z
       on: %s\n"):format(seconds, why))

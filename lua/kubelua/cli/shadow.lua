@@ -1,6 +1,5 @@
 -- kubelua shadow: a candidate for the next generation beside the one that runs, in a running process.
 
-local clock = require "kubelua.clock"
 local common = require "kubelua.cli.common"
 local control = require "kubelua.cli.control"
 local core = require "kubelua.core"
@@ -34,13 +33,10 @@ local function summary(r)
     plural(r.fails, "fails", "fail"), table.concat(tail, ", "))
 end
 
-local POLL, PATIENCE = 0.1, 60 -- seconds
+local PATIENCE = 60 -- seconds
 
 local function await(what)
-  for _ = 1, PATIENCE / POLL do
-    if what() then return end
-    clock.sleep(POLL)
-  end
+  if control.until_said(PATIENCE, what) then return end
   error(("not every key has run and been judged in %d s; kubelua shadow tells how far it is"):format(
     PATIENCE), 0)
 end

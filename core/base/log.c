@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include "base/clock.h"
@@ -168,9 +169,14 @@ static void put_fields(FILE *f, const char *s)
     put(f, s, strlen(s));
 }
 
+/* One write(2), also where nothing is buffered, as stderr: whoever reads along never sees half a record. */
 void kl_log_file_sink(void *arg, kl_log_level level, const char *message, const char *fields)
 {
-    FILE *f = arg ? arg : stderr;
+    char *record = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&record, &len);
+    if (!f)
+        return; /* no memory for a line */
     kl_time wall = kl_clock_wall(kl_clock_real());
     time_t sec = wall / KL_SECONDS(1);
     struct tm tm;
@@ -183,7 +189,11 @@ void kl_log_file_sink(void *arg, kl_log_level level, const char *message, const 
         fputc(' ', f);
     put_fields(f, fields);
     fputc('\n', f);
+    fclose(f);
+    f = arg ? arg : stderr;
+    fwrite(record, 1, len, f);
     fflush(f);
+    free(record);
 }
 
 const char *kl_log_quote(const char *s, char *out, size_t size)

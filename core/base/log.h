@@ -37,10 +37,10 @@ bool kl_log_detailed(void);
 /* The same with fields that are text already, and a format that tells their types: "a=%d b=%s c=%B" (a
  * boolean). */
 void kl_log_text(kl_log_level level, const char *message, const char *format, const char *fields);
-/* A sink that writes `2026-01-02T15:04:05.000Z INFO message k=v` lines to FILE* arg (stderr when NULL). */
+/* A sink that writes `2026-01-02T15:04:05.000Z INFO message k=v` lines to FILE* arg (stderr when NULL). One
+ * record is one line, and below it at most a traceback, whose lines are indented: control characters in the
+ * message and the fields are escaped. It is one write(2), so that nobody reads half of it. */
 kl_log_sink kl_log_file_sink;
-/* One record is one line, and below it at most a traceback, whose lines are indented: control characters
- * in the message and the fields are escaped. */
 /* The same in lines of JSON: {"ts":"2026-01-02T15:04:05.000Z","level":"info","msg":"message","k":"v"}. A
  * line is valid JSON, whatever is in it; a traceback is in "stacktrace". */
 kl_log_sink kl_log_json_sink;

@@ -194,6 +194,28 @@ static void a_record_is_one_line_of_text(void **state)
     free(line);
 }
 
+static ssize_t counted_write(void *writes, const char *text, size_t n)
+{
+    (void)text;
+    ++*(int *)writes;
+    return (ssize_t)n;
+}
+
+static void a_record_is_one_write(void **state)
+{
+    (void)state;
+    int writes = 0;
+    FILE *f = fopencookie(&writes, "w", (cookie_io_functions_t){.write = counted_write});
+    setvbuf(f, NULL, _IONBF, 0); /* as stderr is */
+    kl_log_set_sink(kl_log_file_sink, f);
+    kl_log_text(KL_LOG_INFO, "failed", "", "k=v error=x\nstack traceback:\n\ta.lua:1: in f\n\tb.lua:2: in g");
+    kl_log_set_sink(kl_log_json_sink, f);
+    kl_log_text(KL_LOG_INFO, "failed", "k=%s error=%s", "k=v error=x\nstack traceback:\n\ta.lua:1: in f");
+    kl_log_set_sink(NULL, NULL);
+    fclose(f);
+    assert_int_equal(writes, 2);
+}
+
 static void a_long_message_is_cut_between_characters(void **state)
 {
     (void)state;
@@ -211,7 +233,7 @@ static void a_long_message_is_cut_between_characters(void **state)
     free(line);
 }
 
-KL_TESTS(cmocka_unit_test(a_record_is_one_line_of_text),
+KL_TESTS(cmocka_unit_test(a_record_is_one_line_of_text), cmocka_unit_test(a_record_is_one_write),
     cmocka_unit_test(a_long_message_is_cut_between_characters),
     cmocka_unit_test(a_record_is_an_object_with_its_fields_in_order), cmocka_unit_test(a_key_has_one_type),
     cmocka_unit_test(a_traceback_is_a_field), cmocka_unit_test(names_are_there_once),

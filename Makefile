@@ -192,7 +192,7 @@ check: specs ## the fast part of the specs, below a minute: no real API server
 	@$(RUN) --fast $(F)
 
 test: specs assets ## every spec, minutes: the real API server included (F="spec/a_spec.lua ..." for some, JOBS=4 side by side)
-	@$(RUN) $(F)
+	@$(RUN) --again $(F)
 
 soak: specs assets ## the long form of the specs that have one: 200 freezes, 1,000 reloads, 10,000 objects behind faults
 	@$(RUN) --long $(F)

@@ -109,7 +109,7 @@ end)
 describe("the runner of several files", function()
   -- Specs by name, each with a diary that all write to; returns what the runner said, its status and the
   -- diary.
-  local function run(specs, jobs, seconds)
+  local function run(specs, jobs, seconds, options)
     local build = process.tmpname ""
     process.run("mkdir -p " .. build .. "/spec")
     local diary, words = process.write(build .. "/diary", ""), {}
@@ -131,8 +131,7 @@ it("is one", function() say "begins"; %s say "ends" end)
     local relative = build:gsub("^" .. process.run("pwd"):gsub("%s+$", ""):gsub("%p", "%%%0") .. "/", "")
     local out,
       code = process.run(("lua5.4 spec/support/run.lua --variant release --build %s --jobs %d %s"):format(
-      relative, jobs,
-      table.concat(words, " ")))
+      relative, jobs, (options or "") .. " " .. table.concat(words, " ")))
     local text = process.read(diary)
     process.run("rm -rf " .. process.quote(build))
     return out, code, text
@@ -168,6 +167,42 @@ it("is one", function() say "begins"; %s say "ends" end)
   it("starts with what took longest the last time", function()
     local _, _, diary = run({ one = {}, two = {}, three = {} }, 1, { one = 5, two = 50, three = 20 })
     assert.equal("two begins\ntwo ends\nthree begins\nthree ends\none begins\none ends\n", diary)
+  end)
+
+  local FIRST_TIME = 'if not said "%s was here" then say "was here" error "the first time" end'
+
+  it("gives what failed a second turn, alone at the end, and tells of it", function()
+    local specs = { one = { body = FIRST_TIME:format "one" }, two = {} }
+    local out, code, diary = run(specs, 2, { one = 50, two = 1 }, "--again")
+    assert.equal(0, code, out)
+    assert.truthy(out:find("2 passed, 0 failed", 1, true), out)
+    assert.truthy(out:find "==== 1 of 2 files passed only when they ran again, alone:.*the first time", out)
+    assert.truthy(diary:find "two ends\none begins\none ends\n$", diary)
+    out, code = run(specs, 2)
+    assert.equal(1, code, out)
+  end)
+
+  it("fails what fails twice, and too many that need a second turn", function()
+    local out, code = run({ one = { body = 'error "each time"' }, two = {} }, 2, nil, "--again")
+    assert.equal(1, code, out)
+    assert.truthy(out:find("1 passed, 1 failed", 1, true), out)
+    local specs = {}
+    for _, name in ipairs { "one", "two", "three", "four" } do
+      specs[name] = { body = FIRST_TIME:format(name) }
+    end
+    out, code = run(specs, 2, nil, "--again")
+    assert.equal(1, code, out)
+    assert.truthy(out:find("4 files passed only when they ran again: more than 3 are a failure", 1, true), out)
+    assert.truthy(out:find("4 passed, 1 failed", 1, true), out)
+  end)
+
+  it("gives no second turn where a process left values behind", function()
+    local out, code = run({
+      one = { body = FIRST_TIME:format "one" },
+      two = { body = 'io.stderr:write "\\nkubelua: leak: 3 values\\n" ' .. FIRST_TIME:format "two" },
+    }, 1, { one = 50, two = 1 }, "--again")
+    assert.equal(1, code, out)
+    assert.truthy(out:find("1 passed, 2 failed", 1, true), out)
   end)
 
   it("wants to know how many as a number", function()

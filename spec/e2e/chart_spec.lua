@@ -39,8 +39,7 @@ servers.only_real(function(name, start)
       server = start { own = true }
       client = controller.client(server)
       server:must_kubectl("apply", "-f", "spec/fixtures/prometheus/podmonitors.yaml")
-      server:must_kubectl("wait", "--for=condition=Established", "--timeout=60s",
-        "crd/podmonitors.monitoring.coreos.com")
+      server:wait_established("crd/podmonitors.monitoring.coreos.com")
       client:create { kind = "v1/Namespace", name = "apps" }
       -- The spec's user in the place of the service account, of which nobody here would make a token.
       server:must_kubectl("create", "clusterrolebinding", "chart-nobody", "--clusterrole", "apps-demo",

@@ -39,8 +39,7 @@ servers.only_real(function(name, start)
 
     it("is made with its scripts by one command, and with the PodMonitor where there are such", function()
       server:must_kubectl("apply", "-f", "spec/fixtures/prometheus/podmonitors.yaml")
-      server:must_kubectl("wait", "--for=condition=Established", "--timeout=60s",
-        "crd/podmonitors.monitoring.coreos.com")
+      server:wait_established("crd/podmonitors.monitoring.coreos.com")
       local out = server:must_kubectl("apply", "--dry-run=server", "--validate=strict", "-k",
         "controllers/koordinator")
       assert.equal(8, select(2, out:gsub("%(server dry run%)", "")), out)

@@ -170,7 +170,10 @@ servers.each(function(server_name, start)
           local lister = resource_of(koord.listers(informers))
           informers:start()
           assert.is_true(informers:wait_synced(20 * wait.factor))
-          informers:poll()
+          wait.until_true(20, "the informer's event", function()
+            informers:poll()
+            return added[name]
+          end)
           assert.is_true(added[name] == made)
           local key = namespaced and ns .. "/" .. name or name
           assert.is_true(lister:get(key) == made)

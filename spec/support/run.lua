@@ -1,8 +1,8 @@
 --- run.lua - runs every C test program and every busted spec, and ends with one line: `N passed, N failed,
 --- N skipped`.
 --
---   lua5.4 spec/support/run.lua --build build --variant release [--fast] [--long] [--verbose] [--jobs N]
---     [FILE...]
+--   lua5.4 spec/support/run.lua --build build --variant release [--fast] [--long] [--again] [--verbose]
+--     [--jobs N] [FILE...]
 --
 -- Each file is a process of its own: a crash, a leak or a race is a failure of that file and hides no other.
 -- Both kinds speak TAP. A sanitizer's report in any process that the specs started is a failure, too, and
@@ -16,6 +16,11 @@
 --   not in check, asan, tsan: WHY
 -- is left out of these (or of one or two of them), unless it is named.
 --
+-- With --again a file whose tests fail has a second turn at the end, alone: beside another file, on a loaded
+-- machine, a time-out may have been too short. What passes then is told as such, with its first failure. A
+-- sanitizer's report, values left behind and a file that hangs are failures at once, and so are more than
+-- three such files.
+--
 -- --fast, which `make check` is, leaves out spec/e2e; --long runs the files that have a long form
 -- (support/sizes.lua), in that form.
 
@@ -26,7 +31,8 @@ local servers = require "support.servers"
 local wait = require "support.wait"
 
 local options = { files = {} }
-local flags = { ["--fast"] = "fast", ["--long"] = "long", ["--verbose"] = "verbose" }
+local flags = { ["--fast"] = "fast", ["--long"] = "long", ["--verbose"] = "verbose",
+  ["--again"] = "again" }
 local values = { ["--build"] = "build", ["--variant"] = "variant", ["--jobs"] = "jobs" }
 do
   local i = 1
@@ -213,8 +219,8 @@ end
 local TIMED = '%s; code=$?; times >%s; exit $code'
 
 local function start(file, slot, server)
-  local job = { file = file, slot = slot, server = server, tmp = tmp .. "/" .. file.path:gsub("[/.]", "-"),
-    began = wait.now() }
+  local job = { file = file, slot = slot, server = server, began = wait.now() }
+  job.tmp = tmp .. "/" .. file.path:gsub("[/.]", "-") .. (file.failed and "-again" or "")
   job.base = job.tmp .. ".run"
   job.reports = job.tmp .. ".report"
   job.times = job.tmp .. ".times"
@@ -282,12 +288,12 @@ local function find_leaks(job, out)
   return #lines > 0 and table.concat(lines, "\n") or nil
 end
 
--- Why a file failed that no test of it explains, or nil.
+-- Why a file failed that no test of it explains, or nil; then whether that is so however often it runs.
 local function trouble(job, out, code, n)
   local report, leaks = take_reports(job), find_leaks(job, out)
-  if code == 124 or code == 137 then return ("still running after %d s"):format(limit) end
-  if report then return "a sanitizer reports:\n" .. report end
-  if leaks then return "values were alive at the end:\n" .. leaks end
+  if report then return "a sanitizer reports:\n" .. report, true end
+  if leaks then return "values were alive at the end:\n" .. leaks, true end
+  if code == 124 or code == 137 then return ("still running after %d s"):format(limit), true end
   if code ~= 0 and n.failed == 0 then return ("exit status %s"):format(code) end
   if not n.planned and n.passed + n.failed > 0 then return "it ended in the middle" end
   if n.passed + n.failed + n.skipped > 0 then return nil end
@@ -311,26 +317,42 @@ local function bad_lines(out, most)
   return table.concat(lines, "\n")
 end
 
+local MOST_FLICKERS = 3
+local flickers, again = {}, {}
+
+-- A file that failed and may have another turn: its failure is kept with it.
+local function put_off(file, text)
+  again[#again + 1] = { path = file.path, seconds = file.seconds, alone = true, real = file.real, failed = text }
+end
+
+local function count(job, n, took)
+  for key in pairs(total) do total[key] = total[key] + n[key] end
+  total_processor = total_processor + processor_seconds(job)
+  spent[#spent + 1] = { path = job.file.path, took = took, processor = processor_seconds(job) }
+  seconds[job.file.path] = took
+end
+
 local function finish(job)
   local path, out, code = job.file.path, process.read(job.base .. ".out") or "", job.process:wait(1)
-  local took, processor = wait.now() - job.began, processor_seconds(job)
-  local n = read_tap(out)
-  local why = trouble(job, out, code, n)
+  local took, n = wait.now() - job.began, read_tap(out)
+  local why, sure = trouble(job, out, code, n)
   if why then n.failed = n.failed + 1 end
-  for key in pairs(total) do total[key] = total[key] + n[key] end
-  print(("%-7s %s  %d passed%s%s  %.1f s"):format(n.failed > 0 and "FAILED" or "ok", path, n.passed,
+  local put_by = n.failed > 0 and not sure and not job.file.failed and options.again
+  print(("%-7s %s  %d passed%s%s  %.1f s%s"):format(n.failed > 0 and "FAILED" or "ok", path, n.passed,
     n.failed > 0 and (", %d failed"):format(n.failed) or "",
-    n.skipped > 0 and (", %d skipped"):format(n.skipped) or "", took))
+    n.skipped > 0 and (", %d skipped"):format(n.skipped) or "", took,
+    put_by and ", runs again at the end" or ""))
   if n.failed > 0 then
     local head = ("---- %s%s\n"):format(path, why and ": " .. why or "")
-    failures[#failures + 1] = head .. bad_lines(out, 30)
+    local text = head .. bad_lines(out, 30)
+    if put_by then put_off(job.file, text) else failures[#failures + 1] = text end
     if not options.verbose then print(head .. bad_lines(out, 400)) end
+  elseif job.file.failed then
+    flickers[#flickers + 1] = job.file.failed
   end
   if options.verbose then print(out) end
   io.stdout:flush()
-  total_processor = total_processor + processor
-  spent[#spent + 1] = { path = path, took = took, processor = processor }
-  seconds[path] = took
+  if not put_by then count(job, n, took) end
 end
 
 -- ---------------------------------------------------------------- side by side
@@ -429,26 +451,36 @@ local function print_slowest()
 end
 
 local queue = plan()
-local count = #queue
+local files = #queue
 local began = wait.now()
 run_all(queue)
+if #again > 0 then run_all(again) end
+if #flickers > MOST_FLICKERS then
+  total.failed = total.failed + 1
+  failures[#failures + 1] = ("%d files passed only when they ran again: more than %d are a failure"):format(
+    #flickers, MOST_FLICKERS)
+end
 write_seconds(seconds)
 if total.failed == 0 then process.run("rm -rf " .. process.quote(tmp)) end
 
 print_slowest()
-if #failures > 0 and count > 1 then
-  print(("\n==== %d of %d files failed:"):format(#failures, count))
+if #failures > 0 and files > 1 then
+  print(("\n==== %d of %d files failed:"):format(#failures, files))
   for _, text in ipairs(failures) do print(text) end
+end
+if #flickers > 0 then
+  print(("\n==== %d of %d files passed only when they ran again, alone:"):format(#flickers, files))
+  for _, text in ipairs(flickers) do print(text) end
 end
 if #skips > 0 then
   print "\n==== SKIPPED, so this run proves less than it could:"
   for _, why in ipairs(skips) do print("  " .. why) end
 end
-if count == 0 then print "no specs found" end
-if count > 1 then
-  print(("\n%d files in %.0f s, %d side by side; %.0f s of the processor"):format(count, wait.now() - began,
+if files == 0 then print "no specs found" end
+if files > 1 then
+  print(("\n%d files in %.0f s, %d side by side; %.0f s of the processor"):format(files, wait.now() - began,
     jobs, total_processor))
 end
 print(("%d passed, %d failed%s"):format(total.passed, total.failed,
   total.skipped > 0 and (", %d skipped"):format(total.skipped) or ""))
-os.exit(total.failed == 0 and count > 0, true)
+os.exit(total.failed == 0 and files > 0, true)

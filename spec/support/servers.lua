@@ -118,6 +118,14 @@ function Server:must_kubectl(...)
   return out
 end
 
+--- Waits for definitions ("crd/NAME", or "crd", "--all"). kubectl gives up on one that has no conditions yet.
+function Server:wait_established(...)
+  local words = { ... }
+  wait.until_true(60, "definitions to be established", function()
+    return self:must_kubectl("wait", "--for=condition=Established", "--timeout=60s", table.unpack(words))
+  end)
+end
+
 --- A kubeconfig of this server for another bearer token, e.g. s.tokens.nobody.
 function Server:kubeconfig_for(token)
   local path = process.tmpname ".kubeconfig"
@@ -297,7 +305,7 @@ function M.real(opts)
     self:must_kubectl("apply", "--server-side", "--force-conflicts", "-f", path)
   end
   if opts.crds then
-    self:must_kubectl("wait", "--for", "condition=established", "crd", "--all", "--timeout", "60s")
+    self:wait_established("crd", "--all")
   end
   for _, path in ipairs(opts.load or {}) do
     self:must_kubectl("apply", "--server-side", "--force-conflicts", "-f", path)

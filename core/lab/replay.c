@@ -249,7 +249,7 @@ static void on_began(kl__engine *e, kl_past_run *p, const kl_witnesses *witnesse
     l->late = e->o->until && p->at > e->o->until;
     e->wanted_live += !l->late;
     kl_map_set(e->live, p->id, l);
-    kl__world_pump(e->world);
+    kl_listwatch_pump(kl__world_listwatch(e->world));
     begin(l);
 }
 
@@ -357,16 +357,17 @@ static kl_status no_part(const kl__engine *e, kl_err *err)
 
 static kl_status wire(kl__engine *e, kl__part *p, kl_err *err)
 {
-    p->wiring = kl_wiring_new(&(kl_wiring_options){.caches = kl__world_caches(e->world),
-        .loop = kl__world_loop(e->world),
-        .mapper = kl__world_mapper(e->world),
-        .clock = e->clock,
-        .program = p->program,
-        .index = p->index,
-        .generation = 1,
-        .front = {kl__told_get, kl__told_list, e}});
+    p->wiring = kl_wiring_new(
+        &(kl_wiring_options){.caches = kl_listwatch_caches(kl__world_listwatch(e->world)),
+            .loop = kl_listwatch_loop(kl__world_listwatch(e->world)),
+            .mapper = kl_listwatch_mapper(kl__world_listwatch(e->world)),
+            .clock = e->clock,
+            .program = p->program,
+            .index = p->index,
+            .generation = 1,
+            .front = {kl__told_get, kl__told_list, e}});
     for (int i = 0; i < 4; i++) { /* caches, their objects, and functions' indexes of those */
-        kl__world_pump(e->world);
+        kl_listwatch_pump(kl__world_listwatch(e->world));
         if (kl_wiring_advance(p->wiring))
             return KL_OK;
     }

@@ -5,6 +5,7 @@
 
 #include "base/map.h"
 #include "run/overlay.h"
+#include "lab/listwatch.h"
 #include "lab/replay.h"
 #include "run/run_impl.h"
 #include "controller/wiring.h"
@@ -15,11 +16,8 @@
 typedef struct kl__world kl__world;
 kl__world *kl__world_new(const kl_past *p, kl_clock *clock);
 void kl__world_free(kl__world *w);
-kl_caches *kl__world_caches(kl__world *w);
-kl_loop *kl__world_loop(kl__world *w);
-kl_loop *kl__world_mapper(kl__world *w);
+kl_listwatch *kl__world_listwatch(kl__world *w);
 void kl__world_event(kl__world *w, const kl_past_event *e); /* of caches */
-void kl__world_pump(kl__world *w);                          /* until nothing is left to do */
 /* NULL: the recording does not have it */
 const kl_resource *kl__world_resource(kl__world *w, const char *kind);
 /* The object as caches held it, borrowed until the next event; NULL: it is not there, or not known. ns

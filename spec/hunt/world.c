@@ -1,8 +1,8 @@
 /* world.c - a small cluster without a socket: kinds and objects as a source of lists and watches, and a
  * door behind which writes are simulated.
  *
- * Everything is answered at once; what sources post runs in world_pump. So one thread is enough, and a
- * program can wait for nothing. */
+ * Everything is answered at once, or in world_pump. So one thread is enough, and a program can wait for
+ * nothing. */
 #include "hunt.h"
 
 #include <stdio.h>
@@ -12,6 +12,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "lab/listwatch.h"
 #include "model/object.h"
 #include "run/simulate.h"
 
@@ -57,92 +58,24 @@ static const kind KIND[KINDS] = {
 };
 static const char *const NAME[NAMES] = {"a", "b", "going"};
 
-typedef struct job {
-    void (*fn)(void *);
-    void *arg;
-    struct job *next;
-} job;
-
-typedef struct feed { /* one list and watch of a cache */
-    world *w;
-    kind *k;
-    char *ns;
-    kl_source_sink sink;
-    uint64_t id; /* of the open list or watch; 0: none */
-    bool listing;
-    struct feed *next;
-} feed;
-
 struct world {
     kl_clock *clock;
-    kl_loop *loop, *mapper;
-    kl_caches *caches;
+    kl_listwatch *caches;
     kl_door *door;
     kind kinds[KINDS];
-    feed *feeds;
-    job *first, **last;
-    uint64_t ids, rv;
+    uint64_t rv;
     world_rule rule;
     kl_random dice;
 };
 
-kl_caches *world_caches(world *w) { return w->caches; }
-kl_loop *world_loop(world *w) { return w->loop; }
-kl_loop *world_mapper(world *w) { return w->mapper; }
+kl_caches *world_caches(world *w) { return kl_listwatch_caches(w->caches); }
+kl_loop *world_loop(world *w) { return kl_listwatch_loop(w->caches); }
+kl_loop *world_mapper(world *w) { return kl_listwatch_mapper(w->caches); }
+void world_pump(world *w) { kl_listwatch_pump(w->caches); }
 kl_clock *world_clock(world *w) { return w->clock; }
 kl_door *world_door(world *w) { return w->door; }
 
-/* --- posts -------------------------------------------------------------------------------- */
-
-static void post(world *w, void (*fn)(void *), void *arg)
-{
-    job *j = kl_new(job);
-    *j = (job){.fn = fn, .arg = arg};
-    *w->last = j;
-    w->last = &j->next;
-}
-
-static bool run_posted(world *w)
-{
-    job *j = w->first;
-    if (!j)
-        return false;
-    w->first = j->next;
-    if (!w->first)
-        w->last = &w->first;
-    j->fn(j->arg);
-    kl_free(j);
-    return true;
-}
-
-void world_pump(world *w)
-{
-    for (bool more = true; more;) {
-        more = false;
-        while (run_posted(w))
-            more = true;
-        for (int i = 0; i < 2; i++) {
-            kl_loop *l = i ? w->mapper : w->loop;
-            if (kl_loop_next(l) <= kl_clock_now(w->clock)) {
-                kl_loop_step(l);
-                more = true;
-            }
-        }
-    }
-}
-
-/* --- a source ----------------------------------------------------------------------------- */
-
-typedef struct list_job {
-    feed *f;
-    uint64_t id;
-} list_job;
-
-static bool wants(const feed *f, const kl_value *v)
-{
-    const char *ns = kl_object_namespace(v);
-    return !f->ns || !ns || !strcmp(f->ns, ns);
-}
+/* --- what caches hear --------------------------------------------------------------------- */
 
 static const kl_value *list_of(const kind *k, const kl_value *const *items, size_t n)
 {
@@ -167,74 +100,6 @@ static const kl_value *list_of(const kind *k, const kl_value *const *items, size
     return kl_builder_done(b);
 }
 
-static void do_list(void *arg)
-{
-    list_job *j = arg;
-    feed *f = j->f;
-    size_t it = 0;
-    const char *key;
-    void *v;
-    while (f->id == j->id && kl_map_next(f->k->objects, &it, &key, &v))
-        if (wants(f, v))
-            (void)f->sink.item(f->sink.arg, kl_value_ref(v), NULL);
-    if (f->id == j->id) {
-        const kl_value *envelope = list_of(f->k, NULL, 0);
-        f->id = 0;
-        f->sink.done(f->sink.arg, KL_OK, 200, envelope, NULL);
-        kl_value_unref(envelope);
-    }
-    kl_free(j);
-}
-
-static uint64_t source_list(void *self, const kl_list_request *r, const kl_source_sink *sink)
-{
-    feed *f = self;
-    list_job *j = kl_new(list_job);
-    (void)r;
-    f->sink = *sink;
-    f->listing = true;
-    f->id = ++f->w->ids;
-    *j = (list_job){f, f->id};
-    post(f->w, do_list, j);
-    return f->id;
-}
-
-static uint64_t source_watch(void *self, const kl_watch_request *r, const kl_source_sink *sink)
-{
-    feed *f = self;
-    (void)r;
-    f->sink = *sink;
-    f->listing = false;
-    return f->id = ++f->w->ids;
-}
-
-static void source_cancel(void *self, uint64_t id)
-{
-    feed *f = self;
-    if (f->id == id)
-        f->id = 0;
-}
-
-/* Nothing fails here, so nothing is due by itself. */
-static uint64_t source_timer(void *self, kl_time after, void (*fn)(void *), void *arg)
-{
-    (void)after, (void)fn, (void)arg;
-    return ++((feed *)self)->w->ids;
-}
-
-static void source_timer_cancel(void *self, uint64_t id) { (void)self, (void)id; }
-static void source_post(void *self, void (*fn)(void *), void *arg) { post(((feed *)self)->w, fn, arg); }
-
-static void source_free(void *self)
-{
-    feed *f = self, **at = &f->w->feeds;
-    while (*at != f)
-        at = &(*at)->next;
-    *at = f->next;
-    kl_free(f->ns);
-    kl_free(f);
-}
-
 static kind *kind_of(world *w, const kl_resource *r)
 {
     for (int i = 0; i < KINDS; i++)
@@ -243,14 +108,20 @@ static kind *kind_of(world *w, const kl_resource *r)
     return NULL;
 }
 
-static void origin_source(void *arg, const kl_resource *r, const kl_cache_source *want, kl_source *out)
+static void each(void *arg, const kl_listwatch_feed *f, kl_listwatch_item *item, void *item_arg)
 {
-    world *w = arg;
-    feed *f = kl_new(feed);
-    *f = (feed){.w = w, .k = kind_of(w, r), .ns = kl_strdup(want->ns), .next = w->feeds};
-    w->feeds = f;
-    *out = (kl_source){source_list, source_watch, source_cancel, source_timer, source_timer_cancel,
-        source_post, source_free, f, false};
+    size_t it = 0;
+    const char *key;
+    void *v;
+    while (kl_map_next(kind_of(arg, f->resource)->objects, &it, &key, &v))
+        item(item_arg, v);
+}
+
+static bool hears(void *k, const kl_listwatch_feed *f) { return f->resource == &((kind *)k)->resource; }
+
+static void tell(world *w, kind *k, const char *type, const kl_value *v)
+{
+    kl_listwatch_tell(w->caches, hears, k, type, v);
 }
 
 const kl_resource *world_resource(world *w, const char *name)
@@ -261,26 +132,9 @@ const kl_resource *world_resource(world *w, const char *name)
     return NULL;
 }
 
-static void origin_resolve(void *arg, const char *name, kl_resolve_fn *done, void *done_arg)
-{
-    const kl_resource *r = world_resource(arg, name);
-    kl_err err = KL_ERR_INIT;
-    done(done_arg, r ? KL_OK : kl_fail(&err, KL_ENOTFOUND, "the server has no kind %s", name), r, &err);
-    kl_err_fini(&err);
-}
-
-static void origin_forget(void *arg) { (void)arg; }
+static const kl_resource *resolve(void *w, const char *kind) { return world_resource(w, kind); }
 
 /* --- objects ------------------------------------------------------------------------------ */
-
-static void tell(world *w, kind *k, const char *type, const kl_value *v)
-{
-    for (feed *f = w->feeds, *next; f; f = next) {
-        next = f->next;
-        if (f->k == k && f->id && !f->listing && wants(f, v))
-            (void)f->sink.event(f->sink.arg, type, kl_value_ref(v), NULL);
-    }
-}
 
 /* Takes the reference. */
 static void put(world *w, kind *k, const kl_value *v)
@@ -458,7 +312,7 @@ static uint64_t send(void *arg, const kl_op *op, kl_reply_fn *done, void *done_a
     done(done_arg, a.status, a.code, a.body, &err);
     kl_value_unref(a.body);
     kl_err_fini(&err);
-    return ++w->ids;
+    return kl_listwatch_id(w->caches);
 }
 
 static void cancel(void *arg, uint64_t id) { (void)arg, (void)id; }
@@ -468,11 +322,8 @@ static void cancel(void *arg, uint64_t id) { (void)arg, (void)id; }
 world *world_new(void)
 {
     world *w = kl_new(world);
-    w->last = &w->first;
     w->rv = 1000;
     w->clock = kl_clock_fake_new(KL_SECONDS(1000), KL_SECONDS(1800000000));
-    w->loop = kl_loop_new("hunt", w->clock);
-    w->mapper = kl_loop_new("hunt-mapper", w->clock);
     w->door = kl_door_new(
         &(kl_door_options){.send = send, .cancel = cancel, .send_arg = w, .clock = w->clock});
     for (int i = 0; i < KINDS; i++) {
@@ -482,11 +333,13 @@ world *world_new(void)
         k->objects = kl_map_new();
         k->dirty = true;
     }
-    w->caches = kl_caches_new(
-        &(kl_caches_options){.origin = &(kl_caches_origin){origin_resolve, origin_forget, origin_source, w},
-            .clock = w->clock,
-            .loop = w->loop,
-            .mapper = w->mapper});
+    w->caches = kl_listwatch_new(&(kl_listwatch_options){.name = "hunt",
+        .clock = w->clock,
+        .timers = true,
+        .where = "the server",
+        .resolve = resolve,
+        .each = each,
+        .arg = w});
     world_begin(w, WORLD_LEADS, 1);
     return w;
 }
@@ -495,13 +348,8 @@ static void value_free(void *v) { kl_value_unref(v); }
 
 void world_free(world *w)
 {
-    world_pump(w);
-    kl_caches_free(w->caches);
-    kl_loop_free(w->loop);
-    kl_loop_free(w->mapper);
+    kl_listwatch_free(w->caches);
     kl_door_free(w->door);
-    while (run_posted(w))
-        continue;
     for (int i = 0; i < KINDS; i++)
         kl_map_free(w->kinds[i].objects, value_free);
     kl_clock_fake_free(w->clock);

@@ -1,0 +1,55 @@
+/* listwatch.h - a set of caches whose lists and watches come from memory: no thread, no socket. What caches
+ * ask for is answered when the owner pumps.
+ *
+ * One thread owns all of it and runs every callback. */
+#ifndef KL_LAB_LISTWATCH_H
+#define KL_LAB_LISTWATCH_H
+
+#include "base/loop.h"
+#include "informers/caches.h"
+
+typedef struct kl_listwatch kl_listwatch;
+
+/* The list and watch of one cache. */
+typedef struct kl_listwatch_feed {
+    const kl_resource *resource;
+    const char *label;  /* of the cache: its kind, and what is wanted of it */
+    const char *ns;     /* NULL: all */
+    const char *labels; /* a selector; NULL: all. `opened` may set it to NULL where objects are selected */
+    void *mine;         /* of `opened`, which may set it */
+} kl_listwatch_feed;
+
+typedef void kl_listwatch_item(void *arg, const kl_value *object); /* takes a reference of its own */
+
+typedef struct kl_listwatch_options {
+    const char *name; /* of its loops */
+    kl_clock *clock;
+    bool timers; /* those of the loops that are due run, too; false: time stands */
+    bool drop_managed_fields;
+    const char *where; /* "the recording": has no kind that resolve does not know */
+    /* NULL: there is no such kind. Resources outlive this. */
+    const kl_resource *(*resolve)(void *arg, const char *kind);
+    /* Each object that a list of the feed may have; feed's namespace and labels are asked for afterwards. */
+    void (*each)(void *arg, const kl_listwatch_feed *f, kl_listwatch_item *item, void *item_arg);
+    void (*opened)(void *arg, kl_listwatch_feed *f); /* NULL: nobody asks */
+    void (*closed)(void *arg, kl_listwatch_feed *f); /* NULL: nobody asks */
+    void *arg;
+} kl_listwatch_options;
+
+/* Copies the options; name and where are static. */
+kl_listwatch *kl_listwatch_new(const kl_listwatch_options *o);
+/* Pumps a last time. */
+void kl_listwatch_free(kl_listwatch *l);
+kl_caches *kl_listwatch_caches(kl_listwatch *l);
+kl_loop *kl_listwatch_loop(kl_listwatch *l);
+kl_loop *kl_listwatch_mapper(kl_listwatch *l);
+/* Until nothing is left to do. */
+void kl_listwatch_pump(kl_listwatch *l);
+/* An event ("ADDED", "MODIFIED", "DELETED") for the watches that `for_it` says yes to; one whose labels do
+ * not select the object hears that it is deleted. */
+void kl_listwatch_tell(kl_listwatch *l, bool (*for_it)(void *ctx, const kl_listwatch_feed *f), void *ctx,
+    const char *type, const kl_value *object);
+/* An id that was not there before: of lists, watches, and whatever else its owner numbers. */
+uint64_t kl_listwatch_id(kl_listwatch *l);
+
+#endif

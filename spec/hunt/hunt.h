@@ -26,7 +26,7 @@ typedef struct hunt_page {
     _Atomic int thread;     /* that runs programs, of the child */
     /* wrong: what the oracle found, or ""; refused: why the last one did not load */
     char phase[32], wrong[1024], refused[256];
-    uint64_t programs, loaded, bodies, calls, writes, failed_runs, spent, live_bytes_peak;
+    uint64_t programs, loaded, replayed, bodies, calls, writes, failed_runs, spent, live_bytes_peak;
     _Atomic uint64_t latency[HUNT_BUCKETS];
     hunt_slow slow[HUNT_SLOW_MAX]; /* the slowest, first */
 } hunt_page;
@@ -55,6 +55,8 @@ kl_loop *world_mapper(world *w);
 kl_clock *world_clock(world *w);
 kl_door *world_door(world *w);
 const kl_resource *world_resource(world *w, const char *kind); /* NULL: there is no such kind */
+/* A recording in which a controller `hunt` of this kind ran for each object, as text. The caller frees it. */
+char *world_recording(world *w, const char *kind);
 
 /* --- trial.c ------------------------------------------------------------------------------ */
 /* Loads the program, which may require the modules (NULL: files), and runs all that it has, as seed says.

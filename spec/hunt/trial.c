@@ -1,6 +1,6 @@
 /* trial.c - one hostile program through everything that the runtime asks of a script: load, index, map,
- * `when`, reconcile, finalize, webhooks, a reload while it runs, being abandoned, and its end. What each
- * of these took of the processor is measured against its budget. */
+ * `when`, reconcile, finalize, webhooks, a reload while it runs, being abandoned, its end, and a replay. What
+ * each of these took of the processor is measured against its budget. */
 #include "hunt.h"
 
 #include <stdio.h>
@@ -13,6 +13,7 @@
 #include "controller/dry_writes.h"
 #include "run/elide.h"
 #include "run/fights.h"
+#include "lab/replay.h"
 
 /* Budgets are small, so that programs are quick; a script's own smaller ones stay. */
 #define CPU_MOST KL_MILLISECONDS(4)
@@ -338,6 +339,26 @@ static void parts_run(world *w, kl_program *p, world_rule rule, kl_random *dice)
     kl_commons_free(commons);
 }
 
+/* What it would do with a day that was recorded with another script. */
+static void replay(world *w, kl_program *p)
+{
+    char *text = world_recording(w, p->specs[0].resource ? p->specs[0].resource : "v1/ConfigMap");
+    kl_past *past = NULL;
+    kl_replay_sum sum = {0};
+    kl_err err = KL_ERR_INIT;
+    hunt_phase("replay");
+    if (kl_past_read_text("hunt", text, strlen(text), &past, &err))
+        hunt_wrong("the recording does not read: %s", kl_err_message(&err));
+    kl_status st = kl_replay(&(kl_replay_options){.past = past, .programs = &p, .n_programs = 1}, &sum, &err);
+    if (!st && sum.runs != 3)
+        hunt_wrong("%zu runs were replayed, and not 3", sum.runs);
+    the_page->replayed += !st;
+    kl_replay_sum_fini(&sum);
+    kl_past_free(past);
+    kl_err_fini(&err);
+    kl_free(text);
+}
+
 /* As a ConfigMap has it: nothing is read from a file. Without modules as a file has it, which may look for
  * some. */
 static kl_status load(const kl_value *modules, const char *text, size_t len, kl_program **out, kl_err *err)
@@ -365,6 +386,8 @@ bool trial_run(world *w, uint64_t seed, const kl_value *modules, const char *tex
     if (!st) {
         take(p);
         parts_run(w, p, rule, &dice);
+        if (p->n_specs && kl_random_next(&dice) % 4 == 0)
+            replay(w, p);
         hunt_phase("free");
         kl_program_unref(p);
     }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/random.h"
@@ -316,6 +317,79 @@ static uint64_t send(void *arg, const kl_op *op, kl_reply_fn *done, void *done_a
 }
 
 static void cancel(void *arg, uint64_t id) { (void)arg, (void)id; }
+
+/* --- a recording -------------------------------------------------------------------------- */
+
+static void record_kinds(world *w, kl_buf *b)
+{
+    kl_buf_printf(b,
+        "{\"t\":\"tape\",\"format\":1,\"version\":\"0\",\"recording\":\"hunt\",\"file\":1,\"at\":1,"
+        "\"secrets\":\"redacted\",\"scripts\":[]}\n");
+    for (int i = 0; i < KINDS; i++) {
+        const kl_resource *r = &w->kinds[i].resource;
+        kl_buf_printf(b,
+            "{\"t\":\"kind\",\"kind\":\"%s\",\"group\":\"%s\",\"version\":\"%s\",\"is\":\"%s\","
+            "\"plural\":\"%s\",\"namespaced\":%s,\"sub\":[\"status\"]}\n",
+            w->kinds[i].name, r->group, r->version, r->kind, r->plural, r->namespaced ? "true" : "false");
+        kl_buf_printf(b, "{\"t\":\"cache\",\"c\":%d,\"label\":\"%s\",\"kind\":\"%s\"}\n", i + 1,
+            w->kinds[i].name, w->kinds[i].name);
+    }
+}
+
+static void record_objects(world *w, kl_buf *b)
+{
+    for (int i = 0; i < KINDS * NAMES; i++) {
+        const kl_value *v = made(w, &w->kinds[i / NAMES], NAME[i % NAMES], "");
+        kl_buf_printf(b, "{\"t\":\"put\",\"c\":%d,\"o\":%d,\"v\":", i / NAMES + 1, i + 1);
+        kl_value_encode(v, b);
+        kl_buf_printf(b, "}\n");
+        kl_value_unref(v);
+    }
+    for (int i = 0; i < KINDS; i++)
+        kl_buf_printf(b, "{\"t\":\"synced\",\"c\":%d}\n", i + 1);
+}
+
+/* One that read, waited, asked and wrote. */
+static void record_run(kl_buf *b, const char *key, int n, int object)
+{
+    kl_buf_printf(b,
+        "{\"t\":\"began\",\"r\":\"r%d\",\"at\":%d000000000,\"controller\":\"hunt\",\"worker\":1,"
+        "\"key\":\"%s\",\"attempt\":1,\"generation\":1,\"epoch\":0,\"o\":%d,\"why\":\"added\","
+        "\"events\":1}\n"
+        "{\"t\":\"get\",\"r\":\"r%d\",\"kind\":\"v1/ConfigMap\",\"ns\":\"default\",\"name\":\"a\","
+        "\"o\":1}\n{\"t\":\"set\",\"s\":%d,\"ids\":[1,2]}\n"
+        "{\"t\":\"list\",\"r\":\"r%d\",\"kind\":\"v1/ConfigMap\",\"query\":\"\",\"s\":%d}\n"
+        "{\"t\":\"clock\",\"r\":\"r%d\",\"at\":%d000000001}\n",
+        n, n, key, object, n, n, n, n, n, n);
+    kl_buf_printf(b,
+        "{\"t\":\"asked\",\"r\":\"r%d\",\"n\":1,\"what\":\"sleep\",\"wait\":5}\n"
+        "{\"t\":\"answered\",\"r\":\"r%d\",\"n\":1,\"at\":%d000000002}\n"
+        "{\"t\":\"asked\",\"r\":\"r%d\",\"n\":2,\"what\":\"call\",\"op\":{\"verb\":\"patch\","
+        "\"kind\":\"v1/ConfigMap\",\"ns\":\"default\",\"name\":\"a\",\"patch\":\"merge\","
+        "\"body\":{\"data\":{\"a\":\"2\"}},\"manager\":\"hunt\"}}\n"
+        "{\"t\":\"answered\",\"r\":\"r%d\",\"n\":2,\"at\":%d000000003,\"error\":{\"is\":\"conflict\","
+        "\"code\":409,\"reason\":\"Conflict\",\"message\":\"modified\"}}\n"
+        "{\"t\":\"ended\",\"r\":\"r%d\",\"at\":%d000000004,\"result\":\"done\"}\n",
+        n, n, n, n, n, n, n, n);
+}
+
+char *world_recording(world *w, const char *kind)
+{
+    kl_buf b = KL_BUF_INIT;
+    int k = 0;
+    while (k < KINDS - 1 && strcmp(kind, w->kinds[k].name))
+        k++;
+    record_kinds(w, &b);
+    record_objects(w, &b);
+    for (int i = 0; i < NAMES; i++) {
+        char *key = kl_key_join(w->kinds[k].resource.namespaced ? "default" : NULL, NAME[i]);
+        record_run(&b, key, i + 1, k * NAMES + i + 1);
+        kl_free(key);
+    }
+    char *text = kl_strdup(kl_buf_str(&b));
+    kl_buf_fini(&b);
+    return text;
+}
 
 /* --- life --------------------------------------------------------------------------------- */
 

@@ -61,10 +61,8 @@ static const cli_option *find(const cli_option *options, const char *name, size_
 
 void cli_help(const cli_command *c, const cli_option *options)
 {
-    printf("%s\n\nusage: kubelua %s %s\n", c->summary, c->name, c->usage);
-    if (options && options->name)
-        printf("\n");
-    for (const cli_option *o = options; o && o->name; o++) {
+    printf("%s\n\nusage: kubelua %s %s\n\n", c->summary, c->name, c->usage);
+    for (const cli_option *o = options; o->name; o++) {
         if (find(options, o->name, strlen(o->name)) != o)
             continue; /* a command's own comes before the common one */
         char left[64];

@@ -428,9 +428,18 @@ kl__identity *kl__credentials_identity(kl__credentials *cs)
     return i;
 }
 
-const char *const *kl__credentials_impersonation(const kl__credentials *cs)
+const char **kl__credentials_headers(const kl__credentials *cs, const char *const *own, size_t n)
 {
-    return (const char *const *)cs->impersonation;
+    size_t total = n;
+    for (char **l = cs->impersonation; *l; l++)
+        total++;
+    const char **lines = kl_new_array(const char *, total + 1), **next = lines;
+    for (size_t i = 0; i < n; i++)
+        if (own[i])
+            *next++ = own[i];
+    for (char **l = cs->impersonation; *l; l++)
+        *next++ = *l;
+    return lines;
 }
 
 const char *kl__credentials_describe(const kl__credentials *cs) { return cs->words; }

@@ -47,8 +47,9 @@ void kl__credentials_withdraw(kl__credentials *cs, uint64_t id);
 /* The TLS identity in force; a reference, NULL before the first. Any thread. */
 kl__identity *kl__credentials_identity(kl__credentials *cs);
 
-/* NULL-terminated "Impersonate-..." lines; borrowed. Any thread. */
-const char *const *kl__credentials_impersonation(const kl__credentials *cs);
+/* A request's header lines, NULL-terminated: those of `own`, NULLs among its n left out, then one for each
+ * name, group and extra to impersonate. The caller frees the array and not the lines. Any thread. */
+const char **kl__credentials_headers(const kl__credentials *cs, const char *const *own, size_t n);
 /* "the token in /path", "client certificate /path", "no credentials": for messages. Borrowed. */
 const char *kl__credentials_describe(const kl__credentials *cs);
 

@@ -14,7 +14,6 @@
 
 #define WARNINGS_MAX 256                /* texts remembered; then they may be logged again */
 #define WAIT_LOGGED KL_MILLISECONDS(50) /* as client-go */
-#define HEADERS_MAX 64                  /* lines, impersonation included */
 
 static kl_time now(void) { return kl_clock_now(kl_clock_real()); }
 
@@ -23,22 +22,17 @@ static kl_time now(void) { return kl_clock_now(kl_clock_real()); }
 uint64_t kl__client_send(kl_client *c, kl_http *http, const kl__send *s)
 {
     const kl__request *q = s->q;
-    const char *lines[HEADERS_MAX];
-    size_t n = 0;
     char *types = kl__content_accept(q), *accept = kl_sprintf("Accept: %s", types),
          *type = q->content_type ? kl_sprintf("Content-Type: %s", q->content_type) : NULL;
     kl_free(types);
-    lines[n++] = accept;
-    lines[n++] = type ? type : "Content-Type:";
-    if (s->credential->authorization)
-        lines[n++] = s->credential->authorization;
-    if (s->condition)
-        lines[n++] = s->condition;
-    for (const char *const *l = kl__credentials_impersonation(c->credentials); *l && n < HEADERS_MAX - 1; l++)
-        lines[n++] = *l;
-    if (q->traceparent && n < HEADERS_MAX - 1)
-        lines[n++] = q->traceparent;
-    lines[n] = NULL;
+    const char *const own[] = {
+        accept,
+        type ? type : "Content-Type:",
+        s->credential->authorization,
+        s->condition,
+        q->traceparent,
+    };
+    const char **lines = kl__credentials_headers(c->credentials, own, sizeof own / sizeof *own);
     uint64_t id = kl_http_submit(http,
         &(kl_http_request){.method = q->method,
             .url = q->url,
@@ -58,6 +52,7 @@ uint64_t kl__client_send(kl_client *c, kl_http *http, const kl__send *s)
             .on_pipe = s->on_pipe,
             .on_ready = s->on_ready,
             .arg = s->arg});
+    kl_free(lines);
     kl_free(accept);
     kl_free(type);
     return id;

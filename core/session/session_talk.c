@@ -15,7 +15,6 @@
 #define READ_SIZE ((size_t)16 << 10)
 #define ROUNDS_MAX 64            /* reads before the thread's other sockets get their turn */
 #define PIECE ((size_t)32 << 10) /* of a message of ours, as Kubernetes cuts them */
-#define HEADERS_MAX 64
 
 static kl_time now(void) { return kl_clock_now(kl_clock_real()); }
 
@@ -307,8 +306,6 @@ void kl__session_on_pipe(void *arg, kl_pipe *p)
     kl_session *s = arg;
     kl_err err = KL_ERR_INIT;
     unsigned char random[16];
-    const char *lines[HEADERS_MAX];
-    size_t n = 0;
     s->pipe = p;
     s->wire = KL__SHAKING;
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
@@ -317,15 +314,11 @@ void kl__session_on_pipe(void *arg, kl_pipe *p)
     kl__upgrade_fini(&s->upgrade);
     kl__upgrade_init(&s->upgrade, random, s->protocols);
     char *agent = kl_sprintf("User-Agent: %s", s->c->user_agent);
-    lines[n++] = agent;
-    if (s->credential->authorization)
-        lines[n++] = s->credential->authorization;
-    for (const char *const *l = kl__credentials_impersonation(s->c->credentials); *l && n < HEADERS_MAX - 1;
-         l++)
-        lines[n++] = *l;
-    lines[n] = NULL;
+    const char *const own[] = {agent, s->credential->authorization};
+    const char **lines = kl__credentials_headers(s->c->credentials, own, sizeof own / sizeof *own);
     kl_buf_clear(&s->raw);
     kl_status st = kl__upgrade_request(&s->upgrade, s->q.url, lines, &s->raw, &err);
+    kl_free(lines);
     kl_free(agent);
     if (st) {
         kl__session_fail(s, st, &err);

@@ -96,6 +96,7 @@ servers.each(function(name, start)
       wait.until_true(30, "the slate is clean", function()
         return metric(p, "kubelua_slowed_keys", "counter") == 0
       end)
+      assert.is_nil(p:log():find("a key that was slowed down is quiet again", 1, true))
       controller.finish(p)
     end)
 

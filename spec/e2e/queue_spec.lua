@@ -62,6 +62,29 @@ widgets.each("queue-spec", function(t)
     t.silent "stale"
   end)
 
+  it("keys that one event wakes run side by side, on as many workers as there are", function()
+    t.run([[
+      workers = 3, concurrency = 1, timeout = "1m",
+      watches = { ["v1/ConfigMap"] = function(o)
+        if o.metadata.name == "go" then
+          return { o.metadata.namespace .. "/w1", o.metadata.namespace .. "/w2", o.metadata.namespace .. "/w3" }
+        end
+      end },
+      reconcile = function(obj, ctx)
+        if not ctx:get("v1/ConfigMap", "go") then return { status = { waits = true } } end
+        ctx:apply { kind = "v1/ConfigMap", name = "here-" .. ctx.name, labels = { here = "yes" } }
+        -- It holds its worker until the others have come, too.
+        while #ctx.live:list("v1/ConfigMap", { labels = "here=yes" }) < 3 do ctx:sleep "20ms" end
+        return { status = { done = true } }
+      end]])
+    for i = 1, 3 do
+      t.widget("w" .. i)
+      t.await("w" .. i, "its first run", function(o) return o("status.waits") end)
+    end
+    t.client:create { kind = "v1/ConfigMap", namespace = t.ns, name = "go" }
+    for i = 1, 3 do t.await("w" .. i, "its run", function(o) return o("status.done") end) end
+  end)
+
   for name, serial in pairs { ["a path"] = '"spec.node"',
     ["a function"] = "function(obj) return obj.spec.node end" } do
     it("runs of equal texts do not overlap, over all workers: " .. name, function()

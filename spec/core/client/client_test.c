@@ -739,6 +739,27 @@ static void basic_and_impersonation(void **state)
     world_stop(&w);
 }
 
+static void with_many_groups(kl_config *c)
+{
+    with_basic(c);
+    c->impersonate_groups = kl_new_array(char *, 101);
+    for (int i = 0; i < 100; i++)
+        c->impersonate_groups[i] = kl_sprintf("group-%d", i);
+}
+
+/* The extra comes after the groups. */
+static void any_number_of_groups_is_impersonated(void **state)
+{
+    (void)state;
+    world w;
+    world_start(&w, with_many_groups);
+    kl_op op = op_of(KL_GET, &nodes);
+    op.name = "n";
+    assert_ok(call(&w, &op), &w.err);
+    assert_string_equal(w.s.impersonate, "dev");
+    world_stop(&w);
+}
+
 static void what_cannot_work_is_refused_with_a_way_out(void **state)
 {
     (void)state;
@@ -1233,6 +1254,7 @@ KL_TESTS(cmocka_unit_test(a_trace_goes_along_and_sizes_are_told),
     cmocka_unit_test(the_call_ends_at_its_timeout),
     cmocka_unit_test(a_token_file_is_read_again_in_time_and_on_401),
     cmocka_unit_test(a_lost_token_file_is_an_error_that_names_it), cmocka_unit_test(basic_and_impersonation),
+    cmocka_unit_test(any_number_of_groups_is_impersonated),
     cmocka_unit_test(what_cannot_work_is_refused_with_a_way_out), cmocka_unit_test(warnings_are_logged_once),
     cmocka_unit_test(a_cancelled_call_is_done_once_also_while_it_waits_to_retry),
     cmocka_unit_test(freeing_the_client_ends_every_call),

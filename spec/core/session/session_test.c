@@ -282,6 +282,39 @@ static bool endless_head(peer *p, int fd, const request *r)
     return false;
 }
 
+static bool groups_counted(peer *p, int fd, const request *r)
+{
+    (void)p;
+    int n = 0;
+    for (const char *at = r->head; (at = strstr(at, "\r\nImpersonate-Group: ")); at++)
+        n++;
+    char *body = kl_sprintf("{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"BadRequest\","
+                            "\"message\":\"%d groups\",\"code\":400}",
+        n);
+    bool sent = peer_reply(fd, 400, "", body);
+    kl_free(body);
+    return sent;
+}
+
+static void any_number_of_groups_is_impersonated(void **state)
+{
+    (void)state;
+    bench b = {0};
+    kl_err err = KL_ERR_INIT;
+    kl_client_options o = {0};
+    kl_session_request r = exec_request(false);
+    peer_start(&b.p, groups_counted, NULL);
+    kl_config_for_server(b.p.url, &o.config);
+    o.config.impersonate = kl_strdup("alice");
+    o.config.impersonate_groups = kl_new_array(char *, 101);
+    for (int i = 0; i < 100; i++)
+        o.config.impersonate_groups[i] = kl_sprintf("group-%d", i);
+    assert_ok(kl_client_new(&o, &b.c, &err), &err);
+    begin(&b, &r);
+    assert_fails(drain(&b), KL_EREJECTED, &b.err, "100 groups");
+    bench_stop(&b);
+}
+
 static void a_refused_upgrade_says_why(void **state)
 {
     (void)state;
@@ -598,8 +631,8 @@ static void mistakes_are_told_before_anything_is_sent(void **state)
 KL_TESTS(cmocka_unit_test(a_command_that_ends_well),
     cmocka_unit_test(all_the_ways_in_which_the_server_can_break_off),
     cmocka_unit_test(a_status_counts_although_the_line_is_cut_after_it),
-    cmocka_unit_test(a_refused_upgrade_says_why), cmocka_unit_test(nobody_listens),
-    cmocka_unit_test(an_answer_that_asks_for_another_attempt_gets_it),
+    cmocka_unit_test(any_number_of_groups_is_impersonated), cmocka_unit_test(a_refused_upgrade_says_why),
+    cmocka_unit_test(nobody_listens), cmocka_unit_test(an_answer_that_asks_for_another_attempt_gets_it),
     cmocka_unit_test(a_401_reads_the_token_file_again_once),
     cmocka_unit_test(what_is_written_arrives_in_order_then_the_end),
     cmocka_unit_test(v4_cannot_end_input_and_says_so), cmocka_unit_test(a_port_says_its_number_first),

@@ -40,7 +40,7 @@ local function calculated(input)
   return tree.calculate {
     quotas = quotas, pods = pods_of(input), total = lists.of(input.totalResource),
     scale_min = input.scaleMinQuotaEnabled == true, guarantee = input.guaranteeUsage == true,
-    upstream = "main",
+    upstream = input.upstream or "main",
   }
 end
 

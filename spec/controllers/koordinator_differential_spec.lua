@@ -1,0 +1,240 @@
+-- koordinator_differential_spec.lua - our policies against Koordinator's own functions, which a Go program
+-- calls (spec/realserver/koordinator, v1.8.0): the same random inputs, and what comes out is the same, the
+-- explanations of the numbers included.
+-- not in asan, tsan: it reads what two programs say
+
+package.path = "controllers/koordinator/?.lua;" .. package.path
+
+local fixtures = require "support.fixtures"
+local kube = require "kubelua"
+local process = require "support.process"
+local sizes = require "support.sizes"
+
+local GO = process.run("ls build/assets/koordinator/koordinator 2>/dev/null"):match "%S+"
+local CASES = sizes.of { short = 1000, long = 10000 }
+local NOW = "2026-01-01T00:00:00Z"
+local random = math.random
+
+local function chance(percent) return random(100) <= percent end
+local function pick(list) return list[random(#list)] end
+local function maybe(percent, fn, ...) if chance(percent) then return fn(...) end end
+
+-- ---------------------------------------------------------------- nodes
+
+local function cpu(most)
+  return pick { ("%d"):format(random(0, most)), ("%dm"):format(random(0, most * 1000)) }
+end
+
+local function memory(most)
+  return pick { ("%dGi"):format(random(0, most)), ("%dG"):format(random(0, most)),
+    ("%d"):format(random(0, most << 30)), ("%dMi"):format(random(0, most << 10)) }
+end
+
+local function amount(cores, gib) return { cpu = cpu(cores), memory = memory(gib) } end
+local function usage(cores, gib) return { resources = amount(cores, gib) } end
+
+local CLASSES = { "koord-prod", "koord-mid", "koord-batch", "koord-free" }
+local QOS = { "LSE", "LSR", "LS", "BE", "SYSTEM" }
+local PRIORITIES = { 9999, 9000, 8500, 7000, 7999, 5000, 5999, 3000, 0, 10000 }
+
+local function container(name)
+  local asked = maybe(90, amount, 8, 16)
+  return { name = name, resources = { requests = asked, limits = asked } }
+end
+
+local function pod(i)
+  local class = maybe(50, pick, CLASSES)
+  local labels = { ["koordinator.sh/qosClass"] = maybe(60, pick, QOS) }
+  if chance(10) then labels["koordinator.sh/priority-class"] = pick(CLASSES) end
+  local p = {
+    metadata = { name = "p" .. i, namespace = "ns", labels = next(labels) and labels },
+    spec = { containers = { container "a", maybe(30, container, "b") }, nodeName = "n",
+      priorityClassName = class, priority = maybe(70, pick, PRIORITIES) },
+    status = { phase = pick { "Running", "Running", "Running", "Pending", "Succeeded", "Failed" } },
+  }
+  if chance(10) then p.spec.initContainers = { container "init" } end
+  if chance(10) then p.spec.overhead = amount(1, 1) end
+  return p
+end
+
+local function node()
+  local cores, gib = random(1, 128), random(1, 512)
+  local capacity = { cpu = tostring(cores), memory = gib .. "Gi" }
+  local allocatable = chance(50) and capacity or {
+    cpu = ("%dm"):format(cores * 1000 - random(0, 1000)),
+    memory = ("%d"):format((gib << 30) - random(0, 1 << 29)),
+  }
+  local annotations
+  if chance(30) then
+    annotations = { ["node.koordinator.sh/reservation"] = kube.encode { resources = amount(4, 8),
+      applyPolicy = maybe(50, pick, { "Default", "ReservedCPUsOnly" }) } }
+  end
+  return { metadata = { name = "n", annotations = annotations },
+    status = { capacity = capacity, allocatable = allocatable } }
+end
+
+local function strategy()
+  local s = { enable = true, degradeTimeMinutes = random(5, 30), updateTimeThresholdSeconds = 300,
+    resourceDiffThreshold = 0.1, cpuReclaimThresholdPercent = random(0, 100),
+    memoryReclaimThresholdPercent = random(0, 100),
+    cpuCalculatePolicy = maybe(50, pick, { "usage", "maxUsageRequest" }),
+    memoryCalculatePolicy = maybe(50, pick, { "usage", "request", "maxUsageRequest" }),
+    midCPUThresholdPercent = random(0, 100), midMemoryThresholdPercent = random(0, 100),
+    midUnallocatedPercent = random(0, 100) }
+  for _, name in ipairs { "batchCPUThresholdPercent", "batchMemoryThresholdPercent" } do
+    s[name] = maybe(30, random, 0, 100)
+  end
+  if chance(10) then
+    s.midReclaimMode = "static"
+    s.midStaticCPUReservedPercent, s.midStaticMemoryReservedPercent = random(0, 100), random(0, 100)
+  end
+  return s
+end
+
+local function metric(pods)
+  local reports = {}
+  for _, p in ipairs(pods) do
+    if chance(75) then
+      reports[#reports + 1] = { name = p.metadata.name, namespace = "ns", podUsage = usage(8, 16),
+        priority = p.spec.priorityClassName, qos = p.metadata.labels
+          and p.metadata.labels["koordinator.sh/qosClass"] }
+    end
+  end
+  if chance(20) then
+    reports[#reports + 1] = { name = "gone", namespace = "ns", podUsage = usage(8, 16),
+      priority = maybe(70, pick, CLASSES) }
+  end
+  local hosts = maybe(20, function()
+    return { { name = "host", usage = usage(4, 8), priority = maybe(70, pick, CLASSES),
+      qos = maybe(50, pick, QOS) } }
+  end)
+  return {
+    metadata = { name = "n" },
+    status = {
+      -- Far from the limit in minutes, since the Go functions look at a clock of their own.
+      updateTime = chance(95) and "2025-12-31T23:59:30Z" or "2025-12-31T23:00:00Z",
+      nodeMetric = { nodeUsage = usage(64, 256), systemUsage = usage(8, 16) },
+      podsMetric = next(reports) and reports or nil,
+      hostApplicationMetric = hosts,
+      prodReclaimableMetric = maybe(70, function() return { resource = usage(32, 64) } end),
+    },
+  }
+end
+
+local function node_input()
+  local pods = {}
+  for i = 1, random(0, 8) do pods[i] = pod(i) end
+  return { now = NOW, strategy = strategy(), node = node(), pods = pods, nodeMetric = metric(pods) }
+end
+
+-- ---------------------------------------------------------------- quotas
+
+local LABEL = "quota.scheduling.koordinator.sh/"
+
+local function quota(name, parent, is_parent)
+  local min = { cpu = tostring(random(0, 40)), memory = tostring(random(0, 4000)) }
+  local max = { cpu = tostring(min.cpu + random(0, 80)), memory = tostring(min.memory + random(0, 8000)) }
+  local labels = { [LABEL .. "parent"] = parent, [LABEL .. "is-parent"] = tostring(is_parent),
+    [LABEL .. "allow-lent-resource"] = tostring(chance(70)),
+    [LABEL .. "enable-scale-min-quota"] = chance(60) and "true" or nil }
+  local weight = maybe(40, function()
+    return { [LABEL .. "shared-weight"] = kube.encode {
+      cpu = tostring(random(1, 60)), memory = tostring(random(1, 6000)) } }
+  end)
+  return { apiVersion = "scheduling.sigs.k8s.io/v1alpha1", kind = "ElasticQuota",
+    metadata = { name = name, namespace = "ns", labels = labels, annotations = weight },
+    spec = { min = min, max = max } }
+end
+
+local function asked()
+  return { cpu = tostring(random(60)), memory = tostring(random(6000)) }
+end
+
+local function part(list)
+  local out = {}
+  for name, n in pairs(list) do out[name] = tostring(random(0, math.tointeger(tonumber(n)))) end
+  return out
+end
+
+local function quota_input()
+  local input = { op = "runtime", upstream = "v1.8.0", quotas = {}, podRequests = {}, podUsed = {},
+    totalResource = { cpu = tostring(random(0, 200)), memory = tostring(random(0, 20000)) },
+    scaleMinQuotaEnabled = chance(50) }
+  local function leaf(name, parent)
+    input.quotas[#input.quotas + 1] = quota(name, parent, false)
+    input.podRequests[name] = asked()
+    if chance(50) then input.podUsed[name] = part(input.podRequests[name]) end
+  end
+  for i = 1, random(1, 4) do
+    local name = "q" .. i
+    if chance(50) then
+      input.quotas[#input.quotas + 1] = quota(name, "koordinator-root-quota", true)
+      for k = 1, random(1, 4) do leaf(name .. "-" .. k, name) end
+    else
+      leaf(name, "koordinator-root-quota")
+    end
+  end
+  return input
+end
+
+-- ---------------------------------------------------------------- the comparison
+
+-- What the Go functions say, in order.
+local function ask(calc, inputs)
+  local lines, answers = {}, {}
+  for i, input in ipairs(inputs) do
+    local sent = {} -- an empty list would be encoded as an object
+    for name, v in pairs(input) do sent[name] = (type(v) ~= "table" or next(v)) and v or nil end
+    lines[i] = kube.encode { calc = calc, input = sent }
+  end
+  local path = process.write(process.tmpname ".jsonl", table.concat(lines, "\n") .. "\n")
+  local out, code = process.run(("%s <%s"):format(GO, process.quote(path)))
+  assert.equal(0, code, out)
+  for line in out:gmatch "[^\n]+" do answers[#answers + 1] = kube.decode(line) end
+  assert.equal(#inputs, #answers)
+  return answers
+end
+
+local function expected(input, answer)
+  local plain = kube.copy(answer)
+  local s = input.strategy or {}
+  -- Its words name the wrong one of two sums here (docs/koordinator.md); the number is of the right one.
+  if s.batchMemoryThresholdPercent and s.memoryCalculatePolicy ~= "request" and plain.messages then
+    plain.messages["kubernetes.io/batch-memory"] = nil
+  end
+  if plain.error then
+    assert.falsy(plain.error:find("input: ", 1, true), plain.error)
+    return { error = true }
+  end
+  return plain
+end
+
+local function differ(calc, make)
+  local inputs = {}
+  for seed = 1, CASES do
+    math.randomseed(seed)
+    inputs[seed] = make()
+  end
+  local wrong, most = {}, 10
+  for seed, answer in ipairs(ask(calc, inputs)) do
+    local said = fixtures.calcs[calc](inputs[seed], expected(inputs[seed], answer))
+    if said and #wrong < most then wrong[#wrong + 1] = ("seed %d: %s"):format(seed, said) end
+  end
+  assert.equal("", table.concat(wrong, "\n"))
+end
+
+describe("what Koordinator's own functions calculate, our policies do", function()
+  if not GO then
+    local why = "Koordinator's functions are built by Go: `make versions`"
+    if os.getenv "CI" == "true" then
+      it("from its module", function() error(why, 0) end)
+    else
+      pending(why)
+    end
+    return
+  end
+
+  it("for batch resources", function() differ("batchresource", node_input) end)
+  it("for mid resources", function() differ("midresource", node_input) end)
+  it("for a tree of quotas", function() differ("elastic_quota", quota_input) end)
+end)

@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/escape.h"
 
 static const char *const LEVELS[] = {"debug", "info", "warn", "error", "off"};
 
@@ -25,48 +26,6 @@ static bool is_taken(const char *key, size_t n)
         if (strlen(OURS[i]) == n && !memcmp(OURS[i], key, n))
             return true;
     return false;
-}
-
-/* Bytes of the well-formed UTF-8 character that starts here, 0 when there is none (Unicode 15, table 3-7). */
-static size_t character(const unsigned char *s, size_t n)
-{
-    size_t len = s[0] < 0x80           ? 1
-        : s[0] >= 0xc2 && s[0] <= 0xdf ? 2
-        : (s[0] & 0xf0) == 0xe0        ? 3
-        : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4
-                                       : 0;
-    if (!len || len > n)
-        return 0;
-    for (size_t i = 1; i < len; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    bool overlong = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90);
-    bool beyond = (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf4 && s[1] > 0x8f);
-    return overlong || beyond ? 0 : len;
-}
-
-static void json_text(kl_buf *out, const char *s, size_t n)
-{
-    for (size_t i = 0; i < n;) {
-        unsigned char c = (unsigned char)s[i];
-        size_t len = character((const unsigned char *)s + i, n - i);
-        if (c == '"' || c == '\\') {
-            kl_buf_putc(out, '\\');
-            kl_buf_putc(out, (char)c);
-        } else if (c == '\n') {
-            kl_buf_puts(out, "\\n");
-        } else if (c == '\t') {
-            kl_buf_puts(out, "\\t");
-        } else if (c < ' ' || c == 0x7f) {
-            kl_buf_printf(out, "\\u%04x", c);
-        } else if (!len) {
-            kl_buf_puts(out, "\xef\xbf\xbd");
-            len = 1;
-        } else {
-            (void)!kl_buf_add(out, s + i, len);
-        }
-        i += len;
-    }
 }
 
 static size_t key_length(const char *s)
@@ -163,14 +122,14 @@ static void put_value(kl_buf *out, const kl_buf *value, char how)
         return;
     }
     kl_buf_putc(out, '"');
-    json_text(out, text, value->len);
+    kl_json_escape_any(out, text, value->len);
     kl_buf_putc(out, '"');
 }
 
 static void put_key(kl_buf *out, const char *prefix, const char *key, size_t n)
 {
     kl_buf_printf(out, ",\"%s", prefix);
-    json_text(out, key, n);
+    kl_json_escape_any(out, key, n);
     kl_buf_puts(out, "\":");
 }
 
@@ -218,7 +177,7 @@ static void put_fields(kl_buf *out, const char *fmt, const char *fields)
     }
     if (*s == '\n' && s[1]) {
         kl_buf_puts(out, ",\"stacktrace\":\"");
-        json_text(out, s + 1, strlen(s + 1));
+        kl_json_escape_any(out, s + 1, strlen(s + 1));
         kl_buf_putc(out, '"');
     }
 }
@@ -233,7 +192,7 @@ void kl_log_json_sink(void *arg, kl_log_level level, const char *message, const 
     kl_buf_printf(&out, "{\"ts\":\"%04d-%02d-%02dT%02d:%02d:%02d.%03dZ\",\"level\":\"%s\",\"msg\":\"",
         tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
         (int)(wall % KL_SECONDS(1) / KL_MILLISECONDS(1)), LEVELS[level]);
-    json_text(&out, message, strlen(message));
+    kl_json_escape_any(&out, message, strlen(message));
     kl_buf_putc(&out, '"');
     put_fields(&out, kl_log_record_format(), fields);
     kl_buf_puts(&out, "}\n");

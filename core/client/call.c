@@ -572,20 +572,14 @@ uint64_t kl__client_get_tagged(kl_client *c, const char *path, const char *accep
     return id;
 }
 
-typedef struct cancel_order {
-    kl_client *c;
-    uint64_t id;
-} cancel_order;
-
-static void on_cancel_order(void *arg)
+static void on_cancel(void *client, uint64_t id)
 {
-    cancel_order *o = arg;
-    kl_lock(&o->c->mu);
-    call *x = kl_slots_get(&o->c->call_ids, o->id);
-    kl_unlock(&o->c->mu);
+    kl_client *c = client;
+    kl_lock(&c->mu);
+    call *x = kl_slots_get(&c->call_ids, id);
+    kl_unlock(&c->mu);
     if (x && !x->cancelled)
         call_cancel(x);
-    kl_free(o);
 }
 
 void kl_client_cancel(kl_client *c, uint64_t id)
@@ -596,9 +590,7 @@ void kl_client_cancel(kl_client *c, uint64_t id)
         kl_web_cancel(c->web, id & ~WEB_ID);
         return;
     }
-    cancel_order *o = kl_new(cancel_order);
-    *o = (cancel_order){c, id};
-    kl_http_post(c->calls, on_cancel_order, o);
+    kl_http_post_with(c->calls, on_cancel, c, id);
 }
 
 void kl__calls_cancel_all(void *client)

@@ -749,23 +749,16 @@ uint64_t kl_web_do(kl_web *w, const kl_op *op, kl_reply_fn *done, void *arg)
     return id;
 }
 
-typedef struct cancel_order {
-    kl_web *w;
-    kl_http *http;
-    uint64_t id;
-} cancel_order;
-
-static void on_cancel(void *arg)
+static void on_cancel(void *web, uint64_t id)
 {
-    cancel_order *o = arg;
-    kl_lock(&o->w->mu);
-    web_call *x = kl_slots_get(&o->w->calls, o->id);
-    kl_unlock(&o->w->mu);
+    kl_web *w = web;
+    kl_lock(&w->mu);
+    web_call *x = kl_slots_get(&w->calls, id);
+    kl_unlock(&w->mu);
     if (x && !x->cancelled) {
         x->cancelled = true;
-        kl_http_cancel(o->http, x->http_id);
+        kl_http_cancel(x->http, x->http_id);
     }
-    kl_free(o);
 }
 
 void kl_web_cancel(kl_web *w, uint64_t id)
@@ -773,11 +766,8 @@ void kl_web_cancel(kl_web *w, uint64_t id)
     kl_lock(&w->mu);
     kl_http *http = w->http;
     kl_unlock(&w->mu);
-    if (!http || !id)
-        return;
-    cancel_order *o = kl_new(cancel_order);
-    *o = (cancel_order){w, http, id};
-    kl_http_post(http, on_cancel, o);
+    if (http && id)
+        kl_http_post_with(http, on_cancel, w, id);
 }
 
 /* --- life --------------------------------------------------------------------------------- */

@@ -37,14 +37,15 @@ typedef struct timer {
     void *arg;
 } timer;
 
-typedef enum command_type { START, CANCEL, RUN } command_type;
+typedef enum command_type { START, CANCEL, RUN, RUN_WITH } command_type;
 
 typedef struct command {
     kl_list link;
     command_type type;
-    kl__transfer *t;       /* START */
-    uint64_t id;           /* CANCEL */
-    void (*fn)(void *arg); /* RUN */
+    kl__transfer *t;                         /* START */
+    uint64_t id;                             /* CANCEL, RUN_WITH */
+    void (*fn)(void *arg);                   /* RUN */
+    void (*fn_with)(void *arg, uint64_t id); /* RUN_WITH */
     void *arg;
 } command;
 
@@ -233,6 +234,8 @@ static void run_commands(kl_http *h, bool stopping)
             transfer_cancel(t);
         else if (c->type == RUN)
             c->fn(c->arg);
+        else if (c->type == RUN_WITH)
+            c->fn_with(c->arg, c->id);
         kl_free(c);
     }
 }
@@ -469,10 +472,10 @@ uint64_t kl_http_submit(kl_http *h, const kl_http_request *r)
 }
 
 /* A command other than START; dropped when the thread takes no more. */
-static void command_send(kl_http *h, command_type type, uint64_t id, void (*fn)(void *), void *arg)
+static void command_send(kl_http *h, command what)
 {
     command *c = kl_new(command);
-    *c = (command){.type = type, .id = id, .fn = fn, .arg = arg};
+    *c = what;
     kl_lock(&h->mu);
     bool closed = h->closed, wake = !closed && push_locked(h, c);
     kl_unlock(&h->mu);
@@ -493,10 +496,18 @@ void kl_http_cancel(kl_http *h, uint64_t id)
             return;
         t->cancelled = true;
     }
-    command_send(h, CANCEL, id, NULL, NULL);
+    command_send(h, (command){.type = CANCEL, .id = id});
 }
 
-void kl_http_post(kl_http *h, void (*fn)(void *arg), void *arg) { command_send(h, RUN, 0, fn, arg); }
+void kl_http_post(kl_http *h, void (*fn)(void *arg), void *arg)
+{
+    command_send(h, (command){.type = RUN, .fn = fn, .arg = arg});
+}
+
+void kl_http_post_with(kl_http *h, void (*fn)(void *arg, uint64_t id), void *arg, uint64_t id)
+{
+    command_send(h, (command){.type = RUN_WITH, .fn_with = fn, .arg = arg, .id = id});
+}
 
 uint64_t kl_http_timer(kl_http *h, kl_time after, void (*fn)(void *arg), void *arg)
 {

@@ -98,6 +98,9 @@ uint64_t kl_http_submit(kl_http *h, const kl_http_request *r);
 void kl_http_cancel(kl_http *h, uint64_t id);
 /* any thread: run fn soon on the thread, in order */
 void kl_http_post(kl_http *h, void (*fn)(void *arg), void *arg);
+/* The same for one of arg's many, by its number: fn finds out whether it is still there. Nothing has to be
+ * freed when the thread has ended and fn is never called. */
+void kl_http_post_with(kl_http *h, void (*fn)(void *arg, uint64_t id), void *arg, uint64_t id);
 uint64_t kl_http_timer(kl_http *h, kl_time after, void (*fn)(void *arg), void *arg); /* any thread */
 /* from the http thread: fn is not called after this */
 void kl_http_timer_cancel(kl_http *h, uint64_t id);

@@ -2,10 +2,9 @@
  * stack. */
 #include "value/intern.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
+#include "base/escape.h"
 #include "base/mem.h"
 #include "value/number.h"
 
@@ -32,36 +31,15 @@ static void put_int(kl_buf *out, uint64_t u, bool minus)
     kl_buf_add(out, p, (size_t)(text + sizeof text - p));
 }
 
-static void put_escaped(kl_buf *out, const char *s, size_t n)
-{
-    static const char names[32] = {['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
-    const char *run = s, *end = s + n;
-    kl_buf_putc(out, '"');
-    for (const char *p = s; p < end; p++) {
-        unsigned char c = (unsigned char)*p;
-        if (c >= ' ' && c != '"' && c != '\\')
-            continue;
-        kl_buf_add(out, run, (size_t)(p - run));
-        run = p + 1;
-        char esc[8] = {'\\', *p};
-        size_t m = 2;
-        if (c < ' ' && names[c])
-            esc[1] = names[c];
-        else if (c < ' ')
-            m = (size_t)snprintf(esc, sizeof esc, "\\u%04x", c);
-        kl_buf_add(out, esc, m);
-    }
-    kl_buf_add(out, run, (size_t)(end - run));
-    kl_buf_putc(out, '"');
-}
-
 /* `after` follows the closing quote when it is not NUL: a key's colon. */
 static inline void put_str(kl_buf *out, kl__h h, char after)
 {
     size_t n;
     const char *s = kl__bytes(h, &n);
     if (kl__is_node(h) && !(atomic_load_explicit(&kl__at(h)->rc, memory_order_relaxed) & KL__PLAIN)) {
-        put_escaped(out, s, n);
+        kl_buf_putc(out, '"');
+        kl_json_escape(out, s, n);
+        kl_buf_putc(out, '"');
         if (after)
             kl_buf_putc(out, after);
         return;

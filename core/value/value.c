@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include "base/mem.h"
+#include "base/utf8.h"
 
 /* --- types and scalars -------------------------------------------------------------------- */
 
@@ -395,24 +396,6 @@ const kl_value *kl_value_of_double(double d)
 
 const kl_value *kl_value_of_str(const char *s) { return kl_value_of_strn(s, strlen(s)); }
 
-/* The length of the well-formed character at s (n > 0 bytes left), or 0. */
-static size_t utf8_char(const unsigned char *s, size_t n)
-{
-    if (s[0] < 0x80)
-        return 1;
-    if (s[0] >= 0xc2 && s[0] <= 0xdf)
-        return n >= 2 && (s[1] & 0xc0) == 0x80 ? 2 : 0;
-    if (s[0] >= 0xe0 && s[0] <= 0xef) {
-        unsigned char lo = s[0] == 0xe0 ? 0xa0 : 0x80, hi = s[0] == 0xed ? 0x9f : 0xbf;
-        return n >= 3 && s[1] >= lo && s[1] <= hi && (s[2] & 0xc0) == 0x80 ? 3 : 0;
-    }
-    if (s[0] >= 0xf0 && s[0] <= 0xf4) {
-        unsigned char lo = s[0] == 0xf0 ? 0x90 : 0x80, hi = s[0] == 0xf4 ? 0x8f : 0xbf;
-        return n >= 4 && s[1] >= lo && s[1] <= hi && (s[2] & 0xc0) == 0x80 && (s[3] & 0xc0) == 0x80 ? 4 : 0;
-    }
-    return 0;
-}
-
 bool kl_utf8_valid(const char *s, size_t n)
 {
     const unsigned char *p = (const unsigned char *)s, *end = p + n;
@@ -423,7 +406,7 @@ bool kl_utf8_valid(const char *s, size_t n)
             p += 8;
             continue;
         }
-        size_t m = utf8_char(p, (size_t)(end - p));
+        size_t m = kl_utf8_char((const char *)p, (size_t)(end - p));
         if (!m)
             return false;
         p += m;
@@ -437,7 +420,7 @@ const kl_value *kl_value_of_strn(const char *s, size_t n)
         return KL__VALUE(kl__intern_str(s, n));
     kl_buf fixed = KL_BUF_INIT;
     for (size_t i = 0, m; i < n; i += m ? m : 1) {
-        m = utf8_char((const unsigned char *)s + i, n - i);
+        m = kl_utf8_char(s + i, n - i);
         kl_buf_add(&fixed, m ? s + i : "\xef\xbf\xbd", m ? m : 3);
     }
     const kl_value *v = KL__VALUE(kl__intern_str(kl_buf_str(&fixed), fixed.len));

@@ -9,7 +9,7 @@
 #ifndef KL_CONTROL_CONTROL_H
 #define KL_CONTROL_CONTROL_H
 
-#include "base/httpd.h"
+#include "httpd/httpd.h"
 #include "value/value.h"
 
 typedef struct kl_control kl_control;

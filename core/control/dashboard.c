@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-#include "base/httpd.h"
-#include "base/listen.h"
+#include "httpd/httpd.h"
+#include "httpd/listen.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/sync.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/certdir.h"
-#include "base/httpd.h"
+#include "httpd/httpd.h"
 #include "base/keyring.h"
 #include "base/log.h"
 #include "base/mem.h"

@@ -7,7 +7,7 @@
 #ifndef KL_OBSERVE_METRICS_GATE_H
 #define KL_OBSERVE_METRICS_GATE_H
 
-#include "base/httpd.h"
+#include "httpd/httpd.h"
 #include "client/client.h"
 
 typedef struct kl_metrics_gate kl_metrics_gate;

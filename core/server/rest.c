@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/listen.h"
+#include "httpd/listen.h"
 #include "base/mem.h"
 #include "model/object.h"
 #include "value/yaml.h"

@@ -4,7 +4,7 @@
 #define KL_SERVER_REVIEW_H
 
 #include "base/map.h"
-#include "base/httpd.h"
+#include "httpd/httpd.h"
 #include "server/state.h"
 
 /* Answers when the kind of the call is such a one; else false. Under the lock. */

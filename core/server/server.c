@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "base/listen.h"
+#include "httpd/listen.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "server/fault.h"

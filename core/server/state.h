@@ -2,7 +2,7 @@
 #ifndef KL_SERVER_STATE_H
 #define KL_SERVER_STATE_H
 
-#include "base/httpd.h"
+#include "httpd/httpd.h"
 #include "base/list.h"
 #include "base/sync.h"
 #include "schema/kinds.h"

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/heap.h"
-#include "base/listen.h"
+#include "httpd/listen.h"
 #include "base/mem.h"
 #include "base/poller.h"
 #include "client/client_impl.h"

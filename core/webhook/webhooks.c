@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #include "base/heap.h"
-#include "base/httpd.h"
+#include "httpd/httpd.h"
 #include "base/keyring.h"
 #include "base/log.h"
 #include "base/map.h"

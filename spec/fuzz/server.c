@@ -5,7 +5,7 @@
  * Requests are blocks with an empty line between: "METHOD /path?query", lines of the body; "~" before a
  * method asks for a Table, PATCH takes the kind of patch from the word after the path (json, merge,
  * strategic, apply). No socket is involved: this file is the HTTP server, with a clock that stands. */
-#include "base/httpd.h"
+#include "httpd/httpd.h"
 #include "base/mem.h"
 #include "fuzz/two.h"
 #include "model/resource.h"

@@ -3,6 +3,7 @@
 --
 --   base <- value <- model <- wire                                  what an object is
 --   http <- auth <- client <- session                               how a server is spoken to
+--   httpd                                                           how it is to be one: over base alone
 --   cache, queue, metrics                                           neighbours who never meet
 --   informers <- election <- events <- sharding <- run <- observe <- controller <- {webhook, lab} <- manager <- control
 --   run <- isolate                                                  a program's states as processes of their own
@@ -24,13 +25,14 @@ end
 --- Which directories the files of a directory may include from.
 M.arrows = {
   ["core/base"] = set "base",
+  ["core/httpd"] = set "base httpd",
   ["core/value"] = set "base value",
   ["core/model"] = set "base value model",
   ["core/wire"] = set "base value model wire",
   ["core/http"] = set "base model http",
   ["core/auth"] = set "base value model http auth",
   ["core/client"] = set "base value model wire http auth client",
-  ["core/session"] = set "base http client session",
+  ["core/session"] = set "base httpd http client session",
   ["core/cache"] = set "base value model cache",
   ["core/queue"] = set "base queue",
   ["core/metrics"] = set "base metrics",
@@ -40,18 +42,18 @@ M.arrows = {
   ["core/sharding"] = set "base value model client metrics informers election sharding",
   ["core/run"] = set "base value model client cache queue metrics election events sharding run",
   ["core/isolate"] = set "base value model client cache queue metrics election events run isolate",
-  ["core/observe"] = set "base value model client queue metrics informers events run observe",
+  ["core/observe"] = set "base httpd value model client queue metrics informers events run observe",
   ["core/controller"] = set "base value model client queue metrics informers election sharding run observe \z
     controller",
-  ["core/webhook"] = set "base value model auth client metrics run controller webhook",
+  ["core/webhook"] = set "base httpd value model auth client metrics run controller webhook",
   ["core/lab"] = set "base value model client informers events run controller lab",
-  ["core/manager"] = set "base value model client metrics election events run observe controller webhook \z
+  ["core/manager"] = set "base httpd value model client metrics election events run observe controller webhook \z
     lab manager",
-  ["core/control"] = set "base value model cache metrics observe controller manager control",
+  ["core/control"] = set "base httpd value model cache metrics observe controller manager control",
   ["core/schema"] = set "base value model schema",
   ["core/show"] = set "base value model schema show",
   ["core/openapi"] = set "base value model schema openapi",
-  ["core/server"] = set "base value wire model schema show openapi server",
+  ["core/server"] = set "base httpd value wire model schema show openapi server",
 }
 
 --- kubelua.h, the public face, and the bindings may include from everywhere in core; these rooms of the
@@ -72,7 +74,7 @@ end
 --- Foreign headers and the files that may know them (plain prefix of the path).
 M.doors = {
   { "^curl/", { "core/http/http" } },
-  { "^microhttpd%.h$", { "core/base/httpd.c" } },
+  { "^microhttpd%.h$", { "core/httpd/httpd.c" } },
   { "^gnutls/", { "core/base/keyring.c" } },
   { "^wslay/", { "core/http/websocket.c" } },
   { "^cjson/", { "core/value/json.c" } },

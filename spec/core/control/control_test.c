@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/sync.h"
-#include "base/unixsock.h"
+#include "httpd/unixsock.h"
 #include "http/http.h"
 #include "control/control.h"
 

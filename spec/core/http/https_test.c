@@ -3,7 +3,7 @@
 #include "support/test.h"
 
 #include "base/clock.h"
-#include "base/httpd.h"
+#include "httpd/httpd.h"
 #include "base/mem.h"
 #include "base/sync.h"
 #include "base/x509.h"

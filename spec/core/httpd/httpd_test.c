@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/buf.h"
-#include "base/httpd.h"
+#include "httpd/httpd.h"
 #include "base/mem.h"
 #include "base/sync.h"
 

@@ -1,5 +1,5 @@
 /* unixsock.c - a path that only its owner can connect to: the mode is there before the name is. */
-#include "base/unixsock.h"
+#include "httpd/unixsock.h"
 
 #include <errno.h>
 #include <stddef.h>

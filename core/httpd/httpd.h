@@ -4,8 +4,8 @@
  * The handler runs on the server's own thread (one internal epoll thread) and must not wait. A reply is
  * either a whole body, or a stream (kl_httpd_stream): the connection is suspended while there is nothing
  * to send, any thread writes to it, and it costs no thread. */
-#ifndef KL_BASE_HTTPD_H
-#define KL_BASE_HTTPD_H
+#ifndef KL_HTTPD_HTTPD_H
+#define KL_HTTPD_HTTPD_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ typedef struct kl_httpd_stream kl_httpd_stream;
 typedef void kl_httpd_handler(void *arg, kl_httpd_request *req);
 
 typedef struct kl_httpd_options {
-    /* "127.0.0.1:8080", ":8080", "[::1]:0"; port 0 picks one. "unix:PATH": see base/unixsock.h; the name
+    /* "127.0.0.1:8080", ":8080", "[::1]:0"; port 0 picks one. "unix:PATH": see httpd/unixsock.h; the name
      * stays when we stop */
     const char *listen;
     size_t max_body; /* a larger request is answered 413; 0 means 16 MiB */

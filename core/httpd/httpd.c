@@ -16,7 +16,7 @@
  * together is bounded, and a request that does not come on is given up.
  *
  * Locks: registry (h->mu) before stream (s->mu) before libmicrohttpd's own. */
-#include "base/httpd.h"
+#include "httpd/httpd.h"
 
 #include <errno.h>
 #include <arpa/inet.h>
@@ -29,14 +29,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/hangup.h"
-#include "base/list.h"
-#include "base/listen.h"
 #include "base/heap.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/sync.h"
-#include "base/unixsock.h"
+#include "httpd/listen.h"
+#include "httpd/unixsock.h"
 
 #define MAX_BODY ((size_t)16 << 20)
 #define MAX_QUEUED ((size_t)256 << 20)

@@ -1,5 +1,5 @@
 /* listen.c - a listening socket from the address that a person wrote. */
-#include "base/listen.h"
+#include "httpd/listen.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "base/mem.h"
-#include "base/unixsock.h"
+#include "httpd/unixsock.h"
 
 #define LISTEN_BACKLOG 511
 #define UNIX "unix:"

@@ -1,6 +1,6 @@
 /* unixsock.h - listening sockets in the file system, for the user who owns the process. Any thread. */
-#ifndef KL_BASE_UNIXSOCK_H
-#define KL_BASE_UNIXSOCK_H
+#ifndef KL_HTTPD_UNIXSOCK_H
+#define KL_HTTPD_UNIXSOCK_H
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -1,21 +1,21 @@
 /* listen.h - a listening socket, of TCP or in the file system, from the address that a person wrote. Any
  * thread. */
-#ifndef KL_BASE_LISTEN_H
-#define KL_BASE_LISTEN_H
+#ifndef KL_HTTPD_LISTEN_H
+#define KL_HTTPD_LISTEN_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/err.h"
 
 /* "127.0.0.1:8080", "localhost:0", "[::1]:8080"; ":8080" means every address, both families; "unix:PATH"
- * as base/unixsock.h says. *fd is non-blocking and the caller's to close. Errors name the address and what
+ * as httpd/unixsock.h says. *fd is non-blocking and the caller's to close. Errors name the address and what
  * is wrong with it. May ask the resolver, when host is a name. */
 KL_NODISCARD kl_status kl_listen(const char *address, int *fd, kl_err *err);
-/* Where fd can be reached from here: "127.0.0.1:PORT" when it listens on every address, "unix:PATH" (port
- * 0) in the file system. The caller frees. */
 /* Whether a Host header or an address to listen on means this machine alone: localhost, 127.x.y.z, [::1];
  * with or without a port. */
 bool kl_listen_loopback_name(const char *host);
+/* Where fd can be reached from here: "127.0.0.1:PORT" when it listens on every address, "unix:PATH" (port
+ * 0) in the file system. The caller frees. */
 char *kl_listen_address(int fd, uint16_t *port);
 
 #endif

@@ -115,11 +115,11 @@ typedef struct state {
     void *inner;
 } state;
 
-static void *open_state(kl_program *p, size_t controller, kl_err *err)
+static void *open_state(kl_program *p, size_t controller, const atomic_bool *stop, kl_err *err)
 {
     state *s = kl_new(state);
     s->script = script_of(p);
-    if (s->script && !(s->inner = s->script->ops->open(s->script, controller, err))) {
+    if (s->script && !(s->inner = s->script->ops->open(s->script, controller, stop, err))) {
         kl_free(s);
         return NULL;
     }

@@ -46,11 +46,11 @@ typedef struct state {
     void *inner;
 } state;
 
-static void *open_state(kl_program *p, size_t controller, kl_err *err)
+static void *open_state(kl_program *p, size_t controller, const atomic_bool *stop, kl_err *err)
 {
     state *s = kl_new(state);
     s->b = of(p);
-    if (s->b->script && !(s->inner = s->b->script->ops->open(s->b->script, controller, err))) {
+    if (s->b->script && !(s->inner = s->b->script->ops->open(s->b->script, controller, stop, err))) {
         kl_free(s);
         return NULL;
     }

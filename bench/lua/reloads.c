@@ -129,7 +129,8 @@ static void memory(void)
     size_t before = mallinfo2().uordblks;
     kl_program *p = load("none", -2);
     size_t program = mallinfo2().uordblks - before;
-    void *state = p->ops->open(p, 0, &err);
+    static const atomic_bool never;
+    void *state = p->ops->open(p, 0, &never, &err);
     size_t opened = mallinfo2().uordblks - before - program;
     p->ops->close(state);
     kl_program_unref(p);

@@ -42,6 +42,7 @@ typedef struct state {
     kl_program *program;
     lkl_isolation *of;
     size_t controller;
+    const atomic_bool *stop;
     void *here;        /* in this process: a state of of->here; or NULL */
     bool counted;      /* that it is dead */
     kl_isolate *there; /* or in another one; NULL after a failure to open it again */
@@ -116,6 +117,7 @@ static kl_status begin(state *s, kl_err *err)
                              .path = "/proc/self/exe",
                              .argv = argv,
                              .boot = boot,
+                             .stop = s->stop,
                              .cpu = spec->cpu ? spec->cpu : LKL_CPU_DEFAULT,
                              .patience = PATIENCE,
                              .message = message_of(spec)},
@@ -124,12 +126,12 @@ static kl_status begin(state *s, kl_err *err)
     return st;
 }
 
-static void *open_state(kl_program *p, size_t controller, kl_err *err)
+static void *open_state(kl_program *p, size_t controller, const atomic_bool *stop, kl_err *err)
 {
     state *s = kl_new(state);
-    *s = (state){.program = p, .of = lkl_program_isolation(p), .controller = controller};
+    *s = (state){.program = p, .of = lkl_program_isolation(p), .controller = controller, .stop = stop};
     if (!wants(p, controller))
-        s->here = s->of->here->open(p, controller, err);
+        s->here = s->of->here->open(p, controller, stop, err);
     else if (begin(s, err))
         s->there = NULL;
     if (s->here || s->there)
@@ -352,6 +354,7 @@ static kl_status read_bundle(const kl_value *boot, lkl_bundle *b, kl_err *err)
 
 static kl_status become(const kl_value *boot, kl_program **program, void **opened, kl_err *err)
 {
+    static const atomic_bool never; /* who wants it to stop ends the process */
     lkl_bundle bundle;
     int64_t controller = kl_value_int_at(boot, 0, "controller", NULL);
     kl_status st = read_bundle(boot, &bundle, err);
@@ -364,7 +367,7 @@ static kl_status become(const kl_value *boot, kl_program **program, void **opene
             "the script has no controller %d when it is loaded again: a script returns the same ones each "
             "time",
             (int)controller);
-    if (!st && !(*opened = (*program)->ops->open(*program, (size_t)controller, err)))
+    if (!st && !(*opened = (*program)->ops->open(*program, (size_t)controller, &never, err)))
         st = KL_ESCRIPT;
     return st;
 }

@@ -41,7 +41,8 @@ typedef struct worker_state {
     lkl_program *program;
     size_t controller;
     bool hook; /* it is a webhook */
-    int body;  /* registry reference of the function that every key runs */
+    const atomic_bool *stop;
+    int body; /* registry reference of the function that every key runs */
     key_state *pool;
     int idle;
     uint64_t serials;
@@ -71,7 +72,7 @@ static void close_state(void *state)
     kl_free(w);
 }
 
-static void *open_state(kl_program *p, size_t controller, kl_err *err)
+static void *open_state(kl_program *p, size_t controller, const atomic_bool *stop, kl_err *err)
 {
     lkl_program *me = self(p);
     worker_state *w = kl_new(worker_state);
@@ -81,6 +82,7 @@ static void *open_state(kl_program *p, size_t controller, kl_err *err)
     }
     w->program = me;
     w->controller = controller;
+    w->stop = stop;
     w->hook = controller >= p->n_specs;
     w->lua->controller = kl_program_spec(p, controller)->name;
     w->lua->spec = kl_program_spec(p, controller);
@@ -117,19 +119,20 @@ static key_state *key_new(worker_state *w)
     return k;
 }
 
-/* What a turn of this state may spend; run NULL: it is no run's. */
+/* What a turn of this state may spend; run NULL: it is a function's, that no run called. */
 static kl_terms terms(const worker_state *w, const kl_run *run)
 {
     kl_time cpu = w->lua->spec->cpu;
     return (kl_terms){.cpu = cpu ? cpu : LKL_CPU_DEFAULT,
         .deadline = run ? kl_run_deadline(run) : KL_NEVER,
-        .stop = run ? kl_run_stop(run) : NULL};
+        .stop = run ? kl_run_stop(run) : w->stop};
 }
 
 /* For what only follows from a run: however much that may spend. */
 static kl_terms little(const worker_state *w)
 {
     kl_terms t = terms(w, NULL);
+    t.stop = NULL;
     if (t.cpu > LKL_CPU_DEFAULT)
         t.cpu = LKL_CPU_DEFAULT;
     return t;
@@ -540,9 +543,10 @@ static kl_status call_fn(fn_call *c, kl_reader *reader, kl_err *err)
     bool full = failed == LUA_ERRMEM && !c->w->lua->ceiling.deep;
     if (failed || over)
         st = kl_fail(err,
-            over       ? KL_ETIMEOUT
-                : full ? KL_ETOOBIG
-                       : KL_ESCRIPT,
+            over == KL_OVER_STOP ? KL_ECANCELLED
+                : over           ? KL_ETIMEOUT
+                : full           ? KL_ETOOBIG
+                                 : KL_ESCRIPT,
             "%s", over ? c->w->lua->budget.message : text);
     kl_free(text);
     c->w->lua->reader = NULL;

@@ -34,10 +34,12 @@ void kl__mapper_state_unref(kl_mapper_state *m)
 
 void *kl__mapper_state_open(kl_mapper_state *m)
 {
-    if (m->state || atomic_load(&m->spent))
-        return atomic_load(&m->spent) ? NULL : m->state;
+    if (atomic_load(&m->spent) || atomic_load(&m->stopped))
+        return NULL;
+    if (m->state)
+        return m->state;
     kl_err err = KL_ERR_INIT;
-    m->state = m->program->ops->open(m->program, m->index, &err);
+    m->state = m->program->ops->open(m->program, m->index, &m->stopped, &err);
     if (!m->state && !m->failed)
         kl_error("cannot open the script for its mapping functions, trying again at every event",
             "script=%s error=%s", m->program->name, kl_log_quoted(kl_err_message(&err)));
@@ -49,6 +51,8 @@ void *kl__mapper_state_open(kl_mapper_state *m)
 bool kl__mapper_state_spent(
     kl_mapper_state *m, kl_status st, const char *function, const kl_value *o, const kl_err *err)
 {
+    if (st == KL_ECANCELLED)
+        return true;
     if (st != KL_ETIMEOUT && st != KL_ETOOBIG)
         return false;
     if (atomic_load(&m->spent))
@@ -198,6 +202,7 @@ kl_wiring *kl_wiring_new(const kl_wiring_options *o)
             .caches = o->caches,
             .loop = o->loop};
         atomic_init(&w->mapper->refs, 1);
+        atomic_init(&w->mapper->stopped, false);
     }
     for (size_t i = 0; i < s->n_indexes; i++) {
         kl_wired_index *ix = &w->indexes[w->n_indexes++];
@@ -446,6 +451,8 @@ void kl_wiring_activate(kl_wiring *w)
 void kl_wiring_retire(kl_wiring *w)
 {
     atomic_store(&w->active, false);
+    if (w->mapper && !atomic_load(&w->followed)) /* else what it left behind goes on, for the next one */
+        atomic_store(&w->mapper->stopped, true);
     for (size_t i = 0; i < w->n_feeds; i++)
         if (w->feeds[i].sub)
             kl_informer_unsubscribe(w->feeds[i].sub);

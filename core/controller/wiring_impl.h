@@ -21,6 +21,7 @@ typedef struct kl_mapper_state {
     /* a function took more than it may: which and how, and none is called any more; NULL: all is well. Set
      * once */
     _Atomic(char *) spent;
+    atomic_bool stopped; /* nobody waits for the functions any more: they end, and none is called */
     /* for that: whose functions they are, who counts it, and who wants to hear of it */
     char *controller;
     kl_controller_metrics *metrics; /* may be NULL */
@@ -32,7 +33,7 @@ void kl__mapper_state_unref(kl_mapper_state *m);
 /* mapper thread; NULL after a failure, logged when it is the first in a row */
 void *kl__mapper_state_open(kl_mapper_state *m);
 /* A function failed over `o`. When a budget was spent its controller is parked, and true is said: that is
- * told. Mapper thread. */
+ * told. True also when it was told to stop. Mapper thread. */
 bool kl__mapper_state_spent(
     kl_mapper_state *m, kl_status st, const char *function, const kl_value *o, const kl_err *err);
 

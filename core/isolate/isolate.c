@@ -80,7 +80,7 @@ static kl_status too_long(kl_err *err, const char *what)
 static kl_status judge(const kl_isolate *i, kl_err *err)
 {
     kl_time now = kl_clock_now(kl_clock_real()), deadline = i->run ? kl_run_deadline(i->run) : KL_NEVER;
-    if (i->run && atomic_load(kl_run_stop(i->run)))
+    if (atomic_load(i->run ? kl_run_stop(i->run) : i->stop))
         return kl_fail(err, KL_ECANCELLED, "its worker ends");
     if (deadline != KL_NEVER && now - deadline > i->patience)
         return too_long(err, "it is beyond its `timeout`");
@@ -501,6 +501,7 @@ kl_status kl_isolate_open(const kl_isolate_order *o, kl_isolate **out, const kl_
     int fd;
     i->program = o->program;
     i->spec = kl_program_spec(o->program, o->controller);
+    i->stop = o->stop;
     i->patience = o->patience;
     i->most = o->message;
     kl_status st = kl_child_talk(o->path, o->argv, &fd, &i->pid, err);

@@ -16,6 +16,7 @@ struct kl_isolate {
     struct kl_worker *worker;
     kl_program *program;
     const kl_controller_spec *spec;
+    const atomic_bool *stop;
     kl_wire wire;
     size_t most; /* bytes of a message to it */
     pid_t pid;

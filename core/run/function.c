@@ -15,9 +15,9 @@ typedef struct function_program {
 
 static function_program *self(kl_program *p) { return (function_program *)(void *)p; }
 
-static void *open_state(kl_program *p, size_t controller, kl_err *err)
+static void *open_state(kl_program *p, size_t controller, const atomic_bool *stop, kl_err *err)
 {
-    (void)controller, (void)err;
+    (void)controller, (void)err, (void)stop;
     return p;
 }
 

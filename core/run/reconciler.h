@@ -33,8 +33,10 @@ typedef enum kl_run_state { KL_RUN_DONE, KL_RUN_WAITING } kl_run_state;
 typedef void kl_emit_fn(void *arg, const char *text);
 
 typedef struct kl_program_ops {
-    /* A state for one thread; NULL with err on failure. `controller` is an index into specs. */
-    void *(*open)(kl_program *p, size_t controller, kl_err *err);
+    /* A state for one thread; NULL with err on failure. `controller` is an index into specs. When `stop` says
+     * so, a function of the script that no run called (map, index, predicate) ends soon, with KL_ECANCELLED;
+     * it outlives the state. */
+    void *(*open)(kl_program *p, size_t controller, const atomic_bool *stop, kl_err *err);
     void (*close)(void *state); /* no run is under way */
     kl_run_state (*start)(void *state, kl_run *run);
     kl_run_state (*resume)(void *state, kl_run *run); /* kl_run_reply has the answer */

@@ -96,7 +96,7 @@ static kl_gen_state *gen_current(kl_worker *w, kl_time now)
         return NULL;
     }
     kl_err err = KL_ERR_INIT;
-    void *state = l->program->ops->open(l->program, l->index, &err);
+    void *state = l->program->ops->open(l->program, l->index, &w->aborting, &err);
     if (!state) {
         kl_error("cannot open the script on this worker, trying again",
             "controller=%s generation=%d worker=%d error=%s", w->o.name, l->generation, w->number,

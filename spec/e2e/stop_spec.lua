@@ -29,6 +29,17 @@ return require("kubelua").controller { name = "stuck-%s", resource = "v1/ConfigM
 end }
 ]]
 
+-- An index function, then a mapping function, that comes back to nobody by itself.
+local STUCK_FUNCTION = [[
+local function stuck(o)
+  if o.metadata.name ~= %q then return nil end
+  print "in it"
+  while true do end
+end
+return require("kubelua").controller { name = "stuck-%s", resource = "v1/ConfigMap", namespaces = { %q }, cpu = "1h",
+  %s, reconcile = function() end }
+]]
+
 servers.each(function(name, start)
   describe("`kubelua run` against " .. name .. ", when it is told to end", function()
     local server, client
@@ -87,5 +98,22 @@ servers.each(function(name, start)
       assert.equal(0, run:wait(120 * wait.factor), run:log())
       assert.truthy(run:log():find("the grace period is over", 1, true), run:log())
     end)
+
+    for what, field in pairs {
+      ["an index function"] = "indexes = { who = stuck }",
+      ["a mapping function"] = 'watches = { ["v1/ConfigMap"] = stuck }',
+      ["a `when` function"] = "when = stuck",
+    } do
+      it("ends " .. what .. " that only computes", function()
+        local ns = controller.namespace(client, "function")
+        local run = controller.start(server, STUCK_FUNCTION:format("stuck", ns, ns, field))
+        run:wait_for_log(60, "controller is running")
+        client:create { kind = "v1/ConfigMap", namespace = ns, name = "stuck" }
+        client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "stuck" }, { data = { it = "changes" } })
+        run:wait_for_log(60, "in it")
+        run:signal "TERM"
+        assert.equal(0, run:wait(120 * wait.factor), run:log())
+      end)
+    end
   end)
 end)

@@ -4,9 +4,9 @@
 
 #include "lab/replay.h"
 
-static void *open_state(kl_program *p, size_t controller, kl_err *err)
+static void *open_state(kl_program *p, size_t controller, const atomic_bool *stop, kl_err *err)
 {
-    (void)controller, (void)err;
+    (void)controller, (void)err, (void)stop;
     return p;
 }
 

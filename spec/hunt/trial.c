@@ -49,11 +49,11 @@ typedef struct part { /* one controller, or webhook, of a program */
 
 static const kl_program_ops *behind;
 
-static void *opens(kl_program *p, size_t controller, kl_err *err)
+static void *opens(kl_program *p, size_t controller, const atomic_bool *stop, kl_err *err)
 {
     hunt_phase("open");
     kl_time began = hunt_cpu();
-    void *state = behind->open(p, controller, err);
+    void *state = behind->open(p, controller, stop, err);
     hunt_took("open", hunt_cpu() - began, LOAD_BUDGET + GRACE);
     return state;
 }

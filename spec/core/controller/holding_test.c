@@ -43,9 +43,9 @@ static char mine[16], theirs[16];
 
 /* --- a program that does little, and a cluster by hand ------------------------------------ */
 
-static void *on_open(kl_program *p, size_t controller, kl_err *err)
+static void *on_open(kl_program *p, size_t controller, const atomic_bool *stop, kl_err *err)
 {
-    (void)controller, (void)err;
+    (void)controller, (void)err, (void)stop;
     return KL_CONTAINER(p, world, program);
 }
 

@@ -48,9 +48,9 @@ enum { APP, SECRET, MAP, NODE };
 
 static rig *rig_of_program(kl_program *p) { return KL_CONTAINER(p, rig, program); }
 
-static void *rig_open(kl_program *p, size_t controller, kl_err *err)
+static void *rig_open(kl_program *p, size_t controller, const atomic_bool *stop, kl_err *err)
 {
-    (void)controller;
+    (void)controller, (void)stop;
     rig *r = rig_of_program(p);
     if (r->open_fails && kl_fail(err, KL_ESCRIPT, "not enough memory"))
         return NULL;

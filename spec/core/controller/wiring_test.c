@@ -549,7 +549,7 @@ static void the_next_generation_shares_the_caches_and_takes_the_events_over(void
     kl_wiring_ref(r.w);       /* a run of the old generation is under way */
     kl_wiring *old = r.w;
     r.w = next;
-    kl_wiring_retire(old);
+    kl_wiring_hand_over(old);
     kl_wiring_activate(next);
     assert_taken(&r, "ns/a");
     fake_event(&r.kinds[APP].f, "MODIFIED", thing("a", 103, "", "\"spec\":{\"from\":\"u\"}"));

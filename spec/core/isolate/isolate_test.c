@@ -33,7 +33,9 @@ static int teardown(void **state)
 static kl_status opened(const char *script, kl_isolate **out, kl_err *err)
 {
     const char *argv[] = {"sh", "-c", script, NULL};
+    static const atomic_bool never;
     return kl_isolate_open(&(kl_isolate_order){.program = program,
+                               .stop = &never,
                                .path = "/bin/sh",
                                .argv = argv,
                                .cpu = KL_SECONDS(1),

@@ -25,9 +25,9 @@ typedef struct crew {
     int inside; /* under mu: runs that wait */
 } crew;
 
-static void *open_state(kl_program *p, size_t i, kl_err *err)
+static void *open_state(kl_program *p, size_t i, const atomic_bool *stop, kl_err *err)
 {
-    (void)i, (void)err;
+    (void)i, (void)err, (void)stop;
     return p;
 }
 static void close_state(void *state) { (void)state; }

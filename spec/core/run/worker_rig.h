@@ -84,8 +84,9 @@ typedef struct rig_run {
     const char *at;
 } rig_run;
 
-static inline void *rig_open(kl_program *p, size_t controller, kl_err *err)
+static inline void *rig_open(kl_program *p, size_t controller, const atomic_bool *stop, kl_err *err)
 {
+    (void)stop;
     rig_gen *g = (rig_gen *)(void *)p;
     assert_int_equal(controller, 0);
     if (g->broken) {

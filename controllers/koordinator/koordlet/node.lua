@@ -118,6 +118,7 @@ function M.read(input)
   end
   local out = {
     name = node.metadata.name, capacity = capacity,
+    annotations = fields.copy(dig(node, "metadata", "annotations")) or {},
     allocatable = lists.of(dig(node, "status", "allocatable")),
     used = { cpu = used.cpu or 0, memory = used.memory or 0 }, pods = {},
     threshold = fields.copy(dig(input.slo, "spec", "resourceUsedThresholdWithBE")) or {},

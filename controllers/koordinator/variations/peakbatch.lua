@@ -1,0 +1,26 @@
+-- peakbatch.lua - batch = capacity - margin - system - the peak that is predicted of high-priority pods, in
+-- place of what they use now. Policy usage alone asks for what is used.
+
+local batch = require "batchresource"
+local history = require "variations.history"
+local predictors = require "variations.predictors"
+
+local PREDICTOR = predictors.maximum(predictors.n_sigma(3), predictors.percentile(0.98))
+
+local place_of, at -- the node whose places are calculated: itself first, then its zones
+local calculate, left = batch.calculate, batch.left
+
+function batch.left(strategy, place)
+  place_of.n = place_of.n + 1
+  local sum = {}
+  for what, n in pairs(place.sum) do sum[what] = n end
+  sum.used = history.peak(("batch/%s/%d"):format(place_of.node, place_of.n), sum.used, at, PREDICTOR)
+  place.sum = sum
+  return left(strategy, place)
+end
+
+function batch.calculate(input)
+  place_of = { node = input.node and input.node.metadata.name, n = 0 }
+  at = input.now
+  return calculate(input)
+end

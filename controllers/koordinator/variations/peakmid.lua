@@ -1,0 +1,36 @@
+-- peakmid.lua - mid from our own prediction, not from the agent's prodReclaimable: what prod pods ask for
+-- above the peak that is predicted of them.
+
+local amounts = require "amounts"
+local fields = require "fields"
+local history = require "variations.history"
+local metric = require "metric"
+local mid = require "midresource"
+local pods = require "pods"
+local predictors = require "variations.predictors"
+
+local PREDICTOR = predictors.n_sigma(5)
+local BELOW_PROD = { ["koord-mid"] = true, ["koord-batch"] = true, ["koord-free"] = true }
+
+local original = mid.calculate
+
+local function reclaimable(input)
+  local asked, used, reported = amounts.new(), amounts.new(), metric.pods(input.nodeMetric)
+  for _, pod in ipairs(input.pods) do
+    if pods.active(pod) and not BELOW_PROD[pods.class(pod)] then
+      local own, report = pods.request(pod), reported[pods.key(pod)]
+      asked, used = amounts.add(asked, own), amounts.add(used, report and report.used or own)
+    end
+  end
+  local peak = history.peak("mid/" .. input.node.metadata.name, used, input.now, PREDICTOR)
+  return amounts.floor0(amounts.sub(asked, peak))
+end
+
+function mid.calculate(input)
+  if not (input.strategy and input.node and input.pods and input.nodeMetric) then return original(input) end
+  local left, copy = reclaimable(input), fields.copy(input)
+  copy.nodeMetric = fields.merge(fields.copy(input.nodeMetric),
+    { status = { prodReclaimableMetric = { resource = {
+    resources = { cpu = left.cpu .. "m", memory = tostring(amounts.bytes(left.memory)) } } } } })
+  return original(copy)
+end

@@ -1,0 +1,34 @@
+-- smoothed.lua - batch resources that rise slowly and fall at once: of what is more than the node has now a
+-- part is given at a time, and a rise of less than RISE is left for later.
+
+local batch = require "batchresource"
+local fields = require "fields"
+local kube = require "kubelua"
+
+local STEP = 0.3   -- of the rise that is given at a time
+local RISE = 0.05  -- of what the node has: less is no rise
+
+local ORIGIN = "node.koordinator.sh/originExtendedAllocatable"
+local RATIO = "node.koordinator.sh/cpu-normalization-ratio"
+
+-- What the node had before third parties took theirs and processors were normalized, or nil.
+local function before(node, name)
+  local text = fields.annotation(node, ORIGIN)
+  local has = fields.dig(text and fields.json(text), "resources", name)
+  local ratio = name == batch.CPU and fields.float(fields.annotation(node, RATIO) or "1") or 1
+  return has and kube.qty(has):value() / math.max(ratio or 1, 1) or nil
+end
+
+local original = batch.calculate
+
+function batch.calculate(input)
+  local out, why = original(input)
+  for name, new in pairs(out and out.resources or {}) do
+    local old = before(input.node, name)
+    if old and new > old then
+      local rise = (new - old) * STEP
+      out.resources[name] = math.floor(new - old > old * RISE and old + math.max(rise, 1) or old)
+    end
+  end
+  return out, why
+end

@@ -1,0 +1,21 @@
+-- timeofday.lua - by day a node lends less: between two hours the reclaim percents of its strategy are lower.
+
+local fields = require "fields"
+local plan = require "plan"
+
+local FROM, TO = 8, 20    -- UTC, hours
+local CPU, MEMORY = 40, 50 -- percent at most in that time
+
+local original = plan.calculate
+
+function plan.calculate(input)
+  local hour = input.now // 3600 % 24
+  if hour < FROM or hour >= TO then return original(input) end
+  local copy = {}
+  for name, value in pairs(input) do copy[name] = value end
+  copy.strategy = fields.copy(input.strategy)
+  local s = copy.strategy
+  s.cpuReclaimThresholdPercent = math.min(s.cpuReclaimThresholdPercent, CPU)
+  s.memoryReclaimThresholdPercent = math.min(s.memoryReclaimThresholdPercent, MEMORY)
+  return original(copy)
+end

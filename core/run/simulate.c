@@ -10,12 +10,13 @@
 
 #include "base/base64.h"
 #include "base/mem.h"
-#include "model/mergelist.h"
 #include "model/object.h"
-#include "model/ownership.h"
-#include "value/patch.h"
-#include "model/strategic.h"
+#include "model/selector.h"
 #include "model/time.h"
+#include "schema/known.h"
+#include "schema/managed.h"
+#include "schema/smp.h"
+#include "value/patch.h"
 
 typedef struct job {
     const kl_simulation *s;
@@ -254,9 +255,12 @@ static void keep_parts(const job *j, const kl_value **o)
 /* Takes the reference. */
 static kl_status replace(job *j, const kl_value *wanted)
 {
-    const char *rv = kl_object_rv(wanted), *uid = kl_object_uid(wanted);
+    const char *rv = kl_object_rv(wanted), *uid = kl_object_uid(wanted), *name = kl_object_name(wanted);
     kl_status st = KL_OK;
-    if (uid && *uid && kl_object_uid(j->base) && strcmp(uid, kl_object_uid(j->base))) {
+    if (name && j->name && strcmp(name, j->name)) {
+        st = refuse(j, KL_EREJECTED, 400, "BadRequest",
+            kl_sprintf("the name of the object (%s) does not match the name on the URL (%s)", name, j->name));
+    } else if (uid && *uid && kl_object_uid(j->base) && strcmp(uid, kl_object_uid(j->base))) {
         char *why = kl_sprintf(
             "StorageError: invalid object, Code: 4, UID in precondition: %s, UID in object meta: %s", uid,
             kl_object_uid(j->base));
@@ -341,6 +345,21 @@ static kl_status create(job *j, const kl_value *body)
 
 /* --- scale -------------------------------------------------------------------------------- */
 
+/* A selector of built-in kinds, as text. */
+static void put_selector(kl_builder *b, const kl_value *v)
+{
+    kl_selector *s = NULL;
+    bool labels = kl_value_get(v, "matchLabels") || kl_value_get(v, "matchExpressions");
+    if (kl_value_type(v) != KL_OBJECT)
+        kl_build_kvalue(b, "selector", v);
+    else if (!(labels ? kl_selector_from_struct(v, &s, NULL) : kl_selector_from_map(v, &s, NULL))) {
+        char *text = kl_selector_text(s);
+        kl_build_kstr(b, "selector", text);
+        kl_free(text);
+    }
+    kl_selector_free(s);
+}
+
 static const kl_value *scale_of(const kl_value *o)
 {
     static const char *const keys[] = {"name", "namespace", "uid", "resourceVersion", "creationTimestamp"};
@@ -360,6 +379,7 @@ static const kl_value *scale_of(const kl_value *o)
     kl_build_key(b, "status");
     kl_build_object(b);
     kl_build_kint(b, "replicas", kl_value_int_at(o, 0, "status", "replicas", NULL));
+    put_selector(b, kl_value_at(o, "spec", "selector", NULL));
     kl_build_end(b);
     kl_build_end(b);
     return kl_builder_done(b);
@@ -386,16 +406,53 @@ static kl_status rescale(job *j, const kl_value *scale)
 
 /* --- update, patch, apply ----------------------------------------------------------------- */
 
-static bool is_builtin(const job *j) { return !j->s->resource || kl_merge_builtin(j->s->resource->group); }
+static const kl__schema *schema_of(const kl_value *o)
+{
+    const char *version = kl_object_api_version(o), *kind = kl_object_kind(o);
+    const char *slash = version ? strchr(version, '/') : NULL;
+    char *group = slash ? kl_strndup(version, (size_t)(slash - version)) : kl_strdup("");
+    const kl__schema *s = kl__schema_known(group,
+        slash         ? slash + 1
+            : version ? version
+                      : "",
+        kind ? kind : "");
+    kl_free(group);
+    return s;
+}
+
+static kl_status json_patch(job *j, const kl_value *doc, const kl_value **out)
+{
+    kl_err why = KL_ERR_INIT;
+    kl_status st = kl_json_patch_apply(doc, j->op->body, out, &why);
+    if (st == KL_EINVAL)
+        st = refuse(j, st, 400, "BadRequest", kl_strdup(kl_err_message(&why)));
+    else if (st)
+        st = refuse(j, st, 422, "Invalid",
+            kl_sprintf(
+                "the server rejected our request due to an error in our request: %s", kl_err_message(&why)));
+    kl_err_fini(&why);
+    return st;
+}
+
+static kl_status strategic_patch(job *j, const kl_value *doc, const kl_value **out)
+{
+    const kl__schema *s = schema_of(j->base);
+    if (s->custom)
+        return refuse(j, KL_EREJECTED, 415, "UnsupportedMediaType",
+            kl_strdup("the body of the request was in an unknown format - accepted media types include: "
+                      "application/json-patch+json, application/merge-patch+json, "
+                      "application/apply-patch+yaml"));
+    return kl__smp_apply(is_sub(j, "scale") ? NULL : s, doc, j->op->body, out, j->err);
+}
 
 static kl_status patch(job *j)
 {
     const kl_value *doc = is_sub(j, "scale") ? scale_of(j->base) : kl_value_ref(j->base), *out = NULL;
     kl_status st = KL_OK;
     if (j->op->patch_type == KL_PATCH_JSON)
-        st = kl_json_patch_apply(doc, j->op->body, &out, j->err);
+        st = json_patch(j, doc, &out);
     else if (j->op->patch_type == KL_PATCH_STRATEGIC)
-        out = kl_strategic_apply(doc, j->op->body, is_builtin(j));
+        st = strategic_patch(j, doc, &out);
     else
         out = kl_merge_patch_apply(doc, j->op->body);
     kl_value_unref(doc);
@@ -408,21 +465,17 @@ static kl_status apply(job *j)
 {
     char time[KL_TIME_MAX];
     const kl_value *config = typed(j, j->op->body), *out = NULL;
-    const kl_application a = {.base = j->base,
-        .config = config,
-        .manager = j->op->field_manager,
-        .subresource = j->op->subresource,
-        .force = j->op->force,
-        .builtin = is_builtin(j),
-        .time = kl_time_format_wall(j->s->wall, time)};
-    kl_err err = KL_ERR_INIT;
-    kl_status st = kl_ownership_apply(&a, &out, &err);
+    const kl__schema *s = schema_of(config);
+    const kl__writer w = {.manager = j->op->field_manager,
+        .api_version = kl_object_api_version(config),
+        .sub = j->op->subresource,
+        .now = kl_time_format_wall(j->s->wall, time),
+        .only_status = is_sub(j, "status") && s->custom,
+        .no_status = !j->op->subresource && has_sub(j, "status")};
+    kl_status st = kl__managed_apply(s, &w, j->op->force, j->base, config, &out, j->err);
     kl_value_unref(config);
-    if (st) {
-        st = refuse(j, st, 409, "Conflict", kl_strdup(kl_err_message(&err)));
-        kl_err_fini(&err);
+    if (st)
         return st;
-    }
     if (j->base)
         return replace(j, out);
     st = create(j, out);
@@ -468,8 +521,10 @@ static void add_finalizer(const kl_value **o, const char *name)
 #define POD_GRACE_DEFAULT 30
 static int64_t grace_of(const job *j)
 {
-    const char *kind = kl_object_kind(j->base), *node = kl_value_str_at(j->base, "spec", "nodeName", NULL);
-    if (!kind || strcmp(kind, "Pod") || !node || !*node)
+    const char *kind = kl_object_kind(j->base), *node = kl_value_str_at(j->base, "spec", "nodeName", NULL),
+               *phase = kl_value_str_at(j->base, "status", "phase", NULL);
+    bool over = phase && (!strcmp(phase, "Succeeded") || !strcmp(phase, "Failed"));
+    if (!kind || strcmp(kind, "Pod") || !node || !*node || over)
         return 0;
     return j->op->grace_seconds >= 0
         ? j->op->grace_seconds
@@ -483,6 +538,8 @@ static void begin_deletion(job *j, const kl_value **o, int64_t grace)
         return;
     set_meta_str(o, "deletionTimestamp", kl_time_format_wall(j->s->wall + KL_SECONDS(grace), text));
     set_meta_int(o, "deletionGracePeriodSeconds", grace);
+    if (kl_object_generation(*o))
+        set_meta_int(o, "generation", kl_object_generation(*o) + 1);
 }
 
 static kl_status delete (job *j)

@@ -2,8 +2,10 @@
  * Pure; any thread.
  *
  * Known are the object as it is, the request, and how every API server handles names, versions,
- * finalizers, subresources and patches. Not known are schemas (defaults, validation, pruning), admission,
- * quotas and what other controllers do with the result; the server says that (kl_op.dry_run). */
+ * finalizers, subresources and patches. Patches and applies are those of the embedded server, by the schemas
+ * of built-in kinds (schema/known.h). Not known are defaults, validation and pruning, the schemas of custom
+ * kinds, admission, quotas and what other controllers do with the result; the server says that
+ * (kl_op.dry_run). */
 #ifndef KL_RUN_SIMULATE_H
 #define KL_RUN_SIMULATE_H
 

@@ -581,7 +581,8 @@ void kl_value_memory(size_t *nodes, size_t *bytes)
 
 #ifdef KL_DEBUG
 /* The arena is no malloc, so LeakSanitizer cannot look into it: this does, when the process ends. */
-__attribute__((destructor)) static void tell_leaks(void)
+/* After the destructors that have no priority, which may let go of values. */
+__attribute__((destructor(102))) static void tell_leaks(void)
 {
     size_t nodes, bytes, told = 0;
     kl_value_memory(&nodes, &bytes);

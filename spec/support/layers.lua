@@ -7,7 +7,8 @@
 --   cache, queue, metrics                                           neighbours who never meet
 --   informers <- election <- events <- sharding <- run <- observe <- controller <- {webhook, lab} <- manager <- control
 --   run <- isolate                                                  a program's states as processes of their own
---   schema <- {show, openapi} <- server                                       the embedded API server, over base, value, wire and model
+--   schema <- run                                                   what a server makes of a write
+--   schema <- {show, openapi} <- server                             the embedded API server, over base, value, wire and model
 --   state <- {values, api} <- script <- cli                          in bindings/: all of core, and lua.h
 --
 -- `check(files)` takes path -> text, so that a spec can show it a wrong house.
@@ -40,7 +41,7 @@ M.arrows = {
   ["core/election"] = set "base value model client cache metrics informers election",
   ["core/events"] = set "base value model client metrics election events",
   ["core/sharding"] = set "base value model client metrics informers election sharding",
-  ["core/run"] = set "base value model client cache queue metrics election events sharding run",
+  ["core/run"] = set "base value model schema client cache queue metrics election events sharding run",
   ["core/isolate"] = set "base value model client cache queue metrics election events run isolate",
   ["core/observe"] = set "base httpd value model client queue metrics informers events run observe",
   ["core/controller"] = set "base value model client queue metrics informers election sharding run observe \z

@@ -317,7 +317,7 @@ static void what_others_own_is_not_taken_without_force(void **state)
     (void)state;
     const char *base = MAP("{'x':'1'}", OWNED("other", "Update", "{'f:data':{'f:x':{}}}"));
     fails((act){.verb = KL_APPLY, .resource = &maps, .base = base, .body = "{'data':{'x':'2'}}"},
-        KL_ECONFLICT, "Conflict", "Apply failed with 1 conflict: conflict with \"other\": .data.x");
+        KL_ECONFLICT, "Conflict", "Apply failed with 1 conflict: conflict with \"other\" using v1: .data.x");
     applied(base, "{'data':{'x':'2'}}", true, "{'x':'2'}");
     applied(base, "{'data':{'x':'1'}}", false, "{'x':'1'}");
 }

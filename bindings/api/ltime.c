@@ -326,6 +326,18 @@ static int cron_problem(lua_State *L)
     return 1;
 }
 
+/* core.cron_time(text, seconds, next): the first time of a good cron text after then, or the last one before
+ */
+static int cron_time(lua_State *L)
+{
+    kl_cron c;
+    int64_t then = luaL_checkinteger(L, 2);
+    if (!writable(then) || kl_cron_parse(lkl__text(L, 1), &c, NULL))
+        return lkl__error(L, "kube.cron: the time must lie between the years 0 and 9999");
+    lua_pushinteger(L, lua_toboolean(L, 3) ? kl_cron_next(&c, then) : kl_cron_previous(&c, then));
+    return 1;
+}
+
 void lkl__open_time(lua_State *L)
 {
     static const luaL_Reg functions[] = {
@@ -334,6 +346,7 @@ void lkl__open_time(lua_State *L)
         {"time", time_of},
         {"format_time", format_time},
         {"cron_problem", cron_problem},
+        {"cron_time", cron_time},
         {NULL, NULL},
     };
     luaL_setfuncs(L, functions, 0);

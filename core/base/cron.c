@@ -181,3 +181,20 @@ int64_t kl_cron_next(const kl_cron *c, int64_t after)
     }
     return -1;
 }
+
+int64_t kl_cron_previous(const kl_cron *c, int64_t before)
+{
+    int64_t low = before, high = before, step = 60;
+    do { /* far enough back that one lies between */
+        low -= step;
+        step *= 2;
+    } while (kl_cron_next(c, low) >= before);
+    while (high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+        if (kl_cron_next(c, middle) < before)
+            low = middle;
+        else
+            high = middle;
+    }
+    return kl_cron_next(c, low);
+}

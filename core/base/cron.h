@@ -23,5 +23,7 @@ typedef struct kl_cron {
 KL_NODISCARD kl_status kl_cron_parse(const char *text, kl_cron *out, kl_err *err);
 /* The first such time after `after`; both in seconds since 1970. */
 int64_t kl_cron_next(const kl_cron *c, int64_t after);
+/* The last one before `before`. */
+int64_t kl_cron_previous(const kl_cron *c, int64_t before);
 
 #endif

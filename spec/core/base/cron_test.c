@@ -64,6 +64,22 @@ static void either_day_is_enough_where_both_are_given(void **state)
     next_is("0 0 * * mon", "2026-11-02 00:00:00", "2026-11-09 00:00:00");
 }
 
+static void the_one_before_is_found(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "* * * * *", "*/7 3-5 * * *", "0 0 29 2 *", "30 12 * jan fri", "@yearly"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        kl_cron c;
+        int64_t first = kl_cron_parse(texts[i], &c, NULL) ? 0 : kl_cron_next(&c, 1700000000),
+                second = kl_cron_next(&c, first);
+        assert_true(first > 1700000000 && second > first);
+        assert_int_equal(kl_cron_previous(&c, second), first);
+        assert_int_equal(kl_cron_previous(&c, first + 1), first);
+        assert_int_equal(kl_cron_next(&c, kl_cron_previous(&c, first)), first);
+    }
+}
+
 static void words_stand_for_the_usual_ones(void **state)
 {
     (void)state;
@@ -110,6 +126,7 @@ int main(void)
         cmocka_unit_test(the_next_time_is_the_first_one_after),
         cmocka_unit_test(days_of_the_week_have_names_and_two_sundays),
         cmocka_unit_test(either_day_is_enough_where_both_are_given),
+        cmocka_unit_test(the_one_before_is_found),
         cmocka_unit_test(words_stand_for_the_usual_ones),
         cmocka_unit_test(mistakes_name_the_field),
     };

@@ -1,0 +1,123 @@
+-- tables_spec.lua - kube.equal, dig, merge, hash, template and cron.
+
+local kube = require "kubelua"
+
+local TEXT = [[{"metadata": {"name": "a", "labels": {"app": "x"}},
+  "spec": {"list": [{"n": 1}, {"n": 2}], "none": null, "empty": []}}]]
+
+local function refused(part, fn, ...)
+  local ok, why = pcall(fn, ...)
+  assert.is_false(ok)
+  assert.truthy(tostring(why):find(part, 1, true), tostring(why))
+end
+
+describe("kube.equal", function()
+  it("compares views and tables all the way down", function()
+    local view, plain = kube.decode(TEXT), kube.copy(kube.decode(TEXT))
+    assert.is_true(kube.equal(view, plain))
+    assert.is_true(kube.equal(plain, kube.decode(TEXT)))
+    assert.is_true(kube.equal({ 1, { a = 2 } }, { 1, { a = 2 } }))
+    plain.spec.list[2].n = 3
+    assert.is_false(kube.equal(view, plain))
+    assert.is_false(kube.equal({ a = 1 }, { a = 1, b = 2 }))
+    assert.is_false(kube.equal({ a = 1, b = 2 }, { a = 1 }))
+  end)
+
+  it("takes null for absent, and quantities and times for one value each", function()
+    assert.is_true(kube.equal({ a = kube.null }, {}))
+    assert.is_true(kube.equal({}, { a = kube.null }))
+    assert.is_false(kube.equal({ a = kube.null }, { a = 1 }))
+    assert.is_false(kube.equal({ a = 1 }, { a = kube.null }))
+    assert.is_true(kube.equal({ q = kube.qty "1" }, { q = kube.qty "1000m" }))
+    assert.is_false(kube.equal(kube.qty "1", kube.qty "2"))
+    assert.is_false(kube.equal(kube.qty "1", {}))
+  end)
+end)
+
+describe("kube.dig", function()
+  it("goes down as far as there is something", function()
+    for _, o in ipairs { kube.decode(TEXT), kube.copy(kube.decode(TEXT)) } do
+      assert.equal(2, kube.dig(o, "spec", "list", 2, "n"))
+      assert.is_nil(kube.dig(o, "spec", "list", 3, "n"))
+      assert.is_nil(kube.dig(o, "metadata", "name", "x"))
+      assert.is_nil(kube.dig(o, "spec", "none", "x"))
+      assert.is_nil(kube.dig(o, "status", "phase"))
+    end
+    assert.is_nil(kube.dig(nil, "a"))
+    assert.equal("x", kube.dig "x")
+  end)
+end)
+
+describe("kube.merge", function()
+  it("lays objects over each other and replaces all else", function()
+    local view = kube.decode(TEXT)
+    local merged = kube.merge(view, nil, { spec = { list = { 9 }, more = true } },
+      { metadata = { labels = { app = kube.null, b = "y" } } })
+    assert.same({ metadata = { name = "a", labels = { b = "y" } },
+      spec = { list = { 9 }, more = true, empty = {}, none = kube.null } }, kube.copy(merged))
+    assert.equal("x", view.metadata.labels.app)
+  end)
+
+  it("leaves what it is given alone, and knows an empty list", function()
+    local a, b = { x = { y = 1 } }, { x = { z = 2 } }
+    local merged = kube.merge(a, b)
+    merged.x.z = 3
+    assert.same({ x = { y = 1 } }, a)
+    assert.same({ x = { z = 2 } }, b)
+    assert.equal("[]", kube.encode(kube.merge({ l = { 1, 2 } }, { l = kube.array {} }).l))
+    assert.same({}, kube.merge())
+    refused("argument 2 must be a table or a view, got number", kube.merge, {}, 1)
+  end)
+end)
+
+describe("kube.hash", function()
+  it("is the same for equal values, today and tomorrow", function()
+    assert.equal(kube.hash(kube.decode(TEXT)), kube.hash(kube.copy(kube.decode(TEXT))))
+    assert.equal(kube.hash { a = 1, b = 2 }, kube.hash { b = 2, a = 1 })
+    assert.equal("m46dv52nmd", kube.hash { a = 1 })
+  end)
+
+  it("is fit for a name, and another one for other values", function()
+    local seen = {}
+    for i = 1, 2000 do
+      local hash = kube.hash { i = i }
+      assert.truthy(hash:find "^[a-z0-9]+$" and #hash == 10, hash)
+      assert.is_nil(seen[hash])
+      seen[hash] = true
+    end
+  end)
+end)
+
+describe("kube.template", function()
+  it("fills in what is there", function()
+    local view = kube.decode(TEXT)
+    assert.equal("a/x: 2, , [{\"n\":1},{\"n\":2}]!", kube.template(
+      "{{metadata.name}}/{{ metadata.labels.app }}: {{ spec.list.2.n }}, {{ status.phase }}, {{ \z
+        spec.list }}!", view))
+    assert.equal("} {", kube.template("} {", {}))
+    assert.equal("{{x}}", kube.template("{{ a }}", { a = "{{x}}" }))
+  end)
+
+  it("names the line of what is none", function()
+    refused('line 2: "{{ a b }}" is no {{ path.to.a.value }}', kube.template, "x\n{{ a b }}", {})
+    refused('line 1: "{{ a" is no {{ path.to.a.value }}', kube.template, "{{ a", {})
+    refused("the text must be a string", kube.template, nil, {})
+    refused("the values must be a table or a view", kube.template, "", "x")
+    refused("{{ f }} is a function", kube.template, "{{ f }}", { f = print })
+  end)
+end)
+
+describe("kube.cron", function()
+  it("gives the next and the last time of a schedule", function()
+    local nightly = kube.cron "30 3 * * mon-fri"
+    assert.equal("2026-11-23T03:30:00Z", tostring(nightly:next "2026-11-20T03:30:00Z"))
+    assert.equal("2026-11-19T03:30:00Z", tostring(nightly:previous "2026-11-20T03:30:00Z"))
+    assert.equal("2024-02-29T00:00:00Z", tostring(kube.cron("0 0 29 2 *"):previous(
+      kube.time "2026-01-01T00:00:00Z")))
+  end)
+
+  it("names what is wrong with it", function()
+    refused("kube.cron: cron \"60 * * * *\": '60' is no minute", kube.cron, "60 * * * *")
+    refused("is no", function() return kube.cron("@daily"):next "tomorrow" end)
+  end)
+end)

@@ -5,14 +5,7 @@ local kube = require "kubelua"
 
 local M = {}
 
--- The value at the end of a path, or nil as soon as one step is absent.
-function M.dig(o, ...)
-  for i = 1, select("#", ...) do
-    if o == nil then return nil end
-    o = o[(select(i, ...))]
-  end
-  return o
-end
+M.dig, M.equal = kube.dig, kube.equal
 
 function M.annotation(o, name) return M.dig(o, "metadata", "annotations", name) end
 function M.label(o, name) return M.dig(o, "metadata", "labels", name) end
@@ -35,17 +28,6 @@ function M.json(text)
   if not ok then return nil, "not valid JSON: " .. tostring(value) end
   if type(value) ~= "table" then return nil, "not a JSON object" end
   return value
-end
-
-function M.equal(a, b)
-  if type(a) ~= "table" or type(b) ~= "table" then return a == b end
-  for k, v in pairs(a) do
-    if not M.equal(v, b[k]) then return false end
-  end
-  for k in pairs(b) do
-    if a[k] == nil then return false end
-  end
-  return true
 end
 
 -- Settings as Go sees them: a field of the wrong type fails the whole document, an unknown field vanishes.

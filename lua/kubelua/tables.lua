@@ -3,11 +3,13 @@
 
 local core = require "kubelua.core"
 
+local is_view = core.is_view
+
 local M = {}
 
 -- Whether one can look into it: times and quantities are one value each.
 local function has_parts(x)
-  return x ~= core.null and (type(x) == "table" or core.is_view(x))
+  return x ~= core.null and (type(x) == "table" or is_view(x))
 end
 
 -- A view has the names of null fields, and nil as their values.
@@ -44,7 +46,8 @@ end
 ---@return any
 function M.dig(x, ...)
   for i = 1, select("#", ...) do
-    if not has_parts(x) then return nil end
+    local kind = type(x) -- as has_parts, which the policies' inner loops would feel
+    if kind ~= "table" and not (kind == "userdata" and is_view(x)) then return nil end
     x = x[(select(i, ...))]
   end
   return x
@@ -150,7 +153,7 @@ end
 ---@field previous fun(self: kubelua.Cron, before: kubelua.time|string|number): kubelua.time   before then
 
 --- The times of a schedule, "30 3 * * mon-fri" or "@daily", in UTC; as `cron` of a controller has them:
---- kube.cron("@hourly"):next(ctx.now).
+--- kube.cron("@hourly"):next(ctx:now()).
 ---@param schedule string
 ---@return kubelua.Cron
 function M.cron(schedule)

@@ -141,6 +141,8 @@ static void watch_files(cli_shadow *s)
         kl_err_fini(&err);
     }
     kl_texts_free(paths);
+    if (s->watch)
+        on_file(s); /* what was saved between two watches */
 }
 
 static void refuse(cli_shadow *s, const char *path, kl_err *err)

@@ -1,5 +1,15 @@
 /* statement.h - which reads gave the table that an assignment writes to, as the compiled function says.
- * Owner thread of the state; nothing here raises. */
+ * Owner thread of the state; nothing here raises.
+ *
+ * A draft cannot do without it. An absent field must read as nil, or `n.status.x or 0` would not mean what
+ * it means elsewhere in Lua; so no object can remember which field was read. The order of reads and
+ * assignments alone does not tell in the two commonest ways to write a status:
+ *
+ *   n.status.a.b = { x = f(),             n.status.a.b = n.status.c or 1
+ *                    y = g() }
+ *
+ * The first assigns on another line than it read, the second reads another absent field in between. Without
+ * the compiled function both would be refused; they are where its format is not that of Lua 5.4. */
 #ifndef LKL_STATEMENT_H
 #define LKL_STATEMENT_H
 

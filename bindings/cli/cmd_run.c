@@ -574,7 +574,7 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
             "run this beside the scripts: on the same keys, without writing, and compare (kubelua shadow)",
             CLI_STRING, &s->shadow},
         {"--promote-after", "N",
-            "it takes over when N keys came to the same and none to anything else (when it is told)", CLI_INT,
+            "the shadow takes over when N keys match and none differs (default: on command)", CLI_INT,
             &s->promote_after},
         {"--dry-run", "server",
             "write nothing, and log what would be written (=client says the same); =server: as the server's "

@@ -153,7 +153,7 @@ static void refuse(cli_shadow *s, const char *path, kl_err *err)
     s->refused = kl_strdup(kl_err_message(err));
     kl_unlock(&s->mu);
     if (news)
-        kl_warn("the candidate's file was changed to what cannot run; the one before stays in the shadow",
+        kl_warn("the changed candidate cannot run; the one before stays in the shadow",
             "candidate=%s error=%s", path, kl_log_quoted(kl_err_message(err)));
     kl_err_fini(err);
 }
@@ -222,8 +222,7 @@ static void on_post(void *arg, kl_control_request *q)
     if (!path || *path != '/') {
         kl_control_refuse(q, 400, "{\"path\": \"/where/the/candidate/is.lua\"} is needed, an absolute path");
     } else if (after < 0) {
-        kl_control_refuse(
-            q, 400, "promote_after is how many keys have to come to the same, not %lld", (long long)after);
+        kl_control_refuse(q, 400, "promote_after is a number of keys that match, not %lld", (long long)after);
     } else if (cli_shadow_begin(s, path, (size_t)after, &err)) {
         kl_control_fail(q, &err);
         kl_err_fini(&err);
@@ -264,7 +263,7 @@ cli_shadow *cli_shadow_new(kl_manager *m, kl_control *c)
     s->m = m;
     kl_mutex_init(&s->mu);
     kl_control_route(c, "GET", "/v1/shadow",
-        "the candidate in the shadow: keys that came to the same, and how others differ", on_get, s);
+        "the candidate in the shadow: how many keys match, and how others differ", on_get, s);
     kl_control_route(
         c, "POST", "/v1/shadow", "{path, promote_after}: run a candidate in the shadow", on_post, s);
     kl_control_route(c, "DELETE", "/v1/shadow", "end it", on_delete, s);

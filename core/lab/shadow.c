@@ -115,9 +115,8 @@ static void note(actor *a, const kl_shadow_run *s, const kl_judgement *j)
         size_t room = 4 * strlen(j->diff) + 3;
         char *text = kl_alloc(room);
         kl_log_quote(j->diff, text, room);
-        kl_warn("in the shadow a key came to something else",
-            "controller=%s key=%s candidate=%s verdict=%s diff=%s", a->name, s->key, kl_log_quoted(t->path),
-            kl_verdict_name(j->verdict), text);
+        kl_warn("the candidate's result differs", "controller=%s key=%s candidate=%s verdict=%s diff=%s",
+            a->name, s->key, kl_log_quoted(t->path), kl_verdict_name(j->verdict), text);
         kl_free(text);
     }
     bool clean = t->o.promote_after && !keys[KL_DIFFERS] && !keys[KL_FAILS]

@@ -24,7 +24,7 @@ typedef struct kl_shadow_options {
     const char *script; /* beside which it runs; copied */
     /* the names of its controllers that are there already; NULL-terminated, for the call */
     const char *const *live;
-    /* `clean` is called when so many keys came to the same and none to anything else; 0: never */
+    /* `clean` is called once so many keys match and none differs; 0: never */
     size_t promote_after;
     /* any thread; once: ask kl_shadow_clean, it may be another candidate's turn by now. May be NULL */
     void (*clean)(void *arg);
@@ -40,7 +40,7 @@ void kl_shadow_advance(kl_shadow *s);
 void kl_shadow_wait(kl_shadow *s);
 void kl_shadow_free(kl_shadow *s); /* no live worker is left. NULL is fine */
 
-/* So many keys that came to something else are told, the last ones first. */
+/* So many keys that differ are reported, the newest first. */
 #define KL_SHADOW_TOLD 100
 /* {candidate, script, state, why, same, differs, fails, runs, skipped, promote_after, keys: [{controller,
  * key, verdict, diff, at}], beside: [..], new: [..]}; a new reference, NULL: there is no candidate. Any

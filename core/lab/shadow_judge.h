@@ -1,4 +1,4 @@
-/* shadow_judge.h - whether a candidate came to the same as the live run whose place it took. Pure; any
+/* shadow_judge.h - whether a candidate's result matches that of the live run whose place it took. Pure; any
  * thread.
  *
  * Effects are compared as outcomes: the writes of both are applied to the object as it was, and what comes

@@ -1,4 +1,4 @@
-/* shadow_verdicts.c - a map of keys, and a list of those that came to something else, the last one first. */
+/* shadow_verdicts.c - a map of keys, and a list of those that differ, the newest first. */
 #include "lab/shadow_verdicts.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@
 /* So many keys are told in the log as they come to something else; the rest is in the report. */
 #define LOGGED_MAX 20
 
-typedef struct told { /* a key that came to something else */
+typedef struct told { /* a key that differs */
     kl_list link;
     char *controller, *key, *diff;
     kl_verdict verdict;

@@ -109,7 +109,7 @@ widgets.each("shadow-spec", function(t)
     local text = reports "0 same, 1 differs"
     assert.has_match('data%.n: "3" %-> "4"', text)
     process.write(path, "this is no Lua")
-    t.says "the candidate's file was changed to what cannot run"
+    t.says "the changed candidate cannot run"
     assert.has_match("was promoted: 0 same, 1 differs", (shadow "--promote"))
     arrived("b", "4")
     assert.has_match("no candidate runs in the shadow", (shadow()))

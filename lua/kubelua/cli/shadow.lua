@@ -9,7 +9,7 @@ local M = {}
 M.no_cluster = true
 M.options = {
   { "--promote", "", "make the candidate the next generation", type = "flag" },
-  { "--promote-after", "N", "by itself, when N keys came to the same and none to anything else",
+  { "--promote-after", "N", "the same once N keys match and none differs",
     type = "count" },
   { "--all", "", "run every key once, in what runs and in the shadow, and wait for the verdict",
     type = "flag" },

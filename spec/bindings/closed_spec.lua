@@ -50,6 +50,29 @@ local function unknown(found)
   return list
 end
 
+describe("the library", function()
+  it("has for scripts every function that it names, and for programs alone the others", function()
+    local touched = {}
+    for name in process.read "lua/kubelua/names_meta.lua":gmatch "\nkube%.([%w_]+) =" do
+      touched[#touched + 1] = ("touch %q"):format(name)
+    end
+    assert.truthy(#touched > 30)
+    local path = process.write(process.tmpname ".lua", ([[
+      local kube = require "kubelua"
+      local out = {}
+      local function touch(name)
+        local ok, why = pcall(function() return kube[name] end)
+        if not ok and not why:find("is for programs of your own; a", 1, true) then out[#out + 1] = why end
+        if not ok and why:find("module \"", 1, true) then out[#out + 1] = why end
+      end
+      %s
+      error("touched all" .. table.concat(out, "\n"), 0)
+    ]]):format(table.concat(touched, "\n")))
+    local said = process.run(("%s/kubelua check %s 2>&1"):format(BUILD, process.quote(path)))
+    assert.truthy(said:find "touched all%s*$", said)
+  end)
+end)
+
 describe("a script's state", function()
   local found
   lazy_setup(function() found = walk() end)

@@ -541,6 +541,13 @@ static int is_view(lua_State *L)
     return 1;
 }
 
+/* core.has_parts(x): tables, views, drafts, lists: what one can look into and walk over */
+static int has_parts(lua_State *L)
+{
+    lua_pushboolean(L, lua_istable(L, 1) || luaL_getmetafield(L, 1, "__pairs") != LUA_TNIL);
+    return 1;
+}
+
 /* core.memory(): nodes and bytes that all values of the process take */
 static int memory(lua_State *L)
 {
@@ -553,6 +560,7 @@ static int memory(lua_State *L)
 
 void lkl__open_values(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"is_view", is_view}, {"memory", memory}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"is_view", is_view}, {"has_parts", has_parts}, {"memory", memory}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }

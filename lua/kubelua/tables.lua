@@ -3,14 +3,10 @@
 
 local core = require "kubelua.core"
 
-local is_view = core.is_view
+-- Whether one can look into it: times and quantities are one value each, and null is none.
+local has_parts = core.has_parts
 
 local M = {}
-
--- Whether one can look into it: times and quantities are one value each.
-local function has_parts(x)
-  return x ~= core.null and (type(x) == "table" or is_view(x))
-end
 
 -- A view has the names of null fields, and nil as their values.
 local function is_there(x) return x ~= nil and x ~= core.null end
@@ -46,8 +42,7 @@ end
 ---@return any
 function M.dig(x, ...)
   for i = 1, select("#", ...) do
-    local kind = type(x) -- as has_parts, which the policies' inner loops would feel
-    if kind ~= "table" and not (kind == "userdata" and is_view(x)) then return nil end
+    if type(x) ~= "table" and not has_parts(x) then return nil end
     x = x[(select(i, ...))]
   end
   return x

@@ -22,6 +22,20 @@ local function edit(fn, text)
 end
 
 describe("a draft", function()
+  it("is a value like any other for kube.dig, equal, merge, hash and template", function()
+    edit(function(n)
+      n.metadata.labels.zone = "b"
+      assert.equal("b", kube.dig(n, "metadata", "labels", "zone"))
+      assert.equal("b", kube.dig(n, "spec", "taints", 2, "key"))
+      assert.is_nil(kube.dig(n, "spec", "nope", "x"))
+      assert.is_true(kube.equal(n.metadata.labels, { zone = "b", old = "x" }))
+      assert.is_false(kube.equal(n.metadata.labels, { zone = "a", old = "x" }))
+      assert.same({ zone = "b", old = "x", more = 1 }, kube.merge(n.metadata.labels, { more = 1 }))
+      assert.equal("n1 b", kube.template("{{ metadata.name }} {{ metadata.labels.zone }}", n))
+      assert.equal(kube.hash { zone = "b", old = "x" }, kube.hash(n.metadata.labels))
+    end)
+  end)
+
   it("reads like the object it stands for", function()
     edit(function(n)
       assert.equal("n1", n.metadata.name)

@@ -44,6 +44,7 @@ describe("kube.dig", function()
       assert.is_nil(kube.dig(o, "status", "phase"))
     end
     assert.is_nil(kube.dig(nil, "a"))
+    assert.is_nil(kube.dig(kube.qty "1", "milli"))
     assert.equal("x", kube.dig "x")
   end)
 end)

@@ -1,0 +1,73 @@
+-- node.lua - where the original's figures of a node differ from ours: batch and mid resources as they stand
+-- on its status, against what the policy makes of the same inputs now.
+
+local batch = require "batchresource"
+local fields = require "fields"
+local kube = require "kubelua"
+local mid = require "midresource"
+local prepare = require "prepare"
+
+local M = {}
+
+local CALCS = { batchresource = batch.NAMES, midresource = mid.NAMES }
+
+local function reason(theirs, ours)
+  if theirs == nil then return "only here" end
+  if not ours then return "only there" end
+  return theirs > ours and "more there" or "less there"
+end
+
+-- Where they differ by more than the part (0.1) of the original's figure that it calls a difference:
+-- { node, calc, name, theirs, ours, reason, why }; theirs and ours are nil where there is none.
+--   input  what plan.calculate took; decided  what it returned
+function M.disagreements(input, decided)
+  local out, node = {}, input.node
+  local desired = prepare.prepare(node, decided)
+  for calc, names in pairs(CALCS) do
+    for _, name in ipairs(names) do
+      local quantity = fields.dig(node, "status", "allocatable", name)
+      local theirs, ours = quantity ~= nil and kube.qty(quantity):value() or nil,
+        desired.resources[name] or nil
+      if prepare.differs(theirs, ours, input.strategy.resourceDiffThreshold) then
+        out[#out + 1] = { node = node.metadata.name, calc = calc, name = name, theirs = theirs, ours = ours,
+          reason = reason(theirs, ours), why = decided.messages[name] }
+      end
+    end
+  end
+  table.sort(out, function(a, b) return a.name < b.name end)
+  return out
+end
+
+local function bare(object)
+  local copy = fields.copy(object)
+  if copy then copy.metadata.managedFields = nil end
+  return copy
+end
+
+-- Whether what stands on the node is what was calculated, so that a case of the calculation can say it.
+local function as_calculated(node, decided)
+  return prepare.ratio(decided) <= 1
+    and fields.annotation(node, "node.koordinator.sh/thirdPartyAllocations") == nil
+end
+
+-- A case of spec/fixtures/koordinator that expects the original's figures where the two disagree, and ours
+-- where they do not; nil where the calculation is not all that made the figures.
+function M.case(input, decided, calc, list)
+  if not as_calculated(input.node, decided) then return nil end
+  local resources, resets = {}, decided.resets or {}
+  for _, name in ipairs(CALCS[calc]) do
+    resources[name] = not resets[name] and decided.resources[name] or nil
+  end
+  for _, one in ipairs(list) do
+    if one.calc == calc then resources[one.name] = one.theirs end
+  end
+  local pods = {}
+  for i, pod in ipairs(input.pods) do pods[i] = bare(pod) end
+  return { name = input.node.metadata.name, source = "a cluster, compared",
+    input = { strategy = fields.copy(input.strategy), node = bare(input.node), pods = kube.array(pods),
+      nodeMetric = bare(input.nodeMetric), nodeResourceTopology = bare(input.nodeResourceTopology),
+      now = tostring(kube.time(input.now)) },
+    expect = next(resources) and { resources = resources } or { reset = CALCS[calc] } }
+end
+
+return M

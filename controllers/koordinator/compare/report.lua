@@ -1,0 +1,40 @@
+-- report.lua - disagreements for people: grouped by resource and reason, the largest group first.
+
+local M = {}
+
+local SHOWN = 5 -- nodes of a group
+
+local function groups(list)
+  local by_key, out = {}, {}
+  for _, one in ipairs(list) do
+    local key = one.name .. ", " .. one.reason
+    if not by_key[key] then
+      by_key[key] = { key = key }
+      out[#out + 1] = by_key[key]
+    end
+    table.insert(by_key[key], one)
+  end
+  table.sort(out, function(a, b)
+    if #a ~= #b then return #a > #b end
+    return a.key < b.key
+  end)
+  return out
+end
+
+local function line(one)
+  return ("  %s: there %s, here %s%s"):format(one.node, one.theirs or "none", one.ours or "none",
+    one.why and "; " .. one.why or "")
+end
+
+-- list: as node.disagreements gives them; nodes: how many were compared.
+function M.text(list, nodes)
+  local lines = { ("nodes compared: %d, disagreements: %d"):format(nodes, #list) }
+  for _, group in ipairs(groups(list)) do
+    lines[#lines + 1] = ("%s: %d"):format(group.key, #group)
+    for i = 1, math.min(#group, SHOWN) do lines[#lines + 1] = line(group[i]) end
+    if #group > SHOWN then lines[#lines + 1] = ("  and %d more"):format(#group - SHOWN) end
+  end
+  return table.concat(lines, "\n") .. "\n"
+end
+
+return M

@@ -1,0 +1,132 @@
+-- compare_spec.lua - the policy beside the original: where figures disagree, for which reason, and that a
+-- case made of a disagreement says the same to the fixture runner.
+package.path = "controllers/koordinator/?.lua;" .. package.path
+
+local colocation = require "colocation"
+local compare = require "compare.node"
+local fields = require "fields"
+local fixtures = require "support.fixtures"
+local kube = require "kubelua"
+local plan = require "plan"
+local prepare = require "prepare"
+local report = require "compare.report"
+local seeds = require "support.seeds"
+
+local NOW = 1767225600 -- 2026-01-01T00:00:00Z
+local CPU = "kubernetes.io/batch-cpu"
+
+local function input(used)
+  local has = { cpu = "20", memory = "40Gi" }
+  return { now = NOW, strategy = fields.merge(colocation.defaults(), { enable = true }),
+    node = { metadata = { name = "n", labels = {}, annotations = {}, managedFields = { {} } },
+      status = { capacity = has, allocatable = fields.copy(has) } },
+    pods = { { metadata = { namespace = "ns", name = "web", labels = { ["koordinator.sh/qosClass"] = "LS" } },
+      spec = { containers = { { name = "c", resources = { requests = { cpu = "8", memory = "8Gi" } } } } },
+      status = { phase = "Running" } } },
+    nodeMetric = { metadata = { name = "n" }, status = { updateTime = "2026-01-01T00:00:00Z",
+      prodReclaimableMetric = { resource = { resources = { cpu = "3", memory = "2Gi" } } },
+      podsMetric = { { namespace = "ns", name = "web", priority = "koord-prod",
+        podUsage = { resources = { cpu = used .. "m", memory = "1Gi" } } } },
+      nodeMetric = { systemUsage = { resources = { cpu = "1", memory = "1Gi" } },
+        nodeUsage = { resources = { cpu = used + 1000 .. "m", memory = "2Gi" } } } } } }
+end
+
+-- The node as the original would have written it, if it decided as we do, but for some figures.
+local function written(one, others)
+  local decided = plan.calculate(one)
+  for name, n in pairs(prepare.prepare(one.node, decided).resources) do
+    one.node.status.allocatable[name] = n or nil
+  end
+  for name, n in pairs(others or {}) do one.node.status.allocatable[name] = n or nil end
+  return one, decided
+end
+
+local function disagree(used, others)
+  local one, decided = written(input(used), others)
+  return compare.disagreements(one, decided), one, decided
+end
+
+describe("comparing a node", function()
+  it("finds nothing where the original decided the same, or almost", function()
+    seeds.each(200, function()
+      assert.same({}, (disagree(math.random(0, 20000))))
+    end)
+    assert.same({}, (disagree(1000, { [CPU] = 10900 })))
+  end)
+
+  it("finds each figure that differs, and says which way", function()
+    seeds.each(200, function()
+      local theirs = math.random(0, 30000)
+      local found, one, decided = disagree(1000, { [CPU] = theirs })
+      local ours = decided.resources[CPU]
+      local differs = math.abs(ours - theirs) > theirs * one.strategy.resourceDiffThreshold
+      assert.equal(differs and 1 or 0, #found)
+      if differs then
+        assert.same({ "n", "batchresource", CPU, theirs, ours,
+          theirs > ours and "more there" or "less there" },
+          { found[1].node, found[1].calc, found[1].name, found[1].theirs, found[1].ours, found[1].reason })
+        assert.matches("^batchAllocatable%[CPU", found[1].why)
+      end
+    end)
+    assert.equal("only here", disagree(1000, { [CPU] = false })[1].reason)
+    local old = written(input(1000))
+    old.nodeMetric.status.updateTime = "2025-01-01T00:00:00Z"
+    local found = compare.disagreements(old, plan.calculate(old))
+    assert.equal(4, #found)
+    assert.equal("only there", found[1].reason)
+    assert.matches("degrade", found[1].why)
+  end)
+end)
+
+describe("a case of a disagreement", function()
+  local function run(case, calc)
+    local said = {}
+    local passed, failed = fixtures.run("x.json", kube.encode { calc = calc, cases = { case } },
+      function(text) said[#said + 1] = text end)
+    return passed, failed, table.concat(said, "\n")
+  end
+
+  it("fails in the runner by exactly that, and passes once the policy says what the original says", function()
+    local found, one, decided = disagree(1000, { [CPU] = 5000 })
+    local case = compare.case(one, decided, "batchresource", found)
+    assert.is_nil(case.input.node.metadata.managedFields)
+    local passed, failed, said = run(case, "batchresource")
+    assert.same({ 0, 1 }, { passed, failed }, said)
+    assert.matches("kubernetes.io/batch%-cpu: expected 5000, got 10000", said)
+    case.expect.resources[CPU] = 10000
+    passed, failed, said = run(case, "batchresource")
+    assert.same({ 1, 0 }, { passed, failed }, said)
+    assert.same({ 1, 0 }, { (run(compare.case(one, decided, "midresource", {}), "midresource")), 0 })
+  end)
+
+  it("expects nothing where the original has nothing", function()
+    local found, one, decided = disagree(1000, { [CPU] = false, ["kubernetes.io/batch-memory"] = false })
+    assert.equal(2, #found)
+    local case = compare.case(one, decided, "batchresource", found)
+    assert.same({ reset = { CPU, "kubernetes.io/batch-memory" } }, case.expect)
+    assert.equal(0, (run(case, "batchresource")))
+  end)
+
+  it("is not made where more than the calculation made the figure", function()
+    local found, one, decided = disagree(1000, { [CPU] = 5000 })
+    one.node.metadata.annotations["node.koordinator.sh/thirdPartyAllocations"] = "{}"
+    assert.is_nil(compare.case(one, decided, "batchresource", found))
+  end)
+end)
+
+describe("a report", function()
+  it("groups by resource and reason, and shows some of each", function()
+    local list = { { node = "x", name = "b", reason = "only here", ours = 3 } }
+    for i = 1, 7 do
+      list[#list + 1] = { node = "n" .. i, name = "a", reason = "more there", theirs = i, ours = 0,
+        why = "sum" }
+    end
+    local text = report.text(list, 9)
+    assert.equal(1, text:find(
+      "nodes compared: 9, disagreements: 8\na, more there: 7\n  n1: there 1, here 0; sum\n",
+      1, true), text)
+    assert.matches("n5: there 5, here 0; sum\n  and 2 more\nb, only here: 1\n  x: there none, here 3\n$",
+      text)
+    assert.equal("nodes compared: 0, disagreements: 0\n", report.text({}, 0))
+  end)
+end)

@@ -1,0 +1,91 @@
+-- koordinator_compare_spec.lua - the comparison with koord-manager in `kubelua run` on both API servers: it
+-- tells what somebody else wrote otherwise, its cases run in the fixture runner, it writes no node, and
+-- needs no more rights than `kubelua rbac` prints.
+
+local controller = require "support.controller"
+local fixtures = require "support.fixtures"
+local process = require "support.process"
+local servers = require "support.servers"
+local wait = require "support.wait"
+
+local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
+local NODE, CONFIG_MAP = "v1/Node", "v1/ConfigMap"
+local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
+local CPU, MEMORY = "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"
+local SYSTEM, NAME = "koordinator-system", "compared"
+local PATIENCE = 60
+
+-- A copy of the policies in which a disagreement is told at once.
+local function copy()
+  local dir = process.tmpname ".policies"
+  local out, code = process.run(("cp -r controllers/koordinator %s"):format(process.quote(dir)))
+  assert(code == 0, out)
+  local path = dir .. "/compare.lua"
+  local text, n = process.read(path):gsub("patienceSeconds = 300", "patienceSeconds = 0")
+  assert.equal(1, n)
+  process.write(path, text)
+  return path
+end
+
+servers.each(function(name, start)
+  describe("the comparison on " .. name, function()
+    local server, client, run
+
+    lazy_setup(function()
+      server = start { crds = { "controllers/koordinator/crds" } }
+      client = controller.client(server)
+      client:create { kind = "v1/Namespace", name = SYSTEM }
+      client:create { kind = CONFIG_MAP, namespace = SYSTEM, name = "slo-controller-config",
+        data = { ["colocation-config"] = '{"enable":true}' } }
+      client:create { kind = NODE, name = NAME }
+      local has = { cpu = "10", memory = "10Gi", [CPU] = "1234", [MEMORY] = "1Gi" }
+      client:patch_status(client:get(NODE, NAME), { capacity = has, allocatable = has })
+      client:create { kind = METRIC, name = NAME, spec = {} }
+      client:patch_status(client:get(METRIC, NAME), { updateTime = os.date "!%Y-%m-%dT%H:%M:%SZ",
+        nodeMetric = { nodeUsage = { resources = { cpu = "1", memory = "1Gi" } },
+          systemUsage = { resources = { cpu = "1", memory = "1Gi" } } } })
+    end)
+    lazy_teardown(function()
+      if run then controller.finish(run) end
+      client:delete(METRIC, NAME)
+      client:delete(NODE, NAME)
+      server:stop()
+    end)
+
+    local function kubeconfig()
+      if not name:find "kube%-apiserver" then return server.kubeconfig end
+      local role, code = process.run(("%s rbac --record --crds controllers/koordinator/crds \z
+        controllers/koordinator/compare.lua 2>/dev/null"):format(KUBELUA))
+      assert.equal(0, code, role)
+      server:must_kubectl("apply", "-f", process.write(process.tmpname ".yaml", role))
+      server:must_kubectl("create", "clusterrolebinding", "compare-nobody", "--clusterrole",
+        "compare-noderesource", "--user", "nobody")
+      return server:kubeconfig_for(server.tokens.nobody)
+    end
+
+    it("tells what stands on a node and what the policy would have written, as a case that runs", function()
+      local before = client:get(NODE, NAME).metadata.resourceVersion
+      run = controller.start({ kubeconfig = kubeconfig() }, copy())
+      local data
+      wait.until_true(PATIENCE, "a report", function()
+        local map = client:get(CONFIG_MAP, SYSTEM, "koordinator-compare")
+        data = map and map.data
+        if not data then error(run:log(), 0) end
+        return true
+      end)
+      -- 10 cores less 40 % and what the system uses.
+      assert.matches(CPU:gsub("%-", "%%-") .. ", less there: 1\n  compared: there 1234, here 5000;",
+        data["report.txt"])
+      local dir = process.tmpname ".cases"
+      process.run("mkdir -p " .. process.quote(dir))
+      process.write(dir .. "/batchresource.json", data["batchresource.json"])
+      local said = {}
+      assert.is_false(fixtures.run_directory(dir, function(text) said[#said + 1] = text end))
+      local text = table.concat(said, "\n")
+      assert.equal("0 passed, 1 failed", text:match "[^\n]*$", text)
+      assert.matches("FAIL batchresource.json: compared", text, 1, true)
+      assert.equal(before, client:get(NODE, NAME).metadata.resourceVersion)
+      assert.is_nil(run:log():find("ERROR", 1, true), run:log())
+    end)
+  end)
+end)

@@ -5,6 +5,7 @@
 
 local controller = require "support.controller"
 local kube = require "kubelua"
+local policies = require "support.policies"
 local process = require "support.process"
 local servers = require "support.servers"
 local wait = require "support.wait"
@@ -13,7 +14,6 @@ local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 local QUOTA, POD, NODE = "scheduling.sigs.k8s.io/v1alpha1/ElasticQuota", "v1/Pod", "v1/Node"
 local PROFILE = "quota.koordinator.sh/v1alpha1/ElasticQuotaProfile"
 local PREFIX, NS = "quota.scheduling.koordinator.sh/", "koordinator-system"
-local PATIENCE = 60
 
 local function quota(name, parent, min, max, more)
   local labels = { [PREFIX .. "parent"] = parent }
@@ -33,31 +33,6 @@ local function add_node(client, name, cpu, labels)
     capacity = { cpu = cpu, memory = "8Gi" } })
 end
 
--- A copy of the policies that a spec may change.
-local function copy()
-  local dir = process.tmpname ".policies"
-  local out, code = process.run(("cp -r controllers/koordinator %s"):format(process.quote(dir)))
-  assert(code == 0, out)
-  return dir
-end
-
--- How many runs of a controller have ended.
-local function runs(run, name)
-  local address = assert(run:log():match "serving metrics address=(%S+)", run:log())
-  local text = process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(address))
-  local sum = 0
-  for labels, n in text:gmatch "\ncontroller_runtime_reconcile_total{([^}\n]*)} (%d+)" do
-    if labels:find(('controller="%s"'):format(name), 1, true) then sum = sum + tonumber(n) end
-  end
-  return sum
-end
-
-local function versions(client, kind)
-  local all = {}
-  for _, o in ipairs(client:list(kind)) do all[o.metadata.name] = o.metadata.resourceVersion end
-  return all
-end
-
 servers.each(function(name, start)
   describe("elastic quotas on " .. name, function()
     local server, client, dir, run
@@ -65,7 +40,7 @@ servers.each(function(name, start)
     lazy_setup(function()
       server = start { own = true, crds = { "controllers/koordinator/crds" } }
       client = controller.client(server)
-      dir = copy()
+      dir = policies.copy()
       client:create { kind = "v1/Namespace", name = NS }
       add_node(client, "n1", "10", { zone = "a" })
     end)
@@ -76,7 +51,7 @@ servers.each(function(name, start)
     end)
 
     local function begin(script, ...)
-      run = controller.start(server, dir .. "/" .. script, "--metrics-bind-address", "127.0.0.1:0", ...)
+      run = policies.start(server, dir .. "/" .. script, ...)
     end
 
     local function carried(quota_name, what)
@@ -85,25 +60,18 @@ servers.each(function(name, start)
     end
 
     local function await(quota_name, what, value)
-      wait.until_true(PATIENCE, ("%s of %s is %s"):format(what, quota_name, value), function()
+      wait.until_true(policies.PATIENCE, ("%s of %s is %s"):format(what, quota_name, value), function()
         local got = carried(quota_name, what)
         if got ~= value then error("it is " .. tostring(got) .. "\n" .. run:log(), 0) end
         return true
       end)
     end
 
-    -- A change that means nothing to a policy wakes it all the same; when it has run again nothing may have
-    -- been written.
-    local looks = 0
-    local function look_again(controller_name, kinds)
-      local before, ran = {}, runs(run, controller_name)
-      for _, kind in ipairs(kinds) do before[kind] = versions(client, kind) end
-      looks = looks + 1
-      client:patch(client:get(NODE, "n1"), { metadata = { labels = { looked = "at-" .. looks } } })
-      wait.until_true(PATIENCE, controller_name .. " runs again", function()
-        return runs(run, controller_name) > ran
+    -- A change that means nothing to a policy wakes it all the same.
+    local function rests(controller_name, kinds)
+      policies.rests(run, client, controller_name, kinds, function(text)
+        client:patch(client:get(NODE, "n1"), { metadata = { labels = { looked = text } } })
       end)
-      for _, kind in ipairs(kinds) do assert.same(before[kind], versions(client, kind)) end
     end
 
     it("divide a node among teams, and rest", function()
@@ -119,20 +87,16 @@ servers.each(function(name, start)
       await("b", "runtime", "4")
       await("org", "child-request", "13")
       await("koordinator-root-quota", "request", "10")
-      look_again("elasticquota", { QUOTA })
+      rests("elasticquota", { QUOTA })
     end)
 
     it("take new logic in the middle, and go on from what is there", function()
       begin "elasticquota.lua"
-      run:wait_for_log(PATIENCE, "serving metrics")
-      local path = dir .. "/elasticquota/share.lua"
-      local text = process.read(path)
-      process.write(path .. ".new", text .. "\n-- saved again\n")
-      assert(os.rename(path .. ".new", path))
-      run:wait_for_log(PATIENCE, "loaded the next generation")
+      run:wait_for_log(policies.PATIENCE, "serving metrics")
+      policies.save(run, dir .. "/elasticquota/share.lua")
       client:delete(POD, "default", "b1")
       await("a", "runtime", "9")
-      look_again("elasticquota", { QUOTA })
+      rests("elasticquota", { QUOTA })
     end)
 
     it("make the root quota of a profile, keep it as large as its nodes, and rest", function()
@@ -140,7 +104,7 @@ servers.each(function(name, start)
         nodeSelector = { matchLabels = { zone = "a" } } } }
       begin "quotaprofile.lua"
       local function await_min(cpu)
-        wait.until_true(PATIENCE, "the root quota has " .. cpu, function()
+        wait.until_true(policies.PATIENCE, "the root quota has " .. cpu, function()
           local root = client:get(QUOTA, NS, "pool-root")
           return root and root.spec.min.cpu == cpu
         end)
@@ -148,12 +112,14 @@ servers.each(function(name, start)
       await_min "10"
       add_node(client, "n2", "6", { zone = "a" })
       await_min "16"
-      look_again("quotaprofile", { QUOTA, PROFILE })
+      rests("quotaprofile", { QUOTA, PROFILE })
       controller.finish(run)
       begin "quotaprofile.lua"
-      run:wait_for_log(PATIENCE, "serving metrics")
-      wait.until_true(PATIENCE, "it runs", function() return runs(run, "quotaprofile") > 0 end)
-      look_again("quotaprofile", { QUOTA, PROFILE })
+      run:wait_for_log(policies.PATIENCE, "serving metrics")
+      wait.until_true(policies.PATIENCE, "it runs", function()
+        return policies.runs(run, "quotaprofile") > 0
+      end)
+      rests("quotaprofile", { QUOTA, PROFILE })
     end)
 
     if name:find "kube%-apiserver" then
@@ -183,10 +149,11 @@ servers.each(function(name, start)
       server = start { own = true, crds = { "controllers/koordinator/crds" } }
       client = controller.client(server)
       client:create { kind = "v1/Namespace", name = NS }
-      run = controller.start(server, copy() .. "/quotawebhooks.lua", "--webhook-listen", "127.0.0.1:0",
+      run = controller.start(server, policies.copy() .. "/quotawebhooks.lua", "--webhook-listen",
+        "127.0.0.1:0",
         "--webhook-url", "auto")
       -- Refused is a quota that no tree allows, from the moment in which the server knows the webhook.
-      wait.until_true(PATIENCE, "the webhooks are known", function()
+      wait.until_true(policies.PATIENCE, "the webhooks are known", function()
         local ok, why = kube.try(client.create, client, quota("early", "nowhere", "1", "2"),
           { dry_run = true })
         if ok then error("it was let in\n" .. run:log(), 0) end
@@ -223,7 +190,7 @@ servers.each(function(name, start)
         local ok, why = kube.try(client.create, client, pod("p", "org", "1"), { dry_run = true })
         return not ok and tostring(why):find("is a parent of quotas", 1, true)
       end
-      wait.until_true(PATIENCE, "the cache knows the quota", await_refusal)
+      wait.until_true(policies.PATIENCE, "the cache knows the quota", await_refusal)
       client:create(pod("a1", "a", "1"))
       refused("has 1 child pods: a1", client.delete, QUOTA, NS, "a")
       refused("must not change", client.patch, client:get(POD, "default", "a1"),
@@ -235,7 +202,7 @@ servers.each(function(name, start)
         spec = { quotaName = "pool-root", nodeSelector = { matchLabels = { zone = "a" } } } }
       client:create(quota("pool-root", nil, "1", "1", { ["tree-id"] = "t", ["is-root"] = "true" }))
       local made
-      wait.until_true(PATIENCE, "the caches know tree and profile", function()
+      wait.until_true(policies.PATIENCE, "the caches know tree and profile", function()
         made = client:create(pod("in-tree", "pool-root", "1"), { dry_run = true })
         return made("spec.affinity") ~= nil
       end)

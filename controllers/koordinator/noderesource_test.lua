@@ -18,6 +18,15 @@ describe("noderesource", function()
     assert.same({}, t:logs "error")
   end)
 
+  it("leaves to others what they were given", function()
+    local without = kube.qty(batch "highmem-02") + kube.qty "4000"
+    t:patch(t:get(NODE, "highmem-02"), {
+      metadata = { annotations = { ["node.koordinator.sh/thirdPartyAllocations"] = kube.null } },
+    })
+    t:settle()
+    assert.equal(tostring(without), tostring(kube.qty(batch "highmem-02")))
+  end)
+
   it("comes to rest: another look writes nothing", function()
     local writes = #t:writes()
     t:patch(t:get(NODE, "turbo-01"), { metadata = { labels = { looked = "at" } } })

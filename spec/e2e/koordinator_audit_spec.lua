@@ -3,6 +3,7 @@
 -- than `kubelua rbac` prints.
 
 local controller = require "support.controller"
+local policies = require "support.policies"
 local process = require "support.process"
 local servers = require "support.servers"
 local wait = require "support.wait"
@@ -15,17 +16,10 @@ local SLO = "slo.koordinator.sh/v1alpha1/NodeSLO"
 local NAME = "audited"
 local PATIENCE = 60
 
--- A copy of the policies in which the audit writes the condition, too.
+-- The audit writes the condition, too.
 local function copy()
-  local dir = process.tmpname ".policies"
-  local out, code = process.run(("cp -r controllers/koordinator %s"):format(process.quote(dir)))
-  assert(code == 0, out)
-  local path = dir .. "/koordletaudit.lua"
-  local text, conditions = process.read(path):gsub("condition = false,", "condition = true,")
-  local fewer, gates = text:gsub("BEMemoryEvict = true, MemoryEvict = true", "BEMemoryEvict = true")
-  assert.same({ 1, 1 }, { conditions, gates })
-  process.write(path, fewer)
-  return path
+  return (policies.changed("koordletaudit.lua", { ["condition = false,"] = "condition = true,",
+    ["BEMemoryEvict = true, MemoryEvict = true"] = "BEMemoryEvict = true" }))
 end
 
 servers.each(function(name, start)

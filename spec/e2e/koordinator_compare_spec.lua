@@ -4,6 +4,7 @@
 
 local controller = require "support.controller"
 local fixtures = require "support.fixtures"
+local policies = require "support.policies"
 local process = require "support.process"
 local servers = require "support.servers"
 local wait = require "support.wait"
@@ -15,16 +16,9 @@ local CPU, MEMORY = "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"
 local SYSTEM, NAME = "koordinator-system", "compared"
 local PATIENCE = 60
 
--- A copy of the policies in which a disagreement is told at once.
+-- A disagreement is told at once.
 local function copy()
-  local dir = process.tmpname ".policies"
-  local out, code = process.run(("cp -r controllers/koordinator %s"):format(process.quote(dir)))
-  assert(code == 0, out)
-  local path = dir .. "/compare.lua"
-  local text, n = process.read(path):gsub("patienceSeconds = 300", "patienceSeconds = 0")
-  assert.equal(1, n)
-  process.write(path, text)
-  return path
+  return (policies.changed("compare.lua", { ["patienceSeconds = 300"] = "patienceSeconds = 0" }))
 end
 
 servers.each(function(name, start)

@@ -3,6 +3,7 @@
 -- comes to rest, and needs no more rights than `kubelua rbac` prints.
 
 local controller = require "support.controller"
+local policies = require "support.policies"
 local process = require "support.process"
 local servers = require "support.servers"
 local wait = require "support.wait"
@@ -17,31 +18,16 @@ local PATIENCE = 60
 -- A copy of the policies that looks every second, and knows which nodes are dear: the clock of a process is
 -- real.
 local function copy()
-  local dir = process.tmpname ".policies"
-  local out, code = process.run(("cp -r controllers/koordinator %s"):format(process.quote(dir)))
-  assert(code == 0, out)
-  local order = {}
+  local dir, order = policies.copy(), {}
   for i, price in ipairs { "high", "low" } do
     order[i] = ('{ name = "%s", nodeSelector = { matchLabels = { price = "%s" } } }'):format(price, price)
   end
   for _, name in ipairs(SCRIPTS) do
-    local path = dir .. "/" .. name .. ".lua"
-    local text, n = process.read(path):gsub("interval = 60", "interval = 1")
-    assert.equal(1, n)
-    process.write(path, (text:gsub("evictionOrder = {}",
-      "evictionOrder = { " .. table.concat(order, ", ") .. " }")))
+    policies.change(dir .. "/" .. name .. ".lua", { ["interval = 60"] = "interval = 1" })
   end
+  policies.change(dir .. "/custompriority.lua",
+    { ["evictionOrder = {}"] = "evictionOrder = { " .. table.concat(order, ", ") .. " }" })
   return dir
-end
-
--- How many runs of a controller have ended.
-local function runs(run, name)
-  local address = assert(run:log():match "serving metrics address=(%S+)", run:log())
-  local text, sum = process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(address)), 0
-  for labels, n in text:gmatch "\ncontroller_runtime_reconcile_total{([^}\n]*)} (%d+)" do
-    if labels:find(('controller="%s"'):format(name), 1, true) then sum = sum + tonumber(n) end
-  end
-  return sum
 end
 
 servers.each(function(name, start)
@@ -118,10 +104,10 @@ servers.each(function(name, start)
 
       local function look_twice()
         local before = {}
-        for _, script in ipairs(SCRIPTS) do before[script] = runs(run, script) end
+        for _, script in ipairs(SCRIPTS) do before[script] = policies.runs(run, script) end
         wait.until_true(PATIENCE, "each has looked twice more", function()
           for script, n in pairs(before) do
-            if runs(run, script) < n + 2 then return false end
+            if policies.runs(run, script) < n + 2 then return false end
           end
           return true
         end)

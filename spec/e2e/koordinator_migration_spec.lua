@@ -5,6 +5,7 @@
 
 local controller = require "support.controller"
 local kube = require "kubelua"
+local policies = require "support.policies"
 local process = require "support.process"
 local servers = require "support.servers"
 local wait = require "support.wait"
@@ -17,28 +18,11 @@ local RESERVATION = "scheduling.koordinator.sh/v1alpha1/Reservation"
 local SCRIPTS = { "lownodeload", "podmigrationjob", "reservations" }
 local PATIENCE = 60
 
--- A copy of the policies in which LowNodeLoad looks every second and is sure at once: the clock of a process
--- is real.
+-- LowNodeLoad looks every second and is sure at once: the clock of a process is real.
 local function copy()
-  local dir = process.tmpname ".policies"
-  local out, code = process.run(("cp -r controllers/koordinator %s"):format(process.quote(dir)))
-  assert(code == 0, out)
-  local path = dir .. "/lownodeload.lua"
-  local text, intervals = process.read(path):gsub("local INTERVAL = 60", "local INTERVAL = 1")
-  local sooner, conditions = text:gsub("consecutiveAbnormalities = 5", "consecutiveAbnormalities = 1")
-  assert.same({ 1, 1 }, { intervals, conditions })
-  process.write(path, sooner)
+  local _, dir = policies.changed("lownodeload.lua", { ["local INTERVAL = 60"] = "local INTERVAL = 1",
+    ["consecutiveAbnormalities = 5"] = "consecutiveAbnormalities = 1" })
   return dir
-end
-
--- How many runs of a controller have ended.
-local function runs(run, name)
-  local address = assert(run:log():match "serving metrics address=(%S+)", run:log())
-  local text, sum = process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(address)), 0
-  for labels, n in text:gmatch "\ncontroller_runtime_reconcile_total{([^}\n]*)} (%d+)" do
-    if labels:find(('controller="%s"'):format(name), 1, true) then sum = sum + tonumber(n) end
-  end
-  return sum
 end
 
 servers.each(function(name, start)
@@ -141,9 +125,7 @@ servers.each(function(name, start)
       assert.same({ "a", job.metadata.uid }, { job.spec.podRef.name, room.metadata.name })
       assert.matches("node cpu usage%(91.00%%%)",
         job('metadata.annotations["koordinator.sh/evict-reason"]'))
-      process.write(scripts[2] .. ".new", process.read(scripts[2]) .. "\n-- saved again\n")
-      assert(os.rename(scripts[2] .. ".new", scripts[2]))
-      run:wait_for_log(PATIENCE, "loaded the next generation")
+      policies.save(run, scripts[2])
       assert.is_truthy(client:get(POD, "default", "a"))
 
       client:patch_status(room, { phase = "Available", nodeName = "idle", allocatable = { cpu = "1" },
@@ -170,9 +152,9 @@ servers.each(function(name, start)
       assert.same({ "Succeeded", "f", "1" },
         { room.status.phase, room.status.currentOwners[1].name, room.status.allocated.cpu })
 
-      local before = runs(run, "lownodeload")
+      local before = policies.runs(run, "lownodeload")
       wait.until_true(PATIENCE, "LowNodeLoad has looked twice more", function()
-        return runs(run, "lownodeload") >= before + 2
+        return policies.runs(run, "lownodeload") >= before + 2
       end)
       assert.equal(1, #client:list(JOB))
       assert.same({ job.metadata.resourceVersion, room.metadata.resourceVersion },

@@ -4,6 +4,7 @@
 
 local kube = require "kubelua"
 local controller = require "support.controller"
+local policies = require "support.policies"
 local process = require "support.process"
 local servers = require "support.servers"
 local wait = require "support.wait"
@@ -15,17 +16,10 @@ local RECOMMENDATION = "analysis.koordinator.sh/v1alpha1/Recommendation"
 local NAME = "measured"
 local PATIENCE = 60
 
--- A copy of the policies in which it looks each second.
+-- It looks each second.
 local function copy()
-  local dir = process.tmpname ".policies"
-  local out, code = process.run(("cp -r controllers/koordinator %s"):format(process.quote(dir)))
-  assert(code == 0, out)
-  local path = dir .. "/recommender.lua"
-  local text, looks = process.read(path):gsub("intervalSeconds = 60", "intervalSeconds = 1")
-  local fewer, keeps = text:gsub("checkpointSeconds = 600", "checkpointSeconds = 0")
-  assert.same({ 1, 1 }, { looks, keeps })
-  process.write(path, fewer)
-  return path
+  return (policies.changed("recommender.lua", { ["intervalSeconds = 60"] = "intervalSeconds = 1",
+    ["checkpointSeconds = 600"] = "checkpointSeconds = 0" }))
 end
 
 servers.each(function(name, start)

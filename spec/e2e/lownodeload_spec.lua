@@ -5,6 +5,7 @@
 
 local controller = require "support.controller"
 local kube = require "kubelua"
+local policies = require "support.policies"
 local process = require "support.process"
 local servers = require "support.servers"
 local wait = require "support.wait"
@@ -15,28 +16,10 @@ local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
 local JOB = "scheduling.koordinator.sh/v1alpha1/PodMigrationJob"
 local PATIENCE = 60
 
--- A copy of the policies that looks every second and is sure after the third look: the clock of a process
--- is real.
+-- It looks every second and is sure after the third look: the clock of a process is real.
 local function copy()
-  local dir = process.tmpname ".policies"
-  local out, code = process.run(("cp -r controllers/koordinator %s"):format(process.quote(dir)))
-  assert(code == 0, out)
-  local path = dir .. "/lownodeload.lua"
-  local text, intervals = process.read(path):gsub("local INTERVAL = 60", "local INTERVAL = 1")
-  local sooner, conditions = text:gsub("consecutiveAbnormalities = 5", "consecutiveAbnormalities = 2")
-  assert.same({ 1, 1 }, { intervals, conditions })
-  process.write(path, sooner)
-  return path
-end
-
--- How many runs have ended.
-local function runs(run)
-  local address = assert(run:log():match "serving metrics address=(%S+)", run:log())
-  local text, sum = process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(address)), 0
-  for labels, n in text:gmatch "\ncontroller_runtime_reconcile_total{([^}\n]*)} (%d+)" do
-    if labels:find('controller="lownodeload"', 1, true) then sum = sum + tonumber(n) end
-  end
-  return sum
+  return (policies.changed("lownodeload.lua", { ["local INTERVAL = 60"] = "local INTERVAL = 1",
+    ["consecutiveAbnormalities = 5"] = "consecutiveAbnormalities = 2" }))
 end
 
 servers.each(function(name, start)
@@ -107,9 +90,7 @@ servers.each(function(name, start)
       end
 
       begin()
-      process.write(path .. ".new", process.read(path) .. "\n-- saved again\n")
-      assert(os.rename(path .. ".new", path))
-      run:wait_for_log(PATIENCE, "loaded the next generation")
+      policies.save(run, path)
       -- The node stays as busy as it was: a pod that is under way is left alone, and the others follow.
       wait.until_true(PATIENCE, "a job for each pod", function()
         if #client:list(JOB) == 3 then return true end
@@ -121,7 +102,9 @@ servers.each(function(name, start)
       controller.finish(run)
 
       begin()
-      wait.until_true(PATIENCE, "it has looked eight times", function() return runs(run) >= 8 end)
+      wait.until_true(PATIENCE, "it has looked eight times", function()
+        return policies.runs(run, "lownodeload") >= 8
+      end)
       assert.equal(3, #client:list(JOB))
       assert.is_nil(run:log():find("WARN", 1, true), run:log())
     end)

@@ -20,6 +20,24 @@ function M.copy()
   return dir
 end
 
+--- A copy in which one file reads otherwise: each text of `changes` stands in it once. Returns the file's
+--- path and the copy's directory.
+function M.changed(file, changes)
+  local dir = M.copy()
+  M.change(dir .. "/" .. file, changes)
+  return dir .. "/" .. file, dir
+end
+
+function M.change(path, changes)
+  local text = process.read(path)
+  for old, new in pairs(changes) do
+    local from, to = text:find(old, 1, true)
+    assert(from and not text:find(old, to + 1, true), ("%s has %q not just once"):format(path, old))
+    text = text:sub(1, from - 1) .. new .. text:sub(to + 1)
+  end
+  process.write(path, text)
+end
+
 --- `kubelua run` of a script with metrics.
 function M.start(server, path, ...)
   return controller.start(server, path, "--metrics-bind-address", "127.0.0.1:0", ...)

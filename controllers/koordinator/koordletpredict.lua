@@ -16,8 +16,6 @@ local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
 
 local kept = checkpoint.keeper { prefix = "koordlet-predict-", load = predict.load, save = predict.save }
 
-local function seconds(time) return kube.time(time):unix() end
-
 -- "more", "less" or nil: the agent's figure against ours, where they are apart by more than a part of what
 -- prod pods ask for.
 local function apart(agent, ours, requests, percent)
@@ -34,9 +32,10 @@ local function compare(prediction, metric, percent)
     local way = apart(agent[what] or 0, ours, part.requests, percent)
     if way then
       key[#key + 1] = what .. " " .. way
-      said[#said + 1] = ("%s: the agent says %s, and by its reports it is %s = min(by pods %s, by classes %s) of %s \z
-        requested"):format(what, lists.text(what, agent[what] or 0), lists.text(what, ours),
-        lists.text(what, part.by_pods), lists.text(what, part.by_classes), lists.text(what, part.requests))
+      said[#said + 1] = ("%s: the agent says %s, and by its reports it is %s = \z
+        min(by pods %s, by classes %s) of %s requested"):format(what, lists.text(what, agent[what] or 0),
+        lists.text(what, ours), lists.text(what, part.by_pods), lists.text(what, part.by_classes),
+        lists.text(what, part.requests))
     end
   end
   return table.concat(said, "; "), table.concat(key, "; ")
@@ -69,10 +68,9 @@ return kube.controller {
       return
     end
     local state = kept:state(ctx, node, params.namespace)
-    if not predict.sample(state, known, metric, seconds(updated)) then return end
+    if not predict.sample(state, known, metric, kube.time(updated):unix()) then return end
     kept:keep(ctx, node, params.namespace, params.checkpointSeconds)
-    local prediction = predict.predict(state, known, ctx:now():unix(), { seconds = seconds,
-      coldStartSeconds = params.coldStartSeconds, safetyMarginPercent = params.safetyMarginPercent })
+    local prediction = predict.predict(state, known, ctx:now():unix(), params)
     local said, key = compare(prediction, metric, params.tolerancePercent)
     if key ~= (ctx.memo.told or "") and key ~= "" then ctx:event("PredictsOther", "%s", said) end
     ctx.memo.told = key

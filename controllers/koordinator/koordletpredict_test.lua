@@ -35,8 +35,8 @@ describe("koordlet-predict", function()
     report {}
     report {}
     assert.equal(1, #t:events())
-    assert.matches("cpu: the agent says 0, and by its reports it is %d+m = min%(by pods %d+m, by classes %d+m%) \z
-      of 8 requested; memory: the agent says 0", t:events()[1].note)
+    assert.matches("cpu: the agent says 0, and by its reports it is %d+m = \z
+      min%(by pods %d+m, by classes %d+m%) of 8 requested; memory: the agent says 0", t:events()[1].note)
     -- 8 - (1 + 0.5) * 1.1, within a bucket; 8Gi - 2Gi * 1.1.
     report { cpu = "6300m", memory = "5800Mi" }
     assert.equal(1, #t:events())

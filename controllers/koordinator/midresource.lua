@@ -35,10 +35,13 @@ local RESOURCES = {
     static = "midStaticMemoryReservedPercent", threshold = "midMemoryThresholdPercent" },
 }
 
+-- Whether a pod counts as prod: one that runs or will, and is of no lower class.
+function M.is_prod(pod) return pods.active(pod) and not BELOW_PROD[pods.class(pod)] end
+
 local function prod_requests(list)
   local sum = amounts.new()
   for _, pod in ipairs(list) do
-    if pods.active(pod) and not BELOW_PROD[pods.class(pod)] then sum = amounts.add(sum, pods.request(pod)) end
+    if M.is_prod(pod) then sum = amounts.add(sum, pods.request(pod)) end
   end
   return sum
 end

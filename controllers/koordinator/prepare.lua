@@ -19,8 +19,8 @@ local M = {}
 
 -- What batch resources the node has before others (Hadoop YARN) took their part of them, and the part they
 -- took.
-local ORIGIN = "node.koordinator.sh/originExtendedAllocatable"
-local THIRD_PARTIES = "node.koordinator.sh/thirdPartyAllocations"
+M.ORIGIN = "node.koordinator.sh/originExtendedAllocatable"
+M.THIRD_PARTIES = "node.koordinator.sh/thirdPartyAllocations"
 
 -- Batch processors of a faster node count for more.
 function M.normalized(name, quantity, ratio)
@@ -50,7 +50,7 @@ end
 
 -- The annotation remembers more names than ours; theirs are kept.
 local function origin_text(node, resources)
-  local old = fields.annotation(node, ORIGIN)
+  local old = fields.annotation(node, M.ORIGIN)
   local kept = old and dig(fields.json(old), "resources")
   local by_name, names, parts = type(kept) == "table" and kept or {}, {}, {}
   for _, name in ipairs(batchresource.NAMES) do by_name[name] = M.text(name, resources[name] or 0) end
@@ -62,7 +62,7 @@ end
 
 -- What others were given of a resource, or nil when the annotation is absent or does not read.
 local function taken(node)
-  local text = fields.annotation(node, THIRD_PARTIES)
+  local text = fields.annotation(node, M.THIRD_PARTIES)
   local list = text and dig(fields.json(text), "allocations")
   if type(list) ~= "table" then return nil end
   local sum = {}
@@ -91,7 +91,7 @@ function M.prepare(node, plan)
   desired.annotations[cpunormalization.ANNOTATION] = annotations[cpunormalization.ANNOTATION]
   desired.annotations[resourceamplification.ANNOTATION] = annotations[resourceamplification.ANNOTATION]
     or false
-  desired.annotations[ORIGIN] = origin_text(node, desired.resources)
+  desired.annotations[M.ORIGIN] = origin_text(node, desired.resources)
 
   if desired.resources[batchresource.CPU] and desired.resources[batchresource.MEMORY] then
     local ok, others = pcall(taken, node)

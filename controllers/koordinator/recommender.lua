@@ -43,7 +43,7 @@ local function look(known, list, ctx)
     uids[pod.metadata.uid] = true
     local node = fields.dig(pod, "spec", "nodeName")
     if node and pods.active(pod) then
-      reports[node] = reports[node] or table.pack(usage.reported(ctx:get(METRIC, node), seconds))
+      reports[node] = reports[node] or table.pack(usage.reported(ctx:get(METRIC, node)))
       local at, used = table.unpack(reports[node])
       local own = used and used[pods.key(pod)]
       if own then history.sample(known, pod, own, at) end

@@ -289,8 +289,7 @@ describe("the predictor of an agent", function()
       allocatable = { cpu = "20", memory = "40Gi" } } } }, metric
   end
   local NOW = START + 3 * DAY
-  local O = { coldStartSeconds = DAY, safetyMarginPercent = 10,
-    seconds = function(time) return kube.time(time):unix() end }
+  local O = { coldStartSeconds = DAY, safetyMarginPercent = 10 }
   local OLD, NEW = "2025-12-01T00:00:00Z", "2026-01-03T12:00:00Z"
 
   local function predicted(list, used, annotations)

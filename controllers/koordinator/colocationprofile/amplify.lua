@@ -3,11 +3,12 @@
 
 local kube = require "kubelua"
 local fields = require "fields"
+local nodes = require "lib.nodes"
 
 local M = {}
 
 local RATIOS = "node.koordinator.sh/resource-amplification-ratio"
-local RAW = "node.koordinator.sh/raw-allocatable"
+local RAW = nodes.RAW
 local NAMES = { "cpu", "memory" }
 
 local function changed(old, new)

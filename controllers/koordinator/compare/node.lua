@@ -47,7 +47,7 @@ end
 -- Whether what stands on the node is what was calculated, so that a case of the calculation can say it.
 local function as_calculated(node, decided)
   return prepare.ratio(decided) <= 1
-    and fields.annotation(node, "node.koordinator.sh/thirdPartyAllocations") == nil
+    and fields.annotation(node, prepare.THIRD_PARTIES) == nil
 end
 
 -- A case of spec/fixtures/koordinator that expects the original's figures where the two disagree, and ours

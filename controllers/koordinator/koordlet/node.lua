@@ -4,6 +4,7 @@
 local fields = require "fields"
 local kube = require "kubelua"
 local lists = require "lib.lists"
+local nodes = require "lib.nodes"
 local pods = require "pods"
 local reservation = require "reservation"
 
@@ -112,14 +113,11 @@ function M.read(input)
   if measured == nil then return nil, "its NodeMetric has no measurement" end
   local capacity = lists.of(dig(node, "status", "capacity"))
   if (capacity.cpu or 0) <= 0 or (capacity.memory or 0) <= 0 then return nil, "it has no capacity" end
-  local used, reports = usage(measured), {}
-  for _, info in ipairs(dig(metric, "status", "podsMetric") or {}) do
-    reports[(info.namespace or "") .. "/" .. (info.name or "")] = usage(info.podUsage)
-  end
+  local used, reports = usage(measured), nodes.used_by_pods(metric)
   local out = {
     name = node.metadata.name, capacity = capacity,
-    annotations = fields.copy(dig(node, "metadata", "annotations")) or {},
     allocatable = lists.of(dig(node, "status", "allocatable")),
+    raw_allocatable = nodes.raw_allocatable(node),
     used = { cpu = used.cpu or 0, memory = used.memory or 0 }, pods = {},
     threshold = fields.copy(dig(input.slo, "spec", "resourceUsedThresholdWithBE")) or {},
     burst = fields.copy(dig(input.slo, "spec", "cpuBurstStrategy")),

@@ -8,6 +8,7 @@
 
 local histogram = require "lib.histogram"
 local fields = require "fields"
+local kube = require "kubelua"
 local lists = require "lib.lists"
 local pods = require "pods"
 
@@ -16,7 +17,6 @@ local M = {}
 local dig = fields.dig
 
 local HOUR = 3600
-local RAW = "node.koordinator.sh/raw-allocatable"
 local CLASSES = { "koord-prod", "none" }
 
 -- The agent's constants.
@@ -77,7 +77,7 @@ end
 
 local function cold(pod, now, o)
   local created = dig(pod.pod, "metadata", "creationTimestamp")
-  return created == nil or now - o.seconds(created) <= o.coldStartSeconds
+  return created == nil or now - kube.time(created):unix() <= o.coldStartSeconds
 end
 
 -- Both parts of one resource. What is cold counts with its request among the peaks.
@@ -98,16 +98,11 @@ local function parts(state, node, what, now, o)
     classes_peak = of_classes + system, requests = requests }
 end
 
--- What the node's agent counts with: what amplification made of the node is not there.
-local function allocatable(node)
-  local raw = node.annotations[RAW]
-  return raw and lists.parse(raw) or node.allocatable
-end
-
--- o: DEFAULTS, and seconds = function(time as text). Returns { reclaimable = { cpu, memory },
+-- o: DEFAULTS. Returns { reclaimable = { cpu, memory },
 -- parts = { [resource] = the numbers behind it } }.
 function M.predict(state, node, now, o)
-  local out, has = { reclaimable = {}, parts = {} }, allocatable(node)
+  -- The node's agent does not see what amplification made of the node.
+  local out, has = { reclaimable = {}, parts = {} }, node.raw_allocatable
   for what in pairs(MODELS) do
     local p, most = parts(state, node, what, now, o), has[what] or 0
     local by_pods = math.min(p.by_pods, most - p.pods_peak)

@@ -65,4 +65,5 @@ function Keeper:keep(ctx, object, namespace, every)
   end
   entry.kept, entry.text = now, text
 end
+
 return M

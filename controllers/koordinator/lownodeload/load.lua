@@ -8,6 +8,7 @@
 local fields = require "fields"
 local kube = require "kubelua"
 local lists = require "lib.lists"
+local nodes = require "lib.nodes"
 local pods = require "pods"
 
 local M = {}
@@ -39,12 +40,6 @@ function M.thresholds(pool)
   return all
 end
 
--- What a node has before it was amplified.
-function M.allocatable(node)
-  local text = fields.annotation(node, "node.koordinator.sh/raw-allocatable")
-  return text and lists.parse(text) or lists.of(dig(node, "status", "allocatable"))
-end
-
 -- ---------------------------------------------------------------- usage
 
 local function fresh(metric, expiration, now)
@@ -66,7 +61,7 @@ local function zero(names)
 end
 
 local function of_node(node, on_node, metric, names)
-  local load = { node = node, name = node.metadata.name, allocatable = M.allocatable(node), pods = {},
+  local load = { node = node, name = node.metadata.name, allocatable = nodes.raw_allocatable(node), pods = {},
     prod_pods = {},
     metrics = {}, usage = zero(names), prod_usage = zero(names) }
   local prod = {}
@@ -94,9 +89,9 @@ end
 
 -- The loads of nodes that report, by name. pods_on: { [node name] = pods }; metrics: { [node name] =
 -- NodeMetric }; expiration in seconds, nil: reports never expire.
-function M.loads(nodes, pods_on, metrics, names, expiration, now)
+function M.loads(list, pods_on, metrics, names, expiration, now)
   local out = {}
-  for _, node in ipairs(nodes) do
+  for _, node in ipairs(list) do
     local name = node.metadata.name
     if fresh(metrics[name], expiration, now) then
       out[#out + 1] = of_node(node, pods_on[name] or {}, metrics[name], names)

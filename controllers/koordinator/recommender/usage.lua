@@ -2,7 +2,9 @@
 -- run together share it in the proportion of what they ask for; where one of them runs alone that is exact.
 
 local fields = require "fields"
+local kube = require "kubelua"
 local lists = require "lib.lists"
+local nodes = require "lib.nodes"
 
 local M = {}
 
@@ -53,14 +55,10 @@ function M.split(pod, used)
 end
 
 -- The pods that a NodeMetric reports: when, and { ["namespace/name"] = { cpu, memory } }. nil: none.
-function M.reported(metric, seconds)
+function M.reported(metric)
   local updated = dig(metric, "status", "updateTime")
   if updated == nil then return nil end
-  local out = {}
-  for _, info in ipairs(dig(metric, "status", "podsMetric") or {}) do
-    out[(info.namespace or "") .. "/" .. (info.name or "")] = lists.of(dig(info, "podUsage", "resources"))
-  end
-  return seconds(updated), out
+  return kube.time(updated):unix(), nodes.used_by_pods(metric)
 end
 
 return M

@@ -3,6 +3,7 @@
 
 local batch = require "batchresource"
 local history = require "variations.history"
+local lists = require "lib.lists"
 local predictors = require "variations.predictors"
 
 local PREDICTOR = predictors.maximum(predictors.n_sigma(3), predictors.percentile(0.98))
@@ -12,8 +13,7 @@ local calculate, left = batch.calculate, batch.left
 
 function batch.left(strategy, place)
   place_of.n = place_of.n + 1
-  local sum = {}
-  for what, n in pairs(place.sum) do sum[what] = n end
+  local sum = lists.copy(place.sum)
   sum.used = history.peak(("batch/%s/%d"):format(place_of.node, place_of.n), sum.used, at, PREDICTOR)
   place.sum = sum
   return left(strategy, place)

@@ -4,20 +4,20 @@
 local amounts = require "amounts"
 local fields = require "fields"
 local history = require "variations.history"
+local lists = require "lib.lists"
 local metric = require "metric"
 local mid = require "midresource"
 local pods = require "pods"
 local predictors = require "variations.predictors"
 
 local PREDICTOR = predictors.n_sigma(5)
-local BELOW_PROD = { ["koord-mid"] = true, ["koord-batch"] = true, ["koord-free"] = true }
 
 local original = mid.calculate
 
 local function reclaimable(input)
   local asked, used, reported = amounts.new(), amounts.new(), metric.pods(input.nodeMetric)
   for _, pod in ipairs(input.pods) do
-    if pods.active(pod) and not BELOW_PROD[pods.class(pod)] then
+    if mid.is_prod(pod) then
       local own, report = pods.request(pod), reported[pods.key(pod)]
       asked, used = amounts.add(asked, own), amounts.add(used, report and report.used or own)
     end
@@ -28,8 +28,8 @@ end
 
 function mid.calculate(input)
   if not (input.strategy and input.node and input.pods and input.nodeMetric) then return original(input) end
-  local left, copy = reclaimable(input), fields.copy(input)
-  copy.nodeMetric = fields.merge(fields.copy(input.nodeMetric),
+  local left, copy = reclaimable(input), lists.copy(input)
+  copy.nodeMetric = fields.merge(input.nodeMetric,
     { status = { prodReclaimableMetric = { resource = {
     resources = { cpu = left.cpu .. "m", memory = tostring(amounts.bytes(left.memory)) } } } } })
   return original(copy)

@@ -12,25 +12,24 @@ local calculate, changes = tree.calculate, status.changes
 local LINE = "%s: runtime %s: %s has %s, others got %s; min %s (counts %s), asks for %s, max %s, lends %s, \z
   weight %s of %s"
 
-local function line(q, quotas, infos, name)
-  local info, parent, got, weights = infos[q.name], infos[q.parent], {}, {}
+local function line(q, info, parent, all, name)
   local function text(list) return lists.text(name, list[name] or 0) end
-  for _, other in ipairs(quotas) do
-    if other.parent == q.parent then
-      lists.accumulate(weights, other.weight)
-      if other ~= q then lists.accumulate(got, infos[other.name].runtime) end
-    end
-  end
-  return LINE:format(name, text(info.runtime), q.parent, text(parent.runtime), text(got), text(q.min),
-    text(info.auto_min), text(info.request), text(q.max), tostring(q.lends), text(q.weight), text(weights))
+  local others = lists.text(name, (all.runtime[name] or 0) - (info.runtime[name] or 0))
+  return LINE:format(name, text(info.runtime), q.parent, text(parent.runtime), others, text(q.min),
+    text(info.auto_min), text(info.request), text(q.max), tostring(q.lends), text(q.weight), text(all.weight))
 end
 
 function tree.calculate(input)
-  local infos = calculate(input)
+  local infos, below = calculate(input), {} -- by parent: what its children got and weigh together
   for _, q in ipairs(input.quotas) do
-    local info, lines = infos[q.name], {}
-    if next(info.runtime) and infos[q.parent] then
-      for i, name in ipairs(lists.names(q.max)) do lines[i] = line(q, input.quotas, infos, name) end
+    below[q.parent] = below[q.parent] or { runtime = {}, weight = {} }
+    lists.accumulate(below[q.parent].runtime, infos[q.name].runtime)
+    lists.accumulate(below[q.parent].weight, q.weight)
+  end
+  for _, q in ipairs(input.quotas) do
+    local info, parent, lines = infos[q.name], infos[q.parent], {}
+    if next(info.runtime) and parent then
+      for i, name in ipairs(lists.names(q.max)) do lines[i] = line(q, info, parent, below[q.parent], name) end
       info.explained = table.concat(lines, "\n")
     end
   end

@@ -2,20 +2,20 @@
 -- part is given at a time, and a rise of less than RISE is left for later.
 
 local batch = require "batchresource"
+local cpunormalization = require "cpunormalization"
 local fields = require "fields"
 local kube = require "kubelua"
+local prepare = require "prepare"
 
 local STEP = 0.3   -- of the rise that is given at a time
 local RISE = 0.05  -- of what the node has: less is no rise
 
-local ORIGIN = "node.koordinator.sh/originExtendedAllocatable"
-local RATIO = "node.koordinator.sh/cpu-normalization-ratio"
-
 -- What the node had before third parties took theirs and processors were normalized, or nil.
 local function before(node, name)
-  local text = fields.annotation(node, ORIGIN)
+  local text = fields.annotation(node, prepare.ORIGIN)
   local has = fields.dig(text and fields.json(text), "resources", name)
-  local ratio = name == batch.CPU and fields.float(fields.annotation(node, RATIO) or "1") or 1
+  local faster = fields.annotation(node, cpunormalization.ANNOTATION)
+  local ratio = name == batch.CPU and fields.float(faster or "1") or 1
   return has and kube.qty(has):value() / math.max(ratio or 1, 1) or nil
 end
 

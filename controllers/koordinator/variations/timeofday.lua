@@ -1,6 +1,7 @@
 -- timeofday.lua - by day a node lends less: between two hours the reclaim percents of its strategy are lower.
 
 local fields = require "fields"
+local lists = require "lib.lists"
 local plan = require "plan"
 
 local FROM, TO = 8, 20    -- UTC, hours
@@ -11,8 +12,7 @@ local original = plan.calculate
 function plan.calculate(input)
   local hour = input.now // 3600 % 24
   if hour < FROM or hour >= TO then return original(input) end
-  local copy = {}
-  for name, value in pairs(input) do copy[name] = value end
+  local copy = lists.copy(input)
   copy.strategy = fields.copy(input.strategy)
   local s = copy.strategy
   s.cpuReclaimThresholdPercent = math.min(s.cpuReclaimThresholdPercent, CPU)

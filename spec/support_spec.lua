@@ -192,7 +192,8 @@ it("is one", function() say "begins"; %s say "ends" end)
     end
     out, code = run(specs, 2, nil, "--again")
     assert.equal(1, code, out)
-    assert.truthy(out:find("4 files passed only when they ran again: more than 3 are a failure", 1, true), out)
+    assert.truthy(out:find("4 files passed only when they ran again: more than 3 are a failure", 1, true),
+      out)
     assert.truthy(out:find("4 passed, 1 failed", 1, true), out)
   end)
 
@@ -203,6 +204,14 @@ it("is one", function() say "begins"; %s say "ends" end)
     }, 1, { one = 50, two = 1 }, "--again")
     assert.equal(1, code, out)
     assert.truthy(out:find("1 passed, 2 failed", 1, true), out)
+  end)
+
+  it("gives no second turn to a crash", function()
+    local out, code = run({ one = { body = FIRST_TIME:format "one":gsub('error "the first time"',
+      'require("support.process").run("kill -SEGV $PPID")') }, two = {} }, 1, nil, "--again")
+    assert.equal(1, code, out)
+    assert.truthy(out:find("ended by signal 11", 1, true), out)
+    assert.falsy(out:find("runs again at the end", 1, true), out)
   end)
 
   it("wants to know how many as a number", function()

@@ -18,8 +18,8 @@
 --
 -- With --again a file whose tests fail has a second turn at the end, alone: beside another file, on a loaded
 -- machine, a time-out may have been too short. What passes then is told as such, with its first failure. A
--- sanitizer's report, values left behind and a file that hangs are failures at once, and so are more than
--- three such files.
+-- crash, a sanitizer's report, values left behind and a file that hangs are failures at once, and so are more
+-- than three such files.
 --
 -- --fast, which `make check` is, leaves out spec/e2e; --long runs the files that have a long form
 -- (support/sizes.lua), in that form.
@@ -242,13 +242,13 @@ local total = { passed = 0, failed = 0, skipped = 0 }
 local failures, skips, spent, total_processor = {}, {}, {}, 0
 
 local function read_tap(text)
-  local n = { passed = 0, failed = 0, skipped = 0, planned = false }
+  local n = { passed = 0, failed = 0, skipped = 0, planned = false, skips = {} }
   for line in text:gmatch "[^\n]+" do
     -- busted's and cmocka's way
     local skipped = line:match "^ok %d+.*# SKIP (.*)" or line:match "^not ok %d+ # SKIP (.*)"
     if skipped then
       n.skipped = n.skipped + 1
-      skips[#skips + 1] = skipped
+      n.skips[#n.skips + 1] = skipped
     elseif line:find "^ok %d+" then n.passed = n.passed + 1
     elseif line:find "^not ok %d+" then n.failed = n.failed + 1
     elseif line:find "^1%.%.%d+" then n.planned = true
@@ -288,12 +288,17 @@ local function find_leaks(job, out)
   return #lines > 0 and table.concat(lines, "\n") or nil
 end
 
--- Why a file failed that no test of it explains, or nil; then whether that is so however often it runs.
+-- What cmocka says of a signal in a test.
+local CRASH = "Test failed with exception: "
+
+-- Why a file failed that no test of it explains, or nil; then whether that counts however often it runs.
 local function trouble(job, out, code, n)
   local report, leaks = take_reports(job), find_leaks(job, out)
   if report then return "a sanitizer reports:\n" .. report, true end
   if leaks then return "values were alive at the end:\n" .. leaks, true end
   if code == 124 or code == 137 then return ("still running after %d s"):format(limit), true end
+  if code > 128 then return ("ended by signal %d"):format(code - 128), true end
+  if out:find(CRASH, 1, true) then return "a test crashed", true end
   if code ~= 0 and n.failed == 0 then return ("exit status %s"):format(code) end
   if not n.planned and n.passed + n.failed > 0 then return "it ended in the middle" end
   if n.passed + n.failed + n.skipped > 0 then return nil end
@@ -318,17 +323,20 @@ local function bad_lines(out, most)
 end
 
 local MOST_FLICKERS = 3
-local flickers, again = {}, {}
+local flickers = {}         -- what was said of files that failed and then passed
+local again = {}            -- files that have another turn; `failed`: what was said of the first
 
--- A file that failed and may have another turn: its failure is kept with it.
 local function put_off(file, text)
-  again[#again + 1] = { path = file.path, seconds = file.seconds, alone = true, real = file.real, failed = text }
+  again[#again + 1] = { path = file.path, seconds = file.seconds, alone = true, real = file.real,
+    failed = text }
 end
 
 local function count(job, n, took)
   for key in pairs(total) do total[key] = total[key] + n[key] end
-  total_processor = total_processor + processor_seconds(job)
-  spent[#spent + 1] = { path = job.file.path, took = took, processor = processor_seconds(job) }
+  table.move(n.skips, 1, #n.skips, #skips + 1, skips)
+  local processor = processor_seconds(job)
+  total_processor = total_processor + processor
+  spent[#spent + 1] = { path = job.file.path, took = took, processor = processor }
   seconds[job.file.path] = took
 end
 
@@ -337,22 +345,22 @@ local function finish(job)
   local took, n = wait.now() - job.began, read_tap(out)
   local why, sure = trouble(job, out, code, n)
   if why then n.failed = n.failed + 1 end
-  local put_by = n.failed > 0 and not sure and not job.file.failed and options.again
+  local again_later = n.failed > 0 and not sure and not job.file.failed and options.again
   print(("%-7s %s  %d passed%s%s  %.1f s%s"):format(n.failed > 0 and "FAILED" or "ok", path, n.passed,
     n.failed > 0 and (", %d failed"):format(n.failed) or "",
     n.skipped > 0 and (", %d skipped"):format(n.skipped) or "", took,
-    put_by and ", runs again at the end" or ""))
+    again_later and ", runs again at the end" or ""))
   if n.failed > 0 then
     local head = ("---- %s%s\n"):format(path, why and ": " .. why or "")
     local text = head .. bad_lines(out, 30)
-    if put_by then put_off(job.file, text) else failures[#failures + 1] = text end
+    if again_later then put_off(job.file, text) else failures[#failures + 1] = text end
     if not options.verbose then print(head .. bad_lines(out, 400)) end
   elseif job.file.failed then
     flickers[#flickers + 1] = job.file.failed
   end
   if options.verbose then print(out) end
   io.stdout:flush()
-  if not put_by then count(job, n, took) end
+  if not again_later then count(job, n, took) end
 end
 
 -- ---------------------------------------------------------------- side by side

@@ -33,39 +33,45 @@ local function decide(node, known, ctx)
 end
 
 -- Those that have lasted: the original writes later than it decides, and so by an older report.
-local function lasting(found, since, next_since, now, patience)
+-- times: { since, next_since } = { [disagreement] = second }, at the last look and at this one.
+local function lasting(found, times, now, patience)
   local out = {}
   for _, one in ipairs(found) do
     local key = one.node .. " " .. one.name .. " " .. one.reason
-    next_since[key] = since[key] or now
-    if now - next_since[key] >= patience then out[#out + 1] = one end
+    times.next_since[key] = times.since[key] or now
+    if now - times.next_since[key] >= patience then out[#out + 1] = one end
   end
   return out
 end
 
-local function look(known, ctx, since, next_since)
-  local all, cases, nodes, made = {}, { batchresource = {}, midresource = {} }, 0, 0
+-- A case of each calculation in which a node disagrees, as long as there is room.
+local function keep_cases(seen, found, input, decided, most)
+  for _, one in ipairs(found) do
+    local list = seen.cases[one.calc]
+    local twice = #list > 0 and list[#list].name == one.node
+    local case = not twice and seen.kept < most and compare.case(input, decided, one.calc, found)
+    if case then list[#list + 1], seen.kept = case, seen.kept + 1 end
+  end
+end
+
+local function look(known, ctx, times)
+  local seen = { all = {}, nodes = 0, cases = { batchresource = {}, midresource = {} }, kept = 0 }
   for _, node in ipairs(ctx:list(NODE)) do
     local input, decided = decide(node, known, ctx)
     if input then
-      nodes = nodes + 1
-      local found = lasting(compare.disagreements(input, decided), since, next_since, input.now,
+      local found = lasting(compare.disagreements(input, decided), times, input.now,
         ctx.params.patienceSeconds)
-      for _, one in ipairs(found) do
-        local list = cases[one.calc]
-        local twice = #list > 0 and list[#list].name == one.node
-        local case = not twice and made < ctx.params.cases and compare.case(input, decided, one.calc, found)
-        if case then list[#list + 1], made = case, made + 1 end
-        all[#all + 1] = one
-      end
+      seen.nodes = seen.nodes + 1
+      table.move(found, 1, #found, #seen.all + 1, seen.all)
+      keep_cases(seen, found, input, decided, ctx.params.cases)
     end
   end
-  return all, cases, nodes
+  return seen
 end
 
-local function write(ctx, all, cases, nodes)
-  local data = { ["report.txt"] = report.text(all, nodes) }
-  for calc, list in pairs(cases) do
+local function write(ctx, seen)
+  local data = { ["report.txt"] = report.text(seen.all, seen.nodes) }
+  for calc, list in pairs(seen.cases) do
     if #list > 0 then data[calc .. ".json"] = kube.encode { calc = calc, cases = list } end
   end
   ctx:apply { apiVersion = "v1", kind = "ConfigMap", data = data,
@@ -91,9 +97,9 @@ return kube.controller {
   reconcile = function(_, ctx)
     local known = read(ctx)
     if not known.colocation.available then return end
-    local next_since = {}
-    local all, cases, nodes = look(known, ctx, fields.copy(ctx.memo.since or {}), next_since)
-    ctx.memo.since = next_since
-    write(ctx, all, cases, nodes)
+    local times = { since = fields.copy(ctx.memo.since or {}), next_since = {} }
+    local seen = look(known, ctx, times)
+    ctx.memo.since = times.next_since
+    write(ctx, seen)
   end,
 }

@@ -326,8 +326,7 @@ static int cron_problem(lua_State *L)
     return 1;
 }
 
-/* core.cron_time(text, seconds, next): the first time of a good cron text after then, or the last one before
- */
+/* core.cron_time(text, seconds, next): the first time of a cron text after then, or the last one before */
 static int cron_time(lua_State *L)
 {
     kl_cron c;

@@ -119,13 +119,13 @@ static key_state *key_new(worker_state *w)
     return k;
 }
 
-/* What a turn of this state may spend; run NULL: it is a function's, that no run called. */
+/* What a turn of this state may spend; run NULL: it is no run's. */
 static kl_terms terms(const worker_state *w, const kl_run *run)
 {
     kl_time cpu = w->lua->spec->cpu;
     return (kl_terms){.cpu = cpu ? cpu : LKL_CPU_DEFAULT,
         .deadline = run ? kl_run_deadline(run) : KL_NEVER,
-        .stop = run ? kl_run_stop(run) : w->stop};
+        .stop = w->stop};
 }
 
 /* For what only follows from a run: however much that may spend. */

@@ -80,7 +80,7 @@ static kl_status too_long(kl_err *err, const char *what)
 static kl_status judge(const kl_isolate *i, kl_err *err)
 {
     kl_time now = kl_clock_now(kl_clock_real()), deadline = i->run ? kl_run_deadline(i->run) : KL_NEVER;
-    if (atomic_load(i->run ? kl_run_stop(i->run) : i->stop))
+    if (atomic_load(i->stop))
         return kl_fail(err, KL_ECANCELLED, "its worker ends");
     if (deadline != KL_NEVER && now - deadline > i->patience)
         return too_long(err, "it is beyond its `timeout`");

@@ -15,9 +15,9 @@ typedef struct kl_isolate_order { /* borrowed for the call; `program` while the 
     size_t controller;
     const char *path; /* the executable, and its arguments, argv[0] first */
     const char *const *argv;
-    const kl_value *boot;    /* what it is told first */
-    const atomic_bool *stop; /* says so: functions that no run called are not waited for; outlives the state
-                              */
+    const kl_value *boot; /* the first message that it gets */
+    /* Once true, nobody waits for its answers any more. Outlives the state. */
+    const atomic_bool *stop;
     /* what one turn may use, as far as the process itself sees to it */
     kl_time cpu;
     /* bytes that it may be told at once: a bigger answer is an error of the run's */

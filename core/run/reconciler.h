@@ -33,9 +33,9 @@ typedef enum kl_run_state { KL_RUN_DONE, KL_RUN_WAITING } kl_run_state;
 typedef void kl_emit_fn(void *arg, const char *text);
 
 typedef struct kl_program_ops {
-    /* A state for one thread; NULL with err on failure. `controller` is an index into specs. When `stop` says
-     * so, a function of the script that no run called (map, index, predicate) ends soon, with KL_ECANCELLED;
-     * it outlives the state. */
+    /* A state for one thread; NULL with err on failure. `controller` is an index into specs. `stop` outlives
+     * the state. Once it is true, code that only computes ends soon: a run as one that will be abandoned
+     * (wait, then), and any other function of the script (map, index, predicate) with KL_ECANCELLED. */
     void *(*open)(kl_program *p, size_t controller, const atomic_bool *stop, kl_err *err);
     void (*close)(void *state); /* no run is under way */
     kl_run_state (*start)(void *state, kl_run *run);
@@ -103,11 +103,9 @@ kl_time kl_run_wall(kl_run *r);   /* now, by the runtime's clock */
 uint64_t kl_run_random(kl_run *r);
 void kl_run_seed(kl_run *r, uint64_t seed); /* from now on they follow from this */
 kl_reader *kl_run_reader(kl_run *r);
-/* What ends a run whose code only computes: its program looks at these (bindings/state/budget.h). The
- * deadline is by the real clock, KL_NEVER without one; the flag lives as long as the state, and is raised
- * when the worker wants its runs abandoned: wait, then, and be. */
+/* What ends a run whose code only computes, beside its state's `stop`: its program looks at both
+ * (bindings/state/budget.h). By the real clock, KL_NEVER without one. */
 kl_time kl_run_deadline(const kl_run *r);
-const atomic_bool *kl_run_stop(const kl_run *r);
 /* it took more of that than it may, for the metrics; kl_run_finish follows */
 void kl_run_spent(kl_run *r, kl_spent what);
 /* the program's own pointer for this run (a coroutine) */

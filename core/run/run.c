@@ -83,8 +83,6 @@ kl_time kl_run_deadline(const kl_run *r)
     return r->deadline.pos && r->w->o.clock == kl_clock_real() ? r->deadline.when : KL_NEVER;
 }
 
-const atomic_bool *kl_run_stop(const kl_run *r) { return &r->w->aborting; }
-
 void kl_run_spent(kl_run *r, kl_spent what)
 {
     if (r->w->o.remote)

@@ -116,11 +116,13 @@ static const kl_value *envelope(const kl_resource *r)
     return kl_builder_done(b);
 }
 
-static void list_one(void *arg, const kl_value *v)
+static bool list_one(void *arg, const kl_value *v)
 {
     list_job *j = arg;
-    if (j->f->id == j->id && !is_elsewhere(j->f, v) && selects(j->f, v))
+    bool has = j->f->id == j->id && !is_elsewhere(j->f, v) && selects(j->f, v);
+    if (has)
         (void)j->f->sink.item(j->f->sink.arg, kl_value_ref(v), NULL);
+    return has;
 }
 
 static void do_list(void *arg)

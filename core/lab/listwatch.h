@@ -19,7 +19,9 @@ typedef struct kl_listwatch_feed {
     void *mine;         /* of `opened`, which may set it */
 } kl_listwatch_feed;
 
-typedef void kl_listwatch_item(void *arg, const kl_value *object); /* takes a reference of its own */
+/* Takes a reference of its own. False: the feed's namespace or labels leave the object out, or the list is
+ * over. */
+typedef bool kl_listwatch_item(void *arg, const kl_value *object);
 
 typedef struct kl_listwatch_options {
     const char *name; /* of its loops */
@@ -27,9 +29,9 @@ typedef struct kl_listwatch_options {
     bool timers; /* those of the loops that are due run, too; false: time stands */
     bool drop_managed_fields;
     const char *where; /* "the recording": has no kind that resolve does not know */
-    /* NULL: there is no such kind. Resources outlive this. */
+    /* NULL: there is no such kind. A resource outlives the kl_listwatch. */
     const kl_resource *(*resolve)(void *arg, const char *kind);
-    /* Each object that a list of the feed may have; feed's namespace and labels are asked for afterwards. */
+    /* Calls `item` with each object that the feed may have in a list. */
     void (*each)(void *arg, const kl_listwatch_feed *f, kl_listwatch_item *item, void *item_arg);
     void (*opened)(void *arg, kl_listwatch_feed *f); /* NULL: nobody asks */
     void (*closed)(void *arg, kl_listwatch_feed *f); /* NULL: nobody asks */

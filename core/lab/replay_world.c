@@ -43,8 +43,8 @@ static void each(void *arg, const kl_listwatch_feed *is, kl_listwatch_item *item
     for (size_t i = 0; i < w->p->n_caches; i++) {
         char **keys = feeds_from(is, &w->held[i]) ? kl_map_sorted_keys(w->held[i].objects) : NULL;
         for (char **k = keys; k && *k; k++)
-            if (!kl_map_set(seen, *k, w))
-                item(item_arg, kl_map_get(w->held[i].objects, *k));
+            if (!kl_map_has(seen, *k) && item(item_arg, kl_map_get(w->held[i].objects, *k)))
+                kl_map_set(seen, *k, w);
         kl_free(keys);
     }
     kl_map_free(seen, NULL);

@@ -115,7 +115,7 @@ static void each(void *arg, const kl_listwatch_feed *f, kl_listwatch_item *item,
     const char *key;
     void *v;
     while (kl_map_next(kind_of(arg, f->resource)->objects, &it, &key, &v))
-        item(item_arg, v);
+        (void)item(item_arg, v);
 }
 
 static bool hears(void *k, const kl_listwatch_feed *f) { return f->resource == &((kind *)k)->resource; }

@@ -35,6 +35,9 @@ KL_NODISCARD kl_status kl_selector_to_struct(const kl_selector *s, const kl_valu
 KL_NODISCARD kl_status kl_selector_text_to_map(const char *text, const kl_value **out, kl_err *err);
 /* canonical: requirements sorted by key; caller frees */
 char *kl_selector_text(const kl_selector *s);
+/* The selector of a workload as text: a LabelSelector, a map of labels, or text already. NULL where there is
+ * none, or none that reads; caller frees. */
+char *kl_selector_text_of(const kl_value *selector);
 /* "k=v,..." sorted as texts, unchecked; caller frees */
 char *kl_labels_text(const kl_value *labels);
 /* labels: object of strings or NULL */

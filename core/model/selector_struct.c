@@ -262,6 +262,21 @@ static kl_status add_label(kl_builder *b, const char *s, size_t n, kl_err *err)
     return st;
 }
 
+char *kl_selector_text_of(const kl_value *selector)
+{
+    bool is_struct = kl_value_get(selector, "matchLabels") || kl_value_get(selector, "matchExpressions");
+    kl_selector *s = NULL;
+    kl_status st;
+    if (kl_value_type(selector) == KL_STRING)
+        return kl_strdup(kl_value_str(selector));
+    if (!selector)
+        return NULL;
+    st = is_struct ? kl_selector_from_struct(selector, &s, NULL) : kl_selector_from_map(selector, &s, NULL);
+    char *text = st ? NULL : kl_selector_text(s);
+    kl_selector_free(s);
+    return text;
+}
+
 kl_status kl_selector_text_to_map(const char *text, const kl_value **out, kl_err *err)
 {
     kl_builder *b = kl_builder_new();

@@ -345,24 +345,10 @@ static kl_status create(job *j, const kl_value *body)
 
 /* --- scale -------------------------------------------------------------------------------- */
 
-/* A selector of built-in kinds, as text. */
-static void put_selector(kl_builder *b, const kl_value *v)
-{
-    kl_selector *s = NULL;
-    bool labels = kl_value_get(v, "matchLabels") || kl_value_get(v, "matchExpressions");
-    if (kl_value_type(v) != KL_OBJECT)
-        kl_build_kvalue(b, "selector", v);
-    else if (!(labels ? kl_selector_from_struct(v, &s, NULL) : kl_selector_from_map(v, &s, NULL))) {
-        char *text = kl_selector_text(s);
-        kl_build_kstr(b, "selector", text);
-        kl_free(text);
-    }
-    kl_selector_free(s);
-}
-
 static const kl_value *scale_of(const kl_value *o)
 {
     static const char *const keys[] = {"name", "namespace", "uid", "resourceVersion", "creationTimestamp"};
+    char *selector = kl_selector_text_of(kl_value_at(o, "spec", "selector", NULL));
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
     kl_build_kstr(b, "kind", "Scale");
@@ -379,7 +365,9 @@ static const kl_value *scale_of(const kl_value *o)
     kl_build_key(b, "status");
     kl_build_object(b);
     kl_build_kint(b, "replicas", kl_value_int_at(o, 0, "status", "replicas", NULL));
-    put_selector(b, kl_value_at(o, "spec", "selector", NULL));
+    if (selector)
+        kl_build_kstr(b, "selector", selector);
+    kl_free(selector);
     kl_build_end(b);
     kl_build_end(b);
     return kl_builder_done(b);

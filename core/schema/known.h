@@ -5,8 +5,8 @@
 
 #include "schema/schema.h"
 
-/* Never NULL, and there until the process ends; the first call reads all of them. Of a kind that is not built
- * in (`custom`) metadata is known, and that status.conditions are told apart by their type. */
+/* Never NULL, and there until the process ends; the first call reads all of them. A kind that is not built in
+ * gets a schema (`custom`) that knows the fields of metadata, and the type of a condition as its key. */
 const kl__schema *kl__schema_known(const char *group, const char *version, const char *kind);
 
 #endif

@@ -34,20 +34,10 @@ static const kl_value *at_path(const kl_value *o, const char *path)
 static void put_selector(kl_builder *b, const kl__kind *k, const kl_value *o)
 {
     const kl_value *v = at_path(o, path_of(k, "labelSelectorPath", ".spec.selector"));
-    kl_selector *s = NULL;
-    kl_err err = KL_ERR_INIT;
-    if (kl_value_type(v) == KL_STRING)
-        kl_build_kvalue(b, "selector", v);
-    else if (v
-        && !(kl_value_get(v, "matchLabels") || kl_value_get(v, "matchExpressions")
-                ? kl_selector_from_struct(v, &s, &err)
-                : kl_selector_from_map(v, &s, &err))) {
-        char *text = kl_selector_text(s);
+    char *text = kl_selector_text_of(v);
+    if (text)
         kl_build_kstr(b, "selector", text);
-        kl_free(text);
-    }
-    kl_selector_free(s);
-    kl_err_fini(&err);
+    kl_free(text);
 }
 
 static const kl_value *scale_of(const kl__kind *k, const kl_value *o)

@@ -3,6 +3,7 @@
 local fields = require "fields"
 local kube = require "kubelua"
 local lists = require "lib.lists"
+local nodefit = require "lib.nodefit"
 local order = require "lib.order"
 local pods = require "pods"
 
@@ -70,74 +71,6 @@ end
 
 -- ---------------------------------------------------------------- does it fit there
 
-local function contains(list, value)
-  for _, x in ipairs(list or {}) do
-    if x == value then return true end
-  end
-  return false
-end
-
-local OPERATORS = {
-  In = function(value, values) return value ~= nil and contains(values, value) end,
-  NotIn = function(value, values) return value == nil or not contains(values, value) end,
-  Exists = function(value) return value ~= nil end,
-  DoesNotExist = function(value) return value == nil end,
-  Gt = function(value, values)
-    return (tonumber(value) or -math.huge) > (tonumber(values[1]) or math.huge)
-  end,
-  Lt = function(value, values)
-    return (tonumber(value) or math.huge) < (tonumber(values[1]) or -math.huge)
-  end,
-}
-
-local function matches(expressions, get)
-  for _, e in ipairs(expressions or {}) do
-    local holds = OPERATORS[e.operator]
-    if not holds or not holds(get(e.key), e.values or {}) then return false end
-  end
-  return true
-end
-
-local function wants(pod, node)
-  local labels = dig(node, "metadata", "labels") or {}
-  for key, value in pairs(dig(pod, "spec", "nodeSelector") or {}) do
-    if labels[key] ~= value then return false end
-  end
-  local terms = dig(pod, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution",
-    "nodeSelectorTerms")
-  if terms == nil then return true end
-  local function label(key) return labels[key] end
-  local function field(key) return key == "metadata.name" and node.metadata.name or nil end
-  for _, term in ipairs(terms) do
-    local empty = #(term.matchExpressions or {}) + #(term.matchFields or {}) == 0
-    if not empty and matches(term.matchExpressions, label) and matches(term.matchFields, field) then
-      return true
-    end
-  end
-  return false
-end
-
-local function tolerates(pod, taint)
-  for _, t in ipairs(dig(pod, "spec", "tolerations") or {}) do
-    local effect = t.effect == nil or t.effect == "" or t.effect == taint.effect
-    local key = t.key == taint.key or (t.key == nil or t.key == "") and t.operator == "Exists"
-    if effect and key and (t.operator == "Exists" or (t.value or "") == (taint.value or "")) then
-      return true
-    end
-  end
-  return false
-end
-
-local function welcome(pod, node)
-  if dig(node, "spec", "unschedulable") == true then return false end
-  for _, taint in ipairs(dig(node, "spec", "taints") or {}) do
-    if (taint.effect == "NoSchedule" or taint.effect == "NoExecute") and not tolerates(pod, taint) then
-      return false
-    end
-  end
-  return true
-end
-
 -- Whether the node has what the pod asks for. load: { node, pods }; free is filled in.
 function M.room(pod, load)
   if not load.free then
@@ -152,7 +85,11 @@ function M.room(pod, load)
 end
 
 -- Whether the node takes the pod at all: selector and affinity, taints, requests.
-function M.fits(pod, load) return wants(pod, load.node) and welcome(pod, load.node) and M.room(pod, load) end
+function M.fits(pod, load)
+  local node = load.node
+  return nodefit.selected(pod, node) and not nodefit.cordoned(node) and not nodefit.repelling(pod, node)
+    and M.room(pod, load)
+end
 
 -- Finds a target that stays within its limits with the pod's usage, and counts the pod there: what one pod
 -- is promised no other gets, in this pass. Returns whether there is one.

@@ -1,0 +1,81 @@
+-- nodefit.lua - whether a node takes a pod at all, before anybody counts resources: node selector and
+-- required node affinity, taints and cordons.
+
+local fields = require "fields"
+
+local M = {}
+
+local dig = fields.dig
+
+local function contains(list, value)
+  for _, x in ipairs(list or {}) do
+    if x == value then return true end
+  end
+  return false
+end
+
+local OPERATORS = {
+  In = function(value, values) return value ~= nil and contains(values, value) end,
+  NotIn = function(value, values) return value == nil or not contains(values, value) end,
+  Exists = function(value) return value ~= nil end,
+  DoesNotExist = function(value) return value == nil end,
+  Gt = function(value, values)
+    return (tonumber(value) or -math.huge) > (tonumber(values[1]) or math.huge)
+  end,
+  Lt = function(value, values)
+    return (tonumber(value) or math.huge) < (tonumber(values[1]) or -math.huge)
+  end,
+}
+
+local function matches(expressions, get)
+  for _, e in ipairs(expressions or {}) do
+    local holds = OPERATORS[e.operator]
+    if not holds or not holds(get(e.key), e.values or {}) then return false end
+  end
+  return true
+end
+
+-- Whether the node has the labels that the pod selects.
+function M.selected(pod, node)
+  local labels = dig(node, "metadata", "labels") or {}
+  for key, value in pairs(dig(pod, "spec", "nodeSelector") or {}) do
+    if labels[key] ~= value then return false end
+  end
+  local terms = dig(pod, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution",
+    "nodeSelectorTerms")
+  if terms == nil then return true end
+  local function label(key) return labels[key] end
+  local function field(key) return key == "metadata.name" and node.metadata.name or nil end
+  for _, term in ipairs(terms) do
+    local empty = #(term.matchExpressions or {}) + #(term.matchFields or {}) == 0
+    if not empty and matches(term.matchExpressions, label) and matches(term.matchFields, field) then
+      return true
+    end
+  end
+  return false
+end
+
+-- Whether the pod tolerates a taint.
+function M.tolerates(pod, taint)
+  for _, t in ipairs(dig(pod, "spec", "tolerations") or {}) do
+    local effect = t.effect == nil or t.effect == "" or t.effect == taint.effect
+    local key = t.key == taint.key or (t.key == nil or t.key == "") and t.operator == "Exists"
+    if effect and key and (t.operator == "Exists" or (t.value or "") == (taint.value or "")) then
+      return true
+    end
+  end
+  return false
+end
+
+-- The first taint that keeps the pod away, or nil.
+function M.repelling(pod, node)
+  for _, taint in ipairs(dig(node, "spec", "taints") or {}) do
+    local keeps_away = taint.effect == "NoSchedule" or taint.effect == "NoExecute"
+    if keeps_away and not M.tolerates(pod, taint) then return taint end
+  end
+  return nil
+end
+
+function M.cordoned(node) return dig(node, "spec", "unschedulable") == true end
+
+return M

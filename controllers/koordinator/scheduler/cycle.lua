@@ -1,0 +1,110 @@
+-- cycle.lua - one pod, one decision: which node, and why not the others. A cycle changes nothing that it is
+-- given but state.sums, writes nothing and asks nobody, so that a scheduler, a simulator and a spec call the
+-- same function.
+--
+--   local result = cycle.run(pod, nodes, state, args)
+--   if result.node then snapshot.assume(state, pod, result.node) end
+--
+-- A plugin is a table of functions, all of which are optional:
+--   name
+--   prefilter(pod, cycle)      nil, or why no node will do
+--   filter(pod, info, cycle)   nil, or a list of reasons why this node (snapshot.info) will not do
+--   score(pod, info, cycle)    0 to 100
+-- cycle is { state, args }, and theirs to remember in what they know of the pod.
+
+local fit = require "scheduler.fit"
+local loadaware = require "scheduler.loadaware"
+local quota = require "scheduler.quota"
+local snapshot = require "scheduler.snapshot"
+
+local M = {}
+
+-- In the order in which they are asked; the first that refuses a node says why.
+M.PLUGINS = { quota, fit.unschedulable, fit.taints, fit.affinity, fit.resources, loadaware }
+M.WEIGHTS = { NodeResourcesFit = 1, LoadAwareScheduling = 1 }
+
+-- args: { plugins = list, weights = { [plugin] = weight }, loadaware = LoadAwareSchedulingArgs, quota }, all
+-- of it optional. What is worth doing once for many cycles.
+function M.args(given)
+  given = given or {}
+  return {
+    complete = true,
+    plugins = given.plugins or M.PLUGINS,
+    weights = given.weights or M.WEIGHTS,
+    loadaware = loadaware.args(given.loadaware),
+    quota = given.quota or {},
+  }
+end
+
+-- In Kubernetes' words: how many nodes lack what.
+local function explain(total, counts)
+  local parts = {}
+  for reason, n in pairs(counts) do parts[#parts + 1] = n .. " " .. reason end
+  table.sort(parts)
+  local why = #parts > 0 and ": " .. table.concat(parts, ", ") or ""
+  return ("0/%d nodes are available%s."):format(total, why)
+end
+
+local function prefilter(pod, cycle)
+  for _, plugin in ipairs(cycle.args.plugins) do
+    local why = plugin.prefilter and plugin.prefilter(pod, cycle)
+    if why then return why end
+  end
+  return nil
+end
+
+local function filter(pod, info, cycle)
+  for _, plugin in ipairs(cycle.args.plugins) do
+    local reasons = plugin.filter and plugin.filter(pod, info, cycle)
+    if reasons then return { plugin = plugin.name, reasons = reasons } end
+  end
+  return nil
+end
+
+-- The weighted sum, and what each plugin gave.
+local function score(pod, info, cycle)
+  local total, by = 0, {}
+  for _, plugin in ipairs(cycle.args.plugins) do
+    local weight = plugin.score and cycle.args.weights[plugin.name] or 0
+    if weight ~= 0 then
+      by[plugin.name] = plugin.score(pod, info, cycle)
+      total = total + weight * by[plugin.name]
+    end
+  end
+  return total, by
+end
+
+-- nodes: list of Nodes; state: see snapshot.lua. Returns
+--   { node      the Node, or nil
+--     message   why there is none
+--     scores    { [node name] = { total, by = { [plugin] = score } } } of those that fit
+--     refused   { [node name] = { plugin, reasons } } of the others }
+-- Of several nodes with the best score the first by name is taken.
+function M.run(pod, nodes, state, args)
+  if not (args and args.complete) then args = M.args(args) end
+  local cycle = { state = state, args = args }
+  local result, counts, best = { scores = {}, refused = {} }, {}, nil
+  local why = prefilter(pod, cycle)
+  if why then
+    result.message = ("0/%d nodes are available: %s."):format(#nodes, why)
+    return result
+  end
+  for _, node in ipairs(nodes) do
+    local info = snapshot.info(state, node)
+    local refused = filter(pod, info, cycle)
+    if refused then
+      result.refused[info.name] = refused
+      for _, reason in ipairs(refused.reasons) do counts[reason] = (counts[reason] or 0) + 1 end
+    else
+      local total, by = score(pod, info, cycle)
+      result.scores[info.name] = { total = total, by = by }
+      if not best or total > best.total or total == best.total and info.name < best.name then
+        best = { total = total, name = info.name, node = node }
+      end
+    end
+  end
+  if best then result.node = best.node else result.message = explain(#nodes, counts) end
+  return result
+end
+
+return M

@@ -1,0 +1,275 @@
+-- loadaware.lua - LoadAwareScheduling: which nodes are used so much that no pod may come any more, and which
+-- are used least. What is used is what the NodeMetric reports, and for pods that came too late to be in it
+-- what they are expected to use:
+--
+--   estimate(pod)   = max(request, limit) of the class's cpu and memory · 85 %, 70 %, at most the limit
+--   estimated(node) = reported usage + Σ max(estimate − reported usage of the pod, 0) of late pods
+--   filter          : round(100 · (estimated(node) + estimate(pod)) / allocatable) > threshold
+--   score           = Σ weight · (100 · (allocatable − estimated) // allocatable) // Σ weight
+
+local kube = require "kubelua"
+local fields = require "fields"
+local lists = require "lib.lists"
+local nodes = require "lib.nodes"
+local pods = require "pods"
+
+local dig = fields.dig
+
+local M = { name = "LoadAwareScheduling" }
+
+-- As LoadAwareSchedulingArgs. More of the same kind: prodUsageThresholds, aggregated = { usageThresholds,
+-- usageAggregationType, usageAggregatedDuration, scoreAggregationType, scoreAggregatedDuration },
+-- scoreAccordingProdUsage, prodUsageIncludeSys, estimatedSecondsAfterPodScheduled,
+-- estimatedSecondsAfterInitialized.
+M.DEFAULTS = {
+  filterExpiredNodeMetrics = true,
+  enableScheduleWhenNodeMetricsExpired = false,
+  nodeMetricExpirationSeconds = 180,
+  resourceWeights = { cpu = 1, memory = 1 },
+  dominantResourceWeight = 0,
+  usageThresholds = { cpu = 65, memory = 95 },
+  estimatedScalingFactors = { cpu = 85, memory = 70 },
+}
+
+local MAX = 100
+local REPORT_INTERVAL = 60 -- seconds, where the NodeMetric does not say
+local UNASKED = { cpu = 250, memory = 200 * 1024 * 1024 } -- of a pod that asks for nothing
+local TRANSLATED = { ["koord-batch"] = "batch-", ["koord-mid"] = "mid-" }
+local CUSTOM = "scheduling.koordinator.sh/usage-thresholds"
+
+local function is_prod(pod) return pods.class(pod) == "koord-prod" end
+local function round(x) return math.floor(x + 0.5) end
+local function empty(map) return map == nil or next(map) == nil end
+
+-- What is said, and the defaults for what is not. A null says nothing.
+function M.args(given)
+  local out = fields.copy(M.DEFAULTS)
+  for key, value in pairs(fields.copy(given or {})) do
+    if key == "estimatedScalingFactors" then
+      for name, factor in pairs(value) do out[key][name] = factor end
+    elseif type(value) ~= "table" or next(value) ~= nil then
+      out[key] = value
+    end
+  end
+  local weighted = given and (not empty(given.resourceWeights) or (given.dominantResourceWeight or 0) == 0)
+  if given and not weighted then out.resourceWeights = {} end
+  return out
+end
+
+-- ---------------------------------------------------------------- estimates
+
+local function estimate_one(name, class, requests, limits, factor)
+  local prefix = TRANSLATED[class]
+  local real = prefix and ("kubernetes.io/" .. prefix .. name) or name
+  local limit = limits[real] or 0
+  local most = math.max(limit, requests[real] or 0)
+  -- Koordinator has no such default for mid resources.
+  if most == 0 then return class ~= "koord-mid" and UNASKED[name] or 0 end
+  local n = round(most * 1.0 * factor / 100)
+  return limit > 0 and math.min(n, limit) or n
+end
+
+-- What a pod is expected to use, as a list of amounts of cpu and memory.
+function M.estimate(pod, args)
+  local requests, limits = lists.of(kube.requests(pod)), lists.of(kube.limits(pod))
+  local out, class = {}, pods.class(pod)
+  for name, factor in pairs(args.estimatedScalingFactors) do
+    out[name] = estimate_one(name, class, requests, limits, factor)
+  end
+  return out
+end
+
+local function condition(pod, type)
+  for _, one in ipairs(dig(pod, "status", "conditions") or {}) do
+    if one.type == type and one.status == "True" and one.lastTransitionTime ~= nil then
+      return kube.time(one.lastTransitionTime):unix()
+    end
+  end
+end
+
+-- Until when the estimate counts although a report is there, in seconds.
+local function deadline(pod, at, args)
+  local initialized = condition(pod, "Initialized")
+  if (args.estimatedSecondsAfterInitialized or 0) > 0 and initialized then
+    return initialized + args.estimatedSecondsAfterInitialized
+  elseif (args.estimatedSecondsAfterPodScheduled or 0) > 0 then
+    return at + args.estimatedSecondsAfterPodScheduled
+  end
+  return -math.huge
+end
+
+-- ---------------------------------------------------------------- what a node uses
+
+-- What pods use that report, and which of them are of class prod by the report.
+local function reported(metric)
+  local used, prod = nodes.used_by_pods(metric), {}
+  for _, report in ipairs(dig(metric, "status", "podsMetric") or {}) do
+    prod[(report.namespace or "") .. "/" .. (report.name or "")] = report.priority == "koord-prod"
+  end
+  return used, prod
+end
+
+local function add_delta(sum, estimate, used)
+  for name, n in pairs(estimate) do
+    sum[name] = (sum[name] or 0) + math.max(n - (used and used[name] or 0), 0)
+  end
+end
+
+-- { usage, delta, estimated, prod }: what the report says, what late pods add to it, what all pods are
+-- expected to use, and what pods of class prod use and are expected to use.
+local function load_of(info, state, args)
+  local metric = info.metric
+  local used, prod_reported = reported(metric)
+  local updated = kube.time(metric.status.updateTime):unix()
+  local interval = dig(metric, "spec", "metricCollectPolicy", "reportIntervalSeconds") or REPORT_INTERVAL
+  local load = { delta = {}, estimated = {}, prod = {} }
+  load.usage = lists.of(dig(metric, "status", "nodeMetric", "nodeUsage", "resources"))
+  if args.prodUsageIncludeSys then
+    load.prod = lists.of(dig(metric, "status", "nodeMetric", "systemUsage", "resources"))
+  end
+  for key, entry in pairs(info.pods) do
+    local pod, mine = entry.pod, used[key]
+    if mine and next(mine) == nil then mine = nil end
+    local at = condition(pod, "PodScheduled") or entry.at or state.now
+    local late = mine == nil or updated - interval < at or deadline(pod, at, args) > updated
+    local estimate, prod = M.estimate(pod, args), is_prod(pod)
+    local counted = prod and prod_reported[key] and mine
+    if late then add_delta(load.delta, estimate, mine) end
+    lists.accumulate(load.estimated, estimate)
+    if counted then lists.accumulate(load.prod, mine) end
+    if prod and not counted then
+      add_delta(load.prod, estimate, nil)
+    elseif prod and late then
+      add_delta(load.prod, estimate, mine)
+    end
+  end
+  return load
+end
+
+-- The aggregate of a type, such as "p95", over a duration; without one the longest that is reported, or the
+-- mean. Nil where nobody reports that duration.
+local function aggregated(metric, type, duration)
+  local wanted = duration and kube.duration(duration) or 0
+  local longest, found = -1, nil
+  for _, entry in ipairs(dig(metric, "status", "nodeMetric", "aggregatedNodeUsages") or {}) do
+    local resources, seconds = dig(entry, "usage", type, "resources"), kube.duration(entry.duration or "0s")
+    local fits = wanted == 0 and seconds > longest or wanted ~= 0 and seconds == wanted
+    if not empty(resources) and fits then longest, found = seconds, lists.of(resources) end
+  end
+  if found or wanted ~= 0 then return found end
+  return lists.of(dig(metric, "status", "nodeMetric", "nodeUsage", "resources"))
+end
+
+-- What is used with the pod. which: "prod", { type, duration } or nil.
+local function with_pod(pod, info, cycle, which)
+  info.load = info.load or load_of(info, cycle.state, cycle.args.loadaware)
+  cycle.estimate = cycle.estimate or M.estimate(pod, cycle.args.loadaware)
+  local load = info.load
+  if which == "prod" then return lists.add(load.prod, cycle.estimate) end
+  local base = load.usage
+  if which then base = aggregated(info.metric, which.type, which.duration) end
+  local sum = base and lists.add(base, load.delta) or load.estimated
+  return lists.add(sum, cycle.estimate)
+end
+
+-- ---------------------------------------------------------------- filter and score
+
+-- Whether the node is one that the plugin can speak of: "fresh", "expired" or "unknown".
+local function state_of(info, now, args)
+  if info.metric == nil then return "unknown" end
+  local updated = dig(info.metric, "status", "updateTime")
+  local limit = args.nodeMetricExpirationSeconds
+  local old = updated == nil or limit > 0 and now - kube.time(updated):unix() >= limit
+  if old then return "expired" end
+  return dig(info.metric, "status", "nodeMetric") ~= nil and "fresh" or "unknown"
+end
+
+local function complete(aggregate)
+  return aggregate and not empty(aggregate.usageThresholds) and (aggregate.usageAggregationType or "") ~= ""
+end
+
+-- The thresholds of a node: its annotation wins over the args, kind by kind.
+local function thresholds_of(node, args)
+  local text = fields.annotation(node, CUSTOM)
+  local own = text and fields.json(text) or {}
+  local aggregate = complete(own.aggregatedUsage) and own.aggregatedUsage
+    or complete(args.aggregated) and args.aggregated or nil
+  return {
+    all = empty(own.usageThresholds) and args.usageThresholds or own.usageThresholds,
+    prod = empty(own.prodUsageThresholds) and args.prodUsageThresholds or own.prodUsageThresholds,
+    aggregate = aggregate,
+  }
+end
+
+local function of_daemon_set(pod)
+  for _, owner in ipairs(dig(pod, "metadata", "ownerReferences") or {}) do
+    if owner.kind == "DaemonSet" then return true end
+  end
+  return false
+end
+
+local function which_thresholds(pod, limits)
+  if not empty(limits.prod) and is_prod(pod) then return limits.prod, "prod" end
+  local aggregate = limits.aggregate
+  if aggregate then
+    return aggregate.usageThresholds, { type = aggregate.usageAggregationType,
+      duration = aggregate.usageAggregatedDuration }
+  end
+  return limits.all, nil
+end
+
+local function allocatable_of(info)
+  local list = lists.copy(info.allocatable)
+  for name, n in pairs(nodes.raw_allocatable(info.node) or {}) do list[name] = n end
+  return list
+end
+
+function M.filter(pod, info, cycle)
+  local args = cycle.args.loadaware
+  local thresholds, which = which_thresholds(pod, thresholds_of(info.node, args))
+  if of_daemon_set(pod) or empty(thresholds) then return nil end
+  local known = state_of(info, cycle.state.now, args)
+  if known == "expired" and args.filterExpiredNodeMetrics then
+    local passes = args.enableScheduleWhenNodeMetricsExpired
+    return not passes and { "node(s) nodeMetric expired" } or nil
+  elseif known == "unknown" or dig(info.metric, "status", "updateTime") == nil
+    or dig(info.metric, "status", "nodeMetric") == nil then
+    return nil
+  end
+  local used, all = with_pod(pod, info, cycle, which), allocatable_of(info)
+  for _, name in ipairs(lists.names(thresholds)) do
+    local total, threshold = all[name] or 0, thresholds[name]
+    if threshold ~= 0 and total ~= 0 and round((used[name] or 0) / total * 100) > threshold then
+      local what = type(which) == "table" and "aggregated usage" or "usage"
+      return { ("node(s) %s %s exceed threshold"):format(name, what) }
+    end
+  end
+  return nil
+end
+
+local function least_used(used, all)
+  if all == 0 or used > all then return 0 end
+  return (all - used) * MAX // all
+end
+
+-- 0 for a node that nobody reports about.
+function M.score(pod, info, cycle)
+  local args = cycle.args.loadaware
+  if state_of(info, cycle.state.now, args) ~= "fresh" then return 0 end
+  local which, aggregate = nil, args.aggregated
+  if args.scoreAccordingProdUsage and is_prod(pod) then
+    which = "prod"
+  elseif aggregate and (aggregate.scoreAggregationType or "") ~= "" then
+    which = { type = aggregate.scoreAggregationType, duration = aggregate.scoreAggregatedDuration }
+  end
+  local used, all = with_pod(pod, info, cycle, which), allocatable_of(info)
+  local dominant = args.dominantResourceWeight
+  local sum, weights, least = 0, dominant, MAX
+  for name, weight in pairs(args.resourceWeights) do
+    local score = least_used(used[name] or 0, all[name] or 0)
+    sum, weights, least = sum + score * weight, weights + weight, math.min(least, score)
+  end
+  return weights > 0 and (sum + least * dominant) // weights or 0
+end
+
+return M

@@ -1,0 +1,79 @@
+-- snapshot.lua - the cluster as a scheduling cycle sees it. The state is a plain table:
+--
+--   { pods_on = { [node name] = list of pods }, metrics = { [node name] = NodeMetric }, now = seconds,
+--     quotas = index of members.index, infos = results of tree.calculate }
+--
+-- All of it is optional but pods_on. What is summed up per node is kept in state.sums, so that a cycle costs
+-- the same whether a node has three pods or three hundred; assume, forget and report keep the sums current. A
+-- node that changed otherwise is summed up anew when state.sums[name] is nil.
+
+local kube = require "kubelua"
+local fields = require "fields"
+local lists = require "lib.lists"
+local pods = require "pods"
+
+local M = {}
+
+local function ended(pod)
+  local phase = fields.dig(pod, "status", "phase")
+  return phase == "Succeeded" or phase == "Failed"
+end
+
+local function count(info, pod, at)
+  info.pods[pods.key(pod)] = { pod = pod, at = at }
+  lists.accumulate(info.requested, lists.of(kube.requests(pod)))
+  info.requested.pods = info.requested.pods + 1
+  info.load = nil
+end
+
+-- What is known of a node:
+--   { node, name, allocatable, requested   as lists of amounts, `pods` being one of their names
+--     pods = { [key] = { pod, at } }       at: when the scheduler put it there, nil for what the pod says
+--     metric                               the NodeMetric, or nil
+--     load }                               what loadaware.lua keeps here
+function M.info(state, node)
+  state.sums = state.sums or {}
+  local name = node.metadata.name
+  local info = state.sums[name]
+  if not info then
+    info = {
+      node = node,
+      name = name,
+      allocatable = lists.of(fields.dig(node, "status", "allocatable")),
+      requested = { pods = 0 },
+      pods = {},
+      metric = state.metrics and state.metrics[name],
+    }
+    for _, pod in ipairs(state.pods_on[name] or {}) do
+      if not ended(pod) then count(info, pod, nil) end
+    end
+    state.sums[name] = info
+  end
+  return info
+end
+
+-- Counts a pod on a node although the API server does not say so yet.
+function M.assume(state, pod, node)
+  count(M.info(state, node), pod, state.now)
+end
+
+-- Takes a newer NodeMetric of a node.
+function M.report(state, metric)
+  state.metrics = state.metrics or {}
+  local name = metric.metadata.name
+  state.metrics[name] = metric
+  local info = state.sums and state.sums[name]
+  if info then info.metric, info.load = metric, nil end
+end
+
+-- Takes back what assume did.
+function M.forget(state, pod, node)
+  local info, key = M.info(state, node), pods.key(pod)
+  if not info.pods[key] then return end
+  info.pods[key] = nil
+  info.requested = lists.sub(info.requested, lists.of(kube.requests(pod)))
+  info.requested.pods = info.requested.pods - 1
+  info.load = nil
+end
+
+return M

@@ -1,0 +1,247 @@
+--- scheduler_spec.lua - the scheduler's policies as functions: which nodes have room, which are used too much,
+--- which is best, the words for a pod that fits nowhere, and laws over random clusters from fixed seeds.
+package.path = "controllers/koordinator/?.lua;" .. package.path
+
+local cycle = require "scheduler.cycle"
+local lists = require "lib.lists"
+local loadaware = require "scheduler.loadaware"
+local seeds = require "support.seeds"
+local snapshot = require "scheduler.snapshot"
+
+local NOW = 1767225600 -- 2026-01-01T00:00:00Z
+local JUST_NOW = "2025-12-31T23:59:30Z"
+local LONG_AGO = "2025-12-31T20:00:00Z"
+
+local function node(name, more)
+  local n = { metadata = { name = name, labels = {}, annotations = {} }, spec = {},
+    status = { allocatable = { cpu = "10", memory = "10Gi", pods = "10" } } }
+  for key, value in pairs(more or {}) do n.spec[key] = value end
+  return n
+end
+
+local function pod(name, requests, more)
+  local p = { metadata = { name = name, namespace = "ns", labels = {} },
+    spec = { containers = { { name = "c", resources = { requests = requests or {} } } } },
+    status = { conditions = { { type = "PodScheduled", status = "True", lastTransitionTime = LONG_AGO } } } }
+  for key, value in pairs(more or {}) do p.spec[key] = value end
+  return p
+end
+
+local function metric(name, cpu, memory, more)
+  local m = { metadata = { name = name }, spec = {}, status = { updateTime = JUST_NOW, podsMetric = {},
+    nodeMetric = { nodeUsage = { resources = { cpu = cpu, memory = memory } } } } }
+  for key, value in pairs(more or {}) do m.status[key] = value end
+  return m
+end
+
+local function run(p, nodes, o)
+  o = o or {}
+  local state = { now = NOW, pods_on = o.pods_on or {}, metrics = o.metrics }
+  return cycle.run(p, nodes, state, o.args), state
+end
+
+describe("a pod fits a node", function()
+  it("that has all it asks for, batch resources and devices too, and a place for one more pod", function()
+    local n = node "n"
+    n.status.allocatable["kubernetes.io/batch-cpu"] = "1000"
+    local batch = pod("p", { ["kubernetes.io/batch-cpu"] = "600" })
+    assert.equal(n, run(batch, { n }).node)
+    local full = { pods_on = { n = { pod("q", { ["kubernetes.io/batch-cpu"] = "500" }) } } }
+    assert.equal("0/1 nodes are available: 1 Insufficient kubernetes.io/batch-cpu.",
+      run(batch, { n }, full).message)
+    assert.equal("0/1 nodes are available: 1 Insufficient koordinator.sh/gpu-core.",
+      run(pod("p", { ["koordinator.sh/gpu-core"] = "50" }), { n }).message)
+    local ten = {}
+    for i = 1, 10 do ten[i] = pod("q" .. i) end
+    assert.equal("0/1 nodes are available: 1 Too many pods.", run(pod "p", { n },
+      { pods_on = { n = ten } }).message)
+    ten[1].status.phase = "Succeeded"
+    assert.equal(n, run(pod "p", { n }, { pods_on = { n = ten } }).node)
+  end)
+
+  it("that its selector wants and whose taints it tolerates; each node says its first reason", function()
+    local a, b, c = node "a", node("b", { taints = { { key = "k", value = "v", effect = "NoSchedule" } } }),
+      node("c", { unschedulable = true })
+    a.metadata.labels.zone = "x"
+    local elsewhere = pod("p", { cpu = "1" }, { nodeSelector = { zone = "y" } })
+    local result = run(elsewhere, { a, b, c })
+    assert.equal("0/3 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, "
+      .. "1 node(s) had untolerated taint {k: v}, 1 node(s) were unschedulable.", result.message)
+    assert.same({ plugin = "TaintToleration", reasons = { "node(s) had untolerated taint {k: v}" } },
+      result.refused.b)
+    assert.equal("a", run(pod("p", { cpu = "1" }, { nodeSelector = { zone = "x" } }),
+      { a, b, c }).node.metadata.name)
+  end)
+
+  it("names everything that is missing, and counts nodes by it", function()
+    local result = run(pod("p", { cpu = "11", memory = "11Gi" }), { node "a", node "b" })
+    assert.equal("0/2 nodes are available: 2 Insufficient cpu, 2 Insufficient memory.", result.message)
+    assert.equal("0/0 nodes are available.", run(pod "p", {}).message)
+  end)
+end)
+
+describe("LoadAware", function()
+  local args = loadaware.args()
+
+  it("estimates 85 % of cpu and 70 % of memory, of the larger of request and limit, at most the limit",
+    function()
+    assert.same({ cpu = 850, memory = 716800 }, loadaware.estimate(pod("p", { cpu = "1", memory = "1000Ki" }),
+      args))
+    local limited = pod("p", { cpu = "1", memory = "1000Ki" })
+    limited.spec.containers[1].resources.limits = { cpu = "2", memory = "2000Ki" }
+    assert.same({ cpu = 1700, memory = 1433600 }, loadaware.estimate(limited, args))
+    assert.same({ cpu = 2000, memory = 2048000 }, loadaware.estimate(limited,
+      loadaware.args { estimatedScalingFactors = { cpu = 150, memory = 150 } }))
+  end)
+
+  it("estimates 250m and 200Mi for a pod that asks for nothing, and batch pods by batch resources", function()
+    assert.same({ cpu = 250, memory = 200 * 1024 * 1024 }, loadaware.estimate(pod "p", args))
+    local batch = pod("p", { ["kubernetes.io/batch-cpu"] = "1000" }, { priority = 5500 })
+    assert.same({ cpu = 850, memory = 200 * 1024 * 1024 }, loadaware.estimate(batch, args))
+    local mid = pod("p", { ["kubernetes.io/mid-cpu"] = "1000" }, { priority = 7500 })
+    assert.same({ cpu = 850, memory = 0 }, loadaware.estimate(mid, args))
+  end)
+
+  local function filtered(p, m, more)
+    return run(p, { node "n" }, { metrics = { n = m }, pods_on = more and more.pods_on,
+      args = more and more.args })
+  end
+
+  it("refuses a node above a threshold, rounded to whole percents", function()
+    local p = pod("p", { cpu = "1" })
+    assert.is_truthy(filtered(p, metric("n", "5690m", "1Gi")).node) -- 65.4 %
+    assert.equal("0/1 nodes are available: 1 node(s) cpu usage exceed threshold.",
+      filtered(p, metric("n", "5700m", "1Gi")).message)             -- 65.5 %
+    assert.equal("0/1 nodes are available: 1 node(s) memory usage exceed threshold.",
+      filtered(p, metric("n", "1", "9900Mi")).message)
+    p.metadata.ownerReferences = { { kind = "DaemonSet", name = "d" } }
+    assert.is_truthy(filtered(p, metric("n", "9", "1Gi")).node)
+  end)
+
+  it("counts pods that are not in the report, or came shortly before it, with their estimate", function()
+    local p, late = pod("p", { cpu = "1" }), pod("late", { cpu = "4" })
+    local there = { pods_on = { n = { late } } }
+    assert.is_truthy(filtered(p, metric("n", "3100m", "1Gi")).node)
+    assert.is_nil(filtered(p, metric("n", "3100m", "1Gi"), there).node)
+    local reports = { podsMetric = { { namespace = "ns", name = "late",
+      podUsage = { resources = { cpu = "100m", memory = "1Mi" } } } } }
+    assert.is_truthy(filtered(p, metric("n", "3100m", "1Gi", reports), there).node)
+    late.status.conditions[1].lastTransitionTime = "2025-12-31T23:59:00Z"
+    assert.is_nil(filtered(p, metric("n", "3100m", "1Gi", reports), there).node)
+  end)
+
+  it("refuses a node whose report is too old, and takes one without", function()
+    local old = metric("n", "0", "0", { updateTime = "2025-12-31T23:57:00Z" })
+    assert.equal("0/1 nodes are available: 1 node(s) nodeMetric expired.", filtered(pod "p", old).message)
+    assert.is_truthy(filtered(pod "p", old,
+      { args = { loadaware = { enableScheduleWhenNodeMetricsExpired = true } } }).node)
+    assert.is_truthy(filtered(pod "p", nil).node)
+  end)
+
+  it("has thresholds of prod pods, of aggregates, and of one node alone", function()
+    local p = pod("p", { cpu = "1" }, { priority = 9500 })
+    local prod = { args = { loadaware = { prodUsageThresholds = { cpu = 5 } } } }
+    assert.equal("0/1 nodes are available: 1 node(s) cpu usage exceed threshold.",
+      filtered(p, metric("n", "0", "0"), prod).message)
+    local p95 = { args = { loadaware = { aggregated = { usageThresholds = { cpu = 50 },
+      usageAggregationType = "p95" } } } }
+    local m = metric("n", "1", "1Gi")
+    m.status.nodeMetric.aggregatedNodeUsages = {
+      { duration = "5m0s", usage = { p95 = { resources = { cpu = "1" } } } },
+      { duration = "1h0m0s", usage = { p95 = { resources = { cpu = "6" } } } },
+    }
+    assert.equal("0/1 nodes are available: 1 node(s) cpu aggregated usage exceed threshold.",
+      filtered(p, m, p95).message)
+    p95.args.loadaware.aggregated.usageAggregatedDuration = "5m"
+    assert.is_truthy(filtered(p, m, p95).node)
+    local n = node "n"
+    n.metadata.annotations["scheduling.koordinator.sh/usage-thresholds"] = '{"usageThresholds":{"cpu":10}}'
+    assert.is_nil(run(p, { n }, { metrics = { n = metric("n", "2", "0") } }).node)
+  end)
+
+  it("scores what stays free, and 0 where nobody reports", function()
+    local p = pod("p", { cpu = "1", memory = "1Gi" })
+    local result = run(p, { node "a", node "b", node "c" },
+      { metrics = { a = metric("a", "4", "1Gi"), b = metric("b", "1", "1Gi") } })
+    -- b: cpu (10000 - 1000 - 850) * 100 // 10000 = 81, memory (10 - 1 - 0.7) * 10, cut to 82
+    assert.equal((81 + 82) // 2, result.scores.b.by.LoadAwareScheduling)
+    assert.equal((51 + 82) // 2, result.scores.a.by.LoadAwareScheduling)
+    assert.equal(0, result.scores.c.by.LoadAwareScheduling)
+    assert.equal("b", result.node.metadata.name)
+  end)
+end)
+
+describe("a quota", function()
+  it("without room for the pod refuses it before any node is looked at", function()
+    local q = { name = "q", namespace = "ns", parent = "koordinator-root-quota", min = {},
+      max = { cpu = 4000 }, namespaces = {} }
+    local state = { now = NOW, pods_on = {},
+      quotas = { by_name = { q = q }, by_namespace = {}, own_namespace = {} },
+      infos = { q = { runtime = { cpu = 2000 }, used = { cpu = 1500 }, non_preemptible_used = {} } } }
+    local p = pod("p", { cpu = "1" })
+    p.metadata.labels["quota.scheduling.koordinator.sh/name"] = "q"
+    assert.matches("^0/1 nodes are available: Insufficient quotas, quotaName: q, runtime: cpu:2",
+      cycle.run(p, { node "n" }, state).message)
+    assert.is_truthy(cycle.run(p, { node "n" }, state, { quota = { runtime_quota = false } }).node)
+    p.metadata.labels["quota.scheduling.koordinator.sh/name"] = nil
+    assert.is_truthy(cycle.run(p, { node "n" }, state).node)
+  end)
+end)
+
+-- ---------------------------------------------------------------- laws
+
+describe("over random clusters", function()
+  local CASES = 150
+
+  local function each_case(fn)
+    seeds.each(CASES, function()
+      local nodes, metrics = {}, {}
+      for i = 1, math.random(1, 6) do
+        local name = "n" .. i
+        nodes[i] = node(name)
+        nodes[i].status.allocatable["kubernetes.io/batch-cpu"] = tostring(math.random(0, 4000))
+        if math.random(3) > 1 then metrics[name] = metric(name, math.random(0, 8000) .. "m", "1Gi") end
+      end
+      local queue = {}
+      for i = 1, math.random(1, 40) do
+        queue[i] = math.random(2) == 1
+          and pod("p" .. i, { cpu = math.random(0, 3000) .. "m", memory = math.random(0, 3000) .. "Mi" })
+          or pod("p" .. i, { ["kubernetes.io/batch-cpu"] = tostring(math.random(0, 2000)) }, { priority = 5500 })
+      end
+      fn(nodes, metrics, queue)
+    end)
+  end
+
+  local function schedule(nodes, metrics, queue)
+    local state, placed = { now = NOW, pods_on = {}, metrics = metrics }, {}
+    for i, p in ipairs(queue) do
+      local result = cycle.run(p, nodes, state)
+      placed[i] = result.node and result.node.metadata.name or result.message
+      if result.node then snapshot.assume(state, p, result.node) end
+    end
+    return placed, state
+  end
+
+  it("no node is given more than it has, in any resource", function()
+    each_case(function(nodes, metrics, queue)
+      local _, state = schedule(nodes, metrics, queue)
+      for _, n in ipairs(nodes) do
+        local info = snapshot.info(state, n)
+        assert.is_true((lists.within(info.requested, info.allocatable)))
+      end
+    end)
+  end)
+
+  it("the same is decided again, and what is taken back was never there", function()
+    each_case(function(nodes, metrics, queue)
+      local first, state = schedule(nodes, metrics, queue)
+      assert.same(first, (schedule(nodes, metrics, queue)))
+      local by_name = {}
+      for _, n in ipairs(nodes) do by_name[n.metadata.name] = n end
+      for i, p in ipairs(queue) do
+        if by_name[first[i]] then snapshot.forget(state, p, by_name[first[i]]) end
+      end
+      for _, n in ipairs(nodes) do assert.is_true(lists.is_zero(snapshot.info(state, n).requested)) end
+    end)
+  end)
+end)

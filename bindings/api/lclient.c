@@ -174,7 +174,7 @@ static int resolve(lua_State *L)
     return 1;
 }
 
-static void push_resource(lua_State *L, const kl_resource *r)
+void lkl__push_resource(lua_State *L, const kl_resource *r)
 {
     lua_createtable(L, 0, 10);
     lua_pushstring(L, r->group);
@@ -205,7 +205,7 @@ static int resource(lua_State *L)
     const kl_resource *r = kl_client_resolve_cached(self(L)->client, lkl__text(L, 2));
     if (!r)
         return 0;
-    push_resource(L, r);
+    lkl__push_resource(L, r);
     return 1;
 }
 
@@ -234,7 +234,7 @@ static int resources(lua_State *L)
         return 0;
     lua_createtable(L, (int)n, 0);
     for (size_t i = 0; i < n; i++) {
-        push_resource(L, r[i]);
+        lkl__push_resource(L, r[i]);
         lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
     failed->ptr = kl_client_discovery_failures(c);

@@ -6,7 +6,8 @@
  *
  * (no_cluster = true: it takes no options that say which cluster) with type string, flag, count, duration
  * (seconds), list or maybe. env.options has what was given (selector = ..., dashes are underscores),
- * env.words the words, env.connect what kube.connect takes, env.tty whether a person reads. A raised
+ * env.words the words, env.connect what kube.connect takes, env.tty whether a person reads, env.tty_err
+ * whether one reads stderr. A raised
  * structured error, or a raised text, is the command's message and its status 1; { usage = "..." } is a
  * mistake on the command line and 2. */
 #include <errno.h>
@@ -251,6 +252,8 @@ static void push_env(lua_State *L, invocation *v)
     lua_setfield(L, -2, "words");
     lua_pushboolean(L, isatty(1));
     lua_setfield(L, -2, "tty");
+    lua_pushboolean(L, isatty(2));
+    lua_setfield(L, -2, "tty_err");
     lua_pushboolean(L, isatty(0) && isatty(1));
     lua_setfield(L, -2, "interactive");
     lua_pushstring(L, v->command->name);

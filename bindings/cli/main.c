@@ -80,6 +80,15 @@ const cli_command cli_commands[] = {
         "Exit status: 0 when all passed, 1 when some failed or none was found by --filter, 2 for a mistake "
         "on the command line.",
         cli_lua, CONTROLLERS},
+    {"sim", "SCRIPT.lua... [options]",
+        "What if: run scripts on a simulated cluster for a day, in seconds, and say what it would come to.",
+        "The scripts are those of `run`, unchanged; the clock jumps. The cluster is generated, or a "
+        "snapshot. "
+        "docs/whatif.md goes from a snapshot to a decision.\n"
+        "  kubelua sim noderesource.lua --generate nodes=50 --for 24h --out whatif\n"
+        "  kubelua sim noderesource.lua --set colocation.cpuReclaimThresholdPercent=50..80/10 --seeds 3\n"
+        "Exit status: 0, 1 when it failed or nothing keeps the budget, 2 for a mistake on the command line.",
+        cli_lua, CONTROLLERS},
     {"rbac", "SCRIPT.lua... [options]", "Print the smallest role with which scripts can do what they do.",
         "What they do is read from their tables and their source, and with --record from the requests of the "
         "tests beside them.\n"

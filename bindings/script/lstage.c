@@ -34,6 +34,12 @@ static void note(void *arg, kl_log_level level, const char *message, const char 
         kl_strdup(fields), (char *)NULL);
 }
 
+void lkl__stage_listen(void)
+{
+    kl_log_set_level(KL_LOG_INFO);
+    kl_log_set_sink(note, NULL);
+}
+
 /* The first entry, moved out; false when there is none. */
 static bool journal_take(lkl_journal *j, lkl_entry *out)
 {
@@ -62,7 +68,7 @@ static void entry_free(void *p)
 static const lkl_class entry_class = {.name = "kubelua.entry", .free = entry_free};
 
 /* A list of {name = text, ...}: everything in the journal, which is empty then. */
-static int push_journal(lua_State *L, lkl_journal *j)
+int lkl__push_journal(lua_State *L, lkl_journal *j)
 {
     lua_newtable(L);
     int list = lua_gettop(L);
@@ -83,11 +89,11 @@ static int push_journal(lua_State *L, lkl_journal *j)
     return 1;
 }
 
-static int take_runs(lua_State *L) { return push_journal(L, &self(L)->runs); }
-static int take_calls(lua_State *L) { return push_journal(L, &self(L)->calls); }
+static int take_runs(lua_State *L) { return lkl__push_journal(L, &self(L)->runs); }
+static int take_calls(lua_State *L) { return lkl__push_journal(L, &self(L)->calls); }
 
 /* core.stage_logs(): since the last time */
-static int take_logs(lua_State *L) { return push_journal(L, &logs); }
+static int take_logs(lua_State *L) { return lkl__push_journal(L, &logs); }
 
 /* --- life --------------------------------------------------------------------------------- */
 
@@ -98,8 +104,7 @@ static int stage(lua_State *L)
     lkl_box *box = lkl_box_new(L, &lkl__stage_class, 0);
     lkl_stage *s = NULL;
     kl_err err = KL_ERR_INIT;
-    kl_log_set_level(KL_LOG_INFO);
-    kl_log_set_sink(note, NULL);
+    lkl__stage_listen();
     if (lkl__stage_new(wall, &s, &err))
         return fail(L, &err);
     box->ptr = s;
@@ -187,20 +192,16 @@ static void override(lua_State *L, kl_program *p, const kl_value *params)
     }
 }
 
-/* s:start({ { path = [, text =] } ... }, params view or nil, namespace or nil) */
-static int start(lua_State *L)
+kl_program **lkl__programs(lua_State *L, int list, const kl_value *params, size_t *count)
 {
-    lkl_stage *s = self(L);
-    luaL_checktype(L, 2, LUA_TTABLE);
-    const kl_value *params = lkl_view_value(L, 3);
-    const char *ns = luaL_optstring(L, 4, NULL);
-    size_t n = lua_rawlen(L, 2);
+    luaL_checktype(L, list, LUA_TTABLE);
+    size_t n = *count = lua_rawlen(L, list);
     luaL_checkstack(L, (int)n + 16, "scripts");
     kl_program **programs = lua_newuserdatauv(L, (n + 1) * sizeof *programs, 0);
     kl_err err = KL_ERR_INIT;
     for (size_t i = 0; i < n; i++) {
         lkl_box *box = lkl_box_new(L, &program_class, 0);
-        lua_rawgeti(L, 2, (lua_Integer)i + 1);
+        lua_rawgeti(L, list, (lua_Integer)i + 1);
         lua_getfield(L, -1, "path");
         lua_getfield(L, -2, "text");
         kl_program *p = NULL;
@@ -209,12 +210,24 @@ static int start(lua_State *L)
         kl_status st = text ? lkl_program_load_text(path, text, len, &p, &err)
                             : lkl_program_load(path, &p, &err);
         if (st)
-            return fail(L, &err);
+            (void)fail(L, &err);
         box->ptr = programs[i] = p;
         lua_pop(L, 3);
         if (params)
             override(L, p, params);
     }
+    return programs;
+}
+
+/* s:start({ { path = [, text =] } ... }, params view or nil, namespace or nil) */
+static int start(lua_State *L)
+{
+    lkl_stage *s = self(L);
+    const kl_value *params = lkl_view_value(L, 3);
+    const char *ns = luaL_optstring(L, 4, NULL);
+    size_t n;
+    kl_program **programs = lkl__programs(L, 2, params, &n);
+    kl_err err = KL_ERR_INIT;
     return given(L, lkl__stage_start(s, programs, n, ns, &err), &err);
 }
 

@@ -45,7 +45,7 @@ void lkl__journal_add(lkl_journal *j, const char *name, char *text, ...)
     kl_unlock(&j->mu);
 }
 
-static void journal_fini(lkl_journal *j)
+void lkl__journal_fini(lkl_journal *j)
 {
     for (size_t i = 0; i < j->n; i++)
         for (size_t k = 0; k < j->v[i].n; k++)
@@ -158,8 +158,8 @@ void lkl__stage_free(lkl_stage *s)
     kl_server_stop(s->server);
     kl_webhook_caller_free(s->caller);
     kl_clock_fake_free(s->clock);
-    journal_fini(&s->runs);
-    journal_fini(&s->calls);
+    lkl__journal_fini(&s->runs);
+    lkl__journal_fini(&s->calls);
     kl_free(s);
 }
 

@@ -6,6 +6,8 @@
 #ifndef LKL_STAGE_H
 #define LKL_STAGE_H
 
+#include <lua.h>
+
 #include "base/sync.h"
 #include "client/call_webhook.h"
 #include "manager/turns.h"
@@ -25,6 +27,15 @@ typedef struct lkl_journal {
 } lkl_journal;
 /* Takes the texts, which end with a NULL name: "key", text, ... Any thread. */
 void lkl__journal_add(lkl_journal *j, const char *name, char *text, ...);
+
+void lkl__journal_fini(lkl_journal *j);
+/* Pushes it as a list of tables, and it is empty then. */
+int lkl__push_journal(lua_State *L, lkl_journal *j);
+/* From now on what the runtime logs is kept for core.stage_logs. */
+void lkl__stage_listen(void);
+/* Pushes what keeps them: the programs of { { path = [, text =] } ... } at an absolute index of the stack,
+ * with `params` (NULL: none) over their own. Raises. */
+kl_program **lkl__programs(lua_State *L, int list, const kl_value *params, size_t *count);
 
 typedef struct lkl_stage {
     kl_clock *clock;

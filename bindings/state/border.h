@@ -262,6 +262,8 @@ void lkl__open_patch(lua_State *L);
 void lkl__open_op(lua_State *L);
 void lkl__open_suggest(lua_State *L);
 void lkl__open_http(lua_State *L);
+/* Pushes what discovery says of a resource, as a table. */
+void lkl__push_resource(lua_State *L, const kl_resource *r);
 /* The parts that scripts' states do not have. */
 void lkl__open_client(lua_State *L);
 void lkl__open_informer(lua_State *L);
@@ -269,6 +271,7 @@ void lkl__open_host(lua_State *L);
 void lkl__open_ttl(lua_State *L);
 void lkl__open_cert(lua_State *L);
 void lkl__open_stage(lua_State *L);
+void lkl__open_sim(lua_State *L);
 void lkl__open_bounds(lua_State *L);
 
 #endif

@@ -43,6 +43,7 @@ static void open_host(lua_State *L)
     lkl__open_ttl(L);
     lkl__open_cert(L);
     lkl__open_stage(L);
+    lkl__open_sim(L);
     lkl__open_bounds(L);
 }
 

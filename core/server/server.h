@@ -23,6 +23,12 @@ typedef struct kl_server_webhook {
  * words. All borrowed. */
 typedef void kl_server_webhook_done(void *arg, int code, const char *text, size_t n, const char *failure);
 
+typedef struct kl_server_change { /* borrowed */
+    const char *group, *plural;
+    const char *type;          /* "ADDED", "MODIFIED", "DELETED"; static */
+    const kl_value *old, *now; /* old NULL: it was not there */
+} kl_server_change;
+
 typedef struct kl_server_options {
     const char *listen;     /* "127.0.0.1:0" */
     kl_clock *clock;        /* NULL: real */
@@ -35,11 +41,21 @@ typedef struct kl_server_options {
      * and do nothing. What is under way when the server stops may end later. */
     void (*webhook)(void *arg, const kl_server_webhook *call, kl_server_webhook_done *done, void *done_arg);
     void *webhook_arg;
+    /* nobody listens: what is asked comes by server/direct.h, and there is no kl_server_url */
+    bool unheard;
+    /* Every change of an object, in order, as it is stored, `now` of a deletion as it was last. Under the
+     * server's lock: it must not call the server. NULL: nobody. */
+    void (*changed)(void *arg, const kl_server_change *c);
+    void *changed_arg;
+    /* Uids and generated names follow from it: the same calls make the same objects. 0: they are anybody's
+     * guess. */
+    uint64_t seed;
 } kl_server_options;
 
 KL_NODISCARD kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *err);
-void kl_server_stop(kl_server *s);             /* ends watches, joins, frees */
-const char *kl_server_url(const kl_server *s); /* "http://127.0.0.1:PORT"; lives as long as s */
+void kl_server_stop(kl_server *s); /* ends watches, joins, frees */
+/* "http://127.0.0.1:PORT"; lives as long as s. NULL: it is unheard */
+const char *kl_server_url(const kl_server *s);
 
 /* Applies one object as `kubectl create` and a status write would: CRDs are established before it returns;
  * a status in the object is stored too; missing namespaces are created. An object that exists is updated.

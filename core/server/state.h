@@ -4,6 +4,7 @@
 
 #include "httpd/httpd.h"
 #include "base/list.h"
+#include "base/random.h"
 #include "base/sync.h"
 #include "schema/kinds.h"
 #include "server/server.h"
@@ -30,6 +31,10 @@ struct kl_server {
     /* see kl_server_options */
     void (*webhook)(void *arg, const kl_server_webhook *call, kl_server_webhook_done *done, void *done_arg);
     void *webhook_arg;
+    void (*changed)(void *arg, const kl_server_change *c);
+    void *changed_arg;
+    kl_random chance; /* of uids and generated names; `seeded`, or unused */
+    bool seeded;
     kl_list faults;        /* see fault.h */
     struct kl__kept *kept; /* what kl_server_keep remembers, or NULL; see keep.c */
 };

@@ -190,17 +190,20 @@ kl_status kl__verb_get(const kl__call *c, const kl_value **out, kl_err *err)
 
 /* ------------------------------------------------------------------ create */
 
-static void random_bytes(void *to, size_t n)
+static void random_bytes(kl_server *s, void *to, size_t n)
 {
-    if (getrandom(to, n, 0) != (ssize_t)n)
+    unsigned char *at = to;
+    for (size_t i = 0; i < n && s->seeded; i++)
+        at[i] = (unsigned char)kl_random_next(&s->chance);
+    if (!s->seeded && getrandom(to, n, 0) != (ssize_t)n)
         kl_mem_die("getrandom");
 }
 
-static const kl_value *new_uid(void)
+static const kl_value *new_uid(kl_server *s)
 {
     unsigned char b[16];
     char text[40];
-    random_bytes(b, sizeof b);
+    random_bytes(s, b, sizeof b);
     b[6] = (unsigned char)((b[6] & 0x0f) | 0x40);
     b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
     char *p = text;
@@ -210,12 +213,12 @@ static const kl_value *new_uid(void)
 }
 
 /* Kubernetes' alphabet for generated names: no vowels, no look-alikes. */
-static char *generated_name(const char *base)
+static char *generated_name(kl_server *s, const char *base)
 {
     static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
     unsigned char b[5];
     char tail[6] = {0};
-    random_bytes(b, sizeof b);
+    random_bytes(s, b, sizeof b);
     for (int i = 0; i < 5; i++)
         tail[i] = letters[b[i] % (sizeof letters - 1)];
     return kl_sprintf("%.58s%s", base, tail);
@@ -228,7 +231,7 @@ static void name_it(const kl__call *c, const kl_value **o)
     if ((name && *name) || !base || !*base)
         return;
     for (int i = 0; i < GENERATED_NAME_TRIES; i++) {
-        char *made = generated_name(base);
+        char *made = generated_name(c->s, base);
         const char *kept = kl__admission_name(c, made);
         if (kept) {
             KL_EDIT(o, kl_value_of_str(kept), "metadata", "name");
@@ -307,7 +310,7 @@ static kl_status create_decoded(
         for (size_t i = 0; i < sizeof system / sizeof *system; i++)
             if (kl_value_at(o, "metadata", system[i], NULL))
                 KL_CUT(&o, "metadata", system[i]);
-        KL_EDIT(&o, kl__admission_uid(c, new_uid()), "metadata", "uid");
+        KL_EDIT(&o, kl__admission_uid(c, new_uid(c->s)), "metadata", "uid");
         KL_EDIT(&o, now_text(c), "metadata", "creationTimestamp");
         kl__strategy_create(c, &o);
         check_name(c, o, &causes);

@@ -6,6 +6,7 @@
 --   httpd                                                           how it is to be one: over base alone
 --   cache, queue, metrics                                           neighbours who never meet
 --   informers <- election <- events <- sharding <- run <- observe <- controller <- {webhook, lab} <- manager <- control
+--   {lab, server} <- sim                                            programs over a world in memory
 --   run <- isolate                                                  a program's states as processes of their own
 --   schema <- run                                                   what a server makes of a write
 --   schema <- {show, openapi} <- server                             the embedded API server, over base, value, wire and model
@@ -50,6 +51,7 @@ M.arrows = {
   ["core/lab"] = set "base value model client informers events run controller lab",
   ["core/manager"] = set "base httpd value model client metrics election events run observe controller webhook \z
     lab manager",
+  ["core/sim"] = set "base value model client queue election events run controller lab server sim",
   ["core/control"] = set "base httpd value model cache metrics observe controller manager control",
   ["core/schema"] = set "base value model schema",
   ["core/show"] = set "base value model schema show",

@@ -1,0 +1,341 @@
+/* lsim.c - simulations in Lua; lua/kubelua/sim gives them their shape. For any state but a script's. */
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "model/object.h"
+#include "model/resource.h"
+#include "script/program.h"
+#include "script/stage.h"
+#include "sim/sim.h"
+#include "state/border.h"
+
+/* Runs that failed and are told; the rest is counted. */
+#define TOLD_MAX 1000
+
+typedef struct news { /* a change of a kind that somebody follows */
+    const char *type;
+    const kl_value *now;
+} news;
+
+typedef struct lkl_sim {
+    kl_sim *sim;
+    lkl_journal wrote, failed;
+    char **follows; /* "group/plural" */
+    size_t n_follows;
+    news *news;
+    size_t n_news, cap_news;
+} lkl_sim;
+
+static void sim_free(void *p)
+{
+    lkl_sim *s = p;
+    kl_sim_free(s->sim);
+    lkl__journal_fini(&s->wrote);
+    lkl__journal_fini(&s->failed);
+    for (size_t i = 0; i < s->n_follows; i++)
+        kl_free(s->follows[i]);
+    for (size_t i = 0; i < s->n_news; i++)
+        kl_value_unref(s->news[i].now);
+    kl_free(s->follows);
+    kl_free(s->news);
+    kl_free(s);
+}
+
+extern const lkl_class lkl__sim_class;
+static lkl_sim *self(lua_State *L) { return lkl_box_check(L, 1, &lkl__sim_class); }
+
+static int given(lua_State *L, kl_status st, kl_err *err)
+{
+    if (!st)
+        return 0;
+    lua_pushstring(L, kl_err_message(err));
+    kl_err_fini(err);
+    return lkl__error(L, "%s", lua_tostring(L, -1));
+}
+
+/* --- what is heard ------------------------------------------------------------------------ */
+
+static void changed(void *arg, const kl_server_change *c)
+{
+    lkl_sim *s = arg;
+    bool followed = false;
+    for (size_t i = 0; i < s->n_follows && !followed; i++) {
+        const char *slash = strchr(s->follows[i], '/');
+        size_t n = (size_t)(slash - s->follows[i]);
+        followed = strlen(c->group) == n && !strncmp(c->group, s->follows[i], n)
+            && !strcmp(c->plural, slash + 1);
+    }
+    if (!followed)
+        return;
+    if (s->n_news == s->cap_news) {
+        s->cap_news = s->cap_news ? 2 * s->cap_news : 64;
+        s->news = kl_realloc(s->news, s->cap_news * sizeof *s->news);
+    }
+    s->news[s->n_news++] = (news){c->type, kl_value_ref(c->now)};
+}
+
+static void wrote(void *arg, const kl_sim_wrote *w)
+{
+    lkl_sim *s = arg;
+    const char *name = w->op->name ? w->op->name
+        : w->answer                ? kl_object_name(w->answer)
+                                   : kl_object_name(w->op->body);
+    lkl__journal_add(&s->wrote, "controller", kl_strdup(w->controller), "verb",
+        kl_strdup(kl_verb_name(w->op->verb)), "kind",
+        kl_gvk_text(w->resource->group, w->resource->version, w->resource->kind), "subresource",
+        kl_strdup(w->op->subresource), "namespace", kl_strdup(w->ns), "name", kl_strdup(name), "error",
+        w->status ? kl_strdup(kl_err_message(w->err)) : NULL, (char *)NULL);
+}
+
+static void ran(void *arg, const kl_ran *r)
+{
+    lkl_sim *s = arg;
+    if (r->result != KL_RESULT_ERROR && r->result != KL_RESULT_FAIL)
+        return;
+    kl_lock(&s->failed.mu);
+    bool room = s->failed.n < TOLD_MAX;
+    kl_unlock(&s->failed.mu);
+    if (room)
+        lkl__journal_add(&s->failed, "controller", kl_strdup(r->controller), "key", kl_strdup(r->key),
+            "message", kl_strdup(r->message), (char *)NULL);
+}
+
+/* s:wrote(): the writes of controllers since the last time; s:failed(): runs that failed, likewise */
+static int take_wrote(lua_State *L) { return lkl__push_journal(L, &self(L)->wrote); }
+static int take_failed(lua_State *L) { return lkl__push_journal(L, &self(L)->failed); }
+
+/* s:follow(kind): from now on s:news has its changes */
+static int follow(lua_State *L)
+{
+    lkl_sim *s = self(L);
+    kl_gvk g;
+    kl_server_kind k = {0};
+    kl_err err = KL_ERR_INIT;
+    kl_status st = kl_gvk_parse(luaL_checkstring(L, 2), &g, &err);
+    if (st)
+        return given(L, st, &err);
+    bool found = kl_server_find(kl_sim_server(s->sim), g.group, g.version, g.kind, &k);
+    kl_gvk_fini(&g);
+    if (!found)
+        return lkl__error(L, "the simulated cluster has no kind %s", lua_tostring(L, 2));
+    s->follows = kl_realloc(s->follows, (s->n_follows + 1) * sizeof *s->follows);
+    s->follows[s->n_follows++] = kl_sprintf("%s/%s", k.group, k.plural);
+    return 0;
+}
+
+/* s:news(): { { type, object }, ... } since the last time, each as an array of two */
+static int take_news(lua_State *L)
+{
+    lkl_sim *s = self(L);
+    lua_createtable(L, (int)s->n_news, 0);
+    for (size_t i = 0; i < s->n_news; i++) {
+        lua_createtable(L, 2, 0);
+        lua_pushstring(L, s->news[i].type);
+        lua_rawseti(L, -2, 1);
+        lkl_push_object(L, s->news[i].now);
+        lua_rawseti(L, -2, 2);
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    for (size_t i = 0; i < s->n_news; i++)
+        kl_value_unref(s->news[i].now);
+    s->n_news = 0;
+    return 1;
+}
+
+/* --- the world ---------------------------------------------------------------------------- */
+
+/* core.sim(wall seconds, seed) */
+static int sim(lua_State *L)
+{
+    kl_time wall = lkl__seconds(luaL_checknumber(L, 1));
+    uint64_t seed = (uint64_t)luaL_checkinteger(L, 2);
+    lkl_box *box = lkl_box_new(L, &lkl__sim_class, 0);
+    lkl_sim *s = kl_new(lkl_sim);
+    kl_err err = KL_ERR_INIT;
+    kl_mutex_init(&s->wrote.mu);
+    kl_mutex_init(&s->failed.mu);
+    box->ptr = s;
+    lkl__stage_listen();
+    kl_status st = kl_sim_new(
+        &(kl_sim_options){
+            .wall = wall, .seed = seed, .changed = changed, .wrote = wrote, .ran = ran, .arg = s},
+        &s->sim, &err);
+    return st ? given(L, st, &err) : 1;
+}
+
+/* s:load(view): as kubectl create would, with status; s:put(view): a fact, as it is */
+static int load(lua_State *L)
+{
+    const kl_value *v = lkl_view_value(L, 2);
+    luaL_argcheck(L, v, 2, "expected a view");
+    kl_err err = KL_ERR_INIT;
+    return given(L, kl_server_load(kl_sim_server(self(L)->sim), v, &err), &err);
+}
+
+static int put(lua_State *L)
+{
+    const kl_value *v = lkl_view_value(L, 2);
+    luaL_argcheck(L, v, 2, "expected a view");
+    kl_err err = KL_ERR_INIT;
+    return given(L, kl_server_put(kl_sim_server(self(L)->sim), kl_value_ref(v), &err), &err);
+}
+
+/* s:load_path(path): how many */
+static int load_path(lua_State *L)
+{
+    size_t n = 0;
+    kl_err err = KL_ERR_INIT;
+    kl_status st = kl_server_load_path(kl_sim_server(self(L)->sim), luaL_checkstring(L, 2), &n, &err);
+    if (st)
+        return given(L, st, &err);
+    lua_pushinteger(L, (lua_Integer)n);
+    return 1;
+}
+
+/* s:lose(kind, namespace or nil, name): was it there? */
+static int lose(lua_State *L)
+{
+    lkl_sim *s = self(L);
+    const kl_resource *r = kl_sim_resource(s->sim, luaL_checkstring(L, 2));
+    kl_server_kind k = {0};
+    if (!r)
+        return lkl__error(L, "the simulated cluster has no kind %s", lua_tostring(L, 2));
+    k = (kl_server_kind){.group = r->group,
+        .version = r->version,
+        .kind = r->kind,
+        .plural = r->plural,
+        .namespaced = r->namespaced};
+    lua_pushboolean(
+        L, kl_server_lose(kl_sim_server(s->sim), &k, luaL_optstring(L, 3, NULL), luaL_checkstring(L, 4)));
+    return 1;
+}
+
+typedef struct answer {
+    const kl_value *body;
+    kl_status status;
+    kl_err err;
+} answer;
+
+static void answer_free(void *p)
+{
+    answer *a = p;
+    kl_value_unref(a->body);
+    kl_err_fini(&a->err);
+    kl_free(a);
+}
+static const lkl_class answer_class = {.name = "kubelua.answer", .free = answer_free};
+
+static void take_answer(void *arg, kl_status st, int code, const kl_value *body, kl_err *err)
+{
+    answer *a = arg;
+    (void)code;
+    a->status = st;
+    a->body = kl_value_ref(body);
+    if (st && err)
+        kl_err_copy(&a->err, err);
+}
+
+/* s:call(op): the answer's body; raises as a client does */
+static int call(lua_State *L)
+{
+    lkl_sim *s = self(L);
+    kl_op op;
+    lkl_op_from_table(L, 2, &op);
+    lkl_box *box = lkl_box_new(L, &answer_class, 0);
+    answer *a = box->ptr = kl_new(answer);
+    kl_sim_call(s->sim, &op, take_answer, a);
+    if (a->status)
+        return lkl_raise(L, &a->err, kl_verb_name(op.verb), op.kind, kl_op_name(&op));
+    lkl_push_value(L, a->body);
+    return 1;
+}
+
+/* s:resource(kind): as a client's, or nil */
+static int resource(lua_State *L)
+{
+    const kl_resource *r = kl_sim_resource(self(L)->sim, luaL_checkstring(L, 2));
+    if (!r)
+        return 0;
+    lkl__push_resource(L, r);
+    return 1;
+}
+
+/* --- time --------------------------------------------------------------------------------- */
+
+/* s:start({ { path = [, text =] } ... }, params view or nil) */
+static int start(lua_State *L)
+{
+    lkl_sim *s = self(L);
+    size_t n;
+    kl_program **programs = lkl__programs(L, 2, lkl_view_value(L, 3), &n);
+    kl_err err = KL_ERR_INIT;
+    return given(L, kl_sim_start(s->sim, programs, n, &err), &err);
+}
+
+/* s:settle(): seconds until something would run by itself, or nil */
+static int settle(lua_State *L)
+{
+    lkl_sim *s = self(L);
+    kl_time next;
+    kl_err err = KL_ERR_INIT;
+    kl_status st = kl_sim_settle(s->sim, &next, &err);
+    if (st)
+        return given(L, st, &err);
+    if (next == KL_NEVER)
+        return 0;
+    lua_pushnumber(L, (double)(next - kl_clock_now(kl_sim_clock(s->sim))) / 1e9);
+    return 1;
+}
+
+static int move(lua_State *L)
+{
+    kl_time by = lkl_check_duration(L, 2, "move");
+    luaL_argcheck(L, by >= 0, 2, "time runs forward");
+    kl_sim_move(self(L)->sim, by);
+    return 0;
+}
+
+static int now(lua_State *L)
+{
+    lua_pushnumber(L, (double)kl_clock_wall(kl_sim_clock(self(L)->sim)) / 1e9);
+    return 1;
+}
+
+/* s:counts(): {{ name, runs, errors, writes, refused, failing, cpu }, ...} */
+static int counts(lua_State *L)
+{
+    lkl_sim *s = self(L);
+    kl_sim_count c;
+    lua_newtable(L);
+    for (size_t i = 0; kl_sim_count_of(s->sim, i, &c); i++) {
+        const struct {
+            const char *name;
+            uint64_t n;
+        } numbers[] = {{"runs", c.runs}, {"errors", c.errors}, {"writes", c.writes}, {"refused", c.refused},
+            {"failing", c.failing}};
+        lua_createtable(L, 0, 7);
+        lua_pushstring(L, c.controller);
+        lua_setfield(L, -2, "name");
+        for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
+            lua_pushinteger(L, (lua_Integer)numbers[k].n);
+            lua_setfield(L, -2, numbers[k].name);
+        }
+        lua_pushnumber(L, (double)c.cpu / 1e9);
+        lua_setfield(L, -2, "cpu");
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    return 1;
+}
+
+static const luaL_Reg methods[] = {{"load", load}, {"put", put}, {"load_path", load_path}, {"lose", lose},
+    {"call", call}, {"resource", resource}, {"start", start}, {"settle", settle}, {"move", move},
+    {"now", now}, {"counts", counts}, {"follow", follow}, {"news", take_news}, {"wrote", take_wrote},
+    {"failed", take_failed}, {NULL, NULL}};
+const lkl_class lkl__sim_class = {"kubelua.sim", sim_free, methods, NULL};
+
+void lkl__open_sim(lua_State *L)
+{
+    static const luaL_Reg functions[] = {{"sim", sim}, {NULL, NULL}};
+    luaL_setfuncs(L, functions, 0);
+}

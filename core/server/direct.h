@@ -1,0 +1,48 @@
+/* direct.h - the server's verbs without HTTP, for who holds it in the same process and on one thread: a
+ * simulation. Webhooks are not asked. */
+#ifndef KL_SERVER_DIRECT_H
+#define KL_SERVER_DIRECT_H
+
+#include "server/server.h"
+
+/* One resource at one version, as discovery would tell of it. Borrowed; it lives until a definition of it
+ * is removed. */
+typedef struct kl_server_kind {
+    const char *group, *version, *kind, *plural;
+    bool namespaced;
+} kl_server_kind;
+/* "apps/v1/Deployment" by its parts; version "" is the one that discovery prefers. False: there is none. */
+bool kl_server_find(
+    kl_server *s, const char *group, const char *version, const char *kind, kl_server_kind *out);
+
+typedef struct kl_server_call {           /* borrowed for the call */
+    const char *group, *version, *plural; /* as kl_server_find has it */
+    const char *verb;                     /* "get", "list", "create", "update", "patch", "delete", ... */
+    const char *ns, *name, *sub;          /* NULL when not given */
+    const char *patch;                    /* "json", "merge", "strategic", "apply" */
+    const char *manager;                  /* of fields; never NULL */
+    const char *labels, *fields;          /* selectors of "list" and "deletecollection"; may be NULL */
+    const char *propagation, *uid, *rv;   /* preconditions of a deletion; may be NULL */
+    bool force, dry_run;
+    const kl_value *body;
+} kl_server_call;
+
+/* *out: a new reference to what a client would be answered (NULL on failure), *code 200, 201 or 202.
+ * Failures have code, reason and message as the Status would. */
+KL_NODISCARD kl_status kl_server_do(
+    kl_server *s, const kl_server_call *c, const kl_value **out, int *code, kl_err *err);
+
+/* A fact of the world: stores the object as it is, at a new resource version, and nothing is checked or
+ * defaulted; who made it made it right. Takes the reference. KL_ENOTFOUND: there is no such kind. */
+KL_NODISCARD kl_status kl_server_put(kl_server *s, const kl_value *object, kl_err *err);
+/* Takes it away again, without a thought for finalizers. False: it was not there. ns NULL: cluster scope. */
+bool kl_server_lose(kl_server *s, const kl_server_kind *k, const char *ns, const char *name);
+/* The object as that version of its kind has it, a new reference, or NULL. */
+const kl_value *kl_server_look(kl_server *s, const kl_server_kind *k, const char *ns, const char *name);
+/* Each object of a resource, sorted by key, as that version of it. `fn` must not call the server. */
+void kl_server_each(
+    kl_server *s, const kl_server_kind *k, void (*fn)(void *arg, const kl_value *object), void *arg);
+/* An object of a change, as another version of its kind; a new reference. */
+const kl_value *kl_server_as(kl_server *s, const kl_server_kind *k, const kl_value *stored);
+
+#endif

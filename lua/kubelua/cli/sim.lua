@@ -1,0 +1,219 @@
+-- sim.lua - kubelua sim: what scripts would do to a cluster in a day, in seconds.
+
+local common = require "kubelua.cli.common"
+local core = require "kubelua.core"
+local measure = require "kubelua.sim.measure"
+local page = require "kubelua.sim.page"
+local pure = require "kubelua.pure"
+local run = require "kubelua.sim.run"
+local settings = require "kubelua.sim.settings"
+local sweep = require "kubelua.sim.sweep"
+local text = require "kubelua.sim.text"
+
+local M = {}
+
+M.no_cluster = true
+M.options = {
+  { "--for", "DURATION", "how long the simulated cluster runs (24h)", type = "duration" },
+  { "--generate", "NAME=VALUE,...", "settings of a generated cluster; --generate help lists them" },
+  { "--snapshot", "FILE|DIR", "a cluster as `kubectl get nodes,pods,... -A -o yaml` wrote it (may be repeated)",
+    type = "list" },
+  { "--scenario", "FILE.lua", "what happens meanwhile, and what is expected" },
+  { "--set", "NAME=VALUE[,VALUE...]", "a setting, a param of a script, or colocation.FIELD; several values \z
+    or FROM..TO/STEP: each is simulated (may be repeated)", type = "list" },
+  { "--seed", "N", "what chance is made of (1)", type = "count" },
+  { "--seeds", "N", "with so many seeds, from --seed on: means, and how sure they are (1)", type = "count" },
+  { "--against", "SCRIPT.lua", "the script as it was: compared with it" },
+  { "--budget", "LIMITS", "such as \"evictions<=5,violation<=0.1%\": the best that keeps them, or status 1" },
+  { "--crds", "FILE|DIR", "definitions of kinds (may be repeated; crds/ beside a script is taken anyway)",
+    type = "list" },
+  { "--out", "DIR", "report.html, summary.csv, series.csv, results.jsonl; a sweep that was ended goes on there" },
+  { "--jobs", "N", "simulations at once (as many as there are cores)", type = "count" },
+  { "--cell", "JSON", "one simulation of a sweep, its result as JSON; sweeps call it" },
+}
+
+local DAY = 86400
+
+-- ---------------------------------------------------------------- what is asked
+
+local function list_settings()
+  for _, s in ipairs(settings.list) do print(("%-16s %-8s %s"):format(s[1], s[3], s[4])) end
+  return 0
+end
+
+local function exists(path)
+  local file = io.open(path, "rb")
+  if file then file:close() end
+  return file ~= nil
+end
+
+local function crds_of(scripts, given)
+  local out, seen = {}, {}
+  local function add(path)
+    if not seen[path] then out[#out + 1] = path end
+    seen[path] = true
+  end
+  for _, path in ipairs(given or {}) do add(path) end
+  for _, script in ipairs(scripts) do
+    local dir = (script:match "^(.*/)" or "") .. "crds"
+    if exists(dir) then add(dir) end
+  end
+  table.sort(out)
+  return out
+end
+
+-- Params of all controllers of the scripts, with their defaults.
+local function params_of(scripts)
+  local out = {}
+  for _, path in ipairs(scripts) do
+    local loaded = pure.load(path)
+    for _, spec in pairs(loaded.controllers) do
+      for name, value in pairs(spec.params or {}) do out[name] = value end
+    end
+  end
+  return out
+end
+
+local function limits_of(o, expect)
+  local out = {}
+  for word in ((o.budget or "") .. ","):gmatch "%s*(.-)%s*," do
+    if word ~= "" then out[#out + 1] = measure.limit("--budget", word) end
+  end
+  local names = {}
+  for name in pairs(expect) do names[#names + 1] = name end
+  table.sort(names)
+  for _, name in ipairs(names) do
+    out[#out + 1] = measure.limit("expect of the scenario", ("%s %s"):format(name, expect[name]))
+  end
+  return out
+end
+
+local function base_cell(env, scripts)
+  local o, given = env.options, settings.defaults()
+  if o.generate and o.snapshot then common.usage "--generate and --snapshot: a cluster comes from one of them" end
+  if o.generate then settings.words("--generate", o.generate, given) end
+  return {
+    scripts = scripts, crds = crds_of(scripts, o.crds), snapshot = o.snapshot or {}, settings = given,
+    params = {}, colocation = {}, scenario = o.scenario, seconds = o["for"] or DAY, seed = o.seed or 1,
+  }
+end
+
+-- ---------------------------------------------------------------- answers
+
+local function judge(report)
+  local sums = {}
+  for i, v in ipairs(report.variants) do
+    sums[i], v.broken = v.sums, {}
+    for _, l in ipairs(report.limits) do
+      local worst = { [l.name] = v.sums[l.name].mean + (l.how:find "<" and 1 or -1) * v.sums[l.name].half }
+      if not measure.keeps(l, worst) then v.broken[l.text] = true end
+    end
+    local keeps = next(v.broken) == nil
+    if keeps and (not report.best or v.sums.batch_used.mean > report.best.sums.batch_used.mean) then
+      report.best = v
+    end
+  end
+  report.risk = sweep.risk(sums)
+  for i, front in ipairs(sweep.pareto(sums, "batch_used", report.risk)) do report.variants[i].front = front end
+end
+
+local function write(path, content)
+  local file, why = io.open(path, "wb")
+  if not file then error("cannot write " .. why, 0) end
+  file:write(content)
+  file:close()
+end
+
+local function progress(env)
+  if not env.tty_err then return function() end, function() end end
+  local began = core.monotonic()
+  return function(done, all)
+    local gone = core.monotonic() - began
+    local left = done > 0 and gone / done * (all - done) or 0
+    io.stderr:write(("\r%3d %%  %s left \27[K"):format(100 * done // all, common.span(left)))
+  end, function() io.stderr:write "\r\27[K" end
+end
+
+local function results_of(env, cells)
+  local tell, done = progress(env)
+  local results
+  if #cells == 1 and not env.options.out then
+    results = { (run.run(cells[1], function(t) tell(t, cells[1].seconds) end)) }
+  else
+    results = sweep.run(cells, { jobs = env.options.jobs, dir = env.options.out, progress = tell })
+  end
+  done()
+  return results
+end
+
+local function quoted(word)
+  return word:find "[^%w_./=,:%-]" and "'" .. word:gsub("'", "'\\''") .. "'" or word
+end
+
+local function title(env, base, n)
+  local what = #base.snapshot > 0 and table.concat(base.snapshot, ", ")
+    or ("%d generated nodes"):format(base.settings.nodes)
+  return ("%s: %s on %s%s"):format(table.concat(env.words, " "), common.span(base.seconds), what,
+    n > 1 and (", %d simulations"):format(n) or "")
+end
+
+local function command(env)
+  local words = { "kubelua sim" }
+  for _, w in ipairs(env.words) do words[#words + 1] = quoted(w) end
+  for _, option in ipairs(M.options) do
+    local value = env.options[option[1]:sub(3):gsub("-", "_")]
+    if value ~= nil and option[1] ~= "--out" and option[1] ~= "--jobs" then
+      for _, v in ipairs(type(value) == "table" and value or { value }) do
+        words[#words + 1] = ("%s %s"):format(option[1], quoted(option.type == "duration" and ("%gs"):format(v)
+          or tostring(v)))
+      end
+    end
+  end
+  return table.concat(words, " ")
+end
+
+local function one_cell(json)
+  local ok, cell = pcall(core.decode, json)
+  if not ok then common.usage("--cell: %s", common.message(cell)) end
+  print(core.encode(core.value((run.run(core.copy(cell))), "a result")))
+  return 0
+end
+
+function M.run(env)
+  local o = env.options
+  if o.generate == "help" then return list_settings() end
+  if o.cell then return one_cell(o.cell) end
+  if #env.words == 0 then common.usage "which script? kubelua sim SCRIPT.lua..." end
+  local scripts = common.scripts(env.words)
+  local base = base_cell(env, scripts)
+  local axes = sweep.axes(o.set or {}, params_of(scripts))
+  local variants = sweep.variants(base, axes, o.against and common.scripts { o.against } or nil)
+  local seeds, cells = o.seeds or 1, {}
+  for _, v in ipairs(variants) do
+    for k = 1, seeds do
+      local cell = core.copy(core.value(v.cell, "a cell"))
+      cell.seed = base.seed + k - 1
+      cells[#cells + 1] = cell
+    end
+  end
+  if o.out then assert(os.execute(("mkdir -p '%s/cells'"):format((o.out:gsub("'", "'\\''"))))) end
+  local results = results_of(env, cells)
+  local report = { title = title(env, base, #cells), command = command(env), variants = variants,
+    span = common.span(base.seconds), limits = limits_of(o, results[1].expect), seeds = seeds }
+  for i, v in ipairs(variants) do
+    v.results = table.move(results, (i - 1) * seeds + 1, i * seeds, 1, {})
+    v.first, v.sums = v.results[1], sweep.together(v.results)
+  end
+  judge(report)
+  io.write(text.report(report))
+  if o.out then
+    write(o.out .. "/report.html", page.make(report))
+    write(o.out .. "/summary.csv", text.summary_csv(report))
+    write(o.out .. "/series.csv", text.series_csv(report))
+    write(o.out .. "/results.jsonl", text.json_lines(report))
+    print(("report: %s/report.html"):format(o.out))
+  end
+  return #report.limits > 0 and not report.best and 1 or 0
+end
+
+return M

@@ -1,0 +1,124 @@
+-- cluster.lua - where a simulated cluster comes from: generated out of settings, or read from what
+-- `kubectl get -o yaml` wrote.
+
+local core = require "kubelua.core"
+local dice = require "kubelua.sim.dice"
+local manifests = require "kubelua.manifests"
+
+local M = {}
+
+local CONFIG_NAMESPACE, CONFIG = "koordinator-system", "slo-controller-config"
+local COLOCATION = "colocation-config"
+
+local function node(w, i)
+  local s = w.settings
+  local amounts = { cpu = ("%dm"):format(s.cpu), memory = ("%d"):format(s.memory), pods = "250" }
+  local name = ("node-%03d"):format(i)
+  return w:add_node {
+    apiVersion = "v1", kind = "Node",
+    metadata = { name = name, labels = { ["kubernetes.io/hostname"] = name } },
+    spec = core.object {},
+    status = { capacity = amounts, allocatable = amounts,
+      conditions = { { type = "Ready", status = "True", reason = "Simulated" } } },
+  }
+end
+
+--- Nodes, and prod pods on each of them up to the share of it that settings say.
+---@param w kubelua.SimWorld
+function M.generate(w)
+  local s, n = w.settings, 0
+  for i = 1, s.nodes do
+    local at = node(w, i)
+    -- nodes are not alike: the share is that of their mean
+    local share = math.min(1, s.prod * (1 + 0.15 * dice.normal(w.seed, i, 4)))
+    local asked, filled = 0, 0
+    while asked + s.prod_cpu <= w.nodes.cpu[at] * share and filled + s.prod_memory <= w.nodes.memory[at] do
+      local app = ("app-%d"):format(1 + n % s.apps)
+      n, asked, filled = n + 1, asked + s.prod_cpu, filled + s.prod_memory
+      w:add_pod { name = ("%s-%d"):format(app, n), class = "prod", app = app, cpu = s.prod_cpu,
+        memory = s.prod_memory, node = at }
+    end
+  end
+end
+
+--- Jobs that come within the next `seconds`, by chance: so many for each node and hour as settings say.
+---@param w kubelua.SimWorld
+---@param seconds number
+function M.arrivals(w, seconds)
+  local s = w.settings
+  w.owed = (w.owed or 0) + s.batch_rate * w.nodes.n * seconds / 3600
+    * (0.5 + dice.unit(w.seed, math.tointeger(w.time // 1), 5))
+  while w.owed >= 1 do
+    w.owed = w.owed - 1
+    w.jobs = (w.jobs or 0) + 1
+    w:add_pod { name = ("job-%d"):format(w.jobs), namespace = "batch", class = "batch", app = "batch",
+      cpu = s.batch_cpu, memory = s.batch_memory,
+      work = s.batch_time * (0.5 + dice.unit(w.seed, w.jobs, 6)) }
+  end
+end
+
+-- ---------------------------------------------------------------- snapshots
+
+-- What belongs to whoever wrote it and is not of this cluster.
+local function copied(view)
+  local o = core.copy(view)
+  o.metadata.resourceVersion, o.metadata.managedFields = nil, nil
+  return o
+end
+
+local SKIPPED = { ["v1/Event"] = true, ["events.k8s.io/v1/Event"] = true, ["coordination.k8s.io/v1/Lease"] = true }
+
+--- The objects of files and directories; the counts of what was not taken, by kind.
+---@param w kubelua.SimWorld
+---@param paths string[]
+---@return table<string, integer>
+function M.load(w, paths)
+  local pods, left_out = {}, {}
+  for _, path in ipairs(paths) do
+    for _, d in ipairs(manifests.read(path)) do
+      local o = d.object
+      local kind = ("%s/%s"):format(o.apiVersion, o.kind)
+      if o.kind == "Node" and o.apiVersion == "v1" then
+        w:add_node(copied(o))
+        w:saw_node(o)
+      elseif kind == "v1/Pod" then
+        pods[#pods + 1] = o
+      elseif o.kind == "CustomResourceDefinition" then
+        w.sim:load(o)
+      elseif SKIPPED[kind] or not w.sim:resource(kind) then
+        left_out[kind] = (left_out[kind] or 0) + 1
+      else
+        w:put(copied(o))
+      end
+    end
+  end
+  for _, o in ipairs(pods) do
+    local phase = o("status.phase")
+    if phase ~= "Succeeded" and phase ~= "Failed" then
+      w:put(copied(o))
+      w:adopt(o)
+    end
+  end
+  if w.nodes.n == 0 then error("the snapshot has no nodes: a simulation needs some", 0) end
+  return left_out
+end
+
+-- ---------------------------------------------------------------- the policy's configuration
+
+--- Colocation as the ConfigMap has it, with `changes` over it. Without one in the cluster it is made, enabled.
+---@param w kubelua.SimWorld
+---@param changes table<string, any>
+function M.configure(w, changes)
+  if next(changes) == nil and w.settings_only then return end
+  local ok, found = pcall(w.sim.call, w.sim,
+    { verb = "get", kind = "v1/ConfigMap", ns = CONFIG_NAMESPACE, name = CONFIG })
+  local data = ok and found.data and core.copy(found.data) or {}
+  local strategy = data[COLOCATION] and core.copy(core.decode(data[COLOCATION])) or { enable = true }
+  for name, value in pairs(changes) do strategy[name] = value end
+  data[COLOCATION] = core.encode(core.value(strategy, "the colocation strategy"))
+  if not ok then w:put { apiVersion = "v1", kind = "Namespace", metadata = { name = CONFIG_NAMESPACE } } end
+  w:put { apiVersion = "v1", kind = "ConfigMap",
+    metadata = { name = CONFIG, namespace = CONFIG_NAMESPACE }, data = data }
+end
+
+return M

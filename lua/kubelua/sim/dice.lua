@@ -1,0 +1,41 @@
+-- dice.lua - chance that depends on what is asked and never on when: the same seed and the same names give
+-- the same numbers, in whatever order somebody asks.
+
+local M = {}
+
+-- splitmix64's finish, as core/base/random.h has it.
+local function mix(z)
+  z = (z ~ (z >> 30)) * -4658895280553007687
+  z = (z ~ (z >> 27)) * -7723592293110705685
+  return z ~ (z >> 31)
+end
+
+--- A number in [0, 1) for three integers.
+---@param seed integer
+---@param a integer
+---@param b integer
+---@return number
+function M.unit(seed, a, b)
+  local z = mix(mix(seed * -7046029254386353131 + a) * -7046029254386353131 + b)
+  return (z >> 11) * 0x1p-53
+end
+
+--- About a normal distribution: mean 0, deviation 1, never beyond 3.
+---@return number
+function M.normal(seed, a, b)
+  local z = mix(mix(seed * -7046029254386353131 + a) * -7046029254386353131 + b)
+  -- four uniform numbers of 16 bits: their sum has deviation sqrt(4 / 12)
+  local sum = (z & 0xffff) + (z >> 16 & 0xffff) + (z >> 32 & 0xffff) + (z >> 48 & 0xffff)
+  return (sum * 0x1p-16 - 2) * 1.7320508
+end
+
+--- An integer for a text.
+---@param text string
+---@return integer
+function M.of(text)
+  local z = #text
+  for i = 1, #text do z = mix(z * -7046029254386353131 + text:byte(i)) end
+  return z
+end
+
+return M

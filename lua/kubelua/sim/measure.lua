@@ -1,0 +1,150 @@
+-- measure.lua - what a simulation is judged by: one row for each moment, and the sums of the whole.
+
+local M = {}
+
+--- name, unit, what is better ("more", "less" or nil), words. The order of every table.
+M.list = {
+  { "batch_lent", "core-hours", "more", "batch cpu that nodes offered" },
+  { "batch_used", "core-hours", "more", "cpu that batch jobs used" },
+  { "utilization", "%", "more", "cpu in use, of all there is" },
+  { "jobs_done", "jobs", "more", "batch jobs that came to their end" },
+  { "violation", "%", "less", "node-minutes in which more batch cpu was lent than prod pods left" },
+  { "severity", "%", "less", "how much of what was lent was missing then, as a mean" },
+  { "unmet", "core-hours", "less", "cpu that prod pods wanted and a node did not have" },
+  { "suppressed", "core-hours", "less", "cpu that batch jobs wanted and did not get" },
+  { "evictions", "pods", "less", "pods that a controller evicted" },
+  { "oom", "pods", "less", "batch jobs that ran out of memory" },
+  { "lost_work", "core-hours", "less", "work of jobs that had to begin again" },
+  { "wait_p50", "s", "less", "from a job's creation to its node" },
+  { "wait_p99", "s", "less", "the same for the slowest in a hundred" },
+  { "waiting", "pods", "less", "pods that wait at the end" },
+  { "changes", "cores/node-hour", "less", "how much the offer moved up and down" },
+  { "turns", "/node-day", "less", "how often the offer changed its direction" },
+  { "writes", "/node-hour", "less", "writes of controllers" },
+  { "errors", "runs", "less", "reconciles that failed" },
+}
+M.by_name = {}
+for _, m in ipairs(M.list) do M.by_name[m[1]] = m end
+
+--- Columns of a row.
+M.ROW = { "time", "capacity", "prod", "batch", "system", "lent", "wanted", "running", "waiting", "evicted",
+  "used_p5", "used_p50", "used_p95", "lent_p5", "lent_p50", "lent_p95" }
+
+---@class kubelua.SimMeasure
+local R = {}
+R.__index = R
+
+function M.new(w)
+  return setmetatable({ w = w, rows = {}, nodes = {}, samples = 0, hot = 0, short = 0, sums = {},
+    moved = 0, turned = 0, last = {}, direction = {} }, R)
+end
+
+local function percentile(sorted, q)
+  if #sorted == 0 then return 0 end
+  return sorted[math.max(1, math.ceil(q * #sorted))]
+end
+
+local function add(sums, name, x) sums[name] = (sums[name] or 0) + x end
+
+-- How the offer of node i moved since the last time.
+local function follow(r, i, lent)
+  local before = r.last[i]
+  if before and lent ~= before then
+    r.moved = r.moved + math.abs(lent - before)
+    local up = lent > before
+    if r.direction[i] ~= nil and r.direction[i] ~= up then r.turned = r.turned + 1 end
+    r.direction[i] = up
+  end
+  r.last[i] = lent
+end
+
+--- A moment that stands for `seconds`.
+function R:sample(seconds)
+  local w, hours = self.w, seconds / 3600
+  local nodes, sum, use, lent = w.nodes, {}, {}, {}
+  for i = 1, nodes.n do
+    local used = nodes.prod_used[i] + nodes.batch_used[i] + nodes.system[i]
+    local free = nodes.cpu[i] - nodes.prod_used[i] - nodes.system[i]
+    add(sum, "capacity", nodes.ready[i] and nodes.cpu[i] or 0)
+    add(sum, "prod", nodes.prod_used[i]); add(sum, "batch", nodes.batch_used[i])
+    add(sum, "system", nodes.ready[i] and nodes.system[i] or 0)
+    add(sum, "lent", nodes.batch_cpu[i]); add(sum, "wanted", nodes.batch_wanted[i])
+    add(self.sums, "unmet", nodes.unmet[i] * hours)
+    use[i], lent[i] = nodes.ready[i] and used / nodes.cpu[i] or 0, nodes.batch_cpu[i]
+    self.samples = self.samples + 1
+    if nodes.batch_cpu[i] > free then
+      self.hot = self.hot + 1
+      self.short = self.short + (nodes.batch_cpu[i] - free) / nodes.batch_cpu[i]
+    end
+    follow(self, i, nodes.batch_cpu[i])
+    local mine = self.nodes[i] or {}
+    self.nodes[i] = mine
+    mine[#mine + 1] = use[i]
+  end
+  for _, name in ipairs { "capacity", "prod", "batch", "system", "lent", "wanted" } do
+    add(self.sums, name, (sum[name] or 0) * hours)
+  end
+  table.sort(use)
+  table.sort(lent)
+  local running = 0
+  for i = 1, nodes.n do running = running + #nodes.pods[i] end
+  local row = { time = w.time, running = running, waiting = #w.pending, evicted = w.sums.evicted }
+  for name, x in pairs(sum) do row[name] = x / 1000 end
+  for name, q in pairs { p5 = 0.05, p50 = 0.5, p95 = 0.95 } do
+    row["used_" .. name] = percentile(use, q) * 100
+    row["lent_" .. name] = percentile(lent, q) / 1000
+  end
+  self.rows[#self.rows + 1] = row
+end
+
+--- The sums, by name.
+---@return table<string, number>
+function R:sum_up()
+  local w, s = self.w, self.sums
+  local n, hours = w.nodes.n, math.max(w.time, 1) / 3600
+  local waited, writes, errors = { table.unpack(w.sums.waited) }, 0, 0
+  table.sort(waited)
+  for _, c in ipairs(w.sim:counts()) do writes, errors = writes + c.writes, errors + c.errors end
+  local used = (s.prod or 0) + (s.batch or 0) + (s.system or 0)
+  return {
+    batch_lent = (s.lent or 0) / 1000, batch_used = (s.batch or 0) / 1000,
+    utilization = (s.capacity or 0) > 0 and 100 * used / s.capacity or 0,
+    jobs_done = w.sums.finished, violation = self.samples > 0 and 100 * self.hot / self.samples or 0,
+    severity = self.hot > 0 and 100 * self.short / self.hot or 0, unmet = (s.unmet or 0) / 1000,
+    suppressed = ((s.wanted or 0) - (s.batch or 0)) / 1000, evictions = w.sums.evicted, oom = w.sums.oom,
+    lost_work = w.sums.lost_work / 3600 / 1000, wait_p50 = percentile(waited, 0.5),
+    wait_p99 = percentile(waited, 0.99), waiting = #w.pending,
+    changes = self.moved / 1000 / n / hours, turns = self.turned / n / hours * 24,
+    writes = writes / n / hours, errors = errors,
+  }
+end
+
+-- ---------------------------------------------------------------- limits
+
+local COMPARE = {
+  ["<="] = function(a, b) return a <= b end, [">="] = function(a, b) return a >= b end,
+  ["<"] = function(a, b) return a < b end, [">"] = function(a, b) return a > b end,
+}
+
+--- Reads "evictions <= 5" as { name, how, limit, text }; raises, with `where` in front.
+---@param where string
+---@param text string
+function M.limit(where, text)
+  local suggest = require "kubelua.suggest"
+  local name, how, limit = text:match "^%s*([%w_]+)%s*([<>]=?)%s*([%d.]+)%s*%%?%s*$"
+  if not name then
+    error(("%s: NAME<=NUMBER was expected, such as \"evictions<=5\" or \"violation<=0.1%%\", got %q")
+      :format(where, text), 0)
+  end
+  if not M.by_name[name] then
+    local names = {}
+    for i, m in ipairs(M.list) do names[i] = m[1] end
+    error(("%s: nothing is called %q%s"):format(where, name, suggest.hint(name, names)), 0)
+  end
+  return { name = name, how = how, limit = tonumber(limit), text = text }
+end
+
+--- Whether sums keep a limit.
+function M.keeps(limit, sums) return COMPARE[limit.how](sums[limit.name], limit.limit) end
+
+return M

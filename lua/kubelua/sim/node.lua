@@ -1,0 +1,161 @@
+-- node.lua - what a node does with its pods, and what its agent (koordlet) reports of it: use follows from
+-- demand, batch jobs get what is left (suppression), memory runs out.
+
+local dice = require "kubelua.sim.dice"
+
+local M = {}
+
+local DAY, HOUR = 86400, 3600
+local TAU = 2 * math.pi
+-- 2026-01-01 was a Thursday: days 2 and 3 of each week from then on are a weekend.
+local function is_weekend(t) local d = t // DAY % 7; return d == 2 or d == 3 end
+
+--- The share of its request that a pod of an app uses at a moment, before noise: a day's wave about the mean.
+---@param w kubelua.SimWorld
+---@param app string
+---@param t number
+function M.curve(w, app, t)
+  local s = w.settings
+  local phase = w.phases[app]
+  if not phase then
+    phase = 14 + 2 * dice.normal(w.seed, dice.of(app), 2) -- apps are busiest about two in the afternoon
+    w.phases[app] = phase
+  end
+  local wave = s.swing * math.cos(TAU * (t / HOUR - phase) / 24)
+  local level = s.usage * (1 + wave) * (w.boost[app] or w.boost["*"] or 1)
+  return is_weekend(t) and level * (1 - s.weekend) or level
+end
+
+local function demands_of(w, t)
+  return setmetatable({}, { __index = function(self, app)
+    local v = M.curve(w, app, t)
+    self[app] = v
+    return v
+  end })
+end
+
+-- The prod pods of a node: what they use, and the batch pods among them.
+local function prod(w, i, minute, curves)
+  local pods, nodes, s = w.pods, w.nodes, w.settings
+  local used, memory, jobs = 0, s.system_memory, {}
+  for _, p in ipairs(nodes.pods[i]) do
+    if pods.class[p] ~= "prod" then
+      jobs[#jobs + 1] = p
+    elseif w.time < pods.placed[p] + s.start_time then
+      pods.used[p] = 0
+    else
+      local share = curves[pods.app[p]] * w.factor[p] + s.noise * dice.normal(w.seed + p, minute, 3)
+      local u = pods.cpu[p] * math.max(0.01, share)
+      pods.used[p] = u
+      used = used + u
+      memory = memory + pods.memory[p] * 0.7
+    end
+  end
+  return used, memory, jobs
+end
+
+-- Jobs want all that they asked for, and get the same share of it each.
+local function batch(w, i, jobs, used, seconds)
+  local pods, nodes, s = w.pods, w.nodes, w.settings
+  local wanted, memory = 0, 0
+  for _, p in ipairs(jobs) do
+    if w.time >= pods.placed[p] + s.start_time then wanted = wanted + pods.cpu[p] end
+    memory = memory + pods.memory[p]
+  end
+  local cap = nodes.cpu[i]
+  local allowed = math.max(cap * s.suppress - used - nodes.system[i], cap * s.suppress_floor)
+  local share = wanted > allowed and allowed / wanted or 1
+  local done
+  for _, p in ipairs(jobs) do
+    local works = w.time >= pods.placed[p] + s.start_time
+    pods.used[p] = works and pods.cpu[p] * share or 0
+    if works then pods.done[p] = pods.done[p] + share * seconds end
+    if pods.work[p] and pods.done[p] >= pods.work[p] then
+      done = done or {}
+      done[#done + 1] = p
+    end
+  end
+  nodes.allowed[i], nodes.batch_wanted[i], nodes.batch_used[i] = allowed, wanted, wanted * share
+  return memory, done
+end
+
+-- The kernel ends the youngest job first, as its score is the highest.
+local function out_of_memory(w, i, jobs, memory)
+  for k = #jobs, 1, -1 do
+    if memory <= w.nodes.memory[i] then break end
+    memory = memory - w.pods.memory[jobs[k]]
+    w:evict(jobs[k], "out of memory")
+  end
+  return memory
+end
+
+-- One more sample of what a window's mean is made of; the sum of those in it.
+local function sample(ring, slot, key, x)
+  local row = ring[slot]
+  ring.sum[key] = (ring.sum[key] or 0) + x - (row[key] or 0)
+  row[key] = x
+  return ring.sum[key]
+end
+
+--- `seconds` pass on every node.
+---@param w kubelua.SimWorld
+---@param seconds number
+function M.pass(w, seconds)
+  local nodes = w.nodes
+  local minute, curves = math.tointeger(w.time // 60), demands_of(w, w.time)
+  for i = 1, nodes.n do
+    nodes.prod_used[i], nodes.batch_used[i], nodes.batch_wanted[i], nodes.unmet[i] = 0, 0, 0, 0
+    if nodes.ready[i] then
+      local used, memory, jobs = prod(w, i, minute, curves)
+      local room = nodes.cpu[i] - nodes.system[i]
+      nodes.unmet[i] = math.max(0, used - room)
+      nodes.prod_used[i] = math.min(used, room)
+      local more, done = batch(w, i, jobs, nodes.prod_used[i], seconds)
+      for _, p in ipairs(done or {}) do w:finish(p) end
+      nodes.memory_used[i] = out_of_memory(w, i, jobs, memory + more)
+    end
+  end
+end
+
+--- The reports of all nodes whose agent works: means over the window.
+---@param w kubelua.SimWorld
+function M.report(w)
+  local nodes, pods, window = w.nodes, w.pods, w.settings.report_window
+  w.reported = w.reported + 1
+  local slot = w.reported % window
+  local function mean(what, key, x)
+    local ring = w.means[what]
+    ring[slot] = ring[slot] or {}
+    return sample(ring, slot, key, x) / math.min(w.reported, window)
+  end
+  for i = 1, nodes.n do
+    if nodes.ready[i] then
+      local list = {}
+      for k, p in ipairs(nodes.pods[i]) do
+        local used = mean("pod", p, pods.used[p])
+        local memory = pods.class[p] == "prod" and pods.memory[p] * 0.7 or pods.memory[p]
+        list[k] = { namespace = pods.namespace[p], name = pods.name[p],
+          podUsage = { resources = { cpu = ("%dm"):format(used // 1), memory = ("%d"):format(memory // 1) } } }
+      end
+      local cpu = mean("node", i, nodes.prod_used[i] + nodes.batch_used[i] + nodes.system[i])
+      local memory = mean("memory", i, nodes.memory_used[i])
+      if nodes.reports[i] then
+        nodes.reported_cpu[i], nodes.reported_memory[i] = cpu, memory
+        nodes.since_cpu[i], nodes.since_memory[i] = 0, 0
+        w:put_metric(i, { cpu = cpu, memory = memory },
+          { cpu = nodes.system[i], memory = w.settings.system_memory }, list)
+      end
+    end
+  end
+end
+
+--- What of it is not as on a real node.
+M.NOT_MODELLED = {
+  "cpu sets, NUMA, devices, network and disks",
+  "koordlet's own evictions (off by default there) and cpu burst",
+  "prediction of prod use by the node's agent, so mid resources stay 0",
+  "reports of all nodes come at the same second",
+  "memory is 70 % of a prod pod's request and all of a job's, at every moment",
+}
+
+return M

@@ -1,0 +1,190 @@
+-- page.lua - the report as one HTML page that needs nothing else: verdict first, charts, what every number
+-- means, and what is not modelled.
+
+local measure = require "kubelua.sim.measure"
+local svg = require "kubelua.sim.svg"
+local sweep = require "kubelua.sim.sweep"
+local text = require "kubelua.sim.text"
+
+local M = {}
+
+local STYLE = [[
+:root{--paper:#fff;--ink:#1b1f24;--soft:#59636e;--rule:#d8dee4;--prod:#0072b2;--batch:#e69f00;--system:#999;
+--lent:#009e73;--bad:#b5332a;--good:#0b6e4f;--other:#cc79a7;color-scheme:light dark}
+@media (prefers-color-scheme:dark){:root{--paper:#14181d;--ink:#e6edf3;--soft:#9aa5b1;--rule:#303841;
+--prod:#56b4e9;--batch:#e69f00;--system:#8b949e;--lent:#2cc295;--bad:#ff8d7d;--good:#58d6a2;--other:#e3a0c8}}
+@media print{:root{--paper:#fff;--ink:#000;--soft:#333;--rule:#aaa}section{break-inside:avoid}}
+body{background:var(--paper);color:var(--ink);font:15px/1.45 system-ui,sans-serif;max-width:60rem;margin:0 auto;
+padding:1rem}
+h1{font-size:1.3rem}h2{font-size:1.05rem;margin:1.8rem 0 .4rem}
+p,li{max-width:44rem}code{font:13px ui-monospace,monospace;overflow-wrap:anywhere}
+.soft,caption{color:var(--soft)}.scroll{overflow-x:auto}
+table{border-collapse:collapse;font-variant-numeric:tabular-nums}
+th,td{padding:.2rem .6rem;border-bottom:1px solid var(--rule);text-align:right;white-space:nowrap}
+th:first-child,td:first-child{text-align:left;white-space:normal}
+th button{all:unset;cursor:pointer;font-weight:600}th button:focus-visible{outline:2px solid var(--prod)}
+.better{color:var(--good)}.worse{color:var(--bad)}.better::after{content:" ▲"}.worse::after{content:" ▼"}
+svg{width:100%;height:auto;display:block}.tick{font:11px system-ui,sans-serif;fill:var(--soft)}
+.grid{stroke:var(--rule);stroke-width:1}.line{fill:none;stroke-width:2}.band{fill-opacity:.2}
+.heat{fill:var(--prod)}.dot{fill:var(--soft)}.front{fill:var(--lent)}
+.keys{display:flex;flex-wrap:wrap;gap:.2rem 1rem;font-size:13px;color:var(--soft)}
+.key i{display:inline-block;width:.8em;height:.8em;margin-right:.35em;border-radius:2px}
+]]
+
+-- A click on a column's head sorts by it.
+local SCRIPT = [[
+document.querySelectorAll("table.sorts").forEach(function(table){
+  table.querySelectorAll("th button").forEach(function(button,column){
+    var down=false;
+    button.addEventListener("click",function(){
+      var body=table.tBodies[0],rows=Array.from(body.rows);
+      down=!down;
+      rows.sort(function(a,b){
+        var x=a.cells[column].dataset.v||a.cells[column].textContent,y=b.cells[column].dataset.v||b.cells[column].textContent;
+        var d=isNaN(x)||isNaN(y)?String(x).localeCompare(String(y)):x-y;
+        return down?d:-d;
+      });
+      rows.forEach(function(row){body.appendChild(row)});
+    });
+  });
+});
+]]
+
+local t = svg.text
+
+local function shown(s)
+  return s.half > 0 and ("%s ± %s"):format(text.number(s.mean), text.number(s.half)) or text.number(s.mean)
+end
+
+local function section(out, title, words, body)
+  out[#out + 1] = ("<section><h2>%s</h2>"):format(t(title))
+  if words then out[#out + 1] = ('<p class="soft">%s</p>'):format(t(words)) end
+  out[#out + 1] = body .. "</section>"
+end
+
+-- Measures in rows, settings in columns; the first is what others are compared with.
+local function verdicts(report)
+  local out = { '<div class="scroll"><table><thead><tr><th></th>' }
+  for _, v in ipairs(report.variants) do out[#out + 1] = ("<th>%s</th>"):format(t(v.label)) end
+  out[#out + 1] = "</tr></thead><tbody>"
+  for _, m in ipairs(measure.list) do
+    out[#out + 1] = ('<tr><td title="%s">%s <span class="soft">%s</span></td>'):format(t(m[4]), t(m[1]), t(m[2]))
+    for k, v in ipairs(report.variants) do
+      local verdict = k > 1 and sweep.verdict(m[1], report.variants[1].sums[m[1]], v.sums[m[1]]) or ""
+      out[#out + 1] = ('<td class="%s">%s</td>'):format(verdict, shown(v.sums[m[1]]))
+    end
+    out[#out + 1] = "</tr>"
+  end
+  out[#out + 1] = "</tbody></table></div>"
+  return table.concat(out)
+end
+
+local COLUMNS = { "batch_used", "batch_lent", "utilization", "violation", "severity", "suppressed", "evictions",
+  "wait_p99", "changes", "turns", "writes" }
+
+local function settings_table(report)
+  local out = { '<div class="scroll"><table class="sorts"><thead><tr><th><button>setting</button></th>' }
+  for _, name in ipairs(COLUMNS) do out[#out + 1] = ("<th><button>%s</button></th>"):format(name) end
+  out[#out + 1] = "</tr></thead><tbody>"
+  for k, v in ipairs(report.variants) do
+    out[#out + 1] = ("<tr><td>%s</td>"):format(t(v.label))
+    for _, name in ipairs(COLUMNS) do
+      local verdict = k > 1 and sweep.verdict(name, report.variants[1].sums[name], v.sums[name]) or ""
+      out[#out + 1] = ('<td class="%s" data-v="%.6g">%s</td>'):format(verdict, v.sums[name].mean, shown(v.sums[name]))
+    end
+    out[#out + 1] = "</tr>"
+  end
+  out[#out + 1] = "</tbody></table></div>"
+  return table.concat(out)
+end
+
+local COLOURS = { "--lent", "--batch", "--prod", "--other", "--system" }
+
+local function charts(out, report)
+  local first = report.variants[1].first
+  section(out, "Where the cpu goes", ("Of %s; the line is all there is."):format(report.variants[1].label),
+    svg.stacked("cpu by who uses it", "cores", first.seconds, first.rows, {
+      { field = "system", label = "nodes themselves", colour = "--system" },
+      { field = "prod", label = "prod pods", colour = "--prod" },
+      { field = "batch", label = "batch jobs", colour = "--batch" },
+    }, { field = "capacity", label = "capacity", colour = "--ink" }))
+  local lent = {}
+  for k = 1, math.min(#report.variants, #COLOURS) do
+    local v = report.variants[k]
+    lent[k] = { rows = v.first.rows, low = k == 1 and "lent_p5" or nil, mid = "lent_p50", high = "lent_p95",
+      label = v.label, colour = COLOURS[k] }
+  end
+  section(out, "What a node lends to batch jobs",
+    "The median node, and of the first setting the nodes from the lowest to the highest twentieth.",
+    svg.bands("batch cpu lent by nodes", "cores", first.seconds, lent))
+  section(out, "How full nodes are", "The median node and the range without the outer twentieths.",
+    svg.bands("use of nodes", "%", first.seconds, {
+      { rows = first.rows, low = "used_p5", mid = "used_p50", high = "used_p95", label = report.variants[1].label,
+        colour = "--prod" } }))
+  section(out, "Nodes by hour", "The darker, the fuller.", svg.heat("use of each node by hour", first.nodes, first.hours))
+  if #report.variants > 1 then
+    local points = {}
+    for k, v in ipairs(report.variants) do
+      points[k] = { x = v.sums[report.risk].mean, y = v.sums.batch_used.mean, label = v.label, front = v.front,
+        first = k == 1 }
+    end
+    section(out, "Gain and risk", "Green: no other setting has more batch work at less risk. The large one is the first.",
+      svg.scatter("gain and risk of each setting",
+        ("%s, %s"):format(report.risk, measure.by_name[report.risk][2]), "batch_used, core-hours", points))
+  end
+end
+
+local function list(items)
+  local out = {}
+  for i, x in ipairs(items) do out[i] = "<li>" .. t(x) .. "</li>" end
+  return "<ul>" .. table.concat(out) .. "</ul>"
+end
+
+local function controllers(first)
+  local out = { '<div class="scroll"><table><thead><tr><th>controller</th><th>reconciles</th><th>failed</th>\z
+    <th>writes</th><th>refused</th></tr></thead><tbody>' }
+  for _, c in ipairs(first.controllers) do
+    out[#out + 1] = ("<tr><td>%s</td><td>%d</td><td>%d</td><td>%d</td><td>%d</td></tr>")
+      :format(t(c.name), c.runs, c.errors, c.writes, c.refused)
+  end
+  return table.concat(out) .. "</tbody></table></div>"
+end
+
+local function budget(report)
+  local out = {}
+  for _, l in ipairs(report.limits) do out[#out + 1] = l.text end
+  local best = report.best
+    and ("The best that keeps it: <b>%s</b>, with %s core-hours of batch work."):format(t(report.best.label),
+      shown(report.best.sums.batch_used))
+    or '<b class="worse">No setting keeps it.</b>'
+  return ("<p>%s</p><p>%s</p>"):format(t(table.concat(out, ", ")), best)
+end
+
+--- The page.
+---@return string
+function M.make(report)
+  local first = report.variants[1].first
+  local out = { '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" \z
+    content="width=device-width,initial-scale=1"><title>', t(report.title), "</title><style>", STYLE,
+    "</style></head><body><h1>", t(report.title), "</h1><p><code>", t(report.command), "</code></p>" }
+  if #report.limits > 0 then section(out, "Budget", nil, budget(report)) end
+  if #report.variants <= 6 then
+    section(out, "Verdict", #report.variants > 1
+      and ("Compared with %q, by more than chance."):format(report.variants[1].label) or nil, verdicts(report))
+  else
+    section(out, "Settings", ("Compared with %q; a click on a head sorts."):format(report.variants[1].label),
+      settings_table(report))
+  end
+  charts(out, report)
+  section(out, "Controllers", nil, controllers(first))
+  local words = {}
+  for i, m in ipairs(measure.list) do
+    words[i] = ("%s: %s%s"):format(m[1], m[4], m[3] and (" (%s is better)"):format(m[3]) or "")
+  end
+  section(out, "What the numbers mean", nil, list(words))
+  section(out, "Not modelled", "Whoever decides by this page should know that it leaves out:", list(first.not_modelled))
+  out[#out + 1] = "<script>" .. SCRIPT .. "</script></body></html>\n"
+  return table.concat(out)
+end
+
+return M

@@ -1,0 +1,178 @@
+-- run.lua - one simulation: a cluster, scripts, a scenario, a span of time; what came of it as numbers.
+--
+--   each report interval: pods use, jobs come and end -> nodes report -> controllers run -> pods are placed
+--   between two of them the clock jumps from one moment at which a controller wakes to the next
+
+local cluster = require "kubelua.sim.cluster"
+local core = require "kubelua.core"
+local measure = require "kubelua.sim.measure"
+local node = require "kubelua.sim.node"
+local scenario = require "kubelua.sim.scenario"
+local scheduler = require "kubelua.sim.scheduler"
+local settings = require "kubelua.sim.settings"
+local world = require "kubelua.sim.world"
+
+local M = {}
+
+-- The same Thursday as in kube.testing.
+local EPOCH = "2026-01-01T00:00:00Z"
+-- Rows that a result keeps: what is between two of them is in the sums.
+local ROWS_MAX = 480
+-- Rounds of placement and reaction at one moment, after which it is said that there is no end of it.
+local ROUNDS_MAX = 1000
+local FAILURES_TOLD = 5
+
+-- Controllers run, pods are placed, and so on until neither has anything to do.
+local function settle(w)
+  for _ = 1, ROUNDS_MAX do
+    local next_at = w.sim:settle()
+    local moved = w:hear()
+    if scheduler.run(w) == 0 and not moved then return next_at end
+    w:hear()
+  end
+  error(("at %s controllers and the scheduler undo each other's work without end"):format(w:timestamp()), 0)
+end
+
+-- What is due of a scenario up to now.
+local function happen(w, hands, s)
+  while s.at[s.next] and s.at[s.next][1] <= w.time do
+    local entry = s.at[s.next]
+    s.next = s.next + 1
+    local ok, why = pcall(entry[2], hands)
+    if not ok then error(("the scenario's at[%q]: %s"):format(entry[3], tostring(why)), 0) end
+  end
+  for _, entry in ipairs(s.every) do
+    if w.time > 0 and w.time % entry[1] == 0 then
+      local ok, why = pcall(entry[2], hands)
+      if not ok then error(("the scenario's every[%q]: %s"):format(entry[3], tostring(why)), 0) end
+    end
+  end
+end
+
+-- Up to a moment, by what controllers asked for in between.
+local function pass(w, until_time)
+  while true do
+    local next_at = settle(w)
+    if not next_at or w.time + next_at >= until_time then break end
+    w.sim:move(next_at)
+    w.time = w.time + next_at
+  end
+  w.sim:move(until_time - w.time)
+  w.time = until_time
+end
+
+local function logs_of(list)
+  local out, seen = {}, {}
+  for _, l in ipairs(list) do
+    if (l.level == "warn" or l.level == "error") and not seen[l.message] and #out < 20 then
+      seen[l.message] = true
+      out[#out + 1] = ("%s: %s %s"):format(l.level, l.message, l.fields)
+    end
+  end
+  return out
+end
+
+local function thinned(rows)
+  if #rows <= ROWS_MAX then return rows end
+  local out, step = {}, #rows / ROWS_MAX
+  for k = 1, ROWS_MAX do out[k] = rows[math.min(#rows, (k * step + 0.5) // 1 | 0)] end
+  return out
+end
+
+-- Of each node the mean use of each hour, in percent.
+local function by_hour(measured, interval)
+  local out, per = {}, math.max(1, 3600 // interval | 0)
+  for i, list in ipairs(measured.nodes) do
+    local hours = {}
+    for first = 1, #list, per do
+      local sum, n = 0, 0
+      for k = first, math.min(first + per - 1, #list) do sum, n = sum + list[k], n + 1 end
+      hours[#hours + 1] = (1000 * sum / n + 0.5) // 1 / 10
+    end
+    out[i] = hours
+  end
+  return out
+end
+
+---@class kubelua.SimCell
+---@field scripts string[]
+---@field crds string[]
+---@field snapshot string[]
+---@field settings table<string, number>
+---@field params table<string, any>
+---@field colocation table<string, any>
+---@field scenario string?
+---@field seconds number
+---@field seed integer
+
+local function prepare(cell)
+  local sim = core.sim(core.time(EPOCH):unix() + 0.0, cell.seed)
+  for _, path in ipairs(cell.crds) do sim:load_path(path) end
+  local w = world.new(sim, cell.settings, cell.seed)
+  local left_out = {}
+  if #cell.snapshot > 0 then left_out = cluster.load(w, cell.snapshot) else cluster.generate(w) end
+  w.settings_only = #cell.snapshot > 0
+  cluster.configure(w, cell.colocation)
+  sim:follow "v1/Node"
+  sim:follow "v1/Pod"
+  w.started = true
+  return w, left_out
+end
+
+local function programs(cell)
+  local out = {}
+  for i, path in ipairs(cell.scripts) do out[i] = { path = path } end
+  return out
+end
+
+--- Runs a cell. `progress` hears of virtual seconds gone.
+---@param cell kubelua.SimCell
+---@param progress fun(seconds: number)?
+---@return table result  of texts, numbers, lists and tables of such
+function M.run(cell, progress)
+  local began = core.monotonic()
+  core.stage_logs()
+  local w, left_out = prepare(cell)
+  local s = cell.scenario and scenario.read(cell.scenario) or { at = {}, every = {}, expect = {} }
+  s.next = 1
+  local hands, measured = scenario.hands(w), measure.new(w)
+  local reports = w.sim:resource(world.METRIC) ~= nil
+  local interval = cell.settings.report_interval
+  w.sim:start(programs(cell), next(cell.params) and core.value(cell.params, "params") or nil)
+  settle(w)
+  while w.time < cell.seconds do
+    local step = math.min(interval, cell.seconds - w.time)
+    happen(w, hands, s)
+    cluster.arrivals(w, step)
+    node.pass(w, step)
+    if reports then node.report(w) end
+    settle(w)
+    measured:sample(step)
+    pass(w, w.time + step)
+    if progress then progress(w.time) end
+  end
+  local failed = w.sim:failed()
+  local counts = w.sim:counts()
+  local result = {
+    sums = measured:sum_up(), rows = thinned(measured.rows), hours = by_hour(measured, interval),
+    nodes = { table.unpack(w.nodes.name) }, controllers = {}, logs = logs_of(core.stage_logs()),
+    failed = table.move(failed, 1, math.min(#failed, FAILURES_TOLD), 1, {}), left_out = left_out,
+    seconds = cell.seconds, seed = cell.seed, expect = s.expect, reports = reports,
+    not_modelled = table.move(scheduler.NOT_MODELLED, 1, #scheduler.NOT_MODELLED, #node.NOT_MODELLED + 1,
+      { table.unpack(node.NOT_MODELLED) }),
+  }
+  for i, c in ipairs(counts) do
+    result.controllers[i] = { name = c.name, runs = c.runs, errors = c.errors, writes = c.writes,
+      refused = c.refused }
+  end
+  -- What it took is no part of the result: that is the same each time.
+  return result, { seconds = core.monotonic() - began, cpu = M.cpu(counts) }
+end
+
+function M.cpu(counts)
+  local cpu, runs = 0, 0
+  for _, c in ipairs(counts) do cpu, runs = cpu + c.cpu, runs + c.runs end
+  return { seconds = cpu, runs = runs }
+end
+
+return M

@@ -1,0 +1,156 @@
+-- scenario.lua - what happens to a simulated cluster, and when: a Lua file that returns
+--
+--   { at = { ["6h"] = function(s) s:fail_node "node-003" end },
+--     every = { ["1h"] = function(s) s:add_job { cpu = "8", memory = "16Gi", time = "10m" } end },
+--     expect = { evictions = "<= 5", violation = "<= 0.1%" } }
+--
+-- Functions get the scenario's hands on the cluster; expect is what --budget says on the command line.
+
+local client = require "kubelua.client"
+local core = require "kubelua.core"
+local options = require "kubelua.options"
+local suggest = require "kubelua.suggest"
+
+local M = {}
+
+---@class kubelua.SimScenario
+---@field client kubelua.Client  every call of a client, answered by the simulated cluster at once
+---@field private world kubelua.SimWorld
+local S = {}
+S.__index = S
+
+-- A client over the simulation: what it asks is answered before it asks again.
+local function wire(sim)
+  return {
+    namespace = function() return "default" end,
+    resource = function(_, kind) return sim:resource(kind) end,
+    resolve = function(_, kind)
+      return { poll = function()
+        if not sim:resource(kind) then
+          error(core.error { kind = "not_found", message = "the simulated cluster has no kind " .. kind }, 0)
+        end
+        return true
+      end }
+    end,
+    begin = function(_, op)
+      local body = sim:call(op)
+      return { poll = function() return true, body end }
+    end,
+  }
+end
+
+---@param world kubelua.SimWorld
+---@return kubelua.SimScenario
+function M.hands(world)
+  return setmetatable({ world = world, client = client.over(wire(world.sim)), jobs = 0 }, S)
+end
+
+--- The present moment.
+---@return kubelua.time
+function S:now() return core.time(self.world.start + self.world.time) end
+
+--- The names of all nodes.
+---@return string[]
+function S:nodes() return { table.unpack(self.world.nodes.name) } end
+
+--- The node is gone, and its pods start again elsewhere.
+---@param name string
+function S:fail_node(name) self.world:fail_node(name) end
+
+--- It is back, empty.
+---@param name string
+function S:heal_node(name) self.world:heal_node(name) end
+
+--- Nothing new is placed on the node; on = false: again.
+---@param name string
+---@param on boolean?
+function S:cordon(name, on)
+  local w = self.world
+  local i = w.node_of[name] or core.blame(("s:cordon: there is no node %q"):format(tostring(name)))
+  w.nodes.cordoned = w.nodes.cordoned or {}
+  w.nodes.cordoned[i] = on ~= false
+  self.client:patch({ apiVersion = "v1", kind = "Node", metadata = { name = name } },
+    { spec = { unschedulable = on ~= false } })
+end
+
+--- Cordons the node and evicts what runs there.
+---@param name string
+function S:drain(name)
+  self:cordon(name)
+  local w = self.world
+  for _, p in ipairs({ table.unpack(w.nodes.pods[w.node_of[name]]) }) do w:evict(p, "drained") end
+end
+
+--- The node's agent does not report any more; on = false: it does again. "*": all of them.
+---@param name string
+---@param on boolean?
+function S:silence(name, on)
+  local nodes = self.world.nodes
+  for i = 1, nodes.n do
+    if name == "*" or nodes.name[i] == name then nodes.reports[i] = on == false and nodes.ready[i] end
+  end
+end
+
+--- Pods of an app ("*": of all) want so many times as much as their curve says, from now on.
+---@param app string
+---@param factor number
+function S:boost(app, factor)
+  if type(factor) ~= "number" or factor < 0 then core.blame "s:boost: a factor is a number from 0" end
+  self.world.boost[app] = factor
+end
+
+local JOB = { cpu = "string", memory = "string", time = "duration", count = "integer", namespace = "string" }
+
+--- A batch job, or `count` of them.
+---@param o { cpu: string, memory: string, time: kubelua.Duration, count: integer?, namespace: string? }
+function S:add_job(o)
+  o = options.check("s:add_job", o, JOB)
+  for _ = 1, o.count or 1 do
+    self.jobs = self.jobs + 1
+    self.world:add_pod {
+      name = ("scenario-%d"):format(self.jobs), namespace = o.namespace or "batch", class = "batch",
+      cpu = core.qty(o.cpu or "1"):milli(), memory = core.qty(o.memory or "1Gi"):value(),
+      work = core.duration(o.time or "10m"),
+    }
+  end
+end
+
+-- ---------------------------------------------------------------- files
+
+local KEYS = { "at", "every", "expect" }
+
+local function moments(path, what, given)
+  local out = {}
+  for text, fn in pairs(given or {}) do
+    local ok, seconds = pcall(core.duration, text)
+    if not ok then error(("%s: %s[%q] is no duration such as \"6h\""):format(path, what, tostring(text)), 0) end
+    if type(fn) ~= "function" then
+      error(("%s: %s[%q] must be a function, got %s"):format(path, what, text, type(fn)), 0)
+    end
+    out[#out + 1] = { seconds, fn, text }
+  end
+  table.sort(out, function(a, b) return a[1] < b[1] end)
+  return out
+end
+
+--- Reads a scenario; raises with the file's name.
+---@param path string
+---@return { at: table[], every: table[], expect: table<string, string> }
+function M.read(path)
+  local chunk, why = loadfile(path, "t")
+  if not chunk then error(("cannot read the scenario: %s"):format(why), 0) end
+  local ok, t = pcall(chunk)
+  if not ok then error(("the scenario %s: %s"):format(path, tostring(t)), 0) end
+  if type(t) ~= "table" then
+    error(("the scenario %s must return a table with at, every or expect, it returns %s")
+      :format(path, type(t)), 0)
+  end
+  for key in pairs(t) do
+    if key ~= "at" and key ~= "every" and key ~= "expect" then
+      error(("the scenario %s has no %q%s"):format(path, tostring(key), suggest.hint(tostring(key), KEYS)), 0)
+    end
+  end
+  return { at = moments(path, "at", t.at), every = moments(path, "every", t.every), expect = t.expect or {} }
+end
+
+return M

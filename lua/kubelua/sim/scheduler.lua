@@ -1,0 +1,81 @@
+-- scheduler.lua - where pods that wait are placed: what fits in every resource that a pod asks for, on a node
+-- that is ready and not loaded above a threshold (LoadAwareScheduling: reported use, what was placed since,
+-- and the pod itself), the one with the most room first.
+
+local M = {}
+
+-- LoadAwareScheduling's estimated scaling factors: what a pod is taken to use of what it asks for.
+local ESTIMATE_CPU, ESTIMATE_MEMORY = 0.85, 0.70
+
+local function fits(nodes, i, class, cpu, memory)
+  if class == "prod" then
+    return nodes.prod_asked[i] + cpu <= nodes.cpu[i] and nodes.prod_memory_asked[i] + memory <= nodes.memory[i]
+  end
+  return nodes.batch_asked[i] + cpu <= nodes.batch_cpu[i]
+    and nodes.batch_memory_asked[i] + memory <= nodes.batch_memory[i]
+end
+
+-- The score of a node, or nil and which filter says no.
+local function judge(w, i, class, cpu, memory)
+  local nodes, s = w.nodes, w.settings
+  if not nodes.ready[i] then return nil, "not ready" end
+  if nodes.cordoned and nodes.cordoned[i] then return nil, "unschedulable" end
+  if not fits(nodes, i, class, cpu, memory) then return nil, "insufficient resources" end
+  local load = (nodes.reported_cpu[i] + nodes.since_cpu[i] + cpu * ESTIMATE_CPU) / nodes.cpu[i]
+  local full = (nodes.reported_memory[i] + nodes.since_memory[i] + memory * ESTIMATE_MEMORY) / nodes.memory[i]
+  if load > s.load_cpu or full > s.load_memory then return nil, "load above the threshold" end
+  return 2 - load - full
+end
+
+local function by_priority(w)
+  local priority = { prod = 3, mid = 2, batch = 1 }
+  return function(a, b)
+    local x, y = priority[w.pods.class[a]], priority[w.pods.class[b]]
+    if x ~= y then return x > y end
+    return a < b
+  end
+end
+
+--- The best node for a pod, or nil and how many nodes each filter kept it from.
+function M.choose(w, p)
+  local pods, best, score, reasons = w.pods, nil, nil, {}
+  for i = 1, w.nodes.n do
+    local here, why = judge(w, i, pods.class[p], pods.cpu[p], pods.memory[p])
+    if here and (not score or here > score) then best, score = i, here end
+    if why then reasons[why] = (reasons[why] or 0) + 1 end
+  end
+  return best, reasons
+end
+
+--- Places what can be placed. Pods of one shape wait together: where one finds no node, the next does not,
+--- either.
+---@param w kubelua.SimWorld
+---@return integer placed
+function M.run(w)
+  if #w.pending == 0 then return 0 end
+  local pods, waits, nowhere, placed = w.pods, {}, {}, 0
+  table.sort(w.pending, by_priority(w))
+  for _, p in ipairs(w.pending) do
+    local shape = ("%s %d %d"):format(pods.class[p], pods.cpu[p], pods.memory[p])
+    local i = pods.state[p] == "pending" and not nowhere[shape] and M.choose(w, p)
+    if i then
+      w:place(p, i)
+      w.nodes.since_cpu[i] = w.nodes.since_cpu[i] + pods.cpu[p] * ESTIMATE_CPU
+      w.nodes.since_memory[i] = w.nodes.since_memory[i] + pods.memory[p] * ESTIMATE_MEMORY
+      placed = placed + 1
+    elseif pods.state[p] == "pending" then
+      nowhere[shape] = true
+      waits[#waits + 1] = p
+    end
+  end
+  w.pending = waits
+  return placed
+end
+
+--- What of it is not as in a real scheduler.
+M.NOT_MODELLED = {
+  "selectors, affinity, taints, gangs, quotas, reservations and preemption",
+  "the scheduler's own delays: what fits is placed at once",
+}
+
+return M

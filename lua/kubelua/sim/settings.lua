@@ -1,0 +1,120 @@
+-- settings.lua - what can be set in a simulated cluster: names, defaults, kinds and words for people. A
+-- setting is written as text on a command line ("batch_cpu=4") and read here, once.
+
+local core = require "kubelua.core"
+local suggest = require "kubelua.suggest"
+
+local M = {}
+
+---@class kubelua.SimSetting
+---@field [1] string  name
+---@field [2] string  type: "count", "number", "share", "cpu", "memory" or "duration"
+---@field [3] string  default
+---@field [4] string  doc
+
+---@type kubelua.SimSetting[]
+M.list = {
+  { "nodes", "count", "20", "nodes of the generated cluster" },
+  { "cpu", "cpu", "32", "of a node" },
+  { "memory", "memory", "128Gi", "of a node" },
+  { "system_cpu", "cpu", "1", "what a node uses for itself" },
+  { "system_memory", "memory", "4Gi", "what a node uses for itself" },
+  { "prod", "share", "0.7", "share of each node's cpu that prod pods ask for" },
+  { "prod_cpu", "cpu", "2", "request of a prod pod" },
+  { "prod_memory", "memory", "6Gi", "request of a prod pod" },
+  { "apps", "count", "8", "apps that the prod pods belong to: pods of one app move together" },
+  { "usage", "share", "0.35", "share of its request that a prod pod uses, as a mean over the day" },
+  { "swing", "share", "0.5", "how far a day's peak is above that mean; the trough is as far below" },
+  { "noise", "share", "0.1", "deviation of a pod's use from one minute to the next" },
+  { "weekend", "share", "0.25", "how much less prod pods use on Saturdays and Sundays" },
+  { "batch_rate", "number", "4", "batch jobs for each node and hour" },
+  { "batch_cpu", "cpu", "2", "request of a batch job" },
+  { "batch_memory", "memory", "4Gi", "request of a batch job" },
+  { "batch_time", "duration", "30m", "how long a batch job takes at its full request" },
+  { "report_interval", "duration", "60s", "how often a node reports its use" },
+  { "report_window", "count", "5", "samples, one for each report, that a reported mean is made of" },
+  { "suppress", "share", "0.65", "batch jobs may use what prod pods leave of this share of a node" },
+  { "suppress_floor", "share", "0.02", "share of a node that batch jobs may use in any case" },
+  { "load_cpu", "share", "0.65", "the scheduler passes by a node that would be loaded above that" },
+  { "load_memory", "share", "0.95", "the same for memory" },
+  { "start_time", "duration", "30s", "from the placement of a pod to its work" },
+}
+
+local by_name = {}
+for _, s in ipairs(M.list) do by_name[s[1]] = s end
+
+--- All of their names.
+---@return string[]
+function M.names()
+  local out = {}
+  for i, s in ipairs(M.list) do out[i] = s[1] end
+  return out
+end
+
+---@param name string
+function M.known(name) return by_name[name] ~= nil end
+
+local READ = {
+  count = function(text)
+    local n = math.tointeger(tonumber(text))
+    return n and n >= 1 and n or nil, "a whole number above 0"
+  end,
+  number = function(text)
+    local n = tonumber(text)
+    return n and n >= 0 and n < math.huge and n or nil, "a number from 0"
+  end,
+  share = function(text)
+    local n = tonumber(text)
+    return n and n >= 0 and n <= 1 and n or nil, "a number from 0 to 1"
+  end,
+  cpu = function(text)
+    local ok, q = pcall(core.qty, text)
+    return ok and q:milli() > 0 and q:milli() or nil, "an amount of cpu such as 32 or 500m"
+  end,
+  memory = function(text)
+    local ok, q = pcall(core.qty, text)
+    return ok and q:value() > 0 and q:value() or nil, "an amount of memory such as 128Gi"
+  end,
+  duration = function(text)
+    local ok, d = pcall(core.duration, text)
+    return ok and d > 0 and d or nil, "a duration such as 30s"
+  end,
+}
+
+--- The value of a setting; raises for a name that there is not and a text that does not read. cpu is in
+--- milli-cores, memory in bytes, a duration in seconds.
+---@param where string   for messages: "--set"
+---@param name string
+---@param text string
+---@return number
+function M.read(where, name, text)
+  local s = by_name[name]
+  if not s then
+    error(("%s: there is no setting %q%s"):format(where, name, suggest.hint(name, M.names())), 0)
+  end
+  local value, wanted = READ[s[2]](text)
+  if not value then error(("%s: %s is %s, got %q"):format(where, name, wanted, text), 0) end
+  return value
+end
+
+--- The defaults.
+---@return table<string, number>
+function M.defaults()
+  local out = {}
+  for _, s in ipairs(M.list) do out[s[1]] = M.read("the defaults", s[1], s[3]) end
+  return out
+end
+
+--- Reads "nodes=100,cpu=64" over `into`.
+---@param where string
+---@param text string
+---@param into table<string, number>
+function M.words(where, text, into)
+  for word in text:gmatch "[^,]+" do
+    local name, value = word:match "^%s*([%w_]+)%s*=%s*(.-)%s*$"
+    if not name then error(("%s: NAME=VALUE was expected, got %q"):format(where, word), 0) end
+    into[name] = M.read(where, name, value)
+  end
+end
+
+return M

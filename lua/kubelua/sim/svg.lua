@@ -1,0 +1,208 @@
+-- svg.lua - the charts of a report as text: lines with bands, stacked areas, heat maps, scatters. Colours are
+-- variables of the page's style, so that light, dark and paper each have their own.
+
+local M = {}
+
+local WIDTH, HEIGHT = 720, 220
+local LEFT, RIGHT, TOP, BOTTOM = 52, 12, 10, 26
+-- Points of a line: more than that nobody sees.
+local POINTS_MAX = 240
+
+local ENTITY = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" }
+--- A text inside a page.
+function M.text(x) return (tostring(x):gsub('[&<>"]', ENTITY)) end
+
+local function n(x) return ("%.1f"):format(x):gsub("%.0$", "") end
+
+-- 1, 2 or 5 times a power of ten: how far ticks are apart.
+local function step_of(span, ticks)
+  local raw = span / ticks
+  local power = 10 ^ math.floor(math.log(raw, 10))
+  for _, k in ipairs { 1, 2, 5, 10 } do
+    if raw <= k * power then return k * power end
+  end
+end
+
+local function hours_step(hours)
+  for _, k in ipairs { 1, 2, 3, 6, 12, 24, 48, 168 } do
+    if hours / k <= 8 then return k end
+  end
+  return 336
+end
+
+local function thin(rows)
+  if #rows <= POINTS_MAX then return rows end
+  local out = {}
+  for k = 1, POINTS_MAX do out[k] = rows[1 + (k - 1) * (#rows - 1) // (POINTS_MAX - 1)] end
+  return out
+end
+
+local function frame(out, title, w, h)
+  out[#out + 1] = ('<svg viewBox="0 0 %d %d" role="img" aria-label="%s">'):format(w, h, M.text(title))
+end
+
+local function number(x) return x == x // 1 and ("%d"):format(x) or ("%.4g"):format(x) end
+
+-- Axes of a chart over time: y from 0 to `top`.
+local function axes(out, seconds, top, unit)
+  local x1, y0 = WIDTH - RIGHT, HEIGHT - BOTTOM
+  local function y(v) return y0 - (y0 - TOP) * v / top end
+  local step = step_of(top, 4)
+  for k = 0, top / step // 1 | 0 do
+    local v = k * step
+    out[#out + 1] = ('<line class="grid" x1="%d" x2="%d" y1="%s" y2="%s"/><text class="tick" x="%d" y="%s" \z
+      text-anchor="end">%s</text>'):format(LEFT, x1, n(y(v)), n(y(v)), LEFT - 6, n(y(v) + 4), number(v))
+  end
+  out[#out + 1] = ('<text class="tick" x="4" y="%d">%s</text>'):format(TOP + 2, M.text(unit))
+  local hours = seconds / 3600
+  local every = hours_step(hours)
+  for h = 0, hours, every do
+    local x = LEFT + (x1 - LEFT) * h / hours
+    out[#out + 1] = ('<text class="tick" x="%s" y="%d" text-anchor="middle">%dh</text>')
+      :format(n(x), HEIGHT - 8, h)
+  end
+  return function(t) return LEFT + (x1 - LEFT) * t / seconds end, y
+end
+
+local function legend(series)
+  local out = {}
+  for _, s in ipairs(series) do
+    out[#out + 1] = ('<span class="key"><i style="background:var(%s)"></i>%s</span>')
+      :format(s.colour, M.text(s.label))
+  end
+  return '<div class="keys">' .. table.concat(out) .. "</div>"
+end
+
+local function top_of(rows, value)
+  local top = 0
+  for _, r in ipairs(rows) do top = math.max(top, value(r)) end
+  return top > 0 and top * 1.05 or 1
+end
+
+local function path(rows, x, y, value)
+  local out = {}
+  for i, r in ipairs(rows) do out[i] = ("%s,%s"):format(n(x(r.time)), n(y(value(r)))) end
+  return "M" .. table.concat(out, "L")
+end
+
+local function area(rows, x, y, low, high)
+  local back = {}
+  for i = #rows, 1, -1 do back[#back + 1] = ("%s,%s"):format(n(x(rows[i].time)), n(y(low(rows[i])))) end
+  return path(rows, x, y, high) .. "L" .. table.concat(back, "L") .. "Z"
+end
+
+--- Areas on top of each other; series: { field, label, colour }; line: one more, drawn as a line.
+function M.stacked(title, unit, seconds, rows, series, line)
+  rows = thin(rows)
+  local out = {}
+  frame(out, title, WIDTH, HEIGHT)
+  local function sum(k)
+    return function(r)
+      local x = 0
+      for i = 1, k do x = x + (r[series[i].field] or 0) end
+      return x
+    end
+  end
+  local top = top_of(rows, function(r) return math.max(sum(#series)(r), r[line.field] or 0) end)
+  local x, y = axes(out, seconds, top, unit)
+  for k, s in ipairs(series) do
+    out[#out + 1] = ('<path fill="var(%s)" d="%s"/>'):format(s.colour, area(rows, x, y, sum(k - 1), sum(k)))
+  end
+  out[#out + 1] = ('<path class="line" stroke="var(%s)" d="%s"/>')
+    :format(line.colour, path(rows, x, y, function(r) return r[line.field] or 0 end))
+  out[#out + 1] = "</svg>"
+  local all = { table.unpack(series) }
+  all[#all + 1] = line
+  return table.concat(out) .. legend(all)
+end
+
+--- Lines with a band about each; series: { rows, low, mid, high, label, colour }.
+function M.bands(title, unit, seconds, series)
+  local out, top = {}, 0
+  for _, s in ipairs(series) do
+    s.rows = thin(s.rows)
+    top = math.max(top, top_of(s.rows, function(r) return r[s.high] or 0 end))
+  end
+  frame(out, title, WIDTH, HEIGHT)
+  local x, y = axes(out, seconds, top, unit)
+  for _, s in ipairs(series) do
+    local function of(field) return function(r) return r[field] or 0 end end
+    if s.low then
+      out[#out + 1] = ('<path class="band" fill="var(%s)" d="%s"/>')
+        :format(s.colour, area(s.rows, x, y, of(s.low), of(s.high)))
+    end
+    out[#out + 1] = ('<path class="line" stroke="var(%s)" d="%s"/>'):format(s.colour, path(s.rows, x, y, of(s.mid)))
+  end
+  out[#out + 1] = "</svg>"
+  return table.concat(out) .. legend(series)
+end
+
+-- Rows that a heat map shows: of more, every so many-th.
+local HEAT_ROWS = 60
+
+--- One row for each node, one cell for each hour, 0 to 100.
+function M.heat(title, names, hours)
+  local every = math.max(1, math.ceil(#names / HEAT_ROWS))
+  local shown, most = {}, 1
+  for i = 1, #names, every do shown[#shown + 1] = i; most = math.max(most, #hours[i]) end
+  local cell_w, cell_h = (WIDTH - LEFT - 40 - RIGHT) / most, math.max(4, math.min(14, 360 / #shown))
+  local h = TOP + #shown * cell_h + BOTTOM
+  local out = {}
+  frame(out, title, WIDTH, math.ceil(h))
+  for row, i in ipairs(shown) do
+    local y = TOP + (row - 1) * cell_h
+    if cell_h >= 8 or row % 5 == 1 then
+      out[#out + 1] = ('<text class="tick" x="%d" y="%s" text-anchor="end">%s</text>')
+        :format(LEFT + 34, n(y + cell_h - 1), M.text(names[i]))
+    end
+    for c, v in ipairs(hours[i]) do
+      out[#out + 1] = ('<rect class="heat" x="%s" y="%s" width="%s" height="%s" fill-opacity="%.2f"><title>%s, hour %d: \z
+        %.0f %%</title></rect>'):format(n(LEFT + 40 + (c - 1) * cell_w), n(y), n(cell_w + 0.3), n(cell_h),
+        math.min(1, v / 100), M.text(names[i]), c - 1, v)
+    end
+  end
+  local step = math.max(1, hours_step(most))
+  for c = 0, most - 1, step do
+    out[#out + 1] = ('<text class="tick" x="%s" y="%s">%dh</text>')
+      :format(n(LEFT + 40 + c * cell_w), n(h - 10), c)
+  end
+  out[#out + 1] = "</svg>"
+  return table.concat(out)
+end
+
+--- Points { x, y, label, front, first }; axes have names.
+function M.scatter(title, x_name, y_name, points)
+  local out, top_x, top_y = {}, 0, 0
+  for _, p in ipairs(points) do top_x, top_y = math.max(top_x, p.x), math.max(top_y, p.y) end
+  top_x, top_y = top_x > 0 and top_x * 1.1 or 1, top_y > 0 and top_y * 1.1 or 1
+  frame(out, title, WIDTH, HEIGHT + 60)
+  local x1, y0 = WIDTH - RIGHT, HEIGHT + 60 - BOTTOM - 12
+  local function x(v) return LEFT + (x1 - LEFT) * v / top_x end
+  local function y(v) return y0 - (y0 - TOP) * v / top_y end
+  for _, axis in ipairs { { top_x, true }, { top_y, false } } do
+    local top, is_x = axis[1], axis[2]
+    local step = step_of(top, 5)
+    for k = 0, top / step // 1 | 0 do
+      local v = k * step
+      out[#out + 1] = is_x
+        and ('<text class="tick" x="%s" y="%d" text-anchor="middle">%s</text>'):format(n(x(v)), y0 + 16, number(v))
+        or ('<line class="grid" x1="%d" x2="%d" y1="%s" y2="%s"/><text class="tick" x="%d" y="%s" \z
+          text-anchor="end">%s</text>'):format(LEFT, x1, n(y(v)), n(y(v)), LEFT - 6, n(y(v) + 4), number(v))
+    end
+  end
+  out[#out + 1] = ('<text class="tick" x="%d" y="%d" text-anchor="end">%s</text>'):format(x1, y0 + 32, M.text(x_name))
+  out[#out + 1] = ('<text class="tick" x="4" y="%d">%s</text>'):format(TOP, M.text(y_name))
+  for _, p in ipairs(points) do
+    out[#out + 1] = ('<circle class="%s" cx="%s" cy="%s" r="%d"><title>%s: %s %.4g, %s %.4g</title></circle>')
+      :format(p.front and "front" or "dot", n(x(p.x)), n(y(p.y)), p.first and 7 or 5, M.text(p.label),
+        M.text(x_name), p.x, M.text(y_name), p.y)
+    if #points <= 12 then
+      out[#out + 1] = ('<text class="tick" x="%s" y="%s"%s>%s</text>'):format(n(x(p.x) + (p.x > top_x / 2 and -8 or 8)),
+        n(y(p.y) - 7), p.x > top_x / 2 and ' text-anchor="end"' or "", M.text(p.label))
+    end
+  end
+  out[#out + 1] = "</svg>"
+  return table.concat(out)
+end
+
+return M

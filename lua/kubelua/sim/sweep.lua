@@ -1,0 +1,311 @@
+-- sweep.lua - which simulations a question means: every combination of what is varied, with every seed; each
+-- in a process of its own, so that all cores work; what is there from before is not run again.
+
+local core = require "kubelua.core"
+local measure = require "kubelua.sim.measure"
+local settings = require "kubelua.sim.settings"
+local suggest = require "kubelua.suggest"
+local tables = require "kubelua.tables"
+
+local M = {}
+
+local VALUES_MAX, CELLS_MAX = 1000, 10000
+
+-- ---------------------------------------------------------------- what is varied
+
+local function range(name, text)
+  local from, to, step = text:match "^(-?[%d.]+)%.%.(-?[%d.]+)/([%d.]+)$"
+  if not from then
+    from, to = text:match "^(-?%d+)%.%.(-?%d+)$"
+    step = "1"
+  end
+  from, to, step = tonumber(from), tonumber(to), tonumber(step)
+  if not from then return nil end
+  if not to or not step or step <= 0 or to < from or (to - from) / step > VALUES_MAX then
+    error(("--set %s=%s: a range is FROM..TO or FROM..TO/STEP, upwards, of at most %d values")
+      :format(name, text, VALUES_MAX), 0)
+  end
+  local out = {}
+  for k = 0, ((to - from) / step + 1e-9) // 1 | 0 do
+    local x = from + k * step
+    out[#out + 1] = math.type(x) == "integer" and ("%d"):format(x) or ("%.10g"):format(x)
+  end
+  return out
+end
+
+local function values(name, text)
+  local out = {}
+  for word in (text .. ","):gmatch "(.-)," do
+    if word == "" then error(("--set %s=%s: an empty value"):format(name, text), 0) end
+    for _, v in ipairs(range(name, word) or { word }) do out[#out + 1] = v end
+  end
+  return out
+end
+
+local function typed(name, text, default)
+  local n = tonumber(text)
+  if type(default) == "number" then
+    return n or error(("--set %s: a number is wanted, got %q"):format(name, text), 0)
+  elseif type(default) == "boolean" then
+    if text ~= "true" and text ~= "false" then
+      error(("--set %s: true or false is wanted, got %q"):format(name, text), 0)
+    end
+    return text == "true"
+  end
+  return text
+end
+
+-- A setting of the cluster, a param of a script, or a field of the colocation strategy.
+local function meaning(name, params)
+  if settings.known(name) then return "settings" end
+  if params[name] ~= nil then return "params" end
+  if name:find "^colocation%.[%a]+$" then return "colocation" end
+  local known = settings.names()
+  for p in pairs(params) do known[#known + 1] = p end
+  table.sort(known)
+  error(("--set: there is no setting and no param %q%s; a field of the colocation strategy is written \z
+    colocation.FIELD"):format(name, suggest.hint(name, known)), 0)
+end
+
+local function read_value(kind, name, text, params)
+  if kind == "settings" then return settings.read("--set", name, text) end
+  if kind == "params" then return typed(name, text, params[name]) end
+  local n = tonumber(text)
+  if n then return n end
+  if text == "true" or text == "false" then return text == "true" end
+  return text
+end
+
+--- Reads "cpu=16,32" and "colocation.cpuReclaimThresholdPercent=50..80/5".
+---@param texts string[]
+---@param params table<string, any>  of the scripts, with their defaults
+function M.axes(texts, params)
+  local out = {}
+  for _, text in ipairs(texts) do
+    local name, rest = text:match "^([%w_.]+)=(.+)$"
+    if not name then error(("--set: NAME=VALUE[,VALUE...] was expected, got %q"):format(text), 0) end
+    local kind = meaning(name, params)
+    local axis = { name = name, kind = kind, field = name:match "%.(.+)$" or name, texts = values(name, rest),
+      values = {} }
+    for i, v in ipairs(axis.texts) do axis.values[i] = read_value(kind, name, v, params) end
+    out[#out + 1] = axis
+  end
+  return out
+end
+
+-- ---------------------------------------------------------------- cells
+
+local function copy(t)
+  local out = {}
+  for k, v in pairs(t) do out[k] = v end
+  return out
+end
+
+--- Every combination: { { label, cell } ... }, the first is what others are compared with.
+---@param base kubelua.SimCell
+---@param axes table[]
+---@param against string[]?  other scripts, which come first
+function M.variants(base, axes, against)
+  local out = {}
+  local function add(scripts, name)
+    local chosen = {}
+    local function deeper(k)
+      if k > #axes then
+        local cell = copy(base)
+        cell.scripts = scripts
+        cell.settings, cell.params, cell.colocation = copy(base.settings), copy(base.params), copy(base.colocation)
+        local words = { name }
+        for i, axis in ipairs(axes) do
+          cell[axis.kind][axis.field] = axis.values[chosen[i]]
+          if #axis.texts > 1 then words[#words + 1] = ("%s=%s"):format(axis.field, axis.texts[chosen[i]]) end
+        end
+        out[#out + 1] = { label = #words > 0 and table.concat(words, " ") or "as given", cell = cell }
+        return
+      end
+      for v = 1, #axes[k].values do
+        chosen[k] = v
+        deeper(k + 1)
+      end
+    end
+    deeper(1)
+  end
+  if against then add(against, "before") end
+  add(base.scripts, against and "after" or nil)
+  if #out > CELLS_MAX then
+    error(("that is %d combinations; at most %d are run at once"):format(#out, CELLS_MAX), 0)
+  end
+  return out
+end
+
+-- ---------------------------------------------------------------- running
+
+local function read(path)
+  local file = io.open(path, "rb")
+  if not file then return nil end
+  local text = file:read "a"
+  file:close()
+  return text
+end
+
+local function quote(text) return "'" .. text:gsub("'", "'\\''") .. "'" end
+
+local function exe()
+  local pipe = assert(io.popen "readlink /proc/$PPID/exe")
+  local path = pipe:read "l"
+  pipe:close()
+  return path
+end
+
+local function cores()
+  local pipe = assert(io.popen "nproc 2>/dev/null")
+  local n = math.tointeger(tonumber(pipe:read "l" or "1"))
+  pipe:close()
+  return n or 1
+end
+
+-- What a result depends on, as a name: the cell, and the text of every file that it names.
+local function fingerprint(cell)
+  local parts = { core.encode(core.value(cell, "a cell")), core.version or "" }
+  for _, path in ipairs(cell.scripts) do
+    for _, file in ipairs(core.tree(path:match "^(.*)/" or ".", ".lua") or { path }) do
+      parts[#parts + 1] = read(file) or ""
+    end
+  end
+  for _, path in ipairs(cell.snapshot) do parts[#parts + 1] = read(path) or "" end
+  if cell.scenario then parts[#parts + 1] = read(cell.scenario) or "" end
+  return tables.hash(table.concat(parts, "\0"))
+end
+
+local function plain(view)
+  if not core.is_view(view) then return view end
+  return core.copy(view)
+end
+
+local function parse(text)
+  local ok, v = pcall(core.decode, text)
+  return ok and plain(v) or nil
+end
+
+--- Runs cells, each in a process, as many at once as `jobs` says; results in the order of cells.
+---@param cells kubelua.SimCell[]
+---@param o { jobs: integer?, dir: string?, progress: fun(done: integer, all: integer, kept: integer) }
+function M.run(cells, o)
+  local results, kept, done, running, at = {}, 0, 0, {}, 1
+  local jobs, me = o.jobs or cores(), exe()
+  local function file_of(i)
+    return o.dir and ("%s/cells/%s.json"):format(o.dir, fingerprint(cells[i])) or nil
+  end
+  local function start(i)
+    local path = file_of(i)
+    local text = path and read(path)
+    results[i] = text and parse(text)
+    if results[i] then
+      kept, done = kept + 1, done + 1
+      o.progress(done, #cells, kept)
+      return
+    end
+    local json = core.encode(core.value(cells[i], "a cell"))
+    running[#running + 1] = { i = i, path = path,
+      pipe = assert(io.popen(("%s sim --cell %s"):format(quote(me), quote(json)), "r")) }
+  end
+  local function finish()
+    local r = table.remove(running, 1)
+    local text = r.pipe:read "a"
+    local ok = r.pipe:close()
+    results[r.i] = ok and parse(text) or nil
+    if not results[r.i] then
+      for _, other in ipairs(running) do other.pipe:close() end
+      error("a simulation failed; what it said is above", 0)
+    end
+    if r.path then
+      -- whole or not at all: a sweep that was killed goes on from what is whole
+      local file = assert(io.open(r.path .. ".part", "wb"))
+      file:write(text)
+      file:close()
+      assert(os.rename(r.path .. ".part", r.path))
+    end
+    done = done + 1
+    o.progress(done, #cells, kept)
+  end
+  while at <= #cells or #running > 0 do
+    while at <= #cells and #running < jobs do
+      start(at)
+      at = at + 1
+    end
+    if #running > 0 then finish() end
+  end
+  return results, kept
+end
+
+-- ---------------------------------------------------------------- what they say together
+
+-- Student's t for 95 %, by degrees of freedom; from then on 1.96.
+local T = { 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228 }
+
+local function spread(list)
+  local n, sum = #list, 0
+  for _, x in ipairs(list) do sum = sum + x end
+  local mean, square = sum / n, 0
+  for _, x in ipairs(list) do square = square + (x - mean) ^ 2 end
+  local half = n > 1 and (T[n - 1] or 1.96) * math.sqrt(square / (n - 1) / n) or 0
+  return { mean = mean, half = half, list = list }
+end
+
+---@class kubelua.SimSum
+---@field mean number
+---@field half number    half of the 95 % interval; 0 with one seed
+---@field list number[]  one for each seed
+
+--- Of the results of one variant, one for each seed, each number.
+---@return table<string, kubelua.SimSum>
+function M.together(results)
+  local out = {}
+  for _, m in ipairs(measure.list) do
+    local list = {}
+    for i, r in ipairs(results) do list[i] = r.sums[m[1]] end
+    out[m[1]] = spread(list)
+  end
+  return out
+end
+
+--- "better", "worse" or "" for b against a: by more than chance, seed by seed, since both saw the same; and by
+--- more than half a percent.
+---@param name string
+---@param a kubelua.SimSum
+---@param b kubelua.SimSum
+function M.verdict(name, a, b)
+  local wanted, apart = measure.by_name[name][3], {}
+  for i, x in ipairs(b.list) do apart[i] = x - a.list[i] end
+  local d = spread(apart)
+  if math.abs(d.mean) <= d.half or math.abs(d.mean) <= 0.005 * math.max(math.abs(a.mean), 1e-9) then return "" end
+  return (d.mean > 0) == (wanted == "more") and "better" or "worse"
+end
+
+-- What stands for risk, the first of which that some setting has any.
+local RISKS = { "violation", "evictions", "suppressed", "changes" }
+
+--- What settings differ in, of what nobody wants.
+function M.risk(sums)
+  for _, name in ipairs(RISKS) do
+    for _, s in ipairs(sums) do
+      if s[name].mean > 0 then return name end
+    end
+  end
+  return RISKS[1]
+end
+
+--- Marks the variants that no other beats in both: more of `gain`, less of `risk`.
+function M.pareto(sums, gain, risk)
+  local out = {}
+  for i, a in ipairs(sums) do
+    out[i] = true
+    for k, b in ipairs(sums) do
+      local beats = b[gain].mean >= a[gain].mean and b[risk].mean <= a[risk].mean
+        and (b[gain].mean > a[gain].mean or b[risk].mean < a[risk].mean)
+      if k ~= i and beats then out[i] = false end
+    end
+  end
+  return out
+end
+
+return M

@@ -1,0 +1,207 @@
+-- text.lua - what came of simulations, for a terminal and for programs: the table, CSV, JSON lines.
+
+local core = require "kubelua.core"
+local measure = require "kubelua.sim.measure"
+local sweep = require "kubelua.sim.sweep"
+
+local M = {}
+
+local SPARKS = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }
+local SPARK_WIDTH = 48
+-- More settings than that stand in rows.
+local COLUMNS_MAX = 5
+
+--- A number for people: 3 digits that count.
+function M.number(x)
+  if x == 0 then return "0" end
+  local size = math.abs(x)
+  if size >= 100 then return ("%.0f"):format(x) end
+  if size >= 10 then return ("%.1f"):format(x) end
+  if size >= 0.01 then return ("%.2f"):format(x) end
+  return ("%.2g"):format(x)
+end
+
+local function shown(s)
+  return s.half > 0 and ("%s ±%s"):format(M.number(s.mean), M.number(s.half)) or M.number(s.mean)
+end
+
+--- A row of a series as small bars.
+---@param rows table[]
+---@param name string
+function M.spark(rows, name)
+  local out, most = {}, 0
+  for _, r in ipairs(rows) do most = math.max(most, r[name] or 0) end
+  local n = math.min(SPARK_WIDTH, #rows)
+  for k = 1, n do
+    local first, last, sum = (k - 1) * #rows // n + 1, k * #rows // n, 0
+    for i = first, last do sum = sum + (rows[i][name] or 0) end
+    local level = most > 0 and sum / (last - first + 1) / most or 0
+    out[k] = SPARKS[math.max(1, math.min(8, (level * 8 + 0.5) // 1 | 0))]
+  end
+  return table.concat(out), most
+end
+
+local function width(text) return utf8.len(text) or #text end
+local function pad(text, n) return text .. (" "):rep(n - width(text)) end
+local function left(text, n) return (" "):rep(n - width(text)) .. text end
+
+local function print_table(lines, out)
+  local widths = {}
+  for _, line in ipairs(lines) do
+    for c, cell in ipairs(line) do widths[c] = math.max(widths[c] or 0, width(cell)) end
+  end
+  for _, line in ipairs(lines) do
+    local cells = {}
+    for c, cell in ipairs(line) do cells[c] = c == 1 and pad(cell, widths[c]) or left(cell, widths[c]) end
+    out[#out + 1] = (table.concat(cells, "  "):gsub("%s+$", ""))
+  end
+end
+
+local MARK = { better = " +", worse = " -", [""] = "" }
+
+local function by_measure(report, out)
+  local lines = { { "" } }
+  for _, v in ipairs(report.variants) do lines[1][#lines[1] + 1] = v.label end
+  for _, m in ipairs(measure.list) do
+    local line = { ("%s (%s)"):format(m[1], m[2]) }
+    for k, v in ipairs(report.variants) do
+      local mark = k > 1 and MARK[sweep.verdict(m[1], report.variants[1].sums[m[1]], v.sums[m[1]])] or ""
+      line[#line + 1] = shown(v.sums[m[1]]) .. mark
+    end
+    lines[#lines + 1] = line
+  end
+  print_table(lines, out)
+end
+
+local SHORT = { "batch_used", "batch_lent", "violation", "suppressed", "evictions", "wait_p99", "changes", "writes" }
+
+local function by_setting(report, out)
+  local lines = { { "" } }
+  for _, name in ipairs(SHORT) do lines[1][#lines[1] + 1] = name end
+  for k, v in ipairs(report.variants) do
+    local line = { (v.front and "* " or "  ") .. v.label }
+    for _, name in ipairs(SHORT) do
+      local mark = k > 1 and MARK[sweep.verdict(name, report.variants[1].sums[name], v.sums[name])] or ""
+      line[#line + 1] = shown(v.sums[name]) .. mark
+    end
+    lines[#lines + 1] = line
+  end
+  print_table(lines, out)
+  out[#out + 1] = ("(* nothing has more batch_used at less %s)"):format(report.risk)
+end
+
+local function series(report, out)
+  local rows = report.variants[1].first.rows
+  out[#out + 1] = ("use over %s, of %s:"):format(report.span, report.variants[1].label)
+  for _, s in ipairs { { "prod", "prod pods" }, { "batch", "batch jobs" }, { "lent", "lent to batch" } } do
+    local bars, most = M.spark(rows, s[1])
+    out[#out + 1] = ("  %-14s %s  most %s cores"):format(s[2], bars, M.number(most))
+  end
+end
+
+local function troubles(report, out)
+  local first = report.variants[1].first
+  for _, f in ipairs(first.failed) do
+    out[#out + 1] = ("! %s failed on %s: %s"):format(f.controller, f.key, f.message or "")
+  end
+  for i, l in ipairs(first.logs) do
+    if i <= 5 then out[#out + 1] = "! " .. l end
+  end
+  local left_out = {}
+  for kind, n in pairs(first.left_out) do left_out[#left_out + 1] = ("%s (%d)"):format(kind, n) end
+  table.sort(left_out)
+  if #left_out > 0 then
+    out[#out + 1] = "of the snapshot not taken, as no definition was given or nothing simulates them: "
+      .. table.concat(left_out, ", ")
+  end
+  if not first.reports then
+    out[#out + 1] = "nodes report nothing: there is no definition of NodeMetric (--crds)"
+  end
+end
+
+--- The report for a terminal.
+---@return string
+function M.report(report)
+  local out = {}
+  out[#out + 1] = report.title
+  out[#out + 1] = ""
+  if #report.variants > COLUMNS_MAX then by_setting(report, out) else by_measure(report, out) end
+  out[#out + 1] = ""
+  if #report.variants > 1 then
+    out[#out + 1] = ("compared with %q: + better, - worse, by more than chance")
+      :format(report.variants[1].label)
+  end
+  series(report, out)
+  troubles(report, out)
+  for _, l in ipairs(report.limits) do
+    for _, v in ipairs(report.variants) do
+      if #report.variants == 1 and v.broken[l.text] then
+        out[#out + 1] = ("NOT KEPT: %s, it is %s"):format(l.text, shown(v.sums[l.name]))
+      end
+    end
+  end
+  if #report.limits > 0 and report.best then
+    out[#out + 1] = ("best within the budget: %s (batch_used %s)"):format(report.best.label,
+      shown(report.best.sums.batch_used))
+  elseif #report.limits > 0 then
+    out[#out + 1] = "nothing keeps the budget"
+  end
+  return table.concat(out, "\n") .. "\n"
+end
+
+-- ---------------------------------------------------------------- for programs
+
+local function csv(cell)
+  cell = tostring(cell)
+  return cell:find '[",\n]' and '"' .. cell:gsub('"', '""') .. '"' or cell
+end
+
+local function line(list)
+  local out = {}
+  for i, x in ipairs(list) do out[i] = csv(math.type(x) == "float" and ("%.10g"):format(x) or x) end
+  return table.concat(out, ",") .. "\n"
+end
+
+--- One line for each setting: name, mean and half of the 95 % interval of each number.
+function M.summary_csv(report)
+  local head = { "setting" }
+  for _, m in ipairs(measure.list) do head[#head + 1], head[#head + 2] = m[1], m[1] .. "_ci" end
+  local out = { line(head) }
+  for _, v in ipairs(report.variants) do
+    local row = { v.label }
+    for _, m in ipairs(measure.list) do
+      row[#row + 1], row[#row + 2] = v.sums[m[1]].mean, v.sums[m[1]].half
+    end
+    out[#out + 1] = line(row)
+  end
+  return table.concat(out)
+end
+
+--- One line for each setting and moment, of its first seed.
+function M.series_csv(report)
+  local head = { "setting" }
+  for _, name in ipairs(measure.ROW) do head[#head + 1] = name end
+  local out = { line(head) }
+  for _, v in ipairs(report.variants) do
+    for _, r in ipairs(v.first.rows) do
+      local row = { v.label }
+      for _, name in ipairs(measure.ROW) do row[#row + 1] = r[name] or 0 end
+      out[#out + 1] = line(row)
+    end
+  end
+  return table.concat(out)
+end
+
+--- One JSON object for each setting and seed.
+function M.json_lines(report)
+  local out = {}
+  for _, v in ipairs(report.variants) do
+    for _, r in ipairs(v.results) do
+      out[#out + 1] = core.encode(core.value({ setting = v.label, seed = r.seed, sums = r.sums,
+        controllers = core.array(r.controllers) }, "a result")) .. "\n"
+    end
+  end
+  return table.concat(out)
+end
+
+return M

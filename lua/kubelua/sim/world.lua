@@ -1,0 +1,337 @@
+-- world.lua - the cluster that is simulated: nodes and pods as columns (one list for each property, cpu in
+-- milli-cores, memory in bytes), and the objects of them that controllers see.
+--
+-- What happens to a pod goes through here, so that columns and objects agree: add, place, finish, evict.
+
+local core = require "kubelua.core"
+local dice = require "kubelua.sim.dice"
+
+local M = {}
+
+local UPSTREAM = "slo.koordinator.sh/v1alpha1"
+M.METRIC = UPSTREAM .. "/NodeMetric"
+
+---@class kubelua.SimWorld
+---@field sim userdata
+---@field settings table<string, number>
+local W = {}
+W.__index = W
+
+--- Classes, with the QoS label, the priority and the resources that their pods ask for.
+M.CLASSES = {
+  prod = { qos = "LS", priority = 9000, cpu = "cpu", memory = "memory", name = "koord-prod" },
+  mid = { qos = "BE", priority = 7000, cpu = "kubernetes.io/mid-cpu", memory = "kubernetes.io/mid-memory",
+    name = "koord-mid" },
+  batch = { qos = "BE", priority = 5000, cpu = "kubernetes.io/batch-cpu",
+    memory = "kubernetes.io/batch-memory", name = "koord-batch" },
+}
+
+local NODE_COLUMNS = {
+  "name", "cpu", "memory", "ready", "reports", "pods", "batch_cpu", "batch_memory", "prod_asked",
+  "prod_memory_asked", "batch_asked", "batch_memory_asked", "prod_used", "batch_used", "batch_wanted",
+  "memory_used", "system", "allowed", "reported_cpu", "reported_memory", "since_cpu", "since_memory", "unmet",
+}
+local POD_COLUMNS = {
+  "name", "namespace", "class", "cpu", "memory", "app", "node", "state", "created", "placed", "work", "done",
+  "used", "sum", "restarts", "labels",
+}
+
+local function columns(names)
+  local out = { n = 0 }
+  for _, name in ipairs(names) do out[name] = {} end
+  return out
+end
+
+---@param sim userdata
+---@param settings table<string, number>
+---@param seed integer
+---@return kubelua.SimWorld
+function M.new(sim, settings, seed)
+  local w = setmetatable({
+    sim = sim, settings = settings, seed = seed, start = sim:now(), time = 0,
+    nodes = columns(NODE_COLUMNS), pods = columns(POD_COLUMNS), node_of = {}, pod_of = {},
+    pending = {}, factor = {}, phases = {}, boost = {}, uids = 0, reported = 0,
+    means = { node = { sum = {} }, memory = { sum = {} }, pod = { sum = {} } },
+    sums = { evicted = 0, lost_work = 0, finished = 0, waited = {}, oom = 0, nowhere = 0, failed_nodes = 0 },
+  }, W)
+  return w
+end
+
+--- The present time as Kubernetes writes it, to the second.
+function W:timestamp(at) return tostring(core.time((self.start + (at or self.time)) // 1)) end
+
+local function value(o) return core.value(o, "an object of the simulation") end
+
+-- ---------------------------------------------------------------- objects
+
+-- A fact of the cluster: stored as it is. Uids follow from the order, which is the same each time.
+function W:put(o)
+  self.uids = self.uids + 1
+  o.metadata.uid = o.metadata.uid or ("00000000-0000-4000-9000-%012x"):format(self.uids)
+  o.metadata.creationTimestamp = o.metadata.creationTimestamp or self:timestamp()
+  self.sim:put(value(o))
+end
+
+local function milli(n) return ("%dm"):format(n // 1) end
+local function bytes(n) return ("%d"):format(n // 1) end
+
+function W:put_metric(i, usage, system, podsMetric)
+  local nodes = self.nodes
+  self.sim:put(value {
+    apiVersion = UPSTREAM, kind = "NodeMetric",
+    metadata = { name = nodes.name[i], uid = "metric-" .. nodes.name[i],
+      creationTimestamp = self:timestamp(0) },
+    spec = core.object {},
+    status = {
+      updateTime = self:timestamp(),
+      nodeMetric = {
+        nodeUsage = { resources = { cpu = milli(usage.cpu), memory = bytes(usage.memory) } },
+        systemUsage = { resources = { cpu = milli(system.cpu), memory = bytes(system.memory) } },
+      },
+      podsMetric = podsMetric,
+    },
+  })
+end
+
+local function pod_object(w, p)
+  local pods = w.pods
+  local class = M.CLASSES[pods.class[p]]
+  local batch = pods.class[p] ~= "prod"
+  local amounts = {
+    [class.cpu] = batch and bytes(pods.cpu[p]) or milli(pods.cpu[p]), [class.memory] = bytes(pods.memory[p]),
+  }
+  local placed = pods.node[p] ~= 0
+  return {
+    apiVersion = "v1", kind = "Pod",
+    metadata = {
+      name = pods.name[p], namespace = pods.namespace[p], uid = ("pod-%s-%d"):format(pods.name[p], pods.restarts[p]),
+      creationTimestamp = w:timestamp(pods.created[p]),
+      labels = { app = pods.app[p], ["koordinator.sh/qosClass"] = class.qos },
+    },
+    spec = {
+      nodeName = placed and w.nodes.name[pods.node[p]] or nil, schedulerName = "koord-scheduler",
+      priority = class.priority, priorityClassName = class.name,
+      containers = { { name = "main", image = "simulated",
+        resources = { requests = amounts, limits = batch and amounts or nil } } },
+    },
+    status = {
+      phase = placed and "Running" or "Pending",
+      startTime = placed and w:timestamp(pods.placed[p]) or nil,
+    },
+  }
+end
+
+function W:put_pod(p) self.sim:put(value(pod_object(self, p))) end
+
+-- ---------------------------------------------------------------- nodes
+
+--- A node as the simulation began with it: a table in a manifest's form.
+function W:add_node(o)
+  local nodes, i = self.nodes, self.nodes.n + 1
+  nodes.n = i
+  for _, name in ipairs(NODE_COLUMNS) do nodes[name][i] = 0 end
+  local status = o.status or {}
+  local capacity = status.capacity or status.allocatable or {}
+  nodes.name[i], nodes.ready[i], nodes.reports[i], nodes.pods[i] = o.metadata.name, true, true, {}
+  nodes.cpu[i] = core.qty(capacity.cpu or "0"):milli()
+  nodes.memory[i] = core.qty(capacity.memory or "0"):value()
+  nodes.system[i] = self.settings.system_cpu
+  self.node_of[o.metadata.name] = i
+  self:put(o)
+  return i
+end
+
+--- What a policy made of a node's allocatable.
+function W:saw_node(view)
+  local i = self.node_of[view.metadata.name]
+  if not i then return end
+  local has = view("status.allocatable")
+  local nodes = self.nodes
+  local function amount(name, how)
+    local q = has and has[name]
+    return q and core.qty(q)[how](core.qty(q)) or 0
+  end
+  nodes.batch_cpu[i] = amount("kubernetes.io/batch-cpu", "value")
+  nodes.batch_memory[i] = amount("kubernetes.io/batch-memory", "value")
+end
+
+-- ---------------------------------------------------------------- pods
+
+--- A pod that waits for a node: { name, namespace, class, cpu, memory, app, work }. work: seconds at full
+--- request, of a job; nil: it runs until somebody ends it.
+---@return integer
+function W:add_pod(o)
+  local pods, p = self.pods, self.pods.n + 1
+  pods.n = p
+  pods.name[p], pods.namespace[p], pods.class[p] = o.name, o.namespace or "default", o.class
+  pods.cpu[p], pods.memory[p], pods.app[p] = o.cpu, o.memory, o.app or o.name
+  pods.node[p], pods.state[p], pods.created[p], pods.placed[p] = 0, "pending", self.time, 0
+  pods.work[p], pods.done[p], pods.used[p], pods.sum[p] = o.work or false, 0, 0, 0
+  pods.restarts[p] = o.restarts or 0
+  -- pods of one app are not alike: each uses its own share
+  self.factor[p] = 1 + 0.2 * dice.normal(self.seed, dice.of(o.name), 1)
+  self.pod_of[pods.namespace[p] .. "/" .. o.name] = p
+  if o.node then
+    self:place(p, o.node)
+  else
+    self.pending[#self.pending + 1] = p
+    self:put_pod(p)
+  end
+  return p
+end
+
+-- What a pod asks for counts on its node (sign 1) or does not any more (-1).
+local function count(w, p, sign)
+  local pods, nodes, i = w.pods, w.nodes, w.pods.node[p]
+  local prefix = pods.class[p] == "prod" and "prod" or "batch"
+  nodes[prefix .. "_asked"][i] = nodes[prefix .. "_asked"][i] + sign * pods.cpu[p]
+  nodes[prefix .. "_memory_asked"][i] = nodes[prefix .. "_memory_asked"][i] + sign * pods.memory[p]
+end
+
+--- The pod runs on node i from now on.
+function W:place(p, i)
+  local pods = self.pods
+  pods.node[p], pods.state[p], pods.placed[p] = i, "running", self.time
+  local here = self.nodes.pods[i]
+  here[#here + 1] = p
+  count(self, p, 1)
+  if self.time > 0 then self.sums.waited[#self.sums.waited + 1] = self.time - pods.created[p] end
+  self:put_pod(p)
+end
+
+-- It is not on its node, and not in the cluster, any more.
+local function take_away(w, p)
+  local pods = w.pods
+  local i = pods.node[p]
+  if i ~= 0 then
+    count(w, p, -1)
+    local here = w.nodes.pods[i]
+    for k = 1, #here do
+      if here[k] == p then table.remove(here, k); break end
+    end
+  end
+  pods.state[p], pods.node[p] = "gone", 0
+  w.pod_of[pods.namespace[p] .. "/" .. pods.name[p]] = nil
+  w.sim:lose("v1/Pod", pods.namespace[p], pods.name[p])
+end
+
+--- A job has done its work.
+function W:finish(p)
+  self.sums.finished = self.sums.finished + 1
+  take_away(self, p)
+end
+
+--- Somebody took the pod away. What owns it makes another one, which begins from the start.
+---@param p integer
+---@param why string
+---@return integer p of its successor
+function W:evict(p, why)
+  local pods = self.pods
+  local base = pods.name[p]:gsub("%-r%d+$", "")
+  self.sums.evicted = self.sums.evicted + (why == "evicted" and 1 or 0)
+  self.sums.oom = self.sums.oom + (why == "out of memory" and 1 or 0)
+  self.sums.lost_work = self.sums.lost_work + pods.done[p] * pods.cpu[p]
+  local restarts = pods.restarts[p] + 1
+  take_away(self, p)
+  return self:add_pod {
+    name = ("%s-r%d"):format(base, restarts), namespace = pods.namespace[p], class = pods.class[p],
+    cpu = pods.cpu[p], memory = pods.memory[p], app = pods.app[p], work = pods.work[p] or nil,
+    restarts = restarts,
+  }
+end
+
+local function class_of(view)
+  local priority, qos = view("spec.priority") or 0, view("metadata.labels", "koordinator.sh/qosClass")
+  if priority >= 9000 then return "prod" end
+  if priority >= 7000 then return "mid" end
+  return (priority >= 5000 or qos == "BE") and "batch" or "prod"
+end
+
+-- What the pod of an object asks for: cpu, memory, of its class's resources.
+local function asked(view, class)
+  local names, cpu, memory = M.CLASSES[class], 0, 0
+  for _, c in ipairs(view("spec.containers") or {}) do
+    local r = c("resources.requests") or {}
+    if r[names.cpu] then
+      local q = core.qty(r[names.cpu])
+      cpu = cpu + (class == "prod" and q:milli() or q:value())
+    end
+    if r[names.memory] then memory = memory + core.qty(r[names.memory]):value() end
+  end
+  return cpu, memory
+end
+
+--- A pod that the simulation did not make: of a snapshot, or of a controller under test.
+function W:adopt(view)
+  local class = class_of(view)
+  local cpu, memory = asked(view, class)
+  local i = view("spec.nodeName") and self.node_of[view("spec.nodeName")]
+  local pods, p = self.pods, self.pods.n + 1
+  pods.n = p
+  pods.name[p], pods.namespace[p], pods.class[p] = view.metadata.name, view.metadata.namespace, class
+  pods.cpu[p], pods.memory[p] = cpu, memory
+  pods.app[p] = view("metadata.labels.app") or view.metadata.name
+  pods.node[p], pods.state[p], pods.created[p], pods.placed[p] = 0, "pending", self.time, 0
+  pods.work[p], pods.done[p], pods.used[p], pods.sum[p], pods.restarts[p] = false, 0, 0, 0, 0
+  self.factor[p] = 1 + 0.2 * dice.normal(self.seed, dice.of(view.metadata.name), 1)
+  self.pod_of[pods.namespace[p] .. "/" .. pods.name[p]] = p
+  if i then
+    pods.node[p], pods.state[p], pods.placed[p] = i, "running", self.time
+    local here = self.nodes.pods[i]
+    here[#here + 1] = p
+    count(self, p, 1)
+  else
+    self.pending[#self.pending + 1] = p
+  end
+end
+
+--- What changed in the cluster since the last time, by whomever. True: a pod has come or gone.
+function W:hear()
+  local moved = false
+  for _, news in ipairs(self.sim:news()) do
+    local what, view = news[1], news[2]
+    if view.kind == "Node" then
+      self:saw_node(view)
+    else
+      local p = self.pod_of[view.metadata.namespace .. "/" .. view.metadata.name]
+      local leaving = what == "DELETED" or view("metadata.deletionTimestamp") ~= nil
+      if p and leaving then
+        self:evict(p, "evicted")
+        moved = true
+      elseif not p and what == "ADDED" and not leaving and self.started then
+        self:adopt(view)
+        moved = true
+      end
+    end
+  end
+  return moved
+end
+
+-- ---------------------------------------------------------------- nodes that fail
+
+--- A node is gone: its pods start again elsewhere.
+function W:fail_node(name)
+  local i = self.node_of[name] or core.blame(("there is no node %q"):format(tostring(name)))
+  local nodes = self.nodes
+  if not nodes.ready[i] then return end
+  nodes.ready[i], nodes.reports[i] = false, false
+  self.sums.failed_nodes = self.sums.failed_nodes + 1
+  for _, p in ipairs({ table.unpack(nodes.pods[i]) }) do self:evict(p, "its node failed") end
+  self:condition(i, "Unknown")
+end
+
+--- It is back, empty.
+function W:heal_node(name)
+  local i = self.node_of[name] or core.blame(("there is no node %q"):format(tostring(name)))
+  self.nodes.ready[i], self.nodes.reports[i] = true, true
+  self:condition(i, "True")
+end
+
+function W:condition(i, status)
+  self.sim:call { verb = "patch", patch = "strategic", kind = "v1/Node", name = self.nodes.name[i],
+    subresource = "status", field_manager = "simulation",
+    body = value { status = { conditions = { { type = "Ready", status = status, reason = "Simulated",
+      lastTransitionTime = self:timestamp() } } } } }
+end
+
+return M

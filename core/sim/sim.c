@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "controller/outlook.h"
+#include "controller/trigger.h"
 #include "run/run_impl.h"
 #include "sim/sim_impl.h"
 
@@ -30,6 +31,9 @@ typedef struct part { /* one controller */
     kl_elide *elide;
     kl_shared *memos;
     kl_worker *worker;
+    kl_triggers *triggers; /* `every` and `cron` */
+    kl_time resync;
+    uint64_t resync_timer; /* 0: none */
     bool turn;
     kl_sim_count count;
 } part;
@@ -117,6 +121,28 @@ static void heard_write(void *arg, const kl_sim_wrote *w)
         s->o.wrote(s->o.arg, &named);
 }
 
+/* --- what wakes all keys ------------------------------------------------------------------ */
+
+static kl_loop *loop_of(const part *p) { return kl_listwatch_loop(kl__scene_listwatch(p->s->scene)); }
+
+static void triggered(void *arg) { kl_wiring_enqueue_all(((part *)arg)->wiring, KL_WHY_TRIGGER); }
+
+static void resync_due(void *arg)
+{
+    part *p = arg;
+    kl_wiring_enqueue_all(p->wiring, KL_WHY_RESYNC);
+    p->resync_timer = kl_loop_timer(loop_of(p), p->resync, resync_due, p);
+}
+
+static void arm(part *p, const kl_controller_spec *spec)
+{
+    p->triggers = kl_triggers_new(loop_of(p), p->s->clock, triggered, p);
+    kl_triggers_set(p->triggers, spec->every, (const char *const *)spec->cron);
+    p->resync = spec->resync;
+    if (p->resync > 0)
+        p->resync_timer = kl_loop_timer(loop_of(p), p->resync, resync_due, p);
+}
+
 /* --- controllers -------------------------------------------------------------------------- */
 
 static part *part_new(kl_sim *s, kl_program *program, size_t index)
@@ -168,6 +194,8 @@ static void part_free(part *p)
     kl_worker_drain(p->worker);
     kl_worker_abort(p->worker);
     kl_worker_join(p->worker);
+    kl_triggers_free(p->triggers);
+    kl_loop_timer_cancel(loop_of(p), p->resync_timer);
     kl_wiring_retire(p->wiring);
     kl_listwatch_pump(kl__scene_listwatch(p->s->scene));
     kl_workqueue_free(p->queue);
@@ -183,6 +211,7 @@ static kl_status activate(kl_sim *s, part *p, kl_err *err)
         (void)kl__scene_flush(s->scene);
         if (kl_wiring_advance(p->wiring)) {
             kl_wiring_activate(p->wiring);
+            arm(p, kl_program_spec(p->program, p->index));
             return KL_OK;
         }
     }

@@ -6,6 +6,7 @@ local measure = require "kubelua.sim.measure"
 local page = require "kubelua.sim.page"
 local pure = require "kubelua.pure"
 local run = require "kubelua.sim.run"
+local scenario = require "kubelua.sim.scenario"
 local settings = require "kubelua.sim.settings"
 local sweep = require "kubelua.sim.sweep"
 local text = require "kubelua.sim.text"
@@ -16,7 +17,8 @@ M.no_cluster = true
 M.options = {
   { "--for", "DURATION", "how long the simulated cluster runs (24h)", type = "duration" },
   { "--generate", "NAME=VALUE,...", "settings of a generated cluster; --generate help lists them" },
-  { "--snapshot", "FILE|DIR", "a cluster as `kubectl get nodes,pods,... -A -o yaml` wrote it (may be repeated)",
+  { "--snapshot", "FILE|DIR",
+    "a cluster as `kubectl get nodes,pods,... -A -o yaml` wrote it (may be repeated)",
     type = "list" },
   { "--scenario", "FILE.lua", "what happens meanwhile, and what is expected" },
   { "--set", "NAME=VALUE[,VALUE...]", "a setting, a param of a script, or colocation.FIELD; several values \z
@@ -27,7 +29,8 @@ M.options = {
   { "--budget", "LIMITS", "such as \"evictions<=5,violation<=0.1%\": the best that keeps them, or status 1" },
   { "--crds", "FILE|DIR", "definitions of kinds (may be repeated; crds/ beside a script is taken anyway)",
     type = "list" },
-  { "--out", "DIR", "report.html, summary.csv, series.csv, results.jsonl; a sweep that was ended goes on there" },
+  { "--out", "DIR", "report.html, summary.csv, series.csv, results.jsonl; a sweep that was ended goes \z
+    on there" },
   { "--jobs", "N", "simulations at once (as many as there are cores)", type = "count" },
   { "--cell", "JSON", "one simulation of a sweep, its result as JSON; sweeps call it" },
 }
@@ -90,7 +93,9 @@ end
 
 local function base_cell(env, scripts)
   local o, given = env.options, settings.defaults()
-  if o.generate and o.snapshot then common.usage "--generate and --snapshot: a cluster comes from one of them" end
+  if o.generate and o.snapshot then
+    common.usage "--generate and --snapshot: a cluster comes from one of them"
+  end
   if o.generate then settings.words("--generate", o.generate, given) end
   return {
     scripts = scripts, crds = crds_of(scripts, o.crds), snapshot = o.snapshot or {}, settings = given,
@@ -114,7 +119,9 @@ local function judge(report)
     end
   end
   report.risk = sweep.risk(sums)
-  for i, front in ipairs(sweep.pareto(sums, "batch_used", report.risk)) do report.variants[i].front = front end
+  for i, front in ipairs(sweep.pareto(sums, "batch_used", report.risk)) do
+    report.variants[i].front = front
+  end
 end
 
 local function write(path, content)
@@ -186,6 +193,8 @@ function M.run(env)
   if #env.words == 0 then common.usage "which script? kubelua sim SCRIPT.lua..." end
   local scripts = common.scripts(env.words)
   local base = base_cell(env, scripts)
+  -- Mistakes are told before anything runs.
+  local limits = limits_of(o, o.scenario and scenario.read(o.scenario).expect or {})
   local axes = sweep.axes(o.set or {}, params_of(scripts))
   local variants = sweep.variants(base, axes, o.against and common.scripts { o.against } or nil)
   local seeds, cells = o.seeds or 1, {}
@@ -199,7 +208,7 @@ function M.run(env)
   if o.out then assert(os.execute(("mkdir -p '%s/cells'"):format((o.out:gsub("'", "'\\''"))))) end
   local results = results_of(env, cells)
   local report = { title = title(env, base, #cells), command = command(env), variants = variants,
-    span = common.span(base.seconds), limits = limits_of(o, results[1].expect), seeds = seeds }
+    span = common.span(base.seconds), limits = limits, seeds = seeds }
   for i, v in ipairs(variants) do
     v.results = table.move(results, (i - 1) * seeds + 1, i * seeds, 1, {})
     v.first, v.sums = v.results[1], sweep.together(v.results)

@@ -66,7 +66,8 @@ local function copied(view)
   return o
 end
 
-local SKIPPED = { ["v1/Event"] = true, ["events.k8s.io/v1/Event"] = true, ["coordination.k8s.io/v1/Lease"] = true }
+local SKIPPED = { ["v1/Event"] = true, ["events.k8s.io/v1/Event"] = true,
+  ["coordination.k8s.io/v1/Lease"] = true }
 
 --- The objects of files and directories; the counts of what was not taken, by kind.
 ---@param w kubelua.SimWorld
@@ -105,7 +106,8 @@ end
 
 -- ---------------------------------------------------------------- the policy's configuration
 
---- Colocation as the ConfigMap has it, with `changes` over it. Without one in the cluster it is made, enabled.
+--- Colocation as the ConfigMap has it, with `changes` over it. Without one in the cluster it is made,
+--- enabled.
 ---@param w kubelua.SimWorld
 ---@param changes table<string, any>
 function M.configure(w, changes)

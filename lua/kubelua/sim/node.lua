@@ -63,7 +63,8 @@ local function batch(w, i, jobs, used, seconds)
     memory = memory + pods.memory[p]
   end
   local cap = nodes.cpu[i]
-  local allowed = math.max(cap * s.suppress - used - nodes.system[i], cap * s.suppress_floor)
+  local left = math.max(cap - used - nodes.system[i], 0) -- whatever they are allowed, prod pods come first
+  local allowed = math.min(math.max(cap * s.suppress - used - nodes.system[i], cap * s.suppress_floor), left)
   local share = wanted > allowed and allowed / wanted or 1
   local done
   for _, p in ipairs(jobs) do
@@ -135,7 +136,8 @@ function M.report(w)
         local used = mean("pod", p, pods.used[p])
         local memory = pods.class[p] == "prod" and pods.memory[p] * 0.7 or pods.memory[p]
         list[k] = { namespace = pods.namespace[p], name = pods.name[p],
-          podUsage = { resources = { cpu = ("%dm"):format(used // 1), memory = ("%d"):format(memory // 1) } } }
+          podUsage = { resources = { cpu = ("%dm"):format(used // 1),
+            memory = ("%d"):format(memory // 1) } } }
       end
       local cpu = mean("node", i, nodes.prod_used[i] + nodes.batch_used[i] + nodes.system[i])
       local memory = mean("memory", i, nodes.memory_used[i])

@@ -14,14 +14,15 @@ local STYLE = [[
 @media (prefers-color-scheme:dark){:root{--paper:#14181d;--ink:#e6edf3;--soft:#9aa5b1;--rule:#303841;
 --prod:#56b4e9;--batch:#e69f00;--system:#8b949e;--lent:#2cc295;--bad:#ff8d7d;--good:#58d6a2;--other:#e3a0c8}}
 @media print{:root{--paper:#fff;--ink:#000;--soft:#333;--rule:#aaa}section{break-inside:avoid}}
-body{background:var(--paper);color:var(--ink);font:15px/1.45 system-ui,sans-serif;max-width:60rem;margin:0 auto;
-padding:1rem}
+body{background:var(--paper);color:var(--ink);font:15px/1.45 system-ui,sans-serif;max-width:60rem;
+margin:0 auto;padding:1rem}
+h1,code,.keys{overflow-wrap:anywhere}
 h1{font-size:1.3rem}h2{font-size:1.05rem;margin:1.8rem 0 .4rem}
-p,li{max-width:44rem}code{font:13px ui-monospace,monospace;overflow-wrap:anywhere}
+p,li{max-width:44rem}code{font:13px ui-monospace,monospace}
 .soft,caption{color:var(--soft)}.scroll{overflow-x:auto}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}
 th,td{padding:.2rem .6rem;border-bottom:1px solid var(--rule);text-align:right;white-space:nowrap}
-th:first-child,td:first-child{text-align:left;white-space:normal}
+th:first-child,td:first-child{text-align:left;white-space:normal;min-width:9rem}
 th button{all:unset;cursor:pointer;font-weight:600}th button:focus-visible{outline:2px solid var(--prod)}
 .better{color:var(--good)}.worse{color:var(--bad)}.better::after{content:" ▲"}.worse::after{content:" ▼"}
 svg{width:100%;height:auto;display:block}.tick{font:11px system-ui,sans-serif;fill:var(--soft)}
@@ -33,6 +34,7 @@ svg{width:100%;height:auto;display:block}.tick{font:11px system-ui,sans-serif;fi
 
 -- A click on a column's head sorts by it.
 local SCRIPT = [[
+function value(cell){return cell.dataset.v||cell.textContent}
 document.querySelectorAll("table.sorts").forEach(function(table){
   table.querySelectorAll("th button").forEach(function(button,column){
     var down=false;
@@ -40,7 +42,7 @@ document.querySelectorAll("table.sorts").forEach(function(table){
       var body=table.tBodies[0],rows=Array.from(body.rows);
       down=!down;
       rows.sort(function(a,b){
-        var x=a.cells[column].dataset.v||a.cells[column].textContent,y=b.cells[column].dataset.v||b.cells[column].textContent;
+        var x=value(a.cells[column]),y=value(b.cells[column]);
         var d=isNaN(x)||isNaN(y)?String(x).localeCompare(String(y)):x-y;
         return down?d:-d;
       });
@@ -68,7 +70,8 @@ local function verdicts(report)
   for _, v in ipairs(report.variants) do out[#out + 1] = ("<th>%s</th>"):format(t(v.label)) end
   out[#out + 1] = "</tr></thead><tbody>"
   for _, m in ipairs(measure.list) do
-    out[#out + 1] = ('<tr><td title="%s">%s <span class="soft">%s</span></td>'):format(t(m[4]), t(m[1]), t(m[2]))
+    out[#out + 1] = ('<tr><td title="%s">%s <span class="soft">%s</span></td>'):format(t(m[4]), t(m[1]),
+      t(m[2]))
     for k, v in ipairs(report.variants) do
       local verdict = k > 1 and sweep.verdict(m[1], report.variants[1].sums[m[1]], v.sums[m[1]]) or ""
       out[#out + 1] = ('<td class="%s">%s</td>'):format(verdict, shown(v.sums[m[1]]))
@@ -79,7 +82,8 @@ local function verdicts(report)
   return table.concat(out)
 end
 
-local COLUMNS = { "batch_used", "batch_lent", "utilization", "violation", "severity", "suppressed", "evictions",
+local COLUMNS = { "batch_used", "batch_lent", "utilization", "violation", "severity", "suppressed",
+  "evictions",
   "wait_p99", "changes", "turns", "writes" }
 
 local function settings_table(report)
@@ -90,7 +94,8 @@ local function settings_table(report)
     out[#out + 1] = ("<tr><td>%s</td>"):format(t(v.label))
     for _, name in ipairs(COLUMNS) do
       local verdict = k > 1 and sweep.verdict(name, report.variants[1].sums[name], v.sums[name]) or ""
-      out[#out + 1] = ('<td class="%s" data-v="%.6g">%s</td>'):format(verdict, v.sums[name].mean, shown(v.sums[name]))
+      out[#out + 1] = ('<td class="%s" data-v="%.6g">%s</td>'):format(verdict, v.sums[name].mean,
+        shown(v.sums[name]))
     end
     out[#out + 1] = "</tr>"
   end
@@ -119,16 +124,20 @@ local function charts(out, report)
     svg.bands("batch cpu lent by nodes", "cores", first.seconds, lent))
   section(out, "How full nodes are", "The median node and the range without the outer twentieths.",
     svg.bands("use of nodes", "%", first.seconds, {
-      { rows = first.rows, low = "used_p5", mid = "used_p50", high = "used_p95", label = report.variants[1].label,
+      { rows = first.rows, low = "used_p5", mid = "used_p50", high = "used_p95",
+        label = report.variants[1].label,
         colour = "--prod" } }))
-  section(out, "Nodes by hour", "The darker, the fuller.", svg.heat("use of each node by hour", first.nodes, first.hours))
+  section(out, "Nodes by hour", "The darker, the fuller.",
+    svg.heat("use of each node by hour", first.nodes, first.hours))
   if #report.variants > 1 then
     local points = {}
     for k, v in ipairs(report.variants) do
-      points[k] = { x = v.sums[report.risk].mean, y = v.sums.batch_used.mean, label = v.label, front = v.front,
+      points[k] = { x = v.sums[report.risk].mean, y = v.sums.batch_used.mean, label = v.label,
+        front = v.front,
         first = k == 1 }
     end
-    section(out, "Gain and risk", "Green: no other setting has more batch work at less risk. The large one is the first.",
+    section(out, "Gain and risk",
+      "Green: no other setting has more batch work at less risk. The large one is the first.",
       svg.scatter("gain and risk of each setting",
         ("%s, %s"):format(report.risk, measure.by_name[report.risk][2]), "batch_used, core-hours", points))
   end
@@ -170,7 +179,8 @@ function M.make(report)
   if #report.limits > 0 then section(out, "Budget", nil, budget(report)) end
   if #report.variants <= 6 then
     section(out, "Verdict", #report.variants > 1
-      and ("Compared with %q, by more than chance."):format(report.variants[1].label) or nil, verdicts(report))
+      and ("Compared with %q, by more than chance."):format(report.variants[1].label) or nil,
+        verdicts(report))
   else
     section(out, "Settings", ("Compared with %q; a click on a head sorts."):format(report.variants[1].label),
       settings_table(report))
@@ -182,7 +192,8 @@ function M.make(report)
     words[i] = ("%s: %s%s"):format(m[1], m[4], m[3] and (" (%s is better)"):format(m[3]) or "")
   end
   section(out, "What the numbers mean", nil, list(words))
-  section(out, "Not modelled", "Whoever decides by this page should know that it leaves out:", list(first.not_modelled))
+  section(out, "Not modelled", "Whoever decides by this page should know that it leaves out:",
+    list(first.not_modelled))
   out[#out + 1] = "<script>" .. SCRIPT .. "</script></body></html>\n"
   return table.concat(out)
 end

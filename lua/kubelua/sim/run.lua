@@ -9,7 +9,6 @@ local measure = require "kubelua.sim.measure"
 local node = require "kubelua.sim.node"
 local scenario = require "kubelua.sim.scenario"
 local scheduler = require "kubelua.sim.scheduler"
-local settings = require "kubelua.sim.settings"
 local world = require "kubelua.sim.world"
 
 local M = {}
@@ -157,7 +156,7 @@ function M.run(cell, progress)
     sums = measured:sum_up(), rows = thinned(measured.rows), hours = by_hour(measured, interval),
     nodes = { table.unpack(w.nodes.name) }, controllers = {}, logs = logs_of(core.stage_logs()),
     failed = table.move(failed, 1, math.min(#failed, FAILURES_TOLD), 1, {}), left_out = left_out,
-    seconds = cell.seconds, seed = cell.seed, expect = s.expect, reports = reports,
+    seconds = cell.seconds, seed = cell.seed, reports = reports,
     not_modelled = table.move(scheduler.NOT_MODELLED, 1, #scheduler.NOT_MODELLED, #node.NOT_MODELLED + 1,
       { table.unpack(node.NOT_MODELLED) }),
   }

@@ -123,7 +123,9 @@ local function moments(path, what, given)
   local out = {}
   for text, fn in pairs(given or {}) do
     local ok, seconds = pcall(core.duration, text)
-    if not ok then error(("%s: %s[%q] is no duration such as \"6h\""):format(path, what, tostring(text)), 0) end
+    if not ok then
+      error(("%s: %s[%q] is no duration such as \"6h\""):format(path, what, tostring(text)), 0)
+    end
     if type(fn) ~= "function" then
       error(("%s: %s[%q] must be a function, got %s"):format(path, what, text, type(fn)), 0)
     end

@@ -9,7 +9,8 @@ local ESTIMATE_CPU, ESTIMATE_MEMORY = 0.85, 0.70
 
 local function fits(nodes, i, class, cpu, memory)
   if class == "prod" then
-    return nodes.prod_asked[i] + cpu <= nodes.cpu[i] and nodes.prod_memory_asked[i] + memory <= nodes.memory[i]
+    return nodes.prod_asked[i] + cpu <= nodes.cpu[i]
+      and nodes.prod_memory_asked[i] + memory <= nodes.memory[i]
   end
   return nodes.batch_asked[i] + cpu <= nodes.batch_cpu[i]
     and nodes.batch_memory_asked[i] + memory <= nodes.batch_memory[i]

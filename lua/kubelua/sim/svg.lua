@@ -131,7 +131,8 @@ function M.bands(title, unit, seconds, series)
       out[#out + 1] = ('<path class="band" fill="var(%s)" d="%s"/>')
         :format(s.colour, area(s.rows, x, y, of(s.low), of(s.high)))
     end
-    out[#out + 1] = ('<path class="line" stroke="var(%s)" d="%s"/>'):format(s.colour, path(s.rows, x, y, of(s.mid)))
+    out[#out + 1] = ('<path class="line" stroke="var(%s)" d="%s"/>'):format(s.colour,
+      path(s.rows, x, y, of(s.mid)))
   end
   out[#out + 1] = "</svg>"
   return table.concat(out) .. legend(series)
@@ -156,9 +157,9 @@ function M.heat(title, names, hours)
         :format(LEFT + 34, n(y + cell_h - 1), M.text(names[i]))
     end
     for c, v in ipairs(hours[i]) do
-      out[#out + 1] = ('<rect class="heat" x="%s" y="%s" width="%s" height="%s" fill-opacity="%.2f"><title>%s, hour %d: \z
-        %.0f %%</title></rect>'):format(n(LEFT + 40 + (c - 1) * cell_w), n(y), n(cell_w + 0.3), n(cell_h),
-        math.min(1, v / 100), M.text(names[i]), c - 1, v)
+      out[#out + 1] = ('<rect class="heat" x="%s" y="%s" width="%s" height="%s" fill-opacity="%.2f">\z
+        <title>%s, hour %d: %.0f %%</title></rect>'):format(n(LEFT + 40 + (c - 1) * cell_w), n(y),
+        n(cell_w + 0.3), n(cell_h), math.min(1, v / 100), M.text(names[i]), c - 1, v)
     end
   end
   local step = math.max(1, hours_step(most))
@@ -185,19 +186,22 @@ function M.scatter(title, x_name, y_name, points)
     for k = 0, top / step // 1 | 0 do
       local v = k * step
       out[#out + 1] = is_x
-        and ('<text class="tick" x="%s" y="%d" text-anchor="middle">%s</text>'):format(n(x(v)), y0 + 16, number(v))
+        and ('<text class="tick" x="%s" y="%d" text-anchor="middle">%s</text>'):format(n(x(v)), y0 + 16,
+          number(v))
         or ('<line class="grid" x1="%d" x2="%d" y1="%s" y2="%s"/><text class="tick" x="%d" y="%s" \z
           text-anchor="end">%s</text>'):format(LEFT, x1, n(y(v)), n(y(v)), LEFT - 6, n(y(v) + 4), number(v))
     end
   end
-  out[#out + 1] = ('<text class="tick" x="%d" y="%d" text-anchor="end">%s</text>'):format(x1, y0 + 32, M.text(x_name))
+  out[#out + 1] = ('<text class="tick" x="%d" y="%d" text-anchor="end">%s</text>'):format(x1, y0 + 32,
+    M.text(x_name))
   out[#out + 1] = ('<text class="tick" x="4" y="%d">%s</text>'):format(TOP, M.text(y_name))
   for _, p in ipairs(points) do
     out[#out + 1] = ('<circle class="%s" cx="%s" cy="%s" r="%d"><title>%s: %s %.4g, %s %.4g</title></circle>')
       :format(p.front and "front" or "dot", n(x(p.x)), n(y(p.y)), p.first and 7 or 5, M.text(p.label),
         M.text(x_name), p.x, M.text(y_name), p.y)
     if #points <= 12 then
-      out[#out + 1] = ('<text class="tick" x="%s" y="%s"%s>%s</text>'):format(n(x(p.x) + (p.x > top_x / 2 and -8 or 8)),
+      out[#out + 1] = ('<text class="tick" x="%s" y="%s"%s>%s</text>'):format(
+        n(x(p.x) + (p.x > top_x / 2 and -8 or 8)),
         n(y(p.y) - 7), p.x > top_x / 2 and ' text-anchor="end"' or "", M.text(p.label))
     end
   end

@@ -113,7 +113,8 @@ function M.variants(base, axes, against)
       if k > #axes then
         local cell = copy(base)
         cell.scripts = scripts
-        cell.settings, cell.params, cell.colocation = copy(base.settings), copy(base.params), copy(base.colocation)
+        cell.settings, cell.params, cell.colocation = copy(base.settings), copy(base.params),
+          copy(base.colocation)
         local words = { name }
         for i, axis in ipairs(axes) do
           cell[axis.kind][axis.field] = axis.values[chosen[i]]
@@ -268,8 +269,8 @@ function M.together(results)
   return out
 end
 
---- "better", "worse" or "" for b against a: by more than chance, seed by seed, since both saw the same; and by
---- more than half a percent.
+--- "better", "worse" or "" for b against a: by more than chance, seed by seed, since both saw the same; and
+--- by more than half a percent.
 ---@param name string
 ---@param a kubelua.SimSum
 ---@param b kubelua.SimSum
@@ -277,7 +278,9 @@ function M.verdict(name, a, b)
   local wanted, apart = measure.by_name[name][3], {}
   for i, x in ipairs(b.list) do apart[i] = x - a.list[i] end
   local d = spread(apart)
-  if math.abs(d.mean) <= d.half or math.abs(d.mean) <= 0.005 * math.max(math.abs(a.mean), 1e-9) then return "" end
+  if math.abs(d.mean) <= d.half or math.abs(d.mean) <= 0.005 * math.max(math.abs(a.mean), 1e-9) then
+    return ""
+  end
   return (d.mean > 0) == (wanted == "more") and "better" or "worse"
 end
 

@@ -73,7 +73,8 @@ local function by_measure(report, out)
   print_table(lines, out)
 end
 
-local SHORT = { "batch_used", "batch_lent", "violation", "suppressed", "evictions", "wait_p99", "changes", "writes" }
+local SHORT = { "batch_used", "batch_lent", "violation", "suppressed", "evictions", "wait_p99", "changes",
+  "writes" }
 
 local function by_setting(report, out)
   local lines = { { "" } }

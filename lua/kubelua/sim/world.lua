@@ -104,7 +104,8 @@ local function pod_object(w, p)
   return {
     apiVersion = "v1", kind = "Pod",
     metadata = {
-      name = pods.name[p], namespace = pods.namespace[p], uid = ("pod-%s-%d"):format(pods.name[p], pods.restarts[p]),
+      name = pods.name[p], namespace = pods.namespace[p],
+      uid = ("pod-%s-%d"):format(pods.name[p], pods.restarts[p]),
       creationTimestamp = w:timestamp(pods.created[p]),
       labels = { app = pods.app[p], ["koordinator.sh/qosClass"] = class.qos },
     },
@@ -328,7 +329,7 @@ function W:heal_node(name)
 end
 
 function W:condition(i, status)
-  self.sim:call { verb = "patch", patch = "strategic", kind = "v1/Node", name = self.nodes.name[i],
+  self.sim:call { verb = "patch", patch_type = "strategic", kind = "v1/Node", name = self.nodes.name[i],
     subresource = "status", field_manager = "simulation",
     body = value { status = { conditions = { { type = "Ready", status = status, reason = "Simulated",
       lastTransitionTime = self:timestamp() } } } } }

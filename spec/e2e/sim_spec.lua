@@ -1,0 +1,141 @@
+--- sim_spec.lua - `kubelua sim`: its tables, files and page, a sweep that was ended, and its mistakes.
+--- not in tsan: it has one thread
+
+local browser = require "support.browser"
+local process = require "support.process"
+
+local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
+local SCRIPT = "controllers/koordinator/noderesource.lua"
+
+local function sim(args) return process.run(("%s sim %s"):format(KUBELUA, args)) end
+
+describe("kubelua sim", function()
+  it("says what a policy comes to", function()
+    local out, code = sim(SCRIPT .. " --generate nodes=2 --for 10m")
+    assert.equal(0, code, out)
+    assert.matches("10m on 2 generated nodes", out)
+    assert.matches("batch_lent %(core%-hours%)%s+%d", out)
+    assert.matches("prod pods +%S+ +most", out)
+  end)
+
+  it("compares settings, and takes up a sweep where it was ended", function()
+    local dir = process.tmpdir() .. "/what if"
+    local args = ("%s --generate nodes=1 --for 10m --set cpu=16,32 --seeds 2 --out '%s'"):format(SCRIPT, dir)
+    local out, code = sim(args)
+    assert.equal(0, code, out)
+    assert.matches("cpu=16", out)
+    assert.matches("batch_lent.-%+\n", out)
+    local summary, page = process.read(dir .. "/summary.csv"), process.read(dir .. "/report.html")
+    assert.matches("^setting,batch_lent,batch_lent_ci,", summary)
+    local cells = process.run(("ls '%s/cells'"):format(dir))
+    local first = cells:match "[^\n]+"
+    assert.equal(4, select(2, cells:gsub("\n", "")))
+    assert.equal(0, os.remove(dir .. "/cells/" .. first) and 0 or 1)
+    local again = sim(args .. " --jobs 1")
+    assert.equal(out, again)
+    assert.equal(summary, process.read(dir .. "/summary.csv"))
+    assert.equal(page, process.read(dir .. "/report.html"))
+    assert.is_true(#page < 1500000)
+  end)
+
+  it("ends with 1 when nothing keeps the budget", function()
+    local out, code = sim(SCRIPT .. " --generate nodes=1 --for 5m --budget 'batch_lent>=1000'")
+    assert.equal(1, code)
+    assert.matches("NOT KEPT: batch_lent>=1000, it is %d", out)
+    assert.matches("nothing keeps the budget", out)
+    out, code = sim(SCRIPT .. " --generate nodes=1 --for 5m --budget 'evictions<=3'")
+    assert.equal(0, code, out)
+    assert.matches("best within the budget: as given", out)
+  end)
+
+  it("compares a script with what it was", function()
+    local dir = process.tmpdir()
+    process.run(("cp -R controllers/koordinator %s/before"):format(dir))
+    local path = dir .. "/before/batchresource.lua"
+    process.write(path, (process.read(path):gsub("local left = math.max%(capacity %- safe",
+      "local left = math.max(capacity // 2 - safe")))
+    local out, code = sim(("%s --against %s/before/noderesource.lua --generate nodes=1 --for 10m"):format(
+      SCRIPT, dir))
+    assert.equal(0, code, out)
+    assert.matches("before%s+after", out)
+    assert.matches("batch_lent %(core%-hours%)%s+[%d.]+%s+[%d.]+ %+", out)
+  end)
+
+  for args, words in pairs {
+    [""] = "which script%?",
+    [SCRIPT .. " --generate node=3"] = [[no setting "node"; did you mean 'nodes']],
+    [SCRIPT .. " --generate nodes=3 --snapshot x.yaml"] = "a cluster comes from one of them",
+    [SCRIPT .. " --set thresholds=3"] = "no setting and no param",
+    [SCRIPT .. " --snapshot /no/such.yaml"] = "/no/such.yaml",
+    [SCRIPT .. " --scenario /no/such.lua"] = "/no/such.lua",
+    ["/no/such.lua"] = "/no/such.lua",
+    [SCRIPT .. " --budget nonsense"] = "NAME<=NUMBER",
+  } do
+    it("names the mistake in: " .. args, function()
+      local out, code = sim(args)
+      assert.matches(words, out)
+      assert.is_true(code == 1 or code == 2)
+    end)
+  end
+
+  -- In a directory that has what the page speaks of, whose cluster is written beforehand.
+  it("does what docs/whatif.md says", function()
+    local dir, root = process.tmpdir() .. "/page of docs", process.run("pwd"):gsub("\n", "")
+    process.run(("mkdir -p '%s/new' && cp -R controllers '%s' && cp -R controllers/koordinator/* '%s/new'")
+      :format(dir, dir, dir))
+    process.write(dir .. "/cluster.yaml", [[
+apiVersion: v1
+kind: Node
+metadata: {name: a}
+status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32Gi}}
+]])
+    local text, commands = process.read "docs/whatif.md", 0
+    process.write(dir .. "/scenario.lua", text:match "```lua\n(.-)```")
+    local more = { "kubelua sim controllers/koordinator/noderesource.lua --generate nodes=3 --scenario scenario.lua \z
+      --for 1h" }
+    for block in text:gmatch "```sh\n(.-)```" do more[#more + 1] = block end
+    for _, block in ipairs(more) do
+      local args = block:match "^kubelua (.*)"
+      if args then
+        local kubelua = KUBELUA:sub(1, 1) == "/" and KUBELUA or root .. "/" .. KUBELUA
+        local out, code = process.run(("cd '%s' && %s %s"):format(dir, kubelua, args))
+        assert.equal(0, code, block .. out)
+        assert.matches("batch_used", out)
+        commands = commands + 1
+      end
+    end
+    assert.equal(5, commands)
+  end)
+
+  it("writes a page that a browser reads", function()
+    if not browser.available() then
+      assert(not os.getenv "CI", "there is no chromium with chromedriver here, and in CI that is a failure")
+      pending "there is no chromium with chromedriver here"
+      return
+    end
+    local dir = process.tmpdir() .. "/page"
+    local out, code = sim(("%s --generate nodes=2,batch_rate=20 --for 10m --set \z
+      colocation.cpuReclaimThresholdPercent=50..80/5 --out %s"):format(SCRIPT, dir))
+    assert.equal(0, code, out)
+    local here = process.run("pwd"):gsub("\n", "")
+    local page = browser.open { width = 1100, height = 1400 }
+    page:visit(("file://%s/report.html"):format(dir:sub(1, 1) == "/" and dir or here .. "/" .. dir))
+    assert.equal(5, page:eval "return document.querySelectorAll('svg').length")
+    assert.equal(7, page:eval "return document.querySelectorAll('table.sorts tbody tr').length")
+    local best = "return document.querySelector('table.sorts tbody tr').cells[0].textContent"
+    page:eval "document.querySelectorAll('table.sorts th button')[2].click()"
+    local first = page:eval(best)
+    page:eval "document.querySelectorAll('table.sorts th button')[2].click()"
+    assert.same({ "cpuReclaimThresholdPercent=80", "cpuReclaimThresholdPercent=50" },
+      { page:eval(best), first })
+    assert.equal(0, page:eval "return document.querySelectorAll('[src],link').length")
+    page:prefer "light"
+    page:screenshot "sim-report"
+    page:prefer "dark"
+    page:width(390)
+    assert.is_true(page:eval "return document.documentElement.scrollWidth <= \z
+      document.documentElement.clientWidth")
+    page:screenshot "sim-report-phone"
+    page:close()
+  end)
+end)

@@ -1,0 +1,314 @@
+--- sim_spec.lua - simulations: the same each time, nothing lost or made up, scripts unchanged, what a
+--- scenario does, and what is said of wrong input.
+
+local core = require "kubelua.core"
+local kube = require "kubelua"
+local measure = require "kubelua.sim.measure"
+local process = require "support.process"
+local run = require "kubelua.sim.run"
+local scenario = require "kubelua.sim.scenario"
+local settings = require "kubelua.sim.settings"
+local sweep = require "kubelua.sim.sweep"
+
+local POLICIES = "controllers/koordinator/"
+
+local function cell(words, more)
+  local s = settings.defaults()
+  settings.words("the spec", words or "nodes=3", s)
+  local out = { scripts = { POLICIES .. "noderesource.lua" }, crds = { POLICIES .. "crds" }, snapshot = {},
+    settings = s, params = {}, colocation = {}, seconds = 3600, seed = 1 }
+  for k, v in pairs(more or {}) do out[k] = v end
+  return out
+end
+
+local function text(result) return core.encode(core.value(result, "a result")) end
+
+local function file(name, content) return process.write(process.tmpdir() .. "/" .. name, content) end
+
+describe("a simulation", function()
+  it("lends what prod pods leave, and jobs use it", function()
+    local r = run.run(cell())
+    assert.same({}, r.failed)
+    assert.equal(0, r.sums.errors)
+    assert.is_true(r.sums.batch_lent > 3)
+    assert.is_true(r.sums.batch_used > 1 and r.sums.batch_used <= r.sums.batch_lent)
+    assert.is_true(r.controllers[1].runs > 3 * 60)
+  end)
+
+  it("is the same each time, and another one with another seed", function()
+    local a, b, c = run.run(cell()), run.run(cell()), run.run(cell(nil, { seed = 2 }))
+    assert.equal(text(a), text(b))
+    assert.not_equal(text(a), text(c))
+  end)
+
+  it("does not depend on the order of scripts", function()
+    local there = { POLICIES .. "noderesource.lua", POLICIES .. "nodemetric.lua" }
+    local back = { there[2], there[1] }
+    assert.equal(text(run.run(cell(nil, { scripts = there, seconds = 900 }))),
+      text(run.run(cell(nil, { scripts = back, seconds = 900 }))))
+  end)
+
+  it("uses no more than there is, at any moment", function()
+    local r = run.run(cell("nodes=2,batch_rate=60", { seconds = 2 * 3600,
+      colocation = { cpuReclaimThresholdPercent = 95 } }))
+    for _, row in ipairs(r.rows) do
+      assert.is_true(row.prod + row.batch + row.system <= row.capacity + 1e-6)
+      assert.is_true(row.batch <= row.wanted + 1e-6)
+    end
+    assert.is_true(r.sums.suppressed > 0)
+  end)
+
+  it("changes with a field of the strategy", function()
+    local low = run.run(cell(nil, { colocation = { cpuReclaimThresholdPercent = 50 } }))
+    local high = run.run(cell(nil, { colocation = { cpuReclaimThresholdPercent = 80 } }))
+    assert.is_true(high.sums.batch_lent > low.sums.batch_lent)
+  end)
+
+  it("takes a snapshot as kubectl writes it", function()
+    local path = file("snapshot.yaml", [[
+apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: Node
+  metadata: {name: a, uid: u1}
+  status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32Gi}}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: p, namespace: default, uid: u2, labels: {app: p}}
+  spec:
+    nodeName: a
+    priority: 9000
+    containers: [{name: main, image: i, resources: {requests: {cpu: "2", memory: 4Gi}}}]
+  status: {phase: Running}
+- {apiVersion: example.com/v1, kind: Unknown, metadata: {name: x}}
+]])
+    local r = run.run(cell(nil, { snapshot = { path }, colocation = { enable = true }, seconds = 600 }))
+    assert.same({ "a" }, r.nodes)
+    assert.equal(1, r.left_out["example.com/v1/Unknown"])
+    assert.is_true(r.sums.batch_lent > 0)
+  end)
+
+  -- The same objects on a server that is spoken to by HTTP, with the manager of a real process: what the
+  -- policy decides there is what it decides in a simulation.
+  it("decides as in a process of its own", function()
+    local objects = {
+      { apiVersion = "v1", kind = "Node", metadata = { name = "n" }, status = {
+        capacity = { cpu = "32", memory = "128Gi" }, allocatable = { cpu = "32", memory = "128Gi" } } },
+      { apiVersion = "v1", kind = "ConfigMap",
+        metadata = { name = "slo-controller-config", namespace = "koordinator-system" },
+        data = { ["colocation-config"] = '{"enable":true,"cpuReclaimThresholdPercent":70}' } },
+      { apiVersion = "v1", kind = "Pod", metadata = { name = "p", namespace = "default" },
+        spec = { nodeName = "n", priority = 9000, containers = { { name = "main", image = "i",
+          resources = { requests = { cpu = "6", memory = "10Gi" } } } } }, status = { phase = "Running" } },
+      { apiVersion = "slo.koordinator.sh/v1alpha1", kind = "NodeMetric", metadata = { name = "n" }, spec = {},
+        status = { updateTime = "2026-01-01T00:00:00Z", nodeMetric = {
+          nodeUsage = { resources = { cpu = "5", memory = "12Gi" } },
+          systemUsage = { resources = { cpu = "1", memory = "3Gi" } } },
+          podsMetric = { { namespace = "default", name = "p",
+            podUsage = { resources = { cpu = "4", memory = "9Gi" } } } } } },
+    }
+    local t = kube.testing.start { script = POLICIES .. "noderesource.lua", crds = POLICIES .. "crds",
+      objects = objects }
+    local there = core.copy(t:get("v1/Node", "n").status.allocatable)
+    t:stop()
+    local sim = core.sim(core.time("2026-01-01T00:00:00Z"):unix() + 0.0, 1)
+    sim:load_path(POLICIES .. "crds")
+    for _, o in ipairs(objects) do sim:load(core.value(o, "an object")) end
+    sim:start({ { path = POLICIES .. "noderesource.lua" } }, nil)
+    sim:settle()
+    assert.same(there, core.copy(sim:call { verb = "get", kind = "v1/Node", name = "n" }.status.allocatable))
+    assert.is_truthy(there["kubernetes.io/batch-cpu"])
+  end)
+end)
+
+describe("what a script writes in a simulation", function()
+  local SCRIPT = [[
+    local kube = require "kubelua"
+    return kube.controller {
+      name = "writer", resource = "v1/ConfigMap", owns = { "v1/Secret" },
+      finalize = function(map, ctx) ctx:delete("v1/Secret", map.metadata.namespace, map.metadata.name) end,
+      reconcile = function(map, ctx)
+        ctx:apply { apiVersion = "v1", kind = "Secret", metadata = { name = map.metadata.name,
+          namespace = map.metadata.namespace }, stringData = { a = map("data.a") or "" } }
+        if map("data.sleep") then ctx:sleep "30s" end
+        return { requeue_after = 60 }
+      end,
+    }
+  ]]
+  local sim
+  before_each(function()
+    sim = core.sim(0.0, 7)
+    sim:load(core.value({ apiVersion = "v1", kind = "ConfigMap",
+      metadata = { name = "m", namespace = "default" },
+      data = { a = "1", sleep = "yes" } }, "a map"))
+    sim:start({ { path = "writer.lua", text = SCRIPT } }, nil)
+  end)
+
+  it("is what the API server makes of it", function()
+    sim:settle()
+    local secret = sim:call { verb = "get", kind = "v1/Secret", ns = "default", name = "m" }
+    assert.equal("MQ==", secret.data.a)
+    assert.equal("ConfigMap", secret.metadata.ownerReferences[1].kind)
+    assert.equal("kubelua.dev/writer", sim:call { verb = "get", kind = "v1/ConfigMap", ns = "default",
+      name = "m" }
+      .metadata.finalizers[1])
+  end)
+
+  it("takes its time: sleeps and what comes again jump", function()
+    local function runs_after(seconds)
+      local target = sim:now() + seconds
+      while true do
+        local next_at = sim:settle()
+        if not next_at or sim:now() + next_at > target then break end
+        sim:move(next_at)
+      end
+      sim:move(target - sim:now())
+      return sim:counts()[1].runs
+    end
+    assert.equal(0, runs_after(29))
+    assert.equal(1, runs_after(2))
+    assert.equal(2, runs_after(30)) -- its own Secret and finalizer woke it
+    assert.equal(2, runs_after(88))
+    assert.equal(3, runs_after(2))
+    assert.equal(3 + 10, runs_after(900))
+  end)
+
+  it("is followed by its finalizer", function()
+    sim:settle()
+    sim:move "30s"
+    sim:settle()
+    sim:call { verb = "delete", kind = "v1/ConfigMap", ns = "default", name = "m" }
+    sim:settle()
+    sim:move "30s"
+    sim:settle()
+    for _, kind in ipairs { "v1/Secret", "v1/ConfigMap" } do
+      local ok, err = pcall(sim.call, sim, { verb = "get", kind = kind, ns = "default", name = "m" })
+      assert.is_false(ok)
+      assert.equal("not_found", err.kind)
+    end
+  end)
+
+  it("has the same uids and names each time", function()
+    local function uid()
+      local s = core.sim(0.0, 3)
+      local made = s:call { verb = "create", kind = "v1/ConfigMap", ns = "default",
+        body = core.value({ apiVersion = "v1", kind = "ConfigMap", metadata = { generateName = "x-" } },
+          "a map") }
+      return made.metadata.name .. made.metadata.uid
+    end
+    assert.equal(uid(), uid())
+  end)
+
+  it("that never comes to rest is named", function()
+    local s = core.sim(0.0, 1)
+    s:load(core.value({ apiVersion = "v1", kind = "ConfigMap",
+      metadata = { name = "m", namespace = "default" },
+      data = { n = "0" } }, "a map"))
+    s:start({ { path = "restless.lua", text = [[
+      local kube = require "kubelua"
+      return kube.controller { name = "restless", resource = "v1/ConfigMap",
+        reconcile = function(map, ctx)
+          ctx:patch(map, function(m) m.data.n = tostring(tonumber(m.data.n) + 1) end)
+        end }
+    ]] } }, nil)
+    local ok, why = pcall(s.settle, s)
+    assert.is_false(ok)
+    assert.matches("no end of it", tostring(why))
+    assert.matches('controller "restless"', tostring(why))
+  end)
+end)
+
+describe("a scenario", function()
+  local function with(source)
+    return run.run(cell("nodes=3,prod=0.4", { scenario = file("scenario.lua", source) }))
+  end
+
+  it("takes a node away: its pods start again elsewhere", function()
+    local r = with [[ return { at = { ["20m"] = function(s) s:fail_node "node-002" end } } ]]
+    assert.equal(64, r.rows[#r.rows].capacity)
+    assert.is_true(r.rows[1].capacity == 96)
+    assert.is_true(r.rows[#r.rows].prod > 0)
+  end)
+
+  it("silences agents: after the time of degradation nothing is lent", function()
+    local r = with [[ return { at = { ["10m"] = function(s) s:silence "*" end } } ]]
+    assert.is_true(r.rows[5].lent > 0)
+    assert.equal(0, r.rows[#r.rows].lent)
+  end)
+
+  it("has a client, and more demand", function()
+    local r = with [[ return {
+      at = { ["10m"] = function(s)
+        s:boost("*", 2)
+        assert(#s:nodes() == 3)
+        assert(s.client:get("v1/Node", "node-001").metadata.name == "node-001")
+        assert(s.client:get("v1/ConfigMap", "default", "none") == nil)
+      end },
+      every = { ["30m"] = function(s) s:add_job { cpu = "1", memory = "1Gi", time = "5m", count = 2 } end },
+    } ]]
+    assert.is_true(r.rows[#r.rows].prod > 1.5 * r.rows[5].prod)
+    assert.is_true(r.sums.jobs_done >= 2)
+  end)
+
+  it("that is wrong is named", function()
+    local function fails(source, pattern)
+      local ok, why = pcall(with, source)
+      assert.is_false(ok)
+      assert.matches(pattern, tostring(why))
+    end
+    fails("return { ats = {} }", [[has no "ats"; did you mean 'at'?]])
+    fails("return 1", "must return a table")
+    fails('return { at = { soon = function() end } }', 'at%["soon"%] is no duration')
+    fails('return { at = { ["1m"] = function(s) s:fail_node "nobody" end } }', 'there is no node "nobody"')
+    fails("return {", "cannot read the scenario")
+    assert.equal(1, #scenario.read(file("good.lua", 'return { at = { ["1h"] = print } }')).at)
+  end)
+end)
+
+describe("what is varied", function()
+  local function fails(pattern, ...)
+    local ok, why = pcall(...)
+    assert.is_false(ok)
+    assert.matches(pattern, tostring(why))
+  end
+
+  it("are settings, params and fields of the strategy", function()
+    local axes = sweep.axes({ "nodes=2,4", "colocation.degradeTimeMinutes=5..15/5", "fast=true" },
+      { fast = false })
+    assert.same({ 2, 4 }, axes[1].values)
+    assert.same({ 5, 10, 15 }, axes[2].values)
+    assert.same({ true }, axes[3].values)
+    local variants = sweep.variants(cell(), axes)
+    assert.equal(6, #variants)
+    assert.equal("nodes=2 degradeTimeMinutes=5", variants[1].label)
+    assert.equal(4, variants[6].cell.settings.nodes)
+    assert.equal(15, variants[6].cell.colocation.degradeTimeMinutes)
+  end)
+
+  it("is refused with a way out", function()
+    fails([[no setting and no param "node"; did you mean 'nodes']], sweep.axes, { "node=2" }, {})
+    fails("a whole number above 0", sweep.axes, { "nodes=none" }, {})
+    fails("NAME=VALUE", sweep.axes, { "nodes" }, {})
+    fails("upwards", sweep.axes, { "nodes=9..2" }, {})
+    fails([[no setting "cpus"; did you mean 'cpu']], settings.words, "--generate", "cpus=3", {})
+    fails([[nothing is called "eviction"; did you mean 'evictions']], measure.limit, "--budget",
+      "eviction<=3")
+    fails("NAME<=NUMBER", measure.limit, "--budget", "evictions")
+  end)
+
+  it("is judged seed by seed", function()
+    local function sums(...)
+      local results = {}
+      for i, x in ipairs { ... } do
+        results[i] = { sums = setmetatable({ batch_used = x }, { __index = function() return 0 end }) }
+      end
+      return sweep.together(results)
+    end
+    local a, b, c = sums(10, 20, 30), sums(11, 21, 31), sums(30, 10, 25)
+    assert.equal("better", sweep.verdict("batch_used", a.batch_used, b.batch_used))
+    assert.equal("worse", sweep.verdict("batch_used", b.batch_used, a.batch_used))
+    assert.equal("", sweep.verdict("batch_used", a.batch_used, c.batch_used))
+    assert.same({ false, false, true }, sweep.pareto({ a, b, c }, "batch_used", "violation"))
+  end)
+end)

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "controller/outlook.h"
 #include "controller/trigger.h"
+#include "run/cause.h"
 #include "run/run_impl.h"
 #include "sim/sim_impl.h"
 
@@ -155,8 +156,8 @@ static part *part_new(kl_sim *s, kl_program *program, size_t index)
         .elide = kl_elide_new(0),
         .memos = kl_memos_new(spec->name),
         .count = {.controller = spec->name}};
-    p->queue = kl_workqueue_new(
-        &(kl_workqueue_options){.backoff = spec->backoff, .seed = s->o.seed ? s->o.seed : 1});
+    p->queue = kl_workqueue_new(&(kl_workqueue_options){
+        .backoff = spec->backoff, .seed = s->o.seed ? s->o.seed : 1, .forget = kl_cause_forget});
     p->wiring = kl_wiring_new(
         &(kl_wiring_options){.caches = kl_listwatch_caches(kl__scene_listwatch(s->scene)),
             .loop = kl_listwatch_loop(kl__scene_listwatch(s->scene)),

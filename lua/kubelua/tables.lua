@@ -35,7 +35,7 @@ function M.equal(a, b)
   return has_parts(a) and has_parts(b) and same_parts(a, b) and covers(a, b)
 end
 
-local function step(x, key)
+local function child(x, key)
   local kind = type(x)
   if kind == "table" or kind == "userdata" and has_parts(x) then return x[key] end
 end
@@ -49,13 +49,13 @@ function M.dig(x, ...)
   -- Policies do little else: a handful of keys without a loop over `...`.
   local a, b, c, d, e = ...
   if a == nil then return x end
-  x = step(x, a)
+  x = child(x, a)
   if b == nil or x == nil then return x end
-  x = step(x, b)
+  x = child(x, b)
   if c == nil or x == nil then return x end
-  x = step(x, c)
+  x = child(x, c)
   if d == nil or x == nil then return x end
-  x = step(x, d)
+  x = child(x, d)
   if e == nil or x == nil then return x end
   return M.dig(x, select(5, ...))
 end

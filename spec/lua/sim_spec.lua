@@ -1,6 +1,6 @@
 --- sim_spec.lua - simulations: the same each time, nothing lost or made up, scripts unchanged, what a
---- not in tsan: it has one thread
 --- scenario does, and what is said of wrong input.
+--- not in tsan: it has one thread
 
 local core = require "kubelua.core"
 local kube = require "kubelua"

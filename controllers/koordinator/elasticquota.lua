@@ -9,13 +9,13 @@
 -- what differs.
 
 local kube = require "kubelua"
+local forest = require "elasticquota.forest"
 local keys = require "elasticquota.keys"
 local members = require "elasticquota.members"
 local lists = require "lib.lists"
 local quota = require "elasticquota.quota"
 local revoke = require "elasticquota.revoke"
 local status = require "elasticquota.status"
-local tree = require "elasticquota.tree"
 
 local POD, NODE = "v1/Pod", "v1/Node"
 local NAMESPACE = "koordinator-system" -- of the reserved quotas, and the key of everything
@@ -55,22 +55,6 @@ local function cluster_total(ctx)
     end
   end
   return total
-end
-
-local function calculate(ctx, index, pods)
-  local infos, sums = {}, members.sums(index, pods)
-  for _, one in pairs(members.trees(index, cluster_total(ctx), ctx.params.multi_quota_tree)) do
-    local calculated = tree.calculate {
-      quotas = one.quotas,
-      pods = sums,
-      total = one.total,
-      scale_min = ctx.params.enable_min_quota_scale,
-      guarantee = ctx.params.guarantee_usage,
-      upstream = ctx.params.upstream,
-    }
-    for _, q in ipairs(one.quotas) do infos[q.name] = calculated[q.name] end
-  end
-  return infos
 end
 
 local function create_reserved(ctx, index)
@@ -178,7 +162,7 @@ return kube.controller {
     local index = members.index(quotas)
     create_reserved(ctx, index)
     local pods = pods_of(ctx)
-    local infos = calculate(ctx, index, pods)
+    local infos = forest.calculate(index, pods, cluster_total(ctx), ctx.params)
     write(ctx, objects, infos)
     if ctx.params.monitor_all_quotas and take_back(ctx, index, pods, infos, now) then
       return { requeue_after = INTERVAL }

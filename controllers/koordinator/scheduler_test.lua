@@ -1,0 +1,72 @@
+-- scheduler_test.lua - the scheduler in virtual time: two nodes, one of which is used a lot.
+
+local kube = require "kubelua"
+
+local NODE, POD = "v1/Node", "v1/Pod"
+local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
+
+local function node(name)
+  return { kind = NODE, name = name, status = { allocatable = { cpu = "4", memory = "8Gi", pods = "110" } } }
+end
+
+local function pod(name, cpu, more)
+  local p = { kind = POD, namespace = "default", name = name, spec = { schedulerName = "koord-scheduler",
+    containers = { { name = "c", image = "i", resources = { requests = { cpu = cpu } } } } } }
+  for key, value in pairs(more or {}) do p.spec[key] = value end
+  return p
+end
+
+describe("scheduler", function()
+  local t ---@type kubelua.Testing
+  before_each(function()
+    t = kube.testing.start { script = "scheduler.lua", crds = "crds", objects = { node "busy", node "idle" } }
+  end)
+
+  local function where(name) return t:get(POD, "default", name)("spec.nodeName") end
+
+  local function scheduled(name)
+    return kube.find_condition(t:get(POD, "default", name), "PodScheduled")
+  end
+
+  it("binds pods of its name to the node that is used less, and no others", function()
+    t:load { { kind = METRIC, name = "busy", spec = {}, status = { updateTime = tostring(t:now()),
+      nodeMetric = { nodeUsage = { resources = { cpu = "2", memory = "1Gi" } } } } },
+      { kind = METRIC, name = "idle", spec = {}, status = { updateTime = tostring(t:now()),
+        nodeMetric = { nodeUsage = { resources = { cpu = "100m", memory = "1Gi" } } } } } }
+    t:create(pod("a", "1"))
+    t:create(pod("other", "1", { schedulerName = "default-scheduler" }))
+    t:create(pod("gated", "1", { schedulingGates = { { name = "wait" } } }))
+    t:advance "1s"
+    assert.equal("idle", where "a")
+    assert.is_nil(where "other")
+    assert.is_nil(where "gated")
+    assert.same({}, t:logs "error")
+  end)
+
+  it("says on the pod why no node will do, and binds it when one will", function()
+    t:create(pod("big", "5"))
+    t:advance "1s"
+    assert.is_nil(where "big")
+    local condition = scheduled "big"
+    assert.same({ "False", "Unschedulable", "0/2 nodes are available: 2 Insufficient cpu." },
+      { condition.status, condition.reason, condition.message })
+    local before = t:get(POD, "default", "big").metadata.resourceVersion
+    t:advance "1m"
+    assert.equal(before, t:get(POD, "default", "big").metadata.resourceVersion)
+    t:patch_status(t:get(NODE, "busy"), { allocatable = { cpu = "8", memory = "8Gi", pods = "110" } })
+    t:advance "1s"
+    assert.equal("busy", where "big")
+  end)
+
+  it("never gives a node more than it has, also when many come at once", function()
+    for i = 1, 12 do t:create(pod("p" .. i, "1")) end
+    t:advance "5s"
+    local on, left = {}, 0
+    for i = 1, 12 do
+      local name = where("p" .. i)
+      if name then on[name] = (on[name] or 0) + 1 else left = left + 1 end
+    end
+    assert.same({ busy = 4, idle = 4 }, on)
+    assert.equal(4, left)
+  end)
+end)

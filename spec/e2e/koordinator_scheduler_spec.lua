@@ -1,0 +1,115 @@
+-- koordinator_scheduler_spec.lua - the scheduler in a `kubelua run` on both API servers, with the real
+-- definitions of Koordinator's kinds: pods are bound where there is room and quota, one that fits nowhere
+-- says why and is bound when there is room, across a reload and a restart. The process needs no more rights
+-- than `kubelua rbac` prints.
+
+local controller = require "support.controller"
+local kube = require "kubelua"
+local policies = require "support.policies"
+local process = require "support.process"
+local servers = require "support.servers"
+local wait = require "support.wait"
+
+local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
+local NODE, POD = "v1/Node", "v1/Pod"
+local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
+local QUOTA = "scheduling.sigs.k8s.io/v1alpha1/ElasticQuota"
+local SCRIPT = "controllers/koordinator/scheduler.lua"
+local PATIENCE = 60
+
+servers.each(function(name, start)
+  describe("scheduler on " .. name, function()
+    local server, client, run
+
+    local function add_pod(pod, cpu, labels)
+      client:create { apiVersion = "v1", kind = "Pod",
+        metadata = { namespace = "default", name = pod, labels = labels },
+        spec = { schedulerName = "koord-scheduler", terminationGracePeriodSeconds = 0,
+          containers = { { name = "c", image = "none", resources = { requests = { cpu = cpu } } } } } }
+    end
+
+    lazy_setup(function()
+      server = start { own = true, crds = { "controllers/koordinator/crds" } }
+      client = controller.client(server)
+      for i, node in ipairs { "n1", "n2" } do
+        local amounts = { cpu = "4", memory = "8Gi", pods = "110" }
+        client:patch_status(client:create { kind = NODE, name = node },
+          { allocatable = amounts, capacity = amounts })
+        -- A real server marks new nodes as not ready until somebody says otherwise.
+        client:patch(client:get(NODE, node), function(n) n.spec.taints = nil end)
+        client:patch_status(client:create { kind = METRIC, name = node, spec = {} },
+          { updateTime = os.date("!%Y-%m-%dT%H:%M:%SZ", os.time() + 3600),
+            nodeMetric = { nodeUsage = { resources = { cpu = i == 1 and "1" or "0", memory = "1Gi" } } } })
+      end
+      client:create { kind = QUOTA, namespace = "default", name = "small",
+        spec = { min = { cpu = "1" }, max = { cpu = "1" } } }
+    end)
+    lazy_teardown(function() if server then server:stop() end end)
+    after_each(function()
+      if run then controller.finish(run) end
+      run = nil
+    end)
+
+    local function kubeconfig()
+      if not name:find "kube%-apiserver" then return server.kubeconfig end
+      local role, code = process.run(("%s rbac --record --crds controllers/koordinator/crds %s 2>/dev/null")
+        :format(KUBELUA, SCRIPT))
+      assert.equal(0, code, role)
+      server:must_kubectl("apply", "-f", process.write(process.tmpname ".yaml", role))
+      server:must_kubectl("create", "clusterrolebinding", "scheduler-nobody", "--clusterrole", "scheduler",
+        "--user", "nobody")
+      return server:kubeconfig_for(server.tokens.nobody)
+    end
+
+    local function await(what, holds)
+      wait.until_true(PATIENCE, what, function()
+        if not holds() then error(run:log(), 0) end
+        return true
+      end)
+    end
+
+    local function where(pod) return client:get(POD, "default", pod)("spec.nodeName") end
+
+    local function why(pod)
+      local condition = kube.find_condition(client:get(POD, "default", pod), "PodScheduled")
+      return condition and condition.status == "False" and condition.message
+    end
+
+    it("binds pods where there is room, and says why there is none, across a reload and a restart", function()
+      local config, path = kubeconfig(), policies.copy() .. "/scheduler.lua"
+      local function begin()
+        run = controller.start({ kubeconfig = config }, path)
+        run:wait_for_log(PATIENCE, "controller is running")
+      end
+
+      begin()
+      add_pod("first", "1")
+      await("the first pod on the node that is used less", function() return where "first" == "n2" end)
+      add_pod("big", "5")
+      await("a reason on the pod that fits nowhere", function()
+        return why "big" == "0/2 nodes are available: 2 Insufficient cpu."
+      end)
+      await("an Event about the pod that fits nowhere", function()
+        return server:must_kubectl("get", "events", "-n", "default"):find "FailedScheduling"
+      end)
+
+      policies.save(run, path)
+      local of_small = { ["quota.scheduling.koordinator.sh/name"] = "small" }
+      add_pod("within", "1", of_small)
+      await("a pod within its quota on a node", function() return where "within" ~= nil end)
+      add_pod("beyond", "1", of_small)
+      await("the quota's reason", function()
+        return (why "beyond" or ""):find("Insufficient quotas, quotaName: small", 1, true)
+      end)
+      controller.finish(run)
+
+      begin()
+      client:patch_status(client:get(NODE, "n1"),
+        { allocatable = { cpu = "16", memory = "8Gi", pods = "110" } })
+      await("the big pod on the node that grew", function() return where "big" == "n1" end)
+      assert.is_nil(where "beyond")
+      assert.is_nil(run:log():find("ERROR", 1, true), run:log())
+      assert.is_nil(run:log():find("forbidden", 1, true), run:log())
+    end)
+  end)
+end)

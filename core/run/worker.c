@@ -23,9 +23,9 @@
 #define OPEN_RETRY KL_SECONDS(1)
 /* As long as runs may take at the end of the process, unless somebody says otherwise. */
 #define RELOAD_DEADLINE KL_SECONDS(30)
-/* In one round: keys that have to wait for others of their group, or for a cache. Answers and timers do
- * not wait for the rest of them. */
-#define WAITS_MAX 64
+/* Keys that are taken in one round. Answers and timers do not wait for more of them, and one that is ready
+ * again as soon as it has run holds nobody up. */
+#define ROUND_MAX 64
 /* Between two looks whether a lease that has run out was renewed after all: who decides that ends the
  * worker otherwise. */
 #define MANDATE_RETRY KL_MILLISECONDS(50)
@@ -726,8 +726,8 @@ kl_time kl_worker_step(kl_worker *w)
     } else if (!draining && mine) {
         kl_gen_state *g = gen_wanted(w, now, &next);
         kl_queue_item item;
-        int waits = 0;
-        while (g && mine && waits < WAITS_MAX && has_room(w, g) && may_act(w)
+        int taken = 0;
+        while (g && mine && taken < ROUND_MAX && has_room(w, g) && may_act(w)
             && kl_workqueue_try_get(w->o.queue, now, &item)) {
             mine = !w->o.turn && !atomic_load(&w->draining) && !(w->o.paused && atomic_load(w->o.paused));
             /* Asked again after the key was taken: a generation is published before it enqueues, so this
@@ -736,7 +736,8 @@ kl_time kl_worker_step(kl_worker *w)
             if (w->o.more)
                 w->o.more(w->o.arg);
             if (g) {
-                waits += !run_start(w, g, &item, now);
+                taken++;
+                (void)run_start(w, g, &item, now);
                 (void)rest(g, false);
             } else {
                 put_back(w, &item, now);
@@ -747,7 +748,7 @@ kl_time kl_worker_step(kl_worker *w)
             next = w->retry_open;
         else if (g && (w->room = has_room(w, g)))
             next = kl_workqueue_next_due(w->o.queue);
-        if (waits == WAITS_MAX)
+        if (taken == ROUND_MAX)
             next = now;
         if (g && next > now && rest(g, true))
             next = now; /* look at everything again before more of it */

@@ -59,6 +59,23 @@ static void other_keys_run_while_one_waits_for_its_answer(void **state)
     rig_fini(&r);
 }
 
+/* A script that ends with kube.retry(0) for ever: whoever waits on the same worker is answered all the same.
+ */
+static void a_key_that_comes_back_at_once_keeps_nobody_from_his_answer(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    rig_add(&r, "ns/a", "cD");
+    rig_add(&r, "ns/b", "0");
+    assert_int_equal(rig_round(&r), 0);
+    rig_answer(&r, 1, KL_OK, "{\"name\":\"made\"}");
+    assert_int_equal(rig_round(&r), 0);
+    assert_string_equal(rig_state(&r, "ns/a"), "absent");
+    kl_worker_drain(r.w);
+    rig_fini(&r);
+}
+
 static void a_request_carries_the_controller_and_the_namespace_of_the_key(void **state)
 {
     (void)state;
@@ -780,6 +797,7 @@ static void conflicts_are_no_failures_that_a_key_is_given_up_for(void **state)
 
 KL_TESTS(cmocka_unit_test(a_key_runs_once_and_is_done),
     cmocka_unit_test(other_keys_run_while_one_waits_for_its_answer),
+    cmocka_unit_test(a_key_that_comes_back_at_once_keeps_nobody_from_his_answer),
     cmocka_unit_test(a_request_carries_the_controller_and_the_namespace_of_the_key),
     cmocka_unit_test(an_answer_that_comes_at_once_is_taken_in_the_next_round),
     cmocka_unit_test(a_sleeper_wakes_at_its_time_and_not_before),

@@ -10,9 +10,11 @@ local kube = require "kubelua"
 local cycle = require "scheduler.cycle"
 local fields = require "fields"
 local forest = require "elasticquota.forest"
+local gang = require "scheduler.gang"
 local lists = require "lib.lists"
 local loadaware = require "scheduler.loadaware"
 local members = require "elasticquota.members"
+local pods = require "pods"
 local quota = require "elasticquota.quota"
 
 local POD, NODE = "v1/Pod", "v1/Node"
@@ -64,28 +66,46 @@ local function add_quotas(ctx, state, read_pods)
   state.infos = forest.calculate(state.quotas, read_pods, total, ctx.params)
 end
 
+-- Whether a pod has a node already, or waits for one from us; nil for neither.
+local function membership(ctx, bound)
+  return function(pod)
+    local node = pod("spec.nodeName") or ""
+    if node ~= "" or bound[pods.key(pod)] then return true end
+    local ours = pod("spec.schedulerName") == ctx.params.schedulerName and is_waiting(pod)
+    if ours then return false end
+    return nil
+  end
+end
+
 local function state_of(ctx)
   local state = { now = ctx:now():unix(), pods_on = {}, metrics = {} }
-  local bound, read_pods = assumed(ctx), {}
+  local bound, read_pods, all = assumed(ctx), {}, {}
   for pod in ctx:each(POD) do
-    local key = pod.metadata.namespace .. "/" .. pod.metadata.name
+    local key = pods.key(pod)
     local node = pod("spec.nodeName") or bound[key]
     if node then
       state.pods_on[node] = state.pods_on[node] or {}
       table.insert(state.pods_on[node], pod)
     end
-    read_pods[#read_pods + 1] = quota_pod(pod, bound[key])
+    all[#all + 1], read_pods[#read_pods + 1] = pod, quota_pod(pod, bound[key])
+  end
+  state.gangs, state.groups = gang.index(all, membership(ctx, bound)), {}
+  for group in ctx:each(gang.KIND) do
+    state.groups[group.metadata.namespace .. "/" .. group.metadata.name] = group
   end
   for metric in ctx:each(METRIC) do state.metrics[metric.metadata.name] = metric end
   add_quotas(ctx, state, read_pods)
   return state, bound
 end
 
-local function bind(ctx, pod, node)
-  local name = node.metadata.name
-  ctx:bind(pod, name)
-  kube.shared:set(ASSUMED .. ctx.key, { uid = pod.metadata.uid, node = name })
-  ctx:event({ reason = "Scheduled", action = "Binding" }, "Successfully assigned %s to %s", ctx.key, name)
+-- Events are about the pod whose key this is; the others of its gang have their node without one.
+local function bind(ctx, placement)
+  local key, name = pods.key(placement.pod), placement.node.metadata.name
+  ctx:bind(placement.pod, name)
+  kube.shared:set(ASSUMED .. key, { uid = placement.pod.metadata.uid, node = name })
+  if key == ctx.key then
+    ctx:event({ reason = "Scheduled", action = "Binding" }, "Successfully assigned %s to %s", key, name)
+  end
 end
 
 local function refuse(ctx, pod, message)
@@ -101,7 +121,7 @@ end
 local function waiting_pods(_, ctx)
   local keys = {}
   for _, pod in ipairs(ctx:list(POD, { index = "state", value = WAITING })) do
-    keys[#keys + 1] = pod.metadata.namespace .. "/" .. pod.metadata.name
+    keys[#keys + 1] = pods.key(pod)
   end
   return keys
 end
@@ -109,7 +129,7 @@ end
 return kube.controller {
   name = "scheduler",
   resource = POD,
-  reads = { METRIC, quota.KIND },
+  reads = { METRIC, quota.KIND, gang.KIND },
   watches = {
     [NODE] = { waiting_pods, when = { "labels", "annotations", "spec", "status.allocatable" } },
   },
@@ -137,12 +157,13 @@ return kube.controller {
     local state, bound = state_of(ctx)
     if bound[ctx.key] then return nil end
     local params = fields.copy(ctx.params)
-    local result = cycle.run(pod, ctx:list(NODE), state, {
+    local placements, why = gang.decide(pod, ctx:list(NODE), state, {
       weights = params.weights,
       loadaware = params.loadaware,
       quota = { runtime_quota = params.enable_runtime_quota, check_parents = params.check_parent_quota },
     })
-    if not result.node then return refuse(ctx, pod, result.message) end
-    bind(ctx, pod, result.node)
+    for _, placement in ipairs(placements) do bind(ctx, placement) end
+    if why then return refuse(ctx, pod, why) end
+    if not assumed(ctx)[ctx.key] then return { requeue_after = AGAIN } end
   end,
 }

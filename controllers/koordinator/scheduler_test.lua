@@ -69,4 +69,26 @@ describe("scheduler", function()
     assert.same({ busy = 4, idle = 4 }, on)
     assert.equal(4, left)
   end)
+
+  it("binds a gang as a whole or not at all", function()
+    t:create { kind = "scheduling.sigs.k8s.io/v1alpha1/PodGroup", namespace = "default", name = "g",
+      spec = { minMember = 3 } }
+    local function member(name)
+      local p = pod(name, "3")
+      p.labels = { ["pod-group.scheduling.sigs.k8s.io"] = "g" }
+      t:create(p)
+    end
+    member "g1"
+    member "g2"
+    t:advance "1s"
+    assert.matches("child pod not collect enough", scheduled("g1").message)
+    member "g3"
+    t:advance "30s"
+    for i = 1, 3 do assert.is_nil(where("g" .. i)) end
+    assert.matches('Gang "default/g" gets rejected: 2 of 3 pods have a node', scheduled("g1").message)
+    t:patch_status(t:get(NODE, "busy"), { allocatable = { cpu = "8", memory = "8Gi", pods = "110" } })
+    t:advance "30s"
+    for i = 1, 3 do assert.is_truthy(where("g" .. i)) end
+    assert.same({}, t:logs "error")
+  end)
 end)

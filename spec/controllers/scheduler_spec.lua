@@ -1,8 +1,10 @@
---- scheduler_spec.lua - the scheduler's policies as functions: which nodes have room, which are used too much,
---- which is best, the words for a pod that fits nowhere, and laws over random clusters from fixed seeds.
+--- scheduler_spec.lua - the scheduler's policies as functions: which nodes have room, which are used too
+--- much, which is best, the words for a pod that fits nowhere, gangs, and laws over random clusters from
+--- fixed seeds.
 package.path = "controllers/koordinator/?.lua;" .. package.path
 
 local cycle = require "scheduler.cycle"
+local gang = require "scheduler.gang"
 local lists = require "lib.lists"
 local loadaware = require "scheduler.loadaware"
 local seeds = require "support.seeds"
@@ -206,7 +208,8 @@ describe("over random clusters", function()
       for i = 1, math.random(1, 40) do
         queue[i] = math.random(2) == 1
           and pod("p" .. i, { cpu = math.random(0, 3000) .. "m", memory = math.random(0, 3000) .. "Mi" })
-          or pod("p" .. i, { ["kubernetes.io/batch-cpu"] = tostring(math.random(0, 2000)) }, { priority = 5500 })
+          or pod("p" .. i, { ["kubernetes.io/batch-cpu"] = tostring(math.random(0, 2000)) },
+            { priority = 5500 })
       end
       fn(nodes, metrics, queue)
     end)
@@ -243,5 +246,63 @@ describe("over random clusters", function()
       end
       for _, n in ipairs(nodes) do assert.is_true(lists.is_zero(snapshot.info(state, n).requested)) end
     end)
+  end)
+
+  it("a gang has nodes as a whole or not at all, and what was refused was never there", function()
+    each_case(function(nodes, metrics, queue)
+      local min = math.random(1, #queue)
+      for _, p in ipairs(queue) do
+        p.metadata.annotations = { ["gang.scheduling.koordinator.sh/name"] = "g",
+          ["gang.scheduling.koordinator.sh/min-available"] = tostring(min) }
+      end
+      local state = { now = NOW, pods_on = {}, metrics = metrics,
+        gangs = gang.index(queue, function() return false end) }
+      local placements, why = gang.decide(queue[1], nodes, state)
+      assert.is_true(#placements >= min or #placements == 0 and why ~= nil)
+      for _, n in ipairs(nodes) do
+        local info = snapshot.info(state, n)
+        assert.is_true((lists.within(info.requested, info.allocatable)))
+        assert.is_true(#placements > 0 or lists.is_zero(info.requested))
+      end
+    end)
+  end)
+end)
+
+describe("a gang", function()
+  it("counts in its quota pod by pod", function()
+    local q = { name = "q", namespace = "ns", parent = "koordinator-root-quota", min = {},
+      max = { cpu = 2000 }, namespaces = {} }
+    local infos = { q = { used = {}, non_preemptible_used = {} } }
+    local members = {}
+    for i = 1, 3 do
+      members[i] = pod("p" .. i, { cpu = "1" })
+      members[i].metadata.labels = { ["pod-group.scheduling.sigs.k8s.io"] = "g",
+        ["quota.scheduling.koordinator.sh/name"] = "q" }
+    end
+    local function decide(min)
+      local state = { now = NOW, pods_on = {}, infos = infos,
+        groups = { ["ns/g"] = { metadata = {}, spec = { minMember = min } } },
+        quotas = { by_name = { q = q }, by_namespace = {}, own_namespace = {} },
+        gangs = gang.index(members, function() return false end) }
+      return gang.decide(members[1], { node "n" }, state)
+    end
+    local placements, why = decide(3)
+    assert.equal(0, #placements)
+    assert.matches("Insufficient quotas.*Gang \"ns/g\" gets rejected: 2 of 3 pods have a node", why)
+    assert.is_true(lists.is_zero(infos.q.used))
+    assert.equal(2, #decide(2))
+    assert.same({ cpu = 2000 }, infos.q.used)
+  end)
+
+  it("waits for the gangs of its group", function()
+    local p = pod "a"
+    p.metadata.annotations = { ["gang.scheduling.koordinator.sh/name"] = "a",
+      ["gang.scheduling.koordinator.sh/min-available"] = "1",
+      ["gang.scheduling.koordinator.sh/groups"] = '["ns/a","ns/b"]' }
+    local state = { now = NOW, pods_on = {}, gangs = gang.index({ p }, function() return false end) }
+    local placements, why = gang.decide(p, { node "n" }, state)
+    assert.same({}, placements)
+    assert.equal("gangGroup [ns/a ns/b] basic check: memberGangs [ns/b] doesn't exists, current gang: ns/a, "
+      .. "podName: ns/a", why)
   end)
 end)

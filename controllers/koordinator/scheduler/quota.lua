@@ -5,16 +5,38 @@
 local admission = require "elasticquota.admission"
 local fields = require "fields"
 local keys = require "elasticquota.keys"
+local kube = require "kubelua"
+local lists = require "lib.lists"
 local members = require "elasticquota.members"
 
 local M = { name = "ElasticQuota" }
+
+local function name_of(pod, state)
+  return members.of_pod(state.quotas, fields.label(pod, keys.name), pod.metadata.namespace)
+end
+
+-- Counts a pod as used by its quota and those above (plus), or takes that back.
+function M.count(state, pod, plus)
+  if not state.quotas then return end
+  local change, request = plus and lists.add or lists.sub, lists.of(kube.requests(pod))
+  local name = name_of(pod, state)
+  while state.infos[name] and state.quotas.by_name[name] do
+    local info = state.infos[name]
+    info.used = change(info.used, request)
+    if fields.label(pod, keys.preemptible) == "false" then
+      info.non_preemptible_used = change(info.non_preemptible_used, request)
+    end
+    local parent = state.quotas.by_name[name].parent
+    name = parent ~= name and parent or nil
+  end
+end
 
 -- args.quota: { runtime_quota = true, check_parents = false }, as enableRuntimeQuota and
 -- enableCheckParentQuota. A quota that nobody made, as the default one of a new cluster, limits nothing.
 function M.prefilter(pod, cycle)
   local state, args = cycle.state, cycle.args.quota
   if not state.quotas then return nil end
-  local name = members.of_pod(state.quotas, fields.label(pod, keys.name), pod.metadata.namespace)
+  local name = name_of(pod, state)
   if not state.quotas.by_name[name] or not state.infos[name] then return nil end
   local _, why = admission.check {
     quotas = state.quotas.by_name,

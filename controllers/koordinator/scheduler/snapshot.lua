@@ -11,6 +11,7 @@ local kube = require "kubelua"
 local fields = require "fields"
 local lists = require "lib.lists"
 local pods = require "pods"
+local quota = require "scheduler.quota"
 
 local M = {}
 
@@ -52,9 +53,10 @@ function M.info(state, node)
   return info
 end
 
--- Counts a pod on a node although the API server does not say so yet.
+-- Counts a pod on a node, and in its quota, although the API server does not say so yet.
 function M.assume(state, pod, node)
   count(M.info(state, node), pod, state.now)
+  quota.count(state, pod, true)
 end
 
 -- Takes a newer NodeMetric of a node.
@@ -73,6 +75,7 @@ function M.forget(state, pod, node)
   info.pods[key] = nil
   info.requested = lists.sub(info.requested, lists.of(kube.requests(pod)))
   info.requested.pods = info.requested.pods - 1
+  quota.count(state, pod, false)
   info.load = nil
 end
 

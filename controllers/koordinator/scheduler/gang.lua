@@ -1,0 +1,150 @@
+-- gang.lua - Coscheduling: pods of a gang get nodes together or not at all. Koordinator places them one by
+-- one and lets those that have a node wait for the others (Permit); here all that wait are placed in one
+-- decision, each counted before the next, and all are taken back when too few have a node. So nobody waits
+-- with a node in hand: the waiting time does not matter, and neither does the mode Strict or NonStrict.
+--
+-- state.gangs is what gang.index makes of all pods; state.groups is { [namespace/name] = PodGroup }.
+
+local cycle = require "scheduler.cycle"
+local fields = require "fields"
+local order = require "lib.order"
+local pods = require "pods"
+local snapshot = require "scheduler.snapshot"
+
+local M = {}
+
+M.KIND = "scheduling.sigs.k8s.io/v1alpha1/PodGroup"
+
+local LABEL = "pod-group.scheduling.sigs.k8s.io"
+local PREFIX = "gang.scheduling.koordinator.sh/"
+
+-- "namespace/name" of a pod's gang, or nil.
+function M.of(pod)
+  for _, name in ipairs { fields.label(pod, LABEL) or "", fields.label(pod, LABEL .. "/name") or "",
+    fields.annotation(pod, PREFIX .. "name") or "" } do
+    if name ~= "" then return (pod.metadata.namespace or "") .. "/" .. name end
+  end
+  return nil
+end
+
+-- { [gang] = { waiting = pods, bound = n } }. is_bound(pod): whether it has a node; nil for a pod that does
+-- not count.
+function M.index(list, is_bound)
+  local gangs = {}
+  for _, pod in ipairs(list) do
+    local id, bound = M.of(pod), is_bound(pod)
+    if id and bound ~= nil then
+      gangs[id] = gangs[id] or { waiting = {}, bound = 0 }
+      if bound then
+        gangs[id].bound = gangs[id].bound + 1
+      else
+        table.insert(gangs[id].waiting, pod)
+      end
+    end
+  end
+  return gangs
+end
+
+local function said(object, name) return object and fields.annotation(object, PREFIX .. name) end
+
+-- How many of the gang must have a node: as the PodGroup says, or one of its pods where there is none.
+local function least(id, pod, state)
+  local group = state.groups and state.groups[id]
+  if group then return fields.dig(group, "spec", "minMember") or 0 end
+  local text = said(pod, "min-available") or fields.label(pod, LABEL .. "/min-available")
+  return text and math.tointeger(tonumber(text)) or nil
+end
+
+-- The gangs that are bound together with this one, itself among them.
+local function together(id, pod, state)
+  local text = said(state.groups and state.groups[id] or pod, "groups")
+  local list = text and text ~= "" and fields.json(text) or {}
+  return #list > 0 and list or { id }
+end
+
+-- The gangs of a group as { id, min, waiting, bound }; nil and why when one of them is not there as a whole.
+local function gather(id, pod, state)
+  local ids, out, missing, few = together(id, pod, state), {}, {}, {}
+  for i, one in ipairs(ids) do
+    local known = state.gangs[one] or { waiting = {}, bound = 0 }
+    local min = least(one, known.waiting[1] or one == id and pod or nil, state)
+    out[i] = { id = one, min = min, waiting = known.waiting, bound = known.bound }
+    if not min then
+      missing[#missing + 1] = one
+    elseif #known.waiting + known.bound < min then
+      few[#few + 1] = one
+    end
+  end
+  local why = {}
+  if #missing > 0 then
+    why[1] = ("memberGangs [%s] doesn't exists"):format(table.concat(missing, " "))
+  end
+  if #few > 0 then
+    why[#why + 1] = ("memberGangs [%s] child pod not collect enough"):format(table.concat(few, " "))
+  end
+  if #why == 0 then return out end
+  return nil, ("gangGroup [%s] basic check: %s, current gang: %s, podName: %s"):format(table.concat(ids, " "),
+    table.concat(why, ", "), id, pods.key(pod))
+end
+
+local function by_importance(list)
+  local out, ranks = table.move(list, 1, #list, 1, {}), {}
+  for _, pod in ipairs(out) do
+    ranks[pod] = { -(fields.dig(pod, "spec", "priority") or 0), order.created(pod), pods.key(pod) }
+  end
+  order.sort(out, ranks)
+  return out
+end
+
+-- Places what waits of one gang. Returns how many have a node, and why the first that has none has none.
+local function place(gang, nodes, state, args, placements)
+  local n, message = 0, nil
+  for _, pod in ipairs(by_importance(gang.waiting)) do
+    local result = cycle.run(pod, nodes, state, args)
+    if result.node then
+      snapshot.assume(state, pod, result.node)
+      placements[#placements + 1] = { pod = pod, node = result.node }
+      n = n + 1
+    else
+      message = message or result.message
+    end
+  end
+  return n, message
+end
+
+local function alone(pod, nodes, state, args)
+  local result = cycle.run(pod, nodes, state, args)
+  if not result.node then return {}, result.message end
+  snapshot.assume(state, pod, result.node)
+  return { { pod = pod, node = result.node } }
+end
+
+local function satisfied(gangs)
+  for _, gang in ipairs(gangs) do
+    if gang.bound < gang.min then return false end
+  end
+  return true
+end
+
+-- Decides for a pod, and for all of its gang when it has one that is not yet satisfied. What is placed is
+-- counted in the state. Returns { { pod, node }, ... }, which are to be bound all, or an empty list and why.
+function M.decide(pod, nodes, state, args)
+  local id = M.of(pod)
+  if not id then return alone(pod, nodes, state, args) end
+  local gangs, why = gather(id, pod, state)
+  if not gangs then return {}, why end
+  if satisfied(gangs) then return alone(pod, nodes, state, args) end
+  local placements, failed = {}, nil
+  for _, gang in ipairs(gangs) do
+    local n, message = place(gang, nodes, state, args, placements)
+    if not failed and n + gang.bound < gang.min then
+      failed = ("%s Gang %q gets rejected: %d of %d pods have a node"):format(message, gang.id,
+        n + gang.bound, gang.min)
+    end
+  end
+  if not failed then return placements end
+  for _, one in ipairs(placements) do snapshot.forget(state, one.pod, one.node) end
+  return {}, failed
+end
+
+return M

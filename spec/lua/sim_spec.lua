@@ -220,6 +220,54 @@ describe("what a script writes in a simulation", function()
   end)
 end)
 
+describe("what controllers make of the cluster itself", function()
+  local function with(source, seconds)
+    return run.run(cell("nodes=1,prod=0.3,batch_rate=0", { scripts = { file("maker.lua", source) },
+      crds = { POLICIES .. "crds" }, seconds = seconds or 600 }))
+  end
+
+  it("is part of it: a node that an autoscaler adds, and takes away again", function()
+    local r = with [[
+      local kube = require "kubelua"
+      return kube.controller { name = "autoscaler", resource = "v1/Node", every = "1m",
+        reconcile = function(node, ctx)
+          local minute = ctx:now():unix() // 60 % 60
+          if node.metadata.name == "node-001" and minute == 2 then
+            ctx:apply { apiVersion = "v1", kind = "Node", metadata = { name = "more" } }
+            ctx:apply({ apiVersion = "v1", kind = "Node", metadata = { name = "more" },
+              status = { capacity = { cpu = "8", memory = "16Gi" } } }, { subresource = "status" })
+          elseif node.metadata.name == "more" and minute == 6 then
+            ctx:delete("v1/Node", "more")
+          end
+        end }
+    ]]
+    local sizes = {}
+    for _, row in ipairs(r.rows) do sizes[row.capacity] = true end
+    assert.same({}, r.failed)
+    assert.same({ [32] = true, [40] = true }, sizes)
+    assert.equal(32, r.rows[#r.rows].capacity)
+  end)
+
+  it("runs: pods of a controller are placed, and only it makes new ones", function()
+    local SCRIPT = [[
+      local kube = require "kubelua"
+      return kube.controller {
+        name = "cats", resource = "v1/ConfigMap", owns = { "v1/Pod" }, namespaces = { "koordinator-system" },
+        reconcile = function(map, ctx)
+          ctx:apply { apiVersion = "v1", kind = "Pod",
+            metadata = { name = "cat", namespace = map.metadata.namespace },
+            spec = { containers = { { name = "main", image = "cat",
+              resources = { requests = { cpu = "4", memory = "1Gi" } } } } } }
+        end,
+      }
+    ]]
+    local r, without = with(SCRIPT), with((SCRIPT:gsub("ctx:apply %b{}", "")))
+    assert.same({}, r.failed)
+    assert.equal(0, r.sums.waiting)
+    assert.equal(without.rows[#without.rows].running + 1, r.rows[#r.rows].running)
+  end)
+end)
+
 describe("a scenario", function()
   local function with(source)
     return run.run(cell("nodes=3,prod=0.4", { scenario = file("scenario.lua", source) }))

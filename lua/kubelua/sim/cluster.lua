@@ -81,7 +81,7 @@ function M.load(w, paths)
       local kind = ("%s/%s"):format(o.apiVersion, o.kind)
       if o.kind == "Node" and o.apiVersion == "v1" then
         w:add_node(copied(o))
-        w:saw_node(o)
+        w:saw_node(o, "ADDED")
       elseif kind == "v1/Pod" then
         pods[#pods + 1] = o
       elseif o.kind == "CustomResourceDefinition" then

@@ -150,11 +150,12 @@ end
 
 local function quote(text) return "'" .. text:gsub("'", "'\\''") .. "'" end
 
+-- The path of this very program, and its size and time, by which another build is another program.
 local function exe()
-  local pipe = assert(io.popen "readlink /proc/$PPID/exe")
-  local path = pipe:read "l"
+  local pipe = assert(io.popen "readlink /proc/$PPID/exe; stat -Lc '%s %Y' /proc/$PPID/exe")
+  local path, build = pipe:read("l", "l")
   pipe:close()
-  return path
+  return path, build
 end
 
 local function cores()
@@ -164,16 +165,20 @@ local function cores()
   return n or 1
 end
 
--- What a result depends on, as a name: the cell, and the text of every file that it names.
-local function fingerprint(cell)
-  local parts = { core.encode(core.value(cell, "a cell")), core.version or "" }
-  for _, path in ipairs(cell.scripts) do
-    for _, file in ipairs(core.tree(path:match "^(.*)/" or ".", ".lua") or { path }) do
+-- What a result depends on, as a name: the cell, the program, and the text of every file that the cell names.
+local function fingerprint(cell, program)
+  local parts = { core.encode(core.value(cell, "a cell")), program }
+  local function add(path)
+    for _, file in ipairs(core.tree(path, "") or {}) do
+      parts[#parts + 1] = file
       parts[#parts + 1] = read(file) or ""
     end
   end
-  for _, path in ipairs(cell.snapshot) do parts[#parts + 1] = read(path) or "" end
-  if cell.scenario then parts[#parts + 1] = read(cell.scenario) or "" end
+  -- a script's modules are beside it
+  for _, path in ipairs(cell.scripts) do add(path:match "^(.*/)" or "./") end
+  for _, path in ipairs(cell.crds) do add(path) end
+  for _, path in ipairs(cell.snapshot) do add(path) end
+  if cell.scenario then add(cell.scenario) end
   return tables.hash(table.concat(parts, "\0"))
 end
 
@@ -192,9 +197,9 @@ end
 ---@param o { jobs: integer?, dir: string?, progress: fun(done: integer, all: integer, kept: integer) }
 function M.run(cells, o)
   local results, kept, done, running, at = {}, 0, 0, {}, 1
-  local jobs, me = o.jobs or cores(), exe()
+  local jobs, me, build = o.jobs or cores(), exe()
   local function file_of(i)
-    return o.dir and ("%s/cells/%s.json"):format(o.dir, fingerprint(cells[i])) or nil
+    return o.dir and ("%s/cells/%s.json"):format(o.dir, fingerprint(cells[i], build)) or nil
   end
   local function start(i)
     local path = file_of(i)

@@ -33,7 +33,7 @@ local NODE_COLUMNS = {
 }
 local POD_COLUMNS = {
   "name", "namespace", "class", "cpu", "memory", "app", "node", "state", "created", "placed", "work", "done",
-  "used", "sum", "restarts", "labels",
+  "used", "sum", "restarts", "foreign",
 }
 
 local function columns(names)
@@ -126,30 +126,43 @@ function W:put_pod(p) self.sim:put(value(pod_object(self, p))) end
 
 -- ---------------------------------------------------------------- nodes
 
---- A node as the simulation began with it: a table in a manifest's form.
-function W:add_node(o)
+--- A node that the cluster has: what it is made of, as a table in a manifest's form or a view.
+function W:take_node(o)
   local nodes, i = self.nodes, self.nodes.n + 1
   nodes.n = i
   for _, name in ipairs(NODE_COLUMNS) do nodes[name][i] = 0 end
-  local status = o.status or {}
-  local capacity = status.capacity or status.allocatable or {}
-  nodes.name[i], nodes.ready[i], nodes.reports[i], nodes.pods[i] = o.metadata.name, true, true, {}
-  nodes.cpu[i] = core.qty(capacity.cpu or "0"):milli()
-  nodes.memory[i] = core.qty(capacity.memory or "0"):value()
+  nodes.name[i], nodes.ready[i], nodes.reports[i], nodes.pods[i] = o.metadata.name, false, false, {}
   nodes.system[i] = self.settings.system_cpu
   self.node_of[o.metadata.name] = i
+  self:size_node(i, o)
+  return i
+end
+
+--- How large it is, as its status says. It takes part from then on.
+function W:size_node(i, o)
+  local nodes, capacity = self.nodes, o.status and (o.status.capacity or o.status.allocatable) or {}
+  local cpu = core.qty(capacity.cpu or "0"):milli()
+  if nodes.cpu[i] == 0 and cpu > 0 then nodes.ready[i], nodes.reports[i] = true, true end
+  nodes.cpu[i], nodes.memory[i] = cpu, core.qty(capacity.memory or "0"):value()
+end
+
+--- A node as the simulation began with it: a table in a manifest's form.
+function W:add_node(o)
+  local i = self:take_node(o)
   self:put(o)
   return i
 end
 
---- What a policy made of a node's allocatable.
-function W:saw_node(view)
-  local i = self.node_of[view.metadata.name]
-  if not i then return end
+--- What became of a node: what policies made of its allocatable; one that an autoscaler made or took away.
+function W:saw_node(view, what)
+  local name = view.metadata.name
+  if what == "DELETED" then return self.node_of[name] and self:lose_node(name) end
+  local i = self.node_of[name] or self:take_node(view)
+  self:size_node(i, view)
   local has = view("status.allocatable")
   local nodes = self.nodes
-  local function amount(name, how)
-    local q = has and has[name]
+  local function amount(resource, how)
+    local q = has and has[resource]
     return q and core.qty(q)[how](core.qty(q)) or 0
   end
   nodes.batch_cpu[i] = amount("kubernetes.io/batch-cpu", "value")
@@ -222,10 +235,11 @@ function W:finish(p)
   take_away(self, p)
 end
 
---- Somebody took the pod away. What owns it makes another one, which begins from the start.
+--- Somebody took the pod away. What owns it makes another one, which begins from the start; of a pod that a
+--- controller under test made, that is the controller's business.
 ---@param p integer
 ---@param why string
----@return integer p of its successor
+---@return integer? p of its successor
 function W:evict(p, why)
   local pods = self.pods
   local base = pods.name[p]:gsub("%-r%d+$", "")
@@ -234,6 +248,7 @@ function W:evict(p, why)
   self.sums.lost_work = self.sums.lost_work + pods.done[p] * pods.cpu[p]
   local restarts = pods.restarts[p] + 1
   take_away(self, p)
+  if pods.foreign[p] then return end
   return self:add_pod {
     name = ("%s-r%d"):format(base, restarts), namespace = pods.namespace[p], class = pods.class[p],
     cpu = pods.cpu[p], memory = pods.memory[p], app = pods.app[p], work = pods.work[p] or nil,
@@ -262,8 +277,8 @@ local function asked(view, class)
   return cpu, memory
 end
 
---- A pod that the simulation did not make: of a snapshot, or of a controller under test.
-function W:adopt(view)
+--- A pod that the simulation did not make: of a snapshot, or (foreign) of a controller under test.
+function W:adopt(view, foreign)
   local class = class_of(view)
   local cpu, memory = asked(view, class)
   local i = view("spec.nodeName") and self.node_of[view("spec.nodeName")]
@@ -274,6 +289,7 @@ function W:adopt(view)
   pods.app[p] = view("metadata.labels.app") or view.metadata.name
   pods.node[p], pods.state[p], pods.created[p], pods.placed[p] = 0, "pending", self.time, 0
   pods.work[p], pods.done[p], pods.used[p], pods.sum[p], pods.restarts[p] = false, 0, 0, 0, 0
+  pods.foreign[p] = foreign or false
   self.factor[p] = 1 + 0.2 * dice.normal(self.seed, dice.of(view.metadata.name), 1)
   self.pod_of[pods.namespace[p] .. "/" .. pods.name[p]] = p
   if i then
@@ -292,7 +308,7 @@ function W:hear()
   for _, news in ipairs(self.sim:news()) do
     local what, view = news[1], news[2]
     if view.kind == "Node" then
-      self:saw_node(view)
+      self:saw_node(view, what)
     else
       local p = self.pod_of[view.metadata.namespace .. "/" .. view.metadata.name]
       local leaving = what == "DELETED" or view("metadata.deletionTimestamp") ~= nil
@@ -300,7 +316,7 @@ function W:hear()
         self:evict(p, "evicted")
         moved = true
       elseif not p and what == "ADDED" and not leaving and self.started then
-        self:adopt(view)
+        self:adopt(view, true)
         moved = true
       end
     end
@@ -310,15 +326,26 @@ end
 
 -- ---------------------------------------------------------------- nodes that fail
 
---- A node is gone: its pods start again elsewhere.
+-- Nothing runs on it any more, and what did starts again elsewhere.
+local function stop_node(w, i)
+  local nodes = w.nodes
+  nodes.ready[i], nodes.reports[i], nodes.batch_cpu[i], nodes.batch_memory[i] = false, false, 0, 0
+  w.sums.failed_nodes = w.sums.failed_nodes + 1
+  for _, p in ipairs({ table.unpack(nodes.pods[i]) }) do w:evict(p, "its node failed") end
+end
+
+--- A node does not answer any more.
 function W:fail_node(name)
   local i = self.node_of[name] or core.blame(("there is no node %q"):format(tostring(name)))
-  local nodes = self.nodes
-  if not nodes.ready[i] then return end
-  nodes.ready[i], nodes.reports[i] = false, false
-  self.sums.failed_nodes = self.sums.failed_nodes + 1
-  for _, p in ipairs({ table.unpack(nodes.pods[i]) }) do self:evict(p, "its node failed") end
+  if not self.nodes.ready[i] then return end
+  stop_node(self, i)
   self:condition(i, "Unknown")
+end
+
+--- Its object was deleted.
+function W:lose_node(name)
+  stop_node(self, self.node_of[name])
+  self.node_of[name] = nil
 end
 
 --- It is back, empty.

@@ -1,0 +1,30 @@
+-- configmap-generator_test.lua - the map is made, mended and follows.
+
+local kube = require "kubelua"
+
+local GENERATOR, MAP = "examples.kubelua.dev/v1/ConfigMapGenerator", "v1/ConfigMap"
+
+describe("configmap-generator", function()
+  local t ---@type kubelua.Testing
+  before_each(function()
+    t = kube.testing.start { script = "configmap-generator.lua", crds = "crd.yaml", files = "sample.yaml" }
+  end)
+
+  it("makes the map, which is its own", function()
+    local map = t:get(MAP, "motd")
+    assert.equal("good morning", map.data.content)
+    assert.equal("ConfigMapGenerator", map.metadata.ownerReferences[1].kind)
+  end)
+
+  it("follows the generator", function()
+    t:patch(t:get(GENERATOR, "motd"), { spec = { content = "good night" } })
+    assert.equal("good night", t:get(MAP, "motd").data.content)
+  end)
+
+  it("mends what somebody else changed or deleted", function()
+    t:patch(t:get(MAP, "motd"), { data = { content = "nonsense" } })
+    assert.equal("good morning", t:get(MAP, "motd").data.content)
+    t:delete(MAP, "motd")
+    assert.equal("good morning", t:get(MAP, "motd").data.content)
+  end)
+end)

@@ -1,0 +1,62 @@
+-- cron-job.lua - Jobs by the clock: a schedule, what to do when the last one still runs, how many are kept.
+
+local kube = require "kubelua"
+
+local JOB = "batch/v1/Job"
+local AT = "examples.kubelua.dev/scheduled-at"
+
+local function finished(job)
+  for _, c in ipairs(job("status.conditions") or {}) do
+    if c.status == "True" and (c.type == "Complete" or c.type == "Failed") then return c.type end
+  end
+end
+
+-- Those of the job list that are active; those that are over, the oldest first.
+local function sorted(list)
+  local active, over = {}, {}
+  for _, job in ipairs(list) do
+    local to = finished(job) and over or active
+    to[#to + 1] = job
+  end
+  table.sort(over, function(a, b) return a.metadata.annotations[AT] < b.metadata.annotations[AT] end)
+  return active, over
+end
+
+-- The last moment of the schedule that was not served yet; nil: there is none, or it is too late for it.
+local function due(cron, now)
+  local since = kube.time(cron("status.lastScheduleTime") or cron.metadata.creationTimestamp)
+  local at = kube.cron(cron.spec.schedule):previous(now + 1) -- this very second counts
+  local latest = cron("spec.startingDeadlineSeconds")
+  if at and at > since and not (latest and now - at > latest) then return at end
+end
+
+return kube.controller {
+  name = "cron-job",
+  resource = "examples.kubelua.dev/v1/CronJob",
+  owns = { JOB },
+
+  reconcile = function(cron, ctx)
+    local now, name = ctx:now(), cron.metadata.name
+    local active, over = sorted(ctx:list(JOB, { namespace = cron.metadata.namespace,
+      labels = { cron = name } }))
+    for i = 1, #over - (cron("spec.keep") or 3) do ctx:delete(over[i], { propagation = "Background" }) end
+
+    local at = not cron("spec.suspend") and due(cron, now)
+    local policy, status = cron("spec.concurrencyPolicy") or "Allow", { active = #active }
+    if at and not (policy == "Forbid" and #active > 0) then
+      if policy == "Replace" then
+        for _, job in ipairs(active) do ctx:delete(job, { propagation = "Background" }) end
+      end
+      -- the name follows from the moment, so the same moment never makes two
+      local made, err = kube.try(ctx.create, ctx, { kind = JOB,
+        name = ("%s-%d"):format(name, at:unix() // 60),
+        namespace = cron.metadata.namespace, labels = { cron = name }, annotations = { [AT] = tostring(at) },
+        spec = kube.copy(cron.spec.jobTemplate) })
+      if not made and err.kind ~= "already_exists" then error(err, 0) end
+      status.lastScheduleTime = tostring(at)
+      status.active = policy == "Replace" and 1 or #active + 1
+    end
+    local next_at = kube.cron(cron.spec.schedule):next(now)
+    return { status = status, requeue_after = next_at and next_at - now }
+  end,
+}

@@ -1,0 +1,33 @@
+-- volume-claim_test.lua - a claim is made, grows, and is never made smaller.
+
+local kube = require "kubelua"
+
+local EVC, CLAIM = "examples.kubelua.dev/v1/EphemeralVolumeClaim", "v1/PersistentVolumeClaim"
+
+describe("volume-claim", function()
+  local t ---@type kubelua.Testing
+  before_each(function()
+    t = kube.testing.start { script = "volume-claim.lua", crds = "crd.yaml", files = "sample.yaml" }
+  end)
+
+  it("makes a claim with the same labels, and says so", function()
+    assert.equal("1Gi", t:get(CLAIM, "scratch").spec.resources.requests.storage)
+    assert.equal("batch", t:get(CLAIM, "scratch").metadata.labels.app)
+    assert.equal("1Gi", t:get(EVC, "scratch").status.size)
+    assert.equal("Created", t:events("scratch")[1].reason)
+  end)
+
+  it("refuses to shrink, for good", function()
+    t:patch(t:get(EVC, "scratch"), { spec = { size = "500Mi" } })
+    assert.equal("1Gi", t:get(CLAIM, "scratch").spec.resources.requests.storage)
+    local runs = t:runs "scratch"
+    assert.equal("fail", runs[#runs].result)
+    assert.matches("does not shrink", runs[#runs].message)
+  end)
+
+  it("leaves a claim alone that is large enough", function()
+    local before = #t:writes()
+    t:patch(t:get(EVC, "scratch"), { metadata = { annotations = { looked = "at" } } })
+    assert.equal(before, #t:writes())
+  end)
+end)

@@ -81,7 +81,7 @@ describe("kubelua sim", function()
   -- In a directory that has what the page speaks of, whose cluster is written beforehand.
   it("does what docs/whatif.md says", function()
     local dir, root = process.tmpdir() .. "/page of docs", process.run("pwd"):gsub("\n", "")
-    process.run(("mkdir -p '%s/new' && cp -R controllers '%s' && cp -R controllers/koordinator/* '%s/new'")
+    process.run(("mkdir -p '%s/new' && cp -R controllers examples '%s' && cp -R controllers/koordinator/* '%s/new'")
       :format(dir, dir, dir))
     process.write(dir .. "/cluster.yaml", [[
 apiVersion: v1
@@ -104,7 +104,7 @@ status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32G
         commands = commands + 1
       end
     end
-    assert.equal(5, commands)
+    assert.equal(6, commands)
   end)
 
   it("writes a page that a browser reads", function()

@@ -17,6 +17,7 @@ local function cell(words, more)
   local s = settings.defaults()
   settings.words("the spec", words or "nodes=3", s)
   local out = { scripts = { POLICIES .. "noderesource.lua" }, crds = { POLICIES .. "crds" }, snapshot = {},
+    load = {},
     settings = s, params = {}, colocation = {}, seconds = 3600, seed = 1 }
   for k, v in pairs(more or {}) do out[k] = v end
   return out
@@ -265,6 +266,76 @@ describe("what controllers make of the cluster itself", function()
     assert.same({}, r.failed)
     assert.equal(0, r.sums.waiting)
     assert.equal(without.rows[#without.rows].running + 1, r.rows[#r.rows].running)
+  end)
+end)
+
+describe("any controller", function()
+  it("comes to rest again when a third of the nodes leave", function()
+    local r = run.run(cell("nodes=6,prod=0.3,batch_rate=0", {
+      scripts = { "examples/catset/catset.lua" }, crds = { "examples/catset/crd.yaml" },
+      load = { "examples/catset/sample.yaml" },
+      scenario = file("third.lua", [[
+        local SET = "examples.kubelua.dev/v1/CatSet"
+        local function status(s) return s.client:get(SET, "default", "cats").status end
+        return { at = {
+          ["5m"] = function(s)
+            assert(status(s).readyReplicas == 2, "not ready")
+            s.client:patch(s.client:get(SET, "default", "cats"), { spec = { replicas = 6 } })
+          end,
+          ["10m"] = function(s)
+            assert(status(s).readyReplicas == 6, "not six")
+            s:fail_node "node-001"
+            s:fail_node "node-002"
+          end,
+          ["20m"] = function(s)
+            assert(status(s).readyReplicas == 6, "not six again")
+            for _, pod in ipairs(s.client:list("v1/Pod", { labels = "catset=cats" })) do
+              assert(pod.metadata.ownerReferences[1].kind == "CatSet")
+              assert(pod.spec.nodeName > "node-002", pod.spec.nodeName)
+            end
+            assert(#s.client:list("v1/Pod", { labels = "catset=cats" }) == 6)
+          end,
+        } }
+      ]]) }))
+    assert.same({}, r.failed)
+    assert.equal(0, r.sums.failing)
+    assert.equal(0, r.sums.waiting)
+  end)
+
+  it("keeps what a snapshot's pods are, when they have to begin again elsewhere", function()
+    local path = file("two.yaml", [[
+apiVersion: v1
+kind: Node
+metadata: {name: a}
+status: {capacity: {cpu: "8", memory: 32Gi}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: b}
+status: {capacity: {cpu: "8", memory: 32Gi}}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: web
+  namespace: default
+  uid: w
+  labels: {app: web, tier: front}
+  ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web, uid: r, controller: true}]
+spec: {nodeName: a, containers: [{name: main, image: web:1, resources: {requests: {cpu: "1", memory: 1Gi}}}]}
+status: {phase: Running}
+]])
+    local r = run.run(cell(nil, { snapshot = { path }, seconds = 600, scenario = file("fails.lua", [[
+      return { at = {
+        ["2m"] = function(s) s:fail_node "a" end,
+        ["5m"] = function(s)
+          local pods = s.client:list("v1/Pod", { labels = "tier=front" })
+          assert(#pods == 1 and pods[1].spec.nodeName == "b" and pods[1].metadata.name == "web-r1")
+          assert(pods[1].spec.containers[1].image == "web:1" and pods[1].metadata.uid ~= "w")
+        end,
+      } }
+    ]]) }))
+    assert.same({}, r.failed)
   end)
 end)
 

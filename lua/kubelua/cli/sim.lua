@@ -20,6 +20,8 @@ M.options = {
   { "--snapshot", "FILE|DIR",
     "a cluster as `kubectl get nodes,pods,... -A -o yaml` wrote it (may be repeated)",
     type = "list" },
+  { "--load", "FILE|DIR", "objects that are applied before the scripts begin (may be repeated)",
+    type = "list" },
   { "--scenario", "FILE.lua", "what happens meanwhile, and what is expected" },
   { "--set", "NAME=VALUE[,VALUE...]", "a setting, a param of a script, or colocation.FIELD; several values \z
     or FROM..TO/STEP: each is simulated (may be repeated)", type = "list" },
@@ -27,7 +29,8 @@ M.options = {
   { "--seeds", "N", "with so many seeds, from --seed on: means, and how sure they are (1)", type = "count" },
   { "--against", "SCRIPT.lua", "the script as it was: compared with it" },
   { "--budget", "LIMITS", "such as \"evictions<=5,violation<=0.1%\": the best that keeps them, or status 1" },
-  { "--crds", "FILE|DIR", "definitions of kinds (may be repeated; crds/ beside a script is taken anyway)",
+  { "--crds", "FILE|DIR", "definitions of kinds (may be repeated; crds/ and crd.yaml beside a script are \z
+    taken anyway)",
     type = "list" },
   { "--out", "DIR", "report.html, summary.csv, series.csv, results.jsonl; a sweep that was ended goes \z
     on there" },
@@ -58,8 +61,10 @@ local function crds_of(scripts, given)
   end
   for _, path in ipairs(given or {}) do add(path) end
   for _, script in ipairs(scripts) do
-    local dir = (script:match "^(.*/)" or "") .. "crds"
-    if exists(dir) then add(dir) end
+    for _, name in ipairs { "crds", "crd.yaml" } do
+      local path = (script:match "^(.*/)" or "") .. name
+      if exists(path) then add(path) end
+    end
   end
   table.sort(out)
   return out
@@ -98,7 +103,8 @@ local function base_cell(env, scripts)
   end
   if o.generate then settings.words("--generate", o.generate, given) end
   return {
-    scripts = scripts, crds = crds_of(scripts, o.crds), snapshot = o.snapshot or {}, settings = given,
+    scripts = scripts, crds = crds_of(scripts, o.crds), snapshot = o.snapshot or {}, load = o.load or {},
+    settings = given,
     params = {}, colocation = {}, scenario = o.scenario, seconds = o["for"] or DAY, seed = o.seed or 1,
   }
 end

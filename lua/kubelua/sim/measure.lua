@@ -22,6 +22,7 @@ M.list = {
   { "turns", "/node-day", "less", "how often the offer changed its direction" },
   { "writes", "/node-hour", "less", "writes of controllers" },
   { "errors", "runs", "less", "reconciles that failed" },
+  { "failing", "keys", "less", "keys whose last reconcile failed, at the end" },
 }
 M.by_name = {}
 for _, m in ipairs(M.list) do M.by_name[m[1]] = m end
@@ -102,9 +103,11 @@ end
 function R:sum_up()
   local w, s = self.w, self.sums
   local n, hours = w.nodes.n, math.max(w.time, 1) / 3600
-  local waited, writes, errors = { table.unpack(w.sums.waited) }, 0, 0
+  local waited, writes, errors, failing = { table.unpack(w.sums.waited) }, 0, 0, 0
   table.sort(waited)
-  for _, c in ipairs(w.sim:counts()) do writes, errors = writes + c.writes, errors + c.errors end
+  for _, c in ipairs(w.sim:counts()) do
+    writes, errors, failing = writes + c.writes, errors + c.errors, failing + c.failing
+  end
   local used = (s.prod or 0) + (s.batch or 0) + (s.system or 0)
   return {
     batch_lent = (s.lent or 0) / 1000, batch_used = (s.batch or 0) / 1000,
@@ -115,7 +118,7 @@ function R:sum_up()
     lost_work = w.sums.lost_work / 3600 / 1000, wait_p50 = percentile(waited, 0.5),
     wait_p99 = percentile(waited, 0.99), waiting = #w.pending,
     changes = self.moved / 1000 / n / hours, turns = self.turned / n / hours * 24,
-    writes = writes / n / hours, errors = errors,
+    writes = writes / n / hours, errors = errors, failing = failing,
   }
 end
 

@@ -97,6 +97,7 @@ end
 ---@field scripts string[]
 ---@field crds string[]
 ---@field snapshot string[]
+---@field load string[]      objects beside the cluster, as somebody would apply them
 ---@field settings table<string, number>
 ---@field params table<string, any>
 ---@field colocation table<string, any>
@@ -110,6 +111,7 @@ local function prepare(cell)
   local w = world.new(sim, cell.settings, cell.seed)
   local left_out = {}
   if #cell.snapshot > 0 then left_out = cluster.load(w, cell.snapshot) else cluster.generate(w) end
+  for _, path in ipairs(cell.load) do sim:load_path(path) end
   w.settings_only = #cell.snapshot > 0
   cluster.configure(w, cell.colocation)
   sim:follow "v1/Node"

@@ -33,7 +33,7 @@ local NODE_COLUMNS = {
 }
 local POD_COLUMNS = {
   "name", "namespace", "class", "cpu", "memory", "app", "node", "state", "created", "placed", "work", "done",
-  "used", "sum", "restarts", "foreign",
+  "used", "sum", "restarts", "foreign", "object",
 }
 
 local function columns(names)
@@ -93,36 +93,61 @@ function W:put_metric(i, usage, system, podsMetric)
   })
 end
 
-local function pod_object(w, p)
+-- What a pod's status says: it runs and is ready once it has a node.
+local function status_of(w, p)
+  local pods = w.pods
+  if pods.node[p] == 0 then
+    return { phase = "Pending", conditions = { { type = "PodScheduled", status = "False",
+      reason = "Unschedulable" } } }
+  end
+  local at = w:timestamp(pods.placed[p])
+  return { phase = "Running", startTime = at, conditions = {
+    { type = "PodScheduled", status = "True", lastTransitionTime = at },
+    { type = "Ready", status = "True", lastTransitionTime = at },
+  } }
+end
+
+local function own_object(w, p)
   local pods = w.pods
   local class = M.CLASSES[pods.class[p]]
   local batch = pods.class[p] ~= "prod"
   local amounts = {
     [class.cpu] = batch and bytes(pods.cpu[p]) or milli(pods.cpu[p]), [class.memory] = bytes(pods.memory[p]),
   }
-  local placed = pods.node[p] ~= 0
   return {
     apiVersion = "v1", kind = "Pod",
-    metadata = {
-      name = pods.name[p], namespace = pods.namespace[p],
-      uid = ("pod-%s-%d"):format(pods.name[p], pods.restarts[p]),
-      creationTimestamp = w:timestamp(pods.created[p]),
-      labels = { app = pods.app[p], ["koordinator.sh/qosClass"] = class.qos },
-    },
+    metadata = { labels = { app = pods.app[p], ["koordinator.sh/qosClass"] = class.qos } },
     spec = {
-      nodeName = placed and w.nodes.name[pods.node[p]] or nil, schedulerName = "koord-scheduler",
-      priority = class.priority, priorityClassName = class.name,
+      schedulerName = "koord-scheduler", priority = class.priority, priorityClassName = class.name,
       containers = { { name = "main", image = "simulated",
         resources = { requests = amounts, limits = batch and amounts or nil } } },
-    },
-    status = {
-      phase = placed and "Running" or "Pending",
-      startTime = placed and w:timestamp(pods.placed[p]) or nil,
     },
   }
 end
 
-function W:put_pod(p) self.sim:put(value(pod_object(self, p))) end
+-- What others made stays as it is, but for node and status: as it is now, or, of a successor, as it was.
+local function adopted_object(w, p)
+  local pods = w.pods
+  local ok, now = pcall(w.sim.call, w.sim,
+    { verb = "get", kind = "v1/Pod", ns = pods.namespace[p], name = pods.name[p] })
+  local o = core.copy(ok and now or pods.object[p])
+  local m = o.metadata
+  m.resourceVersion, m.managedFields, m.deletionTimestamp, m.deletionGracePeriodSeconds = nil, nil, nil, nil
+  if not ok then m.uid, m.creationTimestamp = nil, nil end
+  return o
+end
+
+--- Pod p as the cluster shows it from now on.
+function W:put_pod(p)
+  local pods = self.pods
+  local o = pods.object[p] and adopted_object(self, p) or own_object(self, p)
+  o.metadata.name, o.metadata.namespace = pods.name[p], pods.namespace[p]
+  o.metadata.uid = o.metadata.uid or ("pod-%s-%d"):format(pods.name[p], pods.restarts[p])
+  o.metadata.creationTimestamp = o.metadata.creationTimestamp or self:timestamp(pods.created[p])
+  o.spec.nodeName = pods.node[p] ~= 0 and self.nodes.name[pods.node[p]] or nil
+  o.status = status_of(self, p)
+  self.sim:put(value(o))
+end
 
 -- ---------------------------------------------------------------- nodes
 
@@ -171,26 +196,18 @@ end
 
 -- ---------------------------------------------------------------- pods
 
---- A pod that waits for a node: { name, namespace, class, cpu, memory, app, work }. work: seconds at full
---- request, of a job; nil: it runs until somebody ends it.
----@return integer
-function W:add_pod(o)
-  local pods, p = self.pods, self.pods.n + 1
+-- A row for a pod: { name, namespace, class, cpu, memory, app, work, restarts, object, foreign }.
+local function take_pod(w, o)
+  local pods, p = w.pods, w.pods.n + 1
   pods.n = p
   pods.name[p], pods.namespace[p], pods.class[p] = o.name, o.namespace or "default", o.class
   pods.cpu[p], pods.memory[p], pods.app[p] = o.cpu, o.memory, o.app or o.name
-  pods.node[p], pods.state[p], pods.created[p], pods.placed[p] = 0, "pending", self.time, 0
+  pods.node[p], pods.state[p], pods.created[p], pods.placed[p] = 0, "pending", w.time, 0
   pods.work[p], pods.done[p], pods.used[p], pods.sum[p] = o.work or false, 0, 0, 0
-  pods.restarts[p] = o.restarts or 0
+  pods.restarts[p], pods.object[p], pods.foreign[p] = o.restarts or 0, o.object or false, o.foreign or false
   -- pods of one app are not alike: each uses its own share
-  self.factor[p] = 1 + 0.2 * dice.normal(self.seed, dice.of(o.name), 1)
-  self.pod_of[pods.namespace[p] .. "/" .. o.name] = p
-  if o.node then
-    self:place(p, o.node)
-  else
-    self.pending[#self.pending + 1] = p
-    self:put_pod(p)
-  end
+  w.factor[p] = 1 + 0.2 * dice.normal(w.seed, dice.of(o.name), 1)
+  w.pod_of[pods.namespace[p] .. "/" .. o.name] = p
   return p
 end
 
@@ -202,19 +219,38 @@ local function count(w, p, sign)
   nodes[prefix .. "_memory_asked"][i] = nodes[prefix .. "_memory_asked"][i] + sign * pods.memory[p]
 end
 
+-- It stands on node i, for the columns.
+local function stand(w, p, i)
+  local pods = w.pods
+  pods.node[p], pods.state[p], pods.placed[p] = i, "running", w.time
+  local here = w.nodes.pods[i]
+  here[#here + 1] = p
+  count(w, p, 1)
+end
+
 --- The pod runs on node i from now on.
 function W:place(p, i)
-  local pods = self.pods
-  pods.node[p], pods.state[p], pods.placed[p] = i, "running", self.time
-  local here = self.nodes.pods[i]
-  here[#here + 1] = p
-  count(self, p, 1)
-  if self.time > 0 then self.sums.waited[#self.sums.waited + 1] = self.time - pods.created[p] end
+  stand(self, p, i)
+  if self.time > 0 then self.sums.waited[#self.sums.waited + 1] = self.time - self.pods.created[p] end
   self:put_pod(p)
 end
 
--- It is not on its node, and not in the cluster, any more.
-local function take_away(w, p)
+--- A pod that waits for a node, or (node) has one: { name, namespace, class, cpu, memory, app, work }. work:
+--- seconds at full request, of a job; nil: it runs until somebody ends it.
+---@return integer
+function W:add_pod(o)
+  local p = take_pod(self, o)
+  if o.node then
+    self:place(p, o.node)
+  else
+    self.pending[#self.pending + 1] = p
+    self:put_pod(p)
+  end
+  return p
+end
+
+-- It is not on its node, and (unless somebody has deleted it) not in the cluster, any more.
+local function take_away(w, p, deleted)
   local pods = w.pods
   local i = pods.node[p]
   if i ~= 0 then
@@ -226,7 +262,7 @@ local function take_away(w, p)
   end
   pods.state[p], pods.node[p] = "gone", 0
   w.pod_of[pods.namespace[p] .. "/" .. pods.name[p]] = nil
-  w.sim:lose("v1/Pod", pods.namespace[p], pods.name[p])
+  if not deleted then w.sim:lose("v1/Pod", pods.namespace[p], pods.name[p]) end
 end
 
 --- A job has done its work.
@@ -239,20 +275,21 @@ end
 --- controller under test made, that is the controller's business.
 ---@param p integer
 ---@param why string
+---@param deleted boolean?  its object is gone already
 ---@return integer? p of its successor
-function W:evict(p, why)
+function W:evict(p, why, deleted)
   local pods = self.pods
   local base = pods.name[p]:gsub("%-r%d+$", "")
   self.sums.evicted = self.sums.evicted + (why == "evicted" and 1 or 0)
   self.sums.oom = self.sums.oom + (why == "out of memory" and 1 or 0)
   self.sums.lost_work = self.sums.lost_work + pods.done[p] * pods.cpu[p]
   local restarts = pods.restarts[p] + 1
-  take_away(self, p)
+  take_away(self, p, deleted)
   if pods.foreign[p] then return end
   return self:add_pod {
     name = ("%s-r%d"):format(base, restarts), namespace = pods.namespace[p], class = pods.class[p],
     cpu = pods.cpu[p], memory = pods.memory[p], app = pods.app[p], work = pods.work[p] or nil,
-    restarts = restarts,
+    restarts = restarts, object = pods.object[p],
   }
 end
 
@@ -281,25 +318,10 @@ end
 function W:adopt(view, foreign)
   local class = class_of(view)
   local cpu, memory = asked(view, class)
+  local p = take_pod(self, { name = view.metadata.name, namespace = view.metadata.namespace, class = class,
+    cpu = cpu, memory = memory, app = view("metadata.labels.app"), object = view, foreign = foreign })
   local i = view("spec.nodeName") and self.node_of[view("spec.nodeName")]
-  local pods, p = self.pods, self.pods.n + 1
-  pods.n = p
-  pods.name[p], pods.namespace[p], pods.class[p] = view.metadata.name, view.metadata.namespace, class
-  pods.cpu[p], pods.memory[p] = cpu, memory
-  pods.app[p] = view("metadata.labels.app") or view.metadata.name
-  pods.node[p], pods.state[p], pods.created[p], pods.placed[p] = 0, "pending", self.time, 0
-  pods.work[p], pods.done[p], pods.used[p], pods.sum[p], pods.restarts[p] = false, 0, 0, 0, 0
-  pods.foreign[p] = foreign or false
-  self.factor[p] = 1 + 0.2 * dice.normal(self.seed, dice.of(view.metadata.name), 1)
-  self.pod_of[pods.namespace[p] .. "/" .. pods.name[p]] = p
-  if i then
-    pods.node[p], pods.state[p], pods.placed[p] = i, "running", self.time
-    local here = self.nodes.pods[i]
-    here[#here + 1] = p
-    count(self, p, 1)
-  else
-    self.pending[#self.pending + 1] = p
-  end
+  if i then stand(self, p, i) else self.pending[#self.pending + 1] = p end
 end
 
 --- What changed in the cluster since the last time, by whomever. True: a pod has come or gone.
@@ -313,7 +335,7 @@ function W:hear()
       local p = self.pod_of[view.metadata.namespace .. "/" .. view.metadata.name]
       local leaving = what == "DELETED" or view("metadata.deletionTimestamp") ~= nil
       if p and leaving then
-        self:evict(p, "evicted")
+        self:evict(p, "evicted", what == "DELETED")
         moved = true
       elseif not p and what == "ADDED" and not leaving and self.started then
         self:adopt(view, true)

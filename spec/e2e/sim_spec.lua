@@ -70,6 +70,8 @@ describe("kubelua sim", function()
     [SCRIPT .. " --scenario /no/such.lua"] = "/no/such.lua",
     ["/no/such.lua"] = "/no/such.lua",
     [SCRIPT .. " --budget nonsense"] = "NAME<=NUMBER",
+    ["--predictors --for 1h"] = "three at least",
+    ["--predictors " .. SCRIPT] = "runs without a script",
   } do
     it("names the mistake in: " .. args, function()
       local out, code = sim(args)
@@ -77,6 +79,15 @@ describe("kubelua sim", function()
       assert.is_true(code == 1 or code == 2)
     end)
   end
+
+  it("compares predictors, with a page", function()
+    local dir = process.tmpdir() .. "/predictors"
+    local out, code = sim("--predictors --generate nodes=2 --for 72h --out " .. dir)
+    assert.equal(0, code, out)
+    assert.matches("\n  oracle +[%d.]+ +0 +0 +0\n", out)
+    assert.matches("\nkoordlet,", process.read(dir .. "/predictors.csv"))
+    assert.matches("<svg.-oracle.-</svg>", process.read(dir .. "/predictors.html"))
+  end)
 
   -- In a directory that has what the page speaks of, whose cluster is written beforehand.
   it("does what docs/whatif.md says", function()
@@ -100,11 +111,11 @@ status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32G
         local kubelua = KUBELUA:sub(1, 1) == "/" and KUBELUA or root .. "/" .. KUBELUA
         local out, code = process.run(("cd '%s' && %s %s"):format(dir, kubelua, args))
         assert.equal(0, code, block .. out)
-        assert.matches("batch_used", out)
+        assert.matches(args:find "predictors" and "oracle" or "batch_used", out)
         commands = commands + 1
       end
     end
-    assert.equal(6, commands)
+    assert.equal(7, commands)
   end)
 
   it("writes a page that a browser reads", function()

@@ -2,6 +2,7 @@
 
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
+local foresight = require "kubelua.sim.foresight"
 local measure = require "kubelua.sim.measure"
 local page = require "kubelua.sim.page"
 local pure = require "kubelua.pure"
@@ -29,6 +30,8 @@ M.options = {
   { "--seeds", "N", "with so many seeds, from --seed on: means, and how sure they are (1)", type = "count" },
   { "--against", "SCRIPT.lua", "the script as it was: compared with it" },
   { "--budget", "LIMITS", "such as \"evictions<=5,violation<=0.1%\": the best that keeps them, or status 1" },
+  { "--predictors", nil, "no script: compare how well peaks of the next day are predicted (7d)",
+    type = "flag" },
   { "--crds", "FILE|DIR", "definitions of kinds (may be repeated; crds/ and crd.yaml beside a script are \z
     taken anyway)",
     type = "list" },
@@ -137,6 +140,13 @@ local function write(path, content)
   file:close()
 end
 
+local function make_dir(path)
+  local quoted_path = path:gsub("'", "'\\''")
+  if not os.execute(("mkdir -p '%s'"):format(quoted_path)) then
+    error("cannot make the directory " .. path, 0)
+  end
+end
+
 local function progress(env)
   if not env.tty_err then return function() end, function() end end
   local began = core.monotonic()
@@ -185,6 +195,31 @@ local function command(env)
   return table.concat(words, " ")
 end
 
+local WEEK = 7 * DAY
+
+local function predict(env)
+  local o = env.options
+  if #env.words > 0 then common.usage "--predictors runs without a script" end
+  local cell = base_cell(env, {})
+  cell.seconds = o["for"] or WEEK
+  if cell.seconds < 3 * DAY then
+    common.usage "--predictors: one day to learn, one to judge by and one to predict are three at least: \z
+      --for 72h"
+  end
+  local tell, done = progress(env)
+  local rows, machines = foresight.run(cell, tell)
+  done()
+  io.write(foresight.report(rows, machines, common.span(cell.seconds)))
+  if o.out then
+    make_dir(o.out)
+    write(o.out .. "/predictors.csv", foresight.csv(rows))
+    write(o.out .. "/predictors.html", page.plain("Predictors of cpu", command(env), foresight.chart(rows),
+      foresight.report(rows, machines, common.span(cell.seconds))))
+    print(("report: %s/predictors.html"):format(o.out))
+  end
+  return 0
+end
+
 local function one_cell(json)
   local ok, cell = pcall(core.decode, json)
   if not ok then common.usage("--cell: %s", common.message(cell)) end
@@ -196,6 +231,7 @@ function M.run(env)
   local o = env.options
   if o.generate == "help" then return list_settings() end
   if o.cell then return one_cell(o.cell) end
+  if o.predictors then return predict(env) end
   if #env.words == 0 then common.usage "which script? kubelua sim SCRIPT.lua..." end
   local scripts = common.scripts(env.words)
   local base = base_cell(env, scripts)
@@ -211,7 +247,7 @@ function M.run(env)
       cells[#cells + 1] = cell
     end
   end
-  if o.out then assert(os.execute(("mkdir -p '%s/cells'"):format((o.out:gsub("'", "'\\''"))))) end
+  if o.out then make_dir(o.out .. "/cells") end
   local results = results_of(env, cells)
   local report = { title = title(env, base, #cells), command = command(env), variants = variants,
     span = common.span(base.seconds), limits = limits, seeds = seeds }

@@ -169,13 +169,26 @@ local function budget(report)
   return ("<p>%s</p><p>%s</p>"):format(t(table.concat(out, ", ")), best)
 end
 
+-- What a page begins with.
+local function head(title, command)
+  return { '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" \z
+    content="width=device-width,initial-scale=1"><title>', t(title), "</title><style>", STYLE,
+    "</style></head><body><h1>", t(title), "</h1><p><code>", t(command), "</code></p>" }
+end
+
+--- A page of one chart and the words that go with it.
+---@return string
+function M.plain(title, command, chart, words)
+  local out = head(title, command)
+  out[#out + 1] = chart .. '<div class="scroll"><pre>' .. t(words) .. "</pre></div></body></html>\n"
+  return table.concat(out)
+end
+
 --- The page.
 ---@return string
 function M.make(report)
   local first = report.variants[1].first
-  local out = { '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" \z
-    content="width=device-width,initial-scale=1"><title>', t(report.title), "</title><style>", STYLE,
-    "</style></head><body><h1>", t(report.title), "</h1><p><code>", t(report.command), "</code></p>" }
+  local out = head(report.title, report.command)
   if #report.limits > 0 then section(out, "Budget", nil, budget(report)) end
   if #report.variants <= 6 then
     section(out, "Verdict", #report.variants > 1

@@ -1,0 +1,127 @@
+-- foresight.lua - `kubelua sim --predictors`: the predictors over the pods of a cluster, without a
+-- scheduler and without controllers: who is wrong how often, by how much, and saves how much.
+
+local cluster = require "kubelua.sim.cluster"
+local core = require "kubelua.core"
+local node = require "kubelua.sim.node"
+local dice = require "kubelua.sim.dice"
+local predictors = require "kubelua.sim.predictors"
+local svg = require "kubelua.sim.svg"
+local text = require "kubelua.sim.text"
+local world = require "kubelua.sim.world"
+
+local M = {}
+
+local DAY = 86400
+
+-- The prod pods of node i, with what they use at each step.
+local function machine_of(w, i, seconds)
+  local pods, s = w.pods, w.settings
+  local m, rows = { limit = 0, limits = {}, samples = {} }, {}
+  for _, p in ipairs(w.nodes.pods[i]) do
+    if pods.class[p] == "prod" and pods.cpu[p] > 0 then
+      rows[#rows + 1] = p
+      m.limits[#rows], m.limit = pods.cpu[p], m.limit + pods.cpu[p]
+    end
+  end
+  for k = 0, seconds // predictors.STEP - 1 do
+    local t, uses = k * predictors.STEP, {}
+    for r, p in ipairs(rows) do
+      local share = node.curve(w, pods.app[p], t) * w.factor[p]
+        + s.noise * dice.normal(w.seed + p, math.tointeger(k), 3)
+      uses[r] = pods.cpu[p] * math.max(0.01, share)
+    end
+    m.samples[#m.samples + 1] = uses
+  end
+  return m
+end
+
+local function percentile(sorted, q) return sorted[math.max(1, math.ceil(q * #sorted))] end
+
+--- { { name, words, violation, worst, severity, savings, machines } ... }: means over machines; worst: of the
+--- worst machine but for one in a hundred; machines: their violation rates, sorted. The oracle is last.
+function M.run(cell, progress)
+  local sim = core.sim(0.0, cell.seed)
+  for _, path in ipairs(cell.crds) do sim:load_path(path) end
+  local w = world.new(sim, cell.settings, cell.seed)
+  if #cell.snapshot > 0 then cluster.load(w, cell.snapshot) else cluster.generate(w) end
+  local horizon, rows, machines = DAY // predictors.STEP | 0, {}, 0
+  for i, p in ipairs(predictors.list) do rows[i] = { name = p[1], words = p[3] } end
+  rows[#rows + 1] = { name = "oracle", words = "who knows the next day" }
+  for _, r in ipairs(rows) do r.violation, r.severity, r.savings, r.machines, r.wrong = 0, 0, 0, {}, 0 end
+  for i = 1, w.nodes.n do
+    local m = machine_of(w, i, cell.seconds)
+    if m.limit > 0 then
+      machines = machines + 1
+      local judged = predictors.judge(m, horizon + 1, horizon)
+      for _, r in ipairs(rows) do
+        local j = judged[r.name]
+        r.violation, r.savings = r.violation + j.violation, r.savings + j.savings
+        r.machines[#r.machines + 1] = j.violation
+        if j.violation > 0 then r.wrong, r.severity = r.wrong + 1, r.severity + j.severity end
+      end
+    end
+    if progress then progress(i, w.nodes.n) end
+  end
+  if machines == 0 then error("there is no prod pod with a request of cpu: nothing can be predicted", 0) end
+  for _, r in ipairs(rows) do
+    r.violation, r.savings = 100 * r.violation / machines, 100 * r.savings / machines
+    r.severity = r.wrong > 0 and 100 * r.severity / r.wrong or 0
+    table.sort(r.machines)
+    r.worst = 100 * percentile(r.machines, 0.99)
+  end
+  return rows, machines
+end
+
+-- Nobody has more savings at fewer violations.
+local function mark(rows)
+  for _, a in ipairs(rows) do
+    a.front = a.name ~= "oracle"
+    for _, b in ipairs(rows) do
+      local beats = b.name ~= "oracle" and b.savings >= a.savings and b.violation <= a.violation
+        and (b.savings > a.savings or b.violation < a.violation)
+      if beats then a.front = false end
+    end
+  end
+end
+
+--- The table for a terminal.
+function M.report(rows, machines, span)
+  mark(rows)
+  local out = { ("predictors of cpu: %s on %d machines, each judged by the day after"):format(span, machines),
+    "",
+    ("%-16s %10s %10s %10s %10s"):format("", "savings %", "violation %", "worst %", "severity %") }
+  for _, r in ipairs(rows) do
+    out[#out + 1] = ("%s %-14s %10s %10s %10s %10s"):format(r.front and "*" or " ", r.name,
+      text.number(r.savings),
+      text.number(r.violation), text.number(r.worst), text.number(r.severity))
+  end
+  out[#out + 1] = ""
+  out[#out + 1] = "savings: what could be lent, of all that pods may use; violation: moments at which a \z
+    day's peak was"
+  out[#out + 1] = "more than predicted, worst: on the worst machine but for one in a hundred, severity: by \z
+    how much."
+  out[#out + 1] = "* nobody saves more at fewer violations"
+  return table.concat(out, "\n") .. "\n"
+end
+
+function M.csv(rows)
+  local out = { "predictor,savings,violation,worst,severity\n" }
+  for _, r in ipairs(rows) do
+    out[#out + 1] = ("%s,%.10g,%.10g,%.10g,%.10g\n"):format(r.name, r.savings, r.violation, r.worst,
+      r.severity)
+  end
+  return table.concat(out)
+end
+
+--- The chart: gain against risk.
+function M.chart(rows)
+  local points = {}
+  for _, r in ipairs(rows) do
+    points[#points + 1] = { x = r.violation, y = r.savings, label = r.name, front = r.front,
+      first = r.name == "oracle" }
+  end
+  return svg.scatter("savings and violations of predictors", "violation, %", "savings, %", points)
+end
+
+return M

@@ -1,0 +1,111 @@
+--- predictors_spec.lua - what predictors of a peak say of uses that are worked out by hand, and how they are
+--- judged.
+--- not in tsan: it has one thread
+
+local predictors = require "kubelua.sim.predictors"
+
+local function by_name(name)
+  for _, p in ipairs(predictors.list) do
+    if p[1] == name then return p end
+  end
+  error("there is no predictor " .. name)
+end
+
+-- What a predictor says at the end of these uses, one list for each pod.
+local function says(name, limits, ...)
+  local machine, pods, answer = { limit = 0, limits = limits }, { ... }, nil
+  for _, l in ipairs(limits) do machine.limit = machine.limit + l end
+  local one = by_name(name)[2](machine)
+  for t = 1, #pods[1] do
+    local uses, total = {}, 0
+    for p, series in ipairs(pods) do
+      uses[p] = series[t]
+      total = total + series[t]
+    end
+    answer = one(total, uses)
+  end
+  return answer
+end
+
+-- n samples, each `a` and `b` in turn.
+local function turns(n, a, b)
+  local out = {}
+  for i = 1, n do out[i] = i % 2 == 1 and a or b or a end
+  return out
+end
+
+describe("predictors", function()
+  it("say what their definitions say", function()
+    local steady = turns(24, 100)
+    assert.equal(3000, says("limit", { 1000, 2000 }, steady, steady))
+    assert.equal(2700, says("borg-default", { 1000, 2000 }, steady, steady))
+    assert.equal(200, says("n-sigma", { 1000, 1000 }, steady, steady))
+    -- 24 samples of 100 and 200 in turn: mean 150, the sample's deviation sqrt(24 / 23) * 50
+    assert.near(150 + 5 * 50 * math.sqrt(24 / 23), says("n-sigma", { 1000 }, turns(24, 100, 200)), 1e-6)
+    assert.equal(1000, says("n-sigma", { 1000 }, turns(23, 100, 200))) -- too few to tell
+    -- two pods that take turns: together they stand still, each alone does not
+    assert.equal(300, says("n-sigma", { 1000, 1000 }, turns(24, 100, 200), turns(24, 200, 100)))
+    assert.near(2 * (150 + 5 * 50 * math.sqrt(24 / 23)),
+      says("n-sigma-pods", { 1000, 1000 }, turns(24, 100, 200), turns(24, 200, 100)), 1e-6)
+    assert.equal(400, says("max-seen", { 1000, 1000 }, turns(4, 100, 200), turns(4, 200, 100)))
+    -- the 95th percentile of 5 % at 900 and the rest at 100 of 1000
+    local spikes = turns(100, 100)
+    for i = 1, 5 do spikes[i * 20] = 900 end
+    assert.near(100, says("rc-like", { 1000 }, spikes), 1e-6)
+    spikes[99] = 900
+    assert.near(900, says("rc-like", { 1000 }, spikes), 1e-6)
+    assert.near(100, says("node-percentile", { 1000 }, turns(100, 100)), 1e-6)
+  end)
+
+  it("that fade forget what was", function()
+    local series = turns(10, 1000)
+    for i = 11, 2000 do series[i] = 100 end
+    for _, name in ipairs { "koordlet", "vpa", "autopilot" } do
+      local late = says(name, { 2000 }, series)
+      assert.is_true(late > 100 and late < 130, ("%s says %g"):format(name, late))
+    end
+  end)
+
+  it("of Koordinator's agent lend nothing in the first day", function()
+    assert.equal(1000, says("koordlet", { 1000 }, turns(288, 100)))
+    assert.is_true(says("koordlet", { 1000 }, turns(289, 100)) < 130)
+  end)
+
+  it("never say more than all that pods may use", function()
+    for _, p in ipairs(predictors.list) do
+      for _, n in ipairs { 1, 24, 300 } do
+        local x = says(p[1], { 500, 500 }, turns(n, 400, 500), turns(n, 500, 1))
+        assert.is_true(x <= 1000 and x >= 0, ("%s says %g"):format(p[1], x))
+      end
+    end
+  end)
+end)
+
+describe("the oracle", function()
+  it("knows the highest use within its horizon", function()
+    local totals = {}
+    for i = 1, 200 do totals[i] = (i * 7919 + i * i * 31) % 997 end
+    for _, horizon in ipairs { 0, 1, 5, 50 } do
+      local truth = predictors.oracle(totals, horizon)
+      for t = 1, #totals do
+        local most = 0
+        for k = t, math.min(#totals, t + horizon) do most = math.max(most, totals[k]) end
+        assert.equal(most, truth[t])
+      end
+    end
+  end)
+
+  it("is never wrong, and the limit neither; what is too low is, by how much", function()
+    local samples = {}
+    for t = 1, 100 do samples[t] = { t <= 50 and 100 or 950 } end
+    local judged = predictors.judge({ limit = 1000, limits = { 1000 }, samples = samples }, 1, 10)
+    assert.same({ violation = 0, severity = 0, savings = 0 }, judged.limit)
+    assert.equal(0, judged.oracle.violation)
+    -- nine tenths of the limit are too little from sample 41 on, by 50 of 950
+    assert.near(50 / 90, judged["borg-default"].violation, 1e-9)
+    assert.near(50 / 950, judged["borg-default"].severity, 1e-9)
+    assert.near(0.1, judged["borg-default"].savings, 1e-9)
+    -- and the most that was seen from there to where it comes
+    assert.near(10 / 90, judged["max-seen"].violation, 1e-9)
+  end)
+end)

@@ -212,6 +212,7 @@ local AREAS = {
   events = { "events" },
   http = { "client", "proxy", "bad_input", "tls" },
   informers = { "caches", "discovery", "crd", "kind" },
+  sim = { "sim", "predictors" },
   lab = { "replay", "shadow", "record", "whatif", "past" },
   lua = { "^spec/lua/", "^spec/bindings/", "^spec/controllers/", "^spec/e2e/" },
   manager = { "reload", "election", "health", "metrics", "cli", "run" },

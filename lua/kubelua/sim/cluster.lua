@@ -111,7 +111,7 @@ end
 ---@param w kubelua.SimWorld
 ---@param changes table<string, any>
 function M.configure(w, changes)
-  if next(changes) == nil and w.settings_only then return end
+  if next(changes) == nil and w.from_snapshot then return end
   local ok, found = pcall(w.sim.call, w.sim,
     { verb = "get", kind = "v1/ConfigMap", ns = CONFIG_NAMESPACE, name = CONFIG })
   local data = ok and found.data and core.copy(found.data) or {}

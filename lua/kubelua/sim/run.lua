@@ -112,7 +112,7 @@ local function prepare(cell)
   local left_out = {}
   if #cell.snapshot > 0 then left_out = cluster.load(w, cell.snapshot) else cluster.generate(w) end
   for _, path in ipairs(cell.load) do sim:load_path(path) end
-  w.settings_only = #cell.snapshot > 0
+  w.from_snapshot = #cell.snapshot > 0
   cluster.configure(w, cell.colocation)
   sim:follow "v1/Node"
   sim:follow "v1/Pod"

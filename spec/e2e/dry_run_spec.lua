@@ -77,8 +77,10 @@ widgets.each("dry-run-spec", function(t)
     t.says "run 5 of x"
     assert.equal(1, count "/x subresource=status changes")
     t.client:patch(t.get "x", { spec = { n = 6 } })
+    -- a run that was under way may have met the new object with what it made of the old one
     t.says [[n\":6}]]
-    assert.equal(2, count "/x subresource=status changes")
+    t.says "run 60 of x"
+    assert.equal(1, count [[n\":6}]])
   end)
 
   it("with the server's word says what its defaults and refusals make of it", function()

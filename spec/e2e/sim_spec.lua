@@ -86,13 +86,18 @@ describe("kubelua sim", function()
     assert.equal(0, code, out)
     assert.matches("\n  oracle +[%d.]+ +0 +0 +0\n", out)
     assert.matches("\nkoordlet,", process.read(dir .. "/predictors.csv"))
-    assert.matches("<svg.-oracle.-</svg>", process.read(dir .. "/predictors.html"))
+    local page = process.read(dir .. "/predictors.html")
+    assert.matches("<svg.-oracle.-</svg>", page)
+    assert.matches("<code>kubelua sim [^<]*%-%-predictors[ <]", page)
+    assert.not_matches("%-%-predictors true", page)
+    assert.matches("vpa +90th percentile", page)
   end)
 
   -- In a directory that has what the page speaks of, whose cluster is written beforehand.
   it("does what docs/whatif.md says", function()
     local dir, root = process.tmpdir() .. "/page of docs", process.run("pwd"):gsub("\n", "")
-    process.run(("mkdir -p '%s/new' && cp -R controllers examples '%s' && cp -R controllers/koordinator/* '%s/new'")
+    process.run(("mkdir -p '%s/new' && cp -R controllers examples '%s' && cp -R controllers/koordinator/* \z
+      '%s/new'")
       :format(dir, dir, dir))
     process.write(dir .. "/cluster.yaml", [[
 apiVersion: v1

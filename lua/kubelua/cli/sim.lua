@@ -187,8 +187,9 @@ local function command(env)
     local value = env.options[option[1]:sub(3):gsub("-", "_")]
     if value ~= nil and option[1] ~= "--out" and option[1] ~= "--jobs" then
       for _, v in ipairs(type(value) == "table" and value or { value }) do
-        words[#words + 1] = ("%s %s"):format(option[1], quoted(option.type == "duration" and ("%gs"):format(v)
-          or tostring(v)))
+        local text_of = option.type == "duration" and ("%gs"):format(v) or tostring(v)
+        words[#words + 1] = option.type == "flag" and option[1]
+          or ("%s %s"):format(option[1], quoted(text_of))
       end
     end
   end
@@ -214,7 +215,7 @@ local function predict(env)
     make_dir(o.out)
     write(o.out .. "/predictors.csv", foresight.csv(rows))
     write(o.out .. "/predictors.html", page.plain("Predictors of cpu", command(env), foresight.chart(rows),
-      foresight.report(rows, machines, common.span(cell.seconds))))
+      foresight.report(rows, machines, common.span(cell.seconds)) .. "\n" .. foresight.words(rows)))
     print(("report: %s/predictors.html"):format(o.out))
   end
   return 0

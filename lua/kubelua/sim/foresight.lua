@@ -90,9 +90,9 @@ function M.report(rows, machines, span)
   mark(rows)
   local out = { ("predictors of cpu: %s on %d machines, each judged by the day after"):format(span, machines),
     "",
-    ("%-16s %10s %10s %10s %10s"):format("", "savings %", "violation %", "worst %", "severity %") }
+    ("%-18s %10s %11s %10s %10s"):format("", "savings %", "violation %", "worst %", "severity %") }
   for _, r in ipairs(rows) do
-    out[#out + 1] = ("%s %-14s %10s %10s %10s %10s"):format(r.front and "*" or " ", r.name,
+    out[#out + 1] = ("%s %-16s %10s %11s %10s %10s"):format(r.front and "*" or " ", r.name,
       text.number(r.savings),
       text.number(r.violation), text.number(r.worst), text.number(r.severity))
   end
@@ -102,6 +102,13 @@ function M.report(rows, machines, span)
   out[#out + 1] = "more than predicted, worst: on the worst machine but for one in a hundred, severity: by \z
     how much."
   out[#out + 1] = "* nobody saves more at fewer violations"
+  return table.concat(out, "\n") .. "\n"
+end
+
+--- What each of them is.
+function M.words(rows)
+  local out = {}
+  for i, r in ipairs(rows) do out[i] = ("%-16s %s"):format(r.name, r.words) end
   return table.concat(out, "\n") .. "\n"
 end
 

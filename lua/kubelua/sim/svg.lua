@@ -171,6 +171,9 @@ function M.heat(title, names, hours)
   return table.concat(out)
 end
 
+-- Points that have their names beside them; of more, a pointer tells.
+local LABELS_MAX = 16
+
 --- Points { x, y, label, front, first }; axes have names.
 function M.scatter(title, x_name, y_name, points)
   local out, top_x, top_y = {}, 0, 0
@@ -199,7 +202,7 @@ function M.scatter(title, x_name, y_name, points)
     out[#out + 1] = ('<circle class="%s" cx="%s" cy="%s" r="%d"><title>%s: %s %.4g, %s %.4g</title></circle>')
       :format(p.front and "front" or "dot", n(x(p.x)), n(y(p.y)), p.first and 7 or 5, M.text(p.label),
         M.text(x_name), p.x, M.text(y_name), p.y)
-    if #points <= 12 then
+    if #points <= LABELS_MAX then
       out[#out + 1] = ('<text class="tick" x="%s" y="%s"%s>%s</text>'):format(
         n(x(p.x) + (p.x > top_x / 2 and -8 or 8)),
         n(y(p.y) - 7), p.x > top_x / 2 and ' text-anchor="end"' or "", M.text(p.label))

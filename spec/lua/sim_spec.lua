@@ -202,6 +202,26 @@ describe("what a script writes in a simulation", function()
     assert.equal(uid(), uid())
   end)
 
+  it("is refused when it is no whole request, and nothing breaks", function()
+    for _, op in ipairs {
+      { verb = "get", kind = "v1/ConfigMap", ns = "default" },
+      { verb = "create", kind = "v1/ConfigMap", ns = "default" },
+      { verb = "patch", kind = "v1/ConfigMap", ns = "default", name = "m" },
+      { verb = "update", kind = "v1/ConfigMap", ns = "default", name = "m" },
+      { verb = "create", kind = "v1/Pod", ns = "default", subresource = "eviction" },
+      { verb = "delete", kind = "v1/ConfigMap", ns = "default" },
+      { verb = "get", kind = "v1/ConfigMap", ns = "default", name = "m", subresource = "nonsense" },
+      { verb = "watch", kind = "v1/ConfigMap" },
+      { verb = "get", kind = "example.com/v1/Nothing", name = "m" },
+      { verb = "http", kind = "http", name = "https://example.com", subresource = "GET" },
+    } do
+      local ok, err = pcall(sim.call, sim, op)
+      assert.is_false(ok, op.verb)
+      assert.is_truthy(tostring(err):find "%S")
+    end
+    assert.equal(0, #sim:call { verb = "list", kind = "v1/Secret", labels = "a=b" }.items)
+  end)
+
   it("that never comes to rest is named", function()
     local s = core.sim(0.0, 1)
     s:load(core.value({ apiVersion = "v1", kind = "ConfigMap",

@@ -360,7 +360,8 @@ static const kl_value *scale_of(const kl_value *o)
     kl_build_end(b);
     kl_build_key(b, "spec");
     kl_build_object(b);
-    kl_build_kvalue(b, "replicas", kl_value_at(o, "spec", "replicas", NULL));
+    if (kl_value_int_at(o, 0, "spec", "replicas", NULL)) /* omitempty: a client reads none as 0 */
+        kl_build_kvalue(b, "replicas", kl_value_at(o, "spec", "replicas", NULL));
     kl_build_end(b);
     kl_build_key(b, "status");
     kl_build_object(b);

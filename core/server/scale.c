@@ -57,7 +57,8 @@ static const kl_value *scale_of(const kl__kind *k, const kl_value *o)
     kl_build_end(b);
     kl_build_key(b, "spec");
     kl_build_object(b);
-    kl_build_kint(b, "replicas", want);
+    if (want) /* omitempty: a client reads none as 0 */
+        kl_build_kint(b, "replicas", want);
     kl_build_end(b);
     kl_build_key(b, "status");
     kl_build_object(b);

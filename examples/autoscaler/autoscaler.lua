@@ -23,7 +23,7 @@ return kube.controller {
     local scale = ctx.live:get(target.kind, ns, target.name, { subresource = "scale" })
     if not scale then return kube.retry("30s", ("there is no %s %s"):format(target.kind, target.name)) end
 
-    local now, have, want = ctx:now(), scale("spec.replicas") or 1,
+    local now, have, want = ctx:now(), scale("spec.replicas") or 0,
       wanted(scaler, tonumber(queue("data.length") or 0))
     if want < have then
       local since = ctx.memo.less and kube.time(ctx.memo.less)

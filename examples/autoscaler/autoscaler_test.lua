@@ -29,6 +29,19 @@ describe("autoscaler", function()
     assert.equal(1, replicas())
   end)
 
+  it("wakes what sleeps, and lets it sleep again without a word more", function()
+    local scaler = t:get("examples.kubelua.dev/v1/Autoscaler", "workers")
+    t:patch(scaler, { spec = { min = 0 } })
+    queue(0)
+    t:advance "6m"
+    assert.equal(0, replicas())
+    local before = #t:writes()
+    t:advance "1h"
+    assert.equal(before, #t:writes())
+    queue(1)
+    assert.equal(1, replicas())
+  end)
+
   it("forgets the calm when work comes back", function()
     queue(0)
     t:advance "4m"

@@ -54,7 +54,7 @@ return kube.controller {
         spec = kube.copy(cron.spec.jobTemplate) })
       if not made and err.kind ~= "already_exists" then error(err, 0) end
       status.lastScheduleTime = tostring(at)
-      status.active = policy == "Replace" and 1 or #active + 1
+      if made then status.active = policy == "Replace" and 1 or #active + 1 end
     end
     local next_at = kube.cron(cron.spec.schedule):next(now)
     return { status = status, requeue_after = next_at and next_at - now }

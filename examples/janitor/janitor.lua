@@ -23,7 +23,8 @@ return kube.controller {
       return kube.fail "the expiry does not read"
     end
     if at > ctx:now() then return { requeue_after = at - ctx:now() } end
-    ctx:delete(o, { uid = o.metadata.uid })
+    -- as it was looked at: somebody may be giving it more time
+    ctx:delete(o, { uid = o.metadata.uid, resourceVersion = o.metadata.resourceVersion })
     ctx:event("Expired", "it was wanted until %s", text)
   end,
 }

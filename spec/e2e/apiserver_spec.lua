@@ -536,6 +536,10 @@ servers.each(function(name, start)
       assert.truthy(s:must_kubectl("-n", ns, "scale", "deploy", "d", "--replicas", "2"):find("scaled", 1,
         true))
       assert.equal(2, api:get(deployments .. "/d").body.spec.replicas)
+      assert.equal(200, api:patch("merge", deployments .. "/d/scale", '{"spec":{"replicas":0}}').code)
+      local none = api:get(deployments .. "/d/scale").body
+      assert.same({ nil, 0, 0 }, { none.spec.replicas, none.status.replicas,
+        api:get(deployments .. "/d").body.spec.replicas })
     end)
 
     describe("that deletes", function()

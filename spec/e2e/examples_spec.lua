@@ -81,7 +81,7 @@ local SEEN = {
     if pod and pod("status.phase") ~= "Succeeded" then c:patch_status(pod, { phase = "Succeeded" }) end
     return pod == nil or pod("metadata.deletionTimestamp") ~= nil
   end,
-  ["dns-record"] = function(c) -- the service does not exist: what is to be seen is that it was asked
+  ["dns-record"] = function(c) -- the service does not exist: to be seen is that its end will be waited for
     return #kube.copy(c:get(GROUP .. "DnsRecord", "default", "www")("metadata.finalizers") or {}) == 1
   end,
   autoscaler = function(c) return c:get("apps/v1/Deployment", "default", "workers").spec.replicas == 3 end,

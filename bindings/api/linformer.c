@@ -351,7 +351,7 @@ static found *find(lua_State *L)
 
 static int one_list(lua_State *L)
 {
-    lkl__push_list(L, &find(L)->objects, false);
+    lkl__push_list(L, &find(L)->objects);
     lkl_box_close(L, -2);
     return 1;
 }

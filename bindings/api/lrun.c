@@ -330,7 +330,7 @@ static kl_objects *find(lua_State *L)
 /* run.list(kind, query): a list of views. */
 static int list(lua_State *L)
 {
-    lkl__push_list(L, find(L), false);
+    lkl__push_list(L, find(L));
     lkl_box_close(L, -2);
     return 1;
 }

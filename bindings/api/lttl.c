@@ -61,7 +61,7 @@ static int list(lua_State *L)
     lkl_box *box = lkl_box_new(L, &objects_class, 0);
     kl_objects *o = box->ptr = kl_new(kl_objects);
     kl_ttl_list(t, at, o);
-    lkl__push_list(L, o, true);
+    lkl__push_list(L, o);
     lkl_box_close(L, -2);
     return 1;
 }

@@ -108,22 +108,16 @@ typedef struct lkl__view {
     const struct lkl__view *root; /* what holds the reference, itself for a root; its memory outlives every
                                    * view below, whatever the collector's order */
 } lkl__view;
-/* Holds the references of some objects for the views of them, so that one finaliser does for all. head.v:
- * the first object. */
-typedef struct lkl__keeper {
-    lkl__view head;
-    size_t charged, n;
-    const kl_value *v[];
-} lkl__keeper;
-/* Pushes a view of k->v[i]; the userdata of k is at keeper_idx, the metatable of lkl__push_view_metatable
- * at mt_idx, both absolute. */
-void lkl__push_kept(lua_State *L, const lkl__keeper *k, int keeper_idx, size_t i, int mt_idx);
+/* Pushes a view of `object`; the keeper at keeper_idx, which begins with `head`, has it in place i. The
+ * metatable of lkl__push_view_metatable is at mt_idx. Both indexes are absolute. */
+void lkl__push_kept(
+    lua_State *L, const kl_value *object, const lkl__view *head, int keeper_idx, size_t i, int mt_idx);
 void lkl__push_view_metatable(lua_State *L);
 
 /* --- lists of objects --------------------------------------------------------------------- */
 /* Both take the references out of o, which may be boxed. Pushes a kubelua.list; or a function that gives
- * one object after the other. `own`: nobody else may have these objects, so they count as the state's. */
-void lkl__push_list(lua_State *L, kl_objects *o, bool own);
+ * one object after the other. */
+void lkl__push_list(lua_State *L, kl_objects *o);
 void lkl__push_each(lua_State *L, kl_objects *o);
 const kl_value *lkl__list_value(lua_State *L, int idx); /* a new reference, or NULL when idx is no list */
 /* a list that a script changed: pushes the table that it is now; else nothing */

@@ -5,9 +5,8 @@
  *
  * References stand in keepers of at most KEEP each, and views of objects keep their keeper: whoever keeps
  * one object of a list keeps few others, and no object needs a finaliser of its own. */
-#include <string.h>
+#include "base/mem.h"
 #include "state/border.h"
-#include "state/ceiling.h"
 
 /* Enough to make a finaliser's cost small for each, few enough to be kept by accident. */
 #define KEEP 64
@@ -24,49 +23,74 @@ enum { LIST_KEEPERS = 1, LIST_OWN };
 
 /* --- keepers ------------------------------------------------------------------------------ */
 
+/* What stands in the box of a keeper. */
+typedef struct kept {
+    size_t n;
+    const kl_value *v[];
+} kept;
+
+typedef struct keeper {
+    lkl__view head; /* what views of its objects have as root; head.v: the first object */
+    lkl_box *box;   /* NULL once finalised */
+    lkl_box within;
+} keeper;
+
+static void free_kept(void *ptr)
+{
+    kept *all = ptr;
+    for (size_t i = 0; i < all->n; i++)
+        kl_value_unref(all->v[i]);
+    kl_free(all);
+}
+
 static int keeper_gc(lua_State *L)
 {
-    lkl__keeper *k = lkl__tagged(L, 1, &keeper_tag, sizeof *k);
-    if (!k)
-        return 0;
-    k->head.v = NULL; /* views of it know now */
-    for (size_t i = 0; i < k->n; i++)
-        kl_value_unref(k->v[i]);
-    k->n = 0;
-    lkl_ceiling_charge(L, &k->charged, 0);
+    keeper *k = lkl__tagged(L, 1, &keeper_tag, sizeof *k);
+    lkl_box *box = k ? k->box : NULL;
+    if (box) {
+        k->head.v = NULL; /* views of it know now */
+        k->box = NULL;
+        lkl__box_release(L, box);
+    }
     return 0;
 }
 
-static void charge_keeper(lua_State *L, lkl__keeper *k)
+/* The i-th object; NULL: there is none, or the keeper was finalised before its user. */
+static const kl_value *kept_at(const keeper *k, size_t i)
 {
-    size_t max = lkl_ceiling_max(L), sum = 0;
-    for (size_t i = 0; max < SIZE_MAX && sum <= max && i < k->n; i++)
-        sum += kl_value_held(k->v[i], max - sum);
-    lkl_ceiling_charge(L, &k->charged, sum);
+    const kept *all = k && k->box ? k->box->ptr : NULL;
+    return all && i < all->n ? all->v[i] : NULL;
+}
+
+/* Pushes an empty keeper. */
+static keeper *push_keeper(lua_State *L)
+{
+    keeper *k = lua_newuserdatauv(L, sizeof *k, 0);
+    *k = (keeper){.head = {&keeper_tag, NULL, &k->head}};
+    if (lkl__metatable(L, &keeper_mt, "kubelua.keeper")) {
+        lua_pushcfunction(L, keeper_gc);
+        lua_setfield(L, -2, "__gc");
+        lkl__keep_metatable(L, &keeper_mt);
+    }
+    lua_setmetatable(L, -2);
+    k->box = lkl__box_hold(L, &k->within, free_kept);
+    return k;
 }
 
 /* Pushes a table of keepers that have o's references now. */
-static void push_keepers(lua_State *L, kl_objects *o, bool own)
+static void push_keepers(lua_State *L, kl_objects *o)
 {
     lua_createtable(L, (int)((o->len + KEEP - 1) / KEEP), 0);
     for (size_t at = 0; at < o->len; at += KEEP) {
         size_t n = o->len - at < KEEP ? o->len - at : KEEP;
-        lkl__keeper *k = lua_newuserdatauv(L, sizeof *k + n * sizeof *k->v, 0);
-        memset(k, 0, sizeof *k);
-        k->head = (lkl__view){&keeper_tag, NULL, &k->head};
-        if (lkl__metatable(L, &keeper_mt, "kubelua.keeper")) {
-            lua_pushcfunction(L, keeper_gc);
-            lua_setfield(L, -2, "__gc");
-            lkl__keep_metatable(L, &keeper_mt);
+        keeper *k = push_keeper(L);
+        kept *all = k->box->ptr = kl_zalloc(sizeof *all + n * sizeof *all->v);
+        for (; all->n < n; all->n++) {
+            all->v[all->n] = o->v[at + all->n];
+            o->v[at + all->n] = NULL;
         }
-        lua_setmetatable(L, -2);
-        for (; k->n < n; k->n++) {
-            k->v[k->n] = o->v[at + k->n];
-            o->v[at + k->n] = NULL;
-        }
-        k->head.v = k->v[0];
-        if (own)
-            charge_keeper(L, k);
+        k->head.v = all->v[0];
+        lkl_box_charge(L, k->box, sizeof *all + n * sizeof *all->v);
         lua_rawseti(L, -2, (lua_Integer)(at / KEEP) + 1);
     }
 }
@@ -80,12 +104,13 @@ static int each_next(lua_State *L)
     size_t at = (size_t)lua_tointeger(L, lua_upvalueindex(EACH_AT));
     lua_settop(L, 0);
     lua_rawgeti(L, lua_upvalueindex(EACH_KEEPERS), (lua_Integer)(at / KEEP) + 1);
-    const lkl__keeper *k = lua_touserdata(L, 1);
-    if (!k || at % KEEP >= k->n) {
+    const keeper *k = lua_touserdata(L, 1);
+    const kl_value *object = kept_at(k, at % KEEP);
+    if (!object) {
         lua_pushnil(L);
         return 1;
     }
-    lkl__push_kept(L, k, 1, at % KEEP, lua_upvalueindex(EACH_MT));
+    lkl__push_kept(L, object, &k->head, 1, at % KEEP, lua_upvalueindex(EACH_MT));
     if ((at + 1) % KEEP == 0) { /* what the loop has passed is kept by those who kept a view of it */
         lua_pushnil(L);
         lua_rawseti(L, lua_upvalueindex(EACH_KEEPERS), (lua_Integer)(at / KEEP) + 1);
@@ -97,7 +122,7 @@ static int each_next(lua_State *L)
 
 void lkl__push_each(lua_State *L, kl_objects *o)
 {
-    push_keepers(L, o, false);
+    push_keepers(L, o);
     lua_pushinteger(L, 0);
     lkl__push_view_metatable(L);
     lua_pushcclosure(L, each_next, EACH_MT);
@@ -128,15 +153,16 @@ static void push_item(lua_State *L, size_t i)
     lua_getiuservalue(L, 1, LIST_KEEPERS);
     lua_rawgeti(L, -1, (lua_Integer)(i / KEEP) + 1);
     lua_replace(L, -2);
-    int keeper = lua_gettop(L);
-    const lkl__keeper *k = lua_touserdata(L, keeper);
+    int at = lua_gettop(L);
+    const keeper *k = lua_touserdata(L, at);
+    const kl_value *object = kept_at(k, i % KEEP);
     lkl__push_view_metatable(L);
-    if (i % KEEP < k->n)
-        lkl__push_kept(L, k, keeper, i % KEEP, keeper + 1);
+    if (object)
+        lkl__push_kept(L, object, &k->head, at, i % KEEP, at + 1);
     else
-        lua_pushnil(L); /* finalised before its user */
-    lua_replace(L, keeper);
-    lua_settop(L, keeper);
+        lua_pushnil(L);
+    lua_replace(L, at);
+    lua_settop(L, at);
 }
 
 static int list_index(lua_State *L)
@@ -209,9 +235,9 @@ static const kl_value *value_of(lua_State *L, int idx)
     kl_build_array(b);
     lua_getiuservalue(L, idx, LIST_KEEPERS);
     for (lua_Integer i = 1; lua_rawgeti(L, -1, i) == LUA_TUSERDATA; i++, lua_pop(L, 1)) {
-        const lkl__keeper *k = lua_touserdata(L, -1);
-        for (size_t at = 0; at < k->n; at++)
-            kl_build_value(b, k->v[at]);
+        const kl_value *object;
+        for (size_t at = 0; (object = kept_at(lua_touserdata(L, -1), at)); at++)
+            kl_build_value(b, object);
     }
     lua_pop(L, 2);
     kl_build_end(b);
@@ -244,7 +270,7 @@ static int list_tostring(lua_State *L)
     return 1;
 }
 
-void lkl__push_list(lua_State *L, kl_objects *o, bool own)
+void lkl__push_list(lua_State *L, kl_objects *o)
 {
     static const luaL_Reg meta[] = {
         {"__index", list_index},
@@ -256,7 +282,7 @@ void lkl__push_list(lua_State *L, kl_objects *o, bool own)
     };
     list *l = lua_newuserdatauv(L, sizeof *l, LIST_OWN);
     *l = (list){&list_tag, o->len};
-    push_keepers(L, o, own);
+    push_keepers(L, o);
     lua_setiuservalue(L, -2, LIST_KEEPERS);
     if (lkl__metatable(L, &list_mt, "kubelua.list")) {
         luaL_setfuncs(L, meta, 0);

@@ -222,9 +222,10 @@ void lkl_push_value(lua_State *L, const kl_value *v)
     lkl__view_charge(L);
 }
 
-void lkl__push_kept(lua_State *L, const lkl__keeper *k, int keeper_idx, size_t i, int mt_idx)
+void lkl__push_kept(
+    lua_State *L, const kl_value *object, const lkl_view *head, int keeper_idx, size_t i, int mt_idx)
 {
-    new_child(L, k->v[i], keeper_idx, k, &k->head, word_of_index(i, KEY_TOP), 0, mt_idx);
+    new_child(L, object, keeper_idx, head, head, word_of_index(i, KEY_TOP), 0, mt_idx);
 }
 
 /* --- reading ------------------------------------------------------------------------------ */

@@ -68,6 +68,33 @@ local function drafts()
   check(#patch.spec.containers == 3, "a list in a patch")
 end
 
+-- As many objects as several keepers hold, and whose views outlive them.
+local function store()
+  local s = kube.ttl_store(60)
+  for i = 1, 70 do
+    s:put(kube.decode((POD:gsub('"web", "namespace"', ('"web-%d", "namespace"'):format(i)))))
+  end
+  return s
+end
+
+local function each_of(list)
+  check(#list == 70 and list[71] == nil, "the length of a list")
+  local last = list[70].metadata
+  local names = {}
+  for i, pod in ipairs(list) do names[i] = pod.metadata.name end
+  check(#names == 70 and names[70] == last.name, "each of a list")
+  check(#kube.decode(kube.encode(list)) == 70, "a list as a value")
+  table.sort(list, function(a, b) return a.metadata.name < b.metadata.name end)
+  check(list[1].metadata.name == "web-1" and list[70].metadata.name == "web-9", "a list that was sorted")
+  return last
+end
+
+local function lists()
+  local last = each_of(store():list())
+  collectgarbage()
+  check(last.labels.tier == "front-of-the-house-with-a-view", "a view keeps its objects")
+end
+
 local function words()
   local selector = kube.selector { matchLabels = { tier = "front-of-the-house-with-a-view" } }
   pcall(selector.matches, selector, kube.decode(POD).metadata.labels)
@@ -79,9 +106,9 @@ local function words()
 end
 
 if mode == "calls" then
-  views() drafts() words()                 -- what is made once is made, and the modules are there
+  views() drafts() lists() words()         -- what is made once is made, and the modules are there
   if every then debug.sethook(function() collectgarbage() end, "", every) end
-  views() drafts() words()
+  views() drafts() lists() words()
   debug.sethook()
   collectgarbage()
   print "ok"
@@ -98,6 +125,8 @@ elseif mode == "close" then
     pcall(function() return tostring(things.pod), tostring(things.draft) end)
     pcall(function() return things.pod == things.draft end)
     pcall(function() return things.cpu < things.cpu end)
+    pcall(function() return things.item.metadata.name, things.list[1].metadata.name, #things.list end)
+    pcall(function() for _, pod in ipairs(things.list) do local _ = pod.spec.nodeName end end)
     pcall(function() return things.selector:matches(things.pod.metadata.labels) end)
   end
   local function finaliser() return setmetatable({}, { __gc = use }) end
@@ -106,7 +135,8 @@ elseif mode == "close" then
     kept[#kept + 1] = finaliser()
     local pod = kube.decode(POD)
     things = { pod = pod, spec = pod.spec, draft = core.draft(pod), cpu = kube.qty(i),
-      selector = kube.selector "a=b" }
+      selector = kube.selector "a=b", list = store():list() }
+    things.item = things.list[70]
     kept[#kept + 1] = things
     kept[#kept + 1] = finaliser()
     use()

@@ -19,7 +19,7 @@ describe("fragmentationaware", function()
     t:advance "3m"
     local jobs = t:list(JOB)
     assert.equal(1, #jobs)
-    assert.same({ "p", "FragmentationAware" }, { jobs[1].spec.podRef.name,
+    assert.same({ "p", "FragmentationAware" }, { jobs[1]("spec.podRef.name"),
       jobs[1]('metadata.annotations["koordinator.sh/evict-trigger"]') })
     assert.equal("fragmentationaware-" .. t:get(POD, "default", "p").metadata.uid, jobs[1].metadata.name)
     assert.same({}, t:logs "error")

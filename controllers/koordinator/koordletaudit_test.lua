@@ -55,9 +55,9 @@ describe("koordlet-audit", function()
     assert.equal("WouldSuppress", condition().reason)
     assert.matches("BE pods use 3.50 cores and may use 2.00 %(cpuset%): they are suppressed; "
       .. "BEMemoryEvict would evict default/job to release memory:1288490188: memory used 80%% >= 70%%",
-        condition().message)
+        condition().message or "")
     assert.matches("60%% of the shared processors are in use %(overload%): quotas of default/web %(to 6.00 \z
-      cores%)", condition().message)
+      cores%)", condition().message or "")
     measure(1, 1, "3Gi")
     assert.equal("Quiet", condition().reason)
     t:advance "4m"

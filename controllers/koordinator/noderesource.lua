@@ -38,6 +38,7 @@ local function decide(node, known, strategy, topology, ctx, now)
     device = ctx:get(DEVICE, node.metadata.name), sync_gpu_shared = ctx.params.sync_gpu_shared,
     cpuNormalization = known.cpuNormalization, resourceAmplification = known.resourceAmplification,
   }
+  ---@cast failed string[]
   for _, why in ipairs(failed) do ctx.log:warn(why) end
   for _, message in pairs(decided.messages) do ctx.log:debug(message) end -- the sums, with their numbers
   return decided, nodemetric.expires(metric, strategy.degradeTimeMinutes)

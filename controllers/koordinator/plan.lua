@@ -22,6 +22,7 @@ local STEPS = {
 
 local PARTS = { "resources", "resets", "zones", "annotations", "labels", "messages" }
 
+---@return table<string, any>
 local function gather(results)
   local out = {}
   for _, part in ipairs(PARTS) do
@@ -34,6 +35,7 @@ local function gather(results)
 end
 
 -- Returns the plan and a list of "what: why it failed".
+---@return table<string, any>, string[]
 function M.calculate(input)
   local results, failed = {}, {}
   for _, step in ipairs(STEPS) do

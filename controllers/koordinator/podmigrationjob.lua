@@ -132,6 +132,7 @@ local function take_tokens(ctx, job, pod)
   local now, wait = ctx:now():seconds(), 0
   local load, forced = workload.of(pod, world_of(ctx)), fields.annotation(job, FORCED) ~= nil
   local buckets = limits.buckets(pod, load, fields.copy(ctx.params), forced)
+  ---@cast buckets table[]
   for _, b in ipairs(buckets) do wait = math.max(wait, limits.wait(bucket(b), now)) end
   if wait > 0 then return nil, wait end
   for _, b in ipairs(buckets) do keep(b, limits.take(bucket(b), now, b.most, b.window, b.burst)) end

@@ -9,7 +9,7 @@ local RESERVATION = "scheduling.koordinator.sh/v1alpha1/Reservation"
 
 describe("podmigrationjob", function()
   local t ---@type kubelua.Testing
-  local set
+  local set ---@type any
 
   local function add_pod(name, on, more)
     local pod = { apiVersion = "v1", kind = "Pod",
@@ -70,7 +70,7 @@ describe("podmigrationjob", function()
     job("j", "web-1")
     assert.equal("Running", status("j").phase)
     assert.equal("True", (condition("j", "ReservationCreated")))
-    local room = t:list(RESERVATION)[1]
+    local room = t:list(RESERVATION)[1] ---@type any
     assert.equal(t:get(JOB, "j").metadata.uid, room.metadata.name)
     assert.equal("5m", room.spec.ttl)
     local template = room.spec.template.spec
@@ -124,7 +124,7 @@ describe("podmigrationjob", function()
     job("j", "web-1")
     assert.same({ "Failed", "ForbiddenMigratePod" }, { status("j").phase, status("j").reason })
     assert.matches("its workload of 1 replicas would be away as a whole", status("j").message)
-    assert.is_truthy(t:get(POD, "default", "web-1"))
+    assert.truthy(t:get(POD, "default", "web-1"))
   end)
 
   it("gives up when its time is over, and takes the room back", function()
@@ -135,7 +135,7 @@ describe("podmigrationjob", function()
     assert.same({ "Failed", "Timeout", "Abort job caused by timeout" },
       { status("j").phase, status("j").reason, status("j").message })
     assert.equal(0, #t:list(RESERVATION))
-    assert.is_truthy(t:get(POD, "default", "web-1"))
+    assert.truthy(t:get(POD, "default", "web-1"))
   end)
 
   it("gives up when the room is on the same node", function()
@@ -143,7 +143,7 @@ describe("podmigrationjob", function()
     job("j", "web-1")
     schedule("j", "busy")
     assert.same({ "Failed", "ForbiddenMigratePod" }, { status("j").phase, status("j").reason })
-    assert.is_truthy(t:get(POD, "default", "web-1"))
+    assert.truthy(t:get(POD, "default", "web-1"))
   end)
 
   it("tries an eviction that a budget refuses again", function()

@@ -7,7 +7,7 @@ local RESERVATION = "scheduling.koordinator.sh/v1alpha1/Reservation"
 
 describe("reservations", function()
   local t ---@type kubelua.Testing
-  local room
+  local room ---@type any
 
   before_each(function()
     t = kube.testing.start { script = "reservations.lua", crds = "crds", namespace = "default",

@@ -38,6 +38,6 @@ describe("scaledownbinpack", function()
   it("moves pods at once where that is asked for, so many in a pass", function()
     start { strategy = "EvictDirectly", maxPodsToEvict = 1 }
     assert.equal(1, #t:list(JOB))
-    assert.equal("b1", t:list(JOB)[1].spec.podRef.name)
+    assert.equal("b1", t:list(JOB)[1]("spec.podRef.name"))
   end)
 end)

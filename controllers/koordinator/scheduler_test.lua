@@ -81,14 +81,14 @@ describe("scheduler", function()
     member "g1"
     member "g2"
     t:advance "1s"
-    assert.matches("child pod not collect enough", scheduled("g1").message)
+    assert.matches("child pod not collect enough", scheduled("g1").message or "")
     member "g3"
     t:advance "30s"
     for i = 1, 3 do assert.is_nil(where("g" .. i)) end
-    assert.matches('Gang "default/g" gets rejected: 2 of 3 pods have a node', scheduled("g1").message)
+    assert.matches('Gang "default/g" gets rejected: 2 of 3 pods have a node', scheduled("g1").message or "")
     t:patch_status(t:get(NODE, "busy"), { allocatable = { cpu = "8", memory = "8Gi", pods = "110" } })
     t:advance "30s"
-    for i = 1, 3 do assert.is_truthy(where("g" .. i)) end
+    for i = 1, 3 do assert.truthy(where("g" .. i)) end
     assert.same({}, t:logs "error")
   end)
 end)

@@ -52,6 +52,10 @@ local STREAMS = { exec = true, exec_stream = true, logs = true, attach = true, p
 -- ---------------------------------------------------------------- log
 
 ---@class kubelua.Log
+---@field debug fun(self: kubelua.Log, fmt: any, ...: any)
+---@field info fun(self: kubelua.Log, fmt: any, ...: any)
+---@field warn fun(self: kubelua.Log, fmt: any, ...: any)
+---@field error fun(self: kubelua.Log, fmt: any, ...: any)
 local Log = {}
 
 -- What all runs of a state share is nobody's to change.

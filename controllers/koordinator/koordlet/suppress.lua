@@ -44,7 +44,8 @@ function M.decide(node)
       used = used + (pod.used and pod.used.cpu or 0)
     end
   end
-  local policy, limit = node.threshold.cpuSuppressPolicy or "cpuset"
+  local policy = node.threshold.cpuSuppressPolicy or "cpuset"
+  local limit
   if policy == "cfsQuota" then
     limit = M.quota(allowed, M.UNSET, node.capacity.cpu // 1000) * 1000 // PERIOD
   else

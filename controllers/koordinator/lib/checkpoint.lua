@@ -35,7 +35,7 @@ end
 
 function Keeper:state(ctx, object, namespace)
   local uid, now = object.metadata.uid, ctx:now():unix()
-  local entry = self.known[uid]
+  local entry = self.known[uid] ---@type any
   -- Another leader may have gone on where this process stopped.
   if not entry or entry.epoch ~= ctx.epoch then
     entry = { epoch = ctx.epoch, state = self.load(read(ctx, namespace, self:name(object))),

@@ -12,11 +12,12 @@ M.ALL = "all" -- the bucket of all evictions
 -- is a tenth of more than ten, two of four to ten, else one. A part below one pod is one pod.
 function M.most(replicas, wanted)
   local percent = type(wanted) == "string" and wanted:match "^(%d+)%%$"
+  local whole = math.tointeger(tonumber(wanted))
   local n
   if percent then
     n = math.max(replicas * math.tointeger(percent) // 100, 1)
-  elseif math.tointeger(tonumber(wanted)) then
-    n = math.max(math.tointeger(tonumber(wanted)), 1)
+  elseif whole then
+    n = math.max(whole, 1)
   elseif replicas > 10 then
     n = replicas // 10
   else
@@ -60,6 +61,7 @@ end
 --   settings  evictQPS, evictBurst, maxMigratingPerWorkload, and of objectLimiters
 --             { workload, namespace = { duration, maxMigrating, burst } }
 --   forced    true: nobody is asked but the one of all evictions
+---@return table[]
 function M.buckets(pod, load, settings, forced)
   local out, limiters = {}, not forced and settings.objectLimiters or {}
   local function add(name, most, window, burst)

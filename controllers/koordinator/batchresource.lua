@@ -20,8 +20,6 @@ M.NAMES = { M.CPU, M.MEMORY }
 
 local DEGRADED = "degrade node resource because of abnormal nodeMetric, reason: degradedByBatchResource"
 
-local function low_priority(class) return class == "koord-batch" or class == "koord-free" end
-
 local function percent_left(strategy, field) return (100 - colocation.setting(strategy, field)) / 100.0 end
 
 local function margin(strategy, capacity)
@@ -33,8 +31,8 @@ end
 local function sums() return { asked = amounts.new(), used = amounts.new(), most = amounts.new() } end
 
 -- An LSE pod owns its processors: what it leaves idle is not for others.
-local function used_by(pod, asked, used)
-  if pods.qos(pod) == "LSE" then return amounts.new(asked.cpu, used.memory) end
+local function used_by(facts, asked, used)
+  if facts.qos == "LSE" then return amounts.new(asked.cpu, used.memory) end
   return used
 end
 
@@ -44,25 +42,27 @@ local function count(sum, asked, used, most)
   sum.most = amounts.add(sum.most, most)
 end
 
--- Walks the pods once: `each(pod, asked, used)` for every active high-priority pod (used is nil when not
--- reported), then `dangling(used)` for every reported one that is not among the active pods, whatever
--- became of it.
-local function walk(list, metric, each, dangling)
-  local reported = nodemetric.pods(metric)
+-- What counts, for the node and its zones alike: { pods, dangling }. pods is a list of { pod, facts, used } of
+-- every active high-priority pod (used is nil when not reported), dangling a list of what is used by every
+-- reported one that is not among the active pods, whatever became of it.
+local function read_load(list, metric, read)
+  local load, reported = { pods = {}, dangling = {} }, nodemetric.pods(metric)
   local unseen = {}
   for key, report in pairs(reported) do unseen[key] = report end
   for _, pod in ipairs(list) do
-    if pods.active(pod) then
-      local key = pods.key(pod)
-      unseen[key] = nil
-      if not low_priority(pods.class(pod)) then
-        each(pod, pods.request(pod), reported[key] and reported[key].used)
+    local facts = read(pod)
+    if facts.active then
+      unseen[facts.key] = nil
+      if not pods.low_priority(facts.class) then
+        local report = reported[facts.key]
+        table.insert(load.pods, { pod = pod, facts = facts, used = report and report.used })
       end
     end
   end
   for _, report in pairs(unseen) do -- sums of integers: any order gives the same
-    if not low_priority(report.class) then dangling(report.used) end
+    if not pods.low_priority(report.class) then table.insert(load.dangling, report.used) end
   end
+  return load
 end
 
 -- The arithmetic of one place, node or zone. `system` is what the system uses or is owed, `margin` what is
@@ -107,16 +107,18 @@ function M.left(strategy, place)
   return amounts.new(cpu, memory), cpu_message, memory_message
 end
 
-local function on_node(strategy, node, list, metric)
+local function on_node(strategy, node, load, metric)
   local sum = sums()
-  walk(list, metric, function(pod, asked, used)
+  for _, one in ipairs(load.pods) do
+    local asked, used = one.facts.request, one.used
     if used then
-      count(sum, asked, used_by(pod, asked, used), amounts.max(asked, used))
+      count(sum, asked, used_by(one.facts, asked, used), amounts.max(asked, used))
     else
       -- Koordinator leaves a pod without a report out of `most` here, though not in the zones.
       count(sum, asked, asked, amounts.new())
     end
-  end, function(used) count(sum, amounts.new(), used, used) end)
+  end
+  for _, used in ipairs(load.dangling) do count(sum, amounts.new(), used, used) end
   local capacity = amounts.of(dig(node, "status", "capacity"))
   return M.left(strategy, {
     capacity = capacity,
@@ -144,27 +146,28 @@ local function zone_capacities(topology)
 end
 
 -- Nobody measures usage per zone: the system, reservations and pods bound to no zone are spread evenly.
-local function on_zones(strategy, node, list, metric, topology)
+local function on_zones(strategy, node, load, metric, topology)
   local zones = zone_capacities(topology)
   if not zones then return nil end
   local n = #zones
   local reserved = amounts.share(reservation.of(node), n)
   local system = amounts.share(nodemetric.system_used(metric, "koord-batch"), n)
   for _, zone in ipairs(zones) do zone.sum = sums() end
-  walk(list, metric, function(pod, asked, used)
-    local part = pods.spread(pod, n)
+  for _, one in ipairs(load.pods) do
+    local part = pods.spread(one.pod, n)
     for i, zone in ipairs(zones) do
-      local a, u = part(asked, i - 1), used and part(used, i - 1)
+      local a, u = part(one.facts.request, i - 1), one.used and part(one.used, i - 1)
       if u then
-        count(zone.sum, a, used_by(pod, a, u), amounts.max(a, u))
+        count(zone.sum, a, used_by(one.facts, a, u), amounts.max(a, u))
       else
         count(zone.sum, a, a, a)
       end
     end
-  end, function(used)
+  end
+  for _, used in ipairs(load.dangling) do
     local part = amounts.share(used, n)
     for _, zone in ipairs(zones) do count(zone.sum, amounts.new(), part, part) end
-  end)
+  end
   local out = {}
   for _, zone in ipairs(zones) do
     local left = M.left(strategy, {
@@ -185,8 +188,8 @@ function M.reset(message)
 end
 
 -- input: strategy, node, pods (of this node), nodeMetric, nodeResourceTopology (may be absent), now
--- (seconds). Returns { resources, zones, messages } or { resets, messages }; nil and why when something
--- essential is missing.
+-- (seconds), read (pods.reader; may be absent). Returns { resources, zones, messages } or { resets, messages };
+-- nil and why when something essential is missing.
 function M.calculate(input)
   local strategy, node, list, metric = input.strategy, input.node, input.pods, input.nodeMetric
   if strategy == nil or node == nil or list == nil or metric == nil then
@@ -195,10 +198,11 @@ function M.calculate(input)
   if nodemetric.stale(metric, colocation.setting(strategy, "degradeTimeMinutes"), input.now) then
     return M.reset(DEGRADED)
   end
-  local left, cpu_message, memory_message = on_node(strategy, node, list, metric)
+  local load = read_load(list, metric, input.read or pods.reader())
+  local left, cpu_message, memory_message = on_node(strategy, node, load, metric)
   return {
     resources = { [M.CPU] = left.cpu, [M.MEMORY] = amounts.bytes(left.memory) },
-    zones = on_zones(strategy, node, list, metric, input.nodeResourceTopology),
+    zones = on_zones(strategy, node, load, metric, input.nodeResourceTopology),
     messages = { [M.CPU] = cpu_message, [M.MEMORY] = memory_message },
   }
 end

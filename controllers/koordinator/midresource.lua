@@ -35,13 +35,14 @@ local RESOURCES = {
     static = "midStaticMemoryReservedPercent", threshold = "midMemoryThresholdPercent" },
 }
 
--- Whether a pod counts as prod: one that runs or will, and is of no lower class.
-function M.is_prod(pod) return pods.active(pod) and not BELOW_PROD[pods.class(pod)] end
+-- Whether a pod counts as prod: one that runs or will, and is of no lower class. facts: see pods.reader.
+function M.is_prod(facts) return facts.active and not BELOW_PROD[facts.class] end
 
-local function prod_requests(list)
+local function prod_requests(list, read)
   local sum = amounts.new()
   for _, pod in ipairs(list) do
-    if M.is_prod(pod) then sum = amounts.add(sum, pods.request(pod)) end
+    local facts = read(pod)
+    if M.is_prod(facts) then sum = amounts.add(sum, facts.request) end
   end
   return sum
 end
@@ -53,11 +54,11 @@ local function unused(capacity, metric)
   return amounts.sub(capacity, amounts.of(used))
 end
 
-local function dynamic(strategy, capacity, node, list, metric)
+local function dynamic(strategy, capacity, node, list, metric, read)
   local reclaimable = amounts.of(dig(metric, "status", "prodReclaimableMetric", "resource", "resources"))
   local idle = unused(capacity, metric)
   local kept = amounts.max(nodemetric.system_used(metric, "koord-mid"), reservation.of(node))
-  local unallocated = amounts.floor0(amounts.sub(amounts.sub(capacity, kept), prod_requests(list)))
+  local unallocated = amounts.floor0(amounts.sub(amounts.sub(capacity, kept), prod_requests(list, read)))
   local share = ratio(strategy, "midUnallocatedPercent")
   return function(r)
     local u, shown, limit = r.unit, r.shown, ratio(strategy, r.threshold)
@@ -90,7 +91,8 @@ function M.reset(message)
   }
 end
 
--- input: strategy, node, pods (of this node), nodeMetric, now (seconds). Results as in batchresource.
+-- input: strategy, node, pods (of this node), nodeMetric, now (seconds), read (pods.reader; may be absent).
+-- Results as in batchresource.
 function M.calculate(input)
   local strategy, node, list, metric = input.strategy, input.node, input.pods, input.nodeMetric
   if strategy == nil or dig(node, "status", "allocatable") == nil or list == nil or metric == nil then
@@ -101,7 +103,7 @@ function M.calculate(input)
   end
   local capacity = amounts.of(dig(node, "status", "capacity"))
   local left_of = strategy.midReclaimMode == "static" and static(strategy, capacity)
-    or dynamic(strategy, capacity, node, list, metric)
+    or dynamic(strategy, capacity, node, list, metric, input.read or pods.reader())
   local out = { resources = {}, messages = {} }
   for _, r in ipairs(RESOURCES) do
     local left, message = left_of(r)

@@ -6,7 +6,9 @@
 local batchresource = require "batchresource"
 local cpunormalization = require "cpunormalization"
 local devices = require "devices"
+local lists = require "lib.lists"
 local midresource = require "midresource"
+local pods = require "pods"
 local resourceamplification = require "resourceamplification"
 
 local M = {}
@@ -34,10 +36,11 @@ local function gather(results)
   return out
 end
 
--- Returns the plan and a list of "what: why it failed".
+-- Returns the plan and a list of "what: why it failed". The calculations share what they read of the pods.
 ---@return table<string, any>, string[]
-function M.calculate(input)
-  local results, failed = {}, {}
+function M.calculate(given)
+  local results, failed, input = {}, {}, lists.copy(given)
+  input.read = pods.reader()
   for _, step in ipairs(STEPS) do
     local result, why = step.calculate(input)
     if result then

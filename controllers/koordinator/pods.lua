@@ -94,8 +94,28 @@ end
 -- The label wins over the priority number; with neither the QoS decides.
 function M.class(pod) return M.raw_class(pod) or CLASS_OF_QOS[M.qos(pod)] end
 
+-- Whether pods of a class live on what the others leave.
+function M.low_priority(class) return class == "koord-batch" or class == "koord-free" end
+
 -- What the scheduler reserves for the pod: containers or initialisation, sidecars, overhead.
 function M.request(pod) return amounts.of(kube.requests(pod)) end
+
+-- For several calculations over the same pods, each pod read once: a function from a pod to
+--   { key, active, class, qos, request }
+-- Of a pod that is not active only its key is read, of one of batch or free not what it asks for nor its qos.
+function M.reader()
+  local known = {}
+  return function(pod)
+    if known[pod] then return known[pod] end
+    local active = M.active(pod)
+    local class = active and M.class(pod) or nil
+    local counts = active and not M.low_priority(class)
+    local facts = { key = M.key(pod), active = active, class = class,
+      qos = counts and M.qos(pod) or nil, request = counts and M.request(pod) or nil }
+    known[pod] = facts
+    return facts
+  end
+end
 
 -- The NUMA zones that the scheduler wrote down for the pod; an annotation that does not read gives it none.
 function M.zones(pod)

@@ -685,3 +685,41 @@ describe("zones", function()
     assert.same({}, zones.changes(nil, reset, 0.1))
   end)
 end)
+
+-- ---------------------------------------------------------------- all of them
+
+describe("the plan of a node", function()
+  local request = pods.request
+  after_each(function() pods.request = request end)
+
+  it("is what its calculations say one by one, and reads each pod that counts once", function()
+    local function zone(name)
+      return { name = name, resources = { { name = "cpu", allocatable = "5" },
+        { name = "memory", allocatable = "5Gi" } } }
+    end
+    local input = { strategy = STRATEGY, now = NOW, node = node_of(res("10", "10Gi")),
+      nodeResourceTopology = { zones = { zone "node-0", zone "node-1" } },
+      pods = {
+        pod_of("a", "LSE", res("3", "1Gi")),
+        pod_of("b", "LS", res("2", "1Gi")),
+        pod_of("c", "BE", res("1", "1Gi")),
+        pod_of("d", "LS", res("1", "1Gi"), { status = { phase = "Failed" } }),
+      },
+      nodeMetric = metric_of(usage("0", "0"), { report("a", "1", "2Gi"), report("d", "1", "1Gi") }) }
+    local apart = fields.merge(midresource.calculate(input).resources, batch(input).resources)
+    local reads = {}
+    pods.request = function(pod)
+      local name = pod.metadata.name
+      reads[name] = (reads[name] or 0) + 1
+      return request(pod)
+    end
+    local decided = plan.calculate(input)
+    assert.same({ a = 1, b = 1 }, reads)
+    assert.same(apart, fields.merge(decided.resources, {}))
+    assert.equal(4000, decided.resources["kubernetes.io/batch-cpu"])
+    assert.is_nil(input.read)
+    -- The next plan reads anew.
+    plan.calculate(input)
+    assert.same({ a = 2, b = 2 }, reads)
+  end)
+end)

@@ -16,9 +16,11 @@ local original = mid.calculate
 
 local function reclaimable(input)
   local asked, used, reported = amounts.new(), amounts.new(), metric.pods(input.nodeMetric)
+  local read = input.read or pods.reader()
   for _, pod in ipairs(input.pods) do
-    if mid.is_prod(pod) then
-      local own, report = pods.request(pod), reported[pods.key(pod)]
+    local facts = read(pod)
+    if mid.is_prod(facts) then
+      local own, report = facts.request, reported[facts.key]
       asked, used = amounts.add(asked, own), amounts.add(used, report and report.used or own)
     end
   end

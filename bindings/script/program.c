@@ -457,11 +457,13 @@ static void abandon(void *state, kl_run *run)
 
 /* --- functions of the script, on the mapper thread ---------------------------------------- */
 
+/* What is emitted waits until the function has returned: who fails has said nothing. */
 typedef struct emit_call {
     kl_emit_fn *emit;
     void *arg;
     const char *words; /* what they are, for messages */
-    size_t max, n, bytes;
+    size_t max, n;
+    kl_buf texts; /* each with its NUL */
     size_t charged;
 } emit_call;
 
@@ -477,16 +479,23 @@ static int emit_text(lua_State *L)
 {
     emit_call *c = lua_touserdata(L, lua_upvalueindex(1));
     const char *text = lkl__text(L, 1);
+    size_t len = lua_rawlen(L, 1);
     if (c->n == c->max)
         return lkl__error(L, "more than %d %s out of one object", (int)c->max, c->words);
-    if (lua_rawlen(L, 1) > EMITTED_BYTES_MAX - c->bytes)
+    if (len > EMITTED_BYTES_MAX - (c->texts.len - c->n))
         return lkl__error(
             L, "more than %d MiB of %s out of one object", (int)(EMITTED_BYTES_MAX >> 20), c->words);
+    lkl_ceiling_charge(L, &c->charged, c->charged + len + EMITTED);
+    (void)kl_buf_add(&c->texts, text, len + 1); /* far below its ceiling */
     c->n++;
-    c->bytes += lua_rawlen(L, 1);
-    lkl_ceiling_charge(L, &c->charged, c->charged + lua_rawlen(L, 1) + EMITTED);
-    c->emit(c->arg, text);
     return 0;
+}
+
+static void emit_all(const emit_call *c)
+{
+    const char *text = c->texts.data;
+    for (size_t i = 0; i < c->n; i++, text += strlen(text) + 1)
+        c->emit(c->arg, text);
 }
 
 /* Calls script.<what>(controller, fn, a, b, emit); its one result stays on the stack of a good call. */
@@ -550,6 +559,9 @@ static kl_status call_fn(fn_call *c, kl_reader *reader, kl_err *err)
             "%s", over ? c->w->lua->budget.message : text);
     kl_free(text);
     c->w->lua->reader = NULL;
+    if (!st)
+        emit_all(c->emit);
+    kl_buf_fini(&c->emit->texts);
     return st;
 }
 

@@ -435,14 +435,14 @@ static kl_status call_fn(kl_isolate *i, const char *what, size_t fn, kl_reader *
     return st;
 }
 
-/* What was emitted before a failure counts, as it does in this process. */
+/* What was emitted counts where the function did not fail, as it does in this process. */
 static kl_status emitting(kl_isolate *i, const char *what, size_t fn, kl_reader *reader,
     const kl_value *object, kl_emit_fn *emit, void *arg, kl_err *err)
 {
     kl_message m = {0};
     kl_status st = call_fn(i, what, fn, reader, object, NULL, &m, err);
     const kl_value *texts = kl_message_value(&m, 1);
-    for (size_t k = 0; !i->dead && k < kl_value_len(texts); k++)
+    for (size_t k = 0; !st && k < kl_value_len(texts); k++)
         if (kl_value_str(kl_value_item(texts, k)))
             emit(arg, kl_value_str(kl_value_item(texts, k)));
     kl_message_fini(&m);

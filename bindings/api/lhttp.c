@@ -9,8 +9,7 @@ static int rule_problem(lua_State *L)
     const char *rule = lkl__text(L, 1);
     if (!kl_reach_rule_check(rule, &err))
         return 0;
-    lua_pushstring(L, kl_err_message(&err));
-    kl_err_fini(&err);
+    lkl__push_message(L, &err);
     return 1;
 }
 

@@ -104,8 +104,7 @@ static const char *text(lua_State *L, const char *field)
 
 static int said(lua_State *L, kl_err *err)
 {
-    lua_pushstring(L, kl_err_message(err));
-    kl_err_fini(err);
+    lkl__push_message(L, err);
     return lkl__error(L, "%s", lua_tostring(L, -1));
 }
 

@@ -224,8 +224,7 @@ static int owns(lua_State *L)
 
 static int cache_fail(lua_State *L, kl_err *err)
 {
-    lua_pushstring(L, kl_err_message(err));
-    kl_err_fini(err);
+    lkl__push_message(L, err);
     return lkl__error(L, "%s", lua_tostring(L, -1));
 }
 

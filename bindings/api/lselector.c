@@ -110,8 +110,7 @@ static int field_selector_problem(lua_State *L)
         kl_field_selector_free(f);
         return 0;
     }
-    lua_pushstring(L, kl_err_message(&err));
-    kl_err_fini(&err);
+    lkl__push_message(L, &err);
     return 1;
 }
 

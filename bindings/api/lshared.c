@@ -25,8 +25,7 @@ static kl_run *run_for(lua_State *L, const char *what)
 
 static int fail(lua_State *L, kl_err *err)
 {
-    lua_pushstring(L, kl_err_message(err));
-    kl_err_fini(err);
+    lkl__push_message(L, err);
     return lkl__error(L, "%s", lua_tostring(L, -1));
 }
 

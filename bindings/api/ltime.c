@@ -321,8 +321,7 @@ static int cron_problem(lua_State *L)
     kl_err err = KL_ERR_INIT;
     if (!kl_cron_parse(lkl__text(L, 1), &c, &err))
         return 0;
-    lua_pushstring(L, kl_err_message(&err));
-    kl_err_fini(&err);
+    lkl__push_message(L, &err);
     return 1;
 }
 

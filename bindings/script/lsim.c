@@ -49,8 +49,7 @@ static int given(lua_State *L, kl_status st, kl_err *err)
 {
     if (!st)
         return 0;
-    lua_pushstring(L, kl_err_message(err));
-    kl_err_fini(err);
+    lkl__push_message(L, err);
     return lkl__error(L, "%s", lua_tostring(L, -1));
 }
 

@@ -15,8 +15,7 @@ static lkl_stage *self(lua_State *L) { return lkl_box_check(L, 1, &lkl__stage_cl
 
 static int fail(lua_State *L, kl_err *err)
 {
-    lua_pushstring(L, kl_err_message(err));
-    kl_err_fini(err);
+    lkl__push_message(L, err);
     return lkl__error(L, "%s", lua_tostring(L, -1));
 }
 

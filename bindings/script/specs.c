@@ -146,8 +146,8 @@ static void must(lua_State *L, const kl_controller_spec *s, kl_status st, kl_err
 {
     if (!st)
         return;
-    lua_pushfstring(L, "controller \"%s\": %s", s->name, kl_err_message(err));
-    kl_err_fini(err);
+    lkl__push_message(L, err);
+    lua_pushfstring(L, "controller \"%s\": %s", s->name, lua_tostring(L, -1));
     lua_error(L);
 }
 

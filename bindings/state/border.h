@@ -160,6 +160,8 @@ const kl_value *lkl__value_at(lua_State *L, int idx, const char *what);
 void lkl__push_json(lua_State *L, const kl_value *v, bool pretty); /* pushes the text */
 /* Pushes a text that C made and frees it, also when there is no memory for the Lua string. */
 void lkl__push_text(lua_State *L, char *taken);
+/* Pushes the message of err and finishes it, also when there is no memory for the Lua string. */
+void lkl__push_message(lua_State *L, kl_err *err);
 /* Raises an argument error with the story in err, which is finished first. */
 int lkl__argerror(lua_State *L, int arg, kl_err *err);
 

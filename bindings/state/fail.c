@@ -177,12 +177,13 @@ static int push_story(lua_State *L)
 
 /* Runs fn(story) where running out of memory does not lose err; leaves its result, or Lua's own error, on
  * the stack. */
-static void tell(lua_State *L, lua_CFunction fn, const story *s, kl_err *err)
+static int tell(lua_State *L, lua_CFunction fn, const story *s, kl_err *err)
 {
     lua_pushcfunction(L, fn);
     lua_pushlightuserdata(L, (void *)s);
-    (void)lua_pcall(L, 1, 1, 0);
+    int failed = lua_pcall(L, 1, 1, 0);
     kl_err_fini(err);
+    return failed;
 }
 
 static int push_message(lua_State *L)
@@ -192,17 +193,23 @@ static int push_message(lua_State *L)
     return 1;
 }
 
+void lkl__push_message(lua_State *L, kl_err *err)
+{
+    if (tell(L, push_message, &(story){.err = err}, err))
+        lua_error(L);
+}
+
 /* A body that does not fit its schema is the caller's mistake, and told as that: with his line. */
 int lkl_raise(lua_State *L, kl_err *err, const char *verb, const char *resource, const char *key)
 {
     bool mistake = err->reason && !err->http_code && !strcmp(err->reason, KL_REASON_SCHEMA);
-    tell(L, mistake ? push_message : push_story, &(story){err, verb, resource, key, 0}, err);
+    (void)tell(L, mistake ? push_message : push_story, &(story){err, verb, resource, key, 0}, err);
     return mistake ? lkl__error(L, "%s", lua_tostring(L, -1)) : lua_error(L);
 }
 
 int lkl__argerror(lua_State *L, int arg, kl_err *err)
 {
-    tell(L, push_message, &(story){.err = err, .arg = arg}, err);
+    (void)tell(L, push_message, &(story){.err = err, .arg = arg}, err);
     return luaL_argerror(L, arg, lua_tostring(L, -1));
 }
 

@@ -408,8 +408,7 @@ static const lkl_source *module_source(lua_State *L, const char *name)
     }
     kl_err err = KL_ERR_INIT;
     if (lkl_bundle_read(s->bundle, name, &src, &err)) {
-        lua_pushstring(L, kl_err_message(&err));
-        kl_err_fini(&err);
+        lkl__push_message(L, &err);
         lkl__error(L, "%s", lua_tostring(L, -1));
     }
     return src;

@@ -186,7 +186,8 @@ static int controllers(lua_State *L)
     kl_err err = KL_ERR_INIT;
     if (lkl_program_load(luaL_checkstring(L, 1), &p, &err)) {
         lua_pushnil(L);
-        lkl__push_message(L, &err);
+        lua_pushstring(L, kl_err_message(&err));
+        kl_err_fini(&err);
         return 2;
     }
     lua_createtable(L, (int)p->n_specs, 0);

@@ -53,7 +53,7 @@ static lua_Integer place(lua_Integer at, size_t len)
 {
     if (at >= 0)
         return at;
-    return (size_t)-at > len ? 0 : (lua_Integer)len + at + 1;
+    return 0 - (size_t)at > len ? 0 : (lua_Integer)len + at + 1;
 }
 
 static int byte(lua_State *L)

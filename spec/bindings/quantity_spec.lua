@@ -133,5 +133,7 @@ describe("kube.requests", function()
     local pod = { spec = { containers = { { resources = { limits = { cpu = "1" } } } },
       overhead = { cpu = "100m", memory = "1Gi" } } }
     assert.same({ cpu = "1100m" }, texts(kube.limits(pod)))
+    pod.spec.containers[1].resources.limits.memory = "0" -- no limit, so the overhead makes none of it
+    assert.same({ cpu = "1100m", memory = "0" }, texts(kube.limits(pod)))
   end)
 end)

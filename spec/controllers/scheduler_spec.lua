@@ -104,6 +104,15 @@ describe("LoadAware", function()
     assert.same({ cpu = 850, memory = 0 }, loadaware.estimate(mid, args))
   end)
 
+  it("estimates a pod of class free at nothing, and one by its own factors where the args allow it", function()
+    assert.same({ cpu = 0, memory = 0 }, loadaware.estimate(pod("p", { cpu = "1" }, { priority = 3500 }), args))
+    local own = pod("p", { cpu = "1", memory = "1000Ki" })
+    own.metadata.annotations = { ["scheduling.koordinator.sh/load-estimated-scaling-factors"] = '{"cpu":50}' }
+    assert.equal(850, loadaware.estimate(own, args).cpu)
+    assert.same({ cpu = 500, memory = 716800 }, loadaware.estimate(own,
+      loadaware.args { allowCustomizeEstimation = true }))
+  end)
+
   local function filtered(p, m, more)
     return run(p, { node "n" }, { metrics = { n = m }, pods_on = more and more.pods_on,
       args = more and more.args })

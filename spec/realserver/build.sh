@@ -3,7 +3,7 @@
 # kubelet-standin, the node that serves logs, exec and port-forward behind it (kubelet/).
 # build.sh DIR oldest|newest - puts kube-apiserver alone into DIR, of the oldest and newest version that README promises.
 # build.sh DIR helm - puts helm into DIR, which renders deploy/chart.
-# build.sh DIR koordinator - puts into DIR a program that asks Koordinator's own functions (koordinator/main.go).
+# build.sh DIR koordinator - puts into DIR a program that asks Koordinator's own functions (koordinator/).
 #
 # Nobody publishes small binaries of these three, but Go builds them from their published modules (go.mod beside
 # this file, and in oldest/ and newest/, pins them). The first build takes minutes, so the result stays in a cache outside the checkout
@@ -21,7 +21,7 @@ VERSION=$(sed -n 's/.*\(k8s.io\/kubernetes\|helm.sh\/helm\/v3\|koordinator-sh\/k
 GO_WANTED=$(sed -n 's/^go \(1\.[0-9]*\).*/\1/p' "$here/go.mod")      # what that version of Kubernetes asks for
 cache=${KUBELUA_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/kubelua}
 sources=$here/go.mod
-[ ! -f "$here/main.go" ] || sources="$sources $here/main.go"
+[ ! -f "$here/main.go" ] || sources="$sources $(ls "$here"/*.go)"
 assets=$cache/assets-$VERSION-$(cat $sources | cksum | cut -d" " -f1)
 names="kube-apiserver kubectl etcd"
 case $which in "") ;; helm | koordinator) names=$which ;; *) names=kube-apiserver ;; esac

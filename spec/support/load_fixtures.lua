@@ -1,7 +1,12 @@
--- load_fixtures.lua - the calculation low_node_load, for fixtures.lua. `tools` are that file's comparisons.
+-- load_fixtures.lua - the calculations low_node_load and loadaware, for fixtures.lua. `tools` are that file's
+-- comparisons.
 
+local kube = require "kubelua"
 local balance = require "lownodeload.balance"
+local cycle = require "scheduler.cycle"
 local lists = require "lib.lists"
+local loadaware = require "scheduler.loadaware"
+local snapshot = require "scheduler.snapshot"
 local victims = require "lownodeload.victims"
 
 local CLASSES = { "low", "high", "prodLow", "prodHigh", "bothLow" }
@@ -55,5 +60,18 @@ return function(calcs, tools)
       end),
       tools.when(derived, function(want) return check_loads(result, want) end),
       tools.value("evictedCount", expect.evictedCount, #result.moves))
+  end
+
+  -- One node: what the plugin expects of the pod to use, whether it refuses the node, and its score.
+  calcs.loadaware = function(input, expect)
+    local node, args = input.node, cycle.args { loadaware = input.args }
+    local name = node.metadata.name
+    local state = { now = kube.time(input.now):unix(), pods_on = { [name] = input.pods },
+      metrics = { [name] = input.nodeMetric } }
+    local info, one = snapshot.info(state, node), { state = state, args = args }
+    return tools.first(
+      tools.value("estimate", expect.estimate, loadaware.estimate(input.pod, args.loadaware)),
+      tools.value("refused", expect.refused or {}, loadaware.filter(input.pod, info, one) or {}),
+      tools.value("score", expect.score, loadaware.score(input.pod, info, one)))
   end
 end

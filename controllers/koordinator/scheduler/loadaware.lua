@@ -20,7 +20,7 @@ local M = { name = "LoadAwareScheduling" }
 -- As LoadAwareSchedulingArgs. More of the same kind: prodUsageThresholds, aggregated = { usageThresholds,
 -- usageAggregationType, usageAggregatedDuration, scoreAggregationType, scoreAggregatedDuration },
 -- scoreAccordingProdUsage, prodUsageIncludeSys, estimatedSecondsAfterPodScheduled,
--- estimatedSecondsAfterInitialized.
+-- estimatedSecondsAfterInitialized, allowCustomizeEstimation, supportedResources.
 M.DEFAULTS = {
   filterExpiredNodeMetrics = true,
   enableScheduleWhenNodeMetricsExpired = false,
@@ -36,12 +36,25 @@ local REPORT_INTERVAL = 60 -- seconds, where the NodeMetric does not say
 local UNASKED = { cpu = 250, memory = 200 * 1024 * 1024 } -- of a pod that asks for nothing
 local TRANSLATED = { ["koord-batch"] = "batch-", ["koord-mid"] = "mid-" }
 local CUSTOM = "scheduling.koordinator.sh/usage-thresholds"
+local OWN_FACTORS = "scheduling.koordinator.sh/load-estimated-scaling-factors"
+local OWN_SECONDS = "scheduling.koordinator.sh/load-estimated-seconds-after-"
 
 local function is_prod(pod) return pods.class(pod) == "koord-prod" end
 local function round(x) return math.floor(x + 0.5) end
-local function empty(map) return map == nil or next(map) == nil end
+local function empty(map) return #lists.names(map or {}) == 0 end
 
--- What is said, and the defaults for what is not. A null says nothing.
+-- The resources that count: cpu and memory, and all that the args name.
+local function resources_of(args)
+  local names = { cpu = true, memory = true }
+  for _, map in ipairs { args.usageThresholds, args.prodUsageThresholds or {}, args.resourceWeights,
+    dig(args.aggregated, "usageThresholds") or {}, args.estimatedScalingFactors } do
+    for name in pairs(map) do names[name] = true end
+  end
+  for _, name in ipairs(args.supportedResources or {}) do names[name] = true end
+  return lists.names(names)
+end
+
+-- What is said, and the defaults for what is not. A null says nothing. `resources` are the ones that count.
 function M.args(given)
   local out = fields.copy(M.DEFAULTS)
   for key, value in pairs(fields.copy(given or {})) do
@@ -53,12 +66,14 @@ function M.args(given)
   end
   local weighted = given and (not empty(given.resourceWeights) or (given.dominantResourceWeight or 0) == 0)
   if given and not weighted then out.resourceWeights = {} end
+  out.resources = resources_of(out)
   return out
 end
 
 -- ---------------------------------------------------------------- estimates
 
 local function estimate_one(name, class, requests, limits, factor)
+  if class == "koord-free" then return 0 end -- it has no resources of its own
   local prefix = TRANSLATED[class]
   local real = prefix and ("kubernetes.io/" .. prefix .. name) or name
   local limit = limits[real] or 0
@@ -69,11 +84,19 @@ local function estimate_one(name, class, requests, limits, factor)
   return limit > 0 and math.min(n, limit) or n
 end
 
+-- The scaling factors of a pod: as its annotation says where that is allowed.
+local function factors_of(pod, args)
+  local text = args.allowCustomizeEstimation and fields.annotation(pod, OWN_FACTORS)
+  local said = text and fields.json(text)
+  local own = said and fields.map_of("integer")(said)
+  return own and fields.merge(args.estimatedScalingFactors, own) or args.estimatedScalingFactors
+end
+
 -- What a pod is expected to use, as a list of amounts of cpu and memory.
 function M.estimate(pod, args)
   local requests, limits = lists.of(kube.requests(pod)), lists.of(kube.limits(pod))
   local out, class = {}, pods.class(pod)
-  for name, factor in pairs(args.estimatedScalingFactors) do
+  for name, factor in pairs(factors_of(pod, args)) do
     out[name] = estimate_one(name, class, requests, limits, factor)
   end
   return out
@@ -87,15 +110,20 @@ local function condition(pod, type)
   end
 end
 
+-- How long the estimate counts from an event on, in seconds: the pod's word first, where that is allowed.
+local function seconds_after(pod, annotation, args, field)
+  local text = args.allowCustomizeEstimation and fields.annotation(pod, OWN_SECONDS .. annotation)
+  local own = text and text:find "^[+-]?%d+$" and math.tointeger(tonumber(text))
+  return own and own >= 0 and own or args[field] or 0
+end
+
 -- Until when the estimate counts although a report is there, in seconds.
 local function deadline(pod, at, args)
   local initialized = condition(pod, "Initialized")
-  if (args.estimatedSecondsAfterInitialized or 0) > 0 and initialized then
-    return initialized + args.estimatedSecondsAfterInitialized
-  elseif (args.estimatedSecondsAfterPodScheduled or 0) > 0 then
-    return at + args.estimatedSecondsAfterPodScheduled
-  end
-  return -math.huge
+  local after = seconds_after(pod, "initialized", args, "estimatedSecondsAfterInitialized")
+  if after > 0 and initialized then return initialized + after end
+  after = seconds_after(pod, "pod-scheduled", args, "estimatedSecondsAfterPodScheduled")
+  return after > 0 and at + after or -math.huge
 end
 
 -- ---------------------------------------------------------------- what a node uses
@@ -120,7 +148,8 @@ end
 local function load_of(info, state, args)
   local metric = info.metric
   local used, prod_reported = reported(metric)
-  local updated = kube.time(metric.status.updateTime):unix()
+  local time = metric.status.updateTime
+  local updated = time and kube.time(time):unix() or -math.huge
   local interval = dig(metric, "spec", "metricCollectPolicy", "reportIntervalSeconds") or REPORT_INTERVAL
   local load = { delta = {}, estimated = {}, prod = {} }
   load.usage = lists.of(dig(metric, "status", "nodeMetric", "nodeUsage", "resources"))
@@ -153,7 +182,7 @@ local function aggregated(metric, type, duration)
   local longest, found = -1, nil
   for _, entry in ipairs(dig(metric, "status", "nodeMetric", "aggregatedNodeUsages") or {}) do
     local resources, seconds = dig(entry, "usage", type, "resources"), kube.duration(entry.duration or "0s")
-    local fits = wanted == 0 and seconds > longest or wanted ~= 0 and seconds == wanted
+    local fits = wanted == 0 and seconds >= longest or wanted ~= 0 and seconds == wanted
     if not empty(resources) and fits then longest, found = seconds, lists.of(resources) end
   end
   if found or wanted ~= 0 then return found end
@@ -208,8 +237,16 @@ local function of_daemon_set(pod)
   return false
 end
 
-local function which_thresholds(pod, limits)
-  if not empty(limits.prod) and is_prod(pod) then return limits.prod, "prod" end
+-- Whether thresholds refuse nothing: one of 0 does not count.
+local function none(thresholds, args)
+  for _, name in ipairs(args.resources) do
+    if thresholds and (thresholds[name] or 0) ~= 0 then return false end
+  end
+  return true
+end
+
+local function which_thresholds(pod, limits, args)
+  if not none(limits.prod, args) and is_prod(pod) then return limits.prod, "prod" end
   local aggregate = limits.aggregate
   if aggregate then
     return aggregate.usageThresholds, { type = aggregate.usageAggregationType,
@@ -226,19 +263,18 @@ end
 
 function M.filter(pod, info, cycle)
   local args = cycle.args.loadaware
-  local thresholds, which = which_thresholds(pod, thresholds_of(info.node, args))
-  if of_daemon_set(pod) or empty(thresholds) then return nil end
+  local thresholds, which = which_thresholds(pod, thresholds_of(info.node, args), args)
+  if of_daemon_set(pod) or none(thresholds, args) then return nil end
   local known = state_of(info, cycle.state.now, args)
   if known == "expired" and args.filterExpiredNodeMetrics then
     local passes = args.enableScheduleWhenNodeMetricsExpired
     return not passes and { "node(s) nodeMetric expired" } or nil
-  elseif known == "unknown" or dig(info.metric, "status", "updateTime") == nil
-    or dig(info.metric, "status", "nodeMetric") == nil then
+  elseif dig(info.metric, "status", "nodeMetric") == nil then
     return nil
   end
   local used, all = with_pod(pod, info, cycle, which), allocatable_of(info)
-  for _, name in ipairs(lists.names(thresholds)) do
-    local total, threshold = all[name] or 0, thresholds[name]
+  for _, name in ipairs(args.resources) do
+    local total, threshold = all[name] or 0, thresholds[name] or 0
     if threshold ~= 0 and total ~= 0 and round((used[name] or 0) / total * 100) > threshold then
       local what = type(which) == "table" and "aggregated usage" or "usage"
       return { ("node(s) %s %s exceed threshold"):format(name, what) }
@@ -265,8 +301,8 @@ function M.score(pod, info, cycle)
   local used, all = with_pod(pod, info, cycle, which), allocatable_of(info)
   local dominant = args.dominantResourceWeight
   local sum, weights, least = 0, dominant, MAX
-  for name, weight in pairs(args.resourceWeights) do
-    local score = least_used(used[name] or 0, all[name] or 0)
+  for _, name in ipairs(args.resources) do
+    local weight, score = args.resourceWeights[name] or 0, least_used(used[name] or 0, all[name] or 0)
     sum, weights, least = sum + score * weight, weights + weight, math.min(least, score)
   end
   return weights > 0 and (sum + least * dominant) // weights or 0

@@ -37,6 +37,9 @@ type answer struct {
 	Messages  map[string]string                       `json:"messages,omitempty"`
 	Reset     []string                                `json:"reset,omitempty"`
 	Quotas    map[string]map[string]map[string]string `json:"quotas,omitempty"`
+	Estimate  map[string]int64                        `json:"estimate,omitempty"`
+	Refused   []string                                `json:"refused,omitempty"`
+	Score     *int64                                  `json:"score,omitempty"`
 }
 
 // ---- batch and mid of a node
@@ -193,6 +196,8 @@ func answered(line []byte) answer {
 		return calculate(&midresource.Plugin{}, question.Input)
 	case "elastic_quota":
 		return quotas(question.Input)
+	case "loadaware":
+		return load(question.Input)
 	}
 	return answer{Error: "no such calculation: " + question.Calc}
 }

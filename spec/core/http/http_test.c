@@ -1,5 +1,7 @@
 /* http_test.c - the curl door against a peer that behaves, and one that does not. */
 #include "support/test.h"
+#include <fcntl.h>
+#include <sys/resource.h>
 #include "core/http/peer.h"
 
 #include "http/http.h"
@@ -265,6 +267,32 @@ static void says_who_refused_the_connection(void **state)
     assert_int_equal(o.st, KL_ECONNECT);
     assert_false(o.sent);
     assert_string_equal(kl_err_message(&o.err), want);
+    outcome_fini(&o);
+    kl_http_free(h);
+}
+
+static void says_that_no_descriptors_are_left(void **state)
+{
+    (void)state;
+    enum { MOST = 256 };
+    outcome o;
+    int taken[MOST], n = 0;
+    struct rlimit before, few = {MOST, MOST};
+    kl_http *h = http_new();
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few.rlim_max = before.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    while (n < MOST && (taken[n] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+        n++;
+    fetch(h, (kl_http_request){.method = "GET", .url = "http://127.0.0.1:1/x"}, &o);
+    while (n)
+        close(taken[--n]);
+    setrlimit(RLIMIT_NOFILE, &before);
+    assert_int_equal(o.st, KL_ECONNECT);
+    assert_false(o.sent);
+    assert_string_equal(kl_err_message(&o.err),
+        "no connection to 127.0.0.1:1: this process has no file descriptors left, its limit is 256; raise it "
+        "(ulimit -n, LimitNOFILE=)");
     outcome_fini(&o);
     kl_http_free(h);
 }
@@ -701,7 +729,8 @@ static void one_knocks_and_the_others_wait_their_turn(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(brings_head_data_and_end), cmocka_unit_test(keeps_its_connection),
-    cmocka_unit_test(says_who_refused_the_connection), cmocka_unit_test(says_which_name_does_not_resolve),
+    cmocka_unit_test(says_who_refused_the_connection), cmocka_unit_test(says_that_no_descriptors_are_left),
+    cmocka_unit_test(says_which_name_does_not_resolve),
     cmocka_unit_test(a_url_that_is_none_is_the_callers_mistake), cmocka_unit_test(ends_at_the_total_timeout),
     cmocka_unit_test(a_body_cut_short_is_an_early_end), cmocka_unit_test(what_is_not_http_is_an_error),
     cmocka_unit_test(endless_headers_are_an_error), cmocka_unit_test(a_write_is_never_sent_twice),

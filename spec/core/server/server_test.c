@@ -202,6 +202,33 @@ static void a_reader_that_hangs_up_costs_nothing_more(void **state)
     stop(s);
 }
 
+/* More than sockets hold on their way. */
+#define CHANGES 60
+#define CHANGE_BYTES 500000
+
+static void a_reader_that_does_not_read_is_cut(void **state)
+{
+    (void)state;
+    kl_server *s = start(0);
+    kl_buf in = KL_BUF_INIT, text = KL_BUF_INIT;
+    int fd = http_send(s, "GET", MAPS "?watch=true", NULL, NULL);
+    http_wait_for(fd, &in, "200 OK", 1);
+    kl_free(create(s, "a"));
+    for (int i = 0; i < CHANGES; i++) {
+        kl_buf_clear(&text);
+        kl_buf_printf(&text, "{'data':{'k':'%0*d'}}", CHANGE_BYTES, i);
+        assert_int_equal(http_code(s, "PATCH", MAPS "/a", kl_buf_str(&text)), 200);
+    }
+    while (http_more(fd, &in)) {} /* there is an end, and the server goes on */
+    assert_true(in.len > CHANGE_BYTES);
+    assert_true(in.len < (size_t)CHANGES * CHANGE_BYTES);
+    assert_int_equal(http_code(s, "GET", MAPS "/a", NULL), 200);
+    close(fd);
+    kl_buf_fini(&text);
+    kl_buf_fini(&in);
+    stop(s);
+}
+
 static void a_stop_ends_what_still_watches(void **state)
 {
     (void)state;
@@ -388,7 +415,7 @@ KL_TESTS(cmocka_unit_test(a_new_server_has_its_namespaces_and_the_time_of_its_cl
     cmocka_unit_test(a_watch_of_a_forgotten_version_gets_410_inside_200),
     cmocka_unit_test(a_page_whose_snapshot_is_forgotten_is_410),
     cmocka_unit_test(a_reader_that_hangs_up_costs_nothing_more),
-    cmocka_unit_test(a_stop_ends_what_still_watches), cmocka_unit_test(bad_requests_are_told_what_and_where),
-    cmocka_unit_test(yaml_is_read_where_json_is),
+    cmocka_unit_test(a_reader_that_does_not_read_is_cut), cmocka_unit_test(a_stop_ends_what_still_watches),
+    cmocka_unit_test(bad_requests_are_told_what_and_where), cmocka_unit_test(yaml_is_read_where_json_is),
     cmocka_unit_test(a_directory_is_loaded_with_definitions_first),
     cmocka_unit_test(what_cannot_be_loaded_is_named), cmocka_unit_test(a_namespace_takes_its_content_along))

@@ -65,7 +65,15 @@ static char *text_of(lkl_state *s)
     }
 }
 
-/* Its own stories are not the script's memory. */
+static int push_traceback(lua_State *L)
+{
+    lkl_budget *b = &lkl_state_of(L)->budget;
+    luaL_traceback(L, L, NULL, 1);
+    b->traceback = kl_strdup(lua_tostring(L, -1));
+    return 0;
+}
+
+/* Its own stories are not the script's memory. A traceback calls, and there may be no room for calls. */
 static void tell_first(lkl_state *s, lua_State *L)
 {
     bool counted = s->ceiling.on;
@@ -76,8 +84,10 @@ static void tell_first(lkl_state *s, lua_State *L)
     lua_concat(L, 2);
     s->budget.message = kl_strdup(lua_tostring(L, -1));
     kl_free(text);
-    luaL_traceback(L, L, NULL, 0);
-    s->budget.traceback = kl_strdup(lua_tostring(L, -1));
+    s->budget.telling = true;
+    lua_pushcfunction(L, push_traceback);
+    (void)lua_pcall(L, 0, 1, 0);
+    s->budget.telling = false;
     lua_pop(L, 2);
     s->ceiling.on = counted;
 }
@@ -114,6 +124,8 @@ static void raise_error(lkl_state *s, lua_State *L)
 static void end_in_hook(lkl_state *s, lua_State *L, const lua_Debug *ar)
 {
     bool yields = lua_isyieldable(L);
+    if (s->budget.telling)
+        return;
     if (yields && ar->event != LUA_HOOKCOUNT && ar->event != LUA_HOOKLINE) {
         arm(L);
         return;

@@ -36,8 +36,9 @@ typedef struct lkl_budget {
     kl_terms terms;             /* of the turn */
     lua_State *_Atomic running; /* the coroutine whose code runs in it; NULL: none */
     bool ended;                 /* this turn was */
+    bool telling;               /* that is being told: hooks let it be */
     char *why;                  /* lkl_budget_end's; NULL: its terms say it */
-    char *message, *traceback;  /* of the first time that it was; NULL: it was not */
+    char *message, *traceback;  /* of the first time that it was; NULL: it was not, or no room to tell */
     size_t steps;               /* of lkl_budget_spend, since its last look */
     kl_time entered;            /* while loading: when the turn began, monotonic */
     atomic_int asked;           /* between the watchdog and the handler of its signal (budget.c) */
@@ -49,8 +50,8 @@ void lkl_budget_close(struct lkl_state *s);
 
 /* A turn: code of the script runs in `co`. Not nested. */
 void lkl_budget_enter(struct lkl_state *s, lua_State *co, const kl_terms *t);
-/* KL_OVER_NOT: all is well, or it came to its end before anybody could say it was not. Otherwise message
- * and traceback are there until the next turn. */
+/* KL_OVER_NOT: all is well, or it came to its end before anybody could say it was not. Otherwise the
+ * message is there until the next turn, and the traceback where there was room for it. */
 kl_over lkl_budget_leave(struct lkl_state *s);
 /* Another coroutine of the script runs now, or the one before again; returns the one before. */
 lua_State *lkl_budget_switch(struct lkl_state *s, lua_State *co);

@@ -21,6 +21,8 @@ describe("hostile scripts, made by chance,", function()
     -- They are worth something only as long as most of them run and reach the API.
     assert.truthy(number(out, "loaded") > PROGRAMS / 2, out)
     assert.truthy(number(out, "replayed") > PROGRAMS / 20, out)
+    assert.truthy(number(out, "staged") > PROGRAMS / 5, out)
+    assert.truthy(number(out, "shadowed") > PROGRAMS / 50, out)
     assert.truthy(number(out, "bodies") > PROGRAMS, out)
     assert.truthy(number(out, "calls") > PROGRAMS / 10, out)
     -- A bound for a hang: machines that run a suite are busy.

@@ -241,13 +241,15 @@ static void hunter(void *arg)
     const kl_value *beside_it = modules();
     world *w = world_new();
     neighbour *beside = neighbour_new(w);
+    stage *on = stage_new(w);
     fence_close();
     for (uint64_t i = 0; i < j->n; i++) {
         size_t len = j->len;
         atomic_store(&the_page->seed, j->seed + i);
         hunt_phase("generate");
         const char *text = j->text ? j->text : generate(j->seed + i, &len);
-        the_page->loaded += trial_run(w, j->seed + i, the_options.from_files ? NULL : beside_it, text, len);
+        the_page->loaded += trial_run(
+            w, on, j->seed + i, the_options.from_files ? NULL : beside_it, text, len);
         the_page->programs++;
         if (the_options.verbose)
             printf("%llu %s\n", (unsigned long long)(j->seed + i),
@@ -255,6 +257,7 @@ static void hunter(void *arg)
         watch_memory(i);
     }
     hunt_phase("leave");
+    stage_free(on);
     neighbour_free(beside, w);
     world_free(w);
     kl_value_unref(beside_it);
@@ -582,13 +585,13 @@ static double percentile(double part)
 static void sum_up(int failures, double seconds)
 {
     const hunt_page *p = the_page;
-    printf(
-        "programs=%llu loaded=%llu replayed=%llu bodies=%llu calls=%llu writes=%llu errors=%llu seconds=%.1f "
-        "rate=%.0f/s peak=%lluKiB\n",
+    printf("programs=%llu loaded=%llu replayed=%llu staged=%llu shadowed=%llu bodies=%llu calls=%llu "
+           "writes=%llu errors=%llu seconds=%.1f "
+           "rate=%.0f/s peak=%lluKiB\n",
         (unsigned long long)p->programs, (unsigned long long)p->loaded, (unsigned long long)p->replayed,
-        (unsigned long long)p->bodies, (unsigned long long)p->calls, (unsigned long long)p->writes,
-        (unsigned long long)p->failed_runs, seconds, (double)p->programs / seconds,
-        (unsigned long long)p->live_bytes_peak >> 10);
+        (unsigned long long)p->staged, (unsigned long long)p->shadowed, (unsigned long long)p->bodies,
+        (unsigned long long)p->calls, (unsigned long long)p->writes, (unsigned long long)p->failed_runs,
+        seconds, (double)p->programs / seconds, (unsigned long long)p->live_bytes_peak >> 10);
     printf("neighbour p50=%.2fms p99=%.2fms p99.9=%.2fms max=%.2fms\n", percentile(0.5), percentile(0.99),
         percentile(0.999), percentile(1));
     for (int i = 0; i < HUNT_SLOW_MAX && p->slow[i].seconds > 0; i++)

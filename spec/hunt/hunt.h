@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/random.h"
 #include "election/door.h"
 #include "controller/wiring.h"
 
@@ -26,7 +27,8 @@ typedef struct hunt_page {
     _Atomic int thread;     /* that runs programs, of the child */
     /* wrong: what the oracle found, or ""; refused: why the last one did not load */
     char phase[32], wrong[1024], refused[256];
-    uint64_t programs, loaded, replayed, bodies, calls, writes, failed_runs, spent, live_bytes_peak;
+    uint64_t programs, loaded, replayed, staged, shadowed, bodies, calls, writes, failed_runs, spent,
+        live_bytes_peak;
     _Atomic uint64_t latency[HUNT_BUCKETS];
     hunt_slow slow[HUNT_SLOW_MAX]; /* the slowest, first */
 } hunt_page;
@@ -55,13 +57,24 @@ kl_loop *world_mapper(world *w);
 kl_clock *world_clock(world *w);
 kl_door *world_door(world *w);
 const kl_resource *world_resource(world *w, const char *kind); /* NULL: there is no such kind */
+/* Each object as it is at the beginning; one of them, changed. */
+void world_each(world *w, void (*fn)(void *arg, const kl_value *v), void *arg);
+void world_change(world *w, kl_random *dice, void (*fn)(void *arg, const kl_value *v), void *arg);
 /* A recording in which a controller `hunt` of this kind ran for each object, as text. The caller frees it. */
 char *world_recording(world *w, const char *kind);
+
+/* --- stage.c ------------------------------------------------------------------------------ */
+typedef struct stage stage;
+/* Before the fence is closed. */
+stage *stage_new(world *w);
+void stage_free(stage *s);
+/* candidate: the same program once more, or NULL. No webhooks: they would listen. */
+void stage_run(stage *s, world *w, kl_program *p, kl_program *candidate, kl_random *dice);
 
 /* --- trial.c ------------------------------------------------------------------------------ */
 /* Loads the program, which may require the modules (NULL: files), and runs all that it has, as seed says.
  * True when it loaded. */
-bool trial_run(world *w, uint64_t seed, const kl_value *modules, const char *text, size_t len);
+bool trial_run(world *w, stage *on, uint64_t seed, const kl_value *modules, const char *text, size_t len);
 
 /* --- neighbour.c -------------------------------------------------------------------------- */
 typedef struct neighbour neighbour;

@@ -1,6 +1,6 @@
 /* trial.c - one hostile program through everything that the runtime asks of a script: load, index, map,
- * `when`, reconcile, finalize, webhooks, a reload while it runs, being abandoned, its end, and a replay. What
- * each of these took of the processor is measured against its budget. */
+ * `when`, reconcile, finalize, webhooks, a reload while it runs, being abandoned, its end, a replay, and the
+ * stage. What each of these took of the processor is measured against its budget. */
 #include "hunt.h"
 
 #include <stdio.h>
@@ -128,6 +128,14 @@ static void bound(kl_controller_spec *s)
         s->timeout = TIMEOUT_MOST;
 }
 
+static void bound_all(kl_program *p)
+{
+    for (size_t i = 0; i < p->n_specs; i++)
+        bound(&p->specs[i]);
+    for (size_t i = 0; i < p->n_hooks; i++)
+        bound(&p->hooks[i].as);
+}
+
 static void take(kl_program *p)
 {
     static kl_program_ops ours;
@@ -143,10 +151,7 @@ static void take(kl_program *p)
         ours.predicate = predicate;
     }
     p->ops = &ours;
-    for (size_t i = 0; i < p->n_specs; i++)
-        bound(&p->specs[i]);
-    for (size_t i = 0; i < p->n_hooks; i++)
-        bound(&p->hooks[i].as);
+    bound_all(p);
 }
 
 /* --- the worker's owner ------------------------------------------------------------------- */
@@ -372,7 +377,26 @@ static kl_status load(const kl_value *modules, const char *text, size_t len, kl_
     return st;
 }
 
-bool trial_run(world *w, uint64_t seed, const kl_value *modules, const char *text, size_t len)
+/* On a stage it has threads of its own: nothing is measured there. */
+static void on_stage(
+    world *w, stage *on, const kl_value *modules, const char *text, size_t len, kl_random *dice)
+{
+    kl_program *both[2] = {NULL, NULL};
+    hunt_phase("load again");
+    for (int i = 0; i < 2; i++) {
+        kl_err err = KL_ERR_INIT;
+        if (!load(modules, text, len, &both[i], &err))
+            bound_all(both[i]);
+        kl_err_fini(&err);
+    }
+    if (both[0] && !both[0]->n_hooks)
+        stage_run(on, w, both[0], both[1], dice);
+    for (int i = 0; i < 2; i++)
+        if (both[i])
+            kl_program_unref(both[i]);
+}
+
+bool trial_run(world *w, stage *on, uint64_t seed, const kl_value *modules, const char *text, size_t len)
 {
     kl_random dice = {seed};
     world_rule rule = (world_rule)(kl_random_next(&dice) % 3);
@@ -388,6 +412,8 @@ bool trial_run(world *w, uint64_t seed, const kl_value *modules, const char *tex
         parts_run(w, p, rule, &dice);
         if (p->n_specs && kl_random_next(&dice) % 4 == 0)
             replay(w, p);
+        if (p->n_specs && !p->n_hooks && kl_random_next(&dice) % 8 == 0)
+            on_stage(w, on, modules, text, len, &dice);
         hunt_phase("free");
         kl_program_unref(p);
     }

@@ -212,6 +212,25 @@ void world_happen(world *w)
     kl_free(key);
 }
 
+void world_each(world *w, void (*fn)(void *arg, const kl_value *v), void *arg)
+{
+    for (int i = 0; i < KINDS * NAMES; i++) {
+        const kl_value *v = made(w, &w->kinds[i / NAMES], NAME[i % NAMES], "");
+        fn(arg, v);
+        kl_value_unref(v);
+    }
+}
+
+void world_change(world *w, kl_random *dice, void (*fn)(void *arg, const kl_value *v), void *arg)
+{
+    uint64_t n = kl_random_next(dice);
+    char *more = kl_sprintf(",\"generateName\":\"g%u\"", (unsigned)(n >> 32) % 1000);
+    const kl_value *v = made(w, &w->kinds[n % KINDS], NAME[n / KINDS % NAMES], more);
+    fn(arg, v);
+    kl_value_unref(v);
+    kl_free(more);
+}
+
 /* --- the server --------------------------------------------------------------------------- */
 
 typedef struct answer {

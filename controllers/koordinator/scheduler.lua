@@ -11,16 +11,19 @@ local cycle = require "scheduler.cycle"
 local fields = require "fields"
 local forest = require "elasticquota.forest"
 local gang = require "scheduler.gang"
+local lifecycle = require "reservations.lifecycle"
 local lists = require "lib.lists"
 local loadaware = require "scheduler.loadaware"
 local members = require "elasticquota.members"
 local pods = require "pods"
 local quota = require "elasticquota.quota"
+local reservation = require "scheduler.reservation"
 
 local POD, NODE = "v1/Pod", "v1/Node"
 local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
-local ASSUMED = "assumed/" -- in what outlives a reload: { uid, node } of pods that were bound a moment ago
-local AGAIN = 10           -- seconds until a pod that fits nowhere is looked at again
+-- In what outlives a reload: { uid, node, using } of pods that were bound a moment ago.
+local ASSUMED = "assumed/"
+local AGAIN = 10 -- seconds until a pod that fits nowhere is looked at again
 local WAITING = "waiting"
 
 local function is_waiting(pod)
@@ -36,19 +39,20 @@ local function priority(pod)
   return math.max(-49, math.min(49, n))
 end
 
--- { [pod key] = node name } of the pods that were bound and whose cached copy does not say so yet.
+-- { [pod key] = node name } of the pods that were bound and whose cached copy does not say so yet, and { [pod
+-- key] = uid } of the Reservations that they use.
 local function assumed(ctx)
-  local out = {}
+  local out, using = {}, {}
   for _, name in ipairs(kube.shared:names(ASSUMED)) do
     local key, known = name:sub(#ASSUMED + 1), kube.shared:get(name)
     local pod = ctx:get(POD, key)
     if pod and pod.metadata.uid == known.uid and is_waiting(pod) then
-      out[key] = known.node
+      out[key], using[key] = known.node, known.using
     else
       kube.shared:set(name, nil)
     end
   end
-  return out
+  return out, using
 end
 
 -- What the quotas count of a pod; one that was bound a moment ago is used.
@@ -78,8 +82,10 @@ local function membership(ctx, bound)
 end
 
 local function state_of(ctx)
-  local state = { now = ctx:now():unix(), pods_on = {}, metrics = {} }
-  local bound, read_pods, all = assumed(ctx), {}, {}
+  local bound, using = assumed(ctx)
+  local state = { now = ctx:now():unix(), pods_on = {}, metrics = {}, using = using,
+    reservations_on = reservation.index(ctx:list(reservation.KIND)) }
+  local read_pods, all = {}, {}
   for pod in ctx:each(POD) do
     local key = pods.key(pod)
     local node = pod("spec.nodeName") or bound[key]
@@ -98,11 +104,21 @@ local function state_of(ctx)
   return state, bound
 end
 
+-- The pod says whose room it has before it is bound, so that nobody sees it on the node without that.
+local function mark(ctx, pod, reserved)
+  local meta = reserved and reserved.metadata
+  local text = meta and kube.encode(kube.object { name = meta.name, uid = meta.uid })
+  if fields.annotation(pod, lifecycle.ALLOCATED) == text then return end
+  ctx:patch(pod, function(draft) draft.metadata.annotations[lifecycle.ALLOCATED] = text end)
+end
+
 -- Events are about the pod whose key this is; the others of its gang have their node without one.
 local function bind(ctx, placement)
-  local key, name = pods.key(placement.pod), placement.node.metadata.name
+  local key, name, reserved = pods.key(placement.pod), placement.node.metadata.name, placement.reservation
+  mark(ctx, placement.pod, reserved)
   ctx:bind(placement.pod, name)
-  kube.shared:set(ASSUMED .. key, { uid = placement.pod.metadata.uid, node = name })
+  kube.shared:set(ASSUMED .. key, { uid = placement.pod.metadata.uid, node = name,
+    using = reserved and reserved.metadata.uid })
   if key == ctx.key then
     ctx:event({ reason = "Scheduled", action = "Binding" }, "Successfully assigned %s to %s", key, name)
   end
@@ -117,7 +133,7 @@ local function refuse(ctx, pod, message)
   return { requeue_after = AGAIN }
 end
 
--- A node that changed may take a pod that waits.
+-- A node that changed, or a Reservation on it, may take a pod that waits.
 local function waiting_pods(_, ctx)
   local keys = {}
   for _, pod in ipairs(ctx:list(POD, { index = "state", value = WAITING })) do
@@ -132,6 +148,7 @@ return kube.controller {
   reads = { METRIC, quota.KIND, gang.KIND },
   watches = {
     [NODE] = { waiting_pods, when = { "labels", "annotations", "spec", "status.allocatable" } },
+    [reservation.KIND] = { waiting_pods, when = { "labels", "spec", "status.phase" } },
   },
   indexes = { state = function(pod) return is_waiting(pod) and WAITING or nil end },
   when = { "spec", "labels" },

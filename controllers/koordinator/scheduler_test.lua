@@ -70,6 +70,30 @@ describe("scheduler", function()
     assert.equal(4, left)
   end)
 
+  it("keeps the room of a Reservation for its owners, and says on the pod that it has it", function()
+    local room = t:create { kind = "scheduling.koordinator.sh/v1alpha1/Reservation", name = "room",
+      spec = { allocateOnce = false, owners = { { labelSelector = { matchLabels = { app = "web" } } } },
+        template = { spec = { containers = { { name = "c", image = "i" } } } } } }
+    t:patch_status(room, { phase = "Available", nodeName = "idle", allocatable = { cpu = "3" } })
+    t:create(pod("stranger", "2"))
+    t:advance "1s"
+    assert.equal("busy", where "stranger")
+    t:create(pod("another", "3"))
+    t:advance "1s"
+    assert.is_nil(where "another")
+    for i = 1, 2 do
+      local p = pod("web" .. i, tostring(3 - i))
+      p.labels = { app = "web" }
+      t:create(p)
+      t:advance "1s"
+    end
+    assert.same({ "idle", "idle" }, { where "web1", where "web2" })
+    local said = t:get(POD, "default", "web1").metadata.annotations
+    assert.equal(('{"name":"room","uid":"%s"}'):format(room.metadata.uid),
+      said["scheduling.koordinator.sh/reservation-allocated"])
+    assert.same({}, t:logs "error")
+  end)
+
   it("binds a gang as a whole or not at all", function()
     t:create { kind = "scheduling.sigs.k8s.io/v1alpha1/PodGroup", namespace = "default", name = "g",
       spec = { minMember = 3 } }

@@ -7,6 +7,7 @@ local cycle = require "scheduler.cycle"
 local gang = require "scheduler.gang"
 local lists = require "lib.lists"
 local loadaware = require "scheduler.loadaware"
+local reservation = require "scheduler.reservation"
 local seeds = require "support.seeds"
 local snapshot = require "scheduler.snapshot"
 
@@ -82,6 +83,133 @@ describe("a pod fits a node", function()
   end)
 end)
 
+describe("A Reservation", function()
+  local AFFINITY = "scheduling.koordinator.sh/reservation-affinity"
+
+  local function room(name, on, allocatable, spec, labels)
+    spec = spec or {}
+    if spec.allocateOnce == nil then spec.allocateOnce = false end
+    spec.owners = spec.owners or { { labelSelector = { matchLabels = { app = "web" } } } }
+    return { metadata = { name = name, uid = "uid-" .. name, labels = labels }, spec = spec,
+      status = { phase = "Available", nodeName = on, allocatable = allocatable } }
+  end
+
+  local function web(name, requests, annotations)
+    local p = pod(name, requests)
+    p.metadata.labels.app, p.metadata.annotations = "web", annotations
+    return p
+  end
+
+  local function using(name, requests, uid)
+    return web(name, requests, { ["scheduling.koordinator.sh/reservation-allocated"] =
+      ('{"name":"x","uid":"%s"}'):format(uid) })
+  end
+
+  local function place(p, rooms, nodes, pods_on)
+    local state = { now = NOW, pods_on = pods_on or {}, reservations_on = reservation.index(rooms) }
+    local result = cycle.run(p, nodes or { node "a", node "b" }, state)
+    return result.node and result.node.metadata.name, result.reservation and result.reservation.metadata.name,
+      result, state
+  end
+
+  it("keeps its room from all but its owners, who go where it is", function()
+    local rooms = { room("r", "b", { cpu = "8" }) }
+    assert.equal("a", (place(pod("p", { cpu = "4" }), rooms)))
+    assert.equal("0/1 nodes are available: 1 Insufficient cpu.",
+      select(3, place(pod("p", { cpu = "4" }), rooms, { node "b" })).message)
+    local name, got = place(web("p", { cpu = "4" }), rooms)
+    assert.same({ "b", "r" }, { name, got })
+    rooms[1].status.phase = "Succeeded"
+    assert.equal("b", (place(pod("p", { cpu = "4" }), rooms, { node "b" })))
+  end)
+
+  it("holds what its pods do not have yet, and nothing once one has it that is allocated once", function()
+    local rooms = { room("r", "b", { cpu = "8" }) }
+    local there = { b = { using("q", { cpu = "3" }, "uid-r") } }
+    assert.equal("b", (place(pod("p", { cpu = "2" }), rooms, { node "b" }, there)))   -- 10 - 8
+    assert.is_nil((place(pod("p", { cpu = "3" }), rooms, { node "b" }, there)))
+    assert.equal("b", (place(web("p", { cpu = "7" }), rooms, { node "b" }, there)))   -- 5 of it, and 2
+    rooms[1].spec.allocateOnce = true
+    assert.equal("b", (place(pod("p", { cpu = "7" }), rooms, { node "b" }, there)))
+    local name, got = place(web("p", { cpu = "1" }), rooms, { node "b" }, there)
+    assert.same({ "b" }, { name, got })
+  end)
+
+  it("that is Restricted gives no more than it has", function()
+    local rooms = { room("r", "b", { cpu = "4" }, { allocatePolicy = "Restricted" }) }
+    assert.equal("r", select(2, place(web("p", { cpu = "4", memory = "1Gi" }), rooms, { node "b" })))
+    assert.is_nil(select(2, place(web("p", { cpu = "5" }), rooms, { node "b" })))
+    assert.equal("b", (place(web("p", { cpu = "6" }), rooms, { node "b" })))
+    assert.is_nil((place(web("p", { cpu = "7" }), rooms, { node "b" })))
+  end)
+
+  it("is chosen by the least order, then by how full the pod makes it", function()
+    local rooms = { room("large", "b", { cpu = "6" }), room("small", "b", { cpu = "2" }),
+      room("other", "a", { cpu = "2" }) }
+    assert.equal("small", select(2, place(web("p", { cpu = "2" }), rooms, { node "b" })))
+    rooms[1].metadata.labels = { ["scheduling.koordinator.sh/reservation-order"] = "5" }
+    local name, got = place(web("p", { cpu = "2" }), rooms)
+    assert.same({ "b", "large" }, { name, got })
+    rooms[3].metadata.labels = { ["scheduling.koordinator.sh/reservation-order"] = "4" }
+    assert.equal("other", select(2, place(web("p", { cpu = "2" }), rooms)))
+  end)
+
+  it("is nobody's whose owners say nothing, and belongs to an object, a controller or all", function()
+    local function got(owners)
+      local p = web("p", { cpu = "1" })
+      p.metadata.ownerReferences = { { kind = "ReplicaSet", name = "rs", controller = true } }
+      return select(2, place(p, { room("r", "b", { cpu = "4" }, { owners = owners }) }))
+    end
+    assert.is_nil(got {})
+    assert.equal("r", got { {} })
+    assert.equal("r", got { { object = { name = "p", namespace = "ns" } } })
+    assert.is_nil(got { { object = { name = "q" } } })
+    assert.equal("r", got { { object = { name = "q" } }, { controller = { kind = "ReplicaSet", name = "rs",
+      controller = true, namespace = "ns" } } })
+    assert.is_nil(got { { controller = { name = "rs", namespace = "elsewhere" } } })
+    assert.is_nil(got { { labelSelector = { matchLabels = { app = "web" } }, object = { name = "q" } } })
+    assert.is_nil(got { { labelSelector = { matchExpressions = { { key = "app", operator = "Near" } } } } })
+  end)
+
+  it("is what a pod's affinity asks for, or the pod goes nowhere", function()
+    local rooms = { room("r", "b", { cpu = "4" }, { taints = { { key = "k", effect = "NoSchedule" } } },
+      { pool = "x" }), room("s", "a", { cpu = "4" }, { unschedulable = true }) }
+    local function got(text)
+      return select(2, place(web("p", { cpu = "1" }, { [AFFINITY] = text }), rooms))
+    end
+    local function why(text)
+      return select(3, place(web("p", { cpu = "1" }, { [AFFINITY] = text }), rooms)).message
+    end
+    assert.is_nil(select(2, place(web("p", { cpu = "1" }), rooms)))
+    assert.equal("0/2 nodes are available: 2 node(s) no reservations match reservation affinity.", why "{}")
+    assert.equal("r", got '{"name":"r"}')
+    assert.equal("r", got '{"tolerations":[{"key":"k","operator":"Exists"}]}')
+    assert.is_nil(got '{"tolerations":[{"key":"k","operator":"Exists"}],"reservationSelector":{"pool":"y"}}')
+    assert.equal("s", got '{"tolerations":[{"key":"node.kubernetes.io/unschedulable","operator":"Exists"}]}')
+    assert.equal("r", got [[{"tolerations": [{"operator": "Exists"}],
+      "requiredDuringSchedulingIgnoredDuringExecution": {"reservationSelectorTerms": [
+        {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["x"]}]}]}}]])
+    assert.matches("does not read", why "{")
+  end)
+
+  it("is passed over by a pod that ignores Reservations, which may have their room", function()
+    local p = web("p", { cpu = "9" })
+    p.metadata.labels["scheduling.koordinator.sh/reservation-ignored"] = "true"
+    local name, got = place(p, { room("r", "b", { cpu = "8" }) }, { node "b" })
+    assert.same({ "b" }, { name, got })
+  end)
+
+  it("is held again when what was assumed is taken back", function()
+    local b = node "b"
+    local _, _, result, state = place(web("p", { cpu = "6" }), { room("r", "b", { cpu = "8" }) }, { b })
+    local info, p = snapshot.info(state, b), web("p", { cpu = "6" })
+    snapshot.assume(state, p, b, cycle.uid(result))
+    assert.same({ 6000, 1 }, { info.rooms[1].allocated.cpu, info.rooms[1].pods })
+    snapshot.forget(state, p, b)
+    assert.same({ 0, 0 }, { info.rooms[1].allocated.cpu, info.rooms[1].pods })
+  end)
+end)
+
 describe("LoadAware", function()
   local args = loadaware.args()
 
@@ -104,8 +232,9 @@ describe("LoadAware", function()
     assert.same({ cpu = 850, memory = 0 }, loadaware.estimate(mid, args))
   end)
 
-  it("estimates a pod of class free at nothing, and one by its own factors where the args allow it", function()
-    assert.same({ cpu = 0, memory = 0 }, loadaware.estimate(pod("p", { cpu = "1" }, { priority = 3500 }), args))
+  it("estimates a pod of class free at nothing, and one by its own factors where it may", function()
+    local free = pod("p", { cpu = "1" }, { priority = 3500 })
+    assert.same({ cpu = 0, memory = 0 }, loadaware.estimate(free, args))
     local own = pod("p", { cpu = "1", memory = "1000Ki" })
     own.metadata.annotations = { ["scheduling.koordinator.sh/load-estimated-scaling-factors"] = '{"cpu":50}' }
     assert.equal(850, loadaware.estimate(own, args).cpu)

@@ -1,7 +1,7 @@
 -- koordinator_scheduler_spec.lua - the scheduler in a `kubelua run` on both API servers, with the real
--- definitions of Koordinator's kinds: pods are bound where there is room and quota, one that fits nowhere
--- says why and is bound when there is room, across a reload and a restart. The process needs no more rights
--- than `kubelua rbac` prints.
+-- definitions of Koordinator's kinds: pods are bound where there is room and quota or a Reservation keeps it,
+-- one that fits nowhere says why and is bound when there is room, across a reload and a restart. The process
+-- needs no more rights than `kubelua rbac` prints.
 
 local controller = require "support.controller"
 local kube = require "kubelua"
@@ -14,6 +14,8 @@ local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 local NODE, POD = "v1/Node", "v1/Pod"
 local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
 local QUOTA = "scheduling.sigs.k8s.io/v1alpha1/ElasticQuota"
+local RESERVATION = "scheduling.koordinator.sh/v1alpha1/Reservation"
+local DOMAIN = "scheduling.koordinator.sh/"
 local SCRIPT = "controllers/koordinator/scheduler.lua"
 local PATIENCE = 60
 
@@ -21,9 +23,9 @@ servers.each(function(name, start)
   describe("scheduler on " .. name, function()
     local server, client, run
 
-    local function add_pod(pod, cpu, labels)
+    local function add_pod(pod, cpu, labels, annotations)
       client:create { apiVersion = "v1", kind = "Pod",
-        metadata = { namespace = "default", name = pod, labels = labels },
+        metadata = { namespace = "default", name = pod, labels = labels, annotations = annotations },
         spec = { schedulerName = "koord-scheduler", terminationGracePeriodSeconds = 0,
           containers = { { name = "c", image = "none", resources = { requests = { cpu = cpu } } } } } }
     end
@@ -97,6 +99,16 @@ servers.each(function(name, start)
       local of_small = { ["quota.scheduling.koordinator.sh/name"] = "small" }
       add_pod("within", "1", of_small)
       await("a pod within its quota on a node", function() return where "within" ~= nil end)
+      local room = client:create { kind = RESERVATION, name = "room", spec = { allocateOnce = false,
+        owners = { { labelSelector = { matchLabels = { app = "web" } } } },
+        template = { spec = { containers = { { name = "c", image = "none" } } } } } }
+      client:patch_status(room, { phase = "Available", nodeName = "n2", allocatable = { cpu = "1" } })
+      -- Without the annotation the pod might be decided before the process has seen the Reservation.
+      add_pod("web", "1", { app = "web" }, { [DOMAIN .. "reservation-affinity"] = '{"name":"room"}' })
+      await("a pod in the room that is kept for it", function() return where "web" == "n2" end)
+      assert.equal(('{"name":"room","uid":"%s"}'):format(room.metadata.uid),
+        client:get(POD, "default", "web").metadata.annotations[DOMAIN .. "reservation-allocated"])
+
       add_pod("beyond", "1", of_small)
       await("the quota's reason", function()
         return (why "beyond" or ""):find("Insufficient quotas, quotaName: small", 1, true)

@@ -3,25 +3,29 @@
 -- same function.
 --
 --   local result = cycle.run(pod, nodes, state, args)
---   if result.node then snapshot.assume(state, pod, result.node) end
+--   if result.node then snapshot.assume(state, pod, result.node, cycle.uid(result)) end
 --
 -- A plugin is a table of functions, all of which are optional:
 --   name
 --   prefilter(pod, cycle)      nil, or why no node will do
 --   filter(pod, info, cycle)   nil, or a list of reasons why this node (snapshot.info) will not do
 --   score(pod, info, cycle)    0 to 100
--- cycle is { state, args }, and theirs to remember in what they know of the pod.
+--   normalize(scores, cycle)   changes the scores of all nodes that fit, { [node name] = score }
+-- cycle is { state, args, request }, and theirs to remember in what they know of the pod.
 
 local fit = require "scheduler.fit"
+local kube = require "kubelua"
+local lists = require "lib.lists"
 local loadaware = require "scheduler.loadaware"
 local quota = require "scheduler.quota"
+local reservation = require "scheduler.reservation"
 local snapshot = require "scheduler.snapshot"
 
 local M = {}
 
 -- In the order in which they are asked; the first that refuses a node says why.
-M.PLUGINS = { quota, fit.unschedulable, fit.taints, fit.affinity, fit.resources, loadaware }
-M.WEIGHTS = { NodeResourcesFit = 1, LoadAwareScheduling = 1 }
+M.PLUGINS = { quota, fit.unschedulable, fit.taints, fit.affinity, reservation, fit.resources, loadaware }
+M.WEIGHTS = { NodeResourcesFit = 1, LoadAwareScheduling = 1, Reservation = 5000 }
 
 -- args: { plugins = list, weights = { [plugin] = weight }, loadaware = LoadAwareSchedulingArgs, quota }, all
 -- of it optional. What is worth doing once for many cycles.
@@ -61,29 +65,35 @@ local function filter(pod, info, cycle)
   return nil
 end
 
--- The weighted sum, and what each plugin gave.
-local function score(pod, info, cycle)
-  local total, by = 0, {}
+-- For each of the nodes the weighted sum, and what each plugin gave.
+local function score(pod, infos, cycle)
+  local out = {}
+  for _, info in ipairs(infos) do out[info.name] = { total = 0, by = {} } end
   for _, plugin in ipairs(cycle.args.plugins) do
-    local weight = plugin.score and cycle.args.weights[plugin.name] or 0
+    local weight, scores = plugin.score and cycle.args.weights[plugin.name] or 0, {}
     if weight ~= 0 then
-      by[plugin.name] = plugin.score(pod, info, cycle)
-      total = total + weight * by[plugin.name]
+      for _, info in ipairs(infos) do scores[info.name] = plugin.score(pod, info, cycle) end
+      if plugin.normalize then plugin.normalize(scores, cycle) end
+    end
+    for name, n in pairs(scores) do
+      out[name].by[plugin.name] = n
+      out[name].total = out[name].total + weight * n
     end
   end
-  return total, by
+  return out
 end
 
 -- nodes: list of Nodes; state: see snapshot.lua. Returns
---   { node      the Node, or nil
---     message   why there is none
---     scores    { [node name] = { total, by = { [plugin] = score } } } of those that fit
---     refused   { [node name] = { plugin, reasons } } of the others }
+--   { node         the Node, or nil
+--     reservation  the Reservation whose room the pod gets there, or nil
+--     message      why there is no node
+--     scores       { [node name] = { total, by = { [plugin] = score } } } of those that fit
+--     refused      { [node name] = { plugin, reasons } } of the others }
 -- Of several nodes with the best score the first by name is taken.
 function M.run(pod, nodes, state, args)
   if not (args and args.complete) then args = M.args(args) end
-  local cycle = { state = state, args = args }
-  local result, counts, best = { scores = {}, refused = {} }, {}, nil
+  local cycle = { state = state, args = args, request = lists.of(kube.requests(pod)) }
+  local result, counts, infos, best = { scores = {}, refused = {} }, {}, {}, nil
   local why = prefilter(pod, cycle)
   if why then
     result.message = ("0/%d nodes are available: %s."):format(#nodes, why)
@@ -96,15 +106,26 @@ function M.run(pod, nodes, state, args)
       result.refused[info.name] = refused
       for _, reason in ipairs(refused.reasons) do counts[reason] = (counts[reason] or 0) + 1 end
     else
-      local total, by = score(pod, info, cycle)
-      result.scores[info.name] = { total = total, by = by }
-      if not best or total > best.total or total == best.total and info.name < best.name then
-        best = { total = total, name = info.name, node = node }
-      end
+      infos[#infos + 1] = info
     end
   end
-  if best then result.node = best.node else result.message = explain(#nodes, counts) end
+  result.scores = score(pod, infos, cycle)
+  local function total(info) return result.scores[info.name].total end
+  for _, info in ipairs(infos) do
+    if not best or total(info) > total(best) or total(info) == total(best) and info.name < best.name then
+      best = info
+    end
+  end
+  if best then
+    local room = reservation.nominate(pod, best, cycle)
+    result.node, result.reservation = best.node, room and room.object
+  else
+    result.message = explain(#nodes, counts)
+  end
   return result
 end
+
+-- The uid of the Reservation of a result, or nil.
+function M.uid(result) return result.reservation and result.reservation.metadata.uid or nil end
 
 return M

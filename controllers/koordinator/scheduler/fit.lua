@@ -2,9 +2,9 @@
 -- NodeUnschedulable, TaintToleration, NodeAffinity and NodeResourcesFit. Batch and mid resources, and devices
 -- that a node counts as a whole, are resources as any other.
 
-local kube = require "kubelua"
 local lists = require "lib.lists"
 local nodefit = require "lib.nodefit"
+local reservation = require "scheduler.reservation"
 
 local M = {}
 
@@ -37,18 +37,12 @@ end
 
 M.resources = { name = "NodeResourcesFit" }
 
--- What the pod asks for is read once a cycle.
-local function request(pod, cycle)
-  cycle.request = cycle.request or lists.of(kube.requests(pod))
-  return cycle.request
-end
-
 -- Every resource that is missing is named. A pod that asks for 0 of something takes nothing of it.
 function M.resources.filter(pod, info, cycle)
-  local reasons, asked = {}, request(pod, cycle)
-  if info.requested.pods + 1 > (info.allocatable.pods or 0) then reasons[1] = "Too many pods" end
+  local reasons, asked, taken = {}, cycle.request, reservation.taken(pod, info, cycle)
+  if taken.pods + 1 > (info.allocatable.pods or 0) then reasons[1] = "Too many pods" end
   for _, name in ipairs(lists.names(asked)) do
-    local free = (info.allocatable[name] or 0) - (info.requested[name] or 0)
+    local free = (info.allocatable[name] or 0) - (taken[name] or 0)
     if asked[name] > 0 and asked[name] > free then reasons[#reasons + 1] = "Insufficient " .. name end
   end
   return #reasons > 0 and reasons or nil
@@ -56,11 +50,11 @@ end
 
 -- LeastAllocated over cpu and memory: the part of the node that stays free with the pod, from 0 to 100.
 function M.resources.score(pod, info, cycle)
-  local asked, sum, n = request(pod, cycle), 0, 0
+  local asked, taken, sum, n = cycle.request, reservation.taken(pod, info, cycle), 0, 0
   for _, name in ipairs { "cpu", "memory" } do
     local all = info.allocatable[name] or 0
     if all > 0 then
-      local used = (info.requested[name] or 0) + (asked[name] or 0)
+      local used = (taken[name] or 0) + (asked[name] or 0)
       sum = sum + (used <= all and (all - used) * MAX // all or 0)
       n = n + 1
     end

@@ -102,8 +102,8 @@ local function place(gang, nodes, state, args, placements)
   for _, pod in ipairs(by_importance(gang.waiting)) do
     local result = cycle.run(pod, nodes, state, args)
     if result.node then
-      snapshot.assume(state, pod, result.node)
-      placements[#placements + 1] = { pod = pod, node = result.node }
+      snapshot.assume(state, pod, result.node, cycle.uid(result))
+      placements[#placements + 1] = { pod = pod, node = result.node, reservation = result.reservation }
       n = n + 1
     else
       message = message or result.message
@@ -115,8 +115,8 @@ end
 local function alone(pod, nodes, state, args)
   local result = cycle.run(pod, nodes, state, args)
   if not result.node then return {}, result.message end
-  snapshot.assume(state, pod, result.node)
-  return { { pod = pod, node = result.node } }
+  snapshot.assume(state, pod, result.node, cycle.uid(result))
+  return { { pod = pod, node = result.node, reservation = result.reservation } }
 end
 
 local function satisfied(gangs)
@@ -127,7 +127,8 @@ local function satisfied(gangs)
 end
 
 -- Decides for a pod, and for all of its gang when it has one that is not yet satisfied. What is placed is
--- counted in the state. Returns { { pod, node }, ... }, which are to be bound all, or an empty list and why.
+-- counted in the state. Returns { { pod, node, reservation }, ... }, which are to be bound all, or an empty list
+-- and why.
 function M.decide(pod, nodes, state, args)
   local id = M.of(pod)
   if not id then return alone(pod, nodes, state, args) end

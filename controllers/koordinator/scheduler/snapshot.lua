@@ -1,7 +1,9 @@
 -- snapshot.lua - the cluster as a scheduling cycle sees it. The state is a plain table:
 --
 --   { pods_on = { [node name] = list of pods }, metrics = { [node name] = NodeMetric }, now = seconds,
---     quotas = index of members.index, infos = results of tree.calculate }
+--     quotas = index of members.index, infos = results of tree.calculate,
+--     reservations_on = index of reservation.index,
+--     using = { [pod key] = uid of a Reservation } of pods that do not say so themselves yet }
 --
 -- All of it is optional but pods_on. What is summed up per node is kept in state.sums, so that a cycle costs
 -- the same whether a node has three pods or three hundred; assume, forget and report keep the sums current. A
@@ -12,6 +14,7 @@ local fields = require "fields"
 local lists = require "lib.lists"
 local pods = require "pods"
 local quota = require "scheduler.quota"
+local reservation = require "scheduler.reservation"
 
 local M = {}
 
@@ -20,16 +23,20 @@ local function ended(pod)
   return phase == "Succeeded" or phase == "Failed"
 end
 
-local function count(info, pod, at)
-  info.pods[pods.key(pod)] = { pod = pod, at = at }
-  lists.accumulate(info.requested, lists.of(kube.requests(pod)))
+local function count(info, pod, at, uid)
+  local request = lists.of(kube.requests(pod))
+  info.pods[pods.key(pod)] = { pod = pod, at = at, uid = uid }
+  lists.accumulate(info.requested, request)
   info.requested.pods = info.requested.pods + 1
+  reservation.count(info, uid, request, true)
   info.load = nil
 end
 
 -- What is known of a node:
 --   { node, name, allocatable, requested   as lists of amounts, `pods` being one of their names
---     pods = { [key] = { pod, at } }       at: when the scheduler put it there, nil for what the pod says
+--     pods = { [key] = { pod, at, uid } }  at: when the scheduler put it there, nil for what the pod says;
+--                                          uid: of the Reservation that it uses
+--     rooms                                of its Reservations (reservation.lua)
 --     metric                               the NodeMetric, or nil
 --     load }                               what loadaware.lua keeps here
 function M.info(state, node)
@@ -43,19 +50,22 @@ function M.info(state, node)
       allocatable = lists.of(fields.dig(node, "status", "allocatable")),
       requested = { pods = 0 },
       pods = {},
+      rooms = reservation.rooms(fields.dig(state.reservations_on, name)),
       metric = state.metrics and state.metrics[name],
     }
     for _, pod in ipairs(state.pods_on[name] or {}) do
-      if not ended(pod) then count(info, pod, nil) end
+      local uid = #info.rooms > 0 and reservation.used_by(state, pod) or nil
+      if not ended(pod) then count(info, pod, nil, uid) end
     end
     state.sums[name] = info
   end
   return info
 end
 
--- Counts a pod on a node, and in its quota, although the API server does not say so yet.
-function M.assume(state, pod, node)
-  count(M.info(state, node), pod, state.now)
+-- Counts a pod on a node, in its quota and in the Reservation of a uid, although the API server does not say
+-- so yet.
+function M.assume(state, pod, node, uid)
+  count(M.info(state, node), pod, state.now, uid)
   quota.count(state, pod, true)
 end
 
@@ -71,9 +81,11 @@ end
 -- Takes back what assume did.
 function M.forget(state, pod, node)
   local info, key = M.info(state, node), pods.key(pod)
-  if not info.pods[key] then return end
+  local entry, request = info.pods[key], lists.of(kube.requests(pod))
+  if not entry then return end
   info.pods[key] = nil
-  info.requested = lists.sub(info.requested, lists.of(kube.requests(pod)))
+  info.requested = lists.sub(info.requested, request)
+  reservation.count(info, entry.uid, request, false)
   info.requested.pods = info.requested.pods - 1
   quota.count(state, pod, false)
   info.load = nil

@@ -1,0 +1,278 @@
+-- reservation.lua - Reservations: room on a node that is kept for pods which their owners select. What a
+-- Reservation still holds counts as taken, for all pods but those that may have it. On each node a pod is
+-- nominated to one Reservation: of those that it matches and fits into, the one with the least order, else
+-- the one that it fills most.
+--
+-- A node's rooms are { object, uid, name, once, allocatable, allocated, pods }: allocated and pods are what
+-- the pods on the node have of it.
+
+local fields = require "fields"
+local kube = require "kubelua"
+local lifecycle = require "reservations.lifecycle"
+local lists = require "lib.lists"
+local nodefit = require "lib.nodefit"
+local pods = require "pods"
+
+local dig = fields.dig
+
+local M = { name = "Reservation" }
+
+M.KIND = "scheduling.koordinator.sh/v1alpha1/Reservation"
+
+local AFFINITY = "scheduling.koordinator.sh/reservation-affinity"
+local RESTRICTED = "scheduling.koordinator.sh/reservation-restricted-options"
+local IGNORED = "scheduling.koordinator.sh/reservation-ignored"
+local ORDER = "scheduling.koordinator.sh/reservation-order"
+local CORDON = { key = "node.kubernetes.io/unschedulable", effect = "NoSchedule" }
+local MAX, PREFERRED = 100, 1000
+
+-- ---------------------------------------------------------------- rooms
+
+-- The Reservations that hold room, by node, for state.reservations_on.
+function M.index(reservations)
+  local out = {}
+  for _, reservation in ipairs(reservations) do
+    local node = dig(reservation, "status", "nodeName") or ""
+    if node ~= "" and dig(reservation, "status", "phase") == "Available" then
+      out[node] = out[node] or {}
+      table.insert(out[node], reservation)
+    end
+  end
+  return out
+end
+
+function M.rooms(reservations)
+  local out = {}
+  for i, reservation in ipairs(reservations or {}) do
+    out[i] = {
+      object = reservation,
+      uid = reservation.metadata.uid,
+      name = reservation.metadata.name,
+      once = dig(reservation, "spec", "allocateOnce") ~= false,
+      allocatable = lists.of(dig(reservation, "status", "allocatable")),
+      allocated = {},
+      pods = 0,
+    }
+  end
+  return out
+end
+
+-- What a room still holds, a place for one pod among it. One that is allocated once holds nothing after that.
+local function remaining(room)
+  if room.once and room.pods > 0 then return {} end
+  local out = {}
+  for name, n in pairs(room.allocatable) do out[name] = math.max(n - (room.allocated[name] or 0), 0) end
+  out.pods = 1
+  return out
+end
+
+-- The uid of the Reservation that a pod on a node uses: as was decided, or as the pod says.
+function M.used_by(state, pod) return dig(state.using, pods.key(pod)) or lifecycle.used_by(pod) end
+
+-- Counts a pod in the room that it uses, or takes that back.
+function M.count(info, uid, request, plus)
+  for _, room in ipairs(info.rooms) do
+    if room.uid == uid then
+      local change = plus and lists.add or lists.sub
+      room.allocated = change(room.allocated, lists.mask(request, room.allocatable))
+      room.pods = room.pods + (plus and 1 or -1)
+    end
+  end
+end
+
+-- ---------------------------------------------------------------- which pods a room is for
+
+local function named(value, wanted) return wanted == nil or wanted == "" or value == wanted end
+
+local function is_object(pod, ref)
+  return named(pod.metadata.uid, ref.uid) and named(pod.metadata.name, ref.name)
+    and named(pod.metadata.namespace, ref.namespace) and named(pod.apiVersion or "v1", ref.apiVersion)
+end
+
+local function is_controlled(pod, ref)
+  if not named(pod.metadata.namespace, ref.namespace) then return false end
+  for _, owner in ipairs(dig(pod, "metadata", "ownerReferences") or {}) do
+    local controls = ref.controller == nil or owner.controller == ref.controller
+    if controls and named(owner.uid, ref.uid) and named(owner.name, ref.name) and named(owner.kind, ref.kind)
+      and named(owner.apiVersion, ref.apiVersion) then
+      return true
+    end
+  end
+  return false
+end
+
+-- Whether one of the owners of a Reservation selects the pod; an owner who says nothing selects all. One that
+-- does not read makes the Reservation nobody's.
+local function owned(reservation, pod)
+  local found = false
+  for _, owner in ipairs(dig(reservation, "spec", "owners") or {}) do
+    local ok, selector = pcall(kube.selector, owner.labelSelector or {})
+    if not ok then return false end
+    found = found or selector:matches(dig(pod, "metadata", "labels") or {})
+      and (owner.object == nil or is_object(pod, owner.object))
+      and (owner.controller == nil or is_controlled(pod, owner.controller))
+  end
+  return found
+end
+
+-- What the pod says about Reservations, read once a cycle: nil, or { name, as }, `as` being a pod that says
+-- of nodes what this one says of Reservations.
+local function affinity_of(pod)
+  local text = fields.annotation(pod, AFFINITY)
+  if text == nil then return nil end
+  local said, why = fields.json(text == "" and "{}" or text)
+  if not said then return nil, why end
+  local required = said.requiredDuringSchedulingIgnoredDuringExecution
+  local as = { spec = { nodeSelector = said.reservationSelector, tolerations = said.tolerations } }
+  if required then
+    as.spec.affinity = { nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution = {
+      nodeSelectorTerms = required.reservationSelectorTerms or {} } } }
+  end
+  return { name = (said.name or "") ~= "" and said.name or nil, as = as }
+end
+
+local function ignores(pod) return fields.label(pod, IGNORED) == "true" end
+
+local function matches(pod, room, info, affinity)
+  local object = room.object
+  if room.once and room.pods > 0 or not owned(object, pod) then return false end
+  if affinity and affinity.name then return affinity.name == room.name end
+  local as = affinity and affinity.as or {}
+  local closed = dig(object, "spec", "unschedulable") == true or object.metadata.deletionTimestamp ~= nil
+  if closed and not nodefit.tolerates(as, CORDON) then return false end
+  local labels = fields.merge(dig(info.node, "metadata", "labels") or {},
+    dig(object, "metadata", "labels") or {})
+  local like_node = { metadata = { name = room.name, labels = labels },
+    spec = { taints = dig(object, "spec", "taints") } }
+  return not nodefit.repelling(as, like_node) and nodefit.selected(as, like_node)
+end
+
+-- ---------------------------------------------------------------- whether it fits
+
+local function held(info)
+  local sum = {}
+  for _, room in ipairs(info.rooms) do lists.accumulate(sum, remaining(room)) end
+  return sum
+end
+
+local function fits_node(info, asked, taken)
+  if taken.pods + 1 > (info.allocatable.pods or 0) then return false end
+  for name, n in pairs(asked) do
+    if n > 0 and n > (info.allocatable[name] or 0) - (taken[name] or 0) then return false end
+  end
+  return true
+end
+
+-- A Reservation that is Restricted gives no more than it has of what it names; others may take from the node,
+-- too.
+local function fits_room(room, asked)
+  if dig(room.object, "spec", "allocatePolicy") ~= "Restricted" then return true end
+  local text = fields.annotation(room.object, RESTRICTED)
+  local said = text and dig(fields.json(text), "resources")
+  local names = said and #said > 0 and said or lists.names(room.allocatable)
+  local left = remaining(room)
+  for _, name in ipairs(names) do
+    if (asked[name] or 0) > (left[name] or 0) and name ~= "pods" then return false end
+  end
+  return not room.allocatable.pods or room.pods + 1 <= room.allocatable.pods
+end
+
+local function shares(room, asked)
+  for name in pairs(room.allocatable) do
+    if asked[name] then return true end
+  end
+  return false
+end
+
+local function order_of(room)
+  local n = math.tointeger(tonumber(fields.label(room.object, ORDER) or ""))
+  return n and n ~= 0 and n or math.huge
+end
+
+-- How full the room is with the pod, from 0 to 100: the mean of its resources.
+local function fill(room, asked)
+  local sum, n = 0, 0
+  for name, all in pairs(room.allocatable) do
+    if all > 0 then
+      local used = (room.allocated[name] or 0) + (asked[name] or 0)
+      sum, n = sum + (used <= all and MAX * used // all or 0), n + 1
+    end
+  end
+  return n > 0 and sum // n or 0
+end
+
+local function better(a, b, asked)
+  if order_of(a) ~= order_of(b) then return order_of(a) < order_of(b) end
+  local x, y = fill(a, asked), fill(b, asked)
+  if x ~= y then return x > y end
+  return a.name < b.name
+end
+
+-- The room of a node that the pod would use, or nil.
+function M.nominate(pod, info, cycle)
+  if #info.rooms == 0 or ignores(pod) then return nil end
+  cycle.nominated = cycle.nominated or {}
+  local best = cycle.nominated[info.name]
+  if best == nil then
+    best = false
+    local asked, taken = cycle.request, lists.add(info.requested, held(info))
+    for _, room in ipairs(info.rooms) do
+      if matches(pod, room, info, cycle.affinity) and (cycle.affinity or shares(room, asked))
+        and fits_node(info, asked, lists.sub(taken, remaining(room))) and fits_room(room, asked)
+        and (not best or better(room, best, asked)) then
+        best = room
+      end
+    end
+    cycle.nominated[info.name] = best
+  end
+  return best or nil
+end
+
+-- What is taken of a node, for this pod: by pods, and by the rooms that it may not have.
+function M.taken(pod, info, cycle)
+  if #info.rooms == 0 or ignores(pod) then return info.requested end
+  local taken, room = lists.add(info.requested, held(info)), M.nominate(pod, info, cycle)
+  return room and lists.sub(taken, remaining(room)) or taken
+end
+
+-- ---------------------------------------------------------------- the plugin
+
+function M.prefilter(pod, cycle)
+  local affinity, why = affinity_of(pod)
+  if why then return "the annotation " .. AFFINITY .. " does not read: " .. why end
+  cycle.affinity = affinity
+  return nil
+end
+
+-- A pod with an affinity to Reservations goes nowhere else.
+function M.filter(pod, info, cycle)
+  if not cycle.affinity or M.nominate(pod, info, cycle) then return nil end
+  return { "node(s) no reservations match reservation affinity" }
+end
+
+function M.score(pod, info, cycle)
+  local room = M.nominate(pod, info, cycle)
+  if not room then return 0 end
+  return fill(room, cycle.request)
+end
+
+-- The node of the least order comes before all others; then the best has 100.
+function M.normalize(scores, cycle)
+  local names, first, best = {}, nil, 0
+  for name in pairs(scores) do names[#names + 1] = name end
+  table.sort(names)
+  local function order(name)
+    local room = cycle.nominated and cycle.nominated[name]
+    return room and order_of(room) or math.huge
+  end
+  for _, name in ipairs(names) do
+    if order(name) < (first and order(first) or math.huge) then first = name end
+  end
+  if first then scores[first] = PREFERRED end
+  for _, name in ipairs(names) do best = math.max(best, scores[name]) end
+  for _, name in ipairs(names) do
+    if best > 0 then scores[name] = MAX * scores[name] // best end
+  end
+end
+
+return M

@@ -46,6 +46,13 @@ describe("kube.testing", function()
     assert.equal("2026-01-01T02:00:10Z", tostring(t:now()))
   end)
 
+  it("needs no time for a sleep of nothing", function()
+    for _, nothing in ipairs { "0", "-5", '"0s"' } do
+      local t = start { source = source(("ctx:sleep(%s)"):format(nothing)), objects = { CARD } }
+      assert.equal("done", t:runs("a")[1].result)
+    end
+  end)
+
   it("waits out a backoff in until_idle, and says what failed when it does not end", function()
     local t = start { source = source 'if ctx.attempt < 4 then error "not yet" end', objects = { CARD } }
     t:until_idle()

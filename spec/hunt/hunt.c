@@ -585,13 +585,15 @@ static double percentile(double part)
 static void sum_up(int failures, double seconds)
 {
     const hunt_page *p = the_page;
-    printf("programs=%llu loaded=%llu replayed=%llu staged=%llu shadowed=%llu bodies=%llu calls=%llu "
+    printf("programs=%llu loaded=%llu replayed=%llu staged=%llu attached=%llu shadowed=%llu bodies=%llu "
+           "calls=%llu "
            "writes=%llu errors=%llu seconds=%.1f "
            "rate=%.0f/s peak=%lluKiB\n",
         (unsigned long long)p->programs, (unsigned long long)p->loaded, (unsigned long long)p->replayed,
-        (unsigned long long)p->staged, (unsigned long long)p->shadowed, (unsigned long long)p->bodies,
-        (unsigned long long)p->calls, (unsigned long long)p->writes, (unsigned long long)p->failed_runs,
-        seconds, (double)p->programs / seconds, (unsigned long long)p->live_bytes_peak >> 10);
+        (unsigned long long)p->staged, (unsigned long long)p->attached, (unsigned long long)p->shadowed,
+        (unsigned long long)p->bodies, (unsigned long long)p->calls, (unsigned long long)p->writes,
+        (unsigned long long)p->failed_runs, seconds, (double)p->programs / seconds,
+        (unsigned long long)p->live_bytes_peak >> 10);
     printf("neighbour p50=%.2fms p99=%.2fms p99.9=%.2fms max=%.2fms\n", percentile(0.5), percentile(0.99),
         percentile(0.999), percentile(1));
     for (int i = 0; i < HUNT_SLOW_MAX && p->slow[i].seconds > 0; i++)

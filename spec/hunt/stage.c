@@ -1,6 +1,6 @@
 /* stage.c - a program as `kubelua test` runs it: a manager with its threads beside an embedded API server,
- * in time that stands; then beside itself, as its own candidate in the shadow, which takes its place or
- * leaves. Sockets belong to threads that were there before the fence was closed. */
+ * in time that stands, asked by `kubelua attach`; then beside itself, as its own candidate in the shadow,
+ * which takes its place or leaves. Sockets belong to threads that were there before the fence was closed. */
 #include "hunt.h"
 
 #include <string.h>
@@ -8,6 +8,8 @@
 
 #include "base/mem.h"
 #include "base/random.h"
+#include "control/why.h"
+#include "controller/controller.h"
 #include "lab/shadow.h"
 #include "model/object.h"
 #include "script/program.h"
@@ -17,6 +19,7 @@
 #define TURNS 30
 /* What is under way for so long does not end; less than what makes a child hang. */
 #define LONGEST KL_SECONDS(40)
+#define LONG KL_MILLISECONDS(200)
 #define MARK_AGAIN KL_MILLISECONDS(5)
 #define PAUSE_NS 50000
 
@@ -45,10 +48,17 @@ static void put(void *arg, const kl_value *v)
         hunt_wrong("the stage does not take %s: %s", kl_object_name(v), kl_err_message(&err));
 }
 
-/* Until nothing is under way, and, with *rv, every cache has come to there. */
+static void pass(stage *s, kl_time by)
+{
+    kl_clock_advance(s->on->clock, by);
+    kl_manager_clock_moved(s->on->manager);
+}
+
+/* Until nothing is under way, and, with *rv, every cache has come to there. What computes or sleeps for
+ * nothing again and again is ended by its timeout, so that time has to pass. */
 static bool quiet(stage *s, uint64_t *rv)
 {
-    kl_time began = kl_clock_now(kl_clock_real()), marked = began;
+    kl_time began = kl_clock_now(kl_clock_real()), marked = began, passed = began;
     for (;;) {
         kl_outlook o = {0};
         kl_manager_outlook(s->on->manager, *rv, &o);
@@ -61,6 +71,10 @@ static bool quiet(stage *s, uint64_t *rv)
         if (*rv && now - marked > MARK_AGAIN) {
             *rv = kl_server_mark(s->on->server);
             marked = now;
+        }
+        if (now - passed > LONG) {
+            pass(s, KL_SECONDS(1));
+            passed = now;
         }
         nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
     }
@@ -84,6 +98,59 @@ static void journal_clear(lkl_journal *j)
     lkl__journal_fini(j);
     *j = (lkl_journal){0};
     kl_mutex_init(&j->mu);
+}
+
+/* --- what people do to it from outside ---------------------------------------------------- */
+
+typedef struct asking {
+    const char *key;
+    atomic_int owed; /* answers */
+} asking;
+
+static void answered(void *arg, const kl_value *report)
+{
+    kl_value_unref(report);
+    atomic_fetch_sub(&((asking *)arg)->owed, 1);
+}
+
+/* On the loop. */
+static void ask(void *arg, kl_controller *c)
+{
+    asking *a = arg;
+    kl_controller_look l;
+    kl_err err = KL_ERR_INIT;
+    atomic_fetch_add(&a->owed, 1);
+    if (kl_controller_rehearse(c, a->key, answered, a, &err))
+        atomic_fetch_sub(&a->owed, 1);
+    kl_err_fini(&err);
+    kl_controller_look_at(c, &l);
+    const kl_value *params = kl_value_ref(l.wiring ? kl_wiring_logic(l.wiring)->params : NULL);
+    if (params && kl_controller_set_params(c, params, &err))
+        kl_err_fini(&err);
+    kl_value_unref(params);
+    kl_wiring_unref(l.wiring);
+}
+
+/* Why a key is as it is, what it would do, and its params again. */
+static void attached(stage *s, kl_random *dice)
+{
+    static const char *const KEYS[] = {"default/a", "a"};
+    asking a = {.key = KEYS[kl_random_next(dice) % 2]};
+    const kl_value *why = NULL;
+    kl_err err = KL_ERR_INIT;
+    hunt_phase("attach");
+    if (!kl_why_tell(s->on->manager, "v1/ConfigMap", a.key, &why, &err))
+        kl_value_unref(why);
+    kl_err_fini(&err);
+    kl_manager_each(s->on->manager, ask, &a);
+    the_page->attached++;
+    kl_time began = kl_clock_now(kl_clock_real());
+    do {
+        turns(s);
+        pass(s, KL_SECONDS(31));
+        if (kl_clock_now(kl_clock_real()) - began > LONGEST)
+            hunt_wrong("a dry run is not answered");
+    } while (atomic_load(&a.owed));
 }
 
 static void in_the_shadow(stage *s, world *w, kl_program *candidate, kl_random *dice)
@@ -116,9 +183,9 @@ void stage_run(stage *s, world *w, kl_program *p, kl_program *candidate, kl_rand
         turns(s);
         world_change(w, dice, put, s);
         turns(s);
-        kl_clock_advance(s->on->clock, KL_SECONDS(31));
-        kl_manager_clock_moved(s->on->manager);
+        pass(s, KL_SECONDS(31));
         turns(s);
+        attached(s, dice);
         if (candidate)
             in_the_shadow(s, w, candidate, dice);
         hunt_phase("stop");

@@ -8,6 +8,7 @@
 
 local kube = require "kubelua"
 local cycle = require "scheduler.cycle"
+local deviceshare = require "scheduler.deviceshare"
 local fields = require "fields"
 local forest = require "elasticquota.forest"
 local gang = require "scheduler.gang"
@@ -21,7 +22,7 @@ local reservation = require "scheduler.reservation"
 
 local POD, NODE = "v1/Pod", "v1/Node"
 local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
--- In what outlives a reload: { uid, node, using } of pods that were bound a moment ago.
+-- In what outlives a reload: { uid, node, got } of pods that were bound a moment ago.
 local ASSUMED = "assumed/"
 local AGAIN = 10 -- seconds until a pod that fits nowhere is looked at again
 local WAITING = "waiting"
@@ -40,19 +41,19 @@ local function priority(pod)
 end
 
 -- { [pod key] = node name } of the pods that were bound and whose cached copy does not say so yet, and { [pod
--- key] = uid } of the Reservations that they use.
+-- key] = what they got }.
 local function assumed(ctx)
-  local out, using = {}, {}
+  local out, got = {}, {}
   for _, name in ipairs(kube.shared:names(ASSUMED)) do
     local key, known = name:sub(#ASSUMED + 1), kube.shared:get(name)
     local pod = ctx:get(POD, key)
     if pod and pod.metadata.uid == known.uid and is_waiting(pod) then
-      out[key], using[key] = known.node, known.using
+      out[key], got[key] = known.node, known.got
     else
       kube.shared:set(name, nil)
     end
   end
-  return out, using
+  return out, got
 end
 
 -- What the quotas count of a pod; one that was bound a moment ago is used.
@@ -82,8 +83,8 @@ local function membership(ctx, bound)
 end
 
 local function state_of(ctx)
-  local bound, using = assumed(ctx)
-  local state = { now = ctx:now():unix(), pods_on = {}, metrics = {}, using = using,
+  local bound, got = assumed(ctx)
+  local state = { now = ctx:now():unix(), pods_on = {}, metrics = {}, devices = {}, got = got,
     reservations_on = reservation.index(ctx:list(reservation.KIND)) }
   local read_pods, all = {}, {}
   for pod in ctx:each(POD) do
@@ -99,26 +100,34 @@ local function state_of(ctx)
   for group in ctx:each(gang.KIND) do
     state.groups[group.metadata.namespace .. "/" .. group.metadata.name] = group
   end
+  for device in ctx:each(deviceshare.KIND) do state.devices[device.metadata.name] = device end
   for metric in ctx:each(METRIC) do state.metrics[metric.metadata.name] = metric end
   add_quotas(ctx, state, read_pods)
   return state, bound
 end
 
--- The pod says whose room it has before it is bound, so that nobody sees it on the node without that.
-local function mark(ctx, pod, reserved)
-  local meta = reserved and reserved.metadata
-  local text = meta and kube.encode(kube.object { name = meta.name, uid = meta.uid })
-  if fields.annotation(pod, lifecycle.ALLOCATED) == text then return end
-  ctx:patch(pod, function(draft) draft.metadata.annotations[lifecycle.ALLOCATED] = text end)
+-- The pod says whose room and which GPUs it has before it is bound, so that nobody sees it on the node
+-- without that.
+local function mark(ctx, placement)
+  local pod, meta = placement.pod, placement.reservation and placement.reservation.metadata
+  local room = meta and kube.encode(kube.object { name = meta.name, uid = meta.uid })
+  local gpus = deviceshare.text(placement.devices)
+  local same = fields.annotation(pod, lifecycle.ALLOCATED) == room
+    and fields.annotation(pod, deviceshare.ANNOTATION) == gpus
+  if same then return end
+  ctx:patch(pod, function(draft)
+    draft.metadata.annotations[lifecycle.ALLOCATED] = room
+    draft.metadata.annotations[deviceshare.ANNOTATION] = gpus
+  end)
 end
 
 -- Events are about the pod whose key this is; the others of its gang have their node without one.
 local function bind(ctx, placement)
-  local key, name, reserved = pods.key(placement.pod), placement.node.metadata.name, placement.reservation
-  mark(ctx, placement.pod, reserved)
+  local key, name = pods.key(placement.pod), placement.node.metadata.name
+  mark(ctx, placement)
   ctx:bind(placement.pod, name)
   kube.shared:set(ASSUMED .. key, { uid = placement.pod.metadata.uid, node = name,
-    using = reserved and reserved.metadata.uid })
+    got = cycle.got(placement) })
   if key == ctx.key then
     ctx:event({ reason = "Scheduled", action = "Binding" }, "Successfully assigned %s to %s", key, name)
   end
@@ -145,7 +154,7 @@ end
 return kube.controller {
   name = "scheduler",
   resource = POD,
-  reads = { METRIC, quota.KIND, gang.KIND },
+  reads = { METRIC, quota.KIND, gang.KIND, deviceshare.KIND },
   watches = {
     [NODE] = { waiting_pods, when = { "labels", "annotations", "spec", "status.allocatable" } },
     [reservation.KIND] = { waiting_pods, when = { "labels", "spec", "status.phase" } },
@@ -161,6 +170,7 @@ return kube.controller {
     schedulerName = "koord-scheduler",
     weights = cycle.WEIGHTS,         -- of the plugins' scores
     loadaware = loadaware.DEFAULTS,  -- LoadAwareSchedulingArgs
+    deviceshare = deviceshare.DEFAULTS, -- scoringStrategy of DeviceShareArgs
     enable_runtime_quota = true,     -- false: max is the limit of a quota, and not its runtime
     check_parent_quota = false,      -- the quotas above need room, too
     upstream = "main",               -- and the following: as in elasticquota.lua
@@ -177,6 +187,7 @@ return kube.controller {
     local placements, why = gang.decide(pod, ctx:list(NODE), state, {
       weights = params.weights,
       loadaware = params.loadaware,
+      deviceshare = params.deviceshare,
       quota = { runtime_quota = params.enable_runtime_quota, check_parents = params.check_parent_quota },
     })
     for _, placement in ipairs(placements) do bind(ctx, placement) end

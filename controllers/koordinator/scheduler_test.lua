@@ -94,6 +94,42 @@ describe("scheduler", function()
     assert.same({}, t:logs "error")
   end)
 
+  it("gives parts of GPUs, and says on the pod which", function()
+    local all = { cpu = "4", memory = "8Gi", pods = "110", ["koordinator.sh/gpu-core"] = "200",
+      ["koordinator.sh/gpu-memory-ratio"] = "200" }
+    t:patch_status(t:get(NODE, "idle"), { allocatable = all })
+    local function gpu(minor)
+      return { type = "gpu", minor = minor, health = true, resources = { ["koordinator.sh/gpu-core"] = "100",
+        ["koordinator.sh/gpu-memory-ratio"] = "100", ["koordinator.sh/gpu-memory"] = "16Gi" } }
+    end
+    t:create { kind = "scheduling.koordinator.sh/v1alpha1/Device", name = "idle",
+      spec = { devices = { gpu(0), gpu(1) } } }
+    for i = 1, 4 do
+      local p = pod("g" .. i, "100m")
+      local part = { ["koordinator.sh/gpu-core"] = "60", ["koordinator.sh/gpu-memory-ratio"] = "60" }
+      p.spec.containers[1].resources = { requests = part, limits = part }
+      t:create(p)
+    end
+    t:advance "5s"
+    local minors, waiting = {}, {}
+    for i = 1, 4 do
+      local annotations = t:get(POD, "default", "g" .. i).metadata.annotations
+      local text = annotations and annotations["scheduling.koordinator.sh/device-allocated"]
+      local list = text and kube.decode(text).gpu
+      if list then
+        minors[#minors + 1] = list[1].minor
+      else
+        waiting[#waiting + 1] = scheduled("g" .. i).message
+      end
+    end
+    table.sort(minors)
+    assert.same({ 0, 1 }, minors)
+    -- 80 hundredths are free, in two pieces.
+    assert.equal(2, #waiting)
+    assert.matches("1 Insufficient gpu devices", waiting[1])
+    assert.same({}, t:logs "error")
+  end)
+
   it("binds a gang as a whole or not at all", function()
     t:create { kind = "scheduling.sigs.k8s.io/v1alpha1/PodGroup", namespace = "default", name = "g",
       spec = { minMember = 3 } }

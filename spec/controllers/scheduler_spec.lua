@@ -4,6 +4,7 @@
 package.path = "controllers/koordinator/?.lua;" .. package.path
 
 local cycle = require "scheduler.cycle"
+local deviceshare = require "scheduler.deviceshare"
 local gang = require "scheduler.gang"
 local lists = require "lib.lists"
 local loadaware = require "scheduler.loadaware"
@@ -52,8 +53,8 @@ describe("a pod fits a node", function()
     local full = { pods_on = { n = { pod("q", { ["kubernetes.io/batch-cpu"] = "500" }) } } }
     assert.equal("0/1 nodes are available: 1 Insufficient kubernetes.io/batch-cpu.",
       run(batch, { n }, full).message)
-    assert.equal("0/1 nodes are available: 1 Insufficient koordinator.sh/gpu-core.",
-      run(pod("p", { ["koordinator.sh/gpu-core"] = "50" }), { n }).message)
+    assert.equal("0/1 nodes are available: 1 Insufficient koordinator.sh/gpu.",
+      run(pod("p", { ["koordinator.sh/gpu"] = "50" }), { n }).message)
     local ten = {}
     for i = 1, 10 do ten[i] = pod("q" .. i) end
     assert.equal("0/1 nodes are available: 1 Too many pods.", run(pod "p", { n },
@@ -203,10 +204,142 @@ describe("A Reservation", function()
     local b = node "b"
     local _, _, result, state = place(web("p", { cpu = "6" }), { room("r", "b", { cpu = "8" }) }, { b })
     local info, p = snapshot.info(state, b), web("p", { cpu = "6" })
-    snapshot.assume(state, p, b, cycle.uid(result))
+    snapshot.assume(state, p, b, cycle.got(result))
     assert.same({ 6000, 1 }, { info.rooms[1].allocated.cpu, info.rooms[1].pods })
     snapshot.forget(state, p, b)
     assert.same({ 0, 0 }, { info.rooms[1].allocated.cpu, info.rooms[1].pods })
+  end)
+end)
+
+describe("DeviceShare", function()
+  local CORE, MEMORY = "koordinator.sh/gpu-core", "koordinator.sh/gpu-memory"
+  local RATIO, SHARED = "koordinator.sh/gpu-memory-ratio", "koordinator.sh/gpu.shared"
+
+  local function device(name, n, sick)
+    local list = {}
+    for i = 1, n do
+      list[i] = { type = "gpu", minor = i - 1, health = i ~= sick,
+        resources = { [CORE] = "100", [RATIO] = "100", [MEMORY] = "10Gi" } }
+    end
+    return { metadata = { name = name }, spec = { devices = list } }
+  end
+
+  local function gpu_node(name)
+    local n = node(name)
+    for _, resource in ipairs { CORE, RATIO, "nvidia.com/gpu", "koordinator.sh/gpu", SHARED } do
+      n.status.allocatable[resource] = "800"
+    end
+    n.status.allocatable[MEMORY] = "80Gi"
+    return n
+  end
+
+  local function having(name, minor, percent)
+    local p = pod(name, { [CORE] = tostring(percent), [RATIO] = tostring(percent) })
+    p.metadata.annotations = { [deviceshare.ANNOTATION] = deviceshare.text { { minor = minor, resources = {
+      [CORE] = tostring(percent), [RATIO] = tostring(percent), [MEMORY] = percent // 10 .. "Gi" } } } }
+    return p
+  end
+
+  local function place(requests, o)
+    o = o or {}
+    local state = { now = NOW, pods_on = o.pods_on or {}, devices = o.devices or { n = device("n", 2) } }
+    local nodes = o.nodes or { gpu_node "n" }
+    local result = cycle.run(pod("p", requests), nodes, state, { deviceshare = o.strategy })
+    return result.devices, result.message or result.node.metadata.name, result, state
+  end
+
+  local function minors(devices)
+    local out = {}
+    for i, one in ipairs(devices) do out[i] = one.minor end
+    return out
+  end
+
+  local BINPACK = { type = "MostAllocated", resources = { { name = RATIO, weight = 1 } } }
+
+  it("gives a part of one GPU, of memory and its ratio both", function()
+    assert.same({ { minor = 0, resources = { [CORE] = "50", [RATIO] = "25", [MEMORY] = "2560Mi" } } },
+      (place { [CORE] = "50", [RATIO] = "25" }))
+    assert.same({ { minor = 0, resources = { [MEMORY] = "1Gi", [RATIO] = "10" } } },
+      (place { [MEMORY] = "1Gi" }))
+    assert.equal('{"gpu":[{"minor":0,"resources":{"koordinator.sh/gpu-memory":"1Gi",'
+      .. '"koordinator.sh/gpu-memory-ratio":"10"}}]}', deviceshare.text((place { [MEMORY] = "1Gi" })))
+  end)
+
+  it("gives whole GPUs by any of their names, and several shared ones", function()
+    for _, asked in ipairs { { ["nvidia.com/gpu"] = "2" }, { ["koordinator.sh/gpu"] = "200" },
+      { [CORE] = "200", [RATIO] = "200" } } do
+      local devices = place(asked)
+      assert.same({ 0, 1 }, minors(devices))
+      assert.same({ [CORE] = "100", [RATIO] = "100", [MEMORY] = "10Gi" }, devices[2].resources)
+    end
+    local shared = place { [SHARED] = "2", [CORE] = "60", [RATIO] = "40" }
+    assert.same({ 0, 1 }, minors(shared))
+    assert.same({ [CORE] = "30", [RATIO] = "20", [MEMORY] = "2Gi" }, shared[1].resources)
+    assert.equal("0/1 nodes are available: 1 Insufficient gpu devices.",
+      select(2, place { ["nvidia.com/gpu"] = "3" }))
+  end)
+
+  it("refuses what makes no sense on every node", function()
+    assert.equal("0/1 nodes are available: invalid resource device requests: [koordinator.sh/gpu-core].",
+      select(2, place { [CORE] = "50" }))
+    for _, asked in ipairs { { ["koordinator.sh/gpu"] = "150" }, { [SHARED] = "2", [RATIO] = "51" },
+      { ["nvidia.com/gpu"] = "1", [MEMORY] = "1Gi" } } do
+      local _, message = place(asked)
+      assert.matches("invalid resource", message)
+    end
+  end)
+
+  it("needs the part on one GPU that is healthy, not here and there", function()
+    local taken = { pods_on = { n = { having("a", 0, 60), having("b", 1, 60) } } }
+    assert.equal("0/1 nodes are available: 1 Insufficient gpu devices.",
+      select(2, place({ [CORE] = "50", [RATIO] = "50" }, taken)))
+    assert.equal("n", select(2, place({ [CORE] = "40", [RATIO] = "40" }, taken)))
+    assert.same({ 1 }, minors((place({ [RATIO] = "10" }, { devices = { n = device("n", 2, 1) } }))))
+    assert.equal("0/1 nodes are available: 1 Insufficient gpu devices.",
+      select(2, place({ [RATIO] = "10" }, { devices = { n = device("n", 1, 1) } })))
+  end)
+
+  it("spreads pods over GPUs and nodes, or fills them", function()
+    local o = { pods_on = { n = { having("a", 0, 50) } } }
+    assert.same({ 1 }, minors((place({ [RATIO] = "10" }, o))))
+    o.strategy = BINPACK
+    assert.same({ 0 }, minors((place({ [RATIO] = "10" }, o))))
+    local two = { nodes = { gpu_node "m", gpu_node "n" }, pods_on = o.pods_on,
+      devices = { m = device("m", 2), n = device("n", 2) } }
+    local _, _, result = place({ [RATIO] = "50" }, two)
+    assert.same({ 100, 71 }, { result.scores.m.by.DeviceShare, result.scores.n.by.DeviceShare })
+    two.strategy = BINPACK
+    _, _, result = place({ [RATIO] = "50" }, two)
+    assert.same({ 50, 100 }, { result.scores.m.by.DeviceShare, result.scores.n.by.DeviceShare })
+  end)
+
+  it("counts what was assumed, until it is taken back", function()
+    local _, _, result, state = place { ["nvidia.com/gpu"] = "1" }
+    local p, n = pod("p", { ["nvidia.com/gpu"] = "1" }), result.node
+    snapshot.assume(state, p, n, cycle.got(result))
+    assert.same({ 1 }, minors(cycle.run(pod("q", { ["nvidia.com/gpu"] = "1" }), { n }, state).devices))
+    assert.is_nil(cycle.run(pod("q", { ["nvidia.com/gpu"] = "2" }), { n }, state).node)
+    snapshot.forget(state, p, n)
+    assert.same({ 0, 1 }, minors(cycle.run(pod("q", { ["nvidia.com/gpu"] = "2" }), { n }, state).devices))
+  end)
+
+  it("never gives a GPU more often than it is there", function()
+    for seed = 1, 50 do
+      math.randomseed(seed)
+      local n, state = gpu_node "n", { now = NOW, pods_on = {}, devices = { n = device("n", 4) } }
+      n.status.allocatable.pods = "100"
+      local used = {}
+      for i = 1, 20 do
+        local percent = tostring(math.random(10) * 10)
+        local p = pod("p" .. i, { [CORE] = percent, [RATIO] = percent })
+        local result = cycle.run(p, { n }, state, { deviceshare = seed % 2 == 0 and BINPACK or nil })
+        if result.node then snapshot.assume(state, p, n, cycle.got(result)) end
+        for _, one in ipairs(result.devices or {}) do
+          used[one.minor] = (used[one.minor] or 0) + tonumber(one.resources[CORE])
+        end
+      end
+      for _, sum in pairs(used) do assert.is_true(sum <= 100, "seed " .. seed) end
+    end
   end)
 end)
 

@@ -1,5 +1,6 @@
 -- koordinator_scheduler_spec.lua - the scheduler in a `kubelua run` on both API servers, with the real
--- definitions of Koordinator's kinds: pods are bound where there is room and quota or a Reservation keeps it,
+-- definitions of Koordinator's kinds: pods are bound where there is room and quota or a Reservation
+-- keeps it, with parts of GPUs;
 -- one that fits nowhere says why and is bound when there is room, across a reload and a restart. The process
 -- needs no more rights than `kubelua rbac` prints.
 
@@ -15,6 +16,8 @@ local NODE, POD = "v1/Node", "v1/Pod"
 local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
 local QUOTA = "scheduling.sigs.k8s.io/v1alpha1/ElasticQuota"
 local RESERVATION = "scheduling.koordinator.sh/v1alpha1/Reservation"
+local DEVICE = "scheduling.koordinator.sh/v1alpha1/Device"
+local CORE, RATIO = "koordinator.sh/gpu-core", "koordinator.sh/gpu-memory-ratio"
 local DOMAIN = "scheduling.koordinator.sh/"
 local SCRIPT = "controllers/koordinator/scheduler.lua"
 local PATIENCE = 60
@@ -43,6 +46,10 @@ servers.each(function(name, start)
           { updateTime = os.date("!%Y-%m-%dT%H:%M:%SZ", os.time() + 3600),
             nodeMetric = { nodeUsage = { resources = { cpu = i == 1 and "1" or "0", memory = "1Gi" } } } })
       end
+      client:patch_status(client:get(NODE, "n2"), { allocatable = { [CORE] = "100", [RATIO] = "100" } })
+      local gpu = { type = "gpu", minor = 0, health = true,
+        resources = { [CORE] = "100", [RATIO] = "100", ["koordinator.sh/gpu-memory"] = "16Gi" } }
+      client:create { kind = DEVICE, name = "n2", spec = { devices = { gpu } } }
       client:create { kind = QUOTA, namespace = "default", name = "small",
         spec = { min = { cpu = "1" }, max = { cpu = "1" } } }
     end)
@@ -108,6 +115,15 @@ servers.each(function(name, start)
       await("a pod in the room that is kept for it", function() return where "web" == "n2" end)
       assert.equal(('{"name":"room","uid":"%s"}'):format(room.metadata.uid),
         client:get(POD, "default", "web").metadata.annotations[DOMAIN .. "reservation-allocated"])
+
+      local part = { [CORE] = "50", [RATIO] = "50" }
+      client:create { kind = POD, namespace = "default", name = "gpu", spec = {
+        schedulerName = "koord-scheduler", terminationGracePeriodSeconds = 0, containers = { { name = "c", image = "none",
+          resources = { requests = part, limits = part } } } } }
+      await("a pod on the node that has GPUs", function() return where "gpu" == "n2" end)
+      assert.equal('{"gpu":[{"minor":0,"resources":{"koordinator.sh/gpu-core":"50",'
+        .. '"koordinator.sh/gpu-memory":"8Gi","koordinator.sh/gpu-memory-ratio":"50"}}]}',
+        client:get(POD, "default", "gpu").metadata.annotations[DOMAIN .. "device-allocated"])
 
       add_pod("beyond", "1", of_small)
       await("the quota's reason", function()

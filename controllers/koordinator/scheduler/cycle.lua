@@ -3,7 +3,7 @@
 -- same function.
 --
 --   local result = cycle.run(pod, nodes, state, args)
---   if result.node then snapshot.assume(state, pod, result.node, cycle.uid(result)) end
+--   if result.node then snapshot.assume(state, pod, result.node, cycle.got(result)) end
 --
 -- A plugin is a table of functions, all of which are optional:
 --   name
@@ -13,6 +13,7 @@
 --   normalize(scores, cycle)   changes the scores of all nodes that fit, { [node name] = score }
 -- cycle is { state, args, request }, and theirs to remember in what they know of the pod.
 
+local deviceshare = require "scheduler.deviceshare"
 local fit = require "scheduler.fit"
 local kube = require "kubelua"
 local lists = require "lib.lists"
@@ -24,11 +25,13 @@ local snapshot = require "scheduler.snapshot"
 local M = {}
 
 -- In the order in which they are asked; the first that refuses a node says why.
-M.PLUGINS = { quota, fit.unschedulable, fit.taints, fit.affinity, reservation, fit.resources, loadaware }
-M.WEIGHTS = { NodeResourcesFit = 1, LoadAwareScheduling = 1, Reservation = 5000 }
+M.PLUGINS = { quota, fit.unschedulable, fit.taints, fit.affinity, reservation, fit.resources,
+  deviceshare, loadaware }
+M.WEIGHTS = { NodeResourcesFit = 1, LoadAwareScheduling = 1, DeviceShare = 1, Reservation = 5000 }
 
--- args: { plugins = list, weights = { [plugin] = weight }, loadaware = LoadAwareSchedulingArgs, quota }, all
--- of it optional. What is worth doing once for many cycles.
+-- args: { plugins = list, weights = { [plugin] = weight }, loadaware = LoadAwareSchedulingArgs, quota,
+-- deviceshare = scoringStrategy of DeviceShareArgs }, all of it optional. What is worth doing once for many
+-- cycles.
 function M.args(given)
   given = given or {}
   return {
@@ -37,6 +40,7 @@ function M.args(given)
     weights = given.weights or M.WEIGHTS,
     loadaware = loadaware.args(given.loadaware),
     quota = given.quota or {},
+    deviceshare = given.deviceshare or deviceshare.DEFAULTS,
   }
 end
 
@@ -86,6 +90,7 @@ end
 -- nodes: list of Nodes; state: see snapshot.lua. Returns
 --   { node         the Node, or nil
 --     reservation  the Reservation whose room the pod gets there, or nil
+--     devices      the GPUs that it gets there, as { minor, resources }
 --     message      why there is no node
 --     scores       { [node name] = { total, by = { [plugin] = score } } } of those that fit
 --     refused      { [node name] = { plugin, reasons } } of the others }
@@ -119,13 +124,16 @@ function M.run(pod, nodes, state, args)
   if best then
     local room = reservation.nominate(pod, best, cycle)
     result.node, result.reservation = best.node, room and room.object
+    result.devices = deviceshare.allocate(best, cycle)
   else
     result.message = explain(#nodes, counts)
   end
   return result
 end
 
--- The uid of the Reservation of a result, or nil.
-function M.uid(result) return result.reservation and result.reservation.metadata.uid or nil end
+-- What the pod of a result got: { uid of the Reservation, devices }.
+function M.got(result)
+  return { uid = result.reservation and result.reservation.metadata.uid, devices = result.devices }
+end
 
 return M

@@ -102,8 +102,9 @@ local function place(gang, nodes, state, args, placements)
   for _, pod in ipairs(by_importance(gang.waiting)) do
     local result = cycle.run(pod, nodes, state, args)
     if result.node then
-      snapshot.assume(state, pod, result.node, cycle.uid(result))
-      placements[#placements + 1] = { pod = pod, node = result.node, reservation = result.reservation }
+      snapshot.assume(state, pod, result.node, cycle.got(result))
+      placements[#placements + 1] = { pod = pod, node = result.node, reservation = result.reservation,
+        devices = result.devices }
       n = n + 1
     else
       message = message or result.message
@@ -115,8 +116,8 @@ end
 local function alone(pod, nodes, state, args)
   local result = cycle.run(pod, nodes, state, args)
   if not result.node then return {}, result.message end
-  snapshot.assume(state, pod, result.node, cycle.uid(result))
-  return { { pod = pod, node = result.node, reservation = result.reservation } }
+  snapshot.assume(state, pod, result.node, cycle.got(result))
+  return { { pod = pod, node = result.node, reservation = result.reservation, devices = result.devices } }
 end
 
 local function satisfied(gangs)
@@ -127,8 +128,8 @@ local function satisfied(gangs)
 end
 
 -- Decides for a pod, and for all of its gang when it has one that is not yet satisfied. What is placed is
--- counted in the state. Returns { { pod, node, reservation }, ... }, which are to be bound all, or an empty list
--- and why.
+-- counted in the state. Returns { { pod, node, reservation, devices }, ... }, which are to be bound all, or
+-- an empty list and why.
 function M.decide(pod, nodes, state, args)
   local id = M.of(pod)
   if not id then return alone(pod, nodes, state, args) end

@@ -8,10 +8,9 @@
 
 local fields = require "fields"
 local kube = require "kubelua"
-local lifecycle = require "reservations.lifecycle"
 local lists = require "lib.lists"
 local nodefit = require "lib.nodefit"
-local pods = require "pods"
+local scores = require "scheduler.scores"
 
 local dig = fields.dig
 
@@ -65,9 +64,6 @@ local function remaining(room)
   out.pods = 1
   return out
 end
-
--- The uid of the Reservation that a pod on a node uses: as was decided, or as the pod says.
-function M.used_by(state, pod) return dig(state.using, pods.key(pod)) or lifecycle.used_by(pod) end
 
 -- Counts a pod in the room that it uses, or takes that back.
 function M.count(info, uid, request, plus)
@@ -257,9 +253,9 @@ function M.score(pod, info, cycle)
 end
 
 -- The node of the least order comes before all others; then the best has 100.
-function M.normalize(scores, cycle)
-  local names, first, best = {}, nil, 0
-  for name in pairs(scores) do names[#names + 1] = name end
+function M.normalize(given, cycle)
+  local names, first = {}, nil
+  for name in pairs(given) do names[#names + 1] = name end
   table.sort(names)
   local function order(name)
     local room = cycle.nominated and cycle.nominated[name]
@@ -268,11 +264,8 @@ function M.normalize(scores, cycle)
   for _, name in ipairs(names) do
     if order(name) < (first and order(first) or math.huge) then first = name end
   end
-  if first then scores[first] = PREFERRED end
-  for _, name in ipairs(names) do best = math.max(best, scores[name]) end
-  for _, name in ipairs(names) do
-    if best > 0 then scores[name] = MAX * scores[name] // best end
-  end
+  if first then given[first] = PREFERRED end
+  scores.stretch(given)
 end
 
 return M

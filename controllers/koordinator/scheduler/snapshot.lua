@@ -3,7 +3,8 @@
 --   { pods_on = { [node name] = list of pods }, metrics = { [node name] = NodeMetric }, now = seconds,
 --     quotas = index of members.index, infos = results of tree.calculate,
 --     reservations_on = index of reservation.index,
---     using = { [pod key] = uid of a Reservation } of pods that do not say so themselves yet }
+--     devices = { [node name] = Device },
+--     got = { [pod key] = { uid, devices } } of pods that do not say so themselves yet }
 --
 -- All of it is optional but pods_on. What is summed up per node is kept in state.sums, so that a cycle costs
 -- the same whether a node has three pods or three hundred; assume, forget and report keep the sums current. A
@@ -11,6 +12,7 @@
 
 local kube = require "kubelua"
 local fields = require "fields"
+local lifecycle = require "reservations.lifecycle"
 local lists = require "lib.lists"
 local pods = require "pods"
 local quota = require "scheduler.quota"
@@ -23,19 +25,20 @@ local function ended(pod)
   return phase == "Succeeded" or phase == "Failed"
 end
 
-local function count(info, pod, at, uid)
+local function count(info, pod, at, got)
   local request = lists.of(kube.requests(pod))
-  info.pods[pods.key(pod)] = { pod = pod, at = at, uid = uid }
+  info.pods[pods.key(pod)] = { pod = pod, at = at, uid = got.uid, devices = got.devices }
   lists.accumulate(info.requested, request)
   info.requested.pods = info.requested.pods + 1
-  reservation.count(info, uid, request, true)
-  info.load = nil
+  reservation.count(info, got.uid, request, true)
+  info.load, info.gpus = nil, nil
 end
 
 -- What is known of a node:
 --   { node, name, allocatable, requested   as lists of amounts, `pods` being one of their names
---     pods = { [key] = { pod, at, uid } }  at: when the scheduler put it there, nil for what the pod says;
---                                          uid: of the Reservation that it uses
+--     pods = { [key] = { pod, at, uid, devices } }
+--       at: when the scheduler put it there; uid: of the Reservation that it uses; devices: its GPUs; each
+--       nil for what the pod says
 --     rooms                                of its Reservations (reservation.lua)
 --     metric                               the NodeMetric, or nil
 --     load }                               what loadaware.lua keeps here
@@ -44,28 +47,30 @@ function M.info(state, node)
   local name = node.metadata.name
   local info = state.sums[name]
   if not info then
+    local rooms = reservation.rooms(fields.dig(state.reservations_on, name))
     info = {
       node = node,
       name = name,
       allocatable = lists.of(fields.dig(node, "status", "allocatable")),
       requested = { pods = 0 },
       pods = {},
-      rooms = reservation.rooms(fields.dig(state.reservations_on, name)),
+      rooms = rooms,
       metric = state.metrics and state.metrics[name],
     }
     for _, pod in ipairs(state.pods_on[name] or {}) do
-      local uid = #info.rooms > 0 and reservation.used_by(state, pod) or nil
-      if not ended(pod) then count(info, pod, nil, uid) end
+      local got = state.got and state.got[pods.key(pod)]
+        or { uid = #rooms > 0 and lifecycle.used_by(pod) or nil }
+      if not ended(pod) then count(info, pod, nil, got) end
     end
     state.sums[name] = info
   end
   return info
 end
 
--- Counts a pod on a node, in its quota and in the Reservation of a uid, although the API server does not say
--- so yet.
-function M.assume(state, pod, node, uid)
-  count(M.info(state, node), pod, state.now, uid)
+-- Counts a pod on a node, in its quota, and with what it got (cycle.got), although the API server does not
+-- say so yet.
+function M.assume(state, pod, node, got)
+  count(M.info(state, node), pod, state.now, got or {})
   quota.count(state, pod, true)
 end
 
@@ -88,7 +93,7 @@ function M.forget(state, pod, node)
   reservation.count(info, entry.uid, request, false)
   info.requested.pods = info.requested.pods - 1
   quota.count(state, pod, false)
-  info.load = nil
+  info.load, info.gpus = nil, nil
 end
 
 return M

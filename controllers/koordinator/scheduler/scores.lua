@@ -1,0 +1,15 @@
+-- scores.lua - what plugins do with the scores of all nodes, { [node name] = score }.
+
+local M = {}
+
+local MAX = 100
+
+-- The best has 100 then, and the others as much less as they had.
+function M.stretch(scores)
+  local best = 0
+  for _, score in pairs(scores) do best = math.max(best, score) end
+  if best == 0 then return end
+  for name, score in pairs(scores) do scores[name] = MAX * score // best end
+end
+
+return M

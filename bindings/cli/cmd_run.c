@@ -60,8 +60,10 @@ typedef struct session {
         keep_managed_fields, watch_list;
     kl_webhook_options webhooks;
     cli_list scripts, crds, load, contexts;
+    cli_params_words param_words;
     kl_record_options record;
     /* what runs */
+    cli_params *params;
     cli_scripts *loaded;
     kl_server *server;
     kl_fleet *fleet; /* NULL: one cluster */
@@ -210,7 +212,7 @@ static void work_for(const session *s, size_t number)
 static int begin_shadow(session *s)
 {
     kl_err err = KL_ERR_INIT;
-    s->candidate = cli_shadow_new(s->managers[0], s->control);
+    s->candidate = cli_shadow_new(s->managers[0], s->params, s->control);
     if (s->shadow && cli_shadow_begin(s->candidate, s->shadow, (size_t)s->promote_after, &err))
         return cli_fail_err(1, s->command, &err);
     return 0;
@@ -413,7 +415,9 @@ static int run_session(session *s)
     kl_err err = KL_ERR_INIT;
     if (s->isolate)
         lkl_isolate_all();
-    int code = cli_scripts_load(&s->scripts, &s->loaded, &err) ? cli_fail_err(1, s->command, &err) : 0;
+    int code = cli_params_new(&s->param_words, &s->params, &err) ? cli_fail_err(2, s->command, &err) : 0;
+    if (!code && cli_scripts_load(&s->scripts, s->params, &s->loaded, &err))
+        code = cli_fail_err(1, s->command, &err);
     s->n = s->contexts.n > 1 ? s->contexts.n : 1;
     s->fleet = s->n > 1 ? kl_fleet_new() : NULL;
     s->clients = kl_new_array(kl_client *, s->n);
@@ -446,9 +450,10 @@ static int run_session(session *s)
     cli_play_stop(s->player);
     stop_all(s);
     cli_shadow_free(s->candidate);
-    if (!cli_scripts_end(s->loaded))
+    if (s->loaded && !cli_scripts_end(s->loaded))
         code = 1;
     cli_scripts_free(s->loaded);
+    cli_params_free(s->params);
     cli_server_stop(s->server);
     return code == TOLD_TO_END ? 0 : code;
 }
@@ -613,7 +618,7 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
         {"--no-protobuf", NULL, "read built-in kinds in JSON, too", CLI_FLAG, &s->no_protobuf},
     };
     cli_option options[CLI_CLUSTER_MAX + sizeof embedded / sizeof *embedded + sizeof common / sizeof *common
-        + 1] = {0};
+        + CLI_PARAMS_OPTIONS + 1] = {0};
     cli_option *next = options;
     if (s->dev) {
         memcpy(next, embedded, sizeof embedded);
@@ -621,6 +626,8 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
     }
     memcpy(next, common, sizeof common);
     next += sizeof common / sizeof *common;
+    cli_params_options(&s->param_words, next);
+    next += CLI_PARAMS_OPTIONS;
     if (!s->dev)
         *next++ = fleet[0];
     if (!s->dev)
@@ -634,6 +641,7 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
     }
     cli_cluster_free(&s->cluster);
     kl_free(s->scripts.v);
+    cli_params_words_free(&s->param_words);
     kl_free(s->crds.v);
     kl_free(s->load.v);
     kl_free(s->contexts.v);

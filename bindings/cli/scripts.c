@@ -19,17 +19,18 @@
 #include "cli/mapscript.h"
 #include "lab/record.h"
 #include "controller/spec_diff.h"
+#include "run/params.h"
 
 typedef struct script {
     const char *path;   /* as the process was given it */
     cli_mapscript *map; /* NULL: a file */
     int slot, generation;
-    uint64_t digest;
+    uint64_t version;    /* of its sources and params */
     char **files;        /* what it was made of, NULL-terminated */
     char *refused;       /* message of the last refusal, so that it is told once */
     kl_program *program; /* the generation that was taken last; NULL until there is one */
     kl_program *before;  /* the one before it, should that have to come back; or NULL */
-    uint64_t taken_back; /* digest of what ran and was taken back: not again by itself; 0: none */
+    uint64_t taken_back; /* version of what ran and was taken back: not again by itself; 0: none */
     /* under the scripts' mu: a generation that is much worse than the one before; 0: none */
     int broken;
     char *why; /* likewise: in words */
@@ -38,6 +39,9 @@ typedef struct script {
 struct cli_scripts {
     script *v;
     size_t n;
+    cli_params *params;    /* borrowed */
+    char *unknown;         /* the last complaint about a param that no script has; or NULL */
+    kl_err params_wrong;   /* why they could not be read; scripts are refused for it */
     kl_manager **managers; /* borrowed */
     size_t n_managers;
     kl_record *recording; /* that says which scripts run; NULL: none */
@@ -113,24 +117,51 @@ static uint64_t script_version(const script *sc)
     return version;
 }
 
+static uint64_t version_of(const kl_program *p)
+{
+    return lkl_program_digest(p) * 31 + kl_program_params_version(p);
+}
+
 static void take_first(script *sc)
 {
-    sc->digest = lkl_program_digest(sc->program);
+    sc->version = version_of(sc->program);
     files_take(sc, sc->program);
 }
 
-static kl_status load(cli_scripts *s, script *sc, kl_program **out, kl_err *err)
+/* `local`: params that come from the cluster are not there yet. */
+static void read_params(cli_scripts *s, bool local)
 {
-    return sc->map ? cli_mapscript_load(sc->map, s->loader, out, err)
-                   : cli_loader_file(s->loader, sc->path, script_version(sc), out, err);
+    kl_err_fini(&s->params_wrong);
+    s->params_wrong.status = cli_params_read(s->params, local, &s->params_wrong);
 }
 
-kl_status cli_scripts_load(const cli_list *words, cli_scripts **out, kl_err *err)
+static kl_status load(cli_scripts *s, script *sc, bool local, kl_program **out, kl_err *err)
 {
+    kl_program *p = NULL;
+    kl_status st = sc->map ? cli_mapscript_load(sc->map, s->loader, &p, err)
+                           : cli_loader_file(s->loader, sc->path, script_version(sc), &p, err);
+    if (!st && s->params_wrong.status) {
+        kl_err_copy(err, &s->params_wrong);
+        st = err->status;
+    }
+    if (!st)
+        st = cli_params_set(s->params, p, !local, err);
+    if (st)
+        kl_program_unref(p);
+    else
+        *out = p;
+    return st;
+}
+
+kl_status cli_scripts_load(const cli_list *words, cli_params *params, cli_scripts **out, kl_err *err)
+{
+    bool local = cli_params_in_cluster(params);
     cli_scripts *s = kl_new(cli_scripts);
     s->v = kl_new_array(script, words->n);
     kl_mutex_init(&s->mu);
     s->loader = cli_loader_new();
+    s->params = params;
+    read_params(s, local);
     s->loaded = kl_clock_wall(kl_clock_real()) - KL_MILLISECONDS(10);
     *out = s;
     for (size_t i = 0; i < words->n; i++) {
@@ -138,7 +169,8 @@ kl_status cli_scripts_load(const cli_list *words, cli_scripts **out, kl_err *err
         sc->path = words->v[i];
         sc->generation = 1;
         bool map = cli_mapscript_meant(sc->path);
-        kl_status st = map ? cli_mapscript_new(sc->path, &sc->map, err) : load(s, sc, &sc->program, err);
+        kl_status st = map ? cli_mapscript_new(sc->path, &sc->map, err)
+                           : load(s, sc, local, &sc->program, err);
         if (st)
             return st;
         if (!map)
@@ -153,7 +185,7 @@ const kl_value *cli_scripts_say(const cli_scripts *s)
     kl_build_array(b);
     for (size_t i = 0; i < s->n; i++) {
         char digest[24];
-        snprintf(digest, sizeof digest, "%016llx", (unsigned long long)s->v[i].digest);
+        snprintf(digest, sizeof digest, "%016llx", (unsigned long long)lkl_program_digest(s->v[i].program));
         kl_build_object(b);
         kl_build_kstr(b, "path", s->v[i].path);
         kl_build_kstr(b, "digest", digest);
@@ -174,13 +206,16 @@ static void trouble(void *arg, kl_informer *i)
 static kl_status watch_maps(cli_scripts *s, kl_client *c, kl_err *err)
 {
     kl_status st = KL_OK;
-    for (size_t i = 0; i < s->n && !st; i++) {
-        if (!s->v[i].map)
-            continue;
-        if (!s->informers)
-            s->informers = kl_informers_new(&(kl_informers_options){.client = c, .on_trouble = trouble});
-        st = cli_mapscript_watch(s->v[i].map, s->informers, err);
-    }
+    bool any = cli_params_in_cluster(s->params);
+    for (size_t i = 0; i < s->n; i++)
+        any = any || s->v[i].map;
+    if (any)
+        s->informers = kl_informers_new(&(kl_informers_options){.client = c, .on_trouble = trouble});
+    for (size_t i = 0; i < s->n && !st; i++)
+        if (s->v[i].map)
+            st = cli_mapscript_watch(s->v[i].map, s->informers, err);
+    if (!st && any)
+        st = cli_params_watch(s->params, s->informers, err);
     if (!st && s->informers)
         kl_informers_start(s->informers);
     return st;
@@ -199,12 +234,13 @@ static void tell_waiting(script *sc, kl_err *err)
 static bool all_there(cli_scripts *s)
 {
     bool all = true;
+    read_params(s, false);
     for (size_t i = 0; i < s->n; i++) {
         script *sc = &s->v[i];
         kl_err err = KL_ERR_INIT;
         if (sc->program)
             continue;
-        if (load(s, sc, &sc->program, &err)) {
+        if (load(s, sc, false, &sc->program, &err)) {
             tell_waiting(sc, &err);
             all = false;
             continue;
@@ -216,13 +252,28 @@ static bool all_there(cli_scripts *s)
     return all;
 }
 
+/* Every param that was given is one of a script. */
+static kl_status params_known(const cli_scripts *s, kl_err *err)
+{
+    kl_program **programs = kl_new_array(kl_program *, s->n);
+    for (size_t i = 0; i < s->n; i++)
+        programs[i] = s->v[i].program;
+    kl_status st = cli_params_known(s->params, programs, s->n, err);
+    kl_free(programs);
+    return st;
+}
+
 kl_status cli_scripts_fetch(cli_scripts *s, kl_client *c, kl_err *err)
 {
     kl_status st = watch_maps(s, c, err);
+    for (size_t i = 0; i < s->n && cli_params_in_cluster(s->params); i++) {
+        kl_program_unref(s->v[i].program); /* loaded for its mistakes alone: with params it is another */
+        s->v[i].program = NULL;
+    }
     while (!st && !all_there(s))
         if (cli_wait(KL_NEVER) == CLI_TERMINATE)
             return KL_ECANCELLED;
-    return st;
+    return st ? st : params_known(s, err);
 }
 
 const kl_program *cli_scripts_first(const cli_scripts *s) { return s->v[0].program; }
@@ -299,6 +350,19 @@ static void refuse(cli_scripts *s, script *sc, kl_err *err, bool asked, kl_build
     kl_err_fini(err);
 }
 
+/* Params that no script has any more are no reason to refuse: the script and its params change one after the
+ * other. Told once. */
+static void tell_unknown(cli_scripts *s)
+{
+    kl_err err = KL_ERR_INIT;
+    kl_status st = params_known(s, &err);
+    if (st && (!s->unknown || strcmp(s->unknown, kl_err_message(&err))))
+        kl_warn("a param is given that no script has", "why=%s", kl_log_quoted(kl_err_message(&err)));
+    kl_free(s->unknown);
+    s->unknown = st ? kl_strdup(kl_err_message(&err)) : NULL;
+    kl_err_fini(&err);
+}
+
 static void files_changed(void *arg)
 {
     (void)arg;
@@ -307,11 +371,12 @@ static void files_changed(void *arg)
 
 static void watch_files(cli_scripts *s)
 {
-    size_t n = 0, room = 0;
+    size_t n = 0, room = cli_params_files(s->params, NULL);
     for (size_t i = 0; i < s->n; i++)
         for (char **f = s->v[i].files; f && *f; f++)
             room++;
     const char **files = kl_new_array(const char *, room);
+    n = cli_params_files(s->params, files);
     for (size_t i = 0; i < s->n; i++)
         for (char **f = s->v[i].files; f && *f; f++)
             files[n++] = *f;
@@ -406,8 +471,8 @@ static void go_back(cli_scripts *s, script *sc)
         kl_program_unref(sc->program);
         sc->program = sc->before;
         sc->before = NULL;
-        sc->taken_back = sc->digest;
-        sc->digest = lkl_program_digest(sc->program);
+        sc->taken_back = sc->version;
+        sc->version = version_of(sc->program);
         tell_recording(s);
     }
     kl_error("the new logic is much worse than the one before it, which runs again; change it, or say "
@@ -428,7 +493,7 @@ static void take(cli_scripts *s, script *sc, kl_program *p, kl_builder *said)
 {
     kl_buf changes = KL_BUF_INIT;
     kl_spec_diff(sc->program, p, &changes);
-    sc->digest = lkl_program_digest(p);
+    sc->version = version_of(p);
     sc->generation = p->generation;
     kl_program_unref(sc->before);
     sc->before = sc->program;
@@ -459,7 +524,7 @@ static bool reload_one(cli_scripts *s, script *sc, bool asked, kl_builder *said)
     kl_program *p = NULL;
     kl_err err = KL_ERR_INIT;
     bool others = false;
-    kl_status st = load(s, sc, &p, &err);
+    kl_status st = load(s, sc, false, &p, &err);
     if (st == KL_ECANCELLED) {
         answer(said, sc, "refused", kl_err_message(&err));
         kl_err_fini(&err);
@@ -469,15 +534,17 @@ static bool reload_one(cli_scripts *s, script *sc, bool asked, kl_builder *said)
         refuse(s, sc, &err, asked, said);
         return false;
     }
-    if (lkl_program_digest(p) == sc->taken_back && !asked) {
+    if (version_of(p) == sc->taken_back && !asked) {
         kl_program_unref(p);
         return false;
     }
     kl_program *candidate = foreign(s, sc);
-    /* it stays until the file changes, or somebody asks for what lies there */
+    /* it stays, with the params that it has, until the file changes, or somebody asks for what lies there */
     bool promoted = candidate;
+    bool same = promoted ? lkl_program_digest(p) == lkl_program_digest(sc->program)
+                         : version_of(p) == sc->version;
     kl_program_unref(candidate);
-    if (lkl_program_digest(p) == sc->digest && !(promoted && asked)) {
+    if (same && !(promoted && asked)) {
         sc->taken_back = 0;
         leave_as_it_is(s, sc, asked, said);
     } else if (replace(s, sc->slot, p, &err)) {
@@ -507,10 +574,12 @@ void cli_scripts_reload(cli_scripts *s, bool asked)
     kl_build_object(said);
     kl_build_key(said, "scripts");
     kl_build_array(said);
+    read_params(s, false);
     for (size_t i = 0; i < s->n; i++)
         go_back(s, &s->v[i]);
     for (size_t i = 0; i < s->n; i++)
         others |= reload_one(s, &s->v[i], asked || n, said);
+    tell_unknown(s);
     kl_build_end(said);
     kl_build_end(said);
     const kl_value *all = kl_builder_done(said);
@@ -578,7 +647,7 @@ void cli_scripts_watch(cli_scripts *s, kl_manager **managers, size_t n, kl_recor
     s->managers = managers;
     s->n_managers = n;
     watch_files(s);
-    if (saved_since(s))
+    if (saved_since(s) || cli_params_files(s->params, NULL))
         cli_poke();
 }
 
@@ -592,6 +661,7 @@ void cli_scripts_unwatch(cli_scripts *s)
     for (size_t i = 0; i < s->n; i++)
         if (s->v[i].map)
             cli_mapscript_unwatch(s->v[i].map);
+    cli_params_unwatch(s->params);
     if (s->informers)
         kl_informers_free(s->informers);
     s->informers = NULL;
@@ -613,6 +683,8 @@ void cli_scripts_free(cli_scripts *s)
         kl_free(s->v[i].why);
     }
     cli_loader_free(s->loader);
+    kl_err_fini(&s->params_wrong);
+    kl_free(s->unknown);
     kl_free(s->v);
     kl_mutex_fini(&s->mu);
     kl_free(s);

@@ -4,16 +4,18 @@
 #define KL_CLI_SCRIPTS_H
 
 #include "cli/cli.h"
+#include "cli/params.h"
 #include "control/control.h"
 
 typedef struct cli_scripts cli_scripts;
 
-/* Loads each that is a file; the words are borrowed. *out is there to be freed also when one of them
- * fails. */
-KL_NODISCARD kl_status cli_scripts_load(const cli_list *words, cli_scripts **out, kl_err *err);
-/* Loads those that live in ConfigMaps (configmap/NAMESPACE/NAME) of the client's cluster, and waits until
- * each is there and good, saying what for. KL_OK; KL_ECANCELLED when the process was told to end
- * meanwhile. */
+/* Loads each that is a file, with its params; words and params are borrowed. *out is there to be freed also
+ * when one of them fails. */
+KL_NODISCARD kl_status cli_scripts_load(
+    const cli_list *words, cli_params *params, cli_scripts **out, kl_err *err);
+/* Loads those that live in ConfigMaps (configmap/NAMESPACE/NAME) of the client's cluster, and all when params
+ * do, and waits until each is there and good, saying what for. KL_OK; KL_ECANCELLED when the process was told
+ * to end meanwhile. */
 KL_NODISCARD kl_status cli_scripts_fetch(cli_scripts *s, kl_client *c, kl_err *err);
 const kl_program *cli_scripts_first(const cli_scripts *s); /* of the first script */
 /* Before that, and in the same order to each manager. */

@@ -15,6 +15,7 @@
 
 struct cli_shadow {
     kl_manager *m;
+    cli_params *params;
     kl_fswatch *watch; /* main thread */
     kl_mutex mu;
     char *path KL_GUARDED_BY(mu);   /* NULL: there is no candidate */
@@ -69,10 +70,23 @@ static void take(cli_shadow *s, const char *path, const kl_program *p, size_t pr
     cli_poke();
 }
 
-kl_status cli_shadow_begin(cli_shadow *s, const char *path, size_t promote_after, kl_err *err)
+static kl_status load(cli_shadow *s, const char *path, kl_program **out, kl_err *err)
 {
     kl_program *p = NULL;
     kl_status st = lkl_program_load(path, &p, err);
+    if (!st)
+        st = cli_params_set(s->params, p, true, err);
+    if (st)
+        kl_program_unref(p);
+    else
+        *out = p;
+    return st;
+}
+
+kl_status cli_shadow_begin(cli_shadow *s, const char *path, size_t promote_after, kl_err *err)
+{
+    kl_program *p = NULL;
+    kl_status st = load(s, path, &p, err);
     if (st)
         return st;
     st = start(s, p, path, promote_after, err);
@@ -167,7 +181,7 @@ static void load_again(cli_shadow *s)
     uint64_t digest = s->digest;
     size_t promote_after = s->promote_after;
     kl_unlock(&s->mu);
-    if (path && lkl_program_load(path, &p, &err))
+    if (path && load(s, path, &p, &err))
         refuse(s, path, &err);
     else if (path && lkl_program_digest(p) != digest && start(s, p, path, promote_after, &err))
         refuse(s, path, &err);
@@ -257,10 +271,11 @@ static void on_promote(void *arg, kl_control_request *q)
     }
 }
 
-cli_shadow *cli_shadow_new(kl_manager *m, kl_control *c)
+cli_shadow *cli_shadow_new(kl_manager *m, cli_params *params, kl_control *c)
 {
     cli_shadow *s = kl_new(cli_shadow);
     s->m = m;
+    s->params = params;
     kl_mutex_init(&s->mu);
     kl_control_route(c, "GET", "/v1/shadow",
         "the candidate in the shadow: how many keys match, and how others differ", on_get, s);

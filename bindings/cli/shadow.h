@@ -4,12 +4,13 @@
 #define KL_CLI_SHADOW_H
 
 #include "cli/cli.h"
+#include "cli/params.h"
 #include "control/control.h"
 
 typedef struct cli_shadow cli_shadow;
 
-/* Borrows the manager, and adds the routes below /v1/shadow. */
-cli_shadow *cli_shadow_new(kl_manager *m, kl_control *c);
+/* Borrows the manager and the params, which a candidate gets too, and adds the routes below /v1/shadow. */
+cli_shadow *cli_shadow_new(kl_manager *m, cli_params *params, kl_control *c);
 /* Loads a candidate and begins to follow with it; promote_after 0: it waits to be told. Any thread. */
 KL_NODISCARD kl_status cli_shadow_begin(cli_shadow *s, const char *path, size_t promote_after, kl_err *err);
 /* Main thread, after a poke: its file may have changed, or it may have come to be promoted. */

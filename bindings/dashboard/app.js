@@ -146,6 +146,7 @@ function controllerCard(c) {
   return el("article", { class: "card", tabindex: 0, "data-item": true, "data-focus": `c ${c.name}`, "aria-label": `controller ${c.name}` },
     el("header", null, el("h3", null, c.name), el("span", { class: `state ${c.state.split(" ")[0]}` }, c.state), el("span", { class: "dim" }, c.resource ?? "")),
     c.message && el("p", { class: "message" }, c.message),
+    c.params && el("p", { class: "params dim" }, "params ", el("code", null, Object.entries(c.params).map(([k, v]) => `${k}=${typeof v === "string" ? v : JSON.stringify(v)}`).join(" "))),
     el("dl", { class: "figures" },
       figure("generation", c.generation), figure("runs/s", rateText(rate(c.runs, then?.runs))),
       figure("errors", present ? percent(present.errors, present.runs) || "0 %" : "", present?.errors), figure("failing", count(c.queue.failing), c.queue.failing)),

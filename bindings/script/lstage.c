@@ -4,8 +4,7 @@
 #include "state/border.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/suggest.h"
-#include "value/patch.h"
+#include "run/params.h"
 #include "script/program.h"
 #include "script/stage.h"
 
@@ -155,40 +154,22 @@ static int reset(lua_State *L)
 static void program_free(void *p) { kl_program_unref(p); }
 static const lkl_class program_class = {.name = "kubelua.program", .free = program_free};
 
-static const char *near_param(const kl_program *p, const char *key)
-{
-    const char *names[64];
-    size_t n = 0;
-    for (size_t i = 0; i < p->n_specs; i++)
-        for (size_t k = 0; k < kl_value_len(p->specs[i].params) && n < sizeof names / sizeof *names; k++) {
-            size_t len;
-            (void)kl_value_member(p->specs[i].params, k, &names[n++], &len);
-        }
-    return kl_suggest(key, names, n);
-}
-
-/* Every name has to be a parameter of some controller: a slip would test nothing. */
+/* Every name has to be a param of some controller: a slip would test nothing. */
 static void override(lua_State *L, kl_program *p, const kl_value *params)
 {
-    for (size_t k = 0; k < kl_value_len(params); k++) {
-        const char *key;
-        size_t len;
-        bool known = false;
-        (void)kl_value_member(params, k, &key, &len);
-        for (size_t i = 0; i < p->n_specs; i++)
-            known = known || kl_value_get(p->specs[i].params, key);
-        const char *near = known ? NULL : near_param(p, key);
-        if (!known)
-            lkl__error(L, "params: %s has no parameter \"%s\"%s%s%s", p->name, key,
-                near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "");
-    }
-    for (size_t i = 0; i < p->n_specs; i++) {
-        const kl_value *old = p->specs[i].params;
-        if (!old)
+    kl_err err = KL_ERR_INIT;
+    for (size_t i = 0; i < kl_value_len(params); i++) {
+        const char *name;
+        (void)kl_value_member(params, i, &name, NULL);
+        if (kl_program_has_param(p, name))
             continue;
-        p->specs[i].params = kl_merge_patch_apply(old, params);
-        kl_value_unref(old);
+        char *near = kl_programs_near_param(&p, 1, name);
+        (void)kl_fail(&err, KL_EINVAL, "params: %s has no param %s%s", p->name, name, near);
+        kl_free(near);
+        (void)fail(L, &err);
     }
+    if (kl_program_set_params(p, params, false, &err))
+        (void)fail(L, &err);
 }
 
 kl_program **lkl__programs(lua_State *L, int list, const kl_value *params, size_t *count)
@@ -214,6 +195,8 @@ kl_program **lkl__programs(lua_State *L, int list, const kl_value *params, size_
         lua_pop(L, 3);
         if (params)
             override(L, p, params);
+        if (kl_program_params_there(p, &err))
+            (void)fail(L, &err);
     }
     return programs;
 }

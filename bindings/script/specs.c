@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "run/params.h"
 #include "state/state.h"
 
 static void mistyped(lua_State *L, const char *k, const char *expected)
@@ -308,6 +309,21 @@ static void read_fields(lua_State *L, int idx, kl_controller_spec *s)
     lua_pop(L, 1);
 }
 
+/* Defaults are held against their own rules. */
+static void read_params(lua_State *L, int idx, kl_controller_spec *s)
+{
+    kl_err err = KL_ERR_INIT;
+    s->declared = view_field(L, idx, "params");
+    s->params = kl_value_ref(s->declared);
+    s->param_rules = view_field(L, idx, "param_rules");
+    for (size_t i = 0; i < kl_value_len(s->declared); i++) {
+        const char *name;
+        const kl_value *v = kl_value_member(s->declared, i, &name, NULL);
+        if (kl_value_get(s->param_rules, name))
+            must(L, s, kl_param_check(s, name, v, &err), &err);
+    }
+}
+
 /* The table on top, as lua/kubelua/controller.lua normalises it. */
 static void read_spec(lua_State *L, kl_controller_spec *s)
 {
@@ -328,7 +344,7 @@ static void read_spec(lua_State *L, kl_controller_spec *s)
     s->concurrency = int_field(L, at, "concurrency");
     s->timeout = duration_field(L, at, "timeout");
     s->resync = duration_field(L, at, "resync");
-    s->params = view_field(L, at, "params");
+    read_params(L, at, s);
     s->http = strings_field(L, at, "http");
     read_watches(L, at, s);
     read_indexes(L, at, s);

@@ -339,59 +339,17 @@ static void see_params(search *s, kl_controller *c, const kl_controller_look *l,
     (void)kind;
     setting *x = s->arg;
     kl_value_unref(x->now);
-    x->now = kl_value_ref(l->wiring ? kl_wiring_logic(l->wiring)->params : NULL);
-}
-
-static const char *family(const kl_value *v)
-{
-    switch (kl_value_type(v)) {
-    case KL_INT:
-    case KL_UINT:
-    case KL_DOUBLE: return "number";
-    default: return kl_value_type_name(v);
-    }
-}
-
-/* The script's own params say which there are, and of which type each is. */
-static kl_status check_params(const char *controller, const kl_value *have, const kl_value *wish, kl_err *err)
-{
-    size_t n = kl_value_len(have);
-    const char **names = kl_new_array(const char *, n + 1);
-    kl_status st = KL_OK;
-    for (size_t i = 0; i < n; i++)
-        (void)kl_value_member(have, i, &names[i], NULL);
-    for (size_t i = 0; i < kl_value_len(wish) && !st; i++) {
-        const char *key;
-        const kl_value *v = kl_value_member(wish, i, &key, NULL), *old = kl_value_get(have, key);
-        const char *near = old ? NULL : kl_suggest(key, names, n);
-        if (!old)
-            st = kl_fail(err, KL_EINVAL, "%s has no param %s%s%s%s", controller, key,
-                near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
-        else if (strcmp(family(v), family(old)))
-            st = kl_fail(
-                err, KL_EINVAL, "param %s of %s is a %s, not a %s", key, controller, family(old), family(v));
-    }
-    kl_free(names);
-    return st;
+    x->now = l->wiring ? kl_wiring_params(l->wiring) : NULL;
 }
 
 static void set_params(search *s, kl_controller *c, const kl_controller_look *l, const char *kind)
 {
+    (void)l, (void)kind;
     setting *x = s->arg;
-    const kl_value *have = l->wiring ? kl_wiring_logic(l->wiring)->params : NULL;
-    if (x->status || (x->status = check_params(l->name, have, x->wish, &x->err)))
-        return;
-    const kl_value *all = kl_value_ref(have);
-    for (size_t i = 0; i < kl_value_len(x->wish); i++) {
-        const char *key;
-        const kl_value *v = kl_value_member(x->wish, i, &key, NULL), *next = kl_value_with(all, key, v);
-        kl_value_unref(all);
-        all = next;
-    }
-    x->status = kl_controller_set_params(c, all, &x->err);
     kl_value_unref(x->now);
-    x->now = all;
-    (void)kind;
+    x->now = NULL;
+    if (!x->status)
+        x->status = kl_controller_set_params(c, x->wish, &x->now, &x->err);
 }
 
 static void reply_params(kl_control_request *q, setting *x)

@@ -48,6 +48,7 @@ static void controller(kl_builder *b, kl_manager *m, const kl_controller_state *
     kl_build_kstr(b, "state", s->state);
     kl_build_kstr(b, "message", s->message);
     kl_build_kint(b, "generation", s->generation);
+    kl_build_kvalue(b, "params", s->params);
     kl_build_key(b, "queue");
     kl_build_object(b);
     kl_build_kint(b, "ready", (int64_t)s->ready);

@@ -440,6 +440,7 @@ static void tell_place(
     char *says = say(l, s, x, state, due, failures);
     kl_build_kstr(b, "says", says);
     kl_free(says);
+    kl_build_kvalue(b, "params", s->params);
     if (x->key) {
         kl_build_key(b, "queue");
         kl_build_object(b);

@@ -17,6 +17,7 @@
 #include "base/sync.h"
 #include "controller/holding.h"
 #include "controller/leftover.h"
+#include "run/params.h"
 
 /* One sleeper is enough: it calls the next one when there is more than it takes (owner_more). */
 static void wake_now(kl_controller *c)
@@ -473,19 +474,23 @@ static void name_all(const kl_value *params, kl_buf *out)
 }
 
 /* The present generation is wired once more, with them: each worker takes them up between two keys. */
-kl_status kl_controller_set_params(kl_controller *c, const kl_value *params, kl_err *err)
+kl_status kl_controller_set_params(kl_controller *c, const kl_value *wish, const kl_value **out, kl_err *err)
 {
     if (!c->current || c->next)
         return kl_fail(err, KL_EAGAIN,
             "a generation of %s is on its way: set its params when it has taken over", c->name);
     kl_logic *l = kl_wiring_logic(c->current);
+    const kl_value *all = NULL;
+    kl_status st = kl_params_over(l->spec, l->params, wish, &all, err);
+    if (st)
+        return st;
     kl_program *p = kl_program_ref(l->program);
-    kl_value_ref(params);
     kl_value_unref(c->params);
-    c->params = params;
+    c->params = all;
     c->params_of = l->generation;
+    *out = kl_params_shown(l->spec, all);
     kl_buf names = {0};
-    name_all(params, &names);
+    name_all(wish, &names);
     kl_info("params were set by hand, until the next generation", "controller=%s generation=%d params=%s",
         c->name, l->generation, kl_log_quoted(kl_buf_str(&names)));
     kl_buf_fini(&names);

@@ -73,9 +73,10 @@ bool kl_controller_ended(kl_controller *c);     /* drained, and no worker is lef
 /* Its workers take no keys until it is resumed; what runs, runs on. */
 void kl_controller_pause(kl_controller *c, bool pause);
 bool kl_controller_paused(const kl_controller *c);
-/* The params of its present generation, until there is another one. KL_EAGAIN while a generation is on its
- * way. */
-KL_NODISCARD kl_status kl_controller_set_params(kl_controller *c, const kl_value *params, kl_err *err);
+/* Params for its present generation, until there is another one: `wish` over those that it has
+ * (run/params.h), and all of them as a new reference. KL_EAGAIN while a generation is on its way. */
+KL_NODISCARD kl_status kl_controller_set_params(
+    kl_controller *c, const kl_value *wish, const kl_value **out, kl_err *err);
 /* Runs a key now without writing anything (controller/rehearse.h); done is called once, on a thread of its
  * own. KL_EAGAIN: not now. */
 KL_NODISCARD kl_status kl_controller_rehearse(kl_controller *c, const char *key,

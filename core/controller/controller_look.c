@@ -2,6 +2,7 @@
 #include "controller/controller_impl.h"
 
 #include "base/mem.h"
+#include "run/params.h"
 
 size_t kl_controller_slowed(kl_controller *c) { return c->fights ? kl_fights_held(c->fights) : 0; }
 
@@ -56,6 +57,8 @@ void kl_controller_state_get(kl_controller *c, kl_controller_state *out)
     *out = (kl_controller_state){.name = kl_strdup(c->name),
         .resource = kl_strdup(c->resource),
         .generation = current ? kl_wiring_logic(current)->generation : 0,
+        .params = current ? kl_params_given(kl_wiring_logic(current)->spec, kl_wiring_logic(current)->params)
+                          : NULL,
         .message = why,
         .ready = q.ready,
         .delayed = q.delayed,

@@ -3,6 +3,7 @@
 #ifndef KL_CONTROLLER_OUTLOOK_H
 #define KL_CONTROLLER_OUTLOOK_H
 
+#include "value/value.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,6 +30,7 @@ typedef struct kl_controller_state {
      * "parked", "stopped"; message says why */
     char *name, *resource, *state, *message;
     int generation;
+    const kl_value *params; /* kl_params_given; or NULL */
     size_t ready, delayed, running, failing;
     uint64_t runs, errors;
 } kl_controller_state;

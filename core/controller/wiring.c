@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "run/params.h"
 #include "base/mem.h"
 #include "model/object.h"
 #include "controller/wiring_impl.h"
@@ -472,6 +473,7 @@ void kl_wiring_hand_over(kl_wiring *w)
 }
 
 kl_logic *kl_wiring_logic(kl_wiring *w) { return &w->logic; }
+const kl_value *kl_wiring_params(kl_wiring *w) { return kl_params_shown(w->logic.spec, w->logic.params); }
 kl_wiring *kl_wiring_of(kl_logic *l) { return (kl_wiring *)l; }
 
 const kl_value *kl_wiring_object(kl_wiring *w, const char *key)

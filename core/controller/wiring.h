@@ -79,8 +79,10 @@ void kl_wiring_retire(kl_wiring *w); /* disconnects and drops the owner's refere
  * heard of it. */
 void kl_wiring_hand_over(kl_wiring *w);
 kl_logic *kl_wiring_logic(kl_wiring *w); /* borrowed */
-kl_wiring *kl_wiring_ref(kl_wiring *w);  /* any thread */
-void kl_wiring_unref(kl_wiring *w);      /* any thread */
+/* Its params as they may be shown (kl_params_shown), a new reference or NULL. */
+const kl_value *kl_wiring_params(kl_wiring *w);
+kl_wiring *kl_wiring_ref(kl_wiring *w); /* any thread */
+void kl_wiring_unref(kl_wiring *w);     /* any thread */
 kl_wiring *kl_wiring_of(kl_logic *l);
 /* any thread: of the controller's resource; a new reference */
 const kl_value *kl_wiring_object(kl_wiring *w, const char *key);

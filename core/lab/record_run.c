@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "model/object.h"
+#include "run/params.h"
 #include "run/run_impl.h"
 
 /* So many answers of lists are remembered, to tell only what is new in the next. */
@@ -86,8 +87,11 @@ static void on_began(void *arg, kl_run *run)
     if (memo)
         kl__put_value(&r->line, "memo", memo);
     kl_value_unref(memo);
-    if (kl_run_params(run) != kl_run_spec(run)->params) /* somebody has set others than the script's */
-        kl__put_value(&r->line, "params", kl_run_params(run));
+    if (kl_run_params(run) != kl_run_spec(run)->declared) { /* somebody has set others than the script's */
+        const kl_value *params = kl_params_shown(kl_run_spec(run), kl_run_params(run));
+        kl__put_value(&r->line, "params", params);
+        kl_value_unref(params);
+    }
     kl__line_end_locked(r);
     kl_unlock(&r->mu);
 }

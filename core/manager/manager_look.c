@@ -44,6 +44,7 @@ static void state_fini(kl_controller_state *s)
     kl_free(s->resource);
     kl_free(s->state);
     kl_free(s->message);
+    kl_value_unref(s->params);
 }
 
 static void state_of(const kl_manager *m, kl_controller *c, kl_controller_state *out)

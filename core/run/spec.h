@@ -127,9 +127,11 @@ typedef struct kl_controller_spec {
     bool lead_said; /* the script says which; otherwise the command line may */
     kl_shard_by shard;
     kl_reload_keys on_reload;
-    bool shard_own;         /* by namespace, and caches hold this replica's namespaces only */
-    char **http;            /* where ctx.http may go: rules of http/reach.h; NULL-terminated or NULL */
-    const kl_value *params; /* an object, or NULL */
+    bool shard_own;              /* by namespace, and caches hold this replica's namespaces only */
+    char **http;                 /* where ctx.http may go: rules of http/reach.h; NULL-terminated or NULL */
+    const kl_value *params;      /* an object, or NULL: what a deployment has set is in it */
+    const kl_value *declared;    /* the same as the script says it */
+    const kl_value *param_rules; /* name -> rule (run/params.h), of those declared so; or NULL */
 } kl_controller_spec;
 
 /* A webhook: `as` says how it runs (name, reads, workers, timeout); it has no resource. */

@@ -10,6 +10,7 @@
 
 local checks = require "kubelua.checks"
 local core = require "kubelua.core"
+local params = require "kubelua.params"
 local request = require "kubelua.request"
 local scheduling = require "kubelua.scheduling"
 local suggest = require "kubelua.suggest"
@@ -49,7 +50,7 @@ local M = {}
 ---@field shard? boolean|"namespace"|kubelua.Shard   how --shards divides its keys
 ---@field on_reload? "all"|"failing"|"none"   which keys run again when new logic has taken over, over --reload-keys
 ---@field http? string|(string|kubelua.HttpRule)[]   where ctx.http may go: { "https://dns.example.com" }; --allow-http as well
----@field params? table                    ctx.params
+---@field params? table<string, any>       ctx.params: defaults, or rules for what a deployment may set (kubelua.Param)
 
 ---@class kubelua.HttpRule
 ---@field url string                       "https://find.example.com"
@@ -496,11 +497,7 @@ local function build(spec, name, manager, resource)
   self.timeout, self.resync = checks.duration(self, "timeout", spec.timeout),
     checks.duration(self, "resync", spec.resync)
   self.http = checks.http(self, spec.http)
-  if spec.params ~= nil then
-    if type(spec.params) ~= "table" then fail(self, "params must be a table, got %s", type(spec.params)) end
-    if spec.params[1] ~= nil then fail(self, "params must be a table of names, got a list") end
-    self.params = core.value(next(spec.params) == nil and core.object {} or spec.params, "params")
-  end
+  params.declare(self, spec.params)
   return checks.seal(NAME, self, { "name", "resource" }, ("controller %q"):format(name))
 end
 

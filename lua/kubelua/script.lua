@@ -3,6 +3,7 @@
 local context = require "kubelua.context"
 local controller = require "kubelua.controller"
 local finalizer = require "kubelua.finalizer"
+local params = require "kubelua.params"
 local result = require "kubelua.result"
 local saying = require "kubelua.saying"
 local scheduling = require "kubelua.scheduling"
@@ -114,7 +115,7 @@ local function describe_one(c, out)
   for _, rule in ipairs(c.http or {}) do
     line(out, "http", (rule:gsub(" ", ", which reads with ", 1)) .. "; with --allow-http")
   end
-  if c.params then line(out, "params", tostring(c.params)) end
+  params.describe(c, function(word, text) line(out, word, text) end)
 end
 
 --- The text of `kubelua check`.

@@ -44,7 +44,7 @@ local VALUES = {
 }
 
 local KEYS = {
-  "name", "resource", "manager", "owns", "watches", "indexes", "fields", "reads", "when", "params",
+  "name", "resource", "manager", "owns", "watches", "indexes", "fields", "reads", "when", "params", "param_rules",
   "functions", "namespaces", "select_labels", "select_fields",
   "finalizer", "former", "metadata", "managed_fields", "workers", "concurrency", "timeout", "cpu", "memory",
   "resync", "every", "cron", "priority", "priority_of",

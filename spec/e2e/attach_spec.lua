@@ -90,8 +90,8 @@ servers.each(function(name, start_server)
         ["list('cm', { index = 'colour', value = 'x' })"] = "colour",
         ["pause 'mapz'"] = "there is no controller mapz: did you mean maps?",
         ["reconcile('cm', 'a')"] = "a is not in the cache of cm",
-        ["set_params('maps', { colr = 'x' })"] = "maps has no param colr: did you mean color?",
-        ["set_params('maps', { size = 'x' })"] = "param size of maps is a number, not a string",
+        ["set_params('maps', { colr = 'x' })"] = "maps has no param colr (did you mean color?)",
+        ["set_params('maps', { size = 'x' })"] = 'param size of maps must be a number, got "x"',
       } do
         local out, code = type_in(line)
         assert.truthy(out:find(said, 1, true), line .. ": " .. out)
@@ -141,7 +141,7 @@ servers.each(function(name, start_server)
       wait.until_true(30, "the key has run with them", function() return color "a" == "blue" end)
       await("color: blue", "params 'maps'")
       local log = run:log()
-      assert.truthy(log:find "params were set by hand[^\n]* params=[a-z]+,[a-z]+", log)
+      assert.truthy(log:find "params were set by hand[^\n]* params=color", log)
       assert.falsy(log:find("params=[^\n]*blue"), log)
       process.write(run.script_path, process.read(run.script_path):gsub('"red"', '"green"'))
       wait.until_true(30, "the next generation has its own", function() return color "a" == "green" end)

@@ -87,6 +87,21 @@ servers.only_real(function(name, start)
       end
     end)
 
+    it("keeps params in a ConfigMap, which it may follow, and names Secrets with others", function()
+      local made = applied(HELLO .. " --set params.hello\\\\.size=3,params.region=eu --set 'paramSecrets={dns}'",
+        "--dry-run=server")
+      assert.same({ ["hello.size"] = "3", region = "eu" }, (function()
+        for _, o in ipairs(kube.yaml((rendered(HELLO .. " --set params.hello\\\\.size=3,params.region=eu")), "chart")) do
+          if o.metadata.name == "demo-params" then return kube.copy(o.data) end
+        end
+      end)())
+      local args = table.concat(kube.copy(made.Deployment.spec.template.spec.containers[1].args), " ")
+      assert.truthy(args:find("--params=configmap/apps/demo-params --params=secret/apps/dns", 1, true), args)
+      local names = {}
+      for _, rule in ipairs(made.Role.rules) do names[#names + 1] = rule("resourceNames[0]") end
+      assert.same({ "demo-params", "dns" }, names)
+    end)
+
     it("serves the dashboard to the pod's own address alone, when told to", function()
       assert.is_nil(rendered(HELLO):find("dashboard", 1, true))
       local text = rendered(HELLO .. " --set dashboard.enabled=true")

@@ -142,7 +142,7 @@ return kube.controller { name = "x", resource = "v1/ConfigMap", when = function(
     assert.equal("3", t:get("v1/ConfigMap", "a").data.size)
     assert.error_matches(function()
       start { source = text, params = { sise = 3 } }
-    end, 'no parameter "sise", did you mean "size"')
+    end, 'has no param sise %(did you mean size%?%)')
   end)
 
   it("begins each time with an empty server", function()

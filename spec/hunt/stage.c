@@ -124,10 +124,11 @@ static void ask(void *arg, kl_controller *c)
         atomic_fetch_sub(&a->owed, 1);
     kl_err_fini(&err);
     kl_controller_look_at(c, &l);
-    const kl_value *params = kl_value_ref(l.wiring ? kl_wiring_logic(l.wiring)->params : NULL);
-    if (params && kl_controller_set_params(c, params, &err))
+    const kl_value *params = kl_value_ref(l.wiring ? kl_wiring_logic(l.wiring)->params : NULL), *now = NULL;
+    if (params && kl_controller_set_params(c, params, &now, &err))
         kl_err_fini(&err);
     kl_value_unref(params);
+    kl_value_unref(now);
     kl_wiring_unref(l.wiring);
 }
 

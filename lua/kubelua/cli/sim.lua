@@ -73,12 +73,19 @@ local function crds_of(scripts, given)
   return out
 end
 
--- Params of all controllers of the scripts, with their defaults.
+local BLANK = { integer = 0, number = 0.0, boolean = false }
+
+-- Params of all controllers of the scripts, with their defaults; those that have to be given with something of
+-- their type.
 local function params_of(scripts)
   local out = {}
   for _, path in ipairs(scripts) do
     local loaded = pure.load(path)
     for _, spec in pairs(loaded.controllers) do
+      for name, rule in pairs(spec.param_rules or {}) do
+        local blank = BLANK[rule.type]
+        out[name] = blank == nil and "" or blank
+      end
       for name, value in pairs(spec.params or {}) do out[name] = value end
     end
   end

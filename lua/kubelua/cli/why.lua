@@ -118,6 +118,7 @@ local function tell(entry, full)
     or ""
   print(("  %s%s%s: %s"):format(whose, ROLES[entry.role] and " (" .. ROLES[entry.role] .. ")" or "", what,
     entry.says))
+  if full > 0 and entry("params") then print("    params given: " .. tostring(entry.params)) end
   for i, run in ipairs(entry("runs") or {}) do
     if i <= full + BRIEFLY then tell_run(run, i <= full, i == 1) end
   end

@@ -1,0 +1,283 @@
+/* params.c - see params.h. Each source becomes an object of names; core/run/params.h knows what they mean. */
+#include "cli/params.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/sync.h"
+#include "cli/watched.h"
+#include "run/params.h"
+#include "value/yaml.h"
+
+typedef struct source {
+    const char *word; /* as the command line has it; of --param and --param-env what is before "=" is the name
+                       */
+    const char *option; /* in messages */
+    char *name;         /* of --param and --param-env; else NULL */
+    const char *text;   /* what is behind the "=" */
+    bool env;
+    cli_watched watched; /* kind NULL: no object of the cluster */
+    bool texts;          /* the values are texts */
+    const kl_value *now; /* name -> value, as it was read last; NULL: not read */
+} source;
+
+struct cli_params {
+    source *v;
+    size_t n;
+    kl_mutex mu; /* what each was read as */
+};
+
+void cli_params_options(cli_params_words *w, cli_option *out)
+{
+    const cli_option options[CLI_PARAMS_OPTIONS] = {
+        {"--param", "NAME=VALUE", "a param of the scripts, or CONTROLLER.NAME=VALUE (may be repeated)",
+            CLI_LIST, &w->texts},
+        {"--params", "FILE|configmap/NS/NAME|secret/NS/NAME",
+            "params from a YAML file, a ConfigMap or a Secret, which are watched (may be repeated)", CLI_LIST,
+            &w->from},
+        {"--param-env", "NAME=VARIABLE", "a param from an environment variable (may be repeated)", CLI_LIST,
+            &w->env},
+    };
+    memcpy(out, options, sizeof options);
+}
+
+void cli_params_words_free(cli_params_words *w)
+{
+    kl_free(w->texts.v);
+    kl_free(w->env.v);
+    kl_free(w->from.v);
+}
+
+static kl_status add_single(cli_params *p, const char *word, const char *option, bool env, kl_err *err)
+{
+    const char *eq = strchr(word, '=');
+    if (!eq || eq == word || !eq[1])
+        if (!eq || eq == word || env)
+            return kl_fail(
+                err, KL_EINVAL, "%s %s: write %s NAME=%s", option, word, option, env ? "VARIABLE" : "VALUE");
+    p->v[p->n++] = (source){.word = word,
+        .option = option,
+        .name = kl_strndup(word, (size_t)(eq - word)),
+        .text = eq + 1,
+        .env = env,
+        .texts = true};
+    return KL_OK;
+}
+
+static kl_status add_from(cli_params *p, const char *word, kl_err *err)
+{
+    source *s = &p->v[p->n++];
+    char *rest = NULL;
+    *s = (source){.word = word, .option = "--params"};
+    s->texts = cli_watched_read(word, &s->watched, &rest);
+    bool slip = rest || (!s->texts && (!strncmp(word, "configmap/", 10) || !strncmp(word, "secret/", 7)));
+    kl_free(rest);
+    return slip
+        ? kl_fail(err, KL_EINVAL,
+            "--params %s: write configmap/NAMESPACE/NAME, secret/NAMESPACE/NAME or the path of a YAML file",
+            word)
+        : KL_OK;
+}
+
+kl_status cli_params_new(const cli_params_words *w, cli_params **out, kl_err *err)
+{
+    kl_status st = KL_OK;
+    cli_params *p = *out = kl_new(cli_params);
+    kl_mutex_init(&p->mu);
+    p->v = kl_new_array(source, w->from.n + w->env.n + w->texts.n);
+    for (size_t i = 0; i < w->from.n && !st; i++)
+        st = add_from(p, w->from.v[i], err);
+    for (size_t i = 0; i < w->env.n && !st; i++)
+        st = add_single(p, w->env.v[i], "--param-env", true, err);
+    for (size_t i = 0; i < w->texts.n && !st; i++)
+        st = add_single(p, w->texts.v[i], "--param", false, err);
+    return st;
+}
+
+void cli_params_free(cli_params *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; i < p->n; i++) {
+        kl_free(p->v[i].name);
+        kl_value_unref(p->v[i].now);
+        cli_watched_fini(&p->v[i].watched);
+    }
+    kl_free(p->v);
+    kl_mutex_fini(&p->mu);
+    kl_free(p);
+}
+
+bool cli_params_in_cluster(const cli_params *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (p->v[i].watched.kind)
+            return true;
+    return false;
+}
+
+kl_status cli_params_watch(cli_params *p, kl_informers *f, kl_err *err)
+{
+    kl_status st = KL_OK;
+    for (size_t i = 0; i < p->n && !st; i++)
+        if (p->v[i].watched.kind)
+            st = cli_watched_begin(&p->v[i].watched, f, err);
+    return st;
+}
+
+void cli_params_unwatch(cli_params *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        cli_watched_end(&p->v[i].watched);
+}
+
+static bool is_file(const source *s) { return !s->name && !s->watched.kind; }
+
+size_t cli_params_files(const cli_params *p, const char **out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->n; i++)
+        if (is_file(&p->v[i])) {
+            if (out)
+                out[n] = p->v[i].word;
+            n++;
+        }
+    return n;
+}
+
+/* --- reading ------------------------------------------------------------------------------ */
+
+static kl_status read_file(const source *s, const kl_value **out, kl_err *err)
+{
+    kl_buf text = KL_BUF_INIT;
+    kl_status st = kl_file_read(s->word, "params", &text, err);
+    if (!st)
+        st = kl_yaml_decode(s->word, kl_buf_str(&text), text.len, out, err);
+    kl_buf_fini(&text);
+    if (!st && kl_value_type(*out) != KL_OBJECT) {
+        st = kl_fail(err, KL_EINVAL, "%s: params are names and values, such as \"region: eu\"; this is %s %s",
+            s->word, kl_value_type(*out) == KL_ARRAY ? "an" : "a", kl_value_type_name(*out));
+        kl_value_unref(*out);
+        *out = NULL;
+    }
+    return st;
+}
+
+static kl_status put_decoded(
+    const source *s, kl_builder *b, const char *key, const kl_value *text, kl_err *err)
+{
+    kl_buf bytes = KL_BUF_INIT;
+    kl_status st = kl_base64_decode(
+        kl_value_str(text) ? kl_value_str(text) : "", kl_value_len(text), &bytes, err);
+    if (st)
+        st = kl_err_prefix(err, "%s: %s", s->word, key);
+    else if (!kl_utf8_valid(kl_buf_str(&bytes), bytes.len) || memchr(kl_buf_str(&bytes), 0, bytes.len))
+        st = kl_fail(err, KL_EINVAL, "%s: %s is no text", s->word, key);
+    else {
+        kl_build_key(b, key);
+        kl_build_strn(b, kl_buf_str(&bytes), bytes.len);
+    }
+    kl_buf_fini(&bytes);
+    return st;
+}
+
+static kl_status read_object(const source *s, const kl_value **out, kl_err *err)
+{
+    const kl_value *o = NULL, *data;
+    kl_status st = cli_watched_get(&s->watched, &o, err);
+    if (st)
+        return st;
+    data = kl_value_get(o, "data");
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    for (size_t i = 0; i < kl_value_len(data) && !st; i++) {
+        const char *key;
+        const kl_value *text = kl_value_member(data, i, &key, NULL);
+        if (!strcmp(s->watched.word, "secret"))
+            st = put_decoded(s, b, key, text, err);
+        else
+            kl_build_kvalue(b, key, text);
+    }
+    kl_value_unref(o);
+    if (st) {
+        kl_builder_free(b);
+        return st;
+    }
+    kl_build_end(b);
+    *out = kl_builder_done(b);
+    return KL_OK;
+}
+
+static kl_status read_single(const source *s, const kl_value **out, kl_err *err)
+{
+    const char *text = s->env ? getenv(s->text) : s->text;
+    if (!text)
+        return kl_fail(
+            err, KL_EINVAL, "--param-env %s: there is no environment variable %s", s->word, s->text);
+    if (!kl_utf8_valid(text, strlen(text)))
+        return kl_fail(err, KL_EINVAL, "%s %s: the value is no UTF-8", s->option, s->name);
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_kstr(b, s->name, text);
+    kl_build_end(b);
+    *out = kl_builder_done(b);
+    return KL_OK;
+}
+
+kl_status cli_params_read(cli_params *p, bool local, kl_err *err)
+{
+    kl_status st = KL_OK;
+    for (size_t i = 0; i < p->n && !st; i++) {
+        source *s = &p->v[i];
+        const kl_value *now = NULL;
+        if (s->watched.kind && local)
+            continue;
+        st = s->watched.kind ? read_object(s, &now, err)
+            : s->name        ? read_single(s, &now, err)
+                             : read_file(s, &now, err);
+        if (st)
+            continue;
+        kl_lock(&p->mu);
+        kl_value_unref(s->now);
+        s->now = now;
+        kl_unlock(&p->mu);
+    }
+    return st;
+}
+
+kl_status cli_params_set(cli_params *p, kl_program *program, bool all, kl_err *err)
+{
+    kl_status st = KL_OK;
+    kl_lock(&p->mu);
+    for (size_t i = 0; i < p->n && !st; i++) {
+        const source *s = &p->v[i];
+        st = kl_program_set_params(program, s->now, s->texts, err);
+        if (st)
+            (void)kl_err_prefix(err, "%s", s->name ? s->option : s->word);
+    }
+    kl_unlock(&p->mu);
+    return st || !all ? st : kl_program_params_there(program, err);
+}
+
+kl_status cli_params_known(const cli_params *p, kl_program *const *programs, size_t n, kl_err *err)
+{
+    for (size_t i = 0; i < p->n; i++)
+        for (size_t k = 0; k < kl_value_len(p->v[i].now); k++) {
+            const char *name;
+            (void)kl_value_member(p->v[i].now, k, &name, NULL);
+            bool known = false;
+            for (size_t m = 0; m < n; m++)
+                known = known || kl_program_has_param(programs[m], name);
+            if (known)
+                continue;
+            char *near = kl_programs_near_param(programs, n, name);
+            (void)kl_fail(err, KL_EINVAL, "%s: no controller here has a param %s%s",
+                p->v[i].name ? p->v[i].option : p->v[i].word, name, near);
+            kl_free(near);
+            return KL_EINVAL;
+        }
+    return KL_OK;
+}

@@ -1,0 +1,42 @@
+/* params.h - the params that a deployment gives its scripts: --param, --param-env and --params, from files,
+ * ConfigMaps and Secrets that are watched. Single params win over --params, and of the same option what comes
+ * later wins. Main thread, but for cli_params_set. */
+#ifndef KL_CLI_PARAMS_H
+#define KL_CLI_PARAMS_H
+
+#include "cli/cli.h"
+#include "informers/informers.h"
+#include "run/reconciler.h"
+
+typedef struct cli_params_words {
+    cli_list texts; /* NAME=TEXT */
+    cli_list env;   /* NAME=VARIABLE */
+    cli_list from;  /* FILE.yaml, configmap/NS/NAME, secret/NS/NAME */
+} cli_params_words;
+#define CLI_PARAMS_OPTIONS 3
+/* Writes the options into `out`, their values into `w`. */
+void cli_params_options(cli_params_words *w, cli_option *out);
+void cli_params_words_free(cli_params_words *w);
+
+typedef struct cli_params cli_params;
+/* KL_EINVAL names what is wrong with a word. The words outlive it. */
+KL_NODISCARD kl_status cli_params_new(const cli_params_words *w, cli_params **out, kl_err *err);
+void cli_params_free(cli_params *p); /* NULL is fine; after the informers have been stopped */
+
+bool cli_params_in_cluster(const cli_params *p); /* some are read from there */
+KL_NODISCARD kl_status cli_params_watch(cli_params *p, kl_informers *f, kl_err *err);
+void cli_params_unwatch(cli_params *p);
+/* The files among them into `out`, which has room for all, or is NULL. Returns how many. */
+size_t cli_params_files(const cli_params *p, const char **out);
+
+/* Reads all sources as they are now: once before programs are given theirs. KL_EAGAIN and KL_ENOTFOUND: the
+ * cluster has one not, or not yet. `local`: without those of the cluster. */
+KL_NODISCARD kl_status cli_params_read(cli_params *p, bool local, kl_err *err);
+/* What was read, for a program that nobody runs yet. `all`: those that it needs have to be there. KL_EINVAL
+ * names source, controller and param. Any thread. */
+KL_NODISCARD kl_status cli_params_set(cli_params *p, kl_program *program, bool all, kl_err *err);
+/* KL_EINVAL names the first param that none of the programs has. */
+KL_NODISCARD kl_status cli_params_known(
+    const cli_params *p, kl_program *const *programs, size_t n, kl_err *err);
+
+#endif

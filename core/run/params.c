@@ -1,0 +1,346 @@
+/* params.c - see params.h. A plain default stands for the rule {type: what it is}. */
+#include "run/params.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/suggest.h"
+#include "model/time.h"
+#include "value/patch.h"
+#include "value/yaml.h"
+
+/* --- types -------------------------------------------------------------------------------- */
+
+static const char *family(const kl_value *v)
+{
+    switch (kl_value_type(v)) {
+    case KL_INT:
+    case KL_UINT:
+    case KL_DOUBLE: return "number";
+    case KL_ARRAY: return "list";
+    default: return kl_value_type_name(v);
+    }
+}
+
+static const kl_value *rule_of(const kl_controller_spec *s, const char *name)
+{
+    return kl_value_get(s->param_rules, name);
+}
+
+const char *kl_param_type(const kl_controller_spec *s, const char *name)
+{
+    const kl_value *rule = rule_of(s, name), *plain = rule ? NULL : kl_value_get(s->declared, name);
+    /* Lua's {} may become either */
+    bool table = (kl_value_type(plain) == KL_OBJECT || kl_value_type(plain) == KL_ARRAY)
+        && !kl_value_len(plain);
+    return rule ? kl_value_str_at(rule, "type", NULL) : table ? "table" : plain ? family(plain) : NULL;
+}
+
+static bool is_type(const char *type, const kl_value *v)
+{
+    int64_t whole, ns;
+    if (!strcmp(type, "integer"))
+        return kl_value_type(v) != KL_UINT && kl_value_int(v, &whole);
+    if (!strcmp(type, "duration"))
+        return kl_value_type(v) == KL_STRING && !kl_duration_parse(kl_value_str(v), &ns, NULL);
+    if (!strcmp(type, "table"))
+        return kl_value_type(v) == KL_ARRAY || kl_value_type(v) == KL_OBJECT;
+    if (!strcmp(type, "secret"))
+        type = "string";
+    return !strcmp(type, family(v));
+}
+
+static const char *example_of(const char *type)
+{
+    return !strcmp(type, "integer") ? "a whole number"
+        : !strcmp(type, "boolean")  ? "true or false"
+        : !strcmp(type, "duration") ? "a duration such as \"30s\""
+        : !strcmp(type, "list")     ? "a list"
+        : !strcmp(type, "object")   ? "a table of names"
+        : !strcmp(type, "table")    ? "a list or a table of names"
+        : !strcmp(type, "number")   ? "a number"
+                                    : "a text";
+}
+
+/* What was given, for a message; that of a secret is not shown. Caller frees. */
+static char *shown(const char *type, const kl_value *v)
+{
+    return !strcmp(type, "secret") ? kl_sprintf("a %s", family(v)) : kl_value_to_json(v);
+}
+
+static kl_status fail_value(
+    kl_err *err, const kl_controller_spec *s, const char *name, const kl_value *v, const char *must)
+{
+    char *got = shown(kl_param_type(s, name), v);
+    (void)kl_fail(err, KL_EINVAL, "param %s of %s must be %s, got %s", name, s->name, must, got);
+    kl_free(got);
+    return KL_EINVAL;
+}
+
+static kl_status check_bounds(
+    const kl_controller_spec *s, const char *name, const kl_value *rule, const kl_value *v, kl_err *err)
+{
+    const kl_value *min = kl_value_get(rule, "min"), *max = kl_value_get(rule, "max");
+    double x = kl_value_double(v, 0);
+    bool low = min && x < kl_value_double(min, 0), high = max && x > kl_value_double(max, 0);
+    if (!low && !high && !isnan(x))
+        return KL_OK;
+    char *bound = kl_value_to_json(low ? min : max),
+         *must = kl_sprintf("at %s %s", low ? "least" : "most", bound);
+    kl_status st = fail_value(err, s, name, v, must);
+    kl_free(bound);
+    kl_free(must);
+    return st;
+}
+
+static kl_status check_enum(
+    const kl_controller_spec *s, const char *name, const kl_value *rule, const kl_value *v, kl_err *err)
+{
+    const kl_value *of = kl_value_get(rule, "enum");
+    size_t n = kl_value_len(of);
+    kl_buf words = KL_BUF_INIT;
+    bool among = !of;
+    for (size_t i = 0; i < n; i++) {
+        char *word = kl_value_to_json(kl_value_item(of, i));
+        among = among || kl_value_equal(kl_value_item(of, i), v);
+        kl_buf_printf(&words, "%s%s", !i ? "" : i + 1 < n ? ", " : " or ", word);
+        kl_free(word);
+    }
+    kl_status st = among ? KL_OK : fail_value(err, s, name, v, kl_buf_str(&words));
+    kl_buf_fini(&words);
+    return st;
+}
+
+kl_status kl_param_check(const kl_controller_spec *s, const char *name, const kl_value *v, kl_err *err)
+{
+    const char *type = kl_param_type(s, name);
+    const kl_value *rule = rule_of(s, name);
+    if (!type)
+        return kl_fail(err, KL_EINVAL, "param %s of %s has no type", name, s->name);
+    if (!is_type(type, v))
+        return fail_value(err, s, name, v, example_of(type));
+    kl_status st = check_bounds(s, name, rule, v, err);
+    return st ? st : check_enum(s, name, rule, v, err);
+}
+
+/* A text as what the type means, a new reference; a text that means nothing of it stays one. */
+static kl_status read_text(
+    const char *type, const char *name, const char *text, const kl_value **out, kl_err *err)
+{
+    const kl_value *v = NULL;
+    size_t n = strlen(text);
+    if (!strcmp(type, "list") || !strcmp(type, "object") || !strcmp(type, "table"))
+        return kl_yaml_decode(name, text, n, out, err);
+    bool scalar = !strcmp(type, "integer") || !strcmp(type, "number") || !strcmp(type, "boolean");
+    if (scalar && !kl_value_decode(text, n, &v, NULL) && !is_type(type, v)) {
+        kl_value_unref(v);
+        v = NULL;
+    }
+    *out = v ? v : kl_value_of_strn(text, n);
+    return KL_OK;
+}
+
+/* --- many --------------------------------------------------------------------------------- */
+
+typedef struct names {
+    const char **v;
+    size_t n;
+} names;
+
+static void add_names(names *to, const kl_value *of)
+{
+    to->v = kl_realloc(to->v, (to->n + kl_value_len(of)) * sizeof *to->v);
+    for (size_t i = 0; i < kl_value_len(of); i++)
+        (void)kl_value_member(of, i, &to->v[to->n++], NULL);
+}
+
+static char *near_name(const names *all, const char *name)
+{
+    const char *near = kl_suggest(name, all->v, all->n);
+    return near ? kl_sprintf(" (did you mean %s?)", near) : kl_strdup("");
+}
+
+static kl_status fail_unknown(const kl_controller_spec *s, const char *name, kl_err *err)
+{
+    names all = {0};
+    add_names(&all, s->declared);
+    add_names(&all, s->param_rules);
+    char *near = near_name(&all, name);
+    (void)kl_fail(err, KL_EINVAL, "%s has no param %s%s", s->name, name, near);
+    kl_free(near);
+    kl_free(all.v);
+    return KL_EINVAL;
+}
+
+/* `all` with one more; takes `all`, gives a new one. */
+static kl_status put(
+    const kl_controller_spec *s, const char *name, const kl_value *v, const kl_value **all, kl_err *err)
+{
+    const kl_value *old = kl_value_get(*all, name);
+    bool merge = kl_value_type(v) == KL_OBJECT && kl_value_type(old) == KL_OBJECT;
+    const kl_value *fresh = merge ? kl_merge_patch_apply(old, v) : kl_value_ref(v);
+    kl_status st = kl_param_check(s, name, fresh, err);
+    if (!st) {
+        const kl_value *next = kl_value_with(*all, name, fresh);
+        kl_value_unref(*all);
+        *all = next;
+    }
+    kl_value_unref(fresh);
+    return st;
+}
+
+static bool is_secret(const kl_controller_spec *s, const char *name)
+{
+    const char *type = kl_param_type(s, name);
+    return type && !strcmp(type, "secret");
+}
+
+kl_status kl_params_over(const kl_controller_spec *s, const kl_value *have, const kl_value *wish,
+    const kl_value **out, kl_err *err)
+{
+    kl_status st = KL_OK;
+    const kl_value *all = kl_value_ref(have);
+    for (size_t i = 0; i < kl_value_len(wish) && !st; i++) {
+        const char *name;
+        const kl_value *v = kl_value_member(wish, i, &name, NULL);
+        if (!kl_param_type(s, name))
+            st = fail_unknown(s, name, err);
+        else if (is_secret(s, name))
+            st = kl_fail(err, KL_EINVAL, "param %s of %s is a secret, which is given when it is deployed",
+                name, s->name);
+        else
+            st = put(s, name, v, &all, err);
+    }
+    if (st)
+        kl_value_unref(all);
+    else
+        *out = all;
+    return st;
+}
+
+static const kl_value *shown_of(const kl_controller_spec *s, const kl_value *all, bool given_only)
+{
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    for (size_t i = 0; i < kl_value_len(all); i++) {
+        const char *name;
+        const kl_value *v = kl_value_member(all, i, &name, NULL);
+        if (is_secret(s, name))
+            kl_build_kstr(b, name, "***");
+        else if (!given_only || !kl_value_equal(v, kl_value_get(s->declared, name)))
+            kl_build_kvalue(b, name, v);
+    }
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
+const kl_value *kl_params_shown(const kl_controller_spec *s, const kl_value *all)
+{
+    return all ? shown_of(s, all, false) : NULL;
+}
+
+const kl_value *kl_params_given(const kl_controller_spec *s, const kl_value *all)
+{
+    return all == s->declared ? NULL : shown_of(s, all, true);
+}
+
+/* --- programs ----------------------------------------------------------------------------- */
+
+static kl_controller_spec *spec_at(const kl_program *p, size_t i)
+{
+    return i < p->n_specs ? &p->specs[i] : &p->hooks[i - p->n_specs].as;
+}
+
+static size_t count_specs(const kl_program *p) { return p->n_specs + p->n_hooks; }
+
+/* The param of s that `given` means: behind the controller's name and a dot, or as it is; NULL: none. */
+static const char *meant(const kl_controller_spec *s, const char *given)
+{
+    size_t n = strlen(s->name);
+    if (kl_param_type(s, given))
+        return given;
+    return !strncmp(given, s->name, n) && given[n] == '.' && kl_param_type(s, given + n + 1) ? given + n + 1
+                                                                                             : NULL;
+}
+
+static kl_status set_one(kl_controller_spec *s, const char *name, const kl_value *v, bool text, kl_err *err)
+{
+    const kl_value *read = NULL;
+    kl_status st = KL_OK;
+    if (text)
+        st = read_text(kl_param_type(s, name), name, kl_value_str(v), &read, err);
+    else
+        read = kl_value_ref(v);
+    if (!st)
+        st = put(s, name, read, &s->params, err);
+    kl_value_unref(read);
+    return st;
+}
+
+kl_status kl_program_set_params(kl_program *p, const kl_value *given, bool texts, kl_err *err)
+{
+    kl_status st = KL_OK;
+    for (size_t i = 0; i < count_specs(p); i++)
+        for (size_t k = 0; k < kl_value_len(given) && !st; k++) {
+            kl_controller_spec *s = spec_at(p, i);
+            const char *name;
+            const kl_value *v = kl_value_member(given, k, &name, NULL);
+            name = meant(s, name);
+            if (name)
+                st = set_one(s, name, v, texts, err);
+        }
+    return st;
+}
+
+bool kl_program_has_param(const kl_program *p, const char *name)
+{
+    for (size_t i = 0; i < count_specs(p); i++)
+        if (meant(spec_at(p, i), name))
+            return true;
+    return false;
+}
+
+char *kl_programs_near_param(kl_program *const *p, size_t n, const char *name)
+{
+    names all = {0};
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < count_specs(p[i]); k++) {
+            add_names(&all, spec_at(p[i], k)->declared);
+            add_names(&all, spec_at(p[i], k)->param_rules);
+        }
+    char *near = near_name(&all, name);
+    kl_free(all.v);
+    return near;
+}
+
+kl_status kl_program_params_there(const kl_program *p, kl_err *err)
+{
+    for (size_t i = 0; i < count_specs(p); i++) {
+        const kl_controller_spec *s = spec_at(p, i);
+        for (size_t k = 0; k < kl_value_len(s->param_rules); k++) {
+            const char *name;
+            const kl_value *rule = kl_value_member(s->param_rules, k, &name, NULL);
+            if (kl_value_bool(kl_value_get(rule, "required"), false) && !kl_value_get(s->params, name))
+                return kl_fail(err, KL_EINVAL, "%s needs the param %s (%s%s%s)", s->name, name,
+                    kl_param_type(s, name), kl_value_get(rule, "doc") ? ": " : "",
+                    kl_value_get(rule, "doc") ? kl_value_str_at(rule, "doc", NULL) : "");
+        }
+    }
+    return KL_OK;
+}
+
+uint64_t kl_program_params_version(const kl_program *p)
+{
+    kl_buf all = KL_BUF_INIT;
+    for (size_t i = 0; i < count_specs(p); i++) {
+        (void)kl_value_encode(spec_at(p, i)->params, &all);
+        kl_buf_putc(&all, '\n');
+    }
+    uint64_t version = kl_quick_hash(kl_buf_str(&all), all.len);
+    kl_buf_fini(&all);
+    return version;
+}

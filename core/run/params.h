@@ -1,0 +1,42 @@
+/* params.h - what a deployment may say of a controller: the params that its script declares, of which type
+ * each is, and within which bounds.
+ *
+ * A script declares a param by its default, whose type others have to have, or by a rule: {type, min, max,
+ * enum, doc, required}. The types are string, integer, number, boolean, duration, list, object and secret;
+ * a secret is a text without a default, and is shown nowhere. Functions on a spec or program are for its
+ * owner, before anybody runs it; the others for any thread. */
+#ifndef KL_RUN_PARAMS_H
+#define KL_RUN_PARAMS_H
+
+#include "run/reconciler.h"
+#include "run/spec.h"
+
+/* "integer"; NULL: there is no such param. */
+const char *kl_param_type(const kl_controller_spec *s, const char *name);
+/* Whether v may be its value. KL_EINVAL names the param and what it must be. */
+KL_NODISCARD kl_status kl_param_check(
+    const kl_controller_spec *s, const char *name, const kl_value *v, kl_err *err);
+/* `wish` over `have` (both objects; NULL: nothing): objects are merged as patches are (RFC 7386), all else
+ * is replaced. KL_EINVAL also for names that are no param, with what was perhaps meant, and for secrets. */
+KL_NODISCARD kl_status kl_params_over(const kl_controller_spec *s, const kl_value *have, const kl_value *wish,
+    const kl_value **out, kl_err *err);
+
+/* `all` for people and files: "***" stands for each secret. A new reference; NULL: there is none. */
+const kl_value *kl_params_shown(const kl_controller_spec *s, const kl_value *all);
+/* The same of those that are not as the script says them; or NULL. */
+const kl_value *kl_params_given(const kl_controller_spec *s, const kl_value *all);
+
+/* What was given for the params of programs: by NAME for every controller that has one of that name, or by
+ * CONTROLLER.NAME. `texts`: each value is a text, which is read as the param's type says; a list or an
+ * object is YAML then. Names that are no param of the program are passed over. */
+KL_NODISCARD kl_status kl_program_set_params(kl_program *p, const kl_value *given, bool texts, kl_err *err);
+/* Whether a name, as above, is a param of the program. */
+bool kl_program_has_param(const kl_program *p, const char *name);
+/* Of `n` programs the param that was perhaps meant: " (did you mean region?)", or "". Caller frees. */
+char *kl_programs_near_param(kl_program *const *p, size_t n, const char *name);
+/* KL_EINVAL names the first param that has no value and needs one. */
+KL_NODISCARD kl_status kl_program_params_there(const kl_program *p, kl_err *err);
+/* A number that changes with the values; secrets count. */
+uint64_t kl_program_params_version(const kl_program *p);
+
+#endif

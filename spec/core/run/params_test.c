@@ -1,0 +1,206 @@
+/* params_test.c - what may be given for a controller's params, and what is said of what may not. */
+#include "support/test.h"
+
+#include "base/mem.h"
+#include "run/params.h"
+
+static const kl_value *json(const char *text)
+{
+    const kl_value *v = NULL;
+    kl_err err = KL_ERR_INIT;
+    assert_ok(kl_value_decode(text, strlen(text), &v, &err), &err);
+    return v;
+}
+
+#define DECLARED                                                                                             \
+    "{\"region\":\"eu\",\"replicas\":2,\"ratio\":0.5,\"on\":false,\"every\":\"30s\",\"zones\":[],"           \
+    "\"limits\":{\"cpu\":1,\"memory\":2},\"plain\":7}"
+#define RULES                                                                                                \
+    "{\"region\":{\"type\":\"string\",\"enum\":[\"eu\",\"us\"]},\"replicas\":{\"type\":\"integer\",\"min\":" \
+    "1,\"max\":9},"                                                                                          \
+    "\"ratio\":{\"type\":\"number\",\"min\":0},\"on\":{\"type\":\"boolean\"},\"every\":{\"type\":"           \
+    "\"duration\"},"                                                                                         \
+    "\"zones\":{\"type\":\"list\"},\"limits\":{\"type\":\"object\"},"                                        \
+    "\"token\":{\"type\":\"secret\",\"required\":true,\"doc\":\"of the DNS "                                 \
+    "server\"},\"key\":{\"type\":\"secret\"}}"
+
+typedef struct one {
+    kl_program program;
+    kl_controller_spec spec;
+    kl_err err;
+} one;
+
+static void one_init(one *o)
+{
+    *o = (one){.err = KL_ERR_INIT};
+    o->spec.name = kl_strdup("dns");
+    o->spec.declared = json(DECLARED);
+    o->spec.params = kl_value_ref(o->spec.declared);
+    o->spec.param_rules = json(RULES);
+    o->program = (kl_program){.name = "dns.lua", .specs = &o->spec, .n_specs = 1};
+}
+
+static void one_fini(one *o)
+{
+    kl_controller_spec_fini(&o->spec);
+    kl_err_fini(&o->err);
+}
+
+/* What is said of a wish; "" when it is taken. */
+static const char *said(one *o, const char *given, bool texts)
+{
+    const kl_value *v = json(given);
+    kl_err_fini(&o->err);
+    kl_status st = kl_program_set_params(&o->program, v, texts, &o->err);
+    kl_value_unref(v);
+    assert_true(st == KL_OK || st == o->err.status);
+    return kl_err_message(&o->err);
+}
+
+static void has(const one *o, const char *name, const char *expected)
+{
+    char *text = kl_value_to_json(kl_value_get(o->spec.params, name));
+    assert_string_equal(text, expected);
+    kl_free(text);
+}
+
+static void texts_are_read_as_their_type_says(void **state)
+{
+    (void)state;
+    one o;
+    one_init(&o);
+    assert_string_equal(
+        said(&o,
+            "{\"region\":\"us\",\"replicas\":\"3\",\"ratio\":\"1e1\",\"on\":\"true\",\"every\":\"2m\","
+            "\"zones\":\"[a, b]\",\"limits\":\"cpu: 4\",\"dns.plain\":\"8.5\",\"nobody\":\"x\"}",
+            true),
+        "");
+    has(&o, "region", "\"us\"");
+    has(&o, "replicas", "3");
+    has(&o, "ratio", "10");
+    has(&o, "on", "true");
+    has(&o, "every", "\"2m\"");
+    has(&o, "zones", "[\"a\",\"b\"]");
+    has(&o, "limits", "{\"cpu\":4,\"memory\":2}");
+    has(&o, "plain", "8.5");
+    has(&o, "nobody", "null");
+    assert_ptr_not_equal(o.spec.declared, o.spec.params);
+    one_fini(&o);
+}
+
+static void what_is_out_of_the_rules_is_refused_and_says_them(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *given, *said;
+        bool texts;
+    } cases[] = {
+        {"{\"region\":\"xx\"}", "param region of dns must be \"eu\" or \"us\", got \"xx\"", true},
+        {"{\"replicas\":\"0\"}", "param replicas of dns must be at least 1, got 0", true},
+        {"{\"replicas\":10}", "param replicas of dns must be at most 9, got 10", false},
+        {"{\"replicas\":\"two\"}", "param replicas of dns must be a whole number, got \"two\"", true},
+        {"{\"replicas\":1.5}", "param replicas of dns must be a whole number, got 1.5", false},
+        {"{\"replicas\":18446744073709551615}",
+            "param replicas of dns must be a whole number, got 18446744073709551615", false},
+        {"{\"replicas\":\"3\"}", "param replicas of dns must be a whole number, got \"3\"", false},
+        {"{\"ratio\":\"-1\"}", "param ratio of dns must be at least 0, got -1", true},
+        {"{\"on\":\"yes\"}", "param on of dns must be true or false, got \"yes\"", true},
+        {"{\"every\":\"soon\"}", "param every of dns must be a duration such as \"30s\", got \"soon\"", true},
+        {"{\"zones\":{}}", "param zones of dns must be a list, got {}", false},
+        {"{\"limits\":null}", "param limits of dns must be a table of names, got null", false},
+        {"{\"plain\":\"x\"}", "param plain of dns must be a number, got \"x\"", true},
+        {"{\"token\":7}", "param token of dns must be a text, got a number", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        one o;
+        one_init(&o);
+        assert_string_equal(said(&o, cases[i].given, cases[i].texts), cases[i].said);
+        assert_ptr_equal(o.spec.declared, o.spec.params);
+        one_fini(&o);
+    }
+}
+
+static void yaml_that_does_not_parse_names_the_param(void **state)
+{
+    (void)state;
+    one o;
+    one_init(&o);
+    assert_non_null(strstr(said(&o, "{\"zones\":\"[a, \"}", true), "zones"));
+    one_fini(&o);
+}
+
+static void secrets_are_needed_and_not_shown(void **state)
+{
+    (void)state;
+    one o;
+    one_init(&o);
+    uint64_t before = kl_program_params_version(&o.program);
+    assert_int_equal(kl_program_params_there(&o.program, &o.err), KL_EINVAL);
+    assert_string_equal(kl_err_message(&o.err), "dns needs the param token (secret: of the DNS server)");
+    assert_null(kl_params_given(&o.spec, o.spec.params));
+    assert_string_equal(said(&o, "{\"token\":\"s3cret\",\"region\":\"us\"}", true), "");
+    assert_ok(kl_program_params_there(&o.program, &o.err), &o.err);
+    has(&o, "token", "\"s3cret\"");
+    assert_true(before != kl_program_params_version(&o.program));
+    const kl_value *given = kl_params_given(&o.spec, o.spec.params),
+                   *all = kl_params_shown(&o.spec, o.spec.params);
+    char *text = kl_value_to_json(given);
+    assert_string_equal(text, "{\"region\":\"us\",\"token\":\"***\"}");
+    assert_string_equal(kl_value_str_at(all, "token", NULL), "***");
+    assert_int_equal(kl_value_len(all), kl_value_len(o.spec.params));
+    kl_free(text);
+    kl_value_unref(given);
+    kl_value_unref(all);
+    one_fini(&o);
+}
+
+static void a_running_generation_is_given_what_it_has_and_no_secrets(void **state)
+{
+    (void)state;
+    one o;
+    one_init(&o);
+    const kl_value *wish = json("{\"region\":\"us\",\"limits\":{\"cpu\":8}}"), *out = NULL;
+    assert_ok(kl_params_over(&o.spec, o.spec.params, wish, &out, &o.err), &o.err);
+    assert_string_equal(kl_value_str_at(out, "region", NULL), "us");
+    assert_int_equal(kl_value_int_at(out, 0, "limits", "memory", NULL), 2);
+    kl_value_unref(out);
+    kl_value_unref(wish);
+    static const char *const refused[][2] = {
+        {"{\"regoin\":\"us\"}", "dns has no param regoin (did you mean region?)"},
+        {"{\"token\":\"x\"}", "param token of dns is a secret, which is given when it is deployed"},
+    };
+    for (size_t i = 0; i < 2; i++) {
+        wish = json(refused[i][0]);
+        assert_int_equal(kl_params_over(&o.spec, o.spec.params, wish, &out, &o.err), KL_EINVAL);
+        assert_string_equal(kl_err_message(&o.err), refused[i][1]);
+        kl_err_fini(&o.err);
+        kl_value_unref(wish);
+    }
+    one_fini(&o);
+}
+
+static void names_are_known_by_controller_too(void **state)
+{
+    (void)state;
+    one o;
+    one_init(&o);
+    kl_program *p = &o.program;
+    assert_true(kl_program_has_param(p, "region"));
+    assert_true(kl_program_has_param(p, "dns.region"));
+    assert_true(kl_program_has_param(p, "token"));
+    assert_false(kl_program_has_param(p, "other.region"));
+    assert_false(kl_program_has_param(p, "dns."));
+    char *near = kl_programs_near_param(&p, 1, "tokn");
+    assert_string_equal(near, " (did you mean token?)");
+    kl_free(near);
+    one_fini(&o);
+}
+
+KL_TESTS(cmocka_unit_test(texts_are_read_as_their_type_says),
+    cmocka_unit_test(what_is_out_of_the_rules_is_refused_and_says_them),
+    cmocka_unit_test(yaml_that_does_not_parse_names_the_param),
+    cmocka_unit_test(secrets_are_needed_and_not_shown),
+    cmocka_unit_test(a_running_generation_is_given_what_it_has_and_no_secrets),
+    cmocka_unit_test(names_are_known_by_controller_too))
+
+/* not in tsan: it starts no thread */

@@ -1,0 +1,149 @@
+-- params_spec.lua - the params that a deployment gives: on the command line, from the environment, files,
+-- ConfigMaps and Secrets; a change is a new generation, a mistake is refused.
+
+local controller = require "support.controller"
+local process = require "support.process"
+local servers = require "support.servers"
+local wait = require "support.wait"
+
+local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
+
+-- Writes what it was given into the ConfigMap "asks".
+local SCRIPT = [[
+  local kube = require "kubelua"
+  return kube.controller {
+    name = "params", resource = "v1/ConfigMap", selector = { fields = "metadata.name=asks" },
+    params = {
+      region = { type = "string", default = "eu", enum = { "eu", "us", "asia" } },
+      replicas = { type = "integer", default = 2, min = 1 },
+      limits = { cpu = 1, memory = 2 }, home = "",
+    },
+    reconcile = function(map, ctx)
+      local p = ctx.params
+      local got = ("%s %d %d/%d%s"):format(p.region, p.replicas, p.limits.cpu, p.limits.memory, p.home)
+      if map("data.got") ~= got then ctx:patch(map, function(m) m.data = { got = got } end) end
+    end,
+  }
+]]
+
+servers.each(function(name, start)
+  describe("params of `kubelua run` against " .. name, function()
+    local client, ns
+    local begin = controller.frame("params", start, function(_, of_server, namespace)
+      client, ns = of_server, namespace
+      client:create { kind = "v1/ConfigMap", namespace = ns, name = "asks" }
+    end)
+
+    local function run(...) return begin(SCRIPT, "--namespace", ns, ...) end
+
+    local function await_got(want)
+      wait.until_true(60, want, function()
+        local got = client:get("v1/ConfigMap", ns, "asks")("data.got")
+        if got ~= want then error("it is " .. tostring(got), 0) end
+        return true
+      end)
+    end
+
+    local function map_of(data) return { kind = "v1/ConfigMap", namespace = ns, name = "given", data = data } end
+
+    it("come from the command line over the environment, and from that over files, of which the last wins", function()
+      local file, other = process.tmpname ".yaml", process.tmpname ".yaml"
+      process.write(file, "replicas: 3\nregion: us\nlimits: { cpu: 4 }\n")
+      process.write(other, "params.limits: { memory: 5 }\nreplicas: 6\n")
+      run("--params", file, "--params", other, "--param", "region=asia", "--param-env", "home=HOME")
+      await_got("asia 6 4/5" .. os.getenv "HOME")
+      process.write(other, "replicas: 8\n")
+      await_got("asia 8 4/2" .. os.getenv "HOME")
+    end)
+
+    it("come from a ConfigMap, which is waited for and followed; what breaks a rule is refused", function()
+      local p = run("--params", "configmap/" .. ns .. "/given", "--param", "region=us")
+      p:wait_for_log(30, "there is no ConfigMap given in namespace " .. ns)
+      client:create(map_of { replicas = "0" })
+      p:wait_for_log(30, "param replicas of params must be at least 1, got 0")
+      client:patch(map_of(), { data = { replicas = "4" } })
+      await_got "us 4 1/2"
+
+      client:patch(map_of(), { data = { replicas = "many" } })
+      p:wait_for_log(30, "the new script was refused; the old one keeps running")
+      assert.truthy(p:log():find('configmap/' .. ns .. '/given: param replicas of params must be a whole number, got \\"many\\"', 1, true), p:log())
+      client:patch(map_of(), { data = { replicas = "5", limits = "memory: 9" } })
+      await_got "us 5 1/9"
+      assert.truthy(p:log():find('loaded the next generation[^\n]*changes="params: params changed"'), p:log())
+
+      client:patch(map_of(), { data = { replcas = "5" } })
+      p:wait_for_log(30, "no controller here has a param replcas (did you mean replicas?)")
+    end)
+
+    it("come from a Secret, whose values no log shows", function()
+      client:create { kind = "v1/Secret", namespace = ns, name = "given", stringData = { region = "asia", replicas = "7" } }
+      local p = run("--params", "secret/" .. ns .. "/given")
+      await_got "asia 7 1/2"
+      client:patch({ kind = "v1/Secret", namespace = ns, name = "given" }, { stringData = { region = "us" } })
+      await_got "us 7 1/2"
+      assert.falsy(p:log():find("asia", 1, true), p:log())
+    end)
+
+    it("are shown by why, but for secrets", function()
+      local socket = process.tmpname ".sock"
+      local script = SCRIPT:gsub("home = \"\",", 'home = { type = "secret", optional = true },'):gsub("p%.home%)", 'p.home or "")')
+      local p = begin(script, "--namespace", ns, "--control", socket, "--param", "home=s3cret", "--param", "replicas=4")
+      await_got "eu 4 1/2s3cret"
+      local out, code = process.run(("%s why --socket %s cm %s/asks"):format(KUBELUA, socket, ns))
+      assert.equal(0, code, out)
+      assert.truthy(out:find('params given: {"replicas":4,"home":"***"}', 1, true), out)
+      for _, path in ipairs { "/v1/controllers", "/v1/params?controller=params" } do
+        local said = process.run(("curl -fsS --unix-socket %s http://x%s"):format(socket, path))
+        assert.truthy(said:find("***", 1, true) and not said:find("s3cret", 1, true), said)
+      end
+      assert.falsy(p:log():find("s3cret", 1, true), p:log())
+    end)
+
+    it("are given to a candidate in the shadow, and to a replay of what was recorded", function()
+      local socket, recording = process.tmpname ".sock", process.tmpname ".rec"
+      local p = run("--param", "replicas=9", "--control", socket, "--record", recording)
+      await_got "eu 9 1/2"
+      local next_one = process.write(process.tmpname ".lua", SCRIPT)
+      local out = process.run(("%s shadow --socket %s %s --all"):format(KUBELUA, socket, next_one))
+      wait.until_true(30, "the candidate does the same", function()
+        out = process.run(("%s shadow --socket %s"):format(KUBELUA, socket))
+        return out:find("1 same, 0 differ", 1, true)
+      end)
+      controller.finish(p)
+      local said, code = process.run(("%s replay %s %s"):format(KUBELUA, recording, p.script_path))
+      assert.equal(0, code, said)
+    end)
+  end)
+end)
+
+describe("params on the command line", function()
+  local script
+
+  lazy_setup(function() script = process.write(process.tmpname ".lua", SCRIPT) end)
+
+  for words, said in pairs {
+    ["--param regoin=us"] = "--param: no controller here has a param regoin (did you mean region?)",
+    ["--param params.regoin=us"] = "--param: no controller here has a param params.regoin",
+    ["--param region=moon"] = '--param: param region of params must be "eu", "us" or "asia", got "moon"',
+    ["--param region"] = "--param region: write --param NAME=VALUE",
+    ["--param =x"] = "--param =x: write --param NAME=VALUE",
+    ["--param-env region=NO_SUCH_VARIABLE"] = "--param-env region=NO_SUCH_VARIABLE: there is no environment variable NO_SUCH_VARIABLE",
+    ["--param-env region="] = "--param-env region=: write --param-env NAME=VARIABLE",
+    ["--params none.yaml"] = "none.yaml: No such file or directory",
+    ["--params configmap/given"] = "--params configmap/given: write configmap/NAMESPACE/NAME, secret/NAMESPACE/NAME or the path of a YAML file",
+    ["--params /dev/null/x"] = "/dev/null/x: Not a directory",
+  } do
+    it("are refused when they are " .. words, function()
+      local out, code = process.run(("%s dev %s --control off %s"):format(KUBELUA, script, words))
+      assert.truthy(code == 1 or code == 2, out)
+      assert.truthy(out:find(said, 1, true), out)
+    end)
+  end
+
+  it("are refused when the file is no table of names", function()
+    local file = process.write(process.tmpname ".yaml", "- region\n")
+    local out, code = process.run(("%s dev %s --control off --params %s"):format(KUBELUA, script, file))
+    assert.equal(1, code, out)
+    assert.truthy(out:find('params are names and values, such as "region: eu"; this is an array', 1, true), out)
+  end)
+end)

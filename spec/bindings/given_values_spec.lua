@@ -1,5 +1,6 @@
 -- given_values_spec.lua - what a script hands to C, and C reads within bounds: depth, parts (shared ones
 -- each time), text, plain tables alone.
+-- not in tsan: a walk of 10^6 parts takes it as long as a load may; the script's thread is the only one
 
 local kube = require "kubelua"
 local process = require "support.process"

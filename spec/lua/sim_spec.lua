@@ -60,6 +60,24 @@ describe("a simulation", function()
     assert.is_true(r.sums.suppressed > 0)
   end)
 
+  it("takes the memory of a job that has done its work from nobody", function()
+    local said = {}
+    local s = settings.defaults()
+    s.start_time, s.system_memory = 0, 0
+    local one = { cpu = { 1000 }, memory = { 10 }, system = { 0 }, ready = { true }, pods = { { 1, 2 } }, n = 1 }
+    for _, name in ipairs { "prod_used", "batch_used", "batch_wanted", "unmet", "allowed", "memory_used" } do
+      one[name] = {}
+    end
+    local w = { settings = s, seed = 1, time = 60, nodes = one, boost = {}, phases = {}, factor = {}, pods = {
+      class = { "batch", "batch" }, cpu = { 100, 100 }, memory = { 8, 4 }, placed = { 0, 0 }, done = { 0, 0 },
+      used = { 0, 0 }, work = { 1, 1000 }, app = { "a", "b" } } }
+    function w:finish(p) said[#said + 1] = "finished " .. p end
+    function w:evict(p, why) said[#said + 1] = why .. " " .. p end
+    require "kubelua.sim.node".pass(w, 60)
+    assert.same({ "finished 1" }, said)
+    assert.equal(4, one.memory_used[1])
+  end)
+
   it("changes with a field of the strategy", function()
     local low = run.run(cell(nil, { colocation = { cpuReclaimThresholdPercent = 50 } }))
     local high = run.run(cell(nil, { colocation = { cpuReclaimThresholdPercent = 80 } }))

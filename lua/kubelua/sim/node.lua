@@ -54,7 +54,8 @@ local function prod(w, i, minute, curves)
   return used, memory, jobs
 end
 
--- Jobs want all that they asked for, and get the same share of it each.
+-- Jobs want all that they asked for, and get the same share of it each. The memory of those that go on, these jobs,
+-- and those that have done their work.
 local function batch(w, i, jobs, used, seconds)
   local pods, nodes, s = w.pods, w.nodes, w.settings
   local wanted, memory = 0, 0
@@ -66,18 +67,20 @@ local function batch(w, i, jobs, used, seconds)
   local left = math.max(cap - used - nodes.system[i], 0) -- whatever they are allowed, prod pods come first
   local allowed = math.min(math.max(cap * s.suppress - used - nodes.system[i], cap * s.suppress_floor), left)
   local share = wanted > allowed and allowed / wanted or 1
-  local done
+  local on, done = {}, {}
   for _, p in ipairs(jobs) do
     local works = w.time >= pods.placed[p] + s.start_time
     pods.used[p] = works and pods.cpu[p] * share or 0
     if works then pods.done[p] = pods.done[p] + share * seconds end
     if pods.work[p] and pods.done[p] >= pods.work[p] then
-      done = done or {}
       done[#done + 1] = p
+      memory = memory - pods.memory[p]
+    else
+      on[#on + 1] = p
     end
   end
   nodes.allowed[i], nodes.batch_wanted[i], nodes.batch_used[i] = allowed, wanted, wanted * share
-  return memory, done
+  return memory, on, done
 end
 
 -- The kernel ends the youngest job first, as its score is the highest.
@@ -111,9 +114,9 @@ function M.pass(w, seconds)
       local room = nodes.cpu[i] - nodes.system[i]
       nodes.unmet[i] = math.max(0, used - room)
       nodes.prod_used[i] = math.min(used, room)
-      local more, done = batch(w, i, jobs, nodes.prod_used[i], seconds)
-      for _, p in ipairs(done or {}) do w:finish(p) end
-      nodes.memory_used[i] = out_of_memory(w, i, jobs, memory + more)
+      local more, on, done = batch(w, i, jobs, nodes.prod_used[i], seconds)
+      for _, p in ipairs(done) do w:finish(p) end
+      nodes.memory_used[i] = out_of_memory(w, i, on, memory + more)
     end
   end
 end

@@ -251,7 +251,7 @@ lint: build/.deps-lint build/.deps-test ## luacheck, layers, lock contracts (cla
 
 demo: all ## a Koordinator cluster and its node resource policy, in one process
 	@rm -rf build/demo && cp -R controllers build/demo
-	@$(BIN) dev build/demo/koordinator/noderesource.lua build/demo/demo/demo.lua --log-level warn --control off \
+	@$(BIN) dev build/demo/koordinator/noderesource.lua build/demo/demo/demo.lua --log-level warn \
 	  --crds build/demo/koordinator/crds --load build/demo/demo --play build/demo/demo/show.lua
 
 bench: all build/.deps-bench ## ours beside the peers, with ratios and goals (QUICK=1: a few minutes; SECTIONS=sync,wq; RUNS=5; PORT=18080)

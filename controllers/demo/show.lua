@@ -158,6 +158,42 @@ end
 return M
 ]]
 
+-- What a command of kubelua says of this process.
+local function asked(...)
+  local stat = assert(io.open("/proc/self/stat", "rb"))
+  local pid = stat:read "n"
+  stat:close()
+  local words = { "/proc/" .. pid .. "/exe", ... }
+  for i, word in ipairs(words) do words[i] = "'" .. word:gsub("'", "'\\''") .. "'" end
+  local pipe = assert(io.popen(table.concat(words, " ") .. " --pid " .. pid .. " 2>&1"))
+  local text = pipe:read "a"
+  pipe:close()
+  return text
+end
+
+local CANDIDATE = [[
+local batch = require "batchresource"
+local whole = batch.calculate
+function batch.calculate(input)
+  if input.node.metadata.name == %q then return { resources = {} } end
+  return whole(input)
+end
+
+]]
+
+-- Why it is so, and what another version would do, which writes nothing.
+local function questions(shown)
+  local node
+  for _, row in ipairs(shown) do node = node or row.batch_cpu and row.node end
+  say("\n$ kubelua why node %s\n%s", node, asked("why", "node", node))
+  local path = dev.scripts[1]:gsub("[^/]*$", "next.lua")
+  save(path, CANDIDATE:format(node) .. read(dev.scripts[1]))
+  say("A version that lends no batch resources of %s, in the shadow of the one that runs:", node)
+  say("$ kubelua shadow next.lua --all\n%s", asked("shadow", path, "--all"))
+  asked("shadow", "--end")
+  os.remove(path)
+end
+
 -- With nobody at the keyboard the demo is the one who edits, in the copy that `make demo` runs.
 local function tour(shown)
   local original = read(policy)
@@ -175,6 +211,9 @@ local function tour(shown)
   save(policy, original)
   if not reloaded("taken", 2) then return nil, "the mended file was not taken" end
   say("Mended: generation %d runs.", generation())
+  now = settled()
+  if not now then return nil, "the cluster has not settled after the mended file" end
+  questions(now)
   return true
 end
 
@@ -192,7 +231,8 @@ The agents keep reporting. Try, from another terminal:
   kubectl --server %s get nodes -o custom-columns=NODE:.metadata.name,BATCH:.status.allocatable.'kubernetes\.io/batch-cpu'
   kubectl --server %s -n koordinator-system edit configmap slo-controller-config   # cpuReclaimThresholdPercent: 80
   $EDITOR %s                                # saved is loaded; broken is refused
-Ctrl-C ends it.]], dev.server, dev.server, policy)
+  kubelua why node %s                       # what the policy saw and did
+Ctrl-C ends it.]], dev.server, dev.server, policy, rows[1].node)
 
 local shown, seen, at, told = rows, generation(), os.time(), #dev.reloads()
 while dev.wait(1) do

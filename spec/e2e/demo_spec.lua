@@ -184,6 +184,18 @@ describe("`make demo` with nobody watching, on controllers of its own", function
     assert.is_true(process.read(dir
       .. "/koordinator/batchresource.lua") == process.read "controllers/koordinator/batchresource.lua")
   end)
+
+  it("shows why a node is as it is", function()
+    local said = text:match "%$ kubelua why node general%-01\n(.-)\n\n"
+    assert.truthy(said and said:find "ran [^\n]* ago" and said:find "listed %d+ v1/Pod", text)
+  end)
+
+  it("shows what another version would do, of one node alone", function()
+    local said = text:match "%$ kubelua shadow next%.lua %-%-all\n(.*)"
+    assert.truthy(said and said:find "23 same, 1 differs, 0 fail", text)
+    assert.truthy(said:find "noderesource general%-01 differs", text)
+    assert.is_nil(said:find("general-02", 1, true), text)
+  end)
 end)
 
 describe("`make demo` on a terminal", function()

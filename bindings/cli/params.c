@@ -13,15 +13,13 @@
 #include "value/yaml.h"
 
 typedef struct source {
-    const char *word; /* as the command line has it; of --param and --param-env what is before "=" is the name
-                       */
-    const char *option; /* in messages */
-    char *name;         /* of --param and --param-env; else NULL */
-    const char *text;   /* what is behind the "=" */
-    bool env;
-    cli_watched watched; /* kind NULL: no object of the cluster */
-    bool texts;          /* the values are texts */
-    const kl_value *now; /* name -> value, as it was read last; NULL: not read */
+    const char *option, *word; /* as the command line has them */
+    char *name;                /* of --param and --param-env; NULL: a whole source */
+    const char *text;          /* behind its "=" */
+    bool env;                  /* the text is a variable's name */
+    cli_watched watched;       /* kind NULL: no object of the cluster */
+    bool texts;                /* the values are texts */
+    const kl_value *now;       /* name -> value, as it was read last; NULL: not read */
 } source;
 
 struct cli_params {
@@ -54,10 +52,9 @@ void cli_params_words_free(cli_params_words *w)
 static kl_status add_single(cli_params *p, const char *word, const char *option, bool env, kl_err *err)
 {
     const char *eq = strchr(word, '=');
-    if (!eq || eq == word || !eq[1])
-        if (!eq || eq == word || env)
-            return kl_fail(
-                err, KL_EINVAL, "%s %s: write %s NAME=%s", option, word, option, env ? "VARIABLE" : "VALUE");
+    if (!eq || eq == word || (env && !eq[1]))
+        return kl_fail(
+            err, KL_EINVAL, "%s %s: write %s NAME=%s", option, word, option, env ? "VARIABLE" : "VALUE");
     p->v[p->n++] = (source){.word = word,
         .option = option,
         .name = kl_strndup(word, (size_t)(eq - word)),

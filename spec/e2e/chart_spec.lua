@@ -98,7 +98,7 @@ servers.only_real(function(name, start)
       local args = table.concat(kube.copy(made.Deployment.spec.template.spec.containers[1].args), " ")
       assert.truthy(args:find("--params=configmap/apps/demo-params --params=secret/apps/dns", 1, true), args)
       local names = {}
-      for _, rule in ipairs(made.Role.rules) do names[#names + 1] = rule("resourceNames[0]") end
+      for _, rule in ipairs(made.Role.rules) do names[#names + 1] = rule("resourceNames[1]") end
       assert.same({ "demo-params", "dns" }, names)
     end)
 

@@ -37,8 +37,7 @@ return kube.controller {
 
   reconcile = function(cron, ctx)
     local now, name = ctx:now(), cron.metadata.name
-    local active, over = sorted(ctx:list(JOB, { namespace = cron.metadata.namespace,
-      labels = { cron = name } }))
+    local active, over = sorted(ctx:owned(JOB))
     for i = 1, #over - (cron("spec.keep") or 3) do ctx:delete(over[i], { propagation = "Background" }) end
 
     local at = not cron("spec.suspend") and due(cron, now)

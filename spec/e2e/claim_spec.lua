@@ -105,6 +105,32 @@ widgets.each("claim-spec", function(t)
     assert.is_nil(controller "mine")
   end)
 
+  it("a controller sees what is its", function()
+    local other = t.widget("zzz", { skip = true })
+    local owner = t.widget("owner", {})
+    map("orphan", { app = "x" })
+    map("taken", { app = "x" }, { ownerReferences = reference(other) })
+    map("mine-x", { app = "x" }, { ownerReferences = reference(owner) })
+    map("mine-y", { app = "y" }, { ownerReferences = reference(owner) })
+    t.run [[
+      owns = { "v1/ConfigMap" },
+      reconcile = function(obj, ctx)
+        if obj.spec("skip") then return end
+        local function names(opts)
+          local out = {}
+          for i, m in ipairs(ctx:owned("v1/ConfigMap", opts)) do out[i] = m.metadata.name end
+          return table.concat(out, " ")
+        end
+        local _, limit = pcall(names, { limit = 1 })
+        local _, slip = pcall(names, { lables = "app=x" })
+        return { status = { all = names(), x = names { labels = "app=x" }, limit = tostring(limit), slip = tostring(slip) } }
+      end]]
+    local o = t.await("owner", "what is its", function(o) return o("status.all") end)
+    assert.same({ "mine-x mine-y", "mine-x" }, { o.status.all, o.status.x })
+    assert.truthy(o.status.limit:find("ctx:owned: there is no limit", 1, true), o.status.limit)
+    assert.truthy(o.status.slip:find("did you mean 'labels'", 1, true), o.status.slip)
+  end)
+
   it("a controller adopts and releases one by one, and is told what a claim needs", function()
     t.widget("w", {})
     map "m"

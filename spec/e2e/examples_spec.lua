@@ -109,7 +109,7 @@ servers.each(function(server_name, start)
       server = start { own = true, crds = crds }
       client = controller.client(server)
       for _, word in ipairs { "--webhook-listen", "127.0.0.1:0", "--webhook-url", "auto", "--control",
-        "off" } do
+        "off", "--param", "dns-record.token=change-me" } do
         more[#more + 1] = word
       end
       run = controller.start(server, table.remove(more, 1), table.unpack(more))

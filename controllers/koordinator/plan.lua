@@ -6,7 +6,6 @@
 local batchresource = require "batchresource"
 local cpunormalization = require "cpunormalization"
 local devices = require "devices"
-local lists = require "lib.lists"
 local midresource = require "midresource"
 local pods = require "pods"
 local resourceamplification = require "resourceamplification"
@@ -39,8 +38,8 @@ end
 -- Returns the plan and a list of "what: why it failed". The calculations share what they read of the pods.
 ---@return table<string, any>, string[]
 function M.calculate(given)
-  local results, failed, input = {}, {}, lists.copy(given)
-  input.read = pods.reader()
+  local results, failed, input = {}, {}, { read = pods.reader() }
+  for name, value in pairs(given) do input[name] = value end
   for _, step in ipairs(STEPS) do
     local result, why = step.calculate(input)
     if result then

@@ -217,6 +217,19 @@ end)
     assert.matches("x_test.lua:1: first\n[^\n]*x_test.lua:1: second\n", out)
   end)
 
+  it("writes JUnit's XML", function()
+    local dir = write [[it("first <1>", function() end) it("second", function() error "no & \1" end) pending "third"]]
+    local out, code = run("-o junit", dir)
+    assert.equal(1, code)
+    local xml = out:match "<%?xml.*</testsuites>\n$"
+    assert.truthy(xml, out)
+    assert.matches('<testsuite name="[^"]*x_test.lua" tests="3" failures="1" skipped="1" time="%d+%.%d+">', xml)
+    assert.matches('<testcase classname="[^"]*x_test.lua" name="first &lt;1&gt;" time="[%d.]+"/>', xml)
+    assert.matches('name="second" time="[%d.]+">\n      <failure message="[^"]*no &amp; %?">', xml)
+    assert.matches('name="third" time="[%d.]+">\n      <skipped message="', xml)
+    assert.is_nil(xml:find "\1")
+  end)
+
   it("knows before and after, in order, and keeps files apart", function()
     local dir = write [[
 local log = {}

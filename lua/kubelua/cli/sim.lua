@@ -3,6 +3,7 @@
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
 local foresight = require "kubelua.sim.foresight"
+local junit = require "kubelua.cli.junit"
 local measure = require "kubelua.sim.measure"
 local page = require "kubelua.sim.page"
 local pure = require "kubelua.pure"
@@ -203,6 +204,21 @@ local function command(env)
   return table.concat(words, " ")
 end
 
+-- Each limit on each setting is a test.
+local function verdicts(report)
+  local suites = {}
+  for i, v in ipairs(report.variants) do
+    suites[i] = { name = v.label, cases = {} }
+    for k, l in ipairs(report.limits) do
+      local is = v.sums[l.name]
+      suites[i].cases[k] = { class = v.label, name = l.text,
+        failure = v.broken[l.text] and ("not kept: it is %s +- %s"):format(text.number(is.mean),
+          text.number(is.half)) or nil }
+    end
+  end
+  return junit.text(suites)
+end
+
 local WEEK = 7 * DAY
 
 local function predict(env)
@@ -270,6 +286,7 @@ function M.run(env)
     write(o.out .. "/summary.csv", text.summary_csv(report))
     write(o.out .. "/series.csv", text.series_csv(report))
     write(o.out .. "/results.jsonl", text.json_lines(report))
+    if #report.limits > 0 then write(o.out .. "/junit.xml", verdicts(report)) end
     print(("report: %s/report.html"):format(o.out))
   end
   return #report.limits > 0 and not report.best and 1 or 0

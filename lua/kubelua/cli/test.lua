@@ -2,6 +2,7 @@
 
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
+local junit = require "kubelua.cli.junit"
 local suite = require "kubelua.suite"
 local testing = require "kubelua.testing"
 
@@ -11,7 +12,7 @@ M.options = {
   { "--filter", "PATTERN", "only tests whose name has this (a Lua pattern; may be repeated)", type = "list" },
   { "--filter-out", "PATTERN", "not those whose name has this (may be repeated)", type = "list" },
   { "--list", nil, "say which tests there are and run none", type = "flag" },
-  { "--output", "FORMAT", "plain or tap (plain)", brief = "-o" },
+  { "--output", "FORMAT", "plain, tap or junit (plain)", brief = "-o" },
   { "--fail-fast", nil, "end with the first failure", type = "flag" },
   { "--verbose", nil, "with a failure, everything that controllers and the runtime logged", type = "flag",
     brief = "-v" },
@@ -93,6 +94,35 @@ function Tap:tell(node, status, problem)
 end
 
 function Tap:finish() print("1.." .. self.count) end
+
+-- A suite for each file, once all have run.
+local Junit = {}
+Junit.__index = Junit
+
+function Junit:file(path)
+  self.suites = self.suites or {}
+  self.suites[#self.suites + 1] = { name = path, cases = {}, began = core.monotonic() }
+  self.last = core.monotonic()
+end
+
+function Junit:tell(node, status, problem)
+  local suite_of, now = self.suites[#self.suites], core.monotonic()
+  local lines = problem and { problem.message }
+  for _, part in ipairs { "where", "trace", "story" } do
+    local more = problem and problem[part] or ""
+    if more ~= "" then lines[#lines + 1] = more end
+  end
+  suite_of.cases[#suite_of.cases + 1] = {
+    class = suite_of.name, name = name_of(node), seconds = now - self.last,
+    failure = status == "failed" and table.concat(lines, "\n") or nil,
+    skipped = status == "pending" and problem.message or nil,
+  }
+  suite_of.seconds, self.last = now - suite_of.began, now
+end
+
+function Junit:finish() io.stdout:write(junit.text(self.suites or {})) end
+
+local FORMATS = { plain = Plain, tap = Tap, junit = Junit }
 
 -- ---------------------------------------------------------------- running
 
@@ -185,14 +215,14 @@ function M.run(env)
   local o = env.options
   check_patterns("--filter", o.filter)
   check_patterns("--filter-out", o.filter_out)
-  local format = common.one_of("--output", o.output or "plain", { "plain", "tap" })
+  local format = common.one_of("--output", o.output or "plain", { "plain", "tap", "junit" })
   local files = M.files(env.words)
   if #files == 0 then
     common.usage("no tests found in %s: they are in files named *_test.lua beside the scripts",
       #env.words > 0 and table.concat(env.words, " ") or "this directory")
   end
   if o.list then return list(files, o) > 0 and 0 or 1 end
-  local report = setmetatable({ verbose = o.verbose }, format == "tap" and Tap or Plain)
+  local report = setmetatable({ verbose = o.verbose }, FORMATS[format])
   local n = M.run_files(files, o, report)
   if n.passed + n.failed + n.pending == 0 then
     common.complain(env, "no test has a name like that; --list says which there are")

@@ -1,0 +1,47 @@
+-- junit.lua - results as JUnit's XML, which CI systems read.
+
+local M = {}
+
+local ESCAPED = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" }
+
+-- XML has no way to write control characters, nor what is no UTF-8.
+local function escape(text)
+  if not utf8.len(text) then text = text:gsub("[\x80-\xff]", "?") end
+  return (text:gsub('[&<>"]', ESCAPED):gsub("[%z\1-\8\11\12\14-\31\127]", "?"))
+end
+
+local function case(c, out)
+  local head = ('    <testcase classname="%s" name="%s" time="%.3f"'):format(escape(c.class), escape(c.name),
+    c.seconds or 0)
+  if c.failure then
+    local first = c.failure:match "^[^\n]*"
+    out[#out + 1] = ('%s>\n      <failure message="%s">%s</failure>\n    </testcase>'):format(head,
+      escape(first), escape(c.failure))
+  elseif c.skipped then
+    out[#out + 1] = ('%s>\n      <skipped message="%s"/>\n    </testcase>'):format(head, escape(c.skipped))
+  else
+    out[#out + 1] = head .. "/>"
+  end
+end
+
+local function count(cases, what)
+  local n = 0
+  for _, c in ipairs(cases) do if c[what] then n = n + 1 end end
+  return n
+end
+
+--- @param suites { name: string, seconds: number?, cases: { class: string, name: string, seconds: number?, failure: string?, skipped: string? }[] }[]
+---@return string
+function M.text(suites)
+  local out = { '<?xml version="1.0" encoding="UTF-8"?>', "<testsuites>" }
+  for _, s in ipairs(suites) do
+    out[#out + 1] = ('  <testsuite name="%s" tests="%d" failures="%d" skipped="%d" time="%.3f">'):format(
+      escape(s.name), #s.cases, count(s.cases, "failure"), count(s.cases, "skipped"), s.seconds or 0)
+    for _, c in ipairs(s.cases) do case(c, out) end
+    out[#out + 1] = "  </testsuite>"
+  end
+  out[#out + 1] = "</testsuites>"
+  return table.concat(out, "\n") .. "\n"
+end
+
+return M

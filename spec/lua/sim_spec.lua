@@ -60,6 +60,42 @@ describe("a simulation", function()
     assert.is_true(r.sums.suppressed > 0)
   end)
 
+  it("counts nodes that could go by what pods ask for", function()
+    local spare = require "kubelua.sim.scheduler".spare
+    -- Nodes of 10 cpu and 10 of memory, which lend 4 and 4; pods are { node, class, cpu, memory }.
+    local function count(n, list)
+      local nodes, pods = { n = n }, { class = {}, cpu = {}, memory = {} }
+      for name, x in pairs { cpu = 10, memory = 10, batch_cpu = 4, batch_memory = 4, prod_asked = 0,
+        prod_memory_asked = 0, batch_asked = 0, batch_memory_asked = 0 } do
+        nodes[name] = {}
+        for i = 1, n do nodes[name][i] = x end
+      end
+      nodes.pods, nodes.ready = {}, {}
+      for i = 1, n do nodes.pods[i], nodes.ready[i] = {}, true end
+      for p, one in ipairs(list) do
+        local i, class = one[1], one[2]
+        pods.class[p], pods.cpu[p], pods.memory[p] = class, one[3], one[4]
+        table.insert(nodes.pods[i], p)
+        nodes[class .. "_asked"][i] = nodes[class .. "_asked"][i] + one[3]
+        nodes[class .. "_memory_asked"][i] = nodes[class .. "_memory_asked"][i] + one[4]
+      end
+      return spare { nodes = nodes, pods = pods }, nodes, pods
+    end
+    assert.equal(0, count(1, {}))                                             -- one stays
+    assert.equal(2, count(3, {}))
+    assert.equal(1, count(2, { { 1, "prod", 6, 1 }, { 2, "prod", 4, 1 } }))
+    assert.equal(0, count(2, { { 1, "prod", 6, 1 }, { 2, "prod", 5, 1 } }))   -- cpu
+    assert.equal(0, count(2, { { 1, "prod", 1, 6 }, { 2, "prod", 1, 5 } }))   -- memory
+    assert.equal(1, count(2, { { 1, "batch", 2, 1 }, { 2, "batch", 2, 1 } }))
+    assert.equal(0, count(2, { { 1, "batch", 3, 1 }, { 2, "batch", 2, 1 } })) -- what is lent is 4
+    -- A prod pod that comes takes from what is lent: the job beside it has no place any more.
+    assert.equal(0, count(2, { { 1, "batch", 2, 1 }, { 1, "prod", 2, 1 }, { 2, "prod", 2, 1 },
+      { 2, "batch", 1, 1 } }))
+    -- Its pods go to two nodes, and neither of those could be emptied then.
+    assert.equal(1, count(3, { { 1, "prod", 6, 1 }, { 2, "prod", 6, 1 }, { 3, "prod", 2, 1 },
+      { 3, "prod", 3, 1 } }))
+  end)
+
   it("takes the memory of a job that has done its work from nobody", function()
     local said = {}
     local s = settings.defaults()

@@ -1,5 +1,7 @@
 -- measure.lua - what a simulation is judged by: one row for each moment, and the sums of the whole.
 
+local scheduler = require "kubelua.sim.scheduler"
+
 local M = {}
 
 --- name, unit, what is better ("more", "less" or nil), words. The order of every table.
@@ -18,6 +20,7 @@ M.list = {
   { "wait_p50", "s", "less", "from a job's creation to its node" },
   { "wait_p99", "s", "less", "the same for the slowest in a hundred" },
   { "waiting", "pods", "less", "pods that wait at the end" },
+  { "spare", "nodes", "more", "nodes that could go at the end, their pods on the others" },
   { "changes", "cores/node-hour", "less", "how much the offer moved up and down" },
   { "turns", "/node-day", "less", "how often the offer changed its direction" },
   { "writes", "/node-hour", "less", "writes of controllers" },
@@ -117,7 +120,7 @@ function R:sum_up()
     suppressed = ((s.wanted or 0) - (s.batch or 0)) / 1000, evictions = w.sums.evicted, oom = w.sums.oom,
     lost_work = w.sums.lost_work / 3600 / 1000, wait_p50 = percentile(waited, 0.5),
     wait_p99 = percentile(waited, 0.99), waiting = #w.pending,
-    changes = self.moved / 1000 / n / hours, turns = self.turned / n / hours * 24,
+    spare = scheduler.spare(w), changes = self.moved / 1000 / n / hours, turns = self.turned / n / hours * 24,
     writes = writes / n / hours, errors = errors, failing = failing,
   }
 end

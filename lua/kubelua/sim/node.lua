@@ -54,8 +54,8 @@ local function prod(w, i, minute, curves)
   return used, memory, jobs
 end
 
--- Jobs want all that they asked for, and get the same share of it each. The memory of those that go on, these jobs,
--- and those that have done their work.
+-- Jobs want all that they asked for, and get the same share of it each. Returns the memory of those that go
+-- on, these, and those that have done their work.
 local function batch(w, i, jobs, used, seconds)
   local pods, nodes, s = w.pods, w.nodes, w.settings
   local wanted, memory = 0, 0

@@ -73,6 +73,74 @@ function M.run(w)
   return placed
 end
 
+-- ---------------------------------------------------------------- nodes that could go
+
+-- What each node that is ready has room for by requests. Prod pods that come to a node take from what it
+-- lends.
+local function rooms(nodes)
+  local out = {}
+  for i = 1, nodes.n do
+    if nodes.ready[i] then
+      out[i] = { prod = { nodes.cpu[i] - nodes.prod_asked[i], nodes.memory[i] - nodes.prod_memory_asked[i] },
+        batch = { nodes.batch_cpu[i] - nodes.batch_asked[i],
+          nodes.batch_memory[i] - nodes.batch_memory_asked[i] } }
+    end
+  end
+  return out
+end
+
+local function take(room, class, cpu, memory)
+  room.batch[1], room.batch[2] = room.batch[1] - cpu, room.batch[2] - memory
+  if class == "prod" then room.prod[1], room.prod[2] = room.prod[1] - cpu, room.prod[2] - memory end
+end
+
+-- Moves a node's pods, largest first, to where there is room. False when one fits nowhere: all is as it was.
+local function move(w, from, room)
+  local pods, list, out = w.pods, { table.unpack(w.nodes.pods[from]) }, {}
+  table.sort(list, function(a, b)
+    if pods.cpu[a] ~= pods.cpu[b] then return pods.cpu[a] > pods.cpu[b] end
+    return a < b
+  end)
+  for _, p in ipairs(list) do
+    local class, to = pods.class[p] == "prod" and "prod" or "batch", nil
+    local cpu, memory = pods.cpu[p], pods.memory[p]
+    for i = 1, w.nodes.n do
+      local here = i ~= from and room[i] and room[i][class]
+      if here and here[1] >= cpu and here[2] >= memory then to = i; break end
+    end
+    if not to then
+      for _, m in ipairs(out) do take(room[m[1]], m[2], -m[3], -m[4]) end
+      return false
+    end
+    take(room[to], class, cpu, memory)
+    out[#out + 1] = { to, class, cpu, memory }
+  end
+  return true
+end
+
+--- How many nodes could go, one after another and the least asked of first, with all their pods placed on
+--- those that stay. It ends with the first that cannot be emptied.
+---@param w kubelua.SimWorld
+---@return integer
+function M.spare(w)
+  local nodes, room, order = w.nodes, rooms(w.nodes), {}
+  for i = 1, nodes.n do order[#order + 1] = room[i] and i or nil end
+  local function asked(i) return (nodes.prod_asked[i] + nodes.batch_asked[i]) / nodes.cpu[i] end
+  table.sort(order, function(a, b)
+    if asked(a) ~= asked(b) then return asked(a) < asked(b) end
+    return a < b
+  end)
+  for gone, i in ipairs(order) do
+    local mine = room[i]
+    room[i] = nil
+    if gone == #order or not move(w, i, room) then
+      room[i] = mine
+      return gone - 1
+    end
+  end
+  return 0
+end
+
 --- What of it is not as in a real scheduler.
 M.NOT_MODELLED = {
   "selectors, affinity, taints, gangs, quotas, reservations and preemption",

@@ -37,7 +37,7 @@ function kube.try(fn, ...) return finish(pcall(fn, ...)) end
 -- ---------------------------------------------------------------- from files, on first use
 
 local FROM_FILES = {
-  kind_of = { "kubelua.object", "kind_of" },
+  kind_of = { "kubelua.object", "kind_of" }, from_template = { "kubelua.object", "from_template" },
   max = { "kubelua.quantity", "max" }, min = { "kubelua.quantity", "min" },
   requests = { "kubelua.quantity", "requests" }, limits = { "kubelua.quantity", "limits" },
   controller = { "kubelua.controller", "controller" },

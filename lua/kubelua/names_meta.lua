@@ -36,6 +36,7 @@ kube.base64_encode = require("kubelua.core").base64_encode
 kube.base64_decode = require("kubelua.core").base64_decode
 kube.ttl_store = require("kubelua.ttl").ttl_store
 kube.retry_on_conflict = require("kubelua.upsert").retry_on_conflict
+kube.from_template = require("kubelua.object").from_template
 kube.set_controller = require("kubelua.owner").set_controller
 kube.set_owner = require("kubelua.owner").set_owner
 kube.remove_owner = require("kubelua.owner").remove_owner

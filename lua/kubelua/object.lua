@@ -67,4 +67,25 @@ function M.normalize(o, what)
   return out
 end
 
+-- Of a template's metadata its objects have these; a name is theirs.
+local FROM_TEMPLATE = { "labels", "annotations", "finalizers" }
+
+--- An object out of a template, as controllers make Jobs of a CronJob and Pods of a ReplicaSet: everything but
+--- metadata, and of that labels, annotations and finalizers. What `o` says is laid over it (kube.merge).
+---@param template table|kubelua.view   spec.template, spec.jobTemplate, an item of volumeClaimTemplates
+---@param o kubelua.Object              its kind and name, and what is other than in the template
+---@return table  a manifest
+function M.from_template(template, o)
+  local what = "kube.from_template"
+  if not core.has_parts(template) then
+    core.blame(("%s: the template must be a table or a view, got %s; is it the field with metadata and \z
+      spec?"):format(what, type(template)))
+  end
+  local own = M.normalize(o, what)
+  local out, metadata = core.copy(template), {}
+  for _, field in ipairs(FROM_TEMPLATE) do metadata[field] = out.metadata and out.metadata[field] end
+  out.apiVersion, out.kind, out.status, out.metadata = nil, nil, nil, metadata
+  return require("kubelua.tables").merge(out, own)
+end
+
 return M

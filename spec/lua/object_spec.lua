@@ -48,3 +48,36 @@ describe("kube.kind_of", function()
     assert.is_nil(kube.kind_of {})
   end)
 end)
+
+describe("kube.from_template", function()
+  local TEMPLATE = { metadata = { name = "x", labels = { app = "web", tier = "a" }, annotations = { n = "1" },
+    finalizers = { "example.com/f" }, uid = "u", creationTimestamp = kube.null },
+    spec = { restartPolicy = "Never", containers = { { name = "main" } } }, status = { phase = "Running" } }
+
+  it("takes spec, labels, annotations and finalizers, and lays what is said over them", function()
+    local before = kube.encode(TEMPLATE)
+    for _, template in ipairs { TEMPLATE, kube.decode(kube.encode(TEMPLATE)) } do
+      assert.same({
+        apiVersion = "v1", kind = "Pod", spec = { restartPolicy = "Never", nodeName = "n1",
+          containers = { { name = "main" } } },
+        metadata = { name = "a", namespace = "b", labels = { app = "web", tier = "b" },
+          annotations = { n = "1" }, finalizers = { "example.com/f" } },
+      }, kube.from_template(template, { kind = "v1/Pod", name = "a", namespace = "b", labels = { tier = "b" },
+        spec = { nodeName = "n1" } }))
+    end
+    assert.equal(before, kube.encode(TEMPLATE))
+  end)
+
+  it("does with a template of a spec alone", function()
+    assert.same({ apiVersion = "batch/v1", kind = "Job", metadata = { name = "a" }, spec = { parallelism = 2 } },
+      kube.from_template({ spec = { parallelism = 2 } }, { apiVersion = "batch/v1", kind = "Job",
+        metadata = { name = "a" } }))
+  end)
+
+  it("says what is no template and no object", function()
+    assert.error_matches(function() kube.from_template(nil, { kind = "v1/Pod", name = "a" }) end,
+      "kube.from_template: the template must be a table or a view, got nil")
+    assert.error_matches(function() kube.from_template({}, { name = "a" }) end,
+      "kube.from_template: the object has no kind")
+  end)
+end)

@@ -1,5 +1,6 @@
--- docs_spec.lua - what docs say that nothing runs: the log lines of troubleshooting.md are the program's, and links of all
--- pages lead somewhere. not in asan, tsan: the pages are the subject
+-- docs_spec.lua - what docs say that nothing runs: the log lines of troubleshooting.md are the program's, and
+-- links of all pages lead somewhere.
+-- not in asan, tsan: the pages are the subject
 
 local process = require "support.process"
 

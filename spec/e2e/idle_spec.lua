@@ -6,7 +6,7 @@ local servers = require "support.servers"
 local wait = require "support.wait"
 
 local CONTROLLERS = 10
-local LIMIT = 6 * 1024         -- KB of memory of its own; sanitizers bring theirs
+local LIMIT = 16 * 1024        -- KB of memory of its own; sanitizers bring theirs
 
 -- Pages of files are left out: how many of them are mapped depends on what else the machine does.
 local function resident(pid)
@@ -31,7 +31,7 @@ servers.each(function(name, start)
       local run = controller.start(server, table.unpack(many))
       run:wait_for_log(30, "idle-10: running")
       if (os.getenv "KL_VARIANT" or "release") == "release" then
-        wait.until_true(20, "less than 6 MB", function()
+        wait.until_true(20, "less than 16 MB", function()
           local kb = resident(run.pid)
           if kb >= LIMIT then error(kb .. " KB", 0) end
           return true

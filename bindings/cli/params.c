@@ -18,7 +18,6 @@ typedef struct source {
     const char *text;          /* behind its "=" */
     bool env;                  /* the text is a variable's name */
     cli_watched watched;       /* kind NULL: no object of the cluster */
-    bool texts;                /* the values are texts */
     const kl_value *now;       /* name -> value, as it was read last; NULL: not read */
 } source;
 
@@ -59,8 +58,7 @@ static kl_status add_single(cli_params *p, const char *word, const char *option,
         .option = option,
         .name = kl_strndup(word, (size_t)(eq - word)),
         .text = eq + 1,
-        .env = env,
-        .texts = true};
+        .env = env};
     return KL_OK;
 }
 
@@ -69,8 +67,7 @@ static kl_status add_from(cli_params *p, const char *word, kl_err *err)
     source *s = &p->v[p->n++];
     char *rest = NULL;
     *s = (source){.word = word, .option = "--params"};
-    s->texts = cli_watched_read(word, &s->watched, &rest);
-    bool slip = rest || (!s->texts && (!strncmp(word, "configmap/", 10) || !strncmp(word, "secret/", 7)));
+    bool slip = cli_watched_meant(word) && (!cli_watched_read(word, &s->watched, &rest) || rest);
     kl_free(rest);
     return slip
         ? kl_fail(err, KL_EINVAL,
@@ -131,6 +128,9 @@ void cli_params_unwatch(cli_params *p)
         cli_watched_end(&p->v[i].watched);
 }
 
+/* In messages. */
+static const char *called(const source *s) { return s->name ? s->option : s->word; }
+
 static bool is_file(const source *s) { return !s->name && !s->watched.kind; }
 
 size_t cli_params_files(const cli_params *p, const char **out)
@@ -172,7 +172,7 @@ static kl_status put_decoded(
     if (st)
         st = kl_err_prefix(err, "%s: %s", s->word, key);
     else if (!kl_utf8_valid(kl_buf_str(&bytes), bytes.len) || memchr(kl_buf_str(&bytes), 0, bytes.len))
-        st = kl_fail(err, KL_EINVAL, "%s: %s is no text", s->word, key);
+        st = kl_fail(err, KL_EINVAL, "%s: %s is not text: it has to be UTF-8, without NUL", s->word, key);
     else {
         kl_build_key(b, key);
         kl_build_strn(b, kl_buf_str(&bytes), bytes.len);
@@ -251,9 +251,9 @@ kl_status cli_params_set(cli_params *p, kl_program *program, bool all, kl_err *e
     kl_lock(&p->mu);
     for (size_t i = 0; i < p->n && !st; i++) {
         const source *s = &p->v[i];
-        st = kl_program_set_params(program, s->now, s->texts, err);
+        st = kl_program_set_params(program, s->now, !is_file(s), err);
         if (st)
-            (void)kl_err_prefix(err, "%s", s->name ? s->option : s->word);
+            (void)kl_err_prefix(err, "%s", called(s));
     }
     kl_unlock(&p->mu);
     return st || !all ? st : kl_program_params_there(program, err);
@@ -261,20 +261,15 @@ kl_status cli_params_set(cli_params *p, kl_program *program, bool all, kl_err *e
 
 kl_status cli_params_known(const cli_params *p, kl_program *const *programs, size_t n, kl_err *err)
 {
-    for (size_t i = 0; i < p->n; i++)
-        for (size_t k = 0; k < kl_value_len(p->v[i].now); k++) {
-            const char *name;
-            (void)kl_value_member(p->v[i].now, k, &name, NULL);
-            bool known = false;
-            for (size_t m = 0; m < n; m++)
-                known = known || kl_program_has_param(programs[m], name);
-            if (known)
-                continue;
-            char *near = kl_programs_near_param(programs, n, name);
-            (void)kl_fail(err, KL_EINVAL, "%s: no controller here has a param %s%s",
-                p->v[i].name ? p->v[i].option : p->v[i].word, name, near);
-            kl_free(near);
+    for (size_t i = 0; i < p->n; i++) {
+        char *near = NULL;
+        const char *unknown = kl_programs_unknown_param(programs, n, p->v[i].now, &near);
+        if (unknown)
+            (void)kl_fail(
+                err, KL_EINVAL, "%s: no controller here has a param %s%s", called(&p->v[i]), unknown, near);
+        kl_free(near);
+        if (unknown)
             return KL_EINVAL;
-        }
+    }
     return KL_OK;
 }

@@ -371,12 +371,12 @@ static void files_changed(void *arg)
 
 static void watch_files(cli_scripts *s)
 {
-    size_t n = 0, room = cli_params_files(s->params, NULL);
+    size_t room = cli_params_files(s->params, NULL);
     for (size_t i = 0; i < s->n; i++)
         for (char **f = s->v[i].files; f && *f; f++)
             room++;
     const char **files = kl_new_array(const char *, room);
-    n = cli_params_files(s->params, files);
+    size_t n = cli_params_files(s->params, files);
     for (size_t i = 0; i < s->n; i++)
         for (char **f = s->v[i].files; f && *f; f++)
             files[n++] = *f;

@@ -18,25 +18,40 @@ static char *take_part(const char **at)
     return part;
 }
 
+/* What follows "configmap/" or "secret/"; *kind is its place in `kinds`. NULL: another text. */
+static const char *behind(const char *text, size_t *kind)
+{
+    for (*kind = 0; *kind < sizeof kinds / sizeof *kinds; ++*kind) {
+        size_t n = strlen(kinds[*kind].word);
+        if (!strncmp(text, kinds[*kind].word, n) && text[n] == '/')
+            return text + n + 1;
+    }
+    return NULL;
+}
+
+bool cli_watched_meant(const char *text)
+{
+    size_t kind;
+    return behind(text, &kind);
+}
+
 bool cli_watched_read(const char *text, cli_watched *out, char **rest)
 {
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        size_t n = strlen(kinds[i].word);
-        if (strncmp(text, kinds[i].word, n) || text[n] != '/')
-            continue;
-        const char *at = text + n + 1, *end = text + strlen(text);
-        *out = (cli_watched){.kind = kinds[i].kind, .word = kinds[i].word};
-        out->ns = take_part(&at);
-        out->name = take_part(&at);
-        *rest = at < end ? take_part(&at) : NULL;
-        if (out->ns && out->name && at == end && end[-1] != '/') {
-            out->slot = kl_sprintf("%s/%s", out->ns, out->name);
-            return true;
-        }
-        kl_free(*rest);
-        *rest = NULL;
-        cli_watched_fini(out);
+    size_t kind;
+    const char *at = behind(text, &kind);
+    if (!at)
+        return false;
+    *out = (cli_watched){.kind = kinds[kind].kind, .word = kinds[kind].word};
+    out->ns = take_part(&at);
+    out->name = take_part(&at);
+    *rest = *at ? take_part(&at) : NULL;
+    if (out->ns && out->name && !*at && at[-1] != '/') {
+        out->slot = kl_sprintf("%s/%s", out->ns, out->name);
+        return true;
     }
+    kl_free(*rest);
+    *rest = NULL;
+    cli_watched_fini(out);
     return false;
 }
 

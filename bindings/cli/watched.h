@@ -16,6 +16,8 @@ typedef struct cli_watched {
     kl_subscription *sub;
 } cli_watched;
 
+/* Whether a word on the command line means such an object rather than a file. */
+bool cli_watched_meant(const char *text);
 /* "configmap/NS/NAME" and "secret/NS/NAME" as an object to be watched; what is behind another slash is
  * `rest`, NULL: nothing. False: the text has another form. */
 bool cli_watched_read(const char *text, cli_watched *out, char **rest);

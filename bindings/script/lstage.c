@@ -158,16 +158,13 @@ static const lkl_class program_class = {.name = "kubelua.program", .free = progr
 static void override(lua_State *L, kl_program *p, const kl_value *params)
 {
     kl_err err = KL_ERR_INIT;
-    for (size_t i = 0; i < kl_value_len(params); i++) {
-        const char *name;
-        (void)kl_value_member(params, i, &name, NULL);
-        if (kl_program_has_param(p, name))
-            continue;
-        char *near = kl_programs_near_param(&p, 1, name);
-        (void)kl_fail(&err, KL_EINVAL, "params: %s has no param %s%s", p->name, name, near);
-        kl_free(near);
+    char *near = NULL;
+    const char *unknown = kl_programs_unknown_param(&p, 1, params, &near);
+    if (unknown)
+        (void)kl_fail(&err, KL_EINVAL, "params: %s has no param %s%s", p->name, unknown, near);
+    kl_free(near);
+    if (unknown)
         (void)fail(L, &err);
-    }
     if (kl_program_set_params(p, params, false, &err))
         (void)fail(L, &err);
 }

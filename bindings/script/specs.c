@@ -313,12 +313,11 @@ static void read_fields(lua_State *L, int idx, kl_controller_spec *s)
 static void read_params(lua_State *L, int idx, kl_controller_spec *s)
 {
     kl_err err = KL_ERR_INIT;
-    s->declared = view_field(L, idx, "params");
-    s->params = kl_value_ref(s->declared);
+    s->params = view_field(L, idx, "params");
     s->param_rules = view_field(L, idx, "param_rules");
-    for (size_t i = 0; i < kl_value_len(s->declared); i++) {
+    for (size_t i = 0; i < kl_value_len(s->params); i++) {
         const char *name;
-        const kl_value *v = kl_value_member(s->declared, i, &name, NULL);
+        const kl_value *v = kl_value_member(s->params, i, &name, NULL);
         if (kl_value_get(s->param_rules, name))
             must(L, s, kl_param_check(s, name, v, &err), &err);
     }

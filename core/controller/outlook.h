@@ -3,12 +3,12 @@
 #ifndef KL_CONTROLLER_OUTLOOK_H
 #define KL_CONTROLLER_OUTLOOK_H
 
-#include "value/value.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "value/value.h"
 
 /* Where the monotonic time of such a clock begins: no machine is up for 36 years. */
 #define KL_TURNS_EPOCH ((kl_time)1 << 60)

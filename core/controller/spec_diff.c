@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "model/time.h"
+#include "run/params.h"
 
 static void say(kl_buf *out, size_t start, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 static void say(kl_buf *out, size_t start, const char *fmt, ...)
@@ -238,7 +239,7 @@ void kl_spec_diff_controller(const kl_controller_spec *a, const kl_controller_sp
         say(out, start, "leader changed");
     if (a->shard != b->shard)
         say(out, start, "shard changed");
-    if (!kl_value_equal(a->params, b->params))
+    if (!kl_value_equal(kl_params_of(a), kl_params_of(b)))
         say(out, start, "params changed");
 }
 

@@ -3,9 +3,9 @@
 
 #include "base/buf.h"
 #include "base/log.h"
-#include "run/params.h"
 #include "base/mem.h"
 #include "model/object.h"
+#include "run/params.h"
 #include "controller/wiring_impl.h"
 
 /* --- the mapper's state ------------------------------------------------------------------- */
@@ -165,7 +165,7 @@ kl_wiring *kl_wiring_new(const kl_wiring_options *o)
         .index = o->index,
         .spec = s,
         .reader = &w->reader,
-        .params = o->params ? o->params : s->params,
+        .params = o->params ? o->params : kl_params_of(s),
         .generation = o->generation};
     atomic_init(&w->refs, 1);
     atomic_init(&w->active, false);

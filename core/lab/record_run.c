@@ -87,7 +87,7 @@ static void on_began(void *arg, kl_run *run)
     if (memo)
         kl__put_value(&r->line, "memo", memo);
     kl_value_unref(memo);
-    if (kl_run_params(run) != kl_run_spec(run)->declared) { /* somebody has set others than the script's */
+    if (kl_run_params(run) != kl_run_spec(run)->params) { /* somebody has set others than the script's */
         const kl_value *params = kl_params_shown(kl_run_spec(run), kl_run_params(run));
         kl__put_value(&r->line, "params", params);
         kl_value_unref(params);

@@ -1,9 +1,7 @@
 /* params.c - see params.h. A plain default stands for the rule {type: what it is}. */
 #include "run/params.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -26,6 +24,8 @@ static const char *family(const kl_value *v)
     }
 }
 
+const kl_value *kl_params_of(const kl_controller_spec *s) { return s->given ? s->given : s->params; }
+
 static const kl_value *rule_of(const kl_controller_spec *s, const char *name)
 {
     return kl_value_get(s->param_rules, name);
@@ -33,7 +33,7 @@ static const kl_value *rule_of(const kl_controller_spec *s, const char *name)
 
 const char *kl_param_type(const kl_controller_spec *s, const char *name)
 {
-    const kl_value *rule = rule_of(s, name), *plain = rule ? NULL : kl_value_get(s->declared, name);
+    const kl_value *rule = rule_of(s, name), *plain = rule ? NULL : kl_value_get(s->params, name);
     /* Lua's {} may become either */
     bool table = (kl_value_type(plain) == KL_OBJECT || kl_value_type(plain) == KL_ARRAY)
         && !kl_value_len(plain);
@@ -151,28 +151,33 @@ typedef struct names {
     size_t n;
 } names;
 
-static void add_names(names *to, const kl_value *of)
+static void add_keys(names *to, const kl_value *of)
 {
     to->v = kl_realloc(to->v, (to->n + kl_value_len(of)) * sizeof *to->v);
     for (size_t i = 0; i < kl_value_len(of); i++)
         (void)kl_value_member(of, i, &to->v[to->n++], NULL);
 }
 
-static char *near_name(const names *all, const char *name)
+static void add_params(names *to, const kl_controller_spec *s)
+{
+    add_keys(to, s->params);
+    add_keys(to, s->param_rules);
+}
+
+static char *take_near(names *all, const char *name)
 {
     const char *near = kl_suggest(name, all->v, all->n);
+    kl_free(all->v);
     return near ? kl_sprintf(" (did you mean %s?)", near) : kl_strdup("");
 }
 
 static kl_status fail_unknown(const kl_controller_spec *s, const char *name, kl_err *err)
 {
     names all = {0};
-    add_names(&all, s->declared);
-    add_names(&all, s->param_rules);
-    char *near = near_name(&all, name);
+    add_params(&all, s);
+    char *near = take_near(&all, name);
     (void)kl_fail(err, KL_EINVAL, "%s has no param %s%s", s->name, name, near);
     kl_free(near);
-    kl_free(all.v);
     return KL_EINVAL;
 }
 
@@ -222,16 +227,28 @@ kl_status kl_params_over(const kl_controller_spec *s, const kl_value *have, cons
     return st;
 }
 
-static const kl_value *shown_of(const kl_controller_spec *s, const kl_value *all, bool given_only)
+static bool has_secrets(const kl_controller_spec *s)
+{
+    for (size_t i = 0; i < kl_value_len(s->param_rules); i++) {
+        const char *name;
+        (void)kl_value_member(s->param_rules, i, &name, NULL);
+        if (is_secret(s, name))
+            return true;
+    }
+    return false;
+}
+
+/* `but`: those that are as there are left out; NULL: none is. */
+static const kl_value *shown_of(const kl_controller_spec *s, const kl_value *all, const kl_value *but)
 {
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
     for (size_t i = 0; i < kl_value_len(all); i++) {
         const char *name;
-        const kl_value *v = kl_value_member(all, i, &name, NULL);
+        const kl_value *v = kl_value_member(all, i, &name, NULL), *old = kl_value_get(but, name);
         if (is_secret(s, name))
             kl_build_kstr(b, name, "***");
-        else if (!given_only || !kl_value_equal(v, kl_value_get(s->declared, name)))
+        else if (!old || !kl_value_equal(v, old))
             kl_build_kvalue(b, name, v);
     }
     kl_build_end(b);
@@ -240,12 +257,12 @@ static const kl_value *shown_of(const kl_controller_spec *s, const kl_value *all
 
 const kl_value *kl_params_shown(const kl_controller_spec *s, const kl_value *all)
 {
-    return all ? shown_of(s, all, false) : NULL;
+    return has_secrets(s) ? shown_of(s, all, NULL) : kl_value_ref(all);
 }
 
 const kl_value *kl_params_given(const kl_controller_spec *s, const kl_value *all)
 {
-    return all == s->declared ? NULL : shown_of(s, all, true);
+    return all == s->params ? NULL : shown_of(s, all, s->params);
 }
 
 /* --- programs ----------------------------------------------------------------------------- */
@@ -271,12 +288,14 @@ static kl_status set_one(kl_controller_spec *s, const char *name, const kl_value
 {
     const kl_value *read = NULL;
     kl_status st = KL_OK;
+    if (!s->given)
+        s->given = kl_value_ref(s->params);
     if (text)
         st = read_text(kl_param_type(s, name), name, kl_value_str(v), &read, err);
     else
         read = kl_value_ref(v);
     if (!st)
-        st = put(s, name, read, &s->params, err);
+        st = put(s, name, read, &s->given, err);
     kl_value_unref(read);
     return st;
 }
@@ -296,7 +315,7 @@ kl_status kl_program_set_params(kl_program *p, const kl_value *given, bool texts
     return st;
 }
 
-bool kl_program_has_param(const kl_program *p, const char *name)
+static bool has_param(const kl_program *p, const char *name)
 {
     for (size_t i = 0; i < count_specs(p); i++)
         if (meant(spec_at(p, i), name))
@@ -304,17 +323,31 @@ bool kl_program_has_param(const kl_program *p, const char *name)
     return false;
 }
 
-char *kl_programs_near_param(kl_program *const *p, size_t n, const char *name)
+static bool known(kl_program *const *p, size_t n, const char *name)
 {
+    for (size_t i = 0; i < n; i++)
+        if (has_param(p[i], name))
+            return true;
+    return false;
+}
+
+const char *kl_programs_unknown_param(kl_program *const *p, size_t n, const kl_value *given, char **near)
+{
+    const char *name = NULL;
+    size_t at = 0, len = kl_value_len(given);
+    for (; at < len; at++) {
+        (void)kl_value_member(given, at, &name, NULL);
+        if (!known(p, n, name))
+            break;
+    }
+    if (at == len)
+        return NULL;
     names all = {0};
     for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < count_specs(p[i]); k++) {
-            add_names(&all, spec_at(p[i], k)->declared);
-            add_names(&all, spec_at(p[i], k)->param_rules);
-        }
-    char *near = near_name(&all, name);
-    kl_free(all.v);
-    return near;
+        for (size_t k = 0; k < count_specs(p[i]); k++)
+            add_params(&all, spec_at(p[i], k));
+    *near = take_near(&all, name);
+    return name;
 }
 
 kl_status kl_program_params_there(const kl_program *p, kl_err *err)
@@ -324,7 +357,7 @@ kl_status kl_program_params_there(const kl_program *p, kl_err *err)
         for (size_t k = 0; k < kl_value_len(s->param_rules); k++) {
             const char *name;
             const kl_value *rule = kl_value_member(s->param_rules, k, &name, NULL);
-            if (kl_value_bool(kl_value_get(rule, "required"), false) && !kl_value_get(s->params, name))
+            if (kl_value_bool(kl_value_get(rule, "required"), false) && !kl_value_get(kl_params_of(s), name))
                 return kl_fail(err, KL_EINVAL, "%s needs the param %s (%s%s%s)", s->name, name,
                     kl_param_type(s, name), kl_value_get(rule, "doc") ? ": " : "",
                     kl_value_get(rule, "doc") ? kl_value_str_at(rule, "doc", NULL) : "");
@@ -337,7 +370,7 @@ uint64_t kl_program_params_version(const kl_program *p)
 {
     kl_buf all = KL_BUF_INIT;
     for (size_t i = 0; i < count_specs(p); i++) {
-        (void)kl_value_encode(spec_at(p, i)->params, &all);
+        (void)kl_value_encode(kl_params_of(spec_at(p, i)), &all);
         kl_buf_putc(&all, '\n');
     }
     uint64_t version = kl_quick_hash(kl_buf_str(&all), all.len);

@@ -11,6 +11,8 @@
 #include "run/reconciler.h"
 #include "run/spec.h"
 
+/* Those that hold: as the deployment has set them, else as the script says. Borrowed; an object or NULL. */
+const kl_value *kl_params_of(const kl_controller_spec *s);
 /* "integer"; NULL: there is no such param. */
 const char *kl_param_type(const kl_controller_spec *s, const char *name);
 /* Whether v may be its value. KL_EINVAL names the param and what it must be. */
@@ -30,10 +32,9 @@ const kl_value *kl_params_given(const kl_controller_spec *s, const kl_value *all
  * CONTROLLER.NAME. `texts`: each value is a text, which is read as the param's type says; a list or an
  * object is YAML then. Names that are no param of the program are passed over. */
 KL_NODISCARD kl_status kl_program_set_params(kl_program *p, const kl_value *given, bool texts, kl_err *err);
-/* Whether a name, as above, is a param of the program. */
-bool kl_program_has_param(const kl_program *p, const char *name);
-/* Of `n` programs the param that was perhaps meant: " (did you mean region?)", or "". Caller frees. */
-char *kl_programs_near_param(kl_program *const *p, size_t n, const char *name);
+/* The first name in `given` that is a param of none of the n programs; NULL: there is none. *near is then the
+ * param that was perhaps meant, " (did you mean region?)", or ""; the caller frees it. */
+const char *kl_programs_unknown_param(kl_program *const *p, size_t n, const kl_value *given, char **near);
 /* KL_EINVAL names the first param that has no value and needs one. */
 KL_NODISCARD kl_status kl_program_params_there(const kl_program *p, kl_err *err);
 /* A number that changes with the values; secrets count. */

@@ -97,7 +97,7 @@ void kl_controller_spec_fini(kl_controller_spec *s)
     kl_free(s->finalizer);
     strings_free(s->http);
     kl_value_unref(s->params);
-    kl_value_unref(s->declared);
+    kl_value_unref(s->given);
     kl_value_unref(s->param_rules);
     *s = (kl_controller_spec){0};
 }

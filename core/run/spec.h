@@ -129,8 +129,8 @@ typedef struct kl_controller_spec {
     kl_reload_keys on_reload;
     bool shard_own;              /* by namespace, and caches hold this replica's namespaces only */
     char **http;                 /* where ctx.http may go: rules of http/reach.h; NULL-terminated or NULL */
-    const kl_value *params;      /* an object, or NULL: what a deployment has set is in it */
-    const kl_value *declared;    /* the same as the script says it */
+    const kl_value *params;      /* as the script says them: an object, or NULL */
+    const kl_value *given;       /* all of them, where a deployment has set some; or NULL */
     const kl_value *param_rules; /* name -> rule (run/params.h), of those declared so; or NULL */
 } kl_controller_spec;
 

@@ -34,8 +34,7 @@ static void one_init(one *o)
 {
     *o = (one){.err = KL_ERR_INIT};
     o->spec.name = kl_strdup("dns");
-    o->spec.declared = json(DECLARED);
-    o->spec.params = kl_value_ref(o->spec.declared);
+    o->spec.params = json(DECLARED);
     o->spec.param_rules = json(RULES);
     o->program = (kl_program){.name = "dns.lua", .specs = &o->spec, .n_specs = 1};
 }
@@ -59,7 +58,7 @@ static const char *said(one *o, const char *given, bool texts)
 
 static void has(const one *o, const char *name, const char *expected)
 {
-    char *text = kl_value_to_json(kl_value_get(o->spec.params, name));
+    char *text = kl_value_to_json(kl_value_get(kl_params_of(&o->spec), name));
     assert_string_equal(text, expected);
     kl_free(text);
 }
@@ -84,7 +83,7 @@ static void texts_are_read_as_their_type_says(void **state)
     has(&o, "limits", "{\"cpu\":4,\"memory\":2}");
     has(&o, "plain", "8.5");
     has(&o, "nobody", "null");
-    assert_ptr_not_equal(o.spec.declared, o.spec.params);
+    assert_ptr_not_equal(o.spec.params, kl_params_of(&o.spec));
     one_fini(&o);
 }
 
@@ -115,7 +114,7 @@ static void what_is_out_of_the_rules_is_refused_and_says_them(void **state)
         one o;
         one_init(&o);
         assert_string_equal(said(&o, cases[i].given, cases[i].texts), cases[i].said);
-        assert_ptr_equal(o.spec.declared, o.spec.params);
+        assert_ptr_equal(o.spec.params, kl_params_of(&o.spec));
         one_fini(&o);
     }
 }
@@ -137,17 +136,17 @@ static void secrets_are_needed_and_not_shown(void **state)
     uint64_t before = kl_program_params_version(&o.program);
     assert_int_equal(kl_program_params_there(&o.program, &o.err), KL_EINVAL);
     assert_string_equal(kl_err_message(&o.err), "dns needs the param token (secret: of the DNS server)");
-    assert_null(kl_params_given(&o.spec, o.spec.params));
+    assert_null(kl_params_given(&o.spec, kl_params_of(&o.spec)));
     assert_string_equal(said(&o, "{\"token\":\"s3cret\",\"region\":\"us\"}", true), "");
     assert_ok(kl_program_params_there(&o.program, &o.err), &o.err);
     has(&o, "token", "\"s3cret\"");
     assert_true(before != kl_program_params_version(&o.program));
-    const kl_value *given = kl_params_given(&o.spec, o.spec.params),
-                   *all = kl_params_shown(&o.spec, o.spec.params);
+    const kl_value *given = kl_params_given(&o.spec, kl_params_of(&o.spec)),
+                   *all = kl_params_shown(&o.spec, kl_params_of(&o.spec));
     char *text = kl_value_to_json(given);
     assert_string_equal(text, "{\"region\":\"us\",\"token\":\"***\"}");
     assert_string_equal(kl_value_str_at(all, "token", NULL), "***");
-    assert_int_equal(kl_value_len(all), kl_value_len(o.spec.params));
+    assert_int_equal(kl_value_len(all), kl_value_len(kl_params_of(&o.spec)));
     kl_free(text);
     kl_value_unref(given);
     kl_value_unref(all);
@@ -185,15 +184,49 @@ static void names_are_known_by_controller_too(void **state)
     one o;
     one_init(&o);
     kl_program *p = &o.program;
-    assert_true(kl_program_has_param(p, "region"));
-    assert_true(kl_program_has_param(p, "dns.region"));
-    assert_true(kl_program_has_param(p, "token"));
-    assert_false(kl_program_has_param(p, "other.region"));
-    assert_false(kl_program_has_param(p, "dns."));
-    char *near = kl_programs_near_param(&p, 1, "tokn");
-    assert_string_equal(near, " (did you mean token?)");
-    kl_free(near);
+    static const char *const names[][2] = {
+        {"region", NULL},
+        {"dns.region", NULL},
+        {"token", NULL},
+        {"other.region", ""},
+        {"dns.", ""},
+        {"tokn", " (did you mean token?)"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char *text = kl_sprintf("{\"region\":1,\"%s\":2}", names[i][0]), *near = NULL;
+        const kl_value *given = NULL;
+        assert_ok(kl_value_decode_last(text, strlen(text), &given, &o.err), &o.err);
+        const char *unknown = kl_programs_unknown_param(&p, 1, given, &near);
+        if (names[i][1]) {
+            assert_string_equal(unknown, names[i][0]);
+            assert_string_equal(near, names[i][1]);
+        } else {
+            assert_null(unknown);
+            assert_null(near);
+        }
+        kl_free(near);
+        kl_free(text);
+        kl_value_unref(given);
+    }
     one_fini(&o);
+}
+
+/* As a program in C says them: no rules, and nobody has given any. */
+static void plain_params_of_a_program_are_its_own(void **state)
+{
+    (void)state;
+    kl_controller_spec s = {.name = kl_strdup("c"), .params = json("{\"size\":1}")};
+    const kl_value *wish = json("{\"size\":2}"), *out = NULL;
+    kl_err err = KL_ERR_INIT;
+    assert_null(kl_params_given(&s, kl_params_of(&s)));
+    const kl_value *shown = kl_params_shown(&s, kl_params_of(&s));
+    assert_ptr_equal(shown, s.params);
+    assert_ok(kl_params_over(&s, s.params, wish, &out, &err), &err);
+    assert_int_equal(kl_value_int_at(out, 0, "size", NULL), 2);
+    kl_value_unref(shown);
+    kl_value_unref(out);
+    kl_value_unref(wish);
+    kl_controller_spec_fini(&s);
 }
 
 KL_TESTS(cmocka_unit_test(texts_are_read_as_their_type_says),
@@ -201,6 +234,7 @@ KL_TESTS(cmocka_unit_test(texts_are_read_as_their_type_says),
     cmocka_unit_test(yaml_that_does_not_parse_names_the_param),
     cmocka_unit_test(secrets_are_needed_and_not_shown),
     cmocka_unit_test(a_running_generation_is_given_what_it_has_and_no_secrets),
-    cmocka_unit_test(names_are_known_by_controller_too))
+    cmocka_unit_test(names_are_known_by_controller_too),
+    cmocka_unit_test(plain_params_of_a_program_are_its_own))
 
 /* not in tsan: it starts no thread */

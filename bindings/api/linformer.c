@@ -102,12 +102,6 @@ static const char *text(lua_State *L, const char *field)
     return s;
 }
 
-static int said(lua_State *L, kl_err *err)
-{
-    lkl__push_message(L, err);
-    return lkl__error(L, "%s", lua_tostring(L, -1));
-}
-
 static void projection_free(void *p) { kl_projection_unref(p); }
 static const lkl_class projection_class = {.name = "kubelua.projection", .free = projection_free};
 
@@ -131,7 +125,7 @@ static kl_projection *read_keep(lua_State *L)
     kl_projection *p = NULL;
     kl_err err = KL_ERR_INIT;
     if (kl_projection_new(paths, n, &p, &err))
-        said(L, &err);
+        lkl__fail(L, &err);
     return box->ptr = p;
 }
 
@@ -156,7 +150,7 @@ static int set_informer(lua_State *L)
     kl_err err = KL_ERR_INIT;
     if (kl_informers_acquire(s->informers, &w, &o->informer, &err)) {
         kl_free(o);
-        return said(L, &err);
+        return lkl__fail(L, &err);
     }
     kl_informer_ref(o->informer);
     o->set = s;
@@ -341,10 +335,10 @@ static found *find(lua_State *L)
     box->ptr = f;
     kl_err err = KL_ERR_INIT;
     if (labels && kl_selector_parse(labels, &f->labels, &err))
-        said(L, &err);
+        lkl__fail(L, &err);
     q.labels = f->labels;
     if (kl_informer_list(o->informer, &q, &f->objects, &err))
-        said(L, &err);
+        lkl__fail(L, &err);
     return f;
 }
 
@@ -375,7 +369,7 @@ static int one_add_index(lua_State *L)
     one *o = self(L);
     kl_err err = KL_ERR_INIT;
     if (kl_informer_add_index_path(o->informer, lkl__text(L, 2), lkl__text(L, 3), &err))
-        said(L, &err);
+        lkl__fail(L, &err);
     return 0;
 }
 

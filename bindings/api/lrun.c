@@ -222,12 +222,6 @@ static int owns(lua_State *L)
 
 /* --- the cache ---------------------------------------------------------------------------- */
 
-static int cache_fail(lua_State *L, kl_err *err)
-{
-    lkl__push_message(L, err);
-    return lkl__error(L, "%s", lua_tostring(L, -1));
-}
-
 /* Whether idx is a text that is not empty. */
 static bool is_text(lua_State *L, int idx) { return lua_type(L, idx) == LUA_TSTRING && *lkl__text(L, idx); }
 
@@ -272,7 +266,7 @@ static int get(lua_State *L)
     kl_err err = KL_ERR_INIT;
     lkl__view_prepare(L);
     if (kl_reader_get(rd, lua_tostring(L, 1), ns, name, &v, &err))
-        return cache_fail(L, &err);
+        return lkl__fail(L, &err);
     if (run && kl_run_watched(run))
         tell_get(run, lua_tostring(L, 1), ns, name, v);
     lkl__push_taken(L, v);
@@ -319,7 +313,7 @@ static kl_objects *find(lua_State *L)
     box->ptr = o;
     kl_err err = KL_ERR_INIT;
     if (kl_reader_list(rd, kind, &q, o, &err))
-        cache_fail(L, &err);
+        lkl__fail(L, &err);
     kl_run *run = lkl_state_of(L)->run;
     if (run && kl_run_watched(run))
         kl_run_saw(run, &(kl_saw){.kind = kind, .ns = q.ns, .query = &q, .found = o->v, .n = o->len});

@@ -23,12 +23,6 @@ static kl_run *run_for(lua_State *L, const char *what)
     return r;
 }
 
-static int fail(lua_State *L, kl_err *err)
-{
-    lkl__push_message(L, err);
-    return lkl__error(L, "%s", lua_tostring(L, -1));
-}
-
 /* Pushes a value whose reference goes into the box. */
 static int push_boxed(lua_State *L, lkl_box *box, const kl_value *v)
 {
@@ -64,7 +58,7 @@ static int shared_set(lua_State *L)
     const char *name = lkl__text(L, 1);
     lua_settop(L, 2);
     kl_err err = KL_ERR_INIT;
-    return kl_shared_set(s, name, given(L, 2, "the value"), &err) ? fail(L, &err) : 0;
+    return kl_shared_set(s, name, given(L, 2, "the value"), &err) ? lkl__fail(L, &err) : 0;
 }
 
 static int shared_add(lua_State *L)
@@ -75,7 +69,7 @@ static int shared_add(lua_State *L)
     lkl_box *box = lkl_value_box(L);
     const kl_value *by = lkl__value_at(L, 2, "the number"), *sum = NULL;
     kl_err err = KL_ERR_INIT;
-    return kl_shared_add(s, name, by, &sum, &err) ? fail(L, &err) : push_boxed(L, box, sum);
+    return kl_shared_add(s, name, by, &sum, &err) ? lkl__fail(L, &err) : push_boxed(L, box, sum);
 }
 
 static int shared_swap(lua_State *L)
@@ -88,7 +82,7 @@ static int shared_swap(lua_State *L)
     bool done = false;
     kl_err err = KL_ERR_INIT;
     if (kl_shared_swap(s, name, was, v, &done, &is, &err))
-        return fail(L, &err);
+        return lkl__fail(L, &err);
     box->ptr = (void *)is;
     lua_pushboolean(L, done);
     lkl_push_value(L, is);
@@ -158,7 +152,7 @@ static int memo_newindex(lua_State *L)
     lua_settop(L, 3);
     lua_pushfstring(L, "ctx.memo.%s", field);
     kl_err err = KL_ERR_INIT;
-    return kl_run_memo_set(r, field, given(L, 3, lua_tostring(L, 4)), &err) ? fail(L, &err) : 0;
+    return kl_run_memo_set(r, field, given(L, 3, lua_tostring(L, 4)), &err) ? lkl__fail(L, &err) : 0;
 }
 
 /* pairs(ctx.memo): as it is now. */

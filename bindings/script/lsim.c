@@ -45,14 +45,6 @@ static void sim_free(void *p)
 extern const lkl_class lkl__sim_class;
 static lkl_sim *self(lua_State *L) { return lkl_box_check(L, 1, &lkl__sim_class); }
 
-static int given(lua_State *L, kl_status st, kl_err *err)
-{
-    if (!st)
-        return 0;
-    lkl__push_message(L, err);
-    return lkl__error(L, "%s", lua_tostring(L, -1));
-}
-
 /* --- what is heard ------------------------------------------------------------------------ */
 
 static void changed(void *arg, const kl_server_change *c)
@@ -113,7 +105,7 @@ static int follow(lua_State *L)
     kl_err err = KL_ERR_INIT;
     kl_status st = kl_gvk_parse(luaL_checkstring(L, 2), &g, &err);
     if (st)
-        return given(L, st, &err);
+        return lkl__fail(L, &err);
     bool found = kl_server_find(kl_sim_server(s->sim), g.group, g.version, g.kind, &k);
     kl_gvk_fini(&g);
     if (!found)
@@ -160,7 +152,7 @@ static int sim(lua_State *L)
         &(kl_sim_options){
             .wall = wall, .seed = seed, .changed = changed, .wrote = wrote, .ran = ran, .arg = s},
         &s->sim, &err);
-    return st ? given(L, st, &err) : 1;
+    return st ? lkl__fail(L, &err) : 1;
 }
 
 /* s:load(view): as kubectl create would, with status; s:put(view): a fact, as it is */
@@ -169,7 +161,7 @@ static int load(lua_State *L)
     const kl_value *v = lkl_view_value(L, 2);
     luaL_argcheck(L, v, 2, "expected a view");
     kl_err err = KL_ERR_INIT;
-    return given(L, kl_server_load(kl_sim_server(self(L)->sim), v, &err), &err);
+    return lkl__given(L, kl_server_load(kl_sim_server(self(L)->sim), v, &err), &err);
 }
 
 static int put(lua_State *L)
@@ -177,7 +169,7 @@ static int put(lua_State *L)
     const kl_value *v = lkl_view_value(L, 2);
     luaL_argcheck(L, v, 2, "expected a view");
     kl_err err = KL_ERR_INIT;
-    return given(L, kl_server_put(kl_sim_server(self(L)->sim), kl_value_ref(v), &err), &err);
+    return lkl__given(L, kl_server_put(kl_sim_server(self(L)->sim), kl_value_ref(v), &err), &err);
 }
 
 /* s:load_path(path): how many */
@@ -187,7 +179,7 @@ static int load_path(lua_State *L)
     kl_err err = KL_ERR_INIT;
     kl_status st = kl_server_load_path(kl_sim_server(self(L)->sim), luaL_checkstring(L, 2), &n, &err);
     if (st)
-        return given(L, st, &err);
+        return lkl__fail(L, &err);
     lua_pushinteger(L, (lua_Integer)n);
     return 1;
 }
@@ -269,7 +261,7 @@ static int start(lua_State *L)
     size_t n;
     kl_program **programs = lkl__programs(L, 2, lkl_view_value(L, 3), &n);
     kl_err err = KL_ERR_INIT;
-    return given(L, kl_sim_start(s->sim, programs, n, &err), &err);
+    return lkl__given(L, kl_sim_start(s->sim, programs, n, &err), &err);
 }
 
 /* s:settle(): seconds until something would run by itself, or nil */
@@ -280,7 +272,7 @@ static int settle(lua_State *L)
     kl_err err = KL_ERR_INIT;
     kl_status st = kl_sim_settle(s->sim, &next, &err);
     if (st)
-        return given(L, st, &err);
+        return lkl__fail(L, &err);
     if (next == KL_NEVER)
         return 0;
     lua_pushnumber(L, (double)(next - kl_clock_now(kl_sim_clock(s->sim))) / 1e9);

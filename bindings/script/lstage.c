@@ -12,14 +12,6 @@ static void stage_free(void *p) { lkl__stage_free(p); }
 extern const lkl_class lkl__stage_class;
 static lkl_stage *self(lua_State *L) { return lkl_box_check(L, 1, &lkl__stage_class); }
 
-static int fail(lua_State *L, kl_err *err)
-{
-    lkl__push_message(L, err);
-    return lkl__error(L, "%s", lua_tostring(L, -1));
-}
-
-static int given(lua_State *L, kl_status st, kl_err *err) { return st ? fail(L, err) : 0; }
-
 /* --- what the runtime logs, of all stages of the process ---------------------------------- */
 
 static lkl_journal logs = {.mu = KL_MUTEX_INIT};
@@ -104,7 +96,7 @@ static int stage(lua_State *L)
     kl_err err = KL_ERR_INIT;
     lkl__stage_listen();
     if (lkl__stage_new(wall, &s, &err))
-        return fail(L, &err);
+        return lkl__fail(L, &err);
     box->ptr = s;
     return 1;
 }
@@ -122,7 +114,7 @@ static int load(lua_State *L)
     const kl_value *v = lkl_view_value(L, 2);
     luaL_argcheck(L, v, 2, "expected a view");
     kl_err err = KL_ERR_INIT;
-    return given(L, kl_server_load(s->server, v, &err), &err);
+    return lkl__given(L, kl_server_load(s->server, v, &err), &err);
 }
 
 static int load_path(lua_State *L)
@@ -132,7 +124,7 @@ static int load_path(lua_State *L)
     kl_err err = KL_ERR_INIT;
     kl_status st = kl_server_load_path(s->server, luaL_checkstring(L, 2), &n, &err);
     if (st)
-        return fail(L, &err);
+        return lkl__fail(L, &err);
     lua_pushinteger(L, (lua_Integer)n);
     return 1;
 }
@@ -164,9 +156,9 @@ static void override(lua_State *L, kl_program *p, const kl_value *params)
         (void)kl_fail(&err, KL_EINVAL, "params: %s has no param %s%s", p->name, unknown, near);
     kl_free(near);
     if (unknown)
-        (void)fail(L, &err);
+        (void)lkl__fail(L, &err);
     if (kl_program_set_params(p, params, false, &err))
-        (void)fail(L, &err);
+        (void)lkl__fail(L, &err);
 }
 
 kl_program **lkl__programs(lua_State *L, int list, const kl_value *params, size_t *count)
@@ -187,13 +179,13 @@ kl_program **lkl__programs(lua_State *L, int list, const kl_value *params, size_
         kl_status st = text ? lkl_program_load_text(path, text, len, &p, &err)
                             : lkl_program_load(path, &p, &err);
         if (st)
-            (void)fail(L, &err);
+            (void)lkl__fail(L, &err);
         box->ptr = programs[i] = p;
         lua_pop(L, 3);
         if (params)
             override(L, p, params);
         if (kl_program_params_there(p, &err))
-            (void)fail(L, &err);
+            (void)lkl__fail(L, &err);
     }
     return programs;
 }
@@ -207,7 +199,7 @@ static int start(lua_State *L)
     size_t n;
     kl_program **programs = lkl__programs(L, 2, params, &n);
     kl_err err = KL_ERR_INIT;
-    return given(L, lkl__stage_start(s, programs, n, ns, &err), &err);
+    return lkl__given(L, lkl__stage_start(s, programs, n, ns, &err), &err);
 }
 
 static int stop(lua_State *L)
@@ -226,7 +218,7 @@ static int settle(lua_State *L)
     kl_outlook o;
     kl_err err = KL_ERR_INIT;
     if (lkl__stage_settle(s, &o, &err))
-        return fail(L, &err);
+        return lkl__fail(L, &err);
     if (!s->manager || o.next_key == KL_NEVER)
         lua_pushnil(L);
     else
@@ -241,13 +233,13 @@ static int advance(lua_State *L)
     kl_time d = lkl_check_duration(L, 2, "advance");
     luaL_argcheck(L, d >= 0, 2, "time runs forward");
     kl_err err = KL_ERR_INIT;
-    return given(L, lkl__stage_advance(self(L), d, &err), &err);
+    return lkl__given(L, lkl__stage_advance(self(L), d, &err), &err);
 }
 
 static int rest(lua_State *L)
 {
     kl_err err = KL_ERR_INIT;
-    return given(L, lkl__stage_rest(self(L), lkl_check_duration(L, 2, "until_idle"), &err), &err);
+    return lkl__given(L, lkl__stage_rest(self(L), lkl_check_duration(L, 2, "until_idle"), &err), &err);
 }
 
 static int now(lua_State *L)

@@ -162,6 +162,10 @@ void lkl__push_json(lua_State *L, const kl_value *v, bool pretty); /* pushes the
 void lkl__push_text(lua_State *L, char *taken);
 /* Pushes the message of err and finishes it, also when there is no memory for the Lua string. */
 void lkl__push_message(lua_State *L, kl_err *err);
+/* Raises that message, with the script's line in front. */
+int lkl__fail(lua_State *L, kl_err *err);
+/* A function's end: nothing, or that. */
+int lkl__given(lua_State *L, kl_status st, kl_err *err);
 /* Raises an argument error with the story in err, which is finished first. */
 int lkl__argerror(lua_State *L, int arg, kl_err *err);
 

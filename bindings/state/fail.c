@@ -199,6 +199,14 @@ void lkl__push_message(lua_State *L, kl_err *err)
         lua_error(L);
 }
 
+int lkl__fail(lua_State *L, kl_err *err)
+{
+    lkl__push_message(L, err);
+    return lkl__error(L, "%s", lua_tostring(L, -1));
+}
+
+int lkl__given(lua_State *L, kl_status st, kl_err *err) { return st ? lkl__fail(L, err) : 0; }
+
 /* A body that does not fit its schema is the caller's mistake, and told as that: with his line. */
 int lkl_raise(lua_State *L, kl_err *err, const char *verb, const char *resource, const char *key)
 {

@@ -407,10 +407,8 @@ static const lkl_source *module_source(lua_State *L, const char *name)
         return NULL;
     }
     kl_err err = KL_ERR_INIT;
-    if (lkl_bundle_read(s->bundle, name, &src, &err)) {
-        lkl__push_message(L, &err);
-        lkl__error(L, "%s", lua_tostring(L, -1));
-    }
+    if (lkl_bundle_read(s->bundle, name, &src, &err))
+        lkl__fail(L, &err);
     return src;
 }
 

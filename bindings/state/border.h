@@ -160,7 +160,7 @@ const kl_value *lkl__value_at(lua_State *L, int idx, const char *what);
 void lkl__push_json(lua_State *L, const kl_value *v, bool pretty); /* pushes the text */
 /* Pushes a text that C made and frees it, also when there is no memory for the Lua string. */
 void lkl__push_text(lua_State *L, char *taken);
-/* Pushes the message of err and finishes it, also when there is no memory for the Lua string. */
+/* Pushes the message of err, which is finished even if there is no memory for the Lua string. */
 void lkl__push_message(lua_State *L, kl_err *err);
 /* Raises that message, with the script's line in front. */
 int lkl__fail(lua_State *L, kl_err *err);

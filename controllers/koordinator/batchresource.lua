@@ -42,9 +42,9 @@ local function count(sum, asked, used, most)
   sum.most = amounts.add(sum.most, most)
 end
 
--- What counts, for the node and its zones alike: { pods, dangling }. pods is a list of { pod, facts, used } of
--- every active high-priority pod (used is nil when not reported), dangling a list of what is used by every
--- reported one that is not among the active pods, whatever became of it.
+-- What counts, for the node and its zones alike: { pods, dangling }. pods is a list of { pod, facts, used }
+-- of every active high-priority pod (used is nil when not reported), dangling a list of what is used by
+-- every reported one that is not among the active pods, whatever became of it.
 local function read_load(list, metric, read)
   local load, reported = { pods = {}, dangling = {} }, nodemetric.pods(metric)
   local unseen = {}
@@ -188,8 +188,8 @@ function M.reset(message)
 end
 
 -- input: strategy, node, pods (of this node), nodeMetric, nodeResourceTopology (may be absent), now
--- (seconds), read (pods.reader; may be absent). Returns { resources, zones, messages } or { resets, messages };
--- nil and why when something essential is missing.
+-- (seconds), read (pods.reader; may be absent). Returns { resources, zones, messages } or
+-- { resets, messages }; nil and why when something essential is missing.
 function M.calculate(input)
   local strategy, node, list, metric = input.strategy, input.node, input.pods, input.nodeMetric
   if strategy == nil or node == nil or list == nil or metric == nil then

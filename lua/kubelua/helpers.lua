@@ -202,25 +202,33 @@ end
 Context.add_finalizer = Client.add_finalizer
 Context.remove_finalizer = Client.remove_finalizer
 
---- ctx gets those that do not wait for others.
+local OWNED = { namespace = "string", labels = "selector", fields = "selector", index = "index",
+  value = "value" }
+
+---@class kubelua.OwnedOptions   as of ctx:list
+---@field namespace? string
+---@field labels? any
+---@field fields? any
+---@field index? string|table
+---@field value? string|string[]
+
 --- What is ours of a kind, from the cache: our object is its controller. Nothing is written; what `ctx:claim`
 --- would adopt is not there.
 ---@param kind string
----@param opts {namespace?: string, labels?: any, fields?: any, index?: string|table, value?: string|string[]}?   as of ctx:list
+---@param opts kubelua.OwnedOptions?
 ---@return kubelua.view[]
 function Context:owned(kind, opts)
-  local narrowed = {}
-  for name, value in pairs(opts or {}) do narrowed[name] = value end
-  if narrowed.limit then core.blame "ctx:owned: there is no limit: count what it returns" end
-  narrowed.namespace = narrowed.namespace or self.namespace
+  opts = options.check("ctx:owned", opts, OWNED)
   local mine, uid = {}, self.object.metadata.uid
-  for _, o in ipairs(self:list(kind, narrowed)) do
+  for _, o in ipairs(self:list(kind, { namespace = opts.namespace or self.namespace, labels = opts.labels,
+    fields = opts.fields, index = opts.index, value = opts.value })) do
     local controller = owner.controller_of(o)
     if controller and controller.uid == uid then mine[#mine + 1] = o end
   end
   return mine
 end
 
+--- ctx gets those that do not wait for others.
 function M.into_context(class)
   for name, fn in pairs(Context) do class[name] = fn end
 end

@@ -70,8 +70,8 @@ end
 -- Of a template's metadata its objects have these; a name is theirs.
 local FROM_TEMPLATE = { "labels", "annotations", "finalizers" }
 
---- An object out of a template, as controllers make Jobs of a CronJob and Pods of a ReplicaSet: everything but
---- metadata, and of that labels, annotations and finalizers. What `o` says is laid over it (kube.merge).
+--- An object out of a template, as controllers make Jobs of a CronJob and Pods of a ReplicaSet: everything
+--- but metadata, and of that labels, annotations and finalizers. What `o` says is laid over it (kube.merge).
 ---@param template table|kubelua.view   spec.template, spec.jobTemplate, an item of volumeClaimTemplates
 ---@param o kubelua.Object              its kind and name, and what is other than in the template
 ---@return table  a manifest

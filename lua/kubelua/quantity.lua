@@ -92,7 +92,7 @@ end
 ---@return table<string, kubelua.quantity>
 function M.limits(pod)
   local sum, spec = total(pod, "limits")
-  -- The overhead of a resource counts only where it is limited at all; 0 is no limit.
+  -- The overhead of a resource counts only where there is a limit; a limit of 0 is none.
   for name, q in pairs(field(spec, "overhead") or {}) do
     if sum[name] and sum[name] ~= qty(0) then sum[name] = sum[name] + qty(q) end
   end

@@ -127,7 +127,7 @@ widgets.each("claim-spec", function(t)
       end]]
     local o = t.await("owner", "what is its", function(o) return o("status.all") end)
     assert.same({ "mine-x mine-y", "mine-x" }, { o.status.all, o.status.x })
-    assert.truthy(o.status.limit:find("ctx:owned: there is no limit", 1, true), o.status.limit)
+    assert.truthy(o.status.limit:find("ctx:owned: unknown option 'limit'", 1, true), o.status.limit)
     assert.truthy(o.status.slip:find("did you mean 'labels'", 1, true), o.status.slip)
   end)
 

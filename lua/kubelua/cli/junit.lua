@@ -30,7 +30,14 @@ local function count(cases, what)
   return n
 end
 
---- @param suites { name: string, seconds: number?, cases: { class: string, name: string, seconds: number?, failure: string?, skipped: string? }[] }[]
+---@class kubelua.JunitCase
+---@field class string
+---@field name string
+---@field seconds number?
+---@field failure string?   why it failed; its first line is the message
+---@field skipped string?   why it did not run
+
+---@param suites { name: string, seconds: number?, cases: kubelua.JunitCase[] }[]
 ---@return string
 function M.text(suites)
   local out = { '<?xml version="1.0" encoding="UTF-8"?>', "<testsuites>" }

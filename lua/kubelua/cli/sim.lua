@@ -76,8 +76,8 @@ end
 
 local BLANK = { integer = 0, number = 0.0, boolean = false }
 
--- Params of all controllers of the scripts, with their defaults; those that have to be given with something of
--- their type.
+-- Params of all controllers of the scripts, with their defaults; those that have to be given with something
+-- of their type.
 local function params_of(scripts)
   local out = {}
   for _, path in ipairs(scripts) do

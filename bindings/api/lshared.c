@@ -111,6 +111,27 @@ static int shared_names(lua_State *L)
     return 1;
 }
 
+/* --- what a script counts: core.run.count ------------------------------------------------- */
+
+static int count(lua_State *L)
+{
+    static const char *const acts[] = {
+        [KL_FIGURE_ADD] = "add",
+        [KL_FIGURE_SET] = "set",
+        [KL_FIGURE_FORGET] = "forget",
+        [KL_FIGURE_OBSERVE] = "observe",
+        [KL_FIGURE_ACTS] = NULL,
+    };
+    kl_run *r = run_for(L, "what a metric counts");
+    kl_figure f = {.name = lkl__text(L, 1)};
+    f.act = (kl_figure_act)luaL_checkoption(L, 2, NULL, acts);
+    f.by = luaL_checknumber(L, 3);
+    lua_settop(L, 4);
+    f.labels = given(L, 4, "the labels");
+    kl_run_count(r, &f);
+    return 0;
+}
+
 /* --- ctx.memo ----------------------------------------------------------------------------- */
 
 static kl_run *memo_run(lua_State *L)
@@ -206,6 +227,6 @@ void lkl__open_shared(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"shared_get", shared_get}, {"shared_set", shared_set},
         {"shared_add", shared_add}, {"shared_swap", shared_swap}, {"shared_names", shared_names},
-        {NULL, NULL}};
+        {"count", count}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }

@@ -293,6 +293,24 @@ static int fail_next(lua_State *L)
     return 0;
 }
 
+/* s:metric(name, labels or nil): what a script counted, and how often a histogram observed; nil: nothing
+ * has these labels. */
+static int metric(lua_State *L)
+{
+    lkl_stage *s = self(L);
+    kl_figure f = {.name = lkl__text(L, 2)};
+    double value;
+    uint64_t n = 0;
+    lua_settop(L, 3);
+    if (!lua_isnil(L, 3))
+        f.labels = lkl__value_at(L, 3, "the labels");
+    if (!s->manager || !kl_custom_metrics_get(kl_manager_custom_figures(s->manager), &f, &value, &n))
+        return 0;
+    lua_pushnumber(L, value);
+    lua_pushinteger(L, (lua_Integer)n);
+    return 2;
+}
+
 static int faults(lua_State *L)
 {
     lua_pushinteger(L, (lua_Integer)kl_server_faults(self(L)->server));
@@ -349,7 +367,7 @@ static int controllers(lua_State *L)
 static const luaL_Reg methods[] = {{"url", url}, {"load", load}, {"load_path", load_path}, {"keep", keep},
     {"reset", reset}, {"start", start}, {"stop", stop}, {"settle", settle}, {"advance", advance},
     {"rest", rest}, {"now", now}, {"set_now", set_now}, {"runs", take_runs}, {"calls", take_calls},
-    {"fail", fail_next}, {"faults", faults}, {"controllers", controllers}, {NULL, NULL}};
+    {"fail", fail_next}, {"faults", faults}, {"controllers", controllers}, {"metric", metric}, {NULL, NULL}};
 const lkl_class lkl__stage_class = {"kubelua.stage", stage_free, methods, NULL};
 
 void lkl__open_stage(lua_State *L)

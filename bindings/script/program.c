@@ -613,6 +613,7 @@ static void program_free(kl_program *p)
     for (size_t i = 0; i < p->n_hooks; i++)
         kl_webhook_spec_fini(&p->hooks[i]);
     kl_free(p->hooks);
+    kl_value_unref(p->metrics);
     kl_free(me->description);
     lkl_bundle_fini(&me->bundle);
     kl_free(me);

@@ -406,6 +406,9 @@ int lkl__read_specs(lua_State *L)
         check_memory(L, read_one(L, p));
         lua_settop(L, list);
     }
+    lkl_state_push(L, "metrics");
+    lua_call(L, 0, 1);
+    p->metrics = kl_value_ref(lkl_view_value(L, -1));
     lkl_state_push(L, "describe");
     lua_pushvalue(L, list);
     lua_call(L, 1, 1);

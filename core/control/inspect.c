@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "cache/informer.h"
+#include "metrics/custom.h"
 #include "metrics/metrics.h"
 #include "observe/tally.h"
 
@@ -181,6 +182,31 @@ static void answer_reloads(void *arg, kl_control_request *q)
     kl_control_reply(q, 200, kl_builder_done(b));
 }
 
+/* --- what scripts count ------------------------------------------------------------------- */
+
+/* Of each metric at most so many. */
+#define SERIES_MOST 20
+
+static void metrics(kl_builder *b, kl_manager *m)
+{
+    const char *cluster;
+    kl_manager *one;
+    kl_build_key(b, "metrics");
+    kl_build_array(b);
+    for (size_t i = 0; (one = kl_manager_at(m, i, &cluster)); i++)
+        kl_custom_metrics_show(kl_manager_custom_figures(one), cluster, SERIES_MOST, b);
+    kl_build_end(b);
+}
+
+static void answer_metrics(void *arg, kl_control_request *q)
+{
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    metrics(b, arg);
+    kl_build_end(b);
+    kl_control_reply(q, 200, kl_builder_done(b));
+}
+
 const kl_value *kl_inspect_snapshot(kl_manager *m)
 {
     kl_builder *b = kl_builder_new();
@@ -190,6 +216,7 @@ const kl_value *kl_inspect_snapshot(kl_manager *m)
     failing(b, m);
     informers(b, m);
     reloads(b, m);
+    metrics(b, m);
     kl_build_end(b);
     return kl_builder_done(b);
 }
@@ -201,6 +228,7 @@ void kl_inspect_add(kl_control *c, kl_manager *m)
     kl_control_route(c, "GET", "/v1/informers", "caches: objects, bytes, lag, relists", answer_informers, m);
     kl_control_route(
         c, "GET", "/v1/failing", "keys that fail or wait: why, and when they come back", answer_failing, m);
+    kl_control_route(c, "GET", "/v1/metrics", "what scripts count, 20 series of each", answer_metrics, m);
     kl_control_route(
         c, "GET", "/v1/reloads", "what became of scripts that changed, the last first", answer_reloads, m);
 }

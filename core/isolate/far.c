@@ -264,6 +264,12 @@ static void remote_spent(kl_run *r, kl_spent what)
 }
 static void remote_elided(kl_run *r) { tell_away(far_of(r), KL_WORD_ELIDED, NULL, 0); }
 
+static void remote_count(kl_run *r, const kl_figure *f)
+{
+    tell_away(far_of(r), KL_WORD_COUNT,
+        ARGS(kl_value_of_int(f->act), text(f->name), kl_value_ref(f->labels), kl_value_of_double(f->by)));
+}
+
 static void say_event(void *arg, const kl_news *n)
 {
     kl_far *f = arg;
@@ -594,6 +600,7 @@ static const kl_remote remote = {.call = remote_call,
     .log = remote_log,
     .spent = remote_spent,
     .elided = remote_elided,
+    .count = remote_count,
     .memo = remote_memo,
     .memo_set = remote_memo_set,
     .shared = remote_shared,

@@ -62,6 +62,7 @@ typedef enum kl_word {
     KL_WORD_DECIDED,     /* a webhook's decision */
     KL_WORD_ELIDED,
     KL_WORD_SPENT, /* kl_spent */
+    KL_WORD_COUNT, /* kl_figure_act, name, labels, number */
 } kl_word;
 
 /* How a run stands: this bit says kl_run_deposed, and those from there on kl_run_over. */

@@ -344,6 +344,20 @@ static bool spent(kl_isolate *i, const kl_message *m, answer *a)
     return true;
 }
 
+static bool count(kl_isolate *i, const kl_message *m, answer *a)
+{
+    int64_t act = -1;
+    kl_figure f = {.name = kl_message_text(m, 1),
+        .labels = kl_message_value(m, 2),
+        .by = kl_value_double(kl_message_value(m, 3), 0)};
+    (void)a;
+    if (!i->run || !f.name || !kl_value_int(kl_message_value(m, 0), &act) || act < 0 || act >= KL_FIGURE_ACTS)
+        return false;
+    f.act = (kl_figure_act)act;
+    kl_run_count(i->run, &f);
+    return true;
+}
+
 /* --- which is which ----------------------------------------------------------------------- */
 
 static serve_fn *const serves[256] = {
@@ -368,6 +382,7 @@ static serve_fn *const serves[256] = {
     [KL_WORD_DECIDED] = decided,
     [KL_WORD_ELIDED] = elided,
     [KL_WORD_SPENT] = spent,
+    [KL_WORD_COUNT] = count,
 };
 
 const kl_value *kl__isolate_standing(kl_run *run)

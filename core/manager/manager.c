@@ -515,7 +515,9 @@ void kl__manager_apply(void *arg)
         if ((ch->status = kl__manager_check_namespaces(m, p, &p->specs[i], ch->err)))
             return;
     kl__slot *s = ch->slot ? ch->slot : kl_new(kl__slot);
-    if ((ch->status = kl_webhooks_check(m->webhooks, s, p, ch->err))) {
+    if ((ch->status = kl_webhooks_check(m->webhooks, s, p, ch->err))
+        || (ch->status = kl_custom_metrics_declare(
+                kl_commons_figures(m->commons), p->name, p->metrics, ch->err))) {
         if (!ch->slot)
             kl_free(s);
         return;
@@ -572,6 +574,7 @@ kl_reloads *kl_manager_reloads(kl_manager *m) { return m->reloads; }
 kl_flight *kl_manager_flight(kl_manager *m) { return m->flight; }
 kl_tally *kl_manager_tally(kl_manager *m) { return m->tally; }
 kl_metrics *kl_manager_figures(kl_manager *m) { return m->metrics; }
+kl_custom_metrics *kl_manager_custom_figures(kl_manager *m) { return kl_commons_figures(m->commons); }
 
 /* Reason and type of its Event. */
 static const struct {

@@ -322,10 +322,13 @@ void kl_metrics_leader_slow(kl_metrics *m, const char *lease_name)
 
 void kl_metrics_head(kl_buf *out, const char *name, const char *type, const char *help)
 {
-    kl_buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+    kl_buf_printf(out, "# HELP %s ", name);
+    for (const char *c = help; *c; c++)
+        kl_buf_puts(out, *c == '\\' ? "\\\\" : *c == '\n' ? "\\n" : (char[2]){*c, 0});
+    kl_buf_printf(out, "\n# TYPE %s %s\n", name, type);
 }
 
-static void label(kl_buf *out, bool first, const char *k, const char *v)
+void kl_metrics_label(kl_buf *out, bool first, const char *k, const char *v)
 {
     kl_buf_printf(out, "%s%s=\"", first ? "{" : ",", k);
     for (; *v; v++) {
@@ -339,7 +342,7 @@ static void label(kl_buf *out, bool first, const char *k, const char *v)
     kl_buf_putc(out, '"');
 }
 
-static void number(kl_buf *out, double v)
+void kl_metrics_number(kl_buf *out, double v)
 {
     if (isinf(v))
         kl_buf_puts(out, v > 0 ? "+Inf" : "-Inf");
@@ -370,10 +373,10 @@ void kl_metrics_sample(kl_buf *out, const char *name, double value, ...)
     va_start(ap, value);
     bool first = true;
     for (const char *k; (k = va_arg(ap, const char *)); first = false)
-        label(out, first, k, va_arg(ap, const char *));
+        kl_metrics_label(out, first, k, va_arg(ap, const char *));
     va_end(ap);
     kl_buf_puts(out, first ? " " : "} ");
-    number(out, value);
+    kl_metrics_number(out, value);
     kl_buf_putc(out, '\n');
 }
 

@@ -83,6 +83,9 @@ void kl_metrics_head(kl_buf *out, const char *name, const char *type, const char
 /* The bound of a bucket as Go writes it, since `le` is compared as a text: the fewest digits that mean
  * this number, and an exponent from 1e+06 on. */
 void kl_metrics_bound(double v, char out[32]);
+/* `{k="v"` or `,k="v"`, with v escaped; who writes closes the brace. */
+void kl_metrics_label(kl_buf *out, bool first, const char *k, const char *v);
+void kl_metrics_number(kl_buf *out, double v);
 /* labels: "k", "v", ..., NULL. */
 void kl_metrics_sample(kl_buf *out, const char *name, double value, ...) __attribute__((sentinel));
 

@@ -34,6 +34,14 @@ kl_shared *kl_run_shared(kl_run *r)
     return kl_commons_of(commons_of(r->w), r->gen->logic->program->name);
 }
 
+void kl_run_count(kl_run *r, const kl_figure *f)
+{
+    if (r->w->o.remote)
+        r->w->o.remote->count(r, f);
+    else
+        kl_custom_metrics_record(kl_commons_figures(commons_of(r->w)), f);
+}
+
 static const char *uid_of(const kl_run *r)
 {
     const char *uid = kl_value_str_at(r->object, "metadata", "uid", NULL);

@@ -70,8 +70,9 @@ struct kl_program {
     size_t n_specs;
     kl_webhook_spec *hooks; /* they are opened under the numbers that follow the controllers' */
     size_t n_hooks;
-    atomic_int refs; /* starts at 1 */
-    int generation;  /* 1, 2, ...; set by the manager when it takes the program */
+    const kl_value *metrics; /* what it counts (metrics/custom.h), or NULL */
+    atomic_int refs;         /* starts at 1 */
+    int generation;          /* 1, 2, ...; set by the manager when it takes the program */
 };
 kl_program *kl_program_ref(kl_program *p);
 /* of a controller, or how a webhook runs */

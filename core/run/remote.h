@@ -21,6 +21,7 @@ struct kl_remote {
     void (*log)(kl_run *r, kl_log_level level, const char *message, const char *format, const char *fields);
     void (*spent)(kl_run *r, kl_spent what);
     void (*elided)(kl_run *r);
+    void (*count)(kl_run *r, const kl_figure *f);
     const kl_value *(*memo)(kl_run *r);
     kl_status (*memo_set)(kl_run *r, const char *field, const kl_value *v, kl_err *err);
     kl_shared *(*shared)(const kl_remote *o);

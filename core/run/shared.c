@@ -223,6 +223,7 @@ char **kl_shared_names(kl_shared *s, const char *prefix)
 struct kl_commons {
     kl_mutex mu;
     kl_map *scripts KL_GUARDED_BY(mu); /* name -> kl_shared */
+    kl_custom_metrics *figures;
 };
 
 kl_commons *kl_commons_new(void)
@@ -230,6 +231,7 @@ kl_commons *kl_commons_new(void)
     kl_commons *c = kl_new(kl_commons);
     kl_mutex_init(&c->mu);
     c->scripts = kl_map_new();
+    c->figures = kl_custom_metrics_new();
     return c;
 }
 
@@ -240,6 +242,7 @@ void kl_commons_free(kl_commons *c)
     if (!c)
         return;
     kl_map_free(c->scripts, shared_free);
+    kl_custom_metrics_free(c->figures);
     kl_mutex_fini(&c->mu);
     kl_free(c);
 }
@@ -256,6 +259,8 @@ kl_shared *kl_commons_of(kl_commons *c, const char *script)
     kl_unlock(&c->mu);
     return s;
 }
+
+kl_custom_metrics *kl_commons_figures(kl_commons *c) { return c->figures; }
 
 kl_shared *kl_memos_new(const char *controller)
 {

@@ -7,6 +7,7 @@
 #ifndef KL_RUN_SHARED_H
 #define KL_RUN_SHARED_H
 
+#include "metrics/custom.h"
 #include "run/reconciler.h"
 
 typedef struct kl_shared kl_shared; /* values by name */
@@ -41,12 +42,16 @@ void kl_commons_free(kl_commons *c); /* NULL is fine */
 /* any thread; borrowed, as long as the commons are there */
 kl_shared *kl_commons_of(kl_commons *c, const char *script);
 
+/* What scripts count; as long as the commons are there. */
+kl_custom_metrics *kl_commons_figures(kl_commons *c);
+
 /* What the memos of a controller are kept in: by key. They are forgotten when their object is
  * (kl_shared_forget, by whoever hears of that). */
 kl_shared *kl_memos_new(const char *controller);
 
 /* --- of a run, on its worker's thread (memo.c) -------------------------------------------- */
 kl_shared *kl_run_shared(kl_run *r); /* of its script; borrowed for the run */
+void kl_run_count(kl_run *r, const kl_figure *f);
 /* The memo of its key: an object, a new reference; NULL: nothing is remembered of this object. Another
  * object of the same name has its own. */
 const kl_value *kl_run_memo(kl_run *r);

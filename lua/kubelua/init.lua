@@ -62,6 +62,8 @@ local FROM_FILES = {
   find_condition = { "kubelua.conditions", "find_condition" },
   remove_condition = { "kubelua.conditions", "remove_condition" },
   shared = { "kubelua.shared", "shared" },
+  counter = { "kubelua.metrics", "counter" }, gauge = { "kubelua.metrics", "gauge" },
+  histogram = { "kubelua.metrics", "histogram" },
   retry = { "kubelua.result", "retry" }, fail = { "kubelua.result", "fail" },
 }
 

@@ -3,6 +3,7 @@
 local context = require "kubelua.context"
 local controller = require "kubelua.controller"
 local finalizer = require "kubelua.finalizer"
+local metrics = require "kubelua.metrics"
 local params = require "kubelua.params"
 local result = require "kubelua.result"
 local saying = require "kubelua.saying"
@@ -34,6 +35,7 @@ end
 
 --- The controllers that a script returned, as a list; its webhooks after them.
 function M.controllers(returned, path)
+  metrics.close()
   if opened(returned) then return { opened(returned) } end
   if type(returned) ~= "table" or rawlen(returned) == 0 then
     local what = "a " .. type(returned)
@@ -122,8 +124,11 @@ end
 function M.describe(controllers)
   local out = {}
   for _, c in ipairs(controllers) do describe_one(c, out) end
+  metrics.describe(function(word, text) line(out, word, text) end)
   return table.concat(out, "\n") .. "\n"
 end
+
+M.metrics = metrics.declared
 
 -- ---------------------------------------------------------------- running
 

@@ -449,6 +449,23 @@ local FAULT = {
 }
 local VERBS = { "get", "list", "watch", "create", "update", "patch", "apply", "delete", "deletecollection" }
 
+--- What a script counted (kube.counter, kube.gauge, kube.histogram) with these labels: the value, and of a
+--- histogram the sum and how often it observed; nil when nothing was counted so.
+---@param name string
+---@param labels? table<string, string|number|boolean>
+---@return number? value
+---@return integer? count       of a histogram
+function T:metric(name, labels)
+  local texts
+  for label, value in pairs(labels or {}) do
+    texts = texts or {}
+    texts[label] = tostring(value)
+  end
+  local value, n = live(self):metric(name, texts)
+  if value and n > 0 then return value, n end
+  return value
+end
+
 --- The next requests of controllers that match are answered with a failure: t:fail_next { verb = "patch",
 --- kind = "v1/ConfigMap", error = "conflict", times = 2 }. `error` is one of the kinds of errors, or give
 --- `code` and `reason`.

@@ -98,6 +98,25 @@ servers.each(function(name, start)
       assert.is_true(page:eval "return window.sameDocument")
     end)
 
+    it("shows what the scripts count, and nothing of it where they count nothing", function()
+      assert.is_true(page:eval "return document.querySelector('#metrics').hidden")
+      controller.finish(run)
+      begin([[
+        local kube = require "kubelua"
+        local seen = kube.counter { name = "maps_seen_total", help = "Maps.", labels = { "name" } }
+        local size = kube.histogram { name = "map_entries", help = "Entries." }
+        return kube.controller { name = "counts", resource = "v1/ConfigMap", reconcile = function(map, ctx)
+          if map("data.count") then seen:inc(1234, { name = ctx.name }) size:observe(2) size:observe(5) end
+        end }
+      ]], "--dashboard", "127.0.0.1:0")
+      create("a", { count = "yes" })
+      create("b", { count = "yes" })
+      page:until_true(30, "document.querySelectorAll('#metric-rows tr').length === 3")
+      page:until_true(5, "!document.querySelector('#metrics').hidden")
+      assert.equal('map_entries||mean 3.5;maps_seen_total|name="a"|1,234;|name="b"|1,234', page:eval [[
+        return [...document.querySelectorAll('#metric-rows tr')].map(r => [...r.children].slice(0, 3).map(c => c.textContent).join('|')).join(';')]])
+    end)
+
     it("takes what the cluster says for text", function()
       create("x", { bad = "<img src=x onerror='window.broken = true'><script>window.broken = true</script>" })
       page:until_true(30, "document.querySelector('#failing-rows pre')?.textContent.includes('<img src=x')")

@@ -1,0 +1,57 @@
+/* custom.h - metrics that scripts declare: kube.counter, kube.gauge, kube.histogram.
+ *
+ * A family belongs to every script that declares it, and outlives reloads for as long as one of them does.
+ * How many series it may have is bounded; what comes after that is counted and dropped, since a figure must
+ * not fail a run. Any thread. */
+#ifndef KL_METRICS_CUSTOM_H
+#define KL_METRICS_CUSTOM_H
+
+#include "base/buf.h"
+#include "value/value.h"
+
+typedef struct kl_custom_metrics kl_custom_metrics;
+
+typedef enum kl_figure_act {
+    KL_FIGURE_ADD,     /* to a counter (nothing below 0) or a gauge */
+    KL_FIGURE_SET,     /* a gauge */
+    KL_FIGURE_FORGET,  /* a gauge: its series goes */
+    KL_FIGURE_OBSERVE, /* a histogram */
+    KL_FIGURE_ACTS
+} kl_figure_act;
+
+/* One thing that a script counts. All borrowed. */
+typedef struct kl_figure {
+    const char *name;
+    kl_figure_act act;
+    const kl_value *labels; /* an object of texts, by the names that were declared; NULL: none */
+    double by;
+} kl_figure;
+
+#define KL_SERIES_MAX 1000       /* of a family that does not say `series` */
+#define KL_LABELS_BYTES_MAX 1024 /* of one series */
+
+kl_custom_metrics *kl_custom_metrics_new(void);
+void kl_custom_metrics_free(kl_custom_metrics *m); /* NULL is fine */
+
+/* What a script declares from now on, as lua/kubelua/metrics.lua has checked it: name -> {type, help, labels,
+ * buckets, series}, or NULL for nothing. Families that it alone had and does not declare any more go; those
+ * of another form begin anew. KL_EEXISTS: another script declares one in another form, and nothing changed.
+ */
+KL_NODISCARD kl_status kl_custom_metrics_declare(
+    kl_custom_metrics *m, const char *script, const kl_value *declared, kl_err *err);
+
+/* Counts. What nobody declares, or declares in another form, is dropped without a word: it is of a run on an
+ * older generation. */
+void kl_custom_metrics_record(kl_custom_metrics *m, const kl_figure *f);
+
+/* The value of one series, a histogram's sum; *n is how often a histogram observed, NULL is fine. False:
+ * there is no such series. f's act and number do not matter. */
+bool kl_custom_metrics_get(kl_custom_metrics *m, const kl_figure *f, double *value, uint64_t *n);
+
+/* As Prometheus' text. */
+void kl_custom_metrics_write(kl_custom_metrics *m, kl_buf *out);
+/* For people, into an array that is open: {cluster (where not NULL), name, type, help, total, dropped,
+ * series: [{labels, value, count}]}, with at most `most` series of each, in the order of their labels. */
+void kl_custom_metrics_show(kl_custom_metrics *m, const char *cluster, size_t most, kl_builder *b);
+
+#endif

@@ -1,0 +1,225 @@
+-- metrics_spec.lua - kube.counter, kube.gauge and kube.histogram: what a script counts.
+
+local controller = require "support.controller"
+local process = require "support.process"
+local promtext = require "support.promtext"
+local servers = require "support.servers"
+local wait = require "support.wait"
+
+local kube = require "kubelua"
+
+local SOURCE = [[
+  local kube = require "kubelua"
+  %s
+  return kube.controller { name = "counts", resource = "v1/ConfigMap", reconcile = function(o, ctx) %s end }
+]]
+
+local function map(name) return { kind = "v1/ConfigMap", name = name, data = { n = "0" } } end
+
+describe("what a script counts", function()
+  local t
+  after_each(function()
+    if t then t:stop() end
+    t = nil
+  end)
+
+  local function start(declarations, body, objects)
+    t = kube.testing.start { source = SOURCE:format(declarations, body or ""), objects = objects or { map "a", map "b" } }
+    return t
+  end
+  -- What its load says.
+  local function refused(declarations)
+    local ok, why = pcall(start, declarations)
+    assert.is_false(ok)
+    return (tostring(why):gsub("^.-:%d+: ", ""))
+  end
+  -- What its run says.
+  local function failed(declarations, body)
+    start(declarations, body, { map "a" })
+    return ((t:runs("a")[1].message or ""):gsub("^.-:%d+: ", ""))
+  end
+
+  it("is there for a test, by its labels", function()
+    start([[
+      local seen = kube.counter { name = "seen_total", help = "Seen.", labels = { "ns", "ok" } }
+      local keys = kube.gauge { name = "keys", help = "Keys.", labels = { "name" } }
+      local size = kube.histogram { name = "size", help = "Size.", buckets = { 1, 10 } }
+    ]], [[
+      seen:inc(1, { ns = ctx.namespace, ok = true })
+      seen:inc(0.5, { ns = ctx.namespace, ok = true })
+      keys:set(8, { name = ctx.name }) keys:inc(nil, { name = ctx.name }) keys:dec(3, { name = ctx.name })
+      if ctx.name == "b" then keys:remove { name = "b" } end
+      size:observe(2) size:observe(3.5)
+    ]])
+    assert.equal(3, t:metric("seen_total", { ns = "default", ok = true }))
+    assert.equal(6, t:metric("keys", { name = "a" }))
+    assert.is_nil(t:metric("keys", { name = "b" }))
+    assert.same({ 11, 4 }, { t:metric "size" })
+    assert.is_nil(t:metric "seen_total")
+    assert.is_nil(t:metric "nothing")
+  end)
+
+  it("comes from modules and handles that are handed on", function()
+    start([[local made = kube.counter { name = "made_total", help = "Made." }
+      local function count(with) with:inc() end]], "count(made)")
+    assert.equal(2, t:metric "made_total")
+  end)
+
+  it("is declared in full, or refused with the way out", function()
+    local C = 'kube.counter { name = %s, help = "x" }'
+    for text, why in pairs {
+      ["kube.counter()"] = 'kube.counter is called with a table, { name = ..., help = ... }, got nothing',
+      [C:format '"a-b"'] = 'counter "a-b": a metric\'s name has letters, digits and _, such as "dns_records_made_total"',
+      [C:format '"kubelua_x"'] = 'counter "kubelua_x": names that begin with kubelua_ are kubelua\'s own',
+      [C:format '"rest_client_x"'] = 'counter "rest_client_x": names that begin with rest_client_ are kubelua\'s own',
+      [C:format '"x"' .. " " .. C:format '"x"'] =
+        'counter "x": it is declared twice; one declaration in a module serves all who require it',
+      ['kube.gauge { name = "x" }'] = 'gauge "x": help is one line that says what is counted',
+      ['kube.gauge { name = "x", help = "a\\nb" }'] = 'gauge "x": help is one line that says what is counted',
+      ['kube.gauge { name = "x", help = "x", label = {} }'] =
+        "gauge \"x\": kube.gauge: unknown key 'label'; did you mean 'labels'?",
+      ['kube.gauge { name = "x", help = "x", buckets = { 1 } }'] = "gauge \"x\": kube.gauge: unknown key 'buckets'; known are: help, labels, name, series",
+      ['kube.gauge { name = "x", help = "x", labels = "zone" }'] = 'gauge "x": labels must be a list, got string',
+      ['kube.gauge { name = "x", help = "x", labels = { zone = "eu" } }'] = 'gauge "x": labels must be a list; it has a zone',
+      ['kube.gauge { name = "x", help = "x", labels = { "a b" } }'] =
+        'gauge "x": labels[1]: a label\'s name has letters, digits and _, got a b',
+      ['kube.gauge { name = "x", help = "x", labels = { "a", "a" } }'] = 'gauge "x": labels[2]: a is there twice',
+      ['kube.histogram { name = "x", help = "x", labels = { "le" } }'] =
+        'histogram "x": labels[1]: "le" is the label of a histogram\'s buckets',
+      ['kube.histogram { name = "x", help = "x", buckets = { 2, 1 } }'] = 'histogram "x": buckets[2] is 1, after 2: they ascend',
+      ['kube.histogram { name = "x", help = "x", buckets = {} }'] = 'histogram "x": buckets must be a list of numbers',
+      ['kube.gauge { name = "x", help = "x", series = 1e6 }'] =
+        'gauge "x": series must be a whole number from 1 to 10000, got 1000000.0',
+    } do
+      assert.equal(why, refused(text))
+    end
+  end)
+
+  it("is counted in full, or the run says what is missing", function()
+    local L = 'local c = kube.counter { name = "c", help = "x", labels = { "zone" } } \z
+      local g = kube.gauge { name = "g", help = "x" }'
+    for body, why in pairs {
+      ["c:inc()"] = 'counter "c": inc: the label zone is missing; each call gives all of them',
+      ["c:inc { zone = 'eu' }"] = 'counter "c": inc: the number comes first, then the labels: name:inc(1, { ... })',
+      ["c:inc(1, { zone = 'eu', zon = 1 })"] = 'counter "c": inc: there is no label zon; did you mean \'zone\'?',
+      ["c:inc(1, { zone = {} })"] = 'counter "c": inc: the label zone must be a text, a number or a boolean, got table',
+      ["c:inc(-1, { zone = 'eu' })"] =
+        'counter "c": inc: a counter only grows, got -1; what goes up and down is a kube.gauge',
+      ["g:set(0 / 0)"] = 'gauge "g": set: a number is counted, got ',
+      ["g:set 'x'"] = 'gauge "g": set: a number is counted, got string',
+      ["g.set(1)"] = "a gauge's set is called with a colon: name:set(...)",
+      ["g:sett(1)"] = 'gauge "g": a gauge has no sett; did you mean \'set\'?',
+      ["g.x = 1"] = 'gauge "g": x cannot be set',
+      ["kube.gauge { name = 'h', help = 'x' }"] =
+        'gauge "h": it stands at the top level of a script, so that it is there before the first run',
+    } do
+      local said = failed(L, body)
+      t:stop()
+      assert.equal(why, said:sub(1, #why))
+    end
+  end)
+
+  it("cannot be counted by a function that is asked for its answer alone", function()
+    local ok, why = pcall(start, [[local g = kube.gauge { name = "g", help = "x" } g:set(1)]])
+    assert.is_false(ok)
+    assert.matches("what a metric counts is there while a key is reconciled", tostring(why))
+  end)
+
+  it("is in `kubelua check`", function()
+    local path = process.write(process.tmpname ".lua", SOURCE:format(
+      'kube.counter { name = "made_total", help = "Records that were made.", labels = { "zone", "kind" } }', ""))
+    local out = process.run((os.getenv "KUBELUA" or "build/kubelua") .. " check " .. path)
+    assert.matches("  metric      made_total{zone,kind}, a counter: Records that were made%.", out)
+  end)
+end)
+
+servers.each(function(name, start)
+  describe("what a script counts in `kubelua run` against " .. name, function()
+    local server, client, ns
+    lazy_setup(function()
+      server = start {}
+      client = controller.client(server)
+      ns = controller.namespace(client, "counts")
+    end)
+    lazy_teardown(function() if server then server:stop() end end)
+
+    local function script(more, help)
+      return ([[
+        local kube = require "kubelua"
+        local seen = kube.counter { name = "maps_seen_total", help = %q, labels = { "name" }, series = 3 }
+        local size = kube.histogram { name = "maps_size", help = "Entries.", buckets = { 1, 2 } }
+        return kube.controller {
+          name = "counts", resource = "v1/ConfigMap", namespaces = { %q }, workers = 2, %s
+          reconcile = function(o, ctx)
+            if not ctx.name:find "^map" then return end
+            local n = 0
+            for _ in pairs(o.data) do n = n + 1 end
+            seen:inc(1, { name = ctx.name })
+            size:observe(n)
+          end,
+        }
+      ]]):format(help, ns, more)
+    end
+    local function figures(run)
+      local address = run:log():match "serving metrics address=(%S+)"
+      local text = process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(address))
+      return promtext.parse(text), text
+    end
+    local function await(run, what, test)
+      wait.until_true(60, what, function()
+        local families, text = figures(run)
+        local ok, why = pcall(test, families, text)
+        if not ok then error(why, 0) end
+        return true
+      end)
+    end
+
+    for _, how in ipairs { "in its own process", "isolated" } do
+      it("is in /metrics, keeps its figures at a reload, and is bounded: " .. how, function()
+        local more = how == "isolated" and "isolate = true," or ""
+        local path = process.write(process.tmpname ".lua", script(more, "Maps."))
+        local run = controller.start(server, path, "--metrics-bind-address", "127.0.0.1:0")
+        run:wait_for_log(60, "serving metrics")
+        for i = 1, 4 do
+          client:create { kind = "v1/ConfigMap", namespace = ns, name = "map-" .. i, data = { a = "1", b = "2", c = "3" } }
+        end
+        await(run, "four maps are seen", function(_, text)
+          assert.matches("\nmaps_size_bucket{le=\"2\"} 0\nmaps_size_bucket{le=\"%+Inf\"} 4\nmaps_size_sum 12\nmaps_size_count 4\n", text)
+          assert.matches('\nkubelua_custom_metric_dropped_total{metric="maps_seen_total"} 1\n', text)
+        end)
+        run:wait_for_log(60, "as many series as it may")
+
+        process.write(path .. ".new", script(more, "Maps that were seen."))
+        assert(os.rename(path .. ".new", path))
+        await(run, "the new logic has seen them again, on top", function(_, text)
+          assert.matches("# HELP maps_seen_total Maps that were seen%.\n", text)
+          assert.matches("\nmaps_size_count 8\n", text)
+        end)
+        controller.finish(run)
+        for i = 1, 4 do client:delete("v1/ConfigMap", ns, "map-" .. i) end
+        wait.until_true(60, "the maps are gone", function() return not client:get("v1/ConfigMap", ns, "map-4") end)
+      end)
+    end
+
+    it("belongs to two scripts that say the same, and a third that does not is refused", function()
+      local function other(controller_name, kind, help)
+        return process.write(process.tmpname ".lua", ([[
+          local kube = require "kubelua"
+          local both = kube.%s { name = "both", help = %q }
+          return kube.controller { name = %q, resource = "v1/ConfigMap", namespaces = { %q },
+            reconcile = function(_, ctx) if ctx.name == "both" then both:inc() end end }
+        ]]):format(kind, help, controller_name, ns))
+      end
+      local one, two = other("one", "gauge", "Both."), other("two", "gauge", "Both of them.")
+      local run = controller.start(server, one, two, "--metrics-bind-address", "127.0.0.1:0")
+      run:wait_for_log(60, "serving metrics")
+      client:create { kind = "v1/ConfigMap", namespace = ns, name = "both" }
+      await(run, "both count", function(_, text) assert.matches("\nboth 2\n", text) end)
+      controller.finish(run)
+
+      local third = controller.start(server, one, other("three", "counter", "Both."))
+      assert.not_equal(0, third:wait(60))
+      assert.matches("declares the metric both as a gauge, and not in this form: give this one another name", third:log())
+    end)
+  end)
+end)

@@ -180,10 +180,17 @@ static int ip(lua_State *L)
     return 1;
 }
 
-/* kube.base64_encode(bytes) */
+/* kube.base64_encode(bytes); of a secret it is a secret */
 static int base64_encode(lua_State *L)
 {
     size_t n;
+    const char *hidden = lkl__secret_text(L, 1, &n);
+    if (hidden) {
+        char *text = lkl__push_secret(L, NULL, (n + 2) / 3 * 4), *plain = kl_base64_encode(hidden, n);
+        memcpy(text, plain, strlen(plain));
+        kl_free(plain);
+        return 1;
+    }
     const char *data = luaL_checklstring(L, 1, &n);
     lkl__push_text(L, kl_base64_encode(data, n));
     return 1;

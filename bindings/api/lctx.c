@@ -5,6 +5,7 @@
  * another key's fields. */
 #include <string.h>
 #include "model/object.h"
+#include "run/params.h"
 #include "state/state.h"
 
 static const char ctx_tag, ctx_mt, params_key;
@@ -57,17 +58,55 @@ static void push_params(lua_State *L, lkl_state *s)
         return;
     lua_pop(L, 1);
     lkl_box *box = lkl_value_box(L);
+    box->ptr = (void *)kl_params_plain(kl_run_spec(s->run), params);
     if (!params) {
         kl_builder *b = kl_builder_new();
         kl_build_object(b);
         kl_build_end(b);
         box->ptr = (void *)kl_builder_done(b);
     }
-    lkl_push_object(L, params ? params : box->ptr);
+    lkl_push_object(L, box->ptr);
     lua_remove(L, -2);
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &params_key);
     s->params = params;
+}
+
+static void push_secret_names(lua_State *L, const kl_controller_spec *spec)
+{
+    lua_Integer n = 0;
+    lua_newtable(L);
+    for (size_t i = 0; i < kl_value_len(spec->param_rules); i++) {
+        const char *name;
+        (void)kl_value_member(spec->param_rules, i, &name, NULL);
+        if (strcmp(kl_param_type(spec, name), "secret") != 0)
+            continue;
+        lua_pushstring(L, name);
+        lua_rawseti(L, -2, ++n);
+    }
+}
+
+/* run.secret(name): the param of that name, as a secret; nil for one without a value. What is no secret:
+ * false, its type or nil, and the names of those that are. */
+static int secret(lua_State *L)
+{
+    lkl_state *s = lkl_state_of(L);
+    const char *name = lkl__text(L, 1);
+    if (!s->run)
+        return lkl__error(L, "ctx.secret: the reconcile of this ctx is over");
+    const kl_controller_spec *spec = kl_run_spec(s->run);
+    const char *type = kl_param_type(spec, name), *text = kl_params_secret(spec, kl_run_params(s->run), name);
+    if (text)
+        (void)lkl__push_secret(L, text, strlen(text));
+    else if (type && !strcmp(type, "secret"))
+        lua_pushnil(L);
+    else {
+        lua_pushboolean(L, false);
+        lua_pushstring(L, type);
+        push_secret_names(L, spec);
+        return 3;
+    }
+    return 1;
 }
 
 static void set_text(lua_State *L, const char *name, const char *text)
@@ -189,6 +228,6 @@ void lkl__push_context(lua_State *L, uint64_t serial, int object_idx)
 
 void lkl__open_context(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"context", context}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"context", context}, {"secret", secret}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }

@@ -129,6 +129,11 @@ const kl_index_term *lkl__read_terms(lua_State *L, size_t *n_terms);
 /* --- null, uint64, marked tables ---------------------------------------------------------- */
 void lkl__push_null(lua_State *L);
 bool lkl__is_null(lua_State *L, int idx);
+/* What a script may hand on and not look at (secret.c). Pushes one of n bytes, copied unless text is NULL;
+ * returns them, to be filled. */
+char *lkl__push_secret(lua_State *L, const char *text, size_t n);
+/* Borrowed from the secret at idx; NULL: it is none. */
+const char *lkl__secret_text(lua_State *L, int idx, size_t *n);
 void lkl__push_uint64(lua_State *L, uint64_t u);
 bool lkl__uint64(lua_State *L, int idx, uint64_t *out);
 /* LKL_FOREIGN: it has a metatable that is none of ours. */
@@ -262,6 +267,7 @@ void lkl__open_patch(lua_State *L);
 void lkl__open_op(lua_State *L);
 void lkl__open_suggest(lua_State *L);
 void lkl__open_http(lua_State *L);
+void lkl__open_secret(lua_State *L);
 /* Pushes what discovery says of a resource, as a table. */
 void lkl__push_resource(lua_State *L, const kl_resource *r);
 /* The parts that scripts' states do not have. */

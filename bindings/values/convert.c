@@ -212,6 +212,11 @@ static void convert_userdata(convert *c, int idx, const place *p)
         kl_build_str(c->b, lua_tostring(L, -1));
         lua_pop(L, 1);
     } else {
+        size_t n;
+        if (lkl__secret_text(L, idx, &n))
+            refuse(c, p,
+                "a secret goes into headers and tls of ctx.http, and into data and stringData of a v1/Secret "
+                "that is written as a table; here anybody could read it");
         refuse(c, p, "%s cannot be sent", luaL_tolstring(L, idx, NULL));
     }
 }

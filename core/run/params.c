@@ -260,6 +260,26 @@ const kl_value *kl_params_shown(const kl_controller_spec *s, const kl_value *all
     return has_secrets(s) ? shown_of(s, all, NULL) : kl_value_ref(all);
 }
 
+const kl_value *kl_params_plain(const kl_controller_spec *s, const kl_value *all)
+{
+    const kl_value *plain = kl_value_ref(all);
+    for (size_t i = 0; i < kl_value_len(s->param_rules); i++) {
+        const char *name;
+        (void)kl_value_member(s->param_rules, i, &name, NULL);
+        if (!is_secret(s, name) || !kl_value_get(plain, name))
+            continue;
+        const kl_value *less = kl_value_with(plain, name, NULL);
+        kl_value_unref(plain);
+        plain = less;
+    }
+    return plain;
+}
+
+const char *kl_params_secret(const kl_controller_spec *s, const kl_value *all, const char *name)
+{
+    return is_secret(s, name) ? kl_value_str(kl_value_get(all, name)) : NULL;
+}
+
 const kl_value *kl_params_given(const kl_controller_spec *s, const kl_value *all)
 {
     return all == s->params ? NULL : shown_of(s, all, s->params);

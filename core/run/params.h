@@ -25,7 +25,11 @@ KL_NODISCARD kl_status kl_params_over(const kl_controller_spec *s, const kl_valu
 
 /* `all` for people and files: "***" stands for each secret. A new reference; NULL: there is none. */
 const kl_value *kl_params_shown(const kl_controller_spec *s, const kl_value *all);
-/* The same of those that are not as the script says them; or NULL. */
+/* Those that are no secrets. A new reference; NULL: there is none. */
+const kl_value *kl_params_plain(const kl_controller_spec *s, const kl_value *all);
+/* The text of a secret, borrowed; NULL: there is no secret of that name, or it has no value. */
+const char *kl_params_secret(const kl_controller_spec *s, const kl_value *all, const char *name);
+/* As kl_params_shown, of those that are not as the script says them; or NULL. */
 const kl_value *kl_params_given(const kl_controller_spec *s, const kl_value *all);
 
 /* What was given for the params of programs: by NAME for every controller that has one of that name, or by

@@ -6,7 +6,7 @@ local kube = require "kubelua"
 
 local API = "https://dns.example.com"
 
-local function headers(ctx) return { Authorization = "Bearer " .. ctx.params.token } end
+local function headers(ctx) return { Authorization = ctx.secret("token"):format "Bearer %s" } end
 
 local function url(record) return ("%s/v1/records/%s"):format(API, record.spec.host) end
 

@@ -23,7 +23,8 @@ describe("dns-record", function()
   before_each(function()
     records, calls = {}, {}
     ctx = {
-      params = { token = "abc", ttl = 300 },
+      params = { ttl = 300 },
+      secret = function() return "Bearer abc" end, -- a text, whose format leaves it as it is
       http = { get = call "get", put = call "put", delete = call "delete" },
       event = function() end,
     }

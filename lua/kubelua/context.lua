@@ -430,6 +430,28 @@ function Context:age(timestamp) -- luacheck: no self
   return run.now() - timestamp
 end
 
+---@class kubelua.Secret     a text to hand on, which tostring shows as "***"
+---@field format fun(self: kubelua.Secret, text: string, ...: string|number|kubelua.Secret): kubelua.Secret   the text, with the secret as its first %s
+
+--- A param of type "secret", for headers and tls of ctx.http, and for the data of a Secret; kube.base64_encode
+--- makes a secret of it. nil: it is optional, and nobody gave it.
+---@param name string
+---@return kubelua.Secret?
+function Context.secret(name)
+  if type(name) ~= "string" then
+    core.blame(("ctx.secret is called with a dot and a name, ctx.secret \"token\", got %s"):format(
+      type(name)))
+  end
+  local found, kind, names = run.secret(name)
+  if found ~= false then return found end
+  if kind then
+    core.blame(("ctx.secret %q: the param is no secret; it is ctx.params.%s"):format(name, name))
+  end
+  core.blame(("ctx.secret %q: there is no such secret%s"):format(name,
+    #names > 0 and suggest.hint(name, names)
+      or ("; declare it, params = { %s = { type = \"secret\" } }"):format(name)))
+end
+
 --- Waits; other keys run meanwhile.
 ---@param duration string|number
 function Context:sleep(duration) run.sleep(duration) end -- luacheck: no self

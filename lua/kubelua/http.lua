@@ -9,12 +9,12 @@ local M = {}
 ---@class kubelua.HttpTls
 ---@field ca? string             PEM: who vouches for the server, in place of the system's authorities
 ---@field cert? string           PEM: our certificate
----@field key? string            PEM: its key
+---@field key? string|kubelua.Secret   PEM: its key
 ---@field server_name? string    the name that the server's certificate has, where that is not the URL's
 
 ---@class kubelua.HttpOptions
 ---@field query? table<string, string|number|boolean|(string|number|boolean)[]>   added to the URL
----@field headers? table<string, string|number|string[]>
+---@field headers? table<string, string|number|kubelua.Secret|string[]>
 ---@field json? any              the body, as JSON
 ---@field body? string           the body, as it is
 ---@field timeout? string|number of all of it, 30s unless said
@@ -49,6 +49,9 @@ local REDIRECTS_MAX, ANSWER_MAX = 10, 32 << 20
 local function escape(text)
   return (text:gsub("[^%w%-._~]", function(c) return ("%%%02X"):format(c:byte()) end))
 end
+
+-- What a secret hides, and anything else as it is.
+local function bare(x) return core.unsealed(x) or x end
 
 local function scalar(what, where, x)
   if type(x) ~= "string" and type(x) ~= "number" and type(x) ~= "boolean" then
@@ -88,10 +91,10 @@ local function headers_of(what, headers)
     local value = headers[name]
     if type(value) == "table" then
       local list = {}
-      for i, x in ipairs(value) do list[i] = scalar(what, ("header %s"):format(name), x) end
+      for i, x in ipairs(value) do list[i] = scalar(what, ("header %s"):format(name), bare(x)) end
       out[name] = core.array(list)
     else
-      out[name] = scalar(what, ("header %s"):format(name), value)
+      out[name] = scalar(what, ("header %s"):format(name), bare(value))
     end
   end
   return core.object(out)
@@ -108,8 +111,15 @@ local function check(what, opts)
   if opts.json ~= nil and opts.body ~= nil then
     core.blame(what .. ": json and body are two bodies; give one")
   end
-  if opts.tls ~= nil then options.check(what .. ": tls", opts.tls, TLS) end
   return opts
+end
+
+local function tls_of(what, tls)
+  if type(tls) ~= "table" then return tls end
+  local out = {}
+  for name, text in pairs(tls) do out[name] = bare(text) end
+  options.check(what .. ": tls", out, TLS)
+  return out
 end
 
 local function count(what, name, n, most)
@@ -159,7 +169,8 @@ function M.op(what, method, url, opts)
   end
   opts = check(what, opts)
   local order = {
-    headers = opts.headers and headers_of(what, opts.headers), tls = opts.tls, proxy = opts.proxy,
+    headers = opts.headers and headers_of(what, opts.headers), tls = tls_of(what, opts.tls),
+    proxy = opts.proxy,
     redirects = count(what, "redirects", opts.redirects, REDIRECTS_MAX), max = size(what, opts.max),
     expect = codes(what, opts.expect), raw = opts.raw,
   }

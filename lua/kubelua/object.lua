@@ -29,6 +29,35 @@ function M.kind_of(o)
   return kind
 end
 
+local function shallow(t)
+  local copy = {}
+  for key, value in pairs(t) do copy[key] = value end
+  return copy
+end
+
+-- A Secret's data with the texts of secrets (ctx.secret) in it; a copy where there are any.
+local function unsealed(o, field, encode)
+  local values, copy = rawget(o, field), nil
+  if type(values) ~= "table" then return o end
+  for key, value in pairs(values) do
+    local text = core.unsealed(value)
+    if text then
+      copy = copy or shallow(values)
+      copy[key] = encode and encode(text) or text
+    end
+  end
+  if not copy then return o end
+  o = shallow(o)
+  o[field] = copy
+  return o
+end
+
+--- What becomes of a Secret that a script writes: secrets in its data and stringData are their texts.
+---@param o table   or a part of one, as a patch has it
+function M.with_secrets(o)
+  return unsealed(unsealed(o, "data", core.base64_encode), "stringData")
+end
+
 local function is_manifest(o) return o.apiVersion ~= nil or o.metadata ~= nil end
 
 --- A manifest of `o`, which stays as it is. Views, drafts and manifests pass through; `what` stands in
@@ -53,18 +82,17 @@ function M.normalize(o, what)
       core.blame(("%s: the object has metadata but no apiVersion; a manifest has both, the short form has \z
         neither"):format(what))
     end
-    return o
+    return o.kind == "Secret" and o.apiVersion == "v1" and M.with_secrets(o) or o
   end
   local api, kind = M.split_kind(o.kind)
   if not api then
     core.blame(("%s: kind = \"%s\" lacks its version; the short form wants \"v1/%s\" or \z
       \"group/version/%s\""):format(what, o.kind, o.kind, o.kind))
   end
-  local out, metadata = {}, {}
-  for key, value in pairs(o) do out[key] = value end
+  local out, metadata = shallow(o), {}
   for _, field in ipairs(INTO_METADATA) do out[field], metadata[field] = nil, o[field] end
   out.apiVersion, out.kind, out.metadata = api, kind, metadata
-  return out
+  return kind == "Secret" and api == "v1" and M.with_secrets(out) or out
 end
 
 -- Of a template's metadata its objects have these; a name is theirs.

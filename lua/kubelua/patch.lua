@@ -37,6 +37,7 @@ local function target(what, o)
 end
 
 local function request(at, body, kind, subresource, opts)
+  if at.kind == "v1/Secret" and type(body) == "table" then body = object.with_secrets(body) end
   return {
     verb = "patch", kind = at.kind, ns = at.ns, name = at.name, body = core.value(body, "the patch"),
     patch_type = kind,

@@ -86,9 +86,9 @@ servers.each(function(name, start)
 
     it("are shown by why, but for secrets", function()
       local socket = process.tmpname ".sock"
-      local script = SCRIPT:gsub("home = \"\",", 'home = { type = "secret", optional = true },'):gsub("p%.home%)", 'p.home or "")')
+      local script = SCRIPT:gsub("home = \"\",", 'home = { type = "secret", optional = true },'):gsub("p%.home%)", 'tostring(ctx.secret "home"))')
       local p = begin(script, "--namespace", ns, "--control", socket, "--param", "home=s3cret", "--param", "replicas=4")
-      await_got "eu 4 1/2s3cret"
+      await_got "eu 4 1/2***"
       local out, code = process.run(("%s why --socket %s cm %s/asks"):format(KUBELUA, socket, ns))
       assert.equal(0, code, out)
       assert.truthy(out:find('params given: {"replicas":4,"home":"***"}', 1, true), out)

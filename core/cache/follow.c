@@ -156,6 +156,14 @@ static kl_status list_check(kl__follower *f, const kl_value *envelope, kl_err *e
     return KL_OK;
 }
 
+/* The server has said something about the kind. */
+static kl_time heard(kl__follower *f)
+{
+    kl_time now = kl_clock_now(f->i->clock);
+    atomic_store_explicit(&f->i->last_event, now, memory_order_relaxed);
+    return now;
+}
+
 static void list_done(void *arg, kl_status st, int code, const kl_value *envelope, kl_err *err)
 {
     kl__follower *f = arg;
@@ -163,8 +171,10 @@ static void list_done(void *arg, kl_status st, int code, const kl_value *envelop
     kl_err e = KL_ERR_INIT;
     if (st)
         e = error_of_done(st, code, err);
-    else
+    else {
+        (void)heard(f);
         st = list_check(f, envelope, &e);
+    }
     if (st)
         kl__follow_step(f, &(kl_reflector_input){.kind = KL_REFLECTOR_LIST_FAILED, .err = &e});
     else
@@ -237,8 +247,7 @@ static kl_status watch_skipped(void *arg, const kl_source_skipped *x, kl_err *er
 
 static void watch_opened(void *arg)
 {
-    kl__follower *f = arg;
-    atomic_store_explicit(&f->i->last_event, kl_clock_now(f->i->clock), memory_order_relaxed);
+    (void)heard(arg);
     kl__follow_step(arg, &(kl_reflector_input){.kind = KL_REFLECTOR_OPENED});
 }
 
@@ -328,8 +337,7 @@ static kl_status watch_event(void *arg, const char *word, const kl_value *o, kl_
         kl_value_unref(o);
         return KL_OK;
     }
-    kl_time now = kl_clock_now(f->i->clock);
-    atomic_store_explicit(&f->i->last_event, now, memory_order_relaxed);
+    kl_time now = heard(f);
     if (type != KL_BOOKMARK)
         atomic_store_explicit(&f->i->last_change, now, memory_order_relaxed);
     kl_reflector_input in = {.kind = KL_REFLECTOR_FRAME, .type = type, .rv = kl_object_rv(o)};

@@ -179,7 +179,7 @@ typedef struct kl_informer_stats {
     uint64_t fallbacks;     /* of these, those that lists took over from */
     uint64_t relists;       /* times that the server had lost our place */
     uint64_t restarts;      /* watches that follow another one */
-    kl_time last_event;     /* monotonic, bookmarks and established watches count; 0 never */
+    kl_time last_event;     /* monotonic, lists, bookmarks and established watches count; 0 never */
     kl_time last_change;    /* the same without bookmarks */
     char *rv;               /* of several parts, the one that has come least far */
     /* Of several parts all that follows is of one in trouble, where one is. */

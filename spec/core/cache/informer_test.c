@@ -135,6 +135,22 @@ static void assert_keys(kl_informer *i, const kl_query *q, const char *want)
     kl_free(have);
 }
 
+static void a_list_counts_as_heard(void **state)
+{
+    (void)state;
+    world w;
+    kl_informer_stats s;
+    setup(&w);
+    kl_informer_stats_get(w.i, &s);
+    assert_int_equal(s.last_event, 0);
+    kl_informer_stats_fini(&s);
+    fake_listed(&w.f, "10", NULL); /* and no watch has opened */
+    kl_informer_stats_get(w.i, &s);
+    assert_true(s.last_event > 0 && s.last_event == kl_clock_now(w.f.clock));
+    kl_informer_stats_fini(&s);
+    teardown(&w);
+}
+
 static void lists_then_watches_and_hands_on_what_happens(void **state)
 {
     (void)state;
@@ -1041,6 +1057,7 @@ KL_TESTS(cmocka_unit_test(an_event_of_the_past_rolls_nothing_back),
     cmocka_unit_test(a_list_of_something_else_replaces_nothing),
     cmocka_unit_test(items_of_another_kind_are_no_items),
     cmocka_unit_test(a_list_kind_of_its_own_is_taken_and_stays),
+    cmocka_unit_test(a_list_counts_as_heard),
     cmocka_unit_test(lists_then_watches_and_hands_on_what_happens),
     cmocka_unit_test(an_empty_list_is_synced_at_once),
     cmocka_unit_test(a_watch_that_ends_goes_on_from_the_last_event_without_a_list),

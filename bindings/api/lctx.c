@@ -59,7 +59,7 @@ static void push_params(lua_State *L, lkl_state *s)
     lua_pop(L, 1);
     lkl_box *box = lkl_value_box(L);
     box->ptr = (void *)kl_params_plain(kl_run_spec(s->run), params);
-    if (!params) {
+    if (!box->ptr) {
         kl_builder *b = kl_builder_new();
         kl_build_object(b);
         kl_build_end(b);
@@ -79,15 +79,15 @@ static void push_secret_names(lua_State *L, const kl_controller_spec *spec)
     for (size_t i = 0; i < kl_value_len(spec->param_rules); i++) {
         const char *name;
         (void)kl_value_member(spec->param_rules, i, &name, NULL);
-        if (strcmp(kl_param_type(spec, name), "secret") != 0)
+        if (!kl_param_is_secret(spec, name))
             continue;
         lua_pushstring(L, name);
         lua_rawseti(L, -2, ++n);
     }
 }
 
-/* run.secret(name): the param of that name, as a secret; nil for one without a value. What is no secret:
- * false, its type or nil, and the names of those that are. */
+/* run.secret(name): a secret param, or nil when it has no value. For any other name: false, the type of the
+ * param with that name or nil, and the names of the secrets. */
 static int secret(lua_State *L)
 {
     lkl_state *s = lkl_state_of(L);
@@ -95,17 +95,18 @@ static int secret(lua_State *L)
     if (!s->run)
         return lkl__error(L, "ctx.secret: the reconcile of this ctx is over");
     const kl_controller_spec *spec = kl_run_spec(s->run);
-    const char *type = kl_param_type(spec, name), *text = kl_params_secret(spec, kl_run_params(s->run), name);
-    if (text)
-        (void)lkl__push_secret(L, text, strlen(text));
-    else if (type && !strcmp(type, "secret"))
-        lua_pushnil(L);
-    else {
+    if (!kl_param_is_secret(spec, name)) {
         lua_pushboolean(L, false);
-        lua_pushstring(L, type);
+        lua_pushstring(L, kl_param_type(spec, name));
         push_secret_names(L, spec);
         return 3;
     }
+    size_t n;
+    const char *text = kl_value_strn(kl_value_get(kl_run_params(s->run), name), &n);
+    if (text)
+        (void)lkl__push_secret(L, text, n);
+    else
+        lua_pushnil(L);
     return 1;
 }
 

@@ -198,7 +198,7 @@ static kl_status put(
     return st;
 }
 
-static bool is_secret(const kl_controller_spec *s, const char *name)
+bool kl_param_is_secret(const kl_controller_spec *s, const char *name)
 {
     const char *type = kl_param_type(s, name);
     return type && !strcmp(type, "secret");
@@ -214,7 +214,7 @@ kl_status kl_params_over(const kl_controller_spec *s, const kl_value *have, cons
         const kl_value *v = kl_value_member(wish, i, &name, NULL);
         if (!kl_param_type(s, name))
             st = fail_unknown(s, name, err);
-        else if (is_secret(s, name))
+        else if (kl_param_is_secret(s, name))
             st = kl_fail(err, KL_EINVAL, "param %s of %s is a secret, which is given when it is deployed",
                 name, s->name);
         else
@@ -232,22 +232,24 @@ static bool has_secrets(const kl_controller_spec *s)
     for (size_t i = 0; i < kl_value_len(s->param_rules); i++) {
         const char *name;
         (void)kl_value_member(s->param_rules, i, &name, NULL);
-        if (is_secret(s, name))
+        if (kl_param_is_secret(s, name))
             return true;
     }
     return false;
 }
 
-/* `but`: those that are as there are left out; NULL: none is. */
-static const kl_value *shown_of(const kl_controller_spec *s, const kl_value *all, const kl_value *but)
+/* `but`: those that are as there are left out; NULL: none is. `secret` stands for each secret; NULL: they are
+ * left out, too. */
+static const kl_value *shown_of(
+    const kl_controller_spec *s, const kl_value *all, const kl_value *but, const char *secret)
 {
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
     for (size_t i = 0; i < kl_value_len(all); i++) {
         const char *name;
         const kl_value *v = kl_value_member(all, i, &name, NULL), *old = kl_value_get(but, name);
-        if (is_secret(s, name))
-            kl_build_kstr(b, name, "***");
+        if (kl_param_is_secret(s, name))
+            kl_build_kstr(b, name, secret);
         else if (!old || !kl_value_equal(v, old))
             kl_build_kvalue(b, name, v);
     }
@@ -257,32 +259,17 @@ static const kl_value *shown_of(const kl_controller_spec *s, const kl_value *all
 
 const kl_value *kl_params_shown(const kl_controller_spec *s, const kl_value *all)
 {
-    return has_secrets(s) ? shown_of(s, all, NULL) : kl_value_ref(all);
+    return has_secrets(s) ? shown_of(s, all, NULL, "***") : kl_value_ref(all);
 }
 
 const kl_value *kl_params_plain(const kl_controller_spec *s, const kl_value *all)
 {
-    const kl_value *plain = kl_value_ref(all);
-    for (size_t i = 0; i < kl_value_len(s->param_rules); i++) {
-        const char *name;
-        (void)kl_value_member(s->param_rules, i, &name, NULL);
-        if (!is_secret(s, name) || !kl_value_get(plain, name))
-            continue;
-        const kl_value *less = kl_value_with(plain, name, NULL);
-        kl_value_unref(plain);
-        plain = less;
-    }
-    return plain;
-}
-
-const char *kl_params_secret(const kl_controller_spec *s, const kl_value *all, const char *name)
-{
-    return is_secret(s, name) ? kl_value_str(kl_value_get(all, name)) : NULL;
+    return has_secrets(s) ? shown_of(s, all, NULL, NULL) : kl_value_ref(all);
 }
 
 const kl_value *kl_params_given(const kl_controller_spec *s, const kl_value *all)
 {
-    return all == s->params ? NULL : shown_of(s, all, s->params);
+    return all == s->params ? NULL : shown_of(s, all, s->params, "***");
 }
 
 /* --- programs ----------------------------------------------------------------------------- */

@@ -15,6 +15,7 @@
 const kl_value *kl_params_of(const kl_controller_spec *s);
 /* "integer"; NULL: there is no such param. */
 const char *kl_param_type(const kl_controller_spec *s, const char *name);
+bool kl_param_is_secret(const kl_controller_spec *s, const char *name);
 /* Whether v may be its value. KL_EINVAL names the param and what it must be. */
 KL_NODISCARD kl_status kl_param_check(
     const kl_controller_spec *s, const char *name, const kl_value *v, kl_err *err);
@@ -27,8 +28,6 @@ KL_NODISCARD kl_status kl_params_over(const kl_controller_spec *s, const kl_valu
 const kl_value *kl_params_shown(const kl_controller_spec *s, const kl_value *all);
 /* Those that are no secrets. A new reference; NULL: there is none. */
 const kl_value *kl_params_plain(const kl_controller_spec *s, const kl_value *all);
-/* The text of a secret, borrowed; NULL: there is no secret of that name, or it has no value. */
-const char *kl_params_secret(const kl_controller_spec *s, const kl_value *all, const char *name);
 /* As kl_params_shown, of those that are not as the script says them; or NULL. */
 const kl_value *kl_params_given(const kl_controller_spec *s, const kl_value *all);
 

@@ -188,14 +188,19 @@ const seriesOf = s => (s?.metrics ?? []).flatMap(m => [...m.series.map((x, i) =>
   ...m.total > m.series.length ? [{ m, labels: `and ${count(m.total - m.series.length)} more` }] : []]);
 const seriesKey = x => `${x.m.cluster ?? ""} ${x.m.name} ${x.labels}`;
 
-function seriesRow(x) {
-  const then = seriesOf(before).find(y => seriesKey(y) === seriesKey(x)), grows = x.m.type !== "gauge";
+// `then` is the same series as it was in the picture before.
+function seriesRow(x, then) {
+  const grows = x.m.type !== "gauge";
   const value = x.count === undefined ? x.value : x.count && x.value / x.count, often = x.count ?? x.value;
   const cell = (label, text) => el("td", { class: "n", "data-label": label }, text);
   return el("tr", null,
-    el("th", { scope: "row", title: x.m.help }, x.first ? [x.m.cluster && `${x.m.cluster}: `, x.m.name] : "", x.first && x.m.dropped ? el("div", { class: "message" }, `${count(x.m.dropped)} dropped: it has as many series as it may`) : ""),
+    el("th", { scope: "row", title: x.m.help },
+      x.first ? [x.m.cluster && `${x.m.cluster}: `, x.m.name] : "",
+      x.first && x.m.dropped
+        ? el("div", { class: "message" }, `${count(x.m.dropped)} dropped: it has as many series as it may`) : ""),
     el("td", { "data-label": "Labels" }, el("code", null, x.labels)),
-    cell("Value", x.value === undefined ? "" : `${x.count === undefined ? "" : "mean "}${Number(value.toPrecision(6)).toLocaleString("en")}`),
+    cell("Value", x.value === undefined ? ""
+      : `${x.count === undefined ? "" : "mean "}${Number(value.toPrecision(6)).toLocaleString("en")}`),
     cell("A second", grows && x.value !== undefined ? rateText(rate(often, then?.count ?? then?.value)) : ""));
 }
 
@@ -222,7 +227,8 @@ function draw() {
   $("failing-count").textContent = s.failingCount ? count(s.failingCount) : "";
   keyed($("informer-rows"), s.informers, informerKey, informerRow);
   $("metrics").hidden = !s.metrics?.length;
-  keyed($("metric-rows"), seriesOf(s), seriesKey, seriesRow);
+  const earlier = new Map(seriesOf(before).map(x => [seriesKey(x), x]));
+  keyed($("metric-rows"), seriesOf(s), seriesKey, x => seriesRow(x, earlier.get(seriesKey(x))));
   keyed($("reload-rows"), s.reloads, r => `${r.time} ${r.script} ${r.generation} ${r.result}`, reloadRow);
   keyed($("kinds"), [...new Set(s.controllers.map(c => c.resource).concat(s.informers.map(i => i.kind)))].filter(Boolean), k => k, k => el("option", { value: k }));
   for (const list of ["failing", "reload"]) {

@@ -304,7 +304,7 @@ static int metric(lua_State *L)
     lua_settop(L, 3);
     if (!lua_isnil(L, 3))
         f.labels = lkl__value_at(L, 3, "the labels");
-    if (!s->manager || !kl_custom_metrics_get(kl_manager_custom_figures(s->manager), &f, &value, &n))
+    if (!s->manager || !kl_custom_metrics_get(kl_manager_custom_metrics(s->manager), &f, &value, &n))
         return 0;
     lua_pushnumber(L, value);
     lua_pushinteger(L, (lua_Integer)n);

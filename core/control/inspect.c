@@ -194,7 +194,7 @@ static void metrics(kl_builder *b, kl_manager *m)
     kl_build_key(b, "metrics");
     kl_build_array(b);
     for (size_t i = 0; (one = kl_manager_at(m, i, &cluster)); i++)
-        kl_custom_metrics_show(kl_manager_custom_figures(one), cluster, SERIES_MOST, b);
+        kl_custom_metrics_show(kl_manager_custom_metrics(one), cluster, SERIES_MOST, b);
     kl_build_end(b);
 }
 

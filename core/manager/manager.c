@@ -517,7 +517,7 @@ void kl__manager_apply(void *arg)
     kl__slot *s = ch->slot ? ch->slot : kl_new(kl__slot);
     if ((ch->status = kl_webhooks_check(m->webhooks, s, p, ch->err))
         || (ch->status = kl_custom_metrics_declare(
-                kl_commons_figures(m->commons), p->name, p->metrics, ch->err))) {
+                kl_commons_metrics(m->commons), p->name, p->metrics, ch->err))) {
         if (!ch->slot)
             kl_free(s);
         return;
@@ -574,7 +574,7 @@ kl_reloads *kl_manager_reloads(kl_manager *m) { return m->reloads; }
 kl_flight *kl_manager_flight(kl_manager *m) { return m->flight; }
 kl_tally *kl_manager_tally(kl_manager *m) { return m->tally; }
 kl_metrics *kl_manager_figures(kl_manager *m) { return m->metrics; }
-kl_custom_metrics *kl_manager_custom_figures(kl_manager *m) { return kl_commons_figures(m->commons); }
+kl_custom_metrics *kl_manager_custom_metrics(kl_manager *m) { return kl_commons_metrics(m->commons); }
 
 /* Reason and type of its Event. */
 static const struct {

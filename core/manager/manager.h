@@ -104,7 +104,7 @@ kl_reloads *kl_manager_reloads(kl_manager *m);
 struct kl_tally *kl_manager_tally(kl_manager *m);     /* observe/tally.h */
 struct kl_metrics *kl_manager_figures(kl_manager *m); /* metrics/metrics.h */
 /* what its scripts count: metrics/custom.h */
-struct kl_custom_metrics *kl_manager_custom_figures(kl_manager *m);
+struct kl_custom_metrics *kl_manager_custom_metrics(kl_manager *m);
 /* A candidate in the shadow of the slot that has controllers of its names (lab/shadow.h), in place of the
  * one before; o->script and o->live are found here. KL_EINVAL says which controllers there are when none
  * is of its names. Any thread. */

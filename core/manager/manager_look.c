@@ -400,7 +400,7 @@ static char *own_metrics(kl_manager *m)
 {
     kl_buf out = KL_BUF_INIT;
     kl_metrics_write(m->metrics, &out);
-    kl_custom_metrics_write(kl_commons_figures(m->commons), &out);
+    kl_custom_metrics_write(kl_commons_metrics(m->commons), &out);
     kl_reloads_write(m->reloads, &out);
     queues_call q = {m, &out};
     bool answered = kl_loop_call_within(m->loop, queue_samples, &q, LOOK_WITHIN);

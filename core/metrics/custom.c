@@ -181,21 +181,28 @@ kl_status kl_custom_metrics_declare(
 
 /* --- counting ----------------------------------------------------------------------------- */
 
-/* The text of the labels, or false: they are not the family's, or longer than they may be. */
-static bool label_text(const family *f, const kl_value *values, kl_buf *out)
+typedef enum fit { FIT, FIT_NOT, FIT_LONG } fit;
+
+/* The text of the labels. FIT_NOT: they are not the family's. Nothing that is too long is copied: this is
+ * under the lock. */
+static fit label_text(const family *f, const kl_value *values, kl_buf *out)
 {
     const kl_value *names = labels_of(f);
-    size_t n = kl_value_len(names);
+    size_t n = kl_value_len(names), len;
     if (kl_value_len(values) != n)
-        return false;
+        return FIT_NOT;
     for (size_t i = 0; i < n; i++) {
         const char *name = kl_value_str(kl_value_item(names, i)),
-                   *value = kl_value_str(kl_value_get(values, name));
-        if (!value || out->len > KL_LABELS_BYTES_MAX)
-            return false;
+                   *value = kl_value_strn(kl_value_get(values, name), &len);
+        if (!value)
+            return FIT_NOT;
+        if (len > KL_LABELS_BYTES_MAX)
+            return FIT_LONG;
         kl_metrics_label(out, i == 0, name, value);
+        if (out->len > KL_LABELS_BYTES_MAX)
+            return FIT_LONG;
     }
-    return out->len <= KL_LABELS_BYTES_MAX;
+    return FIT;
 }
 
 static bool fits(const family *f, kl_figure_act act)
@@ -249,9 +256,10 @@ void kl_custom_metrics_record(kl_custom_metrics *m, const kl_figure *figure)
     kl_lock(&m->mu);
     family *f = kl_map_get(m->families, figure->name);
     if (f && fits(f, figure->act)) {
-        if (label_text(f, figure->labels, &labels))
-            full = record_locked(f, figure, labels.len ? labels.data : "");
-        else if (labels.len > KL_LABELS_BYTES_MAX)
+        fit labelled = label_text(f, figure->labels, &labels);
+        if (labelled == FIT)
+            full = record_locked(f, figure, kl_buf_str(&labels));
+        else if (labelled == FIT_LONG)
             full = !f->dropped++;
     }
     size_t most = f ? f->most : 0;
@@ -267,8 +275,8 @@ bool kl_custom_metrics_get(kl_custom_metrics *m, const kl_figure *figure, double
     kl_buf labels = KL_BUF_INIT;
     kl_lock(&m->mu);
     family *f = kl_map_get(m->families, figure->name);
-    const series *s = f && label_text(f, figure->labels, &labels)
-        ? kl_map_get(f->series, labels.len ? labels.data : "")
+    const series *s = f && label_text(f, figure->labels, &labels) == FIT
+        ? kl_map_get(f->series, kl_buf_str(&labels))
         : NULL;
     if (s)
         *value = s->value;

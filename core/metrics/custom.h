@@ -45,7 +45,7 @@ KL_NODISCARD kl_status kl_custom_metrics_declare(
 void kl_custom_metrics_record(kl_custom_metrics *m, const kl_figure *f);
 
 /* The value of one series, a histogram's sum; *n is how often a histogram observed, NULL is fine. False:
- * there is no such series. f's act and number do not matter. */
+ * there is no such series. f->act and f->by are not looked at. */
 bool kl_custom_metrics_get(kl_custom_metrics *m, const kl_figure *f, double *value, uint64_t *n);
 
 /* As Prometheus' text. */

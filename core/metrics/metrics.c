@@ -320,25 +320,30 @@ void kl_metrics_leader_slow(kl_metrics *m, const char *lease_name)
 
 /* --- text --------------------------------------------------------------------------------- */
 
+/* As the text format wants it; in a label quotes, too. */
+static void escaped(kl_buf *out, const char *text, bool quotes)
+{
+    for (; *text; text++) {
+        if (*text == '\\' || (quotes && *text == '"'))
+            kl_buf_putc(out, '\\');
+        if (*text == '\n')
+            kl_buf_puts(out, "\\n");
+        else
+            kl_buf_putc(out, *text);
+    }
+}
+
 void kl_metrics_head(kl_buf *out, const char *name, const char *type, const char *help)
 {
     kl_buf_printf(out, "# HELP %s ", name);
-    for (const char *c = help; *c; c++)
-        kl_buf_puts(out, *c == '\\' ? "\\\\" : *c == '\n' ? "\\n" : (char[2]){*c, 0});
+    escaped(out, help, false);
     kl_buf_printf(out, "\n# TYPE %s %s\n", name, type);
 }
 
 void kl_metrics_label(kl_buf *out, bool first, const char *k, const char *v)
 {
     kl_buf_printf(out, "%s%s=\"", first ? "{" : ",", k);
-    for (; *v; v++) {
-        if (*v == '\\' || *v == '"')
-            kl_buf_putc(out, '\\');
-        if (*v == '\n')
-            kl_buf_puts(out, "\\n");
-        else
-            kl_buf_putc(out, *v);
-    }
+    escaped(out, v, true);
     kl_buf_putc(out, '"');
 }
 

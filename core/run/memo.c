@@ -39,7 +39,7 @@ void kl_run_count(kl_run *r, const kl_figure *f)
     if (r->w->o.remote)
         r->w->o.remote->count(r, f);
     else
-        kl_custom_metrics_record(kl_commons_figures(commons_of(r->w)), f);
+        kl_custom_metrics_record(kl_commons_metrics(commons_of(r->w)), f);
 }
 
 static const char *uid_of(const kl_run *r)

@@ -223,7 +223,7 @@ char **kl_shared_names(kl_shared *s, const char *prefix)
 struct kl_commons {
     kl_mutex mu;
     kl_map *scripts KL_GUARDED_BY(mu); /* name -> kl_shared */
-    kl_custom_metrics *figures;
+    kl_custom_metrics *metrics;
 };
 
 kl_commons *kl_commons_new(void)
@@ -231,7 +231,7 @@ kl_commons *kl_commons_new(void)
     kl_commons *c = kl_new(kl_commons);
     kl_mutex_init(&c->mu);
     c->scripts = kl_map_new();
-    c->figures = kl_custom_metrics_new();
+    c->metrics = kl_custom_metrics_new();
     return c;
 }
 
@@ -242,7 +242,7 @@ void kl_commons_free(kl_commons *c)
     if (!c)
         return;
     kl_map_free(c->scripts, shared_free);
-    kl_custom_metrics_free(c->figures);
+    kl_custom_metrics_free(c->metrics);
     kl_mutex_fini(&c->mu);
     kl_free(c);
 }
@@ -260,7 +260,7 @@ kl_shared *kl_commons_of(kl_commons *c, const char *script)
     return s;
 }
 
-kl_custom_metrics *kl_commons_figures(kl_commons *c) { return c->figures; }
+kl_custom_metrics *kl_commons_metrics(kl_commons *c) { return c->metrics; }
 
 kl_shared *kl_memos_new(const char *controller)
 {

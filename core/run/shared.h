@@ -43,7 +43,7 @@ void kl_commons_free(kl_commons *c); /* NULL is fine */
 kl_shared *kl_commons_of(kl_commons *c, const char *script);
 
 /* What scripts count; as long as the commons are there. */
-kl_custom_metrics *kl_commons_figures(kl_commons *c);
+kl_custom_metrics *kl_commons_metrics(kl_commons *c);
 
 /* What the memos of a controller are kept in: by key. They are forgotten when their object is
  * (kl_shared_forget, by whoever hears of that). */

@@ -430,11 +430,14 @@ function Context:age(timestamp) -- luacheck: no self
   return run.now() - timestamp
 end
 
----@class kubelua.Secret     a text to hand on, which tostring shows as "***"
----@field format fun(self: kubelua.Secret, text: string, ...: string|number|kubelua.Secret): kubelua.Secret   the text, with the secret as its first %s
+---@alias kubelua.SecretPart string|number|kubelua.Secret
 
---- A param of type "secret", for headers and tls of ctx.http, and for the data of a Secret; kube.base64_encode
---- makes a secret of it. nil: it is optional, and nobody gave it.
+--- A text to hand on, which tostring shows as "***"; format gives `text` with the secret as its first %s.
+---@class kubelua.Secret
+---@field format fun(self: kubelua.Secret, text: string, ...: kubelua.SecretPart): kubelua.Secret
+
+--- A param of type "secret", for headers and tls of ctx.http and for the data of a Secret. What
+--- kube.base64_encode makes of it is a secret, too. nil: it is optional, and nobody gave it.
 ---@param name string
 ---@return kubelua.Secret?
 function Context.secret(name)

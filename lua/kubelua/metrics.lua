@@ -1,12 +1,12 @@
--- metrics.lua - kube.counter, kube.gauge and kube.histogram: what a script counts, in /metrics beside what the
--- runtime counts.
+-- metrics.lua - kube.counter, kube.gauge and kube.histogram: what a script counts, in /metrics beside what
+-- the runtime counts.
 --
---   local made = kube.counter { name = "dns_records_made_total", help = "Records that were made.", labels = { "zone" } }
+--   local made = kube.counter { name = "made_total", help = "Records made.", labels = { "zone" } }
 --   ...
 --   made:inc(1, { zone = "eu" })
 --
--- They stand at the top level of a script, so that what it counts is known before it runs; the figures are in C
--- and outlive reloads (core/metrics/custom.h).
+-- They stand at the top level of a script, so that what it counts is known before it runs; the figures are in
+-- C and outlive reloads (core/metrics/custom.h).
 
 local checks = require "kubelua.checks"
 local core = require "kubelua.core"
@@ -20,10 +20,10 @@ local M = {}
 ---@field name string          as Prometheus wants it, such as "dns_records_made_total"
 ---@field help string          one line
 ---@field labels? string[]     their names; every call gives all of them
----@field series? integer      how many there may be, 1000 unless said; more are dropped, and counted as dropped
+---@field series? integer      how many there may be, 1000 by default; what is beyond is dropped and counted
 
 ---@class kubelua.HistogramOptions: kubelua.MetricOptions
----@field buckets? number[]    upper bounds, ascending; Prometheus' own, of 5 ms to 10 s, unless said
+---@field buckets? number[]    upper bounds, ascending; Prometheus' own, of 5 ms to 10 s, by default
 
 local KEYS = { name = true, help = true, labels = true, series = true }
 local HISTOGRAM_KEYS = { buckets = true }
@@ -164,15 +164,20 @@ local function opened(self, kind, method)
   return d
 end
 
-local function number(d, method, x)
+-- What is behind self, and the number of the call.
+local function given(self, kind, method, x)
+  local d = opened(self, kind, method)
   if type(x) == "table" then
     fail(d, "%s: the number comes first, then the labels: name:%s(1, { ... })", method, method)
   end
   if type(x) ~= "number" or x ~= x or math.abs(x) == math.huge then
     fail(d, "%s: a number is counted, got %s", method, type(x) == "number" and tostring(x) or type(x))
   end
-  return x
+  return d, x
 end
+
+-- The same where it is 1 by default.
+local function one_given(self, kind, method, x) return given(self, kind, method, x == nil and 1 or x) end
 
 -- All labels, as texts; nil for none.
 local function labels_of(d, method, labels)
@@ -208,14 +213,13 @@ end
 ---@class kubelua.Counter   only grows
 local Counter = {}
 
---- Adds, 1 unless said.
+--- Adds, 1 by default.
 ---@param by? number
 ---@param labels? table<string, string|number|boolean>
 function Counter:inc(by, labels)
-  local d = opened(self, "counter", "inc")
-  by = number(d, "inc", by == nil and 1 or by)
-  if by < 0 then fail(d, "inc: a counter only grows, got %s; what goes up and down is a kube.gauge", by) end
-  record(d, "add", by, "inc", labels)
+  local d, n = one_given(self, "counter", "inc", by)
+  if n < 0 then fail(d, "inc: a counter only grows, got %s; what goes up and down is a kube.gauge", n) end
+  record(d, "add", n, "inc", labels)
 end
 
 ---@class kubelua.Gauge     goes up and down
@@ -224,24 +228,24 @@ local Gauge = {}
 ---@param value number
 ---@param labels? table<string, string|number|boolean>
 function Gauge:set(value, labels)
-  local d = opened(self, "gauge", "set")
-  record(d, "set", number(d, "set", value), "set", labels)
+  local d, n = given(self, "gauge", "set", value)
+  record(d, "set", n, "set", labels)
 end
 
---- Adds, 1 unless said.
+--- Adds, 1 by default.
 ---@param by? number
 ---@param labels? table<string, string|number|boolean>
 function Gauge:inc(by, labels)
-  local d = opened(self, "gauge", "inc")
-  record(d, "add", number(d, "inc", by == nil and 1 or by), "inc", labels)
+  local d, n = one_given(self, "gauge", "inc", by)
+  record(d, "add", n, "inc", labels)
 end
 
---- Takes off, 1 unless said.
+--- Takes off, 1 by default.
 ---@param by? number
 ---@param labels? table<string, string|number|boolean>
 function Gauge:dec(by, labels)
-  local d = opened(self, "gauge", "dec")
-  record(d, "add", -number(d, "dec", by == nil and 1 or by), "dec", labels)
+  local d, n = one_given(self, "gauge", "dec", by)
+  record(d, "add", -n, "dec", labels)
 end
 
 --- The series with these labels goes: of an object that is gone.
@@ -257,8 +261,8 @@ local Histogram = {}
 ---@param value number
 ---@param labels? table<string, string|number|boolean>
 function Histogram:observe(value, labels)
-  local d = opened(self, "histogram", "observe")
-  record(d, "observe", number(d, "observe", value), "observe", labels)
+  local d, n = given(self, "histogram", "observe", value)
+  record(d, "observe", n, "observe", labels)
 end
 
 local METHODS = { counter = Counter, gauge = Gauge, histogram = Histogram }

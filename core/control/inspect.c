@@ -19,6 +19,16 @@ static void kseconds(kl_builder *b, const char *key, kl_time t)
     kl_build_double(b, (double)(t / KL_MILLISECONDS(1)) / 1e3);
 }
 
+/* An object with what `part` puts into it. */
+static void answer(kl_control_request *q, kl_manager *m, void (*part)(kl_builder *, kl_manager *))
+{
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    part(b, m);
+    kl_build_end(b);
+    kl_control_reply(q, 200, kl_builder_done(b));
+}
+
 static void latency(kl_builder *b, const char *key, kl_metrics *m, const char *name, bool waited)
 {
     kl_histogram h;
@@ -80,14 +90,7 @@ static void controllers(kl_builder *b, kl_manager *m)
     kl_controller_states_free(v, n);
 }
 
-static void answer_controllers(void *arg, kl_control_request *q)
-{
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    controllers(b, arg);
-    kl_build_end(b);
-    kl_control_reply(q, 200, kl_builder_done(b));
-}
+static void answer_controllers(void *arg, kl_control_request *q) { answer(q, arg, controllers); }
 
 typedef struct informers_call {
     kl_builder *b;
@@ -130,14 +133,7 @@ static void informers(kl_builder *b, kl_manager *m)
     kl_build_end(b);
 }
 
-static void answer_informers(void *arg, kl_control_request *q)
-{
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    informers(b, arg);
-    kl_build_end(b);
-    kl_control_reply(q, 200, kl_builder_done(b));
-}
+static void answer_informers(void *arg, kl_control_request *q) { answer(q, arg, informers); }
 
 /* --- keys that fail, and reloads ---------------------------------------------------------- */
 
@@ -157,14 +153,7 @@ static void failing(kl_builder *b, kl_manager *m)
     kl_build_kint(b, "failingCount", (int64_t)all);
 }
 
-static void answer_failing(void *arg, kl_control_request *q)
-{
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    failing(b, arg);
-    kl_build_end(b);
-    kl_control_reply(q, 200, kl_builder_done(b));
-}
+static void answer_failing(void *arg, kl_control_request *q) { answer(q, arg, failing); }
 
 static void reloads(kl_builder *b, kl_manager *m)
 {
@@ -173,14 +162,7 @@ static void reloads(kl_builder *b, kl_manager *m)
     kl_value_unref(v);
 }
 
-static void answer_reloads(void *arg, kl_control_request *q)
-{
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    reloads(b, arg);
-    kl_build_end(b);
-    kl_control_reply(q, 200, kl_builder_done(b));
-}
+static void answer_reloads(void *arg, kl_control_request *q) { answer(q, arg, reloads); }
 
 /* --- what scripts count ------------------------------------------------------------------- */
 
@@ -198,14 +180,7 @@ static void metrics(kl_builder *b, kl_manager *m)
     kl_build_end(b);
 }
 
-static void answer_metrics(void *arg, kl_control_request *q)
-{
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    metrics(b, arg);
-    kl_build_end(b);
-    kl_control_reply(q, 200, kl_builder_done(b));
-}
+static void answer_metrics(void *arg, kl_control_request *q) { answer(q, arg, metrics); }
 
 const kl_value *kl_inspect_snapshot(kl_manager *m)
 {

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "model/object.h"
+#include "server/builtin.h"
 #include "server/csr.h"
 #include "server/events.h"
 #include "schema/limits.h"
@@ -18,19 +19,10 @@
 #include "server/lifecycle.h"
 #include "schema/validate.h"
 
-/* " group/plural " words: is the kind among them? */
-static bool among(const kl__kind *k, const char *words)
-{
-    char *word = kl_sprintf(" %s/%s ", k->group, k->plural);
-    bool yes = strstr(words, word) != NULL;
-    kl_free(word);
-    return yes;
-}
-
 bool kl__strategy_create_on_update(const kl__kind *k)
 {
     return !k->custom
-        && among(k,
+        && kl__kind_among(k,
             " coordination.k8s.io/leases /endpoints /events events.k8s.io/events /services /limitranges "
             "/podtemplates "
             "rbac.authorization.k8s.io/roles rbac.authorization.k8s.io/rolebindings "
@@ -40,7 +32,7 @@ bool kl__strategy_create_on_update(const kl__kind *k)
 bool kl__strategy_needs_rv(const kl__kind *k)
 {
     return k->custom
-        || among(k,
+        || kl__kind_among(k,
             " coordination.k8s.io/leases policy/poddisruptionbudgets "
             "apiextensions.k8s.io/customresourcedefinitions "
             "apiregistration.k8s.io/apiservices admissionregistration.k8s.io/mutatingwebhookconfigurations "
@@ -54,7 +46,7 @@ bool kl__strategy_needs_rv(const kl__kind *k)
 bool kl__strategy_returns_deleted(const kl__kind *k)
 {
     return !k->custom
-        && among(k,
+        && kl__kind_among(k,
             " /pods /podtemplates /resourcequotas /services /serviceaccounts /persistentvolumeclaims "
             "/persistentvolumes ");
 }
@@ -73,9 +65,9 @@ static generation generation_rule(const kl__kind *k)
 {
     if (k->custom)
         return kl__kind_sub(k, "status") ? BY_SPEC : BY_ALL_BUT_METADATA;
-    if (among(k, " apps/deployments "))
+    if (kl__kind_among(k, " apps/deployments "))
         return BY_SPEC_AND_ANNOTATIONS;
-    if (among(k,
+    if (kl__kind_among(k,
             " /pods apps/replicasets apps/statefulsets apps/daemonsets /replicationcontrollers batch/jobs "
             "batch/cronjobs networking.k8s.io/ingresses "
             "networking.k8s.io/networkpolicies networking.k8s.io/ingressclasses policy/poddisruptionbudgets "
@@ -85,11 +77,12 @@ static generation generation_rule(const kl__kind *k)
             "admissionregistration.k8s.io/validatingadmissionpolicies "
             "admissionregistration.k8s.io/validatingadmissionpolicybindings "))
         return BY_SPEC;
-    if (among(k,
+    if (kl__kind_among(k,
             " discovery.k8s.io/endpointslices admissionregistration.k8s.io/mutatingwebhookconfigurations "
             "admissionregistration.k8s.io/validatingwebhookconfigurations "))
         return BY_ALL_BUT_METADATA;
-    return among(k, " scheduling.k8s.io/priorityclasses /podtemplates ") ? ALWAYS_ONE : NO_GENERATION;
+    return kl__kind_among(k, " scheduling.k8s.io/priorityclasses /podtemplates ") ? ALWAYS_ONE
+                                                                                  : NO_GENERATION;
 }
 
 /* Members other than metadata (and status where it stands apart) are equal. */
@@ -243,17 +236,17 @@ static void empty_status(const kl__kind *k, const kl_value **o)
 void kl__strategy_create(const kl__call *c, const kl_value **o)
 {
     const kl__kind *k = c->kind;
-    if (kl__kind_sub(k, "status") && !c->any_status && !among(k, " /nodes "))
+    if (kl__kind_sub(k, "status") && !c->any_status && !kl__kind_among(k, " /nodes "))
         empty_status(k, o);
     if (generation_rule(k) != NO_GENERATION)
         KL_EDIT(o, kl_value_of_int(1), "metadata", "generation");
-    if (among(k, " /pods ")) {
+    if (kl__kind_among(k, " /pods ")) {
         if (!kl_value_str_at(*o, "status", "phase", NULL))
             KL_EDIT(o, kl_value_of_str("Pending"), "status", "phase");
         if (!kl_value_str_at(*o, "status", "qosClass", NULL))
             KL_EDIT(o, kl_value_of_str(kl__pod_qos(*o)), "status", "qosClass");
     }
-    if (among(k, " /namespaces ")) {
+    if (kl__kind_among(k, " /namespaces ")) {
         kl_builder *b = kl_builder_new();
         kl_build_array(b);
         kl_build_str(b, "kubernetes");
@@ -261,20 +254,20 @@ void kl__strategy_create(const kl__call *c, const kl_value **o)
         KL_EDIT(o, kl_builder_done(b), "spec", "finalizers");
         KL_EDIT(o, kl_value_of_str("Active"), "status", "phase");
     }
-    if (among(k, " certificates.k8s.io/certificatesigningrequests "))
+    if (kl__kind_among(k, " certificates.k8s.io/certificatesigningrequests "))
         kl__csr_create(o);
-    if (among(k, " /persistentvolumeclaims /persistentvolumes ")
+    if (kl__kind_among(k, " /persistentvolumeclaims /persistentvolumes ")
         && !kl_value_str_at(*o, "status", "phase", NULL))
         KL_EDIT(o, kl_value_of_str("Pending"), "status", "phase");
-    if (among(k, " /services ")) {
+    if (kl__kind_among(k, " /services ")) {
         cluster_ip(c->s, o);
         node_ports(c->s, NULL, o);
     }
-    if (among(k, " batch/jobs ") && !kl_value_at(*o, "spec", "selector", NULL))
+    if (kl__kind_among(k, " batch/jobs ") && !kl_value_at(*o, "spec", "selector", NULL))
         job_labels(o);
-    if (among(k, " apps/daemonsets "))
+    if (kl__kind_among(k, " apps/daemonsets "))
         template_generation(NULL, o);
-    if (among(k, " apiextensions.k8s.io/customresourcedefinitions "))
+    if (kl__kind_among(k, " apiextensions.k8s.io/customresourcedefinitions "))
         kl__crd_prepare(c->s, NULL, o);
 }
 
@@ -307,7 +300,7 @@ void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value 
 {
     const kl__kind *k = c->kind;
     bool apart = kl__kind_sub(k, "status") != NULL;
-    if (among(k, " certificates.k8s.io/certificatesigningrequests "))
+    if (kl__kind_among(k, " certificates.k8s.io/certificatesigningrequests "))
         kl__csr_update(c, old, o);
     else if (c->sub && !strcmp(c->sub, "ephemeralcontainers")) {
         const kl_value *added = kl_value_ref(kl_value_at(*o, "spec", "ephemeralContainers", NULL));
@@ -337,20 +330,20 @@ void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value 
             const kl_value *was = kl_value_get(old, "status");
             KL_EDIT(o, kl_value_ref(was), "status");
         }
-        if (among(k, " /namespaces "))
+        if (kl__kind_among(k, " /namespaces "))
             KL_EDIT(o, kl_value_ref(kl_value_at(old, "spec", "finalizers", NULL)), "spec", "finalizers");
-        if (among(k, " /services ") && !kl_value_str_at(*o, "spec", "clusterIP", NULL)) {
+        if (kl__kind_among(k, " /services ") && !kl_value_str_at(*o, "spec", "clusterIP", NULL)) {
             static const char *const kept[] = {"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"};
             for (size_t i = 0; i < 4; i++)
                 KL_EDIT(o, kl_value_ref(kl_value_at(old, "spec", kept[i], NULL)), "spec", kept[i]);
         }
-        if (among(k, " /services "))
+        if (kl__kind_among(k, " /services "))
             node_ports(c->s, old, o);
-        if (among(k, " apps/daemonsets "))
+        if (kl__kind_among(k, " apps/daemonsets "))
             template_generation(old, o);
-        if (among(k, " batch/jobs ") && !kl_value_at(*o, "spec", "selector", NULL))
+        if (kl__kind_among(k, " batch/jobs ") && !kl_value_at(*o, "spec", "selector", NULL))
             KL_EDIT(o, kl_value_ref(kl_value_at(old, "spec", "selector", NULL)), "spec", "selector");
-        if (among(k, " apiextensions.k8s.io/customresourcedefinitions "))
+        if (kl__kind_among(k, " apiextensions.k8s.io/customresourcedefinitions "))
             kl__crd_prepare(c->s, old, o);
     }
     if (content_moved(k, old, *o) && (!c->sub || !k->custom || generation_rule(k) == BY_ALL_BUT_METADATA))
@@ -394,9 +387,9 @@ const char *kl__bad_name(const kl__kind *k, const char *name)
         return strchr(name, '/') ? "may not contain '/'" : strchr(name, '%') ? "may not contain '%'" : NULL;
     }
     size_t len = strlen(name);
-    if (among(k, " /services ") && (!is_label(name, len) || (*name >= '0' && *name <= '9')))
+    if (kl__kind_among(k, " /services ") && (!is_label(name, len) || (*name >= '0' && *name <= '9')))
         return bad_service;
-    if (among(k, " /namespaces /services "))
+    if (kl__kind_among(k, " /namespaces /services "))
         return len > 63 ? "must be no more than 63 characters" : is_label(name, len) ? NULL : bad_label;
     if (len > 253)
         return "must be no more than 253 characters";
@@ -410,68 +403,22 @@ const char *kl__bad_name(const kl__kind *k, const char *name)
     }
 }
 
-/* Fields of built-in kinds that have to be there. */
-static const struct {
-    const char *kind, *path[3], *why;
-} required[] = {
-    {" /pods ", {"spec", "containers", NULL}, ""},
-    {" apps/deployments ", {"spec", "selector", NULL}, ""},
-    {" apps/replicasets ", {"spec", "selector", NULL}, ""},
-    {" apps/statefulsets ", {"spec", "selector", NULL}, ""},
-    {" apps/daemonsets ", {"spec", "selector", NULL}, ""},
-    {" rbac.authorization.k8s.io/rolebindings ", {"roleRef", "name", NULL}, ""},
-    {" rbac.authorization.k8s.io/clusterrolebindings ", {"roleRef", "name", NULL}, ""},
-    {" storage.k8s.io/storageclasses ", {"provisioner", NULL}, ""},
-};
-
-static void validate_builtin(const kl__kind *k, const kl_value *old, const kl_value *o, kl__causes *causes)
-{
-    for (size_t i = 0; i < sizeof required / sizeof *required; i++) {
-        if (!among(k, required[i].kind))
-            continue;
-        const kl_value *v = kl_value_get(o, required[i].path[0]);
-        char *field = kl_strdup(required[i].path[0]);
-        if (required[i].path[1]) {
-            v = kl_value_get(v, required[i].path[1]);
-            char *longer = kl_sprintf("%s.%s", field, required[i].path[1]);
-            kl_free(field);
-            field = longer;
-        }
-        if (!v || !kl_value_len(v))
-            kl__cause_required(causes, field, required[i].why);
-        kl_free(field);
-    }
-    if (among(k, " /configmaps /secrets ") && kl_value_bool(kl_value_get(old, "immutable"), false)
-        && (!kl_value_equal(kl_value_get(old, "data"), kl_value_get(o, "data"))
-            || !kl_value_bool(kl_value_get(o, "immutable"), false)))
-        kl__cause_forbidden(causes, "data", "field is immutable when `immutable` is set");
-    const kl_value *replicas = kl_value_at(o, "spec", "replicas", NULL);
-    if (among(k, " apps/deployments apps/replicasets apps/statefulsets /replicationcontrollers ")
-        && kl_value_int_at(replicas, 0, NULL) < 0)
-        kl__cause_invalid(causes, "spec.replicas", replicas, "must be greater than or equal to 0");
-    if (old && among(k, " apps/deployments apps/replicasets apps/daemonsets apps/statefulsets ")
-        && !kl_value_equal(
-            kl_value_at(old, "spec", "selector", NULL), kl_value_at(o, "spec", "selector", NULL)))
-        kl__cause_invalid(
-            causes, "spec.selector", kl_value_at(o, "spec", "selector", NULL), "field is immutable");
-}
-
 void kl__strategy_validate(const kl__call *c, const kl_value *old, const kl_value *o, kl__causes *causes)
 {
     if (c->kind->custom)
         kl__validate_custom(c->kind->schema, o, c->sub && !strcmp(c->sub, "status"), causes);
     else
-        validate_builtin(c->kind, old, o, causes);
-    if (among(c->kind, " certificates.k8s.io/certificatesigningrequests "))
+        kl__builtin_validate(c->kind, old, o, causes);
+    if (kl__kind_among(c->kind, " certificates.k8s.io/certificatesigningrequests "))
         kl__csr_validate(c, old, o, causes);
-    if (among(c->kind, " /events events.k8s.io/events "))
+    if (kl__kind_among(c->kind, " /events events.k8s.io/events "))
         kl__event_validate(c, old, o, causes);
-    if (among(c->kind,
+    if (kl__kind_among(c->kind,
             " admissionregistration.k8s.io/mutatingwebhookconfigurations "
             "admissionregistration.k8s.io/validatingwebhookconfigurations "))
         kl__admission_validate_config(o, causes);
     kl__validate_metadata(o, causes);
     kl__limits_validate(c->kind, o, causes);
-    if (among(c->kind, " apiextensions.k8s.io/customresourcedefinitions "))
+    if (kl__kind_among(c->kind, " apiextensions.k8s.io/customresourcedefinitions "))
         kl__crd_validate(c->s, old, o, causes);
 }

@@ -283,3 +283,15 @@ int kl__version_compare(const char *a, const char *b)
             return x[i] > y[i] ? -1 : 1;
     return 0;
 }
+
+bool kl__kind_among(const kl__kind *k, const char *words)
+{
+    size_t group = strlen(k->group), plural = strlen(k->plural), n;
+    for (const char *w = words + strspn(words, " "); *w; w += n + strspn(w + n, " ")) {
+        n = strcspn(w, " ");
+        if (n == group + 1 + plural && !memcmp(w, k->group, group) && w[group] == '/'
+            && !memcmp(w + group + 1, k->plural, plural))
+            return true;
+    }
+    return false;
+}

@@ -61,5 +61,7 @@ char **kl__words_copy(char *const *words);
 void kl__words_free(char **words);
 char *kl__kind_api_version(const kl__kind *k); /* "apps/v1"; caller frees */
 char *kl__kind_display(const kl__kind *k);     /* "pods", "deployments.apps"; caller frees */
+/* "group/plural" of the kind is one of `words`, which are set apart by spaces; the core group is "". */
+bool kl__kind_among(const kl__kind *k, const char *words);
 
 #endif

@@ -7,41 +7,22 @@
 #include "model/selector.h"
 #include "schema/edit.h"
 
-bool kl__kind_among(const kl__kind *k, const char *words)
-{
-    char *word = kl_sprintf(" %s/%s ", k->group, k->plural);
-    bool yes = strstr(words, word) != NULL;
-    kl_free(word);
-    return yes;
-}
-
-/* Fields of built-in kinds that have to be there. */
+/* Fields of built-in kinds that have to be there: `member` of the object, or `below` it. */
 static const struct {
-    const char *kind, *path[3], *why;
+    const char *kinds, *field, *member, *below;
 } required[] = {
-    {" /pods ", {"spec", "containers", NULL}, ""},
-    {" rbac.authorization.k8s.io/rolebindings ", {"roleRef", "name", NULL}, ""},
-    {" rbac.authorization.k8s.io/clusterrolebindings ", {"roleRef", "name", NULL}, ""},
-    {" storage.k8s.io/storageclasses ", {"provisioner", NULL}, ""},
+    {"/pods", "spec.containers", "spec", "containers"},
+    {"rbac.authorization.k8s.io/rolebindings rbac.authorization.k8s.io/clusterrolebindings", "roleRef.name",
+        "roleRef", "name"},
+    {"storage.k8s.io/storageclasses", "provisioner", "provisioner", NULL},
 };
 
 static void check_required(const kl__kind *k, const kl_value *o, kl__causes *causes)
 {
-    for (size_t i = 0; i < sizeof required / sizeof *required; i++) {
-        if (!kl__kind_among(k, required[i].kind))
-            continue;
-        const kl_value *v = kl_value_get(o, required[i].path[0]);
-        char *field = kl_strdup(required[i].path[0]);
-        if (required[i].path[1]) {
-            v = kl_value_get(v, required[i].path[1]);
-            char *longer = kl_sprintf("%s.%s", field, required[i].path[1]);
-            kl_free(field);
-            field = longer;
-        }
-        if (!v || !kl_value_len(v))
-            kl__cause_required(causes, field, required[i].why);
-        kl_free(field);
-    }
+    for (size_t i = 0; i < sizeof required / sizeof *required; i++)
+        if (kl__kind_among(k, required[i].kinds)
+            && !kl_value_len(kl_value_at(o, required[i].member, required[i].below, NULL)))
+            kl__cause_required(causes, required[i].field, "");
 }
 
 /* ------------------------------------------------------------------ ConfigMap, Secret */
@@ -50,10 +31,7 @@ static const char *bad_key(const char *key, size_t n)
 {
     if (n > 253)
         return "must be no more than 253 characters";
-    for (size_t i = 0; i < n; i++)
-        if (!key[i] || !strchr("-._0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", key[i]))
-            n = 0;
-    if (!n)
+    if (!n || strspn(key, "-._0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") < n)
         return "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. "
                "'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is "
                "'[-._a-zA-Z0-9]+')";
@@ -101,9 +79,8 @@ static void check_data(bool secret, const kl_value *old, const kl_value *o, kl__
         if (moved(old, o, "binaryData"))
             kl__cause_forbidden(causes, "binaryData", why);
     }
-    check_keys(o, "data", secret ? NULL : kl_value_get(o, "binaryData"), causes);
-    if (!secret)
-        check_keys(o, "binaryData", NULL, causes);
+    check_keys(o, "data", kl_value_get(o, "binaryData"), causes);
+    check_keys(o, "binaryData", NULL, causes);
 }
 
 /* ------------------------------------------------------------------ workloads */
@@ -112,7 +89,7 @@ static void check_selector(const kl__kind *k, const kl_value *old, const kl_valu
 {
     const kl_value *spec = kl_value_get(o, "spec"), *selector = kl_value_get(spec, "selector"),
                    *labels = kl_value_at(spec, "template", "metadata", "labels", NULL);
-    bool daemons = kl__kind_among(k, " apps/daemonsets "), sets = kl__kind_among(k, " apps/statefulsets ");
+    bool daemons = kl__kind_among(k, "apps/daemonsets"), sets = kl__kind_among(k, "apps/statefulsets");
     bool empty = selector && !kl_value_len(kl_value_get(selector, "matchLabels"))
         && !kl_value_len(kl_value_get(selector, "matchExpressions"));
     kl_selector *s = NULL;
@@ -173,15 +150,15 @@ static void check_role_ref(const kl_value *old, const kl_value *o, kl__causes *c
 void kl__builtin_validate(const kl__kind *k, const kl_value *old, const kl_value *o, kl__causes *causes)
 {
     check_required(k, o, causes);
-    if (kl__kind_among(k, " /configmaps /secrets "))
-        check_data(kl__kind_among(k, " /secrets "), old, o, causes);
+    if (kl__kind_among(k, "/configmaps /secrets"))
+        check_data(kl__kind_among(k, "/secrets"), old, o, causes);
     const kl_value *replicas = kl_value_at(o, "spec", "replicas", NULL);
-    if (kl__kind_among(k, " apps/deployments apps/replicasets apps/statefulsets /replicationcontrollers ")
+    if (kl__kind_among(k, "apps/deployments apps/replicasets apps/statefulsets /replicationcontrollers")
         && kl_value_int_at(replicas, 0, NULL) < 0)
         kl__cause_invalid(causes, "spec.replicas", replicas, "must be greater than or equal to 0");
-    if (kl__kind_among(k, " apps/deployments apps/replicasets apps/daemonsets apps/statefulsets "))
+    if (kl__kind_among(k, "apps/deployments apps/replicasets apps/daemonsets apps/statefulsets"))
         check_selector(k, old, o, causes);
-    if (old && kl__kind_among(k, " apps/statefulsets "))
+    if (old && kl__kind_among(k, "apps/statefulsets"))
         check_stateful_set(old, o, causes);
     if (old
         && kl__kind_among(

@@ -5,8 +5,6 @@
 
 #include "schema/status.h"
 
-/* `group/plural` is one of `words`, which have a space before and after each. */
-bool kl__kind_among(const kl__kind *k, const char *words);
 /* Complaints about `o`, in the order in which kube-apiserver has them. `old` NULL on create. */
 void kl__builtin_validate(const kl__kind *k, const kl_value *old, const kl_value *o, kl__causes *causes);
 

@@ -65,7 +65,7 @@ static generation generation_rule(const kl__kind *k)
 {
     if (k->custom)
         return kl__kind_sub(k, "status") ? BY_SPEC : BY_ALL_BUT_METADATA;
-    if (kl__kind_among(k, " apps/deployments "))
+    if (kl__kind_among(k, "apps/deployments"))
         return BY_SPEC_AND_ANNOTATIONS;
     if (kl__kind_among(k,
             " /pods apps/replicasets apps/statefulsets apps/daemonsets /replicationcontrollers batch/jobs "
@@ -81,8 +81,7 @@ static generation generation_rule(const kl__kind *k)
             " discovery.k8s.io/endpointslices admissionregistration.k8s.io/mutatingwebhookconfigurations "
             "admissionregistration.k8s.io/validatingwebhookconfigurations "))
         return BY_ALL_BUT_METADATA;
-    return kl__kind_among(k, " scheduling.k8s.io/priorityclasses /podtemplates ") ? ALWAYS_ONE
-                                                                                  : NO_GENERATION;
+    return kl__kind_among(k, "scheduling.k8s.io/priorityclasses /podtemplates") ? ALWAYS_ONE : NO_GENERATION;
 }
 
 /* Members other than metadata (and status where it stands apart) are equal. */
@@ -236,17 +235,17 @@ static void empty_status(const kl__kind *k, const kl_value **o)
 void kl__strategy_create(const kl__call *c, const kl_value **o)
 {
     const kl__kind *k = c->kind;
-    if (kl__kind_sub(k, "status") && !c->any_status && !kl__kind_among(k, " /nodes "))
+    if (kl__kind_sub(k, "status") && !c->any_status && !kl__kind_among(k, "/nodes"))
         empty_status(k, o);
     if (generation_rule(k) != NO_GENERATION)
         KL_EDIT(o, kl_value_of_int(1), "metadata", "generation");
-    if (kl__kind_among(k, " /pods ")) {
+    if (kl__kind_among(k, "/pods")) {
         if (!kl_value_str_at(*o, "status", "phase", NULL))
             KL_EDIT(o, kl_value_of_str("Pending"), "status", "phase");
         if (!kl_value_str_at(*o, "status", "qosClass", NULL))
             KL_EDIT(o, kl_value_of_str(kl__pod_qos(*o)), "status", "qosClass");
     }
-    if (kl__kind_among(k, " /namespaces ")) {
+    if (kl__kind_among(k, "/namespaces")) {
         kl_builder *b = kl_builder_new();
         kl_build_array(b);
         kl_build_str(b, "kubernetes");
@@ -254,20 +253,20 @@ void kl__strategy_create(const kl__call *c, const kl_value **o)
         KL_EDIT(o, kl_builder_done(b), "spec", "finalizers");
         KL_EDIT(o, kl_value_of_str("Active"), "status", "phase");
     }
-    if (kl__kind_among(k, " certificates.k8s.io/certificatesigningrequests "))
+    if (kl__kind_among(k, "certificates.k8s.io/certificatesigningrequests"))
         kl__csr_create(o);
-    if (kl__kind_among(k, " /persistentvolumeclaims /persistentvolumes ")
+    if (kl__kind_among(k, "/persistentvolumeclaims /persistentvolumes")
         && !kl_value_str_at(*o, "status", "phase", NULL))
         KL_EDIT(o, kl_value_of_str("Pending"), "status", "phase");
-    if (kl__kind_among(k, " /services ")) {
+    if (kl__kind_among(k, "/services")) {
         cluster_ip(c->s, o);
         node_ports(c->s, NULL, o);
     }
-    if (kl__kind_among(k, " batch/jobs ") && !kl_value_at(*o, "spec", "selector", NULL))
+    if (kl__kind_among(k, "batch/jobs") && !kl_value_at(*o, "spec", "selector", NULL))
         job_labels(o);
-    if (kl__kind_among(k, " apps/daemonsets "))
+    if (kl__kind_among(k, "apps/daemonsets"))
         template_generation(NULL, o);
-    if (kl__kind_among(k, " apiextensions.k8s.io/customresourcedefinitions "))
+    if (kl__kind_among(k, "apiextensions.k8s.io/customresourcedefinitions"))
         kl__crd_prepare(c->s, NULL, o);
 }
 
@@ -300,7 +299,7 @@ void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value 
 {
     const kl__kind *k = c->kind;
     bool apart = kl__kind_sub(k, "status") != NULL;
-    if (kl__kind_among(k, " certificates.k8s.io/certificatesigningrequests "))
+    if (kl__kind_among(k, "certificates.k8s.io/certificatesigningrequests"))
         kl__csr_update(c, old, o);
     else if (c->sub && !strcmp(c->sub, "ephemeralcontainers")) {
         const kl_value *added = kl_value_ref(kl_value_at(*o, "spec", "ephemeralContainers", NULL));
@@ -330,20 +329,20 @@ void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value 
             const kl_value *was = kl_value_get(old, "status");
             KL_EDIT(o, kl_value_ref(was), "status");
         }
-        if (kl__kind_among(k, " /namespaces "))
+        if (kl__kind_among(k, "/namespaces"))
             KL_EDIT(o, kl_value_ref(kl_value_at(old, "spec", "finalizers", NULL)), "spec", "finalizers");
-        if (kl__kind_among(k, " /services ") && !kl_value_str_at(*o, "spec", "clusterIP", NULL)) {
+        if (kl__kind_among(k, "/services") && !kl_value_str_at(*o, "spec", "clusterIP", NULL)) {
             static const char *const kept[] = {"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"};
             for (size_t i = 0; i < 4; i++)
                 KL_EDIT(o, kl_value_ref(kl_value_at(old, "spec", kept[i], NULL)), "spec", kept[i]);
         }
-        if (kl__kind_among(k, " /services "))
+        if (kl__kind_among(k, "/services"))
             node_ports(c->s, old, o);
-        if (kl__kind_among(k, " apps/daemonsets "))
+        if (kl__kind_among(k, "apps/daemonsets"))
             template_generation(old, o);
-        if (kl__kind_among(k, " batch/jobs ") && !kl_value_at(*o, "spec", "selector", NULL))
+        if (kl__kind_among(k, "batch/jobs") && !kl_value_at(*o, "spec", "selector", NULL))
             KL_EDIT(o, kl_value_ref(kl_value_at(old, "spec", "selector", NULL)), "spec", "selector");
-        if (kl__kind_among(k, " apiextensions.k8s.io/customresourcedefinitions "))
+        if (kl__kind_among(k, "apiextensions.k8s.io/customresourcedefinitions"))
             kl__crd_prepare(c->s, old, o);
     }
     if (content_moved(k, old, *o) && (!c->sub || !k->custom || generation_rule(k) == BY_ALL_BUT_METADATA))
@@ -387,9 +386,9 @@ const char *kl__bad_name(const kl__kind *k, const char *name)
         return strchr(name, '/') ? "may not contain '/'" : strchr(name, '%') ? "may not contain '%'" : NULL;
     }
     size_t len = strlen(name);
-    if (kl__kind_among(k, " /services ") && (!is_label(name, len) || (*name >= '0' && *name <= '9')))
+    if (kl__kind_among(k, "/services") && (!is_label(name, len) || (*name >= '0' && *name <= '9')))
         return bad_service;
-    if (kl__kind_among(k, " /namespaces /services "))
+    if (kl__kind_among(k, "/namespaces /services"))
         return len > 63 ? "must be no more than 63 characters" : is_label(name, len) ? NULL : bad_label;
     if (len > 253)
         return "must be no more than 253 characters";
@@ -409,9 +408,9 @@ void kl__strategy_validate(const kl__call *c, const kl_value *old, const kl_valu
         kl__validate_custom(c->kind->schema, o, c->sub && !strcmp(c->sub, "status"), causes);
     else
         kl__builtin_validate(c->kind, old, o, causes);
-    if (kl__kind_among(c->kind, " certificates.k8s.io/certificatesigningrequests "))
+    if (kl__kind_among(c->kind, "certificates.k8s.io/certificatesigningrequests"))
         kl__csr_validate(c, old, o, causes);
-    if (kl__kind_among(c->kind, " /events events.k8s.io/events "))
+    if (kl__kind_among(c->kind, "/events events.k8s.io/events"))
         kl__event_validate(c, old, o, causes);
     if (kl__kind_among(c->kind,
             " admissionregistration.k8s.io/mutatingwebhookconfigurations "
@@ -419,6 +418,6 @@ void kl__strategy_validate(const kl__call *c, const kl_value *old, const kl_valu
         kl__admission_validate_config(o, causes);
     kl__validate_metadata(o, causes);
     kl__limits_validate(c->kind, o, causes);
-    if (kl__kind_among(c->kind, " apiextensions.k8s.io/customresourcedefinitions "))
+    if (kl__kind_among(c->kind, "apiextensions.k8s.io/customresourcedefinitions"))
         kl__crd_validate(c->s, old, o, causes);
 }

@@ -39,10 +39,6 @@ void kl__call_warn(const kl__call *c, const char *fmt, ...)
     kl_free(text);
 }
 
-static bool is_kind(const kl__call *c, const char *group, const char *plural)
-{
-    return !strcmp(c->kind->group, group) && !strcmp(c->kind->plural, plural);
-}
 static char *call_key(const kl__call *c, const char *name)
 {
     return kl_key_join(c->kind->namespaced ? c->ns : NULL, name);
@@ -357,7 +353,7 @@ static bool may_go(const kl__call *c, const kl_value *o)
 {
     if (!terminating(o) || kl_value_len(kl_value_at(o, "metadata", "finalizers", NULL)))
         return false;
-    if (is_kind(c, "", "namespaces") && kl_value_len(kl_value_at(o, "spec", "finalizers", NULL)))
+    if (kl__kind_among(c->kind, "/namespaces") && kl_value_len(kl_value_at(o, "spec", "finalizers", NULL)))
         return false;
     return kl_value_int_at(o, 0, "metadata", "deletionGracePeriodSeconds", NULL) == 0;
 }

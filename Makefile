@@ -33,6 +33,7 @@ else
 say =
 endif
 CC := gcc
+CXX := g++
 AR := ar
 # Sanitizers come from gcc: its runtimes are shared libraries, so that lua-host can load an instrumented module.
 VARIANTS := release asan tsan fuzz
@@ -46,6 +47,7 @@ OPT_tsan    := -O1 -DKL_DEBUG -fsanitize=thread -fno-omit-frame-pointer
 OPT_fuzz    := -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=pointer-overflow -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 ifeq ($(VARIANT),fuzz)
 CC := clang
+CXX := clang++
 endif
 
 # pkg-config's answers, found once the packages are there; make reads this file again after writing it.
@@ -57,7 +59,7 @@ build/config.mk: .ci/deps
 	@.ci/deps build
 	@mkdir -p build
 	@{ echo "CORE_CFLAGS := $$(pkg-config --cflags libcurl libcjson yaml-0.1 libmicrohttpd gnutls libcrypto zlib)"; \
-	   echo "CORE_LIBS := $$(pkg-config --libs libcurl libcjson yaml-0.1 libmicrohttpd gnutls libcrypto zlib) -lwslay -lpthread -lm"; \
+	   echo "CORE_LIBS := $$(pkg-config --libs libcurl libcjson yaml-0.1 libmicrohttpd gnutls libcrypto zlib) -lwslay -lre2 -lstdc++ -lpthread -lm"; \
 	   echo "MAIN_LIBS := $$(pkg-config --libs libedit)"; \
 	   echo "LUA_CFLAGS := $$(pkg-config --cflags lua5.4)"; \
 	   echo "LUA_LIBS := $$(pkg-config --libs lua5.4)"; } > $@.new && mv $@.new $@
@@ -73,6 +75,8 @@ ALL_CFLAGS = -std=gnu11 -fPIC -fno-semantic-interposition -D_GNU_SOURCE $(OPT_$(
 LDFLAGS_VARIANT = $(filter -fsanitize=%,$(subst fuzzer-no-link,fuzzer,$(OPT_$(VARIANT))))
 
 CORE_C := $(sort $(wildcard core/*/*.c core/*.c))
+# RE2's door; nothing else is C++.
+CORE_CC := core/base/regex.cc
 BIND_C := $(sort $(filter-out bindings/cli/%,$(wildcard bindings/*/*.c)))
 # The command line is in the binary alone.
 MAIN_C := $(sort $(wildcard bindings/cli/*.c))
@@ -96,7 +100,7 @@ PROGS  := $(patsubst spec/programs/%.c,$(B)/spec/%,$(PROG_C))
 ORACLE := $(B)/oracle
 HUNTER := $(B)/spec/hunter
 FUZZERS := $(patsubst spec/fuzz/%.c,$(B)/fuzzers/%,$(FUZZ_C))
-OBJS   := $(call obj,$(CORE_C) $(BIND_C) $(MAIN_C) $(TEST_C) $(PROG_C) $(FUZZ_C) $(ORACLE_C) $(HUNT_C))
+OBJS   := $(CORE_CC:%.cc=$(B)/obj/%.o) $(call obj,$(CORE_C) $(BIND_C) $(MAIN_C) $(TEST_C) $(PROG_C) $(FUZZ_C) $(ORACLE_C) $(HUNT_C))
 
 .PHONY: all check test soak asan tsan spec specs versions demo fixtures oracle generate bench bench-docs bench-sync lint format fuzz hunt mutants leak assets deps install module install-module deb clean help
 .DELETE_ON_ERROR:
@@ -104,7 +108,7 @@ OBJS   := $(call obj,$(CORE_C) $(BIND_C) $(MAIN_C) $(TEST_C) $(PROG_C) $(FUZZ_C)
 
 all: $(LIB) $(if $(BIND_C),$(MODULE)) $(if $(MAIN_C),$(BIN)) ## the library, the Lua module and build/kubelua (VARIANT=asan|tsan: under a sanitizer)
 
-$(LIB): $(call obj,$(CORE_C)) $(B)/obj/gen/definitions.o
+$(LIB): $(call obj,$(CORE_C)) $(CORE_CC:%.cc=$(B)/obj/%.o) $(B)/obj/gen/definitions.o
 	@rm -f $@
 	$(call say,AR  )$(AR) rcs $@ $^
 
@@ -134,6 +138,9 @@ $(B)/obj/gen/%.o: $(B)/gen/%.c
 $(B)/obj/core/%.o: core/%.c build/config.mk
 	@mkdir -p $(@D)
 	$(call say,CC  )$(CC) $(ALL_CFLAGS) $(CORE_CFLAGS) -c -o $@ $<
+$(CORE_CC:%.cc=$(B)/obj/%.o): $(B)/obj/%.o: %.cc build/config.mk
+	@mkdir -p $(@D)
+	$(call say,CXX )$(CXX) -std=c++17 $(filter-out -std=gnu11 -Wno-missing-field-initializers,$(ALL_CFLAGS)) -fno-exceptions -fno-rtti -c -o $@ $<
 $(B)/obj/bindings/%.o: bindings/%.c build/config.mk
 	@mkdir -p $(@D)
 	$(call say,CC  )$(CC) $(ALL_CFLAGS) -Ibindings $(LUA_CFLAGS) -c -o $@ $<
@@ -278,7 +285,7 @@ install: all ## to PREFIX=/usr/local: binary, library, headers, pkg-config file,
 	cd core && find . -name '*.h' ! -name '*_impl.h' -exec install -D -m 644 {} $(abspath $(DESTDIR)$(PREFIX))/include/kubelua/{} \;
 	@{ echo "prefix=$(PREFIX)"; echo "Name: kubelua"; echo "Description: Kubernetes controllers in C and Lua"; echo "Version: $$(sed -n 's|.*KL_VERSION "\(.*\)".*|\1|p' core/base/version.h)"; \
 	   echo "Requires: libcurl libcjson yaml-0.1 libmicrohttpd gnutls libcrypto zlib"; \
-	   echo "Cflags: -I\$${prefix}/include/kubelua"; echo "Libs: -L\$${prefix}/lib -lkubelua -lwslay -lpthread -lm"; } \
+	   echo "Cflags: -I\$${prefix}/include/kubelua"; echo "Libs: -L\$${prefix}/lib -lkubelua -lwslay -lre2 -lstdc++ -lpthread -lm"; } \
 	  > $(DESTDIR)$(PREFIX)/lib/pkgconfig/kubelua.pc
 
 # For luarocks (deploy/*.rockspec): the module alone, in its directories.

@@ -10,7 +10,7 @@ description = {
   labels = { "kubernetes" },
 }
 dependencies = { "lua ~> 5.4" }
--- The C libraries (libcurl, libcjson, libyaml, libmicrohttpd, libwslay, libedit, OpenSSL) are found by pkg-config; on Debian the Makefile installs them.
+-- The C libraries (libcurl, libcjson, libyaml, libmicrohttpd, libwslay, libedit, RE2, OpenSSL) are found by pkg-config; on Debian the Makefile installs them.
 build = {
   type = "make",
   build_target = "module",

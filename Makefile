@@ -102,7 +102,7 @@ HUNTER := $(B)/spec/hunter
 FUZZERS := $(patsubst spec/fuzz/%.c,$(B)/fuzzers/%,$(FUZZ_C))
 OBJS   := $(CORE_CC:%.cc=$(B)/obj/%.o) $(call obj,$(CORE_C) $(BIND_C) $(MAIN_C) $(TEST_C) $(PROG_C) $(FUZZ_C) $(ORACLE_C) $(HUNT_C))
 
-.PHONY: all check test soak asan tsan spec specs versions demo fixtures oracle generate bench bench-docs bench-sync lint format fuzz hunt mutants leak assets deps install module install-module deb clean help
+.PHONY: all check test soak asan tsan spec specs versions demo fixtures oracle generate bench bench-docs bench-sync lint format fuzz hunt mutants leak assets deps install man module install-module deb clean help
 .DELETE_ON_ERROR:
 .SECONDARY: $(OBJS)
 
@@ -276,17 +276,30 @@ deps: ## install what building, testing and measuring need (apt)
 	@.ci/deps lint
 	@.ci/deps bench
 
-install: all ## to PREFIX=/usr/local: binary, library, headers, pkg-config file, Lua module
+install: all man ## to PREFIX=/usr/local: binary, man pages, completion, library, headers, pkg-config file, Lua module
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/lib/lua/5.4/kubelua $(DESTDIR)$(PREFIX)/share/lua/5.4 $(DESTDIR)$(PREFIX)/include/kubelua
 	install -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin/
 	install -m 644 $(LIB) $(DESTDIR)$(PREFIX)/lib/
 	install -m 644 $(MODULE) $(DESTDIR)$(PREFIX)/lib/lua/5.4/kubelua/
 	cp -R lua/kubelua $(DESTDIR)$(PREFIX)/share/lua/5.4/
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	install -m 644 $(B)/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	install -m 644 $(B)/completion/bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/kubelua
+	install -m 644 $(B)/completion/zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_kubelua
+	install -m 644 $(B)/completion/fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/kubelua.fish
 	cd core && find . -name '*.h' ! -name '*_impl.h' -exec install -D -m 644 {} $(abspath $(DESTDIR)$(PREFIX))/include/kubelua/{} \;
 	@{ echo "prefix=$(PREFIX)"; echo "Name: kubelua"; echo "Description: Kubernetes controllers in C and Lua"; echo "Version: $$(sed -n 's|.*KL_VERSION "\(.*\)".*|\1|p' core/base/version.h)"; \
 	   echo "Requires: libcurl libcjson yaml-0.1 libmicrohttpd gnutls libcrypto zlib"; \
 	   echo "Cflags: -I\$${prefix}/include/kubelua"; echo "Libs: -L\$${prefix}/lib -lkubelua -lwslay -lre2 -lstdc++ -lpthread -lm"; } \
 	  > $(DESTDIR)$(PREFIX)/lib/pkgconfig/kubelua.pc
+
+# Both are the binary's own words; it runs once for each command.
+man: $(B)/man/kubelua.1 ## man pages and completion of shells, in build/man and build/completion
+$(B)/man/kubelua.1: $(BIN)
+	@rm -rf $(B)/man $(B)/completion && mkdir -p $(B)/man $(B)/completion
+	@set -e; for shell in bash zsh fish; do $(BIN) completion $$shell > $(B)/completion/$$shell; done
+	@set -e; $(BIN) __complete "" | sed -n 's/\t.*//p' | while read -r c; do $(BIN) help "$$c" -o man > $(B)/man/kubelua-$$c.1; done
+	$(call say,MAN )$(BIN) help -o man > $@
 
 # For luarocks (deploy/*.rockspec): the module alone, in its directories.
 module: $(MODULE)

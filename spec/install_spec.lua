@@ -81,7 +81,12 @@ describe("the Debian package", function()
   end)
 
   it("knows its files, and leaves nothing behind", function()
-    assert.matches("/usr/share/doc/kubelua/copyright", sh("dpkg --root=%s -L kubelua", root), 1, true)
+    local files = sh("dpkg --root=%s -L kubelua", root)
+    for _, path in ipairs { "/usr/share/doc/kubelua/copyright", "/usr/share/man/man1/kubelua.1.gz",
+      "/usr/share/man/man1/kubelua-run.1.gz", "/usr/share/bash-completion/completions/kubelua",
+      "/usr/share/zsh/vendor-completions/_kubelua", "/usr/share/fish/vendor_completions.d/kubelua.fish" } do
+      assert.truthy(files:find(path .. "\n", 1, true), path)
+    end
     assert.equal("", sh("dpkg --root=%s --verify kubelua", root))
     sh("dpkg --root=%s --log=%s/dpkg.log --force-not-root --force-script-chrootless --purge kubelua", root,
       root)

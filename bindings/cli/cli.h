@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include "base/clock.h"
 #include "base/err.h"
 #include "auth/config.h"
@@ -34,15 +35,27 @@ typedef struct cli_option {
     const char *arg;  /* "N", NULL for a flag */
     const char *help;
     cli_type type;
-    void *out;         /* bool, const char *, long, kl_time, size_t, cli_list; long; const char * */
-    const char *brief; /* "-w", or NULL: -w 3, -w3 and -w=3 are the same, and switches join: -it */
+    void *out;          /* bool, const char *, long, kl_time, size_t, cli_list; long; const char * */
+    const char *brief;  /* "-w", or NULL: -w 3, -w3 and -w=3 are the same, and switches join: -it */
+    const char *values; /* what may stand there, "plain tap junit", for completion; NULL: anything */
 } cli_option;
+#define CLI_LEVELS "debug info warn error off"
+/* A row of a table that is no option: the heading of those that follow. */
+#define CLI_HEADING(text)                                                                                    \
+    {                                                                                                        \
+        "", NULL, text, CLI_FLAG, NULL, NULL                                                                 \
+    }
 
 typedef struct cli_command {
-    const char *name, *usage, *summary, *more; /* more: paragraphs after the options, or NULL */
+    const char *name, *usage, *summary;
+    const char *more;     /* paragraphs after the options, a line each, or NULL */
+    const char *examples; /* a command line each line */
+    const char *exits;    /* its exit statuses; NULL: CLI_EXITS */
+    const char *words; /* what words are, for completion: "scripts", "files", "kinds", "commands", "=a b" */
     int (*run)(int argc, char **argv);
     const char *group; /* the heading under which --help lists it */
 } cli_command;
+#define CLI_EXITS "0, 1 when it failed, 2 for a mistake on the command line."
 extern const cli_command cli_commands[];                /* ends with name NULL */
 const cli_command *cli_command_named(const char *name); /* one that exists */
 
@@ -50,7 +63,16 @@ const cli_command *cli_command_named(const char *name); /* one that exists */
  * what is wrong and what was perhaps meant, and exits 2. --x=v and --x v are the same. Options end with
  * name NULL. */
 void cli_parse(const cli_command *c, const cli_option *options, int argc, char **argv, cli_list *words);
-void cli_help(const cli_command *c, const cli_option *options);
+/* What is done instead of a command's work, once its options are known: nothing (the line is only looked at),
+ * or completion of its last word. Set before a command's `run`. */
+typedef enum cli_purpose { CLI_WORK, CLI_LOOK_AT, CLI_COMPLETE } cli_purpose;
+extern cli_purpose cli_purpose_now;
+/* help.c: what a command does and takes, on stdout. `format`: "text", "man" (a page for man), "json". */
+void cli_help(const cli_command *c, const cli_option *options, const char *format);
+void cli_help_all(FILE *to, const char *format);
+/* complete.c: prints what argv's last word could become; see there. */
+void cli_complete(const cli_command *c, const cli_option *options, int argc, char **argv);
+void cli_complete_commands(const char *begin);
 /* "kubelua run: message" on stderr; returns `code`. */
 int cli_fail(int code, const char *command, const char *fmt, ...) KL_PRINTF(3, 4);
 int cli_fail_err(int code, const char *command, kl_err *err); /* and finishes err */
@@ -77,6 +99,7 @@ void cli_second_signal_exits(void);
 
 /* --- which cluster, and as whom: the options that every command has which talks to one (cluster.c) --- */
 #define CLI_CLUSTER_MAX 32
+#define CLI_CLUSTER_HEADING "Which cluster, and as whom"
 typedef struct cli_cluster {
     /* as given, by the place of the option in the table; NULL: not given */
     const char *text[CLI_CLUSTER_MAX];
@@ -101,5 +124,7 @@ int cli_dev(int argc, char **argv);
 int cli_apiserver(int argc, char **argv);
 int cli_check(int argc, char **argv);
 int cli_replay(int argc, char **argv);
+int cli_help_command(int argc, char **argv);
+int cli_completion(int argc, char **argv);
 
 #endif

@@ -85,8 +85,9 @@ int cli_apiserver(int argc, char **argv)
             "users for TokenReview, lines of token,user,uid,\"group,group\"; requests to the server need "
             "none (any token is an administrator's)",
             CLI_STRING, &tokens},
-        {"--log-level", "LEVEL", "debug, info, warn, error or off (info)", CLI_STRING, &level},
-        {"--log-format", "FORMAT", "text or json (text)", CLI_STRING, &log_format},
+        {"--log-level", "LEVEL", "debug, info, warn, error or off (info)", CLI_STRING, &level, NULL,
+            CLI_LEVELS},
+        {"--log-format", "FORMAT", "text or json (text)", CLI_STRING, &log_format, NULL, "text json"},
         {NULL, NULL, NULL, 0, NULL},
     };
     cli_parse(self, options, argc, argv, &words);

@@ -475,33 +475,77 @@ static size_t add_cluster(session *s, const cli_option *own, size_t n_own, cli_o
 
 static int session_main(session *s, const cli_command *self, int argc, char **argv)
 {
-    const cli_option
-        embedded
-            [] =
-                {
-                    {"--listen", "ADDR:PORT", "where the embedded server listens (127.0.0.1:0)", CLI_STRING,
-                        &s->listen},
-                    {"--crds", "DIR", "custom resource definitions to install (may be repeated)", CLI_LIST,
-                        &s->crds},
-                    {"--load", "FILE", "objects to start with: file or directory (may be repeated)", CLI_LIST,
-                        &s->load},
-                    {"--write-kubeconfig", "FILE", "write a kubeconfig for the embedded server", CLI_STRING,
-                        &s->write_kubeconfig},
-                    {"--play", "FILE.lua", "run this program beside the controllers; end with it", CLI_STRING,
-                        &s->play},
-                },
-    fleet[] =
-        {
-            {"--context", "NAME", "the kubeconfig's context to use; several: a manager for each cluster",
-                CLI_LIST, &s->contexts},
-        },
-    common[] = {
+    const cli_option embedded[] = {
+        CLI_HEADING("The embedded server"),
+        {"--listen", "ADDR:PORT", "where the embedded server listens (127.0.0.1:0)", CLI_STRING, &s->listen},
+        {"--crds", "DIR", "custom resource definitions to install (may be repeated)", CLI_LIST, &s->crds},
+        {"--load", "FILE", "objects to start with: file or directory (may be repeated)", CLI_LIST, &s->load},
+        {"--write-kubeconfig", "FILE", "write a kubeconfig for the embedded server", CLI_STRING,
+            &s->write_kubeconfig},
+        {"--play", "FILE.lua", "run this program beside the controllers; end with it", CLI_STRING, &s->play},
+    };
+    const cli_option fleet[] = {
+        CLI_HEADING(CLI_CLUSTER_HEADING),
+        {"--context", "NAME", "the kubeconfig's context to use; several: a manager for each cluster",
+            CLI_LIST, &s->contexts},
+    };
+    const cli_option common[] = {
+        CLI_HEADING("Scripts"),
         {"--namespace", "NAME", "look at this namespace only (all)", CLI_STRING, &s->ns, "-n"},
         {"--workers", "N", "worker threads per controller, over what scripts say (1)", CLI_INT, &s->workers},
-        {"--log-level", "LEVEL", "debug, info, warn, error or off (info)", CLI_STRING, &s->level},
+        {"--isolate", NULL,
+            "run the functions of every script in child processes without files and network, as isolate = "
+            "true does; the top level is still loaded here",
+            CLI_FLAG, &s->isolate},
+        {"--allow-http", NULL,
+            "let ctx.http reach the servers that a controller's `http` names; without it none", CLI_FLAG,
+            &s->allow_http},
+        {"--reload-keys", "WORD",
+            "which keys run again on new logic: all, failing or none (all; scripts say otherwise with "
+            "on_reload)",
+            CLI_STRING, &s->reload_keys_word, NULL, "all failing none"},
+        {"--rollback-window", "DURATION",
+            "for so long new logic is compared with the old, which comes back when it is much better (1m; "
+            "0s: never)",
+            CLI_DURATION, &s->rollback_window},
+        {"--reload-deadline", "DURATION",
+            "how long runs on the old logic may go on after a reload (30s, or their timeout)", CLI_DURATION,
+            &s->reload_deadline},
+        {"--never-slow-down", NULL,
+            "run keys at full speed that their own writes wake again and again, or that fight over a field",
+            CLI_FLAG, &s->never_slow_down},
+        {"--grace-period", "DURATION", "how long running reconciles may finish at the end (30s)",
+            CLI_DURATION, &s->grace},
+        CLI_HEADING("Trying before doing"),
+        {"--dry-run", "server",
+            "write nothing, and log what would be written (=client says the same); =server: as the server's "
+            "defaults and admission would have it",
+            CLI_MAYBE, &s->dry_run, NULL, "client server"},
+        {"--shadow", "CANDIDATE.lua",
+            "run this beside the scripts: on the same keys, without writing, and compare (kubelua shadow)",
+            CLI_STRING, &s->shadow},
+        {"--promote-after", "N",
+            "the shadow takes over when N keys match and none differs (default: on command)", CLI_INT,
+            &s->promote_after},
+        {"--record", "FILE",
+            "take down what runs see and do, for kubelua replay; FILE.1 and so on are the files before it",
+            CLI_STRING, &s->record.path},
+        {"--record-max", "BYTES", "what these files may take together; the oldest goes (256Mi)", CLI_SIZE,
+            &s->record.max},
+        {"--record-secrets", NULL, "with what Secrets hold; else they are redacted", CLI_FLAG,
+            &s->record.secrets},
+        {"--effects", "FILE",
+            "log each write there, as a line of JSON: who, what, the answer, and what it changed; FILE.1 and "
+            "so on are the files before it",
+            CLI_STRING, &s->effects},
+        {"--effects-max", "BYTES", "what these files may take together; the oldest goes (64Mi)", CLI_SIZE,
+            &s->effects_max},
+        CLI_HEADING("What it tells"),
+        {"--log-level", "LEVEL", "debug, info, warn, error or off (info)", CLI_STRING, &s->level, NULL,
+            CLI_LEVELS},
         {"--log-format", "FORMAT",
             "text, or json: one object a line, with everything that is known about a run (text)", CLI_STRING,
-            &s->log_format},
+            &s->log_format, NULL, "text json"},
         {"--trace-requests", NULL,
             "send the reconcile's trace along with requests (a W3C traceparent header)", CLI_FLAG,
             &s->trace_requests},
@@ -521,6 +565,9 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
             "the socket by which kubelua why, attach and others reach this process ($XDG_RUNTIME_DIR/kubelua "
             "or /tmp/kubelua-UID, PID.sock)",
             CLI_STRING, &s->control_path},
+        {"--flight-recorder", "BYTES|off", "how much is kept of the last runs of keys, for kubelua why (8Mi)",
+            CLI_STRING, &s->flight},
+        CLI_HEADING("Webhooks"),
         {"--webhook-listen", "ADDR:PORT",
             "serve the scripts' webhooks there, over TLS (:9443; of dev 127.0.0.1:0)", CLI_STRING,
             &s->webhooks.listen},
@@ -537,6 +584,7 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
             &s->webhooks.secret},
         {"--webhook-cert-life", "DURATION", "how long certificates of our own are good (90 days)",
             CLI_DURATION, &s->webhooks.life},
+        CLI_HEADING("Several replicas"),
         {"--leader-elect", NULL, "only the holder of a Lease reconciles", CLI_FLAG, &s->elect},
         {"--leader-elect-per-controller", NULL,
             "the same, and each controller has a Lease of its own (NAME-CONTROLLER)", CLI_FLAG,
@@ -555,40 +603,7 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
             &s->lease_ns},
         {"--leader-elect-identity", "TEXT", "who we are (host, process and a random part)", CLI_STRING,
             &s->identity},
-        {"--never-slow-down", NULL,
-            "run keys at full speed that their own writes wake again and again, or that fight over a field",
-            CLI_FLAG, &s->never_slow_down},
-        {"--reload-keys", "WORD",
-            "which keys run again on new logic: all, failing or none (all; scripts say otherwise with "
-            "on_reload)",
-            CLI_STRING, &s->reload_keys_word},
-        {"--rollback-window", "DURATION",
-            "for so long new logic is compared with the old, which comes back when it is much better (1m; "
-            "0s: never)",
-            CLI_DURATION, &s->rollback_window},
-        {"--reload-deadline", "DURATION",
-            "how long runs on the old logic may go on after a reload (30s, or their timeout)", CLI_DURATION,
-            &s->reload_deadline},
-        {"--effects", "FILE",
-            "log each write there, as a line of JSON: who, what, the answer, and what it changed; FILE.1 and "
-            "so on are the files before it",
-            CLI_STRING, &s->effects},
-        {"--effects-max", "BYTES", "what these files may take together; the oldest goes (64Mi)", CLI_SIZE,
-            &s->effects_max},
-        {"--shadow", "CANDIDATE.lua",
-            "run this beside the scripts: on the same keys, without writing, and compare (kubelua shadow)",
-            CLI_STRING, &s->shadow},
-        {"--promote-after", "N",
-            "the shadow takes over when N keys match and none differs (default: on command)", CLI_INT,
-            &s->promote_after},
-        {"--dry-run", "server",
-            "write nothing, and log what would be written (=client says the same); =server: as the server's "
-            "defaults and admission would have it",
-            CLI_MAYBE, &s->dry_run},
-        {"--grace-period", "DURATION", "how long running reconciles may finish at the end (30s)",
-            CLI_DURATION, &s->grace},
-        {"--flight-recorder", "BYTES|off", "how much is kept of the last runs of keys, for kubelua why (8Mi)",
-            CLI_STRING, &s->flight},
+        CLI_HEADING("Caches and requests"),
         {"--max-object-bytes", "BYTES", "largest object that is accepted (16Mi)", CLI_SIZE, &s->max_object},
         {"--watch-list", NULL,
             "begin with the initial events of a watch rather than with a list, where the server can",
@@ -599,39 +614,26 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
             "at most so many requests per second, watches and leases aside (no limit but the server's)",
             CLI_INT, &s->qps},
         {"--burst", "N", "... and so many at once before that counts (twice --qps)", CLI_INT, &s->burst},
-        {"--record", "FILE",
-            "take down what runs see and do, for kubelua replay; FILE.1 and so on are the files before it",
-            CLI_STRING, &s->record.path},
-        {"--record-max", "BYTES", "what these files may take together; the oldest goes (256Mi)", CLI_SIZE,
-            &s->record.max},
-        {"--record-secrets", NULL, "with what Secrets hold; else they are redacted", CLI_FLAG,
-            &s->record.secrets},
-        {"--allow-http", NULL,
-            "let ctx.http reach the servers that a controller's `http` names; without it none", CLI_FLAG,
-            &s->allow_http},
-        {"--isolate", NULL,
-            "run the functions of every script in child processes without files and network, as isolate = "
-            "true "
-            "does; the top level is still loaded here",
-            CLI_FLAG, &s->isolate},
         {"--http1", NULL, "never speak HTTP/2", CLI_FLAG, &s->http1},
         {"--no-protobuf", NULL, "read built-in kinds in JSON, too", CLI_FLAG, &s->no_protobuf},
     };
     cli_option options[CLI_CLUSTER_MAX + sizeof embedded / sizeof *embedded + sizeof common / sizeof *common
-        + CLI_PARAMS_OPTIONS + 1] = {0};
+        + sizeof fleet / sizeof *fleet + CLI_PARAMS_OPTIONS + 2] = {0};
     cli_option *next = options;
+    *next++ = (cli_option)CLI_HEADING("Params");
+    cli_params_options(&s->param_words, next);
+    next += CLI_PARAMS_OPTIONS;
     if (s->dev) {
         memcpy(next, embedded, sizeof embedded);
         next += sizeof embedded / sizeof *embedded;
     }
     memcpy(next, common, sizeof common);
     next += sizeof common / sizeof *common;
-    cli_params_options(&s->param_words, next);
-    next += CLI_PARAMS_OPTIONS;
-    if (!s->dev)
-        *next++ = fleet[0];
-    if (!s->dev)
+    if (!s->dev) {
+        memcpy(next, fleet, sizeof fleet);
+        next += sizeof fleet / sizeof *fleet;
         next += add_cluster(s, options, (size_t)(next - options), next);
+    }
     *next = (cli_option){0};
     cli_parse(self, options, argc, argv, &s->scripts);
     int code = 2;

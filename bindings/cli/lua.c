@@ -4,8 +4,9 @@
  *   { options = { { "--selector", "SELECTOR", "what it is for", type = "string", brief = "-l" }, ... },
  *     run = function(env) ... return status end }
  *
- * (no_cluster = true: it takes no options that say which cluster) with type string, flag, count, duration
- * (seconds), list or maybe. env.options has what was given (selector = ..., dashes are underscores),
+ * (values = "plain json": what may stand there, for completion; { heading = "..." } stands over those that
+ * follow; no_cluster = true: it takes no options that say which cluster) with type string, flag, count,
+ * duration (seconds), list or maybe. env.options has what was given (selector = ..., dashes are underscores),
  * env.words the words, env.connect what kube.connect takes, env.tty whether a person reads, env.tty_err
  * whether one reads stderr. A raised
  * structured error, or a raised text, is the command's message and its status 1; { usage = "..." } is a
@@ -46,7 +47,8 @@ typedef struct invocation {
     char **argv;
     cli_cluster cluster;
     size_t n_cluster, n_own;
-    cli_option options[CLI_CLUSTER_MAX + OWN_MAX + 2]; /* own ones, cluster, --log-level, the end */
+    cli_option options[CLI_CLUSTER_MAX + OWN_MAX + 3]; /* own ones, --log-level, cluster with its heading */
+    cli_option *of_cluster;                            /* those of them */
     any own[OWN_MAX];
     cli_list words;
     const char *level;
@@ -77,13 +79,19 @@ static void read_options(lua_State *L, invocation *v, int module)
     for (lua_Integer i = 1; i <= n; i++) {
         lua_rawgeti(L, -1, i);
         int t = lua_gettop(L);
+        const char *heading = field(L, t, 0, "heading");
+        if (heading) {
+            v->options[v->n_own++] = (cli_option)CLI_HEADING(heading);
+            lua_pop(L, 1);
+            continue;
+        }
         const char *type = field(L, t, 0, "type"), *arg = field(L, t, 2, NULL);
         size_t k = 0;
         while (type && type_names[k] && strcmp(type_names[k], type))
             k++;
         v->options[v->n_own] = (cli_option){field(L, t, 1, NULL), arg && *arg ? arg : NULL,
             field(L, t, 3, NULL), type_names[k] ? types[k] : CLI_STRING, &v->own[v->n_own],
-            field(L, t, 0, "brief")};
+            field(L, t, 0, "brief"), field(L, t, 0, "values")};
         if (v->options[v->n_own].type == CLI_COUNT || v->options[v->n_own].type == CLI_DURATION)
             v->own[v->n_own].count = -1;
         v->n_own++;
@@ -92,12 +100,16 @@ static void read_options(lua_State *L, invocation *v, int module)
     lua_pop(L, 1);
     cli_option *next = v->options + v->n_own;
     lua_getfield(L, module, "no_cluster");
-    v->n_cluster = lua_toboolean(L, -1) ? 0 : cli_cluster_options(&v->cluster, next);
+    v->level = "warn";
+    *next++ = (cli_option){"--log-level", "LEVEL", "debug, info, warn, error or off (warn)", CLI_STRING,
+        &v->level, NULL, CLI_LEVELS};
+    if (!lua_toboolean(L, -1)) {
+        *next++ = (cli_option)CLI_HEADING(CLI_CLUSTER_HEADING);
+        v->of_cluster = next;
+        v->n_cluster = cli_cluster_options(&v->cluster, next);
+    }
     lua_pop(L, 1);
     next += v->n_cluster;
-    v->level = "warn";
-    *next++ = (cli_option){
-        "--log-level", "LEVEL", "debug, info, warn, error or off (warn)", CLI_STRING, &v->level, NULL};
     *next = (cli_option){0};
 }
 
@@ -233,6 +245,8 @@ static void push_env(lua_State *L, invocation *v)
     lua_newtable(L);
     lua_newtable(L);
     for (size_t i = 0; i < v->n_own; i++) {
+        if (!*v->options[i].name)
+            continue;
         char key[64];
         snprintf(key, sizeof key, "%s", v->options[i].name + 2);
         for (char *p = key; *p; p++)
@@ -244,7 +258,7 @@ static void push_env(lua_State *L, invocation *v)
     lua_setfield(L, -2, "options");
     lua_newtable(L);
     for (size_t i = 0; i < v->n_cluster; i++) {
-        push_value(L, &v->options[v->n_own + i]);
+        push_value(L, &v->of_cluster[i]);
         lua_setfield(L, -2, cli_cluster_key(i));
     }
     lua_setfield(L, -2, "connect");

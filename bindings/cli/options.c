@@ -1,4 +1,4 @@
-/* options.c - reads the command line against a table, and prints help out of the same table. */
+/* options.c - reads the command line against a table. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -51,29 +51,14 @@ int cli_fail_err(int code, const char *command, kl_err *err)
     return code;
 }
 
+cli_purpose cli_purpose_now;
+
 static const cli_option *find(const cli_option *options, const char *name, size_t n)
 {
     for (const cli_option *o = options; o->name; o++)
         if (strlen(o->name) == n && !strncmp(o->name, name, n))
             return o;
     return NULL;
-}
-
-void cli_help(const cli_command *c, const cli_option *options)
-{
-    printf("%s\n\nusage: kubelua %s %s\n\n", c->summary, c->name, c->usage);
-    for (const cli_option *o = options; o->name; o++) {
-        if (find(options, o->name, strlen(o->name)) != o)
-            continue; /* a command's own comes before the common one */
-        char left[64];
-        const char *join = !o->arg ? "" : o->type == CLI_MAYBE ? "=" : " ";
-        snprintf(left, sizeof left, "%s%s%s%s%s", o->brief ? o->brief : "", o->brief ? ", " : "", o->name,
-            join, o->arg ? o->arg : "");
-        printf("  %-38s %s\n", left, o->help);
-    }
-    printf("  %-38s %s\n", "--help", "this text");
-    if (c->more)
-        printf("\n%s\n", c->more);
 }
 
 static void list_add(cli_list *l, const char *s)
@@ -141,10 +126,11 @@ static void take(const cli_command *c, const cli_option *o, const char *value)
 
 static const char *nearest(const cli_option *options, const char *name)
 {
-    const char *names[64];
+    const char *names[96];
     size_t n = 0;
-    for (const cli_option *o = options; o->name && n < 64; o++)
-        names[n++] = o->name;
+    for (const cli_option *o = options; o->name && n < sizeof names / sizeof *names; o++)
+        if (*o->name)
+            names[n++] = o->name;
     return kl_suggest(name, names, n);
 }
 
@@ -188,7 +174,7 @@ static void take_brief(const cli_command *c, const cli_option *options, int argc
     }
 }
 
-void cli_parse(const cli_command *c, const cli_option *options, int argc, char **argv, cli_list *words)
+static void parse(const cli_command *c, const cli_option *options, int argc, char **argv, cli_list *words)
 {
     bool only_words = false;
     for (int i = 1; i < argc; i++) {
@@ -201,8 +187,8 @@ void cli_parse(const cli_command *c, const cli_option *options, int argc, char *
             only_words = true;
             continue;
         }
-        if (!strcmp(a, "--help") || !strcmp(a, "-h")) {
-            cli_help(c, options);
+        if (!strcmp(a, "--help") || !strcmp(a, "-h") || !strncmp(a, "--help=", 7)) {
+            cli_help(c, options, a[1] == '-' && a[6] ? a + 7 : "text");
             exit(0);
         }
         if (a[1] != '-') {
@@ -224,4 +210,15 @@ void cli_parse(const cli_command *c, const cli_option *options, int argc, char *
             value = next_word(c, o, argc, argv, &i);
         take(c, o, value);
     }
+}
+
+void cli_parse(const cli_command *c, const cli_option *options, int argc, char **argv, cli_list *words)
+{
+    if (cli_purpose_now == CLI_COMPLETE) {
+        cli_complete(c, options, argc, argv);
+        exit(0);
+    }
+    parse(c, options, argc, argv, words);
+    if (cli_purpose_now == CLI_LOOK_AT)
+        exit(0);
 }

@@ -11,6 +11,8 @@ arch=$(dpkg --print-architecture)
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 
+find "$root/usr/share/man" -name '*.1' -exec gzip -9n {} +
+mv "$root/usr/share/zsh/site-functions" "$root/usr/share/zsh/vendor-completions" # where Debian's zsh looks
 doc=$root/usr/share/doc/kubelua
 install -d "$doc/examples" "$root/DEBIAN"
 gzip -9nc "$here/CHANGELOG.md" >"$doc/changelog.gz"

@@ -12,8 +12,9 @@ M.options = {
     type = "list", brief = "-f" },
   { "--force", nil, "take fields that other managers own", type = "flag" },
   { "--field-manager", "NAME", "under which name we own fields (kubelua)" },
-  { "--dry-run", "server", "let the server do everything but store it", type = "maybe" },
-  { "--validate", "HOW", "fields that the kind does not have: strict (refuse), warn or ignore (strict)" },
+  { "--dry-run", "server", "let the server do everything but store it", type = "maybe", values = "server" },
+  { "--validate", "HOW", "fields that the kind does not have: strict (refuse), warn or ignore (strict)",
+    values = "strict warn ignore" },
   { "--diff", nil, "say what changed, too", type = "flag" },
 }
 

@@ -102,6 +102,12 @@ function M.one_of(option, word, known)
     suggest.hint(word, known))
 end
 
+--- Whether -o json, or --json as it was once called, was said.
+function M.wants_json(env)
+  local word = M.one_of("--output", env.options.output or "plain", { "plain", "json" })
+  return word == "json" or env.options.json == true
+end
+
 -- ---------------------------------------------------------------- kinds and names
 
 --- "group/version/Kind" of a resource, "version/Kind" in the core group.

@@ -16,9 +16,10 @@ M.options = {
   { "--wait", "false", "false: do not wait until they are gone", type = "maybe" },
   { "--timeout", "DURATION", "how long to wait (for ever)", type = "duration" },
   { "--grace", "SECONDS", "the time that a pod has to end itself; 0 is now", type = "count" },
-  { "--cascade", "HOW", "what becomes of what they own: background, foreground or orphan (background)" },
+  { "--cascade", "HOW", "what becomes of what they own: background, foreground or orphan (background)",
+    values = "background foreground orphan" },
   { "--ignore-not-found", nil, "an object that is not there is no failure", type = "flag" },
-  { "--dry-run", "server", "let the server check it, and delete nothing", type = "maybe" },
+  { "--dry-run", "server", "let the server check it, and delete nothing", type = "maybe", values = "server" },
 }
 
 local CASCADE = { background = "Background", foreground = "Foreground", orphan = "Orphan" }

@@ -13,7 +13,7 @@ M.options = {
   { "--for", "DURATION", "how long to count events (10s)", type = "duration" },
   { "--namespace", "NAME", "as kubelua run --namespace: look at this one only", brief = "-n" },
   { "--sync-timeout", "DURATION", "how long the caches may take to fill (60s)", type = "duration" },
-  { "--output", "FORMAT", "plain or json (plain)", brief = "-o" },
+  { "--output", "FORMAT", "plain or json (plain)", brief = "-o", values = "plain json" },
 }
 
 local function read(path)

@@ -14,7 +14,8 @@ M.options = {
   { "--selector", "SELECTOR", "only objects with these labels: app=web,tier!=db", brief = "-l" },
   { "--field-selector", "SELECTOR", "only objects with these fields: spec.nodeName=n1" },
   { "--output", "FORMAT", "yaml, json, name, wide, path=PATH, jsonpath=TEMPLATE, \z
-    custom-columns=HEADER:PATH,...", brief = "-o" },
+    custom-columns=HEADER:PATH,...", brief = "-o",
+    values = "yaml json name wide path= jsonpath= custom-columns=" },
   { "--watch", nil, "go on with what the objects become", type = "flag", brief = "-w" },
   { "--show-labels", nil, "a column with the labels", type = "flag" },
   { "--show-managed-fields", nil, "YAML and JSON with metadata.managedFields", type = "flag" },

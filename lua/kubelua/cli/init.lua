@@ -9,6 +9,7 @@ local roles = require "kubelua.cli.rbac"
 
 local M = {}
 
+M.no_cluster = true
 M.options = {
   { "--kind", "GROUP/VERSION/KIND",
     "what it reconciles: example.com/v1/Widget is defined here, apps/v1/Deployment is there (v1/ConfigMap)" },

@@ -9,6 +9,7 @@ local source = require "kubelua.rbac_source"
 
 local M = {}
 
+M.no_cluster = true
 M.options = {
   { "--name", "NAME", "of the roles, bindings and service account (the first controller's)" },
   { "--namespace", "NAME", "where the service account and leases are (default)", brief = "-n" },
@@ -24,7 +25,8 @@ M.options = {
     be repeated)", type = "list" },
   { "--crds", "FILE|DIR", "definitions of the kinds, for their plurals and for --record (may be repeated)",
     type = "list" },
-  { "--output", "FORMAT", "yaml, json, or values: the chart's `rules` (yaml)", brief = "-o" },
+  { "--output", "FORMAT", "yaml, json, or values: the chart's `rules` (yaml)", brief = "-o",
+    values = "yaml json values" },
 }
 
 -- ---------------------------------------------------------------- needs

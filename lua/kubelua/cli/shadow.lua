@@ -14,7 +14,8 @@ M.options = {
   { "--all", "", "run every key once, in what runs and in the shadow, and wait for the verdict",
     type = "flag" },
   { "--end", "", "end it; what runs stays as it is", type = "flag" },
-  { "--json", "", "the report as JSON", type = "flag" },
+  { "--output", "FORMAT", "plain or json (plain)", brief = "-o", values = "plain json" },
+  { "--json", "", "the same as -o json", type = "flag" },
   table.unpack(control.options),
 }
 
@@ -105,6 +106,7 @@ function M.run(env)
   if o.promote_after and not path then
     common.usage "--promote-after goes with a candidate: kubelua shadow CANDIDATE.lua --promote-after 100"
   end
+  local json = common.wants_json(env)
   local process = control.connect(env)
   local status = act(process, o)
   if status then return status end
@@ -114,7 +116,7 @@ function M.run(env)
     run_all(process)
     r = process:get "/v1/shadow"
   end
-  if o.json then print(core.encode(r)) else tell(r, path) end
+  if json then print(core.encode(r)) else tell(r, path) end
   return r.differs + r.fails > 0 and 1 or 0
 end
 

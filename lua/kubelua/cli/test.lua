@@ -8,11 +8,12 @@ local testing = require "kubelua.testing"
 
 local M = {}
 
+M.no_cluster = true
 M.options = {
   { "--filter", "PATTERN", "only tests whose name has this (a Lua pattern; may be repeated)", type = "list" },
   { "--filter-out", "PATTERN", "not those whose name has this (may be repeated)", type = "list" },
   { "--list", nil, "say which tests there are and run none", type = "flag" },
-  { "--output", "FORMAT", "plain, tap or junit (plain)", brief = "-o" },
+  { "--output", "FORMAT", "plain, tap or junit (plain)", brief = "-o", values = "plain tap junit" },
   { "--fail-fast", nil, "end with the first failure", type = "flag" },
   { "--verbose", nil, "with a failure, everything that controllers and the runtime logged", type = "flag",
     brief = "-v" },

@@ -8,7 +8,7 @@ local M = {}
 
 M.options = {
   { "--server", "URL", "ask the API server too: the configured one, or this one", type = "maybe" },
-  { "--output", "json", "everything as JSON", brief = "-o" },
+  { "--output", "json", "everything as JSON", brief = "-o", values = "json" },
 }
 
 local function server_of(env)

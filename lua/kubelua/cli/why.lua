@@ -10,7 +10,9 @@ M.no_cluster = true
 M.options = {
   { "--namespace", "NAME", "of the object", brief = "-n" },
   { "--runs", "N", "tell so many of the last runs in full (1)", type = "count" },
-  { "--json", nil, "as the process answers (GET /v1/why)", type = "flag" },
+  { "--output", "FORMAT", "plain, or json: as the process answers, GET /v1/why (plain)", brief = "-o",
+    values = "plain json" },
+  { "--json", nil, "the same as -o json", type = "flag" },
   control.options[1], control.options[2],
 }
 
@@ -154,9 +156,10 @@ end
 
 function M.run(env)
   local kind, key = target(env)
+  local json = common.wants_json(env)
   local process = control.connect(env)
   local answer = process:get("/v1/why", { kind = kind, key = key })
-  if env.options.json then
+  if json then
     print(core.encode(answer, true))
     return 0
   end

@@ -1,0 +1,366 @@
+/* commands.c - the commands of kubelua, as one table: help, man pages and completion of words are made of it
+ * and of the tables of options. */
+#include <string.h>
+
+#include "cli/cli.h"
+
+#define CONTROLLERS "Controllers"
+#define LOOK "A cluster, by hand"
+#define ELSE "Else"
+
+const cli_command cli_commands[] = {
+    {
+        .name = "run",
+        .usage = "SCRIPT.lua... [options]",
+        .summary = "Run controllers against a cluster.",
+        .more = "The cluster is found as kubectl finds it: --kubeconfig, KUBECONFIG, the pod's "
+                "service account, ~/.kube/config.\n"
+                "A script is a file, a directory (its main.lua, init.lua or only script), or "
+                "configmap/NAMESPACE/NAME in the cluster.\n"
+                "A saved script, or SIGHUP, loads the next generation; one that fails to load "
+                "leaves the old one running.\n"
+                "SIGTERM finishes running reconciles within the grace period; a second signal "
+                "exits at once.",
+        .examples = "kubelua run controllers/hello.lua\n"
+                    "kubelua run hello.lua --leader-elect --metrics-bind-address :8080\n"
+                    "kubelua run hello.lua --dry-run --param greeting=Hi",
+        .exits = "0 after SIGTERM or SIGINT, 1 when it could not start or a controller could not "
+                 "go on, 2 for a mistake on the command line.",
+        .words = "scripts",
+        .run = cli_run,
+        .group = CONTROLLERS,
+    },
+    {
+        .name = "dev",
+        .usage = "SCRIPT.lua... [options]",
+        .summary = "Run controllers against an API server embedded in this process.",
+        .more = "Nothing outside is touched. The server's address is printed, so that kubectl "
+                "can be pointed at it.",
+        .examples = "kubelua dev controllers/hello.lua\n"
+                    "kubelua dev site.lua --crds crds --load objects.yaml --write-kubeconfig kc",
+        .exits = "0 after SIGTERM or SIGINT, or when --play ended well, 1 when it could not start "
+                 "or the play failed, 2 for a mistake on the command line.",
+        .words = "scripts",
+        .run = cli_dev,
+        .group = CONTROLLERS,
+    },
+    {
+        .name = "reload",
+        .usage = "[SCRIPT] [options]",
+        .summary = "Have a running kubelua load its scripts again, and say what came of it.",
+        .more = "It answers when the new logic runs, or says why it was refused. The process is "
+                "the only one of yours here, or the one that --pid or --socket names.",
+        .examples = "kubelua reload\n"
+                    "kubelua reload hello.lua --timeout 10s",
+        .exits = "0 when the new logic runs or nothing has changed, 1 when it was refused or does "
+                 "not take over in time, 2 for a mistake on the command line.",
+        .words = "scripts",
+        .run = cli_lua,
+        .group = CONTROLLERS,
+    },
+    {
+        .name = "shadow",
+        .usage = "[CANDIDATE.lua] [options]",
+        .summary = "Run a candidate beside the logic of a running kubelua: on its keys, without "
+                   "writing, and compare.",
+        .more = "Without a candidate it says what the present one came to. Each key is run again "
+                "by the candidate, in the world as the live run found it.",
+        .examples = "kubelua shadow quota-next.lua\n"
+                    "kubelua shadow\n"
+                    "kubelua shadow --promote",
+        .exits = "0 when no key came to anything else so far, 1 when one did, or the candidate "
+                 "was refused, 2 for a mistake on the command line.",
+        .words = "scripts",
+        .run = cli_lua,
+        .group = CONTROLLERS,
+    },
+    {
+        .name = "check",
+        .usage = "SCRIPT.lua...",
+        .summary = "Load and validate scripts without running them.",
+        .examples = "kubelua check controllers/*.lua",
+        .exits = "0 when all scripts are good, 1 when one is not, 2 for a mistake on the command "
+                 "line.",
+        .words = "scripts",
+        .run = cli_check,
+        .group = CONTROLLERS,
+    },
+    {
+        .name = "replay",
+        .usage = "FILE SCRIPT.lua... [options]",
+        .summary = "Run a recording (run --record FILE) again, and say what the scripts would write "
+                   "otherwise.",
+        .more = "Nothing is contacted. FILE.1 and so on, the files before FILE, are read with "
+                "it. Scripts may be those that ran then, or others with controllers of the same "
+                "names.",
+        .examples = "kubelua run quota.lua --record quota.tape\n"
+                    "kubelua replay quota.tape quota-next.lua",
+        .exits = "0 when all is the same, 1 when something differs or fails, 2 for a mistake: on "
+                 "the command line, in the recording, in a script.",
+        .words = "files",
+        .run = cli_replay,
+        .group = CONTROLLERS,
+    },
+    {
+        .name = "why",
+        .usage = "KIND NAMESPACE/NAME [options]",
+        .summary = "Say why a key ran in a running process, or why it does not.",
+        .more = "What woke it, what it read and wrote, how it ended and what comes next; or what "
+                "keeps it: no controller, a predicate, leadership, backoff, its own writes.\n"
+                "The process is found by its control socket: the only one of yours, or --pid, or "
+                "--socket.",
+        .examples = "kubelua why v1/ConfigMap team/a\n"
+                    "kubelua why configmap a -n team -o json",
+        .words = "kinds",
+        .run = cli_lua,
+        .group = CONTROLLERS,
+    },
+    {
+        .name = "attach",
+        .usage = "[options]",
+        .summary = "A Lua prompt in a running process: its caches, its controllers, one key.",
+        .more = "get, list and each read its caches and indexes; why, controllers, informers "
+                "tell; reconcile, pause, resume and set_params act: help() tells.\n"
+                "Each command is in the process's log. Without a terminal it runs the Lua that "
+                "it reads, and its status is 1 when some of that failed.",
+        .examples = "kubelua attach -e 'list(\"v1/Pod\", { index = \"node\", value = \"n1\" })'",
+        .run = cli_lua,
+        .group = CONTROLLERS,
+    },
+    {
+        .name = "release-finalizers",
+        .usage = "SCRIPT.lua... | --finalizer NAME [KIND...] [options]",
+        .summary = "Take a controller's finalizer from all objects that still carry it.",
+        .more = "For a controller that is gone, or has no finalize any more: its objects could "
+                "not be deleted else. What its finalize would have done is not done.\n"
+                "In all namespaces, unless -n names one. Without a kind every kind of the server "
+                "is looked through.",
+        .examples = "kubelua release-finalizers buckets.lua --dry-run\n"
+                    "kubelua release-finalizers --finalizer example.com/bucket --yes "
+                    "buckets.example.com",
+        .exits = "0, 1 when some could not be looked at or released, 2 for a mistake on the "
+                 "command line.",
+        .words = "scripts",
+        .run = cli_lua,
+        .group = CONTROLLERS,
+    },
+    {
+        .name = "test",
+        .usage = "[PATH...] [options]",
+        .summary = "Run the tests beside scripts: *_test.lua, against an API server of their own "
+                   "and in virtual time.",
+        .more = "PATH is a test file, a script with a test beside it, or a directory (the "
+                "current one). docs/testing.md tells what tests can do.",
+        .examples = "kubelua test\n"
+                    "kubelua test hello.lua --filter greets -v\n"
+                    "kubelua test -o junit > junit.xml",
+        .exits = "0 when all passed, 1 when some failed or none was found by --filter, 2 for a "
+                 "mistake on the command line.",
+        .words = "scripts",
+        .run = cli_lua,
+        .group = CONTROLLERS,
+    },
+    {
+        .name = "sim",
+        .usage = "SCRIPT.lua... [options]",
+        .summary = "What if: run scripts on a simulated cluster for a day, in seconds, and say what "
+                   "it would come to.",
+        .more = "The scripts are those of `run`, unchanged; the clock jumps. The cluster is "
+                "generated, or a snapshot. docs/whatif.md goes from a snapshot to a decision.",
+        .examples = "kubelua sim noderesource.lua --generate nodes=50 --for 24h --out whatif\n"
+                    "kubelua sim noderesource.lua --set "
+                    "colocation.cpuReclaimThresholdPercent=50..80/10 --seeds 3",
+        .exits = "0, 1 when it failed or nothing keeps the budget, 2 for a mistake on the command "
+                 "line.",
+        .words = "scripts",
+        .run = cli_lua,
+        .group = CONTROLLERS,
+    },
+    {
+        .name = "rbac",
+        .usage = "SCRIPT.lua... [options]",
+        .summary = "Print the smallest role with which scripts can do what they do.",
+        .more = "What they do is read from their tables and their source, and with --record from "
+                "the requests of the tests beside them.",
+        .examples = "kubelua rbac hello.lua --record --bind -n system | kubectl apply -f -",
+        .words = "scripts",
+        .run = cli_lua,
+        .group = CONTROLLERS,
+    },
+    {
+        .name = "init",
+        .usage = "NAME [options]",
+        .summary = "Write a project to begin with: a controller, its tests, its definition, its "
+                   "rights and its Deployment.",
+        .examples = "kubelua init greeter --kind example.com/v1/Greeting && cd greeter && kubelua "
+                    "test",
+        .run = cli_lua,
+        .group = CONTROLLERS,
+    },
+    {
+        .name = "explain",
+        .usage = "SCRIPT.lua... [options]",
+        .summary = "Say what the caches of scripts hold on a cluster, what they cost, and what "
+                   "would make them smaller.",
+        .more = "It lists and watches what the scripts would, for ten seconds, and writes "
+                "nothing.",
+        .examples = "kubelua explain hello.lua\n"
+                    "kubelua explain hello.lua --for 1m -o json",
+        .words = "scripts",
+        .run = cli_lua,
+        .group = CONTROLLERS,
+    },
+    {
+        .name = "get",
+        .usage = "KIND [NAME...] | KIND/NAME... [options]",
+        .summary = "Show objects: as a table, as YAML or JSON, or one field of each.",
+        .more = "KIND is po, pods, Pod, deployments.apps, apps/v1/Deployment, or several with "
+                "commas between.",
+        .examples = "kubelua get po -A -o wide\n"
+                    "kubelua get deploy/web -o yaml\n"
+                    "kubelua get nodes -o path=status.allocatable.cpu",
+        .exits = "0, 1 when something was not found or the server refused, 2 for a mistake on the "
+                 "command line.",
+        .words = "kinds",
+        .run = cli_lua,
+        .group = LOOK,
+    },
+    {
+        .name = "apply",
+        .usage = "-f FILE|DIR|- [options]",
+        .summary = "Make objects be as files say (server-side apply).",
+        .more = "Prints created, configured or unchanged for each. Fields that another manager "
+                "owns are not taken from it without --force.",
+        .examples = "kubelua apply -f deploy\n"
+                    "kubelua apply -f crd.yaml --diff --dry-run",
+        .exits = "0 when all was applied, 1 when something was not (the rest is), 2 for a mistake "
+                 "on the command line.",
+        .run = cli_lua,
+        .group = LOOK,
+    },
+    {
+        .name = "delete",
+        .usage = "KIND NAME... | KIND/NAME... | KIND -l SELECTOR | -f FILE [options]",
+        .summary = "Delete objects, and wait until they are gone.",
+        .examples = "kubelua delete pod web\n"
+                    "kubelua delete cm -l app=web --wait=false\n"
+                    "kubelua delete -f deploy",
+        .exits = "0, 1 when something was not there (see --ignore-not-found) or not gone in time, "
+                 "2 for a mistake on the command line.",
+        .words = "kinds",
+        .run = cli_lua,
+        .group = LOOK,
+    },
+    {
+        .name = "watch",
+        .usage = "KIND [NAME] [options]",
+        .summary = "Tell what happens to objects: one line each, with what changed from what to "
+                   "what.",
+        .examples = "kubelua watch pods -l app=web\n"
+                    "kubelua watch cm -A --initial",
+        .words = "kinds",
+        .run = cli_lua,
+        .group = LOOK,
+    },
+    {
+        .name = "logs",
+        .usage = "POD [options]",
+        .summary = "Print what a pod's container wrote; -f goes on.",
+        .examples = "kubelua logs web -c app --tail 100 -f\n"
+                    "kubelua logs pod/web --previous",
+        .run = cli_lua,
+        .group = LOOK,
+    },
+    {
+        .name = "exec",
+        .usage = "POD [-c CONTAINER] [-i] [-t] -- COMMAND...",
+        .summary = "Run a command in a container; its exit status is ours.",
+        .examples = "kubelua exec web -- ls -l /\n"
+                    "kubelua exec web -it -- sh\n"
+                    "tar c . | kubelua exec web -i -- tar x -C /tmp",
+        .exits = "the command's; 1 when it could not be run or the connection broke, 2 for a "
+                 "mistake on the command line.",
+        .run = cli_lua,
+        .group = LOOK,
+    },
+    {
+        .name = "gen",
+        .usage = "--crds DIR --out DIR [--name MODULE] | --from-cluster [--groups A,B] --out DIR",
+        .summary = "Write typed clientsets: Lua modules out of CRDs or of a cluster.",
+        .more = "Then, in Lua: require "
+                "\"mycrds\".clientset(c).example_v1.widgets(\"default\"):get(\"a\"). Fields are "
+                "annotated for the Lua language server.\n"
+                "Generating twice changes nothing; a file that kubelua gen did not write is "
+                "never overwritten.",
+        .examples = "kubelua gen --crds config/crd --out lua/mycrds --name mycrds\n"
+                    "kubelua gen --from-cluster --groups apps,batch --out lua/k8s",
+        .run = cli_lua,
+        .group = ELSE,
+    },
+    {
+        .name = "shell",
+        .usage = "[options]",
+        .summary = "A Lua prompt on a cluster: completion, history, objects as YAML, lists as "
+                   "tables.",
+        .more = "c is the client, kube the library, _ the last result, and get, list, watch, "
+                "apply and the other verbs are there by themselves: help() tells.\n"
+                "^C ends what runs, ^D the shell. Without a terminal it runs the Lua that it "
+                "reads, and its status is 1 when some of that failed.",
+        .examples = "kubelua shell\n"
+                    "kubelua shell -e 'get(\"pods\")'",
+        .run = cli_lua,
+        .group = LOOK,
+    },
+    {
+        .name = "apiserver",
+        .usage = "[options]",
+        .summary = "Serve the embedded API server alone, over plain HTTP.",
+        .examples = "kubelua apiserver --listen 127.0.0.1:8080 --crds crds --write-kubeconfig kc",
+        .run = cli_apiserver,
+        .group = ELSE,
+    },
+    {
+        .name = "version",
+        .usage = "[--server] [-o json]",
+        .summary = "Say which kubelua and which Lua this is, and with --server which server answers.",
+        .more = "Names the published bugs of that Lua which scripts could reach, and what keeps "
+                "scripts from them.",
+        .examples = "kubelua version\n"
+                    "kubelua version --server -o json",
+        .run = cli_lua,
+        .group = ELSE,
+    },
+    {
+        .name = "completion",
+        .usage = "bash|zsh|fish",
+        .summary = "Print what makes a shell complete commands, options and values of kubelua.",
+        .more = "bash: source it in ~/.bashrc, or write it to "
+                "~/.local/share/bash-completion/completions/kubelua.\n"
+                "zsh: write it to a file _kubelua in a directory of $fpath. fish: write it to "
+                "~/.config/fish/completions/kubelua.fish.\n"
+                "make install and the Debian package have done so for everybody.",
+        .examples = "kubelua completion bash > ~/.local/share/bash-completion/completions/kubelua\n"
+                    "kubelua completion fish > ~/.config/fish/completions/kubelua.fish",
+        .words = "=bash zsh fish",
+        .run = cli_completion,
+        .group = ELSE,
+    },
+    {
+        .name = "help",
+        .usage = "[COMMAND] [-o text|man|json]",
+        .summary = "Say what there is, or what a command does and takes: as text, a man page, or JSON.",
+        .examples = "kubelua help run\nkubelua help run -o man | man -l -\nkubelua help -o json",
+        .words = "commands",
+        .run = cli_help_command,
+        .group = ELSE,
+    },
+    {.name = NULL},
+};
+
+const cli_command *cli_command_named(const char *name)
+{
+    const cli_command *c = cli_commands;
+    while (c->name && strcmp(c->name, name))
+        c++;
+    return c;
+}

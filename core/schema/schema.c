@@ -55,6 +55,10 @@ void kl__types_free(kl__types *t)
         kl_free(s->patch_key);
         kl_value_unref(s->dflt);
         kl_value_unref(s->json);
+        kl_free((void *)s->any_of);
+        kl_free((void *)s->one_of);
+        kl_free((void *)s->all_of);
+        kl_regex_free(atomic_load(&s->pattern));
         kl_free(s);
     }
     kl_free(t->nodes);
@@ -249,6 +253,35 @@ static bool is_required(const kl_value *required, const char *name)
     return false;
 }
 
+static kl__schema *json_node(kl__types *t, const kl_value *json);
+
+/* A node of anyOf, oneOf, allOf or not: where it says no type, its members say what it is about. */
+static const kl__schema *nested_node(kl__types *t, const kl_value *json)
+{
+    kl__schema *s = json_node(t, json);
+    const kl_value *items = kl_value_get(json, "items");
+    s->loose = s->type == KL_S_ANY;
+    if (s->loose && items) {
+        s->type = KL_S_LIST;
+        s->items = json_node(t, items);
+        ((kl__schema *)s->items)->loose = s->items->type == KL_S_ANY;
+    } else if (s->loose && (s->nfields || s->items)) {
+        s->type = KL_S_STRUCT;
+    }
+    return s;
+}
+
+static const kl__schema **nested_nodes(kl__types *t, const kl_value *list)
+{
+    size_t n = kl_value_len(list);
+    if (!n)
+        return NULL;
+    const kl__schema **nodes = kl_new_array(const kl__schema *, n + 1);
+    for (size_t i = 0; i < n; i++)
+        nodes[i] = nested_node(t, kl_value_item(list, i));
+    return nodes;
+}
+
 /* Nesting is bounded by KL_VALUE_DEPTH_MAX, the depth of the CRD itself. */
 static kl__schema *json_node(kl__types *t, const kl_value *json)
 {
@@ -276,6 +309,13 @@ static kl__schema *json_node(kl__types *t, const kl_value *json)
     s->embedded = truth(json, "x-kubernetes-embedded-resource");
     s->dflt = kl_value_ref(kl_value_get(json, "default"));
     s->atomic = says(json, "x-kubernetes-map-type", "atomic");
+    const char *format = kl_value_str(kl_value_get(json, "format"));
+    s->format = format ? kl__format_get(format) : NULL;
+    s->any_of = nested_nodes(t, kl_value_get(json, "anyOf"));
+    s->one_of = nested_nodes(t, kl_value_get(json, "oneOf"));
+    s->all_of = nested_nodes(t, kl_value_get(json, "allOf"));
+    if (kl_value_get(json, "not"))
+        s->not_ = nested_node(t, kl_value_get(json, "not"));
     if (s->type == KL_S_LIST) {
         const kl_value *items = kl_value_get(json, "items");
         s->items = items ? json_node(t, items) : &kl__schema_any;
@@ -349,6 +389,13 @@ kl_status kl__types_of_crd(const kl_value *json, const kl__types *builtin, kl__t
 }
 
 /* ------------------------------------------------------------------ reading */
+
+const kl_regex *kl__schema_pattern(const kl__schema *s)
+{
+    size_t n = 0;
+    const char *text = kl_value_strn(kl_value_get(s->json, "pattern"), &n);
+    return text ? kl_regex_once((_Atomic(kl_regex *) *)&s->pattern, text, n) : NULL;
+}
 
 const kl__field *kl__schema_field(const kl__schema *s, const char *key, size_t n)
 {

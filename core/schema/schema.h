@@ -6,6 +6,10 @@
 #ifndef KL_SCHEMA_SCHEMA_H
 #define KL_SCHEMA_SCHEMA_H
 
+#include <stdatomic.h>
+
+#include "base/regex.h"
+#include "schema/formats.h"
 #include "value/value.h"
 
 typedef enum kl__stype {
@@ -52,9 +56,15 @@ struct kl__schema {
     const kl_value *dflt;
     bool preserve; /* unknown fields stay */
     bool nullable;
-    bool embedded;        /* holds apiVersion, kind and metadata of its own */
-    bool custom;          /* from a CRD */
-    const kl_value *json; /* CRD: this node as written, for validation */
+    bool embedded; /* holds apiVersion, kind and metadata of its own */
+    bool custom;   /* from a CRD */
+    /* CRD, for validation: */
+    const kl_value *json; /* this node as written */
+    bool loose;           /* stands in anyOf and the like, and says nothing of the type */
+    /* what it has to fit besides: NULL-terminated, or NULL. Types, defaults and pruning are not theirs */
+    const kl__schema **any_of, **one_of, **all_of, *not_;
+    _Atomic(kl_regex *) pattern; /* compiled when first needed, see kl__schema_pattern */
+    kl__format *format;          /* of a text; NULL: unchecked */
 };
 
 typedef struct kl__types kl__types;
@@ -71,6 +81,8 @@ void kl__types_free(kl__types *t);
 /* The schema below `s` at a key; NULL when the field is unknown. `s` NULL and ANY give ANY. */
 const kl__schema *kl__schema_child(const kl__schema *s, const char *key, size_t n);
 const kl__field *kl__schema_field(const kl__schema *s, const char *key, size_t n);
+/* The `pattern` of a text; NULL: none. Any thread. */
+const kl_regex *kl__schema_pattern(const kl__schema *s);
 extern const kl__schema kl__schema_any; /* maps field by field, lists whole */
 
 #endif

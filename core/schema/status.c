@@ -144,6 +144,17 @@ void kl__causes_fini(kl__causes *c)
     *c = (kl__causes){0};
 }
 
+void kl__causes_join(kl__causes *c, kl__causes *more)
+{
+    if (more->len) {
+        c->v = kl_realloc(c->v, (c->len + more->len) * sizeof *c->v);
+        memcpy(c->v + c->len, more->v, more->len * sizeof *c->v);
+        c->len += more->len;
+    }
+    kl_free(more->v);
+    *more = (kl__causes){0};
+}
+
 /* Takes message. */
 static void cause_push(kl__causes *c, const char *reason, const char *field, char *message)
 {

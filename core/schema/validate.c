@@ -1,10 +1,12 @@
-/* validate.c - custom resources against their schemas, and the metadata of every object.
+/* validate.c - custom resources against their schemas.
  *
  * The texts are those of kube-openapi's validator: `Invalid value: "x": spec.n in body must be of type
- * integer: "string"`. */
+ * integer: "string"`; and its order: the type, anyOf and the like, the value itself, what is in it, how much.
+ * Embedded resources and lists with rules of their own are looked at afterwards, in walks of their own. */
 #include "schema/validate.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +15,7 @@
 struct walk {
     kl__causes *causes;
     kl_buf path;
+    size_t checks; /* made so far: which of several schemas that fail came closest */
 };
 
 static const char *type_word(const kl_value *v)
@@ -62,6 +65,194 @@ static const char *want_word(const kl__schema *s)
     }
 }
 
+static void walk(struct walk *w, const kl__schema *s, const kl_value *v);
+
+static void path_cut(struct walk *w, size_t mark)
+{
+    w->path.len = mark;
+    if (w->path.data)
+        w->path.data[mark] = 0;
+}
+
+static void path_key(struct walk *w, const char *key, size_t n)
+{
+    kl_buf_printf(&w->path, "%s%.*s", w->path.len ? "." : "", (int)n, key);
+}
+
+/* ------------------------------------------------------------------ several schemas for one value */
+
+static size_t fails(
+    struct walk *w, const kl__schema *s, const kl_value *v, kl__causes *causes, size_t *checks)
+{
+    struct walk alone = {.causes = causes};
+    kl_buf_puts(&alone.path, kl_buf_str(&w->path));
+    walk(&alone, s, v);
+    kl_buf_fini(&alone.path);
+    *checks = alone.checks;
+    w->checks += alone.checks;
+    return causes->len;
+}
+
+/* The path is quoted, and the cause is about no field: so it is in kube-openapi. */
+static void composite(struct walk *w, const char *what)
+{
+    kl__cause_add(w->causes, "FieldValueInvalid", "<nil>", "Invalid value: \"\": \"%s\" must %s",
+        kl_buf_str(&w->path), what);
+}
+
+/* How many of them fit; the causes of the one that came closest when none does. */
+static size_t count_fits(
+    struct walk *w, const kl__schema *const *list, const kl_value *v, bool first, kl__causes *closest)
+{
+    size_t fit = 0, most = 0;
+    for (; *list && !(first && fit); list++) {
+        kl__causes causes = {0};
+        size_t checks;
+        bool good = !fails(w, *list, v, &causes, &checks);
+        fit += good;
+        if (good || (!fit && (!closest->len || checks > most))) {
+            kl__causes_fini(closest);
+            *closest = good ? (kl__causes){0} : causes;
+            most = checks;
+        } else {
+            kl__causes_fini(&causes);
+        }
+    }
+    return fit;
+}
+
+static void check_any(struct walk *w, const kl__schema *s, const kl_value *v)
+{
+    kl__causes closest = {0};
+    if (!count_fits(w, s->any_of, v, true, &closest)) {
+        composite(w, "validate at least one schema (anyOf)");
+        kl__causes_join(w->causes, &closest);
+    }
+}
+
+static void check_one(struct walk *w, const kl__schema *s, const kl_value *v)
+{
+    kl__causes closest = {0};
+    char what[96];
+    size_t fit = count_fits(w, s->one_of, v, false, &closest);
+    if (fit == 1)
+        return;
+    if (fit)
+        snprintf(
+            what, sizeof what, "validate one and only one schema (oneOf). Found %zu valid alternatives", fit);
+    composite(w, fit ? what : "validate one and only one schema (oneOf). Found none valid");
+    kl__causes_join(w->causes, &closest);
+}
+
+static void check_all(struct walk *w, const kl__schema *s, const kl_value *v)
+{
+    size_t fit = 0, n = 0, before = w->causes->len;
+    for (; s->all_of[n]; n++) {
+        kl__causes causes = {0};
+        size_t checks;
+        fit += !fails(w, s->all_of[n], v, &causes, &checks);
+        kl__causes_join(w->causes, &causes);
+    }
+    if (w->causes->len > before)
+        composite(
+            w, fit ? "validate all the schemas (allOf)" : "validate all the schemas (allOf). None validated");
+}
+
+static void check_not(struct walk *w, const kl__schema *s, const kl_value *v)
+{
+    kl__causes causes = {0};
+    size_t checks;
+    if (!fails(w, s->not_, v, &causes, &checks))
+        composite(w, "not validate the schema (not)");
+    kl__causes_fini(&causes);
+}
+
+static void check_alternatives(struct walk *w, const kl__schema *s, const kl_value *v)
+{
+    if (s->any_of)
+        check_any(w, s, v);
+    if (s->one_of)
+        check_one(w, s, v);
+    if (s->all_of)
+        check_all(w, s, v);
+    if (s->not_)
+        check_not(w, s, v);
+}
+
+/* ------------------------------------------------------------------ one value */
+
+static size_t runes(const char *s, size_t n)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++)
+        count += ((unsigned char)s[i] & 0xc0) != 0x80;
+    return count;
+}
+
+static bool limit_of(const kl__schema *s, const char *key, int64_t *limit)
+{
+    return kl_value_int(kl_value_get(s->json, key), limit);
+}
+
+/* Only the first that is wrong is said. */
+static void check_text(struct walk *w, const kl__schema *s, const kl_value *v)
+{
+    const char *path = kl_buf_str(&w->path);
+    size_t n;
+    const char *text = kl_value_strn(v, &n);
+    int64_t limit;
+    if (limit_of(s, "maxLength", &limit) && (int64_t)runes(text, n) > limit) {
+        kl__cause_add(w->causes, "FieldValueTooLong", path,
+            "Too long: may not be more than %" PRId64 " byte%s", limit, limit == 1 ? "" : "s");
+    } else if (limit_of(s, "minLength", &limit) && (int64_t)runes(text, n) < limit) {
+        kl__cause_invalid(
+            w->causes, path, v, "%s in body should be at least %" PRId64 " chars long", path, limit);
+    } else {
+        const kl_regex *re = kl__schema_pattern(s);
+        if (re && !kl_regex_matches(re, text, n))
+            kl__cause_invalid(w->causes, path, v, "%s in body should match '%s'", path,
+                kl_value_str(kl_value_get(s->json, "pattern")));
+    }
+    if (s->format && !kl__format_fits(s->format, text, n)) {
+        char *json = kl_value_to_json(v);
+        kl__cause_add(w->causes, "FieldValueTypeInvalid", path,
+            "Invalid value: %s: %s in body must be of type %s: %s", json, path,
+            kl_value_str(kl_value_get(s->json, "format")), json);
+        kl_free(json);
+    }
+}
+
+/* A bound of a whole number is one, too: what stands behind its point does not count. */
+typedef struct bound {
+    double at;
+    bool there, exclusive;
+} bound;
+
+static bound bound_of(const kl__schema *s, const kl_value *v, const char *key, const char *exclusive)
+{
+    const kl_value *json = kl_value_get(s->json, key);
+    double at = kl_value_double(json, 0);
+    return (bound){.at = kl_value_type(v) == KL_DOUBLE ? at : trunc(at),
+        .there = json != NULL,
+        .exclusive = exclusive && kl_value_bool(kl_value_get(s->json, exclusive), false)};
+}
+
+static void check_number(struct walk *w, const kl__schema *s, const kl_value *v)
+{
+    const char *path = kl_buf_str(&w->path);
+    double x = kl_value_double(v, 0);
+    bound step = bound_of(s, v, "multipleOf", NULL), max = bound_of(s, v, "maximum", "exclusiveMaximum"),
+          min = bound_of(s, v, "minimum", "exclusiveMinimum");
+    if (step.there && step.at > 0 && x / step.at != trunc(x / step.at))
+        kl__cause_invalid(w->causes, path, v, "%s in body should be a multiple of %.17g", path, step.at);
+    if (max.there && (x > max.at || (max.exclusive && x == max.at)))
+        kl__cause_invalid(w->causes, path, v, "%s in body should be less than %s%.17g", path,
+            max.exclusive ? "" : "or equal to ", max.at);
+    if (min.there && (x < min.at || (min.exclusive && x == min.at)))
+        kl__cause_invalid(w->causes, path, v, "%s in body should be greater than %s%.17g", path,
+            min.exclusive ? "" : "or equal to ", min.at);
+}
+
 static void check_enum(struct walk *w, const kl__schema *s, const kl_value *v)
 {
     const kl_value *allowed = kl_value_get(s->json, "enum");
@@ -84,78 +275,169 @@ static void check_enum(struct walk *w, const kl__schema *s, const kl_value *v)
     kl_buf_fini(&words);
 }
 
-static size_t runes(const char *s, size_t n)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < n; i++)
-        count += ((unsigned char)s[i] & 0xc0) != 0x80;
-    return count;
-}
+/* ------------------------------------------------------------------ what is in it */
 
-static void check_bounds(struct walk *w, const kl__schema *s, const kl_value *v)
+static void check_len(struct walk *w, const kl__schema *s, const kl_value *v, const char *min,
+    const char *max, const char *unit)
 {
     const char *path = kl_buf_str(&w->path);
-    const kl_value *bound;
-    kl_type t = kl_value_type(v);
-    if (t == KL_INT || t == KL_UINT || t == KL_DOUBLE) {
-        double x = kl_value_double(v, 0);
-        if ((bound = kl_value_get(s->json, "minimum"))) {
-            bool exclusive = kl_value_bool(kl_value_get(s->json, "exclusiveMinimum"), false);
-            double min = kl_value_double(bound, 0);
-            if (x < min || (exclusive && x == min))
-                kl__cause_invalid(w->causes, path, v, "%s in body should be greater than %s%g", path,
-                    exclusive ? "" : "or equal to ", min);
-        }
-        if ((bound = kl_value_get(s->json, "maximum"))) {
-            bool exclusive = kl_value_bool(kl_value_get(s->json, "exclusiveMaximum"), false);
-            double max = kl_value_double(bound, 0);
-            if (x > max || (exclusive && x == max))
-                kl__cause_invalid(w->causes, path, v, "%s in body should be less than %s%g", path,
-                    exclusive ? "" : "or equal to ", max);
-        }
-    }
-    static const struct {
-        const char *key;
-        kl_type on;
-        bool max;
-        const char *unit;
-    } lengths[] = {
-        {"maxLength", KL_STRING, true, "chars long"},
-        {"minLength", KL_STRING, false, "chars long"},
-        {"maxItems", KL_ARRAY, true, "items"},
-        {"minItems", KL_ARRAY, false, "items"},
-        {"maxProperties", KL_OBJECT, true, "properties"},
-        {"minProperties", KL_OBJECT, false, "properties"},
-    };
-    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-        int64_t limit;
-        if (t != lengths[i].on || !kl_value_int(kl_value_get(s->json, lengths[i].key), &limit))
-            continue;
-        size_t n = kl_value_len(v);
-        const char *text = kl_value_strn(v, &n);
-        int64_t len = (int64_t)(text ? runes(text, n) : kl_value_len(v));
-        if (lengths[i].max && len > limit)
-            kl__cause_add(w->causes, t == KL_STRING ? "FieldValueTooLong" : "FieldValueTooMany", path,
-                t == KL_STRING ? "Too long: may not be more than %" PRId64 " bytes"
-                               : "Too many: must have at most %" PRId64 " items",
-                limit);
-        else if (!lengths[i].max && len < limit)
-            kl__cause_invalid(w->causes, path, v, "%s in body should %s at least %" PRId64 " %s", path,
-                t == KL_STRING ? "be" : "have", limit, lengths[i].unit);
-    }
+    int64_t limit, len = (int64_t)kl_value_len(v);
+    if (limit_of(s, min, &limit) && len < limit)
+        kl__cause_add(w->causes, "FieldValueInvalid", path,
+            "Invalid value: %" PRId64 ": %s in body should have at least %" PRId64 " %s", len, path, limit,
+            unit);
+    if (limit_of(s, max, &limit) && len > limit)
+        kl__cause_add(w->causes, "FieldValueTooMany", path,
+            "Too many: %" PRId64 ": must have at most %" PRId64 " item%s", len, limit, limit == 1 ? "" : "s");
 }
 
-static void walk(struct walk *w, const kl__schema *s, const kl_value *v);
-
-static void below(struct walk *w, const kl__schema *s, const char *key, size_t n, const kl_value *v)
+static void walk_list(struct walk *w, const kl__schema *s, const kl_value *v)
 {
     size_t mark = w->path.len;
-    kl_buf_printf(&w->path, "%s%.*s", mark && *key != '[' ? "." : "", (int)n, key);
-    walk(w, s, v);
-    w->path.len = mark;
-    if (w->path.data)
-        w->path.data[mark] = 0;
+    for (size_t i = 0; i < kl_value_len(v); i++) {
+        kl_buf_printf(&w->path, "[%zu]", i);
+        walk(w, s->items, kl_value_item(v, i));
+        path_cut(w, mark);
+    }
+    check_len(w, s, v, "minItems", "maxItems", "items");
 }
+
+/* Also where a schema of anyOf and the like names fields that the object's own does not. */
+static const kl__schema *member_schema(const kl__schema *s, const char *key, size_t n)
+{
+    const kl__field *f = kl__schema_field(s, key, n);
+    return f ? f->schema : s->type == KL_S_LIST ? NULL : s->items;
+}
+
+static void check_required(struct walk *w, const kl__schema *s, const kl_value *v)
+{
+    const kl_value *required = kl_value_get(s->json, "required");
+    size_t mark = w->path.len;
+    for (size_t i = 0; i < kl_value_len(required); i++) {
+        size_t n;
+        const char *name = kl_value_strn(kl_value_item(required, i), &n);
+        if (!name || kl_value_get(v, name))
+            continue;
+        path_key(w, name, n);
+        kl__cause_required(w->causes, kl_buf_str(&w->path), "");
+        path_cut(w, mark);
+    }
+}
+
+static void walk_object(struct walk *w, const kl__schema *s, const kl_value *v)
+{
+    size_t mark = w->path.len;
+    check_len(w, s, v, "minProperties", "maxProperties", "properties");
+    for (size_t i = 0; i < kl_value_len(v); i++) {
+        const char *key;
+        size_t n;
+        const kl_value *x = kl_value_member(v, i, &key, &n);
+        path_key(w, key, n);
+        walk(w, member_schema(s, key, n), x);
+        path_cut(w, mark);
+    }
+    check_required(w, s, v);
+}
+
+static void walk(struct walk *w, const kl__schema *s, const kl_value *v)
+{
+    if (!s || !s->custom || (kl_value_type(v) == KL_NULL && s->nullable))
+        return;
+    w->checks++;
+    if (!s->loose && !right_type(s, v)) {
+        const char *path = kl_buf_str(&w->path), *word = type_word(v);
+        kl__cause_add(w->causes, "FieldValueTypeInvalid", path,
+            "Invalid value: \"%s\": %s in body must be of type %s: \"%s\"", word, path, want_word(s), word);
+    }
+    check_alternatives(w, s, v);
+    switch (kl_value_type(v)) {
+    case KL_STRING: check_text(w, s, v); break;
+    case KL_INT:
+    case KL_UINT:
+    case KL_DOUBLE: check_number(w, s, v); break;
+    case KL_ARRAY:
+        if (s->type == KL_S_LIST)
+            walk_list(w, s, v);
+        break;
+    default: break;
+    }
+    check_enum(w, s, v);
+    if (kl_value_type(v) == KL_OBJECT && s->type != KL_S_LIST)
+        walk_object(w, s, v);
+}
+
+/* ------------------------------------------------------------------ embedded resources */
+
+static void walk_below(struct walk *w, const kl__schema *s, const kl_value *v,
+    void (*visit)(struct walk *w, const kl__schema *s, const kl_value *v))
+{
+    size_t mark = w->path.len;
+    for (size_t i = 0; kl_value_type(v) == KL_ARRAY && s->type == KL_S_LIST && i < kl_value_len(v); i++) {
+        kl_buf_printf(&w->path, "[%zu]", i);
+        visit(w, s->items, kl_value_item(v, i));
+        path_cut(w, mark);
+    }
+    for (size_t i = 0; kl_value_type(v) == KL_OBJECT && s->type != KL_S_LIST && i < kl_value_len(v); i++) {
+        const char *key;
+        size_t n;
+        const kl_value *x = kl_value_member(v, i, &key, &n);
+        path_key(w, key, n);
+        visit(w, kl__schema_child(s, key, n), x);
+        path_cut(w, mark);
+    }
+}
+
+static void embedded_text(
+    struct walk *w, const kl_value *v, const char *key, bool (*fits)(const char *text), const char *why)
+{
+    const kl_value *x = kl_value_get(v, key);
+    const char *text = kl_value_str(x);
+    size_t mark = w->path.len;
+    path_key(w, key, strlen(key));
+    if (!text || !*text)
+        kl__cause_required(w->causes, kl_buf_str(&w->path), "");
+    else if (!fits(text))
+        kl__cause_invalid(w->causes, kl_buf_str(&w->path), x, why, text);
+    path_cut(w, mark);
+}
+
+static bool is_group_version(const char *text)
+{
+    const char *slash = strchr(text, '/');
+    return !slash || !strchr(slash + 1, '/');
+}
+
+/* Any case, and else a DNS-1035 label. */
+static bool is_kind(const char *text)
+{
+    size_t n = strlen(text);
+    for (size_t i = 0; i < n; i++) {
+        char c = text[i] >= 'A' && text[i] <= 'Z' ? (char)(text[i] - 'A' + 'a') : text[i];
+        bool letter = c >= 'a' && c <= 'z', digit = c >= '0' && c <= '9';
+        if (!letter && !(i && digit) && !(i && i + 1 < n && c == '-'))
+            return false;
+    }
+    return n <= 63;
+}
+
+static void walk_embedded(struct walk *w, const kl__schema *s, const kl_value *v)
+{
+    if (!s || !s->custom)
+        return;
+    if (s->embedded && kl_value_type(v) == KL_OBJECT) {
+        embedded_text(w, v, "apiVersion", is_group_version, "unexpected GroupVersion string: %s");
+        embedded_text(w, v, "kind", is_kind,
+            "may have mixed case, but should otherwise match: a DNS-1035 label must consist of lower case "
+            "alphanumeric characters or '-', start with an alphabetic character, and end with an "
+            "alphanumeric "
+            "character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+            "'[a-z]([-a-z0-9]*[a-z0-9])?')");
+        kl__validate_metadata_at(kl_buf_str(&w->path), v, w->causes);
+    }
+    walk_below(w, s, v, walk_embedded);
+}
+
+/* ------------------------------------------------------------------ sets and keyed lists */
 
 /* Two items of a set or keyed list that are the same one. */
 static bool same_item(const kl__schema *s, const kl_value *a, const kl_value *b)
@@ -170,146 +452,52 @@ static bool same_item(const kl__schema *s, const kl_value *a, const kl_value *b)
     return true;
 }
 
-static void check_duplicates(struct walk *w, const kl__schema *s, const kl_value *v)
+/* Of a keyed list the keys alone are shown, in their order. */
+static char *item_text(const kl__schema *s, const kl_value *item)
 {
-    if (s->list == KL_S_ATOMIC)
+    if (s->list == KL_S_SET)
+        return kl_value_to_json(item);
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    for (char **key = s->keys; *key; key++)
+        if (kl_value_get(item, *key))
+            kl_build_kvalue(b, *key, kl_value_get(item, *key));
+    kl_build_end(b);
+    const kl_value *keys = kl_builder_done(b);
+    char *text = kl_value_to_json(keys);
+    kl_value_unref(keys);
+    return text;
+}
+
+static void walk_lists(struct walk *w, const kl__schema *s, const kl_value *v)
+{
+    if (!s || !s->custom)
         return;
-    for (size_t i = 1; i < kl_value_len(v); i++)
+    for (size_t i = 1; s->list != KL_S_ATOMIC && kl_value_type(v) == KL_ARRAY && i < kl_value_len(v); i++)
         for (size_t k = 0; k < i; k++)
             if (same_item(s, kl_value_item(v, k), kl_value_item(v, i))) {
                 char *field = kl_sprintf("%s[%zu]", kl_buf_str(&w->path), i),
-                     *text = kl_value_to_json(kl_value_item(v, i));
+                     *text = item_text(s, kl_value_item(v, i));
                 kl__cause_add(w->causes, "FieldValueDuplicate", field, "Duplicate value: %s", text);
                 kl_free(field);
                 kl_free(text);
                 break;
             }
-}
-
-static void walk(struct walk *w, const kl__schema *s, const kl_value *v)
-{
-    if (!s || !s->custom || (kl_value_type(v) == KL_NULL && s->nullable))
-        return;
-    if (!right_type(s, v)) {
-        const char *path = kl_buf_str(&w->path), *word = type_word(v);
-        kl__cause_add(w->causes, "FieldValueTypeInvalid", path,
-            "Invalid value: \"%s\": %s in body must be of type %s: \"%s\"", word, path, want_word(s), word);
-        return;
-    }
-    check_enum(w, s, v);
-    check_bounds(w, s, v);
-    if (kl_value_type(v) == KL_ARRAY && s->type == KL_S_LIST) {
-        check_duplicates(w, s, v);
-        for (size_t i = 0; i < kl_value_len(v); i++) {
-            char key[24];
-            int n = snprintf(key, sizeof key, "[%zu]", i);
-            below(w, s->items, key, (size_t)n, kl_value_item(v, i));
-        }
-    }
-    if (kl_value_type(v) != KL_OBJECT || s->type == KL_S_LIST)
-        return;
-    for (size_t i = 0; i < s->nfields; i++)
-        if (s->fields[i].required && !kl_value_get(v, s->fields[i].name)) {
-            char *field = kl_sprintf(
-                "%s%s%s", kl_buf_str(&w->path), w->path.len ? "." : "", s->fields[i].name);
-            kl__cause_required(w->causes, field, "");
-            kl_free(field);
-        }
-    for (size_t i = 0; i < kl_value_len(v); i++) {
-        const char *key;
-        size_t n;
-        const kl_value *x = kl_value_member(v, i, &key, &n);
-        below(w, kl__schema_child(s, key, n), key, n, x);
-    }
+    walk_below(w, s, v, walk_lists);
 }
 
 void kl__validate_custom(const kl__schema *s, const kl_value *o, bool only_status, kl__causes *causes)
 {
+    static void (*const walks[])(struct walk * w, const kl__schema *s, const kl_value *v) = {
+        walk, walk_embedded, walk_lists};
     struct walk w = {.causes = causes};
+    const kl_value *status = kl_value_get(o, "status");
     if (only_status) {
-        const kl_value *status = kl_value_get(o, "status");
-        if (status)
-            below(&w, kl__schema_child(s, "status", 6), "status", 6, status);
-    } else
-        walk(&w, s, o);
+        s = kl__schema_child(s, "status", 6);
+        path_key(&w, "status", 6);
+        o = status;
+    }
+    for (size_t i = 0; o && i < sizeof walks / sizeof *walks; i++)
+        walks[i](&w, s, o);
     kl_buf_fini(&w.path);
-}
-
-/* ------------------------------------------------------------------ metadata */
-
-static bool alnum(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
-static bool name_part(const char *s, size_t n)
-{
-    if (!n || n > 63 || !alnum(s[0]) || !alnum(s[n - 1]))
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if (!alnum(s[i]) && s[i] != '-' && s[i] != '_' && s[i] != '.')
-            return false;
-    return true;
-}
-
-static const char qualified[] = "name part must consist of alphanumeric characters, '-', '_' or '.', and "
-                                "must start and end with an alphanumeric character "
-                                "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
-                                "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-
-static bool qualified_name(const char *key, size_t n)
-{
-    const char *slash = memchr(key, '/', n);
-    if (slash && slash == key)
-        return false;
-    const char *name = slash ? slash + 1 : key;
-    return name_part(name, (size_t)(key + n - name)) && !memchr(name, '/', (size_t)(key + n - name));
-}
-
-static void check_map(const kl_value *o, const char *which, bool values, kl__causes *causes)
-{
-    const kl_value *map = kl_value_at(o, "metadata", which, NULL);
-    char *field = kl_sprintf("metadata.%s", which);
-    for (size_t i = 0; i < kl_value_len(map); i++) {
-        const char *key;
-        size_t n, len = 0;
-        const kl_value *v = kl_value_member(map, i, &key, &n);
-        const char *text = kl_value_strn(v, &len);
-        if (!qualified_name(key, n)) {
-            const kl_value *k = kl_value_of_strn(key, n);
-            kl__cause_invalid(causes, field, k, "%s", qualified);
-            kl_value_unref(k);
-        }
-        if (values && text && len && !name_part(text, len))
-            kl__cause_invalid(causes, field, v,
-                "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
-                "'.', and must start and end with an "
-                "alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for "
-                "validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')");
-    }
-    kl_free(field);
-}
-
-void kl__validate_metadata(const kl_value *o, kl__causes *causes)
-{
-    check_map(o, "labels", true, causes);
-    check_map(o, "annotations", false, causes);
-    const kl_value *owners = kl_value_at(o, "metadata", "ownerReferences", NULL);
-    int controllers = 0;
-    for (size_t i = 0; i < kl_value_len(owners); i++) {
-        static const char *const must[] = {"apiVersion", "kind", "name", "uid"};
-        const kl_value *owner = kl_value_item(owners, i);
-        for (size_t k = 0; k < 4; k++) {
-            const char *text = kl_value_str(kl_value_get(owner, must[k]));
-            if (!text || !*text) {
-                char *field = kl_sprintf("metadata.ownerReferences[%zu].%s", i, must[k]);
-                kl__cause_add(causes, "FieldValueInvalid", field, "Invalid value: \"\": must not be empty");
-                kl_free(field);
-            }
-        }
-        controllers += kl_value_bool(kl_value_get(owner, "controller"), false);
-    }
-    if (controllers > 1)
-        kl__cause_add(causes, "FieldValueInvalid", "metadata.ownerReferences",
-            "Invalid value: only one reference can have Controller set to true");
 }

@@ -5,10 +5,12 @@
 #include "schema/schema.h"
 #include "schema/status.h"
 
-/* A custom resource against its schema: types, required fields, enums, bounds, lengths. `only_status`: a
- * status write. */
+/* A custom resource against its schema: types, bounds, patterns, formats, anyOf and the like, embedded
+ * resources, items of sets and keyed lists that stand there twice. `only_status`: a status write. */
 void kl__validate_custom(const kl__schema *s, const kl_value *o, bool only_status, kl__causes *causes);
 /* Labels, annotations, owner references and finalizers. */
 void kl__validate_metadata(const kl_value *o, kl__causes *causes);
+/* The same of an object inside another, at `path`. */
+void kl__validate_metadata_at(const char *path, const kl_value *o, kl__causes *causes);
 
 #endif

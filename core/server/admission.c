@@ -518,19 +518,6 @@ void kl__admission_validate_config(const kl_value *o, kl__causes *causes)
 
 /* ------------------------------------------------------------------ decisions */
 
-static void warn(const kl__call *c, const char *text)
-{
-    kl_buf b = KL_BUF_INIT;
-    for (const char *p = text; *p; p++) {
-        if (*p == '"' || *p == '\\')
-            kl_buf_putc(&b, '\\');
-        if ((unsigned char)*p >= ' ' && *p != 127)
-            kl_buf_putc(&b, *p);
-    }
-    kl__call_warn(c, "%s", kl_buf_str(&b));
-    kl_buf_fini(&b);
-}
-
 static kl_status refuse(const kl_value *response, const char *name, kl_err *err)
 {
     const kl_value *status = kl_value_get(response, "status");
@@ -580,7 +567,7 @@ static kl_status consult(const kl__call *c, const kl_value *hook, const kl__kind
     const kl_value *warnings = kl_value_get(a->response, "warnings");
     for (size_t i = 0; i < kl_value_len(warnings); i++)
         if (kl_value_str(kl_value_item(warnings, i)))
-            warn(c, kl_value_str(kl_value_item(warnings, i)));
+            kl__call_warn(c, "%s", kl_value_str(kl_value_item(warnings, i)));
     if (!failure && !kl_value_bool(kl_value_get(a->response, "allowed"), false))
         return refuse(a->response, name, err);
     size_t n;

@@ -7,7 +7,9 @@
 #include "base/mem.h"
 #include "model/object.h"
 #include "model/time.h"
+#include "schema/definition.h"
 #include "schema/edit.h"
+#include "schema/structural.h"
 #include "server/lifecycle.h"
 
 static const char *text(const kl_value *crd, const char *a, const char *b)
@@ -95,67 +97,27 @@ void kl__crd_prepare(kl_server *s, const kl_value *old, const kl_value **crd)
 
 /* ------------------------------------------------------------------ validation */
 
-static void must_have(
-    const kl_value *crd, const char *a, const char *b, const char *field, kl__causes *causes)
+static void warn_of_format(void *call, const char *format)
 {
-    const char *v = kl_value_str_at(crd, "spec", a, b, NULL);
-    if (!v || !*v)
-        kl__cause_required(causes, field, "");
+    kl__call_warn(call, "unrecognized format \"%s\"", format);
 }
 
-void kl__crd_validate(kl_server *s, const kl_value *old, const kl_value *crd, kl__causes *causes)
+void kl__crd_validate(const kl__call *c, const kl_value *old, const kl_value *crd, kl__causes *causes)
 {
-    const char *group = text(crd, "group", NULL), *plural = text(crd, "names", "plural"),
-               *name = kl_object_name(crd), *scope = text(crd, "scope", NULL);
-    must_have(crd, "group", NULL, "spec.group", causes);
-    must_have(crd, "names", "plural", "spec.names.plural", causes);
-    must_have(crd, "names", "kind", "spec.names.kind", causes);
-    must_have(crd, "scope", NULL, "spec.scope", causes);
-    if (!group || !plural || !name)
-        return;
-    char *want = kl_sprintf("%s.%s", plural, group);
-    if (strcmp(want, name))
-        kl__cause_invalid(causes, "metadata.name", kl_value_at(crd, "metadata", "name", NULL),
-            "must be spec.names.plural+\".\"+spec.group");
-    kl_free(want);
-    if (scope && strcmp(scope, "Namespaced") && strcmp(scope, "Cluster"))
-        kl__cause_add(causes, "FieldValueNotSupported", "spec.scope",
-            "Unsupported value: \"%s\": supported values: \"Cluster\", \"Namespaced\"", scope);
-    if (!old)
-        for (size_t i = 0; i < kl__kinds_len(s->kinds); i++) {
-            const kl__kind *k = kl__kinds_at(s->kinds, i);
-            if (!k->custom && !strcmp(k->group, group))
-                kl__cause_invalid(causes, "spec.group", kl_value_at(crd, "spec", "group", NULL),
-                    "the group is built into the server: choose one of your own");
-            if (!k->custom && !strcmp(k->group, group))
-                break;
-        }
+    const char *group = text(crd, "group", NULL);
     const kl_value *versions = kl_value_at(crd, "spec", "versions", NULL);
-    size_t storage = 0;
-    for (size_t i = 0; i < kl_value_len(versions); i++) {
-        const kl_value *v = kl_value_item(versions, i),
-                       *json = kl_value_at(v, "schema", "openAPIV3Schema", NULL);
-        storage += kl_value_bool(kl_value_get(v, "storage"), false);
-        char *field = kl_sprintf("spec.versions[%zu].schema.openAPIV3Schema", i);
-        kl__types *types = NULL;
-        kl_err err = KL_ERR_INIT;
-        if (!json)
-            kl__cause_required(causes, field, "schemas are required");
-        else if (kl__types_of_crd(json, s->types, &types, &err)) {
-            char *type = kl_sprintf("%s.type", field);
-            kl__cause_add(
-                causes, "FieldValueInvalid", type, "%s", strstr(kl_err_message(&err), "Invalid value"));
-            kl_free(type);
+    kl__definition_validate(crd, c->s->types, causes);
+    for (size_t i = 0; i < kl_value_len(versions); i++)
+        kl__structural_formats(kl_value_at(kl_value_item(versions, i), "schema", "openAPIV3Schema", NULL),
+            warn_of_format, (void *)c);
+    for (size_t i = 0; !old && group && i < kl__kinds_len(c->s->kinds); i++) {
+        const kl__kind *k = kl__kinds_at(c->s->kinds, i);
+        if (!k->custom && !strcmp(k->group, group)) {
+            kl__cause_invalid(causes, "spec.group", kl_value_at(crd, "spec", "group", NULL),
+                "the group is built into the server: choose one of your own");
+            break;
         }
-        kl__types_free(types);
-        kl_err_fini(&err);
-        kl_free(field);
     }
-    if (!kl_value_len(versions))
-        kl__cause_required(causes, "spec.versions", "must have at least one version");
-    else if (storage != 1)
-        kl__cause_invalid(
-            causes, "spec.versions", NULL, "must have exactly one version marked as storage version");
 }
 
 /* ------------------------------------------------------------------ serving */

@@ -14,7 +14,7 @@ KL_NODISCARD kl_status kl__namespace_open(
 
 /* crd.c: a CustomResourceDefinition about to be stored gets its status; 422 causes otherwise. */
 void kl__crd_prepare(kl_server *s, const kl_value *old, const kl_value **crd);
-void kl__crd_validate(kl_server *s, const kl_value *old, const kl_value *crd, kl__causes *causes);
+void kl__crd_validate(const kl__call *c, const kl_value *old, const kl_value *crd, kl__causes *causes);
 void kl__crd_serve(kl_server *s, const kl_value *crd); /* its kinds as the CRD says */
 void kl__crd_unserve(kl_server *s, const kl_value *crd);
 /* A terminating CRD whose objects are gone goes too. */

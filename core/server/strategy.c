@@ -419,5 +419,5 @@ void kl__strategy_validate(const kl__call *c, const kl_value *old, const kl_valu
     kl__validate_metadata(o, causes);
     kl__limits_validate(c->kind, o, causes);
     if (kl__kind_among(c->kind, "apiextensions.k8s.io/customresourcedefinitions"))
-        kl__crd_validate(c->s, old, o, causes);
+        kl__crd_validate(c, old, o, causes);
 }

@@ -35,7 +35,14 @@ void kl__call_warn(const kl__call *c, const char *fmt, ...)
     va_start(ap, fmt);
     char *text = kl_vsprintf(fmt, ap);
     va_end(ap);
-    kl_buf_printf(c->warnings, "Warning: 299 - \"%s\"\r\n", text);
+    kl_buf_puts(c->warnings, "Warning: 299 - \"");
+    for (const char *p = text; *p; p++) {
+        if (*p == '"' || *p == '\\')
+            kl_buf_putc(c->warnings, '\\');
+        if ((unsigned char)*p >= ' ' && *p != 127)
+            kl_buf_putc(c->warnings, *p);
+    }
+    kl_buf_puts(c->warnings, "\"\r\n");
     kl_free(text);
 }
 

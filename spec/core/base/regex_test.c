@@ -29,8 +29,9 @@ static void it_matches_anywhere_unless_anchored(void **state)
 static void it_has_go_s_classes(void **state)
 {
     (void)state;
-    assert_true(matches("^\\pL+$", "stra\xc3\x9f"
-                                   "e"));
+    assert_true(matches("^\\pL+$",
+        "stra\xc3\x9f"
+        "e"));
     assert_false(matches("^\\w+$", "\xc3\xa9"));
     assert_true(matches("(?i)^abc$", "ABC"));
     assert_false(matches("^a$", "a\n")); /* $ is the end of the text, not of a line */

@@ -1,0 +1,14 @@
+/* formats.h - the `format` of texts in JSON schemas, as kube-apiserver checks it. Any thread. */
+#ifndef KL_SCHEMA_FORMATS_H
+#define KL_SCHEMA_FORMATS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct kl__format kl__format;
+
+/* NULL for a name that kube-apiserver does not check: "int32", and what somebody made up. */
+kl__format *kl__format_get(const char *name);
+bool kl__format_fits(kl__format *f, const char *text, size_t n);
+
+#endif

@@ -23,6 +23,8 @@ void kl__follow_drop_page(kl__follower *f)
     f->n_page = f->cap_page = f->page_kept = 0;
     kl_map_free(f->page_of, NULL);
     f->page_of = NULL;
+    kl_free(f->last_key);
+    f->last_key = NULL;
     show_page(f);
 }
 
@@ -74,6 +76,40 @@ static void collect_initial(kl__follower *f, kl_event_type type, const kl_value 
         if (f->page_of)
             kl_map_set(f->page_of, key, (void *)(uintptr_t)f->n_page);
     }
+}
+
+/* --- pages: in the order of keys, as etcd has them; what comes otherwise is looked up ------ */
+
+static bool is_behind_all(kl__follower *f, const char *key)
+{
+    if (f->last_key && strcmp(key, f->last_key) <= 0)
+        return false;
+    kl_free(f->last_key);
+    f->last_key = kl_strdup(key);
+    return true;
+}
+
+/* An item that no page before had, among those of the page that has just come. */
+static bool page_is_news(kl__follower *f)
+{
+    char key[KL_KEY_MAX];
+    bool news = false;
+    size_t came = f->n_page;
+    if (came == f->page_kept)
+        return false;
+    if (!f->page_of && kl_indexer_key(f->page[came - 1], key) && is_behind_all(f, key))
+        return true;
+    if (!f->page_of) {
+        f->n_page = f->page_kept;
+        page_index(f);
+        f->n_page = came;
+    }
+    for (size_t k = f->page_kept; k < came; k++)
+        if (kl_indexer_key(f->page[k], key)) {
+            news |= !kl_map_get(f->page_of, key);
+            kl_map_set(f->page_of, key, (void *)(uintptr_t)(k + 1));
+        }
+    return news;
 }
 
 void kl__follow_step(kl__follower *f, const kl_reflector_input *in);
@@ -183,7 +219,7 @@ static void list_done(void *arg, kl_status st, int code, const kl_value *envelop
                 .kind = KL_REFLECTOR_PAGE,
                 .rv = kl_value_str_at(envelope, "metadata", "resourceVersion", NULL),
                 .continue_token = kl_value_str_at(envelope, "metadata", "continue", NULL),
-                .barren = f->n_page == f->page_kept,
+                .barren = !page_is_news(f),
             });
     kl_err_fini(&e);
 }

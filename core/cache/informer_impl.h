@@ -50,8 +50,10 @@ typedef struct kl__follower {
     size_t page_kept;      /* of these, from pages that have come whole */
     _Atomic size_t coming; /* n_page, shown; any thread reads it */
     bool streaming;        /* the open watch sends initial events: they are collected */
-    /* key -> its place in `page` plus 1, once some initial event was not an ADDED; or NULL */
+    /* key -> its place in `page` plus 1, once some initial event was not an ADDED, or a page did not go on
+     * behind the others; or NULL */
     kl_map *page_of;
+    char *last_key;      /* of the pages that have come; NULL before */
     kl_err stream_error; /* the ERROR event of the open watch */
     bool has_stream_error;
 

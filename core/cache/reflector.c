@@ -42,8 +42,10 @@
  * event that the server cannot write, or that nobody can read - and only a list gets past it. */
 #define STUCK_TRIES 5
 
-/* A server fills its pages: so many in a row without an item, and more to come, lead nowhere. */
+/* A server fills its pages: so many in a row without an item that is new, and more to come, lead nowhere. */
 #define BARREN_PAGES 5
+/* Of 500 objects each, that is more than an etcd can hold. */
+#define PAGES_MAX 100000
 
 /* API servers send a bookmark about every 60 s. A watch that has shown one and then is silent for this
  * long is stalled. Where no bookmark was seen, silence may be normal: such a watch is resumed after this
@@ -83,7 +85,8 @@ struct kl_reflector {
     char *list_rv;        /* what the running list was asked for; "" the newest */
     char *list_got;       /* the resourceVersion of its first page, or NULL */
     char *continue_token; /* of the next page, or NULL */
-    int barren;           /* pages without an item in a row */
+    int barren;           /* pages without an item that is new, in a row */
+    int pages;            /* that came of this list */
 
     kl_time since;      /* when this watch was asked for */
     kl_time last_frame; /* or since */
@@ -188,7 +191,7 @@ static kl_reflector_action list_fresh(kl_reflector *r, const char *rv, bool whol
     replace(&r->list_got, NULL);
     replace(&r->continue_token, NULL);
     r->whole = whole;
-    r->barren = 0;
+    r->barren = r->pages = 0;
     r->counts.lists++;
     return list_request(r);
 }
@@ -380,7 +383,10 @@ static kl_reflector_action page(kl_reflector *r, const kl_reflector_input *in, k
             return pages_lead_nowhere(
                 r, "the continue token of a page is the one that it was asked with", now);
         if (r->barren >= BARREN_PAGES)
-            return pages_lead_nowhere(r, "page after page brings no item and another continue token", now);
+            return pages_lead_nowhere(
+                r, "page after page brings no new item and another continue token", now);
+        if (++r->pages >= PAGES_MAX)
+            return pages_lead_nowhere(r, "100,000 pages have come, and there are more", now);
         if (!strcmp(r->list_rv, "0"))
             r->paged = true;
         replace(&r->continue_token, in->continue_token);

@@ -45,7 +45,7 @@ typedef enum kl_reflector_input_kind {
 typedef struct kl_reflector_input {
     kl_reflector_input_kind kind;
     const char *rv, *continue_token;
-    bool barren; /* PAGE: it brought no item */
+    bool barren; /* PAGE: it brought no item that the pages before did not have */
     kl_event_type type;
     bool initial_end; /* FRAME: a bookmark that ends the initial events */
     const kl_err *err;

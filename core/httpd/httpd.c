@@ -45,8 +45,7 @@
     ((size_t)96 << 10) /* headers and the block being sent: URLs with long selectors must fit */
 #define MAX_BODIES ((size_t)256 << 20) /* of all requests together */
 #define IDLE_SECONDS 600u              /* keep-alive connections; suspended ones do not count */
-#define READ_SECONDS                                                                                         \
-    32u /* a request that stands still while it comes: its head (as kube-apiserver's), its body */
+#define READ_SECONDS 32u               /* of a request that stands still: kube-apiserver's for heads */
 #define CONNECTIONS                                                                                          \
     16384u /* libmicrohttpd's own default is for select(); the process' file limit decides first */
 #define SPARE_QUEUE ((size_t)64 << 10) /* an empty queue keeps at most this */
@@ -62,6 +61,7 @@ struct kl_httpd {
     kl_keyring *tls; /* NULL: plain HTTP */
     uint16_t port;
     char *address;
+    unsigned read_seconds;
     bool no_bodies;
     kl_mutex mu; /* the registry */
     bool stopping KL_GUARDED_BY(mu);
@@ -659,7 +659,7 @@ static enum MHD_Result begin(
     else if (coming)
         body_begins(h, r);
     if (coming)
-        MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT, READ_SECONDS);
+        MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT, h->read_seconds);
     return rc;
 }
 
@@ -834,6 +834,7 @@ kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err)
     h->max_queued = o->max_queued ? o->max_queued : MAX_QUEUED;
     h->max_bodies = o->max_bodies ? o->max_bodies : MAX_BODIES;
     h->no_bodies = o->no_bodies;
+    h->read_seconds = o->read_seconds ? o->read_seconds : READ_SECONDS;
     h->next_id = 1;
     h->peers = kl_map_new();
     kl_cond_init(&h->sent);
@@ -858,7 +859,7 @@ kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err)
             h->port, NULL, NULL, on_access, h, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_ARRAY,
             h->tls ? tls : &tls[2], MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_URI_LOG_CALLBACK, on_uri, NULL,
             MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS,
-            MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONN_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT, READ_SECONDS,
+            MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONN_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT, h->read_seconds,
             MHD_OPTION_END);
         kl_signals_restore(&old);
         if (!h->daemon)

@@ -158,9 +158,9 @@ void kl_run_trace(kl_run *r, kl_trace *out);
 
 typedef enum kl_result_kind {
     KL_RESULT_DONE,     /* forget backoff */
-    KL_RESULT_AFTER,    /* requeue after; forget backoff */
+    KL_RESULT_AFTER,    /* requeue after (5 ms at least); forget backoff */
     KL_RESULT_REQUEUE,  /* again, rate limited; no error, backoff grows */
-    KL_RESULT_RETRY,    /* kube.retry: expected wait, no error, backoff kept as it is */
+    KL_RESULT_RETRY,    /* kube.retry: expected wait, no error, backoff kept as it is; 0: as REQUEUE */
     KL_RESULT_CONFLICT, /* a raised 409 that the next run may not meet: requeued quickly and quietly, no error
                            counted */
     KL_RESULT_ERROR,    /* rate limited requeue, logged with traceback */

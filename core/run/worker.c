@@ -200,12 +200,15 @@ static void log_failure(kl_run *r, kl_time next)
             r->traceback ? r->traceback : "");
 }
 
+/* A script that wants its key again at once, for ever, would take a core: the base of client-go's backoff. */
+#define AGAIN_SOONEST KL_MILLISECONDS(5)
+
 /* What the queue is asked to bring again comes as urgent as it was. */
 static kl_time again(const kl_run *r, kl_time after, kl_why why, bool rate_limited, kl_time now)
 {
     return kl_workqueue_add_with(r->w->o.queue, r->key,
         &(kl_add){.priority = r->item.priority,
-            .after = after,
+            .after = rate_limited || after > AGAIN_SOONEST ? after : AGAIN_SOONEST,
             .rate_limited = rate_limited,
             .blameless = r->result != KL_RESULT_ERROR,
             .cause = kl_cause_of(why, NULL)},
@@ -334,7 +337,7 @@ static void settle(kl_run *r, kl_time now)
             kl_info("reconcile waits", "controller=%s key=%s reconcileID=%s generation=%d%s why=%s",
                 w->o.name, r->key, kl_run_id(r), r->gen->logic->generation, kl__run_detail(r),
                 kl_log_quoted(r->message));
-        next = again(r, r->after, KL_WHY_RETRY, false, now);
+        next = again(r, r->after, KL_WHY_RETRY, r->after <= 0, now);
         outcome = KL_OUTCOME_REQUEUE_AFTER;
         break;
     case KL_RESULT_CONFLICT:

@@ -54,8 +54,17 @@ static bool alike(const kl_value *a, const kl_value *b, const char *key)
     return no_x || no_y ? no_x == no_y : kl_value_equal(x, y);
 }
 
-/* Equal values have equal hashes: numbers of all types, objects in any order. Recursion follows the key,
- * which is as deep as values are. */
+/* Equal values have equal hashes: numbers of all types, objects in any order. Each part goes through the
+ * seeded hash, or somebody could choose keys that all share one. Recursion follows the key, which is as
+ * deep as values are. */
+static uint64_t hash_of(const kl_value *v);
+
+static uint64_t hash_in(uint64_t before, uint64_t part)
+{
+    uint64_t both[] = {before, part};
+    return kl_hash(both, sizeof both);
+}
+
 static uint64_t hash_of(const kl_value *v)
 {
     size_t n = 0;
@@ -70,14 +79,16 @@ static uint64_t hash_of(const kl_value *v)
     case KL_DOUBLE: h = kl_hash(&d, sizeof d); break;
     case KL_STRING: h = kl_hash(s, n); break;
     case KL_ARRAY:
+        h = KL_ARRAY;
         for (size_t i = 0; i < kl_value_len(v); i++)
-            h = h * 31 + hash_of(kl_value_item(v, i));
+            h = hash_in(h, hash_of(kl_value_item(v, i)));
         break;
     case KL_OBJECT:
         for (size_t i = 0; i < kl_value_len(v); i++) {
             const kl_value *x = kl_value_member(v, i, &s, &n);
-            h += kl_hash(s, n) ^ hash_of(x) * 0x9e3779b97f4a7c15u;
+            h += hash_in(kl_hash(s, n), hash_of(x));
         }
+        h = hash_in(KL_OBJECT, h);
         break;
     }
     return h;

@@ -47,6 +47,50 @@ describe("patches", function()
   end)
 end)
 
+-- Ordered trees of `n` nodes, as JSON arrays in arrays without the outermost brackets.
+local function forests(n)
+  local known = { [0] = { "" } }
+  for k = 1, n do
+    known[k] = {}
+    for a = 1, k do
+      for _, first in ipairs(known[a - 1]) do
+        for _, rest in ipairs(known[k - a]) do
+          known[k][#known[k] + 1] = ("[%s]%s%s"):format(first, rest ~= "" and "," or "", rest)
+        end
+      end
+    end
+  end
+  return known[n]
+end
+
+describe("long merged lists", function()
+  local function pod(names, image)
+    local parts = {}
+    for i, name in ipairs(names) do parts[i] = ('{"name":%s,"image":%q}'):format(name, image) end
+    return kube.decode('{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":['
+      .. table.concat(parts, ",") .. "]}}")
+  end
+
+  -- Each would take from a minute to an hour if it looked through the list for each item.
+  local function patched(names)
+    local n = #kube.strategic_patch(pod(names, "old"), pod(names, "new")).spec.containers
+    assert.equal(#names, n)
+  end
+
+  it("are patched in a time that grows with them", function()
+    local names = {}
+    for i = 1, 50000 do names[i] = ('"c%d"'):format(i) end
+    patched(names)
+  end)
+
+  it("likewise where somebody chose the keys", function()
+    local names = {}
+    for i, forest in ipairs(forests(11)) do names[i] = "[" .. forest .. "]" end
+    assert.equal(58786, #names)
+    patched(names)
+  end)
+end)
+
 describe("names", function()
   it("have rules that say what is wrong", function()
     assert.is_nil(kube.name_problem("dns1123_label", "a-b"))

@@ -296,6 +296,38 @@ static void nothing_is_deleted_for_a_page_that_failed(void **state)
     teardown(&w);
 }
 
+/* Something between us and the server answers from a cache, and numbers its continue tokens. */
+static void pages_that_bring_the_same_items_again_are_given_up(void **state)
+{
+    (void)state;
+    world w;
+    char token[16];
+    setup(&w);
+    fake_item(&w.f, pod("a", "ua", 1));
+    fake_item(&w.f, pod("b", "ub", 2));
+    fake_listed(&w.f, "10", "t");
+    fake_item(&w.f, pod("d", "ud", 4));
+    fake_listed(&w.f, "10", "u");
+    fake_item(&w.f, pod("c", "uc", 3)); /* out of order, but new */
+    fake_listed(&w.f, "10", "v");
+    int i = 0;
+    for (; i < 50 && w.f.open == FAKE_LIST; i++) {
+        fake_item(&w.f, pod(i % 2 ? "a" : "d", i % 2 ? "ua" : "ud", 1));
+        fake_item(&w.f, pod(i % 2 ? "b" : "c", i % 2 ? "ub" : "uc", 2));
+        snprintf(token, sizeof token, "t%d", i);
+        fake_listed(&w.f, "10", token);
+    }
+    assert_int_equal(i, 5);
+    assert_int_equal(w.f.open, FAKE_NOTHING);
+    assert_heard(&w.e, "");
+    fake_advance(&w.f, KL_SECONDS(10));
+    assert_string_equal(w.f.continue_token, ""); /* all over again */
+    fake_item(&w.f, pod("a", "ua", 1));
+    fake_listed(&w.f, "11", NULL);
+    assert_keys(w.i, NULL, "ns/a");
+    teardown(&w);
+}
+
 static void a_lost_page_is_fetched_again_and_counts_once(void **state)
 {
     (void)state;
@@ -1063,6 +1095,7 @@ KL_TESTS(cmocka_unit_test(an_event_of_the_past_rolls_nothing_back),
     cmocka_unit_test(bookmarks_reach_nobody), cmocka_unit_test(a_relist_tells_the_difference_deletes_first),
     cmocka_unit_test(gone_as_an_http_status_is_no_different),
     cmocka_unit_test(nothing_is_deleted_for_a_page_that_failed),
+    cmocka_unit_test(pages_that_bring_the_same_items_again_are_given_up),
     cmocka_unit_test(a_lost_page_is_fetched_again_and_counts_once),
     cmocka_unit_test(initial_events_are_the_list_and_what_follows_is_the_watch),
     cmocka_unit_test(a_broken_stream_leaves_nothing_behind),

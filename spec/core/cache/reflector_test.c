@@ -828,7 +828,26 @@ static void pages_that_lead_nowhere_are_given_up(void **state)
     kl_reflector_free(b.r);
 }
 
+static void a_list_of_more_pages_than_a_server_can_have_is_given_up(void **state)
+{
+    (void)state;
+    bench b = start_bench();
+    start(&b);
+    kl_reflector_action a = {.what = KL_REFLECTOR_LIST};
+    char token[16];
+    int i = 0;
+    for (; i < 200000 && a.what == KL_REFLECTOR_LIST; i++) {
+        snprintf(token, sizeof token, "t%d", i);
+        a = page(&b, "17", token);
+    }
+    assert_int_equal(i, 100000);
+    assert_int_equal(a.what, KL_REFLECTOR_WAIT);
+    assert_non_null(strstr(kl_reflector_message(b.r), "100,000 pages have come"));
+    kl_reflector_free(b.r);
+}
+
 KL_TESTS(cmocka_unit_test(pages_that_lead_nowhere_are_given_up),
+    cmocka_unit_test(a_list_of_more_pages_than_a_server_can_have_is_given_up),
     cmocka_unit_test(an_answer_after_an_outage_ends_the_wait_and_the_backoff),
     cmocka_unit_test(a_server_that_comes_and_goes_ends_waits_now_and_then_only),
     cmocka_unit_test(what_the_server_asked_for_is_waited_for_all_the_same),

@@ -2,6 +2,7 @@
  * how they end. */
 #include "support/test.h"
 
+#include <errno.h>
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdatomic.h>
@@ -253,6 +254,37 @@ static void forgets_a_body_whose_sender_has_gone(void **state)
     assert_true(taken);
     kl_free(whole);
     kl_free(half);
+    kl_buf_fini(&got);
+}
+
+/* Each connection takes a descriptor, and the process has not that many. */
+static void hangs_up_on_a_request_that_does_not_come_on(void **state)
+{
+    server *t = *state;
+    kl_err err = KL_ERR_INIT;
+    kl_buf got = KL_BUF_INIT;
+    kl_httpd_options o = {.listen = "127.0.0.1:0", .read_seconds = 1, .handler = serve, .arg = t};
+    static const char *const halves[] = {"", "GET /ec", "GET /echo HTTP/1.1\r\nHost: x\r\nX-Test: ",
+        "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n01234"};
+    int fds[4];
+    kl_httpd_stop(t->h);
+    assert_ok(kl_httpd_start(&o, &t->h, &err), &err);
+    for (int i = 0; i < 4; i++) {
+        fds[i] = dial(t);
+        say(fds[i], halves[i]);
+    }
+    for (int i = 0; i < 4; i++) {
+        char text[1000];
+        ssize_t n = 1;
+        while (n > 0) /* some word of refusal, perhaps */
+            n = recv(fds[i], text, sizeof text, 0);
+        assert_true(n == 0 || errno == ECONNRESET);
+        close(fds[i]);
+    }
+    int fd = dial(t);
+    say(fd, "GET /echo HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_true(hear(fd, &got, "HTTP/1.1 201"));
+    close(fd);
     kl_buf_fini(&got);
 }
 
@@ -555,10 +587,10 @@ static void says_why_it_cannot_listen(void **state)
 #define CASE(f) cmocka_unit_test_setup_teardown(f, start, stop)
 KL_TESTS(CASE(answers_with_what_was_asked), CASE(keeps_a_connection_for_the_next_request),
     CASE(sends_a_large_body_that_it_took), CASE(refuses_a_body_above_the_ceiling_announced_or_not),
-    CASE(forgets_a_body_whose_sender_has_gone), CASE(takes_no_more_of_bodies_than_it_has_room_for),
-    CASE(takes_no_body_where_none_is_wanted), CASE(refuses_a_path_that_would_be_cut),
-    CASE(an_answer_that_was_given_leaves_before_the_end), CASE(streams_what_any_thread_writes),
-    CASE(wakes_a_waiting_stream_for_each_write_and_ends_it_on_close),
+    CASE(forgets_a_body_whose_sender_has_gone), CASE(hangs_up_on_a_request_that_does_not_come_on),
+    CASE(takes_no_more_of_bodies_than_it_has_room_for), CASE(takes_no_body_where_none_is_wanted),
+    CASE(refuses_a_path_that_would_be_cut), CASE(an_answer_that_was_given_leaves_before_the_end),
+    CASE(streams_what_any_thread_writes), CASE(wakes_a_waiting_stream_for_each_write_and_ends_it_on_close),
     CASE(notices_a_peer_that_hangs_up_while_nothing_is_sent), CASE(gives_up_a_peer_that_never_reads),
     CASE(answers_a_parked_request_from_another_thread),
     CASE(stops_with_waiting_streams_busy_writers_and_owed_replies),

@@ -137,6 +137,11 @@ static inline kl_run_state rig_step(rig_gen *g, kl_run *run)
     case 'A': kl_run_finish(run, KL_RESULT_AFTER, KL_SECONDS(30), NULL, NULL); break;
     case 'R': kl_run_finish(run, KL_RESULT_RETRY, KL_SECONDS(7), "the disk is not there yet", NULL); break;
     case '0': kl_run_finish(run, KL_RESULT_RETRY, 0, "at once", NULL); break;
+    case 'a': kl_run_finish(run, KL_RESULT_AFTER, 1, NULL, NULL); break;
+    case 'o': /* and somebody changes it meanwhile, whenever it runs */
+        kl_workqueue_add(g->rig->queue, kl_run_key(run), kl_clock_now(g->rig->clock));
+        kl_run_finish(run, KL_RESULT_DONE, 0, NULL, NULL);
+        break;
     case 'C': kl_run_finish(run, KL_RESULT_CONFLICT, 0, "409", NULL); break;
     case 'E': kl_run_finish(run, KL_RESULT_ERROR, 0, "boom", "stack traceback:\n\tx.lua:7"); break;
     case 'F': kl_run_finish(run, KL_RESULT_FAIL, 0, "the spec makes no sense", NULL); break;

@@ -59,7 +59,7 @@ static void other_keys_run_while_one_waits_for_its_answer(void **state)
     rig_fini(&r);
 }
 
-/* A script that ends with kube.retry(0) for ever: whoever waits on the same worker is answered all the same.
+/* An object that changes whenever it is looked at: whoever waits on the same worker is answered all the same.
  */
 static void a_key_that_comes_back_at_once_keeps_nobody_from_his_answer(void **state)
 {
@@ -67,7 +67,7 @@ static void a_key_that_comes_back_at_once_keeps_nobody_from_his_answer(void **st
     rig r;
     rig_init(&r, 0, 0);
     rig_add(&r, "ns/a", "cD");
-    rig_add(&r, "ns/b", "0");
+    rig_add(&r, "ns/b", "o");
     assert_int_equal(rig_round(&r), 0);
     rig_answer(&r, 1, KL_OK, "{\"name\":\"made\"}");
     assert_int_equal(rig_round(&r), 0);
@@ -165,6 +165,26 @@ static void the_queue_hears_what_the_result_means(void **state)
         assert_int_equal(kl_workqueue_requeues(r.queue, "ns/a") + 1, cases[i].attempt);
         rig_fini(&r);
     }
+}
+
+/* Else a script could have a core for itself. */
+static void a_key_that_wants_to_come_back_at_once_waits_all_the_same(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    rig_add(&r, "ns/a", "0");
+    rig_round(&r);
+    assert_string_equal(rig_state(&r, "ns/a"), "waiting 1 s");
+    rig_advance(&r, KL_SECONDS(1));
+    rig_round(&r);
+    assert_string_equal(rig_state(&r, "ns/a"), "waiting 2 s");
+    rig_add(&r, "ns/b", "a");
+    rig_round(&r);
+    kl_time due = 0;
+    assert_string_equal(kl_workqueue_state(r.queue, "ns/b", &due), "waiting");
+    assert_int_equal(due - kl_clock_now(r.clock), KL_MILLISECONDS(5));
+    rig_fini(&r);
 }
 
 static void failures_back_off_and_success_forgets_them(void **state)
@@ -803,6 +823,7 @@ KL_TESTS(cmocka_unit_test(a_key_runs_once_and_is_done),
     cmocka_unit_test(a_sleeper_wakes_at_its_time_and_not_before),
     cmocka_unit_test(a_kind_is_resolved_and_known_afterwards),
     cmocka_unit_test(the_queue_hears_what_the_result_means),
+    cmocka_unit_test(a_key_that_wants_to_come_back_at_once_waits_all_the_same),
     cmocka_unit_test(failures_back_off_and_success_forgets_them),
     cmocka_unit_test(an_expected_wait_leaves_the_backoff_as_it_is),
     cmocka_unit_test(an_error_is_logged_with_key_and_traceback_and_a_conflict_is_quiet),

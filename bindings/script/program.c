@@ -238,9 +238,9 @@ static void finish_over(worker_state *w, kl_run *run, kl_over why)
 /* The ceiling was in the way (or the machine's end). The stack is gone by now, but the line is known. */
 static char *too_big(const worker_state *w)
 {
-    char *deep = lkl_ceiling_tell_deep(&w->lua->ceiling);
-    if (deep)
-        return deep;
+    char *other = lkl_ceiling_tell_other(&w->lua->ceiling);
+    if (other)
+        return other;
     const char *where = w->lua->ceiling.where;
     size_t max = w->lua->ceiling.max;
     bool whole = !(max & ((1u << 20) - 1));
@@ -260,7 +260,7 @@ static void make_room(worker_state *w)
 static void finish_too_big(worker_state *w, kl_run *run)
 {
     char *why = too_big(w);
-    if (!w->lua->ceiling.deep)
+    if (!w->lua->ceiling.other)
         kl_run_spent(run, KL_SPENT_MEMORY);
     kl_run_finish(run, KL_RESULT_ERROR, 0, why, NULL);
     kl_free(why);
@@ -318,7 +318,7 @@ static void finish_raised_as(
 static void finish_raised_too_big(worker_state *w, kl_run *run, lua_State *co)
 {
     char *why = too_big(w);
-    if (!w->lua->ceiling.deep)
+    if (!w->lua->ceiling.other)
         kl_run_spent(run, KL_SPENT_MEMORY);
     finish_raised_as(w, run, co, why, NULL);
     kl_free(why);
@@ -549,7 +549,7 @@ static kl_status call_fn(fn_call *c, kl_reader *reader, kl_err *err)
     lkl_budget_clean(c->w->lua, L);
     if (failed == LUA_ERRMEM)
         make_room(c->w);
-    bool full = failed == LUA_ERRMEM && !c->w->lua->ceiling.deep;
+    bool full = failed == LUA_ERRMEM && !c->w->lua->ceiling.other;
     if (failed || over)
         st = kl_fail(err,
             over == KL_OVER_STOP ? KL_ECANCELLED

@@ -24,15 +24,31 @@ static void refused(lkl_ceiling *c, const void *p, size_t had, size_t n)
         (void)lkl__place(L, 0, c->where, sizeof c->where);
 }
 
-/* It would be the stack of a recursion without end. */
-static bool too_deep(lkl_ceiling *c, const void *p, size_t had, size_t n)
+/* A large block, to be refused for what it would be: the stack of a recursion without end, or the hash part
+ * of a table whose keys crowd in it. */
+static const char *misfit(const lkl_ceiling *c, const void *p, size_t had, size_t n)
 {
     lua_State *L = atomic_load_explicit(c->running, memory_order_relaxed);
-    if (!L || !lkl_depth_passes(L, p, had, n))
-        return false;
-    refused(c, p, had, n);
-    c->deep = true;
-    return true;
+    if (L && n > LKL_DEPTH_BYTES && lkl_depth_passes(L, p, had, n))
+        return "stack overflow: the calls under way hold more than " LKL_DEPTH_TEXT
+               " values; is there an end to that recursion?";
+    if (!p && !had && lkl_crowd_forms(&c->crowd, n))
+        return "the number keys of a large table collide: to make it grow would take very long; use other "
+               "numbers, or texts";
+    return NULL;
+}
+
+/* Blocks that are large enough to be looked at. False: this one is refused. */
+static bool take_note(lkl_ceiling *c, void *p, size_t had, size_t n)
+{
+    const char *why = c->on && n > (p ? had : 0) ? misfit(c, p, had, n) : NULL;
+    if (why) {
+        refused(c, p, had, n);
+        c->other = why;
+    } else if (p) {
+        lkl_crowd_forget(&c->crowd, p);
+    }
+    return !why;
 }
 
 /* What luaL_newstate's allocator does, in one step with counting it. */
@@ -43,10 +59,11 @@ static void *count(void *arg, void *p, size_t had, size_t n)
     size_t before = p ? had : 0, used = c->used - before + n;
     if (__builtin_expect(used + c->held > c->max, 0) && n > before && c->on) {
         refused(c, p, had, n);
-        c->deep = false;
+        c->other = NULL;
         return NULL;
     }
-    if (__builtin_expect(n > LKL_DEPTH_BYTES, 0) && n > before && c->on && too_deep(c, p, had, n))
+    bool large = n >= LKL_CROWD_BYTES || before >= LKL_CROWD_BYTES;
+    if (__builtin_expect(large, 0) && !take_note(c, p, had, n))
         return NULL;
     if (!n) {
         free(p);
@@ -57,7 +74,9 @@ static void *count(void *arg, void *p, size_t had, size_t n)
     if (q)
         c->used = used;
     else
-        c->deep = false;
+        c->other = NULL;
+    if (__builtin_expect(large, 0) && q && !p && !had)
+        lkl_crowd_note(&c->crowd, q, n);
     return q;
 }
 
@@ -70,17 +89,17 @@ void lkl_ceiling_start(lua_State *L, lkl_ceiling *c, size_t max, lua_State *_Ato
     c->max = max;
     c->held = c->held_before = 0;
     c->on = false;
+    c->other = NULL;
+    c->crowd = (lkl_crowd){0};
     c->running = running;
     lua_setallocf(L, count, c);
 }
 
-char *lkl_ceiling_tell_deep(const lkl_ceiling *c)
+void lkl_ceiling_end(lkl_ceiling *c) { lkl_crowd_fini(&c->crowd); }
+
+char *lkl_ceiling_tell_other(const lkl_ceiling *c)
 {
-    if (!c->deep)
-        return NULL;
-    return kl_sprintf("%s%sstack overflow: the calls under way hold more than %d values; is there an end to "
-                      "that recursion?",
-        c->where, *c->where ? ": " : "", LKL_DEPTH_MAX);
+    return c->other ? kl_sprintf("%s%s%s", c->where, *c->where ? ": " : "", c->other) : NULL;
 }
 
 bool lkl_ceiling_is_worn(const lkl_ceiling *c) { return c->used + c->held > c->max / 2; }

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "state/crowd.h"
+
 typedef struct lkl_ceiling {
     /* debug builds: the allocator that was there (stress.h); NULL: the C library's */
     lua_Alloc next;
@@ -22,7 +24,8 @@ typedef struct lkl_ceiling {
     lua_State *_Atomic *running; /* the coroutine whose code that is */
     struct lkl_box *boxes;       /* all that own something of C's (box.c) */
     char where[96];              /* the line that was last refused something, or "" */
-    bool deep;                   /* that was a stack (depth.h), and no room in memory */
+    const char *other; /* that had room in memory: why it was refused, for people, static; or NULL */
+    lkl_crowd crowd;   /* the large hash parts of its tables */
 } lkl_ceiling;
 
 /* Where the spec does not say, and while a script loads: so that a script that never stops to allocate
@@ -31,9 +34,10 @@ typedef struct lkl_ceiling {
 
 /* From now on; c must live as long as the state. */
 void lkl_ceiling_start(lua_State *L, lkl_ceiling *c, size_t max, lua_State *_Atomic *running);
-/* Why there was an error of memory last: a stack overflow, for people; the caller's. NULL: there was no
- * memory. */
-char *lkl_ceiling_tell_deep(const lkl_ceiling *c);
+void lkl_ceiling_end(lkl_ceiling *c); /* after the state's own end */
+/* Why there was an error of memory last: a stack overflow, keys that crowd; for people, the caller's. NULL:
+ * there was no memory. */
+char *lkl_ceiling_tell_other(const lkl_ceiling *c);
 /* The state is worn: after a full collection it holds more than half of what it may, and what fills it is
  * no key's. */
 bool lkl_ceiling_is_worn(const lkl_ceiling *c);

@@ -17,6 +17,7 @@
 #include <stddef.h>
 
 #define LKL_DEPTH_MAX 32768
+#define LKL_DEPTH_TEXT "32768"
 
 /* Whether the allocator is asked for a stack of that coroutine, the one that runs, that already has room
  * for LKL_DEPTH_MAX values. For requests above LKL_DEPTH_BYTES: twice as many, and what Lua adds. */

@@ -269,7 +269,7 @@ static int collect(lua_State *L)
 
 bool lkl__was_too_deep(lua_State *L)
 {
-    char *text = lkl_ceiling_tell_deep(&lkl_state_of(L)->ceiling);
+    char *text = lkl_ceiling_tell_other(&lkl_state_of(L)->ceiling);
     if (!text)
         return false;
     char copy[256]; /* what is Lua's may fail to be made */
@@ -737,9 +737,9 @@ char *lkl_state_error(lua_State *co, char **traceback)
 
 static char *too_big(const lkl_state *s)
 {
-    char *deep = lkl_ceiling_tell_deep(&s->ceiling);
-    if (deep)
-        return deep;
+    char *other = lkl_ceiling_tell_other(&s->ceiling);
+    if (other)
+        return other;
     const char *where = s->ceiling.where;
     return kl_sprintf("%s%sloading needs more than %zuMi of memory: a script returns tables and functions, "
                       "the work belongs into reconcile",
@@ -785,6 +785,7 @@ kl_status lkl_state_new(lkl_bundle *bundle, lua_CFunction describe, void *arg, l
     if (s->budget.way != LKL_BUDGET_NONE)
         lkl_ceiling_start(s->L, &s->ceiling, LKL_MEMORY_DEFAULT, &s->budget.running);
     (void)lkl_depth_known(s->L);
+    (void)lkl_crowd_known(s->L, &s->ceiling.crowd);
     loading load = {.state = s, .describe = describe, .arg = arg};
     lkl_budget_enter(
         s, s->L, &(kl_terms){.cpu = LOAD_MAX, .deadline = kl_clock_now(kl_clock_real()) + LOAD_WALL_MAX});
@@ -815,6 +816,7 @@ void lkl_state_free(lkl_state *s)
         return;
     lua_close(s->L);
     lkl__boxes_free(&s->ceiling);
+    lkl_ceiling_end(&s->ceiling);
     lkl_budget_close(s);
     kl_free(s->traceback);
     kl_free(s);

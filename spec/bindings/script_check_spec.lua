@@ -237,6 +237,23 @@ describe("a script that does not load", function()
     refuses("local function f() return 1 + f() end\nf()", { "script.lua:1: stack overflow: " })
   end)
 
+  it("has number keys that all collide where their table grows next", function()
+    refuses("local t = {}\nlocal last = (1 << 21) - 1\nfor i = 1, (1 << 20) + 1 do\n  t[i * last] = i\nend",
+      { "script.lua:4: the number keys of a large table collide: to make it grow would take very long" })
+  end)
+
+  it("may have many keys of all kinds that do not", function()
+    local out, code = checked([[
+local kube = require "kubelua"
+local t = {}
+for i = 1, 20000 do
+  t[i * 1000], t[-i], t[i + 0.5], t["x" .. i], t[1764000000000000000 + i * 1000000] = i, i, i, i, i
+end
+return kube.controller { name = "x", resource = "v1/Pod", reconcile = function() end }
+]])
+    assert.equal(0, code, out)
+  end)
+
   it("may catch that recursion, also where a coroutine ends by it", function()
     local out, code = checked([[
 local kube = require "kubelua"

@@ -8,6 +8,7 @@ local wait = require "support.wait"
 
 local CPU = "cpu budget of 50ms spent (`cpu` of bounds-"
 local DEEP = "stack overflow: the calls under way hold more than 32768 values"
+local COLLIDE = "the number keys of a large table collide"
 local MEMORY = "not enough memory: a worker's state may hold 8Mi (`memory` of memory-"
 
 -- name, code, what the log says, and the function that its traceback names.
@@ -49,11 +50,15 @@ local WAYS = {
   { "codepoints", "return utf8.codepoint(LONG:rep(100), 1, -1)", "string slice too long" },
   { "quoted", "return ('%q'):format(('\\1'):rep(2000000))", "a text that %q quotes has at most 1 MiB",
     "string.format" },
+  { "collisions", "local t, n = {}, (1 << 17) - 1 for i = 1, (1 << 16) + 1 do t[i * n] = i end", COLLIDE },
+  { "collisions-of-floats", "local t = {} for i = 1, 1 << 16 do t[1.5 + i * 2^-51] = i end", COLLIDE },
   { "format", "return ('%99999s'):format 'x'", "invalid conversion" },
 }
 
 -- Whose key it is: to use up all memory takes a while, too.
-local function by(way) return (way[3] == MEMORY or way[3] == DEEP) and "memory" or "bounds" end
+local function by(way)
+  return (way[3] == MEMORY or way[3] == DEEP or way[3] == COLLIDE) and "memory" or "bounds"
+end
 
 local SCRIPT = [[
 local kube = require "kubelua"

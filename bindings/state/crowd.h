@@ -1,0 +1,36 @@
+/* crowd.h - number keys of a table that would all meet in one place of its hash part.
+ *
+ * Lua hashes numbers without a secret: whoever chooses them can have a million that lie apart in a table of
+ * a million places and in one chain in a table of two million. The assignment that makes the table grow
+ * walks that chain once for each key, in C, where no budget ends it: 2 s for 32,768 keys, 37 minutes for a
+ * million. So the allocator (ceiling.c) remembers the large hash parts of a state, and before there is a
+ * new one it counts how their keys would fall. Owner thread. */
+#ifndef LKL_CROWD_H
+#define LKL_CROWD_H
+
+#include <lua.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct lkl_crowd {
+    struct lkl_part *parts;
+    size_t n, cap;
+} lkl_crowd;
+
+/* A hash part of 4,096 places; smaller ones take 35 ms at the most. */
+#define LKL_CROWD_BYTES ((size_t)4096 * 24)
+
+/* A block of LKL_CROWD_BYTES or more was allocated, for nothing that has a type; and one is to be freed. */
+void lkl_crowd_note(lkl_crowd *c, void *block, size_t bytes);
+void lkl_crowd_forget(lkl_crowd *c, const void *block);
+void lkl_crowd_fini(lkl_crowd *c);
+
+/* Whether a block of so many bytes may become a hash part in which the keys of one that is known would
+ * crowd. */
+bool lkl_crowd_forms(const lkl_crowd *c, size_t bytes);
+
+/* Whether this Lua keeps its tables as we think; false: nothing is ever found. Once per process, on a state
+ * whose allocator notes its blocks in c. */
+bool lkl_crowd_known(lua_State *L, const lkl_crowd *c);
+
+#endif

@@ -91,7 +91,7 @@ static int take_logs(lua_State *L) { return lkl__push_journal(L, &logs); }
 static int stage(lua_State *L)
 {
     kl_time wall = lkl__seconds(luaL_checknumber(L, 1));
-    lkl_box *box = lkl_box_new(L, &lkl__stage_class, 0);
+    lkl_box *box = lkl_box_new(L, &lkl__stage_class, 2);
     lkl_stage *s = NULL;
     kl_err err = KL_ERR_INIT;
     lkl__stage_listen();
@@ -210,6 +210,21 @@ static int stop(lua_State *L)
 
 /* --- time --------------------------------------------------------------------------------- */
 
+/* An error of the test's own function explains one of settling. */
+static void leave(lua_State *L, lkl_stage *s, kl_err *err)
+{
+    if (s->web.raised)
+        kl_err_fini(err);
+    lkl__stage_web_leave(L, s);
+}
+
+/* s:web(function(method, url, order) or nil): who answers ctx.http (stage_web.c) */
+static int web(lua_State *L)
+{
+    lkl__stage_web_function(L, self(L));
+    return 0;
+}
+
 /* s:settle(): seconds until a key runs by itself, or nil; keys that failed; controllers that wait for what
  * is missing */
 static int settle(lua_State *L)
@@ -217,7 +232,10 @@ static int settle(lua_State *L)
     lkl_stage *s = self(L);
     kl_outlook o;
     kl_err err = KL_ERR_INIT;
-    if (lkl__stage_settle(s, &o, &err))
+    lkl__stage_web_enter(L, s);
+    kl_status st = lkl__stage_settle(s, &o, &err);
+    leave(L, s, &err);
+    if (st)
         return lkl__fail(L, &err);
     if (!s->manager || o.next_key == KL_NEVER)
         lua_pushnil(L);
@@ -232,14 +250,23 @@ static int advance(lua_State *L)
 {
     kl_time d = lkl_check_duration(L, 2, "advance");
     luaL_argcheck(L, d >= 0, 2, "time runs forward");
+    lkl_stage *s = self(L);
     kl_err err = KL_ERR_INIT;
-    return lkl__given(L, lkl__stage_advance(self(L), d, &err), &err);
+    lkl__stage_web_enter(L, s);
+    kl_status st = lkl__stage_advance(s, d, &err);
+    leave(L, s, &err);
+    return lkl__given(L, st, &err);
 }
 
 static int rest(lua_State *L)
 {
+    lkl_stage *s = self(L);
+    kl_time most = lkl_check_duration(L, 2, "until_idle");
     kl_err err = KL_ERR_INIT;
-    return lkl__given(L, lkl__stage_rest(self(L), lkl_check_duration(L, 2, "until_idle"), &err), &err);
+    lkl__stage_web_enter(L, s);
+    kl_status st = lkl__stage_rest(s, most, &err);
+    leave(L, s, &err);
+    return lkl__given(L, st, &err);
 }
 
 static int now(lua_State *L)
@@ -367,7 +394,8 @@ static int controllers(lua_State *L)
 static const luaL_Reg methods[] = {{"url", url}, {"load", load}, {"load_path", load_path}, {"keep", keep},
     {"reset", reset}, {"start", start}, {"stop", stop}, {"settle", settle}, {"advance", advance},
     {"rest", rest}, {"now", now}, {"set_now", set_now}, {"runs", take_runs}, {"calls", take_calls},
-    {"fail", fail_next}, {"faults", faults}, {"controllers", controllers}, {"metric", metric}, {NULL, NULL}};
+    {"fail", fail_next}, {"faults", faults}, {"controllers", controllers}, {"metric", metric},
+    {"web", web}, {NULL, NULL}};
 const lkl_class lkl__stage_class = {"kubelua.stage", stage_free, methods, NULL};
 
 void lkl__open_stage(lua_State *L)

@@ -123,6 +123,7 @@ kl_status lkl__stage_new(kl_time wall, lkl_stage **out, kl_err *err)
     lkl_stage *s = kl_new(lkl_stage);
     kl_mutex_init(&s->runs.mu);
     kl_mutex_init(&s->calls.mu);
+    kl_mutex_init(&s->web.mu);
     s->clock = kl_clock_fake_new(KL_TURNS_EPOCH, wall);
     kl_status st = kl_webhook_caller_new(&s->caller, err);
     if (!st)
@@ -132,7 +133,8 @@ kl_status lkl__stage_new(kl_time wall, lkl_stage **out, kl_err *err)
                                  .webhook_arg = s->caller},
             &s->server, err);
     if (!st) {
-        kl_client_options o = {0};
+        kl_client_options o = {
+            .allow_http = true, .web_ask = lkl__stage_ask, .web_arg = s};
         kl_config_for_server(kl_server_url(s->server), &o.config);
         st = kl_client_new(&o, &s->client, err);
     }
@@ -146,6 +148,7 @@ kl_status lkl__stage_new(kl_time wall, lkl_stage **out, kl_err *err)
 
 void lkl__stage_stop(lkl_stage *s)
 {
+    lkl__stage_web_close(s);
     kl_manager_free(s->manager);
     s->manager = NULL;
 }
@@ -160,6 +163,7 @@ void lkl__stage_free(lkl_stage *s)
     kl_clock_fake_free(s->clock);
     lkl__journal_fini(&s->runs);
     lkl__journal_fini(&s->calls);
+    kl_mutex_fini(&s->web.mu);
     kl_free(s);
 }
 
@@ -236,6 +240,7 @@ static kl_status quiet(lkl_stage *s, uint64_t *rv, kl_outlook *o, kl_err *err)
         kl_manager_outlook(s->manager, *rv, o);
         if (!o->busy)
             return KL_OK;
+        lkl__stage_web_serve(s);
         kl_status st = wait_more(&w) ? KL_OK : too_long(o, err);
         kl_free(o->what);
         if (st)

@@ -37,6 +37,17 @@ void lkl__stage_listen(void);
  * with `params` (NULL: none) over their own. Raises. */
 kl_program **lkl__programs(lua_State *L, int list, const kl_value *params, size_t *count);
 
+/* Requests of ctx.http that wait for a function of the test (stage_web.c). */
+typedef struct lkl_ask lkl_ask;
+typedef struct lkl_asks {
+    kl_mutex mu;
+    bool open; /* under mu, as `first`: there is a function */
+    lkl_ask *first;
+    lua_State *L; /* owner thread, as the rest: whose function may be called now; NULL: nobody settles */
+    int box;      /* the stage's place on its stack; user values: function, what one raised */
+    bool raised;
+} lkl_asks;
+
 typedef struct lkl_stage {
     kl_clock *clock;
     kl_webhook_caller *caller; /* the server's */
@@ -44,11 +55,24 @@ typedef struct lkl_stage {
     kl_client *client;
     kl_manager *manager; /* NULL while nothing runs */
     lkl_journal runs, calls;
+    lkl_asks web;
 } lkl_stage;
 
 KL_NODISCARD kl_status lkl__stage_new(kl_time wall, lkl_stage **out, kl_err *err);
 void lkl__stage_free(lkl_stage *s);
 void lkl__stage_stop(lkl_stage *s); /* the manager, if there is one */
+/* The client's web_ask: any thread. */
+void lkl__stage_ask(void *stage, struct kl_web_call *call, const kl_op *op);
+/* Answers what waits. Called again and again while the stage settles. */
+void lkl__stage_web_serve(lkl_stage *s);
+/* From now on all is refused, what waits too. */
+void lkl__stage_web_close(lkl_stage *s);
+/* Stage at 1 of the stack, function or nil at 2: who answers from now on. */
+void lkl__stage_web_function(lua_State *L, lkl_stage *s);
+/* Around what settles, with the stage at 1: leave raises what a function raised. */
+void lkl__stage_web_enter(lua_State *L, lkl_stage *s);
+void lkl__stage_web_leave(lua_State *L, lkl_stage *s);
+
 /* Takes a reference of each program. */
 KL_NODISCARD kl_status lkl__stage_start(
     lkl_stage *s, kl_program *const *programs, size_t n, const char *ns, kl_err *err);

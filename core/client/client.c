@@ -323,7 +323,9 @@ kl_status kl_client_new(kl_client_options *o, kl_client **out, kl_err *err)
             .http1 = o->http1,
             .clock = c->clock,
             .on_request = on_web_request,
-            .arg = c});
+            .arg = c,
+            .ask = o->web_ask,
+            .ask_arg = o->web_arg});
     if (!st)
         c->credentials = kl__credentials_new(&c->config, c->clock, c->calls, on_moved, c);
     if (st)

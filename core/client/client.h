@@ -106,6 +106,7 @@ typedef struct kl_client_hooks {
 /* `body` and `err` are borrowed; body NULL on failure. code is the HTTP status or 0. */
 typedef void kl_reply_fn(void *arg, kl_status st, int code, const kl_value *body, kl_err *err);
 
+struct kl_web_call;
 typedef struct kl_client_options {
     kl_config config;          /* moved into the client */
     kl_clock *clock;           /* NULL: real */
@@ -121,6 +122,10 @@ typedef struct kl_client_options {
     bool no_check; /* op.check counts for nothing */
     kl_client_hooks hooks;
     bool allow_http; /* KL_HTTP may leave, as far as its rules let it (--allow-http) */
+    /* With allow_http: who answers KL_HTTP in place of the servers that are asked (kl_web_stand_in in
+     * client/web.h); NULL: they do */
+    void (*web_ask)(void *arg, struct kl_web_call *call, const kl_op *op);
+    void *web_arg;
     /* A limit of our own: so many requests per second, after a burst of so many (0: twice qps). 0: none,
      * the server's own word counts (429, pace.h). Not for watches, leases and discovery. */
     double qps;

@@ -30,7 +30,7 @@ struct kl_web {
     kl_slots calls KL_GUARDED_BY(mu);
 };
 
-typedef struct web_call {
+struct kl_web_call {
     kl_web *w;
     kl_http *http;
     uint64_t id, http_id;
@@ -55,7 +55,8 @@ typedef struct web_call {
     char *location;
     kl_time retry_after;
     kl_buf body;
-} web_call;
+    kl_op asked; /* what a stand-in was told */
+};
 
 static kl_time now(void) { return kl_clock_now(kl_clock_real()); }
 
@@ -301,7 +302,7 @@ static kl_status answer_of(const kl_op *op, int status, const kl_value *headers,
 
 /* --- one call ----------------------------------------------------------------------------- */
 
-static void call_free(web_call *x)
+static void call_free(kl_web_call *x)
 {
     for (char **r = x->rules; r && *r; r++)
         kl_free(*r);
@@ -318,7 +319,7 @@ static void call_free(web_call *x)
     kl_free(x);
 }
 
-static void call_end(web_call *x, kl_status st, const kl_value *body, kl_err *err)
+static void call_end(kl_web_call *x, kl_status st, const kl_value *body, kl_err *err)
 {
     kl_lock(&x->w->mu);
     kl_slots_remove(&x->w->calls, x->id);
@@ -328,7 +329,7 @@ static void call_end(web_call *x, kl_status st, const kl_value *body, kl_err *er
     call_free(x);
 }
 
-static kl_op op_of(const web_call *x)
+static kl_op op_of(const kl_web_call *x)
 {
     kl_op op;
     kl_op_init(&op, KL_HTTP, "http");
@@ -341,7 +342,7 @@ static kl_op op_of(const web_call *x)
 
 static kl_status permit(void *arg, kl_err *err)
 {
-    web_call *x = arg;
+    kl_web_call *x = arg;
     if (kl_mandate_holds(&x->mandate, x->w->o.clock))
         return KL_OK;
     return kl_fail(err, KL_ENOTLEADER,
@@ -407,7 +408,7 @@ static const kl_value *headers_of(const kl_http_head *h)
 
 static void on_head(void *arg, const kl_http_head *h)
 {
-    web_call *x = arg;
+    kl_web_call *x = arg;
     x->code = h->code;
     kl_value_unref(x->headers);
     x->headers = headers_of(h);
@@ -418,7 +419,7 @@ static void on_head(void *arg, const kl_http_head *h)
 
 static kl_status on_data(void *arg, const char *data, size_t n, kl_err *err)
 {
-    web_call *x = arg;
+    kl_web_call *x = arg;
     if (x->body.len + n > (size_t)x->max)
         return kl_fail(err, KL_ETOOBIG,
             "the answer has more than %lld bytes; max = N allows more, up to %lld", (long long)x->max,
@@ -428,7 +429,7 @@ static kl_status on_data(void *arg, const char *data, size_t n, kl_err *err)
 
 /* --- sending ------------------------------------------------------------------------------ */
 
-static void send_call(web_call *x);
+static void send_call(kl_web_call *x);
 
 static bool leads_on(int code)
 {
@@ -441,7 +442,7 @@ static bool same_server(const kl_reach *a, const kl_reach *b)
 }
 
 /* A dry run, and who does not lead, lets reads leave. A redirect makes no write of one. */
-static kl_status still_reads(const web_call *x, kl_err *err)
+static kl_status still_reads(const kl_web_call *x, kl_err *err)
 {
     kl_op op = op_of(x);
     if (!x->reads || kl_web_reads(&op))
@@ -455,7 +456,7 @@ static kl_status still_reads(const web_call *x, kl_err *err)
 }
 
 /* As browsers do: what was asked by POST is looked at by GET, unless the server wants it again. */
-static kl_status follow(web_call *x, kl_err *err)
+static kl_status follow(kl_web_call *x, kl_err *err)
 {
     kl_reach from, to;
     char *url = kl_reach_resolve(x->url, x->location);
@@ -492,7 +493,7 @@ static const kl_value *with_url(const kl_value *answer, const char *url)
     return with;
 }
 
-static void count(web_call *x)
+static void count(kl_web_call *x)
 {
     if (x->w->o.on_request)
         x->w->o.on_request(x->w->o.arg, x->method, x->host, x->code, now() - x->began);
@@ -500,7 +501,7 @@ static void count(web_call *x)
 
 static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
 {
-    web_call *x = arg;
+    kl_web_call *x = arg;
     kl_err story = KL_ERR_INIT;
     const kl_value *v = NULL;
     (void)sent;
@@ -531,7 +532,7 @@ static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
 }
 
 /* Of another server only what says nothing of us. */
-static bool goes_along(const web_call *x, const char *name)
+static bool goes_along(const kl_web_call *x, const char *name)
 {
     return !x->strayed || !strcasecmp(name, "accept") || !strcasecmp(name, "content-type")
         || !strcasecmp(name, "accept-language");
@@ -543,7 +544,7 @@ static void add_line(char **lines, size_t *n, const char *name, const char *valu
         lines[(*n)++] = *value ? kl_sprintf("%s: %s", name, value) : kl_sprintf("%s;", name);
 }
 
-static size_t make_lines(const web_call *x, char **lines)
+static size_t make_lines(const kl_web_call *x, char **lines)
 {
     const kl_value *headers = kl_value_get(x->order, "headers");
     size_t n = 0;
@@ -578,7 +579,7 @@ static uint64_t identity_of(const kl_tls *t)
     return h;
 }
 
-static kl_tls tls_of(const web_call *x)
+static kl_tls tls_of(const kl_web_call *x)
 {
     const kl_value *t = kl_value_get(x->order, "tls");
     kl_tls tls = {.ca_pem = kl_value_str_at(t, "ca", NULL)};
@@ -591,7 +592,7 @@ static kl_tls tls_of(const web_call *x)
     return tls;
 }
 
-static void send_call(web_call *x)
+static void send_call(kl_web_call *x)
 {
     kl_reach at, through;
     kl_err err = KL_ERR_INIT;
@@ -608,11 +609,17 @@ static void send_call(web_call *x)
         call_end(x, st ? st : kl_fail(&err, KL_ECANCELLED, "the request was cancelled"), NULL, &err);
         return;
     }
-    size_t n = make_lines(x, lines);
-    lines[n] = NULL;
     x->code = 0;
     x->began = now();
     kl_buf_clear(&x->body);
+    if (x->w->o.ask) {
+        kl_free(proxy);
+        x->asked = op_of(x);
+        x->w->o.ask(x->w->o.ask_arg, x, &x->asked);
+        return;
+    }
+    size_t n = make_lines(x, lines);
+    lines[n] = NULL;
     /* what a proxy of the environment reaches is its own business, and the name is resolved there */
     x->http_id = kl_http_submit(x->http,
         &(kl_http_request){.method = x->method,
@@ -641,9 +648,29 @@ static void send_call(web_call *x)
 
 static void start_call(void *arg) { send_call(arg); }
 
+void kl_web_answer(kl_web_call *x, const kl_web_reply *r)
+{
+    kl_err err = KL_ERR_INIT;
+    kl_status st = r->status;
+    const char *after = kl_value_str_at(r->headers, "retry-after", NULL),
+               *location = kl_value_str_at(r->headers, "location", NULL);
+    x->code = st ? 0 : r->code;
+    kl_value_unref(x->headers);
+    x->headers = kl_value_ref(r->headers);
+    kl_free(x->location);
+    x->location = kl_strdup(location);
+    x->retry_after = kl__retry_after(after, kl_clock_wall(x->w->o.clock));
+    if (st)
+        kl_err_move(&err, r->err);
+    else if (r->len)
+        st = on_data(x, r->body, r->len, &err);
+    on_done(x, st, x->code, true, &err);
+    kl_err_fini(&err);
+}
+
 /* --- making one --------------------------------------------------------------------------- */
 
-static kl_status take_body(web_call *x, kl_err *err)
+static kl_status take_body(kl_web_call *x, kl_err *err)
 {
     const kl_value *json = kl_value_get(x->order, "json"), *text = kl_value_get(x->order, "text"),
                    *base64 = kl_value_get(x->order, "base64");
@@ -688,9 +715,9 @@ static char *host_of(const char *rule)
     return kl_strndup(host, strcspn(host, "/ "));
 }
 
-static web_call *call_new(kl_web *w, const kl_op *op, kl_reply_fn *done, void *arg)
+static kl_web_call *call_new(kl_web *w, const kl_op *op, kl_reply_fn *done, void *arg)
 {
-    web_call *x = kl_new(web_call);
+    kl_web_call *x = kl_new(kl_web_call);
     const char *rule = NULL;
     (void)!check_url(op->http, op->name, &rule, NULL); /* kl_web_check has let it in */
     x->w = w;
@@ -715,7 +742,7 @@ static web_call *call_new(kl_web *w, const kl_op *op, kl_reply_fn *done, void *a
 static kl_status open_http(kl_web *w, kl_http **out, kl_err *err)
 {
     kl_lock(&w->mu);
-    kl_status st = w->http
+    kl_status st = w->http || w->o.ask
         ? KL_OK
         : kl_http_new(&(kl_http_options){.name = "web", .http1 = w->o.http1, .user_agent = w->user_agent},
             &w->http, err);
@@ -729,7 +756,7 @@ uint64_t kl_web_do(kl_web *w, const kl_op *op, kl_reply_fn *done, void *arg)
     kl_err err = KL_ERR_INIT;
     kl_http *http = NULL;
     kl_status st = kl_web_check(op, &err);
-    web_call *x = st ? NULL : call_new(w, op, done, arg);
+    kl_web_call *x = st ? NULL : call_new(w, op, done, arg);
     if (!st)
         st = take_body(x, &err);
     if (!st)
@@ -745,7 +772,10 @@ uint64_t kl_web_do(kl_web *w, const kl_op *op, kl_reply_fn *done, void *arg)
     kl_lock(&w->mu);
     uint64_t id = x->id = kl_slots_add(&w->calls, x);
     kl_unlock(&w->mu);
-    kl_http_post(http, start_call, x);
+    if (http)
+        kl_http_post(http, start_call, x);
+    else
+        send_call(x);
     return id;
 }
 
@@ -753,7 +783,7 @@ static void on_cancel(void *web, uint64_t id)
 {
     kl_web *w = web;
     kl_lock(&w->mu);
-    web_call *x = kl_slots_get(&w->calls, id);
+    kl_web_call *x = kl_slots_get(&w->calls, id);
     kl_unlock(&w->mu);
     if (x && !x->cancelled) {
         x->cancelled = true;

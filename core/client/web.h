@@ -30,6 +30,21 @@
 #define KL_WEB_REDIRECTS_MAX 10
 
 typedef struct kl_web kl_web;
+typedef struct kl_web_call kl_web_call; /* a request that a stand-in has to answer */
+
+/* What a stand-in answers: status is KL_OK and there is an answer, or none came and err says why. */
+typedef struct kl_web_reply {
+    kl_status status;
+    int code;                /* HTTP */
+    const kl_value *headers; /* as in an answer; NULL: none */
+    const char *body;        /* len bytes */
+    size_t len;
+    kl_err *err; /* moved from */
+} kl_web_reply;
+
+/* Ends the call, once, on any thread: what a server with this answer would have come to (expect, redirects,
+ * max) comes of it. */
+void kl_web_answer(kl_web_call *x, const kl_web_reply *r);
 
 typedef struct kl_web_options {
     const char *user_agent; /* NULL: none */
@@ -38,6 +53,10 @@ typedef struct kl_web_options {
     /* After each request; code 0: no answer. On the web's thread; may be NULL. */
     void (*on_request)(void *arg, const char *method, const char *host, int code, kl_time took);
     void *arg;
+    /* A stand-in: no request leaves; it gets each one that the rules let pass, as it would have been sent,
+     * and kl_web_answer ends it, before the web is freed. `op` is borrowed until then. Any thread. */
+    void (*ask)(void *arg, kl_web_call *x, const kl_op *op);
+    void *ask_arg;
 } kl_web_options;
 
 /* Its thread starts with the first request. */

@@ -1,53 +1,71 @@
--- dns-record_test.lua - the API is a table here, which the functions of the script call as they would call
--- ctx.http.
+-- dns-record_test.lua - the DNS service is a table here, and kube.testing.http is in front of it.
 
 local kube = require "kubelua"
 
-describe("dns-record", function()
-  local spec = kube.testing.pure "dns-record.lua".controllers["dns-record"]
-  local records, calls, ctx
-  local record = { metadata = { name = "www", namespace = "default" },
-    spec = { host = "www.shop", ip = "10.0.0.1" } }
+local RECORD = "https://dns.example.com/v1/records/{host}"
 
-  local function call(method)
-    return function(_, url, o)
-      local host = url:match "/records/(.+)$"
-      calls[#calls + 1] = method .. " " .. host
-      assert.equal("Bearer abc", o.headers.Authorization)
-      if method == "put" then records[host] = o.json end
-      if method == "delete" then records[host] = nil end
-      return records[host] and { status = 200, json = records[host] } or { status = 404 }
-    end
-  end
+describe("dns-record", function()
+  local records, web
 
   before_each(function()
-    records, calls = {}, {}
-    ctx = {
-      params = { ttl = 300 },
-      secret = function() return "Bearer abc" end, -- a text, whose format leaves it as it is
-      http = { get = call "get", put = call "put", delete = call "delete" },
-      event = function() end,
+    records = {}
+    web = kube.testing.http {
+      ["GET " .. RECORD] = function(request)
+        local there = records[request.vars.host]
+        return there and { json = there } or 404
+      end,
+      ["PUT " .. RECORD] = function(request)
+        records[request.vars.host] = request.json
+        return { json = request.json }
+      end,
+      ["DELETE " .. RECORD] = function(request)
+        records[request.vars.host] = nil
+        return 204
+      end,
     }
   end)
 
-  local view = kube.decode(kube.encode(record))
+  local function start()
+    return kube.testing.start { script = "dns-record.lua", crds = "crd.yaml", http = web,
+      params = { token = "abc" }, objects = {
+        { kind = "examples.kubelua.dev/v1/DnsRecord", name = "www", spec = { host = "www.shop", ip = "10.0.0.1" } },
+      } }
+  end
 
-  it("publishes once", function()
-    assert.same({ status = { published = "10.0.0.1" } }, spec.reconcile(view, ctx))
+  it("publishes once, with the token", function()
+    local t = start()
     assert.equal("10.0.0.1", records["www.shop"].ip)
-    spec.reconcile(view, ctx)
-    assert.same({ "get www.shop", "put www.shop", "get www.shop" }, calls)
+    assert.equal("10.0.0.1", t:get("examples.kubelua.dev/v1/DnsRecord", "www").status.published)
+    t:advance("1h")
+    assert.equal(1, #web:requests "PUT")
+    for _, request in ipairs(web:requests()) do
+      assert.equal("Bearer abc", request.headers.authorization)
+    end
   end)
 
   it("puts right what is something else there", function()
     records["www.shop"] = { ip = "10.9.9.9" }
-    spec.reconcile(view, ctx)
+    start()
+    assert.equal("10.0.0.1", records["www.shop"].ip)
+  end)
+
+  it("goes on when the service is back", function()
+    web:on("*", RECORD, { error = "timeout" })
+    local t = start()
+    assert.equal("error", t:runs("www")[1].result)
+    assert.is_nil(records["www.shop"])
+    web:on("GET", RECORD, 404):on("PUT", RECORD, function(request)
+      records[request.vars.host] = request.json
+      return 201
+    end)
+    t:until_idle()
     assert.equal("10.0.0.1", records["www.shop"].ip)
   end)
 
   it("takes the record away before the object goes", function()
-    records["www.shop"] = { ip = "10.0.0.1" }
-    spec.finalize(view, ctx)
+    local t = start()
+    t:delete("examples.kubelua.dev/v1/DnsRecord", "www")
     assert.is_nil(records["www.shop"])
+    assert.is_nil(t:get("examples.kubelua.dev/v1/DnsRecord", "www"))
   end)
 end)

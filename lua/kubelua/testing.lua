@@ -15,6 +15,7 @@ local manifests = require "kubelua.manifests"
 local object = require "kubelua.object"
 local options = require "kubelua.options"
 local pure = require "kubelua.pure"
+local stubs = require "kubelua.testing_http"
 local suggest = require "kubelua.suggest"
 
 local M = {}
@@ -46,6 +47,7 @@ T.__name = "kubelua.Testing"
 ---@field watch_namespace? string      as kubelua run --namespace
 ---@field now? string|number|kubelua.time
 ---@field parked? boolean              a kind may be missing
+---@field http? kubelua.TestingHttp    what ctx.http is answered: kube.testing.http()
 ---@field settle? boolean              false: nothing has run when start returns
 
 ---@class kubelua.TestingFault
@@ -112,6 +114,7 @@ local OPTIONS = {
   script = "input", scripts = "table", source = "string", crds = "value", objects = "value", files = "value",
   params = "table",
   namespace = "string", watch_namespace = "string", now = "moment", parked = "boolean", settle = "boolean",
+  http = "table",
 }
 
 local function list_of(x)
@@ -204,6 +207,9 @@ function M.start(opts)
   if type(opts.script) == "table" then
     core.blame "kube.testing.start: several scripts go into scripts = { ... }"
   end
+  if opts.http and not stubs.is(opts.http) then
+    core.blame "kube.testing.start: http is what kube.testing.http() gives"
+  end
   local crds = {}
   for i, path in ipairs(list_of(opts.crds)) do crds[i] = path_of(path) end
   local slot = open(crds, core.time(opts.now or EPOCH):unix() + 0.0)
@@ -222,6 +228,8 @@ function M.start(opts)
     core.stage_logs()
     slot.stage:start(programs_of(opts), opts.params and core.value(opts.params, "params"),
       opts.watch_namespace)
+    local web = opts.http
+    slot.stage:web(web and function(...) return web:reply(...) end)
     if opts.settle ~= false then slot.stage:settle() end
     if not opts.parked then missing(t) end
   end)
@@ -236,6 +244,7 @@ function T:stop()
   running[self] = nil
   local slot = self.slot
   self.stage:stop()
+  self.stage:web(nil)
   if recorder then
     for _, c in ipairs(self:calls()) do recorder(c, self.client) end
   end
@@ -356,11 +365,11 @@ function T:calls()
   return self.called
 end
 
---- Those that change something, without Events.
+--- Those that change something, without Events and without ctx.http (kube.testing.http has these).
 ---@return {controller: string, verb: string, kind: string, subresource: string?, namespace: string?, name: string?}[]
 function T:writes()
   return only(self:calls(), function(c)
-    return c.verb ~= "get" and c.verb ~= "list" and c.verb ~= "watch" and c.kind ~= "events.k8s.io/v1/Event"
+    return c.verb ~= "get" and c.verb ~= "list" and c.verb ~= "http" and c.verb ~= "watch" and c.kind ~= "events.k8s.io/v1/Event"
       and c.kind ~= "v1/Event"
   end)
 end
@@ -541,6 +550,11 @@ for _, name in ipairs(WRITES) do
     return result
   end
 end
+
+-- ---------------------------------------------------------------- other servers
+
+--- What ctx.http is answered in a test: see testing_http.lua.
+M.http = stubs.http
 
 -- ---------------------------------------------------------------- pure functions
 

@@ -122,7 +122,6 @@ int cli_lua(int argc, char **argv);
 int cli_run(int argc, char **argv);
 int cli_dev(int argc, char **argv);
 int cli_apiserver(int argc, char **argv);
-int cli_check(int argc, char **argv);
 int cli_replay(int argc, char **argv);
 int cli_help_command(int argc, char **argv);
 int cli_completion(int argc, char **argv);

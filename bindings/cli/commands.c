@@ -76,13 +76,15 @@ const cli_command cli_commands[] = {
     },
     {
         .name = "check",
-        .usage = "SCRIPT.lua...",
-        .summary = "Load and validate scripts without running them.",
-        .examples = "kubelua check controllers/*.lua",
-        .exits = "0 when all scripts are good, 1 when one is not, 2 for a mistake on the command "
-                 "line.",
+        .usage = "SCRIPT.lua... [options]",
+        .summary = "Load scripts without running them, and say what is wrong with them.",
+        .more = "What would fail when it runs, and can be seen in the text, is an error; what is declared and "
+                "not used a warning. Nothing is contacted.",
+        .examples = "kubelua check controllers/*.lua\n"
+                    "kubelua check dns.lua --params prod.yaml -o sarif",
+        .exits = "0 when there is no error, 1 when there is one, 2 for a mistake on the command line.",
         .words = "scripts",
-        .run = cli_check,
+        .run = cli_lua,
         .group = CONTROLLERS,
     },
     {

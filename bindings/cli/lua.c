@@ -26,6 +26,7 @@
 #include "script/program.h"
 #include "base/mem.h"
 #include "base/version.h"
+#include "cli/check.h"
 #include "cli/cli.h"
 #include "cli/control.h"
 #include "cli/terminal.h"
@@ -284,6 +285,8 @@ static void push_env(lua_State *L, invocation *v)
     lua_setfield(L, -2, "absolute");
     lua_pushcfunction(L, controllers);
     lua_setfield(L, -2, "controllers");
+    cli_check_push(L);
+    lua_setfield(L, -2, "programs");
     cli_control_push(L);
     lua_setfield(L, -2, "control");
     lua_pushcfunction(L, cli_converse);

@@ -394,8 +394,8 @@ static int controllers(lua_State *L)
 static const luaL_Reg methods[] = {{"url", url}, {"load", load}, {"load_path", load_path}, {"keep", keep},
     {"reset", reset}, {"start", start}, {"stop", stop}, {"settle", settle}, {"advance", advance},
     {"rest", rest}, {"now", now}, {"set_now", set_now}, {"runs", take_runs}, {"calls", take_calls},
-    {"fail", fail_next}, {"faults", faults}, {"controllers", controllers}, {"metric", metric},
-    {"web", web}, {NULL, NULL}};
+    {"fail", fail_next}, {"faults", faults}, {"controllers", controllers}, {"metric", metric}, {"web", web},
+    {NULL, NULL}};
 const lkl_class lkl__stage_class = {"kubelua.stage", stage_free, methods, NULL};
 
 void lkl__open_stage(lua_State *L)

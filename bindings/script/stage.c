@@ -133,8 +133,7 @@ kl_status lkl__stage_new(kl_time wall, lkl_stage **out, kl_err *err)
                                  .webhook_arg = s->caller},
             &s->server, err);
     if (!st) {
-        kl_client_options o = {
-            .allow_http = true, .web_ask = lkl__stage_ask, .web_arg = s};
+        kl_client_options o = {.allow_http = true, .web_ask = lkl__stage_ask, .web_arg = s};
         kl_config_for_server(kl_server_url(s->server), &o.config);
         st = kl_client_new(&o, &s->client, err);
     }

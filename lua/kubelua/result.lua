@@ -48,6 +48,7 @@ local KEYS = {
   observed_generation = true, apply = true, force = true,
   delete = true, events = true,
 }
+M.KEYS = KEYS
 local EVENT_KEYS = { type = true, reason = true, message = true, action = true, related = true }
 local DELETE_KEYS = { kind = true, namespace = true, name = true, propagation = true, uid = true,
   resourceVersion = true }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "cel/rules.h"
 #include "model/object.h"
 #include "schema/structural.h"
 
@@ -197,6 +198,12 @@ static void each_version(const kl_value *versions, const char *key, const char *
     }
 }
 
+static void complain(void *causes, bool warns, const char *reason, const char *field, const char *message)
+{
+    if (!warns)
+        kl__cause_add(causes, reason, field, "%s", message);
+}
+
 static void check_schema(const char *field, const kl_value *part, const kl_value *version, kl__causes *causes,
     const kl__types *builtin)
 {
@@ -205,8 +212,12 @@ static void check_schema(const char *field, const kl_value *part, const kl_value
     char *path = kl_sprintf("%s.openAPIV3Schema", field);
     if (!json)
         kl__cause_required(causes, path, "");
-    else
+    else {
+        size_t before = causes->len;
         kl__structural_validate(path, json, builtin, causes);
+        if (causes->len == before) /* rules are checked against types, which a wrong schema has not */
+            kl_cel_rules_free(kl_cel_rules_new(json, path, complain, causes));
+    }
     kl_free(path);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "cel/rules.h"
 #include "schema/builtin.h"
 
 struct kl__kinds {
@@ -85,6 +86,7 @@ static void kind_clear(kl__kind *k)
     }
     kl_free(k->subs);
     kl__types_free(k->types);
+    kl_cel_rules_free(k->rules);
     kl_value_unref(k->columns);
     kl_value_unref(k->scale);
     kl_value_unref(k->selectable);

@@ -26,6 +26,7 @@ typedef struct kl__kind {
     const kl_value *columns;    /* CRD: additionalPrinterColumns of this version, or NULL */
     const kl_value *scale;      /* CRD: subresources.scale, or NULL */
     const kl_value *selectable; /* CRD: selectableFields, or NULL */
+    struct kl_cel_rules *rules; /* CRD: x-kubernetes-validations of this version, or NULL; owned */
     char *storage;              /* CRD: the version objects are stored at */
     kl__bucket *bucket;
 } kl__kind;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "cel/rules.h"
 #include "model/object.h"
 #include "model/time.h"
 #include "schema/definition.h"
@@ -173,6 +174,7 @@ static kl__kind *kind_of_version(
     if (kl__types_of_crd(kl_value_at(version, "schema", "openAPIV3Schema", NULL), s->types, &k->types, NULL)
         == KL_OK)
         k->schema = kl__types_root(k->types);
+    k->rules = kl_cel_rules_new(kl_value_at(version, "schema", "openAPIV3Schema", NULL), "", NULL, NULL);
     k->bucket = kl__store_bucket(s->store, k->group, k->plural);
     return k;
 }

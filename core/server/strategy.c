@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "cel/rules.h"
 #include "model/object.h"
 #include "server/builtin.h"
 #include "server/csr.h"
@@ -402,11 +403,45 @@ const char *kl__bad_name(const kl__kind *k, const char *name)
     }
 }
 
+typedef struct heard {
+    const kl__call *c;
+    kl__causes *causes;
+} heard;
+
+static void complain(void *arg, bool warns, const char *reason, const char *field, const char *message)
+{
+    const heard *h = arg;
+    if (warns)
+        kl__call_warn(h->c, "%s: %s", field, message);
+    else
+        kl__cause_add(h->causes, reason, field, "%s", message);
+}
+
+/* The rules of a custom resource. They may rely on its schema: an object that breaks that is not asked. */
+static void check_rules(const kl__call *c, const kl_value *old, const kl_value *o, kl__causes *causes)
+{
+    static const char *const blocking[] = {"FieldValueNotSupported", "FieldValueRequired",
+        "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"};
+    heard h = {c, causes};
+    if (!c->kind->rules)
+        return;
+    for (size_t i = 0; i < causes->len; i++)
+        for (size_t k = 0; k < sizeof blocking / sizeof *blocking; k++)
+            if (!strcmp(causes->v[i].reason, blocking[k])) {
+                kl__cause_add(causes, "FieldValueInvalid", "<nil>",
+                    "Invalid value: null: some validation rules were not checked because the object was "
+                    "invalid; correct the existing errors to complete validation");
+                return;
+            }
+    kl_cel_rules_check(c->kind->rules, o, old, complain, &h);
+}
+
 void kl__strategy_validate(const kl__call *c, const kl_value *old, const kl_value *o, kl__causes *causes)
 {
-    if (c->kind->custom)
+    if (c->kind->custom) {
         kl__validate_custom(c->kind->schema, o, c->sub && !strcmp(c->sub, "status"), causes);
-    else
+        check_rules(c, old, o, causes);
+    } else
         kl__builtin_validate(c->kind, old, o, causes);
     if (kl__kind_among(c->kind, "certificates.k8s.io/certificatesigningrequests"))
         kl__csr_validate(c, old, o, causes);

@@ -8,6 +8,7 @@
 --   informers <- election <- events <- sharding <- run <- observe <- controller <- {webhook, lab} <- manager <- control
 --   {lab, server} <- sim                                            programs over a world in memory
 --   run <- isolate                                                  a program's states as processes of their own
+--   cel <- schema                                                   rules as text, checked and evaluated
 --   schema <- run                                                   what a server makes of a write
 --   schema <- {show, openapi} <- server                             the embedded API server, over base, value, wire and model
 --   state <- {values, api} <- script <- cli                          in bindings/: all of core, and lua.h
@@ -53,10 +54,11 @@ M.arrows = {
     lab manager",
   ["core/sim"] = set "base value model client queue election events run controller lab server sim",
   ["core/control"] = set "base httpd value model cache metrics observe controller manager control",
-  ["core/schema"] = set "base value model schema",
+  ["core/cel"] = set "base value model cel",
+  ["core/schema"] = set "base value model cel schema",
   ["core/show"] = set "base value model schema show",
   ["core/openapi"] = set "base value model schema openapi",
-  ["core/server"] = set "base httpd value wire model schema show openapi server",
+  ["core/server"] = set "base httpd value wire model cel schema show openapi server",
 }
 
 --- kubelua.h, the public face, and the bindings may include from everywhere in core; these rooms of the

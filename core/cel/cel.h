@@ -1,0 +1,84 @@
+/* cel.h - the Common Expression Language as Kubernetes 1.34 speaks it: parse, check types, evaluate under a
+ * budget.
+ *
+ * An environment says which variables there are and of which types; a program is one expression, checked
+ * against it. Both are immutable once made, and any thread may use them. An evaluation owns what it makes
+ * and lets go of it at its end; it does no I/O and waits for nothing. Texts, depth, memory and steps are
+ * bounded. */
+#ifndef KL_CEL_CEL_H
+#define KL_CEL_CEL_H
+
+#include "base/clock.h"
+#include "value/value.h"
+
+/* What one evaluation may cost, and all rules of one object or policy together. */
+#define KL_CEL_CALL_COST 1000000
+#define KL_CEL_OBJECT_COST 10000000
+#define KL_CEL_MATCH_COST 2500000
+/* What one expression of a CRD, and all of them, may cost at worst (see kl_cel_cost). */
+#define KL_CEL_EXPRESSION_COST 10000000
+#define KL_CEL_CRD_COST 100000000
+#define KL_CEL_MESSAGE_MAX (5 * 1024)
+
+typedef struct kl_cel_env kl_cel_env;
+typedef struct kl_cel kl_cel;
+typedef struct kl__ctype kl_cel_type;
+
+/* An environment without variables; it owns the types it is asked for. Owner thread until it is complete. */
+kl_cel_env *kl_cel_env_new(void);
+void kl_cel_env_free(kl_cel_env *env); /* after its programs */
+
+/* Types: anything; what a structural schema describes, or NULL where it says nothing that CEL can use. A
+ * `root` has apiVersion, kind and metadata's names even where the schema does not say so. */
+const kl_cel_type *kl_cel_type_dyn(void);
+const kl_cel_type *kl_cel_type_string(void);
+const kl_cel_type *kl_cel_type_bool(void);
+const kl_cel_type *kl_cel_type_of_schema(kl_cel_env *env, const kl_value *schema, bool root);
+/* optional(t) */
+const kl_cel_type *kl_cel_type_optional(kl_cel_env *env, const kl_cel_type *t);
+/* How often data of this type can occur in one request at worst. */
+uint64_t kl_cel_type_cardinality(const kl_cel_type *t);
+
+/* A variable; its place among the variables of the environment, from 0. `name` is copied. */
+size_t kl_cel_env_var(kl_cel_env *env, const char *name, const kl_cel_type *type);
+/* `variables.NAME` is the value of a program of this environment, which must live as long; it is evaluated
+ * at its first use in an evaluation. */
+void kl_cel_env_define(kl_cel_env *env, const char *name, const kl_cel *program);
+
+/* One expression. KL_EINVAL with the words of cel-go, places marked line by line. */
+KL_NODISCARD kl_status kl_cel_compile(const kl_cel_env *env, const char *text, kl_cel **out, kl_err *err);
+void kl_cel_free(kl_cel *p);
+const kl_cel_type *kl_cel_type_of(const kl_cel *p);
+bool kl_cel_uses(const kl_cel *p, const char *variable);
+
+/* The value of a variable. */
+typedef struct kl_cel_var {
+    enum {
+        KL_CEL_ABSENT, /* no such variable: using it fails */
+        KL_CEL_VALUE,
+        KL_CEL_NONE, /* optional.none() */
+        KL_CEL_SOME  /* optional.of(json) */
+    } is;
+    const kl_value *json; /* borrowed */
+} kl_cel_var;
+
+/* Answers `authorizer...check(...)`: whether the request's user may do this. The attributes are an object
+ * with verb, and group, resource, subresource, namespace, name; or path; user is a service account's name
+ * where the expression names one. *reason may be set (static). */
+typedef bool kl_cel_authorize(void *arg, const kl_value *attributes, const char **reason);
+
+typedef struct kl_cel_run {
+    const kl_cel_var *vars; /* as many as the environment has */
+    uint64_t limit;         /* of the cost */
+    kl_time now;            /* unused by expressions: CEL has no clock */
+    kl_cel_authorize *authorize;
+    void *authorize_arg;
+    uint64_t cost; /* out: what it did cost, also of a failure */
+} kl_cel_run;
+
+/* The value as JSON, a new reference: numbers, strings, lists and maps are what they look like, bytes are
+ * base64, times and durations strings. KL_EINVAL: the expression failed ("no such key: x"). KL_ETOOBIG: it
+ * would have cost more than the limit. */
+KL_NODISCARD kl_status kl_cel_eval(const kl_cel *p, kl_cel_run *run, const kl_value **out, kl_err *err);
+
+#endif

@@ -1,0 +1,456 @@
+/* eval.c - runs a checked expression. What it costs is counted as cel-go counts it: a name or a field 1, a
+ * call what its function says, literals nothing but where they are built at run time. */
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "cel/cel_impl.h"
+
+#define LIST_COST 10
+#define MAP_COST 30
+#define WORK_MAX ((size_t)20 << 20)
+
+void kl__cev_charge(kl__cev *e, uint64_t cost)
+{
+    if (cost > e->run->limit || e->cost + cost > e->run->limit)
+        e->over = true;
+    e->cost = e->cost + cost < e->cost ? UINT64_MAX : e->cost + cost;
+}
+
+bool kl__cev_works(kl__cev *e)
+{
+    if (++e->work > WORK_MAX)
+        e->over = true;
+    return !e->over;
+}
+
+static kl__cval eval(kl__cev *e, const kl__cexpr *x);
+static bool failed(kl__cval v) { return v.kind == KL_C_ERROR; }
+
+static kl__cval some(kl__cev *e, kl__cval v)
+{
+    kl__cval *kept = KL__CNEW(e->a, kl__cval);
+    *kept = v;
+    return (kl__cval){.kind = KL_C_OPTIONAL, .opt = kept};
+}
+
+/* ---------------------------------------------------------------- names and fields */
+
+/* `variables.x` */
+static kl__cval defined(kl__cev *e, const char *name)
+{
+    for (size_t i = 0; i < e->env->ndefs; i++) {
+        if (strcmp(e->env->def[i].name, name))
+            continue;
+        if (e->is[i] == 1)
+            return kl__cval_err(e, "variable '%s' refers to itself", name);
+        if (!e->is[i]) {
+            const kl_cel *p = e->env->def[i].program;
+            kl__cval *outer = e->local;
+            e->local = p->locals ? kl__carena_alloc(e->a, p->locals * sizeof *e->local) : NULL;
+            e->is[i] = 1;
+            kl__cval v = eval(e, p->e);
+            e->local = outer;
+            if (failed(v))
+                v = kl__cval_err(
+                    e, "composited variable \"%s\" fails to evaluate: %.*s", name, (int)v.s.n, v.s.p);
+            e->defined[i] = v;
+            e->is[i] = 2;
+        }
+        return e->defined[i];
+    }
+    return kl__cval_err(e, "no such key: %s", name);
+}
+
+static kl__cval ident(kl__cev *e, const kl__cexpr *x)
+{
+    kl__cev_charge(e, 1);
+    if (x->slot >= 0)
+        return e->local[x->slot];
+    size_t i = (size_t)~x->slot;
+    const kl__ctype *t = e->env->var[i].type;
+    if ((int)i == e->env->defs) {
+        static const kl__cmap lazy = {.lazy = true};
+        return (kl__cval){.kind = KL_C_MAP, .map = &lazy};
+    }
+    if (t->kind == KL_C_AUTHORIZER || t->kind == KL_C_RESOURCE_CHECK) {
+        kl__cval asked = kl__cval_of_json(e, e->run->vars[i].json, NULL);
+        return (kl__cval){.kind = t->kind, .o = asked.kind == KL_C_MAP ? asked.map : NULL};
+    }
+    switch (e->run->vars[i].is) {
+    case KL_CEL_VALUE: return kl__cval_of_json(e, e->run->vars[i].json, t);
+    case KL_CEL_SOME: return some(e, kl__cval_of_json(e, e->run->vars[i].json, t->p[0]));
+    case KL_CEL_NONE: return (kl__cval){.kind = KL_C_OPTIONAL};
+    case KL_CEL_ABSENT: break;
+    }
+    return kl__cval_err(e, "no such attribute(s): %s", x->name);
+}
+
+/* A field of a value; false where it has none, and *out says so. */
+static bool get(kl__cev *e, kl__cval from, const char *name, kl__cval *out)
+{
+    if (from.kind == KL_C_MAP || from.kind == KL_C_OBJECT) {
+        if (from.map->lazy) {
+            *out = defined(e, name);
+            return !failed(*out);
+        }
+        kl__cval key = {.kind = KL_C_STRING, .s = {name, strlen(name)}};
+        if (kl__cmap_get(e, from.map, key, out))
+            return true;
+        *out = kl__cval_err(e, "no such key: %s", name);
+        return false;
+    }
+    *out = failed(from) ? from : kl__cval_err(e, "no such overload");
+    return false;
+}
+
+/* An attribute is a name and what is selected from it; of anything else a selection costs one more. */
+static uint64_t step_cost(const kl__cexpr *operand)
+{
+    bool attribute = operand->node == KL_E_IDENT || operand->node == KL_E_SELECT
+        || (operand->node == KL_E_CALL && !operand->member && !strcmp(operand->name, "_[_]"));
+    return attribute ? 1 : 2;
+}
+
+static kl__cval select_field(kl__cev *e, const kl__cexpr *x)
+{
+    kl__cval from = eval(e, x->arg[0]), v;
+    if (failed(from) || e->over)
+        return from;
+    if (!x->test)
+        kl__cev_charge(e, step_cost(x->arg[0]));
+    bool optional = from.kind == KL_C_OPTIONAL;
+    if (optional && !from.opt)
+        return x->test ? KL__CBOOL(false) : from;
+    if (optional)
+        from = *from.opt;
+    bool there = get(e, from, x->name, &v);
+    if (x->test) {
+        bool container = from.kind == KL_C_MAP || from.kind == KL_C_OBJECT;
+        return container || optional ? KL__CBOOL(there) : v;
+    }
+    if (!optional && !x->opt)
+        return v;
+    if (there)
+        return failed(v) ? v : some(e, v);
+    return from.kind == KL_C_MAP || from.kind == KL_C_OBJECT ? (kl__cval){.kind = KL_C_OPTIONAL} : v;
+}
+
+/* ---------------------------------------------------------------- calls */
+
+static kl__cval no_overload(kl__cev *e, const kl__cexpr *x)
+{
+    return kl__cval_err(e, "no such overload: %s", x->name);
+}
+
+static kl__cval call(kl__cev *e, const kl__cexpr *x)
+{
+    kl__cval few[4], *a = x->n <= 4 ? few : kl__carena_alloc(e->a, x->n * sizeof *a);
+    for (size_t i = 0; i < x->n; i++) {
+        a[i] = eval(e, x->arg[i]);
+        if (failed(a[i]) || e->over)
+            return a[i];
+    }
+    for (size_t i = 0; i < x->nfn; i++) {
+        const kl__cfunc *f = x->fn[i];
+        if (!kl__cfunc_fits(f, a, x->n, x->member))
+            continue;
+        kl__cval v = f->call(e, a, x->n);
+        bool index = x->name[0] == '_' && x->name[1] == '[';
+        if (e->over)
+            return v;
+        kl__cev_charge(e, index ? step_cost(x->arg[0]) : f->cost ? f->cost(a, x->n, v) : 1);
+        return v;
+    }
+    return no_overload(e, x);
+}
+
+/* ---------------------------------------------------------------- literals */
+
+/* An entry with "?": whether it is there, and what it is. */
+static bool entry(kl__cev *e, const kl__cexpr *x, size_t i, kl__cval *v)
+{
+    if (!x->optional[i])
+        return true;
+    if (v->kind != KL_C_OPTIONAL) {
+        *v = kl__cval_err(e, "cannot initialize optional list element from non-optional value");
+        return true;
+    }
+    if (v->opt)
+        *v = *v->opt;
+    else
+        return false;
+    return true;
+}
+
+static kl__cval list(kl__cev *e, const kl__cexpr *x)
+{
+    kl__clist *l = kl__clist_new(e, x->n);
+    for (size_t i = 0; i < x->n; i++) {
+        kl__cval v = eval(e, x->arg[i]);
+        if (!failed(v) && !entry(e, x, i, &v))
+            continue;
+        if (failed(v) || e->over)
+            return v;
+        kl__clist_add(e, l, v);
+    }
+    if (!x->constant)
+        kl__cev_charge(e, LIST_COST);
+    return KL__CLIST(l);
+}
+
+static kl__cval map(kl__cev *e, const kl__cexpr *x)
+{
+    kl__cmap *m = kl__cmap_new(e, x->n / 2);
+    for (size_t i = 0; i + 1 < x->n; i += 2) {
+        kl__cval k = eval(e, x->arg[i]);
+        if (failed(k) || e->over)
+            return k;
+        if (k.kind != KL_C_STRING && k.kind != KL_C_INT && k.kind != KL_C_UINT && k.kind != KL_C_BOOL)
+            return kl__cval_err(e, "unsupported key type: %s", kl__cval_type(k)->name);
+        kl__cval v = eval(e, x->arg[i + 1]);
+        if (!failed(v) && !entry(e, x, i, &v))
+            continue;
+        if (failed(v) || e->over)
+            return v;
+        if (!kl__cmap_add(e, m, k, v)) {
+            kl_buf b = KL_BUF_INIT;
+            kl__cval_show(e, k, &b);
+            v = kl__cval_err(e, "Failed with repeated key %s", kl_buf_str(&b));
+            kl_buf_fini(&b);
+            return v;
+        }
+    }
+    if (!x->constant)
+        kl__cev_charge(e, MAP_COST);
+    return (kl__cval){.kind = KL_C_MAP, .map = m};
+}
+
+/* ---------------------------------------------------------------- logic */
+
+/* What decides wins over what fails. */
+static kl__cval logic(kl__cev *e, const kl__cexpr *x)
+{
+    bool decides = x->node == KL_E_OR;
+    kl__cval failure = KL__CNULL;
+    for (size_t i = 0; i < x->n; i++) {
+        kl__cval v = eval(e, x->arg[i]);
+        if (e->over)
+            return v;
+        if (v.kind == KL_C_BOOL) {
+            if (v.b == decides)
+                return v;
+        } else if (failure.kind == KL_C_NULL)
+            failure = failed(v) ? v : kl__cval_err(e, "no such overload");
+    }
+    return failure.kind == KL_C_NULL ? KL__CBOOL(!decides) : failure;
+}
+
+static kl__cval choice(kl__cev *e, const kl__cexpr *x)
+{
+    kl__cval v = eval(e, x->arg[0]);
+    if (failed(v))
+        return v;
+    if (v.kind != KL_C_BOOL)
+        return kl__cval_err(e, "no such overload");
+    return eval(e, x->arg[v.b ? 1 : 2]);
+}
+
+/* ---------------------------------------------------------------- loops */
+
+typedef struct loop {
+    const kl__cexpr *x;
+    kl__clist *list;
+    kl__cmap *map;
+    kl__cval failure; /* NULL: none */
+    size_t count;
+    bool decided, value;
+} loop;
+
+static kl__cval repeated(kl__cev *e, kl__cval key)
+{
+    kl_buf b = KL_BUF_INIT;
+    kl__cval_show(e, key, &b);
+    kl__cval v = kl__cval_err(e, "insert failed: key %s already exists", kl_buf_str(&b));
+    kl_buf_fini(&b);
+    return v;
+}
+
+static void merge(kl__cev *e, loop *l, kl__cval made)
+{
+    if (made.kind != KL_C_MAP) {
+        l->failure = kl__cval_err(e, "no such overload: cel.@mapInsert");
+        return;
+    }
+    for (size_t i = 0; i < kl__cmap_len(made.map); i++) {
+        kl__cval k, v;
+        kl__cmap_at(e, made.map, i, &k, &v);
+        if (!kl__cmap_add(e, l->map, k, v)) {
+            l->failure = repeated(e, k);
+            return;
+        }
+    }
+}
+
+/* all and exists: what decides ends the loop and hides what failed. */
+static void quantify(kl__cev *e, loop *l, kl__cval v)
+{
+    bool decides = l->x->fold == KL_F_EXISTS;
+    kl__cev_charge(e, decides ? 4 : 3);
+    if (v.kind == KL_C_BOOL) {
+        l->decided = v.b == decides;
+        l->value = v.b;
+    } else if (l->failure.kind == KL_C_NULL)
+        l->failure = failed(v) ? v : kl__cval_err(e, "no such overload");
+}
+
+/* One round; the variables are set. */
+static void turn(kl__cev *e, loop *l, kl__cval first)
+{
+    const kl__cexpr *x = l->x;
+    bool keep = true;
+    if (x->arg[1]) {
+        kl__cval v = eval(e, x->arg[1]);
+        if (e->over)
+            return;
+        if (x->fold <= KL_F_EXISTS) {
+            quantify(e, l, v);
+            return;
+        }
+        if (v.kind != KL_C_BOOL) {
+            l->failure = failed(v) ? v : kl__cval_err(e, "no such overload");
+            return;
+        }
+        keep = v.b;
+    }
+    if (!keep) {
+        kl__cev_charge(e, 1);
+        return;
+    }
+    if (x->fold == KL_F_EXISTS_ONE) {
+        kl__cev_charge(e, 2);
+        l->count++;
+        return;
+    }
+    kl__cval made = x->arg[2] ? eval(e, x->arg[2]) : first;
+    if (failed(made) || e->over) {
+        l->failure = made;
+        return;
+    }
+    kl__cev_charge(e, x->fold == KL_F_LIST ? LIST_COST + 2 + !x->arg[2] : x->fold == KL_F_MAP ? 3 : 2);
+    if (x->fold == KL_F_LIST)
+        kl__clist_add(e, l->list, made);
+    else if (x->fold == KL_F_ENTRY)
+        merge(e, l, made);
+    else if (!kl__cmap_add(e, l->map, first, made))
+        l->failure = repeated(e, first);
+}
+
+static kl__cval optional(kl__cev *e, const kl__cexpr *x, kl__cval from)
+{
+    if (from.kind != KL_C_OPTIONAL)
+        return kl__cval_err(e, "no such overload: hasValue");
+    kl__cev_charge(e, 2);
+    if (!from.opt)
+        return from;
+    e->local[x->slot] = *from.opt;
+    kl__cval v = eval(e, x->arg[2]);
+    if (failed(v))
+        return v;
+    kl__cev_charge(e, 1);
+    if (x->fold == KL_F_OPT_FLAT)
+        return v.kind == KL_C_OPTIONAL ? v : kl__cval_err(e, "no such overload");
+    return some(e, v);
+}
+
+static kl__cval loop_result(kl__cev *e, const loop *l)
+{
+    switch (l->x->fold) {
+    case KL_F_ALL:
+    case KL_F_EXISTS:
+        kl__cev_charge(e, 1);
+        if (l->decided)
+            return KL__CBOOL(l->value);
+        return l->failure.kind != KL_C_NULL ? l->failure : KL__CBOOL(l->x->fold == KL_F_ALL);
+    case KL_F_EXISTS_ONE: kl__cev_charge(e, 2); return KL__CBOOL(l->count == 1);
+    case KL_F_LIST: kl__cev_charge(e, 1); return KL__CLIST(l->list);
+    default: kl__cev_charge(e, 1); return (kl__cval){.kind = KL_C_MAP, .map = l->map};
+    }
+}
+
+static kl__cval fold(kl__cev *e, const kl__cexpr *x)
+{
+    kl__cval range = eval(e, x->arg[0]);
+    if (failed(range) || e->over)
+        return range;
+    if (x->fold >= KL_F_OPT)
+        return optional(e, x, range);
+    bool is_list = range.kind == KL_C_LIST;
+    if (!is_list && range.kind != KL_C_MAP && range.kind != KL_C_OBJECT)
+        return kl__cval_err(e, "no such overload");
+    size_t n = is_list ? kl__clist_len(range.list) : kl__cmap_len(range.map), slot = (size_t)x->slot;
+    loop l = {.x = x, .failure = KL__CNULL, .list = kl__clist_new(e, 0), .map = kl__cmap_new(e, 0)};
+    for (size_t i = 0; i < n && !l.decided && !e->over; i++) {
+        kl__cval first, second;
+        if (is_list) {
+            second = kl__clist_at(e, range.list, i);
+            first = x->var[1] ? KL__CINT((int64_t)i) : second;
+        } else
+            kl__cmap_at(e, range.map, i, &first, &second);
+        e->local[slot] = first;
+        if (x->var[1])
+            e->local[slot + 1] = second;
+        turn(e, &l, first);
+        if (l.failure.kind != KL_C_NULL && x->fold > KL_F_EXISTS)
+            return l.failure;
+    }
+    return loop_result(e, &l);
+}
+
+/* ---------------------------------------------------------------- all together */
+
+static kl__cval eval(kl__cev *e, const kl__cexpr *x)
+{
+    if (e->over || !kl__cev_works(e) || e->a->used > KL__CEL_MEMORY_MAX) {
+        e->over = true;
+        return kl__cval_err(e, "operation cancelled: actual cost limit exceeded");
+    }
+    switch (x->node) {
+    case KL_E_CONST: return x->value;
+    case KL_E_IDENT: return ident(e, x);
+    case KL_E_SELECT: return select_field(e, x);
+    case KL_E_CALL: return call(e, x);
+    case KL_E_LIST: return list(e, x);
+    case KL_E_MAP: return map(e, x);
+    case KL_E_AND:
+    case KL_E_OR: return logic(e, x);
+    case KL_E_IF: return choice(e, x);
+    case KL_E_FOLD: return fold(e, x);
+    case KL_E_OBJECT: break;
+    }
+    return no_overload(e, x);
+}
+
+kl__cval kl__cel_run(kl__cev *e, const kl__cexpr *x) { return eval(e, x); }
+
+kl_status kl_cel_eval(const kl_cel *p, kl_cel_run *run, const kl_value **out, kl_err *err)
+{
+    kl__carena arena = {0};
+    size_t ndefs = p->env->ndefs;
+    kl__cev e = {.a = &arena, .env = p->env, .run = run};
+    e.local = kl__carena_alloc(&arena, (p->locals + 1) * sizeof *e.local);
+    e.defined = kl__carena_alloc(&arena, (ndefs + 1) * sizeof *e.defined);
+    e.is = kl__carena_alloc(&arena, ndefs + 1);
+    kl__cval v = eval(&e, p->e);
+    kl_status st = KL_OK;
+    run->cost = e.cost;
+    if (e.over)
+        st = kl_fail(err, KL_ETOOBIG, "operation cancelled: actual cost limit exceeded");
+    else if (failed(v))
+        st = kl_fail(err, KL_EINVAL, "%.*s", (int)v.s.n, v.s.p);
+    else
+        *out = kl__cval_to_json(&e, v);
+    kl__cev_release(&e);
+    kl__carena_fini(&arena);
+    return st;
+}

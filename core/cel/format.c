@@ -1,0 +1,222 @@
+/* format.c - "%s has %d".format([name, count]), as cel-go's extension of strings has it. */
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "cel/cel_impl.h"
+#include "model/time.h"
+
+#define PRECISION_MAX 100
+#define DEPTH_MAX 50
+
+typedef struct form {
+    kl__cev *e;
+    kl_buf out;
+    kl__cval failure; /* NULL: none */
+} form;
+
+static void show(form *f, kl__cval v, int depth);
+
+static void show_list(form *f, kl__cval v, int depth)
+{
+    kl_buf_putc(&f->out, '[');
+    for (size_t i = 0; i < kl__clist_len(v.list) && kl__cev_works(f->e); i++) {
+        kl_buf_puts(&f->out, i ? ", " : "");
+        show(f, kl__clist_at(f->e, v.list, i), depth + 1);
+    }
+    kl_buf_putc(&f->out, ']');
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const kl__cval *x = a, *y = b;
+    int c = kl__cval_compare(x[0], y[0]);
+    return c == 2 ? (int)x[0].kind - (int)y[0].kind : c;
+}
+
+static void show_map(form *f, kl__cval v, int depth)
+{
+    size_t n = kl__cmap_len(v.map);
+    kl__cval *pairs = kl_new_array(kl__cval, 2 * n + 1);
+    for (size_t i = 0; i < n; i++)
+        kl__cmap_at(f->e, v.map, i, &pairs[2 * i], &pairs[2 * i + 1]);
+    qsort(pairs, n, 2 * sizeof *pairs, by_key);
+    kl_buf_putc(&f->out, '{');
+    for (size_t i = 0; i < n && kl__cev_works(f->e); i++) {
+        kl_buf_puts(&f->out, i ? ", " : "");
+        show(f, pairs[2 * i], depth + 1);
+        kl_buf_puts(&f->out, ": ");
+        show(f, pairs[2 * i + 1], depth + 1);
+    }
+    kl_buf_putc(&f->out, '}');
+    kl_free(pairs);
+}
+
+/* Within a list or a map texts are quoted. */
+static void show_quoted(form *f, kl__cval v)
+{
+    const kl_value *s = kl_value_of_strn(v.s.p, v.s.n);
+    kl_buf_puts(&f->out, v.kind == KL_C_BYTES ? "b" : "");
+    kl_value_encode(s, &f->out);
+    kl_value_unref(s);
+}
+
+static void show(form *f, kl__cval v, int depth)
+{
+    if (depth && (v.kind == KL_C_STRING || v.kind == KL_C_BYTES)) {
+        show_quoted(f, v);
+        return;
+    }
+    if (depth > DEPTH_MAX || f->out.len > KL__CEL_MEMORY_MAX) {
+        f->e->over = true;
+        return;
+    }
+    switch (v.kind) {
+    case KL_C_LIST: show_list(f, v, depth); break;
+    case KL_C_MAP:
+    case KL_C_OBJECT: show_map(f, v, depth); break;
+    case KL_C_DURATION: kl__cel_seconds(v.i, &f->out); break;
+    default: kl__cval_show(f->e, v, &f->out); break;
+    }
+}
+
+static void wrong(form *f, const char *clause, const char *allowed, kl__cval v)
+{
+    f->failure = kl__cval_err(f->e, "error during formatting: %s clause can only be used on %s, was given %s",
+        clause, allowed, kl__cval_type(v)->name);
+}
+
+static void real(form *f, char clause, int precision, kl__cval v)
+{
+    char fmt[8] = {'%', '.', '*', clause, 0}, *text;
+    double d = v.kind == KL_C_INT ? (double)v.i : v.kind == KL_C_UINT ? (double)v.u : v.d;
+    if (v.kind != KL_C_DOUBLE && v.kind != KL_C_INT && v.kind != KL_C_UINT) {
+        wrong(f, clause == 'f' ? "fixed-point" : "scientific notation", "doubles", v);
+        return;
+    }
+    if (!isfinite(d)) {
+        kl_buf_puts(&f->out, isnan(d) ? "NaN" : d > 0 ? "Infinity" : "-Infinity");
+        return;
+    }
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    text = kl_sprintf(fmt, precision < 0 ? 6 : precision, d);
+#pragma GCC diagnostic pop
+    kl_buf_puts(&f->out, text);
+    kl_free(text);
+}
+
+static void whole(form *f, char clause, kl__cval v)
+{
+    bool hex = clause == 'x' || clause == 'X';
+    if (hex && (v.kind == KL_C_STRING || v.kind == KL_C_BYTES)) {
+        for (size_t i = 0; i < v.s.n; i++)
+            kl_buf_printf(&f->out, clause == 'x' ? "%02x" : "%02X", (unsigned char)v.s.p[i]);
+        return;
+    }
+    if (v.kind == KL_C_BOOL && clause == 'b') {
+        kl_buf_putc(&f->out, v.b ? '1' : '0');
+        return;
+    }
+    if (v.kind != KL_C_INT && v.kind != KL_C_UINT) {
+        wrong(f,
+            hex                 ? "hex"
+                : clause == 'o' ? "octal"
+                                : "binary",
+            hex                 ? "integers, byte buffers, and strings"
+                : clause == 'o' ? "integers"
+                                : "integers and bools",
+            v);
+        return;
+    }
+    uint64_t u = v.u;
+    if (v.kind == KL_C_INT && v.i < 0) {
+        kl_buf_putc(&f->out, '-');
+        u = 0 - u;
+    }
+    if (clause == 'b') {
+        char bits[65];
+        int at = 64;
+        bits[64] = 0;
+        do
+            bits[--at] = (char)('0' + u % 2);
+        while (u /= 2);
+        kl_buf_puts(&f->out, bits + at);
+    } else
+        kl_buf_printf(&f->out,
+            clause == 'o'       ? "%llo"
+                : clause == 'x' ? "%llx"
+                                : "%llX",
+            (unsigned long long)u);
+}
+
+static void decimal(form *f, kl__cval v)
+{
+    if (v.kind == KL_C_INT || v.kind == KL_C_UINT || (v.kind == KL_C_DOUBLE && !isfinite(v.d)))
+        kl__cval_show(f->e, v, &f->out);
+    else
+        wrong(f, "decimal", "integers", v);
+}
+
+/* One clause behind its "%"; how much of the text it is. */
+static size_t clause(form *f, const char *s, size_t n, kl__cval v)
+{
+    size_t i = 0;
+    int precision = -1;
+    if (n && s[0] == '.') {
+        precision = 0;
+        for (i = 1; i < n && isdigit((unsigned char)s[i]); i++)
+            precision = precision > PRECISION_MAX ? precision : precision * 10 + s[i] - '0';
+        if (precision > PRECISION_MAX)
+            precision = PRECISION_MAX;
+    }
+    char c = i < n ? s[i] : 0;
+    switch (c) {
+    case 's': show(f, v, 0); break;
+    case 'd': decimal(f, v); break;
+    case 'f':
+    case 'e': real(f, c, precision, v); break;
+    case 'b':
+    case 'x':
+    case 'X':
+    case 'o': whole(f, c, v); break;
+    default:
+        f->failure = c ? kl__cval_err(
+                         f->e, "could not parse formatting clause: unrecognized formatting clause \"%c\"", c)
+                       : kl__cval_err(f->e, "unexpected end of string");
+    }
+    return i + 1;
+}
+
+kl__cval kl__cel_format(kl__cev *e, const kl__cval *a, size_t n)
+{
+    (void)n;
+    form f = {.e = e, .failure = KL__CNULL};
+    if (a[1].kind != KL_C_LIST)
+        return kl__cval_err(e, "no such overload: format");
+    size_t used = 0, count = kl__clist_len(a[1].list);
+    const char *s = a[0].s.p;
+    for (size_t i = 0; i < a[0].s.n && f.failure.kind == KL_C_NULL;) {
+        if (s[i] != '%') {
+            kl_buf_putc(&f.out, s[i++]);
+            continue;
+        }
+        i++;
+        if (i < a[0].s.n && s[i] == '%') {
+            kl_buf_putc(&f.out, s[i++]);
+            continue;
+        }
+        if (used >= count) {
+            f.failure = kl__cval_err(e, "index %zu out of range", used);
+            break;
+        }
+        i += clause(&f, s + i, a[0].s.n - i, kl__clist_at(e, a[1].list, used++));
+    }
+    if (f.failure.kind == KL_C_NULL)
+        return kl__cval_take(e, &f.out);
+    kl_buf_fini(&f.out);
+    return f.failure;
+}

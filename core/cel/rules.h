@@ -1,0 +1,26 @@
+/* rules.h - x-kubernetes-validations of a schema: compiled once, checked against each object that is written.
+ * Immutable once made; any thread. */
+#ifndef KL_CEL_RULES_H
+#define KL_CEL_RULES_H
+
+#include "cel/cel.h"
+
+typedef struct kl_cel_rules kl_cel_rules;
+
+/* What is wrong with an object or with a schema: `reason` as causes have it ("FieldValueInvalid"), the field,
+ * and what follows it. `warns`: it is, but was so before: a warning. */
+typedef void kl_cel_complain(
+    void *arg, bool warns, const char *reason, const char *field, const char *message);
+
+/* The rules in a structural schema of a resource, or NULL when it has none. `complain` (may be NULL) hears of
+ * those that are wrong, with fields that begin with `path`. */
+kl_cel_rules *kl_cel_rules_new(
+    const kl_value *schema, const char *path, kl_cel_complain *complain, void *arg);
+void kl_cel_rules_free(kl_cel_rules *r); /* NULL is fine */
+
+/* Whether `object` keeps the rules; `old` is what it replaces, or NULL. What broke a rule before and did not
+ * change is warned of. */
+void kl_cel_rules_check(
+    const kl_cel_rules *r, const kl_value *object, const kl_value *old, kl_cel_complain *complain, void *arg);
+
+#endif

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "schema/edit.h"
 #include "schema/fieldset.h"
+#include "schema/last_applied.h"
 #include "schema/status.h"
 #include "schema/typed.h"
 
@@ -55,16 +56,22 @@ static owners owners_of(const kl_value *object)
     return o;
 }
 
+static void owner_drop(owners *o, size_t i)
+{
+    owner *e = &o->v[i];
+    kl_free(e->manager);
+    kl_free(e->operation);
+    kl_free(e->api_version);
+    kl_free(e->sub);
+    kl_free(e->time);
+    kl__fieldset_free(e->set);
+    memmove(e, e + 1, (--o->len - i) * sizeof *e);
+}
+
 static void owners_fini(owners *o)
 {
-    for (size_t i = 0; i < o->len; i++) {
-        kl_free(o->v[i].manager);
-        kl_free(o->v[i].operation);
-        kl_free(o->v[i].api_version);
-        kl_free(o->v[i].sub);
-        kl_free(o->v[i].time);
-        kl__fieldset_free(o->v[i].set);
-    }
+    while (o->len)
+        owner_drop(o, o->len - 1);
     kl_free(o->v);
 }
 
@@ -193,6 +200,41 @@ static void set_time(owner *e, const kl__writer *w)
     e->time = kl_strdup(w->now);
 }
 
+/* More updates than this are too many to tell apart: the oldest of each version become one. */
+#define UPDATERS_MAX 10
+
+static bool is_update(const owner *e) { return same(e->operation, "Update") && !kl__fieldset_empty(e->set); }
+
+/* The first two of a version, oldest first, become "ancient-changes", and so does each that follows, until
+ * there are few enough. */
+static void cap_updaters(owners *o)
+{
+    size_t updaters = 0;
+    for (size_t i = 0; i < o->len; i++)
+        updaters += is_update(&o->v[i]);
+    if (updaters <= UPDATERS_MAX)
+        return;
+    qsort(o->v, o->len, sizeof *o->v, by_age);
+    for (size_t i = 0; i < o->len && updaters > UPDATERS_MAX; i++) {
+        size_t k = 0;
+        while (is_update(&o->v[i]) && k < i
+            && !(is_update(&o->v[k]) && same(o->v[k].api_version, o->v[i].api_version)))
+            k++;
+        if (!is_update(&o->v[i]) || k == i)
+            continue;
+        owner *bucket = &o->v[k], *e = &o->v[i];
+        kl_free(bucket->manager);
+        bucket->manager = kl_strdup("ancient-changes");
+        kl_free(bucket->sub);
+        bucket->sub = NULL;
+        kl_free(bucket->time);
+        bucket->time = kl_strdup(e->time);
+        kl__fieldset_add(bucket->set, e->set);
+        owner_drop(o, i--);
+        updaters--;
+    }
+}
+
 void kl__managed_update(
     const kl__schema *s, const kl__writer *w, const kl_value *old, const kl_value **object)
 {
@@ -213,15 +255,16 @@ void kl__managed_update(
         kl__fieldset_subtract(e->set, c.modified);
         kl__fieldset_subtract(e->set, c.removed);
     }
-    kl__fieldset *before = kl__fieldset_copy(o.v[self].set);
+    kl__fieldset *took = kl__fieldset_copy(c.modified);
+    kl__fieldset_add(took, c.added);
+    strip(took, w);
     kl__fieldset_subtract(o.v[self].set, c.removed);
-    kl__fieldset_add(o.v[self].set, c.modified);
-    kl__fieldset_add(o.v[self].set, c.added);
-    strip(o.v[self].set, w);
-    if (!o.v[self].time || !kl__fieldset_equal(before, o.v[self].set))
+    kl__fieldset_add(o.v[self].set, took);
+    if (!kl__fieldset_empty(took))
         set_time(&o.v[self], w);
+    cap_updaters(&o);
     write_owners(&o, object);
-    kl__fieldset_free(before);
+    kl__fieldset_free(took);
     kl__changes_fini(&c);
     kl_value_unref(a);
     kl_value_unref(b);
@@ -318,8 +361,10 @@ static void one_conflict(void *arg, const char *path)
     kl_buf_fini(&who);
 }
 
-/* 409 when another owner's field changes. With `force` they lose it instead. */
-static kl_status settle_conflicts(owners *o, size_t self, const kl__changes *changes, bool force, kl_err *err)
+/* 409 when another owner's field changes, but for those that are allowed to. Else, and with `force`, they
+ * lose it. */
+static kl_status settle_conflicts(
+    owners *o, size_t self, const kl__changes *changes, const kl__fieldset *allowed, bool force, kl_err *err)
 {
     struct conflicts c = {.causes = kl_builder_new()};
     kl__fieldset *touched = kl__fieldset_copy(changes->modified);
@@ -330,6 +375,8 @@ static kl_status settle_conflicts(owners *o, size_t self, const kl__changes *cha
     for (size_t i = 0; i < o->len && !force; i++) {
         kl__fieldset *theirs = kl__fieldset_copy(o->v[i].set);
         kl__fieldset_intersect(theirs, touched);
+        if (allowed)
+            kl__fieldset_subtract(theirs, allowed);
         if (i != self && !kl__fieldset_empty(theirs)) {
             kl_buf who = KL_BUF_INIT;
             owner_text(&o->v[i], &who);
@@ -370,16 +417,18 @@ kl_status kl__managed_apply(const kl__schema *s, const kl__writer *w, bool force
     size_t self = own_entry(&o, w, "Apply");
     kl__fieldset *last = o.v[self].set, *now = kl__fieldset_new();
     kl__typed_fields(s, wanted, now);
-    strip(now, w);
     o.v[self].set = now;
-    merged = prune(s, merged, &o, last);
+    merged = prune(s, merged, &o, last); /* the name is claimed, too */
+    strip(now, w);
     kl__changes changes;
     kl__typed_compare(s, base, merged, &changes);
     strip(changes.added, w);
     strip(changes.modified, w);
-    kl_status st = settle_conflicts(&o, self, &changes, force, err);
+    kl__fieldset *allowed = same(w->manager, "kubectl") ? kl__last_applied_fields(s, base) : NULL;
+    kl_status st = settle_conflicts(&o, self, &changes, allowed, force, err);
+    kl__fieldset_free(allowed);
     if (!st) {
-        if (!o.v[self].time || !kl__fieldset_equal(last, now))
+        if (!base || !kl_value_equal(base, merged))
             set_time(&o.v[self], w);
         write_owners(&o, &merged);
         *out = merged;

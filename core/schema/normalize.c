@@ -98,6 +98,28 @@ static bool dropped_when_empty(const kl__schema *owner, const kl__field *f, cons
     return f->schema->type == KL_S_STRING && owner->name && !strcmp(owner->name, "meta.v1.ObjectMeta");
 }
 
+/* Its unknown fields go without a word. */
+static kl_status embedded_metadata(
+    struct walk *w, const kl__schema *s, const kl_value *in, const kl_value **out)
+{
+    kl__unknown *unknown = w->unknown;
+    w->unknown = NULL;
+    kl_status st = child(w, s->meta, "metadata", 8, in, out);
+    w->unknown = unknown;
+    return st;
+}
+
+static kl_status must_be_text(struct walk *w, const char *key, const kl_value *v)
+{
+    if (kl_value_type(v) == KL_STRING)
+        return KL_OK;
+    char *text = kl_value_to_json(v);
+    kl_status st = kl__fail_bad_request(
+        w->err, "%s.%s: Invalid value: %s: must be a string", kl_buf_str(&w->path), key, text);
+    kl_free(text);
+    return st;
+}
+
 static kl_status walk_object(struct walk *w, const kl__schema *s, const kl_value *in, const kl_value **out)
 {
     kl_status st = KL_OK;
@@ -110,20 +132,29 @@ static kl_status walk_object(struct walk *w, const kl__schema *s, const kl_value
         const kl_value *v = kl_value_member(in, i, &key, &n), *x = NULL;
         const kl__schema *below = kl__schema_child(s, key, n);
         const kl__field *f = kl__schema_field(s, key, n);
-        if (!below && s->embedded
-            && (!strcmp(key, "apiVersion") || !strcmp(key, "kind") || !strcmp(key, "metadata")))
-            below = &kl__schema_any;
+        if (s->embedded && !strcmp(key, "metadata")) {
+            st = embedded_metadata(w, s, v, &x);
+            same &= x == v;
+            if (x)
+                kl_build_kvalue(b, key, x);
+            kl_value_unref(x);
+            continue;
+        }
+        if (s->embedded && (!strcmp(key, "apiVersion") || !strcmp(key, "kind"))) {
+            st = must_be_text(w, key, v);
+            below = below ? below : &kl__schema_any;
+        }
         if (!below) {
             note_unknown(w, key, n);
             same = false;
             continue;
         }
-        bool null = kl_value_type(v) == KL_NULL;
-        if (null && w->fill && f && f->schema->custom && f->schema->dflt && !f->schema->nullable) {
-            same = false; /* null on a defaulted field takes the default */
+        if (w->fill && kl_value_type(v) == KL_NULL && below->custom && !below->nullable) {
+            same = false; /* it may not be null: its default takes its place, or nothing does */
             continue;
         }
-        st = child(w, below, key, n, v, &x);
+        if (!st)
+            st = child(w, below, key, n, v, &x);
         if (x && w->fill && dropped_when_empty(s, f, x)) {
             kl_value_unref(x);
             x = NULL;
@@ -139,8 +170,7 @@ static kl_status walk_object(struct walk *w, const kl__schema *s, const kl_value
     for (size_t i = 0; !st && w->fill && i < s->nfields; i++) {
         const kl__field *f = &s->fields[i];
         const kl_value *have = kl_value_get(in, f->name), *x = NULL;
-        if (have
-            && !(kl_value_type(have) == KL_NULL && (!s->custom || (f->schema->dflt && !f->schema->nullable))))
+        if (have && !(kl_value_type(have) == KL_NULL && (!s->custom || !f->schema->nullable)))
             continue;
         if (f->filled && f->schema->type == KL_S_STRUCT) {
             const kl_value *none = empty_object();
@@ -167,7 +197,7 @@ static kl_status walk_object(struct walk *w, const kl__schema *s, const kl_value
     return KL_OK;
 }
 
-static kl_status walk_list(struct walk *w, const kl__schema *s, const kl_value *in, const kl_value **out)
+static kl_status walk_list(struct walk *w, const kl__schema *items, const kl_value *in, const kl_value **out)
 {
     kl_status st = KL_OK;
     bool same = true;
@@ -176,14 +206,16 @@ static kl_status walk_list(struct walk *w, const kl__schema *s, const kl_value *
     for (size_t i = 0; !st && i < kl_value_len(in); i++) {
         char key[24];
         const kl_value *v = kl_value_item(in, i), *x = NULL;
+        if (w->fill && kl_value_type(v) == KL_NULL && items->custom && items->dflt && !items->nullable)
+            v = items->dflt;
         int n = snprintf(key, sizeof key, "[%zu]", i);
-        st = child(w, s->items, key, (size_t)n, v, &x);
-        if (x != v)
+        st = child(w, items, key, (size_t)n, v, &x);
+        if (x != kl_value_item(in, i))
             same = false;
         if (x)
             kl_build_value(b, x);
         else if (!st) { /* a null item is a zero value in Go */
-            const kl_value *zero = s->items->type == KL_S_STRUCT ? empty_object() : kl_value_of_str("");
+            const kl_value *zero = items->type == KL_S_STRUCT ? empty_object() : kl_value_of_str("");
             kl_build_value(b, zero);
             kl_value_unref(zero);
         }
@@ -261,10 +293,12 @@ static kl_status walk(struct walk *w, const kl__schema *s, const kl_value *in, c
     *out = NULL;
     /* wrong types in custom resources are told by validation */
     if (s->custom || s->type == KL_S_ANY) {
-        if (t == KL_OBJECT && (s->nfields || s->items || s->custom) && s->type != KL_S_LIST)
-            return walk_object(w, s, in, out);
-        if (t == KL_ARRAY && s->type == KL_S_LIST)
-            return walk_list(w, s, in, out);
+        static const kl__schema nothing = {.type = KL_S_STRUCT, .custom = true};
+        bool list = s->type == KL_S_LIST, keeps = s->preserve || s->type == KL_S_ANY;
+        if (t == KL_OBJECT && (s->nfields || s->items || s->custom))
+            return walk_object(w, list ? &nothing : s, in, out);
+        if (t == KL_ARRAY && (list || (s->custom && !keeps)))
+            return walk_list(w, list ? s->items : &nothing, in, out);
         *out = kl_value_ref(in);
         return KL_OK;
     }
@@ -273,7 +307,7 @@ static kl_status walk(struct walk *w, const kl__schema *s, const kl_value *in, c
     switch (s->type) {
     case KL_S_STRUCT:
     case KL_S_MAP: return t == KL_OBJECT ? walk_object(w, s, in, out) : mismatch(w, s, in);
-    case KL_S_LIST: return t == KL_ARRAY ? walk_list(w, s, in, out) : mismatch(w, s, in);
+    case KL_S_LIST: return t == KL_ARRAY ? walk_list(w, s->items, in, out) : mismatch(w, s, in);
     case KL_S_STRING:
     case KL_S_BYTES:
         if (t != KL_STRING)

@@ -383,6 +383,8 @@ kl_status kl__types_of_crd(const kl_value *json, const kl__types *builtin, kl__t
     set_field(root, "apiVersion", text);
     set_field(root, "kind", text);
     set_field(root, "metadata", kl__types_get(builtin, "meta.v1.ObjectMeta"));
+    for (size_t i = 0; i < t->len; i++)
+        t->nodes[i]->meta = kl__types_get(builtin, "meta.v1.ObjectMeta");
     t->root = root;
     *out = t;
     return KL_OK;

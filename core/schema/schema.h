@@ -56,8 +56,9 @@ struct kl__schema {
     const kl_value *dflt;
     bool preserve; /* unknown fields stay */
     bool nullable;
-    bool embedded; /* holds apiVersion, kind and metadata of its own */
-    bool custom;   /* from a CRD */
+    bool embedded;          /* holds apiVersion, kind and metadata of its own ... */
+    const kl__schema *meta; /* ... which is of this schema */
+    bool custom;            /* from a CRD */
     /* CRD, for validation: */
     const kl_value *json; /* this node as written */
     bool loose;           /* stands in anyOf and the like, and says nothing of the type */

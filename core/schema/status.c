@@ -275,7 +275,8 @@ const kl_value *kl__status_of(const kl_err *err)
     kl_builder *b = kl_builder_new();
     begin_status(b, "Failure");
     kl_build_kstr(b, "message", kl_err_message(err));
-    kl_build_kstr(b, "reason", err->reason ? err->reason : reason_of_code(code));
+    const char *reason = err->reason ? err->reason : reason_of_code(code);
+    kl_build_kstr(b, "reason", *reason ? reason : NULL);
     const kl_value *details = NULL;
     if (err->details && !kl_value_decode(err->details, strlen(err->details), &details, NULL))
         kl_build_kvalue(b, "details", details);

@@ -161,8 +161,6 @@ static void check_type(look *l, const kl_value *json)
             l, "type", type, "\"array\", \"boolean\", \"integer\", \"number\", \"object\", \"string\"");
     if (is(type, "null"))
         forbidden(l, "type", "type cannot be set to null, use nullable as an alternative");
-    if (is(type, "array") && !kl_value_get(json, "items"))
-        required(l, "items", "must be specified");
     if (kl_value_type(kl_value_get(json, "items")) == KL_ARRAY)
         forbidden(l, "items", "items must be a schema object and not an array");
 }
@@ -447,6 +445,8 @@ static void check_structure(look *l, const kl_value *json, level at)
         check_embedded(l, json);
     else if (!*text_of(json, "type") && !either && !preserve)
         required(l, "type", empty[at]);
+    if (is(text_of(json, "type"), "array") && !kl_value_get(json, "items"))
+        required(l, "items", "must be specified");
     if (at == ROOT && *text_of(json, "type") && !is(text_of(json, "type"), "object"))
         invalid(l, "type", kl_value_get(json, "type"), "must be object at the root");
     if (at == ROOT || embedded)
@@ -516,26 +516,45 @@ static void check_defaults(look *l, const kl_value *json, const kl__schema *s, b
 
 /* ------------------------------------------------------------------ the three */
 
+/* The causes are sorted, as the real one does it. */
+static void shape(look *l, const kl_value *json)
+{
+    kl__causes *causes = l->causes, structure = {0};
+    l->causes = &structure;
+    check_structure(l, json, ROOT);
+    l->causes = causes;
+    if (structure.len)
+        qsort(structure.v, structure.len, sizeof *structure.v, by_text);
+    kl__causes_join(causes, &structure);
+}
+
+bool kl__structural_shape(const char *path, const kl_value *json, kl__causes *causes)
+{
+    kl__causes words = {0};
+    look l = {.causes = &words};
+    kl_buf_puts(&l.path, path);
+    check_words(&l, json);
+    kl__causes_fini(&words);
+    l.causes = causes;
+    if (!l.foreign)
+        shape(&l, json);
+    kl_buf_fini(&l.path);
+    return !l.foreign;
+}
+
 void kl__structural_validate(
     const char *path, const kl_value *json, const kl__types *builtin, kl__causes *causes)
 {
     look l = {.causes = causes};
+    kl__types *types = NULL;
     kl_buf_puts(&l.path, path);
     check_words(&l, json);
-    kl__causes structure = {0};
-    l.causes = &structure;
+    size_t before = causes->len;
     if (!l.foreign)
-        check_structure(&l, json, ROOT);
-    l.causes = causes;
-    if (structure.len) {
-        qsort(structure.v, structure.len, sizeof *structure.v, by_text);
-        kl__causes_join(causes, &structure);
-    } else if (!l.foreign) {
-        kl__types *types = NULL;
-        if (!kl__types_of_crd(json, builtin, &types, NULL))
-            check_defaults(&l, json, kl__types_root(types), false);
-        kl__types_free(types);
-    }
+        shape(&l, json);
+    if (!l.foreign && causes->len == before && !kl__types_of_crd(json, builtin, &types, NULL))
+        check_defaults(&l, json, kl__types_root(types), false);
+    kl__types_free(types);
     kl_buf_fini(&l.path);
 }
 

@@ -11,6 +11,8 @@
  * `builtin` as kl__types_of_crd has it. */
 void kl__structural_validate(
     const char *path, const kl_value *json, const kl__types *builtin, kl__causes *causes);
+/* Whether it is structural, alone. False when it says what structural schemas have no word for. */
+bool kl__structural_shape(const char *path, const kl_value *json, kl__causes *causes);
 /* Calls warn for each format of a text that is never checked. */
 void kl__structural_formats(const kl_value *json, void (*warn)(void *arg, const char *format), void *arg);
 

@@ -336,11 +336,12 @@ static const kl_value *remove_at(const kl__schema *s, const kl_value *v, const k
             if (kid && kid->member)
                 continue;
             const kl_value *y = kid ? remove_at(below(s, key, n), x, kid) : kl_value_ref(x);
-            if (y) {
-                kl_build_keyn(b, key, n);
+            kl_build_keyn(b, key, n);
+            if (y)
                 kl_build_value(b, y);
-                left++;
-            }
+            else
+                kl_build_null(b); /* all that was in it is gone, and it was not to go */
+            left++;
             kl_value_unref(y);
         }
     } else {
@@ -352,10 +353,11 @@ static const kl_value *remove_at(const kl__schema *s, const kl_value *v, const k
                 continue;
             const kl_value *y = kid ? remove_at(s->items, kl_value_item(v, i), kid)
                                     : kl_value_ref(kl_value_item(v, i));
-            if (y) {
+            if (y)
                 kl_build_value(b, y);
-                left++;
-            }
+            else
+                kl_build_null(b);
+            left++;
             kl_value_unref(y);
         }
         items_fini(&it);

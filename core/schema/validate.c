@@ -341,9 +341,13 @@ static void walk_object(struct walk *w, const kl__schema *s, const kl_value *v)
 
 static void walk(struct walk *w, const kl__schema *s, const kl_value *v)
 {
-    if (!s || !s->custom || (kl_value_type(v) == KL_NULL && s->nullable))
+    if (!s || !s->custom)
         return;
     w->checks++;
+    if (kl_value_type(v) == KL_NULL && s->nullable) {
+        check_enum(w, s, v);
+        return;
+    }
     if (!s->loose && !right_type(s, v)) {
         const char *path = kl_buf_str(&w->path), *word = type_word(v);
         kl__cause_add(w->causes, "FieldValueTypeInvalid", path,
@@ -473,16 +477,18 @@ static void walk_lists(struct walk *w, const kl__schema *s, const kl_value *v)
 {
     if (!s || !s->custom)
         return;
-    for (size_t i = 1; s->list != KL_S_ATOMIC && kl_value_type(v) == KL_ARRAY && i < kl_value_len(v); i++)
-        for (size_t k = 0; k < i; k++)
-            if (same_item(s, kl_value_item(v, k), kl_value_item(v, i))) {
-                char *field = kl_sprintf("%s[%zu]", kl_buf_str(&w->path), i),
-                     *text = item_text(s, kl_value_item(v, i));
-                kl__cause_add(w->causes, "FieldValueDuplicate", field, "Duplicate value: %s", text);
-                kl_free(field);
-                kl_free(text);
-                break;
-            }
+    for (size_t i = 1; s->list != KL_S_ATOMIC && kl_value_type(v) == KL_ARRAY && i < kl_value_len(v); i++) {
+        size_t alike = 0;
+        for (size_t k = 0; k < i && alike < 2; k++)
+            alike += same_item(s, kl_value_item(v, k), kl_value_item(v, i));
+        if (alike != 1) /* the third and later ones are not said again */
+            continue;
+        char *field = kl_sprintf("%s[%zu]", kl_buf_str(&w->path), i),
+             *text = item_text(s, kl_value_item(v, i));
+        kl__cause_add(w->causes, "FieldValueDuplicate", field, "Duplicate value: %s", text);
+        kl_free(field);
+        kl_free(text);
+    }
     walk_below(w, s, v, walk_lists);
 }
 

@@ -18,7 +18,9 @@
 #include "schema/managed.h"
 #include "schema/normalize.h"
 #include "show/render.h"
+#include "schema/last_applied.h"
 #include "schema/smp.h"
+#include "schema/typed_check.h"
 #include "server/state.h"
 #include "schema/status.h"
 #include "server/strategy.h"
@@ -101,7 +103,7 @@ static kl_status decode(const kl__call *c, const kl_value *body, bool fill, cons
         if (!st && !o)
             o = kl_value_ref(typed);
         kl_value_unref(typed);
-        if (st && kl__status_code(err) == 400 && !c->kind->custom) {
+        if (st && kl__status_code(err) == 400) {
             char *why = kl_strdup(kl_err_message(err));
             st = kl__fail_bad_request(err, "%s in version \"%s\" cannot be handled as a %s: %s",
                 c->kind->kind, c->kind->version, c->kind->kind, why);
@@ -494,6 +496,21 @@ kl_status kl__verb_update(
 
 /* ------------------------------------------------------------------ patch */
 
+/* What cannot be merged is the server's failure for kube-apiserver: 500, without a reason. */
+static kl_status check_typed(const kl__call *c, const kl_value *patch, kl_err *err)
+{
+    char *problem = kl__typed_problem(c->kind->schema, patch);
+    kl_status st = KL_OK;
+    if (problem) {
+        const char *ns = kl_object_namespace(patch), *name = kl_object_name(patch);
+        st = kl__api_fail(err, 500, "", NULL,
+            "failed to create typed patch object (%s/%s; %s/%s, Kind=%s): %s", ns ? ns : "", name ? name : "",
+            c->kind->group, c->kind->version, c->kind->kind, problem);
+    }
+    kl_free(problem);
+    return st;
+}
+
 static kl_status apply(const kl__call *c, bool force, const kl_value *stored, const kl_value *patch,
     const kl_value **out, int *code, kl_err *err)
 {
@@ -508,6 +525,10 @@ static kl_status apply(const kl__call *c, bool force, const kl_value *stored, co
     }
     if (!st && kl_value_len(kl_value_at(patch, "metadata", "managedFields", NULL)))
         st = kl__fail_bad_request(err, "metadata.managedFields must be nil");
+    if (!st)
+        st = check_type(c, patch, err);
+    if (!st)
+        st = check_typed(c, patch, err);
     if (!st)
         st = decode(c, patch, false, &config, err);
     if (!st)
@@ -526,6 +547,8 @@ static kl_status apply(const kl__call *c, bool force, const kl_value *stored, co
     if (!st) {
         kl__writer w = writer_of(c, version, now);
         st = kl__managed_apply(c->kind->schema, &w, force, live, config, &merged, err);
+        if (!st)
+            kl__last_applied_update(w.manager, patch, &merged);
     }
     if (!st) { /* the merge may have brought what a struct adds */
         kl__call quiet = *c;

@@ -212,6 +212,43 @@ static kl_status read_file(const char *path, kl_buf *out, kl_err *err)
     return broken ? kl_fail(err, KL_EIO, "cannot be read: %s", strerror(errno)) : kl_buf_status(out);
 }
 
+static const char *table_path; /* of the table that runs */
+static struct {
+    char *path;
+    const kl_value *json;
+} schemas[4];
+
+kl_status oracle_schemas(const char *file, const kl_value **out, kl_err *err)
+{
+    const char *slash = strrchr(table_path, '/');
+    char *path = kl_sprintf("%.*sschemas/%s", slash ? (int)(slash + 1 - table_path) : 0, table_path, file);
+    size_t i = 0;
+    kl_buf text = KL_BUF_INIT;
+    kl_status st = KL_OK;
+
+    while (schemas[i].path && strcmp(schemas[i].path, path))
+        i++;
+    if (!schemas[i].path) {
+        st = read_file(path, &text, err);
+        if (!st)
+            st = kl_value_decode(kl_buf_str(&text), text.len, &schemas[i].json, err);
+        if (!st)
+            schemas[i].path = kl_strdup(path);
+    }
+    *out = schemas[i].json;
+    kl_buf_fini(&text);
+    kl_free(path);
+    return st;
+}
+
+static void schemas_free(void)
+{
+    for (size_t i = 0; schemas[i].path; i++) {
+        kl_value_unref(schemas[i].json);
+        kl_free(schemas[i].path);
+    }
+}
+
 static void run_file(tally *t, const char *path)
 {
     const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
@@ -222,6 +259,7 @@ static void run_file(tally *t, const char *path)
     kl_err err = KL_ERR_INIT;
     kl_status st = read_file(path, &text, &err);
 
+    table_path = path;
     if (!st)
         st = kl_value_decode(kl_buf_str(&text), text.len, &cases, &err);
     if (st) {
@@ -296,6 +334,7 @@ int main(int argc, char **argv)
     }
     fputs(kl_buf_str(&t.unknown), stdout);
     printf("%zu passed, %zu failed\n", t.passed, t.failed);
+    schemas_free();
     kl_buf_fini(&t.unknown);
     return t.failed ? 1 : 0;
 }

@@ -38,6 +38,8 @@ void oracle_register(const char *table, const oracle_op *ops);
 KL_NODISCARD kl_status oracle_str(const kl_value *in, const char *key, const char **out, kl_err *err);
 /* a number, or a decimal in a string */
 KL_NODISCARD kl_status oracle_int(const kl_value *in, const char *key, int64_t *out, kl_err *err);
+/* The JSON of schemas/FILE beside the tables; borrowed, for as long as the program runs. */
+KL_NODISCARD kl_status oracle_schemas(const char *file, const kl_value **out, kl_err *err);
 /* as a decimal in a string */
 void oracle_build_int(kl_builder *b, const char *key, int64_t v);
 void oracle_build_bool(kl_builder *b, const char *key, bool v);

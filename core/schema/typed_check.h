@@ -1,0 +1,12 @@
+/* typed_check.h - whether a value is one that its schema can own fields of, as structured-merge-diff asks
+ * before an apply. Pure. */
+#ifndef KL_SCHEMA_TYPED_CHECK_H
+#define KL_SCHEMA_TYPED_CHECK_H
+
+#include "schema/schema.h"
+
+/* Problems in structured-merge-diff's words: ".data: expected map, got &{x}", or "errors:" and a line for
+ * each. NULL: none. The caller frees. */
+char *kl__typed_problem(const kl__schema *s, const kl_value *v);
+
+#endif

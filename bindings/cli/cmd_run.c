@@ -139,7 +139,8 @@ static kl_dry dry_run_of(const session *s)
 static int begin_effects(session *s)
 {
     kl_err err = KL_ERR_INIT;
-    if (s->effects && kl_effects_new(s->effects, s->effects_max, &s->effect_log, &err))
+    if ((s->effects || s->dev)
+        && kl_effects_new(s->effects, s->effects_max, s->dev && !s->dry_run, &s->effect_log, &err))
         return cli_fail_err(1, s->command, &err);
     return 0;
 }

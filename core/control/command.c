@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/suggest.h"
 #include "controller/controller.h"
+#include "controller/wiring_impl.h"
 #include "control/why.h"
 
 /* Who is looked for, and what is done with it. `controller` may have its cluster before it, as in
@@ -133,11 +134,12 @@ static void answer_object(void *arg, kl_control_request *q)
     }
     if (!cache_of(arg, q, &k))
         return;
-    const char *slash = strchr(key, '/');
-    char *ns = slash ? kl_strndup(key, (size_t)(slash - key)) : NULL;
+    kl_reader *reader = kl_wiring_logic(k.wiring)->reader;
+    char *placed = kl_why_key(kl_reader_resource(reader, k.kind), key), *slash = strchr(placed, '/');
+    char *ns = slash ? kl_strndup(placed, (size_t)(slash - placed)) : NULL;
     const kl_value *o = NULL;
     kl_err err = KL_ERR_INIT;
-    if (kl_reader_get(kl_wiring_logic(k.wiring)->reader, k.kind, ns, slash ? slash + 1 : key, &o, &err))
+    if (kl_reader_get(reader, k.kind, ns, slash ? slash + 1 : placed, &o, &err))
         kl_control_fail(q, &err);
     else if (!o)
         kl_control_refuse(q, 404, "%s %s is not in the cache", k.kind, key);
@@ -145,6 +147,7 @@ static void answer_object(void *arg, kl_control_request *q)
         kl_control_reply(q, 200, o);
     kl_err_fini(&err);
     kl_free(ns);
+    kl_free(placed);
     kept_free(&k);
 }
 
@@ -215,6 +218,12 @@ static void say_paused(kl_manager *m, kl_control_request *q, bool pause)
 static void answer_pause(void *arg, kl_control_request *q) { say_paused(arg, q, true); }
 static void answer_resume(void *arg, kl_control_request *q) { say_paused(arg, q, false); }
 
+/* The key of the controller's own kind that is meant; the caller frees it. */
+static char *placed_in(const kl_controller_look *l, const char *key)
+{
+    return kl_why_key(l->published ? kl_cache_resource(l->wiring->needs[0].cache) : NULL, key);
+}
+
 typedef struct waking {
     const char *key; /* NULL: all */
     size_t woken;
@@ -231,14 +240,16 @@ static void wake(search *s, kl_controller *c, const kl_controller_look *l, const
         w->woken++;
         return;
     }
-    const kl_value *o = l->published ? kl_wiring_object(l->wiring, w->key) : NULL;
-    if (!o)
-        return;
-    kl_workqueue_add_with(l->queue, w->key,
-        &(kl_add){.priority = KL_PRIORITY_MOST, .cause = kl_cause_of(KL_WHY_HAND, NULL)},
-        kl_clock_now(l->clock));
+    char *key = placed_in(l, w->key);
+    const kl_value *o = l->published ? kl_wiring_object(l->wiring, key) : NULL;
+    if (o) {
+        kl_workqueue_add_with(l->queue, key,
+            &(kl_add){.priority = KL_PRIORITY_MOST, .cause = kl_cause_of(KL_WHY_HAND, NULL)},
+            kl_clock_now(l->clock));
+        w->woken++;
+    }
     kl_value_unref(o);
-    w->woken++;
+    kl_free(key);
 }
 
 static void answer_reconcile(void *arg, kl_control_request *q)
@@ -287,14 +298,16 @@ static void rehearse(search *s, kl_controller *c, const kl_controller_look *l, c
 {
     (void)kind;
     rehearsing *x = s->arg;
-    const kl_value *o = x->q && l->published ? kl_wiring_object(l->wiring, x->key) : NULL;
-    if (!o)
-        return;
+    char *key = placed_in(l, x->key);
+    const kl_value *o = x->q && l->published ? kl_wiring_object(l->wiring, key) : NULL;
+    if (o) {
+        kl_err_fini(&x->err);
+        x->status = kl_controller_rehearse(c, key, rehearsed, x->q, &x->err);
+        if (!x->status)
+            x->q = NULL;
+    }
     kl_value_unref(o);
-    kl_err_fini(&x->err);
-    x->status = kl_controller_rehearse(c, x->key, rehearsed, x->q, &x->err);
-    if (!x->status)
-        x->q = NULL;
+    kl_free(key);
 }
 
 static void answer_run(void *arg, kl_control_request *q)

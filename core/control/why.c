@@ -249,12 +249,16 @@ static void inquire(question *q)
     kl_free(q->inquiries);
 }
 
-/* A name alone is in the namespace "default", as kubectl has it. */
+char *kl_why_key(const kl_resource *r, const char *key)
+{
+    return r && r->namespaced && !strchr(key, '/') ? kl_key_join("default", key) : kl_strdup(key);
+}
+
 static void place_key(question *q, const kl_resource *r)
 {
-    if (!r || !r->namespaced || strchr(q->key, '/'))
+    if (q->placed)
         return;
-    q->placed = kl_key_join("default", q->key);
+    q->placed = kl_why_key(r, q->key);
     q->key = q->placed;
 }
 

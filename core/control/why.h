@@ -29,6 +29,10 @@ void kl_why_kinds_free(char **kinds, size_t n);
 /* The end of a sentence that says that `asked` is none of the kinds: ": did you mean v1/Pod? (WHATv1/Pod,
  * v1/Node)"; caller frees. */
 char *kl_why_meant(const char *asked, char *const *kinds, size_t n, const char *what);
+/* The key that is meant by `key`: a name alone is in the namespace "default", as kubectl has it, where the
+ * kind has namespaces. The caller frees it. */
+struct kl_resource;
+char *kl_why_key(const struct kl_resource *r, const char *key);
 /* Adds GET /v1/why?kind=&namespace=&name= (or key=). As kl_inspect_add. */
 void kl_why_add(kl_control *c, kl_manager *m);
 

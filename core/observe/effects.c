@@ -1,8 +1,10 @@
 /* effects.c - remembers a run's write until it is answered, then writes the line. */
 #include "observe/effects.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/sync.h"
 #include "base/tape.h"
@@ -15,7 +17,10 @@
 
 struct kl_effects {
     kl_mutex mu;
-    kl_tape *tape KL_GUARDED_BY(mu);
+    kl_tape *tape KL_GUARDED_BY(mu); /* NULL: no file */
+    bool tell;
+    kl_time second KL_GUARDED_BY(mu); /* that began then has `told` lines */
+    unsigned told KL_GUARDED_BY(mu), untold KL_GUARDED_BY(mu);
 };
 
 typedef struct effect { /* a write under way */
@@ -171,13 +176,52 @@ static void build_line(kl_builder *b, kl_run *r, const effect *x, const kl_answe
     kl_build_end(b);
 }
 
-static void answered(void *arg, kl_run *r, const kl_answered *a)
+/* Whether there is room for a line in this second; *untold: how many had none since the last one. */
+static bool may_tell(kl_effects *e, kl_time now, unsigned *untold)
 {
-    kl_effects *e = arg;
-    effect *x = r->effect;
-    if (!x)
+    kl_lock(&e->mu);
+    if (now - e->second >= KL_SECONDS(1)) {
+        e->second = now;
+        e->told = 0;
+    }
+    bool room = e->told < KL_EFFECTS_TOLD;
+    *untold = room ? e->untold : 0;
+    e->told += room;
+    e->untold = room ? 0 : e->untold + 1;
+    kl_unlock(&e->mu);
+    return room;
+}
+
+static void tell(kl_effects *e, kl_run *r, const effect *x, const kl_answered *a)
+{
+    const kl_op *op = &x->copy->op;
+    unsigned untold = 0;
+    bool object = is_the_object(x, a->body);
+    if (op->verb == KL_HTTP || a->status || !a->code || !may_tell(e, kl_clock_now(r->w->o.clock), &untold))
         return;
-    r->effect = NULL;
+    kl_buf changes = KL_BUF_INIT;
+    if (op->verb != KL_DELETE && object && (x->known || a->code == 201))
+        kl_diff_text(x->before, a->body, &changes);
+    const char *name = object ? kl_object_name(a->body) : kl_op_name(op),
+               *ns = object ? kl_object_namespace(a->body)
+        : op->ns            ? op->ns
+                            : op->default_ns;
+    char *key = kl_key_join(ns, name ? name : ""), more[32] = "";
+    if (untold)
+        snprintf(more, sizeof more, " not_told=%u", untold);
+    kl_info("wrote", "controller=%s key=%s verb=%s kind=%s object=%s%s%s%s%s%s", r->w->o.name, r->key,
+        kl_verb_name(op->verb),
+        op->kind           ? op->kind
+            : op->resource ? op->resource->kind
+                           : "?",
+        key, op->subresource ? " subresource=" : "", op->subresource ? op->subresource : "",
+        changes.len ? " changes=" : "", changes.len ? kl_log_quoted(kl_buf_str(&changes)) : "", more);
+    kl_free(key);
+    kl_buf_fini(&changes);
+}
+
+static void keep(kl_effects *e, kl_run *r, const effect *x, const kl_answered *a)
+{
     kl_builder *b = kl_builder_new();
     build_line(b, r, x, a);
     const kl_value *line = kl_builder_done(b);
@@ -190,6 +234,19 @@ static void answered(void *arg, kl_run *r, const kl_answered *a)
     kl_free(text);
     kl_free(whole);
     kl_value_unref(line);
+}
+
+static void answered(void *arg, kl_run *r, const kl_answered *a)
+{
+    kl_effects *e = arg;
+    effect *x = r->effect;
+    if (!x)
+        return;
+    r->effect = NULL;
+    if (e->tape)
+        keep(e, r, x, a);
+    if (e->tell && kl_log_enabled(KL_LOG_INFO))
+        tell(e, r, x, a);
     effect_free(x);
 }
 
@@ -200,19 +257,21 @@ static void ended(void *arg, kl_run *r, const kl_ran *x)
     effect_free(r->effect);
     r->effect = NULL;
     kl_lock(&e->mu);
-    kl_tape_flush(e->tape);
+    if (e->tape)
+        kl_tape_flush(e->tape);
     kl_unlock(&e->mu);
 }
 
-kl_status kl_effects_new(const char *path, size_t max, kl_effects **out, kl_err *err)
+kl_status kl_effects_new(const char *path, size_t max, bool tell, kl_effects **out, kl_err *err)
 {
     kl_tape *tape = NULL;
-    kl_status st = kl_tape_new(path, max ? max : KL_EFFECTS_MAX, "{\"time\":", &tape, err);
+    kl_status st = path ? kl_tape_new(path, max ? max : KL_EFFECTS_MAX, "{\"time\":", &tape, err) : KL_OK;
     if (st)
         return st;
     kl_effects *e = kl_new(kl_effects);
     kl_mutex_init(&e->mu);
     e->tape = tape;
+    e->tell = tell;
     *out = e;
     return KL_OK;
 }

@@ -19,8 +19,11 @@
 
 typedef struct kl_effects kl_effects;
 
-/* max 0: KL_EFFECTS_MAX. KL_EIO names the file and why. */
-KL_NODISCARD kl_status kl_effects_new(const char *path, size_t max, kl_effects **out, kl_err *err);
+/* path NULL: no file. max 0: KL_EFFECTS_MAX. `tell`: each write that was let through is a line of the
+ * process's log, too, but not more than KL_EFFECTS_TOLD in a second: the next line says how many were left
+ * out. KL_EIO names the file and why. */
+#define KL_EFFECTS_TOLD 20
+KL_NODISCARD kl_status kl_effects_new(const char *path, size_t max, bool tell, kl_effects **out, kl_err *err);
 void kl_effects_free(kl_effects *e);          /* no run is under way. NULL is fine */
 kl_witness kl_effects_witness(kl_effects *e); /* for the managers that it outlives */
 

@@ -149,3 +149,35 @@ servers.each(function(name, start_server)
     end)
   end)
 end)
+
+describe("kubelua dev", function()
+  local dir, run
+  before_each(function()
+    dir = process.tmpname ".dev"
+    assert(select(2, process.run("mkdir -m 700 " .. process.quote(dir))) == 0)
+    process.write(dir .. "/maps.lua", SCRIPT:format "default")
+    run = process.spawn { "env", "XDG_RUNTIME_DIR=" .. dir, KUBELUA, "dev", dir .. "/maps.lua",
+      "--write-kubeconfig", dir .. "/kc" }
+    run:wait_for_log(30, "controller is running")
+    process.write(dir .. "/map.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: card}}")
+    local out, code = process.run(("%s apply --kubeconfig %s/kc -f %s/map.yaml"):format(KUBELUA, dir, dir))
+    assert.equal(0, code, out)
+  end)
+  after_each(function() run:stop(30) end)
+
+  it("says what it writes, and a name alone is in the namespace default for all who ask", function()
+    run:wait_for_log(30, "wrote controller=maps key=default/card verb=patch kind=v1/ConfigMap object=default/card \z
+      changes=\"metadata.annotations: none -> {\\\"color\\\":\\\"red\\\"}\"")
+    local function asks(words)
+      local out, code = process.run(("XDG_RUNTIME_DIR=%s %s %s"):format(process.quote(dir), KUBELUA, words))
+      assert.equal(0, code, out)
+      return out
+    end
+    assert.matches("color: red", asks "attach -e 'get(\"cm\", \"card\")'")
+    assert.matches("it would write nothing", asks "attach -e 'run(\"cm\", \"card\", { dry = true })'")
+    assert.equal("", asks "attach -e 'reconcile(\"cm\", \"card\")'")
+    local story = asks "why cm card"
+    assert.matches("by hand", story)
+    assert.equal(story:match "maps: ([^\n]+)", asks("why cm card -n default"):match "maps: ([^\n]+)")
+  end)
+end)

@@ -117,7 +117,7 @@ $(MODULE): $(call obj,$(BIND_C)) $(B)/obj/gen/lualib.o $(LIB) bindings/state/cor
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) -shared $(LDFLAGS_VARIANT) -o $@ $(filter %.o %.a,$^) -Wl,-z,nodelete,-z,now -Wl,--version-script=bindings/state/core.map $(CORE_LIBS) $(LDFLAGS)
 
-$(BIN): $(call obj,$(MAIN_C) $(BIND_C)) $(B)/obj/gen/lualib.o $(B)/obj/gen/pages.o $(LONGJMP) $(LIB)
+$(BIN): $(call obj,$(MAIN_C) $(BIND_C)) $(B)/obj/gen/lualib.o $(B)/obj/gen/pages.o $(B)/obj/gen/annotations.o $(LONGJMP) $(LIB)
 	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(LUA_LIBS) $(CORE_LIBS) $(MAIN_LIBS) $(LDFLAGS)
 
 $(B)/gen/lualib.c: bindings/embed.lua $(LIB_LUA)
@@ -129,8 +129,15 @@ $(B)/gen/pages.c: bindings/pages.lua $(wildcard bindings/dashboard/*)
 $(B)/gen/definitions.gz: core/openapi/definitions.txt
 	@mkdir -p $(@D)
 	@gzip -9nc $< > $@
-$(B)/gen/definitions.c: core/openapi/embed.lua $(B)/gen/definitions.gz core/openapi/definitions.txt
-	$(call say,GEN )$(LUA) $^ > $@
+$(B)/gen/definitions.c: core/base/pack.lua $(B)/gen/definitions.gz core/openapi/definitions.txt
+	$(call say,GEN )$(LUA) $^ kl__definitions_packed > $@
+$(B)/gen/annotations.txt: bindings/annotations.lua $(LIB_LUA)
+	@mkdir -p $(@D)
+	@$(LUA) $< lua > $@
+$(B)/gen/annotations.gz: $(B)/gen/annotations.txt
+	@gzip -9nc $< > $@
+$(B)/gen/annotations.c: core/base/pack.lua $(B)/gen/annotations.gz $(B)/gen/annotations.txt
+	$(call say,GEN )$(LUA) $^ cli_annotations > $@
 $(B)/obj/gen/%.o: $(B)/gen/%.c
 	@mkdir -p $(@D)
 	$(call say,CC  )$(CC) $(ALL_CFLAGS) -Ibindings $(LUA_CFLAGS) -c -o $@ $<

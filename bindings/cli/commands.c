@@ -200,6 +200,17 @@ const cli_command cli_commands[] = {
         .group = CONTROLLERS,
     },
     {
+        .name = "annotations",
+        .usage = "DIR",
+        .summary =
+            "Write what the Lua language server has to know of kubelua: every function, with its types.",
+        .more = "For an editor beside a binary that was not installed. .luarc.json names the directory in "
+                "workspace.library; kubelua init has written both.",
+        .examples = "kubelua annotations .annotations",
+        .run = cli_lua,
+        .group = CONTROLLERS,
+    },
+    {
         .name = "explain",
         .usage = "SCRIPT.lua... [options]",
         .summary = "Say what the caches of scripts hold on a cluster, what they cost, and what "

@@ -25,6 +25,7 @@
 #include "state/lkl.h"
 #include "script/program.h"
 #include "base/mem.h"
+#include "base/packed.h"
 #include "base/version.h"
 #include "cli/check.h"
 #include "cli/cli.h"
@@ -221,6 +222,17 @@ static int controllers(lua_State *L)
     return 1;
 }
 
+extern const kl_packed cli_annotations;
+
+/* env.annotations(): the annotated library, as bindings/annotations.lua packs it. */
+static int annotations(lua_State *L)
+{
+    char *text = kl_packed_text(&cli_annotations);
+    lua_pushlstring(L, text, cli_annotations.plain);
+    kl_free(text);
+    return 1;
+}
+
 /* Which Lua runs scripts, and what is known of it. */
 static void push_interpreter(lua_State *L)
 {
@@ -283,6 +295,8 @@ static void push_env(lua_State *L, invocation *v)
     lua_setfield(L, -2, "make_dir");
     lua_pushcfunction(L, absolute);
     lua_setfield(L, -2, "absolute");
+    lua_pushcfunction(L, annotations);
+    lua_setfield(L, -2, "annotations");
     lua_pushcfunction(L, controllers);
     lua_setfield(L, -2, "controllers");
     cli_check_push(L);

@@ -1,36 +1,16 @@
 /* definitions.c - inflates the text, finds its lines, and follows references between them. */
 #include <assert.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "base/mem.h"
 #include "openapi/definitions.h"
 
-#define GZIP (16 + MAX_WBITS) /* inflateInit2: a gzip header, and the largest window */
-
 static const char prefix[] = "\"#/components/schemas/";
-
-static void inflate_all(char *out, size_t n)
-{
-    z_stream z = {0};
-    int rc = inflateInit2(&z, GZIP);
-    z.next_in = (Bytef *)kl__definitions_gz;
-    z.avail_in = (uInt)kl__definitions_len;
-    z.next_out = (Bytef *)out;
-    z.avail_out = (uInt)n;
-    if (rc == Z_OK)
-        rc = inflate(&z, Z_FINISH);
-    /* the bytes are part of the binary: another answer is a broken build */
-    assert(rc == Z_STREAM_END && !z.avail_out);
-    inflateEnd(&z);
-}
 
 void kl__definitions_open(kl__definitions *d)
 {
-    size_t n = kl__definitions_plain, lines = 0;
-    *d = (kl__definitions){.text = kl_alloc(n + 1)};
-    inflate_all(d->text, n);
-    d->text[n] = 0;
+    size_t lines = 0;
+    *d = (kl__definitions){.text = kl_packed_text(&kl__definitions_packed)};
     for (const char *p = d->text; (p = strchr(p, '\n')); p++)
         lines++;
     d->v = kl_new_array(kl__definition, lines);

@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What `make` packs out of definitions.txt: its size, and gzip's bytes. */
-extern const size_t kl__definitions_plain, kl__definitions_len;
-extern const unsigned char kl__definitions_gz[];
+#include "base/packed.h"
+
+extern const kl_packed kl__definitions_packed; /* definitions.txt */
 
 typedef struct kl__definition {
     const char *name; /* "io.k8s.api.core.v1.Pod", NUL-terminated */

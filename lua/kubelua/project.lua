@@ -190,8 +190,13 @@ spec:
 local LUARC = [[
 {
   "runtime.version": "Lua 5.4",
-  "workspace.library": ["/usr/local/share/lua/5.4", "/usr/share/lua/5.4"]
+  "workspace.library": [".annotations"]
 }
+]]
+
+local IGNORED = [[
+.annotations/
+junit.xml
 ]]
 
 local README = [[
@@ -203,14 +208,68 @@ A Kubernetes controller in Lua: `@NAME@.lua`, run by kubelua.
 @COMMANDS@
 ```
 
-In a cluster:
+In a cluster, all of it with one command; the same again brings a changed script to the running pods, which load it
+without a restart:
 
 ```sh
-@APPLY@kubectl apply -f deploy/manifests.yaml
-kubectl -n @NAMESPACE@ create configmap @NAME@-scripts --from-file=@NAME@.lua
+kubectl apply -k .
+kubectl -n @NAMESPACE@ logs deploy/@NAME@ -f
+kubectl -n @NAMESPACE@ exec deploy/@NAME@ -- kubelua why @WHY@
 ```
 
-`kubelua rbac @NAME@.lua --record --bind --leader-elect -n @NAMESPACE@` prints the rights in `deploy/manifests.yaml` again when the script has changed.
+The image is `kubelua:latest` (`deploy/manifests.yaml`): one that your cluster can pull. With kind:
+
+```sh
+kind create cluster
+kind load docker-image kubelua:latest
+kubectl apply -k .
+```
+
+What is what:
+
+- `@NAME@.lua`, `@NAME@_test.lua`: the controller and its tests
+@CRDROW@- `deploy/manifests.yaml`: namespace, rights, Deployment. When the script needs other rights,
+  `kubelua rbac @NAME@.lua --record@CRDS@ --bind --leader-elect -n @NAMESPACE@` prints them again
+- `kustomization.yaml`: what `kubectl apply -k .` makes of these files
+- `.github/workflows/ci.yaml`: `check` and `test` for each push; the repository's variable `KUBELUA_URL` says where
+  kubelua's tarball is
+- `.luarc.json`, `.annotations/`: for the editor (Lua language server); `kubelua annotations .annotations` writes the
+  latter anew
+]]
+
+local CI = [[
+name: ci
+on: [push, pull_request]
+jobs:
+  test:
+    runs-on: ubuntu-latest
+    steps:
+    - uses: actions/checkout@v4
+    - name: install kubelua
+      # A variable of the repository: the address of kubelua's tarball for linux-amd64.
+      env: {KUBELUA_URL: "${{ vars.KUBELUA_URL }}"}
+      run: |
+        curl -fsSL "$KUBELUA_URL" | sudo tar -xz -C /usr/local --strip-components=1
+        kubelua version
+    - run: kubelua check @NAME@.lua
+    - run: kubelua test -o junit > junit.xml
+    - run: kubelua rbac @NAME@.lua --record@CRDS@
+    - uses: actions/upload-artifact@v4
+      if: always()
+      with: {name: tests, path: junit.xml}
+]]
+
+local KUSTOMIZATION = [[
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources:
+@CRDFILE@- deploy/manifests.yaml
+configMapGenerator:
+- name: @NAME@-scripts
+  namespace: @NAMESPACE@
+  files: [@NAME@.lua]
+generatorOptions:
+  disableNameSuffixHash: true # a changed script is taken by the pods that run: nothing is rolled out
 ]]
 
 local DEPLOYMENT = [[
@@ -245,6 +304,11 @@ spec:
         - --leader-elect-resource-namespace=@NAMESPACE@
         - --metrics-bind-address=0.0.0.0:8080
         - --health-probe-bind-address=0.0.0.0:8081
+        env: # Events are about this pod; the control socket (kubectl exec ... kubelua why) has a place
+        - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+        - {name: POD_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
+        - {name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}
+        - {name: XDG_RUNTIME_DIR, value: /run/kubelua}
         ports:
         - {name: metrics, containerPort: 8080}
         - {name: health, containerPort: 8081}
@@ -261,9 +325,12 @@ spec:
           capabilities: {drop: [ALL]}
         volumeMounts:
         - {name: controllers, mountPath: /controllers, readOnly: true}
+        - {name: run, mountPath: /run/kubelua}
       volumes:
       - name: controllers
         configMap: {name: @NAME@-scripts}
+      - name: run
+        emptyDir: {medium: Memory, sizeLimit: 1Mi}
 ]]
 
 local function filled(text, words)
@@ -320,7 +387,13 @@ function M.files(name, kind, namespace)
     KIND = kind.kind, GROUP = kind.group,
     VERSION = kind.version, PLURAL = kind.plural, SINGULAR = kind.kind:lower(), VAR = variable(kind.kind),
     NAMESPACE = namespace,
-    COMMANDS = commands(name, kind.custom), APPLY = kind.custom and "kubectl apply -f crds\n" or "",
+    COMMANDS = commands(name, kind.custom),
+    WHY = kind.plural .. (kind.group ~= "" and "." .. kind.group or "")
+      .. (kind.namespaced and " default/NAME" or " NAME"),
+    CRDS = kind.custom and " --crds crds" or "",
+    CRDFILE = kind.custom and ("- crds/%s.yaml\n"):format(kind.plural) or "",
+    CRDROW = kind.custom and ("- `crds/%s.yaml`: the definition of %s\n"):format(kind.plural, kind.kind)
+      or "",
   }
   words.BODY = M.body(words.GVK)
   words.KINDLINE = kind.testable and ('\nlocal KIND = "%s"\n'):format(words.GVK) or ""
@@ -329,7 +402,10 @@ function M.files(name, kind, namespace)
     [name .. ".lua"] = filled(kind.custom and CUSTOM or BUILTIN, words),
     [name .. "_test.lua"] = filled(kind.custom and CUSTOM_TEST or BUILTIN_TEST, words),
     ["README.md"] = filled(README, words),
+    ["kustomization.yaml"] = filled(KUSTOMIZATION, words),
+    [".github/workflows/ci.yaml"] = filled(CI, words),
     [".luarc.json"] = LUARC,
+    [".gitignore"] = IGNORED,
   }
   if kind.custom then files["crds/" .. kind.plural .. ".yaml"] = filled(CRD, words) end
   return files

@@ -68,6 +68,17 @@ function M.of_shared_spec(c, add, watch_namespaces)
   end
 end
 
+--- What a process takes for itself: Events (ctx:event, news of generations and of leadership), and news of
+--- kinds that are not there yet.
+function M.of_process(add)
+  add { kind = "events.k8s.io/v1/Event", verbs = { "create", "patch" }, namespaces = false,
+    why = "Events, of scripts and about the process" }
+  for _, kind in ipairs { "apiextensions.k8s.io/v1/CustomResourceDefinition",
+    "apiregistration.k8s.io/v1/APIService" } do
+    add { kind = kind, verbs = { "list", "watch" }, namespaces = false, why = "news of kinds that are missing" }
+  end
+end
+
 --- What the Lease of an election takes, in the namespace where it is.
 function M.of_election(name, namespace, add)
   add { kind = "coordination.k8s.io/v1/Lease", verbs = { "create" }, namespaces = { namespace },

@@ -1,5 +1,6 @@
 -- init.lua - kubelua init: a project to begin with, whose check and tests pass.
 
+local annotations = require "kubelua.cli.annotations"
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
 local object = require "kubelua.object"
@@ -79,7 +80,7 @@ function M.run(env)
   local files, paths = project.files(name, kind, namespace), {}
   for path in pairs(files) do paths[#paths + 1] = path end
   table.sort(paths)
-  for _, sub in ipairs { "", "/deploy", kind.custom and "/crds" or nil } do
+  for _, sub in ipairs { "/deploy", "/.github/workflows", kind.custom and "/crds" or nil } do
     local made, why = env.make_dir(dir .. sub)
     if not made then error(why, 0) end
   end
@@ -88,9 +89,15 @@ function M.run(env)
   client = connect(stage)            -- who knows nothing of the server as it was
   local objects = roles.objects_of({ dir .. "/" .. name .. ".lua" },
     { name = name, namespace = namespace, bind = true, leader_elect = true }, client)
-  write(dir .. "/deploy/manifests.yaml", project.manifests(name, namespace, objects))
+  -- The reasons of rules name files as one sees them within the project.
+  local script = name .. ".lua"
+  local seen = (dir .. "/" .. script):gsub("%p", "%%%0")
+  local manifests = project.manifests(name, namespace, objects):gsub(seen, script)
+  write(dir .. "/deploy/manifests.yaml", manifests)
   paths[#paths + 1] = "deploy/manifests.yaml"
   for _, path in ipairs(paths) do print("wrote " .. dir .. "/" .. path) end
+  annotations.write(env, dir .. "/.annotations")
+  print(("wrote %s/.annotations for the editor"):format(dir))
   print(("\n  cd %s && kubelua test\n  kubelua dev %s.lua%s"):format(dir, name,
     kind.custom and " --crds crds" or ""))
   return 0

@@ -14,7 +14,8 @@ M.options = {
   { "--name", "NAME", "of the roles, bindings and service account (the first controller's)" },
   { "--namespace", "NAME", "where the service account and leases are (default)", brief = "-n" },
   { "--watch-namespace", "NAME", "for kubelua run --namespace NAME: a Role there instead of a ClusterRole" },
-  { "--bind", nil, "a ServiceAccount and bindings, too", type = "flag" },
+  { "--bind", nil, "a ServiceAccount and bindings, too, and what the process takes for itself: Events, news \z
+    of kinds", type = "flag" },
   { "--leader-elect", nil, "for kubelua run --leader-elect", type = "flag" },
   { "--shards", nil, "for kubelua run --shards", type = "flag" },
   { "--webhook-service", "NS/NAME",
@@ -187,6 +188,7 @@ local function needs_of(scripts, o, add)
     end
   end
   if not first then error("no controller or webhook is in these scripts", 0) end
+  if o.bind then rbac.of_process(add) end
   if o.leader_elect then
     for _, name in ipairs { first, table.unpack(own_leases) } do
       rbac.of_election(name, o.namespace or "default", add)

@@ -1,0 +1,16 @@
+/* packed.h - texts that `make` put into the binary in gzip's bytes (base/pack.lua). Any thread. */
+#ifndef KL_BASE_PACKED_H
+#define KL_BASE_PACKED_H
+
+#include <stddef.h>
+
+typedef struct kl_packed {
+    const unsigned char *gz;
+    size_t len;   /* of them */
+    size_t plain; /* of the text */
+} kl_packed;
+
+/* The text, with a NUL behind it; the caller frees it. */
+char *kl_packed_text(const kl_packed *p);
+
+#endif

@@ -11,4 +11,5 @@ io.write '#include "base/packed.h"\n\nstatic const unsigned char gz[] = {\n'
 for at = 1, #packed, 24 do
   io.write("    ", (packed:sub(at, at + 23):gsub(".", function(c) return c:byte() .. "," end)), "\n")
 end
-io.write(("};\nextern const kl_packed %s;\nconst kl_packed %s = { gz, %d, %d };\n"):format(arg[3], arg[3], #packed, size))
+io.write(("};\nextern const kl_packed %s;\nconst kl_packed %s = { gz, %d, %d };\n"):format(
+  arg[3], arg[3], #packed, size))

@@ -75,7 +75,8 @@ function M.of_process(add)
     why = "Events, of scripts and about the process" }
   for _, kind in ipairs { "apiextensions.k8s.io/v1/CustomResourceDefinition",
     "apiregistration.k8s.io/v1/APIService" } do
-    add { kind = kind, verbs = { "list", "watch" }, namespaces = false, why = "news of kinds that are missing" }
+    add { kind = kind, verbs = { "list", "watch" }, namespaces = false,
+      why = "news of kinds that are missing" }
   end
 end
 

@@ -93,7 +93,7 @@ M.doors = {
   { "^linux/audit%.h$", { "core/isolate/jail.c" } },
   { "^pthread%.h$", { "core/base/sync.h", "core/base/sync.c" } },
   { "^re2/", { "core/base/regex.cc" } },
-  { "^zlib%.h$", { "core/openapi/definitions.c" } },
+  { "^zlib%.h$", { "core/base/packed.c" } },
   { "^histedit%.h$", { "bindings/cli/prompt.c" } },
   { "^lua%.h$", { "bindings/" } },
   { "^lauxlib%.h$", { "bindings/" } },

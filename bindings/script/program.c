@@ -19,6 +19,7 @@ typedef struct lkl_program {
     lkl_isolation isolation;
     uint64_t digest;
     char *description;
+    lkl_state *_Atomic loaded; /* that of the load, until somebody opens one */
 } lkl_program;
 
 static lkl_program *self(const kl_program *p) { return (lkl_program *)(void *)p; }
@@ -72,11 +73,22 @@ static void close_state(void *state)
     kl_free(w);
 }
 
+/* The state of the load, once; the caller owns it. To make one takes milliseconds, and whoever waits for the
+ * first state of a program waits for a reload. */
+static lkl_state *take_loaded(lkl_program *p)
+{
+    lkl_state *s = atomic_exchange(&p->loaded, NULL);
+    if (s)
+        lkl_adopt(s->L);
+    return s;
+}
+
 static void *open_state(kl_program *p, size_t controller, const atomic_bool *stop, kl_err *err)
 {
     lkl_program *me = self(p);
     worker_state *w = kl_new(worker_state);
-    if (lkl_state_new(&me->bundle, NULL, NULL, &w->lua, err)) {
+    w->lua = take_loaded(me);
+    if (!w->lua && lkl_state_new(&me->bundle, NULL, NULL, &w->lua, err)) {
         kl_free(w);
         return NULL;
     }
@@ -614,6 +626,7 @@ static void program_free(kl_program *p)
         kl_webhook_spec_fini(&p->hooks[i]);
     kl_free(p->hooks);
     kl_value_unref(p->metrics);
+    lkl_state_free(take_loaded(me));
     kl_free(me->description);
     lkl_bundle_fini(&me->bundle);
     kl_free(me);
@@ -636,10 +649,10 @@ static kl_status load_bundle(lkl_program *p, kl_program **out, kl_err *err)
     p->base.ops = &ops;
     p->base.name = p->bundle.sources[0].path;
     atomic_init(&p->base.refs, 1);
-    lkl_state *scratch = NULL;
+    lkl_state *loaded = NULL;
     lkl_specs read = {.program = &p->base};
-    kl_status st = lkl_state_new(&p->bundle, lkl__read_specs, &read, &scratch, err);
-    lkl_state_free(scratch);
+    kl_status st = lkl_state_new(&p->bundle, lkl__read_specs, &read, &loaded, err);
+    atomic_init(&p->loaded, loaded);
     p->description = read.description;
     if (!st)
         st = lkl_isolate_apply(&p->base, err);
@@ -647,6 +660,8 @@ static kl_status load_bundle(lkl_program *p, kl_program **out, kl_err *err)
         program_free(&p->base);
         return st;
     }
+    if (p->base.ops != &ops) /* its states are processes */
+        lkl_state_free(take_loaded(p));
     p->digest = lkl_bundle_digest(&p->bundle);
     *out = &p->base;
     return KL_OK;

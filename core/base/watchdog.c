@@ -33,9 +33,10 @@ static struct {
 } all = {.mu = KL_MUTEX_INIT, .guards = {&all.guards, &all.guards}};
 
 static void (*on_interrupt)(void);
-static _Atomic kl_time patience = KL_WATCHDOG_STUCK;
+static _Atomic kl_time patience = KL_WATCHDOG_STUCK, look_max = KL_WATCHDOG_LOOK_MAX;
 
 void kl_watchdog_set_patience(kl_time d) { atomic_store(&patience, d); }
+void kl_watchdog_set_look_max(kl_time d) { atomic_store(&look_max, d); }
 
 /* --- looking ------------------------------------------------------------------------------ */
 
@@ -93,8 +94,9 @@ static kl_time look_at(kl_guard *g, kl_time now)
     bool news = turn != g->seen;
     if (news)
         first_look(g, turn, now);
+    kl_time latest = atomic_load(&look_max);
     if (!(turn & 1))
-        return news ? now + KL_WATCHDOG_LOOK_MAX : KL_NEVER;
+        return news ? now + latest : KL_NEVER;
     kl_over why = g->ended ? KL_OVER_CPU : judge(g, now);
     if (atomic_load(&g->turn) != turn) /* what was read may be another turn's */
         return now + LOOK_MIN;
@@ -103,8 +105,7 @@ static kl_time look_at(kl_guard *g, kl_time now)
         return now + AGAIN;
     }
     kl_time cpu = atomic_load(&g->cpu),
-            next = now
-        + (cpu ? most(LOOK_MIN, least(cpu / LOOKS_PER_BUDGET, KL_WATCHDOG_LOOK_MAX)) : KL_WATCHDOG_LOOK_MAX);
+            next = now + (cpu ? most(LOOK_MIN, least(cpu / LOOKS_PER_BUDGET, latest)) : latest);
     return least(next, most(atomic_load(&g->deadline), now + LOOK_MIN));
 }
 

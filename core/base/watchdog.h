@@ -18,6 +18,8 @@
 #include "base/list.h"
 
 #define KL_WATCHDOG_LOOK_MAX KL_MILLISECONDS(50)
+/* Between two looks, while it is awake; where budgets are of a millisecond. Any thread. */
+void kl_watchdog_set_look_max(kl_time d);
 /* A turn that is over for this long and still not left is stuck; specs are less patient. */
 #define KL_WATCHDOG_STUCK KL_SECONDS(5)
 void kl_watchdog_set_patience(kl_time d); /* any thread */

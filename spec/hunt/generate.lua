@@ -637,18 +637,19 @@ end
 
 -- ---------------------------------------------------------------- examples, changed
 
-local function words(text)
+local WORDS = {}               -- of each example
+for _, text in ipairs(EXAMPLES) do
   local out = {}
-  for space, word in text:gmatch "(%s*)([%a_][%w_]*)" do out[#out + 1] = space and word end
-  return out
+  for word in text:gmatch "[%a_][%w_]*" do out[#out + 1] = word end
+  WORDS[text] = out
 end
 
-local function change_word(text)
+local function change_word(text, words)
   local at = upto(#text)
   local from, to = text:find("[%a_][%w_]*", at)
   if not from then return text end
   scope = { names = { "kube", "ctx", "obj" }, ctx = true, locals = 100, depth = 3 }
-  local new = chance(40) and pick(words(text)) or chance(50) and pick(FIELDS)
+  local new = chance(40) and pick(words) or chance(50) and pick(FIELDS)
     or ("(%s)"):format(expr(2)):gsub("H%.[%a_]+%b()", "{}"):gsub("H%.[%a_]+", "print"):gsub("%f[%w_]P%(",
     "pcall("):gsub("K%[%d+%]", "kube")
   return text:sub(1, from - 1) .. new .. text:sub(to + 1)
@@ -680,9 +681,10 @@ end
 local CHANGES = { change_word, change_word, change_literal, change_literal, change_lines }
 
 local function changed(text)
+  local words = WORDS[text]
   for _ = 1, upto(6) do
     for _ = 1, 8 do
-      local new = pick(CHANGES)(text)
+      local new = pick(CHANGES)(text, words)
       if load(new, "=x", "t") or chance(3) then
         text = new
         break

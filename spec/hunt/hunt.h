@@ -21,6 +21,11 @@ typedef struct hunt_slow {
     double seconds;
     char what[32];
 } hunt_slow;
+#define HUNT_PHASES 32
+typedef struct hunt_spent { /* by the thread that runs programs, in the phase of that name */
+    char phase[32];
+    double cpu;
+} hunt_spent;
 typedef struct hunt_page {
     _Atomic uint64_t seed;  /* the program under way */
     _Atomic uint64_t steps; /* grows with every phase: a child that does not get on hangs */
@@ -28,9 +33,10 @@ typedef struct hunt_page {
     /* wrong: what the oracle found, or ""; refused: why the last one did not load */
     char phase[32], wrong[1024], refused[256];
     uint64_t programs, loaded, replayed, staged, attached, shadowed, bodies, calls, writes, failed_runs,
-        spent, live_bytes_peak;
+        live_bytes_peak;
     _Atomic uint64_t latency[HUNT_BUCKETS];
     hunt_slow slow[HUNT_SLOW_MAX]; /* the slowest, first */
+    hunt_spent spent[HUNT_PHASES];
 } hunt_page;
 extern hunt_page *the_page;
 /* From now on the program is in that phase. */

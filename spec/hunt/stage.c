@@ -21,7 +21,7 @@
 #define LONGEST KL_SECONDS(40)
 #define LONG KL_MILLISECONDS(200)
 #define MARK_AGAIN KL_MILLISECONDS(5)
-#define PAUSE_NS 50000
+#define PAUSE_NS 200000
 
 static const char WIDGETS[] =
     "{\"apiVersion\":\"apiextensions.k8s.io/"

@@ -15,10 +15,17 @@
 #include "run/fights.h"
 #include "lab/replay.h"
 
-/* Budgets are small, so that programs are quick; a script's own smaller ones stay. */
+/* Budgets are small, so that programs are quick, and larger for one program in eight, which gets deeper; a
+ * script's own smaller ones stay. */
 #define CPU_MOST KL_MILLISECONDS(4)
 #define MEMORY_MOST ((size_t)24 << 20)
 #define TIMEOUT_MOST KL_SECONDS(1)
+#define ROOMY 8
+#define CPU_LITTLE (CPU_MOST / 4)
+#define MEMORY_LITTLE (MEMORY_MOST / 4)
+/* One in so many programs that can. */
+#define REPLAYED 12
+#define STAGED 32
 #define LOAD_BUDGET KL_SECONDS(2)
 /* Beyond a budget. Ours to mend is what is well above 50 ms; what fails here is no matter of a busy
  * machine. */
@@ -118,12 +125,16 @@ static kl_status predicate(
     return st;
 }
 
+static bool roomy;
+
 static void bound(kl_controller_spec *s)
 {
-    if (!s->cpu || s->cpu > CPU_MOST)
-        s->cpu = CPU_MOST;
-    if (!s->memory || s->memory > MEMORY_MOST)
-        s->memory = MEMORY_MOST;
+    kl_time cpu = roomy ? CPU_MOST : CPU_LITTLE;
+    size_t memory = roomy ? MEMORY_MOST : MEMORY_LITTLE;
+    if (!s->cpu || s->cpu > cpu)
+        s->cpu = cpu;
+    if (!s->memory || s->memory > memory)
+        s->memory = memory;
     if (!s->timeout || s->timeout > TIMEOUT_MOST)
         s->timeout = TIMEOUT_MOST;
 }
@@ -382,7 +393,7 @@ static void on_stage(
     world *w, stage *on, const kl_value *modules, const char *text, size_t len, kl_random *dice)
 {
     kl_program *both[2] = {NULL, NULL};
-    hunt_phase("load again");
+    hunt_phase("load-again");
     for (int i = 0; i < 2; i++) {
         kl_err err = KL_ERR_INIT;
         if (!load(modules, text, len, &both[i], &err))
@@ -403,6 +414,7 @@ bool trial_run(world *w, stage *on, uint64_t seed, const kl_value *modules, cons
     kl_program *p = NULL;
     kl_err err = KL_ERR_INIT;
     world_begin(w, rule, kl_random_next(&dice));
+    roomy = kl_random_next(&dice) % ROOMY == 0;
     hunt_phase("load");
     kl_time began = hunt_cpu();
     kl_status st = load(modules, text, len, &p, &err);
@@ -410,9 +422,9 @@ bool trial_run(world *w, stage *on, uint64_t seed, const kl_value *modules, cons
     if (!st) {
         take(p);
         parts_run(w, p, rule, &dice);
-        if (p->n_specs && kl_random_next(&dice) % 4 == 0)
+        if (p->n_specs && kl_random_next(&dice) % REPLAYED == 0)
             replay(w, p);
-        if (p->n_specs && !p->n_hooks && kl_random_next(&dice) % 8 == 0)
+        if (p->n_specs && !p->n_hooks && kl_random_next(&dice) % STAGED == 0)
             on_stage(w, on, modules, text, len, &dice);
         hunt_phase("free");
         kl_program_unref(p);

@@ -73,9 +73,11 @@ static const struct {
 
 static _Atomic bool dying;
 
-/* A sanitizer's report opens what it likes: it does not get it, and goes on. */
+/* A sanitizer's report opens what it likes: it does not get it, goes on, and says what was found. */
 void __asan_on_error(void);
 void __asan_on_error(void) { atomic_store(&dying, true); }
+void __ubsan_on_report(void);
+void __ubsan_on_report(void) { atomic_store(&dying, true); }
 
 static void touched(int signo, siginfo_t *info, void *context)
 {

@@ -3,10 +3,13 @@
 --
 -- A script is a controller or a webhook (or what is nearly one) with bodies for each phase: load, index,
 -- map, `when`, priority, serial, reconcile, finalize, webhook. Bodies are statements over everything that a
--- script can name. What that is comes from the annotations and the manual (every word behind `kube.`,
--- `ctx.`, `ctx:`, `req:`, every annotated method and the types of its arguments) and from the libraries of
--- Lua, so that a function that is new is called here as soon as it is written down. One script in four is
--- an example of controllers/ or docs/ with changes made to its lines and words.
+-- script can name. What that is comes from the annotations (annotations.lua: arguments are mostly of the
+-- types that they say, tables have the fields of their classes, and what a call gave is known by its class, so
+-- that its methods are called), from the manual (every word behind `kube.`, `ctx.`, `ctx:`, `req:`) and from
+-- the libraries of Lua. So a function, a field or a key that is new is hunted as soon as it is written down.
+-- One script in four is an example of controllers/ or docs/ with changes made to its lines and words.
+
+local annotations = dofile "spec/hunt/annotations.lua"
 
 -- ---------------------------------------------------------------- chance
 
@@ -50,8 +53,7 @@ local function add(to, name)
   end
 end
 
-local KUBE, CTX, METHOD, FIELD, SPEC = set(), set(), set(), set(), set()
-local TYPES = {}               -- name of a function -> the types of its parameters
+local KUBE, CTX, METHOD, FIELD = set(), set(), set(), set()
 
 local function learn_words(text)
   for name in text:gmatch "%f[%w_]kube%.([%a_][%w_]*)" do add(KUBE, name) end
@@ -60,31 +62,31 @@ local function learn_words(text)
   for name in text:gmatch "%f[%w_]%a+:([%a_][%w_]*)%s*[%({\"]" do add(METHOD, name) end
 end
 
-local function learn_annotations(text)
-  local types, class = {}, nil
-  for line in text:gmatch "[^\n]+" do
-    class = line:match "^%-%-%-@class%s+([%w_.]+)" or class
-    local kind = line:match "^%-%-%-@param%s+[%w_.]+%??%s+(%S+)"
-    local field = line:match "^%-%-%-@field%s+([%a_][%w_]*)"
-    local name = line:match "^function%s+[%w_]+[.:]([%a_][%w_]*)%s*%("
-      or line:match "^local%s+function%s+([%a_][%w_]*)%s*%("
-    if kind then types[#types + 1] = kind end
-    if field then add(class and class:find "Spec$" and SPEC or FIELD, field) end
-    if name then
-      if line:find("^function%s+[%w_]+:") then add(METHOD, name) end
-      if line:find("^function%s+Context:") then add(CTX, name) end
-      if line:find("^function%s+kube%.") then add(KUBE, name) end
-      if #types > 0 then TYPES[name] = types end
-    end
-    if not line:find "^%-%-%-" then types = {} end
+local function learn_annotations()
+  local order, texts = {}, {}
+  for _, path in ipairs(files "find lua/kubelua -maxdepth 1 -name '*.lua'") do
+    local module = path:match "([%w_]+)%.lua$"
+    order[#order + 1], texts[module] = module, read(path)
+    learn_words(texts[module])
   end
+  annotations.read(order, texts)
+  local names = {}
+  for name in pairs(annotations.classes) do names[#names + 1] = name end
+  table.sort(names)
+  for _, name in ipairs(names) do
+    for _, item in ipairs(annotations.classes[name].fields) do add(FIELD, item.name) end
+    for _, item in ipairs(annotations.classes[name].methods) do
+      if not name:find "^module " then add(METHOD, item.name) end
+    end
+  end
+  for _, item in ipairs(annotations.all("kubelua.Context", "methods")) do add(CTX, item.name) end
+  names = {}
+  for name in pairs(annotations.kube) do names[#names + 1] = name end
+  table.sort(names)
+  for _, name in ipairs(names) do add(KUBE, name) end
 end
 
-for _, path in ipairs(files "find lua/kubelua -maxdepth 1 -name '*.lua'") do
-  local text = read(path)
-  learn_words(text)
-  learn_annotations(text)
-end
+learn_annotations()
 for _, path in ipairs(files "find docs -name '*.md'") do learn_words(read(path)) end
 for _, name in ipairs { "string", "table", "math", "utf8", "coroutine", "os" } do
   local names = {}
@@ -106,7 +108,8 @@ local BASE = { "assert", "error", "ipairs", "next", "pairs", "rawequal", "rawget
 -- The examples: scripts, and the Lua of the manual. What they require beside them is there for all.
 local EXAMPLES, MODULES = {}, {}
 for _, path in ipairs(files "find controllers/koordinator controllers/demo -name '*.lua'") do
-  if not path:find "_test%.lua$" then MODULES[path:match "[^/]+$"] = read(path) end
+  local name = path:match "^controllers/[^/]+/(.+)$":gsub("/", ".")
+  if not path:find "_test%.lua$" then MODULES[name] = read(path) end
 end
 for _, path in ipairs(files "find controllers spec/hunt/seeds -name '*.lua'") do
   local text = read(path)
@@ -147,10 +150,14 @@ local EVENTS = { "__index", "__newindex", "__call", "__tostring", "__len", "__eq
 local OPS = { "+", "-", "*", "/", "//", "%", "^", "..", "==", "~=", "<", "<=", ">", ">=", "&", "|", "~", "<<",
   ">>", "and", "or" }
 
--- Where a body is: which names it has, how many locals, and what it may do.
+-- Where a body is: which names it has, of which classes what they hold is, how many locals, and what it may
+-- do.
 local scope
 
-local expr, block, fn
+-- What stands at the top of the script under way, for all bodies: names and classes.
+local declared
+
+local expr, block, fn, CTX_FIELDS
 
 local function str() return '"' .. pick(STRINGS) .. '"' end
 
@@ -195,10 +202,10 @@ local function manifest(depth)
   return "{ " .. table.concat(parts, ", ") .. " }"
 end
 
-local function variable()
-  local names = scope.names
+local function variable(class)
+  local names = class and scope.classes[class] or scope.names
   local n = #names
-  if n == 0 or chance(25) then return ("K[%d]"):format(upto(12)) end
+  if n == 0 or not class and chance(25) then return ("K[%d]"):format(upto(12)) end
   return names[n - (upto(n) * upto(n) // n) + 1] or names[1]
 end
 
@@ -218,63 +225,194 @@ local function map(depth)
   return "{ " .. table.concat(parts, ", ") .. " }"
 end
 
--- What an annotated type wants, mostly.
-local function typed(kind, depth)
-  if chance(25) then return expr(depth) end
-  kind = kind or ""
-  if kind:find "fun" then return fn(depth - 1, pick { "d", "a, b", "..." }) end
-  if kind:find "view" or kind:find "Object" then
-    return chance(40) and "obj" or chance(50) and manifest(depth) or variable()
+-- Texts and names that have to agree with what stands elsewhere in the script, or in the world.
+local NAMED = {
+  kind = KINDS, resource = KINDS, name = { "a", "b", "going", "new", "token" }, namespace = { "default" },
+  namespace_or_key = { "default", "default/a", "a" }, index = { "x" }, label = { "a", "b" },
+  labels = { "a", "b", "app=a" }, url = { "https://a.example.com", "https://a.example.com/v1?x=%zz" },
+  http = { "https://a.example.com" }, method = { "GET", "POST", "DELETE" }, help = { "What it counts." },
+}
+NAMED.reads, NAMED.owns, NAMED.pod = KINDS, KINDS, NAMED.name
+
+-- kube's functions by the class that they give: where a value of it comes from. Not those for programs of
+-- one's own, which are refused.
+local FOR_PROGRAMS = read "lua/kubelua/init.lua":match "\nlocal FOR_PROGRAMS = (%b{})"
+local MAKERS = set()
+for _, name in ipairs(KUBE.list) do
+  local class = annotations.kube[name] and annotations.kube[name].result
+  if class and #annotations.all(class, "methods") > 0 and not FOR_PROGRAMS:find("\n  " .. name .. " =", 1, true) then
+    MAKERS[class] = MAKERS[class] or {}
+    table.insert(MAKERS[class], name)
+    add(MAKERS, class)
   end
-  if kind:find "quantity" then
-    return chance(40) and ("kube.qty(%s)"):format(pick { '"500m"', '"1Gi"', "2", '"1e18"', '"-3"' })
-      or expr(depth)
+end
+
+local typed, signed
+
+-- A table with the fields that a class or a { a: A, b?: B } has.
+local function shaped(items, depth)
+  local parts = {}
+  for _, item in ipairs(items) do
+    local needed = not item.optional and not item.type:find "%?$"
+    if chance(needed and 95 or #items > 6 and 20 or 50) then
+      parts[#parts + 1] = ("%s = %s"):format(item.name, typed(item.type, depth - 1, item.name))
+    end
   end
-  if kind:find "integer" or kind:find "number" then return pick(NUMBERS) end
-  if kind:find "Duration" then return pick { '"1s"', "5", '"1h5m"', "-1", "0", "1e300", '"1ns"' } end
-  if kind:find "string" then return chance(40) and ("%q"):format(pick(KINDS)) or str() end
-  if kind:find "Options" or kind:find "table" then return map(depth) end
-  if kind:find "boolean" then return pick { "true", "false" } end
+  return "{ " .. table.concat(parts, ", ") .. " }"
+end
+
+local function keyed(kinds, depth, name)
+  local key, value = annotations.split(kinds, ",")[1], kinds:match ",%s*(.+)$"
+  local parts = {}
+  for i = 1, upto(3) do
+    local word = key:find "string" and (NAMED[name] and pick(NAMED[name]) or pick(FIELDS)) or tostring(i)
+    parts[i] = ("[%s] = %s"):format(key:find "string" and ("%q"):format(word) or word,
+      typed(value, depth - 1, name))
+  end
+  return "{ " .. table.concat(parts, ", ") .. " }"
+end
+
+local function listed(kind, depth, name)
+  local parts = {}
+  for i = 1, upto(3) do parts[i] = typed(kind, depth - 1, name) end
+  return "{ " .. table.concat(parts, ", ") .. " }"
+end
+
+-- A value of a class: what the script has already, or what makes one, or a table with its fields.
+local function instance(class, depth)
+  if scope.classes[class] and chance(70) then return variable(class) end
+  if class == "kubelua.Secret" and scope.ctx then return 'ctx.secret("token")' end
+  if MAKERS[class] and depth > 0 then
+    local name = pick(MAKERS[class])
+    return ("kube.%s(%s)"):format(name, signed(annotations.kube[name], depth))
+  end
+  local fields = annotations.all(class, "fields")
+  return #fields > 0 and depth > 0 and shaped(fields, depth) or variable()
+end
+
+local PLAIN = {
+  any = function(depth) return expr(depth) end,
+  T = function(depth) return chance(50) and "obj" or expr(depth) end,
+  string = function(_, name) return NAMED[name] and chance(80) and ("%q"):format(pick(NAMED[name])) or str() end,
+  number = function() return pick(NUMBERS) end,
+  integer = function() return pick(NUMBERS) end,
+  boolean = function() return pick { "true", "false" } end,
+  table = function(depth) return map(depth) end,
+  ["function"] = function(depth) return fn(depth - 1, pick { "d", "a, b", "..." }) end,
+  ["nil"] = function() return "nil" end,
+  ["kubelua.Duration"] = function() return pick { '"1s"', "5", '"1h5m"', "-1", "0", "1e300", '"1ns"' } end,
+  ["kubelua.Object"] = function(depth) return manifest(depth) end,
+  ["kubelua.view"] = function(depth) return chance(60) and "obj" or manifest(depth) end,
+  ["kubelua.draft"] = function(depth) return chance(60) and "obj" or manifest(depth) end,
+  ["kubelua.quantity"] = function()
+    return ("kube.qty(%s)"):format(pick { '"500m"', '"1Gi"', "2", '"1e18"', '"-3"' })
+  end,
+}
+
+local function callback(kind, depth)
+  local names = {}
+  for i, item in ipairs(annotations.signature(kind)) do names[i] = item.name end
+  return fn(depth - 1, #names > 0 and table.concat(names, ", ") or "...")
+end
+
+-- What an annotated type wants, mostly. name: of the argument or field.
+function typed(kind, depth, name)
+  if chance(20) then return expr(depth) end
+  kind = kind:gsub("%?$", "")
+  local parts = annotations.split(kind, "|")
+  kind = annotations.aliases[parts[1]] and #parts == 1 and not PLAIN[parts[1]] and annotations.aliases[parts[1]]
+    or pick(parts)
+  if #annotations.split(kind, "|") > 1 then kind = pick(annotations.split(kind, "|")) end
+  local bare = kind:match "^(%b())$"
+  if bare then return typed(bare:sub(2, -2), depth, name) end
+  if PLAIN[kind] then return PLAIN[kind](depth, name) end
+  if kind:find '^".*"$' or kind == "true" or kind == "false" or tonumber(kind) then return kind end
+  if kind:find "%[%]$" then return listed(kind:sub(1, -3):gsub("^(%b())$", "%1"), depth, name) end
+  if kind:find "^table<" then return keyed(kind:match "^table<(.*)>$" or "string, any", depth, name) end
+  if kind:find "^{" then return shaped(annotations.items(kind:sub(2, -2)), depth) end
+  if kind:find "^fun%(" then return callback(kind, depth) end
+  if annotations.classes[kind] then return instance(kind, depth) end
   return expr(depth)
 end
 
-local function args(name, depth)
-  local types, parts = TYPES[name], {}
-  local n = types and chance(70) and #types or upto(4) - 1
-  for i = 1, n do
-    local x = types and typed(types[i], depth - 1) or expr(depth - 1)
-    if not types and i == 1 and chance(30) then x = ("%q"):format(pick(KINDS)) end
-    parts[i] = x
+-- The arguments of a function that is known, mostly as many as it has.
+function signed(item, depth)
+  local parts = {}
+  for i, param in ipairs(item.params) do
+    if param.optional and chance(40) then break end
+    if chance(3) then break end
+    parts[i] = typed(param.type, depth - 1, param.name)
+  end
+  if chance(4) then parts[#parts + 1] = expr(depth - 1) end
+  return table.concat(parts, ", ")
+end
+
+local function args(item, depth)
+  if item and chance(85) then return signed(item, depth) end
+  local parts = {}
+  for i = 1, upto(4) - 1 do
+    parts[i] = i == 1 and chance(30) and ("%q"):format(pick(KINDS)) or expr(depth - 1)
   end
   if chance(4) then parts[#parts + 1] = "..." end
   return table.concat(parts, ", ")
 end
 
+local function known_class(kind)
+  kind = kind and kind:gsub("%?$", "")
+  return annotations.classes[kind] and kind or nil
+end
+
+-- A call of a method of a class on what has it, and the class of what it gives.
+local function method_call(what, class, depth)
+  local methods = annotations.all(class, "methods")
+  if #methods == 0 then return nil end
+  local item = pick(methods)
+  return ("%s%s%s(%s)"):format(what, item.dot and chance(95) and "." or ":", item.name, args(item, depth)),
+    known_class(item.result)
+end
+
+-- Those of ctx' fields that have methods: log, live, http.
+local REACHED = {}
+for _, item in ipairs(annotations.all("kubelua.Context", "fields")) do
+  local class = known_class(item.type)
+  if class and #annotations.all(class, "methods") > 0 then
+    REACHED[#REACHED + 1] = { name = item.name, class = class }
+  end
+end
+CTX_FIELDS = annotations.all("kubelua.Context", "fields")
+local CTX_ITEMS = {}
+for _, item in ipairs(annotations.all("kubelua.Context", "methods")) do CTX_ITEMS[item.name] = item end
+
+-- A call, and the class of what it gives, where that is known.
 local function call(depth)
   local r = upto(100)
-  if r <= 28 then
+  if r <= 26 then
     local name = pick(KUBE.list)
-    return ("kube.%s(%s)"):format(name, args(name, depth))
-  elseif r <= 52 and scope.ctx then
+    local item = annotations.kube[name]
+    return ("kube.%s(%s)"):format(name, args(item, depth)), item and known_class(item.result)
+  elseif r <= 48 and scope.ctx then
     local name = pick(CTX.list)
-    return ("ctx%s%s(%s)"):format(chance(95) and ":" or ".", name, args(name, depth))
-  elseif r <= 57 and scope.ctx then
-    return ("ctx.%s:%s(%s)"):format(pick { "live", "live", "log" },
-      pick { "get", "list", "each", "info", "warn", "error", "debug" }, args("get", depth))
-  elseif r <= 60 then
-    return ("kube.shared:%s(%s)"):format(pick { "get", "set", "incr", "cas", "names" }, args("set", depth))
-  elseif r <= 82 then
+    local item = CTX_ITEMS[name]
+    return ("ctx%s%s(%s)"):format((not item or not item.dot) == chance(95) and ":" or ".", name,
+      args(item, depth)), item and known_class(item.result)
+  elseif r <= 55 and scope.ctx then
+    local at = pick(REACHED)
+    return method_call("ctx." .. at.name, at.class, depth)
+  elseif r <= 58 then
+    return method_call("kube.shared", "kubelua.Shared", depth)
+  elseif r <= 66 and #scope.classes.list > 0 then
+    local class = pick(scope.classes.list)
+    local text, gives = method_call(variable(class), class, depth)
+    if text then return text, gives end
+  elseif r <= 84 then
     local lib = pick(LIBS)
     local name = pick(NAMES[lib])
-    return ("%s.%s(%s)"):format(lib, name, args(name, depth))
-  elseif r <= 88 then
-    local name = pick(BASE)
-    return ("%s(%s)"):format(name, args(name, depth))
-  elseif r <= 96 then
-    local name = pick(METHOD.list)
-    return ("%s:%s(%s)"):format(variable(), name, args(name, depth))
+    return ("%s.%s(%s)"):format(lib, name, args(nil, depth))
+  elseif r <= 89 then
+    return ("%s(%s)"):format(pick(BASE), args(nil, depth))
   end
-  return ("%s(%s)"):format(variable(), args("", depth))
+  if chance(65) then return ("%s:%s(%s)"):format(variable(), pick(METHOD.list), args(nil, depth)) end
+  return ("%s(%s)"):format(variable(), args(nil, depth))
 end
 
 function expr(depth)
@@ -299,9 +437,10 @@ function expr(depth)
   elseif r <= 39 then return manifest(depth)
   elseif r <= 45 then return hostile(depth)
   elseif r <= 49 then return big()
-  elseif r <= 77 then return call(depth)
+  elseif r <= 77 then return (call(depth))
   elseif r <= 82 then return ("(%s %s %s)"):format(expr(depth - 1), pick(OPS), expr(depth - 1))
   elseif r <= 85 then return ("(%s%s)"):format(pick { "-", "not ", "#", "~" }, expr(depth - 1))
+  elseif r <= 90 and scope.ctx and chance(25) then return "ctx." .. pick(CTX_FIELDS).name
   elseif r <= 90 then return ("%s.%s"):format(variable(), pick(FIELDS))
   elseif r <= 93 then return ("%s[%s]"):format(variable(), expr(depth - 1))
   elseif r <= 97 then return fn(depth - 1, "...")
@@ -313,9 +452,27 @@ end
 
 -- ---------------------------------------------------------------- statements
 
+-- The classes of a scope around this one: { list = { class... }, [class] = { name... } }.
+local function copied(classes)
+  local copy = { list = { table.unpack(classes.list) } }
+  for _, class in ipairs(copy.list) do copy[class] = { table.unpack(classes[class]) } end
+  return copy
+end
+
+local function classify(name, class)
+  if not class then return end
+  local known = scope.classes
+  if not known[class] then
+    known[class] = {}
+    known.list[#known.list + 1] = class
+  end
+  table.insert(known[class], name)
+end
+
 local function inner(names, ctx, f)
   local was = scope
-  scope = { names = {}, ctx = ctx, locals = 0, depth = was.depth + 1, draft = names }
+  scope = { names = {}, classes = copied(was.classes), ctx = ctx, locals = 0, depth = was.depth + 1,
+    draft = names }
   for _, name in ipairs(was.names) do scope.names[#scope.names + 1] = name end
   for name in (names or ""):gmatch "[%a_]+" do scope.names[#scope.names + 1] = name end
   local result = f()
@@ -343,14 +500,16 @@ local statements = {
     if scope.locals > 40 then
       return ("K[%d] = P(function(...) return %s end, ...)"):format(upto(12), expr(depth))
     end
-    local value = expr(depth)
+    local value, class
+    if chance(35) then value, class = call(depth) else value = expr(depth) end
     scope.locals = scope.locals + 1
     local name = ("v%d_%d"):format(scope.depth, scope.locals)
     local text = ("local %s = P(function(...) return %s end, ...)"):format(name, value)
     scope.names[#scope.names + 1] = name
+    classify(name, class)
     return text
   end },
-  { 22, function(depth) return ("P(function(...) return %s end, ...)"):format(call(depth)) end },
+  { 22, function(depth) return ("P(function(...) return %s end, ...)"):format((call(depth))) end },
   { 10, function(depth)
     if not scope.ctx then return "H.nothing()" end
     return ("P(function(...) return ctx:%s(%s) end, ...)"):format(pick { "apply", "create", "update", "apply",
@@ -474,6 +633,10 @@ local function P(f, ...)
   K[count % 12 + 1] = x
   return x, ok
 end
+local function Q(f, ...)
+  local ok, x = pcall(f, ...)
+  if ok then return x end
+end
 function H.nothing() end
 function H.raise(...) error(..., 0) end
 function H.self() return H.self end
@@ -494,7 +657,8 @@ function H.tower(n, f) local function g(i) if i == 0 then return f() end return 
 
 local function body(params, names, ctx)
   local was = scope
-  scope = { names = {}, ctx = ctx, locals = 0, depth = 1 }
+  scope = { names = { table.unpack(declared.names) }, classes = copied(declared.classes), ctx = ctx, locals = 0,
+    depth = 1 }
   for name in names:gmatch "[%a_]+" do scope.names[#scope.names + 1] = name end
   local depth = upto(3) + 1
   local text = block(upto(7), depth)
@@ -557,6 +721,7 @@ local SPEC_VALUES = {
   timeout = function() return '"1s"' end,
   cpu = function() return pick { '"5ms"', '"20ms"' } end,
   memory = function() return pick { '"4Mi"', '"16Mi"' } end,
+  http = function() return '{ "https://a.example.com", { url = "https://b.example.com", reads = "POST" } }' end,
   resync = function() return '"10h"' end,
   every = function() return '"20s"' end,
   cron = function() return '"* * * * *"' end,
@@ -568,16 +733,37 @@ local SPEC_VALUES = {
   leader = function() return pick { "true", "false" } end,
   shard = function() return pick { "true", '"namespace"' } end,
   on_reload = function() return '"all"' end,
+  finalizer = function() return '{ "kubelua.dev/hunt", "example.com/was" },\n  finalize = ' .. obj_ctx() end,
+  -- "token" is what a deployment gives, and a, b and c are what it may.
   params = function()
-    return chance(60) and ("{ a = %s, b = { 1, 2, %s }, c = %s }"):format(str(), pick { "3", "2^53", "-0.0" },
-      pick { "true", "H.deep(10)", "H.wide(1000)", "kube.array {}" })
-      or ("P(function() return %s end)"):format(map(3))
+    local rule = typed("kubelua.Param", 3)
+    return ("{ token = { type = \"secret\"%s }, a = %s, b = %s, c = %s }"):format(
+      pick { "", ", optional = true", ", doc = \"x\"" }, chance(50) and str() or rule,
+      pick { "3", "2^53", "-0.0", "{ 1, 2, 3 }" }, pick { "true", "H.deep(10)", "H.wide(1000)", rule })
   end,
 }
-local SPEC_KEYS = {}
-for key in pairs(SPEC_VALUES) do SPEC_KEYS[#SPEC_KEYS + 1] = key end
-table.sort(SPEC_KEYS)
+-- The keys of a class of specs; what it says of one is the value of those that stand not in `values`, and now
+-- and then of the others.
+local function keys_of(class, values, but)
+  local list, types = {}, {}
+  for _, item in ipairs(annotations.all(class, "fields")) do
+    if not but[item.name] then
+      list[#list + 1] = item.name
+      types[item.name] = item.type
+    end
+  end
+  return list, function(key)
+    local known = values[key] or SPEC_VALUES[key]
+    if known and chance(94) then return known() end
+    local value = typed(types[key] or "any", 3, key)
+    return value:find "^function" and value or ("Q(function(...) return %s end)"):format(value)
+  end
+end
+
+local SPEC_KEYS, spec_value = keys_of("kubelua.ControllerSpec", SPEC_VALUES,
+  { name = true, resource = true, reconcile = true })
 local HOOK_VALUES = {
+  fields = function() return '{ ["v1/Pod"] = { "spec.nodeName" } },\n  reads = { "v1/Pod" }' end,
   operations = function()
     return '{ "CREATE", "UPDATE" }'
   end, scope = function() return '"*"' end, reads = SPEC_VALUES.reads, timeout = SPEC_VALUES.timeout,
@@ -588,35 +774,53 @@ local HOOK_VALUES = {
     return '{ { name = "a", expression = "true" } }'
   end, subresources = function() return '{ "status" }' end,
 }
-local HOOK_KEYS = {}
-for key in pairs(HOOK_VALUES) do HOOK_KEYS[#HOOK_KEYS + 1] = key end
-table.sort(HOOK_KEYS)
+local HOOK_KEYS, hook_value = keys_of("kubelua.WebhookSpec", HOOK_VALUES,
+  { name = true, resource = true, mutate = true, validate = true })
 
-local function fields(keys, values, n, others)
+local function fields(keys, value, n, others)
   local parts, seen = {}, {}
   for _ = 1, n do
     local key = pick(keys)
     if chance(2) then key = pick(others) end
     if not seen[key] then
       seen[key] = true
-      parts[#parts + 1] = ("  %s = %s,"):format(key, chance(96) and values[key] and values[key]()
-        or ("P(function() return %s end)"):format(expr(3)))
+      parts[#parts + 1] = ("  %s = %s,"):format(key, chance(96) and value(key)
+        or ("Q(function() return %s end)"):format(expr(3)))
     end
+  end
+  if chance(20) and not seen.http and keys == SPEC_KEYS then
+    parts[#parts + 1] = ("  http = %s,"):format(SPEC_VALUES.http())
   end
   return table.concat(parts, "\n")
 end
 
+-- What a script makes when it is loaded, for its bodies: metrics, selectors, schedules, whatever has methods.
+local function declarations()
+  local lines = {}
+  scope.names = declared.names
+  scope.classes = declared.classes
+  for i = 1, chance(40) and upto(2) or 0 do
+    local class = pick(MAKERS.list)
+    lines[i] = ("local d%d = P(function(...) return %s end, ...)"):format(i, instance(class, 3))
+    declared.names[i] = "d" .. i
+    classify("d" .. i, class)
+  end
+  return table.concat(lines, "\n") .. "\n"
+end
+
 local function top()
-  scope = { names = {}, ctx = false, locals = 0, depth = 1 }
+  declared = { names = {}, classes = { list = {} } }
+  scope = { names = {}, classes = { list = {} }, ctx = false, locals = 0, depth = 1 }
+  local made = declarations()
   local load_phase = chance(35) and block(upto(4), 3) or ""
   local text
   if chance(82) then
     text = ("local c = kube.controller {\n  name = \"hunt\",\n  resource = %q,\n%s\n  reconcile \z
-      = %s,\n}"):format(pick(KINDS), fields(SPEC_KEYS, SPEC_VALUES, upto(5), SPEC.list), obj_ctx())
+      = %s,\n}"):format(pick(KINDS), fields(SPEC_KEYS, spec_value, upto(5), HOOK_KEYS), obj_ctx())
   else
     local how = pick { "mutate", "validate" }
     text = ("local c = kube.webhook {\n  name = \"hunt\",\n  resource = %q,\n%s\n  %s = %s,\n}"):format(
-      pick(KINDS), fields(HOOK_KEYS, HOOK_VALUES, upto(4), SPEC.list), how,
+      pick(KINDS), fields(HOOK_KEYS, hook_value, upto(4), SPEC_KEYS), how,
       body("obj, ctx, ...", "obj, ctx", true))
   end
   local last = "return c"
@@ -631,7 +835,7 @@ local function top()
       "return H.mt({ c }, { __ipairs = H.raise, __pairs = H.raise })",
     }
   end
-  return PRELUDE .. "local obj, ctx = { metadata = {}, spec = {} }, nil\n" .. load_phase .. "\n" .. text
+  return PRELUDE .. "local obj, ctx = { metadata = {}, spec = {} }, nil\n" .. made .. load_phase .. "\n" .. text
     .. "\n" .. last .. "\n"
 end
 
@@ -648,9 +852,9 @@ local function change_word(text, words)
   local at = upto(#text)
   local from, to = text:find("[%a_][%w_]*", at)
   if not from then return text end
-  scope = { names = { "kube", "ctx", "obj" }, ctx = true, locals = 100, depth = 3 }
+  scope = { names = { "kube", "ctx", "obj" }, classes = { list = {} }, ctx = true, locals = 100, depth = 3 }
   local new = chance(40) and pick(words) or chance(50) and pick(FIELDS)
-    or ("(%s)"):format(expr(2)):gsub("H%.[%a_]+%b()", "{}"):gsub("H%.[%a_]+", "print"):gsub("%f[%w_]P%(",
+    or ("(%s)"):format(expr(2)):gsub("H%.[%a_]+%b()", "{}"):gsub("H%.[%a_]+", "print"):gsub("%f[%w_][PQ]%(",
     "pcall("):gsub("K%[%d+%]", "kube")
   return text:sub(1, from - 1) .. new .. text:sub(to + 1)
 end

@@ -4,6 +4,7 @@
  *   hunter [--seed S] [--programs N] [--batch N] [--generator FILE] [--keep DIR] [FILE.lua...]   programs S,
  * S+1, ...; or these files hunter --print --seed S the text of a program
  *   --verbose    says of each whether it loaded
+ *   --overflow   an int overflows while the second program runs, for UBSan to find
  *   --files      modules come from files and not from a ConfigMap: who requires one touches a file
  *
  * The parent forks a child for each batch. In it one thread runs the programs behind a filter of system
@@ -17,6 +18,7 @@
 #include <execinfo.h>
 #include <fcntl.h>
 #include <lauxlib.h>
+#include <limits.h>
 #include <lualib.h>
 #include <malloc.h>
 #include <math.h>
@@ -66,7 +68,7 @@ typedef struct options {
     uint64_t seed, n, batch;
     const char *generator, *keep;
     char **files;
-    bool print, verbose, from_files;
+    bool print, verbose, from_files, overflow;
 } options;
 
 /* made before the first child: the function that makes programs, and below it the modules that they may
@@ -250,6 +252,12 @@ static void drop(void *arg, kl_log_level level, const char *message, const char 
  * what runs programs makes way for all threads that are there by now. */
 static void let_others_go_first(void) { (void)setpriority(PRIO_PROCESS, 0, 19); }
 
+static void overflow(void)
+{
+    volatile int most = INT_MAX;
+    most = most + 1;
+}
+
 static void hunter(void *arg)
 {
     const job *j = arg;
@@ -271,6 +279,8 @@ static void hunter(void *arg)
         size_t len = j->len;
         atomic_store(&the_page->seed, j->seed + i);
         hunt_phase("generate");
+        if (the_options.overflow && i == 1)
+            overflow();
         const char *text = j->text ? j->text : generate(j->seed + i, &len);
         the_page->loaded += trial_run(
             w, on, j->seed + i, the_options.from_files ? NULL : beside_it, text, len);
@@ -611,11 +621,11 @@ static void sum_up(int failures, double seconds)
     const hunt_page *p = the_page;
     printf("programs=%llu loaded=%llu replayed=%llu staged=%llu attached=%llu shadowed=%llu bodies=%llu "
            "calls=%llu "
-           "writes=%llu errors=%llu seconds=%.1f "
+           "writes=%llu web=%llu errors=%llu seconds=%.1f "
            "rate=%.0f/s peak=%lluKiB\n",
         (unsigned long long)p->programs, (unsigned long long)p->loaded, (unsigned long long)p->replayed,
         (unsigned long long)p->staged, (unsigned long long)p->attached, (unsigned long long)p->shadowed,
-        (unsigned long long)p->bodies, (unsigned long long)p->calls, (unsigned long long)p->writes,
+        (unsigned long long)p->bodies, (unsigned long long)p->calls, (unsigned long long)p->writes, (unsigned long long)p->web,
         (unsigned long long)p->failed_runs, seconds, (double)p->programs / seconds,
         (unsigned long long)p->live_bytes_peak >> 10);
     printf("neighbour p50=%.2fms p99=%.2fms p99.9=%.2fms max=%.2fms\n", percentile(0.5), percentile(0.99),
@@ -639,6 +649,8 @@ static bool parse(int argc, char **argv, options *o)
             o->from_files = true;
         else if (!strcmp(argv[i], "--verbose"))
             o->verbose = true;
+        else if (!strcmp(argv[i], "--overflow"))
+            o->overflow = true;
         else if (i + 1 == argc)
             return false;
         else if (!strcmp(argv[i], "--seed"))
@@ -663,7 +675,7 @@ int main(int argc, char **argv)
     if (!parse(argc, argv, &the_options)) {
         fprintf(stderr,
             "usage: hunter [--seed S] [--programs N] [--batch N] [--generator FILE] [--keep DIR] [--print] "
-            "[--verbose] [--files] [FILE.lua...]\n");
+            "[--verbose] [--overflow] [--files] [FILE.lua...]\n");
         return 2;
     }
     the_page = mmap(NULL, sizeof *the_page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -13,6 +13,7 @@
 #include "controller/dry_writes.h"
 #include "run/elide.h"
 #include "run/fights.h"
+#include "run/params.h"
 #include "lab/replay.h"
 
 /* Budgets are small, so that programs are quick, and larger for one program in eight, which gets deeper; a
@@ -407,6 +408,28 @@ static void on_stage(
             kl_program_unref(both[i]);
 }
 
+/* As a deployment does: some of what the script declares, of the right type or not. What it refuses does not
+ * run. */
+static kl_status give_params(kl_program *p, kl_random *dice, kl_err *err)
+{
+    static const char *const WORDS[] = {"3", "true", "5s", "[1, 2, {x: 1}]", "{a: {b: 1}}", "", "&x [*x]"};
+    size_t n = sizeof WORDS / sizeof *WORDS;
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_kstr(b, "token", "hunted");
+    kl_build_kstr(b, kl_random_next(dice) % 2 ? "a" : "hunt.a", WORDS[kl_random_next(dice) % n]);
+    if (kl_random_next(dice) % 4 == 0)
+        kl_build_kstr(b, "c", WORDS[kl_random_next(dice) % n]);
+    kl_build_end(b);
+    const kl_value *given = kl_builder_done(b);
+    hunt_phase("params");
+    kl_err refused = KL_ERR_INIT;
+    (void)!kl_program_set_params(p, given, true, &refused);
+    kl_err_fini(&refused);
+    kl_value_unref(given);
+    return kl_program_params_there(p, err);
+}
+
 bool trial_run(world *w, stage *on, uint64_t seed, const kl_value *modules, const char *text, size_t len)
 {
     kl_random dice = {seed};
@@ -419,6 +442,11 @@ bool trial_run(world *w, stage *on, uint64_t seed, const kl_value *modules, cons
     kl_time began = hunt_cpu();
     kl_status st = load(modules, text, len, &p, &err);
     hunt_took("load", hunt_cpu() - began, LOAD_BUDGET + GRACE);
+    if (!st && kl_random_next(&dice) % 4 != 0) {
+        st = give_params(p, &dice, &err);
+        if (st)
+            kl_program_unref(p);
+    }
     if (!st) {
         take(p);
         parts_run(w, p, rule, &dice);

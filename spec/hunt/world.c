@@ -13,6 +13,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "client/web.h"
 #include "lab/listwatch.h"
 #include "model/object.h"
 #include "run/simulate.h"
@@ -284,6 +285,22 @@ static answer simulated(world *w, kind *k, const kl_op *op, const char *ns, cons
     return a;
 }
 
+/* A server outside: what it may say, good and bad. */
+static answer web(uint64_t dice)
+{
+    static const char *const SAID[] = {
+        "{\"status\":200,\"url\":\"https://a.example.com/v1\",\"headers\":{\"etag\":\"x\",\"set-cookie\":"
+        "[\"a\",\"b\"]},\"json\":{\"items\":[{\"name\":\"a\"},null,1e300]}}",
+        "{\"status\":201,\"headers\":{},\"body\":\"x\\u0000y\"}",
+        "{\"status\":200,\"headers\":{},\"base64\":\"//79\"}",
+        "{\"status\":204,\"headers\":{},\"body\":\"\"}"};
+    const kl_value *v = NULL;
+    const char *text = SAID[dice % (sizeof SAID / sizeof *SAID)];
+    if (kl_value_decode(text, strlen(text), &v, NULL))
+        hunt_wrong("the answer of a server outside does not parse");
+    return (answer){KL_OK, 200, v};
+}
+
 static answer answered(world *w, const kl_op *op, kl_err *err)
 {
     static const struct {
@@ -292,9 +309,11 @@ static answer answered(world *w, const kl_op *op, kl_err *err)
         const char *text;
     } TROUBLE[] = {{KL_ECONFLICT, 409, "the object has been modified"}, {KL_EFORBIDDEN, 403, "may not"},
         {KL_ESERVER, 503, "busy"}, {KL_ECONNECT, 0, "away"}};
-    kind *k = kind_asked(w, op);
+    kind *k = op->verb == KL_HTTP ? NULL : kind_asked(w, op);
     uint64_t dice = kl_random_next(&w->dice);
-    if (!k)
+    if (op->verb == KL_HTTP && dice % 16)
+        return web(dice / 16);
+    if (!k && op->verb != KL_HTTP)
         return (answer){kl_fail(err, KL_ENOTFOUND, "the server has no such kind"), 404, NULL};
     if (dice % 16 == 0) {
         size_t n = dice / 16 % (sizeof TROUBLE / sizeof *TROUBLE);
@@ -320,8 +339,11 @@ static answer answered(world *w, const kl_op *op, kl_err *err)
 static uint64_t send(void *arg, const kl_op *op, kl_reply_fn *done, void *done_arg)
 {
     world *w = arg;
-    bool write = kl_verb_is_write(op->verb);
+    bool web = op->verb == KL_HTTP, write = web ? !kl_web_reads(op) : kl_verb_is_write(op->verb);
     kl_err err = KL_ERR_INIT;
+    if (web && kl_web_check(op, &err))
+        hunt_wrong("a request left for where no rule leads: %s", kl_err_message(&err));
+    the_page->web += web;
     if (write && w->rule == WORLD_DRY_RUN && !op->dry_run)
         hunt_wrong("a write left a dry run: %s %s", kl_verb_name(op->verb), op->kind ? op->kind : "");
     if (write && w->rule == WORLD_NOT_LEADING)

@@ -2,6 +2,7 @@
  * processes trap. */
 #include "hunt.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -9,6 +10,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -76,13 +78,20 @@ static _Atomic bool dying;
 /* A sanitizer's report opens what it likes: it does not get it, goes on, and says what was found. */
 void __asan_on_error(void);
 void __asan_on_error(void) { atomic_store(&dying, true); }
-void __ubsan_on_report(void);
-void __ubsan_on_report(void) { atomic_store(&dying, true); }
+
+/* UBSan reads files when it has its first finding, before it tells anybody. */
+static bool is_sanitizers(const void *code)
+{
+    Dl_info at;
+    return dladdr(code, &at) && at.dli_fname && strstr(at.dli_fname, "san.so");
+}
 
 static void touched(int signo, siginfo_t *info, void *context)
 {
     ucontext_t *u = context;
     (void)signo;
+    if (is_sanitizers(info->si_call_addr))
+        atomic_store(&dying, true);
     if (atomic_load(&dying)) {
 #ifdef __x86_64__
         u->uc_mcontext.gregs[REG_RAX] = -EPERM;

@@ -730,6 +730,7 @@ local SPEC_VALUES = {
   backoff = function() return '{ base = "5ms", max = "1s", jitter = 0.1, give_up = 3 }' end,
   own_writes = function() return pick { "false", '"1s"' } end,
   finalize = obj_ctx,
+  isolate = function() return pick { "true", "false", "false" } end,
   leader = function() return pick { "true", "false" } end,
   shard = function() return pick { "true", '"namespace"' } end,
   on_reload = function() return '"all"' end,

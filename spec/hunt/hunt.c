@@ -11,7 +11,7 @@
  * calls, beside a controller that means well. When a child dies, or does not get on, the page that both
  * share says which program it was; that one is run alone, made smaller line by line as long as it does the
  * same, and shown with its seed. A batch that fails in other ways (a leak) is halved until one program is
- * left. Exit status 1 when there was one. */
+ * left. Exit status 1 when there was one. SIGTERM and ^C end the hunt after the batch. */
 #include "hunt.h"
 
 #include <errno.h>
@@ -40,6 +40,7 @@
 #include "base/sync.h"
 #include "base/watchdog.h"
 #include "schema/known.h"
+#include "script/isolate.h"
 #include "state/budget.h"
 
 #define BATCH 500
@@ -81,7 +82,7 @@ static options the_options = {.seed = 1, .n = 1000, .batch = BATCH, .generator =
 /* Since the phase before this one, by the clock of this thread. */
 static void add_up(const char *phase)
 {
-    static kl_time last;
+    static _Thread_local kl_time last;
     kl_time now = hunt_cpu();
     hunt_spent *s = the_page->spent;
     while (s < &the_page->spent[HUNT_PHASES - 1] && *s->phase && strcmp(s->phase, phase))
@@ -243,9 +244,13 @@ static void watch_memory(uint64_t n)
         hunt_wrong("memory does not come back: %zu KiB live, at first %zu KiB", live >> 10, base >> 10);
 }
 
-static void drop(void *arg, kl_log_level level, const char *message, const char *fields)
+/* Nobody reads the log. But an isolated process dies of its memory alone, or with its worker. */
+static void hear(void *arg, kl_log_level level, const char *message, const char *fields)
 {
-    (void)arg, (void)level, (void)message, (void)fields;
+    (void)arg, (void)level;
+    if (!strcmp(message, "an isolated Lua process is gone") && !strstr(fields, "more memory than it may have")
+        && !strstr(fields, "its worker ends"))
+        hunt_wrong("%s", fields);
 }
 
 /* On a busy machine the watchdog would see late that a budget is spent, and most of the time would go there:
@@ -272,7 +277,10 @@ static void hunter(void *arg)
     const kl_value *beside_it = modules();
     world *w = world_new();
     neighbour *beside = neighbour_new(w);
-    stage *on = stage_new(w);
+    trial t = {.world = w,
+        .stage = stage_new(w),
+        .outside = outside_new(),
+        .modules = the_options.from_files ? NULL : beside_it};
     let_others_go_first();
     fence_close();
     for (uint64_t i = 0; i < j->n; i++) {
@@ -282,8 +290,7 @@ static void hunter(void *arg)
         if (the_options.overflow && i == 1)
             overflow();
         const char *text = j->text ? j->text : generate(j->seed + i, &len);
-        the_page->loaded += trial_run(
-            w, on, j->seed + i, the_options.from_files ? NULL : beside_it, text, len);
+        the_page->loaded += trial_run(&t, j->seed + i, text, len);
         the_page->programs++;
         if (the_options.verbose)
             printf("%llu %s\n", (unsigned long long)(j->seed + i),
@@ -291,7 +298,8 @@ static void hunter(void *arg)
         watch_memory(i);
     }
     hunt_phase("leave");
-    stage_free(on);
+    outside_free(t.outside);
+    stage_free(t.stage);
     neighbour_free(beside, w);
     world_free(w);
     kl_value_unref(beside_it);
@@ -308,7 +316,8 @@ static int child(job *j, int output)
     dup2(output, STDERR_FILENO);
     mallopt(M_ARENA_MAX, 1); /* one that shrinks reads a file of /proc */
     kl_log_set_level(KL_LOG_INFO);
-    kl_log_set_sink(drop, NULL);
+    kl_log_set_sink(hear, NULL);
+    lkl_isolate_offer();
     kl_thread_join(kl_thread_start("hunter", hunter, j));
     atomic_store(&the_page->seed, 0);
     return 0;
@@ -372,8 +381,10 @@ static void run_child(job *j, outcome *out)
     *the_page->wrong = '\0';
     fflush(stdout);
     pid_t pid = fork();
-    if (!pid)
+    if (!pid) {
+        (void)signal(SIGINT, SIG_IGN);
         exit(child(j, output));
+    }
     int status = wait_for(pid);
     out->seed = atomic_load(&the_page->seed);
     snprintf(out->phase, sizeof out->phase, "%s", the_page->phase);
@@ -382,6 +393,8 @@ static void run_child(job *j, outcome *out)
     out->said = contents(output);
     close(output);
     const char *report = strstr(out->said, "ERROR: "), *ub = strstr(out->said, "runtime error: ");
+    while (ub && ub > out->said && ub[-1] != '\n') /* where it was stands before it */
+        ub--;
     const char *line = report ? report : ub;
     if (*the_page->wrong)
         snprintf(out->what, sizeof out->what, "%s", the_page->wrong);
@@ -546,11 +559,14 @@ static void halve(uint64_t seed, uint64_t n, outcome *was)
     kl_free(text);
 }
 
+static volatile sig_atomic_t enough;
+static void had_enough(int signo) { enough = signo; }
+
 static int hunt_all(void)
 {
     int failures = 0;
     uint64_t end = the_options.seed + the_options.n;
-    for (uint64_t seed = the_options.seed; seed < end && failures < FAILURES_MAX;) {
+    for (uint64_t seed = the_options.seed; seed < end && failures < FAILURES_MAX && !enough;) {
         uint64_t n = end - seed < the_options.batch ? end - seed : the_options.batch;
         outcome o;
         run_child(&(job){.seed = seed, .n = n}, &o);
@@ -621,11 +637,11 @@ static void sum_up(int failures, double seconds)
     const hunt_page *p = the_page;
     printf("programs=%llu loaded=%llu replayed=%llu staged=%llu attached=%llu shadowed=%llu bodies=%llu "
            "calls=%llu "
-           "writes=%llu web=%llu errors=%llu seconds=%.1f "
+           "writes=%llu web=%llu isolated=%llu errors=%llu seconds=%.1f "
            "rate=%.0f/s peak=%lluKiB\n",
         (unsigned long long)p->programs, (unsigned long long)p->loaded, (unsigned long long)p->replayed,
         (unsigned long long)p->staged, (unsigned long long)p->attached, (unsigned long long)p->shadowed,
-        (unsigned long long)p->bodies, (unsigned long long)p->calls, (unsigned long long)p->writes, (unsigned long long)p->web,
+        (unsigned long long)p->bodies, (unsigned long long)p->calls, (unsigned long long)p->writes, (unsigned long long)p->web, (unsigned long long)p->isolated,
         (unsigned long long)p->failed_runs, seconds, (double)p->programs / seconds,
         (unsigned long long)p->live_bytes_peak >> 10);
     printf("neighbour p50=%.2fms p99=%.2fms p99.9=%.2fms max=%.2fms\n", percentile(0.5), percentile(0.99),
@@ -672,6 +688,8 @@ static bool parse(int argc, char **argv, options *o)
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && !strcmp(argv[1], LKL_ISOLATE_WORD))
+        return lkl_isolate_child();
     if (!parse(argc, argv, &the_options)) {
         fprintf(stderr,
             "usage: hunter [--seed S] [--programs N] [--batch N] [--generator FILE] [--keep DIR] [--print] "
@@ -691,6 +709,8 @@ int main(int argc, char **argv)
         printf("%s", text_of(the_options.seed));
         return 0;
     }
+    (void)signal(SIGTERM, had_enough);
+    (void)signal(SIGINT, had_enough);
     kl_time began = kl_clock_now(kl_clock_real());
     int failures = *the_options.files ? hunt_files() : hunt_all();
     sum_up(failures, (double)(kl_clock_now(kl_clock_real()) - began) / 1e9);

@@ -1,5 +1,5 @@
 /* hunt.h - the inside of the hunt for scripts that escape, crash or hang: hunt.c (batches of programs in
- * child processes), trial.c (one program, in all phases), world.c (kinds, objects and a server, without a
+ * child processes), trial.c (one program, in all phases), outside.c (isolated programs), world.c (kinds, objects and a server, without a
  * socket), neighbour.c (a good controller beside it), fence.c (system calls that no script may cause).
  * Nothing here knows what a program does; generate.lua makes them. */
 #ifndef HUNT_H
@@ -33,7 +33,7 @@ typedef struct hunt_page {
     /* wrong: what the oracle found, or ""; refused: why the last one did not load */
     char phase[32], wrong[1024], refused[256];
     uint64_t programs, loaded, replayed, staged, attached, shadowed, bodies, calls, writes, failed_runs,
-        web, live_bytes_peak;
+        web, isolated, live_bytes_peak;
     _Atomic uint64_t latency[HUNT_BUCKETS];
     hunt_slow slow[HUNT_SLOW_MAX]; /* the slowest, first */
     hunt_spent spent[HUNT_PHASES];
@@ -77,10 +77,24 @@ void stage_free(stage *s);
 /* candidate: the same program once more, or NULL. No webhooks: they would listen. */
 void stage_run(stage *s, world *w, kl_program *p, kl_program *candidate, kl_random *dice);
 
+/* --- outside.c ---------------------------------------------------------------------------- */
+typedef struct outside outside;
+/* Before the fence is closed. */
+outside *outside_new(void);
+void outside_free(outside *o);
+/* Calls fn on a thread that the fence does not hold, and waits; no process may be left after it. */
+void outside_do(outside *o, void (*fn)(void *arg), void *arg);
+
 /* --- trial.c ------------------------------------------------------------------------------ */
-/* Loads the program, which may require the modules (NULL: files), and runs all that it has, as seed says.
+typedef struct trial { /* what programs share */
+    world *world;
+    stage *stage;
+    outside *outside;
+    const kl_value *modules; /* that they may require; NULL: files */
+} trial;
+/* Loads the program and runs all that it has, as seed says.
  * True when it loaded. */
-bool trial_run(world *w, stage *on, uint64_t seed, const kl_value *modules, const char *text, size_t len);
+bool trial_run(const trial *t, uint64_t seed, const char *text, size_t len);
 
 /* --- neighbour.c -------------------------------------------------------------------------- */
 typedef struct neighbour neighbour;

@@ -148,20 +148,19 @@ static void bound_all(kl_program *p)
         bound(&p->hooks[i].as);
 }
 
+/* One program at a time. */
 static void take(kl_program *p)
 {
     static kl_program_ops ours;
-    if (!behind) {
-        behind = p->ops;
-        ours = *p->ops;
-        ours.open = opens;
-        ours.start = start;
-        ours.resume = resume;
-        ours.abandon = abandon;
-        ours.map = map;
-        ours.index = index_of;
-        ours.predicate = predicate;
-    }
+    behind = p->ops;
+    ours = *p->ops;
+    ours.open = opens;
+    ours.start = start;
+    ours.resume = resume;
+    ours.abandon = abandon;
+    ours.map = map;
+    ours.index = index_of;
+    ours.predicate = predicate;
     p->ops = &ours;
     bound_all(p);
 }
@@ -389,23 +388,48 @@ static kl_status load(const kl_value *modules, const char *text, size_t len, kl_
     return st;
 }
 
+typedef struct one { /* a program under trial */
+    const trial *of;
+    kl_program *p;
+    world_rule rule;
+    kl_random *dice;
+    const char *text;
+    size_t len;
+} one;
+
 /* On a stage it has threads of its own: nothing is measured there. */
-static void on_stage(
-    world *w, stage *on, const kl_value *modules, const char *text, size_t len, kl_random *dice)
+static void on_stage(const one *o)
 {
     kl_program *both[2] = {NULL, NULL};
     hunt_phase("load-again");
     for (int i = 0; i < 2; i++) {
         kl_err err = KL_ERR_INIT;
-        if (!load(modules, text, len, &both[i], &err))
+        if (!load(o->of->modules, o->text, o->len, &both[i], &err))
             bound_all(both[i]);
         kl_err_fini(&err);
     }
     if (both[0] && !both[0]->n_hooks)
-        stage_run(on, w, both[0], both[1], dice);
+        stage_run(o->of->stage, o->of->world, both[0], both[1], o->dice);
     for (int i = 0; i < 2; i++)
         if (both[i])
             kl_program_unref(both[i]);
+}
+
+static bool is_isolated(const kl_program *p)
+{
+    for (size_t i = 0; i < p->n_specs + p->n_hooks; i++)
+        if (kl_program_spec(p, i)->isolate)
+            return true;
+    return false;
+}
+
+static void loaded(void *arg)
+{
+    const one *o = arg;
+    take(o->p);
+    parts_run(o->of->world, o->p, o->rule, o->dice);
+    if (o->p->n_specs && kl_random_next(o->dice) % REPLAYED == 0)
+        replay(o->of->world, o->p);
 }
 
 /* As a deployment does: some of what the script declares, of the right type or not. What it refuses does not
@@ -430,35 +454,37 @@ static kl_status give_params(kl_program *p, kl_random *dice, kl_err *err)
     return kl_program_params_there(p, err);
 }
 
-bool trial_run(world *w, stage *on, uint64_t seed, const kl_value *modules, const char *text, size_t len)
+bool trial_run(const trial *t, uint64_t seed, const char *text, size_t len)
 {
     kl_random dice = {seed};
-    world_rule rule = (world_rule)(kl_random_next(&dice) % 3);
-    kl_program *p = NULL;
+    one o = {.of = t,
+        .rule = (world_rule)(kl_random_next(&dice) % 3),
+        .dice = &dice,
+        .text = text,
+        .len = len};
     kl_err err = KL_ERR_INIT;
-    world_begin(w, rule, kl_random_next(&dice));
+    world_begin(t->world, o.rule, kl_random_next(&dice));
     roomy = kl_random_next(&dice) % ROOMY == 0;
     hunt_phase("load");
     kl_time began = hunt_cpu();
-    kl_status st = load(modules, text, len, &p, &err);
+    kl_status st = load(t->modules, text, len, &o.p, &err);
     hunt_took("load", hunt_cpu() - began, LOAD_BUDGET + GRACE);
-    if (!st && kl_random_next(&dice) % 4 != 0) {
-        st = give_params(p, &dice, &err);
-        if (st)
-            kl_program_unref(p);
+    if (!st && kl_random_next(&dice) % 4 != 0)
+        st = give_params(o.p, &dice, &err);
+    bool isolated = o.p && is_isolated(o.p);
+    the_page->isolated += !st && isolated;
+    if (!st && isolated) {
+        outside_do(t->outside, loaded, &o);
+    } else if (!st) {
+        loaded(&o);
+        if (o.p->n_specs && !o.p->n_hooks && kl_random_next(&dice) % STAGED == 0)
+            on_stage(&o);
     }
-    if (!st) {
-        take(p);
-        parts_run(w, p, rule, &dice);
-        if (p->n_specs && kl_random_next(&dice) % REPLAYED == 0)
-            replay(w, p);
-        if (p->n_specs && !p->n_hooks && kl_random_next(&dice) % STAGED == 0)
-            on_stage(w, on, modules, text, len, &dice);
-        hunt_phase("free");
-        kl_program_unref(p);
-    }
+    hunt_phase("free");
+    if (o.p)
+        kl_program_unref(o.p);
     snprintf(the_page->refused, sizeof the_page->refused, "%s", st ? kl_err_message(&err) : "");
     kl_err_fini(&err);
-    world_pump(w);
+    world_pump(t->world);
     return !st;
 }

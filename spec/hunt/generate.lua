@@ -1,5 +1,5 @@
--- generate.lua - hostile scripts by chance: returns a function of a seed that gives the text of a script,
--- the same for the same seed, and the modules that scripts may require, by file name.
+-- generate.lua - hostile scripts by chance: returns a function of a seed (and the kind of its controller, or
+-- nil) that gives the text of a script, the same for the same seed, and the modules that scripts may require, by file name.
 --
 -- A script is a controller or a webhook (or what is nearly one) with bodies for each phase: load, index,
 -- map, `when`, priority, serial, reconcile, finalize, webhook. Bodies are statements over everything that a
@@ -809,15 +809,16 @@ local function declarations()
   return table.concat(lines, "\n") .. "\n"
 end
 
-local function top()
+-- kind: of a controller that takes over from one of that kind; nil: of any kind.
+local function top(kind)
   declared = { names = {}, classes = { list = {} } }
   scope = { names = {}, classes = { list = {} }, ctx = false, locals = 0, depth = 1 }
   local made = declarations()
   local load_phase = chance(35) and block(upto(4), 3) or ""
   local text
-  if chance(82) then
+  if kind or chance(82) then
     text = ("local c = kube.controller {\n  name = \"hunt\",\n  resource = %q,\n%s\n  reconcile \z
-      = %s,\n}"):format(pick(KINDS), fields(SPEC_KEYS, spec_value, upto(5), HOOK_KEYS), obj_ctx())
+      = %s,\n}"):format(kind or pick(KINDS), fields(SPEC_KEYS, spec_value, upto(5), HOOK_KEYS), obj_ctx())
   else
     local how = pick { "mutate", "validate" }
     text = ("local c = kube.webhook {\n  name = \"hunt\",\n  resource = %q,\n%s\n  %s = %s,\n}"):format(
@@ -899,13 +900,13 @@ local function changed(text)
   return text
 end
 
-return function(seed)
+return function(seed, kind)
   state = seed * 0x2545f4914f6cdd1d
   next64()
-  if chance(25) then return changed(pick(EXAMPLES)) end
+  if chance(25) and not kind then return changed(pick(EXAMPLES)) end
   local text
   for _ = 1, 5 do
-    text = top()
+    text = top(kind)
     if load(text, "=x", "t") then return text end
   end
   return text

@@ -197,14 +197,15 @@ static const kl_value *modules(void)
     return kl_builder_done(b);
 }
 
-/* Borrowed until the next one. */
-static const char *generate(uint64_t seed, size_t *len)
+/* kind: of its controller, mostly; NULL: whatever. Borrowed until the next one. */
+static const char *generate(uint64_t seed, const char *kind, size_t *len)
 {
     lua_State *L = the_generator;
     lua_settop(L, 2);
     lua_pushvalue(L, 1);
     lua_pushinteger(L, (lua_Integer)seed);
-    if (lua_pcall(L, 1, 1, 0))
+    lua_pushstring(L, kind);
+    if (lua_pcall(L, 2, 1, 0))
         hunt_wrong("the generator failed: %s", lua_tostring(L, -1));
     return lua_tolstring(L, -1, len);
 }
@@ -271,7 +272,7 @@ static void hunter(void *arg)
     hunt_phase("begin");
     catch_crashes();
     lkl_budget_choose(LKL_BUDGET_SIGNALS);
-    kl_watchdog_set_look_max(KL_MILLISECONDS(1)); /* else a budget of that is one of 50 */
+    kl_watchdog_set_look_max(KL_MILLISECONDS(1));  /* else a budget of that is one of 50 */
     (void)kl__schema_known("", "v1", "ConfigMap"); /* read once, and kept by the process */
     size_t before = live_values();
     const kl_value *beside_it = modules();
@@ -280,6 +281,7 @@ static void hunter(void *arg)
     trial t = {.world = w,
         .stage = stage_new(w),
         .outside = outside_new(),
+        .generate = generate,
         .modules = the_options.from_files ? NULL : beside_it};
     let_others_go_first();
     fence_close();
@@ -289,8 +291,14 @@ static void hunter(void *arg)
         hunt_phase("generate");
         if (the_options.overflow && i == 1)
             overflow();
-        const char *text = j->text ? j->text : generate(j->seed + i, &len);
+        const char *text = j->text;
+        char *made = NULL; /* a successor is generated while it is there */
+        if (!text) {
+            text = generate(j->seed + i, NULL, &len);
+            text = made = kl_strndup(text, len);
+        }
         the_page->loaded += trial_run(&t, j->seed + i, text, len);
+        kl_free(made);
         the_page->programs++;
         if (the_options.verbose)
             printf("%llu %s\n", (unsigned long long)(j->seed + i),
@@ -505,7 +513,7 @@ static void report(const outcome *o, uint64_t seed, uint64_t n, const char *name
 static char *text_of(uint64_t seed)
 {
     size_t len;
-    const char *text = generate(seed, &len);
+    const char *text = generate(seed, NULL, &len);
     return kl_strndup(text, len);
 }
 
@@ -637,13 +645,14 @@ static void sum_up(int failures, double seconds)
     const hunt_page *p = the_page;
     printf("programs=%llu loaded=%llu replayed=%llu staged=%llu attached=%llu shadowed=%llu bodies=%llu "
            "calls=%llu "
-           "writes=%llu web=%llu isolated=%llu errors=%llu seconds=%.1f "
+           "writes=%llu web=%llu isolated=%llu succeeded=%llu reviews=%llu errors=%llu seconds=%.1f "
            "rate=%.0f/s peak=%lluKiB\n",
         (unsigned long long)p->programs, (unsigned long long)p->loaded, (unsigned long long)p->replayed,
         (unsigned long long)p->staged, (unsigned long long)p->attached, (unsigned long long)p->shadowed,
-        (unsigned long long)p->bodies, (unsigned long long)p->calls, (unsigned long long)p->writes, (unsigned long long)p->web, (unsigned long long)p->isolated,
-        (unsigned long long)p->failed_runs, seconds, (double)p->programs / seconds,
-        (unsigned long long)p->live_bytes_peak >> 10);
+        (unsigned long long)p->bodies, (unsigned long long)p->calls, (unsigned long long)p->writes,
+        (unsigned long long)p->web, (unsigned long long)p->isolated, (unsigned long long)p->succeeded,
+        (unsigned long long)p->reviews, (unsigned long long)p->failed_runs, seconds,
+        (double)p->programs / seconds, (unsigned long long)p->live_bytes_peak >> 10);
     printf("neighbour p50=%.2fms p99=%.2fms p99.9=%.2fms max=%.2fms\n", percentile(0.5), percentile(0.99),
         percentile(0.999), percentile(1));
     for (int i = 0; i < HUNT_SLOW_MAX && p->slow[i].seconds > 0; i++)

@@ -1,5 +1,6 @@
 /* hunt.h - the inside of the hunt for scripts that escape, crash or hang: hunt.c (batches of programs in
- * child processes), trial.c (one program, in all phases), outside.c (isolated programs), world.c (kinds, objects and a server, without a
+ * child processes), trial.c (one program, in all phases), outside.c (isolated programs),
+ * request.c (what webhooks are asked), world.c (kinds, objects and a server, without a
  * socket), neighbour.c (a good controller beside it), fence.c (system calls that no script may cause).
  * Nothing here knows what a program does; generate.lua makes them. */
 #ifndef HUNT_H
@@ -32,8 +33,8 @@ typedef struct hunt_page {
     _Atomic int thread;     /* that runs programs, of the child */
     /* wrong: what the oracle found, or ""; refused: why the last one did not load */
     char phase[32], wrong[1024], refused[256];
-    uint64_t programs, loaded, replayed, staged, attached, shadowed, bodies, calls, writes, failed_runs,
-        web, isolated, live_bytes_peak;
+    uint64_t programs, loaded, replayed, staged, attached, shadowed, bodies, calls, writes, failed_runs, web,
+        isolated, succeeded, reviews, live_bytes_peak;
     _Atomic uint64_t latency[HUNT_BUCKETS];
     hunt_slow slow[HUNT_SLOW_MAX]; /* the slowest, first */
     hunt_spent spent[HUNT_PHASES];
@@ -77,6 +78,12 @@ void stage_free(stage *s);
 /* candidate: the same program once more, or NULL. No webhooks: they would listen. */
 void stage_run(stage *s, world *w, kl_program *p, kl_program *candidate, kl_random *dice);
 
+/* --- request.c ---------------------------------------------------------------------------- */
+/* A new reference. */
+const kl_value *request_new(kl_random *dice);
+/* Makes the answer that the API server would get, and looks at it. */
+void request_answered(const kl_value *request, const kl_value *decision);
+
 /* --- outside.c ---------------------------------------------------------------------------- */
 typedef struct outside outside;
 /* Before the fence is closed. */
@@ -91,6 +98,8 @@ typedef struct trial { /* what programs share */
     stage *stage;
     outside *outside;
     const kl_value *modules; /* that they may require; NULL: files */
+    /* The text of another program, of a controller of that kind if it can be; borrowed until the next one. */
+    const char *(*generate)(uint64_t seed, const char *kind, size_t *len);
 } trial;
 /* Loads the program and runs all that it has, as seed says.
  * True when it loaded. */

@@ -1,6 +1,6 @@
-/* outside.c - a thread without the fence, for isolated programs: their functions run in processes of their own,
- * behind a filter that is ours to try, and whoever starts and feeds these needs sockets and fork. The thread
- * that runs programs waits meanwhile. */
+/* outside.c - a thread without the fence, for isolated programs: their functions run in processes of their
+ * own, behind a filter that is ours to try, and whoever starts and feeds these needs sockets and fork. The
+ * thread that runs programs waits meanwhile. */
 #include "hunt.h"
 
 #include <errno.h>

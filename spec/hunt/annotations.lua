@@ -22,12 +22,10 @@ local function take_type(text)
   while at <= #text do
     local c = text:sub(at, at)
     if c == '"' then quoted = not quoted end
-    if quoted then -- nothing in it counts
-    elseif c:find "[%(%[{<]" then depth = depth + 1
-    elseif c:find "[%)%]}>]" then depth = depth - 1
-    elseif depth == 0 and c == ":" then at = text:find("%S", at + 1) or at
-    elseif depth == 0 and c:find "[%s,]" then break end
-    if depth < 0 then break end
+    local bracket = not quoted and (c:find "[%(%[{<]" and 1 or c:find "[%)%]}>]" and -1) or 0
+    depth = depth + bracket
+    if depth < 0 or depth == 0 and not quoted and c:find "[%s,]" then break end
+    if depth == 0 and not quoted and c == ":" then at = (text:find("%S", at + 1) or at + 1) - 1 end
     at = at + 1
   end
   return text:sub(1, at - 1), text:sub(at)

@@ -730,7 +730,7 @@ local SPEC_VALUES = {
   backoff = function() return '{ base = "5ms", max = "1s", jitter = 0.1, give_up = 3 }' end,
   own_writes = function() return pick { "false", '"1s"' } end,
   finalize = obj_ctx,
-  isolate = function() return pick { "true", "false", "false" } end,
+  isolate = function() return chance(12) and "true" or "false" end, -- each state is a process
   leader = function() return pick { "true", "false" } end,
   shard = function() return pick { "true", '"namespace"' } end,
   on_reload = function() return '"all"' end,
@@ -743,17 +743,18 @@ local SPEC_VALUES = {
       pick { "3", "2^53", "-0.0", "{ 1, 2, 3 }" }, pick { "true", "H.deep(10)", "H.wide(1000)", rule })
   end,
 }
+
 -- The keys of a class of specs; what it says of one is the value of those that stand not in `values`, and now
 -- and then of the others.
 local function keys_of(class, values, but)
-  local list, types = {}, {}
+  local keys, types = {}, {}
   for _, item in ipairs(annotations.all(class, "fields")) do
     if not but[item.name] then
-      list[#list + 1] = item.name
+      keys[#keys + 1] = item.name
       types[item.name] = item.type
     end
   end
-  return list, function(key)
+  return keys, function(key)
     local known = values[key] or SPEC_VALUES[key]
     if known and chance(94) then return known() end
     local value = typed(types[key] or "any", 3, key)

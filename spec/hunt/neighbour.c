@@ -19,7 +19,7 @@ static const char SCRIPT[] = "local kube = require 'kubelua'\n"
                              "    assert(kube.decode(kube.encode { n = n }).n == n)\n"
                              "  end }\n";
 
-#define PAUSE KL_MILLISECONDS(4)
+#define PAUSE KL_MILLISECONDS(8)
 /* What no load of a machine explains. */
 #define LATE KL_SECONDS(20)
 

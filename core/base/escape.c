@@ -1,28 +1,53 @@
-/* escape.c - copies runs of plain bytes, and spells out what lies between them. */
+/* escape.c - counts what a text takes, then copies plain bytes and spells out what lies between them. */
 #include "base/escape.h"
 
-#include <stdio.h>
+#include <string.h>
+
 #include "base/utf8.h"
+
+/* The letter of the short form, 'u' where there is none, or 0: it stands for itself. */
+static char spelt(unsigned char c)
+{
+    static const char names[32] = {['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
+    if (c < ' ')
+        return names[c] ? names[c] : 'u';
+    return c == '"' || c == '\\' ? (char)c : '\0';
+}
+
+static char *spell(char *to, unsigned char c, char how)
+{
+    static const char hex[] = "0123456789abcdef";
+    *to++ = '\\';
+    *to++ = how;
+    if (how != 'u')
+        return to;
+    memcpy(to, (char[]){'0', '0', hex[c >> 4], hex[c & 15]}, 4);
+    return to + 4;
+}
 
 void kl_json_escape(kl_buf *out, const char *s, size_t n)
 {
-    static const char names[32] = {['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
-    const char *run = s, *end = s + n;
-    for (const char *p = s; p < end; p++) {
-        unsigned char c = (unsigned char)*p;
-        if (c >= ' ' && c != '"' && c != '\\')
-            continue;
-        kl_buf_add(out, run, (size_t)(p - run));
-        run = p + 1;
-        char esc[8] = {'\\', *p};
-        size_t m = 2;
-        if (c < ' ' && names[c])
-            esc[1] = names[c];
-        else if (c < ' ')
-            m = (size_t)snprintf(esc, sizeof esc, "\\u%04x", c);
-        kl_buf_add(out, esc, m);
+    size_t more = 0;
+    for (size_t i = 0; i < n; i++) {
+        char how = spelt((unsigned char)s[i]);
+        more += how == 'u' ? 5 : how != '\0';
     }
-    kl_buf_add(out, run, (size_t)(end - run));
+    char *to = kl_buf_reserve(out, n + more);
+    if (!to)
+        return;
+    out->len += n + more;
+    if (!more) {
+        memcpy(to, s, n);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)s[i];
+        char how = spelt(c);
+        if (how)
+            to = spell(to, c, how);
+        else
+            *to++ = (char)c;
+    }
 }
 
 void kl_json_escape_any(kl_buf *out, const char *s, size_t n)

@@ -1,5 +1,6 @@
-/* request.c - requests that a webhook is asked, good ones and such as only an attacker of its port sends: members
- * are missing, of another type, deep, long or no names. They go through the parser of the real ones. */
+/* request.c - requests that a webhook is asked, good ones and such as only an attacker of its port sends:
+ * members are missing, of another type, deep, long or no names. They go through the parser of the real ones.
+ */
 #include "hunt.h"
 
 #include <string.h>
@@ -90,7 +91,8 @@ void request_answered(const kl_value *request, const kl_value *decision)
     if (kl_value_decode(kl_buf_str(&b), b.len, &review, &err))
         hunt_wrong("the answer of a webhook is no JSON: %s", kl_err_message(&err));
     response = kl_value_get(review, "response");
-    if (!kl_value_str_at(response, "uid", NULL) || kl_value_type(kl_value_get(response, "allowed")) != KL_BOOL)
+    if (!kl_value_str_at(response, "uid", NULL)
+        || kl_value_type(kl_value_get(response, "allowed")) != KL_BOOL)
         hunt_wrong("the answer of a webhook says neither for whom it is nor what");
     the_page->reviews++;
     kl_value_unref(review);

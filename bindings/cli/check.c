@@ -1,5 +1,5 @@
-/* check.c - scripts as kubelua check looks at them: loaded as `run` would, with params, and handed to Lua with
- * their texts (lua/kubelua/cli/check.lua). */
+/* check.c - scripts as kubelua check looks at them: loaded as `run` would, with params, and handed to Lua
+ * with their texts (lua/kubelua/cli/check.lua). */
 #include "cli/check.h"
 
 #include <string.h>

@@ -78,8 +78,9 @@ const cli_command cli_commands[] = {
         .name = "check",
         .usage = "SCRIPT.lua... [options]",
         .summary = "Load scripts without running them, and say what is wrong with them.",
-        .more = "What would fail when it runs, and can be seen in the text, is an error; what is declared and "
-                "not used a warning. Nothing is contacted.",
+        .more =
+            "What would fail when it runs, and can be seen in the text, is an error; what is declared and "
+            "not used a warning. Nothing is contacted.",
         .examples = "kubelua check controllers/*.lua\n"
                     "kubelua check dns.lua --params prod.yaml -o sarif",
         .exits = "0 when there is no error, 1 when there is one, 2 for a mistake on the command line.",

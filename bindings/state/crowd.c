@@ -25,7 +25,7 @@ typedef struct place {
 } place;
 _Static_assert(sizeof(place) == 24, "a place is what LKL_CROWD_BYTES counts");
 
-#define KIND_OF_NIL(kind) (((kind) & 0x0f) == 0)
+#define KIND_OF_NIL(kind) (((kind)&0x0f) == 0)
 #define KEY_INTEGER 3
 #define KEY_FLOAT 19
 

@@ -394,6 +394,14 @@ static kl__cval or_value(kl__cev *e, const kl__cval *a, size_t n)
     return a[0].opt ? *a[0].opt : a[1];
 }
 
+static uint64_t cost_nothing(const kl__cval *a, size_t n, kl__cval result)
+{
+    (void)a;
+    (void)n;
+    (void)result;
+    return 0;
+}
+
 #define COMPARED(name, f)                                                                                    \
     {name, "bb>b", f, NULL}, {name, "ii>b", f, NULL}, {name, "iu>b", f, NULL}, {name, "id>b", f, NULL},      \
         {name, "uu>b", f, NULL}, {name, "ui>b", f, NULL}, {name, "ud>b", f, NULL}, {name, "dd>b", f, NULL},  \
@@ -461,7 +469,7 @@ const kl__cfunc kl__cel_core[] = {
     {"optional.none", ">OA", none, NULL},
     {"hasValue", ".OA>b", has_value, NULL},
     {"value", ".OA>A", value, NULL},
-    {"or", ".OAOA>OA", or, NULL},
-    {"orValue", ".OAA>A", or_value, NULL},
+    {"or", ".OAOA>OA", or, cost_nothing},
+    {"orValue", ".OAA>A", or_value, cost_nothing},
     {NULL},
 };

@@ -1,4 +1,5 @@
 /* check.c - types of an expression, as cel-go's checker finds them, and where its names lie. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -17,6 +18,7 @@ typedef struct checker {
         const kl__ctype *type;
     } local[LOCALS_MAX];
     size_t n, *most;
+    int loose; /* within the arguments of format(), which may be of any types */
     bool *used;
 } checker;
 
@@ -211,13 +213,29 @@ static void check_literal(checker *c, const kl__cexpr *e)
         kl__cel_blame(c->s, x->at, "invalid %s argument", e->name);
 }
 
+/* What cel-go works out before it counts: conversions of literals, and whether something is in a literal
+ * list. */
+static bool free_of_cost(const kl__cexpr *e)
+{
+    static const char names[] = " int uint double string bytes bool duration timestamp type dyn ";
+    char name[32];
+    snprintf(name, sizeof name, " %s ", e->name);
+    if (!strcmp(e->name, "@in"))
+        return e->arg[1]->node == KL_E_LIST && e->arg[1]->constant;
+    return !e->member && e->n == 1 && strstr(names, name) && (e->arg[0]->constant || !strcmp(e->name, "dyn"));
+}
+
 static const kl__ctype *check_call(checker *c, kl__cexpr *e)
 {
     size_t count;
     const kl__cfunc **fn;
     kl_buf name = KL_BUF_INIT;
+    bool loose = e->member && !strcmp(e->name, "format");
+    c->loose += loose;
     for (size_t i = e->member; i < e->n; i++)
         check(c, e->arg[i]);
+    c->loose -= loose;
+    e->constant = free_of_cost(e);
     if (e->member && dotted(e->arg[0], &name)) { /* optional.of(x) */
         kl_buf_printf(&name, ".%s", e->name);
         fn = kl__cfunc_find(c->s->a, kl_buf_str(&name), &count);
@@ -250,6 +268,8 @@ static const kl__ctype *join(checker *c, uint32_t at, const kl__ctype *a, const 
         return b;
     if (kl__cbind_assign(&c->b, &a, &b, 1))
         return kl__cbind_general(a, b) ? a : b;
+    if (c->loose)
+        return basic(KL_C_DYN);
     mismatch(c, at, a, b);
     return basic(KL_C_ERROR);
 }

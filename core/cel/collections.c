@@ -7,15 +7,13 @@ static uint64_t cost_length(const kl__cval *a, size_t n, kl__cval result)
 {
     (void)n;
     (void)result;
-    uint64_t cost = 1;
+    uint64_t cost = 0;
     const kl__clist *l = a[0].list;
-    for (size_t i = 0; !l->json && i < l->n; i++) {
-        uint64_t size = kl__cval_size(l->v[i]);
-        cost += size > 1 ? (size + 9) / 10 : 1;
-    }
-    for (size_t i = 0; l->json && i < kl_value_len(l->json); i++) {
-        size_t size = kl_value_len(kl_value_item(l->json, i));
-        cost += size > 1 ? (size + 9) / 10 : 1;
+    for (size_t i = 0; i < kl__clist_len(l); i++) {
+        kl_type type = kl_value_type(l->json ? kl_value_item(l->json, i) : NULL);
+        bool text = l->json ? type == KL_STRING : l->v[i].kind == KL_C_STRING || l->v[i].kind == KL_C_BYTES;
+        size_t size = !text ? 0 : l->json ? kl_value_len(kl_value_item(l->json, i)) : l->v[i].s.n;
+        cost += text ? size / 10 : 1;
     }
     return cost;
 }

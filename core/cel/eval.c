@@ -100,7 +100,7 @@ static bool get(kl__cev *e, kl__cval from, const char *name, kl__cval *out)
         *out = kl__cval_err(e, "no such key: %s", name);
         return false;
     }
-    *out = failed(from) ? from : kl__cval_err(e, "no such overload");
+    *out = failed(from) ? from : kl__cval_err(e, "no such key: %s", name);
     return false;
 }
 
@@ -117,14 +117,14 @@ static kl__cval select_field(kl__cev *e, const kl__cexpr *x)
     kl__cval from = eval(e, x->arg[0]), v;
     if (failed(from) || e->over)
         return from;
-    if (!x->test)
-        kl__cev_charge(e, step_cost(x->arg[0]));
     bool optional = from.kind == KL_C_OPTIONAL;
     if (optional && !from.opt)
         return x->test ? KL__CBOOL(false) : from;
     if (optional)
         from = *from.opt;
     bool there = get(e, from, x->name, &v);
+    if (!x->test && (there || (!optional && !x->opt)))
+        kl__cev_charge(e, step_cost(x->arg[0]));
     if (x->test) {
         bool container = from.kind == KL_C_MAP || from.kind == KL_C_OBJECT;
         return container || optional ? KL__CBOOL(there) : v;
@@ -140,7 +140,8 @@ static kl__cval select_field(kl__cev *e, const kl__cexpr *x)
 
 static kl__cval no_overload(kl__cev *e, const kl__cexpr *x)
 {
-    return kl__cval_err(e, "no such overload: %s", x->name);
+    bool operator= strchr("_@!-", x->name[0]) != NULL;
+    return kl__cval_err(e, "no such overload%s%s", operator? "" : ": ", operator? "" : x->name);
 }
 
 static kl__cval call(kl__cev *e, const kl__cexpr *x)
@@ -148,8 +149,10 @@ static kl__cval call(kl__cev *e, const kl__cexpr *x)
     kl__cval few[4], *a = x->n <= 4 ? few : kl__carena_alloc(e->a, x->n * sizeof *a);
     for (size_t i = 0; i < x->n; i++) {
         a[i] = eval(e, x->arg[i]);
-        if (failed(a[i]) || e->over)
+        if (failed(a[i]) || e->over) {
+            kl__cev_charge(e, 1);
             return a[i];
+        }
     }
     for (size_t i = 0; i < x->nfn; i++) {
         const kl__cfunc *f = x->fn[i];
@@ -159,9 +162,13 @@ static kl__cval call(kl__cev *e, const kl__cexpr *x)
         bool index = x->name[0] == '_' && x->name[1] == '[';
         if (e->over)
             return v;
-        kl__cev_charge(e, index ? step_cost(x->arg[0]) : f->cost ? f->cost(a, x->n, v) : 1);
+        if (index && v.kind == KL_C_OPTIONAL && !v.opt)
+            return v;
+        if (!x->constant)
+            kl__cev_charge(e, index ? step_cost(x->arg[0]) : f->cost ? f->cost(a, x->n, v) : 1);
         return v;
     }
+    kl__cev_charge(e, 1);
     return no_overload(e, x);
 }
 
@@ -323,10 +330,8 @@ static void turn(kl__cev *e, loop *l, kl__cval first)
         }
         keep = v.b;
     }
-    if (!keep) {
-        kl__cev_charge(e, 1);
+    if (!keep)
         return;
-    }
     if (x->fold == KL_F_EXISTS_ONE) {
         kl__cev_charge(e, 2);
         l->count++;
@@ -350,7 +355,7 @@ static kl__cval optional(kl__cev *e, const kl__cexpr *x, kl__cval from)
 {
     if (from.kind != KL_C_OPTIONAL)
         return kl__cval_err(e, "no such overload: hasValue");
-    kl__cev_charge(e, 2);
+    kl__cev_charge(e, 3);
     if (!from.opt)
         return from;
     e->local[x->slot] = *from.opt;
@@ -401,6 +406,8 @@ static kl__cval fold(kl__cev *e, const kl__cexpr *x)
         if (x->var[1])
             e->local[slot + 1] = second;
         turn(e, &l, first);
+        if (l.decided && i + 1 < n) /* seen before the next round */
+            kl__cev_charge(e, x->fold == KL_F_EXISTS ? 3 : 2);
         if (l.failure.kind != KL_C_NULL && x->fold > KL_F_EXISTS)
             return l.failure;
     }

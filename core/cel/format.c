@@ -48,7 +48,7 @@ static void show_map(form *f, kl__cval v, int depth)
     for (size_t i = 0; i < n && kl__cev_works(f->e); i++) {
         kl_buf_puts(&f->out, i ? ", " : "");
         show(f, pairs[2 * i], depth + 1);
-        kl_buf_puts(&f->out, ": ");
+        kl_buf_putc(&f->out, ':');
         show(f, pairs[2 * i + 1], depth + 1);
     }
     kl_buf_putc(&f->out, '}');
@@ -79,6 +79,12 @@ static void show(form *f, kl__cval v, int depth)
     case KL_C_MAP:
     case KL_C_OBJECT: show_map(f, v, depth); break;
     case KL_C_DURATION: kl__cel_seconds(v.i, &f->out); break;
+    case KL_C_DOUBLE:
+        if (depth && isfinite(v.d))
+            kl_buf_printf(&f->out, "%f", v.d);
+        else
+            kl__cval_show(f->e, v, &f->out);
+        break;
     default: kl__cval_show(f->e, v, &f->out); break;
     }
 }
@@ -89,11 +95,25 @@ static void wrong(form *f, const char *clause, const char *allowed, kl__cval v)
         clause, allowed, kl__cval_type(v)->name);
 }
 
+/* "1.5e+03" as "1.5" times ten to the power of 03, raised. */
+static void raised(const char *text, kl_buf *out)
+{
+    static const char *const digits[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
+    size_t n = strcspn(text, "e");
+    kl_buf_add(out, text, n);
+    kl_buf_puts(out, "×10");
+    for (const char *p = text + n; *p; p++)
+        if (*p == '-')
+            kl_buf_puts(out, "⁻");
+        else if (isdigit((unsigned char)*p))
+            kl_buf_puts(out, digits[*p - '0']);
+}
+
 static void real(form *f, char clause, int precision, kl__cval v)
 {
     char fmt[8] = {'%', '.', '*', clause, 0}, *text;
-    double d = v.kind == KL_C_INT ? (double)v.i : v.kind == KL_C_UINT ? (double)v.u : v.d;
-    if (v.kind != KL_C_DOUBLE && v.kind != KL_C_INT && v.kind != KL_C_UINT) {
+    double d = v.d;
+    if (v.kind != KL_C_DOUBLE) {
         wrong(f, clause == 'f' ? "fixed-point" : "scientific notation", "doubles", v);
         return;
     }
@@ -105,7 +125,10 @@ static void real(form *f, char clause, int precision, kl__cval v)
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
     text = kl_sprintf(fmt, precision < 0 ? 6 : precision, d);
 #pragma GCC diagnostic pop
-    kl_buf_puts(&f->out, text);
+    if (clause == 'e')
+        raised(text, &f->out);
+    else
+        kl_buf_puts(&f->out, text);
     kl_free(text);
 }
 

@@ -139,8 +139,11 @@ static const char *parse_semver(const char *s, size_t n, semver *v)
 {
     size_t i = 0;
     *v = (semver){.text = s, .pre = ""};
-    if (!n)
-        return "Version string empty";
+    size_t dots = 0;
+    for (size_t k = 0; k < n; k++)
+        dots += s[k] == '.';
+    if (!n || dots < 2)
+        return n ? "No Major.Minor.Patch elements found" : "Version string empty";
     for (int part = 0; part < 3; part++) {
         size_t begin = i;
         for (; i < n && s[i] >= '0' && s[i] <= '9'; i++)
@@ -352,26 +355,73 @@ static const char *check_datetime(const char *s)
     return good ? NULL : "invalid datetime";
 }
 
+/* As kube-apiserver words it. */
+static const char *worded(
+    const char *why, const char *s, size_t most, const char *long_text, const char *text)
+{
+    return !why ? NULL : strlen(s) > most ? long_text : text;
+}
+
+#define LABEL "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+#define LONG_LABEL "must be no more than 63 bytes"
+
+static const char *check_label(const char *s)
+{
+    return worded(kl_name_dns1123_label(s), s, 63, LONG_LABEL,
+        "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must "
+        "start and "
+        "end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
+        "'" LABEL "')");
+}
+
+static const char *check_subdomain(const char *s)
+{
+    return worded(kl_name_dns1123_subdomain(s), s, 253, "must be no more than 253 bytes",
+        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and "
+        "must "
+        "start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+        "'" LABEL "(\\." LABEL ")*')");
+}
+
+static const char *check_label1035(const char *s)
+{
+    return worded(kl_name_dns1035_label(s), s, 63, LONG_LABEL,
+        "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+        "alphabetic "
+        "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for "
+        "validation is '[a-z]([-a-z0-9]*[a-z0-9])?')");
+}
+
+static const char *check_label_value(const char *s)
+{
+    return worded(kl_name_label_value(s), s, 63, LONG_LABEL,
+        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and "
+        "must "
+        "start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex "
+        "used for "
+        "validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')");
+}
+
 #define PREFIX(name, check)                                                                                  \
     static const char *name(const char *s) { return kl_name_prefix(s, check); }
-PREFIX(label_prefix, kl_name_dns1123_label)
-PREFIX(subdomain_prefix, kl_name_dns1123_subdomain)
-PREFIX(label1035_prefix, kl_name_dns1035_label)
+PREFIX(label_prefix, check_label)
+PREFIX(subdomain_prefix, check_subdomain)
+PREFIX(label1035_prefix, check_label1035)
 
 static const format formats[] = {
-    {"dns1123Label", kl_name_dns1123_label, 30},
-    {"dns1123Subdomain", kl_name_dns1123_subdomain, 60},
-    {"dns1035Label", kl_name_dns1035_label, 30},
+    {"dns1123Label", check_label, 30},
+    {"dns1123Subdomain", check_subdomain, 60},
+    {"dns1035Label", check_label1035, 30},
     {"qualifiedName", kl_name_qualified, 60},
     {"dns1123LabelPrefix", label_prefix, 30},
     {"dns1123SubdomainPrefix", subdomain_prefix, 60},
     {"dns1035LabelPrefix", label1035_prefix, 30},
-    {"labelValue", kl_name_label_value, 40},
+    {"labelValue", check_label_value, 40},
     {"uri", check_uri, 1103},
-    {"uuid", check_uuid, 77},
+    {"uuid", check_uuid, 70},
     {"byte", check_byte, 84},
-    {"date", check_date, 139},
-    {"datetime", check_datetime, 139},
+    {"date", check_date, 70},
+    {"datetime", check_datetime, 70},
 };
 
 static kl__cval named(kl__cev *e, const kl__cval *a, size_t n)

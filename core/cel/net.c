@@ -13,7 +13,7 @@ typedef struct address {
     uint8_t b[16];
 } address;
 
-static bool parse_v4(const char *s, size_t n, uint8_t *b)
+static const char *parse_v4(const char *s, size_t n, uint8_t *b)
 {
     int part = 0;
     size_t i = 0;
@@ -22,13 +22,17 @@ static bool parse_v4(const char *s, size_t n, uint8_t *b)
         unsigned v = 0;
         for (; i < n && s[i] >= '0' && s[i] <= '9' && i - begin < 3; i++)
             v = v * 10 + (unsigned)(s[i] - '0');
-        if (i == begin || v > 255 || (s[begin] == '0' && i - begin > 1))
-            return false;
+        if (i > begin && v > 255)
+            return "IPv4 field has value >255";
+        if (i == begin || (s[begin] == '0' && i - begin > 1))
+            return i == begin ? "unable to parse IP" : "IPv4 field has octet with leading zero";
         b[part++] = (uint8_t)v;
-        if (part < 4 && (i == n || s[i++] != '.'))
-            return false;
+        if (part < 4 && i == n)
+            return "IPv4 address too short";
+        if (part < 4 && s[i++] != '.')
+            return "unable to parse IP";
     }
-    return i == n;
+    return i == n ? NULL : "unable to parse IP";
 }
 
 /* NULL, or what is wrong. */
@@ -38,7 +42,7 @@ static const char *parse(const char *s, size_t n, address *a)
     char text[64];
     *a = (address){.family = 4, .bits = 32};
     if (!memchr(s, ':', n))
-        return parse_v4(s, n, a->b) ? NULL : "unable to parse IP";
+        return parse_v4(s, n, a->b);
     if (n >= sizeof text || memchr(s, 0, n))
         return "unable to parse IP";
     memcpy(text, s, n);
@@ -389,7 +393,7 @@ const kl__cfunc kl__cel_net[] = {
     {"masked", ".C>C", masked, NULL},
     {"prefixLength", ".C>i", prefix_length, NULL},
     {"url", "s>U", to_url, cost_text},
-    {"isURL", "s>b", is_url, cost_text},
+    {"isURL", "s>b", is_url, NULL},
     {"getScheme", ".U>s", scheme, NULL},
     {"getHost", ".U>s", host, NULL},
     {"getHostname", ".U>s", hostname, NULL},

@@ -1,4 +1,5 @@
 /* parse.c - an expression as a tree. What follows a mistake is not read: one issue says more than many. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -134,9 +135,16 @@ static void unexpected(parser *p, const char *wanted)
 
 static void must(parser *p, const char *s)
 {
-    char wanted[8] = {'\'', s[0], '\'', 0};
-    if (!take(p, s))
+    char wanted[16] = {'\'', s[0], '\'', 0};
+    bool listed = *s == ']' || *s == '}';
+    if (take(p, s) || bad(p))
+        return;
+    if (listed)
+        snprintf(wanted, sizeof wanted, "{'%c', ','}", s[0]);
+    if (listed || *s != ')' || p->l.word != KL_W_END)
         unexpected(p, wanted);
+    else
+        kl__cel_blame(p->s, (uint32_t)p->l.at, "Syntax error: missing ')' at '<EOF>'");
 }
 
 static const char *word(parser *p) { return kl__carena_text(p->s->a, p->s->text + p->l.at, p->l.len); }

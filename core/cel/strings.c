@@ -74,6 +74,13 @@ static uint64_t cost_first(const kl__cval *a, size_t n, kl__cval result)
     return tenth(kl__cval_size(a[0]));
 }
 
+static uint64_t cost_place(const kl__cval *a, size_t n, kl__cval result)
+{
+    (void)n;
+    (void)result;
+    return a[0].s.n / 10;
+}
+
 static uint64_t cost_twice(const kl__cval *a, size_t n, kl__cval result)
 {
     (void)n;
@@ -365,10 +372,10 @@ const kl__cfunc kl__cel_strings[] = {
     {"findAll", ".ss>Ls", find_all, cost_regex},
     {"findAll", ".ssi>Ls", find_all, cost_regex},
     {"charAt", ".si>s", char_at, NULL},
-    {"indexOf", ".ss>i", index_of, cost_first},
-    {"indexOf", ".ssi>i", index_of, cost_first},
-    {"lastIndexOf", ".ss>i", last_index_of, cost_first},
-    {"lastIndexOf", ".ssi>i", last_index_of, cost_first},
+    {"indexOf", ".ss>i", index_of, cost_place},
+    {"indexOf", ".ssi>i", index_of, cost_place},
+    {"lastIndexOf", ".ss>i", last_index_of, cost_place},
+    {"lastIndexOf", ".ssi>i", last_index_of, cost_place},
     {"lowerAscii", ".s>s", lower, cost_first},
     {"upperAscii", ".s>s", upper, cost_first},
     {"replace", ".sss>s", replace, cost_twice},

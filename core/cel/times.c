@@ -94,7 +94,7 @@ static kl__cval part_of(kl__cev *e, const kl__cval *a, size_t n, part p)
         return KL__CINT(p == HOURS ? ns / 3600000000000
                 : p == MINUTES     ? ns / 60000000000
                 : p == SECONDS     ? ns / 1000000000
-                                   : ns / 1000000 % 1000);
+                                   : ns / 1000000);
     }
     if (n == 2 && !offset_of(a[1], &shift))
         return kl__cval_err(e, "unknown time zone %.*s", (int)a[1].s.n, a[1].s.p);

@@ -83,7 +83,7 @@ static const char *authority(kl__carena *a, const char *s, size_t n, kl__curl *u
         name = (size_t)(colon - s);
     for (size_t i = name + 1; i < n; i++)
         if (!digit(s[i]))
-            return "invalid port after host";
+            return kl__carena_printf(a, "invalid port \"%.*s\" after host", (int)(n - name), s + name);
     for (size_t i = 0; i < name; i++) {
         if (s[i] == ':' && s[0] != '[')
             return "invalid port after host";

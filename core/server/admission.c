@@ -7,6 +7,7 @@
 
 #include "base/base64.h"
 #include "base/mem.h"
+#include "cel/admission.h"
 #include "model/object.h"
 #include "value/patch.h"
 #include "model/selector.h"
@@ -473,6 +474,12 @@ static void KL_PRINTF(4, 5) blame(kl__causes *causes, size_t i, const char *fiel
     kl_free(why);
 }
 
+static void complain(void *causes, bool warns, const char *reason, const char *field, const char *message)
+{
+    if (!warns)
+        kl__cause_add(causes, reason, field, "%s", message);
+}
+
 static void validate_hook(const kl_value *hook, size_t i, kl__causes *causes)
 {
     const char *name = kl_value_str_at(hook, "name", NULL),
@@ -504,9 +511,10 @@ static void validate_hook(const kl_value *hook, size_t i, kl__causes *causes)
     if (timeout < 1 || timeout > 30)
         blame(causes, i, "timeoutSeconds",
             "Invalid value: %lld: the timeout value must be between 1 and 30 seconds", (long long)timeout);
+    char *path = kl_sprintf("webhooks[%zu].matchConditions", i);
     if (kl_value_len(kl_value_get(hook, "matchConditions")))
-        blame(causes, i, "matchConditions",
-            "Forbidden: the embedded API server has no CEL; try this configuration on a real one");
+        kl_cel_conditions_validate(kl_value_get(hook, "matchConditions"), path, complain, causes);
+    kl_free(path);
 }
 
 void kl__admission_validate_config(const kl_value *o, kl__causes *causes)
@@ -553,6 +561,40 @@ static kl_status apply_patch(
     return st;
 }
 
+/* This server asks nobody for permission. */
+static bool allow(void *arg, const kl_value *attributes, const char **reason)
+{
+    (void)arg;
+    (void)attributes;
+    (void)reason;
+    return true;
+}
+
+/* Whether the conditions of a webhook want it to be asked. One that cannot be evaluated refuses the request,
+ * or spares the webhook, as its policy has it. */
+static kl_status wanted(const kl__call *c, const kl_value *hook, const kl__kind *k, const char *operation,
+    const kl_value *old, const kl_value *o, bool *yes, kl_err *err)
+{
+    const kl_value *conditions = kl_value_get(hook, "matchConditions");
+    const char *policy = kl_value_str_at(hook, "failurePolicy", NULL);
+    *yes = true;
+    if (!kl_value_len(conditions))
+        return KL_OK;
+    const kl_value *request = request_of(c, k, operation, old, o);
+    kl_err why = KL_ERR_INIT;
+    kl_status st = kl_cel_conditions_match(conditions, request, allow, NULL, yes, &why);
+    kl_value_unref(request);
+    if (st && policy && !strcmp(policy, "Ignore")) {
+        *yes = false;
+        st = KL_OK;
+    } else if (st) {
+        const char *name = c->sub ? c->name : kl_object_name(o ? o : old);
+        st = kl__fail_forbidden(err, c->kind, name ? name : "", "%s", kl_err_message(&why));
+    }
+    kl_err_fini(&why);
+    return st;
+}
+
 /* Asks one webhook. *patched: the object as it wants it, or NULL: as it is. */
 static kl_status consult(const kl__call *c, const kl_value *hook, const kl__kind *k, const char *operation,
     const kl_value *old, const kl_value *o, const kl_value **patched, kl_err *err)
@@ -560,7 +602,11 @@ static kl_status consult(const kl__call *c, const kl_value *hook, const kl__kind
     const char *name = kl_value_str_at(hook, "name", NULL),
                *policy = kl_value_str_at(hook, "failurePolicy", NULL);
     const answer *a = NULL;
-    kl_status st = ask(c, hook, request_of(c, k, operation, old, o), &a, err);
+    bool yes;
+    kl_status st = wanted(c, hook, k, operation, old, o, &yes, err);
+    if (st || !yes)
+        return st;
+    st = ask(c, hook, request_of(c, k, operation, old, o), &a, err);
     if (st)
         return st;
     char *failure = kl_strdup(a->failure);

@@ -204,5 +204,26 @@ servers.each(function(name, start)
       wrong({ rule = "true", optionalOldSelf = true }, "FieldValueInvalid " .. FIELD
         .. "optionalOldSelf: Invalid value: true: may not be set if oldSelf is not used in rule")
     end)
+
+    it("about requests are refused with their webhook where they are none", function()
+      local function hook(...)
+        return api:post("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations?dryRun=All", {
+          metadata = { name = ns }, webhooks = { { name = "a.example.com", sideEffects = "None",
+            admissionReviewVersions = { "v1" }, clientConfig = { url = "https://localhost:1/x" },
+            matchConditions = { ... } } } })
+      end
+      local AT = "webhooks[0].matchConditions[0]."
+      assert.equal(201, hook({ name = "a", expression = "request.userInfo.username != 'x' && has(object.spec)" },
+        { name = "b", expression = "authorizer.requestResource.check('get').allowed() || oldObject == null" })
+        .code)
+      refused(hook { name = "a", expression = "request.nope == 1" }, "FieldValueInvalid " .. AT
+        .. 'expression: Invalid value: "request.nope == 1": compilation failed: ERROR: <input>:1:8: '
+        .. "undefined field 'nope'\n | request.nope == 1\n | .......^")
+      refused(hook { name = "", expression = "'a'" }, "FieldValueRequired " .. AT .. "name: Required value",
+        "FieldValueInvalid " .. AT .. "expression: Invalid value: \"'a'\": must evaluate to bool but got string")
+      refused(hook({ name = "a", expression = " " }, { name = "a", expression = "true" }),
+        "FieldValueRequired " .. AT .. "expression: Required value",
+        'FieldValueDuplicate webhooks[0].matchConditions[1].name: Duplicate value: "a"')
+    end)
   end)
 end)

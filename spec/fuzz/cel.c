@@ -5,7 +5,8 @@
 #include "fuzz/fuzz.h"
 
 static const char sample[] =
-    "{\"metadata\":{\"name\":\"n\",\"labels\":{\"a\":\"b\"}},\"spec\":{\"n\":3,\"d\":1.5,\"t\":true,\"z\":null,"
+    "{\"metadata\":{\"name\":\"n\",\"labels\":{\"a\":\"b\"}},\"spec\":{\"n\":3,\"d\":1.5,\"t\":true,\"z\":"
+    "null,"
     "\"l\":[1,2,\"x\"],\"when\":\"2024-01-01T00:00:00Z\",\"q\":\"1.5Gi\",\"ip\":\"10.0.0.1\"}}";
 
 static const kl_value *object;
@@ -30,7 +31,7 @@ static void evaluate(const kl_cel *p)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (!object && kl_value_decode(sample, sizeof sample - 1, &object, NULL))
+    if (kl_value_decode(sample, sizeof sample - 1, &object, NULL))
         abort();
     char *text = kl_strndup((const char *)data, size);
     kl_cel_env *env = kl_cel_env_new();
@@ -46,5 +47,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     kl_cel_free(p);
     kl_cel_env_free(env);
     kl_free(text);
+    kl_value_unref(object);
     return 0;
 }

@@ -143,23 +143,50 @@ static void container(const kl_value **c)
     put_str(c, "imagePullPolicy", pull_policy(kl_value_str(kl_value_get(*c, "image"))));
 }
 
+/* What a regular container may not have: ContainerRestartRules is off by default. */
+static void main_container(const kl_value **c)
+{
+    if (!absent(*c, "restartPolicy"))
+        KL_CUT(c, "restartPolicy");
+    container(c);
+}
+
 static void mode420(const kl_value **v) { put_int(v, "defaultMode", 420); }
+static void downward_item(const kl_value **i) { inside(i, "fieldRef", field_ref); }
+static void downward(const kl_value **v)
+{
+    mode420(v);
+    each_inside(v, "items", downward_item);
+}
+static void token(const kl_value **t) { put_int(t, "expirationSeconds", 3600); }
+static void downward_source(const kl_value **v) { each_inside(v, "items", downward_item); }
+static void projection(const kl_value **s)
+{
+    inside(s, "serviceAccountToken", token);
+    inside(s, "downwardAPI", downward_source);
+}
+static void projected(const kl_value **v)
+{
+    mode420(v);
+    each_inside(v, "sources", projection);
+}
 static void any_path(const kl_value **v) { put_str(v, "type", ""); }
 static void volume(const kl_value **v)
 {
     inside(v, "hostPath", any_path);
     inside(v, "secret", mode420);
     inside(v, "configMap", mode420);
-    inside(v, "projected", mode420);
-    inside(v, "downwardAPI", mode420);
+    inside(v, "projected", projected);
+    inside(v, "downwardAPI", downward);
     if (kl_value_len(*v) == 1)
         put_object(v, "emptyDir");
 }
 
 static void template_spec(const kl_value **spec)
 {
-    each_inside(spec, "containers", container);
+    each_inside(spec, "containers", main_container);
     each_inside(spec, "initContainers", container);
+    each_inside(spec, "ephemeralContainers", container);
     each_inside(spec, "volumes", volume);
     put_str(spec, "restartPolicy", "Always");
     put_int(spec, "terminationGracePeriodSeconds", 30);
@@ -200,12 +227,25 @@ static bool tolerates(const kl_value *list, const char *key)
 /* Of pods alone: a template keeps what was asked for. */
 static void pod_container(const kl_value **c) { inside(c, "resources", limits_are_requests); }
 
+/* On the host's network a port is open as it is. */
+static void host_port(const kl_value **p)
+{
+    const kl_value *number = kl_value_get(*p, "containerPort");
+    if (number && absent(*p, "hostPort"))
+        KL_EDIT(p, kl_value_ref(number), "hostPort");
+}
+static void host_ports(const kl_value **c) { each_inside(c, "ports", host_port); }
+
 /* Admission's part: what DefaultTolerationSeconds and Priority add. */
 static void pod_spec(const kl_value **spec)
 {
     template_spec(spec);
     each_inside(spec, "containers", pod_container);
     each_inside(spec, "initContainers", pod_container);
+    if (kl_value_bool(kl_value_get(*spec, "hostNetwork"), false)) {
+        each_inside(spec, "containers", host_ports);
+        each_inside(spec, "initContainers", host_ports);
+    }
     put_bool(spec, "enableServiceLinks", true);
     put_int(spec, "priority", 0);
     put_str(spec, "preemptionPolicy", "PreemptLowerPriority");
@@ -280,9 +320,13 @@ static void replica_spec(const kl_value **s)
 static void rolling_set(const kl_value **r) { put_int(r, "partition", 0); }
 static void set_strategy(const kl_value **s)
 {
-    put_str(s, "type", "RollingUpdate");
-    put_object(s, "rollingUpdate");
-    inside(s, "rollingUpdate", rolling_set);
+    if (absent(*s, "type")) {
+        put_str(s, "type", "RollingUpdate");
+        put_object(s, "rollingUpdate");
+    }
+    const char *type = kl_value_str(kl_value_get(*s, "type"));
+    if (type && !strcmp(type, "RollingUpdate"))
+        inside(s, "rollingUpdate", rolling_set);
 }
 static void claim_retention(const kl_value **p)
 {
@@ -330,18 +374,27 @@ static void daemon_spec(const kl_value **s)
     inside(s, "updateStrategy", daemon_strategy);
     put_int(s, "revisionHistoryLimit", 10);
 }
+static void pod_condition(const kl_value **p) { put_str(p, "status", "True"); }
+static void failure_rule(const kl_value **r) { each_inside(r, "onPodConditions", pod_condition); }
+static void failure_policy(const kl_value **p) { each_inside(p, "rules", failure_rule); }
 static void job_spec(const kl_value **s)
 {
+    if (absent(*s, "completions") && absent(*s, "parallelism"))
+        put_int(s, "completions", 1);
     put_int(s, "parallelism", 1);
-    put_int(s, "completions", 1);
-    put_int(s, "backoffLimit", 6);
+    put_int(s, "backoffLimit", absent(*s, "backoffLimitPerIndex") ? 6 : INT32_MAX);
     put_str(s, "completionMode", "NonIndexed");
     put_bool(s, "suspend", false);
-    put_str(s, "podReplacementPolicy", "TerminatingOrFailed");
+    put_str(s, "podReplacementPolicy", absent(*s, "podFailurePolicy") ? "TerminatingOrFailed" : "Failed");
     put_bool(s, "manualSelector", false);
+    inside(s, "podFailurePolicy", failure_policy);
     inside(s, "template", template);
 }
-static void cron_pods(const kl_value **s) { inside(s, "template", template); }
+static void cron_pods(const kl_value **s)
+{
+    inside(s, "podFailurePolicy", failure_policy);
+    inside(s, "template", template);
+}
 static void cron_template(const kl_value **t) { inside(t, "spec", cron_pods); }
 static void cron_job(const kl_value **s)
 {
@@ -354,21 +407,38 @@ static void cron_job(const kl_value **s)
 static void service_port(const kl_value **p)
 {
     put_str(p, "protocol", "TCP");
-    const kl_value *number = kl_value_get(*p, "port");
-    if (number && absent(*p, "targetPort"))
+    const kl_value *number = kl_value_get(*p, "port"), *target = kl_value_get(*p, "targetPort");
+    const char *name = kl_value_str(target);
+    bool none = !target || (name ? !*name : !kl_value_int_at(target, 0, NULL));
+    if (number && none)
         KL_EDIT(p, kl_value_ref(number), "targetPort");
+}
+/* Three hours, where clients stay with one pod. */
+static void session_affinity(const kl_value **s)
+{
+    const char *affinity = kl_value_str(kl_value_get(*s, "sessionAffinity"));
+    if (affinity && !strcmp(affinity, "None") && !absent(*s, "sessionAffinityConfig"))
+        KL_CUT(s, "sessionAffinityConfig");
+    if (affinity && !strcmp(affinity, "ClientIP")
+        && !kl_value_at(*s, "sessionAffinityConfig", "clientIP", "timeoutSeconds", NULL))
+        KL_EDIT(s, kl_value_of_int(10800), "sessionAffinityConfig", "clientIP", "timeoutSeconds");
 }
 static void service_spec(const kl_value **s)
 {
-    put_str(s, "type", "ClusterIP");
     put_str(s, "sessionAffinity", "None");
+    session_affinity(s);
+    put_str(s, "type", "ClusterIP");
     each_inside(s, "ports", service_port);
     const char *type = kl_value_str(kl_value_get(*s, "type"));
-    if (type && strcmp(type, "ExternalName"))
-        put_str(s, "internalTrafficPolicy", "Cluster");
-    if (type && (!strcmp(type, "NodePort") || !strcmp(type, "LoadBalancer")))
+    if (!type)
+        return;
+    bool node = !strcmp(type, "NodePort"), balanced = !strcmp(type, "LoadBalancer"),
+         plain = !strcmp(type, "ClusterIP");
+    if (node || balanced || (plain && kl_value_len(kl_value_get(*s, "externalIPs"))))
         put_str(s, "externalTrafficPolicy", "Cluster");
-    if (type && !strcmp(type, "LoadBalancer"))
+    if (node || balanced || plain)
+        put_str(s, "internalTrafficPolicy", "Cluster");
+    if (balanced)
         put_bool(s, "allocateLoadBalancerNodePorts", true);
 }
 static void volume_spec(const kl_value **s)
@@ -524,6 +594,18 @@ static void secret(const kl_value **o)
     KL_CUT(o, "stringData");
 }
 
+/* The labels of its pods are its own, and select them, where it says nothing else. */
+static void controller_labels(const kl_value **o)
+{
+    const kl_value *labels = kl_value_at(*o, "spec", "template", "metadata", "labels", NULL);
+    if (!labels)
+        return;
+    if (!kl_value_len(kl_value_at(*o, "spec", "selector", NULL)))
+        KL_EDIT(o, kl_value_ref(labels), "spec", "selector");
+    if (!kl_value_len(kl_value_at(*o, "metadata", "labels", NULL)))
+        KL_EDIT(o, kl_value_ref(labels), "metadata", "labels");
+}
+
 static void namespace(const kl_value **o)
 {
     const char *name = kl_object_name(*o);
@@ -542,6 +624,8 @@ void kl__defaults(const char *group, const char *plural, const kl_value **o)
     }
     if (!*group && !strcmp(plural, "secrets"))
         secret(o);
+    if (!*group && !strcmp(plural, "replicationcontrollers"))
+        controller_labels(o);
     if (!*group && !strcmp(plural, "namespaces"))
     namespace(o);
     if (!*group && !strcmp(plural, "nodes") && kl_value_at(*o, "status", "capacity", NULL)

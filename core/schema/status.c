@@ -193,6 +193,14 @@ void kl__cause_forbidden(kl__causes *c, const char *field, const char *why)
     kl__cause_add(c, "FieldValueForbidden", field, "Forbidden%s%s", *why ? ": " : "", why);
 }
 
+static bool said_before(const kl__causes *c, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (!strcmp(c->v[k].field, c->v[i].field) && !strcmp(c->v[k].message, c->v[i].message))
+            return true;
+    return false;
+}
+
 kl_status kl__fail_causes(kl_err *err, const char *group, const char *kind, const char *name, kl__causes *c)
 {
     if (!c->len)
@@ -205,22 +213,21 @@ kl_status kl__fail_causes(kl_err *err, const char *group, const char *kind, cons
     kl_build_kstr(b, "kind", kind);
     kl_build_key(b, "causes");
     kl_build_array(b);
-    if (c->len > 1)
-        kl_buf_putc(&text, '[');
+    size_t told = 0; /* what is said twice is told once, but is two causes */
     for (size_t i = 0; i < c->len; i++) {
         kl_build_object(b);
         kl_build_kstr(b, "reason", c->v[i].reason);
         kl_build_kstr(b, "message", c->v[i].message);
         kl_build_kstr(b, "field", c->v[i].field);
         kl_build_end(b);
-        kl_buf_printf(&text, "%s%s: %s", i ? ", " : "", c->v[i].field, c->v[i].message);
+        if (!said_before(c, i))
+            kl_buf_printf(&text, "%s%s: %s", told++ ? ", " : "", c->v[i].field, c->v[i].message);
     }
-    if (c->len > 1)
-        kl_buf_putc(&text, ']');
     kl_build_end(b);
     kl_build_end(b);
-    kl_status st = kl__api_fail(err, 422, "Invalid", kl_builder_done(b), "%s%s%s \"%s\" is invalid: %s", kind,
-        *group ? "." : "", group, name ? name : "", kl_buf_str(&text));
+    kl_status st = kl__api_fail(err, 422, "Invalid", kl_builder_done(b), "%s%s%s \"%s\" is invalid: %s%s%s",
+        kind, *group ? "." : "", group, name ? name : "", told > 1 ? "[" : "", kl_buf_str(&text),
+        told > 1 ? "]" : "");
     kl_buf_fini(&text);
     kl__causes_fini(c);
     return st;

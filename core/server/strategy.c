@@ -9,9 +9,10 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "builtin/builtin.h"
+#include "builtin/service.h"
 #include "cel/rules.h"
 #include "model/object.h"
-#include "server/builtin.h"
 #include "server/csr.h"
 #include "server/events.h"
 #include "schema/limits.h"
@@ -126,73 +127,64 @@ void kl__strategy_default(const kl_server *s, const kl__kind *k, const kl_value 
         kl__defaults(k->group, k->plural, o);
 }
 
-/* An address of 10.96.0.0/16 for a service that wants one. */
-static void cluster_ip(kl_server *s, const kl_value **o)
+/* ------------------------------------------------------------------ services */
+
+/* Whose addresses and ports are looked at: those of the other services. */
+struct others {
+    const kl__call *c;
+    const char *ns, *name;
+};
+
+static bool is_other(const struct others *others, const kl_value *o)
 {
-    const char *type = kl_value_str_at(*o, "spec", "type", NULL),
-               *ip = kl_value_str_at(*o, "spec", "clusterIP", NULL);
-    if (!type || !strcmp(type, "ExternalName"))
-        return;
-    char text[32];
-    if (!ip || !*ip) {
-        uint64_t n = ++s->next_address;
-        snprintf(text, sizeof text, "10.96.%" PRIu64 ".%" PRIu64, n / 250 % 256, n % 250 + 1);
-        ip = text;
-        KL_EDIT(o, kl_value_of_str(ip), "spec", "clusterIP");
-    } else
-        snprintf(text, sizeof text, "%s", ip);
-    kl_builder *b = kl_builder_new();
-    kl_build_array(b);
-    kl_build_str(b, text);
-    kl_build_end(b);
-    if (!kl_value_at(*o, "spec", "clusterIPs", NULL))
-        KL_EDIT(o, kl_builder_done(b), "spec", "clusterIPs");
-    else
-        kl_builder_free(b);
-    if (!kl_value_at(*o, "spec", "ipFamilies", NULL)) {
-        b = kl_builder_new();
-        kl_build_array(b);
-        kl_build_str(b, "IPv4");
-        kl_build_end(b);
-        KL_EDIT(o, kl_builder_done(b), "spec", "ipFamilies");
-        KL_EDIT(o, kl_value_of_str("SingleStack"), "spec", "ipFamilyPolicy");
-    }
+    const char *ns = kl_object_namespace(o), *name = kl_object_name(o);
+    return !ns || !name || strcmp(ns, others->ns) || strcmp(name, others->name);
 }
 
-static const kl_value *same_port(const kl_value *old, const kl_value *port)
+static bool address_taken(void *arg, const char *ip)
 {
-    const kl_value *list = kl_value_at(old, "spec", "ports", NULL), *found = NULL;
-    for (size_t i = 0; i < kl_value_len(list) && !found; i++) {
-        const kl_value *p = kl_value_item(list, i);
-        if (kl_value_equal(kl_value_get(p, "port"), kl_value_get(port, "port"))
-            && kl_value_equal(kl_value_get(p, "protocol"), kl_value_get(port, "protocol")))
-            found = kl_value_get(p, "nodePort");
+    const struct others *others = arg;
+    const kl__bucket *b = others->c->kind->bucket;
+    for (size_t i = 0; i < b->len; i++) {
+        const char *have = kl_value_str_at(b->v[i]->object, "spec", "clusterIP", NULL);
+        if (have && !strcmp(have, ip) && is_other(others, b->v[i]->object))
+            return true;
     }
-    return found;
+    return false;
 }
 
-/* A port of 30000-32767 for each port that is to be open on nodes; what it had before, it keeps. */
-static void node_ports(kl_server *s, const kl_value *old, const kl_value **o)
+static bool port_taken(void *arg, int64_t port)
 {
-    const char *type = kl_value_str_at(*o, "spec", "type", NULL);
-    const kl_value *list = kl_value_at(*o, "spec", "ports", NULL);
-    bool open = type && (!strcmp(type, "NodePort") || !strcmp(type, "LoadBalancer"))
-        && kl_value_bool(kl_value_at(*o, "spec", "allocateLoadBalancerNodePorts", NULL), true);
-    if (!open || !kl_value_len(list))
-        return;
-    kl_builder *b = kl_builder_new();
-    kl_build_array(b);
-    for (size_t i = 0; i < kl_value_len(list); i++) {
-        const kl_value *p = kl_value_ref(kl_value_item(list, i)), *had = same_port(old, p);
-        if (!kl_value_int_at(p, 0, "nodePort", NULL))
-            KL_EDIT(&p,
-                had ? kl_value_ref(had) : kl_value_of_int((int64_t)(30000 + ++s->next_address % 2768)),
-                "nodePort");
-        kl_build_value(b, p);
-        kl_value_unref(p);
+    const struct others *others = arg;
+    const kl__bucket *b = others->c->kind->bucket;
+    for (size_t i = 0; i < b->len; i++) {
+        const kl_value *list = kl_value_at(b->v[i]->object, "spec", "ports", NULL);
+        for (size_t k = 0; k < kl_value_len(list); k++)
+            if (kl_value_int_at(kl_value_item(list, k), 0, "nodePort", NULL) == port
+                && is_other(others, b->v[i]->object))
+                return true;
     }
-    kl_build_end(b);
-    KL_EDIT(o, kl_builder_done(b), "spec", "ports");
+    return false;
+}
+
+static void allot(const kl__call *c, const kl_value *old, const kl_value **o, kl__causes *causes)
+{
+    const char *name = kl_object_name(*o);
+    struct others others = {.c = c, .ns = c->ns ? c->ns : "", .name = old && name ? name : ""};
+    kl__taken t = {.arg = &others,
+        .address = address_taken,
+        .port = port_taken,
+        .next = &c->s->next_address,
+        .any_address = c->any_status};
+    kl__service_allot(&t, old, o, causes);
+}
+
+/* ------------------------------------------------------------------ jobs, daemon sets */
+
+static void put_absent(const kl_value **o, const char *key, const char *text)
+{
+    if (!kl_value_get(*o, key))
+        KL_EDIT(o, kl_value_of_str(text), key);
 }
 
 /* The pods of a job carry its uid and its name; a job without labels shows its pods'. */
@@ -200,15 +192,18 @@ static void job_labels(const kl_value **o)
 {
     static const char *const uids[] = {"batch.kubernetes.io/controller-uid", "controller-uid"},
                              *const names[] = {"batch.kubernetes.io/job-name", "job-name"};
-    const char *uid = kl_object_uid(*o);
-    KL_EDIT(o, kl_value_of_str(uid), "spec", "selector", "matchLabels", uids[0]);
+    const char *uid = kl_object_uid(*o), *name = kl_object_name(*o);
+    const kl_value *selected = kl_value_ref(kl_value_at(*o, "spec", "selector", "matchLabels", NULL)),
+                   *labels = kl_value_ref(kl_value_at(*o, "spec", "template", "metadata", "labels", NULL));
+    put_absent(&selected, uids[0], uid);
     for (size_t i = 0; i < 2; i++) {
-        KL_EDIT(o, kl_value_of_str(uid), "spec", "template", "metadata", "labels", uids[i]);
-        KL_EDIT(o, kl_value_of_str(kl_object_name(*o)), "spec", "template", "metadata", "labels", names[i]);
+        put_absent(&labels, uids[i], uid);
+        put_absent(&labels, names[i], name ? name : "");
     }
+    KL_EDIT(o, selected, "spec", "selector", "matchLabels");
     if (!kl_value_len(kl_value_at(*o, "metadata", "labels", NULL)))
-        KL_EDIT(o, kl_value_ref(kl_value_at(*o, "spec", "template", "metadata", "labels", NULL)), "metadata",
-            "labels");
+        KL_EDIT(o, kl_value_ref(labels), "metadata", "labels");
+    KL_EDIT(o, labels, "spec", "template", "metadata", "labels");
 }
 
 /* A daemon set counts the changes of its template in an annotation. */
@@ -233,7 +228,7 @@ static void empty_status(const kl__kind *k, const kl_value **o)
     KL_EDIT(o, kl__empty_status(k->group, k->plural), "status");
 }
 
-void kl__strategy_create(const kl__call *c, const kl_value **o)
+void kl__strategy_create(const kl__call *c, const kl_value **o, kl__causes *causes)
 {
     const kl__kind *k = c->kind;
     if (kl__kind_sub(k, "status") && !c->any_status && !kl__kind_among(k, "/nodes"))
@@ -259,11 +254,10 @@ void kl__strategy_create(const kl__call *c, const kl_value **o)
     if (kl__kind_among(k, "/persistentvolumeclaims /persistentvolumes")
         && !kl_value_str_at(*o, "status", "phase", NULL))
         KL_EDIT(o, kl_value_of_str("Pending"), "status", "phase");
-    if (kl__kind_among(k, "/services")) {
-        cluster_ip(c->s, o);
-        node_ports(c->s, NULL, o);
-    }
-    if (kl__kind_among(k, "batch/jobs") && !kl_value_at(*o, "spec", "selector", NULL))
+    if (kl__kind_among(k, "/services"))
+        allot(c, NULL, o, causes);
+    if (kl__kind_among(k, "batch/jobs")
+        && !kl_value_bool(kl_value_at(*o, "spec", "manualSelector", NULL), false))
         job_labels(o);
     if (kl__kind_among(k, "apps/daemonsets"))
         template_generation(NULL, o);
@@ -296,7 +290,29 @@ static const kl_value *resized(const kl_value *old, const kl_value *now)
     return kl_builder_done(b);
 }
 
-void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value **o)
+/* Metadata that a write of a status may not touch, where it may touch any: members of the kind's. */
+static void status_keeps(const kl__kind *k, const kl_value *old, const kl_value **o)
+{
+    static const struct {
+        const char *kinds, *members[4];
+    } kept[] = {
+        {"apps/deployments", {"labels"}},
+        {"/pods", {"ownerReferences"}},
+        {"resource.k8s.io/resourceclaims storage.k8s.io/volumeattachments networking.k8s.io/servicecidrs "
+         "admissionregistration.k8s.io/validatingadmissionpolicies flowcontrol.apiserver.k8s.io/flowschemas "
+         "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations",
+            {"labels", "annotations", "finalizers", "ownerReferences"}},
+    };
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        for (size_t m = 0; m < 4 && kept[i].members[m] && kl__kind_among(k, kept[i].kinds); m++) {
+            const char *member = kept[i].members[m];
+            const kl_value *was = kl_value_at(old, "metadata", member, NULL);
+            if (was || kl_value_at(*o, "metadata", member, NULL))
+                KL_EDIT(o, kl_value_ref(was), "metadata", member);
+        }
+}
+
+void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value **o, kl__causes *causes)
 {
     const kl__kind *k = c->kind;
     bool apart = kl__kind_sub(k, "status") != NULL;
@@ -321,6 +337,7 @@ void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value 
         } else
             KL_EDIT(o, kl_value_ref(metadata), "metadata");
         kl_value_unref(metadata);
+        status_keeps(k, old, o);
     } else if (c->sub && !strcmp(c->sub, "finalize")) {
         const kl_value *finalizers = kl_value_ref(kl_value_at(*o, "spec", "finalizers", NULL));
         kl__replace(o, kl_value_ref(old));
@@ -332,13 +349,10 @@ void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value 
         }
         if (kl__kind_among(k, "/namespaces"))
             KL_EDIT(o, kl_value_ref(kl_value_at(old, "spec", "finalizers", NULL)), "spec", "finalizers");
-        if (kl__kind_among(k, "/services") && !kl_value_str_at(*o, "spec", "clusterIP", NULL)) {
-            static const char *const kept[] = {"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"};
-            for (size_t i = 0; i < 4; i++)
-                KL_EDIT(o, kl_value_ref(kl_value_at(old, "spec", kept[i], NULL)), "spec", kept[i]);
+        if (kl__kind_among(k, "/services")) {
+            kl__service_drop(old, o);
+            allot(c, old, o, causes);
         }
-        if (kl__kind_among(k, "/services"))
-            node_ports(c->s, old, o);
         if (kl__kind_among(k, "apps/daemonsets"))
             template_generation(old, o);
         if (kl__kind_among(k, "batch/jobs") && !kl_value_at(*o, "spec", "selector", NULL))
@@ -442,7 +456,8 @@ void kl__strategy_validate(const kl__call *c, const kl_value *old, const kl_valu
         kl__validate_custom(c->kind->schema, o, c->sub && !strcmp(c->sub, "status"), causes);
         check_rules(c, old, o, causes);
     } else
-        kl__builtin_validate(c->kind, old, o, causes);
+        kl__builtin_validate(
+            &(kl__write){.kind = c->kind, .sub = c->sub, .old = old, .o = o, .causes = causes});
     if (kl__kind_among(c->kind, "certificates.k8s.io/certificatesigningrequests"))
         kl__csr_validate(c, old, o, causes);
     if (kl__kind_among(c->kind, "/events events.k8s.io/events"))

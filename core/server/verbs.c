@@ -317,9 +317,11 @@ static kl_status create_decoded(
                 KL_CUT(&o, "metadata", system[i]);
         KL_EDIT(&o, kl__admission_uid(c, new_uid(c->s)), "metadata", "uid");
         KL_EDIT(&o, now_text(c), "metadata", "creationTimestamp");
-        kl__strategy_create(c, &o);
-        check_name(c, o, &causes);
-        kl__strategy_validate(c, NULL, o, &causes);
+        kl__strategy_create(c, &o, &causes);
+        if (!causes.len) {
+            check_name(c, o, &causes);
+            kl__strategy_validate(c, NULL, o, &causes);
+        }
         st = complain(c, o, &causes, err);
     }
     if (!st)
@@ -452,9 +454,11 @@ static kl_status update_decoded(const kl__call *c, const kl_value *stored, const
             if (was || kl_value_at(o, "metadata", kept[i], NULL))
                 KL_EDIT(&o, kl_value_ref(was), "metadata", kept[i]);
         }
-        kl__strategy_update(c, old, &o);
-        check_finalizers(old, o, &causes);
-        kl__strategy_validate(c, old, o, &causes);
+        kl__strategy_update(c, old, &o, &causes);
+        if (!causes.len) {
+            check_finalizers(old, o, &causes);
+            kl__strategy_validate(c, old, o, &causes);
+        }
         st = complain(c, o, &causes, err);
     }
     if (!st)

@@ -10,7 +10,7 @@
 --   run <- isolate                                                  a program's states as processes of their own
 --   cel <- schema                                                   rules as text, checked and evaluated
 --   schema <- run                                                   what a server makes of a write
---   schema <- {show, openapi} <- server                             the embedded API server, over base, value, wire and model
+--   schema <- {show, openapi, builtin} <- server                    the embedded API server, over base, value, wire and model
 --   state <- {values, api} <- script <- cli                          in bindings/: all of core, and lua.h
 --
 -- `check(files)` takes path -> text, so that a spec can show it a wrong house.
@@ -58,7 +58,8 @@ M.arrows = {
   ["core/schema"] = set "base value model cel schema",
   ["core/show"] = set "base value model schema show",
   ["core/openapi"] = set "base value model schema openapi",
-  ["core/server"] = set "base httpd value wire model cel schema show openapi server",
+  ["core/builtin"] = set "base value model schema builtin",
+  ["core/server"] = set "base httpd value wire model cel schema show openapi builtin server",
 }
 
 --- kubelua.h, the public face, and the bindings may include from everywhere in core; these rooms of the

@@ -1,0 +1,22 @@
+/* builtin.h - what kube-apiserver refuses of built-in kinds, with its causes: fields, types and words. Pure:
+ * functions of the object and what it is to replace. Any thread. */
+#ifndef KL_BUILTIN_BUILTIN_H
+#define KL_BUILTIN_BUILTIN_H
+
+#include "schema/kinds.h"
+#include "schema/status.h"
+#include "value/value.h"
+
+/* One write: `o` as it would be stored, filled in with defaults; `old` NULL on create; `sub` the subresource
+ * that is written ("status"), or NULL. */
+typedef struct kl__write {
+    const kl__kind *kind;
+    const char *sub;
+    const kl_value *old, *o;
+    kl__causes *causes;
+} kl__write;
+
+/* Metadata is checked elsewhere (schema/validate.h). */
+void kl__builtin_validate(const kl__write *w);
+
+#endif

@@ -1,0 +1,70 @@
+/* check.h - how the checks of built-in kinds look at objects and complain.
+ *
+ * A place ("spec.containers[0].name") is a chain on the stacks of those who look; it becomes a text only in a
+ * complaint, so that a good object costs no text. Go's structs do not know an empty text from an absent one,
+ * and neither do these checks. Pure; any thread. */
+#ifndef KL_BUILTIN_CHECK_H
+#define KL_BUILTIN_CHECK_H
+
+#include "schema/status.h"
+#include "value/value.h"
+
+typedef struct kl__place {
+    const struct kl__place *up; /* NULL: the object itself */
+    const char *name;           /* a member, or the key of a map; NULL: an item */
+    size_t n;                   /* the key's length, or which item */
+    bool key;
+} kl__place;
+
+/* They live as long as the block in which they stand. */
+#define KL_IN(place, member) (&(const kl__place){(place), (member), 0, false})
+#define KL_ITEM(place, i) (&(const kl__place){(place), NULL, (i), false})
+#define KL_KEYED(place, text, length) (&(const kl__place){(place), (text), (length), true})
+
+/* --- complaints, as field.Error words them ------------------------------------------------- */
+void kl__say_required(kl__causes *c, const kl__place *at, const char *why); /* why may be "" */
+void kl__say_forbidden(kl__causes *c, const kl__place *at, const char *fmt, ...) KL_PRINTF(3, 4);
+/* `bad` NULL shows as null */
+void kl__say_invalid(kl__causes *c, const kl__place *at, const kl_value *bad, const char *fmt, ...)
+    KL_PRINTF(4, 5);
+void kl__say_invalid_text(kl__causes *c, const kl__place *at, const char *bad, const char *fmt, ...)
+    KL_PRINTF(4, 5);
+void kl__say_invalid_int(kl__causes *c, const kl__place *at, int64_t bad, const char *fmt, ...)
+    KL_PRINTF(4, 5);
+/* without the value */
+void kl__say_invalid_bare(kl__causes *c, const kl__place *at, const char *why);
+/* `words` are set apart by spaces, in the order in which they are shown */
+void kl__say_unsupported(kl__causes *c, const kl__place *at, const kl_value *bad, const char *words);
+void kl__say_duplicate(kl__causes *c, const kl__place *at, const kl_value *bad);
+void kl__say_not_found(kl__causes *c, const kl__place *at, const char *bad);
+void kl__say_too_long(kl__causes *c, const kl__place *at, unsigned most);
+void kl__say_too_many(kl__causes *c, const kl__place *at, size_t have, unsigned most);
+
+/* --- looking -------------------------------------------------------------------------------- */
+const char *kl__text(const kl_value *o, const char *member); /* "" when absent; borrowed */
+bool kl__is(const kl_value *o, const char *member, const char *word);
+bool kl__true(const kl_value *o, const char *member);
+/* `word` is one of `words`, which are set apart by spaces */
+bool kl__one_of(const char *word, const char *words);
+
+/* --- checks of one member: `at` is the place of `o` ------------------------------------------ */
+/* a number that is there is at least 0 */
+void kl__check_natural(kl__causes *c, const kl_value *o, const kl__place *at, const char *member);
+void kl__check_naturals(kl__causes *c, const kl_value *o, const kl__place *at, const char *members);
+/* a number that is there is within */
+void kl__check_range(
+    kl__causes *c, const kl_value *o, const kl__place *at, const char *member, int64_t min, int64_t max);
+/* the text is there */
+void kl__check_present(kl__causes *c, const kl_value *o, const kl__place *at, const char *member);
+/* A text out of `words`. Absent or empty: a complaint when it is required. */
+void kl__check_word(kl__causes *c, const kl_value *o, const kl__place *at, const char *member, bool required,
+    const char *words);
+/* Equal to that of `old`, or "field is immutable". */
+void kl__check_same(
+    kl__causes *c, const kl_value *old, const kl_value *o, const kl__place *at, const char *member);
+
+/* What differs between two objects, a line for each member: "- name: old", "+ name: new". kube-apiserver
+ * prints its own structs there. */
+void kl__show_difference(const kl_value *old, const kl_value *now, kl_buf *out);
+
+#endif

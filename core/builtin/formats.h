@@ -1,0 +1,45 @@
+/* formats.h - names, labels, ports and addresses, with kube-apiserver's words for what is wrong with them.
+ * model/names.h decides what is fine; only what is not gets here. Pure; any thread. */
+#ifndef KL_BUILTIN_FORMATS_H
+#define KL_BUILTIN_FORMATS_H
+
+#include "builtin/check.h"
+
+typedef enum kl__format {
+    KL_DNS_LABEL,
+    KL_DNS_SUBDOMAIN,
+    KL_DNS_1035,
+    KL_DNS_WILDCARD,
+    KL_QUALIFIED,
+    KL_LABEL_VALUE,
+    KL_PORT_NAME,
+    KL_CONFIG_KEY,
+    KL_ENV_NAME,
+    KL_PERCENT,
+    KL_HEADER_NAME,
+    KL_PATH_SEGMENT,
+    KL_IP,
+    KL_CIDR,
+} kl__format;
+
+#define KL_FAULTS_MAX 5
+/* What is wrong with `text`: static sentences, as many as the answer says. 0: it is fine. */
+size_t kl__faults(const char *text, kl__format f, const char *out[KL_FAULTS_MAX]);
+/* One complaint for each of them, about the text at that place. */
+void kl__check_format(kl__causes *c, const kl__place *at, const char *text, kl__format f);
+/* The same of a member of `o` that is there and not empty. Any complaint? */
+bool kl__check_member(
+    kl__causes *c, const kl_value *o, const kl__place *at, const char *member, kl__format f);
+
+/* Labels: all complaints stand at the map's place. `labels` may be NULL. */
+void kl__check_labels(kl__causes *c, const kl_value *labels, const kl__place *at);
+/* metav1.LabelSelector, or NULL */
+void kl__check_selector(kl__causes *c, const kl_value *selector, const kl__place *at);
+/* 1 to 65535, or a port's name where it is a text; `at` is the port's place. NULL is 0. */
+void kl__check_port(kl__causes *c, const kl_value *port, const kl__place *at);
+/* no part of the path is ".." */
+void kl__check_no_way_up(kl__causes *c, const kl__place *at, const char *path);
+/* the same, and it does not begin with '/' */
+void kl__check_relative_path(kl__causes *c, const kl__place *at, const char *path);
+
+#endif

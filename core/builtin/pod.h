@@ -1,0 +1,38 @@
+/* pod.h - pods and the templates of workloads. Pure; any thread. */
+#ifndef KL_BUILTIN_POD_H
+#define KL_BUILTIN_POD_H
+
+#include "builtin/formats.h"
+
+/* One pod's spec, as its checks see it. */
+typedef struct kl__pod_look {
+    kl__causes *causes;
+    const kl_value *spec;
+    const kl_value *claims; /* a StatefulSet's volumeClaimTemplates: their names are volumes too; or NULL */
+    bool *good;             /* of each volume: nothing was complained of */
+    bool template;          /* not a pod */
+} kl__pod_look;
+
+/* `old` NULL on create. `sub` as in kl__call: the subresource that is written, or NULL. */
+void kl__check_pod(kl__causes *c, const char *sub, const kl_value *old, const kl_value *pod);
+/* A PodTemplateSpec; `claims` may be NULL. */
+void kl__check_template(
+    kl__causes *c, const kl_value *template, const kl_value *claims, const kl__place *at);
+
+/* --- parts, for each other ------------------------------------------------------------------- */
+void kl__check_containers(const kl__pod_look *p, const kl__place *spec);
+void kl__check_volumes(kl__pod_look *p, const kl__place *at);
+/* the volume with this name, *found whether there is one that is good */
+const kl_value *kl__pod_volume(const kl__pod_look *p, const char *name, bool *found);
+void kl__check_affinity(kl__causes *c, const kl_value *affinity, const kl__place *at);
+void kl__check_node_selector(kl__causes *c, const kl_value *selector, const kl__place *at);
+void kl__check_tolerations(kl__causes *c, const kl_value *list, const kl__place *at);
+void kl__check_spread(kl__causes *c, const kl_value *list, const kl__place *at);
+/* requests and limits of a container */
+void kl__check_resources(kl__causes *c, const kl_value *resources, const kl__place *at);
+/* a quantity that is there: at least 0, and whole where its resource is counted */
+void kl__check_quantity(kl__causes *c, const char *resource, const kl_value *q, const kl__place *at);
+/* what an update of a pod may not change */
+void kl__check_pod_update(kl__causes *c, const kl_value *old, const kl_value *pod);
+
+#endif

@@ -1,0 +1,112 @@
+/* resources.c - requests and limits. Most pods ask for what is plain: nothing is parsed for those. */
+#include "builtin/pod.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/names.h"
+#include "model/quantity.h"
+
+static bool starts(const char *s, const char *with) { return !strncmp(s, with, strlen(with)); }
+
+static bool native(const char *name) { return !strchr(name, '/') || strstr(name, "kubernetes.io/"); }
+
+static bool extended(const char *name)
+{
+    return !native(name) && !starts(name, "requests.") && !kl_name_qualified(name);
+}
+
+static const char standard[] =
+    "cpu memory ephemeral-storage requests.cpu requests.memory requests.ephemeral-storage limits.cpu "
+    "limits.memory limits.ephemeral-storage pods resourcequotas services replicationcontrollers secrets "
+    "configmaps persistentvolumeclaims storage requests.storage services.nodeports services.loadbalancers";
+static const char counted[] = "pods resourcequotas services replicationcontrollers secrets configmaps "
+                              "persistentvolumeclaims services.nodeports services.loadbalancers";
+
+static void check_name(kl__causes *c, const char *name, const kl__place *at)
+{
+    if (kl__one_of(name, "cpu memory ephemeral-storage"))
+        return;
+    const char *why[KL_FAULTS_MAX];
+    size_t n = kl__faults(name, KL_QUALIFIED, why);
+    bool plain = !strchr(name, '/'), huge = starts(name, "hugepages-");
+    for (size_t i = 0; i < n; i++)
+        kl__say_invalid_text(c, at, name, "%s", why[i]);
+    if (!n && plain && !huge && !starts(name, "requests.hugepages-") && !kl__one_of(name, standard))
+        kl__say_invalid_text(c, at, name, "must be a standard resource type or fully qualified");
+    if (plain && !huge)
+        kl__say_invalid_text(c, at, name, "must be a standard resource for containers");
+    else if (!plain && !native(name) && !extended(name))
+        kl__say_invalid_text(c, at, name, "doesn't follow extended resource name standard");
+}
+
+static kl_quantity *parsed(const kl_value *q)
+{
+    kl_quantity *out = NULL;
+    const char *text = kl_value_str(q);
+    return text && !kl_quantity_parse(text, &out, NULL) ? out : NULL;
+}
+
+void kl__check_quantity(kl__causes *c, const char *resource, const kl_value *q, const kl__place *at)
+{
+    const char *text = kl_value_str(q);
+    if (!text)
+        return;
+    if (*text == '-')
+        kl__say_invalid(c, at, q, "must be greater than or equal to 0");
+    if (!strpbrk(text, "munE.e") || (!kl__one_of(resource, counted) && !extended(resource)))
+        return;
+    kl_quantity *n = parsed(q);
+    int64_t milli = 0;
+    if (n && kl_quantity_milli(n, &milli) && milli % 1000)
+        kl__say_invalid(c, at, q, "must be an integer");
+    kl_quantity_free(n);
+}
+
+static void check_request(kl__causes *c, const char *name, const kl_value *request, const kl_value *limit,
+    const kl__place *at)
+{
+    bool overcommit = native(name) && !starts(name, "hugepages-");
+    if (!limit) {
+        if (!overcommit)
+            kl__say_required(
+                c, KL_IN(at, "limits"), "Limit must be set for non overcommitable resources");
+        return;
+    }
+    if (kl_value_equal(request, limit))
+        return;
+    kl_quantity *a = parsed(request), *b = parsed(limit);
+    int order = a && b ? kl_quantity_cmp(a, b) : 0;
+    if (order && !overcommit)
+        kl__say_invalid(c, KL_IN(at, "requests"), request, "must be equal to %s limit of %s", name,
+            kl_value_str(limit));
+    else if (order > 0)
+        kl__say_invalid(c, KL_IN(at, "requests"), request, "must be less than or equal to %s limit of %s",
+            name, kl_value_str(limit));
+    kl_quantity_free(a);
+    kl_quantity_free(b);
+}
+
+void kl__check_resources(kl__causes *c, const kl_value *resources, const kl__place *at)
+{
+    static const char *const members[] = {"limits", "requests"};
+    const kl_value *limits = kl_value_get(resources, "limits");
+    bool huge = false, plain = false;
+    for (size_t k = 0; k < 2; k++) {
+        const kl_value *map = kl_value_get(resources, members[k]);
+        for (size_t i = 0; i < kl_value_len(map); i++) {
+            const char *name;
+            size_t n;
+            const kl_value *q = kl_value_member(map, i, &name, &n);
+            const kl__place *here = KL_KEYED(KL_IN(at, members[k]), name, n);
+            check_name(c, name, here);
+            kl__check_quantity(c, name, q, here);
+            if (k)
+                check_request(c, name, q, kl_value_getn(limits, name, n), at);
+            huge = huge || starts(name, "hugepages-");
+            plain = plain || kl__one_of(name, "cpu memory");
+        }
+    }
+    if (huge && !plain)
+        kl__say_forbidden(c, at, "HugePages require cpu or memory");
+}

@@ -1,0 +1,13 @@
+/* storage.h - claims, which StatefulSets make of their templates, too. Pure; any thread. */
+#ifndef KL_BUILTIN_STORAGE_H
+#define KL_BUILTIN_STORAGE_H
+
+#include "builtin/check.h"
+
+void kl__check_access_modes(kl__causes *c, const kl_value *spec, const kl__place *at);
+/* A quantity that is there and more than nothing; `at` is its own place. */
+void kl__check_size(kl__causes *c, const kl_value *size, const kl__place *at);
+/* A PersistentVolumeClaimSpec. */
+void kl__check_claim_spec(kl__causes *c, const kl_value *spec, const kl__place *at);
+
+#endif

@@ -1,0 +1,169 @@
+--- both.lua - the same requests to the embedded server and the real one, and what they answer differently.
+---
+---   local both = require "support.both"
+---   both.describe("pods", function(ns) return {
+---     { "no containers", "POST", "/api/v1/namespaces/" .. ns .. "/pods", { metadata = ... }, 422 },
+---   } end)
+---
+--- A row is { what it is, method, path, body, code }; the method may be PATCH (a merge patch), "STRATEGIC",
+--- "JSON" or "APPLY". Rows are sent in their order, all of them on one connection, and each is one `it`: both
+--- servers answer with `code`, and alike in everything that is not chance (uids, times, versions, addresses).
+
+local json = require "dkjson"
+local busted = require "busted"
+local luassert = require "luassert"
+local process = require "support.process"
+local servers = require "support.servers"
+
+local M = {}
+
+local TYPES = { PATCH = "application/merge-patch+json", STRATEGIC = "application/strategic-merge-patch+json",
+  JSON = "application/json-patch+json", APPLY = "application/apply-patch+yaml" }
+
+--- An empty list; an empty table is an object.
+M.NONE = setmetatable({}, { __jsontype = "array" })
+
+local function objects(value)
+  if type(value) ~= "table" then return value end
+  if next(value) == nil then return getmetatable(value) and value or setmetatable({}, { __jsontype = "object" }) end
+  local copy = {}
+  for key, x in pairs(value) do copy[key] = objects(x) end
+  return copy
+end
+
+--- `more` over `base`, which is changed: tables with keys are merged, lists and all else replaced.
+function M.merge(base, more)
+  for key, value in pairs(more or {}) do
+    local deep = type(value) == "table" and type(base[key]) == "table" and #value == 0 and not getmetatable(value)
+    base[key] = deep and M.merge(base[key], value) or value
+  end
+  return base
+end
+
+local function quote(text) return '"' .. text:gsub('[\\"]', "\\%0") .. '"' end
+
+--- Sends the rows in one run of curl. Returns for each { code =, warnings =, body = }.
+function M.ask(s, rows)
+  local config, out = {}, {}
+  local function add(...) config[#config + 1] = string.format(...) end
+  for i, row in ipairs(rows) do
+    local method, body = row[2], row[4]
+    out[i] = process.tmpname ".answer"
+    if i > 1 then add "next" end
+    add("url = %s", quote(s.url .. row[3]))
+    add("request = %s", TYPES[method] and "PATCH" or method)
+    add("output = %s", quote(out[i]))
+    add "include"
+    add "silent"
+    add "globoff"
+    add "http1.1"
+    add "max-time = 60"
+    if s.token then
+      add("header = %s", quote("Authorization: Bearer " .. s.token))
+      add("cacert = %s", quote(s.ca))
+    end
+    if body then
+      local file = process.write(process.tmpname ".json", type(body) == "table" and json.encode(objects(body)) or body)
+      add("header = %s", quote("Content-Type: " .. (TYPES[method] or "application/json")))
+      add("data-binary = %s", quote("@" .. file))
+    end
+  end
+  local file = process.write(process.tmpname ".curl", table.concat(config, "\n") .. "\n")
+  local said, code = process.run("curl -K " .. process.quote(file))
+  assert(code == 0, ("curl ended with %d: %s"):format(code, said))
+  for i, path in ipairs(out) do
+    local text = process.read(path) or ""
+    local head, body = text:match "^(.-)\r\n\r\n(.*)$"
+    local answer = { code = tonumber(text:match "^HTTP/%S+ (%d+)"), warnings = {}, body = json.decode(body, 1, nil) }
+    for line in (head or ""):gmatch "[^\r\n]+" do
+      local warning = line:match "^[Ww]arning: (.*)"
+      if warning then answer.warnings[#answer.warnings + 1] = warning end
+    end
+    out[i] = answer
+  end
+  return out
+end
+
+local CHANCE = { "uid", "creationTimestamp", "resourceVersion", "managedFields" }
+local UID = ("%x"):rep(8) .. "%-" .. (("%x"):rep(4) .. "%-"):rep(3) .. ("%x"):rep(12)
+
+-- What two servers cannot have alike is named instead; the rest stays.
+local function scrub(value)
+  if type(value) == "string" then
+    -- What follows is kube-apiserver's print of its own structs.
+    if value:find "^Pod \"" or value:find "^PersistentVolumeClaim \"" or value:find "^Forbidden: " then
+      value = value:gsub("\n.*", "")
+    end
+    value = value:gsub("(spec%.template: Invalid value: ){.*}", "%1TEMPLATE")
+    if value:find "^Invalid value: {.*restartPolicy" or value:find "^Invalid value: {.*RestartPolicy" then
+      value = value:gsub("{.*}", "TEMPLATE")
+    end
+    return (value:gsub(UID, "UID"):gsub("10%.96%.0%.0/12", "RANGE"):gsub("10%.0%.0%.0/24", "RANGE")
+      :gsub("10%.0%.0%.%d+", "ADDRESS"):gsub("10%.96%.%d+%.%d+", "ADDRESS"))
+  end
+  if type(value) ~= "table" then return value end
+  local copy = {}
+  for key, x in pairs(value) do copy[key] = scrub(x) end
+  if type(copy.metadata) == "table" then
+    for _, key in ipairs(CHANCE) do copy.metadata[key] = nil end
+    -- Ours leaves out what only a controller manager takes away again.
+    if tostring(copy.metadata.finalizers and copy.metadata.finalizers[1]):find "^kubernetes%.io/pvc?%-protection$" then
+      copy.metadata.finalizers = nil
+    end
+  end
+  if math.type(copy.nodePort) and copy.nodePort >= 30000 then copy.nodePort = "NODEPORT" end
+  if math.type(copy.healthCheckNodePort) then copy.healthCheckNodePort = "NODEPORT" end
+  return copy
+end
+
+-- A line for each place where `ours` is not `theirs`.
+local function differences(path, theirs, ours, found)
+  if type(theirs) ~= "table" or type(ours) ~= "table" then
+    if theirs ~= ours then
+      found[#found + 1] = ("%s: the real one says %s, ours %s"):format(path, json.encode(theirs), json.encode(ours))
+    end
+    return
+  end
+  local keys = {}
+  for key in pairs(theirs) do keys[#keys + 1] = key end
+  for key in pairs(ours) do
+    if theirs[key] == nil then keys[#keys + 1] = key end
+  end
+  table.sort(keys, function(a, b) return tostring(a) < tostring(b) end)
+  for _, key in ipairs(keys) do differences(path .. "." .. key, theirs[key], ours[key], found) end
+end
+
+local count = 0
+
+--- `rows(ns)` gives the rows; `ns` is a namespace of their own. Without a real server they are pending.
+function M.describe(what, rows)
+  servers.only_real(function(_, real)
+    busted.describe(what .. " are answered alike: ", function()
+      count = count + 1
+      local ns = ("both-%d-%d"):format(os.time() % 1000000, count)
+      local list, answers = rows(ns), {}
+      busted.lazy_setup(function()
+        for i, start in ipairs { servers.embedded, real } do
+          local s = start {}
+          local all = { { "", "POST", "/api/v1/namespaces", { metadata = { name = ns } } } }
+          table.move(list, 1, #list, 2, all)
+          all[#all + 1] = { "", "DELETE", "/api/v1/namespaces/" .. ns }
+          answers[i] = M.ask(s, all)
+          s:stop()
+        end
+      end)
+      for i, row in ipairs(list) do
+        busted.it(row[1], function()
+          local ours, theirs = answers[1][i + 1], answers[2][i + 1]
+          luassert.equal(row[5], theirs.code, json.encode(theirs.body))
+          local found = {}
+          differences("", { code = theirs.code, warnings = theirs.warnings, body = scrub(theirs.body) },
+            { code = ours.code, warnings = ours.warnings, body = scrub(ours.body) }, found)
+          luassert.equal("", table.concat(found, "\n"))
+        end)
+      end
+    end)
+  end)
+end
+
+return M

@@ -132,8 +132,8 @@ static void check_stack(kl__causes *c, const kl_value *spec)
     for (size_t i = kl_value_len(families); i < kl_value_len(ips); i++) {
         const char *ip = kl_value_str(kl_value_item(ips, i));
         if (ip && is_six(ip))
-            kl__say_invalid(c, KL_ITEM(KL_IN(SPEC, "clusterIPs"), i), ips,
-                "IPv6 is not configured on this cluster");
+            kl__say_invalid(
+                c, KL_ITEM(KL_IN(SPEC, "clusterIPs"), i), ips, "IPv6 is not configured on this cluster");
     }
 }
 
@@ -171,8 +171,12 @@ static void give_families(const kl_value *old, const kl_value **o, kl__causes *c
         const char *first = have ? kl_value_str(kl_value_at(spec_of(*o), "ipFamilies", NULL)) : NULL;
         first = have ? kl_value_str(kl_value_item(kl_value_get(spec_of(*o), "ipFamilies"), 0)) : "IPv4";
         if (have < 2 && (dual || !have))
-            KL_EDIT(o, list_of(first, !dual ? NULL : strcmp(first, "IPv4") ? "IPv4" : "IPv6"), "spec",
-                "ipFamilies");
+            KL_EDIT(o,
+                list_of(first,
+                    !dual                       ? NULL
+                        : strcmp(first, "IPv4") ? "IPv4"
+                                                : "IPv6"),
+                "spec", "ipFamilies");
         return;
     }
     check_configured(c, spec_of(*o));
@@ -342,8 +346,8 @@ static bool has_node_ports(const kl_value *spec)
 
 void kl__service_drop(const kl_value *old, const kl_value **o)
 {
-    static const char *const addresses[] = {"clusterIPs", "clusterIP", "ipFamilies", "ipFamilyPolicy",
-        "internalTrafficPolicy"};
+    static const char *const addresses[] = {
+        "clusterIPs", "clusterIP", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"};
     const kl_value *was = spec_of(old);
     if (needs_address(was) && !needs_address(spec_of(*o)))
         for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++)

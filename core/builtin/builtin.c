@@ -27,10 +27,7 @@ static void check_role_ref(const kl__write *w)
     kl_value_unref(shown);
 }
 
-static void check_class(const kl__write *w)
-{
-    kl__check_present(w->causes, w->o, NULL, "provisioner");
-}
+static void check_class(const kl__write *w) { kl__check_present(w->causes, w->o, NULL, "provisioner"); }
 
 static const struct {
     const char *kind;

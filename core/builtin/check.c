@@ -259,8 +259,8 @@ void kl__check_range(
     const kl_value *v = kl_value_get(o, member);
     int64_t n;
     if (v && kl_value_int(v, &n) && (n < min || n > max))
-        kl__say_invalid(c, KL_IN(at, member), v, "must be between %" PRId64 " and %" PRId64 ", inclusive",
-            min, max);
+        kl__say_invalid(
+            c, KL_IN(at, member), v, "must be between %" PRId64 " and %" PRId64 ", inclusive", min, max);
 }
 
 void kl__check_present(kl__causes *c, const kl_value *o, const kl__place *at, const char *member)

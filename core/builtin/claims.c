@@ -1,5 +1,5 @@
 /* claims.c - PersistentVolumeClaims. */
-#include "builtin/formats.h"
+#include "builtin/forms.h"
 #include "builtin/kinds.h"
 #include "builtin/pod.h"
 #include "builtin/storage.h"
@@ -100,8 +100,8 @@ static const kl_value *allowed(const kl__write *w, const kl_value *old, const kl
     if (kl__is(kl_value_get(w->o, "status"), "phase", "Bound")) {
         KL_EDIT(&a, kl_value_ref(kl_value_at(now, "resources", "requests", "storage", NULL)), "resources",
             "requests", "storage");
-        KL_EDIT(&a, kl_value_ref(kl_value_get(now, "volumeAttributesClassName")),
-            "volumeAttributesClassName");
+        KL_EDIT(
+            &a, kl_value_ref(kl_value_get(now, "volumeAttributesClassName")), "volumeAttributesClassName");
     }
     return a;
 }
@@ -133,6 +133,5 @@ void kl__check_claim(const kl__write *w)
         kl__say_forbidden(c, KL_IN(KL_IN(KL_IN(at, "resources"), "requests"), "storage"),
             "field can not be less than status.capacity");
     if (!kl_value_equal(kl_value_get(old, "volumeMode"), kl_value_get(now, "volumeMode")))
-        kl__say_invalid(
-            c, KL_IN(NULL, "volumeMode"), kl_value_get(now, "volumeMode"), "field is immutable");
+        kl__say_invalid(c, KL_IN(NULL, "volumeMode"), kl_value_get(now, "volumeMode"), "field is immutable");
 }

@@ -57,13 +57,12 @@ static void check_field_ref(kl__causes *c, const kl_value *ref, const kl__place 
     if (kl__one_of(text, "metadata.labels metadata.annotations"))
         kl__say_unsupported(c, here, path, env_fields);
     else
-        kl__say_invalid(
-            c, here, path, "error converting fieldPath: field label not supported: %s", text);
+        kl__say_invalid(c, here, path, "error converting fieldPath: field label not supported: %s", text);
 }
 
 static void check_key_ref(kl__causes *c, const kl_value *ref, const kl__place *at)
 {
-    kl__check_format(c, KL_IN(at, "name"), kl__text(ref, "name"), KL_DNS_SUBDOMAIN);
+    kl__check_form(c, KL_IN(at, "name"), kl__text(ref, "name"), KL_DNS_SUBDOMAIN);
     if (!*kl__text(ref, "key"))
         kl__say_required(c, KL_IN(at, "key"), "");
     else
@@ -230,7 +229,7 @@ static void check_http(kl__causes *c, const kl_value *h, const kl__place *at)
         kl__say_unsupported(c, KL_IN(at, "scheme"), kl_value_get(h, "scheme"), "HTTP HTTPS");
     LIST(h, "httpHeaders", header, i)
     {
-        kl__check_format(c, KL_IN(at, "httpHeaders"), kl__text(header, "name"), KL_HEADER_NAME);
+        kl__check_form(c, KL_IN(at, "httpHeaders"), kl__text(header, "name"), KL_HEADER_NAME);
     }
 }
 
@@ -280,8 +279,8 @@ static void check_probe(
     const kl_value *grace = kl_value_get(probe, "terminationGracePeriodSeconds");
     if (!strcmp(member, "readinessProbe")) {
         if (grace)
-            kl__say_invalid(c, KL_IN(at, "terminationGracePeriodSeconds"), grace,
-                "must not be set for readinessProbes");
+            kl__say_invalid(
+                c, KL_IN(at, "terminationGracePeriodSeconds"), grace, "must not be set for readinessProbes");
         return;
     }
     if (grace && kl_value_int_at(grace, 0, NULL) <= 0)
@@ -294,16 +293,16 @@ static void check_probe(
 /* What runs beside others, and for long, may be probed and told of its end. */
 static void check_life(const kl__pod_look *p, const kl_value *container, const kl__place *at)
 {
-    static const char *const hooks[] = {"postStart", "preStop"}, *const probes[] = {"livenessProbe",
-                                                                    "readinessProbe", "startupProbe"};
+    static const char *const hooks[] = {"postStart", "preStop"},
+                             *const probes[] = {"livenessProbe", "readinessProbe", "startupProbe"};
     const kl_value *life = kl_value_get(container, "lifecycle");
     const kl__place *in = KL_IN(at, "lifecycle");
     for (size_t i = 0; life && i < 2; i++)
         if (kl_value_get(life, hooks[i]))
             check_handler(p->causes, p->spec, kl_value_get(life, hooks[i]), KL_IN(in, hooks[i]));
     if (life && kl_value_get(life, "stopSignal") && !kl_value_get(p->spec, "os"))
-        kl__say_forbidden(p->causes, KL_IN(in, "stopSignal"),
-            "may not be set for containers with empty `spec.os.name`");
+        kl__say_forbidden(
+            p->causes, KL_IN(in, "stopSignal"), "may not be set for containers with empty `spec.os.name`");
     for (size_t i = 0; i < 3; i++)
         check_probe(p->causes, p->spec, container, at, probes[i]);
 }
@@ -326,13 +325,11 @@ static void check_security(kl__causes *c, const kl_value *container, const kl__p
         else
             kl__check_word(c, profile, in, "type", true, "Localhost RuntimeDefault Unconfined");
         if (kl__is(profile, "type", "Localhost") && !kl_value_get(profile, "localhostProfile"))
-            kl__say_required(
-                c, KL_IN(in, "localhostProfile"), "must be set when seccomp type is Localhost");
+            kl__say_required(c, KL_IN(in, "localhostProfile"), "must be set when seccomp type is Localhost");
     }
     const kl_value *escalates = kl_value_get(s, "allowPrivilegeEscalation");
     if (escalates && !kl_value_bool(escalates, true) && kl__true(s, "privileged"))
-        kl__say_invalid(
-            c, at, s, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true");
+        kl__say_invalid(c, at, s, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true");
 }
 
 static void check_common(const kl__pod_look *p, const kl_value *container, const kl__place *at)
@@ -439,8 +436,7 @@ static void check_ephemeral(const kl__pod_look *p, const kl_value *main, const k
             kl__say_not_found(c, KL_IN(here, "targetContainerName"), target);
         for (size_t k = 0; k < 6; k++)
             if (kl_value_len(kl_value_get(one, forbidden[k])))
-                kl__say_forbidden(
-                    c, KL_IN(here, forbidden[k]), "cannot be set for an Ephemeral Container");
+                kl__say_forbidden(c, KL_IN(here, forbidden[k]), "cannot be set for an Ephemeral Container");
     }
 }
 

@@ -1,5 +1,5 @@
 /* data.c - ConfigMaps and Secrets: keys, what a type needs, what is immutable. */
-#include "builtin/formats.h"
+#include "builtin/forms.h"
 #include "builtin/kinds.h"
 
 #include <string.h>
@@ -15,10 +15,9 @@ static void check_keys(kl__causes *c, const kl_value *o, const char *which, cons
         const char *key;
         size_t n;
         kl_value_member(map, i, &key, &n);
-        kl__check_format(c, KL_KEYED(in, key, n), key, KL_CONFIG_KEY);
+        kl__check_form(c, KL_KEYED(in, key, n), key, KL_CONFIG_KEY);
         if (kl_value_getn(binary, key, n))
-            kl__say_invalid_text(
-                c, KL_KEYED(in, key, n), key, "duplicate of key present in binaryData");
+            kl__say_invalid_text(c, KL_KEYED(in, key, n), key, "duplicate of key present in binaryData");
     }
 }
 

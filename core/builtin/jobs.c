@@ -79,7 +79,7 @@ static void check_pod_conditions(kl__causes *c, const kl_value *list, const kl__
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const kl_value *one = kl_value_item(list, i);
         const kl__place *at = KL_ITEM(in, i);
-        kl__check_format(c, KL_IN(at, "type"), kl__text(one, "type"), KL_QUALIFIED);
+        kl__check_form(c, KL_IN(at, "type"), kl__text(one, "type"), KL_QUALIFIED);
         if (!*kl__text(one, "status"))
             kl__say_required(c, KL_IN(at, "status"), "valid values: [\"False\" \"True\" \"Unknown\"]");
         else
@@ -98,8 +98,7 @@ static void check_failure_policy(kl__causes *c, const kl_value *spec, const kl__
                        *conditions = kl_value_get(r, "onPodConditions");
         const kl__place *at = KL_ITEM(in, i), *action = KL_IN(at, "action");
         if (!*kl__text(r, "action"))
-            kl__say_required(
-                c, action, "valid values: [\"Count\" \"FailIndex\" \"FailJob\" \"Ignore\"]");
+            kl__say_required(c, action, "valid values: [\"Count\" \"FailIndex\" \"FailJob\" \"Ignore\"]");
         else if (kl__is(r, "action", "FailIndex")) {
             if (!kl_value_get(spec, "backoffLimitPerIndex"))
                 kl__say_invalid(
@@ -107,8 +106,7 @@ static void check_failure_policy(kl__causes *c, const kl_value *spec, const kl__
         } else
             kl__check_word(c, r, at, "action", true, "Count FailIndex FailJob Ignore");
         if (codes)
-            check_exit_codes(
-                c, kl_value_at(spec, "template", "spec", NULL), codes, KL_IN(at, "onExitCodes"));
+            check_exit_codes(c, kl_value_at(spec, "template", "spec", NULL), codes, KL_IN(at, "onExitCodes"));
         check_pod_conditions(c, conditions, KL_IN(at, "onPodConditions"));
         bool both = codes && kl_value_len(conditions), none = !codes && !kl_value_len(conditions);
         if (both || none)
@@ -164,8 +162,8 @@ static void check_run(kl__causes *c, const kl_value *spec, const kl__place *at)
 /* A selector that was not generated selects too few or too many. */
 static void check_generated(const kl__write *w)
 {
-    static const char *const keys[] = {"controller-uid", "job-name", "batch.kubernetes.io/controller-uid",
-        "batch.kubernetes.io/job-name"};
+    static const char *const keys[] = {
+        "controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"};
     const kl_value *spec = kl_value_get(w->o, "spec"), *selector = kl_value_get(spec, "selector"),
                    *meta = kl_value_at(spec, "template", "metadata", NULL), *labels = NULL,
                    *have = kl_value_get(meta, "labels");
@@ -229,8 +227,8 @@ static void check_job_template(const kl__write *w)
 
 void kl__check_job(const kl__write *w)
 {
-    static const char *const kept[] = {"completionMode", "podFailurePolicy", "backoffLimitPerIndex",
-        "managedBy", "successPolicy"};
+    static const char *const kept[] = {
+        "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"};
     const kl_value *spec = kl_value_get(w->o, "spec"), *old = kl_value_get(w->old, "spec"),
                    *completions = kl_value_get(spec, "completions");
     bool indexed = kl__is(spec, "completionMode", "Indexed");
@@ -281,8 +279,9 @@ static bool zone_like(const char *s)
 /* IANA's areas and the names that stand in none. Which places an area has is not known here. */
 static bool zone_known(const char *s)
 {
-    static const char areas[] = "Africa America Antarctica Arctic Asia Atlantic Australia Brazil Canada Chile "
-                                "Etc Europe Indian Mexico Pacific US";
+    static const char areas[] =
+        "Africa America Antarctica Arctic Asia Atlantic Australia Brazil Canada Chile "
+        "Etc Europe Indian Mexico Pacific US";
     static const char alone[] =
         "CET CST6CDT Cuba EET EST EST5EDT Egypt Eire Factory GB GB-Eire GMT GMT+0 GMT-0 GMT0 Greenwich HST "
         "Hongkong Iceland Iran Israel Jamaica Japan Kwajalein Libya MET MST MST7MDT NZ NZ-CHAT Navajo PRC "
@@ -330,8 +329,8 @@ static void check_schedule(const kl__write *w, const kl_value *spec)
     if (!strstr(text, "TZ"))
         return;
     if (!before)
-        kl__say_invalid_text(w->causes, at, text,
-            "cannot use TZ or CRON_TZ in schedule, use timeZone field instead");
+        kl__say_invalid_text(
+            w->causes, at, text, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead");
     else if (kl_value_get(spec, "timeZone"))
         kl__say_invalid_text(
             w->causes, at, text, "cannot use both timeZone field and TZ or CRON_TZ in schedule");
@@ -355,8 +354,7 @@ void kl__check_cron_job(const kl__write *w)
         kl__say_invalid(
             c, KL_IN(at, "selector"), kl_value_get(run, "selector"), "`selector` will be auto-generated");
     if (kl__true(run, "manualSelector"))
-        kl__say_unsupported(
-            c, KL_IN(at, "manualSelector"), kl_value_get(run, "manualSelector"), "nil false");
+        kl__say_unsupported(c, KL_IN(at, "manualSelector"), kl_value_get(run, "manualSelector"), "nil false");
     kl__check_naturals(c, spec, SPEC, "successfulJobsHistoryLimit failedJobsHistoryLimit");
     const char *name = kl_object_name(w->o);
     if (!w->old && name && strlen(name) > 52)

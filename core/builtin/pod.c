@@ -56,15 +56,14 @@ static void check_dns(kl__causes *c, const kl_value *spec, const kl__place *at)
     if (none && !dns)
         kl__say_required(c, in, "must provide `dnsConfig` when `dnsPolicy` is None");
     else if (none && !kl_value_len(servers))
-        kl__say_required(
-            c, servers_in, "must provide at least one DNS nameserver when `dnsPolicy` is None");
+        kl__say_required(c, servers_in, "must provide at least one DNS nameserver when `dnsPolicy` is None");
     if (!dns || (none && !kl_value_len(servers)))
         return;
     if (kl_value_len(servers) > 3)
         kl__say_invalid(c, servers_in, servers, "must not have more than 3 nameservers");
     for (size_t i = 0; i < kl_value_len(servers); i++) {
         const char *ip = kl_value_str(kl_value_item(servers, i));
-        kl__check_format(c, KL_ITEM(servers_in, i), ip ? ip : "", KL_IP);
+        kl__check_form(c, KL_ITEM(servers_in, i), ip ? ip : "", KL_IP);
     }
     if (kl_value_len(kl_value_get(dns, "searches")) > 32)
         kl__say_invalid(c, KL_IN(in, "searches"), kl_value_get(dns, "searches"),
@@ -80,12 +79,11 @@ static void check_gates(kl__causes *c, const kl_value *spec, const kl__place *at
                    *gates = kl_value_get(spec, "schedulingGates");
     const kl__place *in = KL_IN(at, "readinessGates"), *gates_in = KL_IN(at, "schedulingGates");
     for (size_t i = 0; i < kl_value_len(ready); i++)
-        kl__check_format(c, KL_IN(KL_ITEM(in, i), "conditionType"),
+        kl__check_form(c, KL_IN(KL_ITEM(in, i), "conditionType"),
             kl__text(kl_value_item(ready, i), "conditionType"), KL_QUALIFIED);
     for (size_t i = 0; i < kl_value_len(gates); i++) {
         const kl_value *name = kl_value_get(kl_value_item(gates, i), "name");
-        kl__check_format(
-            c, KL_ITEM(gates_in, i), kl__text(kl_value_item(gates, i), "name"), KL_QUALIFIED);
+        kl__check_form(c, KL_ITEM(gates_in, i), kl__text(kl_value_item(gates, i), "name"), KL_QUALIFIED);
         for (size_t k = 0; k < i; k++)
             if (kl_value_equal(kl_value_get(kl_value_item(gates, k), "name"), name)) {
                 kl__say_duplicate(c, KL_ITEM(gates_in, i), name);
@@ -99,10 +97,10 @@ static void check_aliases(kl__causes *c, const kl_value *list, const kl__place *
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const kl_value *one = kl_value_item(list, i), *names = kl_value_get(one, "hostnames");
         const kl__place *at = KL_ITEM(in, i);
-        kl__check_format(c, KL_IN(at, "ip"), kl__text(one, "ip"), KL_IP);
+        kl__check_form(c, KL_IN(at, "ip"), kl__text(one, "ip"), KL_IP);
         for (size_t k = 0; k < kl_value_len(names); k++) {
             const char *name = kl_value_str(kl_value_item(names, k));
-            kl__check_format(c, KL_ITEM(KL_IN(at, "hostnames"), k), name ? name : "", KL_DNS_SUBDOMAIN);
+            kl__check_form(c, KL_ITEM(KL_IN(at, "hostnames"), k), name ? name : "", KL_DNS_SUBDOMAIN);
         }
     }
 }
@@ -142,8 +140,7 @@ static void check_spec(kl__pod_look *p, const kl__place *at)
     kl__check_affinity(c, kl_value_get(o, "affinity"), KL_IN(at, "affinity"));
     check_dns(c, o, at);
     check_gates(c, o, at);
-    kl__check_spread(
-        c, kl_value_get(o, "topologySpreadConstraints"), KL_IN(at, "topologySpreadConstraints"));
+    kl__check_spread(c, kl_value_get(o, "topologySpreadConstraints"), KL_IN(at, "topologySpreadConstraints"));
     check_rest(p, at);
     kl_free(p->good);
     p->good = NULL;
@@ -158,8 +155,8 @@ static void check_images(kl__causes *c, const kl_value *spec, const char *member
         const char *image = kl__text(kl_value_item(list, i), "image");
         size_t n = strlen(image);
         if (n && (strspn(image, " \t\n\r") || strchr(" \t\n\r", image[n - 1])))
-            kl__say_invalid_text(c, KL_IN(KL_ITEM(in, i), "image"), image,
-                "must not have leading or trailing whitespace");
+            kl__say_invalid_text(
+                c, KL_IN(KL_ITEM(in, i), "image"), image, "must not have leading or trailing whitespace");
     }
 }
 
@@ -201,8 +198,7 @@ void kl__check_pod(kl__causes *c, const char *sub, const kl_value *old, const kl
             c, KL_IN(at, "nodeName"), "cannot be set until all schedulingGates have been cleared");
 }
 
-void kl__check_template(
-    kl__causes *c, const kl_value *template, const kl_value *claims, const kl__place *at)
+void kl__check_template(kl__causes *c, const kl_value *template, const kl_value *claims, const kl__place *at)
 {
     kl__pod_look p = {
         .causes = c, .spec = kl_value_get(template, "spec"), .claims = claims, .template = true};

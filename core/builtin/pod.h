@@ -2,7 +2,7 @@
 #ifndef KL_BUILTIN_POD_H
 #define KL_BUILTIN_POD_H
 
-#include "builtin/formats.h"
+#include "builtin/forms.h"
 
 /* One pod's spec, as its checks see it. */
 typedef struct kl__pod_look {
@@ -16,8 +16,7 @@ typedef struct kl__pod_look {
 /* `old` NULL on create. `sub` as in kl__call: the subresource that is written, or NULL. */
 void kl__check_pod(kl__causes *c, const char *sub, const kl_value *old, const kl_value *pod);
 /* A PodTemplateSpec; `claims` may be NULL. */
-void kl__check_template(
-    kl__causes *c, const kl_value *template, const kl_value *claims, const kl__place *at);
+void kl__check_template(kl__causes *c, const kl_value *template, const kl_value *claims, const kl__place *at);
 
 /* --- parts, for each other ------------------------------------------------------------------- */
 void kl__check_containers(const kl__pod_look *p, const kl__place *spec);

@@ -63,14 +63,13 @@ void kl__check_quantity(kl__causes *c, const char *resource, const kl_value *q, 
     kl_quantity_free(n);
 }
 
-static void check_request(kl__causes *c, const char *name, const kl_value *request, const kl_value *limit,
-    const kl__place *at)
+static void check_request(
+    kl__causes *c, const char *name, const kl_value *request, const kl_value *limit, const kl__place *at)
 {
     bool overcommit = native(name) && !starts(name, "hugepages-");
     if (!limit) {
         if (!overcommit)
-            kl__say_required(
-                c, KL_IN(at, "limits"), "Limit must be set for non overcommitable resources");
+            kl__say_required(c, KL_IN(at, "limits"), "Limit must be set for non overcommitable resources");
         return;
     }
     if (kl_value_equal(request, limit))
@@ -78,8 +77,8 @@ static void check_request(kl__causes *c, const char *name, const kl_value *reque
     kl_quantity *a = parsed(request), *b = parsed(limit);
     int order = a && b ? kl_quantity_cmp(a, b) : 0;
     if (order && !overcommit)
-        kl__say_invalid(c, KL_IN(at, "requests"), request, "must be equal to %s limit of %s", name,
-            kl_value_str(limit));
+        kl__say_invalid(
+            c, KL_IN(at, "requests"), request, "must be equal to %s limit of %s", name, kl_value_str(limit));
     else if (order > 0)
         kl__say_invalid(c, KL_IN(at, "requests"), request, "must be less than or equal to %s limit of %s",
             name, kl_value_str(limit));

@@ -143,8 +143,7 @@ char *kl__schedule_fault(const char *s)
             fields[n] = p;
     }
     if (n != 5)
-        why = kl_sprintf(
-            "expected exactly 5 fields, found %zu: [%s]", n, all.len ? kl_buf_str(&all) : "");
+        why = kl_sprintf("expected exactly 5 fields, found %zu: [%s]", n, all.len ? kl_buf_str(&all) : "");
     for (size_t i = 0; i < 5 && !why; i++)
         why = check_field(fields[i], i);
     kl_buf_fini(&all);

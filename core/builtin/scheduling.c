@@ -7,8 +7,7 @@
 
 /* ------------------------------------------------------------------ nodes */
 
-static void check_expression(
-    kl__causes *c, const kl_value *r, bool any_value, const kl__place *at)
+static void check_expression(kl__causes *c, const kl_value *r, bool any_value, const kl__place *at)
 {
     const char *op = kl__text(r, "operator");
     const kl_value *values = kl_value_get(r, "values");
@@ -24,10 +23,10 @@ static void check_expression(
             kl__say_required(c, in, "must be specified single value when `operator` is 'Lt' or 'Gt'");
     } else
         kl__say_invalid_text(c, KL_IN(at, "operator"), op, "not a valid selector operator");
-    kl__check_format(c, KL_IN(at, "key"), kl__text(r, "key"), KL_QUALIFIED);
+    kl__check_form(c, KL_IN(at, "key"), kl__text(r, "key"), KL_QUALIFIED);
     for (size_t i = 0; !any_value && i < kl_value_len(values); i++) {
         const char *text = kl_value_str(kl_value_item(values, i));
-        kl__check_format(c, KL_ITEM(in, i), text ? text : "", KL_LABEL_VALUE);
+        kl__check_form(c, KL_ITEM(in, i), text ? text : "", KL_LABEL_VALUE);
     }
 }
 
@@ -46,7 +45,7 @@ static void check_field(kl__causes *c, const kl_value *r, const kl__place *at)
     else
         for (size_t i = 0; i < kl_value_len(values); i++) {
             const char *text = kl_value_str(kl_value_item(values, i));
-            kl__check_format(c, KL_ITEM(in, i), text ? text : "", KL_DNS_SUBDOMAIN);
+            kl__check_form(c, KL_ITEM(in, i), text ? text : "", KL_DNS_SUBDOMAIN);
         }
 }
 
@@ -94,7 +93,7 @@ static void check_keys(kl__causes *c, const kl_value *term, const char *member, 
         kl__say_forbidden(c, in, "must not be specified when labelSelector is not set");
     else
         for (size_t i = 0; i < kl_value_len(keys); i++)
-            kl__check_format(c, KL_ITEM(in, i), item_text(keys, i), KL_QUALIFIED);
+            kl__check_form(c, KL_ITEM(in, i), item_text(keys, i), KL_QUALIFIED);
 }
 
 static void check_both_keys(kl__causes *c, const kl_value *term, const kl__place *at)
@@ -116,12 +115,12 @@ static void check_pod_term(kl__causes *c, const kl_value *term, const kl__place 
     kl__check_selector(c, kl_value_get(term, "labelSelector"), KL_IN(at, "labelSelector"));
     kl__check_selector(c, kl_value_get(term, "namespaceSelector"), KL_IN(at, "namespaceSelector"));
     for (size_t i = 0; i < kl_value_len(namespaces); i++)
-        kl__check_format(c, KL_IN(at, "namespace"), item_text(namespaces, i), KL_DNS_LABEL);
+        kl__check_form(c, KL_IN(at, "namespace"), item_text(namespaces, i), KL_DNS_LABEL);
     check_both_keys(c, term, at);
     const char *key = kl__text(term, "topologyKey");
     if (!*key)
         kl__say_required(c, KL_IN(at, "topologyKey"), "can not be empty");
-    kl__check_format(c, KL_IN(at, "topologyKey"), key, KL_QUALIFIED);
+    kl__check_form(c, KL_IN(at, "topologyKey"), key, KL_QUALIFIED);
 }
 
 #define REQUIRED "requiredDuringSchedulingIgnoredDuringExecution"

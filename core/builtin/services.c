@@ -1,5 +1,5 @@
 /* services.c - what is refused of Services, in kube-apiserver's order. */
-#include "builtin/formats.h"
+#include "builtin/forms.h"
 #include "builtin/kinds.h"
 #include "builtin/service.h"
 
@@ -52,7 +52,7 @@ void kl__check_families(kl__causes *c, const kl_value *spec)
     size_t before = c->len;
     for (size_t i = 0; i < kl_value_len(ips); i++) {
         if (i || strcmp(item_text(ips, 0), "None"))
-            kl__check_format(c, KL_ITEM(at, i), item_text(ips, i), KL_IP);
+            kl__check_form(c, KL_ITEM(at, i), item_text(ips, i), KL_IP);
         else if (kl_value_len(ips) > 1)
             kl__say_invalid(c, at, ips, "'None' must be the first and only value");
     }
@@ -63,7 +63,8 @@ void kl__check_families(kl__causes *c, const kl_value *spec)
         return;
     if (kl_value_len(ips) > 1 && !strchr(item_text(ips, 0), ':') == !strchr(item_text(ips, 1), ':'))
         kl__say_invalid(c, at, ips, "may specify no more than one IP for each IP family");
-    for (size_t i = 0; !kl__service_headless(spec) && i < kl_value_len(ips) && i < kl_value_len(families); i++) {
+    for (size_t i = 0; !kl__service_headless(spec) && i < kl_value_len(ips) && i < kl_value_len(families);
+         i++) {
         bool six = strchr(item_text(ips, i), ':');
         if (!strcmp(item_text(families, i), "IPv4") && six)
             kl__say_invalid_text(c, KL_ITEM(at, i), item_text(ips, i),
@@ -99,7 +100,8 @@ static void check_kept(kl__causes *c, const kl_value *old, const kl_value *spec)
 static void check_type(kl__causes *c, const kl_value *spec)
 {
     static const char *const forbidden[] = {"clusterIPs", "ipFamilies", "ipFamilyPolicy"};
-    if (!kl_value_len(kl_value_get(spec, "ports")) && !kl__service_headless(spec) && !is(spec, "ExternalName"))
+    if (!kl_value_len(kl_value_get(spec, "ports")) && !kl__service_headless(spec)
+        && !is(spec, "ExternalName"))
         kl__say_required(c, KL_IN(SPEC, "ports"), "");
     if (kl__one_of(kl__text(spec, "type"), "LoadBalancer NodePort") && kl__service_headless(spec))
         kl__say_invalid_text(c, KL_ITEM(KL_IN(SPEC, "clusterIPs"), 0), "None",
@@ -115,7 +117,7 @@ static void check_type(kl__causes *c, const kl_value *spec)
     if (!*bare)
         kl__say_required(c, KL_IN(SPEC, "externalName"), "");
     else
-        kl__check_format(c, KL_IN(SPEC, "externalName"), bare, KL_DNS_SUBDOMAIN);
+        kl__check_form(c, KL_IN(SPEC, "externalName"), bare, KL_DNS_SUBDOMAIN);
     kl_free(bare);
 }
 
@@ -149,12 +151,11 @@ static void check_affinity(kl__causes *c, const kl_value *spec)
     int64_t n = kl_value_int_at(seconds, 1, NULL);
     kl__check_word(c, spec, SPEC, "sessionAffinity", true, "ClientIP None");
     if (kl__is(spec, "sessionAffinity", "ClientIP") && (n <= 0 || n > 86400))
-        kl__say_invalid(c,
-            KL_IN(KL_IN(KL_IN(SPEC, "sessionAffinityConfig"), "clientIP"), "timeoutSeconds"), seconds,
-            "must be greater than 0 and less than 86400");
+        kl__say_invalid(c, KL_IN(KL_IN(KL_IN(SPEC, "sessionAffinityConfig"), "clientIP"), "timeoutSeconds"),
+            seconds, "must be greater than 0 and less than 86400");
     else if (kl__is(spec, "sessionAffinity", "None") && config)
-        kl__say_forbidden(c, KL_IN(SPEC, "sessionAffinityConfig"),
-            "must not be set when session affinity is None");
+        kl__say_forbidden(
+            c, KL_IN(SPEC, "sessionAffinityConfig"), "must not be set when session affinity is None");
 }
 
 static const char *family_fault(const char *ip)
@@ -174,7 +175,7 @@ static void check_external_ips(kl__causes *c, const kl_value *spec)
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const char *ip = item_text(list, i), *why = family_fault(ip);
         size_t before = c->len;
-        kl__check_format(c, KL_ITEM(in, i), ip, KL_IP);
+        kl__check_form(c, KL_ITEM(in, i), ip, KL_IP);
         if (c->len == before && why && strchr(why, '%'))
             kl__say_invalid_text(c, KL_ITEM(in, i), ip, "may not be unspecified (%s)", ip);
         else if (c->len == before && why)
@@ -238,7 +239,7 @@ static void check_balancer(kl__causes *c, const kl_value *spec)
     if (kl_value_len(ranges) && !balanced)
         kl__say_forbidden(c, at, "%s", only);
     for (size_t i = 0; i < kl_value_len(ranges); i++)
-        kl__check_format(c, KL_ITEM(at, i), item_text(ranges, i), KL_CIDR);
+        kl__check_form(c, KL_ITEM(at, i), item_text(ranges, i), KL_CIDR);
     if (kl_value_get(spec, "allocateLoadBalancerNodePorts") && !balanced)
         kl__say_forbidden(c, KL_IN(SPEC, "allocateLoadBalancerNodePorts"), "%s", only);
     if (balanced)
@@ -265,8 +266,7 @@ static void check_policies(kl__causes *c, const kl_value *spec)
     else if (checked)
         kl__check_range(c, spec, SPEC, "healthCheckNodePort", 1, 65535);
     kl__check_word(c, spec, SPEC, "internalTrafficPolicy", false, "Cluster Local");
-    kl__check_word(c, spec, SPEC, "trafficDistribution", false,
-        "PreferClose PreferSameZone PreferSameNode");
+    kl__check_word(c, spec, SPEC, "trafficDistribution", false, "PreferClose PreferSameZone PreferSameNode");
 }
 
 void kl__check_service(const kl__write *w)

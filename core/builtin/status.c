@@ -1,5 +1,5 @@
 /* status.c - what a write of a status may not say. */
-#include "builtin/formats.h"
+#include "builtin/forms.h"
 #include "builtin/kinds.h"
 
 #include <string.h>
@@ -22,7 +22,8 @@ static const struct {
             {"availableReplicas", "replicas", "status.replicas"},
             {"availableReplicas", "readyReplicas", "readyReplicas"}}},
     {"apps/replicasets",
-        "replicas fullyLabeledReplicas readyReplicas availableReplicas observedGeneration terminatingReplicas",
+        "replicas fullyLabeledReplicas readyReplicas availableReplicas observedGeneration "
+        "terminatingReplicas",
         {{"fullyLabeledReplicas", "replicas", "status.replicas"},
             {"readyReplicas", "replicas", "status.replicas"},
             {"availableReplicas", "replicas", "status.replicas"},

@@ -63,8 +63,7 @@ static void check_host_path(kl__causes *c, const kl_value *v, const kl__place *a
     kl__check_no_way_up(c, KL_IN(at, "path"), path);
     const char *word = kl__text(v, "type");
     if (*word
-        && !kl__one_of(
-            word, "BlockDevice CharDevice Directory DirectoryOrCreate File FileOrCreate Socket"))
+        && !kl__one_of(word, "BlockDevice CharDevice Directory DirectoryOrCreate File FileOrCreate Socket"))
         kl__say_unsupported(c, KL_IN(at, "type"), type,
             " BlockDevice CharDevice Directory DirectoryOrCreate File FileOrCreate Socket");
 }
@@ -102,8 +101,8 @@ static void check_downward(kl__causes *c, const kl_value *v, const kl__place *at
 
 static void check_projected(kl__causes *c, const kl_value *v, const kl__place *at)
 {
-    static const char *const kinds[] = {"secret", "configMap", "downwardAPI", "serviceAccountToken",
-        "clusterTrustBundle", "podCertificate"};
+    static const char *const kinds[] = {
+        "secret", "configMap", "downwardAPI", "serviceAccountToken", "clusterTrustBundle", "podCertificate"};
     const kl_value *list = kl_value_get(v, "sources");
     const kl__place *in = KL_IN(at, "sources");
     check_mode(c, v, at, "defaultMode");

@@ -29,7 +29,7 @@ static void check_positive(kl__causes *c, const kl_value *o, const kl__place *at
     const kl_value *v = kl_value_get(o, member);
     const char *text = kl_value_str(v);
     if (text)
-        kl__check_format(c, KL_IN(at, member), text, KL_PERCENT);
+        kl__check_form(c, KL_IN(at, member), text, KL_PERCENT);
     else
         kl__check_natural(c, o, at, member);
 }
@@ -85,8 +85,8 @@ static void check_forever(const kl__write *w, const char *word)
     const kl_value *spec = kl_value_at(w->o, "spec", "template", "spec", NULL);
     const kl__place *at = KL_IN(KL_IN(SPEC, "template"), "spec");
     if (!kl__is(spec, "restartPolicy", "Always"))
-        kl__say_unsupported(w->causes, KL_IN(at, "restartPolicy"), kl_value_get(spec, "restartPolicy"),
-            "Always");
+        kl__say_unsupported(
+            w->causes, KL_IN(at, "restartPolicy"), kl_value_get(spec, "restartPolicy"), "Always");
     if (kl_value_get(spec, "activeDeadlineSeconds"))
         kl__say_forbidden(w->causes, KL_IN(at, "activeDeadlineSeconds"),
             "activeDeadlineSeconds in %s is not Supported", word);
@@ -102,8 +102,7 @@ static void check_template(const kl__write *w, const char *word)
 static void selector_is_kept(const kl__write *w)
 {
     if (w->old)
-        kl__check_same(
-            w->causes, kl_value_get(w->old, "spec"), kl_value_get(w->o, "spec"), SPEC, "selector");
+        kl__check_same(w->causes, kl_value_get(w->old, "spec"), kl_value_get(w->o, "spec"), SPEC, "selector");
 }
 
 static void check_selector_and_template(const kl__write *w)
@@ -193,8 +192,7 @@ void kl__check_deployment(const kl__write *w)
     kl__check_natural(w->causes, spec, SPEC, "replicas");
     check_selector_and_template(w);
     check_deployment_strategy(w->causes, spec);
-    kl__check_naturals(
-        w->causes, spec, SPEC, "minReadySeconds revisionHistoryLimit progressDeadlineSeconds");
+    kl__check_naturals(w->causes, spec, SPEC, "minReadySeconds revisionHistoryLimit progressDeadlineSeconds");
     deadline = kl_value_get(spec, "progressDeadlineSeconds");
     if (deadline && kl_value_int_at(deadline, 0, NULL) <= kl_value_int_at(spec, 0, "minReadySeconds", NULL))
         kl__say_invalid(w->causes, KL_IN(SPEC, "progressDeadlineSeconds"), deadline,
@@ -273,8 +271,7 @@ static void check_claims(kl__causes *c, const kl_value *spec)
     const kl_value *list = kl_value_get(spec, "volumeClaimTemplates");
     const kl__place *in = KL_IN(SPEC, "volumeClaimTemplates");
     for (size_t i = 0; i < kl_value_len(list); i++)
-        kl__check_claim_spec(
-            c, kl_value_get(kl_value_item(list, i), "spec"), KL_IN(KL_ITEM(in, i), "spec"));
+        kl__check_claim_spec(c, kl_value_get(kl_value_item(list, i), "spec"), KL_IN(KL_ITEM(in, i), "spec"));
 }
 
 /* The specs without the members that may change. */
@@ -301,7 +298,8 @@ void kl__check_stateful_set(const kl__write *w)
 {
     static const char policies[] = "Retain Delete";
     kl__causes *c = w->causes;
-    const kl_value *spec = kl_value_get(w->o, "spec"), *management = kl_value_get(spec, "podManagementPolicy"),
+    const kl_value *spec = kl_value_get(w->o, "spec"),
+                   *management = kl_value_get(spec, "podManagementPolicy"),
                    *retention = kl_value_get(spec, "persistentVolumeClaimRetentionPolicy"),
                    *template = kl_value_get(spec, "template");
     const kl__place *at = KL_IN(SPEC, "template"),
@@ -309,8 +307,8 @@ void kl__check_stateful_set(const kl__write *w)
     if (kl__write_same_spec(w))
         return;
     if (!kl__one_of(kl__text(spec, "podManagementPolicy"), "OrderedReady Parallel"))
-        kl__say_invalid(c, KL_IN(SPEC, "podManagementPolicy"), management,
-            "must be 'OrderedReady' or 'Parallel'");
+        kl__say_invalid(
+            c, KL_IN(SPEC, "podManagementPolicy"), management, "must be 'OrderedReady' or 'Parallel'");
     check_set_strategy(c, spec);
     kl__check_word(c, retention, retain, "whenDeleted", false, policies);
     kl__check_word(c, retention, retain, "whenScaled", false, policies);

@@ -1,5 +1,5 @@
-/* formats.c - the words are those of apimachinery's util/validation. */
-#include "builtin/formats.h"
+/* forms.c - the words are those of apimachinery's util/validation. */
+#include "builtin/forms.h"
 
 #include <string.h>
 
@@ -138,7 +138,7 @@ static bool like_subdomain(const char *s)
     }
 }
 
-size_t kl__faults(const char *s, kl__format f, const char *out[KL_FAULTS_MAX])
+size_t kl__faults(const char *s, kl__form f, const char *out[KL_FAULTS_MAX])
 {
     const char *why = NULL;
     size_t n = 0;
@@ -198,7 +198,7 @@ size_t kl__faults(const char *s, kl__format f, const char *out[KL_FAULTS_MAX])
     return n;
 }
 
-void kl__check_format(kl__causes *c, const kl__place *at, const char *text, kl__format f)
+void kl__check_form(kl__causes *c, const kl__place *at, const char *text, kl__form f)
 {
     const char *why[KL_FAULTS_MAX];
     size_t n = kl__faults(text, f, why);
@@ -206,12 +206,12 @@ void kl__check_format(kl__causes *c, const kl__place *at, const char *text, kl__
         kl__say_invalid_text(c, at, text, "%s", why[i]);
 }
 
-bool kl__check_member(kl__causes *c, const kl_value *o, const kl__place *at, const char *member, kl__format f)
+bool kl__check_member(kl__causes *c, const kl_value *o, const kl__place *at, const char *member, kl__form f)
 {
     const char *text = kl__text(o, member);
     size_t before = c->len;
     if (*text)
-        kl__check_format(c, KL_IN(at, member), text, f);
+        kl__check_form(c, KL_IN(at, member), text, f);
     return c->len > before;
 }
 
@@ -221,9 +221,9 @@ void kl__check_labels(kl__causes *c, const kl_value *labels, const kl__place *at
         const char *key, *text;
         size_t n;
         text = kl_value_str(kl_value_member(labels, i, &key, &n));
-        kl__check_format(c, at, key, KL_QUALIFIED);
+        kl__check_form(c, at, key, KL_QUALIFIED);
         if (text)
-            kl__check_format(c, at, text, KL_LABEL_VALUE);
+            kl__check_form(c, at, text, KL_LABEL_VALUE);
     }
 }
 
@@ -233,21 +233,20 @@ static void check_requirement(kl__causes *c, const kl_value *r, const kl__place 
     const char *word = kl__text(r, "operator");
     if (kl__one_of(word, "In NotIn")) {
         if (!kl_value_len(values))
-            kl__say_required(
-                c, KL_IN(at, "values"), "must be specified when `operator` is 'In' or 'NotIn'");
+            kl__say_required(c, KL_IN(at, "values"), "must be specified when `operator` is 'In' or 'NotIn'");
     } else if (kl__one_of(word, "Exists DoesNotExist")) {
         if (kl_value_len(values))
-            kl__say_forbidden(c, KL_IN(at, "values"),
-                "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
+            kl__say_forbidden(
+                c, KL_IN(at, "values"), "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
     } else if (op)
         kl__say_invalid(c, KL_IN(at, "operator"), op, "not a valid selector operator");
     else
         kl__say_invalid_text(c, KL_IN(at, "operator"), "", "not a valid selector operator");
-    kl__check_format(c, KL_IN(at, "key"), kl__text(r, "key"), KL_QUALIFIED);
+    kl__check_form(c, KL_IN(at, "key"), kl__text(r, "key"), KL_QUALIFIED);
     const kl__place *in = KL_IN(at, "values");
     for (size_t i = 0; i < kl_value_len(values); i++) {
         const char *text = kl_value_str(kl_value_item(values, i));
-        kl__check_format(c, KL_ITEM(in, i), text ? text : "", KL_LABEL_VALUE);
+        kl__check_form(c, KL_ITEM(in, i), text ? text : "", KL_LABEL_VALUE);
     }
 }
 
@@ -265,7 +264,7 @@ void kl__check_port(kl__causes *c, const kl_value *port, const kl__place *at)
     int64_t n = 0;
     const char *name = kl_value_str(port);
     if (name) {
-        kl__check_format(c, at, name, KL_PORT_NAME);
+        kl__check_form(c, at, name, KL_PORT_NAME);
         return;
     }
     (void)kl_value_int(port, &n);

@@ -1,11 +1,11 @@
-/* formats.h - names, labels, ports and addresses, with kube-apiserver's words for what is wrong with them.
+/* forms.h - names, labels, ports and addresses, with kube-apiserver's words for what is wrong with them.
  * model/names.h decides what is fine; only what is not gets here. Pure; any thread. */
-#ifndef KL_BUILTIN_FORMATS_H
-#define KL_BUILTIN_FORMATS_H
+#ifndef KL_BUILTIN_FORMS_H
+#define KL_BUILTIN_FORMS_H
 
 #include "builtin/check.h"
 
-typedef enum kl__format {
+typedef enum kl__form {
     KL_DNS_LABEL,
     KL_DNS_SUBDOMAIN,
     KL_DNS_1035,
@@ -20,16 +20,15 @@ typedef enum kl__format {
     KL_PATH_SEGMENT,
     KL_IP,
     KL_CIDR,
-} kl__format;
+} kl__form;
 
 #define KL_FAULTS_MAX 5
 /* What is wrong with `text`: static sentences, as many as the answer says. 0: it is fine. */
-size_t kl__faults(const char *text, kl__format f, const char *out[KL_FAULTS_MAX]);
+size_t kl__faults(const char *text, kl__form f, const char *out[KL_FAULTS_MAX]);
 /* One complaint for each of them, about the text at that place. */
-void kl__check_format(kl__causes *c, const kl__place *at, const char *text, kl__format f);
+void kl__check_form(kl__causes *c, const kl__place *at, const char *text, kl__form f);
 /* The same of a member of `o` that is there and not empty. Any complaint? */
-bool kl__check_member(
-    kl__causes *c, const kl_value *o, const kl__place *at, const char *member, kl__format f);
+bool kl__check_member(kl__causes *c, const kl_value *o, const kl__place *at, const char *member, kl__form f);
 
 /* Labels: all complaints stand at the map's place. `labels` may be NULL. */
 void kl__check_labels(kl__causes *c, const kl_value *labels, const kl__place *at);

@@ -8,25 +8,6 @@
 
 static void check_pod(const kl__write *w) { kl__check_pod(w->causes, w->sub, w->old, w->o); }
 
-/* The role of a binding is for life. */
-static void check_role_ref(const kl__write *w)
-{
-    static const char *const members[][2] = {{"APIGroup", "apiGroup"}, {"Kind", "kind"}, {"Name", "name"}};
-    const kl_value *ref = kl_value_get(w->o, "roleRef");
-    if (!*kl__text(ref, "name"))
-        kl__say_required(w->causes, KL_IN(KL_IN(NULL, "roleRef"), "name"), "");
-    if (!w->old || kl_value_equal(kl_value_get(w->old, "roleRef"), ref))
-        return;
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    for (size_t i = 0; i < 3; i++)
-        kl_build_kstr(b, members[i][0], kl__text(ref, members[i][1]));
-    kl_build_end(b);
-    const kl_value *shown = kl_builder_done(b);
-    kl__say_invalid(w->causes, KL_IN(NULL, "roleRef"), shown, "cannot change roleRef");
-    kl_value_unref(shown);
-}
-
 static void check_class(const kl__write *w) { kl__check_present(w->causes, w->o, NULL, "provisioner"); }
 
 static const struct {
@@ -45,8 +26,13 @@ static const struct {
     {"apps/daemonsets", kl__check_daemon_set},
     {"batch/jobs", kl__check_job},
     {"batch/cronjobs", kl__check_cron_job},
-    {"rbac.authorization.k8s.io/rolebindings", check_role_ref},
-    {"rbac.authorization.k8s.io/clusterrolebindings", check_role_ref},
+    {"rbac.authorization.k8s.io/roles", kl__check_role},
+    {"rbac.authorization.k8s.io/clusterroles", kl__check_role},
+    {"rbac.authorization.k8s.io/rolebindings", kl__check_binding},
+    {"rbac.authorization.k8s.io/clusterrolebindings", kl__check_binding},
+    {"policy/poddisruptionbudgets", kl__check_budget},
+    {"networking.k8s.io/networkpolicies", kl__check_network_policy},
+    {"autoscaling/horizontalpodautoscalers", kl__check_autoscaler},
     {"storage.k8s.io/storageclasses", check_class},
 };
 

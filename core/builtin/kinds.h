@@ -19,6 +19,11 @@ void kl__check_job(const kl__write *w);
 void kl__check_cron_job(const kl__write *w);
 void kl__check_claim(const kl__write *w);
 void kl__check_service(const kl__write *w);
+void kl__check_role(const kl__write *w);
+void kl__check_binding(const kl__write *w);
+void kl__check_budget(const kl__write *w);
+void kl__check_network_policy(const kl__write *w);
+void kl__check_autoscaler(const kl__write *w);
 
 /* of a write of a status, of any kind */
 void kl__check_status(const kl__write *w);

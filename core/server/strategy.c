@@ -16,7 +16,7 @@
 #include "server/csr.h"
 #include "server/events.h"
 #include "schema/limits.h"
-#include "schema/defaults.h"
+#include "builtin/defaults.h"
 #include "schema/edit.h"
 #include "server/lifecycle.h"
 #include "schema/validate.h"

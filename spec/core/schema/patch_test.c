@@ -1,7 +1,7 @@
 /* Strategic merge patch and the normal form of what clients send. */
 #include "core/server/value_help.h"
 
-#include "schema/defaults.h"
+#include "builtin/defaults.h"
 #include "schema/normalize.h"
 #include "schema/smp.h"
 

@@ -1,6 +1,6 @@
 /* defaults.c - what kube-apiserver fills into built-in objects that leave it out: the fields that clients
  * read back. */
-#include "schema/defaults.h"
+#include "builtin/defaults.h"
 
 #include <string.h>
 
@@ -497,6 +497,52 @@ static void node_spec(const kl_value **s)
     KL_EDIT(s, kl_builder_done(b), "podCIDRs");
 }
 
+/* Four fifths of the processors that were asked for, where nothing else is said. */
+static void scaler_spec(const kl_value **s)
+{
+    put_int(s, "minReplicas", 1);
+    if (kl_value_len(kl_value_get(*s, "metrics")))
+        return;
+    kl_builder *b = kl_builder_new();
+    kl_build_array(b);
+    kl_build_object(b);
+    kl_build_kstr(b, "type", "Resource");
+    kl_build_key(b, "resource");
+    kl_build_object(b);
+    kl_build_kstr(b, "name", "cpu");
+    kl_build_key(b, "target");
+    kl_build_object(b);
+    kl_build_kstr(b, "type", "Utilization");
+    kl_build_kint(b, "averageUtilization", 80);
+    kl_build_end(b);
+    kl_build_end(b);
+    kl_build_end(b);
+    kl_build_end(b);
+    KL_EDIT(s, kl_builder_done(b), "metrics");
+}
+
+static void subject(const kl_value **s)
+{
+    const char *kind = kl_value_str(kl_value_get(*s, "kind")),
+               *group = kl_value_str(kl_value_get(*s, "apiGroup"));
+    if (kind && (!strcmp(kind, "User") || !strcmp(kind, "Group")) && (!group || !*group))
+        KL_EDIT(s, kl_value_of_str("rbac.authorization.k8s.io"), "apiGroup");
+}
+
+static void role_ref(const kl_value **r)
+{
+    const char *group = kl_value_str(kl_value_get(*r, "apiGroup"));
+    if (!group || !*group)
+        KL_EDIT(r, kl_value_of_str("rbac.authorization.k8s.io"), "apiGroup");
+}
+
+static void binding(const kl_value **o)
+{
+    put_object(o, "roleRef");
+    inside(o, "roleRef", role_ref);
+    each_inside(o, "subjects", subject);
+}
+
 static const struct {
     const char *group, *plural;
     edit_fn *spec;
@@ -513,6 +559,7 @@ static const struct {
     {"batch", "jobs", job_spec},
     {"batch", "cronjobs", cron_job},
     {"networking.k8s.io", "networkpolicies", policy_spec},
+    {"autoscaling", "horizontalpodautoscalers", scaler_spec},
     {"", "limitranges", limit_spec},
     {"", "nodes", node_spec},
 };
@@ -624,6 +671,8 @@ void kl__defaults(const char *group, const char *plural, const kl_value **o)
     }
     if (!*group && !strcmp(plural, "secrets"))
         secret(o);
+    if (!strcmp(group, "rbac.authorization.k8s.io") && strstr(plural, "bindings"))
+        binding(o);
     if (!*group && !strcmp(plural, "replicationcontrollers"))
         controller_labels(o);
     if (!*group && !strcmp(plural, "namespaces"))

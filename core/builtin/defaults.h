@@ -1,6 +1,6 @@
 /* defaults.h - defaults of built-in kinds. Pure. */
-#ifndef KL_SCHEMA_DEFAULTS_H
-#define KL_SCHEMA_DEFAULTS_H
+#ifndef KL_BUILTIN_DEFAULTS_H
+#define KL_BUILTIN_DEFAULTS_H
 
 #include "value/value.h"
 

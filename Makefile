@@ -102,7 +102,7 @@ HUNTER := $(B)/spec/hunter
 FUZZERS := $(patsubst spec/fuzz/%.c,$(B)/fuzzers/%,$(FUZZ_C))
 OBJS   := $(CORE_CC:%.cc=$(B)/obj/%.o) $(call obj,$(CORE_C) $(BIND_C) $(MAIN_C) $(TEST_C) $(PROG_C) $(FUZZ_C) $(ORACLE_C) $(HUNT_C))
 
-.PHONY: all check test soak asan tsan spec specs versions demo fixtures oracle generate bench bench-docs bench-sync lint format fuzz hunt mutants leak assets deps install man module install-module deb clean help
+.PHONY: all check test soak asan tsan spec specs versions demo fixtures oracle generate bench bench-docs bench-sync lint format fuzz hunt mutants leak assets deps install man module install-module deb dist clean help
 .DELETE_ON_ERROR:
 .SECONDARY: $(OBJS)
 
@@ -315,10 +315,17 @@ install-module: module
 	install -m 755 $(MODULE) $(LIBDIR)/kubelua/
 	cp -R lua/kubelua $(LUADIR)/
 
+VERSION = $(shell sed -n 's|.*KL_VERSION "\(.*\)".*|\1|p' core/base/version.h)
+VERSION_DATE = $(shell sed -n 's|.*KL_VERSION_DATE "\(.*\)".*|\1|p' core/base/version.h)
 deb: ## a Debian package in build/deb
 	@rm -rf $(B)/deb/root
 	@$(MAKE) --no-print-directory install DESTDIR=$(abspath $(B))/deb/root PREFIX=/usr >/dev/null
-	@deploy/debian/build.sh $(B)/deb/root $(B)/deb
+	@rm -f $(B)/deb/*.deb
+	@SOURCE_DATE_EPOCH=$$(date -ud $(VERSION_DATE) +%s) deploy/debian/build.sh $(B)/deb/root $(B)/deb
+
+# Times of files are the version's date; see deploy/dist.lua.
+dist: deb ## what a release consists of, in build/dist: package, tarball, image, chart, SBOM, checksums
+	@$(LUA) deploy/dist.lua $(VERSION) $(VERSION_DATE) $(B)/deb/kubelua_*.deb $(B)/deb/root $(B)/dist
 
 clean: ## remove build/
 	rm -rf build

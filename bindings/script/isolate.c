@@ -5,6 +5,7 @@
 #include "script/isolate.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -108,13 +109,15 @@ static kl_status begin(state *s, kl_err *err)
 {
     static const char *const argv[] = {"kubelua", LKL_ISOLATE_WORD, NULL};
     const kl_controller_spec *spec = kl_program_spec(s->program, s->controller);
+    /* A program that comes with a loader of its own is started by a script: the loader would be what it finds. */
+    const char *own = getenv("KUBELUA_SELF");
     kl_status st = may_open(s->of, spec->name, err);
     if (st)
         return st;
     const kl_value *boot = boot_value(s->program, s->controller);
     st = kl_isolate_open(&(kl_isolate_order){.program = s->program,
                              .controller = s->controller,
-                             .path = "/proc/self/exe",
+                             .path = own ? own : "/proc/self/exe",
                              .argv = argv,
                              .boot = boot,
                              .stop = s->stop,

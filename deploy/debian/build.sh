@@ -30,7 +30,8 @@ install -m 644 "$here/spec/programs/embed.c" "$doc/examples/"
 	echo " ."
 	sed 's/^$/./; s/^/ /' "$here/NOTICE"
 } >"$doc/copyright"
-strip --strip-unneeded "$root/usr/bin/kubelua" "$root"/usr/lib/lua/5.4/kubelua/core.so
+# The build's id is a hash of what debuggers read, the directory of the build among it.
+strip --strip-unneeded -R .note.gnu.build-id "$root/usr/bin/kubelua" "$root"/usr/lib/lua/5.4/kubelua/core.so
 strip --strip-debug "$root/usr/lib/libkubelua.a"
 
 # dpkg-shlibdeps wants a source package around it.
@@ -51,7 +52,7 @@ Section: admin
 Priority: optional
 Depends: $depends, ca-certificates
 Recommends: lua5.4
-Installed-Size: $(du -sk "$root" | cut -f1)
+Installed-Size: $(find "$root/usr" -type f -printf '%s\n' | awk '{ n += int(($1 + 1023) / 1024) } END { print n }')
 Description: Kubernetes controllers in Lua, on a runtime in C
  Runs reconcile functions written in Lua 5.4 on caches, queue, leader election
  and a client of its own; scripts are reloaded while they run. With the module

@@ -152,6 +152,13 @@ local function quote(text) return "'" .. text:gsub("'", "'\\''") .. "'" end
 
 -- The path of this very program, and its size and time, by which another build is another program.
 local function exe()
+  local own = os.getenv "KUBELUA_SELF"      -- a script that starts us with a loader of our own
+  if own then
+    local pipe = assert(io.popen("stat -Lc '%s %Y' " .. quote((own:gsub("/bin/kubelua$", "/lib/kubelua/kubelua")))))
+    local build = pipe:read "l"
+    pipe:close()
+    return own, build
+  end
   local pipe = assert(io.popen "readlink /proc/$PPID/exe; stat -Lc '%s %Y' /proc/$PPID/exe")
   local path, build = pipe:read("l", "l")
   pipe:close()

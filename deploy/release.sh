@@ -1,0 +1,56 @@
+#!/bin/sh
+# deploy/release.sh [--do] - brings out the version of core/base/version.h: looks whether everything agrees, makes what
+# a release consists of (make dist), and says each step that needs the network or a key. With --do it takes these
+# steps, with REGISTRY (ghcr.io/you) for image and chart, and GITHUB_REPOSITORY for the files.
+set -eu
+
+cd "$(dirname "$0")/.."
+do=
+case ${1:-} in
+--do) do=yes ;;
+"") ;;
+*) echo "usage: deploy/release.sh [--do]" >&2; exit 2 ;;
+esac
+
+version=$(sed -n 's|.*KL_VERSION "\(.*\)".*|\1|p' core/base/version.h)
+date=$(sed -n 's|.*KL_VERSION_DATE "\(.*\)".*|\1|p' core/base/version.h)
+bad=0
+agree() { # WHAT WORD FILE
+	grep -q -- "$2" "$3" && return 0
+	echo "release: $3 does not say $2 ($1)" >&2
+	bad=1
+}
+agree "the newest version with its date" "^## $version - $date" CHANGELOG.md
+agree "the chart's version" "^version: $version" deploy/chart/Chart.yaml
+agree "the image that the chart takes" "^appVersion: \"\{0,1\}$version" deploy/chart/Chart.yaml
+[ -f "deploy/kubelua-$version-1.rockspec" ] || { echo "release: there is no deploy/kubelua-$version-1.rockspec" >&2; bad=1; }
+[ -z "$(git status --porcelain 2>/dev/null)" ] || { echo "release: something is not committed" >&2; bad=1; }
+if [ -n "$(git tag -l "v$version")" ]; then
+	echo "release: the tag v$version is there already" >&2
+	bad=1
+fi
+if [ $bad != 0 ]; then
+	[ -z "$do" ] || exit 1
+	echo "release: $version cannot be brought out yet; what would be done:" >&2
+fi
+
+step() {
+	echo "+ $*"
+	[ -z "$do" ] || "$@"
+}
+registry=${REGISTRY:-REGISTRY}
+repository=${GITHUB_REPOSITORY:-OWNER/kubelua}
+if [ -n "$do" ] && { [ -z "${REGISTRY:-}" ] || [ -z "${GITHUB_REPOSITORY:-}" ]; }; then
+	echo "release: set REGISTRY and GITHUB_REPOSITORY" >&2
+	exit 2
+fi
+step make dist
+step git tag -s "v$version" -m "kubelua $version"
+step git push origin "v$version"
+for image in build/dist/*.oci.tar; do
+	step skopeo copy "oci-archive:$image" "docker://$registry/kubelua:$version"
+done
+step helm push "build/dist/kubelua-$version.tgz" "oci://$registry/charts"
+step gh release create "v$version" --repo "$repository" --title "kubelua $version" --notes-file CHANGELOG.md build/dist/*
+step luarocks upload "deploy/kubelua-$version-1.rockspec"
+[ -n "$do" ] || echo "release: nothing of this was done; --do does it" >&2

@@ -58,8 +58,8 @@ endif
 build/config.mk: .ci/deps
 	@.ci/deps build
 	@mkdir -p build
-	@{ echo "CORE_CFLAGS := $$(pkg-config --cflags libcurl libcjson yaml-0.1 libmicrohttpd gnutls libcrypto zlib)"; \
-	   echo "CORE_LIBS := $$(pkg-config --libs libcurl libcjson yaml-0.1 libmicrohttpd gnutls libcrypto zlib) -lwslay -lre2 -lstdc++ -lpthread -lm"; \
+	@{ echo "CORE_CFLAGS := $$(pkg-config --cflags libcurl libcjson yaml-0.1 libmicrohttpd gnutls libcrypto zlib sqlite3)"; \
+	   echo "CORE_LIBS := $$(pkg-config --libs libcurl libcjson yaml-0.1 libmicrohttpd gnutls libcrypto zlib sqlite3) -lwslay -lre2 -lstdc++ -lpthread -lm"; \
 	   echo "MAIN_LIBS := $$(pkg-config --libs libedit)"; \
 	   echo "LUA_CFLAGS := $$(pkg-config --cflags lua5.4)"; \
 	   echo "LUA_LIBS := $$(pkg-config --libs lua5.4)"; } > $@.new && mv $@.new $@

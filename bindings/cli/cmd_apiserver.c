@@ -26,17 +26,17 @@ void cli_server_stop(kl_server *s)
     caller = NULL;
 }
 
-int cli_server_start(const char *command, const char *listen, const char *tokens, const cli_list *crds,
+int cli_server_start(const char *command, const kl_server_options *o, const cli_list *crds,
     const cli_list *load, kl_server **out)
 {
+    kl_server_options options = *o;
     kl_err err = KL_ERR_INIT;
     kl_server *s = NULL;
     if (kl_webhook_caller_new(&caller, &err))
         return cli_fail_err(1, command, &err);
-    if (kl_server_start(
-            &(kl_server_options){
-                .listen = listen, .tokens = tokens, .webhook = call_webhook, .webhook_arg = caller},
-            &s, &err)) {
+    options.webhook = call_webhook;
+    options.webhook_arg = caller;
+    if (kl_server_start(&options, &s, &err)) {
         kl_webhook_caller_free(caller);
         caller = NULL;
         return cli_fail_err(1, command, &err);
@@ -71,20 +71,24 @@ bool cli_server_write_kubeconfig(const char *command, kl_server *s, const char *
 int cli_apiserver(int argc, char **argv)
 {
     const cli_command *self = cli_command_named("apiserver");
-    const char *listen = "127.0.0.1:8080", *kubeconfig = NULL, *level = "info", *log_format = NULL,
-               *tokens = NULL;
+    const char *kubeconfig = NULL, *level = "info", *log_format = NULL;
+    kl_server_options o = {.listen = "127.0.0.1:8080"};
     cli_list crds = {0}, load = {0}, words = {0};
     const cli_option options[] = {
         {"--listen", "ADDR:PORT", "where to listen; port 0 picks a free one (127.0.0.1:8080)", CLI_STRING,
-            &listen},
+            &o.listen},
         {"--crds", "DIR", "custom resource definitions to install (file or directory; may be repeated)",
             CLI_LIST, &crds},
         {"--load", "FILE", "objects to start with (file or directory; may be repeated)", CLI_LIST, &load},
+        {"--data", "DIR",
+            "keep objects in this directory: every write is on disk before it is answered, and is there "
+            "after a restart",
+            CLI_STRING, &o.data},
         {"--write-kubeconfig", "FILE", "write a kubeconfig for this server", CLI_STRING, &kubeconfig},
         {"--token-auth-file", "FILE",
             "users for TokenReview, lines of token,user,uid,\"group,group\"; requests to the server need "
             "none (any token is an administrator's)",
-            CLI_STRING, &tokens},
+            CLI_STRING, &o.tokens},
         {"--log-level", "LEVEL", "debug, info, warn, error or off (info)", CLI_STRING, &level, NULL,
             CLI_LEVELS},
         {"--log-format", "FORMAT", "text or json (text)", CLI_STRING, &log_format, NULL, "text json"},
@@ -98,7 +102,7 @@ int cli_apiserver(int argc, char **argv)
         return 2;
     cli_signals_block();
     kl_server *s = NULL;
-    int code = cli_server_start("apiserver", listen, tokens, &crds, &load, &s);
+    int code = cli_server_start("apiserver", &o, &crds, &load, &s);
     if (!code && kubeconfig && !cli_server_write_kubeconfig("apiserver", s, kubeconfig))
         code = 1;
     if (!code) {

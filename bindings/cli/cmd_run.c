@@ -39,7 +39,7 @@ typedef struct session {
     bool dev;
     /* options */
     cli_cluster cluster;
-    const char *flight, *ns, *level, *listen, *write_kubeconfig, *play, *metrics, *health;
+    const char *flight, *ns, *level, *listen, *write_kubeconfig, *data, *play, *metrics, *health;
     const char *effects; /* a file, or NULL */
     size_t effects_max;
     kl_effects *effect_log;
@@ -93,7 +93,8 @@ static int connect_server(session *s, size_t number)
         .burst = (int)s->burst,
         .allow_http = s->allow_http};
     if (s->dev) {
-        int code = cli_server_start(s->command, s->listen, NULL, &s->crds, &s->load, &s->server);
+        int code = cli_server_start(s->command, &(kl_server_options){.listen = s->listen, .data = s->data},
+            &s->crds, &s->load, &s->server);
         if (code)
             return code;
         if (s->write_kubeconfig && !cli_server_write_kubeconfig(s->command, s->server, s->write_kubeconfig))
@@ -481,6 +482,8 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
         {"--listen", "ADDR:PORT", "where the embedded server listens (127.0.0.1:0)", CLI_STRING, &s->listen},
         {"--crds", "DIR", "custom resource definitions to install (may be repeated)", CLI_LIST, &s->crds},
         {"--load", "FILE", "objects to start with: file or directory (may be repeated)", CLI_LIST, &s->load},
+        {"--data", "DIR", "keep the embedded server's objects in this directory, over restarts", CLI_STRING,
+            &s->data},
         {"--write-kubeconfig", "FILE", "write a kubeconfig for the embedded server", CLI_STRING,
             &s->write_kubeconfig},
         {"--play", "FILE.lua", "run this program beside the controllers; end with it", CLI_STRING, &s->play},

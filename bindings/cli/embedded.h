@@ -5,9 +5,9 @@
 #include "cli/cli.h"
 #include "server/server.h"
 
-/* Starts it with a caller of webhooks, loads CRDs and files (in this order). 0, or an exit status after a
- * message. */
-int cli_server_start(const char *command, const char *listen, const char *tokens, const cli_list *crds,
+/* Starts it with a caller of webhooks (which fills o->webhook), loads CRDs and files (in this order). 0, or
+ * an exit status after a message. */
+int cli_server_start(const char *command, const kl_server_options *o, const cli_list *crds,
     const cli_list *load, kl_server **out);
 void cli_server_stop(kl_server *s); /* NULL is fine */
 /* Writes its kubeconfig; false after a message. */

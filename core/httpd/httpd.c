@@ -113,7 +113,8 @@ struct kl_httpd_request {
     bool owed;                     /* no reply yet; under h->mu */
     struct MHD_Response *response; /* to be queued by the server's thread; under h->mu */
     int code;
-    kl_httpd_stream *stream; /* of the response, a reference: detached on completion */
+    struct MHD_Response *held; /* taken back by kl_httpd_hold; under h->mu */
+    kl_httpd_stream *stream;   /* of the response, a reference: detached on completion */
 };
 
 /* --- streams ------------------------------------------------------------------------------ */
@@ -377,6 +378,8 @@ static void request_free(kl_httpd_request *r)
 {
     if (r->response)
         MHD_destroy_response(r->response);
+    if (r->held)
+        MHD_destroy_response(r->held);
     if (r->stream)
         stream_unref(r->stream);
     kl_free(r->method);
@@ -569,6 +572,32 @@ void kl_httpd_reply_take(
     add_headers(response, content_type, headers);
     answer(r, code, response, NULL);
 }
+
+void kl_httpd_hold(kl_httpd_request *r)
+{
+    kl_httpd *h = r->h;
+    kl_lock(&h->mu);
+    r->held = r->response;
+    r->response = NULL;
+    r->owed = true;
+    h->unsent -= r->unsent;
+    r->unsent = false;
+    kl_unlock(&h->mu);
+}
+
+static struct MHD_Response *take_held(kl_httpd_request *r)
+{
+    kl_httpd *h = r->h;
+    kl_lock(&h->mu);
+    struct MHD_Response *held = r->held;
+    r->held = NULL;
+    kl_unlock(&h->mu);
+    return held;
+}
+
+void kl_httpd_release(kl_httpd_request *r) { answer(r, r->code, take_held(r), NULL); }
+
+void kl_httpd_retract(kl_httpd_request *r) { MHD_destroy_response(take_held(r)); }
 
 kl_httpd_stream *kl_httpd_reply_stream(kl_httpd_request *r, int code, const char *content_type)
 {

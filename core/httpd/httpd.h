@@ -84,6 +84,12 @@ void kl_httpd_reply(kl_httpd_request *r, int code, const char *content_type, con
 /* The same with a body that is moved out of `body` (large lists). */
 void kl_httpd_reply_take(
     kl_httpd_request *r, int code, const char *content_type, const char *headers, kl_buf *body);
+/* A handler that still runs takes back the whole answer that it has just given; the request is its own
+ * again. Later, on any thread, kl_httpd_release sends that answer; or kl_httpd_retract drops it, and another
+ * is given in its place. */
+void kl_httpd_hold(kl_httpd_request *r);
+void kl_httpd_release(kl_httpd_request *r);
+void kl_httpd_retract(kl_httpd_request *r);
 /* Starts a chunked answer. The caller owns one reference to the stream and must kl_httpd_stream_close it
  * in the end, which may be after kl_httpd_stop. */
 kl_httpd_stream *kl_httpd_reply_stream(kl_httpd_request *r, int code, const char *content_type);

@@ -305,7 +305,7 @@ static void watch(
     kl_httpd_stream *stream = kl_httpd_reply_stream(http, 200, "application/json");
     if (!w.initial && o->rv == 0)
         w.rv = kl__store_rv(c->s->store);
-    if (!w.initial && w.rv < b->forgotten) {
+    if (!w.initial && !kl__bucket_knows(b, w.rv)) {
         kl__fail_expired(&err, "too old resource version: %" PRIu64 " (%" PRIu64 ")", o->rv, b->forgotten);
         kl__watch_refuse(stream, &err);
         kl_err_fini(&err);

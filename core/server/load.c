@@ -15,6 +15,7 @@
 #include "model/resource.h"
 #include "value/yaml.h"
 #include "schema/edit.h"
+#include "server/durable.h"
 #include "server/lifecycle.h"
 #include "server/state.h"
 #include "schema/status.h"
@@ -93,7 +94,7 @@ static kl_status load_locked(kl_server *s, const kl_value *object, kl_err *err)
     return st;
 }
 
-kl_status kl_server_load(kl_server *s, const kl_value *object, kl_err *err)
+static kl_status load_one(kl_server *s, const kl_value *object, kl_err *err)
 {
     const kl_value *items = kl_value_get(object, "items");
     const char *kind = kl_object_kind(object);
@@ -101,7 +102,7 @@ kl_status kl_server_load(kl_server *s, const kl_value *object, kl_err *err)
         && !strcmp(kind + strlen(kind) - 4, "List")) {
         kl_status st = KL_OK;
         for (size_t i = 0; !st && i < kl_value_len(items); i++)
-            st = kl_server_load(s, kl_value_item(items, i), err);
+            st = load_one(s, kl_value_item(items, i), err);
         return st;
     }
     kl_lock(&s->mu);
@@ -109,6 +110,12 @@ kl_status kl_server_load(kl_server *s, const kl_value *object, kl_err *err)
     kl_status st = load_locked(s, object, err);
     kl_unlock(&s->mu);
     return st;
+}
+
+kl_status kl_server_load(kl_server *s, const kl_value *object, kl_err *err)
+{
+    kl_status st = load_one(s, object, err);
+    return st ? st : kl__durable_settle(s, err);
 }
 
 /* ------------------------------------------------------------------ files */
@@ -218,10 +225,12 @@ kl_status kl_server_load_path(kl_server *s, const char *path, size_t *loaded, kl
     if (b.len)
         qsort(b.v, b.len, sizeof *b.v, by_rank);
     for (size_t i = 0; i < b.len && !st; i++) {
-        st = kl_server_load(s, b.v[i].object, err);
+        st = load_one(s, b.v[i].object, err);
         if (st)
             kl_err_prefix(err, "%s", b.v[i].file);
     }
+    if (!st)
+        st = kl__durable_settle(s, err);
     if (!st && loaded)
         *loaded = b.len;
     for (size_t i = 0; i < b.len; i++)

@@ -15,6 +15,7 @@
 #include "model/object.h"
 #include "value/yaml.h"
 #include "server/admission.h"
+#include "server/durable.h"
 #include "server/fault.h"
 #include "schema/limits.h"
 #include "server/review.h"
@@ -538,6 +539,8 @@ void kl__rest_handle(void *arg, kl_httpd_request *http)
             kl_err_fini(&err);
         }
     }
+    if (replied && strcmp(kl_httpd_method(http), "GET"))
+        kl__durable_hold(s, http);
     kl_unlock(&s->mu);
     if (!replied)
         kl__admission_call(s, c.admission, http);

@@ -10,6 +10,7 @@
 #include "httpd/listen.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "server/durable.h"
 #include "server/fault.h"
 #include "server/rest.h"
 #include "server/review.h"
@@ -42,6 +43,7 @@ static void on_change(void *arg, kl__bucket *b, const kl__change *c)
 {
     kl_server *s = arg;
     kl__watch_change(s, b, c);
+    kl__durable_change(s, b, c);
     if (s->changed)
         s->changed(s->changed_arg,
             &(kl_server_change){.group = b->group,
@@ -57,6 +59,8 @@ static void first_objects(kl_server *s)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         kl__call c = {
             .s = s, .kind = kl__kinds_get(s->kinds, "", "v1", "namespaces"), .manager = "kube-apiserver"};
+        if (kl__bucket_get(c.kind->bucket, names[i]))
+            continue;
         const kl_value *name = kl_value_of_str(names[i]),
                        *o = kl_value_with_at(NULL, name, "metadata", "name", NULL), *out = NULL;
         if (kl__verb_create(&c, o, &out, NULL))
@@ -69,6 +73,7 @@ static void first_objects(kl_server *s)
 
 static void server_free(kl_server *s)
 {
+    kl__durable_close(s);
     kl__faults_clear(s);
     kl__tokens_free(s->tokens);
     kl__kept_free(s->kept);
@@ -101,8 +106,10 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
     s->kinds = kl__kinds_new(s->types);
     s->store = kl__store_new(o->history ? o->history : HISTORY, on_change, s);
     /* by the time: versions of two lives never meet, since nobody writes a million times a second */
-    if (clock == kl_clock_real())
-        kl__store_begin(s->store, (uint64_t)(kl_clock_wall(clock) / KL_MICROSECONDS(1)));
+    uint64_t birth = clock == kl_clock_real() ? (uint64_t)(kl_clock_wall(clock) / KL_MICROSECONDS(1)) : 0;
+    kl_status st = o->data ? kl__durable_open(s, o->data, &birth, err) : KL_OK;
+    if (birth)
+        kl__store_begin(s->store, birth);
     for (size_t i = 0; i < kl__kinds_len(s->kinds); i++) {
         kl__kind *k = kl__kinds_at(s->kinds, i);
         /* two APIs of the same objects */
@@ -110,9 +117,12 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
         k->bucket = kl__store_bucket(s->store, events ? "" : k->group, k->plural);
     }
     kl_lock(&s->mu);
-    first_objects(s);
+    if (!st)
+        st = kl__durable_restore(s, err);
+    if (!st)
+        first_objects(s);
     kl_unlock(&s->mu);
-    if (o->unheard) {
+    if (!st && o->unheard) {
         *out = s;
         return KL_OK;
     }
@@ -121,7 +131,8 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
         .handler = kl__rest_handle,
         .arg = s};
     s->loopback = kl_listen_loopback_name(http.listen);
-    kl_status st = o->tokens ? kl__tokens_read(o->tokens, &s->tokens, err) : KL_OK;
+    if (!st && o->tokens)
+        st = kl__tokens_read(o->tokens, &s->tokens, err);
     if (!st)
         st = kl_httpd_start(&http, &s->httpd, err);
     if (st) {
@@ -150,6 +161,7 @@ void kl_server_stop(kl_server *s)
     kl_unlock(&s->mu);
     kl_thread_join(s->ticker);
     kl_httpd_stop(s->httpd);
+    kl__durable_close(s);
     kl_lock(&s->mu); /* a watch may have started meanwhile */
     kl__watches_stop(s);
     kl_unlock(&s->mu);

@@ -37,6 +37,9 @@ typedef struct kl_server_options {
     kl_time bookmark_every; /* 0: 60 s */
     /* file of users for TokenReview (see review.h); requests need none all the same. NULL: none */
     const char *tokens;
+    /* Directory in which objects are kept: every write is on disk before it is answered. NULL: memory alone.
+     * Not for a clock of one's own */
+    const char *data;
     /* How webhooks are called: the server itself calls nobody. NULL: configurations of webhooks are kept,
      * and do nothing. What is under way when the server stops may end later. */
     void (*webhook)(void *arg, const kl_server_webhook *call, kl_server_webhook_done *done, void *done_arg);

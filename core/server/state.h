@@ -35,8 +35,10 @@ struct kl_server {
     void *changed_arg;
     kl_random chance; /* of uids and generated names; `seeded`, or unused */
     bool seeded;
-    kl_list faults;        /* see fault.h */
-    struct kl__kept *kept; /* what kl_server_keep remembers, or NULL; see keep.c */
+    kl_list faults;             /* see fault.h */
+    struct kl_archive *archive; /* where objects are kept, or NULL; see durable.h */
+    bool undoing;               /* changes that happen are those of the archive undone */
+    struct kl__kept *kept;      /* what kl_server_keep remembers, or NULL; see keep.c */
 };
 
 typedef enum kl__validation { KL_FIELDS_WARN, KL_FIELDS_STRICT, KL_FIELDS_IGNORE } kl__validation;

@@ -185,21 +185,47 @@ static const kl_value *head_first(const kl_value *object)
     return kl_builder_done(b);
 }
 
-const kl_value *kl__store_put(kl__store *s, kl__bucket *b, const char *key, const kl_value *object)
+/* The entry of `key`, a new one when there is none: its object is NULL. */
+static kl__entry *entry_for(kl__bucket *b, const char *key)
 {
     size_t i = lower_bound(b, key);
-    kl__entry *e = i < b->len && !strcmp(b->v[i]->key, key) ? b->v[i] : NULL;
-    kl__change c = {.type = e ? KL_MODIFIED : KL_ADDED, .key = kl_strdup(key), .old = e ? e->object : NULL};
-    if (!e) {
-        if (b->len == b->cap) {
-            b->cap = b->cap ? b->cap * 2 : 16;
-            b->v = kl_realloc(b->v, b->cap * sizeof *b->v);
-        }
-        memmove(&b->v[i + 1], &b->v[i], (b->len - i) * sizeof *b->v);
-        b->len++;
-        e = b->v[i] = kl_new(kl__entry);
-        e->key = kl_strdup(key);
+    if (i < b->len && !strcmp(b->v[i]->key, key))
+        return b->v[i];
+    if (b->len == b->cap) {
+        b->cap = b->cap ? b->cap * 2 : 16;
+        b->v = kl_realloc(b->v, b->cap * sizeof *b->v);
     }
+    memmove(&b->v[i + 1], &b->v[i], (b->len - i) * sizeof *b->v);
+    b->len++;
+    b->v[i] = kl_new(kl__entry);
+    b->v[i]->key = kl_strdup(key);
+    return b->v[i];
+}
+
+void kl__store_restore(kl__bucket *b, const char *key, const kl_value *object, uint64_t rv)
+{
+    kl__entry *e = entry_for(b, key);
+    kl_value_unref(e->object);
+    e->object = object;
+    e->rv = rv;
+}
+
+void kl__store_remember(kl__store *s, kl__bucket *b, uint64_t last, uint64_t known)
+{
+    b->last_rv = b->forgotten = last;
+    b->gap_from = known;
+    b->gap_to = s->birth;
+}
+
+bool kl__bucket_knows(const kl__bucket *b, uint64_t rv)
+{
+    return rv >= b->forgotten && !(rv > b->gap_from && rv < b->gap_to);
+}
+
+const kl_value *kl__store_put(kl__store *s, kl__bucket *b, const char *key, const kl_value *object)
+{
+    kl__entry *e = entry_for(b, key);
+    kl__change c = {.type = e->object ? KL_MODIFIED : KL_ADDED, .key = kl_strdup(key), .old = e->object};
     e->object = stamp(s, head_first(object));
     e->rv = c.rv = s->rv;
     c.now = kl_value_ref(e->object);
@@ -257,7 +283,7 @@ kl_status kl__bucket_picture(
     size_t n = strlen(prefix), cap = 0, npast = 0;
     struct past *past = NULL; /* keys changed since `rv`, with what they were then */
     kl_map *seen = NULL;
-    if (rv && rv < b->forgotten)
+    if (rv && !kl__bucket_knows(b, rv))
         return KL_EGONE;
     if (rv && rv < b->last_rv) {
         seen = kl_map_new();

@@ -34,8 +34,11 @@ typedef struct kl__bucket {
     kl__change *ring; /* the last changes, oldest at `first` */
     size_t first, count, ring_cap;
     uint64_t forgotten; /* changes up to this RV are not in the ring any more */
-    uint64_t last_rv;   /* of its latest change */
-    kl_list watches;    /* see watch.c */
+    /* Nothing is known of versions between these: changes of an earlier life that did not reach the disk may
+     * have had them. 0: there are none. */
+    uint64_t gap_from, gap_to;
+    uint64_t last_rv; /* of its latest change */
+    kl_list watches;  /* see watch.c */
 } kl__bucket;
 
 typedef void kl__store_listener(void *arg, kl__bucket *b, const kl__change *c);
@@ -45,6 +48,12 @@ void kl__store_free(kl__store *s);
 /* Before the first bucket: versions begin above `rv`, and what is not above it is of another life, of
  * which nothing is known. */
 void kl__store_begin(kl__store *s, uint64_t rv);
+/* An object of an earlier life, as it was; nobody is told. Takes the reference. Before the first change. */
+void kl__store_restore(kl__bucket *b, const char *key, const kl_value *object, uint64_t rv);
+/* What is known of an earlier life of a resource: its last change was at `last`, and all up to `known`. */
+void kl__store_remember(kl__store *s, kl__bucket *b, uint64_t last, uint64_t known);
+/* Whether all changes since `rv` are there to be told. */
+bool kl__bucket_knows(const kl__bucket *b, uint64_t rv);
 uint64_t kl__store_rv(const kl__store *s);
 /* a resource version at which nothing changes; returns it */
 uint64_t kl__store_step(kl__store *s);

@@ -49,6 +49,10 @@ const char *kl_httpd_path(const kl_httpd_request *r) { return r->path; }
 /* Without a caller no webhook is called, so that nothing begins again. */
 void kl_httpd_set_user(kl_httpd_request *r, void *user) { (void)r, (void)user; }
 void *kl_httpd_user(const kl_httpd_request *r) { return (void)r, NULL; }
+/* Nothing is on disk, so that no answer waits for it. */
+void kl_httpd_hold(kl_httpd_request *r) { (void)r; }
+void kl_httpd_release(kl_httpd_request *r) { (void)r; }
+void kl_httpd_retract(kl_httpd_request *r) { (void)r; }
 bool kl_httpd_again(kl_httpd_request *r) { return (void)r, false; }
 
 static char *unescaped(const char *s, size_t n)

@@ -29,6 +29,7 @@ end
 M.arrows = {
   ["core/base"] = set "base",
   ["core/httpd"] = set "base httpd",
+  ["core/archive"] = set "base value archive",
   ["core/value"] = set "base value",
   ["core/model"] = set "base value model",
   ["core/wire"] = set "base value model wire",
@@ -59,7 +60,7 @@ M.arrows = {
   ["core/show"] = set "base value model schema show",
   ["core/openapi"] = set "base value model schema openapi",
   ["core/builtin"] = set "base value model schema builtin",
-  ["core/server"] = set "base httpd value wire model cel schema show openapi builtin server",
+  ["core/server"] = set "base httpd value archive wire model cel schema show openapi builtin server",
 }
 
 --- kubelua.h, the public face, and the bindings may include from everywhere in core; these rooms of the
@@ -94,6 +95,7 @@ M.doors = {
   { "^linux/audit%.h$", { "core/isolate/jail.c" } },
   { "^pthread%.h$", { "core/base/sync.h", "core/base/sync.c" } },
   { "^re2/", { "core/base/regex.cc" } },
+  { "^sqlite3%.h$", { "core/archive/archive.c" } },
   { "^zlib%.h$", { "core/base/packed.c" } },
   { "^histedit%.h$", { "bindings/cli/prompt.c" } },
   { "^lua%.h$", { "bindings/" } },

@@ -1,0 +1,70 @@
+/* archive.h - the only door to SQLite: the objects of a server in a directory, so that they are there after
+ * whatever ends the process.
+ *
+ * Changes are queued under the owner's lock, in their order, and written by a thread of the archive's own:
+ * all that came meanwhile is one transaction and one fsync. Who has to know waits outside that lock. What
+ * could not be written is given back, with all that was queued after it, and is to be undone. */
+#ifndef KL_ARCHIVE_ARCHIVE_H
+#define KL_ARCHIVE_ARCHIVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "value/value.h"
+
+typedef struct kl_archive kl_archive;
+
+typedef struct kl_archive_options {
+    const char *dir; /* made when it is not there; its files are for the owner alone */
+    /* On the archive's thread, without locks: a write failed. The owner takes its lock, then
+     * kl_archive_take_lost, and undoes what that gives. */
+    void (*failed)(void *arg);
+    void *arg;
+} kl_archive_options;
+
+/* One object, or one change of one. */
+typedef struct kl_archive_item {
+    const char *group, *plural, *key;
+    uint64_t rv;
+    const kl_value *old, *now; /* old NULL: it is new; now NULL: it is gone */
+} kl_archive_item;
+
+/* KL_EIO, with the way out, when the directory cannot be used, another process has it, or what is in it is
+ * damaged or of another format. */
+KL_NODISCARD kl_status kl_archive_open(const kl_archive_options *o, kl_archive **out, kl_err *err);
+/* Writes what is queued, ends, frees; NULL is fine. Nobody adds any more. */
+void kl_archive_close(kl_archive *a);
+
+/* --- before the first kl_archive_add, on the opener's thread ------------------------------------ */
+/* The version of the latest change ever written; 0: none. */
+uint64_t kl_archive_rv(const kl_archive *a);
+/* Each object, sorted by resource and key; `old` is NULL. Definitions of resources (`first` names them:
+ * "customresourcedefinitions") come before the others. fn's failure ends it. */
+KL_NODISCARD kl_status kl_archive_each(kl_archive *a,
+    kl_status (*fn)(void *arg, const kl_archive_item *item, kl_err *err), void *arg, kl_err *err);
+/* Each resource with the version of its latest change; only group, plural and rv are set. */
+KL_NODISCARD kl_status kl_archive_resources(
+    kl_archive *a, void (*fn)(void *arg, const kl_archive_item *item), void *arg, kl_err *err);
+
+/* --- under the owner's lock --------------------------------------------------------------------- */
+/* Queues a change; copies the strings, refers to the values. Never waits. */
+void kl_archive_add(kl_archive *a, const kl_archive_item *change);
+/* Calls done once, when all that was added so far is on disk, or was given back (`failure`, borrowed, says
+ * why). On the archive's thread and without locks; or never, and the answer is true: it is on disk already.
+ */
+typedef void kl_archive_done(void *arg, const char *failure);
+bool kl_archive_when(kl_archive *a, kl_archive_done *done, void *arg);
+/* From `failed`: what is not on disk, in order. Freed with kl_archive_free_lost, without the lock: that
+ * tells those who wait. */
+typedef struct kl_archive_lost {
+    kl_archive_item *v;
+    size_t n;
+    void *hold;
+} kl_archive_lost;
+void kl_archive_take_lost(kl_archive *a, kl_archive_lost *out);
+void kl_archive_free_lost(kl_archive *a, kl_archive_lost *lost);
+
+/* Waits until all that was added so far is on disk; KL_EIO says why it is not. Without the owner's lock,
+ * on any thread but the archive's. */
+KL_NODISCARD kl_status kl_archive_settle(kl_archive *a, kl_err *err);
+
+#endif

@@ -8,7 +8,7 @@
 #include "model/resource.h"
 #include "schema/status.h"
 #include "server/fault.h"
-#include "server/filter.h"
+#include "store/filter.h"
 #include "server/lifecycle.h"
 #include "server/scale.h"
 #include "server/state.h"

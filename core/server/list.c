@@ -11,7 +11,7 @@
 #include "model/object.h"
 #include "server/admission.h"
 #include "schema/edit.h"
-#include "server/filter.h"
+#include "store/filter.h"
 #include "server/rest.h"
 #include "schema/status.h"
 #include "show/table.h"

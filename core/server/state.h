@@ -8,7 +8,7 @@
 #include "base/sync.h"
 #include "schema/kinds.h"
 #include "server/server.h"
-#include "server/store.h"
+#include "store/store.h"
 
 struct kl_server {
     kl_clock *clock;

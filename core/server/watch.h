@@ -3,7 +3,7 @@
 #ifndef KL_SERVER_WATCH_H
 #define KL_SERVER_WATCH_H
 
-#include "server/filter.h"
+#include "store/filter.h"
 #include "show/render.h"
 #include "server/state.h"
 

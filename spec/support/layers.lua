@@ -30,6 +30,7 @@ M.arrows = {
   ["core/base"] = set "base",
   ["core/httpd"] = set "base httpd",
   ["core/archive"] = set "base value archive",
+  ["core/store"] = set "base value model schema store",
   ["core/value"] = set "base value",
   ["core/model"] = set "base value model",
   ["core/wire"] = set "base value model wire",
@@ -60,7 +61,7 @@ M.arrows = {
   ["core/show"] = set "base value model schema show",
   ["core/openapi"] = set "base value model schema openapi",
   ["core/builtin"] = set "base value model schema builtin",
-  ["core/server"] = set "base httpd value archive wire model cel schema show openapi builtin server",
+  ["core/server"] = set "base httpd value store archive wire model cel schema show openapi builtin server",
 }
 
 --- kubelua.h, the public face, and the bindings may include from everywhere in core; these rooms of the

@@ -1,7 +1,7 @@
-#include "value_help.h"
+#include "core/server/value_help.h"
 
 #include "model/object.h"
-#include "server/store.h"
+#include "store/store.h"
 
 struct seen {
     size_t count;

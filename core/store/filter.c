@@ -1,6 +1,6 @@
 /* filter.c - selectors of lists and watches. Every kind selects by metadata.name and metadata.namespace;
  * some kinds have more fields, as kube-apiserver has them; CRDs name theirs in selectableFields. */
-#include "server/filter.h"
+#include "store/filter.h"
 
 #include <inttypes.h>
 #include <stdio.h>

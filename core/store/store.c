@@ -3,7 +3,7 @@
  * The ring serves two readers: a watch that starts at an old RV, and a list that must show the past (the
  * second page of a paged list is the same snapshot as the first). The past is the present with the changes
  * since undone, so no page keeps a copy of anything. */
-#include "server/store.h"
+#include "store/store.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -314,6 +314,11 @@ struct kl__cev {
         struct kl_quantity *quantity;
         struct kl__cheld *next;
     } * held;
+    struct { /* the last one that was compiled: a loop asks for the same again and again */
+        struct kl_regex *re;
+        char *pattern;
+        size_t n;
+    } regex;
     kl__cval *local;
     kl__cval *defined; /* values of `variables` */
     char *is;          /* of each: 0 not yet, 1 under way, 2 there */

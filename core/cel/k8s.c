@@ -33,6 +33,7 @@ void kl__cev_release(kl__cev *e)
     for (struct kl__cheld *h = e->held; h; h = h->next)
         kl_quantity_free(h->quantity);
     e->held = NULL;
+    kl_regex_free(e->regex.re);
 }
 
 static kl__cval to_quantity(kl__cev *e, const kl__cval *a, size_t n)

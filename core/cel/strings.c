@@ -97,51 +97,55 @@ static uint64_t cost_regex(const kl__cval *a, size_t n, kl__cval result)
     return tenth(1 + kl__cval_size(a[0])) * ((kl__cval_size(a[1]) + 3) / 4);
 }
 
-/* `own`: of Kubernetes' functions, which say so. */
-static bool regex_of(kl__cev *e, kl__cval pattern, bool own, kl_regex **out, kl__cval *failure)
+/* Borrowed until the next one, or NULL and why. `own`: of Kubernetes' functions, which say so. */
+static const kl_regex *regex_of(kl__cev *e, kl__cval pattern, bool own, kl__cval *failure)
 {
     kl_err err = KL_ERR_INIT;
-    bool good = kl_regex_new(pattern.s.p, pattern.s.n, out, &err) == KL_OK;
-    if (!good)
+    kl_regex *re = NULL;
+    if (e->regex.re && e->regex.n == pattern.s.n && !memcmp(e->regex.pattern, pattern.s.p, pattern.s.n))
+        return e->regex.re;
+    if (kl_regex_new(pattern.s.p, pattern.s.n, &re, &err) == KL_OK) {
+        kl_regex_free(e->regex.re);
+        e->regex.re = re;
+        e->regex.pattern = kl__carena_text(e->a, pattern.s.p, pattern.s.n);
+        e->regex.n = pattern.s.n;
+    } else
         *failure = kl__cval_err(e, "%s%s", own ? "Illegal regex: " : "", kl_err_message(&err));
     kl_err_fini(&err);
-    return good;
+    return re;
 }
 
 static kl__cval matches(kl__cev *e, const kl__cval *a, size_t n)
 {
     (void)n;
-    kl_regex *re = NULL;
     kl__cval v;
-    if (!regex_of(e, a[1], false, &re, &v))
+    const kl_regex *re = regex_of(e, a[1], false, &v);
+    if (!re)
         return v;
-    v = KL__CBOOL(kl_regex_matches(re, a[0].s.p, a[0].s.n));
-    kl_regex_free(re);
-    return v;
+    return KL__CBOOL(kl_regex_matches(re, a[0].s.p, a[0].s.n));
 }
 
 static kl__cval find(kl__cev *e, const kl__cval *a, size_t n)
 {
     (void)n;
-    kl_regex *re = NULL;
     kl__cval v;
     size_t from, to;
-    if (!regex_of(e, a[1], true, &re, &v))
+    const kl_regex *re = regex_of(e, a[1], true, &v);
+    if (!re)
         return v;
     v = kl_regex_find(re, a[0].s.p, a[0].s.n, 0, &from, &to) ? slice(e, a[0], from, to)
                                                              : slice(e, a[0], 0, 0);
-    kl_regex_free(re);
     return v;
 }
 
 static kl__cval find_all(kl__cev *e, const kl__cval *a, size_t n)
 {
-    kl_regex *re = NULL;
     kl__cval v;
     size_t from, to, at = 0;
     int64_t limit = n == 3 ? a[2].i : -1;
     long previous = -1;
-    if (!regex_of(e, a[1], true, &re, &v))
+    const kl_regex *re = regex_of(e, a[1], true, &v);
+    if (!re)
         return v;
     kl__clist *l = kl__clist_new(e, 4);
     while ((limit < 0 || (int64_t)l->n < limit) && at <= a[0].s.n && kl__cev_works(e)
@@ -151,7 +155,6 @@ static kl__cval find_all(kl__cev *e, const kl__cval *a, size_t n)
         previous = (long)to;
         at = to > from ? to : to + (to < a[0].s.n ? char_len(a[0].s.p + to, a[0].s.n - to) : 1);
     }
-    kl_regex_free(re);
     return KL__CLIST(l);
 }
 

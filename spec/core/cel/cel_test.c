@@ -125,6 +125,7 @@ static void texts(void **state)
     is("size('\xc3\xa4\xc3\xb6') + 'abc'.size()", "5");
     is("'abc'.contains('b') && 'abc'.startsWith('ab') && 'abc'.endsWith('bc')", "true");
     is("'abc'.matches('^a.c$')", "true");
+    is("['a', 'ab', 'b'].filter(x, x.matches('^a') || x.matches('(' + x + ')$'))", "[\"a\",\"ab\",\"b\"]");
     is("'abc'.charAt(1) + 'abc'.charAt(3)", "\"b\"");
     is("'abc'.charAt(4)", "! index out of range: 4");
     is("'hello mellow'.indexOf('ello', 2)", "7");

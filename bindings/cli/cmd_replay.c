@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "cli/cli.h"
+#include "cli/params.h"
 #include "model/time.h"
 #include "lab/replay.h"
 
@@ -25,6 +26,7 @@ typedef struct replay {
     const char *show, *until, *level;
     bool json;
     cli_list words;
+    cli_params_words param_words;
     kl_past *past;
     kl_program **programs;
     size_t n_programs, told;
@@ -358,6 +360,23 @@ static int play(replay *r, kl_time until)
     return code;
 }
 
+/* Over those that were recorded. */
+static kl_status set_params(replay *r, kl_err *err)
+{
+    cli_params *p = NULL;
+    kl_status st = cli_params_new(&r->param_words, &p, err);
+    if (!st && cli_params_in_cluster(p))
+        st = kl_fail(err, KL_EINVAL, "--params: a replay asks no cluster; give it the values in a file");
+    if (!st)
+        st = cli_params_read(p, true, err);
+    if (!st)
+        st = cli_params_known(p, r->programs, r->n_programs, err);
+    for (size_t i = 0; i < r->n_programs && !st; i++)
+        st = cli_params_set(p, r->programs[i], false, err);
+    cli_params_free(p);
+    return st;
+}
+
 static int load(replay *r)
 {
     kl_err err = KL_ERR_INIT;
@@ -366,7 +385,7 @@ static int load(replay *r)
     for (; r->n_programs < r->words.n - 1; r->n_programs++)
         if (lkl_program_load(r->words.v[r->n_programs + 1], &r->programs[r->n_programs], &err))
             return cli_fail_err(2, r->command, &err);
-    return 0;
+    return set_params(r, &err) ? cli_fail_err(2, r->command, &err) : 0;
 }
 
 int cli_replay(int argc, char **argv)
@@ -374,7 +393,7 @@ int cli_replay(int argc, char **argv)
     const cli_command *self = cli_command_named("replay");
     replay r = {.command = "replay", .level = "off"};
     const char *format = "plain";
-    const cli_option options[] = {
+    cli_option options[6 + CLI_PARAMS_OPTIONS] = {
         {"--show", "KEY", "tell of this key alone, and of each of its runs, the same ones, too", CLI_STRING,
             &r.show},
         {"--until", "TIME|DURATION", "stop there: a time, or so long after the recording's begin", CLI_STRING,
@@ -385,7 +404,8 @@ int cli_replay(int argc, char **argv)
         {"--log-level", "LEVEL",
             "what scripts log while they run again: debug, info, warn, error or off (off)", CLI_STRING,
             &r.level, NULL, CLI_LEVELS},
-        {NULL, NULL, NULL, 0, NULL}};
+    };
+    cli_params_options(&r.param_words, options + 5);
     cli_parse(self, options, argc, argv, &r.words);
     int code = 0;
     if (r.words.n < 2)
@@ -409,5 +429,6 @@ int cli_replay(int argc, char **argv)
     kl_past_free(r.past);
     shown_free(&r);
     kl_free(r.words.v);
+    cli_params_words_free(&r.param_words);
     return code;
 }

@@ -56,8 +56,8 @@ typedef struct session {
     kl_time reload_deadline, rollback_window;
     bool never_slow_down;
     kl_time grace, lease, renew, retry;
-    bool allow_http, isolate, metrics_auth, trace_requests, http1, no_protobuf, elect, elect_each,
-        keep_managed_fields, watch_list;
+    bool install_crds, allow_http, isolate, metrics_auth, trace_requests, http1, no_protobuf, elect,
+        elect_each, keep_managed_fields, watch_list;
     kl_webhook_options webhooks;
     cli_list scripts, crds, load, contexts;
     cli_params_words param_words;
@@ -232,6 +232,8 @@ static int start_all(session *s)
     work_for(s, s->n);
     if (!code && cli_scripts_fetch(s->loaded, s->clients[0], &err))
         code = err.status ? cli_fail_err(1, s->command, &err) : TOLD_TO_END;
+    if (!code && (s->dev || s->install_crds) && cli_scripts_define(s->loaded, s->clients, s->n, &err))
+        code = cli_fail_err(1, s->command, &err);
     if (!code)
         code = begin_record(s);
     if (!code)
@@ -501,6 +503,8 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
             "run the functions of every script in child processes without files and network, as isolate = "
             "true does; the top level is still loaded here",
             CLI_FLAG, &s->isolate},
+        {"--install-crds", NULL, "apply the definitions that scripts bring with kube.crd (dev always does)",
+            CLI_FLAG, &s->install_crds},
         {"--allow-http", NULL,
             "let ctx.http reach the servers that a controller's `http` names; without it none", CLI_FLAG,
             &s->allow_http},

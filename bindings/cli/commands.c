@@ -299,15 +299,17 @@ const cli_command cli_commands[] = {
     },
     {
         .name = "gen",
-        .usage = "--crds DIR --out DIR [--name MODULE] | --from-cluster [--groups A,B] --out DIR",
-        .summary = "Write typed clientsets: Lua modules out of CRDs or of a cluster.",
+        .usage = "--crds DIR --out DIR [--name MODULE] | --from-cluster [--groups A,B] --out DIR | crds "
+                 "SCRIPT.lua...",
+        .summary = "Write typed clientsets out of CRDs or of a cluster, or the CRDs of scripts.",
         .more = "Then, in Lua: require "
                 "\"mycrds\".clientset(c).example_v1.widgets(\"default\"):get(\"a\"). Fields are "
                 "annotated for the Lua language server.\n"
                 "Generating twice changes nothing; a file that kubelua gen did not write is "
                 "never overwritten.",
         .examples = "kubelua gen --crds config/crd --out lua/mycrds --name mycrds\n"
-                    "kubelua gen --from-cluster --groups apps,batch --out lua/k8s",
+                    "kubelua gen --from-cluster --groups apps,batch --out lua/k8s\n"
+                    "kubelua gen crds sites.lua > crd.yaml",
         .run = cli_lua,
         .group = ELSE,
     },

@@ -24,7 +24,8 @@ typedef struct source {
 struct cli_params {
     source *v;
     size_t n;
-    kl_mutex mu; /* what each was read as */
+    kl_mutex mu;      /* what each was read as */
+    uint64_t changes; /* under mu, too */
 };
 
 void cli_params_options(cli_params_words *w, cli_option *out)
@@ -131,6 +132,7 @@ void cli_params_unwatch(cli_params *p)
 /* In messages. */
 static const char *called(const source *s) { return s->name ? s->option : s->word; }
 
+static bool is_secret(const source *s) { return s->watched.kind && !strcmp(s->watched.word, "secret"); }
 static bool is_file(const source *s) { return !s->name && !s->watched.kind; }
 
 size_t cli_params_files(const cli_params *p, const char **out)
@@ -193,7 +195,7 @@ static kl_status read_object(const source *s, const kl_value **out, kl_err *err)
     for (size_t i = 0; i < kl_value_len(data) && !st; i++) {
         const char *key;
         const kl_value *text = kl_value_member(data, i, &key, NULL);
-        if (!strcmp(s->watched.word, "secret"))
+        if (is_secret(s))
             st = put_decoded(s, b, key, text, err);
         else
             kl_build_kvalue(b, key, text);
@@ -238,11 +240,20 @@ kl_status cli_params_read(cli_params *p, bool local, kl_err *err)
         if (st)
             continue;
         kl_lock(&p->mu);
+        p->changes += !kl_value_equal(s->now, now);
         kl_value_unref(s->now);
         s->now = now;
         kl_unlock(&p->mu);
     }
     return st;
+}
+
+uint64_t cli_params_changes(cli_params *p)
+{
+    kl_lock(&p->mu);
+    uint64_t n = p->changes;
+    kl_unlock(&p->mu);
+    return n;
 }
 
 kl_status cli_params_set(cli_params *p, kl_program *program, bool all, kl_err *err)
@@ -251,7 +262,11 @@ kl_status cli_params_set(cli_params *p, kl_program *program, bool all, kl_err *e
     kl_lock(&p->mu);
     for (size_t i = 0; i < p->n && !st; i++) {
         const source *s = &p->v[i];
-        st = kl_program_set_params(program, s->now, !is_file(s), err);
+        st = kl_program_set_params(program, s->now,
+            is_file(s)         ? KL_PARAMS_VALUES
+                : is_secret(s) ? KL_PARAMS_HIDDEN
+                               : KL_PARAMS_TEXTS,
+            err);
         if (st)
             (void)kl_err_prefix(err, "%s", called(s));
     }

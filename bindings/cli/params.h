@@ -32,6 +32,8 @@ size_t cli_params_files(const cli_params *p, const char **out);
 /* Reads all sources as they are now: once before programs are given theirs. KL_EAGAIN and KL_ENOTFOUND: the
  * cluster has one not, or not yet. `local`: without those of the cluster. */
 KL_NODISCARD kl_status cli_params_read(cli_params *p, bool local, kl_err *err);
+/* A number that grows when something else was read. Any thread. */
+uint64_t cli_params_changes(cli_params *p);
 /* What was read, for a program that nobody runs yet. `all`: those that it needs have to be there. KL_EINVAL
  * names source, controller and param. Any thread. */
 KL_NODISCARD kl_status cli_params_set(cli_params *p, kl_program *program, bool all, kl_err *err);

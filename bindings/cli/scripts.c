@@ -1,6 +1,8 @@
 /* scripts.c - the scripts of a process: what each was made of, and what happens when that changes. */
 #include "cli/scripts.h"
 
+#include "cli/definitions.h"
+
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,10 +41,13 @@ typedef struct script {
 struct cli_scripts {
     script *v;
     size_t n;
-    cli_params *params;    /* borrowed */
-    char *unknown;         /* the last complaint about a param that no script has; or NULL */
-    kl_err params_wrong;   /* why they could not be read; scripts are refused for it */
-    kl_manager **managers; /* borrowed */
+    cli_params *params;        /* borrowed */
+    char *unknown;             /* the last complaint about a param that no script has; or NULL */
+    bool by_params;            /* the script that was loaded last is as it was, and its params do not fit */
+    kl_err params_wrong;       /* why they could not be read; scripts are refused for it */
+    kl_manager **managers;     /* borrowed */
+    kl_client *const *defined; /* where definitions go, n_defined; borrowed */
+    size_t n_defined;
     size_t n_managers;
     kl_record *recording; /* that says which scripts run; NULL: none */
     kl_fswatch *watch;
@@ -146,6 +151,7 @@ static kl_status load(cli_scripts *s, script *sc, bool local, kl_program **out, 
     }
     if (!st)
         st = cli_params_set(s->params, p, !local, err);
+    s->by_params = st && p && sc->program && lkl_program_digest(p) == lkl_program_digest(sc->program);
     if (st)
         kl_program_unref(p);
     else
@@ -276,6 +282,16 @@ kl_status cli_scripts_fetch(cli_scripts *s, kl_client *c, kl_err *err)
     return st ? st : params_known(s, err);
 }
 
+kl_status cli_scripts_define(cli_scripts *s, kl_client *const *clients, size_t n, kl_err *err)
+{
+    kl_status st = KL_OK;
+    s->defined = clients;
+    s->n_defined = n;
+    for (size_t i = 0; i < s->n && !st; i++)
+        st = cli_definitions_apply(clients, n, s->v[i].program, err);
+    return st;
+}
+
 const kl_program *cli_scripts_first(const cli_scripts *s) { return s->v[0].program; }
 
 kl_status cli_scripts_add(cli_scripts *s, kl_manager *m, kl_err *err)
@@ -340,7 +356,10 @@ static void refuse(cli_scripts *s, script *sc, kl_err *err, bool asked, kl_build
 {
     answer(said, sc, "refused", kl_err_message(err));
     bool news = !sc->refused || strcmp(sc->refused, kl_err_message(err));
-    if (asked || news)
+    if ((asked || news) && s->by_params)
+        kl_error("the new params were refused; the old ones stay", "script=%s error=%s", sc->path,
+            kl_log_quoted(kl_err_message(err)));
+    else if (asked || news)
         kl_error("the new script was refused; the old one keeps running", "script=%s error=%s", sc->path,
             kl_log_quoted(kl_err_message(err)));
     if (news)
@@ -394,7 +413,7 @@ static void watch_files(cli_scripts *s)
 /* What one manager refuses all refuse: names are the same everywhere. */
 static kl_status replace(cli_scripts *s, int slot, kl_program *p, kl_err *err)
 {
-    kl_status st = KL_OK;
+    kl_status st = cli_definitions_apply(s->defined, s->n_defined, p, err);
     for (size_t i = 0; i < s->n_managers && !st; i++)
         st = kl_manager_replace(s->managers[i], slot, p, err);
     return st;
@@ -548,6 +567,7 @@ static bool reload_one(cli_scripts *s, script *sc, bool asked, kl_builder *said)
         sc->taken_back = 0;
         leave_as_it_is(s, sc, asked, said);
     } else if (replace(s, sc->slot, p, &err)) {
+        s->by_params = false;
         refuse(s, sc, &err, asked, said);
         kl_program_unref(p);
         return false;

@@ -17,6 +17,9 @@ KL_NODISCARD kl_status cli_scripts_load(
  * do, and waits until each is there and good, saying what for. KL_OK; KL_ECANCELLED when the process was told
  * to end meanwhile. */
 KL_NODISCARD kl_status cli_scripts_fetch(cli_scripts *s, kl_client *c, kl_err *err);
+/* Applies the definitions that they bring to each of n clusters, now and with each next generation; clients
+ * are borrowed until cli_scripts_unwatch. */
+KL_NODISCARD kl_status cli_scripts_define(cli_scripts *s, kl_client *const *clients, size_t n, kl_err *err);
 const kl_program *cli_scripts_first(const cli_scripts *s); /* of the first script */
 /* Before that, and in the same order to each manager. */
 KL_NODISCARD kl_status cli_scripts_add(cli_scripts *s, kl_manager *m, kl_err *err);

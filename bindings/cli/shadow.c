@@ -12,6 +12,7 @@
 #include "base/sync.h"
 #include "base/texts.h"
 #include "lab/shadow.h"
+#include "run/params.h"
 
 struct cli_shadow {
     kl_manager *m;
@@ -21,8 +22,9 @@ struct cli_shadow {
     char *path KL_GUARDED_BY(mu);   /* NULL: there is no candidate */
     char **files KL_GUARDED_BY(mu); /* that it was made of; NULL-terminated */
     size_t promote_after KL_GUARDED_BY(mu);
-    uint64_t digest KL_GUARDED_BY(mu);
-    char *refused KL_GUARDED_BY(mu); /* why its file was not taken, as last told */
+    uint64_t digest KL_GUARDED_BY(mu); /* of its sources and params */
+    uint64_t params_changes;           /* main thread: cli_params_changes, as they were seen last */
+    char *refused KL_GUARDED_BY(mu);   /* why its file was not taken, as last told */
     bool rewatch KL_GUARDED_BY(mu), changed KL_GUARDED_BY(mu);
 };
 
@@ -38,6 +40,11 @@ static char **files_of(const kl_program *p)
     for (size_t i = 0; i < n; i++)
         copy[i] = kl_strdup(files[i]);
     return copy;
+}
+
+static uint64_t digest_of(const kl_program *p)
+{
+    return lkl_program_digest(p) * 31 + kl_program_params_version(p);
 }
 
 static void on_clean(void *arg)
@@ -60,7 +67,7 @@ static void take(cli_shadow *s, const char *path, const kl_program *p, size_t pr
     s->path = kl_strdup(path);
     s->files = files_of(p);
     s->promote_after = promote_after;
-    s->digest = lkl_program_digest(p);
+    s->digest = digest_of(p);
     kl_free(s->refused);
     s->refused = NULL;
     s->rewatch = true;
@@ -183,9 +190,9 @@ static void load_again(cli_shadow *s)
     kl_unlock(&s->mu);
     if (path && load(s, path, &p, &err))
         refuse(s, path, &err);
-    else if (path && lkl_program_digest(p) != digest && start(s, p, path, promote_after, &err))
+    else if (path && digest_of(p) != digest && start(s, p, path, promote_after, &err))
         refuse(s, path, &err);
-    else if (path && lkl_program_digest(p) != digest)
+    else if (path && digest_of(p) != digest)
         take(s, path, p, promote_after);
     kl_program_unref(p);
     kl_free(path);
@@ -200,8 +207,10 @@ void cli_shadow_news(cli_shadow *s)
     bool changed = s->changed;
     s->changed = false;
     kl_unlock(&s->mu);
-    if (changed)
+    uint64_t params = cli_params_changes(s->params);
+    if (changed || params != s->params_changes)
         load_again(s);
+    s->params_changes = params;
     if (kl_shadow_clean(kl_manager_shadow_of(s->m)) && promote(s, &err)) {
         kl_error("the candidate was not promoted", "error=%s", kl_log_quoted(kl_err_message(&err)));
         kl_err_fini(&err);

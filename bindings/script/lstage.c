@@ -157,7 +157,7 @@ static void override(lua_State *L, kl_program *p, const kl_value *params)
     kl_free(near);
     if (unknown)
         (void)lkl__fail(L, &err);
-    if (kl_program_set_params(p, params, false, &err))
+    if (kl_program_set_params(p, params, KL_PARAMS_VALUES, &err))
         (void)lkl__fail(L, &err);
 }
 
@@ -188,6 +188,21 @@ kl_program **lkl__programs(lua_State *L, int list, const kl_value *params, size_
             (void)lkl__fail(L, &err);
     }
     return programs;
+}
+
+/* s:define({ { path = [, text =] } ... }, params view or nil): the server has the kinds that they bring */
+static int define(lua_State *L)
+{
+    lkl_stage *s = self(L);
+    const kl_value *params = lkl_view_value(L, 3);
+    size_t n;
+    kl_program **programs = lkl__programs(L, 2, params, &n);
+    kl_err err = KL_ERR_INIT;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < kl_value_len(programs[i]->crds); k++)
+            if (kl_server_load(s->server, kl_value_item(programs[i]->crds, k), &err))
+                return lkl__fail(L, &err);
+    return 0;
 }
 
 /* s:start({ { path = [, text =] } ... }, params view or nil, namespace or nil) */
@@ -392,10 +407,10 @@ static int controllers(lua_State *L)
 }
 
 static const luaL_Reg methods[] = {{"url", url}, {"load", load}, {"load_path", load_path}, {"keep", keep},
-    {"reset", reset}, {"start", start}, {"stop", stop}, {"settle", settle}, {"advance", advance},
-    {"rest", rest}, {"now", now}, {"set_now", set_now}, {"runs", take_runs}, {"calls", take_calls},
-    {"fail", fail_next}, {"faults", faults}, {"controllers", controllers}, {"metric", metric}, {"web", web},
-    {NULL, NULL}};
+    {"reset", reset}, {"define", define}, {"start", start}, {"stop", stop}, {"settle", settle},
+    {"advance", advance}, {"rest", rest}, {"now", now}, {"set_now", set_now}, {"runs", take_runs},
+    {"calls", take_calls}, {"fail", fail_next}, {"faults", faults}, {"controllers", controllers},
+    {"metric", metric}, {"web", web}, {NULL, NULL}};
 const lkl_class lkl__stage_class = {"kubelua.stage", stage_free, methods, NULL};
 
 void lkl__open_stage(lua_State *L)

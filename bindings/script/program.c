@@ -627,6 +627,7 @@ static void program_free(kl_program *p)
     kl_free(p->hooks);
     kl_value_unref(p->metrics);
     lkl_state_free(take_loaded(me));
+    kl_value_unref(p->crds);
     kl_free(me->description);
     lkl_bundle_fini(&me->bundle);
     kl_free(me);

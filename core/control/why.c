@@ -141,16 +141,32 @@ char *kl_why_meant(const char *asked, char *const *kinds, size_t n, const char *
     return text;
 }
 
+static bool has_resolved(const struct kl_wiring *w)
+{
+    for (size_t i = 0; i < w->n_needs; i++)
+        if (w->needs[i].resource)
+            return true;
+    return false;
+}
+
+/* Short and plural names are the server's: before it has told them, only whole names are known. */
 static kl_status nobody(question *q, kl_err *err)
 {
     char **kinds = NULL;
     size_t n = 0;
+    bool resolved = false;
     for (size_t i = 0; i < q->n; i++)
-        if (q->parties[i].wiring)
+        if (q->parties[i].wiring) {
             kl_why_kinds(q->parties[i].wiring, false, &kinds, &n);
+            resolved |= has_resolved(q->parties[i].wiring);
+        }
     char *meant = kl_why_meant(q->kind, kinds, n, "they look at ");
-    kl_status st = kl_fail(
-        err, KL_ENOTFOUND, "no controller of this process looks at \"%s\"%s", q->kind, meant);
+    kl_status st = resolved || !n
+        ? kl_fail(err, KL_ENOTFOUND, "no controller of this process looks at \"%s\"%s", q->kind, meant)
+        : kl_fail(err, KL_ENOTFOUND,
+            "what \"%s\" is cannot be said yet: the API server has told no names of kinds so far; ask with "
+            "one that the scripts have%s",
+            q->kind, meant);
     kl_free(meant);
     kl_why_kinds_free(kinds, n);
     return st;

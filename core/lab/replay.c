@@ -11,6 +11,7 @@
 #include "model/time.h"
 #include "lab/replay_impl.h"
 #include "controller/outlook.h"
+#include "run/params.h"
 
 /* A generation of the recording, and what its params were: a new one begins with fresh states, as it did
  * then. */
@@ -145,10 +146,12 @@ static kl__crew *crew_of(kl__part *p, int number, const kl_witnesses *witnesses)
 
 static const kl_logic *logic_of(kl__part *p, const kl_past_run *r)
 {
-    const kl_value *params = r->params ? r->params : p->spec.params;
+    const kl_value *params = kl_params_as_given(&p->spec, r->params ? r->params : p->spec.params);
     for (logic *l = p->logics; l; l = l->next)
-        if (l->is.generation == r->generation && kl_value_equal(l->is.params, params))
+        if (l->is.generation == r->generation && kl_value_equal(l->is.params, params)) {
+            kl_value_unref(params);
             return &l->is;
+        }
     logic *l = kl_new(logic);
     l->is = *kl_wiring_logic(p->wiring);
     l->is.spec = &p->spec;
@@ -171,6 +174,7 @@ static void crews_free(kl__part *p)
     }
     for (logic *l = p->logics, *next; l; l = next) {
         next = l->next;
+        kl_value_unref(l->is.params);
         kl_free(l);
     }
 }

@@ -66,16 +66,16 @@ static const char *example_of(const char *type)
                                     : "a text";
 }
 
-/* What was given, for a message; that of a secret is not shown. Caller frees. */
-static char *shown(const char *type, const kl_value *v)
+/* A secret, or what came out of a Secret. */
+static bool is_hidden(const kl_controller_spec *s, const char *name)
 {
-    return !strcmp(type, "secret") ? kl_sprintf("a %s", family(v)) : kl_value_to_json(v);
+    return kl_param_is_secret(s, name) || !kl_value_bool(kl_value_get(s->param_origins, name), true);
 }
 
 static kl_status fail_value(
     kl_err *err, const kl_controller_spec *s, const char *name, const kl_value *v, const char *must)
 {
-    char *got = shown(kl_param_type(s, name), v);
+    char *got = is_hidden(s, name) ? kl_sprintf("a %s", family(v)) : kl_value_to_json(v);
     (void)kl_fail(err, KL_EINVAL, "param %s of %s must be %s, got %s", name, s->name, must, got);
     kl_free(got);
     return KL_EINVAL;
@@ -229,6 +229,8 @@ kl_status kl_params_over(const kl_controller_spec *s, const kl_value *have, cons
 
 static bool has_secrets(const kl_controller_spec *s)
 {
+    if (s->param_origins)
+        return true;
     for (size_t i = 0; i < kl_value_len(s->param_rules); i++) {
         const char *name;
         (void)kl_value_member(s->param_rules, i, &name, NULL);
@@ -248,7 +250,7 @@ static const kl_value *shown_of(
     for (size_t i = 0; i < kl_value_len(all); i++) {
         const char *name;
         const kl_value *v = kl_value_member(all, i, &name, NULL), *old = kl_value_get(but, name);
-        if (kl_param_is_secret(s, name))
+        if (secret ? is_hidden(s, name) : kl_param_is_secret(s, name))
             kl_build_kstr(b, name, secret);
         else if (!old || !kl_value_equal(v, old))
             kl_build_kvalue(b, name, v);
@@ -291,13 +293,23 @@ static const char *meant(const kl_controller_spec *s, const char *given)
                                                                                              : NULL;
 }
 
-static kl_status set_one(kl_controller_spec *s, const char *name, const kl_value *v, bool text, kl_err *err)
+static void set_origin(kl_controller_spec *s, const char *name, bool shown)
+{
+    const kl_value *v = kl_value_of_bool(shown), *next = kl_value_with(s->param_origins, name, v);
+    kl_value_unref(v);
+    kl_value_unref(s->param_origins);
+    s->param_origins = next;
+}
+
+static kl_status set_one(
+    kl_controller_spec *s, const char *name, const kl_value *v, kl_params_form form, kl_err *err)
 {
     const kl_value *read = NULL;
     kl_status st = KL_OK;
     if (!s->given)
         s->given = kl_value_ref(s->params);
-    if (text)
+    set_origin(s, name, form != KL_PARAMS_HIDDEN);
+    if (form != KL_PARAMS_VALUES)
         st = read_text(kl_param_type(s, name), name, kl_value_str(v), &read, err);
     else
         read = kl_value_ref(v);
@@ -307,7 +319,7 @@ static kl_status set_one(kl_controller_spec *s, const char *name, const kl_value
     return st;
 }
 
-kl_status kl_program_set_params(kl_program *p, const kl_value *given, bool texts, kl_err *err)
+kl_status kl_program_set_params(kl_program *p, const kl_value *given, kl_params_form form, kl_err *err)
 {
     kl_status st = KL_OK;
     for (size_t i = 0; i < count_specs(p); i++)
@@ -317,9 +329,22 @@ kl_status kl_program_set_params(kl_program *p, const kl_value *given, bool texts
             const kl_value *v = kl_value_member(given, k, &name, NULL);
             name = meant(s, name);
             if (name)
-                st = set_one(s, name, v, texts, err);
+                st = set_one(s, name, v, form, err);
         }
     return st;
+}
+
+const kl_value *kl_params_as_given(const kl_controller_spec *s, const kl_value *all)
+{
+    const kl_value *out = kl_value_ref(all);
+    for (size_t i = 0; i < kl_value_len(s->param_origins); i++) {
+        const char *name;
+        (void)kl_value_member(s->param_origins, i, &name, NULL);
+        const kl_value *next = kl_value_with(out, name, kl_value_get(s->given, name));
+        kl_value_unref(out);
+        out = next;
+    }
+    return out;
 }
 
 static bool has_param(const kl_program *p, const char *name)

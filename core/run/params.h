@@ -24,17 +24,23 @@ KL_NODISCARD kl_status kl_param_check(
 KL_NODISCARD kl_status kl_params_over(const kl_controller_spec *s, const kl_value *have, const kl_value *wish,
     const kl_value **out, kl_err *err);
 
-/* `all` for people and files: "***" stands for each secret. A new reference; NULL: there is none. */
+/* `all` for people and files: "***" stands for each secret, and for what came out of a Secret. A new
+ * reference; NULL: there is none. */
 const kl_value *kl_params_shown(const kl_controller_spec *s, const kl_value *all);
 /* Those that are no secrets. A new reference; NULL: there is none. */
 const kl_value *kl_params_plain(const kl_controller_spec *s, const kl_value *all);
 /* As kl_params_shown, of those that are not as the script says them; or NULL. */
 const kl_value *kl_params_given(const kl_controller_spec *s, const kl_value *all);
 
+/* Where values come from. Texts are read as the param's type says; a list or an object is YAML then. What is
+ * hidden are texts that no message, log or report may show, whatever the type. */
+typedef enum kl_params_form { KL_PARAMS_VALUES, KL_PARAMS_TEXTS, KL_PARAMS_HIDDEN } kl_params_form;
 /* What was given for the params of programs: by NAME for every controller that has one of that name, or by
- * CONTROLLER.NAME. `texts`: each value is a text, which is read as the param's type says; a list or an
- * object is YAML then. Names that are no param of the program are passed over. */
-KL_NODISCARD kl_status kl_program_set_params(kl_program *p, const kl_value *given, bool texts, kl_err *err);
+ * CONTROLLER.NAME. Names that are no param of the program are passed over. */
+KL_NODISCARD kl_status kl_program_set_params(
+    kl_program *p, const kl_value *given, kl_params_form form, kl_err *err);
+/* `all`, with the values that a deployment has set in place of what is there. A new reference, or NULL. */
+const kl_value *kl_params_as_given(const kl_controller_spec *s, const kl_value *all);
 /* The first name in `given` that is a param of none of the n programs; NULL: there is none. *near is then the
  * param that was perhaps meant, " (did you mean region?)", or ""; the caller frees it. */
 const char *kl_programs_unknown_param(kl_program *const *p, size_t n, const kl_value *given, char **near);

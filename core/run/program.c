@@ -99,6 +99,7 @@ void kl_controller_spec_fini(kl_controller_spec *s)
     kl_value_unref(s->params);
     kl_value_unref(s->given);
     kl_value_unref(s->param_rules);
+    kl_value_unref(s->param_origins);
     *s = (kl_controller_spec){0};
 }
 

@@ -71,6 +71,7 @@ struct kl_program {
     kl_webhook_spec *hooks; /* they are opened under the numbers that follow the controllers' */
     size_t n_hooks;
     const kl_value *metrics; /* what it counts (metrics/custom.h), or NULL */
+    const kl_value *crds;    /* CustomResourceDefinitions that it brings, a list; or NULL */
     atomic_int refs;         /* starts at 1 */
     int generation;          /* 1, 2, ...; set by the manager when it takes the program */
 };

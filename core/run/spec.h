@@ -127,10 +127,12 @@ typedef struct kl_controller_spec {
     bool lead_said; /* the script says which; otherwise the command line may */
     kl_shard_by shard;
     kl_reload_keys on_reload;
-    bool shard_own;              /* by namespace, and caches hold this replica's namespaces only */
-    char **http;                 /* where ctx.http may go: rules of http/reach.h; NULL-terminated or NULL */
-    const kl_value *params;      /* as the script says them: an object, or NULL */
-    const kl_value *given;       /* all of them, where a deployment has set some; or NULL */
+    bool shard_own;         /* by namespace, and caches hold this replica's namespaces only */
+    char **http;            /* where ctx.http may go: rules of http/reach.h; NULL-terminated or NULL */
+    const kl_value *params; /* as the script says them: an object, or NULL */
+    const kl_value *given;  /* all of them, where a deployment has set some; or NULL */
+    /* name -> whether people may see its value, of those that a deployment has set; or NULL */
+    const kl_value *param_origins;
     const kl_value *param_rules; /* name -> rule (run/params.h), of those declared so; or NULL */
 } kl_controller_spec;
 

@@ -64,6 +64,7 @@ local FROM_FILES = {
   shared = { "kubelua.shared", "shared" },
   counter = { "kubelua.metrics", "counter" }, gauge = { "kubelua.metrics", "gauge" },
   histogram = { "kubelua.metrics", "histogram" },
+  crd = { "kubelua.crd", "crd" }, schema = { "kubelua.crd_schema", "schema" },
   retry = { "kubelua.result", "retry" }, fail = { "kubelua.result", "fail" },
 }
 

@@ -53,6 +53,8 @@ kube.counter = require("kubelua.metrics").counter
 kube.gauge = require("kubelua.metrics").gauge
 kube.histogram = require("kubelua.metrics").histogram
 kube.testing = require("kubelua.testing").testing
+kube.crd = require("kubelua.crd").crd
+kube.schema = require("kubelua.crd_schema").schema
 kube.retry = require("kubelua.result").retry
 kube.fail = require("kubelua.result").fail
 

@@ -80,6 +80,14 @@ function M.of_process(add)
   end
 end
 
+--- What the definitions take that scripts bring, with --install-crds.
+function M.of_definitions(names, add)
+  add { kind = "apiextensions.k8s.io/v1/CustomResourceDefinition", verbs = { "create" }, namespaces = false,
+    why = "definitions of scripts" }
+  add { kind = "apiextensions.k8s.io/v1/CustomResourceDefinition", verbs = { "patch" }, names = names,
+    namespaces = false, why = "definitions of scripts" }
+end
+
 --- What the Lease of an election takes, in the namespace where it is.
 function M.of_election(name, namespace, add)
   add { kind = "coordination.k8s.io/v1/Lease", verbs = { "create" }, namespaces = { namespace },

@@ -2,77 +2,9 @@
 -- results, with a kind that is written there, or the reconciled object itself. What it cannot know it says,
 -- with the line.
 
+local tree = require "kubelua.reader.tree"
+
 local M = {}
-
--- Comments become spaces and strings stay; positions and lines stay.
-local function without_comments(text)
-  local out, i = {}, 1
-  local function blank(s) return (s:gsub("[^\n]", " ")) end
-  while i <= #text do
-    local c = text:sub(i, i)
-    local level = text:match("^%-%-%[(=*)%[", i)
-    local long = not level and text:match("^%[(=*)%[", i)
-    if level or long then
-      local _, stop = text:find("]" .. (level or long) .. "]", i, true)
-      local piece = text:sub(i, stop or #text)
-      out[#out + 1] = level and blank(piece) or piece
-      i = (stop or #text) + 1
-    elseif text:find("^%-%-", i) then
-      local stop = (text:find("\n", i, true) or #text + 1) - 1
-      out[#out + 1] = blank(text:sub(i, stop))
-      i = stop + 1
-    elseif c == '"' or c == "'" then
-      local j = i + 1
-      while j <= #text and text:sub(j, j) ~= c do j = j + (text:sub(j, j) == "\\" and 2 or 1) end
-      out[#out + 1] = text:sub(i, j)
-      i = j + 1
-    else
-      out[#out + 1] = c
-      i = i + 1
-    end
-  end
-  return table.concat(out)
-end
-
-M.without_comments = without_comments
-
-local function line_of(text, at)
-  local _, n = text:sub(1, at):gsub("\n", "")
-  return n + 1
-end
-
--- The kind that stands in the arguments of a call: a literal first argument, or kind and apiVersion of a
--- table.
-local function literal_kind(args, constants)
-  local first = args:match '^%s*[({]?%s*["\']([^"\']+)["\']'
-  if first and not args:find "^%s*%(?%s*{" then return first end
-  local name = args:match "^%s*%(?%s*([%a_][%w_]*)%s*[,)]"
-  if name and constants[name] then return constants[name] end
-  local kind, api = args:match '[{%s,]kind%s*=%s*["\']([^"\']+)["\']',
-    args:match '[{%s,]apiVersion%s*=%s*["\']([^"\']+)["\']'
-  if kind and kind:find("/", 1, true) then return kind end
-  if kind and api then return api .. "/" .. kind end
-  local named = args:match "[{%s,]kind%s*=%s*([%a_][%w_]*)"
-  return named and constants[named]
-end
-
--- name -> text of `local NAME = "group/v1/Kind"`.
-local function constants_of(text)
-  local out = {}
-  for name, kind in text:gmatch 'local%s+([%a_][%w_]*)%s*=%s*["\']([%w.-]+/[%w./-]+)["\']' do
-    if kind:find "/%u%w*$" then out[name] = kind end
-  end
-  for names, values in text:gmatch 'local%s+([%a_][%w_, ]*)%s*=%s*(["\'][^\n]*)' do
-    local list = {}
-    for name in names:gmatch "[%a_][%w_]*" do list[#list + 1] = name end
-    local n = 0
-    for value in values:gmatch '["\']([^"\']*)["\']' do
-      n = n + 1
-      if list[n] and value:find "^[%w.-]+/[%w./-]*%u%w*$" then out[list[n]] = value end
-    end
-  end
-  return out
-end
 
 -- The call's word -> verbs, and on which subresource.
 local CALLS = {
@@ -87,23 +19,65 @@ local CALLS = {
   bind = { "create", sub = "binding", kind = "v1/Pod" },
   token = { "create", sub = "token", kind = "v1/ServiceAccount" },
 }
-local READERS = { ctx = true, req = true }
 local LIVE = { get = { "get" }, list = { "list" }, each = { "list" } }
 
-local function arguments(text, at)
-  return text:match("^%s*(%b())", at) or text:match("^%s*(%b{})", at) or text:match('^%s*("[^"\n]*")', at)
-    or text:match("^%s*('[^'\n]*')", at) or ""
+local EVENT = "events.k8s.io/v1/Event"
+local EVENT_VERBS = { "create", "patch" }
+local EFFECTS = { "apply", "delete" }
+local EFFECT_VERBS = { apply = { "create", "patch" }, delete = { "delete" } }
+
+-- The kind that an argument says: a text, or kind and apiVersion of a table.
+local function kind_of(e)
+  local text = tree.text(e)
+  if text then return text end
+  local t = tree.behind(e)
+  local kind, api = tree.text(tree.field(t, "kind")), tree.text(tree.field(t, "apiVersion"))
+  if kind and kind:find("/", 1, true) then return kind end
+  return kind and api and api .. "/" .. kind
 end
 
+-- An argument for people.
+local function shown(e)
+  if not e then return "" end
+  if e.t == "name" then return e.name end
+  if e.t == "index" and e.key.t == "string" then return shown(e.obj) .. "." .. e.key.value end
+  if e.t == "call" then return shown(e.fn) .. "(...)" end
+  if e.t == "table" and tree.field(e, "kind") then return ("{ kind = %s }"):format(shown(tree.field(e, "kind"))) end
+  return "..."
+end
+
+local function is_named(e, name) return e.t == "name" and e.name == name end
+
 -- Names under which functions of the text get the reconciled object.
-local function subjects_of(text)
+local function subjects_of(list)
   local out = {}
-  for name in text:gmatch "[%a_]*reconcile%s*=%s*function%s*%(%s*([%a_][%w_]*)" do out[name] = true end
-  for name in text:gmatch "finalize%s*=%s*function%s*%(%s*([%a_][%w_]*)" do out[name] = true end
+  local function take(name, value)
+    local fn = name and (name:find "reconcile$" or name == "finalize") and tree.behind(value)
+    local first = fn and fn.t == "function" and fn.params[1]
+    if first then out[first.name] = true end
+  end
+  tree.each(list, function(node)
+    for _, item in ipairs(node.t == "table" and node.items or {}) do take(item.name, item.value) end
+    for i, def in ipairs(node.t == "local" and node.defs or {}) do take(def.name, node.values[i]) end
+  end)
   return out
 end
 
-local EFFECTS = { apply = { "create", "patch" }, delete = { "delete" } }
+-- After a conflict the object itself is read again, whatever part of it is written.
+local function with_reads(add)
+  return function(need)
+    if not need.subresource then return add(need) end
+    local below = {}
+    for _, v in ipairs(need.verbs) do
+      if v == "get" then
+        add { kind = need.kind, verbs = { "get" }, line = need.line }
+      else
+        below[#below + 1] = v
+      end
+    end
+    add { kind = need.kind, verbs = below, subresource = need.subresource, line = need.line }
+  end
+end
 
 --- Reads a text. `add(need)` gets needs without a place, `unknown(line, what)` what cannot be known.
 ---@param text string
@@ -111,69 +85,65 @@ local EFFECTS = { apply = { "create", "patch" }, delete = { "delete" } }
 ---@param add fun(need: {kind: string, verbs: string[], subresource: string?, line: integer})
 ---@param unknown fun(line: integer, what: string)
 function M.read(text, resources, add, unknown)
-  text = without_comments(text)
-  local add_one = add
-  -- After a conflict the object itself is read again, whatever part of it is written.
-  function add(need)
-    if not need.subresource then return add_one(need) end
-    local below = {}
-    for _, v in ipairs(need.verbs) do
-      if v == "get" then
-        add_one { kind = need.kind, verbs = { "get" }, line = need.line }
-      else
-        below[#below + 1] = v
-      end
-    end
-    add_one { kind = need.kind, verbs = below, subresource = need.subresource, line = need.line }
-  end
-  local constants, subjects = constants_of(text), subjects_of(text)
+  local list, wrong = tree.of(text)
+  if not list then return unknown(wrong, "this cannot be read, and what follows") end
+  local subjects = subjects_of(list)
+  add = with_reads(add)
   local function each_resource(verbs, sub, line)
     for _, kind in ipairs(resources) do add { kind = kind, verbs = verbs, subresource = sub, line = line } end
   end
-  local function call(verbs, at, stop, word)
-    local args, line = arguments(text, stop), line_of(text, at)
-    local kind = verbs.kind or literal_kind(args, constants)
-    local subject = args:match "^%(%s*([%a_][%w_]*)"
+  local function call(verbs, node, word)
+    local first = node.args[1]
+    local kind = verbs.kind or first and kind_of(first)
     if kind then
-      add { kind = kind, verbs = verbs, subresource = verbs.sub, line = line }
-    elseif subject and subjects[subject] then
-      each_resource(verbs, verbs.sub, line)
+      add { kind = kind, verbs = verbs, subresource = verbs.sub, line = node.line }
+    elseif first and first.t == "name" and subjects[first.name] then
+      each_resource(verbs, verbs.sub, node.line)
     else
-      unknown(line, ("%s%s"):format(word, args:gsub("%s+", " "):sub(1, 40)))
+      unknown(node.line, ("%s(%s)"):format(word, shown(first)))
     end
   end
-  local at = 1
-  while true do
-    local from, to, word = text:find("ctx%s*:%s*([%a_]+)", at)
-    if not from then break end
-    if CALLS[word] then call(CALLS[word], from, to + 1, "ctx:" .. word) end
-    if word == "event" or word == "warn" then
-      add { kind = "events.k8s.io/v1/Event", verbs = { "create", "patch" }, line = line_of(text, from) }
+  local function event(line) add { kind = EVENT, verbs = EVENT_VERBS, line = line } end
+  local function method(node)
+    local live = node.obj.t == "index" and tree.text(node.obj.key) == "live"
+      and (is_named(node.obj.obj, "ctx") or is_named(node.obj.obj, "req"))
+    if live and LIVE[node.name] then
+      call(LIVE[node.name], node, ("%s.live:%s"):format(node.obj.obj.name, node.name))
+    elseif is_named(node.obj, "req") and node.name == "event" then
+      event(node.line)
+    elseif is_named(node.obj, "ctx") then
+      if CALLS[node.name] then call(CALLS[node.name], node, "ctx:" .. node.name) end
+      if node.name == "event" or node.name == "warn" then event(node.line) end
     end
-    at = to + 1
   end
-  for from, who, word, to in text:gmatch "()%f[%w_]([cr][te][xq])%s*%.%s*live%s*:%s*([%a_]+)()" do
-    if READERS[who] and LIVE[word] then call(LIVE[word], from, to, who .. ".live:" .. word) end
-  end
-  for from in text:gmatch "()%f[%w_]req%s*:%s*event%f[^%w_]" do
-    add { kind = "events.k8s.io/v1/Event", verbs = { "create", "patch" }, line = line_of(text, from) }
-  end
-  for from, body in text:gmatch "return%s*()(%b{})" do
-    local line = line_of(text, from)
-    if body:find "[{%s,]status%s*=" then each_resource({ "get", "patch" }, "status", line) end
-    if body:find "[{%s,]events%s*=" then
-      add { kind = "events.k8s.io/v1/Event", verbs = { "create", "patch" }, line = line }
-    end
-    for word, verbs in pairs(EFFECTS) do
-      local inner = body:match("[{%s,]" .. word .. "%s*=%s*(%b{})")
-      local kind = inner and literal_kind(inner, constants)
-      if kind then
-        add { kind = kind, verbs = verbs, line = line }
-      elseif body:find("[{%s,]" .. word .. "%s*=") then
+  local function effects(t, line)
+    if tree.field(t, "status") then each_resource({ "get", "patch" }, "status", line) end
+    if tree.field(t, "events") then event(line) end
+    for _, word in ipairs(EFFECTS) do
+      local value = tree.field(t, word)
+      local found = value and kind_of(value)
+      local items = value and tree.behind(value)
+      local some
+      for _, item in ipairs(not found and items and items.t == "table" and items.items or {}) do
+        local kind = not item.name and kind_of(item.value)
+        some = true
+        if kind then
+          add { kind = kind, verbs = EFFECT_VERBS[word], line = item.line }
+        elseif item.name ~= "force" then
+          unknown(item.line, ("`%s` in a result"):format(word))
+        end
+      end
+      if found then
+        add { kind = found, verbs = EFFECT_VERBS[word], line = line }
+      elseif value and not some then
         unknown(line, ("`%s` in a result"):format(word))
       end
     end
   end
+  tree.each(list, function(node)
+    if node.t == "method" then method(node) end
+    if node.t == "return" and #node.values == 1 then effects(node.values[1], node.line) end
+  end)
 end
 
 return M

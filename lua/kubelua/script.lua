@@ -2,6 +2,7 @@
 
 local context = require "kubelua.context"
 local controller = require "kubelua.controller"
+local crd = require "kubelua.crd"
 local finalizer = require "kubelua.finalizer"
 local metrics = require "kubelua.metrics"
 local params = require "kubelua.params"
@@ -36,6 +37,7 @@ end
 --- The controllers that a script returned, as a list; its webhooks after them.
 function M.controllers(returned, path)
   metrics.close()
+  crd.close()
   if opened(returned) then return { opened(returned) } end
   if type(returned) ~= "table" or rawlen(returned) == 0 then
     local what = "a " .. type(returned)
@@ -124,11 +126,17 @@ end
 function M.describe(controllers)
   local out = {}
   for _, c in ipairs(controllers) do describe_one(c, out) end
+  for _, o in ipairs(crd.declared() or {}) do
+    out[#out + 1] = ("definition %s"):format(o.metadata.name)
+    local versions = {}
+    for i, v in ipairs(o.spec.versions) do versions[i] = v.name .. (v.storage and " (stored)" or "") end
+    line(out, "versions", table.concat(versions, ", "))
+  end
   metrics.describe(function(word, text) line(out, word, text) end)
   return table.concat(out, "\n") .. "\n"
 end
 
-M.metrics = metrics.declared
+M.metrics, M.crds = metrics.declared, crd.declared
 
 -- ---------------------------------------------------------------- running
 

@@ -223,11 +223,12 @@ function M.start(opts)
   }
   t.client = slot.client
   local ok, why = pcall(function()
+    local programs, params = programs_of(opts), opts.params and core.value(opts.params, "params")
+    slot.stage:define(programs, params)
     for _, path in ipairs(list_of(opts.files)) do t:load(path) end
     if opts.objects then t:load(opts.objects) end
     core.stage_logs()
-    slot.stage:start(programs_of(opts), opts.params and core.value(opts.params, "params"),
-      opts.watch_namespace)
+    slot.stage:start(programs, params, opts.watch_namespace)
     local web = opts.http
     slot.stage:web(web and function(...) return web:reply(...) end)
     if opts.settle ~= false then slot.stage:settle() end

@@ -3,10 +3,11 @@
 --
 --   kube.webhook { name, resource, operations, subresources, scope, namespaces, namespace_selector, object_selector, match_conditions,
 --     match_policy, reinvocation, failure_policy, timeout, side_effects, reads, fields, workers, concurrency, cpu, memory,
---     mutate | validate }
+--     params, mutate | validate }
 
 local checks = require "kubelua.checks"
 local core = require "kubelua.core"
+local params = require "kubelua.params"
 local saying = require "kubelua.saying"
 local scheduling = require "kubelua.scheduling"
 local suggest = require "kubelua.suggest"
@@ -37,6 +38,7 @@ local M = {}
 ---@field cpu? string|number               processor time of one request between two waits: "100ms"
 ---@field memory? string|integer           what one worker's Lua state may hold: "8Mi"
 ---@field isolate? boolean                 its functions run in processes without files and network; its top level here, too
+---@field params? table<string, any>       req.params: defaults, or rules for what a deployment may set (kubelua.Param)
 ---@field mutate? fun(obj: kubelua.draft, req: kubelua.AdmissionRequest): any, string?
 ---@field validate? fun(obj: kubelua.view, req: kubelua.AdmissionRequest): any, string?
 
@@ -50,7 +52,7 @@ local KEYS = {
   object_selector = true, match_conditions = true, match_policy = true, reinvocation = true,
   failure_policy = true, timeout = true,
   side_effects = true, reads = true, fields = true, workers = true, concurrency = true, cpu = true,
-  memory = true, isolate = true, mutate = true, validate = true,
+  memory = true, isolate = true, params = true, mutate = true, validate = true,
 }
 local OPERATIONS = { "CREATE", "UPDATE", "DELETE", "CONNECT" }
 -- A webhook's name in its configuration is a domain of three words at least.
@@ -233,6 +235,7 @@ function M.webhook(spec)
   self.workers = checks.count(self, "workers", spec.workers, 1, 256)
   self.concurrency = checks.count(self, "concurrency", spec.concurrency, 1, 10000)
   scheduling.check_budgets(self, spec)
+  params.declare(self, spec.params)
   if spec.reinvocation ~= nil and not self.mutating then
     fail(self, "reinvocation is for mutate; a validate sees the object when all have changed it")
   end
@@ -276,6 +279,7 @@ function M.describe(h, line)
   line("timeout", ("%gs"):format(h.timeout))
   if h.workers then line("workers", h.workers) end
   scheduling.describe_budgets(h, line)
+  params.describe(h, line)
 end
 
 -- ---------------------------------------------------------------- what a function may return or raise
@@ -319,6 +323,8 @@ end
 ---@field raw kubelua.view          the whole request
 ---@field log kubelua.Log
 ---@field live kubelua.Live         reads from the server
+---@field params kubelua.view       of the webhook; an empty view when there are none
+---@field secret fun(name: string): kubelua.Secret?   a secret param, as ctx.secret has it
 local Request = {}
 
 local function some(x) if x ~= nil and x ~= core.null and x ~= "" then return x end end
@@ -386,6 +392,9 @@ function Request:event(about, reason, fmt, ...)
     core.value(about, "req:event: the object"), e.action, e.related)
 end
 
+-- What it has of ctx.
+local OF_CTX = { log = true, live = true, params = true, secret = true }
+
 local WRITES = { apply = true, create = true, update = true, delete = true, patch = true,
   patch_status = true }
 
@@ -395,12 +404,13 @@ Request.__index = function(self, name)
   if field then return field(rawget(self, "request")) end
   local method = rawget(Request, name)
   if method then return method end
-  if name == "log" or name == "live" then return rawget(self, "ctx")[name] end
+  if OF_CTX[name] then return rawget(self, "ctx")[name] end
   if WRITES[name] then
     core.blame(("req:%s: a webhook only decides; what follows from it, a controller does when the object \z
       is there"):format(name))
   end
-  local known = { "log", "live" }
+  local known = {}
+  for key in pairs(OF_CTX) do known[#known + 1] = key end
   for key in pairs(FIELDS) do known[#known + 1] = key end
   for key in pairs(Request) do if not key:find "^__" then known[#known + 1] = key end end
   core.blame(("req.%s: there is no such thing%s"):format(tostring(name), suggest.hint(name, known)))

@@ -65,7 +65,7 @@ servers.each(function(name, start)
       await_got "us 4 1/2"
 
       client:patch(map_of(), { data = { replicas = "many" } })
-      p:wait_for_log(30, "the new script was refused; the old one keeps running")
+      p:wait_for_log(30, "the new params were refused; the old ones stay")
       assert.truthy(p:log():find('configmap/' .. ns .. '/given: param replicas of params must be a whole number, got \\"many\\"', 1, true), p:log())
       client:patch(map_of(), { data = { replicas = "5", limits = "memory: 9" } })
       await_got "us 5 1/9"
@@ -75,10 +75,17 @@ servers.each(function(name, start)
       p:wait_for_log(30, "no controller here has a param replcas (did you mean replicas?)")
     end)
 
-    it("come from a Secret, whose values no log shows", function()
+    it("come from a Secret, whose values nothing shows, whatever their types", function()
       client:create { kind = "v1/Secret", namespace = ns, name = "given", stringData = { region = "asia", replicas = "7" } }
-      local p = run("--params", "secret/" .. ns .. "/given")
+      local socket = process.tmpname ".sock"
+      local p = run("--params", "secret/" .. ns .. "/given", "--control", socket)
       await_got "asia 7 1/2"
+      local out = process.run(("%s why --socket %s cm %s/asks"):format(KUBELUA, socket, ns))
+      assert.truthy(out:find('params given: {"region":"***","replicas":"***"}', 1, true), out)
+      client:patch({ kind = "v1/Secret", namespace = ns, name = "given" }, { stringData = { replicas = "many-42" } })
+      p:wait_for_log(30, "param replicas of params must be a whole number, got a string")
+      assert.falsy(p:log():find("many-42", 1, true), p:log())
+      client:patch({ kind = "v1/Secret", namespace = ns, name = "given" }, { stringData = { replicas = "7" } })
       client:patch({ kind = "v1/Secret", namespace = ns, name = "given" }, { stringData = { region = "us" } })
       await_got "us 7 1/2"
       assert.falsy(p:log():find("asia", 1, true), p:log())
@@ -100,8 +107,9 @@ servers.each(function(name, start)
     end)
 
     it("are given to a candidate in the shadow, and to a replay of what was recorded", function()
-      local socket, recording = process.tmpname ".sock", process.tmpname ".rec"
-      local p = run("--param", "replicas=9", "--control", socket, "--record", recording)
+      local socket, recording, file = process.tmpname ".sock", process.tmpname ".rec", process.tmpname ".yaml"
+      process.write(file, "replicas: 9\n")
+      local p = run("--params", file, "--control", socket, "--record", recording)
       await_got "eu 9 1/2"
       local next_one = process.write(process.tmpname ".lua", SCRIPT)
       local out = process.run(("%s shadow --socket %s %s --all"):format(KUBELUA, socket, next_one))
@@ -109,9 +117,24 @@ servers.each(function(name, start)
         out = process.run(("%s shadow --socket %s"):format(KUBELUA, socket))
         return out:find("1 same, 0 differ", 1, true)
       end)
+      -- what changes for the one changes for the other
+      process.write(file, "replicas: 8\n")
+      await_got "eu 8 1/2"
+      wait.until_true(60, "the candidate does the same with the next params", function()
+        client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "asks" }, { data = { got = "again" } })
+        await_got "eu 8 1/2"
+        out = process.run(("%s shadow --socket %s"):format(KUBELUA, socket))
+        return out:find("[1-9]%d* same, 0 differ, 0 fail")
+      end)
       controller.finish(p)
       local said, code = process.run(("%s replay %s %s"):format(KUBELUA, recording, p.script_path))
       assert.equal(0, code, said)
+      said, code = process.run(("%s replay %s %s --param region=us"):format(KUBELUA, recording, p.script_path))
+      assert.equal(1, code, said)
+      assert.truthy(said:find('"eu 9 1/2" -> "us 9 1/2"', 1, true), said)
+      said, code = process.run(("%s replay %s %s --param regoin=us 2>&1"):format(KUBELUA, recording, p.script_path))
+      assert.equal(2, code, said)
+      assert.truthy(said:find("no controller here has a param regoin (did you mean region?)", 1, true), said)
     end)
   end)
 end)
@@ -145,5 +168,22 @@ describe("params on the command line", function()
     local out, code = process.run(("%s dev %s --control off --params %s"):format(KUBELUA, script, file))
     assert.equal(1, code, out)
     assert.truthy(out:find('params are names and values, such as "region: eu"; this is an array', 1, true), out)
+  end)
+end)
+
+describe("params of a webhook", function()
+  it("are in req.params, secrets in req.secret, and may be given", function()
+    local kube = require "kubelua"
+    local t <close> = kube.testing.start { params = { word = "no" }, source = [[
+      local kube = require "kubelua"
+      return { kube.webhook { name = "words", resource = "v1/ConfigMap",
+        params = { word = { type = "string", default = "never" }, key = { type = "secret", optional = true } },
+        validate = function(o, req)
+          if o.metadata.name == req.params.word then return false, "not " .. req.params.word .. tostring(req.secret "key") end
+        end } }]] }
+    t:create { kind = "v1/ConfigMap", name = "never" }
+    local ok, e = pcall(t.create, t, { kind = "v1/ConfigMap", name = "no" })
+    assert.is_false(ok)
+    assert.match("not nonil", e.message)
   end)
 end)

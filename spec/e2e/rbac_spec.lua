@@ -86,7 +86,7 @@ return kube.controller { name = "owner", resource = "v1/ConfigMap", owns = { "v1
     local path, dir = write [[
 local kube = require "kubelua"
 return kube.controller { name = "hidden", resource = "v1/ConfigMap", reconcile = function(o, ctx)
-  local made = { kind = "v1/" .. "Secret", name = o.metadata.name }
+  local made = { kind = ("v1/%s"):format "Secret", name = o.metadata.name }
   ctx:create(made)
 end }
 ]]
@@ -106,7 +106,7 @@ end)]])
     local path, dir = write [[
 local kube = require "kubelua"
 return kube.controller { name = "hidden", resource = "example.com/v1/Oxen", reconcile = function(o, ctx)
-  local made = { kind = "v1/" .. "Secret", name = o.metadata.name }
+  local made = { kind = ("v1/%s"):format "Secret", name = o.metadata.name }
   ctx:create(made)
   local sub = ctx.live
   sub:get("v1/" .. "LimitRange", "none")

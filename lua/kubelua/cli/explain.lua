@@ -5,7 +5,7 @@ local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
 local explain = require "kubelua.explain"
 local pure = require "kubelua.pure"
-local source = require "kubelua.rbac_source"
+local tokens = require "kubelua.reader.tokens"
 
 local M = {}
 
@@ -23,10 +23,17 @@ local function read(path)
   return text
 end
 
+-- A text without its comments.
+local function words(text)
+  local out = {}
+  for i, token in ipairs(tokens.of(text) or {}) do out[i] = token.value end
+  return table.concat(out, " ")
+end
+
 local function load_script(path)
   local loaded = pure.load(path)
-  local texts, list = { source.without_comments(read(path)) }, {}
-  for _, p in ipairs(loaded.paths) do texts[#texts + 1] = source.without_comments(read(p)) end
+  local texts, list = { words(read(path)) }, {}
+  for _, p in ipairs(loaded.paths) do texts[#texts + 1] = words(read(p)) end
   for _, c in pairs(loaded.controllers) do list[#list + 1] = c end
   table.sort(list, function(a, b) return a.name < b.name end)
   return { controllers = list, text = table.concat(texts, "\n") }

@@ -11,7 +11,7 @@ M.options = {
   { "--crds", "FILE|DIR", "read CustomResourceDefinitions from here (may be repeated)", type = "list" },
   { "--from-cluster", nil, "read what the cluster has, its built-in groups too", type = "flag" },
   { "--groups", "GROUP,...", "of the cluster only these API groups; the one without a name is core" },
-  { "--out", "DIR", "write the modules here" },
+  { "--out", "DIR", "write the modules here; of crds the file (stdout)" },
   { "--name", "MODULE", "what require will be given (the last part of --out)" },
   { "--lazy", nil, "load a group when it is first used (not for modules beside a controller script)",
     type = "flag" },
@@ -31,8 +31,39 @@ local function paths(env)
   return list
 end
 
+-- kubelua gen crds: the definitions that scripts bring, as YAML.
+local function definitions(env)
+  local o = env.options
+  local scripts = table.move(env.words, 2, #env.words, 1, {})
+  if #scripts == 0 then common.usage "say of which scripts: kubelua gen crds SCRIPT.lua..." end
+  local parts, seen = {}, {}
+  for _, program in ipairs((env.programs(scripts, {}))) do
+    if program.error then error(program.error, 0) end
+    for _, definition in ipairs(program.crds or {}) do
+      local text = core.to_yaml(definition):gsub("\n+$", "") .. "\n"
+      if not seen[text] then parts[#parts + 1] = text end
+      seen[text] = true
+    end
+  end
+  if #parts == 0 then
+    error(("%s: no definition is in there; kube.crd { ... } is one"):format(table.concat(scripts, ", ")), 0)
+  end
+  local text = table.concat(parts, "---\n")
+  if not o.out then
+    io.write(text)
+    return 0
+  end
+  local file, why = io.open(o.out, "wb")
+  if not file then error("cannot write " .. why, 0) end
+  local ok
+  ok, why = file:write(text)
+  if not (ok and file:close()) then error(("cannot write %s: %s"):format(o.out, tostring(why)), 0) end
+  return 0
+end
+
 function M.run(env)
   local o = env.options
+  if env.words[1] == "crds" then return definitions(env) end
   if #env.words > 0 then
     common.usage("takes no arguments, got %s (definitions are read with --crds)", env.words[1])
   end

@@ -2,6 +2,7 @@
 
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
+local crd = require "kubelua.crd"
 local pure = require "kubelua.pure"
 local rbac = require "kubelua.rbac"
 local recorded = require "kubelua.rbac_recorded"
@@ -17,6 +18,7 @@ M.options = {
   { "--bind", nil, "a ServiceAccount and bindings, too, and what the process takes for itself: Events, news \z
     of kinds", type = "flag" },
   { "--leader-elect", nil, "for kubelua run --leader-elect", type = "flag" },
+  { "--install-crds", nil, "for kubelua run --install-crds", type = "flag" },
   { "--shards", nil, "for kubelua run --shards", type = "flag" },
   { "--webhook-service", "NS/NAME",
     "of kubelua run, where scripts have webhooks: their certificates are in a Secret beside it" },
@@ -193,6 +195,11 @@ local function needs_of(scripts, o, add)
     for _, name in ipairs { first, table.unpack(own_leases) } do
       rbac.of_election(name, o.namespace or "default", add)
     end
+  end
+  if o.install_crds then
+    local names = {}
+    for i, definition in ipairs(crd.declared() or {}) do names[i] = definition.metadata.name end
+    if #names > 0 then rbac.of_definitions(names, add) end
   end
   if hooks then certificates_of(o, add, notes) end
   if o.shards then rbac.of_shards(o.namespace or "default", add) end

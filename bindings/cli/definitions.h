@@ -1,0 +1,13 @@
+/* definitions.h - the CustomResourceDefinitions that scripts bring (kube.crd), put into clusters. */
+#ifndef KL_CLI_DEFINITIONS_H
+#define KL_CLI_DEFINITIONS_H
+
+#include "client/client.h"
+#include "run/reconciler.h"
+
+/* Applies those of a program to each of n clusters, and waits for the answers: main thread. An error names
+ * the definition. */
+KL_NODISCARD kl_status cli_definitions_apply(
+    kl_client *const *clients, size_t n, const kl_program *p, kl_err *err);
+
+#endif

@@ -128,7 +128,9 @@ local function versions_of(crd)
   end
   table.sort(names)
   for i, name in ipairs(names) do
-    if not name:find "^v%d+%l*%d*$" then fail(crd, "versions: a name is v1, v1beta1 or the like, got %q", name) end
+    if not name:find "^v%d+%l*%d*$" then
+      fail(crd, "versions: a name is v1, v1beta1 or the like, got %q", name)
+    end
     out[i] = version_of(crd, name, crd.versions[name], #names == 1)
     if out[i].storage then
       if stored then fail(crd, "versions: %s and %s are both the one for storage", stored, name) end

@@ -35,6 +35,8 @@ local M = {}
 ---@field immutable? boolean     it stays what it was
 ---@field rules? {rule: string, message?: string}[]   expressions (CEL) over self and oldSelf
 
+local DIGITS = "(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))"
+
 local TYPES = {
   string = { type = "string" }, integer = { type = "integer" }, number = { type = "number" },
   boolean = { type = "boolean" },
@@ -43,7 +45,7 @@ local TYPES = {
   time = { type = "string", format = "date-time" },
   duration = { type = "string", pattern = "^([0-9]+(\\.[0-9]+)?(ns|us|ms|s|m|h))+$" },
   quantity = { anyOf = { { type = "integer" }, { type = "string" } }, ["x-kubernetes-int-or-string"] = true,
-    pattern = "^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$" },
+    pattern = "^(\\+|-)?" .. DIGITS .. "(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?" .. DIGITS .. "))?$" },
   ["int-or-string"] = { anyOf = { { type = "integer" }, { type = "string" } },
     ["x-kubernetes-int-or-string"] = true },
 }
@@ -51,8 +53,9 @@ local TYPES = {
 local WORDS = {
   default = { "default" }, doc = { "description", "string" }, enum = { "enum", "table" },
   format = { "format", "string" }, pattern = { "pattern", "string" }, min = { "minimum", "number" },
-  max = { "maximum", "number" }, min_length = { "minLength", "number" }, max_length = { "maxLength", "number" },
-  min_items = { "minItems", "number" }, max_items = { "maxItems", "number" }, nullable = { "nullable", "boolean" },
+  max = { "maximum", "number" }, min_length = { "minLength", "number" },
+  max_length = { "maxLength", "number" }, min_items = { "minItems", "number" },
+  max_items = { "maxItems", "number" }, nullable = { "nullable", "boolean" },
 }
 local OWN = { required = true, list = true, map = true, key = true, set = true, immutable = true,
   rules = true }
@@ -79,7 +82,8 @@ local function of_word(where, word)
   local name, suffixes = rest:match "^([%a-]+)([%[%]{}]*)$"
   local base = name and TYPES[name]
   if not base then
-    core.blame(("kube.schema: %s: there is no type %q%s"):format(where, word, suggest.hint(name or word, TYPES)))
+    core.blame(("kube.schema: %s: there is no type %q%s"):format(where, word,
+      suggest.hint(name or word, TYPES)))
   end
   local schema = copied(base)
   for pair in suffixes:gmatch ".." do
@@ -126,7 +130,8 @@ end
 local function of_table(where, field, depth)
   for word, x in pairs(field) do
     if word ~= 1 and not KNOWN[word] then
-      core.blame(("kube.schema: %s: unknown key '%s'%s"):format(where, tostring(word), suggest.hint(word, KNOWN)))
+      core.blame(("kube.schema: %s: unknown key '%s'%s"):format(where, tostring(word),
+        suggest.hint(word, KNOWN)))
     end
     local wanted = WORDS[word] and WORDS[word][2]
     if wanted and type(x) ~= wanted then

@@ -42,7 +42,8 @@ local function shown(e)
   if e.t == "name" then return e.name end
   if e.t == "index" and e.key.t == "string" then return shown(e.obj) .. "." .. e.key.value end
   if e.t == "call" then return shown(e.fn) .. "(...)" end
-  if e.t == "table" and tree.field(e, "kind") then return ("{ kind = %s }"):format(shown(tree.field(e, "kind"))) end
+  local kind = tree.field(e, "kind")
+  if kind then return ("{ kind = %s }"):format(shown(kind)) end
   return "..."
 end
 

@@ -64,9 +64,11 @@ function M.start(server, client, ns, rules, ...)
 end
 
 function M.start_script(server, client, ns, script, ...)
-  local run = controller.start(server, script, ...)
-  return setmetatable({ run = run, client = client, ns = ns, n = 0 }, T)
+  return M.of(controller.start(server, script, ...), client, ns)
 end
+
+--- Of a controller that runs already.
+function M.of(run, client, ns) return setmetatable({ run = run, client = client, ns = ns, n = 0 }, T) end
 
 --- What a question is answered.
 function T:ask(lua)

@@ -32,7 +32,7 @@ class Handler(BaseHTTPRequestHandler):
         path, _, query = self.path.partition("?")
         word, _, rest = path[1:].partition("/")
         if word == "echo":
-            said = {"method": self.command, "path": self.path, "body": body.decode(errors="replace"),
+            said = {"method": self.command, "path": self.path, "peer": self.client_address[1], "body": body.decode(errors="replace"),
                     "headers": {k.lower(): v for k, v in self.headers.items()}}
             self.answer(200, "application/json", json.dumps(said).encode(), [("X-Two", "a"), ("X-Two", "b")])
         elif word == "status":

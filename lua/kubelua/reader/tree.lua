@@ -182,7 +182,7 @@ end
 
 function Parser:expression(power)
   self:deeper()
-  local token, e = self.list[self.at], nil
+  local token, e = self.list[self.at]
   if UNARY[token.type] then
     self:take()
     e = self:node("unary", { op = token.type, line = token.line, a = self:expression(UNARY_POWER) })

@@ -370,8 +370,8 @@ end
 ---@return {controller: string, verb: string, kind: string, subresource: string?, namespace: string?, name: string?}[]
 function T:writes()
   return only(self:calls(), function(c)
-    return c.verb ~= "get" and c.verb ~= "list" and c.verb ~= "http" and c.verb ~= "watch" and c.kind ~= "events.k8s.io/v1/Event"
-      and c.kind ~= "v1/Event"
+    return c.verb ~= "get" and c.verb ~= "list" and c.verb ~= "watch" and c.verb ~= "http"
+      and c.kind ~= "events.k8s.io/v1/Event" and c.kind ~= "v1/Event"
   end)
 end
 

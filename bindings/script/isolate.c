@@ -109,7 +109,8 @@ static kl_status begin(state *s, kl_err *err)
 {
     static const char *const argv[] = {"kubelua", LKL_ISOLATE_WORD, NULL};
     const kl_controller_spec *spec = kl_program_spec(s->program, s->controller);
-    /* A program that comes with a loader of its own is started by a script: the loader would be what it finds. */
+    /* A program that comes with a loader of its own is started by a script: the loader would be what it
+     * finds. */
     const char *own = getenv("KUBELUA_SELF");
     kl_status st = may_open(s->of, spec->name, err);
     if (st)

@@ -96,10 +96,18 @@ static int call_done(lua_State *L, int status, lua_KContext ctx)
     return 1;
 }
 
+/* The number at idx of a cluster that there is. */
+static size_t cluster_at(lua_State *L, const kl_run *r, int idx)
+{
+    lua_Integer n = luaL_checkinteger(L, idx);
+    luaL_argcheck(L, n >= 0 && (size_t)n < kl_fleet_size(kl_run_fleet(r)), idx, "no such cluster");
+    return (size_t)n;
+}
+
 /* The cluster whose number is at idx, or our own. */
 static void aim(lua_State *L, kl_run *r, int idx)
 {
-    kl_run_at(r, lua_isnoneornil(L, idx) ? KL_FLEET_NONE : (size_t)luaL_checkinteger(L, idx));
+    kl_run_at(r, lua_isnoneornil(L, idx) ? KL_FLEET_NONE : cluster_at(L, r, idx));
 }
 
 /* run.call(op [, cluster]): the server's answer as a view, or nil when it is empty. */
@@ -171,7 +179,7 @@ static const kl_resource *known(lua_State *L, const char *kind)
 {
     lkl_state *s = lkl_state_of(L);
     if (!lua_isnil(L, 2))
-        return kl_run_resource_at(run_of(L), (size_t)luaL_checkinteger(L, 2), kind);
+        return kl_run_resource_at(run_of(L), cluster_at(L, run_of(L), 2), kind);
     const kl_resource *r = s->reader ? kl_reader_resource(s->reader, kind) : NULL;
     return r || !s->run ? r : kl_run_resource(s->run, kind);
 }

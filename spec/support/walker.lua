@@ -10,10 +10,11 @@
 --   f^2, f^name              the second upvalue of f, or the one called so
 --
 -- Of Lua functions the file counts: what a file of the library does stands there to be read. The script's
--- own and the walker's are left out.
+-- own and the walker's are left out. Where the script keeps a table HELD.COLLECT, each C function is put there
+-- by its name.
 
 local debug, phase, under_way, own = ...
-local out, done, todo = {}, {}, {}
+local out, done, todo, found = {}, {}, {}, {}
 local here = debug.getinfo(1, "S").source
 
 local function say(kind, name)
@@ -74,7 +75,10 @@ end
 walk["function"] = function(f, name)
   local info = debug.getinfo(f, "S")
   if info.source == here then return end
-  if info.what == "C" then say("C", name) end
+  if info.what == "C" then
+    say("C", name)
+    found[name] = f
+  end
   if info.what ~= "C" and not info.source:find "^@.*%.script%.lua$" then
     say("Lua", (info.source:gsub("^@", "")))
   end
@@ -133,7 +137,7 @@ for level = 0, 200 do
   if info.source:find "^@.*%.script%.lua$" then script = info.func break end
 end
 
-for _, x in ipairs { out, done, todo, walk, debug, flush, later, say, metatable, keys_of, join, upvalue } do
+for _, x in ipairs { out, done, todo, found, walk, debug, flush, later, say, metatable, keys_of, join, upvalue } do
   done[x] = true
 end
 for _, f in next, debug do done[f] = true end
@@ -156,7 +160,9 @@ local function name_all(t, name)
 end
 done[queue], done[name_all] = true, true
 local held = rawget(env, "HELD")
+local collected = rawget(held, "COLLECT")
 done[env], done[held] = true, true
+if collected then done[collected] = true end
 name_all(env, "")
 for _, name in ipairs((keys_of(modules))) do
   local module = modules[name]
@@ -201,5 +207,7 @@ end
 done[registry] = true
 metatable(registry, "registry")
 flush()
+
+for name, f in next, collected and found or {} do collected[name] = f end
 
 return table.concat(out, "\n") .. "\n"

@@ -1,0 +1,56 @@
+-- hostile_calls_spec.lua - each C function that a script's state has is called with everything that nobody
+-- would give it: by a run, from coroutines, from metamethods and comparators, deep down, with no memory
+-- left, with what belongs to runs that are over. Nothing may happen but errors.
+-- not in tsan: one thread calls, and the suite has threads elsewhere
+
+local process = require "support.process"
+local sizes = require "support.sizes"
+
+local BUILD = os.getenv "KL_BUILD" or "build"
+-- Keys for all functions: a budget that is spent ends one of them.
+local PARTS = sizes.of { short = 85, long = 255, sanitized = 85 }
+
+-- A file of objects that are called so.
+local function objects(kind, names)
+  local out = {}
+  for _, name in ipairs(names) do
+    out[#out + 1] = ("apiVersion: v1\nkind: %s\nmetadata: { namespace: default, name: %s }\n"):format(kind, name)
+  end
+  return process.write(process.tmpname ".yaml", table.concat(out, "---\n"))
+end
+
+local function keys(places)
+  local names = {}
+  for _, place in ipairs(places) do
+    for i = 1, PARTS do names[#names + 1] = ("%s-%d-of-%d"):format(place, i, PARTS) end
+  end
+  return names
+end
+
+-- The objects are reconciled, or mapped; then a key is asked for what it has always done.
+local function attack(reconciled, mapped)
+  local maps, others = keys(reconciled), keys(mapped)
+  maps[#maps + 1], others[#others + 1] = "sound", "quiet"
+  return process.run(("timeout 300 %s/spec/walk spec/support/walker.lua \z
+    spec/fixtures/closed/hostile.script.lua %s %s 2>&1"):format(BUILD, objects("ConfigMap", maps),
+    objects("ServiceAccount", others)))
+end
+
+describe("a C function that is called as nobody would", function()
+  for name, case in pairs {
+    ["in a run and in its coroutines"] = { { "run", "coroutine", "closing" }, {} },
+    ["where nothing can wait, and deep down"] = { { "comparator", "nested", "deep" }, {} },
+    ["where no memory is left, and by a mapping function"] = { { "full" }, { "run", "coroutine" } },
+  } do
+    it("does no harm: " .. name, function()
+      local out, code = attack(table.unpack(case))
+      local n, whole = out:match "sound: (%d+) functions, (%d+) keys to their end"
+      assert.equal(0, code, out:sub(-4000))
+      assert.truthy(n, out:sub(-4000))
+      assert.truthy(tonumber(n) > 240, n)
+      -- The keys of the first places are this worker's; a few spend their budgets.
+      local most = case[1][1] == "full" and 0 or #keys(case[1]) * 0.9
+      assert.truthy(tonumber(whole) >= most, whole)
+    end)
+  end
+end)

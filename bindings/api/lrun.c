@@ -42,6 +42,19 @@ static kl_reader *reader_of(lua_State *L)
     return r;
 }
 
+/* A text in the table at idx, which stays there, or NULL: no metamethod may raise while an error is held. */
+static const char *raw_text(lua_State *L, int idx, const char *name)
+{
+    const char *text = NULL;
+    if (lua_istable(L, idx)) {
+        lua_pushstring(L, name);
+        if (lua_rawget(L, idx) == LUA_TSTRING)
+            text = lua_tostring(L, -1);
+        lua_pop(L, 1);
+    }
+    return text;
+}
+
 /* --- requests ----------------------------------------------------------------------------- */
 
 /* Raises the reply's error, described by the op table at idx. */
@@ -49,24 +62,16 @@ static int raise_reply(lua_State *L, kl_err *err, int idx)
 {
     char verb[32] = "", kind[128] = "", key[512] = "";
     const char *s;
-    lua_getfield(L, idx, "verb");
-    if (lua_type(L, -1) == LUA_TSTRING && !strcmp(lua_tostring(L, -1), "http")) {
+    if ((s = raw_text(L, idx, "verb")) && !strcmp(s, "http")) {
         /* the URL may have in it what nobody should read; the message has what may be shown */
-        lua_getfield(L, idx, "subresource");
-        strncpy(verb, lua_tostring(L, -1), sizeof verb - 1);
+        snprintf(verb, sizeof verb, "%s", (s = raw_text(L, idx, "subresource")) ? s : "");
         return lkl_raise(L, err, verb, NULL, NULL);
     }
-    if ((s = lua_tostring(L, -1)))
-        strncpy(verb, s, sizeof verb - 1);
-    lua_getfield(L, idx, "kind");
-    if ((s = lua_tostring(L, -1)))
-        strncpy(kind, s, sizeof kind - 1);
-    lua_getfield(L, idx, "ns");
-    lua_getfield(L, idx, "name");
-    if ((s = lua_tostring(L, -1)))
-        snprintf(key, sizeof key, "%s%s%s", lua_tostring(L, -2) ? lua_tostring(L, -2) : "",
-            lua_tostring(L, -2) ? "/" : "", s);
-    lua_pop(L, 4);
+    snprintf(verb, sizeof verb, "%s", s ? s : "");
+    snprintf(kind, sizeof kind, "%s", (s = raw_text(L, idx, "kind")) ? s : "");
+    const char *ns = raw_text(L, idx, "ns");
+    if ((s = raw_text(L, idx, "name")))
+        snprintf(key, sizeof key, "%s%s%s", ns ? ns : "", ns ? "/" : "", s);
     return lkl_raise(L, err, verb, kind, *key ? key : NULL);
 }
 

@@ -1,5 +1,9 @@
-/* loop.c - posted functions in a fifo, timers in a heap, one lock that guards both and is never held over
- * a call. */
+/* loop.c - posted functions in fifos, timers in a heap, one lock that guards both and is never held over a
+ * call.
+ *
+ * Each line counts the time that its functions have taken, and the one that has taken least is next; `floor`
+ * is what the last one that was chosen had taken. A line that was empty begins there: it has no claim on time
+ * that it did not want. So do posts without a line. */
 #include "base/loop.h"
 
 #include <stdatomic.h>
@@ -11,9 +15,17 @@
 
 typedef struct task {
     kl_list link;
+    uint64_t number; /* in the order of all posts */
+    kl_loop_line *line;
     void (*fn)(void *);
     void *arg;
 } task;
+
+struct kl_loop_line {
+    kl_list link, tasks; /* link: among those that have tasks */
+    size_t n;
+    kl_time used;
+};
 
 typedef struct timer {
     kl_heap_node node;
@@ -28,7 +40,10 @@ struct kl_loop {
     kl_cond cond;
     kl_clock *clock;
     const char *name;
-    kl_list tasks KL_GUARDED_BY(mu);
+    kl_list tasks KL_GUARDED_BY(mu); /* without a line */
+    kl_list lines KL_GUARDED_BY(mu); /* those that have tasks */
+    kl_time floor KL_GUARDED_BY(mu);
+    uint64_t posted KL_GUARDED_BY(mu);
     kl_heap due KL_GUARDED_BY(mu);
     kl_list timers KL_GUARDED_BY(mu);
     uint64_t next_id KL_GUARDED_BY(mu);
@@ -43,6 +58,7 @@ kl_loop *kl_loop_new(const char *name, kl_clock *clock)
     kl_mutex_init(&l->mu);
     kl_cond_init(&l->cond);
     kl_list_init(&l->tasks);
+    kl_list_init(&l->lines);
     kl_list_init(&l->timers);
     kl_heap_init(&l->due);
     l->name = name;
@@ -50,10 +66,46 @@ kl_loop *kl_loop_new(const char *name, kl_clock *clock)
     return l;
 }
 
+/* --- what is next ------------------------------------------------------------------------- */
+
+static const task *first_of(const kl_list *tasks)
+{
+    return kl_list_empty(tasks) ? NULL : KL_CONTAINER(tasks->next, task, link);
+}
+
+static bool is_idle_locked(const kl_loop *l) KL_REQUIRES(l->mu)
+{
+    return kl_list_empty(&l->tasks) && kl_list_empty(&l->lines);
+}
+
+/* The line whose turn it is; NULL: that of the posts without one. */
+static kl_loop_line *choose_locked(const kl_loop *l) KL_REQUIRES(l->mu)
+{
+    const task *best = first_of(&l->tasks);
+    kl_time used = l->floor;
+    for (kl_list *n = l->lines.next; n != &l->lines; n = n->next) {
+        const kl_loop_line *line = KL_CONTAINER(n, kl_loop_line, link);
+        const task *t = first_of(&line->tasks);
+        if (best && (line->used > used || (line->used == used && t->number > best->number)))
+            continue;
+        best = t;
+        used = line->used;
+    }
+    return best ? best->line : NULL;
+}
+
 /* One due timer or posted task, moved out; false when there is none. */
 static bool next_locked(kl_loop *l, kl_time now, task *out) KL_REQUIRES(l->mu)
 {
-    kl_list *n = kl_list_shift(&l->tasks);
+    kl_loop_line *line = choose_locked(l);
+    kl_list *n = kl_list_shift(line ? &line->tasks : &l->tasks);
+    if (line) {
+        line->n--;
+        if (line->used > l->floor)
+            l->floor = line->used;
+        if (kl_list_empty(&line->tasks))
+            kl_list_remove(&line->link);
+    }
     if (n) {
         task *t = KL_CONTAINER(n, task, link);
         *out = *t;
@@ -64,8 +116,7 @@ static bool next_locked(kl_loop *l, kl_time now, task *out) KL_REQUIRES(l->mu)
     if (!h)
         return false;
     timer *tm = KL_CONTAINER(h, timer, node);
-    out->fn = tm->fn;
-    out->arg = tm->arg;
+    *out = (task){.fn = tm->fn, .arg = tm->arg};
     kl_list_remove(&tm->link);
     kl_free(tm);
     return true;
@@ -76,9 +127,12 @@ kl_time kl_loop_step(kl_loop *l)
     task t;
     kl_lock(&l->mu);
     while (next_locked(l, kl_clock_now(l->clock), &t)) {
+        kl_time begun = t.line ? kl_clock_now(l->clock) : 0;
         kl_unlock(&l->mu);
         t.fn(t.arg);
         kl_lock(&l->mu);
+        if (t.line)
+            t.line->used += kl_clock_now(l->clock) - begun;
     }
     kl_heap_node *h = kl_heap_peek(&l->due);
     kl_time next = h ? h->when : KL_NEVER;
@@ -93,7 +147,7 @@ static void loop_main(void *arg)
     for (;;) {
         kl_time next = kl_loop_step(l);
         kl_lock(&l->mu);
-        if (kl_list_empty(&l->tasks)) {
+        if (is_idle_locked(l)) {
             if (l->stopping) {
                 kl_unlock(&l->mu);
                 break;
@@ -143,10 +197,50 @@ void kl_loop_post(kl_loop *l, void (*fn)(void *arg), void *arg)
     t->fn = fn;
     t->arg = arg;
     kl_lock(&l->mu);
+    t->number = ++l->posted;
     kl_list_push(&l->tasks, &t->link);
     kl_cond_signal(&l->cond);
     kl_unlock(&l->mu);
 }
+
+/* --- lines -------------------------------------------------------------------------------- */
+
+kl_loop_line *kl_loop_line_new(void)
+{
+    kl_loop_line *line = kl_new(kl_loop_line);
+    kl_list_init(&line->tasks);
+    return line;
+}
+
+void kl_loop_line_free(kl_loop_line *line) { kl_free(line); }
+
+void kl_loop_post_in(kl_loop *l, kl_loop_line *line, void (*fn)(void *arg), void *arg)
+{
+    task *t = kl_new(task);
+    t->fn = fn;
+    t->arg = arg;
+    t->line = line;
+    kl_lock(&l->mu);
+    t->number = ++l->posted;
+    if (!line->n++) {
+        kl_list_push(&l->lines, &line->link);
+        if (line->used < l->floor)
+            line->used = l->floor;
+    }
+    kl_list_push(&line->tasks, &t->link);
+    kl_cond_signal(&l->cond);
+    kl_unlock(&l->mu);
+}
+
+size_t kl_loop_line_waiting(kl_loop *l, const kl_loop_line *line)
+{
+    kl_lock(&l->mu);
+    size_t n = line->n;
+    kl_unlock(&l->mu);
+    return n;
+}
+
+/* --- timers, calls ------------------------------------------------------------------------ */
 
 uint64_t kl_loop_timer(kl_loop *l, kl_time after, void (*fn)(void *arg), void *arg)
 {
@@ -173,7 +267,7 @@ kl_time kl_loop_next(kl_loop *l)
 {
     kl_lock(&l->mu);
     kl_heap_node *h = kl_heap_peek(&l->due);
-    kl_time next = !kl_list_empty(&l->tasks) ? INT64_MIN : h ? h->when : KL_NEVER;
+    kl_time next = !is_idle_locked(l) ? INT64_MIN : h ? h->when : KL_NEVER;
     kl_unlock(&l->mu);
     return next;
 }

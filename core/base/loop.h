@@ -18,6 +18,15 @@ void kl_loop_start(kl_loop *l);
 void kl_loop_free(kl_loop *l); /* not from the loop itself */
 bool kl_loop_on_thread(const kl_loop *l);
 void kl_loop_post(kl_loop *l, void (*fn)(void *arg), void *arg);
+/* Posts of one line run in their order, and lines take turns by the time that theirs have taken: who takes
+ * long lets the others go first. What is posted without a line waits for one function of a line at most.
+ * Where no time passes all run in the order in which they were posted. A line is empty when it is freed,
+ * and outlives no loop. */
+typedef struct kl_loop_line kl_loop_line;
+kl_loop_line *kl_loop_line_new(void);
+void kl_loop_line_free(kl_loop_line *line);
+void kl_loop_post_in(kl_loop *l, kl_loop_line *line, void (*fn)(void *arg), void *arg);
+size_t kl_loop_line_waiting(kl_loop *l, const kl_loop_line *line); /* not begun. Any thread */
 uint64_t kl_loop_timer(kl_loop *l, kl_time after, void (*fn)(void *arg), void *arg);
 /* on the loop's thread: fn is not called after this */
 void kl_loop_timer_cancel(kl_loop *l, uint64_t id);

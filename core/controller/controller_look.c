@@ -52,6 +52,8 @@ void kl_controller_state_get(kl_controller *c, kl_controller_state *out)
                     : NULL;
         kl_free(first);
     }
+    if (current && !why)
+        why = kl_wiring_slow(current);
     if (!why)
         why = kl_office_say(c->office, c->name);
     *out = (kl_controller_state){.name = kl_strdup(c->name),

@@ -348,12 +348,14 @@ static void run_pending(void *arg)
     kl_unlock(&w->mu);
     bool active = (atomic_load(&w->active) || atomic_load(&w->followed)) && !kl_wiring_spent(w);
     void *state = active ? kl__mapper_state_open(w->mapper) : NULL;
+    kl_time begun = kl_clock_now(w->o.clock);
     bool ask = e->ask && state && e->old && e->now; /* who cannot be asked must not hide changes */
     if (active && ask && !predicate_passes(w, state, e))
         tell_dropped(e->feed, e->old, e->now, "the `when` function said no");
     else if (active)
         deliver(e->feed, state, e->old, e->now,
             &(urge){.priority = e->priority, .why = e->why, .by = e->now ? e->now : e->old});
+    kl__mapper_state_took(w->mapper, kl_clock_now(w->o.clock) - begun);
     kl_value_unref(e->old);
     kl_value_unref(e->now);
     kl_free(e->slot);
@@ -387,7 +389,7 @@ static void defer(kl_feed *f, const kl_value *old, const kl_value *now, const ur
     kl_unlock(&w->mu);
     kl_value_unref(superseded);
     if (first)
-        kl_loop_post(w->o.mapper, run_pending, e);
+        kl_loop_post_in(w->o.mapper, w->mapper->line, run_pending, e);
 }
 
 typedef struct asking {

@@ -23,6 +23,7 @@ static void mapper_state_close(void *arg)
         m->program->ops->close(m->state);
     kl_program_unref(m->program);
     kl_free(atomic_load(&m->spent));
+    kl_loop_line_free(m->line);
     kl_free(m->controller);
     kl_free(m);
 }
@@ -72,6 +73,31 @@ bool kl__mapper_state_spent(
     if (changed)
         kl_loop_post(m->loop, changed, changed_arg);
     return true;
+}
+
+/* What functions take is counted for so long at a time; who takes more than half of it is told about. */
+#define COUNT_FOR KL_SECONDS(5)
+#define SHARE_FAIR 50
+
+void kl__mapper_state_took(kl_mapper_state *m, kl_time took)
+{
+    kl_time now = kl_clock_now(m->clock);
+    m->taken += took;
+    if (m->metrics)
+        kl_metrics_mapped(m->metrics, took);
+    if (now - m->since < COUNT_FOR)
+        return;
+    int share = (int)(100 * m->taken / (now - m->since));
+    atomic_store(&m->share, share < 100 ? share : 100);
+    m->since = now;
+    m->taken = 0;
+    if (share > SHARE_FAIR && !m->told)
+        kl_warn(
+            "mapping, index and `when` functions take most of a thread that all controllers share: events "
+            "of this one wait until those of others are done",
+            "controller=%s share=%d%% waiting=%zu", m->controller, share,
+            kl_loop_line_waiting(m->mapper, m->line));
+    m->told = share > SHARE_FAIR;
 }
 
 static bool has_functions(const kl_controller_spec *s)
@@ -197,6 +223,9 @@ kl_wiring *kl_wiring_new(const kl_wiring_options *o)
         w->mapper = kl_new(kl_mapper_state);
         *w->mapper = (kl_mapper_state){.mapper = o->mapper,
             .program = kl_program_ref(o->program),
+            .line = kl_loop_line_new(),
+            .clock = o->clock,
+            .since = kl_clock_now(o->clock),
             .index = o->index,
             .controller = kl_strdup(s->name),
             .metrics = o->metrics,
@@ -373,6 +402,17 @@ char *kl_wiring_why(kl_wiring *w, bool *parked)
         if (!atomic_load(&w->feeds[i].told))
             return kl_sprintf("waiting for %s", kl_cache_kind(w->feeds[i].need->cache));
     return kl__holding_why(w);
+}
+
+char *kl_wiring_slow(kl_wiring *w)
+{
+    kl_mapper_state *m = w->mapper;
+    size_t waiting = m ? kl_loop_line_waiting(m->mapper, m->line) : 0;
+    if (!waiting || atomic_load(&m->share) <= SHARE_FAIR)
+        return NULL;
+    return kl_sprintf("its mapping, index and `when` functions take %d %% of a thread that all controllers "
+                      "share, and %zu events wait for them",
+        atomic_load(&m->share), waiting);
 }
 
 /* --- activity ----------------------------------------------------------------------------- */

@@ -93,5 +93,7 @@ bool kl_wiring_outdated(const kl_wiring *w);
 bool kl_wiring_spent(const kl_wiring *w);
 /* Why it is not ready: "waiting for v1/Pod", or the problems of its caches. NULL when ready. Caller frees. */
 char *kl_wiring_why(kl_wiring *w, bool *parked);
+/* That its functions hold up its events, in words; NULL: they do not. Caller frees. Any thread. */
+char *kl_wiring_slow(kl_wiring *w);
 
 #endif

@@ -14,6 +14,7 @@
 typedef struct kl_mapper_state {
     atomic_int refs;
     kl_loop *mapper;
+    kl_loop_line *line; /* events that wait for the functions */
     kl_program *program;
     size_t index;
     void *state;
@@ -27,11 +28,18 @@ typedef struct kl_mapper_state {
     kl_controller_metrics *metrics; /* may be NULL */
     kl_caches *caches;
     kl_loop *loop;
+    /* what the functions take of the thread that all controllers share. Mapper thread, but for `share` */
+    kl_clock *clock;
+    kl_time since, taken; /* of the count under way: its beginning, what they took in it */
+    bool told;
+    atomic_int share; /* of the last count, in percent */
 } kl_mapper_state;
 kl_mapper_state *kl__mapper_state_ref(kl_mapper_state *m);
 void kl__mapper_state_unref(kl_mapper_state *m);
 /* mapper thread; NULL after a failure, logged when it is the first in a row */
 void *kl__mapper_state_open(kl_mapper_state *m);
+/* Counts that functions took so long. Mapper thread. */
+void kl__mapper_state_took(kl_mapper_state *m, kl_time took);
 /* A function failed over `o`. When a budget was spent its controller is parked, and true is said: that is
  * told. True also when it was told to stop. Mapper thread. */
 bool kl__mapper_state_spent(

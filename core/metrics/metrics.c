@@ -46,7 +46,7 @@ struct kl_controller_metrics {
     char *name;
     atomic_int max_concurrent, active;
     atomic_uint_fast64_t total[KL_OUTCOMES], terminal, panics, timeouts, elided, own_writes_waits,
-        own_writes_timeouts, outlived, loops, fights, spent[KL_SPENT];
+        own_writes_timeouts, outlived, loops, fights, spent[KL_SPENT], mapped; /* mapped: in ns */
     histogram reconcile, waited, worked;
 };
 
@@ -191,6 +191,10 @@ bool kl_metrics_latency(kl_metrics *m, const char *controller, bool waited, kl_h
 
 void kl_metrics_terminal(kl_controller_metrics *c) { bump(&c->terminal); }
 void kl_metrics_spent(kl_controller_metrics *c, kl_spent what) { bump(&c->spent[what]); }
+void kl_metrics_mapped(kl_controller_metrics *c, kl_time took)
+{
+    atomic_fetch_add_explicit(&c->mapped, (uint64_t)took, memory_order_relaxed);
+}
 void kl_metrics_elided(kl_controller_metrics *c) { bump(&c->elided); }
 void kl_metrics_own_writes_wait(kl_controller_metrics *c) { bump(&c->own_writes_waits); }
 void kl_metrics_own_writes_timeout(kl_controller_metrics *c) { bump(&c->own_writes_timeouts); }
@@ -464,6 +468,13 @@ static void write_controllers(kl_metrics *m, kl_buf *out) KL_REQUIRES(m->mu)
         for (int i = 0; i < KL_SPENT; i++)
             kl_metrics_sample(out, "kubelua_budget_exceeded_total", (double)c->spent[i], "controller", *n,
                 "budget", BUDGETS[i], NULL);
+    }
+    kl_metrics_head(out, "kubelua_mapping_seconds_total", "counter",
+        "Total time that mapping, `when` and `priority` functions of a script took of the thread they share");
+    for (char **n = names; *n; n++) {
+        kl_controller_metrics *c = kl_map_get(m->controllers, *n);
+        kl_metrics_sample(
+            out, "kubelua_mapping_seconds_total", (double)c->mapped / 1e9, "controller", *n, NULL);
     }
     for (size_t f = 0; f < COUNT(FAMILIES); f++) {
         kl_metrics_head(out, FAMILIES[f].name, "counter", FAMILIES[f].help);

@@ -34,6 +34,8 @@ void kl_metrics_panic(kl_controller_metrics *c);
 void kl_metrics_timeout(kl_controller_metrics *c);
 /* kubelua_budget_exceeded_total{controller,budget} */
 void kl_metrics_spent(kl_controller_metrics *c, kl_spent what);
+/* A script's functions worked for so long on events. */
+void kl_metrics_mapped(kl_controller_metrics *c, kl_time took);
 void kl_metrics_elided(kl_controller_metrics *c); /* kubelua_elided_writes_total{controller} */
 /* kubelua_own_writes_waits_total{controller} */
 void kl_metrics_own_writes_wait(kl_controller_metrics *c);

@@ -70,6 +70,62 @@ static void posts_run_in_order_also_those_that_posts_make(void **state)
     teardown(&w);
 }
 
+static void take_a_while(void *arg)
+{
+    word *x = arg;
+    say(arg);
+    kl_clock_advance(x->w->clock, KL_SECONDS(1));
+}
+
+static void lines_take_turns_by_the_time_that_they_take(void **state)
+{
+    (void)state;
+    world w;
+    setup(&w);
+    word slow = {&w, "s"}, quick = {&w, "q"}, plain = {&w, "p"};
+    kl_loop_line *a = kl_loop_line_new(), *b = kl_loop_line_new();
+    for (int i = 0; i < 4; i++)
+        kl_loop_post_in(w.l, a, take_a_while, &slow);
+    for (int i = 0; i < 3; i++)
+        kl_loop_post_in(w.l, b, say, &quick);
+    kl_loop_post(w.l, say, &plain);
+    assert_int_equal(kl_loop_line_waiting(w.l, a), 4);
+    assert_int_equal(kl_loop_next(w.l), INT64_MIN);
+    kl_loop_step(w.l);
+    assert_said(&w, "sqqqpsss");
+    /* who was away has no claim on the time of those who were there */
+    for (int i = 0; i < 3; i++) {
+        kl_loop_post_in(w.l, a, take_a_while, &slow);
+        kl_loop_post_in(w.l, b, take_a_while, &quick);
+    }
+    kl_loop_step(w.l);
+    assert_said(&w, "qsqsqs");
+    assert_int_equal(kl_loop_line_waiting(w.l, a), 0);
+    kl_loop_line_free(a);
+    kl_loop_line_free(b);
+    teardown(&w);
+}
+
+static void lines_keep_the_order_of_posts_where_no_time_passes(void **state)
+{
+    (void)state;
+    world w;
+    setup(&w);
+    word a = {&w, "a"}, b = {&w, "b"}, p = {&w, "p"};
+    kl_loop_line *l = kl_loop_line_new(), *m = kl_loop_line_new();
+    kl_loop_post_in(w.l, m, say, &b);
+    kl_loop_post_in(w.l, l, say, &a);
+    kl_loop_post(w.l, say, &p);
+    kl_loop_post_in(w.l, m, say, &b);
+    kl_loop_post(w.l, say, &p);
+    kl_loop_post_in(w.l, l, say, &a);
+    kl_loop_step(w.l);
+    assert_said(&w, "bapbpa");
+    kl_loop_line_free(l);
+    kl_loop_line_free(m);
+    teardown(&w);
+}
+
 static void timers_fire_at_their_time_and_in_its_order(void **state)
 {
     (void)state;
@@ -232,6 +288,8 @@ static void a_call_from_what_runs_at_the_very_end_does_not_wait_for_a_thread_tha
 }
 
 KL_TESTS(cmocka_unit_test(posts_run_in_order_also_those_that_posts_make),
+    cmocka_unit_test(lines_take_turns_by_the_time_that_they_take),
+    cmocka_unit_test(lines_keep_the_order_of_posts_where_no_time_passes),
     cmocka_unit_test(timers_fire_at_their_time_and_in_its_order),
     cmocka_unit_test(a_cancelled_timer_does_not_fire_even_when_it_is_due),
     cmocka_unit_test(the_end_runs_what_was_posted_and_drops_the_timers),

@@ -215,3 +215,28 @@ return kube.controller { name = "maps", resource = "v1/ConfigMap", namespaces = 
     end)
   end)
 end)
+
+describe("kubelua why", function()
+  it("says that no names of kinds are known where no server was ever reached", function()
+    local dir = runtime_dir()
+    local socket = dir .. "/s.sock"
+    local kubeconfig = process.write(process.tmpname ".kubeconfig", ([[
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:%d"}}]
+users: [{name: u, user: {}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+]]):format(servers.free_port()))
+    local run = controller.start({ kubeconfig = kubeconfig }, (SCRIPT:gsub("NAMESPACE", '"a"')), "--control", socket)
+    run:wait_for_log(60, "control socket")
+    local function why(kind) return process.run(("%s why --socket %s %s a/b 2>&1"):format(KUBELUA, socket, kind)) end
+    local said, code = why "cm"
+    assert.equal(1, code)
+    assert.truthy(said:find('what "cm" is cannot be said yet: the API server has told no names of kinds so far', 1, true), said)
+    said, code = why "v1/ConfigMap"
+    assert.equal(0, code, said)
+    assert.match("maps is parked", said)
+    controller.finish(run)
+  end)
+end)

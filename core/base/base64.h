@@ -8,7 +8,7 @@
 /* The text of n bytes; caller frees. */
 char *kl_base64_encode(const void *data, size_t n);
 /* The bytes of a text, appended to out. Line breaks are passed over, as Go does. KL_ESYNTAX names the
- * first wrong byte. */
+ * first wrong byte: its message ends with the number of it, from 1. */
 KL_NODISCARD kl_status kl_base64_decode(const char *text, size_t n, kl_buf *out, kl_err *err);
 
 #endif

@@ -3,8 +3,10 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/mem.h"
 #include "model/quantity.h"
 #include "model/time.h"
@@ -286,6 +288,24 @@ static kl_status walk_time(struct walk *w, const kl__schema *s, const kl_value *
         out);
 }
 
+/* Go counts the bytes from 0. */
+static kl_status check_base64(struct walk *w, const kl_value *in)
+{
+    size_t n;
+    const char *text = kl_value_strn(in, &n);
+    kl_buf bytes = KL_BUF_INIT;
+    kl_err why = KL_ERR_INIT;
+    kl_status st = kl_base64_decode(text, n, &bytes, &why);
+    if (st) {
+        const char *at = strrchr(kl_err_message(&why), ' ');
+        long byte = at ? strtol(at, NULL, 10) : 1;
+        st = kl__fail_bad_request(w->err, "illegal base64 data at input byte %ld", byte > 0 ? byte - 1 : 0);
+    }
+    kl_err_fini(&why);
+    kl_buf_fini(&bytes);
+    return st;
+}
+
 static kl_status walk(struct walk *w, const kl__schema *s, const kl_value *in, const kl_value **out)
 {
     kl_type t = kl_value_type(in);
@@ -309,10 +329,15 @@ static kl_status walk(struct walk *w, const kl__schema *s, const kl_value *in, c
     case KL_S_MAP: return t == KL_OBJECT ? walk_object(w, s, in, out) : mismatch(w, s, in);
     case KL_S_LIST: return t == KL_ARRAY ? walk_list(w, s->items, in, out) : mismatch(w, s, in);
     case KL_S_STRING:
-    case KL_S_BYTES:
         if (t != KL_STRING)
             return mismatch(w, s, in);
         break;
+    case KL_S_BYTES: {
+        kl_status st = t == KL_STRING ? check_base64(w, in) : mismatch(w, s, in);
+        if (st)
+            return st;
+        break;
+    }
     case KL_S_INT:
         if (!kl_value_int(in, &whole))
             return mismatch(w, s, in);

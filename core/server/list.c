@@ -14,7 +14,7 @@
 #include "store/filter.h"
 #include "server/rest.h"
 #include "schema/status.h"
-#include "show/table.h"
+#include "show/answer.h"
 #include "server/watch.h"
 
 struct options {
@@ -169,85 +169,36 @@ static kl_status token_read(const char *token, uint64_t *rv, char **key, kl_err 
 
 /* ------------------------------------------------------------------ list */
 
-static void put_item(
-    const kl__kind *k, const kl_show_form *form, const kl_value *stored, kl_time now, kl_buf *out)
-{
-    /* items of built-in lists carry no kind */
-    if (form->kind == KL_FORM_WHOLE && !kl_render_differs(k)) {
-        bool first = true;
-        kl_buf_putc(out, '{');
-        for (size_t i = 0; i < kl_value_len(stored); i++) {
-            const char *key;
-            size_t n;
-            const kl_value *v = kl_value_member(stored, i, &key, &n);
-            if (!strcmp(key, "apiVersion") || !strcmp(key, "kind"))
-                continue;
-            kl_buf_printf(out, "%s\"%s\":", first ? "" : ",", key);
-            kl_value_encode(v, out);
-            first = false;
-        }
-        kl_buf_putc(out, '}');
-        return;
-    }
-    const kl_value *o = kl_render_version(k, stored);
-    if (form->kind == KL_FORM_TABLE)
-        kl_show_row(k, form, o, now, out);
-    else if (form->kind == KL_FORM_METADATA) {
-        kl_buf_puts(
-            out, "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":");
-        kl_value_encode(kl_value_get(o, "metadata"), out);
-        kl_buf_putc(out, '}');
-    } else
-        kl_value_encode(o, out);
-    kl_value_unref(o);
-}
-
 static void list_reply(kl__call *c, const kl_show_form *form, const kl__filter *f, const kl__picture *p,
     int64_t limit, uint64_t rv, kl_httpd_request *http)
 {
+    kl_show_list l = {.k = c->kind, .form = form, .now = kl__server_wall(c->s)};
+    kl_err err = KL_ERR_INIT;
     kl_buf out = KL_BUF_INIT;
-    size_t given = 0, left = 0;
+    int64_t left = 0;
     const char *last = NULL;
-    kl_time now = kl__server_wall(c->s);
-    char *version = kl__kind_api_version(c->kind);
-    kl_buf items = KL_BUF_INIT;
-    for (size_t i = 0; i < p->len; i++) {
+    kl_status st = kl_show_fits(c->kind, form, true, &err);
+    for (size_t i = 0; i < p->len && !st; i++) {
         if (!kl__filter_matches(f, p->objects[i]))
             continue;
-        if (limit > 0 && (int64_t)given == limit) {
+        if (limit > 0 && (int64_t)l.n == limit) {
             left++;
             continue;
         }
-        kl_buf_puts(&items, given ? "," : "");
-        put_item(c->kind, form, p->objects[i], now, &items);
+        st = kl_show_list_add(&l, p->objects[i], &err);
         last = p->keys[i];
-        given++;
     }
-    if (form->kind == KL_FORM_TABLE)
-        kl_buf_puts(&out, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\"");
-    else if (form->kind == KL_FORM_METADATA)
-        kl_buf_puts(&out, "{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/v1\"");
+    char *token = left ? token_make(rv, last) : NULL;
+    if (!st)
+        st = kl_show_list_end(&l, rv, token, left && !kl__filter_selects(f) ? left : -1, &out, &err);
+    if (st)
+        kl__reply_error(http, NULL, &err);
     else
-        kl_buf_printf(&out, "{\"kind\":\"%s\",\"apiVersion\":\"%s\"", c->kind->list_kind, version);
-    kl_buf_printf(&out, ",\"metadata\":{\"resourceVersion\":\"%" PRIu64 "\"", rv);
-    if (left) {
-        char *token = token_make(rv, last);
-        kl_buf_printf(&out, ",\"continue\":\"%s\"", token);
-        if (!kl__filter_selects(f))
-            kl_buf_printf(&out, ",\"remainingItemCount\":%zu", left);
-        kl_free(token);
-    }
-    kl_buf_puts(&out, "},");
-    if (form->kind == KL_FORM_TABLE) {
-        kl_show_columns(c->kind, &out);
-        kl_buf_puts(&out, ",\"rows\":[");
-    } else
-        kl_buf_puts(&out, "\"items\":[");
-    kl_buf_add(&out, kl_buf_str(&items), items.len);
-    kl_buf_puts(&out, "]}");
-    kl_buf_fini(&items);
-    kl_free(version);
-    kl__reply_buf(http, 200, NULL, &out);
+        kl__reply_buf(http, 200, kl_show_media_type(form->media, false), NULL, &out);
+    kl_free(token);
+    kl_show_list_fini(&l);
+    kl_buf_fini(&out);
+    kl_err_fini(&err);
 }
 
 static kl_status list(kl__call *c, const kl_show_form *form, const struct options *o, const kl__filter *f,
@@ -302,12 +253,12 @@ static void watch(
         .initial_end = o->initial};
     kl__bucket *b = c->kind->bucket;
     kl_err err = KL_ERR_INIT;
-    kl_httpd_stream *stream = kl_httpd_reply_stream(http, 200, "application/json");
+    kl_httpd_stream *stream = kl_httpd_reply_stream(http, 200, kl_show_media_type(form->media, true));
     if (!w.initial && o->rv == 0)
         w.rv = kl__store_rv(c->s->store);
     if (!w.initial && !kl__bucket_knows(b, w.rv)) {
         kl__fail_expired(&err, "too old resource version: %" PRIu64 " (%" PRIu64 ")", o->rv, b->forgotten);
-        kl__watch_refuse(stream, &err);
+        kl__watch_refuse(stream, form, &err);
         kl_err_fini(&err);
         return;
     }
@@ -316,7 +267,7 @@ static void watch(
     if (w.rv > kl__store_rv(c->s->store)) {
         kl__fail_expired(&err, "resource version %" PRIu64 " is not of this server, which is at %" PRIu64,
             o->rv, kl__store_rv(c->s->store));
-        kl__watch_refuse(stream, &err);
+        kl__watch_refuse(stream, form, &err);
         kl_err_fini(&err);
         return;
     }
@@ -366,7 +317,8 @@ void kl__rest_list(kl__call *c, const kl_show_form *form, kl_httpd_request *http
 
 /* ------------------------------------------------------------------ delete collection */
 
-void kl__rest_delete_collection(kl__call *c, const kl_value *options, kl_httpd_request *http)
+void kl__rest_delete_collection(
+    kl__call *c, const kl_show_form *form, const kl_value *options, kl_httpd_request *http)
 {
     kl_err err = KL_ERR_INIT;
     kl__filter f = {0};
@@ -393,13 +345,12 @@ void kl__rest_delete_collection(kl__call *c, const kl_value *options, kl_httpd_r
             st = KL_OK;
         }
     }
-    kl_show_form whole = {0};
     if (kl__admission_waits(c->admission))
         ; /* begins again when a webhook has answered */
     else if (st)
         kl__reply_error(http, NULL, &err);
     else
-        list_reply(c, &whole, &f, &p, 0, kl__store_rv(c->s->store), http);
+        list_reply(c, form, &f, &p, 0, kl__store_rv(c->s->store), http);
     kl__picture_fini(&p);
     kl_free(prefix);
     kl__filter_fini(&f);

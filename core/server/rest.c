@@ -22,12 +22,12 @@
 #include "server/scale.h"
 #include "schema/status.h"
 #include "server/subresource.h"
-#include "show/table.h"
+#include "show/answer.h"
 #include "wire/proto.h"
 
 /* ------------------------------------------------------------------ replies */
 
-void kl__reply_buf(kl_httpd_request *http, int code, const char *headers, kl_buf *body)
+void kl__reply_buf(kl_httpd_request *http, int code, const char *type, const char *headers, kl_buf *body)
 {
     if (kl_buf_status(body)) {
         kl_err err = KL_ERR_INIT;
@@ -37,15 +37,15 @@ void kl__reply_buf(kl_httpd_request *http, int code, const char *headers, kl_buf
         kl_buf_fini(body);
         return;
     }
-    kl_httpd_reply_take(http, code, "application/json", headers, body);
+    kl_httpd_reply_take(http, code, type, headers, body);
     kl_buf_fini(body);
 }
 
 void kl__reply_value(kl_httpd_request *http, int code, const char *headers, const kl_value *v)
 {
     kl_buf body = KL_BUF_INIT;
-    kl_value_encode(v, &body);
-    kl__reply_buf(http, code, headers, &body);
+    kl_show_media media = kl_show_value(v, kl_show_error_media(kl_httpd_header(http, "Accept")), &body);
+    kl__reply_buf(http, code, kl_show_media_type(media, false), headers, &body);
 }
 
 void kl__reply_error(kl_httpd_request *http, const char *headers, const kl_err *err)
@@ -64,28 +64,19 @@ static void reply_object(
     kl__call *c, const kl_show_form *form, int code, const kl_value *stored, kl_httpd_request *http)
 {
     const char *headers = c->warnings->len ? kl_buf_str(c->warnings) : NULL, *kind = kl_object_kind(stored);
-    bool status = kind && !strcmp(kind, "Status");
-    const kl_value *o = status ? kl_value_ref(stored) : kl_render_version(c->kind, stored);
-    kl_buf out = KL_BUF_INIT;
-    if (status || form->kind == KL_FORM_WHOLE)
-        kl_value_encode(o, &out);
-    else if (form->kind == KL_FORM_METADATA) {
-        kl_buf_puts(
-            &out, "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":");
-        kl_value_encode(kl_value_get(o, "metadata"), &out);
-        kl_buf_putc(&out, '}');
-    } else {
-        kl_buf_puts(
-            &out, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{\"resourceVersion\":");
-        kl_value_encode(kl_value_at(o, "metadata", "resourceVersion", NULL), &out);
-        kl_buf_puts(&out, "},");
-        kl_show_columns(c->kind, &out);
-        kl_buf_puts(&out, ",\"rows\":[");
-        kl_show_row(c->kind, form, o, kl__server_wall(c->s), &out);
-        kl_buf_puts(&out, "]}");
+    if (kind && !strcmp(kind, "Status")) {
+        kl__reply_value(http, code, headers, stored);
+        return;
     }
-    kl_value_unref(o);
-    kl__reply_buf(http, code, headers, &out);
+    kl_err err = KL_ERR_INIT;
+    kl_buf out = KL_BUF_INIT;
+    if (kl_show_object(c->kind, form, stored, kl__server_wall(c->s), &out, &err) == KL_OK
+        || kl_buf_status(&out))
+        kl__reply_buf(http, code, kl_show_media_type(form->media, false), headers, &out);
+    else
+        kl__reply_error(http, headers, &err);
+    kl_buf_fini(&out);
+    kl_err_fini(&err);
 }
 
 /* ------------------------------------------------------------------ paths */
@@ -196,8 +187,7 @@ static kl_status object_body(kl__call *c, kl_httpd_request *http, const kl_value
     if (!json && !yaml)
         return kl__api_fail(err, 415, "UnsupportedMediaType", NULL,
             "the body of the request was in an unknown format - accepted media types include: "
-            "application/json, application/yaml%s",
-            c->kind->custom ? "" : ", " KL_PROTO_TYPE);
+            "application/json, application/yaml, " KL_PROTO_TYPE);
     char *what = kl_sprintf("the object provided is unrecognized (must be of type %s): couldn't get "
                             "version/kind; json parse error",
         c->kind->kind);
@@ -409,7 +399,7 @@ static bool run(kl__call *c, const char *verb, const kl_show_form *form, kl_http
         if (!*st && !strcmp(verb, "delete"))
             *st = kl__verb_delete(c, body, out, code, err);
         else if (!*st) {
-            kl__rest_delete_collection(c, body, http);
+            kl__rest_delete_collection(c, form, body, http);
             replied = true;
         }
     }
@@ -421,6 +411,11 @@ static bool watching(const char *verb, kl_httpd_request *http)
 {
     const char *watch = kl_httpd_query(http, "watch");
     return !strcmp(verb, "list") && watch && strcmp(watch, "false") && strcmp(watch, "0");
+}
+
+static kl_show_what what_of(const char *verb, kl_httpd_request *http)
+{
+    return watching(verb, http) ? KL_SHOW_WATCH : !strcmp(verb, "list") ? KL_SHOW_LIST : KL_SHOW_ONE;
 }
 
 static bool writes(const char *verb) { return strcmp(verb, "get") && strcmp(verb, "list"); }
@@ -455,10 +450,9 @@ static bool serve_objects(kl__call *c, kl_httpd_request *http)
             &retry_after, &err);
     if (st && retry_after)
         kl_buf_printf(&warnings, "Retry-After: %d\r\n", retry_after);
-    if (!st
-        && !kl_show_form_parse(kl_httpd_header(http, "Accept"), kl_httpd_query(http, "includeObject"), &form))
-        st = kl__api_fail(&err, 406, "NotAcceptable", NULL,
-            "only the following media types are accepted: application/json");
+    if (!st)
+        st = kl_show_negotiate(c->kind, what_of(verb, http), kl_httpd_header(http, "Accept"),
+            kl_httpd_query(http, "includeObject"), &form, &err);
     if (!st)
         st = read_call(c, http, &manager, &err);
     if (!st) {

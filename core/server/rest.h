@@ -2,22 +2,24 @@
 #ifndef KL_SERVER_REST_H
 #define KL_SERVER_REST_H
 
-#include "show/render.h"
+#include "show/accept.h"
 #include "server/state.h"
 
 /* kl_httpd's handler; `arg` is the server. */
 void kl__rest_handle(void *arg, kl_httpd_request *http);
 
 void kl__reply_error(kl_httpd_request *http, const char *headers, const kl_err *err);
-/* JSON; takes what is in body */
-void kl__reply_buf(kl_httpd_request *http, int code, const char *headers, kl_buf *body);
+/* takes what is in body */
+void kl__reply_buf(kl_httpd_request *http, int code, const char *type, const char *headers, kl_buf *body);
+/* in the media type that the request asks for, as failures are */
 void kl__reply_value(kl_httpd_request *http, int code, const char *headers, const kl_value *v);
 /* 200 with an ETag made of the body; 304 to a client that has it. Takes what is in body. */
 void kl__reply_tagged(kl_httpd_request *http, const char *type, kl_buf *body);
 
 /* list.c: GET of a collection, whole, paged or as a watch; and DELETE of one. */
 void kl__rest_list(kl__call *c, const kl_show_form *form, kl_httpd_request *http);
-void kl__rest_delete_collection(kl__call *c, const kl_value *options, kl_httpd_request *http);
+void kl__rest_delete_collection(
+    kl__call *c, const kl_show_form *form, const kl_value *options, kl_httpd_request *http);
 
 /* discovery.c, openapi.c: true when the path was theirs. Under the lock. */
 bool kl__discovery(kl_server *s, const char *path, kl_httpd_request *http);

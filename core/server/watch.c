@@ -16,7 +16,7 @@
 #include "model/object.h"
 #include "schema/edit.h"
 #include "schema/status.h"
-#include "show/table.h"
+#include "show/answer.h"
 
 /* kube-apiserver sends the first bookmark soon after the initial state and one shortly before the end. */
 #define FIRST_BOOKMARK KL_SECONDS(1)
@@ -65,42 +65,25 @@ static bool put(watch *w, const kl_buf *text)
     return fits && kl_httpd_stream_write(w->stream, text->data, text->len);
 }
 
-/* The event as this watch wants it. `object` is in storage form. */
-static void encode(
+/* The event as this watch wants it. `object` is in storage form. What cannot be written ends the watch. */
+static bool encode(
     const kl_server *s, const watch *w, const char *type, const kl_value *object, bool columns, kl_buf *out)
 {
-    const kl_value *o = kl_render_version(w->kind, object);
-    kl_buf_printf(out, "{\"type\":\"%s\",\"object\":", type);
-    if (w->form.kind == KL_FORM_TABLE) {
-        kl_buf_puts(
-            out, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{\"resourceVersion\":");
-        kl_value_encode(kl_value_at(o, "metadata", "resourceVersion", NULL), out);
-        kl_buf_puts(out, "},");
-        if (columns)
-            kl_show_columns(w->kind, out);
-        else
-            kl_buf_puts(out, "\"columnDefinitions\":null");
-        kl_buf_puts(out, ",\"rows\":[");
-        kl_show_row(w->kind, &w->form, o, kl__server_wall(s), out);
-        kl_buf_puts(out, "]}");
-    } else if (w->form.kind == KL_FORM_METADATA) {
-        kl_buf_puts(
-            out, "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":");
-        kl_value_encode(kl_value_get(o, "metadata"), out);
-        kl_buf_putc(out, '}');
-    } else
-        kl_value_encode(o, out);
-    kl_buf_puts(out, "}\n");
-    kl_value_unref(o);
+    kl_err err = KL_ERR_INIT;
+    kl_status st = kl_show_event(w->kind, &w->form, type, object, columns, kl__server_wall(s), out, &err);
+    if (st)
+        kl_warn("a watch ends: an object cannot be written for it", "kind=%s name=%s error=%s", w->kind->kind,
+            kl_object_name(object), kl_err_message(&err));
+    kl_err_fini(&err);
+    return !st;
 }
 
 static bool send(const kl_server *s, watch *w, const char *type, const kl_value *object, uint64_t rv)
 {
     kl_buf text = KL_BUF_INIT;
-    encode(s, w, type, object, !w->headed, &text);
+    bool ok = encode(s, w, type, object, !w->headed, &text) && put(w, &text);
     w->headed = true;
     w->told = rv;
-    bool ok = put(w, &text);
     kl_buf_fini(&text);
     return ok;
 }
@@ -134,6 +117,7 @@ void kl__watch_change(void *server, kl__bucket *b, const kl__change *c)
     kl_server *s = server;
     kl_buf shared = KL_BUF_INIT; /* the last whole encoding, and what it was made for */
     const kl__kind *made_for = NULL;
+    kl_show_media made_in = KL_MEDIA_JSON;
     const kl_value *made_of = NULL;
     const char *made_type = NULL;
     for (kl_list *l = b->watches.next, *next; l != &b->watches; l = next) {
@@ -145,15 +129,18 @@ void kl__watch_change(void *server, kl__bucket *b, const kl__change *c)
             continue;
         bool ok;
         if (w->form.kind == KL_FORM_WHOLE && object == c->now) {
-            if (made_for != w->kind || made_of != object || strcmp(made_type, type)) {
+            ok = true;
+            if (made_for != w->kind || made_in != w->form.media || made_of != object
+                || strcmp(made_type, type)) {
                 kl_buf_clear(&shared);
-                encode(s, w, type, object, false, &shared);
-                made_for = w->kind;
+                ok = encode(s, w, type, object, false, &shared);
+                made_for = ok ? w->kind : NULL;
+                made_in = w->form.media;
                 made_of = object;
                 made_type = type;
             }
             w->told = c->rv;
-            ok = put(w, &shared);
+            ok = ok && put(w, &shared);
         } else
             ok = send(s, w, type, object, c->rv);
         kl_value_unref(object);
@@ -166,25 +153,7 @@ void kl__watch_change(void *server, kl__bucket *b, const kl__change *c)
 static bool bookmark(watch *w, uint64_t rv, bool initial_end)
 {
     kl_buf text = KL_BUF_INIT;
-    char *version = kl__kind_api_version(w->kind);
-    if (w->form.kind == KL_FORM_TABLE)
-        kl_buf_printf(&text,
-            "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/"
-            "v1\",\"metadata\":{\"resourceVersion\":\"%" PRIu64
-            "\"},\"columnDefinitions\":null,\"rows\":[{\"cells\":[],\"object\":{\"kind\":"
-            "\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/"
-            "v1\",\"metadata\":{\"resourceVersion\":\"%" PRIu64 "\"%s}}}]}}\n",
-            rv, rv, initial_end ? ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}" : "");
-    else
-        kl_buf_printf(&text,
-            "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{"
-            "\"resourceVersion\":\"%" PRIu64 "\"%s%s}}}\n",
-            w->form.kind == KL_FORM_METADATA ? "PartialObjectMetadata" : w->kind->kind,
-            w->form.kind == KL_FORM_METADATA ? "meta.k8s.io/v1" : version, rv,
-            w->kind->custom || w->form.kind == KL_FORM_METADATA ? "" : ",\"creationTimestamp\":null",
-            initial_end ? ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}" : "");
-    kl_free(version);
-    bool ok = put(w, &text);
+    bool ok = !kl_show_bookmark(w->kind, &w->form, rv, initial_end, &text, NULL) && put(w, &text);
     kl_buf_fini(&text);
     w->told = rv;
     return ok;
@@ -298,13 +267,11 @@ void kl__watches_stop(kl_server *s)
         watch_end(WATCH_OF_ALL(s->watches.next));
 }
 
-void kl__watch_refuse(kl_httpd_stream *stream, const kl_err *err)
+void kl__watch_refuse(kl_httpd_stream *stream, const kl_show_form *form, const kl_err *err)
 {
     kl_buf text = KL_BUF_INIT;
     const kl_value *status = kl__status_of(err);
-    kl_buf_puts(&text, "{\"type\":\"ERROR\",\"object\":");
-    kl_value_encode(status, &text);
-    kl_buf_puts(&text, "}\n");
+    kl_show_error_event(status, form, &text);
     kl_value_unref(status);
     kl_httpd_stream_write(stream, text.data, text.len);
     kl_httpd_stream_close(stream);

@@ -4,7 +4,7 @@
 #define KL_SERVER_WATCH_H
 
 #include "store/filter.h"
-#include "show/render.h"
+#include "show/accept.h"
 #include "server/state.h"
 
 typedef struct kl__watch_options {
@@ -28,6 +28,6 @@ kl_time kl__watches_tick(kl_server *s, kl_time now);
 void kl__watches_stop(kl_server *s); /* ends all */
 /* Writes an ERROR event and ends the stream: HTTP 200 with the failure inside, as a watch of the past
  * gets. */
-void kl__watch_refuse(kl_httpd_stream *stream, const kl_err *err);
+void kl__watch_refuse(kl_httpd_stream *stream, const kl_show_form *form, const kl_err *err);
 
 #endif

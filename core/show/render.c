@@ -1,4 +1,4 @@
-/* render.c - which form a client asked for, and objects in the version it asked for.
+/* render.c - objects in the version a client asked for.
  *
  * Versions of a CRD differ by name only (conversion None). Events are stored as v1 and shown by
  * events.k8s.io/v1 under its own names for the same fields. */
@@ -75,55 +75,4 @@ const kl_value *kl_render_version(const kl__kind *k, const kl_value *stored)
     if (k->custom && k->schema)
         kl__replace(&o, kl__normalize_custom(k->schema, o));
     return o;
-}
-
-/* One media range: "application/json;as=Table;v=v1;g=meta.k8s.io". */
-static bool range_is(const char *range, size_t n, kl_show_kind *kind)
-{
-    char *text = kl_strndup(range, n), *save, *word = strtok_r(text, ";", &save);
-    bool json = word != NULL, meta = true;
-    *kind = KL_FORM_WHOLE;
-    while (word && *word == ' ')
-        word++;
-    if (word) {
-        word[strcspn(word, " ")] = 0;
-        json = !strcmp(word, "application/json") || !strcmp(word, "application/*") || !strcmp(word, "*/*");
-    }
-    while (json && (word = strtok_r(NULL, ";", &save))) {
-        while (*word == ' ')
-            word++;
-        if (!strncmp(word, "as=", 3)) {
-            if (!strcmp(word + 3, "Table"))
-                *kind = KL_FORM_TABLE;
-            else if (!strcmp(word + 3, "PartialObjectMetadata")
-                || !strcmp(word + 3, "PartialObjectMetadataList"))
-                *kind = KL_FORM_METADATA;
-            else
-                json = false;
-        }
-        if (!strncmp(word, "g=", 2))
-            meta = !strcmp(word + 2, "meta.k8s.io");
-        if (!strcmp(word, "stream=watch"))
-            continue;
-    }
-    kl_free(text);
-    return json && meta;
-}
-
-bool kl_show_form_parse(const char *accept, const char *include, kl_show_form *out)
-{
-    *out = (kl_show_form){0};
-    if (include)
-        out->include = !strcmp(include, "Object") ? KL_INCLUDE_OBJECT
-            : !strcmp(include, "None")            ? KL_INCLUDE_NONE
-                                                  : KL_INCLUDE_METADATA;
-    if (!accept || !*accept)
-        return true;
-    for (const char *p = accept; *p;) {
-        size_t n = strcspn(p, ",");
-        if (range_is(p, n, &out->kind))
-            return true;
-        p += n + (p[n] == ',');
-    }
-    return false;
 }

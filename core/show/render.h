@@ -12,15 +12,4 @@ const kl_value *kl_render_stored(const kl__kind *k, const kl_value *o);
 /* What `k` shows is not what is stored (another version, or defaults to add). */
 bool kl_render_differs(const kl__kind *k);
 
-typedef enum kl_show_kind { KL_FORM_WHOLE, KL_FORM_TABLE, KL_FORM_METADATA } kl_show_kind;
-typedef enum kl_show_include { KL_INCLUDE_METADATA, KL_INCLUDE_OBJECT, KL_INCLUDE_NONE } kl_show_include;
-typedef struct kl_show_form {
-    kl_show_kind kind;
-    kl_show_include include;
-} kl_show_form;
-
-/* The first of the Accept header's forms that we can give; false when there is none (406). `include` is
- * ?includeObject=. */
-bool kl_show_form_parse(const char *accept, const char *include, kl_show_form *out);
-
 #endif

@@ -3,7 +3,7 @@
 #define KL_SHOW_TABLE_H
 
 #include "base/clock.h"
-#include "show/render.h"
+#include "show/accept.h"
 
 /* Writes `"columnDefinitions":[...]`. */
 void kl_show_columns(const kl__kind *k, kl_buf *out);

@@ -1,6 +1,7 @@
---- protobuf_spec.lua - the same objects through a client that reads protobuf and one that does not. The
---- embedded server has JSON
--- alone, so there the first falls back.
+--- protobuf_spec.lua - the same objects through a client that reads protobuf and one that does not.
+-- The JSON of the embedded server has the keys of an object in the order in which they were written, and empty
+-- members that came (`value: ""`); the real one has Go's order and leaves those out, as protobuf does.
+-- spec/core/wire/proto_write_test.c compares the bytes.
 
 local controller = require "support.controller"
 local kube = require "kubelua"
@@ -72,9 +73,23 @@ local function text(o)
   return (kube.encode(o):gsub(',"creationTimestamp":null', ""):gsub('"creationTimestamp":null,?', ""))
 end
 
+-- The same for keys in any order, without what is empty.
+local EMPTY = { ["null"] = true, ["{}"] = true, [""] = true, ["0"] = true, ["false"] = true }
+local function sorted(v)
+  if type(v) ~= "table" and type(v) ~= "userdata" then return tostring(v) end
+  local parts = {}
+  for k, item in pairs(v) do
+    local inside = item == kube.null and "null" or sorted(item)
+    if not EMPTY[inside] then parts[#parts + 1] = k .. "=" .. inside end
+  end
+  table.sort(parts)
+  return "{" .. table.concat(parts, ",") .. "}"
+end
+
 local function reads_the_same(name, start)
   describe("protobuf and JSON of " .. name, function()
     local server, ns, proto, json, made
+    local text = name:find "embedded" and sorted or text
 
     lazy_setup(function()
       server = start {}
@@ -222,7 +237,7 @@ servers.each(function(name, start)
         ]], table.unpack(more))
         run:wait_for_log(20 * wait.factor, "saw it")
         local log = run:log()
-        local wanted = not name:find "embedded" and more[3] ~= "--no-protobuf"
+        local wanted = more[3] ~= "--no-protobuf"
         assert.equal(wanted, log:find("it answers in protobuf", 1, true) ~= nil, log)
         controller.finish(run)
       end

@@ -84,6 +84,22 @@ static void as_stream(const char *p, size_t n, bool list)
     heard_fini(&cut);
 }
 
+/* What was read can be written, unless its bounds are narrower than bytes'; and then it reads. */
+static void written_again(const kl_value *v)
+{
+    const char *version = kl_value_str_at(v, "apiVersion", NULL), *kind = kl_value_str_at(v, "kind", NULL);
+    const kl_value *again = NULL;
+    kl_buf out = KL_BUF_INIT;
+    kl_err err = KL_ERR_INIT;
+    if (!version || !kind || kl_proto_write(version, kind, v, &out, &err))
+        CLAIM(!version || !kind || *kl_err_message(&err));
+    else
+        CLAIM(!kl_proto_decode(kl_buf_str(&out), out.len, &again, NULL, NULL));
+    kl_value_unref(again);
+    kl_err_fini(&err);
+    kl_buf_fini(&out);
+}
+
 static void as_object(const char *p, size_t n)
 {
     const kl_value *v = NULL, *again = NULL;
@@ -103,6 +119,7 @@ static void as_object(const char *p, size_t n)
         CLAIM(!kl__unknown_read(p, n, &u, NULL) && !kl__unknown_decode(&d, &u, v, &again, NULL));
         CLAIM(again == v || kl_value_equal(v, again));
         kl_value_unref(again);
+        written_again(v);
         kl__proto_fini(&d);
         kl_free(text);
     }

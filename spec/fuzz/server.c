@@ -94,7 +94,9 @@ const char *kl_httpd_header(const kl_httpd_request *r, const char *name)
     };
     if (!strcasecmp(name, "Accept"))
         return r->table ? "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
-                        : "application/json";
+            : r->patch && !strcmp(r->patch, "proto") ? "application/vnd.kubernetes.protobuf,application/json"
+            : r->patch && !strcmp(r->patch, "yaml")  ? "application/yaml, */*;q=0.5"
+                                                     : "application/json";
     if (!strcasecmp(name, "Content-Type")) {
         for (size_t i = 0; i < sizeof types / sizeof *types; i++)
             if (r->patch && !strcmp(r->patch, types[i].word))

@@ -1,0 +1,232 @@
+/* accept.c - Accept headers. kube-apiserver reads them twice: its routes of built-in kinds want one of their
+ * media types by name, or the range of everything; then the ranges are tried by quality. */
+#include "show/accept.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/mem.h"
+#include "schema/status.h"
+#include "wire/proto.h"
+
+#define KINDS_OF_MEDIA 3
+static const char *const media_names[KINDS_OF_MEDIA] = {
+    "application/json", "application/yaml", KL_PROTO_TYPE};
+static const char types_text[] = "application/json, application/yaml, " KL_PROTO_TYPE;
+static const char streams_text[] = "application/json;stream=watch, " KL_PROTO_TYPE ";stream=watch";
+
+#define RANGES_MAX 32 /* the rest is not read */
+#define PARAMS_MAX 16
+
+typedef struct range {
+    char *type;                                /* lower case is the client's business */
+    const char *as, *group, *version, *stream; /* parameters, or NULL */
+    double quality;
+} range;
+
+const char *kl_show_media_type(kl_show_media media, bool stream)
+{
+    if (media == KL_MEDIA_PROTOBUF && stream)
+        return KL_PROTO_TYPE ";stream=watch";
+    return media_names[media];
+}
+
+/* --- reading ------------------------------------------------------------------------------ */
+
+static char *trim(char *s)
+{
+    s += strspn(s, " \t");
+    size_t n = strlen(s);
+    while (n && (s[n - 1] == ' ' || s[n - 1] == '\t'))
+        s[--n] = '\0';
+    return s;
+}
+
+static range read_range(char *text)
+{
+    char *save, *word = strtok_r(text, ";", &save);
+    range r = {.type = word ? trim(word) : text, .quality = 1};
+    for (size_t i = 0; i < PARAMS_MAX && (word = strtok_r(NULL, ";", &save)); i++) {
+        char *value = strchr(word, '=');
+        if (!value)
+            continue;
+        *value++ = '\0';
+        const char *name = trim(word);
+        value = trim(value);
+        if (!strcmp(name, "q"))
+            r.quality = strtod(value, NULL);
+        else if (!strcmp(name, "as"))
+            r.as = value;
+        else if (!strcmp(name, "g"))
+            r.group = value;
+        else if (!strcmp(name, "v"))
+            r.version = value;
+        else if (!strcmp(name, "stream"))
+            r.stream = value;
+    }
+    return r;
+}
+
+/* Whether a comes first: by quality, then what says more. */
+static bool before(const range *a, const range *b)
+{
+    if (a->quality != b->quality)
+        return a->quality > b->quality;
+    return (strchr(b->type, '*') && !strchr(a->type, '*'))
+        || (!strcmp(b->type, "*/*") && strcmp(a->type, "*/*"));
+}
+
+/* The ranges in the order in which they are tried; texts are in `copy`, which is cut. */
+static size_t read_ranges(char *copy, range out[RANGES_MAX])
+{
+    size_t n = 0;
+    char *save;
+    for (char *w = strtok_r(copy, ",", &save); w && n < RANGES_MAX; w = strtok_r(NULL, ",", &save)) {
+        range r = read_range(w);
+        size_t at = n++;
+        for (; at && before(&r, &out[at - 1]); at--)
+            out[at] = out[at - 1];
+        out[at] = r;
+    }
+    return n;
+}
+
+/* --- matching ----------------------------------------------------------------------------- */
+
+static bool type_is(const char *type, kl_show_media media)
+{
+    return !strcmp(type, "*/*") || !strcmp(type, "application/*") || !strcasecmp(type, media_names[media]);
+}
+
+static bool read_form(const range *r, kl_show_form *out)
+{
+    out->kind = KL_FORM_WHOLE;
+    out->of_list = false;
+    if (!r->as)
+        return !r->group && !r->version;
+    if (!r->group || strcmp(r->group, "meta.k8s.io") || !r->version
+        || (strcmp(r->version, "v1") && strcmp(r->version, "v1beta1")))
+        return false;
+    out->kind = !strcmp(r->as, "Table") ? KL_FORM_TABLE : KL_FORM_METADATA;
+    out->of_list = !strcmp(r->as, "PartialObjectMetadataList");
+    return out->kind == KL_FORM_TABLE || out->of_list || !strcmp(r->as, "PartialObjectMetadata");
+}
+
+/* The first range, and of it the first media type, that can be given. */
+static bool choose(const range *v, size_t n, bool stream, bool protobuf, kl_show_form *out)
+{
+    for (size_t i = 0; i < n; i++)
+        for (kl_show_media m = 0; m < KINDS_OF_MEDIA; m++) {
+            bool streams = m != KL_MEDIA_YAML;
+            if (!type_is(v[i].type, m) || !read_form(&v[i], out) || (stream && !streams))
+                continue;
+            if (v[i].stream && *v[i].stream && (!streams || strcmp(v[i].stream, "watch")))
+                continue;
+            if (m == KL_MEDIA_PROTOBUF
+                && (out->kind == KL_FORM_TABLE || (out->kind == KL_FORM_WHOLE && !protobuf)))
+                continue;
+            out->media = m;
+            return true;
+        }
+    return false;
+}
+
+static bool has_protobuf(const kl__kind *k)
+{
+    char *version = kl__kind_api_version(k);
+    bool has = !k->custom && kl_proto_has(version, k->kind);
+    kl_free(version);
+    return has;
+}
+
+/* Whether the route of a built-in kind lets the request in. */
+static bool named(const range *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!strcmp(v[i].type, "*/*"))
+            return true;
+        for (size_t m = 0; m < KINDS_OF_MEDIA; m++)
+            if (!strcmp(v[i].type, media_names[m]))
+                return true;
+    }
+    return false;
+}
+
+static kl_status not_produced(kl_show_what what, kl_err *err)
+{
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_end(b);
+    return kl__api_fail(err, 406, "NotAcceptable", kl_builder_done(b),
+        "406: Not Acceptable\n\nAvailable representations: %s%s%s", types_text,
+        what == KL_SHOW_ONE ? "" : ", ", what == KL_SHOW_ONE ? "" : streams_text);
+}
+
+static kl_status not_accepted(const char *types, kl_err *err)
+{
+    return kl__api_fail(
+        err, 406, "NotAcceptable", NULL, "only the following media types are accepted: %s", types);
+}
+
+kl_status kl_show_negotiate(const kl__kind *k, kl_show_what what, const char *accept, const char *include,
+    kl_show_form *out, kl_err *err)
+{
+    range v[RANGES_MAX];
+    *out = (kl_show_form){0};
+    if (include)
+        out->include = !strcmp(include, "Object") ? KL_INCLUDE_OBJECT
+            : !strcmp(include, "None")            ? KL_INCLUDE_NONE
+                                                  : KL_INCLUDE_METADATA;
+    if (!accept || !*accept)
+        return KL_OK;
+    char *copy = kl_strdup(accept);
+    size_t n = read_ranges(copy, v);
+    bool protobuf = has_protobuf(k);
+    kl_status st = KL_OK;
+    if (!k->custom && !named(v, n))
+        st = not_produced(what, err);
+    else if (!choose(v, n, false, protobuf, out))
+        st = not_accepted(types_text, err);
+    else if (what == KL_SHOW_WATCH && !choose(v, n, true, protobuf, out))
+        st = not_accepted(streams_text, err);
+    kl_free(copy);
+    return st;
+}
+
+kl_show_media kl_show_error_media(const char *accept)
+{
+    range v[RANGES_MAX];
+    kl_show_media media = KL_MEDIA_JSON;
+    if (!accept || !*accept)
+        return media;
+    char *copy = kl_strdup(accept);
+    size_t n = read_ranges(copy, v);
+    bool found = false;
+    for (size_t i = 0; i < n && !found; i++)
+        for (kl_show_media m = 0; m < KINDS_OF_MEDIA && !found; m++)
+            if (type_is(v[i].type, m) && !v[i].as && !v[i].stream) {
+                media = m;
+                found = true;
+            }
+    kl_free(copy);
+    return media;
+}
+
+kl_status kl_show_fits(const kl__kind *k, const kl_show_form *form, bool list, kl_err *err)
+{
+    if (form->kind != KL_FORM_METADATA || form->of_list == list)
+        return KL_OK;
+    /* the package of Go in which kube-apiserver has the kind */
+    const char *group = k->custom            ? "unstructured"
+        : !*k->group                         ? "core"
+        : !strcmp(k->group, "events.k8s.io") ? "core"
+                                             : k->group;
+    const char *kind = !k->custom ? list ? k->list_kind : k->kind
+        : list                    ? "UnstructuredList"
+                                  : "Unstructured";
+    return kl__api_fail(err, 406, "NotAcceptable", NULL,
+        "you requested %s, but the requested object is %sa list (*%.*s.%s)",
+        list ? "PartialObjectMetadata" : "PartialObjectMetadataList", list ? "" : "not ",
+        (int)strcspn(group, "."), group, kind);
+}

@@ -1,0 +1,32 @@
+/* accept.h - which form and media type a request asks for, out of its Accept header, as kube-apiserver reads
+ * it: by quality, then from left to right. Pure. */
+#ifndef KL_SHOW_ACCEPT_H
+#define KL_SHOW_ACCEPT_H
+
+#include "schema/kinds.h"
+
+typedef enum kl_show_media { KL_MEDIA_JSON, KL_MEDIA_YAML, KL_MEDIA_PROTOBUF } kl_show_media;
+typedef enum kl_show_kind { KL_FORM_WHOLE, KL_FORM_TABLE, KL_FORM_METADATA } kl_show_kind;
+typedef enum kl_show_include { KL_INCLUDE_METADATA, KL_INCLUDE_OBJECT, KL_INCLUDE_NONE } kl_show_include;
+typedef struct kl_show_form {
+    kl_show_kind kind;
+    kl_show_include include;
+    kl_show_media media;
+    bool of_list; /* KL_FORM_METADATA: a PartialObjectMetadataList was asked for, not one object */
+} kl_show_form;
+
+typedef enum kl_show_what { KL_SHOW_ONE, KL_SHOW_LIST, KL_SHOW_WATCH } kl_show_what;
+
+/* What a request about `k` is answered with, or 406 in kube-apiserver's words. `accept` may be NULL,
+ * `include` is ?includeObject= or NULL. Custom resources, and kinds whose protobuf has no table, are whole in
+ * JSON and YAML alone. */
+KL_NODISCARD kl_status kl_show_negotiate(const kl__kind *k, kl_show_what what, const char *accept,
+    const char *include, kl_show_form *out, kl_err *err);
+/* What a failure is told in; JSON when nothing else fits. */
+kl_show_media kl_show_error_media(const char *accept);
+/* The 406 of a single object asked for as a list, or the other way round. */
+KL_NODISCARD kl_status kl_show_fits(const kl__kind *k, const kl_show_form *form, bool list, kl_err *err);
+/* For Content-Type. */
+const char *kl_show_media_type(kl_show_media media, bool stream);
+
+#endif

@@ -1,0 +1,146 @@
+-- What clients may ask to be answered in: media types by quality, forms of objects, and how a request for
+-- something else is refused. Both servers give the same code, type and words.
+
+local api_of = require "support.api"
+local kube = require "kubelua"
+local servers = require "support.servers"
+
+local PROTO = "application/vnd.kubernetes.protobuf"
+local TABLE = ";as=Table;g=meta.k8s.io;v=v1"
+local ONE = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+local LIST = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+local TYPES = "application/json, application/yaml, " .. PROTO
+local STREAMS = "application/json;stream=watch, " .. PROTO .. ";stream=watch"
+local ACCEPTED = "only the following media types are accepted: " .. TYPES
+local STREAMED = "only the following media types are accepted: " .. STREAMS
+local PRODUCED = "406: Not Acceptable\n\nAvailable representations: " .. TYPES
+
+local OBJECT = "/api/v1/namespaces/default"
+local OBJECTS = "/api/v1/namespaces"
+local WATCH = "/api/v1/namespaces?watch=1&resourceVersion=0&timeoutSeconds=1"
+local CUSTOM = "/apis/media.example.com/v1/namespaces/default/gadgets/a"
+local CUSTOMS = "/apis/media.example.com/v1/namespaces/default/gadgets"
+
+-- path, Accept, code, Content-Type, what a failure says
+local CASES = {
+  { OBJECT, "application/json", 200, "application/json" },
+  { OBJECT, "application/yaml", 200, "application/yaml" },
+  { OBJECT, PROTO, 200, PROTO },
+  { OBJECT, PROTO .. ";stream=watch", 200, PROTO },
+  { OBJECT, "*/*", 200, "application/json" },
+  { OBJECT, "text/html,*/*;q=0.8", 200, "application/json" },
+  { OBJECT, "application/json;q=0.1, application/yaml", 200, "application/yaml" },
+  { OBJECT, "application/json;q=0.1, " .. PROTO .. ";q=0.5", 200, PROTO },
+  { OBJECT, PROTO .. ONE, 200, PROTO },
+  { OBJECT, "application/yaml" .. TABLE, 200, "application/yaml" },
+  { OBJECT, PROTO .. TABLE .. ",application/json", 200, "application/json" },
+  { OBJECT, "text/html", 406, "application/json", PRODUCED },
+  { OBJECT, "application/*", 406, "application/json", PRODUCED },
+  { OBJECT, "application/cbor", 406, "application/json", PRODUCED },
+  { OBJECT, PROTO .. TABLE, 406, "application/json", ACCEPTED },
+  { OBJECT, "application/json;as=Nope;g=meta.k8s.io;v=v1", 406, "application/json", ACCEPTED },
+  { OBJECT, "application/json" .. LIST, 406, "application/json",
+    "you requested PartialObjectMetadataList, but the requested object is not a list (*core.Namespace)" },
+  { OBJECTS, "application/yaml", 200, "application/yaml" },
+  { OBJECTS, PROTO, 200, PROTO },
+  { OBJECTS, PROTO .. LIST, 200, PROTO },
+  { OBJECTS, "text/html", 406, "application/json", PRODUCED .. ", " .. STREAMS },
+  { OBJECTS, "application/json" .. ONE, 406, "application/json",
+    "you requested PartialObjectMetadata, but the requested object is a list (*core.NamespaceList)" },
+  { WATCH, "application/json", 200, "application/json" },
+  { WATCH, "application/json;stream=watch", 200, "application/json" },
+  { WATCH, PROTO, 200, PROTO .. ";stream=watch" },
+  { WATCH, PROTO .. ONE, 200, PROTO .. ";stream=watch" },
+  { WATCH, "application/yaml", 406, "application/yaml", STREAMED },
+  { WATCH, "application/yaml" .. TABLE, 406, "application/json", STREAMED },
+  { WATCH, "text/html", 406, "application/json", PRODUCED .. ", " .. STREAMS },
+  { CUSTOM, "application/yaml", 200, "application/yaml" },
+  { CUSTOM, "application/*", 200, "application/json" },
+  { CUSTOM, PROTO .. ",application/json", 200, "application/json" },
+  { CUSTOM, PROTO .. ONE, 200, PROTO },
+  { CUSTOM, PROTO, 406, PROTO, ACCEPTED },
+  { CUSTOM, "text/html", 406, "application/json", ACCEPTED },
+  { CUSTOMS, "application/cbor", 406, "application/json", ACCEPTED },
+  { CUSTOMS, PROTO .. LIST, 200, PROTO },
+  { CUSTOMS, "application/json" .. ONE, 406, "application/json",
+    "you requested PartialObjectMetadata, but the requested object is a list (*unstructured.UnstructuredList)" },
+}
+
+local CRD = { apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition",
+  metadata = { name = "gadgets.media.example.com" },
+  spec = { group = "media.example.com", scope = "Namespaced",
+    names = { plural = "gadgets", singular = "gadget", kind = "Gadget", listKind = "GadgetList" },
+    versions = { { name = "v1", served = true, storage = true, schema = { openAPIV3Schema = {
+      type = "object", ["x-kubernetes-preserve-unknown-fields"] = true } } } } } }
+
+servers.each(function(server_name, start)
+  describe("answers of " .. server_name, function()
+    local server, api
+
+    lazy_setup(function()
+      server = start {}
+      api = api_of(server)
+      assert.equal(201, api:post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", CRD).code)
+      server:wait_established "crd/gadgets.media.example.com"
+      assert.equal(201, api:post(CUSTOMS, { apiVersion = "media.example.com/v1", kind = "Gadget",
+        metadata = { name = "a" } }).code)
+    end)
+    lazy_teardown(function()
+      if api then
+        api:delete "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.media.example.com"
+      end
+      if server then server:stop() end
+    end)
+
+    it("come in what was asked for, or not at all", function()
+      for _, case in ipairs(CASES) do
+        local path, accept, code, media, message = table.unpack(case)
+        local where = path .. " as " .. accept
+        local r = api:get(path, { "Accept: " .. accept })
+        assert.equal(code, r.code, where .. ": " .. r.text)
+        assert.equal(media, r.headers["content-type"], where)
+        if message and media == "application/json" then
+          assert.equal(message, r.body.message, where)
+          assert.equal("NotAcceptable", r.body.reason, where)
+        elseif message and media == PROTO then
+          assert.is_truthy(r.text:find(message, 1, true), where)
+        elseif message then
+          assert.equal(message, (r.text:match "message: '(.-)'\n":gsub("\n *", " ")), where)
+        end
+      end
+    end)
+
+    it("hold the same object in YAML, and a failure in protobuf", function()
+      local yaml = kube.yaml(api:get(OBJECT, { "Accept: application/yaml" }).text)[1]
+      assert.equal("Namespace", yaml.kind)
+      assert.equal(api:get(OBJECT).body.metadata.uid, yaml.metadata.uid)
+      local none = api:get("/api/v1/namespaces/none", { "Accept: " .. PROTO })
+      assert.equal(404, none.code)
+      assert.equal(PROTO, none.headers["content-type"])
+      assert.equal("k8s\0\n\12\n\2v1\18\6Status\18", none.text:sub(1, 19))
+      assert.is_truthy(none.text:find('namespaces "none" not found', 1, true))
+    end)
+
+    it("have no bytes that are none: those are refused when they come", function()
+      for text, at in pairs { ["?"] = 0, ["abc=d"] = 4, ["YWJj*"] = 4 } do
+        local r = api:post("/api/v1/namespaces/default/secrets",
+          { metadata = { name = "bytes" }, data = { k = text } })
+        assert.equal(400, r.code)
+        assert.equal('Secret in version "v1" cannot be handled as a Secret: illegal base64 data at input byte '
+          .. at, r.body.message)
+      end
+    end)
+
+    it("take bodies of three media types, and name them to who sends another", function()
+      for _, path in ipairs { "/api/v1/namespaces/default/configmaps", CUSTOMS } do
+        for _, media in ipairs { "text/plain", "application/cbor" } do
+          local r = api:post(path, "{}", { "Content-Type: " .. media })
+          assert.equal(415, r.code, path)
+          assert.equal("the body of the request was in an unknown format - accepted media types include: "
+            .. TYPES, r.body.message)
+        end
+      end
+    end)
+  end)
+end)

@@ -230,11 +230,11 @@ current-context: x
 ]]):format(servers.free_port()))
     local run = controller.start({ kubeconfig = kubeconfig }, (SCRIPT:gsub("NAMESPACE", '"a"')), "--control", socket)
     run:wait_for_log(60, "control socket")
-    local function why(kind) return process.run(("%s why --socket %s %s a/b 2>&1"):format(KUBELUA, socket, kind)) end
-    local said, code = why "cm"
+    local function asked(kind) return process.run(("%s why --socket %s %s a/b 2>&1"):format(KUBELUA, socket, kind)) end
+    local said, code = asked "cm"
     assert.equal(1, code)
     assert.truthy(said:find('what "cm" is cannot be said yet: the API server has told no names of kinds so far', 1, true), said)
-    said, code = why "v1/ConfigMap"
+    said, code = asked "v1/ConfigMap"
     assert.equal(0, code, said)
     assert.match("maps is parked", said)
     controller.finish(run)

@@ -1,5 +1,6 @@
 /* cmd_apiserver.c - kubelua apiserver, and the embedded server's start for `dev`. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -58,7 +59,8 @@ int cli_server_start(const char *command, const kl_server_options *o, const cli_
 bool cli_server_write_kubeconfig(const char *command, kl_server *s, const char *path)
 {
     char *text = kl_server_kubeconfig(s);
-    FILE *f = fopen(path, "w");
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
     bool good = f && fputs(text, f) >= 0;
     if (f && fclose(f))
         good = false;
@@ -71,7 +73,7 @@ bool cli_server_write_kubeconfig(const char *command, kl_server *s, const char *
 int cli_apiserver(int argc, char **argv)
 {
     const cli_command *self = cli_command_named("apiserver");
-    const char *kubeconfig = NULL, *level = "info", *log_format = NULL;
+    const char *kubeconfig = NULL, *level = "info", *log_format = NULL, *mode = "AlwaysAllow";
     kl_server_options o = {.listen = "127.0.0.1:8080"};
     cli_list crds = {0}, load = {0}, words = {0};
     const cli_option options[] = {
@@ -86,9 +88,21 @@ int cli_apiserver(int argc, char **argv)
             CLI_STRING, &o.data},
         {"--write-kubeconfig", "FILE", "write a kubeconfig for this server", CLI_STRING, &kubeconfig},
         {"--token-auth-file", "FILE",
-            "users for TokenReview, lines of token,user,uid,\"group,group\"; requests to the server need "
-            "none (any token is an administrator's)",
+            "users, lines of token,user,uid,\"group,group\"; without --authorization-mode RBAC requests need "
+            "none (any other token is an administrator's)",
             CLI_STRING, &o.tokens},
+        {"--authorization-mode", "MODE",
+            "RBAC: requests need a token, and Roles decide what its user may (AlwaysAllow)", CLI_STRING,
+            &mode, NULL, "AlwaysAllow RBAC"},
+        {"--tls", NULL, "serve HTTPS, with a certificate of its own making; RBAC implies it", CLI_FLAG,
+            &o.tls},
+        {"--tls-cert-file", "FILE", "serve HTTPS with this certificate (PEM)", CLI_STRING, &o.tls_cert},
+        {"--tls-private-key-file", "FILE", "its key (PEM)", CLI_STRING, &o.tls_key},
+        {"--client-ca-file", "FILE", "clients with certificates of these authorities are users: CN and O",
+            CLI_STRING, &o.client_ca},
+        {"--insecure-anywhere", NULL,
+            "listen beyond this machine although everybody who reaches the server may do everything",
+            CLI_FLAG, &o.insecure_anywhere},
         {"--log-level", "LEVEL", "debug, info, warn, error or off (info)", CLI_STRING, &level, NULL,
             CLI_LEVELS},
         {"--log-format", "FORMAT", "text or json (text)", CLI_STRING, &log_format, NULL, "text json"},
@@ -100,6 +114,13 @@ int cli_apiserver(int argc, char **argv)
             2, "apiserver", "takes no arguments, got %s (objects are loaded with --load)", words.v[0]);
     if (!cli_log("apiserver", level, log_format))
         return 2;
+    if (strcmp(mode, "RBAC") && strcmp(mode, "AlwaysAllow"))
+        return cli_fail(2, "apiserver", "--authorization-mode is AlwaysAllow or RBAC, not \"%s\"", mode);
+    o.rbac = !strcmp(mode, "RBAC");
+    if (!o.tls_cert != !o.tls_key)
+        return cli_fail(2, "apiserver", "--tls-cert-file and --tls-private-key-file go together");
+    /* kubectl sends no token over plain HTTP */
+    o.tls |= o.rbac || o.tls_cert || o.client_ca;
     cli_signals_block();
     kl_server *s = NULL;
     int code = cli_server_start("apiserver", &o, &crds, &load, &s);

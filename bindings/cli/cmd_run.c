@@ -56,8 +56,8 @@ typedef struct session {
     kl_time reload_deadline, rollback_window;
     bool never_slow_down;
     kl_time grace, lease, renew, retry;
-    bool install_crds, allow_http, isolate, metrics_auth, trace_requests, http1, no_protobuf, elect,
-        elect_each, keep_managed_fields, watch_list;
+    bool install_crds, allow_http, insecure_anywhere, isolate, metrics_auth, trace_requests, http1,
+        no_protobuf, elect, elect_each, keep_managed_fields, watch_list;
     kl_webhook_options webhooks;
     cli_list scripts, crds, load, contexts;
     cli_params_words param_words;
@@ -93,7 +93,9 @@ static int connect_server(session *s, size_t number)
         .burst = (int)s->burst,
         .allow_http = s->allow_http};
     if (s->dev) {
-        int code = cli_server_start(s->command, &(kl_server_options){.listen = s->listen, .data = s->data},
+        int code = cli_server_start(s->command,
+            &(kl_server_options){
+                .listen = s->listen, .data = s->data, .insecure_anywhere = s->insecure_anywhere},
             &s->crds, &s->load, &s->server);
         if (code)
             return code;
@@ -486,6 +488,8 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
         {"--load", "FILE", "objects to start with: file or directory (may be repeated)", CLI_LIST, &s->load},
         {"--data", "DIR", "keep the embedded server's objects in this directory, over restarts", CLI_STRING,
             &s->data},
+        {"--insecure-anywhere", NULL, "let the embedded server listen beyond this machine, for everybody",
+            CLI_FLAG, &s->insecure_anywhere},
         {"--write-kubeconfig", "FILE", "write a kubeconfig for the embedded server", CLI_STRING,
             &s->write_kubeconfig},
         {"--play", "FILE.lua", "run this program beside the controllers; end with it", CLI_STRING, &s->play},

@@ -266,6 +266,17 @@ const cli_command cli_commands[] = {
         .group = LOOK,
     },
     {
+        .name = "dump",
+        .usage = "[options]",
+        .summary = "Print every object of a server as one list, which `kubelua apiserver --load` takes.",
+        .more = "Definitions and namespaces come first; uids, versions and managedFields are as they are. "
+                "With --server, or the configured cluster.",
+        .examples = "kubelua dump --redact-secrets > cluster.json\n"
+                    "kubelua apiserver --load cluster.json",
+        .run = cli_lua,
+        .group = LOOK,
+    },
+    {
         .name = "watch",
         .usage = "KIND [NAME] [options]",
         .summary = "Tell what happens to objects: one line each, with what changed from what to "

@@ -4,6 +4,8 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/sync.h"
 #include "base/x509.h"
@@ -16,6 +18,7 @@ struct kl_keypair {
 struct kl_keyring {
     kl_mutex mu;
     kl_keypair *now KL_GUARDED_BY(mu);
+    char *authorities; /* of clients; NULL: they are asked for nothing */
 };
 
 kl_keyring *kl_keyring_new(void)
@@ -38,6 +41,7 @@ void kl_keyring_free(kl_keyring *k)
     if (!k)
         return;
     kl_keypair_unref(k->now);
+    kl_free(k->authorities);
     kl_mutex_fini(&k->mu);
     kl_free(k);
 }
@@ -54,6 +58,10 @@ kl_status kl_keyring_set(kl_keyring *k, const char *cert, const char *key, kl_er
     const gnutls_datum_t c = {(unsigned char *)(void *)cert, (unsigned)strlen(cert)},
                          s = {(unsigned char *)(void *)key, (unsigned)strlen(key)};
     int rc = gnutls_certificate_set_x509_key_mem(p->of, &c, &s, GNUTLS_X509_FMT_PEM);
+    if (rc >= 0 && k->authorities) {
+        const gnutls_datum_t ca = {(unsigned char *)(void *)k->authorities, (unsigned)strlen(k->authorities)};
+        rc = gnutls_certificate_set_x509_trust_mem(p->of, &ca, GNUTLS_X509_FMT_PEM);
+    }
     if (rc < 0) {
         kl_keypair_unref(p);
         return kl_fail(err, KL_ESYNTAX, "the certificate or its key cannot be used: %s", gnutls_strerror(rc));
@@ -85,5 +93,55 @@ kl_keypair *kl_keyring_show(kl_keyring *k, void *session)
         kl_keypair_unref(p);
         p = NULL;
     }
+    if (p && k->authorities)
+        gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUEST);
     return p;
+}
+
+/* ------------------------------------------------------------------ clients */
+
+kl_status kl_keyring_ask(kl_keyring *k, const char *authorities, kl_err *err)
+{
+    kl_status st = kl_x509_check(authorities, err);
+    if (st)
+        return st;
+    kl_free(k->authorities);
+    k->authorities = kl_strdup(authorities);
+    return KL_OK;
+}
+
+/* The values of one part of the subject, with commas between. */
+static char *subject(gnutls_x509_crt_t crt, const char *oid)
+{
+    kl_buf out = KL_BUF_INIT;
+    kl_buf_puts(&out, "");
+    char value[1024];
+    for (unsigned i = 0; i < 64; i++) {
+        size_t n = sizeof value;
+        if (gnutls_x509_crt_get_dn_by_oid(crt, oid, i, 0, value, &n) < 0)
+            break;
+        kl_buf_printf(&out, "%s%.*s", i ? "," : "", (int)n, value);
+    }
+    return kl_buf_take(&out);
+}
+
+kl_peer kl_keyring_peer(void *session, char **cn, char **organizations)
+{
+    unsigned n = 0, status = 0;
+    const gnutls_datum_t *chain = gnutls_certificate_get_peers(session, &n);
+    if (!chain || !n)
+        return KL_PEER_NONE;
+    gnutls_typed_vdata_st use = {.type = GNUTLS_DT_KEY_PURPOSE_OID,
+        .data = (unsigned char *)(void *)(uintptr_t)GNUTLS_KP_TLS_WWW_CLIENT};
+    gnutls_x509_crt_t crt;
+    if (gnutls_certificate_verify_peers(session, &use, 1, &status) < 0 || status
+        || gnutls_x509_crt_init(&crt) < 0)
+        return KL_PEER_BAD;
+    bool good = gnutls_x509_crt_import(crt, &chain[0], GNUTLS_X509_FMT_DER) >= 0;
+    if (good) {
+        *cn = subject(crt, GNUTLS_OID_X520_COMMON_NAME);
+        *organizations = subject(crt, GNUTLS_OID_X520_ORGANIZATION_NAME);
+    }
+    gnutls_x509_crt_deinit(crt);
+    return good ? KL_PEER_GOOD : KL_PEER_BAD;
 }

@@ -470,9 +470,37 @@ bool kl_httpd_from_loopback(const kl_httpd_request *r)
     return IN6_IS_ADDR_LOOPBACK(six) || (IN6_IS_ADDR_V4MAPPED(six) && six->s6_addr[12] == 127);
 }
 
+kl_peer kl_httpd_client(const kl_httpd_request *r, char **cn, char **organizations)
+{
+    const union MHD_ConnectionInfo *info = r->conn && r->h->tls
+        ? MHD_get_connection_info(r->conn, MHD_CONNECTION_INFO_GNUTLS_SESSION)
+        : NULL;
+    return info ? kl_keyring_peer(info->tls_session, cn, organizations) : KL_PEER_NONE;
+}
+
 const char *kl_httpd_header(const kl_httpd_request *r, const char *name)
 {
     return lookup(r, MHD_HEADER_KIND, name);
+}
+
+typedef struct each_header {
+    void (*fn)(void *arg, const char *name, const char *value);
+    void *arg;
+} each_header;
+
+static enum MHD_Result on_header(void *arg, enum MHD_ValueKind kind, const char *key, const char *value)
+{
+    (void)kind;
+    const each_header *e = arg;
+    e->fn(e->arg, key, value ? value : "");
+    return MHD_YES;
+}
+
+void kl_httpd_header_each(
+    const kl_httpd_request *r, void (*fn)(void *arg, const char *name, const char *value), void *arg)
+{
+    if (r->conn)
+        MHD_get_connection_values(r->conn, MHD_HEADER_KIND, on_header, &(each_header){fn, arg});
 }
 
 const char *kl_httpd_body(const kl_httpd_request *r, size_t *len)

@@ -66,7 +66,12 @@ bool kl_httpd_from_loopback(const kl_httpd_request *r);
 bool kl_httpd_peer(const kl_httpd_request *r, pid_t *pid, uid_t *uid);
 /* all of it, decoded, for people: "a=b&c"; caller frees */
 char *kl_httpd_query_text(const kl_httpd_request *r);
+/* whose certificate the client has shown, see kl_keyring_peer; KL_PEER_NONE without TLS */
+kl_peer kl_httpd_client(const kl_httpd_request *r, char **cn, char **organizations);
 const char *kl_httpd_header(const kl_httpd_request *r, const char *name); /* or NULL */
+/* each header of the request, in no promised order */
+void kl_httpd_header_each(
+    const kl_httpd_request *r, void (*fn)(void *arg, const char *name, const char *value), void *arg);
 const char *kl_httpd_body(const kl_httpd_request *r, size_t *len);
 
 /* What a handler keeps of a request between two calls; its own to free. Nothing at first. */

@@ -308,15 +308,7 @@ static const kl_value *request_of(
             : c->kind->namespaced                                  ? c->ns
                                                                    : NULL);
     kl_build_kstr(b, "operation", operation);
-    kl_build_key(b, "userInfo");
-    kl_build_object(b);
-    kl_build_kstr(b, "username", "kubelua");
-    kl_build_key(b, "groups");
-    kl_build_array(b);
-    kl_build_str(b, "system:masters");
-    kl_build_str(b, "system:authenticated");
-    kl_build_end(b);
-    kl_build_end(b);
+    kl_build_kvalue(b, "userInfo", c->user ? c->user : c->s->anybody);
     add_object(b, "object", c, k, o);
     add_object(b, "oldObject", c, k, old);
     kl_build_key(b, "dryRun");

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "model/object.h"
+#include "server/access.h"
 #include "schema/edit.h"
 
 static bool is(const kl__kind *k, const char *group, const char *plural)
@@ -109,6 +110,8 @@ static bool has_kubernetes_finalizer(const kl_value *namespace)
 void kl__after_put(kl_server *s, kl__kind *k, const kl_value *object)
 {
     const kl_value *o = kl_value_ref(object);
+    if (is(k, KL_RBAC_GROUP, "clusterroles"))
+        kl__access_aggregate(s);
     if (is(k, "", "namespaces") && kl_object_deleting(o) && has_kubernetes_finalizer(o)) {
         char *prefix = kl_sprintf("%s/", kl_object_name(o));
         kl__bucket *const *all;
@@ -135,6 +138,8 @@ void kl__after_put(kl_server *s, kl__kind *k, const kl_value *object)
 void kl__after_remove(kl_server *s, kl__kind *k, const kl_value *object)
 {
     const char *ns = kl_object_namespace(object);
+    if (is(k, KL_RBAC_GROUP, "clusterroles"))
+        kl__access_aggregate(s);
     if (is(k, "apiextensions.k8s.io", "customresourcedefinitions")) {
         kl__crd_unserve(s, object);
         return;

@@ -19,6 +19,7 @@
 #include "server/lifecycle.h"
 #include "server/state.h"
 #include "schema/status.h"
+#include "show/render.h"
 
 /* ------------------------------------------------------------------ one object */
 
@@ -49,6 +50,26 @@ static const kl_value *without_system_fields(const kl_value *object)
         if (kl_value_at(o, "metadata", system[i], NULL))
             KL_CUT(&o, "metadata", system[i]);
     return o;
+}
+
+/* An object of a live cluster stays who it was: owners are known by their uids, managers by their fields.
+ * *stored is what the server made of it, and becomes what is stored now. */
+static void keep_identity(kl_server *s, const kl__kind *k, const kl_value *object, const kl_value **stored)
+{
+    static const char *const kept[] = {"uid", "creationTimestamp", "generation", "managedFields"};
+    if (!kl_object_uid(object) || !*kl_object_uid(object))
+        return;
+    const kl_value *o = kl_render_stored(k, kl_value_ref(*stored));
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        const kl_value *v = kl_value_at(object, "metadata", kept[i], NULL);
+        if (v)
+            KL_EDIT(&o, kl_value_ref(v), "metadata", kept[i]);
+    }
+    char *key = kl_object_key(o);
+    const kl_value *now = kl_value_ref(kl__store_put(s->store, k->bucket, key, o));
+    kl_free(key);
+    kl_value_unref(*stored);
+    *stored = now;
 }
 
 static kl_status load_locked(kl_server *s, const kl_value *object, kl_err *err)
@@ -86,6 +107,8 @@ static kl_status load_locked(kl_server *s, const kl_value *object, kl_err *err)
         st = kl__verb_update(&c, o, &out, &code, err);
     } else if (!st)
         st = kl__verb_create(&c, o, &out, err);
+    if (!st)
+        keep_identity(s, k, object, &out);
     if (st)
         kl_err_prefix(err, "%s \"%s\"", kind, name ? name : "");
     kl_value_unref(out);

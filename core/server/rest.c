@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "model/object.h"
 #include "value/yaml.h"
+#include "server/access.h"
 #include "server/admission.h"
 #include "server/durable.h"
 #include "server/fault.h"
@@ -515,12 +516,17 @@ void kl__rest_handle(void *arg, kl_httpd_request *http)
         refuse_host(http, host);
         return;
     }
-    if (small_talk(path, http))
-        return;
-    char *copy = kl_strdup(path), *words[SEGMENTS_MAX + 1];
-    kl__call c = {.s = s};
     kl__admission *record = kl_httpd_user(http);
     kl_lock(&s->mu);
+    const kl_value *user = kl__access_admit(s, http);
+    if (!user || small_talk(path, http)) {
+        kl_unlock(&s->mu);
+        kl_value_unref(user);
+        kl__admission_free(record);
+        return;
+    }
+    char *copy = kl_strdup(path), *words[SEGMENTS_MAX + 1];
+    kl__call c = {.s = s, .user = user};
     kl__kinds_bury(s->kinds);
     bool replied = true;
     if (!kl__discovery(s, path, http) && !kl__openapi(s, path, http)) {
@@ -540,5 +546,6 @@ void kl__rest_handle(void *arg, kl_httpd_request *http)
         kl__admission_call(s, c.admission, http);
     else
         kl__admission_free(record ? record : c.admission);
+    kl_value_unref(user);
     kl_free(copy);
 }

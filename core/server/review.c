@@ -1,55 +1,37 @@
-/* review.c - without tokens of its own the server knows nobody: any token is an administrator's, and
- * everything is allowed. With them a token is its user's or nobody's, and who is in system:masters may do
- * everything, others nothing. */
+/* review.c - without --authorization-mode RBAC everybody may do everything; a server that has tokens of users
+ * says so of system:masters alone, as it is asked about others. With it answers are those of core/rbac. */
 #include "server/review.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/map.h"
 #include "base/mem.h"
-#include "schema/kinds.h"
-#include "show/render.h"
+#include "schema/status.h"
+#include "server/access.h"
 #include "server/rest.h"
-
-#define MASTERS "system:masters"
-
-typedef struct user {
-    char *name, *uid;
-    char *groups; /* with commas between */
-} user;
 
 static const char ALL_RULES[] =
     "{\"resourceRules\":[{\"verbs\":[\"*\"],\"apiGroups\":[\"*\"],\"resources\":[\"*\"]}],"
     "\"nonResourceRules\":[{\"verbs\":[\"*\"],\"nonResourceURLs\":[\"*\"]}],\"incomplete\":false}";
 
-static void put_user(kl_builder *b, const char *key, const char *name, const char *uid, const char *groups)
+static void put_members(kl_builder *b, const kl_value *object)
 {
-    kl_build_key(b, key);
-    kl_build_object(b);
-    kl_build_kstr(b, "username", name);
-    kl_build_kstr(b, "uid", uid);
-    kl_build_key(b, "groups");
-    kl_build_array(b);
-    for (const char *p = groups; *p;) {
-        size_t n = strcspn(p, ",");
-        kl_build_strn(b, p, n);
-        p += n + (p[n] == ',');
+    for (size_t i = 0; i < kl_value_len(object); i++) {
+        const char *key;
+        size_t n;
+        const kl_value *v = kl_value_member(object, i, &key, &n);
+        kl_build_keyn(b, key, n);
+        kl_build_value(b, v);
     }
-    kl_build_end(b);
-    kl_build_end(b);
 }
 
-static void token_status(kl_builder *b, kl_map *tokens, const char *token)
+static void token_status(kl_builder *b, const kl_server *s, const char *token)
 {
-    const user *u = tokens && token ? kl_map_get(tokens, token) : NULL;
-    bool known = token && *token && (u || !tokens);
-    if (known) {
+    const kl_value *user = kl__access_of_token(s, token);
+    if (user) {
         kl_build_key(b, "authenticated");
         kl_build_bool(b, true);
-        put_user(b, "user", u ? u->name : "kubelua", u ? u->uid : NULL, u ? u->groups : MASTERS);
+        kl_build_kvalue(b, "user", user);
     } else {
         kl_build_key(b, "user");
         kl_build_object(b);
@@ -58,38 +40,122 @@ static void token_status(kl_builder *b, kl_map *tokens, const char *token)
     }
 }
 
-static bool is_master(const kl_value *spec)
+/* ------------------------------------------------------------------ may somebody do this? */
+
+static kl_rbac_request asked(const kl_value *spec)
 {
-    const kl_value *groups = kl_value_get(spec, "groups");
-    for (size_t i = 0; i < kl_value_len(groups); i++) {
-        const char *g = kl_value_str(kl_value_item(groups, i));
-        if (g && !strcmp(g, MASTERS))
-            return true;
-    }
-    return false;
+    const kl_value *r = kl_value_get(spec, "resourceAttributes"),
+                   *p = kl_value_get(spec, "nonResourceAttributes");
+    const kl_value *from = r ? r : p;
+    const char *verb = kl_value_str_at(from, "verb", NULL), *path = kl_value_str_at(p, "path", NULL);
+    return (kl_rbac_request){.verb = verb ? verb : "",
+        .path = r  ? NULL
+            : path ? path
+                   : "",
+        .group = kl_value_str_at(r, "group", NULL),
+        .version = kl_value_str_at(r, "version", NULL),
+        .resource = kl_value_str_at(r, "resource", NULL),
+        .sub = kl_value_str_at(r, "subresource", NULL),
+        .ns = kl_value_str_at(r, "namespace", NULL),
+        .name = kl_value_str_at(r, "name", NULL)};
 }
 
-static void rules_status(kl_builder *b)
+/* The user that a review asks about; a new reference. */
+static const kl_value *asked_about(const kl__call *c, const kl_value *spec)
+{
+    if (!strncmp(c->kind->plural, "self", 4))
+        return kl_value_ref(c->user);
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_kvalue(b, "username", kl_value_get(spec, "user"));
+    kl_build_kvalue(b, "uid", kl_value_get(spec, "uid"));
+    kl_build_kvalue(b, "groups", kl_value_get(spec, "groups"));
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
+static void access_status(kl_builder *b, const kl__call *c, const kl_value *spec)
+{
+    kl_buf why = KL_BUF_INIT;
+    const kl_value *user = asked_about(c, spec);
+    kl_rbac_request request = asked(spec);
+    bool allowed = kl__access_allows(c->s, user, &request, &why);
+    if (!c->s->rbac && c->s->tokens && strncmp(c->kind->plural, "self", 4))
+        allowed = kl_rbac_in_group(user, KL_RBAC_MASTERS);
+    kl_build_key(b, "allowed");
+    kl_build_bool(b, allowed);
+    if (why.len)
+        kl_build_kstr(b, "reason", kl_buf_str(&why));
+    kl_value_unref(user);
+    kl_buf_fini(&why);
+}
+
+static kl_status check_access(const kl__call *c, const kl_value *spec, kl_err *err)
+{
+    kl__causes causes = {0};
+    bool self = !strncmp(c->kind->plural, "self", 4);
+    const kl_value *r = kl_value_get(spec, "resourceAttributes"),
+                   *p = kl_value_get(spec, "nonResourceAttributes");
+    if (r && p)
+        kl__cause_invalid(&causes, "spec.nonResourceAttributes", p,
+            "cannot be specified in combination with resourceAttributes");
+    if (!r && !p)
+        kl__cause_invalid(&causes, "spec.resourceAttributes", NULL,
+            "exactly one of nonResourceAttributes or resourceAttributes must be specified");
+    const char *user = kl_value_str_at(spec, "user", NULL);
+    if (!self && (!user || !*user) && !kl_value_len(kl_value_get(spec, "groups")))
+        kl__cause_invalid(&causes, "spec.user", kl_value_get(spec, "user"),
+            "at least one of user or group must be specified");
+    return kl__fail_causes(err, c->kind->group, c->kind->kind, "", &causes);
+}
+
+/* ------------------------------------------------------------------ what may I do? */
+
+static void put_rules(kl_builder *b, const kl_value *rules, const char *key, bool resources)
+{
+    static const char *const of_resources[] = {"verbs", "apiGroups", "resources", "resourceNames", NULL},
+                             *const of_paths[] = {"verbs", "nonResourceURLs", NULL};
+    kl_build_key(b, key);
+    kl_build_array(b);
+    for (size_t i = 0; i < kl_value_len(rules); i++) {
+        const kl_value *rule = kl_value_item(rules, i);
+        if (!kl_value_len(kl_value_get(rule, resources ? "resources" : "nonResourceURLs")))
+            continue;
+        kl_build_object(b);
+        for (const char *const *m = resources ? of_resources : of_paths; *m; m++)
+            kl_build_kvalue(b, *m, kl_value_get(rule, *m));
+        kl_build_end(b);
+    }
+    kl_build_end(b);
+}
+
+static void rules_status(kl_builder *b, const kl__call *c, const char *ns)
 {
     const kl_value *all = NULL;
-    if (!kl_value_decode(ALL_RULES, sizeof ALL_RULES - 1, &all, NULL))
-        for (size_t i = 0; i < kl_value_len(all); i++) {
-            const char *key;
-            size_t n;
-            const kl_value *v = kl_value_member(all, i, &key, &n);
-            kl_build_kvalue(b, key, v);
-        }
+    if (!c->s->rbac) {
+        if (!kl_value_decode(ALL_RULES, sizeof ALL_RULES - 1, &all, NULL))
+            put_members(b, all);
+        kl_value_unref(all);
+        return;
+    }
+    kl_buf errors = KL_BUF_INIT;
+    kl_rbac_source source = kl__access_source(c->s);
+    all = kl_rbac_rules(&source, c->user, ns, &errors);
+    put_rules(b, all, "resourceRules", true);
+    put_rules(b, all, "nonResourceRules", false);
+    kl_build_key(b, "incomplete");
+    kl_build_bool(b, errors.len > 0);
+    if (errors.len)
+        kl_build_kstr(b, "evaluationError", kl_buf_str(&errors));
+    kl_buf_fini(&errors);
     kl_value_unref(all);
 }
 
-bool kl__review(const kl__call *c, const kl_value *body, kl_httpd_request *http)
+/* ------------------------------------------------------------------ */
+
+static const kl_value *answer(const kl__call *c, const kl_value *spec)
 {
     const char *plural = c->kind->plural;
-    const kl_value *spec = kl_value_get(body, "spec");
-    bool access = strstr(plural, "accessreviews") != NULL, token = !strcmp(plural, "tokenreviews"),
-         self = !strcmp(plural, "selfsubjectreviews");
-    if (!access && !token && !self && strcmp(plural, "selfsubjectrulesreviews"))
-        return false;
     char *version = kl__kind_api_version(c->kind);
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
@@ -98,92 +164,45 @@ bool kl__review(const kl__call *c, const kl_value *body, kl_httpd_request *http)
     kl_build_key(b, "metadata");
     kl_build_object(b);
     kl_build_end(b);
-    kl_build_kvalue(b, "spec", spec);
+    if (strcmp(plural, "selfsubjectreviews"))
+        kl_build_kvalue(b, "spec", spec);
     kl_build_key(b, "status");
     kl_build_object(b);
-    if (access) {
-        kl_build_key(b, "allowed");
-        kl_build_bool(b, !c->s->tokens || !strncmp(plural, "self", 4) || is_master(spec));
-    } else if (token) {
-        token_status(b, c->s->tokens, kl_value_str(kl_value_get(spec, "token")));
-    } else if (self) {
-        put_user(b, "userInfo", "kubelua", NULL, MASTERS);
-    } else {
-        rules_status(b);
-    }
-    kl_build_end(b);
-    kl_build_end(b);
-    const kl_value *out = kl_builder_done(b);
-    kl__reply_value(http, 201, NULL, out);
-    kl_value_unref(out);
-    kl_free(version);
-    return true;
-}
-
-/* --- the file ----------------------------------------------------------------------------- */
-
-static void user_free(void *p)
-{
-    user *u = p;
-    kl_free(u->name);
-    kl_free(u->uid);
-    kl_free(u->groups);
-    kl_free(u);
-}
-
-void kl__tokens_free(kl_map *tokens) { kl_map_free(tokens, user_free); }
-
-/* The next field of a line, with or without quotes; the text is cut up. */
-static char *field(char **rest)
-{
-    char *s = *rest, *end;
-    if (*s == '"') {
-        end = strchr(++s, '"');
-        end = end ? end : s + strlen(s);
-        *rest = end + (*end == '"');
-        *rest += **rest == ',';
-    } else {
-        end = s + strcspn(s, ",");
-        *rest = end + (*end == ',');
-    }
-    *end = '\0';
-    return s;
-}
-
-static kl_status take_line(kl_map *tokens, const char *path, int number, char *line, kl_err *err)
-{
-    line[strcspn(line, "\r")] = '\0';
-    if (!*line || *line == '#')
-        return KL_OK;
-    char *rest = line, *token = field(&rest), *name = field(&rest), *uid = field(&rest),
-         *groups = field(&rest);
-    if (!*token || !*name)
-        return kl_fail(err, KL_ESYNTAX, "%s:%d: a line is token,user,uid,\"group,group\"", path, number);
-    user *u = kl_new(user);
-    *u = (user){kl_strdup(name), kl_strdup(uid), kl_strdup(groups)};
-    void *old = kl_map_set(tokens, token, u);
-    if (old)
-        user_free(old);
-    return KL_OK;
-}
-
-kl_status kl__tokens_read(const char *path, kl_map **out, kl_err *err)
-{
-    kl_buf text = KL_BUF_INIT;
-    kl_status st = kl_file_read_given(path, "a file of tokens", &text, err);
-    kl_map *tokens = kl_map_new();
-    char *line = text.len ? text.data : NULL, *end = line ? line + text.len : NULL;
-    for (int number = 1; !st && line && line < end; number++) {
-        char *next = memchr(line, '\n', (size_t)(end - line));
-        char *own = kl_strndup(line, (size_t)((next ? next : end) - line));
-        st = take_line(tokens, path, number, own, err);
-        kl_free(own);
-        line = next ? next + 1 : end;
-    }
-    kl_buf_fini(&text);
-    if (st)
-        kl__tokens_free(tokens);
+    if (strstr(plural, "accessreviews"))
+        access_status(b, c, spec);
+    else if (!strcmp(plural, "tokenreviews"))
+        token_status(b, c->s, kl_value_str(kl_value_get(spec, "token")));
+    else if (!strcmp(plural, "selfsubjectreviews"))
+        kl_build_kvalue(b, "userInfo", c->user);
     else
-        *out = tokens;
-    return st;
+        rules_status(b, c, kl_value_str_at(spec, "namespace", NULL));
+    kl_build_end(b);
+    kl_build_end(b);
+    kl_free(version);
+    return kl_builder_done(b);
+}
+
+bool kl__review(const kl__call *c, const kl_value *body, kl_httpd_request *http)
+{
+    const char *plural = c->kind->plural;
+    const kl_value *spec = kl_value_get(body, "spec");
+    bool access = strstr(plural, "accessreviews") != NULL;
+    if (!access && strcmp(plural, "tokenreviews") && strcmp(plural, "selfsubjectreviews")
+        && strcmp(plural, "selfsubjectrulesreviews"))
+        return false;
+    kl_err err = KL_ERR_INIT;
+    kl_status st = KL_OK;
+    if (access)
+        st = check_access(c, spec, &err);
+    if (!st && !strcmp(plural, "selfsubjectrulesreviews") && !kl_value_len(kl_value_get(spec, "namespace")))
+        st = kl__fail_bad_request(&err, "no namespace on request");
+    if (st)
+        kl__reply_error(http, NULL, &err);
+    else {
+        const kl_value *out = answer(c, spec);
+        kl__reply_value(http, 201, NULL, out);
+        kl_value_unref(out);
+    }
+    kl_err_fini(&err);
+    return true;
 }

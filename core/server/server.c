@@ -6,15 +6,19 @@
 #include "server/server.h"
 
 #include <string.h>
+#include <sys/random.h>
 
+#include "httpd/certificates.h"
 #include "httpd/listen.h"
+#include "base/base64.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "server/access.h"
 #include "server/durable.h"
 #include "server/fault.h"
 #include "server/rest.h"
-#include "server/review.h"
 #include "server/state.h"
+#include "rbac/tokens.h"
 #include "server/watch.h"
 
 #define HISTORY 10000
@@ -76,6 +80,10 @@ static void server_free(kl_server *s)
     kl__durable_close(s);
     kl__faults_clear(s);
     kl__tokens_free(s->tokens);
+    kl_value_unref(s->anybody);
+    kl_free(s->own_token);
+    kl_keyring_free(s->ring);
+    kl_free(s->ca);
     kl__kept_free(s->kept);
     kl__kinds_free(s->kinds);
     kl__store_free(s->store);
@@ -84,6 +92,39 @@ static void server_free(kl_server *s)
     kl_mutex_fini(&s->mu);
     kl_free(s->url);
     kl_free(s);
+}
+
+/* The users, and where tokens are asked for one of the server's own. */
+static kl_status begin_users(kl_server *s, const kl_server_options *o, kl_err *err)
+{
+    s->rbac = o->rbac;
+    s->anybody = kl__user_new("kubelua", NULL, "system:masters,system:authenticated");
+    kl_status st = o->tokens ? kl__tokens_read(o->tokens, &s->tokens, err) : KL_OK;
+    if (st || !s->rbac)
+        return st;
+    unsigned char x[24];
+    kl_buf text = KL_BUF_INIT;
+    if (getrandom(x, sizeof x, 0) != sizeof x)
+        kl_mem_die("getrandom");
+    for (size_t i = 0; i < sizeof x; i++)
+        kl_buf_printf(&text, "%02x", x[i]);
+    s->own_token = kl_buf_take(&text);
+    if (!s->tokens)
+        s->tokens = kl_map_new();
+    kl_map_set(s->tokens, s->own_token, (void *)(uintptr_t)kl_value_ref(s->anybody));
+    return KL_OK;
+}
+
+/* Who reaches a server that asks nobody who he is may do everything. */
+static kl_status check_reach(const kl_server *s, const kl_server_options *o, const char *listen, kl_err *err)
+{
+    if (s->loopback || s->rbac || o->insecure_anywhere || !strncmp(listen, "unix:", 5))
+        return KL_OK;
+    return kl_fail(err, KL_EINVAL,
+        "\"%s\" is reached from other machines, and this server asks nobody who he is: listen on 127.0.0.1, "
+        "ask for "
+        "tokens (--authorization-mode RBAC), or say --insecure-anywhere",
+        listen);
 }
 
 kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *err)
@@ -121,6 +162,10 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
         st = kl__durable_restore(s, err);
     if (!st)
         first_objects(s);
+    if (!st)
+        st = begin_users(s, o, err);
+    if (!st && s->rbac)
+        st = kl__access_begin(s, err);
     kl_unlock(&s->mu);
     if (!st && o->unheard) {
         *out = s;
@@ -130,17 +175,21 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
         .max_body = o->max_body,
         .handler = kl__rest_handle,
         .arg = s};
+    if (!st && o->tls)
+        st = kl_httpd_certify(&(kl_httpd_certificates){http.listen, o->tls_cert, o->tls_key, o->client_ca},
+            &s->ring, &s->ca, err);
+    http.tls = s->ring;
     s->loopback = kl_listen_loopback_name(http.listen);
-    if (!st && o->tokens)
-        st = kl__tokens_read(o->tokens, &s->tokens, err);
+    if (!st)
+        st = check_reach(s, o, http.listen, err);
     if (!st)
         st = kl_httpd_start(&http, &s->httpd, err);
     if (st) {
         server_free(s);
         return st;
     }
-    s->url = kl_sprintf("http://%s", kl_httpd_address(s->httpd));
-    if (!s->loopback)
+    s->url = kl_sprintf("%s://%s", s->ring ? "https" : "http", kl_httpd_address(s->httpd));
+    if (!s->loopback && !s->rbac)
         kl_warn("the API server listens beyond this machine, and asks nobody who he is: whoever reaches it "
                 "may do everything",
             "listen=%s url=%s", http.listen, s->url);
@@ -189,20 +238,31 @@ const char *kl_server_url(const kl_server *s) { return s->url; }
 
 char *kl_server_kubeconfig(const kl_server *s)
 {
-    return kl_sprintf("apiVersion: v1\n"
-                      "kind: Config\n"
-                      "clusters:\n"
-                      "- name: kubelua\n"
-                      "  cluster:\n"
-                      "    server: %s\n"
-                      "users:\n"
-                      "- name: kubelua\n"
-                      "  user: {}\n"
-                      "contexts:\n"
-                      "- name: kubelua\n"
-                      "  context:\n"
-                      "    cluster: kubelua\n"
-                      "    user: kubelua\n"
-                      "current-context: kubelua\n",
-        s->url);
+    kl_buf ca = KL_BUF_INIT;
+    if (s->ca) {
+        kl_buf_puts(&ca, "    certificate-authority-data: ");
+        char *text = kl_base64_encode(s->ca, strlen(s->ca));
+        kl_buf_printf(&ca, "%s\n", text);
+        kl_free(text);
+    }
+    char *text = kl_sprintf("apiVersion: v1\n"
+                            "kind: Config\n"
+                            "clusters:\n"
+                            "- name: kubelua\n"
+                            "  cluster:\n"
+                            "    server: %s\n"
+                            "%s"
+                            "users:\n"
+                            "- name: kubelua\n"
+                            "  user: {%s%s}\n"
+                            "contexts:\n"
+                            "- name: kubelua\n"
+                            "  context:\n"
+                            "    cluster: kubelua\n"
+                            "    user: kubelua\n"
+                            "current-context: kubelua\n",
+        s->url, ca.len ? kl_buf_str(&ca) : "", s->own_token ? "token: " : "",
+        s->own_token ? s->own_token : "");
+    kl_buf_fini(&ca);
+    return text;
 }

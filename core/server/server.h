@@ -35,8 +35,14 @@ typedef struct kl_server_options {
     size_t max_body;        /* 0: 16 MiB */
     size_t history;         /* watch events kept per resource before 410; 0: 10000 */
     kl_time bookmark_every; /* 0: 60 s */
-    /* file of users for TokenReview (see review.h); requests need none all the same. NULL: none */
+    /* File of users, see server/tokens.h. NULL: none. Without rbac requests need no token all the same */
     const char *tokens;
+    bool tls; /* serves HTTPS, with a certificate of its own making unless it is given one: */
+    const char *tls_cert, *tls_key; /* files (PEM); NULL or both */
+    const char *client_ca; /* file: clients with certificates of these are users, CN and O. NULL: none */
+    bool rbac; /* requests are those of users, and Roles decide what they may: see server/access.h */
+    /* listens beyond this machine although it asks nobody who he is; else that is refused */
+    bool insecure_anywhere;
     /* Directory in which objects are kept: every write is on disk before it is answered. NULL: memory alone.
      * Not for a clock of one's own */
     const char *data;

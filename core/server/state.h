@@ -27,7 +27,12 @@ struct kl_server {
     /* bookmarks and timeouts; NULL under a fake clock, whose owner calls kl__server_tick */
     kl_thread *ticker;
     bool stopping;
-    struct kl_map *tokens; /* who has which, or NULL: see review.h */
+    struct kl_map *tokens; /* who has which, or NULL: see tokens.h */
+    bool rbac;
+    kl_keyring *ring;        /* NULL: plain HTTP */
+    char *ca;                /* PEM: what the certificate of our own is checked with; NULL: there is none */
+    const kl_value *anybody; /* who has no token, where nobody needs one */
+    char *own_token;         /* of an administrator, for kl_server_kubeconfig; NULL: nobody needs one */
     /* see kl_server_options */
     void (*webhook)(void *arg, const kl_server_webhook *call, kl_server_webhook_done *done, void *done_arg);
     void *webhook_arg;
@@ -51,8 +56,9 @@ typedef struct kl__call {
     /* What is sent to a subresource may be of a kind of its own ("autoscaling/v1", "Scale"), of which
      * webhooks hear; NULL: the resource's. */
     const char *own_version, *own_kind;
-    const char *manager; /* never NULL */
-    bool manager_given;  /* by ?fieldManager= */
+    const kl_value *user; /* who asks; NULL: the server itself */
+    const char *manager;  /* never NULL */
+    bool manager_given;   /* by ?fieldManager= */
     bool dry_run;
     bool any_status; /* kl_server_load: status is part of the object */
     kl__validation validation;

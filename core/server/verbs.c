@@ -12,6 +12,7 @@
 #include "model/object.h"
 #include "value/patch.h"
 #include "model/time.h"
+#include "server/access.h"
 #include "server/admission.h"
 #include "schema/edit.h"
 #include "server/lifecycle.h"
@@ -307,6 +308,8 @@ static kl_status create_decoded(
         st = kl__api_fail(
             err, 500, "InternalError", NULL, "resourceVersion should not be set on objects to be created");
     if (!st)
+        st = kl__access_grant(c, NULL, o, err);
+    if (!st)
         st = mutate(c, "CREATE", NULL, &owned, &o, err);
     if (!st) {
         name_it(c, &o);
@@ -444,6 +447,8 @@ static kl_status update_decoded(const kl__call *c, const kl_value *stored, const
             kl_object_uid(old));
     if (!st && rv && *rv && !same_text(rv, kl_object_rv(old)))
         st = kl__fail_modified(err, c->kind, name);
+    if (!st)
+        st = kl__access_grant(c, old, o, err);
     if (!st)
         st = mutate(c, "UPDATE", old, &owned, &o, err);
     if (!st) {

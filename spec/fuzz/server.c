@@ -106,6 +106,18 @@ const char *kl_httpd_header(const kl_httpd_request *r, const char *name)
     return strcasecmp(name, "User-Agent") ? NULL : "fuzz/1";
 }
 
+kl_peer kl_httpd_client(const kl_httpd_request *r, char **cn, char **organizations)
+{
+    (void)r, (void)cn, (void)organizations;
+    return KL_PEER_NONE;
+}
+
+void kl_httpd_header_each(
+    const kl_httpd_request *r, void (*fn)(void *arg, const char *name, const char *value), void *arg)
+{
+    (void)r, (void)fn, (void)arg;
+}
+
 const char *kl_httpd_body(const kl_httpd_request *r, size_t *len)
 {
     *len = r->body_len;

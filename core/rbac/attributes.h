@@ -1,0 +1,17 @@
+/* attributes.h - a request of HTTP as one that somebody may make or not. */
+#ifndef KL_RBAC_ATTRIBUTES_H
+#define KL_RBAC_ATTRIBUTES_H
+
+#include "httpd/httpd.h"
+#include "rbac/rbac.h"
+
+/* What a request asks for, as kube-apiserver reads it from method and path alone. Its strings live until
+ * kl__access_read_fini. */
+typedef struct kl__asked {
+    kl_rbac_request request;
+    char *hold, *path, *name;
+} kl__asked;
+void kl__access_read(kl_httpd_request *http, kl__asked *out);
+void kl__access_read_fini(kl__asked *a);
+
+#endif

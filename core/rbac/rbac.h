@@ -1,0 +1,47 @@
+/* rbac.h - who may do what, by Roles, ClusterRoles and their bindings, as kube-apiserver decides it.
+ *
+ * Functions of (roles, user, request): no I/O, no state. Any thread that may read the source. */
+#ifndef KL_RBAC_RBAC_H
+#define KL_RBAC_RBAC_H
+
+#include <stdbool.h>
+#include "value/value.h"
+
+#define KL_RBAC_MASTERS "system:masters"
+#define KL_RBAC_GROUP "rbac.authorization.k8s.io"
+
+/* A user is a value as authentication.k8s.io has it: {username, uid, groups, extra}. */
+
+/* One request. Strings are borrowed; NULL and "" are the same. */
+typedef struct kl_rbac_request {
+    const char *verb;
+    const char *path; /* of what is no resource; then nothing below counts */
+    const char *group, *version, *resource, *sub, *ns, *name;
+} kl_rbac_request;
+
+/* Where roles and bindings are. ns NULL: ClusterRoles, ClusterRoleBindings. What is given is borrowed. */
+typedef struct kl_rbac_source {
+    const kl_value *(*role)(void *arg, const char *ns, const char *name);
+    void (*bindings)(
+        void *arg, const char *ns, void (*fn)(void *fn_arg, const kl_value *binding), void *fn_arg);
+    void *arg;
+} kl_rbac_source;
+
+/* Whether the user may. `why` (may be NULL) gets what a SubjectAccessReview says as its reason. */
+bool kl_rbac_allows(
+    const kl_rbac_source *s, const kl_value *user, const kl_rbac_request *request, kl_buf *why);
+/* Every rule that holds for the user in the namespace (NULL: cluster-wide alone): an array, a new reference.
+ * `errors` (may be NULL) gets the roles that are not there, in the words of the review. */
+const kl_value *kl_rbac_rules(const kl_rbac_source *s, const kl_value *user, const char *ns, kl_buf *errors);
+/* Whether `held` covers every right of `rules` (arrays of rules). If not, `missing` gets the rights that are
+ * not covered, a rule a line, as kube-apiserver lists them. */
+bool kl_rbac_covers(const kl_value *held, const kl_value *rules, kl_buf *missing);
+
+bool kl_rbac_in_group(const kl_value *user, const char *group);
+/* "User \"bob\" cannot list resource \"pods\" in API group \"\" in the namespace \"default\"" */
+void kl_rbac_say(const kl_value *user, const kl_rbac_request *request, kl_buf *out);
+
+/* The cluster roles and bindings that every cluster has and people use, as a JSON list of objects. */
+extern const char kl_rbac_defaults[];
+
+#endif

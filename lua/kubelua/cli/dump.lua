@@ -1,0 +1,80 @@
+-- dump.lua - kubelua dump: every object of a server as one list that --load, kubectl and people read. It is written
+-- as it is read, a line an object, and never held whole.
+
+local common = require "kubelua.cli.common"
+local core = require "kubelua.core"
+
+local M = {}
+
+M.options = {
+  { "--redact-secrets", nil, "without what Secrets hold: each of their values is \"redacted\"", type = "flag" },
+}
+
+-- Definitions before their objects, namespaces before their content.
+local RANK = { ["apiextensions.k8s.io/v1/CustomResourceDefinition"] = 1, ["v1/Namespace"] = 2 }
+
+-- What comes of itself, and two names of one thing.
+local LEFT_OUT = { ["events.k8s.io/v1/Event"] = true, ["metrics.k8s.io/v1beta1/NodeMetrics"] = true,
+  ["metrics.k8s.io/v1beta1/PodMetrics"] = true }
+
+-- Of the APIServices that a server makes for itself.
+local AUTOMATIC = "kube-aggregator.kubernetes.io/automanaged"
+
+local REDACTED = "cmVkYWN0ZWQ="   -- "redacted"
+local APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+local function redacted(o)
+  local copy = core.copy(o)
+  for key in pairs(copy.data or {}) do copy.data[key] = REDACTED end
+  if copy.metadata.annotations then copy.metadata.annotations[APPLIED] = nil end
+  return copy
+end
+
+local function listable(r)
+  for _, verb in ipairs(r.verbs or {}) do
+    if verb == "list" then return true end
+  end
+  return false
+end
+
+local function kinds(c)
+  local out, failed = {}, nil
+  local resources, errors = c:resources()
+  for group, why in pairs(errors) do failed = failed or ("%s: %s"):format(group, why) end
+  if failed then error("a dump without a part of the kinds is none: " .. failed, 0) end
+  for _, r in ipairs(resources) do
+    local kind = r.kind   -- "apps/v1/Deployment"
+    if listable(r) and not LEFT_OUT[kind] then out[#out + 1] = kind end
+  end
+  table.sort(out, function(a, b)
+    local x, y = RANK[a] or 3, RANK[b] or 3
+    if x ~= y then return x < y end
+    return a < b
+  end)
+  return out
+end
+
+local function write(text)
+  local ok, why = io.stdout:write(text)
+  if not ok then error("cannot write the dump: " .. why, 0) end
+end
+
+function M.run(env)
+  if #env.words > 0 then common.usage("takes no words, got %s", env.words[1]) end
+  local c <close> = common.connect(env)
+  local n = 0
+  write('{"kind":"List","apiVersion":"v1","metadata":{},"items":[')
+  for _, kind in ipairs(kinds(c)) do
+    for o in c:each(kind) do
+      if not o("metadata.labels", AUTOMATIC) then
+        local shown = env.options.redact_secrets and kind == "v1/Secret" and redacted(o) or o
+        write((n > 0 and ",\n" or "\n") .. core.encode(shown))
+        n = n + 1
+      end
+    end
+  end
+  write "\n]}\n"
+  io.stderr:write(("%d objects\n"):format(n))
+end
+
+return M

@@ -34,8 +34,7 @@ void kl__check_budget(const kl__write *w)
     check_share(w->causes, spec, "minAvailable");
     check_share(w->causes, spec, "maxUnavailable");
     kl__check_selector(w->causes, kl_value_get(spec, "selector"), KL_IN(SPEC, "selector"));
-    kl__check_word(
-        w->causes, spec, SPEC, "unhealthyPodEvictionPolicy", false, "AlwaysAllow IfHealthyBudget");
+    kl__check_word(w->causes, spec, SPEC, "unhealthyPodEvictionPolicy", false, "AlwaysAllow IfHealthyBudget");
 }
 
 /* ------------------------------------------------------------------ NetworkPolicy */
@@ -59,8 +58,8 @@ static void check_end_port(kl__causes *c, const kl_value *p, const kl__place *at
 
 static void check_peer(kl__causes *c, const kl_value *peer, const kl__place *at)
 {
-    const kl_value *pods = kl_value_get(peer, "podSelector"), *spaces = kl_value_get(peer, "namespaceSelector"),
-                   *block = kl_value_get(peer, "ipBlock");
+    const kl_value *pods = kl_value_get(peer, "podSelector"),
+                   *spaces = kl_value_get(peer, "namespaceSelector"), *block = kl_value_get(peer, "ipBlock");
     kl__check_selector(c, pods, KL_IN(at, "podSelector"));
     kl__check_selector(c, spaces, KL_IN(at, "namespaceSelector"));
     if (block && !*kl__text(block, "cidr"))
@@ -73,8 +72,7 @@ static void check_peer(kl__causes *c, const kl_value *peer, const kl__place *at)
         kl__say_forbidden(c, at, "may not specify both ipBlock and another peer");
 }
 
-static void check_direction(
-    kl__causes *c, const kl_value *spec, const char *member, const char *peers)
+static void check_direction(kl__causes *c, const kl_value *spec, const char *member, const char *peers)
 {
     const kl_value *rules = kl_value_get(spec, member);
     for (size_t i = 0; i < kl_value_len(rules); i++) {
@@ -120,8 +118,8 @@ static const char sources[] = "ContainerResource External Object Pods Resource";
 
 static void check_metric(kl__causes *c, const kl_value *m, const kl__place *at)
 {
-    static const char *const members[][2] = {{"Object", "object"}, {"Pods", "pods"},
-        {"Resource", "resource"}, {"External", "external"}, {"ContainerResource", "containerResource"}};
+    static const char *const members[][2] = {{"Object", "object"}, {"Pods", "pods"}, {"Resource", "resource"},
+        {"External", "external"}, {"ContainerResource", "containerResource"}};
     const kl_value *type = kl_value_get(m, "type");
     const char *word = kl__text(m, "type");
     if (!*word)
@@ -135,8 +133,7 @@ static void check_metric(kl__causes *c, const kl_value *m, const kl__place *at)
             kl__say_required(
                 c, KL_IN(at, members[i][1]), "must populate information for the given metric source");
         else if (*word && strcmp(word, members[i][0]) && kl_value_get(m, members[i][1]))
-            kl__say_forbidden(
-                c, KL_IN(at, members[i][1]), "must populate the given metric source only");
+            kl__say_forbidden(c, KL_IN(at, members[i][1]), "must populate the given metric source only");
 }
 
 static void check_target(kl__causes *c, const kl_value *spec)

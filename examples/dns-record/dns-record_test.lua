@@ -28,7 +28,8 @@ describe("dns-record", function()
   local function start()
     return kube.testing.start { script = "dns-record.lua", crds = "crd.yaml", http = web,
       params = { token = "abc" }, objects = {
-        { kind = "examples.kubelua.dev/v1/DnsRecord", name = "www", spec = { host = "www.shop", ip = "10.0.0.1" } },
+        { kind = "examples.kubelua.dev/v1/DnsRecord", name = "www",
+          spec = { host = "www.shop", ip = "10.0.0.1" } },
       } }
   end
 

@@ -89,7 +89,7 @@ end
 local function reads_the_same(name, start)
   describe("protobuf and JSON of " .. name, function()
     local server, ns, proto, json, made
-    local text = name:find "embedded" and sorted or text
+    local as_text = name:find "embedded" and sorted or text
 
     lazy_setup(function()
       server = start {}
@@ -128,7 +128,7 @@ local function reads_the_same(name, start)
         a, b = read(proto), read(json)
         return a("metadata.resourceVersion") == b("metadata.resourceVersion")
       end)
-      return text(a), text(b)
+      return as_text(a), as_text(b)
     end
 
     it("gets the same, to the order of keys", function()
@@ -146,7 +146,7 @@ local function reads_the_same(name, start)
       local roles = proto:list "rbac.authorization.k8s.io/v1/ClusterRole"
       local same = json:list "rbac.authorization.k8s.io/v1/ClusterRole"
       assert.equal(#same, #roles)
-      for i, role in ipairs(same) do assert.equal(text(role), text(roles[i])) end
+      for i, role in ipairs(same) do assert.equal(as_text(role), as_text(roles[i])) end
     end)
 
     it("gets and lists the same of metadata alone, and of subresources", function()
@@ -155,7 +155,7 @@ local function reads_the_same(name, start)
         local opts = { namespace = kind:find "^v1" and ns or nil, metadata_only = true }
         local a, b = proto:list(kind, opts), json:list(kind, opts)
         assert.equal(#b, #a)
-        for i in ipairs(b) do assert.equal(text(b[i]), text(a[i])) end
+        for i in ipairs(b) do assert.equal(as_text(b[i]), as_text(a[i])) end
       end
       local a, b = both("v1/Pod", function(c) return c:get("v1/Pod", ns, "x", { metadata_only = true }) end)
       assert.equal(b, a)
@@ -183,7 +183,7 @@ local function reads_the_same(name, start)
       for i, client in ipairs { proto, json } do
         local seen = calls[i]
         for event, o in client:watch("v1/ConfigMap", { namespace = ns, resource_version = seen.rv }) do
-          if o.metadata.name == "life" then seen[#seen + 1] = event .. " " .. text(o) end
+          if o.metadata.name == "life" then seen[#seen + 1] = event .. " " .. as_text(o) end
           if event == "DELETED" then break end
         end
       end
@@ -211,7 +211,7 @@ local function reads_the_same(name, start)
         local informer = f:informer "v1/Pod"
         f:start()
         assert.is_true(f:wait_synced(20 * wait.factor))
-        keys[i] = text(informer:store():list()[1])
+        keys[i] = as_text(informer:store():list()[1])
         f:shutdown()
       end
       assert.equal(keys[2], keys[1])

@@ -64,7 +64,7 @@ local function forests(n)
 end
 
 describe("long merged lists", function()
-  local function pod(names, image)
+  local function pod_of(names, image)
     local parts = {}
     for i, name in ipairs(names) do parts[i] = ('{"name":%s,"image":%q}'):format(name, image) end
     return kube.decode('{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":['
@@ -73,7 +73,7 @@ describe("long merged lists", function()
 
   -- Each would take from a minute to an hour if it looked through the list for each item.
   local function patched(names)
-    local n = #kube.strategic_patch(pod(names, "old"), pod(names, "new")).spec.containers
+    local n = #kube.strategic_patch(pod_of(names, "old"), pod_of(names, "new")).spec.containers
     assert.equal(#names, n)
   end
 

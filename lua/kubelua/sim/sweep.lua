@@ -154,7 +154,8 @@ local function quote(text) return "'" .. text:gsub("'", "'\\''") .. "'" end
 local function exe()
   local own = os.getenv "KUBELUA_SELF"      -- a script that starts us with a loader of our own
   if own then
-    local pipe = assert(io.popen("stat -Lc '%s %Y' " .. quote((own:gsub("/bin/kubelua$", "/lib/kubelua/kubelua")))))
+    local binary = own:gsub("/bin/kubelua$", "/lib/kubelua/kubelua")
+    local pipe = assert(io.popen("stat -Lc '%s %Y' " .. quote(binary)))
     local build = pipe:read "l"
     pipe:close()
     return own, build

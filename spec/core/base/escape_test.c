@@ -1,4 +1,5 @@
-/* escape_test.c - text as JSON writes it: each byte by itself, what needs no escape, and a buffer that is full. */
+/* escape_test.c - text as JSON writes it: each byte by itself, what needs no escape, and a buffer that is
+ * full. */
 #include "support/test.h"
 
 #include <stdio.h>
@@ -9,7 +10,8 @@
 static void spells_each_byte_as_json_has_it(void **state)
 {
     (void)state;
-    static const char *const SHORT[] = {['\b'] = "\\b", ['\t'] = "\\t", ['\n'] = "\\n", ['\f'] = "\\f", ['\r'] = "\\r"};
+    static const char *const SHORT[] = {
+        ['\b'] = "\\b", ['\t'] = "\\t", ['\n'] = "\\n", ['\f'] = "\\f", ['\r'] = "\\r"};
     for (int c = 0; c < 256; c++) {
         kl_buf b = KL_BUF_INIT;
         char text[3] = {'<', (char)c, '>'}, want[16];

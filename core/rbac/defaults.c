@@ -1,5 +1,5 @@
-/* defaults.c - the roles of kube-apiserver 1.34 that people bind or rely on (the generated part is data of the
- * Kubernetes project, see NOTICE). Aggregated ones get their rules from the others. */
+/* defaults.c - the roles of kube-apiserver 1.34 that people bind or rely on (the generated part is data of
+ * the Kubernetes project, see NOTICE). Aggregated ones get their rules from the others. */
 #include "rbac/rbac.h"
 
 /* clang-format off */

@@ -7,7 +7,8 @@ local core = require "kubelua.core"
 local M = {}
 
 M.options = {
-  { "--redact-secrets", nil, "without what Secrets hold: each of their values is \"redacted\"", type = "flag" },
+  { "--redact-secrets", nil, "without what Secrets hold: each of their values is \"redacted\"",
+    type = "flag" },
 }
 
 -- Definitions before their objects, namespaces before their content.

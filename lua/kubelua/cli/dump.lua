@@ -62,6 +62,7 @@ end
 
 function M.run(env)
   if #env.words > 0 then common.usage("takes no words, got %s", env.words[1]) end
+  env.connect.cache_ttl = "0s"   -- a kind that is not known yet would be missing without a word
   local c <close> = common.connect(env)
   local n = 0
   write('{"kind":"List","apiVersion":"v1","metadata":{},"items":[')

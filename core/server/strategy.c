@@ -395,7 +395,7 @@ static bool is_label(const char *s, size_t n)
 
 const char *kl__bad_name(const kl__kind *k, const char *name)
 {
-    if (!strncmp(k->group, "rbac.", 5)) { /* any path segment */
+    if (!strncmp(k->group, "rbac.", 5) || !strcmp(k->group, "apiregistration.k8s.io")) { /* any path segment */
         if (!strcmp(name, ".") || !strcmp(name, ".."))
             return "may not be '.' or '..'";
         return strchr(name, '/') ? "may not contain '/'" : strchr(name, '%') ? "may not contain '%'" : NULL;

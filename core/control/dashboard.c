@@ -106,7 +106,7 @@ static void begin_stream(kl_dashboard *d, kl_httpd_request *r)
         reply(r, 503, NO_SNIFF "Retry-After: 5\r\n", "too many look already\n");
         return;
     }
-    kl_httpd_stream *s = kl_httpd_reply_stream(r, 200, "text/event-stream; charset=utf-8");
+    kl_httpd_stream *s = kl_httpd_reply_stream(r, 200, "text/event-stream; charset=utf-8", NULL);
     static const char RETRY[] = "retry: 1000\n\n";
     (void)kl_httpd_stream_write(s, RETRY, sizeof RETRY - 1);
     kl_lock(&d->mu);

@@ -627,7 +627,8 @@ void kl_httpd_release(kl_httpd_request *r) { answer(r, r->code, take_held(r), NU
 
 void kl_httpd_retract(kl_httpd_request *r) { MHD_destroy_response(take_held(r)); }
 
-kl_httpd_stream *kl_httpd_reply_stream(kl_httpd_request *r, int code, const char *content_type)
+kl_httpd_stream *kl_httpd_reply_stream(
+    kl_httpd_request *r, int code, const char *content_type, const char *headers)
 {
     kl_httpd *h = r->h;
     kl_httpd_stream *s = kl_new(kl_httpd_stream);
@@ -639,7 +640,7 @@ kl_httpd_stream *kl_httpd_reply_stream(kl_httpd_request *r, int code, const char
     kl_buf_init(&s->queue, 0);
     struct MHD_Response *response = must(
         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_SIZE, stream_read, s, response_freed));
-    add_headers(response, content_type, NULL);
+    add_headers(response, content_type, headers);
     kl_lock(&h->mu);
     s->id = h->next_id++;
     s->conn = r->conn;

@@ -95,9 +95,10 @@ void kl_httpd_reply_take(
 void kl_httpd_hold(kl_httpd_request *r);
 void kl_httpd_release(kl_httpd_request *r);
 void kl_httpd_retract(kl_httpd_request *r);
-/* Starts a chunked answer. The caller owns one reference to the stream and must kl_httpd_stream_close it
- * in the end, which may be after kl_httpd_stop. */
-kl_httpd_stream *kl_httpd_reply_stream(kl_httpd_request *r, int code, const char *content_type);
+/* Starts a chunked answer; headers as above. The caller owns one reference to the stream and must
+ * kl_httpd_stream_close it in the end, which may be after kl_httpd_stop. */
+kl_httpd_stream *kl_httpd_reply_stream(
+    kl_httpd_request *r, int code, const char *content_type, const char *headers);
 /* Queues bytes. False when the peer is gone or more than `max_queued` bytes wait: then the stream is dead,
  * as after kl_httpd_stream_cut. Any thread. */
 bool kl_httpd_stream_write(kl_httpd_stream *s, const void *data, size_t len);

@@ -91,6 +91,7 @@ static void kind_clear(kl__kind *k)
     kl_value_unref(k->scale);
     kl_value_unref(k->selectable);
     kl_free(k->storage);
+    kl_free(k->deprecation);
 }
 
 void kl__kind_free(kl__kind *k)
@@ -112,6 +113,14 @@ static void parse_sub(kl__sub *sub, const char *text)
     kl_free(parts);
     const char *verbs = strrchr(text, ':') + 1;
     sub->verbs = words_split(verbs, strlen(verbs), ',');
+}
+
+/* Kubernetes' own words (the APILifecycle methods of its types). */
+static const char *deprecation_of(const kl__kind *k)
+{
+    if (kl__kind_among(k, "/endpoints"))
+        return "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
+    return kl__kind_among(k, "/componentstatuses") ? "v1 ComponentStatus is deprecated in v1.19+" : NULL;
 }
 
 static kl__kind *builtin_kind(const char *line, const kl__types *types)
@@ -137,6 +146,7 @@ static kl__kind *builtin_kind(const char *line, const kl__types *types)
         parse_sub(&k->subs[i], subs[i]);
     kl__words_free(subs);
     kl__words_free(w);
+    k->deprecation = kl_strdup(deprecation_of(k));
     return k;
 }
 

@@ -145,6 +145,28 @@ static void add_sub(kl__kind *k, const char *name, const char *group, const char
         .verbs = kl__words_copy(verbs)};
 }
 
+/* What a version says of its end, or that it is near and which version to use: the newest that is served on.
+ */
+static char *deprecation_of(const kl_value *crd, const kl_value *version)
+{
+    const char *said = kl_value_str(kl_value_get(version, "deprecationWarning")), *best = NULL,
+               *group = text(crd, "group", NULL), *kind = text(crd, "names", "kind");
+    const kl_value *versions = kl_value_at(crd, "spec", "versions", NULL);
+    if (said)
+        return kl_strdup(said);
+    for (size_t i = 0; i < kl_value_len(versions); i++) {
+        const kl_value *v = kl_value_item(versions, i);
+        const char *name = kl_value_str(kl_value_get(v, "name"));
+        bool stays = kl_value_bool(kl_value_get(v, "served"), false)
+            && !kl_value_bool(kl_value_get(v, "deprecated"), false);
+        if (stays && name && (!best || kl__version_compare(name, best) < 0))
+            best = name;
+    }
+    const char *name = kl_value_str(kl_value_get(version, "name"));
+    return best ? kl_sprintf("%s/%s %s is deprecated; use %s/%s %s", group, name, kind, group, best, kind)
+                : kl_sprintf("%s/%s %s is deprecated", group, name, kind);
+}
+
 static kl__kind *kind_of_version(
     kl_server *s, const kl_value *crd, const kl_value *version, const char *storage)
 {
@@ -164,6 +186,8 @@ static kl__kind *kind_of_version(
     k->namespaced = scope && !strcmp(scope, "Namespaced");
     k->custom = true;
     k->storage = kl_strdup(storage);
+    if (kl_value_bool(kl_value_get(version, "deprecated"), false))
+        k->deprecation = deprecation_of(crd, version);
     k->columns = kl_value_ref(kl_value_get(version, "additionalPrinterColumns"));
     k->selectable = kl_value_ref(kl_value_get(version, "selectableFields"));
     k->scale = kl_value_ref(kl_value_at(version, "subresources", "scale", NULL));

@@ -169,6 +169,11 @@ static kl_status token_read(const char *token, uint64_t *rv, char **key, kl_err 
 
 /* ------------------------------------------------------------------ list */
 
+static const char *headers_of(const kl__call *c)
+{
+    return c->warnings && c->warnings->len ? kl_buf_str(c->warnings) : NULL;
+}
+
 static void list_reply(kl__call *c, const kl_show_form *form, const kl__filter *f, const kl__picture *p,
     int64_t limit, uint64_t rv, kl_httpd_request *http)
 {
@@ -194,7 +199,7 @@ static void list_reply(kl__call *c, const kl_show_form *form, const kl__filter *
     if (st)
         kl__reply_error(http, NULL, &err);
     else
-        kl__reply_buf(http, 200, kl_show_media_type(form->media, false), NULL, &out);
+        kl__reply_buf(http, 200, kl_show_media_type(form->media, false), headers_of(c), &out);
     kl_free(token);
     kl_show_list_fini(&l);
     kl_buf_fini(&out);
@@ -253,7 +258,8 @@ static void watch(
         .initial_end = o->initial};
     kl__bucket *b = c->kind->bucket;
     kl_err err = KL_ERR_INIT;
-    kl_httpd_stream *stream = kl_httpd_reply_stream(http, 200, kl_show_media_type(form->media, true));
+    kl_httpd_stream *stream = kl_httpd_reply_stream(
+        http, 200, kl_show_media_type(form->media, true), headers_of(c));
     if (!w.initial && o->rv == 0)
         w.rv = kl__store_rv(c->s->store);
     if (!w.initial && !kl__bucket_knows(b, w.rv)) {

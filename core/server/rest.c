@@ -445,6 +445,8 @@ static bool serve_objects(kl__call *c, kl_httpd_request *http)
     int code = 200, retry_after = 0;
     bool replied = false, below = false;
     c->warnings = &warnings;
+    if (c->kind->deprecation)
+        kl__call_warn(c, "%s", c->kind->deprecation);
     kl_status st = check_verb(c, kl_httpd_method(http), &verb, &err);
     if (!st && !kl_httpd_user(http))
         st = kl__fault_check(c, watching(verb, http) ? "watch" : verb, kl_httpd_header(http, "User-Agent"),

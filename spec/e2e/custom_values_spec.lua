@@ -4,6 +4,7 @@
 local json = require "dkjson"
 local new_api = require "support.api"
 local servers = require "support.servers"
+local wait = require "support.wait"
 
 local function object(t) return setmetatable(t or {}, { __jsontype = "object" }) end
 local function list(...) return setmetatable({ ... }, { __jsontype = "array" }) end
@@ -192,6 +193,34 @@ servers.each(function(name, start)
         table.sort(want)
         assert.same(want, causes(case[1], case[2]), case[1] .. " " .. json.encode(case[2]))
       end
+    end)
+
+    it("with a warning what a version says of its end", function()
+      local olds, crds = "olds." .. group, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+      local schema = { openAPIV3Schema = { type = "object" } }
+      local r = api:post(crds, { metadata = { name = olds }, spec = { group = group, scope = "Namespaced",
+        names = { plural = "olds", kind = "Old" }, versions = {
+          { name = "v1", served = true, storage = true, schema = schema },
+          { name = "v1beta1", served = true, storage = false, schema = schema, deprecated = true },
+          { name = "v1alpha1", served = true, storage = false, schema = schema, deprecated = true,
+            deprecationWarning = "do not" },
+        } } })
+      assert.equal(201, r.code, r.text)
+      s:wait_established("crd", olds)
+      local function warning(version)
+        local found
+        -- The real one begins to serve a kind in its own time.
+        wait.until_true(30, "the kind is served", function()
+          found = api:get(("/apis/%s/%s/namespaces/default/olds"):format(group, version))
+          return found.code == 200
+        end)
+        return found.headers.warning
+      end
+      assert.is_nil(warning "v1")
+      assert.equal(('299 - "%s/v1beta1 Old is deprecated; use %s/v1 Old"'):format(group, group),
+        warning "v1beta1")
+      assert.equal('299 - "do not"', warning "v1alpha1")
+      api:delete(crds .. "/" .. olds)
     end)
   end)
 end)

@@ -64,3 +64,11 @@ both.describe("policies", function(ns)
   add("metrics", scalers, { scaleTargetRef = ref, maxReplicas = 3, metrics = { { type = "Pods" }, { type = "Some" } } })
   return rows
 end)
+
+both.describe("kinds that are going", function(ns)
+  return {
+    { "Endpoints", "GET", "/api/v1/namespaces/" .. ns .. "/endpoints/absent", nil, 404 },
+    { "Endpoints, made", "POST", "/api/v1/namespaces/" .. ns .. "/endpoints?dryRun=All",
+      { metadata = { name = "e" } }, 201 },
+  }
+end)

@@ -143,9 +143,10 @@ void kl_httpd_reply_take(
     kl_buf_fini(body);
 }
 
-kl_httpd_stream *kl_httpd_reply_stream(kl_httpd_request *r, int code, const char *content_type)
+kl_httpd_stream *kl_httpd_reply_stream(
+    kl_httpd_request *r, int code, const char *content_type, const char *headers)
 {
-    (void)content_type;
+    (void)content_type, (void)headers;
     r->answers++;
     r->code = code;
     return kl_new(kl_httpd_stream);

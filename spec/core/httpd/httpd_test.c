@@ -56,15 +56,15 @@ static void serve(void *arg, kl_httpd_request *r)
         b.len = 3000000;
         kl_httpd_reply_take(r, 200, "text/plain", NULL, &b);
     } else if (!strcmp(path, "/watch")) {
-        kl_httpd_stream *s = kl_httpd_reply_stream(r, 200, "application/json");
+        kl_httpd_stream *s = kl_httpd_reply_stream(r, 200, "application/json", NULL);
         kl_lock(&t->mu);
         t->streams[t->n++] = s;
         kl_cond_broadcast(&t->changed);
         kl_unlock(&t->mu);
     } else if (!strcmp(path, "/ticks")) {
-        t->writer = kl_thread_start("ticks", write_ticks, kl_httpd_reply_stream(r, 200, "text/plain"));
+        t->writer = kl_thread_start("ticks", write_ticks, kl_httpd_reply_stream(r, 200, "text/plain", NULL));
     } else if (!strcmp(path, "/stopping")) {
-        kl_httpd_stream *s = kl_httpd_reply_stream(r, 200, "text/plain");
+        kl_httpd_stream *s = kl_httpd_reply_stream(r, 200, "text/plain", NULL);
         kl_time deadline = kl_clock_now(kl_clock_real()) + BOUND;
         kl_lock(&t->mu);
         t->begun = true;

@@ -1,5 +1,6 @@
 --- Rules of custom resources (x-kubernetes-validations): what both servers say when an object breaks them,
 --- and when a definition brings rules that are none.
+-- not in tsan: one request after the other, and what answers them is pure
 
 local new_api = require "support.api"
 local servers = require "support.servers"

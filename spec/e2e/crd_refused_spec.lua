@@ -1,5 +1,6 @@
 --- What an API server refuses of CustomResourceDefinitions: schemas that are not structural, names, versions,
 --- columns, paths, conversions. Asked as dry runs; the words are kube-apiserver 1.34's.
+-- not in tsan: one request after the other, and what answers them is pure
 
 local json = require "dkjson"
 local new_api = require "support.api"

@@ -1,5 +1,6 @@
 --- What an API server refuses of custom resources: patterns, formats, bounds, anyOf and the like, embedded
 --- resources, items that stand in a list twice.
+-- not in tsan: one request after the other, and what answers them is pure
 
 local json = require "dkjson"
 local new_api = require "support.api"

@@ -1,4 +1,5 @@
 --- RBAC, disruption budgets, network policies and autoscalers: what is filled in and refused.
+-- not in tsan: one request after the other, and what answers them is pure
 
 local both = require "support.both"
 local NONE = both.NONE

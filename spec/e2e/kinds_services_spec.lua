@@ -1,4 +1,5 @@
 --- Services, claims, ConfigMaps and Secrets: what is filled in, given, refused and kept.
+-- not in tsan: one request after the other, and what answers them is pure
 
 local both = require "support.both"
 local merge, NONE = both.merge, both.NONE

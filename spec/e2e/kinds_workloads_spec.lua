@@ -1,4 +1,5 @@
 --- Pods and the kinds that make them: what is filled in, refused and kept, as kube-apiserver has it.
+-- not in tsan: one request after the other, and what answers them is pure
 
 local both = require "support.both"
 

@@ -1,5 +1,6 @@
 -- What clients may ask to be answered in: media types by quality, forms of objects, and how a request for
 -- something else is refused. Both servers give the same code, type and words.
+-- not in tsan: one request after the other, and what answers them is pure
 
 local api_of = require "support.api"
 local kube = require "kubelua"

@@ -325,7 +325,7 @@ deb: ## a Debian package in build/deb
 
 # Times of files are the version's date; see deploy/dist.lua.
 dist: deb ## what a release consists of, in build/dist: package, tarball, image, chart, SBOM, checksums
-	@$(LUA) deploy/dist.lua $(VERSION) $(VERSION_DATE) $(B)/deb/kubelua_*.deb $(B)/deb/root $(B)/dist
+	@$(LUA) deploy/dist.lua $(VERSION) $(VERSION_DATE) "$$(ls $(B)/deb/kubelua_*.deb)" $(B)/deb/root $(B)/dist
 
 clean: ## remove build/
 	rm -rf build

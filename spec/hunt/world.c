@@ -40,7 +40,7 @@ static const kind KIND[KINDS] = {
     {"v1/Pod", {.group = "", .version = "v1", .kind = "Pod", .plural = "pods", .namespaced = true},
         "\"spec\":{\"nodeName\":\"a\",\"priority\":9000,\"containers\":"
         "[{\"name\":\"main\",\"image\":\"i\",\"resources\":{\"requests\":{\"cpu\":\"500m\",\"memory\":"
-        "\"1Gi\"}}},{\"name\":\"side\"}]},\"status\":{\"phase\":\"Running\"}"},
+        "\"1Gi\"}}},{\"name\":\"side\",\"image\":\"j\"}]},\"status\":{\"phase\":\"Running\"}"},
     {"v1/Node", {.group = "", .version = "v1", .kind = "Node", .plural = "nodes"},
         "\"spec\":{},\"status\":{\"capacity\":{\"cpu\":\"32\",\"memory\":\"64Gi\"},"
         "\"allocatable\":{\"cpu\":\"31900m\",\"memory\":\"63Gi\"},\"conditions\":[{\"type\":\"Ready\","
@@ -48,13 +48,18 @@ static const kind KIND[KINDS] = {
     {"apps/v1/Deployment",
         {.group = "apps", .version = "v1", .kind = "Deployment", .plural = "deployments", .namespaced = true},
         "\"spec\":{\"replicas\":3,\"selector\":{\"matchLabels\":{\"app\":\"a\"}},\"template\":{\"metadata\":{"
-        "\"labels\":{\"app\":\"a\"}}}},\"status\":{}"},
+        "\"labels\":{\"app\":\"a\"}},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}},"
+        "\"status\":{}"},
     {"example.com/v1/Widget",
         {.group = "example.com", .version = "v1", .kind = "Widget", .plural = "widgets", .namespaced = true},
         "\"spec\":{\"from\":\"a\",\"big\":9007199254740993,\"f\":1.5e300,\"list\":[1,[2,[3]],null,{\"x\":"
         "\"y\"}],\"deep\":{\"a\":{\"b\":{\"c\":{}}}}},\"status\":{}"},
     {"batch/v1/Job", {.group = "batch", .version = "v1", .kind = "Job", .plural = "jobs", .namespaced = true},
-        "\"spec\":{},\"status\":{\"succeeded\":1}"},
+        "\"spec\":{\"manualSelector\":true,\"selector\":{\"matchLabels\":{\"app\":\"a\"}},"
+        "\"template\":{\"metadata\":{\"labels\":{\"app\":\"a\"}},\"spec\":{\"restartPolicy\":\"Never\","
+        "\"containers\":[{\"name\":\"c\","
+        "\"image\":\"i\"}]}}},"
+        "\"status\":{\"succeeded\":1}"},
     {"v1/Namespace", {.group = "", .version = "v1", .kind = "Namespace", .plural = "namespaces"},
         "\"spec\":{}"},
 };

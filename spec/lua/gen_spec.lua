@@ -292,7 +292,7 @@ describe("kubelua gen", function()
     ["both sources"] = { { "--crds", "x", "--from-cluster", "--out", "y" }, 2, "do not go together" },
     ["--groups without a cluster"] = { { "--crds", "x", "--groups", "apps", "--out", "y" }, 2,
       "--groups goes with --from-cluster" },
-    ["a word"] = { { "crds", "--out", "y" }, 2, "takes no arguments, got crds" },
+    ["a word"] = { { "clients", "--out", "y" }, 2, "takes no arguments, got clients" },
     ["a path that is not there"] = { { "--crds", "no/such/path", "--out", "y" }, 1,
       "cannot read no/such/path" },
     ["a directory without definitions"] = { { "--crds", "spec/lua", "--out", "y" }, 1,

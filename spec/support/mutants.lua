@@ -202,8 +202,11 @@ end
 -- What else shows what a room does, by the room's name: patterns of spec files.
 local AREAS = {
   auth = { "credentials", "connect", "whoami", "identity", "kubeconfig" },
+  archive = { "data_spec", "dump" },
   bindings = { "^spec/bindings/", "^spec/lua/", "^spec/e2e/" },
+  builtin = { "kinds_", "refused", "apiserver" },
   cache = { "caches", "informer", "bad_input", "watch" },
+  cel = { "cel_spec", "webhook_rules" },
   client = { "client", "discovery", "retry", "bad_input", "exec", "logs" },
   control = { "control_", "dashboard", "why" },
   controller = { "spec/core/run/", "reload", "trigger", "adopt", "dry_run", "bounds", "claim" },
@@ -220,6 +223,7 @@ local AREAS = {
   observe = { "flight", "trace", "why", "dashboard" },
   openapi = { "openapi", "apiserver", "kubectl" },
   queue = { "spec/core/controller/", "fair", "queue", "backoff" },
+  rbac = { "access" },
   run = { "spec/core/controller/", "shadow", "elide", "budget", "trace", "own" },
   schema = { "patch", "apply", "server", "apiserver", "managed" },
   server = { "apiserver", "server", "testing", "kubectl", "webhook" },
@@ -227,6 +231,7 @@ local AREAS = {
   sharding = { "shard" },
   show = { "get", "table", "cli", "kubectl" },
   sim = { "sim", "predictors" },
+  store = { "spec/core/server/", "apiserver" },
   value = { "^spec/bindings/", "spec/core/wire/", "yaml", "draft" },
   webhook = { "webhook", "admission", "certificate" },
   wire = { "client", "caches", "spec/core/client/" },

@@ -265,8 +265,8 @@ static void a_strategic_merge_patch(void **state)
     static const ask asks[] = {
         {&POD_KIND, .verb = KL_PATCH, .type = KL_PATCH_STRATEGIC,
             .body = "{'spec':{'containers':[{'name':'two','image':'k'}]}}"},
-        {&POD_KIND, .verb = KL_PATCH, .type = KL_PATCH_STRATEGIC,
-            .body = "{'spec':{'containers':[{'name':'one','args':['a','b']}]}}"},
+        {&DEPLOYMENT_KIND, .verb = KL_PATCH, .type = KL_PATCH_STRATEGIC,
+            .body = "{'spec':{'template':{'spec':{'containers':[{'name':'one','args':['a','b']}]}}}}"},
         {&POD_KIND, .verb = KL_PATCH, .type = KL_PATCH_STRATEGIC,
             .body = "{'metadata':{'finalizers':['example.com/g'],'labels':{'$patch':'replace','n':'1'}}}"},
         {&POD_KIND, .verb = KL_PATCH, .type = KL_PATCH_STRATEGIC,

@@ -36,6 +36,7 @@ void kl_json_escape(kl_buf *out, const char *s, size_t n)
     if (!to)
         return;
     out->len += n + more;
+    out->data[out->len] = '\0';
     if (!more) {
         memcpy(to, s, n);
         return;

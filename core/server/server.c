@@ -115,15 +115,15 @@ static kl_status begin_users(kl_server *s, const kl_server_options *o, kl_err *e
     return KL_OK;
 }
 
-/* Who reaches a server that asks nobody who he is may do everything. */
+/* A server that does not authenticate lets every client do everything. */
 static kl_status check_reach(const kl_server *s, const kl_server_options *o, const char *listen, kl_err *err)
 {
     if (s->loopback || s->rbac || o->insecure_anywhere || !strncmp(listen, "unix:", 5))
         return KL_OK;
     return kl_fail(err, KL_EINVAL,
-        "\"%s\" is reached from other machines, and this server asks nobody who he is: listen on 127.0.0.1, "
-        "ask for "
-        "tokens (--authorization-mode RBAC), or say --insecure-anywhere",
+        "other machines can reach \"%s\", and this server does not authenticate its clients: listen on "
+        "127.0.0.1, "
+        "ask for tokens (--authorization-mode RBAC), or pass --insecure-anywhere",
         listen);
 }
 
@@ -190,8 +190,9 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
     }
     s->url = kl_sprintf("%s://%s", s->ring ? "https" : "http", kl_httpd_address(s->httpd));
     if (!s->loopback && !s->rbac)
-        kl_warn("the API server listens beyond this machine, and asks nobody who he is: whoever reaches it "
-                "may do everything",
+        kl_warn(
+            "the API server listens beyond this machine and does not authenticate its clients: each of them "
+            "may do everything",
             "listen=%s url=%s", http.listen, s->url);
     if (clock == kl_clock_real())
         s->ticker = kl_thread_start("kl-apiserver", tick, s);

@@ -41,7 +41,7 @@ typedef struct kl_server_options {
     const char *tls_cert, *tls_key; /* files (PEM); NULL or both */
     const char *client_ca; /* file: clients with certificates of these are users, CN and O. NULL: none */
     bool rbac; /* requests are those of users, and Roles decide what they may: see server/access.h */
-    /* listens beyond this machine although it asks nobody who he is; else that is refused */
+    /* listens beyond this machine though it does not authenticate its clients; else that is refused */
     bool insecure_anywhere;
     /* Directory in which objects are kept: every write is on disk before it is answered. NULL: memory alone.
      * Not for a clock of one's own */

@@ -14,7 +14,7 @@ static uint64_t tenth(uint64_t size) { return (size + 9) / 10; }
 
 /* ---------------------------------------------------------------- sums */
 
-kl__cval kl__cel_time_plus(kl__cev *e, kl__cval t, int64_t ns, bool minus)
+static kl__cval time_plus(kl__cev *e, kl__cval t, int64_t ns, bool minus)
 {
     int64_t sec = ns / NS, rest = ns % NS;
     sec = minus ? -sec : sec;
@@ -79,9 +79,9 @@ static kl__cval plus(kl__cev *e, const kl__cval *a, size_t n)
     case KL_C_DOUBLE: return KL__CDOUBLE(a[0].d + a[1].d);
     case KL_C_DURATION:
         if (a[1].kind == KL_C_TIME)
-            return kl__cel_time_plus(e, a[1], a[0].i, false);
+            return time_plus(e, a[1], a[0].i, false);
         return __builtin_add_overflow(a[0].i, a[1].i, &r.i) ? overflow(e, "duration") : r;
-    case KL_C_TIME: return kl__cel_time_plus(e, a[0], a[1].i, false);
+    case KL_C_TIME: return time_plus(e, a[0], a[1].i, false);
     case KL_C_LIST: return add_lists(e, a[0].list, a[1].list);
     default: break;
     }
@@ -105,7 +105,7 @@ static kl__cval minus(kl__cev *e, const kl__cval *a, size_t n)
     default: break;
     }
     if (a[1].kind == KL_C_DURATION)
-        return kl__cel_time_plus(e, a[0], a[1].i, true);
+        return time_plus(e, a[0], a[1].i, true);
     r = (kl__cval){.kind = KL_C_DURATION};
     if (__builtin_mul_overflow(a[0].t.sec - a[1].t.sec, (int64_t)NS, &r.i)
         || __builtin_add_overflow(r.i, (int64_t)a[0].t.ns - a[1].t.ns, &r.i))

@@ -50,7 +50,7 @@ local M = {}
 ---@field shard? boolean|"namespace"|kubelua.Shard   how --shards divides its keys
 ---@field on_reload? "all"|"failing"|"none"   which keys run again when new logic has taken over, over --reload-keys
 ---@field http? string|(string|kubelua.HttpRule)[]   where ctx.http may go: { "https://dns.example.com" }; --allow-http as well
----@field params? table<string, any|kubelua.Param>   ctx.params: defaults, or rules for what a deployment may set
+---@field params? table<string, any>   ctx.params: defaults, or rules for what a deployment may set (kubelua.Param)
 
 ---@class kubelua.HttpRule
 ---@field url string                       "https://find.example.com"

@@ -15,7 +15,7 @@ local M = {}
 ---@class kubelua.CrdVersion
 ---@field schema? table           of the whole object, without metadata: kube.schema { spec = { ... }, status = { ... } }
 ---@field served? boolean         true unless said
----@field storage? boolean        in which the server keeps it; of one version it is that one
+---@field storage? boolean        the server keeps objects in it; a single version is that one
 ---@field status? boolean         the subresource; unless said where the schema has a status
 ---@field scale? {spec: string, status: string, selector?: string}   paths: ".spec.replicas"
 ---@field columns? (string|{name?: string, path: string, type?: string, doc?: string, wide?: boolean})[]
@@ -24,13 +24,13 @@ local M = {}
 ---@class kubelua.Crd: kubelua.CrdVersion
 ---@field group string
 ---@field kind string
----@field plural? string          in lower case, with an s or es behind it, unless said
+---@field plural? string          the kind in lower case with s or es by default
 ---@field singular? string
 ---@field short? string|string[]
 ---@field categories? string[]
 ---@field scope? "Namespaced"|"Cluster"   "Namespaced" unless said
 ---@field version? string         "v1" unless said, of one version
----@field versions? table<string, kubelua.CrdVersion>   in place of what one version has
+---@field versions? table<string, kubelua.CrdVersion>   by name, instead of the fields of one version
 
 local VERSION_KEYS = { schema = "table", served = "boolean", storage = "boolean", status = "boolean",
   scale = "table", columns = "table", deprecated = "any" }

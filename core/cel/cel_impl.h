@@ -250,6 +250,8 @@ void kl__cel_issues(kl__csource *s, kl_buf *out);
 
 /* NULL when there are issues. */
 kl__cexpr *kl__cel_parse(kl__csource *s);
+/* Puts `a.b.c` behind what is in `out`; false when the expression is not a name of that form. */
+bool kl__cel_dotted(const kl__cexpr *e, kl_buf *out);
 bool kl__cel_expand(kl__csource *s, kl__cexpr *call); /* a macro; false: it is none */
 
 /* Types and slots of all of it; issues where it does not fit. */

@@ -92,18 +92,6 @@ static const kl__ctype *check_ident(checker *c, kl__cexpr *e)
     return basic(KL_C_ERROR);
 }
 
-static bool dotted(const kl__cexpr *e, kl_buf *out)
-{
-    if (e->node == KL_E_SELECT && !e->test && !e->opt) {
-        if (!dotted(e->arg[0], out))
-            return false;
-        kl_buf_putc(out, '.');
-    } else if (e->node != KL_E_IDENT)
-        return false;
-    kl_buf_puts(out, e->name);
-    return true;
-}
-
 /* ---------------------------------------------------------------- fields */
 
 static const kl__ctype *field_type(checker *c, kl__cexpr *e, const kl__ctype *t)
@@ -132,7 +120,7 @@ static const kl__ctype *field_type(checker *c, kl__cexpr *e, const kl__ctype *t)
 static const kl__ctype *check_select(checker *c, kl__cexpr *e)
 {
     kl_buf name = KL_BUF_INIT;
-    const kl__ctype *t = !e->test && dotted(e, &name) ? named(c, e, kl_buf_str(&name), false) : NULL;
+    const kl__ctype *t = !e->test && kl__cel_dotted(e, &name) ? named(c, e, kl_buf_str(&name), false) : NULL;
     kl_buf_fini(&name);
     if (t)
         return t;
@@ -236,7 +224,7 @@ static const kl__ctype *check_call(checker *c, kl__cexpr *e)
         check(c, e->arg[i]);
     c->loose -= loose;
     e->constant = free_of_cost(e);
-    if (e->member && dotted(e->arg[0], &name)) { /* optional.of(x) */
+    if (e->member && kl__cel_dotted(e->arg[0], &name)) { /* optional.of(x) */
         kl_buf_printf(&name, ".%s", e->name);
         fn = kl__cfunc_find(c->s->a, kl_buf_str(&name), &count);
         if (fn) {

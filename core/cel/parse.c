@@ -233,10 +233,10 @@ static kl__cexpr *map(parser *p, size_t at)
     return from_items(p, KL_E_MAP, at, &to);
 }
 
-static bool qualified(const kl__cexpr *e, kl_buf *out)
+bool kl__cel_dotted(const kl__cexpr *e, kl_buf *out)
 {
     if (e->node == KL_E_SELECT && !e->test && !e->opt) {
-        if (!qualified(e->arg[0], out))
+        if (!kl__cel_dotted(e->arg[0], out))
             return false;
         kl_buf_putc(out, '.');
     } else if (e->node != KL_E_IDENT)
@@ -250,7 +250,7 @@ static kl__cexpr *object(parser *p, kl__cexpr *type, size_t at)
 {
     kl_buf name = KL_BUF_INIT;
     items to = {0};
-    qualified(type, &name);
+    kl__cel_dotted(type, &name);
     while (!bad(p) && !sign(p, "}")) {
         bool optional = take(p, "?");
         if (p->l.word != KL_W_IDENT)
@@ -367,7 +367,7 @@ static kl__cexpr *member(parser *p)
                 e = call(p, opt ? "_[?_]" : "_[_]", at, e, index);
         } else if (sign(p, "{")) {
             kl_buf name = KL_BUF_INIT;
-            bool is = qualified(e, &name);
+            bool is = kl__cel_dotted(e, &name);
             kl_buf_fini(&name);
             if (!is)
                 break;

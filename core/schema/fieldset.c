@@ -190,7 +190,7 @@ void kl__fieldset_encode(const kl__fieldset *s, kl_builder *b)
 
 /* ------------------------------------------------------------------ paths for people */
 
-static void put_element(const char *e, kl_buf *out)
+void kl__fieldset_put_element(const char *e, kl_buf *out)
 {
     if (!strncmp(e, "f:", 2)) {
         kl_buf_printf(out, ".%s", e + 2);
@@ -221,7 +221,7 @@ static void each(const kl__fieldset *s, kl_buf *path, void (*fn)(void *arg, cons
         fn(arg, kl_buf_str(path));
     for (size_t i = 0; i < s->len; i++) {
         size_t mark = path->len;
-        put_element(s->kids[i]->element, path);
+        kl__fieldset_put_element(s->kids[i]->element, path);
         each(s->kids[i], path, fn, arg);
         path->len = mark;
         if (path->data)

@@ -27,8 +27,7 @@ static char *field_element(const char *key, size_t n) { return kl_sprintf("f:%.*
 
 static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-/* "k:{...}" or "v:..." of an item; the caller frees. */
-static char *item_element(const kl__schema *list, const kl_value *item)
+char *kl__typed_element(const kl__schema *list, const kl_value *item)
 {
     kl_buf text = KL_BUF_INIT;
     if (list->list == KL_S_SET) {
@@ -76,7 +75,7 @@ static items items_of(const kl__schema *s, const kl_value *list)
     items it = {.list = list, .len = kl_value_type(list) == KL_ARRAY ? kl_value_len(list) : 0};
     it.elements = kl_new_array(char *, it.len + 1);
     for (size_t i = 0; i < it.len; i++)
-        it.elements[i] = item_element(s, kl_value_item(list, i));
+        it.elements[i] = kl__typed_element(s, kl_value_item(list, i));
     return it;
 }
 

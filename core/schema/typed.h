@@ -15,6 +15,9 @@ typedef struct kl__changes {
 } kl__changes;
 
 void kl__typed_fields(const kl__schema *s, const kl_value *v, kl__fieldset *out);
+/* The path element of an item of a set or keyed list: `k:{"name":"c"}` (keys sorted, an absent one by its
+ * default) or `v:"x"`. The caller frees. */
+char *kl__typed_element(const kl__schema *list, const kl_value *item);
 /* From `old` to `now`; the caller frees with kl__changes_fini. */
 void kl__typed_compare(const kl__schema *s, const kl_value *old, const kl_value *now, kl__changes *out);
 void kl__changes_fini(kl__changes *c);

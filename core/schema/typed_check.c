@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "schema/typed.h"
 
 typedef struct check {
     kl_buf path, lines;
@@ -122,34 +123,13 @@ static void members(check *c, const kl__schema *s, const kl_value *v)
     }
 }
 
-/* [name="a",port=1], keys sorted; an item without one of them has its default. */
+/* [name="a",port=1] */
 static char *item_name(const kl__schema *list, const kl_value *item)
 {
     kl_buf b = KL_BUF_INIT;
-    size_t n = 0, put = 0;
-    if (list->list == KL_S_SET) {
-        kl_buf_putc(&b, '[');
-        kl_value_encode(item, &b);
-        kl_buf_putc(&b, ']');
-        return kl_buf_take(&b);
-    }
-    while (list->keys[n])
-        n++;
-    char **keys = kl_new_array(char *, n + 1);
-    memcpy(keys, list->keys, n * sizeof *keys);
-    qsort(keys, n, sizeof *keys, by_key);
-    kl_buf_putc(&b, '[');
-    for (size_t i = 0; i < n; i++) {
-        const kl__schema *field = kl__schema_child(list->items, keys[i], strlen(keys[i]));
-        const kl_value *v = kl_value_get(item, keys[i]);
-        v = v || !field ? v : field->dflt;
-        if (!v)
-            continue;
-        kl_buf_printf(&b, "%s%s=", put++ ? "," : "", keys[i]);
-        kl_value_encode(v, &b);
-    }
-    kl_buf_putc(&b, ']');
-    kl_free(keys);
+    char *element = kl__typed_element(list, item);
+    kl__fieldset_put_element(element, &b);
+    kl_free(element);
     return kl_buf_take(&b);
 }
 

@@ -317,15 +317,16 @@ install-module: module
 
 VERSION = $(shell sed -n 's|.*KL_VERSION "\(.*\)".*|\1|p' core/base/version.h)
 VERSION_DATE = $(shell sed -n 's|.*KL_VERSION_DATE "\(.*\)".*|\1|p' core/base/version.h)
+DEB = $(B)/deb
 deb: ## a Debian package in build/deb
-	@rm -rf $(B)/deb/root
-	@$(MAKE) --no-print-directory install DESTDIR=$(abspath $(B))/deb/root PREFIX=/usr >/dev/null
-	@rm -f $(B)/deb/*.deb
-	@SOURCE_DATE_EPOCH=$$(date -ud $(VERSION_DATE) +%s) deploy/debian/build.sh $(B)/deb/root $(B)/deb
+	@rm -rf $(DEB)/root
+	@$(MAKE) --no-print-directory install DESTDIR=$(abspath $(DEB))/root PREFIX=/usr >/dev/null
+	@rm -f $(DEB)/*.deb
+	@SOURCE_DATE_EPOCH=$$(date -ud $(VERSION_DATE) +%s) deploy/debian/build.sh $(DEB)/root $(DEB)
 
 # Times of files are the version's date; see deploy/dist.lua.
 dist: deb ## what a release consists of, in build/dist: package, tarball, image, chart, SBOM, checksums
-	@$(LUA) deploy/dist.lua $(VERSION) $(VERSION_DATE) "$$(ls $(B)/deb/kubelua_*.deb)" $(B)/deb/root $(B)/dist
+	@$(LUA) deploy/dist.lua $(VERSION) $(VERSION_DATE) "$$(ls $(DEB)/kubelua_*.deb)" $(DEB)/root $(B)/dist
 
 clean: ## remove build/
 	rm -rf build

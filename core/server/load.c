@@ -40,11 +40,11 @@ static kl_status make_namespace(kl_server *s, const char *ns, kl_err *err)
     return st;
 }
 
-/* What belongs to the server and may be in a dumped object. */
+/* What belongs to the server and may be in a dumped object, but for its uid, which Jobs name in their selectors. */
 static const kl_value *without_system_fields(const kl_value *object)
 {
     static const char *const system[] = {
-        "resourceVersion", "uid", "creationTimestamp", "generation", "managedFields", "selfLink"};
+        "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink"};
     const kl_value *o = kl_value_ref(object);
     for (size_t i = 0; i < sizeof system / sizeof *system; i++)
         if (kl_value_at(o, "metadata", system[i], NULL))
@@ -104,6 +104,8 @@ static kl_status load_locked(kl_server *s, const kl_value *object, kl_err *err)
     if (!st && e) {
         if (!k->custom || kl_object_rv(e->object))
             KL_EDIT(&o, kl_value_of_str(kl_object_rv(e->object)), "metadata", "resourceVersion");
+        if (kl_object_uid(o))
+            KL_CUT(&o, "metadata", "uid");
         st = kl__verb_update(&c, o, &out, &code, err);
     } else if (!st)
         st = kl__verb_create(&c, o, &out, err);

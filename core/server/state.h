@@ -60,7 +60,7 @@ typedef struct kl__call {
     const char *manager;  /* never NULL */
     bool manager_given;   /* by ?fieldManager= */
     bool dry_run;
-    bool any_status; /* kl_server_load: status is part of the object */
+    bool any_status; /* kl_server_load: status and uid are part of the object */
     kl__validation validation;
     /* what webhooks said so far (admission.h); NULL: they are not asked */
     struct kl__admission *admission;

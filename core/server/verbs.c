@@ -318,7 +318,9 @@ static kl_status create_decoded(
         for (size_t i = 0; i < sizeof system / sizeof *system; i++)
             if (kl_value_at(o, "metadata", system[i], NULL))
                 KL_CUT(&o, "metadata", system[i]);
-        KL_EDIT(&o, kl__admission_uid(c, new_uid(c->s)), "metadata", "uid");
+        const char *uid = kl_object_uid(o);
+        if (!c->any_status || !uid || !*uid)
+            KL_EDIT(&o, kl__admission_uid(c, new_uid(c->s)), "metadata", "uid");
         KL_EDIT(&o, now_text(c), "metadata", "creationTimestamp");
         kl__strategy_create(c, &o, &causes);
         if (!causes.len) {

@@ -35,6 +35,8 @@ local function fill(api)
   assert.equal(201, api:post("/apis/apps/v1/namespaces/" .. NS .. "/deployments", { metadata = { name = "web" },
     spec = { selector = { matchLabels = { app = "web" } }, template = { metadata = { labels = { app = "web" } },
       spec = { containers = { { name = "c", image = "i:1" } } } } } }).code)
+  assert.equal(201, api:post("/apis/batch/v1/namespaces/" .. NS .. "/jobs", { metadata = { name = "once" },
+    spec = { template = { spec = { restartPolicy = "Never", containers = { { name = "c", image = "i:1" } } } } } }).code)
 end
 
 -- The objects of our namespace in a dump, by "Kind/name", without what has to differ.
@@ -84,7 +86,7 @@ servers.each(function(name, start)
       assert.is_true(has["Gear/g"].status.turning)
       assert.equal(had["ConfigMap/owner"].metadata.uid, has["ConfigMap/owned"].metadata.ownerReferences[1].uid)
       for _, which in ipairs { "ConfigMap/owner", "ConfigMap/owned", "Secret/key", "Service/web", "Deployment/web",
-        "Gear/g" } do
+        "Job/once", "Gear/g" } do
         assert.same(had[which], has[which], which)
       end
       assert.equal(had["Namespace/" .. NS].metadata.uid, has["Namespace/" .. NS].metadata.uid)

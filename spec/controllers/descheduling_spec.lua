@@ -139,6 +139,15 @@ describe("whole nodes to empty", function()
     assert.same({ 1, "b1" }, { #skipped, skipped[1].metadata.name })
   end)
 
+  it("leave out a pod that must stay, also where it is the only one of its node", function()
+    local pods_on = { a = { pod("a1", "1", "1Gi", WEB) }, b = { pod("b1", "1", "1Gi", WEB) } }
+    local kept, skipped = rank({ node "a", node "b" }, pods_on, { evictable = function(one)
+      return one.metadata.name ~= "a1"
+    end })
+    assert.equal("b1", names(kept))
+    assert.same({ 1, "a1" }, { #skipped, skipped[1].metadata.name })
+  end)
+
   it("each pod has one place, nodes are never mixed, and others on the node make it later", function()
     seeds.each(500, function()
       local nodes, pods_on = cluster()

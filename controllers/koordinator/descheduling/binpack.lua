@@ -77,9 +77,11 @@ function M.rank(input)
   local skipped, out = {}, {}
   for _, node in ipairs(input.nodes) do
     local labels = dig(node, "metadata", "labels") or {}
-    local info = (input.nodeSelector == nil or fields.selects(input.nodeSelector, labels))
-      and divide(node, input)
-    if info and #info.eligible > 0 then
+    local chosen = input.nodeSelector == nil or fields.selects(input.nodeSelector, labels)
+    local info = chosen and divide(node, input) or { eligible = {}, skipped = {} }
+    -- Pods that must stay are named also where nothing else may go.
+    table.move(info.skipped, 1, #info.skipped, #skipped + 1, skipped)
+    if #info.eligible > 0 then
       infos[#infos + 1] = info
       info.burden = burden(info, info.allocatable, weights)
       rank[info] = { info.burden, #info.eligible, node.metadata.name }
@@ -90,7 +92,6 @@ function M.rank(input)
     for _, pod in ipairs(sorted_pods(info, weights)) do
       out[#out + 1] = { pod = pod, node = info.node.metadata.name, burden = info.burden }
     end
-    table.move(info.skipped, 1, #info.skipped, #skipped + 1, skipped)
   end
   return out, skipped
 end

@@ -40,7 +40,8 @@ static kl_status make_namespace(kl_server *s, const char *ns, kl_err *err)
     return st;
 }
 
-/* What belongs to the server and may be in a dumped object, but for its uid, which Jobs name in their selectors. */
+/* What belongs to the server and may be in a dumped object, but for its uid, which Jobs name in their
+ * selectors. */
 static const kl_value *without_system_fields(const kl_value *object)
 {
     static const char *const system[] = {

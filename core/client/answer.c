@@ -99,33 +99,40 @@ static char *advice(
     return kl_strdup("");
 }
 
-static kl_status fail(const kl__request *q, kl_status st, int code, const char *reason, const char *message,
-    bool is_status, const char *credentials, kl_time retry_after, const kl_value *details, kl_err *err)
+/* What is said of an answer: reason may be NULL, details as well. */
+struct verdict {
+    int code;
+    const char *reason, *message;
+    const kl_value *details;
+    kl_time retry_after;
+    bool is_status;
+};
+
+static kl_status fail(const kl__request *q, const struct verdict *v, const char *credentials, kl_err *err)
 {
-    char *more = advice(q, st, message, is_status, credentials);
-    kl_fail(err, st, "%s: %s%s", q->what, message, more);
+    kl_status st = status_of(v->reason, v->code);
+    char *more = advice(q, st, v->message, v->is_status, credentials);
+    kl_fail(err, st, "%s: %s%s", q->what, v->message, more);
     kl_free(more);
     if (!err)
         return st;
-    err->http_code = code;
-    err->retry_after_ns = retry_after;
-    err->reason = kl_strdup(reason);
-    err->details = details ? kl_value_to_json(details) : NULL;
+    err->http_code = v->code;
+    err->retry_after_ns = v->retry_after > 0 ? v->retry_after : 0;
+    err->reason = kl_strdup(v->reason);
+    err->details = v->details ? kl_value_to_json(v->details) : NULL;
     return st;
 }
 
-static kl_status fail_with(const kl__request *q, int code, const kl_value *status, kl_time retry_after,
-    const char *credentials, kl_err *err)
+static kl_status fail_with(const kl__request *q, const kl__answer *a, const kl_value *status, kl_err *err)
 {
     const char *reason = kl_value_str_at(status, "reason", NULL),
                *message = kl_value_str_at(status, "message", NULL);
     const kl_value *details = kl_value_get(status, "details");
-    int64_t own = kl_value_int_at(status, code, "code", NULL);
-    if (own >= 100 && own < 600)
-        code = (int)own;
-    kl_status st = status_of(reason, code);
+    int64_t own = kl_value_int_at(status, a->code, "code", NULL);
+    int code = own >= 100 && own < 600 ? (int)own : a->code;
     int64_t after = kl_value_int_at(details, 0, "retryAfterSeconds", NULL);
-    if (!retry_after && after > 0 && after < RETRY_AFTER_MAX / KL_SECONDS(1))
+    kl_time retry_after = a->retry_after;
+    if (retry_after <= 0 && after > 0 && after < RETRY_AFTER_MAX / KL_SECONDS(1))
         retry_after = KL_SECONDS(after);
     if (reason && !*reason)
         reason = NULL;
@@ -135,18 +142,22 @@ static kl_status fail_with(const kl__request *q, int code, const kl_value *statu
                                                : kl_value_ref(details);
     char unknown[32];
     snprintf(unknown, sizeof unknown, "HTTP %d", code);
-    st = fail(q, st, code, reason,
-        message && *message ? message
-            : reason        ? reason
-                            : unknown,
-        true, credentials, retry_after, whole, err);
+    struct verdict v = {.code = code,
+        .reason = reason,
+        .message = message && *message ? message
+            : reason                   ? reason
+                                       : unknown,
+        .details = whole,
+        .retry_after = retry_after,
+        .is_status = true};
+    kl_status st = fail(q, &v, a->credentials, err);
     kl_value_unref(whole);
     return st;
 }
 
 kl_status kl__answer_fail_status(const kl__request *q, int code, const kl_value *status, kl_err *err)
 {
-    return fail_with(q, code, status, 0, NULL, err);
+    return fail_with(q, &(kl__answer){.code = code}, status, err);
 }
 
 /* The body on one line, printable, cut. */
@@ -175,24 +186,24 @@ static bool is_plain_404(const char *body, size_t n)
 
 /* A 404 that is no API server's: a load balancer without a backend, a route that is missing. It says
  * nothing about objects or kinds, and has no code that could be taken for such a word. */
-static kl_status fail_page(const kl__request *q, const char *body, size_t n, kl_time retry_after, kl_err *err)
+static kl_status fail_page(const kl__request *q, const kl__answer *a, kl_err *err)
 {
-    char *text = shown(body, n, GARBAGE_SHOWN);
+    char *text = shown(a->body, a->n, GARBAGE_SHOWN);
     kl_fail(err, KL_ESERVER,
         "%s: the answer to %s %s is HTTP 404 without a Status%s%s%s: no API server wrote it; does a proxy or "
         "load balancer stand before it?",
         q->what, q->method, q->url, *text ? ", it begins \"" : "", text, *text ? "\"" : "");
     kl_free(text);
     if (err)
-        err->retry_after_ns = retry_after;
+        err->retry_after_ns = a->retry_after > 0 ? a->retry_after : 0;
     return KL_ESERVER;
 }
 
-static kl_status fail_by_code(const kl__request *q, int code, const char *body, size_t n, kl_time retry_after,
-    const char *credentials, kl_err *err)
+static kl_status fail_by_code(const kl__request *q, const kl__answer *a, kl_err *err)
 {
-    if (code == 404 && q->shape != KL__ANY && !is_plain_404(body, n))
-        return fail_page(q, body, n, retry_after, err);
+    int code = a->code;
+    if (code == 404 && q->shape != KL__ANY && !is_plain_404(a->body, a->n))
+        return fail_page(q, a, err);
     const char *reason = code >= 500 ? "InternalError" : NULL, *message = NULL;
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         if (codes[i].code == code) {
@@ -203,27 +214,24 @@ static kl_status fail_by_code(const kl__request *q, int code, const char *body, 
         reason = "AlreadyExists";
     char other[64];
     snprintf(other, sizeof other, "the server answered with HTTP %d", code);
-    char *text = shown(body, n, BODY_SHOWN);
+    char *text = shown(a->body, a->n, BODY_SHOWN);
     char *whole = kl_sprintf(
         "%s (%s %s)%s%s", message ? message : other, q->method, url_path(q->url), *text ? ": " : "", text);
-    kl_status st = fail(
-        q, status_of(reason, code), code, reason, whole, false, credentials, retry_after, NULL, err);
+    struct verdict v = {.code = code, .reason = reason, .message = whole, .retry_after = a->retry_after};
+    kl_status st = fail(q, &v, a->credentials, err);
     kl_free(whole);
     kl_free(text);
     return st;
 }
 
-kl_status kl__answer_fail(const kl__request *q, int code, const char *body, size_t n, kl_time retry_after,
-    const char *credentials, kl_err *err)
+kl_status kl__answer_fail(const kl__request *q, const kl__answer *a, kl_err *err)
 {
     const kl_value *v = NULL;
-    if (kl_proto_is(body, n) ? kl_proto_decode(body, n, &v, NULL, NULL)
-                             : n && *body == '{' && kl_value_decode(body, n, &v, NULL))
+    if (kl_proto_is(a->body, a->n) ? kl_proto_decode(a->body, a->n, &v, NULL, NULL)
+                                   : a->n && *a->body == '{' && kl_value_decode(a->body, a->n, &v, NULL))
         v = NULL;
     const char *kind = kl_value_str_at(v, "kind", NULL);
-    kl_status st = kind && !strcmp(kind, "Status")
-        ? fail_with(q, code, v, retry_after, credentials, err)
-        : fail_by_code(q, code, body, n, retry_after, credentials, err);
+    kl_status st = kind && !strcmp(kind, "Status") ? fail_with(q, a, v, err) : fail_by_code(q, a, err);
     kl_value_unref(v);
     return st;
 }

@@ -7,11 +7,19 @@
 #include "value/value.h"
 #include "client/request.h"
 
+/* What came, borrowed. */
+typedef struct kl__answer {
+    int code;
+    const char *body;
+    size_t n;
+    kl_time retry_after;     /* 0 and less: none */
+    const char *credentials; /* what was sent, for a 401; NULL: none */
+} kl__answer;
+
 /* An answer that is no success, told as an error; returns its status. A 404 about objects counts only as
  * an API server writes it (a Status, or Go's "404 page not found"): of any other, KL_ESERVER without a
- * code. `credentials` is said in a 401. retry_after 0: none. */
-kl_status kl__answer_fail(const kl__request *q, int code, const char *body, size_t n, kl_time retry_after,
-    const char *credentials, kl_err *err);
+ * code. */
+kl_status kl__answer_fail(const kl__request *q, const kl__answer *a, kl_err *err);
 /* The same for a Status object that is already a value (in-stream errors, 200 with a failed Status). */
 kl_status kl__answer_fail_status(const kl__request *q, int code, const kl_value *status, kl_err *err);
 /* A body that is not the JSON it should be: names URL and place, KL_ESERVER. `story` is the decoder's. */

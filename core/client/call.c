@@ -143,8 +143,10 @@ static void call_conclude(call *x, kl_status st, int code, kl_err *err)
     else if (kl__content_refused(x->c, &x->q, code))
         st = KL_EAGAIN;
     else
-        st = kl__answer_fail(&x->q, code, kl_buf_str(&x->body), x->body.len,
-            x->retry_after > 0 ? x->retry_after : 0, kl__credentials_describe(x->c->credentials), err);
+        st = kl__answer_fail(&x->q,
+            &(kl__answer){code, kl_buf_str(&x->body), x->body.len, x->retry_after,
+                kl__credentials_describe(x->c->credentials)},
+            err);
     if (st == KL_EAGAIN)
         call_send(x); /* in JSON now */
     else

@@ -255,8 +255,10 @@ static void stream_conclude(stream *s, kl_status st, int code, kl_err *err)
     else if (code >= 300 && code < 400)
         st = kl__answer_redirect(&s->q, code, s->location, &story);
     else
-        st = kl__answer_fail(&s->q, code, kl_buf_str(&s->body), s->body.len,
-            s->retry_after > 0 ? s->retry_after : 0, kl__credentials_describe(s->c->credentials), &story);
+        st = kl__answer_fail(&s->q,
+            &(kl__answer){code, kl_buf_str(&s->body), s->body.len, s->retry_after,
+                kl__credentials_describe(s->c->credentials)},
+            &story);
     stream_end(s, st, s->code, envelope, &story);
     kl_value_unref(envelope);
 }

@@ -95,9 +95,9 @@ void kl__session_nudged(void *session);
 void kl__session_finish(kl_session *s, kl_status st, kl_err *err);
 /* the same, with the session's name before the story */
 void kl__session_fail(kl_session *s, kl_status st, kl_err *err);
-/* Whether an answer that is a refusal is worth another attempt, which is then on its way. retry_after -1:
- * none was asked for. */
-bool kl__session_retry(kl_session *s, int code, kl_time retry_after, const char *body, size_t n);
+/* Whether an answer that is a refusal is worth another attempt, which is then on its way. Its retry_after
+ * is -1 where none was asked for. */
+bool kl__session_retry(kl_session *s, const kl__answer *a);
 void kl__session_schedule(kl_session *s, kl_time when); /* its one timer */
 void kl__session_opened(kl_session *s, const char *protocol);
 /* on_change, if anybody still wants to hear of it */

@@ -114,18 +114,18 @@ static void refused(kl_session *s)
 {
     kl_err err = KL_ERR_INIT;
     kl_status st;
-    int code = s->upgrade.code;
-    kl_time after = kl__retry_after(s->upgrade.retry_after, kl_clock_wall(s->c->clock));
-    if (kl__session_retry(s, code, after, kl_buf_str(&s->upgrade.body), s->upgrade.body.len))
+    kl__answer a = {s->upgrade.code, kl_buf_str(&s->upgrade.body), s->upgrade.body.len,
+        kl__retry_after(s->upgrade.retry_after, kl_clock_wall(s->c->clock)),
+        kl__credentials_describe(s->c->credentials)};
+    if (kl__session_retry(s, &a))
         return;
-    if (code < 300)
+    if (a.code < 300)
         st = kl_fail(&err, KL_ESERVER,
             "%s: the server answered with HTTP %d instead of switching to WebSocket: is a proxy in between "
             "that cannot?",
-            s->q.what, code);
+            s->q.what, a.code);
     else
-        st = kl__answer_fail(&s->q, code, kl_buf_str(&s->upgrade.body), s->upgrade.body.len,
-            after > 0 ? after : 0, kl__credentials_describe(s->c->credentials), &err);
+        st = kl__answer_fail(&s->q, &a, &err);
     kl__session_finish(s, st, &err);
 }
 

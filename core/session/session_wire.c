@@ -72,16 +72,15 @@ static void send_request(kl_session *s);
 
 /* Whether an answer that is a refusal is worth another attempt, and when. A 401 is, once, if renewed
  * credentials are others: until that is known the answer is kept. */
-bool kl__session_retry(kl_session *s, int code, kl_time retry_after, const char *body, size_t n)
+bool kl__session_retry(kl_session *s, const kl__answer *a)
 {
-    if (code == 401 && !s->replayed) {
+    if (a->code == 401 && !s->replayed) {
         s->replayed = s->refused = true;
         s->again = now();
-        s->verdict = kl__answer_fail(
-            &s->q, code, body, n, 0, kl__credentials_describe(s->c->credentials), &s->story);
-    } else if ((code == 429 || code >= 500) && retry_after >= 0 && s->retries < RETRIES_MAX) {
+        s->verdict = kl__answer_fail(&s->q, a, &s->story);
+    } else if ((a->code == 429 || a->code >= 500) && a->retry_after >= 0 && s->retries < RETRIES_MAX) {
         s->retries++;
-        s->again = now() + retry_after;
+        s->again = now() + a->retry_after;
     } else
         return false;
     if (s->http_id)
@@ -155,6 +154,8 @@ static kl_status on_data(void *arg, const char *data, size_t n, kl_err *err)
 static void log_done(kl_session *s, kl_status st, kl_err *err)
 {
     kl_err story = KL_ERR_INIT;
+    kl__answer a = {s->code, kl_buf_str(&s->body), s->body.len, s->retry_after,
+        kl__credentials_describe(s->c->credentials)};
     if (st) {
         kl_err_move(&story, err);
         if (!s->code)
@@ -162,9 +163,8 @@ static void log_done(kl_session *s, kl_status st, kl_err *err)
         kl__session_fail(s, st, &story);
     } else if (s->wire == KL__TALKING)
         kl__session_finish(s, KL_OK, &story);
-    else if (!kl__session_retry(s, s->code, s->retry_after, kl_buf_str(&s->body), s->body.len)) {
-        st = kl__answer_fail(&s->q, s->code, kl_buf_str(&s->body), s->body.len,
-            s->retry_after > 0 ? s->retry_after : 0, kl__credentials_describe(s->c->credentials), &story);
+    else if (!kl__session_retry(s, &a)) {
+        st = kl__answer_fail(&s->q, &a, &story);
         kl__session_finish(s, st, &story);
     }
 }

@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     kl_err err = KL_ERR_INIT;
     char *text = kl_strndup((const char *)data + 1, size - 1);
     kl_status st = kl__answer_fail(
-        &q, codes[data[0] % 12], (const char *)data + 1, size - 1, 0, "a token", &err);
+        &q, &(kl__answer){codes[data[0] % 12], (const char *)data + 1, size - 1, 0, "a token"}, &err);
     CLAIM(st != KL_OK && st == err.status);
     CLAIM(!strncmp(kl_err_message(&err), "list pods: ", 11));
     kl_err_fini(&err);

@@ -102,7 +102,7 @@ HUNTER := $(B)/spec/hunter
 FUZZERS := $(patsubst spec/fuzz/%.c,$(B)/fuzzers/%,$(FUZZ_C))
 OBJS   := $(CORE_CC:%.cc=$(B)/obj/%.o) $(call obj,$(CORE_C) $(BIND_C) $(MAIN_C) $(TEST_C) $(PROG_C) $(FUZZ_C) $(ORACLE_C) $(HUNT_C))
 
-.PHONY: all check test soak asan tsan spec specs versions demo fixtures oracle generate bench bench-docs bench-sync lint format fuzz hunt mutants leak assets deps install man module install-module deb dist clean help
+.PHONY: all site check test soak asan tsan spec specs versions demo fixtures oracle generate bench bench-docs bench-sync lint format fuzz hunt mutants leak assets deps install man module install-module deb dist clean help
 .DELETE_ON_ERROR:
 .SECONDARY: $(OBJS)
 
@@ -262,6 +262,9 @@ lint: build/.deps-lint build/.deps-test ## luacheck, layers, lock contracts (cla
 	@echo "lint: clean"
 
 # ---------------------------------------------------------------- people
+
+site: ## the documentation as a site in build/site, with search and reference (pip brings mkdocs-material, once)
+	@$(LUA) docs/site/build.lua build/site
 
 demo: all ## a Koordinator cluster and its node resource policy, in one process
 	@rm -rf build/demo && cp -R controllers build/demo

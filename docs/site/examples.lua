@@ -1,0 +1,376 @@
+-- examples.lua - an example for each function of the reference. spec/reference_spec.lua runs all of them.
+--
+-- `EXPRESSION --> VALUE` is a claim: texts, objects and lists are written as JSON, quantities and times as their
+-- text. `plain` runs in stock Lua. `run` is the body of a reconcile(obj, ctx) over the objects of `WORLD`, and
+-- `script` a whole script that has to start.
+
+local M = {}
+
+-- A certificate request as openssl makes it.
+local REQUEST = assert(io.open "examples/cert-approver/sample.yaml"):read("a"):match "request: (%S+)"
+
+--- What the examples of `run` find in their cluster; `obj` is the ConfigMap "card".
+M.WORLD = ([[
+{apiVersion: v1, kind: Namespace, metadata: {name: default}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: card, namespace: default, labels: {app: web}}
+data: {who: world}
+---
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: robot, namespace: default}}
+---
+{apiVersion: v1, kind: Node, metadata: {name: n1}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web-0, namespace: default, labels: {app: web}}
+spec:
+  nodeName: n1
+  containers:
+  - {name: app, image: "app:1", resources: {requests: {cpu: 500m}, limits: {memory: 1Gi}}}
+status: {phase: Running}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web-1, namespace: default, labels: {app: web}}
+spec: {containers: [{name: app, image: "app:1"}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: default}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: app, image: "app:1"}]}
+---
+apiVersion: certificates.k8s.io/v1
+kind: CertificateSigningRequest
+metadata: {name: jane}
+spec: {request: REQUEST, signerName: example.com/people, usages: [client auth]}
+]]):gsub("REQUEST", REQUEST)
+
+M.plain = {
+  -- values
+  ["kube.array"] = 'kube.encode { tags = kube.array {} } --> "{\\"tags\\":[]}"',
+  ["kube.object"] = 'kube.encode(kube.object {}) --> "{}"',
+  ["kube.uint64"] = 'kube.uint64 "18446744073709551615" --> 18446744073709551615',
+  ["kube.copy"] = [[
+local mine = kube.copy(kube.decode '{"a":[1,2]}')
+table.insert(mine.a, 3)
+mine --> {"a":[1,2,3]}]],
+  ["kube.id"] = [[
+local seen = {}
+seen[kube.id { cpu = "1" }] = true
+seen[kube.id { cpu = "1" }] --> true]],
+  ["kube.encode"] = 'kube.encode { b = 2, a = { 1 } } --> "{\\"a\\":[1],\\"b\\":2}"',
+  ["kube.to_json"] = 'kube.to_json { ready = true } --> "{\\"ready\\":true}"',
+  ["kube.decode"] = [[
+local pod = kube.decode '{"spec":{"nodeName":"n1"}}'
+pod.spec.nodeName       --> "n1"
+pod("status.phase")     --> nil]],
+  ["kube.json"] = 'kube.json("[1,2]")[2] --> 2',
+  ["kube.yaml"] = [[
+local list = kube.yaml "kind: Pod\n---\nkind: Node"
+#list         --> 2
+list[2].kind  --> "Node"]],
+  ["kube.to_yaml"] = 'kube.to_yaml { a = { 1, 2 } } --> "a:\\n- 1\\n- 2\\n"',
+  ["kube.is_view"] = [[
+kube.is_view(kube.decode "{}")  --> true
+kube.is_view {}                 --> false]],
+  ["kube.base64_encode"] = 'kube.base64_encode "abc" --> "YWJj"',
+  ["kube.base64_decode"] = 'kube.base64_decode "YWJj" --> "abc"',
+  ["kube.equal"] = 'kube.equal({ a = { 1 } }, kube.decode \'{"a":[1]}\') --> true',
+  ["kube.dig"] = [[
+local pod = { spec = { containers = { { image = "app:1" } } } }
+kube.dig(pod, "spec", "containers", 1, "image")  --> "app:1"
+kube.dig(pod, "status", "phase")                 --> nil]],
+  ["kube.merge"] = 'kube.merge({ a = { b = 1 } }, { a = { c = 2 } }) --> {"a":{"b":1,"c":2}}',
+  ["kube.hash"] = [[
+#kube.hash { image = "app:1" }                                        --> 10
+kube.hash { image = "app:1" } == kube.hash { image = "app:2" }        --> false]],
+  ["kube.template"] = 'kube.template("hello {{ a.b }}", { a = { b = "card" } }) --> "hello card"',
+  -- errors
+  ["kube.try"] = [[
+local value, err = kube.try(kube.decode, "{")
+value     --> nil
+err.kind  --> "syntax"]],
+  ["kube.is_error"] = [[
+local _, err = kube.try(kube.decode, "{")
+kube.is_error(err)   --> true
+kube.is_error "no"   --> false]],
+  ["kube.retry_on_conflict"] = [[
+local calls = 0
+kube.retry_on_conflict(function()
+  calls = calls + 1
+  return calls
+end)   --> 1]],
+  -- quantities
+  ["kube.qty"] = 'kube.qty "500m" + "1500m" --> 2',
+  ["kube.milli"] = 'kube.milli(250) --> 250m',
+  ["kube.is_quantity"] = 'kube.is_quantity(kube.qty(1)) --> true',
+  ["kube.max"] = 'kube.max("1Gi", "512Mi") --> 1Gi',
+  ["kube.min"] = 'kube.min(3, 2) --> 2',
+  ["kube.requests"] = [[
+local pod = { spec = { containers = {
+  { resources = { requests = { cpu = "1" } } }, { resources = { requests = { cpu = "500m" } } } } } }
+kube.requests(pod).cpu --> 1500m]],
+  ["kube.limits"] = [[
+local pod = { spec = { containers = { { resources = { limits = { memory = "1Gi" } } } } } }
+kube.limits(pod).memory --> 1Gi]],
+  ["quantity:value"] = 'kube.qty("1500m"):value() --> 2',
+  ["quantity:milli"] = 'kube.qty("1.5"):milli() --> 1500',
+  ["quantity:scaled"] = 'kube.qty("2k"):scaled(3) --> 2',
+  ["quantity:number"] = 'kube.qty("500m"):number() --> 0.5',
+  ["quantity:sign"] = 'kube.qty("-1"):sign() --> -1',
+  ["quantity:is_zero"] = 'kube.qty("0"):is_zero() --> true',
+  ["quantity:cmp"] = 'kube.qty("1"):cmp "1000m" --> 0',
+  ["quantity:canonical"] = 'kube.qty("1000m"):canonical() --> "1"',
+  ["quantity:format"] = 'kube.qty("1Gi"):format() --> "BinarySI"',
+  -- time
+  ["kube.duration"] = 'kube.duration "1h5m" --> 3900',
+  ["kube.format_duration"] = 'kube.format_duration(3900) --> "1h5m0s"',
+  ["kube.time"] = 'kube.time "2026-01-01T00:00:00Z" + "1h" --> 2026-01-01T01:00:00Z',
+  ["kube.format_time"] = 'kube.format_time(0) --> "1970-01-01T00:00:00Z"',
+  ["kube.cron"] = 'kube.cron("@daily"):next "2026-01-01T12:00:00Z" --> 2026-01-02T00:00:00Z',
+  ["time:unix"] = 'kube.time("1970-01-01T00:01:00Z"):unix() --> 60',
+  ["time:seconds"] = 'kube.time("1970-01-01T00:00:00.5Z"):seconds() --> 0.5',
+  ["time:micro"] = 'kube.time(0):micro() --> "1970-01-01T00:00:00.000000Z"',
+  -- selectors
+  ["kube.selector"] = 'kube.selector("app in (web, db)"):matches { app = "db" } --> true',
+  ["selector:matches"] = 'kube.selector({ matchLabels = { app = "web" } }):matches { app = "db" } --> false',
+  ["selector:is_empty"] = 'kube.selector(""):is_empty() --> true',
+  -- objects
+  ["kube.kind_of"] = [[
+kube.kind_of { apiVersion = "apps/v1", kind = "Deployment" } --> "apps/v1/Deployment"]],
+  ["kube.from_template"] = [[
+local template = { metadata = { labels = { app = "web" } }, spec = { replicas = 1 } }
+local o = kube.from_template(template, { kind = "apps/v1/Deployment", name = "web" })
+o.metadata.labels.app  --> "web"
+o.metadata.name        --> "web"]],
+  ["kube.set_controller"] = [[
+local owner = { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "card", uid = "u-1" } }
+local child = kube.set_controller(owner, { kind = "v1/Secret", metadata = { name = "key" } })
+kube.controller_of(child).name --> "card"]],
+  ["kube.set_owner"] = [[
+local owner = { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "card", uid = "u-1" } }
+local child = kube.set_owner(owner, { kind = "v1/Secret", metadata = { name = "key" } })
+kube.controller_of(child)          --> nil
+kube.is_owned_by(child, owner)     --> true]],
+  ["kube.remove_owner"] = [[
+local owner = { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "card", uid = "u-1" } }
+local child = kube.set_owner(owner, { kind = "v1/Secret", metadata = { name = "key" } })
+kube.remove_owner(owner, child) --> true]],
+  ["kube.controller_of"] = 'kube.controller_of { kind = "v1/Pod", metadata = { name = "alone" } } --> nil',
+  ["kube.is_owned_by"] = [[
+local owner = { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "card", uid = "u-1" } }
+kube.is_owned_by({ kind = "v1/Pod", metadata = { name = "alone" } }, owner) --> false]],
+  ["kube.add_finalizer"] = [[
+local o = { metadata = { name = "card" } }
+kube.add_finalizer(o, "example.com/dns")  --> true
+kube.add_finalizer(o, "example.com/dns")  --> false]],
+  ["kube.has_finalizer"] = [[
+local o = { metadata = { finalizers = { "a.b/c" } } }
+kube.has_finalizer(o, "a.b/c") --> true]],
+  ["kube.remove_finalizer"] = [[
+local o = { metadata = { finalizers = { "a.b/c" } } }
+kube.remove_finalizer(o, "a.b/c") --> true
+o.metadata.finalizers             --> nil]],
+  ["kube.set_condition"] = [[
+local o = { apiVersion = "v1", kind = "Pod", metadata = { name = "web-0" } }
+kube.set_condition(o, { type = "Ready", status = "True", reason = "Synced" })  --> true
+kube.set_condition(o, { type = "Ready", status = "True", reason = "Synced" })  --> false
+o.status.conditions[1].type                                                   --> "Ready"]],
+  ["kube.find_condition"] = [[
+local o = { status = { conditions = { { type = "Ready", status = "True" } } } }
+kube.find_condition(o, "Ready").status --> "True"]],
+  ["kube.remove_condition"] = [[
+local o = { status = { conditions = { { type = "Ready", status = "True" } } } }
+kube.remove_condition(o.status, "Ready") --> true]],
+  ["kube.extract"] = [[
+local o = { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "card", namespace = "default" } }
+kube.extract(o, "hello").metadata.name --> "card"]],
+  ["kube.adopt_fields"] = [[
+local o = { metadata = { name = "card", managedFields = { { manager = "old", operation = "Update",
+  apiVersion = "v1", fieldsType = "FieldsV1", fieldsV1 = { ["f:data"] = { ["f:a"] = {} } } } } } }
+kube.adopt_fields(o, "old", "hello") --> true]],
+  -- computing
+  ["kube.merge_patch"] = 'kube.merge_patch({ a = 1, b = 2 }, { a = 1, b = 3 }) --> {"b":3}',
+  ["kube.strategic_patch"] = [[
+local before = { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "card" }, data = { a = "1" } }
+local after = { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "card" }, data = { a = "2" } }
+kube.strategic_patch(before, after) --> {"data":{"a":"2"}}]],
+  ["kube.name_problem"] = 'kube.name_problem("dns1123_label", "web-0") --> nil',
+  ["kube.generate_name"] = '#kube.generate_name "web-" --> 9',
+  ["kube.share"] = [[
+kube.share("25%", 10)        --> 2
+kube.share("25%", 10, "up")  --> 3]],
+  -- programs
+  ["kube.ttl_store"] = [[
+local now = 0
+local store = kube.ttl_store("1m", { clock = function() return now end })
+store:put { kind = "v1/ConfigMap", name = "card" }
+store:get("card").metadata.name  --> "card"
+now = 61
+store:get "card"                 --> nil]],
+  ["kube.crd"] = [[
+kube.crd {
+  group = "example.com", kind = "Site", version = "v1",
+  schema = kube.schema { spec = { { host = "string!" } } },
+}   --> "example.com/v1/Site"]],
+  ["kube.schema"] = [[
+local schema = kube.schema { spec = { { host = "string!", replicas = "integer" } } }
+schema.properties.spec.required --> ["host"] ]],
+  ["kube.deny"] = 'kube.is_error(kube.deny "no image without a version") --> false',
+}
+
+M.run = {
+  ["ctx:get"] = [[
+ctx:get("v1/Pod", "web-0").spec.nodeName           --> "n1"
+ctx:get("v1/Pod", "default", "gone")               --> nil]],
+  ["ctx:list"] = '#ctx:list("v1/Pod", { labels = "app=web" }) --> 2',
+  ["ctx:each"] = [[
+local names = {}
+for pod in ctx:each "v1/Pod" do table.insert(names, pod.metadata.name) end
+names --> ["web-0","web-1"] ]],
+  ["ctx:apply"] = [[
+ctx:apply { kind = "v1/Secret", name = "key", stringData = { a = "1" } }
+kube.controller_of(ctx.live:get("v1/Secret", "key")).name --> "card"]],
+  ["ctx:create"] = 'ctx:create { kind = "v1/Secret", name = "key" }.metadata.name --> "key"',
+  ["ctx:update"] = [[
+local pod = kube.copy(ctx:get("v1/Pod", "web-1"))
+pod.metadata.labels.tier = "front"
+ctx:update(pod).metadata.labels.tier --> "front"]],
+  ["ctx:delete"] = [[
+ctx:delete("v1/Pod", "web-1")  --> true
+ctx:delete("v1/Pod", "gone")   --> true]],
+  ["ctx:patch"] = [[
+ctx:patch(obj, function(draft) draft.data.greeting = "Hello" end).data.greeting  --> "Hello"
+ctx:patch(obj, { data = { who = kube.null } })("data.who")                      --> nil]],
+  ["ctx:patch_status"] = [[
+local pod = ctx:get("v1/Pod", "web-0")
+ctx:patch_status(pod, { reason = "Slow" }).status.reason --> "Slow"]],
+  ["ctx:merge_status"] = [[
+local pod = ctx:get("v1/Pod", "web-0")
+ctx:merge_status(pod, { message = "warm" }).status.phase --> "Running"]],
+  ["ctx:update_status"] = [[
+local pod = kube.copy(ctx:get("v1/Pod", "web-0"))
+pod.status.phase = "Succeeded"
+ctx:update_status(pod).status.phase --> "Succeeded"]],
+  ["ctx:apply_status"] = [[
+local o = { kind = "apps/v1/Deployment", name = "web", status = { observedGeneration = 1 } }
+ctx:apply_status(o).status.observedGeneration --> 1]],
+  ["ctx:at"] = 'type(ctx.at) --> "function"',
+  ["ctx:event"] = 'ctx:event("Greeted", "greeted %s", obj.data.who)',
+  ["ctx:warn"] = 'ctx:warn("Late", "no answer for %s", "10s")',
+  ["ctx:now"] = 'ctx:now() --> 2026-01-01T00:00:00Z',
+  ["ctx:age"] = 'ctx:age "2025-12-31T23:59:00Z" --> 60',
+  ["ctx.secret"] = [[
+tostring(ctx.secret "token")              --> "***"
+ctx.secret("token"):format "Bearer %s"    --> ***]],
+  ["ctx:sleep"] = 'ctx:sleep "0s"',
+  ["ctx:adopt"] = 'kube.controller_of(ctx:adopt(ctx:get("v1/Pod", "web-0"))).name --> "card"',
+  ["ctx:release"] = [[
+local pod = ctx:adopt(ctx:get("v1/Pod", "web-0"))
+kube.controller_of(ctx:release(pod)) --> nil]],
+  ["ctx:claim"] = '#ctx:claim("v1/Pod", { labels = "app=web" }) --> 2',
+  ["ctx:owned"] = '#ctx:owned "v1/Secret" --> 0',
+  ["ctx:evict"] = 'ctx:evict "default/web-0" --> true',
+  ["ctx:bind"] = 'ctx:bind("default/web-1", "n1") --> true',
+  ["ctx:scale"] = 'ctx:scale("apps/v1/Deployment", "web", 5).spec.replicas --> 5',
+  ["ctx:get_scale"] = 'ctx:get_scale("apps/v1/Deployment", "web").spec.replicas --> 2',
+  ["ctx:token"] = 'type(ctx:token("default/robot", { expiration = "1h" })) --> "string"',
+  ["ctx:finalize"] = 'ctx:finalize("default").metadata.name --> "default"',
+  ["ctx:approve"] = 'ctx:approve("jane").status.conditions[1].type --> "Approved"',
+  ["ctx:deny"] = 'ctx:deny("jane", { reason = "Unknown" }).status.conditions[1].reason --> "Unknown"',
+  ["ctx:delete_collection"] = '#ctx:delete_collection("v1/Pod", { namespace = "default" }).items --> 2',
+  ["ctx.live:get"] = 'ctx.live:get("v1/Node", "n1").metadata.name --> "n1"',
+  ["ctx.live:list"] = '#ctx.live:list("v1/Pod", { labels = "app=web" }) --> 2',
+  ["ctx.live:each"] = [[
+local n = 0
+for _ in ctx.live:each "v1/Pod" do n = n + 1 end
+n --> 2]],
+  ["ctx.http:get"] = [[
+ctx.http:get("https://dns.example.com/records/a").json.ip                        --> "10.0.0.1"
+ctx.http:get("https://dns.example.com/records/b", { expect = 404 }).status       --> 404]],
+  ["ctx.http:head"] = 'ctx.http:head("https://dns.example.com/records/a").status --> 200',
+  ["ctx.http:post"] = [[
+local answer = ctx.http:post("https://dns.example.com/records/a", { json = { ip = "10.0.0.2" } })
+answer.status --> 200]],
+  ["ctx.http:put"] = 'ctx.http:put("https://dns.example.com/records/a", { body = "text" }).status --> 200',
+  ["ctx.http:patch"] = [[
+local answer = ctx.http:patch("https://dns.example.com/records/a", { json = { ttl = 60 } })
+answer.status --> 200]],
+  ["ctx.http:delete"] = 'ctx.http:delete("https://dns.example.com/records/a").status --> 200',
+  ["kube.retry"] = 'return kube.retry("30s", "waits for the volume") --> retry',
+  ["kube.fail"] = 'return kube.fail "the host name is not a name" --> fail',
+  ["kube.shared:get"] = 'kube.shared:get "leader" --> nil',
+  ["kube.shared:set"] = [[
+kube.shared:set("limits", { cpu = 4 })
+kube.shared:get("limits").cpu --> 4]],
+  ["kube.shared:incr"] = 'kube.shared:incr("seen", 2) --> 2',
+  ["kube.shared:cas"] = 'kube.shared:cas("leader", nil, "card") --> true',
+  ["kube.shared:names"] = [[
+kube.shared:set("a/1", true)
+kube.shared:names "a/" --> ["a/1"] ]],
+}
+
+M.script = {
+  ["kube.controller"] = [[
+local kube = require "kubelua"
+
+return kube.controller {
+  name = "labels",
+  resource = "v1/ConfigMap",
+  reconcile = function(obj, ctx)
+    ctx:patch(obj, function(draft) draft.metadata.labels.seen = "yes" end)
+  end,
+}]],
+  ["kube.webhook"] = [[
+local kube = require "kubelua"
+
+return kube.webhook {
+  name = "no-latest",
+  resource = "v1/Pod",
+  validate = function(pod)
+    for _, container in ipairs(pod.spec.containers) do
+      if container.image:find ":latest$" then return kube.deny(container.image .. " has no version") end
+    end
+  end,
+}]],
+  ["kube.counter"] = [[
+local kube = require "kubelua"
+local greeted = kube.counter { name = "greeted_total", help = "Cards that were greeted.", labels = { "who" } }
+
+return kube.controller {
+  name = "greet",
+  resource = "v1/ConfigMap",
+  reconcile = function(obj) greeted:inc(1, { who = obj("data.who") or "nobody" }) end,
+}]],
+  ["kube.gauge"] = [[
+local kube = require "kubelua"
+local size = kube.gauge { name = "card_fields", help = "Fields of a card.", labels = { "name" } }
+
+return kube.controller {
+  name = "measure",
+  resource = "v1/ConfigMap",
+  reconcile = function(obj)
+    local n = 0
+    for _ in pairs(obj.data or {}) do n = n + 1 end
+    size:set(n, { name = obj.metadata.name })
+  end,
+}]],
+  ["kube.histogram"] = [[
+local kube = require "kubelua"
+local age = kube.histogram { name = "card_age_seconds", help = "Age of a card.", buckets = { 60, 3600 } }
+
+return kube.controller {
+  name = "ages",
+  resource = "v1/ConfigMap",
+  reconcile = function(obj, ctx) age:observe(ctx:age(obj.metadata.creationTimestamp)) end,
+}]],
+}
+
+return M

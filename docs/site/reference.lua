@@ -1,0 +1,406 @@
+-- reference.lua - the reference of the site, out of the sources: functions and tables out of the annotations of
+-- lua/kubelua, the C API out of the headers, metrics and errors out of the C files that write them.
+
+local annotations = require "annotations"
+local examples = require "examples"
+
+local M = {}
+
+local LIBRARY = "lua/kubelua"
+
+-- The pages in order. `classes` says what stands there: a class, and how its functions are called.
+local PAGES = {
+  { file = "kube.md", title = "kube", intro = [[
+What `require "kubelua"` returns: functions for scripts and for programs in stock Lua.
+What the world did wrong is raised as an [error](errors.md); `kube.try` turns it into a value.
+What the caller did wrong is an error that names the argument.]],
+    classes = {
+      { "kubelua", "kube." },
+      { "kubelua.Shared", "kube.shared:" },
+      { "kubelua.Counter", "counter:" },
+      { "kubelua.Gauge", "gauge:" },
+      { "kubelua.Histogram", "histogram:" },
+      { "kubelua.Cron", "cron:" },
+      { "kubelua.MetricOptions" },
+      { "kubelua.HistogramOptions" },
+      { "kubelua.Condition" },
+    } },
+  { file = "ctx.md", title = "ctx", intro = [[
+What a reconcile is called with beside its object. Reads come from the cache. Writes, `ctx.live` and `ctx.http`
+wait for a server; the worker runs other keys meanwhile. A failure is raised as an [error](errors.md): a conflict
+runs the key again quietly, anything else with backoff. In `ctx:get(kind, name)` a name alone is in the key's
+namespace.]],
+    classes = {
+      { "kubelua.Context", "ctx:" },
+      { "kubelua.Verbs", "ctx:" },
+      { "kubelua.Live", "ctx.live:" },
+      { "kubelua.Http", "ctx.http:" },
+      { "kubelua.HttpOptions" },
+      { "kubelua.HttpAnswer" },
+      { "kubelua.HttpTls" },
+      { "kubelua.Log", "ctx.log:" },
+      { "kubelua.Trigger" },
+      { "kubelua.Secret" },
+      { "kubelua.EventNews" },
+      { "kubelua.OwnedOptions" },
+    } },
+  { file = "tables.md", title = "Tables that scripts write", intro = [[
+What `kube.controller`, `kube.webhook`, `kube.crd` and a param's rule take, and what a reconcile may return. A key
+that is not here is refused, with the one that was perhaps meant.]],
+    classes = {
+      { "kubelua.ControllerSpec" },
+      { "kubelua.Result" },
+      { "kubelua.Verdict" },
+      { "kubelua.Param" },
+      { "kubelua.HttpRule" },
+      { "kubelua.Shard" },
+      { "kubelua.Controller" },
+      { "kubelua.WebhookSpec" },
+      { "kubelua.AdmissionRequest", "request:" },
+      { "kubelua.Denial" },
+      { "kubelua.Webhook" },
+      { "kubelua.Crd" },
+      { "kubelua.CrdVersion" },
+      { "kubelua.SchemaField" },
+    } },
+  { file = "values.md", title = "Values", intro = [[
+Objects, quantities, times and selectors, as scripts and programs hold them.]],
+    classes = {
+      { "kubelua.view" },
+      { "kubelua.draft" },
+      { "kubelua.Object" },
+      { "kubelua.quantity", "quantity:" },
+      { "kubelua.time", "time:" },
+      { "kubelua.selector", "selector:" },
+      { "kubelua.uint64" },
+      { "kubelua.null" },
+    } },
+  { file = "testing.md", title = "Tests", intro = [[
+The words of a `*_test.lua` file that `kubelua test` runs, and `t`, which `kube.testing.start` returns.
+[Testing controllers](../testing.md) has them at work.]],
+    classes = {
+      { "kubelua.Testing", "t:" },
+      { "kubelua.TestingOptions" },
+      { "kubelua.TestingFault" },
+      { "kubelua.TestingRun" },
+      { "kubelua.TestingHttp", "web:" },
+      { "kubelua.TestingRequest" },
+      { "kubelua.TestingReply" },
+      { "kubelua.Assert", "assert." },
+    } },
+  { file = "client.md", title = "Programs: client, informers, streams", programs = true, intro = [[
+What a program in stock Lua has: `kube.connect()` returns a client `c`. A script has `ctx` in its place.]],
+    classes = {
+      { "kubelua.Client", "c:" },
+      { "kubelua.Stream", "stream:" },
+      { "kubelua.Forward", "forward:" },
+      { "kubelua.Informers", "informers:" },
+      { "kubelua.Informer", "informer:" },
+      { "kubelua.Store", "store:" },
+      { "kubelua.Indexer", "store:" },
+      { "kubelua.Lister", "lister:" },
+      { "kubelua.NamespaceLister", "lister:" },
+      { "kubelua.Handler", "handler:" },
+      { "kubelua.LuaIndex" },
+      { "kubelua.EventHandlers" },
+      { "kubelua.StoreQuery" },
+      { "kubelua.InformerStats" },
+      { "kubelua.Recorder", "recorder:" },
+      { "kubelua.TTLStore", "store:" },
+      { "kubelua.CertificateManager", "manager:" },
+      { "kubelua.Certificate" },
+      { "kubelua.Resource" },
+      { "kubelua.ResourceInfo" },
+      { "kubelua.ResourceFilter" },
+      { "kubelua.OwnerReference" },
+      { "kubelua.ManagedFields" },
+      { "kubelua.Metadata" },
+      { "kubelua.MetadataApply" },
+    } },
+}
+-- Tables named ...Options that no page above has stand on a page of their own.
+local OPTIONS = { file = "options.md", title = "Options of calls", intro = [[
+The tables that calls take last. `?` behind a type: the field may be left out.]] }
+
+local loaded
+local function sources()
+  loaded = loaded or annotations.load(LIBRARY)
+  return loaded
+end
+
+local function function_name(prefix, f)
+  if f.method then return prefix .. f.name end
+  return prefix:gsub(":$", ".") .. f.name
+end
+
+local function example_of(name)
+  return examples.plain[name] or examples.run[name] or examples.script[name]
+end
+
+local function short(name) return (name:gsub("^kubelua%.", "")) end
+
+local function cell(text) return (text:gsub("|", "\\|"):gsub("\n", " ")) end
+
+-- ---------------------------------------------------------------- one function, one class
+
+local function write_function(out, name, f)
+  local words = {}
+  for _, p in ipairs(f.params) do words[#words + 1] = p.name end
+  out("### " .. name .. "\n")
+  out("```lua\n" .. name .. "(" .. table.concat(words, ", ") .. ")\n```\n")
+  if f.text ~= "" then out(f.text .. "\n") end
+  if #f.params > 0 then
+    out("| parameter | type | |\n| --- | --- | --- |")
+    for _, p in ipairs(f.params) do
+      out(("| `%s` | `%s` | %s |"):format(p.name, cell(p.type), cell(p.text)))
+    end
+    out ""
+  end
+  for i, r in ipairs(f.returns) do
+    local kind, text = annotations.split_type(r)
+    out(("%s `%s`%s\n"):format(i == 1 and "Returns" or "and", kind, text ~= "" and " " .. text or ""))
+  end
+  local example = example_of(name)
+  if example then out("```lua\n" .. example:gsub("%s+$", "") .. "\n```\n") end
+end
+
+local function write_class(out, class, name, prefix)
+  out("## " .. short(name) .. "\n")
+  if class.about and class.about ~= "" then out(class.about .. "\n") end
+  if #class.text > 0 then out(table.concat(class.text, "\n") .. "\n") end
+  if class.parents then
+    local list = {}
+    for parent in class.parents:gmatch "[%w_.]+" do list[#list + 1] = "`" .. short(parent) .. "`" end
+    out("Has all of " .. table.concat(list, " and ") .. ", too.\n")
+  end
+  local fields = {}
+  for _, f in ipairs(class.fields) do
+    if f.type then fields[#fields + 1] = f end
+  end
+  if #fields > 0 then
+    out "| field | type | |\n| --- | --- | --- |"
+    for _, f in ipairs(fields) do
+      out(("| `%s` | `%s` | %s |"):format(cell(f.name), cell(f.type), cell(f.text)))
+    end
+    out ""
+  end
+  for _, f in ipairs(class.functions) do write_function(out, function_name(prefix, f), f) end
+end
+
+local function writer()
+  local lines = {}
+  return function(text) lines[#lines + 1] = text end, lines
+end
+
+local function placed_classes()
+  local placed = { ["kubelua.Error"] = true }        -- on the page of errors
+  for _, page in ipairs(PAGES) do
+    for _, c in ipairs(page.classes) do placed[c[1]] = true end
+  end
+  return placed
+end
+
+local function lua_page(page)
+  local out, lines = writer()
+  out("# " .. page.title .. "\n")
+  out(page.intro .. "\n")
+  for _, c in ipairs(page.classes) do
+    local class = sources().classes[c[1]]
+    if class then write_class(out, class, c[1], c[2] or short(c[1]):lower() .. ":") end
+  end
+  return table.concat(lines, "\n")
+end
+
+local function options_page()
+  local placed, classes = placed_classes(), {}
+  for _, name in ipairs(sources().order) do
+    if not placed[name] and name:find "Options$" then classes[#classes + 1] = { name } end
+  end
+  table.sort(classes, function(a, b) return a[1] < b[1] end)
+  return lua_page { title = OPTIONS.title, intro = OPTIONS.intro, classes = classes }
+end
+
+-- ---------------------------------------------------------------- errors, metrics
+
+-- What a caller of the API may meet; the comments of core/base/err.h.
+local function errors_page()
+  local header = annotations.read "core/base/err.h"
+  local names = annotations.read "core/base/err.c"
+  local out, lines = writer()
+  out "# Errors\n"
+  out [[
+An error of the world is a table, raised by calls and told apart by `kube.try`; `tostring` of it is a sentence.
+Branch on `kind`, which says the same for the API server, for `ctx.http` and for what never reached a server.
+]]
+  out "```lua\nlocal value, err = kube.try(kube.decode, \"{\")\nerr.kind  --> \"syntax\"\n```\n"
+  local class = sources().classes["kubelua.Error"]
+  out "| field | type | |\n| --- | --- | --- |"
+  for _, f in ipairs(class.fields) do
+    out(("| `%s` | `%s` | %s |"):format(f.name, cell(f.type), cell(f.text)))
+  end
+  out "\n## Kinds\n\n| kind | in C | means |\n| --- | --- | --- |"
+  for constant, text in header:gmatch "\n    (KL_E%u+),%s+/%* ([^\n]-) %*/" do
+    local name = names:match("%[" .. constant .. '%] = "([%w_]+)"')
+    out(("| `%s` | `%s` | %s |"):format(name, constant, cell(text)))
+  end
+  out [[
+
+A conflict, whoever raises it, runs the key again at once and counts as no failure. `throttled`, `unavailable` and
+broken connections are tried again by the client where that is safe ([clients](../clients.md#what-is-sent-again)).
+[Troubleshooting](../troubleshooting.md) goes by the lines of the log.]]
+  return table.concat(lines, "\n")
+end
+
+-- Name, type and help of every metric in the C sources: calls of kl_metrics_head, and tables of these.
+local function metrics()
+  local found = {}
+  local pipe = assert(io.popen "LC_ALL=C ls core/*/*.c")
+  for path in pipe:lines() do
+    if path:find "metric" or path:find "telemetry" or path:find "manager" or path:find "reloads"
+      or path:find "sharding" then
+      local text = annotations.read(path):gsub('"%s*\n%s*"', "")
+      for name, kind, help in text:gmatch '"([%l][%w_]+)",%s*"(%l+)",%s*"([^"]+)"' do
+        if kind == "counter" or kind == "gauge" or kind == "histogram" then
+          found[#found + 1] = { name = name, type = kind, help = help, room = path:match "core/(%w+)/" }
+        end
+      end
+      -- {name, help, value}: tables of counters
+      for name, help in text:gmatch '{"([%l][%w_]+_total)",%s*"([^"]+)",%s*[%w>%-]' do
+        if help ~= "counter" then
+          found[#found + 1] = { name = name, type = "counter", help = help, room = path:match "core/(%w+)/" }
+        end
+      end
+    end
+  end
+  pipe:close()
+  table.sort(found, function(a, b) return a.name < b.name end)
+  local out = {}
+  for i, m in ipairs(found) do
+    if i == 1 or found[i - 1].name ~= m.name then out[#out + 1] = m end
+  end
+  return out
+end
+M.metrics = metrics
+
+local function metrics_page()
+  local out, lines = writer()
+  out "# Index of metrics\n"
+  out [[
+Every series of `/metrics`, out of the sources. [Operating kubelua](../operations.md#metrics) says what to make of
+them; scripts add their own with `kube.counter`, `kube.gauge` and `kube.histogram`.
+]]
+  out "| metric | type | help |\n| --- | --- | --- |"
+  for _, m in ipairs(metrics()) do
+    out(("| `%s` | %s | %s |"):format(m.name, m.type, cell(m.help)))
+  end
+  return table.concat(lines, "\n") .. "\n"
+end
+
+-- ---------------------------------------------------------------- C
+
+-- A header's opening comment, and each declaration behind its comment.
+local function c_header(out, path)
+  local text = annotations.read("core/" .. path)
+  local head = text:match "^/%* (.-)%*/" or ""
+  out("## " .. path .. "\n")
+  head = head:gsub("\n %*", "\n"):gsub("^%S+ %- ", ""):gsub("%s+$", "")
+  local paragraphs = {}
+  for part in (head .. "\n\n"):gmatch "(.-)\n%s*\n" do
+    paragraphs[#paragraphs + 1] = part:find "^ ?  " and "```\n" .. part .. "\n```" or part
+  end
+  out(table.concat(paragraphs, "\n\n") .. "\n")
+  local body = text:match "#include.-\n\n(.*)\n#endif" or text:match "#define %S+\n(.*)\n#endif" or ""
+  body = body:gsub("^.*#include[^\n]*\n", ""):gsub("^%s+", ""):gsub("%s+$", "")
+  if body ~= "" then out("```c\n" .. body .. "\n```\n") end
+end
+
+local function c_page()
+  local out, lines = writer()
+  local all = annotations.read "core/kubelua.h"
+  out "# The C API\n"
+  out [[
+`#include <kubelua/kubelua.h>`, and link what `pkg-config kubelua` says. Who owns what is in the verb: `new` and
+`free`, `init` and `fini`, `ref` and `unref`; `lookup` gives a reference, `get` borrows. What can fail returns a
+`kl_status` and tells its story in a `kl_err`. The contracts below are those of the headers. `spec/programs/embed.c`
+is a whole program.
+]]
+  for path in all:gmatch '#include "([%w_/]+%.h)"' do c_header(out, path) end
+  return table.concat(lines, "\n")
+end
+
+-- ---------------------------------------------------------------- all
+
+--- The pages by file name.
+---@return table<string, string>
+function M.pages()
+  local pages = {}
+  for _, page in ipairs(PAGES) do pages[page.file] = lua_page(page) end
+  pages[OPTIONS.file] = options_page()
+  pages["errors.md"] = errors_page()
+  pages["metrics.md"] = metrics_page()
+  pages["c.md"] = c_page()
+  return pages
+end
+
+--- What stands in the navigation: { title, file }, in order.
+function M.contents()
+  local list = {}
+  for _, page in ipairs(PAGES) do list[#list + 1] = { page.title, page.file } end
+  list[#list + 1] = { OPTIONS.title, OPTIONS.file }
+  list[#list + 1] = { "Errors", "errors.md" }
+  list[#list + 1] = { "Index of metrics", "metrics.md" }
+  list[#list + 1] = { "The C API", "c.md" }
+  return list
+end
+
+-- ---------------------------------------------------------------- what the spec asks
+
+-- Functions that need a cluster, or a program around them.
+local WITHOUT = { ["kube.connect"] = true, ["kube.informers"] = true, ["kube.recorder"] = true,
+  ["kube.certificate"] = true, ["counter:inc"] = true, ["gauge:set"] = true, ["gauge:inc"] = true,
+  ["gauge:dec"] = true, ["gauge:remove"] = true, ["histogram:observe"] = true }
+
+local function each_function(fn)
+  for _, page in ipairs(PAGES) do
+    for _, c in ipairs(page.classes) do
+      local class = sources().classes[c[1]]
+      for _, f in ipairs(class and class.functions or {}) do
+        fn(function_name(c[2] or short(c[1]):lower() .. ":", f), page)
+      end
+    end
+  end
+end
+
+--- Functions of kube, ctx and values that have no example and are not excused.
+function M.without_example()
+  local missing = {}
+  each_function(function(name, page)
+    local due = page.file == "kube.md" or page.file == "ctx.md" or page.file == "values.md"
+    if due and not WITHOUT[name] and not example_of(name) then missing[#missing + 1] = name end
+  end)
+  return missing
+end
+
+--- Examples of functions that there are not.
+function M.stray_examples()
+  local known, stray = {}, {}
+  each_function(function(name) known[name] = true end)
+  for _, set in ipairs { examples.plain, examples.run, examples.script } do
+    for name in pairs(set) do
+      if not known[name] then stray[#stray + 1] = name end
+    end
+  end
+  table.sort(stray)
+  return stray
+end
+
+--- Classes that stand on no page.
+function M.unplaced()
+  local placed, missing = placed_classes(), {}
+  for _, name in ipairs(sources().order) do
+    if not placed[name] and not name:find "Options$" then missing[#missing + 1] = name end
+  end
+  return missing
+end
+
+return M

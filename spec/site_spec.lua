@@ -1,0 +1,90 @@
+--- site_spec.lua - the documentation as a site: whole, its links lead somewhere, the generator has no complaint.
+--- not in check, asan, tsan: the pages are the subject, and the generator takes its time
+
+package.path = "docs/site/?.lua;" .. package.path
+
+local process = require "support.process"
+local site = require "site"
+
+-- As the generator makes anchors of headings (pymdownx.slugs, lower case).
+local function anchors(text)
+  local out, fenced = {}, false
+  for line in (text .. "\n"):gmatch "(.-)\n" do
+    if line:find "^```" then fenced = not fenced end
+    local heading = not fenced and line:match "^#+ (.+)$"
+    if heading then
+      heading = heading:gsub("[`*]", ""):gsub("%[(.-)%]%b()", "%1")
+      out[heading:lower():gsub("[^%w%s%-_]", ""):gsub("^%s+", ""):gsub("%s+$", ""):gsub(" ", "-")] = true
+    end
+  end
+  return out
+end
+
+local function resolved(from, target)
+  local parts = {}
+  for part in (from:gsub("[^/]+$", "") .. target):gmatch "[^/]+" do
+    if part == ".." then table.remove(parts) else parts[#parts + 1] = part end
+  end
+  return table.concat(parts, "/")
+end
+
+describe("the site", function()
+  local dir, pages
+  setup(function()
+    dir = process.tmpname ".site"
+    pages = site.write(dir)
+  end)
+
+  it("has every page in its navigation, once, and nothing else", function()
+    local seen = {}
+    site.each_page(site.navigation(), function(_, path)
+      assert.is_nil(seen[path], path)
+      seen[path] = true
+      assert.is_truthy(pages[path], path .. " is in the navigation and not there")
+    end)
+    for path in pairs(pages) do assert.is_true(seen[path], path .. " is not in the navigation") end
+  end)
+
+  it("has links that lead somewhere", function()
+    local n = 0
+    for path, text in pairs(pages) do
+      for target in text:gsub("```.-\n```", ""):gmatch "%]%(([^)%s]+)%)" do
+        if not target:find "^%a+:" then
+          local file, anchor = target:match "^([^#]*)#?(.*)$"
+          local to = file == "" and path or resolved(path, file)
+          n = n + 1
+          assert.equal(0, select(2, process.run("test -e " .. process.quote(dir .. "/docs/" .. to))),
+            path .. ": " .. target)
+          if anchor ~= "" then assert.is_true(anchors(pages[to])[anchor], path .. ": " .. target) end
+        end
+      end
+    end
+    assert.is_true(n > 100)
+  end)
+
+  it("says in llms.txt what each page is about", function()
+    local text = process.read(dir .. "/docs/llms.txt")
+    assert.matches("^# kubelua\n\n> ", text)
+    for path in pairs(pages) do
+      local about = text:match("%]%(" .. path:gsub("%p", "%%%0") .. "%): ([^\n]*)")
+      assert.is_true(about ~= nil and about ~= "", path)
+    end
+  end)
+
+  it("is made without a complaint, and is found through without a network", function()
+    local mkdocs, why = site.generator(site.cache())
+    if not mkdocs then
+      local ci = os.getenv "CI"
+      assert(not (ci and ci ~= "" and ci ~= "false"), why)
+      pending("not run: " .. why)
+      return
+    end
+    local ok, said = site.make(mkdocs, dir, dir .. "/site")
+    assert.is_true(ok, said)
+    assert.matches("quantity", process.read(dir .. "/site/search/search_index.js"))
+    for page in process.run("cd " .. dir .. "/site && grep -rlE '(src|href)=\"https?://[^\"]*\\.(js|css|woff2?)\"' . || true")
+      :gmatch "[^\n]+" do
+      error(page .. " loads something from elsewhere", 0)
+    end
+  end)
+end)

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/embedded.h"
+#include "cli/envtest.h"
 #include "client/call_webhook.h"
 
 /* Of the one server that a process has. */
@@ -73,7 +74,7 @@ bool cli_server_write_kubeconfig(const char *command, kl_server *s, const char *
 int cli_apiserver(int argc, char **argv)
 {
     const cli_command *self = cli_command_named("apiserver");
-    const char *kubeconfig = NULL, *level = "info", *log_format = NULL, *mode = "AlwaysAllow";
+    const char *kubeconfig = NULL, *level = "info", *log_format = NULL, *mode = "AlwaysAllow", *links = NULL;
     kl_server_options o = {.listen = "127.0.0.1:8080"};
     cli_list crds = {0}, load = {0}, words = {0};
     const cli_option options[] = {
@@ -103,6 +104,10 @@ int cli_apiserver(int argc, char **argv)
         {"--insecure-anywhere", NULL,
             "listen beyond this machine although everybody who reaches the server may do everything",
             CLI_FLAG, &o.insecure_anywhere},
+        {"--envtest", "DIR",
+            "put links to this program into DIR, kube-apiserver and etcd, for controller-runtime's envtest "
+            "(KUBEBUILDER_ASSETS=DIR), and end",
+            CLI_STRING, &links},
         {"--log-level", "LEVEL", "debug, info, warn, error or off (info)", CLI_STRING, &level, NULL,
             CLI_LEVELS},
         {"--log-format", "FORMAT", "text or json (text)", CLI_STRING, &log_format, NULL, "text json"},
@@ -112,6 +117,8 @@ int cli_apiserver(int argc, char **argv)
     if (words.n)
         return cli_fail(
             2, "apiserver", "takes no arguments, got %s (objects are loaded with --load)", words.v[0]);
+    if (links)
+        return !cli_envtest_links(links);
     if (!cli_log("apiserver", level, log_format))
         return 2;
     if (strcmp(mode, "RBAC") && strcmp(mode, "AlwaysAllow"))

@@ -7,6 +7,7 @@
 #include "base/version.h"
 #include "state/budget.h"
 #include "cli/cli.h"
+#include "cli/envtest.h"
 #include "cli/help.h"
 #include "script/isolate.h"
 
@@ -42,6 +43,9 @@ static bool asked(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    int code;
+    if (argc > 0 && cli_envtest(argc, argv, &code))
+        return code;
     if (argc < 2) {
         cli_help_all(stderr, "text");
         return 2;

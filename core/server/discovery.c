@@ -67,7 +67,7 @@ static void reply(kl_httpd_request *http, const char *type, kl_builder *b)
     kl_buf body = KL_BUF_INIT;
     kl_value_encode(v, &body);
     kl_value_unref(v);
-    kl_httpd_reply_take(http, 200, type, NULL, &body);
+    kl__reply_take(http, 200, type, NULL, &body);
     kl_buf_fini(&body);
 }
 
@@ -91,7 +91,7 @@ void kl__reply_tagged(kl_httpd_request *http, const char *type, kl_buf *body)
     if (known && !strcmp(known, etag))
         kl_httpd_reply(http, 304, type, header, "", 0);
     else
-        kl_httpd_reply_take(http, 200, type, header, body);
+        kl__reply_take(http, 200, type, header, body);
 }
 
 /* ------------------------------------------------------------------ groups that others serve */

@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #include "httpd/listen.h"
+#include "base/gzip.h"
 #include "base/mem.h"
 #include "model/object.h"
 #include "value/yaml.h"
@@ -28,6 +29,36 @@
 
 /* ------------------------------------------------------------------ replies */
 
+/* Larger answers are packed for clients that take that, as kube-apiserver does. */
+#define GZIP_ABOVE (128 * 1024)
+
+static bool takes_gzip(kl_httpd_request *http)
+{
+    const char *p = kl_httpd_header(http, "Accept-Encoding");
+    while (p && *p) {
+        p += strspn(p, " ,");
+        size_t n = strcspn(p, " ,");
+        /* a quality ("gzip;q=1") reads as another word to kube-apiserver */
+        if (n == 4 && !memcmp(p, "gzip", n))
+            return true;
+        p += n;
+    }
+    return false;
+}
+
+void kl__reply_take(kl_httpd_request *http, int code, const char *type, const char *headers, kl_buf *body)
+{
+    kl_buf packed = KL_BUF_INIT;
+    if (body->len > GZIP_ABOVE && takes_gzip(http) && !kl_gzip(body->data, body->len, &packed)) {
+        char *more = kl_sprintf(
+            "%sContent-Encoding: gzip\r\nVary: Accept-Encoding\r\n", headers ? headers : "");
+        kl_httpd_reply_take(http, code, type, more, &packed);
+        kl_free(more);
+    } else
+        kl_httpd_reply_take(http, code, type, headers, body);
+    kl_buf_fini(&packed);
+}
+
 void kl__reply_buf(kl_httpd_request *http, int code, const char *type, const char *headers, kl_buf *body)
 {
     if (kl_buf_status(body)) {
@@ -38,7 +69,7 @@ void kl__reply_buf(kl_httpd_request *http, int code, const char *type, const cha
         kl_buf_fini(body);
         return;
     }
-    kl_httpd_reply_take(http, code, type, headers, body);
+    kl__reply_take(http, code, type, headers, body);
     kl_buf_fini(body);
 }
 

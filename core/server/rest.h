@@ -11,6 +11,8 @@ void kl__rest_handle(void *arg, kl_httpd_request *http);
 void kl__reply_error(kl_httpd_request *http, const char *headers, const kl_err *err);
 /* takes what is in body */
 void kl__reply_buf(kl_httpd_request *http, int code, const char *type, const char *headers, kl_buf *body);
+/* the same for one that is known to be whole; in gzip's form where it is large and the client takes that */
+void kl__reply_take(kl_httpd_request *http, int code, const char *type, const char *headers, kl_buf *body);
 /* in the media type that the request asks for, as failures are */
 void kl__reply_value(kl_httpd_request *http, int code, const char *headers, const kl_value *v);
 /* 200 with an ETag made of the body; 304 to a client that has it. Takes what is in body. */

@@ -4,6 +4,7 @@
 
 local api_of = require "support.api"
 local kube = require "kubelua"
+local process = require "support.process"
 local servers = require "support.servers"
 
 local PROTO = "application/vnd.kubernetes.protobuf"
@@ -131,6 +132,34 @@ servers.each(function(server_name, start)
         assert.equal('Secret in version "v1" cannot be handled as a Secret: illegal base64 data at input byte '
           .. at, r.body.message)
       end
+    end)
+
+    it("come in gzip's form where they are large and the client takes that", function()
+      local path = "/api/v1/namespaces/default/configmaps"
+      local cards = { { "media-large", 140000 }, { "media-small", 100 } }
+      for _, card in ipairs(cards) do
+        local r = api:post(path, { metadata = { name = card[1] }, data = { a = ("x"):rep(card[2]) } },
+          { "Accept-Encoding: gzip" })
+        assert.equal(201, r.code)
+        assert.equal(card[2] > 1000 and "gzip" or nil, r.headers["content-encoding"])
+      end
+      for words, packed in pairs { gzip = true, ["deflate, gzip"] = true, ["br,gzip"] = true,
+        ["gzip;q=1"] = false, ["*"] = false, GZIP = false, gzipped = false } do
+        for _, what in ipairs { path .. "/media-large", path } do
+          local r = api:get(what, { "Accept-Encoding: " .. words })
+          assert.equal(packed and "gzip" or nil, r.headers["content-encoding"], words)
+          assert.equal(packed and "Accept-Encoding" or nil, r.headers.vary, words)
+          assert.equal(packed, #r.text < 100000, words)
+        end
+        assert.is_nil(api:get(path .. "/media-small", { "Accept-Encoding: " .. words })
+          .headers["content-encoding"])
+      end
+      local packed = api:get(path .. "/media-large", { "Accept-Encoding: gzip" }).text
+      local text = process.run("gunzip -c " .. process.write(process.tmpname ".gz", packed))
+      assert.equal(api:get(path .. "/media-large").text, text)
+      local v2 = api:get("/openapi/v2", { "Accept-Encoding: gzip" })
+      assert.equal("gzip", v2.headers["content-encoding"])
+      for _, card in ipairs(cards) do api:delete(path .. "/" .. card[1]) end
     end)
 
     it("take bodies of three media types, and name them to who sends another", function()

@@ -4,6 +4,7 @@
 # build.sh DIR oldest|newest - puts kube-apiserver alone into DIR, of the oldest and newest version that README promises.
 # build.sh DIR helm - puts helm into DIR, which renders deploy/chart.
 # build.sh DIR koordinator - puts into DIR a program that asks Koordinator's own functions (koordinator/).
+# build.sh DIR clients - puts into DIR clients.test, programs of client-go and envtest (clients/).
 #
 # Nobody publishes small binaries of these three, but Go builds them from their published modules (go.mod beside
 # this file, and in oldest/ and newest/, pins them). The first build takes minutes, so the result stays in a cache outside the checkout
@@ -11,20 +12,22 @@
 # Exit status: 0 they are there, 3 there is no way to get them here (and the reason is printed).
 set -eu
 
-mkdir -p "${1:?usage: build.sh DIR [oldest|newest|helm|koordinator]}"
+mkdir -p "${1:?usage: build.sh DIR [oldest|newest|helm|koordinator|clients]}"
 out=$(cd "$1" && pwd)
 which=${2:-}
 here=$(cd "$(dirname "$0")" && pwd)/$which
 here=${here%/}
-[ -f "$here/go.mod" ] || { echo "realserver: '$which' is not known here; it is oldest, newest, helm, koordinator or nothing" >&2; exit 2; }
+[ -f "$here/go.mod" ] || { echo "realserver: '$which' is not known here; it is oldest, newest, helm, koordinator, clients or nothing" >&2; exit 2; }
 VERSION=$(sed -n 's/.*\(k8s.io\/kubernetes\|helm.sh\/helm\/v3\|koordinator-sh\/koordinator\) v//p' "$here/go.mod" | head -n 1)
+[ "$which" != clients ] || VERSION=$(sed -n 's/.*k8s.io\/client-go v//p' "$here/go.mod" | head -n 1)
 GO_WANTED=$(sed -n 's/^go \(1\.[0-9]*\).*/\1/p' "$here/go.mod")      # what that version of Kubernetes asks for
 cache=${KUBELUA_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/kubelua}
 sources=$here/go.mod
 [ ! -f "$here/main.go" ] || sources="$sources $(ls "$here"/*.go)"
+[ "$which" != clients ] || sources="$sources $(ls "$here"/*.go)"
 assets=$cache/assets-$VERSION-$(cat $sources | cksum | cut -d" " -f1)
 names="kube-apiserver kubectl etcd"
-case $which in "") ;; helm | koordinator) names=$which ;; *) names=kube-apiserver ;; esac
+case $which in "") ;; helm | koordinator) names=$which ;; clients) names=clients.test ;; *) names=kube-apiserver ;; esac
 standin=
 [ -n "$which" ] || standin=$cache/kubelet-standin-$(cat "$here"/go.mod "$here"/kubelet/*.go | cksum | cut -d" " -f1)
 
@@ -90,6 +93,8 @@ stamp="-X $v.gitVersion=v$VERSION -X $v.gitMajor=1 -X $v.gitMinor=${minor%%.*}"
 case $which in
 helm) build "" helm.sh/helm/v3/cmd/helm ;;
 koordinator) build "" . ;;
+clients) GOFLAGS=-mod=readonly CGO_ENABLED=0 nice "$go" test -c -trimpath -ldflags "-s -w" -o "$tmp/clients.test" . >&2 ||
+	{ say "the build failed; the lines above say why"; exit 3; } ;;
 *) build "$stamp" k8s.io/kubernetes/cmd/kube-apiserver ;;
 esac
 if [ -z "$which" ]; then

@@ -98,7 +98,7 @@ M.doors = {
   { "^pthread%.h$", { "core/base/sync.h", "core/base/sync.c" } },
   { "^re2/", { "core/base/regex.cc" } },
   { "^sqlite3%.h$", { "core/archive/archive.c" } },
-  { "^zlib%.h$", { "core/base/packed.c" } },
+  { "^zlib%.h$", { "core/base/packed.c", "core/base/gzip.c" } },
   { "^histedit%.h$", { "bindings/cli/prompt.c" } },
   { "^lua%.h$", { "bindings/" } },
   { "^lauxlib%.h$", { "bindings/" } },

@@ -1,0 +1,10 @@
+/* gzip.h - bytes in gzip's form, for answers to clients that take it. Any thread. */
+#ifndef KL_BASE_GZIP_H
+#define KL_BASE_GZIP_H
+
+#include "base/buf.h"
+
+/* Adds them to `out`, packed with the least effort; out's ceiling holds: KL_ETOOBIG. */
+KL_NODISCARD kl_status kl_gzip(const void *data, size_t n, kl_buf *out);
+
+#endif

@@ -1,0 +1,97 @@
+--- Programs of others, unmodified: client-go (spec/realserver/clients, spoken in JSON and in protobuf) and
+-- controller-runtime's envtest, against the embedded server and against kube-apiserver.
+-- not in check, asan, tsan: what runs is a program in Go
+
+local process = require "support.process"
+local servers = require "support.servers"
+local sizes = require "support.sizes"
+
+local PROGRAM = process.run("readlink -f build/assets/clients/clients.test"):match "%S+"
+local FILE = PROGRAM and process.read(PROGRAM) and PROGRAM
+
+-- Runs tests of the program by name; each that passed, in order, and the whole output.
+local function run(tests, env)
+  local words = {}
+  for name, value in pairs(env) do words[#words + 1] = process.quote(name .. "=" .. value) end
+  local out, code = process.run(("env %s %s -test.v -test.count=1 -test.timeout=600s -test.run %s"):format(
+    table.concat(words, " "), FILE, process.quote("^(" .. table.concat(tests, "|") .. ")$")))
+  assert.equal(0, code, out)
+  local passed = {}
+  for name in out:gmatch "\n%-%-%- PASS: (%S+)" do passed[#passed + 1] = name end
+  table.sort(passed)
+  return table.concat(passed, " ")
+end
+
+local CALLS = { "TestDiscovery", "TestDynamic", "TestElection", "TestInformers", "TestMetadata",
+  "TestSubresources", "TestTyped" }
+
+if not FILE then
+  local why = "clients.test is not there; `make versions` builds it"
+  if (os.getenv "CI" or "") ~= "" then
+    it("runs programs of client-go", function() error(why, 0) end)
+  else
+    pending("runs programs of client-go: " .. why)
+  end
+  return
+end
+
+servers.each(function(name, start)
+  describe("programs of client-go find in " .. name, function()
+    local s
+    lazy_setup(function() s = start {} end)
+    lazy_teardown(function() s:stop() end)
+
+    it("what they call, in JSON and in protobuf", function()
+      assert.equal(table.concat(CALLS, " "), run(CALLS, { KUBECONFIG = s.kubeconfig }))
+    end)
+
+    it("a watch whose order is the order of versions, whoever writes", function()
+      -- a real one writes a tenth as fast
+      local writes = s.name == "embedded" and sizes.of { short = 4000, long = 20000 }
+        or sizes.of { short = 400, long = 20000 }
+      assert.equal("TestOrder", run({ "TestOrder" }, { KUBECONFIG = s.kubeconfig, WRITES = writes }))
+    end)
+  end)
+end)
+
+describe("docs/apiserver.md", function()
+  it("shows what runs here", function()
+    local test = process.read "spec/realserver/clients/envtest_test.go"
+    local block = process.read("docs/apiserver.md"):match "\n```go\n(.-)```"
+    assert.is_truthy(test:find(block, 1, true))
+  end)
+end)
+
+describe("envtest starts and stops", function()
+  it("what `kubelua apiserver --envtest` made", function()
+    local dir = process.tmpname ".envtest"
+    local kubelua = os.getenv "KUBELUA" or "build/kubelua"
+    local out, code = process.run(("%s apiserver --envtest %s"):format(kubelua, dir))
+    assert.equal(0, code, out)
+    assert.equal("TestEnvtest", run({ "TestEnvtest" }, { KUBEBUILDER_ASSETS = dir }))
+    -- once more over the links that are there, and not over what is not ours
+    out, code = process.run(("%s apiserver --envtest %s"):format(kubelua, dir))
+    assert.equal(0, code, out)
+    process.run(("rm %s/etcd && echo x >%s/etcd"):format(dir, dir))
+    out, code = process.run(("%s apiserver --envtest %s"):format(kubelua, dir))
+    assert.equal(1, code)
+    assert.matches("etcd is there already, and is no link of ours; name another directory", out, 1, true)
+  end)
+
+  it("says which flags mean nothing to it", function()
+    local dir = process.tmpname ".envtest"
+    process.run(("%s apiserver --envtest %s"):format(os.getenv "KUBELUA" or "build/kubelua", dir))
+    local out, code = process.run(("%s/kube-apiserver --feature-gates A=true --help"):format(dir))
+    assert.equal(0, code)
+    assert.matches("kube-apiserver: --feature-gates means nothing to kubelua", out, 1, true)
+    assert.matches("\n  --secure-port\n", out, 1, true)
+    assert.is_nil(out:find("--insecure-port", 1, true))
+  end)
+
+  servers.only_real(function()
+    it("what kube-apiserver and etcd themselves are", function()
+      assert.equal("TestEnvtest", run({ "TestEnvtest" },
+        { KUBEBUILDER_ASSETS = process.run("readlink -f " .. servers.assets()):match "%S+" }))
+    end)
+  end)
+end)

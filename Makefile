@@ -102,7 +102,7 @@ HUNTER := $(B)/spec/hunter
 FUZZERS := $(patsubst spec/fuzz/%.c,$(B)/fuzzers/%,$(FUZZ_C))
 OBJS   := $(CORE_CC:%.cc=$(B)/obj/%.o) $(call obj,$(CORE_C) $(BIND_C) $(MAIN_C) $(TEST_C) $(PROG_C) $(FUZZ_C) $(ORACLE_C) $(HUNT_C))
 
-.PHONY: all site check test soak asan tsan spec specs versions demo fixtures oracle generate bench bench-docs bench-sync lint format fuzz hunt mutants leak assets deps install man module install-module deb dist clean help
+.PHONY: all site check test soak asan tsan spec specs versions demo fixtures oracle generate bench bench-docs bench-sim bench-sync lint format fuzz hunt mutants leak assets deps install man module install-module deb dist clean help
 .DELETE_ON_ERROR:
 .SECONDARY: $(OBJS)
 
@@ -280,6 +280,9 @@ bench-docs: ## the figures of the last `make bench` into docs/performance.md
 
 bench-sync: all build/.deps-bench ## ours and the peers on one list of N=20000 pods
 	@$(MAKE) --no-print-directory -C bench sync N=$(N)
+
+bench-sim: all ## what `kubelua sim` takes, beside its goals (QUICK=1: seconds; RUNS=3)
+	@$(MAKE) --no-print-directory -C bench sim
 
 deps: ## install what building, testing and measuring need (apt)
 	@.ci/deps build

@@ -32,6 +32,12 @@ function M.of(list) return { cpu = milli(list, "cpu"), memory = milli(list, "mem
 
 function M.new(cpu, memory) return { cpu = cpu or 0, memory = memory or 0 } end
 function M.add(a, b) return { cpu = a.cpu + b.cpu, memory = a.memory + b.memory } end
+
+-- Adds to `sum` itself, which must be one's own.
+function M.accumulate(sum, a)
+  sum.cpu, sum.memory = sum.cpu + a.cpu, sum.memory + a.memory
+end
+
 function M.sub(a, b) return { cpu = a.cpu - b.cpu, memory = a.memory - b.memory } end
 function M.max(a, b) return { cpu = math.max(a.cpu, b.cpu), memory = math.max(a.memory, b.memory) } end
 function M.min(a, b) return { cpu = math.min(a.cpu, b.cpu), memory = math.min(a.memory, b.memory) } end

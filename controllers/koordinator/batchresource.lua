@@ -37,9 +37,9 @@ local function used_by(facts, asked, used)
 end
 
 local function count(sum, asked, used, most)
-  sum.asked = amounts.add(sum.asked, asked)
-  sum.used = amounts.add(sum.used, used)
-  sum.most = amounts.add(sum.most, most)
+  amounts.accumulate(sum.asked, asked)
+  amounts.accumulate(sum.used, used)
+  amounts.accumulate(sum.most, most)
 end
 
 -- What counts, for the node and its zones alike: { pods, dangling }. pods is a list of { pod, facts, used }

@@ -42,7 +42,7 @@ local function prod_requests(list, read)
   local sum = amounts.new()
   for _, pod in ipairs(list) do
     local facts = read(pod)
-    if M.is_prod(facts) then sum = amounts.add(sum, facts.request) end
+    if M.is_prod(facts) then amounts.accumulate(sum, facts.request) end
   end
   return sum
 end

@@ -100,19 +100,51 @@ function M.low_priority(class) return class == "koord-batch" or class == "koord-
 -- What the scheduler reserves for the pod: containers or initialisation, sidecars, overhead.
 function M.request(pod) return amounts.of(kube.requests(pod)) end
 
--- For several calculations over the same pods, each pod read once: a function from a pod to
+local function read(pod)
+  local active = M.active(pod)
+  local class = active and M.class(pod) or nil
+  local counts = active and not M.low_priority(class)
+  return { key = M.key(pod), active = active, class = class,
+    qos = counts and M.qos(pod) or nil, request = counts and M.request(pod) or nil }
+end
+
+-- What was read of a version of a pod is true of it for ever: { facts, version } by uid. There are two
+-- tables, the newer of which becomes the older one when it is full; what nobody asks for goes with that.
+local KEPT = 50000
+local newer, older, n_newer = {}, {}, 0
+
+local function keep(uid, facts, version)
+  if n_newer >= KEPT then newer, older, n_newer = {}, newer, 0 end
+  if newer[uid] == nil then n_newer = n_newer + 1 end
+  newer[uid] = { facts, version }
+end
+
+local function read_version(pod)
+  local meta = pod.metadata
+  local uid, version = meta.uid, meta.resourceVersion
+  if uid == nil or version == nil then return read(pod) end
+  local known = newer[uid] or older[uid]
+  if known and known[2] == version then
+    if newer[uid] == nil then keep(uid, known[1], version) end
+    return known[1]
+  end
+  local facts = read(pod)
+  keep(uid, facts, version)
+  return facts
+end
+
+-- For several calculations over the same pods, each version of a pod read once: a function from a pod to
 --   { key, active, class, qos, request }
--- Of a pod that is not active only its key is read, of one of batch or free not what it asks for nor its qos.
+-- which nobody may change. Of a pod that is not active only its key is read, of one of batch or free not what
+-- it asks for nor its qos.
 function M.reader()
   local known = {}
   return function(pod)
-    if known[pod] then return known[pod] end
-    local active = M.active(pod)
-    local class = active and M.class(pod) or nil
-    local counts = active and not M.low_priority(class)
-    local facts = { key = M.key(pod), active = active, class = class,
-      qos = counts and M.qos(pod) or nil, request = counts and M.request(pod) or nil }
-    known[pod] = facts
+    local facts = known[pod]
+    if not facts then
+      facts = read_version(pod)
+      known[pod] = facts
+    end
     return facts
   end
 end

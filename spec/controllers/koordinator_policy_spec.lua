@@ -246,6 +246,29 @@ end)
 -- ---------------------------------------------------------------- pods
 
 describe("a pod", function()
+  it("is read again when it has changed, and not before", function()
+    local reads = 0
+    local function version(n, uid, qos)
+      local pod = pod_of("a", qos, res("1", "1Gi"))
+      pod.metadata.uid, pod.metadata.resourceVersion = uid, n
+      local status = pod.status
+      pod.status = setmetatable({}, { __index = function(_, name)
+        reads = reads + 1
+        return status[name]
+      end })
+      return pods.reader()(pod)
+    end
+    local first = version("1", "read-once", "LS")
+    local once = reads
+    assert.is_true(once > 0)
+    assert.equal(first, version("1", "read-once", "LS"))
+    assert.equal(once, reads)
+    assert.same({ "koord-batch", "koord-prod" }, { version("2", "read-once", "BE").class, first.class })
+    assert.equal("koord-batch", version("1", "another one", "BE").class)
+    assert.equal("koord-prod", version("1", nil, "LS").class) -- nobody can tell its versions apart
+    assert.equal("koord-batch", version("1", nil, "BE").class)
+  end)
+
   local function request(spec) return pods.request { metadata = { name = "p" }, spec = spec } end
   local function c(cpu, policy)
     return { resources = { requests = { cpu = cpu } }, restartPolicy = policy }

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""sim.py - what `kubelua sim` takes, beside the goals that it has: a Markdown table.
+
+  make bench-sim [QUICK=1] [RUNS=3]
+
+A cluster of the goal's size takes too long to be simulated whole: some of its minutes are, on nodes enough that the start
+does not count, and the time of the whole follows from the time that a node and a minute took. Both are shown. The start (an
+empty span) is measured and taken off. Times are of the processor, so that a busy machine does not count for us."""
+import argparse
+import os
+import resource
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.join(HERE, '..')
+KUBELUA = os.path.join(ROOT, 'build', 'kubelua')
+POLICY = 'controllers/koordinator/noderesource.lua'
+PODS = 'prod=0.7,prod_cpu=1,prod_memory=4Gi'    # 22 prod pods a node, and about 8 jobs with the rate below
+JOBS = 'batch_rate=16,batch_cpu=1'
+DAY = 24 * 60
+
+
+def spent(words):
+    """Seconds of processor and MiB at most, of one command."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run([KUBELUA, 'sim'] + words, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f'kubelua sim {" ".join(words)}: {done.stderr}')
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, after.ru_maxrss / 1024)
+
+
+def policy(nodes, minutes):
+    return [POLICY, '--generate', f'nodes={nodes},{PODS},{JOBS}', '--for', f'{minutes}m']
+
+
+def of_node_minute(nodes, minutes, runs):
+    """The smallest of some runs: ms of a node and a minute; MiB."""
+    best = None
+    for _ in range(runs):
+        start, _ = spent(policy(nodes, 1))
+        whole, mib = spent(policy(nodes, 1 + minutes))
+        ms = 1000 * (whole - start) / nodes / minutes
+        best = min(best or (ms, mib), (ms, mib))
+    return best
+
+
+def span(seconds):
+    return f'{seconds:.1f} s' if seconds < 120 else f'{seconds / 60:.0f} min' if seconds < 7200 else f'{seconds / 3600:.1f} h'
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    p.add_argument('--quick', action='store_true', help='fewer nodes and minutes: seconds')
+    p.add_argument('--runs', type=int, default=None, help='of each (3; 1 with --quick)')
+    args = p.parse_args()
+    runs = args.runs or (1 if args.quick else 3)
+    nodes, minutes = (20, 5) if args.quick else (200, 20)
+    ms, mib = of_node_minute(nodes, minutes, runs)
+    rows = [(f'24 h of 5,000 nodes and 150,000 pods ({minutes} min of {nodes} nodes measured, {ms:.2f} ms a node and minute, {mib:.0f} MiB)',
+             '60 s', span(ms / 1000 * 5000 * DAY)),
+            (f'100 settings of 24 h of 1,000 nodes, on two cores (from the same)', '10 min',
+             span(ms / 1000 * 1000 * DAY * 100 / 2))]
+    machines, days = (2, 3) if args.quick else (50, 7)
+    best = min(spent(['--predictors', '--generate', f'nodes={machines}', '--for', f'{days * 24}h'])[0] for _ in range(runs))
+    rows.append((f'all predictors and the oracle, 10,000 machines, 7 days ({days} days of {machines} machines measured, {best:.1f} s)',
+                 '2 min', span(best / machines / days * 10000 * 7)))
+    print('| work | goal | reached |\n| --- | --- | --- |')
+    for row in rows:
+        print('| ' + ' | '.join(row) + ' |')
+    if not args.quick:
+        print('\n| nodes | ms a node and minute | MiB |\n| --- | --- | --- |')
+        for n in (20, 100, 400):
+            ms, mib = of_node_minute(n, 5, 1)
+            print(f'| {n} | {ms:.2f} | {mib:.0f} |')
+
+
+if __name__ == '__main__':
+    main()

@@ -1,5 +1,5 @@
-/* run_impl.h - the inside of kl_run and kl_worker, for worker.c (the rounds) and run.c (what a run can
- * do). */
+/* run_impl.h - the inside of kl_run and kl_worker, for worker.c (the rounds), start.c and settle.c (a run's
+ * start and end), gens.c (the states they run on) and run.c (what a run can do). */
 #ifndef KL_RUN_RUN_IMPL_H
 #define KL_RUN_RUN_IMPL_H
 
@@ -137,9 +137,31 @@ static inline kl_time kl__after(kl_time now, kl_time d)
     return d <= 0 ? now : d > KL_NEVER - 1 - now ? KL_NEVER - 1 : now + d;
 }
 
-/* When runs on g are ended because a newer generation is there: KL_NEVER as long as none is. Owner thread. */
-kl_time kl__outlived_at(kl_worker *w, kl_gen_state *g, kl_time now);
 char *kl__late_text(const kl_run *r); /* its `timeout` is over: what people are told */
+
+/* --- gens.c; owner thread ------------------------------------------------------------------ */
+kl_gen_state *kl__gen_newest(kl_worker *w); /* NULL: none is open */
+/* The state of the present generation, opened when it is new here; NULL when it cannot be opened now. */
+kl_gen_state *kl__gen_current(kl_worker *w, kl_time now);
+/* The same, but a state is only opened for a key: an idle controller has none, and what is left of another
+ * generation goes. NULL with *next: when to look again. */
+kl_gen_state *kl__gen_wanted(kl_worker *w, kl_time now, kl_time *next);
+void kl__gen_close(kl_worker *w, kl_gen_state *g); /* without runs */
+void kl__gens_sweep(kl_worker *w);                 /* closes what nobody needs */
+/* When runs on g are ended because a newer generation is there: KL_NEVER as long as none is. */
+kl_time kl__outlived_at(kl_worker *w, kl_gen_state *g, kl_time now);
+/* Ends what has outlived its generation for too long; when to look again, or KL_NEVER. */
+kl_time kl__gens_end_old_runs(kl_worker *w, kl_time now);
+
+/* --- start.c, settle.c; owner thread ------------------------------------------------------- */
+/* False when the key has to wait after all. */
+bool kl__run_start(kl_worker *w, kl_gen_state *g, kl_queue_item *item, kl_time now);
+void kl__run_stepped(kl_run *r, kl_run_state state); /* worker.c: what a program returned; ends what is done
+                                                      */
+void kl__run_end(kl_run *r, kl_time now);            /* by its result; frees it */
+void kl__run_abandon(kl_run *r, kl_time now);        /* without one: its key is put back; frees it */
+/* A key that was not run after all, or not to its end: what it was for, it is still for. */
+void kl__key_return(kl_worker *w, const kl_queue_item *item, kl_time now);
 
 /* --- witness.c ---------------------------------------------------------------------------- */
 void kl__tell_began(kl_run *r);

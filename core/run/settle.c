@@ -1,0 +1,271 @@
+/* settle.c - the end of a run: its result decides what the queue hears of the key, and everybody who counts
+ * or logs is told. */
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "model/time.h"
+#include "run/run_impl.h"
+
+void kl__answer_forget(kl_run *r)
+{
+    kl_worker *w = r->w;
+    kl_answer *pending = r->pending;
+    if (!pending)
+        return;
+    kl_lock(&w->mu);
+    pending->run = NULL;
+    kl_unlock(&w->mu);
+    r->pending = NULL;
+    kl_door_cancel(r->door, r->request);
+}
+
+static void run_free(kl_run *r)
+{
+    kl_worker *w = r->w;
+    kl__answer_forget(r);
+    kl_heap_remove(&w->due, &r->sleep);
+    kl_heap_remove(&w->due, &r->deadline);
+    kl_list_remove(&r->link);
+    r->gen->runs--;
+    if (r->view)
+        r->w->o.imagine->ops->view_free(r->view);
+    kl_overlay_unref(r->overlay);
+    kl_value_unref(r->object);
+    kl_value_unref(r->reply_body);
+    kl_err_fini(&r->reply_err);
+    kl_free(r->message);
+    kl_free(r->traceback);
+    kl_free(r->detail);
+    kl_free(r->ns);
+    kl_free(r->group);
+    kl_free(r);
+    atomic_fetch_sub(&w->inflight, 1);
+}
+
+/* The key is the queue's again. */
+static void run_leave(kl_run *r, kl_time now)
+{
+    kl_worker *w = r->w;
+    if (w->o.gate)
+        kl_gate_leave(w->o.gate, r->key);
+    kl_workqueue_finish(w->o.queue, &r->item, now);
+    r->key = r->name = NULL;
+}
+
+static void log_failure(kl_run *r, kl_time next)
+{
+    char in[KL_DURATION_MAX], why[2048];
+    kl_log_quote(r->message ? r->message : "", why, sizeof why);
+    if (next < 0)
+        kl_error("reconcile failed for good, waiting for the object to change",
+            "controller=%s key=%s attempt=%d reconcileID=%s generation=%d%s error=%s%s%s", r->w->o.name,
+            r->key, r->attempt, kl_run_id(r), r->gen->logic->generation, kl__run_detail(r), why,
+            r->traceback ? "\n" : "", r->traceback ? r->traceback : "");
+    else
+        kl_error("reconcile failed",
+            "controller=%s key=%s attempt=%d retry_in=%s reconcileID=%s generation=%d%s error=%s%s%s",
+            r->w->o.name, r->key, r->attempt, kl_duration_format(next, in), kl_run_id(r),
+            r->gen->logic->generation, kl__run_detail(r), why, r->traceback ? "\n" : "",
+            r->traceback ? r->traceback : "");
+}
+
+/* A script that wants its key again at once, for ever, would take a core: the base of client-go's backoff. */
+#define AGAIN_SOONEST KL_MILLISECONDS(5)
+
+/* What the queue is asked to bring again comes as urgent as it was. */
+static kl_time again(const kl_run *r, kl_time after, kl_why why, bool rate_limited, kl_time now)
+{
+    return kl_workqueue_add_with(r->w->o.queue, r->key,
+        &(kl_add){.priority = r->item.priority,
+            .after = rate_limited || after > AGAIN_SOONEST ? after : AGAIN_SOONEST,
+            .rate_limited = rate_limited,
+            .blameless = r->result != KL_RESULT_ERROR,
+            .cause = kl_cause_of(why, NULL)},
+        now);
+}
+
+void kl__key_return(kl_worker *w, const kl_queue_item *item, kl_time now)
+{
+    kl_workqueue_add_with(w->o.queue, item->key,
+        &(kl_add){
+            .priority = item->priority, .cause = kl_cause_of(item->cause.why, kl_cause_object(&item->cause))},
+        now);
+}
+
+/* This one counted. Conflicts are none: somebody else was faster. */
+static int failures_of(const kl_run *r) { return kl_workqueue_faults(r->w->o.queue, r->key) + 1; }
+
+static bool gives_up(const kl_run *r)
+{
+    int most = r->gen->logic->spec->give_up;
+    return most > 0 && failures_of(r) >= most;
+}
+
+/* The last of so many failures in a row: routine does not bring the key back, a change does, and it is as
+ * good as new then. */
+static void give_up(kl_run *r)
+{
+    kl_worker *w = r->w;
+    char why[2048],
+        *note = kl_sprintf("gave up after %d failures in a row, waiting for the object to change: %s",
+            failures_of(r), r->message ? r->message : "");
+    kl_log_quote(r->message ? r->message : "", why, sizeof why);
+    kl_error("reconcile failed too often, waiting for the object to change",
+        "controller=%s key=%s attempt=%d reconcileID=%s generation=%d%s error=%s%s%s", w->o.name, r->key,
+        r->attempt, kl_run_id(r), r->gen->logic->generation, kl__run_detail(r), why, r->traceback ? "\n" : "",
+        r->traceback ? r->traceback : "");
+    w->o.event(w->o.arg, &(kl_news){.about = r->object, .type = "Warning", .reason = "GaveUp", .note = note});
+    kl_free(note);
+    kl_workqueue_rest(w->o.queue, &r->item);
+    if (w->o.metrics)
+        kl_metrics_terminal(w->o.metrics);
+}
+
+static void tell_put_back(kl_run *r, kl_time now)
+{
+    kl__tell_ended(r,
+        &(kl_ran){.controller = r->w->o.name,
+            .key = r->key,
+            .id = kl_run_id(r),
+            .message = r->message,
+            .after = -1,
+            .started = r->started,
+            .ended = now,
+            .attempt = r->attempt,
+            .generation = r->gen->logic->generation,
+            .wrote = r->wrote,
+            .excused = r->excused,
+            .put_back = true});
+}
+
+/* What it was refused somebody else does; but should we lead again, its key is looked at again. No error,
+ * no backoff, no outcome. */
+static void settle_deposed(kl_run *r, kl_time now)
+{
+    kl_worker *w = r->w;
+    kl_info("a run was ended: this process does not lead (any more)", "controller=%s key=%s reconcileID=%s",
+        w->o.name, r->key, kl_run_id(r));
+    kl__key_return(w, &r->item, now);
+    if (w->o.metrics)
+        kl_metrics_active(w->o.metrics, -1);
+    tell_put_back(r, now);
+    run_leave(r, now);
+}
+
+static void tell_ran(kl_run *r, kl_time after, kl_time now)
+{
+    kl_worker *w = r->w;
+    kl_ran x = {.controller = w->o.name,
+        .key = r->key,
+        .id = "",
+        .message = r->message,
+        .traceback = r->traceback,
+        .result = r->result,
+        .after = after,
+        .started = r->started,
+        .ended = now,
+        .attempt = r->attempt,
+        .generation = r->gen->logic->generation,
+        .wrote = r->wrote,
+        .excused = r->excused};
+    if (w->o.ran || kl_run_watched(r))
+        x.id = kl_run_id(r);
+    if (w->o.ran)
+        w->o.ran(w->o.arg, &x);
+    kl__tell_ended(r, &x);
+    kl__fight_ended(r, now);
+}
+
+static void settle_shadow(kl_run *r, kl_time now)
+{
+    kl_workqueue_forget(r->w->o.queue, r->key);
+    tell_ran(r, r->after, now);
+    run_leave(r, now);
+}
+
+static void settle(kl_run *r, kl_time now)
+{
+    kl_worker *w = r->w;
+    kl_workqueue *q = w->o.queue;
+    kl_outcome outcome = KL_OUTCOME_SUCCESS;
+    kl_time next = -1;
+    switch (r->result) {
+    case KL_RESULT_DONE: kl_workqueue_forget(q, r->key); break;
+    case KL_RESULT_AFTER:
+        kl_workqueue_forget(q, r->key);
+        next = again(r, r->after, KL_WHY_AFTER, false, now);
+        outcome = KL_OUTCOME_REQUEUE_AFTER;
+        break;
+    case KL_RESULT_REQUEUE:
+        next = again(r, 0, KL_WHY_RETRY, true, now);
+        outcome = KL_OUTCOME_REQUEUE;
+        break;
+    case KL_RESULT_RETRY:
+        if (r->message)
+            kl_info("reconcile waits", "controller=%s key=%s reconcileID=%s generation=%d%s why=%s",
+                w->o.name, r->key, kl_run_id(r), r->gen->logic->generation, kl__run_detail(r),
+                kl_log_quoted(r->message));
+        next = again(r, r->after, KL_WHY_RETRY, r->after <= 0, now);
+        outcome = KL_OUTCOME_REQUEUE_AFTER;
+        break;
+    case KL_RESULT_CONFLICT:
+        kl_debug("conflict, running again", "controller=%s key=%s reconcileID=%s generation=%d%s", w->o.name,
+            r->key, kl_run_id(r), r->gen->logic->generation, kl__run_detail(r));
+        next = again(r, 0, KL_WHY_RETRY, true, now);
+        outcome = KL_OUTCOME_REQUEUE;
+        break;
+    case KL_RESULT_ERROR:
+        if (gives_up(r))
+            give_up(r);
+        else
+            log_failure(r, next = again(r, 0, KL_WHY_RETRY, true, now));
+        outcome = KL_OUTCOME_ERROR;
+        break;
+    case KL_RESULT_FAIL:
+        log_failure(r, -1);
+        outcome = KL_OUTCOME_ERROR;
+        if (w->o.metrics)
+            kl_metrics_terminal(w->o.metrics);
+        break;
+    }
+    if (w->o.metrics) {
+        kl_metrics_reconcile(w->o.metrics, outcome, now - r->started);
+        kl_metrics_work_duration(w->o.metrics, now - r->started);
+        kl_metrics_active(w->o.metrics, -1);
+    }
+    tell_ran(r, next, now);
+    run_leave(r, now);
+}
+
+void kl__run_end(kl_run *r, kl_time now)
+{
+    if (r->deposed)
+        settle_deposed(r, now);
+    else if (r->w->o.shadow)
+        settle_shadow(r, now);
+    else
+        settle(r, now);
+    run_free(r);
+}
+
+void kl__run_stepped(kl_run *r, kl_run_state state)
+{
+    if (state == KL_RUN_WAITING)
+        return;
+    if (!r->finished)
+        kl_run_finish(r, KL_RESULT_ERROR, 0,
+            "the program ended a run without a result: call kl_run_finish before KL_RUN_DONE", NULL);
+    kl__run_end(r, kl_clock_now(r->w->o.clock));
+}
+
+void kl__run_abandon(kl_run *r, kl_time now)
+{
+    kl_worker *w = r->w;
+    r->gen->logic->program->ops->abandon(r->gen->state, r);
+    kl__key_return(w, &r->item, now);
+    tell_put_back(r, now);
+    run_leave(r, now);
+    if (w->o.metrics)
+        kl_metrics_active(w->o.metrics, -1);
+    run_free(r);
+}

@@ -30,50 +30,36 @@ void lkl__stage_listen(void)
     kl_log_set_sink(note, NULL);
 }
 
-/* The first entry, moved out; false when there is none. */
-static bool journal_take(lkl_journal *j, lkl_entry *out)
+static void entries_free(void *p)
 {
-    kl_lock(&j->mu);
-    bool some = j->n;
-    if (some)
-        *out = j->v[0];
-    if (some)
-        memmove(j->v, j->v + 1, --j->n * sizeof *j->v);
-    if (!j->n) {
-        kl_free(j->v);
-        j->v = NULL;
-    }
-    kl_unlock(&j->mu);
-    return some;
+    lkl__journal_fini(p);
+    kl_free(p);
 }
 
-static void entry_free(void *p)
-{
-    lkl_entry *e = p;
-    for (size_t i = 0; i < e->n; i++)
-        kl_free(e->text[i]);
-    kl_free(e);
-}
-
-static const lkl_class entry_class = {.name = "kubelua.entry", .free = entry_free};
+static const lkl_class entries_class = {.name = "kubelua.entries", .free = entries_free};
 
 /* A list of {name = text, ...}: everything in the journal, which is empty then. */
 int lkl__push_journal(lua_State *L, lkl_journal *j)
 {
     lua_newtable(L);
     int list = lua_gettop(L);
-    for (lua_Integer n = 1;; n++) {
-        lkl_box *box = lkl_box_new(L, &entry_class, 0);
-        lkl_entry *e = box->ptr = kl_new(lkl_entry);
-        if (!journal_take(j, e))
-            break;
+    lkl_box *box = lkl_box_new(L, &entries_class, 0);
+    lkl_journal *taken = box->ptr = kl_new(lkl_journal);
+    kl_mutex_init(&taken->mu);
+    kl_lock(&j->mu);
+    taken->v = j->v;
+    taken->n = j->n;
+    j->v = NULL;
+    j->n = 0;
+    kl_unlock(&j->mu);
+    for (size_t k = 0; k < taken->n; k++) {
+        const lkl_entry *e = &taken->v[k];
         lua_createtable(L, 0, (int)e->n);
         for (size_t i = 0; i < e->n; i++) {
             lua_pushstring(L, e->text[i]);
             lua_setfield(L, -2, e->name[i]);
         }
-        lua_rawseti(L, list, n);
-        lua_settop(L, list);
+        lua_rawseti(L, list, (lua_Integer)k + 1);
     }
     lua_settop(L, list);
     return 1;

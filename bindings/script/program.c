@@ -102,7 +102,7 @@ static void *open_state(kl_program *p, size_t controller, const atomic_bool *sto
     lua_pushcfunction(w->lua->L, make_body);
     lua_pushlightuserdata(w->lua->L, w);
     if (lua_pcall(w->lua->L, 1, 0, 0)) {
-        char *text = lkl_state_error(w->lua->L, NULL);
+        char *text = lkl_state_error(w->lua->L);
         kl_status st = kl_fail(err, KL_ESCRIPT, "%s", text);
         (void)st;
         kl_free(text);
@@ -554,7 +554,7 @@ static kl_status call_fn(fn_call *c, kl_reader *reader, kl_err *err)
     int failed = lua_pcall(L, 1, 0, 0);
     lkl_ceiling_charge(L, &c->emit->charged, 0);
     c->w->lua->ceiling.on = false;
-    char *text = failed == LUA_ERRMEM ? too_big(c->w) : failed ? lkl_state_error(L, NULL) : NULL;
+    char *text = failed == LUA_ERRMEM ? too_big(c->w) : failed ? lkl_state_error(L) : NULL;
     if (failed == LUA_ERRMEM)
         lua_pop(L, 1);
     kl_over over = lkl_budget_leave(c->w->lua);

@@ -5,8 +5,8 @@
 
 #include <lua.h>
 
-/* A published bug of the interpreter that a script could reach: what it is, the first release without it,
- * and what keeps scripts from it. */
+/* A published bug of the interpreter: what it is, the first release without it, and what keeps scripts from
+ * it. spec/bindings/flaws_spec.lua has a try, or a reason, for each. */
 typedef struct lkl_flaw {
     const char *what, *mended, *answer;
 } lkl_flaw;

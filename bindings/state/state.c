@@ -22,6 +22,7 @@
 #include "state/bounds.h"
 #include "state/depth.h"
 #include "state/flaws.h"
+#include "state/mend.h"
 #include "state/scan.h"
 
 /* Processor time for the load phase, which runs a script's top level: tables and functions, milliseconds.
@@ -249,6 +250,13 @@ static int load_text(lua_State *L)
         lua_insert(L, -2);
         return 2;
     }
+    int wrong;
+    fault = lkl_mend(L, name, &wrong);
+    if (fault) {
+        luaL_pushfail(L);
+        lua_pushfstring(L, "%s:%d: %s", lua_isnoneornil(L, 2) ? "load" : name, wrong, fault);
+        return 2;
+    }
     if (own_env)
         lua_pushvalue(L, 4);
     else
@@ -388,6 +396,10 @@ static void push_chunk(lua_State *L, const lkl_source *s)
         lua_pushfstring(L, "%s:%d: nested too deep: %s", s->path, parts.line, lua_tostring(L, -1));
     if (st)
         lua_error(L);
+    int wrong;
+    fault = lkl_mend(L, lua_tostring(L, -2), &wrong);
+    if (fault)
+        luaL_error(L, "%s:%d: %s", s->path, wrong, fault);
     lua_remove(L, -2);
     push_env(L);
     lua_setupvalue(L, -2, 1);
@@ -717,13 +729,8 @@ static int to_text(lua_State *L)
     return 1;
 }
 
-char *lkl_state_error(lua_State *co, char **traceback)
+char *lkl_state_error(lua_State *co)
 {
-    if (traceback) {
-        luaL_traceback(co, co, NULL, 0);
-        *traceback = kl_strdup(lua_tostring(co, -1));
-        lua_pop(co, 1);
-    }
     lua_pushcfunction(co, to_text);
     lua_insert(co, -2);
     char *text;
@@ -757,7 +764,7 @@ static int note_place(lua_State *L)
 
 static char *load_error(lkl_state *s, const loading *load)
 {
-    char *text = lkl_state_error(s->L, NULL);
+    char *text = lkl_state_error(s->L);
     if (!*s->raised_at && !load->loaded)
         return text;
     char *whole = load->loaded ? kl_sprintf("%s: %s", s->bundle->sources[0].path, text)

@@ -46,9 +46,8 @@ void lkl_state_free(lkl_state *s);
 lkl_state *lkl_state_of(lua_State *L);
 /* Pushes a function of lua/kubelua/script.lua, or the list of controllers that the script returned. */
 void lkl_state_push(lua_State *L, const char *what);
-/* The error on top of co's stack as text: position, message; pops it. With `traceback` a Lua traceback of
- * co is added there. */
-char *lkl_state_error(lua_State *co, char **traceback);
+/* The error on top of co's stack as text: position, message; pops it. */
+char *lkl_state_error(lua_State *co);
 
 /* The state of a worker: from now on garbage is collected between keys (gc.c). */
 void lkl_gc_start(lkl_state *s);

@@ -22,7 +22,7 @@ end
 
 local function text(env, server)
   print("kubelua " .. env.version)
-  print(("Lua %s; of its published bugs scripts could reach %d:"):format(env.lua.version, #env.lua.bugs))
+  print(("Lua %s; its %d published bugs, and what keeps scripts from them:"):format(env.lua.version, #env.lua.bugs))
   for _, bug in ipairs(env.lua.bugs) do
     print(("  %s (mended in %s)\n    %s"):format(bug.bug, bug.mended, bug.here))
   end

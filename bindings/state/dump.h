@@ -1,0 +1,57 @@
+/* dump.h - compiled functions as lua_dump writes them: their instructions, constants and lines. Any thread;
+ * nothing here raises. */
+#ifndef LKL_DUMP_H
+#define LKL_DUMP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A text among the constants; another constant has NULL. It points into the dump. */
+typedef struct lkl_dump_text {
+    const char *text;
+    size_t len;
+} lkl_dump_text;
+
+/* Everything is borrowed until the visit is over. */
+typedef struct lkl_dumped {
+    const unsigned char *code; /* points into the dump, not aligned; lkl_dump_at reads it */
+    size_t n_code, n_constants, n_locals;
+    lkl_dump_text *constants;
+    int *lines; /* one for each instruction */
+    struct lkl_dump_local {
+        int from, to;
+    } * locals; /* instructions between which a variable lives */
+    bool inner; /* a function of the one that was dumped, or of one of its functions */
+} lkl_dumped;
+
+typedef void lkl_dump_visit(const lkl_dumped *f, void *arg);
+
+/* Calls visit for each function, the inner ones first and the one that was dumped last. False, and less is
+ * visited, where the format is not the one of Lua 5.4 on this machine. */
+bool lkl_dump_read(const char *dump, size_t n, lkl_dump_visit *visit, void *arg);
+
+typedef enum lkl_op {
+    LKL_OP_LFALSESKIP = 6,
+    LKL_OP_GETTABUP = 11,
+    LKL_OP_GETTABLE,
+    LKL_OP_GETI,
+    LKL_OP_GETFIELD,
+    LKL_OP_SETTABLE = 16,
+    LKL_OP_SETI,
+    LKL_OP_SETFIELD,
+    LKL_OP_CLOSE = 54,
+    LKL_OP_JMP = 56,
+    LKL_OP_TFORLOOP = 77,
+    LKL_OP_EXTRAARG = 82,
+} lkl_op;
+
+typedef struct lkl_instruction {
+    unsigned op, a, b, c; /* op: a number of lkl_op, or another one */
+} lkl_instruction;
+
+lkl_instruction lkl_dump_at(const lkl_dumped *f, size_t pc);
+/* The instruction at `code` gets another operand A. */
+void lkl_dump_set_a(unsigned char *code, unsigned a);
+
+#endif

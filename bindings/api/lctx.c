@@ -30,7 +30,8 @@ enum {
     FIELD_EPOCH,
     FIELD_CLUSTER,
     FIELD_TRIGGER,
-    FIELD_MEMO
+    FIELD_MEMO,
+    FIELD_TRY
 };
 static const struct {
     const char *name;
@@ -48,6 +49,7 @@ static const struct {
     {"cluster", FIELD_CLUSTER},
     {"trigger", FIELD_TRIGGER},
     {"memo", FIELD_MEMO},
+    {"try", FIELD_TRY},
 };
 
 /* The parameters of a generation do not change, so one view of them does for all runs. */
@@ -181,6 +183,11 @@ static int ctx_index(lua_State *L)
     case FIELD_TRIGGER: push_trigger(L, r); break;
     case FIELD_MEMO: lkl__push_memo(L, c->serial); break;
     case FIELD_ID: lua_pushstring(L, kl_run_id(r)); break;
+    case FIELD_TRY:
+        lua_pushvalue(L, lua_upvalueindex(3));
+        lua_pushvalue(L, 1);
+        lua_call(L, 1, 1);
+        break;
     default: lua_getiuservalue(L, 1, CTX_OBJECT);
     }
     return 1;
@@ -193,13 +200,14 @@ static int ctx_newindex(lua_State *L)
         luaL_tolstring(L, 2, NULL));
 }
 
-/* run.context(methods, missing): what ctx offers, and the function that is called with a name which is
- * neither that nor a field. */
+/* run.context(methods, missing, try): what ctx offers, the function that is called with a name which is
+ * neither that nor a field, and the one that gives ctx.try of a ctx. */
 static int context(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     luaL_checktype(L, 2, LUA_TFUNCTION);
-    lua_settop(L, 2);
+    luaL_checktype(L, 3, LUA_TFUNCTION);
+    lua_settop(L, 3);
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         lua_pushinteger(L, fields[i].field);
         lua_setfield(L, 1, fields[i].name);
@@ -207,10 +215,11 @@ static int context(lua_State *L)
     if (lkl__metatable(L, &ctx_mt, "kubelua.Context")) {
         lua_pushvalue(L, 1);
         lua_pushvalue(L, 2);
-        lua_pushcclosure(L, ctx_index, 2);
-        lua_setfield(L, 3, "__index");
+        lua_pushvalue(L, 3);
+        lua_pushcclosure(L, ctx_index, 3);
+        lua_setfield(L, 4, "__index");
         lua_pushcfunction(L, ctx_newindex);
-        lua_setfield(L, 3, "__newindex");
+        lua_setfield(L, 4, "__newindex");
         lkl__keep_metatable(L, &ctx_mt);
     }
     return 0;

@@ -189,10 +189,18 @@ static int time_add(lua_State *L)
     return add_nanoseconds(L, get_time(L, at), 3 - at, 1);
 }
 
-/* time - time (or Unix seconds - time): seconds. time - number or duration text: a time. */
+/* RFC 3339 text; no text of a duration is one. */
+static bool is_time_text(lua_State *L, int idx)
+{
+    int64_t sec;
+    int32_t nsec;
+    return lua_type(L, idx) == LUA_TSTRING && !kl_time_parse(lkl__text(L, idx), &sec, &nsec, NULL);
+}
+
+/* time - time (or its text, or Unix seconds - time): seconds. time - number or duration text: a time. */
 static int time_sub(lua_State *L)
 {
-    if (get_time(L, 1) && !get_time(L, 2))
+    if (get_time(L, 1) && !get_time(L, 2) && !is_time_text(L, 2))
         return add_nanoseconds(L, get_time(L, 1), 2, -1);
     lkl_time a = to_time(L, 1), b = to_time(L, 2);
     int64_t sec = a.sec - b.sec;

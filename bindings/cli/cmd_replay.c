@@ -50,10 +50,14 @@ static const char *word(const kl_value *op, const char *key)
     return s ? s : "";
 }
 
-/* "patch v1/ConfigMap default/a" */
+/* "patch v1/ConfigMap default/a", or "POST https://dns.example.com/records" */
 static void say_call(kl_buf *out, const kl_value *op)
 {
     const char *ns = word(op, "ns"), *sub = word(op, "sub");
+    if (!strcmp(word(op, "verb"), "http")) {
+        kl_buf_printf(out, "%s %s", sub, word(op, "name"));
+        return;
+    }
     kl_buf_printf(out, "%s %s%s%s %s%s%s", word(op, "verb"), word(op, "kind"), *sub ? "/" : "", sub, ns,
         *ns ? "/" : "", word(op, "name"));
 }

@@ -223,6 +223,32 @@ static int remove_at(lua_State *L)
     return 1;
 }
 
+/* next(t, key), of what pairs goes through, too. A draft may change on the way and says only whether there is
+ * anything: next(draft). */
+static int next_of(lua_State *L)
+{
+    lua_settop(L, 2);
+    if (!lua_isuserdata(L, 1) || luaL_getmetafield(L, 1, "__pairs") == LUA_TNIL) {
+        luaL_checktype(L, 1, LUA_TTABLE);
+        if (lua_next(L, 1))
+            return 2;
+        lua_pushnil(L);
+        return 1;
+    }
+    if (!lua_isnil(L, 2) && lkl__is_draft(L, 1))
+        return luaL_argerror(
+            L, 2, "a draft is gone through with pairs(draft); next(draft) gives its first field");
+    lua_pushvalue(L, 1);
+    lua_call(L, 1, 2); /* a function, and what it goes through */
+    lua_pushvalue(L, 2);
+    lua_call(L, 2, 2);
+    if (lua_isnil(L, -2)) {
+        lua_pop(L, 1);
+        return 1;
+    }
+    return 2;
+}
+
 static int move(lua_State *L)
 {
     lua_Integer first = luaL_checkinteger(L, 2), last = luaL_checkinteger(L, 3), to = luaL_checkinteger(L, 4);
@@ -401,6 +427,8 @@ void lkl_install_bounds(lua_State *L)
     lua_pushcclosure(L, codepoint, 1);
     lua_setfield(L, -2, "codepoint");
     lua_pop(L, 3);
+    lua_pushcfunction(L, next_of);
+    lua_setglobal(L, "next");
     lkl__border(L)->counted = true;
 }
 

@@ -428,7 +428,11 @@ static uint64_t reach(kl_run *r, const kl_op *op, kl_reply_fn *done, void *arg)
         return kl_door_read(r->door, r->w->o.name, op, done, arg);
     kl_door_imagined(r->door, r->w->o.name, op);
     char *url = kl_web_shown(op);
-    if (!r->w->o.shadow)
+    const kl_imagination *how = r->w->o.imagine;
+    if (r->w->o.shadow && how->wrote) /* compared with what the live run sent */
+        how->wrote(
+            how->arg, &(kl_imagined){.controller = r->w->o.name, .key = r->key, .op = op, .name = op->name});
+    else
         kl_info("dry run: not sent", "controller=%s key=%s verb=%s url=%s", r->w->o.name, r->key,
             op->subresource, url);
     const kl_value *v = kl_web_unsent();

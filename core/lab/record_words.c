@@ -48,6 +48,7 @@ const kl_value *kl_record_op(const kl_op *op)
     kl_build_kstr(b, "patch", patch_word(op));
     kl_build_kvalue(b, "body", op->body);
     kl_build_kstr(b, "manager", kl_verb_is_write(op->verb) ? op->field_manager : NULL);
+    flag(b, "writes", op->verb == KL_HTTP && !kl_web_reads(op));
     flag(b, "force", op->force);
     flag(b, "dryRun", op->dry_run);
     kl_build_kstr(b, "validation", op->field_validation);

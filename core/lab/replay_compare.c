@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "model/diff.h"
 #include "model/object.h"
+#include "model/redact.h"
 #include "lab/replay_impl.h"
 
 /* --- calls -------------------------------------------------------------------------------- */
@@ -40,6 +41,39 @@ static const kl_value *adopt(const kl_value *then, const kl_value *now)
     return kl_builder_done(b);
 }
 
+const kl_value *kl__told_op(const kl_value *op)
+{
+    static const char *const kept[] = {"json", "text", "base64", NULL};
+    const char *verb = kl_value_str_at(op, "verb", NULL);
+    if (!verb || strcmp(verb, "http") != 0)
+        return kl_value_ref(op);
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    for (const char *const *k = kept; *k; k++)
+        kl_build_kvalue(b, *k, kl_value_at(op, "body", *k, NULL));
+    kl_build_end(b);
+    const kl_value *body = kl_builder_done(b), *out = kl_value_with(op, "body", body);
+    kl_value_unref(body);
+    return out;
+}
+
+const kl_value *kl__shown_op(const kl_value *then, const kl_value *now)
+{
+    const kl_value *op = kl__told_op(now);
+    kl_redaction r;
+    if (then) {
+        const kl_value *out = adopt(then, op);
+        kl_value_unref(op);
+        return out;
+    }
+    kl_redaction_init(&r);
+    const kl_value *body = kl_redact(&r, KL_HTTP_KIND, kl_value_get(op, "body")),
+                   *out = kl_value_with(op, "body", body);
+    kl_value_unref(body);
+    kl_value_unref(op);
+    return out;
+}
+
 bool kl__same_op(const kl_value *then, const kl_value *now)
 {
     if (kl_value_equal(then, now))
@@ -70,12 +104,23 @@ static char *difference(const kl_value *then, const kl_value *now)
     return kl_buf_take(&b);
 }
 
+/* What was redacted then is no difference. */
+static char *body_difference(const kl_value *then, const kl_value *now)
+{
+    const kl_value *was = then ? kl__told_op(then) : NULL, *is = now ? kl__told_op(now) : NULL,
+                   *a = kl_value_get(was, "body"), *b = adopt(a, kl_value_get(is, "body"));
+    char *text = difference(a, b);
+    kl_value_unref(b);
+    kl_value_unref(was);
+    kl_value_unref(is);
+    return text;
+}
+
 /* Of a write that is not the one of then; nothing when both come to the same. */
 static void tell_write(const kl__live *l, const kl__wrote *x, changes *c)
 {
     const kl_past_asked *q = x->match == KL__NO_MATCH ? NULL : &l->past->asked[x->match];
-    char *text = x->known ? difference(x->then, x->now)
-                          : difference(q ? kl_value_get(q->op, "body") : NULL, kl_value_get(x->op, "body"));
+    char *text = x->known ? difference(x->then, x->now) : body_difference(q ? q->op : NULL, x->op);
     if (x->known && q && !*text && (x->then != NULL) == (x->now != NULL)) {
         kl_free(text);
         return;
@@ -89,7 +134,7 @@ static bool is_write(const kl_past_asked *q)
     for (int v = KL_GET; verb && v <= KL_DELETE_COLLECTION; v++)
         if (!strcmp(verb, kl_verb_name((kl_verb)v)))
             return kl_verb_is_write((kl_verb)v);
-    return false;
+    return kl_value_bool(kl_value_get(q->op, "writes"), false);
 }
 
 /* It was not sent, since it would have changed nothing. */
@@ -103,7 +148,7 @@ static void gather(const kl__live *l, changes *c)
     for (size_t i = 0; i < l->past->n_asked; i++) {
         const kl_past_asked *q = &l->past->asked[i];
         if (!l->used[i] && is_write(q) && !was_elided(q))
-            change(c, KL_REPLAY_MISSING, q->op, NULL, difference(NULL, kl_value_get(q->op, "body")));
+            change(c, KL_REPLAY_MISSING, q->op, NULL, body_difference(NULL, q->op));
     }
 }
 

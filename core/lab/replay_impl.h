@@ -100,6 +100,12 @@ void kl__give_answer(kl__live *l); /* that is ready */
 kl__engine *kl__engine_of(void *crew);
 
 /* --- replay_compare.c --------------------------------------------------------------------- */
+/* Of a request to another server: what it is told, without how (headers, TLS). A new reference; any other op
+ * as it is. */
+const kl_value *kl__told_op(const kl_value *op);
+/* Of such a request of now, as it may be shown: without secrets, which stay equal to those of `then` (NULL:
+ * there was none). A new reference. */
+const kl_value *kl__shown_op(const kl_value *then, const kl_value *now);
 /* Equal but for what was redacted then and is not now. */
 bool kl__same_op(const kl_value *then, const kl_value *now);
 void kl__compare(kl__live *l); /* when it has ended: tells, and counts */

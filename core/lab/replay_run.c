@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "model/object.h"
 #include "model/selector.h"
+#include "client/web.h"
 #include "lab/replay_impl.h"
 
 /* More questions than the recorded run had: then it asks without end. */
@@ -240,11 +241,12 @@ static void note_write(kl__live *l, const kl_op *op, const kl_value *as, size_t 
 {
     l->wrote = kl_realloc(l->wrote, (l->n_wrote + 1) * sizeof *l->wrote);
     kl__wrote *x = &l->wrote[l->n_wrote++];
-    *x = (kl__wrote){.op = kl_value_ref(as), .match = match};
-    const kl_value *then = match == KL__NO_MATCH ? NULL : l->past->asked[match].op;
-    x->same = then && kl__same_op(then, as);
+    const kl_value *then = match == KL__NO_MATCH ? NULL : kl__told_op(l->past->asked[match].op);
+    *x = (kl__wrote){.op = op->verb == KL_HTTP ? kl__shown_op(then, as) : kl_value_ref(as), .match = match};
+    x->same = then && kl__same_op(then, x->op);
     if (!x->same && !op->dry_run)
         outcomes(l, x, op, then);
+    kl_value_unref(then);
 }
 
 /* --- answers ------------------------------------------------------------------------------ */
@@ -416,7 +418,7 @@ uint64_t kl__take_call(void *engine, const kl_op *op, kl_reply_fn *done, void *d
     l->done = done;
     l->done_arg = done_arg;
     size_t match = find_call(l, l->op);
-    if (kl_verb_is_write(op->verb))
+    if (kl_verb_is_write(op->verb) || (op->verb == KL_HTTP && !kl_web_reads(op)))
         note_write(l, op, l->op, match);
     await(l, KL__WAITS_CALL, match);
     l->id = ++e->ids;

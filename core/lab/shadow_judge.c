@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "model/diff.h"
 #include "model/object.h"
+#include "model/redact.h"
 #include "model/time.h"
 #include "lab/record.h"
 
@@ -23,6 +24,7 @@ typedef struct judge {
     const kl_shadow_run *s;
     const kl_resource *own;
     kl_overlay *world; /* as it was; made when something is not plainly the same */
+    kl_redaction redaction;
     kl_buf diff;
 } judge;
 
@@ -34,7 +36,7 @@ typedef struct deeds {
 
 static bool counts(const kl_shadow_call *c)
 {
-    return c->answered && !c->status && kl_verb_is_write(c->copy->op.verb) && !c->copy->op.dry_run;
+    return c->answered && !c->status && c->writes && !c->copy->op.dry_run;
 }
 
 static deeds deeds_of(const kl_shadow_calls *l, const char *object)
@@ -164,6 +166,32 @@ static void compare_created(judge *j, const char *object, const deeds *live, con
             i < own->n ? own->v[i]->copy->op.body : NULL);
 }
 
+/* Of what went to another server, or would have: what it was told. */
+static void compare_sent(judge *j, const char *object, const deeds *live, const deeds *own)
+{
+    for (size_t i = 0; i < live->n || i < own->n; i++) {
+        if (i >= live->n || i >= own->n) {
+            say(j, object, i < live->n ? "sent -> not sent" : "not sent -> sent");
+            continue;
+        }
+        const kl_op *a = &live->v[i]->copy->op, *b = &own->v[i]->copy->op;
+        if (kl_shadow_same_op(j->s, live->v[i], own->v[i]))
+            continue;
+        /* secrets of either are told as what they are not */
+        const kl_value *x = kl_redact(&j->redaction, KL_HTTP_KIND, a->body),
+                       *y = kl_redact(&j->redaction, KL_HTTP_KIND, b->body);
+        kl_buf text = KL_BUF_INIT;
+        kl_diff_text(kl_value_get(x, "json"), kl_value_get(y, "json"), &text);
+        kl_value_unref(x);
+        kl_value_unref(y);
+        say(j, object,
+            text.len                       ? kl_buf_str(&text)
+                : strcmp(a->name, b->name) ? "sent -> sent with another query"
+                                           : "sent -> sent with another body");
+        kl_buf_fini(&text);
+    }
+}
+
 static bool plainly_same(const judge *j, const deeds *a, const deeds *b)
 {
     bool same = a->n == b->n;
@@ -175,8 +203,11 @@ static bool plainly_same(const judge *j, const deeds *a, const deeds *b)
 static void judge_object(judge *j, const char *object)
 {
     deeds live = deeds_of(&j->s->live, object), own = deeds_of(&j->s->own, object);
+    const kl_shadow_call *any = live.n ? live.v[0] : own.v[0];
     if (!plainly_same(j, &live, &own)) {
-        if (object[strlen(object) - 1] == '*')
+        if (any->copy->op.verb == KL_HTTP)
+            compare_sent(j, object, &live, &own);
+        else if (object[strlen(object) - 1] == '*')
             compare_created(j, object, &live, &own);
         else
             compare_outcomes(j, object, &live, &own);
@@ -239,6 +270,7 @@ kl_judgement kl_shadow_judge(const kl_shadow_run *s, const kl_resource *own, con
 {
     judge j = {.s = s, .own = own};
     kl_map *objects = kl_map_new();
+    kl_redaction_init(&j.redaction);
     objects_of(&s->live, objects);
     objects_of(&s->own, objects);
     char **names = kl_map_sorted_keys(objects);

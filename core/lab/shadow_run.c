@@ -11,6 +11,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "client/web.h"
 #include "model/object.h"
 #include "model/time.h"
 #include "run/run_impl.h"
@@ -27,6 +28,8 @@ kl_shadow_call *kl_shadow_call_new(const kl_op *op, const kl_resource *r)
 {
     kl_shadow_call *c = kl_new(kl_shadow_call);
     c->copy = kl__op_copy_new(op);
+    c->writes = op->verb == KL_HTTP ? !kl_web_reads(op) : kl_verb_is_write(op->verb);
+    c->copy->op.http = NULL; /* the program's, which may end before */
     c->resource = r;
     c->ns = r && !r->namespaced ? NULL : c->copy->op.ns ? c->copy->op.ns : c->copy->op.default_ns;
     c->name = kl_strdup(kl_op_name(op));
@@ -58,8 +61,17 @@ static void calls_fini(kl_shadow_calls *l)
     kl_free(l->v);
 }
 
+static char *address(const kl_op *op)
+{
+    char *url = kl_web_shown(op), *all = kl_sprintf("%s %s", op->subresource, url);
+    kl_free(url);
+    return all;
+}
+
 char *kl_shadow_object(const kl_shadow_call *c)
 {
+    if (c->copy->op.verb == KL_HTTP)
+        return address(&c->copy->op);
     char *kind = c->resource ? kl_gvk_text(c->resource->group, c->resource->version, c->resource->kind)
                              : kl_strdup(c->copy->op.kind ? c->copy->op.kind : "?");
     const char *prefix = kl_value_str_at(c->copy->op.body, "metadata", "generateName", NULL);
@@ -117,9 +129,25 @@ static bool same_kind(const kl_shadow_call *a, const kl_shadow_call *b)
     return same(a->copy->op.kind, b->copy->op.kind);
 }
 
+/* What another server is told counts, and not how: headers may carry the moment. Of a question they may be
+ * the question. */
+static bool same_request(const kl_shadow_run *s, const kl_shadow_call *a, const kl_shadow_call *b)
+{
+    const kl_op *x = &a->copy->op, *y = &b->copy->op;
+    static const char *const bodies[] = {"json", "text", "base64", NULL};
+    bool alike = x->verb == y->verb && same(x->subresource, y->subresource) && same(x->name, y->name);
+    if (!a->writes || !b->writes)
+        return alike && kl_shadow_alike(s, x->body, y->body);
+    for (const char *const *k = bodies; alike && *k; k++)
+        alike = kl_shadow_alike(s, kl_value_get(x->body, *k), kl_value_get(y->body, *k));
+    return alike;
+}
+
 bool kl_shadow_same_op(const kl_shadow_run *s, const kl_shadow_call *a, const kl_shadow_call *b)
 {
     const kl_op *x = &a->copy->op, *y = &b->copy->op;
+    if (x->verb == KL_HTTP)
+        return same_request(s, a, b);
     return x->verb == y->verb && same_kind(a, b) && same(a->ns, b->ns) && same(kl_op_name(x), kl_op_name(y))
         && same(x->subresource, y->subresource) && (x->verb != KL_PATCH || x->patch_type == y->patch_type)
         && same(x->field_manager, y->field_manager) && x->force == y->force
@@ -407,7 +435,7 @@ static void add_own(kl_shadow_run *s, kl_shadow_call *c)
 /* The same was asked, and in the same state of the world. */
 static kl_shadow_call *find(kl_shadow_run *s, const kl_shadow_call *wanted)
 {
-    bool write = kl_verb_is_write(wanted->copy->op.verb);
+    bool write = wanted->writes;
     kl_shadow_call *found = NULL;
     for (size_t i = 0; i < s->live.n; i++) {
         kl_shadow_call *c = s->live.v[i];
@@ -422,8 +450,8 @@ static kl_shadow_call *find(kl_shadow_run *s, const kl_shadow_call *wanted)
 
 bool kl_shadow_run_recall(kl_shadow_run *s, kl_run *r, const kl_op *op, kl_recalled *out)
 {
-    bool write = kl_verb_is_write(op->verb);
     kl_shadow_call *own = kl_shadow_call_new(op, resource_of(r, op)), *c = NULL;
+    bool write = own->writes;
     const kl_value *known = NULL;
     bool shown = is_plain_get(op) && keeps_whole(r, op) && own->resource && own->name
         && kl_overlay_get(kl_run_overlay(r), own->resource, own->ns, own->name, &known);

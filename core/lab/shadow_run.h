@@ -20,6 +20,7 @@ typedef struct kl_shadow_call { /* to the server, of either side */
     const kl_value *body;
     kl_err err;
     bool answered, used;
+    bool writes; /* to the API server, or to another one */
 } kl_shadow_call;
 
 typedef struct kl_shadow_calls {
@@ -86,7 +87,8 @@ bool kl_shadow_alike(const kl_shadow_run *s, const kl_value *a, const kl_value *
 bool kl_shadow_same_op(const kl_shadow_run *s, const kl_shadow_call *a, const kl_shadow_call *b);
 kl_shadow_call *kl_shadow_call_new(const kl_op *op, const kl_resource *r);
 void kl_shadow_call_free(kl_shadow_call *c);
-/* "plural.group ns/name"; caller frees. */
+/* "plural.group ns/name", or "POST https://..." of another server, without what may be a key; caller frees.
+ */
 char *kl_shadow_object(const kl_shadow_call *c);
 
 #endif

@@ -219,7 +219,6 @@ static void resolve(kl_run *r, const char *kind, bool blocks, kl_resolve_fn *don
 static uint64_t submit_http(kl_run *r, kl_op *op, kl_reply_fn *done, void *arg)
 {
     kl_err err = KL_ERR_INIT;
-    op->http = r->gen->logic->spec->http;
     kl_status st = kl_web_check(op, &err);
     if (st) {
         done(arg, st, 0, NULL, &err);
@@ -240,6 +239,8 @@ static uint64_t submit(
     kl_op full = complete(r, op);
     size_t at = take_at(r);
     *write = NULL;
+    if (op->verb == KL_HTTP)
+        full.http = r->gen->logic->spec->http;
     kl__tell_asked(r,
         &(kl_asked){
             .what = kl_verb_name(op->verb), .op = &full, .elsewhere = at != KL_FLEET_NONE, .blocks = blocks});

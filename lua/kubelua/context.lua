@@ -42,6 +42,7 @@ local M = {}
 ---@field memo table<string, any> what is remembered of this object while it is there, also across reloads; fields are set whole, nil removes one
 ---@field log kubelua.Log
 ---@field live kubelua.Live       the same reads, from the server
+---@field try kubelua.Context      the same calls, which return nil and the error instead of raising it
 ---@field http kubelua.Http       requests to other servers, as far as `http` of the table and --allow-http let them
 local Context = {}
 
@@ -464,6 +465,30 @@ function Context:sleep(duration) run.sleep(duration) end -- luacheck: no self
 Context.log, Context.live = log, live
 Context.http = shared("ctx.http", http.methods("ctx.http", send))
 
+-- Calls fn(self, ...) as kube.try does.
+local function finish(ok, ...)
+  if ok then return ... end
+  if core.is_error(...) then return nil, ... end
+  error((...), 0)
+end
+
+local function trying(what, self, methods, missing)
+  return setmetatable({}, {
+    __index = function(_, name)
+      local found = methods[name]
+      if name == "live" or name == "http" then
+        if found then return trying(what .. "." .. name, found, found, missing) end
+      elseif type(found) == "function" then
+        return function(_, ...) return finish(pcall(found, self, ...)) end
+      elseif found ~= nil then
+        core.blame(("%s.%s: only calls can be tried; write ctx.%s"):format(what, name, name))
+      end
+      missing(name)
+    end,
+    __newindex = function(_, name) core.blame(("%s.%s cannot be set"):format(what, tostring(name))) end,
+  })
+end
+
 local function missing(name)
   if STREAMS[name] then
     core.blame(("ctx.%s: a reconcile has no streams; let a Job of the pod's do it, or a program of its own \z
@@ -515,7 +540,7 @@ function M.hands.is_cut(c)
 end
 
 -- The fields come from the run (bindings/api/lctx.c).
-run.context(Context, missing)
+run.context(Context, missing, function(ctx) return trying("ctx.try", ctx, Context, missing) end)
 
 --- What ctx has, by its names: kubelua check looks at it.
 M.class = Context

@@ -105,14 +105,19 @@ function M.read(text, resources, add, unknown)
     end
   end
   local function event(line) add { kind = EVENT, verbs = EVENT_VERBS, line = line } end
+  -- ctx, or ctx.try
+  local function is_ctx(e)
+    if e.t == "index" and tree.text(e.key) == "try" then e = e.obj end
+    return is_named(e, "ctx")
+  end
   local function method(node)
     local live = node.obj.t == "index" and tree.text(node.obj.key) == "live"
-      and (is_named(node.obj.obj, "ctx") or is_named(node.obj.obj, "req"))
+      and (is_ctx(node.obj.obj) or is_named(node.obj.obj, "req"))
     if live and LIVE[node.name] then
-      call(LIVE[node.name], node, ("%s.live:%s"):format(node.obj.obj.name, node.name))
+      call(LIVE[node.name], node, ("%s.live:%s"):format(node.obj.obj.name or "ctx.try", node.name))
     elseif is_named(node.obj, "req") and node.name == "event" then
       event(node.line)
-    elseif is_named(node.obj, "ctx") then
+    elseif is_ctx(node.obj) then
       if CALLS[node.name] then call(CALLS[node.name], node, "ctx:" .. node.name) end
       if node.name == "event" or node.name == "warn" then event(node.line) end
     end

@@ -171,8 +171,8 @@ function kube.duration(x) end
 ---@return string
 function kube.format_duration(x) end
 
---- t - t gives seconds; t + seconds and t - seconds give times; times compare with each other and with Unix
---- seconds.
+--- t - t gives seconds, and so does t - "2026-01-02T15:04:05Z"; t + seconds, t + "1h30m" and t - "1h30m" give
+--- times; times compare with each other, with RFC 3339 text and with Unix seconds.
 ---@class kubelua.time
 ---@operator add(kubelua.Duration): kubelua.time
 ---@operator sub(kubelua.time): number

@@ -1,6 +1,8 @@
 -- What a script can do and what becomes of it, against both API servers: each test is a controller of
 -- Widgets in a namespace of its own, and what it saw comes back as a ConfigMap.
 
+local kube = require "kubelua"
+
 local controller = require "support.controller"
 local process = require "support.process"
 local servers = require "support.servers"
@@ -534,6 +536,33 @@ servers.each(function(server_name, start)
         reported(how, "three runs, attempt 1")
       end
       silent "reconcile failed"
+    end)
+
+    it("tries what may fail, and goes through views with next", function()
+      widget("tries")
+      reconciles([[
+        local made, e = ctx.try:create { kind = "v1/ConfigMap", name = "Not A Name" }
+        local none, absent = ctx.try.live:get("v1/ConfigMap", "absent")
+        local done = ctx.try:apply { kind = "v1/ConfigMap", name = "tried", data = { a = "b" } }
+        local _, wrong = pcall(function() return ctx.try:appply {} end)
+        local _, field = pcall(function() return ctx.try.key end)
+        local _, mistake = pcall(function() return ctx.try:apply {} end)
+        local seen = {}
+        local key, value = next(obj.metadata)
+        while key do
+          seen[key] = value
+          key, value = next(obj.metadata, key)
+        end
+        local draft
+        ctx:patch(obj, function(o) draft = tostring(next(o.spec)) .. tostring(next(o.metadata) ~= nil) end)
+        report(ctx, kube.encode { tostring(made), e.kind, tostring(none), tostring(absent), done.data.a, wrong, field,
+          mistake, seen.name, tostring(next(obj.spec)), tostring(next({})), draft })]])
+      local said = kube.copy(kube.decode(reported "tries"))
+      assert.same({ "nil", "rejected", "nil", "nil", "b" }, { table.unpack(said, 1, 5) })
+      assert.match("ctx.appply: there is no such thing; did you mean 'apply'", said[6])
+      assert.match("ctx.try.key: only calls can be tried; write ctx.key", said[7])
+      assert.match("%.lua:%d+: ctx:apply: the object has no kind", said[8])
+      assert.same({ "tries", "nil", "nil", "niltrue" }, { table.unpack(said, 9) })
     end)
 
     it("gives up with kube.fail until the object changes", function()

@@ -30,7 +30,10 @@ describe("did you mean", function()
   it("lists what is known when nothing is near", function()
     assert.equal("; did you mean 'status'?", suggest.hint("statuss", { status = 1, apply = 1 }))
     assert.equal("; known are: apply, status", suggest.hint("zzzzzz", { status = 1, apply = 1 }))
-    assert.equal("; known are: apply, status", suggest.hint(1, { "apply", "status" }))
+    assert.equal("; known are: apply, status", suggest.hint(1, { "status", "apply", "apply" }))
+    local many = {}
+    for i = 1, 30 do many[i] = ("word-%02d"):format(31 - i) end
+    assert.match("^; known are: word%-01, word%-02, .*, word%-12 and 18 more$", suggest.hint("zzzzzz", many))
   end)
 end)
 

@@ -34,7 +34,7 @@ M.RULES = {
 
 -- Those that come from the run, bindings/api/lctx.c.
 local FIELDS = { "key", "namespace", "name", "params", "attempt", "generation", "id", "object", "epoch",
-  "cluster", "trigger", "memo" }
+  "cluster", "trigger", "memo", "try" }
 -- What a function that maps events has of ctx is among these, too.
 local names
 
@@ -195,6 +195,9 @@ function Of.method(self, node)
     self:unknown(node, node.name)
     if READS[node.name] then self:read(node) end
     if node.name == "at" or node.name == "live" then self.dynamic = true end
+  elseif ctx_field(node.obj) == "try" then
+    self:unknown(node, node.name)
+    if READS[node.name] then self:read(node) end
   elseif ctx_field(node.obj) == "http" then
     self:reach(node)
   end

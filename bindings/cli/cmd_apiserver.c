@@ -76,6 +76,7 @@ int cli_apiserver(int argc, char **argv)
     const cli_command *self = cli_command_named("apiserver");
     const char *kubeconfig = NULL, *level = "info", *log_format = NULL, *mode = "AlwaysAllow", *links = NULL;
     kl_server_options o = {.listen = "127.0.0.1:8080"};
+    bool bare = false;
     cli_list crds = {0}, load = {0}, words = {0};
     const cli_option options[] = {
         {"--listen", "ADDR:PORT", "where to listen; port 0 picks a free one (127.0.0.1:8080)", CLI_STRING,
@@ -101,6 +102,9 @@ int cli_apiserver(int argc, char **argv)
         {"--tls-private-key-file", "FILE", "its key (PEM)", CLI_STRING, &o.tls_key},
         {"--client-ca-file", "FILE", "clients with certificates of these authorities are users: CN and O",
             CLI_STRING, &o.client_ca},
+        {"--no-garbage-collection", NULL,
+            "leave what an owner leaves behind, as a kube-apiserver without kube-controller-manager does",
+            CLI_FLAG, &bare},
         {"--insecure-anywhere", NULL,
             "listen beyond this machine although everybody who reaches the server may do everything",
             CLI_FLAG, &o.insecure_anywhere},
@@ -123,6 +127,7 @@ int cli_apiserver(int argc, char **argv)
         return 2;
     if (strcmp(mode, "RBAC") && strcmp(mode, "AlwaysAllow"))
         return cli_fail(2, "apiserver", "--authorization-mode is AlwaysAllow or RBAC, not \"%s\"", mode);
+    o.collect = !bare;
     o.rbac = !strcmp(mode, "RBAC");
     if (!o.tls_cert != !o.tls_key)
         return cli_fail(2, "apiserver", "--tls-cert-file and --tls-private-key-file go together");

@@ -94,8 +94,10 @@ static int connect_server(session *s, size_t number)
         .allow_http = s->allow_http};
     if (s->dev) {
         int code = cli_server_start(s->command,
-            &(kl_server_options){
-                .listen = s->listen, .data = s->data, .insecure_anywhere = s->insecure_anywhere},
+            &(kl_server_options){.listen = s->listen,
+                .data = s->data,
+                .insecure_anywhere = s->insecure_anywhere,
+                .collect = true},
             &s->crds, &s->load, &s->server);
         if (code)
             return code;

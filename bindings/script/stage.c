@@ -129,6 +129,8 @@ kl_status lkl__stage_new(kl_time wall, lkl_stage **out, kl_err *err)
     if (!st)
         st = kl_server_start(&(kl_server_options){.listen = "127.0.0.1:0",
                                  .clock = s->clock,
+                                 .collect = true,
+                                 .fixtures = true,
                                  .webhook = call_webhook,
                                  .webhook_arg = s->caller},
             &s->server, err);

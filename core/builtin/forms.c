@@ -5,37 +5,24 @@
 
 #include "base/mem.h"
 #include "model/names.h"
+#include "schema/names.h"
 
 #define TOO_LONG(n) "must be no more than " #n " characters"
-#define LABEL_REGEX "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-#define SUBDOMAIN_REGEX LABEL_REGEX "(\\." LABEL_REGEX ")*"
 #define QUALIFIED_REGEX "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-#define USED(regex) "regex used for validation is '" regex "')"
-
-static const char bad_label[] = "a lowercase RFC 1123 label must consist of lower case alphanumeric "
-                                "characters or '-', and must start and end with an alphanumeric character "
-                                "(e.g. 'my-name',  or '123-abc', " USED(LABEL_REGEX);
-#define BAD_SUBDOMAIN                                                                                        \
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and "    \
-    "must start and end with an alphanumeric character (e.g. 'example.com', " USED(SUBDOMAIN_REGEX)
-static const char bad_1035[] =
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
-    "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', " USED(
-        "[a-z]([-a-z0-9]*[a-z0-9])?");
 static const char bad_wildcard[] =
     "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must "
     "consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. "
-    "'*.example.com', " USED("\\*\\." SUBDOMAIN_REGEX);
+    "'*.example.com', " KL_REGEX_USED("\\*\\." KL_SUBDOMAIN_REGEX);
 #define QUALIFIED_WORDS                                                                                      \
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric " \
-    "character (e.g. 'MyName',  or 'my.name',  or '123-abc', " USED(QUALIFIED_REGEX)
+    "character (e.g. 'MyName',  or 'my.name',  or '123-abc', " KL_REGEX_USED(QUALIFIED_REGEX)
 static const char bad_value[] =
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must "
-    "start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', " USED(
-        "(" QUALIFIED_REGEX ")?");
+    "start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or "
+    "'12345', " KL_REGEX_USED("(" QUALIFIED_REGEX ")?");
 static const char bad_key[] =
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or "
-    "'KEY_NAME',  or 'key-name', " USED("[-._a-zA-Z0-9]+");
+    "'KEY_NAME',  or 'key-name', " KL_REGEX_USED("[-._a-zA-Z0-9]+");
 
 #define ALNUM "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -65,7 +52,7 @@ static size_t qualified_faults(const char *s, const char *out[KL_FAULTS_MAX])
         if (why && slash - s > KL_NAME_SUBDOMAIN_MAX)
             out[n++] = "prefix part " TOO_LONG(253);
         else if (why)
-            out[n++] = "prefix part " BAD_SUBDOMAIN;
+            out[n++] = "prefix part " KL_NO_SUBDOMAIN;
         kl_free(prefix);
     }
     if (!*name)
@@ -146,16 +133,16 @@ size_t kl__faults(const char *s, kl__form f, const char *out[KL_FAULTS_MAX])
     case KL_DNS_LABEL:
         if (!kl_name_dns1123_label(s))
             return 0;
-        why = only(s, LOWER "-", LOWER) ? NULL : like_subdomain(s) ? "must not contain dots" : bad_label;
+        why = only(s, LOWER "-", LOWER) ? NULL : like_subdomain(s) ? "must not contain dots" : KL_NO_LABEL;
         return with_length(s, 63, TOO_LONG(63), why, out);
     case KL_DNS_SUBDOMAIN:
         if (!kl_name_dns1123_subdomain(s))
             return 0;
-        return with_length(s, 253, TOO_LONG(253), like_subdomain(s) ? NULL : BAD_SUBDOMAIN, out);
+        return with_length(s, 253, TOO_LONG(253), like_subdomain(s) ? NULL : KL_NO_SUBDOMAIN, out);
     case KL_DNS_1035:
         if (!kl_name_dns1035_label(s))
             return 0;
-        why = only(s, LOWER "-", LOWER) && (*s < '0' || *s > '9') ? NULL : bad_1035;
+        why = only(s, LOWER "-", LOWER) && (*s < '0' || *s > '9') ? NULL : KL_NO_LABEL_1035;
         return with_length(s, 63, TOO_LONG(63), why, out);
     case KL_DNS_WILDCARD:
         why = strncmp(s, "*.", 2) || !like_subdomain(s + 2) ? bad_wildcard : NULL;
@@ -175,13 +162,13 @@ size_t kl__faults(const char *s, kl__form f, const char *out[KL_FAULTS_MAX])
     case KL_ENV_NAME: return env_faults(s, out);
     case KL_PERCENT:
         why = kl_name_percent(s) ? "a valid percent string must be a numeric string followed by an ending "
-                                   "'%' (e.g. '1%',  or '93%', " USED("[0-9]+%")
+                                   "'%' (e.g. '1%',  or '93%', " KL_REGEX_USED("[0-9]+%")
                                  : NULL;
         break;
     case KL_HEADER_NAME:
         if (!*s || strspn(s, ALNUM "-") < strlen(s))
             why = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. "
-                  "'X-Header-Name', " USED("[-A-Za-z0-9]+");
+                  "'X-Header-Name', " KL_REGEX_USED("[-A-Za-z0-9]+");
         break;
     case KL_PATH_SEGMENT: why = kl_name_path_segment(s); break;
     case KL_IP:

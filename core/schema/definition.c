@@ -5,42 +5,15 @@
 
 #include "base/mem.h"
 #include "cel/rules.h"
+#include "model/names.h"
 #include "model/object.h"
+#include "schema/names.h"
 #include "schema/structural.h"
-
-#define DNS1035                                                                                              \
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "  \
-    "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for "      \
-    "validation "                                                                                            \
-    "is '[a-z]([-a-z0-9]*[a-z0-9])?')"
-#define LABEL "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-#define SUBDOMAIN                                                                                            \
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and "    \
-    "must "                                                                                                  \
-    "start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '" LABEL \
-    "(\\." LABEL ")*')"
 
 static const char *text(const kl_value *v, const char *key)
 {
     const char *s = kl_value_str(kl_value_get(v, key));
     return s ? s : "";
-}
-
-static bool matches(_Atomic(kl_regex *) *slot, const char *pattern, const char *s)
-{
-    return kl_regex_matches(kl_regex_once(slot, pattern, strlen(pattern)), s, strlen(s));
-}
-
-static bool is_label(const char *s)
-{
-    static _Atomic(kl_regex *) re;
-    return strlen(s) <= 63 && matches(&re, "^[a-z]([-a-z0-9]*[a-z0-9])?$", s);
-}
-
-static bool is_subdomain(const char *s)
-{
-    static _Atomic(kl_regex *) re;
-    return strlen(s) <= 253 && matches(&re, "^" LABEL "(\\." LABEL ")*$", s);
 }
 
 /* ------------------------------------------------------------------ names */
@@ -56,10 +29,10 @@ static void label(const char *field, const kl_value *v, bool any_case, kl__cause
     for (char *p = lower; any_case && *p; p++)
         if (*p >= 'A' && *p <= 'Z')
             *p = (char)(*p - 'A' + 'a');
-    if (!is_label(lower))
+    if (kl_name_dns1035_label(lower))
         kl__cause_invalid(causes, field, v, "%s%s",
             any_case ? "may have mixed case, but should otherwise match: " : "",
-            strlen(lower) > 63 ? "must be no more than 63 characters" : DNS1035);
+            strlen(lower) > 63 ? "must be no more than 63 characters" : KL_NO_LABEL_1035);
     kl_free(lower);
 }
 
@@ -91,8 +64,8 @@ static void check_group(const kl_value *crd, const kl_value *spec, kl__causes *c
     const char *s = text(spec, "group");
     if (!*s)
         kl__cause_required(causes, "spec.group", "");
-    else if (!is_subdomain(s))
-        kl__cause_invalid(causes, "spec.group", group, "%s", SUBDOMAIN);
+    else if (kl_name_dns1123_subdomain(s))
+        kl__cause_invalid(causes, "spec.group", group, "%s", KL_NO_SUBDOMAIN);
     else if (!strchr(s, '.'))
         kl__cause_invalid(causes, "spec.group", group, "should be a domain with at least one dot");
     size_t n = strlen(s);
@@ -168,7 +141,7 @@ static void check_versions(const kl_value *spec, kl__causes *causes)
     if (storage != 1)
         versions_invalid(versions, "must have exactly one version marked as storage version", causes);
     const char *first = text(kl_value_item(versions, 0), "name");
-    if (*first && !is_label(first))
+    if (*first && kl_name_dns1035_label(first))
         label("spec.version", kl_value_get(kl_value_item(versions, 0), "name"), false, causes);
     if (!stored)
         kl__cause_add(causes, "FieldValueInvalid", "status.storedVersions",

@@ -252,6 +252,14 @@ kl__kind *kl__kinds_by_kind(const kl__kinds *k, const char *group, const char *v
     return NULL;
 }
 
+kl__kind *kl__kinds_of_bucket(const kl__kinds *k, const kl__bucket *b)
+{
+    for (size_t i = 0; i < k->len; i++)
+        if (k->v[i]->bucket == b)
+            return k->v[i];
+    return NULL;
+}
+
 bool kl__kinds_has_group(const kl__kinds *k, const char *group, const char *version)
 {
     for (size_t i = 0; i < k->len; i++)

@@ -47,6 +47,8 @@ void kl__kind_free(kl__kind *kind);
 
 /* Borrowed, NULL when absent. */
 kl__kind *kl__kinds_get(const kl__kinds *k, const char *group, const char *version, const char *plural);
+/* Any version that has its objects there, or NULL. */
+kl__kind *kl__kinds_of_bucket(const kl__kinds *k, const kl__bucket *b);
 kl__kind *kl__kinds_by_kind(const kl__kinds *k, const char *group, const char *version, const char *kind);
 /* Every kind in the order of discovery. */
 size_t kl__kinds_len(const kl__kinds *k);

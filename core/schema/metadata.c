@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "schema/edit.h"
 #include "schema/validate.h"
 
 static bool alnum(char c)
@@ -57,31 +58,116 @@ static void check_map(const char *at, const kl_value *o, const char *which, bool
     kl_free(field);
 }
 
+/* As Go writes the struct. */
+static void build_owner(kl_builder *b, const kl_value *owner)
+{
+    static const char *const texts[] = {"apiVersion", "kind", "name", "uid"},
+                             *const flags[] = {"controller", "blockOwnerDeletion"};
+    kl_build_object(b);
+    for (size_t k = 0; k < 4; k++) {
+        const char *text = kl_value_str(kl_value_get(owner, texts[k]));
+        kl_build_kstr(b, texts[k], text ? text : "");
+    }
+    for (size_t k = 0; k < 2; k++)
+        kl_build_kvalue(b, flags[k], kl_value_get(owner, flags[k]));
+    kl_build_end(b);
+}
+
+static const kl_value *owners_shown(const kl_value *owners)
+{
+    kl_builder *b = kl_builder_new();
+    kl_build_array(b);
+    for (size_t i = 0; i < kl_value_len(owners); i++)
+        build_owner(b, kl_value_item(owners, i));
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
+static void check_owner(const char *at, const kl_value *owner, kl__causes *causes)
+{
+    static const char *const must[] = {"apiVersion", "kind", "name", "uid"};
+    for (size_t k = 0; k < 4; k++) {
+        const kl_value *v = kl_value_get(owner, must[k]);
+        const char *text = kl_value_str(v) ? kl_value_str(v) : "", *slash = strchr(text, '/');
+        /* "group/" and "a/b/c" have no version */
+        bool bad = !*text || (!k && slash && (!slash[1] || strchr(slash + 1, '/')));
+        char *field = bad ? kl_sprintf("%smetadata.ownerReferences.%s", at, must[k]) : NULL;
+        if (bad)
+            kl__cause_add(causes, "FieldValueInvalid", field, "Invalid value: \"%s\": %smust not be empty",
+                text, k ? "" : "version ");
+        kl_free(field);
+    }
+    const char *version = kl_value_str(kl_value_get(owner, "apiVersion")),
+               *kind = kl_value_str(kl_value_get(owner, "kind"));
+    if (version && kind && !strcmp(version, "v1") && !strcmp(kind, "Event")) {
+        char *field = kl_sprintf("%smetadata.ownerReferences", at);
+        kl_builder *b = kl_builder_new();
+        build_owner(b, owner);
+        const kl_value *shown = kl_builder_done(b);
+        kl__cause_invalid(causes, field, shown, "/v1, Kind=Event is disallowed from being an owner");
+        kl_value_unref(shown);
+        kl_free(field);
+    }
+}
+
+static void check_owners(const char *at, const kl_value *owners, kl__causes *causes)
+{
+    const kl_value *first = NULL;
+    for (size_t i = 0; i < kl_value_len(owners); i++) {
+        const kl_value *owner = kl_value_item(owners, i);
+        check_owner(at, owner, causes);
+        if (!kl_value_bool(kl_value_get(owner, "controller"), false))
+            continue;
+        if (!first) {
+            first = owner;
+            continue;
+        }
+        const char *kinds[2] = {kl_value_str(kl_value_get(first, "kind")),
+            kl_value_str(kl_value_get(owner, "kind"))},
+                   *names[2] = {
+                       kl_value_str(kl_value_get(first, "name")), kl_value_str(kl_value_get(owner, "name"))};
+        char *field = kl_sprintf("%smetadata.ownerReferences", at);
+        const kl_value *shown = owners_shown(owners);
+        kl__cause_invalid(causes, field, shown,
+            "Only one reference can have Controller set to true. Found \"true\" in references for %s/%s and "
+            "%s/%s",
+            kinds[0] ? kinds[0] : "", names[0] ? names[0] : "", kinds[1] ? kinds[1] : "",
+            names[1] ? names[1] : "");
+        kl_value_unref(shown);
+        kl_free(field);
+    }
+}
+
+char *kl__owners_unique(const kl_value **o)
+{
+    const kl_value *owners = kl_value_at(*o, "metadata", "ownerReferences", NULL);
+    kl_buf twice = KL_BUF_INIT;
+    kl_builder *b = kl_builder_new();
+    kl_build_array(b);
+    for (size_t i = 0; i < kl_value_len(owners); i++) {
+        const kl_value *owner = kl_value_item(owners, i);
+        const char *uid = kl_value_str(kl_value_get(owner, "uid"));
+        bool had = false;
+        for (size_t k = 0; k < i && !had; k++)
+            had = kl_value_equal(kl_value_item(owners, k), owner);
+        if (had)
+            kl_buf_printf(&twice, "%s%s", twice.len ? ", " : "", uid ? uid : "");
+        else
+            kl_build_value(b, owner);
+    }
+    kl_build_end(b);
+    const kl_value *unique = kl_builder_done(b);
+    if (twice.len)
+        KL_EDIT(o, kl_value_ref(unique), "metadata", "ownerReferences");
+    kl_value_unref(unique);
+    return twice.len ? kl_buf_take(&twice) : NULL;
+}
+
 static void check(const char *at, const kl_value *o, kl__causes *causes)
 {
     check_map(at, o, "labels", true, causes);
     check_map(at, o, "annotations", false, causes);
-    const kl_value *owners = kl_value_at(o, "metadata", "ownerReferences", NULL);
-    int controllers = 0;
-    for (size_t i = 0; i < kl_value_len(owners); i++) {
-        static const char *const must[] = {"apiVersion", "kind", "name", "uid"};
-        const kl_value *owner = kl_value_item(owners, i);
-        for (size_t k = 0; k < 4; k++) {
-            const char *text = kl_value_str(kl_value_get(owner, must[k]));
-            if (!text || !*text) {
-                char *field = kl_sprintf("%smetadata.ownerReferences[%zu].%s", at, i, must[k]);
-                kl__cause_add(causes, "FieldValueInvalid", field, "Invalid value: \"\": must not be empty");
-                kl_free(field);
-            }
-        }
-        controllers += kl_value_bool(kl_value_get(owner, "controller"), false);
-    }
-    if (controllers > 1) {
-        char *field = kl_sprintf("%smetadata.ownerReferences", at);
-        kl__cause_add(causes, "FieldValueInvalid", field,
-            "Invalid value: only one reference can have Controller set to true");
-        kl_free(field);
-    }
+    check_owners(at, kl_value_at(o, "metadata", "ownerReferences", NULL), causes);
 }
 
 void kl__validate_metadata(const kl_value *o, kl__causes *causes) { check("", o, causes); }

@@ -10,6 +10,8 @@
 void kl__validate_custom(const kl__schema *s, const kl_value *o, bool only_status, kl__causes *causes);
 /* Labels, annotations, owner references and finalizers. */
 void kl__validate_metadata(const kl_value *o, kl__causes *causes);
+/* Takes out owner references that stand there twice: their uids in words, which the caller frees, or NULL. */
+char *kl__owners_unique(const kl_value **o);
 /* The same of an object inside another, at `path`. */
 void kl__validate_metadata_at(const char *path, const kl_value *o, kl__causes *causes);
 

@@ -2,7 +2,7 @@
  *
  *   live --delete--> gone                               nothing holds it
  *   live --delete--> terminating --last hold--> gone    finalizers, or a pod that runs somewhere and has time to stop
- * A second delete of a terminating object changes nothing, but may shorten the grace. */
+ * A second delete of a terminating object may shorten the grace, or change what becomes of the dependents. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -15,6 +15,9 @@
 #include "server/state.h"
 #include "schema/status.h"
 #include "server/strategy.h"
+#include "owners/owners.h"
+
+#define CRD_FINALIZER "customresourcecleanup.apiextensions.k8s.io"
 
 static bool is(const kl__call *c, const char *group, const char *plural)
 {
@@ -77,28 +80,102 @@ static int64_t grace_of(const kl__call *c, const kl_value *old, const kl_value *
 static void mark_deleted(const kl__call *c, const kl_value **o, int64_t grace)
 {
     char text[KL_TIME_MAX];
+    bool first = !kl_object_deleting(*o);
     kl_time when = kl__server_wall(c->s) + KL_SECONDS(grace);
     KL_EDIT(o, kl_value_of_str(kl_time_format_wall(when, text)), "metadata", "deletionTimestamp");
     KL_EDIT(o, kl_value_of_int(grace), "metadata", "deletionGracePeriodSeconds");
     int64_t generation = kl_object_generation(*o);
-    if (generation)
+    if (generation && first)
         KL_EDIT(o, kl_value_of_int(generation + 1), "metadata", "generation");
     if (is(c, "", "namespaces"))
         KL_EDIT(o, kl_value_of_str("Terminating"), "status", "phase");
 }
 
-static void add_finalizer(const kl_value **o, const char *name)
+/* metadata.finalizers without those in `without`, and with `name` (NULL: none) at their end. */
+static void set_finalizers(const kl_value **o, const char *const without[2], const char *name)
 {
-    if (kl_object_has_finalizer(*o, name))
-        return;
     const kl_value *have = kl_value_at(*o, "metadata", "finalizers", NULL);
     kl_builder *b = kl_builder_new();
+    size_t n = name != NULL;
     kl_build_array(b);
-    for (size_t i = 0; i < kl_value_len(have); i++)
+    for (size_t i = 0; i < kl_value_len(have); i++) {
+        const char *one = kl_value_str(kl_value_item(have, i));
+        if (one && ((without[0] && !strcmp(one, without[0])) || (without[1] && !strcmp(one, without[1]))))
+            continue;
         kl_build_value(b, kl_value_item(have, i));
-    kl_build_str(b, name);
+        n++;
+    }
+    if (name)
+        kl_build_str(b, name);
     kl_build_end(b);
-    KL_EDIT(o, kl_builder_done(b), "metadata", "finalizers");
+    const kl_value *list = kl_builder_done(b);
+    if (n)
+        KL_EDIT(o, kl_value_ref(list), "metadata", "finalizers");
+    else
+        KL_CUT(o, "metadata", "finalizers");
+    kl_value_unref(list);
+}
+
+/* What becomes of the dependents is said by the options, else by a finalizer that is there, else by the kind:
+ * the finalizer that tells a garbage collector, NULL for none. */
+static const char *finalizer_for(const kl__call *c, const kl_value *old, const kl_value *options)
+{
+    const char *policy = kl_value_str_at(options, "propagationPolicy", NULL);
+    const kl_value *orphan = kl_value_get(options, "orphanDependents"),
+                   *have = kl_value_at(old, "metadata", "finalizers", NULL);
+    if (kl__kind_among(c->kind, "/events events.k8s.io/events"))
+        return NULL;
+    if (kl_value_type(orphan) == KL_BOOL)
+        return kl_value_bool(orphan, false) ? KL_FINALIZER_ORPHAN : NULL;
+    if (policy)
+        return !strcmp(policy, "Orphan")    ? KL_FINALIZER_ORPHAN
+            : !strcmp(policy, "Foreground") ? KL_FINALIZER_FOREGROUND
+                                            : NULL;
+    for (size_t i = 0; i < kl_value_len(have); i++) {
+        const char *one = kl_value_str(kl_value_item(have, i));
+        if (one && !strcmp(one, KL_FINALIZER_ORPHAN))
+            return KL_FINALIZER_ORPHAN;
+        if (one && !strcmp(one, KL_FINALIZER_FOREGROUND))
+            return KL_FINALIZER_FOREGROUND;
+    }
+    return kl__kind_among(c->kind, "batch/jobs /replicationcontrollers") ? KL_FINALIZER_ORPHAN : NULL;
+}
+
+/* The finalizers that say what becomes of the dependents are those that the call wants. */
+static void set_policy(const kl__call *c, const kl_value **o, const kl_value *options)
+{
+    static const char *const both[2] = {KL_FINALIZER_ORPHAN, KL_FINALIZER_FOREGROUND};
+    const char *want = finalizer_for(c, *o, options);
+    bool orphan = kl_object_has_finalizer(*o, both[0]), foreground = kl_object_has_finalizer(*o, both[1]);
+    if (orphan == (want && !strcmp(want, both[0])) && foreground == (want && !strcmp(want, both[1])))
+        return;
+    set_finalizers(o, both, want);
+}
+
+static kl_status check_options(const kl_value *options, kl_err *err)
+{
+    const kl_value *policy = kl_value_get(options, "propagationPolicy"),
+                   *orphan = kl_value_get(options, "orphanDependents");
+    const char *word = kl_value_str(policy);
+    kl__causes causes = {0};
+    if (word && kl_value_type(orphan) == KL_BOOL)
+        kl__cause_invalid(&causes, "propagationPolicy", policy,
+            "orphanDependents and deletionPropagation cannot be both set");
+    if (word && strcmp(word, "Foreground") && strcmp(word, "Background") && strcmp(word, "Orphan"))
+        kl__cause_add(&causes, "FieldValueNotSupported", "propagationPolicy",
+            "Unsupported value: \"%s\": supported values: \"Foreground\", \"Background\", \"Orphan\", "
+            "\"nil\"",
+            word);
+    return kl__fail_causes(err, "meta.k8s.io", "DeleteOptions", "", &causes);
+}
+
+static void warn_of_children(const kl__call *c, const kl_value *options)
+{
+    if (is(c, "batch", "jobs") && !kl_value_get(options, "propagationPolicy")
+        && !kl_value_get(options, "orphanDependents"))
+        kl__call_warn(c,
+            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to "
+            "remove them or set propagationPolicy=Orphan to suppress this warning");
 }
 
 static bool protected_namespace(const char *name)
@@ -121,7 +198,9 @@ kl_status kl__verb_delete(
     const kl__call *c, const kl_value *options, const kl_value **out, int *code, kl_err *err)
 {
     const kl_value *old;
-    kl_status st = kl__verb_get(c, &old, err);
+    kl_status st = check_options(options, err);
+    if (!st)
+        st = kl__verb_get(c, &old, err);
     *code = 200;
     if (!st && is(c, "", "namespaces") && protected_namespace(c->name))
         st = kl__fail_forbidden(err, c->kind, c->name, "this namespace may not be deleted");
@@ -133,22 +212,25 @@ kl_status kl__verb_delete(
         return st;
     const kl_value *o = kl_value_ref(old);
     old = kl_value_ref(old);
-    int64_t grace = grace_of(c, old, options);
+    warn_of_children(c, options);
+    int64_t grace = grace_of(c, old, options),
+            left = kl_value_int_at(old, 0, "metadata", "deletionGracePeriodSeconds", NULL);
     bool was = kl_object_deleting(old), namespace = is(c, "", "namespaces"),
          crd = is(c, "apiextensions.k8s.io", "customresourcedefinitions");
-    const char *policy = kl_value_str_at(options, "propagationPolicy", NULL);
-    if (policy && !was && !strcmp(policy, "Orphan"))
-        add_finalizer(&o, "orphan");
-    if (crd && !was)
-        add_finalizer(&o, "customresourcecleanup.apiextensions.k8s.io");
+    /* the grace of a pod that stops may be shortened; of other kinds the policy may be changed */
+    bool moves = !was || (is(c, "", "pods") ? grace < left : !namespace && !crd);
+    static const char *const none[2] = {NULL, NULL};
+    if (moves && !crd)
+        set_policy(c, &o, options);
+    else if (moves)
+        set_finalizers(&o, none, CRD_FINALIZER);
     bool held = kl_value_len(kl_value_at(o, "metadata", "finalizers", NULL))
         || (namespace && kl_value_len(kl_value_at(o, "spec", "finalizers", NULL)));
-    int64_t left = kl_value_int_at(old, 0, "metadata", "deletionGracePeriodSeconds", NULL);
     char *key = kl_object_key(old);
-    if (!was || grace < left) {
-        if (held || grace > 0)
+    if (moves) {
+        if ((!was || grace < left) && (held || grace > 0))
             mark_deleted(c, &o, grace);
-        if (c->dry_run)
+        if (c->dry_run || (was && held && kl_value_equal(o, old)))
             *out = kl_value_ref(o);
         else if (held || grace > 0) {
             *out = kl_value_ref(kl__store_put(c->s->store, c->kind->bucket, key, kl_value_ref(o)));

@@ -7,6 +7,7 @@
 #include "model/object.h"
 #include "model/resource.h"
 #include "schema/status.h"
+#include "server/collect.h"
 #include "server/fault.h"
 #include "store/filter.h"
 #include "server/lifecycle.h"
@@ -265,6 +266,7 @@ kl_status kl_server_do(kl_server *s, const kl_server_call *c, const kl_value **o
         call.ns = c->ns;
     bool there = call.kind && (!c->sub || kl__kind_sub(call.kind, c->sub));
     kl_status st = there ? run(&call, c, out, code, e) : no_such(e);
+    kl__collect(s);
     kl_unlock(&s->mu);
     kl_err_fini(&own);
     return st;

@@ -12,8 +12,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "schema/status.h"
+#include "server/collect.h"
 #include "server/lifecycle.h"
 #include "server/rest.h"
+#include "owners/owners.h"
 
 /* More versions than a process can have given that never reached the disk; only where the clock went back. */
 #define LEAP 1000000
@@ -49,6 +51,7 @@ static void failed(void *arg)
     for (size_t i = lost.n; i-- > 0;)
         undo(s, &lost.v[i]);
     s->undoing = false;
+    kl__collect_forget(s);
     kl_unlock(&s->mu);
     kl_archive_free_lost(s->archive, &lost);
 }
@@ -71,6 +74,9 @@ static kl_status restore_object(void *arg, const kl_archive_item *item, kl_err *
     kl_server *s = arg;
     kl__bucket *b = kl__store_bucket(s->store, item->group, item->plural);
     kl__store_restore(b, item->key, kl_value_ref(item->now), item->rv);
+    if (s->owners)
+        kl__owners_change(
+            s->owners, b, &(kl__change){.type = KL_ADDED, .key = (char *)item->key, .now = item->now});
     if (is_definition(item->group, item->plural))
         kl__crd_serve(s, item->now);
     return KL_OK;
@@ -90,6 +96,7 @@ kl_status kl__durable_restore(kl_server *s, kl_err *err)
     kl_status st = kl_archive_each(s->archive, restore_object, s, err);
     if (!st)
         st = kl_archive_resources(s->archive, remember, s, err);
+    kl__collect_forget(s);
     return st;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "server/collect.h"
 #include "server/fault.h"
 
 typedef struct kept_object {
@@ -129,6 +130,7 @@ bool kl_server_reset(kl_server *s)
         s->next_address = s->kept->next_address;
     }
     kl__faults_clear(s);
+    kl__collect_forget(s);
     kl_unlock(&s->mu);
     return good;
 }

@@ -30,15 +30,6 @@ kl_status kl__namespace_open(kl_server *s, const kl__kind *k, const char *ns, co
     return KL_OK;
 }
 
-/* Any served kind of a bucket: objects are deleted through it. */
-static kl__kind *kind_of_bucket(kl_server *s, const kl__bucket *b)
-{
-    for (size_t i = 0; i < kl__kinds_len(s->kinds); i++)
-        if (kl__kinds_at(s->kinds, i)->bucket == b)
-            return kl__kinds_at(s->kinds, i);
-    return NULL;
-}
-
 /* Deletes what a bucket holds under `prefix`; what finalizers hold stays, marked. */
 static void delete_all(kl_server *s, kl__bucket *b, const char *prefix)
 {
@@ -46,7 +37,7 @@ static void delete_all(kl_server *s, kl__bucket *b, const char *prefix)
     if (kl__bucket_picture(b, prefix, prefix, 0, &p))
         return;
     for (size_t i = 0; i < p.len; i++) {
-        kl__kind *k = kind_of_bucket(s, b); /* the last one may take the kind along */
+        kl__kind *k = kl__kinds_of_bucket(s->kinds, b); /* the last one may take the kind along */
         if (!k || !kl__bucket_get(b, p.keys[i]))
             continue;
         kl__call c = {.s = s,
@@ -116,7 +107,7 @@ void kl__after_put(kl_server *s, kl__kind *k, const kl_value *object)
         char *prefix = kl_sprintf("%s/", kl_object_name(o));
         kl__bucket *const *all;
         for (size_t i = 0; i < kl__store_buckets(s->store, &all); i++) {
-            kl__kind *content = kind_of_bucket(s, all[i]);
+            kl__kind *content = kl__kinds_of_bucket(s->kinds, all[i]);
             if (content && content->namespaced)
                 delete_all(s, all[i], prefix);
         }

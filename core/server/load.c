@@ -15,6 +15,7 @@
 #include "model/resource.h"
 #include "value/yaml.h"
 #include "schema/edit.h"
+#include "server/collect.h"
 #include "server/durable.h"
 #include "server/lifecycle.h"
 #include "server/state.h"
@@ -134,6 +135,7 @@ static kl_status load_one(kl_server *s, const kl_value *object, kl_err *err)
     kl_lock(&s->mu);
     kl__kinds_bury(s->kinds);
     kl_status st = load_locked(s, object, err);
+    kl__collect_forget(s);
     kl_unlock(&s->mu);
     return st;
 }

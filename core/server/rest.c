@@ -16,6 +16,7 @@
 #include "model/object.h"
 #include "value/yaml.h"
 #include "server/access.h"
+#include "server/collect.h"
 #include "server/admission.h"
 #include "server/durable.h"
 #include "server/fault.h"
@@ -319,12 +320,17 @@ static kl_status delete_options(kl__call *c, kl_httpd_request *http, const kl_va
     if (n)
         return object_body(c, http, out, err);
     const char *policy = kl_httpd_query(http, "propagationPolicy"),
-               *grace = kl_httpd_query(http, "gracePeriodSeconds");
+               *grace = kl_httpd_query(http, "gracePeriodSeconds"),
+               *orphan = kl_httpd_query(http, "orphanDependents");
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
     kl_build_kstr(b, "propagationPolicy", policy);
     if (grace)
         kl_build_kint(b, "gracePeriodSeconds", atoll(grace));
+    if (orphan) {
+        kl_build_key(b, "orphanDependents");
+        kl_build_bool(b, !strcmp(orphan, "true") || !strcmp(orphan, "1"));
+    }
     kl_build_end(b);
     *out = kl_builder_done(b);
     return KL_OK;
@@ -572,8 +578,10 @@ void kl__rest_handle(void *arg, kl_httpd_request *http)
             kl_err_fini(&err);
         }
     }
-    if (replied && strcmp(kl_httpd_method(http), "GET"))
+    if (replied && strcmp(kl_httpd_method(http), "GET")) {
+        kl__collect(s);
         kl__durable_hold(s, http);
+    }
     kl_unlock(&s->mu);
     if (!replied)
         kl__admission_call(s, c.admission, http);

@@ -20,6 +20,7 @@
 #include "server/state.h"
 #include "rbac/tokens.h"
 #include "server/watch.h"
+#include "owners/owners.h"
 
 #define HISTORY 10000
 #define BOOKMARK_EVERY KL_SECONDS(60)
@@ -48,6 +49,8 @@ static void on_change(void *arg, kl__bucket *b, const kl__change *c)
     kl_server *s = arg;
     kl__watch_change(s, b, c);
     kl__durable_change(s, b, c);
+    if (s->owners)
+        kl__owners_change(s->owners, b, c);
     if (s->changed)
         s->changed(s->changed_arg,
             &(kl_server_change){.group = b->group,
@@ -87,6 +90,7 @@ static void server_free(kl_server *s)
     kl__kept_free(s->kept);
     kl__kinds_free(s->kinds);
     kl__store_free(s->store);
+    kl__owners_free(s->owners);
     kl__types_free(s->types);
     kl_cond_fini(&s->wake);
     kl_mutex_fini(&s->mu);
@@ -145,6 +149,7 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
     kl_list_init(&s->faults);
     s->types = kl__types_builtin();
     s->kinds = kl__kinds_new(s->types);
+    s->owners = o->collect ? kl__owners_new(o->fixtures) : NULL;
     s->store = kl__store_new(o->history ? o->history : HISTORY, on_change, s);
     /* by the time: versions of two lives never meet, since nobody writes a million times a second */
     uint64_t birth = clock == kl_clock_real() ? (uint64_t)(kl_clock_wall(clock) / KL_MICROSECONDS(1)) : 0;

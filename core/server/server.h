@@ -56,6 +56,10 @@ typedef struct kl_server_options {
      * server's lock: it must not call the server. NULL: nobody. */
     void (*changed)(void *arg, const kl_server_change *c);
     void *changed_arg;
+    /* Objects whose owners go are deleted or let go, as kube-controller-manager's garbage collector does it.
+     * What was loaded or kept is looked at when its owners change. */
+    bool collect;
+    bool fixtures; /* but what comes with owners who are not there is left alone: it is made for a test */
     /* Uids and generated names follow from it: the same calls make the same objects. 0: they are anybody's
      * guess. */
     uint64_t seed;

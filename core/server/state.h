@@ -21,6 +21,7 @@ struct kl_server {
     kl__types *types; /* built-in */
     kl__kinds *kinds;
     kl__store *store;
+    struct kl__owners *owners; /* whom the garbage collector looks at; NULL: there is none */
     kl_list watches;       /* every running watch */
     uint64_t next_address; /* of service cluster IPs */
     kl_cond wake;

@@ -366,57 +366,6 @@ void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value 
 
 /* ------------------------------------------------------------------ validation */
 
-#define DNS1123_LABEL "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-static const char bad_subdomain[] =
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
-    "start and end with an "
-    "alphanumeric character (e.g. 'example.com', regex used for validation is '" DNS1123_LABEL
-    "(\\." DNS1123_LABEL ")*')";
-static const char bad_label[] = "a lowercase RFC 1123 label must consist of lower case alphanumeric "
-                                "characters or '-', and must start and end with an alphanumeric character "
-                                "(e.g. 'my-name',  or '123-abc', regex used for validation is '" DNS1123_LABEL
-                                "')";
-
-static const char bad_service[] =
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
-    "start with an alphabetic character, and end with an alphanumeric "
-    "character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
-    "'[a-z]([-a-z0-9]*[a-z0-9])?')";
-
-static bool is_label(const char *s, size_t n)
-{
-    if (!n || s[0] == '-' || s[n - 1] == '-')
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if (!((s[i] >= 'a' && s[i] <= 'z') || (s[i] >= '0' && s[i] <= '9') || s[i] == '-'))
-            return false;
-    return true;
-}
-
-const char *kl__bad_name(const kl__kind *k, const char *name)
-{
-    if (!strncmp(k->group, "rbac.", 5) || !strcmp(k->group, "apiregistration.k8s.io")) { /* any path segment */
-        if (!strcmp(name, ".") || !strcmp(name, ".."))
-            return "may not be '.' or '..'";
-        return strchr(name, '/') ? "may not contain '/'" : strchr(name, '%') ? "may not contain '%'" : NULL;
-    }
-    size_t len = strlen(name);
-    if (kl__kind_among(k, "/services") && (!is_label(name, len) || (*name >= '0' && *name <= '9')))
-        return bad_service;
-    if (kl__kind_among(k, "/namespaces /services"))
-        return len > 63 ? "must be no more than 63 characters" : is_label(name, len) ? NULL : bad_label;
-    if (len > 253)
-        return "must be no more than 253 characters";
-    for (const char *p = name;; p++) {
-        size_t n = strcspn(p, ".");
-        if (!is_label(p, n))
-            return bad_subdomain;
-        p += n;
-        if (!*p)
-            return NULL;
-    }
-}
-
 typedef struct heard {
     const kl__call *c;
     kl__causes *causes;

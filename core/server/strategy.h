@@ -18,8 +18,5 @@ void kl__strategy_create(const kl__call *c, const kl_value **o, kl__causes *caus
 void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value **o, kl__causes *causes);
 /* Complaints about content. `old` NULL on create. */
 void kl__strategy_validate(const kl__call *c, const kl_value *old, const kl_value *o, kl__causes *causes);
-/* A label-like name, a DNS-1123 subdomain or label: NULL when good, else the reason as kube-apiserver
- * words it. */
-const char *kl__bad_name(const kl__kind *k, const char *name);
 
 #endif

@@ -17,11 +17,13 @@
 #include "schema/edit.h"
 #include "server/lifecycle.h"
 #include "schema/managed.h"
+#include "schema/names.h"
 #include "schema/normalize.h"
 #include "show/render.h"
 #include "schema/last_applied.h"
 #include "schema/smp.h"
 #include "schema/typed_check.h"
+#include "schema/validate.h"
 #include "server/state.h"
 #include "schema/status.h"
 #include "server/strategy.h"
@@ -293,12 +295,26 @@ static kl_status mutate(const kl__call *c, const char *operation, const kl_value
     return st;
 }
 
+static void unique_owners(const kl__call *c, const char *when, const kl_value **o)
+{
+    char *twice = kl__owners_unique(o);
+    if (twice)
+        kl__call_warn(c,
+            ".metadata.ownerReferences contains duplicate entries%s; API server dedups owner references in "
+            "1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate "
+            "UID(s) "
+            "observed: %s",
+            when, twice);
+    kl_free(twice);
+}
+
 /* Stores a decoded object that is new. Takes `o`. */
 static kl_status create_decoded(
     const kl__call *c, const kl_value *o, bool owned, const kl_value **out, kl_err *err)
 {
     kl__causes causes = {0};
     char *key = NULL;
+    unique_owners(c, "", &o);
     kl_status st = check_namespace(c, &o, err);
     const char *given = kl_object_name(o);
     if (!st && c->kind->namespaced)
@@ -428,6 +444,7 @@ static kl_status update_decoded(const kl__call *c, const kl_value *stored, const
 {
     kl__causes causes = {0};
     const kl_value *old = kl_render_version(c->kind, stored);
+    unique_owners(c, "", &o);
     kl_status st = check_namespace(c, &o, err);
     const char *name = kl_object_name(o), *rv = kl_object_rv(o), *uid = kl_object_uid(o);
     if (!st && (!name || !*name))
@@ -635,6 +652,8 @@ kl_status kl__verb_patch(const kl__call *c, kl__patch type, bool force, const kl
         st = kl__smp_apply(c->kind->schema, old, patch, &patched, err);
     if (!st && (st = decode(c, patched, true, &o, err)) && err && c->validation == KL_FIELDS_STRICT)
         st = blame_patch(patch, err);
+    if (!st)
+        unique_owners(c, " after mutating admission happens", &o);
     if (!st)
         st = update_decoded(c, e->object, o, false, out, err);
     kl_value_unref(patched);

@@ -84,7 +84,7 @@ function M.ask(s, rows)
   return out
 end
 
-local CHANCE = { "uid", "creationTimestamp", "resourceVersion", "managedFields" }
+local CHANCE = { "uid", "creationTimestamp", "deletionTimestamp", "resourceVersion", "managedFields" }
 local UID = ("%x"):rep(8) .. "%-" .. (("%x"):rep(4) .. "%-"):rep(3) .. ("%x"):rep(12)
 
 -- What two servers cannot have alike is named instead; the rest stays.

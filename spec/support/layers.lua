@@ -31,6 +31,7 @@ M.arrows = {
   ["core/httpd"] = set "base httpd",
   ["core/archive"] = set "base value archive",
   ["core/store"] = set "base value model schema store",
+  ["core/owners"] = set "base value model schema store owners",
   ["core/rbac"] = set "base value httpd rbac",
   ["core/value"] = set "base value",
   ["core/model"] = set "base value model",
@@ -62,7 +63,7 @@ M.arrows = {
   ["core/show"] = set "base value model wire schema show",
   ["core/openapi"] = set "base value model schema openapi",
   ["core/builtin"] = set "base value model schema builtin",
-  ["core/server"] = set "base httpd value rbac store archive wire model cel schema show openapi builtin server",
+  ["core/server"] = set "base httpd value rbac store owners archive wire model cel schema show openapi builtin server",
 }
 
 --- kubelua.h, the public face, and the bindings may include from everywhere in core; these rooms of the

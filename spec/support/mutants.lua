@@ -222,6 +222,7 @@ local AREAS = {
   model = { "quantity", "selector", "time", "schema", "^spec/bindings/" },
   observe = { "flight", "trace", "why", "dashboard" },
   openapi = { "openapi", "apiserver", "kubectl" },
+  owners = { "kinds_owners", "testing" },
   queue = { "spec/core/controller/", "fair", "queue", "backoff" },
   rbac = { "access" },
   run = { "spec/core/controller/", "shadow", "elide", "budget", "trace", "own" },

@@ -154,7 +154,8 @@ function Server:log() return self.api and self.api:log() or "" end
 
 -- ---------------------------------------------------------------- the embedded one
 
---- `kubelua apiserver` on a free port. opts: crds, load (lists of paths), args (more words).
+--- `kubelua apiserver` on a free port. opts: crds, load (lists of paths), args (more words),
+--- collects (with its garbage collector).
 function M.embedded(opts)
   opts = opts or {}
   local self = setmetatable({ name = "embedded", children = {}, tokens = {} }, Server)
@@ -165,6 +166,8 @@ function M.embedded(opts)
       name = "kubelua apiserver" }
     for _, dir in ipairs(opts.crds or {}) do words[#words + 1] = "--crds"; words[#words + 1] = dir end
     for _, path in ipairs(opts.load or {}) do words[#words + 1] = "--load"; words[#words + 1] = path end
+    -- The real one has no controller manager beside it.
+    if not opts.collects then words[#words + 1] = "--no-garbage-collection" end
     for _, word in ipairs(opts.args or {}) do words[#words + 1] = word end
     self.api = process.spawn(words)
     self.children = { self.api }

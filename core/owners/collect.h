@@ -1,0 +1,22 @@
+/* collect.h - the garbage collector: what kube-controller-manager's does in a cluster. It decides; how
+ * objects are written is its caller's. Under the server's lock. */
+#ifndef KL_OWNERS_COLLECT_H
+#define KL_OWNERS_COLLECT_H
+
+#include "owners/owners.h"
+#include "schema/kinds.h"
+
+typedef struct kl__collector {
+    kl__kinds *kinds;
+    kl__owners *owners;
+    /* Applies a merge patch of metadata to an object; deletes it with a propagation policy. Both change what
+     * `owners` knows. */
+    void (*patch)(void *arg, kl__kind *k, const kl_value *object, const kl_value *patch);
+    void (*remove)(void *arg, kl__kind *k, const kl_value *object, const char *policy);
+    void *arg;
+} kl__collector;
+
+/* Looks at what moved, and at what that moves, until nothing is left. */
+void kl__collector_run(const kl__collector *c);
+
+#endif

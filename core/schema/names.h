@@ -1,0 +1,26 @@
+/* names.h - what kube-apiserver says of a name that is none; model/names.h decides. Pure; any thread. */
+#ifndef KL_SCHEMA_NAMES_H
+#define KL_SCHEMA_NAMES_H
+
+#include "schema/kinds.h"
+
+#define KL_LABEL_REGEX "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+#define KL_SUBDOMAIN_REGEX KL_LABEL_REGEX "(\\." KL_LABEL_REGEX ")*"
+#define KL_REGEX_USED(regex) "regex used for validation is '" regex "')"
+
+#define KL_NO_LABEL                                                                                          \
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start "  \
+    "and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', " KL_REGEX_USED(KL_LABEL_REGEX)
+#define KL_NO_SUBDOMAIN                                                                                      \
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and "    \
+    "must start and end with an alphanumeric character (e.g. 'example.com', " KL_REGEX_USED(                 \
+        KL_SUBDOMAIN_REGEX)
+#define KL_NO_LABEL_1035                                                                                     \
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "  \
+    "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', " KL_REGEX_USED(      \
+        "[a-z]([-a-z0-9]*[a-z0-9])?")
+
+/* What is wrong with the name of an object of that kind, or NULL. Static. */
+const char *kl__bad_name(const kl__kind *k, const char *name);
+
+#endif

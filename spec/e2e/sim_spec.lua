@@ -18,6 +18,17 @@ describe("kubelua sim", function()
     assert.matches("prod pods +%S+ +most", out)
   end)
 
+  it("takes a scheduler as a script", function()
+    local out, code = sim(SCRIPT .. " --scheduler controllers/koordinator/scheduler.lua --generate \z
+      nodes=1,batch_rate=30 --for 10m --set batch_cpu=1,2")
+    assert.equal(0, code, out)
+    assert.matches("batch_used %(core%-hours%)%s+0?%.?[1-9]", out)
+    assert.matches("nowhere %(pods%)%s+0", out)
+    out, code = sim(SCRIPT .. " --scheduler /no/such.lua --for 10m")
+    assert.equal(1, code)
+    assert.matches("/no/such.lua", out)
+  end)
+
   it("compares settings, and takes up a sweep where it was ended", function()
     local dir = process.tmpdir() .. "/what if"
     local args = ("%s --generate nodes=1 --for 10m --set cpu=16,32 --seeds 2 --out '%s'"):format(SCRIPT, dir)
@@ -128,7 +139,7 @@ status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32G
         commands = commands + 1
       end
     end
-    assert.equal(8, commands)
+    assert.equal(9, commands)
   end)
 
   it("writes a page that a browser reads", function()

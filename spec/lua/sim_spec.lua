@@ -136,6 +136,7 @@ items:
     nodeName: a
     priority: 9000
     containers: [{name: main, image: i, resources: {requests: {cpu: "2", memory: 4Gi}}}]
+status: {phase: Pending}
   status: {phase: Running}
 - {apiVersion: example.com/v1, kind: Unknown, metadata: {name: x}}
 ]])
@@ -410,6 +411,100 @@ status: {phase: Running}
       } }
     ]]) }))
     assert.same({}, r.failed)
+  end)
+end)
+
+-- Node "a" wants a toleration, "b" does not; pod "p" waits for the scheduler, "other" for another one.
+local TAINTED = [[
+apiVersion: v1
+kind: Node
+metadata: {name: a}
+spec: {taints: [{key: dedicated, value: x, effect: NoSchedule}]}
+status: {capacity: {cpu: "64", memory: 256Gi, pods: "250"}, allocatable: {cpu: "64", memory: 256Gi, pods: "250"}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: b}
+status: {capacity: {cpu: "16", memory: 64Gi, pods: "250"}, allocatable: {cpu: "16", memory: 64Gi, pods: "250"}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p, namespace: default, annotations: {kept: "yes"}}
+spec:
+  schedulerName: koord-scheduler
+  priority: 9000
+  containers: [{name: main, image: i, resources: {requests: {cpu: "2", memory: 4Gi}}}]
+status: {phase: Pending}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: other, namespace: default}
+spec:
+  schedulerName: default-scheduler
+  priority: 9000
+  containers: [{name: main, image: i, resources: {requests: {cpu: "2", memory: 4Gi}}}]
+status: {phase: Pending}
+]]
+
+-- What happens on the way, as a scenario, with where the pods are then.
+local WHERE = [[
+local function is(s, name, node, phase)
+  local pod = s.client:get("v1/Pod", "default", name)
+  assert((pod.spec.nodeName or "-") == node and pod.status.phase == phase,
+    name .. " is on " .. tostring(pod.spec.nodeName) .. ", " .. pod.status.phase)
+  return pod
+end
+]]
+
+describe("a scheduler under test", function()
+  local function placed(words, scenario_text)
+    return run.run(cell(nil, { snapshot = { file("tainted.yaml", TAINTED) }, seconds = 300,
+      scripts = { POLICIES .. "scheduler.lua" }, scheduler = words,
+      scenario = file("where.lua", WHERE .. scenario_text) }))
+  end
+
+  it("places its pods by its own rules, and the simulation the others", function()
+    local r = placed("koord-scheduler", [[
+      return { at = { ["2m"] = function(s)
+        local pod = is(s, "p", "b", "Running")
+        assert(pod.metadata.annotations.kept == "yes")
+        is(s, "other", "a", "Running") -- our own model knows no taints
+      end } }]])
+    assert.same({ 0, 0, 2 }, { r.sums.waiting, r.sums.errors, r.rows[#r.rows].running })
+    assert.matches("preemption", r.not_modelled[#r.not_modelled])
+  end)
+
+  it("leaves a pod without a node where none is left, and that is counted", function()
+    local gone = placed("koord-scheduler", [[
+      return { at = { ["2m"] = function(s) s:fail_node "b" end, ["3m"] = function(s)
+        is(s, "p-r1", "-", "Pending")
+      end } }]])
+    assert.same({ 1, 1 }, { gone.sums.nowhere, gone.sums.waiting })
+    local back = placed("koord-scheduler", [[
+      return { at = { ["2m"] = function(s) s:fail_node "b" s:fail_node "a" end,
+        ["3m"] = function(s) s:heal_node "b" s:heal_node "a" end, ["4m"] = function(s)
+          is(s, "p-r1", "b", "Running")
+          local a, b = s.client:get("v1/Node", "a"), s.client:get("v1/Node", "b")
+          assert(b("spec.taints") == nil and #a.spec.taints == 1 and a.spec.taints[1].key == "dedicated")
+        end } }]])
+    assert.same({ 0, 0 }, { back.sums.nowhere, back.sums.waiting })
+  end)
+
+  it("that takes all leaves nothing to the simulation", function()
+    local r = placed("*", [[
+      return { at = { ["2m"] = function(s) is(s, "other", "-", "Pending") end } }]])
+    assert.same({ 1, 0 }, { r.sums.waiting, r.sums.nowhere })
+  end)
+
+  it("is the same each time", function()
+    local function once()
+      return text(run.run(cell("nodes=2,batch_rate=20", { seconds = 600,
+        scripts = { POLICIES .. "scheduler.lua", POLICIES .. "noderesource.lua" },
+        scheduler = "koord-scheduler" })))
+    end
+    local a = once()
+    assert.equal(a, once())
+    assert.is_true(core.decode(a).sums.batch_used > 0)
   end)
 end)
 

@@ -25,6 +25,8 @@ M.options = {
   { "--load", "FILE|DIR", "objects that are applied before the scripts begin (may be repeated)",
     type = "list" },
   { "--scenario", "FILE.lua", "what happens meanwhile, and what is expected" },
+  { "--scheduler", "SCRIPT.lua", "a scheduler as a script, which places pods in place of the simulation's own \z
+    model" },
   { "--set", "NAME=VALUE[,VALUE...]", "a setting, a param of a script, or colocation.FIELD; several values \z
     or FROM..TO/STEP: each is simulated (may be repeated)", type = "list" },
   { "--seed", "N", "what chance is made of (1)", type = "count" },
@@ -90,6 +92,22 @@ local function params_of(scripts)
       for name, value in pairs(spec.params or {}) do out[name] = value end
     end
   end
+  return out
+end
+
+-- The pods that a scheduler is for: it says so in its param schedulerName, or it takes all.
+local function scheduler_of(script)
+  local name = params_of({ script }).schedulerName
+  return type(name) == "string" and name ~= "" and name or "*"
+end
+
+-- The scripts, and the scheduler as one of them.
+local function with_scheduler(scripts, scheduler)
+  local out = table.move(scripts, 1, #scripts, 1, {})
+  for _, path in ipairs(out) do
+    if path == scheduler then return out end
+  end
+  out[#out + 1] = scheduler
   return out
 end
 
@@ -257,12 +275,15 @@ function M.run(env)
   if o.cell then return one_cell(o.cell) end
   if o.predictors then return predict(env) end
   if #env.words == 0 then common.usage "which script? kubelua sim SCRIPT.lua..." end
-  local scripts = common.scripts(env.words)
+  local scheduler = o.scheduler and common.scripts({ o.scheduler })[1]
+  local scripts = with_scheduler(common.scripts(env.words), scheduler)
   local base = base_cell(env, scripts)
+  base.scheduler = scheduler and scheduler_of(scheduler)
   -- Mistakes are told before anything runs.
   local limits = limits_of(o, o.scenario and scenario.read(o.scenario).expect or {})
   local axes = sweep.axes(o.set or {}, params_of(scripts))
-  local variants = sweep.variants(base, axes, o.against and common.scripts { o.against } or nil)
+  local variants = sweep.variants(base, axes,
+    o.against and with_scheduler(common.scripts { o.against }, scheduler) or nil)
   local seeds, cells = o.seeds or 1, {}
   for _, v in ipairs(variants) do
     for k = 1, seeds do

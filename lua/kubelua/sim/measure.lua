@@ -20,6 +20,7 @@ M.list = {
   { "wait_p50", "s", "less", "from a job's creation to its node" },
   { "wait_p99", "s", "less", "the same for the slowest in a hundred" },
   { "waiting", "pods", "less", "pods that wait at the end" },
+  { "nowhere", "pods", "less", "pods that lost their node and have no other one at the end" },
   { "spare", "nodes", "more", "nodes that could go at the end, their pods on the others" },
   { "changes", "cores/node-hour", "less", "how much the offer moved up and down" },
   { "turns", "/node-day", "less", "how often the offer changed its direction" },
@@ -101,6 +102,15 @@ function R:sample(seconds)
   self.rows[#self.rows + 1] = row
 end
 
+-- Pods that wait although they had a node: successors of what was evicted, ended or lost with its node.
+local function nowhere(w)
+  local n = 0
+  for _, p in ipairs(w.pending) do
+    if w.pods.state[p] == "pending" and w.pods.restarts[p] > 0 then n = n + 1 end
+  end
+  return n
+end
+
 --- The sums, by name.
 ---@return table<string, number>
 function R:sum_up()
@@ -119,7 +129,7 @@ function R:sum_up()
     severity = self.hot > 0 and 100 * self.short / self.hot or 0, unmet = (s.unmet or 0) / 1000,
     suppressed = ((s.wanted or 0) - (s.batch or 0)) / 1000, evictions = w.sums.evicted, oom = w.sums.oom,
     lost_work = w.sums.lost_work / 3600 / 1000, wait_p50 = percentile(waited, 0.5),
-    wait_p99 = percentile(waited, 0.99), waiting = #w.pending,
+    wait_p99 = percentile(waited, 0.99), waiting = #w.pending, nowhere = nowhere(w),
     spare = scheduler.spare(w), changes = self.moved / 1000 / n / hours, turns = self.turned / n / hours * 24,
     writes = writes / n / hours, errors = errors, failing = failing,
   }

@@ -104,11 +104,13 @@ end
 ---@field scenario string?
 ---@field seconds number
 ---@field seed integer
+---@field scheduler string?  the schedulerName whose pods a script places; "*": all
 
 local function prepare(cell)
   local sim = core.sim(core.time(EPOCH):unix() + 0.0, cell.seed)
   for _, path in ipairs(cell.crds) do sim:load_path(path) end
   local w = world.new(sim, cell.settings, cell.seed)
+  w.scheduler = cell.scheduler
   local left_out = {}
   if #cell.snapshot > 0 then left_out = cluster.load(w, cell.snapshot) else cluster.generate(w) end
   for _, path in ipairs(cell.load) do sim:load_path(path) end
@@ -153,13 +155,14 @@ function M.run(cell, progress)
     if progress then progress(w.time) end
   end
   local failed = w.sim:failed()
+  local placing = cell.scheduler and scheduler.NOT_MODELLED_OF_OTHERS or scheduler.NOT_MODELLED
   local counts = w.sim:counts()
   local result = {
     sums = measured:sum_up(), rows = thinned(measured.rows), hours = by_hour(measured, interval),
     nodes = { table.unpack(w.nodes.name) }, controllers = {}, logs = logs_of(core.stage_logs()),
     failed = table.move(failed, 1, math.min(#failed, FAILURES_TOLD), 1, {}), left_out = left_out,
     seconds = cell.seconds, seed = cell.seed, reports = reports,
-    not_modelled = table.move(scheduler.NOT_MODELLED, 1, #scheduler.NOT_MODELLED, #node.NOT_MODELLED + 1,
+    not_modelled = table.move(placing, 1, #placing, #node.NOT_MODELLED + 1,
       { table.unpack(node.NOT_MODELLED) }),
   }
   for i, c in ipairs(counts) do

@@ -58,14 +58,15 @@ function M.run(w)
   table.sort(w.pending, by_priority(w))
   for _, p in ipairs(w.pending) do
     local shape = ("%s %d %d"):format(pods.class[p], pods.cpu[p], pods.memory[p])
-    local i = pods.state[p] == "pending" and not nowhere[shape] and M.choose(w, p)
+    local others = w:is_for_others(p)
+    local i = pods.state[p] == "pending" and not others and not nowhere[shape] and M.choose(w, p)
     if i then
       w:place(p, i)
       w.nodes.since_cpu[i] = w.nodes.since_cpu[i] + pods.cpu[p] * ESTIMATE_CPU
       w.nodes.since_memory[i] = w.nodes.since_memory[i] + pods.memory[p] * ESTIMATE_MEMORY
       placed = placed + 1
     elseif pods.state[p] == "pending" then
-      nowhere[shape] = true
+      nowhere[shape] = nowhere[shape] or not others
       waits[#waits + 1] = p
     end
   end
@@ -141,10 +142,13 @@ function M.spare(w)
   return 0
 end
 
---- What of it is not as in a real scheduler.
+--- What of it is not as in a real scheduler: of ours, or of one under test.
 M.NOT_MODELLED = {
   "selectors, affinity, taints, gangs, quotas, reservations and preemption",
   "the scheduler's own delays: what fits is placed at once",
+}
+M.NOT_MODELLED_OF_OTHERS = {
+  "preemption, and the time that the scheduler's decisions take",
 }
 
 return M

@@ -10,6 +10,8 @@ local M = {}
 
 local UPSTREAM = "slo.koordinator.sh/v1alpha1"
 M.METRIC = UPSTREAM .. "/NodeMetric"
+--- Of the pods that the simulation makes.
+M.SCHEDULER = "koord-scheduler"
 
 ---@class kubelua.SimWorld
 ---@field sim userdata
@@ -118,7 +120,7 @@ local function own_object(w, p)
     apiVersion = "v1", kind = "Pod",
     metadata = { labels = { app = pods.app[p], ["koordinator.sh/qosClass"] = class.qos } },
     spec = {
-      schedulerName = "koord-scheduler", priority = class.priority, priorityClassName = class.name,
+      schedulerName = M.SCHEDULER, priority = class.priority, priorityClassName = class.name,
       containers = { { name = "main", image = "simulated",
         resources = { requests = amounts, limits = batch and amounts or nil } } },
     },
@@ -228,11 +230,33 @@ local function stand(w, p, i)
   count(w, p, 1)
 end
 
+local function stand_at_last(w, p, i)
+  stand(w, p, i)
+  if w.time > 0 then w.sums.waited[#w.sums.waited + 1] = w.time - w.pods.created[p] end
+end
+
 --- The pod runs on node i from now on.
 function W:place(p, i)
-  stand(self, p, i)
-  if self.time > 0 then self.sums.waited[#self.sums.waited + 1] = self.time - self.pods.created[p] end
+  stand_at_last(self, p, i)
   self:put_pod(p)
+end
+
+--- A scheduler under test has bound the pod to node i: its object stays as that left it.
+local function bound(w, p, i)
+  for k, other in ipairs(w.pending) do
+    if other == p then table.remove(w.pending, k); break end
+  end
+  stand_at_last(w, p, i)
+  w.sim:call { verb = "patch", patch_type = "strategic", kind = "v1/Pod", ns = w.pods.namespace[p],
+    name = w.pods.name[p], subresource = "status", field_manager = "simulation",
+    body = value { status = status_of(w, p) } }
+end
+
+--- Whether a scheduler under test is to place the pod: it names the one that it waits for.
+function W:is_for_others(p)
+  local name, object = self.scheduler, self.pods.object[p]
+  if not name then return false end
+  return name == "*" or (object and object("spec.schedulerName") or M.SCHEDULER) == name
 end
 
 --- A pod that waits for a node, or (node) has one: { name, namespace, class, cpu, memory, app, work }. work:
@@ -337,6 +361,9 @@ function W:hear()
       if p and leaving then
         self:evict(p, "evicted", what == "DELETED")
         moved = true
+      elseif p and self.pods.node[p] == 0 and self.node_of[view("spec.nodeName") or ""] then
+        bound(self, p, self.node_of[view.spec.nodeName])
+        moved = true
       elseif not p and what == "ADDED" and not leaving and self.started then
         self:adopt(view, true)
         moved = true
@@ -377,7 +404,24 @@ function W:heal_node(name)
   self:condition(i, "True")
 end
 
+-- What a node that does not answer is tainted with.
+local UNREACHABLE = "node.kubernetes.io/unreachable"
+
+-- The list of taints is one thing to a patch: those of others are in it as they were.
+local function taint(w, i, on)
+  local name, taints = w.nodes.name[i], {}
+  local node = w.sim:call { verb = "get", kind = "v1/Node", name = name }
+  for _, t in ipairs(node("spec.taints") or {}) do
+    if t.key ~= UNREACHABLE then taints[#taints + 1] = core.copy(t) end
+  end
+  if on then taints[#taints + 1] = { key = UNREACHABLE, effect = "NoSchedule" } end
+  w.sim:call { verb = "patch", patch_type = "merge", kind = "v1/Node", name = name,
+    field_manager = "simulation",
+    body = value { spec = { taints = #taints > 0 and taints or core.null } } }
+end
+
 function W:condition(i, status)
+  taint(self, i, status ~= "True")
   self.sim:call { verb = "patch", patch_type = "strategic", kind = "v1/Node", name = self.nodes.name[i],
     subresource = "status", field_manager = "simulation",
     body = value { status = { conditions = { { type = "Ready", status = status, reason = "Simulated",

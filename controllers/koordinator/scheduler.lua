@@ -1,38 +1,35 @@
 -- scheduler.lua - a scheduler out of Koordinator's policies: gives each pod of its schedulerName a node, or
--- says on the pod why it has none. What decides is scheduler/cycle.lua, as pure functions.
+-- says on the pod why it has none; and each Reservation whose template has that schedulerName. What decides
+-- is scheduler/cycle.lua, as pure functions.
 --
 --   kubelua run controllers/koordinator/scheduler.lua --param schedulerName=my-scheduler
 --
--- Each pod is a key, the ones of higher priority first. One worker decides one pod at a time, and knows of
--- the pods that it bound itself although its cache does not have them yet.
+-- Each pod is a key. A run that finds its pod undecided decides for all that wait, the more important first,
+-- and remembers that (scheduler/cluster.lua); the runs of the others find their pod decided, and only bind
+-- it. So one decision at a time reads the cluster once for many pods, while many are being bound.
 
 local kube = require "kubelua"
+local cluster = require "scheduler.cluster"
 local cycle = require "scheduler.cycle"
 local deviceshare = require "scheduler.deviceshare"
 local fields = require "fields"
-local forest = require "elasticquota.forest"
 local gang = require "scheduler.gang"
 local lifecycle = require "reservations.lifecycle"
-local lists = require "lib.lists"
 local loadaware = require "scheduler.loadaware"
-local members = require "elasticquota.members"
+local order = require "lib.order"
 local pods = require "pods"
 local quota = require "elasticquota.quota"
 local reservation = require "scheduler.reservation"
+local snapshot = require "scheduler.snapshot"
 
-local POD, NODE = "v1/Pod", "v1/Node"
-local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
--- In what outlives a reload: { uid, node, got } of pods that were bound a moment ago.
-local ASSUMED = "assumed/"
-local AGAIN = 10 -- seconds until a pod that fits nowhere is looked at again
+local POD, NODE = cluster.POD, cluster.NODE
+local AGAIN = 10   -- seconds until a pod that fits nowhere is looked at again
+local SOON = 0.05  -- seconds until a run that met another one's decision looks again
+local BATCH = 256  -- nodes given in one decision
 local WAITING = "waiting"
 
-local function is_waiting(pod)
-  local node, phase = fields.dig(pod, "spec", "nodeName"), fields.dig(pod, "status", "phase")
-  local gates = fields.dig(pod, "spec", "schedulingGates")
-  return (node == nil or node == "") and phase ~= "Succeeded" and phase ~= "Failed"
-    and pod.metadata.deletionTimestamp == nil and (gates == nil or #gates == 0)
-end
+-- { [pod key] = { uid, message, at } } of pods that were refused in the decision of another key.
+local refused = {}
 
 -- Keys have 99 priorities, and classes of pods reach from 3000 to 9999: 72 of theirs are one of ours.
 local function priority(pod)
@@ -40,78 +37,122 @@ local function priority(pod)
   return math.max(-49, math.min(49, n))
 end
 
--- { [pod key] = node name } of the pods that were bound and whose cached copy does not say so yet, and { [pod
--- key] = what they got }.
-local function assumed(ctx)
-  local out, got = {}, {}
-  for _, name in ipairs(kube.shared:names(ASSUMED)) do
-    local key, known = name:sub(#ASSUMED + 1), kube.shared:get(name)
-    local pod = ctx:get(POD, key)
-    if pod and pod.metadata.uid == known.uid and is_waiting(pod) then
-      out[key], got[key] = known.node, known.got
-    else
-      kube.shared:set(name, nil)
-    end
+-- ---------------------------------------------------------------- deciding
+
+-- Whether a pod was never decided for: its own key is in the queue.
+local function is_fresh(pod)
+  local condition = kube.find_condition(pod, "PodScheduled")
+  return condition == nil or condition.status ~= "False"
+end
+
+-- Who is decided for, the most important first: all that are new, those that were refused some time ago, and
+-- the one whose run this is. { key, pod, object = the Reservation }
+local function queue_of(ctx, state, waiting, own)
+  local out, rank = {}, {}
+  local function add(entry)
+    out[#out + 1] = entry
+    rank[entry] = { -(fields.dig(entry.pod, "spec", "priority") or 0), order.created(entry.pod), entry.key }
   end
-  return out, got
-end
-
--- What the quotas count of a pod; one that was bound a moment ago is used.
-local function quota_pod(pod, bound)
-  local read = members.read_pod(pod)
-  if read and bound then read.assigned = true end
-  return read
-end
-
-local function add_quotas(ctx, state, read_pods)
-  local quotas, total = {}, {}
-  for i, object in ipairs(ctx:list(quota.KIND)) do quotas[i] = quota.read(object) end
-  for node in ctx:each(NODE) do lists.accumulate(total, lists.of(node("status.allocatable"))) end
-  state.quotas = members.index(quotas)
-  state.infos = forest.calculate(state.quotas, read_pods, total, ctx.params)
-end
-
--- Whether a pod has a node already, or waits for one from us; nil for neither.
-local function membership(ctx, bound)
-  return function(pod)
-    local node = pod("spec.nodeName") or ""
-    if node ~= "" or bound[pods.key(pod)] then return true end
-    local ours = pod("spec.schedulerName") == ctx.params.schedulerName and is_waiting(pod)
-    if ours then return false end
-    return nil
-  end
-end
-
-local function state_of(ctx)
-  local bound, got = assumed(ctx)
-  local state = { now = ctx:now():unix(), pods_on = {}, metrics = {}, devices = {}, got = got,
-    reservations_on = reservation.index(ctx:list(reservation.KIND)) }
-  local read_pods, all = {}, {}
-  for pod in ctx:each(POD) do
+  for _, pod in ipairs(waiting) do
     local key = pods.key(pod)
-    local node = pod("spec.nodeName") or bound[key]
-    if node then
-      state.pods_on[node] = state.pods_on[node] or {}
-      table.insert(state.pods_on[node], pod)
+    local before = refused[key]
+    if key == own or not before and is_fresh(pod) or before and state.now - before.at >= AGAIN then
+      add { key = key, pod = pod }
     end
-    all[#all + 1], read_pods[#read_pods + 1] = pod, quota_pod(pod, bound[key])
   end
-  state.gangs, state.groups = gang.index(all, membership(ctx, bound)), {}
-  for group in ctx:each(gang.KIND) do
-    state.groups[group.metadata.namespace .. "/" .. group.metadata.name] = group
+  for _, object in ipairs(ctx:list(reservation.KIND)) do
+    local name = object.metadata.name
+    local known = cluster.reserved(name)
+    if reservation.is_waiting(object, ctx.params.schedulerName)
+      and not (known and known.uid == object.metadata.uid) then
+      add { key = name, pod = reservation.as_pod(object), object = object }
+    end
   end
-  for device in ctx:each(deviceshare.KIND) do state.devices[device.metadata.name] = device end
-  for metric in ctx:each(METRIC) do state.metrics[metric.metadata.name] = metric end
-  add_quotas(ctx, state, read_pods)
-  return state, bound
+  order.sort(out, rank)
+  return out
 end
+
+local function args_of(ctx)
+  local params = fields.copy(ctx.params)
+  return cycle.args {
+    weights = params.weights,
+    loadaware = params.loadaware,
+    deviceshare = params.deviceshare,
+    percentage = params.percentageOfNodesToScore,
+    quota = { runtime_quota = params.enable_runtime_quota, check_parents = params.check_parent_quota },
+  }
+end
+
+-- What is remembered of a placement until the cache shows it.
+local function remember(placement, more)
+  local meta = placement.reservation and placement.reservation.metadata
+  local room = placement.room or meta and { name = meta.name, uid = meta.uid } or nil
+  local what = { uid = placement.pod.metadata.uid, node = placement.node.metadata.name, room = room,
+    got = { uid = room and room.uid, devices = placement.devices } }
+  for name, value in pairs(more) do what[name] = value end
+  cluster.assume(pods.key(placement.pod), what)
+end
+
+local function place_reservation(entry, nodes, state, args)
+  local result = cycle.run(entry.pod, nodes, state, args)
+  if not result.node then return result.message end
+  snapshot.reserve(state, entry.object, result.node)
+  cluster.reserve(entry.key, { uid = entry.pod.metadata.uid, node = result.node.metadata.name,
+    at = state.now })
+end
+
+-- The pods that a refusal of this one speaks of: all of its gang that wait.
+local function one_with(pod, state)
+  local id = gang.of(pod)
+  local known = id and state.gangs[id]
+  return known and #known.waiting > 0 and known.waiting or { pod }
+end
+
+-- Decides for all that wait. Returns { mine = the keys of pods that this run is to bind, messages = of
+-- Reservations that no node takes, by name }.
+local function pass(ctx, own)
+  local state, bound, waiting = cluster.read(ctx)
+  local nodes, args = ctx:list(NODE), args_of(ctx)
+  local out = { mine = {}, messages = {} }
+  local done, placed = {}, 0
+  if bound[own] and not bound[own].held_until then return out end
+  for _, entry in ipairs(queue_of(ctx, state, waiting, own)) do
+    if placed >= BATCH then break end
+    if entry.object then
+      out.messages[entry.key] = place_reservation(entry, nodes, state, args)
+      placed = placed + 1
+    elseif not done[entry.key] then
+      local placements, why, held = gang.decide(entry.pod, nodes, state, args)
+      for _, one in ipairs(placements) do
+        local key = pods.key(one.pod)
+        local by = not is_fresh(one.pod) and key ~= own and own or nil
+        remember(one, { at = state.now, by = by })
+        if by then out.mine[#out.mine + 1] = key end
+        done[key], refused[key] = true, nil
+      end
+      for _, one in ipairs(held and held.placements or {}) do
+        local key = pods.key(one.pod)
+        local known = state.held[key]
+        if not known then remember(one, { at = state.now, held_until = state.now + held.seconds }) end
+      end
+      for _, pod in ipairs(why and one_with(entry.pod, state) or {}) do
+        local key = pods.key(pod)
+        done[key] = true
+        refused[key] = { uid = pod.metadata.uid, message = why, at = state.now }
+      end
+      placed = placed + #placements
+    end
+  end
+  return out
+end
+
+-- ---------------------------------------------------------------- pods
 
 -- The pod says whose room and which GPUs it has before it is bound, so that nobody sees it on the node
 -- without that.
-local function mark(ctx, placement)
-  local pod, meta = placement.pod, placement.reservation and placement.reservation.metadata
-  local room = meta and kube.encode(kube.object { name = meta.name, uid = meta.uid })
-  local gpus = deviceshare.text(placement.devices)
+local function mark(ctx, pod, known)
+  local room = known.room and kube.encode(kube.object { name = known.room.name, uid = known.room.uid }) or nil
+  local gpus = deviceshare.text(fields.copy(known.got and known.got.devices))
   local same = fields.annotation(pod, lifecycle.ALLOCATED) == room
     and fields.annotation(pod, deviceshare.ANNOTATION) == gpus
   if same then return end
@@ -121,15 +162,24 @@ local function mark(ctx, placement)
   end)
 end
 
--- Events are about the pod whose key this is; the others of its gang have their node without one.
-local function bind(ctx, placement)
-  local key, name = pods.key(placement.pod), placement.node.metadata.name
-  mark(ctx, placement)
-  ctx:bind(placement.pod, name)
-  kube.shared:set(ASSUMED .. key, { uid = placement.pod.metadata.uid, node = name,
-    got = cycle.got(placement) })
+-- One that cannot be bound has no node, and is decided again.
+local function bind(ctx, key)
+  local pod = ctx:get(POD, key)
+  local known = pod and cluster.assumed(key, pod.metadata.uid)
+  if not known or known.bound or known.held_until then return end
+  local ok, err = pcall(function()
+    mark(ctx, pod, known)
+    ctx:bind(pod, known.node)
+  end)
+  if not ok then
+    cluster.assume(key, nil)
+    error(err, 0)
+  end
+  local now = fields.copy(known)
+  now.bound = true
+  cluster.assume(key, now)
   if key == ctx.key then
-    ctx:event({ reason = "Scheduled", action = "Binding" }, "Successfully assigned %s to %s", key, name)
+    ctx:event({ reason = "Scheduled", action = "Binding" }, "Successfully assigned %s to %s", key, known.node)
   end
 end
 
@@ -142,6 +192,24 @@ local function refuse(ctx, pod, message)
   return { requeue_after = AGAIN }
 end
 
+-- What is known of the pod already: it is bound, or the message of a decision that is not old.
+local function known_of(ctx, pod)
+  local now, known = ctx:now():unix(), cluster.assumed(ctx.key, pod.metadata.uid)
+  local message = refused[ctx.key]
+  if known and not known.held_until then
+    local others = known.by and known.by ~= ctx.key and now - known.at < AGAIN
+    if others then return { again = AGAIN } end
+    return { bind = not known.bound, done = known.bound }
+  end
+  if message and message.uid == pod.metadata.uid and not message.said and now - message.at < AGAIN then
+    message.said = true
+    return { message = message.message }
+  end
+  return nil
+end
+
+-- ---------------------------------------------------------------- the controllers
+
 -- A node that changed, or a Reservation on it, may take a pod that waits.
 local function waiting_pods(_, ctx)
   local keys = {}
@@ -151,47 +219,93 @@ local function waiting_pods(_, ctx)
   return keys
 end
 
-return kube.controller {
+local function waiting_reservations(_, ctx)
+  local keys = {}
+  for _, object in ipairs(ctx:list(reservation.KIND)) do
+    if (object("status.nodeName") or "") == "" then keys[#keys + 1] = object.metadata.name end
+  end
+  return keys
+end
+
+local params = {
+  schedulerName = "koord-scheduler",
+  percentageOfNodesToScore = 0,    -- how many that fit are enough, of more than 100; 0: as Kubernetes
+  weights = cycle.WEIGHTS,         -- of the plugins' scores
+  loadaware = loadaware.DEFAULTS,  -- LoadAwareSchedulingArgs
+  deviceshare = deviceshare.DEFAULTS, -- scoringStrategy of DeviceShareArgs
+  enable_runtime_quota = true,     -- false: max is the limit of a quota, and not its runtime
+  check_parent_quota = false,      -- the quotas above need room, too
+  upstream = "main",               -- and the following: as in elasticquota.lua
+  multi_quota_tree = true,
+  enable_min_quota_scale = true,
+  guarantee_usage = false,
+}
+
+local READS = { cluster.METRIC, quota.KIND, gang.KIND, deviceshare.KIND, cluster.NAMESPACE }
+
+local scheduler = kube.controller {
   name = "scheduler",
   resource = POD,
-  reads = { METRIC, quota.KIND, gang.KIND, deviceshare.KIND },
+  reads = READS,
   watches = {
     [NODE] = { waiting_pods, when = { "labels", "annotations", "spec", "status.allocatable" } },
     [reservation.KIND] = { waiting_pods, when = { "labels", "spec", "status.phase" } },
   },
-  indexes = { state = function(pod) return is_waiting(pod) and WAITING or nil end },
+  indexes = { state = function(pod) return cluster.is_waiting(pod) and WAITING or nil end },
   when = { "spec", "labels" },
   priority = priority,
   workers = 1,
-  concurrency = 1,
   cpu = "20s",
   memory = "2Gi",
-  params = {
-    schedulerName = "koord-scheduler",
-    weights = cycle.WEIGHTS,         -- of the plugins' scores
-    loadaware = loadaware.DEFAULTS,  -- LoadAwareSchedulingArgs
-    deviceshare = deviceshare.DEFAULTS, -- scoringStrategy of DeviceShareArgs
-    enable_runtime_quota = true,     -- false: max is the limit of a quota, and not its runtime
-    check_parent_quota = false,      -- the quotas above need room, too
-    upstream = "main",               -- and the following: as in elasticquota.lua
-    multi_quota_tree = true,
-    enable_min_quota_scale = true,
-    guarantee_usage = false,
-  },
+  params = params,
 
   reconcile = function(pod, ctx)
-    if pod("spec.schedulerName") ~= ctx.params.schedulerName or not is_waiting(pod) then return nil end
-    local state, bound = state_of(ctx)
-    if bound[ctx.key] then return nil end
-    local params = fields.copy(ctx.params)
-    local placements, why = gang.decide(pod, ctx:list(NODE), state, {
-      weights = params.weights,
-      loadaware = params.loadaware,
-      deviceshare = params.deviceshare,
-      quota = { runtime_quota = params.enable_runtime_quota, check_parents = params.check_parent_quota },
-    })
-    for _, placement in ipairs(placements) do bind(ctx, placement) end
-    if why then return refuse(ctx, pod, why) end
-    if not assumed(ctx)[ctx.key] then return { requeue_after = AGAIN } end
+    if pod("spec.schedulerName") ~= ctx.params.schedulerName or not cluster.is_waiting(pod) then
+      refused[ctx.key] = nil
+      return nil
+    end
+    local known = known_of(ctx, pod)
+    if not known then
+      local alone, out = cluster.alone(ctx:now():unix(), function() return pass(ctx, ctx.key) end)
+      if not alone then return { requeue_after = SOON } end
+      for _, key in ipairs(out.mine) do bind(ctx, key) end
+      known = known_of(ctx, pod) or { again = SOON }
+    end
+    if known.bind then return bind(ctx, ctx.key) end
+    if known.message then return refuse(ctx, pod, known.message) end
+    return known.again and { requeue_after = known.again } or nil
   end,
 }
+
+-- Decides with the pods, in one decision of both.
+local reserver = kube.controller {
+  name = "scheduler-reservations",
+  resource = reservation.KIND,
+  reads = { POD, table.unpack(READS) },
+  watches = {
+    [NODE] = { waiting_reservations, when = { "labels", "annotations", "spec", "status.allocatable" } },
+  },
+  when = { "spec", "labels", "status.phase" },
+  workers = 1,
+  cpu = "20s",
+  memory = "2Gi",
+  params = params,
+
+  reconcile = function(object, ctx)
+    if not reservation.is_waiting(object, ctx.params.schedulerName) then return nil end
+    local name, uid, now = object.metadata.name, object.metadata.uid, ctx:now():unix()
+    local known, message = cluster.reserved(name), nil
+    if not known or known.uid ~= uid then
+      local alone, out = cluster.alone(now, function() return pass(ctx, name) end)
+      if not alone then return { requeue_after = SOON } end
+      for _, key in ipairs(out.mine) do bind(ctx, key) end
+      known, message = cluster.reserved(name), out.messages[name]
+    end
+    local status = known and reservation.placed(object, known.node, now)
+      or message and reservation.refused(object, message, now)
+    if status then ctx:patch_status(object, function(draft) draft.status = status end) end
+    return not known and { requeue_after = message and AGAIN or SOON } or nil
+  end,
+}
+
+return { scheduler, reserver }

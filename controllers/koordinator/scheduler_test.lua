@@ -94,6 +94,53 @@ describe("scheduler", function()
     assert.same({}, t:logs "error")
   end)
 
+  it("puts a Reservation on a node, and says on it why none will do", function()
+    local function room(name, cpu)
+      t:create { kind = "scheduling.koordinator.sh/v1alpha1/Reservation", name = name,
+        spec = { owners = { { labelSelector = { matchLabels = { app = name } } } },
+          template = { spec = { schedulerName = "koord-scheduler", containers = { { name = "c", image = "i",
+            resources = { requests = { cpu = cpu } } } } } } } }
+    end
+    local function status(name)
+      return t:get("scheduling.koordinator.sh/v1alpha1/Reservation", name).status
+    end
+    room("small", "3")
+    room("large", "5")
+    t:advance "1s"
+    assert.same({ "Available", "busy", "3" },
+      { status "small".phase, status "small".nodeName, status "small".allocatable.cpu })
+    assert.same({ "Pending", "0/2 nodes are available: 2 Insufficient cpu." },
+      { status "large".phase, status "large".conditions[1].message })
+    t:create(pod("stranger", "2"))
+    t:advance "1s"
+    assert.equal("idle", where "stranger")
+    t:patch_status(t:get(NODE, "idle"), { allocatable = { cpu = "8", memory = "8Gi", pods = "110" } })
+    t:advance "1s"
+    assert.equal("idle", status "large".nodeName)
+    assert.same({}, t:logs "error")
+  end)
+
+  it("keeps the nodes of a NonStrict gang for its waiting time, and no longer", function()
+    t:create { kind = "scheduling.sigs.k8s.io/v1alpha1/PodGroup", namespace = "default", name = "g",
+      annotations = { ["gang.scheduling.koordinator.sh/mode"] = "NonStrict" },
+      spec = { minMember = 3, scheduleTimeoutSeconds = 60 } }
+    for i = 1, 3 do
+      local p = pod("g" .. i, "3")
+      p.labels = { ["pod-group.scheduling.sigs.k8s.io"] = "g" }
+      t:create(p)
+    end
+    t:advance "5s"
+    t:create(pod("other", "2"))
+    t:advance "5s"
+    assert.is_nil(where "other")
+    -- The third never comes: after a minute the others give back what they had.
+    t:delete(POD, "default", "g3")
+    t:advance "2m"
+    assert.truthy(where "other")
+    for i = 1, 2 do assert.is_nil(where("g" .. i)) end
+    assert.same({}, t:logs "error")
+  end)
+
   it("gives parts of GPUs, and says on the pod which", function()
     local all = { cpu = "4", memory = "8Gi", pods = "110", ["koordinator.sh/gpu-core"] = "200",
       ["koordinator.sh/gpu-memory-ratio"] = "200" }

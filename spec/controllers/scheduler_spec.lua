@@ -10,6 +10,7 @@ local lists = require "lib.lists"
 local loadaware = require "scheduler.loadaware"
 local reservation = require "scheduler.reservation"
 local seeds = require "support.seeds"
+local sizes = require "support.sizes"
 local snapshot = require "scheduler.snapshot"
 
 local NOW = 1767225600 -- 2026-01-01T00:00:00Z
@@ -77,10 +78,120 @@ describe("a pod fits a node", function()
       { a, b, c }).node.metadata.name)
   end)
 
+  it("whose host ports are free, for their protocol and address", function()
+    local function listening(name, port, more)
+      local p = pod(name)
+      p.spec.containers[1].ports = { { hostPort = port, containerPort = port, protocol = more and more.protocol,
+        hostIP = more and more.ip } }
+      return p
+    end
+    local function place(first, second)
+      return run(second, { node "n" }, { pods_on = { n = { first } } })
+    end
+    assert.equal("0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports.",
+      place(listening("a", 80), listening("b", 80)).message)
+    assert.is_truthy(place(listening("a", 80), listening("b", 81)).node)
+    assert.is_truthy(place(listening("a", 80), listening("b", 80, { protocol = "UDP" })).node)
+    assert.is_truthy(place(listening("a", 80, { ip = "10.0.0.1" }), listening("b", 80, { ip = "10.0.0.2" })).node)
+    assert.is_nil(place(listening("a", 80, { ip = "10.0.0.1" }), listening("b", 80, { ip = "0.0.0.0" })).node)
+    assert.is_truthy(place(pod "a", listening("b", 80)).node)
+  end)
+
   it("names everything that is missing, and counts nodes by it", function()
     local result = run(pod("p", { cpu = "11", memory = "11Gi" }), { node "a", node "b" })
     assert.equal("0/2 nodes are available: 2 Insufficient cpu, 2 Insufficient memory.", result.message)
     assert.equal("0/0 nodes are available.", run(pod "p", {}).message)
+  end)
+end)
+
+describe("pods among others", function()
+  local function in_zone(name, zone)
+    local n = node(name)
+    n.metadata.labels.zone = zone
+    return n
+  end
+
+  local function labelled(name, app, spec)
+    local p = pod(name, { cpu = "100m" }, spec)
+    p.metadata.labels.app = app
+    return p
+  end
+
+  local function of(app, more)
+    local term = { topologyKey = "zone", labelSelector = { matchLabels = { app = app } } }
+    for key, value in pairs(more or {}) do term[key] = value end
+    return term
+  end
+
+  local function affinity(kind, term)
+    return { affinity = { [kind] = { requiredDuringSchedulingIgnoredDuringExecution = { term } } } }
+  end
+
+  local function where(p, pods_on, state)
+    state = state or {}
+    state.now, state.pods_on = NOW, pods_on
+    local result = cycle.run(p, { in_zone("a1", "a"), in_zone("a2", "a"), in_zone("b1", "b"), node "none" }, state)
+    return result.node and result.node.metadata.name, result
+  end
+
+  it("go where those are that they want to be with, in their domain, and be the first of their own", function()
+    local near = labelled("p", "web", affinity("podAffinity", of "db"))
+    local name, result = where(near, { b1 = { labelled("q", "db") } })
+    assert.equal("b1", name)
+    assert.same({ "node(s) didn't match pod affinity rules" }, result.refused.a1.reasons)
+    assert.is_nil((where(near, {})))
+    near.spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[1] = of "web"
+    assert.equal("a1", (where(near, {})))
+    assert.equal("b1", (where(near, { b1 = { labelled("q", "web") } })))
+  end)
+
+  it("mean pods of their own namespace, of those that are named, or selected by their labels", function()
+    local there = labelled("q", "db")
+    there.metadata.namespace = "other"
+    local function near(more) return labelled("p", "web", affinity("podAffinity", of("db", more))) end
+    assert.is_nil((where(near(), { b1 = { there } })))
+    assert.equal("b1", (where(near { namespaces = { "other" } }, { b1 = { there } })))
+    assert.equal("b1", (where(near { namespaceSelector = {} }, { b1 = { there } })))
+    local team = near { namespaceSelector = { matchLabels = { team = "x" } } }
+    assert.is_nil((where(team, { b1 = { there } }, { namespaces = { other = {} } })))
+    assert.equal("b1", (where(team, { b1 = { there } }, { namespaces = { other = { team = "x" } } })))
+  end)
+
+  it("keep away from others, and others from them", function()
+    local far = labelled("p", "web", affinity("podAntiAffinity", of "web"))
+    local name, result = where(far, { a1 = { labelled("q", "web") } })
+    assert.equal("b1", name)
+    assert.same({ "node(s) didn't match pod anti-affinity rules" }, result.refused.a2.reasons)
+    local shy = labelled("q", "db", affinity("podAntiAffinity", of "web"))
+    name, result = where(labelled("p", "web"), { a1 = { shy } })
+    assert.equal("b1", name)
+    assert.same({ "node(s) didn't satisfy existing pods anti-affinity rules" }, result.refused.a2.reasons)
+    assert.equal("a1", (where(labelled("p", "other"), { a1 = { shy } })))
+  end)
+
+  it("are drawn and driven off by what they prefer", function()
+    local function prefers(kind)
+      return labelled("p", "web", { affinity = { [kind] = { preferredDuringSchedulingIgnoredDuringExecution = {
+        { weight = 100, podAffinityTerm = of "db" } } } } })
+    end
+    assert.equal("b1", (where(prefers "podAffinity", { b1 = { labelled("q", "db") } })))
+    assert.equal("b1", (where(prefers "podAntiAffinity", { a1 = { labelled("q", "db") } })))
+  end)
+
+  it("spread over domains: no more than maxSkew above the least", function()
+    local function spread(when, skew)
+      return labelled("p", "web", { topologySpreadConstraints = { { maxSkew = skew, topologyKey = "zone",
+        whenUnsatisfiable = when, labelSelector = { matchLabels = { app = "web" } } } } })
+    end
+    local there = { a1 = { labelled("q", "web") } }
+    local name, result = where(spread("DoNotSchedule", 1), there)
+    assert.equal("b1", name)
+    assert.same({ "node(s) didn't match pod topology spread constraints" }, result.refused.a2.reasons)
+    assert.same({ "node(s) didn't match pod topology spread constraints (missing required label)" },
+      result.refused.none.reasons)
+    assert.equal("a1", (where(spread("DoNotSchedule", 2), there)))
+    assert.not_equal("a1", (where(spread("ScheduleAnyway", 1), { a1 = { labelled("q", "web") },
+      a2 = { labelled("r", "web") } })))
   end)
 end)
 
@@ -200,6 +311,30 @@ describe("A Reservation", function()
     assert.same({ "b" }, { name, got })
   end)
 
+  it("that waits is placed as its pod, takes no other's room, and keeps its own from then on", function()
+    local b, waits = node "b", room("r", nil, nil)
+    waits.status, waits.spec.template = {}, { spec = { schedulerName = "s", containers = { { name = "c",
+      resources = { requests = { cpu = "6" } } } } } }
+    waits.spec.template.metadata = { labels = { app = "web" } }
+    assert.is_true(reservation.is_waiting(waits, "s"))
+    assert.is_false(reservation.is_waiting(waits, "other"))
+    local full = { now = NOW, pods_on = {}, reservations_on = reservation.index { room("q", "b", { cpu = "5" }) } }
+    assert.equal("0/1 nodes are available: 1 Insufficient cpu.",
+      cycle.run(reservation.as_pod(waits), { b }, full).message)
+    local state = { now = NOW, pods_on = {} }
+    local result = cycle.run(reservation.as_pod(waits), { b }, state)
+    snapshot.reserve(state, waits, result.node)
+    assert.is_nil(cycle.run(pod("p", { cpu = "5" }), { b }, state).node)
+    assert.equal("r", cycle.run(web("p", { cpu = "5" }), { b }, state).reservation.metadata.name)
+    local status = reservation.placed(waits, "b", NOW)
+    assert.same({ "Available", "b", "6" }, { status.phase, status.nodeName, status.allocatable.cpu })
+    assert.is_false(reservation.is_waiting({ metadata = {}, spec = waits.spec, status = status }, "s"))
+    local why = reservation.refused(waits, "none", NOW)
+    waits.status = why
+    assert.is_true(reservation.is_waiting(waits, "s"))
+    assert.is_nil(reservation.refused(waits, "none", NOW + 10))
+  end)
+
   it("is held again when what was assumed is taken back", function()
     local b = node "b"
     local _, _, result, state = place(web("p", { cpu = "6" }), { room("r", "b", { cpu = "8" }) }, { b })
@@ -307,10 +442,10 @@ describe("DeviceShare", function()
     local two = { nodes = { gpu_node "m", gpu_node "n" }, pods_on = o.pods_on,
       devices = { m = device("m", 2), n = device("n", 2) } }
     local _, _, result = place({ [RATIO] = "50" }, two)
-    assert.same({ 100, 71 }, { result.scores.m.by.DeviceShare, result.scores.n.by.DeviceShare })
+    assert.same({ 100, 71 }, { cycle.scores(result).m.by.DeviceShare, cycle.scores(result).n.by.DeviceShare })
     two.strategy = BINPACK
     _, _, result = place({ [RATIO] = "50" }, two)
-    assert.same({ 50, 100 }, { result.scores.m.by.DeviceShare, result.scores.n.by.DeviceShare })
+    assert.same({ 50, 100 }, { cycle.scores(result).m.by.DeviceShare, cycle.scores(result).n.by.DeviceShare })
   end)
 
   it("counts what was assumed, until it is taken back", function()
@@ -437,9 +572,9 @@ describe("LoadAware", function()
     local result = run(p, { node "a", node "b", node "c" },
       { metrics = { a = metric("a", "4", "1Gi"), b = metric("b", "1", "1Gi") } })
     -- b: cpu (10000 - 1000 - 850) * 100 // 10000 = 81, memory (10 - 1 - 0.7) * 10, cut to 82
-    assert.equal((81 + 82) // 2, result.scores.b.by.LoadAwareScheduling)
-    assert.equal((51 + 82) // 2, result.scores.a.by.LoadAwareScheduling)
-    assert.equal(0, result.scores.c.by.LoadAwareScheduling)
+    assert.equal((81 + 82) // 2, cycle.scores(result).b.by.LoadAwareScheduling)
+    assert.equal((51 + 82) // 2, cycle.scores(result).a.by.LoadAwareScheduling)
+    assert.equal(0, cycle.scores(result).c.by.LoadAwareScheduling)
     assert.equal("b", result.node.metadata.name)
   end)
 end)
@@ -464,7 +599,7 @@ end)
 -- ---------------------------------------------------------------- laws
 
 describe("over random clusters", function()
-  local CASES = 150
+  local CASES = sizes.of { short = 60, long = 2000 }
 
   local function each_case(fn)
     seeds.each(CASES, function()
@@ -519,6 +654,44 @@ describe("over random clusters", function()
     end)
   end)
 
+  it("pods that are alike are answered as if nobody had asked before", function()
+    each_case(function(nodes, metrics, queue)
+      local one, each = { now = NOW, pods_on = {}, metrics = metrics }, { now = NOW, pods_on = {}, metrics = metrics }
+      local args = cycle.args()
+      for i, p in ipairs(queue) do
+        local like = queue[math.random(i)]
+        p.spec = like.spec
+        if math.random(8) == 1 then p.metadata.labels = { app = "shy" } end
+        if math.random(12) == 1 then
+          p.spec = { containers = like.spec.containers, affinity = { podAntiAffinity = {
+            requiredDuringSchedulingIgnoredDuringExecution = { { topologyKey = "host",
+              labelSelector = { matchLabels = { app = "shy" } } } } } } }
+        end
+        for _, n in ipairs(nodes) do n.metadata.labels.host = n.metadata.name end
+        each.kin = nil
+        local a, b = cycle.run(p, nodes, one, args), cycle.run(p, nodes, each, args)
+        assert.same(b.node and b.node.metadata.name or b.message, a.node and a.node.metadata.name or a.message)
+        assert.same(cycle.scores(b), cycle.scores(a))
+        if a.node then
+          snapshot.assume(one, p, a.node)
+          snapshot.assume(each, p, a.node)
+        end
+      end
+    end)
+  end)
+
+  it("of many nodes no more are asked than are enough, and the next pod begins behind them", function()
+    local nodes, state = {}, { now = NOW, pods_on = {} }
+    for i = 1, 400 do nodes[i] = node(("n%03d"):format(i)) end
+    local function looked(args)
+      local n = 0
+      for _ in pairs(cycle.scores(cycle.run(pod("p", { cpu = "1" }), nodes, state, args))) do n = n + 1 end
+      return n
+    end
+    assert.same({ 400, 188, 120 }, { looked(), looked { percentage = 0 }, looked { percentage = 30 } })
+    assert.equal((188 + 120) % 400, state.begin_at)
+  end)
+
   it("a gang has nodes as a whole or not at all, and what was refused was never there", function()
     each_case(function(nodes, metrics, queue)
       local min = math.random(1, #queue)
@@ -540,6 +713,31 @@ describe("over random clusters", function()
 end)
 
 describe("a gang", function()
+  it("of mode NonStrict keeps what it has, unbound, until the others come", function()
+    local members = {}
+    for i = 1, 3 do
+      members[i] = pod("p" .. i, { cpu = "6" })
+      members[i].metadata.annotations = { ["gang.scheduling.koordinator.sh/name"] = "g",
+        ["gang.scheduling.koordinator.sh/min-available"] = "3",
+        ["gang.scheduling.koordinator.sh/mode"] = "NonStrict",
+        ["gang.scheduling.koordinator.sh/waiting-time"] = "30s" }
+    end
+    local nodes = { node "a", node "b" }
+    local state = { now = NOW, pods_on = {}, gangs = gang.index(members, function() return false end) }
+    local placements, why, held = gang.decide(members[1], nodes, state)
+    assert.same({}, placements)
+    assert.matches("2 of 3 pods have a node", why)
+    assert.same({ 2, 30.0 }, { #held.placements, held.seconds + 0.0 })
+    assert.is_nil(cycle.run(pod("other", { cpu = "6" }), nodes, state).node)
+    state.held = {}
+    for _, one in ipairs(held.placements) do state.held["ns/" .. one.pod.metadata.name] = one end
+    table.insert(nodes, node "c")
+    placements = gang.decide(members[3], nodes, state)
+    local on = {}
+    for _, one in ipairs(placements) do on[one.pod.metadata.name] = one.node.metadata.name end
+    assert.same({ p1 = "a", p2 = "b", p3 = "c" }, on)
+  end)
+
   it("counts in its quota pod by pod", function()
     local q = { name = "q", namespace = "ns", parent = "koordinator-root-quota", min = {},
       max = { cpu = 2000 }, namespaces = {} }

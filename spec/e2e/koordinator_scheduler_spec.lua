@@ -38,7 +38,8 @@ servers.each(function(name, start)
       client = controller.client(server)
       for i, node in ipairs { "n1", "n2" } do
         local amounts = { cpu = "4", memory = "8Gi", pods = "110" }
-        client:patch_status(client:create { kind = NODE, name = node },
+        client:patch_status(client:create { kind = NODE, name = node,
+          labels = { ["kubernetes.io/hostname"] = node } },
           { allocatable = amounts, capacity = amounts })
         -- A real server marks new nodes as not ready until somebody says otherwise.
         client:patch(client:get(NODE, node), function(n) n.spec.taints = nil end)
@@ -108,8 +109,12 @@ servers.each(function(name, start)
       await("a pod within its quota on a node", function() return where "within" ~= nil end)
       local room = client:create { kind = RESERVATION, name = "room", spec = { allocateOnce = false,
         owners = { { labelSelector = { matchLabels = { app = "web" } } } },
-        template = { spec = { containers = { { name = "c", image = "none" } } } } } }
-      client:patch_status(room, { phase = "Available", nodeName = "n2", allocatable = { cpu = "1" } })
+        template = { spec = { schedulerName = "koord-scheduler", nodeSelector = { ["kubernetes.io/hostname"] = "n2" },
+          containers = { { name = "c", image = "none", resources = { requests = { cpu = "1" } } } } } } } }
+      await("the Reservation on its node", function()
+        local status = client:get(RESERVATION, "room").status
+        return status and status.phase == "Available" and status.nodeName == "n2"
+      end)
       -- Without the annotation the pod might be decided before the process has seen the Reservation.
       add_pod("web", "1", { app = "web" }, { [DOMAIN .. "reservation-affinity"] = '{"name":"room"}' })
       await("a pod in the room that is kept for it", function() return where "web" == "n2" end)

@@ -1,6 +1,6 @@
 -- cycle.lua - one pod, one decision: which node, and why not the others. A cycle changes nothing that it is
--- given but state.sums, writes nothing and asks nobody, so that a scheduler, a simulator and a spec call the
--- same function.
+-- given but what it remembers in the state, writes nothing and asks nobody, so that a scheduler, a simulator
+-- and a spec call the same function.
 --
 --   local result = cycle.run(pod, nodes, state, args)
 --   if result.node then snapshot.assume(state, pod, result.node, cycle.got(result)) end
@@ -11,26 +11,41 @@
 --   filter(pod, info, cycle)   nil, or a list of reasons why this node (snapshot.info) will not do
 --   score(pod, info, cycle)    0 to 100
 --   normalize(scores, cycle)   changes the scores of all nodes that fit, { [node name] = score }
--- cycle is { state, args, request }, and theirs to remember in what they know of the pod.
+--   silent(pod, cycle)         whether it has no score for any node: it is not asked for one then
+-- cycle is { state, args, request, infos = of all nodes, on = { [node name] = table } }. `cycle` is theirs to
+-- remember in what they know of the pod, cycle.on[info.name] what they know of the pod on that node.
+--
+-- Pods that are alike (labels, annotations, owners and spec) are answered alike: filter and score are asked
+-- again for a node that changed alone. A plugin that looks at more than that and the one node says so in its
+-- prefilter: cycle.unlike = true.
 
+local affinity = require "scheduler.affinity"
 local deviceshare = require "scheduler.deviceshare"
+local fields = require "fields"
 local fit = require "scheduler.fit"
 local kube = require "kubelua"
 local lists = require "lib.lists"
 local loadaware = require "scheduler.loadaware"
+local ports = require "scheduler.ports"
 local quota = require "scheduler.quota"
 local reservation = require "scheduler.reservation"
 local snapshot = require "scheduler.snapshot"
+local spread = require "scheduler.spread"
 
 local M = {}
 
 -- In the order in which they are asked; the first that refuses a node says why.
-M.PLUGINS = { quota, fit.unschedulable, fit.taints, fit.affinity, reservation, fit.resources,
-  deviceshare, loadaware }
-M.WEIGHTS = { NodeResourcesFit = 1, LoadAwareScheduling = 1, DeviceShare = 1, Reservation = 5000 }
+M.PLUGINS = { quota, fit.unschedulable, fit.taints, fit.affinity, ports, reservation, fit.resources, spread,
+  affinity, deviceshare, loadaware }
+M.WEIGHTS = { NodeResourcesFit = 1, LoadAwareScheduling = 1, DeviceShare = 1, Reservation = 5000,
+  InterPodAffinity = 2, PodTopologySpread = 2 }
+
+-- Kubernetes looks for nodes until it has enough that fit: of more than 100 nodes a percentage, less of more.
+local ENOUGH, HALF, LEAST, STEP = 100, 50, 5, 125
 
 -- args: { plugins = list, weights = { [plugin] = weight }, loadaware = LoadAwareSchedulingArgs, quota,
--- deviceshare = scoringStrategy of DeviceShareArgs }, all of it optional. What is worth doing once for many
+-- deviceshare = scoringStrategy of DeviceShareArgs, percentage = of nodes that fit until no more are looked
+-- for (percentageOfNodesToScore; 0: Kubernetes' own) }, all of it optional. What is worth doing once for many
 -- cycles.
 function M.args(given)
   given = given or {}
@@ -41,7 +56,14 @@ function M.args(given)
     loadaware = loadaware.args(given.loadaware),
     quota = given.quota or {},
     deviceshare = given.deviceshare or deviceshare.DEFAULTS,
+    percentage = given.percentage or 100,
   }
+end
+
+local function enough(n, percentage)
+  if n <= ENOUGH then return n end
+  if percentage == 0 then percentage = math.max(HALF - n // STEP, LEAST) end
+  return math.max(n * percentage // 100, ENOUGH)
 end
 
 -- In Kubernetes' words: how many nodes lack what.
@@ -61,7 +83,37 @@ local function prefilter(pod, cycle)
   return nil
 end
 
-local function filter(pod, info, cycle)
+-- ---------------------------------------------------------------- pods that are alike
+
+local function likeness(pod)
+  local meta = pod.metadata
+  return kube.hash { meta.namespace or "", fields.copy(meta.labels) or {},
+    fields.copy(meta.annotations) or {}, fields.copy(meta.ownerReferences) or {}, fields.copy(pod.spec) or {},
+    pod.reserves or false }
+end
+
+-- What is known of pods like this one: { cycle, said = { [node name] = { stamp, refused, by } } }, and why no
+-- node will do. A Reservation may be for one pod alone, so where there are some no two pods are alike.
+local function kin_of(pod, state, args)
+  local alone = next(state.reservations_on or {}) ~= nil
+  local key = not alone and likeness(pod)
+  local kin = key and state.kin and state.kin[key]
+  if kin and kin.now == state.now and kin.cycle.args == args then
+    kin.cycle.infos = state.infos_of
+    local why = prefilter(pod, kin.cycle)
+    if not kin.cycle.unlike then return kin, why end
+  end
+  kin = { now = state.now, said = {}, cycle = { state = state, args = args, on = {}, infos = state.infos_of,
+    request = lists.of(kube.requests(pod)) } }
+  local why = prefilter(pod, kin.cycle)
+  if key then
+    state.kin = state.kin or {}
+    state.kin[key] = not kin.cycle.unlike and kin or nil
+  end
+  return kin, why
+end
+
+local function refusal(pod, info, cycle)
   for _, plugin in ipairs(cycle.args.plugins) do
     local reasons = plugin.filter and plugin.filter(pod, info, cycle)
     if reasons then return { plugin = plugin.name, reasons = reasons } end
@@ -69,22 +121,117 @@ local function filter(pod, info, cycle)
   return nil
 end
 
--- For each of the nodes the weighted sum, and what each plugin gave.
-local function score(pod, infos, cycle)
-  local out = {}
-  for _, info in ipairs(infos) do out[info.name] = { total = 0, by = {} } end
-  for _, plugin in ipairs(cycle.args.plugins) do
-    local weight, scores = plugin.score and cycle.args.weights[plugin.name] or 0, {}
-    if weight ~= 0 then
-      for _, info in ipairs(infos) do scores[info.name] = plugin.score(pod, info, cycle) end
-      if plugin.normalize then plugin.normalize(scores, cycle) end
-    end
-    for name, n in pairs(scores) do
-      out[name].by[plugin.name] = n
-      out[name].total = out[name].total + weight * n
+-- The plugins that score the pod: { plain, stretched }, the latter those that look at all scores together.
+local function scorers(pod, cycle)
+  local out, args = { plain = {}, stretched = {} }, cycle.args
+  for _, plugin in ipairs(args.plugins) do
+    local weight = plugin.score and args.weights[plugin.name] or 0
+    if weight ~= 0 and not (plugin.silent and plugin.silent(pod, cycle)) then
+      local kind = plugin.normalize and out.stretched or out.plain
+      kind[#kind + 1] = { plugin = plugin, name = plugin.name, weight = weight }
     end
   end
   return out
+end
+
+-- What the plugins say of a node: { stamp, refused } or { stamp, by = { [plugin] = its score }, sum = of the
+-- plain ones }.
+local function look(pod, info, kin)
+  local said = kin.said[info.name]
+  if said and said.stamp == info.stamp then return said end
+  local cycle = kin.cycle
+  cycle.on[info.name] = {}
+  said = { stamp = info.stamp, refused = refusal(pod, info, cycle) }
+  if not said.refused then
+    said.by, said.sum = {}, 0
+    for _, one in ipairs(cycle.scorers.plain) do
+      local n = one.plugin.score(pod, info, cycle)
+      said.by[one.name], said.sum = n, said.sum + one.weight * n
+    end
+    for _, one in ipairs(cycle.scorers.stretched) do
+      said.by[one.name] = one.plugin.score(pod, info, cycle)
+    end
+  end
+  kin.said[info.name] = said
+  return said
+end
+
+-- The nodes as snapshot.info knows them; read anew when the list is another one.
+local function infos_of(nodes, state)
+  local known = state.infos_of
+  if known and state.infos_from == nodes and #known == #nodes then
+    local current = true
+    for _, info in ipairs(known) do current = current and state.sums[info.name] == info end
+    if current then return known end
+  end
+  known = {}
+  for i, node in ipairs(nodes) do known[i] = snapshot.info(state, node) end
+  state.infos_of, state.infos_from = known, nodes
+  return known
+end
+
+-- ---------------------------------------------------------------- the decision
+
+-- { [plugin] = { [node name] = score } } of the plugins that look at all nodes that fit.
+local function stretch(infos, kin)
+  local out = {}
+  for _, one in ipairs(kin.cycle.scorers.stretched) do
+    local scores = {}
+    for _, info in ipairs(infos) do scores[info.name] = kin.said[info.name].by[one.name] end
+    one.plugin.normalize(scores, kin.cycle)
+    out[one.name] = scores
+  end
+  return out
+end
+
+local function best_of(infos, kin, stretched)
+  local best, most, said = nil, nil, kin.said
+  for _, info in ipairs(infos) do
+    local total = said[info.name].sum
+    for _, one in ipairs(kin.cycle.scorers.stretched) do
+      total = total + one.weight * stretched[one.name][info.name]
+    end
+    if not best or total > most or total == most and info.name < best.name then best, most = info, total end
+  end
+  return best
+end
+
+-- { [node name] = { total, by = { [plugin] = score } } } of the nodes that fitted.
+function M.scores(result)
+  local out, kin = {}, result.kin
+  for _, info in ipairs(result.fitting or {}) do
+    local said = kin.said[info.name]
+    local one = { total = said.sum, by = {} }
+    for _, plain in ipairs(kin.cycle.scorers.plain) do one.by[plain.name] = said.by[plain.name] end
+    for _, other in ipairs(kin.cycle.scorers.stretched) do
+      local n = result.stretched[other.name][info.name]
+      one.by[other.name], one.total = n, one.total + other.weight * n
+    end
+    out[info.name] = one
+  end
+  return out
+end
+
+-- The nodes that fit, until there are enough; the next pod begins with the node after the last.
+local function fitting(pod, all, kin, result)
+  local infos, counts, n, state = {}, {}, #all, kin.cycle.state
+  local wanted, from = enough(n, kin.cycle.args.percentage), state.begin_at or 0
+  if wanted == n then from = 0 end
+  for i = 0, n - 1 do
+    local info = all[(from + i) % n + 1]
+    local said = look(pod, info, kin)
+    if said.refused then
+      result.refused[info.name] = said.refused
+      for _, reason in ipairs(said.refused.reasons) do counts[reason] = (counts[reason] or 0) + 1 end
+    else
+      infos[#infos + 1] = info
+      if #infos == wanted then
+        state.begin_at = (from + i + 1) % n
+        break
+      end
+    end
+  end
+  return infos, counts
 end
 
 -- nodes: list of Nodes; state: see snapshot.lua. Returns
@@ -92,35 +239,22 @@ end
 --     reservation  the Reservation whose room the pod gets there, or nil
 --     devices      the GPUs that it gets there, as { minor, resources }
 --     message      why there is no node
---     scores       { [node name] = { total, by = { [plugin] = score } } } of those that fit
 --     refused      { [node name] = { plugin, reasons } } of the others }
--- Of several nodes with the best score the first by name is taken.
+-- Of several nodes with the best score the first by name is taken. M.scores(result) says what they were,
+-- until the next run.
 function M.run(pod, nodes, state, args)
   if not (args and args.complete) then args = M.args(args) end
-  local cycle = { state = state, args = args, request = lists.of(kube.requests(pod)) }
-  local result, counts, infos, best = { scores = {}, refused = {} }, {}, {}, nil
-  local why = prefilter(pod, cycle)
+  local result, all = { refused = {} }, infos_of(nodes, state)
+  local kin, why = kin_of(pod, state, args)
   if why then
     result.message = ("0/%d nodes are available: %s."):format(#nodes, why)
     return result
   end
-  for _, node in ipairs(nodes) do
-    local info = snapshot.info(state, node)
-    local refused = filter(pod, info, cycle)
-    if refused then
-      result.refused[info.name] = refused
-      for _, reason in ipairs(refused.reasons) do counts[reason] = (counts[reason] or 0) + 1 end
-    else
-      infos[#infos + 1] = info
-    end
-  end
-  result.scores = score(pod, infos, cycle)
-  local function total(info) return result.scores[info.name].total end
-  for _, info in ipairs(infos) do
-    if not best or total(info) > total(best) or total(info) == total(best) and info.name < best.name then
-      best = info
-    end
-  end
+  local cycle = kin.cycle
+  cycle.scorers = cycle.scorers or scorers(pod, cycle)
+  local infos, counts = fitting(pod, all, kin, result)
+  result.kin, result.fitting, result.stretched = kin, infos, stretch(infos, kin)
+  local best = best_of(infos, kin, result.stretched)
   if best then
     local room = reservation.nominate(pod, best, cycle)
     result.node, result.reservation = best.node, room and room.object

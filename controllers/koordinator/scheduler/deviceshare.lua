@@ -162,8 +162,9 @@ end
 -- The GPUs of the node for the pod: a list of { minor, resources } by minor, or nil where they are too few. A
 -- node without a Device has none to tell apart.
 function M.allocate(info, cycle)
-  local request, known = cycle.gpus, cycle.allocated and cycle.allocated[info.name]
+  local request = cycle.gpus
   if not request or not dig(cycle.state.devices, info.name) then return {} end
+  local known = cycle.on[info.name].allocated
   if known ~= nil then return known or nil end
   local has_of, fitting = gpus(info, cycle.state), {}
   for minor, free in pairs(has_of.free) do
@@ -184,8 +185,7 @@ function M.allocate(info, cycle)
         resources = lists.texts(complete(request.each, has_of.total[one.minor])) }
     end
   end
-  cycle.allocated = cycle.allocated or {}
-  cycle.allocated[info.name] = chosen or false
+  cycle.on[info.name].allocated = chosen or false
   return chosen
 end
 
@@ -212,8 +212,9 @@ function M.filter(_, info, cycle)
   return { "Insufficient gpu devices" }
 end
 
+function M.silent(_, cycle) return not cycle.gpus end
+
 function M.score(_, info, cycle)
-  if not cycle.gpus then return 0 end
   local node = gpus(info, cycle.state)
   return score_of(cycle.gpus.each, sum_of(node.total), sum_of(node.free), cycle.args.deviceshare)
 end

@@ -37,11 +37,16 @@ end
 
 M.resources = { name = "NodeResourcesFit" }
 
+function M.resources.prefilter(_, cycle)
+  cycle.names = lists.names(cycle.request)
+  return nil
+end
+
 -- Every resource that is missing is named. A pod that asks for 0 of something takes nothing of it.
 function M.resources.filter(pod, info, cycle)
   local reasons, asked, taken = {}, cycle.request, reservation.taken(pod, info, cycle)
   if taken.pods + 1 > (info.allocatable.pods or 0) then reasons[1] = "Too many pods" end
-  for _, name in ipairs(lists.names(asked)) do
+  for _, name in ipairs(cycle.names) do
     local free = (info.allocatable[name] or 0) - (taken[name] or 0)
     if asked[name] > 0 and asked[name] > free then reasons[#reasons + 1] = "Insufficient " .. name end
   end

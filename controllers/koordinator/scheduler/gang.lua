@@ -1,12 +1,14 @@
--- gang.lua - Coscheduling: pods of a gang get nodes together or not at all. Koordinator places them one by
--- one and lets those that have a node wait for the others (Permit); here all that wait are placed in one
--- decision, each counted before the next, and all are taken back when too few have a node. So nobody waits
--- with a node in hand: the waiting time does not matter, and neither does the mode Strict or NonStrict.
+-- gang.lua - Coscheduling: pods of a gang get nodes together or not at all. All that wait are placed in one
+-- decision, each counted before the next. When too few have a node, all of them are taken back in mode Strict;
+-- in mode NonStrict those that have one keep it, unbound, for the gang's waiting time, and the next decision
+-- adds to them (Koordinator's Permit). Gangs that name each other in `groups` are one decision.
 --
--- state.gangs is what gang.index makes of all pods; state.groups is { [namespace/name] = PodGroup }.
+-- state.gangs is what gang.index makes of all pods; state.groups is { [namespace/name] = PodGroup };
+-- state.held is { [pod key] = placement } of pods that keep a node and are counted there.
 
 local cycle = require "scheduler.cycle"
 local fields = require "fields"
+local kube = require "kubelua"
 local order = require "lib.order"
 local pods = require "pods"
 local snapshot = require "scheduler.snapshot"
@@ -17,6 +19,7 @@ M.KIND = "scheduling.sigs.k8s.io/v1alpha1/PodGroup"
 
 local LABEL = "pod-group.scheduling.sigs.k8s.io"
 local PREFIX = "gang.scheduling.koordinator.sh/"
+local PATIENCE = 600 -- seconds, the waiting time of a gang that says none
 
 -- "namespace/name" of a pod's gang, or nil.
 function M.of(pod)
@@ -55,9 +58,22 @@ local function least(id, pod, state)
   return text and math.tointeger(tonumber(text)) or nil
 end
 
+-- What a gang says of itself: on its PodGroup, or on its pods where there is none.
+local function own_word(id, pod, state, name) return said(state.groups and state.groups[id] or pod, name) end
+
+-- How long its pods keep a node that they are not bound to, in seconds; nil in mode Strict.
+local function patience(id, pod, state)
+  if own_word(id, pod, state, "mode") ~= "NonStrict" then return nil end
+  local seconds = fields.dig(state.groups, id, "spec", "scheduleTimeoutSeconds")
+  if seconds then return seconds end
+  local text = own_word(id, pod, state, "waiting-time")
+  local ok, n = pcall(kube.duration, text or "")
+  return text and ok and n > 0 and n or PATIENCE
+end
+
 -- The gangs that are bound together with this one, itself among them.
 local function together(id, pod, state)
-  local text = said(state.groups and state.groups[id] or pod, "groups")
+  local text = own_word(id, pod, state, "groups")
   local list = text and text ~= "" and fields.json(text) or {}
   return #list > 0 and list or { id }
 end
@@ -100,8 +116,12 @@ end
 local function place(gang, nodes, state, args, placements)
   local n, message = 0, nil
   for _, pod in ipairs(by_importance(gang.waiting)) do
-    local result = cycle.run(pod, nodes, state, args)
-    if result.node then
+    local held = state.held and state.held[pods.key(pod)]
+    local result = not held and cycle.run(pod, nodes, state, args)
+    if held then
+      placements[#placements + 1] = held
+      n = n + 1
+    elseif result.node then
       snapshot.assume(state, pod, result.node, cycle.got(result))
       placements[#placements + 1] = { pod = pod, node = result.node, reservation = result.reservation,
         devices = result.devices }
@@ -128,8 +148,8 @@ local function satisfied(gangs)
 end
 
 -- Decides for a pod, and for all of its gang when it has one that is not yet satisfied. What is placed is
--- counted in the state. Returns { { pod, node, reservation, devices }, ... }, which are to be bound all, or
--- an empty list and why.
+-- counted in the state. Returns { { pod, node, reservation, devices }, ... }, which are to be bound all; or an
+-- empty list, why, and { placements, seconds } of those that keep their node, unbound, for so long.
 function M.decide(pod, nodes, state, args)
   local id = M.of(pod)
   if not id then return alone(pod, nodes, state, args) end
@@ -145,6 +165,8 @@ function M.decide(pod, nodes, state, args)
     end
   end
   if not failed then return placements end
+  local seconds = patience(id, pod, state)
+  if seconds then return {}, failed, { placements = placements, seconds = seconds } end
   for _, one in ipairs(placements) do snapshot.forget(state, one.pod, one.node) end
   return {}, failed
 end

@@ -262,11 +262,11 @@ local function allocatable_of(info)
 end
 
 function M.filter(pod, info, cycle)
+  if info.metric == nil then return nil end
   local args = cycle.args.loadaware
   local thresholds, which = which_thresholds(pod, thresholds_of(info.node, args), args)
   if of_daemon_set(pod) or none(thresholds, args) then return nil end
-  local known = state_of(info, cycle.state.now, args)
-  if known == "expired" and args.filterExpiredNodeMetrics then
+  if state_of(info, cycle.state.now, args) == "expired" and args.filterExpiredNodeMetrics then
     local passes = args.enableScheduleWhenNodeMetricsExpired
     return not passes and { "node(s) nodeMetric expired" } or nil
   elseif dig(info.metric, "status", "nodeMetric") == nil then

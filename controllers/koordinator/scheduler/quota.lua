@@ -35,7 +35,7 @@ end
 -- enableCheckParentQuota. A quota that nobody made, as the default one of a new cluster, limits nothing.
 function M.prefilter(pod, cycle)
   local state, args = cycle.state, cycle.args.quota
-  if not state.quotas then return nil end
+  if pod.reserves or not state.quotas then return nil end
   local name = name_of(pod, state)
   if not state.quotas.by_name[name] or not state.infos[name] then return nil end
   local _, why = admission.check {

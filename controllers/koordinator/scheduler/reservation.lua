@@ -76,6 +76,55 @@ function M.count(info, uid, request, plus)
   end
 end
 
+-- ---------------------------------------------------------------- its own place
+
+-- Whether a Reservation waits for a node from this scheduler.
+function M.is_waiting(object, scheduler)
+  local phase = dig(object, "status", "phase") or ""
+  return (dig(object, "status", "nodeName") or "") == "" and (phase == "" or phase == "Pending")
+    and object.metadata.deletionTimestamp == nil
+    and dig(object, "spec", "template", "spec", "schedulerName") == scheduler
+end
+
+-- The pod for which it keeps room, as it would be scheduled. `reserves` marks it: it takes no other's room,
+-- and counts in no quota.
+function M.as_pod(object)
+  local template = fields.copy(dig(object, "spec", "template")) or {}
+  local said, meta = template.metadata or {}, object.metadata
+  return {
+    reserves = meta.uid,
+    metadata = { name = meta.name, uid = meta.uid, namespace = said.namespace or "default",
+      labels = said.labels, annotations = said.annotations, ownerReferences = said.ownerReferences,
+      creationTimestamp = meta.creationTimestamp },
+    spec = template.spec or {},
+    status = {},
+  }
+end
+
+local function condition(type, status, reason, message, now)
+  local at = os.date("!%Y-%m-%dT%H:%M:%SZ", math.floor(now))
+  return { type = type, status = status, reason = reason, message = message, lastProbeTime = at,
+    lastTransitionTime = at }
+end
+
+-- Its status on a node: it holds what its pod asks for.
+function M.placed(object, node, now)
+  return { phase = "Available", nodeName = node,
+    allocatable = lists.texts(lists.of(kube.requests(M.as_pod(object)))),
+    conditions = { condition("Scheduled", "True", "Scheduled", nil, now),
+      condition("Ready", "True", "Available", nil, now) } }
+end
+
+-- Its status while no node will do; nil where it says so already.
+function M.refused(object, message, now)
+  for _, one in ipairs(dig(object, "status", "conditions") or {}) do
+    local same = one.reason == "Unschedulable" and one.message == message
+    if one.type == "Scheduled" and same then return nil end
+  end
+  return { phase = "Pending",
+    conditions = { condition("Scheduled", "False", "Unschedulable", message, now) } }
+end
+
 -- ---------------------------------------------------------------- which pods a room is for
 
 local function named(value, wanted) return wanted == nil or wanted == "" or value == wanted end
@@ -206,9 +255,9 @@ end
 
 -- The room of a node that the pod would use, or nil.
 function M.nominate(pod, info, cycle)
-  if #info.rooms == 0 or ignores(pod) then return nil end
-  cycle.nominated = cycle.nominated or {}
-  local best = cycle.nominated[info.name]
+  if #info.rooms == 0 or ignores(pod) or pod.reserves then return nil end
+  local mine = cycle.on[info.name]
+  local best = mine.nominated
   if best == nil then
     best = false
     local asked, taken = cycle.request, lists.add(info.requested, held(info))
@@ -219,7 +268,7 @@ function M.nominate(pod, info, cycle)
         best = room
       end
     end
-    cycle.nominated[info.name] = best
+    mine.nominated = best
   end
   return best or nil
 end
@@ -246,6 +295,8 @@ function M.filter(pod, info, cycle)
   return { "node(s) no reservations match reservation affinity" }
 end
 
+function M.silent(_, cycle) return next(cycle.state.reservations_on or {}) == nil end
+
 function M.score(pod, info, cycle)
   local room = M.nominate(pod, info, cycle)
   if not room then return 0 end
@@ -258,7 +309,7 @@ function M.normalize(given, cycle)
   for name in pairs(given) do names[#names + 1] = name end
   table.sort(names)
   local function order(name)
-    local room = cycle.nominated and cycle.nominated[name]
+    local room = cycle.on[name].nominated
     return room and order_of(room) or math.huge
   end
   for _, name in ipairs(names) do

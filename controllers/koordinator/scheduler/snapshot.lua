@@ -4,7 +4,9 @@
 --     quotas = index of members.index, infos = results of tree.calculate,
 --     reservations_on = index of reservation.index,
 --     devices = { [node name] = Device },
---     got = { [pod key] = { uid, devices } } of pods that do not say so themselves yet }
+--     got = { [pod key] = { uid, devices } } of pods that do not say so themselves yet,
+--     requests = { [pod key] = what it asks for } where that is known,
+--     namespaces = { [name] = labels } for affinities that select namespaces }
 --
 -- All of it is optional but pods_on. What is summed up per node is kept in state.sums, so that a cycle costs
 -- the same whether a node has three pods or three hundred; assume, forget and report keep the sums current. A
@@ -25,13 +27,29 @@ local function ended(pod)
   return phase == "Succeeded" or phase == "Failed"
 end
 
-local function count(info, pod, at, got)
-  local request = lists.of(kube.requests(pod))
+-- What becomes of a node has another stamp, so that what was said of it before is known to be old.
+local function change(info) info.load, info.gpus, info.ports, info.stamp = nil, nil, nil, {} end
+
+local function request_of(state, pod)
+  return state.requests and state.requests[pods.key(pod)] or lists.of(kube.requests(pod))
+end
+
+-- How many pods of a node keep others off, for affinity.lua: most clusters have none.
+local function count_repelling(state, info, pod, n)
+  if fields.dig(pod, "spec", "affinity", "podAntiAffinity") == nil then return end
+  state.repelling = state.repelling or {}
+  local left = (state.repelling[info.name] or 0) + n
+  state.repelling[info.name] = left > 0 and left or nil
+end
+
+local function count(state, info, pod, at, got)
+  local request = request_of(state, pod)
   info.pods[pods.key(pod)] = { pod = pod, at = at, uid = got.uid, devices = got.devices }
   lists.accumulate(info.requested, request)
   info.requested.pods = info.requested.pods + 1
+  count_repelling(state, info, pod, 1)
   reservation.count(info, got.uid, request, true)
-  info.load, info.gpus = nil, nil
+  change(info)
 end
 
 -- What is known of a node:
@@ -41,12 +59,14 @@ end
 --       nil for what the pod says
 --     rooms                                of its Reservations (reservation.lua)
 --     metric                               the NodeMetric, or nil
---     load }                               what loadaware.lua keeps here
+--     load, gpus, ports                    what plugins keep here until the node changes
+--     stamp }                              another table after each change
 function M.info(state, node)
   state.sums = state.sums or {}
   local name = node.metadata.name
   local info = state.sums[name]
   if not info then
+    if state.repelling then state.repelling[name] = nil end
     local rooms = reservation.rooms(fields.dig(state.reservations_on, name))
     info = {
       node = node,
@@ -56,11 +76,12 @@ function M.info(state, node)
       pods = {},
       rooms = rooms,
       metric = state.metrics and state.metrics[name],
+      stamp = {},
     }
     for _, pod in ipairs(state.pods_on[name] or {}) do
       local got = state.got and state.got[pods.key(pod)]
         or { uid = #rooms > 0 and lifecycle.used_by(pod) or nil }
-      if not ended(pod) then count(info, pod, nil, got) end
+      if not ended(pod) then count(state, info, pod, nil, got) end
     end
     state.sums[name] = info
   end
@@ -70,7 +91,7 @@ end
 -- Counts a pod on a node, in its quota, and with what it got (cycle.got), although the API server does not
 -- say so yet.
 function M.assume(state, pod, node, got)
-  count(M.info(state, node), pod, state.now, got or {})
+  count(state, M.info(state, node), pod, state.now, got or {})
   quota.count(state, pod, true)
 end
 
@@ -80,20 +101,36 @@ function M.report(state, metric)
   local name = metric.metadata.name
   state.metrics[name] = metric
   local info = state.sums and state.sums[name]
-  if info then info.metric, info.load = metric, nil end
+  if info then
+    info.metric = metric
+    change(info)
+  end
 end
 
 -- Takes back what assume did.
 function M.forget(state, pod, node)
   local info, key = M.info(state, node), pods.key(pod)
-  local entry, request = info.pods[key], lists.of(kube.requests(pod))
+  local entry, request = info.pods[key], request_of(state, pod)
   if not entry then return end
   info.pods[key] = nil
   info.requested = lists.sub(info.requested, request)
+  count_repelling(state, info, pod, -1)
   reservation.count(info, entry.uid, request, false)
   info.requested.pods = info.requested.pods - 1
   quota.count(state, pod, false)
-  info.load, info.gpus = nil, nil
+  change(info)
+end
+
+-- Keeps room on a node for a Reservation that was just put there, although the API server does not say so yet.
+function M.reserve(state, object, node)
+  local info, name = M.info(state, node), node.metadata.name
+  local placed = { metadata = object.metadata, spec = object.spec,
+    status = reservation.placed(object, name, state.now) }
+  state.reservations_on = state.reservations_on or {}
+  state.reservations_on[name] = state.reservations_on[name] or {}
+  table.insert(state.reservations_on[name], placed)
+  table.insert(info.rooms, reservation.rooms({ placed })[1])
+  change(info)
 end
 
 return M

@@ -1,0 +1,154 @@
+-- affinity.lua - InterPodAffinity: pods that want to be where certain others are, or where they are not. A
+-- domain is the nodes with one value of the label topologyKey.
+--
+--   affinity       a node's domain has a pod that all terms mean; where no domain has one, the pod itself may
+--                  be the first
+--   anti-affinity  a node's domain has no pod that the term means, nor one whose own term means the pod
+--   score          Σ weight of preferred terms that hold, stretched from the least to the most
+
+local fields = require "fields"
+local selection = require "scheduler.selection"
+
+local dig = fields.dig
+
+local M = { name = "InterPodAffinity" }
+
+local MAX = 100
+
+local function terms(pod, kind, how)
+  return dig(pod, "spec", "affinity", kind, how .. "DuringSchedulingIgnoredDuringExecution") or {}
+end
+
+local function read(list, pod, known)
+  local out = {}
+  for i, term in ipairs(list) do
+    out[i] = { key = term.topologyKey, means = selection.term(term, pod, known), in_domain = {} }
+  end
+  return out
+end
+
+local function all_mean(list, pod)
+  for _, term in ipairs(list) do
+    if not term.means(pod) then return false end
+  end
+  return #list > 0
+end
+
+local function note(term, info, weight)
+  local value = selection.label(info, term.key)
+  if value ~= nil then term.in_domain[value] = (term.in_domain[value] or 0) + weight end
+end
+
+-- The terms by which pods that are there keep others off, one by one: { [pod] = terms } of a node, read once.
+local function repelling(info, known)
+  if info.repelling_at ~= info.stamp then
+    info.repelling_at, info.repelling = info.stamp, {}
+    for _, entry in pairs(info.pods) do
+      for _, term in ipairs(read(terms(entry.pod, "podAntiAffinity", "required"), entry.pod, known)) do
+        table.insert(info.repelling, term)
+      end
+    end
+  end
+  return info.repelling
+end
+
+local function preferred(pod, known)
+  local out = {}
+  local function add(kind, sign)
+    for _, one in ipairs(terms(pod, kind, "preferred")) do
+      local term = read({ one.podAffinityTerm }, pod, known)[1]
+      term.weight = sign * (one.weight or 0)
+      out[#out + 1] = term
+    end
+  end
+  add("podAffinity", 1)
+  add("podAntiAffinity", -1)
+  return out
+end
+
+local function count(mine, info)
+  for _, entry in pairs(info.pods) do
+    if all_mean(mine.near, entry.pod) then
+      mine.anywhere = true
+      for _, term in ipairs(mine.near) do note(term, info, 1) end
+    end
+    for _, term in ipairs(mine.far) do
+      if term.means(entry.pod) then note(term, info, 1) end
+    end
+    for _, term in ipairs(mine.preferred) do
+      if term.means(entry.pod) then note(term, info, term.weight) end
+    end
+  end
+end
+
+function M.prefilter(pod, cycle)
+  local known = cycle.state.namespaces
+  local mine = { near = read(terms(pod, "podAffinity", "required"), pod, known),
+    far = read(terms(pod, "podAntiAffinity", "required"), pod, known), preferred = preferred(pod, known),
+    kept_off = {} }
+  mine.asks = #mine.near + #mine.far + #mine.preferred > 0
+  for name in pairs(cycle.state.repelling or {}) do
+    cycle.unlike = true
+    local info = cycle.state.sums[name]
+    for _, term in ipairs(repelling(info, known)) do
+      if term.means(pod) then
+        local value = selection.label(info, term.key)
+        if value ~= nil then mine.kept_off[#mine.kept_off + 1] = { key = term.key, value = value } end
+      end
+    end
+  end
+  if mine.asks then
+    cycle.unlike = true
+    for _, info in ipairs(cycle.infos) do count(mine, info) end
+  end
+  mine.first = not mine.anywhere and all_mean(mine.near, pod)
+  cycle.affinity_terms = mine
+  return nil
+end
+
+local function near(mine, info)
+  for _, term in ipairs(mine.near) do
+    local value = selection.label(info, term.key)
+    if value == nil or not mine.first and (term.in_domain[value] or 0) == 0 then return false end
+  end
+  return true
+end
+
+local function far(mine, info)
+  for _, term in ipairs(mine.far) do
+    local value = selection.label(info, term.key)
+    if value ~= nil and (term.in_domain[value] or 0) > 0 then return false end
+  end
+  return true
+end
+
+function M.filter(_, info, cycle)
+  local mine = cycle.affinity_terms
+  if not near(mine, info) then return { "node(s) didn't match pod affinity rules" } end
+  if not far(mine, info) then return { "node(s) didn't match pod anti-affinity rules" } end
+  for _, one in ipairs(mine.kept_off) do
+    if selection.label(info, one.key) == one.value then
+      return { "node(s) didn't satisfy existing pods anti-affinity rules" }
+    end
+  end
+  return nil
+end
+
+function M.silent(_, cycle) return #cycle.affinity_terms.preferred == 0 end
+
+function M.score(_, info, cycle)
+  local sum = 0
+  for _, term in ipairs(cycle.affinity_terms.preferred) do
+    local value = selection.label(info, term.key)
+    if value ~= nil then sum = sum + (term.in_domain[value] or 0) end
+  end
+  return sum
+end
+
+function M.normalize(scores)
+  local least, most = math.huge, -math.huge
+  for _, n in pairs(scores) do least, most = math.min(least, n), math.max(most, n) end
+  for name, n in pairs(scores) do scores[name] = most > least and MAX * (n - least) // (most - least) or 0 end
+end
+
+return M

@@ -1,0 +1,68 @@
+-- ports.lua - NodePorts: two pods of a node never listen on the same port of it. A port is taken for its
+-- protocol and address; the address 0.0.0.0, or none, is all of them.
+
+local fields = require "fields"
+
+local dig = fields.dig
+
+local M = { name = "NodePorts" }
+
+local ALL = "0.0.0.0"
+local REFUSAL = "node(s) didn't have free ports for the requested pod ports"
+
+local function address(port)
+  local ip = port.hostIP or ""
+  return ip == "" and ALL or ip
+end
+
+-- Adds the host ports of containers as { number, protocol, ip }.
+local function add(out, containers, counts)
+  for _, container in ipairs(containers or {}) do
+    for _, port in ipairs(counts(container) and container.ports or {}) do
+      if (port.hostPort or 0) > 0 then
+        out[#out + 1] = { number = port.hostPort, protocol = port.protocol or "TCP", ip = address(port) }
+      end
+    end
+  end
+end
+
+local function always() return true end
+local function sidecar(container) return container.restartPolicy == "Always" end
+
+-- Those of a pod; of init containers those that go on beside the others.
+local function ports_of(pod)
+  local out = {}
+  add(out, dig(pod, "spec", "containers"), always)
+  add(out, dig(pod, "spec", "initContainers"), sidecar)
+  return out
+end
+
+local function taken(info)
+  if not info.ports then
+    info.ports = {}
+    for _, entry in pairs(info.pods) do
+      for _, port in ipairs(ports_of(entry.pod)) do info.ports[#info.ports + 1] = port end
+    end
+  end
+  return info.ports
+end
+
+local function collide(a, b)
+  return a.number == b.number and a.protocol == b.protocol and (a.ip == b.ip or a.ip == ALL or b.ip == ALL)
+end
+
+function M.prefilter(pod, cycle)
+  cycle.ports = ports_of(pod)
+  return nil
+end
+
+function M.filter(_, info, cycle)
+  for _, wanted in ipairs(cycle.ports) do
+    for _, port in ipairs(taken(info)) do
+      if collide(wanted, port) then return { REFUSAL } end
+    end
+  end
+  return nil
+end
+
+return M

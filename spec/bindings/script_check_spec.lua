@@ -1,5 +1,6 @@
 -- What `kubelua check` says about scripts: each mistake with its file, its place and the way out, and
 -- status 1.
+-- not in tsan: scripts are loaded by one thread
 
 local process = require "support.process"
 

@@ -1,5 +1,6 @@
 -- cli_spec.lua - get, apply, delete, watch and version, as a person calls them. What kubectl prints is the
 -- measure for tables.
+-- not in tsan: commands of one thread
 
 local controller = require "support.controller"
 local process = require "support.process"

@@ -1,6 +1,7 @@
 -- koordinator_compare_spec.lua - the comparison with koord-manager in `kubelua run` on both API servers: it
 -- tells what somebody else wrote otherwise, its cases run in the fixture runner, it writes no node, and
 -- needs no more rights than `kubelua rbac` prints.
+-- not in tsan: policies are Lua; the threads under them are the scheduler's, too
 
 local controller = require "support.controller"
 local fixtures = require "support.fixtures"

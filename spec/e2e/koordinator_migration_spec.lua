@@ -2,6 +2,7 @@
 -- run` on both API servers, with the real definitions of their kinds: a pod leaves an overloaded node, with a
 -- reload and a restart in the middle. The spec is the scheduler and the ReplicaSet. The processes need no
 -- more rights than `kubelua rbac` prints, and come to rest.
+-- not in tsan: policies are Lua; the threads under them are the scheduler's, too
 
 local controller = require "support.controller"
 local kube = require "kubelua"

@@ -2,6 +2,7 @@
 --- definitions of their kinds:
 -- they converge, come to rest, take new logic in the middle, and need no more rights than `kubelua rbac`
 -- prints.
+-- not in tsan: policies are Lua; the threads under them are the scheduler's, too
 
 local controller = require "support.controller"
 local kube = require "kubelua"

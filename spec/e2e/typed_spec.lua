@@ -1,5 +1,6 @@
 -- typed_spec.lua - the generated clientsets against API servers: for every resource of Koordinator each
 -- call that it offers does what it says, and what it does not offer is refused with a reason.
+-- not in tsan: generated code, no thread of its own
 
 local controller = require "support.controller"
 local koord = require "kubelua.koordinator"

@@ -14,7 +14,9 @@
 --   alone: WHY
 -- among its comments runs at the end, with no other beside it. A file with a line
 --   not in check, asan, tsan: WHY
--- is left out of these (or of one or two of them), unless it is named.
+-- is left out of these (or of one or two of them), unless it is named. Under ThreadSanitizer what runs on both
+-- servers runs on the embedded one alone, whose clients' threads are the same, but for files with a line
+--   real in tsan: WHY
 --
 -- With --again a file whose tests fail has a second turn at the end, alone: beside another file, on a loaded
 -- machine, a time-out may have been too short. What passes then is told as such, with its first failure. A
@@ -114,10 +116,14 @@ end
 local ASKS = { "servers%.each%f[^%w_]", "servers%.only_real%f[^%w_]", "servers%.real%f[^%w_]",
   "widgets%.each%f[^%w_]" }
 local has_real = not options.fast and servers.assets() ~= nil
+local BOTH = { ["servers%.each%f[^%w_]"] = true, ["widgets%.each%f[^%w_]"] = true }
+
+-- Whether "both servers" are the embedded one alone here.
+local function embedded_alone(text) return variant == "tsan" and not text:find "\n[-/* ]+real in tsan: %S" end
 
 local function needs_real(text)
   for _, pattern in ipairs(ASKS) do
-    if text:find(pattern) then return has_real end
+    if text:find(pattern) and not (BOTH[pattern] and embedded_alone(text)) then return has_real end
   end
   return false
 end
@@ -136,6 +142,7 @@ local function describe(path, text)
     seconds = seconds[path] or guess(path, text),
     alone = text:find "\n[-/* ]+alone: %S" ~= nil,
     real = path:find "%.lua$" ~= nil and needs_real(text),
+    embedded_alone = embedded_alone(text),
   }
 end
 
@@ -188,7 +195,8 @@ end
 -- Variables of one file: its directory, the place of sanitizers' reports, ports and server.
 local function environment(job)
   local t = { KL_TMP = job.tmp, KL_PORTS = ports(job.slot),
-    KL_REAL_DIR = job.server and job.server.dir or "" }
+    KL_REAL_DIR = job.server and job.server.dir or "",
+    KL_EMBEDDED_ALONE = job.file.embedded_alone and "1" or "" }
   for name, value in pairs(env) do t[name] = value end
   -- LeakSanitizer of gcc 12 stumbles over the thread-local storage of modules that were loaded late, unless
   -- it looks away.

@@ -543,6 +543,25 @@ static void binding(const kl_value **o)
     each_inside(o, "subjects", subject);
 }
 
+static void admission_rule(const kl_value **o) { put_str(o, "scope", "*"); }
+
+static void match_resources(const kl_value **o)
+{
+    put_str(o, "matchPolicy", "Equivalent");
+    put_object(o, "namespaceSelector");
+    put_object(o, "objectSelector");
+    each_inside(o, "resourceRules", admission_rule);
+    each_inside(o, "excludeResourceRules", admission_rule);
+}
+
+static void admission_policy_spec(const kl_value **o)
+{
+    put_str(o, "failurePolicy", "Fail");
+    inside(o, "matchConstraints", match_resources);
+}
+
+static void admission_binding_spec(const kl_value **o) { inside(o, "matchResources", match_resources); }
+
 static const struct {
     const char *group, *plural;
     edit_fn *spec;
@@ -560,6 +579,8 @@ static const struct {
     {"batch", "cronjobs", cron_job},
     {"networking.k8s.io", "networkpolicies", policy_spec},
     {"autoscaling", "horizontalpodautoscalers", scaler_spec},
+    {"admissionregistration.k8s.io", "validatingadmissionpolicies", admission_policy_spec},
+    {"admissionregistration.k8s.io", "validatingadmissionpolicybindings", admission_binding_spec},
     {"", "limitranges", limit_spec},
     {"", "nodes", node_spec},
 };

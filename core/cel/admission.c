@@ -11,8 +11,6 @@
 
 #define CONDITIONS_MAX 64
 
-enum { OBJECT, OLD_OBJECT, REQUEST, NAMESPACE, AUTHORIZER, REQUEST_RESOURCE, VARIABLES };
-
 /* "name:s other:s" as an object type. */
 static kl__ctype *type(kl__carena *a, const char *name, const char *fields)
 {
@@ -54,29 +52,83 @@ static const kl__ctype *request_type(kl__carena *a)
     return t;
 }
 
-static kl_cel_env *environment(void)
+/* As apiserver/pkg/admission/plugin/cel says it, `UID` and all; at run time it is what its JSON says. */
+static const kl__ctype *namespace_type(kl__carena *a)
+{
+    const kl__ctype *text = &kl__cbasic[KL_C_STRING], *time = &kl__cbasic[KL_C_TIME],
+                    *texts = kl__ctype_list(a, text), *map = kl__ctype_map(a, text, text);
+    kl__ctype *t = type(a, "kubernetes.Namespace", ""), *spec = type(a, "kubernetes.NamespaceSpec", ""),
+              *status = type(a, "kubernetes.NamespaceStatus", "phase"),
+              *condition = type(a, "kubernetes.NamespaceCondition", "status type message reason"),
+              *metadata = type(a, "kubernetes.NamespaceMetadata",
+                  "name generateName namespace UID resourceVersion");
+    field(condition, "lastTransitionTime", time);
+    field(status, "conditions", kl__ctype_list(a, condition));
+    field(spec, "finalizers", texts);
+    field(metadata, "labels", map);
+    field(metadata, "annotations", map);
+    field(metadata, "finalizers", texts);
+    field(metadata, "creationTimestamp", time);
+    field(metadata, "deletionTimestamp", time);
+    field(metadata, "deletionGracePeriodSeconds", &kl__cbasic[KL_C_INT]);
+    field(metadata, "generation", &kl__cbasic[KL_C_INT]);
+    field(t, "metadata", metadata);
+    field(t, "spec", spec);
+    field(t, "status", status);
+    return t;
+}
+
+/* Programs of environments that differ in names alone share `variables`, so each has all places; what has no
+ * name cannot be used. */
+kl_cel_env *kl_cel_request_env(bool params, bool authorizer)
 {
     kl_cel_env *env = kl_cel_env_new();
     kl_cel_env_var(env, "object", kl_cel_type_dyn());
     kl_cel_env_var(env, "oldObject", kl_cel_type_dyn());
     kl_cel_env_var(env, "request", request_type(&env->a));
-    kl_cel_env_var(env, "namespaceObject", kl_cel_type_dyn());
-    kl_cel_env_var(env, "authorizer", &kl__cbasic[KL_C_AUTHORIZER]);
-    kl_cel_env_var(env, "authorizer.requestResource", &kl__cbasic[KL_C_RESOURCE_CHECK]);
+    kl_cel_env_var(env, "namespaceObject", namespace_type(&env->a));
+    kl_cel_env_var(env, authorizer ? "authorizer" : "", &kl__cbasic[KL_C_AUTHORIZER]);
+    kl_cel_env_var(env, authorizer ? "authorizer.requestResource" : "", &kl__cbasic[KL_C_RESOURCE_CHECK]);
+    kl_cel_env_var(env, params ? "params" : "", kl_cel_type_dyn());
     return env;
 }
 
-/* A condition compiled; NULL and why not, which the caller frees. */
-static kl_cel *compile(const kl_cel_env *env, const char *text, char **why)
+void kl_cel_request_vars(const kl_value *request, const kl_value *resource, const kl_value *ns,
+    const kl_value *params, kl_cel_var vars[KL_CEL_REQUEST_VARS])
 {
+    const kl_value *object = kl_value_get(request, "object"), *old = kl_value_get(request, "oldObject");
+    vars[KL_CEL_OBJECT] = (kl_cel_var){KL_CEL_VALUE, object};
+    vars[KL_CEL_OLD_OBJECT] = (kl_cel_var){KL_CEL_VALUE, old};
+    vars[KL_CEL_REQUEST] = (kl_cel_var){KL_CEL_VALUE, request};
+    vars[KL_CEL_NAMESPACE] = (kl_cel_var){KL_CEL_VALUE, ns};
+    vars[KL_CEL_AUTHORIZER] = (kl_cel_var){KL_CEL_VALUE, NULL};
+    vars[KL_CEL_REQUEST_RESOURCE] = (kl_cel_var){KL_CEL_VALUE, resource};
+    vars[KL_CEL_PARAMS] = (kl_cel_var){KL_CEL_VALUE, params};
+    vars[KL_CEL_VARIABLES] = (kl_cel_var){KL_CEL_ABSENT, NULL};
+}
+
+static bool comes_to(const kl__ctype *t, kl_cel_returns returns)
+{
+    switch (returns) {
+    case KL_CEL_RETURNS_ANY: return true;
+    case KL_CEL_RETURNS_BOOL: return t->kind == KL_C_BOOL;
+    case KL_CEL_RETURNS_STRING: return t->kind == KL_C_STRING;
+    case KL_CEL_RETURNS_STRING_OR_NULL: return t->kind == KL_C_STRING || t->kind == KL_C_NULL;
+    }
+    return false;
+}
+
+kl_cel *kl_cel_request_compile(const kl_cel_env *env, const char *text, kl_cel_returns returns, char **why)
+{
+    static const char *const wanted[] = {"", "bool", "string", "one of [string null_type]"};
     kl_err err = KL_ERR_INIT;
     kl_cel *p = NULL;
     if (kl_cel_compile(env, text, &p, &err))
         *why = kl_sprintf("compilation failed: %s", kl_err_message(&err));
-    else if (kl_cel_type_of(p)->kind != KL_C_BOOL) {
+    else if (!comes_to(kl_cel_type_of(p), returns)) {
         kl_buf b = KL_BUF_INIT;
         kl__ctype_print(kl_cel_type_of(p), &b);
-        *why = kl_sprintf("must evaluate to bool but got %s", kl_buf_str(&b));
+        *why = kl_sprintf("must evaluate to %s but got %s", wanted[returns], kl_buf_str(&b));
         kl_buf_fini(&b);
         kl_cel_free(p);
         p = NULL;
@@ -130,10 +182,10 @@ static void check_name(const teller *t, const kl_value *list, size_t i)
         tell(t, "FieldValueDuplicate", i, "name", "Duplicate value: \"%s\"", name);
 }
 
-void kl_cel_conditions_validate(const kl_value *list, const char *path, kl_cel_complain *complain, void *arg)
+void kl_cel_conditions_validate(
+    const kl_cel_env *env, const kl_value *list, const char *path, kl_cel_complain *complain, void *arg)
 {
     teller t = {complain, arg, path};
-    kl_cel_env *env = environment();
     if (kl_value_len(list) > CONDITIONS_MAX) {
         char *text = kl_sprintf(
             "Too many: %zu: must have at most %d items", kl_value_len(list), CONDITIONS_MAX);
@@ -142,11 +194,11 @@ void kl_cel_conditions_validate(const kl_value *list, const char *path, kl_cel_c
     }
     for (size_t i = 0; i < kl_value_len(list) && i < CONDITIONS_MAX; i++) {
         const char *expression = kl_value_str_at(kl_value_item(list, i), "expression", NULL);
-        char *text = kl__crule_trimmed(expression ? expression : ""), *why = NULL;
+        char *text = kl_cel_trimmed(expression ? expression : ""), *why = NULL;
         if (!*text)
             tell(&t, "FieldValueRequired", i, "expression", "Required value");
         else
-            kl_cel_free(compile(env, text, &why));
+            kl_cel_free(kl_cel_request_compile(env, text, KL_CEL_RETURNS_BOOL, &why));
         if (why) {
             const kl_value *v = kl_value_of_str(text);
             char *shown = kl_value_to_json(v);
@@ -158,13 +210,11 @@ void kl_cel_conditions_validate(const kl_value *list, const char *path, kl_cel_c
         kl_free(text);
         check_name(&t, list, i);
     }
-    kl_cel_env_free(env);
 }
 
 /* ---------------------------------------------------------------- a request */
 
-/* What is asked of the authorizer is about the resource of the request. */
-static const kl_value *resource_of(const kl_value *request)
+const kl_value *kl_cel_request_resource(const kl_value *request)
 {
     const kl_value *r = kl_value_get(request, "requestResource");
     kl_builder *b = kl_builder_new();
@@ -178,9 +228,41 @@ static const kl_value *resource_of(const kl_value *request)
     return kl_builder_done(b);
 }
 
+struct kl_cel_conditions {
+    size_t n;
+    struct kl__condition {
+        const char *text;
+        kl_cel *program;
+        char *why; /* it does not compile */
+    } v[];
+};
+
+kl_cel_conditions *kl_cel_conditions_new(const kl_cel_env *env, const kl_value *list)
+{
+    size_t n = kl_value_len(list);
+    kl_cel_conditions *c = kl_zalloc(sizeof *c + n * sizeof *c->v);
+    c->n = n;
+    for (size_t i = 0; i < n; i++) {
+        const char *text = kl_value_str_at(kl_value_item(list, i), "expression", NULL);
+        c->v[i].text = text ? text : "";
+        c->v[i].program = kl_cel_request_compile(env, c->v[i].text, KL_CEL_RETURNS_BOOL, &c->v[i].why);
+    }
+    return c;
+}
+
+void kl_cel_conditions_free(kl_cel_conditions *c)
+{
+    for (size_t i = 0; c && i < c->n; i++) {
+        kl_cel_free(c->v[i].program);
+        kl_free(c->v[i].why);
+    }
+    kl_free(c);
+}
+
 typedef struct trial {
-    kl_cel_run run;
+    kl_cel_run *run;
     uint64_t left; /* of the budget of all */
+    bool spent;    /* it is: nothing else is asked, and nothing else is said */
     kl_buf failures;
     size_t nfailures;
 } trial;
@@ -196,62 +278,41 @@ static void KL_PRINTF(2, 3) fail(trial *t, const char *fmt, ...)
 }
 
 /* One condition; false: it says no, and nobody else is asked. */
-static bool holds(trial *t, const kl_cel_env *env, const char *expression)
+static bool holds(trial *t, const struct kl__condition *c)
 {
-    char *why = NULL;
-    kl_cel *p = compile(env, expression, &why);
     const kl_value *v = NULL;
     kl_err err = KL_ERR_INIT;
-    kl_status st = KL_EINVAL;
-    if (!p)
-        fail(t, "compilation error: %s", why);
-    else {
-        st = kl_cel_eval(p, &t->run, &v, &err);
-        bool spent = t->run.cost > t->left;
-        t->left -= spent ? t->left : t->run.cost;
-        if (spent)
-            fail(t,
-                "validation failed due to running out of cost budget, no further validation rules will be "
-                "run");
-        else if (st)
-            fail(t, "expression '%s' resulted in error: %s", expression, kl_err_message(&err));
+    if (!c->program) {
+        fail(t, "compilation error: %s", c->why);
+        return true;
     }
-    bool no = !st && !kl_value_bool(v, true);
+    kl_status st = kl_cel_eval(c->program, t->run, &v, &err);
+    uint64_t cost = t->run->cost + t->run->variables_cost;
+    t->spent = cost > t->left;
+    t->left -= t->spent ? t->left : cost;
+    if (t->spent) {
+        kl_buf_clear(&t->failures);
+        t->nfailures = 0;
+        fail(t, KL_CEL_SPENT);
+    } else if (st)
+        fail(t, "expression '%s' resulted in error: %s", c->text, kl_err_message(&err));
+    bool no = !t->spent && !st && !kl_value_bool(v, true);
     kl_value_unref(v);
     kl_err_fini(&err);
-    kl_cel_free(p);
-    kl_free(why);
     return !no;
 }
 
-kl_status kl_cel_conditions_match(const kl_value *list, const kl_value *request, kl_cel_authorize *authorize,
-    void *arg, bool *matches, kl_err *err)
+kl_status kl_cel_conditions_match(const kl_cel_conditions *c, kl_cel_run *run, bool *matches, kl_err *err)
 {
     *matches = true;
-    if (!kl_value_len(list))
-        return KL_OK;
-    kl_cel_env *env = environment();
-    const kl_value *null = kl_value_null(), *resource = resource_of(request),
-                   *object = kl_value_get(request, "object"), *old = kl_value_get(request, "oldObject");
-    kl_cel_var vars[VARIABLES] = {[OBJECT] = {KL_CEL_VALUE, object ? object : null},
-        [OLD_OBJECT] = {KL_CEL_VALUE, old ? old : null},
-        [REQUEST] = {KL_CEL_VALUE, request},
-        [NAMESPACE] = {KL_CEL_VALUE, null},
-        [AUTHORIZER] = {KL_CEL_VALUE, null},
-        [REQUEST_RESOURCE] = {KL_CEL_VALUE, resource}};
-    trial t = {.left = KL_CEL_MATCH_COST,
-        .run = {.vars = vars, .limit = KL_CEL_CALL_COST, .authorize = authorize, .authorize_arg = arg}};
-    for (size_t i = 0; i < kl_value_len(list) && *matches; i++) {
-        const char *expression = kl_value_str_at(kl_value_item(list, i), "expression", NULL);
-        *matches = holds(&t, env, expression ? expression : "");
-    }
+    trial t = {.left = KL_CEL_MATCH_COST, .run = run};
+    run->limit = KL_CEL_CALL_COST;
+    for (size_t i = 0; i < c->n && *matches && !t.spent; i++)
+        *matches = holds(&t, &c->v[i]);
     kl_status st = KL_OK;
     if (*matches && t.nfailures)
         st = kl_fail(err, KL_EINVAL, "%s%s%s", t.nfailures > 1 ? "[" : "", kl_buf_str(&t.failures),
             t.nfailures > 1 ? "]" : "");
     kl_buf_fini(&t.failures);
-    kl_value_unref(resource);
-    kl_value_unref(null);
-    kl_cel_env_free(env);
     return st;
 }

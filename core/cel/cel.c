@@ -31,6 +31,26 @@ size_t kl_cel_env_var(kl_cel_env *env, const char *name, const kl_cel_type *type
     return env->nvars++;
 }
 
+/* What others know of a variable's type: of Kubernetes' own types nothing. */
+static const kl__ctype *variable_type(kl__carena *a, const kl__ctype *t)
+{
+    switch (t->kind) {
+    case KL_C_NULL:
+    case KL_C_BOOL:
+    case KL_C_INT:
+    case KL_C_UINT:
+    case KL_C_DOUBLE:
+    case KL_C_STRING:
+    case KL_C_BYTES:
+    case KL_C_TIME:
+    case KL_C_DURATION: return &kl__cbasic[t->kind];
+    case KL_C_LIST: return t->p[0] ? kl__ctype_list(a, variable_type(a, t->p[0])) : t;
+    case KL_C_MAP:
+        return t->p[1] ? kl__ctype_map(a, variable_type(a, t->p[0]), variable_type(a, t->p[1])) : t;
+    default: return &kl__cbasic[KL_C_DYN];
+    }
+}
+
 void kl_cel_env_define(kl_cel_env *env, const char *name, const kl_cel *program)
 {
     if (env->defs < 0)
@@ -41,8 +61,11 @@ void kl_cel_env_define(kl_cel_env *env, const char *name, const kl_cel *program)
     /* a new type each time: programs made before keep theirs */
     kl__ctype *t = KL__CNEW(&env->a, kl__ctype);
     kl__cfield *f = kl__carena_alloc(&env->a, env->ndefs * sizeof *f);
-    for (size_t i = 0; i < env->ndefs; i++)
-        f[i] = (kl__cfield){env->def[i].name, env->def[i].name, env->def[i].program->e->type};
+    for (size_t i = 0; i < env->ndefs; i++) {
+        const kl_cel *p = env->def[i].program;
+        f[i] = (kl__cfield){env->def[i].name, env->def[i].name,
+            p ? variable_type(&env->a, p->e->type) : &kl__cbasic[KL_C_DYN]};
+    }
     *t = (kl__ctype){.kind = KL_C_OBJECT,
         .name = "kubernetes.variables",
         .fields = f,

@@ -24,6 +24,9 @@ typedef struct kl_cel_env kl_cel_env;
 typedef struct kl_cel kl_cel;
 typedef struct kl__ctype kl_cel_type;
 
+/* A text without white space around; the caller frees. */
+char *kl_cel_trimmed(const char *s);
+
 /* An environment without variables; it owns the types it is asked for. Owner thread until it is complete. */
 kl_cel_env *kl_cel_env_new(void);
 void kl_cel_env_free(kl_cel_env *env); /* after its programs */
@@ -41,8 +44,8 @@ uint64_t kl_cel_type_cardinality(const kl_cel_type *t);
 
 /* A variable; its place among the variables of the environment, from 0. `name` is copied. */
 size_t kl_cel_env_var(kl_cel_env *env, const char *name, const kl_cel_type *type);
-/* `variables.NAME` is the value of a program of this environment, which must live as long; it is evaluated
- * at its first use in an evaluation. */
+/* `variables.NAME` is the value of a program of this environment, or of one with the same variables, which
+ * must live as long; it is evaluated at its first use. NULL: one that did not compile; using it fails. */
 void kl_cel_env_define(kl_cel_env *env, const char *name, const kl_cel *program);
 
 /* One expression. KL_EINVAL with the words of cel-go, places marked line by line. */
@@ -67,13 +70,21 @@ typedef struct kl_cel_var {
  * where the expression names one. *reason may be set (static). */
 typedef bool kl_cel_authorize(void *arg, const kl_value *attributes, const char **reason);
 
+/* What several evaluations share: each of `variables` is evaluated once for all of them. Their environments
+ * define the same ones. */
+typedef struct kl_cel_shared kl_cel_shared;
+kl_cel_shared *kl_cel_shared_new(void);
+void kl_cel_shared_free(kl_cel_shared *s);
+
 typedef struct kl_cel_run {
     const kl_cel_var *vars; /* as many as the environment has */
     uint64_t limit;         /* of the cost */
     kl_time now;            /* unused by expressions: CEL has no clock */
     kl_cel_authorize *authorize;
     void *authorize_arg;
-    uint64_t cost; /* out: what it did cost, also of a failure */
+    kl_cel_shared *shared;   /* or NULL */
+    uint64_t cost;           /* out: what it did cost, also of a failure */
+    uint64_t variables_cost; /* out: what `variables` did cost beside that; each has a limit of its own */
 } kl_cel_run;
 
 /* The value as JSON, a new reference: numbers, strings, lists and maps are what they look like, bytes are

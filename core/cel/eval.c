@@ -36,6 +36,36 @@ static kl__cval some(kl__cev *e, kl__cval v)
 
 /* ---------------------------------------------------------------- names and fields */
 
+/* A variable has a budget of its own. One that spends it fails, and with it what uses it. */
+static void define(kl__cev *e, size_t i)
+{
+    const kl_cel *p = e->env->def[i].program;
+    const char *name = e->env->def[i].name;
+    kl__cval *outer = e->local, v;
+    uint64_t cost = e->cost;
+    e->is[i] = 1;
+    if (!p)
+        v = kl__cval_err(e, "composited variable \"%s\" fails to compile", name);
+    else {
+        e->local = p->locals ? kl__carena_alloc(e->a, p->locals * sizeof *e->local) : NULL;
+        e->cost = 0;
+        v = eval(e, p->e);
+        e->local = outer;
+        bool spent = e->cost > e->run->limit;
+        e->run->variables_cost += e->cost;
+        e->cost = cost;
+        if (spent) {
+            e->over = false;
+            v = kl__cval_err(e, "operation cancelled: actual cost limit exceeded");
+        }
+        if (failed(v))
+            v = kl__cval_err(
+                e, "composited variable \"%s\" fails to evaluate: %.*s", name, (int)v.s.n, v.s.p);
+    }
+    e->defined[i] = v;
+    e->is[i] = 2;
+}
+
 /* `variables.x` */
 static kl__cval defined(kl__cev *e, const char *name)
 {
@@ -44,19 +74,8 @@ static kl__cval defined(kl__cev *e, const char *name)
             continue;
         if (e->is[i] == 1)
             return kl__cval_err(e, "variable '%s' refers to itself", name);
-        if (!e->is[i]) {
-            const kl_cel *p = e->env->def[i].program;
-            kl__cval *outer = e->local;
-            e->local = p->locals ? kl__carena_alloc(e->a, p->locals * sizeof *e->local) : NULL;
-            e->is[i] = 1;
-            kl__cval v = eval(e, p->e);
-            e->local = outer;
-            if (failed(v))
-                v = kl__cval_err(
-                    e, "composited variable \"%s\" fails to evaluate: %.*s", name, (int)v.s.n, v.s.p);
-            e->defined[i] = v;
-            e->is[i] = 2;
-        }
+        if (!e->is[i])
+            define(e, i);
         return e->defined[i];
     }
     return kl__cval_err(e, "no such key: %s", name);
@@ -73,7 +92,8 @@ static kl__cval ident(kl__cev *e, const kl__cexpr *x)
         static const kl__cmap lazy = {.lazy = true};
         return (kl__cval){.kind = KL_C_MAP, .map = &lazy};
     }
-    if (t->kind == KL_C_AUTHORIZER || t->kind == KL_C_RESOURCE_CHECK) {
+    bool asks = t->kind == KL_C_AUTHORIZER || t->kind == KL_C_RESOURCE_CHECK;
+    if (asks && e->run->vars[i].is != KL_CEL_ABSENT) {
         kl__cval asked = kl__cval_of_json(e, e->run->vars[i].json, NULL);
         return (kl__cval){.kind = t->kind, .o = asked.kind == KL_C_MAP ? asked.map : NULL};
     }
@@ -440,14 +460,47 @@ static kl__cval eval(kl__cev *e, const kl__cexpr *x)
 
 kl__cval kl__cel_run(kl__cev *e, const kl__cexpr *x) { return eval(e, x); }
 
+struct kl_cel_shared {
+    kl__cev e; /* its memory, what is freed at the end, and the values of variables */
+    kl__carena a;
+};
+
+kl_cel_shared *kl_cel_shared_new(void)
+{
+    kl_cel_shared *s = kl_new(kl_cel_shared);
+    s->e.a = &s->a;
+    return s;
+}
+
+void kl_cel_shared_free(kl_cel_shared *s)
+{
+    if (!s)
+        return;
+    kl__cev_release(&s->e);
+    kl__carena_fini(&s->a);
+    kl_free(s);
+}
+
+static void begin(kl__cev *e, const kl_cel *p, kl_cel_run *run)
+{
+    size_t ndefs = p->env->ndefs;
+    e->env = p->env;
+    e->run = run;
+    e->local = kl__carena_alloc(e->a, (p->locals + 1) * sizeof *e->local);
+    if (!e->is) {
+        e->defined = kl__carena_alloc(e->a, (ndefs + 1) * sizeof *e->defined);
+        e->is = kl__carena_alloc(e->a, ndefs + 1);
+    }
+    run->variables_cost = 0;
+}
+
 kl_status kl_cel_eval(const kl_cel *p, kl_cel_run *run, const kl_value **out, kl_err *err)
 {
     kl__carena arena = {0};
-    size_t ndefs = p->env->ndefs;
-    kl__cev e = {.a = &arena, .env = p->env, .run = run};
-    e.local = kl__carena_alloc(&arena, (p->locals + 1) * sizeof *e.local);
-    e.defined = kl__carena_alloc(&arena, (ndefs + 1) * sizeof *e.defined);
-    e.is = kl__carena_alloc(&arena, ndefs + 1);
+    kl__cev e = {.a = &arena};
+    if (run->shared)
+        e = run->shared->e;
+    begin(&e, p, run);
     kl__cval v = eval(&e, p->e);
     kl_status st = KL_OK;
     run->cost = e.cost;
@@ -457,7 +510,12 @@ kl_status kl_cel_eval(const kl_cel *p, kl_cel_run *run, const kl_value **out, kl
         st = kl_fail(err, KL_EINVAL, "%.*s", (int)v.s.n, v.s.p);
     else
         *out = kl__cval_to_json(&e, v);
-    kl__cev_release(&e);
+    if (run->shared) {
+        e.cost = e.work = 0;
+        e.over = false;
+        run->shared->e = e;
+    } else
+        kl__cev_release(&e);
     kl__carena_fini(&arena);
     return st;
 }

@@ -17,7 +17,7 @@ typedef struct maker {
     size_t wrong;
 } maker;
 
-char *kl__crule_trimmed(const char *s)
+char *kl_cel_trimmed(const char *s)
 {
     while (isspace((unsigned char)*s))
         s++;
@@ -154,9 +154,9 @@ static void check_form(maker *m, kl__cplace *p, kl__crule *r, size_t i)
 {
     static const char *const reasons[] = {
         "FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"};
-    char *rule = kl__crule_trimmed(kl__crule_text(r, "rule")),
-         *message = kl__crule_trimmed(kl__crule_text(r, "message")),
-         *expression = kl__crule_trimmed(kl__crule_text(r, "messageExpression")), *s;
+    char *rule = kl_cel_trimmed(kl__crule_text(r, "rule")),
+         *message = kl_cel_trimmed(kl__crule_text(r, "message")),
+         *expression = kl_cel_trimmed(kl__crule_text(r, "messageExpression")), *s;
     const char *field = kl__crule_text(r, "fieldPath"), *reason = kl__crule_text(r, "reason");
     if (!*rule)
         blame(m, "FieldValueRequired", i, "rule", "Required value: rule is not specified");

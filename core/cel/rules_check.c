@@ -84,7 +84,7 @@ static void broken(checker *c, const kl__cplace *p, const kl__crule *r, bool war
 static char *name_of(const kl__crule *r)
 {
     const char *message = kl__crule_text(r, "message");
-    return kl__crule_trimmed(*message ? message : kl__crule_text(r, "rule"));
+    return kl_cel_trimmed(*message ? message : kl__crule_text(r, "rule"));
 }
 
 /* ---------------------------------------------------------------- one rule */
@@ -113,7 +113,7 @@ static char *message_of(checker *c, const kl__cplace *p, const kl__crule *r, kl_
     } else if (r->message)
         c->budget -= (int64_t)run->cost;
     if (!st && kl_value_str(v)) {
-        text = kl__crule_trimmed(kl_value_str(v));
+        text = kl_cel_trimmed(kl_value_str(v));
         if (!*text || strlen(text) > KL_CEL_MESSAGE_MAX || strchr(text, '\n')) {
             kl_free(text);
             text = NULL;

@@ -43,7 +43,4 @@ static inline const char *kl__crule_text(const kl__crule *r, const char *key)
     return s ? s : "";
 }
 
-/* Without white space around; the caller frees. */
-char *kl__crule_trimmed(const char *s);
-
 #endif

@@ -56,6 +56,47 @@ bool kl__access_allows(kl_server *s, const kl_value *user, const kl_rbac_request
     return kl_rbac_allows(&source, user, request, why);
 }
 
+/* A service account as its tokens say it. */
+static const kl_value *account(const char *user)
+{
+    const char *ns = user + sizeof "system:serviceaccount:" - 1;
+    char *groups = kl_sprintf(
+        "system:serviceaccounts,system:serviceaccounts:%.*s,system:authenticated", (int)strcspn(ns, ":"), ns);
+    const kl_value *v = kl__user_new(user, NULL, groups);
+    kl_free(groups);
+    return v;
+}
+
+bool kl__access_asked(
+    kl_server *s, const kl_value *asker, const kl_value *attributes, kl__reasons *kept, const char **reason)
+{
+    const char *user = kl_value_str_at(attributes, "user", NULL);
+    const kl_value *who = user ? account(user) : kl_value_ref(asker ? asker : s->anybody);
+    kl_rbac_request r = {.verb = kl_value_str_at(attributes, "verb", NULL),
+        .path = kl_value_str_at(attributes, "path", NULL),
+        .group = kl_value_str_at(attributes, "group", NULL),
+        .resource = kl_value_str_at(attributes, "resource", NULL),
+        .sub = kl_value_str_at(attributes, "subresource", NULL),
+        .ns = kl_value_str_at(attributes, "namespace", NULL),
+        .name = kl_value_str_at(attributes, "name", NULL)};
+    kl_buf why = KL_BUF_INIT;
+    bool yes = kl__access_allows(s, who, &r, &why);
+    if (why.len) {
+        kept->v = kl_realloc(kept->v, (kept->n + 1) * sizeof *kept->v);
+        *reason = kept->v[kept->n++] = kl_strdup(kl_buf_str(&why));
+    }
+    kl_buf_fini(&why);
+    kl_value_unref(who);
+    return yes;
+}
+
+void kl__reasons_fini(kl__reasons *kept)
+{
+    for (size_t i = 0; i < kept->n; i++)
+        kl_free(kept->v[i]);
+    kl_free(kept->v);
+}
+
 /* ------------------------------------------------------------------ who asks */
 
 const kl_value *kl__access_of_token(const kl_server *s, const char *token)

@@ -15,6 +15,15 @@ const kl_value *kl__access_admit(kl_server *s, kl_httpd_request *http);
 /* The user of a token, borrowed; NULL: it is nobody's. */
 const kl_value *kl__access_of_token(const kl_server *s, const char *token);
 bool kl__access_allows(kl_server *s, const kl_value *user, const kl_rbac_request *request, kl_buf *why);
+/* What `authorizer` in an expression asks (see kl_cel_authorize): *reason lives as long as `kept`. user NULL:
+ * the server itself. */
+typedef struct kl__reasons {
+    char **v;
+    size_t n;
+} kl__reasons;
+bool kl__access_asked(
+    kl_server *s, const kl_value *user, const kl_value *attributes, kl__reasons *kept, const char **reason);
+void kl__reasons_fini(kl__reasons *kept);
 kl_rbac_source kl__access_source(kl_server *s);
 
 /* Roles and bindings grant no more than their writer holds: 403 otherwise. `o` as it is to be stored. */

@@ -10,11 +10,12 @@
 #include "cel/admission.h"
 #include "model/object.h"
 #include "value/patch.h"
-#include "model/selector.h"
+#include "policy/dispatch.h"
+#include "policy/hooks.h"
 #include "schema/edit.h"
+#include "server/access.h"
 
-#define GROUP "admissionregistration.k8s.io"
-#define TIMEOUT_DEFAULT 10
+#define TIMEOUT_DEFAULT KL_WEBHOOK_TIMEOUT
 /* An object that changes faster than its webhooks answer. */
 #define CALLS_MAX 200
 
@@ -108,102 +109,29 @@ const char *kl__admission_name(const kl__call *c, char *fresh)
 
 /* ------------------------------------------------------------------ which */
 
-static bool has_word(const kl_value *list, const char *word)
+static kl_match match_of(const kl__call *c, const char *operation, const kl_value *old, const kl_value *o)
 {
-    for (size_t i = 0; i < kl_value_len(list); i++) {
-        const char *s = kl_value_str(kl_value_item(list, i));
-        if (s && (!strcmp(s, "*") || !strcmp(s, word)))
-            return true;
-    }
-    return false;
-}
-
-/* "pods", "pods/status", "pods/ *", "* /status" and "*", which is every resource without its subresources. */
-static bool has_resource(const kl_value *list, const char *plural, const char *sub)
-{
-    for (size_t i = 0; i < kl_value_len(list); i++) {
-        const char *s = kl_value_str(kl_value_item(list, i)), *slash = s ? strchr(s, '/') : NULL;
-        if (!s)
-            continue;
-        size_t n = slash ? (size_t)(slash - s) : strlen(s);
-        bool main_fits = (n == 1 && *s == '*') || (n == strlen(plural) && !strncmp(s, plural, n));
-        bool sub_fits = slash ? !strcmp(slash + 1, "*") || (sub && !strcmp(slash + 1, sub)) : !sub;
-        if (main_fits && sub_fits)
-            return true;
-    }
-    return false;
-}
-
-static bool rule_fits(const kl__call *c, const kl_value *rule, const char *operation, const char *version)
-{
-    const char *scope = kl_value_str_at(rule, "scope", NULL);
-    bool cluster = !c->kind->namespaced;
-    if (scope && ((!strcmp(scope, "Namespaced") && cluster) || (!strcmp(scope, "Cluster") && !cluster)))
-        return false;
-    return has_word(kl_value_get(rule, "operations"), operation)
-        && has_word(kl_value_get(rule, "apiGroups"), c->kind->group)
-        && has_word(kl_value_get(rule, "apiVersions"), version)
-        && has_resource(kl_value_get(rule, "resources"), c->kind->plural, c->sub);
-}
-
-/* The kind in whose version the webhook wants to be asked, or NULL when it does not. */
-static const kl__kind *asked_kind(const kl__call *c, const kl_value *hook, const char *operation)
-{
-    const kl_value *rules = kl_value_get(hook, "rules");
-    const char *policy = kl_value_str_at(hook, "matchPolicy", NULL);
-    for (size_t i = 0; i < kl_value_len(rules); i++)
-        if (rule_fits(c, kl_value_item(rules, i), operation, c->kind->version))
-            return c->kind;
-    if (policy && !strcmp(policy, "Exact"))
-        return NULL;
-    for (size_t k = 0; k < kl__kinds_len(c->s->kinds); k++) {
-        const kl__kind *other = kl__kinds_at(c->s->kinds, k);
-        if (other == c->kind || other->bucket != c->kind->bucket || strcmp(other->group, c->kind->group))
-            continue;
-        for (size_t i = 0; i < kl_value_len(rules); i++)
-            if (rule_fits(c, kl_value_item(rules, i), operation, other->version))
-                return other;
-    }
-    return NULL;
-}
-
-static bool selects(const kl_value *selector, const kl_value *labels)
-{
-    kl_selector *s = NULL;
-    if (!kl_value_len(selector))
-        return true;
-    if (kl_selector_from_struct(selector, &s, NULL))
-        return false;
-    bool yes = kl_selector_matches(s, labels);
-    kl_selector_free(s);
-    return yes;
-}
-
-/* A cluster-scoped object but a namespace is met by every namespace selector. */
-static bool namespace_fits(const kl__call *c, const kl_value *hook, const kl_value *o)
-{
-    const kl_value *selector = kl_value_get(hook, "namespaceSelector");
-    bool own = !strcmp(c->kind->group, "") && !strcmp(c->kind->plural, "namespaces");
-    if (!kl_value_len(selector) || (!c->kind->namespaced && !own))
-        return true;
-    const kl_value *ns = o;
-    if (!own) {
-        const kl__entry *e = kl__bucket_get(
-            kl__kinds_get(c->s->kinds, "", "v1", "namespaces")->bucket, c->ns);
-        ns = e ? e->object : NULL;
-    }
-    return selects(selector, kl_value_at(ns, "metadata", "labels", NULL));
+    return (kl_match){.kinds = c->s->kinds,
+        .kind = c->kind,
+        .operation = operation,
+        .sub = c->sub,
+        .ns = c->ns,
+        .old = old,
+        .o = o};
 }
 
 static const kl__bucket *configurations(const kl__call *c, bool mutating)
 {
-    const kl__kind *k = kl__kinds_get(c->s->kinds, GROUP, "v1",
+    const kl__kind *k = kl__kinds_get(c->s->kinds, KL_ADMISSION_GROUP, "v1",
         mutating ? "mutatingwebhookconfigurations" : "validatingwebhookconfigurations");
     return k ? k->bucket : NULL;
 }
 
 /* Configurations are not asked about themselves: nobody could take away one that always refuses. */
-static bool asks(const kl__call *c) { return c->admission && c->s->webhook && strcmp(c->kind->group, GROUP); }
+static bool asks(const kl__call *c)
+{
+    return c->admission && c->s->webhook && strcmp(c->kind->group, KL_ADMISSION_GROUP);
+}
 
 bool kl__admission_mutates(const kl__call *c)
 {
@@ -289,7 +217,6 @@ static void add_options(kl_builder *b, const kl__call *c, const char *operation)
     kl_build_end(b);
 }
 
-/* The AdmissionRequest without its uid. */
 static const kl_value *request_of(
     const kl__call *c, const kl__kind *k, const char *operation, const kl_value *old, const kl_value *o)
 {
@@ -453,69 +380,6 @@ void kl__admission_call(kl_server *s, kl__admission *a, kl_httpd_request *http)
     kl_free(ca);
 }
 
-/* ------------------------------------------------------------------ configurations */
-
-static void KL_PRINTF(4, 5) blame(kl__causes *causes, size_t i, const char *field, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    char *why = kl_vsprintf(fmt, ap), *path = kl_sprintf("webhooks[%zu].%s", i, field);
-    va_end(ap);
-    kl__cause_add(causes, "FieldValueInvalid", path, "%s", why);
-    kl_free(path);
-    kl_free(why);
-}
-
-static void complain(void *causes, bool warns, const char *reason, const char *field, const char *message)
-{
-    if (!warns)
-        kl__cause_add(causes, reason, field, "%s", message);
-}
-
-static void validate_hook(const kl_value *hook, size_t i, kl__causes *causes)
-{
-    const char *name = kl_value_str_at(hook, "name", NULL),
-               *effects = kl_value_str_at(hook, "sideEffects", NULL);
-    size_t dots = 0;
-    for (const char *p = name; p && *p; p++)
-        dots += *p == '.';
-    if (!name || dots < 2)
-        blame(causes, i, "name",
-            "Invalid value: \"%s\": should be a domain with at least three segments separated by dots",
-            name ? name : "");
-    const kl_value *where = kl_value_get(hook, "clientConfig"), *url = kl_value_get(where, "url");
-    if (!url == !kl_value_get(where, "service"))
-        blame(causes, i, "clientConfig", "Required value: exactly one of url or service is required");
-    else if (url && strncmp(kl_value_str(url) ? kl_value_str(url) : "", "https://", 8))
-        blame(causes, i, "clientConfig.url",
-            "Invalid value: \"%s\": 'https' is the only allowed URL scheme; desired format: "
-            "https://host[/path]",
-            kl_value_str(url) ? kl_value_str(url) : "");
-    if (!effects || (strcmp(effects, "None") && strcmp(effects, "NoneOnDryRun")))
-        blame(causes, i, "sideEffects",
-            "Unsupported value: \"%s\": supported values: \"None\", \"NoneOnDryRun\"",
-            effects ? effects : "");
-    if (!has_word(kl_value_get(hook, "admissionReviewVersions"), "v1"))
-        blame(causes, i, "admissionReviewVersions",
-            "Invalid value: must include at least one of v1 (the embedded API server does not speak "
-            "v1beta1)");
-    int64_t timeout = kl_value_int_at(hook, TIMEOUT_DEFAULT, "timeoutSeconds", NULL);
-    if (timeout < 1 || timeout > 30)
-        blame(causes, i, "timeoutSeconds",
-            "Invalid value: %lld: the timeout value must be between 1 and 30 seconds", (long long)timeout);
-    char *path = kl_sprintf("webhooks[%zu].matchConditions", i);
-    if (kl_value_len(kl_value_get(hook, "matchConditions")))
-        kl_cel_conditions_validate(kl_value_get(hook, "matchConditions"), path, complain, causes);
-    kl_free(path);
-}
-
-void kl__admission_validate_config(const kl_value *o, kl__causes *causes)
-{
-    const kl_value *hooks = kl_value_get(o, "webhooks");
-    for (size_t i = 0; i < kl_value_len(hooks); i++)
-        validate_hook(kl_value_item(hooks, i), i, causes);
-}
-
 /* ------------------------------------------------------------------ decisions */
 
 static kl_status refuse(const kl_value *response, const char *name, kl_err *err)
@@ -553,13 +417,18 @@ static kl_status apply_patch(
     return st;
 }
 
-/* This server asks nobody for permission. */
-static bool allow(void *arg, const kl_value *attributes, const char **reason)
+/* One write as policies and conditions ask about it. */
+typedef struct asked {
+    const kl__call *c;
+    const char *operation;
+    const kl_value *old, *o;
+    kl__reasons reasons;
+} asked;
+
+static bool authorize(void *arg, const kl_value *attributes, const char **reason)
 {
-    (void)arg;
-    (void)attributes;
-    (void)reason;
-    return true;
+    asked *a = arg;
+    return kl__access_asked(a->c->s, a->c->user, attributes, &a->reasons, reason);
 }
 
 /* Whether the conditions of a webhook want it to be asked. One that cannot be evaluated refuses the request,
@@ -574,7 +443,18 @@ static kl_status wanted(const kl__call *c, const kl_value *hook, const kl__kind 
         return KL_OK;
     const kl_value *request = request_of(c, k, operation, old, o);
     kl_err why = KL_ERR_INIT;
-    kl_status st = kl_cel_conditions_match(conditions, request, allow, NULL, yes, &why);
+    kl_cel_env *env = kl_cel_request_env(false, true);
+    kl_cel_conditions *compiled = kl_cel_conditions_new(env, conditions);
+    asked a = {.c = c};
+    kl_cel_var vars[KL_CEL_REQUEST_VARS];
+    kl_cel_run run = {.vars = vars, .authorize = authorize, .authorize_arg = &a};
+    const kl_value *resource = kl_cel_request_resource(request);
+    kl_cel_request_vars(request, resource, NULL, NULL, vars);
+    kl_status st = kl_cel_conditions_match(compiled, &run, yes, &why);
+    kl_cel_conditions_free(compiled);
+    kl_cel_env_free(env);
+    kl__reasons_fini(&a.reasons);
+    kl_value_unref(resource);
     kl_value_unref(request);
     if (st && policy && !strcmp(policy, "Ignore")) {
         *yes = false;
@@ -643,17 +523,17 @@ static size_t meet(const kl__call *c, bool mutating, const char *operation, cons
     const kl_value *o, met **out)
 {
     const kl__bucket *b = asks(c) ? configurations(c, mutating) : NULL;
+    const kl_match m = match_of(c, operation, old, o);
     size_t n = 0;
     *out = NULL;
     for (size_t i = 0; b && i < b->len; i++) {
         const kl_value *hooks = kl_value_get(b->v[i]->object, "webhooks");
         for (size_t k = 0; k < kl_value_len(hooks); k++) {
-            const kl_value *hook = kl_value_item(hooks, k), *selector = kl_value_get(hook, "objectSelector");
-            const kl__kind *kind = kl_value_str_at(hook, "name", NULL) ? asked_kind(c, hook, operation)
-                                                                       : NULL;
-            if (!kind || !namespace_fits(c, hook, o ? o : old)
-                || !((o && selects(selector, kl_value_at(o, "metadata", "labels", NULL)))
-                    || (old && selects(selector, kl_value_at(old, "metadata", "labels", NULL)))))
+            const kl_value *hook = kl_value_item(hooks, k);
+            const kl__kind *kind = kl_value_str_at(hook, "name", NULL)
+                ? kl_match_kind(&m, kl_value_get(hook, "rules"), kl_value_str_at(hook, "matchPolicy", NULL))
+                : NULL;
+            if (!kind || !kl_match_selects(&m, hook))
                 continue;
             *out = kl_realloc(*out, (n + 1) * sizeof **out);
             (*out)[n++] = (met){hook, kind, NULL};
@@ -697,12 +577,42 @@ kl_status kl__admit_mutate(
     return st;
 }
 
+static const kl_value *asked_request(void *arg, const kl__kind *k)
+{
+    const asked *a = arg;
+    return request_of(a->c, k, a->operation, a->old, a->o);
+}
+
+static void asked_warn(void *arg, const char *text)
+{
+    const asked *a = arg;
+    kl__call_warn(a->c, "%s", text);
+}
+
+static kl_status admit_policies(
+    const kl__call *c, const char *operation, const kl_value *old, const kl_value *o, kl_err *err)
+{
+    asked a = {.c = c, .operation = operation, .old = old, .o = o};
+    kl_policies_call call = {.match = match_of(c, operation, old, o),
+        .name = c->sub ? c->name : NULL,
+        .request = asked_request,
+        .warn = asked_warn,
+        .authorize = authorize,
+        .arg = &a};
+    call.match.name = c->name ? c->name : kl_object_name(o ? o : old);
+    kl_status st = kl_policies_admit(c->s->policies, &call, err);
+    kl__reasons_fini(&a.reasons);
+    return st;
+}
+
 kl_status kl__admit_validate(
     const kl__call *c, const char *operation, const kl_value *old, const kl_value *o, kl_err *err)
 {
     met *v;
+    kl_status st = c->admission ? admit_policies(c, operation, old, o, err) : KL_OK;
+    if (st)
+        return st;
     size_t n = meet(c, false, operation, old, o, &v);
-    kl_status st = KL_OK;
     for (size_t i = 0; !st && i < n; i++)
         st = consult(c, v[i].hook, v[i].kind, operation, old, o, NULL, err);
     kl_free(v);

@@ -34,16 +34,13 @@ const kl_value *kl__admission_uid(const kl__call *c, const kl_value *fresh);
 /* likewise, for generateName; takes fresh; borrowed. NULL: not kept, fresh is still the caller's */
 const char *kl__admission_name(const kl__call *c, char *fresh);
 
-/* What is wrong with a configuration. */
-void kl__admission_validate_config(const kl_value *o, kl__causes *causes);
-
 /* Whether a mutating webhook may be met at all: cheap. */
 bool kl__admission_mutates(const kl__call *c);
 /* What the mutating ones make of *o: a new reference in its place. operation "CREATE", "UPDATE" or
  * "DELETE"; old NULL for the first, *o for the last, of which they may say no but change nothing. */
 KL_NODISCARD kl_status kl__admit_mutate(
     const kl__call *c, const char *operation, const kl_value *old, const kl_value **o, kl_err *err);
-/* Whether the validating ones agree; o NULL for "DELETE". */
+/* Whether policies and the validating ones agree; o NULL for "DELETE". */
 KL_NODISCARD kl_status kl__admit_validate(
     const kl__call *c, const char *operation, const kl_value *old, const kl_value *o, kl_err *err);
 

@@ -458,14 +458,13 @@ static kl_show_what what_of(const char *verb, kl_httpd_request *http)
 
 static bool writes(const char *verb) { return strcmp(verb, "get") && strcmp(verb, "list"); }
 
-/* The record of what webhooks say of a write, when there are any; it stays with the request while that
- * begins again. */
+/* The record of what is said of a write; it stays with the request while that begins again. */
 static kl__admission *admission_of(kl__call *c, const char *verb, kl_httpd_request *http)
 {
     kl__admission *a = kl_httpd_user(http);
     if (a)
         kl__admission_rewind(a);
-    else if (c->s->webhook && writes(verb))
+    else if (writes(verb))
         kl_httpd_set_user(http, a = kl__admission_new(kl__server_wall(c->s)));
     return a;
 }

@@ -10,6 +10,7 @@
 
 #include "httpd/certificates.h"
 #include "httpd/listen.h"
+#include "policy/dispatch.h"
 #include "base/base64.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -87,6 +88,7 @@ static void server_free(kl_server *s)
     kl_free(s->own_token);
     kl_keyring_free(s->ring);
     kl_free(s->ca);
+    kl_policies_free(s->policies);
     kl__kept_free(s->kept);
     kl__kinds_free(s->kinds);
     kl__store_free(s->store);
@@ -149,6 +151,7 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
     kl_list_init(&s->faults);
     s->types = kl__types_builtin();
     s->kinds = kl__kinds_new(s->types);
+    s->policies = kl_policies_new();
     s->owners = o->collect ? kl__owners_new(o->fixtures) : NULL;
     s->store = kl__store_new(o->history ? o->history : HISTORY, on_change, s);
     /* by the time: versions of two lives never meet, since nobody writes a million times a second */

@@ -22,8 +22,8 @@ struct kl_server {
     kl__kinds *kinds;
     kl__store *store;
     struct kl__owners *owners; /* whom the garbage collector looks at; NULL: there is none */
-    kl_list watches;       /* every running watch */
-    uint64_t next_address; /* of service cluster IPs */
+    kl_list watches;           /* every running watch */
+    uint64_t next_address;     /* of service cluster IPs */
     kl_cond wake;
     /* bookmarks and timeouts; NULL under a fake clock, whose owner calls kl__server_tick */
     kl_thread *ticker;
@@ -41,10 +41,11 @@ struct kl_server {
     void *changed_arg;
     kl_random chance; /* of uids and generated names; `seeded`, or unused */
     bool seeded;
-    kl_list faults;             /* see fault.h */
-    struct kl_archive *archive; /* where objects are kept, or NULL; see durable.h */
-    bool undoing;               /* changes that happen are those of the archive undone */
-    struct kl__kept *kept;      /* what kl_server_keep remembers, or NULL; see keep.c */
+    kl_list faults;               /* see fault.h */
+    struct kl_archive *archive;   /* where objects are kept, or NULL; see durable.h */
+    bool undoing;                 /* changes that happen are those of the archive undone */
+    struct kl_policies *policies; /* compiled ones */
+    struct kl__kept *kept;        /* what kl_server_keep remembers, or NULL; see keep.c */
 };
 
 typedef enum kl__validation { KL_FIELDS_WARN, KL_FIELDS_STRICT, KL_FIELDS_IGNORE } kl__validation;

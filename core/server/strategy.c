@@ -13,6 +13,8 @@
 #include "builtin/service.h"
 #include "cel/rules.h"
 #include "model/object.h"
+#include "policy/hooks.h"
+#include "policy/validate.h"
 #include "server/csr.h"
 #include "server/events.h"
 #include "schema/limits.h"
@@ -52,6 +54,9 @@ bool kl__strategy_returns_deleted(const kl__kind *k)
             " /pods /podtemplates /resourcequotas /services /serviceaccounts /persistentvolumeclaims "
             "/persistentvolumes ");
 }
+
+#define POLICIES "admissionregistration.k8s.io/validatingadmissionpolicies"
+#define BINDINGS "admissionregistration.k8s.io/validatingadmissionpolicybindings"
 
 /* ------------------------------------------------------------------ generation */
 
@@ -401,12 +406,16 @@ static void check_rules(const kl__call *c, const kl_value *old, const kl_value *
 
 void kl__strategy_validate(const kl__call *c, const kl_value *old, const kl_value *o, kl__causes *causes)
 {
+    kl__write w = {.kind = c->kind, .sub = c->sub, .old = old, .o = o, .causes = causes};
     if (c->kind->custom) {
         kl__validate_custom(c->kind->schema, o, c->sub && !strcmp(c->sub, "status"), causes);
         check_rules(c, old, o, causes);
     } else
-        kl__builtin_validate(
-            &(kl__write){.kind = c->kind, .sub = c->sub, .old = old, .o = o, .causes = causes});
+        kl__builtin_validate(&w);
+    if (!c->sub && kl__kind_among(c->kind, POLICIES))
+        kl_policy_validate(&w);
+    if (kl__kind_among(c->kind, BINDINGS))
+        kl_policy_validate_binding(&w);
     if (kl__kind_among(c->kind, "certificates.k8s.io/certificatesigningrequests"))
         kl__csr_validate(c, old, o, causes);
     if (kl__kind_among(c->kind, "/events events.k8s.io/events"))
@@ -414,7 +423,7 @@ void kl__strategy_validate(const kl__call *c, const kl_value *old, const kl_valu
     if (kl__kind_among(c->kind,
             " admissionregistration.k8s.io/mutatingwebhookconfigurations "
             "admissionregistration.k8s.io/validatingwebhookconfigurations "))
-        kl__admission_validate_config(o, causes);
+        kl_policy_validate_hooks(o, causes);
     kl__validate_metadata(o, causes);
     kl__limits_validate(c->kind, o, causes);
     if (kl__kind_among(c->kind, "apiextensions.k8s.io/customresourcedefinitions"))

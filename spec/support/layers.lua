@@ -11,6 +11,7 @@
 --   cel <- schema                                                   rules as text, checked and evaluated
 --   schema <- run                                                   what a server makes of a write
 --   schema <- {show, openapi, builtin} <- server                    the embedded API server, over base, value, wire and model
+--   {cel, builtin} <- policy <- server                              admission policies
 --   state <- {values, api} <- script <- cli                          in bindings/: all of core, and lua.h
 --
 -- `check(files)` takes path -> text, so that a spec can show it a wrong house.
@@ -63,7 +64,9 @@ M.arrows = {
   ["core/show"] = set "base value model wire schema show",
   ["core/openapi"] = set "base value model schema openapi",
   ["core/builtin"] = set "base value model schema builtin",
-  ["core/server"] = set "base httpd value rbac store owners archive wire model cel schema show openapi builtin server",
+  ["core/policy"] = set "base value model store cel schema show builtin policy",
+  ["core/server"] = set "base httpd value rbac store owners archive wire model cel schema show openapi builtin policy \z
+    server",
 }
 
 --- kubelua.h, the public face, and the bindings may include from everywhere in core; these rooms of the

@@ -223,6 +223,7 @@ local AREAS = {
   observe = { "flight", "trace", "why", "dashboard" },
   openapi = { "openapi", "apiserver", "kubectl" },
   owners = { "kinds_owners", "testing" },
+  policy = { "policy_spec", "webhook_rules" },
   queue = { "spec/core/controller/", "fair", "queue", "backoff" },
   rbac = { "access" },
   run = { "spec/core/controller/", "shadow", "elide", "budget", "trace", "own" },

@@ -1,0 +1,28 @@
+/* dispatch.h - the ValidatingAdmissionPolicies of a server: which of them a write meets, with which bindings
+ * and parameters. Under the lock that guards kinds and objects. */
+#ifndef KL_POLICY_DISPATCH_H
+#define KL_POLICY_DISPATCH_H
+
+#include "cel/cel.h"
+#include "policy/match.h"
+
+/* Policies that were compiled. */
+typedef struct kl_policies kl_policies;
+kl_policies *kl_policies_new(void);
+void kl_policies_free(kl_policies *p); /* NULL is fine */
+
+/* A write, and what only the server knows of it. */
+typedef struct kl_policies_call {
+    kl_match match;
+    const char *name; /* as the answer says it; NULL: the object's */
+    /* the AdmissionRequest with its objects in the version of k; a new reference */
+    const kl_value *(*request)(void *arg, const kl__kind *k);
+    void (*warn)(void *arg, const char *text);
+    kl_cel_authorize *authorize;
+    void *arg;
+} kl_policies_call;
+
+/* Whether they let it through. */
+KL_NODISCARD kl_status kl_policies_admit(kl_policies *p, const kl_policies_call *call, kl_err *err);
+
+#endif

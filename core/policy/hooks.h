@@ -1,0 +1,13 @@
+/* hooks.h - what is refused of configurations of webhooks. Pure; any thread. */
+#ifndef KL_POLICY_HOOKS_H
+#define KL_POLICY_HOOKS_H
+
+#include "schema/status.h"
+#include "value/value.h"
+
+#define KL_WEBHOOK_TIMEOUT 10 /* seconds, where a webhook names none */
+
+/* What is wrong with a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration. */
+void kl_policy_validate_hooks(const kl_value *o, kl__causes *causes);
+
+#endif

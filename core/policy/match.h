@@ -1,0 +1,33 @@
+/* match.h - whether a request is one that rules and selectors of webhooks and policies mean. Under the lock
+ * that guards the kinds. */
+#ifndef KL_POLICY_MATCH_H
+#define KL_POLICY_MATCH_H
+
+#include "schema/kinds.h"
+#include "value/value.h"
+
+#define KL_ADMISSION_GROUP "admissionregistration.k8s.io"
+
+/* A request as rules see it. Everything is borrowed. */
+typedef struct kl_match {
+    const kl__kinds *kinds;
+    const kl__kind *kind;
+    const char *operation;   /* "CREATE", "UPDATE", "DELETE" */
+    const char *sub, *ns;    /* or NULL */
+    const char *name;        /* NULL: rules that name objects do not mean it */
+    const kl_value *old, *o; /* the object as it was, as it is to be; or NULL */
+} kl_match;
+
+/* The kind in whose version the rules (RuleWithOperations, or with resourceNames) mean the request, or NULL
+ * when they do not. `policy` is a matchPolicy. */
+const kl__kind *kl_match_kind(const kl_match *m, const kl_value *rules, const char *policy);
+/* Whether namespaceSelector and objectSelector of `holder` select it. */
+bool kl_match_selects(const kl_match *m, const kl_value *holder);
+/* A LabelSelector that is absent or empty selects everything; one that does not read selects nothing. */
+bool kl_match_labels(const kl_value *selector, const kl_value *labels);
+/* The namespace of the request, borrowed; NULL: it has none. */
+const kl_value *kl_match_namespace(const kl_match *m);
+/* The request is about a namespace itself. */
+bool kl_match_own(const kl_match *m);
+
+#endif

@@ -1,0 +1,31 @@
+/* policy.h - a ValidatingAdmissionPolicy as a function: what it says of one request, with one object as its
+ * parameters. Which requests and parameters there are is the caller's. Immutable once made; any thread. */
+#ifndef KL_POLICY_POLICY_H
+#define KL_POLICY_POLICY_H
+
+#include "cel/cel.h"
+
+typedef struct kl_policy kl_policy;
+
+/* `object` is a ValidatingAdmissionPolicy that kl_policy_validate had nothing to say about; it is kept. */
+kl_policy *kl_policy_new(const kl_value *object);
+void kl_policy_free(kl_policy *p); /* NULL is fine */
+const kl_value *kl_policy_object(const kl_policy *p);
+/* failurePolicy is Ignore: what cannot be evaluated refuses nothing. */
+bool kl_policy_ignores(const kl_policy *p);
+
+typedef struct kl_policy_input {
+    const kl_value *request; /* an AdmissionRequest with its object and oldObject */
+    const kl_value *ns;      /* the namespace, or NULL */
+    const kl_value *params;  /* or NULL */
+    kl_cel_authorize *authorize;
+    void *authorize_arg;
+} kl_policy_input;
+
+/* One refusal; strings are borrowed for the call. `always`: whatever actions the binding has. */
+typedef void kl_policy_refuse(void *arg, bool always, const char *reason, const char *message);
+
+/* What the policy has against the request. */
+void kl_policy_judge(const kl_policy *p, const kl_policy_input *in, kl_policy_refuse *refuse, void *arg);
+
+#endif

@@ -148,6 +148,21 @@ const cli_command cli_commands[] = {
         .group = CONTROLLERS,
     },
     {
+        .name = "uninstall",
+        .usage = "SCRIPT.lua... [options]",
+        .summary = "Delete the webhook configurations that scripts leave in a cluster.",
+        .more =
+            "For when their process is gone for good: the API server goes on asking its webhooks, and with "
+            "failure_policy = \"Fail\" refuses what they would have judged. A process that still runs makes "
+            "them again. Only configurations that kubelua made are deleted.",
+        .examples = "kubelua uninstall pods.lua --dry-run\n"
+                    "kubelua uninstall pods.lua --yes",
+        .exits = "0, 1 when one could not be deleted, 2 for a mistake on the command line.",
+        .words = "scripts",
+        .run = cli_lua,
+        .group = CONTROLLERS,
+    },
+    {
         .name = "test",
         .usage = "[PATH...] [options]",
         .summary = "Run the tests beside scripts: *_test.lua, against an API server of their own "

@@ -193,7 +193,8 @@ static int make_dir(lua_State *L)
 }
 
 /* env.controllers(path): what a script's controllers are, loaded as `run` would: a list of { name,
- * manager, resource, finalizer or nil }; or nil and why it does not load. */
+ * manager, resource, finalizer or nil }, and one of its webhooks: { name, mutating }; or nil and why it does
+ * not load. */
 static int controllers(lua_State *L)
 {
     kl_program *p = NULL;
@@ -218,8 +219,17 @@ static int controllers(lua_State *L)
         lua_setfield(L, -2, "finalizer");
         lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
+    lua_createtable(L, (int)p->n_hooks, 0);
+    for (size_t i = 0; i < p->n_hooks; i++) {
+        lua_createtable(L, 0, 2);
+        lua_pushstring(L, p->hooks[i].as.name);
+        lua_setfield(L, -2, "name");
+        lua_pushboolean(L, p->hooks[i].mutating);
+        lua_setfield(L, -2, "mutating");
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
     kl_program_unref(p);
-    return 1;
+    return 2;
 }
 
 extern const kl_packed cli_annotations;

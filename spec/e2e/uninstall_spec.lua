@@ -1,0 +1,68 @@
+-- kubelua uninstall: what scripts with webhooks leave in a cluster.
+
+local process = require "support.process"
+local servers = require "support.servers"
+
+local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
+local GROUP = "admissionregistration.k8s.io/v1/"
+local MUTATING, VALIDATING = GROUP .. "MutatingWebhookConfiguration", GROUP .. "ValidatingWebhookConfiguration"
+
+servers.each(function(server_name, start)
+  describe("kubelua uninstall, against " .. server_name, function()
+    local server, client
+    local name = ("uninstall-%d"):format(os.time())
+    lazy_setup(function()
+      server = start {}
+      client = require("kubelua").connect { kubeconfig = server.kubeconfig }
+    end)
+    lazy_teardown(function() if server then server:stop() end end)
+
+    local path = process.write(process.tmpname ".lua", ([[
+      local kube = require "kubelua"
+      local function hook(name, what)
+        return kube.webhook { name = name, resource = "v1/ConfigMap", namespaces = { "no-such-one" }, [what] = function() end }
+      end
+      return { hook("%s-m", "mutate"), hook("%s-v", "validate"), hook("%s-theirs", "validate") }
+    ]]):format(name, name, name))
+
+    local function uninstall(...)
+      local words = { KUBELUA, "uninstall", "--kubeconfig", process.quote(server.kubeconfig), ... }
+      return process.run(table.concat(words, " ") .. " 2>&1")
+    end
+
+    -- As run makes them (core/webhook/webhook_config.c), of a webhook that nobody is asked about.
+    local function configuration(kind, called, maker)
+      client:create { kind = kind, name = called, labels = { ["app.kubernetes.io/managed-by"] = maker },
+        webhooks = { { name = called .. ".webhooks.kubelua", admissionReviewVersions = { "v1" }, sideEffects = "None",
+          clientConfig = { url = "https://127.0.0.1:1/x" },
+          namespaceSelector = { matchLabels = { nobody = called } } } } }
+    end
+
+    it("deletes what kubelua made for them, and nothing else", function()
+      configuration(MUTATING, name .. "-m", "kubelua")
+      configuration(VALIDATING, name .. "-v", "kubelua")
+      configuration(VALIDATING, name .. "-theirs", "somebody")
+      local out, code = uninstall(path)
+      assert.equal(2, code, out)
+      assert.match("look with %-%-dry%-run, then say %-%-yes", out)
+      for _, how in ipairs { "--dry-run", "--dry-run=server" } do
+        out = uninstall(path, how)
+        assert.match("2 configurations would be deleted", out)
+        assert.truthy(client:get(MUTATING, name .. "-m"))
+      end
+      out, code = uninstall(path, "--yes")
+      assert.equal(1, code, out)
+      assert.match("mutatingwebhookconfiguration[%w.]*/" .. name:gsub("%p", "%%%0") .. "%-m deleted", out)
+      assert.match("%-theirs stays: kubelua did not make it", out)
+      assert.match("2 configurations deleted", out)
+      assert.is_nil(client:get(MUTATING, name .. "-m"))
+      assert.is_nil(client:get(VALIDATING, name .. "-v"))
+      assert.truthy(client:get(VALIDATING, name .. "-theirs"))
+      client:delete(VALIDATING, name .. "-theirs")
+      out, code = uninstall(path, "--yes")
+      assert.equal(0, code, out)
+      assert.match("%-m is not there", out)
+      assert.match("0 configurations deleted", out)
+    end)
+  end)
+end)

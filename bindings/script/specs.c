@@ -211,6 +211,22 @@ static void read_owns(lua_State *L, int idx, kl_controller_spec *s)
     lua_pop(L, 1);
 }
 
+static void read_selects(lua_State *L, int idx, kl_controller_spec *s)
+{
+    size_t n = push_list(L, idx, "selects");
+    int list = lua_gettop(L);
+    s->selects = kl_new_array(kl_select_spec, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        int at = push_item(L, "selects", i);
+        kl_select_spec *x = &s->selects[s->n_selects++];
+        x->kind = needed_field(L, at, "kind");
+        x->labels = string_field(L, at, "labels");
+        x->fields = string_field(L, at, "fields");
+        lua_settop(L, list);
+    }
+    lua_pop(L, 1);
+}
+
 /* When and where its keys run (lua/kubelua/scheduling.lua). */
 static void read_scheduling(lua_State *L, int at, kl_controller_spec *s)
 {
@@ -337,6 +353,7 @@ static void read_spec(lua_State *L, kl_controller_spec *s)
     s->metadata_only = strings_field(L, at, "metadata");
     read_when(L, at, "when", s, &s->when);
     read_owns(L, at, s);
+    read_selects(L, at, s);
     read_scheduling(L, at, s);
     s->reads = strings_field(L, at, "reads");
     s->workers = int_field(L, at, "workers");

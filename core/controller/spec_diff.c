@@ -199,6 +199,19 @@ static bool same_fields(const kl_controller_spec *a, const kl_controller_spec *b
     return same && a->managed_fields == b->managed_fields;
 }
 
+static bool same_selects(const kl_controller_spec *a, const kl_controller_spec *b)
+{
+    bool same = a->n_selects == b->n_selects;
+    for (size_t i = 0; same && i < a->n_selects; i++) {
+        const kl_select_spec *x = &a->selects[i];
+        const char *labels, *fields;
+        kl_controller_spec_select(b, x->kind, &labels, &fields);
+        same = !strcmp(x->labels ? x->labels : "", labels ? labels : "")
+            && !strcmp(x->fields ? x->fields : "", fields ? fields : "");
+    }
+    return same;
+}
+
 /* --- all of it ---------------------------------------------------------------------------- */
 
 void kl_spec_diff_controller(const kl_controller_spec *a, const kl_controller_spec *b, kl_buf *out)
@@ -208,6 +221,8 @@ void kl_spec_diff_controller(const kl_controller_spec *a, const kl_controller_sp
     diff_texts(out, start, "namespace", a->namespaces, b->namespaces);
     diff_text(out, start, "labels", a->select_labels, b->select_labels);
     diff_text(out, start, "fields", a->select_fields, b->select_fields);
+    if (!same_selects(a, b))
+        say(out, start, "selectors of other kinds changed");
     if (!same_when(&a->when, &b->when))
         say(out, start, "`when` changed");
     diff_kinds(out, start, a, b);

@@ -134,13 +134,14 @@ static kl_cache *acquire(kl_wiring *w, const char *kind)
 {
     const kl_controller_spec *s = w->logic.spec;
     const kl_fields_spec *fields = kl_controller_spec_fields(s, kind);
-    bool own = s->resource && !strcmp(kind, s->resource);
+    const char *labels, *selected;
+    kl_controller_spec_select(s, kind, &labels, &selected);
     kl_want want = {.cut = fields || s->managed_fields != KL_MANAGED_DEFAULT,
         .metadata = kl_controller_spec_metadata(s, kind),
         .namespaces = s->namespaces,
         .divided = w->o.divided,
-        .labels = own ? s->select_labels : NULL,
-        .fields = own ? s->select_fields : NULL};
+        .labels = labels,
+        .fields = selected};
     kl_projection *without = kl_projection_without_managed_fields();
     char *what = fields && !want.metadata ? joined(fields->paths) : NULL;
     if (fields) {
@@ -473,9 +474,9 @@ void kl_wiring_attend(kl_wiring *w)
     w->attends = w->o.own_writes && s->own_writes >= 0;
     for (size_t i = 0; w->attends && i < w->n_needs; i++) {
         kl_need *n = &w->needs[i];
-        bool own = s->resource && !strcmp(kl_cache_kind(n->cache), s->resource);
-        kl_own_writes_watch(w->o.own_writes, n->informer, n->resource, own ? s->select_labels : NULL,
-            own ? s->select_fields : NULL);
+        const char *labels, *fields;
+        kl_controller_spec_select(s, kl_cache_kind(n->cache), &labels, &fields);
+        kl_own_writes_watch(w->o.own_writes, n->informer, n->resource, labels, fields);
     }
 }
 

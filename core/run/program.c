@@ -57,6 +57,19 @@ bool kl_controller_spec_metadata(const kl_controller_spec *s, const char *kind)
     return false;
 }
 
+void kl_controller_spec_select(
+    const kl_controller_spec *s, const char *kind, const char **labels, const char **fields)
+{
+    bool own = s->resource && !strcmp(kind, s->resource);
+    *labels = own ? s->select_labels : NULL;
+    *fields = own ? s->select_fields : NULL;
+    for (size_t i = 0; i < s->n_selects; i++)
+        if (!strcmp(s->selects[i].kind, kind)) {
+            *labels = s->selects[i].labels;
+            *fields = s->selects[i].fields;
+        }
+}
+
 void kl_controller_spec_fini(kl_controller_spec *s)
 {
     kl_free(s->name);
@@ -65,6 +78,12 @@ void kl_controller_spec_fini(kl_controller_spec *s)
     strings_free(s->namespaces);
     kl_free(s->select_labels);
     kl_free(s->select_fields);
+    for (size_t i = 0; i < s->n_selects; i++) {
+        kl_free(s->selects[i].kind);
+        kl_free(s->selects[i].labels);
+        kl_free(s->selects[i].fields);
+    }
+    kl_free(s->selects);
     when_fini(&s->when);
     for (size_t i = 0; i < s->n_watches; i++) {
         kl_free(s->watches[i].kind);

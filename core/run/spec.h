@@ -54,6 +54,12 @@ typedef struct kl_fields_spec {
     kl_projection *keep;
 } kl_fields_spec;
 
+/* Which objects of a kind that is not the resource. */
+typedef struct kl_select_spec {
+    char *kind;
+    char *labels, *fields; /* NULL: all */
+} kl_select_spec;
+
 typedef enum kl_managed_fields { KL_MANAGED_DEFAULT, KL_MANAGED_KEPT, KL_MANAGED_DROPPED } kl_managed_fields;
 
 /* A text of each object: at a path, or what a function of the script says. Neither: none. */
@@ -89,6 +95,8 @@ typedef struct kl_controller_spec {
     /* of which objects are seen; NULL-terminated or NULL: all that the manager sees */
     char **namespaces;
     char *select_labels, *select_fields; /* of the resource, asked of the server; NULL: all */
+    kl_select_spec *selects;             /* the same of other kinds; what is not in here is seen whole */
+    size_t n_selects;
     kl_when when;
     kl_watch_spec *watches;
     size_t n_watches;
@@ -156,6 +164,9 @@ const kl_owned_spec *kl_controller_spec_owned(const kl_controller_spec *s, const
 const kl_fields_spec *kl_controller_spec_fields(const kl_controller_spec *s, const char *kind);
 /* Whether of this kind only metadata is fetched. What is kept of that, `fields` may say. */
 bool kl_controller_spec_metadata(const kl_controller_spec *s, const char *kind);
+/* The selectors of a kind, the resource or another; NULL: all of it. Borrowed. */
+void kl_controller_spec_select(
+    const kl_controller_spec *s, const char *kind, const char **labels, const char **fields);
 /* Frees what the spec holds and zeroes it; the program that owns it calls this once, on any thread. */
 void kl_controller_spec_fini(kl_controller_spec *s);
 

@@ -24,12 +24,12 @@ local M = {}
 ---@field finalize? fun(obj: kubelua.view, ctx: kubelua.Context): kubelua.Result|kubelua.Verdict|string|number|boolean|nil, any   before a deleted object goes
 ---@field finalizer? string|string[]       its name, "kubelua.dev/<name>" unless said; a list: and the names that it had before
 ---@field namespaces? string[]             of which objects are seen
----@field selector? string|{labels?: string|table, fields?: string|table}   of the resource, asked of the server
+---@field selector? kubelua.Selection      of the resource, asked of the server
 ---@field when? kubelua.When               which changes of the resource count
 ---@field indexes? table<string, string|function|table<string, string|function>>
----@field watches? table<string, kubelua.Mapping|{[1]?: kubelua.Mapping, via?: string, when?: kubelua.When}>
----@field owns? (string[])|table<string, {when: kubelua.When, force: boolean}>
----@field reads? string[]
+---@field watches? table<string, kubelua.Mapping|{[1]?: kubelua.Mapping, via?: string, when?: kubelua.When, selector?: kubelua.Selection}>
+---@field owns? (string[])|table<string, {when?: kubelua.When, force?: boolean, selector?: kubelua.Selection}>
+---@field reads? (string[])|table<string, {selector?: kubelua.Selection}>
 ---@field fields? table                    paths that are kept in the cache, of the resource; or by kind: { ["v1/Pod"] = { "spec.nodeName" } }
 ---@field metadata? true|string[]          kinds of which only the metadata is fetched; true: the resource
 ---@field managed_fields? boolean          whether metadata.managedFields are kept in the cache, over --keep-managed-fields
@@ -60,6 +60,8 @@ local M = {}
 ---@field by "namespace"|"key"
 ---@field caches? "own"|"all"              of which namespaces each replica keeps the objects; "own" goes with "namespace"
 
+--- "app=web", or both kinds of selectors
+---@alias kubelua.Selection string|{labels?: string|table, fields?: string|table}
 --- "generation", "labels", "annotations", "resourceVersion" or paths; or a function
 ---@alias kubelua.When string|(string[])|{selector: string|table}|(fun(now: kubelua.view, old: kubelua.view): boolean)
 ---@alias kubelua.Mapping "owner"|"same-name"|{via: string}|fun(obj: kubelua.view, ctx: kubelua.Context): (string|table)[]|nil
@@ -119,6 +121,47 @@ local function check_labels(self, where, x)
   if ok and text then good, selector = pcall(core.selector, text) end
   if not ok or not good then fail(self, "%s: %s", where, checks.reason(not ok and text or selector)) end
   return text and tostring(selector) or ""
+end
+
+-- Texts of labels and fields, which the server is asked for; nil: all.
+local function selection(self, where, x)
+  if x == nil then return nil, nil end
+  if type(x) == "table" and (x.labels ~= nil or x.fields ~= nil or x.label ~= nil or x.field ~= nil) then
+    checks.keys(self, where, x, { "labels", "fields" })
+  else
+    x = { labels = x }
+  end
+  local labels, fields
+  if x.labels ~= nil then labels = check_labels(self, where, x.labels) end
+  if x.fields ~= nil then
+    local ok, text = pcall(request.fields, x.fields)
+    local why = not ok and text or text and core.field_selector_problem(text)
+    if why then fail(self, "%s.fields: %s", where, checks.reason(why)) end
+    fields = text
+  end
+  return labels, fields
+end
+
+-- One cache has all of a kind, so all that name it say the same of it.
+local function select_of(self, place, kind, x)
+  local where = ("%s[%q]"):format(place, kind)
+  if kind == self.resource then
+    if x ~= nil then
+      fail(self, "%s.selector: the resource's stands in the controller's own `selector`", where)
+    end
+    return
+  end
+  local labels, fields = selection(self, where .. ".selector", x)
+  local before = self.said[kind]
+  if before and (before.labels ~= labels or before.fields ~= fields) then
+    fail(self, "%s.selector: %s is in one cache for all of this controller, and %s says otherwise; say the same in \z
+      both", where, kind, before.where)
+  end
+  if before then return end
+  self.said[kind] = { where = where, labels = labels, fields = fields }
+  if labels or fields then
+    self.selects[#self.selects + 1] = { kind = kind, labels = labels, fields = fields }
+  end
 end
 
 -- { words, fn, selector }, or nil when every change counts.
@@ -208,7 +251,8 @@ local function check_watch(self, kind, how)
   local where = ("watches[%q]"):format(kind)
   local watch = { kind = kind }
   if type(how) == "table" then
-    checks.keys(self, where, how, { "via", "when" }, true)
+    checks.keys(self, where, how, { "via", "when", "selector" }, true)
+    select_of(self, "watches", kind, how.selector)
     watch.when = check_when(self, where .. ".when", how.when)
     if how.via ~= nil then
       if how[1] ~= nil then
@@ -219,6 +263,8 @@ local function check_watch(self, kind, how)
       return watch
     end
     how = how[1]
+  else
+    select_of(self, "watches", kind)
   end
   if type(how) == "function" then
     watch.how, watch.fn = "function", number(self, how)
@@ -262,7 +308,7 @@ local function check_owns(self, owns)
       if type(value) ~= "table" then
         fail(self, "owns[%q] must be a table such as { when = { \"generation\" } }, got %s", key, type(value))
       end
-      checks.keys(self, ("owns[%q]"):format(key), value, { "when", "force" })
+      checks.keys(self, ("owns[%q]"):format(key), value, { "when", "force", "selector" })
       if value.force ~= nil and type(value.force) ~= "boolean" then
         fail(self, "owns[%q].force must be true (an apply takes fields from other managers, as it does when \z
           nothing is said) or false (it fails then), got %s", key, type(value.force))
@@ -273,9 +319,32 @@ local function check_owns(self, owns)
   end
   for i, kind in ipairs(check_kinds(self, "owns", list)) do
     local said = more[kind] or {}
+    select_of(self, "owns", kind, said.selector)
     self.owns[i] = { kind = kind, unforced = said.force == false,
       when = check_when(self, ("owns[%q].when"):format(kind), said.when) }
   end
+end
+
+-- The same of kinds that are only read, with { selector = ... }.
+local function check_reads(self, reads)
+  if reads == nil then return end
+  if type(reads) ~= "table" then fail(self, "reads must be a list of kinds, got %s", type(reads)) end
+  local list, more = {}, {}
+  for key, value in pairs(reads) do
+    if math.type(key) == "integer" then
+      list[#list + 1] = value
+    else
+      check_kind(self, "reads", key)
+      if type(value) ~= "table" then
+        fail(self, "reads[%q] must be a table such as { selector = \"app=web\" }, got %s", key, type(value))
+      end
+      checks.keys(self, ("reads[%q]"):format(key), value, { "selector" })
+      more[key] = value
+      list[#list + 1] = key
+    end
+  end
+  self.reads = check_kinds(self, "reads", list)
+  for _, kind in ipairs(self.reads) do select_of(self, "reads", kind, (more[kind] or {}).selector) end
 end
 
 -- ---------------------------------------------------------------- which objects
@@ -301,19 +370,7 @@ local function check_namespaces(self, list)
 end
 
 local function check_selector(self, x)
-  if x == nil then return end
-  if type(x) == "table" and (x.labels ~= nil or x.fields ~= nil or x.label ~= nil or x.field ~= nil) then
-    checks.keys(self, "selector", x, { "labels", "fields" })
-  else
-    x = { labels = x }
-  end
-  if x.labels ~= nil then self.select_labels = check_labels(self, "selector", x.labels) end
-  if x.fields ~= nil then
-    local ok, text = pcall(request.fields, x.fields)
-    local why = not ok and text or text and core.field_selector_problem(text)
-    if why then fail(self, "selector.fields: %s", checks.reason(why)) end
-    self.select_fields = text
-  end
+  self.select_labels, self.select_fields = selection(self, "selector", x)
 end
 
 -- ---------------------------------------------------------------- fields
@@ -473,7 +530,7 @@ local function check_finalize(self, spec)
 end
 
 local function build(spec, name, manager, resource)
-  local self = { name = name, manager = manager, functions = {} }
+  local self = { name = name, manager = manager, functions = {}, selects = {}, said = {} }
   if resource == nil then fail(self, "resource is missing: the kind it reconciles, such as \"v1/Node\"") end
   self.resource = check_kind(self, "resource", resource)
   if type(spec.reconcile) ~= "function" then
@@ -487,7 +544,8 @@ local function build(spec, name, manager, resource)
   check_indexes(self, spec.indexes)
   check_watches(self, spec.watches)
   check_owns(self, spec.owns)
-  self.reads = check_kinds(self, "reads", spec.reads)
+  check_reads(self, spec.reads)
+  self.said = nil
   scheduling.check(self, spec)
   check_fields(self, spec.fields)
   self.managed_fields = checks.boolean(self, "managed_fields", spec.managed_fields)

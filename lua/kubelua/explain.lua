@@ -32,6 +32,13 @@ local function uses_of(c)
   return uses
 end
 
+local function selection_of(c, kind)
+  for _, s in ipairs(c.selects) do
+    if s.kind == kind then return s end
+  end
+  return {}
+end
+
 --- The informers that controllers need: { kind, keep, namespaces, labels, fields, used_by = { { controller,
 --- roles } }, texts }.
 ---@param scripts {controllers: kubelua.Controller[], text: string}[]
@@ -41,10 +48,11 @@ function M.wants(scripts, namespace)
   for _, script in ipairs(scripts) do
     for _, c in ipairs(script.controllers) do
       for kind, roles in pairs(uses_of(c)) do
+        local selected = { labels = c.select_labels, fields = c.select_fields }
+        if kind ~= c.resource then selected = selection_of(c, kind) end
         local w = { kind = kind, keep = keep_of(c, kind),
           namespaces = c.namespaces or namespace and { namespace },
-          labels = kind == c.resource and c.select_labels or nil,
-          fields = kind == c.resource and c.select_fields or nil,
+          labels = selected.labels, fields = selected.fields,
           managed_fields = c.managed_fields == true }
         local key = table.concat({ kind, w.keep and table.concat(w.keep, ",") or "*",
           table.concat(w.namespaces or {}, ","), w.labels or "", w.fields or "",

@@ -92,6 +92,11 @@ local function describe_one(c, out)
   if c.namespaces then line(out, "namespaces", table.concat(c.namespaces, ", ")) end
   if c.select_labels then line(out, "selector", c.select_labels) end
   if c.select_fields then line(out, "selector", "fields " .. c.select_fields) end
+  for _, s in ipairs(c.selects) do
+    local parts = { s.labels }
+    if s.fields then parts[#parts + 1] = "fields " .. s.fields end
+    line(out, "selector", ("%s of %s"):format(table.concat(parts, "; "), s.kind))
+  end
   for _, w in ipairs(c.watches) do
     line(out, "watches", ("%s -> %s%s"):format(w.kind, w.via and "index " .. w.via or HOW[w.how],
       w.when and "; when " .. changes(w.when) or ""))

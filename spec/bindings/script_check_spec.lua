@@ -449,6 +449,17 @@ describe("a spec", function()
       { 'owns["v1/Secret"].force must be true' } },
     { "with an unknown key in owns", 'owns = { ["v1/Secret"] = { wen = "labels" } }',
       { "did you mean 'when'?" } },
+    { "with a selector of what it owns that is none", 'owns = { ["v1/Secret"] = { selector = "a b" } }',
+      { 'owns["v1/Secret"].selector: ' } },
+    { "with an unknown key in a selector of what it watches", 'watches = { ["v1/Secret"] = { "owner", selector = \z
+      { labels = "a=b", label = "c" } } }', { "watches[\"v1/Secret\"].selector: unknown key 'label'", "labels" } },
+    { "with two selections of one kind", 'owns = { "v1/Secret" }, reads = { ["v1/Secret"] = { selector = "a=b" } }',
+      { 'reads["v1/Secret"].selector: v1/Secret is in one cache for all of this controller, and owns["v1/Secret"] \z
+      says otherwise' } },
+    { "with a selector of its resource among what it reads", 'reads = { ["v1/Pod"] = { selector = "a=b" } }',
+      { 'reads["v1/Pod"].selector: the resource\'s stands in the controller\'s own `selector`' } },
+    { "with a kind in reads that is no table", 'reads = { ["v1/Secret"] = "a=b" }',
+      { 'reads["v1/Secret"] must be a table such as { selector = "app=web" }, got string' } },
     { "with a number in owns", 'owns = { 1 }', { "owns must be a kind such as", "got number" } },
     { "with a broken kind in reads", 'reads = { "v1/secrets" }', { 'reads: "v1/secrets" is no kind' } },
     { "with a kind of a strange version", 'reads = { "apps/Deployment" }',

@@ -45,7 +45,7 @@ local VALUES = {
 
 local KEYS = {
   "name", "resource", "manager", "owns", "watches", "indexes", "fields", "reads", "when", "params", "param_rules",
-  "functions", "namespaces", "select_labels", "select_fields",
+  "functions", "namespaces", "select_labels", "select_fields", "selects",
   "finalizer", "former", "metadata", "managed_fields", "workers", "concurrency", "timeout", "cpu", "memory",
   "resync", "every", "cron", "priority", "priority_of",
   "serial", "backoff", "give_up", "own_writes", "leader", "shard", "shard_own", "on_reload", "webhook",

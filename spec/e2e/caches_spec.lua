@@ -9,6 +9,8 @@ local wait = require "support.wait"
 
 local kube = require "kubelua"
 
+local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
+
 -- The runtime asks at least every 30 s for a kind that it misses, and on a busy machine the server is late
 -- with what it says.
 local PATIENCE = 90
@@ -142,6 +144,43 @@ servers.each(function(server_name, start)
       change("v1/ConfigMap", "it", { data = { n = "5" }, metadata = { labels = { lit = "yes" } } })
       heard("it", "5 of it last")
       assert.is_nil(client:get("v1/Service", ns, "never"))
+    end)
+
+    it("are of what it selects of other kinds", function()
+      local function secret(name, grade)
+        client:create { kind = "v1/Secret", namespace = ns, name = name, labels = { grade = grade } }
+      end
+      make(ns, "it")
+      secret("a", "used")
+      secret("b", "spare")
+      started(([[
+        return kube.controller { name = "used-%s", resource = "v1/ConfigMap", namespaces = { %q },
+          watches = { ["v1/Secret"] = { function(o) return { o.metadata.namespace .. "/it" } end, selector = "grade=used" } },
+          reads = { ["v1/ServiceAccount"] = { selector = { fields = "metadata.name=default" } } },
+          owns = { ["v1/PersistentVolumeClaim"] = { selector = "grade=used", force = false } },
+          reconcile = function(o, ctx)
+            if o.metadata.name ~= "it" then return end
+            local names = {}
+            for i, x in ipairs(ctx:list "v1/Secret") do names[i] = x.metadata.name end
+            say(ctx, "sees", table.concat(names, " ") .. tostring(ctx:get("v1/Secret", "c")))
+          end }]]):format(ns, ns))
+      heard("sees", "anil")
+      change("v1/Secret", "b", { metadata = { labels = { grade = "used" } } })
+      heard("sees", "a bnil")
+      change("v1/Secret", "a", { metadata = { labels = { grade = "spare" } } })
+      heard("sees", "bnil")
+      local kinds = informers(run, "synced")
+      for _, kind in ipairs { "v1/Secret (labels grade=used; namespace %s)",
+        "v1/ServiceAccount (fields metadata.name=default; namespace %s)",
+        "v1/PersistentVolumeClaim (labels grade=used; namespace %s)" } do
+        assert.equal(1, kinds[kind:format(ns)], kind)
+      end
+      local path = process.write(process.tmpname ".lua", ([[return require "kubelua".controller { name = "a",
+        resource = "v1/ConfigMap", reads = { "v1/Pod", ["v1/Secret"] = { selector = { labels = "a=b", fields = "type=x" } } },
+        reconcile = function() end }]]))
+      local out = process.run(KUBELUA .. " check " .. path)
+      assert.match("selector    a=b; fields type=x of v1/Secret\n", out)
+      assert.match("reads       v1/Pod\n  reads       v1/Secret\n", out)
     end)
 
     for _, how in ipairs { "", "--no-protobuf", "--watch-list" } do

@@ -20,7 +20,9 @@ typedef struct news { /* a change of a kind that somebody follows */
 
 typedef struct lkl_sim {
     kl_sim *sim;
-    lkl_journal wrote, failed;
+    lkl_journal told, failed;
+    char *about;    /* the key whose runs are told, or NULL */
+    char *writes;   /* of the run that goes on, a line each; NULL: none, or nobody asks */
     char **follows; /* "group/plural" */
     size_t n_follows;
     news *news;
@@ -31,7 +33,10 @@ static void sim_free(void *p)
 {
     lkl_sim *s = p;
     kl_sim_free(s->sim);
-    lkl__journal_fini(&s->wrote);
+    lkl__journal_fini(&s->told);
+    lkl__stage_about(NULL);
+    kl_free(s->about);
+    kl_free(s->writes);
     lkl__journal_fini(&s->failed);
     for (size_t i = 0; i < s->n_follows; i++)
         kl_free(s->follows[i]);
@@ -69,19 +74,39 @@ static void changed(void *arg, const kl_server_change *c)
 static void wrote(void *arg, const kl_sim_wrote *w)
 {
     lkl_sim *s = arg;
+    if (!s->about)
+        return;
     const char *name = w->op->name ? w->op->name
         : w->answer                ? kl_object_name(w->answer)
                                    : kl_object_name(w->op->body);
-    lkl__journal_add(&s->wrote, "controller", kl_strdup(w->controller), "verb",
-        kl_strdup(kl_verb_name(w->op->verb)), "kind",
-        kl_gvk_text(w->resource->group, w->resource->version, w->resource->kind), "subresource",
-        kl_strdup(w->op->subresource), "namespace", kl_strdup(w->ns), "name", kl_strdup(name), "error",
-        w->status ? kl_strdup(kl_err_message(w->err)) : NULL, (char *)NULL);
+    char *kind = kl_gvk_text(w->resource->group, w->resource->version, w->resource->kind);
+    const char *sub = w->op->subresource;
+    char *all = kl_sprintf("%s%s%s %s%s%s %s%s%s%s%s", s->writes ? s->writes : "", s->writes ? "\n" : "",
+        kl_verb_name(w->op->verb), kind, sub ? "/" : "", sub ? sub : "", w->ns ? w->ns : "", w->ns ? "/" : "",
+        name ? name : "", w->status ? ": " : "", w->status ? kl_err_message(w->err) : "");
+    kl_free(kind);
+    kl_free(s->writes);
+    s->writes = all;
+}
+
+/* What was written since the last run ended is this one's: runs that wait in between are rare here, since
+ * calls are answered at once. */
+static void tell(lkl_sim *s, const kl_ran *r)
+{
+    if (s->about && !strcmp(r->key, s->about)) {
+        lkl__journal_add(&s->told, "controller", kl_strdup(r->controller), "result",
+            kl_strdup(kl_result_name(r->result)), "message", kl_strdup(r->message), "writes", s->writes,
+            (char *)NULL);
+        s->writes = NULL;
+    }
+    kl_free(s->writes);
+    s->writes = NULL;
 }
 
 static void ran(void *arg, const kl_ran *r)
 {
     lkl_sim *s = arg;
+    tell(s, r);
     if (r->result != KL_RESULT_ERROR && r->result != KL_RESULT_FAIL)
         return;
     kl_lock(&s->failed.mu);
@@ -92,9 +117,22 @@ static void ran(void *arg, const kl_ran *r)
             "message", kl_strdup(r->message), (char *)NULL);
 }
 
-/* s:wrote(): the writes of controllers since the last time; s:failed(): runs that failed, likewise */
-static int take_wrote(lua_State *L) { return lkl__push_journal(L, &self(L)->wrote); }
+/* s:failed(): runs that failed, since the last time */
 static int take_failed(lua_State *L) { return lkl__push_journal(L, &self(L)->failed); }
+
+/* s:about(key): from now on s:told has each run of the key, and core.stage_logs what it logs for debugging */
+static int about(lua_State *L)
+{
+    lkl_sim *s = self(L);
+    const char *key = luaL_checkstring(L, 2);
+    kl_free(s->about);
+    s->about = kl_strdup(key);
+    lkl__stage_about(key);
+    return 0;
+}
+
+/* s:told(): { controller, result, message, writes } since the last time; writes: a line each, or nil */
+static int take_told(lua_State *L) { return lkl__push_journal(L, &self(L)->told); }
 
 /* s:follow(kind): from now on s:news has its changes */
 static int follow(lua_State *L)
@@ -144,7 +182,7 @@ static int sim(lua_State *L)
     lkl_box *box = lkl_box_new(L, &lkl__sim_class, 0);
     lkl_sim *s = kl_new(lkl_sim);
     kl_err err = KL_ERR_INIT;
-    kl_mutex_init(&s->wrote.mu);
+    kl_mutex_init(&s->told.mu);
     kl_mutex_init(&s->failed.mu);
     box->ptr = s;
     lkl__stage_listen();
@@ -321,8 +359,8 @@ static int counts(lua_State *L)
 
 static const luaL_Reg methods[] = {{"load", load}, {"put", put}, {"load_path", load_path}, {"lose", lose},
     {"call", call}, {"resource", resource}, {"start", start}, {"settle", settle}, {"move", move},
-    {"now", now}, {"counts", counts}, {"follow", follow}, {"news", take_news}, {"wrote", take_wrote},
-    {"failed", take_failed}, {NULL, NULL}};
+    {"now", now}, {"counts", counts}, {"follow", follow}, {"news", take_news}, {"about", about},
+    {"told", take_told}, {"failed", take_failed}, {NULL, NULL}};
 const lkl_class lkl__sim_class = {"kubelua.sim", sim_free, methods, NULL};
 
 void lkl__open_sim(lua_State *L)

@@ -16,10 +16,20 @@ static lkl_stage *self(lua_State *L) { return lkl_box_check(L, 1, &lkl__stage_cl
 
 static lkl_journal logs = {.mu = KL_MUTEX_INIT};
 
+static char *about; /* the key of which lines for debugging are kept, as "key=... ", or NULL */
+
+static bool is_about(const char *fields)
+{
+    const char *at = about ? strstr(fields, about) : NULL;
+    return at && (at == fields || at[-1] == ' ');
+}
+
 static void note(void *arg, kl_log_level level, const char *message, const char *fields)
 {
     static const char *const words[] = {"debug", "info", "warn", "error", "off"};
     (void)arg;
+    if (level == KL_LOG_DEBUG && !is_about(fields))
+        return;
     lkl__journal_add(&logs, "level", kl_strdup(words[level]), "message", kl_strdup(message), "fields",
         kl_strdup(fields), (char *)NULL);
 }
@@ -28,6 +38,13 @@ void lkl__stage_listen(void)
 {
     kl_log_set_level(KL_LOG_INFO);
     kl_log_set_sink(note, NULL);
+}
+
+void lkl__stage_about(const char *key)
+{
+    kl_free(about);
+    about = key ? kl_sprintf("key=%s ", key) : NULL;
+    kl_log_set_level(key ? KL_LOG_DEBUG : KL_LOG_INFO);
 }
 
 static void entries_free(void *p)

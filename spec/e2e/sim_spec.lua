@@ -29,6 +29,17 @@ describe("kubelua sim", function()
     assert.matches("/no/such.lua", out)
   end)
 
+  it("explains a node, now and before, as text and as JSON", function()
+    local out, code = sim(SCRIPT .. " --generate nodes=1 --explain node-001 --at 5m")
+    assert.equal(0, code, out)
+    assert.matches("^node%-001 at 2026%-01%-01T00:05:00Z:\n", out)
+    assert.matches("\n  batchAllocatable%[CPU%(Milli%-Core%)%]:%d+ = nodeCapacity:32000 %-", out)
+    local json
+    json, code = sim(SCRIPT .. " --generate nodes=1 --explain node-001 --at 5m -o json")
+    assert.equal(0, code, json)
+    assert.matches('"said":%["batchAllocatable', json)
+  end)
+
   it("compares settings, and takes up a sweep where it was ended", function()
     local dir = process.tmpdir() .. "/what if"
     local args = ("%s --generate nodes=1 --for 10m --set cpu=16,32 --seeds 2 --out '%s'"):format(SCRIPT, dir)
@@ -88,6 +99,10 @@ describe("kubelua sim", function()
     [SCRIPT .. " --scenario /no/such.lua"] = "/no/such.lua",
     ["/no/such.lua"] = "/no/such.lua",
     [SCRIPT .. " --budget nonsense"] = "NAME<=NUMBER",
+    [SCRIPT .. " --explain node-001 --set cpu=16,32"] = "about one simulation",
+    [SCRIPT .. " --explain node-001 --for 1h --at 2h"] = "after the end",
+    [SCRIPT .. " --at 2h"] = "go with %-%-explain",
+    [SCRIPT .. " --explain node-009 --generate nodes=1 --at 1m"] = "no node and no pod",
     ["--predictors --for 1h"] = "three at least",
     ["--predictors " .. SCRIPT] = "runs without a script",
   } do
@@ -135,11 +150,12 @@ status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32G
         local kubelua = KUBELUA:sub(1, 1) == "/" and KUBELUA or root .. "/" .. KUBELUA
         local out, code = process.run(("cd '%s' && %s %s"):format(dir, kubelua, args))
         assert.equal(0, code, block .. out)
-        assert.matches(args:find "predictors" and "oracle" or "batch_used", out)
+        assert.matches(args:find "predictors" and "oracle" or args:find "%-%-explain" and "batchAllocatable"
+          or "batch_used", out)
         commands = commands + 1
       end
     end
-    assert.equal(9, commands)
+    assert.equal(10, commands)
   end)
 
   it("writes a page that a browser reads", function()

@@ -508,6 +508,65 @@ describe("a scheduler under test", function()
   end)
 end)
 
+describe("an explanation", function()
+  local function about(key, words, more)
+    more = more or {}
+    more.explain, more.seconds = key, more.seconds or 600
+    return run.run(cell(words, more)).explanation
+  end
+  local function fact(answer, name)
+    for _, f in ipairs(answer.facts) do
+      if f.name == name then return f.value end
+    end
+  end
+
+  it("of a node has the calculation of its last run, and what came of it", function()
+    local a = about("node-001", "nodes=2,batch_rate=20")
+    local said = a.controllers[1].said
+    assert.equal("noderesource", a.controllers[1].controller)
+    local left, capacity, safe, kept, used =
+      said[1]:match "^batchAllocatable.-:(%d+) = .-:(%d+) .-:(%d+) .-:(%d+) .-:(%d+)$"
+    assert.equal(math.tointeger(tonumber(left)), capacity - safe - kept - used)
+    assert.equal(32000, math.tointeger(tonumber(capacity)))
+    assert.is_true(math.abs(fact(a, "lent to batch") - left / 1000) < 0.1 * left / 1000)
+    assert.equal("2026-01-01T00:10:00Z", a.time)
+  end)
+
+  it("of a moment is that of a simulation which ends then", function()
+    local first = about("node-001", "nodes=1", { seconds = 60 })
+    assert.same({ "patch v1/Node/status node-001", "patch v1/Node node-001" }, first.controllers[1].wrote)
+    assert.equal(0, first.controllers[1].seconds)
+  end)
+
+  it("of a pod that waits says why each node was refused", function()
+    local a = about("batch/job-1", "nodes=2,batch_rate=60,batch_cpu=31")
+    assert.same({ 2, "batch" }, { fact(a, "nodes refused: insufficient resources"), fact(a, "class") })
+    assert.is_true(fact(a, "waits, seconds") >= 540)
+    a = about("batch/job-1", "nodes=1,batch_rate=60,batch_cpu=31", { scheduler = "koord-scheduler",
+      scripts = { POLICIES .. "noderesource.lua", POLICIES .. "scheduler.lua" } })
+    assert.matches("^0/1 nodes are available: 1 Insufficient kubernetes.io/batch%-cpu", fact(a, "the scheduler says"))
+    assert.equal("scheduler", a.controllers[1].controller)
+  end)
+
+  it("of a pod that runs says where, and since when", function()
+    local a = about("batch/job-1", "nodes=1,batch_rate=60,batch_cpu=1")
+    assert.equal("node-001", fact(a, "node"))
+    assert.equal(1, fact(a, "uses cores"))
+  end)
+
+  it("changes nothing of the simulation", function()
+    local with = run.run(cell("nodes=2", { explain = "node-001", seconds = 600 }))
+    with.explanation = nil
+    assert.equal(text(run.run(cell("nodes=2", { seconds = 600 }))), text(with))
+  end)
+
+  it("of what is not there says so", function()
+    local ok, why = pcall(about, "node-999", "nodes=1", { seconds = 60 })
+    assert.is_false(ok)
+    assert.matches('there is no node and no pod "node%-999"', tostring(why))
+  end)
+end)
+
 describe("a scenario", function()
   local function with(source)
     return run.run(cell("nodes=3,prod=0.4", { scenario = file("scenario.lua", source) }))

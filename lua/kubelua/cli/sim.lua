@@ -2,6 +2,7 @@
 
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
+local explain = require "kubelua.sim.explain"
 local foresight = require "kubelua.sim.foresight"
 local junit = require "kubelua.cli.junit"
 local measure = require "kubelua.sim.measure"
@@ -33,6 +34,10 @@ M.options = {
   { "--seeds", "N", "with so many seeds, from --seed on: means, and how sure they are (1)", type = "count" },
   { "--against", "SCRIPT.lua", "the script as it was: compared with it" },
   { "--budget", "LIMITS", "such as \"evictions<=5,violation<=0.1%\": the best that keeps them, or status 1" },
+  { "--explain", "KEY", "instead of the table: why a node (NAME) or a pod (NAMESPACE/NAME) is as it is: the \z
+    last runs of that key, with what they calculated" },
+  { "--at", "DURATION", "with --explain: at which moment (the end)", type = "duration" },
+  { "--output", "FORMAT", "text or json, of --explain (text)", brief = "-o" },
   { "--predictors", nil, "no script: compare how well peaks of the next day are predicted (7d)",
     type = "flag" },
   { "--crds", "FILE|DIR", "definitions of kinds (may be repeated; crds/ and crd.yaml beside a script are \z
@@ -262,6 +267,27 @@ local function predict(env)
   return 0
 end
 
+-- One setting, one seed, up to the moment that is asked about.
+local function explained(env, variants)
+  local o = env.options
+  if #variants > 1 or (o.seeds or 1) > 1 then
+    common.usage "--explain is about one simulation: one value for each --set, one seed, no --against"
+  end
+  local cell = variants[1].cell
+  cell.explain = o.explain
+  if o.at and o.at > cell.seconds then common.usage "--at is after the end: say --for as well" end
+  cell.seconds = o.at or cell.seconds
+  local tell, done = progress(env)
+  local result = run.run(cell, function(t) tell(t, cell.seconds) end)
+  done()
+  if o.output == "json" then
+    print(core.encode(core.value(result.explanation, "an explanation")))
+  else
+    io.write(explain.text(result.explanation))
+  end
+  return 0
+end
+
 local function one_cell(json)
   local ok, cell = pcall(core.decode, json)
   if not ok then common.usage("--cell: %s", common.message(cell)) end
@@ -284,6 +310,8 @@ function M.run(env)
   local axes = sweep.axes(o.set or {}, params_of(scripts))
   local variants = sweep.variants(base, axes,
     o.against and with_scheduler(common.scripts { o.against }, scheduler) or nil)
+  if o.explain then return explained(env, variants) end
+  if o.at or o.output then common.usage "--at and --output go with --explain" end
   local seeds, cells = o.seeds or 1, {}
   for _, v in ipairs(variants) do
     for k = 1, seeds do

@@ -5,6 +5,7 @@
 
 local cluster = require "kubelua.sim.cluster"
 local core = require "kubelua.core"
+local explain = require "kubelua.sim.explain"
 local measure = require "kubelua.sim.measure"
 local node = require "kubelua.sim.node"
 local scenario = require "kubelua.sim.scenario"
@@ -25,6 +26,7 @@ local FAILURES_TOLD = 5
 local function settle(w)
   for _ = 1, ROUNDS_MAX do
     local next_at = w.sim:settle()
+    if w.explain then w.explain:look() end
     local moved = w:hear()
     if scheduler.run(w) == 0 and not moved then return next_at end
     w:hear()
@@ -104,6 +106,7 @@ end
 ---@field scenario string?
 ---@field seconds number
 ---@field seed integer
+---@field explain string?  a key, about which the result has an explanation
 ---@field scheduler string?  the schedulerName whose pods a script places; "*": all
 
 local function prepare(cell)
@@ -111,6 +114,7 @@ local function prepare(cell)
   for _, path in ipairs(cell.crds) do sim:load_path(path) end
   local w = world.new(sim, cell.settings, cell.seed)
   w.scheduler = cell.scheduler
+  if cell.explain then w.explain = explain.new(w, cell.explain) end
   local left_out = {}
   if #cell.snapshot > 0 then left_out = cluster.load(w, cell.snapshot) else cluster.generate(w) end
   for _, path in ipairs(cell.load) do sim:load_path(path) end
@@ -155,13 +159,15 @@ function M.run(cell, progress)
     if progress then progress(w.time) end
   end
   local failed = w.sim:failed()
+  local logs = w.explain and w.explain.others or core.stage_logs()
   local placing = cell.scheduler and scheduler.NOT_MODELLED_OF_OTHERS or scheduler.NOT_MODELLED
   local counts = w.sim:counts()
   local result = {
     sums = measured:sum_up(), rows = thinned(measured.rows), hours = by_hour(measured, interval),
-    nodes = { table.unpack(w.nodes.name) }, controllers = {}, logs = logs_of(core.stage_logs()),
+    nodes = { table.unpack(w.nodes.name) }, controllers = {}, logs = logs_of(logs),
     failed = table.move(failed, 1, math.min(#failed, FAILURES_TOLD), 1, {}), left_out = left_out,
     seconds = cell.seconds, seed = cell.seed, reports = reports,
+    explanation = w.explain and w.explain:answer(),
     not_modelled = table.move(placing, 1, #placing, #node.NOT_MODELLED + 1,
       { table.unpack(node.NOT_MODELLED) }),
   }

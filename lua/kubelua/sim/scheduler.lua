@@ -16,15 +16,18 @@ local function fits(nodes, i, class, cpu, memory)
     and nodes.batch_memory_asked[i] + memory <= nodes.batch_memory[i]
 end
 
--- The score of a node, or nil and which filter says no.
+--- Why a node is refused, in the order in which it is asked.
+M.REASONS = { "not ready", "unschedulable", "insufficient resources", "load above the threshold" }
+
+-- The score of a node, or nil and which of M.REASONS says no.
 local function judge(w, i, class, cpu, memory)
   local nodes, s = w.nodes, w.settings
-  if not nodes.ready[i] then return nil, "not ready" end
-  if nodes.cordoned and nodes.cordoned[i] then return nil, "unschedulable" end
-  if not fits(nodes, i, class, cpu, memory) then return nil, "insufficient resources" end
+  if not nodes.ready[i] then return nil, M.REASONS[1] end
+  if nodes.cordoned and nodes.cordoned[i] then return nil, M.REASONS[2] end
+  if not fits(nodes, i, class, cpu, memory) then return nil, M.REASONS[3] end
   local load = (nodes.reported_cpu[i] + nodes.since_cpu[i] + cpu * ESTIMATE_CPU) / nodes.cpu[i]
   local full = (nodes.reported_memory[i] + nodes.since_memory[i] + memory * ESTIMATE_MEMORY) / nodes.memory[i]
-  if load > s.load_cpu or full > s.load_memory then return nil, "load above the threshold" end
+  if load > s.load_cpu or full > s.load_memory then return nil, M.REASONS[4] end
   return 2 - load - full
 end
 

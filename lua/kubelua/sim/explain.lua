@@ -1,0 +1,159 @@
+-- explain.lua - why a thing of a simulated cluster is as it is: the last runs of its key with what they said
+-- (the calculation, where a policy logs it for debugging) and wrote, and what the simulation knows of it.
+
+local core = require "kubelua.core"
+local scheduler = require "kubelua.sim.scheduler"
+
+local M = {}
+
+-- Of what a run said, and of what it wrote.
+local LINES_MAX = 40
+
+---@class kubelua.SimExplain
+local E = {}
+E.__index = E
+
+--- From now on what is about the key is kept: a node's name, or "namespace/name".
+---@param w kubelua.SimWorld
+---@param key string
+function M.new(w, key)
+  w.sim:about(key)
+  return setmetatable({ w = w, key = key, last = {}, others = {} }, E)
+end
+
+local function lines(text)
+  local out = {}
+  for line in (text or ""):gmatch "[^\n]+" do out[#out + 1] = line end
+  return out
+end
+
+-- The key and the controller of a line of the log.
+local function named(fields)
+  local padded = " " .. fields .. " "
+  return padded:match " key=(%S+) ", padded:match " controller=(%S+) "
+end
+
+local function add(list, line)
+  for _, other in ipairs(list) do
+    if other == line then return end
+  end
+  if #list < LINES_MAX then list[#list + 1] = line end
+end
+
+--- What has happened since the last look, which is of this moment.
+function E:look()
+  local w, now = self.w, {}
+  local function of(controller)
+    now[controller] = now[controller] or { controller = controller, seconds = w.time, time = w:timestamp(),
+      runs = 0, said = {}, wrote = {} }
+    return now[controller]
+  end
+  for _, run in ipairs(w.sim:told()) do
+    local entry = of(run.controller)
+    entry.runs, entry.result, entry.message = entry.runs + 1, run.result, run.message
+    for _, line in ipairs(lines(run.writes)) do add(entry.wrote, line) end
+  end
+  for _, log in ipairs(core.stage_logs()) do
+    local key, controller = named(log.fields)
+    if key == self.key and now[controller] then add(now[controller].said, log.message) end
+    if log.level ~= "debug" then self.others[#self.others + 1] = log end
+  end
+  for controller, entry in pairs(now) do self.last[controller] = entry end
+end
+
+local function cores(n) return (n // 10) / 100 end
+local function gib(n) return (n * 100 // (1 << 30)) / 100 end
+
+local function node_facts(w, i)
+  local n = w.nodes
+  return {
+    { "ready", n.ready[i] }, { "cores", cores(n.cpu[i]) }, { "prod pods use", cores(n.prod_used[i]) },
+    { "prod pods ask for", cores(n.prod_asked[i]) }, { "batch jobs use", cores(n.batch_used[i]) },
+    { "batch jobs want", cores(n.batch_wanted[i]) }, { "batch jobs may use", cores(n.allowed[i]) },
+    { "batch jobs ask for", cores(n.batch_asked[i]) }, { "lent to batch", cores(n.batch_cpu[i]) },
+    { "the system uses", cores(n.system[i]) }, { "reported use, a mean", cores(n.reported_cpu[i]) },
+    { "memory in use, GiB", gib(n.memory_used[i]) }, { "pods", #n.pods[i] },
+  }
+end
+
+-- What the scheduler wrote on the pod.
+local function refusal(w, p)
+  local pod = w.sim:call { verb = "get", kind = "v1/Pod", ns = w.pods.namespace[p], name = w.pods.name[p] }
+  for _, c in ipairs(pod("status.conditions") or {}) do
+    if c.type == "PodScheduled" and c.message then return c.message end
+  end
+end
+
+local function pod_facts(w, p)
+  local pods = w.pods
+  local out = {
+    { "class", pods.class[p] }, { "asks for cores", cores(pods.cpu[p]) },
+    { "asks for GiB", gib(pods.memory[p]) }, { "created", w:timestamp(pods.created[p]) },
+    { "restarts", pods.restarts[p] },
+  }
+  local i = pods.node[p]
+  if i ~= 0 then
+    out[#out + 1] = { "node", w.nodes.name[i] }
+    out[#out + 1] = { "there since", w:timestamp(pods.placed[p]) }
+    out[#out + 1] = { "uses cores", cores(pods.used[p]) }
+  else
+    out[#out + 1] = { "waits, seconds", w.time - pods.created[p] }
+    if w:is_for_others(p) then
+      out[#out + 1] = { "the scheduler says", refusal(w, p) or "nothing so far" }
+      return out
+    end
+    local _, reasons = scheduler.choose(w, p)
+    for _, why in ipairs(scheduler.REASONS) do
+      if reasons[why] then out[#out + 1] = { "nodes refused: " .. why, reasons[why] } end
+    end
+  end
+  return out
+end
+
+local function named_facts(list)
+  local out = {}
+  for k, fact in ipairs(list) do out[k] = { name = fact[1], value = fact[2] } end
+  return core.array(out)
+end
+
+--- What there is to say now: { key, time, facts = list of { name, value }, controllers = list of
+--- { controller, time, runs, result, message, said, wrote } }.
+function E:answer()
+  local w, key, controllers = self.w, self.key, {}
+  local i, p = w.node_of[key], w.pod_of[key]
+  for _, entry in pairs(self.last) do controllers[#controllers + 1] = entry end
+  table.sort(controllers, function(a, b) return a.controller < b.controller end)
+  if not i and not p and #controllers == 0 then
+    error(("--explain: at %s there is no node and no pod %q, and no controller ran a key of that name; a pod is \z
+      written NAMESPACE/NAME"):format(w:timestamp(), key), 0)
+  end
+  for _, entry in ipairs(controllers) do
+    entry.said, entry.wrote = core.array(entry.said), core.array(entry.wrote)
+  end
+  return { key = key, time = w:timestamp(), seconds = w.time,
+    facts = named_facts(i and node_facts(w, i) or p and pod_facts(w, p) or {}),
+    controllers = core.array(controllers) }
+end
+
+-- ---------------------------------------------------------------- for people
+
+---@return string
+function M.text(answer)
+  local out = { ("%s at %s:"):format(answer.key, answer.time) }
+  for _, fact in ipairs(answer.facts) do
+    local x = fact.value
+    local shown = type(x) == "number" and ("%.6g"):format(x) or tostring(x)
+    out[#out + 1] = ("  %-38s %s"):format(fact.name, shown)
+  end
+  for _, c in ipairs(answer.controllers) do
+    out[#out + 1] = ""
+    out[#out + 1] = ("%s, last run at %s, which ended with \"%s\":"):format(c.controller, c.time, c.result)
+    if c.message then out[#out + 1] = "  " .. c.message end
+    for _, line in ipairs(c.said) do out[#out + 1] = "  " .. line end
+    for _, line in ipairs(c.wrote) do out[#out + 1] = "  wrote: " .. line end
+    if #c.wrote == 0 then out[#out + 1] = "  wrote nothing" end
+  end
+  return table.concat(out, "\n") .. "\n"
+end
+
+return M

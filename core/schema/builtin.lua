@@ -77,7 +77,7 @@ local function type_of(s)
     return "o"
   end
   if s.type == "string" then return s.format == "byte" and "B" or "s" end
-  if s.type == "integer" then return "i" end
+  if s.type == "integer" then return s.format == "int32" and "j" or "i" end
   if s.type == "number" then return "n" end
   if s.type == "boolean" then return "b" end
   return "o"

@@ -133,14 +133,14 @@ const char *const kl__builtin_types[] = {
         "namespaceSelector:meta.v1.LabelSelector objectSelector:meta.v1.LabelSelector resourceRules:[admissionregistration.v1.NamedRuleWithOperations]",
     "admissionregistration.v1.MutatingWebhook admissionReviewVersions:[s];r clientConfig:admissionregistration.v1.WebhookClientConfig;d;r failurePolicy:s "
         "matchConditions:[admissionregistration.v1.MatchCondition];key=name;patch=name matchPolicy:s name:s;r namespaceSelector:meta.v1.LabelSelector "
-        "objectSelector:meta.v1.LabelSelector reinvocationPolicy:s rules:[admissionregistration.v1.RuleWithOperations] sideEffects:s;r timeoutSeconds:i",
+        "objectSelector:meta.v1.LabelSelector reinvocationPolicy:s rules:[admissionregistration.v1.RuleWithOperations] sideEffects:s;r timeoutSeconds:j",
     "admissionregistration.v1.MutatingWebhookConfiguration apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d "
         "webhooks:[admissionregistration.v1.MutatingWebhook];key=name;patch=name",
     "admissionregistration.v1.NamedRuleWithOperations;atomic apiGroups:[s] apiVersions:[s] operations:[s] resourceNames:[s] resources:[s] scope:s",
     "admissionregistration.v1.ParamKind;atomic apiVersion:s kind:s",
     "admissionregistration.v1.ParamRef;atomic name:s namespace:s parameterNotFoundAction:s selector:meta.v1.LabelSelector",
     "admissionregistration.v1.RuleWithOperations apiGroups:[s] apiVersions:[s] operations:[s] resources:[s] scope:s",
-    "admissionregistration.v1.ServiceReference name:s;r namespace:s;r path:s port:i",
+    "admissionregistration.v1.ServiceReference name:s;r namespace:s;r path:s port:j",
     "admissionregistration.v1.TypeChecking expressionWarnings:[admissionregistration.v1.ExpressionWarning]",
     "admissionregistration.v1.ValidatingAdmissionPolicy apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d "
         "spec:admissionregistration.v1.ValidatingAdmissionPolicySpec;d status:admissionregistration.v1.ValidatingAdmissionPolicyStatus;d",
@@ -157,13 +157,13 @@ const char *const kl__builtin_types[] = {
     "admissionregistration.v1.ValidatingWebhook admissionReviewVersions:[s];r clientConfig:admissionregistration.v1.WebhookClientConfig;d;r "
         "failurePolicy:s matchConditions:[admissionregistration.v1.MatchCondition];key=name;patch=name matchPolicy:s name:s;r "
         "namespaceSelector:meta.v1.LabelSelector objectSelector:meta.v1.LabelSelector rules:[admissionregistration.v1.RuleWithOperations] sideEffects:s;r "
-        "timeoutSeconds:i",
+        "timeoutSeconds:j",
     "admissionregistration.v1.ValidatingWebhookConfiguration apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d "
         "webhooks:[admissionregistration.v1.ValidatingWebhook];key=name;patch=name",
     "admissionregistration.v1.Validation expression:s;r message:s messageExpression:s reason:s",
     "admissionregistration.v1.Variable;atomic expression:s;r name:s;r",
     "admissionregistration.v1.WebhookClientConfig caBundle:B service:admissionregistration.v1.ServiceReference url:s",
-    "apiextensions.v1.CustomResourceColumnDefinition description:s format:s jsonPath:s;r name:s;r priority:i type:s;r",
+    "apiextensions.v1.CustomResourceColumnDefinition description:s format:s jsonPath:s;r name:s;r priority:j type:s;r",
     "apiextensions.v1.CustomResourceConversion strategy:s;r webhook:apiextensions.v1.WebhookConversion",
     "apiextensions.v1.CustomResourceDefinition apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:apiextensions.v1.CustomResourceDefinitionSpec;d;r "
         "status:apiextensions.v1.CustomResourceDefinitionStatus;d",
@@ -190,50 +190,50 @@ const char *const kl__builtin_types[] = {
         "x-kubernetes-list-type:s x-kubernetes-map-type:s x-kubernetes-preserve-unknown-fields:b "
         "x-kubernetes-validations:[apiextensions.v1.ValidationRule];key=rule;patch=rule",
     "apiextensions.v1.SelectableField jsonPath:s;r",
-    "apiextensions.v1.ServiceReference name:s;r namespace:s;r path:s port:i",
+    "apiextensions.v1.ServiceReference name:s;r namespace:s;r path:s port:j",
     "apiextensions.v1.ValidationRule fieldPath:s message:s messageExpression:s optionalOldSelf:b reason:s rule:s;r",
     "apiextensions.v1.WebhookClientConfig caBundle:B service:apiextensions.v1.ServiceReference url:s",
     "apiextensions.v1.WebhookConversion clientConfig:apiextensions.v1.WebhookClientConfig conversionReviewVersions:[s];r",
     "apiregistration.v1.APIService apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:apiregistration.v1.APIServiceSpec;d "
         "status:apiregistration.v1.APIServiceStatus;d",
     "apiregistration.v1.APIServiceCondition lastTransitionTime:t message:s reason:s status:s;r type:s;r",
-    "apiregistration.v1.APIServiceSpec caBundle:B group:s groupPriorityMinimum:i;r insecureSkipTLSVerify:b service:apiregistration.v1.ServiceReference "
-        "version:s versionPriority:i;r",
+    "apiregistration.v1.APIServiceSpec caBundle:B group:s groupPriorityMinimum:j;r insecureSkipTLSVerify:b service:apiregistration.v1.ServiceReference "
+        "version:s versionPriority:j;r",
     "apiregistration.v1.APIServiceStatus conditions:[apiregistration.v1.APIServiceCondition];key=type;patch=type",
-    "apiregistration.v1.ServiceReference name:s namespace:s port:i",
+    "apiregistration.v1.ServiceReference name:s namespace:s port:j",
     "apps.v1.ControllerRevision apiVersion:s data:o kind:s metadata:meta.v1.ObjectMeta;d revision:i;r",
     "apps.v1.DaemonSet apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:apps.v1.DaemonSetSpec;d status:apps.v1.DaemonSetStatus;d",
     "apps.v1.DaemonSetCondition lastTransitionTime:t message:s reason:s status:s;r type:s;r",
-    "apps.v1.DaemonSetSpec minReadySeconds:i revisionHistoryLimit:i selector:meta.v1.LabelSelector;r template:core.v1.PodTemplateSpec;d;r "
+    "apps.v1.DaemonSetSpec minReadySeconds:j revisionHistoryLimit:j selector:meta.v1.LabelSelector;r template:core.v1.PodTemplateSpec;d;r "
         "updateStrategy:apps.v1.DaemonSetUpdateStrategy;d",
-    "apps.v1.DaemonSetStatus collisionCount:i conditions:[apps.v1.DaemonSetCondition];key=type;patch=type currentNumberScheduled:i;r "
-        "desiredNumberScheduled:i;r numberAvailable:i numberMisscheduled:i;r numberReady:i;r numberUnavailable:i observedGeneration:i updatedNumberScheduled:i",
+    "apps.v1.DaemonSetStatus collisionCount:j conditions:[apps.v1.DaemonSetCondition];key=type;patch=type currentNumberScheduled:j;r "
+        "desiredNumberScheduled:j;r numberAvailable:j numberMisscheduled:j;r numberReady:j;r numberUnavailable:j observedGeneration:i updatedNumberScheduled:j",
     "apps.v1.DaemonSetUpdateStrategy rollingUpdate:apps.v1.RollingUpdateDaemonSet type:s",
     "apps.v1.Deployment apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:apps.v1.DeploymentSpec;d status:apps.v1.DeploymentStatus;d",
     "apps.v1.DeploymentCondition lastTransitionTime:t lastUpdateTime:t message:s reason:s status:s;r type:s;r",
-    "apps.v1.DeploymentSpec minReadySeconds:i paused:b progressDeadlineSeconds:i replicas:i revisionHistoryLimit:i selector:meta.v1.LabelSelector;r "
+    "apps.v1.DeploymentSpec minReadySeconds:j paused:b progressDeadlineSeconds:j replicas:j revisionHistoryLimit:j selector:meta.v1.LabelSelector;r "
         "strategy:apps.v1.DeploymentStrategy;d;retain template:core.v1.PodTemplateSpec;d;r",
-    "apps.v1.DeploymentStatus availableReplicas:i collisionCount:i conditions:[apps.v1.DeploymentCondition];key=type;patch=type observedGeneration:i "
-        "readyReplicas:i replicas:i terminatingReplicas:i unavailableReplicas:i updatedReplicas:i",
+    "apps.v1.DeploymentStatus availableReplicas:j collisionCount:j conditions:[apps.v1.DeploymentCondition];key=type;patch=type observedGeneration:i "
+        "readyReplicas:j replicas:j terminatingReplicas:j unavailableReplicas:j updatedReplicas:j",
     "apps.v1.DeploymentStrategy rollingUpdate:apps.v1.RollingUpdateDeployment type:s",
     "apps.v1.ReplicaSet apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:apps.v1.ReplicaSetSpec;d status:apps.v1.ReplicaSetStatus;d",
     "apps.v1.ReplicaSetCondition lastTransitionTime:t message:s reason:s status:s;r type:s;r",
-    "apps.v1.ReplicaSetSpec minReadySeconds:i replicas:i selector:meta.v1.LabelSelector;r template:core.v1.PodTemplateSpec;d",
-    "apps.v1.ReplicaSetStatus availableReplicas:i conditions:[apps.v1.ReplicaSetCondition];key=type;patch=type fullyLabeledReplicas:i observedGeneration:i "
-        "readyReplicas:i replicas:i;r terminatingReplicas:i",
+    "apps.v1.ReplicaSetSpec minReadySeconds:j replicas:j selector:meta.v1.LabelSelector;r template:core.v1.PodTemplateSpec;d",
+    "apps.v1.ReplicaSetStatus availableReplicas:j conditions:[apps.v1.ReplicaSetCondition];key=type;patch=type fullyLabeledReplicas:j observedGeneration:i "
+        "readyReplicas:j replicas:j;r terminatingReplicas:j",
     "apps.v1.RollingUpdateDaemonSet maxSurge:x maxUnavailable:x",
     "apps.v1.RollingUpdateDeployment maxSurge:x maxUnavailable:x",
-    "apps.v1.RollingUpdateStatefulSetStrategy maxUnavailable:x partition:i",
+    "apps.v1.RollingUpdateStatefulSetStrategy maxUnavailable:x partition:j",
     "apps.v1.StatefulSet apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:apps.v1.StatefulSetSpec;d status:apps.v1.StatefulSetStatus;d",
     "apps.v1.StatefulSetCondition lastTransitionTime:t message:s reason:s status:s;r type:s;r",
-    "apps.v1.StatefulSetOrdinals start:i",
+    "apps.v1.StatefulSetOrdinals start:j",
     "apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy whenDeleted:s whenScaled:s",
-    "apps.v1.StatefulSetSpec minReadySeconds:i ordinals:apps.v1.StatefulSetOrdinals "
-        "persistentVolumeClaimRetentionPolicy:apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy podManagementPolicy:s replicas:i revisionHistoryLimit:i "
+    "apps.v1.StatefulSetSpec minReadySeconds:j ordinals:apps.v1.StatefulSetOrdinals "
+        "persistentVolumeClaimRetentionPolicy:apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy podManagementPolicy:s replicas:j revisionHistoryLimit:j "
         "selector:meta.v1.LabelSelector;r serviceName:s template:core.v1.PodTemplateSpec;d;r updateStrategy:apps.v1.StatefulSetUpdateStrategy;d "
         "volumeClaimTemplates:[core.v1.PersistentVolumeClaim]",
-    "apps.v1.StatefulSetStatus availableReplicas:i collisionCount:i conditions:[apps.v1.StatefulSetCondition];key=type;patch=type currentReplicas:i "
-        "currentRevision:s observedGeneration:i readyReplicas:i replicas:i;r updateRevision:s updatedReplicas:i",
+    "apps.v1.StatefulSetStatus availableReplicas:j collisionCount:j conditions:[apps.v1.StatefulSetCondition];key=type;patch=type currentReplicas:j "
+        "currentRevision:s observedGeneration:i readyReplicas:j replicas:j;r updateRevision:s updatedReplicas:j",
     "apps.v1.StatefulSetUpdateStrategy rollingUpdate:apps.v1.RollingUpdateStatefulSetStrategy type:s",
     "authentication.v1.SelfSubjectReview apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d status:authentication.v1.SelfSubjectReviewStatus;d",
     "authentication.v1.SelfSubjectReviewStatus userInfo:authentication.v1.UserInfo;d",
@@ -266,30 +266,30 @@ const char *const kl__builtin_types[] = {
     "authorization.v1.SubjectRulesReviewStatus evaluationError:s incomplete:b;r nonResourceRules:[authorization.v1.NonResourceRule];r "
         "resourceRules:[authorization.v1.ResourceRule];r",
     "autoscaling.v1.Scale apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:autoscaling.v1.ScaleSpec;d status:autoscaling.v1.ScaleStatus;d",
-    "autoscaling.v1.ScaleSpec replicas:i",
-    "autoscaling.v1.ScaleStatus replicas:i;r selector:s",
+    "autoscaling.v1.ScaleSpec replicas:j",
+    "autoscaling.v1.ScaleStatus replicas:j;r selector:s",
     "autoscaling.v2.ContainerResourceMetricSource container:s;r name:s;r target:autoscaling.v2.MetricTarget;d;r",
     "autoscaling.v2.ContainerResourceMetricStatus container:s;r current:autoscaling.v2.MetricValueStatus;d;r name:s;r",
     "autoscaling.v2.CrossVersionObjectReference apiVersion:s kind:s;r name:s;r",
     "autoscaling.v2.ExternalMetricSource metric:autoscaling.v2.MetricIdentifier;d;r target:autoscaling.v2.MetricTarget;d;r",
     "autoscaling.v2.ExternalMetricStatus current:autoscaling.v2.MetricValueStatus;d;r metric:autoscaling.v2.MetricIdentifier;d;r",
-    "autoscaling.v2.HPAScalingPolicy periodSeconds:i;r type:s;r value:i;r",
-    "autoscaling.v2.HPAScalingRules policies:[autoscaling.v2.HPAScalingPolicy] selectPolicy:s stabilizationWindowSeconds:i tolerance:q",
+    "autoscaling.v2.HPAScalingPolicy periodSeconds:j;r type:s;r value:j;r",
+    "autoscaling.v2.HPAScalingRules policies:[autoscaling.v2.HPAScalingPolicy] selectPolicy:s stabilizationWindowSeconds:j tolerance:q",
     "autoscaling.v2.HorizontalPodAutoscaler apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:autoscaling.v2.HorizontalPodAutoscalerSpec;d "
         "status:autoscaling.v2.HorizontalPodAutoscalerStatus;d",
     "autoscaling.v2.HorizontalPodAutoscalerBehavior scaleDown:autoscaling.v2.HPAScalingRules scaleUp:autoscaling.v2.HPAScalingRules",
     "autoscaling.v2.HorizontalPodAutoscalerCondition lastTransitionTime:t message:s reason:s status:s;r type:s;r",
-    "autoscaling.v2.HorizontalPodAutoscalerSpec behavior:autoscaling.v2.HorizontalPodAutoscalerBehavior maxReplicas:i;r "
-        "metrics:[autoscaling.v2.MetricSpec] minReplicas:i scaleTargetRef:autoscaling.v2.CrossVersionObjectReference;d;r",
+    "autoscaling.v2.HorizontalPodAutoscalerSpec behavior:autoscaling.v2.HorizontalPodAutoscalerBehavior maxReplicas:j;r "
+        "metrics:[autoscaling.v2.MetricSpec] minReplicas:j scaleTargetRef:autoscaling.v2.CrossVersionObjectReference;d;r",
     "autoscaling.v2.HorizontalPodAutoscalerStatus conditions:[autoscaling.v2.HorizontalPodAutoscalerCondition];key=type;patch=type "
-        "currentMetrics:[autoscaling.v2.MetricStatus] currentReplicas:i desiredReplicas:i;r lastScaleTime:t observedGeneration:i",
+        "currentMetrics:[autoscaling.v2.MetricStatus] currentReplicas:j desiredReplicas:j;r lastScaleTime:t observedGeneration:i",
     "autoscaling.v2.MetricIdentifier name:s;r selector:meta.v1.LabelSelector",
     "autoscaling.v2.MetricSpec containerResource:autoscaling.v2.ContainerResourceMetricSource external:autoscaling.v2.ExternalMetricSource "
         "object:autoscaling.v2.ObjectMetricSource pods:autoscaling.v2.PodsMetricSource resource:autoscaling.v2.ResourceMetricSource type:s;r",
     "autoscaling.v2.MetricStatus containerResource:autoscaling.v2.ContainerResourceMetricStatus external:autoscaling.v2.ExternalMetricStatus "
         "object:autoscaling.v2.ObjectMetricStatus pods:autoscaling.v2.PodsMetricStatus resource:autoscaling.v2.ResourceMetricStatus type:s;r",
-    "autoscaling.v2.MetricTarget averageUtilization:i averageValue:q type:s;r value:q",
-    "autoscaling.v2.MetricValueStatus averageUtilization:i averageValue:q value:q",
+    "autoscaling.v2.MetricTarget averageUtilization:j averageValue:q type:s;r value:q",
+    "autoscaling.v2.MetricValueStatus averageUtilization:j averageValue:q value:q",
     "autoscaling.v2.ObjectMetricSource describedObject:autoscaling.v2.CrossVersionObjectReference;d;r metric:autoscaling.v2.MetricIdentifier;d;r "
         "target:autoscaling.v2.MetricTarget;d;r",
     "autoscaling.v2.ObjectMetricStatus current:autoscaling.v2.MetricValueStatus;d;r describedObject:autoscaling.v2.CrossVersionObjectReference;d;r "
@@ -299,33 +299,33 @@ const char *const kl__builtin_types[] = {
     "autoscaling.v2.ResourceMetricSource name:s;r target:autoscaling.v2.MetricTarget;d;r",
     "autoscaling.v2.ResourceMetricStatus current:autoscaling.v2.MetricValueStatus;d;r name:s;r",
     "batch.v1.CronJob apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:batch.v1.CronJobSpec;d status:batch.v1.CronJobStatus;d",
-    "batch.v1.CronJobSpec concurrencyPolicy:s failedJobsHistoryLimit:i jobTemplate:batch.v1.JobTemplateSpec;d;r schedule:s;r startingDeadlineSeconds:i "
-        "successfulJobsHistoryLimit:i suspend:b timeZone:s",
+    "batch.v1.CronJobSpec concurrencyPolicy:s failedJobsHistoryLimit:j jobTemplate:batch.v1.JobTemplateSpec;d;r schedule:s;r startingDeadlineSeconds:i "
+        "successfulJobsHistoryLimit:j suspend:b timeZone:s",
     "batch.v1.CronJobStatus active:[core.v1.ObjectReference] lastScheduleTime:t lastSuccessfulTime:t",
     "batch.v1.Job apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:batch.v1.JobSpec;d status:batch.v1.JobStatus;d",
     "batch.v1.JobCondition lastProbeTime:t lastTransitionTime:t message:s reason:s status:s;r type:s;r",
-    "batch.v1.JobSpec activeDeadlineSeconds:i backoffLimit:i backoffLimitPerIndex:i completionMode:s completions:i managedBy:s manualSelector:b "
-        "maxFailedIndexes:i parallelism:i podFailurePolicy:batch.v1.PodFailurePolicy podReplacementPolicy:s selector:meta.v1.LabelSelector "
-        "successPolicy:batch.v1.SuccessPolicy suspend:b template:core.v1.PodTemplateSpec;d;r ttlSecondsAfterFinished:i",
-    "batch.v1.JobStatus active:i completedIndexes:s completionTime:t conditions:[batch.v1.JobCondition];patch=type failed:i failedIndexes:s ready:i "
-        "startTime:t succeeded:i terminating:i uncountedTerminatedPods:batch.v1.UncountedTerminatedPods",
+    "batch.v1.JobSpec activeDeadlineSeconds:i backoffLimit:j backoffLimitPerIndex:j completionMode:s completions:j managedBy:s manualSelector:b "
+        "maxFailedIndexes:j parallelism:j podFailurePolicy:batch.v1.PodFailurePolicy podReplacementPolicy:s selector:meta.v1.LabelSelector "
+        "successPolicy:batch.v1.SuccessPolicy suspend:b template:core.v1.PodTemplateSpec;d;r ttlSecondsAfterFinished:j",
+    "batch.v1.JobStatus active:j completedIndexes:s completionTime:t conditions:[batch.v1.JobCondition];patch=type failed:j failedIndexes:s ready:j "
+        "startTime:t succeeded:j terminating:j uncountedTerminatedPods:batch.v1.UncountedTerminatedPods",
     "batch.v1.JobTemplateSpec metadata:meta.v1.ObjectMeta;d spec:batch.v1.JobSpec;d",
     "batch.v1.PodFailurePolicy rules:[batch.v1.PodFailurePolicyRule];r",
-    "batch.v1.PodFailurePolicyOnExitCodesRequirement containerName:s operator:s;r values:[i];r;set",
+    "batch.v1.PodFailurePolicyOnExitCodesRequirement containerName:s operator:s;r values:[j];r;set",
     "batch.v1.PodFailurePolicyOnPodConditionsPattern status:s;r type:s;r",
     "batch.v1.PodFailurePolicyRule action:s;r onExitCodes:batch.v1.PodFailurePolicyOnExitCodesRequirement "
         "onPodConditions:[batch.v1.PodFailurePolicyOnPodConditionsPattern]",
     "batch.v1.SuccessPolicy rules:[batch.v1.SuccessPolicyRule];r",
-    "batch.v1.SuccessPolicyRule succeededCount:i succeededIndexes:s",
+    "batch.v1.SuccessPolicyRule succeededCount:j succeededIndexes:s",
     "batch.v1.UncountedTerminatedPods failed:[s];set succeeded:[s];set",
     "certificates.v1.CertificateSigningRequest apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:certificates.v1.CertificateSigningRequestSpec;d;r "
         "status:certificates.v1.CertificateSigningRequestStatus;d",
     "certificates.v1.CertificateSigningRequestCondition lastTransitionTime:t lastUpdateTime:t message:s reason:s status:s;r type:s;r",
-    "certificates.v1.CertificateSigningRequestSpec expirationSeconds:i extra:{[s]} groups:[s] request:B;r signerName:s;r uid:s usages:[s] username:s",
+    "certificates.v1.CertificateSigningRequestSpec expirationSeconds:j extra:{[s]} groups:[s] request:B;r signerName:s;r uid:s usages:[s] username:s",
     "certificates.v1.CertificateSigningRequestStatus certificate:B conditions:[certificates.v1.CertificateSigningRequestCondition];key=type",
     "coordination.v1.Lease apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:coordination.v1.LeaseSpec;d",
-    "coordination.v1.LeaseSpec acquireTime:m holderIdentity:s leaseDurationSeconds:i leaseTransitions:i preferredHolder:s renewTime:m strategy:s",
-    "core.v1.AWSElasticBlockStoreVolumeSource fsType:s partition:i readOnly:b volumeID:s;r",
+    "coordination.v1.LeaseSpec acquireTime:m holderIdentity:s leaseDurationSeconds:j leaseTransitions:j preferredHolder:s renewTime:m strategy:s",
+    "core.v1.AWSElasticBlockStoreVolumeSource fsType:s partition:j readOnly:b volumeID:s;r",
     "core.v1.Affinity nodeAffinity:core.v1.NodeAffinity podAffinity:core.v1.PodAffinity podAntiAffinity:core.v1.PodAntiAffinity",
     "core.v1.AppArmorProfile localhostProfile:s type:s;r",
     "core.v1.AttachedVolume devicePath:s;r name:s;r",
@@ -342,7 +342,7 @@ const char *const kl__builtin_types[] = {
     "core.v1.CephFSVolumeSource monitors:[s];r path:s readOnly:b secretFile:s secretRef:core.v1.LocalObjectReference user:s",
     "core.v1.CinderPersistentVolumeSource fsType:s readOnly:b secretRef:core.v1.SecretReference volumeID:s;r",
     "core.v1.CinderVolumeSource fsType:s readOnly:b secretRef:core.v1.LocalObjectReference volumeID:s;r",
-    "core.v1.ClientIPConfig timeoutSeconds:i",
+    "core.v1.ClientIPConfig timeoutSeconds:j",
     "core.v1.ClusterTrustBundleProjection labelSelector:meta.v1.LabelSelector name:s optional:b path:s;r signerName:s",
     "core.v1.ComponentCondition error:s message:s status:s;r type:s;r",
     "core.v1.ComponentStatus apiVersion:s conditions:[core.v1.ComponentCondition];key=type;patch=type kind:s metadata:meta.v1.ObjectMeta;d",
@@ -351,7 +351,7 @@ const char *const kl__builtin_types[] = {
     "core.v1.ConfigMapKeySelector;atomic key:s;r name:s optional:b",
     "core.v1.ConfigMapNodeConfigSource kubeletConfigKey:s;r name:s;r namespace:s;r resourceVersion:s uid:s",
     "core.v1.ConfigMapProjection items:[core.v1.KeyToPath] name:s optional:b",
-    "core.v1.ConfigMapVolumeSource defaultMode:i items:[core.v1.KeyToPath] name:s optional:b",
+    "core.v1.ConfigMapVolumeSource defaultMode:j items:[core.v1.KeyToPath] name:s optional:b",
     "core.v1.Container args:[s] command:[s] env:[core.v1.EnvVar];key=name;patch=name envFrom:[core.v1.EnvFromSource] image:s imagePullPolicy:s "
         "lifecycle:core.v1.Lifecycle livenessProbe:core.v1.Probe name:s;r ports:[core.v1.ContainerPort];key=containerPort,protocol;patch=containerPort "
         "readinessProbe:core.v1.Probe resizePolicy:[core.v1.ContainerResizePolicy] resources:core.v1.ResourceRequirements;d restartPolicy:s "
@@ -360,25 +360,25 @@ const char *const kl__builtin_types[] = {
         "volumeMounts:[core.v1.VolumeMount];key=mountPath;patch=mountPath workingDir:s",
     "core.v1.ContainerExtendedResourceRequest containerName:s;r requestName:s;r resourceName:s;r",
     "core.v1.ContainerImage names:[s] sizeBytes:i",
-    "core.v1.ContainerPort containerPort:i;r hostIP:s hostPort:i name:s protocol:s;default=TCP",
+    "core.v1.ContainerPort containerPort:j;r hostIP:s hostPort:j name:s protocol:s;default=TCP",
     "core.v1.ContainerResizePolicy resourceName:s;r restartPolicy:s;r",
     "core.v1.ContainerRestartRule action:s;r exitCodes:core.v1.ContainerRestartRuleOnExitCodes",
-    "core.v1.ContainerRestartRuleOnExitCodes operator:s;r values:[i];set",
+    "core.v1.ContainerRestartRuleOnExitCodes operator:s;r values:[j];set",
     "core.v1.ContainerState running:core.v1.ContainerStateRunning terminated:core.v1.ContainerStateTerminated waiting:core.v1.ContainerStateWaiting",
     "core.v1.ContainerStateRunning startedAt:t",
-    "core.v1.ContainerStateTerminated containerID:s exitCode:i;r finishedAt:t message:s reason:s signal:i startedAt:t",
+    "core.v1.ContainerStateTerminated containerID:s exitCode:j;r finishedAt:t message:s reason:s signal:j startedAt:t",
     "core.v1.ContainerStateWaiting message:s reason:s",
     "core.v1.ContainerStatus allocatedResources:{q} allocatedResourcesStatus:[core.v1.ResourceStatus];key=name;patch=name containerID:s image:s;r "
-        "imageID:s;r lastState:core.v1.ContainerState;d name:s;r ready:b;r resources:core.v1.ResourceRequirements restartCount:i;r started:b "
+        "imageID:s;r lastState:core.v1.ContainerState;d name:s;r ready:b;r resources:core.v1.ResourceRequirements restartCount:j;r started:b "
         "state:core.v1.ContainerState;d stopSignal:s user:core.v1.ContainerUser volumeMounts:[core.v1.VolumeMountStatus];key=mountPath;patch=mountPath",
     "core.v1.ContainerUser linux:core.v1.LinuxContainerUser",
-    "core.v1.DaemonEndpoint Port:i;r",
+    "core.v1.DaemonEndpoint Port:j;r",
     "core.v1.DownwardAPIProjection items:[core.v1.DownwardAPIVolumeFile]",
-    "core.v1.DownwardAPIVolumeFile fieldRef:core.v1.ObjectFieldSelector mode:i path:s;r resourceFieldRef:core.v1.ResourceFieldSelector",
-    "core.v1.DownwardAPIVolumeSource defaultMode:i items:[core.v1.DownwardAPIVolumeFile]",
+    "core.v1.DownwardAPIVolumeFile fieldRef:core.v1.ObjectFieldSelector mode:j path:s;r resourceFieldRef:core.v1.ResourceFieldSelector",
+    "core.v1.DownwardAPIVolumeSource defaultMode:j items:[core.v1.DownwardAPIVolumeFile]",
     "core.v1.EmptyDirVolumeSource medium:s sizeLimit:q",
     "core.v1.EndpointAddress;atomic hostname:s ip:s;r nodeName:s targetRef:core.v1.ObjectReference",
-    "core.v1.EndpointPort;atomic appProtocol:s name:s port:i;r protocol:s",
+    "core.v1.EndpointPort;atomic appProtocol:s name:s port:j;r protocol:s",
     "core.v1.EndpointSubset addresses:[core.v1.EndpointAddress] notReadyAddresses:[core.v1.EndpointAddress] ports:[core.v1.EndpointPort]",
     "core.v1.Endpoints apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d subsets:[core.v1.EndpointSubset]",
     "core.v1.EnvFromSource configMapRef:core.v1.ConfigMapEnvSource prefix:s secretRef:core.v1.SecretEnvSource",
@@ -392,19 +392,19 @@ const char *const kl__builtin_types[] = {
         "targetContainerName:s terminationMessagePath:s terminationMessagePolicy:s tty:b volumeDevices:[core.v1.VolumeDevice];key=devicePath;patch=devicePath "
         "volumeMounts:[core.v1.VolumeMount];key=mountPath;patch=mountPath workingDir:s",
     "core.v1.EphemeralVolumeSource volumeClaimTemplate:core.v1.PersistentVolumeClaimTemplate",
-    "core.v1.Event action:s apiVersion:s count:i eventTime:m firstTimestamp:t involvedObject:core.v1.ObjectReference;d;r kind:s lastTimestamp:t message:s "
+    "core.v1.Event action:s apiVersion:s count:j eventTime:m firstTimestamp:t involvedObject:core.v1.ObjectReference;d;r kind:s lastTimestamp:t message:s "
         "metadata:meta.v1.ObjectMeta;d;r reason:s related:core.v1.ObjectReference reportingComponent:s reportingInstance:s series:core.v1.EventSeries "
         "source:core.v1.EventSource;d type:s",
-    "core.v1.EventSeries count:i lastObservedTime:m",
+    "core.v1.EventSeries count:j lastObservedTime:m",
     "core.v1.EventSource component:s host:s",
     "core.v1.ExecAction command:[s]",
-    "core.v1.FCVolumeSource fsType:s lun:i readOnly:b targetWWNs:[s] wwids:[s]",
+    "core.v1.FCVolumeSource fsType:s lun:j readOnly:b targetWWNs:[s] wwids:[s]",
     "core.v1.FileKeySelector;atomic key:s;r optional:b path:s;r volumeName:s;r",
     "core.v1.FlexPersistentVolumeSource driver:s;r fsType:s options:{s} readOnly:b secretRef:core.v1.SecretReference",
     "core.v1.FlexVolumeSource driver:s;r fsType:s options:{s} readOnly:b secretRef:core.v1.LocalObjectReference",
     "core.v1.FlockerVolumeSource datasetName:s datasetUUID:s",
-    "core.v1.GCEPersistentDiskVolumeSource fsType:s partition:i pdName:s;r readOnly:b",
-    "core.v1.GRPCAction port:i;r service:s",
+    "core.v1.GCEPersistentDiskVolumeSource fsType:s partition:j pdName:s;r readOnly:b",
+    "core.v1.GRPCAction port:j;r service:s",
     "core.v1.GitRepoVolumeSource directory:s repository:s;r revision:s",
     "core.v1.GlusterfsPersistentVolumeSource endpoints:s;r endpointsNamespace:s path:s;r readOnly:b",
     "core.v1.GlusterfsVolumeSource endpoints:s;r path:s;r readOnly:b",
@@ -413,12 +413,12 @@ const char *const kl__builtin_types[] = {
     "core.v1.HostAlias hostnames:[s] ip:s;r",
     "core.v1.HostIP ip:s;r",
     "core.v1.HostPathVolumeSource path:s;r type:s",
-    "core.v1.ISCSIPersistentVolumeSource chapAuthDiscovery:b chapAuthSession:b fsType:s initiatorName:s iqn:s;r iscsiInterface:s;default=default lun:i;r "
+    "core.v1.ISCSIPersistentVolumeSource chapAuthDiscovery:b chapAuthSession:b fsType:s initiatorName:s iqn:s;r iscsiInterface:s;default=default lun:j;r "
         "portals:[s] readOnly:b secretRef:core.v1.SecretReference targetPortal:s;r",
-    "core.v1.ISCSIVolumeSource chapAuthDiscovery:b chapAuthSession:b fsType:s initiatorName:s iqn:s;r iscsiInterface:s;default=default lun:i;r portals:[s] "
+    "core.v1.ISCSIVolumeSource chapAuthDiscovery:b chapAuthSession:b fsType:s initiatorName:s iqn:s;r iscsiInterface:s;default=default lun:j;r portals:[s] "
         "readOnly:b secretRef:core.v1.LocalObjectReference targetPortal:s;r",
     "core.v1.ImageVolumeSource pullPolicy:s reference:s",
-    "core.v1.KeyToPath key:s;r mode:i path:s;r",
+    "core.v1.KeyToPath key:s;r mode:j path:s;r",
     "core.v1.Lifecycle postStart:core.v1.LifecycleHandler preStop:core.v1.LifecycleHandler stopSignal:s",
     "core.v1.LifecycleHandler exec:core.v1.ExecAction httpGet:core.v1.HTTPGetAction sleep:core.v1.SleepAction tcpSocket:core.v1.TCPSocketAction",
     "core.v1.LimitRange apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:core.v1.LimitRangeSpec;d",
@@ -489,7 +489,7 @@ const char *const kl__builtin_types[] = {
         "namespaces:[s] topologyKey:s;r",
     "core.v1.PodAntiAffinity preferredDuringSchedulingIgnoredDuringExecution:[core.v1.WeightedPodAffinityTerm] "
         "requiredDuringSchedulingIgnoredDuringExecution:[core.v1.PodAffinityTerm]",
-    "core.v1.PodCertificateProjection certificateChainPath:s credentialBundlePath:s keyPath:s keyType:s;r maxExpirationSeconds:i signerName:s;r",
+    "core.v1.PodCertificateProjection certificateChainPath:s credentialBundlePath:s keyPath:s keyType:s;r maxExpirationSeconds:j signerName:s;r",
     "core.v1.PodCondition lastProbeTime:t lastTransitionTime:t message:s observedGeneration:i reason:s status:s;r type:s;r",
     "core.v1.PodDNSConfig nameservers:[s] options:[core.v1.PodDNSConfigOption] searches:[s]",
     "core.v1.PodDNSConfigOption name:s value:s",
@@ -507,7 +507,7 @@ const char *const kl__builtin_types[] = {
         "dnsConfig:core.v1.PodDNSConfig dnsPolicy:s enableServiceLinks:b ephemeralContainers:[core.v1.EphemeralContainer];key=name;patch=name "
         "hostAliases:[core.v1.HostAlias];key=ip;patch=ip hostIPC:b hostNetwork:b hostPID:b hostUsers:b hostname:s hostnameOverride:s "
         "imagePullSecrets:[core.v1.LocalObjectReference];key=name;patch=name initContainers:[core.v1.Container];key=name;patch=name nodeName:s "
-        "nodeSelector:{s};atomic os:core.v1.PodOS overhead:{q} preemptionPolicy:s priority:i priorityClassName:s readinessGates:[core.v1.PodReadinessGate] "
+        "nodeSelector:{s};atomic os:core.v1.PodOS overhead:{q} preemptionPolicy:s priority:j priorityClassName:s readinessGates:[core.v1.PodReadinessGate] "
         "resourceClaims:[core.v1.PodResourceClaim];key=name;patch=name;retain resources:core.v1.ResourceRequirements restartPolicy:s runtimeClassName:s "
         "schedulerName:s schedulingGates:[core.v1.PodSchedulingGate];key=name;patch=name securityContext:core.v1.PodSecurityContext serviceAccount:s "
         "serviceAccountName:s setHostnameAsFQDN:b shareProcessNamespace:b subdomain:s terminationGracePeriodSeconds:i tolerations:[core.v1.Toleration] "
@@ -520,12 +520,12 @@ const char *const kl__builtin_types[] = {
         "startTime:t",
     "core.v1.PodTemplate apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d template:core.v1.PodTemplateSpec;d",
     "core.v1.PodTemplateSpec metadata:meta.v1.ObjectMeta;d spec:core.v1.PodSpec;d",
-    "core.v1.PortStatus error:s port:i;r protocol:s;r",
+    "core.v1.PortStatus error:s port:j;r protocol:s;r",
     "core.v1.PortworxVolumeSource fsType:s readOnly:b volumeID:s;r",
-    "core.v1.PreferredSchedulingTerm preference:core.v1.NodeSelectorTerm;d;r weight:i;r",
-    "core.v1.Probe exec:core.v1.ExecAction failureThreshold:i grpc:core.v1.GRPCAction httpGet:core.v1.HTTPGetAction initialDelaySeconds:i periodSeconds:i "
-        "successThreshold:i tcpSocket:core.v1.TCPSocketAction terminationGracePeriodSeconds:i timeoutSeconds:i",
-    "core.v1.ProjectedVolumeSource defaultMode:i sources:[core.v1.VolumeProjection]",
+    "core.v1.PreferredSchedulingTerm preference:core.v1.NodeSelectorTerm;d;r weight:j;r",
+    "core.v1.Probe exec:core.v1.ExecAction failureThreshold:j grpc:core.v1.GRPCAction httpGet:core.v1.HTTPGetAction initialDelaySeconds:j periodSeconds:j "
+        "successThreshold:j tcpSocket:core.v1.TCPSocketAction terminationGracePeriodSeconds:i timeoutSeconds:j",
+    "core.v1.ProjectedVolumeSource defaultMode:j sources:[core.v1.VolumeProjection]",
     "core.v1.QuobyteVolumeSource group:s readOnly:b registry:s;r tenant:s user:s volume:s;r",
     "core.v1.RBDPersistentVolumeSource fsType:s image:s;r keyring:s;default=/etc/ceph/keyring monitors:[s];r pool:s;default=rbd readOnly:b "
         "secretRef:core.v1.SecretReference user:s;default=admin",
@@ -534,9 +534,9 @@ const char *const kl__builtin_types[] = {
     "core.v1.ReplicationController apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:core.v1.ReplicationControllerSpec;d "
         "status:core.v1.ReplicationControllerStatus;d",
     "core.v1.ReplicationControllerCondition lastTransitionTime:t message:s reason:s status:s;r type:s;r",
-    "core.v1.ReplicationControllerSpec minReadySeconds:i replicas:i;default=1 selector:{s};atomic template:core.v1.PodTemplateSpec",
-    "core.v1.ReplicationControllerStatus availableReplicas:i conditions:[core.v1.ReplicationControllerCondition];key=type;patch=type "
-        "fullyLabeledReplicas:i observedGeneration:i readyReplicas:i replicas:i;r",
+    "core.v1.ReplicationControllerSpec minReadySeconds:j replicas:j;default=1 selector:{s};atomic template:core.v1.PodTemplateSpec",
+    "core.v1.ReplicationControllerStatus availableReplicas:j conditions:[core.v1.ReplicationControllerCondition];key=type;patch=type "
+        "fullyLabeledReplicas:j observedGeneration:i readyReplicas:j replicas:j;r",
     "core.v1.ResourceClaim name:s;r request:s",
     "core.v1.ResourceFieldSelector;atomic containerName:s divisor:q resource:s;r",
     "core.v1.ResourceHealth health:s resourceID:s;r",
@@ -558,7 +558,7 @@ const char *const kl__builtin_types[] = {
     "core.v1.SecretKeySelector;atomic key:s;r name:s optional:b",
     "core.v1.SecretProjection items:[core.v1.KeyToPath] name:s optional:b",
     "core.v1.SecretReference;atomic name:s namespace:s",
-    "core.v1.SecretVolumeSource defaultMode:i items:[core.v1.KeyToPath] optional:b secretName:s",
+    "core.v1.SecretVolumeSource defaultMode:j items:[core.v1.KeyToPath] optional:b secretName:s",
     "core.v1.SecurityContext allowPrivilegeEscalation:b appArmorProfile:core.v1.AppArmorProfile capabilities:core.v1.Capabilities privileged:b procMount:s "
         "readOnlyRootFilesystem:b runAsGroup:i runAsNonRoot:b runAsUser:i seLinuxOptions:core.v1.SELinuxOptions seccompProfile:core.v1.SeccompProfile "
         "windowsOptions:core.v1.WindowsSecurityContextOptions",
@@ -566,9 +566,9 @@ const char *const kl__builtin_types[] = {
     "core.v1.ServiceAccount apiVersion:s automountServiceAccountToken:b imagePullSecrets:[core.v1.LocalObjectReference] kind:s "
         "metadata:meta.v1.ObjectMeta;d secrets:[core.v1.ObjectReference];key=name;patch=name",
     "core.v1.ServiceAccountTokenProjection audience:s expirationSeconds:i path:s;r",
-    "core.v1.ServicePort appProtocol:s name:s nodePort:i port:i;r protocol:s;default=TCP targetPort:x",
+    "core.v1.ServicePort appProtocol:s name:s nodePort:j port:j;r protocol:s;default=TCP targetPort:x",
     "core.v1.ServiceSpec allocateLoadBalancerNodePorts:b clusterIP:s clusterIPs:[s] externalIPs:[s] externalName:s externalTrafficPolicy:s "
-        "healthCheckNodePort:i internalTrafficPolicy:s ipFamilies:[s] ipFamilyPolicy:s loadBalancerClass:s loadBalancerIP:s loadBalancerSourceRanges:[s] "
+        "healthCheckNodePort:j internalTrafficPolicy:s ipFamilies:[s] ipFamilyPolicy:s loadBalancerClass:s loadBalancerIP:s loadBalancerSourceRanges:[s] "
         "ports:[core.v1.ServicePort];key=port,protocol;patch=port publishNotReadyAddresses:b selector:{s};atomic sessionAffinity:s "
         "sessionAffinityConfig:core.v1.SessionAffinityConfig trafficDistribution:s type:s",
     "core.v1.ServiceStatus conditions:[meta.v1.Condition];key=type;patch=type loadBalancer:core.v1.LoadBalancerStatus;d",
@@ -582,7 +582,7 @@ const char *const kl__builtin_types[] = {
     "core.v1.Toleration effect:s key:s operator:s tolerationSeconds:i value:s",
     "core.v1.TopologySelectorLabelRequirement key:s;r values:[s];r",
     "core.v1.TopologySelectorTerm;atomic matchLabelExpressions:[core.v1.TopologySelectorLabelRequirement]",
-    "core.v1.TopologySpreadConstraint labelSelector:meta.v1.LabelSelector matchLabelKeys:[s] maxSkew:i;r minDomains:i nodeAffinityPolicy:s "
+    "core.v1.TopologySpreadConstraint labelSelector:meta.v1.LabelSelector matchLabelKeys:[s] maxSkew:j;r minDomains:j nodeAffinityPolicy:s "
         "nodeTaintsPolicy:s topologyKey:s;r whenUnsatisfiable:s;r",
     "core.v1.TypedLocalObjectReference;atomic apiGroup:s kind:s;r name:s;r",
     "core.v1.TypedObjectReference apiGroup:s kind:s;r name:s;r namespace:s",
@@ -605,33 +605,33 @@ const char *const kl__builtin_types[] = {
         "serviceAccountToken:core.v1.ServiceAccountTokenProjection",
     "core.v1.VolumeResourceRequirements limits:{q} requests:{q}",
     "core.v1.VsphereVirtualDiskVolumeSource fsType:s storagePolicyID:s storagePolicyName:s volumePath:s;r",
-    "core.v1.WeightedPodAffinityTerm podAffinityTerm:core.v1.PodAffinityTerm;d;r weight:i;r",
+    "core.v1.WeightedPodAffinityTerm podAffinityTerm:core.v1.PodAffinityTerm;d;r weight:j;r",
     "core.v1.WindowsSecurityContextOptions gmsaCredentialSpec:s gmsaCredentialSpecName:s hostProcess:b runAsUserName:s",
     "discovery.v1.Endpoint addresses:[s];r;set conditions:discovery.v1.EndpointConditions;d deprecatedTopology:{s} hints:discovery.v1.EndpointHints "
         "hostname:s nodeName:s targetRef:core.v1.ObjectReference zone:s",
     "discovery.v1.EndpointConditions ready:b serving:b terminating:b",
     "discovery.v1.EndpointHints forNodes:[discovery.v1.ForNode] forZones:[discovery.v1.ForZone]",
-    "discovery.v1.EndpointPort;atomic appProtocol:s name:s port:i protocol:s",
+    "discovery.v1.EndpointPort;atomic appProtocol:s name:s port:j protocol:s",
     "discovery.v1.EndpointSlice addressType:s;r apiVersion:s endpoints:[discovery.v1.Endpoint];r kind:s metadata:meta.v1.ObjectMeta;d "
         "ports:[discovery.v1.EndpointPort]",
     "discovery.v1.ForNode name:s;r",
     "discovery.v1.ForZone name:s;r",
-    "events.v1.Event action:s apiVersion:s deprecatedCount:i deprecatedFirstTimestamp:t deprecatedLastTimestamp:t deprecatedSource:core.v1.EventSource;d "
+    "events.v1.Event action:s apiVersion:s deprecatedCount:j deprecatedFirstTimestamp:t deprecatedLastTimestamp:t deprecatedSource:core.v1.EventSource;d "
         "eventTime:m;r kind:s metadata:meta.v1.ObjectMeta;d note:s reason:s regarding:core.v1.ObjectReference;d related:core.v1.ObjectReference "
         "reportingController:s reportingInstance:s series:events.v1.EventSeries type:s",
-    "events.v1.EventSeries count:i;r lastObservedTime:m;r",
-    "flowcontrol.v1.ExemptPriorityLevelConfiguration lendablePercent:i nominalConcurrencyShares:i",
+    "events.v1.EventSeries count:j;r lastObservedTime:m;r",
+    "flowcontrol.v1.ExemptPriorityLevelConfiguration lendablePercent:j nominalConcurrencyShares:j",
     "flowcontrol.v1.FlowDistinguisherMethod type:s;r",
     "flowcontrol.v1.FlowSchema apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:flowcontrol.v1.FlowSchemaSpec;d "
         "status:flowcontrol.v1.FlowSchemaStatus;d",
     "flowcontrol.v1.FlowSchemaCondition lastTransitionTime:t message:s reason:s status:s type:s",
-    "flowcontrol.v1.FlowSchemaSpec distinguisherMethod:flowcontrol.v1.FlowDistinguisherMethod matchingPrecedence:i "
+    "flowcontrol.v1.FlowSchemaSpec distinguisherMethod:flowcontrol.v1.FlowDistinguisherMethod matchingPrecedence:j "
         "priorityLevelConfiguration:flowcontrol.v1.PriorityLevelConfigurationReference;d;r rules:[flowcontrol.v1.PolicyRulesWithSubjects]",
     "flowcontrol.v1.FlowSchemaStatus conditions:[flowcontrol.v1.FlowSchemaCondition];key=type;patch=type",
     "flowcontrol.v1.GroupSubject name:s;r",
     "flowcontrol.v1.LimitResponse queuing:flowcontrol.v1.QueuingConfiguration type:s;r",
-    "flowcontrol.v1.LimitedPriorityLevelConfiguration borrowingLimitPercent:i lendablePercent:i limitResponse:flowcontrol.v1.LimitResponse;d "
-        "nominalConcurrencyShares:i",
+    "flowcontrol.v1.LimitedPriorityLevelConfiguration borrowingLimitPercent:j lendablePercent:j limitResponse:flowcontrol.v1.LimitResponse;d "
+        "nominalConcurrencyShares:j",
     "flowcontrol.v1.NonResourcePolicyRule nonResourceURLs:[s];r;set verbs:[s];r;set",
     "flowcontrol.v1.PolicyRulesWithSubjects nonResourceRules:[flowcontrol.v1.NonResourcePolicyRule] resourceRules:[flowcontrol.v1.ResourcePolicyRule] "
         "subjects:[flowcontrol.v1.Subject];r",
@@ -642,7 +642,7 @@ const char *const kl__builtin_types[] = {
     "flowcontrol.v1.PriorityLevelConfigurationSpec exempt:flowcontrol.v1.ExemptPriorityLevelConfiguration "
         "limited:flowcontrol.v1.LimitedPriorityLevelConfiguration type:s;r",
     "flowcontrol.v1.PriorityLevelConfigurationStatus conditions:[flowcontrol.v1.PriorityLevelConfigurationCondition];key=type;patch=type",
-    "flowcontrol.v1.QueuingConfiguration handSize:i queueLengthLimit:i queues:i",
+    "flowcontrol.v1.QueuingConfiguration handSize:j queueLengthLimit:j queues:j",
     "flowcontrol.v1.ResourcePolicyRule apiGroups:[s];r;set clusterScope:b namespaces:[s];set resources:[s];r;set verbs:[s];r;set",
     "flowcontrol.v1.ServiceAccountSubject name:s;r namespace:s;r",
     "flowcontrol.v1.Subject group:flowcontrol.v1.GroupSubject kind:s;r serviceAccount:flowcontrol.v1.ServiceAccountSubject user:flowcontrol.v1.UserSubject",
@@ -671,7 +671,7 @@ const char *const kl__builtin_types[] = {
     "networking.v1.IngressClassSpec controller:s parameters:networking.v1.IngressClassParametersReference",
     "networking.v1.IngressLoadBalancerIngress hostname:s ip:s ports:[networking.v1.IngressPortStatus]",
     "networking.v1.IngressLoadBalancerStatus ingress:[networking.v1.IngressLoadBalancerIngress]",
-    "networking.v1.IngressPortStatus error:s port:i;r protocol:s;r",
+    "networking.v1.IngressPortStatus error:s port:j;r protocol:s;r",
     "networking.v1.IngressRule host:s http:networking.v1.HTTPIngressRuleValue",
     "networking.v1.IngressServiceBackend name:s;r port:networking.v1.ServiceBackendPort;d",
     "networking.v1.IngressSpec defaultBackend:networking.v1.IngressBackend ingressClassName:s rules:[networking.v1.IngressRule] "
@@ -682,11 +682,11 @@ const char *const kl__builtin_types[] = {
     "networking.v1.NetworkPolicyEgressRule ports:[networking.v1.NetworkPolicyPort] to:[networking.v1.NetworkPolicyPeer]",
     "networking.v1.NetworkPolicyIngressRule from:[networking.v1.NetworkPolicyPeer] ports:[networking.v1.NetworkPolicyPort]",
     "networking.v1.NetworkPolicyPeer ipBlock:networking.v1.IPBlock namespaceSelector:meta.v1.LabelSelector podSelector:meta.v1.LabelSelector",
-    "networking.v1.NetworkPolicyPort endPort:i port:x protocol:s",
+    "networking.v1.NetworkPolicyPort endPort:j port:x protocol:s",
     "networking.v1.NetworkPolicySpec egress:[networking.v1.NetworkPolicyEgressRule] ingress:[networking.v1.NetworkPolicyIngressRule] "
         "podSelector:meta.v1.LabelSelector;d policyTypes:[s]",
     "networking.v1.ParentReference group:s name:s;r namespace:s resource:s;r",
-    "networking.v1.ServiceBackendPort;atomic name:s number:i",
+    "networking.v1.ServiceBackendPort;atomic name:s number:j",
     "networking.v1.ServiceCIDR apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:networking.v1.ServiceCIDRSpec;d "
         "status:networking.v1.ServiceCIDRStatus;d",
     "networking.v1.ServiceCIDRSpec cidrs:[s]",
@@ -698,8 +698,8 @@ const char *const kl__builtin_types[] = {
     "policy.v1.PodDisruptionBudget apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:policy.v1.PodDisruptionBudgetSpec;d "
         "status:policy.v1.PodDisruptionBudgetStatus;d",
     "policy.v1.PodDisruptionBudgetSpec maxUnavailable:x minAvailable:x selector:meta.v1.LabelSelector unhealthyPodEvictionPolicy:s",
-    "policy.v1.PodDisruptionBudgetStatus conditions:[meta.v1.Condition];key=type;patch=type currentHealthy:i;r desiredHealthy:i;r disruptedPods:{t} "
-        "disruptionsAllowed:i;r expectedPods:i;r observedGeneration:i",
+    "policy.v1.PodDisruptionBudgetStatus conditions:[meta.v1.Condition];key=type;patch=type currentHealthy:j;r desiredHealthy:j;r disruptedPods:{t} "
+        "disruptionsAllowed:j;r expectedPods:j;r observedGeneration:i",
     "rbac.v1.AggregationRule clusterRoleSelectors:[meta.v1.LabelSelector]",
     "rbac.v1.ClusterRole aggregationRule:rbac.v1.AggregationRule apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d rules:[rbac.v1.PolicyRule]",
     "rbac.v1.ClusterRoleBinding apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d roleRef:rbac.v1.RoleRef;d;r subjects:[rbac.v1.Subject]",
@@ -755,7 +755,7 @@ const char *const kl__builtin_types[] = {
     "resource.v1.ResourceSlice apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:resource.v1.ResourceSliceSpec;d;r",
     "resource.v1.ResourceSliceSpec allNodes:b devices:[resource.v1.Device] driver:s;r nodeName:s nodeSelector:core.v1.NodeSelector "
         "perDeviceNodeSelection:b pool:resource.v1.ResourcePool;d;r sharedCounters:[resource.v1.CounterSet]",
-    "scheduling.v1.PriorityClass apiVersion:s description:s globalDefault:b kind:s metadata:meta.v1.ObjectMeta;d preemptionPolicy:s value:i;r",
+    "scheduling.v1.PriorityClass apiVersion:s description:s globalDefault:b kind:s metadata:meta.v1.ObjectMeta;d preemptionPolicy:s value:j;r",
     "storage.v1.CSIDriver apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:storage.v1.CSIDriverSpec;d;r",
     "storage.v1.CSIDriverSpec attachRequired:b fsGroupPolicy:s nodeAllocatableUpdatePeriodSeconds:i podInfoOnMount:b requiresRepublish:b seLinuxMount:b "
         "storageCapacity:b tokenRequests:[storage.v1.TokenRequest] volumeLifecycleModes:[s];set",
@@ -773,7 +773,7 @@ const char *const kl__builtin_types[] = {
     "storage.v1.VolumeAttachmentSpec attacher:s;r nodeName:s;r source:storage.v1.VolumeAttachmentSource;d;r",
     "storage.v1.VolumeAttachmentStatus attachError:storage.v1.VolumeError attached:b;r attachmentMetadata:{s} detachError:storage.v1.VolumeError",
     "storage.v1.VolumeAttributesClass apiVersion:s driverName:s;r kind:s metadata:meta.v1.ObjectMeta;d parameters:{s}",
-    "storage.v1.VolumeError errorCode:i message:s time:t",
-    "storage.v1.VolumeNodeResources count:i",
+    "storage.v1.VolumeError errorCode:j message:s time:t",
+    "storage.v1.VolumeNodeResources count:j",
     NULL,
 };

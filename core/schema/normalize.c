@@ -13,10 +13,19 @@
 #include "schema/edit.h"
 #include "schema/status.h"
 
+/* How the walk came to where it is. */
+struct step {
+    const struct step *above;
+    const kl__schema *owner; /* NULL: of a list */
+    const char *key;
+    size_t n;
+};
+
 struct walk {
     bool fill;
     kl__unknown *unknown;
     kl_buf path; /* "spec.containers[0].image" */
+    const struct step *at;
     kl_err *err;
 };
 
@@ -39,43 +48,103 @@ static void note_unknown(struct walk *w, const char *key, size_t n)
     u->count++;
 }
 
-static const char *go_type(kl__stype t)
+/* The type that the field has in Go, where its schema tells: "[]v1.Container". Named strings read as strings.
+ */
+static void add_go_type(const kl__schema *s, kl_buf *out)
 {
-    switch (t) {
-    case KL_S_STRING:
-    case KL_S_BYTES: return "string";
-    case KL_S_INT: return "int64";
-    case KL_S_NUMBER: return "float64";
-    case KL_S_BOOL: return "bool";
-    case KL_S_LIST: return "slice";
-    case KL_S_MAP: return "map";
+    const char *name = s->name;
+    for (const char *p = name; p && (p = strchr(p, '.')); p++)
+        if (strchr(p + 1, '.'))
+            name = p + 1;
+    switch (s->type) {
+    case KL_S_STRING: kl_buf_puts(out, "string"); return;
+    case KL_S_BYTES: kl_buf_puts(out, "[]uint8"); return;
+    case KL_S_INT: kl_buf_puts(out, s->narrow ? "int32" : "int64"); return;
+    case KL_S_NUMBER: kl_buf_puts(out, "float64"); return;
+    case KL_S_BOOL: kl_buf_puts(out, "bool"); return;
+    case KL_S_QUANTITY: kl_buf_puts(out, "resource.Quantity"); return;
+    case KL_S_INT_OR_STRING: kl_buf_puts(out, "int32"); return; /* a string would have been one */
     case KL_S_TIME:
-    case KL_S_MICROTIME: return "Time";
-    default: return "struct";
+    case KL_S_MICROTIME: kl_buf_puts(out, "string"); return;
+    case KL_S_STRUCT: kl_buf_puts(out, name ? name : "struct"); return;
+    case KL_S_ANY: kl_buf_puts(out, "interface {}"); return;
+    case KL_S_LIST:
+        kl_buf_puts(out, "[]");
+        add_go_type(s->items, out);
+        return;
+    case KL_S_MAP:
+        if (s->items->type == KL_S_QUANTITY) {
+            kl_buf_puts(out, "v1.ResourceList");
+            return;
+        }
+        kl_buf_puts(out, "map[string]");
+        add_go_type(s->items, out);
+        return;
     }
 }
 
-static const char *json_type(const kl_value *v)
+const char *kl__json_type(const kl_value *v)
 {
     const char *name = kl_value_type_name(v);
     return !strcmp(name, "boolean") ? "bool" : !strcmp(name, "integer") ? "number" : name;
 }
 
+/* The field as Go names it: its struct, then the names of fields on the way; neither indexes nor keys of
+ * maps. What is a custom resource's is not Go's: there the names begin anew. */
+static void add_go_field(const struct step *at, kl_buf *out)
+{
+    const kl__schema *owner = NULL;
+    kl_buf path = KL_BUF_INIT;
+    const struct step *steps[KL_VALUE_DEPTH_MAX];
+    size_t n = 0;
+    for (; at && n < KL_VALUE_DEPTH_MAX; at = at->above)
+        steps[n++] = at;
+    while (n--) {
+        const struct step *s = steps[n];
+        if (!s->owner || s->owner->type != KL_S_STRUCT)
+            continue;
+        if (s->owner->custom) {
+            kl_buf_clear(&path);
+            continue;
+        }
+        owner = s->owner;
+        kl_buf_printf(&path, ".%.*s", (int)s->n, s->key);
+    }
+    const char *dot = owner && owner->name ? strrchr(owner->name, '.') : NULL;
+    kl_buf_printf(out, "%s%s", dot ? dot + 1 : "", kl_buf_str(&path));
+    kl_buf_fini(&path);
+}
+
 static kl_status mismatch(struct walk *w, const kl__schema *s, const kl_value *v)
 {
-    return kl__fail_bad_request(w->err, "json: cannot unmarshal %s into Go struct field %s of type %s",
-        json_type(v), kl_buf_str(&w->path), go_type(s->type));
+    kl_type t = kl_value_type(v);
+    bool number = t == KL_INT || t == KL_UINT || t == KL_DOUBLE;
+    kl_buf type = KL_BUF_INIT, field = KL_BUF_INIT;
+    char *digits = number && (s->type == KL_S_INT || s->type == KL_S_INT_OR_STRING) ? kl_value_to_json(v)
+                                                                                    : NULL;
+    add_go_type(s, &type);
+    add_go_field(w->at, &field);
+    kl_status st = kl__fail_bad_request(w->err,
+        "json: cannot unmarshal %s%s%s into Go struct field %s of type %s", kl__json_type(v),
+        digits ? " " : "", digits ? digits : "", kl_buf_str(&field), kl_buf_str(&type));
+    kl_free(digits);
+    kl_buf_fini(&type);
+    kl_buf_fini(&field);
+    return st;
 }
 
 static kl_status walk(struct walk *w, const kl__schema *s, const kl_value *in, const kl_value **out);
 
-/* One child under path piece `key`; sets *out NULL when the child goes away. */
-static kl_status child(
-    struct walk *w, const kl__schema *s, const char *key, size_t n, const kl_value *in, const kl_value **out)
+/* One child of `owner` under path piece `key`; sets *out NULL when the child goes away. */
+static kl_status child(struct walk *w, const kl__schema *owner, const kl__schema *s, const char *key,
+    size_t n, const kl_value *in, const kl_value **out)
 {
     size_t mark = w->path.len;
+    struct step step = {.above = w->at, .owner = owner, .key = key, .n = n};
     kl_buf_printf(&w->path, "%s%.*s", mark && *key != '[' ? "." : "", (int)n, key);
+    w->at = &step;
     kl_status st = walk(w, s, in, out);
+    w->at = step.above;
     w->path.len = mark;
     if (w->path.data)
         w->path.data[mark] = 0;
@@ -106,7 +175,7 @@ static kl_status embedded_metadata(
 {
     kl__unknown *unknown = w->unknown;
     w->unknown = NULL;
-    kl_status st = child(w, s->meta, "metadata", 8, in, out);
+    kl_status st = child(w, s, s->meta, "metadata", 8, in, out);
     w->unknown = unknown;
     return st;
 }
@@ -156,7 +225,7 @@ static kl_status walk_object(struct walk *w, const kl__schema *s, const kl_value
             continue;
         }
         if (!st)
-            st = child(w, below, key, n, v, &x);
+            st = child(w, s, below, key, n, v, &x);
         if (x && w->fill && dropped_when_empty(s, f, x)) {
             kl_value_unref(x);
             x = NULL;
@@ -176,10 +245,10 @@ static kl_status walk_object(struct walk *w, const kl__schema *s, const kl_value
             continue;
         if (f->filled && f->schema->type == KL_S_STRUCT) {
             const kl_value *none = empty_object();
-            st = child(w, f->schema, f->name, strlen(f->name), none, &x);
+            st = child(w, s, f->schema, f->name, strlen(f->name), none, &x);
             kl_value_unref(none);
         } else if (f->schema->dflt && kl_value_type(f->schema->dflt) != KL_NULL)
-            st = child(w, f->schema, f->name, strlen(f->name), f->schema->dflt, &x);
+            st = child(w, s, f->schema, f->name, strlen(f->name), f->schema->dflt, &x);
         if (x) {
             same = false;
             kl_build_key(b, f->name);
@@ -211,7 +280,7 @@ static kl_status walk_list(struct walk *w, const kl__schema *items, const kl_val
         if (w->fill && kl_value_type(v) == KL_NULL && items->custom && items->dflt && !items->nullable)
             v = items->dflt;
         int n = snprintf(key, sizeof key, "[%zu]", i);
-        st = child(w, items, key, (size_t)n, v, &x);
+        st = child(w, NULL, items, key, (size_t)n, v, &x);
         if (x != kl_value_item(in, i))
             same = false;
         if (x)
@@ -252,8 +321,7 @@ static kl_status walk_quantity(struct walk *w, const kl_value *in, const kl_valu
     kl_status st = kl_quantity_parse(text ? text : printed, &q, &why);
     if (st)
         st = kl__fail_bad_request(w->err,
-            "%s: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
-            kl_buf_str(&w->path));
+            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'");
     else {
         st = as_text(in, kl_quantity_canonical(q, NULL, NULL), out);
         kl_quantity_free(q);
@@ -261,6 +329,59 @@ static kl_status walk_quantity(struct walk *w, const kl_value *in, const kl_valu
     kl_err_fini(&why);
     kl_free(printed);
     return st;
+}
+
+static bool digits_at(const char *p, size_t n) { return strspn(p, "0123456789") >= n; }
+
+/* Reads one element of a layout of Go's time.Parse at `p`: what is behind it, or NULL. */
+static const char *time_element(const char *p, const char *element)
+{
+    static const char zone[] = "+00:00";
+    size_t n = strlen(element);
+    if (*element == 'Z') {
+        if (*p == 'Z')
+            return p + 1;
+        bool good = (*p == '+' || *p == '-') && digits_at(p + 1, 2) && p[3] == ':' && digits_at(p + 4, 2);
+        return good ? p + sizeof zone - 1 : NULL;
+    }
+    if (*element == '.')
+        return *p == '.' && digits_at(p + 1, n - 1) ? p + n : NULL;
+    if (strchr("0123456789", *element)) {
+        /* an hour may have one digit */
+        bool good = digits_at(p, n);
+        return good ? p + n : !strcmp(element, "15") && digits_at(p, 1) ? p + 1 : NULL;
+    }
+    return *p == *element ? p + n : NULL;
+}
+
+/* What Go's time.Parse says of a text that is no time. */
+static kl_status blame_time(struct walk *w, const char *text, bool micro)
+{
+    static const char *const elements[] = {
+        "2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05", ".000000", "Z07:00"};
+    const char *p = text, *layout = micro ? "2006-01-02T15:04:05.000000Z07:00" : "2006-01-02T15:04:05Z07:00";
+    for (size_t i = 0; i < sizeof elements / sizeof *elements; i++) {
+        const char *element = elements[i];
+        if (*element == '.' && !micro) {
+            /* a fraction may stand there all the same */
+            p += *p == '.' && digits_at(p + 1, 1) ? 1 + strspn(p + 1, "0123456789") : 0;
+            continue;
+        }
+        const char *next = time_element(p, element);
+        if (!next)
+            return kl__fail_bad_request(w->err,
+                "parsing time \"%s\" as \"%s\": cannot parse \"%s\" as \"%s\"", text, layout, p, element);
+        const char *range = !strcmp(element, "01") && (atoi(p) < 1 || atoi(p) > 12) ? "month"
+            : !strcmp(element, "15") && atoi(p) > 23                                ? "hour"
+            : !strcmp(element, "04") && atoi(p) > 59                                ? "minute"
+            : !strcmp(element, "05") && atoi(p) > 59                                ? "second"
+                                                                                    : NULL;
+        if (range)
+            return kl__fail_bad_request(w->err, "parsing time \"%s\": %s out of range", text, range);
+        p = next;
+    }
+    return *p ? kl__fail_bad_request(w->err, "parsing time \"%s\": extra text: \"%s\"", text, p)
+              : kl__fail_bad_request(w->err, "parsing time \"%s\": day out of range", text);
 }
 
 static kl_status walk_time(struct walk *w, const kl__schema *s, const kl_value *in, const kl_value **out)
@@ -272,16 +393,13 @@ static kl_status walk_time(struct walk *w, const kl__schema *s, const kl_value *
     if (!text)
         return mismatch(w, s, in);
     const char *fraction = strchr(text, '.');
-    if (s->type == KL_S_MICROTIME && (!fraction || strspn(fraction + 1, "0123456789") != 6))
-        return kl__fail_bad_request(w->err,
-            "parsing time \"%s\" as \"2006-01-02T15:04:05.000000Z07:00\": cannot parse \"%s\" as \".000000\"",
-            text, fraction ? fraction : text + strlen(text) - (*text ? 1 : 0));
+    bool micro = s->type == KL_S_MICROTIME;
+    if (micro && (!fraction || strspn(fraction + 1, "0123456789") != 6))
+        return blame_time(w, text, micro);
     kl_err why = KL_ERR_INIT;
     if (kl_time_parse(text, &sec, &nsec, &why)) {
         kl_err_fini(&why);
-        return kl__fail_bad_request(w->err, "parsing time \"%s\" as \"%s\": cannot parse \"%s\" at %s", text,
-            s->type == KL_S_TIME ? "2006-01-02T15:04:05Z07:00" : "2006-01-02T15:04:05.000000Z07:00", text,
-            kl_buf_str(&w->path));
+        return blame_time(w, text, micro);
     }
     return as_text(in,
         kl_strdup(s->type == KL_S_TIME ? kl_time_format(sec, buf) : kl_time_format_micro(sec, nsec, buf)),
@@ -339,7 +457,7 @@ static kl_status walk(struct walk *w, const kl__schema *s, const kl_value *in, c
         break;
     }
     case KL_S_INT:
-        if (!kl_value_int(in, &whole))
+        if (!kl_value_int(in, &whole) || (s->narrow && whole != (int32_t)whole))
             return mismatch(w, s, in);
         break;
     case KL_S_NUMBER:
@@ -352,13 +470,9 @@ static kl_status walk(struct walk *w, const kl__schema *s, const kl_value *in, c
         break;
     case KL_S_INT_OR_STRING:
         if (t != KL_STRING && !kl_value_int(in, &whole))
-            return kl__fail_bad_request(w->err,
-                "json: cannot unmarshal %s into Go struct field %s of type int32", json_type(in),
-                kl_buf_str(&w->path));
+            return mismatch(w, s, in);
         break;
-    case KL_S_QUANTITY:
-        return t == KL_STRING || t == KL_INT || t == KL_DOUBLE || t == KL_UINT ? walk_quantity(w, in, out)
-                                                                               : mismatch(w, s, in);
+    case KL_S_QUANTITY: return walk_quantity(w, in, out);
     case KL_S_TIME:
     case KL_S_MICROTIME: return walk_time(w, s, in, out);
     case KL_S_ANY: break;

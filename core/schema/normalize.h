@@ -16,10 +16,13 @@ typedef struct kl__unknown {
 } kl__unknown;
 
 /* *out is a new reference. `fill`: add what Go structs and defaults add (false for apply patches). Unknown
- * fields are noted in `unknown` (may be NULL). 400 when a value has the wrong type, with its path. */
+ * fields are noted in `unknown` (may be NULL). 400 when a value has the wrong type, with its struct and path
+ * in Go. */
 KL_NODISCARD kl_status kl__normalize(const kl__schema *s, const kl_value *in, bool fill, kl__unknown *unknown,
     const kl_value **out, kl_err *err);
 void kl__unknown_fini(kl__unknown *u);
+/* What Go calls the type of a value in JSON: "number", "bool", "array"; static. */
+const char *kl__json_type(const kl_value *v);
 /* Defaults and pruning of a stored custom resource by a schema that may be newer than it. A new reference. */
 const kl_value *kl__normalize_custom(const kl__schema *s, const kl_value *in);
 

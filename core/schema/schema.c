@@ -131,6 +131,7 @@ static kl__schema *text_type(kl__types *t, const char **at, const char *end)
     } letters[] = {
         {'s', KL_S_STRING},
         {'i', KL_S_INT},
+        {'j', KL_S_INT},
         {'n', KL_S_NUMBER},
         {'b', KL_S_BOOL},
         {'q', KL_S_QUANTITY},
@@ -144,6 +145,7 @@ static kl__schema *text_type(kl__types *t, const char **at, const char *end)
     for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
         if (letters[i].letter == *p)
             s->type = letters[i].type;
+    s->narrow = *p == 'j';
     s->atomic = s->preserve = s->type == KL_S_ANY;
     return s;
 }

@@ -48,6 +48,7 @@ struct kl__schema {
     kl__field *fields; /* STRUCT: sorted by name */
     size_t nfields;
     const kl__schema *items; /* LIST, MAP; a STRUCT with additional properties (CRD) */
+    bool narrow;             /* INT: of 32 bits */
     kl__slist list;
     char **keys;      /* KEYED: NULL-terminated */
     bool atomic;      /* STRUCT, MAP, ANY: one writer owns it whole */

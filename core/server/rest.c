@@ -21,6 +21,7 @@
 #include "server/durable.h"
 #include "server/fault.h"
 #include "schema/limits.h"
+#include "schema/normalize.h"
 #include "server/review.h"
 #include "server/scale.h"
 #include "schema/status.h"
@@ -207,6 +208,57 @@ static kl_status protobuf_body(const char *text, size_t n, const kl_value **out,
     return st;
 }
 
+#define BODY_SHOWN 30
+
+/* The body as kube-apiserver shows it in a failure: text where it looks like JSON, else hexadecimal. */
+static char *shown(const char *text, size_t n)
+{
+    kl_buf out = KL_BUF_INIT;
+    if (!n)
+        kl_buf_puts(&out, "<empty>");
+    else if (*text == '{')
+        kl_buf_add(&out, text, n > BODY_SHOWN ? BODY_SHOWN : n);
+    else
+        for (size_t i = 0; i < n && i < BODY_SHOWN / 2; i++)
+            kl_buf_printf(&out, "%02x", (unsigned char)text[i]);
+    if (n > (n && *text == '{' ? BODY_SHOWN : BODY_SHOWN / 2))
+        kl_buf_puts(&out, " ...");
+    char *copy = kl_strdup(kl_buf_str(&out));
+    kl_buf_fini(&out);
+    return copy;
+}
+
+/* 400, and *body is dropped, for a body of which nobody can say what kind it is. */
+static kl_status check_head(const char *what, const char *text, size_t n, const kl_value **body, kl_err *err)
+{
+    static const char object[] = "Go value of type struct { APIVersion string "
+                                 "\"json:\\\"apiVersion,omitempty\\\"\"; Kind string "
+                                 "\"json:\\\"kind,omitempty\\\"\" }";
+    static const char *const words[] = {"apiVersion", "kind"};
+    const kl_value *wrong = NULL;
+    const char *into = object;
+    char *field = NULL;
+    if (kl_value_type(*body) != KL_OBJECT && kl_value_type(*body) != KL_NULL)
+        wrong = *body;
+    for (size_t i = 0; !wrong && i < sizeof words / sizeof *words; i++) {
+        const kl_value *word = kl_value_get(*body, words[i]);
+        if (!word || kl_value_type(word) == KL_STRING || kl_value_type(word) == KL_NULL)
+            continue;
+        wrong = word;
+        into = field = kl_sprintf("Go struct field .%s of type string", words[i]);
+    }
+    if (!wrong)
+        return KL_OK;
+    char *start = shown(text, n);
+    kl_status st = kl__fail_bad_request(
+        err, "%s: json: cannot unmarshal %s into %s (%s)", what, kl__json_type(wrong), into, start);
+    kl_free(start);
+    kl_free(field);
+    kl_value_unref(*body);
+    *body = NULL;
+    return st;
+}
+
 /* The body of a create or update, or delete options. An absent type reads as JSON. */
 static kl_status object_body(kl__call *c, kl_httpd_request *http, const kl_value **out, kl_err *err)
 {
@@ -225,6 +277,8 @@ static kl_status object_body(kl__call *c, kl_httpd_request *http, const kl_value
                             "version/kind; json parse error",
         c->kind->kind);
     kl_status st = parse_body(text, n, yaml, what, out, err);
+    if (!st && json && !c->kind->custom)
+        st = check_head(what, text, n, out, err);
     kl_free(what);
     return st;
 }
@@ -245,11 +299,14 @@ static kl_status patch_type(const kl__call *c, const char *type, kl__patch *out,
             *out = types[i].type;
             return KL_OK;
         }
-    return kl__api_fail(err, 415, "UnsupportedMediaType", NULL,
-        "the body of the request was in an unknown format - accepted media types include: "
-        "application/json-patch+json, "
-        "application/merge-patch+json, %sapplication/apply-patch+yaml",
-        c->kind->custom ? "" : "application/strategic-merge-patch+json, ");
+    if (c->kind->custom)
+        return kl__api_fail(err, 415, "UnsupportedMediaType", NULL,
+            "the body of the request was in an unknown format - accepted media types include: "
+            "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml");
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_end(b);
+    return kl__api_fail(err, 415, "UnsupportedMediaType", kl_builder_done(b), "415: Unsupported Media Type");
 }
 
 /* ------------------------------------------------------------------ verbs */

@@ -448,8 +448,8 @@ static kl_status update_decoded(const kl__call *c, const kl_value *stored, const
     kl_status st = check_namespace(c, &o, err);
     const char *name = kl_object_name(o), *rv = kl_object_rv(o), *uid = kl_object_uid(o);
     if (!st && (!name || !*name))
-        st = kl__fail_bad_request(
-            err, "the name of the object (based on metadata.name) was undeterminable: name must be provided");
+        st = kl__fail_bad_request(err,
+            "the name of the object (%s based on URL) was undeterminable: name must be provided", c->name);
     if (!st && strcmp(name, c->name))
         st = kl__fail_bad_request(
             err, "the name of the object (%s) does not match the name on the URL (%s)", name, c->name);
@@ -596,21 +596,56 @@ static kl_status apply(const kl__call *c, bool force, const kl_value *stored, co
     return st;
 }
 
-/* What a strict server says of a patch that brings unknown fields. */
-static kl_status blame_patch(const kl_value *patch, kl_err *err)
+/* What is wrong with `v`, the patch or what it makes, as a cause: `why`. */
+static kl_status blame(const kl_value *v, const char *why, kl_err *err)
 {
-    const char *found = strstr(kl_err_message(err), "strict decoding error: ");
-    if (!found)
-        return err->status;
-    char *why = kl_strdup(found), *json = kl_value_to_json(patch);
+    char *said = kl_strdup(why), *json = kl_value_to_json(v);
     const kl_value *text = kl_value_of_str(json);
     kl__causes causes = {0};
-    kl__cause_invalid(&causes, "patch", text, "%s", why);
+    kl__cause_invalid(&causes, "patch", text, "%s", said);
     kl_status st = kl__fail_causes(err, "", "", "", &causes);
     kl_value_unref(text);
     kl_free(json);
-    kl_free(why);
+    kl_free(said);
     return st;
+}
+
+/* A patch that was applied, to something that is no object of the kind: unknown fields of a strict call are
+ * told of the patch, wrong types of the whole. */
+static kl_status blame_patch(const kl_value *patch, const kl_value *patched, kl_err *err)
+{
+    const char *text = kl_err_message(err), *unknown = strstr(text, "strict decoding error: "),
+               *type = strstr(text, "json: cannot unmarshal ");
+    return unknown ? blame(patch, unknown, err) : type ? blame(patched, type, err) : err->status;
+}
+
+static kl_status patch_is_no(const kl_value *v, const char *go_type, kl_err *err)
+{
+    return kl__fail_bad_request(err,
+        "error decoding patch: json: cannot unmarshal %s into Go value of type %s", kl__json_type(v),
+        go_type);
+}
+
+static kl_status json_patch(const kl_value *old, const kl_value *patch, const kl_value **out, kl_err *err)
+{
+    if (kl_value_type(patch) == KL_NULL) {
+        *out = kl_value_ref(old);
+        return KL_OK;
+    }
+    if (kl_value_type(patch) != KL_ARRAY)
+        return patch_is_no(patch, "[]handlers.jsonPatchOp", err);
+    for (size_t i = 0; i < kl_value_len(patch); i++)
+        if (kl_value_type(kl_value_item(patch, i)) != KL_OBJECT)
+            return patch_is_no(kl_value_item(patch, i), "handlers.jsonPatchOp", err);
+    kl_status st = kl_json_patch_apply(old, patch, out, err);
+    if (!st)
+        return KL_OK;
+    /* kube-apiserver says no more than this */
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_end(b);
+    return kl__api_fail(err, 422, "Invalid", kl_builder_done(b),
+        "the server rejected our request due to an error in our request");
 }
 
 kl_status kl__verb_patch(const kl__call *c, kl__patch type, bool force, const kl_value *patch,
@@ -626,32 +661,21 @@ kl_status kl__verb_patch(const kl__call *c, kl__patch type, bool force, const kl
         return kl__fail_not_found(err, c->kind, c->name);
     const kl_value *old = kl_render_version(c->kind, e->object), *patched = NULL, *o = NULL;
     kl_status st = KL_OK;
-    if (type == KL_PATCH_JSON) {
-        if (kl_value_type(patch) != KL_ARRAY)
-            st = kl__fail_bad_request(err,
-                "error decoding patch: json: cannot unmarshal %s into Go value of type "
-                "[]handlers.jsonPatchOp",
-                kl_value_type_name(patch));
-        else if ((st = kl_json_patch_apply(old, patch, &patched, err))) {
-            char *why = kl_strdup(kl_err_message(err));
-            st = st == KL_EINVAL
-                ? kl__fail_bad_request(err, "%s", why)
-                : kl__api_fail(err, 422, "Invalid", NULL,
-                    "the server rejected our request due to an error in our request: %s", why);
-            kl_free(why);
-        }
-    } else if (type == KL_PATCH_STRATEGIC && kl_value_type(patch) == KL_NULL)
+    if (type == KL_PATCH_JSON)
+        st = json_patch(old, patch, &patched, err);
+    else if (type == KL_PATCH_STRATEGIC && kl_value_type(patch) == KL_NULL)
         patched = kl_value_ref(old); /* Go reads null as a map that is empty */
-    else if (kl_value_type(patch) != KL_OBJECT)
+    else if (type == KL_PATCH_STRATEGIC && kl_value_type(patch) != KL_OBJECT)
         st = kl__fail_bad_request(err,
-            "error decoding patch: json: cannot unmarshal %s into Go value of type map[string]interface {}",
-            kl_value_type_name(patch));
+            "json: cannot unmarshal %s into Go value of type map[string]interface {}", kl__json_type(patch));
+    else if (kl_value_type(patch) != KL_OBJECT)
+        st = patch_is_no(patch, "map[string]interface {}", err);
     else if (type == KL_PATCH_MERGE)
         patched = kl_merge_patch_apply(old, patch);
     else
         st = kl__smp_apply(c->kind->schema, old, patch, &patched, err);
-    if (!st && (st = decode(c, patched, true, &o, err)) && err && c->validation == KL_FIELDS_STRICT)
-        st = blame_patch(patch, err);
+    if (!st && (st = decode(c, patched, true, &o, err)) && err)
+        st = blame_patch(patch, patched, err);
     if (!st)
         unique_owners(c, " after mutating admission happens", &o);
     if (!st)

@@ -132,8 +132,9 @@ static void wrong_types_are_named_with_their_place(void **state)
     kl_err err = KL_ERR_INIT;
     assert_fails(kl__normalize(kl__types_get(types, "core.v1.PodSpec"), a, true, NULL, &out, &err), KL_EINVAL,
         &err,
-        "json: cannot unmarshal string into Go struct field containers[0].ports[0].containerPort of type "
-        "int64");
+        "json: cannot unmarshal string into Go struct field ContainerPort.containers.ports.containerPort of "
+        "type "
+        "int32");
     kl_value_unref(a);
 }
 

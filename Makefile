@@ -102,7 +102,7 @@ HUNTER := $(B)/spec/hunter
 FUZZERS := $(patsubst spec/fuzz/%.c,$(B)/fuzzers/%,$(FUZZ_C))
 OBJS   := $(CORE_CC:%.cc=$(B)/obj/%.o) $(call obj,$(CORE_C) $(BIND_C) $(MAIN_C) $(TEST_C) $(PROG_C) $(FUZZ_C) $(ORACLE_C) $(HUNT_C))
 
-.PHONY: all site check test soak asan tsan spec specs versions demo fixtures oracle generate bench bench-docs bench-sim bench-sync lint format fuzz hunt mutants leak assets deps install man module install-module deb dist clean help
+.PHONY: all site check test soak asan tsan spec specs versions demo fixtures oracle generate bench bench-docs bench-sim bench-sync lint format fuzz hunt mutants leak assets deps install man module install-module deb dist clean help picture
 .DELETE_ON_ERROR:
 .SECONDARY: $(OBJS)
 
@@ -266,6 +266,10 @@ lint: build/.deps-lint build/.deps-test ## luacheck, layers, lock contracts (cla
 
 site: ## the documentation as a site in build/site, with search and reference (pip brings mkdocs-material, once)
 	@$(LUA) docs/site/build.lua build/site
+
+picture: all build/.deps-test ## README's moving picture anew: a session in a terminal, recorded and drawn
+	@$(LUA) docs/picture/record.lua docs/picture/session.cast
+	@$(LUA) docs/picture/draw.lua docs/picture/session.cast docs/picture.svg
 
 demo: all ## a Koordinator cluster and its node resource policy, in one process
 	@rm -rf build/demo && cp -R controllers build/demo

@@ -26,6 +26,59 @@ describe("docs/troubleshooting.md", function()
   end)
 end)
 
+-- What a page tells to type is a command with options that it has. `help CMD` is the program's own list.
+describe("commands on pages", function()
+  local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
+  local known = {}
+
+  -- Options of a command, true for each; false when there is no such command.
+  local function options(command)
+    if known[command] == nil then
+      local text, code = process.run(("%s help %s 2>&1"):format(KUBELUA, process.quote(command)))
+      known[command] = false
+      if code == 0 then
+        known[command] = {}
+        for word in text:gmatch "%-%-?[%w][%w-]*" do known[command][word] = true end
+      end
+    end
+    return known[command]
+  end
+
+  -- Words of a shell line up to what ends the command; nil for what stands in a comment or in quotes.
+  local function commands(line)
+    local out = {}
+    line = line:gsub("%s#.*$", ""):gsub("%b''", "X"):gsub('%b""', "X")
+    for piece in (line .. "|"):gmatch "([^|;&]*)[|;&]+" do
+      local rest = piece:match "^[%s$]*kubelua%s+(.*)$" or piece:match "^[%s$]*build/kubelua%s+(.*)$"
+      if rest then out[#out + 1] = rest end
+    end
+    return out
+  end
+
+  for path in process.run "ls README.md CONTRIBUTING.md docs/*.md deploy/README.md examples/README.md \z
+    examples/*/README.md":gmatch "%S+" do
+    it("are the program's: " .. path, function()
+      local fence
+      for line in (read(path):gsub("\\\n%s*", " ") .. "\n"):gmatch "(.-)\n" do
+        if line:find "^%s*```" then
+          fence = not fence and line:match "```(.*)$"
+        elseif fence == "sh" or fence == "" or fence == "console" then
+          for _, rest in ipairs(commands(line)) do
+            local command = rest:match "^(%l[%l-]*)"
+            if command then
+              local has = options(command)
+              assert.is_truthy(has, line)
+              for option in (" " .. rest):gsub(" %-%- .*$", ""):gmatch "%s(%-%-[%w-]+)" do
+                assert.is_truthy(has[option], option .. " in: " .. line)
+              end
+            end
+          end
+        end
+      end
+    end)
+  end
+end)
+
 describe("links between pages", function()
   local pages = {}
   for path in process.run "ls README.md CONTRIBUTING.md SECURITY.md docs/*.md examples/README.md examples/*/README.md \z

@@ -88,3 +88,24 @@ describe("the site", function()
     end
   end)
 end)
+
+describe("the moving picture", function()
+  it("is what its recording makes of it, whenever it is drawn", function()
+    local path = process.tmpname ".svg"
+    local said, code = process.run("lua5.4 docs/picture/draw.lua docs/picture/session.cast " .. path)
+    assert.equal(0, code, said)
+    assert.is_true(process.read(path) == process.read "docs/picture.svg", "make picture, or draw it again")
+  end)
+
+  it("shows a session as a reader would have it, and no path of the machine that recorded it", function()
+    local cast = process.read "docs/picture/session.cast"
+    local shown = {}
+    for text in cast:gmatch '"o","(.-)"%]' do shown[#shown + 1] = text end
+    shown = table.concat(shown)
+    for _, word in ipairs { "kubelua dev", "refused", "kubelua why", "in the shadow of", "kubelua replay",
+      "Good morning, world!" } do
+      assert.is_truthy(shown:find(word, 1, true), word)
+    end
+    assert.is_nil(shown:find "/tmp/" or shown:find "/root" or shown:find "/home")
+  end)
+end)

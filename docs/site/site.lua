@@ -14,6 +14,7 @@ local NAV = {
   { "Home", "README.md" },
   { "Tutorial", "docs/guide.md" },
   { "Guides", {
+    { "Recipes by task", "docs/recipes.md" },
     { "Writing a controller", "docs/scripts.md" },
     { "Admission webhooks", "docs/webhooks.md" },
     { "Testing", "docs/testing.md" },
@@ -33,12 +34,14 @@ local NAV = {
     { "Reporting a weakness", "SECURITY.md" },
     { "Performance", "docs/performance.md" },
     { "Troubleshooting", "docs/troubleshooting.md" },
+    { "Limits", "docs/limits.md" },
   } },
   { "Coming from", {
     { "kopf", "docs/from-kopf.md" },
     { "controller-runtime", "docs/from-controller-runtime.md" },
     { "client-go", "docs/from-client-go.md" },
     { "shell-operator, metacontroller", "docs/from-shell-operator.md" },
+    { "Which of them?", "docs/alternatives.md" },
   } },
   { "Questions", "docs/faq.md" },
   { "Inside", {

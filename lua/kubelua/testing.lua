@@ -225,6 +225,7 @@ function M.start(opts)
   local ok, why = pcall(function()
     local programs, params = programs_of(opts), opts.params and core.value(opts.params, "params")
     slot.stage:define(programs, params)
+    slot.client.core:forget()          -- a server that was used before may have more kinds now
     for _, path in ipairs(list_of(opts.files)) do t:load(path) end
     if opts.objects then t:load(opts.objects) end
     core.stage_logs()

@@ -99,6 +99,17 @@ return kube.controller { name = "a", resource = "v1/Pod", reconcile = function()
     assert.equal(0, dev:stop(45))
   end)
 
+  it("is there in a test whose server was used by another one", function()
+    local objects = { { kind = "v1/ConfigMap", name = "a" } }
+    local first = kube.testing.start { objects = objects, source = [[
+return require "kubelua".controller { name = "x", resource = "v1/ConfigMap", reconcile = function() end }]] }
+    first:get("v1/ConfigMap", "a")
+    first:stop()
+    local t <close> = kube.testing.start { source = script "again.example.com" }
+    t:create { kind = "again.example.com/v1/Site", name = "a", spec = { host = "www" } }
+    assert.equal("www", t:get("again.example.com/v1/Site", "a").status.host)
+  end)
+
   it("stands at the top level", function()
     local t <close> = kube.testing.start { objects = { { kind = "v1/ConfigMap", name = "a" } }, source = [[
 local kube = require "kubelua"

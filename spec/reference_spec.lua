@@ -94,6 +94,37 @@ return kube.controller {
   end
 end)
 
+describe("examples of programs", function()
+  local world, t, c = kube.yaml(examples.WORLD), nil, nil
+  before_each(function()
+    t = kube.testing.start { objects = world, source = [[
+return require "kubelua".controller {
+  name = "none", resource = "coordination.k8s.io/v1/Lease", reconcile = function() end,
+}]] }
+    c = kube.connect { server = t.client:server(), cache_dir = false, on_warning = "none" }
+  end)
+  after_each(function()
+    c:close()
+    t:stop()
+  end)
+
+  -- An informer that holds what there is.
+  local function synced(kind)
+    local f = kube.informers(c)
+    local informer = f:informer(kind)
+    f:start()
+    assert(f:wait_synced "30s")
+    return informer
+  end
+
+  for _, name in ipairs(sorted(examples.client)) do
+    it(name, function()
+      local env = setmetatable({ kube = kube, c = c, synced = synced }, { __index = _G })
+      assert(load(SHOW .. claims(examples.client[name]), "=" .. name, "t", env))()
+    end)
+  end
+end)
+
 describe("examples that are scripts", function()
   for _, name in ipairs(sorted(examples.script)) do
     it(name, function()
@@ -120,7 +151,7 @@ describe("the reference", function()
     assert.same({}, missing)
   end)
 
-  it("has an example for each function but those of programs, and no example of nothing", function()
+  it("has an example for each function, and no example of nothing", function()
     assert.same({}, reference.without_example())
     assert.same({}, reference.stray_examples())
   end)

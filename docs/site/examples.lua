@@ -243,6 +243,14 @@ kube.controller_of(ctx.live:get("v1/Secret", "key")).name --> "card"]],
 local pod = kube.copy(ctx:get("v1/Pod", "web-1"))
 pod.metadata.labels.tier = "front"
 ctx:update(pod).metadata.labels.tier --> "front"]],
+  ["ctx:create_or_update"] = [[
+local key, how = ctx:create_or_update({ kind = "v1/Secret", name = "key" }, function(draft) draft.type = "Opaque" end)
+how --> "created"]],
+  ["ctx:create_or_patch"] = [[
+local card, how = ctx:create_or_patch({ kind = "v1/ConfigMap", name = "card" }, function(draft)
+  draft.data.who = "you"
+end)
+how --> "updated"]],
   ["ctx:delete"] = [[
 ctx:delete("v1/Pod", "web-1")  --> true
 ctx:delete("v1/Pod", "gone")   --> true]],
@@ -315,6 +323,138 @@ kube.shared:get("limits").cpu --> 4]],
   ["kube.shared:names"] = [[
 kube.shared:set("a/1", true)
 kube.shared:names "a/" --> ["a/1"] ]],
+}
+
+-- `c` is a client of the same cluster; `synced(kind)` an informer that holds what there is.
+M.client = {
+  ["kube.connect"] = 'kube.connect({ server = c:server() }):get("v1/Node", "n1").metadata.name --> "n1"',
+  ["c:resource"] = 'c:resource("v1/Pod").plural --> "pods"',
+  ["c:resources"] = '#c:resources { group = "batch" } --> 2',
+  ["c:get"] = [[
+c:get("v1/Pod", "default", "web-0").spec.nodeName  --> "n1"
+c:get("v1/Pod", "default/gone")                    --> nil]],
+  ["c:list"] = '#c:list("v1/Pod", { labels = "app=web" }) --> 2',
+  ["c:each"] = [[
+local names = {}
+for pod in c:each "v1/Pod" do table.insert(names, pod.metadata.name) end
+names --> ["web-0","web-1"] ]],
+  ["c:table"] = 'c:table("v1/Pod").columns[1].name --> "Name"',
+  ["c:watch"] = [[
+local event, node
+for e, o in c:watch "v1/Node" do
+  event, node = e, o
+  break
+end
+event               --> "ADDED"
+node.metadata.name  --> "n1"]],
+  ["c:create"] = 'c:create({ kind = "v1/Secret", name = "key" }).metadata.namespace --> "default"',
+  ["c:update"] = [[
+local pod = kube.copy(c:get("v1/Pod", "default/web-0"))
+pod.metadata.labels.tier = "front"
+c:update(pod).metadata.labels.tier --> "front"]],
+  ["c:apply"] = 'c:apply({ kind = "v1/ConfigMap", name = "other", data = { a = "1" } }).data.a --> "1"',
+  ["c:patch"] = [[
+local card = c:get("v1/ConfigMap", "default/card")
+c:patch(card, function(draft) draft.data.who = "moon" end).data.who --> "moon"]],
+  ["c:patch_status"] = [[
+local pod = c:get("v1/Pod", "default/web-0")
+c:patch_status(pod, { phase = "Failed" }).status.phase --> "Failed"]],
+  ["c:delete"] = 'c:delete("v1/Pod", "default/web-0") --> true',
+  ["c:raw"] = 'c:raw("GET", "/api/v1/namespaces/default").kind --> "Namespace"',
+  ["c:version"] = 'c:version().major --> "1"',
+  ["c:warnings"] = '#c:warnings() --> 0',
+  ["c:namespace"] = 'c:namespace() --> "default"',
+  ["c:server"] = 'c:server():match "^%l+" --> "http"',
+  ["c:close"] = 'c:close()',
+  ["c:create_or_update"] = [[
+local o, how = c:create_or_update({ kind = "v1/Secret", name = "key" }, function(draft) draft.type = "Opaque" end)
+how --> "created"]],
+  ["c:create_or_patch"] = [[
+local o, how = c:create_or_patch({ kind = "v1/ConfigMap", name = "card" }, function(draft) draft.data.who = "you" end)
+how --> "updated"]],
+  ["c:wait_for"] = [[
+c:wait_for("v1/Pod", "default/web-0", "status.phase=Running", { timeout = "1m" }).metadata.name --> "web-0"]],
+  ["c:ensure_crd"] = '#c:ensure_crd "examples/catset/crd.yaml" --> 1',
+  ["c:apply_file"] = 'c:apply_file("examples/janitor/sample.yaml")[1].kind --> "ConfigMap"',
+  ["c:delete_file"] = [[
+c:apply_file "examples/janitor/sample.yaml"
+c:delete_file "examples/janitor/sample.yaml"]],
+  ["c:add_finalizer"] = [[
+local card = c:get("v1/ConfigMap", "default/card")
+kube.has_finalizer(c:add_finalizer(card, "example.com/dns"), "example.com/dns") --> true]],
+  ["c:remove_finalizer"] = [[
+local card = c:add_finalizer(c:get("v1/ConfigMap", "default/card"), "example.com/dns")
+c:remove_finalizer(card, "example.com/dns")("metadata.finalizers") --> nil]],
+  ["c:adopt"] = [[
+local card, pod = c:get("v1/ConfigMap", "default/card"), c:get("v1/Pod", "default/web-0")
+kube.controller_of(c:adopt(card, pod)).name --> "card"]],
+  ["c:release"] = [[
+local card, pod = c:get("v1/ConfigMap", "default/card"), c:get("v1/Pod", "default/web-0")
+kube.controller_of(c:release(card, c:adopt(card, pod))) --> nil]],
+  ["c:cordon"] = 'c:cordon("n1").spec.unschedulable --> true',
+  ["c:uncordon"] = 'c:uncordon("n1")("spec.unschedulable") --> nil',
+  ["c:drain"] = [[
+c:delete("v1/Pod", "default/web-0", { grace = 0 })
+#c:drain("n1", { force = true, timeout = "30s" }) --> 0]],
+  ["informers:informer"] = [[
+local f = kube.informers(c)
+local pods = f:informer "v1/Pod"
+f:start()
+f:wait_synced "10s"     --> true
+pods:store():len()      --> 2]],
+  ["kube.informers"] = 'kube.informers(c):informer("v1/Pod"):synced() --> false',
+  ["informers:lister"] = 'kube.informers(c):lister("v1/Pod"):get "default/web-0" --> nil',
+  ["informers:start"] = 'kube.informers(c):start()',
+  ["informers:wait_synced"] = 'kube.informers(c):wait_synced "1s" --> true',
+  ["informers:poll"] = [[
+local f, seen = kube.informers(c), {}
+f:informer("v1/Node"):on { add = function(node) table.insert(seen, node.metadata.name) end }
+f:start()
+f:wait_synced "10s" --> true
+while f:poll() == 0 do end
+seen --> ["n1"] ]],
+  ["informers:run"] = 'kube.informers(c):run "0s"',
+  ["informers:stop"] = [[
+local f = kube.informers(c)
+f:informer("v1/Node"):on { add = function() f:stop() end }
+f:start()
+f:run "10s"]],
+  ["informers:shutdown"] = 'kube.informers(c):shutdown()',
+  ["informer:on"] = [[
+local pods = kube.informers(c):informer "v1/Pod"
+pods:on({ delete = function(pod) print(pod.metadata.name) end }):synced() --> false]],
+  ["informer:synced"] = 'kube.informers(c):informer("v1/Pod"):synced() --> false',
+  ["informer:store"] = 'kube.informers(c):informer("v1/Pod"):store():len() --> 0',
+  ["informer:indexer"] = 'kube.informers(c):informer("v1/Pod"):indexer():len() --> 0',
+  ["informer:lister"] = '#kube.informers(c):informer("v1/Pod"):lister():list() --> 0',
+  ["informer:stats"] = 'kube.informers(c):informer("v1/Pod"):stats().objects --> 0',
+  ["informer:release"] = 'kube.informers(c):informer("v1/Pod"):release()',
+  ["store:get"] = 'synced("v1/Pod"):store():get("default/web-0").spec.nodeName --> "n1"',
+  ["store:has"] = 'synced("v1/Pod"):store():has "default/gone" --> false',
+  ["store:list"] = '#synced("v1/Pod"):store():list { labels = "app=web" } --> 2',
+  ["store:keys"] = 'synced("v1/Pod"):store():keys() --> ["default/web-0","default/web-1"]',
+  ["store:len"] = 'synced("v1/Pod"):store():len() --> 2',
+  ["indexer:add_index"] = [[
+local pods = synced("v1/Pod"):indexer()
+pods:add_index("node", "spec.nodeName")
+pods:index_values "node" --> ["n1"] ]],
+  ["indexer:by_index"] = '#synced("v1/Pod"):indexer():by_index("namespace", "default") --> 2',
+  ["indexer:index_keys"] = 'synced("v1/Node"):indexer():index_keys("namespace", "x") --> {}',
+  ["indexer:index_values"] = 'synced("v1/Pod"):indexer():index_values "namespace" --> ["default"]',
+  ["lister:get"] = 'synced("v1/Pod"):lister():get("default", "web-0").metadata.name --> "web-0"',
+  ["lister:list"] = '#synced("v1/Pod"):lister():list() --> 2',
+  ["lister:namespace"] = '#synced("v1/Pod"):lister():namespace("kube-system"):list() --> 0',
+  ["namespace_lister:get"] = [[
+local lister = synced("v1/Pod"):lister()
+lister:namespace("default"):get("web-0").metadata.name --> "web-0"]],
+  ["namespace_lister:list"] = '#synced("v1/Pod"):lister():namespace("default"):list { limit = 1 } --> 1',
+  ["handler:remove"] = 'kube.informers(c):informer("v1/Pod"):on({ add = print }):remove()',
+  ["handler:synced"] = 'kube.informers(c):informer("v1/Pod"):on({ add = print }):synced() --> false',
+  ["kube.recorder"] = [[
+local r = kube.recorder(c, { component = "backup" })
+r:event(c:get("v1/ConfigMap", "default/card"), "Saved", "saved %d keys", 3)
+r:flush "10s" --> true
+r:close()]],
 }
 
 M.script = {

@@ -155,10 +155,18 @@ end
 ---@class kubelua.Context
 local Context = {}
 
+--- Makes an object be as a function wants it, as c:create_or_update does. A conflict runs the key again.
+---@param o kubelua.Object|kubelua.view
+---@param fn fun(draft: kubelua.draft)
+---@return kubelua.view, "created"|"updated"|"unchanged"
 function Context:create_or_update(o, fn)
   return upsert.create_or_update(live_hands(self), "ctx:create_or_update", o, fn)
 end
 
+--- The same with a merge patch of what changed, as c:create_or_patch does.
+---@param o kubelua.Object|kubelua.view
+---@param fn fun(draft: kubelua.draft)
+---@return kubelua.view, "created"|"updated"|"updated_status"|"updated_both"|"unchanged"
 function Context:create_or_patch(o, fn)
   return upsert.create_or_patch(live_hands(self), "ctx:create_or_patch", o, fn)
 end

@@ -22,8 +22,9 @@ end
 
 local function text(env, server)
   print("kubelua " .. env.version)
-  print(("Lua %s; its %d published bugs, and what keeps scripts from them:"):format(env.lua.version, #env.lua.bugs))
-  for _, bug in ipairs(env.lua.bugs) do
+  local bugs = env.lua.bugs
+  print(("Lua %s; its %d published bugs, and what keeps scripts from them:"):format(env.lua.version, #bugs))
+  for _, bug in ipairs(bugs) do
     print(("  %s (mended in %s)\n    %s"):format(bug.bug, bug.mended, bug.here))
   end
   if not server then return end

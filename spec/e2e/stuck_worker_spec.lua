@@ -1,0 +1,87 @@
+--- stuck_worker_spec.lua - a worker that does not come back, for it computes or waits where nothing can yield: probes,
+--- metrics, the control socket, a reload and signals do not wait for it.
+
+local controller = require "support.controller"
+local process = require "support.process"
+local servers = require "support.servers"
+
+local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
+
+-- Budgets of an hour: nothing ends these but what the specs do.
+local SCRIPT = [[
+local kube = require "kubelua"   -- %s
+local function sort(f) table.sort({ 1, 2 }, f) end
+local ways = {
+  computes = function() while true do end end,
+  waits = function(ctx) sort(function() while true do pcall(ctx.sleep, ctx, "1h") end end) end,
+}
+return kube.controller { name = "stuck", resource = "v1/ConfigMap", namespaces = { %q }, workers = 2,
+  cpu = "1h", timeout = "1h", when = function(o) return o.data ~= nil end,
+  reconcile = function(o, ctx)
+    ctx.log:info("%s sees %%s", o.metadata.name)
+    local way = ways[o.data.way]
+    if way then way(ctx) end
+  end }
+]]
+
+servers.each(function(name, start)
+  describe("a worker that does not come back, against " .. name .. ",", function()
+    local server, client, ns, run
+    lazy_setup(function()
+      server = start {}
+      client = controller.client(server)
+    end)
+    lazy_teardown(function() if server then server:stop() end end)
+    before_each(function()
+      ns = controller.namespace(client, "stuck")
+      run = controller.start(server, SCRIPT:format("one", ns, "one"), "--metrics-bind-address", "127.0.0.1:0",
+        "--health-probe-bind-address", "127.0.0.1:0", "--grace-period", "100ms")
+      run:wait_for_log(60, "controller is running controller=stuck")
+    end)
+    after_each(function()
+      if run then run:stop(45) end
+    end)
+
+    local function map(key, way)
+      client:create { kind = "v1/ConfigMap", namespace = ns, name = key, data = { way = way } }
+    end
+
+    local function get(kind, path)
+      local address = run:log():match("serving " .. kind .. " address=(%S+)")
+      return process.run(("curl -sS --max-time 30 -w ' %%{http_code}' http://%s/%s"):format(address, path))
+    end
+
+    for _, way in ipairs { "computes", "waits" } do
+      it("keeps no probe, metric, command, reload or signal: it " .. way, function()
+        map("bad", way)
+        run:wait_for_log(60, "one sees bad")
+        for _, path in ipairs { "healthz", "readyz" } do
+          assert.matches(" 200$", get("health probes", path))
+        end
+        assert.matches("workqueue_unfinished_work_seconds", get("metrics", "metrics"))
+        local said, code = process.run(("%s why v1/ConfigMap %s/bad --pid %d"):format(KUBELUA, ns, run.pid))
+        assert.equal(0, code, said)
+
+        process.write(run.script_path, SCRIPT:format("two", ns, "two"))
+        local told, status = process.run(("%s reload --pid %d"):format(KUBELUA, run.pid))
+        assert.equal(0, status, told)
+        map("good", "none")
+        run:wait_for_log(60, "two sees good")
+
+        map("worse", way)
+        run:wait_for_log(60, "two sees worse")
+        local ended = run
+        run = nil
+        assert.equal(0, ended:stop(45), ended:log())
+      end)
+
+      it("keeps no signal: it " .. way, function()
+        map("bad", way)
+        run:wait_for_log(60, "one sees bad")
+        local ended = run
+        run = nil
+        assert.equal(0, ended:stop(45), ended:log())
+      end)
+    end
+  end)
+end)

@@ -192,6 +192,9 @@ void lkl__absent(lua_State *L, int in_idx, int key_idx);
 void lkl__absent_at(lua_State *L, int border_idx, int in_idx, int key_idx);
 void lkl__draft_absent(lua_State *L, int draft_idx, int key_idx); /* the same, and begins a chain */
 void lkl__forget_chains(lua_State *L);
+/* table.insert(draft.a.b, value) of an absent list, in the C function that a script called: makes it. False:
+ * its first argument is nil for another reason. */
+bool lkl__absent_insert(lua_State *L, int value_idx);
 void lkl__statement_over(lua_State *L); /* forgets those of the function that assigns */
 
 /* --- objects of which only some fields are kept (lcut.c) ---------------------------------- */

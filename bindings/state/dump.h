@@ -40,8 +40,11 @@ typedef enum lkl_op {
     LKL_OP_SETTABLE = 16,
     LKL_OP_SETI,
     LKL_OP_SETFIELD,
+    LKL_OP_LEN = 52,
     LKL_OP_CLOSE = 54,
     LKL_OP_JMP = 56,
+    LKL_OP_CALL = 68,
+    LKL_OP_TAILCALL,
     LKL_OP_TFORLOOP = 77,
     LKL_OP_EXTRAARG = 82,
 } lkl_op;

@@ -131,7 +131,7 @@ static void check_table(lua_State *L, int idx, int uses)
 {
     if (lua_istable(L, idx))
         return;
-    bool good = lua_getmetatable(L, idx);
+    bool good = !lua_isnil(L, idx) && lua_getmetatable(L, idx); /* absent is absent, though it can be asked */
     if (good) {
         good = (!(uses & READ) || has_field(L, "__index")) && (!(uses & WRITE) || has_field(L, "__newindex"))
             && (!(uses & LENGTH) || has_field(L, "__len"));
@@ -195,6 +195,8 @@ static void move_range(
 
 static int insert(lua_State *L)
 {
+    if (lua_isnil(L, 1) && lua_gettop(L) == 2 && lkl__absent_insert(L, 2))
+        return 0;
     lua_Integer end = (lua_Integer)((lua_Unsigned)length(L, 1, READ | WRITE) + 1), at = end;
     switch (lua_gettop(L)) {
     case 2: break;

@@ -6,6 +6,7 @@
  *
  *   pod.spec.nodeSelector.zone      raises "... the last absent field is spec.nodeSelector of Pod default/a"
  *   n.status.counts.ready = 1       (a draft, no status.counts) creates status.counts
+ *   table.insert(n.spec.taints, x)  (no spec.taints) creates the list, and #n.spec.taints is 0
  *
  * For the second, a *chain* is remembered per absent read of a draft: the draft and the keys below it, the
  * function that reads and its line. Reading below nil on that line makes the chain longer, assigning below
@@ -172,6 +173,7 @@ void lkl__draft_absent(lua_State *L, int draft_idx, int key_idx)
 /* --- which chain an assignment means ------------------------------------------------------ */
 
 typedef struct search { /* stack indexes */
+    lkl__use use;
     lua_Debug ar;
     int line, list, fn, key;
     lua_Integer found; /* 0: none */
@@ -228,7 +230,7 @@ static bool begins_at(lua_State *L, const search *s, const lkl__target *t, int d
 static bool is_meant(lua_State *L, const search *s, const lkl__target *t, int chain, int line)
 {
     size_t n = lua_rawlen(L, chain) - 1;
-    if (n > t->n || t->reads[n - 1].line != line || !key_matches(L, s->key, &t->key))
+    if (n > t->n || t->reads[n - 1].line != line || (s->key && !key_matches(L, s->key, &t->key)))
         return false;
     bool same = true;
     for (size_t i = 0; i < n && same; i++) {
@@ -288,7 +290,7 @@ static void ask_function(lua_State *L, search *s)
     (void)!lua_dump(L, add_dump, &d, false); /* of a Lua function it cannot fail */
     luaL_pushresult(&d.text);
     const char *text = lua_tolstring(L, -1, &len);
-    size_t n = lkl__targets(text, len, s->line, targets, TARGETS_MAX);
+    size_t n = lkl__targets(text, len, s->line, s->use, targets, TARGETS_MAX);
     for (size_t i = 0; i < n; i++)
         look_for(L, s, &targets[i]);
     lua_settop(L, top);
@@ -314,6 +316,24 @@ static void find_chain(lua_State *L, search *s, int key)
         return;
     s->found = 0;
     if (of_it)
+        ask_function(L, s);
+}
+
+/* The same of `#` and of a call, whose expression the function always says. */
+static void find_used(lua_State *L, search *s, lkl__use use)
+{
+    *s = (search){.use = use, .list = lua_gettop(L) + 1, .fn = lua_gettop(L) + 2};
+    if (!push_chains(L, false))
+        return;
+    s->line = push_reader(L, &s->ar);
+    if (!s->line)
+        return;
+    lua_Integer n = (lua_Integer)lua_rawlen(L, s->list);
+    bool any = false;
+    int line;
+    for (lua_Integer i = 1; i <= n && !any; i++)
+        any = is_of(L, s->list, i, s->fn, &line);
+    if (any)
         ask_function(L, s);
 }
 
@@ -378,6 +398,55 @@ static int nil_newindex(lua_State *L)
     return 0;
 }
 
+/* #draft.a.b: an absent list has no items. */
+static int nil_len(lua_State *L)
+{
+    search s;
+    lua_settop(L, 1);
+    if (!lua_isnil(L, 1))
+        return luaL_argerror(L, 1, "nil expected");
+    find_used(L, &s, LKL__MEASURED);
+    if (s.found && !s.is_unclear) {
+        lua_pushinteger(L, 0);
+        return 1;
+    }
+    lua_settop(L, 1);
+    lkl__border_push(L);
+    lua_getiuservalue(L, -1, BORDER_ABSENT_KEY);
+    lua_getiuservalue(L, -2, BORDER_ABSENT_IN);
+    if (lua_isnil(L, -2))
+        return lkl__error(L, "attempt to get length of a nil value");
+    if (lkl_view_value(L, -1))
+        lkl__view_describe(L, -1, -2);
+    else
+        lkl__draft_describe(L, -1, -2);
+    return lkl__error(L,
+        "attempt to get length of a nil value; the last absent field is %s; write #(x or {})",
+        lua_tostring(L, -1));
+}
+
+bool lkl__absent_insert(lua_State *L, int value_idx)
+{
+    search s;
+    int top = lua_gettop(L);
+    value_idx = lua_absindex(L, value_idx);
+    if (!lkl__border(L)->nil_index)
+        return false;
+    find_used(L, &s, LKL__PASSED);
+    bool good = s.found && !s.is_unclear;
+    if (good) {
+        lua_rawgeti(L, s.list, s.found);
+        int chain = lua_gettop(L);
+        lua_createtable(L, 1, 0);
+        lua_pushvalue(L, value_idx);
+        lua_rawseti(L, -2, 1);
+        lkl__statement_over(L);
+        lkl__draft_assign(L, chain, chain + 1);
+    }
+    lua_settop(L, top);
+    return good;
+}
+
 void lkl_install_nil_index(lua_State *L)
 {
     lkl__border(L)->nil_index = true;
@@ -387,6 +456,8 @@ void lkl_install_nil_index(lua_State *L)
         lua_setfield(L, -2, "__index");
         lua_pushcfunction(L, nil_newindex);
         lua_setfield(L, -2, "__newindex");
+        lua_pushcfunction(L, nil_len);
+        lua_setfield(L, -2, "__len");
         lkl__keep_metatable(L, &nil_mt);
     }
     lua_setmetatable(L, -2);

@@ -65,8 +65,19 @@ static void follow(const lkl_dumped *f, size_t pc, unsigned r, lkl__target *t)
     }
 }
 
+/* The register that this instruction uses so, or -1. */
+static int register_of(lkl_instruction i, lkl__use use)
+{
+    if (use == LKL__ASSIGNED)
+        return i.op >= LKL_OP_SETTABLE && i.op <= LKL_OP_SETFIELD ? (int)i.a : -1;
+    if (use == LKL__MEASURED)
+        return i.op == LKL_OP_LEN ? (int)i.b : -1;
+    return i.op == LKL_OP_CALL || i.op == LKL_OP_TAILCALL ? (int)i.a + 1 : -1;
+}
+
 typedef struct looked { /* for */
     int line;
+    lkl__use use;
     lkl__target *out;
     size_t n, max;
 } looked;
@@ -76,18 +87,21 @@ static void look(const lkl_dumped *f, void *arg)
     looked *l = arg;
     for (size_t pc = 0; !f->inner && pc < f->n_code && l->n < l->max; pc++) {
         lkl_instruction i = lkl_dump_at(f, pc);
-        if (f->lines[pc] != l->line || i.op < LKL_OP_SETTABLE || i.op > LKL_OP_SETFIELD)
+        int r = register_of(i, l->use);
+        if (f->lines[pc] != l->line || r < 0)
             continue;
         lkl__target *t = &l->out[l->n];
-        *t = (lkl__target){.key = key_of(f, i.op == LKL_OP_SETFIELD, i.op == LKL_OP_SETI, i.b)};
-        follow(f, pc, i.a, t);
+        *t = (lkl__target){.key = {LKL__KEY_ANY}};
+        if (l->use == LKL__ASSIGNED)
+            t->key = key_of(f, i.op == LKL_OP_SETFIELD, i.op == LKL_OP_SETI, i.b);
+        follow(f, pc, (unsigned)r, t);
         l->n += t->n > 0;
     }
 }
 
-size_t lkl__targets(const char *dump, size_t n, int line, lkl__target *out, size_t max)
+size_t lkl__targets(const char *dump, size_t n, int line, lkl__use use, lkl__target *out, size_t max)
 {
-    looked l = {.line = line, .out = out, .max = max};
+    looked l = {.line = line, .use = use, .out = out, .max = max};
     (void)lkl_dump_read(dump, n, look, &l);
     return l.n;
 }

@@ -46,9 +46,13 @@ typedef struct lkl__target {
     size_t n;
 } lkl__target;
 
-/* The assignments on this line to a field of something that was read just before: at most `max` of them in
- * `out`, and how many there are. `dump` is what lua_dump writes of the function, with its debug
+/* What is done with the table that the reads gave. Of the others the key is ANY. */
+typedef enum lkl__use { LKL__ASSIGNED, LKL__MEASURED, LKL__PASSED } lkl__use;
+
+/* The assignments on this line to a field of something that was read just before, its lengths that are taken
+ * (`#root.a.b`), or the calls that it is the first argument of: at most `max` of them in `out`, and how many
+ * there are. `dump` is what lua_dump writes of the function, with its debug
  * information; none where that cannot be read. */
-size_t lkl__targets(const char *dump, size_t n, int line, lkl__target *out, size_t max);
+size_t lkl__targets(const char *dump, size_t n, int line, lkl__use use, lkl__target *out, size_t max);
 
 #endif

@@ -235,6 +235,44 @@ describe("a draft", function()
     assert.is_falsy(list)
   end)
 
+  it("appends to lists that are absent, and counts none in them", function()
+    local insert = core.bounds().table.insert
+    assert.equal('{"spec":{"hosts":["a","b"]}}', edit(function(n)
+      insert(n.spec.hosts, "a")
+      insert(n.spec.hosts, "b")
+    end))
+    assert.equal('{"spec":{"deep":{"hosts":[{"name":"Node"}]}}}', edit(function(n)
+      insert(
+        n.spec.deep.hosts,
+        { name = n.kind or n.spec.none })
+    end))
+    assert.equal('{"spec":{"hosts":["a","b"]}}', edit(function(n)
+      for _, host in ipairs { "a", "b" } do n.spec.hosts[#n.spec.hosts + 1] = host end
+    end))
+    assert.equal('{"spec":{"count":0}}', edit(function(n) n.spec.count = #n.spec.hosts end))
+    assert.equal('{"spec":{"first":["x"],"second":["y"]}}', edit(function(n)
+      local first, second = n.spec.first, n.spec.second
+      assert(first == nil and second == nil)
+      insert(n.spec.first, "x") insert(n.spec.second, "y")
+    end))
+    -- what is nil for another reason, beside an absent field that was read
+    assert.error_matches(function()
+      edit(function(n)
+        local other = {}
+        return n.spec.hosts, #other.hosts
+      end)
+    end, "attempt to get length of a nil value; the last absent field is spec.hosts of Node n1; write")
+    for _, fn in ipairs { function(n)
+      local other = {}
+      return n.spec.hosts, insert(other.hosts, 1)
+    end, function(n)
+      local hosts = n.spec.hosts
+      insert(hosts, 1)
+    end } do
+      assert.error_matches(function() edit(fn) end, "table expected, got nil")
+    end
+  end)
+
   it("lets a loop remove what it meets", function()
     assert.equal('{"metadata":{"labels":{"zone":null,"old":null}}}', edit(function(n)
       for key in pairs(n.metadata.labels) do n.metadata.labels[key] = nil end

@@ -20,6 +20,7 @@ void kl_cel_env_free(kl_cel_env *env)
     kl__carena_fini(&env->a);
     kl_free(env->var);
     kl_free(env->def);
+    kl_free(env->field);
     kl_free(env);
 }
 
@@ -51,27 +52,54 @@ static const kl__ctype *variable_type(kl__carena *a, const kl__ctype *t)
     }
 }
 
-void kl_cel_env_define(kl_cel_env *env, const char *name, const kl_cel *program)
+/* The levels of the variable that is meant by a field of `variables`; NULL: of any. */
+static size_t levels_of(const kl_cel_env *env, const char *name)
 {
-    if (env->defs < 0)
-        env->defs = (int)kl_cel_env_var(env, "variables", NULL);
-    env->def = kl_realloc(env->def, (env->ndefs + 1) * sizeof *env->def);
-    env->def[env->ndefs].name = kl__carena_text(&env->a, name, strlen(name));
-    env->def[env->ndefs++].program = program;
-    /* a new type each time: programs made before keep theirs */
-    kl__ctype *t = KL__CNEW(&env->a, kl__ctype);
-    kl__cfield *f = kl__carena_alloc(&env->a, env->ndefs * sizeof *f);
-    for (size_t i = 0; i < env->ndefs; i++) {
-        const kl_cel *p = env->def[i].program;
-        f[i] = (kl__cfield){env->def[i].name, env->def[i].name,
-            p ? variable_type(&env->a, p->e->type) : &kl__cbasic[KL_C_DYN]};
+    size_t most = 0;
+    for (size_t i = 0; i < env->ndefs; i++)
+        if ((!name || !strcmp(env->def[i].name, name)) && env->def[i].levels > most)
+            most = env->def[i].levels;
+    return most;
+}
+
+/* Of the variables that an expression uses, the levels of the deepest. */
+static size_t levels_below(const kl_cel_env *env, const kl__cexpr *x)
+{
+    size_t most = 0;
+    if (x->node == KL_E_IDENT)
+        return x->slot == ~env->defs ? levels_of(env, NULL) : 0;
+    if (x->node == KL_E_SELECT && x->arg[0]->node == KL_E_IDENT && x->arg[0]->slot == ~env->defs)
+        return levels_of(env, x->name);
+    for (size_t i = 0; i < x->n; i++) {
+        size_t n = x->arg[i] ? levels_below(env, x->arg[i]) : 0;
+        most = n > most ? n : most;
     }
-    *t = (kl__ctype){.kind = KL_C_OBJECT,
-        .name = "kubernetes.variables",
-        .fields = f,
-        .nfields = env->ndefs,
-        .max = UINT64_MAX};
-    env->var[env->defs].type = t;
+    return most;
+}
+
+bool kl_cel_env_define(kl_cel_env *env, const char *name, const kl_cel *program)
+{
+    if (env->defs < 0) {
+        kl__ctype *t = KL__CNEW(&env->a, kl__ctype);
+        *t = (kl__ctype){.kind = KL_C_OBJECT, .name = "kubernetes.variables", .max = UINT64_MAX};
+        env->defs = (int)kl_cel_env_var(env, "variables", t);
+    }
+    if (env->ndefs == env->cdefs) {
+        env->cdefs = env->cdefs ? 2 * env->cdefs : 8;
+        env->def = kl_realloc(env->def, env->cdefs * sizeof *env->def);
+        env->field = kl_realloc(env->field, env->cdefs * sizeof *env->field);
+    }
+    size_t levels = program ? program->e->depth + 1 + levels_below(env, program->e) : 0;
+    bool fits = levels <= KL_CEL_LEVELS_MAX;
+    struct kl__cdef *d = &env->def[env->ndefs];
+    *d = (struct kl__cdef){
+        kl__carena_text(&env->a, name, strlen(name)), fits ? program : NULL, fits ? levels : 0};
+    env->field[env->ndefs++] = (kl__cfield){
+        d->name, d->name, d->program ? variable_type(&env->a, d->program->e->type) : &kl__cbasic[KL_C_DYN]};
+    kl__ctype *t = (kl__ctype *)env->var[env->defs].type;
+    t->fields = env->field;
+    t->nfields = env->ndefs;
+    return fits;
 }
 
 kl_status kl_cel_compile(const kl_cel_env *env, const char *text, kl_cel **out, kl_err *err)

@@ -18,6 +18,9 @@
 /* What one expression of a CRD, and all of them, may cost at worst (see kl_cel_cost). */
 #define KL_CEL_EXPRESSION_COST 10000000
 #define KL_CEL_CRD_COST 100000000
+/* Of an expression and the `variables` that it uses, one in the other; there may be so many variables. */
+#define KL_CEL_LEVELS_MAX 1000
+#define KL_CEL_VARIABLES_MAX 1000
 #define KL_CEL_MESSAGE_MAX (5 * 1024)
 
 typedef struct kl_cel_env kl_cel_env;
@@ -45,8 +48,10 @@ uint64_t kl_cel_type_cardinality(const kl_cel_type *t);
 /* A variable; its place among the variables of the environment, from 0. `name` is copied. */
 size_t kl_cel_env_var(kl_cel_env *env, const char *name, const kl_cel_type *type);
 /* `variables.NAME` is the value of a program of this environment, or of one with the same variables, which
- * must live as long; it is evaluated at its first use. NULL: one that did not compile; using it fails. */
-void kl_cel_env_define(kl_cel_env *env, const char *name, const kl_cel *program);
+ * must live as long; it is evaluated at its first use. NULL: one that did not compile; using it fails, and so
+ * it does where false is returned: with the variables that it uses it has more levels than C's stack is to
+ * have. */
+bool kl_cel_env_define(kl_cel_env *env, const char *name, const kl_cel *program);
 
 /* One expression. KL_EINVAL with the words of cel-go, places marked line by line. */
 KL_NODISCARD kl_status kl_cel_compile(const kl_cel_env *env, const char *text, kl_cel **out, kl_err *err);

@@ -292,8 +292,10 @@ struct kl_cel_env {
     struct kl__cdef {
         const char *name;
         const kl_cel *program;
+        size_t levels; /* of its expression and of those that it uses, one in the other */
     } * def;
-    size_t ndefs;
+    kl__cfield *field; /* their types */
+    size_t ndefs, cdefs;
     int defs; /* the place of `variables`, or -1 */
 };
 

@@ -60,14 +60,16 @@ static void define(kl_policy *p, const kl_value *list)
 {
     expressions *e = &p->variables;
     e->n = kl_value_len(list);
+    if (e->n > KL_CEL_VARIABLES_MAX) /* out of a file: it was never validated */
+        e->n = KL_CEL_VARIABLES_MAX;
     e->v = kl_zalloc((e->n + 1) * sizeof *e->v);
     for (size_t i = 0; i < e->n; i++) {
         const char *name = kl_value_str_at(kl_value_item(list, i), "name", NULL),
                    *text = kl_value_str_at(kl_value_item(list, i), "expression", NULL);
         e->v[i].text = text ? text : "";
         e->v[i].program = kl_cel_request_compile(p->env, e->v[i].text, KL_CEL_RETURNS_ANY, &e->v[i].why);
-        kl_cel_env_define(p->env, name ? name : "", e->v[i].program);
-        kl_cel_env_define(p->message_env, name ? name : "", e->v[i].program);
+        (void)kl_cel_env_define(p->env, name ? name : "", e->v[i].program);
+        (void)kl_cel_env_define(p->message_env, name ? name : "", e->v[i].program);
     }
 }
 

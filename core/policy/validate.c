@@ -156,7 +156,9 @@ static void check_variables(bench *b, const kl_value *list)
 {
     const kl__place *in = KL_IN(SPEC, "variables");
     b->defined = kl_zalloc((kl_value_len(list) + 1) * sizeof *b->defined);
-    for (size_t i = 0; i < kl_value_len(list); i++) {
+    if (kl_value_len(list) > KL_CEL_VARIABLES_MAX)
+        kl__say_too_many(b->c, in, kl_value_len(list), KL_CEL_VARIABLES_MAX);
+    for (size_t i = 0; i < kl_value_len(list) && i < KL_CEL_VARIABLES_MAX; i++) {
         const kl_value *v = kl_value_item(list, i);
         const char *name = kl__text(v, "name"), *expression = kl__text(v, "expression");
         const kl__place *at = KL_ITEM(in, i);
@@ -170,8 +172,10 @@ static void check_variables(bench *b, const kl_value *list)
         }
         b->defined[i] = check_expression(
             b->c, b->env, expression, expression, KL_CEL_RETURNS_ANY, KL_IN(at, "expression"));
-        kl_cel_env_define(b->env, name, b->defined[i]);
-        kl_cel_env_define(b->message_env, name, b->defined[i]);
+        if (!kl_cel_env_define(b->env, name, b->defined[i]))
+            kl__say_invalid_text(b->c, KL_IN(at, "expression"), expression,
+                "together with the variables that it uses it has more than %d levels", KL_CEL_LEVELS_MAX);
+        (void)kl_cel_env_define(b->message_env, name, b->defined[i]);
     }
 }
 

@@ -99,6 +99,13 @@ local CASES = {
     "validation failed due to running out of cost budget, no further validation rules will be run" } },
 }
 
+do
+  local variables = { { name = "v0", expression = "1" } }
+  for i = 1, 200 do variables[i + 1] = { name = "v" .. i, expression = ("variables.v%d + 1"):format(i - 1) } end
+  CASES[#CASES + 1] = { "knows variables of variables", { variables = variables, validations = { v("variables.v200 < 5",
+    { messageExpression = "string(variables.v200)" }) } }, {}, { 422, "Invalid", "201" } }
+end
+
 local function slug(text) return (text:lower():gsub("[^%w]+", "-")) end
 
 servers.each(function(server, start)
@@ -334,4 +341,27 @@ both.describe("policies and bindings as they are written", function(ns)
   b("a bad rule", { matchResources = { resourceRules = { { operations = { "*" }, apiGroups = { "a" },
     apiVersions = { "v1" }, resources = both.NONE } } } })
   return rows
+end)
+
+describe("the embedded API server", function()
+  -- Go's stack grows; C's does not.
+  it("takes no more variables, one in the other, than its stack is good for", function()
+    local s = servers.embedded {}
+    local api = new_api(s)
+    local function chain(n, expression)
+      local variables = { { name = "v0", expression = "1" } }
+      for i = 1, n - 1 do variables[i + 1] = { name = "v" .. i, expression = expression:format(i - 1) } end
+      return api:post(POLICIES, { metadata = { name = "chain" }, spec = spec_of { variables = variables } })
+    end
+    local deep = chain(600, "[[variables.v%d]]")
+    assert.equal(422, deep.code)
+    assert.equal('Invalid value: "[[variables.v249]]": together with the variables that it uses it has more than '
+      .. "1000 levels", deep.body.details.causes[1].message)
+    local hidden = chain(600, "[[dyn(variables).v%d]]")
+    assert.equal(422, hidden.code)
+    local many = chain(1001, "%d")
+    assert.equal("Too many: 1001: must have at most 1000 items", many.body.details.causes[1].message)
+    assert.equal(201, chain(1000, "%d").code)
+    s:stop()
+  end)
 end)

@@ -1,5 +1,8 @@
 /* cel.c - any text as an expression: it is refused with a story, or its value comes within bounds, twice the
- * same. */
+ * same, and also where `variables` are kept between two evaluations. Lines of the form "a:EXPRESSION" before
+ * it are variables. */
+#include <string.h>
+
 #include "base/mem.h"
 #include "cel/cel.h"
 #include "fuzz/fuzz.h"
@@ -15,9 +18,10 @@ static void evaluate(const kl_cel *p)
 {
     const kl_value *out[2] = {NULL, NULL};
     kl_status st[2];
-    kl_cel_var vars[2] = {{.is = KL_CEL_VALUE, .json = object}, {.is = KL_CEL_SOME, .json = object}};
+    kl_cel_var vars[3] = {{.is = KL_CEL_VALUE, .json = object}, {.is = KL_CEL_SOME, .json = object}};
+    kl_cel_shared *shared = kl_cel_shared_new();
     for (int i = 0; i < 2; i++) {
-        kl_cel_run run = {.vars = vars, .limit = 20000};
+        kl_cel_run run = {.vars = vars, .limit = 20000, .shared = shared};
         kl_err err = KL_ERR_INIT;
         st[i] = kl_cel_eval(p, &run, &out[i], &err);
         CLAIM(st[i] ? *kl_err_message(&err) && !out[i] : out[i] != NULL);
@@ -27,6 +31,30 @@ static void evaluate(const kl_cel *p)
     CLAIM(st[0] == st[1] && kl_value_equal(out[0], out[1]));
     kl_value_unref(out[0]);
     kl_value_unref(out[1]);
+    kl_cel_shared_free(shared);
+}
+
+#define VARIABLES_MAX 30
+
+typedef struct variables {
+    kl_cel *v[VARIABLES_MAX];
+    size_t n;
+} variables;
+
+/* Takes the lines that are variables; the rest is returned. */
+static char *define(kl_cel_env *env, char *text, variables *vs)
+{
+    while (text[0] >= 'a' && text[0] <= 'z' && text[1] == ':' && vs->n < VARIABLES_MAX) {
+        char name[2] = {text[0], '\0'}, *end = text + strcspn(text, "\n"), *next = *end ? end + 1 : end;
+        *end = '\0';
+        kl_cel *p = NULL;
+        if (kl_cel_compile(env, text + 2, &p, NULL))
+            p = NULL;
+        (void)kl_cel_env_define(env, name, p);
+        vs->v[vs->n++] = p;
+        text = next;
+    }
+    return text;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -37,14 +65,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     kl_cel_env *env = kl_cel_env_new();
     kl_cel_env_var(env, "self", kl_cel_type_dyn());
     kl_cel_env_var(env, "oldSelf", kl_cel_type_optional(env, kl_cel_type_dyn()));
+    variables vs = {.n = 0};
     kl_cel *p = NULL;
     kl_err err = KL_ERR_INIT;
-    if (kl_cel_compile(env, text, &p, &err))
+    if (kl_cel_compile(env, define(env, text, &vs), &p, &err))
         CLAIM(*kl_err_message(&err) && !p);
     else
         evaluate(p);
     kl_err_fini(&err);
     kl_cel_free(p);
+    for (size_t i = 0; i < vs.n; i++)
+        kl_cel_free(vs.v[i]);
     kl_cel_env_free(env);
     kl_free(text);
     kl_value_unref(object);

@@ -109,3 +109,16 @@ describe("the moving picture", function()
     assert.is_nil(shown:find "/tmp/" or shown:find "/root" or shown:find "/home")
   end)
 end)
+
+describe("the picture of the dashboard", function()
+  it("is an SVG that loads nothing, runs nothing and names no place of the machine", function()
+    local text = process.read "docs/dashboard.svg"
+    local said, code = process.run "python3 -c 'import xml.dom.minidom as m; m.parse(\"docs/dashboard.svg\")' 2>&1"
+    assert.equal(0, code, said)
+    assert.is_nil(text:find "<script" or text:find "<img" or text:find "url%(" or text:find "@import")
+    assert.is_nil(text:find " on%l+=" or text:find "href=\"http" or text:find "/tmp/" or text:find "/home")
+    for _, word in ipairs { "hello", "running", "there is nobody to greet", "Informers" } do
+      assert.is_truthy(text:find(word, 1, true), word)
+    end
+  end)
+end)

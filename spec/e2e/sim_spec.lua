@@ -103,6 +103,10 @@ describe("kubelua sim", function()
     [SCRIPT .. " --explain node-001 --for 1h --at 2h"] = "after the end",
     [SCRIPT .. " --at 2h"] = "go with %-%-explain",
     [SCRIPT .. " --explain node-009 --generate nodes=1 --at 1m"] = "no node and no pod",
+    [SCRIPT .. " --trace openc:/tmp"] = "did you mean 'openb'",
+    [SCRIPT .. " --trace openb:/no/such"] = "cannot read /no/such",
+    [SCRIPT .. " --trace openb:/tmp --cut hours=3"] = "from=DURATION or nodes=NUMBER",
+    [SCRIPT .. " --cut nodes=3"] = "say %-%-trace as well",
     ["--predictors --for 1h"] = "three at least",
     ["--predictors " .. SCRIPT] = "runs without a script",
   } do

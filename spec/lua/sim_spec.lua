@@ -567,6 +567,58 @@ describe("an explanation", function()
   end)
 end)
 
+describe("a trace of openb's form", function()
+  local function openb(more_pods)
+    local dir = process.tmpdir() .. "/openb" .. tostring(more_pods and #more_pods or 0)
+    process.run("mkdir -p " .. dir)
+    process.write(dir .. "/openb_node_list.csv", "sn,cpu_milli,memory_mib,gpu,model\n"
+      .. "openb-node-0000,64000,262144,2,P100\nopenb-node-0001,32000,131072,0,\n")
+    process.write(dir .. "/openb_pod_list.csv", "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,"
+      .. "pod_phase,creation_time,deletion_time,scheduled_time\n"
+      .. "openb-pod-0000,8000,30517,1,1000,,LS,Running,0,,0\n" -- for ever
+      .. "openb-pod-0001,4000,8192,0,0,,LS,Succeeded,0,300,0\n" -- until 5 minutes
+      .. "openb-pod-0002,2000,4096,0,0,,BE,Succeeded,120,300,120\n" -- a job of 3 minutes
+      .. "openb-pod-0003,2000,4096,0,0,,BE,Failed,50,50,50\n" -- never there
+      .. (more_pods or ""))
+    return { format = "openb", dir = dir, from = 0 }
+  end
+  local function followed(trace)
+    local r, seen = run.run(cell(nil, { trace = trace, seconds = 900 })), {}
+    for i, row in ipairs(r.rows) do seen[i] = row.running end
+    return r, seen
+  end
+
+  it("has its nodes and pods, which come and go when it says", function()
+    local r, running = followed(openb())
+    assert.same({ "openb-node-0000", "openb-node-0001" }, r.nodes)
+    assert.equal(96, r.rows[1].capacity)
+    assert.same({ 2, 2, 3, 3, 3 }, table.move(running, 1, 5, 1, {}))
+    assert.equal(1, running[#running])
+    assert.same({ 1, 0, 0 }, { r.sums.jobs_done, r.sums.evictions, r.sums.waiting })
+    assert.matches("GPUs are left out", table.concat(r.not_modelled, "\n"))
+    assert.equal(text(r), text((followed(openb()))))
+  end)
+
+  it("is cut by time and by nodes", function()
+    local later = openb()
+    later.from = 240
+    local _, running = followed(later)
+    assert.same({ 3, 1 }, { running[1], running[2] }) -- of two pods a minute is left
+    local one = openb()
+    one.nodes = 1
+    assert.same({ "openb-node-0000" }, (followed(one)).nodes)
+  end)
+
+  it("that does not read says where", function()
+    local ok, why = pcall(followed, openb "openb-pod-0004,x,4096,0,0,,BE,Succeeded,1,2,1\n")
+    assert.is_false(ok)
+    assert.matches('openb_pod_list.csv:6: cpu_milli is no number: "x"', tostring(why))
+    ok, why = pcall(followed, { format = "openb", dir = process.tmpdir() .. "/openb-none", from = 0 })
+    assert.is_false(ok)
+    assert.matches("openb%-none", tostring(why))
+  end)
+end)
+
 describe("a scenario", function()
   local function with(source)
     return run.run(cell("nodes=3,prod=0.4", { scenario = file("scenario.lua", source) }))

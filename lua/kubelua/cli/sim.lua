@@ -13,6 +13,7 @@ local scenario = require "kubelua.sim.scenario"
 local settings = require "kubelua.sim.settings"
 local sweep = require "kubelua.sim.sweep"
 local text = require "kubelua.sim.text"
+local trace = require "kubelua.sim.trace"
 
 local M = {}
 
@@ -23,6 +24,9 @@ M.options = {
   { "--snapshot", "FILE|DIR",
     "a cluster as `kubectl get nodes,pods,... -A -o yaml` wrote it (may be repeated)",
     type = "list" },
+  { "--trace", "FORMAT:DIR", "nodes, and pods that come and go, out of a published trace: openb" },
+  { "--cut", "from=DURATION,nodes=N", "of the trace: from when on, and so many of its nodes, with that share of \z
+    the pods" },
   { "--load", "FILE|DIR", "objects that are applied before the scripts begin (may be repeated)",
     type = "list" },
   { "--scenario", "FILE.lua", "what happens meanwhile, and what is expected" },
@@ -135,10 +139,14 @@ local function base_cell(env, scripts)
   if o.generate and o.snapshot then
     common.usage "--generate and --snapshot: a cluster comes from one of them"
   end
+  if o.trace and o.snapshot then common.usage "--trace and --snapshot: a cluster comes from one of them" end
+  if o.cut and not o.trace then common.usage "--cut is of a trace: say --trace as well" end
   if o.generate then settings.words("--generate", o.generate, given) end
+  local of_trace = o.trace and trace.read_option(o.trace)
+  if o.cut then trace.read_cut(o.cut, of_trace) end
   return {
-    scripts = scripts, crds = crds_of(scripts, o.crds), snapshot = o.snapshot or {}, load = o.load or {},
-    settings = given,
+    trace = of_trace, scripts = scripts, crds = crds_of(scripts, o.crds), snapshot = o.snapshot or {},
+    load = o.load or {}, settings = given,
     params = {}, colocation = {}, scenario = o.scenario, seconds = o["for"] or DAY, seed = o.seed or 1,
   }
 end
@@ -206,7 +214,7 @@ end
 
 local function title(env, base, n)
   local what = #base.snapshot > 0 and table.concat(base.snapshot, ", ")
-    or ("%d generated nodes"):format(base.settings.nodes)
+    or base.trace and base.trace.dir or ("%d generated nodes"):format(base.settings.nodes)
   return ("%s: %s on %s%s"):format(table.concat(env.words, " "), common.span(base.seconds), what,
     n > 1 and (", %d simulations"):format(n) or "")
 end

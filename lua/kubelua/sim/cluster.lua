@@ -10,10 +10,9 @@ local M = {}
 local CONFIG_NAMESPACE, CONFIG = "koordinator-system", "slo-controller-config"
 local COLOCATION = "colocation-config"
 
-local function node(w, i)
-  local s = w.settings
-  local amounts = { cpu = ("%dm"):format(s.cpu), memory = ("%d"):format(s.memory), pods = "250" }
-  local name = ("node-%03d"):format(i)
+--- An empty node: cpu in milli-cores, memory in bytes.
+function M.add_node(w, name, cpu, memory)
+  local amounts = { cpu = ("%dm"):format(cpu), memory = ("%d"):format(memory), pods = "250" }
   return w:add_node {
     apiVersion = "v1", kind = "Node",
     metadata = { name = name, labels = { ["kubernetes.io/hostname"] = name } },
@@ -28,7 +27,7 @@ end
 function M.generate(w)
   local s, n = w.settings, 0
   for i = 1, s.nodes do
-    local at = node(w, i)
+    local at = M.add_node(w, ("node-%03d"):format(i), s.cpu, s.memory)
     -- nodes are not alike: the share is that of their mean
     local share = math.min(1, s.prod * (1 + 0.15 * dice.normal(w.seed, i, 4)))
     local asked, filled = 0, 0

@@ -10,6 +10,7 @@ local measure = require "kubelua.sim.measure"
 local node = require "kubelua.sim.node"
 local scenario = require "kubelua.sim.scenario"
 local scheduler = require "kubelua.sim.scheduler"
+local trace = require "kubelua.sim.trace"
 local world = require "kubelua.sim.world"
 
 local M = {}
@@ -106,6 +107,7 @@ end
 ---@field scenario string?
 ---@field seconds number
 ---@field seed integer
+---@field trace { format: string, dir: string, from: number, nodes: integer? }?
 ---@field explain string?  a key, about which the result has an explanation
 ---@field scheduler string?  the schedulerName whose pods a script places; "*": all
 
@@ -116,7 +118,13 @@ local function prepare(cell)
   w.scheduler = cell.scheduler
   if cell.explain then w.explain = explain.new(w, cell.explain) end
   local left_out = {}
-  if #cell.snapshot > 0 then left_out = cluster.load(w, cell.snapshot) else cluster.generate(w) end
+  if #cell.snapshot > 0 then
+    left_out = cluster.load(w, cell.snapshot)
+  elseif cell.trace then
+    trace.begin(w, cell.trace, cell.seconds)
+  else
+    cluster.generate(w)
+  end
   for _, path in ipairs(cell.load) do sim:load_path(path) end
   w.from_snapshot = #cell.snapshot > 0
   cluster.configure(w, cell.colocation)
@@ -150,7 +158,7 @@ function M.run(cell, progress)
   while w.time < cell.seconds do
     local step = math.min(interval, cell.seconds - w.time)
     happen(w, hands, s)
-    cluster.arrivals(w, step)
+    if w.trace then trace.pass(w) else cluster.arrivals(w, step) end
     node.pass(w, step)
     if reports then node.report(w) end
     settle(w)
@@ -162,14 +170,16 @@ function M.run(cell, progress)
   local logs = w.explain and w.explain.others or core.stage_logs()
   local placing = cell.scheduler and scheduler.NOT_MODELLED_OF_OTHERS or scheduler.NOT_MODELLED
   local counts = w.sim:counts()
+  local not_modelled = table.move(placing, 1, #placing, #node.NOT_MODELLED + 1,
+    { table.unpack(node.NOT_MODELLED) })
+  if w.trace then table.move(trace.ASSUMED, 1, #trace.ASSUMED, #not_modelled + 1, not_modelled) end
   local result = {
     sums = measured:sum_up(), rows = thinned(measured.rows), hours = by_hour(measured, interval),
     nodes = { table.unpack(w.nodes.name) }, controllers = {}, logs = logs_of(logs),
     failed = table.move(failed, 1, math.min(#failed, FAILURES_TOLD), 1, {}), left_out = left_out,
     seconds = cell.seconds, seed = cell.seed, reports = reports,
     explanation = w.explain and w.explain:answer(),
-    not_modelled = table.move(placing, 1, #placing, #node.NOT_MODELLED + 1,
-      { table.unpack(node.NOT_MODELLED) }),
+    not_modelled = not_modelled,
   }
   for i, c in ipairs(counts) do
     result.controllers[i] = { name = c.name, runs = c.runs, errors = c.errors, writes = c.writes,

@@ -187,6 +187,7 @@ local function fingerprint(cell, program)
   for _, path in ipairs(cell.crds) do add(path) end
   for _, path in ipairs(cell.snapshot) do add(path) end
   for _, path in ipairs(cell.load) do add(path) end
+  if cell.trace then add(cell.trace.dir) end
   if cell.scenario then add(cell.scenario) end
   return tables.hash(table.concat(parts, "\0"))
 end

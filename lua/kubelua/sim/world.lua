@@ -35,7 +35,7 @@ local NODE_COLUMNS = {
 }
 local POD_COLUMNS = {
   "name", "namespace", "class", "cpu", "memory", "app", "node", "state", "created", "placed", "work", "done",
-  "used", "sum", "restarts", "foreign", "object",
+  "used", "sum", "ends", "restarts", "foreign", "object",
 }
 
 local function columns(names)
@@ -52,7 +52,7 @@ function M.new(sim, settings, seed)
   local w = setmetatable({
     sim = sim, settings = settings, seed = seed, start = sim:now(), time = 0,
     nodes = columns(NODE_COLUMNS), pods = columns(POD_COLUMNS), node_of = {}, pod_of = {},
-    pending = {}, factor = {}, phases = {}, boost = {}, uids = 0, reported = 0,
+    pending = {}, ending = {}, factor = {}, phases = {}, boost = {}, uids = 0, reported = 0,
     means = { node = { sum = {} }, memory = { sum = {} }, pod = { sum = {} } },
     sums = { evicted = 0, lost_work = 0, finished = 0, waited = {}, oom = 0, nowhere = 0, failed_nodes = 0 },
   }, W)
@@ -198,7 +198,7 @@ end
 
 -- ---------------------------------------------------------------- pods
 
--- A row for a pod: { name, namespace, class, cpu, memory, app, work, restarts, object, foreign }.
+-- A row for a pod: { name, namespace, class, cpu, memory, app, work, ends, restarts, object, foreign }.
 local function take_pod(w, o)
   local pods, p = w.pods, w.pods.n + 1
   pods.n = p
@@ -206,6 +206,8 @@ local function take_pod(w, o)
   pods.cpu[p], pods.memory[p], pods.app[p] = o.cpu, o.memory, o.app or o.name
   pods.node[p], pods.state[p], pods.created[p], pods.placed[p] = 0, "pending", w.time, 0
   pods.work[p], pods.done[p], pods.used[p], pods.sum[p] = o.work or false, 0, 0, 0
+  pods.ends[p] = o.ends or false
+  if o.ends then w.ending[#w.ending + 1] = p end
   pods.restarts[p], pods.object[p], pods.foreign[p] = o.restarts or 0, o.object or false, o.foreign or false
   -- pods of one app are not alike: each uses its own share
   w.factor[p] = 1 + 0.2 * dice.normal(w.seed, dice.of(o.name), 1)
@@ -295,6 +297,19 @@ function W:finish(p)
   take_away(self, p)
 end
 
+--- Pods whose end has come go, wherever they are: nobody makes others.
+function W:leave_due()
+  local stay, pods = {}, self.pods
+  for _, p in ipairs(self.ending) do
+    if pods.state[p] ~= "gone" and pods.ends[p] <= self.time then
+      take_away(self, p)
+    elseif pods.state[p] ~= "gone" then
+      stay[#stay + 1] = p
+    end
+  end
+  self.ending = stay
+end
+
 --- Somebody took the pod away. What owns it makes another one, which begins from the start; of a pod that a
 --- controller under test made, that is the controller's business.
 ---@param p integer
@@ -313,7 +328,7 @@ function W:evict(p, why, deleted)
   return self:add_pod {
     name = ("%s-r%d"):format(base, restarts), namespace = pods.namespace[p], class = pods.class[p],
     cpu = pods.cpu[p], memory = pods.memory[p], app = pods.app[p], work = pods.work[p] or nil,
-    restarts = restarts, object = pods.object[p],
+    ends = pods.ends[p] or nil, restarts = restarts, object = pods.object[p],
   }
 end
 

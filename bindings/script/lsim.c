@@ -34,7 +34,7 @@ static void sim_free(void *p)
     lkl_sim *s = p;
     kl_sim_free(s->sim);
     lkl__journal_fini(&s->told);
-    lkl__stage_about(NULL);
+    lkl__stage_about(s, NULL);
     kl_free(s->about);
     kl_free(s->writes);
     lkl__journal_fini(&s->failed);
@@ -127,7 +127,7 @@ static int about(lua_State *L)
     const char *key = luaL_checkstring(L, 2);
     kl_free(s->about);
     s->about = kl_strdup(key);
-    lkl__stage_about(key);
+    lkl__stage_about(s, key);
     return 0;
 }
 

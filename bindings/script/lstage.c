@@ -16,7 +16,8 @@ static lkl_stage *self(lua_State *L) { return lkl_box_check(L, 1, &lkl__stage_cl
 
 static lkl_journal logs = {.mu = KL_MUTEX_INIT};
 
-static char *about; /* the key of which lines for debugging are kept, as "key=... ", or NULL */
+static const void *about_for; /* who asked for that */
+static char *about;           /* the key of which lines for debugging are kept, as "key=... ", or NULL */
 
 static bool is_about(const char *fields)
 {
@@ -40,8 +41,11 @@ void lkl__stage_listen(void)
     kl_log_set_sink(note, NULL);
 }
 
-void lkl__stage_about(const char *key)
+void lkl__stage_about(const void *who, const char *key)
 {
+    if (!key && who != about_for)
+        return;
+    about_for = who;
     kl_free(about);
     about = key ? kl_sprintf("key=%s ", key) : NULL;
     kl_log_set_level(key ? KL_LOG_DEBUG : KL_LOG_INFO);

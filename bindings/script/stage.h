@@ -33,8 +33,9 @@ void lkl__journal_fini(lkl_journal *j);
 int lkl__push_journal(lua_State *L, lkl_journal *j);
 /* From now on what the runtime logs is kept for core.stage_logs. */
 void lkl__stage_listen(void);
-/* What is logged for debugging about a key is kept, too; NULL: of none. One thread at a time. */
-void lkl__stage_about(const char *key);
+/* What is logged for debugging about a key is kept, too; NULL: of none, if it was this one who asked last.
+ * One thread at a time. */
+void lkl__stage_about(const void *who, const char *key);
 /* Pushes what keeps them: the programs of { { path = [, text =] } ... } at an absolute index of the stack,
  * with `params` (NULL: none) over their own. Raises. */
 kl_program **lkl__programs(lua_State *L, int list, const kl_value *params, size_t *count);

@@ -107,6 +107,7 @@ describe("kubelua sim", function()
     [SCRIPT .. " --trace openb:/no/such"] = "cannot read /no/such",
     [SCRIPT .. " --trace openb:/tmp --cut hours=3"] = "from=DURATION or nodes=NUMBER",
     [SCRIPT .. " --cut nodes=3"] = "say %-%-trace as well",
+    ["--predictors --trace openb:/tmp"] = "has no use of cpu",
     ["--predictors --for 1h"] = "three at least",
     ["--predictors " .. SCRIPT] = "runs without a script",
   } do

@@ -136,7 +136,6 @@ items:
     nodeName: a
     priority: 9000
     containers: [{name: main, image: i, resources: {requests: {cpu: "2", memory: 4Gi}}}]
-status: {phase: Pending}
   status: {phase: Running}
 - {apiVersion: example.com/v1, kind: Unknown, metadata: {name: x}}
 ]])
@@ -552,6 +551,16 @@ describe("an explanation", function()
     local a = about("batch/job-1", "nodes=1,batch_rate=60,batch_cpu=1")
     assert.equal("node-001", fact(a, "node"))
     assert.equal(1, fact(a, "uses cores"))
+  end)
+
+  it("goes on when an earlier simulation is let go of", function()
+    do
+      local before = core.sim(0.0, 1)
+      before:about "node-001"
+    end
+    local a = about("node-001", "nodes=1", { seconds = 60, scenario = file("collects.lua",
+      'return { at = { ["0s"] = function() collectgarbage() collectgarbage() end } }') })
+    assert.matches("^batchAllocatable", a.controllers[1].said[1])
   end)
 
   it("changes nothing of the simulation", function()

@@ -255,6 +255,7 @@ local WEEK = 7 * DAY
 local function predict(env)
   local o = env.options
   if #env.words > 0 then common.usage "--predictors runs without a script" end
+  if o.trace then common.usage "--predictors: the trace has no use of cpu; say --generate or --snapshot" end
   local cell = base_cell(env, {})
   cell.seconds = o["for"] or WEEK
   if cell.seconds < 3 * DAY then

@@ -104,12 +104,19 @@ static kl_status read_field(const field *f, const char *s, size_t n, uint64_t *b
     }
 }
 
+/* A list of each minute, hour, day and month takes less than half of it. */
+#define TEXT_MAX ((size_t)1000)
+
 kl_status kl_cron_parse(const char *text, kl_cron *out, kl_err *err)
 {
     static const char blank[] = " \t";
     const char *s = text;
     uint64_t bits[5];
     bool star[5];
+    if (strlen(text) > TEXT_MAX)
+        return kl_fail(err, KL_ESYNTAX,
+            "cron \"%.40s...\": a schedule has at most %zu characters, this one has %zu", text, TEXT_MAX,
+            strlen(text));
     s += strspn(s, blank);
     if (*s == '@') {
         size_t n = strcspn(s, blank), known = sizeof words / sizeof *words, i = 0;

@@ -95,6 +95,8 @@ end
 local LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 local FNV_BASIS, FNV_PRIME = -3750763034362895579, 1099511628211
 local HASH_LENGTH = 10
+-- Of the value as JSON: more than an object of the API server may be, and 0.5 s.
+local HASH_MOST = 4 * 1024 * 1024
 
 --- Ten letters and digits, fit for names, that equal values share on every machine and for ever; other values
 --- have others but for an accident. Not for secrets.
@@ -103,6 +105,9 @@ local HASH_LENGTH = 10
 function M.hash(x)
   local hash = FNV_BASIS
   local text = core.encode(core.copy(x)) -- a copy: the names of a view are in an order of its own
+  if #text > HASH_MOST then
+    core.blame(("kube.hash: a value has at most 4 MiB as JSON, this one has %d bytes"):format(#text))
+  end
   for i = 1, #text do hash = (hash ~ text:byte(i)) * FNV_PRIME end
   hash = (hash ~ hash >> 32) * FNV_PRIME
   hash = (hash ~ hash >> 29) >> 1 -- 63 bits: ten letters take 48

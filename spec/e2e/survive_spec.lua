@@ -1,5 +1,8 @@
 local controller = require "support.controller"
 local servers = require "support.servers"
+local sizes = require "support.sizes"
+
+local KILLS = sizes.of { short = 2, long = 10, sanitized = 2 }
 
 local function answer(ask) return ask .. "!" end
 
@@ -23,6 +26,21 @@ servers.only_real(function(name, start)
       server:restart()
       controller.ask(client, ns, 151, 300)
       controller.await_answers(client, ns, 300, 120, answer)
+      controller.finish(run)
+    end)
+
+    it("several times, who leads goes on each time", function()
+      local mine = controller.namespace(client, "leads")
+      local run = controller.start(server, controller.answering(mine, "!"), "--leader-elect",
+        "--leader-elect-resource-namespace", mine)
+      controller.ask(client, mine, 1, 20)
+      controller.await_answers(client, mine, 20, 60, answer)
+      for round = 1, KILLS do
+        server:kill()
+        server:restart()
+        controller.ask(client, mine, round * 20 + 1, round * 20 + 20)
+        controller.await_answers(client, mine, round * 20 + 20, 120, answer)
+      end
       controller.finish(run)
     end)
 

@@ -108,7 +108,22 @@ describe("kube.template", function()
   end)
 end)
 
+describe("kube.hash", function()
+  it("takes no more than an object can be", function()
+    assert.equal(10, #kube.hash(("x"):rep(1024 * 1024)))
+    refused("kube.hash: a value has at most 4 MiB as JSON, this one has 4194305 bytes", kube.hash,
+      ("x"):rep(4 * 1024 * 1024 - 1))
+  end)
+end)
+
 describe("kube.cron", function()
+  it("takes no text that nobody would write", function()
+    local minutes = ("1,"):rep(490) .. "1 * * * *"
+    assert.equal("2026-11-20T04:01:00Z", tostring(kube.cron(minutes):next "2026-11-20T03:30:00Z"))
+    refused("a schedule has at most 1000 characters, this one has 24000009", kube.cron,
+      ("1,"):rep(12 * 1000 * 1000) .. "1 * * * *")
+  end)
+
   it("gives the next and the last time of a schedule", function()
     local nightly = kube.cron "30 3 * * mon-fri"
     assert.equal("2026-11-23T03:30:00Z", tostring(nightly:next "2026-11-20T03:30:00Z"))

@@ -1,0 +1,63 @@
+--- slow_watch_spec.lua - watchers of the embedded server that do not read: what waits for them is bounded, they are
+--- cut, and nobody else notices.
+
+local process = require "support.process"
+local servers = require "support.servers"
+local wait = require "support.wait"
+
+-- What the kernel keeps for a connection is a few MiB; the server keeps 4 MiB more.
+local PART, PARTS_MOST, WATCHERS = ("x"):rep(900 * 1024), 60, 5
+
+describe("a watcher that does not read", function()
+  local server, api
+  lazy_setup(function()
+    server = servers.embedded { args = { "--log-level", "info" } }
+    api = require "support.api" (server)
+  end)
+  lazy_teardown(function() if server then server:stop() end end)
+
+  local function resident()
+    return tonumber(process.read(("/proc/%d/status"):format(server.api.pid)):match "VmRSS:%s*(%d+)") / 1024
+  end
+
+  it("is cut when 4 MiB wait for it, and one that reads is not", function()
+    local url = server.url .. "/api/v1/namespaces/default/configmaps?watch=true"
+    local stopped, out = {}, process.tmpname ".watched"
+    local reader = process.spawn { "curl", "-sS", "-N", "-o", out, url, name = "curl" }
+    for i = 1, WATCHERS do
+      stopped[i] = process.spawn { "curl", "-sS", "-N", "-o", "/dev/null", url, name = "curl" }
+    end
+    finally(function()
+      for _, child in ipairs(stopped) do
+        child:signal "CONT"
+        child:kill()
+      end
+      reader:kill()
+    end)
+    assert.equal(201, api:post("/api/v1/namespaces/default/configmaps", { metadata = { name = "first" } }).code)
+    wait.until_true(30, "the first event", function() return (process.read(out) or ""):find('"first"', 1, true) end)
+    local before = resident()
+    for _, child in ipairs(stopped) do child:signal "STOP" end
+
+    local function cuts()
+      return select(2, server.api:log():gsub("a watch whose reader is too slow is cut", ""))
+    end
+    local written = 0
+    while cuts() < WATCHERS and written < PARTS_MOST do
+      written = written + 1
+      local code = api:post("/api/v1/namespaces/default/configmaps",
+        { metadata = { name = "part-" .. written }, data = { part = PART } }).code
+      assert.equal(201, code)
+      assert.equal(200, api:delete("/api/v1/namespaces/default/configmaps/part-" .. written).code)
+    end
+    assert.equal(WATCHERS, cuts())
+    -- Without a bound it is what each of them was sent: twice what was written.
+    local grown, sent = resident() - before, WATCHERS * 2 * written * #PART / 1024 / 1024
+    assert.truthy(grown < sent / 2, ("it grew by %.0f MiB, %.0f MiB were sent"):format(grown, sent))
+
+    assert.equal(201, api:post("/api/v1/namespaces/default/configmaps", { metadata = { name = "last" } }).code)
+    wait.until_true(60, "the last event for who reads", function()
+      return (process.read(out) or ""):find('"name":"last"', 1, true)
+    end)
+  end)
+end)

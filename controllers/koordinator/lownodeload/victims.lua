@@ -71,40 +71,46 @@ end
 
 -- ---------------------------------------------------------------- does it fit there
 
--- Whether the node has what the pod asks for. load: { node, pods }; free is filled in.
-function M.room(pod, load)
+-- Whether the node has what the pod asks for. load: { node, pods }; free is filled in. asked: what it asks
+-- for, where that is known.
+function M.room(pod, load, asked)
   if not load.free then
     load.free = lists.of(dig(load.node, "status", "allocatable"))
     for _, other in ipairs(load.pods) do load.free = lists.sub(load.free, lists.of(kube.requests(other))) end
     load.free.pods = (load.free.pods or 0) - #load.pods
   end
-  for name, n in pairs(lists.of(kube.requests(pod))) do
+  for name, n in pairs(asked or lists.of(kube.requests(pod))) do
     if n > (load.free[name] or 0) then return false end
   end
   return load.free.pods > 0
 end
 
 -- Whether the node takes the pod at all: selector and affinity, taints, requests.
-function M.fits(pod, load)
+function M.fits(pod, load, asked)
   local node = load.node
-  return nodefit.selected(pod, node) and not nodefit.cordoned(node) and not nodefit.repelling(pod, node)
-    and M.room(pod, load)
+  return M.room(pod, load, asked) and nodefit.selected(pod, node) and not nodefit.cordoned(node)
+    and not nodefit.repelling(pod, node)
+end
+
+-- Whether what is used stays within the limit with what the pod uses.
+local function stays(usage, limit, used)
+  for name, most in pairs(limit) do
+    if (usage[name] or 0) + (used[name] or 0) > most then return false end
+  end
+  return true
 end
 
 -- Finds a target that stays within its limits with the pod's usage, and counts the pod there: what one pod
 -- is promised no other gets, in this pass. Returns whether there is one.
 function M.place(pod, used, targets, prod)
+  local asked = lists.of(kube.requests(pod))
   for _, load in ipairs(targets) do
-    if M.fits(pod, load) then
-      local usage, limit = prod and load.prod_usage or load.usage, prod and load.prod_high or load.high
-      local after = {}
-      for name in pairs(limit) do after[name] = (usage[name] or 0) + (used[name] or 0) end
-      if lists.within(after, limit) then
-        for name, n in pairs(after) do
-          if usage[name] then usage[name] = n end
-        end
-        return true
+    local usage, limit = prod and load.prod_usage or load.usage, prod and load.prod_high or load.high
+    if stays(usage, limit, used) and M.fits(pod, load, asked) then
+      for name in pairs(limit) do
+        if usage[name] then usage[name] = usage[name] + (used[name] or 0) end
       end
+      return true
     end
   end
   return false

@@ -128,13 +128,32 @@ end
 
 -- ---------------------------------------------------------------- what a node uses
 
--- What pods use that report, and which of them are of class prod by the report.
-local function reported(metric)
-  local used, prod = nodes.used_by_pods(metric), {}
+-- What a NodeMetric says, read once: what pods use that report, which of them are of class prod by the report,
+-- what the node uses, and when.
+local function reported(info)
+  local metric = info.metric
+  local known = info.reported
+  if known and known.metric == metric then return known end
+  local time = metric.status.updateTime
+  known = { metric = metric, used = nodes.used_by_pods(metric), prod = {},
+    updated = time and kube.time(time):unix() or -math.huge,
+    interval = dig(metric, "spec", "metricCollectPolicy", "reportIntervalSeconds") or REPORT_INTERVAL,
+    usage = lists.of(dig(metric, "status", "nodeMetric", "nodeUsage", "resources")),
+    system = lists.of(dig(metric, "status", "nodeMetric", "systemUsage", "resources")) }
   for _, report in ipairs(dig(metric, "status", "podsMetric") or {}) do
-    prod[(report.namespace or "") .. "/" .. (report.name or "")] = report.priority == "koord-prod"
+    known.prod[(report.namespace or "") .. "/" .. (report.name or "")] = report.priority == "koord-prod"
   end
-  return used, prod
+  info.reported = known
+  return known
+end
+
+-- What counts of a pod that is there, read once.
+local function known_of(entry, args)
+  local known = entry.known
+  if known and known.args == args then return known end
+  entry.known = { args = args, estimate = M.estimate(entry.pod, args), prod = is_prod(entry.pod),
+    scheduled = condition(entry.pod, "PodScheduled") }
+  return entry.known
 end
 
 local function add_delta(sum, estimate, used)
@@ -146,23 +165,17 @@ end
 -- { usage, delta, estimated, prod }: what the report says, what late pods add to it, what all pods are
 -- expected to use, and what pods of class prod use and are expected to use.
 local function load_of(info, state, args)
-  local metric = info.metric
-  local used, prod_reported = reported(metric)
-  local time = metric.status.updateTime
-  local updated = time and kube.time(time):unix() or -math.huge
-  local interval = dig(metric, "spec", "metricCollectPolicy", "reportIntervalSeconds") or REPORT_INTERVAL
-  local load = { delta = {}, estimated = {}, prod = {} }
-  load.usage = lists.of(dig(metric, "status", "nodeMetric", "nodeUsage", "resources"))
-  if args.prodUsageIncludeSys then
-    load.prod = lists.of(dig(metric, "status", "nodeMetric", "systemUsage", "resources"))
-  end
+  local report = reported(info)
+  local load = { usage = report.usage, delta = {}, estimated = {}, prod = {} }
+  if args.prodUsageIncludeSys then load.prod = lists.copy(report.system) end
   for key, entry in pairs(info.pods) do
-    local pod, mine = entry.pod, used[key]
+    local known, mine = known_of(entry, args), report.used[key]
     if mine and next(mine) == nil then mine = nil end
-    local at = condition(pod, "PodScheduled") or entry.at or state.now
-    local late = mine == nil or updated - interval < at or deadline(pod, at, args) > updated
-    local estimate, prod = M.estimate(pod, args), is_prod(pod)
-    local counted = prod and prod_reported[key] and mine
+    local at = known.scheduled or entry.at or state.now
+    local late = mine == nil or report.updated - report.interval < at
+      or deadline(entry.pod, at, args) > report.updated
+    local estimate, prod = known.estimate, known.prod
+    local counted = prod and report.prod[key] and mine
     if late then add_delta(load.delta, estimate, mine) end
     lists.accumulate(load.estimated, estimate)
     if counted then lists.accumulate(load.prod, mine) end
@@ -206,9 +219,8 @@ end
 -- Whether the node is one that the plugin can speak of: "fresh", "expired" or "unknown".
 local function state_of(info, now, args)
   if info.metric == nil then return "unknown" end
-  local updated = dig(info.metric, "status", "updateTime")
-  local limit = args.nodeMetricExpirationSeconds
-  local old = updated == nil or limit > 0 and now - kube.time(updated):unix() >= limit
+  local updated, limit = reported(info).updated, args.nodeMetricExpirationSeconds
+  local old = updated == -math.huge or limit > 0 and now - updated >= limit
   if old then return "expired" end
   return dig(info.metric, "status", "nodeMetric") ~= nil and "fresh" or "unknown"
 end
@@ -256,15 +268,18 @@ local function which_thresholds(pod, limits, args)
 end
 
 local function allocatable_of(info)
-  local list = lists.copy(info.allocatable)
-  for name, n in pairs(nodes.raw_allocatable(info.node) or {}) do list[name] = n end
-  return list
+  if not info.raw then
+    info.raw = lists.copy(info.allocatable)
+    for name, n in pairs(nodes.raw_allocatable(info.node) or {}) do info.raw[name] = n end
+  end
+  return info.raw
 end
 
 function M.filter(pod, info, cycle)
   if info.metric == nil then return nil end
   local args = cycle.args.loadaware
-  local thresholds, which = which_thresholds(pod, thresholds_of(info.node, args), args)
+  if info.limits_of ~= args then info.limits, info.limits_of = thresholds_of(info.node, args), args end
+  local thresholds, which = which_thresholds(pod, info.limits, args)
   if of_daemon_set(pod) or none(thresholds, args) then return nil end
   if state_of(info, cycle.state.now, args) == "expired" and args.filterExpiredNodeMetrics then
     local passes = args.enableScheduleWhenNodeMetricsExpired

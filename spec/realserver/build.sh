@@ -4,6 +4,7 @@
 # build.sh DIR oldest|newest - puts kube-apiserver alone into DIR, of the oldest and newest version that README promises.
 # build.sh DIR helm - puts helm into DIR, which renders deploy/chart.
 # build.sh DIR koordinator - puts into DIR a program that asks Koordinator's own functions (koordinator/).
+# build.sh DIR python - puts into DIR venv, a Python with the official client (python/requirements.txt).
 # build.sh DIR clients - puts into DIR clients.test, programs of client-go and envtest (clients/).
 #
 # Nobody publishes small binaries of these three, but Go builds them from their published modules (go.mod beside
@@ -12,16 +13,29 @@
 # Exit status: 0 they are there, 3 there is no way to get them here (and the reason is printed).
 set -eu
 
-mkdir -p "${1:?usage: build.sh DIR [oldest|newest|helm|koordinator|clients]}"
+mkdir -p "${1:?usage: build.sh DIR [oldest|newest|helm|koordinator|clients|python]}"
 out=$(cd "$1" && pwd)
 which=${2:-}
 here=$(cd "$(dirname "$0")" && pwd)/$which
 here=${here%/}
-[ -f "$here/go.mod" ] || { echo "realserver: '$which' is not known here; it is oldest, newest, helm, koordinator, clients or nothing" >&2; exit 2; }
+cache=${KUBELUA_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/kubelua}
+if [ "$which" = python ]; then
+	venv=$cache/python-$(cksum <"$here/requirements.txt" | cut -d" " -f1)
+	mkdir -p "$cache"
+	exec 9>"$cache/lock"
+	flock 9
+	if [ ! -f "$venv/complete" ]; then
+		python3 -m venv --clear "$venv" >&2 && nice "$venv/bin/pip" -q install --no-compile -r "$here/requirements.txt" >&2 ||
+			{ echo "realserver: python3 -m venv and pip cannot make $venv; the lines above say why" >&2; exit 3; }
+		: >"$venv/complete"
+	fi
+	ln -sfn "$venv" "$out/venv"
+	exit 0
+fi
+[ -f "$here/go.mod" ] || { echo "realserver: '$which' is not known here; it is oldest, newest, helm, koordinator, clients, python or nothing" >&2; exit 2; }
 VERSION=$(sed -n 's/.*\(k8s.io\/kubernetes\|helm.sh\/helm\/v3\|koordinator-sh\/koordinator\) v//p' "$here/go.mod" | head -n 1)
 [ "$which" != clients ] || VERSION=$(sed -n 's/.*k8s.io\/client-go v//p' "$here/go.mod" | head -n 1)
 GO_WANTED=$(sed -n 's/^go \(1\.[0-9]*\).*/\1/p' "$here/go.mod")      # what that version of Kubernetes asks for
-cache=${KUBELUA_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/kubelua}
 sources=$here/go.mod
 [ ! -f "$here/main.go" ] || sources="$sources $(ls "$here"/*.go)"
 [ "$which" != clients ] || sources="$sources $(ls "$here"/*.go)"

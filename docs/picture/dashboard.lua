@@ -29,10 +29,14 @@ return kube.controller {
 local dir = process.tmpname ".dashboard"
 process.run("mkdir -p " .. dir)
 process.write(dir .. "/hello.lua", SCRIPT)
-local CARD = "{apiVersion: v1, kind: ConfigMap, metadata: {name: card-%d, labels: {hello: %s}, namespace: default}}"
+local CARD = [[
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: card-%d, namespace: default, labels: {hello: %s}}
+]]
 local objects = {}
 for i = 1, 40 do objects[i] = CARD:format(i, i == 7 and "nobody" or "world") end
-process.write(dir .. "/cards.yaml", table.concat(objects, "\n---\n") .. "\n")
+process.write(dir .. "/cards.yaml", table.concat(objects, "---\n"))
 
 local dev = process.spawn { "build/kubelua", "dev", dir .. "/hello.lua", "--load", dir .. "/cards.yaml",
   "--control", "off", "--dashboard", "127.0.0.1:0", name = "kubelua dev" }

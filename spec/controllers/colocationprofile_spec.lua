@@ -1,4 +1,5 @@
 -- Colocation profiles as pure functions, and what holds of them whatever the pod is.
+-- not in tsan: functions of tables, in one thread
 package.path = "controllers/koordinator/?.lua;" .. package.path
 
 local kube = require "kubelua"

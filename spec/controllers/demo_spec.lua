@@ -1,3 +1,4 @@
+-- not in tsan: functions of tables, in one thread
 package.path = "controllers/koordinator/?.lua;controllers/demo/?.lua;" .. package.path
 
 local kube = require "kubelua"

@@ -1,3 +1,4 @@
+-- not in tsan: functions of tables, in one thread
 local fixtures = require "support.fixtures"
 local kube = require "kubelua"
 local process = require "support.process"

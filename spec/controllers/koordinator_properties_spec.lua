@@ -1,4 +1,5 @@
 -- What holds of batch and mid resources whatever the node, its pods and its metric are: seeded random cases.
+-- not in tsan: functions of tables, in one thread
 package.path = "controllers/koordinator/?.lua;" .. package.path
 
 local kube = require "kubelua"

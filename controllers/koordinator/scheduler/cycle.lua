@@ -85,11 +85,18 @@ end
 
 -- ---------------------------------------------------------------- pods that are alike
 
+-- A text that is the same for pods that are alike, and for no others.
 local function likeness(pod)
-  local meta = pod.metadata
-  return kube.hash { meta.namespace or "", fields.copy(meta.labels) or {},
-    fields.copy(meta.annotations) or {}, fields.copy(meta.ownerReferences) or {}, fields.copy(pod.spec) or {},
-    pod.reserves or false }
+  local meta, owners = pod.metadata, {}
+  for i, owner in ipairs(fields.copy(meta.ownerReferences) or {}) do owners[i] = kube.object(owner) end
+  return kube.encode {
+    meta.namespace or "",
+    kube.object(fields.copy(meta.labels) or {}),
+    kube.object(fields.copy(meta.annotations) or {}),
+    kube.array(owners),
+    kube.object(fields.copy(pod.spec) or {}),
+    pod.reserves or false,
+  }
 end
 
 -- What is known of pods like this one: { cycle, said = { [node name] = { stamp, refused, by } } }, and why no

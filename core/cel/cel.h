@@ -15,9 +15,6 @@
 #define KL_CEL_CALL_COST 1000000
 #define KL_CEL_OBJECT_COST 10000000
 #define KL_CEL_MATCH_COST 2500000
-/* What one expression of a CRD, and all of them, may cost at worst (see kl_cel_cost). */
-#define KL_CEL_EXPRESSION_COST 10000000
-#define KL_CEL_CRD_COST 100000000
 /* Of an expression and the `variables` that it uses, one in the other; there may be so many variables. */
 #define KL_CEL_LEVELS_MAX 1000
 #define KL_CEL_VARIABLES_MAX 1000

@@ -45,7 +45,7 @@ do
       options[values[word]] = arg[i]
     elseif flags[word] then
       options[flags[word]] = true
-    elseif word:sub(1, 2) == "--" then
+    elseif word:sub(1, 1) == "-" then
       io.stderr:write("run.lua: unknown option " .. word .. "\n")
       os.exit(2)
     else

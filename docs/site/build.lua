@@ -13,4 +13,4 @@ if not mkdocs then
   os.exit(1)
 end
 if not site.make(mkdocs, src, out) then os.exit(1) end
-print("site: open " .. out .. "/index.html")
+print("site: " .. out .. "; search needs a server: python3 -m http.server -b 127.0.0.1 -d " .. out)

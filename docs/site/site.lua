@@ -237,7 +237,7 @@ theme:
   - media: "(prefers-color-scheme: dark)"
     scheme: slate
     toggle: {icon: material/weather-sunny, name: Light}
-plugins: [search, offline]
+plugins: [search]
 markdown_extensions:
 - tables
 - attr_list

@@ -51,4 +51,11 @@ function M.check(what, options, known)
   return options
 end
 
+--- What `resource_version` says; `resourceVersion`, as the object has it, is the same.
+---@return string?
+function M.version(opts)
+  if opts.resource_version ~= nil then return opts.resource_version end
+  return opts.resourceVersion
+end
+
 return M

@@ -11,8 +11,8 @@ local M = {}
 local GET = { subresource = "string", resource_version = "string", metadata_only = "boolean",
   timeout = "duration" }
 local DELETE = {
-  propagation = "string", uid = "string", resourceVersion = "string", grace = "integer", dry_run = "boolean",
-  timeout = "duration",
+  propagation = "string", uid = "string", resource_version = "string", resourceVersion = "string",
+  grace = "integer", dry_run = "boolean", timeout = "duration",
 }
 local LIST = {
   namespace = "string", labels = "selector", fields = "selector", limit = "integer",
@@ -291,7 +291,7 @@ function M.delete(what, kind, a, b, c)
   return {
     verb = "delete", kind = kind, ns = namespace, name = name,
     propagation = propagation(what, opts.propagation),
-    uid = opts.uid, precondition_rv = opts.resourceVersion, grace_seconds = opts.grace,
+    uid = opts.uid, precondition_rv = options.version(opts), grace_seconds = opts.grace,
     dry_run = opts.dry_run, timeout = opts.timeout,
   }
 end

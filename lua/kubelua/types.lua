@@ -321,7 +321,8 @@ function kube.selector(x) end
 ---@class kubelua.DeleteOptions
 ---@field propagation "Foreground"|"Background"|"Orphan"|nil
 ---@field uid string?
----@field resourceVersion string?
+---@field resource_version string?      only while the object is still this version
+---@field resourceVersion string?       the same
 ---@field grace integer?                seconds
 ---@field dry_run boolean?
 ---@field timeout kubelua.Duration?
@@ -347,7 +348,8 @@ function kube.selector(x) end
 
 ---@class kubelua.ScaleOptions
 ---@field manager string?
----@field resourceVersion string?       only while the object is still this version
+---@field resource_version string?      only while the object is still this version
+---@field resourceVersion string?       the same
 ---@field dry_run boolean?
 ---@field timeout kubelua.Duration?
 

@@ -13,10 +13,11 @@ local suggest = require "kubelua.suggest"
 local M = {}
 
 local EVICT = {
-  grace = "integer", propagation = "string", uid = "string", resourceVersion = "string", dry_run = "boolean",
-  timeout = "duration",
+  grace = "integer", propagation = "string", uid = "string", resource_version = "string",
+  resourceVersion = "string", dry_run = "boolean", timeout = "duration",
 }
-local SCALE = { manager = "string", dry_run = "boolean", resourceVersion = "string", timeout = "duration" }
+local SCALE = { manager = "string", dry_run = "boolean", resource_version = "string",
+  resourceVersion = "string", timeout = "duration" }
 local BIND = { annotations = "table", labels = "table", dry_run = "boolean", timeout = "duration" }
 local TOKEN = { audiences = "table", expiration = "duration", bound = "table", timeout = "duration" }
 local DECIDE = { reason = "string", message = "string", manager = "string", dry_run = "boolean",
@@ -61,8 +62,9 @@ function M.evict(self, what, pod, a, b)
   local namespace, name, opts = target(what, "v1/Pod", pod, a, b)
   opts = options.check(what, opts, EVICT)
   local delete = core.object { gracePeriodSeconds = opts.grace, propagationPolicy = opts.propagation }
-  if opts.uid or opts.resourceVersion then
-    delete.preconditions = { uid = opts.uid, resourceVersion = opts.resourceVersion }
+  local version = options.version(opts)
+  if opts.uid or version then
+    delete.preconditions = { uid = opts.uid, resourceVersion = version }
   end
   if opts.dry_run then delete.dryRun = { "All" } end
   absent_is(nil, self, {
@@ -123,11 +125,12 @@ function M.scale(self, what, ...)
       tostring(replicas)))
   end
   opts = options.check(what, opts, SCALE)
+  local version = options.version(opts)
   return self.send {
     verb = "patch", kind = kind, ns = namespace, name = name, subresource = "scale", patch_type = "merge",
     timeout = opts.timeout,
     field_manager = opts.manager, dry_run = opts.dry_run,
-    body = core.value { metadata = opts.resourceVersion and { resourceVersion = opts.resourceVersion },
+    body = core.value { metadata = version and { resourceVersion = version },
       spec = { replicas = replicas } },
   }
 end

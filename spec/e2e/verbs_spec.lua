@@ -154,6 +154,12 @@ servers.each(function(name, start)
       assert.equal(1, c:get("apps/v1/Deployment", NS, "scaled").spec.replicas)
       assert.equal("conflict", errors(c.scale, c, d, 7,
         { resourceVersion = d.metadata.resourceVersion }).kind)
+      -- one spelling for all options; the object's own works, too
+      for _, word in ipairs { "resource_version", "resourceVersion" } do
+        local stale = { [word] = d.metadata.resourceVersion }
+        assert.equal("conflict", errors(c.scale, c, d, 7, stale).kind)
+        assert.equal("conflict", errors(c.delete, c, "apps/v1/Deployment", NS, "scaled", stale).kind)
+      end
       assert.is_nil(c:get_scale("apps/v1/Deployment", NS, "never"))
       assert.equal(404, errors(c.scale, c, "apps/v1/Deployment", NS, "never", 1).code)
       c:delete(d)

@@ -34,6 +34,8 @@ static const struct {
     {"networking.k8s.io/networkpolicies", kl__check_network_policy},
     {"autoscaling/horizontalpodautoscalers", kl__check_autoscaler},
     {"storage.k8s.io/storageclasses", check_class},
+    {"/events", kl__check_event},
+    {"events.k8s.io/events", kl__check_event},
 };
 
 bool kl__write_same_spec(const kl__write *w)

@@ -304,3 +304,18 @@ void kl__show_difference(const kl_value *old, const kl_value *now, kl_buf *out)
             kl_free(text);
         }
 }
+
+const kl_value *kl__next_member(const kl_value *map, const char *last, const char **key)
+{
+    const kl_value *best = NULL;
+    for (size_t i = 0; i < kl_value_len(map); i++) {
+        const char *name;
+        size_t n;
+        const kl_value *v = kl_value_member(map, i, &name, &n);
+        if ((!last || strcmp(name, last) > 0) && (!best || strcmp(name, *key) < 0)) {
+            best = v;
+            *key = name;
+        }
+    }
+    return best;
+}

@@ -47,6 +47,10 @@ bool kl__true(const kl_value *o, const char *member);
 /* `word` is one of `words`, which are set apart by spaces */
 bool kl__one_of(const char *word, const char *words);
 
+/* Maps in the order in which Go shows them: the member whose key comes after `last` (NULL: the first), or
+ * NULL at the end. `last` may be *key. */
+const kl_value *kl__next_member(const kl_value *map, const char *last, const char **key);
+
 /* --- checks of one member: `at` is the place of `o` ------------------------------------------ */
 /* a number that is there is at least 0 */
 void kl__check_natural(kl__causes *c, const kl_value *o, const kl__place *at, const char *member);

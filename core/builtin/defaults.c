@@ -236,7 +236,7 @@ static void host_port(const kl_value **p)
 }
 static void host_ports(const kl_value **c) { each_inside(c, "ports", host_port); }
 
-/* Admission's part: what DefaultTolerationSeconds and Priority add. */
+/* Admission's part: what DefaultTolerationSeconds adds; of the other plugins, plugins.h. */
 static void pod_spec(const kl_value **spec)
 {
     template_spec(spec);
@@ -247,8 +247,6 @@ static void pod_spec(const kl_value **spec)
         each_inside(spec, "initContainers", host_ports);
     }
     put_bool(spec, "enableServiceLinks", true);
-    put_int(spec, "priority", 0);
-    put_str(spec, "preemptionPolicy", "PreemptLowerPriority");
     const kl_value *have = kl_value_get(*spec, "tolerations");
     bool ready = tolerates(have, "node.kubernetes.io/not-ready"),
          reach = tolerates(have, "node.kubernetes.io/unreachable");

@@ -24,6 +24,9 @@ void kl__check_binding(const kl__write *w);
 void kl__check_budget(const kl__write *w);
 void kl__check_network_policy(const kl__write *w);
 void kl__check_autoscaler(const kl__write *w);
+/* Those made by events.k8s.io/v1 are strict, and never change but for their series. Fields are named as
+ * core/v1 has them, which is how Events are stored. */
+void kl__check_event(const kl__write *w);
 
 /* of a write of a status, of any kind */
 void kl__check_status(const kl__write *w);

@@ -5,6 +5,7 @@
 #include "model/object.h"
 #include "owners/collect.h"
 #include "schema/edit.h"
+#include "server/plug.h"
 
 void kl__collect_forget(kl_server *s)
 {
@@ -61,4 +62,6 @@ void kl__collect(kl_server *s)
     if (s->owners)
         kl__collector_run(&(kl__collector){
             .kinds = s->kinds, .owners = s->owners, .patch = patch, .remove = delete_it, .arg = s});
+    if (s->owners)
+        kl__plug_recount(s);
 }

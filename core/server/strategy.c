@@ -16,7 +16,6 @@
 #include "policy/hooks.h"
 #include "policy/validate.h"
 #include "server/csr.h"
-#include "server/events.h"
 #include "schema/limits.h"
 #include "builtin/defaults.h"
 #include "schema/edit.h"
@@ -418,8 +417,6 @@ void kl__strategy_validate(const kl__call *c, const kl_value *old, const kl_valu
         kl_policy_validate_binding(&w);
     if (kl__kind_among(c->kind, "certificates.k8s.io/certificatesigningrequests"))
         kl__csr_validate(c, old, o, causes);
-    if (kl__kind_among(c->kind, "/events events.k8s.io/events"))
-        kl__event_validate(c, old, o, causes);
     if (kl__kind_among(c->kind,
             " admissionregistration.k8s.io/mutatingwebhookconfigurations "
             "admissionregistration.k8s.io/validatingwebhookconfigurations "))

@@ -16,6 +16,7 @@
 #include "server/admission.h"
 #include "schema/edit.h"
 #include "server/lifecycle.h"
+#include "server/plug.h"
 #include "schema/managed.h"
 #include "schema/names.h"
 #include "schema/normalize.h"
@@ -272,6 +273,19 @@ static void check_name(const kl__call *c, const kl_value *o, kl__causes *causes)
         kl__cause_invalid(causes, "metadata.generateName", base, "must not contain NUL");
 }
 
+/* The admission plugins of kube-apiserver: `add` before the webhooks, else after them. What they add is
+ * nobody's field. */
+static kl_status plug(
+    const kl__call *c, bool add, const kl_value *old, bool *owned, const kl_value **o, kl_err *err)
+{
+    if (!kl__plug_cares(c))
+        return KL_OK;
+    if (!*owned)
+        own(c, old, o);
+    *owned = true;
+    return add ? kl__plug_add(c, old, o, err) : kl__plug_check(c, old, *o, err);
+}
+
 /* What mutating webhooks make of an object that was sent. What they change belongs to nobody: its fields
  * are owned as they were sent. */
 static kl_status mutate(const kl__call *c, const char *operation, const kl_value *old, bool *owned,
@@ -326,6 +340,8 @@ static kl_status create_decoded(
     if (!st)
         st = kl__access_grant(c, NULL, o, err);
     if (!st)
+        st = plug(c, true, NULL, &owned, &o, err);
+    if (!st)
         st = mutate(c, "CREATE", NULL, &owned, &o, err);
     if (!st) {
         name_it(c, &o);
@@ -346,10 +362,14 @@ static kl_status create_decoded(
         st = complain(c, o, &causes, err);
     }
     if (!st)
+        st = plug(c, false, NULL, &owned, &o, err);
+    if (!st)
         st = kl__admit_validate(c, "CREATE", NULL, o, err);
     if (!st) {
         key = call_key(c, kl_object_name(o));
-        if (kl__bucket_get(c->kind->bucket, key))
+        bool there = kl__bucket_get(c->kind->bucket, key) != NULL;
+        st = kl__plug_charge(c, NULL, o, there, err);
+        if (!st && there)
             st = kl__fail_exists(err, c->kind, kl_object_name(o));
     }
     if (!st) {
@@ -469,6 +489,8 @@ static kl_status update_decoded(const kl__call *c, const kl_value *stored, const
     if (!st)
         st = kl__access_grant(c, old, o, err);
     if (!st)
+        st = plug(c, true, old, &owned, &o, err);
+    if (!st)
         st = mutate(c, "UPDATE", old, &owned, &o, err);
     if (!st) {
         static const char *const kept[] = {"uid", "resourceVersion", "creationTimestamp", "deletionTimestamp",
@@ -486,11 +508,17 @@ static kl_status update_decoded(const kl__call *c, const kl_value *stored, const
         st = complain(c, o, &causes, err);
     }
     if (!st)
+        st = plug(c, false, old, &owned, &o, err);
+    if (!st)
         st = kl__admit_validate(c, "UPDATE", old, o, err);
     if (!st) {
         if (!owned)
             own(c, old, &o);
-        st = commit(c, old, o, out);
+        st = kl__plug_charge(c, old, o, false, err);
+        if (st)
+            kl_value_unref(o);
+        else
+            st = commit(c, old, o, out);
     } else
         kl_value_unref(o);
     kl_value_unref(old);

@@ -97,8 +97,7 @@ size_t kl__store_buckets(const kl__store *s, kl__bucket *const **all)
     return s->len;
 }
 
-/* The first index whose key is not below `key`. */
-static size_t lower_bound(const kl__bucket *b, const char *key)
+size_t kl__bucket_from(const kl__bucket *b, const char *key)
 {
     size_t lo = 0, hi = b->len;
     while (lo < hi) {
@@ -113,13 +112,13 @@ static size_t lower_bound(const kl__bucket *b, const char *key)
 
 const kl__entry *kl__bucket_get(const kl__bucket *b, const char *key)
 {
-    size_t i = lower_bound(b, key);
+    size_t i = kl__bucket_from(b, key);
     return i < b->len && !strcmp(b->v[i]->key, key) ? b->v[i] : NULL;
 }
 
 bool kl__bucket_has(const kl__bucket *b, const char *prefix)
 {
-    size_t i = lower_bound(b, prefix);
+    size_t i = kl__bucket_from(b, prefix);
     return i < b->len && !strncmp(b->v[i]->key, prefix, strlen(prefix));
 }
 
@@ -188,7 +187,7 @@ static const kl_value *head_first(const kl_value *object)
 /* The entry of `key`, a new one when there is none: its object is NULL. */
 static kl__entry *entry_for(kl__bucket *b, const char *key)
 {
-    size_t i = lower_bound(b, key);
+    size_t i = kl__bucket_from(b, key);
     if (i < b->len && !strcmp(b->v[i]->key, key))
         return b->v[i];
     if (b->len == b->cap) {
@@ -235,7 +234,7 @@ const kl_value *kl__store_put(kl__store *s, kl__bucket *b, const char *key, cons
 
 const kl_value *kl__store_remove(kl__store *s, kl__bucket *b, const char *key, const kl_value *last)
 {
-    size_t i = lower_bound(b, key);
+    size_t i = kl__bucket_from(b, key);
     if (i == b->len || strcmp(b->v[i]->key, key))
         return NULL;
     kl__entry *e = b->v[i];
@@ -299,7 +298,7 @@ kl_status kl__bucket_picture(
         qsort(past, npast, sizeof *past, past_order);
     }
     size_t k = 0;
-    for (size_t i = lower_bound(b, strcmp(from, prefix) > 0 ? from : prefix);
+    for (size_t i = kl__bucket_from(b, strcmp(from, prefix) > 0 ? from : prefix);
          i < b->len && !strncmp(b->v[i]->key, prefix, n); i++) {
         const kl__entry *e = b->v[i];
         for (; k < npast && strcmp(past[k].key, e->key) < 0; k++)

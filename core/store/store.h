@@ -64,6 +64,8 @@ size_t kl__store_buckets(const kl__store *s, kl__bucket *const **all);
 
 /* borrowed until the next change, or NULL */
 const kl__entry *kl__bucket_get(const kl__bucket *b, const char *key);
+/* the first index whose key is not below `key` */
+size_t kl__bucket_from(const kl__bucket *b, const char *key);
 /* any key that starts so */
 bool kl__bucket_has(const kl__bucket *b, const char *prefix);
 /* Stores `object` (takes it) at a new RV, which it writes into metadata. Returns the stored value,

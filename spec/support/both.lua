@@ -135,8 +135,9 @@ end
 
 local count = 0
 
---- `rows(ns)` gives the rows; `ns` is a namespace of their own. Without a real server they are pending.
-function M.describe(what, rows)
+--- `rows(ns)` gives the rows; `ns` is a namespace of their own. `before(s, ns)` makes what the rows need of each
+--- server first, and waits for it. Without a real server they are pending.
+function M.describe(what, rows, before)
   servers.only_real(function(_, real)
     busted.describe(what .. " are answered alike: ", function()
       count = count + 1
@@ -145,6 +146,7 @@ function M.describe(what, rows)
       busted.lazy_setup(function()
         for i, start in ipairs { servers.embedded, real } do
           local s = start {}
+          if before then before(s, ns) end
           local all = { { "", "POST", "/api/v1/namespaces", { metadata = { name = ns } } } }
           table.move(list, 1, #list, 2, all)
           all[#all + 1] = { "", "DELETE", "/api/v1/namespaces/" .. ns }

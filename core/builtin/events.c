@@ -4,7 +4,7 @@
  * An Event with an eventTime is one of the new kind, whichever API brings it: it names who reports and
  * what was done. What comes by events.k8s.io/v1 must be of that kind, without the fields of the old one,
  * and later writes may touch its series alone. */
-#include "server/events.h"
+#include "builtin/kinds.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -168,9 +168,11 @@ static void validate_update(const kl_value *old, const kl_value *o, kl__causes *
             !strcmp(fields[i], "reportingComponent") ? "reportingController" : fields[i], causes);
 }
 
-void kl__event_validate(const kl__call *c, const kl_value *old, const kl_value *o, kl__causes *causes)
+void kl__check_event(const kl__write *w)
 {
-    bool core = !*c->kind->group;
+    const kl_value *old = w->old, *o = w->o;
+    kl__causes *causes = w->causes;
+    bool core = !*w->kind->group;
     validate_any(o, core, causes);
     if (core)
         return;

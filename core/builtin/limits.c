@@ -1,0 +1,299 @@
+/* limits.c - LimitRanger: what LimitRanges of a namespace add to pods, and what they refuse of pods and
+ * claims. */
+#include "builtin/plugins.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "builtin/check.h"
+#include "model/object.h"
+#include "model/quantity.h"
+#include "schema/edit.h"
+#include "schema/status.h"
+
+static void each_limit(const kl__admitted *a, void (*fn)(void *to, const kl_value *range), void *to)
+{
+    a->around->each(a->around->arg, "", "limitranges", a->ns, fn, to);
+}
+
+static bool is_type(const kl_value *limit, const char *type) { return kl__is(limit, "type", type); }
+
+/* ------------------------------------------------------------------ what is added */
+
+struct filling {
+    const kl_value **pod;
+    kl_buf said; /* the annotation */
+};
+
+/* Members of `from` that `c`.resources.`which` lacks are put there; their names go into `said`. */
+static void fill(const kl_value **c, const char *which, const kl_value *from, kl_buf *said)
+{
+    const char *key = NULL;
+    const kl_value *v;
+    while ((v = kl__next_member(from, key, &key))) {
+        if (kl_value_at(*c, "resources", which, key, NULL))
+            continue;
+        kl_buf_printf(said, "%s%s", said->len ? ", " : "", key);
+        KL_EDIT(c, kl_value_ref(v), "resources", which, key);
+    }
+}
+
+static void fill_container(struct filling *f, const kl_value **c, const char *what, const kl_value *limit)
+{
+    static const struct {
+        const char *from, *to, *word;
+    } parts[] = {{"default", "limits", "limit"}, {"defaultRequest", "requests", "request"}};
+    kl_buf names[2] = {KL_BUF_INIT, KL_BUF_INIT};
+    for (size_t i = 0; i < 2; i++)
+        fill(c, parts[i].to, kl_value_get(limit, parts[i].from), &names[i]);
+    for (size_t i = 2; i-- > 0;) /* requests are told first */
+        if (names[i].len)
+            kl_buf_printf(&f->said, "%s%s %s for %s %s",
+                f->said.len ? "; " : "LimitRanger plugin set: ", kl_buf_str(&names[i]), parts[i].word, what,
+                kl__text(*c, "name"));
+    kl_buf_fini(&names[0]);
+    kl_buf_fini(&names[1]);
+}
+
+static void fill_list(struct filling *f, const char *member, const char *what, const kl_value *limit)
+{
+    const kl_value *list = kl_value_at(*f->pod, "spec", member, NULL);
+    if (!kl_value_len(list))
+        return;
+    kl_builder *b = kl_builder_new();
+    kl_build_array(b);
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        const kl_value *c = kl_value_ref(kl_value_item(list, i));
+        fill_container(f, &c, what, limit);
+        kl_build_value(b, c);
+        kl_value_unref(c);
+    }
+    kl_build_end(b);
+    KL_EDIT(f->pod, kl_builder_done(b), "spec", member);
+}
+
+static void add_range(void *to, const kl_value *range)
+{
+    struct filling *f = to;
+    const kl_value *limits = kl_value_at(range, "spec", "limits", NULL);
+    for (size_t i = 0; i < kl_value_len(limits); i++)
+        if (is_type(kl_value_item(limits, i), "Container")) {
+            fill_list(f, "containers", "container", kl_value_item(limits, i));
+            fill_list(f, "initContainers", "init container", kl_value_item(limits, i));
+        }
+}
+
+void kl__limits_add(const kl__admitted *a, const kl_value **pod)
+{
+    struct filling f = {pod, KL_BUF_INIT};
+    each_limit(a, add_range, &f);
+    if (f.said.len)
+        KL_EDIT(pod, kl_value_of_str(kl_buf_str(&f.said)), "metadata", "annotations",
+            "kubernetes.io/limit-ranger");
+    kl_buf_fini(&f.said);
+}
+
+/* ------------------------------------------------------------------ what is refused */
+
+struct checking {
+    const kl__admitted *a;
+    const kl_value *o;
+    kl_buf found; /* complaints, set apart by commas */
+    size_t n;
+};
+
+static void KL_PRINTF(2, 3) complain(struct checking *c, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    char *text = kl_vsprintf(fmt, ap);
+    va_end(ap);
+    kl_buf_printf(&c->found, "%s%s", c->n++ ? ", " : "", text);
+    kl_free(text);
+}
+
+static kl_quantity *quantity(const char *text)
+{
+    kl_quantity *q = NULL;
+    return *text && !kl_quantity_parse(text, &q, NULL) ? q : NULL;
+}
+
+static int compare(const char *a, const char *b)
+{
+    kl_quantity *x = quantity(a), *y = quantity(b);
+    int order = x && y ? kl_quantity_cmp(x, y) : 0;
+    kl_quantity_free(x);
+    kl_quantity_free(y);
+    return order;
+}
+
+static double number(const char *text)
+{
+    kl_quantity *q = quantity(text);
+    double x = q ? kl_quantity_double(q) : 0;
+    kl_quantity_free(q);
+    return x;
+}
+
+/* A request and a limit, "" where there is none, against one bound of one resource. */
+static void check_min(struct checking *c, const char *type, const char *resource, const char *min,
+    const char *request, const char *limit)
+{
+    if (!*request)
+        complain(c, "minimum %s usage per %s is %s.  No request is specified", resource, type, min);
+    else if (compare(request, min) < 0)
+        complain(c, "minimum %s usage per %s is %s, but request is %s", resource, type, min, request);
+    else if (*limit && compare(limit, min) < 0)
+        complain(c, "minimum %s usage per %s is %s, but limit is %s", resource, type, min, limit);
+}
+
+static void check_max(struct checking *c, const char *type, const char *resource, const char *max,
+    const char *request, const char *limit)
+{
+    if (!*limit)
+        complain(c, "maximum %s usage per %s is %s.  No limit is specified", resource, type, max);
+    else if (compare(limit, max) > 0)
+        complain(c, "maximum %s usage per %s is %s, but limit is %s", resource, type, max, limit);
+    else if (*request && compare(request, max) > 0)
+        complain(c, "maximum %s usage per %s is %s, but request is %s", resource, type, max, request);
+}
+
+static void check_ratio(struct checking *c, const char *type, const char *resource, const char *max,
+    const char *request, const char *limit)
+{
+    if (number(request) <= 0)
+        complain(c, "%s max limit to request ratio per %s is %s, but no request is specified or request is 0",
+            resource, type, max);
+    else if (number(limit) <= 0)
+        complain(c, "%s max limit to request ratio per %s is %s, but no limit is specified or limit is 0",
+            resource, type, max);
+    else if (number(limit) / number(request) > number(max))
+        complain(c, "%s max limit to request ratio per %s is %s, but provided ratio is %f", resource, type,
+            max, number(limit) / number(request));
+}
+
+static void check_all(
+    struct checking *c, const kl_value *limit, const kl_value *requests, const kl_value *limits)
+{
+    static const struct {
+        const char *member;
+        void (*check)(struct checking *c, const char *type, const char *resource, const char *bound,
+            const char *request, const char *limit);
+    } bounds[] = {{"min", check_min}, {"max", check_max}, {"maxLimitRequestRatio", check_ratio}};
+    const char *key;
+    size_t n;
+    for (size_t k = 0; k < 3; k++) {
+        const kl_value *bound = kl_value_get(limit, bounds[k].member);
+        for (size_t i = 0; i < kl_value_len(bound); i++) {
+            const char *text = kl_value_str(kl_value_member(bound, i, &key, &n));
+            if (text)
+                bounds[k].check(
+                    c, kl__text(limit, "type"), key, text, kl__text(requests, key), kl__text(limits, key));
+        }
+    }
+}
+
+static void check_containers(struct checking *c, const char *member, const kl_value *limit)
+{
+    const kl_value *list = kl_value_at(c->o, "spec", member, NULL);
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        const kl_value *resources = kl_value_get(kl_value_item(list, i), "resources");
+        check_all(c, limit, kl_value_get(resources, "requests"), kl_value_get(resources, "limits"));
+    }
+}
+
+kl_quantity *kl__limits_total(const kl_value *pod, const char *which, const char *resource)
+{
+    const kl_value *list = kl_value_at(pod, "spec", "containers", NULL),
+                   *first = kl_value_at(pod, "spec", "initContainers", NULL);
+    kl_quantity *sum = NULL;
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        const char *text = kl_value_str_at(kl_value_item(list, i), "resources", which, resource, NULL);
+        kl_quantity *q = text ? quantity(text) : NULL, *more = q && sum ? kl_quantity_add(sum, q) : NULL;
+        if (more) {
+            kl_quantity_free(sum);
+            kl_quantity_free(q);
+            sum = more;
+        } else if (q)
+            sum = q;
+    }
+    for (size_t i = 0; i < kl_value_len(first); i++) {
+        const char *text = kl_value_str_at(kl_value_item(first, i), "resources", which, resource, NULL);
+        kl_quantity *q = text ? quantity(text) : NULL;
+        if (q && (!sum || kl_quantity_cmp(q, sum) > 0)) {
+            kl_quantity_free(sum);
+            sum = q;
+        } else
+            kl_quantity_free(q);
+    }
+    return sum;
+}
+
+/* {resource: total} of the resources that the limit names. */
+static const kl_value *totals(const kl_value *pod, const char *which, const kl_value *limit)
+{
+    static const char *const members[] = {"min", "max", "maxLimitRequestRatio"};
+    const kl_value *out = NULL;
+    const char *key;
+    size_t n;
+    for (size_t k = 0; k < 3; k++) {
+        const kl_value *bound = kl_value_get(limit, members[k]);
+        for (size_t i = 0; i < kl_value_len(bound); i++) {
+            kl_value_member(bound, i, &key, &n);
+            kl_quantity *sum = kl__limits_total(pod, which, key);
+            char *text = sum ? kl_quantity_canonical(sum, NULL, NULL) : NULL;
+            if (text)
+                KL_EDIT(&out, kl_value_of_str(text), key);
+            kl_free(text);
+            kl_quantity_free(sum);
+        }
+    }
+    return out;
+}
+
+static void check_claim(struct checking *c, const kl_value *limit)
+{
+    const char *size = kl_value_str_at(c->o, "spec", "resources", "requests", "storage", NULL),
+               *min = kl_value_str_at(limit, "min", "storage", NULL),
+               *max = kl_value_str_at(limit, "max", "storage", NULL);
+    if (min)
+        check_min(c, "PersistentVolumeClaim", "storage", min, size ? size : "", "");
+    if (max && size && compare(size, max) > 0)
+        complain(c, "maximum storage usage per PersistentVolumeClaim is %s, but request is %s", max, size);
+}
+
+static void check_range(void *to, const kl_value *range)
+{
+    struct checking *c = to;
+    const kl_value *limits = kl_value_at(range, "spec", "limits", NULL);
+    bool pod = kl__kind_among(c->a->kind, "/pods");
+    for (size_t i = 0; i < kl_value_len(limits); i++) {
+        const kl_value *limit = kl_value_item(limits, i);
+        if (!pod && is_type(limit, "PersistentVolumeClaim"))
+            check_claim(c, limit);
+        if (pod && is_type(limit, "Container")) {
+            check_containers(c, "containers", limit);
+            check_containers(c, "initContainers", limit);
+        }
+        if (pod && is_type(limit, "Pod")) {
+            const kl_value *requests = totals(c->o, "requests", limit), *most = totals(c->o, "limits", limit);
+            check_all(c, limit, requests, most);
+            kl_value_unref(requests);
+            kl_value_unref(most);
+        }
+    }
+}
+
+kl_status kl__limits_check(const kl__admitted *a, const kl_value *o, kl_err *err)
+{
+    struct checking c = {.a = a, .o = o, .found = KL_BUF_INIT};
+    if (a->old && kl__kind_among(a->kind, "/pods"))
+        return KL_OK;
+    each_limit(a, check_range, &c);
+    kl_status st = KL_OK;
+    if (c.n)
+        st = kl__fail_forbidden(
+            err, a->kind, kl_object_name(o), c.n > 1 ? "[%s]" : "%s", kl_buf_str(&c.found));
+    kl_buf_fini(&c.found);
+    return st;
+}

@@ -1,0 +1,224 @@
+/* plugins.c - Priority, RuntimeClass and DefaultStorageClass, in kube-apiserver's words. */
+#include "builtin/plugins.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "builtin/check.h"
+#include "model/object.h"
+#include "schema/edit.h"
+#include "schema/status.h"
+
+bool kl__plugins_care(const kl__kind *k) { return kl__kind_among(k, "/pods /persistentvolumeclaims"); }
+
+static const char *name_of(const kl_value *o) { return kl_object_name(o) ? kl_object_name(o) : ""; }
+
+/* ------------------------------------------------------------------ Priority */
+
+/* Those that every cluster has. */
+static const struct {
+    const char *name;
+    int64_t value;
+} system_classes[] = {{"system-node-critical", 2000001000}, {"system-cluster-critical", 2000000000}};
+
+typedef struct priority {
+    const char *name; /* of the class; "" for none */
+    int64_t value;
+    const char *policy;
+    bool found;
+} priority;
+
+/* The class for pods that name none is the lowest of those that say so. */
+static void consider_default(void *to, const kl_value *class)
+{
+    priority *best = to;
+    int64_t value = kl_value_int_at(class, 0, "value", NULL);
+    if (!kl__true(class, "globalDefault") || (best->found && best->value <= value))
+        return;
+    const char *policy = kl__text(class, "preemptionPolicy");
+    *best = (priority){kl_object_name(class), value, *policy ? policy : best->policy, true};
+}
+
+static priority priority_of(const kl__admitted *a, const char *name)
+{
+    priority p = {"", 0, "PreemptLowerPriority", false};
+    if (!*name) {
+        a->around->each(a->around->arg, "scheduling.k8s.io", "priorityclasses", NULL, consider_default, &p);
+        p.found = true;
+        return p;
+    }
+    p.name = name;
+    const kl_value *class = a->around->find(a->around->arg, "scheduling.k8s.io", "priorityclasses", name);
+    const char *policy = kl__text(class, "preemptionPolicy");
+    p.value = kl_value_int_at(class, 0, "value", NULL);
+    p.found = class;
+    if (*policy)
+        p.policy = policy;
+    for (size_t i = 0; i < 2; i++)
+        if (!strcmp(name, system_classes[i].name)) {
+            p.value = system_classes[i].value;
+            p.found = true;
+        }
+    return p;
+}
+
+/* What was filled in stays over an update that does not say it. */
+static void keep_priority(const kl_value *old, const kl_value **o)
+{
+    static const char *const members[] = {"priority", "preemptionPolicy"};
+    for (size_t i = 0; i < 2; i++) {
+        const kl_value *was = kl_value_at(old, "spec", members[i], NULL);
+        if (was && !kl_value_at(*o, "spec", members[i], NULL))
+            KL_EDIT(o, kl_value_ref(was), "spec", members[i]);
+    }
+}
+
+static kl_status add_priority(const kl__admitted *a, const kl_value **o, kl_err *err)
+{
+    const kl_value *spec = kl_value_get(*o, "spec"), *value = kl_value_get(spec, "priority");
+    const char *class = kl__text(spec, "priorityClassName"), *policy = kl__text(spec, "preemptionPolicy"),
+               *name = name_of(*o);
+    if (a->old) {
+        keep_priority(a->old, o);
+        return KL_OK;
+    }
+    priority p = priority_of(a, class);
+    int64_t said = kl_value_int_at(value, p.value, NULL);
+    if (a->loaded) {
+        p.value = said;
+        p.policy = *policy ? policy : p.policy;
+    } else if (!p.found)
+        return kl__fail_forbidden(err, a->kind, name, "no PriorityClass with name %s was found", class);
+    else if (said != p.value)
+        return kl__fail_forbidden(err, a->kind, name,
+            "the integer value of priority (%lld) must not be provided in pod spec; priority admission "
+            "controller computed %lld from the given PriorityClass name",
+            (long long)said, (long long)p.value);
+    else if (*policy && strcmp(policy, p.policy))
+        return kl__fail_forbidden(err, a->kind, name,
+            "the string value of PreemptionPolicy (%s) must not be provided in pod spec; priority admission "
+            "controller computed %s from the given PriorityClass name",
+            policy, p.policy);
+    const kl_value *computed = kl_value_of_str(p.policy);
+    if (!*class && *p.name)
+        KL_EDIT(o, kl_value_of_str(p.name), "spec", "priorityClassName");
+    KL_EDIT(o, kl_value_of_int(p.value), "spec", "priority");
+    KL_EDIT(o, computed, "spec", "preemptionPolicy");
+    return KL_OK;
+}
+
+/* ------------------------------------------------------------------ RuntimeClass */
+
+static bool same_item(const kl_value *list, const kl_value *item)
+{
+    for (size_t i = 0; i < kl_value_len(list); i++)
+        if (kl_value_equal(kl_value_item(list, i), item))
+            return true;
+    return false;
+}
+
+static kl_status add_scheduling(
+    const kl__admitted *a, const kl_value *scheduling, const kl_value **o, kl_err *err)
+{
+    const kl_value *want = kl_value_get(scheduling, "nodeSelector"),
+                   *have = kl_value_at(*o, "spec", "nodeSelector", NULL),
+                   *tolerated = kl_value_at(*o, "spec", "tolerations", NULL),
+                   *more = kl_value_get(scheduling, "tolerations");
+    const char *key;
+    size_t n;
+    for (size_t i = 0; i < kl_value_len(want); i++) {
+        const char *wanted = kl_value_str(kl_value_member(want, i, &key, &n)), *is = kl__text(have, key);
+        if (kl_value_get(have, key) && wanted && strcmp(is, wanted))
+            return kl__fail_forbidden(err, a->kind, name_of(*o),
+                "conflict: runtimeClass.scheduling.nodeSelector[%s] = %s; pod.spec.nodeSelector[%s] = %s",
+                key, wanted, key, is);
+    }
+    kl_builder *b = kl_builder_new();
+    kl_build_array(b);
+    for (size_t i = 0; i < kl_value_len(tolerated); i++)
+        kl_build_value(b, kl_value_item(tolerated, i));
+    for (size_t i = 0; i < kl_value_len(more); i++)
+        if (!same_item(tolerated, kl_value_item(more, i)))
+            kl_build_value(b, kl_value_item(more, i));
+    kl_build_end(b);
+    const kl_value *list = kl_builder_done(b);
+    for (size_t i = 0; i < kl_value_len(want); i++) {
+        const kl_value *wanted = kl_value_member(want, i, &key, &n);
+        KL_EDIT(o, kl_value_ref(wanted), "spec", "nodeSelector", key);
+    }
+    if (kl_value_len(more))
+        KL_EDIT(o, kl_value_ref(list), "spec", "tolerations");
+    kl_value_unref(list);
+    return KL_OK;
+}
+
+static kl_status add_runtime(const kl__admitted *a, const kl_value **o, kl_err *err)
+{
+    const char *name = kl__text(kl_value_get(*o, "spec"), "runtimeClassName");
+    const kl_value *overhead = kl_value_at(*o, "spec", "overhead", NULL);
+    if (a->old || a->loaded)
+        return KL_OK;
+    if (!*name && kl_value_len(overhead))
+        return kl__fail_forbidden(err, a->kind, name_of(*o),
+            "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead");
+    if (!*name)
+        return KL_OK;
+    const kl_value *class = a->around->find(a->around->arg, "node.k8s.io", "runtimeclasses", name),
+                   *defined = kl_value_at(class, "overhead", "podFixed", NULL);
+    if (!class)
+        return kl__fail_forbidden(
+            err, a->kind, name_of(*o), "pod rejected: RuntimeClass \"%s\" not found", name);
+    if (kl_value_len(overhead) && !kl_value_equal(overhead, defined))
+        return kl__fail_forbidden(err, a->kind, name_of(*o), "pod rejected: %s",
+            defined ? "Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+                    : "Pod Overhead set without corresponding RuntimeClass defined Overhead");
+    if (kl_value_len(defined))
+        KL_EDIT(o, kl_value_ref(defined), "spec", "overhead");
+    return add_scheduling(a, kl_value_get(class, "scheduling"), o, err);
+}
+
+/* ------------------------------------------------------------------ DefaultStorageClass */
+
+/* The newest of those that say so, of equally old ones the first by name. */
+static void consider_class(void *to, const kl_value *class)
+{
+    const kl_value **best = to;
+    const char *says = kl_value_str(
+                   kl_object_annotation(class, "storageclass.kubernetes.io/is-default-class")),
+               *beta = kl_value_str(
+                   kl_object_annotation(class, "storageclass.beta.kubernetes.io/is-default-class"));
+    if (!(says && !strcmp(says, "true")) && !(beta && !strcmp(beta, "true")))
+        return;
+    const char *born = kl_value_str_at(class, "metadata", "creationTimestamp", NULL),
+               *had = kl_value_str_at(*best, "metadata", "creationTimestamp", NULL);
+    if (!*best || (born && had && strcmp(born, had) > 0))
+        *best = class;
+}
+
+static void add_class(const kl__admitted *a, const kl_value **o)
+{
+    const kl_value *best = NULL;
+    if (a->old || a->loaded || kl_value_at(*o, "spec", "storageClassName", NULL)
+        || kl_object_annotation(*o, "volume.beta.kubernetes.io/storage-class"))
+        return;
+    a->around->each(a->around->arg, "storage.k8s.io", "storageclasses", NULL, consider_class, &best);
+    if (best)
+        KL_EDIT(o, kl_value_of_str(name_of(best)), "spec", "storageClassName");
+}
+
+kl_status kl__plugins_add(const kl__admitted *a, const kl_value **o, kl_err *err)
+{
+    if (!kl__kind_among(a->kind, "/pods")) {
+        add_class(a, o);
+        return KL_OK;
+    }
+    if (!a->old && !a->loaded)
+        kl__limits_add(a, o);
+    kl_status st = add_priority(a, o, err);
+    return st ? st : add_runtime(a, o, err);
+}
+
+kl_status kl__plugins_check(const kl__admitted *a, const kl_value *o, kl_err *err)
+{
+    return a->loaded ? KL_OK : kl__limits_check(a, o, err);
+}

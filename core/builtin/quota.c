@@ -1,0 +1,258 @@
+/* quota.c - ResourceQuotas: what an object uses, and whether there is room for it. */
+#include "builtin/plugins.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "builtin/check.h"
+#include "builtin/defaults.h"
+#include "builtin/pod.h"
+#include "model/object.h"
+#include "model/quantity.h"
+#include "schema/edit.h"
+#include "schema/status.h"
+
+/* ------------------------------------------------------------------ what an object uses */
+
+static kl_quantity *parsed(const char *text)
+{
+    kl_quantity *q = NULL;
+    return text && *text && !kl_quantity_parse(text, &q, NULL) ? q : NULL;
+}
+
+static kl_quantity *some(int64_t n) { return n ? kl_quantity_new(n, 0, KL_DECIMAL_SI) : NULL; }
+
+static bool over(const kl_value *pod)
+{
+    return kl__one_of(kl__text(kl_value_get(pod, "status"), "phase"), "Succeeded Failed");
+}
+
+/* "requests.cpu" and "cpu" are requests, "limits.cpu" limits; "requests.example.com/x" as well. */
+static const char *which_of(const char *resource, const char **name)
+{
+    static const char requests[] = "requests.", limits[] = "limits.";
+    if (!strncmp(resource, limits, sizeof limits - 1)) {
+        *name = resource + sizeof limits - 1;
+        return "limits";
+    }
+    bool prefixed = !strncmp(resource, requests, sizeof requests - 1);
+    *name = prefixed ? resource + sizeof requests - 1 : resource;
+    return prefixed || kl__one_of(resource, "cpu memory ephemeral-storage") ? "requests" : NULL;
+}
+
+static kl_quantity *used_by_pod(const kl_value *pod, const char *resource)
+{
+    const char *name, *which = which_of(resource, &name);
+    if (!strcmp(resource, "pods"))
+        return over(pod) ? NULL : some(1);
+    if (!which || over(pod) || !strcmp(name, "storage"))
+        return NULL;
+    kl_quantity *sum = kl__limits_total(pod, which, name);
+    kl_quantity *overhead = !strcmp(which, "requests") || sum
+        ? parsed(kl_value_str_at(pod, "spec", "overhead", name, NULL))
+        : NULL;
+    if (!overhead)
+        return sum;
+    kl_quantity *both = sum ? kl_quantity_add(sum, overhead) : kl_quantity_copy(overhead);
+    kl_quantity_free(sum);
+    kl_quantity_free(overhead);
+    return both;
+}
+
+static kl_quantity *used_by_service(const kl_value *o, const char *resource)
+{
+    const kl_value *spec = kl_value_get(o, "spec"), *ports = kl_value_get(spec, "ports");
+    bool balanced = kl__is(spec, "type", "LoadBalancer");
+    if (!strcmp(resource, "services.loadbalancers"))
+        return some(balanced);
+    if (strcmp(resource, "services.nodeports"))
+        return NULL;
+    bool without = balanced && kl_value_get(spec, "allocateLoadBalancerNodePorts")
+        && !kl__true(spec, "allocateLoadBalancerNodePorts");
+    return some(
+        !without && (balanced || kl__is(spec, "type", "NodePort")) ? (int64_t)kl_value_len(ports) : 0);
+}
+
+static kl_quantity *used_by_claim(const kl_value *o, const char *resource)
+{
+    static const char of_class[] = ".storageclass.storage.k8s.io/";
+    const char *class = kl__text(kl_value_get(o, "spec"), "storageClassName"),
+               *at = strstr(resource, of_class);
+    if (at && (strncmp(resource, class, strlen(class)) || resource + strlen(class) != at))
+        return NULL;
+    const char *what = at ? at + sizeof of_class - 1 : resource;
+    if (at && !strcmp(what, "persistentvolumeclaims"))
+        return some(1);
+    return strcmp(what, "requests.storage")
+        ? NULL
+        : parsed(kl_value_str_at(o, "spec", "resources", "requests", "storage", NULL));
+}
+
+/* "count/deployments.apps" */
+static bool counts(const kl__kind *k, const char *resource)
+{
+    size_t n = strlen(k->plural);
+    if (strncmp(resource, "count/", 6)) /* the old names of some */
+        return !*k->group && !strcmp(resource, k->plural)
+            && kl__one_of(resource,
+                "services secrets configmaps persistentvolumeclaims replicationcontrollers resourcequotas");
+    resource += 6;
+    return !strncmp(resource, k->plural, n)
+        && (*k->group ? resource[n] == '.' && !strcmp(resource + n + 1, k->group) : !resource[n]);
+}
+
+kl_quantity *kl__quota_used(const kl__kind *k, const kl_value *o, const char *resource)
+{
+    if (counts(k, resource))
+        return some(1);
+    if (kl__kind_among(k, "/pods"))
+        return used_by_pod(o, resource);
+    if (kl__kind_among(k, "/services"))
+        return used_by_service(o, resource);
+    return kl__kind_among(k, "/persistentvolumeclaims") ? used_by_claim(o, resource) : NULL;
+}
+
+/* ------------------------------------------------------------------ which objects a quota is about */
+
+static bool priority_matches(const kl_value *o, const char *operator, const kl_value * values)
+{
+    const char *class = kl__text(kl_value_get(o, "spec"), "priorityClassName");
+    bool in = false;
+    for (size_t i = 0; i < kl_value_len(values) && !in; i++)
+        in = !strcmp(
+            kl_value_str(kl_value_item(values, i)) ? kl_value_str(kl_value_item(values, i)) : "", class);
+    return !strcmp(operator, "In")          ? *class && in
+        : !strcmp(operator, "NotIn")        ? !in
+        : !strcmp(operator, "DoesNotExist") ? !*class
+                                            : *class != 0;
+}
+
+static bool scope_matches(const kl_value *o, const char *scope, const char *operator, const kl_value * values)
+{
+    const kl_value *deadline = kl_value_at(o, "spec", "activeDeadlineSeconds", NULL);
+    bool best = !strcmp(kl__pod_qos(o), "BestEffort");
+    return !strcmp(scope, "BestEffort")   ? best
+        : !strcmp(scope, "NotBestEffort") ? !best
+        : !strcmp(scope, "Terminating")   ? deadline != NULL
+        : !strcmp(scope, "NotTerminating")
+        ? !deadline
+        : !strcmp(scope, "PriorityClass") && priority_matches(o, operator, values);
+}
+
+bool kl__quota_concerns(const kl_value *quota, const kl__kind *k, const kl_value *o)
+{
+    const kl_value *scopes = kl_value_at(quota, "spec", "scopes", NULL),
+                   *list = kl_value_at(quota, "spec", "scopeSelector", "matchExpressions", NULL);
+    if (!kl_value_len(scopes) && !kl_value_len(list))
+        return true;
+    bool all = kl__kind_among(k, "/pods");
+    for (size_t i = 0; i < kl_value_len(scopes) && all; i++) {
+        const char *scope = kl_value_str(kl_value_item(scopes, i));
+        all = scope && scope_matches(o, scope, "Exists", NULL);
+    }
+    for (size_t i = 0; i < kl_value_len(list) && all; i++) {
+        const kl_value *x = kl_value_item(list, i);
+        all = scope_matches(o, kl__text(x, "scopeName"), kl__text(x, "operator"), kl_value_get(x, "values"));
+    }
+    return all;
+}
+
+/* ------------------------------------------------------------------ whether there is room */
+
+/* Which of the resources that are limited some containers do not say: "cpu for: a,b; memory for: a". */
+static void find_missing(const kl_value *hard, const kl_value *pod, kl_buf *out)
+{
+    static const char *const lists[] = {"containers", "initContainers"};
+    const char *resource = NULL;
+    while (kl__next_member(hard, resource, &resource)) {
+        const char *name, *which = which_of(resource, &name);
+        if (!kl__one_of(resource, "cpu memory requests.cpu requests.memory limits.cpu limits.memory"))
+            continue;
+        size_t found = 0;
+        for (size_t l = 0; l < 2; l++) {
+            const kl_value *list = kl_value_at(pod, "spec", lists[l], NULL);
+            for (size_t c = 0; c < kl_value_len(list); c++) {
+                const kl_value *one = kl_value_item(list, c);
+                if (kl_value_at(one, "resources", which, name, NULL))
+                    continue;
+                if (found++)
+                    kl_buf_puts(out, ",");
+                else
+                    kl_buf_printf(out, "%s%s for: ", out->len ? "; " : "", resource);
+                kl_buf_puts(out, kl__text(one, "name"));
+            }
+        }
+    }
+}
+
+struct sums {
+    kl_buf requested, used, limited;
+};
+
+static void tell(kl_buf *b, const char *resource, const char *text)
+{
+    kl_buf_printf(b, "%s%s=%s", b->len ? "," : "", resource, text);
+}
+
+/* One resource of one quota: *status.used is what it becomes; a complaint where that is too much. */
+static void charge(const kl__admitted *a, const kl_value *o, const char *resource, const char *hard,
+    const kl_value **used, struct sums *s)
+{
+    kl_quantity *want = kl__quota_used(a->kind, o, resource),
+                *had = a->old ? kl__quota_used(a->kind, a->old, resource) : NULL, *more = NULL;
+    if (want && had)
+        more = kl_quantity_sub(want, had);
+    const kl_quantity *delta = more ? more : want;
+    if (delta && kl_quantity_sign(delta) > 0) {
+        kl_quantity *limit = parsed(hard), *have = parsed(kl__text(*used, resource)),
+                    *sum = have ? kl_quantity_add(have, delta) : kl_quantity_copy(delta);
+        char *text = kl_quantity_canonical(sum, NULL, NULL),
+             *asked = kl_quantity_canonical(delta, NULL, NULL);
+        if (limit && kl_quantity_cmp(sum, limit) > 0) {
+            tell(&s->requested, resource, asked);
+            tell(&s->used, resource, have ? kl__text(*used, resource) : "0");
+            tell(&s->limited, resource, hard);
+        }
+        KL_EDIT(used, kl_value_of_str(text), resource);
+        kl_free(text);
+        kl_free(asked);
+        kl_quantity_free(limit);
+        kl_quantity_free(have);
+        kl_quantity_free(sum);
+    }
+    kl_quantity_free(want);
+    kl_quantity_free(had);
+    kl_quantity_free(more);
+}
+
+kl_status kl__quota_charge(
+    const kl__admitted *a, const kl_value *quota, const kl_value *o, const kl_value **used, kl_err *err)
+{
+    const kl_value *hard = kl_value_at(quota, "status", "hard", NULL);
+    struct sums s = {KL_BUF_INIT, KL_BUF_INIT, KL_BUF_INIT};
+    kl_buf missing = KL_BUF_INIT;
+    kl_status st = KL_OK;
+    const char *resource = NULL, *name = kl_object_name(quota);
+    const kl_value *most;
+    *used = kl_value_ref(kl_value_at(quota, "status", "used", NULL));
+    if (!kl__quota_concerns(quota, a->kind, o))
+        return KL_OK;
+    if (kl__kind_among(a->kind, "/pods") && !a->old)
+        find_missing(hard, o, &missing);
+    while ((most = kl__next_member(hard, resource, &resource)))
+        if (kl_value_str(most))
+            charge(a, o, resource, kl_value_str(most), used, &s);
+    if (missing.len)
+        st = kl__fail_forbidden(
+            err, a->kind, kl_object_name(o), "failed quota: %s: must specify %s", name, kl_buf_str(&missing));
+    else if (s.requested.len)
+        st = kl__fail_forbidden(err, a->kind, kl_object_name(o),
+            "exceeded quota: %s, requested: %s, used: %s, limited: %s", name, kl_buf_str(&s.requested),
+            kl_buf_str(&s.used), kl_buf_str(&s.limited));
+    kl_buf_fini(&missing);
+    kl_buf_fini(&s.requested);
+    kl_buf_fini(&s.used);
+    kl_buf_fini(&s.limited);
+    return st;
+}

@@ -15,9 +15,9 @@
 #include "model/object.h"
 #include "policy/hooks.h"
 #include "policy/validate.h"
-#include "server/csr.h"
 #include "schema/limits.h"
 #include "builtin/defaults.h"
+#include "builtin/csr.h"
 #include "schema/edit.h"
 #include "server/lifecycle.h"
 #include "schema/validate.h"
@@ -321,7 +321,7 @@ void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value 
     const kl__kind *k = c->kind;
     bool apart = kl__kind_sub(k, "status") != NULL;
     if (kl__kind_among(k, "certificates.k8s.io/certificatesigningrequests"))
-        kl__csr_update(c, old, o);
+        kl__csr_update(c->sub, kl__server_wall(c->s), old, o);
     else if (c->sub && !strcmp(c->sub, "ephemeralcontainers")) {
         const kl_value *added = kl_value_ref(kl_value_at(*o, "spec", "ephemeralContainers", NULL));
         kl__replace(o, kl_value_ref(old));
@@ -416,7 +416,7 @@ void kl__strategy_validate(const kl__call *c, const kl_value *old, const kl_valu
     if (kl__kind_among(c->kind, BINDINGS))
         kl_policy_validate_binding(&w);
     if (kl__kind_among(c->kind, "certificates.k8s.io/certificatesigningrequests"))
-        kl__csr_validate(c, old, o, causes);
+        kl__csr_validate(c->sub, old, o, causes);
     if (kl__kind_among(c->kind,
             " admissionregistration.k8s.io/mutatingwebhookconfigurations "
             "admissionregistration.k8s.io/validatingwebhookconfigurations "))

@@ -2,7 +2,7 @@
  * conditions, status the rest.
  *
  * What is signed is not looked into: a request must only be PEM of the right kind. */
-#include "server/csr.h"
+#include "builtin/csr.h"
 
 #include <string.h>
 
@@ -50,10 +50,10 @@ static const kl_value *find(const kl_value *all, const char *type)
 }
 
 /* The new conditions with the times that they lack; /status keeps decisions as they were. */
-static const kl_value *dated(const kl__call *c, const kl_value *old, const kl_value *o, bool keep_decisions)
+static const kl_value *dated(kl_time wall, const kl_value *old, const kl_value *o, bool keep_decisions)
 {
     char now[KL_TIME_MAX];
-    kl_time_format_wall(kl__server_wall(c->s), now);
+    kl_time_format_wall(wall, now);
     kl_builder *b = kl_builder_new();
     kl_build_array(b);
     for (size_t i = 0; i < kl_value_len(conditions(o)); i++) {
@@ -77,10 +77,10 @@ static const kl_value *dated(const kl__call *c, const kl_value *old, const kl_va
     return kl_builder_done(b);
 }
 
-void kl__csr_update(const kl__call *c, const kl_value *old, const kl_value **o)
+void kl__csr_update(const char *sub, kl_time wall, const kl_value *old, const kl_value **o)
 {
-    bool approval = c->sub && !strcmp(c->sub, "approval"), status = c->sub && !strcmp(c->sub, "status");
-    const kl_value *set = approval || status ? dated(c, old, *o, status) : NULL;
+    bool approval = sub && !strcmp(sub, "approval"), status = sub && !strcmp(sub, "status");
+    const kl_value *set = approval || status ? dated(wall, old, *o, status) : NULL;
     KL_EDIT(o, kl_value_ref(kl_value_get(old, "spec")), "spec");
     if (!status)
         KL_EDIT(o, kl_value_ref(kl_value_get(old, "status")), "status");
@@ -89,7 +89,7 @@ void kl__csr_update(const kl__call *c, const kl_value *old, const kl_value **o)
     kl_value_unref(set);
 }
 
-static void validate_conditions(const kl__call *c, const kl_value *old, const kl_value *o, kl__causes *causes)
+static void validate_conditions(const char *sub, const kl_value *old, const kl_value *o, kl__causes *causes)
 {
     static const char *const lasting[] = {"Approved", "Denied", "Failed"};
     const kl_value *all = conditions(o);
@@ -114,7 +114,7 @@ static void validate_conditions(const kl__call *c, const kl_value *old, const kl
         kl__cause_invalid(
             causes, "status.conditions", last, "Approved and Denied conditions are mutually exclusive");
     }
-    bool approval = c->sub && !strcmp(c->sub, "approval");
+    bool approval = sub && !strcmp(sub, "approval");
     for (size_t i = 0; old && i < 3; i++) {
         const kl_value *was = find(conditions(old), lasting[i]), *is = find(all, lasting[i]);
         char *why = NULL;
@@ -128,7 +128,7 @@ static void validate_conditions(const kl__call *c, const kl_value *old, const kl
     }
 }
 
-void kl__csr_validate(const kl__call *c, const kl_value *old, const kl_value *o, kl__causes *causes)
+void kl__csr_validate(const char *sub, const kl_value *old, const kl_value *o, kl__causes *causes)
 {
     const kl_value *request = kl_value_at(o, "spec", "request", NULL),
                    *signer = kl_value_at(o, "spec", "signerName", NULL);
@@ -144,7 +144,7 @@ void kl__csr_validate(const kl__call *c, const kl_value *old, const kl_value *o,
             kl__cause_invalid(causes, "spec.signerName", signer,
                 "must be a fully qualified domain and path of the form 'example.com/signer-name'");
     }
-    validate_conditions(c, old, o, causes);
+    validate_conditions(sub, old, o, causes);
     const kl_value *was = kl_value_at(old, "status", "certificate", NULL),
                    *is = kl_value_at(o, "status", "certificate", NULL);
     if (old && was && kl_value_len(was) && !kl_value_equal(was, is))

@@ -134,7 +134,7 @@ describe("scheduler", function()
     t:advance "5s"
     assert.is_nil(where "other")
     -- The third never comes: after a minute the others give back what they had.
-    t:delete(POD, "default", "g3")
+    t:delete(POD, "default/g3")
     t:advance "2m"
     assert.truthy(where "other")
     for i = 1, 2 do assert.is_nil(where("g" .. i)) end

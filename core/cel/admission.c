@@ -60,8 +60,8 @@ static const kl__ctype *namespace_type(kl__carena *a)
     kl__ctype *t = type(a, "kubernetes.Namespace", ""), *spec = type(a, "kubernetes.NamespaceSpec", ""),
               *status = type(a, "kubernetes.NamespaceStatus", "phase"),
               *condition = type(a, "kubernetes.NamespaceCondition", "status type message reason"),
-              *metadata = type(a, "kubernetes.NamespaceMetadata",
-                  "name generateName namespace UID resourceVersion");
+              *metadata = type(
+                  a, "kubernetes.NamespaceMetadata", "name generateName namespace UID resourceVersion");
     field(condition, "lastTransitionTime", time);
     field(status, "conditions", kl__ctype_list(a, condition));
     field(spec, "finalizers", texts);

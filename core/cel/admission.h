@@ -37,12 +37,11 @@ typedef enum kl_cel_returns {
     KL_CEL_RETURNS_STRING_OR_NULL
 } kl_cel_returns;
 /* An expression that comes to such a value. NULL: *why says what is wrong, and the caller frees it. */
-kl_cel *kl_cel_request_compile(
-    const kl_cel_env *env, const char *text, kl_cel_returns returns, char **why);
+kl_cel *kl_cel_request_compile(const kl_cel_env *env, const char *text, kl_cel_returns returns, char **why);
 
 /* What is wrong with conditions, with fields that begin with `path`. */
-void kl_cel_conditions_validate(
-    const kl_cel_env *env, const kl_value *conditions, const char *path, kl_cel_complain *complain, void *arg);
+void kl_cel_conditions_validate(const kl_cel_env *env, const kl_value *conditions, const char *path,
+    kl_cel_complain *complain, void *arg);
 
 /* Conditions compiled; `list` (borrowed) and env must live as long. Immutable. */
 typedef struct kl_cel_conditions kl_cel_conditions;

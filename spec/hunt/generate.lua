@@ -397,6 +397,11 @@ local function call(depth)
       args(item, depth)), item and known_class(item.result)
   elseif r <= 55 and scope.ctx then
     local at = pick(REACHED)
+    -- By chance alone hardly a request is one that may leave.
+    if at.name == "http" and chance(50) then
+      return ('ctx.http:%s("https://a.example.com/v1", %s)'):format(pick { "get", "post", "put", "delete" },
+        expr(depth - 1))
+    end
     return method_call("ctx." .. at.name, at.class, depth)
   elseif r <= 58 then
     return method_call("kube.shared", "kubelua.Shared", depth)
@@ -790,7 +795,7 @@ local function fields(keys, value, n, others)
         or ("Q(function() return %s end)"):format(expr(3)))
     end
   end
-  if chance(20) and not seen.http and keys == SPEC_KEYS then
+  if chance(40) and not seen.http and keys == SPEC_KEYS then
     parts[#parts + 1] = ("  http = %s,"):format(SPEC_VALUES.http())
   end
   return table.concat(parts, "\n")

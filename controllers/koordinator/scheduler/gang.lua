@@ -117,17 +117,19 @@ local function place(gang, nodes, state, args, placements)
   local n, message = 0, nil
   for _, pod in ipairs(by_importance(gang.waiting)) do
     local held = state.held and state.held[pods.key(pod)]
-    local result = not held and cycle.run(pod, nodes, state, args)
     if held then
       placements[#placements + 1] = held
       n = n + 1
-    elseif result.node then
-      snapshot.assume(state, pod, result.node, cycle.got(result))
-      placements[#placements + 1] = { pod = pod, node = result.node, reservation = result.reservation,
-        devices = result.devices }
-      n = n + 1
     else
-      message = message or result.message
+      local result = cycle.run(pod, nodes, state, args)
+      if result.node then
+        snapshot.assume(state, pod, result.node, cycle.got(result))
+        placements[#placements + 1] = { pod = pod, node = result.node, reservation = result.reservation,
+          devices = result.devices }
+        n = n + 1
+      else
+        message = message or result.message
+      end
     end
   end
   return n, message

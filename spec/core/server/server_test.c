@@ -252,7 +252,7 @@ static void bad_requests_are_told_what_and_where(void **state)
         const char *says;
     } rows[] = {
         {"POST", MAPS, "{'metadata':{'name':'a'},}", 400, "line 1"},
-        {"POST", MAPS, "[]", 400, "it is array, not an object"},
+        {"POST", MAPS, "[]", 400, "cannot unmarshal array into Go value of type struct"},
         {"POST", MAPS, "{'kind':'Pod','apiVersion':'v1'}", 400, "cannot be handled as a ConfigMap"},
         {"POST", MAPS, "{'metadata':{'name':'a'},'metadata':{}}", 400, "duplicate"},
         {"GET", "/api/v1/namespaces/default/sprockets", NULL, 404,

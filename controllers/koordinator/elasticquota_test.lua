@@ -13,9 +13,9 @@ local function quota(name, parent, min, max, more)
     spec = { min = { cpu = min }, max = { cpu = max } } }
 end
 
-local function pod(name, team, cpu, node, priority)
+local function pod(name, team, cpu, node, class)
   return { kind = POD, namespace = "default", name = name, labels = { [PREFIX .. "name"] = team },
-    spec = { nodeName = node, priority = priority,
+    spec = { nodeName = node, priorityClassName = class,
       containers = { { name = "c", image = "i", resources = { requests = { cpu = cpu } } } } } }
 end
 
@@ -27,6 +27,8 @@ describe("elasticquota", function()
       namespace = "default",
       objects = {
         { kind = "v1/Namespace", name = NS },
+        { kind = "scheduling.k8s.io/v1/PriorityClass", name = "low", value = 1 },
+        { kind = "scheduling.k8s.io/v1/PriorityClass", name = "high", value = 9 },
         { kind = NODE, name = "n", status = { allocatable = { cpu = "10" }, capacity = { cpu = "10" } } },
         quota("org", "koordinator-root-quota", "10", "10", { ["is-parent"] = "true" }),
         quota("a", "org", "6", "10"),
@@ -75,8 +77,8 @@ describe("elasticquota", function()
 
   it("evicts the least important pods of a quota that uses too much for too long", function()
     start { monitor_all_quotas = true }
-    t:create(pod("cheap", "a", "3", "n", 1))
-    t:create(pod("dear", "a", "6", "n", 9))
+    t:create(pod("cheap", "a", "3", "n", "low"))
+    t:create(pod("dear", "a", "6", "n", "high"))
     t:advance "2s"
     t:create(pod("b1", "b", "4"))
     local function leaving(name) return t:get(POD, "default", name)("metadata.deletionTimestamp") ~= nil end

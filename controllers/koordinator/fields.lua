@@ -10,6 +10,14 @@ M.dig, M.equal = kube.dig, kube.equal
 function M.annotation(o, name) return M.dig(o, "metadata", "annotations", name) end
 function M.label(o, name) return M.dig(o, "metadata", "labels", name) end
 
+-- The keys of a table, sorted.
+function M.names(map)
+  local out = {}
+  for name in pairs(map) do out[#out + 1] = name end
+  table.sort(out)
+  return out
+end
+
 -- A plain table that nobody else holds. JSON nulls are left out, as Go's omitempty does.
 function M.copy(v)
   local kind = type(v)

@@ -8,7 +8,6 @@
 local kube = require "kubelua"
 local colocation = require "colocation"
 local fields = require "fields"
-local lists = require "lib.lists"
 local nodemetric = require "metric"
 local plan = require "plan"
 local prepare = require "prepare"
@@ -41,7 +40,7 @@ local function decide(node, known, strategy, topology, ctx, now)
   }
   ---@cast failed string[]
   for _, why in ipairs(failed) do ctx.log:warn(why) end
-  for _, name in ipairs(lists.names(decided.messages)) do -- the sums, with their numbers
+  for _, name in ipairs(fields.names(decided.messages)) do -- the sums, with their numbers
     ctx.log:debug(decided.messages[name])
   end
   return decided, nodemetric.expires(metric, strategy.degradeTimeMinutes)

@@ -50,13 +50,7 @@ function M.parse(text)
   return list
 end
 
--- The names of a list, sorted.
-function M.names(list)
-  local out = {}
-  for name in pairs(list) do out[#out + 1] = name end
-  table.sort(out)
-  return out
-end
+M.names = fields.names
 
 function M.copy(list)
   local out = {}

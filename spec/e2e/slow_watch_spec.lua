@@ -51,9 +51,11 @@ describe("a watcher that does not read", function()
       assert.equal(200, api:delete("/api/v1/namespaces/default/configmaps/part-" .. written).code)
     end
     assert.equal(WATCHERS, cuts())
-    -- Without a bound it is what each of them was sent: twice what was written.
+    -- Without a bound it is what each of them was sent: twice what was written. Sanitizers keep what is freed.
     local grown, sent = resident() - before, WATCHERS * 2 * written * #PART / 1024 / 1024
-    assert.truthy(grown < sent / 2, ("it grew by %.0f MiB, %.0f MiB were sent"):format(grown, sent))
+    if (os.getenv "KL_VARIANT" or "release") == "release" then
+      assert.truthy(grown < sent / 2, ("it grew by %.0f MiB, %.0f MiB were sent"):format(grown, sent))
+    end
 
     assert.equal(201, api:post("/api/v1/namespaces/default/configmaps", { metadata = { name = "last" } }).code)
     wait.until_true(60, "the last event for who reads", function()

@@ -30,7 +30,7 @@ local REFUSALS = {
   { "reaches for files", HEAD .. "io.open 'x'\n", 2, "'io' is not available to scripts: scripts do no I/O" },
   { "calls the API", HEAD .. "return require 'kubelua.client'\n", 2, "is not there for scripts" },
   { "spends the load's processor time", HEAD .. "while true do end\n", 2, "loading takes longer than 2s of processor time" },
-  { "spends the load's memory", HEAD .. "local t = {} while true do t[#t + 1] = ('x'):rep(1e6) .. #t end\n", 2,
+  { "spends the load's memory", HEAD .. "local t, x = {}, ('x'):rep(1e3):rep(1e3) while true do t[#t + 1] = x .. #t end\n", 2,
     "loading needs more than 256Mi of memory" },
   { "has a construct that Lua gets wrong", HEAD .. "local t = {}\nlocal function f(a) return t[a == 1] end\n",
     3, "a comparison is the index of a variable of an outer function" },

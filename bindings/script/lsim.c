@@ -21,7 +21,7 @@ typedef struct news { /* a change of a kind that somebody follows */
 typedef struct lkl_sim {
     kl_sim *sim;
     lkl_journal told, failed;
-    char *about;    /* the key whose runs are told, or NULL */
+    char *about;    /* the key whose runs are reported, or NULL */
     char *writes;   /* of the run that goes on, a line each; NULL: none, or nobody asks */
     char **follows; /* "group/plural" */
     size_t n_follows;

@@ -319,3 +319,9 @@ const kl_value *kl__next_member(const kl_value *map, const char *last, const cha
     }
     return best;
 }
+
+kl_quantity *kl__quantity_of(const char *text)
+{
+    kl_quantity *q = NULL;
+    return text && *text && !kl_quantity_parse(text, &q, NULL) ? q : NULL;
+}

@@ -6,6 +6,7 @@
 #ifndef KL_BUILTIN_CHECK_H
 #define KL_BUILTIN_CHECK_H
 
+#include "model/quantity.h"
 #include "schema/status.h"
 #include "value/value.h"
 
@@ -66,6 +67,9 @@ void kl__check_word(kl__causes *c, const kl_value *o, const kl__place *at, const
 /* Equal to that of `old`, or "field is immutable". */
 void kl__check_same(
     kl__causes *c, const kl_value *old, const kl_value *o, const kl__place *at, const char *member);
+
+/* The caller's; NULL for a text that is absent, empty or no quantity. */
+kl_quantity *kl__quantity_of(const char *text);
 
 /* What differs between two objects, a line for each member: "- name: old", "+ name: new". kube-apiserver
  * prints its own structs there. */

@@ -46,7 +46,7 @@ static void fill_container(struct filling *f, const kl_value **c, const char *wh
     kl_buf names[2] = {KL_BUF_INIT, KL_BUF_INIT};
     for (size_t i = 0; i < 2; i++)
         fill(c, parts[i].to, kl_value_get(limit, parts[i].from), &names[i]);
-    for (size_t i = 2; i-- > 0;) /* requests are told first */
+    for (size_t i = 2; i-- > 0;) /* requests are named first */
         if (names[i].len)
             kl_buf_printf(&f->said, "%s%s %s for %s %s",
                 f->said.len ? "; " : "LimitRanger plugin set: ", kl_buf_str(&names[i]), parts[i].word, what,
@@ -112,15 +112,9 @@ static void KL_PRINTF(2, 3) complain(struct checking *c, const char *fmt, ...)
     kl_free(text);
 }
 
-static kl_quantity *quantity(const char *text)
-{
-    kl_quantity *q = NULL;
-    return *text && !kl_quantity_parse(text, &q, NULL) ? q : NULL;
-}
-
 static int compare(const char *a, const char *b)
 {
-    kl_quantity *x = quantity(a), *y = quantity(b);
+    kl_quantity *x = kl__quantity_of(a), *y = kl__quantity_of(b);
     int order = x && y ? kl_quantity_cmp(x, y) : 0;
     kl_quantity_free(x);
     kl_quantity_free(y);
@@ -129,7 +123,7 @@ static int compare(const char *a, const char *b)
 
 static double number(const char *text)
 {
-    kl_quantity *q = quantity(text);
+    kl_quantity *q = kl__quantity_of(text);
     double x = q ? kl_quantity_double(q) : 0;
     kl_quantity_free(q);
     return x;
@@ -209,7 +203,7 @@ kl_quantity *kl__limits_total(const kl_value *pod, const char *which, const char
     kl_quantity *sum = NULL;
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const char *text = kl_value_str_at(kl_value_item(list, i), "resources", which, resource, NULL);
-        kl_quantity *q = text ? quantity(text) : NULL, *more = q && sum ? kl_quantity_add(sum, q) : NULL;
+        kl_quantity *q = kl__quantity_of(text), *more = q && sum ? kl_quantity_add(sum, q) : NULL;
         if (more) {
             kl_quantity_free(sum);
             kl_quantity_free(q);
@@ -219,7 +213,7 @@ kl_quantity *kl__limits_total(const kl_value *pod, const char *which, const char
     }
     for (size_t i = 0; i < kl_value_len(first); i++) {
         const char *text = kl_value_str_at(kl_value_item(first, i), "resources", which, resource, NULL);
-        kl_quantity *q = text ? quantity(text) : NULL;
+        kl_quantity *q = kl__quantity_of(text);
         if (q && (!sum || kl_quantity_cmp(q, sum) > 0)) {
             kl_quantity_free(sum);
             sum = q;

@@ -15,12 +15,6 @@
 
 /* ------------------------------------------------------------------ what an object uses */
 
-static kl_quantity *parsed(const char *text)
-{
-    kl_quantity *q = NULL;
-    return text && *text && !kl_quantity_parse(text, &q, NULL) ? q : NULL;
-}
-
 static kl_quantity *some(int64_t n) { return n ? kl_quantity_new(n, 0, KL_DECIMAL_SI) : NULL; }
 
 static bool over(const kl_value *pod)
@@ -50,7 +44,7 @@ static kl_quantity *used_by_pod(const kl_value *pod, const char *resource)
         return NULL;
     kl_quantity *sum = kl__limits_total(pod, which, name);
     kl_quantity *overhead = !strcmp(which, "requests") || sum
-        ? parsed(kl_value_str_at(pod, "spec", "overhead", name, NULL))
+        ? kl__quantity_of(kl_value_str_at(pod, "spec", "overhead", name, NULL))
         : NULL;
     if (!overhead)
         return sum;
@@ -86,7 +80,7 @@ static kl_quantity *used_by_claim(const kl_value *o, const char *resource)
         return some(1);
     return strcmp(what, "requests.storage")
         ? NULL
-        : parsed(kl_value_str_at(o, "spec", "resources", "requests", "storage", NULL));
+        : kl__quantity_of(kl_value_str_at(o, "spec", "resources", "requests", "storage", NULL));
 }
 
 /* "count/deployments.apps" */
@@ -205,7 +199,7 @@ static void charge(const kl__admitted *a, const kl_value *o, const char *resourc
         more = kl_quantity_sub(want, had);
     const kl_quantity *delta = more ? more : want;
     if (delta && kl_quantity_sign(delta) > 0) {
-        kl_quantity *limit = parsed(hard), *have = parsed(kl__text(*used, resource)),
+        kl_quantity *limit = kl__quantity_of(hard), *have = kl__quantity_of(kl__text(*used, resource)),
                     *sum = have ? kl_quantity_add(have, delta) : kl_quantity_copy(delta);
         char *text = kl_quantity_canonical(sum, NULL, NULL),
              *asked = kl_quantity_canonical(delta, NULL, NULL);

@@ -40,13 +40,6 @@ static void check_name(kl__causes *c, const char *name, const kl__place *at)
         kl__say_invalid_text(c, at, name, "doesn't follow extended resource name standard");
 }
 
-static kl_quantity *parsed(const kl_value *q)
-{
-    kl_quantity *out = NULL;
-    const char *text = kl_value_str(q);
-    return text && !kl_quantity_parse(text, &out, NULL) ? out : NULL;
-}
-
 void kl__check_quantity(kl__causes *c, const char *resource, const kl_value *q, const kl__place *at)
 {
     const char *text = kl_value_str(q);
@@ -56,7 +49,7 @@ void kl__check_quantity(kl__causes *c, const char *resource, const kl_value *q, 
         kl__say_invalid(c, at, q, "must be greater than or equal to 0");
     if (!strpbrk(text, "munE.e") || (!kl__one_of(resource, counted) && !extended(resource)))
         return;
-    kl_quantity *n = parsed(q);
+    kl_quantity *n = kl__quantity_of(kl_value_str(q));
     int64_t milli = 0;
     if (n && kl_quantity_milli(n, &milli) && milli % 1000)
         kl__say_invalid(c, at, q, "must be an integer");
@@ -74,7 +67,7 @@ static void check_request(
     }
     if (kl_value_equal(request, limit))
         return;
-    kl_quantity *a = parsed(request), *b = parsed(limit);
+    kl_quantity *a = kl__quantity_of(kl_value_str(request)), *b = kl__quantity_of(kl_value_str(limit));
     int order = a && b ? kl_quantity_cmp(a, b) : 0;
     if (order && !overcommit)
         kl__say_invalid(

@@ -104,7 +104,7 @@ static char *difference(const kl_value *then, const kl_value *now)
     return kl_buf_take(&b);
 }
 
-/* What was redacted then is no difference. */
+/* A value that the recording redacted does not count as a difference. */
 static char *body_difference(const kl_value *then, const kl_value *now)
 {
     const kl_value *was = then ? kl__told_op(then) : NULL, *is = now ? kl__told_op(now) : NULL,

@@ -100,7 +100,7 @@ void kl__give_answer(kl__live *l); /* that is ready */
 kl__engine *kl__engine_of(void *crew);
 
 /* --- replay_compare.c --------------------------------------------------------------------- */
-/* Of a request to another server: what it is told, without how (headers, TLS). A new reference; any other op
+/* A request to another server without its headers and TLS settings. A new reference; any other op
  * as it is. */
 const kl_value *kl__told_op(const kl_value *op);
 /* Of such a request of now, as it may be shown: without secrets, which stay equal to those of `then` (NULL:

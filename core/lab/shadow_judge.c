@@ -166,7 +166,7 @@ static void compare_created(judge *j, const char *object, const deeds *live, con
             i < own->n ? own->v[i]->copy->op.body : NULL);
 }
 
-/* Of what went to another server, or would have: what it was told. */
+/* Compares the requests that went to other servers, or would have gone. */
 static void compare_sent(judge *j, const char *object, const deeds *live, const deeds *own)
 {
     for (size_t i = 0; i < live->n || i < own->n; i++) {
@@ -177,7 +177,7 @@ static void compare_sent(judge *j, const char *object, const deeds *live, const 
         const kl_op *a = &live->v[i]->copy->op, *b = &own->v[i]->copy->op;
         if (kl_shadow_same_op(j->s, live->v[i], own->v[i]))
             continue;
-        /* secrets of either are told as what they are not */
+        /* the secrets of both are redacted before they are shown */
         const kl_value *x = kl_redact(&j->redaction, KL_HTTP_KIND, a->body),
                        *y = kl_redact(&j->redaction, KL_HTTP_KIND, b->body);
         kl_buf text = KL_BUF_INIT;

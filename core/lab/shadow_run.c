@@ -129,8 +129,8 @@ static bool same_kind(const kl_shadow_call *a, const kl_shadow_call *b)
     return same(a->copy->op.kind, b->copy->op.kind);
 }
 
-/* What another server is told counts, and not how: headers may carry the moment. Of a question they may be
- * the question. */
+/* Of a request that writes, its target and body count; its headers do not, since they may hold the time. Of
+ * one that reads, everything counts. */
 static bool same_request(const kl_shadow_run *s, const kl_shadow_call *a, const kl_shadow_call *b)
 {
     const kl_op *x = &a->copy->op, *y = &b->copy->op;

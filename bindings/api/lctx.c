@@ -197,7 +197,7 @@ static int ctx_newindex(lua_State *L)
 {
     return lkl__error(L,
         "ctx.%s cannot be set: what belongs to one run goes into a local, what outlives it into the object",
-        luaL_tolstring(L, 2, NULL));
+        lkl__shown(L, 2, NULL));
 }
 
 /* run.context(methods, missing, try): what ctx offers, the function that is called with a name which is

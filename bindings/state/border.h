@@ -206,6 +206,8 @@ void lkl__open_cut(lua_State *L); /* adds its part to core.run */
 /* luaL_checkstring and luaL_optstring for texts that C reads to their first NUL: one that has a NUL is
  * refused, it would mean another. */
 const char *lkl__text(lua_State *L, int arg);
+/* luaL_tolstring without addresses: pushes the text of any value; may run a script's __tostring. */
+const char *lkl__shown(lua_State *L, int idx, size_t *n);
 const char *lkl__opt_text(lua_State *L, int arg, const char *dflt);
 bool lkl__has_nul(lua_State *L, int idx); /* of a string */
 /* Adds a step to a path text in b: ".name", "[3]" or "[a.b/c]". */

@@ -9,6 +9,9 @@
 
 /* Puts them into the libraries `string` and `table` of the state, whose loops are counted from then on. */
 void lkl_install_bounds(lua_State *L);
+/* Puts `tostring` and `string.format` into the state that show no addresses and bound what %q quotes
+ * (shown.c). */
+void lkl_install_shown(lua_State *L);
 /* Each adds its functions to the table on top of the stack. `counted`: the budget is asked. */
 void lkl__set_pattern_functions(lua_State *L, bool counted);
 void lkl__set_table_functions(lua_State *L, bool counted);

@@ -77,20 +77,6 @@ static int byte(lua_State *L)
     return (int)n;
 }
 
-/* Quoting writes four characters for one, each formatted by itself: a tenth of a microsecond. */
-#define QUOTED_MAX ((size_t)1 << 20)
-
-/* string.format, the upvalue, with texts that %q can quote in one call. */
-static int format(lua_State *L)
-{
-    const char *how = lua_tostring(L, 1);
-    bool quotes = how && strstr(how, "%q");
-    for (int i = 2, n = lua_gettop(L); quotes && i <= n; i++)
-        if (lua_type(L, i) == LUA_TSTRING && lua_rawlen(L, i) > QUOTED_MAX)
-            return luaL_argerror(L, i, "a text that %q quotes has at most 1 MiB");
-    return lua_tocfunction(L, lua_upvalueindex(1))(L);
-}
-
 /* utf8.codepoint, the upvalue, of so many bytes as there is room for results. */
 static int codepoint(lua_State *L)
 {
@@ -419,9 +405,6 @@ void lkl_install_bounds(lua_State *L)
 {
     lua_getglobal(L, "string");
     set_string_functions(L, true);
-    lua_getfield(L, -1, "format");
-    lua_pushcclosure(L, format, 1);
-    lua_setfield(L, -2, "format");
     lua_getglobal(L, "table");
     lkl__set_table_functions(L, true);
     lua_getglobal(L, "utf8");

@@ -76,7 +76,7 @@ static const char *missing(const char *name)
 
 static int no_global(lua_State *L)
 {
-    const char *name = luaL_tolstring(L, 2, NULL), *why = missing(name);
+    const char *name = lkl__shown(L, 2, NULL), *why = missing(name);
     if (why)
         return lkl__error(L, "'%s' is not available to scripts: %s", name, why);
     return lkl__error(L, "undefined global '%s': declare it with `local`, or is it a typo?", name);
@@ -86,7 +86,7 @@ static int no_new_global(lua_State *L)
 {
     return lkl__error(L,
         "assignment to undefined global '%s': write `local %s = ...` (globals would leak between keys)",
-        luaL_tolstring(L, 2, NULL), luaL_tolstring(L, 2, NULL));
+        lkl__shown(L, 2, NULL), lkl__shown(L, 2, NULL));
 }
 
 static int print_to_log(lua_State *L)
@@ -98,7 +98,7 @@ static int print_to_log(lua_State *L)
     for (int i = 1; i <= n; i++) {
         if (i > 1)
             luaL_addchar(&b, '\t');
-        luaL_tolstring(L, i, NULL);
+        lkl__shown(L, i, NULL);
         luaL_addvalue(&b);
     }
     luaL_pushresult(&b);
@@ -581,6 +581,7 @@ static void open_globals(lua_State *L)
     remove_names(L, not_os);
     lua_pop(L, 3);
     lkl_install_bounds(L);
+    lkl_install_shown(L);
     lkl_install_nil_index(L);
 }
 
@@ -724,7 +725,7 @@ static int to_text(lua_State *L)
         lua_pushvalue(L, 1);
         lua_call(L, 1, 1);
     } else {
-        luaL_tolstring(L, 1, NULL);
+        lkl__shown(L, 1, NULL);
     }
     return 1;
 }

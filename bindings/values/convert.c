@@ -217,7 +217,7 @@ static void convert_userdata(convert *c, int idx, const place *p)
             refuse(c, p,
                 "a secret goes into headers and tls of ctx.http, and into data and stringData of a v1/Secret "
                 "that is written as a table; here anybody could read it");
-        refuse(c, p, "%s cannot be sent", luaL_tolstring(L, idx, NULL));
+        refuse(c, p, "%s cannot be sent", lkl__shown(L, idx, NULL));
     }
 }
 
@@ -230,7 +230,7 @@ static void refuse_key(convert *c, const place *p)
     int t = lua_type(c->L, -1);
     bool scalar = t == LUA_TNUMBER || t == LUA_TBOOLEAN;
     refuse(c, p, "the key %s is neither a name nor a place in a list",
-        scalar ? luaL_tolstring(c->L, -1, NULL) : lua_typename(c->L, t));
+        scalar ? lkl__shown(c->L, -1, NULL) : lua_typename(c->L, t));
 }
 
 typedef struct shape {

@@ -341,7 +341,7 @@ static void find_used(lua_State *L, search *s, lkl__use use)
 
 static int complain(lua_State *L, const char *doing)
 {
-    const char *key = luaL_tolstring(L, 2, NULL);
+    const char *key = lkl__shown(L, 2, NULL);
     lkl__border_push(L);
     lua_getiuservalue(L, -1, BORDER_ABSENT_KEY);
     lua_getiuservalue(L, -2, BORDER_ABSENT_IN);
@@ -386,7 +386,7 @@ static int nil_newindex(lua_State *L)
         return lkl__error(L,
             "this statement reads more than one absent field of a draft and assigns '%s' below one of them; "
             "use two statements, or assign the whole map: n.status.x = { y = 1 }",
-            luaL_tolstring(L, 2, NULL));
+            lkl__shown(L, 2, NULL));
     if (!s.found)
         return complain(L, "set a field of");
     lua_rawgeti(L, s.list, s.found); /* {draft, key...} */

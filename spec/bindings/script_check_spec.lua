@@ -602,6 +602,23 @@ describe("what a script may do while loading", function()
     { "set metatables", 'local t = setmetatable({}, { __index = function(_, k) return k .. "!" end \z
       })\nassert(t.a == "a!")' },
     { "print", 'print("hello", 1, nil)' },
+    { "tell values apart without seeing where they lie", [[
+      local made_up = false
+      for _ = 1, 20 do
+        for _, v in ipairs { {}, function() end, coroutine.create(print), print } do
+          local text = tostring(v)
+          assert(text == tostring(v) and text == ("%-s"):format(v) and text ~= tostring {}, text)
+          assert(text:find("^" .. type(v) .. ": 0x%x+$"), text)
+          made_up = made_up or math.ult(1 << 48, math.tointeger(text:match "0x%x+"))
+        end
+      end
+      assert(made_up, "all numbers are small enough to be addresses")
+      assert(tostring(setmetatable({}, { __name = "thing" })):find "^thing: 0x")
+      assert(("%s%%p"):format(setmetatable({}, { __tostring = function() return "mine" end })) == "mine%p")
+      for _, how in ipairs { "%p", "%-20p", "%%%d %p" } do
+        local ok, why = pcall(string.format, how, 1, {})
+        assert(not ok and why:find "'%%p' would show", why)
+      end]] },
   }
   for _, c in ipairs(good) do
     it(c[1], function()

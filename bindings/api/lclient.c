@@ -94,14 +94,6 @@ static int client_server(lua_State *L)
 
 /* --- calls -------------------------------------------------------------------------------- */
 
-static void on_reply(void *arg, kl_status st, int code, const kl_value *body, kl_err *err)
-{
-    (void)code;
-    if (!st && body)
-        (void)lkl__post_add(arg, NULL, kl_value_ref(body), NULL);
-    lkl__post_done(arg, st, err);
-}
-
 /* core.begin(client, op): a call. Its user value 1 is the client, 2 the op's table, for messages. */
 static int begin(lua_State *L)
 {
@@ -115,7 +107,7 @@ static int begin(lua_State *L)
     lkl_box *box = lkl__post_box(L, &lkl__call_class);
     lkl_post *p = lkl__post_new(h);
     box->ptr = p;
-    p->id = kl_client_do(h->client, &op, on_reply, p);
+    p->id = kl_client_do(h->client, &op, lkl__post_reply, p);
     return 1;
 }
 

@@ -53,6 +53,14 @@ void lkl__post_done(lkl_post *p, kl_status st, kl_err *err)
     kl_unlock(&p->mu);
 }
 
+void lkl__post_reply(void *post, kl_status st, int code, const kl_value *body, kl_err *err)
+{
+    (void)code;
+    if (!st && body)
+        (void)lkl__post_add(post, NULL, kl_value_ref(body), NULL);
+    lkl__post_done(post, st, err);
+}
+
 lkl_item *lkl__post_take(lkl_post *p, bool *done)
 {
     kl_time deadline = kl_clock_now(kl_clock_real()) + LKL_SLICE;
@@ -137,6 +145,8 @@ static void post_cancel(lkl_post *p)
     p->cancelled = true;
     if (p->watch)
         lkl__post_there(p, cancel_watch);
+    else if (p->web)
+        kl_web_cancel(p->web, p->id);
     else
         kl_client_cancel(p->client, p->id);
 }
@@ -170,6 +180,7 @@ lkl_post *lkl__post_new(lkl_hub *h)
     p->tail = &p->head;
     p->hub = h;
     p->client = h->client;
+    p->web = h->web;
     p->next = h->posts;
     p->at = &h->posts;
     if (p->next)
@@ -204,6 +215,7 @@ void lkl__hub_free(void *ptr)
     while (h->guests)
         h->guests->leave(h->guests);
     kl_client_free(h->client);
+    kl_web_free(h->web);
     lkl__warnings_free(h->warnings);
     /* Its threads have ended: what they were still to do will not happen. */
     for (lkl_post *p = h->posts, *next; p; p = next) {

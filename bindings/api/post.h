@@ -10,6 +10,7 @@
 
 #include "auth/config.h"
 #include "base/sync.h"
+#include "client/web.h"
 #include "state/border.h"
 
 typedef struct lkl_item {
@@ -27,9 +28,10 @@ typedef struct lkl_guest {
     void (*leave)(struct lkl_guest *);
 } lkl_guest;
 /* What a client's box owns. `posts` are its calls and watches, orphans too; `sets` its informers
- * (linformer.c). State's thread. */
+ * (linformer.c). State's thread. That of kube.http has a web, and no client. */
 typedef struct lkl_hub {
     kl_client *client;
+    kl_web *web;
     lkl_post *posts;
     struct lkl_set *sets;
     lkl_guest *guests;
@@ -42,6 +44,7 @@ struct lkl_post {
     bool watch, cancelled;
     bool orphan;            /* no userdata knows it any more */
     kl_client *client;      /* any thread; set once */
+    kl_web *web;            /* likewise: the one that has the call, or NULL */
     lkl_watch_start *start; /* a watch until it was begun on the watch thread */
     uint64_t id;            /* calls: state's thread; watches: watch thread */
 
@@ -99,6 +102,8 @@ lkl_box *lkl__post_box(lua_State *L, const lkl_class *c);
 lkl_post *lkl__post_check(lua_State *L, const lkl_class *c);
 /* raises how it ended, in the words of its op; p's userdata is at 1 */
 int lkl__post_raise(lua_State *L, lkl_post *p);
+/* kl_reply_fn of a call */
+void lkl__post_reply(void *post, kl_status st, int code, const kl_value *body, kl_err *err);
 int lkl__recorder_new(lua_State *L);     /* core.recorder(client, component) */
 int lkl__client_watch(lua_State *L);     /* client:watch(op) */
 int lkl__client_informers(lua_State *L); /* client:informers(options) */

@@ -39,6 +39,7 @@ void lkl__push_script_core(lua_State *L)
 static void open_host(lua_State *L)
 {
     lkl__open_client(L);
+    lkl__open_web(L);
     lkl__open_informer(L);
     lkl__open_host(L);
     lkl__open_ttl(L);

@@ -38,7 +38,7 @@ struct kl_web_call {
     void *arg;
     char *method, *url;
     char *host; /* of the rule, for metrics */
-    char **rules;
+    char *const *rules;
     const kl_value *order; /* op.body */
     char *traceparent;
     kl_mandate mandate;
@@ -61,6 +61,8 @@ struct kl_web_call {
 static kl_time now(void) { return kl_clock_now(kl_clock_real()); }
 
 /* --- what is asked ------------------------------------------------------------------------ */
+
+char *const kl_web_anywhere[] = {NULL};
 
 static kl_status check_method(const char *m, kl_err *err)
 {
@@ -127,7 +129,7 @@ static kl_status check_url(char *const *rules, const char *url, const char **rul
     kl_reach at;
     kl_status st = kl_reach_parse(url ? url : "", &at, err);
     const char *found = st ? NULL : kl_reach_rule(rules, &at);
-    if (!st && !found)
+    if (!st && !found && rules != kl_web_anywhere)
         st = kl_fail(err, KL_EFORBIDDEN,
             "%s://%s:%u is not in `http` of this controller; add http = { \"%s://%s\" } to its table, and "
             "run it "
@@ -304,9 +306,11 @@ static kl_status answer_of(const kl_op *op, int status, const kl_value *headers,
 
 static void call_free(kl_web_call *x)
 {
-    for (char **r = x->rules; r && *r; r++)
-        kl_free(*r);
-    kl_free(x->rules);
+    if (x->rules != kl_web_anywhere) {
+        for (char *const *r = x->rules; *r; r++)
+            kl_free(*r);
+        kl_free((void *)x->rules);
+    }
     kl_free(x->method);
     kl_free(x->url);
     kl_free(x->host);
@@ -628,9 +632,10 @@ static void send_call(kl_web_call *x)
             .body = x->sent.data,
             .body_len = x->sent.len,
             .proxy = proxy,
-            .reach = own && *own ? through.host
-                : *proxy         ? NULL
-                                 : at.host,
+            .reach = x->rules == kl_web_anywhere ? NULL
+                : own && *own                    ? through.host
+                : *proxy                         ? NULL
+                                                 : at.host,
             .tls = tls_of(x),
             .accept_gzip = true,
             .total_timeout = left,
@@ -697,9 +702,12 @@ static int64_t number(const kl_value *order, const char *key, int64_t dflt, int6
     return n < 0 ? 0 : n > most ? most : n;
 }
 
-static char **copy_rules(char *const *rules)
+/* Of anywhere the address counts. */
+static char *const *copy_rules(char *const *rules)
 {
     size_t n = 0;
+    if (rules == kl_web_anywhere)
+        return rules;
     while (rules && rules[n])
         n++;
     char **out = kl_new_array(char *, n + 1);

@@ -5,7 +5,7 @@
  *
  *   name         the URL
  *   subresource  the method
- *   http         the rules of who asks (http/reach.h)
+ *   http         the rules of who asks (http/reach.h), or kl_web_anywhere
  *   body         an object; each member may be absent
  *     headers              {name: text or [text]}
  *     json, text, base64   the body, one of them
@@ -28,6 +28,10 @@
 #define KL_WEB_ANSWER_DEFAULT ((int64_t)4 << 20)
 #define KL_WEB_ANSWER_MAX ((int64_t)32 << 20)
 #define KL_WEB_REDIRECTS_MAX 10
+
+/* op.http of a program of one's own, which needs no rules: compared by address. Redirects and addresses are
+ * not held against anything then. */
+extern char *const kl_web_anywhere[];
 
 typedef struct kl_web kl_web;
 typedef struct kl_web_call kl_web_call; /* a request that a stand-in has to answer */

@@ -89,8 +89,9 @@ The words of a `*_test.lua` file that `kubelua test` runs, and `t`, which `kube.
       { "kubelua.Assert", "assert." },
     } },
   { file = "client.md", title = "Programs: client, informers, streams", intro = [[
-What a program in stock Lua has: `kube.connect()` returns a client `c`. A script has `ctx` in its place. In the
-examples `synced(kind)` is an informer whose store holds what there is.]],
+What a program in stock Lua has: `kube.connect()` returns a client `c`. A script has `ctx` in its place.
+`kube.http` has the calls of [`ctx.http`](ctx.md). In the examples `synced(kind)` is an informer whose store
+holds what there is.]],
     classes = {
       { "kubelua.Client", "c:" },
       { "kubelua.Stream", "stream:" },

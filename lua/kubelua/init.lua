@@ -71,6 +71,7 @@ local FROM_FILES = {
 -- What is for programs, and what a script does instead.
 local FOR_PROGRAMS = {
   connect = { "kubelua.client", "connect", "a controller reaches the API through ctx, in its reconcile" },
+  http = { "kubelua.web", "http", "a controller reaches other servers through ctx.http, in its reconcile" },
   recorder = { "kubelua.recorder", "recorder", "a controller has ctx:event and ctx:warn" },
   informers = { "kubelua.informers", "informers",
     "a controller script names the kind in `watches` or `reads` and has it in ctx:get and ctx:list" },

@@ -86,6 +86,7 @@ FUZZ_C := $(sort $(wildcard spec/fuzz/*.c))
 ORACLE_C := $(sort $(wildcard spec/oracle/*.c))
 HUNT_C := $(sort $(wildcard spec/hunt/*.c))
 LIB_LUA := $(sort $(shell find lua -name '*.lua' 2>/dev/null))
+SIM_LUA := $(sort $(shell find controllers/simulate -name '*.lua' ! -name '*_test.lua' 2>/dev/null))
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 
 LIB    := $(B)/libkubelua.a
@@ -120,9 +121,9 @@ $(MODULE): $(call obj,$(BIND_C)) $(B)/obj/gen/lualib.o $(LIB) bindings/state/cor
 $(BIN): $(call obj,$(MAIN_C) $(BIND_C)) $(B)/obj/gen/lualib.o $(B)/obj/gen/pages.o $(B)/obj/gen/annotations.o $(LONGJMP) $(LIB)
 	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(LUA_LIBS) $(CORE_LIBS) $(MAIN_LIBS) $(LDFLAGS)
 
-$(B)/gen/lualib.c: bindings/embed.lua $(LIB_LUA)
+$(B)/gen/lualib.c: bindings/embed.lua $(LIB_LUA) $(SIM_LUA)
 	@mkdir -p $(@D)
-	$(call say,GEN )$(LUA) bindings/embed.lua lua > $@
+	$(call say,GEN )$(LUA) bindings/embed.lua lua lkl_embedded controllers/simulate lkl_simulated > $@
 $(B)/gen/pages.c: bindings/pages.lua $(wildcard bindings/dashboard/*)
 	@mkdir -p $(@D)
 	$(call say,GEN )$(LUA) bindings/pages.lua bindings/dashboard > $@

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "cli/embedded.h"
 #include "cli/envtest.h"
+#include "cli/simulate.h"
 #include "client/call_webhook.h"
 
 /* Of the one server that a process has. */
@@ -76,6 +77,8 @@ int cli_apiserver(int argc, char **argv)
     const cli_command *self = cli_command_named("apiserver");
     const char *kubeconfig = NULL, *level = "info", *log_format = NULL, *mode = "AlwaysAllow", *links = NULL;
     kl_server_options o = {.listen = "127.0.0.1:8080"};
+    cli_simulate_options simulate = {.nodes = CLI_SIMULATE_NODES};
+    cli_simulation *simulation = NULL;
     bool bare = false;
     cli_list crds = {0}, load = {0}, words = {0};
     const cli_option options[] = {
@@ -105,6 +108,7 @@ int cli_apiserver(int argc, char **argv)
         {"--no-garbage-collection", NULL,
             "leave what an owner leaves behind, as a kube-apiserver without kube-controller-manager does",
             CLI_FLAG, &bare},
+        CLI_SIMULATE_ROWS(&simulate),
         {"--insecure-anywhere", NULL,
             "listen beyond this machine although everybody who reaches the server may do everything",
             CLI_FLAG, &o.insecure_anywhere},
@@ -127,6 +131,8 @@ int cli_apiserver(int argc, char **argv)
         return 2;
     if (strcmp(mode, "RBAC") && strcmp(mode, "AlwaysAllow"))
         return cli_fail(2, "apiserver", "--authorization-mode is AlwaysAllow or RBAC, not \"%s\"", mode);
+    if (!cli_simulate_known("apiserver", &simulate))
+        return 2;
     o.collect = !bare;
     o.rbac = !strcmp(mode, "RBAC");
     if (!o.tls_cert != !o.tls_key)
@@ -138,12 +144,15 @@ int cli_apiserver(int argc, char **argv)
     int code = cli_server_start("apiserver", &o, &crds, &load, &s);
     if (!code && kubeconfig && !cli_server_write_kubeconfig("apiserver", s, kubeconfig))
         code = 1;
+    if (!code)
+        code = cli_simulate_start("apiserver", &simulate, s, &simulation);
     if (!code) {
         printf("serving %s\n", kl_server_url(s));
         fflush(stdout);
         while (cli_wait(KL_MINUTES(60)) != CLI_TERMINATE)
             ;
     }
+    cli_simulate_stop(simulation);
     cli_server_stop(s);
     kl_free(crds.v);
     kl_free(load.v);

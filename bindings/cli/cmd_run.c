@@ -25,6 +25,7 @@
 #include "cli/play.h"
 #include "cli/progress.h"
 #include "cli/scripts.h"
+#include "cli/simulate.h"
 #include "script/isolate.h"
 #include "cli/shadow.h"
 
@@ -61,11 +62,13 @@ typedef struct session {
     kl_webhook_options webhooks;
     cli_list scripts, crds, load, contexts;
     cli_params_words param_words;
+    cli_simulate_options simulate;
     kl_record_options record;
     /* what runs */
     cli_params *params;
     cli_scripts *loaded;
     kl_server *server;
+    cli_simulation *simulation;
     kl_fleet *fleet; /* NULL: one cluster */
     size_t n;        /* clusters */
     kl_client **clients;
@@ -106,6 +109,9 @@ static int connect_server(session *s, size_t number)
         fprintf(stderr, "embedded API server: %s (kubectl --server %s get nodes)\n", kl_server_url(s->server),
             kl_server_url(s->server));
         kl_config_for_server(kl_server_url(s->server), &o.config);
+        code = cli_simulate_start(s->command, &s->simulate, s->server, &s->simulation);
+        if (code)
+            return code;
     } else {
         kl_config_sources sources;
         cli_cluster_sources(&s->cluster, &sources);
@@ -380,6 +386,8 @@ static int run_session(session *s)
     if (s->burst && !s->qps)
         return cli_fail(
             2, s->command, "--burst says how many requests go at once before --qps counts: give --qps, too");
+    if (!cli_simulate_known(s->command, &s->simulate))
+        return 2;
     if (!reload_keys_known(s))
         return cli_fail(2, s->command,
             "--reload-keys says which keys run again when new logic has taken over: all, failing (those "
@@ -462,6 +470,7 @@ static int run_session(session *s)
         code = 1;
     cli_scripts_free(s->loaded);
     cli_params_free(s->params);
+    cli_simulate_stop(s->simulation);
     cli_server_stop(s->server);
     return code == TOLD_TO_END ? 0 : code;
 }
@@ -490,6 +499,7 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
         {"--load", "FILE", "objects to start with: file or directory (may be repeated)", CLI_LIST, &s->load},
         {"--data", "DIR", "keep the embedded server's objects in this directory, over restarts", CLI_STRING,
             &s->data},
+        CLI_SIMULATE_ROWS(&s->simulate),
         {"--insecure-anywhere", NULL, "let the embedded server listen beyond this machine, for everybody",
             CLI_FLAG, &s->insecure_anywhere},
         {"--write-kubeconfig", "FILE", "write a kubeconfig for the embedded server", CLI_STRING,
@@ -666,7 +676,10 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
 
 int cli_run(int argc, char **argv)
 {
-    session s = {.command = "run", .level = "info", .rollback_window = KL_PROBATION_DEFAULT};
+    session s = {.command = "run",
+        .level = "info",
+        .rollback_window = KL_PROBATION_DEFAULT,
+        .simulate = {.nodes = CLI_SIMULATE_NODES}};
     return session_main(&s, cli_command_named("run"), argc, argv);
 }
 
@@ -676,6 +689,7 @@ int cli_dev(int argc, char **argv)
         .dev = true,
         .level = "info",
         .rollback_window = KL_PROBATION_DEFAULT,
+        .simulate = {.nodes = CLI_SIMULATE_NODES},
         .listen = "127.0.0.1:0"};
     return session_main(&s, cli_command_named("dev"), argc, argv);
 }

@@ -27,6 +27,8 @@ typedef struct lkl_embedded_source {
     _Atomic(struct lkl_compiled *) compiled;
 } lkl_embedded_source;
 extern lkl_embedded_source lkl_embedded[];
+/* Likewise from controllers/simulate: "pods", "lib.placement". */
+extern lkl_embedded_source lkl_simulated[];
 /* Makes require "kubelua" and "kubelua.*" find the embedded sources (our own states). */
 void lkl_preload_embedded(lua_State *L);
 

@@ -1,0 +1,122 @@
+/* simulate.c - a client that may do everything, and a manager with the stand-ins. */
+#include "cli/simulate.h"
+
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/mem.h"
+#include "run/params.h"
+#include "script/simulate.h"
+#include "value/yaml.h"
+
+/* Runs end with the process: who watches a simulation waits for nobody. */
+#define GRACE KL_SECONDS(2)
+
+struct cli_simulation {
+    kl_client *client;
+    kl_manager *manager;
+};
+
+bool cli_simulate_known(const char *command, const cli_simulate_options *o)
+{
+    const char *names[LKL_SIMULATE_MOST];
+    size_t n;
+    kl_err err = KL_ERR_INIT;
+    if (o->nodes != CLI_SIMULATE_NODES && !o->words)
+        return !cli_fail(2, command, "--simulate-nodes says how many nodes are made: give --simulate, too");
+    return !o->words || !lkl_simulate_chosen(o->words, names, &n, &err)
+        || !cli_fail(2, command, "--simulate: %s", kl_err_message(&err));
+}
+
+/* As the server's own kubeconfig has it: with its certificate, as an administrator. */
+static kl_status connect(kl_server *s, kl_client **out, kl_err *err)
+{
+    char *text = kl_server_kubeconfig(s);
+    const kl_value *v = NULL;
+    kl_status st = kl_yaml_decode("kubeconfig", text, strlen(text), &v, err);
+    kl_free(text);
+    if (st)
+        return st;
+    const kl_value *cluster = kl_value_get(kl_value_item(kl_value_get(v, "clusters"), 0), "cluster"),
+                   *user = kl_value_get(kl_value_item(kl_value_get(v, "users"), 0), "user");
+    const char *ca = kl_value_str_at(cluster, "certificate-authority-data", NULL),
+               *token = kl_value_str_at(user, "token", NULL);
+    kl_client_options o = {0};
+    kl_config_for_server(kl_server_url(s), &o.config);
+    o.config.token = kl_strdup(token);
+    kl_buf pem = KL_BUF_INIT;
+    if (ca)
+        st = kl_base64_decode(ca, strlen(ca), &pem, err);
+    if (!st && ca)
+        o.config.ca_data = kl_strdup(kl_buf_str(&pem));
+    kl_buf_fini(&pem);
+    kl_value_unref(v);
+    return st ? st : kl_client_new(&o, out, err);
+}
+
+/* How many nodes: for the script that makes them. */
+static kl_status set_nodes(kl_program *p, long nodes, kl_err *err)
+{
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_kint(b, "simulate-cluster.nodes", nodes);
+    kl_build_end(b);
+    const kl_value *params = kl_builder_done(b);
+    kl_status st = kl_program_set_params(p, params, KL_PARAMS_VALUES, err);
+    kl_value_unref(params);
+    return st;
+}
+
+static kl_status add(cli_simulation *s, const char *name, long nodes, kl_err *err)
+{
+    kl_program *p = NULL;
+    kl_status st = lkl_simulate_load(name, &p, err);
+    if (!st)
+        st = set_nodes(p, nodes, err);
+    if (!st)
+        st = kl_manager_add(s->manager, p, NULL, err);
+    kl_program_unref(p);
+    return st;
+}
+
+int cli_simulate_start(
+    const char *command, const cli_simulate_options *o, kl_server *server, cli_simulation **out)
+{
+    *out = NULL;
+    if (!o->words)
+        return 0;
+    const char *names[LKL_SIMULATE_MOST];
+    size_t n = 0;
+    kl_err err = KL_ERR_INIT;
+    cli_simulation *s = kl_new(cli_simulation);
+    kl_status st = lkl_simulate_chosen(o->words, names, &n, &err);
+    if (!st)
+        st = connect(server, &s->client, &err);
+    if (!st)
+        st = kl_manager_new(&(kl_manager_options){.client = s->client,
+                                .grace = GRACE,
+                                .flight_bytes = KL_FLIGHT_OFF,
+                                .never_slow_down = true,
+                                .drop_managed_fields = true},
+            &s->manager, &err);
+    for (size_t i = 0; i < n && !st; i++)
+        st = add(s, names[i], o->nodes, &err);
+    if (!st)
+        st = kl_manager_start(s->manager, &err);
+    if (st) {
+        cli_simulate_stop(s);
+        return cli_fail_err(1, command, &err);
+    }
+    *out = s;
+    return 0;
+}
+
+void cli_simulate_stop(cli_simulation *s)
+{
+    if (!s)
+        return;
+    kl_manager_free(s->manager);
+    if (s->client)
+        kl_client_free(s->client);
+    kl_free(s);
+}

@@ -1,0 +1,36 @@
+/* simulate.h - `--simulate`: the stand-ins for a cluster (controllers/simulate), in a manager of their own
+ * beside the embedded API server. Main thread. */
+#ifndef KL_CLI_SIMULATE_H
+#define KL_CLI_SIMULATE_H
+
+#include "cli/cli.h"
+#include "server/server.h"
+
+typedef struct cli_simulate_options {
+    const char *words; /* "nodes,pods", "" for all; NULL: none run */
+    long nodes;        /* made where there are none; CLI_SIMULATE_NODES unless said */
+} cli_simulate_options;
+#define CLI_SIMULATE_NODES 3
+
+/* The rows of the table of options that fill it. */
+#define CLI_SIMULATE_ROWS(o)                                                                                 \
+    {"--simulate", "NAME,NAME",                                                                              \
+        "run stand-ins for a cluster beside the server: pods are scheduled and become ready, workloads "     \
+        "roll "                                                                                              \
+        "out, jobs complete; all of them, or those that are named",                                          \
+        CLI_MAYBE, &(o)->words},                                                                             \
+    {                                                                                                        \
+        "--simulate-nodes", "N", "nodes that --simulate makes where there are none (3)", CLI_COUNT,          \
+            &(o)->nodes                                                                                      \
+    }
+
+/* Whether each name is one; false after a message. */
+bool cli_simulate_known(const char *command, const cli_simulate_options *o);
+
+typedef struct cli_simulation cli_simulation;
+/* 0 and *out, NULL where none run; or an exit status after a message. The server outlives it. */
+int cli_simulate_start(
+    const char *command, const cli_simulate_options *o, kl_server *s, cli_simulation **out);
+void cli_simulate_stop(cli_simulation *s); /* waits for runs under way; NULL is fine */
+
+#endif

@@ -12,8 +12,8 @@ describe("nodes", function()
     local nodes = t:list "v1/Node"
     assert.equal(2, #nodes)
     assert.equal("True", ready(nodes[1]))
-    assert.equal("8", nodes[2].status.allocatable.cpu)
-    assert.equal("zone-2", nodes[2].metadata.labels["topology.kubernetes.io/zone"])
+    assert.equal("8", nodes[2]("status.allocatable.cpu"))
+    assert.equal("zone-2", nodes[2]("metadata.labels", "topology.kubernetes.io/zone"))
     t:delete("v1/Node", "node-1")
     t:delete("v1/Node", "node-2")
     assert.equal(0, #t:list "v1/Node")
@@ -25,7 +25,7 @@ describe("nodes", function()
       { kind = "v1/Node", name = "own", status = status } } }
     local nodes = t:list "v1/Node"
     assert.equal(1, #nodes)
-    assert.equal("1", nodes[1].status.allocatable.cpu)
+    assert.equal("1", nodes[1]("status.allocatable.cpu"))
     assert.equal("True", ready(nodes[1]))
   end)
 

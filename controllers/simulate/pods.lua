@@ -144,7 +144,7 @@ return kube.controller {
     if node and not conditions.holds(node, "Ready") and not ended(pod) then
       -- nobody reports; the node lifecycle controller says that much
       ctx:patch_status(pod, function(draft)
-        draft.status.conditions = conditions.with(draft("status.conditions"),
+        draft.status.conditions = conditions.with(draft.status.conditions,
           { { type = "Ready", status = "False", reason = "NodeNotReady" } }, conditions.now(ctx))
       end)
       return

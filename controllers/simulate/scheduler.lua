@@ -44,9 +44,11 @@ end
 local function has_neighbour(term, pod, node, ctx)
   local means, domain, some = meant_by(term, pod), node("metadata.labels", term.topologyKey), false
   for other in ctx:each(POD, { index = { place = { ne = "" } } }) do
-    local at = not ended(other) and means(other) and ctx:get(NODE, other.spec.nodeName)
-    if at and domain ~= nil and at("metadata.labels", term.topologyKey) == domain then return true, true end
-    some = some or at ~= nil and at ~= false
+    local at = ctx:get(NODE, other.spec.nodeName)
+    if at and not ended(other) and means(other) then
+      if domain ~= nil and at("metadata.labels", term.topologyKey) == domain then return true, true end
+      some = true
+    end
   end
   return false, some
 end

@@ -35,9 +35,10 @@ typedef struct cli_option {
     const char *arg;  /* "N", NULL for a flag */
     const char *help;
     cli_type type;
-    void *out;          /* bool, const char *, long, kl_time, size_t, cli_list; long; const char * */
-    const char *brief;  /* "-w", or NULL: -w 3, -w3 and -w=3 are the same, and switches join: -it */
-    const char *values; /* what may stand there, "plain tap junit", for completion; NULL: anything */
+    void *out;         /* bool, const char *, long, kl_time, size_t, cli_list; long; const char * */
+    const char *brief; /* "-w", or NULL: -w 3, -w3 and -w=3 are the same, and switches join: -it */
+    /* what may stand there, "plain tap junit" ("path=": what begins so); NULL: anything */
+    const char *values;
 } cli_option;
 #define CLI_LEVELS "debug info warn error off"
 /* A row of a table that is no option: the heading of those that follow. */
@@ -50,7 +51,7 @@ typedef struct cli_command {
     const char *name, *usage, *summary;
     const char *more;     /* paragraphs after the options, a line each, or NULL */
     const char *examples; /* a command line each line */
-    const char *exits;    /* its exit statuses; NULL: CLI_EXITS */
+    const char *exits;    /* its exit statuses; the numbers are in spec/e2e/exits_spec.lua */
     const char *words; /* what words are, for completion: "scripts", "files", "kinds", "commands", "=a b" */
     int (*run)(int argc, char **argv);
     const char *group; /* the heading under which --help lists it */
@@ -67,7 +68,7 @@ void cli_parse(const cli_command *c, const cli_option *options, int argc, char *
  * or completion of its last word. Set before a command's `run`. */
 typedef enum cli_purpose { CLI_WORK, CLI_LOOK_AT, CLI_COMPLETE } cli_purpose;
 extern cli_purpose cli_purpose_now;
-/* help.c: what a command does and takes, on stdout. `format`: "text", "man" (a page for man), "json". */
+/* help.c: what a command does and takes, on stdout. `format`: "plain", "man" (a page for man), "json". */
 void cli_help(const cli_command *c, const cli_option *options, const char *format);
 void cli_help_all(FILE *to, const char *format);
 /* complete.c: prints what argv's last word could become; see there. */

@@ -30,7 +30,7 @@ typedef struct replay {
     kl_past *past;
     kl_program **programs;
     size_t n_programs, told;
-    kl_builder *out; /* --json: the list of runs */
+    kl_builder *out; /* -o json: the list of runs */
     kl_map *alike;   /* what was shown, by its text without the object's name */
     shown **shown;   /* in the order in which it was; owns them */
     size_t n_shown;
@@ -397,29 +397,26 @@ int cli_replay(int argc, char **argv)
     const cli_command *self = cli_command_named("replay");
     replay r = {.command = "replay", .level = "off"};
     const char *format = "plain";
-    cli_option options[6 + CLI_PARAMS_OPTIONS] = {
+    cli_option options[5 + CLI_PARAMS_OPTIONS] = {
         {"--show", "KEY", "tell of this key alone, and of each of its runs, the same ones, too", CLI_STRING,
             &r.show},
         {"--until", "TIME|DURATION", "stop there: a time, or so long after the recording's begin", CLI_STRING,
             &r.until},
         {"--output", "FORMAT", "plain, or json: one document, with the calls themselves (plain)", CLI_STRING,
             &format, "-o", "plain json"},
-        {"--json", NULL, "the same as -o json", CLI_FLAG, &r.json},
         {"--log-level", "LEVEL",
             "what scripts log while they run again: debug, info, warn, error or off (off)", CLI_STRING,
             &r.level, NULL, CLI_LEVELS},
     };
-    cli_params_options(&r.param_words, options + 5);
+    cli_params_options(&r.param_words, options + 4);
     cli_parse(self, options, argc, argv, &r.words);
     int code = 0;
     if (r.words.n < 2)
         code = cli_fail(2, r.command, "%s: kubelua replay %s",
             r.words.n ? "name the script, too" : "name the recording and the script", self->usage);
-    else if (strcmp(format, "plain") && strcmp(format, "json"))
-        code = cli_fail(2, r.command, "--output must be plain or json, not %s", format);
     else if (!cli_log(r.command, r.level, NULL))
         code = 2;
-    r.json = r.json || !strcmp(format, "json");
+    r.json = !strcmp(format, "json");
     r.programs = kl_new_array(kl_program *, r.words.n + 1);
     r.alike = kl_map_new();
     if (!code)

@@ -38,8 +38,9 @@ const cli_command cli_commands[] = {
                 "can be pointed at it.",
         .examples = "kubelua dev controllers/hello.lua\n"
                     "kubelua dev site.lua --crds crds --load objects.yaml --write-kubeconfig kc",
-        .exits = "0 after SIGTERM or SIGINT, or when --play ended well, 1 when it could not start "
-                 "or the play failed, 2 for a mistake on the command line.",
+        .exits =
+            "0 after SIGTERM or SIGINT, or when --play ended well (a number that it returns is the status), "
+            "1 when it could not start or the play failed, 2 for a mistake on the command line.",
         .words = "scripts",
         .run = cli_dev,
         .group = CONTROLLERS,
@@ -114,6 +115,8 @@ const cli_command cli_commands[] = {
                 "--socket.",
         .examples = "kubelua why v1/ConfigMap team/a\n"
                     "kubelua why configmap a -n team -o json",
+        .exits = "0 when the process has answered, 1 when it could not be asked or knows no such kind, 2 for "
+                 "a mistake on the command line.",
         .words = "kinds",
         .run = cli_lua,
         .group = CONTROLLERS,
@@ -127,6 +130,8 @@ const cli_command cli_commands[] = {
                 "Each command is in the process's log. Without a terminal it runs the Lua that "
                 "it reads, and its status is 1 when some of that failed.",
         .examples = "kubelua attach -e 'list(\"v1/Pod\", { index = \"node\", value = \"n1\" })'",
+        .exits = "0 at the end, 1 when the process could not be asked or some of what was run without a "
+                 "terminal failed, 2 for a mistake on the command line.",
         .run = cli_lua,
         .group = CONTROLLERS,
     },
@@ -141,8 +146,8 @@ const cli_command cli_commands[] = {
         .examples = "kubelua release-finalizers buckets.lua --dry-run\n"
                     "kubelua release-finalizers --finalizer example.com/bucket --yes "
                     "buckets.example.com",
-        .exits = "0, 1 when some could not be looked at or released, 2 for a mistake on the "
-                 "command line.",
+        .exits = "0 when all are released, 1 when some could not be looked at or released, 2 for a mistake "
+                 "on the command line.",
         .words = "scripts",
         .run = cli_lua,
         .group = CONTROLLERS,
@@ -157,7 +162,8 @@ const cli_command cli_commands[] = {
             "them again. Only configurations that kubelua made are deleted.",
         .examples = "kubelua uninstall pods.lua --dry-run\n"
                     "kubelua uninstall pods.lua --yes",
-        .exits = "0, 1 when one could not be deleted, 2 for a mistake on the command line.",
+        .exits =
+            "0 when all are deleted or not there, 1 when one stays, 2 for a mistake on the command line.",
         .words = "scripts",
         .run = cli_lua,
         .group = CONTROLLERS,
@@ -188,8 +194,8 @@ const cli_command cli_commands[] = {
         .examples = "kubelua sim noderesource.lua --generate nodes=50 --for 24h --out whatif\n"
                     "kubelua sim noderesource.lua --set "
                     "colocation.cpuReclaimThresholdPercent=50..80/10 --seeds 3",
-        .exits = "0, 1 when it failed or nothing keeps the budget, 2 for a mistake on the command "
-                 "line.",
+        .exits = "0 when it ran, 1 when it failed or nothing keeps the budget, 2 for a mistake on the "
+                 "command line.",
         .words = "scripts",
         .run = cli_lua,
         .group = CONTROLLERS,
@@ -201,6 +207,8 @@ const cli_command cli_commands[] = {
         .more = "What they do is read from their tables and their source, and with --record from "
                 "the requests of the tests beside them.",
         .examples = "kubelua rbac hello.lua --record --bind -n system | kubectl apply -f -",
+        .exits = "0 when the role is printed, 1 when a script does not load or a test of --record fails, 2 "
+                 "for a mistake on the command line.",
         .words = "scripts",
         .run = cli_lua,
         .group = CONTROLLERS,
@@ -212,6 +220,8 @@ const cli_command cli_commands[] = {
                    "rights and its Deployment.",
         .examples = "kubelua init greeter --kind example.com/v1/Greeting && cd greeter && kubelua "
                     "test",
+        .exits = "0 when the project is written, 1 when a file is there already or cannot be written, 2 for "
+                 "a mistake on the command line.",
         .run = cli_lua,
         .group = CONTROLLERS,
     },
@@ -223,6 +233,7 @@ const cli_command cli_commands[] = {
         .more = "For an editor beside a binary that was not installed. .luarc.json names the directory in "
                 "workspace.library; kubelua init has written both.",
         .examples = "kubelua annotations .annotations",
+        .exits = "0 when they are written, 1 when they cannot be, 2 for a mistake on the command line.",
         .run = cli_lua,
         .group = CONTROLLERS,
     },
@@ -235,6 +246,8 @@ const cli_command cli_commands[] = {
                 "nothing.",
         .examples = "kubelua explain hello.lua\n"
                     "kubelua explain hello.lua --for 1m -o json",
+        .exits = "0 when all caches filled, 1 when something cannot be listed or a script does not load, 2 "
+                 "for a mistake on the command line.",
         .words = "scripts",
         .run = cli_lua,
         .group = CONTROLLERS,
@@ -248,8 +261,8 @@ const cli_command cli_commands[] = {
         .examples = "kubelua get po -A -o wide\n"
                     "kubelua get deploy/web -o yaml\n"
                     "kubelua get nodes -o path=status.allocatable.cpu",
-        .exits = "0, 1 when something was not found or the server refused, 2 for a mistake on the "
-                 "command line.",
+        .exits = "0 when all was found, 1 when something was not or the server refused, 2 for a mistake on "
+                 "the command line.",
         .words = "kinds",
         .run = cli_lua,
         .group = LOOK,
@@ -274,8 +287,8 @@ const cli_command cli_commands[] = {
         .examples = "kubelua delete pod web\n"
                     "kubelua delete cm -l app=web --wait=false\n"
                     "kubelua delete -f deploy",
-        .exits = "0, 1 when something was not there (see --ignore-not-found) or not gone in time, "
-                 "2 for a mistake on the command line.",
+        .exits = "0 when all are gone, 1 when something was not there (see --ignore-not-found) or not gone "
+                 "in time, 2 for a mistake on the command line.",
         .words = "kinds",
         .run = cli_lua,
         .group = LOOK,
@@ -288,6 +301,8 @@ const cli_command cli_commands[] = {
                 "With --server, or the configured cluster.",
         .examples = "kubelua dump --redact-secrets > cluster.json\n"
                     "kubelua apiserver --load cluster.json",
+        .exits = "0 when all is printed, 1 when a part could not be read or written, 2 for a mistake on the "
+                 "command line.",
         .run = cli_lua,
         .group = LOOK,
     },
@@ -298,6 +313,8 @@ const cli_command cli_commands[] = {
                    "what.",
         .examples = "kubelua watch pods -l app=web\n"
                     "kubelua watch cm -A --initial",
+        .exits =
+            "0 when --events lines are told, 1 when the server refused, 2 for a mistake on the command line.",
         .words = "kinds",
         .run = cli_lua,
         .group = LOOK,
@@ -308,6 +325,7 @@ const cli_command cli_commands[] = {
         .summary = "Print what a pod's container wrote; -f goes on.",
         .examples = "kubelua logs web -c app --tail 100 -f\n"
                     "kubelua logs pod/web --previous",
+        .exits = "0 at the end of the log, 1 when it could not be read, 2 for a mistake on the command line.",
         .run = cli_lua,
         .group = LOOK,
     },
@@ -336,6 +354,8 @@ const cli_command cli_commands[] = {
         .examples = "kubelua gen --crds config/crd --out lua/mycrds --name mycrds\n"
                     "kubelua gen --from-cluster --groups apps,batch --out lua/k8s\n"
                     "kubelua gen crds sites.lua > crd.yaml",
+        .exits = "0 when all is written, 1 when a definition, a script or a file could not be read or "
+                 "written, 2 for a mistake on the command line.",
         .run = cli_lua,
         .group = ELSE,
     },
@@ -350,6 +370,8 @@ const cli_command cli_commands[] = {
                 "reads, and its status is 1 when some of that failed.",
         .examples = "kubelua shell\n"
                     "kubelua shell -e 'get(\"pods\")'",
+        .exits = "0 at the end, 1 when the server could not be asked or some of what was run without a "
+                 "terminal failed, 2 for a mistake on the command line.",
         .run = cli_lua,
         .group = LOOK,
     },
@@ -358,6 +380,7 @@ const cli_command cli_commands[] = {
         .usage = "[options]",
         .summary = "Serve the embedded API server alone, over plain HTTP.",
         .examples = "kubelua apiserver --listen 127.0.0.1:8080 --crds crds --write-kubeconfig kc",
+        .exits = "0 after SIGTERM or SIGINT, 1 when it could not start, 2 for a mistake on the command line.",
         .run = cli_apiserver,
         .group = ELSE,
     },
@@ -369,6 +392,7 @@ const cli_command cli_commands[] = {
                 "scripts from them.",
         .examples = "kubelua version\n"
                     "kubelua version --server -o json",
+        .exits = "0, 1 when --server could not be asked, 2 for a mistake on the command line.",
         .run = cli_lua,
         .group = ELSE,
     },
@@ -383,15 +407,17 @@ const cli_command cli_commands[] = {
                 "make install and the Debian package have done so for everybody.",
         .examples = "kubelua completion bash > ~/.local/share/bash-completion/completions/kubelua\n"
                     "kubelua completion fish > ~/.config/fish/completions/kubelua.fish",
+        .exits = "0, 2 for a mistake on the command line.",
         .words = "=bash zsh fish",
         .run = cli_completion,
         .group = ELSE,
     },
     {
         .name = "help",
-        .usage = "[COMMAND] [-o text|man|json]",
+        .usage = "[COMMAND] [-o plain|man|json]",
         .summary = "Say what there is, or what a command does and takes: as text, a man page, or JSON.",
         .examples = "kubelua help run\nkubelua help run -o man | man -l -\nkubelua help -o json",
+        .exits = "0, 2 for a mistake on the command line.",
         .words = "commands",
         .run = cli_help_command,
         .group = ELSE,

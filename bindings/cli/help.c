@@ -88,7 +88,7 @@ static void help_text(const cli_command *c, const cli_option *options)
             put_option(o);
     put_option(&(cli_option){"--help", NULL, "this text", CLI_FLAG, NULL, "-h"});
     printf("\nExit status:\n  ");
-    put_wrapped(stdout, c->exits ? c->exits : CLI_EXITS, 2);
+    put_wrapped(stdout, c->exits, 2);
 }
 
 /* ------------------------------------------------------------------------------------------------ man */
@@ -172,7 +172,7 @@ static void help_man(const cli_command *c, const cli_option *options)
         if (!cli_option_hidden(options, o))
             man_option(o);
     printf(".SH EXIT STATUS\n");
-    man_paragraphs(c->exits ? c->exits : CLI_EXITS);
+    man_paragraphs(c->exits);
     if (c->examples) {
         printf(".SH EXAMPLES\n.EX\n");
         put_man(c->examples);
@@ -241,7 +241,7 @@ static void json_command(const cli_command *c, const char *end)
     json_field("summary", c->summary, ",");
     json_field("more", c->more, ",");
     json_field("examples", c->examples, ",");
-    json_field("exits", c->exits ? c->exits : CLI_EXITS, end);
+    json_field("exits", c->exits, end);
 }
 
 static void help_json(const cli_command *c, const cli_option *options)
@@ -261,6 +261,7 @@ static void help_json(const cli_command *c, const cli_option *options)
         json_field("brief", o->brief, ",");
         json_field("arg", o->arg, ",");
         json_field("heading", heading, ",");
+        json_field("values", o->values, ",");
         json_field("help", o->help, "}");
     }
     printf("]}\n");
@@ -296,7 +297,7 @@ static void text_all(FILE *to)
 
 void cli_help_all(FILE *to, const char *format)
 {
-    if (!strcmp(format, "text")) {
+    if (!strcmp(format, "plain")) {
         text_all(to);
     } else if (!strcmp(format, "man")) {
         man_all();
@@ -312,19 +313,17 @@ void cli_help_all(FILE *to, const char *format)
 int cli_help_command(int argc, char **argv)
 {
     const cli_command *self = cli_command_named("help");
-    const char *format = "text";
+    const char *format = "plain";
     cli_list words = {0};
     cli_parse(self,
-        (const cli_option[]){{"--output", "FORMAT", "text, man (a page for man), or json (text)", CLI_STRING,
-                                 &format, "-o", "text man json"},
+        (const cli_option[]){{"--output", "FORMAT", "plain, man (a page for man), or json (plain)",
+                                 CLI_STRING, &format, "-o", "plain man json"},
             {0}},
         argc, argv, &words);
     int code = 0;
     const cli_command *c = words.n ? cli_command_named(words.v[0]) : NULL;
     if (words.n > 1)
         code = cli_fail(2, "help", "one command at a time, got %s, too", words.v[1]);
-    else if (strcmp(format, "text") && strcmp(format, "man") && strcmp(format, "json"))
-        code = cli_fail(2, "help", "--output must be text, man or json, not %s", format);
     else if (!c)
         cli_help_all(stdout, format);
     else if (!c->name)

@@ -4,13 +4,12 @@
  *   { options = { { "--selector", "SELECTOR", "what it is for", type = "string", brief = "-l" }, ... },
  *     run = function(env) ... return status end }
  *
- * (values = "plain json": what may stand there, for completion; { heading = "..." } stands over those that
- * follow; no_cluster = true: it takes no options that say which cluster) with type string, flag, count,
- * duration (seconds), list or maybe. env.options has what was given (selector = ..., dashes are underscores),
+ * (values = "plain json": what may stand there; { heading = "..." } stands over those that follow;
+ * no_cluster = true: it takes no options that say which cluster) with type string, flag, count, duration
+ * (seconds), list or maybe. env.options has what was given (selector = ..., dashes are underscores),
  * env.words the words, env.connect what kube.connect takes, env.tty whether a person reads, env.tty_err
- * whether one reads stderr. A raised
- * structured error, or a raised text, is the command's message and its status 1; { usage = "..." } is a
- * mistake on the command line and 2. */
+ * whether one reads stderr. A raised structured error, or a raised text, is the command's message and its
+ * status 1; { usage = "..." } is a mistake on the command line and 2. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

@@ -47,11 +47,11 @@ int main(int argc, char **argv)
     if (argc > 0 && cli_envtest(argc, argv, &code))
         return code;
     if (argc < 2) {
-        cli_help_all(stderr, "text");
+        cli_help_all(stderr, "plain");
         return 2;
     }
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
-        cli_help_all(stdout, "text");
+        cli_help_all(stdout, "plain");
         return 0;
     }
     if (!strcmp(argv[1], "--version")) {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/suggest.h"
 #include "cli/cli.h"
@@ -78,8 +79,37 @@ static void usage_exit(const cli_command *c, const char *fmt, ...)
     exit(2);
 }
 
+/* Refuses a value that is none of `values`; "path=" there stands for what begins so. */
+static void check_word(const cli_command *c, const cli_option *o, const char *value)
+{
+    const char *known[16];
+    size_t n = 0;
+    char *all = kl_strdup(o->values), *save = NULL;
+    bool good = false;
+    for (char *w = strtok_r(all, " ", &save); w && n < 16; w = strtok_r(NULL, " ", &save)) {
+        size_t len = strlen(w);
+        known[n++] = w;
+        good = good || !strcmp(w, value) || (w[len - 1] == '=' && !strncmp(w, value, len));
+    }
+    if (!good) {
+        kl_buf list = KL_BUF_INIT;
+        for (size_t i = 0; i < n; i++)
+            kl_buf_printf(&list, "%s%s%s",
+                !i              ? ""
+                    : i + 1 < n ? ", "
+                                : " or ",
+                known[i], known[i][strlen(known[i]) - 1] == '=' ? "..." : "");
+        const char *near = kl_suggest(value, known, n);
+        usage_exit(c, "%s must be %s, not \"%s\"%s%s%s", o->name, kl_buf_str(&list), value,
+            near ? ", did you mean " : "", near ? near : "", near ? "?" : "");
+    }
+    kl_free(all);
+}
+
 static void take(const cli_command *c, const cli_option *o, const char *value)
 {
+    if (value && *value && o->values)
+        check_word(c, o, value);
     kl_err err = KL_ERR_INIT;
     char *end;
     switch (o->type) {
@@ -188,7 +218,7 @@ static void parse(const cli_command *c, const cli_option *options, int argc, cha
             continue;
         }
         if (!strcmp(a, "--help") || !strcmp(a, "-h") || !strncmp(a, "--help=", 7)) {
-            cli_help(c, options, a[1] == '-' && a[6] ? a + 7 : "text");
+            cli_help(c, options, a[1] == '-' && a[6] ? a + 7 : "plain");
             exit(0);
         }
         if (a[1] != '-') {

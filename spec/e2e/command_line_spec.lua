@@ -66,6 +66,14 @@ describe("help", function()
     assert.matches("did you mean %-%-workers", out)
   end)
 
+  it("has the exit statuses that docs/cli.md lists", function()
+    local page = process.read "docs/cli.md"
+    for _, c in ipairs(commands) do
+      local said = c.exits:gsub("%.$", ""):gsub(", 2 for a mistake on the command line$", "")
+      assert.truthy(page:find(("\n| `%s` | %s |\n"):format(c.name, said), 1, true), c.name)
+    end
+  end)
+
   it("is JSON for programs", function()
     local run = json.decode(kubelua "help run -o json")
     local found
@@ -80,7 +88,7 @@ describe("help", function()
   it("says what is wrong", function()
     for words, said in pairs {
       ["help bogus"] = "unknown command bogus", ["help shadw"] = "did you mean shadow%?",
-      ["help run why"] = "one command at a time", ["help run -o html"] = "must be text, man or json",
+      ["help run why"] = "one command at a time", ["help run -o html"] = "must be plain, man or json",
       completion = "for which shell", ["completion tcsh"] = "for which shell",
       ["why cm a -o xml"] = "must be plain or json",
     } do
@@ -164,7 +172,7 @@ describe("completion", function()
       assert.is_nil(got["--dry-run"])
       got, n = offers(sh, "kubelua run mine.lua --log-level ")
       assert.same({ true, true, 5 }, { got.debug, got.off, n })
-      got, n = offers(sh, "kubelua test -o j")
+      got, n = offers(sh, "kubelua test -o ju")
       assert.same({ true, 1 }, { got.junit, n })
       got, n = offers(sh, "kubelua run --log-format=j")
       assert.same({ true, 1 }, { got[sh == "bash" and "json" or "--log-format=json"], n })

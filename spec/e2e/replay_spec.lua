@@ -207,7 +207,7 @@ end }]]
 
       out, code = replay { tape, script, "--until", "1ms" }
       assert.equal(0, code, out)
-      out, code = replay { tape, changed, "--json" }
+      out, code = replay { tape, changed, "-o", "json" }
       assert.equal(1, code, out)
       local report = require("kubelua").decode(out)
       assert.is_false(report.recordedScript)

@@ -83,7 +83,7 @@ servers.each(function(name, start_server)
         "listed 0 v1/Service %(namespace " .. ns .. ", labels app=x%)",
         "patched v1/ConfigMap " .. ns .. "/a: 200 in [%d.]+ ms", "%-> done; next in ")
       says(dir, "configmaps a -n " .. ns, "patched v1/ConfigMap")
-      local answer = json.decode((why(dir, "cm/a -n " .. ns .. " --json")))
+      local answer = json.decode((why(dir, "cm/a -n " .. ns .. " -o json")))
       local entry = answer.controllers[1]
       assert.same({ "maps", "resource", ns .. "/a", "waiting", true },
         { entry.controller, entry.role, entry.key, entry.queue.state, entry.present })

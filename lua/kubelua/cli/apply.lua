@@ -4,6 +4,8 @@ local clock = require "kubelua.clock"
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
 local diff = require "kubelua.cli.diff"
+local object = require "kubelua.object"
+local report = require "kubelua.cli.report"
 
 local M = {}
 
@@ -12,10 +14,12 @@ M.options = {
     type = "list", brief = "-f" },
   { "--force", nil, "take fields that other managers own", type = "flag" },
   { "--field-manager", "NAME", "under which name we own fields (kubelua)" },
-  { "--dry-run", "server", "let the server do everything but store it", type = "maybe", values = "server" },
+  { "--dry-run", "server", "let the server do everything but store it", type = "maybe",
+    values = "server none" },
   { "--validate", "HOW", "fields that the kind does not have: strict (refuse), warn or ignore (strict)",
     values = "strict warn ignore" },
   { "--diff", nil, "say what changed, too", type = "flag" },
+  common.OUTPUT,
 }
 
 local VALIDATE = { strict = "Strict", warn = "Warn", ignore = "Ignore" }
@@ -64,12 +68,16 @@ local function one(c, env, manifest, how)
   else
     error("the object has no metadata.name", 0)
   end
-  print(("%s %s%s"):format(common.called(thing.resource, after.metadata.name), became(before, after, how.dry),
-    how.dry and " (dry run)" or ""))
+  thing.name = after.metadata.name
+  local word = became(before, after, how.dry)
+  local row = how.report:tell(thing, word, "%s %s%s", common.called(thing.resource, thing.name), word,
+    how.dry and " (dry run)" or "")
   if before and env.options.diff then
-    for _, d in ipairs(diff.diff(before, after)) do
-      print(("  %s: %s -> %s"):format(d.path, d.old == nil and "none" or core.encode(d.old),
-        d.new == nil and "none" or core.encode(d.new)))
+    row.changes = core.array {}
+    for i, d in ipairs(diff.diff(before, after)) do
+      row.changes[i] = d
+      how.report:say("  %s: %s -> %s", d.path, d.old == nil and "none" or core.encode(d.old),
+        d.new == nil and "none" or core.encode(d.new))
     end
   end
 end
@@ -78,15 +86,12 @@ function M.run(env)
   local o = env.options
   if #env.words > 0 then common.usage("takes no words, got %s: files are named with -f", env.words[1]) end
   local how = {
-    dry = o.dry_run and common.one_of("--dry-run", o.dry_run == "" and "server" or o.dry_run,
-      { "server", "none" }) == "server",
-    validation = VALIDATE[o.validate and common.one_of("--validate", o.validate,
-      { "strict", "warn", "ignore" }) or "strict"],
-    manager = o.field_manager, force = o.force,
+    dry = common.dry_run(env, "server") ~= nil, validation = VALIDATE[o.validate or "strict"],
+    manager = o.field_manager, force = o.force, report = report.new(env),
   }
   local manifests = common.manifests(env)
   local c <close> = common.connect(env)
-  local code, defined = 0, {}
+  local defined = {}
   for _, manifest in ipairs(manifests) do
     local kind = manifest.object.kind
     local function try() return one(c, env, manifest, how) end
@@ -101,13 +106,14 @@ function M.run(env)
         defined[manifest.object("spec.names.kind") or ""] = true
       end
     else
-      code = 1
       local hint = core.is_error(result) and result.kind == "conflict" and not how.force
         and "; --force takes those fields over" or ""
-      common.complain(env, "%s: %s%s", manifest.where, common.message(result), hint)
+      local given = manifest.object
+      how.report:fail({ kind = object.kind_of(given), namespace = given("metadata.namespace"),
+        name = given("metadata.name") }, "%s: %s%s", manifest.where, common.message(result), hint)
     end
   end
-  return code
+  return how.report:finish { dryRun = how.dry }
 end
 
 return M

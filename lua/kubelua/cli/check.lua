@@ -9,7 +9,7 @@ local M = {}
 M.no_cluster = true
 
 M.options = {
-  { "--output", "FORMAT", "plain, json or sarif (plain)", brief = "-o" },
+  { "--output", "FORMAT", "plain, json or sarif (plain)", brief = "-o", values = "plain json sarif" },
   { "--param", "NAME=VALUE", "a param of the scripts, or CONTROLLER.NAME=VALUE: whether it may be that (may \z
     be repeated)", type = "list" },
   { "--params", "FILE", "params from a YAML file (may be repeated)", type = "list" },
@@ -64,8 +64,6 @@ function Print.plain(_, programs, findings)
   end
 end
 
-local function json(t) print(core.encode(core.value(t, "the output"), true)) end
-
 local function listed(findings, make)
   local out = {}
   for i, f in ipairs(findings) do out[i] = make(f) end
@@ -79,7 +77,7 @@ function Print.json(_, programs, findings)
     for k, spec in ipairs(program.specs or {}) do names[k] = spec.name end
     scripts[i] = { path = program.path, loads = not program.error, controllers = core.array(names) }
   end
-  json { scripts = core.array(scripts), findings = listed(findings, function(f)
+  common.print_json { scripts = core.array(scripts), findings = listed(findings, function(f)
     return { file = f.file, line = f.line, severity = f.severity, rule = f.rule, message = f.message }
   end) }
 end
@@ -92,7 +90,7 @@ function Print.sarif(env, _, findings)
   for i, name in ipairs(names) do
     rules[i] = { id = name, shortDescription = { text = lint.RULES[name] } }
   end
-  json { ["$schema"] = "https://json.schemastore.org/sarif-2.1.0.json", version = "2.1.0",
+  common.print_json { ["$schema"] = "https://json.schemastore.org/sarif-2.1.0.json", version = "2.1.0",
     runs = core.array { {
       tool = { driver = { name = "kubelua", version = env.version, rules = core.array(rules) } },
       results = listed(findings, function(f)
@@ -107,7 +105,7 @@ end
 
 function M.run(env)
   local o = env.options
-  local format = common.one_of("--output", o.output or "plain", { "plain", "json", "sarif" })
+  local format = o.output or "plain"
   if #env.words == 0 then
     common.usage "name at least one script: kubelua check SCRIPT.lua..."
   end

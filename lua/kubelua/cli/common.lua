@@ -4,7 +4,6 @@
 local core = require "kubelua.core"
 local manifests = require "kubelua.manifests"
 local object = require "kubelua.object"
-local suggest = require "kubelua.suggest"
 
 local M = {}
 
@@ -93,20 +92,24 @@ function M.connect(env)
   return require "kubelua.client".connect(env.connect)
 end
 
---- One of `known`, or a mistake that names them.
-function M.one_of(option, word, known)
-  for _, k in ipairs(known) do
-    if word == k then return word end
-  end
-  M.usage("%s must be %s, not %q%s", option, table.concat(known, ", "):gsub(", ([^,]*)$", " or %1"), word,
-    suggest.hint(word, known))
+--- The value of --dry-run[=WHERE]; `default` for --dry-run alone, nil for none.
+---@param default "client" | "server"
+---@return ("client" | "server")?
+function M.dry_run(env, default)
+  local word = env.options.dry_run
+  if word == "" then return default end
+  return word ~= "none" and word or nil
 end
 
---- Whether -o json, or --json as it was once called, was said.
-function M.wants_json(env)
-  local word = M.one_of("--output", env.options.output or "plain", { "plain", "json" })
-  return word == "json" or env.options.json == true
-end
+--- The option of a command that has two ways to say what came of it.
+M.OUTPUT = { "--output", "FORMAT", "plain or json (plain)", brief = "-o", values = "plain json" }
+
+--- Whether -o json was said.
+---@return boolean
+function M.wants_json(env) return env.options.output == "json" end
+
+--- Prints a table or a view, as every command does with -o json.
+function M.print_json(t) print(core.encode(core.value(t, "the output"), true)) end
 
 -- ---------------------------------------------------------------- kinds and names
 

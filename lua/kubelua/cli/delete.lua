@@ -2,6 +2,7 @@
 
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
+local report = require "kubelua.cli.report"
 
 local M = {}
 
@@ -13,13 +14,16 @@ M.options = {
   { "--field-selector", "SELECTOR", "delete the objects with these fields" },
   { "--all", nil, "delete all objects of the kind", type = "flag" },
   { "--all-namespaces", nil, "with --all or a selector: in every namespace", type = "flag", brief = "-A" },
-  { "--wait", "false", "false: do not wait until they are gone", type = "maybe" },
+  { "--wait", "false", "false: do not wait until they are gone", type = "maybe",
+    values = "true false" },
   { "--timeout", "DURATION", "how long to wait (for ever)", type = "duration" },
   { "--grace", "SECONDS", "the time that a pod has to end itself; 0 is now", type = "count" },
   { "--cascade", "HOW", "what becomes of what they own: background, foreground or orphan (background)",
     values = "background foreground orphan" },
   { "--ignore-not-found", nil, "an object that is not there is no failure", type = "flag" },
-  { "--dry-run", "server", "let the server check it, and delete nothing", type = "maybe", values = "server" },
+  { "--dry-run", "server", "let the server check it, and delete nothing", type = "maybe",
+    values = "server none" },
+  common.OUTPUT,
 }
 
 local CASCADE = { background = "Background", foreground = "Foreground", orphan = "Orphan" }
@@ -100,17 +104,13 @@ end
 
 function M.run(env)
   local o = env.options
-  local propagation = CASCADE[o.cascade and common.one_of("--cascade", o.cascade,
-    { "background", "foreground", "orphan" }) or "background"]
-  local dry = o.dry_run and common.one_of("--dry-run", o.dry_run == "" and "server" or o.dry_run,
-    { "server", "none" }) == "server"
-  local waits = common.one_of("--wait", (o.wait == nil or o.wait == "") and "true" or o.wait,
-    { "true", "false" }) == "true"
+  local propagation = CASCADE[o.cascade or "background"]
+  local dry, waits, r = common.dry_run(env, "server") ~= nil, o.wait ~= "false", report.new(env)
   local c <close> = common.connect(env)
-  local things, code, asked = chosen(c, env), 0, {}
+  local things, asked = chosen(c, env), {}
   if #things == 0 then
     io.stderr:write("nothing is there to be deleted\n")
-    return 0
+    return r:finish { dryRun = dry }
   end
   for _, thing in ipairs(things) do
     local called = common.called(thing.resource, thing.name)
@@ -118,8 +118,7 @@ function M.run(env)
       local before = common.get(c, thing.kind, thing.namespace, thing.name)
       if not before then
         if not o.ignore_not_found then
-          code = 1
-          common.complain(env, "%s is not there%s (--ignore-not-found makes that no failure)", called,
+          r:fail(thing, "%s is not there%s (--ignore-not-found makes that no failure)", called,
             thing.namespace and ", in namespace " .. thing.namespace or "")
         end
         return
@@ -127,28 +126,25 @@ function M.run(env)
       thing.uid = before.metadata.uid
       local key = thing.namespace and thing.namespace .. "/" .. thing.name or thing.name
       c:delete(thing.kind, key, { propagation = propagation, grace = o.grace, dry_run = dry or nil })
-      print(("%s deleted%s%s"):format(called, thing.namespace and " from " .. thing.namespace or "",
-        dry and " (dry run)" or ""))
+      r:tell(thing, "deleted", "%s deleted%s%s", called,
+        thing.namespace and " from " .. thing.namespace or "", dry and " (dry run)" or "")
       asked[#asked + 1] = thing
     end)
     if not ok then
       if not core.is_error(problem) then error(problem, 0) end
-      code = 1
-      common.complain(env, "%s: %s", called, common.message(problem))
+      r:fail(thing, "%s: %s", called, common.message(problem))
     end
   end
   io.stdout:flush()
-  if not waits or dry then return code end
+  if not waits or dry then return r:finish { dryRun = dry } end
   local deadline = o.timeout and os.time() + math.ceil(o.timeout)
   for _, thing in ipairs(asked) do
     local done, still = gone(c, thing, deadline)
     if not done then
-      code = 1
-      common.complain(env, "%s was not gone in time%s", common.called(thing.resource, thing.name),
-        held(still))
+      r:fail(thing, "%s was not gone in time%s", common.called(thing.resource, thing.name), held(still))
     end
   end
-  return code
+  return r:finish { dryRun = dry }
 end
 
 return M

@@ -108,19 +108,31 @@ end
 -- Nobody wants a password on a screen that others look at.
 local function is_secret(o, path) return o("kind") == "Secret" and path:find "^%a*[dD]ata%f[.%[%z]" end
 
+--- The differences for a program, as M.diff; of a Secret's data it tells `secret` ("added", "removed",
+--- "changed") in place of the values.
+---@param a kubelua.view
+---@param b kubelua.view
+---@return { path: string, old: any, new: any, secret: string? }[]
+function M.shown(a, b)
+  local out = M.diff(a, b)
+  for _, d in ipairs(out) do
+    if is_secret(b, d.path) then
+      d.secret = d.old == nil and "added" or d.new == nil and "removed" or "changed"
+      d.old, d.new = nil, nil
+    end
+  end
+  return out
+end
+
 --- "spec.replicas: 1 -> 2, metadata.labels.a: none -> \"b\""
 ---@param a kubelua.view
 ---@param b kubelua.view
 ---@return string
 function M.text(a, b)
   local parts = {}
-  for i, d in ipairs(M.diff(a, b)) do
-    if is_secret(b, d.path) then
-      parts[i] = ("%s: (%s)"):format(d.path, d.old == nil and "added" or d.new == nil and "removed"
-        or "changed")
-    else
-      parts[i] = ("%s: %s -> %s"):format(d.path, short(d.old), short(d.new))
-    end
+  for i, d in ipairs(M.shown(a, b)) do
+    parts[i] = d.secret and ("%s: (%s)"):format(d.path, d.secret)
+      or ("%s: %s -> %s"):format(d.path, short(d.old), short(d.new))
   end
   return table.concat(parts, ", ")
 end

@@ -13,7 +13,7 @@ M.options = {
   { "--for", "DURATION", "how long to count events (10s)", type = "duration" },
   { "--namespace", "NAME", "as kubelua run --namespace: look at this one only", brief = "-n" },
   { "--sync-timeout", "DURATION", "how long the caches may take to fill (60s)", type = "duration" },
-  { "--output", "FORMAT", "plain or json (plain)", brief = "-o", values = "plain json" },
+  common.OUTPUT,
 }
 
 local function read(path)
@@ -101,12 +101,11 @@ local function print_json(reports, seconds)
     for _, u in ipairs(r.used_by) do u.roles = core.array(u.roles) end
     r.parts = next(r.parts) == nil and core.object {} or r.parts
   end
-  print(core.encode(core.value({ seconds = seconds, informers = core.array(reports) }, "the report"), true))
+  common.print_json { seconds = seconds, informers = core.array(reports) }
 end
 
 function M.run(env)
   local o = env.options
-  local format = common.one_of("--output", o.output or "plain", { "plain", "json" })
   if #env.words == 0 then common.usage "name at least one script: kubelua explain SCRIPT.lua" end
   local seconds = o["for"] or 10
   if seconds <= 0 then common.usage "--for must be more than nothing" end
@@ -126,7 +125,7 @@ function M.run(env)
     reports[i] = explain.report(w, explain.sum(w, "events") - before[i], seconds)
     good = good and not reports[i].problem
   end
-  if format == "json" then
+  if common.wants_json(env) then
     print_json(reports, seconds)
   else
     table_of(reports)

@@ -5,7 +5,6 @@ local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
 local jsonpath = require "kubelua.cli.jsonpath"
 local printer = require "kubelua.cli.printer"
-local suggest = require "kubelua.suggest"
 
 local M = {}
 
@@ -25,25 +24,15 @@ M.options = {
   { "--ignore-not-found", nil, "a named object that is not there is no failure", type = "flag" },
 }
 
-local FORMATS = { "yaml", "json", "name", "wide", "path=", "jsonpath=", "custom-columns=" }
-
 -- "jsonpath={.x}" -> "jsonpath", "{.x}"
 local function format_of(text)
   if text == nil then return "table" end
-  local word, rest = text:match "^([%a-]+)=(.+)$"
-  if word == "path" or word == "jsonpath" or word == "custom-columns" then return word, rest end
-  if not rest then
-    if text:find "^[%a-]+=$" then
-      common.usage("--output %s needs what is to be shown: path=spec.nodeName, jsonpath={.spec.nodeName}, \z
-        custom-columns=NAME:.metadata.name", text)
-    end
-    for _, known in ipairs(FORMATS) do
-      if text == known then return text end
-    end
+  local word, rest = text:match "^([%a-]+)=(.*)$"
+  if rest == "" then
+    common.usage("--output %s needs what is to be shown: path=spec.nodeName, jsonpath={.spec.nodeName}, \z
+      custom-columns=NAME:.metadata.name", text)
   end
-  common.usage("--output must be yaml, json, name, wide, path=PATH, jsonpath=TEMPLATE or \z
-    custom-columns=HEADER:PATH,..., not %q%s", text,
-    suggest.hint(word or text, FORMATS))
+  return word or text, rest
 end
 
 -- ---------------------------------------------------------------- which objects

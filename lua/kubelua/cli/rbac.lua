@@ -239,7 +239,7 @@ end
 
 function M.run(env)
   local o = env.options
-  local format = common.one_of("--output", o.output or "yaml", { "yaml", "json", "values" })
+  local format = o.output or "yaml"
   if #env.words == 0 then common.usage "name at least one script: kubelua rbac SCRIPT.lua" end
   env.words = common.scripts(env.words)
   local needs = {}

@@ -4,6 +4,7 @@
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
 local finalizer = require "kubelua.finalizer"
+local report = require "kubelua.cli.report"
 
 local M = {}
 
@@ -14,7 +15,8 @@ M.options = {
     brief = "-y" },
   { "--dry-run", "client|server",
     "say which objects would be released, and release none; server: let the server check it",
-  type = "maybe" },
+    type = "maybe", values = "client server none" },
+  common.OUTPUT,
 }
 
 -- Somebody who writes an object this often while we try is its controller, alive.
@@ -115,18 +117,13 @@ local function plural(n) return ("%d object%s"):format(n, n == 1 and "" or "s") 
 
 function M.run(env)
   local o = env.options
-  local dry = o.dry_run and common.one_of("--dry-run", o.dry_run == "" and "client" or o.dry_run,
-    { "client", "server", "none" })
-  if dry == "none" then dry = nil end
+  local dry = common.dry_run(env, "client")
   if not o.yes and not dry then
     common.usage "what these finalizers wait for will not happen any more: look with --dry-run, then \z
       say --yes"
   end
-  local released, failed, code = 0, 0, 0
-  local function complain(...)
-    code = 1
-    common.complain(env, ...)
-  end
+  local released, failed, rep = 0, 0, report.new(env)
+  local function complain(...) rep:fail({}, ...) end
   local c <close> = common.connect(env)
   local wanted = wanted_of(c, env, complain)
   local function look(kind)
@@ -138,14 +135,16 @@ function M.run(env)
         local ok, did = true, true
         if dry ~= "client" then ok, did = pcall(release, c, kind, item, names, dry == "server") end
         local ns, called = item("metadata.namespace"), common.called(r, item.metadata.name)
+        local thing = { kind = kind, namespace = ns, name = item.metadata.name }
         if not ok then
           if not core.is_error(did) then error(did, 0) end
           failed = failed + 1
-          complain("%s%s: %s", called, ns and " in " .. ns or "", common.message(did))
+          rep:fail(thing, "%s%s: %s", called, ns and " in " .. ns or "", common.message(did))
         elseif did then
           released = released + 1
-          print(("%s released from %s%s%s%s"):format(called, carried(item, names), ns and " in " .. ns or "",
-            item("metadata.deletionTimestamp") and ", deleted" or "", dry and " (dry run)" or ""))
+          rep:tell(thing, "released", "%s released from %s%s%s%s", called, carried(item, names),
+            ns and " in " .. ns or "", item("metadata.deletionTimestamp") and ", deleted" or "",
+            dry and " (dry run)" or "")
         end
       end
     end
@@ -155,12 +154,14 @@ function M.run(env)
     if not ok then
       if not core.is_error(err) then error(err, 0) end
       -- With its definition a kind goes, and nobody asked for this one.
-      if not (wanted.all and err.code == 404) then complain("%s: %s", kind, common.message(err)) end
+      if not (wanted.all and err.code == 404) then
+        rep:fail({ kind = kind }, "%s: %s", kind, common.message(err))
+      end
     end
   end
-  print(("%s %s%s"):format(plural(released), dry and "would be released" or "released",
-    failed > 0 and (", %d not"):format(failed) or ""))
-  return code
+  rep:say("%s %s%s", plural(released), dry and "would be released" or "released",
+    failed > 0 and (", %d not"):format(failed) or "")
+  return rep:finish { dryRun = dry ~= nil }
 end
 
 return M

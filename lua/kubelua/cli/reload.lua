@@ -2,6 +2,7 @@
 
 local common = require "kubelua.cli.common"
 local control = require "kubelua.cli.control"
+local core = require "kubelua.core"
 
 local M = {}
 
@@ -9,6 +10,7 @@ M.no_cluster = true
 M.options = {
   { "--timeout", "DURATION", "how long the new logic may take to take over (60s); 0s does not wait",
     type = "duration" },
+  common.OUTPUT,
   table.unpack(control.options),
 }
 
@@ -33,18 +35,14 @@ local function waiting(process, loaded)
   end
 end
 
--- True once all that was taken runs.
+-- Waits until all that was taken runs; why it does not, or nil.
 local function await(process, loaded, seconds)
   local why
   control.until_said(seconds, function()
     why = waiting(process, loaded)
     return not why
   end)
-  if why then
-    io.stderr:write(("kubelua reload: the new logic has not taken over in %gs, the old one runs \z
-      on: %s\n"):format(seconds, why))
-  end
-  return not why
+  return why
 end
 
 local WORDS = {
@@ -73,18 +71,23 @@ local function meant(env, scripts)
 end
 
 function M.run(env)
-  local process = control.connect(env)
+  local json, process = common.wants_json(env), control.connect(env)
   local scripts = {}
   for _, s in ipairs(process:post("/v1/reload", {}).scripts) do scripts[#scripts + 1] = s end
+  scripts = meant(env, scripts)
   local taken, status = {}, 0                -- what is unchanged may still be on its way, too
-  for _, s in ipairs(meant(env, scripts)) do
-    local out = s.result == "refused" and io.stderr or io.stdout
-    out:write(WORDS[s.result](s), "\n")
-    if s.result == "refused" then status = 1 end
-    if s.result ~= "refused" then taken[#taken + 1] = s end
+  for _, s in ipairs(scripts) do
+    local refused = s.result == "refused"
+    if refused then status = 1 else taken[#taken + 1] = s end
+    if refused or not json then (refused and io.stderr or io.stdout):write(WORDS[s.result](s), "\n") end
   end
   local seconds = env.options.timeout or 60
-  if #taken > 0 and seconds > 0 and not await(process, taken, seconds) then status = 1 end
+  local why = #taken > 0 and seconds > 0 and await(process, taken, seconds) or nil
+  if why then
+    status = 1
+    common.complain(env, "the new logic has not taken over in %gs, the old one runs on: %s", seconds, why)
+  end
+  if json then common.print_json { scripts = core.array(scripts), waitsFor = why } end
   return status
 end
 

@@ -2,7 +2,6 @@
 
 local common = require "kubelua.cli.common"
 local control = require "kubelua.cli.control"
-local core = require "kubelua.core"
 
 local M = {}
 
@@ -14,8 +13,7 @@ M.options = {
   { "--all", "", "run every key once, in what runs and in the shadow, and wait for the verdict",
     type = "flag" },
   { "--end", "", "end it; what runs stays as it is", type = "flag" },
-  { "--output", "FORMAT", "plain or json (plain)", brief = "-o", values = "plain json" },
-  { "--json", "", "the same as -o json", type = "flag" },
+  common.OUTPUT,
   table.unpack(control.options),
 }
 
@@ -81,10 +79,16 @@ local function tell(r, path)
   if told < all then print(("  and %d more"):format(all - told)) end
 end
 
+local function show_json(r)
+  common.print_json(r)
+  return 0
+end
+
 -- What one of the flags does; nil: none was given.
-local function act(process, o)
+local function act(process, o, json)
   if o.promote then
     local r = process:post("/v1/shadow/promote", {})
+    if json then return show_json(r) end
     print(("%s was promoted: %s"):format(r.candidate, summary(r)))
     print(("it runs until %s changes or the process ends; put it there to keep it"):format(r("script")
       or "the script"))
@@ -92,6 +96,7 @@ local function act(process, o)
   end
   if o["end"] then
     local r = process:call("DELETE", "/v1/shadow")
+    if json then return show_json(r) end
     print(("%s left the shadow: %s"):format(r.candidate, summary(r)))
     return 0
   end
@@ -108,7 +113,7 @@ function M.run(env)
   end
   local json = common.wants_json(env)
   local process = control.connect(env)
-  local status = act(process, o)
+  local status = act(process, o, json)
   if status then return status end
   local r = path and process:post("/v1/shadow", { path = env.absolute(path),
     promote_after = o.promote_after }) or process:get "/v1/shadow"
@@ -116,7 +121,7 @@ function M.run(env)
     run_all(process)
     r = process:get "/v1/shadow"
   end
-  if json then print(core.encode(r)) else tell(r, path) end
+  if json then common.print_json(r) else tell(r, path) end
   return r.differs + r.fails > 0 and 1 or 0
 end
 

@@ -41,7 +41,8 @@ M.options = {
   { "--explain", "KEY", "instead of the table: why a node (NAME) or a pod (NAMESPACE/NAME) is as it is: the \z
     last runs of that key, with what they calculated" },
   { "--at", "DURATION", "with --explain: at which moment (the end)", type = "duration" },
-  { "--output", "FORMAT", "text or json, of --explain (text)", brief = "-o" },
+  { "--output", "FORMAT", "plain, or json: results, or what --explain tells (plain)", brief = "-o",
+    values = "plain json" },
   { "--predictors", nil, "no script: compare how well peaks of the next day are predicted (7d)",
     type = "flag" },
   { "--crds", "FILE|DIR", "definitions of kinds (may be repeated; crds/ and crd.yaml beside a script are \z
@@ -255,6 +256,7 @@ local WEEK = 7 * DAY
 local function predict(env)
   local o = env.options
   if #env.words > 0 then common.usage "--predictors runs without a script" end
+  if common.wants_json(env) then common.usage "--predictors has no JSON: --out DIR writes predictors.csv" end
   if o.trace then common.usage "--predictors: the trace has no use of cpu; say --generate or --snapshot" end
   local cell = base_cell(env, {})
   cell.seconds = o["for"] or WEEK
@@ -289,8 +291,8 @@ local function explained(env, variants)
   local tell, done = progress(env)
   local result = run.run(cell, function(t) tell(t, cell.seconds) end)
   done()
-  if o.output == "json" then
-    print(core.encode(core.value(result.explanation, "an explanation")))
+  if common.wants_json(env) then
+    common.print_json(result.explanation)
   else
     io.write(explain.text(result.explanation))
   end
@@ -320,7 +322,7 @@ function M.run(env)
   local variants = sweep.variants(base, axes,
     o.against and with_scheduler(common.scripts { o.against }, scheduler) or nil)
   if o.explain then return explained(env, variants) end
-  if o.at or o.output then common.usage "--at and --output go with --explain" end
+  if o.at then common.usage "--at goes with --explain" end
   local seeds, cells = o.seeds or 1, {}
   for _, v in ipairs(variants) do
     for k = 1, seeds do
@@ -338,14 +340,20 @@ function M.run(env)
     v.first, v.sums = v.results[1], sweep.together(v.results)
   end
   judge(report)
-  io.write(text.report(report))
+  local json = common.wants_json(env)
+  if json then
+    common.print_json { results = core.array(text.results(report)), best = report.best and report.best.label,
+      report = o.out and o.out .. "/report.html" }
+  else
+    io.write(text.report(report))
+  end
   if o.out then
     write(o.out .. "/report.html", page.make(report))
     write(o.out .. "/summary.csv", text.summary_csv(report))
     write(o.out .. "/series.csv", text.series_csv(report))
     write(o.out .. "/results.jsonl", text.json_lines(report))
     if #report.limits > 0 then write(o.out .. "/junit.xml", verdicts(report)) end
-    print(("report: %s/report.html"):format(o.out))
+    if not json then print(("report: %s/report.html"):format(o.out)) end
   end
   return #report.limits > 0 and not report.best and 1 or 0
 end

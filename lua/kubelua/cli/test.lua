@@ -13,7 +13,8 @@ M.options = {
   { "--filter", "PATTERN", "only tests whose name has this (a Lua pattern; may be repeated)", type = "list" },
   { "--filter-out", "PATTERN", "not those whose name has this (may be repeated)", type = "list" },
   { "--list", nil, "say which tests there are and run none", type = "flag" },
-  { "--output", "FORMAT", "plain, tap or junit (plain)", brief = "-o", values = "plain tap junit" },
+  { "--output", "FORMAT", "plain, json, tap or junit (plain)", brief = "-o",
+    values = "plain json tap junit" },
   { "--fail-fast", nil, "end with the first failure", type = "flag" },
   { "--verbose", nil, "with a failure, everything that controllers and the runtime logged", type = "flag",
     brief = "-v" },
@@ -123,7 +124,23 @@ end
 
 function Junit:finish() io.stdout:write(junit.text(self.suites or {})) end
 
-local FORMATS = { plain = Plain, tap = Tap, junit = Junit }
+local Json = {}
+Json.__index = Json
+
+function Json:file(path) self.path = path end
+
+function Json:tell(node, status, problem)
+  self.tests, problem = self.tests or {}, problem or {}
+  table.insert(self.tests, { file = self.path, line = node.line, name = name_of(node), status = status,
+    message = problem.message, where = problem.where, trace = problem.trace, story = problem.story })
+end
+
+function Json:finish(n, seconds)
+  common.print_json { tests = core.array(self.tests or {}), passed = n.passed, failed = n.failed,
+    pending = n.pending, seconds = seconds }
+end
+
+local FORMATS = { plain = Plain, json = Json, tap = Tap, junit = Junit }
 
 -- ---------------------------------------------------------------- running
 
@@ -197,32 +214,39 @@ function M.run_files(files, o, report)
 end
 
 local function list(files, o)
-  local n = 0
+  local all = {}
   for _, path in ipairs(files) do
     for _, node in ipairs(suite.tests(suite.load(path))) do
       if node.broken then
         error(("%s does not load: %s"):format(path, common.message(node.broken.error)), 0)
       end
       if wants(o, suite.full_name(node)) then
-        print(("%s:%d: %s"):format(node.file or path, node.line or 0, suite.full_name(node)))
-        n = n + 1
+        all[#all + 1] = { file = node.file or path, line = node.line or 0, name = suite.full_name(node) }
       end
     end
   end
-  return n
+  return all
 end
 
 function M.run(env)
   local o = env.options
   check_patterns("--filter", o.filter)
   check_patterns("--filter-out", o.filter_out)
-  local format = common.one_of("--output", o.output or "plain", { "plain", "tap", "junit" })
+  local format = o.output or "plain"
   local files = M.files(env.words)
   if #files == 0 then
     common.usage("no tests found in %s: they are in files named *_test.lua beside the scripts",
       #env.words > 0 and table.concat(env.words, " ") or "this directory")
   end
-  if o.list then return list(files, o) > 0 and 0 or 1 end
+  if o.list then
+    local all = list(files, o)
+    if format == "json" then
+      common.print_json { tests = core.array(all) }
+    else
+      for _, t in ipairs(all) do print(("%s:%d: %s"):format(t.file, t.line, t.name)) end
+    end
+    return #all > 0 and 0 or 1
+  end
   local report = setmetatable({ verbose = o.verbose }, FORMATS[format])
   local n = M.run_files(files, o, report)
   if n.passed + n.failed + n.pending == 0 then

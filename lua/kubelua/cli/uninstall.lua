@@ -3,13 +3,16 @@
 
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
+local report = require "kubelua.cli.report"
 
 local M = {}
 
 M.options = {
   { "--yes", nil, "do it", type = "flag", brief = "-y" },
   { "--dry-run", "client|server",
-    "say which would be deleted, and delete none; server: let the server check it", type = "maybe" },
+    "say which would be deleted, and delete none; server: let the server check it", type = "maybe",
+    values = "client server none" },
+  common.OUTPUT,
 }
 
 local GROUP = "admissionregistration.k8s.io/v1/"
@@ -31,24 +34,21 @@ end
 
 function M.run(env)
   local o = env.options
-  local dry = o.dry_run and common.one_of("--dry-run", o.dry_run == "" and "client" or o.dry_run,
-    { "client", "server", "none" })
-  if dry == "none" then dry = nil end
+  local dry = common.dry_run(env, "client")
   if not o.yes and not dry then
     common.usage "what these webhooks refuse or change goes through from then on: look with --dry-run, then \z
       say --yes"
   end
   local list = webhooks_of(env)
   local c <close> = common.connect(env)
-  local gone, code = 0, 0
+  local gone, r = 0, report.new(env)
   for _, w in ipairs(list) do
     local called = common.called(c:resource(w.kind), w.name)
     local found = c:get(w.kind, w.name)
     if not found then
-      print(called .. " is not there")
+      r:tell(w, "absent", "%s is not there", called)
     elseif found("metadata.labels", MANAGED_BY) ~= "kubelua" then
-      code = 1
-      common.complain(env, "%s stays: kubelua did not make it (it has no label %s=kubelua)", called,
+      r:fail(w, "%s stays: kubelua did not make it (it has no label %s=kubelua)", called,
         MANAGED_BY)
     else
       local ok, err = true, nil
@@ -58,17 +58,15 @@ function M.run(env)
       end
       if ok then
         gone = gone + 1
-        print(("%s deleted%s"):format(called, dry and " (dry run)" or ""))
+        r:tell(w, "deleted", "%s deleted%s", called, dry and " (dry run)" or "")
       else
         if not core.is_error(err) then error(err, 0) end
-        code = 1
-        common.complain(env, "%s: %s", called, common.message(err))
+        r:fail(w, "%s: %s", called, common.message(err))
       end
     end
   end
-  print(("%d configuration%s %s"):format(gone, gone == 1 and "" or "s",
-    dry and "would be deleted" or "deleted"))
-  return code
+  r:say("%d configuration%s %s", gone, gone == 1 and "" or "s", dry and "would be deleted" or "deleted")
+  return r:finish { dryRun = dry ~= nil }
 end
 
 return M

@@ -2,13 +2,12 @@
 -- the server says about itself.
 
 local common = require "kubelua.cli.common"
-local core = require "kubelua.core"
 
 local M = {}
 
 M.options = {
   { "--server", "URL", "ask the API server too: the configured one, or this one", type = "maybe" },
-  { "--output", "json", "everything as JSON", brief = "-o", values = "json" },
+  common.OUTPUT,
 }
 
 local function server_of(env)
@@ -34,11 +33,9 @@ end
 
 function M.run(env)
   if #env.words > 0 then common.usage("takes no words, got %s", env.words[1]) end
-  local output = env.options.output
-  if output and output ~= "json" then common.usage("-o takes json, got %s", output) end
   local server = server_of(env)
-  if not output then return text(env, server) end
-  print(core.encode({ version = env.version, lua = env.lua, server = server }, true))
+  if not common.wants_json(env) then return text(env, server) end
+  common.print_json { version = env.version, lua = env.lua, server = server }
 end
 
 return M

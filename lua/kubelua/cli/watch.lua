@@ -6,6 +6,7 @@
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
 local diff = require "kubelua.cli.diff"
+local object = require "kubelua.object"
 
 local M = {}
 
@@ -15,6 +16,8 @@ M.options = {
   { "--field-selector", "SELECTOR", "only objects with these fields: spec.nodeName=n1" },
   { "--initial", nil, "begin with a line for each object that exists", type = "flag" },
   { "--events", "N", "end after so many lines", type = "count" },
+  { "--output", "FORMAT", "plain, or json: an object each line (plain)", brief = "-o",
+    values = "plain json" },
 }
 
 local function key(o)
@@ -25,9 +28,20 @@ end
 local Printer = {}
 Printer.__index = Printer
 
-function Printer:line(event, o, text)
-  print(common.cell(("%s %-8s %s%s%s"):format(os.date "%H:%M:%S", event, self.prefix, key(o),
-    text and text ~= "" and "  " .. text or "")))
+local function json_line(event, o, old)
+  print(core.encode(core.value({ time = os.date "!%Y-%m-%dT%H:%M:%SZ", type = event, kind = object.kind_of(o),
+    namespace = o("metadata.namespace"), name = o("metadata.name"),
+    changes = old and core.array(diff.shown(old, o)) or nil }, "the line")))
+end
+
+-- `old`: what the object was, where `text` tells how it differs.
+function Printer:line(event, o, text, old)
+  if self.json then
+    json_line(event, o, old)
+  else
+    print(common.cell(("%s %-8s %s%s%s"):format(os.date "%H:%M:%S", event, self.prefix, key(o),
+      text and text ~= "" and "  " .. text or "")))
+  end
   io.stdout:flush()
   self.left = self.left and self.left - 1
   return self.left == 0
@@ -39,13 +53,13 @@ function Printer:now(o)
   local old = self.known[k]
   self.known[k] = o
   if not old then return self:line("ADDED", o) end
-  if old.metadata.uid ~= o.metadata.uid then return self:line("REPLACED", o, diff.text(old, o)) end
+  if old.metadata.uid ~= o.metadata.uid then return self:line("REPLACED", o, diff.text(old, o), old) end
   local text = diff.text(old, o)
   if text == "" then
     if old == o or old.metadata.resourceVersion == o.metadata.resourceVersion then return false end
     text = "(only bookkeeping: resourceVersion, managedFields)"
   end
-  return self:line("MODIFIED", o, text)
+  return self:line("MODIFIED", o, text, old)
 end
 
 function Printer:gone(o)
@@ -95,7 +109,8 @@ function M.run(env)
     fields = (fields and fields .. "," or "") .. "metadata.name=" .. targets[1].names[1]
   end
   local opts = { namespace = common.namespace(c, env, r), labels = env.options.selector, fields = fields }
-  local printer = setmetatable({ known = {}, prefix = "", left = env.options.events }, Printer)
+  local printer = setmetatable({ known = {}, prefix = "", left = env.options.events,
+    json = common.wants_json(env) }, Printer)
   if printer.left == 0 then return 0 end
   local version, n = list(c, kind, opts, printer, not env.options.initial)
   if not version then return 0 end

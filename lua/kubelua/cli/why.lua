@@ -2,7 +2,6 @@
 
 local common = require "kubelua.cli.common"
 local control = require "kubelua.cli.control"
-local core = require "kubelua.core"
 
 local M = {}
 
@@ -10,9 +9,7 @@ M.no_cluster = true
 M.options = {
   { "--namespace", "NAME", "of the object", brief = "-n" },
   { "--runs", "N", "tell so many of the last runs in full (1)", type = "count" },
-  { "--output", "FORMAT", "plain, or json: as the process answers, GET /v1/why (plain)", brief = "-o",
-    values = "plain json" },
-  { "--json", nil, "the same as -o json", type = "flag" },
+  common.OUTPUT,
   control.options[1], control.options[2],
 }
 
@@ -160,7 +157,7 @@ function M.run(env)
   local process = control.connect(env)
   local answer = process:get("/v1/why", { kind = kind, key = key })
   if json then
-    print(core.encode(answer, true))
+    common.print_json(answer)
     return 0
   end
   M.show(answer, env.options.runs or 1)

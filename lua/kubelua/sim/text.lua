@@ -193,15 +193,24 @@ function M.series_csv(report)
   return table.concat(out)
 end
 
---- One JSON object for each setting and seed.
-function M.json_lines(report)
+--- What came of each setting and seed.
+---@return table[]
+function M.results(report)
   local out = {}
   for _, v in ipairs(report.variants) do
     for _, r in ipairs(v.results) do
-      out[#out + 1] = core.encode(core.value({ setting = v.label, seed = r.seed, sums = r.sums,
-        controllers = core.array(r.controllers) }, "a result")) .. "\n"
+      out[#out + 1] = { setting = v.label, seed = r.seed, sums = r.sums,
+        controllers = core.array(r.controllers) }
     end
   end
+  return out
+end
+
+--- The same as JSON, one in each line.
+---@return string
+function M.json_lines(report)
+  local out = {}
+  for i, r in ipairs(M.results(report)) do out[i] = core.encode(core.value(r, "a result")) .. "\n" end
   return table.concat(out)
 end
 

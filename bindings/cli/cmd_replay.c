@@ -9,17 +9,12 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/params.h"
+#include "lab/differences.h"
 #include "model/time.h"
 #include "lab/replay.h"
 
 /* Differing writes of one run that are told; the rest is counted. */
 #define CHANGES_MAX 20
-
-/* A difference that was told, of whom, and in how many more runs it came again. */
-typedef struct shown {
-    char *controller, *key;
-    size_t more;
-} shown;
 
 typedef struct replay {
     const char *command;
@@ -30,10 +25,8 @@ typedef struct replay {
     kl_past *past;
     kl_program **programs;
     size_t n_programs, told;
-    kl_builder *out; /* -o json: the list of runs */
-    kl_map *alike;   /* what was shown, by its text without the object's name */
-    shown **shown;   /* in the order in which it was; owns them */
-    size_t n_shown;
+    kl_builder *out;       /* -o json: the list of runs */
+    kl_differences *kinds; /* without --show: what is told at the end */
 } replay;
 
 /* --- for people --------------------------------------------------------------------------- */
@@ -105,85 +98,59 @@ static void say_run(kl_buf *out, const kl_replayed *x, bool same)
     }
 }
 
-static void print_head(const kl_replayed *x)
+/* "limits team-a at 2026-...: differs", and what became of it. */
+static char *story(const replay *r, const kl_replayed *x)
 {
     char at[KL_TIME_MAX];
-    printf("%s %s at %s: %s\n", x->run->controller, x->run->key,
+    kl_buf out = KL_BUF_INIT;
+    kl_buf_printf(&out, "%s %s at %s: %s\n", x->run->controller, x->run->key,
         kl_time_format_micro(x->run->at / KL_SECONDS(1), (int32_t)(x->run->at % KL_SECONDS(1)), at),
         verdict_word(x->verdict));
-}
-
-/* The text with "*" in place of the object's name: two keys whose texts differ by nothing else are told
- * once. */
-static char *without_name(const char *text, const char *key)
-{
-    const char *slash = strrchr(key, '/'), *name = slash ? slash + 1 : key;
-    size_t n = strlen(name);
-    kl_buf out = KL_BUF_INIT;
-    while (*text)
-        if (n && !strncmp(text, name, n)) {
-            kl_buf_putc(&out, '*');
-            text += n;
-        } else {
-            kl_buf_putc(&out, *text++);
-        }
-    kl_buf_putc(&out, '\0');
+    say_run(&out, x, r->show && x->verdict == KL_REPLAY_SAME);
     return kl_buf_take(&out);
 }
 
-/* A difference that was told already is counted there. */
-static bool is_counted(replay *r, const kl_replayed *x, const char *body)
+/* What kind of difference a run is: of its writes, in any order, and of how it ended. */
+static char *kind_of(const kl_replayed *x)
 {
-    char *plain = without_name(body, x->run->key),
-         *mark = kl_sprintf("%s %s %s", x->run->controller, verdict_word(x->verdict), plain);
-    shown *alike = kl_map_get(r->alike, mark);
-    bool again = alike != NULL;
-    if (again) {
-        alike->more++;
-    } else {
-        alike = kl_new(shown);
-        *alike = (shown){kl_strdup(x->run->controller), kl_strdup(x->run->key), 0};
-        kl_map_set(r->alike, mark, alike);
-        r->shown = kl_realloc(r->shown, (r->n_shown + 1) * sizeof(shown *));
-        r->shown[r->n_shown++] = alike;
+    kl_map *kinds = kl_map_new();
+    kl_buf out = KL_BUF_INIT;
+    for (size_t i = 0; i < x->n_changes; i++)
+        kl_map_set(kinds, x->changes[i].kind, NULL);
+    char **sorted = kl_map_sorted_keys(kinds);
+    for (char **k = sorted; *k; k++)
+        kl_buf_printf(&out, "%s%s", out.len ? "; " : "", *k);
+    kl_free(sorted);
+    kl_map_free(kinds, NULL);
+    if (x->result_differs) {
+        char *what = kl_sprintf("result: %s -> %s", x->run->result, x->result);
+        const char *message = x->message ? x->message : x->run->message;
+        kl_kind_text(&out, x->run->key, what, message ? message : "");
+        kl_free(what);
     }
-    kl_free(plain);
-    kl_free(mark);
-    return again;
+    return kl_buf_take(&out);
 }
 
-static void print_run(replay *r, const kl_replayed *x)
+static void take_in(replay *r, const kl_replayed *x)
 {
-    if (!r->show && (x->verdict == KL_REPLAY_SAME || x->verdict == KL_REPLAY_CUT))
+    if (x->verdict == KL_REPLAY_SAME || x->verdict == KL_REPLAY_CUT)
         return;
-    kl_buf body = KL_BUF_INIT;
-    say_run(&body, x, r->show && x->verdict == KL_REPLAY_SAME);
-    if (r->show || !is_counted(r, x, kl_buf_str(&body))) {
-        print_head(x);
-        printf("%s", kl_buf_str(&body));
-    }
-    kl_buf_fini(&body);
+    char *text = story(r, x), *kind = kind_of(x);
+    kl_differences_add(r->kinds,
+        &(kl_likes){(char *)x->run->controller, (char *)x->run->key, kind, text, (int)x->verdict, 0});
+    kl_free(text);
+    kl_free(kind);
 }
 
-static void print_alike(const replay *r)
+static void print_kinds(const replay *r)
 {
-    for (size_t i = 0; i < r->n_shown; i++) {
-        const shown *x = r->shown[i];
-        if (x->more)
-            printf("%zu %s more as that of %s %s\n", x->more, x->more == 1 ? "run" : "runs", x->controller,
-                x->key);
+    kl_likes **all = kl_differences_sorted(r->kinds);
+    for (size_t i = 0; all[i]; i++) {
+        printf("%s", all[i]->text);
+        if (all[i]->n > 1)
+            printf("  %zu more %s alike\n", all[i]->n - 1, all[i]->n == 2 ? "run is" : "runs are");
     }
-}
-
-static void shown_free(replay *r)
-{
-    for (size_t i = 0; i < r->n_shown; i++) {
-        kl_free(r->shown[i]->controller);
-        kl_free(r->shown[i]->key);
-        kl_free(r->shown[i]);
-    }
-    kl_free(r->shown);
-    kl_map_free(r->alike, NULL);
+    kl_free(all);
 }
 
 /* --- for programs ------------------------------------------------------------------------- */
@@ -244,8 +211,13 @@ static void on_told(void *arg, const kl_replayed *x)
     r->told++;
     if (r->out)
         build_run(r, x);
-    else
-        print_run(r, x);
+    if (!r->show) {
+        take_in(r, x);
+    } else if (!r->out) {
+        char *text = story(r, x);
+        printf("%s", text);
+        kl_free(text);
+    }
 }
 
 /* --- the end ------------------------------------------------------------------------------ */
@@ -280,9 +252,28 @@ static void print_sum(const replay *r, const kl_replay_sum *s)
         kl_duration_format(s->took / KL_MILLISECONDS(1) * KL_MILLISECONDS(1), took));
 }
 
+static void build_kinds(replay *r)
+{
+    kl_likes **all = kl_differences_sorted(r->kinds);
+    kl_build_key(r->out, "kinds");
+    kl_build_array(r->out);
+    for (size_t i = 0; all[i]; i++) {
+        kl_build_object(r->out);
+        kl_build_kstr(r->out, "kind", all[i]->kind);
+        kl_build_kstr(r->out, "verdict", verdict_word((kl_replay_verdict)all[i]->verdict));
+        kl_build_kint(r->out, "runs", (int64_t)all[i]->n);
+        kl_build_kstr(r->out, "controller", all[i]->controller);
+        kl_build_kstr(r->out, "key", all[i]->key);
+        kl_build_end(r->out);
+    }
+    kl_build_end(r->out);
+    kl_free(all);
+}
+
 static void print_json(replay *r, const kl_replay_sum *s)
 {
     kl_build_end(r->out);
+    build_kinds(r);
     kl_build_kint(r->out, "same", (int64_t)s->same);
     kl_build_kint(r->out, "differ", (int64_t)s->differ);
     kl_build_kint(r->out, "fail", (int64_t)s->fail);
@@ -349,7 +340,8 @@ static int play(replay *r, kl_time until)
             kl_builder_free(r->out);
         return cli_fail_err(2, r->command, &err);
     }
-    print_alike(r);
+    if (!r->out)
+        print_kinds(r);
     int code = sum.differ || sum.fail ? 1 : 0;
     if (r->show && !r->told)
         code = cli_fail(2, r->command,
@@ -418,7 +410,7 @@ int cli_replay(int argc, char **argv)
         code = 2;
     r.json = !strcmp(format, "json");
     r.programs = kl_new_array(kl_program *, r.words.n + 1);
-    r.alike = kl_map_new();
+    r.kinds = kl_differences_new();
     if (!code)
         code = load(&r);
     kl_time until = code ? 0 : until_of(&r, &code);
@@ -428,7 +420,7 @@ int cli_replay(int argc, char **argv)
         kl_program_unref(r.programs[i]);
     kl_free(r.programs);
     kl_past_free(r.past);
-    shown_free(&r);
+    kl_differences_free(r.kinds);
     kl_free(r.words.v);
     cli_params_words_free(&r.param_words);
     return code;

@@ -27,6 +27,7 @@ typedef struct kl_replay_change { /* of a write */
     const kl_value *then, *now; /* the calls (kl_record_op); NULL where there is none */
     /* what of the object comes out otherwise: "data.a: 1 -> 2"; may be "" */
     const char *text;
+    const char *kind; /* the same without values (lab/differences.h): "patch v1/ConfigMap: data.a" */
 } kl_replay_change;
 
 typedef struct kl_replayed { /* borrowed for the call */

@@ -5,6 +5,7 @@
 #include "model/diff.h"
 #include "model/object.h"
 #include "model/redact.h"
+#include "lab/differences.h"
 #include "lab/replay_impl.h"
 
 /* --- calls -------------------------------------------------------------------------------- */
@@ -91,41 +92,69 @@ typedef struct changes {
     size_t n;
 } changes;
 
-static void change(changes *c, kl_replay_how how, const kl_value *then, const kl_value *now, char *text)
+/* "patch v1/ConfigMap/status", "POST https://example.com". The caller frees it. */
+static char *call_of(const kl_value *op)
 {
+    const char *verb = kl_value_str_at(op, "verb", NULL), *sub = kl_value_str_at(op, "sub", NULL),
+               *kind = kl_value_str_at(op, "kind", NULL), *name = kl_value_str_at(op, "name", NULL);
+    if (strcmp(verb ? verb : "", "http"))
+        return kl_sprintf("%s %s%s%s", verb ? verb : "", kind ? kind : "", sub ? "/" : "", sub ? sub : "");
+    char *all = kl_sprintf("%s %s", sub ? sub : "", name ? name : ""), *word = kl_kind_word(all);
+    kl_free(all);
+    return word;
+}
+
+/* Takes down a change, with the two states that it is about. */
+static void change(changes *c, const char *key, kl_replay_change x, const kl_value *was, const kl_value *is)
+{
+    static const char *const words[] = {"", "only now: ", "not any more: "};
+    kl_buf text = KL_BUF_INIT, kind = KL_BUF_INIT;
+    const kl_value *op = x.now ? x.now : x.then;
+    char *call = call_of(op), *what = kl_sprintf("%s%s", words[x.how], call);
+    kl_diff_text(was, is, &text);
+    kl_kind_add(&kind, key, what, was, is);
+    kl_free(what);
+    kl_free(call);
+    x.text = kl_buf_take(&text);
+    x.kind = kl_buf_take(&kind);
     c->v = kl_realloc(c->v, (c->n + 1) * sizeof *c->v);
-    c->v[c->n++] = (kl_replay_change){.how = how, .then = then, .now = now, .text = text};
+    c->v[c->n++] = x;
 }
 
-static char *difference(const kl_value *then, const kl_value *now)
+/* The same of bodies. A value that the recording redacted does not count as a difference. */
+static void change_of_bodies(changes *c, const char *key, kl_replay_change x)
 {
-    kl_buf b = KL_BUF_INIT;
-    kl_diff_text(then, now, &b);
-    return kl_buf_take(&b);
-}
-
-/* A value that the recording redacted does not count as a difference. */
-static char *body_difference(const kl_value *then, const kl_value *now)
-{
-    const kl_value *was = then ? kl__told_op(then) : NULL, *is = now ? kl__told_op(now) : NULL,
+    const kl_value *was = x.then ? kl__told_op(x.then) : NULL, *is = x.now ? kl__told_op(x.now) : NULL,
                    *a = kl_value_get(was, "body"), *b = adopt(a, kl_value_get(is, "body"));
-    char *text = difference(a, b);
+    change(c, key, x, a, b);
     kl_value_unref(b);
     kl_value_unref(was);
     kl_value_unref(is);
-    return text;
+}
+
+static void note(void *arg, const char *path, const kl_value *was, const kl_value *is)
+{
+    (void)path, (void)was, (void)is;
+    *(bool *)arg = true;
+}
+
+static bool differ(const kl_value *was, const kl_value *is)
+{
+    bool some = false;
+    kl_diff_objects(was, is, note, &some);
+    return some;
 }
 
 /* Of a write that is not the one of then; nothing when both come to the same. */
 static void tell_write(const kl__live *l, const kl__wrote *x, changes *c)
 {
     const kl_past_asked *q = x->match == KL__NO_MATCH ? NULL : &l->past->asked[x->match];
-    char *text = x->known ? difference(x->then, x->now) : body_difference(q ? q->op : NULL, x->op);
-    if (x->known && q && !*text && (x->then != NULL) == (x->now != NULL)) {
-        kl_free(text);
-        return;
-    }
-    change(c, q ? KL_REPLAY_OTHER : KL_REPLAY_NEW, q ? q->op : NULL, x->op, text);
+    kl_replay_change it = {
+        .how = q ? KL_REPLAY_OTHER : KL_REPLAY_NEW, .then = q ? q->op : NULL, .now = x->op};
+    if (!x->known)
+        change_of_bodies(c, l->past->key, it);
+    else if (!q || (x->then != NULL) != (x->now != NULL) || differ(x->then, x->now))
+        change(c, l->past->key, it, x->then, x->now);
 }
 
 static bool is_write(const kl_past_asked *q)
@@ -148,7 +177,7 @@ static void gather(const kl__live *l, changes *c)
     for (size_t i = 0; i < l->past->n_asked; i++) {
         const kl_past_asked *q = &l->past->asked[i];
         if (!l->used[i] && is_write(q) && !was_elided(q))
-            change(c, KL_REPLAY_MISSING, q->op, NULL, body_difference(NULL, q->op));
+            change_of_bodies(c, l->past->key, (kl_replay_change){.how = KL_REPLAY_MISSING, .then = q->op});
     }
 }
 
@@ -183,8 +212,10 @@ void kl__compare(kl__live *l)
         if (e->o->told)
             e->o->told(e->o->arg, &x);
     }
-    for (size_t i = 0; i < c.n; i++)
+    for (size_t i = 0; i < c.n; i++) {
         kl_free((char *)c.v[i].text);
+        kl_free((char *)c.v[i].kind);
+    }
     kl_free(c.v);
 }
 

@@ -241,6 +241,7 @@ static void own_ended(void *arg, kl_run *r, const kl_ran *x)
         kl_judgement j = kl_shadow_judge(s, a->resource, &(kl_ending){r->result, r->after, r->message});
         note(a, s, &j);
         kl_free(j.diff);
+        kl_free(j.kind);
     }
     kl_shadow_run_free(s);
 }

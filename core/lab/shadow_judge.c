@@ -10,6 +10,7 @@
 #include "model/object.h"
 #include "model/redact.h"
 #include "model/time.h"
+#include "lab/differences.h"
 #include "lab/record.h"
 
 /* A diff for people; what is longer is cut. */
@@ -25,7 +26,7 @@ typedef struct judge {
     const kl_resource *own;
     kl_overlay *world; /* as it was; made when something is not plainly the same */
     kl_redaction redaction;
-    kl_buf diff;
+    kl_buf diff, kind;
 } judge;
 
 /* The successful writes of one side to one object, in order. */
@@ -55,6 +56,23 @@ static void say(judge *j, const char *object, const char *what)
 {
     if (j->diff.len < DIFF_MAX)
         kl_buf_printf(&j->diff, "%s%s: %s", j->diff.len ? "; " : "", object, what);
+}
+
+static void say_plainly(judge *j, const char *object, const char *what)
+{
+    char *word = kl_kind_word(object);
+    say(j, object, what);
+    kl_kind_text(&j->kind, j->s->key, word, what);
+    kl_free(word);
+}
+
+/* What differs between two states of it. */
+static void say_states(judge *j, const char *object, const char *what, const kl_value *a, const kl_value *b)
+{
+    char *word = kl_kind_word(object);
+    say(j, object, what);
+    kl_kind_add(&j->kind, j->s->key, word, a, b);
+    kl_free(word);
 }
 
 /* --- outcomes ----------------------------------------------------------------------------- */
@@ -133,7 +151,7 @@ static void compare(judge *j, const char *object, const kl_value *live, const kl
         if (!a || !b)
             kl_buf_puts(&text, a ? "there -> gone " : "gone -> there ");
         kl_diff_text(a, b, &text);
-        say(j, object, kl_buf_str(&text));
+        say_states(j, object, kl_buf_str(&text), a, b);
     }
     kl_value_unref(a);
     kl_value_unref(b);
@@ -146,7 +164,7 @@ static void compare_outcomes(judge *j, const char *object, const deeds *live, co
     outcome a = outcome_of(j, live, any), b = outcome_of(j, own, any);
     size_t before = j->diff.len;
     if (a.problem || b.problem)
-        say(j, object,
+        say_plainly(j, object,
             !own->n        ? "written -> not written"
                 : !live->n ? "not written -> written"
                            : "written -> written otherwise; the outcome cannot be told without the server");
@@ -171,7 +189,7 @@ static void compare_sent(judge *j, const char *object, const deeds *live, const 
 {
     for (size_t i = 0; i < live->n || i < own->n; i++) {
         if (i >= live->n || i >= own->n) {
-            say(j, object, i < live->n ? "sent -> not sent" : "not sent -> sent");
+            say_plainly(j, object, i < live->n ? "sent -> not sent" : "not sent -> sent");
             continue;
         }
         const kl_op *a = &live->v[i]->copy->op, *b = &own->v[i]->copy->op;
@@ -182,12 +200,14 @@ static void compare_sent(judge *j, const char *object, const deeds *live, const 
                        *y = kl_redact(&j->redaction, KL_HTTP_KIND, b->body);
         kl_buf text = KL_BUF_INIT;
         kl_diff_text(kl_value_get(x, "json"), kl_value_get(y, "json"), &text);
+        if (text.len)
+            say_states(j, object, kl_buf_str(&text), kl_value_get(x, "json"), kl_value_get(y, "json"));
+        else
+            say_plainly(j, object,
+                strcmp(a->name, b->name) ? "sent -> sent with another query"
+                                         : "sent -> sent with another body");
         kl_value_unref(x);
         kl_value_unref(y);
-        say(j, object,
-            text.len                       ? kl_buf_str(&text)
-                : strcmp(a->name, b->name) ? "sent -> sent with another query"
-                                           : "sent -> sent with another body");
         kl_buf_fini(&text);
     }
 }
@@ -262,7 +282,7 @@ static void judge_end(judge *j, const kl_ending *live, const kl_ending *own)
     result_text(live, &text);
     kl_buf_puts(&text, " -> ");
     result_text(own, &text);
-    say(j, "result", kl_buf_str(&text));
+    say_plainly(j, "result", kl_buf_str(&text));
     kl_buf_fini(&text);
 }
 
@@ -284,8 +304,10 @@ kl_judgement kl_shadow_judge(const kl_shadow_run *s, const kl_resource *own, con
     kl_free(names);
     kl_map_free(objects, NULL);
     kl_overlay_unref(j.world);
-    kl_judgement out = {fails ? KL_FAILS : j.diff.len ? KL_DIFFERS : KL_SAME, NULL};
+    kl_judgement out = {.verdict = fails ? KL_FAILS : j.diff.len ? KL_DIFFERS : KL_SAME};
     out.diff = j.diff.len ? kl_buf_take(&j.diff) : NULL;
+    out.kind = j.kind.len ? kl_buf_take(&j.kind) : NULL;
     kl_buf_fini(&j.diff);
+    kl_buf_fini(&j.kind);
     return out;
 }

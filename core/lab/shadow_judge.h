@@ -17,9 +17,11 @@ typedef struct kl_judgement {
     /* "v1/ConfigMap ns/a: data.x: \"1\" -> \"2\"; result: done -> after 30s", live -> candidate; NULL when
      * same */
     char *diff;
+    char *kind; /* of this difference (lab/differences.h); NULL when same */
 } kl_judgement;
 
-/* `own` is the resource of the controller, `end` what the candidate ended with. The caller frees diff. */
+/* `own` is the resource of the controller, `end` what the candidate ended with. The caller frees diff and
+ * kind. */
 kl_judgement kl_shadow_judge(const kl_shadow_run *s, const kl_resource *own, const kl_ending *end);
 
 #endif

@@ -1,4 +1,4 @@
-/* shadow_verdicts.c - a map of keys, and a list of those that differ, the newest first. */
+/* shadow_verdicts.c - a map of keys, those that differ by kind, and a list of them, the newest first. */
 #include "lab/shadow_verdicts.h"
 
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/sync.h"
 #include "model/time.h"
+#include "lab/differences.h"
 #include "lab/shadow.h"
 
 /* Of so many keys it is known what they came to. */
@@ -25,7 +26,9 @@ typedef struct told { /* a key that differs */
 
 struct kl_verdicts {
     kl_mutex mu;
-    kl_map *verdicts KL_GUARDED_BY(mu); /* "controller key" -> verdict + 1 */
+    kl_map *verdicts KL_GUARDED_BY(mu);      /* "controller key" -> kl_likes, of those here or `same` */
+    kl_differences *kinds KL_GUARDED_BY(mu); /* each key counts once, as the worst that it came to */
+    kl_likes same KL_GUARDED_BY(mu);
     kl_verdict_counts n KL_GUARDED_BY(mu);
     uint64_t logged KL_GUARDED_BY(mu);
     kl_list told KL_GUARDED_BY(mu);
@@ -46,6 +49,8 @@ kl_verdicts *kl_verdicts_new(void)
     kl_mutex_init(&v->mu);
     kl_list_init(&v->told);
     v->verdicts = kl_map_new();
+    v->kinds = kl_differences_new();
+    v->same.verdict = KL_SAME;
     return v;
 }
 
@@ -55,6 +60,7 @@ void kl_verdicts_free(kl_verdicts *v)
     while ((n = kl_list_shift(&v->told)))
         told_free(KL_CONTAINER(n, told, link));
     kl_map_free(v->verdicts, NULL);
+    kl_differences_free(v->kinds);
     kl_mutex_fini(&v->mu);
     kl_free(v);
 }
@@ -98,17 +104,21 @@ static void tell_locked(
 
 /* True when it is worse than before, and to be told. The live logic mends what the candidate left undone,
  * so a later run may look better. */
-static bool count_locked(kl_verdicts *v, const char *name, kl_verdict verdict) KL_REQUIRES(v->mu);
-static bool count_locked(kl_verdicts *v, const char *name, kl_verdict verdict)
+static bool count_locked(kl_verdicts *v, const char *name, const kl_likes *now) KL_REQUIRES(v->mu);
+static bool count_locked(kl_verdicts *v, const char *name, const kl_likes *now)
 {
-    uintptr_t before = (uintptr_t)kl_map_get(v->verdicts, name), now = (uintptr_t)verdict + 1;
-    if (now <= before || (!before && kl_map_len(v->verdicts) >= KEYS_MAX))
+    kl_likes *before = kl_map_get(v->verdicts, name);
+    if (before ? now->verdict <= before->verdict : kl_map_len(v->verdicts) >= KEYS_MAX)
         return false;
-    kl_map_set(v->verdicts, name, (void *)now);
-    if (before)
-        v->n.keys[before - 1]--;
-    v->n.keys[verdict]++;
-    return verdict != KL_SAME && v->logged++ < LOGGED_MAX;
+    if (before) {
+        v->n.keys[before->verdict]--;
+        before->n--;
+    }
+    kl_likes *l = now->verdict == KL_SAME ? &v->same : kl_differences_add(v->kinds, now);
+    v->same.n += l == &v->same;
+    kl_map_set(v->verdicts, name, l);
+    v->n.keys[l->verdict]++;
+    return l->verdict != KL_SAME && v->logged++ < LOGGED_MAX;
 }
 
 bool kl_verdicts_add(kl_verdicts *v, const char *controller, const char *key, const kl_judgement *j,
@@ -117,8 +127,10 @@ bool kl_verdicts_add(kl_verdicts *v, const char *controller, const char *key, co
     char *name = kl_sprintf("%s %s", controller, key);
     kl_lock(&v->mu);
     v->n.runs++;
-    bool log = count_locked(v, name, j->verdict);
-    if (j->verdict != KL_SAME && (uintptr_t)kl_map_get(v->verdicts, name) == (uintptr_t)j->verdict + 1)
+    kl_likes now = {(char *)controller, (char *)key, j->kind, j->diff, j->verdict, 0};
+    bool log = count_locked(v, name, &now);
+    const kl_likes *is = kl_map_get(v->verdicts, name);
+    if (j->verdict != KL_SAME && is && is->verdict == (int)j->verdict)
         tell_locked(v, controller, key, j, at);
     memcpy(keys, v->n.keys, sizeof v->n.keys);
     kl_unlock(&v->mu);
@@ -156,6 +168,23 @@ static void build_told_locked(kl_verdicts *v, kl_builder *b)
     }
 }
 
+static void build_kinds_locked(kl_verdicts *v, kl_builder *b) KL_REQUIRES(v->mu);
+static void build_kinds_locked(kl_verdicts *v, kl_builder *b)
+{
+    kl_likes **all = kl_differences_sorted(v->kinds);
+    for (size_t i = 0; all[i] && i < KL_SHADOW_TOLD; i++) {
+        kl_build_object(b);
+        kl_build_kstr(b, "kind", all[i]->kind);
+        kl_build_kstr(b, "verdict", kl_verdict_name((kl_verdict)all[i]->verdict));
+        kl_build_kint(b, "keys", (int64_t)all[i]->n);
+        kl_build_kstr(b, "controller", all[i]->controller);
+        kl_build_kstr(b, "key", all[i]->key);
+        kl_build_kstr(b, "diff", all[i]->text);
+        kl_build_end(b);
+    }
+    kl_free(all);
+}
+
 void kl_verdicts_build(kl_verdicts *v, kl_builder *b)
 {
     kl_lock(&v->mu);
@@ -167,6 +196,10 @@ void kl_verdicts_build(kl_verdicts *v, kl_builder *b)
     kl_build_key(b, "keys");
     kl_build_array(b);
     build_told_locked(v, b);
+    kl_build_end(b);
+    kl_build_key(b, "kinds");
+    kl_build_array(b);
+    build_kinds_locked(v, b);
     kl_build_end(b);
     kl_unlock(&v->mu);
 }

@@ -20,7 +20,8 @@ bool kl_verdicts_add(kl_verdicts *v, const char *controller, const char *key, co
     kl_time at, size_t keys[3]);
 void kl_verdicts_skip(kl_verdicts *v); /* a run was not judged */
 void kl_verdicts_count(kl_verdicts *v, kl_verdict_counts *out);
-/* Into an open object: same, differs, fails, runs, skipped, keys. */
+/* Into an open object: same, differs, fails, runs, skipped, keys (the last hundred) and kinds (the hundred
+ * commonest differences: kind, verdict, how many keys, and the controller, key and diff of one). */
 void kl_verdicts_build(kl_verdicts *v, kl_builder *b);
 
 #endif

@@ -2,6 +2,7 @@
 --- another its differences.
 
 local controller = require "support.controller"
+local json = require "dkjson"
 local process = require "support.process"
 local servers = require "support.servers"
 local wait = require "support.wait"
@@ -136,23 +137,34 @@ servers.each(function(name, start)
       local text = [[local kube = require "kubelua"
 return kube.controller { name = "alike", resource = "v1/ConfigMap", when = { "labels" }, reconcile = function(o, ctx)
   if not o.metadata.name:find "card" then return end
-  if o.metadata.name:find "bad" then error "it was bad" end
-  ctx:patch(o, function(m) m.data.greeting = "Hello" end)
+  if o.metadata.name:find "bad" then error("it was bad " .. #o.metadata.name .. o.metadata.name:sub(-2)) end
+  ctx:patch(o, function(m) m.data.greeting = "Hello" .. o.metadata.name end)
 end }]]
-      for _, key in ipairs { "card-1", "card-2", "card-3", "badcard" } do create(key, { a = "b" }) end
+      for _, key in ipairs { "card-1", "card-2", "card-3", "badcard-1", "badcard-2" } do
+        create(key, { a = "b" })
+      end
       local run = controller.start(server, text, "--namespace", ns, "--record", tape)
       for _, key in ipairs { "card-1", "card-2", "card-3" } do
         wait.until_true(60, key, function() return client:get("v1/ConfigMap", ns, key).data.greeting end)
       end
-      run:wait_for_log(30, "it was bad")
+      run:wait_for_log(30, "it was bad 9-1")
+      run:wait_for_log(30, "it was bad 9-2")
       controller.finish(run)
       local out, code = replay { tape, process.write(process.tmpname ".lua", (text:gsub("Hello", "Hi"):gsub(
-        'error "it was bad"', "return"))) }
+        'error%b()', "return"))) }
       assert.equal(1, code, out)
-      local _, told = out:gsub('data.greeting: "Hello" %-> "Hi"', "")
+      local _, told = out:gsub('data.greeting: "Hellocard%-%d" %-> "Hicard%-%d"', "")
       assert.equal(1, told, out)
-      assert.has_match("2 runs more as that of alike " .. ns:gsub("%p", "%%%0") .. "/card%-%d\n", out)
-      assert.has_match("result: error %-> done\n  recorded: [^\n]*it was bad", out)
+      assert.has_match("  2 more runs are alike\n", out)
+      _, told = out:gsub("result: error %-> done\n  recorded: [^\n]*it was bad 9%-%d", "")
+      assert.equal(1, told, out)
+      -- Those that failed are tried again and again: the commonest comes first.
+      assert.has_match("^alike [^\n]*badcard", out)
+      local report = json.decode((replay { tape, "-o", "json", process.write(process.tmpname ".lua",
+        (text:gsub("Hello", "Hi"))) }))
+      assert.equal(1, #report.kinds)
+      assert.same({ "differs", 3, "patch v1/ConfigMap: data.greeting" },
+        { report.kinds[1].verdict, report.kinds[1].runs, report.kinds[1].kind })
       local shown = replay { tape, "--show", ns .. "/card-2", process.write(process.tmpname ".lua",
         (text:gsub("Hello", "Hi"))) }
       assert.has_match("alike " .. ns:gsub("%p", "%%%0") .. "/card%-2 at [^\n]*: differs\n", shown)

@@ -50,6 +50,16 @@ widgets.each("shadow-spec", function(t)
     end]]
 
   -- Does the same in other words, but for d and f; and writes what must never arrive.
+  it("tells differences of one kind once, and how many keys have it", function()
+    for i = 1, 3 do t.widget("w" .. i, { n = i }) end
+    run(LIVE, "--shadow", candidate((LIVE:gsub("tostring%(obj.spec.n%)", "tostring(obj.spec.n + 10)"))))
+    for i = 1, 3 do arrived("w" .. i, tostring(i)) end
+    local text = reports "0 same, 3 differ"
+    local _, lines = text:gsub("data.n: ", "")
+    assert.equal(1, lines, text)
+    assert.has_match("\n    2 more keys are alike\n", text)
+  end)
+
   local NEXT = [[
     owns = { "v1/ConfigMap" },
     reconcile = function(obj, ctx)

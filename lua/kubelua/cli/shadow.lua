@@ -72,11 +72,15 @@ local function tell(r, path)
   if #new > 0 then
     print(("  not followed, since nothing of that name runs: %s"):format(table.concat(new, ", ")))
   end
-  for _, key in ipairs(list(r("keys"))) do
-    print(("  %s %s %s: %s"):format(key.controller, key.key, key.verdict, key("diff") or ""))
+  local left = r.differs + r.fails
+  for _, k in ipairs(list(r("kinds"))) do
+    left = left - k.keys
+    print(("  %s %s %s: %s"):format(k.controller, k.key, k.verdict, k("diff") or ""))
+    if k.keys > 1 then
+      print(("    %s alike"):format(plural(k.keys - 1, "more key is", "more keys are")))
+    end
   end
-  local told, all = #list(r("keys")), r.differs + r.fails
-  if told < all then print(("  and %d more"):format(all - told)) end
+  if left > 0 then print(("  and %d more"):format(left)) end
 end
 
 local function show_json(r)

@@ -24,7 +24,7 @@ typedef struct trial {
 
 static void init(trial *t)
 {
-    *t = (trial){.s = {.wall = KL_SECONDS(1700000000), .ended_wall = KL_SECONDS(1700000001)}};
+    *t = (trial){.s = {.key = "ns/w", .wall = KL_SECONDS(1700000000), .ended_wall = KL_SECONDS(1700000001)}};
     t->s.object = json(
         "{'apiVersion':'example.com/"
         "v1','kind':'Widget','metadata':{'name':'w','namespace':'ns','resourceVersion':'3'},'spec':{'n':1}}");
@@ -86,6 +86,7 @@ static void judged(trial *t, kl_verdict verdict, const char *diff)
     assert_int_equal(j.verdict, verdict);
     assert_int_equal(j.diff != NULL, diff != NULL);
     kl_free(j.diff);
+    kl_free(j.kind);
     fini(t);
 }
 

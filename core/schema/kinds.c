@@ -88,6 +88,7 @@ static void kind_clear(kl__kind *k)
     kl__types_free(k->types);
     kl_cel_rules_free(k->rules);
     kl_value_unref(k->columns);
+    kl_value_unref(k->conversion);
     kl_value_unref(k->scale);
     kl_value_unref(k->selectable);
     kl_free(k->storage);

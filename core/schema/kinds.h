@@ -28,6 +28,7 @@ typedef struct kl__kind {
     const kl_value *selectable; /* CRD: selectableFields, or NULL */
     struct kl_cel_rules *rules; /* CRD: x-kubernetes-validations of this version, or NULL; owned */
     char *storage;              /* CRD: the version objects are stored at */
+    const kl_value *conversion; /* CRD: spec.conversion.webhook; NULL: versions differ in apiVersion alone */
     char *deprecation;          /* what each answer warns of; NULL: nothing */
     kl__bucket *bucket;
 } kl__kind;

@@ -3,17 +3,18 @@
 #include "server/admission.h"
 
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/base64.h"
 #include "base/mem.h"
 #include "cel/admission.h"
+#include "custom/review.h"
 #include "model/object.h"
 #include "value/patch.h"
 #include "policy/dispatch.h"
 #include "policy/hooks.h"
 #include "schema/edit.h"
 #include "server/access.h"
+#include "server/convert.h"
 
 #define TIMEOUT_DEFAULT KL_WEBHOOK_TIMEOUT
 /* An object that changes faster than its webhooks answer. */
@@ -32,6 +33,7 @@ struct kl__admission {
     char *name;
     answer *v;
     size_t n, at, calls;
+    kl_conversions *conversions; /* of the objects the call reads and writes */
     /* the call to be made, or under way: */
     bool waits;
     answer next; /* asked, hook */
@@ -63,6 +65,7 @@ kl__admission *kl__admission_new(kl_time wall)
 {
     kl__admission *a = kl_new(kl__admission);
     a->wall = wall;
+    a->conversions = kl_conversions_new();
     return a;
 }
 
@@ -73,14 +76,29 @@ void kl__admission_free(kl__admission *a)
     for (size_t i = 0; i < a->n; i++)
         answer_fini(&a->v[i]);
     next_fini(a);
+    kl_conversions_free(a->conversions);
     kl_value_unref(a->object_uid);
     kl_free(a->name);
     kl_free(a->v);
     kl_free(a);
 }
 
-void kl__admission_rewind(kl__admission *a) { a->at = 0; }
-bool kl__admission_waits(const kl__admission *a) { return a && a->waits; }
+void kl__admission_rewind(kl__admission *a)
+{
+    a->at = 0;
+    kl_conversions_rewind(a->conversions);
+}
+
+bool kl__admission_waits(const kl__admission *a)
+{
+    return a && (a->waits || kl_conversions_wait(a->conversions));
+}
+
+kl_conversions *kl__admission_conversions(const kl_server *s, const kl__admission *a)
+{
+    return a && s->webhook ? a->conversions : NULL;
+}
+
 kl_time kl__admission_wall(const kl__call *c)
 {
     return c->admission ? c->admission->wall : kl__server_wall(c->s);
@@ -245,29 +263,6 @@ static const kl_value *request_of(
     return kl_builder_done(b);
 }
 
-static char *new_uid(void)
-{
-    unsigned char x[16];
-    if (getrandom(x, sizeof x, 0) != sizeof x)
-        kl_mem_die("getrandom");
-    return kl_sprintf("%02x%02x%02x%02x-%02x%02x-4%x%02x-%x%x%02x-%02x%02x%02x%02x%02x%02x", x[0], x[1], x[2],
-        x[3], x[4], x[5], x[6] & 15, x[7], 8 | (x[8] & 3), x[8] >> 4, x[9], x[10], x[11], x[12], x[13], x[14],
-        x[15]);
-}
-
-static char *url_of(const kl_value *where, int64_t timeout)
-{
-    const char *url = kl_value_str_at(where, "url", NULL),
-               *path = kl_value_str_at(where, "service", "path", NULL);
-    if (url)
-        return kl_sprintf("%s%stimeout=%llds", url, strchr(url, '?') ? "&" : "?", (long long)timeout);
-    const char *name = kl_value_str_at(where, "service", "name", NULL),
-               *ns = kl_value_str_at(where, "service", "namespace", NULL);
-    return kl_sprintf("https://%s.%s.svc:%lld%s?timeout=%llds", name ? name : "", ns ? ns : "",
-        (long long)kl_value_int_at(where, 443, "service", "port", NULL), path ? path : "/",
-        (long long)timeout);
-}
-
 /* ------------------------------------------------------------------ what is answered */
 
 /* The answer to a request, when it is known; otherwise the call is to be made. Takes `request`. */
@@ -290,18 +285,23 @@ static kl_status ask(
     }
     const kl_value *where = kl_value_get(hook, "clientConfig");
     int64_t timeout = kl_value_int_at(hook, TIMEOUT_DEFAULT, "timeoutSeconds", NULL);
-    size_t n;
-    const char *ca = kl_value_strn(kl_value_get(where, "caBundle"), &n);
-    kl_buf pem = KL_BUF_INIT;
     a->waits = true;
     a->next = (answer){.asked = request, .hook = kl_strdup(name)};
-    a->url = url_of(where, timeout);
+    a->url = kl_webhook_url(where, timeout);
     a->timeout = KL_SECONDS(timeout);
-    a->uid = new_uid();
-    if (ca && !kl_base64_decode(ca, n, &pem, NULL) && pem.len)
-        a->ca = kl_buf_take(&pem);
-    kl_buf_fini(&pem);
+    a->uid = kl_webhook_uid();
+    a->ca = kl_webhook_ca(where);
     return kl_fail(err, KL_EAGAIN, "webhook %s is to be called", name);
+}
+
+/* The request, or nothing, if nobody waits for its answer any more. */
+static void begin_again(kl__admission *a)
+{
+    kl_httpd_request *http = a->http;
+    if (!kl_httpd_again(http)) {
+        kl__admission_free(a);
+        kl_httpd_reply(http, 503, NULL, NULL, NULL, 0);
+    }
 }
 
 static void answered(void *arg, int code, const char *text, size_t n, const char *failure)
@@ -341,15 +341,37 @@ static void answered(void *arg, int code, const char *text, size_t n, const char
     a->v[a->n++] = *v;
     a->next = (answer){0};
     next_fini(a);
-    kl_httpd_request *http = a->http;
-    if (!kl_httpd_again(http)) {
-        kl__admission_free(a);
-        kl_httpd_reply(http, 503, NULL, NULL, NULL, 0);
-    }
+    begin_again(a);
+}
+
+static void converted(void *arg, int code, const char *text, size_t n, const char *failure)
+{
+    kl__admission *a = arg;
+    kl_conversions_answer(a->conversions, code, text, n, failure);
+    begin_again(a);
+}
+
+static void convert(kl_server *s, kl__admission *a)
+{
+    kl_conversion_call call;
+    kl_conversions_call(a->conversions, &call);
+    s->webhook(s->webhook_arg,
+        &(kl_server_webhook){.url = call.url,
+            .ca = call.ca,
+            .body = kl_buf_str(&call.body),
+            .len = call.body.len,
+            .timeout = call.timeout},
+        converted, a);
+    kl_conversion_call_fini(&call);
 }
 
 void kl__admission_call(kl_server *s, kl__admission *a, kl_httpd_request *http)
 {
+    a->http = http;
+    if (!a->waits) {
+        convert(s, a);
+        return;
+    }
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
     kl_build_kstr(b, "kind", "AdmissionReview");
@@ -369,7 +391,6 @@ void kl__admission_call(kl_server *s, kl__admission *a, kl_httpd_request *http)
     kl_buf body = KL_BUF_INIT;
     kl_value_encode(review, &body);
     kl_value_unref(review);
-    a->http = http;
     char *url = kl_strdup(a->url), *ca = kl_strdup(a->ca); /* a may be gone when the call returns */
     s->webhook(s->webhook_arg,
         &(kl_server_webhook){
@@ -423,6 +444,8 @@ typedef struct asked {
     const char *operation;
     const kl_value *old, *o;
     kl__reasons reasons;
+    kl_status failed; /* the objects cannot be had, or not yet, in the version of a policy */
+    kl_err *err;
 } asked;
 
 static bool authorize(void *arg, const kl_value *attributes, const char **reason)
@@ -467,8 +490,19 @@ static kl_status wanted(const kl__call *c, const kl_value *hook, const kl__kind 
     return st;
 }
 
+/* As `k`, which a webhook or a policy wants to hear of in place of the call's kind, has it; NULL stays NULL.
+ */
+static kl_status in_version(
+    const kl__call *c, const kl__kind *k, const kl_value *o, const kl_value **out, kl_err *err)
+{
+    if (o && k != c->kind && k->conversion && !c->own_kind)
+        return kl__see_as(c, k, o, out, err);
+    *out = kl_value_ref(o);
+    return KL_OK;
+}
+
 /* Asks one webhook. *patched: the object as it wants it, or NULL: as it is. */
-static kl_status consult(const kl__call *c, const kl_value *hook, const kl__kind *k, const char *operation,
+static kl_status consult_as(const kl__call *c, const kl_value *hook, const kl__kind *k, const char *operation,
     const kl_value *old, const kl_value *o, const kl_value **patched, kl_err *err)
 {
     const char *name = kl_value_str_at(hook, "name", NULL),
@@ -511,6 +545,20 @@ static kl_status consult(const kl__call *c, const kl_value *hook, const kl__kind
     return st;
 }
 
+static kl_status consult(const kl__call *c, const kl_value *hook, const kl__kind *k, const char *operation,
+    const kl_value *old, const kl_value *o, const kl_value **patched, kl_err *err)
+{
+    const kl_value *was = NULL, *is = NULL;
+    kl_status st = in_version(c, k, old, &was, err);
+    if (!st)
+        st = in_version(c, k, o, &is, err);
+    if (!st)
+        st = consult_as(c, hook, k, operation, was, is, patched, err);
+    kl_value_unref(was);
+    kl_value_unref(is);
+    return st;
+}
+
 typedef struct met {
     /* of a configuration, which the store keeps while the lock is held */
     const kl_value *hook;
@@ -547,11 +595,13 @@ static kl_status mutate_by(
 {
     const kl_value *patched = NULL;
     kl_status st = consult(c, m->hook, m->kind, operation, old, *o, &patched, err);
-    if (!st && patched) {
-        const kl_value *typed = typed_for(c, c->kind, patched);
-        kl_value_unref(*o);
-        *o = typed;
+    if (!st && patched && m->kind != c->kind && m->kind->conversion && !c->own_kind) {
+        const kl_value *back = NULL;
+        st = kl__see(c, patched, &back, err);
+        kl__replace(&patched, back);
     }
+    if (!st && patched)
+        kl__replace(o, typed_for(c, c->kind, patched));
     kl_value_unref(patched);
     kl_value_unref(m->left);
     m->left = kl_value_ref(*o);
@@ -579,8 +629,16 @@ kl_status kl__admit_mutate(
 
 static const kl_value *asked_request(void *arg, const kl__kind *k)
 {
-    const asked *a = arg;
-    return request_of(a->c, k, a->operation, a->old, a->o);
+    asked *a = arg;
+    const kl_value *was = NULL, *is = NULL, *request = NULL;
+    if (!a->failed)
+        a->failed = in_version(a->c, k, a->old, &was, a->err);
+    if (!a->failed)
+        a->failed = in_version(a->c, k, a->o, &is, a->err);
+    request = request_of(a->c, k, a->operation, was ? was : a->old, is ? is : a->o);
+    kl_value_unref(was);
+    kl_value_unref(is);
+    return request;
 }
 
 static void asked_warn(void *arg, const char *text)
@@ -592,7 +650,8 @@ static void asked_warn(void *arg, const char *text)
 static kl_status admit_policies(
     const kl__call *c, const char *operation, const kl_value *old, const kl_value *o, kl_err *err)
 {
-    asked a = {.c = c, .operation = operation, .old = old, .o = o};
+    kl_err why = KL_ERR_INIT;
+    asked a = {.c = c, .operation = operation, .old = old, .o = o, .err = &why};
     kl_policies_call call = {.match = match_of(c, operation, old, o),
         .name = c->sub ? c->name : NULL,
         .request = asked_request,
@@ -601,7 +660,13 @@ static kl_status admit_policies(
         .arg = &a};
     call.match.name = c->name ? c->name : kl_object_name(o ? o : old);
     kl_status st = kl_policies_admit(c->s->policies, &call, err);
+    if (a.failed) {
+        st = a.failed;
+        if (err)
+            kl_err_move(err, &why);
+    }
     kl__reasons_fini(&a.reasons);
+    kl_err_fini(&why);
     return st;
 }
 

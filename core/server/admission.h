@@ -1,5 +1,5 @@
 /* admission.h - webhooks of the server: which of them a write meets, what they are asked, and what they
- * make of it.
+ * make of it. Conversion webhooks (convert.h) are called through the same door.
  *
  * The server never waits. A verb that needs to know what a webhook says ends with KL_EAGAIN; the call is
  * made without the lock, and the request begins again from its start, with all answers so far in hand:
@@ -21,6 +21,8 @@ typedef struct kl__admission kl__admission;
 
 /* The record of one request: from its start, until it is answered. */
 kl__admission *kl__admission_new(kl_time wall);
+/* What conversion webhooks have answered to it; NULL where the server calls none. */
+struct kl_conversions *kl__admission_conversions(const kl_server *s, const kl__admission *a);
 void kl__admission_free(kl__admission *a);        /* any thread; NULL is fine */
 void kl__admission_rewind(kl__admission *a);      /* the request begins again */
 bool kl__admission_waits(const kl__admission *a); /* the verb ended because of a call to be made */

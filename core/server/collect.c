@@ -5,6 +5,7 @@
 #include "model/object.h"
 #include "owners/collect.h"
 #include "schema/edit.h"
+#include "server/convert.h"
 #include "server/plug.h"
 
 void kl__collect_forget(kl_server *s)
@@ -16,7 +17,7 @@ void kl__collect_forget(kl_server *s)
 static kl__call call_for(kl_server *s, kl__kind *k, const kl_value *object)
 {
     return (kl__call){.s = s,
-        .kind = k,
+        .kind = kl__kind_of_stored(s, k, object),
         .ns = kl_object_namespace(object),
         .name = kl_object_name(object),
         .manager = "kube-controller-manager",

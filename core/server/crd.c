@@ -167,6 +167,13 @@ static char *deprecation_of(const kl_value *crd, const kl_value *version)
                 : kl_sprintf("%s/%s %s is deprecated", group, name, kind);
 }
 
+static const kl_value *conversion_of(const kl_value *crd)
+{
+    const char *strategy = text(crd, "conversion", "strategy");
+    return strategy && !strcmp(strategy, "Webhook") ? kl_value_at(crd, "spec", "conversion", "webhook", NULL)
+                                                    : NULL;
+}
+
 static kl__kind *kind_of_version(
     kl_server *s, const kl_value *crd, const kl_value *version, const char *storage)
 {
@@ -186,6 +193,7 @@ static kl__kind *kind_of_version(
     k->namespaced = scope && !strcmp(scope, "Namespaced");
     k->custom = true;
     k->storage = kl_strdup(storage);
+    k->conversion = kl_value_ref(conversion_of(crd));
     if (kl_value_bool(kl_value_get(version, "deprecated"), false))
         k->deprecation = deprecation_of(crd, version);
     k->columns = kl_value_ref(kl_value_get(version, "additionalPrinterColumns"));
@@ -206,7 +214,11 @@ static kl__kind *kind_of_version(
 void kl__crd_serve(kl_server *s, const kl_value *crd)
 {
     const kl_value *versions = kl_value_at(crd, "spec", "versions", NULL);
-    const char *storage = NULL;
+    const char *storage = NULL, *const none[] = {NULL};
+    const kl__kind *was = kl__kinds_of_bucket(
+        s->kinds, kl__store_bucket(s->store, text(crd, "group", NULL), text(crd, "names", "plural")));
+    if (was && !kl_value_equal(was->conversion, conversion_of(crd))) /* they begin again, by the new one */
+        kl__watches_drop(s, was->group, was->plural, none);
     const char **served = kl_new_array(const char *, kl_value_len(versions) + 1);
     size_t n = 0;
     for (size_t i = 0; i < kl_value_len(versions); i++)

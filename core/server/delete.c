@@ -9,6 +9,7 @@
 #include "model/object.h"
 #include "model/time.h"
 #include "server/admission.h"
+#include "server/convert.h"
 #include "schema/edit.h"
 #include "server/lifecycle.h"
 #include "show/render.h"
@@ -81,7 +82,7 @@ static void mark_deleted(const kl__call *c, const kl_value **o, int64_t grace)
 {
     char text[KL_TIME_MAX];
     bool first = !kl_object_deleting(*o);
-    kl_time when = kl__server_wall(c->s) + KL_SECONDS(grace);
+    kl_time when = kl__admission_wall(c) + KL_SECONDS(grace);
     KL_EDIT(o, kl_value_of_str(kl_time_format_wall(when, text)), "metadata", "deletionTimestamp");
     KL_EDIT(o, kl_value_of_int(grace), "metadata", "deletionGracePeriodSeconds");
     int64_t generation = kl_object_generation(*o);
@@ -185,10 +186,11 @@ static bool protected_namespace(const char *name)
 
 static kl_status admit(const kl__call *c, const kl_value *stored, kl_err *err)
 {
-    const kl_value *old = c->admission ? kl_render_version(c->kind, stored) : NULL;
-    const kl_value *nothing = NULL;
-    kl_status st = old ? kl__admit_mutate(c, "DELETE", old, &nothing, err) : KL_OK;
-    if (old && !st)
+    const kl_value *old = NULL, *nothing = NULL;
+    kl_status st = c->admission ? kl__see(c, stored, &old, err) : KL_OK;
+    if (!st && old)
+        st = kl__admit_mutate(c, "DELETE", old, &nothing, err);
+    if (!st && old)
         st = kl__admit_validate(c, "DELETE", old, NULL, err);
     kl_value_unref(old);
     return st;
@@ -210,7 +212,7 @@ kl_status kl__verb_delete(
         st = admit(c, old, err);
     if (st)
         return st;
-    const kl_value *o = kl_value_ref(old);
+    const kl_value *o = kl_value_ref(old), *shown = NULL;
     old = kl_value_ref(old);
     warn_of_children(c, options);
     int64_t grace = grace_of(c, old, options),
@@ -227,9 +229,13 @@ kl_status kl__verb_delete(
     bool held = kl_value_len(kl_value_at(o, "metadata", "finalizers", NULL))
         || (namespace && kl_value_len(kl_value_at(o, "spec", "finalizers", NULL)));
     char *key = kl_object_key(old);
-    if (moves) {
-        if ((!was || grace < left) && (held || grace > 0))
-            mark_deleted(c, &o, grace);
+    if (moves && (!was || grace < left) && (held || grace > 0))
+        mark_deleted(c, &o, grace);
+    if (c->kind->conversion && c->conversions)
+        st = kl__see(c, o, &shown, err);
+    if (st)
+        ; /* nothing is deleted that cannot be shown */
+    else if (moves) {
         if (c->dry_run || (was && held && kl_value_equal(o, old)))
             *out = kl_value_ref(o);
         else if (held || grace > 0) {
@@ -241,13 +247,19 @@ kl_status kl__verb_delete(
         }
     } else
         *out = kl_value_ref(old); /* a second delete changes nothing */
-    if (!held && grace == 0 && !kl__strategy_returns_deleted(c->kind)) {
+    if (!st && shown) {
+        KL_EDIT(&shown, kl_value_ref(kl_value_at(*out, "metadata", "resourceVersion", NULL)), "metadata",
+            "resourceVersion");
+        kl__replace(out, kl_value_ref(shown));
+    }
+    if (!st && !held && grace == 0 && !kl__strategy_returns_deleted(c->kind)) {
         const kl_value *gone = *out;
         *out = kl__status_success(c->kind, c->name, kl_object_uid(gone));
         kl_value_unref(gone);
     }
     kl_free(key);
+    kl_value_unref(shown);
     kl_value_unref(o);
     kl_value_unref(old);
-    return KL_OK;
+    return st;
 }

@@ -8,6 +8,7 @@
 #include "model/resource.h"
 #include "schema/status.h"
 #include "server/collect.h"
+#include "server/convert.h"
 #include "server/fault.h"
 #include "store/filter.h"
 #include "server/lifecycle.h"
@@ -109,6 +110,8 @@ static kl_status picture_of(kl__call *call, const kl_server_call *c, kl__picture
     char *prefix = kl__filter_prefix(&f);
     if (!st)
         st = kl__bucket_picture(call->kind->bucket, prefix, prefix, 0, p);
+    if (!st)
+        st = kl__see_all(call, &f, 0, p, err);
     size_t n = 0;
     for (size_t i = 0; i < p->len; i++) {
         bool in = !st && kl__filter_matches(&f, p->objects[i]);
@@ -202,9 +205,7 @@ static kl_status on_one(kl__call *call, const kl_server_call *c, const kl_value 
     kl__patch type;
     kl_status st;
     if (!strcmp(c->verb, "get")) {
-        const kl_value *v = NULL;
-        st = kl__verb_get(call, &v, err);
-        *out = st ? NULL : kl_value_ref(v);
+        st = kl__verb_see(call, out, err);
     } else if (!strcmp(c->verb, "create")) {
         *code = 201;
         st = call->sub ? kl__sub_create(call, c->body, out, err) : kl__verb_create(call, c->body, out, err);

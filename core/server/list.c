@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "model/object.h"
 #include "server/admission.h"
+#include "server/convert.h"
 #include "schema/edit.h"
 #include "store/filter.h"
 #include "server/rest.h"
@@ -226,7 +227,7 @@ static kl_status list(kl__call *c, const kl_show_form *form, const struct option
     else if (o->match && !strcmp(o->match, "Exact"))
         at = rv = o->rv;
     if (!st) {
-        kl__picture p;
+        kl__picture p = {0};
         st = kl__bucket_picture(c->kind->bucket, prefix, from ? from : prefix, at == now ? 0 : at, &p);
         if (st && o->token)
             st = kl__fail_expired(err,
@@ -238,6 +239,8 @@ static kl_status list(kl__call *c, const kl_show_form *form, const struct option
                 "returned and now may show up in the list.");
         else if (st)
             st = kl__fail_expired(err, "The resourceVersion for the provided list is too old.");
+        if (!st)
+            st = kl__see_all(c, f, o->limit, &p, err);
         if (!st)
             list_reply(c, form, f, &p, o->limit, rv, http);
         kl__picture_fini(&p);
@@ -313,7 +316,9 @@ void kl__rest_list(kl__call *c, const kl_show_form *form, kl_httpd_request *http
             watch(c, form, &o, &f, http);
     } else if (!st)
         st = list(c, form, &o, &f, http, &err);
-    if (st == KL_EGONE && o.token)
+    if (kl__admission_waits(c->admission))
+        ; /* begins again when a webhook has answered */
+    else if (st == KL_EGONE && o.token)
         reply_expired(o.token, &err, http);
     else if (st)
         kl__reply_error(http, err.http_code == 504 ? "Retry-After: 1\r\n" : NULL, &err);
@@ -336,6 +341,8 @@ void kl__rest_delete_collection(
         prefix = kl__filter_prefix(&f);
         st = kl__bucket_picture(c->kind->bucket, prefix, prefix, 0, &p);
     }
+    if (!st)
+        st = kl__see_all(c, &f, 0, &p, &err);
     for (size_t i = 0; !st && i < p.len; i++) {
         if (!kl__filter_matches(&f, p.objects[i]))
             continue;

@@ -9,12 +9,44 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "discovery/discovery.h"
 #include "openapi/document.h"
 #include "server/rest.h"
 #include "schema/schema.h"
 #include "schema/status.h"
 
 #define V2_PROTOBUF "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+
+/* ------------------------------------------------------------------ discovery */
+
+void kl__reply_tagged(kl_httpd_request *http, const char *type, kl_buf *body)
+{
+    char etag[32], header[64];
+    const char *known = kl_httpd_header(http, "If-None-Match");
+    snprintf(etag, sizeof etag, "\"%016" PRIX64 "\"", kl_hash(body->data, body->len));
+    snprintf(header, sizeof header, "ETag: %s\r\n", etag);
+    if (known && !strcmp(known, etag))
+        kl_httpd_reply(http, 304, type, header, "", 0);
+    else
+        kl__reply_take(http, 200, type, header, body);
+}
+
+bool kl__discovery(kl_server *s, const char *path, kl_httpd_request *http)
+{
+    const kl_discovery d = {s->kinds, kl__store_bucket(s->store, "apiregistration.k8s.io", "apiservices")};
+    kl_discovery_answer a;
+    if (strcmp(kl_httpd_method(http), "GET")
+        || !kl_discovery_page(&d, path, kl_httpd_header(http, "Accept"), &a))
+        return false;
+    if (a.tagged)
+        kl__reply_tagged(http, a.type, &a.body);
+    else
+        kl__reply_take(http, a.code, a.type, NULL, &a.body);
+    kl_discovery_answer_fini(&a);
+    return true;
+}
+
+/* ------------------------------------------------------------------ OpenAPI */
 
 /* Another one whenever the kinds of the group version, or the schemas of custom ones, are others. */
 static uint64_t hash_of(kl_server *s, const kl__kind *of)

@@ -17,6 +17,7 @@
 #include "value/yaml.h"
 #include "server/access.h"
 #include "server/collect.h"
+#include "server/convert.h"
 #include "server/admission.h"
 #include "server/durable.h"
 #include "server/fault.h"
@@ -470,8 +471,7 @@ static bool run(kl__call *c, const char *verb, const kl_show_form *form, kl_http
     bool replied = false;
     *code = 200;
     if (!strcmp(verb, "get")) {
-        *st = kl__verb_get(c, out, err);
-        kl_value_ref(*out);
+        *st = kl__verb_see(c, out, err);
     } else if (!strcmp(verb, "list")) {
         kl__rest_list(c, form, http);
         replied = true;
@@ -515,14 +515,15 @@ static kl_show_what what_of(const char *verb, kl_httpd_request *http)
 
 static bool writes(const char *verb) { return strcmp(verb, "get") && strcmp(verb, "list"); }
 
-/* The record of what is said of a write; it stays with the request while that begins again. */
+/* The record of what webhooks say of a call; it stays with the request while that begins again. */
 static kl__admission *admission_of(kl__call *c, const char *verb, kl_httpd_request *http)
 {
     kl__admission *a = kl_httpd_user(http);
     if (a)
         kl__admission_rewind(a);
-    else if (writes(verb))
+    else if (writes(verb) || c->kind->conversion)
         kl_httpd_set_user(http, a = kl__admission_new(kl__server_wall(c->s)));
+    c->conversions = kl__admission_conversions(c->s, a);
     return a;
 }
 

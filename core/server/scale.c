@@ -9,8 +9,8 @@
 #include "value/patch.h"
 #include "model/selector.h"
 #include "server/admission.h"
+#include "server/convert.h"
 #include "schema/edit.h"
-#include "show/render.h"
 #include "schema/status.h"
 
 static const char *path_of(const kl__kind *k, const char *which, const char *dflt)
@@ -71,11 +71,10 @@ static const kl_value *scale_of(const kl__kind *k, const kl_value *o)
 
 kl_status kl__scale_get(const kl__call *c, const kl_value **out, kl_err *err)
 {
-    const kl_value *stored;
-    kl_status st = kl__verb_get(c, &stored, err);
+    const kl_value *o = NULL;
+    kl_status st = kl__verb_see(c, &o, err);
     if (st)
         return st;
-    const kl_value *o = kl_render_version(c->kind, stored);
     *out = scale_of(c->kind, o);
     kl_value_unref(o);
     return KL_OK;

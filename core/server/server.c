@@ -28,6 +28,8 @@
 
 kl_time kl__server_tick(kl_server *s)
 {
+    while (kl__watches_ask(s))
+        ;
     kl_lock(&s->mu);
     kl_time again = kl__watches_tick(s, kl_clock_now(s->clock));
     kl_unlock(&s->mu);
@@ -39,6 +41,10 @@ static void tick(void *arg)
     kl_server *s = arg;
     kl_lock(&s->mu);
     while (!s->stopping) {
+        kl_unlock(&s->mu);
+        while (kl__watches_ask(s))
+            ;
+        kl_lock(&s->mu);
         kl_time again = kl__watches_tick(s, kl_clock_now(s->clock));
         kl_cond_wait_until(&s->wake, &s->mu, again);
     }
@@ -81,6 +87,7 @@ static void first_objects(kl_server *s)
 
 static void server_free(kl_server *s)
 {
+    kl__hub_leave(s->hub);
     kl__durable_close(s);
     kl__faults_clear(s);
     kl__tokens_free(s->tokens);
@@ -148,6 +155,7 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
     kl_mutex_init(&s->mu);
     kl_cond_init(&s->wake);
     kl_list_init(&s->watches);
+    s->hub = kl__hub_new(s);
     kl_list_init(&s->faults);
     s->types = kl__types_builtin();
     s->kinds = kl__kinds_new(s->types);

@@ -23,6 +23,7 @@ struct kl_server {
     kl__store *store;
     struct kl__owners *owners; /* whom the garbage collector looks at; NULL: there is none */
     kl_list watches;           /* every running watch */
+    struct kl_hub *hub;        /* for answers to what they have asked, see watch.c */
     uint64_t next_address;     /* of service cluster IPs */
     kl_cond wake;
     /* bookmarks and timeouts; NULL under a fake clock, whose owner calls kl__server_tick */
@@ -66,6 +67,8 @@ typedef struct kl__call {
     kl__validation validation;
     /* what webhooks said so far (admission.h); NULL: they are not asked */
     struct kl__admission *admission;
+    /* what conversion webhooks have answered (convert.h); NULL: they cannot be asked */
+    struct kl_conversions *conversions;
     kl_buf *warnings; /* "Warning: ...\r\n" lines, or NULL */
 } kl__call;
 

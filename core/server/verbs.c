@@ -14,6 +14,7 @@
 #include "model/time.h"
 #include "server/access.h"
 #include "server/admission.h"
+#include "server/convert.h"
 #include "schema/edit.h"
 #include "server/lifecycle.h"
 #include "server/plug.h"
@@ -327,6 +328,7 @@ static kl_status create_decoded(
     const kl__call *c, const kl_value *o, bool owned, const kl_value **out, kl_err *err)
 {
     kl__causes causes = {0};
+    kl__written w = {.why = KL_ERR_INIT};
     char *key = NULL;
     unique_owners(c, "", &o);
     kl_status st = check_namespace(c, &o, err);
@@ -365,6 +367,10 @@ static kl_status create_decoded(
         st = plug(c, false, NULL, &owned, &o, err);
     if (!st)
         st = kl__admit_validate(c, "CREATE", NULL, o, err);
+    if (!st && !owned)
+        own(c, NULL, &o);
+    if (!st)
+        st = kl__write_begin(c, o, &w, err);
     if (!st) {
         key = call_key(c, kl_object_name(o));
         bool there = kl__bucket_get(c->kind->bucket, key) != NULL;
@@ -372,19 +378,10 @@ static kl_status create_decoded(
         if (!st && there)
             st = kl__fail_exists(err, c->kind, kl_object_name(o));
     }
-    if (!st) {
-        if (!owned)
-            own(c, NULL, &o);
-        if (c->dry_run)
-            *out = o;
-        else {
-            const kl_value *stored = kl__store_put(
-                c->s->store, c->kind->bucket, key, kl_render_stored(c->kind, o));
-            *out = kl_value_ref(stored);
-            kl__after_put(c->s, c->kind, *out);
-        }
-    } else
-        kl_value_unref(o);
+    if (!st)
+        st = kl__write_end(c, &w, key, false, out, err);
+    kl__write_drop(&w);
+    kl_value_unref(o);
     kl_free(key);
     return st;
 }
@@ -431,30 +428,33 @@ static void check_finalizers(const kl_value *old, const kl_value *o, kl__causes 
     kl_buf_fini(&added);
 }
 
-/* Writes `o` (taken) over `old`, or removes it when that was the last thing holding it. */
-static kl_status commit(const kl__call *c, const kl_value *old, const kl_value *o, const kl_value **out)
+/* What is stored is of the version in which it would be stored now. */
+static bool stored_anew(const kl__kind *k, const kl_value *stored)
 {
-    if (kl__managed_same(old, o)) {
-        kl_value_unref(o);
-        *out = kl_value_ref(old);
-        return KL_OK;
+    const char *version = kl_object_api_version(stored), *slash = version ? strchr(version, '/') : NULL;
+    return k->storage && slash && strcmp(slash + 1, k->storage);
+}
+
+/* Writes `o` over `old`, as which the writer sees `stored`, or removes it when that was the last thing
+ * holding it. */
+static kl_status commit(const kl__call *c, const kl_value *stored, const kl_value *old, const kl_value *o,
+    const kl_value **out, kl_err *err)
+{
+    if (kl__managed_same(old, o) && !stored_anew(c->kind, stored)) {
+        kl_status st = kl__plug_charge(c, old, o, false, err);
+        *out = st ? NULL : kl_value_ref(old);
+        return st;
     }
-    if (c->dry_run) {
-        *out = o;
-        return KL_OK;
-    }
+    kl__written w = {.why = KL_ERR_INIT};
+    kl_status st = kl__write_begin(c, o, &w, err);
+    if (!st)
+        st = kl__plug_charge(c, old, o, false, err);
     char *key = kl_object_key(o);
-    o = kl_render_stored(c->kind, o);
-    if (may_go(c, o)) {
-        *out = kl__store_remove(c->s->store, c->kind->bucket, key, o);
-        kl_value_unref(o);
-        kl__after_remove(c->s, c->kind, *out);
-    } else {
-        *out = kl_value_ref(kl__store_put(c->s->store, c->kind->bucket, key, o));
-        kl__after_put(c->s, c->kind, *out);
-    }
+    if (!st)
+        st = kl__write_end(c, &w, key, may_go(c, o), out, err);
+    kl__write_drop(&w);
     kl_free(key);
-    return KL_OK;
+    return st;
 }
 
 /* A decoded object over a stored one. Takes `o`; `stored` is borrowed. `owned`: its managedFields are
@@ -463,9 +463,11 @@ static kl_status update_decoded(const kl__call *c, const kl_value *stored, const
     const kl_value **out, kl_err *err)
 {
     kl__causes causes = {0};
-    const kl_value *old = kl_render_version(c->kind, stored);
+    const kl_value *old = NULL;
     unique_owners(c, "", &o);
-    kl_status st = check_namespace(c, &o, err);
+    kl_status st = kl__see(c, stored, &old, err);
+    if (!st)
+        st = check_namespace(c, &o, err);
     const char *name = kl_object_name(o), *rv = kl_object_rv(o), *uid = kl_object_uid(o);
     if (!st && (!name || !*name))
         st = kl__fail_bad_request(err,
@@ -514,13 +516,9 @@ static kl_status update_decoded(const kl__call *c, const kl_value *stored, const
     if (!st) {
         if (!owned)
             own(c, old, &o);
-        st = kl__plug_charge(c, old, o, false, err);
-        if (st)
-            kl_value_unref(o);
-        else
-            st = commit(c, old, o, out);
-    } else
-        kl_value_unref(o);
+        st = commit(c, stored, old, o, out, err);
+    }
+    kl_value_unref(o);
     kl_value_unref(old);
     return st;
 }
@@ -571,10 +569,10 @@ static kl_status apply(const kl__call *c, bool force, const kl_value *stored, co
     const kl_value **out, int *code, kl_err *err)
 {
     const kl_value *config = NULL, *merged = NULL, *o = NULL;
-    const kl_value *live = stored ? kl_render_version(c->kind, stored) : NULL;
+    const kl_value *live = NULL;
     char now[KL_TIME_MAX], *version = kl__kind_api_version(c->kind);
-    kl_status st = KL_OK;
-    if (!c->manager_given) {
+    kl_status st = stored ? kl__see(c, stored, &live, err) : KL_OK;
+    if (!st && !c->manager_given) {
         kl__causes causes = {0};
         kl__cause_required(&causes, "fieldManager", "is required for apply patch");
         st = kl__fail_causes(err, "meta.k8s.io", "PatchOptions", "", &causes);
@@ -687,8 +685,10 @@ kl_status kl__verb_patch(const kl__call *c, kl__patch type, bool force, const kl
         return apply(c, force, e ? e->object : NULL, patch, out, code, err);
     if (!e)
         return kl__fail_not_found(err, c->kind, c->name);
-    const kl_value *old = kl_render_version(c->kind, e->object), *patched = NULL, *o = NULL;
-    kl_status st = KL_OK;
+    const kl_value *old = NULL, *patched = NULL, *o = NULL;
+    kl_status st = kl__see(c, e->object, &old, err);
+    if (st)
+        return st;
     if (type == KL_PATCH_JSON)
         st = json_patch(old, patch, &patched, err);
     else if (type == KL_PATCH_STRATEGIC && kl_value_type(patch) == KL_NULL)

@@ -16,6 +16,7 @@
 #include "model/object.h"
 #include "schema/edit.h"
 #include "schema/status.h"
+#include "custom/queue.h"
 #include "show/answer.h"
 
 /* kube-apiserver sends the first bookmark soon after the initial state and one shortly before the end. */
@@ -37,7 +38,22 @@ typedef struct watch {
     kl_time next_bookmark, end; /* KL_NEVER: none */
     uint64_t told;              /* the RV its reader knows */
     size_t most;                /* bytes that may wait for its reader */
+    /* of a kind with a conversion webhook: what waits for its answers; NULL: nothing does */
+    kl_convert_queue *queue;
+    struct ask *ask; /* the call that is under way */
 } watch;
+
+/* Whom answers of conversion webhooks are for: they may come when the server is gone. */
+struct kl_hub {
+    kl_mutex mu;  /* held while an answer is taken in, before the server's */
+    kl_server *s; /* NULL: it is gone */
+    atomic_size_t refs;
+};
+
+typedef struct ask {
+    struct kl_hub *hub;
+    watch *w; /* NULL: it has ended. Under the server's lock */
+} ask;
 
 #define WATCH_OF_ALL(l) KL_CONTAINER(l, watch, all)
 #define WATCH_OF_HERE(l) KL_CONTAINER(l, watch, here)
@@ -46,6 +62,9 @@ static void watch_end(watch *w)
 {
     kl_list_remove(&w->all);
     kl_list_remove(&w->here);
+    if (w->ask)
+        w->ask->w = NULL;
+    kl_convert_queue_free(w->queue);
     kl_httpd_stream_close(w->stream);
     kl__filter_fini(&w->filter);
     kl_free(w);
@@ -112,6 +131,52 @@ static bool seen_as(const kl__filter *f, const kl__change *c, const char **type,
     return true;
 }
 
+static bool bookmark(watch *w, uint64_t rv, bool initial_end)
+{
+    kl_buf text = KL_BUF_INIT;
+    bool ok = !kl_show_bookmark(w->kind, &w->form, rv, initial_end, &text, NULL) && put(w, &text);
+    kl_buf_fini(&text);
+    w->told = rv;
+    return ok;
+}
+
+static void refuse(kl_httpd_stream *stream, const kl_show_form *form, const kl_err *err)
+{
+    kl_buf text = KL_BUF_INIT;
+    const kl_value *status = kl__status_of(err);
+    kl_show_error_event(status, form, &text);
+    kl_value_unref(status);
+    kl_httpd_stream_write(stream, text.data, text.len);
+    kl_buf_fini(&text);
+}
+
+/* Tells what is known of the queue; false: the watch has to end. */
+static bool tell_queued(kl_server *s, watch *w)
+{
+    kl_err err = KL_ERR_INIT;
+    const kl_convert_turn *t;
+    kl_status st = KL_OK;
+    bool ok = true;
+    while (ok && !(st = kl_convert_queue_next(w->queue, &t, &err))) {
+        const char *type;
+        const kl_value *object;
+        if (t->mark)
+            ok = bookmark(w, t->change.rv, t->initial_end);
+        else if (seen_as(&w->filter, &t->change, &type, &object)) {
+            ok = send(s, w, type, object, t->change.rv);
+            kl_value_unref(object);
+        }
+    }
+    if (st == KL_EAGAIN)
+        kl_cond_signal(&s->wake); /* the ticker makes the call */
+    else if (ok && st != KL_ENOTFOUND) {
+        refuse(w->stream, &w->form, &err);
+        ok = false;
+    }
+    kl_err_fini(&err);
+    return ok;
+}
+
 void kl__watch_change(void *server, kl__bucket *b, const kl__change *c)
 {
     kl_server *s = server;
@@ -125,6 +190,12 @@ void kl__watch_change(void *server, kl__bucket *b, const kl__change *c)
         next = l->next;
         const char *type;
         const kl_value *object;
+        if (w->queue) {
+            kl_convert_queue_push(w->queue, c);
+            if (!tell_queued(s, w))
+                watch_end(w);
+            continue;
+        }
         if (!seen_as(&w->filter, c, &type, &object))
             continue;
         bool ok;
@@ -150,13 +221,27 @@ void kl__watch_change(void *server, kl__bucket *b, const kl__change *c)
     kl_buf_fini(&shared);
 }
 
-static bool bookmark(watch *w, uint64_t rv, bool initial_end)
+/* What there is, or what has changed, into the queue. */
+static bool queue_start(kl_server *s, watch *w, const kl__watch_options *o)
 {
-    kl_buf text = KL_BUF_INIT;
-    bool ok = !kl_show_bookmark(w->kind, &w->form, rv, initial_end, &text, NULL) && put(w, &text);
-    kl_buf_fini(&text);
-    w->told = rv;
-    return ok;
+    kl__bucket *b = w->kind->bucket;
+    kl__picture p = {0};
+    char *prefix = kl__filter_prefix(&w->filter);
+    w->queue = kl_convert_queue_new(w->kind, kl__filter_selects(&w->filter), s->webhook);
+    if (o->initial && !kl__bucket_picture(b, prefix, prefix, 0, &p)) {
+        uint64_t rv = kl__store_rv(s->store);
+        for (size_t i = 0; i < p.len; i++)
+            kl_convert_queue_push(w->queue, &(kl__change){.rv = rv, .type = KL_ADDED, .now = p.objects[i]});
+        w->told = rv;
+        if (o->initial_end && o->bookmarks)
+            kl_convert_queue_mark(w->queue, rv, true);
+    }
+    for (size_t i = 0; i < b->count && !o->initial; i++)
+        if (kl__bucket_change(b, i)->rv > o->rv)
+            kl_convert_queue_push(w->queue, kl__bucket_change(b, i));
+    kl__picture_fini(&p);
+    kl_free(prefix);
+    return tell_queued(s, w);
 }
 
 void kl__watch_start(
@@ -180,7 +265,9 @@ void kl__watch_start(
     kl_list_push(&s->watches, &w->all);
     kl_list_push(&b->watches, &w->here);
     bool ok = true;
-    if (o->initial) {
+    if (k->conversion)
+        ok = queue_start(s, w, o);
+    else if (o->initial) {
         kl__picture p;
         char *prefix = kl__filter_prefix(&w->filter);
         if (!kl__bucket_picture(b, prefix, prefix, 0, &p)) {
@@ -214,7 +301,10 @@ void kl__watches_mark(kl_server *s, uint64_t rv)
     for (kl_list *l = s->watches.next, *next; l != &s->watches; l = next) {
         watch *w = WATCH_OF_ALL(l);
         next = l->next;
-        if (kl_httpd_stream_gone(w->stream) || (w->bookmarks && !bookmark(w, rv, false)))
+        bool waits = w->bookmarks && w->queue && kl_convert_queue_len(w->queue);
+        if (waits)
+            kl_convert_queue_mark(w->queue, rv, false);
+        if (kl_httpd_stream_gone(w->stream) || (w->bookmarks && !waits && !bookmark(w, rv, false)))
             watch_end(w);
     }
 }
@@ -235,11 +325,14 @@ kl_time kl__watches_tick(kl_server *s, kl_time now)
             if (w->end != KL_NEVER && w->end - LAST_BOOKMARK > now
                 && w->end - LAST_BOOKMARK < w->next_bookmark)
                 w->next_bookmark = w->end - LAST_BOOKMARK;
-            if (rv != w->told && !bookmark(w, rv, false)) {
+            bool waits = w->queue && kl_convert_queue_len(w->queue);
+            if (rv != w->told && !waits && !bookmark(w, rv, false)) {
                 watch_end(w);
                 continue;
             }
         }
+        if (w->queue && kl_conversions_wait(kl_convert_queue_record(w->queue)))
+            again = now; /* kl__watches_ask first */
         kl_time look = now + LOOK_AGAIN;
         kl_time due = w->end < w->next_bookmark ? w->end : w->next_bookmark;
         due = due < look ? due : look;
@@ -269,11 +362,82 @@ void kl__watches_stop(kl_server *s)
 
 void kl__watch_refuse(kl_httpd_stream *stream, const kl_show_form *form, const kl_err *err)
 {
-    kl_buf text = KL_BUF_INIT;
-    const kl_value *status = kl__status_of(err);
-    kl_show_error_event(status, form, &text);
-    kl_value_unref(status);
-    kl_httpd_stream_write(stream, text.data, text.len);
+    refuse(stream, form, err);
     kl_httpd_stream_close(stream);
-    kl_buf_fini(&text);
+}
+
+/* ------------------------------------------------------------------ calls of conversion webhooks */
+
+struct kl_hub *kl__hub_new(kl_server *s)
+{
+    struct kl_hub *hub = kl_new(struct kl_hub);
+    kl_mutex_init(&hub->mu);
+    hub->s = s;
+    atomic_init(&hub->refs, 1);
+    return hub;
+}
+
+static void hub_unref(struct kl_hub *hub)
+{
+    if (atomic_fetch_sub(&hub->refs, 1) != 1)
+        return;
+    kl_mutex_fini(&hub->mu);
+    kl_free(hub);
+}
+
+void kl__hub_leave(struct kl_hub *hub)
+{
+    kl_lock(&hub->mu);
+    hub->s = NULL;
+    kl_unlock(&hub->mu);
+    hub_unref(hub);
+}
+
+static void answered(void *arg, int code, const char *text, size_t n, const char *failure)
+{
+    ask *a = arg;
+    kl_lock(&a->hub->mu);
+    kl_server *s = a->hub->s;
+    if (s) {
+        kl_lock(&s->mu);
+        watch *w = a->w;
+        if (w) {
+            w->ask = NULL;
+            kl_conversions_answer(kl_convert_queue_record(w->queue), code, text, n, failure);
+            if (!tell_queued(s, w))
+                watch_end(w);
+        }
+        kl_unlock(&s->mu);
+    }
+    kl_unlock(&a->hub->mu);
+    hub_unref(a->hub);
+    kl_free(a);
+}
+
+bool kl__watches_ask(kl_server *s)
+{
+    ask *a = NULL;
+    kl_conversion_call call;
+    kl_lock(&s->mu);
+    for (kl_list *l = s->watches.next; !a && s->webhook && l != &s->watches; l = l->next) {
+        watch *w = WATCH_OF_ALL(l);
+        if (!w->queue || !kl_conversions_wait(kl_convert_queue_record(w->queue)))
+            continue;
+        a = w->ask = kl_new(ask);
+        *a = (ask){.hub = s->hub, .w = w};
+        atomic_fetch_add(&s->hub->refs, 1);
+        kl_conversions_call(kl_convert_queue_record(w->queue), &call);
+    }
+    kl_unlock(&s->mu);
+    if (!a)
+        return false;
+    s->webhook(s->webhook_arg,
+        &(kl_server_webhook){.url = call.url,
+            .ca = call.ca,
+            .body = kl_buf_str(&call.body),
+            .len = call.body.len,
+            .timeout = call.timeout},
+        answered, a);
+    kl_conversion_call_fini(&call);
+    return true;
 }

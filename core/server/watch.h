@@ -26,6 +26,12 @@ void kl__watches_mark(kl_server *s, uint64_t rv);
 /* Sends due bookmarks, ends what timed out or hung up; returns when to come again. */
 kl_time kl__watches_tick(kl_server *s, kl_time now);
 void kl__watches_stop(kl_server *s); /* ends all */
+/* Makes one call of a conversion webhook that a watch waits for; false: none does. Takes the lock, and calls
+ * without it. */
+bool kl__watches_ask(kl_server *s);
+/* What answers of these calls come back through: made with the server, and left before it goes. */
+struct kl_hub *kl__hub_new(kl_server *s);
+void kl__hub_leave(struct kl_hub *hub);
 /* Writes an ERROR event and ends the stream: HTTP 200 with the failure inside, as a watch of the past
  * gets. */
 void kl__watch_refuse(kl_httpd_stream *stream, const kl_show_form *form, const kl_err *err);

@@ -1,7 +1,7 @@
 /* render.c - objects in the version a client asked for.
  *
- * Versions of a CRD differ by name only (conversion None). Events are stored as v1 and shown by
- * events.k8s.io/v1 under its own names for the same fields. */
+ * Versions of a CRD differ by name only (conversion None), or a webhook has made one of the other. Events are
+ * stored as v1 and shown by events.k8s.io/v1 under its own names for the same fields. */
 #include "show/render.h"
 
 #include <string.h>
@@ -54,7 +54,7 @@ const kl_value *kl_render_stored(const kl__kind *k, const kl_value *o)
 {
     if (is_new_event(k))
         kl__replace(&o, other_event(o, true));
-    if (k->storage && strcmp(k->storage, k->version)) {
+    if (k->storage && !k->conversion && strcmp(k->storage, k->version)) {
         char *version = kl_sprintf("%s/%s", k->group, k->storage);
         KL_EDIT(&o, kl_value_of_str(version), "apiVersion");
         kl_free(version);
@@ -62,12 +62,22 @@ const kl_value *kl_render_stored(const kl__kind *k, const kl_value *o)
     return o;
 }
 
+static bool is_of(const kl__kind *k, const kl_value *o)
+{
+    const char *version = kl_object_api_version(o);
+    size_t n = strlen(k->group);
+    return version && !strncmp(version, k->group, n) && version[n] == '/'
+        && !strcmp(version + n + 1, k->version);
+}
+
 const kl_value *kl_render_version(const kl__kind *k, const kl_value *stored)
 {
     if (is_new_event(k))
         return other_event(stored, false);
     const kl_value *o = kl_value_ref(stored);
-    if (k->storage && strcmp(k->storage, k->version)) {
+    if (k->conversion)
+        return o;
+    if (k->custom && !is_of(k, stored)) { /* stored as another version, perhaps before that became another */
         char *version = kl__kind_api_version(k);
         KL_EDIT(&o, kl_value_of_str(version), "apiVersion");
         kl_free(version);

@@ -10,7 +10,7 @@
 --   run <- isolate                                                  a program's states as processes of their own
 --   cel <- schema                                                   rules as text, checked and evaluated
 --   schema <- run                                                   what a server makes of a write
---   schema <- {show, openapi, builtin} <- server                    the embedded API server, over base, value, wire and model
+--   schema <- {show, openapi, builtin, custom, discovery} <- server                    the embedded API server, over base, value, wire and model
 --   {cel, builtin} <- policy <- server                              admission policies
 --   state <- {values, api} <- script <- cli                          in bindings/: all of core, and lua.h
 --
@@ -63,10 +63,12 @@ M.arrows = {
   ["core/schema"] = set "base value model cel schema",
   ["core/show"] = set "base value model wire schema show",
   ["core/openapi"] = set "base value model schema openapi",
+  ["core/discovery"] = set "base value schema store discovery",
+  ["core/custom"] = set "base value model store schema custom",
   ["core/builtin"] = set "base value model schema builtin",
   ["core/policy"] = set "base value model store cel schema show builtin policy",
   ["core/server"] = set "base httpd value rbac store owners archive wire model cel schema show openapi builtin policy \z
-    server",
+    custom discovery server",
 }
 
 --- kubelua.h, the public face, and the bindings may include from everywhere in core; these rooms of the

@@ -5,7 +5,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
-#include "server/rest.h"
+#include "discovery/discovery.h"
 
 /* ------------------------------------------------------------------ pieces */
 
@@ -31,7 +31,7 @@ static void group_version(kl_builder *b, const kl__kind *k)
 }
 
 /* The first kind of each version of `group`, best version first. Caller frees the array. */
-static size_t versions_of(const kl_server *s, const char *group, const kl__kind ***out)
+static size_t versions_of(const kl_discovery *s, const char *group, const kl__kind ***out)
 {
     size_t n = 0;
     const kl__kind **v = kl_new_array(const kl__kind *, kl__kinds_len(s->kinds) + 1);
@@ -52,7 +52,7 @@ static size_t versions_of(const kl_server *s, const char *group, const kl__kind 
 }
 
 /* True when kind i is the first of its group. */
-static bool first_of_group(const kl_server *s, size_t i)
+static bool first_of_group(const kl_discovery *s, size_t i)
 {
     const char *group = kl__kinds_at(s->kinds, i)->group;
     for (size_t j = 0; j < i; j++)
@@ -61,37 +61,20 @@ static bool first_of_group(const kl_server *s, size_t i)
     return *group != 0;
 }
 
-static void reply(kl_httpd_request *http, const char *type, kl_builder *b)
+/* Takes what is built. */
+static void reply(kl_discovery_answer *out, const char *type, kl_builder *b)
 {
     const kl_value *v = kl_builder_done(b);
-    kl_buf body = KL_BUF_INIT;
-    kl_value_encode(v, &body);
+    kl_value_encode(v, &out->body);
     kl_value_unref(v);
-    kl__reply_take(http, 200, type, NULL, &body);
-    kl_buf_fini(&body);
+    out->type = kl_strdup(type);
 }
 
-/* The same with an ETag made of what is said; a client that has it already gets no body. */
-static void reply_tagged(kl_httpd_request *http, const char *type, kl_builder *b)
+/* The same; a client may keep it. */
+static void reply_tagged(kl_discovery_answer *out, const char *type, kl_builder *b)
 {
-    const kl_value *v = kl_builder_done(b);
-    kl_buf body = KL_BUF_INIT;
-    kl_value_encode(v, &body);
-    kl_value_unref(v);
-    kl__reply_tagged(http, type, &body);
-    kl_buf_fini(&body);
-}
-
-void kl__reply_tagged(kl_httpd_request *http, const char *type, kl_buf *body)
-{
-    char etag[32], header[64];
-    const char *known = kl_httpd_header(http, "If-None-Match");
-    snprintf(etag, sizeof etag, "\"%016" PRIX64 "\"", kl_hash(body->data, body->len));
-    snprintf(header, sizeof header, "ETag: %s\r\n", etag);
-    if (known && !strcmp(known, etag))
-        kl_httpd_reply(http, 304, type, header, "", 0);
-    else
-        kl__reply_take(http, 200, type, header, body);
+    reply(out, type, b);
+    out->tagged = true;
 }
 
 /* ------------------------------------------------------------------ groups that others serve */
@@ -103,9 +86,9 @@ typedef struct remote {
 } remote;
 
 /* i-th of them; false behind the last. */
-static bool remote_at(const kl_server *s, size_t i, remote *out)
+static bool remote_at(const kl_discovery *s, size_t i, remote *out)
 {
-    const kl__bucket *b = kl__store_bucket(s->store, "apiregistration.k8s.io", "apiservices");
+    const kl__bucket *b = s->services;
     for (size_t k = 0; k < b->len; k++) {
         const kl_value *spec = kl_value_get(b->v[k]->object, "spec");
         *out = (remote){kl_value_str_at(spec, "group", NULL), kl_value_str_at(spec, "version", NULL)};
@@ -116,7 +99,7 @@ static bool remote_at(const kl_server *s, size_t i, remote *out)
     return false;
 }
 
-static bool is_remote(const kl_server *s, const char *group, const char *version)
+static bool is_remote(const kl_discovery *s, const char *group, const char *version)
 {
     remote r;
     for (size_t i = 0; remote_at(s, i, &r); i++)
@@ -125,7 +108,7 @@ static bool is_remote(const kl_server *s, const char *group, const char *version
     return false;
 }
 
-static void remote_versions(const kl_server *s, kl_builder *b, const char *group)
+static void remote_versions(const kl_discovery *s, kl_builder *b, const char *group)
 {
     remote r;
     for (size_t i = 0; remote_at(s, i, &r); i++) {
@@ -139,7 +122,7 @@ static void remote_versions(const kl_server *s, kl_builder *b, const char *group
 }
 
 /* Groups of which we serve no version ourselves, each once. */
-static bool only_remote(const kl_server *s, size_t i, remote *out)
+static bool only_remote(const kl_discovery *s, size_t i, remote *out)
 {
     remote r;
     if (kl__kinds_has_group(s->kinds, out->group, NULL))
@@ -152,7 +135,7 @@ static bool only_remote(const kl_server *s, size_t i, remote *out)
 
 /* ------------------------------------------------------------------ legacy */
 
-static void legacy_group(const kl_server *s, kl_builder *b, const char *group, bool alone)
+static void legacy_group(const kl_discovery *s, kl_builder *b, const char *group, bool alone)
 {
     const kl__kind **v;
     size_t n = versions_of(s, group, &v);
@@ -224,7 +207,7 @@ static void legacy_resource(kl_builder *b, const kl__kind *k)
 }
 
 static void legacy_resources(
-    const kl_server *s, const char *group, const char *version, kl_httpd_request *http)
+    const kl_discovery *s, const char *group, const char *version, kl_discovery_answer *out)
 {
     char *gv = *group ? kl_sprintf("%s/%s", group, version) : kl_strdup(version);
     kl_builder *b = kl_builder_new();
@@ -242,7 +225,7 @@ static void legacy_resources(
     kl_build_end(b);
     kl_build_end(b);
     kl_free(gv);
-    reply(http, "application/json", b);
+    reply(out, "application/json", b);
 }
 
 /* ------------------------------------------------------------------ aggregated */
@@ -284,7 +267,7 @@ static void aggregated_resource(kl_builder *b, const kl__kind *k)
     kl_build_end(b);
 }
 
-static void aggregated_group(const kl_server *s, kl_builder *b, const char *group)
+static void aggregated_group(const kl_discovery *s, kl_builder *b, const char *group)
 {
     const kl__kind **v;
     size_t n = versions_of(s, group, &v);
@@ -315,7 +298,7 @@ static void aggregated_group(const kl_server *s, kl_builder *b, const char *grou
     kl_free(v);
 }
 
-static void aggregated(const kl_server *s, bool core, const char *version, kl_httpd_request *http)
+static void aggregated(const kl_discovery *s, bool core, const char *version, kl_discovery_answer *out)
 {
     kl_builder *b = kl_builder_new();
     char *api = kl_sprintf("apidiscovery.k8s.io/%s", version),
@@ -340,15 +323,14 @@ static void aggregated(const kl_server *s, bool core, const char *version, kl_ht
             aggregated_group(s, b, r.group);
     kl_build_end(b);
     kl_build_end(b);
-    reply_tagged(http, type, b);
+    reply_tagged(out, type, b);
     kl_free(api);
     kl_free(type);
 }
 
 /* "v2" or "v2beta1" when the client takes aggregated discovery, else NULL. */
-static const char *wants_aggregated(kl_httpd_request *http)
+static const char *wants_aggregated(const char *accept)
 {
-    const char *accept = kl_httpd_header(http, "Accept");
     if (!accept || !strstr(accept, "as=APIGroupDiscoveryList"))
         return NULL;
     return strstr(accept, "v=v2;") || !strstr(accept, "v=v2beta1") ? "v2" : "v2beta1";
@@ -356,7 +338,7 @@ static const char *wants_aggregated(kl_httpd_request *http)
 
 /* ------------------------------------------------------------------ paths */
 
-static void api_versions(kl_httpd_request *http)
+static void api_versions(kl_discovery_answer *out)
 {
     static char *const v1[] = {"v1", NULL};
     kl_builder *b = kl_builder_new();
@@ -367,10 +349,10 @@ static void api_versions(kl_httpd_request *http)
     kl_build_array(b);
     kl_build_end(b);
     kl_build_end(b);
-    reply(http, "application/json", b);
+    reply(out, "application/json", b);
 }
 
-static void api_groups(const kl_server *s, kl_httpd_request *http)
+static void api_groups(const kl_discovery *s, kl_discovery_answer *out)
 {
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
@@ -387,7 +369,7 @@ static void api_groups(const kl_server *s, kl_httpd_request *http)
             remote_group(b, &r);
     kl_build_end(b);
     kl_build_end(b);
-    reply(http, "application/json", b);
+    reply(out, "application/json", b);
 }
 
 /* Up to the first slash, in place. */
@@ -397,7 +379,7 @@ static const char *first_word(char *path)
     return path;
 }
 
-static bool below_apis(kl_server *s, const char *rest, kl_httpd_request *http)
+static bool below_apis(const kl_discovery *s, const char *rest, kl_discovery_answer *out)
 {
     size_t n = strcspn(rest, "/");
     char *group = kl_strndup(rest, n), *version = kl_strdup(rest[n] ? rest + n + 1 : "");
@@ -408,13 +390,15 @@ static bool below_apis(kl_server *s, const char *rest, kl_httpd_request *http)
     if (*group && !*version && kl__kinds_has_group(s->kinds, group, NULL)) {
         kl_builder *b = kl_builder_new();
         legacy_group(s, b, group, true);
-        reply(http, "application/json", b);
+        reply(out, "application/json", b);
         ours = true;
     } else if (*group && !strchr(version, '/') && kl__kinds_has_group(s->kinds, group, version)) {
-        legacy_resources(s, group, version, http);
+        legacy_resources(s, group, version, out);
         ours = true;
     } else if (*group && is_remote(s, group, first_word(version))) {
-        kl_httpd_reply(http, 503, "text/plain; charset=utf-8", NULL, "service unavailable\n", 20);
+        out->code = 503;
+        out->type = kl_strdup("text/plain; charset=utf-8");
+        kl_buf_puts(&out->body, "service unavailable\n");
         ours = true;
     }
     kl_free(group);
@@ -422,24 +406,29 @@ static bool below_apis(kl_server *s, const char *rest, kl_httpd_request *http)
     return ours;
 }
 
-bool kl__discovery(kl_server *s, const char *path, kl_httpd_request *http)
+bool kl_discovery_page(const kl_discovery *s, const char *path, const char *accept, kl_discovery_answer *out)
 {
     bool core = !strcmp(path, "/api") || !strcmp(path, "/api/");
-    if (strcmp(kl_httpd_method(http), "GET"))
-        return false;
+    *out = (kl_discovery_answer){.code = 200};
     if (core || !strcmp(path, "/apis") || !strcmp(path, "/apis/")) {
-        const char *version = wants_aggregated(http);
+        const char *version = wants_aggregated(accept);
         if (version)
-            aggregated(s, core, version, http);
+            aggregated(s, core, version, out);
         else if (core)
-            api_versions(http);
+            api_versions(out);
         else
-            api_groups(s, http);
+            api_groups(s, out);
         return true;
     }
     if (!strcmp(path, "/api/v1") || !strcmp(path, "/api/v1/")) {
-        legacy_resources(s, "", "v1", http);
+        legacy_resources(s, "", "v1", out);
         return true;
     }
-    return !strncmp(path, "/apis/", 6) && below_apis(s, path + 6, http);
+    return !strncmp(path, "/apis/", 6) && below_apis(s, path + 6, out);
+}
+
+void kl_discovery_answer_fini(kl_discovery_answer *a)
+{
+    kl_free(a->type);
+    kl_buf_fini(&a->body);
 }

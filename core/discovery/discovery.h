@@ -1,0 +1,27 @@
+/* discovery.h - the pages in which a server says what it serves: groups, versions, resources, in the old form
+ * and the aggregated one. Under the lock that guards kinds and objects. */
+#ifndef KL_DISCOVERY_DISCOVERY_H
+#define KL_DISCOVERY_DISCOVERY_H
+
+#include "base/buf.h"
+#include "schema/kinds.h"
+#include "store/store.h"
+
+typedef struct kl_discovery {
+    const kl__kinds *kinds;
+    const kl__bucket *services; /* APIServices */
+} kl_discovery;
+
+typedef struct kl_discovery_answer {
+    int code;
+    char *type; /* of the body */
+    kl_buf body;
+    bool tagged; /* a client may keep it, by an ETag */
+} kl_discovery_answer;
+
+/* The page at a path; `accept` is the request's header, or NULL. False: there is none. Else *out is
+ * kl_discovery_answer_fini()ed. */
+bool kl_discovery_page(const kl_discovery *d, const char *path, const char *accept, kl_discovery_answer *out);
+void kl_discovery_answer_fini(kl_discovery_answer *a);
+
+#endif

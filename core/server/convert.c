@@ -1,0 +1,139 @@
+#include "server/convert.h"
+
+#include "base/mem.h"
+#include "model/object.h"
+#include "model/resource.h"
+#include "schema/edit.h"
+#include "schema/normalize.h"
+#include "server/lifecycle.h"
+#include "show/render.h"
+
+kl_status kl__see_as(
+    const kl__call *c, const kl__kind *k, const kl_value *o, const kl_value **out, kl_err *err)
+{
+    if (!k->conversion) {
+        *out = kl_render_version(k, o);
+        return KL_OK;
+    }
+    return kl_conversions_get(c->conversions, k, o, out, err);
+}
+
+kl_status kl__see(const kl__call *c, const kl_value *stored, const kl_value **out, kl_err *err)
+{
+    return kl__see_as(c, c->kind, stored, out, err);
+}
+
+kl_status kl__verb_see(const kl__call *c, const kl_value **out, kl_err *err)
+{
+    const kl_value *stored;
+    kl_status st = kl__verb_get(c, &stored, err);
+    return st ? st : kl__see(c, stored, out, err);
+}
+
+kl_status kl__see_all(const kl__call *c, const kl__filter *f, int64_t limit, kl__picture *p, kl_err *err)
+{
+    kl_err later = KL_ERR_INIT;
+    kl_status st = KL_OK;
+    size_t most = limit > 0 && !kl__filter_selects(f) ? (size_t)limit : SIZE_MAX;
+    for (size_t i = 0; c->kind->conversion && i < p->len && i < most; i++) {
+        const kl_value *seen;
+        kl_status one = kl__see(c, p->objects[i], &seen, st ? &later : err);
+        if (!one)
+            kl__replace(&p->objects[i], seen);
+        else if (!st || st == KL_EAGAIN) /* all that are not known go with one call */
+            st = one;
+        if (one && one != KL_EAGAIN)
+            break;
+    }
+    kl_err_fini(&later);
+    return st;
+}
+
+/* ------------------------------------------------------------------ writing */
+
+/* In the version that is stored. Where nobody can be asked an object stays what it is, as in an etcd that has
+ * seen other versions. */
+static kl_status store_as(const kl__call *c, const kl_value *o, const kl_value **out, kl_err *err)
+{
+    const kl__kind *k = c->kind, *stored = kl__kinds_get(c->s->kinds, k->group, k->storage, k->plural);
+    if (!c->conversions || stored == k) {
+        *out = kl_value_ref(o);
+        return KL_OK;
+    }
+    return stored ? kl__see_as(c, stored, o, out, err)
+                  : kl_conversions_stored(c->conversions, k, o, out, err);
+}
+
+kl_status kl__write_begin(const kl__call *c, const kl_value *o, kl__written *out, kl_err *err)
+{
+    *out = (kl__written){.why = KL_ERR_INIT};
+    if (!c->kind->conversion) {
+        out->stored = kl_render_stored(c->kind, kl_value_ref(o));
+        return KL_OK;
+    }
+    kl_status st = store_as(c, o, &out->stored, err);
+    if (!st)
+        out->seen_status = kl__see(c, out->stored, &out->seen, &out->why);
+    if (!st && out->seen_status == KL_EAGAIN)
+        st = kl_fail(err, KL_EAGAIN, "%s", kl_err_message(&out->why));
+    if (st)
+        kl__write_drop(out);
+    return st;
+}
+
+void kl__write_drop(kl__written *w)
+{
+    kl_value_unref(w->stored);
+    kl_value_unref(w->seen);
+    kl_err_fini(&w->why);
+    *w = (kl__written){.why = KL_ERR_INIT};
+}
+
+/* What the writer sees has the resource version of what was stored. */
+static kl_status tell(kl__written *w, const kl_value *now, const kl_value **out, kl_err *err)
+{
+    if (w->seen_status) {
+        if (err)
+            kl_err_move(err, &w->why);
+        return w->seen_status;
+    }
+    if (!w->seen)
+        *out = kl_value_ref(now);
+    else {
+        *out = kl_value_ref(w->seen);
+        KL_EDIT(out, kl_value_ref(kl_value_at(now, "metadata", "resourceVersion", NULL)), "metadata",
+            "resourceVersion");
+    }
+    return KL_OK;
+}
+
+kl_status kl__write_end(
+    const kl__call *c, kl__written *w, const char *key, bool remove, const kl_value **out, kl_err *err)
+{
+    const kl_value *now = NULL;
+    if (c->dry_run)
+        now = kl_value_ref(w->stored);
+    else if (remove) {
+        now = kl__store_remove(c->s->store, c->kind->bucket, key, w->stored);
+        kl__after_remove(c->s, c->kind, now);
+    } else {
+        now = kl_value_ref(kl__store_put(c->s->store, c->kind->bucket, key, kl_value_ref(w->stored)));
+        kl__after_put(c->s, c->kind, now);
+    }
+    kl_status st = tell(w, now, out, err);
+    kl_value_unref(now);
+    kl__write_drop(w);
+    return st;
+}
+
+kl__kind *kl__kind_of_stored(const kl_server *s, kl__kind *k, const kl_value *stored)
+{
+    char *group = NULL, *version = NULL;
+    if (!k->conversion || !kl_object_api_version(stored))
+        return k;
+    kl_api_version_split(kl_object_api_version(stored), &group, &version);
+    kl__kind *is = kl__kinds_get(s->kinds, group, version, k->plural);
+    kl_free(group);
+    kl_free(version);
+    return is ? is : k;
+}

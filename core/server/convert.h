@@ -1,0 +1,39 @@
+/* convert.h - objects of a call in the version that it speaks, and in the one that is stored: by name where a
+ * definition says no more, else by its conversion webhook. Under the lock; nobody waits: KL_EAGAIN ends the
+ * verb, which begins again when the webhook has answered (admission.h). */
+#ifndef KL_SERVER_CONVERT_H
+#define KL_SERVER_CONVERT_H
+
+#include "custom/convert.h"
+#include "server/state.h"
+#include "store/filter.h"
+
+/* A stored object as the call's kind has it; *out a new reference. */
+KL_NODISCARD kl_status kl__see(const kl__call *c, const kl_value *stored, const kl_value **out, kl_err *err);
+/* An object of the kind of the call as `k`, another version of it, has it, or the other way round. */
+KL_NODISCARD kl_status kl__see_as(
+    const kl__call *c, const kl__kind *k, const kl_value *o, const kl_value **out, kl_err *err);
+/* An object about to be written: what is stored of it, and how the writer sees that. Two new references.
+ * *failed: the second could not be had, though the first is to be stored; it is for kl__commit. */
+typedef struct kl__written {
+    const kl_value *stored, *seen;
+    kl_status seen_status;
+    kl_err why;
+} kl__written;
+KL_NODISCARD kl_status kl__write_begin(const kl__call *c, const kl_value *o, kl__written *out, kl_err *err);
+/* Stores it under `key`, or removes that: *out is what the writer sees, at the version of the change. Ends
+ * it.
+ */
+KL_NODISCARD kl_status kl__write_end(
+    const kl__call *c, kl__written *w, const char *key, bool remove, const kl_value **out, kl_err *err);
+void kl__write_drop(kl__written *w);
+/* The verb get: the object of the call; *out is a new reference. */
+KL_NODISCARD kl_status kl__verb_see(const kl__call *c, const kl_value **out, kl_err *err);
+/* Each object of a picture that is `wanted` (see kl__filter), in its place; at most `limit` of them unless 0
+ * or the filter selects. */
+KL_NODISCARD kl_status kl__see_all(
+    const kl__call *c, const kl__filter *f, int64_t limit, kl__picture *p, kl_err *err);
+/* The kind that has a stored object as it is, where nobody can be asked to convert it; or `k`. */
+kl__kind *kl__kind_of_stored(const kl_server *s, kl__kind *k, const kl_value *stored);
+
+#endif

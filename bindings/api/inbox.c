@@ -51,9 +51,21 @@ void lkl__inbox_unref(lkl_inbox *b)
         return;
     for (kl_list *n; (n = kl_list_shift(&b->ready));)
         entry_free(KL_CONTAINER(n, entry, link));
+    lkl__bell_unref(b->bell);
     kl_cond_fini(&b->cond);
     kl_mutex_fini(&b->mu);
     kl_free(b);
+}
+
+void lkl__inbox_set_bell(lkl_inbox *b, lkl_bell *bell)
+{
+    kl_lock(&b->mu);
+    lkl_bell *old = b->bell;
+    b->bell = bell ? lkl__bell_ref(bell) : NULL;
+    if (b->len)
+        lkl__bell_ring(bell);
+    kl_unlock(&b->mu);
+    lkl__bell_unref(old);
 }
 
 /* --- the watch thread --------------------------------------------------------------------- */
@@ -64,6 +76,7 @@ static void add_locked(lkl_inbox *b, entry *e)
     kl_list_push(&b->ready, &e->link);
     b->len++;
     kl_cond_signal(&b->cond);
+    lkl__bell_ring(b->bell);
 }
 
 static void drop_locked(lkl_inbox *b, entry *e) KL_REQUIRES(b->mu);

@@ -15,6 +15,7 @@
 #define LKL_INBOX_H
 
 #include <lua.h>
+#include "api/bell.h"
 #include "base/list.h"
 #include "base/map.h"
 #include "base/sync.h"
@@ -27,6 +28,7 @@ typedef struct lkl_inbox {
     kl_cond cond;
     kl_list ready; /* entries in order */
     size_t len;
+    lkl_bell *bell; /* rings with each entry; a reference, or NULL */
 } lkl_inbox;
 
 typedef struct lkl_feed {
@@ -54,6 +56,8 @@ void lkl__inbox_unref(lkl_inbox *b);
 /* The next event, waited for until `deadline` (0: not at all); false when there is none. */
 bool lkl__inbox_take(lkl_inbox *b, kl_time deadline, lkl_event *out);
 size_t lkl__inbox_len(lkl_inbox *b);
+/* From now on it rings this one (NULL: none), at once when there is something in it. */
+void lkl__inbox_set_bell(lkl_inbox *b, lkl_bell *bell);
 lkl_feed *lkl__feed_new(lkl_inbox *b, kl_informer *i);
 /* Ends the subscription; what was not read yet is forgotten. Waits for a callback under way, which waits
  * for nothing. */

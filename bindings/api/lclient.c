@@ -43,6 +43,7 @@ static int connect_client(lua_State *L)
         .user_agent = lkl__field_text(L, 1, "user_agent"),
         .field_manager = lkl__field_text(L, 1, "field_manager"),
         .http1 = lkl__field_flag(L, 1, "http1"),
+        .allow_http = lkl__field_flag(L, 1, "allow_http"),
         .no_protobuf = is_off(L, 1, "protobuf"),
         .no_check = is_off(L, 1, "check"),
     };

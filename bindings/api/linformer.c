@@ -212,6 +212,14 @@ static int push_event(lua_State *L, lkl_inbox *b, kl_time deadline)
  * most. */
 static int set_take(lua_State *L) { return push_event(L, check_set(L)->inbox, slice_end(L)); }
 
+/* set:ring(bell): from now on it rings with each event; nil: it does not */
+static int set_ring(lua_State *L)
+{
+    lkl_bell *bell = lua_isnoneornil(L, 2) ? NULL : lkl_box_check(L, 2, &lkl__bell_class);
+    lkl__inbox_set_bell(check_set(L)->inbox, bell);
+    return 0;
+}
+
 static int set_pending(lua_State *L)
 {
     lua_pushinteger(L, (lua_Integer)lkl__inbox_len(check_set(L)->inbox));
@@ -445,6 +453,7 @@ static const luaL_Reg set_methods[] = {
     {"wait", set_wait},
     {"take", set_take},
     {"pending", set_pending},
+    {"ring", set_ring},
     {"close", lkl__box_close},
     {NULL, NULL},
 };

@@ -36,6 +36,7 @@ typedef struct lkl_hub {
     struct lkl_set *sets;
     lkl_guest *guests;
     struct lkl_warnings *warnings;
+    bool managed; /* there is a manager on it, which takes its hooks */
 } lkl_hub;
 
 struct lkl_post {
@@ -94,7 +95,7 @@ void lkl__post_done(lkl_post *p, kl_status st, kl_err *err);
 void lkl__post_was_there(lkl_post *p);
 
 /* --- Lua ---------------------------------------------------------------------------------- */
-extern const lkl_class lkl__client_class, lkl__call_class, lkl__watch_class;
+extern const lkl_class lkl__client_class, lkl__call_class, lkl__watch_class, lkl__bell_class;
 /* Pushes a box of the class for a post of the client at 1: it keeps the client, and the table on top of
  * the stack as its op. */
 lkl_box *lkl__post_box(lua_State *L, const lkl_class *c);

@@ -273,6 +273,8 @@ void lkl__open_op(lua_State *L);
 void lkl__open_suggest(lua_State *L);
 void lkl__open_http(lua_State *L);
 void lkl__open_web(lua_State *L);
+void lkl__open_bell(lua_State *L);
+void lkl__open_manager(lua_State *L);
 void lkl__open_secret(lua_State *L);
 /* Pushes what discovery says of a resource, as a table. */
 void lkl__push_resource(lua_State *L, const kl_resource *r);

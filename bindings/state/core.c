@@ -44,6 +44,8 @@ static void open_host(lua_State *L)
     lkl__open_host(L);
     lkl__open_ttl(L);
     lkl__open_cert(L);
+    lkl__open_bell(L);
+    lkl__open_manager(L);
     lkl__open_stage(L);
     lkl__open_sim(L);
     lkl__open_bounds(L);

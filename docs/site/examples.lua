@@ -450,6 +450,38 @@ lister:namespace("default"):get("web-0").metadata.name --> "web-0"]],
   ["namespace_lister:list"] = '#synced("v1/Pod"):lister():namespace("default"):list { limit = 1 } --> 1',
   ["handler:remove"] = 'kube.informers(c):informer("v1/Pod"):on({ add = print }):remove()',
   ["handler:synced"] = 'kube.informers(c):informer("v1/Pod"):on({ add = print }):synced() --> false',
+  ["kube.manager"] = [[
+local m <close> = kube.manager { client = c, controllers = { "controllers/hello.lua" } }
+m:start()
+while not m:ready() do m:step "1s" end
+m:controllers()[1].name --> "hello"]],
+  ["m:start"] = 'kube.manager { client = c }:start():ready() --> true',
+  ["m:step"] = 'kube.manager { client = c }:start():step "10ms" <= 1 --> true',
+  ["m:fd"] = 'kube.manager { client = c }:fd() > 2 --> true',
+  ["m:run"] = 'kube.manager { client = c }:start():run "10ms"',
+  ["m:stop"] = [[
+local m
+m = kube.manager { client = c, controllers = { "controllers/hello.lua" }, on_change = function() m:stop() end }
+m:start()
+m:run()
+m:ready() --> false]],
+  ["m:ready"] = [[
+local m <close> = kube.manager { client = c, controllers = { "controllers/hello.lua" } }
+m:ready() --> false]],
+  ["m:leading"] = 'kube.manager { client = c }:start():leading() --> true',
+  ["m:controllers"] = [[
+local m <close> = kube.manager { client = c, controllers = { "controllers/hello.lua" } }
+m:start()
+while not m:ready() do m:step "1s" end
+m:controllers()[1].state --> "running"]],
+  ["m:reload"] = [[
+local m <close> = kube.manager { client = c, controllers = { "controllers/hello.lua" } }
+m:start()
+m:reload()[1].result --> "unchanged"]],
+  ["m:metrics"] = 'kube.manager { client = c }:metrics():match "process_cpu_sec" --> "process_cpu_sec"',
+  ["m:addresses"] = [[
+local m = kube.manager { client = c, metrics = "127.0.0.1:0" }:start()
+m:addresses():match "^127.0.0.1:" --> "127.0.0.1:"]],
   ["kube.recorder"] = [[
 local r = kube.recorder(c, { component = "backup" })
 r:event(c:get("v1/ConfigMap", "default/card"), "Saved", "saved %d keys", 3)

@@ -33,7 +33,7 @@ local CONNECT = {
   ca_file = "string", ca_data = "string", cert_file = "string", cert_data = "string", key_file = "string",
   key_data = "string", proxy = "string",
   tls_server_name = "string", insecure = "boolean", disable_compression = "boolean", timeout = "string",
-  http1 = "boolean", protobuf = "boolean",
+  http1 = "boolean", protobuf = "boolean", allow_http = "boolean",
   user_agent = "string", field_manager = "string", cache_dir = "path", cache_ttl = "duration",
   check = "boolean",
   qps = "number", burst = "integer", on_warning = "handler",

@@ -709,7 +709,7 @@ end
 ---@return integer events
 function Informers:poll()
   open(self, "f:poll")
-  resync(self)
+  self.due = resync(self)      -- kube.manager sets its clock by that
   local count = 0
   for _ = 1, self.core:pending() do
     if self.closed or not deliver(self, 0) then break end

@@ -75,6 +75,8 @@ local FOR_PROGRAMS = {
   recorder = { "kubelua.recorder", "recorder", "a controller has ctx:event and ctx:warn" },
   informers = { "kubelua.informers", "informers",
     "a controller script names the kind in `watches` or `reads` and has it in ctx:get and ctx:list" },
+  manager = { "kubelua.manager", "manager",
+    "a controller script is run by one: kubelua run, or a program" },
   certificate = { "kubelua.certificate", "certificate", "a controller sees no keys and no files" },
   ttl_store = { "kubelua.ttl", "ttl_store", "a controller remembers in ctx.memo and kube.shared" },
   testing = { "kubelua.testing", "testing", "a controller's tests stand in a file beside it" },
@@ -83,9 +85,6 @@ local FOR_PROGRAMS = {
 if core.connect then
   for name, from in pairs(FOR_PROGRAMS) do FROM_FILES[name] = from end
 end
-
--- What the design has and this version does not: refused by name, so that nobody looks for a typing mistake.
-local LATER = { manager = true }
 
 local function names()
   local list = {}
@@ -106,7 +105,6 @@ setmetatable(kube, {
     if FOR_PROGRAMS[name] then
       core.blame(("kube.%s is for programs of your own; %s"):format(name, FOR_PROGRAMS[name][3]))
     end
-    if LATER[name] then core.blame(("kube.%s is not in this version of kubelua"):format(name)) end
     core.blame(("kube.%s: there is no such function%s"):format(tostring(name), suggest.hint(name, names())))
   end,
   __newindex = function(_, name)

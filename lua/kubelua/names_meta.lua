@@ -52,6 +52,7 @@ kube.shared = require("kubelua.shared").shared
 kube.counter = require("kubelua.metrics").counter
 kube.gauge = require("kubelua.metrics").gauge
 kube.histogram = require("kubelua.metrics").histogram
+kube.manager = require("kubelua.manager").manager
 kube.http = require("kubelua.web").http
 kube.testing = require("kubelua.testing").testing
 kube.crd = require("kubelua.crd").crd

@@ -258,6 +258,7 @@ function kube.selector(x) end
 ---@field disable_compression boolean?
 ---@field timeout string?          of each request
 ---@field http1 boolean?
+---@field allow_http boolean?  ctx.http of controllers that kube.manager runs with this client
 ---@field protobuf boolean?         false: built-in kinds are read in JSON, too (true)
 ---@field user_agent string?
 ---@field field_manager string?    default of writes

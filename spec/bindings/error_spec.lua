@@ -63,10 +63,6 @@ describe("the kubelua table", function()
     end
   end)
 
-  it("says when something belongs to a later version", function()
-    assert.error_matches(function() return kube.manager end, "kube%.manager is not in this version")
-  end)
-
   it("cannot be changed", function()
     assert.error_matches(function() kube.mine = 1 end, "shared by everybody")
   end)

@@ -1,0 +1,29 @@
+/* bell.h - one descriptor that a program's loop may wait for: readable while somebody has news for the
+ * program's thread, or a moment that it asked for has come.
+ *
+ *   silent --ring, or the moment of an alarm--> readable --lkl__bell_hush--> silent
+ *
+ * Whoever hears it hushes it first and looks for news then, so that none is missed. */
+#ifndef LKL_BELL_H
+#define LKL_BELL_H
+
+#include <stdbool.h>
+#include "base/clock.h"
+#include "base/err.h"
+
+typedef struct lkl_bell lkl_bell; /* counted; the last reference closes the descriptor */
+
+KL_NODISCARD kl_status lkl__bell_new(lkl_bell **out, kl_err *err); /* KL_EIO: no descriptors left */
+/* Any thread: */
+lkl_bell *lkl__bell_ref(lkl_bell *b);
+void lkl__bell_unref(lkl_bell *b); /* NULL is fine */
+void lkl__bell_ring(lkl_bell *b);  /* NULL is fine */
+/* The program's thread: */
+int lkl__bell_fd(const lkl_bell *b);
+void lkl__bell_hush(lkl_bell *b);
+/* It rings after that time; KL_NEVER: not by itself. In place of the alarm before. */
+void lkl__bell_alarm(lkl_bell *b, kl_time after);
+/* Waits so long at most; true: it has rung. */
+bool lkl__bell_wait(lkl_bell *b, kl_time most);
+
+#endif

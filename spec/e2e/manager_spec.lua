@@ -1,0 +1,232 @@
+-- manager_spec.lua - kube.manager: controllers, informers and a loop in a program of stock Lua. The programs of
+-- docs/clients.md are run as they stand there.
+
+local controller = require "support.controller"
+local kube = require "kubelua"
+local process = require "support.process"
+local servers = require "support.servers"
+local wait = require "support.wait"
+
+local LUA = os.getenv "LUA" or "lua5.4"
+local HELLO = process.read "controllers/hello.lua"
+
+-- The program of docs/clients.md that begins with "-- NAME".
+local function documented(name)
+  for block in process.read "docs/clients.md":gmatch "```lua\n(.-)```" do
+    if block:find("-- " .. name, 1, true) == 1 then return block end
+  end
+  error("docs/clients.md has no program " .. name)
+end
+
+servers.each(function(name, start)
+  describe("kube.manager, against " .. name, function()
+    local server, client, ns
+    lazy_setup(function()
+      server = start {}
+      client = controller.client(server)
+      ns = controller.namespace(client, "manager")
+    end)
+    lazy_teardown(function() if server then server:stop() end end)
+
+    local function card(key)
+      client:create { kind = "v1/ConfigMap", namespace = ns, name = key, labels = { hello = "world" } }
+    end
+
+    local function greeting(key) return client:get("v1/ConfigMap", ns, key)("data.greeting") end
+
+    -- A manager of one script over a client of its own; its source begins with the greeting controller's.
+    local function manager(opts)
+      local c = kube.connect { kubeconfig = server.kubeconfig, cache_dir = false }
+      opts.client, opts.namespace = c, ns
+      local m = kube.manager(opts)
+      finally(function() c:close() end)
+      return m, c
+    end
+
+    -- What a step raises is no "not yet".
+    local function step_until(m, what, fn)
+      local raised
+      wait.until_true(30, what, function()
+        local ok, why = pcall(m.step, m, 0)
+        raised = not ok and why
+        return raised or fn()
+      end)
+      if raised then error(raised, 0) end
+    end
+
+    for _, library in ipairs { "blocking", "luv", "cqueues" } do
+      local there = library == "blocking" or process.run(("%s -e 'require %q'"):format(LUA, library)) == ""
+      local case = there and it or pending
+      case(("runs the program of the documentation: %s%s"):format(library,
+        there and "" or " (skipped: apt install lua-" .. library .. ")"), function()
+        local dir = process.tmpname ".d"
+        process.run("mkdir " .. process.quote(dir))
+        process.write(dir .. "/hello.lua", HELLO)
+        -- the server is shared: a namespace of our own in place of the default one
+        local text = documented(library == "blocking" and "blocking.lua" or "with_" .. library .. ".lua"):gsub('"default"', ("%q"):format(ns))
+          :gsub("kube.manager { ", ("%%0namespace = %q, "):format(ns))
+        process.write(dir .. "/program.lua", 'io.stdout:setvbuf "line"\n' .. text)
+        local here = process.run "pwd":gsub("%s+$", "")
+        local build = os.getenv "KL_BUILD" or "build"
+        local p = process.spawn { "sh", "-c", ("cd %s && exec %s program.lua"):format(process.quote(dir), LUA), env = {
+          KUBECONFIG = (server.kubeconfig:find "^/" and "" or here .. "/") .. server.kubeconfig,
+          LUA_PATH_5_4 = ("%s/lua/?.lua;%s/lua/?/init.lua;;"):format(here, here),
+          LUA_CPATH_5_4 = ("%s/%s/lua/?.so;;"):format(here, build) } }
+        local key = "card-" .. library
+        card(key)
+        wait.until_true(30, "a greeting", function()
+          return not p:alive() or greeting(key) == "Hello, world!"
+        end)
+        assert.is_true(p:alive(), p:log())
+        if library == "blocking" then
+          p:wait_for_log(20, key .. "\tHello, world!")
+          p:stop()
+        else
+          p:signal "TERM"
+          assert.equal(0, p:wait(30), p:log())
+        end
+      end)
+    end
+
+    it("tells how its controllers are, in the program's own thread", function()
+      local told = 0
+      local m = manager { controllers = { { name = "hello.lua", source = HELLO } }, on_change = function(m)
+        assert.equal("hello", m:controllers()[1].name)
+        told = told + 1
+      end }
+      assert.is_false(m:ready())
+      m:start()
+      step_until(m, "a controller that runs", function() return m:ready() end)
+      assert.is_true(told > 0)
+      card "told"
+      step_until(m, "a greeting", function() return greeting "told" == "Hello, world!" end)
+      local state = m:controllers()[1]
+      assert.same({ "running", 1, 0 }, { state.state, state.generation, state.failing })
+      assert.is_true(state.runs > 0)
+      assert.is_true(m:leading())
+      assert.match('controller_runtime_reconcile_total{controller="hello"', m:metrics())
+      m:stop()
+      assert.same({}, m:controllers())
+      assert.is_false(m:ready())
+      assert.equal(0, m:step())                                     -- it waits for nothing any more
+      m:run()
+    end)
+
+    it("runs handlers of informers in steps, each of them once, also those behind one that raises", function()
+      local c = kube.connect { kubeconfig = server.kubeconfig, cache_dir = false }
+      finally(function() c:close() end)
+      local f = kube.informers(c, { namespace = ns })
+      local seen, raised = {}, 0
+      local handler = f:informer("v1/Secret"):on { add = function(o)
+        seen[o.metadata.name] = (seen[o.metadata.name] or 0) + 1
+        if o.metadata.name == "bad" then error("a mistake", 0) end
+      end }
+      local m <close> = kube.manager { client = c, informers = f }
+      m:start()
+      for _, key in ipairs { "bad", "good" } do
+        client:create { kind = "v1/Secret", namespace = ns, name = key }
+      end
+      wait.until_true(30, "both secrets", function()
+        local ok, why = pcall(m.step, m, "100ms")
+        if not ok then
+          assert.equal("a mistake", why)
+          raised = raised + 1
+        end
+        return seen.bad and seen.good
+      end)
+      assert.same({ 1, 1, 1 }, { seen.bad, seen.good, raised })
+      assert.is_true(handler:synced())
+    end)
+
+    it("takes new logic when told to, and says why it does not", function()
+      local path = process.write(process.tmpname ".lua", HELLO)
+      local m <close> = manager { controllers = { path } }
+      m:start()
+      step_until(m, "a controller that runs", function() return m:ready() end)
+      assert.same({ { script = path, result = "unchanged" } }, m:reload())
+      process.write(path, "return = 1")
+      local said = m:reload()[1]
+      assert.equal("refused", said.result)
+      assert.match("unexpected symbol near '='", said.message)
+      process.write(path, (HELLO:gsub("Hello, ", "Good morning, ")))
+      assert.equal("taken", m:reload()[1].result)
+      step_until(m, "the second generation", function() return m:controllers()[1].generation == 2 end)
+      card "morning"
+      step_until(m, "the new greeting", function() return greeting "morning" == "Good morning, world!" end)
+    end)
+
+    it("leads by a lease that it gives back, writes nothing in a dry run, takes params", function()
+      local m = manager { controllers = { { name = "hello.lua", source = HELLO } }, dry_run = true }
+      m:start()
+      card "dry"
+      step_until(m, "a run", function() return m:controllers()[1].runs > 0 end)
+      assert.is_nil(greeting "dry")
+      m:stop()
+      m = manager { controllers = { { name = "said.lua", source = HELLO:gsub('"Hello, "', "ctx.params.word")
+        :gsub('name = "hello"', '%0, params = { word = "Hello, " }') } }, params = { word = "Ahoy, " },
+        election = { name = "hello", namespace = ns, identity = "me" }, health = "127.0.0.1:0" }
+      m:start()
+      step_until(m, "the lease", function() return m:leading() end)
+      step_until(m, "a greeting", function() return greeting "dry" == "Ahoy, world!" end)
+      local _, health = m:addresses()
+      assert.match("ok", process.run(("curl -fsS http://%s/readyz"):format(health)))
+      m:stop()
+      assert.equal("", client:get("coordination.k8s.io/v1/Lease", ns, "hello").spec.holderIdentity or "")
+    end)
+
+    it("ends with its client, and with its scope", function()
+      local m, c = manager { controllers = { { name = "hello.lua", source = HELLO } } }
+      m:start()
+      c:close()
+      assert.same({}, m:controllers())
+      assert.error_matches(function() m:reload() end, "it has stopped, or its client was closed")
+      m:stop()
+      c = kube.connect { kubeconfig = server.kubeconfig, cache_dir = false }
+      do
+        local one <close> = kube.manager { client = c }
+        assert.error_matches(function() kube.manager { client = c } end, "this client has a manager")
+        one:start()
+      end
+      kube.manager { client = c }:stop()
+      c:close()
+    end)
+  end)
+end)
+
+describe("kube.manager", function()
+  local c
+  lazy_setup(function() c = kube.connect { server = "http://127.0.0.1:1", cache_dir = false } end)
+  lazy_teardown(function() c:close() end)
+
+  it("says what is wrong with what it is given", function()
+    local hook = [[return require "kubelua".webhook { name = "x", resource = "v1/Pod", mutate = function() end }]]
+    for _, case in ipairs {
+      { {}, "client is missing" },
+      { { client = c, controler = {} }, "unknown option 'controler'; did you mean 'controllers'" },
+      { { client = c, controllers = { kube.controller { name = "x", resource = "v1/Pod", reconcile = print } } },
+        "controllers%[1%] must be a file or { name =, source = }, got table: its functions run in states" },
+      { { client = c, controllers = { "no-such.lua" } }, "no%-such.lua" },
+      { { client = c, controllers = { { name = "x.lua", source = "return = 1" } } }, "x.lua:1: unexpected symbol" },
+      { { client = c, controllers = { { name = "hook.lua", source = hook } } }, "hook.lua has webhooks" },
+      { { client = c, controllers = { { source = "return 1" } } }, "name stands in messages" },
+      { { client = c, controllers = { { name = "x.lua", source = HELLO } }, params = { wrod = 1 } },
+        "no controller here has a param wrod" },
+      { { client = c, informers = { 1 } }, "informers%[1%] must be what kube.informers gives" },
+      { { client = c, workers = 0 }, "workers must be at least 1" },
+      { { client = c, dry_run = "client" }, 'dry_run must be true or "server"' },
+      { { client = c, election = {} }, "election: name is missing" },
+      { { client = c, log = "loud" }, "loud" },
+      { { client = c, metrics = "nowhere" }, "nowhere" },
+    } do
+      local ok, why = pcall(function() kube.manager(case[1]):start() end)
+      assert.is_false(ok, case[2])
+      assert.match(case[2], tostring(why))
+    end
+  end)
+
+  it("answers a mistyped call with the one that was meant", function()
+    local d <close> = kube.connect { server = "http://127.0.0.1:1", cache_dir = false }
+    local m <close> = kube.manager { client = d }
+    assert.error_matches(function() m:strat() end, "m:strat: a manager has no such call; did you mean 'start'")
+  end)
+end)

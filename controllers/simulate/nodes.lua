@@ -1,5 +1,5 @@
--- nodes.lua - plays what speaks for nodes: the kubelet that reports them and renews their leases, and the node
--- lifecycle controller that taints them. Where nobody has made a node, a few are made.
+-- nodes.lua - plays what speaks for nodes: the kubelet that reports them and renews their leases, and the
+-- node lifecycle controller that taints them. Where nobody has made a node, a few are made.
 --
 -- simulate.kubelua.dev/down: "true" on a node stops its heartbeats.
 

@@ -1,7 +1,9 @@
 --- simulate_spec.lua - stand-ins for a cluster (controllers/simulate): unmodified kubectl sees pods become
 --- ready, beside the embedded server by --simulate, and beside kube-apiserver as the scripts that they are,
 --- so that everything they write is what the real one takes.
+-- not in tsan: minutes of scripts' Lua and kubectl; servers and managers have specs of their own
 
+local json = require "dkjson"
 local process = require "support.process"
 local servers = require "support.servers"
 local wait = require "support.wait"
@@ -21,7 +23,8 @@ local function start_beside(name, start)
   end
   for _, word in ipairs { "--kubeconfig", server.kubeconfig, "--param", "simulate-cluster.nodes=2", "--control",
     "off" } do words[#words + 1] = word end
-  table.insert(server.children, process.spawn(words))
+  server.beside = process.spawn(words)
+  table.insert(server.children, server.beside)
   return server
 end
 
@@ -91,6 +94,81 @@ servers.each(function(name, start)
       s:must_kubectl("uncordon", node)
       s:must_kubectl("wait", "--for=condition=Ready", "pod/three", "--timeout=20s")
       s:must_kubectl("delete", "pod", "three", "--timeout=20s")
+    end)
+
+    it("rolls a Deployment out, and back", function()
+      s:must_kubectl("create", "deployment", "web", "--image=nginx:1", "--replicas=3")
+      s:must_kubectl("rollout", "status", "deployment/web", "--timeout=20s")
+      s:must_kubectl("set", "image", "deployment/web", "nginx=nginx:2")
+      s:must_kubectl("rollout", "status", "deployment/web", "--timeout=20s")
+      assert.matches("\n1 .*\n2 ", s:must_kubectl("rollout", "history", "deployment/web"))
+      s:must_kubectl("rollout", "undo", "deployment/web")
+      s:must_kubectl("rollout", "status", "deployment/web", "--timeout=20s")
+      s:must_kubectl("wait", "--for=condition=Available", "deployment/web", "--timeout=20s")
+      assert.equal("nginx:1", get("deployment", "web", ".spec.template.spec.containers[0].image"))
+      assert.matches("\n2 .*\n3 ", s:must_kubectl("rollout", "history", "deployment/web"))
+      assert.matches("web +3/3 +3 +3 ", s:must_kubectl("get", "deployment", "web"))
+      s:must_kubectl("expose", "deployment", "web", "--port=80")
+      s:must_kubectl("wait", "endpointslice", "-l", "kubernetes.io/service-name=web", "--timeout=20s",
+        "--for=jsonpath={.endpoints[2].conditions.ready}=true")
+    end)
+
+    it("lets a budget hold a drain back", function()
+      s:must_kubectl("create", "poddisruptionbudget", "web", "--selector=app=web", "--min-available=3")
+      s:must_kubectl("wait", "pdb/web", "--for=jsonpath={.status.currentHealthy}=3", "--timeout=20s")
+      local pod = s:must_kubectl("get", "pods", "-l", "app=web", "-o", "jsonpath={.items[0].spec.nodeName}")
+      assert.matches("would violate the pod's disruption budget", (s:kubectl("drain", pod, "--force", "--timeout=1s")))
+      s:must_kubectl("patch", "pdb", "web", "-p", '{"spec":{"minAvailable":1}}')
+      s:must_kubectl("drain", pod, "--force", "--timeout=20s")
+      s:must_kubectl("uncordon", pod)
+      s:must_kubectl("rollout", "status", "deployment/web", "--timeout=20s")
+    end)
+
+    it("sees Jobs complete, and a CronJob make them", function()
+      s:must_kubectl("create", "job", "once", "--image=busybox")
+      s:must_kubectl("wait", "--for=condition=Complete", "job/once", "--timeout=20s")
+      assert.matches("once +Complete +1/1 ", s:must_kubectl("get", "job", "once"))
+      s:must_kubectl("create", "cronjob", "often", "--image=busybox", "--schedule=* * * * *")
+      s:must_kubectl("patch", "cronjob", "often", "--subresource=status", "-p",
+        '{"status":{"lastScheduleTime":"2026-01-01T00:00:00Z"}}')
+      s:must_kubectl("wait", "cronjob/often", "--for=jsonpath={.status.lastSuccessfulTime}", "--timeout=20s")
+      s:must_kubectl("delete", "cronjob", "often")
+      s:must_kubectl("create", "-f", process.write(process.tmpname ".json", json.encode {
+        apiVersion = "batch/v1", kind = "Job", metadata = { name = "bad" }, spec = { backoffLimit = 0, template = {
+          metadata = { annotations = { ["simulate.kubelua.dev/exit-code"] = "1" } },
+          spec = { restartPolicy = "Never", containers = { { name = "c", image = "i" } } } } } }))
+      s:must_kubectl("wait", "--for=condition=Failed", "job/bad", "--timeout=20s")
+    end)
+
+    it("rolls StatefulSets with their claims and DaemonSets out, and back", function()
+      local labels = { app = "db" }
+      local template = { metadata = { labels = labels },
+        spec = { containers = { { name = "c", image = "i:1" } } } }
+      local spec = { selector = { matchLabels = labels }, template = template }
+      local claim = { metadata = { name = "data" }, spec = { accessModes = { "ReadWriteOnce" },
+        resources = { requests = { storage = "1Gi" } } } }
+      for kind, which in pairs { StatefulSet = "statefulset/db", DaemonSet = "daemonset/db" } do
+        spec.replicas = kind == "StatefulSet" and 2 or nil
+        spec.serviceName = kind == "StatefulSet" and "db" or nil
+        spec.volumeClaimTemplates = kind == "StatefulSet" and { claim } or nil
+        labels.app = which:match "%a+"
+        s:must_kubectl("create", "-f", process.write(process.tmpname ".json", json.encode {
+          apiVersion = "apps/v1", kind = kind, metadata = { name = "db" }, spec = spec }))
+        s:must_kubectl("rollout", "status", which, "--timeout=20s")
+        s:must_kubectl("set", "image", which, "c=i:2")
+        s:must_kubectl("rollout", "status", which, "--timeout=20s")
+        assert.matches("\n1 .*\n2 ", s:must_kubectl("rollout", "history", which))
+        s:must_kubectl("rollout", "undo", which)
+        s:must_kubectl("rollout", "status", which, "--timeout=20s")
+        assert.equal("i:1", get(kind, "db", ".spec.template.spec.containers[0].image"))
+      end
+      assert.equal("Bound", get("pvc", "data-db-1", ".status.phase"))
+      assert.matches("db%-0 +1/1 +Running", s:must_kubectl("get", "pod", "db-0"))
+    end)
+
+    it("leaves no stand-in failing", function()
+      local log = s.beside and s.beside:log() or s:log()
+      assert.is_nil(log:match "ERROR [^\n]*", log)
     end)
   end)
 end)

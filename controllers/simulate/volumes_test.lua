@@ -1,0 +1,50 @@
+local kube = require "kubelua"
+
+describe("volumes", function()
+  local t ---@type kubelua.Testing
+  local function start(...)
+    t = kube.testing.start { script = "volumes.lua", objects = ... and { ... } or nil }
+  end
+  local function claim(name, spec)
+    t:create { kind = "v1/PersistentVolumeClaim", name = name, spec = kube.merge({
+      accessModes = { "ReadWriteOnce" }, resources = { requests = { storage = "1Gi" } } }, spec) }
+    return t:get("v1/PersistentVolumeClaim", name)
+  end
+  local function volume(name, size)
+    return { kind = "v1/PersistentVolume", name = name, spec = { capacity = { storage = size },
+      accessModes = { "ReadWriteOnce" }, storageClassName = "manual", hostPath = { path = "/x" },
+      persistentVolumeReclaimPolicy = "Retain" } }
+  end
+
+  it("are made by a default class, and go with their claims", function()
+    start()
+    local made = claim "a"
+    assert.equal("Bound", made.status.phase)
+    assert.equal("standard", made.spec.storageClassName)
+    local v = t:get("v1/PersistentVolume", made.spec.volumeName)
+    assert.equal("Bound", v.status.phase)
+    t:delete("v1/PersistentVolumeClaim", "a")
+    t:until_idle()
+    assert.is_nil(t:get("v1/PersistentVolume", v.metadata.name))
+  end)
+
+  it("are the smallest that do, once, and released where they are kept", function()
+    start(volume("big", "10Gi"), volume("mid", "2Gi"), volume("small", "500Mi"))
+    assert.equal("Available", t:get("v1/PersistentVolume", "mid").status.phase)
+    assert.equal("mid", claim("a", { storageClassName = "manual" }).spec.volumeName)
+    assert.equal("big", claim("b", { storageClassName = "manual" }).spec.volumeName)
+    assert.equal("Pending", claim("c", { storageClassName = "manual" }).status.phase)
+    t:delete("v1/PersistentVolumeClaim", "a")
+    t:until_idle()
+    assert.equal("Released", t:get("v1/PersistentVolume", "mid").status.phase)
+  end)
+
+  it("wait for a pod where their class says so", function()
+    start { kind = "storage.k8s.io/v1/StorageClass", name = "late", provisioner = "x/y",
+      volumeBindingMode = "WaitForFirstConsumer" }
+    assert.equal("Pending", claim("a", { storageClassName = "late" }).status.phase)
+    t:create { kind = "v1/Pod", name = "p", spec = { containers = { { name = "c", image = "i" } },
+      volumes = { { name = "v", persistentVolumeClaim = { claimName = "a" } } } } }
+    assert.equal("Bound", t:get("v1/PersistentVolumeClaim", "a").status.phase)
+  end)
+end)

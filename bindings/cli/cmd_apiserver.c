@@ -9,6 +9,7 @@
 #include "cli/embedded.h"
 #include "cli/envtest.h"
 #include "cli/simulate.h"
+#include "cli/virtual.h"
 #include "client/call_webhook.h"
 
 /* Of the one server that a process has. */
@@ -79,6 +80,8 @@ int cli_apiserver(int argc, char **argv)
     kl_server_options o = {.listen = "127.0.0.1:8080"};
     cli_simulate_options simulate = {.nodes = CLI_SIMULATE_NODES};
     cli_simulation *simulation = NULL;
+    cli_virtual *time = NULL;
+    const char *clock = "real";
     bool bare = false;
     cli_list crds = {0}, load = {0}, words = {0};
     const cli_option options[] = {
@@ -109,6 +112,9 @@ int cli_apiserver(int argc, char **argv)
             "leave what an owner leaves behind, as a kube-apiserver without kube-controller-manager does",
             CLI_FLAG, &bare},
         CLI_SIMULATE_ROWS(&simulate),
+        {"--clock", "real|virtual",
+            "virtual: the server's time stands until it is moved: POST /kubelua/v1/clock (real)", CLI_STRING,
+            &clock, NULL, "real virtual"},
         {"--insecure-anywhere", NULL,
             "listen beyond this machine although everybody who reaches the server may do everything",
             CLI_FLAG, &o.insecure_anywhere},
@@ -133,6 +139,12 @@ int cli_apiserver(int argc, char **argv)
         return cli_fail(2, "apiserver", "--authorization-mode is AlwaysAllow or RBAC, not \"%s\"", mode);
     if (!cli_simulate_known("apiserver", &simulate))
         return 2;
+    bool moved = !strcmp(clock, "virtual");
+    if (!moved && strcmp(clock, "real") != 0)
+        return cli_fail(2, "apiserver", "--clock is real or virtual, not \"%s\"", clock);
+    if (moved && o.data)
+        return cli_fail(2, "apiserver",
+            "--data keeps objects over restarts, and a virtual clock begins anew with each: leave one out");
     o.collect = !bare;
     o.rbac = !strcmp(mode, "RBAC");
     if (!o.tls_cert != !o.tls_key)
@@ -140,12 +152,15 @@ int cli_apiserver(int argc, char **argv)
     /* kubectl sends no token over plain HTTP */
     o.tls |= o.rbac || o.tls_cert || o.client_ca;
     cli_signals_block();
+    if (moved)
+        time = cli_virtual_new(&o);
     kl_server *s = NULL;
     int code = cli_server_start("apiserver", &o, &crds, &load, &s);
     if (!code && kubeconfig && !cli_server_write_kubeconfig("apiserver", s, kubeconfig))
         code = 1;
     if (!code)
-        code = cli_simulate_start("apiserver", &simulate, s, &simulation);
+        code = time ? cli_virtual_start("apiserver", time, &simulate, s)
+                    : cli_simulate_start("apiserver", &simulate, s, &simulation);
     if (!code) {
         printf("serving %s\n", kl_server_url(s));
         fflush(stdout);
@@ -153,7 +168,9 @@ int cli_apiserver(int argc, char **argv)
             ;
     }
     cli_simulate_stop(simulation);
+    cli_virtual_stop(time);
     cli_server_stop(s);
+    cli_virtual_free(time);
     kl_free(crds.v);
     kl_free(load.v);
     kl_free(words.v);

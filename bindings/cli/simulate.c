@@ -6,7 +6,6 @@
 #include "base/base64.h"
 #include "base/mem.h"
 #include "run/params.h"
-#include "script/simulate.h"
 #include "value/yaml.h"
 
 /* Runs end with the process: who watches a simulation waits for nobody. */
@@ -29,7 +28,7 @@ bool cli_simulate_known(const char *command, const cli_simulate_options *o)
 }
 
 /* As the server's own kubeconfig has it: with its certificate, as an administrator. */
-static kl_status connect(kl_server *s, kl_client **out, kl_err *err)
+kl_status cli_simulate_client(kl_server *s, kl_client **out, kl_err *err)
 {
     char *text = kl_server_kubeconfig(s);
     const kl_value *v = NULL;
@@ -67,15 +66,18 @@ static kl_status set_nodes(kl_program *p, long nodes, kl_err *err)
     return st;
 }
 
-static kl_status add(cli_simulation *s, const char *name, long nodes, kl_err *err)
+kl_status cli_simulate_load(
+    const cli_simulate_options *o, kl_program *programs[LKL_SIMULATE_MOST], size_t *n, kl_err *err)
 {
-    kl_program *p = NULL;
-    kl_status st = lkl_simulate_load(name, &p, err);
-    if (!st)
-        st = set_nodes(p, nodes, err);
-    if (!st)
-        st = kl_manager_add(s->manager, p, NULL, err);
-    kl_program_unref(p);
+    const char *names[LKL_SIMULATE_MOST];
+    size_t of = 0;
+    *n = 0;
+    kl_status st = o->words ? lkl_simulate_chosen(o->words, names, &of, err) : KL_OK;
+    for (size_t i = 0; i < of && !st; i++) {
+        st = lkl_simulate_load(names[i], &programs[*n], err);
+        if (!st)
+            st = set_nodes(programs[(*n)++], o->nodes, err);
+    }
     return st;
 }
 
@@ -85,13 +87,13 @@ int cli_simulate_start(
     *out = NULL;
     if (!o->words)
         return 0;
-    const char *names[LKL_SIMULATE_MOST];
+    kl_program *programs[LKL_SIMULATE_MOST];
     size_t n = 0;
     kl_err err = KL_ERR_INIT;
     cli_simulation *s = kl_new(cli_simulation);
-    kl_status st = lkl_simulate_chosen(o->words, names, &n, &err);
+    kl_status st = cli_simulate_load(o, programs, &n, &err);
     if (!st)
-        st = connect(server, &s->client, &err);
+        st = cli_simulate_client(server, &s->client, &err);
     if (!st)
         st = kl_manager_new(&(kl_manager_options){.client = s->client,
                                 .grace = GRACE,
@@ -99,8 +101,11 @@ int cli_simulate_start(
                                 .never_slow_down = true,
                                 .drop_managed_fields = true},
             &s->manager, &err);
-    for (size_t i = 0; i < n && !st; i++)
-        st = add(s, names[i], o->nodes, &err);
+    for (size_t i = 0; i < n; i++) {
+        if (!st)
+            st = kl_manager_add(s->manager, programs[i], NULL, &err);
+        kl_program_unref(programs[i]);
+    }
     if (!st)
         st = kl_manager_start(s->manager, &err);
     if (st) {

@@ -4,6 +4,7 @@
 #define KL_CLI_SIMULATE_H
 
 #include "cli/cli.h"
+#include "script/simulate.h"
 #include "server/server.h"
 
 typedef struct cli_simulate_options {
@@ -26,6 +27,12 @@ typedef struct cli_simulate_options {
 
 /* Whether each name is one; false after a message. */
 bool cli_simulate_known(const char *command, const cli_simulate_options *o);
+
+/* For stand-ins: a client that may do everything, and the programs, which the caller unrefs, `n` of them also
+ * on failure. */
+KL_NODISCARD kl_status cli_simulate_client(kl_server *s, kl_client **out, kl_err *err);
+KL_NODISCARD kl_status cli_simulate_load(
+    const cli_simulate_options *o, kl_program *programs[LKL_SIMULATE_MOST], size_t *n, kl_err *err);
 
 typedef struct cli_simulation cli_simulation;
 /* 0 and *out, NULL where none run; or an exit status after a message. The server outlives it. */

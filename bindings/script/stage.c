@@ -118,12 +118,28 @@ static void call_webhook(
     kl_webhook_call(arg, call->url, call->ca, call->body, call->len, call->timeout, done, done_arg);
 }
 
-kl_status lkl__stage_new(kl_time wall, lkl_stage **out, kl_err *err)
+static lkl_stage *empty(void)
 {
     lkl_stage *s = kl_new(lkl_stage);
     kl_mutex_init(&s->runs.mu);
     kl_mutex_init(&s->calls.mu);
     kl_mutex_init(&s->web.mu);
+    return s;
+}
+
+lkl_stage *lkl__stage_beside(kl_server *server, kl_clock *clock, kl_client *client)
+{
+    lkl_stage *s = empty();
+    s->beside = true;
+    s->server = server;
+    s->clock = clock;
+    s->client = client;
+    return s;
+}
+
+kl_status lkl__stage_new(kl_time wall, lkl_stage **out, kl_err *err)
+{
+    lkl_stage *s = empty();
     s->clock = kl_clock_fake_new(KL_TURNS_EPOCH, wall);
     kl_status st = kl_webhook_caller_new(&s->caller, err);
     if (!st)
@@ -156,12 +172,16 @@ void lkl__stage_stop(lkl_stage *s)
 
 void lkl__stage_free(lkl_stage *s)
 {
+    if (!s)
+        return;
     lkl__stage_stop(s);
     if (s->client)
         kl_client_free(s->client);
-    kl_server_stop(s->server);
-    kl_webhook_caller_free(s->caller);
-    kl_clock_fake_free(s->clock);
+    if (!s->beside) {
+        kl_server_stop(s->server);
+        kl_webhook_caller_free(s->caller);
+        kl_clock_fake_free(s->clock);
+    }
     lkl__journal_fini(&s->runs);
     lkl__journal_fini(&s->calls);
     kl_mutex_fini(&s->web.mu);
@@ -179,8 +199,8 @@ kl_status lkl__stage_start(lkl_stage *s, kl_program *const *programs, size_t n, 
                                       .workers = 1,
                                       .workers_forced = true,
                                       .drop_managed_fields = true,
-                                      .ran = ran,
-                                      .seen = seen,
+                                      .ran = s->beside ? NULL : ran,
+                                      .seen = s->beside ? NULL : seen,
                                       .seen_arg = s,
                                       .turns = true,
                                       .webhooks = {.listen = "127.0.0.1:0", .url = "auto"}},

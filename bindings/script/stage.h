@@ -57,12 +57,16 @@ typedef struct lkl_stage {
     kl_server *server;
     kl_client *client;
     kl_manager *manager; /* NULL while nothing runs */
+    /* they are of another owner, and what runs is not remembered: the process goes on for days */
+    bool beside;
     lkl_journal runs, calls;
     lkl_asks web;
 } lkl_stage;
 
 KL_NODISCARD kl_status lkl__stage_new(kl_time wall, lkl_stage **out, kl_err *err);
-void lkl__stage_free(lkl_stage *s);
+/* A stage for a server that is there, whose clock (a fake one) somebody else has; takes the client. */
+lkl_stage *lkl__stage_beside(kl_server *server, kl_clock *clock, kl_client *client);
+void lkl__stage_free(lkl_stage *s); /* NULL is fine */
 void lkl__stage_stop(lkl_stage *s); /* the manager, if there is one */
 /* The client's web_ask: any thread. */
 void lkl__stage_ask(void *stage, struct kl_web_call *call, const kl_op *op);

@@ -615,10 +615,13 @@ void kl__rest_handle(void *arg, kl_httpd_request *http)
     kl__admission *record = kl_httpd_user(http);
     kl_lock(&s->mu);
     const kl_value *user = kl__access_admit(s, http);
-    if (!user || small_talk(path, http)) {
+    bool extra = user && s->extra && !strncmp(path, KL_SERVER_EXTRA, sizeof KL_SERVER_EXTRA - 1);
+    if (!user || extra || small_talk(path, http)) {
         kl_unlock(&s->mu);
         kl_value_unref(user);
         kl__admission_free(record);
+        if (extra)
+            s->extra(s->extra_arg, http);
         return;
     }
     char *copy = kl_strdup(path), *words[SEGMENTS_MAX + 1];

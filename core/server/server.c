@@ -2,7 +2,7 @@
  *
  * Threads: the HTTP server's own, which runs every request under one lock and never waits, and the ticker,
  * which sends bookmarks and ends watches that are due. Under a fake clock there is no ticker: the clock's
- * owner calls kl__server_tick. */
+ * owner calls kl_server_tick. */
 #include "server/server.h"
 
 #include <string.h>
@@ -26,14 +26,13 @@
 #define HISTORY 10000
 #define BOOKMARK_EVERY KL_SECONDS(60)
 
-kl_time kl__server_tick(kl_server *s)
+void kl_server_tick(kl_server *s)
 {
     while (kl__watches_ask(s))
         ;
     kl_lock(&s->mu);
-    kl_time again = kl__watches_tick(s, kl_clock_now(s->clock));
+    (void)kl__watches_tick(s, kl_clock_now(s->clock));
     kl_unlock(&s->mu);
-    return again;
 }
 
 static void tick(void *arg)
@@ -149,6 +148,8 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
     s->webhook_arg = o->webhook_arg;
     s->changed = o->changed;
     s->changed_arg = o->changed_arg;
+    s->extra = o->extra;
+    s->extra_arg = o->extra_arg;
     s->chance = (kl_random){o->seed};
     s->seeded = o->seed;
     s->bookmark_every = o->bookmark_every ? o->bookmark_every : BOOKMARK_EVERY;

@@ -11,6 +11,8 @@
 
 typedef struct kl_server kl_server;
 
+struct kl_httpd_request;
+
 /* A call of a webhook: POST of a JSON body. Borrowed for the call. */
 typedef struct kl_server_webhook {
     const char *url; /* "https://...?timeout=10s" */
@@ -60,6 +62,11 @@ typedef struct kl_server_options {
      * What was loaded or kept is looked at when its owners change. */
     bool collect;
     bool fixtures; /* but what comes with owners who are not there is left alone: it is made for a test */
+    /* Requests for paths below /kubelua/ (KL_SERVER_EXTRA) of clients that may make them (with rbac by the
+     * rules of nonResourceURLs): answers them, at once or later, as a kl_httpd_handler does. On the HTTP
+     * thread, without the server's lock. NULL: there are no such paths. */
+    void (*extra)(void *arg, struct kl_httpd_request *request);
+    void *extra_arg;
     /* Uids and generated names follow from it: the same calls make the same objects. 0: they are anybody's
      * guess. */
     uint64_t seed;
@@ -67,6 +74,9 @@ typedef struct kl_server_options {
 
 KL_NODISCARD kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *err);
 void kl_server_stop(kl_server *s); /* ends watches, joins, frees */
+#define KL_SERVER_EXTRA "/kubelua/"
+/* With a clock of one's own, after it moved: ends watches and sends bookmarks that are due. */
+void kl_server_tick(kl_server *s);
 /* "http://127.0.0.1:PORT"; lives as long as s. NULL: it is unheard */
 const char *kl_server_url(const kl_server *s);
 

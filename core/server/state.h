@@ -26,7 +26,7 @@ struct kl_server {
     struct kl_hub *hub;        /* for answers to what they have asked, see watch.c */
     uint64_t next_address;     /* of service cluster IPs */
     kl_cond wake;
-    /* bookmarks and timeouts; NULL under a fake clock, whose owner calls kl__server_tick */
+    /* bookmarks and timeouts; NULL under a fake clock, whose owner calls kl_server_tick */
     kl_thread *ticker;
     bool stopping;
     struct kl_map *tokens; /* who has which, or NULL: see tokens.h */
@@ -40,6 +40,8 @@ struct kl_server {
     void *webhook_arg;
     void (*changed)(void *arg, const kl_server_change *c);
     void *changed_arg;
+    void (*extra)(void *arg, kl_httpd_request *request);
+    void *extra_arg;
     kl_random chance; /* of uids and generated names; `seeded`, or unused */
     bool seeded;
     kl_list faults;               /* see fault.h */
@@ -91,7 +93,5 @@ void kl__watches_drop(kl_server *s, const char *group, const char *plural, const
 void kl__kept_free(struct kl__kept *k);
 void kl__call_warn(const kl__call *c, const char *fmt, ...) KL_PRINTF(2, 3);
 kl_time kl__server_wall(const kl_server *s);
-/* Sends what is due: bookmarks, ends of watches. Returns when to come again. Takes the lock. */
-kl_time kl__server_tick(kl_server *s);
 
 #endif

@@ -30,7 +30,7 @@ static void stop(kl_server *s)
 static void pass(kl_server *s, kl_time by)
 {
     kl_clock_advance(ticks, by);
-    kl__server_tick(s);
+    kl_server_tick(s);
 }
 
 #define MAPS "/api/v1/namespaces/default/configmaps"

@@ -1,0 +1,23 @@
+/* virtual.h - `--clock virtual`: an embedded API server whose time stands until somebody moves it, and its
+ * stand-ins with it.
+ *
+ *   GET  /kubelua/v1/clock                       {"now": "2026-01-01T00:00:00Z"}
+ *   POST /kubelua/v1/clock  {"advance": "10m"}   the same, when everything that was due has happened
+ *
+ * Main thread, but for what the server calls. */
+#ifndef KL_CLI_VIRTUAL_H
+#define KL_CLI_VIRTUAL_H
+
+#include "cli/simulate.h"
+
+typedef struct cli_virtual cli_virtual;
+
+/* The clock begins at the present, and fills in what the server has to know of it. */
+cli_virtual *cli_virtual_new(kl_server_options *o);
+/* The stand-ins run on that clock; until then time does not move. 0, or an exit status after a message. */
+int cli_virtual_start(
+    const char *command, cli_virtual *v, const cli_simulate_options *simulate, kl_server *s);
+void cli_virtual_stop(cli_virtual *v); /* before the server stops; NULL is fine */
+void cli_virtual_free(cli_virtual *v); /* after that; NULL is fine */
+
+#endif

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "run/params.h"
 #include "script/program.h"
+#include "script/simulate.h"
 #include "script/stage.h"
 #include "script/states.h"
 
@@ -181,16 +182,19 @@ kl_program **lkl__programs(lua_State *L, int list, const kl_value *params, size_
         lua_rawgeti(L, list, (lua_Integer)i + 1);
         lua_getfield(L, -1, "path");
         lua_getfield(L, -2, "text");
+        lua_getfield(L, -3, "simulated");
         kl_program *p = NULL;
         size_t len;
-        const char *path = luaL_checkstring(L, -2), *text = lua_tolstring(L, -1, &len);
-        kl_status st = text ? lkl_program_load_text(path, text, len, &p, &err)
-                            : lkl_program_load(path, &p, &err);
+        const char *path = luaL_checkstring(L, -3), *text = lua_tolstring(L, -2, &len);
+        bool simulated = lua_toboolean(L, -1);
+        kl_status st = simulated ? lkl_simulate_load(path, &p, &err)
+            : text               ? lkl_program_load_text(path, text, len, &p, &err)
+                                 : lkl_program_load(path, &p, &err);
         if (st)
             (void)lkl__fail(L, &err);
         box->ptr = programs[i] = p;
-        lua_pop(L, 3);
-        if (params)
+        lua_pop(L, 4);
+        if (params && !simulated)
             override(L, p, params);
         if (kl_program_params_there(p, &err))
             (void)lkl__fail(L, &err);
@@ -380,8 +384,25 @@ static const luaL_Reg methods[] = {{"url", url}, {"load", load}, {"load_path", l
     {"metric", metric}, {"web", web}, {NULL, NULL}};
 const lkl_class lkl__stage_class = {"kubelua.stage", stage_free, methods, NULL};
 
+/* core.simulated("nodes,pods"): the names of stand-ins as a list, of all for "" */
+static int simulated(lua_State *L)
+{
+    const char *names[LKL_SIMULATE_MOST];
+    size_t n = 0;
+    kl_err err = KL_ERR_INIT;
+    if (lkl_simulate_chosen(lkl__text(L, 1), names, &n, &err))
+        return lkl__fail(L, &err);
+    lua_createtable(L, (int)n, 0);
+    for (size_t i = 0; i < n; i++) {
+        lua_pushstring(L, names[i]);
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    return 1;
+}
+
 void lkl__open_stage(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"stage", stage}, {"stage_logs", take_logs}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"stage", stage}, {"stage_logs", take_logs}, {"simulated", simulated}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }

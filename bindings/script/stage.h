@@ -36,7 +36,8 @@ void lkl__stage_listen(void);
 /* What is logged for debugging about a key is kept, too; NULL: of none, if it was this one who asked last.
  * One thread at a time. */
 void lkl__stage_about(const void *who, const char *key);
-/* Pushes what keeps them: the programs of { { path = [, text =] } ... } at an absolute index of the stack,
+/* Pushes what keeps them: the programs of { { path = [, text =] } ... } (`simulated = true`: path is the
+ * name of a stand-in, which has no params) at an absolute index of the stack,
  * with `params` (NULL: none) over their own. Raises. */
 kl_program **lkl__programs(lua_State *L, int list, const kl_value *params, size_t *count);
 

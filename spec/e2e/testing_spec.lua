@@ -32,6 +32,32 @@ describe("kube.testing", function()
     assert.equal("b", t:get("v1/ConfigMap", "b").data.seen)
   end)
 
+  it("runs stand-ins beside the script, in the same time", function()
+    local t = start { simulate = true, source = [[local kube = require "kubelua"
+return kube.controller { name = "x", resource = "v1/Pod", params = { word = "is" }, reconcile = function(pod, ctx)
+  local done = pod("status.phase") == "Succeeded" or nil
+  ctx:patch(pod, { metadata = { annotations = { done = done and ctx.params.word .. " done" } } })
+end }]], params = { word = "was" } }
+    t:create { kind = "batch/v1/Job", name = "a", spec = { template = { metadata = { annotations = {
+      ["simulate.kubelua.dev/runs-for"] = "1h" } }, spec = { restartPolicy = "Never",
+      containers = { { name = "c", image = "i" } } } } } }
+    assert.equal(1, t:get("batch/v1/Job", "a").status.active)
+    t:advance "1h"
+    assert.equal("was done", t:list "v1/Pod"[1].metadata.annotations.done)
+    assert.equal(1, t:get("batch/v1/Job", "a").status.succeeded)
+  end)
+
+  it("knows stand-ins by their names", function()
+    local function refused(x)
+      local ok, why = pcall(start, { simulate = x })
+      return not ok and tostring(why)
+    end
+    assert.matches('there is no stand%-in "pod"; did you mean "pods"', refused { "nodes", "pod" })
+    assert.matches("simulate is true for all stand%-ins", refused { 5 })
+    assert.matches("simulate is true for all stand%-ins", refused {})
+    assert.equal(3, #start { simulate = "nodes" }:list "v1/Node")
+  end)
+
   it("moves time only when it is told to: resync, requeue_after and sleeps", function()
     local t = start { source = source('ctx:sleep "10s" return "1h"', 'resync = "8h",'), objects = { CARD } }
     assert.equal(0, #t:runs())

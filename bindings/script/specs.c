@@ -222,6 +222,7 @@ static void read_selects(lua_State *L, int idx, kl_controller_spec *s)
         x->kind = needed_field(L, at, "kind");
         x->labels = string_field(L, at, "labels");
         x->fields = string_field(L, at, "fields");
+        x->namespaces = strings_field(L, at, "namespaces");
         lua_settop(L, list);
     }
     lua_pop(L, 1);

@@ -58,7 +58,7 @@ static kl_status check_held(kl_reader *rd, const kl_need *n, const char *kind, c
 static kl_status check_namespace(
     kl_reader *rd, const kl_need *n, const char *kind, const char *ns, kl_err *err)
 {
-    char **names = rd->w->logic.spec->namespaces;
+    char **names = kl_controller_spec_namespaces(rd->w->logic.spec, kl_cache_kind(n->cache));
     kl_buf list = KL_BUF_INIT;
     if (rd->w->o.divided)
         return check_held(rd, n, kind, ns, err);

@@ -207,7 +207,9 @@ static bool same_selects(const kl_controller_spec *a, const kl_controller_spec *
         const char *labels, *fields;
         kl_controller_spec_select(b, x->kind, &labels, &fields);
         same = !strcmp(x->labels ? x->labels : "", labels ? labels : "")
-            && !strcmp(x->fields ? x->fields : "", fields ? fields : "");
+            && !strcmp(x->fields ? x->fields : "", fields ? fields : "")
+            && same_texts(
+                kl_controller_spec_namespaces(a, x->kind), kl_controller_spec_namespaces(b, x->kind));
     }
     return same;
 }

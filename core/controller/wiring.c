@@ -138,7 +138,7 @@ static kl_cache *acquire(kl_wiring *w, const char *kind)
     kl_controller_spec_select(s, kind, &labels, &selected);
     kl_want want = {.cut = fields || s->managed_fields != KL_MANAGED_DEFAULT,
         .metadata = kl_controller_spec_metadata(s, kind),
-        .namespaces = s->namespaces,
+        .namespaces = kl_controller_spec_namespaces(s, kind),
         .divided = w->o.divided,
         .labels = labels,
         .fields = selected};

@@ -480,18 +480,26 @@ static void retire_rest(kl_manager *m, kl__slot *s, kl_controller **fresh, size_
     }
 }
 
+static const char *other_than(char **namespaces, const char *ns)
+{
+    while (namespaces && *namespaces && !strcmp(*namespaces, ns))
+        namespaces++;
+    return namespaces ? *namespaces : NULL;
+}
+
 /* A process of one namespace has no caches of others. */
 kl_status kl__manager_check_namespaces(
     const kl_manager *m, const kl_program *p, const kl_controller_spec *s, kl_err *err)
 {
-    for (char **ns = m->o.ns ? s->namespaces : NULL; ns && *ns; ns++)
-        if (strcmp(*ns, m->o.ns))
-            return kl_fail(err, KL_EINVAL,
-                "%s: controller %s wants namespace %s, and this process sees only %s (--namespace): run it "
-                "without --namespace, "
-                "or take %s out of its namespaces",
-                p->name, s->name, *ns, m->o.ns, *ns);
-    return KL_OK;
+    const char *other = m->o.ns ? other_than(s->namespaces, m->o.ns) : NULL;
+    for (size_t i = 0; m->o.ns && !other && i < s->n_selects; i++)
+        other = other_than(s->selects[i].namespaces, m->o.ns);
+    if (!other)
+        return KL_OK;
+    return kl_fail(err, KL_EINVAL,
+        "%s: controller %s wants namespace %s, and this process sees only %s (--namespace): run it without "
+        "--namespace, or take %s out of its namespaces",
+        p->name, s->name, other, m->o.ns, other);
 }
 
 void kl__manager_apply(void *arg)

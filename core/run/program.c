@@ -70,6 +70,14 @@ void kl_controller_spec_select(
         }
 }
 
+char **kl_controller_spec_namespaces(const kl_controller_spec *s, const char *kind)
+{
+    for (size_t i = 0; i < s->n_selects; i++)
+        if (s->selects[i].namespaces && !strcmp(s->selects[i].kind, kind))
+            return s->selects[i].namespaces;
+    return s->namespaces;
+}
+
 void kl_controller_spec_fini(kl_controller_spec *s)
 {
     kl_free(s->name);
@@ -82,6 +90,7 @@ void kl_controller_spec_fini(kl_controller_spec *s)
         kl_free(s->selects[i].kind);
         kl_free(s->selects[i].labels);
         kl_free(s->selects[i].fields);
+        strings_free(s->selects[i].namespaces);
     }
     kl_free(s->selects);
     when_fini(&s->when);

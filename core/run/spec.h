@@ -58,6 +58,7 @@ typedef struct kl_fields_spec {
 typedef struct kl_select_spec {
     char *kind;
     char *labels, *fields; /* NULL: all */
+    char **namespaces;     /* in place of the controller's; NULL: those */
 } kl_select_spec;
 
 typedef enum kl_managed_fields { KL_MANAGED_DEFAULT, KL_MANAGED_KEPT, KL_MANAGED_DROPPED } kl_managed_fields;
@@ -167,6 +168,8 @@ bool kl_controller_spec_metadata(const kl_controller_spec *s, const char *kind);
 /* The selectors of a kind, the resource or another; NULL: all of it. Borrowed. */
 void kl_controller_spec_select(
     const kl_controller_spec *s, const char *kind, const char **labels, const char **fields);
+/* The namespaces in which a kind is looked at, NULL-terminated; NULL: all that the manager sees. Borrowed. */
+char **kl_controller_spec_namespaces(const kl_controller_spec *s, const char *kind);
 /* Frees what the spec holds and zeroes it; the program that owns it calls this once, on any thread. */
 void kl_controller_spec_fini(kl_controller_spec *s);
 

@@ -61,7 +61,8 @@ local M = {}
 ---@field caches? "own"|"all"              of which namespaces each replica keeps the objects; "own" goes with "namespace"
 
 --- "app=web", or both kinds of selectors
----@alias kubelua.Selection string|{labels?: string|table, fields?: string|table}
+--- `namespaces` only of other kinds than the resource: these in place of the controller's
+---@alias kubelua.Selection string|{labels?: string|table, fields?: string|table, namespaces?: string[]}
 --- "generation", "labels", "annotations", "resourceVersion" or paths; or a function
 ---@alias kubelua.When string|(string[])|{selector: string|table}|(fun(now: kubelua.view, old: kubelua.view): boolean)
 ---@alias kubelua.Mapping "owner"|"same-name"|{via: string}|fun(obj: kubelua.view, ctx: kubelua.Context): (string|table)[]|nil
@@ -123,23 +124,50 @@ local function check_labels(self, where, x)
   return text and tostring(selector) or ""
 end
 
--- Texts of labels and fields, which the server is asked for; nil: all.
+-- Namespaces as a sorted list without repetitions; nil: all.
+local function check_namespaces(self, where, list)
+  if list == nil then return nil end
+  if type(list) == "string" then list = { list } end
+  if type(list) ~= "table" or #list == 0 then
+    fail(self, "%s must be a list such as { \"default\" }; leave it out for all; got %s", where,
+      type(list) == "table" and "an empty one" or type(list))
+  end
+  checks.keys(self, where, list, {}, true)
+  local out, seen = {}, {}
+  for i, ns in ipairs(list) do
+    local why = type(ns) ~= "string" and "a name is a text, got " .. type(ns)
+      or core.name_problem("dns1123_label", ns)
+    if why then fail(self, "%s[%d]: %s", where, i, why) end
+    if not seen[ns] then out[#out + 1] = ns end
+    seen[ns] = true
+  end
+  table.sort(out)
+  return out
+end
+
+-- Texts of labels and fields, which the server is asked for, and namespaces; nil: all.
 local function selection(self, where, x)
-  if x == nil then return nil, nil end
-  if type(x) == "table" and (x.labels ~= nil or x.fields ~= nil or x.label ~= nil or x.field ~= nil) then
-    checks.keys(self, where, x, { "labels", "fields" })
+  if x == nil then return {} end
+  if type(x) == "table" and (x.labels ~= nil or x.fields ~= nil or x.label ~= nil or x.field ~= nil
+    or x.namespaces ~= nil) then
+    checks.keys(self, where, x, { "labels", "fields", "namespaces" })
   else
     x = { labels = x }
   end
-  local labels, fields
-  if x.labels ~= nil then labels = check_labels(self, where, x.labels) end
+  local out = { namespaces = check_namespaces(self, where .. ".namespaces", x.namespaces) }
+  if x.labels ~= nil then out.labels = check_labels(self, where, x.labels) end
   if x.fields ~= nil then
     local ok, text = pcall(request.fields, x.fields)
     local why = not ok and text or text and core.field_selector_problem(text)
     if why then fail(self, "%s.fields: %s", where, checks.reason(why)) end
-    fields = text
+    out.fields = text
   end
-  return labels, fields
+  return out
+end
+
+local function same_selection(a, b)
+  return a.labels == b.labels and a.fields == b.fields
+    and table.concat(a.namespaces or {}, ",") == table.concat(b.namespaces or {}, ",")
 end
 
 -- One cache has all of a kind, so all that name it say the same of it.
@@ -151,16 +179,17 @@ local function select_of(self, place, kind, x)
     end
     return
   end
-  local labels, fields = selection(self, where .. ".selector", x)
-  local before = self.said[kind]
-  if before and (before.labels ~= labels or before.fields ~= fields) then
+  local chosen, before = selection(self, where .. ".selector", x), self.said[kind]
+  if before and not same_selection(before, chosen) then
     fail(self, "%s.selector: %s is in one cache for all of this controller, and %s says otherwise; say the same in \z
       both", where, kind, before.where)
   end
   if before then return end
-  self.said[kind] = { where = where, labels = labels, fields = fields }
-  if labels or fields then
-    self.selects[#self.selects + 1] = { kind = kind, labels = labels, fields = fields }
+  chosen.where, chosen.kind = where, kind
+  self.said[kind] = chosen
+  if chosen.labels or chosen.fields or chosen.namespaces then
+    self.selects[#self.selects + 1] = { kind = kind, labels = chosen.labels, fields = chosen.fields,
+      namespaces = chosen.namespaces }
   end
 end
 
@@ -347,30 +376,12 @@ local function check_reads(self, reads)
   for _, kind in ipairs(self.reads) do select_of(self, "reads", kind, (more[kind] or {}).selector) end
 end
 
--- ---------------------------------------------------------------- which objects
-
-local function check_namespaces(self, list)
-  if list == nil then return end
-  if type(list) == "string" then list = { list } end
-  if type(list) ~= "table" or #list == 0 then
-    fail(self, "namespaces must be a list such as { \"default\" }; leave it out for all; got %s",
-      type(list) == "table" and "an empty one" or type(list))
-  end
-  checks.keys(self, "namespaces", list, {}, true)
-  local seen = {}
-  self.namespaces = {}
-  for i, ns in ipairs(list) do
-    local why = type(ns) ~= "string" and "a name is a text, got " .. type(ns)
-      or core.name_problem("dns1123_label", ns)
-    if why then fail(self, "namespaces[%d]: %s", i, why) end
-    if not seen[ns] then self.namespaces[#self.namespaces + 1] = ns end
-    seen[ns] = true
-  end
-  table.sort(self.namespaces)
-end
-
 local function check_selector(self, x)
-  self.select_labels, self.select_fields = selection(self, "selector", x)
+  local chosen = selection(self, "selector", x)
+  if chosen.namespaces then
+    fail(self, "selector.namespaces: those of the resource are the controller's own `namespaces`")
+  end
+  self.select_labels, self.select_fields = chosen.labels, chosen.fields
 end
 
 -- ---------------------------------------------------------------- fields
@@ -538,7 +549,7 @@ local function build(spec, name, manager, resource)
   end
   self.reconcile = spec.reconcile
   check_finalize(self, spec)
-  check_namespaces(self, spec.namespaces)
+  self.namespaces = check_namespaces(self, "namespaces", spec.namespaces)
   check_selector(self, spec.selector)
   self.when = check_when(self, "when", spec.when)
   check_indexes(self, spec.indexes)
@@ -547,6 +558,12 @@ local function build(spec, name, manager, resource)
   check_reads(self, spec.reads)
   self.said = nil
   scheduling.check(self, spec)
+  for _, s in ipairs(self.shard_own and self.selects or {}) do
+    if s.namespaces then
+      fail(self, "selector.namespaces of %s: shard = { caches = \"own\" } divides caches by namespaces; keep all of \z
+        them with caches = \"all\"", s.kind)
+    end
+  end
   check_fields(self, spec.fields)
   self.managed_fields = checks.boolean(self, "managed_fields", spec.managed_fields)
   check_metadata(self, spec.metadata, self.managed_fields)

@@ -51,7 +51,7 @@ function M.wants(scripts, namespace)
         local selected = { labels = c.select_labels, fields = c.select_fields }
         if kind ~= c.resource then selected = selection_of(c, kind) end
         local w = { kind = kind, keep = keep_of(c, kind),
-          namespaces = c.namespaces or namespace and { namespace },
+          namespaces = selected.namespaces or c.namespaces or namespace and { namespace },
           labels = selected.labels, fields = selected.fields,
           managed_fields = c.managed_fields == true }
         local key = table.concat({ kind, w.keep and table.concat(w.keep, ",") or "*",

@@ -15,6 +15,13 @@ local ORDER = { get = 1, list = 2, watch = 3, create = 4, update = 5, patch = 6,
 
 -- ---------------------------------------------------------------- from the table of a controller
 
+-- The namespaces in which a controller looks for a kind, where its `selector` says so.
+local function selected(c, kind)
+  for _, s in ipairs(c.selects or {}) do
+    if s.kind == kind then return s.namespaces end
+  end
+end
+
 --- What follows from a controller's table alone.
 ---@param c kubelua.Controller  or what kube.testing.pure has under its name
 ---@param add fun(need: table)
@@ -22,7 +29,7 @@ local ORDER = { get = 1, list = 2, watch = 3, create = 4, update = 5, patch = 6,
 function M.of_spec(c, add, watch_namespaces)
   local namespaces = c.namespaces or watch_namespaces or false
   local function read(kind, why)
-    add { kind = kind, verbs = { "list", "watch" }, namespaces = namespaces,
+    add { kind = kind, verbs = { "list", "watch" }, namespaces = selected(c, kind) or namespaces,
       why = ("%s of %s"):format(why, c.name) }
   end
   read(c.resource, "resource")
@@ -50,8 +57,9 @@ end
 ---@param watch_namespaces string[]?
 function M.of_owned(c, add, watch_namespaces)
   for _, o in ipairs(c.owns or {}) do
-    add { kind = type(o) == "table" and o.kind or o, verbs = { "create", "patch" },
-      namespaces = c.namespaces or watch_namespaces or false,
+    local kind = type(o) == "table" and o.kind or o
+    add { kind = kind, verbs = { "create", "patch" },
+      namespaces = selected(c, kind) or c.namespaces or watch_namespaces or false,
       why = ("what %s makes and owns"):format(c.name) }
   end
 end

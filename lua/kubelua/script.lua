@@ -95,6 +95,7 @@ local function describe_one(c, out)
   for _, s in ipairs(c.selects) do
     local parts = { s.labels }
     if s.fields then parts[#parts + 1] = "fields " .. s.fields end
+    if s.namespaces then parts[#parts + 1] = "namespaces " .. table.concat(s.namespaces, ", ") end
     line(out, "selector", ("%s of %s"):format(table.concat(parts, "; "), s.kind))
   end
   for _, w in ipairs(c.watches) do

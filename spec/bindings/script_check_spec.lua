@@ -453,6 +453,15 @@ describe("a spec", function()
       { 'owns["v1/Secret"].selector: ' } },
     { "with an unknown key in a selector of what it watches", 'watches = { ["v1/Secret"] = { "owner", selector = \z
       { labels = "a=b", label = "c" } } }', { "watches[\"v1/Secret\"].selector: unknown key 'label'", "labels" } },
+    { "with namespaces of what it reads that are none", 'reads = { ["v1/Secret"] = { selector = { namespaces = { "A" } } } }',
+      { 'reads["v1/Secret"].selector.namespaces[1]: ' } },
+    { "with no namespace of what it reads", 'reads = { ["v1/Secret"] = { selector = { namespaces = {} } } }',
+      { 'reads["v1/Secret"].selector.namespaces must be a list such as { "default" }' } },
+    { "with namespaces in its own selector", 'selector = { namespaces = { "a" } }',
+      { "selector.namespaces: those of the resource are the controller's own `namespaces`" } },
+    { "with namespaces of what it reads beside divided caches", 'shard = { by = "namespace", caches = "own" }, \z
+      reads = { ["v1/Secret"] = { selector = { namespaces = { "a" } } } }',
+      { "selector.namespaces of v1/Secret: shard", 'caches = "all"' } },
     { "with two selections of one kind", 'owns = { "v1/Secret" }, reads = { ["v1/Secret"] = { selector = "a=b" } }',
       { 'reads["v1/Secret"].selector: v1/Secret is in one cache for all of this controller, and owns["v1/Secret"] \z
       says otherwise' } },

@@ -183,6 +183,32 @@ servers.each(function(server_name, start)
       assert.match("reads       v1/Pod\n  reads       v1/Secret\n", out)
     end)
 
+    it("are of the namespaces that it selects of other kinds", function()
+      local shared = controller.namespace(client, "shared")
+      make(ns, "it")
+      make(shared, "not-it")
+      local function secret(where, name) client:create { kind = "v1/Secret", namespace = where, name = name } end
+      secret(ns, "own")
+      secret(shared, "a")
+      started(([[
+        return kube.controller { name = "far-%s", resource = "v1/ConfigMap", namespaces = { %q },
+          watches = { ["v1/Secret"] = { function() return { "%s/it" } end, selector = { namespaces = { %q } } } },
+          reconcile = function(o, ctx)
+            if o.metadata.name == "kube-root-ca.crt" then return end
+            local names = {}
+            for i, x in ipairs(ctx:list("v1/Secret", { namespace = %q })) do names[i] = x.metadata.name end
+            local ok, e = pcall(ctx.get, ctx, "v1/Secret", %q, "own")
+            say(ctx, "far", o.metadata.name .. " " .. table.concat(names, " ") .. " " .. tostring(not ok and e:match "nothing of"))
+          end }]]):format(ns, ns, ns, shared, shared, ns))
+      heard("far", "it a nothing of")
+      secret(shared, "b")
+      heard("far", "it a b nothing of")
+      assert.equal(1, informers(run, "synced")[("v1/Secret (namespace %s)"):format(shared)])
+      local out = process.run(("%s rbac %s"):format(KUBELUA, run.script_path))
+      assert.match("namespace: " .. shared:gsub("%p", "%%%0") .. "\nrules:\n[^\n]*secrets", out)
+      client:delete("v1/Namespace", shared)
+    end)
+
     for _, how in ipairs { "", "--no-protobuf", "--watch-list" } do
       it("are of metadata alone where it wants no more " .. how, function()
         local group = ("caches%d.kubelua.dev"):format(math.random(100000, 999999))

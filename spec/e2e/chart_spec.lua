@@ -197,6 +197,60 @@ servers.only_real(function(name, start)
       client:delete("admissionregistration.k8s.io/v1/ValidatingWebhookConfiguration", "chart-other")
     end)
 
+    -- No kubelet and no Job controller are here: the spec runs the containers, and says how the Job ended.
+    it("deletes the webhooks' configurations when it is uninstalled, with the rights it gives", function()
+      local KIND = "admissionregistration.k8s.io/v1/MutatingWebhookConfiguration"
+      local dir = process.tmpname ".chart"
+      process.run("mkdir -p " .. process.quote(dir))
+      local script = process.write(dir .. "/hook.lua", (HOOK:gsub("chart%-hook", "chart-bye")))
+      local function with_helm(words)
+        return ("env KUBECONFIG=%s %s %s -n apps"):format(process.quote(server.kubeconfig), helm, words)
+      end
+      local out, code = process.run(with_helm(("install bye deploy/chart --set-file scripts.hook\\\\.lua=%s --set \z
+        'controllers={hook.lua}' --set webhooks.enabled=true"):format(process.quote(script))))
+      assert.equal(0, code, out)
+      client:create { kind = KIND, name = "chart-bye", labels = { ["app.kubernetes.io/managed-by"] = "kubelua" },
+        webhooks = {} }
+      server:must_kubectl("create", "clusterrolebinding", "bye-nobody", "--clusterrole", "apps-bye-uninstall",
+        "--user", "nobody")
+      server:must_kubectl("create", "rolebinding", "bye-nobody", "-n", "apps", "--role", "bye-uninstall", "--user",
+        "nobody")
+      local bye = process.spawn { "sh", "-c", with_helm "uninstall bye --timeout 2m", name = "helm uninstall" }
+      local job = wait.until_true(60, "the hook's Job", function()
+        return client:get("batch/v1/Job", "apps", "bye-uninstall") or not bye:alive() and error(bye:log(), 0)
+      end)
+      assert.is_nil(client:get("apps/v1/Deployment", "apps", "bye"))
+      local pod = job.spec.template.spec
+      assert.equal(process.read(script),
+        client:get("v1/ConfigMap", "apps", pod.volumes[1].configMap.name).data["hook.lua"])
+      local containers = { pod.initContainers[1], pod.initContainers[2], pod.containers[1] }
+      for _, c in ipairs(containers) do
+        local words = { KUBELUA }
+        for _, arg in ipairs(c.args) do
+          words[#words + 1] = process.quote((arg:gsub("^/controllers/", dir .. "/")))
+        end
+        words[#words + 1] = "--kubeconfig " .. process.quote(server:kubeconfig_for(server.tokens.nobody))
+        wait.until_true(60, c.name .. " to end well", function()
+          out, code = process.run(table.concat(words, " "))
+          return code == 0 or error(out, 0)
+        end)
+      end
+      assert.is_nil(client:get(KIND, "chart-bye"))
+      local now = os.date "!%Y-%m-%dT%H:%M:%SZ"
+      client:patch_status(job, function(j)
+        j.status = { startTime = now, completionTime = now, succeeded = 1, terminating = 0, ready = 0,
+          uncountedTerminatedPods = {}, conditions = {
+            { type = "SuccessCriteriaMet", status = "True", lastProbeTime = now, lastTransitionTime = now },
+            { type = "Complete", status = "True", lastProbeTime = now, lastTransitionTime = now },
+          } }
+      end)
+      assert.equal(0, bye:wait(60), bye:log())
+      for _, left in ipairs { "v1/ServiceAccount", "v1/ConfigMap", "rbac.authorization.k8s.io/v1/Role" } do
+        assert.is_nil(client:get(left, "apps", "bye-uninstall"), left)
+      end
+      assert.is_nil(rendered(HELLO .. " --set webhooks.enabled=true,webhooks.uninstall=false"):find("post-delete", 1, true))
+    end)
+
     it("says what is missing", function()
       local out, code = rendered ""
       assert.not_equal(0, code)

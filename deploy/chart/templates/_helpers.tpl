@@ -23,3 +23,17 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- define "kubelua.configMap" -}}
 {{- default (printf "%s-scripts" (include "kubelua.name" .)) .Values.existingConfigMap -}}
 {{- end -}}
+
+{{- define "kubelua.scripts" -}}
+{{- range $name, $text := .Values.scripts }}
+{{ $name }}: |
+{{ $text | trimSuffix "\n" | indent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- /* Annotations of what `helm uninstall` makes and takes away again; the argument is its weight. */ -}}
+{{- define "kubelua.hook" -}}
+helm.sh/hook: post-delete
+helm.sh/hook-weight: {{ . | quote }}
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end -}}

@@ -31,7 +31,7 @@ local M = {}
 ---@field events? table                         { type, reason, message, action, related }, one or a list
 ---@field error? any                            after the effects: an error, tried again with backoff
 ---@field fail? any                             after the effects: no more until the object changes
----@field requeue_after? string|number
+---@field requeue_after? kubelua.Duration       look again then: the way to ask for another run
 ---@field requeue? boolean                      again, with growing backoff
 ---@field priority? integer                     of the key when it comes back
 

@@ -161,7 +161,7 @@ function kube.is_quantity(x) end
 
 ---@alias kubelua.Duration number|string  seconds, or "1h5m30s"
 
---- Seconds of a duration; an integer when they are whole.
+--- Seconds of a duration, an integer when they are whole: kube.duration "1h" * 2 + 30 is a duration, too.
 ---@param x kubelua.Duration
 ---@return number
 function kube.duration(x) end

@@ -11,6 +11,16 @@ describe("kube.duration", function()
     assert.equal(7, kube.duration(7))
   end)
 
+  it("is a number, which adds, divides, compares, and moves times", function()
+    local hour = kube.duration "1h"
+    assert.equal(5430, hour * 1.5 + 30)
+    assert.is_true(kube.duration "90s" < hour and kube.duration "60m" == hour)
+    assert.equal("30m0s", kube.format_duration(hour / 2))
+    local t = kube.time "2026-01-02T15:04:05Z"
+    assert.is_true((t + hour) - t == hour and t + hour * 2 == t + "2h" and t - "1h" == t - hour)
+    assert.equal("1h30m0s", kube.format_duration(t - "2026-01-02T13:34:05Z"))
+  end)
+
   it("refuses what is none", function()
     assert.error_matches(function() kube.duration "5 minutes" end, "5 minutes")
     assert.error_matches(function() kube.duration "10" end, "10")

@@ -21,18 +21,30 @@ const kl_value *lkl__item_value(lkl_item *taken)
     return v;
 }
 
-kl_status lkl__post_add(lkl_post *p, const char *type, const kl_value *taken, kl_err *err)
+static lkl_item *item_new(const char *type, const kl_value *taken)
 {
     lkl_item *i = kl_new(lkl_item);
     if (type)
         strncpy(i->type, type, sizeof i->type - 1);
     i->v = taken;
-    kl_lock(&p->mu);
-    bool full = p->queued >= QUEUE_MAX;
+    return i;
+}
+
+static void push_locked(lkl_post *p, lkl_item *i) KL_REQUIRES(p->mu);
+static void push_locked(lkl_post *p, lkl_item *i)
+{
     *p->tail = i;
     p->tail = &i->next;
     p->queued++;
     kl_cond_broadcast(&p->cond);
+}
+
+kl_status lkl__post_add(lkl_post *p, const char *type, const kl_value *taken, kl_err *err)
+{
+    lkl_item *i = item_new(type, taken);
+    kl_lock(&p->mu);
+    bool full = p->queued >= QUEUE_MAX;
+    push_locked(p, i);
     kl_unlock(&p->mu);
     if (full)
         return kl_fail(err, KL_ETOOBIG,
@@ -53,12 +65,21 @@ void lkl__post_done(lkl_post *p, kl_status st, kl_err *err)
     kl_unlock(&p->mu);
 }
 
+/* At once: who has seen the answer cancels nothing any more, and of a stream it is the beginning. */
 void lkl__post_reply(void *post, kl_status st, int code, const kl_value *body, kl_err *err)
 {
+    lkl_post *p = post;
     (void)code;
-    if (!st && body)
-        (void)lkl__post_add(post, NULL, kl_value_ref(body), NULL);
-    lkl__post_done(post, st, err);
+    lkl_item *i = !st && body ? item_new(NULL, kl_value_ref(body)) : NULL;
+    kl_lock(&p->mu);
+    if (i)
+        push_locked(p, i);
+    p->done = true;
+    p->st = st;
+    if (st && err)
+        kl_err_move(&p->err, err);
+    kl_cond_broadcast(&p->cond);
+    kl_unlock(&p->mu);
 }
 
 lkl_item *lkl__post_take(lkl_post *p, bool *done)

@@ -4,7 +4,7 @@
  *                      \--anything else--> done is called, once
  *
  * A call belongs to the web's thread from its post to its end. */
-#include "client/web.h"
+#include "client/web_impl.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -16,47 +16,10 @@
 #include "client/answer.h"
 #include "http/proxy.h"
 #include "http/reach.h"
-#include "http/slots.h"
 
 #define TIMEOUT KL_SECONDS(30)
 #define HEADERS_MAX 64
 #define STORY_MAX 300 /* of an answer's body, in an error */
-
-struct kl_web {
-    kl_web_options o;
-    char *user_agent;
-    kl_mutex mu;
-    kl_http *http KL_GUARDED_BY(mu); /* NULL until the first request */
-    kl_slots calls KL_GUARDED_BY(mu);
-};
-
-struct kl_web_call {
-    kl_web *w;
-    kl_http *http;
-    uint64_t id, http_id;
-    kl_reply_fn *done;
-    void *arg;
-    char *method, *url;
-    char *host; /* of the rule, for metrics */
-    char *const *rules;
-    const kl_value *order; /* op.body */
-    char *traceparent;
-    kl_mandate mandate;
-    kl_buf sent; /* body */
-    const char *type;
-    bool strayed; /* a redirect led to another server: what was meant for the first stays away */
-    int64_t redirects, max;
-    kl_time deadline, began;
-    bool reads; /* it changes nothing where it goes, by the rule's word */
-    bool cancelled, moved;
-    /* the answer that comes */
-    int code;
-    const kl_value *headers;
-    char *location;
-    kl_time retry_after;
-    kl_buf body;
-    kl_op asked; /* what a stand-in was told */
-};
 
 static kl_time now(void) { return kl_clock_now(kl_clock_real()); }
 
@@ -161,9 +124,21 @@ kl_status kl_web_check(const kl_op *op, kl_err *err)
     return st;
 }
 
+bool kl_web_streams(const kl_op *op)
+{
+    return op->verb == KL_HTTP && kl_value_bool(kl_value_get(op->body, "stream"), false);
+}
+
+static bool is_of_stream(const kl_op *op)
+{
+    return kl_value_get(op->body, "read") || kl_value_get(op->body, "close");
+}
+
 bool kl_web_reads(const kl_op *op)
 {
     const char *rule = NULL;
+    if (is_of_stream(op))
+        return true;
     return !check_url(op->http, op->name, &rule, NULL) && kl_reach_reads(rule, op->subresource);
 }
 
@@ -254,7 +229,7 @@ static bool is_json(const kl_value *headers)
         || (n > 5 && !strncasecmp(type + n - 5, "+json", 5));
 }
 
-static void build_body(kl_builder *b, const char *body, size_t n)
+void kl__web_build_body(kl_builder *b, const char *body, size_t n)
 {
     if (kl_utf8_valid(body, n)) {
         kl_build_key(b, "body");
@@ -295,7 +270,7 @@ static kl_status answer_of(const kl_op *op, int status, const kl_value *headers,
     if (json)
         kl_build_kvalue(b, "json", json);
     else
-        build_body(b, body ? body : "", len);
+        kl__web_build_body(b, body ? body : "", len);
     kl_build_end(b);
     kl_value_unref(json);
     *out = kl_builder_done(b);
@@ -320,7 +295,17 @@ static void call_free(kl_web_call *x)
     kl_value_unref(x->headers);
     kl_buf_fini(&x->sent);
     kl_buf_fini(&x->body);
+    kl_err_fini(&x->story);
+    kl_free(x->first);
     kl_free(x);
+}
+
+void kl__web_call_over(kl_web_call *x)
+{
+    kl_lock(&x->w->mu);
+    kl_slots_remove(&x->w->calls, x->id);
+    kl_unlock(&x->w->mu);
+    call_free(x);
 }
 
 static void call_end(kl_web_call *x, kl_status st, const kl_value *body, kl_err *err)
@@ -410,6 +395,11 @@ static const kl_value *headers_of(const kl_http_head *h)
     return kl_builder_done(b);
 }
 
+static bool leads_on(int code)
+{
+    return code == 301 || code == 302 || code == 303 || code == 307 || code == 308;
+}
+
 static void on_head(void *arg, const kl_http_head *h)
 {
     kl_web_call *x = arg;
@@ -419,11 +409,15 @@ static void on_head(void *arg, const kl_http_head *h)
     kl_free(x->location);
     x->location = kl_strdup(h->header(h, "Location"));
     x->retry_after = kl__retry_after(h->header(h, "Retry-After"), kl_clock_wall(kl_clock_real()));
+    if (x->streams && expects(x->order, x->code))
+        kl__web_stream_open(x);
 }
 
 static kl_status on_data(void *arg, const char *data, size_t n, kl_err *err)
 {
     kl_web_call *x = arg;
+    if (x->opened)
+        return kl__web_stream_data(x, data, n, err);
     if (x->body.len + n > (size_t)x->max)
         return kl_fail(err, KL_ETOOBIG,
             "the answer has more than %lld bytes; max = N allows more, up to %lld", (long long)x->max,
@@ -434,11 +428,6 @@ static kl_status on_data(void *arg, const char *data, size_t n, kl_err *err)
 /* --- sending ------------------------------------------------------------------------------ */
 
 static void send_call(kl_web_call *x);
-
-static bool leads_on(int code)
-{
-    return code == 301 || code == 302 || code == 303 || code == 307 || code == 308;
-}
 
 static bool same_server(const kl_reach *a, const kl_reach *b)
 {
@@ -503,6 +492,30 @@ static void count(kl_web_call *x)
         x->w->o.on_request(x->w->o.arg, x->method, x->host, x->code, now() - x->began);
 }
 
+/* Without a transport's error: what the answer comes to. True: it is sent again, or read as a stream. */
+static bool goes_on(kl_web_call *x, kl_status *st, const kl_value **v, kl_err *story)
+{
+    bool expected = expects(x->order, x->code);
+    if (leads_on(x->code) && x->redirects > 0 && x->location && !expected) {
+        *st = follow(x, story);
+        if (!*st)
+            send_call(x);
+        return !*st;
+    }
+    if (x->streams && expected) { /* whole at once: of a stand-in */
+        x->ended = true;
+        kl__web_stream_open(x);
+        return true;
+    }
+    kl_op op = op_of(x);
+    *st = answer_of(&op, x->code, x->headers, kl_buf_str(&x->body), x->body.len, v, story);
+    if (*st && x->retry_after > 0)
+        story->retry_after_ns = x->retry_after;
+    if (!*st && x->moved)
+        *v = with_url(*v, x->url);
+    return false;
+}
+
 static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
 {
     kl_web_call *x = arg;
@@ -517,20 +530,13 @@ static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
         kl_err_move(&story, err);
         kl_err_prefix(&story, "%s %s", x->method, shown);
         kl_free(shown);
-    } else if (leads_on(code) && x->redirects > 0 && x->location && !expects(x->order, code)) {
-        st = follow(x, &story);
-        if (!st) {
-            send_call(x);
-            return;
-        }
-    } else {
-        kl_op op = op_of(x);
-        st = answer_of(&op, code, x->headers, kl_buf_str(&x->body), x->body.len, &v, &story);
-        if (st && x->retry_after > 0)
-            story.retry_after_ns = x->retry_after;
-        if (!st && x->moved)
-            v = with_url(v, x->url);
     }
+    if (x->opened) {
+        kl__web_stream_end(x, st, &story);
+        return;
+    }
+    if (!st && goes_on(x, &st, &v, &story))
+        return;
     call_end(x, st, v, &story);
     kl_value_unref(v);
 }
@@ -637,8 +643,9 @@ static void send_call(kl_web_call *x)
                 : *proxy                         ? NULL
                                                  : at.host,
             .tls = tls_of(x),
-            .accept_gzip = true,
+            .accept_gzip = !x->streams,
             .total_timeout = left,
+            .on_lull = x->streams ? kl__web_stream_lull : NULL,
             .permit = x->mandate.of ? permit : NULL,
             .on_head = on_head,
             .on_data = on_data,
@@ -740,21 +747,24 @@ static kl_web_call *call_new(kl_web *w, const kl_op *op, kl_reply_fn *done, void
     x->reads = kl_reach_reads(rule, op->subresource);
     x->mandate = x->reads ? (kl_mandate){0} : op->mandate;
     x->redirects = number(op->body, "redirects", 0, KL_WEB_REDIRECTS_MAX);
-    x->max = number(op->body, "max", KL_WEB_ANSWER_DEFAULT, KL_WEB_ANSWER_MAX);
+    x->streams = kl_web_streams(op);
+    x->first = x->streams ? kl_strdup(op->name) : NULL;
+    x->max = number(
+        op->body, "max", x->streams ? KL_WEB_ANSWER_MAX : KL_WEB_ANSWER_DEFAULT, KL_WEB_ANSWER_MAX);
     x->deadline = now() + (op->timeout > 0 ? op->timeout : TIMEOUT);
     kl_buf_init(&x->body, (size_t)KL_WEB_ANSWER_MAX + 1);
     kl_buf_init(&x->sent, (size_t)KL_WEB_ANSWER_MAX * 4);
     return x;
 }
 
-static kl_status open_http(kl_web *w, kl_http **out, kl_err *err)
+static kl_status open_http(kl_web *w, bool streams, kl_http **out, kl_err *err)
 {
+    kl_http_options o = {
+        .name = streams ? "web-streams" : "web", .http1 = streams || w->o.http1, .user_agent = w->user_agent};
     kl_lock(&w->mu);
-    kl_status st = w->http || w->o.ask
-        ? KL_OK
-        : kl_http_new(&(kl_http_options){.name = "web", .http1 = w->o.http1, .user_agent = w->user_agent},
-            &w->http, err);
-    *out = w->http;
+    kl_http **at = streams ? &w->streams : &w->http;
+    kl_status st = *at || w->o.ask ? KL_OK : kl_http_new(&o, at, err);
+    *out = *at;
     kl_unlock(&w->mu);
     return st;
 }
@@ -764,11 +774,13 @@ uint64_t kl_web_do(kl_web *w, const kl_op *op, kl_reply_fn *done, void *arg)
     kl_err err = KL_ERR_INIT;
     kl_http *http = NULL;
     kl_status st = kl_web_check(op, &err);
+    if (!st && is_of_stream(op))
+        return kl__web_stream_do(w, op, done, arg);
     kl_web_call *x = st ? NULL : call_new(w, op, done, arg);
     if (!st)
         st = take_body(x, &err);
     if (!st)
-        st = open_http(w, &http, &err);
+        st = open_http(w, x->streams, &http, &err);
     if (st) {
         done(arg, st, 0, NULL, &err);
         kl_err_fini(&err);
@@ -787,24 +799,29 @@ uint64_t kl_web_do(kl_web *w, const kl_op *op, kl_reply_fn *done, void *arg)
     return id;
 }
 
+/* An opened stream without a transfer has ended, and nobody has come for its end. */
 static void on_cancel(void *web, uint64_t id)
 {
     kl_web *w = web;
     kl_lock(&w->mu);
     kl_web_call *x = kl_slots_get(&w->calls, id);
     kl_unlock(&w->mu);
-    if (x && !x->cancelled) {
-        x->cancelled = true;
+    if (!x || x->cancelled)
+        return;
+    x->cancelled = true;
+    if (x->ended)
+        kl__web_call_over(x);
+    else
         kl_http_cancel(x->http, x->http_id);
-    }
 }
 
 void kl_web_cancel(kl_web *w, uint64_t id)
 {
     kl_lock(&w->mu);
-    kl_http *http = w->http;
+    kl_web_call *x = kl_slots_get(&w->calls, id);
+    kl_http *http = x ? x->http : NULL;
     kl_unlock(&w->mu);
-    if (http && id)
+    if (http)
         kl_http_post_with(http, on_cancel, w, id);
 }
 
@@ -826,9 +843,13 @@ void kl_web_free(kl_web *w)
     if (!w)
         return;
     kl_lock(&w->mu);
-    kl_http *http = w->http;
+    kl_http *http = w->http, *streams = w->streams;
     kl_unlock(&w->mu);
     kl_http_free(http);
+    kl_http_free(streams);
+    for (uint32_t i = 0; i < w->calls.len; i++)
+        if (w->calls.v[i].p) /* a stream whose end nobody came for */
+            call_free(w->calls.v[i].p);
     kl_slots_fini(&w->calls);
     kl_mutex_fini(&w->mu);
     kl_free(w->user_agent);

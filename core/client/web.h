@@ -15,9 +15,19 @@
  *     max                  bytes of an answer (4 MiB)
  *     expect               [statuses that are answers and no errors]
  *     raw                  true: JSON stays text
+ *     stream               true: the answer is read bit by bit, see below
  *
  * The answer is {status, url (after redirects), headers: {name in lower case: text or [text]}} and the body
  * as one of json, body and base64.
+ *
+ * Of a stream the answer comes when its head is there, with `stream`, a text, in place of a body. What
+ * follows is asked for by ops with the same name, subresource and http, and one of these in body:
+ *
+ *     read  that text     {body or base64}, what has come since, or {ended: true}
+ *     close that text     {}: it is over
+ *
+ * While nobody reads, some 256 KiB wait here and the rest in the network. `max` counts all of its bytes
+ * (without: no bound), `timeout` all of its time. Cancelling the first op's id ends it, too.
  *
  * Nothing is sent to where no rule leads, redirects included, and nothing is sent again here. */
 #ifndef KL_CLIENT_WEB_H
@@ -72,6 +82,8 @@ void kl_web_free(kl_web *w); /* cancels, joins */
 KL_NODISCARD kl_status kl_web_check(const kl_op *op, kl_err *err);
 /* Whether it changes nothing where it goes, so that a dry run may send it. */
 bool kl_web_reads(const kl_op *op);
+/* Whether it opens a stream: who asked has to close it, or cancel the op's id. */
+bool kl_web_streams(const kl_op *op);
 /* As kl_client_do and kl_client_cancel. Any thread; done comes on the web's thread, or at once when nothing
  * was sent. */
 uint64_t kl_web_do(kl_web *w, const kl_op *op, kl_reply_fn *done, void *arg);

@@ -269,6 +269,8 @@ static void begin_call(kl_run *r, const kl_op *op, bool blocks)
     begin(r, kl_verb_name(op->verb));
     r->pending = kl__answer_new(r);
     r->request = submit(r, op, blocks, &r->pending->write, kl__answer_done, r->pending);
+    if (kl_web_streams(op))
+        r->streams[r->n_streams++ % KL__RUN_STREAMS] = r->request;
 }
 
 static void begin_resolve(kl_run *r, const char *kind, bool blocks)

@@ -35,6 +35,9 @@ typedef struct kl_gen_state {
     kl_time old_since; /* a newer generation was seen then; 0: none */
 } kl_gen_state;
 
+/* A stream is read by who opened it, so that many are open only in callbacks of callbacks. */
+#define KL__RUN_STREAMS 8
+
 struct kl_run {
     kl_list link; /* in w->runs */
     kl_worker *w;
@@ -61,7 +64,10 @@ struct kl_run {
     kl_heap_node deadline; /* in w->due while there is a timeout */
     kl_answer *pending;    /* the request under way, or NULL */
     uint64_t request;
-    kl_door *door;           /* through which that went */
+    kl_door *door; /* through which that went */
+    /* the last streams of ctx.http that it opened, whose ends nobody may have come for; n_streams: ever */
+    uint64_t streams[KL__RUN_STREAMS];
+    size_t n_streams;
     size_t at;               /* the cluster of what begins next, or KL_FLEET_NONE: our own */
     const char *waiting_for; /* words for the timeout message; static */
     /* what it has written, and was shown, where its writes are not sent (run/imagine.h); or NULL */

@@ -23,6 +23,8 @@ static void run_free(kl_run *r)
 {
     kl_worker *w = r->w;
     kl__answer_forget(r);
+    for (size_t i = 0; i < r->n_streams && i < KL__RUN_STREAMS; i++)
+        kl_door_cancel(w->o.door, r->streams[i]);
     kl_heap_remove(&w->due, &r->sleep);
     kl_heap_remove(&w->due, &r->deadline);
     kl_list_remove(&r->link);

@@ -40,9 +40,12 @@ local Http = {}
 local OPTIONS = {
   query = "table", headers = "table", json = "any", body = "string", timeout = "duration",
   redirects = "integer", max = "size", expect = "codes", raw = "boolean", tls = "table", proxy = "string",
+  on_line = "function", on_chunk = "function",
 }
 local TLS = { ca = "string", cert = "string", key = "string", server_name = "string" }
 local REDIRECTS_MAX, ANSWER_MAX = 10, 32 << 20
+-- A longer line comes in pieces of this.
+local LINE_MAX = 1 << 20
 
 -- ---------------------------------------------------------------- asking
 
@@ -111,6 +114,9 @@ local function check(what, opts)
   if opts.json ~= nil and opts.body ~= nil then
     core.blame(what .. ": json and body are two bodies; give one")
   end
+  if opts.on_line ~= nil and opts.on_chunk ~= nil then
+    core.blame(what .. ": on_line and on_chunk are two ways to read one stream; give one")
+  end
   return opts
 end
 
@@ -173,6 +179,7 @@ function M.op(what, method, url, opts)
     proxy = opts.proxy,
     redirects = count(what, "redirects", opts.redirects, REDIRECTS_MAX), max = size(what, opts.max),
     expect = codes(what, opts.expect), raw = opts.raw,
+    stream = (opts.on_line or opts.on_chunk) and true or nil,
   }
   body_of(order, opts)
   return {
@@ -191,6 +198,55 @@ function M.answer(v, url)
     dry_run = v.dry_run }
   if v.base64 then out.body = core.base64_decode(v.base64) end
   return out
+end
+
+-- ---------------------------------------------------------------- streams
+
+-- Cuts what comes into lines: a function of the bytes, and of nil at the end. Both tell whether to go on.
+local function by_line(fn)
+  local rest = ""
+  return function(bytes)
+    if not bytes then return rest == "" or fn(rest) ~= false end
+    rest = rest .. bytes
+    local from = 1
+    while true do
+      local to = rest:find("\n", from, true)
+      local line = to and rest:sub(from, to - 1) or #rest - from + 1 >= LINE_MAX and rest:sub(from)
+      if not line then break end
+      from = to and to + 1 or #rest + 1
+      for at = 1, math.max(#line, 1), LINE_MAX do
+        if fn(line:sub(at, at + LINE_MAX - 1)) == false then return false end
+      end
+    end
+    rest = rest:sub(from)
+    return true
+  end
+end
+
+local function by_chunk(fn)
+  return function(bytes) return not bytes or fn(bytes) ~= false end
+end
+
+-- Reads the stream to its end, or until the callback has enough. Whatever happens, it is closed then.
+---@return kubelua.HttpAnswer
+local function read(send, op, head, take)
+  local function ask(word)
+    return send { verb = "http", kind = op.kind, name = op.name, subresource = op.subresource,
+      body = core.value({ [word] = head.stream }, word), timeout = op.timeout }
+  end
+  local ended = false
+  local ok, more = pcall(function()
+    while true do
+      local got = ask "read"
+      ended = got.ended or false
+      if ended then return take(nil) end
+      if not take(got.base64 and core.base64_decode(got.base64) or got.body) then return false end
+    end
+  end)
+  if not ended then pcall(ask, "close") end
+  if not ok then error(more, 0) end
+  return { status = head.status, url = head.url or op.name, headers = core.copy(head.headers),
+    stopped = not more or nil }
 end
 
 -- ---------------------------------------------------------------- the calls
@@ -238,7 +294,9 @@ function M.methods(what, send)
   for word, method in pairs(Http) do methods[word] = method end
   function methods.request(_, method, url, opts)
     local op = M.op(("%s:%s"):format(what, METHODS[method] or "request"), method, url, opts)
-    return M.answer(send(op), op.name)
+    local head = send(op)
+    if not head.stream then return M.answer(head, op.name) end
+    return read(send, op, head, opts.on_line and by_line(opts.on_line) or by_chunk(opts.on_chunk))
   end
   return methods
 end

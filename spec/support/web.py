@@ -1,7 +1,8 @@
 """web.py [CERT KEY [CLIENT_CA]] - an HTTP/1.1 server of this machine for ctx.http; prints its port, then a line for each request.
 
-Paths: /echo answers what it was asked, /status/N with that code, /to?URL with a redirect there, /big/N with N bytes, /text, /bytes and
-/broken with bodies that are no JSON, /hang with nothing. A line has the method, the path with its query, and the body."""
+Paths: /echo answers what it was asked, /status/N with that code, /to?URL with a redirect there, /big/N with N bytes, /text, /gaps, /bytes and
+/broken with bodies that are no JSON, /hang with nothing, /lines/N with N lines
+one by one, /flow with bytes without end, /half with half an answer, /open with a line and then nothing. A line has the method, the path with its query, and the body."""
 import json, ssl, sys, threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote
@@ -25,6 +26,33 @@ class Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
 
+    def chunk(self, data):
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+        self.wfile.flush()
+
+    def stream(self, word, rest):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        try:
+            for i in range(int(rest or 1)):
+                self.chunk(b"line %d\n" % (i + 1))
+            while word == "flow":
+                self.chunk(b"x" * 65536)
+        except OSError:
+            print("the reader of", self.path, "has gone", flush=True)
+            self.close_connection = True
+            return
+        if word == "open":
+            self.rfile.read(1)
+            print("the reader of", self.path, "has gone", flush=True)
+        if word == "lines":
+            self.chunk(b"the rest")
+            self.chunk(b"")
+        else:
+            self.close_connection = True
+
     def serve(self):
         n = int(self.headers.get("content-length", 0))
         body = self.rfile.read(n)
@@ -42,10 +70,14 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(int(rest or 302), "text/plain", b"", [("Location", unquote(query))])
         elif word == "big":
             self.answer(200, "text/plain", b"x" * int(rest))
+        elif word == "gaps":
+            self.answer(200, "text/plain", b"a\n\nb\n")
         elif word == "bytes":
             self.answer(200, "application/octet-stream", b"\x00\xff\xfe")
         elif word == "broken":
             self.answer(200, "application/json", b'{"a":')
+        elif word in ("lines", "flow", "half", "open"):
+            self.stream(word, rest)
         elif word == "hang":
             never.wait()
         else:

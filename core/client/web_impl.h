@@ -1,0 +1,72 @@
+/* web_impl.h - a web and its calls, for web.c and web_stream.c alone. */
+#ifndef KL_CLIENT_WEB_IMPL_H
+#define KL_CLIENT_WEB_IMPL_H
+
+#include "client/web.h"
+
+#include "base/sync.h"
+#include "http/slots.h"
+
+struct kl_web {
+    kl_web_options o;
+    char *user_agent;
+    kl_mutex mu;
+    kl_http *http KL_GUARDED_BY(mu);    /* NULL until the first request */
+    kl_http *streams KL_GUARDED_BY(mu); /* likewise of streams: HTTP/1.1, which can be paused */
+    kl_slots calls KL_GUARDED_BY(mu);   /* streams are in it until they are over */
+};
+
+struct kl_web_call {
+    kl_web *w;
+    kl_http *http;
+    uint64_t id, http_id;
+    kl_reply_fn *done;
+    void *arg;
+    char *method, *url;
+    char *host; /* of the rule, for metrics */
+    char *const *rules;
+    const kl_value *order; /* op.body */
+    char *traceparent;
+    kl_mandate mandate;
+    kl_buf sent; /* body */
+    const char *type;
+    bool strayed; /* a redirect led to another server: what was meant for the first stays away */
+    int64_t redirects, max;
+    kl_time deadline, began;
+    bool reads; /* it changes nothing where it goes, by the rule's word */
+    bool cancelled, moved;
+    /* the answer that comes */
+    int code;
+    const kl_value *headers;
+    char *location;
+    kl_time retry_after;
+    kl_buf body;
+    kl_op asked; /* what a stand-in was told */
+    /* of a stream (web_stream.c) */
+    bool streams; /* it is answered when its head is there, and read bit by bit */
+    bool opened;  /* it was: done is who reads now, or NULL */
+    bool paused;
+    char *first;   /* the URL by which it is read, whatever it was redirected to */
+    int64_t total; /* bytes so far */
+    bool ended;    /* nothing more comes; how it ended: */
+    kl_status end;
+    kl_err story;
+};
+
+/* Takes the call out of the web's and frees it. */
+void kl__web_call_over(kl_web_call *x);
+/* Adds `body`, or `base64` where it is no UTF-8. */
+void kl__web_build_body(kl_builder *b, const char *body, size_t n);
+
+/* --- web_stream.c: of a call that streams; its thread ------------------------------------- */
+/* Tells who asked that the answer has begun, and by which id it is read. In place of call_end. */
+void kl__web_stream_open(kl_web_call *x);
+/* Bytes have come: hands them on, or keeps them, and holds the server back when they are many. */
+KL_NODISCARD kl_status kl__web_stream_data(kl_web_call *x, const char *data, size_t n, kl_err *err);
+void kl__web_stream_lull(void *call);
+/* The transfer has ended; err is moved from. x may be gone after this. */
+void kl__web_stream_end(kl_web_call *x, kl_status st, kl_err *err);
+/* A read or a close of a stream: as kl_web_do. */
+uint64_t kl__web_stream_do(kl_web *w, const kl_op *op, kl_reply_fn *done, void *arg);
+
+#endif

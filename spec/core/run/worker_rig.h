@@ -3,6 +3,7 @@
  *
  * A behaviour is a word of letters, one per step of a run:
  *   c  a create     g  a get      z  sleep 5 s     k  resolve a kind
+ *   h  a POST to another server   H  a GET there   s  a GET there whose answer is a stream
  *   P  publish the next generation, which enqueues ns/z, then done
  *   D  done   A  again after 30 s   R  retry in 7 s   C  conflict   E  error   F  fail   .  ends without a
  * result What happened is written down in `said`: "g1+ns/a#1" is a start (generation, key, attempt), "ok",
@@ -112,6 +113,19 @@ static inline kl_run_state rig_end(kl_run *run, rig_run *u, kl_run_state st)
     return st;
 }
 
+static inline void rig_http(kl_run *run, const char *method, bool stream)
+{
+    const kl_value *yes = kl_value_of_bool(true);
+    kl_op op;
+    kl_op_init(&op, KL_HTTP, "http");
+    op.name = "https://dns.example.com/v1";
+    op.subresource = method;
+    op.body = stream ? kl_value_with(NULL, "stream", yes) : NULL;
+    kl_run_call(run, &op);
+    kl_value_unref(op.body);
+    kl_value_unref(yes);
+}
+
 static inline kl_run_state rig_step(rig_gen *g, kl_run *run)
 {
     rig_run *u = kl_run_user(run);
@@ -126,6 +140,9 @@ static inline kl_run_state rig_step(rig_gen *g, kl_run *run)
         op.name = "s";
         kl_run_call(run, &op);
         return KL_RUN_WAITING;
+    case 'h': rig_http(run, "POST", false); return KL_RUN_WAITING;
+    case 'H': rig_http(run, "GET", false); return KL_RUN_WAITING;
+    case 's': rig_http(run, "GET", true); return KL_RUN_WAITING;
     case 'z': kl_run_sleep(run, KL_SECONDS(5)); return KL_RUN_WAITING;
     case 'k': kl_run_resolve(run, "example.com/v1/Thing"); return KL_RUN_WAITING;
     case 'P':
@@ -341,6 +358,9 @@ static inline void rig_init(rig *r, kl_time timeout, int concurrency)
         g->program = (kl_program){.ops = &rig_ops, .name = "spec", .specs = &g->spec, .n_specs = 1};
         g->logic = (kl_logic){.program = &g->program, .spec = &g->spec, .generation = i + 1};
     }
+    static char *rules[] = {(char *)"https://dns.example.com", NULL};
+    for (int i = 0; i < 3; i++)
+        r->gens[i].spec.http = rules;
     r->current = &r->gens[0];
     r->w = kl_worker_new(&(kl_worker_owner){.logic = rig_logic,
                              .logic_unref = rig_logic_unref,

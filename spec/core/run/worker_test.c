@@ -565,6 +565,63 @@ static void the_door_refuses_writes_after_the_deadline_and_lets_reads_through(vo
     rig_fini(&r);
 }
 
+static void requests_to_other_servers_go_through_the_door_as_well(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    kl_tenure_extend(&r.tenure, kl_clock_boot(r.clock) + KL_SECONDS(5));
+    rig_add(&r, "ns/a", "zhD");
+    rig_add(&r, "ns/b", "zHD");
+    rig_round(&r);
+    rig_advance(&r, KL_SECONDS(5));
+    rig_round(&r);
+    rig_round(&r);
+    assert_int_equal(r.n_sent, 1); /* the GET */
+    assert_int_equal(kl_door_refused(r.door), 1);
+    assert_said(&r, "open1 g1+ns/a#1 g1+ns/b#1 ok ok err:not_leader");
+    assert_string_equal(rig_state(&r, "ns/a"), "queued");
+    rig_fini(&r);
+}
+
+/* What the workers of a lost lease do: their owner drains and aborts them. */
+static void a_request_to_another_server_is_cancelled_with_its_run(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    rig_add(&r, "ns/a", "hD");
+    rig_round(&r);
+    assert_int_equal(r.n_sent, 1);
+    kl_tenure_end(&r.tenure);
+    kl_worker_drain(r.w);
+    kl_worker_abort(r.w);
+    rig_round(&r);
+    assert_said(&r, "open1 g1+ns/a#1 xns/a");
+    assert_true(r.sent[0].cancelled);
+    assert_string_equal(rig_state(&r, "ns/a"), "queued");
+    rig_fini(&r);
+}
+
+static void a_stream_ends_with_the_run_that_opened_it(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"sD", "sE", "szD"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        rig r;
+        rig_init(&r, KL_SECONDS(2), 0);
+        rig_add(&r, "ns/a", words[i]);
+        rig_round(&r);
+        rig_answer(&r, 1, KL_OK, "{\"stream\":\"1\"}");
+        assert_false(r.sent[0].cancelled);
+        rig_round(&r);
+        rig_advance(&r, KL_SECONDS(2)); /* the third is over time, and waits for something else */
+        rig_round(&r);
+        assert_true(r.sent[0].cancelled);
+        rig_fini(&r);
+    }
+}
+
 /* Whatever it ends with: nothing that was refused may be taken for done, nor for the script's fault. */
 static void a_run_that_outlived_its_term_leaves_its_key_in_the_queue_and_counts_for_nothing(void **state)
 {
@@ -843,6 +900,9 @@ KL_TESTS(cmocka_unit_test(a_key_runs_once_and_is_done),
     cmocka_unit_test(draining_finishes_what_runs_and_takes_nothing_new),
     cmocka_unit_test(aborting_abandons_what_runs_and_puts_its_keys_back),
     cmocka_unit_test(the_door_refuses_writes_after_the_deadline_and_lets_reads_through),
+    cmocka_unit_test(requests_to_other_servers_go_through_the_door_as_well),
+    cmocka_unit_test(a_request_to_another_server_is_cancelled_with_its_run),
+    cmocka_unit_test(a_stream_ends_with_the_run_that_opened_it),
     cmocka_unit_test(a_run_that_outlived_its_term_leaves_its_key_in_the_queue_and_counts_for_nothing),
     cmocka_unit_test(a_run_of_one_term_writes_nothing_in_the_next),
     cmocka_unit_test(a_program_may_block_its_worker),

@@ -3,9 +3,12 @@
 
 package.path = "docs/site/?.lua;" .. package.path
 
+local controller = require "support.controller"
 local examples = require "examples"
+local http = require "support.http"
 local kube = require "kubelua"
 local reference = require "reference"
+local servers = require "support.servers"
 
 -- How a value stands behind "-->".
 local SHOW = [[
@@ -123,6 +126,35 @@ return require "kubelua".controller {
       assert(load(SHOW .. claims(examples.client[name]), "=" .. name, "t", env))()
     end)
   end
+end)
+
+servers.only_real(function(name, start)
+  describe("examples of a pod, of " .. name, function()
+    local server, kubelet, c, page
+    lazy_setup(function()
+      server = start {}
+      kubelet = assert(server:kubelet())
+      page = http.web()
+      local admin <close> = kube.connect { kubeconfig = server.kubeconfig, cache_dir = false }
+      local ns = controller.namespace(admin, "examples")
+      kubelet:pod(ns, "web-0", { app = "2026-01-02T15:04:05Z one\n2026-01-02T15:04:06Z two\n" })
+      c = kube.connect { kubeconfig = server.kubeconfig, namespace = ns, cache_dir = false }
+    end)
+    lazy_teardown(function()
+      if c then c:close() end
+      if page then page:stop() end
+      if kubelet then kubelet:stop() end
+      if server then server:stop() end
+    end)
+
+    for _, example in ipairs(sorted(examples.pod)) do
+      it(example, function()
+        local text = claims(examples.pod[example]):gsub("8080", page.port)
+        local env = setmetatable({ kube = kube, c = c }, { __index = _G })
+        assert(load(SHOW .. text, "=" .. example, "t", env))()
+      end)
+    end
+  end)
 end)
 
 describe("examples that are scripts", function()

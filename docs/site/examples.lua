@@ -215,6 +215,26 @@ store:put { kind = "v1/ConfigMap", name = "card" }
 store:get("card").metadata.name  --> "card"
 now = 61
 store:get "card"                 --> nil]],
+  ["ttl_store:put"] = [[
+local store = kube.ttl_store "1m"
+store:put { kind = "v1/ConfigMap", name = "card" }
+store:len() --> 1]],
+  ["ttl_store:get"] = 'kube.ttl_store "1m":get "card" --> nil',
+  ["ttl_store:delete"] = [[
+local store = kube.ttl_store "1m"
+store:put { kind = "v1/ConfigMap", name = "card" }
+store:delete "card"
+store:len() --> 0]],
+  ["ttl_store:list"] = [[
+local store = kube.ttl_store("1m", function(o) return o.metadata.namespace end)
+store:put { kind = "v1/ConfigMap", namespace = "a", name = "old" }
+store:put { kind = "v1/ConfigMap", namespace = "a", name = "new" }
+store:list()[1].metadata.name --> "new"]],
+  ["ttl_store:keys"] = [[
+local store = kube.ttl_store "1m"
+store:put { kind = "v1/ConfigMap", namespace = "a", name = "card" }
+store:keys() --> ["a/card"] ]],
+  ["ttl_store:len"] = 'kube.ttl_store("1m"):len() --> 0',
   ["kube.crd"] = [[
 kube.crd {
   group = "example.com", kind = "Site", version = "v1",
@@ -487,6 +507,70 @@ local r = kube.recorder(c, { component = "backup" })
 r:event(c:get("v1/ConfigMap", "default/card"), "Saved", "saved %d keys", 3)
 r:flush "10s" --> true
 r:close()]],
+  ["recorder:event"] = [[
+local r <close> = kube.recorder(c, { component = "backup" })
+r:event(c:get("v1/ConfigMap", "default/card"), { reason = "Saved", action = "Save" }, "saved %d keys", 3)
+r:flush() --> true]],
+  ["recorder:warn"] = [[
+local r <close> = kube.recorder(c, { component = "backup" })
+r:warn(c:get("v1/ConfigMap", "default/card"), "NotSaved", "the disk is full")
+r:flush() --> true]],
+  ["recorder:flush"] = 'kube.recorder(c, { component = "backup" }):flush "1s" --> true',
+  ["recorder:stats"] = 'kube.recorder(c, { component = "backup" }):stats().waiting --> 0',
+  ["recorder:close"] = 'kube.recorder(c, { component = "backup" }):close()',
+}
+
+--- What the examples of `pod` have in their namespace: the pod "web-0", whose log has two lines, with a web server on
+--- port 8080.
+M.pod = {
+  ["c:logs"] = [[
+local lines = {}
+for line in c:logs("web-0", { tail = 2 }) do lines[#lines + 1] = line end
+lines --> ["one","two"] ]],
+  ["c:exec"] = [[
+local r = c:exec("web-0", { "sh", "-c", "cat; exit 3" }, { stdin = "hello" })
+r.stdout --> "hello"
+r.code   --> 3]],
+  ["c:exec_stream"] = [[
+local s <close> = c:exec_stream("web-0", { "sh", "-c", "echo hello" })
+s:read() --> "hello\n"
+s:wait() --> 0]],
+  ["c:attach"] = [[
+local s <close> = c:attach("web-0", { stdin = true })
+s:read():find "^attached" --> 1]],
+  ["c:port_forward"] = [[
+local f <close> = c:port_forward("web-0", 8080)
+kube.http:get("http://" .. f:address(8080) .. "/text").body --> "a text"]],
+  ["c:port_stream"] = [[
+local s <close> = c:port_stream("web-0", 8080)
+s:write "GET /text HTTP/1.0\r\n\r\n"
+s:read():match "^HTTP/1.1 200" --> "HTTP/1.1 200"]],
+  ["stream:read"] = [[
+local s <close> = c:exec_stream("web-0", { "sh", "-c", "echo no >&2" })
+local bytes, from = s:read()
+bytes    --> "no\n"
+from     --> "stderr"
+s:read() --> nil]],
+  ["stream:try_read"] = [[
+local s <close> = c:exec_stream("web-0", { "cat" }, { stdin = true })
+s:try_read() --> false]],
+  ["stream:write"] = [[
+local s <close> = c:exec_stream("web-0", { "cat" }, { stdin = true })
+s:write "hello"
+s:read() --> "hello"]],
+  ["stream:close_stdin"] = [[
+local s <close> = c:exec_stream("web-0", { "cat" }, { stdin = true })
+s:close_stdin()
+s:wait() --> 0]],
+  ["stream:resize"] = [[
+local s <close> = c:exec_stream("web-0", { "sh" }, { stdin = true, tty = true })
+s:resize(120, 40)]],
+  ["stream:wait"] = 'c:exec_stream("web-0", { "sh", "-c", "exit 3" }):wait() --> 3',
+  ["stream:protocol"] = 'c:exec_stream("web-0", { "true" }):protocol() --> "v5.channel.k8s.io"',
+  ["stream:close"] = 'c:exec_stream("web-0", { "cat" }, { stdin = true }):close()',
+  ["forward:address"] = 'c:port_forward("web-0", 8080):address(8080):match "^127.0.0.1:" --> "127.0.0.1:"',
+  ["forward:state"] = 'c:port_forward("web-0", 8080):state().failure --> nil',
+  ["forward:close"] = 'c:port_forward("web-0", 8080):close()',
 }
 
 M.script = {
@@ -544,5 +628,30 @@ return kube.controller {
   reconcile = function(obj, ctx) age:observe(ctx:age(obj.metadata.creationTimestamp)) end,
 }]],
 }
+
+-- A script that counts something.
+local METRIC = [[
+local kube = require "kubelua"
+local %s
+
+return kube.controller {
+  name = "counts",
+  resource = "v1/ConfigMap",
+  reconcile = function(obj) %s end,
+}]]
+for name, parts in pairs {
+  ["counter:inc"] = { 'seen = kube.counter { name = "seen_total", help = "Cards", labels = { "namespace" } }',
+    "seen:inc(1, { namespace = obj.metadata.namespace })" },
+  ["gauge:set"] = { 'size = kube.gauge { name = "card_words", help = "Words on the last card." }',
+    "size:set(#obj.data.who)" },
+  ["gauge:inc"] = { 'open = kube.gauge { name = "cards_open", help = "Cards that wait." }', "open:inc()" },
+  ["gauge:dec"] = { 'open = kube.gauge { name = "cards_open", help = "Cards that wait." }', "open:dec(2)" },
+  ["gauge:remove"] = { 'size = kube.gauge { name = "words", help = "Words of cards.", labels = { "name" } }',
+    "size:remove { name = obj.metadata.name }" },
+  ["histogram:observe"] = { 'words = kube.histogram { name = "words", help = "Words.", buckets = { 1, 10 } }',
+    "words:observe(#obj.data.who)" },
+} do
+  M.script[name] = METRIC:format(parts[1], parts[2])
+end
 
 return M

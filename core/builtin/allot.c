@@ -1,6 +1,6 @@
 /* allot.c - what a Service is given. An update that leaves something out keeps what there was; only then is
  * something new looked for. */
-#include "builtin/check.h"
+#include "check/check.h"
 #include "builtin/service.h"
 
 #include <arpa/inet.h>

@@ -8,8 +8,6 @@
 
 static void check_pod(const kl__write *w) { kl__check_pod(w->causes, w->sub, w->old, w->o); }
 
-static void check_class(const kl__write *w) { kl__check_present(w->causes, w->o, NULL, "provisioner"); }
-
 static const struct {
     const char *kind;
     void (*check)(const kl__write *w);
@@ -33,7 +31,21 @@ static const struct {
     {"policy/poddisruptionbudgets", kl__check_budget},
     {"networking.k8s.io/networkpolicies", kl__check_network_policy},
     {"autoscaling/horizontalpodautoscalers", kl__check_autoscaler},
-    {"storage.k8s.io/storageclasses", check_class},
+    {"storage.k8s.io/storageclasses", kl__check_storage_class},
+    {"storage.k8s.io/csidrivers", kl__check_csi_driver},
+    {"/persistentvolumes", kl__check_volume},
+    {"networking.k8s.io/ingresses", kl__check_ingress},
+    {"networking.k8s.io/ingressclasses", kl__check_ingress_class},
+    {"discovery.k8s.io/endpointslices", kl__check_slice},
+    {"/endpoints", kl__check_endpoints},
+    {"coordination.k8s.io/leases", kl__check_lease},
+    {"apps/controllerrevisions", kl__check_revision},
+    {"scheduling.k8s.io/priorityclasses", kl__check_priority_class},
+    {"node.k8s.io/runtimeclasses", kl__check_runtime_class},
+    {"/namespaces", kl__check_namespace},
+    {"/nodes", kl__check_node},
+    {"/limitranges", kl__check_limit_range},
+    {"/resourcequotas", kl__check_quota},
     {"/events", kl__check_event},
     {"events.k8s.io/events", kl__check_event},
 };

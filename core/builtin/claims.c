@@ -1,5 +1,5 @@
 /* claims.c - PersistentVolumeClaims. */
-#include "builtin/forms.h"
+#include "check/forms.h"
 #include "builtin/kinds.h"
 #include "builtin/pod.h"
 #include "builtin/storage.h"

@@ -1,5 +1,5 @@
 /* data.c - ConfigMaps and Secrets: keys, what a type needs, what is immutable. */
-#include "builtin/forms.h"
+#include "check/forms.h"
 #include "builtin/kinds.h"
 
 #include <string.h>

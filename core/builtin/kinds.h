@@ -4,7 +4,7 @@
 #define KL_BUILTIN_KINDS_H
 
 #include "builtin/builtin.h"
-#include "builtin/check.h"
+#include "check/check.h"
 
 /* The spec is that of `old`, which was good: nothing to see. */
 bool kl__write_same_spec(const kl__write *w);
@@ -24,6 +24,23 @@ void kl__check_binding(const kl__write *w);
 void kl__check_budget(const kl__write *w);
 void kl__check_network_policy(const kl__write *w);
 void kl__check_autoscaler(const kl__write *w);
+void kl__check_ingress(const kl__write *w);
+void kl__check_ingress_class(const kl__write *w);
+void kl__check_slice(const kl__write *w); /* an EndpointSlice */
+void kl__check_endpoints(const kl__write *w);
+void kl__check_volume(const kl__write *w); /* a PersistentVolume */
+void kl__check_storage_class(const kl__write *w);
+void kl__check_csi_driver(const kl__write *w);
+void kl__check_lease(const kl__write *w);
+void kl__check_revision(const kl__write *w); /* a ControllerRevision */
+void kl__check_priority_class(const kl__write *w);
+void kl__check_runtime_class(const kl__write *w);
+void kl__check_namespace(const kl__write *w);
+void kl__check_node(const kl__write *w);
+void kl__check_node_status(const kl__write *w);
+void kl__check_limit_range(const kl__write *w);
+void kl__check_quota(const kl__write *w); /* a ResourceQuota */
+void kl__check_quota_status(const kl__write *w);
 /* Those made by events.k8s.io/v1 are strict, and never change but for their series. Fields are named as
  * core/v1 has them, which is how Events are stored. */
 void kl__check_event(const kl__write *w);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "builtin/check.h"
+#include "check/check.h"
 #include "model/object.h"
 #include "model/quantity.h"
 #include "schema/edit.h"

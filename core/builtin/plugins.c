@@ -4,12 +4,15 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "builtin/check.h"
+#include "check/check.h"
 #include "model/object.h"
 #include "schema/edit.h"
 #include "schema/status.h"
 
-bool kl__plugins_care(const kl__kind *k) { return kl__kind_among(k, "/pods /persistentvolumeclaims"); }
+bool kl__plugins_care(const kl__kind *k)
+{
+    return kl__kind_among(k, "/pods /persistentvolumeclaims scheduling.k8s.io/priorityclasses");
+}
 
 static const char *name_of(const kl_value *o) { return kl_object_name(o) ? kl_object_name(o) : ""; }
 
@@ -60,6 +63,26 @@ static priority priority_of(const kl__admitted *a, const char *name)
             p.found = true;
         }
     return p;
+}
+
+static void find_default(void *to, const kl_value *class)
+{
+    const kl_value **found = to;
+    if (!*found && kl__true(class, "globalDefault"))
+        *found = class;
+}
+
+/* One class at most is for pods that name none. */
+static kl_status check_only_default(const kl__admitted *a, const kl_value *o, kl_err *err)
+{
+    const kl_value *found = NULL;
+    if (!kl__true(o, "globalDefault"))
+        return KL_OK;
+    a->around->each(a->around->arg, "scheduling.k8s.io", "priorityclasses", NULL, find_default, &found);
+    if (!found || !strcmp(name_of(found), name_of(o)))
+        return KL_OK;
+    return kl__fail_forbidden(err, a->kind, name_of(o),
+        "PriorityClass %s is already marked as default. Only one default can exist", name_of(found));
 }
 
 /* What was filled in stays over an update that does not say it. */
@@ -209,7 +232,8 @@ static void add_class(const kl__admitted *a, const kl_value **o)
 kl_status kl__plugins_add(const kl__admitted *a, const kl_value **o, kl_err *err)
 {
     if (!kl__kind_among(a->kind, "/pods")) {
-        add_class(a, o);
+        if (kl__kind_among(a->kind, "/persistentvolumeclaims"))
+            add_class(a, o);
         return KL_OK;
     }
     if (!a->old && !a->loaded)
@@ -220,5 +244,8 @@ kl_status kl__plugins_add(const kl__admitted *a, const kl_value **o, kl_err *err
 
 kl_status kl__plugins_check(const kl__admitted *a, const kl_value *o, kl_err *err)
 {
-    return a->loaded ? KL_OK : kl__limits_check(a, o, err);
+    if (a->loaded)
+        return KL_OK;
+    return kl__kind_among(a->kind, "scheduling.k8s.io/priorityclasses") ? check_only_default(a, o, err)
+                                                                        : kl__limits_check(a, o, err);
 }

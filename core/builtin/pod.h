@@ -2,7 +2,7 @@
 #ifndef KL_BUILTIN_POD_H
 #define KL_BUILTIN_POD_H
 
-#include "builtin/forms.h"
+#include "check/forms.h"
 
 /* One pod's spec, as its checks see it. */
 typedef struct kl__pod_look {
@@ -25,10 +25,16 @@ void kl__check_volumes(kl__pod_look *p, const kl__place *at);
 const kl_value *kl__pod_volume(const kl__pod_look *p, const char *name, bool *found);
 void kl__check_affinity(kl__causes *c, const kl_value *affinity, const kl__place *at);
 void kl__check_node_selector(kl__causes *c, const kl_value *selector, const kl__place *at);
+void kl__check_toleration(kl__causes *c, const kl_value *toleration, const kl__place *at);
 void kl__check_tolerations(kl__causes *c, const kl_value *list, const kl__place *at);
 void kl__check_spread(kl__causes *c, const kl_value *list, const kl__place *at);
 /* requests and limits of a container */
 void kl__check_resources(kl__causes *c, const kl_value *resources, const kl__place *at);
+/* a resource's name: a standard one or qualified; one that containers may ask for */
+void kl__check_resource_name(kl__causes *c, const char *name, const kl__place *at);
+void kl__check_container_resource_name(kl__causes *c, const char *name, const kl__place *at);
+/* More of the resource may be promised than there is. */
+bool kl__may_overcommit(const char *name);
 /* a quantity that is there: at least 0, and whole where its resource is counted */
 void kl__check_quantity(kl__causes *c, const char *resource, const kl_value *q, const kl__place *at);
 /* what an update of a pod may not change */

@@ -1,5 +1,5 @@
-/* policies.c - disruption budgets, network policies, autoscalers. */
-#include "builtin/forms.h"
+/* policies.c - disruption budgets and network policies. */
+#include "check/forms.h"
 #include "builtin/kinds.h"
 
 #include <stdlib.h>
@@ -110,65 +110,4 @@ void kl__check_network_policy(const kl__write *w)
         if (!kl__one_of(type ? type : "", "Ingress Egress"))
             kl__say_unsupported(w->causes, KL_ITEM(in, i), kl_value_item(types, i), "Ingress Egress");
     }
-}
-
-/* ------------------------------------------------------------------ HorizontalPodAutoscaler */
-
-static const char sources[] = "ContainerResource External Object Pods Resource";
-
-static void check_metric(kl__causes *c, const kl_value *m, const kl__place *at)
-{
-    static const char *const members[][2] = {{"Object", "object"}, {"Pods", "pods"}, {"Resource", "resource"},
-        {"External", "external"}, {"ContainerResource", "containerResource"}};
-    const kl_value *type = kl_value_get(m, "type");
-    const char *word = kl__text(m, "type");
-    if (!*word)
-        kl__say_required(c, KL_IN(at, "type"), "must specify a metric source type");
-    if (!kl__one_of(word, sources)) { /* once for the type, once for what goes with it */
-        kl__say_unsupported(c, KL_IN(at, "type"), type, sources);
-        kl__say_unsupported(c, KL_IN(at, "type"), type, sources);
-    }
-    for (size_t i = 0; i < 5; i++)
-        if (!strcmp(word, members[i][0]) && !kl_value_get(m, members[i][1]))
-            kl__say_required(
-                c, KL_IN(at, members[i][1]), "must populate information for the given metric source");
-        else if (*word && strcmp(word, members[i][0]) && kl_value_get(m, members[i][1]))
-            kl__say_forbidden(c, KL_IN(at, members[i][1]), "must populate the given metric source only");
-}
-
-static void check_target(kl__causes *c, const kl_value *spec)
-{
-    static const char *const members[] = {"kind", "name"};
-    const kl_value *ref = kl_value_get(spec, "scaleTargetRef");
-    const kl__place *at = KL_IN(SPEC, "scaleTargetRef");
-    for (size_t i = 0; i < 2; i++) {
-        kl__check_present(c, ref, at, members[i]);
-        kl__check_member(c, ref, at, members[i], KL_PATH_SEGMENT);
-    }
-    const char *version = kl__text(ref, "apiVersion"), *slash = strchr(version, '/');
-    if (slash && strchr(slash + 1, '/'))
-        kl__say_invalid_text(
-            c, KL_IN(at, "apiVersion"), version, "unexpected GroupVersion string: %s", version);
-    else if (!slash || slash == version)
-        kl__say_invalid_text(c, KL_IN(at, "apiVersion"), version, "apiVersion must specify API group");
-}
-
-void kl__check_autoscaler(const kl__write *w)
-{
-    kl__causes *c = w->causes;
-    const kl_value *spec = kl_value_get(w->o, "spec"), *min = kl_value_get(spec, "minReplicas"),
-                   *metrics = kl_value_get(spec, "metrics");
-    int64_t most = kl_value_int_at(spec, 0, "maxReplicas", NULL);
-    if (kl__write_same_spec(w))
-        return;
-    if (min && kl_value_int_at(min, 0, NULL) < 1)
-        kl__say_invalid(c, KL_IN(SPEC, "minReplicas"), min, "must be greater than or equal to 1");
-    if (most < 1)
-        kl__say_invalid_int(c, KL_IN(SPEC, "maxReplicas"), most, "must be greater than 0");
-    if (min && most < kl_value_int_at(min, 0, NULL))
-        kl__say_invalid_int(
-            c, KL_IN(SPEC, "maxReplicas"), most, "must be greater than or equal to `minReplicas`");
-    check_target(c, spec);
-    for (size_t i = 0; i < kl_value_len(metrics); i++)
-        check_metric(c, kl_value_item(metrics, i), KL_ITEM(KL_IN(SPEC, "metrics"), i));
 }

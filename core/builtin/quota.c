@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "builtin/check.h"
+#include "check/check.h"
 #include "builtin/defaults.h"
 #include "builtin/pod.h"
 #include "model/object.h"

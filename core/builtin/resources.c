@@ -23,18 +23,24 @@ static const char standard[] =
 static const char counted[] = "pods resourcequotas services replicationcontrollers secrets configmaps "
                               "persistentvolumeclaims services.nodeports services.loadbalancers";
 
-static void check_name(kl__causes *c, const char *name, const kl__place *at)
+bool kl__may_overcommit(const char *name) { return native(name) && !starts(name, "hugepages-"); }
+
+void kl__check_resource_name(kl__causes *c, const char *name, const kl__place *at)
 {
+    size_t before = c->len;
+    kl__check_form(c, at, name, KL_QUALIFIED);
+    if (c->len == before && !strchr(name, '/') && !starts(name, "hugepages-")
+        && !starts(name, "requests.hugepages-") && !kl__one_of(name, standard))
+        kl__say_invalid_text(c, at, name, "must be a standard resource type or fully qualified");
+}
+
+void kl__check_container_resource_name(kl__causes *c, const char *name, const kl__place *at)
+{
+    bool plain = !strchr(name, '/');
     if (kl__one_of(name, "cpu memory ephemeral-storage"))
         return;
-    const char *why[KL_FAULTS_MAX];
-    size_t n = kl__faults(name, KL_QUALIFIED, why);
-    bool plain = !strchr(name, '/'), huge = starts(name, "hugepages-");
-    for (size_t i = 0; i < n; i++)
-        kl__say_invalid_text(c, at, name, "%s", why[i]);
-    if (!n && plain && !huge && !starts(name, "requests.hugepages-") && !kl__one_of(name, standard))
-        kl__say_invalid_text(c, at, name, "must be a standard resource type or fully qualified");
-    if (plain && !huge)
+    kl__check_resource_name(c, name, at);
+    if (plain && !starts(name, "hugepages-"))
         kl__say_invalid_text(c, at, name, "must be a standard resource for containers");
     else if (!plain && !native(name) && !extended(name))
         kl__say_invalid_text(c, at, name, "doesn't follow extended resource name standard");
@@ -59,7 +65,7 @@ void kl__check_quantity(kl__causes *c, const char *resource, const kl_value *q, 
 static void check_request(
     kl__causes *c, const char *name, const kl_value *request, const kl_value *limit, const kl__place *at)
 {
-    bool overcommit = native(name) && !starts(name, "hugepages-");
+    bool overcommit = kl__may_overcommit(name);
     if (!limit) {
         if (!overcommit)
             kl__say_required(c, KL_IN(at, "limits"), "Limit must be set for non overcommitable resources");
@@ -91,7 +97,7 @@ void kl__check_resources(kl__causes *c, const kl_value *resources, const kl__pla
             size_t n;
             const kl_value *q = kl_value_member(map, i, &name, &n);
             const kl__place *here = KL_KEYED(KL_IN(at, members[k]), name, n);
-            check_name(c, name, here);
+            kl__check_container_resource_name(c, name, here);
             kl__check_quantity(c, name, q, here);
             if (k)
                 check_request(c, name, q, kl_value_getn(limits, name, n), at);

@@ -1,5 +1,5 @@
 /* rights.c - RBAC: rules that say something, subjects that can be, the role of a binding for life. */
-#include "builtin/forms.h"
+#include "check/forms.h"
 #include "builtin/kinds.h"
 
 #include <string.h>

@@ -177,22 +177,24 @@ static void check_toleration_value(kl__causes *c, const kl_value *t, const kl__p
         kl__say_unsupported(c, KL_IN(at, "operator"), kl_value_get(t, "operator"), "Equal Exists");
 }
 
+void kl__check_toleration(kl__causes *c, const kl_value *t, const kl__place *at)
+{
+    kl__check_member(c, t, at, "key", KL_QUALIFIED);
+    if (!*kl__text(t, "key") && !kl__is(t, "operator", "Exists"))
+        kl__say_invalid_text(c, KL_IN(at, "operator"), kl__text(t, "operator"),
+            "operator must be Exists when `key` is empty, which means \"match all values and all "
+            "keys\"");
+    if (kl_value_get(t, "tolerationSeconds") && !kl__is(t, "effect", "NoExecute"))
+        kl__say_invalid_text(c, KL_IN(at, "effect"), kl__text(t, "effect"),
+            "effect must be 'NoExecute' when `tolerationSeconds` is set");
+    check_toleration_value(c, t, at);
+    kl__check_word(c, t, at, "effect", false, "NoSchedule PreferNoSchedule NoExecute");
+}
+
 void kl__check_tolerations(kl__causes *c, const kl_value *list, const kl__place *in)
 {
-    for (size_t i = 0; i < kl_value_len(list); i++) {
-        const kl_value *t = kl_value_item(list, i);
-        const kl__place *at = KL_ITEM(in, i);
-        kl__check_member(c, t, at, "key", KL_QUALIFIED);
-        if (!*kl__text(t, "key") && !kl__is(t, "operator", "Exists"))
-            kl__say_invalid_text(c, KL_IN(at, "operator"), kl__text(t, "operator"),
-                "operator must be Exists when `key` is empty, which means \"match all values and all "
-                "keys\"");
-        if (kl_value_get(t, "tolerationSeconds") && !kl__is(t, "effect", "NoExecute"))
-            kl__say_invalid_text(c, KL_IN(at, "effect"), kl__text(t, "effect"),
-                "effect must be 'NoExecute' when `tolerationSeconds` is set");
-        check_toleration_value(c, t, at);
-        kl__check_word(c, t, at, "effect", false, "NoSchedule PreferNoSchedule NoExecute");
-    }
+    for (size_t i = 0; i < kl_value_len(list); i++)
+        kl__check_toleration(c, kl_value_item(list, i), KL_ITEM(in, i));
 }
 
 static void check_min_domains(kl__causes *c, const kl_value *one, const kl__place *at)

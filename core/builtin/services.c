@@ -1,5 +1,5 @@
 /* services.c - what is refused of Services, in kube-apiserver's order. */
-#include "builtin/forms.h"
+#include "check/forms.h"
 #include "builtin/kinds.h"
 #include "builtin/service.h"
 

@@ -1,5 +1,5 @@
 /* status.c - what a write of a status may not say. */
-#include "builtin/forms.h"
+#include "check/forms.h"
 #include "builtin/kinds.h"
 
 #include <string.h>
@@ -90,10 +90,29 @@ static void check_balancer(const kl__write *w)
     }
 }
 
+static void check_phase(const kl__write *w)
+{
+    bool goes = kl_value_at(w->o, "metadata", "deletionTimestamp", NULL) != NULL;
+    const char *phase = kl_value_str_at(w->o, "status", "phase", NULL);
+    const kl__place *at = KL_IN(STATUS, "Phase"); /* so says the real one */
+    phase = phase ? phase : "";
+    if (goes && strcmp(phase, "Terminating"))
+        kl__say_invalid_text(
+            w->causes, at, phase, "may only be 'Terminating' if `deletionTimestamp` is not empty");
+    else if (!goes && strcmp(phase, "Active"))
+        kl__say_invalid_text(w->causes, at, phase, "may only be 'Active' if `deletionTimestamp` is empty");
+}
+
 void kl__check_status(const kl__write *w)
 {
     if (kl_value_equal(kl_value_get(w->old, "status"), kl_value_get(w->o, "status")))
         return;
+    if (kl__kind_among(w->kind, "/nodes"))
+        kl__check_node_status(w);
+    if (kl__kind_among(w->kind, "/resourcequotas"))
+        kl__check_quota_status(w);
+    if (kl__kind_among(w->kind, "/namespaces"))
+        check_phase(w);
     check_counters(w);
     check_balancer(w);
 }

@@ -2,11 +2,14 @@
 #ifndef KL_BUILTIN_STORAGE_H
 #define KL_BUILTIN_STORAGE_H
 
-#include "builtin/check.h"
+#include "check/check.h"
 
 void kl__check_access_modes(kl__causes *c, const kl_value *spec, const kl__place *at);
 /* A quantity that is there and more than nothing; `at` is its own place. */
 void kl__check_size(kl__causes *c, const kl_value *size, const kl__place *at);
+/* Sources of volumes, of pods' and of PersistentVolumes; volumes.c has them. */
+void kl__check_host_path(kl__causes *c, const kl_value *v, const kl__place *at);
+void kl__check_nfs(kl__causes *c, const kl_value *v, const kl__place *at);
 /* A PersistentVolumeClaimSpec. */
 void kl__check_claim_spec(kl__causes *c, const kl_value *spec, const kl__place *at);
 

@@ -1,6 +1,7 @@
 /* volumes.c - a pod's volumes: one source each, and what each source needs. Sources of vendors that have
  * left Kubernetes are taken as they are. */
 #include "builtin/pod.h"
+#include "builtin/storage.h"
 
 #include <string.h>
 
@@ -52,7 +53,7 @@ static void check_config(kl__causes *c, const kl_value *v, const kl__place *at)
     check_items(c, v, at);
 }
 
-static void check_host_path(kl__causes *c, const kl_value *v, const kl__place *at)
+void kl__check_host_path(kl__causes *c, const kl_value *v, const kl__place *at)
 {
     const char *path = kl__text(v, "path");
     const kl_value *type = kl_value_get(v, "type");
@@ -73,7 +74,7 @@ static void check_claim(kl__causes *c, const kl_value *v, const kl__place *at)
     kl__check_present(c, v, at, "claimName");
 }
 
-static void check_nfs(kl__causes *c, const kl_value *v, const kl__place *at)
+void kl__check_nfs(kl__causes *c, const kl_value *v, const kl__place *at)
 {
     kl__check_present(c, v, at, "server");
     kl__check_present(c, v, at, "path");
@@ -136,12 +137,12 @@ static const struct {
     void (*check)(kl__causes *c, const kl_value *v, const kl__place *at);
 } sources[] = {
     {"emptyDir", NULL},
-    {"hostPath", check_host_path},
+    {"hostPath", kl__check_host_path},
     {"gitRepo", NULL},
     {"gcePersistentDisk", NULL},
     {"awsElasticBlockStore", NULL},
     {"secret", check_secret},
-    {"nfs", check_nfs},
+    {"nfs", kl__check_nfs},
     {"iscsi", NULL},
     {"glusterfs", NULL},
     {"persistentVolumeClaim", check_claim},

@@ -1,30 +1,218 @@
-/* hooks.c - see pkg/apis/admissionregistration/validation. */
+/* hooks.c - see pkg/apis/admissionregistration/validation and ValidateWebhook{URL,Service} of
+ * apiserver's util/webhook, whose order and words these are. */
 #include "policy/hooks.h"
 
 #include <string.h>
 
 #include "base/mem.h"
+#include "check/forms.h"
 #include "cel/admission.h"
 
-static bool has_word(const kl_value *list, const char *word)
+static bool has_text(const kl_value *list, const char *text)
 {
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const char *s = kl_value_str(kl_value_item(list, i));
-        if (s && (!strcmp(s, "*") || !strcmp(s, word)))
+        if (s && !strcmp(s, text))
             return true;
     }
     return false;
 }
 
-static void KL_PRINTF(4, 5) blame(kl__causes *causes, size_t i, const char *field, const char *fmt, ...)
+static const char *text_at(const kl_value *list, size_t i)
 {
-    va_list ap;
-    va_start(ap, fmt);
-    char *why = kl_vsprintf(fmt, ap), *path = kl_sprintf("webhooks[%zu].%s", i, field);
-    va_end(ap);
-    kl__cause_add(causes, "FieldValueInvalid", path, "%s", why);
-    kl_free(path);
-    kl_free(why);
+    const char *s = kl_value_str(kl_value_item(list, i));
+    return s ? s : "";
+}
+
+/* ------------------------------------------------------------------ where a webhook is */
+
+#define SCHEME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-."
+#define URL_FORM "; desired format: https://host[/path]"
+
+static void check_url(kl__causes *c, const char *url, const kl__place *at)
+{
+    const char *colon = strchr(url, ':'), *slash = strchr(url, '/'), *rest = colon ? colon + 1 : url;
+    if (colon == url
+        || (colon && (!slash || colon < slash) && strspn(url, SCHEME_CHARS) < (size_t)(colon - url))) {
+        char *why = kl_sprintf("url must be a valid URL: parse \"%s\": %s" URL_FORM, url,
+            colon == url ? "missing protocol scheme" : "first path segment in URL cannot contain colon");
+        kl__say_required(c, at, why);
+        kl_free(why);
+        return;
+    }
+    size_t scheme = colon && (!slash || colon < slash) ? (size_t)(colon - url) : 0;
+    rest = scheme ? url + scheme + 1 : url;
+    const char *host = !strncmp(rest, "//", 2) ? rest + 2 : "";
+    size_t len = strcspn(host, "/?#");
+    const char *user = memchr(host, '@', len), *fragment = strchr(rest, '#'), *query = strchr(rest, '?');
+    if (query && fragment && query > fragment)
+        query = NULL;
+    if (scheme != 5 || strncmp(url, "https", 5)) {
+        char *shown = kl_strndup(url, scheme);
+        kl__say_invalid_text(c, at, shown, "'https' is the only allowed URL scheme" URL_FORM);
+        kl_free(shown);
+    }
+    if (len == (user ? (size_t)(user - host) + 1 : 0))
+        kl__say_invalid_text(c, at, "", "host must be specified" URL_FORM);
+    if (user) {
+        char *shown = kl_strndup(host, (size_t)(user - host));
+        kl__say_invalid_text(c, at, shown, "user information is not permitted in the URL");
+        kl_free(shown);
+    }
+    if (fragment && fragment[1])
+        kl__say_invalid_text(c, at, fragment + 1, "fragments are not permitted in the URL");
+    if (query && query[1] && query[1] != '#') {
+        char *shown = kl_strndup(query + 1, strcspn(query + 1, "#"));
+        kl__say_invalid_text(c, at, shown, "query parameters are not permitted in the URL");
+        kl_free(shown);
+    }
+}
+
+/* The path of a service: segments between slashes, each like a name. */
+static void check_path(kl__causes *c, const char *path, const kl__place *at)
+{
+    const char *p = path;
+    size_t i = 0;
+    if (!strcmp(path, "/"))
+        return;
+    if (*path != '/')
+        kl__say_invalid_text(c, at, path, "must start with a '/'");
+    for (p += strcspn(p, "/"), p += *p == '/'; i == 0 || p[-1] == '/'; i++) {
+        size_t n = strcspn(p, "/");
+        char *segment = kl_strndup(p, n);
+        const char *why[KL_FAULTS_MAX];
+        size_t faults = kl__faults(segment, KL_DNS_SUBDOMAIN, why);
+        if (!n && (p[n] || i == 0))
+            kl__say_invalid_text(c, at, path, "segment[%zu] may not be empty", i);
+        for (size_t k = 0; n && k < faults; k++)
+            kl__say_invalid_text(c, at, path, "segment[%zu]: %s", i, why[k]);
+        kl_free(segment);
+        if (!p[n])
+            break;
+        p += n + 1;
+    }
+}
+
+static void check_service(kl__causes *c, const kl_value *service, const kl__place *at)
+{
+    int64_t port = kl_value_int_at(service, 443, "port", NULL);
+    kl__check_present(c, service, at, "name");
+    kl__check_present(c, service, at, "namespace");
+    if (port < 1 || port > 65535)
+        kl__say_invalid_int(
+            c, KL_IN(at, "port"), port, "port is not valid: must be between 1 and 65535, inclusive");
+    if (kl_value_get(service, "path"))
+        check_path(c, kl__text(service, "path"), KL_IN(at, "path"));
+}
+
+static void check_client(kl__causes *c, const kl_value *client, const kl__place *at)
+{
+    const kl_value *url = kl_value_get(client, "url"), *service = kl_value_get(client, "service");
+    if (!url == !service)
+        kl__say_required(c, at, "exactly one of url or service is required");
+    else if (url)
+        check_url(c, kl__text(client, "url"), KL_IN(at, "url"));
+    else
+        check_service(c, service, KL_IN(at, "service"));
+}
+
+/* ------------------------------------------------------------------ rules */
+
+/* A list that is there, without "*" beside others and without empty texts. */
+static void check_words(
+    kl__causes *c, const kl_value *rule, const char *member, const char *plural, const kl__place *up)
+{
+    const kl_value *list = kl_value_get(rule, member);
+    const kl__place *at = KL_IN(up, member);
+    if (!kl_value_len(list))
+        kl__say_required(c, at, "");
+    if (kl_value_len(list) > 1 && has_text(list, "*"))
+        kl__say_invalid(c, at, list, "if '*' is present, must not specify other %s", plural);
+}
+
+static void check_filled(kl__causes *c, const kl_value *list, const kl__place *at)
+{
+    for (size_t i = 0; i < kl_value_len(list); i++)
+        if (!*text_at(list, i))
+            kl__say_required(c, KL_ITEM(at, i), "");
+}
+
+/* The resource before `i` that is the same with all its subresources, or that subresource of all. */
+static const char *wider(const kl_value *list, size_t i)
+{
+    const char *own = text_at(list, i), *slash = strchr(own, '/');
+    for (size_t k = 0; slash && k < i; k++) {
+        const char *other = text_at(list, k), *cut = strchr(other, '/');
+        if (!cut)
+            continue;
+        bool all_subs = !strcmp(cut, "/*") && cut - other == slash - own
+            && !strncmp(own, other, (size_t)(slash - own));
+        bool of_all = !strncmp(other, "*/", 2) && !strcmp(cut, slash);
+        if (all_subs || of_all)
+            return other;
+    }
+    return NULL;
+}
+
+static void check_resources(kl__causes *c, const kl_value *list, const kl__place *at)
+{
+    bool plain_others = false;
+    if (!kl_value_len(list))
+        kl__say_required(c, at, "");
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        const char *one = text_at(list, i), *over = wider(list, i);
+        if (!*one)
+            kl__say_required(c, KL_ITEM(at, i), "");
+        if (over)
+            kl__say_invalid_text(
+                c, KL_ITEM(at, i), one, "if '%s' is present, must not specify %s", over, one);
+        plain_others = plain_others || (*one && strcmp(one, "*") && !strchr(one, '/'));
+    }
+    if (kl_value_len(list) > 1 && has_text(list, "*/*"))
+        kl__say_invalid(c, at, list, "if '*/*' is present, must not specify other resources");
+    if (plain_others && has_text(list, "*"))
+        kl__say_invalid(
+            c, at, list, "if '*' is present, must not specify other resources without subresources");
+}
+
+static void check_rule(kl__causes *c, const kl_value *rule, const kl__place *at)
+{
+    static const char operations[] = "* CONNECT CREATE DELETE UPDATE";
+    const kl_value *list = kl_value_get(rule, "operations");
+    check_words(c, rule, "operations", "operations", at);
+    for (size_t i = 0; i < kl_value_len(list); i++)
+        if (!kl__one_of(text_at(list, i), operations))
+            kl__say_unsupported(c, KL_ITEM(KL_IN(at, "operations"), i), kl_value_item(list, i), operations);
+    check_words(c, rule, "apiGroups", "API groups", at);
+    check_words(c, rule, "apiVersions", "API versions", at);
+    check_filled(c, kl_value_get(rule, "apiVersions"), KL_IN(at, "apiVersions"));
+    check_resources(c, kl_value_get(rule, "resources"), KL_IN(at, "resources"));
+    kl__check_word(c, rule, at, "scope", false, "* Cluster Namespaced");
+}
+
+/* ------------------------------------------------------------------ a webhook */
+
+static void check_versions(kl__causes *c, const kl_value *list, const kl__place *at)
+{
+    if (!kl_value_len(list)) {
+        kl__say_required(c, at, "must specify one of v1, v1beta1");
+        return;
+    }
+    size_t before = c->len;
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        for (size_t k = 0; k < i; k++)
+            if (!strcmp(text_at(list, k), text_at(list, i))) {
+                kl__say_invalid_text(c, KL_ITEM(at, i), text_at(list, i), "duplicate version");
+                break;
+            }
+        kl__check_form(c, KL_ITEM(at, i), text_at(list, i), KL_DNS_1035);
+    }
+    if (c->len > before || has_text(list, "v1"))
+        return;
+    if (has_text(list, "v1beta1"))
+        kl__say_invalid(c, at, list, "must include v1: the embedded API server does not speak v1beta1");
+    else
+        kl__say_invalid(c, at, list, "must include at least one of v1, v1beta1");
 }
 
 static void complain(void *causes, bool warns, const char *reason, const char *field, const char *message)
@@ -33,47 +221,67 @@ static void complain(void *causes, bool warns, const char *reason, const char *f
         kl__cause_add(causes, reason, field, "%s", message);
 }
 
-static void validate_hook(const kl_value *hook, size_t i, kl__causes *causes)
+static void check_conditions(kl__causes *c, const kl_value *hook, size_t i)
 {
-    const char *name = kl_value_str_at(hook, "name", NULL),
-               *effects = kl_value_str_at(hook, "sideEffects", NULL);
-    size_t dots = 0;
-    for (const char *p = name; p && *p; p++)
-        dots += *p == '.';
-    if (!name || dots < 2)
-        blame(causes, i, "name",
-            "Invalid value: \"%s\": should be a domain with at least three segments separated by dots",
-            name ? name : "");
-    const kl_value *where = kl_value_get(hook, "clientConfig"), *url = kl_value_get(where, "url");
-    if (!url == !kl_value_get(where, "service"))
-        blame(causes, i, "clientConfig", "Required value: exactly one of url or service is required");
-    else if (url && strncmp(kl_value_str(url) ? kl_value_str(url) : "", "https://", 8))
-        blame(causes, i, "clientConfig.url",
-            "Invalid value: \"%s\": 'https' is the only allowed URL scheme; desired format: "
-            "https://host[/path]",
-            kl_value_str(url) ? kl_value_str(url) : "");
-    if (!effects || (strcmp(effects, "None") && strcmp(effects, "NoneOnDryRun")))
-        blame(causes, i, "sideEffects",
-            "Unsupported value: \"%s\": supported values: \"None\", \"NoneOnDryRun\"",
-            effects ? effects : "");
-    if (!has_word(kl_value_get(hook, "admissionReviewVersions"), "v1"))
-        blame(causes, i, "admissionReviewVersions",
-            "Invalid value: must include at least one of v1 (the embedded API server does not speak "
-            "v1beta1)");
-    int64_t timeout = kl_value_int_at(hook, KL_WEBHOOK_TIMEOUT, "timeoutSeconds", NULL);
-    if (timeout < 1 || timeout > 30)
-        blame(causes, i, "timeoutSeconds",
-            "Invalid value: %lld: the timeout value must be between 1 and 30 seconds", (long long)timeout);
     char *path = kl_sprintf("webhooks[%zu].matchConditions", i);
     kl_cel_env *env = kl_cel_request_env(false, true);
-    kl_cel_conditions_validate(env, kl_value_get(hook, "matchConditions"), path, complain, causes);
+    kl_cel_conditions_validate(env, kl_value_get(hook, "matchConditions"), path, complain, c);
     kl_cel_env_free(env);
     kl_free(path);
 }
 
-void kl_policy_validate_hooks(const kl_value *o, kl__causes *causes)
+static void check_name(kl__causes *c, const kl_value *hook, const kl__place *at)
+{
+    const char *name = kl__text(hook, "name"), *dot = strchr(name, '.');
+    size_t before = c->len;
+    if (!*name) {
+        kl__say_required(c, KL_IN(at, "name"), "");
+        return;
+    }
+    kl__check_form(c, KL_IN(at, "name"), name, KL_DNS_SUBDOMAIN);
+    if (c->len == before && (!dot || !strchr(dot + 1, '.')))
+        kl__say_invalid_text(
+            c, KL_IN(at, "name"), name, "should be a domain with at least three segments separated by dots");
+}
+
+static void check_hook(kl__causes *c, const kl_value *hook, bool mutating, size_t i, const kl__place *at)
+{
+    const kl_value *rules = kl_value_get(hook, "rules"), *effects = kl_value_get(hook, "sideEffects");
+    int64_t timeout = kl_value_int_at(hook, KL_WEBHOOK_TIMEOUT, "timeoutSeconds", NULL);
+    check_name(c, hook, at);
+    for (size_t k = 0; k < kl_value_len(rules); k++)
+        check_rule(c, kl_value_item(rules, k), KL_ITEM(KL_IN(at, "rules"), k));
+    kl__check_word(c, hook, at, "failurePolicy", false, "Fail Ignore");
+    kl__check_word(c, hook, at, "matchPolicy", false, "Equivalent Exact");
+    if (!effects)
+        kl__say_required(c, KL_IN(at, "sideEffects"), "must specify one of None, NoneOnDryRun");
+    else if (!kl__one_of(kl__text(hook, "sideEffects"), "None NoneOnDryRun"))
+        kl__say_unsupported(c, KL_IN(at, "sideEffects"), effects, "None NoneOnDryRun");
+    if (timeout < 1 || timeout > 30)
+        kl__say_invalid_int(
+            c, KL_IN(at, "timeoutSeconds"), timeout, "the timeout value must be between 1 and 30 seconds");
+    kl__check_selector(c, kl_value_get(hook, "namespaceSelector"), KL_IN(at, "namespaceSelector"));
+    kl__check_selector(c, kl_value_get(hook, "objectSelector"), KL_IN(at, "objectSelector"));
+    check_client(c, kl_value_get(hook, "clientConfig"), KL_IN(at, "clientConfig"));
+    check_conditions(c, hook, i);
+    if (mutating)
+        kl__check_word(c, hook, at, "reinvocationPolicy", false, "IfNeeded Never");
+}
+
+void kl_policy_validate_hooks(const kl_value *o, bool mutating, kl__causes *c)
 {
     const kl_value *hooks = kl_value_get(o, "webhooks");
-    for (size_t i = 0; i < kl_value_len(hooks); i++)
-        validate_hook(kl_value_item(hooks, i), i, causes);
+    const kl__place *in = KL_IN(NULL, "webhooks");
+    for (size_t i = 0; i < kl_value_len(hooks); i++) {
+        const kl_value *hook = kl_value_item(hooks, i);
+        const kl__place *at = KL_ITEM(in, i);
+        check_versions(
+            c, kl_value_get(hook, "admissionReviewVersions"), KL_IN(at, "admissionReviewVersions"));
+        check_hook(c, hook, mutating, i, at);
+        for (size_t k = 0; k < i; k++)
+            if (*kl__text(hook, "name") && kl__is(kl_value_item(hooks, k), "name", kl__text(hook, "name"))) {
+                kl__say_duplicate(c, KL_IN(at, "name"), kl_value_get(hook, "name"));
+                break;
+            }
+    }
 }

@@ -8,6 +8,6 @@
 #define KL_WEBHOOK_TIMEOUT 10 /* seconds, where a webhook names none */
 
 /* What is wrong with a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration. */
-void kl_policy_validate_hooks(const kl_value *o, kl__causes *causes);
+void kl_policy_validate_hooks(const kl_value *o, bool mutating, kl__causes *causes);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "builtin/forms.h"
+#include "check/forms.h"
 #include "cel/admission.h"
 
 #define SPEC KL_IN(NULL, "spec")

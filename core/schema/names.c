@@ -20,7 +20,9 @@ const char *kl__bad_name(const kl__kind *k, const char *name)
             return "must be no more than 63 characters";
         if (service)
             return kl_name_dns1035_label(name) ? KL_NO_LABEL_1035 : NULL;
-        return kl_name_dns1123_label(name) ? KL_NO_LABEL : NULL;
+        if (!kl_name_dns1123_label(name))
+            return NULL;
+        return kl_name_dns1123_subdomain(name) ? KL_NO_LABEL : "must not contain dots";
     }
     if (n > KL_NAME_SUBDOMAIN_MAX)
         return "must be no more than 253 characters";

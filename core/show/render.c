@@ -39,6 +39,9 @@ static const kl_value *other_event(const kl_value *o, bool to_core)
                 key = to_core ? event_fields[f].core : event_fields[f].events;
                 break;
             }
+        /* who reports is said by the old API even where nobody does */
+        if (!to_core && !strncmp(key, "reporting", 9) && kl_value_str(v) && !*kl_value_str(v))
+            continue;
         if (!strcmp(key, "apiVersion"))
             kl_build_kstr(b, key, to_core ? "v1" : "events.k8s.io/v1");
         else

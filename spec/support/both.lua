@@ -85,13 +85,15 @@ function M.ask(s, rows)
 end
 
 local CHANCE = { "uid", "creationTimestamp", "deletionTimestamp", "resourceVersion", "managedFields" }
+-- What the real one fills into each node for a kubelet and a controller manager to replace; ours does not.
+local KUBELETS = { "daemonEndpoints", "nodeInfo" }
 local UID = ("%x"):rep(8) .. "%-" .. (("%x"):rep(4) .. "%-"):rep(3) .. ("%x"):rep(12)
 
 -- What two servers cannot have alike is named instead; the rest stays.
 local function scrub(value)
   if type(value) == "string" then
     -- What follows is kube-apiserver's print of its own structs.
-    if value:find "^Pod \"" or value:find "^PersistentVolumeClaim \"" or value:find "^Forbidden: " then
+    if value:find "^Pod \"" or value:find "^PersistentVolume%a* \"" or value:find "^Forbidden: " then
       value = value:gsub("\n.*", "")
     end
     value = value:gsub("(spec%.template: Invalid value: ){.*}", "%1TEMPLATE")
@@ -111,6 +113,11 @@ local function scrub(value)
       copy.metadata.finalizers = nil
     end
   end
+  if copy.kind == "Node" and type(copy.status) == "table" then
+    for _, key in ipairs(KUBELETS) do copy.status[key] = nil end
+    copy.spec.taints = nil
+  end
+  if copy.lastPhaseTransitionTime then copy.lastPhaseTransitionTime = "TIME" end
   if math.type(copy.nodePort) and copy.nodePort >= 30000 then copy.nodePort = "NODEPORT" end
   if math.type(copy.healthCheckNodePort) then copy.healthCheckNodePort = "NODEPORT" end
   return copy

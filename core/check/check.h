@@ -3,8 +3,8 @@
  * A place ("spec.containers[0].name") is a chain on the stacks of those who look; it becomes a text only in a
  * complaint, so that a good object costs no text. Go's structs do not know an empty text from an absent one,
  * and neither do these checks. Pure; any thread. */
-#ifndef KL_BUILTIN_CHECK_H
-#define KL_BUILTIN_CHECK_H
+#ifndef KL_CHECK_CHECK_H
+#define KL_CHECK_CHECK_H
 
 #include "model/quantity.h"
 #include "schema/status.h"
@@ -37,6 +37,7 @@ void kl__say_invalid_bare(kl__causes *c, const kl__place *at, const char *why);
 /* `words` are set apart by spaces, in the order in which they are shown */
 void kl__say_unsupported(kl__causes *c, const kl__place *at, const kl_value *bad, const char *words);
 void kl__say_duplicate(kl__causes *c, const kl__place *at, const kl_value *bad);
+void kl__say_duplicate_because(kl__causes *c, const kl__place *at, const kl_value *bad, const char *why);
 void kl__say_not_found(kl__causes *c, const kl__place *at, const char *bad);
 void kl__say_too_long(kl__causes *c, const kl__place *at, unsigned most);
 void kl__say_too_many(kl__causes *c, const kl__place *at, size_t have, unsigned most);
@@ -74,5 +75,9 @@ kl_quantity *kl__quantity_of(const char *text);
 /* What differs between two objects, a line for each member: "- name: old", "+ name: new". kube-apiserver
  * prints its own structs there. */
 void kl__show_difference(const kl_value *old, const kl_value *now, kl_buf *out);
+
+/* `o` as Go prints its struct: these members in their order, named with a capital letter, "" where they are
+ * absent, or null where a '?' follows. The caller's. */
+const kl_value *kl__as_go(const kl_value *o, const char *members);
 
 #endif

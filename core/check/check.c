@@ -1,6 +1,7 @@
 /* check.c - a place's text is built from its end: each part knows only what is above it. */
-#include "builtin/check.h"
+#include "check/check.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -63,6 +64,8 @@ static bool only_texts(const kl_value *v)
     const char *key;
     size_t n;
     bool texts = kl_value_type(v) == KL_OBJECT;
+    if (texts && kl_value_len(v) && kl_value_member(v, 0, &key, &n) && *key >= 'A' && *key <= 'Z')
+        return false;
     for (size_t i = 0; i < kl_value_len(v) && texts; i++)
         texts = kl_value_type(kl_value_member(v, i, &key, &n)) == KL_STRING;
     return texts;
@@ -74,7 +77,7 @@ static int by_key(const void *a, const void *b)
 }
 
 /* Go shows maps by their keys, and structs as they are declared; ours keep the order in which they came.
- * Objects of texts alone are maps, or small enough. */
+ * Objects of texts alone are maps, or small enough, unless kl__as_go made them. */
 static void sorted(kl_builder *b, const kl_value *v)
 {
     size_t len = kl_value_len(v), n;
@@ -179,11 +182,16 @@ void kl__say_unsupported(kl__causes *c, const kl__place *at, const kl_value *bad
     kl_free(shown);
 }
 
-void kl__say_duplicate(kl__causes *c, const kl__place *at, const kl_value *bad)
+void kl__say_duplicate_because(kl__causes *c, const kl__place *at, const kl_value *bad, const char *why)
 {
     char *shown = shown_text(bad, "\"\"");
-    say(c, at, "FieldValueDuplicate", kl_sprintf("Duplicate value: %s", shown));
+    say(c, at, "FieldValueDuplicate", kl_sprintf("Duplicate value: %s%s%s", shown, *why ? ": " : "", why));
     kl_free(shown);
+}
+
+void kl__say_duplicate(kl__causes *c, const kl__place *at, const kl_value *bad)
+{
+    kl__say_duplicate_because(c, at, bad, "");
 }
 
 void kl__say_not_found(kl__causes *c, const kl__place *at, const char *bad)
@@ -303,6 +311,31 @@ void kl__show_difference(const kl_value *old, const kl_value *now, kl_buf *out)
             kl_buf_printf(out, "%c %.*s: %s\n", s ? '+' : '-', (int)n, key, text);
             kl_free(text);
         }
+}
+
+const kl_value *kl__as_go(const kl_value *o, const char *members)
+{
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    for (const char *p = members; *p;) {
+        char name[64], own[64];
+        size_t n = strcspn(p, " ");
+        bool nullable = p[n - 1] == '?';
+        snprintf(name, sizeof name, "%.*s", (int)(n - nullable), p);
+        memcpy(own, name, sizeof own);
+        own[0] = (char)tolower((unsigned char)own[0]);
+        const kl_value *v = kl_value_get(o, own);
+        kl_build_key(b, name);
+        if (v)
+            kl_build_value(b, v);
+        else if (nullable)
+            kl_build_null(b);
+        else
+            kl_build_str(b, "");
+        p += n + (p[n] == ' ');
+    }
+    kl_build_end(b);
+    return kl_builder_done(b);
 }
 
 const kl_value *kl__next_member(const kl_value *map, const char *last, const char **key)

@@ -1,9 +1,9 @@
 /* forms.h - names, labels, ports and addresses, with kube-apiserver's words for what is wrong with them.
  * model/names.h decides what is fine; only what is not gets here. Pure; any thread. */
-#ifndef KL_BUILTIN_FORMS_H
-#define KL_BUILTIN_FORMS_H
+#ifndef KL_CHECK_FORMS_H
+#define KL_CHECK_FORMS_H
 
-#include "builtin/check.h"
+#include "check/check.h"
 
 typedef enum kl__form {
     KL_DNS_LABEL,
@@ -18,6 +18,7 @@ typedef enum kl__form {
     KL_PERCENT,
     KL_HEADER_NAME,
     KL_PATH_SEGMENT,
+    KL_HTTP_PATH,
     KL_IP,
     KL_CIDR,
 } kl__form;

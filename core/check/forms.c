@@ -1,5 +1,5 @@
 /* forms.c - the words are those of apimachinery's util/validation. */
-#include "builtin/forms.h"
+#include "check/forms.h"
 
 #include <string.h>
 
@@ -171,6 +171,10 @@ size_t kl__faults(const char *s, kl__form f, const char *out[KL_FAULTS_MAX])
                   "'X-Header-Name', " KL_REGEX_USED("[-A-Za-z0-9]+");
         break;
     case KL_PATH_SEGMENT: why = kl_name_path_segment(s); break;
+    case KL_HTTP_PATH:
+        if (!*s || strspn(s, ALNUM "/-._~%!$&'()*+,;=:") < strlen(s))
+            why = "Invalid path (" KL_REGEX_USED("[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+");
+        break;
     case KL_IP:
         if (kl_name_ip(s))
             why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";

@@ -1,0 +1,19 @@
+/* fill.h - how defaults are put into an object: what is there stays. Each takes the caller's reference in *o
+ * and leaves one there. Pure; any thread. */
+#ifndef KL_BUILTIN_FILL_H
+#define KL_BUILTIN_FILL_H
+
+#include "value/value.h"
+
+typedef void kl__edit_fn(const kl_value **v);
+
+static inline bool kl__absent(const kl_value *o, const char *key) { return !kl_value_get(o, key); }
+void kl__put_str(const kl_value **o, const char *key, const char *text);
+void kl__put_int(const kl_value **o, const char *key, int64_t n);
+void kl__put_bool(const kl_value **o, const char *key, bool b);
+void kl__put_object(const kl_value **o, const char *key); /* an empty one */
+/* Runs `edit` on the member `key` when it is there; on each object of that list. */
+void kl__inside(const kl_value **o, const char *key, kl__edit_fn *edit);
+void kl__each_inside(const kl_value **o, const char *key, kl__edit_fn *edit);
+
+#endif

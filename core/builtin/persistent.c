@@ -1,0 +1,271 @@
+/* persistent.c - PersistentVolumes, storage classes and CSI drivers (ValidatePersistentVolumeSpec of
+ * pkg/apis/core, pkg/apis/storage/validation). Sources of vendors that have left Kubernetes are taken as
+ * they are. */
+#include "check/forms.h"
+#include "builtin/kinds.h"
+#include "builtin/pod.h"
+#include "builtin/storage.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "schema/edit.h"
+
+#define SPEC KL_IN(NULL, "spec")
+#define PARAMETERS_MAX 512
+#define PARAMETERS_BYTES (256 * 1024)
+
+/* ------------------------------------------------------------------ PersistentVolume */
+
+static void check_local(kl__causes *c, const kl_value *v, const kl__place *at)
+{
+    if (*kl__text(v, "path"))
+        kl__check_no_way_up(c, KL_IN(at, "path"), kl__text(v, "path"));
+    else
+        kl__say_required(c, KL_IN(at, "path"), "");
+}
+
+static void check_csi(kl__causes *c, const kl_value *v, const kl__place *at)
+{
+    kl__check_present(c, v, at, "driver");
+    kl__check_form(c, KL_IN(at, "driver"), kl__text(v, "driver"), KL_DNS_SUBDOMAIN);
+    kl__check_present(c, v, at, "volumeHandle");
+}
+
+static const struct {
+    const char *member;
+    void (*check)(kl__causes *c, const kl_value *v, const kl__place *at);
+} sources[] = {
+    {"hostPath", kl__check_host_path},
+    {"gcePersistentDisk", NULL},
+    {"awsElasticBlockStore", NULL},
+    {"glusterfs", NULL},
+    {"flocker", NULL},
+    {"nfs", kl__check_nfs},
+    {"rbd", NULL},
+    {"quobyte", NULL},
+    {"cephfs", NULL},
+    {"iscsi", NULL},
+    {"cinder", NULL},
+    {"fc", NULL},
+    {"flexVolume", NULL},
+    {"azureFile", NULL},
+    {"vsphereVolume", NULL},
+    {"photonPersistentDisk", NULL},
+    {"azureDisk", NULL},
+    {"portworxVolume", NULL},
+    {"scaleIO", NULL},
+    {"local", check_local},
+    {"storageos", NULL},
+    {"csi", check_csi},
+};
+#define NSOURCES (sizeof sources / sizeof *sources)
+
+static void check_capacity(kl__causes *c, const kl_value *capacity)
+{
+    const kl__place *at = KL_IN(SPEC, "capacity");
+    if (!kl_value_len(capacity))
+        kl__say_required(c, at, "");
+    if (kl_value_len(capacity) != 1 || !kl_value_get(capacity, "storage")) {
+        const kl_value *none = kl_value_null();
+        kl__say_unsupported(c, at, capacity ? capacity : none, "storage");
+        kl_value_unref(none);
+    }
+    for (size_t i = 0; i < kl_value_len(capacity); i++) {
+        const char *name;
+        size_t n;
+        const kl_value *size = kl_value_member(capacity, i, &name, &n);
+        kl__check_size(c, size, KL_KEYED(at, name, n));
+    }
+}
+
+static void check_volume_source(kl__causes *c, const kl_value *spec)
+{
+    bool any = false;
+    for (size_t i = 0; i < NSOURCES; i++) {
+        const kl_value *v = kl_value_get(spec, sources[i].member);
+        const kl__place *at = KL_IN(SPEC, sources[i].member);
+        if (v && any)
+            kl__say_forbidden(c, at, "may not specify more than 1 volume type");
+        else if (v && sources[i].check)
+            sources[i].check(c, v, at);
+        if (v && !any && !strcmp(sources[i].member, "local") && !kl_value_get(spec, "nodeAffinity"))
+            kl__say_required(c, KL_IN(SPEC, "nodeAffinity"), "Local volume requires node affinity");
+        any = any || v;
+    }
+    if (!any)
+        kl__say_required(c, SPEC, "must specify a volume type");
+}
+
+static void check_volume_spec(kl__causes *c, const kl_value *spec)
+{
+    const kl_value *affinity = kl_value_get(spec, "nodeAffinity"),
+                   *required = kl_value_get(affinity, "required");
+    const kl__place *at = KL_IN(SPEC, "nodeAffinity");
+    const char *path = kl_value_str_at(spec, "hostPath", "path", NULL);
+    if (!kl_value_len(kl_value_get(spec, "accessModes")))
+        kl__say_required(c, KL_IN(SPEC, "accessModes"), "");
+    kl__check_access_modes(c, spec, SPEC);
+    check_capacity(c, kl_value_get(spec, "capacity"));
+    kl__check_word(c, spec, SPEC, "persistentVolumeReclaimPolicy", false, "Delete Recycle Retain");
+    if (affinity && !required)
+        kl__say_required(c, KL_IN(at, "required"), "must specify required node constraints");
+    else if (affinity)
+        kl__check_node_selector(c, required, KL_IN(at, "required"));
+    check_volume_source(c, spec);
+    if (path && *path && strspn(path, "/") == strlen(path)
+        && kl__is(spec, "persistentVolumeReclaimPolicy", "Recycle"))
+        kl__say_forbidden(c, KL_IN(SPEC, "persistentVolumeReclaimPolicy"),
+            "may not be 'recycle' for a hostPath mount of '/'");
+    kl__check_member(c, spec, SPEC, "storageClassName", KL_DNS_SUBDOMAIN);
+    kl__check_word(c, spec, SPEC, "volumeMode", false, "Block Filesystem");
+    kl__check_member(c, spec, SPEC, "volumeAttributesClassName", KL_DNS_SUBDOMAIN);
+}
+
+/* The part of a spec that says where the volume is; the caller's. */
+static const kl_value *source_of(const kl_value *spec)
+{
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    for (size_t i = 0; i < NSOURCES; i++)
+        if (kl_value_get(spec, sources[i].member)) {
+            kl_build_key(b, sources[i].member);
+            kl_build_value(b, kl_value_get(spec, sources[i].member));
+        }
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
+static void check_volume_update(kl__causes *c, const kl_value *old, const kl_value *now)
+{
+    const kl_value *was = source_of(old), *is = source_of(now), *mode = kl_value_get(now, "volumeMode"),
+                   *affinity = kl_value_get(now, "nodeAffinity"), *had = kl_value_get(old, "nodeAffinity");
+    if (!kl_value_equal(was, is)) {
+        kl_buf diff = KL_BUF_INIT;
+        kl__show_difference(was, is, &diff);
+        kl__say_forbidden(c, KL_IN(SPEC, "persistentvolumesource"),
+            "spec.persistentvolumesource is immutable after creation\n%s", kl_buf_str(&diff));
+        kl_buf_fini(&diff);
+    }
+    kl_value_unref(was);
+    kl_value_unref(is);
+    if (!kl_value_equal(kl_value_get(old, "volumeMode"), mode))
+        kl__say_invalid(c, KL_IN(NULL, "volumeMode"), mode, "field is immutable");
+    if (had && !kl_value_equal(had, affinity))
+        kl__say_invalid(c, KL_IN(NULL, "nodeAffinity"), affinity,
+            "field is immutable, except for updating from beta label to GA");
+}
+
+void kl__check_volume(const kl__write *w)
+{
+    const kl_value *spec = kl_value_get(w->o, "spec");
+    if (kl__write_same_spec(w))
+        return;
+    check_volume_spec(w->causes, spec);
+    if (w->old)
+        check_volume_update(w->causes, kl_value_get(w->old, "spec"), spec);
+}
+
+/* ------------------------------------------------------------------ StorageClass */
+
+static void check_provisioner(kl__causes *c, const char *name, const kl__place *at)
+{
+    char *lower = kl_strdup(name);
+    for (char *p = lower; *p; p++)
+        *p = (char)tolower((unsigned char)*p);
+    if (!*name)
+        kl__say_required(c, at, "");
+    else
+        kl__check_form(c, at, lower, KL_QUALIFIED);
+    kl_free(lower);
+}
+
+static void check_parameters(kl__causes *c, const kl_value *map, const kl__place *at)
+{
+    size_t bytes = 0;
+    if (kl_value_len(map) > PARAMETERS_MAX)
+        kl__say_too_long(c, at, PARAMETERS_MAX);
+    for (size_t i = 0; i < kl_value_len(map); i++) {
+        const char *key, *text;
+        size_t n, len;
+        text = kl_value_strn(kl_value_member(map, i, &key, &n), &len);
+        if (!n)
+            kl__say_invalid_text(c, at, "", "field can not be empty.");
+        bytes += n + (text ? len : 0);
+    }
+    if (bytes > PARAMETERS_BYTES)
+        kl__say_too_long(c, at, PARAMETERS_BYTES);
+}
+
+static void check_topology(kl__causes *c, const kl_value *term, const kl__place *up)
+{
+    const kl_value *list = kl_value_get(term, "matchLabelExpressions");
+    const kl__place *in = KL_IN(up, "matchLabelExpressions");
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        const kl_value *one = kl_value_item(list, i), *values = kl_value_get(one, "values");
+        const kl__place *at = KL_ITEM(in, i), *values_at = KL_IN(at, "values");
+        if (!kl_value_len(values))
+            kl__say_required(c, values_at, "");
+        for (size_t k = 1; k < kl_value_len(values); k++)
+            for (size_t m = 0; m < k; m++)
+                if (kl_value_equal(kl_value_item(values, k), kl_value_item(values, m))) {
+                    kl__say_duplicate(c, KL_ITEM(values_at, k), kl_value_item(values, k));
+                    break;
+                }
+        kl__check_form(c, KL_IN(at, "key"), kl__text(one, "key"), KL_QUALIFIED);
+        for (size_t k = 0; k < i; k++)
+            if (kl__is(kl_value_item(list, k), "key", kl__text(one, "key"))) {
+                kl__say_duplicate(c, KL_IN(at, "key"), kl_value_get(one, "key"));
+                break;
+            }
+    }
+}
+
+void kl__check_storage_class(const kl__write *w)
+{
+    static const char *const fixed[] = {"parameters", "provisioner", "reclaimPolicy"};
+    kl__causes *c = w->causes;
+    const kl_value *list = kl_value_get(w->o, "allowedTopologies");
+    const kl__place *in = KL_IN(NULL, "allowedTopologies");
+    check_provisioner(c, kl__text(w->o, "provisioner"), KL_IN(NULL, "provisioner"));
+    check_parameters(c, kl_value_get(w->o, "parameters"), KL_IN(NULL, "parameters"));
+    kl__check_word(c, w->o, NULL, "reclaimPolicy", false, "Delete Retain");
+    kl__check_word(c, w->o, NULL, "volumeBindingMode", true, "Immediate WaitForFirstConsumer");
+    for (size_t i = 0; i < kl_value_len(list); i++)
+        check_topology(c, kl_value_item(list, i), KL_ITEM(in, i));
+    for (size_t i = 0; w->old && i < 3; i++)
+        if (!kl_value_equal(kl_value_get(w->old, fixed[i]), kl_value_get(w->o, fixed[i])))
+            kl__say_forbidden(c, KL_IN(NULL, fixed[i]), "updates to %s are forbidden.", fixed[i]);
+    if (w->old)
+        kl__check_same(c, w->old, w->o, NULL, "volumeBindingMode");
+}
+
+/* ------------------------------------------------------------------ CSIDriver */
+
+void kl__check_csi_driver(const kl__write *w)
+{
+    kl__causes *c = w->causes;
+    const kl_value *spec = kl_value_get(w->o, "spec"), *tokens = kl_value_get(spec, "tokenRequests"),
+                   *modes = kl_value_get(spec, "volumeLifecycleModes");
+    const kl__place *in = KL_IN(SPEC, "tokenRequests");
+    kl__check_word(c, spec, SPEC, "fsGroupPolicy", false, "File None ReadWriteOnceWithFSType");
+    for (size_t i = 0; i < kl_value_len(tokens); i++) {
+        const kl_value *one = kl_value_item(tokens, i), *seconds = kl_value_get(one, "expirationSeconds");
+        const kl__place *at = KL_ITEM(in, i);
+        bool again = false;
+        for (size_t k = 0; k < i && !again; k++)
+            again = kl__is(kl_value_item(tokens, k), "audience", kl__text(one, "audience"));
+        if (again)
+            kl__say_duplicate(c, KL_IN(at, "audience"), kl_value_get(one, "audience"));
+        else if (seconds && kl_value_int_at(seconds, 0, NULL) < 600)
+            kl__say_invalid(c, KL_IN(at, "expirationSeconds"), seconds,
+                "may not specify a duration less than 10 minutes");
+    }
+    for (size_t i = 0; i < kl_value_len(modes); i++) {
+        const char *mode = kl_value_str(kl_value_item(modes, i));
+        if (!kl__one_of(mode ? mode : "", "Persistent Ephemeral"))
+            kl__say_unsupported(
+                c, KL_IN(SPEC, "volumeLifecycleModes"), kl_value_item(modes, i), "Persistent Ephemeral");
+    }
+}

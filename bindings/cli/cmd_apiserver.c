@@ -102,6 +102,11 @@ int cli_apiserver(int argc, char **argv)
         {"--authorization-mode", "MODE",
             "RBAC: requests need a token, and Roles decide what its user may (AlwaysAllow)", CLI_STRING,
             &mode, NULL, "AlwaysAllow RBAC"},
+        {"--audit-log", "FILE", "append audit.k8s.io/v1 Events to this file, a line of JSON each", CLI_STRING,
+            &o.audit_log},
+        {"--audit-policy", "FILE",
+            "an audit.k8s.io/v1 Policy: which requests are logged, and how much of them (all, Metadata)",
+            CLI_STRING, &o.audit_policy},
         {"--tls", NULL, "serve HTTPS, with a certificate of its own making; RBAC implies it", CLI_FLAG,
             &o.tls},
         {"--tls-cert-file", "FILE", "serve HTTPS with this certificate (PEM)", CLI_STRING, &o.tls_cert},
@@ -149,6 +154,8 @@ int cli_apiserver(int argc, char **argv)
     o.rbac = !strcmp(mode, "RBAC");
     if (!o.tls_cert != !o.tls_key)
         return cli_fail(2, "apiserver", "--tls-cert-file and --tls-private-key-file go together");
+    if (o.audit_policy && !o.audit_log)
+        return cli_fail(2, "apiserver", "--audit-policy says what goes into --audit-log FILE: name one");
     /* kubectl sends no token over plain HTTP */
     o.tls |= o.rbac || o.tls_cert || o.client_ca;
     cli_signals_block();

@@ -130,6 +130,8 @@ static int run_apiserver(int argc, char **argv)
         {"tls-private-key-file", &o.tls_key},
         {"client-ca-file", &o.client_ca},
         {"token-auth-file", &o.tokens},
+        {"audit-log-path", &o.audit_log},
+        {"audit-policy-file", &o.audit_policy},
         {"authorization-mode", &modes},
         {"advertise-address", NULL},
         {"allow-privileged", NULL},

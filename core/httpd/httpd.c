@@ -96,7 +96,11 @@ struct kl_httpd_request {
     kl_list link; /* in h->coming, later perhaps in h->parked */
     /* NULL when stopped before the reply came; under h->mu once parked */
     struct MHD_Connection *conn;
-    char *method, *path;
+    /* method and path NULL: its head has not come whole; then it is nothing but uri and cut */
+    char *uri, *method, *path;
+    bool cut;                        /* decoded, its URI would end where a NUL is, and name something else */
+    const kl_httpd_witness *witness; /* or NULL */
+    void *witness_arg;
     kl_buf body;
     uint64_t id; /* while it is coming, for kl_hangup; 0: it has no body */
     int fd;
@@ -382,6 +386,9 @@ static void request_free(kl_httpd_request *r)
         MHD_destroy_response(r->held);
     if (r->stream)
         stream_unref(r->stream);
+    if (r->witness)
+        r->witness->ended(r->witness_arg);
+    kl_free(r->uri);
     kl_free(r->method);
     kl_free(r->path);
     kl_free(r->peer);
@@ -392,6 +399,10 @@ static void request_free(kl_httpd_request *r)
 const char *kl_httpd_method(const kl_httpd_request *r) { return r->method; }
 
 const char *kl_httpd_path(const kl_httpd_request *r) { return r->path; }
+
+const char *kl_httpd_uri(const kl_httpd_request *r) { return r->uri; }
+
+char *kl_httpd_source(const kl_httpd_request *r) { return r->conn ? peer_of(r->conn) : NULL; }
 
 static const char *lookup(const kl_httpd_request *r, enum MHD_ValueKind kind, const char *name)
 {
@@ -582,9 +593,25 @@ static struct MHD_Response *must(struct MHD_Response *response)
     return response;
 }
 
+void kl_httpd_attend(kl_httpd_request *r, const kl_httpd_witness *w, void *arg)
+{
+    r->witness = w;
+    r->witness_arg = arg;
+}
+
+void *kl_httpd_attended(const kl_httpd_request *r) { return r->witness_arg; }
+
+static void tell(
+    kl_httpd_request *r, int code, const char *content_type, const void *body, size_t len, bool goes_on)
+{
+    if (r->witness)
+        r->witness->answered(r->witness_arg, code, content_type, body, len, goes_on);
+}
+
 void kl_httpd_reply(kl_httpd_request *r, int code, const char *content_type, const char *headers,
     const void *body, size_t len)
 {
+    tell(r, code, content_type, body, len, false);
     struct MHD_Response *response = must(
         MHD_create_response_from_buffer(len, (void *)(len ? body : ""), MHD_RESPMEM_MUST_COPY));
     add_headers(response, content_type, headers);
@@ -595,6 +622,7 @@ void kl_httpd_reply_take(
     kl_httpd_request *r, int code, const char *content_type, const char *headers, kl_buf *body)
 {
     size_t len = body->len;
+    tell(r, code, content_type, body->data, len, false);
     struct MHD_Response *response = must(
         MHD_create_response_from_buffer_with_free_callback(len, kl_buf_take(body), kl_free));
     add_headers(response, content_type, headers);
@@ -631,6 +659,7 @@ kl_httpd_stream *kl_httpd_reply_stream(
     kl_httpd_request *r, int code, const char *content_type, const char *headers)
 {
     kl_httpd *h = r->h;
+    tell(r, code, content_type, NULL, 0, true);
     kl_httpd_stream *s = kl_new(kl_httpd_stream);
     /* the caller's, the response's, the request's: a daemon that is stopping does not take the response */
     atomic_init(&s->refs, 3);
@@ -683,32 +712,29 @@ static enum MHD_Result refuse(kl_httpd_request *r, int code, const char *text)
 
 static const char crowded[] = "the bodies of all requests take too much memory: try again later\n";
 
-/* Decoded, it would end where the NUL is, and name something else. */
-static char cut_uri;
-
 static void *on_uri(void *arg, const char *uri, struct MHD_Connection *conn)
 {
-    (void)arg, (void)conn;
-    return strstr(uri, "%00") ? &cut_uri : NULL;
+    kl_httpd_request *r = kl_new(kl_httpd_request);
+    r->h = arg;
+    r->conn = conn;
+    r->uri = kl_strdup(uri);
+    r->cut = strstr(uri, "%00") != NULL;
+    kl_list_init(&r->link);
+    kl_buf_init(&r->body, r->h->max_body);
+    return r;
 }
 
 static enum MHD_Result begin(
-    kl_httpd *h, struct MHD_Connection *conn, const char *path, const char *method, bool cut, void **state)
+    kl_httpd *h, struct MHD_Connection *conn, const char *path, const char *method, kl_httpd_request *r)
 {
-    kl_httpd_request *r = kl_new(kl_httpd_request);
-    r->h = h;
-    r->conn = conn;
     r->method = kl_strdup(method);
     r->path = kl_strdup(path);
     r->owed = true;
-    kl_list_init(&r->link);
-    kl_buf_init(&r->body, h->max_body);
-    *state = r;
     const char *length = kl_httpd_header(r, MHD_HTTP_HEADER_CONTENT_LENGTH);
     bool coming = kl_httpd_header(r, MHD_HTTP_HEADER_TRANSFER_ENCODING)
         || (length && strtoull(length, NULL, 10));
     enum MHD_Result rc = MHD_YES;
-    if (cut)
+    if (r->cut)
         rc = refuse(r, MHD_HTTP_BAD_REQUEST, "the path or query holds a NUL (%00)\n");
     else if (coming && h->no_bodies)
         rc = refuse(r, MHD_HTTP_CONTENT_TOO_LARGE, "no request here has a body\n");
@@ -772,12 +798,9 @@ static enum MHD_Result on_access(void *arg, struct MHD_Connection *conn, const c
 {
     (void)version;
     kl_httpd *h = arg;
-    bool cut = *state == &cut_uri;
-    if (cut)
-        *state = NULL;
     kl_httpd_request *r = *state;
-    if (!r)
-        return begin(h, conn, path, method, cut, state);
+    if (!r->method)
+        return begin(h, conn, path, method, r);
     if (*size) {
         body_add(r, data, *size);
         *size = 0;
@@ -810,7 +833,7 @@ static void on_completed(
     void *arg, struct MHD_Connection *conn, void **state, enum MHD_RequestTerminationCode why)
 {
     kl_httpd *h = arg;
-    kl_httpd_request *r = *state == &cut_uri ? NULL : *state;
+    kl_httpd_request *r = *state;
     *state = NULL;
     if (!r)
         return;
@@ -915,7 +938,7 @@ kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err)
         h->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC
                 | MHD_USE_ERROR_LOG | (h->tls ? MHD_USE_TLS : 0),
             h->port, NULL, NULL, on_access, h, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_ARRAY,
-            h->tls ? tls : &tls[2], MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_URI_LOG_CALLBACK, on_uri, NULL,
+            h->tls ? tls : &tls[2], MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_URI_LOG_CALLBACK, on_uri, h,
             MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS,
             MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONN_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT, h->read_seconds,
             MHD_OPTION_END);

@@ -57,6 +57,10 @@ const char *kl_httpd_address(const kl_httpd *h); /* "127.0.0.1:PORT" as bound; l
 const char *kl_httpd_method(const kl_httpd_request *r);
 /* without the query, percent-decoded */
 const char *kl_httpd_path(const kl_httpd_request *r);
+/* path and query as they were sent */
+const char *kl_httpd_uri(const kl_httpd_request *r);
+/* the address it comes from, without a port; NULL: unknown. Caller frees */
+char *kl_httpd_source(const kl_httpd_request *r);
 const char *kl_httpd_query(const kl_httpd_request *r, const char *name); /* decoded first value, or NULL */
 void kl_httpd_query_each(
     const kl_httpd_request *r, const char *name, void (*fn)(void *arg, const char *value), void *arg);
@@ -81,6 +85,19 @@ void *kl_httpd_user(const kl_httpd_request *r);
  * thread, where everything about the request is there as before. False when the peer has gone, or the
  * server stops: then a reply, which nobody hears, ends it. Any thread. */
 bool kl_httpd_again(kl_httpd_request *r);
+
+/* Who is told what becomes of a request: at most one for each. */
+typedef struct kl_httpd_witness {
+    /* An answer was given, or (`goes_on`, without a body) how one begins. Inside the call that gives it; once
+     * more when that was retracted. */
+    void (*answered)(
+        void *arg, int code, const char *content_type, const void *body, size_t len, bool goes_on);
+    /* The request is over, answered or not. */
+    void (*ended)(void *arg);
+} kl_httpd_witness;
+/* By the handler; `w` is static. */
+void kl_httpd_attend(kl_httpd_request *r, const kl_httpd_witness *w, void *arg);
+void *kl_httpd_attended(const kl_httpd_request *r); /* that arg, or NULL */
 
 /* One whole answer; headers are "Name: value\r\n" lines or NULL. Copies body. Exactly one kl_httpd_reply*
  * per request, inside the handler or later on any thread; the request is gone afterwards. */

@@ -118,9 +118,41 @@ static bool has_action(const kl_value *binding, const char *action)
     return false;
 }
 
-static void judged(void *arg, bool always, const char *reason, const char *message)
+#define FAILURE "validation.policy.admission.k8s.io/validation_failure"
+
+/* A validation that does not hold, for the audit log. */
+static void audit_failure(const hearing *h, size_t index, const char *message)
+{
+    kl_builder *b = kl_builder_new();
+    kl_build_array(b);
+    kl_build_object(b);
+    kl_build_kstr(b, "message", message);
+    kl_build_kstr(b, "policy", name_of(h->policy));
+    kl_build_kstr(b, "binding", name_of(h->binding));
+    kl_build_kint(b, "expressionIndex", (int64_t)index);
+    kl_build_kvalue(b, "validationActions", kl_value_at(h->binding, "spec", "validationActions", NULL));
+    kl_build_end(b);
+    kl_build_end(b);
+    const kl_value *list = kl_builder_done(b);
+    char *text = kl_value_to_json(list);
+    h->call->audit(h->call->arg, FAILURE, text, false);
+    kl_free(text);
+    kl_value_unref(list);
+}
+
+static void noted(void *arg, const char *key, const char *value)
+{
+    const hearing *h = arg;
+    char *whole = kl_sprintf("%s/%s", name_of(h->policy), key);
+    h->call->audit(h->call->arg, whole, value, true);
+    kl_free(whole);
+}
+
+static void judged(void *arg, bool always, size_t index, const char *reason, const char *message)
 {
     hearing *h = arg;
+    if (!always && has_action(h->binding, "Audit"))
+        audit_failure(h, index, message);
     if (always || has_action(h->binding, "Deny"))
         refuse(h, reason, message);
     if (always || !has_action(h->binding, "Warn"))
@@ -151,7 +183,7 @@ static void judge(hearing *h, const kl_policy *p, const kl__kind *k, const kl_va
             .params = params,
             .authorize = h->call->authorize,
             .authorize_arg = h->call->arg},
-        judged, h);
+        judged, noted, h);
     kl_value_unref(request);
 }
 

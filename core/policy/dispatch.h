@@ -18,6 +18,8 @@ typedef struct kl_policies_call {
     /* the AdmissionRequest with its objects in the version of k; a new reference */
     const kl_value *(*request)(void *arg, const kl__kind *k);
     void (*warn)(void *arg, const char *text);
+    /* What the audit log is told: `more` of several values to one key, else the first stays. */
+    void (*audit)(void *arg, const char *key, const char *value, bool more);
     kl_cel_authorize *authorize;
     void *arg;
 } kl_policies_call;

@@ -14,6 +14,8 @@
 #include "base/mem.h"
 #include "cel/admission.h"
 
+#define ANNOTATION_MAX ((size_t)10 * 1024) /* bytes of an audit annotation */
+
 typedef struct expression {
     const char *text;
     kl_cel *program; /* NULL: there is none, or: */
@@ -173,14 +175,16 @@ typedef struct hearing {
     kl_cel_run run;
     kl_cel_var vars[KL_CEL_REQUEST_VARS];
     kl_policy_refuse *refuse;
+    kl_policy_note *note;
     void *arg;
+    size_t index; /* of the validation that is judged */
 } hearing;
 
 /* What cannot be evaluated is up to the failure policy. */
 static void fail(const hearing *h, bool always, const char *message)
 {
     if (!kl_policy_ignores(h->p))
-        h->refuse(h->arg, always, "Invalid", message);
+        h->refuse(h->arg, always, h->index, "Invalid", message);
 }
 
 /* Of a validation that does not hold; the caller frees. */
@@ -219,6 +223,7 @@ static void judge_validations(hearing *h)
     h->vars[KL_CEL_AUTHORIZER] = authorizer;
     h->vars[KL_CEL_REQUEST_RESOURCE] = resource;
     for (size_t i = 0; i < e->n; i++) {
+        h->index = i;
         const kl_value *validation = kl_value_item(list, i);
         const char *reason = kl_value_str_at(validation, "reason", NULL);
         if (answers[i].failure)
@@ -227,7 +232,7 @@ static void judge_validations(hearing *h)
             fail(h, false, "failed messageExpression: " KL_CEL_SPENT);
         else if (!kl_value_bool(answers[i].value, false)) {
             char *message = message_of(validation, &messages[i]);
-            h->refuse(h->arg, false, reason ? reason : "Invalid", message);
+            h->refuse(h->arg, false, i, reason ? reason : "Invalid", message);
             kl_free(message);
         }
     }
@@ -235,10 +240,23 @@ static void judge_validations(hearing *h)
     outcomes_free(messages, e->n);
 }
 
-/* There is no audit log that could have them; what fails refuses the request. */
+/* Says an annotation, unless it is empty. */
+static void annotate(const hearing *h, const kl_value *annotation, const kl_value *value)
+{
+    const char *text = kl_value_str(value), *key = kl_value_str_at(annotation, "key", NULL);
+    char *made = kl_cel_trimmed(text ? text : "");
+    if (strlen(made) > ANNOTATION_MAX)
+        made[ANNOTATION_MAX] = 0;
+    if (*made && key)
+        h->note(h->arg, key, made);
+    kl_free(made);
+}
+
+/* What fails refuses the request. */
 static void judge_annotations(hearing *h)
 {
     const expressions *e = &h->p->annotations;
+    const kl_value *list = kl_value_at(h->p->object, "spec", "auditAnnotations", NULL);
     uint64_t budget = KL_CEL_OBJECT_COST;
     outcome *answers = evaluate_all(e, &h->run, &budget);
     if (!answers)
@@ -246,6 +264,8 @@ static void judge_annotations(hearing *h)
     for (size_t i = 0; answers && i < e->n; i++)
         if (answers[i].failure)
             fail(h, true, answers[i].failure);
+        else
+            annotate(h, kl_value_item(list, i), answers[i].value);
     outcomes_free(answers, e->n);
 }
 
@@ -270,10 +290,11 @@ static bool wanted(hearing *h)
     return yes;
 }
 
-void kl_policy_judge(const kl_policy *p, const kl_policy_input *in, kl_policy_refuse *refuse, void *arg)
+void kl_policy_judge(
+    const kl_policy *p, const kl_policy_input *in, kl_policy_refuse *refuse, kl_policy_note *note, void *arg)
 {
     const kl_value *resource = kl_cel_request_resource(in->request);
-    hearing h = {.p = p, .refuse = refuse, .arg = arg};
+    hearing h = {.p = p, .refuse = refuse, .note = note, .arg = arg};
     kl_cel_request_vars(in->request, resource, in->ns, in->params, h.vars);
     h.run = (kl_cel_run){.vars = h.vars,
         .limit = KL_CEL_CALL_COST,

@@ -22,10 +22,14 @@ typedef struct kl_policy_input {
     void *authorize_arg;
 } kl_policy_input;
 
-/* One refusal; strings are borrowed for the call. `always`: whatever actions the binding has. */
-typedef void kl_policy_refuse(void *arg, bool always, const char *reason, const char *message);
+/* One refusal; strings are borrowed for the call. `always`: whatever actions the binding has. `index`: which
+ * validation it is. */
+typedef void kl_policy_refuse(void *arg, bool always, size_t index, const char *reason, const char *message);
+/* One audit annotation, borrowed for the call. */
+typedef void kl_policy_note(void *arg, const char *key, const char *value);
 
 /* What the policy has against the request. */
-void kl_policy_judge(const kl_policy *p, const kl_policy_input *in, kl_policy_refuse *refuse, void *arg);
+void kl_policy_judge(
+    const kl_policy *p, const kl_policy_input *in, kl_policy_refuse *refuse, kl_policy_note *note, void *arg);
 
 #endif

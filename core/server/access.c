@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "audit/audit.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "model/object.h"
@@ -200,13 +201,22 @@ const kl_value *kl__access_admit(kl_server *s, kl_httpd_request *http)
     kl_err err = KL_ERR_INIT;
     kl__asked asked;
     const kl_value *user = who(s, http);
+    kl_audit_record *record = kl_audit_attend(s->audit, http, user);
     kl_status st = user ? impersonate(s, http, &user, &err)
                         : kl__api_fail(&err, 401, "Unauthorized", NULL, "Unauthorized");
+    if (user)
+        kl_audit_impersonated(record, user);
     if (!st && s->rbac) {
+        kl_buf why = KL_BUF_INIT;
         kl__access_read(http, &asked);
-        st = check(s, user, &asked.request, &err);
+        bool yes = kl__access_allows(s, user, &asked.request, &why);
+        kl_audit_decided(record, yes, kl_buf_str(&why));
+        if (!yes)
+            st = refuse(user, &asked.request, &why, &err);
         kl__access_read_fini(&asked);
-    }
+        kl_buf_fini(&why);
+    } else if (!st)
+        kl_audit_decided(record, true, "");
     if (st) {
         kl__reply_error(http, NULL, &err);
         kl_value_unref(user);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "audit/audit.h"
 #include "base/base64.h"
 #include "base/mem.h"
 #include "cel/admission.h"
@@ -647,6 +648,15 @@ static void asked_warn(void *arg, const char *text)
     kl__call_warn(a->c, "%s", text);
 }
 
+static void asked_audit(void *arg, const char *key, const char *value, bool more)
+{
+    const asked *a = arg;
+    if (more)
+        kl_audit_annotate_also(a->c->audit, key, value);
+    else
+        kl_audit_annotate(a->c->audit, key, value);
+}
+
 static kl_status admit_policies(
     const kl__call *c, const char *operation, const kl_value *old, const kl_value *o, kl_err *err)
 {
@@ -656,6 +666,7 @@ static kl_status admit_policies(
         .name = c->sub ? c->name : NULL,
         .request = asked_request,
         .warn = asked_warn,
+        .audit = asked_audit,
         .authorize = authorize,
         .arg = &a};
     call.match.name = c->name ? c->name : kl_object_name(o ? o : old);

@@ -625,7 +625,7 @@ void kl__rest_handle(void *arg, kl_httpd_request *http)
         return;
     }
     char *copy = kl_strdup(path), *words[SEGMENTS_MAX + 1];
-    kl__call c = {.s = s, .user = user};
+    kl__call c = {.s = s, .audit = kl_httpd_attended(http), .user = user};
     kl__kinds_bury(s->kinds);
     bool replied = true;
     if (!kl__discovery(s, path, http) && !kl__openapi(s, path, http)) {

@@ -11,6 +11,7 @@
 #include "httpd/certificates.h"
 #include "httpd/listen.h"
 #include "policy/dispatch.h"
+#include "audit/audit.h"
 #include "base/base64.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -95,6 +96,7 @@ static void server_free(kl_server *s)
     kl_keyring_free(s->ring);
     kl_free(s->ca);
     kl_policies_free(s->policies);
+    kl_audit_close(s->audit);
     kl__kept_free(s->kept);
     kl__kinds_free(s->kinds);
     kl__store_free(s->store);
@@ -181,6 +183,8 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
         first_objects(s);
     if (!st)
         st = begin_users(s, o, err);
+    if (!st && o->audit_log)
+        st = kl_audit_open(o->audit_log, o->audit_policy, clock, &s->audit, err);
     if (!st && s->rbac)
         st = kl__access_begin(s, err);
     kl_unlock(&s->mu);

@@ -48,6 +48,7 @@ struct kl_server {
     struct kl_archive *archive;   /* where objects are kept, or NULL; see durable.h */
     bool undoing;                 /* changes that happen are those of the archive undone */
     struct kl_policies *policies; /* compiled ones */
+    struct kl_audit *audit;       /* or NULL */
     struct kl__kept *kept;        /* what kl_server_keep remembers, or NULL; see keep.c */
 };
 
@@ -56,6 +57,7 @@ typedef enum kl__validation { KL_FIELDS_WARN, KL_FIELDS_STRICT, KL_FIELDS_IGNORE
 /* One call. Strings are borrowed from its maker. */
 typedef struct kl__call {
     kl_server *s;
+    struct kl_audit_record *audit; /* what is said of the request; NULL: nothing */
     kl__kind *kind;
     const char *ns, *name, *sub; /* NULL when not given */
     /* What is sent to a subresource may be of a kind of its own ("autoscaling/v1", "Scale"), of which

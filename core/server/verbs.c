@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "audit/audit.h"
 #include "base/mem.h"
 #include "model/object.h"
 #include "value/patch.h"
@@ -123,8 +124,10 @@ static kl_status decode(const kl__call *c, const kl_value *body, bool fill, cons
         kl_buf_add(c->warnings, unknown.warnings.data, unknown.warnings.len);
     kl__unknown_fini(&unknown);
     kl_free(version);
-    if (!st && fill)
+    if (!st && fill) {
         kl__strategy_default(c->s, c->kind, &o);
+        kl_audit_requested(c->audit, o);
+    }
     if (st)
         kl_value_unref(o);
     else

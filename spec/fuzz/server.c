@@ -46,6 +46,14 @@ uint16_t kl_httpd_port(const kl_httpd *h) { return (void)h, 1; }
 const char *kl_httpd_address(const kl_httpd *h) { return (void)h, "127.0.0.1:1"; }
 const char *kl_httpd_method(const kl_httpd_request *r) { return r->method; }
 const char *kl_httpd_path(const kl_httpd_request *r) { return r->path; }
+/* No audit log is asked for. */
+void kl_httpd_attend(kl_httpd_request *r, const kl_httpd_witness *w, void *arg)
+{
+    (void)r, (void)w, (void)arg;
+}
+void *kl_httpd_attended(const kl_httpd_request *r) { return (void)r, NULL; }
+const char *kl_httpd_uri(const kl_httpd_request *r) { return kl_httpd_path(r); }
+char *kl_httpd_source(const kl_httpd_request *r) { return (void)r, NULL; }
 /* Without a caller no webhook is called, so that nothing begins again. */
 void kl_httpd_set_user(kl_httpd_request *r, void *user) { (void)r, (void)user; }
 void *kl_httpd_user(const kl_httpd_request *r) { return (void)r, NULL; }

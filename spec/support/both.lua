@@ -140,6 +140,8 @@ local function differences(path, theirs, ours, found)
   for _, key in ipairs(keys) do differences(path .. "." .. key, theirs[key], ours[key], found) end
 end
 
+M.differences = differences
+
 local count = 0
 
 --- `rows(ns)` gives the rows; `ns` is a namespace of their own. `before(s, ns)` makes what the rows need of each

@@ -228,7 +228,7 @@ local function attach(self, dir)
 end
 
 -- Its processes begin; boot() waits until it answers. `which`: nil, "oldest" or "newest".
-local function begin_real(which)
+local function begin_real(which, args)
   local assets = assert(M.assets())
   local apiserver = which and assert(M.version(which)) or assets .. "/kube-apiserver"
   local dir = process.tmpname ".real"
@@ -249,7 +249,7 @@ local function begin_real(which)
     "--unsafe-no-fsync", "--log-level", "error" }
   self.children = { etcd }
   function self.launch()
-    self.api = process.spawn { apiserver, "--etcd-servers", etcd_url, "--bind-address", "127.0.0.1",
+    local words = { apiserver, "--etcd-servers", etcd_url, "--bind-address", "127.0.0.1",
       "--secure-port", port, "--tls-cert-file", dir .. "/server.crt", "--tls-private-key-file",
       dir .. "/server.key",
       "--client-ca-file", dir .. "/ca.crt", "--token-auth-file", dir .. "/tokens.csv", "--authorization-mode",
@@ -261,6 +261,8 @@ local function begin_real(which)
       -- busy specs.
       "--disable-admission-plugins", "ServiceAccount", "--enable-priority-and-fairness=false", "--cert-dir",
       dir }
+    table.move(args or {}, 1, #(args or {}), #words + 1, words)
+    self.api = process.spawn(words)
     self.children[2] = self.api
   end
   function self.ready()
@@ -278,14 +280,14 @@ local function begin_real(which)
   return self
 end
 
-local function start_real(which)
-  local self = begin_real(which)
+local function start_real(which, args)
+  local self = begin_real(which, args)
   self.boot()
   return self
 end
 
 local shared
---- A real kube-apiserver with etcd. opts: crds, load (lists of paths), own (true: not the shared one),
+--- A real kube-apiserver with etcd. opts: crds, load (lists of paths), own (true: not the shared one; then args, more words),
 --- version ("oldest",
 -- "newest": one of its own of that version).
 function M.real(opts)
@@ -294,7 +296,7 @@ function M.real(opts)
   if opts.version then
     self = start_real(opts.version)
   elseif opts.own then
-    self = start_real()
+    self = start_real(nil, opts.args)
   else
     local dir = os.getenv "KL_REAL_DIR"
     if dir and dir ~= "" then

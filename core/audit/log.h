@@ -1,0 +1,20 @@
+/* log.h - lines into a file, by a thread of their own: whoever adds one never waits for the disk.
+ *
+ * The file grows at its end. When another file has taken its name (a rotation), the next line goes there. A
+ * line that cannot be written, or finds more than LINES_MAX bytes waiting, is lost: that is logged once when
+ * it begins and once, with the number of lines, when it is over. Any thread. */
+#ifndef KL_AUDIT_LOG_H
+#define KL_AUDIT_LOG_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+typedef struct kl_audit_log kl_audit_log;
+
+KL_NODISCARD kl_status kl_audit_log_open(const char *path, kl_audit_log **out, kl_err *err);
+/* Writes what is waiting, then frees. NULL is fine. */
+void kl_audit_log_close(kl_audit_log *l);
+/* One line without its end; copied. */
+void kl_audit_log_add(kl_audit_log *l, const char *line, size_t n);
+
+#endif

@@ -42,8 +42,8 @@ typedef struct kl_server_options {
     bool tls; /* serves HTTPS, with a certificate of its own making unless it is given one: */
     const char *tls_cert, *tls_key; /* files (PEM); NULL or both */
     const char *client_ca; /* file: clients with certificates of these are users, CN and O. NULL: none */
-    /* File that audit events are written to, and the file of the policy that says which: see audit/audit.h. NULL:
-     * none; Metadata of all requests */
+    /* File that audit events are written to, and the file of the policy that says which: see audit/audit.h.
+     * NULL: none; Metadata of all requests */
     const char *audit_log, *audit_policy;
     bool rbac; /* requests are those of users, and Roles decide what they may: see server/access.h */
     /* listens beyond this machine though it does not authenticate its clients; else that is refused */

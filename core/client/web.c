@@ -129,15 +129,15 @@ bool kl_web_streams(const kl_op *op)
     return op->verb == KL_HTTP && kl_value_bool(kl_value_get(op->body, "stream"), false);
 }
 
-static bool is_of_stream(const kl_op *op)
+bool kl_web_of_stream(const kl_op *op)
 {
-    return kl_value_get(op->body, "read") || kl_value_get(op->body, "close");
+    return op->verb == KL_HTTP && (kl_value_get(op->body, "read") || kl_value_get(op->body, "close"));
 }
 
 bool kl_web_reads(const kl_op *op)
 {
     const char *rule = NULL;
-    if (is_of_stream(op))
+    if (kl_web_of_stream(op))
         return true;
     return !check_url(op->http, op->name, &rule, NULL) && kl_reach_reads(rule, op->subresource);
 }
@@ -774,7 +774,7 @@ uint64_t kl_web_do(kl_web *w, const kl_op *op, kl_reply_fn *done, void *arg)
     kl_err err = KL_ERR_INIT;
     kl_http *http = NULL;
     kl_status st = kl_web_check(op, &err);
-    if (!st && is_of_stream(op))
+    if (!st && kl_web_of_stream(op))
         return kl__web_stream_do(w, op, done, arg);
     kl_web_call *x = st ? NULL : call_new(w, op, done, arg);
     if (!st)

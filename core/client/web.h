@@ -84,6 +84,8 @@ KL_NODISCARD kl_status kl_web_check(const kl_op *op, kl_err *err);
 bool kl_web_reads(const kl_op *op);
 /* Whether it opens a stream: who asked has to close it, or cancel the op's id. */
 bool kl_web_streams(const kl_op *op);
+/* Whether it reads or closes one that another op has opened. */
+bool kl_web_of_stream(const kl_op *op);
 /* As kl_client_do and kl_client_cancel. Any thread; done comes on the web's thread, or at once when nothing
  * was sent. */
 uint64_t kl_web_do(kl_web *w, const kl_op *op, kl_reply_fn *done, void *arg);

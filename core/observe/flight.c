@@ -226,6 +226,8 @@ static void on_asked(void *arg, kl_run *r, const kl_asked *x)
 {
     (void)arg;
     strip *s = NULL;
+    if (x->op && kl_web_of_stream(x->op))
+        return; /* what opened it stands here, and its bits may be many */
     if (x->op && x->op->verb == KL_HTTP) {
         char *url = kl_web_shown(x->op);
         s = begin_step(r, STEP_CALL, TEXTS(x->op->subresource, url, NULL, NULL, NULL), 0);

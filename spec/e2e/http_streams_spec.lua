@@ -93,6 +93,7 @@ describe("a stream of ctx.http", function()
 
   it("is recorded and replayed, and leaves from a dry run where it reads", function()
     local ns, tape = controller.namespace(client, "streams"), process.tmpname ".tape"
+    local socket = process.tmpname ".sock"
     local script = ([[
 local kube = require "kubelua"
 return kube.controller { name = "follows", resource = "v1/ConfigMap", namespaces = { %q }, http = %q,
@@ -105,8 +106,12 @@ return kube.controller { name = "follows", resource = "v1/ConfigMap", namespaces
     ctx.log:info("counted " .. n .. (r.dry_run and " dry" or ""))
   end }]]):format(ns, web.url, web.url, web.url)
     client:create { kind = "v1/ConfigMap", namespace = ns, name = "a", data = { ask = "x" } }
-    local t = http.start_script(server, client, ns, script, "--allow-http", "--record", tape)
+    local t = http.start_script(server, client, ns, script, "--allow-http", "--record", tape,
+      "--control", socket)
     t.run:wait_for_log(60, "counted 10")
+    -- why tells that it was read, not each bit of it
+    local why = process.run(("%s why --socket %s cm %s/a"):format(KUBELUA, socket, ns))
+    assert.equal(1, select(2, why:gsub("GET http://", "")), why)
     t:finish()
     local before = web.seen()
     local said, code = process.run(("%s replay %s %s"):format(KUBELUA, tape, t.run.script_path))

@@ -2,6 +2,7 @@
 -- docs/clients.md are run as they stand there.
 
 local controller = require "support.controller"
+local http = require "support.http"
 local kube = require "kubelua"
 local process = require "support.process"
 local servers = require "support.servers"
@@ -172,6 +173,26 @@ servers.each(function(name, start)
       assert.match("ok", process.run(("curl -fsS http://%s/readyz"):format(health)))
       m:stop()
       assert.equal("", client:get("coordination.k8s.io/v1/Lease", ns, "hello").spec.holderIdentity or "")
+    end)
+
+    it("lets ctx.http leave where its client is told to", function()
+      local web = http.web()
+      finally(function() web:stop() end)
+      local script = HELLO:gsub('name = "hello"', ("%%0, http = %q"):format(web.url)):gsub("ctx:patch",
+        ("who = ctx.http:get(%q).body %%0"):format(web.url .. "/text"))
+      for _, allowed in ipairs { false, true } do
+        local c = kube.connect { kubeconfig = server.kubeconfig, cache_dir = false, allow_http = allowed }
+        local m = kube.manager { client = c, namespace = ns, controllers = { { name = "asks.lua", source = script } } }
+        m:start()
+        if not allowed then
+          card "asked"
+          step_until(m, "a failure", function() return m:controllers()[1].failing > 0 end)
+          assert.is_nil(greeting "asked")
+        else
+          step_until(m, "a greeting", function() return greeting "asked" == "Hello, a text!" end)
+        end
+        c:close()
+      end
     end)
 
     it("ends with its client, and with its scope", function()

@@ -268,6 +268,21 @@ static int milli_of(lua_State *L)
     return 1;
 }
 
+/* kube.to_milli(x): kube.qty(x):milli(), without a quantity where the text is a plain one */
+static int to_milli(lua_State *L)
+{
+    int64_t n = 0;
+    size_t len;
+    lua_settop(L, 1);
+    const char *text = lua_type(L, 1) == LUA_TSTRING ? lua_tolstring(L, 1, &len) : NULL;
+    if (text && kl_quantity_read_milli(text, len, &n)) {
+        lua_pushinteger(L, n);
+        return 1;
+    }
+    to_quantity(L, 1);
+    return milli(L);
+}
+
 static int is_quantity(lua_State *L)
 {
     luaL_checkany(L, 1);
@@ -280,6 +295,7 @@ void lkl__open_quantity(lua_State *L)
     static const luaL_Reg functions[] = {
         {"qty", qty},
         {"milli", milli_of},
+        {"to_milli", to_milli},
         {"is_quantity", is_quantity},
         {NULL, NULL},
     };

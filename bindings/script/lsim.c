@@ -1,4 +1,6 @@
 /* lsim.c - simulations in Lua; lua/kubelua/sim gives them their shape. For any state but a script's. */
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -210,6 +212,101 @@ static int put(lua_State *L)
     return lkl__given(L, kl_server_put(kl_sim_server(self(L)->sim), kl_value_ref(v), &err), &err);
 }
 
+/* --- reports of nodes --------------------------------------------------------------------- */
+
+static void build_amounts(kl_builder *b, const char *key, int64_t milli, int64_t bytes)
+{
+    char text[32];
+    kl_build_key(b, key);
+    kl_build_object(b);
+    kl_build_key(b, "resources");
+    kl_build_object(b);
+    snprintf(text, sizeof text, "%lldm", (long long)milli);
+    kl_build_kstr(b, "cpu", text);
+    snprintf(text, sizeof text, "%lld", (long long)bytes);
+    kl_build_kstr(b, "memory", text);
+    kl_build_end(b);
+    kl_build_end(b);
+}
+
+/* The whole part of the i-th number of the table at idx. */
+static int64_t whole_at(lua_State *L, int idx, lua_Integer i)
+{
+    lua_rawgeti(L, idx, i);
+    double x = lua_tonumber(L, -1);
+    lua_pop(L, 1);
+    return (int64_t)floor(x);
+}
+
+static void build_text_at(lua_State *L, kl_builder *b, const char *key, int idx, lua_Integer i)
+{
+    lua_rawgeti(L, idx, i);
+    size_t n = 0;
+    const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &n) : "";
+    kl_build_key(b, key);
+    kl_build_strn(b, text, n);
+    lua_pop(L, 1);
+}
+
+/* Arguments of s:report. */
+enum { R_NODE = 2, R_CREATED, R_UPDATED, R_AMOUNTS, R_PODS, R_NAMESPACES, R_NAMES, R_CPU, R_MEMORY };
+
+static void build_pods(lua_State *L, kl_builder *b)
+{
+    kl_build_key(b, "podsMetric");
+    kl_build_array(b);
+    for (lua_Integer k = 1, n = (lua_Integer)lua_rawlen(L, R_PODS); k <= n; k++) {
+        lua_Integer p = whole_at(L, R_PODS, k);
+        kl_build_object(b);
+        build_text_at(L, b, "namespace", R_NAMESPACES, p);
+        build_text_at(L, b, "name", R_NAMES, p);
+        build_amounts(b, "podUsage", whole_at(L, R_CPU, k), whole_at(L, R_MEMORY, k));
+        kl_build_end(b);
+    }
+    kl_build_end(b);
+}
+
+/* s:report(node, created, updated, { cpu, memory, cpu of the system, memory of the system }, pods,
+ * namespaces, names, cpus, memories): puts the node's NodeMetric. pods: of each its place in namespaces and
+ * names; cpus and memories have their order. cpu is in thousandths, memory in bytes. */
+static int report(lua_State *L)
+{
+    lkl_sim *s = self(L);
+    const char *node = luaL_checkstring(L, R_NODE);
+    const char *created = luaL_checkstring(L, R_CREATED), *updated = luaL_checkstring(L, R_UPDATED);
+    for (int i = R_AMOUNTS; i <= R_MEMORY; i++)
+        luaL_checktype(L, i, LUA_TTABLE);
+    luaL_checkstack(L, 4, "a report");
+    kl_builder *b = kl_builder_new(); /* nothing raises while it is there: all reads are raw */
+    kl_build_object(b);
+    kl_build_kstr(b, "apiVersion", "slo.koordinator.sh/v1alpha1");
+    kl_build_kstr(b, "kind", "NodeMetric");
+    kl_build_key(b, "metadata");
+    kl_build_object(b);
+    kl_build_kstr(b, "name", node);
+    char *uid = kl_sprintf("metric-%s", node);
+    kl_build_kstr(b, "uid", uid);
+    kl_free(uid);
+    kl_build_kstr(b, "creationTimestamp", created);
+    kl_build_end(b);
+    kl_build_key(b, "spec");
+    kl_build_object(b);
+    kl_build_end(b);
+    kl_build_key(b, "status");
+    kl_build_object(b);
+    kl_build_kstr(b, "updateTime", updated);
+    kl_build_key(b, "nodeMetric");
+    kl_build_object(b);
+    build_amounts(b, "nodeUsage", whole_at(L, R_AMOUNTS, 1), whole_at(L, R_AMOUNTS, 2));
+    build_amounts(b, "systemUsage", whole_at(L, R_AMOUNTS, 3), whole_at(L, R_AMOUNTS, 4));
+    kl_build_end(b);
+    build_pods(L, b);
+    kl_build_end(b);
+    kl_build_end(b);
+    kl_err err = KL_ERR_INIT;
+    return lkl__given(L, kl_server_put(kl_sim_server(s->sim), kl_builder_done(b), &err), &err);
+}
+
 /* s:load_path(path): how many */
 static int load_path(lua_State *L)
 {
@@ -357,10 +454,10 @@ static int counts(lua_State *L)
     return 1;
 }
 
-static const luaL_Reg methods[] = {{"load", load}, {"put", put}, {"load_path", load_path}, {"lose", lose},
-    {"call", call}, {"resource", resource}, {"start", start}, {"settle", settle}, {"move", move},
-    {"now", now}, {"counts", counts}, {"follow", follow}, {"news", take_news}, {"about", about},
-    {"told", take_told}, {"failed", take_failed}, {NULL, NULL}};
+static const luaL_Reg methods[] = {{"load", load}, {"put", put}, {"report", report}, {"load_path", load_path},
+    {"lose", lose}, {"call", call}, {"resource", resource}, {"start", start}, {"settle", settle},
+    {"move", move}, {"now", now}, {"counts", counts}, {"follow", follow}, {"news", take_news},
+    {"about", about}, {"told", take_told}, {"failed", take_failed}, {NULL, NULL}};
 const lkl_class lkl__sim_class = {"kubelua.sim", sim_free, methods, NULL};
 
 void lkl__open_sim(lua_State *L)

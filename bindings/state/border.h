@@ -120,6 +120,8 @@ void lkl__push_view_metatable(lua_State *L);
 void lkl__push_list(lua_State *L, kl_objects *o);
 void lkl__push_each(lua_State *L, kl_objects *o);
 const kl_value *lkl__list_value(lua_State *L, int idx); /* a new reference, or NULL when idx is no list */
+/* its i-th object, from 0, borrowed; NULL when idx is no list, was changed, or has no such object */
+const kl_value *lkl__list_item(lua_State *L, int idx, size_t i);
 /* a list that a script changed: pushes the table that it is now; else nothing */
 bool lkl__list_own(lua_State *L, int idx);
 /* {{index, operator, value ...} ...} on top of the stack: the terms lie in a userdata that is pushed; the
@@ -258,6 +260,7 @@ bool lkl__push_embedded(lua_State *L, const char *name);
 /* The parts: each adds its functions to the table on top of the stack. */
 void lkl__open_scalars(lua_State *L);
 void lkl__open_values(lua_State *L);
+void lkl__open_dig(lua_State *L);
 void lkl__open_codec(lua_State *L);
 void lkl__open_base64(lua_State *L);
 void lkl__open_convert(lua_State *L);

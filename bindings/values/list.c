@@ -244,6 +244,19 @@ static const kl_value *value_of(lua_State *L, int idx)
     return kl_builder_done(b);
 }
 
+const kl_value *lkl__list_item(lua_State *L, int idx, size_t i)
+{
+    list *l = lkl__tagged(L, idx, &list_tag, sizeof *l);
+    if (!l || i >= l->n)
+        return NULL;
+    bool own = lua_getiuservalue(L, idx, LIST_OWN) == LUA_TTABLE;
+    lua_getiuservalue(L, idx, LIST_KEEPERS);
+    lua_rawgeti(L, -1, (lua_Integer)(i / KEEP) + 1);
+    const kl_value *v = own ? NULL : kept_at(lua_touserdata(L, -1), i % KEEP);
+    lua_pop(L, 3);
+    return v;
+}
+
 bool lkl__list_own(lua_State *L, int idx)
 {
     if (!lkl__tagged(L, idx, &list_tag, sizeof(list)))

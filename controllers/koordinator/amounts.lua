@@ -22,10 +22,10 @@ local function scale_down(n, unit)
   return (n + unit - 1) // unit
 end
 
-local function milli(list, name)
-  local q = list and list[name]
-  return q == nil and 0 or kube.qty(q):milli()
-end
+-- Thousandths of one quantity; what is absent counts as nothing.
+function M.milli(q) return q == nil and 0 or kube.to_milli(q) end
+
+local function milli(list, name) return M.milli(list and list[name]) end
 
 -- The amounts in a Kubernetes resource list; what is absent counts as nothing.
 function M.of(list) return { cpu = milli(list, "cpu"), memory = milli(list, "memory") } end
@@ -62,6 +62,7 @@ end
 function M.giga(memory) return scale_down(memory, MILLI_PER_GIGA) end
 
 function M.ratio(x)
+  if x == 1 then return "1" end
   for digits = 1, 17 do
     local text = ("%." .. digits .. "g"):format(x)
     if tonumber(text) == x then return text end

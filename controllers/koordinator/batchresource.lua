@@ -18,6 +18,7 @@ local M = {}
 M.CPU, M.MEMORY = "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"
 M.NAMES = { M.CPU, M.MEMORY }
 
+local NOTHING = amounts.new() -- nobody changes it
 local DEGRADED = "degrade node resource because of abnormal nodeMetric, reason: degradedByBatchResource"
 
 local function percent_left(strategy, field) return (100 - colocation.setting(strategy, field)) / 100.0 end
@@ -30,7 +31,7 @@ end
 -- What high-priority pods ask for, use, and the larger of the two, as three sums.
 local function sums() return { asked = amounts.new(), used = amounts.new(), most = amounts.new() } end
 
--- An LSE pod owns its processors: what it leaves idle is not for others.
+-- An LSE pod owns its processors: what it leaves idle is not for others. (sums_of_pods says it again.)
 local function used_by(facts, asked, used)
   if facts.qos == "LSE" then return amounts.new(asked.cpu, used.memory) end
   return used
@@ -42,25 +43,28 @@ local function count(sum, asked, used, most)
   amounts.accumulate(sum.most, most)
 end
 
--- What counts, for the node and its zones alike: { pods, dangling }. pods is a list of { pod, facts, used }
--- of every active high-priority pod (used is nil when not reported), dangling a list of what is used by
--- every reported one that is not among the active pods, whatever became of it.
-local function read_load(list, metric, read)
-  local load, reported = { pods = {}, dangling = {} }, nodemetric.pods(metric)
-  local unseen = {}
-  for key, report in pairs(reported) do unseen[key] = report end
-  for _, pod in ipairs(list) do
-    local facts = read(pod)
+-- What counts, for the node and its zones alike: every active high-priority pod by its place in `list`, with
+-- its facts (pods.facts), and what is reported of it or false; and what is used by each reported one of high
+-- priority that is not among the active pods, whatever became of it.
+local function read_load(list, metric, known)
+  local reports = nodemetric.reports(metric)
+  local load = { list = list, facts = {}, used = {}, at = {}, dangling = {} }
+  local at_key, cpu, memory, seen, n = reports.at, reports.cpu, reports.memory, {}, 0
+  for i, facts in ipairs(known) do
     if facts.active then
-      unseen[facts.key] = nil
+      local at = at_key[facts.key]
+      if at then seen[at] = true end
       if not pods.low_priority(facts.class) then
-        local report = reported[facts.key]
-        table.insert(load.pods, { pod = pod, facts = facts, used = report and report.used })
+        n = n + 1
+        load.at[n], load.facts[n] = i, facts
+        load.used[n] = at and { cpu = cpu[at], memory = memory[at] } or false
       end
     end
   end
-  for _, report in pairs(unseen) do -- sums of integers: any order gives the same
-    if not pods.low_priority(report.class) then table.insert(load.dangling, report.used) end
+  for _, at in pairs(at_key) do -- sums of integers: any order gives the same
+    if not seen[at] and not pods.low_priority(reports.class[at]) then
+      table.insert(load.dangling, { cpu = cpu[at], memory = memory[at] })
+    end
   end
   return load
 end
@@ -107,18 +111,27 @@ function M.left(strategy, place)
   return amounts.new(cpu, memory), cpu_message, memory_message
 end
 
-local function on_node(strategy, node, load, metric)
-  local sum = sums()
-  for _, one in ipairs(load.pods) do
-    local asked, used = one.facts.request, one.used
-    if used then
-      count(sum, asked, used_by(one.facts, asked, used), amounts.max(asked, used))
-    else
-      -- Koordinator leaves a pod without a report out of `most` here, though not in the zones.
-      count(sum, asked, asked, amounts.new())
+-- Of a node's pods. Koordinator leaves a pod without a report out of `most` here, though not in the zones.
+local function sums_of_pods(load)
+  local sum, max = sums(), math.max
+  local asked, used, most = sum.asked, sum.used, sum.most
+  for k, facts in ipairs(load.facts) do
+    local a, u = facts.request, load.used[k]
+    local cpu, memory = a.cpu, a.memory
+    asked.cpu, asked.memory = asked.cpu + cpu, asked.memory + memory
+    if u then
+      most.cpu, most.memory = most.cpu + max(cpu, u.cpu), most.memory + max(memory, u.memory)
+      if facts.qos ~= "LSE" then cpu = u.cpu end
+      memory = u.memory
     end
+    used.cpu, used.memory = used.cpu + cpu, used.memory + memory
   end
-  for _, used in ipairs(load.dangling) do count(sum, amounts.new(), used, used) end
+  return sum
+end
+
+local function on_node(strategy, node, load, metric)
+  local sum = sums_of_pods(load)
+  for _, used in ipairs(load.dangling) do count(sum, NOTHING, used, used) end
   local capacity = amounts.of(dig(node, "status", "capacity"))
   return M.left(strategy, {
     capacity = capacity,
@@ -153,12 +166,12 @@ local function on_zones(strategy, node, load, metric, topology)
   local reserved = amounts.share(reservation.of(node), n)
   local system = amounts.share(nodemetric.system_used(metric, "koord-batch"), n)
   for _, zone in ipairs(zones) do zone.sum = sums() end
-  for _, one in ipairs(load.pods) do
-    local part = pods.spread(one.pod, n)
+  for k, facts in ipairs(load.facts) do
+    local part, used = pods.spread(load.list[load.at[k]], n), load.used[k]
     for i, zone in ipairs(zones) do
-      local a, u = part(one.facts.request, i - 1), one.used and part(one.used, i - 1)
+      local a, u = part(facts.request, i - 1), used and part(used, i - 1)
       if u then
-        count(zone.sum, a, used_by(one.facts, a, u), amounts.max(a, u))
+        count(zone.sum, a, used_by(facts, a, u), amounts.max(a, u))
       else
         count(zone.sum, a, a, a)
       end
@@ -166,7 +179,7 @@ local function on_zones(strategy, node, load, metric, topology)
   end
   for _, used in ipairs(load.dangling) do
     local part = amounts.share(used, n)
-    for _, zone in ipairs(zones) do count(zone.sum, amounts.new(), part, part) end
+    for _, zone in ipairs(zones) do count(zone.sum, NOTHING, part, part) end
   end
   local out = {}
   for _, zone in ipairs(zones) do
@@ -188,7 +201,7 @@ function M.reset(message)
 end
 
 -- input: strategy, node, pods (of this node), nodeMetric, nodeResourceTopology (may be absent), now
--- (seconds), read (pods.reader; may be absent). Returns { resources, zones, messages } or
+-- (seconds), facts (pods.facts; may be absent). Returns { resources, zones, messages } or
 -- { resets, messages }; nil and why when something essential is missing.
 function M.calculate(input)
   local strategy, node, list, metric = input.strategy, input.node, input.pods, input.nodeMetric
@@ -198,7 +211,7 @@ function M.calculate(input)
   if nodemetric.stale(metric, colocation.setting(strategy, "degradeTimeMinutes"), input.now) then
     return M.reset(DEGRADED)
   end
-  local load = read_load(list, metric, input.read or pods.reader())
+  local load = read_load(list, metric, input.facts or pods.facts(list))
   local left, cpu_message, memory_message = on_node(strategy, node, load, metric)
   return {
     resources = { [M.CPU] = left.cpu, [M.MEMORY] = amounts.bytes(left.memory) },

@@ -145,12 +145,28 @@ local function strategy_in(cfg)
   return s
 end
 
--- `base` with the first entry of its nodeConfigs that selects the node laid over it.
+-- What was made of a configuration and one of its entries (false: none of them) is made once. Configurations
+-- change now and then: of so many, all are made anew.
+local MADE_MOST = 16
+local made, n_made = {}, 0
+
+local function made_of(cfg)
+  if not made[cfg] then
+    if n_made == MADE_MOST then made, n_made = {}, 0 end
+    made[cfg], n_made = {}, n_made + 1
+  end
+  return made[cfg]
+end
+
+-- `cfg` with the first entry of its nodeConfigs that selects the node laid over it. Nobody may change it.
 function M.for_node(cfg, node, whole)
-  local strategy = strategy_in(cfg)
-  local entry = fields.first_match(cfg.nodeConfigs, node)
-  if entry then strategy = fields.merge(strategy, strategy_in(entry), whole) end
-  return strategy
+  local entry = fields.first_match(cfg.nodeConfigs, node) or false
+  local known = made_of(cfg)
+  if not known[entry] then
+    local strategy = strategy_in(cfg)
+    known[entry] = entry and fields.merge(strategy, strategy_in(entry), whole) or strategy
+  end
+  return known[entry]
 end
 
 -- The step from what was known to what the ConfigMap says now (nil: there is none).
@@ -194,16 +210,20 @@ local RATIO_LABELS = {
   ["node.koordinator.sh/mid-static-memory-reserved-ratio"] = "midStaticMemoryReservedPercent",
 }
 
--- The strategy as this node's annotation and labels bend it. An annotation that does not read is ignored.
+-- The strategy as this node's annotation and labels bend it: itself where they do not. An annotation that does
+-- not read is ignored.
 function M.bend(strategy, node)
   local text = fields.annotation(node, "node.koordinator.sh/colocation-strategy")
-  local own = text and M.parse(text, STRATEGY)
-  local out = own and fields.merge(strategy, strategy_in(own)) or fields.copy(strategy)
+  local own, labels = text and M.parse(text, STRATEGY), fields.dig(node, "metadata", "labels") or {}
+  local out = own and fields.merge(strategy, strategy_in(own)) or strategy
   for label, field in pairs(RATIO_LABELS) do
-    local v = fields.label(node, label)
+    local v = labels[label]
     local ratio = v ~= nil and fields.float(v)
     -- Cut, not rounded: "0.29" means 28 percent, as it does in Koordinator.
-    if ratio and ratio >= 0 then out[field] = math.tointeger(ratio * 100 // 1) end
+    if ratio and ratio >= 0 then
+      if out == strategy then out = fields.copy(strategy) end
+      out[field] = math.tointeger(ratio * 100 // 1)
+    end
   end
   return out
 end

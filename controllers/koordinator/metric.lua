@@ -26,7 +26,10 @@ function M.stale(metric, minutes, now)
 end
 
 -- A Koordinator ResourceMap: { resources = { cpu, memory, ... } }.
-function M.usage(map) return amounts.of(dig(map, "resources")) end
+function M.usage(map)
+  return { cpu = amounts.milli(dig(map, "resources", "cpu")),
+    memory = amounts.milli(dig(map, "resources", "memory")) }
+end
 
 -- System usage, and with it the host applications of a class above `class`: they live on what the node
 -- keeps for itself. An application without a class stands below all.
@@ -40,14 +43,19 @@ function M.system_used(metric, class)
   return used
 end
 
--- The reported pods by "namespace/name": { used = amounts, class = priority class as reported }.
-function M.pods(metric)
-  local reported = {}
-  for _, info in ipairs(dig(metric, "status", "podsMetric") or {}) do
-    reported[(info.namespace or "") .. "/" .. (info.name or "")] = { used = M.usage(info.podUsage),
-      class = info.priority }
+-- The reported pods, in columns: cpu and memory as amounts have them, class (priority class as reported), and
+-- at: the place of each by "namespace/name".
+function M.reports(metric)
+  local list = dig(metric, "status", "podsMetric")
+  if list == nil then return { at = {}, cpu = {}, memory = {}, class = {} } end
+  local namespaces, names, classes, cpu, memory = kube.columns(list, "namespace", "name", "priority",
+    "podUsage.resources.cpu", "podUsage.resources.memory")
+  local at, milli = {}, amounts.milli
+  for i = 1, #list do
+    at[(namespaces[i] or "") .. "/" .. (names[i] or "")] = i
+    cpu[i], memory[i] = milli(cpu[i]), milli(memory[i])
   end
-  return reported
+  return { at = at, cpu = cpu, memory = memory, class = classes }
 end
 
 return M

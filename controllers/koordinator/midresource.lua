@@ -35,14 +35,13 @@ local RESOURCES = {
     static = "midStaticMemoryReservedPercent", threshold = "midMemoryThresholdPercent" },
 }
 
--- Whether a pod counts as prod: one that runs or will, and is of no lower class. facts: see pods.reader.
+-- Whether a pod counts as prod: one that runs or will, and is of no lower class. facts: see pods.facts.
 function M.is_prod(facts) return facts.active and not BELOW_PROD[facts.class] end
 
-local function prod_requests(list, read)
-  local sum = amounts.new()
-  for _, pod in ipairs(list) do
-    local facts = read(pod)
-    if M.is_prod(facts) then amounts.accumulate(sum, facts.request) end
+local function prod_requests(known)
+  local sum, is_prod = amounts.new(), M.is_prod
+  for _, facts in ipairs(known) do
+    if is_prod(facts) then amounts.accumulate(sum, facts.request) end
   end
   return sum
 end
@@ -54,11 +53,11 @@ local function unused(capacity, metric)
   return amounts.sub(capacity, amounts.of(used))
 end
 
-local function dynamic(strategy, capacity, node, list, metric, read)
+local function dynamic(strategy, capacity, node, known, metric)
   local reclaimable = amounts.of(dig(metric, "status", "prodReclaimableMetric", "resource", "resources"))
   local idle = unused(capacity, metric)
   local kept = amounts.max(nodemetric.system_used(metric, "koord-mid"), reservation.of(node))
-  local unallocated = amounts.floor0(amounts.sub(amounts.sub(capacity, kept), prod_requests(list, read)))
+  local unallocated = amounts.floor0(amounts.sub(amounts.sub(capacity, kept), prod_requests(known)))
   local share = ratio(strategy, "midUnallocatedPercent")
   return function(r)
     local u, shown, limit = r.unit, r.shown, ratio(strategy, r.threshold)
@@ -91,7 +90,7 @@ function M.reset(message)
   }
 end
 
--- input: strategy, node, pods (of this node), nodeMetric, now (seconds), read (pods.reader; may be absent).
+-- input: strategy, node, pods (of this node), nodeMetric, now (seconds), facts (pods.facts; may be absent).
 -- Results as in batchresource.
 function M.calculate(input)
   local strategy, node, list, metric = input.strategy, input.node, input.pods, input.nodeMetric
@@ -103,7 +102,7 @@ function M.calculate(input)
   end
   local capacity = amounts.of(dig(node, "status", "capacity"))
   local left_of = strategy.midReclaimMode == "static" and static(strategy, capacity)
-    or dynamic(strategy, capacity, node, list, metric, input.read or pods.reader())
+    or dynamic(strategy, capacity, node, input.facts or pods.facts(list), metric)
   local out = { resources = {}, messages = {} }
   for _, r in ipairs(RESOURCES) do
     local left, message = left_of(r)

@@ -29,7 +29,10 @@ local function gather(results)
   for _, part in ipairs(PARTS) do
     out[part] = {}
     for _, result in ipairs(results) do
-      for name, value in pairs(result[part] or {}) do out[part][name] = value end
+      local said = result[part]
+      if said then
+        for name, value in pairs(said) do out[part][name] = value end
+      end
     end
   end
   return out
@@ -38,8 +41,9 @@ end
 -- Returns the plan and a list of "what: why it failed". The calculations share what they read of the pods.
 ---@return table<string, any>, string[]
 function M.calculate(given)
-  local results, failed, input = {}, {}, { read = pods.reader() }
+  local results, failed, input = {}, {}, {}
   for name, value in pairs(given) do input[name] = value end
+  input.facts = input.pods and pods.facts(input.pods)
   for _, step in ipairs(STEPS) do
     local result, why = step.calculate(input)
     if result then

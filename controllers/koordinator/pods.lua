@@ -36,7 +36,7 @@ end
 local function sum_positive(list, into)
   for _, name in ipairs { "cpu", "memory" } do
     local q = list and list[name]
-    local n = q and kube.qty(q):milli() or 0
+    local n = q and kube.to_milli(q) or 0
     if n > 0 then into[name] = (into[name] or 0) + n end
   end
 end
@@ -119,34 +119,24 @@ local function keep(uid, facts, version)
   newer[uid] = { facts, version }
 end
 
-local function read_version(pod)
-  local meta = pod.metadata
-  local uid, version = meta.uid, meta.resourceVersion
-  if uid == nil or version == nil then return read(pod) end
-  local known = newer[uid] or older[uid]
-  if known and known[2] == version then
-    if newer[uid] == nil then keep(uid, known[1], version) end
-    return known[1]
-  end
-  local facts = read(pod)
-  keep(uid, facts, version)
-  return facts
-end
-
--- For several calculations over the same pods, each version of a pod read once: a function from a pod to
+-- What there is to know of each pod of a list, in its order, each version of a pod read once:
 --   { key, active, class, qos, request }
 -- which nobody may change. Of a pod that is not active only its key is read, of one of batch or free not what
 -- it asks for nor its qos.
-function M.reader()
-  local known = {}
-  return function(pod)
-    local facts = known[pod]
-    if not facts then
-      facts = read_version(pod)
-      known[pod] = facts
+function M.facts(list)
+  local out, uids, versions = {}, kube.columns(list, "metadata.uid", "metadata.resourceVersion")
+  for i = 1, #list do
+    local uid, version = uids[i], versions[i]
+    local known = uid and (newer[uid] or older[uid])
+    if known and known[2] == version then
+      if newer[uid] == nil then keep(uid, known[1], version) end
+      out[i] = known[1]
+    else
+      out[i] = read(list[i])
+      if uid and version then keep(uid, out[i], version) end
     end
-    return facts
   end
+  return out
 end
 
 -- The NUMA zones that the scheduler wrote down for the pod; an annotation that does not read gives it none.

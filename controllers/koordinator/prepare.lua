@@ -24,7 +24,7 @@ M.THIRD_PARTIES = "node.koordinator.sh/thirdPartyAllocations"
 
 -- Batch processors of a faster node count for more.
 function M.normalized(name, quantity, ratio)
-  local milli = kube.qty(quantity):milli()
+  local milli = kube.to_milli(quantity)
   if name == batchresource.CPU and ratio > 1 then milli = amounts.scale_cpu(milli, ratio) end
   return milli
 end
@@ -34,11 +34,11 @@ function M.ratio(plan)
   return text and fields.float(text) or 1
 end
 
-local function amount(plan, name)
+local function amount(plan, name, ratio)
   local quantity = plan.resources and plan.resources[name]
   if quantity == nil or plan.resets and plan.resets[name] then return false end
   -- Extended resources are whole numbers; a fraction is rounded up.
-  return amounts.bytes(M.normalized(name, quantity, M.ratio(plan)))
+  return amounts.bytes(M.normalized(name, quantity, ratio))
 end
 
 -- As Kubernetes itself would print it, so that what is read back is what was written.
@@ -77,14 +77,14 @@ local function taken(node)
 end
 
 function M.prepare(node, plan)
-  local desired = { resources = {}, annotations = {}, labels = plan.labels or {} }
+  local desired, ratio = { resources = {}, annotations = {}, labels = plan.labels or {} }, M.ratio(plan)
   for _, module in ipairs { midresource, batchresource } do
-    for _, name in ipairs(module.NAMES) do desired.resources[name] = amount(plan, name) end
+    for _, name in ipairs(module.NAMES) do desired.resources[name] = amount(plan, name, ratio) end
   end
   -- A device resource that nothing is said of is not ours to take away.
   for _, name in ipairs(devices.NAMES) do
     local said = plan.resources and plan.resources[name] ~= nil or plan.resets and plan.resets[name]
-    if said then desired.resources[name] = amount(plan, name) end
+    if said then desired.resources[name] = amount(plan, name, ratio) end
   end
 
   local annotations = plan.annotations or {}
@@ -139,7 +139,7 @@ end
 -- Koordinator's measure of a difference: more than `threshold` of the old value, or present on one side only.
 function M.differs(old, new, threshold)
   if old == nil or new == nil then return (old == nil) ~= (new == nil) end
-  local before, after = kube.qty(old):milli(), kube.qty(new):milli()
+  local before, after = kube.to_milli(old), kube.to_milli(new)
   return math.abs(after - before) > before * threshold
 end
 

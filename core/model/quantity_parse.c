@@ -223,6 +223,26 @@ kl_status kl_quantity_parsen(const char *text, size_t n, kl_quantity **out, kl_e
     return read_long(text, n, &p, format, exponent, out, err);
 }
 
+bool kl_quantity_read_milli(const char *text, size_t n, int64_t *out)
+{
+    static const struct {
+        char suffix[3];
+        int64_t by;
+    } units[] = {{"", 1000}, {"m", 1}, {"Ki", 1000LL << 10}, {"Mi", 1000LL << 20}, {"Gi", 1000LL << 30},
+        {"k", 1000000}, {"M", 1000000000}, {"G", 1000000000000}};
+    int64_t v = 0;
+    size_t i = 0;
+
+    for (; i < n && i < FAST_DIGITS && is_digit(text[i]); i++)
+        v = 10 * v + (text[i] - '0');
+    if (i == 0 || n - i > 2)
+        return false;
+    for (size_t u = 0; u < sizeof units / sizeof *units; u++)
+        if (strlen(units[u].suffix) == n - i && !memcmp(units[u].suffix, text + i, n - i))
+            return !__builtin_mul_overflow(v, units[u].by, out);
+    return false;
+}
+
 kl_status kl_quantity_parse(const char *text, kl_quantity **out, kl_err *err)
 {
     return kl_quantity_parsen(text, strlen(text), out, err);

@@ -87,6 +87,11 @@ kube.is_view {}                 --> false]],
 local pod = { spec = { containers = { { image = "app:1" } } } }
 kube.dig(pod, "spec", "containers", 1, "image")  --> "app:1"
 kube.dig(pod, "status", "phase")                 --> nil]],
+  ["kube.columns"] = [[
+local names, ages = kube.columns({ { name = "a", of = { age = 3 } }, { name = "b" } }, "name", "of.age")
+names     --> ["a","b"]
+ages[1]   --> 3
+ages[2]   --> nil]],
   ["kube.merge"] = 'kube.merge({ a = { b = 1 } }, { a = { c = 2 } }) --> {"a":{"b":1,"c":2}}',
   ["kube.hash"] = [[
 #kube.hash { image = "app:1" }                                        --> 10
@@ -110,6 +115,7 @@ end)   --> 1]],
   -- quantities
   ["kube.qty"] = 'kube.qty "500m" + "1500m" --> 2',
   ["kube.milli"] = 'kube.milli(250) --> 250m',
+  ["kube.to_milli"] = 'kube.to_milli "1.5" --> 1500',
   ["kube.is_quantity"] = 'kube.is_quantity(kube.qty(1)) --> true',
   ["kube.max"] = 'kube.max("1Gi", "512Mi") --> 1Gi',
   ["kube.min"] = 'kube.min(3, 2) --> 2',

@@ -14,8 +14,8 @@ local kube = {}
 
 local FROM_CORE = {
   "null", "array", "object", "uint64", "copy", "id", "encode", "decode", "yaml", "to_yaml", "is_error",
-  "is_view",
-  "qty", "milli", "is_quantity", "duration", "format_duration", "time", "format_time", "selector",
+  "is_view", "dig", "columns",
+  "qty", "milli", "to_milli", "is_quantity", "duration", "format_duration", "time", "format_time", "selector",
 }
 for _, name in ipairs(FROM_CORE) do kube[name] = core[name] end
 
@@ -43,7 +43,7 @@ local FROM_FILES = {
   controller = { "kubelua.controller", "controller" },
   webhook = { "kubelua.webhook", "webhook" }, deny = { "kubelua.webhook", "deny" },
   extract = { "kubelua.extract", "extract" }, adopt_fields = { "kubelua.adopt", "adopt_fields" },
-  equal = { "kubelua.tables", "equal" }, dig = { "kubelua.tables", "dig" },
+  equal = { "kubelua.tables", "equal" },
   merge = { "kubelua.tables", "merge" }, hash = { "kubelua.tables", "hash" },
   template = { "kubelua.tables", "template" }, cron = { "kubelua.tables", "cron" },
   merge_patch = { "kubelua.compute", "merge_patch" },

@@ -17,7 +17,6 @@ kube.deny = require("kubelua.webhook").deny
 kube.extract = require("kubelua.extract").extract
 kube.adopt_fields = require("kubelua.adopt").adopt_fields
 kube.equal = require("kubelua.tables").equal
-kube.dig = require("kubelua.tables").dig
 kube.merge = require("kubelua.tables").merge
 kube.hash = require("kubelua.tables").hash
 kube.template = require("kubelua.tables").template

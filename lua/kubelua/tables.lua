@@ -35,31 +35,6 @@ function M.equal(a, b)
   return has_parts(a) and has_parts(b) and same_parts(a, b) and covers(a, b)
 end
 
-local function child(x, key)
-  local kind = type(x)
-  if kind == "table" or kind == "userdata" and has_parts(x) then return x[key] end
-end
-
---- What is at the end of a path, nil where a step is absent or leads into a scalar:
---- kube.dig(pod, "spec", "containers", 1, "image").
----@param x any
----@param ... string|integer
----@return any
-function M.dig(x, ...)
-  -- Policies do little else: a handful of keys without a loop over `...`.
-  local a, b, c, d, e = ...
-  if a == nil then return x end
-  x = child(x, a)
-  if b == nil or x == nil then return x end
-  x = child(x, b)
-  if c == nil or x == nil then return x end
-  x = child(x, c)
-  if d == nil or x == nil then return x end
-  x = child(x, d)
-  if e == nil or x == nil then return x end
-  return M.dig(x, select(5, ...))
-end
-
 local function is_list(t) return #t > 0 or next(t) == nil and core.encode(t) == "[]" end
 
 local function lay(onto, over)
@@ -122,7 +97,7 @@ end
 local function at_path(what, values, path)
   local x = values
   for step in path:gmatch "[^.]+" do
-    x = M.dig(x, math.tointeger(tonumber(step)) or step)
+    x = core.dig(x, math.tointeger(tonumber(step)) or step)
   end
   if not is_there(x) then return "" end
   if has_parts(x) then return core.encode(x) end

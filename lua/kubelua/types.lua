@@ -143,6 +143,20 @@ function quantity:canonical() end
 ---@return "DecimalSI"|"BinarySI"|"DecimalExponent"
 function quantity:format() end
 
+--- What is at the end of a path, nil where a step is absent or leads into a scalar:
+--- kube.dig(pod, "spec", "containers", 1, "image").
+---@param x any
+---@param ... string|integer|nil  the steps; the first that is nil ends the path
+---@return any
+function kube.dig(x, ...) end
+
+--- A table for each path, with what every item of a list has there: names, phases = kube.columns(pods,
+--- "metadata.name", "status.phase"). Nil stands where an item has nothing; an object or a list is an error.
+---@param list kubelua.list|kubelua.view|table
+---@param ... string  paths, as a view is called with
+---@return any[] ...
+function kube.columns(list, ...) end
+
 --- A quantity of "500m", "1Gi", 2 or 0.5.
 ---@param x kubelua.quantity|string|number
 ---@return kubelua.quantity
@@ -152,6 +166,12 @@ function kube.qty(x) end
 ---@param n integer|kubelua.quantity
 ---@return kubelua.quantity
 function kube.milli(n) end
+
+--- The thousandths of a quantity or its text as an integer, rounded up: kube.qty(x):milli(), at a fifth of the
+--- cost.
+---@param x kubelua.quantity|string|number
+---@return integer
+function kube.to_milli(x) end
 
 ---@param x any
 ---@return boolean

@@ -33,6 +33,18 @@ describe("a quantity", function()
     assert.equal(0, qty("1"):cmp(1))
   end)
 
+  it("gives thousandths at once, as :milli() does", function()
+    for _, text in ipairs { "0", "1", "12345m", "007", "3k", "4M", "5G", "6Ki", "7Mi", "8Gi", "9Ti", "1.5", "-2", "+3m",
+      "1e3", "100u", "9223372036854775807m", "9007199254740993", ".5", "5P" } do
+      assert.equal(qty(text):milli(), kube.to_milli(text))
+    end
+    assert.equal(1500, kube.to_milli(1.5))
+    assert.equal(2000, kube.to_milli(qty "2"))
+    for _, wrong in ipairs { "12x", "1 ", "9223372036854775807", "8589934592Gi" } do
+      assert.is_false(pcall(kube.to_milli, wrong))
+    end
+  end)
+
   it("gives integers, rounded away from zero as in Go", function()
     assert.equal(2, qty("1500m"):value())
     assert.equal(1500, qty("1.5"):milli())

@@ -257,7 +257,7 @@ describe("a pod", function()
         reads = reads + 1
         return status[name]
       end })
-      return pods.reader()(pod)
+      return pods.facts({ pod })[1]
     end
     local first = version("1", "read-once", "LS")
     local once = reads

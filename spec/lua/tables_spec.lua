@@ -49,6 +49,30 @@ describe("kube.dig", function()
   end)
 end)
 
+describe("kube.columns", function()
+  local ITEMS = [[ [{"n":1,"of":{"age":3,"ok":true}},{"n":"b","of":null},{}] ]]
+
+  it("has a table for each path, of views and of tables alike", function()
+    local view = kube.decode(ITEMS)
+    for _, list in ipairs { view, kube.copy(view), { view[1], view[2], {} } } do
+      local n, age, ok = kube.columns(list, "n", "of.age", "of.ok")
+      assert.same({ { 1, "b" }, { 3 }, { true } }, { n, age, ok })
+    end
+    assert.equal(0, select("#", kube.columns(view)))
+    assert.same({}, (kube.columns({}, "n")))
+  end)
+
+  it("says which item has something else there", function()
+    for _, list in ipairs { kube.decode(ITEMS), kube.copy(kube.decode(ITEMS)) } do
+      local ok, why = pcall(kube.columns, list, "of")
+      assert.is_false(ok)
+      assert.match('"of" of item 1 is none of them', why)
+    end
+    assert.is_false(pcall(kube.columns, "text", "n"))
+    assert.is_false(pcall(kube.columns, kube.decode(ITEMS), "of["))
+  end)
+end)
+
 describe("kube.merge", function()
   it("lays objects over each other and replaces all else", function()
     local view = kube.decode(TEXT)

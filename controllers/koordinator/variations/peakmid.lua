@@ -15,13 +15,12 @@ local PREDICTOR = predictors.n_sigma(5)
 local original = mid.calculate
 
 local function reclaimable(input)
-  local asked, used, reported = amounts.new(), amounts.new(), metric.pods(input.nodeMetric)
-  local read = input.read or pods.reader()
-  for _, pod in ipairs(input.pods) do
-    local facts = read(pod)
+  local asked, used, reported = amounts.new(), amounts.new(), metric.reports(input.nodeMetric)
+  for _, facts in ipairs(input.facts or pods.facts(input.pods)) do
     if mid.is_prod(facts) then
-      local own, report = facts.request, reported[facts.key]
-      asked, used = amounts.add(asked, own), amounts.add(used, report and report.used or own)
+      local own, at = facts.request, reported.at[facts.key]
+      asked, used = amounts.add(asked, own),
+        amounts.add(used, at and amounts.new(reported.cpu[at], reported.memory[at]) or own)
     end
   end
   local peak = history.peak("mid/" .. input.node.metadata.name, used, input.now, PREDICTOR)

@@ -96,6 +96,10 @@ end
 -- One more sample of what a window's mean is made of; the sum of those in it.
 local function sample(ring, slot, key, x)
   local row = ring[slot]
+  if not row then
+    row = {}
+    ring[slot] = row
+  end
   ring.sum[key] = (ring.sum[key] or 0) + x - (row[key] or 0)
   row[key] = x
   return ring.sum[key]
@@ -127,28 +131,21 @@ function M.report(w)
   local nodes, pods, window = w.nodes, w.pods, w.settings.report_window
   w.reported = w.reported + 1
   local slot = w.reported % window
-  local function mean(what, key, x)
-    local ring = w.means[what]
-    ring[slot] = ring[slot] or {}
-    return sample(ring, slot, key, x) / math.min(w.reported, window)
-  end
+  local n = math.min(w.reported, window)
+  local function mean(what, key, x) return sample(w.means[what], slot, key, x) / n end
   for i = 1, nodes.n do
     if nodes.ready[i] then
-      local list = {}
+      local used, memory = {}, {}
       for k, p in ipairs(nodes.pods[i]) do
-        local used = mean("pod", p, pods.used[p])
-        local memory = pods.class[p] == "prod" and pods.memory[p] * 0.7 or pods.memory[p]
-        list[k] = { namespace = pods.namespace[p], name = pods.name[p],
-          podUsage = { resources = { cpu = ("%dm"):format(used // 1),
-            memory = ("%d"):format(memory // 1) } } }
+        used[k] = mean("pod", p, pods.used[p])
+        memory[k] = pods.class[p] == "prod" and pods.memory[p] * 0.7 or pods.memory[p]
       end
       local cpu = mean("node", i, nodes.prod_used[i] + nodes.batch_used[i] + nodes.system[i])
-      local memory = mean("memory", i, nodes.memory_used[i])
+      local in_use = mean("memory", i, nodes.memory_used[i])
       if nodes.reports[i] then
-        nodes.reported_cpu[i], nodes.reported_memory[i] = cpu, memory
+        nodes.reported_cpu[i], nodes.reported_memory[i] = cpu, in_use
         nodes.since_cpu[i], nodes.since_memory[i] = 0, 0
-        w:put_metric(i, { cpu = cpu, memory = memory },
-          { cpu = nodes.system[i], memory = w.settings.system_memory }, list)
+        w:put_metric(i, { cpu, in_use, nodes.system[i], w.settings.system_memory }, used, memory)
       end
     end
   end

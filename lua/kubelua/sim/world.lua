@@ -77,22 +77,13 @@ end
 local function milli(n) return ("%dm"):format(n // 1) end
 local function bytes(n) return ("%d"):format(n // 1) end
 
-function W:put_metric(i, usage, system, podsMetric)
-  local nodes = self.nodes
-  self.sim:put(value {
-    apiVersion = UPSTREAM, kind = "NodeMetric",
-    metadata = { name = nodes.name[i], uid = "metric-" .. nodes.name[i],
-      creationTimestamp = self:timestamp(0) },
-    spec = core.object {},
-    status = {
-      updateTime = self:timestamp(),
-      nodeMetric = {
-        nodeUsage = { resources = { cpu = milli(usage.cpu), memory = bytes(usage.memory) } },
-        systemUsage = { resources = { cpu = milli(system.cpu), memory = bytes(system.memory) } },
-      },
-      podsMetric = podsMetric,
-    },
-  })
+--- The report of node i's agent: { cpu, memory, cpu of the system, memory of the system }, and of each pod
+--- there, in the node's order, cpu and memory.
+function W:put_metric(i, amounts, cpu, memory)
+  local nodes, pods = self.nodes, self.pods
+  self.created = self.created or self:timestamp(0)
+  self.sim:report(nodes.name[i], self.created, self:timestamp(), amounts, nodes.pods[i], pods.namespace,
+    pods.name, cpu, memory)
 end
 
 -- What a pod's status says: it runs and is ready once it has a node.

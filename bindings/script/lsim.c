@@ -15,6 +15,9 @@
 /* Runs that failed and are told; the rest is counted. */
 #define TOLD_MAX 1000
 
+/* In place of a key: the runs of every key are reported, and what they write with its content. */
+#define ALL "*"
+
 typedef struct news { /* a change of a kind that somebody follows */
     const char *type;
     const kl_value *now;
@@ -23,7 +26,7 @@ typedef struct news { /* a change of a kind that somebody follows */
 typedef struct lkl_sim {
     kl_sim *sim;
     lkl_journal told, failed;
-    char *about;    /* the key whose runs are reported, or NULL */
+    char *about;    /* the key whose runs are reported, ALL, or NULL */
     char *writes;   /* of the run that goes on, a line each; NULL: none, or nobody asks */
     char **follows; /* "group/plural" */
     size_t n_follows;
@@ -73,30 +76,35 @@ static void changed(void *arg, const kl_server_change *c)
     s->news[s->n_news++] = (news){c->type, kl_value_ref(c->now)};
 }
 
+static bool all(const lkl_sim *s) { return s->about && !strcmp(s->about, ALL); }
+
 static void wrote(void *arg, const kl_sim_wrote *w)
 {
     lkl_sim *s = arg;
     if (!s->about)
         return;
+    char *content = all(s) && w->op->body ? kl_value_to_json(w->op->body) : NULL;
     const char *name = w->op->name ? w->op->name
         : w->answer                ? kl_object_name(w->answer)
                                    : kl_object_name(w->op->body);
     char *kind = kl_gvk_text(w->resource->group, w->resource->version, w->resource->kind);
     const char *sub = w->op->subresource;
-    char *all = kl_sprintf("%s%s%s %s%s%s %s%s%s%s%s", s->writes ? s->writes : "", s->writes ? "\n" : "",
-        kl_verb_name(w->op->verb), kind, sub ? "/" : "", sub ? sub : "", w->ns ? w->ns : "", w->ns ? "/" : "",
-        name ? name : "", w->status ? ": " : "", w->status ? kl_err_message(w->err) : "");
+    char *lines = kl_sprintf("%s%s%s %s%s%s %s%s%s%s%s%s%s", s->writes ? s->writes : "",
+        s->writes ? "\n" : "", kl_verb_name(w->op->verb), kind, sub ? "/" : "", sub ? sub : "",
+        w->ns ? w->ns : "", w->ns ? "/" : "", name ? name : "", w->status ? ": " : "",
+        w->status ? kl_err_message(w->err) : "", content ? " " : "", content ? content : "");
+    kl_free(content);
     kl_free(kind);
     kl_free(s->writes);
-    s->writes = all;
+    s->writes = lines;
 }
 
 /* What was written since the last run ended is this one's: runs that wait in between are rare here, since
  * calls are answered at once. */
 static void tell(lkl_sim *s, const kl_ran *r)
 {
-    if (s->about && !strcmp(r->key, s->about)) {
-        lkl__journal_add(&s->told, "controller", kl_strdup(r->controller), "result",
+    if (s->about && (all(s) || !strcmp(r->key, s->about))) {
+        lkl__journal_add(&s->told, "controller", kl_strdup(r->controller), "key", kl_strdup(r->key), "result",
             kl_strdup(kl_result_name(r->result)), "message", kl_strdup(r->message), "writes", s->writes,
             (char *)NULL);
         s->writes = NULL;
@@ -122,18 +130,20 @@ static void ran(void *arg, const kl_ran *r)
 /* s:failed(): runs that failed, since the last time */
 static int take_failed(lua_State *L) { return lkl__push_journal(L, &self(L)->failed); }
 
-/* s:about(key): from now on s:told has each run of the key, and core.stage_logs what it logs for debugging */
+/* s:about(key): from now on s:told has each run of the key, and core.stage_logs what it logs for debugging;
+ * s:about "*": each run, and its writes with their content */
 static int about(lua_State *L)
 {
     lkl_sim *s = self(L);
     const char *key = luaL_checkstring(L, 2);
     kl_free(s->about);
     s->about = kl_strdup(key);
-    lkl__stage_about(s, key);
+    if (!all(s))
+        lkl__stage_about(s, key);
     return 0;
 }
 
-/* s:told(): { controller, result, message, writes } since the last time; writes: a line each, or nil */
+/* s:told(): { controller, key, result, message, writes } since the last time; writes: a line each, or nil */
 static int take_told(lua_State *L) { return lkl__push_journal(L, &self(L)->told); }
 
 /* s:follow(kind): from now on s:news has its changes */

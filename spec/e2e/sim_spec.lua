@@ -40,6 +40,21 @@ describe("kubelua sim", function()
     assert.matches('"said":%["batchAllocatable', json)
   end)
 
+  it("finds the first decision that differs", function()
+    local dir = process.tmpdir() .. "/parted"
+    local out, code = sim(("controllers/koordinator/varied.lua --against %s --generate nodes=1 --for 5m --bisect \z
+      --out %s"):format(SCRIPT, dir))
+    assert.equal(1, code, out)
+    assert.matches("\nbefore: noderesource node%-001 at .-\nafter: noderesource node%-001 at ", out)
+    assert.matches('^{"', process.read(dir .. "/decision.json"))
+    out, code = sim(("%s --against %s --generate nodes=1 --for 5m --bisect"):format(SCRIPT, SCRIPT))
+    assert.equal(0, code, out)
+    assert.matches("^no decision differs: both took the same %d+\n", out)
+    out, code = sim(SCRIPT .. " --generate nodes=1 --for 5m --bisect")
+    assert.equal(2, code)
+    assert.matches("two simulations", out)
+  end)
+
   it("compares settings, and takes up a sweep where it was ended", function()
     local dir = process.tmpdir() .. "/what if"
     local args = ("%s --generate nodes=1 --for 10m --set cpu=16,32 --seeds 2 --out '%s'"):format(SCRIPT, dir)

@@ -9,6 +9,7 @@ package.path = "controllers/koordinator/?.lua;spec/?.lua;" .. package.path
 
 local kube = require "kubelua"
 local batchresource = require "batchresource"
+local bisect = require "kubelua.sim.bisect"
 local colocation = require "colocation"
 local cpunormalization = require "cpunormalization"
 local fields = require "fields"
@@ -238,6 +239,16 @@ calcs.noderesource_prepare = by_op {
       input.newNode.status.allocatable, input.lastUpdate and seconds(input.lastUpdate), seconds(input.now)))
   end,
 }
+
+-- What a policy decides in a simulation: kubelua sim --bisect writes such cases.
+calcs.decision = function(input, expect)
+  needs(input, "cell", "n")
+  local got, want = bisect.decision(fields.copy(input.cell), input.n), expect.decision
+  if got == nil then return "the simulation ends before that" end
+  return first(value("at", want.at, got.at), value("controller", want.controller, got.controller),
+    value("key", want.key, got.key), value("result", want.result, got.result),
+    value("wrote", want.wrote, got.wrote))
+end
 
 local tools = { by_op = by_op, failing = failing, first = first, quantities = quantities, show = show,
   some_of = some_of, value = value, when = when }

@@ -1,5 +1,6 @@
 -- sim.lua - kubelua sim: what scripts would do to a cluster in a day, in seconds.
 
+local bisect = require "kubelua.sim.bisect"
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
 local explain = require "kubelua.sim.explain"
@@ -37,6 +38,8 @@ M.options = {
   { "--seed", "N", "what chance is made of (1)", type = "count" },
   { "--seeds", "N", "with so many seeds, from --seed on: means, and how sure they are (1)", type = "count" },
   { "--against", "SCRIPT.lua", "the script as it was: compared with it" },
+  { "--bisect", nil, "with --against, or with two values of one --set: the first decision that differs; with --out \z
+    also as a case for `make fixtures`", type = "flag" },
   { "--budget", "LIMITS", "such as \"evictions<=5,violation<=0.1%\": the best that keeps them, or status 1" },
   { "--explain", "KEY", "instead of the table: why a node (NAME) or a pod (NAMESPACE/NAME) is as it is: the \z
     last runs of that key, with what they calculated" },
@@ -299,6 +302,30 @@ local function explained(env, variants)
   return 0
 end
 
+-- Two settings, one seed: status 1 when they differ.
+local function bisected(env, variants)
+  local o = env.options
+  if #variants ~= 2 or (o.seeds or 1) > 1 then
+    common.usage "--bisect is about two simulations: --against SCRIPT.lua, or one --set with two values; one \z
+      seed"
+  end
+  local a, b = variants[1], variants[2]
+  local tell, done = progress(env)
+  local found, n = bisect.first(a.cell, b.cell, function(t) tell(t, a.cell.seconds) end)
+  done()
+  if not found then
+    print(("no decision differs: both took the same %d"):format(n))
+    return 0
+  end
+  io.write(bisect.text(found, { a.label, b.label }))
+  if o.out and found.a then
+    make_dir(o.out)
+    write(o.out .. "/decision.json", bisect.fixture(found, b.cell))
+    print(("case: %s/decision.json"):format(o.out))
+  end
+  return 1
+end
+
 local function one_cell(json)
   local ok, cell = pcall(core.decode, json)
   if not ok then common.usage("--cell: %s", common.message(cell)) end
@@ -322,6 +349,7 @@ function M.run(env)
   local variants = sweep.variants(base, axes,
     o.against and with_scheduler(common.scripts { o.against }, scheduler) or nil)
   if o.explain then return explained(env, variants) end
+  if o.bisect then return bisected(env, variants) end
   if o.at then common.usage "--at goes with --explain" end
   local seeds, cells = o.seeds or 1, {}
   for _, v in ipairs(variants) do

@@ -28,6 +28,7 @@ local function settle(w)
   for _ = 1, ROUNDS_MAX do
     local next_at = w.sim:settle()
     if w.explain then w.explain:look() end
+    if w.decided then w.decided(w) end
     local moved = w:hear()
     if scheduler.run(w) == 0 and not moved then return next_at end
     w:hear()
@@ -140,14 +141,20 @@ local function programs(cell)
   return out
 end
 
---- Runs a cell. `progress` hears of virtual seconds gone.
+--- Runs a cell. `progress` hears of virtual seconds gone, `decided` after each settling, which w.sim:told()
+--- tells every run of.
 ---@param cell kubelua.SimCell
 ---@param progress fun(seconds: number)?
+---@param decided fun(w: kubelua.SimWorld)?
 ---@return table result  of texts, numbers, lists and tables of such
-function M.run(cell, progress)
+function M.run(cell, progress, decided)
   local began = core.monotonic()
   core.stage_logs()
   local w, left_out = prepare(cell)
+  if decided then
+    w.decided = decided
+    w.sim:about "*"
+  end
   local s = cell.scenario and scenario.read(cell.scenario) or { at = {}, every = {}, expect = {} }
   s.next = 1
   local hands, measured = scenario.hands(w), measure.new(w)

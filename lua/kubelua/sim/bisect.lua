@@ -1,0 +1,133 @@
+-- bisect.lua - the first decision in which two simulations differ. Both begin with the same cluster and the same
+-- chances, so up to there they are one, and what differs there is the doing of the policies (or the setting).
+--
+-- A decision is a run of a key: what it ended with and what it wrote.
+
+local core = require "kubelua.core"
+local run = require "kubelua.sim.run"
+
+local M = {}
+
+---@class kubelua.SimDecision
+---@field at string          the moment
+---@field seconds number     the same, since the beginning
+---@field controller string
+---@field key string
+---@field result string
+---@field message string?
+---@field wrote string[]     a line for each write, with its content
+
+-- JSON with the names of objects in order: the same for equal values, however Lua walked their tables.
+local function ordered(v)
+  if type(v) ~= "table" then return core.encode(core.value(v, "a part")) end
+  local parts = {}
+  if #v > 0 then
+    for i, x in ipairs(v) do parts[i] = ordered(x) end
+    return "[" .. table.concat(parts, ",") .. "]"
+  end
+  local names = {}
+  for name in pairs(v) do names[#names + 1] = name end
+  if #names == 0 then return core.encode(v) end
+  table.sort(names)
+  for i, name in ipairs(names) do parts[i] = ("%s:%s"):format(core.encode(name), ordered(v[name])) end
+  return "{" .. table.concat(parts, ",") .. "}"
+end
+
+local function in_order(line)
+  local words, content = line:match "^(.-) ([{[].*)$"
+  local ok, v = pcall(core.decode, content or "")
+  return ok and content and words .. " " .. ordered(core.copy(v)) or line
+end
+
+local function lines(text)
+  local out = {}
+  for line in (text or ""):gmatch "[^\n]+" do out[#out + 1] = in_order(line) end
+  return out
+end
+
+-- The decisions of a cell, one after another: a function that returns the next one, or nil.
+local function decisions(cell)
+  return coroutine.wrap(function()
+    run.run(cell, nil, function(w)
+      for _, r in ipairs(w.sim:told()) do
+        coroutine.yield { at = w:timestamp(), seconds = w.time, controller = r.controller, key = r.key,
+          result = r.result, message = r.message, wrote = lines(r.writes) }
+      end
+    end)
+  end)
+end
+
+local function text(d)
+  if not d then return "" end
+  return table.concat({ d.at, d.controller, d.key, d.result, d.message or "", table.unpack(d.wrote) }, "\n")
+end
+
+--- The n-th decision of a cell, from 1, or nil.
+---@param cell kubelua.SimCell
+---@param n integer
+---@return kubelua.SimDecision?
+function M.decision(cell, n)
+  local next_one = decisions(cell)
+  for _ = 1, n - 1 do
+    if not next_one() then return nil end
+  end
+  return next_one()
+end
+
+--- Where two cells part: { n, a, b }, the number of the first decision that differs and what each decided (nil:
+--- it had come to its end); or nil and how many decisions there were.
+---@param a kubelua.SimCell
+---@param b kubelua.SimCell
+---@param progress fun(seconds: number)?
+function M.first(a, b, progress)
+  local left, right, n = decisions(a), decisions(b), 0
+  while true do
+    n = n + 1
+    local x, y = left(), right()
+    if not x and not y then return nil, n - 1 end
+    if text(x) ~= text(y) then return { n = n, a = x, b = y } end
+    if progress then progress(x.seconds) end
+  end
+end
+
+local function said(name, d)
+  if not d then return { name .. " has come to its end" } end
+  local out = { ("%s: %s %s at %s ended with \"%s\"%s"):format(name, d.controller, d.key, d.at, d.result,
+    d.message and ": " .. d.message or "") }
+  for _, line in ipairs(d.wrote) do out[#out + 1] = "  wrote: " .. line end
+  if #d.wrote == 0 then out[#out + 1] = "  wrote nothing" end
+  return out
+end
+
+--- For people.
+---@param found { n: integer, a: kubelua.SimDecision?, b: kubelua.SimDecision? }
+---@param names string[]  of both
+---@return string
+function M.text(found, names)
+  local out = { found.n == 1 and "the first decision differs"
+    or ("the first %d decisions are the same, the next one differs"):format(found.n - 1) }
+  table.move(said(names[1], found.a), 1, 1 + (found.a and math.max(1, #found.a.wrote) or 0), #out + 1, out)
+  table.move(said(names[2], found.b), 1, 1 + (found.b and math.max(1, #found.b.wrote) or 0), #out + 1, out)
+  local one = found.b or found.a
+  out[#out + 1] = ("why: the same command with --explain %s --at %ds, once for each"):format(one.key,
+    math.max(1, one.seconds // 1))
+  return table.concat(out, "\n") .. "\n"
+end
+
+--- A case for `make fixtures`: the second of the cells is to decide as the first one did.
+---@return string JSON
+function M.fixture(found, cell)
+  local want = found.a
+  return core.encode(core.value({
+    calc = "decision",
+    description = "The first decision of a simulation in which a policy differs from the one before it. Paths are \z
+      from where the simulation was run.",
+    cases = { { name = ("%s %s at %s"):format(want.controller, want.key, want.at),
+      source = "kubelua sim --bisect",
+      input = { cell = cell, n = found.n },
+      expect = { decision = { at = want.at, controller = want.controller, key = want.key,
+        result = want.result, wrote = core.array(want.wrote) } } } },
+  }, "a case")) .. "\n"
+end
+
+return M

@@ -247,7 +247,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *p = (const char *)data, *end = p + size;
     kl_server *s = NULL;
-    kl_server_options o = {.clock = kl_clock_fake_new(0, KL_SECONDS(1767312000)), .history = 20};
+    kl_server_options o = {
+        .clock = kl_clock_fake_new(0, KL_SECONDS(1767312000)),
+        .history = 20,
+        .collect = true,
+        .seed = 1, /* so that requests can name the uids of objects as owners */
+    };
     CLAIM(!kl_server_start(&o, &s, NULL));
     for (unsigned asked = 0; p < end && asked < 12; asked++) {
         const char *gap = memmem(p, (size_t)(end - p), "\n\n", 2);

@@ -569,6 +569,14 @@ local statements = {
     return ("local c%d_%d <close> = H.mt({}, { __close = %s })"):format(scope.depth, scope.locals,
       fn(depth - 1, "..."):gsub("^[^f].*$", "H.nothing"))
   end },
+  { 3, function(depth)
+    local function closed()
+      return ("H.mt({}, { __close = %s })"):format(fn(depth - 1, "..."):gsub("^[^f].*$", "H.nothing"))
+    end
+    local leave = pick { "if held() then break end", "break", "goto out", "if H.enough() then return held end" }
+    return ("P(function(...)\nfor k in next, H.wide(3), nil, %s do\nlocal function held() return k end\ndo %s \z
+      end\nend\n::out::\nlocal y <close> = %s\nreturn y\nend, ...)"):format(closed(), leave, closed())
+  end },
   { 4, function(depth)
     return ("P(function(...) return table.sort(%s, %s) end, ...)"):format(expr(depth - 1),
       fn(depth - 1, "a, b"))

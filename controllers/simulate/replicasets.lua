@@ -30,7 +30,9 @@ end
 return kube.controller {
   name = "simulate-replicasets",
   resource = "apps/v1/ReplicaSet",
-  owns = { POD },
+  owns = {
+    [POD] = { when = { "labels", "status.phase", "status.conditions", "metadata.deletionTimestamp" } },
+  },
   reconcile = function(set, ctx)
     if set("metadata.deletionTimestamp") then return end
     local active = {}

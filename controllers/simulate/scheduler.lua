@@ -68,18 +68,19 @@ end
 
 -- The least share of a resource that stays free with the pod there; nil and the resource that is missing.
 local function room(pod, node, ctx)
-  local used = placement.add_requests({}, pod)
+  local wanted, used, least = placement.requests(pod), {}, 1
   for other in ctx:each(POD, { index = { place = node.metadata.name } }) do
-    if not ended(other) then placement.add_requests(used, other) end
+    if not ended(other) then
+      for name, amount in pairs(placement.requests(other)) do used[name] = (used[name] or 0) + amount end
+    end
   end
-  local wanted, least = placement.add_requests({}, pod), 1
   for name, amount in pairs(wanted) do
     local q = node("status.allocatable", name)
-    local has = q and kube.qty(q):milli() or 0
-    if amount > 0 and used[name] > has then
+    local has, needs = q and kube.qty(q):milli() or 0, amount + (used[name] or 0)
+    if amount > 0 and needs > has then
       return nil, name == "pods" and "Too many pods" or "Insufficient " .. name
     end
-    if has > 0 then least = math.min(least, 1 - used[name] / has) end
+    if has > 0 then least = math.min(least, 1 - needs / has) end
   end
   return least
 end

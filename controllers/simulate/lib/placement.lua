@@ -66,11 +66,20 @@ function M.repelled(tolerations, node, effects)
   end
 end
 
---- Adds what one pod requests to a sum by resource, in thousandths; pods count as a resource.
-function M.add_requests(sum, pod)
-  for name, q in pairs(kube.requests(pod)) do sum[name] = (sum[name] or 0) + q:milli() end
-  sum.pods = (sum.pods or 0) + 1000
-  return sum
+-- By uid, so that a pod is added up once; what it requests does not change.
+local known, n_known = {}, 0
+local KNOWN_MOST = 20000
+
+--- What a pod requests by resource, in thousandths; pods count as a resource. Not the caller's to change.
+function M.requests(pod)
+  local uid = pod.metadata.uid
+  if not known[uid] then
+    if n_known >= KNOWN_MOST then known, n_known = {}, 0 end
+    local sum = { pods = 1000 }
+    for name, q in pairs(kube.requests(pod)) do sum[name] = q:milli() end
+    known[uid], n_known = sum, n_known + 1
+  end
+  return known[uid]
 end
 
 return M

@@ -145,8 +145,6 @@ int cli_apiserver(int argc, char **argv)
     if (!cli_simulate_known("apiserver", &simulate))
         return 2;
     bool moved = !strcmp(clock, "virtual");
-    if (!moved && strcmp(clock, "real") != 0)
-        return cli_fail(2, "apiserver", "--clock is real or virtual, not \"%s\"", clock);
     if (moved && o.data)
         return cli_fail(2, "apiserver",
             "--data keeps objects over restarts, and a virtual clock begins anew with each: leave one out");

@@ -50,7 +50,10 @@ kl_status cli_simulate_client(kl_server *s, kl_client **out, kl_err *err)
         o.config.ca_data = kl_strdup(kl_buf_str(&pem));
     kl_buf_fini(&pem);
     kl_value_unref(v);
-    return st ? st : kl_client_new(&o, out, err);
+    if (!st)
+        return kl_client_new(&o, out, err);
+    kl_config_fini(&o.config);
+    return st;
 }
 
 /* How many nodes: for the script that makes them. */

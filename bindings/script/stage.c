@@ -22,6 +22,8 @@
 #define PAUSE_MAX KL_MILLISECONDS(1)
 /* Runs at one moment of virtual time, after which it is said that this will not end. */
 #define TURNS_MAX 10000
+/* Beside a server that people use there are more objects than in a test. */
+#define TURNS_MAX_BESIDE 1000000
 
 void lkl__journal_add(lkl_journal *j, const char *name, char *text, ...)
 {
@@ -307,7 +309,7 @@ kl_status lkl__stage_settle(lkl_stage *s, kl_outlook *last, kl_err *err)
             continue; /* somebody wrote meanwhile: an Event perhaps */
         if (!o.ready)
             break;
-        if (++turns > TURNS_MAX)
+        if (++turns > (s->beside ? TURNS_MAX_BESIDE : TURNS_MAX))
             st = no_end(s, err);
         else
             (void)kl_manager_turn(s->manager);

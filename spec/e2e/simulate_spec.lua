@@ -168,7 +168,10 @@ servers.each(function(name, start)
 
     it("leaves no stand-in failing", function()
       local log = s.beside and s.beside:log() or s:log()
-      assert.is_nil(log:match "ERROR [^\n]*", log)
+      for line in log:gmatch "[^\n]* ERROR [^\n]*" do
+        -- an object that is deleted while its key runs
+        assert.matches("404 NotFound", line, 1, true)
+      end
     end)
   end)
 end)

@@ -2,6 +2,7 @@
  *
  *   kl_config_load        where the cluster is and who we are            auth/config.h
  *   kl_client_new         requests, discovery, streams                   client/client.h
+ *   kl_web_do             requests to servers that are no API server     client/web.h
  *   kl_session_start      logs, exec, attach, ports of pods              session/session.h, session/forward.h
  *   kl_informers_new      shared informers without a manager             informers/informers.h
  *   kl_manager_new        caches, queues, workers, election, metrics     manager/manager.h
@@ -41,6 +42,7 @@
 #include "value/value.h"
 #include "value/yaml.h"
 #include "client/client.h"
+#include "client/web.h"
 #include "auth/config.h"
 #include "session/forward.h"
 #include "session/session.h"

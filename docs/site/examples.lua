@@ -543,7 +543,9 @@ s:read() --> "hello\n"
 s:wait() --> 0]],
   ["c:attach"] = [[
 local s <close> = c:attach("web-0", { stdin = true })
-s:read():find "^attached" --> 1]],
+s:write "hello"
+s:close_stdin()
+s:wait() --> 0]],
   ["c:port_forward"] = [[
 local f <close> = c:port_forward("web-0", 8080)
 kube.http:get("http://" .. f:address(8080) .. "/text").body --> "a text"]],

@@ -69,11 +69,9 @@ local function decide(ctx, verdict)
     ctx:patch(job, function(draft) draft.metadata.annotations[arbitrate.PASSED] = "true" end)
   elseif verdict.verdict == "failed" then
     ctx.log:info("PodMigrationJob %s is refused: %s", name, verdict.why)
-    ctx:patch_status(job, function(draft)
-      draft.status.phase, draft.status.reason = "Failed", "ForbiddenMigratePod"
-      draft.status.message = ("Pod %q is forbidden to migrate because it does not meet the requirements: %s")
-        :format(arbitrate.pod_key(job), verdict.why)
-    end)
+    ctx:patch_status(job, { phase = "Failed", reason = "ForbiddenMigratePod",
+      message = ("Pod %q is forbidden to migrate because it does not meet the requirements: %s"):format(
+        arbitrate.pod_key(job), verdict.why) })
   else
     ctx.log:debug("PodMigrationJob %s waits: %s", name, verdict.why)
   end

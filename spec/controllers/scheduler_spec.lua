@@ -541,7 +541,10 @@ describe("LoadAware", function()
 
   it("refuses a node whose report is too old, and takes one without", function()
     local old = metric("n", "0", "0", { updateTime = "2025-12-31T23:57:00Z" })
-    assert.equal("0/1 nodes are available: 1 node(s) nodeMetric expired.", filtered(pod "p", old).message)
+    for _, m in ipairs { old, { metadata = { name = "n" }, spec = {} } } do
+      assert.equal("0/1 nodes are available: 1 node(s) nodeMetric expired.",
+        filtered(pod "p", m, { pods_on = { n = { pod "q" } } }).message)
+    end
     assert.is_truthy(filtered(pod "p", old,
       { args = { loadaware = { enableScheduleWhenNodeMetricsExpired = true } } }).node)
     assert.is_truthy(filtered(pod "p", nil).node)

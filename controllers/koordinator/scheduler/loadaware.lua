@@ -134,7 +134,7 @@ local function reported(info)
   local metric = info.metric
   local known = info.reported
   if known and known.metric == metric then return known end
-  local time = metric.status.updateTime
+  local time = dig(metric, "status", "updateTime")
   known = { metric = metric, used = nodes.used_by_pods(metric), prod = {},
     updated = time and kube.time(time):unix() or -math.huge,
     interval = dig(metric, "spec", "metricCollectPolicy", "reportIntervalSeconds") or REPORT_INTERVAL,

@@ -16,6 +16,7 @@ local fields = require "fields"
 local gang = require "scheduler.gang"
 local lifecycle = require "reservations.lifecycle"
 local loadaware = require "scheduler.loadaware"
+local numa = require "scheduler.numa"
 local order = require "lib.order"
 local pods = require "pods"
 local quota = require "elasticquota.quota"
@@ -45,10 +46,11 @@ local function is_fresh(pod)
   return condition == nil or condition.status ~= "False"
 end
 
--- Who is decided for, the most important first: all that are new, those that were refused some time ago, and
--- the one whose run this is. { key, pod, object = the Reservation }
+-- Who is decided for, the most important first: all that are new, those that were refused some time ago, the
+-- one whose run this is, and when that was refused before, all others that were: what woke it may have made
+-- room for them. { key, pod, object = the Reservation }
 local function queue_of(ctx, state, waiting, own)
-  local out, rank = {}, {}
+  local out, rank, again = {}, {}, refused[own] ~= nil
   local function add(entry)
     out[#out + 1] = entry
     rank[entry] = { -(fields.dig(entry.pod, "spec", "priority") or 0), order.created(entry.pod), entry.key }
@@ -56,7 +58,8 @@ local function queue_of(ctx, state, waiting, own)
   for _, pod in ipairs(waiting) do
     local key = pods.key(pod)
     local before = refused[key]
-    if key == own or not before and is_fresh(pod) or before and state.now - before.at >= AGAIN then
+    if key == own or not before and is_fresh(pod)
+      or before and (again and before.said or state.now - before.at >= AGAIN) then
       add { key = key, pod = pod }
     end
   end
@@ -78,6 +81,7 @@ local function args_of(ctx)
     weights = params.weights,
     loadaware = params.loadaware,
     deviceshare = params.deviceshare,
+    numa = params.numa,
     percentage = params.percentageOfNodesToScore,
     quota = { runtime_quota = params.enable_runtime_quota, check_parents = params.check_parent_quota },
   }
@@ -85,10 +89,8 @@ end
 
 -- What is remembered of a placement until the cache shows it.
 local function remember(placement, more)
-  local meta = placement.reservation and placement.reservation.metadata
-  local room = placement.room or meta and { name = meta.name, uid = meta.uid } or nil
-  local what = { uid = placement.pod.metadata.uid, node = placement.node.metadata.name, room = room,
-    got = { uid = room and room.uid, devices = placement.devices } }
+  local what = { uid = placement.pod.metadata.uid, node = placement.node.metadata.name,
+    room = placement.room, got = placement.got }
   for name, value in pairs(more) do what[name] = value end
   cluster.assume(pods.key(placement.pod), what)
 end
@@ -148,17 +150,23 @@ end
 
 -- ---------------------------------------------------------------- pods
 
--- The pod says whose room and which GPUs it has before it is bound, so that nobody sees it on the node
--- without that.
+-- The pod says whose room, which GPUs and which processors it has before it is bound, so that nobody sees it on
+-- the node without that.
 local function mark(ctx, pod, known)
-  local room = known.room and kube.encode(kube.object { name = known.room.name, uid = known.room.uid }) or nil
-  local gpus = deviceshare.text(fields.copy(known.got and known.got.devices))
-  local same = fields.annotation(pod, lifecycle.ALLOCATED) == room
-    and fields.annotation(pod, deviceshare.ANNOTATION) == gpus
+  local got = known.got and fields.copy(known.got) or {}
+  local status, spec = numa.texts(got.numa, pod)
+  local texts = {
+    [lifecycle.ALLOCATED] = known.room
+      and kube.encode(kube.object { name = known.room.name, uid = known.room.uid }) or false,
+    [deviceshare.ANNOTATION] = deviceshare.text(got.devices) or false,
+    [numa.STATUS] = status or false,
+    [numa.SPEC] = spec,
+  }
+  local same = true
+  for name, text in pairs(texts) do same = same and (fields.annotation(pod, name) or false) == text end
   if same then return end
   ctx:patch(pod, function(draft)
-    draft.metadata.annotations[lifecycle.ALLOCATED] = room
-    draft.metadata.annotations[deviceshare.ANNOTATION] = gpus
+    for name, text in pairs(texts) do draft.metadata.annotations[name] = text or nil end
   end)
 end
 
@@ -210,21 +218,37 @@ end
 
 -- ---------------------------------------------------------------- the controllers
 
--- A node that changed, or a Reservation on it, may take a pod that waits.
-local function waiting_pods(_, ctx)
-  local keys = {}
-  for _, pod in ipairs(ctx:list(POD, { index = "state", value = WAITING })) do
-    keys[#keys + 1] = pods.key(pod)
+-- A function that names all of a kind that wait, for what may have made room.
+local function waiting(kind)
+  return function(_, ctx)
+    local keys = {}
+    for _, object in ipairs(ctx:list(kind, { index = "state", value = WAITING })) do
+      local meta = object.metadata
+      keys[#keys + 1] = meta.namespace and meta.namespace .. "/" .. meta.name or meta.name
+    end
+    return keys
   end
-  return keys
 end
 
-local function waiting_reservations(_, ctx)
-  local keys = {}
-  for _, object in ipairs(ctx:list(reservation.KIND)) do
-    if (object("status.nodeName") or "") == "" then keys[#keys + 1] = object.metadata.name end
+-- The same for a pod that had a node: when it is gone or over.
+local function freed(kind)
+  local all = waiting(kind)
+  return function(pod, ctx)
+    if (pod("spec.nodeName") or "") == "" then return {} end
+    local now = ctx:get(POD, pods.key(pod))
+    local there = now and now.metadata.uid == pod.metadata.uid and not snapshot.ended(now)
+    return there and {} or all(pod, ctx)
   end
-  return keys
+end
+
+-- What may make room for pods, or Reservations, that wait.
+local function wakers(kind)
+  local all = waiting(kind)
+  return {
+    [NODE] = { all, when = { "labels", "annotations", "spec", "status.allocatable" } },
+    [POD] = { freed(kind), when = function(now, old) return snapshot.ended(now) ~= snapshot.ended(old) end },
+    [quota.KIND] = { all, when = { "labels", "spec", "deletionTimestamp" } },
+  }
 end
 
 local params = {
@@ -233,6 +257,7 @@ local params = {
   weights = cycle.WEIGHTS,         -- of the plugins' scores
   loadaware = loadaware.DEFAULTS,  -- LoadAwareSchedulingArgs
   deviceshare = deviceshare.DEFAULTS, -- scoringStrategy of DeviceShareArgs
+  numa = numa.DEFAULTS,            -- NodeNUMAResourceArgs
   enable_runtime_quota = true,     -- false: max is the limit of a quota, and not its runtime
   check_parent_quota = false,      -- the quotas above need room, too
   upstream = "main",               -- and the following: as in elasticquota.lua
@@ -241,16 +266,21 @@ local params = {
   guarantee_usage = false,
 }
 
-local READS = { cluster.METRIC, quota.KIND, gang.KIND, deviceshare.KIND, cluster.NAMESPACE }
+local READS = { cluster.METRIC, gang.KIND, deviceshare.KIND, numa.KIND, cluster.NAMESPACE }
+
+-- What wakes pods that wait: what may make room for any, and a Reservation that is there now.
+local wakes_pods = wakers(POD)
+wakes_pods[reservation.KIND] = { waiting(POD), when = { "labels", "spec", "status.phase" } }
+
+local function waits(object)
+  return (fields.dig(object, "status", "nodeName") or "") == "" and WAITING or nil
+end
 
 local scheduler = kube.controller {
   name = "scheduler",
   resource = POD,
   reads = READS,
-  watches = {
-    [NODE] = { waiting_pods, when = { "labels", "annotations", "spec", "status.allocatable" } },
-    [reservation.KIND] = { waiting_pods, when = { "labels", "spec", "status.phase" } },
-  },
+  watches = wakes_pods,
   indexes = { state = function(pod) return cluster.is_waiting(pod) and WAITING or nil end },
   when = { "spec", "labels" },
   priority = priority,
@@ -281,10 +311,9 @@ local scheduler = kube.controller {
 local reserver = kube.controller {
   name = "scheduler-reservations",
   resource = reservation.KIND,
-  reads = { POD, table.unpack(READS) },
-  watches = {
-    [NODE] = { waiting_reservations, when = { "labels", "annotations", "spec", "status.allocatable" } },
-  },
+  reads = READS,
+  watches = wakers(reservation.KIND),
+  indexes = { state = waits },
   when = { "spec", "labels", "status.phase" },
   workers = 1,
   cpu = "20s",

@@ -58,6 +58,38 @@ describe("scheduler", function()
     assert.equal("busy", where "big")
   end)
 
+  it("binds a pod that waits as soon as another leaves a node, by its end or its deletion", function()
+    for _, name in ipairs { "busy", "idle" } do t:create(pod("on-" .. name, "4", { nodeName = name })) end
+    for i = 1, 3 do t:create(pod("w" .. i, "2")) end
+    t:advance "2s"
+    local function bound()
+      local n = 0
+      for i = 1, 3 do n = n + (where("w" .. i) and 1 or 0) end
+      return n
+    end
+    assert.equal(0, bound())
+    t:patch_status(t:get(POD, "default", "on-busy"), { phase = "Succeeded" })
+    t:advance "1s"
+    assert.equal(2, bound())
+    t:delete(POD, "default/on-idle", { grace = 0 })
+    t:advance "1s"
+    assert.equal(3, bound())
+    assert.same({}, t:logs "error")
+  end)
+
+  it("binds a pod that waits as soon as its quota grows", function()
+    local quota = t:create { kind = "scheduling.sigs.k8s.io/v1alpha1/ElasticQuota", namespace = "default",
+      name = "team", spec = { min = { cpu = "1" }, max = { cpu = "1" } } }
+    local p = pod("w", "2")
+    p.labels = { ["quota.scheduling.koordinator.sh/name"] = "team" }
+    t:create(p)
+    t:advance "1s"
+    assert.is_nil(where "w")
+    t:patch(quota, { spec = { min = { cpu = "2" }, max = { cpu = "2" } } })
+    t:advance "1s"
+    assert.truthy(where "w")
+  end)
+
   it("never gives a node more than it has, also when many come at once", function()
     for i = 1, 12 do t:create(pod("p" .. i, "1")) end
     t:advance "5s"
@@ -174,6 +206,56 @@ describe("scheduler", function()
     -- 80 hundredths are free, in two pieces.
     assert.equal(2, #waiting)
     assert.matches("1 Insufficient gpu devices", waiting[1])
+    assert.same({}, t:logs "error")
+  end)
+
+  it("gives LSR pods whole cores of their own in one NUMA node, says which, and none twice", function()
+    local TOPOLOGY = "topology.node.k8s.io/v1alpha1/NodeResourceTopology"
+    local detail = {}
+    for id = 0, 7 do
+      detail[#detail + 1] = { id = id, core = id // 2, node = id // 4, socket = id // 4 }
+    end
+    local function zone(i)
+      local amount = { cpu = "4", memory = "4Gi" }
+      local resources = {}
+      for name, n in pairs(amount) do
+        resources[#resources + 1] = { name = name, capacity = n, allocatable = n, available = n }
+      end
+      return { name = "node-" .. i, type = "Node", resources = resources }
+    end
+    for _, name in ipairs { "busy", "idle" } do
+      t:patch_status(t:get(NODE, name), { allocatable = { cpu = "10", memory = "8Gi", pods = "110" } })
+      t:patch(t:get(NODE, name), { metadata = { labels = {
+        ["node.koordinator.sh/numa-topology-policy"] = "SingleNUMANode" } } })
+    end
+    t:create { kind = TOPOLOGY, name = "idle", topologyPolicies = { "None" },
+      annotations = { ["node.koordinator.sh/cpu-topology"] = kube.encode { detail = detail } },
+      zones = { zone(0), zone(1) } }
+    local function bound(name, n)
+      local p = pod(name, n)
+      p.labels = { ["koordinator.sh/qosClass"] = "LSR" }
+      p.annotations = {
+        ["scheduling.koordinator.sh/resource-spec"] = '{"requiredCPUBindPolicy":"FullPCPUs"}' }
+      t:create(p)
+    end
+    local function status(name)
+      return t:get(POD, "default", name).metadata.annotations["scheduling.koordinator.sh/resource-status"]
+    end
+    bound("a", "2")
+    t:advance "1s"
+    assert.equal("idle", where "a")
+    assert.equal('{"cpuset":"0-1","numaNodeResources":[{"node":0,"resources":{"cpu":"2"}}]}', status "a")
+    bound("b", "4")
+    t:advance "1s"
+    assert.equal('{"cpuset":"4-7","numaNodeResources":[{"node":1,"resources":{"cpu":"4"}}]}', status "b")
+    bound("c", "4")
+    bound("d", "3")
+    t:advance "1s"
+    assert.matches("1 Unsatisfied NUMA cpu", scheduled "c".message)
+    assert.matches("1 node%(s%) requested cpus not multiple cpus per core", scheduled "d".message)
+    t:delete(POD, "default/b", { grace = 0 })
+    t:advance "1s"
+    assert.equal('{"cpuset":"4-7","numaNodeResources":[{"node":1,"resources":{"cpu":"4"}}]}', status "c")
     assert.same({}, t:logs "error")
   end)
 

@@ -1,6 +1,6 @@
 -- koordinator_scheduler_spec.lua - the scheduler in a `kubelua run` on both API servers, with the real
 -- definitions of Koordinator's kinds: pods are bound where there is room and quota or a Reservation
--- keeps it, with parts of GPUs;
+-- keeps it, with parts of GPUs and processors of their own;
 -- one that fits nowhere says why and is bound when there is room, across a reload and a restart. The process
 -- needs no more rights than `kubelua rbac` prints.
 
@@ -129,6 +129,25 @@ servers.each(function(name, start)
       assert.equal('{"gpu":[{"minor":0,"resources":{"koordinator.sh/gpu-core":"50",'
         .. '"koordinator.sh/gpu-memory":"8Gi","koordinator.sh/gpu-memory-ratio":"50"}}]}',
         client:get(POD, "default", "gpu").metadata.annotations[DOMAIN .. "device-allocated"])
+
+      local TOPOLOGY = "topology.node.k8s.io/v1alpha1/NodeResourceTopology"
+      local function zone(i)
+        return { name = "node-" .. i, type = "Node",
+          resources = { { name = "cpu", capacity = "2", allocatable = "2", available = "2" } } }
+      end
+      client:create { kind = TOPOLOGY, name = "n2", topologyPolicies = { "SingleNUMANodePodLevel" },
+        zones = { zone(0), zone(1) }, annotations = { ["node.koordinator.sh/cpu-topology"] = kube.encode { detail = {
+          { id = 0, core = 0, node = 0, socket = 0 }, { id = 1, core = 0, node = 0, socket = 0 },
+          { id = 2, core = 1, node = 1, socket = 0 }, { id = 3, core = 1, node = 1, socket = 0 } } } } }
+      client:create { apiVersion = "v1", kind = "Pod", metadata = { namespace = "default", name = "own",
+          labels = { ["koordinator.sh/qosClass"] = "LSR" },
+          annotations = { [DOMAIN .. "resource-spec"] = '{"preferredCPUBindPolicy":"SpreadByPCPUs"}' } },
+        spec = { schedulerName = "koord-scheduler", terminationGracePeriodSeconds = 0,
+          nodeSelector = { ["kubernetes.io/hostname"] = "n2" }, containers = { { name = "c", image = "none",
+            resources = { requests = { cpu = "1" } } } } } }
+      await("a pod with a processor of its own", function() return where "own" == "n2" end)
+      assert.equal('{"cpuset":"0","numaNodeResources":[{"node":0,"resources":{"cpu":"1"}}]}',
+        client:get(POD, "default", "own").metadata.annotations[DOMAIN .. "resource-status"])
 
       add_pod("beyond", "1", of_small)
       await("the quota's reason", function()

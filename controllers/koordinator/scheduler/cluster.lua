@@ -13,6 +13,7 @@ local gang = require "scheduler.gang"
 local kube = require "kubelua"
 local lists = require "lib.lists"
 local members = require "elasticquota.members"
+local numa = require "scheduler.numa"
 local pods = require "pods"
 local quota = require "elasticquota.quota"
 local reservation = require "scheduler.reservation"
@@ -135,13 +136,19 @@ local function read_pods(ctx, state, bound)
   return all, counted
 end
 
+local function by_name(ctx, kind)
+  local out = {}
+  for object in ctx:each(kind) do out[object.metadata.name] = object end
+  return out
+end
+
 -- The state for cycle.lua; what is assumed, by pod key; and all pods that wait for this scheduler and have no
 -- node yet.
 function M.read(ctx)
   local now = ctx:now():unix()
   local scheduler, bound = ctx.params.schedulerName, assumed(ctx, now)
-  local state = { now = now, pods_on = {}, metrics = {}, devices = {}, got = {}, requests = {}, groups = {},
-    namespaces = {}, held = {}, reservations_on = reservation.index(reservations(ctx, now)) }
+  local state = { now = now, pods_on = {}, got = {}, requests = {}, groups = {}, namespaces = {}, held = {},
+    reservations_on = reservation.index(reservations(ctx, now)) }
   for key, known in pairs(bound) do state.got[key] = known.got end
   local all, counted = read_pods(ctx, state, bound)
   for group in ctx:each(gang.KIND) do
@@ -150,8 +157,8 @@ function M.read(ctx)
   for space in ctx:each(M.NAMESPACE) do
     state.namespaces[space.metadata.name] = fields.copy(space.metadata.labels) or {}
   end
-  for device in ctx:each(deviceshare.KIND) do state.devices[device.metadata.name] = device end
-  for metric in ctx:each(M.METRIC) do state.metrics[metric.metadata.name] = metric end
+  state.devices, state.metrics = by_name(ctx, deviceshare.KIND), by_name(ctx, M.METRIC)
+  state.topologies = by_name(ctx, numa.KIND)
   add_quotas(ctx, state, counted)
   state.gangs = gang.index(all, membership(scheduler, bound))
   local waiting = {}
@@ -164,8 +171,7 @@ function M.read(ctx)
   for key, known in pairs(bound) do
     local node = known.held_until and ctx:get(M.NODE, known.node)
     if node then
-      state.held[key] = { pod = ctx:get(M.POD, key), node = node, room = known.room,
-        devices = known.got and known.got.devices }
+      state.held[key] = { pod = ctx:get(M.POD, key), node = node, room = known.room, got = known.got }
     end
   end
   return state, bound, waiting

@@ -26,6 +26,7 @@ local fit = require "scheduler.fit"
 local kube = require "kubelua"
 local lists = require "lib.lists"
 local loadaware = require "scheduler.loadaware"
+local numa = require "scheduler.numa"
 local ports = require "scheduler.ports"
 local quota = require "scheduler.quota"
 local reservation = require "scheduler.reservation"
@@ -36,15 +37,15 @@ local M = {}
 
 -- In the order in which they are asked; the first that refuses a node says why.
 M.PLUGINS = { quota, fit.unschedulable, fit.taints, fit.affinity, ports, reservation, fit.resources, spread,
-  affinity, deviceshare, loadaware }
-M.WEIGHTS = { NodeResourcesFit = 1, LoadAwareScheduling = 1, DeviceShare = 1, Reservation = 5000,
-  InterPodAffinity = 2, PodTopologySpread = 2 }
+  affinity, numa, deviceshare, loadaware }
+M.WEIGHTS = { NodeResourcesFit = 1, LoadAwareScheduling = 1, NodeNUMAResource = 1, DeviceShare = 1,
+  Reservation = 5000, InterPodAffinity = 2, PodTopologySpread = 2 }
 
 -- Kubernetes looks for nodes until it has enough that fit: of more than 100 nodes a percentage, less of more.
 local ENOUGH, HALF, LEAST, STEP = 100, 50, 5, 125
 
 -- args: { plugins = list, weights = { [plugin] = weight }, loadaware = LoadAwareSchedulingArgs, quota,
--- deviceshare = scoringStrategy of DeviceShareArgs, percentage = of nodes that fit until no more are looked
+-- deviceshare = scoringStrategy of DeviceShareArgs, numa = NodeNUMAResourceArgs, percentage = of nodes that fit until no more are looked
 -- for (percentageOfNodesToScore; 0: Kubernetes' own) }, all of it optional. What is worth doing once for many
 -- cycles.
 function M.args(given)
@@ -56,6 +57,7 @@ function M.args(given)
     loadaware = loadaware.args(given.loadaware),
     quota = given.quota or {},
     deviceshare = given.deviceshare or deviceshare.DEFAULTS,
+    numa = given.numa or numa.DEFAULTS,
     percentage = given.percentage or 100,
   }
 end
@@ -245,6 +247,7 @@ end
 --   { node         the Node, or nil
 --     reservation  the Reservation whose room the pod gets there, or nil
 --     devices      the GPUs that it gets there, as { minor, resources }
+--     numa         the processors and NUMA nodes that it gets there, as numa.allocate says
 --     message      why there is no node
 --     refused      { [node name] = { plugin, reasons } } of the others }
 -- Of several nodes with the best score the first by name is taken. M.scores(result) says what they were,
@@ -266,15 +269,17 @@ function M.run(pod, nodes, state, args)
     local room = reservation.nominate(pod, best, cycle)
     result.node, result.reservation = best.node, room and room.object
     result.devices = deviceshare.allocate(best, cycle)
+    result.numa = numa.allocate(pod, best, cycle)
   else
     result.message = explain(#nodes, counts)
   end
   return result
 end
 
--- What the pod of a result got: { uid of the Reservation, devices }.
+-- What the pod of a result got: { uid of the Reservation, devices, numa }.
 function M.got(result)
-  return { uid = result.reservation and result.reservation.metadata.uid, devices = result.devices }
+  return { uid = result.reservation and result.reservation.metadata.uid, devices = result.devices,
+    numa = result.numa }
 end
 
 return M

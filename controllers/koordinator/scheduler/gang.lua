@@ -112,6 +112,13 @@ local function by_importance(list)
   return out
 end
 
+-- Counts a pod where a cycle put it, and returns its placement.
+local function assume(pod, result, state)
+  local room, got = result.reservation and result.reservation.metadata, cycle.got(result)
+  snapshot.assume(state, pod, result.node, got)
+  return { pod = pod, node = result.node, room = room and { name = room.name, uid = room.uid }, got = got }
+end
+
 -- Places what waits of one gang. Returns how many have a node, and why the first that has none has none.
 local function place(gang, nodes, state, args, placements)
   local n, message = 0, nil
@@ -123,9 +130,7 @@ local function place(gang, nodes, state, args, placements)
     else
       local result = cycle.run(pod, nodes, state, args)
       if result.node then
-        snapshot.assume(state, pod, result.node, cycle.got(result))
-        placements[#placements + 1] = { pod = pod, node = result.node, reservation = result.reservation,
-          devices = result.devices }
+        placements[#placements + 1] = assume(pod, result, state)
         n = n + 1
       else
         message = message or result.message
@@ -138,8 +143,7 @@ end
 local function alone(pod, nodes, state, args)
   local result = cycle.run(pod, nodes, state, args)
   if not result.node then return {}, result.message end
-  snapshot.assume(state, pod, result.node, cycle.got(result))
-  return { { pod = pod, node = result.node, reservation = result.reservation, devices = result.devices } }
+  return { assume(pod, result, state) }
 end
 
 local function satisfied(gangs)
@@ -150,8 +154,8 @@ local function satisfied(gangs)
 end
 
 -- Decides for a pod, and for all of its gang when it has one that is not yet satisfied. What is placed is
--- counted in the state. Returns { { pod, node, reservation, devices }, ... }, which are to be bound all; or an
--- empty list, why, and { placements, seconds } of those that keep their node, unbound, for so long.
+-- counted in the state. Returns { { pod, node, room = { name, uid } of a Reservation, got = cycle.got }, ... },
+-- which are to be bound all; or an empty list, why, and { placements, seconds } of those that keep their node, unbound, for so long.
 function M.decide(pod, nodes, state, args)
   local id = M.of(pod)
   if not id then return alone(pod, nodes, state, args) end

@@ -4,7 +4,8 @@
 --     quotas = index of members.index, infos = results of tree.calculate,
 --     reservations_on = index of reservation.index,
 --     devices = { [node name] = Device },
---     got = { [pod key] = { uid, devices } } of pods that do not say so themselves yet,
+--     topologies = { [node name] = NodeResourceTopology },
+--     got = { [pod key] = { uid, devices, numa } } of pods that do not say so themselves yet,
 --     requests = { [pod key] = what it asks for } where that is known,
 --     namespaces = { [name] = labels } for affinities that select namespaces }
 --
@@ -22,13 +23,17 @@ local reservation = require "scheduler.reservation"
 
 local M = {}
 
-local function ended(pod)
+-- Whether a pod takes nothing any more.
+function M.ended(pod)
   local phase = fields.dig(pod, "status", "phase")
   return phase == "Succeeded" or phase == "Failed"
 end
 
 -- What becomes of a node has another stamp, so that what was said of it before is known to be old.
-local function change(info) info.load, info.gpus, info.ports, info.stamp = nil, nil, nil, {} end
+local function change(info)
+  info.load, info.gpus, info.numa, info.ports = nil, nil, nil, nil
+  info.stamp = {}
+end
 
 local function request_of(state, pod)
   return state.requests and state.requests[pods.key(pod)] or lists.of(kube.requests(pod))
@@ -44,7 +49,7 @@ end
 
 local function count(state, info, pod, at, got)
   local request = request_of(state, pod)
-  info.pods[pods.key(pod)] = { pod = pod, at = at, uid = got.uid, devices = got.devices }
+  info.pods[pods.key(pod)] = { pod = pod, at = at, uid = got.uid, devices = got.devices, numa = got.numa }
   lists.accumulate(info.requested, request)
   info.requested.pods = info.requested.pods + 1
   count_repelling(state, info, pod, 1)
@@ -54,12 +59,12 @@ end
 
 -- What is known of a node:
 --   { node, name, allocatable, requested   as lists of amounts, `pods` being one of their names
---     pods = { [key] = { pod, at, uid, devices } }
---       at: when the scheduler put it there; uid: of the Reservation that it uses; devices: its GPUs; each
---       nil for what the pod says
+--     pods = { [key] = { pod, at, uid, devices, numa } }
+--       at: when the scheduler put it there; uid: of the Reservation that it uses; devices: its GPUs; numa:
+--       its processors and NUMA nodes; each nil for what the pod says
 --     rooms                                of its Reservations (reservation.lua)
 --     metric                               the NodeMetric, or nil
---     load, gpus, ports                    what plugins keep here until the node changes
+--     load, gpus, numa, ports              what plugins keep here until the node changes
 --     stamp }                              another table after each change
 function M.info(state, node)
   state.sums = state.sums or {}
@@ -81,7 +86,7 @@ function M.info(state, node)
     for _, pod in ipairs(state.pods_on[name] or {}) do
       local got = state.got and state.got[pods.key(pod)]
         or { uid = #rooms > 0 and lifecycle.used_by(pod) or nil }
-      if not ended(pod) then count(state, info, pod, nil, got) end
+      if not M.ended(pod) then count(state, info, pod, nil, got) end
     end
     state.sums[name] = info
   end

@@ -1,0 +1,290 @@
+-- numa.lua - NodeNUMAResource: in which NUMA nodes of a node a pod is, and which processors are its own. Pods of
+-- LSE and LSR in class prod are bound to whole processors; a policy of the node, of its kubelet or of the pod
+-- keeps a pod's resources together. An annotation of each pod says what it has.
+--
+-- What numa/place.lua finds is asked for in filter, so that no node is chosen where it would be refused later.
+-- Room that a Reservation keeps is room of the node here: a Reservation holds no processors.
+--
+-- info.numa is { view = of numa/place.lua, topology }, of a node with a NodeResourceTopology.
+
+local fields = require "fields"
+local kube = require "kubelua"
+local cpus = require "scheduler.numa.cpus"
+local lists = require "lib.lists"
+local place = require "scheduler.numa.place"
+local pods = require "pods"
+local reservation = require "scheduler.reservation"
+local topology = require "scheduler.numa.topology"
+
+local dig = fields.dig
+
+local M = { name = "NodeNUMAResource" }
+
+M.KIND = topology.KIND
+M.STATUS = "scheduling.koordinator.sh/resource-status"
+M.SPEC = "scheduling.koordinator.sh/resource-spec"
+
+local TOPOLOGY_SPEC = "scheduling.koordinator.sh/numa-topology-spec"
+local BIND_POLICY = "node.koordinator.sh/cpu-bind-policy"
+local TOPOLOGY_POLICY = "node.koordinator.sh/numa-topology-policy"
+local STRATEGY = "node.koordinator.sh/numa-allocate-strategy"
+local FULL, SPREAD = "FullPCPUs", "SpreadByPCPUs"
+local OF_NODE = { FullPCPUsOnly = FULL, SpreadByPCPUs = SPREAD }
+local MILLI, MAX = 1000, 100
+local INTEGER = "the requested CPUs must be integer"
+
+-- As NodeNUMAResourceArgs.
+M.DEFAULTS = {
+  defaultCPUBindPolicy = FULL,
+  scoringStrategy = { type = "LeastAllocated",
+    resources = { { name = "cpu", weight = 1 }, { name = "memory", weight = 1 } } },
+  numaScoringStrategy = { type = "LeastAllocated",
+    resources = { { name = "cpu", weight = 1 }, { name = "memory", weight = 1 } } },
+}
+
+-- ---------------------------------------------------------------- what pods have
+
+-- What a pod has, by its annotation: { cpus, zones, exclusive }, or nil.
+local function read_status(pod)
+  local text = fields.annotation(pod, M.STATUS)
+  local said = text and fields.json(text)
+  local set = said and cpus.parse(said.cpuset)
+  if not set then return nil end
+  local out = { cpus = cpus.list(set), zones = {} }
+  for i, zone in ipairs(type(said.numaNodeResources) == "table" and said.numaNodeResources or {}) do
+    local ok, resources = pcall(lists.of, zone.resources)
+    if not ok then return nil end
+    out.zones[i] = { node = zone.node or 0, resources = resources }
+  end
+  if #out.cpus == 0 and #out.zones == 0 then return nil end
+  local spec = fields.annotation(pod, M.SPEC)
+  out.exclusive = spec and dig(fields.json(spec), "preferredCPUExclusivePolicy") or nil
+  return out
+end
+
+local function known_of(info, cycle)
+  if info.numa ~= nil then return info.numa end
+  local object = dig(cycle.state.topologies, info.name)
+  info.numa = false
+  if object then
+    local read, placed = topology.read(object), {}
+    for _, entry in pairs(info.pods) do placed[#placed + 1] = entry.numa or read_status(entry.pod) end
+    local args = cycle.args.numa
+    local strategy = fields.label(info.node, STRATEGY) or args.numaScoringStrategy.type
+    info.numa = { topology = read, view = place.view(read, placed, topology.ratios(info.node), strategy) }
+  end
+  return info.numa
+end
+
+-- ---------------------------------------------------------------- what a pod wants
+
+-- The policy that a pod asks for, and whether it must hold; nil for none.
+local function policy_of(said, args)
+  local function default(policy) return policy == "Default" and args.defaultCPUBindPolicy or policy end
+  local preferred, required = said.preferredCPUBindPolicy or "", default(said.requiredCPUBindPolicy or "")
+  if preferred == "" then preferred = "Default" end
+  local policy = required ~= "" and required or default(preferred)
+  if policy ~= FULL and policy ~= SPREAD then return nil end
+  return policy, required ~= ""
+end
+
+local function json_of(pod, name)
+  local text = fields.annotation(pod, name)
+  if text == nil then return {} end
+  local said, why = fields.json(text)
+  return said, why and ("the annotation %s does not read: %s"):format(name, why)
+end
+
+function M.prefilter(pod, cycle)
+  local args, asked = cycle.args.numa, cycle.request.cpu or 0
+  local spec, why = json_of(pod, M.SPEC)
+  local where, not_read = json_of(pod, TOPOLOGY_SPEC)
+  if why or not_read then return why or not_read end
+  local want = { request = cycle.request, n = asked // MILLI, numa_policy = where.numaTopologyPolicy or "",
+    numa_exclusive = where.singleNUMANodeExclusive or "" }
+  local qos = pods.raw_qos(pod)
+  local own = (qos == "LSE" or qos == "LSR") and pods.class(pod) == "koord-prod"
+  if own and asked > 0 and not pod.reserves then
+    want.policy, want.required = policy_of(spec, args)
+    if want.policy and asked % MILLI ~= 0 then return INTEGER end
+    want.bind, want.exclusive = want.policy ~= nil, want.policy and spec.preferredCPUExclusivePolicy
+  end
+  cycle.numa = want
+  return nil
+end
+
+-- The policy for processors on a node: the pod's, or what the node asks for. nil and why where they differ.
+local function bind_on(info, known, want)
+  local label = fields.label(info.node, BIND_POLICY)
+  local of_node = OF_NODE[label]
+  if known and known.topology.full_only then of_node = FULL end
+  local asked = want.request.cpu or 0
+  local out = { request = want.request, n = want.n, exclusive = want.exclusive, bind = want.bind,
+    policy = want.policy, required = want.required }
+  if not of_node or asked == 0 then return out end
+  if not want.bind and asked % MILLI ~= 0 then return nil, INTEGER end
+  if want.required and want.policy ~= of_node then
+    return nil, "node(s) cpu bind policy conflicts with pod's required cpu bind policy"
+  end
+  out.bind, out.policy, out.required = true, of_node, true
+  return out
+end
+
+-- The policy for NUMA nodes on a node, "" for none; nil where the pod wants another.
+local function together_on(info, known, want)
+  local policy = fields.label(info.node, TOPOLOGY_POLICY) or ""
+  if policy == "" and known then policy = known.topology.policy end
+  if policy ~= "" and want.numa_policy ~= "" and policy ~= want.numa_policy then return nil end
+  return policy ~= "" and policy or want.numa_policy
+end
+
+-- ---------------------------------------------------------------- scores
+
+-- requested: with the pod. Both are lists of amounts.
+local function score_of(strategy, requested, total, asked)
+  local sum, weights = 0, 0
+  for _, one in ipairs(strategy.resources) do
+    local name = one.name
+    local all = total[name] or 0
+    local counts = all ~= 0 and (name == "cpu" or name == "memory" or (asked[name] or 0) > 0)
+    if counts then
+      local used = requested[name] or 0
+      local points = strategy.type == "MostAllocated" and math.min(used, all) * MAX // all
+        or used <= all and (all - used) * MAX // all or 0
+      sum, weights = sum + one.weight * points, weights + one.weight
+    end
+  end
+  return weights > 0 and sum // weights or 0
+end
+
+-- What a pod asks for on a node whose cpu is amplified: processors of its own count for more.
+local function amplified(want, ratio)
+  if not want.bind or not ratio or ratio <= 1 then return want.request end
+  local out = lists.copy(want.request)
+  out.cpu = place.amplify(out.cpu or 0, ratio)
+  return out
+end
+
+-- ---------------------------------------------------------------- the plugin
+
+-- Processors of their own count for more on a node whose cpu is amplified.
+local function fits_amplified(pod, info, known, want, cycle)
+  local asked = want.request.cpu or 0
+  if asked == 0 then return nil end
+  local ratios, why = topology.ratios(info.node)
+  if why then return "node(s) invalid CPU amplification ratio" end
+  local ratio = ratios and ratios.cpu or 0
+  if ratio <= 1 then return nil end
+  local taken = reservation.taken(pod, info, cycle).cpu or 0
+  local own = known and cpus.size(known.view.allocated) * MILLI or 0
+  if own > 0 and taken >= own then taken = taken - own + place.amplify(own, ratio) end
+  if want.bind then asked = place.amplify(asked, ratio) end
+  return asked > (info.allocatable.cpu or 0) - taken and "Insufficient amplified cpu" or nil
+end
+
+-- What the pod would have on a node, { cpus, zones, exclusive }, both empty for one that is not told where; or
+-- nil and a list of reasons.
+local function decide(pod, info, cycle)
+  local known, want = known_of(info, cycle), cycle.numa
+  local policy = together_on(info, known, want)
+  if not policy then return nil, { "node(s) NUMA Topology policy not match" } end
+  local bound, why = bind_on(info, known, want)
+  if not bound then return nil, { why } end
+  why = fits_amplified(pod, info, known, bound, cycle)
+  if why then return nil, { why } end
+  if not bound.bind and policy == "" then return { cpus = {}, zones = {} } end
+  if bound.bind then
+    if not known or known.topology.n_cpus == 0 then return nil, { "node(s) invalid CPU Topology" } end
+    if bound.required and bound.policy == FULL and bound.n % known.topology.per_core ~= 0 then
+      return nil, { "node(s) requested cpus not multiple cpus per core" }
+    end
+  elseif not known then
+    return nil, { "node(s) missing NUMA resources" }
+  end
+  local out, reasons
+  if policy == "" then
+    out, reasons = place.allocate(known.view, bound, nil)
+  else
+    local exclusive = want.numa_exclusive
+    if exclusive == "" and want.numa_policy ~= "" then exclusive = "Required" end
+    local asked = amplified(bound, known.view.ratio)
+    out, reasons = place.admit(known.view, bound, policy, exclusive, function(used, total)
+      return score_of(cycle.args.numa.numaScoringStrategy, lists.add(used, asked), total, asked)
+    end)
+  end
+  if out then out.policy = bound.bind and { name = bound.policy, required = bound.required } or nil end
+  return out, reasons
+end
+
+-- What the pod gets on a node that was not refused.
+function M.allocate(pod, info, cycle)
+  local mine = cycle.on[info.name]
+  if not mine.numa then
+    local out, reasons = decide(pod, info, cycle)
+    mine.numa = { out = out, reasons = reasons }
+  end
+  return mine.numa.out, mine.numa.reasons
+end
+
+function M.filter(pod, info, cycle)
+  local out, reasons = M.allocate(pod, info, cycle)
+  return not out and reasons or nil
+end
+
+function M.silent(_, cycle) return next(cycle.state.topologies or {}) == nil end
+
+-- The part that stays free of the NUMA nodes where the pod is; of the whole node for one that is not told.
+function M.score(pod, info, cycle)
+  local known, got = known_of(info, cycle), M.allocate(pod, info, cycle)
+  local total, used = info.allocatable, reservation.taken(pod, info, cycle)
+  local ratio = known and known.view.ratio
+  if known and #got.zones > 0 then
+    total, used = {}, {}
+    for _, mine in ipairs(got.zones) do
+      for _, zone in ipairs(known.view.zones) do
+        if zone.node == mine.node then
+          lists.accumulate(total, zone.resources)
+          lists.accumulate(used, lists.sub(zone.resources, known.view.free[zone.node]))
+        end
+      end
+    end
+  end
+  local own = known and cpus.size(known.view.allocated) * MILLI or 0
+  local bound = { request = cycle.request, bind = #got.cpus > 0 }
+  if #got.zones == 0 and own > 0 and ratio and ratio > 1 then
+    used = lists.copy(used)
+    used.cpu = (used.cpu or 0) - own + place.amplify(own, ratio)
+  end
+  -- Upstream counts the processors of the whole node here.
+  if #got.zones > 0 and bound.bind then used.cpu = place.amplify(own, ratio) end
+  local asked = amplified(bound, ratio)
+  return score_of(cycle.args.numa.scoringStrategy, lists.add(used, asked), total, asked)
+end
+
+-- ---------------------------------------------------------------- what the pod says
+
+-- The texts of a pod's annotations, of its status and of what it asked for; nil for no change.
+function M.texts(got, pod)
+  if not got or #got.cpus == 0 and #got.zones == 0 then return nil, nil end
+  local parts = {}
+  if #got.cpus > 0 then parts[1] = ('"cpuset":"%s"'):format(cpus.text(got.cpus)) end
+  local zones = {}
+  for i, zone in ipairs(got.zones) do
+    zones[i] = ('{"node":%d,"resources":%s}'):format(zone.node, lists.json(zone.resources))
+  end
+  if #zones > 0 then parts[#parts + 1] = '"numaNodeResources":[' .. table.concat(zones, ",") .. "]" end
+  local status = "{" .. table.concat(parts, ",") .. "}"
+  if not got.policy then return status, nil end
+  local said = json_of(pod, M.SPEC) or {}
+  local required, preferred = said.requiredCPUBindPolicy or "", said.preferredCPUBindPolicy or ""
+  local changed = false
+  if got.policy.required and (required == "" or required == "Default") then
+    said.requiredCPUBindPolicy, required, changed = got.policy.name, got.policy.name, true
+  end
+  if preferred == "Default" or required == "" and preferred == "" then
+    said.preferredCPUBindPolicy, changed = got.policy.name, true
+  end
+  return status, changed and kube.encode(kube.object(said)) or nil
+end
+
+return M

@@ -19,6 +19,7 @@ local loadaware = require "scheduler.loadaware"
 local numa = require "scheduler.numa"
 local order = require "lib.order"
 local pods = require "pods"
+local preempt = require "scheduler.preempt"
 local quota = require "elasticquota.quota"
 local reservation = require "scheduler.reservation"
 local snapshot = require "scheduler.snapshot"
@@ -29,7 +30,8 @@ local SOON = 0.05  -- seconds until a run that met another one's decision looks 
 local BATCH = 256  -- nodes given in one decision
 local WAITING = "waiting"
 
--- { [pod key] = { uid, message, at } } of pods that were refused in the decision of another key.
+-- { [pod key] = { uid, message, at, said, room } } of pods that were refused; said: whether the pod says so; room:
+-- { node, victims = { [pod key] = uid }, made } that was found for it, made: whether the victims were told.
 local refused = {}
 
 -- Keys have 99 priorities, and classes of pods reach from 3000 to 9999: 72 of theirs are one of ours.
@@ -46,19 +48,26 @@ local function is_fresh(pod)
   return condition == nil or condition.status ~= "False"
 end
 
--- Who is decided for, the most important first: all that are new, those that were refused some time ago, the
+-- The node that a pod was promised, when others are gone from it.
+local function nominated(pod)
+  local name = fields.dig(pod, "status", "nominatedNodeName") or ""
+  return name ~= "" and name or nil
+end
+
+-- Who is decided for, the most important first: all that are new, those that were promised a node, those that were refused some time ago, the
 -- one whose run this is, and when that was refused before, all others that were: what woke it may have made
 -- room for them. { key, pod, object = the Reservation }
 local function queue_of(ctx, state, waiting, own)
   local out, rank, again = {}, {}, refused[own] ~= nil
   local function add(entry)
     out[#out + 1] = entry
-    rank[entry] = { -(fields.dig(entry.pod, "spec", "priority") or 0), order.created(entry.pod), entry.key }
+    rank[entry] = { -preempt.priority(entry.pod), nominated(entry.pod) and 0 or 1, order.created(entry.pod),
+      entry.key }
   end
   for _, pod in ipairs(waiting) do
     local key = pods.key(pod)
     local before = refused[key]
-    if key == own or not before and is_fresh(pod)
+    if key == own or nominated(pod) or not before and is_fresh(pod)
       or before and (again and before.said or state.now - before.at >= AGAIN) then
       add { key = key, pod = pod }
     end
@@ -83,7 +92,8 @@ local function args_of(ctx)
     deviceshare = params.deviceshare,
     numa = params.numa,
     percentage = params.percentageOfNodesToScore,
-    quota = { runtime_quota = params.enable_runtime_quota, check_parents = params.check_parent_quota },
+    quota = { runtime_quota = params.enable_runtime_quota, check_parents = params.check_parent_quota,
+      disable_default_preemption = params.disableDefaultQuotaPreemption },
   }
 end
 
@@ -101,6 +111,34 @@ local function place_reservation(entry, nodes, state, args)
   snapshot.reserve(state, entry.object, result.node)
   cluster.reserve(entry.key, { uid = entry.pod.metadata.uid, node = result.node.metadata.name,
     at = state.now })
+end
+
+-- Whether a victim of a decision before is there still.
+local function is_there(room, state)
+  local info = state.sums[room.node]
+  for key, uid in pairs(room.victims) do
+    local entry = info and info.pods[key]
+    if entry and entry.pod.metadata.uid == uid then return true end
+  end
+  return false
+end
+
+-- Room for a pod that no node takes, by pods of lower priority going; nil where there is none. While those of
+-- before are going, their room is the pod's, and nobody else goes.
+local function room_for(pod, result, state, args, before)
+  local old = before and before.uid == pod.metadata.uid and before.room
+  local room = old and is_there(old, state) and old
+    or preempt.waits(pod, state) and { node = nominated(pod), victims = {}, made = true }
+  if room then
+    snapshot.hold(state, pod, state.sums[room.node].node)
+    return room
+  end
+  local found = preempt.find(pod, result, state, args)
+  if not found then return nil end
+  preempt.assume(state, pod, found)
+  room = { node = found.node.metadata.name, victims = {} }
+  for _, victim in ipairs(found.victims) do room.victims[pods.key(victim)] = victim.metadata.uid end
+  return room
 end
 
 -- The pods that a refusal of this one speaks of: all of its gang that wait.
@@ -124,7 +162,9 @@ local function pass(ctx, own)
       out.messages[entry.key] = place_reservation(entry, nodes, state, args)
       placed = placed + 1
     elseif not done[entry.key] then
-      local placements, why, held = gang.decide(entry.pod, nodes, state, args)
+      local placements, why, held, result = gang.decide(entry.pod, nodes, state, args)
+      local room = result and ctx.params.preemption
+        and room_for(entry.pod, result, state, args, refused[entry.key]) or nil
       for _, one in ipairs(placements) do
         local key = pods.key(one.pod)
         local by = not is_fresh(one.pod) and key ~= own and own or nil
@@ -140,7 +180,7 @@ local function pass(ctx, own)
       for _, pod in ipairs(why and one_with(entry.pod, state) or {}) do
         local key = pods.key(pod)
         done[key] = true
-        refused[key] = { uid = pod.metadata.uid, message = why, at = state.now }
+        refused[key] = { uid = pod.metadata.uid, message = why, at = state.now, room = room }
       end
       placed = placed + #placements
     end
@@ -191,12 +231,41 @@ local function bind(ctx, key)
   end
 end
 
-local function refuse(ctx, pod, message)
+-- Has the victims go, as Kubernetes' scheduler does: by deletion, with the reason on the pod.
+local function make(ctx, room)
+  for key, uid in pairs(room.victims) do
+    local victim = ctx:get(POD, key)
+    if victim and victim.metadata.uid == uid and victim.metadata.deletionTimestamp == nil then
+      local _, why = kube.try(function()
+        ctx:patch_status(victim, function(draft)
+          kube.set_condition(draft, { type = "DisruptionTarget", status = "True",
+            reason = "PreemptionByScheduler",
+            message = ctx.params.schedulerName .. ": preempting to accommodate a higher priority pod" })
+        end)
+        ctx:delete(POD, key, { uid = uid })
+      end)
+      if why then
+        ctx.log:warn("pod %s is to leave node %s for %s and does not: %s", key, room.node, ctx.key,
+          tostring(why))
+      else
+        ctx:event({ reason = "Preempting", action = "Preempting", related = victim },
+          "Preempted %s on node %s", key, room.node)
+      end
+    end
+  end
+  room.made = true
+end
+
+-- The pod says why it has no node, and which one it is promised, before anybody goes for it.
+local function refuse(ctx, pod, known)
+  local room = known.room
   ctx:patch_status(pod, function(draft)
     kube.set_condition(draft, { type = "PodScheduled", status = "False", reason = "Unschedulable",
-      message = message })
+      message = known.message })
+    draft.status.nominatedNodeName = room and room.node or nil
   end)
-  ctx:warn({ reason = "FailedScheduling", action = "Scheduling" }, "%s", message)
+  ctx:warn({ reason = "FailedScheduling", action = "Scheduling" }, "%s", known.message)
+  if room and not room.made then make(ctx, room) end
   return { requeue_after = AGAIN }
 end
 
@@ -211,7 +280,7 @@ local function known_of(ctx, pod)
   end
   if message and message.uid == pod.metadata.uid and not message.said and now - message.at < AGAIN then
     message.said = true
-    return { message = message.message }
+    return { message = message.message, room = message.room }
   end
   return nil
 end
@@ -258,6 +327,8 @@ local params = {
   loadaware = loadaware.DEFAULTS,  -- LoadAwareSchedulingArgs
   deviceshare = deviceshare.DEFAULTS, -- scoringStrategy of DeviceShareArgs
   numa = numa.DEFAULTS,            -- NodeNUMAResourceArgs
+  preemption = true,               -- pods of lower priority go where one of higher has no room
+  disableDefaultQuotaPreemption = true, -- but pods of the default quota for others of it
   enable_runtime_quota = true,     -- false: max is the limit of a quota, and not its runtime
   check_parent_quota = false,      -- the quotas above need room, too
   upstream = "main",               -- and the following: as in elasticquota.lua
@@ -266,7 +337,7 @@ local params = {
   guarantee_usage = false,
 }
 
-local READS = { cluster.METRIC, gang.KIND, deviceshare.KIND, numa.KIND, cluster.NAMESPACE }
+local READS = { cluster.METRIC, cluster.BUDGET, gang.KIND, deviceshare.KIND, numa.KIND, cluster.NAMESPACE }
 
 -- What wakes pods that wait: what may make room for any, and a Reservation that is there now.
 local wakes_pods = wakers(POD)
@@ -302,7 +373,7 @@ local scheduler = kube.controller {
       known = known_of(ctx, pod) or { again = SOON }
     end
     if known.bind then return bind(ctx, ctx.key) end
-    if known.message then return refuse(ctx, pod, known.message) end
+    if known.message then return refuse(ctx, pod, known) end
     return known.again and { requeue_after = known.again } or nil
   end,
 }

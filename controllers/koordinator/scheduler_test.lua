@@ -259,6 +259,54 @@ describe("scheduler", function()
     assert.same({}, t:logs "error")
   end)
 
+  it("has pods of lower priority go for one of higher, and keeps their room for it", function()
+    for name, value in pairs { low = 100, high = 1000 } do
+      t:create { kind = "scheduling.k8s.io/v1/PriorityClass", name = name, value = value }
+    end
+    local function of(name, cpu, class, on)
+      t:create(pod(name, cpu,
+        { priorityClassName = class, nodeName = on, terminationGracePeriodSeconds = 0 }))
+    end
+    of("old", "2", "low", "busy")
+    of("young", "2", "low", "busy")
+    of("all", "4", "high", "idle")
+    t:advance "1s"
+    -- A finalizer keeps the victim there: it is going, and its room is promised.
+    t:patch(t:get(POD, "default", "young"), { metadata = { finalizers = { "example.com/slow" } } })
+    of("urgent", "1", "high")
+    t:advance "2s"
+    assert.is_nil(where "urgent")
+    assert.equal("busy", t:get(POD, "default", "urgent")("status.nominatedNodeName"))
+    assert.truthy(t:get(POD, "default", "old"))
+    local victim = t:get(POD, "default", "young")
+    assert.truthy(victim.metadata.deletionTimestamp)
+    assert.equal("PreemptionByScheduler", kube.find_condition(victim, "DisruptionTarget").reason)
+    t:create(pod("thief", "1"))
+    t:advance "30s"
+    assert.same({}, { where "urgent", where "thief" })
+    assert.truthy(t:get(POD, "default", "old"))
+    t:patch(victim, { metadata = { finalizers = kube.null } })
+    t:advance "1s"
+    assert.same({ "busy", "busy" }, { where "urgent", where "thief" })
+    assert.same({}, t:logs "error")
+  end)
+
+  it("has nobody go for a pod that says so, or where that would not help", function()
+    t:create { kind = "scheduling.k8s.io/v1/PriorityClass", name = "high", value = 1000 }
+    t:create { kind = "scheduling.k8s.io/v1/PriorityClass", name = "polite", value = 1000,
+      preemptionPolicy = "Never" }
+    for _, name in ipairs { "busy", "idle" } do t:create(pod("on-" .. name, "4", { nodeName = name })) end
+    t:create(pod("polite", "1", { priorityClassName = "polite" }))
+    t:create(pod("large", "5", { priorityClassName = "high" }))
+    t:create(pod("equal", "1"))
+    t:advance "30s"
+    for _, name in ipairs { "on-busy", "on-idle" } do assert.truthy(t:get(POD, "default", name)) end
+    for _, name in ipairs { "polite", "large", "equal" } do
+      assert.is_nil(where(name))
+      assert.is_nil(t:get(POD, "default", name)("status.nominatedNodeName"))
+    end
+  end)
+
   it("binds a gang as a whole or not at all", function()
     t:create { kind = "scheduling.sigs.k8s.io/v1alpha1/PodGroup", namespace = "default", name = "g",
       spec = { minMember = 3 } }

@@ -342,7 +342,7 @@ describe("A Reservation", function()
     local info, p = snapshot.info(state, b), web("p", { cpu = "6" })
     snapshot.assume(state, p, b, cycle.got(result))
     assert.same({ 6000, 1 }, { info.rooms[1].allocated.cpu, info.rooms[1].pods })
-    snapshot.forget(state, p, b)
+    snapshot.take_out(state, p, b)
     assert.same({ 0, 0 }, { info.rooms[1].allocated.cpu, info.rooms[1].pods })
   end)
 end)
@@ -455,7 +455,7 @@ describe("DeviceShare", function()
     snapshot.assume(state, p, n, cycle.got(result))
     assert.same({ 1 }, minors(cycle.run(pod("q", { ["nvidia.com/gpu"] = "1" }), { n }, state).devices))
     assert.is_nil(cycle.run(pod("q", { ["nvidia.com/gpu"] = "2" }), { n }, state).node)
-    snapshot.forget(state, p, n)
+    snapshot.take_out(state, p, n)
     assert.same({ 0, 1 }, minors(cycle.run(pod("q", { ["nvidia.com/gpu"] = "2" }), { n }, state).devices))
   end)
 
@@ -652,7 +652,7 @@ describe("over random clusters", function()
       local by_name = {}
       for _, n in ipairs(nodes) do by_name[n.metadata.name] = n end
       for i, p in ipairs(queue) do
-        if by_name[first[i]] then snapshot.forget(state, p, by_name[first[i]]) end
+        if by_name[first[i]] then snapshot.take_out(state, p, by_name[first[i]]) end
       end
       for _, n in ipairs(nodes) do assert.is_true(lists.is_zero(snapshot.info(state, n).requested)) end
     end)

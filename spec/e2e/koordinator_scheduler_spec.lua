@@ -1,6 +1,6 @@
 -- koordinator_scheduler_spec.lua - the scheduler in a `kubelua run` on both API servers, with the real
 -- definitions of Koordinator's kinds: pods are bound where there is room and quota or a Reservation
--- keeps it, with parts of GPUs and processors of their own;
+-- keeps it, with parts of GPUs and processors of their own; one of lower priority makes room for one of higher;
 -- one that fits nowhere says why and is bound when there is room, across a reload and a restart. The process
 -- needs no more rights than `kubelua rbac` prints.
 
@@ -135,7 +135,11 @@ servers.each(function(name, start)
         return { name = "node-" .. i, type = "Node",
           resources = { { name = "cpu", capacity = "2", allocatable = "2", available = "2" } } }
       end
-      client:create { kind = TOPOLOGY, name = "n2", topologyPolicies = { "SingleNUMANodePodLevel" },
+      local amounts = { cpu = "4", memory = "8Gi", pods = "110" }
+      client:patch_status(client:create { kind = NODE, name = "n3",
+        labels = { ["kubernetes.io/hostname"] = "n3" } }, { allocatable = amounts, capacity = amounts })
+      client:patch(client:get(NODE, "n3"), function(n) n.spec.taints = nil end)
+      client:create { kind = TOPOLOGY, name = "n3", topologyPolicies = { "SingleNUMANodePodLevel" },
         zones = { zone(0), zone(1) }, annotations = { ["node.koordinator.sh/cpu-topology"] = kube.encode { detail = {
           { id = 0, core = 0, node = 0, socket = 0 }, { id = 1, core = 0, node = 0, socket = 0 },
           { id = 2, core = 1, node = 1, socket = 0 }, { id = 3, core = 1, node = 1, socket = 0 } } } } }
@@ -143,11 +147,25 @@ servers.each(function(name, start)
           labels = { ["koordinator.sh/qosClass"] = "LSR" },
           annotations = { [DOMAIN .. "resource-spec"] = '{"preferredCPUBindPolicy":"SpreadByPCPUs"}' } },
         spec = { schedulerName = "koord-scheduler", terminationGracePeriodSeconds = 0,
-          nodeSelector = { ["kubernetes.io/hostname"] = "n2" }, containers = { { name = "c", image = "none",
+          nodeSelector = { ["kubernetes.io/hostname"] = "n3" }, containers = { { name = "c", image = "none",
             resources = { requests = { cpu = "1" } } } } } }
-      await("a pod with a processor of its own", function() return where "own" == "n2" end)
+      await("a pod with a processor of its own", function()
+        return where "own" == "n3" or error(why "own" or "it is not decided", 0)
+      end)
       assert.equal('{"cpuset":"0","numaNodeResources":[{"node":0,"resources":{"cpu":"1"}}]}',
         client:get(POD, "default", "own").metadata.annotations[DOMAIN .. "resource-status"])
+
+      for i, class in ipairs { "low", "high" } do
+        client:create { kind = "scheduling.k8s.io/v1/PriorityClass", name = class, value = i * 100 }
+        client:create { apiVersion = "v1", kind = "Pod", metadata = { namespace = "default", name = class },
+          spec = { schedulerName = "koord-scheduler", terminationGracePeriodSeconds = 0, priorityClassName = class,
+            nodeSelector = { ["kubernetes.io/hostname"] = "n3" }, containers = { { name = "c", image = "none",
+              resources = { requests = { cpu = "2" } } } } } }
+        await("a pod of priority " .. class, function()
+          return where(class) == "n3" or error(why(class) or "it is not decided", 0)
+        end)
+      end
+      assert.is_nil(client:get(POD, "default", "low"))
 
       add_pod("beyond", "1", of_small)
       await("the quota's reason", function()

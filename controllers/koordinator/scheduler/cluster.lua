@@ -21,6 +21,7 @@ local reservation = require "scheduler.reservation"
 local M = {}
 
 M.POD, M.NODE, M.NAMESPACE = "v1/Pod", "v1/Node", "v1/Namespace"
+M.BUDGET = "policy/v1/PodDisruptionBudget"
 M.METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
 local ASSUMED, RESERVED, DECIDING = "assumed/", "reserved/", "deciding"
 local LONGEST = 30 -- seconds; a decision that is not over by then was ended
@@ -158,7 +159,7 @@ function M.read(ctx)
     state.namespaces[space.metadata.name] = fields.copy(space.metadata.labels) or {}
   end
   state.devices, state.metrics = by_name(ctx, deviceshare.KIND), by_name(ctx, M.METRIC)
-  state.topologies = by_name(ctx, numa.KIND)
+  state.topologies, state.budgets = by_name(ctx, numa.KIND), ctx:list(M.BUDGET)
   add_quotas(ctx, state, counted)
   state.gangs = gang.index(all, membership(scheduler, bound))
   local waiting = {}

@@ -130,6 +130,13 @@ local function refusal(pod, info, cycle)
   return nil
 end
 
+-- Whether a node would take the pod, as the state is now.
+function M.fits(pod, info, state, args)
+  local cycle = { state = state, args = args, on = { [info.name] = {} }, infos = state.infos_of,
+    request = lists.of(kube.requests(pod)) }
+  return not prefilter(pod, cycle) and not refusal(pod, info, cycle)
+end
+
 -- The plugins that score the pod: { plain, stretched }, the latter those that look at all scores together.
 local function scorers(pod, cycle)
   local out, args = { plain = {}, stretched = {} }, cycle.args
@@ -249,6 +256,7 @@ end
 --     devices      the GPUs that it gets there, as { minor, resources }
 --     numa         the processors and NUMA nodes that it gets there, as numa.allocate says
 --     message      why there is no node
+--     prefilter    whether that is so of any node
 --     refused      { [node name] = { plugin, reasons } } of the others }
 -- Of several nodes with the best score the first by name is taken. M.scores(result) says what they were,
 -- until the next run.
@@ -257,6 +265,7 @@ function M.run(pod, nodes, state, args)
   local result, all = { refused = {} }, infos_of(nodes, state)
   local kin, why = kin_of(pod, state, args)
   if why then
+    result.prefilter = true
     result.message = ("0/%d nodes are available: %s."):format(#nodes, why)
     return result
   end

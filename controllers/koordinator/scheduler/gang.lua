@@ -142,7 +142,7 @@ end
 
 local function alone(pod, nodes, state, args)
   local result = cycle.run(pod, nodes, state, args)
-  if not result.node then return {}, result.message end
+  if not result.node then return {}, result.message, nil, result end
   return { assume(pod, result, state) }
 end
 
@@ -173,7 +173,7 @@ function M.decide(pod, nodes, state, args)
   if not failed then return placements end
   local seconds = patience(id, pod, state)
   if seconds then return {}, failed, { placements = placements, seconds = seconds } end
-  for _, one in ipairs(placements) do snapshot.forget(state, one.pod, one.node) end
+  for _, one in ipairs(placements) do snapshot.take_out(state, one.pod, one.node) end
   return {}, failed
 end
 

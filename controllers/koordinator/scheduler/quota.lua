@@ -8,10 +8,15 @@ local keys = require "elasticquota.keys"
 local kube = require "kubelua"
 local lists = require "lib.lists"
 local members = require "elasticquota.members"
+local quotas = require "elasticquota.quota"
 
 local M = { name = "ElasticQuota" }
 
-local function name_of(pod, state)
+M.DEFAULT = quotas.DEFAULT
+
+-- The quota of a pod, or nil.
+function M.name_of(pod, state)
+  if not state.quotas then return nil end
   return members.of_pod(state.quotas, fields.label(pod, keys.name), pod.metadata.namespace)
 end
 
@@ -19,7 +24,7 @@ end
 function M.count(state, pod, plus)
   if not state.quotas then return end
   local change, request = plus and lists.add or lists.sub, lists.of(kube.requests(pod))
-  local name = name_of(pod, state)
+  local name = M.name_of(pod, state)
   while state.infos[name] and state.quotas.by_name[name] do
     local info = state.infos[name]
     info.used = change(info.used, request)
@@ -36,7 +41,7 @@ end
 function M.prefilter(pod, cycle)
   local state, args = cycle.state, cycle.args.quota
   if pod.reserves or not state.quotas then return nil end
-  local name = name_of(pod, state)
+  local name = M.name_of(pod, state)
   if not state.quotas.by_name[name] or not state.infos[name] then return nil end
   local _, why = admission.check {
     quotas = state.quotas.by_name,

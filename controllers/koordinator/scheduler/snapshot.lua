@@ -7,11 +7,12 @@
 --     topologies = { [node name] = NodeResourceTopology },
 --     got = { [pod key] = { uid, devices, numa } } of pods that do not say so themselves yet,
 --     requests = { [pod key] = what it asks for } where that is known,
---     namespaces = { [name] = labels } for affinities that select namespaces }
+--     namespaces = { [name] = labels } for affinities that select namespaces,
+--     budgets = list of PodDisruptionBudgets }
 --
 -- All of it is optional but pods_on. What is summed up per node is kept in state.sums, so that a cycle costs
--- the same whether a node has three pods or three hundred; assume, forget and report keep the sums current. A
--- node that changed otherwise is summed up anew when state.sums[name] is nil.
+-- the same whether a node has three pods or three hundred; assume, hold, take_out, put_back and report keep the
+-- sums current. A node that changed otherwise is summed up anew when state.sums[name] is nil.
 
 local kube = require "kubelua"
 local fields = require "fields"
@@ -47,14 +48,24 @@ local function count_repelling(state, info, pod, n)
   state.repelling[info.name] = left > 0 and left or nil
 end
 
-local function count(state, info, pod, at, got)
+-- Counts an entry of a node, or takes that back; n is 1 or -1.
+local function count(state, info, entry, n)
+  local pod = entry.pod
   local request = request_of(state, pod)
-  info.pods[pods.key(pod)] = { pod = pod, at = at, uid = got.uid, devices = got.devices, numa = got.numa }
-  lists.accumulate(info.requested, request)
-  info.requested.pods = info.requested.pods + 1
-  count_repelling(state, info, pod, 1)
-  reservation.count(info, got.uid, request, true)
+  info.pods[pods.key(pod)] = n > 0 and entry or nil
+  if n > 0 then
+    lists.accumulate(info.requested, request)
+  else
+    info.requested = lists.sub(info.requested, request)
+  end
+  info.requested.pods = info.requested.pods + n
+  count_repelling(state, info, pod, n)
+  reservation.count(info, entry.uid, request, n > 0)
   change(info)
+end
+
+local function entry_of(pod, at, got)
+  return { pod = pod, at = at, uid = got.uid, devices = got.devices, numa = got.numa }
 end
 
 -- What is known of a node:
@@ -86,7 +97,7 @@ function M.info(state, node)
     for _, pod in ipairs(state.pods_on[name] or {}) do
       local got = state.got and state.got[pods.key(pod)]
         or { uid = #rooms > 0 and lifecycle.used_by(pod) or nil }
-      if not M.ended(pod) then count(state, info, pod, nil, got) end
+      if not M.ended(pod) then count(state, info, entry_of(pod, nil, got), 1) end
     end
     state.sums[name] = info
   end
@@ -96,9 +107,11 @@ end
 -- Counts a pod on a node, in its quota, and with what it got (cycle.got), although the API server does not
 -- say so yet.
 function M.assume(state, pod, node, got)
-  count(state, M.info(state, node), pod, state.now, got or {})
-  quota.count(state, pod, true)
+  M.put_back(state, entry_of(pod, state.now, got or {}), node)
 end
+
+-- Counts a pod on a node, and in no quota: it will be there when others are gone.
+function M.hold(state, pod, node) count(state, M.info(state, node), entry_of(pod, state.now, {}), 1) end
 
 -- Takes a newer NodeMetric of a node.
 function M.report(state, metric)
@@ -112,18 +125,19 @@ function M.report(state, metric)
   end
 end
 
--- Takes back what assume did.
-function M.forget(state, pod, node)
-  local info, key = M.info(state, node), pods.key(pod)
-  local entry, request = info.pods[key], request_of(state, pod)
-  if not entry then return end
-  info.pods[key] = nil
-  info.requested = lists.sub(info.requested, request)
-  count_repelling(state, info, pod, -1)
-  reservation.count(info, entry.uid, request, false)
-  info.requested.pods = info.requested.pods - 1
-  quota.count(state, pod, false)
-  change(info)
+-- Takes a pod from its node and its quota. Returns its entry, which put_back takes, or nil when it is not there.
+function M.take_out(state, pod, node)
+  local info = M.info(state, node)
+  local entry = info.pods[pods.key(pod)]
+  if not entry then return nil end
+  count(state, info, entry, -1)
+  quota.count(state, entry.pod, false)
+  return entry
+end
+
+function M.put_back(state, entry, node)
+  count(state, M.info(state, node), entry, 1)
+  quota.count(state, entry.pod, true)
 end
 
 -- Keeps room on a node for a Reservation that was just put there, although the API server does not say so yet.

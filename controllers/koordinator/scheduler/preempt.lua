@@ -1,0 +1,189 @@
+-- preempt.lua - which pods must go so that one of higher priority fits a node, as Koordinator's ElasticQuota and
+-- Kubernetes' DefaultPreemption decide, in this order:
+--
+--   ElasticQuota        pods of the same quota, unless it is the default one or they say preemptible: false
+--   DefaultPreemption   any pods; not for a pod that its quota refuses
+--
+-- On each node all that may go are taken away. Where the pod fits then, they are let back, those whose
+-- PodDisruptionBudget allows no more first, then the more important first, as long as it still fits. Of the
+-- nodes the best is the one with the fewest budgets broken, then with the least important of most important
+-- victims, the least sum of priorities, the fewest victims, and the youngest.
+--
+-- state.budgets is a list of PodDisruptionBudgets.
+
+local cycle = require "scheduler.cycle"
+local fields = require "fields"
+local keys = require "elasticquota.keys"
+local kube = require "kubelua"
+local order = require "lib.order"
+local pods = require "pods"
+local quota = require "scheduler.quota"
+local snapshot = require "scheduler.snapshot"
+
+local dig = fields.dig
+
+local M = {}
+
+-- As Kubernetes: a tenth of the nodes, and no fewer than this, are looked at until that many would do.
+local LEAST, PART = 100, 10
+-- Priorities reach below zero: each victim counts for more than none.
+local OFFSET = 1 << 31
+-- What no pod's going changes of a node.
+local LASTING = { NodeUnschedulable = true, TaintToleration = true, NodeAffinity = true }
+
+function M.priority(pod) return dig(pod, "spec", "priority") or 0 end
+
+local function started(pod, now)
+  local text = dig(pod, "status", "startTime")
+  return text and kube.time(text):unix() or now
+end
+
+-- The more important first: higher priority, then longer there.
+local function by_importance(list, now)
+  local ranks = {}
+  for _, entry in ipairs(list) do
+    ranks[entry] = { -M.priority(entry.pod), started(entry.pod, now), pods.key(entry.pod) }
+  end
+  order.sort(list, ranks)
+end
+
+-- ---------------------------------------------------------------- who may go
+
+-- A function from a pod to whether `pod` may have it go.
+local function default(pod)
+  local own = M.priority(pod)
+  return function(other) return M.priority(other) < own end
+end
+
+local function within_quota(pod, state, args)
+  local name = quota.name_of(pod, state)
+  if not name or name == quota.DEFAULT and args.quota.disable_default_preemption ~= false then return nil end
+  local lower = default(pod)
+  return function(other)
+    return lower(other) and fields.label(other, keys.preemptible) ~= "false"
+      and quota.name_of(other, state) == name
+  end
+end
+
+-- ---------------------------------------------------------------- budgets
+
+-- Splits entries into those whose going breaks a budget, and the others.
+local function split(entries, budgets)
+  local left, breaking, others = {}, {}, {}
+  for _, budget in ipairs(budgets or {}) do
+    local selector = dig(budget, "spec", "selector")
+    local ok, compiled = pcall(kube.selector, selector)
+    local some = selector and ((next(selector.matchLabels or {})) or #(selector.matchExpressions or {}) > 0)
+    if ok and some then
+      left[#left + 1] = { budget = budget, selector = compiled,
+        n = dig(budget, "status", "disruptionsAllowed") or 0 }
+    end
+  end
+  for _, entry in ipairs(entries) do
+    local meta, breaks = entry.pod.metadata, false
+    for _, one in ipairs(left) do
+      if one.budget.metadata.namespace == meta.namespace and next(meta.labels or {})
+        and one.selector:matches(meta.labels)
+        and not dig(one.budget, "status", "disruptedPods", meta.name) then
+        one.n = one.n - 1
+        breaks = breaks or one.n < 0
+      end
+    end
+    table.insert(breaks and breaking or others, entry)
+  end
+  return breaking, others
+end
+
+-- ---------------------------------------------------------------- one node
+
+-- Who must go from a node so that the pod fits: { info, victims = entries, broken = budgets that are broken },
+-- or nil. The state is as before.
+local function on_node(pod, info, state, args, may_go)
+  local all = {}
+  for _, entry in pairs(info.pods) do
+    if may_go(entry.pod) then all[#all + 1] = entry end
+  end
+  if #all == 0 then return nil end
+  by_importance(all, state.now)
+  for _, entry in ipairs(all) do snapshot.take_out(state, entry.pod, info.node) end
+  local victims, broken = {}, 0
+  local fits = cycle.fits(pod, info, state, args)
+  if fits then
+    local breaking, others = split(all, state.budgets)
+    for i, list in ipairs { breaking, others } do
+      for _, entry in ipairs(list) do
+        snapshot.put_back(state, entry, info.node)
+        if not cycle.fits(pod, info, state, args) then
+          snapshot.take_out(state, entry.pod, info.node)
+          victims[#victims + 1] = entry
+          broken = broken + (i == 1 and 1 or 0)
+        end
+      end
+    end
+    all = victims
+  end
+  for _, entry in ipairs(all) do snapshot.put_back(state, entry, info.node) end
+  if #victims == 0 then return nil end
+  by_importance(victims, state.now)
+  return { info = info, victims = victims, broken = broken }
+end
+
+-- ---------------------------------------------------------------- all nodes
+
+local function rank_of(candidate, now)
+  local first, sum, youngest = M.priority(candidate.victims[1].pod), 0, math.huge
+  for _, entry in ipairs(candidate.victims) do
+    local priority = M.priority(entry.pod)
+    sum = sum + priority + OFFSET
+    if priority == first then youngest = math.min(youngest, started(entry.pod, now)) end
+  end
+  return { candidate.broken, first, sum, #candidate.victims, -youngest, candidate.info.name }
+end
+
+local function best(pod, infos, state, args, o)
+  local candidates, ranks, wanted = {}, {}, math.max(#infos // PART, LEAST)
+  for _, info in ipairs(infos) do
+    local refused = o.refused[info.name]
+    if #candidates < wanted and not (refused and LASTING[refused.plugin]) then
+      local one = on_node(pod, info, state, args, o.may_go)
+      if one then candidates[#candidates + 1], ranks[one] = one, rank_of(one, state.now) end
+    end
+  end
+  order.sort(candidates, ranks)
+  return candidates[1]
+end
+
+-- Whether the pod waits for others to go from the node that it was promised.
+function M.waits(pod, state)
+  local name = dig(pod, "status", "nominatedNodeName") or ""
+  local info = name ~= "" and state.sums and state.sums[name]
+  for _, entry in pairs(info and info.pods or {}) do
+    local going = entry.pod.metadata.deletionTimestamp ~= nil
+    if going and M.priority(entry.pod) < M.priority(pod) then return true end
+  end
+  return false
+end
+
+-- For a pod that `result` (of cycle.run) has no node for: { node, victims = pods }, or nil.
+function M.find(pod, result, state, args)
+  if dig(pod, "spec", "preemptionPolicy") == "Never" or pod.reserves then return nil end
+  local ways = { within_quota(pod, state, args) }
+  if not result.prefilter then ways[#ways + 1] = default(pod) end
+  for _, may_go in ipairs(ways) do
+    local found = best(pod, state.infos_of, state, args, { may_go = may_go, refused = result.refused })
+    if found then
+      local victims = {}
+      for i, entry in ipairs(found.victims) do victims[i] = entry.pod end
+      return { node = found.info.node, victims = victims }
+    end
+  end
+  return nil
+end
+
+-- Counts what was found: the victims are gone, and their room is the pod's.
+function M.assume(state, pod, found)
+  for _, victim in ipairs(found.victims) do snapshot.take_out(state, victim, found.node) end
+  snapshot.hold(state, pod, found.node)
+end
+
+return M

@@ -165,7 +165,9 @@ servers.each(function(name, start)
           return where(class) == "n3" or error(why(class) or "it is not decided", 0)
         end)
       end
-      assert.is_nil(client:get(POD, "default", "low"))
+      -- Of those that are there the pod without a priority is the least important.
+      assert.is_nil(client:get(POD, "default", "own"))
+      assert.equal("n3", where "low")
 
       add_pod("beyond", "1", of_small)
       await("the quota's reason", function()

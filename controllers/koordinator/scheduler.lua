@@ -11,6 +11,7 @@
 local kube = require "kubelua"
 local cluster = require "scheduler.cluster"
 local cycle = require "scheduler.cycle"
+local decided = require "scheduler.decided"
 local deviceshare = require "scheduler.deviceshare"
 local fields = require "fields"
 local gang = require "scheduler.gang"
@@ -31,7 +32,7 @@ local BATCH = 256  -- nodes given in one decision
 local WAITING = "waiting"
 
 -- { [pod key] = { uid, message, at, said, room } } of pods that were refused; said: whether the pod says so; room:
--- { node, victims = { [pod key] = uid }, made } that was found for it, made: whether the victims were told.
+-- what preempt.room found for it.
 local refused = {}
 
 -- Keys have 99 priorities, and classes of pods reach from 3000 to 9999: 72 of theirs are one of ours.
@@ -48,35 +49,28 @@ local function is_fresh(pod)
   return condition == nil or condition.status ~= "False"
 end
 
--- The node that a pod was promised, when others are gone from it.
-local function nominated(pod)
-  local name = fields.dig(pod, "status", "nominatedNodeName") or ""
-  return name ~= "" and name or nil
-end
-
--- Who is decided for, the most important first: all that are new, those that were promised a node, those that were refused some time ago, the
--- one whose run this is, and when that was refused before, all others that were: what woke it may have made
--- room for them. { key, pod, object = the Reservation }
+-- Who is decided for, the most important first: all that are new, those that were promised a node, those that
+-- were refused some time ago, the one whose run this is, and when that was refused before, all others that
+-- were: what woke it may have made room for them. { key, pod, object = the Reservation }
 local function queue_of(ctx, state, waiting, own)
   local out, rank, again = {}, {}, refused[own] ~= nil
   local function add(entry)
     out[#out + 1] = entry
-    rank[entry] = { -preempt.priority(entry.pod), nominated(entry.pod) and 0 or 1, order.created(entry.pod),
-      entry.key }
+    rank[entry] = { -preempt.priority(entry.pod), preempt.nominated(entry.pod) and 0 or 1,
+      order.created(entry.pod), entry.key }
   end
   for _, pod in ipairs(waiting) do
     local key = pods.key(pod)
     local before = refused[key]
-    if key == own or nominated(pod) or not before and is_fresh(pod)
+    if key == own or preempt.nominated(pod) or not before and is_fresh(pod)
       or before and (again and before.said or state.now - before.at >= AGAIN) then
       add { key = key, pod = pod }
     end
   end
   for _, object in ipairs(ctx:list(reservation.KIND)) do
     local name = object.metadata.name
-    local known = cluster.reserved(name)
     if reservation.is_waiting(object, ctx.params.schedulerName)
-      and not (known and known.uid == object.metadata.uid) then
+      and not decided.reservation(name, object.metadata.uid) then
       add { key = name, pod = reservation.as_pod(object), object = object }
     end
   end
@@ -102,43 +96,21 @@ local function remember(placement, more)
   local what = { uid = placement.pod.metadata.uid, node = placement.node.metadata.name,
     room = placement.room, got = placement.got }
   for name, value in pairs(more) do what[name] = value end
-  cluster.assume(pods.key(placement.pod), what)
+  decided.assume(pods.key(placement.pod), what)
 end
 
 local function place_reservation(entry, nodes, state, args)
   local result = cycle.run(entry.pod, nodes, state, args)
   if not result.node then return result.message end
   snapshot.reserve(state, entry.object, result.node)
-  cluster.reserve(entry.key, { uid = entry.pod.metadata.uid, node = result.node.metadata.name,
+  decided.reserve(entry.key, { uid = entry.pod.metadata.uid, node = result.node.metadata.name,
     at = state.now })
 end
 
--- Whether a victim of a decision before is there still.
-local function is_there(room, state)
-  local info = state.sums[room.node]
-  for key, uid in pairs(room.victims) do
-    local entry = info and info.pods[key]
-    if entry and entry.pod.metadata.uid == uid then return true end
-  end
-  return false
-end
-
--- Room for a pod that no node takes, by pods of lower priority going; nil where there is none. While those of
--- before are going, their room is the pod's, and nobody else goes.
-local function room_for(pod, result, state, args, before)
-  local old = before and before.uid == pod.metadata.uid and before.room
-  local room = old and is_there(old, state) and old
-    or preempt.waits(pod, state) and { node = nominated(pod), victims = {}, made = true }
-  if room then
-    snapshot.hold(state, pod, state.sums[room.node].node)
-    return room
-  end
-  local found = preempt.find(pod, result, state, args)
-  if not found then return nil end
-  preempt.assume(state, pod, found)
-  room = { node = found.node.metadata.name, victims = {} }
-  for _, victim in ipairs(found.victims) do room.victims[pods.key(victim)] = victim.metadata.uid end
-  return room
+-- The room that was found for a pod before.
+local function promised(entry)
+  local before = refused[entry.key]
+  return before and before.uid == entry.pod.metadata.uid and before.room or nil
 end
 
 -- The pods that a refusal of this one speaks of: all of its gang that wait.
@@ -164,7 +136,7 @@ local function pass(ctx, own)
     elseif not done[entry.key] then
       local placements, why, held, result = gang.decide(entry.pod, nodes, state, args)
       local room = result and ctx.params.preemption
-        and room_for(entry.pod, result, state, args, refused[entry.key]) or nil
+        and preempt.room(entry.pod, result, state, args, promised(entry)) or nil
       for _, one in ipairs(placements) do
         local key = pods.key(one.pod)
         local by = not is_fresh(one.pod) and key ~= own and own or nil
@@ -213,19 +185,19 @@ end
 -- One that cannot be bound has no node, and is decided again.
 local function bind(ctx, key)
   local pod = ctx:get(POD, key)
-  local known = pod and cluster.assumed(key, pod.metadata.uid)
+  local known = pod and decided.pod(key, pod.metadata.uid)
   if not known or known.bound or known.held_until then return end
   local ok, err = pcall(function()
     mark(ctx, pod, known)
     ctx:bind(pod, known.node)
   end)
   if not ok then
-    cluster.assume(key, nil)
+    decided.assume(key, nil)
     error(err, 0)
   end
   local now = fields.copy(known)
   now.bound = true
-  cluster.assume(key, now)
+  decided.assume(key, now)
   if key == ctx.key then
     ctx:event({ reason = "Scheduled", action = "Binding" }, "Successfully assigned %s to %s", key, known.node)
   end
@@ -271,7 +243,7 @@ end
 
 -- What is known of the pod already: it is bound, or the message of a decision that is not old.
 local function known_of(ctx, pod)
-  local now, known = ctx:now():unix(), cluster.assumed(ctx.key, pod.metadata.uid)
+  local now, known = ctx:now():unix(), decided.pod(ctx.key, pod.metadata.uid)
   local message = refused[ctx.key]
   if known and not known.held_until then
     local others = known.by and known.by ~= ctx.key and now - known.at < AGAIN
@@ -352,7 +324,7 @@ local scheduler = kube.controller {
   resource = POD,
   reads = READS,
   watches = wakes_pods,
-  indexes = { state = function(pod) return cluster.is_waiting(pod) and WAITING or nil end },
+  indexes = { state = function(pod) return decided.is_waiting(pod) and WAITING or nil end },
   when = { "spec", "labels" },
   priority = priority,
   workers = 1,
@@ -361,13 +333,13 @@ local scheduler = kube.controller {
   params = params,
 
   reconcile = function(pod, ctx)
-    if pod("spec.schedulerName") ~= ctx.params.schedulerName or not cluster.is_waiting(pod) then
+    if pod("spec.schedulerName") ~= ctx.params.schedulerName or not decided.is_waiting(pod) then
       refused[ctx.key] = nil
       return nil
     end
     local known = known_of(ctx, pod)
     if not known then
-      local alone, out = cluster.alone(ctx:now():unix(), function() return pass(ctx, ctx.key) end)
+      local alone, out = decided.alone(ctx:now():unix(), function() return pass(ctx, ctx.key) end)
       if not alone then return { requeue_after = SOON } end
       for _, key in ipairs(out.mine) do bind(ctx, key) end
       known = known_of(ctx, pod) or { again = SOON }
@@ -394,12 +366,12 @@ local reserver = kube.controller {
   reconcile = function(object, ctx)
     if not reservation.is_waiting(object, ctx.params.schedulerName) then return nil end
     local name, uid, now = object.metadata.name, object.metadata.uid, ctx:now():unix()
-    local known, message = cluster.reserved(name), nil
-    if not known or known.uid ~= uid then
-      local alone, out = cluster.alone(now, function() return pass(ctx, name) end)
+    local known, message = decided.reservation(name, uid), nil
+    if not known then
+      local alone, out = decided.alone(now, function() return pass(ctx, name) end)
       if not alone then return { requeue_after = SOON } end
       for _, key in ipairs(out.mine) do bind(ctx, key) end
-      known, message = cluster.reserved(name), out.messages[name]
+      known, message = decided.reservation(name, uid), out.messages[name]
     end
     local status = known and reservation.placed(object, known.node, now)
       or message and reservation.refused(object, message, now)

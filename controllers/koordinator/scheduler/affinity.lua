@@ -7,6 +7,7 @@
 --   score          Σ weight of preferred terms that hold, stretched from the least to the most
 
 local fields = require "fields"
+local range = require("scheduler.scores").range
 local selection = require "scheduler.selection"
 
 local dig = fields.dig
@@ -146,8 +147,7 @@ function M.score(_, info, cycle)
 end
 
 function M.normalize(scores)
-  local least, most = math.huge, -math.huge
-  for _, n in pairs(scores) do least, most = math.min(least, n), math.max(most, n) end
+  local least, most = range(scores)
   for name, n in pairs(scores) do scores[name] = most > least and MAX * (n - least) // (most - least) or 0 end
 end
 

@@ -153,10 +153,15 @@ local function best(pod, infos, state, args, o)
   return candidates[1]
 end
 
+-- The node that a pod was promised, or nil.
+function M.nominated(pod)
+  local name = dig(pod, "status", "nominatedNodeName") or ""
+  return name ~= "" and name or nil
+end
+
 -- Whether the pod waits for others to go from the node that it was promised.
 function M.waits(pod, state)
-  local name = dig(pod, "status", "nominatedNodeName") or ""
-  local info = name ~= "" and state.sums and state.sums[name]
+  local info = state.sums[M.nominated(pod) or ""]
   for _, entry in pairs(info and info.pods or {}) do
     local going = entry.pod.metadata.deletionTimestamp ~= nil
     if going and M.priority(entry.pod) < M.priority(pod) then return true end
@@ -184,6 +189,34 @@ end
 function M.assume(state, pod, found)
   for _, victim in ipairs(found.victims) do snapshot.take_out(state, victim, found.node) end
   snapshot.hold(state, pod, found.node)
+end
+
+-- Whether a victim of a decision before is there still.
+local function is_there(room, state)
+  local info = state.sums[room.node]
+  for key, uid in pairs(room.victims) do
+    local entry = info and info.pods[key]
+    if entry and entry.pod.metadata.uid == uid then return true end
+  end
+  return false
+end
+
+-- The room for a pod that `result` has no node for, { node = its name, victims = { [pod key] = uid }, made =
+-- whether they were told }, which the state then counts as the pod's; nil where there is none. While those of
+-- `old`, what was found before, are going, nobody else goes.
+function M.room(pod, result, state, args, old)
+  local room = old and is_there(old, state) and old
+    or M.waits(pod, state) and { node = M.nominated(pod), victims = {}, made = true }
+  if room then
+    snapshot.hold(state, pod, state.sums[room.node].node)
+    return room
+  end
+  local found = M.find(pod, result, state, args)
+  if not found then return nil end
+  M.assume(state, pod, found)
+  room = { node = found.node.metadata.name, victims = {} }
+  for _, victim in ipairs(found.victims) do room.victims[pods.key(victim)] = victim.metadata.uid end
+  return room
 end
 
 return M

@@ -12,4 +12,11 @@ function M.stretch(scores)
   for name, score in pairs(scores) do scores[name] = MAX * score // best end
 end
 
+-- The least and the most of them.
+function M.range(scores)
+  local least, most = math.huge, -math.huge
+  for _, n in pairs(scores) do least, most = math.min(least, n), math.max(most, n) end
+  return least, most
+end
+
 return M

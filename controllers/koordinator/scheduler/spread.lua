@@ -6,6 +6,7 @@
 
 local fields = require "fields"
 local nodefit = require "lib.nodefit"
+local range = require("scheduler.scores").range
 local selection = require "scheduler.selection"
 
 local dig = fields.dig
@@ -107,8 +108,7 @@ function M.score(_, info, cycle)
 end
 
 function M.normalize(scores)
-  local least, most = math.huge, 0
-  for _, n in pairs(scores) do least, most = math.min(least, n), math.max(most, n) end
+  local least, most = range(scores)
   for name, n in pairs(scores) do scores[name] = most > 0 and MAX * (most + least - n) // most or MAX end
 end
 

@@ -371,8 +371,8 @@ describe("DeviceShare", function()
 
   local function having(name, minor, percent)
     local p = pod(name, { [CORE] = tostring(percent), [RATIO] = tostring(percent) })
-    p.metadata.annotations = { [deviceshare.ANNOTATION] = deviceshare.text { { minor = minor, resources = {
-      [CORE] = tostring(percent), [RATIO] = tostring(percent), [MEMORY] = percent // 10 .. "Gi" } } } }
+    p.metadata.annotations = { [deviceshare.ANNOTATION] = deviceshare.text { gpu = { { minor = minor, resources = {
+      [CORE] = tostring(percent), [RATIO] = tostring(percent), [MEMORY] = percent // 10 .. "Gi" } } } } }
     return p
   end
 
@@ -386,16 +386,16 @@ describe("DeviceShare", function()
 
   local function minors(devices)
     local out = {}
-    for i, one in ipairs(devices) do out[i] = one.minor end
+    for i, one in ipairs(devices.gpu) do out[i] = one.minor end
     return out
   end
 
   local BINPACK = { type = "MostAllocated", resources = { { name = RATIO, weight = 1 } } }
 
   it("gives a part of one GPU, of memory and its ratio both", function()
-    assert.same({ { minor = 0, resources = { [CORE] = "50", [RATIO] = "25", [MEMORY] = "2560Mi" } } },
+    assert.same({ gpu = { { minor = 0, resources = { [CORE] = "50", [RATIO] = "25", [MEMORY] = "2560Mi" } } } },
       (place { [CORE] = "50", [RATIO] = "25" }))
-    assert.same({ { minor = 0, resources = { [MEMORY] = "1Gi", [RATIO] = "10" } } },
+    assert.same({ gpu = { { minor = 0, resources = { [MEMORY] = "1Gi", [RATIO] = "10" } } } },
       (place { [MEMORY] = "1Gi" }))
     assert.equal('{"gpu":[{"minor":0,"resources":{"koordinator.sh/gpu-memory":"1Gi",'
       .. '"koordinator.sh/gpu-memory-ratio":"10"}}]}', deviceshare.text((place { [MEMORY] = "1Gi" })))
@@ -406,11 +406,11 @@ describe("DeviceShare", function()
       { [CORE] = "200", [RATIO] = "200" } } do
       local devices = place(asked)
       assert.same({ 0, 1 }, minors(devices))
-      assert.same({ [CORE] = "100", [RATIO] = "100", [MEMORY] = "10Gi" }, devices[2].resources)
+      assert.same({ [CORE] = "100", [RATIO] = "100", [MEMORY] = "10Gi" }, devices.gpu[2].resources)
     end
     local shared = place { [SHARED] = "2", [CORE] = "60", [RATIO] = "40" }
     assert.same({ 0, 1 }, minors(shared))
-    assert.same({ [CORE] = "30", [RATIO] = "20", [MEMORY] = "2Gi" }, shared[1].resources)
+    assert.same({ [CORE] = "30", [RATIO] = "20", [MEMORY] = "2Gi" }, shared.gpu[1].resources)
     assert.equal("0/1 nodes are available: 1 Insufficient gpu devices.",
       select(2, place { ["nvidia.com/gpu"] = "3" }))
   end)
@@ -459,6 +459,38 @@ describe("DeviceShare", function()
     assert.same({ 0, 1 }, minors(cycle.run(pod("q", { ["nvidia.com/gpu"] = "2" }), { n }, state).devices))
   end)
 
+  it("gives RDMA cards and FPGAs by hundredths, or whole ones, beside GPUs", function()
+    local RDMA, FPGA = "koordinator.sh/rdma", "koordinator.sh/fpga"
+    local n, devices = gpu_node "n", device("n", 1)
+    for _, name in ipairs { RDMA, FPGA } do n.status.allocatable[name] = "200" end
+    for _, type in ipairs { "rdma", "fpga" } do
+      for minor = 0, 1 do
+        table.insert(devices.spec.devices, { type = type, minor = minor, health = true,
+          resources = { ["koordinator.sh/" .. type] = "100" } })
+      end
+    end
+    local function of(requests, pods_on)
+      local got, said = place(requests, { nodes = { n }, devices = { n = devices }, pods_on = pods_on })
+      return got and deviceshare.text(got) or said
+    end
+    local part = '{"minor":%d,"resources":{"koordinator.sh/%s":"%d"}}'
+    assert.equal('{"rdma":[' .. part:format(0, "rdma", 30) .. "]}", of { [RDMA] = "30" })
+    assert.equal('{"fpga":[' .. part:format(0, "fpga", 100) .. "," .. part:format(1, "fpga", 100) .. "]}",
+      of { [FPGA] = "200" })
+    assert.matches('^{"fpga":.*"gpu":.*"rdma":', of { [RDMA] = "1", [FPGA] = "1", [CORE] = "50", [RATIO] = "50" })
+    assert.matches("invalid resource unit koordinator.sh/rdma: 150", of { [RDMA] = "150" })
+    local function has_card(name, minor, hundredths)
+      local p = pod(name, { [RDMA] = tostring(hundredths) })
+      p.metadata.annotations = {
+        [deviceshare.ANNOTATION] = '{"rdma":[' .. part:format(minor, "rdma", hundredths) .. "]}" }
+      return p
+    end
+    local q = has_card("q", 0, 60)
+    assert.equal('{"rdma":[' .. part:format(1, "rdma", 50) .. "]}", of({ [RDMA] = "50" }, { n = { q } }))
+    assert.equal("0/1 nodes are available: 1 Insufficient rdma devices.",
+      of({ [RDMA] = "100" }, { n = { q, has_card("r", 1, 10) } }))
+  end)
+
   it("never gives a GPU more often than it is there", function()
     for seed = 1, 50 do
       math.randomseed(seed)
@@ -470,7 +502,7 @@ describe("DeviceShare", function()
         local p = pod("p" .. i, { [CORE] = percent, [RATIO] = percent })
         local result = cycle.run(p, { n }, state, { deviceshare = seed % 2 == 0 and BINPACK or nil })
         if result.node then snapshot.assume(state, p, n, cycle.got(result)) end
-        for _, one in ipairs(result.devices or {}) do
+        for _, one in ipairs(result.devices and result.devices.gpu or {}) do
           used[one.minor] = (used[one.minor] or 0) + tonumber(one.resources[CORE])
         end
       end

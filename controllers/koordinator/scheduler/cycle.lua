@@ -253,7 +253,7 @@ end
 -- nodes: list of Nodes; state: see snapshot.lua. Returns
 --   { node         the Node, or nil
 --     reservation  the Reservation whose room the pod gets there, or nil
---     devices      the GPUs that it gets there, as { minor, resources }
+--     devices      the devices that it gets there, as { [type] = list of { minor, resources } }
 --     numa         the processors and NUMA nodes that it gets there, as numa.allocate says
 --     message      why there is no node
 --     prefilter    whether that is so of any node

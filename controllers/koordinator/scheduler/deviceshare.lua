@@ -1,12 +1,14 @@
--- deviceshare.lua - DeviceShare: which GPUs of a node a pod gets, whole ones or parts. A Device (one for each
--- node, by the agent) says what each GPU has; an annotation of each pod says what it has of which.
+-- deviceshare.lua - DeviceShare: which GPUs, RDMA cards and FPGAs of a node a pod gets, whole ones or parts. A
+-- Device (one for each node, by the agent) says what each of them has; an annotation of each pod says what it
+-- has of which.
 --
---   count     = gpu.shared, or gpu-memory-ratio / 100 where that is several whole GPUs, or 1
---   per GPU   = what is asked for / count; nvidia.com/gpu: n is 100 · n of gpu-core and gpu-memory-ratio
---   takes     : the `count` GPUs that have it free, those of the best score first
---   score     = Σ weight · part that stays free (or is used) / Σ weight, of a GPU and of a node
+--   count      = gpu.shared, or gpu-memory-ratio / 100 where that is several whole GPUs, or 1; of rdma and fpga
+--                hundredths of a card, or whole ones
+--   per device = what is asked for / count; nvidia.com/gpu: n is 100 · n of gpu-core and gpu-memory-ratio
+--   takes      : the `count` devices that have it free, those of the best score first
+--   score      = Σ weight · part that stays free (or is used) / Σ weight, of a device and of a node
 --
--- info.gpus is { total, free }, both { [minor] = list of amounts }.
+-- info.devices is { [type] = { total, free } }, both { [minor] = list of amounts }.
 
 local fields = require "fields"
 local kube = require "kubelua"
@@ -26,12 +28,15 @@ local MEMORY, RATIO = PREFIX .. "gpu-memory", PREFIX .. "gpu-memory-ratio"
 local WHOLE = { "nvidia.com/gpu", "amd.com/gpu", "dcu.com/gpu" }
 local NAMES = { WHOLE[1], WHOLE[2], WHOLE[3], GPU, SHARED, CORE, MEMORY, RATIO }
 local NPU = "huawei.com/npu-"
+local CARDS = { fpga = PREFIX .. "fpga", rdma = PREFIX .. "rdma" } -- types with one resource, in hundredths
+local TYPES = { "fpga", "gpu", "rdma" }
 local MAX = 100
 
 -- As DeviceShareArgs.scoringStrategy: LeastAllocated spreads pods over GPUs, MostAllocated fills them.
 M.DEFAULTS = {
   type = "LeastAllocated",
-  resources = { { name = RATIO, weight = 1 }, { name = MEMORY, weight = 1 } },
+  resources = { { name = RATIO, weight = 1 }, { name = MEMORY, weight = 1 },
+    { name = CARDS.rdma, weight = 1 }, { name = CARDS.fpga, weight = 1 } },
 }
 
 -- ---------------------------------------------------------------- what a pod asks for
@@ -58,7 +63,7 @@ end
 
 -- What a pod asks of GPUs: { count, each = list of amounts }, nil for nothing, nil and why for what makes no
 -- sense.
-function M.request(requests)
+local function gpu_request(requests)
   local asked, names = {}, {}
   for name, n in pairs(requests) do
     if n > 0 and name:sub(1, #NPU) == NPU then return nil end -- not allocated here
@@ -80,36 +85,61 @@ function M.request(requests)
   return { count = count, each = each }
 end
 
--- ---------------------------------------------------------------- what a node has
-
--- The GPUs that a pod has: a list of { minor, resources }.
-local function gpus_of(entry)
-  if entry.devices then return entry.devices end
-  local text = fields.annotation(entry.pod, M.ANNOTATION)
-  local list = dig(text and fields.json(text), "gpu")
-  return type(list) == "table" and list or {}
+local function card_request(requests, name)
+  local n = requests[name] or 0
+  if n <= 0 then return nil end
+  if not whole(n) then return nil, ("invalid resource unit %s: %d"):format(name, n) end
+  local count = n > MAX and n // MAX or 1
+  return { count = count, each = { [name] = n // count } }
 end
 
-local function gpus(info, state)
-  if info.gpus then return info.gpus end
-  local total, free = {}, {}
+-- What a pod asks of devices: { [type] = { count, each = list of amounts } }, nil and why for what makes no sense.
+function M.requests(requests)
+  local gpu, why = gpu_request(requests)
+  local out = { gpu = gpu }
+  for type, name in pairs(CARDS) do
+    local refusal
+    out[type], refusal = card_request(requests, name)
+    why = why or refusal
+  end
+  if why then return nil, why end
+  return out
+end
+
+-- ---------------------------------------------------------------- what a node has
+
+-- The devices that a pod has: { [type] = list of { minor, resources } }.
+local function devices_of(entry)
+  if entry.devices then return entry.devices end
+  local text = fields.annotation(entry.pod, M.ANNOTATION)
+  return text and fields.json(text) or {}
+end
+
+local function known_of(info, state)
+  if info.devices then return info.devices end
+  local known = {}
+  for _, type in ipairs(TYPES) do known[type] = { total = {}, free = {} } end
   for _, device in ipairs(dig(state.devices, info.name, "spec", "devices") or {}) do
-    if device.type == "gpu" then
+    local of_type = known[device.type]
+    if of_type then
       local minor = device.minor or 0
-      total[minor] = device.health == true and lists.of(device.resources) or {}
-      free[minor] = lists.copy(total[minor])
+      of_type.total[minor] = device.health == true and lists.of(device.resources) or {}
+      of_type.free[minor] = lists.copy(of_type.total[minor])
     end
   end
   for _, entry in pairs(info.pods) do
-    for _, gpu in ipairs(gpus_of(entry)) do
-      local left = free[gpu.minor or 0]
-      for name, n in pairs(left and lists.of(gpu.resources) or {}) do
-        if left[name] then left[name] = math.max(left[name] - n, 0) end
+    local has = devices_of(entry)
+    for _, type in ipairs(TYPES) do
+      for _, one in ipairs(dig(has, type) or {}) do
+        local left = known[type].free[one.minor or 0]
+        for name, n in pairs(left and lists.of(one.resources) or {}) do
+          if left[name] then left[name] = math.max(left[name] - n, 0) end
+        end
       end
     end
   end
-  info.gpus = { total = total, free = free }
-  return info.gpus
+  info.devices = known
+  return known
 end
 
 -- ---------------------------------------------------------------- scores
@@ -159,64 +189,86 @@ local function complete(each, total)
   return out
 end
 
--- The GPUs of the node for the pod: a list of { minor, resources } by minor, or nil where they are too few. A
--- node without a Device has none to tell apart.
-function M.allocate(info, cycle)
-  local request = cycle.gpus
-  if not request or not dig(cycle.state.devices, info.name) then return {} end
-  local known = cycle.on[info.name].allocated
-  if known ~= nil then return known or nil end
-  local has_of, fitting = gpus(info, cycle.state), {}
-  for minor, free in pairs(has_of.free) do
+-- The devices of a type for the pod: a list of { minor, resources } by minor, or nil where they are too few.
+local function choose(known, request, strategy)
+  local fitting = {}
+  for minor, free in pairs(known.free) do
     if next(free) and has(free, request.each) then
       fitting[#fitting + 1] = { minor = minor,
-        score = score_of(request.each, has_of.total[minor], free, cycle.args.deviceshare) }
+        score = score_of(request.each, known.total[minor], free, strategy) }
     end
   end
+  if #fitting < request.count then return nil end
   table.sort(fitting, function(a, b)
     if a.score ~= b.score then return a.score > b.score end
     return a.minor < b.minor
   end)
-  local chosen = #fitting >= request.count and table.move(fitting, 1, request.count, 1, {}) or nil
-  if chosen then
-    table.sort(chosen, function(a, b) return a.minor < b.minor end)
-    for i, one in ipairs(chosen) do
-      chosen[i] = { minor = one.minor,
-        resources = lists.texts(complete(request.each, has_of.total[one.minor])) }
-    end
+  local chosen = table.move(fitting, 1, request.count, 1, {})
+  table.sort(chosen, function(a, b) return a.minor < b.minor end)
+  for i, one in ipairs(chosen) do
+    chosen[i] = { minor = one.minor,
+      resources = lists.texts(complete(request.each, known.total[one.minor])) }
   end
-  cycle.on[info.name].allocated = chosen or false
   return chosen
 end
 
--- The text of the annotation, or nil for no GPU.
-function M.text(devices)
-  if not devices or #devices == 0 then return nil end
-  local parts = {}
-  for i, one in ipairs(devices) do
-    parts[i] = ('{"minor":%d,"resources":%s}'):format(one.minor, kube.encode(kube.object(one.resources)))
+local function decide(info, cycle)
+  local out, missing, known = {}, {}, known_of(info, cycle.state)
+  for _, type in ipairs(TYPES) do
+    local request = cycle.devices[type]
+    if request then
+      out[type] = choose(known[type], request, cycle.args.deviceshare)
+      if not out[type] then missing[#missing + 1] = ("Insufficient %s devices"):format(type) end
+    end
   end
-  return '{"gpu":[' .. table.concat(parts, ",") .. "]}"
+  if #missing > 0 then return nil, missing end
+  return out
+end
+
+-- The devices of the node for the pod, by type; or nil and which there are too few of. A node without a Device
+-- has none to tell apart.
+function M.allocate(info, cycle)
+  if not next(cycle.devices) or not dig(cycle.state.devices, info.name) then return {} end
+  local mine = cycle.on[info.name]
+  if not mine.devices then mine.devices = { decide(info, cycle) } end
+  return mine.devices[1], mine.devices[2]
+end
+
+-- The text of the annotation, or nil for no devices.
+function M.text(devices)
+  local parts = {}
+  for _, type in ipairs(TYPES) do
+    local list = {}
+    for i, one in ipairs(devices and devices[type] or {}) do
+      list[i] = ('{"minor":%d,"resources":%s}'):format(one.minor, kube.encode(kube.object(one.resources)))
+    end
+    if #list > 0 then parts[#parts + 1] = ('"%s":[%s]'):format(type, table.concat(list, ",")) end
+  end
+  return #parts > 0 and "{" .. table.concat(parts, ",") .. "}" or nil
 end
 
 -- ---------------------------------------------------------------- the plugin
 
 function M.prefilter(_, cycle)
-  local request, why = M.request(cycle.request)
-  cycle.gpus = request
+  local requests, why = M.requests(cycle.request)
+  cycle.devices = requests or {}
   return why
 end
 
 function M.filter(_, info, cycle)
-  if M.allocate(info, cycle) then return nil end
-  return { "Insufficient gpu devices" }
+  local _, missing = M.allocate(info, cycle)
+  return missing
 end
 
-function M.silent(_, cycle) return not cycle.gpus end
+function M.silent(_, cycle) return not next(cycle.devices) end
 
 function M.score(_, info, cycle)
-  local node = gpus(info, cycle.state)
-  return score_of(cycle.gpus.each, sum_of(node.total), sum_of(node.free), cycle.args.deviceshare)
+  local sum, known = 0, known_of(info, cycle.state)
+  for type, request in pairs(cycle.devices) do
+    sum = sum + score_of(request.each, sum_of(known[type].total), sum_of(known[type].free),
+      cycle.args.deviceshare)
+  end
+  return sum
 end
 
 M.normalize = scores.stretch

@@ -32,7 +32,7 @@ end
 
 -- What becomes of a node has another stamp, so that what was said of it before is known to be old.
 local function change(info)
-  info.load, info.gpus, info.numa, info.ports = nil, nil, nil, nil
+  info.load, info.devices, info.numa, info.ports = nil, nil, nil, nil
   info.stamp = {}
 end
 
@@ -71,11 +71,11 @@ end
 -- What is known of a node:
 --   { node, name, allocatable, requested   as lists of amounts, `pods` being one of their names
 --     pods = { [key] = { pod, at, uid, devices, numa } }
---       at: when the scheduler put it there; uid: of the Reservation that it uses; devices: its GPUs; numa:
+--       at: when the scheduler put it there; uid: of the Reservation that it uses; devices: its own; numa:
 --       its processors and NUMA nodes; each nil for what the pod says
 --     rooms                                of its Reservations (reservation.lua)
 --     metric                               the NodeMetric, or nil
---     load, gpus, numa, ports              what plugins keep here until the node changes
+--     load, devices, numa, ports           what plugins keep here until the node changes
 --     stamp }                              another table after each change
 function M.info(state, node)
   state.sums = state.sums or {}

@@ -9,6 +9,7 @@ local kube = require "kubelua"
 local colocation = require "colocation"
 local compare = require "compare.node"
 local fields = require "fields"
+local lasting = require "compare.lasting"
 local plan = require "plan"
 local report = require "compare.report"
 local settings = require "settings"
@@ -32,18 +33,6 @@ local function decide(node, known, ctx)
   return input, (plan.calculate(input))
 end
 
--- Those that have lasted: the original writes later than it decides, and so by an older report.
--- times: { since, next_since } = { [disagreement] = second }, at the last look and at this one.
-local function lasting(found, times, now, patience)
-  local out = {}
-  for _, one in ipairs(found) do
-    local key = one.node .. " " .. one.name .. " " .. one.reason
-    times.next_since[key] = times.since[key] or now
-    if now - times.next_since[key] >= patience then out[#out + 1] = one end
-  end
-  return out
-end
-
 -- A case of each calculation in which a node disagrees, as long as there is room.
 local function keep_cases(seen, found, input, decided, most)
   for _, one in ipairs(found) do
@@ -54,13 +43,15 @@ local function keep_cases(seen, found, input, decided, most)
   end
 end
 
-local function look(known, ctx, times)
-  local seen = { all = {}, nodes = 0, cases = { batchresource = {}, midresource = {} }, kept = 0 }
+-- since: of the disagreements at the last look; seen.since is what they are at this one.
+local function look(known, ctx, since)
+  local seen = { all = {}, nodes = 0, since = {}, cases = { batchresource = {}, midresource = {} }, kept = 0 }
   for _, node in ipairs(ctx:list(NODE)) do
     local input, decided = decide(node, known, ctx)
     if input then
-      local found = lasting(compare.disagreements(input, decided), times, input.now,
+      local found, until_next = lasting.of(compare.disagreements(input, decided), since, input.now,
         ctx.params.patienceSeconds)
+      for key, time in pairs(until_next) do seen.since[key] = time end
       seen.nodes = seen.nodes + 1
       table.move(found, 1, #found, #seen.all + 1, seen.all)
       keep_cases(seen, found, input, decided, ctx.params.cases)
@@ -97,9 +88,8 @@ return kube.controller {
   reconcile = function(_, ctx)
     local known = read(ctx)
     if not known.colocation.available then return end
-    local times = { since = fields.copy(ctx.memo.since or {}), next_since = {} }
-    local seen = look(known, ctx, times)
-    ctx.memo.since = times.next_since
+    local seen = look(known, ctx, fields.copy(ctx.memo.since or {}))
+    ctx.memo.since = seen.since
     write(ctx, seen)
   end,
 }

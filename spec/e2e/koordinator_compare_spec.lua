@@ -1,6 +1,6 @@
--- koordinator_compare_spec.lua - the comparison with koord-manager in `kubelua run` on both API servers: it
--- tells what somebody else wrote otherwise, its cases run in the fixture runner, it writes no node, and
--- needs no more rights than `kubelua rbac` prints.
+-- koordinator_compare_spec.lua - the comparisons with koord-manager in `kubelua run` on both API servers: it
+-- tells what somebody else wrote otherwise, on nodes and to their agents, its cases run in the fixture runner,
+-- it writes nothing of theirs, and needs no more rights than `kubelua rbac` prints.
 -- not in tsan: policies are Lua; the threads under them are the scheduler's, too
 
 local controller = require "support.controller"
@@ -12,7 +12,7 @@ local wait = require "support.wait"
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 local NODE, CONFIG_MAP = "v1/Node", "v1/ConfigMap"
-local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
+local METRIC, SLO = "slo.koordinator.sh/v1alpha1/NodeMetric", "slo.koordinator.sh/v1alpha1/NodeSLO"
 local CPU, MEMORY = "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"
 local SYSTEM, NAME = "koordinator-system", "compared"
 local PATIENCE = 60
@@ -25,6 +25,10 @@ end
 servers.each(function(name, start)
   describe("the comparison on " .. name, function()
     local server, client, run
+    after_each(function()
+      if run then controller.finish(run) end
+      run = nil
+    end)
 
     lazy_setup(function()
       server = start { crds = { "controllers/koordinator/crds" } }
@@ -41,26 +45,26 @@ servers.each(function(name, start)
           systemUsage = { resources = { cpu = "1", memory = "1Gi" } } } })
     end)
     lazy_teardown(function()
-      if run then controller.finish(run) end
       client:delete(METRIC, NAME)
+      client:delete(SLO, NAME)
       client:delete(NODE, NAME)
       server:stop()
     end)
 
-    local function kubeconfig()
+    local function kubeconfig(script, role_name)
       if not name:find "kube%-apiserver" then return server.kubeconfig end
       local role, code = process.run(("%s rbac --record --crds controllers/koordinator/crds \z
-        controllers/koordinator/compare.lua 2>/dev/null"):format(KUBELUA))
+        controllers/koordinator/%s 2>/dev/null"):format(KUBELUA, script))
       assert.equal(0, code, role)
       server:must_kubectl("apply", "-f", process.write(process.tmpname ".yaml", role))
-      server:must_kubectl("create", "clusterrolebinding", "compare-nobody", "--clusterrole",
-        "compare-noderesource", "--user", "nobody")
+      server:must_kubectl("create", "clusterrolebinding", role_name .. "-nobody", "--clusterrole",
+        role_name, "--user", "nobody")
       return server:kubeconfig_for(server.tokens.nobody)
     end
 
     it("tells what stands on a node and what the policy would have written, as a case that runs", function()
       local before = client:get(NODE, NAME).metadata.resourceVersion
-      run = controller.start({ kubeconfig = kubeconfig() }, copy())
+      run = controller.start({ kubeconfig = kubeconfig("compare.lua", "compare-noderesource") }, copy())
       local data
       wait.until_true(PATIENCE, "a report", function()
         local map = client:get(CONFIG_MAP, SYSTEM, "koordinator-compare")
@@ -80,6 +84,24 @@ servers.each(function(name, start)
       assert.equal("0 passed, 1 failed", text:match "[^\n]*$", text)
       assert.matches("FAIL batchresource.json: compared", text, 1, true)
       assert.equal(before, client:get(NODE, NAME).metadata.resourceVersion)
+      assert.is_nil(run:log():find("ERROR", 1, true), run:log())
+    end)
+
+    it("tells in which fields a node's agent is told otherwise, and writes none of them", function()
+      local there = client:create { kind = SLO, name = NAME, spec = { cpuBurstStrategy = { policy = "auto" } } }
+      run = controller.start({ kubeconfig = kubeconfig("compareagents.lua", "compare-agents") },
+        "controllers/koordinator/compareagents.lua", "--param", "patienceSeconds=0")
+      local text
+      wait.until_true(PATIENCE, "a report", function()
+        local map = client:get(CONFIG_MAP, SYSTEM, "koordinator-compare-agents")
+        text = map and map.data["report.txt"]
+        if not text then error(run:log(), 0) end
+        return true
+      end)
+      assert.matches("NodeSLO cpuBurstStrategy.policy, another value: 1\n  compared: there auto, here none", text, 1,
+        true)
+      assert.matches("NodeMetric metricCollectPolicy, only here: 1", text, 1, true)
+      assert.equal(there.metadata.resourceVersion, client:get(SLO, NAME).metadata.resourceVersion)
       assert.is_nil(run:log():find("ERROR", 1, true), run:log())
     end)
   end)

@@ -94,8 +94,8 @@ local function whole_cores(acc, what, closed)
   for _, core in ipairs(cores) do
     local ids = known.core[core]
     local number = acc.topology.cpus[ids[1]][what]
-    groups[number] = groups[number] or {}
-    for _, id in ipairs(ids) do table.insert(groups[number], id) end
+    local list = groups[number] or {}
+    groups[number] = table.move(ids, 1, #ids, #list + 1, list)
   end
   return ordered(acc, groups, function(number)
     local ids = groups[number]

@@ -1,0 +1,18 @@
+-- lasting.lua - the disagreements that have lasted: the original writes later than it decides, and so by older
+-- inputs than those that are there now.
+
+local M = {}
+
+-- Those of `found` that have been there for `patience` seconds, and { [disagreement] = since when } for the next
+-- look; since is that of the last one.
+function M.of(found, since, now, patience)
+  local out, next_since = {}, {}
+  for _, one in ipairs(found) do
+    local key = one.node .. " " .. one.name .. " " .. one.reason
+    next_since[key] = since[key] or now
+    if now - next_since[key] >= patience then out[#out + 1] = one end
+  end
+  return out, next_since
+end
+
+return M

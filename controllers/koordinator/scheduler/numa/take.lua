@@ -95,7 +95,8 @@ local function whole_cores(acc, what, closed)
     local ids = known.core[core]
     local number = acc.topology.cpus[ids[1]][what]
     local list = groups[number] or {}
-    groups[number] = table.move(ids, 1, #ids, #list + 1, list)
+    groups[number] = list
+    table.move(ids, 1, #ids, #list + 1, list)
   end
   return ordered(acc, groups, function(number)
     local ids = groups[number]

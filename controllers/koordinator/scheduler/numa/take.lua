@@ -88,15 +88,15 @@ local function socket_of(acc, ids) return acc.topology.cpus[ids[1]].socket end
 local function whole_cores(acc, what, closed)
   local known, groups, cores = index(acc, closed), {}, {}
   for core, ids in pairs(known.core) do
-    if #ids == acc.topology.per_core then cores[#cores + 1] = core end
+    if #ids == acc.topology.per_core then cores[#cores + 1] = { core, ids } end
   end
-  table.sort(cores)
-  for _, core in ipairs(cores) do
-    local ids = known.core[core]
+  table.sort(cores, function(a, b) return a[1] < b[1] end)
+  for _, one in ipairs(cores) do
+    local ids = one[2]
     local number = acc.topology.cpus[ids[1]][what]
     local list = groups[number] or {}
     groups[number] = list
-    table.move(ids, 1, #ids, #list + 1, list)
+    for _, id in ipairs(ids) do list[#list + 1] = id end
   end
   return ordered(acc, groups, function(number)
     local ids = groups[number]

@@ -1,6 +1,7 @@
 /* reader.c - reads of the declared caches, with the script's index names translated. Any thread that holds
  * the wiring. */
 #include <string.h>
+#include <strings.h>
 
 #include "base/mem.h"
 #include "base/suggest.h"
@@ -19,9 +20,33 @@ const char *kl__wired_index_name(kl_wiring *w, const kl_need *n, const char *nam
     return NULL;
 }
 
+/* Which of the kinds in the caches a word probably means: "cm", "ConfigMap", "v1/Configmap". NULL: none. */
+static const char *meant(const kl_wiring *w, const char *word)
+{
+    const char **kinds = kl_new_array(const char *, w->n_needs + 1), *found = NULL;
+    for (size_t i = 0; i < w->n_needs; i++) {
+        const kl_resource *r = w->needs[i].resource;
+        const char *kind = kl_cache_kind(w->needs[i].cache), *slash = strrchr(kind, '/');
+        kinds[i] = kind;
+        if ((slash && !strcasecmp(word, slash + 1)) || (r && r->plural && !strcmp(word, r->plural)))
+            found = kind;
+        for (char **s = r ? r->short_names : NULL; s && *s; s++)
+            if (!strcmp(word, *s))
+                found = kind;
+    }
+    if (!found)
+        found = kl_suggest(word, kinds, w->n_needs);
+    kl_free(kinds);
+    return found;
+}
+
 static kl_status find(kl_reader *rd, const char *kind, kl_need **out, kl_err *err)
 {
     kl_need *n = kl__wiring_need(rd->w, kind);
+    const char *near = n ? NULL : meant(rd->w, kind);
+    if (near)
+        return kl_fail(err, KL_EINVAL, "controller %s does not keep %s in its cache; did you mean \"%s\"?",
+            rd->w->logic.spec->name, kind, near);
     if (!n)
         return kl_fail(err, KL_EINVAL,
             "controller %s does not keep %s in its cache: add it to reads = { \"%s\" }, or ask the server "

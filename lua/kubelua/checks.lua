@@ -75,8 +75,7 @@ function M.kind(self, where, kind)
   local api, word = kind:match "^(.+)/([^/]+)$"
   local version = api and (api:match "^[%w.-]+/(v%w+)$" or api:match "^(v%w+)$")
   if not version or not word:find "^%u%w*$" then
-    fail(self, "%s: %q is no kind; write \"v1/Pod\" or \"group/version/Kind\" such as \"apps/v1/Deployment\"",
-      where, kind)
+    fail(self, "%s: %q is no kind%s", where, kind, require "kubelua.kinds".hint(kind))
   end
   return kind
 end

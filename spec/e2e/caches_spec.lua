@@ -183,6 +183,22 @@ servers.each(function(server_name, start)
       assert.match("reads       v1/Pod\n  reads       v1/Secret\n", out)
     end)
 
+    it("are asked by kinds in full, and answer a word with the one that it means", function()
+      make(ns, "it")
+      started(([[
+        return kube.controller { name = "words-%s", resource = "v1/ConfigMap", namespaces = { %q },
+          reconcile = function(o, ctx)
+            if o.metadata.name ~= "it" then return end
+            local said = {}
+            for _, word in ipairs { "cm", "configmaps", "ConfigMap", "v1/Configmap", "v1/Secret" } do
+              local _, e = pcall(ctx.get, ctx, word, "it")
+              said[#said + 1] = tostring(e):match 'did you mean "(.-)"' or "no"
+            end
+            say(ctx, "words", table.concat(said, " "))
+          end }]]):format(ns, ns))
+      heard("words", "v1/ConfigMap v1/ConfigMap v1/ConfigMap v1/ConfigMap no")
+    end)
+
     it("are of the namespaces that it selects of other kinds", function()
       local shared = controller.namespace(client, "shared")
       make(ns, "it")

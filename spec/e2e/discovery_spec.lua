@@ -37,6 +37,29 @@ servers.each(function(name, start)
       s:stop()
     end)
 
+    it("has the words of built-in kinds that scripts are told of", function()
+      local kinds, n = require "kubelua.kinds", 0
+      local function is(word, kind)
+        -- Events are of two groups, and the first one counts.
+        local full = c:resource(word)
+        assert.equal(("%s%s/%s"):format(full.group ~= "" and full.group .. "/" or "", full.version, full.kind),
+          kinds.meant(word), kind)
+        n = n + 1
+      end
+      for _, r in ipairs((c:resources { verb = "list" })) do
+        local group = r.kind:match "^(.+)/v"
+        if not group or not group:find "metrics" then
+          is(r.plural, r.kind)
+          is(r.singular, r.kind)
+          for _, short in ipairs(r.short_names or {}) do is(short, r.kind) end
+        end
+      end
+      assert.is_true(n > 120)
+      assert.equal("apps/v1/Deployment", kinds.meant "deployments.apps")
+      assert.equal("apps/v1/Deployment", kinds.meant "extensions/v1beta1/Deploymnt")
+      assert.is_nil(kinds.meant "zebra")
+    end)
+
     it("knows kubectl's words in every call", function()
       for _, word in ipairs { "Namespace", "v1/Namespace", "namespaces", "namespace", "ns", "v1/namespaces",
         "namespaces.v1." } do

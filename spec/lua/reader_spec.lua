@@ -100,6 +100,7 @@ describe("kubelua check", function()
     ["a function of kube that is none"] = { "", "return kube.qyt '1'", "unknown%-kube: kube.qyt: .*'qty'" },
     ["a kind that is not declared"] = { "", "local kind = 'v1/Secret'\nctx:list(kind)",
       "4: error undeclared%-kind: ctx:list: .*reads = { \"v1/Secret\" }" },
+    ["a kind by another word"] = { "", "ctx:get('po', 'a')", "error undeclared%-kind: ctx:get: \"po\" is no kind; did you mean \"v1/Pod\"" },
     ["a param that is not declared"] = { "params = { region = 'eu' },", "return ctx.params.regoin, ctx.params.region",
       "undeclared%-param: ctx.params.regoin: .*'region'" },
     ["a param where there is none"] = { "", "return ctx.params 'a.b'", "declare it: params = { a = ... }" },

@@ -4,6 +4,7 @@
 --   a program { path, sources, specs } --each text read into a tree--> findings { file, line, severity, rule, message }
 
 local core = require "kubelua.core"
+local kinds = require "kubelua.kinds"
 local result = require "kubelua.result"
 local suggest = require "kubelua.suggest"
 local tree = require "kubelua.reader.tree"
@@ -138,7 +139,9 @@ function Look:read(node)
     return
   end
   self.kinds_read[kind] = true
-  if node.name ~= "owned" and kind:find("/", 1, true) and not self.declared.kinds[kind] then
+  if not kind:find("/", 1, true) then
+    self:say(node, "error", "undeclared-kind", "ctx:%s: %q is no kind%s", node.name, kind, kinds.hint(kind))
+  elseif node.name ~= "owned" and not self.declared.kinds[kind] then
     self:say(node, "error", "undeclared-kind", "ctx:%s: the controller does not keep %s in its cache: add \z
       reads = { %q }, or ask the server with ctx.live", node.name, kind, kind)
   end

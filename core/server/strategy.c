@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "model/time.h"
+#include "builtin/begin.h"
 #include "builtin/builtin.h"
 #include "builtin/service.h"
 #include "cel/rules.h"
@@ -234,40 +234,6 @@ static void empty_status(const kl__kind *k, const kl_value **o)
     KL_EDIT(o, kl__empty_status(k->group, k->plural), "status");
 }
 
-/* When a volume's phase became what it is. */
-static void note_phase(const kl__call *c, const kl_value *old, const kl_value **o)
-{
-    const kl_value *phase = kl_value_at(*o, "status", "phase", NULL),
-                   *since = kl_value_at(old, "status", "lastPhaseTransitionTime", NULL);
-    char text[KL_TIME_MAX];
-    if (!old && kl_value_at(*o, "status", "lastPhaseTransitionTime", NULL))
-        return;
-    if (!old || !kl_value_equal(kl_value_at(old, "status", "phase", NULL), phase))
-        KL_EDIT(o, kl_value_of_str(kl_time_format_wall(kl__server_wall(c->s), text)), "status",
-            "lastPhaseTransitionTime");
-    else if (since)
-        KL_EDIT(o, kl_value_ref(since), "status", "lastPhaseTransitionTime");
-}
-
-/* Its finalizers, with Kubernetes' own among them. */
-static void begin_namespace(const kl_value **o)
-{
-    const kl_value *list = kl_value_at(*o, "spec", "finalizers", NULL);
-    bool own = false;
-    kl_builder *b = kl_builder_new();
-    kl_build_array(b);
-    for (size_t i = 0; i < kl_value_len(list); i++) {
-        const char *name = kl_value_str(kl_value_item(list, i));
-        own = own || (name && !strcmp(name, "kubernetes"));
-        kl_build_value(b, kl_value_item(list, i));
-    }
-    if (!own)
-        kl_build_str(b, "kubernetes");
-    kl_build_end(b);
-    KL_EDIT(o, kl_builder_done(b), "spec", "finalizers");
-    KL_EDIT(o, kl_value_of_str("Active"), "status", "phase");
-}
-
 void kl__strategy_create(const kl__call *c, const kl_value **o, kl__causes *causes)
 {
     const kl__kind *k = c->kind;
@@ -282,14 +248,14 @@ void kl__strategy_create(const kl__call *c, const kl_value **o, kl__causes *caus
             KL_EDIT(o, kl_value_of_str(kl__pod_qos(*o)), "status", "qosClass");
     }
     if (kl__kind_among(k, "/namespaces"))
-        begin_namespace(o);
+        kl__namespace_begin(o);
     if (kl__kind_among(k, "certificates.k8s.io/certificatesigningrequests"))
         kl__csr_create(o);
     if (kl__kind_among(k, "/persistentvolumeclaims /persistentvolumes")
         && !kl_value_str_at(*o, "status", "phase", NULL))
         KL_EDIT(o, kl_value_of_str("Pending"), "status", "phase");
     if (kl__kind_among(k, "/persistentvolumes"))
-        note_phase(c, NULL, o);
+        kl__volume_phase(kl__server_wall(c->s), NULL, o);
     if (kl__kind_among(k, "/services"))
         allot(c, NULL, o, causes);
     if (kl__kind_among(k, "batch/jobs")
@@ -375,7 +341,7 @@ void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value 
         kl_value_unref(metadata);
         status_keeps(k, old, o);
         if (kl__kind_among(k, "/persistentvolumes"))
-            note_phase(c, old, o);
+            kl__volume_phase(kl__server_wall(c->s), old, o);
     } else if (c->sub && !strcmp(c->sub, "finalize")) {
         const kl_value *finalizers = kl_value_ref(kl_value_at(*o, "spec", "finalizers", NULL));
         kl__replace(o, kl_value_ref(old));
@@ -459,9 +425,7 @@ void kl__strategy_validate(const kl__call *c, const kl_value *old, const kl_valu
     kl__limits_validate(c->kind, o, causes);
     if (kl__kind_among(c->kind, "apiextensions.k8s.io/customresourcedefinitions"))
         kl__crd_validate(c, old, o, causes);
-    if (!old && !causes->len && kl__kind_among(c->kind, "networking.k8s.io/ingresses")
-        && kl_value_at(o, "metadata", "annotations", "kubernetes.io/ingress.class", NULL))
-        kl__call_warn(c,
-            "annotation \"kubernetes.io/ingress.class\" is deprecated, please use "
-            "'spec.ingressClassName' instead");
+    const char *warning = causes->len ? NULL : kl__builtin_warning(&w);
+    if (warning)
+        kl__call_warn(c, "%s", warning);
 }

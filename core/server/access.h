@@ -30,6 +30,10 @@ kl_rbac_source kl__access_source(kl_server *s);
 KL_NODISCARD kl_status kl__access_grant(
     const kl__call *c, const kl_value *old, const kl_value *o, kl_err *err);
 
+/* Whoever writes a ValidatingAdmissionPolicy or a binding may read its parameters: else causes. */
+struct kl__write;
+void kl__access_check_params(const kl__call *c, const struct kl__write *w);
+
 /* Makes the roles of every cluster that are not there. Before the first request. */
 KL_NODISCARD kl_status kl__access_begin(kl_server *s, kl_err *err);
 /* A ClusterRole came, went or changed: those that gather others are made anew. */

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "model/object.h"
 #include "model/selector.h"
+#include "policy/rights.h"
 #include "schema/edit.h"
 #include "schema/status.h"
 #include "server/access.h"
@@ -189,4 +190,21 @@ kl_status kl__access_grant(const kl__call *c, const kl_value *old, const kl_valu
             err, c->kind, name, "must have cluster-admin privileges to use an aggregationRule");
     kl_value_unref(everything);
     return st ? st : check_rules(c, name, rules, err);
+}
+
+/* ------------------------------------------------------------------ parameters of policies */
+
+static bool may_read(
+    void *arg, const char *verb, const char *group, const char *resource, const char *ns, const char *name)
+{
+    const kl__call *c = arg;
+    kl_rbac_request r = {.verb = verb, .group = group, .resource = resource, .ns = ns, .name = name};
+    return kl__access_allows(c->s, c->user, &r, NULL);
+}
+
+void kl__access_check_params(const kl__call *c, const kl__write *w)
+{
+    kl_policy_asker a = {may_read, (void *)(uintptr_t)c, c->user, c->s->kinds, c->s->store};
+    if (c->user && c->s->rbac && !c->sub && !kl_rbac_in_group(c->user, KL_RBAC_MASTERS))
+        kl_policy_check_rights(&a, w);
 }

@@ -20,6 +20,7 @@
 #include "builtin/defaults.h"
 #include "builtin/csr.h"
 #include "schema/edit.h"
+#include "server/access.h"
 #include "server/lifecycle.h"
 #include "schema/validate.h"
 
@@ -415,6 +416,8 @@ void kl__strategy_validate(const kl__call *c, const kl_value *old, const kl_valu
         kl_policy_validate(&w);
     if (kl__kind_among(c->kind, BINDINGS))
         kl_policy_validate_binding(&w);
+    if (!causes->len)
+        kl__access_check_params(c, &w);
     if (kl__kind_among(c->kind, "certificates.k8s.io/certificatesigningrequests"))
         kl__csr_validate(c->sub, old, o, causes);
     if (kl__kind_among(c->kind,

@@ -1,0 +1,23 @@
+/* rights.h - whoever writes a policy or a binding may read the parameters that it names (registry/
+ * admissionregistration, authz.go). */
+#ifndef KL_POLICY_RIGHTS_H
+#define KL_POLICY_RIGHTS_H
+
+#include "builtin/builtin.h"
+#include "store/store.h"
+
+typedef struct kl_policy_asker {
+    /* whether the writer may; texts as in a ResourceAttributes, "*" for any */
+    bool (*may)(void *arg, const char *verb, const char *group, const char *resource, const char *ns,
+        const char *name);
+    void *arg;
+    const kl_value *user; /* the writer */
+    const kl__kinds *kinds;
+    kl__store *store;
+} kl_policy_asker;
+
+/* Of a write of a ValidatingAdmissionPolicy or a binding; any other is none of its business. Under the lock
+ * that guards kinds and objects. */
+void kl_policy_check_rights(const kl_policy_asker *a, const kl__write *w);
+
+#endif

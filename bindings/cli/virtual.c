@@ -159,6 +159,8 @@ static void advance(cli_virtual *v, const asked *a)
     kl_server_tick(v->server);
     if (st)
         refuse(a->request, 500, "InternalError", kl_err_message(&err));
+    else if (atomic_load(&v->stage->leaving))
+        refuse(a->request, 503, "ServiceUnavailable", "the server stops");
     else
         answer_now(v, a->request);
     kl_err_fini(&err);
@@ -241,6 +243,8 @@ void cli_virtual_stop(cli_virtual *v)
         return;
     kl_lock(&v->mu);
     v->stopping = true;
+    if (v->stage)
+        atomic_store(&v->stage->leaving, true);
     kl_cond_signal(&v->wake);
     kl_unlock(&v->mu);
     kl_thread_join(v->thread);

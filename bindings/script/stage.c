@@ -332,7 +332,7 @@ kl_status lkl__stage_advance(lkl_stage *s, kl_time d, kl_err *err)
         kl_outlook o = {.next = KL_NEVER};
         kl_status st = s->manager ? lkl__stage_settle(s, &o, err) : KL_OK;
         kl_time now = kl_clock_now(s->clock);
-        if (st || now >= target)
+        if (st || now >= target || atomic_load(&s->leaving))
             return st;
         move(s, s->manager && o.next < target && o.next > now ? o.next - now : target - now);
     }

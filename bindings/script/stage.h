@@ -7,6 +7,7 @@
 #define LKL_STAGE_H
 
 #include <lua.h>
+#include <stdatomic.h>
 
 #include "base/sync.h"
 #include "client/call_webhook.h"
@@ -60,6 +61,7 @@ typedef struct lkl_stage {
     kl_manager *manager; /* NULL while nothing runs */
     /* they are of another owner, and what runs is not remembered: the process goes on for days */
     bool beside;
+    atomic_bool leaving; /* set by any thread: an advance ends where it is */
     lkl_journal runs, calls;
     lkl_asks web;
 } lkl_stage;

@@ -115,6 +115,18 @@ describe("a virtual clock", function()
     assert.equal("404 there is /kubelua/v1/clock, and nothing else below /kubelua/", refused("{}", "/kubelua/v1/clocks"))
   end)
 
+  it("does not keep the server from stopping", function()
+    local other = servers.embedded { args = { "--simulate=nodes", "--clock", "virtual" } }
+    other:must_kubectl("wait", "--for=create", "node/node-3", "--timeout=60s")
+    local out = process.tmpname ".answer"
+    local long = process.spawn { "sh", "-c", ("curl -s '%s%s' -d '{\"advance\":\"87600h\"}' >%s"):format(other.url, PATH,
+      out), name = "curl" }
+    local _, before = curl(other, PATH)
+    wait.until_true(60, "time passes", function() return select(2, curl(other, PATH)).now ~= before.now end)
+    other:stop()
+    wait.until_true(60, "the request has ended", function() return not long:alive() end)
+  end)
+
   it("is refused with data that outlives it, and by another name", function()
     local function fails(words)
       local out, code = process.run(KUBELUA .. " apiserver --listen 127.0.0.1:0 " .. words .. " 2>&1")

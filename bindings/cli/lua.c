@@ -219,13 +219,15 @@ static int controllers(lua_State *L)
         lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
     lua_createtable(L, (int)p->n_hooks, 0);
-    for (size_t i = 0; i < p->n_hooks; i++) {
+    for (size_t i = 0, n = 0; i < p->n_hooks; i++) {
+        if (p->hooks[i].converts) /* it has no configuration of its own */
+            continue;
         lua_createtable(L, 0, 2);
         lua_pushstring(L, p->hooks[i].as.name);
         lua_setfield(L, -2, "name");
         lua_pushboolean(L, p->hooks[i].mutating);
         lua_setfield(L, -2, "mutating");
-        lua_rawseti(L, -2, (lua_Integer)i + 1);
+        lua_rawseti(L, -2, (lua_Integer)++n);
     }
     kl_program_unref(p);
     return 2;

@@ -387,6 +387,7 @@ static void read_hook(lua_State *L, kl_webhook_spec *s)
     int at = lua_gettop(L);
     read_spec(L, &s->as);
     s->mutating = flag_field(L, at, "mutating");
+    s->converts = flag_field(L, at, "converts");
     s->ignore = flag_field(L, at, "ignore");
     s->kinds = strings_field(L, at, "kinds");
     s->operations = view_field(L, at, "operations");

@@ -449,13 +449,13 @@ static bool is_for_scripts(const char *name)
 {
     static const char *const names[] = {"kubelua.adopt", "kubelua.checks", "kubelua.claim", "kubelua.client",
         "kubelua.clock", "kubelua.compute", "kubelua.conditions", "kubelua.context", "kubelua.controller",
-        "kubelua.crd", "kubelua.crd_schema", "kubelua.discovery", "kubelua.drain", "kubelua.edit",
-        "kubelua.extract", "kubelua.fields", "kubelua.finalizer", "kubelua.helpers", "kubelua.http",
-        "kubelua.kinds", "kubelua.metrics", "kubelua.news", "kubelua.options", "kubelua.owner",
-        "kubelua.pager", "kubelua.patch", "kubelua.peer", "kubelua.request", "kubelua.params",
-        "kubelua.result", "kubelua.saying", "kubelua.scheduling", "kubelua.script", "kubelua.shared",
-        "kubelua.suggest", "kubelua.tables", "kubelua.upsert", "kubelua.verbs", "kubelua.wait",
-        "kubelua.webhook", NULL};
+        "kubelua.conversion", "kubelua.crd", "kubelua.crd_schema", "kubelua.discovery", "kubelua.drain",
+        "kubelua.edit", "kubelua.extract", "kubelua.fields", "kubelua.finalizer", "kubelua.helpers",
+        "kubelua.http", "kubelua.kinds", "kubelua.metrics", "kubelua.news", "kubelua.options",
+        "kubelua.owner", "kubelua.pager", "kubelua.patch", "kubelua.peer", "kubelua.request",
+        "kubelua.params", "kubelua.result", "kubelua.saying", "kubelua.scheduling", "kubelua.script",
+        "kubelua.shared", "kubelua.suggest", "kubelua.tables", "kubelua.upsert", "kubelua.verbs",
+        "kubelua.wait", "kubelua.webhook", NULL};
     return is_public(name) || is_in(name, names) || begins_with(name, "kubelua.koordinator.")
         || begins_with(name, "kubelua.kubernetes.");
 }

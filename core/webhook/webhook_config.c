@@ -112,7 +112,7 @@ static kl_status add_rule(kl_builder *b, const kl_webhook_spec *s, const char *w
     return KL_OK;
 }
 
-static void add_client(kl_builder *b, const kl_value *where, const char *ca)
+void kl_webhook_client(kl_builder *b, const kl_value *where, const char *ca)
 {
     kl_build_key(b, "clientConfig");
     kl_build_object(b);
@@ -164,7 +164,7 @@ kl_status kl_webhook_config(const kl_webhook_spec *s, const kl_value *where, con
         }
     }
     kl_build_end(b);
-    add_client(b, where, ca);
+    kl_webhook_client(b, where, ca);
     kl_build_end(b);
     kl_build_end(b);
     kl_build_end(b);

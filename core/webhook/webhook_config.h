@@ -37,6 +37,9 @@ const char *kl_webhook_config_kind(bool mutating);
  * subresource begins, or NULL. */
 size_t kl_webhook_kind_split(const char *word, const char **subresource);
 
+/* The key clientConfig: `where` and, unless NULL, the CA. */
+void kl_webhook_client(kl_builder *b, const kl_value *where, const char *ca);
+
 typedef kl_status kl_webhook_resolve_fn(void *arg, const char *kind, const kl_resource **out, kl_err *err);
 /* `where` is the clientConfig but for the CA; `ca` PEM text or NULL. A new reference. Fails when a kind
  * cannot be resolved. */

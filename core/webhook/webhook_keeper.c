@@ -14,6 +14,7 @@
 #include "base/x509.h"
 #include "model/object.h"
 #include "auth/kubeconfig.h"
+#include "webhook/conversion.h"
 #include "webhook/webhook_certs.h"
 
 /* Others may have renewed the Secret, or changed what is ours. */
@@ -36,7 +37,7 @@ typedef struct want {
 typedef struct gone {
     struct gone *next;
     char *name;
-    bool mutating;
+    bool mutating, converts;
 } gone;
 
 struct kl_webhook_keeper {
@@ -237,12 +238,22 @@ static const kl_value *where(kl_webhook_keeper *k, const char *name)
     return kl_builder_done(b);
 }
 
+/* What says of a webhook where it is. */
+static const char *kind_of(bool mutating, bool converts)
+{
+    return converts ? KL_CRD_KIND : kl_webhook_config_kind(mutating);
+}
+
 static kl_status configure(kl_webhook_keeper *k, const kl_webhook_spec *s, kl_err *err)
 {
     const kl_value *place = where(k, s->as.name), *body = NULL;
-    kl_status st = kl_webhook_config(s, place, k->certs.ca, resolve, k->env.client, &body, err);
+    kl_status st = KL_OK;
+    if (s->converts)
+        body = kl_conversion_config(s->as.name, place, k->certs.ca);
+    else
+        st = kl_webhook_config(s, place, k->certs.ca, resolve, k->env.client, &body, err);
     if (!st)
-        st = call(k, KL_APPLY, kl_webhook_config_kind(s->mutating), NULL, s->as.name, body, NULL, err);
+        st = call(k, KL_APPLY, kind_of(s->mutating, s->converts), NULL, s->as.name, body, NULL, err);
     kl_value_unref(place);
     kl_value_unref(body);
     return st;
@@ -278,7 +289,7 @@ static bool configure_all(kl_webhook_keeper *k)
             if ((w = kl_map_get(k->wants, names[i])) && w->spec == s) {
                 if (!st && !w->applied)
                     kl_info("the API server knows the webhook", "webhook=%s configuration=%s", names[i],
-                        kl_webhook_config_kind(s->mutating));
+                        kind_of(s->mutating, s->converts));
                 w->applied |= !st;
                 say("cannot tell the API server of a webhook; trying again", names[i], &w->problem,
                     st ? kl_err_message(&err) : NULL);
@@ -294,6 +305,19 @@ static bool configure_all(kl_webhook_keeper *k)
     return all;
 }
 
+/* A definition stays, and says that nobody converts. */
+static kl_status forget(kl_webhook_keeper *k, const gone *g, kl_err *err)
+{
+    if (!g->converts)
+        return call(k, KL_DELETE, kl_webhook_config_kind(g->mutating), NULL, g->name, NULL, NULL, err);
+    const kl_value *body = kl_conversion_config(g->name, NULL, NULL);
+    kl_status st = call(k, KL_GET, KL_CRD_KIND, NULL, g->name, NULL, NULL, err);
+    if (!st)
+        st = call(k, KL_APPLY, KL_CRD_KIND, NULL, g->name, body, NULL, err);
+    kl_value_unref(body);
+    return st;
+}
+
 static bool unconfigure(kl_webhook_keeper *k)
 {
     for (;;) {
@@ -305,9 +329,7 @@ static bool unconfigure(kl_webhook_keeper *k)
         if (!g)
             return true;
         kl_err err = KL_ERR_INIT;
-        kl_status st = k->configures
-            ? call(k, KL_DELETE, kl_webhook_config_kind(g->mutating), NULL, g->name, NULL, NULL, &err)
-            : KL_OK;
+        kl_status st = k->configures ? forget(k, g, &err) : KL_OK;
         bool again = st && st != KL_ENOTFOUND;
         if (again) {
             kl_warn("cannot delete a webhook's configuration; trying again", "webhook=%s error=%s", g->name,
@@ -461,10 +483,10 @@ void kl_webhook_keeper_stop(kl_webhook_keeper *k)
     kl_free(k);
 }
 
-static void drop_locked(kl_webhook_keeper *k, const char *name, bool mutating) KL_REQUIRES(k->mu)
+static void drop_locked(kl_webhook_keeper *k, const kl_webhook_spec *s) KL_REQUIRES(k->mu)
 {
     gone *g = kl_new(gone);
-    *g = (gone){k->dropped, kl_strdup(name), mutating};
+    *g = (gone){k->dropped, kl_strdup(s->as.name), s->mutating, s->converts};
     k->dropped = g;
 }
 
@@ -475,8 +497,8 @@ void kl_webhook_keeper_want(kl_webhook_keeper *k, kl_program *p, size_t i)
     *w = (want){.program = kl_program_ref(p), .spec = s};
     kl_lock(&k->mu);
     want *old = kl_map_set(k->wants, s->as.name, w);
-    if (old && old->spec->mutating != s->mutating)
-        drop_locked(k, s->as.name, old->spec->mutating);
+    if (old && (old->spec->mutating != s->mutating || old->spec->converts != s->converts))
+        drop_locked(k, old->spec);
     else if (old)
         w->applied = old->applied;
     kl_unlock(&k->mu);
@@ -490,7 +512,7 @@ void kl_webhook_keeper_drop(kl_webhook_keeper *k, const char *name)
     kl_lock(&k->mu);
     want *w = kl_map_take(k->wants, name);
     if (w)
-        drop_locked(k, name, w->spec->mutating);
+        drop_locked(k, w->spec);
     kl_unlock(&k->mu);
     if (w)
         want_free(w);

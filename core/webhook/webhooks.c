@@ -15,6 +15,7 @@
 #include "model/object.h"
 #include "model/time.h"
 #include "webhook/admission.h"
+#include "webhook/conversion.h"
 #include "webhook/webhook_keeper.h"
 #include "webhook/webhook_metrics.h"
 
@@ -33,9 +34,10 @@ typedef struct hook {
     kl_controller *c;
     kl_program *program; /* the newest, and which of its webhooks this is */
     size_t index;
-    bool leaving; /* drained; freed when its last run has ended */
-    bool ignore;  /* of the newest generation; under w->mu */
-    bool ready;   /* a generation was published; under w->mu */
+    bool leaving;  /* drained; freed when its last run has ended */
+    bool ignore;   /* of the newest generation; under w->mu */
+    bool converts; /* likewise: it is asked for conversions, not for admission */
+    bool ready;    /* a generation was published; under w->mu */
     kl_time timeout;
 } hook;
 
@@ -47,6 +49,7 @@ typedef struct pending {
     kl_time started;
     kl_trace trace; /* of the API server's call; trace "": it sent none */
     bool ignore;    /* as it was when it came in */
+    bool converts;
 } pending;
 
 struct kl_webhooks {
@@ -75,7 +78,10 @@ struct kl_webhooks {
 static void answer(kl_webhooks *w, pending *p, const kl_value *decision)
 {
     kl_buf out = KL_BUF_INIT;
-    kl_admission_reply(p->request, decision, &out);
+    if (p->converts)
+        kl_conversion_reply(p->request, decision, &out);
+    else
+        kl_admission_reply(p->request, decision, &out);
     kl_httpd_reply_take(p->http, 200, "application/json", NULL, &out);
     kl_buf_fini(&out);
     kl_webhook_metrics_end(w->metrics, p->path, 200, kl_clock_now(w->env.clock) - p->started);
@@ -156,7 +162,10 @@ static void late(kl_webhooks *w, pending *p)
     const kl_value *decision = by_policy(p->ignore, 504, message);
     bool traced = *p->trace.trace && kl_log_detailed();
     kl_warn("a webhook did not decide in time", "webhook=%s key=%s answer=%s%s%s", p->path + 1, p->key,
-        p->ignore ? "allowed" : "denied", traced ? " traceID=" : "", traced ? p->trace.trace : "");
+        p->converts     ? "failed"
+            : p->ignore ? "allowed"
+                        : "denied",
+        traced ? " traceID=" : "", traced ? p->trace.trace : "");
     answer(w, p, decision);
     kl_value_unref(decision);
     kl_free(message);
@@ -261,6 +270,7 @@ static void accept_request(
         char id[32];
         snprintf(id, sizeof id, "%llu", (unsigned long long)++w->ids);
         p->ignore = h->ignore;
+        p->converts = h->converts;
         p->key = kl_key_join(ns && *ns ? ns : NULL, id);
         kl_map_set(w->pending, p->key, p);
         kl_time due = started + kl_admission_time(timeout, h->timeout);
@@ -291,7 +301,8 @@ static void handle(void *arg, kl_httpd_request *http)
     kl_time started = kl_clock_now(w->env.clock);
     char *path = kl_strdup(kl_httpd_path(http)), *names = NULL;
     kl_lock(&w->mu);
-    bool known = find_locked(w, path);
+    const hook *h = find_locked(w, path);
+    bool known = h, converts = h && h->converts;
     if (!known)
         names = names_locked(w);
     kl_unlock(&w->mu);
@@ -307,12 +318,13 @@ static void handle(void *arg, kl_httpd_request *http)
     kl_err err = KL_ERR_INIT;
     kl_webhook_metrics_begin(w->metrics, path);
     if (strcmp(kl_httpd_method(http), "POST"))
-        refuse(w, http, path, started, 405, "an AdmissionReview comes by POST");
+        refuse(w, http, path, started, 405, "%s comes by POST",
+            converts ? "a ConversionReview" : "an AdmissionReview");
     else if (!is_json(type))
         refuse(w, http, path, started, 400, "contentType=%.60s, expected application/json", type ? type : "");
     else if (!n)
         refuse(w, http, path, started, 400, "request body is empty");
-    else if (kl_admission_parse(body, n, &request, &err))
+    else if ((converts ? kl_conversion_parse : kl_admission_parse)(body, n, &request, &err))
         refuse(w, http, path, started, 400, "%s", kl_err_message(&err));
     else
         accept_request(w, path, http, request, started);
@@ -423,6 +435,7 @@ void kl_webhooks_take(kl_webhooks *w, const void *slot, kl_program *p, int gener
             h = hook_new(w, slot, s);
         kl_lock(&w->mu);
         h->ignore = s->ignore;
+        h->converts = s->converts;
         h->timeout = s->as.timeout > 0 ? s->as.timeout : TIMEOUT_DEFAULT;
         kl_unlock(&w->mu);
         kl_program_unref(h->program);

@@ -61,6 +61,7 @@ that is not here is refused, with the one that was perhaps meant.]],
       { "kubelua.Webhook" },
       { "kubelua.Crd" },
       { "kubelua.CrdVersion" },
+      { "kubelua.CrdConversion" },
       { "kubelua.SchemaField" },
     } },
   { file = "values.md", title = "Values", intro = [[
@@ -86,6 +87,7 @@ The words of a `*_test.lua` file that `kubelua test` runs, and `t`, which `kube.
       { "kubelua.TestingHttp", "web:" },
       { "kubelua.TestingRequest" },
       { "kubelua.TestingReply" },
+      { "kubelua.Pure" },
       { "kubelua.Assert", "assert." },
     } },
   { file = "client.md", title = "Programs: client, informers, streams", intro = [[

@@ -7,6 +7,7 @@
 -- Definitions stand at the top level of a script. `kubelua gen crds` writes them, `kubelua dev` and kube.testing
 -- install them; `kubelua run --install-crds` applies them.
 
+local conversion = require "kubelua.conversion"
 local core = require "kubelua.core"
 local suggest = require "kubelua.suggest"
 
@@ -31,14 +32,17 @@ local M = {}
 ---@field scope? "Namespaced"|"Cluster"   "Namespaced" unless said
 ---@field version? string         "v1" unless said, of one version
 ---@field versions? table<string, kubelua.CrdVersion>   by name, instead of the fields of one version
+---@field conversion? table<string, kubelua.CrdConversion|string>  by version: from it to the hub and back; hub names that, the stored one unless said
 
 local VERSION_KEYS = { schema = "table", served = "boolean", storage = "boolean", status = "boolean",
   scale = "table", columns = "table", deprecated = "any" }
 local KEYS = { group = "string", kind = "string", plural = "string", singular = "string", short = "any",
-  categories = "table", scope = "string", version = "string", versions = "table" }
+  categories = "table", scope = "string", version = "string", versions = "table",
+  conversion = "table" }
 for key, type in pairs(VERSION_KEYS) do KEYS[key] = type end
 
 local declared, order, closed = {}, {}, false
+local conversions = {}      -- by the definition's name: what the runtime serves
 
 --- The script is loaded: nothing is defined any more.
 function M.close() closed = true end
@@ -142,6 +146,18 @@ local function versions_of(crd)
   return out
 end
 
+local function conversion_of(crd, name, versions, stored)
+  local names = {}
+  for i, v in ipairs(versions) do names[i] = v.name end
+  if #names < 2 then
+    fail(crd, "conversion is between versions: versions = { v1 = { ... }, v1beta1 = { ... } }")
+  end
+  local made = conversion.declare(function(fmt, ...) fail(crd, fmt, ...) end, name, crd.conversion, names,
+    stored)
+  made.group, made.kind = crd.group, crd.kind
+  return made
+end
+
 --- Defines a kind, and returns it: "example.com/v1/Site", of the version that is stored.
 ---@param crd kubelua.Crd
 ---@return string kind
@@ -165,6 +181,8 @@ function M.crd(crd)
     if v.storage then kind = ("%s/%s/%s"):format(crd.group, v.name, crd.kind) end
   end
   local name = plural .. "." .. crd.group
+  conversions[name] = crd.conversion and conversion_of(crd, name, versions, kind:match "([^/]+)/[^/]+$")
+    or nil
   if not declared[name] then order[#order + 1] = name end
   declared[name] = core.value({
     apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition",
@@ -185,6 +203,13 @@ function M.declared()
   local out = {}
   for i, name in ipairs(order) do out[i] = declared[name] end
   return #out > 0 and core.value(core.array(out), "definitions") or nil
+end
+
+--- What converts their objects, as the runtime serves it, in the order of the definitions.
+function M.conversions()
+  local out = {}
+  for _, name in ipairs(order) do out[#out + 1] = conversions[name] end
+  return out
 end
 
 return M

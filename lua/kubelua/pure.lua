@@ -2,7 +2,10 @@
 -- what its functions can reach is collected by name.
 
 local controller = require "kubelua.controller"
+local conversion = require "kubelua.conversion"
 local core = require "kubelua.core"
+local crd = require "kubelua.crd"
+local plain = require "kubelua.plain"
 local webhook = require "kubelua.webhook"
 
 local M = {}
@@ -58,8 +61,39 @@ local function collect(value, name, out, seen)
   end
 end
 
+-- What converts objects of the kind of `o`, of those that the script has defined.
+local function converter_of(conversions, o)
+  local group = tostring(o.apiVersion):match "^(.*)/"
+  for _, c in ipairs(conversions) do
+    if c.group == group and c.kind == o.kind then return c end
+  end
+  core.blame(("the script has no conversion of %s of %s"):format(tostring(o.kind), tostring(o.apiVersion)))
+end
+
+--- See kube.testing.pure: convert(object, version).
+local function convert(conversions, object, version)
+  local o = core.value(object, "the object")
+  return conversion.convert(converter_of(conversions, o), o, version)
+end
+
+--- See kube.testing.pure: round_trip(object).
+local function round_trip(conversions, object)
+  local o = core.value(object, "the object")
+  local c, from = converter_of(conversions, o), o.apiVersion:match "[^/]+$"
+  for _, version in ipairs(c.versions) do
+    local there = conversion.convert(c, o, version)
+    local back = conversion.convert(c, there, from)
+    if not plain.same(o, back) then
+      core.blame(("%s is another one when it comes back from %s:\n%s"):format(c.at, version,
+        plain.diff(o, back)))
+    end
+  end
+end
+
 --- See kube.testing.pure.
 function M.load(path)
+  local known = {}
+  for _, c in ipairs(crd.conversions()) do known[c] = true end
   local modules, paths = {}, {}
   local dir = path:match "^(.*/)" or ""
   local chunk, why = load(read(path), "@" .. path, "t", environment(dir, modules, paths))
@@ -94,6 +128,10 @@ function M.load(path)
     for _, fn in ipairs(c.functions) do collect(fn, nil, out, seen) end
   end
   take(returned)
+  local conversions = {}
+  for _, c in ipairs(crd.conversions()) do
+    if not known[c] then conversions[#conversions + 1], hooks[#hooks + 1] = c, c end
+  end
   local names = {}
   for name in pairs(modules) do names[#names + 1] = name end
   table.sort(names)
@@ -101,7 +139,9 @@ function M.load(path)
     if type(modules[name]) == "table" then collect(modules[name], nil, out, seen) end
   end
   return { controllers = by_name, list = list, webhooks = hooks, functions = out, modules = modules,
-    paths = paths }
+    paths = paths,
+    convert = function(object, version) return convert(conversions, object, version) end,
+    round_trip = function(object) round_trip(conversions, object) end }
 end
 
 return M

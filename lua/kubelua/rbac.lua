@@ -121,6 +121,11 @@ function M.of_webhook(h, add, watch_namespaces)
     add { kind = kind, verbs = { "list", "watch" }, namespaces = watch_namespaces or false,
       why = ("reads of %s"):format(h.name) }
   end
+  if h.converts then
+    add { kind = "apiextensions.k8s.io/v1/CustomResourceDefinition", verbs = { "get", "patch" },
+      names = { h.name }, namespaces = false, why = ("conversion of %s"):format(h.name) }
+    return
+  end
   add { kind = ("admissionregistration.k8s.io/v1/%sWebhookConfiguration"):format(h.mutating and "Mutating"
     or "Validating"),
     verbs = { "create", "patch", "delete" }, names = { h.name }, namespaces = false,

@@ -2,6 +2,7 @@
 
 local context = require "kubelua.context"
 local controller = require "kubelua.controller"
+local conversion = require "kubelua.conversion"
 local crd = require "kubelua.crd"
 local finalizer = require "kubelua.finalizer"
 local metrics = require "kubelua.metrics"
@@ -34,11 +35,11 @@ local function flat(list, out, inside)
   return out
 end
 
---- The controllers that a script returned, as a list; its webhooks after them.
+--- The controllers that a script returned, as a list; its webhooks after them, and what converts its kinds.
 function M.controllers(returned, path)
   metrics.close()
   crd.close()
-  if opened(returned) then return { opened(returned) } end
+  if opened(returned) then returned = { returned } end
   if type(returned) ~= "table" or rawlen(returned) == 0 then
     local what = "a " .. type(returned)
     if returned == nil then
@@ -63,6 +64,13 @@ function M.controllers(returned, path)
   for _, wanted in ipairs { false, true } do
     for _, c in ipairs(list) do if (c.webhook or false) == wanted then sorted[#sorted + 1] = c end end
   end
+  for _, c in ipairs(crd.conversions()) do
+    if names[c.name] then
+      error(("%s: %q is the name of a webhook, and of a definition with a conversion; names are unique")
+        :format(path, c.name), 0)
+    end
+    sorted[#sorted + 1] = c
+  end
   return sorted
 end
 
@@ -82,6 +90,10 @@ end
 local HOW = { owner = "its owners", ["same-name"] = "the same name", ["function"] = "a function" }
 
 local function describe_one(c, out)
+  if c.converts then
+    out[#out + 1] = ("conversion %s"):format(c.name)
+    return conversion.describe(c, function(word, text) line(out, word, text) end)
+  end
   if c.webhook then
     out[#out + 1] = ("webhook %s"):format(c.name)
     return webhook.describe(c, function(word, text) line(out, word, text) end)
@@ -160,7 +172,12 @@ end
 M.verdict, M.shown = result.verdict, saying.shown
 
 --- One request of a webhook, and what became of it when it raised.
-M.review, M.raised = webhook.review, webhook.raised
+function M.review(h, request, ctx)
+  if h.converts then return conversion.review(h, request) end
+  return webhook.review(h, request, ctx)
+end
+
+function M.raised(h, e) return (h.converts and conversion or webhook).raised(h, e) end
 
 local function key_of(k, fn)
   if type(k) == "string" then return k end

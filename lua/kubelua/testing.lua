@@ -580,10 +580,19 @@ M.http = stubs.http
 
 -- ---------------------------------------------------------------- pure functions
 
+---@class kubelua.Pure
+---@field controllers table<string, kubelua.ControllerSpec>
+---@field functions table<string, function>
+---@field modules table<string, any>
+---@field convert fun(object: table, version: string): kubelua.view
+---@field round_trip fun(object: table)
+
 --- A script in this state, to test its functions without a server: its controllers by name, and all
 --- functions that they can reach, by name.
 ---@param script string
----@return {controllers: table<string, kubelua.ControllerSpec>, functions: table<string, function>, modules: table<string, any>}
+--- convert(object, version) is what the conversion of kube.crd makes of an object; round_trip(object) fails when one
+--- that goes to another version of its kind comes back as another.
+---@return kubelua.Pure
 function M.pure(script) return pure.load(path_of(script)) end
 
 --- The same of a running test.

@@ -150,8 +150,8 @@ typedef struct kl_webhook_spec {
     kl_controller_spec as;
     bool mutating;
     bool converts; /* it is the conversion of the definition of its name, and the rest says nothing */
-    bool ignore;  /* failurePolicy Ignore: what goes wrong here is let pass */
-    char **kinds; /* "apps/v1/Deployment", "apps/v1/Deployment/scale" or "*"; NULL-terminated */
+    bool ignore;   /* failurePolicy Ignore: what goes wrong here is let pass */
+    char **kinds;  /* "apps/v1/Deployment", "apps/v1/Deployment/scale" or "*"; NULL-terminated */
     const kl_value *operations;
     const char *scope;     /* "*", "Namespaced" or "Cluster"; static */
     const kl_value *entry; /* the webhook in its configuration, but for clientConfig and rules */

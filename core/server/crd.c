@@ -1,11 +1,12 @@
 /* crd.c - CustomResourceDefinitions: checked, given their status, and served.
  *
- * A CRD is Established as soon as it is stored: names and kinds are taken over in the same call, so a
- * client that got its answer can use the resource. */
+ * A CRD whose names are free is Established as soon as it is stored: names and kinds are taken over in the
+ * same call, so a client that got its answer can use the resource. */
 #include <string.h>
 
 #include "base/mem.h"
 #include "cel/rules.h"
+#include "custom/names.h"
 #include "model/object.h"
 #include "model/time.h"
 #include "schema/definition.h"
@@ -26,20 +27,6 @@ static const kl_value *empty_list(void)
     return kl_builder_done(b);
 }
 
-/* ------------------------------------------------------------------ status */
-
-static void condition(kl_builder *b, const char *type, const char *status, const char *reason,
-    const char *message, const char *now)
-{
-    kl_build_object(b);
-    kl_build_kstr(b, "type", type);
-    kl_build_kstr(b, "status", status);
-    kl_build_kstr(b, "lastTransitionTime", now);
-    kl_build_kstr(b, "reason", reason);
-    kl_build_kstr(b, "message", message);
-    kl_build_end(b);
-}
-
 static bool listed(const kl_value *list, const char *word)
 {
     for (size_t i = 0; i < kl_value_len(list); i++) {
@@ -50,28 +37,18 @@ static bool listed(const kl_value *list, const char *word)
     return false;
 }
 
+static kl__kind *definitions(const kl_server *s)
+{
+    return kl__kinds_get(s->kinds, "apiextensions.k8s.io", "v1", "customresourcedefinitions");
+}
+
 void kl__crd_prepare(kl_server *s, const kl_value *old, const kl_value **crd)
 {
     char now[KL_TIME_MAX];
     kl_time_format_wall(kl__server_wall(s), now);
-    const char *kind = text(*crd, "names", "kind");
-    if (kind && !text(*crd, "names", "listKind")) {
-        char *list = kl_sprintf("%sList", kind);
-        KL_EDIT(crd, kl_value_of_str(list), "spec", "names", "listKind");
-        kl_free(list);
-    }
-    if (kind && !text(*crd, "names", "singular")) {
-        char *lower = kl_strdup(kind);
-        for (char *p = lower; *p; p++)
-            if (*p >= 'A' && *p <= 'Z')
-                *p = (char)(*p - 'A' + 'a');
-        KL_EDIT(crd, kl_value_of_str(lower), "spec", "names", "singular");
-        kl_free(lower);
-    }
+    kl_names_default(crd);
     if (!kl_value_at(*crd, "spec", "conversion", NULL))
         KL_EDIT(crd, kl_value_of_str("None"), "spec", "conversion", "strategy");
-    KL_EDIT(crd, kl_value_ref(kl_value_at(*crd, "spec", "names", NULL)), "status", "acceptedNames");
-
     const kl_value *stored = kl_value_at(old, "status", "storedVersions", NULL),
                    *versions = kl_value_at(*crd, "spec", "versions", NULL);
     kl_builder *b = kl_builder_new();
@@ -86,14 +63,24 @@ void kl__crd_prepare(kl_server *s, const kl_value *old, const kl_value **crd)
     }
     kl_build_end(b);
     KL_EDIT(crd, kl_builder_done(b), "status", "storedVersions");
-    if (kl_value_at(old, "status", "conditions", NULL))
-        return;
-    b = kl_builder_new();
-    kl_build_array(b);
-    condition(b, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now);
-    condition(b, "Established", "True", "InitialNamesAccepted", "the initial names have been accepted", now);
-    kl_build_end(b);
-    KL_EDIT(crd, kl_builder_done(b), "status", "conditions");
+    kl_names_settle(definitions(s)->bucket, crd, now);
+}
+
+void kl__crd_reconsider(kl_server *s, const char *group)
+{
+    kl__bucket *b = definitions(s)->bucket;
+    char now[KL_TIME_MAX];
+    kl_time_format_wall(kl__server_wall(s), now);
+    for (size_t i = 0; i < b->len; i++) {
+        const kl_value *was = b->v[i]->object, *o = kl_value_ref(was);
+        if (!strcmp(text(o, "group", NULL), group))
+            kl_names_settle(b, &o, now);
+        if (!kl_value_equal(o, was)) {
+            kl__store_put(s->store, b, b->v[i]->key, kl_value_ref(o));
+            kl__crd_serve(s, o);
+        }
+        kl_value_unref(o);
+    }
 }
 
 /* ------------------------------------------------------------------ validation */
@@ -180,15 +167,16 @@ static kl__kind *kind_of_version(
     static char *const verbs[] = {
         "delete", "deletecollection", "get", "list", "patch", "create", "update", "watch", NULL};
     const char *scope = text(crd, "scope", NULL);
+    const kl_value *names = kl_value_at(crd, "status", "acceptedNames", NULL);
     kl__kind *k = kl_new(kl__kind);
     k->group = kl_strdup(text(crd, "group", NULL));
     k->version = kl_strdup(kl_value_str_at(version, "name", NULL));
-    k->kind = kl_strdup(text(crd, "names", "kind"));
-    k->list_kind = kl_strdup(text(crd, "names", "listKind"));
+    k->kind = kl_strdup(kl_value_str_at(names, "kind", NULL));
+    k->list_kind = kl_strdup(kl_value_str_at(names, "listKind", NULL));
     k->plural = kl_strdup(text(crd, "names", "plural"));
-    k->singular = kl_strdup(text(crd, "names", "singular"));
-    k->short_names = words_of(kl_value_at(crd, "spec", "names", "shortNames", NULL));
-    k->categories = words_of(kl_value_at(crd, "spec", "names", "categories", NULL));
+    k->singular = kl_strdup(kl_value_str_at(names, "singular", NULL));
+    k->short_names = words_of(kl_value_get(names, "shortNames"));
+    k->categories = words_of(kl_value_get(names, "categories"));
     k->verbs = kl__words_copy(verbs);
     k->namespaced = scope && !strcmp(scope, "Namespaced");
     k->custom = true;
@@ -215,6 +203,10 @@ void kl__crd_serve(kl_server *s, const kl_value *crd)
 {
     const kl_value *versions = kl_value_at(crd, "spec", "versions", NULL);
     const char *storage = NULL, *const none[] = {NULL};
+    if (!kl_names_served(crd)) {
+        kl__crd_unserve(s, crd);
+        return;
+    }
     const kl__kind *was = kl__kinds_of_bucket(
         s->kinds, kl__store_bucket(s->store, text(crd, "group", NULL), text(crd, "names", "plural")));
     if (was && !kl_value_equal(was->conversion, conversion_of(crd))) /* they begin again, by the new one */
@@ -246,7 +238,7 @@ void kl__crd_unserve(kl_server *s, const kl_value *crd)
 void kl__crd_settle(kl_server *s, const char *group, const char *plural)
 {
     static const char ours[] = "customresourcecleanup.apiextensions.k8s.io";
-    kl__kind *crds = kl__kinds_get(s->kinds, "apiextensions.k8s.io", "v1", "customresourcedefinitions");
+    kl__kind *crds = definitions(s);
     char *name = kl_sprintf("%s.%s", plural, group);
     const kl__entry *e = kl__bucket_get(crds->bucket, name);
     if (e && kl_object_deleting(e->object) && kl_object_has_finalizer(e->object, ours)
@@ -271,6 +263,7 @@ void kl__crd_settle(kl_server *s, const char *group, const char *plural)
         if (gone) {
             kl_value_unref(kl__store_remove(s->store, crds->bucket, name, o));
             kl__crd_unserve(s, o);
+            kl__crd_reconsider(s, group);
         } else
             kl__store_put(s->store, crds->bucket, name, kl_value_ref(o));
         kl_value_unref(o);

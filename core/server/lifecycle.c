@@ -116,6 +116,7 @@ void kl__after_put(kl_server *s, kl__kind *k, const kl_value *object)
     }
     if (is(k, "apiextensions.k8s.io", "customresourcedefinitions")) {
         kl__crd_serve(s, o);
+        kl__crd_reconsider(s, kl_value_str_at(o, "spec", "group", NULL));
         if (kl_object_deleting(o)) {
             kl__bucket *b = kl__store_bucket(s->store, kl_value_str_at(o, "spec", "group", NULL),
                 kl_value_str_at(o, "spec", "names", "plural", NULL));
@@ -133,6 +134,7 @@ void kl__after_remove(kl_server *s, kl__kind *k, const kl_value *object)
         kl__access_aggregate(s);
     if (is(k, "apiextensions.k8s.io", "customresourcedefinitions")) {
         kl__crd_unserve(s, object);
+        kl__crd_reconsider(s, kl_value_str_at(object, "spec", "group", NULL));
         return;
     }
     bool custom = k->custom;

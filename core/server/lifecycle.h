@@ -16,6 +16,8 @@ KL_NODISCARD kl_status kl__namespace_open(
 void kl__crd_prepare(kl_server *s, const kl_value *old, const kl_value **crd);
 void kl__crd_validate(const kl__call *c, const kl_value *old, const kl_value *crd, kl__causes *causes);
 void kl__crd_serve(kl_server *s, const kl_value *crd); /* its kinds as the CRD says */
+/* Names of the group may be free, or taken: its definitions get the conditions that follow. */
+void kl__crd_reconsider(kl_server *s, const char *group);
 void kl__crd_unserve(kl_server *s, const kl_value *crd);
 /* A terminating CRD whose objects are gone goes too. */
 void kl__crd_settle(kl_server *s, const char *group, const char *plural);

@@ -1,0 +1,18 @@
+/* names.h - the names of a CustomResourceDefinition: filled in, and accepted where no other of its group has
+ * them. Pure but for the definitions it reads; under the server's lock. */
+#ifndef KL_CUSTOM_NAMES_H
+#define KL_CUSTOM_NAMES_H
+
+#include "store/store.h"
+#include "value/value.h"
+
+/* spec.names has a listKind and a singular. *crd is replaced. */
+void kl_names_default(const kl_value **crd);
+/* status.acceptedNames and the conditions NamesAccepted and Established of *crd (replaced), whose status is
+ * the one it had, as apiextensions-apiserver's controllers leave them. `crds` are all definitions, `now` RFC
+ * 3339. */
+void kl_names_settle(const kl__bucket *crds, const kl_value **crd, const char *now);
+/* Whether what it defines is served. */
+bool kl_names_served(const kl_value *crd);
+
+#endif

@@ -105,6 +105,62 @@ end
 
 local COLOURS = { "--lent", "--batch", "--prod", "--other", "--system" }
 
+-- Of each node the mean use of the whole, in percent.
+local function means(result)
+  local out = {}
+  for i, hours in ipairs(result.hours) do
+    local sum = 0
+    for _, x in ipairs(hours) do sum = sum + x end
+    out[i] = #hours > 0 and sum / #hours or 0
+  end
+  return out
+end
+
+-- The bars that are shown, the largest first.
+local BARS_MAX = 20
+
+-- What each setting gives more or less than the first, with the interval over seeds.
+local function sensitivity(report)
+  local base, items = report.variants[1].sums.batch_used, {}
+  for k = 2, #report.variants do
+    local apart = {}
+    for i, x in ipairs(report.variants[k].sums.batch_used.list) do apart[i] = x - base.list[i] end
+    local d = sweep.spread(apart)
+    items[#items + 1] = { label = report.variants[k].label, value = d.mean, half = d.half }
+  end
+  table.sort(items, function(a, b)
+    if math.abs(a.value) ~= math.abs(b.value) then return math.abs(a.value) > math.abs(b.value) end
+    return a.label < b.label
+  end)
+  return svg.bars("change of batch_used by setting", "core-hours", table.move(items, 1, BARS_MAX, 1, {}))
+end
+
+-- Nodes that are shown of those that differ most.
+local NODES_MAX = 100
+
+-- The mean use of each node under the first setting and under the last one.
+local function by_node(report)
+  local before, after = report.variants[1].first, report.variants[#report.variants].first
+  local a, b, at, rows = means(before), means(after), {}, {}
+  for i, name in ipairs(after.nodes) do at[name] = b[i] end
+  for i, name in ipairs(before.nodes) do
+    if at[name] then rows[#rows + 1] = { name, a[i], at[name], at[name] - a[i] } end
+  end
+  table.sort(rows, function(x, y)
+    if math.abs(x[4]) ~= math.abs(y[4]) then return math.abs(x[4]) > math.abs(y[4]) end
+    return x[1] < y[1]
+  end)
+  local out = { '<div class="scroll"><table class="sorts"><thead><tr><th><button>node</button></th><th><button>\z
+    first, %</button></th><th><button>last, %</button></th><th><button>difference</button></th></tr></thead>\z
+    <tbody>' }
+  for k = 1, math.min(#rows, NODES_MAX) do
+    local r = rows[k]
+    out[#out + 1] = ('<tr><td>%s</td><td data-v="%.6g">%.1f</td><td data-v="%.6g">%.1f</td><td data-v="%.6g">%+.1f\z
+      </td></tr>'):format(t(r[1]), r[2], r[2], r[3], r[3], r[4], r[4])
+  end
+  return table.concat(out) .. "</tbody></table></div>"
+end
+
 local function charts(out, report)
   local first = report.variants[1].first
   section(out, "Where the cpu goes", ("Of %s; the line is all there is."):format(report.variants[1].label),
@@ -129,7 +185,22 @@ local function charts(out, report)
         colour = "--prod" } }))
   section(out, "Nodes by hour", "The darker, the fuller.",
     svg.heat("use of each node by hour", first.nodes, first.hours))
+  local shares = {}
+  for k = 1, math.min(#report.variants, #COLOURS) do
+    local v = report.variants[k]
+    shares[k] = { values = means(v.first), label = v.label, colour = COLOURS[k] }
+  end
+  section(out, "How use is spread over nodes", "The share of nodes whose mean use is at most so much.",
+    svg.cdf("nodes by their mean use", " %", shares))
+  if #first.evictions > 0 then
+    section(out, "Evictions", ("Of %s, the first %d, by node and moment."):format(report.variants[1].label,
+      #first.evictions), svg.raster("evictions by node", first.seconds, first.nodes, first.evictions))
+  end
   if #report.variants > 1 then
+    section(out, "What a setting changes",
+      "Batch work against the first setting; the line is the interval over seeds.", sensitivity(report))
+    section(out, "Nodes that change most", ("Mean use under %s and under %s."):format(
+      report.variants[1].label, report.variants[#report.variants].label), by_node(report))
     local points = {}
     for k, v in ipairs(report.variants) do
       points[k] = { x = v.sums[report.risk].mean, y = v.sums.batch_used.mean, label = v.label,

@@ -185,7 +185,7 @@ function M.run(cell, progress, decided)
     nodes = { table.unpack(w.nodes.name) }, controllers = {}, logs = logs_of(logs),
     failed = table.move(failed, 1, math.min(#failed, FAILURES_TOLD), 1, {}), left_out = left_out,
     seconds = cell.seconds, seed = cell.seed, reports = reports,
-    explanation = w.explain and w.explain:answer(),
+    evictions = core.array(w.evictions), explanation = w.explain and w.explain:answer(),
     not_modelled = not_modelled,
   }
   for i, c in ipairs(counts) do

@@ -171,6 +171,98 @@ function M.heat(title, names, hours)
   return table.concat(out)
 end
 
+--- How many of the things have at most so much: series { values, label, colour }, the values from 0.
+function M.cdf(title, unit, series)
+  local out, most = {}, 0
+  for _, s in ipairs(series) do
+    s.sorted = { table.unpack(s.values) }
+    table.sort(s.sorted)
+    most = math.max(most, s.sorted[#s.sorted] or 0)
+  end
+  most = most > 0 and most or 1
+  frame(out, title, WIDTH, HEIGHT)
+  local x1, y0 = WIDTH - RIGHT, HEIGHT - BOTTOM
+  local function x(v) return LEFT + (x1 - LEFT) * v / most end
+  local function y(share) return y0 - (y0 - TOP) * share end
+  for k = 0, 4 do
+    out[#out + 1] = ('<line class="grid" x1="%d" x2="%d" y1="%s" y2="%s"/><text class="tick" x="%d" y="%s" \z
+      text-anchor="end">%d %%</text>'):format(LEFT, x1, n(y(k / 4)), n(y(k / 4)), LEFT - 6, n(y(k / 4) + 4),
+      25 * k)
+  end
+  local step = step_of(most, 6)
+  for k = 0, most / step // 1 | 0 do
+    out[#out + 1] = ('<text class="tick" x="%s" y="%d" text-anchor="middle">%s%s</text>'):format(
+      n(x(k * step)), HEIGHT - 8, number(k * step), M.text(unit))
+  end
+  for _, s in ipairs(series) do
+    local every = math.max(1, #s.sorted // POINTS_MAX)
+    local points = { ("%s,%s"):format(n(x(s.sorted[1] or 0)), n(y(0))) }
+    for i = 1, #s.sorted do
+      if i % every == 0 or i == #s.sorted then
+        points[#points + 1] = ("%s,%s"):format(n(x(s.sorted[i])), n(y(i / #s.sorted)))
+      end
+    end
+    out[#out + 1] = ('<path class="line" stroke="var(%s)" d="M%s"/>'):format(s.colour,
+      table.concat(points, "L"))
+  end
+  out[#out + 1] = "</svg>"
+  return table.concat(out) .. legend(series)
+end
+
+--- A bar for each item { label, value, half } to the left or right of 0; half: of its interval, which is a
+--- line.
+function M.bars(title, unit, items)
+  local most, out, row, left = 1e-9, {}, 20, 260
+  for _, it in ipairs(items) do most = math.max(most, math.abs(it.value) + it.half) end
+  frame(out, title, WIDTH, TOP + #items * row + BOTTOM)
+  local middle = (left + WIDTH - RIGHT - 60) / 2
+  local function x(v) return middle + (WIDTH - RIGHT - 60 - left) / 2 * v / most end
+  for k, it in ipairs(items) do
+    local y = TOP + (k - 1) * row
+    out[#out + 1] = ('<text class="tick" x="%d" y="%d" text-anchor="end">%s</text>'):format(left - 8, y + 13,
+      M.text(it.label))
+    out[#out + 1] = ('<rect fill="var(%s)" x="%s" y="%d" width="%s" height="%d"><title>%s: %.4g ± %.3g %s</title>\z
+      </rect>'):format(it.value < 0 and "--batch" or "--lent", n(math.min(x(0), x(it.value))), y + 3,
+      n(math.abs(x(it.value) - x(0))), row - 6, M.text(it.label), it.value, it.half, M.text(unit))
+    out[#out + 1] = ('<line stroke="var(--ink)" x1="%s" x2="%s" y1="%d" y2="%d"/>'):format(
+      n(x(it.value - it.half)), n(x(it.value + it.half)), y + row // 2, y + row // 2)
+  end
+  out[#out + 1] = ('<line class="grid" x1="%s" x2="%s" y1="%d" y2="%d"/><text class="tick" x="%s" y="%d" \z
+    text-anchor="middle">0</text><text class="tick" x="%d" y="%d" text-anchor="end">%s</text></svg>'):format(
+    n(middle), n(middle), TOP, TOP + #items * row, n(middle), TOP + #items * row + 16, WIDTH - RIGHT,
+    TOP + #items * row + 16, M.text(unit))
+  return table.concat(out)
+end
+
+--- A mark for each event { time, row } in the row of its node; rows without one are left out.
+function M.raster(title, seconds, names, events)
+  local rows, at, out = {}, {}, {}
+  for _, e in ipairs(events) do
+    if not at[e[2]] then at[e[2]] = true; rows[#rows + 1] = e[2] end
+  end
+  table.sort(rows)
+  for k, row in ipairs(rows) do at[row] = k end
+  local h, x0 = 12, LEFT + 40
+  local height = TOP + #rows * h + BOTTOM
+  frame(out, title, WIDTH, height)
+  for k, row in ipairs(rows) do
+    out[#out + 1] = ('<text class="tick" x="%d" y="%d" text-anchor="end">%s</text>'):format(x0 - 6,
+      TOP + k * h - 2, M.text(names[row]))
+  end
+  for _, e in ipairs(events) do
+    out[#out + 1] = ('<rect fill="var(--bad)" x="%s" y="%d" width="2" height="%d"><title>%s, %.1f h</title>\z
+      </rect>'):format(n(x0 + (WIDTH - RIGHT - x0) * e[1] / seconds), TOP + (at[e[2]] - 1) * h + 1, h - 2,
+      M.text(names[e[2]]), e[1] / 3600)
+  end
+  local hours = seconds / 3600
+  for t = 0, hours, hours_step(hours) do
+    out[#out + 1] = ('<text class="tick" x="%s" y="%d">%dh</text>'):format(
+      n(x0 + (WIDTH - RIGHT - x0) * t / hours), height - 10, t)
+  end
+  out[#out + 1] = "</svg>"
+  return table.concat(out)
+end
+
 -- Points that have their names beside them; of more, a pointer tells.
 local LABELS_MAX = 16
 

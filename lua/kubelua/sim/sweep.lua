@@ -258,7 +258,10 @@ end
 -- Student's t for 95 %, by degrees of freedom; from then on 1.96.
 local T = { 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228 }
 
-local function spread(list)
+--- The mean of a list, and half of its 95 % interval.
+---@param list number[]
+---@return kubelua.SimSum
+function M.spread(list)
   local n, sum = #list, 0
   for _, x in ipairs(list) do sum = sum + x end
   local mean, square = sum / n, 0
@@ -279,7 +282,7 @@ function M.together(results)
   for _, m in ipairs(measure.list) do
     local list = {}
     for i, r in ipairs(results) do list[i] = r.sums[m[1]] end
-    out[m[1]] = spread(list)
+    out[m[1]] = M.spread(list)
   end
   return out
 end
@@ -292,7 +295,7 @@ end
 function M.verdict(name, a, b)
   local wanted, apart = measure.by_name[name][3], {}
   for i, x in ipairs(b.list) do apart[i] = x - a.list[i] end
-  local d = spread(apart)
+  local d = M.spread(apart)
   if math.abs(d.mean) <= d.half or math.abs(d.mean) <= 0.005 * math.max(math.abs(a.mean), 1e-9) then
     return ""
   end

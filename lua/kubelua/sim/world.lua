@@ -13,6 +13,9 @@ M.METRIC = UPSTREAM .. "/NodeMetric"
 --- Of the pods that the simulation makes.
 M.SCHEDULER = "koord-scheduler"
 
+-- Evictions of which the moment and the node are kept; all are counted.
+local EVICTIONS_KEPT = 1000
+
 ---@class kubelua.SimWorld
 ---@field sim userdata
 ---@field settings table<string, number>
@@ -52,7 +55,7 @@ function M.new(sim, settings, seed)
   local w = setmetatable({
     sim = sim, settings = settings, seed = seed, start = sim:now(), time = 0,
     nodes = columns(NODE_COLUMNS), pods = columns(POD_COLUMNS), node_of = {}, pod_of = {},
-    pending = {}, ending = {}, factor = {}, phases = {}, boost = {}, uids = 0, reported = 0,
+    pending = {}, ending = {}, evictions = {}, factor = {}, phases = {}, boost = {}, uids = 0, reported = 0,
     means = { node = { sum = {} }, memory = { sum = {} }, pod = { sum = {} } },
     sums = { evicted = 0, lost_work = 0, finished = 0, waited = {}, oom = 0, nowhere = 0, failed_nodes = 0 },
   }, W)
@@ -311,6 +314,9 @@ function W:evict(p, why, deleted)
   local pods = self.pods
   local base = pods.name[p]:gsub("%-r%d+$", "")
   self.sums.evicted = self.sums.evicted + (why == "evicted" and 1 or 0)
+  if why == "evicted" and pods.node[p] ~= 0 and #self.evictions < EVICTIONS_KEPT then
+    self.evictions[#self.evictions + 1] = { self.time, pods.node[p] }
+  end
   self.sums.oom = self.sums.oom + (why == "out of memory" and 1 or 0)
   self.sums.lost_work = self.sums.lost_work + pods.done[p] * pods.cpu[p]
   local restarts = pods.restarts[p] + 1

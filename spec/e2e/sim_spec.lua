@@ -192,8 +192,9 @@ status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32G
     local here = process.run("pwd"):gsub("\n", "")
     local page = browser.open { width = 1100, height = 1400 }
     page:visit(("file://%s/report.html"):format(dir:sub(1, 1) == "/" and dir or here .. "/" .. dir))
-    assert.equal(5, page:eval "return document.querySelectorAll('svg').length")
-    assert.equal(7, page:eval "return document.querySelectorAll('table.sorts tbody tr').length")
+    assert.equal(7, page:eval "return document.querySelectorAll('svg').length")
+    assert.equal(7, page:eval "return document.querySelectorAll('table.sorts')[0].tBodies[0].rows.length")
+    assert.equal(2, page:eval "return document.querySelectorAll('table.sorts')[1].tBodies[0].rows.length")
     local best = "return document.querySelector('table.sorts tbody tr').cells[0].textContent"
     page:eval "document.querySelectorAll('table.sorts th button')[2].click()"
     local first = page:eval(best)

@@ -21,7 +21,7 @@ local QUOTA = "scheduling.sigs.k8s.io/v1alpha1/ElasticQuota"
 local PROFILE = "quota.koordinator.sh/v1alpha1/ElasticQuotaProfile"
 local RECOMMENDATION = "analysis.koordinator.sh/v1alpha1/Recommendation"
 local KINDS = { NODE, POD, MAP, METRIC, SLO, JOB, RESERVATION, QUOTA, PROFILE, RECOMMENDATION }
-local NS, RUNTIME = policies.NAMESPACE, "quota.scheduling.koordinator.sh/runtime"
+local NS = policies.NAMESPACE
 local FORCED = "descheduler.alpha.kubernetes.io/evict"
 local COST = "controller.kubernetes.io/pod-deletion-cost"
 
@@ -182,7 +182,7 @@ local POLICIES = {
     goes_on = function(c) return get(c, QUOTA, NS, "pool-root")("spec.min.cpu") == "40" end },
   { script = "elasticquota", world = "pods",
     holds = function(c) -- when one pod is gone, and another has a node
-      return carried(c, QUOTA, NS, "team", RUNTIME)
+      return get(c, QUOTA, NS, "team")("status.used.cpu") == "1"
         and get(c, QUOTA, NS, "koordinator-default-quota")("status.used.cpu") == "4"
     end,
     goes_on = function(c) return get(c, QUOTA, NS, "other")("status.used.cpu") == "1" end },

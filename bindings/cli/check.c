@@ -164,7 +164,8 @@ static kl_status set_given(loaded *l, kl_err *err)
             there[n++] = l->v[i];
     kl_status st = cli_params_new(&l->words, &l->params, err);
     if (!st && cli_params_in_cluster(l->params))
-        st = kl_fail(err, KL_EINVAL, "--params: a check asks no cluster; give it the values in a file");
+        st = kl_fail(
+            err, KL_EINVAL, "--params: a check does not contact a cluster; give the values in a file");
     if (!st)
         st = cli_params_read(l->params, true, err);
     if (!st && n == l->n)

@@ -23,7 +23,7 @@ static const struct {
     {"--password", "TEXT", "... and the password", CLI_STRING, NULL, "password"},
     {"--client-certificate", "FILE", "the certificate to show", CLI_STRING, NULL, "cert_file"},
     {"--client-key", "FILE", "... and its key", CLI_STRING, NULL, "key_file"},
-    {"--certificate-authority", "FILE", "what vouches for the server's certificate", CLI_STRING, NULL,
+    {"--certificate-authority", "FILE", "CA bundle that verifies the server's certificate", CLI_STRING, NULL,
         "ca_file"},
     {"--as", "USER", "act as this user", CLI_STRING, NULL, "as"},
     {"--as-group", "GROUP", "... in this group (any number of times)", CLI_LIST, NULL, "as_groups"},
@@ -33,9 +33,9 @@ static const struct {
     {"--insecure-skip-tls-verify", NULL, "believe any certificate", CLI_FLAG, NULL, "insecure"},
     {"--disable-compression", NULL, "never ask for compressed answers", CLI_FLAG, NULL,
         "disable_compression"},
-    {"--request-timeout", "DURATION", "how long one answer may take (60s)", CLI_STRING, NULL, "timeout"},
+    {"--request-timeout", "DURATION", "timeout of one request (60s)", CLI_STRING, NULL, "timeout"},
     {"--http1", NULL, "never speak HTTP/2", CLI_FLAG, NULL, "http1"},
-    {"--cache-dir", "DIR", "where discovery and schemas are remembered (~/.cache/kubelua)", CLI_STRING, NULL,
+    {"--cache-dir", "DIR", "directory for cached discovery and schemas (~/.cache/kubelua)", CLI_STRING, NULL,
         "cache_dir"},
 };
 #define N (sizeof table / sizeof *table)

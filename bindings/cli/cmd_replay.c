@@ -311,7 +311,8 @@ static kl_time until_of(const replay *r, int *code)
         t = seconds * KL_SECONDS(1) + nanos;
     else
         *code = cli_fail(2, r->command,
-            "--until is a time (2026-01-31T12:00:00Z) or how long after the recording's begin (10m), not "
+            "--until must be a time (2026-01-31T12:00:00Z) or a duration after the start of the recording "
+            "(10m), not "
             "\"%s\"",
             r->until);
     kl_err_fini(&err);
@@ -362,7 +363,8 @@ static kl_status set_params(replay *r, kl_err *err)
     cli_params *p = NULL;
     kl_status st = cli_params_new(&r->param_words, &p, err);
     if (!st && cli_params_in_cluster(p))
-        st = kl_fail(err, KL_EINVAL, "--params: a replay asks no cluster; give it the values in a file");
+        st = kl_fail(
+            err, KL_EINVAL, "--params: a replay does not contact a cluster; give the values in a file");
     if (!st)
         st = cli_params_read(p, true, err);
     if (!st)
@@ -390,10 +392,10 @@ int cli_replay(int argc, char **argv)
     replay r = {.command = "replay", .level = "off"};
     const char *format = "plain";
     cli_option options[5 + CLI_PARAMS_OPTIONS] = {
-        {"--show", "KEY", "tell of this key alone, and of each of its runs, the same ones, too", CLI_STRING,
+        {"--show", "KEY", "report only this key, with every run, also the runs that match", CLI_STRING,
             &r.show},
-        {"--until", "TIME|DURATION", "stop there: a time, or so long after the recording's begin", CLI_STRING,
-            &r.until},
+        {"--until", "TIME|DURATION", "stop there: a time, or a duration after the start of the recording",
+            CLI_STRING, &r.until},
         {"--output", "FORMAT", "plain, or json: one document, with the calls themselves (plain)", CLI_STRING,
             &format, "-o", "plain json"},
         {"--log-level", "LEVEL",

@@ -384,14 +384,13 @@ static int run_session(session *s)
     if (!s->scripts.n)
         return cli_fail(2, s->command, "name at least one script: kubelua %s SCRIPT.lua", s->command);
     if (s->burst && !s->qps)
-        return cli_fail(
-            2, s->command, "--burst says how many requests go at once before --qps counts: give --qps, too");
+        return cli_fail(2, s->command, "--burst applies only together with --qps");
     if (!cli_simulate_known(s->command, &s->simulate))
         return 2;
     if (!reload_keys_known(s))
         return cli_fail(2, s->command,
-            "--reload-keys says which keys run again when new logic has taken over: all, failing (those "
-            "whose last run failed) or none, not \"%s\"",
+            "--reload-keys must be all, failing (keys whose last run failed) or none, the keys that run "
+            "again after a reload, not \"%s\"",
             s->reload_keys_word);
     if (s->dry_run && *s->dry_run && strcmp(s->dry_run, "server") && strcmp(s->dry_run, "client"))
         return cli_fail(2, s->command,
@@ -399,14 +398,12 @@ static int run_session(session *s)
             "--dry-run=%s",
             s->dry_run);
     if (s->effects_max && !s->effects)
-        return cli_fail(
-            2, s->command, "--effects-max says what its files may take: give --effects FILE, too");
+        return cli_fail(2, s->command, "--effects-max needs --effects FILE");
     if (s->effects_max && s->effects_max < KL_EFFECTS_MAX_LEAST)
-        return cli_fail(
-            2, s->command, "--effects-max must be at least 1Mi: it is what all files of the log may take");
-    if (s->promote_after && !s->shadow)
         return cli_fail(2, s->command,
-            "--promote-after says when a candidate takes over: give --shadow CANDIDATE.lua, too");
+            "--effects-max must be at least 1Mi: it limits the size of all files of the log together");
+    if (s->promote_after && !s->shadow)
+        return cli_fail(2, s->command, "--promote-after needs --shadow CANDIDATE.lua");
     if (s->shadow && s->contexts.n > 1)
         return cli_fail(2, s->command,
             "--shadow follows the controllers of one cluster: run a process for each --context");
@@ -417,17 +414,16 @@ static int run_session(session *s)
             SHARDS_MOST, s->shards);
     if (s->record.path && s->contexts.n > 1)
         return cli_fail(2, s->command,
-            "--record takes down one cluster: run a process for each --context, and give each a file of its "
-            "own");
+            "--record records one cluster: run one process per --context, each with its own file");
     if (!s->record.path && (s->record.max || s->record.secrets))
-        return cli_fail(2, s->command, "%s says how to record: give --record FILE, too",
-            s->record.max ? "--record-max" : "--record-secrets");
-    if (s->record.max && s->record.max < KL_RECORD_MAX_LEAST)
         return cli_fail(
-            2, s->command, "--record-max must be at least 1Mi: it is what all files of a recording may take");
+            2, s->command, "%s needs --record FILE", s->record.max ? "--record-max" : "--record-secrets");
+    if (s->record.max && s->record.max < KL_RECORD_MAX_LEAST)
+        return cli_fail(2, s->command,
+            "--record-max must be at least 1Mi: it limits the size of all files of a recording together");
     if (!flight_known(s))
         return cli_fail(2, s->command,
-            "--flight-recorder says how many bytes it may keep, 64Ki or more, or off, not \"%s\"", s->flight);
+            "--flight-recorder must be a number of bytes, 64Ki or more, or off, not \"%s\"", s->flight);
     kl_err err = KL_ERR_INIT;
     if (s->isolate)
         lkl_isolate_all();
@@ -496,12 +492,14 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
         CLI_HEADING("The embedded server"),
         {"--listen", "ADDR:PORT", "where the embedded server listens (127.0.0.1:0)", CLI_STRING, &s->listen},
         {"--crds", "DIR", "custom resource definitions to install (may be repeated)", CLI_LIST, &s->crds},
-        {"--load", "FILE", "objects to start with: file or directory (may be repeated)", CLI_LIST, &s->load},
+        {"--load", "FILE", "objects to load at the start: file or directory (may be repeated)", CLI_LIST,
+            &s->load},
         {"--data", "DIR", "keep the embedded server's objects in this directory, over restarts", CLI_STRING,
             &s->data},
         CLI_SIMULATE_ROWS(&s->simulate),
-        {"--insecure-anywhere", NULL, "let the embedded server listen beyond this machine, for everybody",
-            CLI_FLAG, &s->insecure_anywhere},
+        {"--insecure-anywhere", NULL,
+            "let the embedded server listen beyond this machine without authentication", CLI_FLAG,
+            &s->insecure_anywhere},
         {"--write-kubeconfig", "FILE", "write a kubeconfig for the embedded server", CLI_STRING,
             &s->write_kubeconfig},
         {"--play", "FILE.lua", "run this program beside the controllers; end with it", CLI_STRING, &s->play},
@@ -514,7 +512,7 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
     const cli_option common[] = {
         CLI_HEADING("Scripts"),
         {"--namespace", "NAME", "look at this namespace only (all)", CLI_STRING, &s->ns, "-n"},
-        {"--workers", "N", "worker threads per controller, over what scripts say (1)", CLI_INT, &s->workers},
+        {"--workers", "N", "worker threads per controller; overrides the script (1)", CLI_INT, &s->workers},
         {"--isolate", NULL,
             "run the functions of every script in child processes without files and network, as isolate = "
             "true does; the top level is still loaded here",
@@ -522,48 +520,48 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
         {"--install-crds", NULL, "apply the definitions that scripts bring with kube.crd (dev always does)",
             CLI_FLAG, &s->install_crds},
         {"--allow-http", NULL,
-            "let ctx.http reach the servers that a controller's `http` names; without it none", CLI_FLAG,
+            "let ctx.http reach the servers listed in a controller's `http` (default: none)", CLI_FLAG,
             &s->allow_http},
         {"--reload-keys", "WORD",
             "which keys run again on new logic: all, failing or none (all; scripts say otherwise with "
             "on_reload)",
             CLI_STRING, &s->reload_keys_word, NULL, "all failing none"},
         {"--rollback-window", "DURATION",
-            "for so long new logic is compared with the old, which comes back when it is much better (1m; "
-            "0s: never)",
+            "how long new logic is watched after a reload; the old logic returns if the new one does "
+            "much worse (1m; 0s: never)",
             CLI_DURATION, &s->rollback_window},
         {"--reload-deadline", "DURATION",
             "how long runs on the old logic may go on after a reload (30s, or their timeout)", CLI_DURATION,
             &s->reload_deadline},
-        {"--never-slow-down", NULL,
-            "run keys at full speed that their own writes wake again and again, or that fight over a field",
+        {"--never-slow-down", NULL, "do not throttle keys that re-trigger themselves or fight over a field",
             CLI_FLAG, &s->never_slow_down},
-        {"--grace-period", "DURATION", "how long running reconciles may finish at the end (30s)",
+        {"--grace-period", "DURATION", "how long running reconciles may take to finish at shutdown (30s)",
             CLI_DURATION, &s->grace},
         CLI_HEADING("Trying before doing"),
         {"--dry-run", "server",
-            "write nothing, and log what would be written (=client says the same); =server: as the server's "
-            "defaults and admission would have it",
+            "write nothing, and log what would be written (=client is the same); =server: include the "
+            "server's defaults and admission",
             CLI_MAYBE, &s->dry_run, NULL, "client server"},
         {"--shadow", "CANDIDATE.lua",
-            "run this beside the scripts: on the same keys, without writing, and compare (kubelua shadow)",
+            "run this candidate beside the scripts, on the same keys and without writing, and compare "
+            "(kubelua shadow)",
             CLI_STRING, &s->shadow},
         {"--promote-after", "N",
             "the shadow takes over when N keys match and none differs (default: on command)", CLI_INT,
             &s->promote_after},
         {"--record", "FILE",
-            "take down what runs see and do, for kubelua replay; FILE.1 and so on are the files before it",
+            "record what runs see and do, for kubelua replay; FILE.1 and so on are the older files",
             CLI_STRING, &s->record.path},
-        {"--record-max", "BYTES", "what these files may take together; the oldest goes (256Mi)", CLI_SIZE,
-            &s->record.max},
-        {"--record-secrets", NULL, "with what Secrets hold; else they are redacted", CLI_FLAG,
+        {"--record-max", "BYTES", "maximum size of these files together; the oldest is removed (256Mi)",
+            CLI_SIZE, &s->record.max},
+        {"--record-secrets", NULL, "include the contents of Secrets (default: redacted)", CLI_FLAG,
             &s->record.secrets},
         {"--effects", "FILE",
-            "log each write there, as a line of JSON: who, what, the answer, and what it changed; FILE.1 and "
-            "so on are the files before it",
+            "log each write as a line of JSON: who, what, the response, and the change; FILE.1 and so on "
+            "are the older files",
             CLI_STRING, &s->effects},
-        {"--effects-max", "BYTES", "what these files may take together; the oldest goes (64Mi)", CLI_SIZE,
-            &s->effects_max},
+        {"--effects-max", "BYTES", "maximum size of these files together; the oldest is removed (64Mi)",
+            CLI_SIZE, &s->effects_max},
         CLI_HEADING("What it tells"),
         {"--log-level", "LEVEL", "debug, info, warn, error or off (info)", CLI_STRING, &s->level, NULL,
             CLI_LEVELS},
@@ -582,37 +580,38 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
             CLI_FLAG, &s->metrics_auth},
         {"--health-probe-bind-address", "ADDR:PORT", "serve /healthz and /readyz there", CLI_STRING,
             &s->health},
-        {"--dashboard", "ADDR:PORT", "serve a page that shows what happens, live", CLI_STRING, &s->dashboard},
-        {"--dashboard-token-file", "FILE", "who has the token in it may change things there, too (nobody)",
-            CLI_STRING, &s->dashboard_token},
+        {"--dashboard", "ADDR:PORT", "serve the dashboard, a page that shows live what happens", CLI_STRING,
+            &s->dashboard},
+        {"--dashboard-token-file", "FILE",
+            "file with the token that allows changes from the dashboard (default: read-only)", CLI_STRING,
+            &s->dashboard_token},
         {"--control", "PATH|off",
             "the socket by which kubelua why, attach and others reach this process ($XDG_RUNTIME_DIR/kubelua "
             "or /tmp/kubelua-UID, PID.sock)",
             CLI_STRING, &s->control_path},
-        {"--flight-recorder", "BYTES|off", "how much is kept of the last runs of keys, for kubelua why (8Mi)",
+        {"--flight-recorder", "BYTES|off", "memory for the history of runs, for kubelua why (8Mi)",
             CLI_STRING, &s->flight},
         CLI_HEADING("Webhooks"),
         {"--webhook-listen", "ADDR:PORT",
             "serve the scripts' webhooks there, over TLS (:9443; of dev 127.0.0.1:0)", CLI_STRING,
             &s->webhooks.listen},
         {"--webhook-service", "NS/NAME[:PORT]",
-            "the Service by which the API server reaches them; configurations and certificates are kept by "
-            "us",
+            "the Service through which the API server reaches them; kubelua maintains configurations and "
+            "certificates",
             CLI_STRING, &s->webhooks.service},
         {"--webhook-url", "https://HOST:PORT", "the same without a Service", CLI_STRING, &s->webhooks.url},
         {"--webhook-cert-dir", "DIR",
             "tls.crt, tls.key and perhaps ca.crt for them; read again when they change", CLI_STRING,
             &s->webhooks.cert_dir},
         {"--webhook-secret", "NS/NAME",
-            "where replicas share their own certificate (NAME-webhook-tls beside the Service)", CLI_STRING,
-            &s->webhooks.secret},
-        {"--webhook-cert-life", "DURATION", "how long certificates of our own are good (90 days)",
+            "Secret in which replicas share their certificate (NAME-webhook-tls beside the Service)",
+            CLI_STRING, &s->webhooks.secret},
+        {"--webhook-cert-life", "DURATION", "validity of certificates that kubelua issues (90 days)",
             CLI_DURATION, &s->webhooks.life},
         CLI_HEADING("Several replicas"),
         {"--leader-elect", NULL, "only the holder of a Lease reconciles", CLI_FLAG, &s->elect},
-        {"--leader-elect-per-controller", NULL,
-            "the same, and each controller has a Lease of its own (NAME-CONTROLLER)", CLI_FLAG,
-            &s->elect_each},
+        {"--leader-elect-per-controller", NULL, "the same, with one Lease per controller (NAME-CONTROLLER)",
+            CLI_FLAG, &s->elect_each},
         {"--shards", "auto|N",
             "replicas share the keys: all of them, or the first N (scripts say otherwise with shard = false)",
             CLI_STRING, &s->shards},
@@ -625,19 +624,20 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
             CLI_STRING, &s->lease_name},
         {"--leader-elect-resource-namespace", "NAME", "namespace of the Lease (the context's)", CLI_STRING,
             &s->lease_ns},
-        {"--leader-elect-identity", "TEXT", "who we are (host, process and a random part)", CLI_STRING,
+        {"--leader-elect-identity", "TEXT", "our identity (host, process and a random part)", CLI_STRING,
             &s->identity},
         CLI_HEADING("Caches and requests"),
-        {"--max-object-bytes", "BYTES", "largest object that is accepted (16Mi)", CLI_SIZE, &s->max_object},
+        {"--max-object-bytes", "BYTES", "size of the largest object that is accepted (16Mi)", CLI_SIZE,
+            &s->max_object},
         {"--watch-list", NULL,
             "begin with the initial events of a watch rather than with a list, where the server can",
             CLI_FLAG, &s->watch_list},
         {"--keep-managed-fields", NULL, "keep metadata.managedFields in the caches", CLI_FLAG,
             &s->keep_managed_fields},
         {"--qps", "N",
-            "at most so many requests per second, watches and leases aside (no limit but the server's)",
+            "maximum requests per second, not counting watches and leases (default: only the server's limit)",
             CLI_INT, &s->qps},
-        {"--burst", "N", "... and so many at once before that counts (twice --qps)", CLI_INT, &s->burst},
+        {"--burst", "N", "requests allowed in a burst above --qps (twice --qps)", CLI_INT, &s->burst},
         {"--http1", NULL, "never speak HTTP/2", CLI_FLAG, &s->http1},
         {"--no-protobuf", NULL, "read built-in kinds in JSON, too", CLI_FLAG, &s->no_protobuf},
     };

@@ -48,9 +48,9 @@ const cli_command cli_commands[] = {
     {
         .name = "reload",
         .usage = "[SCRIPT] [options]",
-        .summary = "Have a running kubelua load its scripts again, and say what came of it.",
-        .more = "It answers when the new logic runs, or says why it was refused. The process is "
-                "the only one of yours here, or the one that --pid or --socket names.",
+        .summary = "Make a running kubelua reload its scripts, and report the outcome.",
+        .more = "It returns when the new logic runs, or reports why it was refused. The process is your "
+                "only kubelua on this machine, or the one that --pid or --socket names.",
         .examples = "kubelua reload\n"
                     "kubelua reload hello.lua --timeout 10s",
         .exits = "0 when the new logic runs or nothing has changed, 1 when it was refused or does "
@@ -64,13 +64,13 @@ const cli_command cli_commands[] = {
         .usage = "[CANDIDATE.lua] [options]",
         .summary = "Run a candidate beside the logic of a running kubelua: on its keys, without "
                    "writing, and compare.",
-        .more = "Without a candidate it says what the present one came to. Each key is run again "
-                "by the candidate, in the world as the live run found it.",
+        .more = "Without a candidate it prints the results of the current one. The candidate runs each "
+                "key again, on the state that the live run saw.",
         .examples = "kubelua shadow quota-next.lua\n"
                     "kubelua shadow\n"
                     "kubelua shadow --promote",
-        .exits = "0 when no key came to anything else so far, 1 when one did, or the candidate "
-                 "was refused, 2 for a mistake on the command line.",
+        .exits = "0 when no key has differed so far, 1 when one has, or the candidate was refused, 2 for a "
+                 "mistake on the command line.",
         .words = "scripts",
         .run = cli_lua,
         .group = CONTROLLERS,
@@ -78,10 +78,9 @@ const cli_command cli_commands[] = {
     {
         .name = "check",
         .usage = "SCRIPT.lua... [options]",
-        .summary = "Load scripts without running them, and say what is wrong with them.",
-        .more =
-            "What would fail when it runs, and can be seen in the text, is an error; what is declared and "
-            "not used a warning. Nothing is contacted.",
+        .summary = "Load scripts without running them, and report mistakes.",
+        .more = "Reports what would fail at run time as errors, and unused declarations as warnings. Does "
+                "not contact a cluster.",
         .examples = "kubelua check controllers/*.lua\n"
                     "kubelua check dns.lua --params prod.yaml -o sarif",
         .exits = "0 when there is no error, 1 when there is one, 2 for a mistake on the command line.",
@@ -92,11 +91,9 @@ const cli_command cli_commands[] = {
     {
         .name = "replay",
         .usage = "FILE SCRIPT.lua... [options]",
-        .summary = "Run a recording (run --record FILE) again, and say what the scripts would write "
-                   "otherwise.",
-        .more = "Nothing is contacted. FILE.1 and so on, the files before FILE, are read with "
-                "it. Scripts may be those that ran then, or others with controllers of the same "
-                "names.",
+        .summary = "Replay a recording (run --record FILE), and report which writes would differ.",
+        .more = "Does not contact a cluster. Reads FILE.1 and so on, the older files, too. The scripts "
+                "may be the recorded ones, or others whose controllers have the same names.",
         .examples = "kubelua run quota.lua --record quota.tape\n"
                     "kubelua replay quota.tape quota-next.lua",
         .exits = "0 when all is the same, 1 when something differs or fails, 2 for a mistake: on "
@@ -108,9 +105,9 @@ const cli_command cli_commands[] = {
     {
         .name = "why",
         .usage = "KIND NAMESPACE/NAME [options]",
-        .summary = "Say why a key ran in a running process, or why it does not.",
-        .more = "What woke it, what it read and wrote, how it ended and what comes next; or what "
-                "keeps it: no controller, a predicate, leadership, backoff, its own writes.\n"
+        .summary = "Explain why a key ran in a running process, or why it does not run.",
+        .more = "Shows what woke it, what it read and wrote, how it ended and what comes next; or what "
+                "holds it back: no controller, a predicate, leadership, backoff, its own writes.\n"
                 "The process is found by its control socket: the only one of yours, or --pid, or "
                 "--socket.",
         .examples = "kubelua why v1/ConfigMap team/a\n"
@@ -125,10 +122,10 @@ const cli_command cli_commands[] = {
         .name = "attach",
         .usage = "[options]",
         .summary = "A Lua prompt in a running process: its caches, its controllers, one key.",
-        .more = "get, list and each read its caches and indexes; why, controllers, informers "
-                "tell; reconcile, pause, resume and set_params act: help() tells.\n"
-                "Each command is in the process's log. Without a terminal it runs the Lua that "
-                "it reads, and its status is 1 when some of that failed.",
+        .more = "get, list and each read its caches and indexes; why, controllers and informers report; "
+                "reconcile, pause, resume and set_params act; help() lists them all.\n"
+                "The process logs each command. Without a terminal, attach runs the Lua code from "
+                "standard input, and exits with 1 when some of it failed.",
         .examples = "kubelua attach -e 'list(\"v1/Pod\", { index = \"node\", value = \"n1\" })'",
         .exits = "0 at the end, 1 when the process could not be asked or some of what was run without a "
                  "terminal failed, 2 for a mistake on the command line.",
@@ -139,10 +136,10 @@ const cli_command cli_commands[] = {
         .name = "release-finalizers",
         .usage = "SCRIPT.lua... | --finalizer NAME [KIND...] [options]",
         .summary = "Take a controller's finalizer from all objects that still carry it.",
-        .more = "For a controller that is gone, or has no finalize any more: its objects could "
-                "not be deleted else. What its finalize would have done is not done.\n"
-                "In all namespaces, unless -n names one. Without a kind every kind of the server "
-                "is looked through.",
+        .more = "For a controller that is gone or no longer has finalize: without this its objects could "
+                "not be deleted. The work of its finalize is not done.\n"
+                "In all namespaces, unless -n names one. Without a kind it searches every kind of the "
+                "server.",
         .examples = "kubelua release-finalizers buckets.lua --dry-run\n"
                     "kubelua release-finalizers --finalizer example.com/bucket --yes "
                     "buckets.example.com",
@@ -156,10 +153,9 @@ const cli_command cli_commands[] = {
         .name = "uninstall",
         .usage = "SCRIPT.lua... [options]",
         .summary = "Delete the webhook configurations that scripts leave in a cluster.",
-        .more =
-            "For when their process is gone for good: the API server goes on asking its webhooks, and with "
-            "failure_policy = \"Fail\" refuses what they would have judged. A process that still runs makes "
-            "them again. Only configurations that kubelua made are deleted.",
+        .more = "Use it when their process is gone for good: the API server still calls its webhooks, and "
+                "with failure_policy = \"Fail\" rejects the requests. A process that still runs recreates "
+                "them. Only configurations that kubelua made are deleted.",
         .examples = "kubelua uninstall pods.lua --dry-run\n"
                     "kubelua uninstall pods.lua --yes",
         .exits =
@@ -171,10 +167,10 @@ const cli_command cli_commands[] = {
     {
         .name = "test",
         .usage = "[PATH...] [options]",
-        .summary = "Run the tests beside scripts: *_test.lua, against an API server of their own "
-                   "and in virtual time.",
+        .summary = "Run the tests beside scripts (*_test.lua), against their own API server and in "
+                   "virtual time.",
         .more = "PATH is a test file, a script with a test beside it, or a directory (the "
-                "current one). docs/testing.md tells what tests can do.",
+                "current one). docs/testing.md describes what tests can do.",
         .examples = "kubelua test\n"
                     "kubelua test hello.lua --filter greets -v\n"
                     "kubelua test -o junit > junit.xml",
@@ -187,8 +183,8 @@ const cli_command cli_commands[] = {
     {
         .name = "sim",
         .usage = "SCRIPT.lua... [options]",
-        .summary = "What if: run scripts on a simulated cluster for a day, in seconds, and say what "
-                   "it would come to.",
+        .summary = "What if: simulate a day of a cluster with the scripts, in seconds, and report the "
+                   "result.",
         .more = "The scripts are those of `run`, unchanged; the clock jumps. The cluster is "
                 "generated, or a snapshot. docs/whatif.md goes from a snapshot to a decision.",
         .examples = "kubelua sim noderesource.lua --generate nodes=50 --for 24h --out whatif\n"
@@ -203,9 +199,9 @@ const cli_command cli_commands[] = {
     {
         .name = "rbac",
         .usage = "SCRIPT.lua... [options]",
-        .summary = "Print the smallest role with which scripts can do what they do.",
-        .more = "What they do is read from their tables and their source, and with --record from "
-                "the requests of the tests beside them.",
+        .summary = "Print the smallest role that scripts need.",
+        .more = "Derives it from the tables and source of the scripts, and with --record from the "
+                "requests of their tests.",
         .examples = "kubelua rbac hello.lua --record --bind -n system | kubectl apply -f -",
         .exits = "0 when the role is printed, 1 when a script does not load or a test of --record fails, 2 "
                  "for a mistake on the command line.",
@@ -216,8 +212,8 @@ const cli_command cli_commands[] = {
     {
         .name = "init",
         .usage = "NAME [options]",
-        .summary = "Write a project to begin with: a controller, its tests, its definition, its "
-                   "rights and its Deployment.",
+        .summary = "Create a new project: a controller, its tests, its CRD, its RBAC rules and its "
+                   "Deployment.",
         .examples = "kubelua init greeter --kind example.com/v1/Greeting && cd greeter && kubelua "
                     "test",
         .exits = "0 when the project is written, 1 when a file is there already or cannot be written, 2 for "
@@ -228,10 +224,9 @@ const cli_command cli_commands[] = {
     {
         .name = "annotations",
         .usage = "DIR",
-        .summary =
-            "Write what the Lua language server has to know of kubelua: every function, with its types.",
-        .more = "For an editor beside a binary that was not installed. .luarc.json names the directory in "
-                "workspace.library; kubelua init has written both.",
+        .summary = "Write kubelua's annotations for the Lua language server: every function, with its types.",
+        .more = "For use with a binary that was not installed. .luarc.json names the directory in "
+                "workspace.library; kubelua init writes both.",
         .examples = "kubelua annotations .annotations",
         .exits = "0 when they are written, 1 when they cannot be, 2 for a mistake on the command line.",
         .run = cli_lua,
@@ -240,9 +235,9 @@ const cli_command cli_commands[] = {
     {
         .name = "explain",
         .usage = "SCRIPT.lua... [options]",
-        .summary = "Say what the caches of scripts hold on a cluster, what they cost, and what "
-                   "would make them smaller.",
-        .more = "It lists and watches what the scripts would, for ten seconds, and writes "
+        .summary = "Report what the caches of scripts hold on a cluster, what they cost, and how to make "
+                   "them smaller.",
+        .more = "It lists and watches what the scripts would list and watch, for ten seconds, and writes "
                 "nothing.",
         .examples = "kubelua explain hello.lua\n"
                     "kubelua explain hello.lua --for 1m -o json",
@@ -270,12 +265,13 @@ const cli_command cli_commands[] = {
     {
         .name = "apply",
         .usage = "-f FILE|DIR|- [options]",
-        .summary = "Make objects be as files say (server-side apply).",
+        .summary = "Apply the objects in files (server-side apply).",
         .more = "Prints created, configured or unchanged for each. Fields that another manager "
                 "owns are not taken from it without --force.",
         .examples = "kubelua apply -f deploy\n"
                     "kubelua apply -f crd.yaml --diff --dry-run",
-        .exits = "0 when all was applied, 1 when something was not (the rest is), 2 for a mistake "
+        .exits = "0 when everything was applied, 1 when something was not (the rest is still applied), 2 for "
+                 "a mistake "
                  "on the command line.",
         .run = cli_lua,
         .group = LOOK,
@@ -309,8 +305,7 @@ const cli_command cli_commands[] = {
     {
         .name = "watch",
         .usage = "KIND [NAME] [options]",
-        .summary = "Tell what happens to objects: one line each, with what changed from what to "
-                   "what.",
+        .summary = "Print changes of objects as they happen: one line each, with old and new values.",
         .examples = "kubelua watch pods -l app=web\n"
                     "kubelua watch cm -A --initial",
         .exits =
@@ -322,7 +317,7 @@ const cli_command cli_commands[] = {
     {
         .name = "logs",
         .usage = "POD [options]",
-        .summary = "Print what a pod's container wrote; -f goes on.",
+        .summary = "Print the logs of a pod's container; -f follows them.",
         .examples = "kubelua logs web -c app --tail 100 -f\n"
                     "kubelua logs pod/web --previous",
         .exits = "0 at the end of the log, 1 when it could not be read, 2 for a mistake on the command line.",
@@ -332,7 +327,7 @@ const cli_command cli_commands[] = {
     {
         .name = "exec",
         .usage = "POD [-c CONTAINER] [-i] [-t] -- COMMAND...",
-        .summary = "Run a command in a container; its exit status is ours.",
+        .summary = "Run a command in a container; exits with the command's status.",
         .examples = "kubelua exec web -- ls -l /\n"
                     "kubelua exec web -it -- sh\n"
                     "tar c . | kubelua exec web -i -- tar x -C /tmp",
@@ -345,7 +340,7 @@ const cli_command cli_commands[] = {
         .name = "gen",
         .usage = "--crds DIR --out DIR [--name MODULE] | --from-cluster [--groups A,B] --out DIR | crds "
                  "SCRIPT.lua...",
-        .summary = "Write typed clientsets out of CRDs or of a cluster, or the CRDs of scripts.",
+        .summary = "Generate typed clientsets from CRDs or a cluster, or the CRDs of scripts.",
         .more = "Then, in Lua: require "
                 "\"mycrds\".clientset(c).example_v1.widgets(\"default\"):get(\"a\"). Fields are "
                 "annotated for the Lua language server.\n"
@@ -364,10 +359,10 @@ const cli_command cli_commands[] = {
         .usage = "[options]",
         .summary = "A Lua prompt on a cluster: completion, history, objects as YAML, lists as "
                    "tables.",
-        .more = "c is the client, kube the library, _ the last result, and get, list, watch, "
-                "apply and the other verbs are there by themselves: help() tells.\n"
-                "^C ends what runs, ^D the shell. Without a terminal it runs the Lua that it "
-                "reads, and its status is 1 when some of that failed.",
+        .more = "c is the client, kube the library, _ the last result, and get, list, watch, apply and "
+                "the other verbs are globals; help() lists them.\n"
+                "^C ends what runs, ^D the shell. Without a terminal, the shell runs the Lua code from "
+                "standard input, and exits with 1 when some of it failed.",
         .examples = "kubelua shell\n"
                     "kubelua shell -e 'get(\"pods\")'",
         .exits = "0 at the end, 1 when the server could not be asked or some of what was run without a "
@@ -387,9 +382,9 @@ const cli_command cli_commands[] = {
     {
         .name = "version",
         .usage = "[--server] [-o json]",
-        .summary = "Say which kubelua and which Lua this is, and with --server which server answers.",
-        .more = "Names the published bugs of that Lua which scripts could reach, and what keeps "
-                "scripts from them.",
+        .summary = "Print the versions of kubelua and Lua, and with --server that of the server.",
+        .more = "Lists the published bugs of that Lua version that scripts could reach, and what "
+                "protects against them.",
         .examples = "kubelua version\n"
                     "kubelua version --server -o json",
         .exits = "0, 1 when --server could not be asked, 2 for a mistake on the command line.",
@@ -399,12 +394,12 @@ const cli_command cli_commands[] = {
     {
         .name = "completion",
         .usage = "bash|zsh|fish",
-        .summary = "Print what makes a shell complete commands, options and values of kubelua.",
+        .summary = "Print a completion script for a shell: commands, options and values.",
         .more = "bash: source it in ~/.bashrc, or write it to "
                 "~/.local/share/bash-completion/completions/kubelua.\n"
                 "zsh: write it to a file _kubelua in a directory of $fpath. fish: write it to "
                 "~/.config/fish/completions/kubelua.fish.\n"
-                "make install and the Debian package have done so for everybody.",
+                "make install and the Debian package set this up for all users.",
         .examples = "kubelua completion bash > ~/.local/share/bash-completion/completions/kubelua\n"
                     "kubelua completion fish > ~/.config/fish/completions/kubelua.fish",
         .exits = "0, 2 for a mistake on the command line.",
@@ -415,7 +410,7 @@ const cli_command cli_commands[] = {
     {
         .name = "help",
         .usage = "[COMMAND] [-o plain|man|json]",
-        .summary = "Say what there is, or what a command does and takes: as text, a man page, or JSON.",
+        .summary = "Print help on kubelua or on a command: as text, a man page, or JSON.",
         .examples = "kubelua help run\nkubelua help run -o man | man -l -\nkubelua help -o json",
         .exits = "0, 2 for a mistake on the command line.",
         .words = "commands",

@@ -134,7 +134,7 @@ static kl_status on_data(void *arg, const char *data, size_t n, kl_err *err)
 {
     question *q = arg;
     return kl_buf_add(&q->text, data, n)
-        ? kl_fail(err, KL_ETOOBIG, "the answer has more than %zu MiB", ANSWER_MAX >> 20)
+        ? kl_fail(err, KL_ETOOBIG, "the response is larger than %zu MiB", ANSWER_MAX >> 20)
         : KL_OK;
 }
 

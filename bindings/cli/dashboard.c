@@ -28,7 +28,7 @@ static char *read_token(const char *command, const char *path)
     kl_buf_fini(&text);
     if (n < TOKEN_MIN)
         cli_fail(1, command,
-            "--dashboard-token-file %s: the token has %zu characters, and %d are the least (openssl rand "
+            "--dashboard-token-file %s: the token has %zu characters; it needs at least %d (openssl rand "
             "-hex 32 makes a good one)",
             path, n, TOKEN_MIN);
     if (n >= TOKEN_MIN)
@@ -43,9 +43,7 @@ int cli_dashboard_start(const char *command, const char *listen, const char *tok
     kl_err err = KL_ERR_INIT;
     *out = NULL;
     if (!listen)
-        return token_file ? cli_fail(2, command,
-                   "--dashboard-token-file is about the dashboard: say where with --dashboard ADDR:PORT")
-                          : 0;
+        return token_file ? cli_fail(2, command, "--dashboard-token-file needs --dashboard ADDR:PORT") : 0;
     char *token = token_file ? read_token(command, token_file) : NULL;
     if (token_file && !token)
         return 1;

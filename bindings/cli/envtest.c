@@ -71,7 +71,7 @@ static const flag *flag_named(const flag *flags, const char *name, size_t n)
 
 static void print_flags(const char *program, const flag *flags)
 {
-    printf("kubelua in the place of %s. Flags:\n", program);
+    printf("kubelua running as %s. Flags:\n", program);
     for (; flags->name; flags++)
         printf("  --%s\n", flags->name);
 }
@@ -88,8 +88,8 @@ static bool read_flags(const char *program, const flag *flags, int argc, char **
         }
         const flag *f = flag_named(flags, word, n);
         if (!f)
-            fprintf(stderr, "%s: --%.*s means nothing to kubelua, which runs in its place\n", program, (int)n,
-                word);
+            fprintf(
+                stderr, "%s: --%.*s is unknown to kubelua, which runs in its place\n", program, (int)n, word);
         const char *value = equals ? equals + 1 : NULL;
         if (!equals && i + 1 < argc && argv[i + 1][0] != '-')
             value = argv[++i];

@@ -183,10 +183,10 @@ static void help_man(const cli_command *c, const cli_option *options)
 
 static const char *const environment[][2] = {
     {"KUBECONFIG", "the kubeconfig files, as kubectl takes them"},
-    {"KUBELUA_CACHE_DIR", "where discovery and schemas are remembered; off: nowhere"},
-    {"KUBELUA_TRACEBACK", "errors of commands come with a traceback of Lua"},
+    {"KUBELUA_CACHE_DIR", "directory for cached discovery and schemas; off: no cache"},
+    {"KUBELUA_TRACEBACK", "errors of commands include a Lua traceback"},
     {"XDG_RUNTIME_DIR", "where control sockets are, in kubelua/"},
-    {"POD_NAME, POD_NAMESPACE", "who we are in a cluster, for Events and leases"},
+    {"POD_NAME, POD_NAMESPACE", "our identity in a cluster, for Events and leases"},
 };
 
 static void man_all(void)
@@ -201,7 +201,7 @@ static void man_all(void)
         putchar('\n');
     }
     printf(".SH EXIT STATUS\n");
-    man_paragraphs(CLI_EXITS " Each command's page says more where there is more to say.");
+    man_paragraphs(CLI_EXITS " The page of a command may list others.");
     printf(".SH ENVIRONMENT\n");
     for (size_t i = 0; i < sizeof environment / sizeof *environment; i++)
         printf(".TP\n.B %s\n%s\n", environment[i][0], environment[i][1]);
@@ -291,7 +291,7 @@ static void text_all(FILE *to)
         put_wrapped(to, c->summary, 21);
     }
     fprintf(to,
-        "\nkubelua help COMMAND tells more; kubelua --version says which one this is.\n"
+        "\nkubelua help COMMAND prints more; kubelua --version prints the version.\n"
         "Exit status: " CLI_EXITS "\n");
 }
 
@@ -323,7 +323,7 @@ int cli_help_command(int argc, char **argv)
     int code = 0;
     const cli_command *c = words.n ? cli_command_named(words.v[0]) : NULL;
     if (words.n > 1)
-        code = cli_fail(2, "help", "one command at a time, got %s, too", words.v[1]);
+        code = cli_fail(2, "help", "one command at a time, got %s as well", words.v[1]);
     else if (!c)
         cli_help_all(stdout, format);
     else if (!c->name)

@@ -118,9 +118,8 @@ static bool wait_for(const cli_loader *l, const job *j, bool *told_to_end)
 static kl_status fail_left(const job *j, kl_err *err)
 {
     return kl_fail(err, KL_ETIMEOUT,
-        "%s: its load does not come back from a C function, and is left behind: the thread is lost until the "
-        "process ends; change "
-        "the script, then it is loaded again",
+        "%s: its load is stuck in a C function and was abandoned; its thread is lost until the process "
+        "ends. A change of the script loads it again",
         j->path);
 }
 
@@ -129,7 +128,7 @@ static kl_status leave(cli_loader *l, job *j, bool told_to_end, kl_err *err)
     j->next = l->left;
     l->left = j;
     if (told_to_end)
-        return kl_fail(err, KL_ECANCELLED, "%s: the process was told to end while it was loaded", j->path);
+        return kl_fail(err, KL_ECANCELLED, "%s: the process was told to stop while it was loaded", j->path);
     return fail_left(j, err);
 }
 
@@ -173,7 +172,7 @@ bool cli_loader_end(cli_loader *l)
         bool again;
         if (!atomic_load(&j->done) && !cli_wait_until(&j->done, PATIENCE_AT_END, &again)
             && !atomic_load(&j->done)) {
-            kl_error("a script's load does not come back, leaving without it", "script=%s", j->path);
+            kl_error("a script's load is stuck; exiting without waiting for it", "script=%s", j->path);
             all = false;
         }
     }

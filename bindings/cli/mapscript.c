@@ -75,7 +75,7 @@ kl_status cli_mapscript_load(cli_mapscript *m, cli_loader *l, kl_program **out, 
     if (st == KL_ENOTFOUND && kl_value_len(kl_value_get(o, "binaryData"))) {
         kl_err_fini(err);
         st = kl_fail(err, KL_ESCRIPT,
-            "%s has binaryData, where scripts are not looked for: they are texts in data", m->word);
+            "%s has binaryData, which is not searched for scripts: put them into data", m->word);
     } else if (st == KL_ENOTFOUND) {
         st = err->status = KL_ESCRIPT; /* the ConfigMap is there: this is a mistake in it */
     }

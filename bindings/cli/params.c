@@ -31,8 +31,9 @@ struct cli_params {
 void cli_params_options(cli_params_words *w, cli_option *out)
 {
     const cli_option options[CLI_PARAMS_OPTIONS] = {
-        {"--param", "NAME=VALUE", "a param of the scripts, or CONTROLLER.NAME=VALUE (may be repeated)",
-            CLI_LIST, &w->texts},
+        {"--param", "NAME=VALUE",
+            "set a param of the scripts, or of one as CONTROLLER.NAME=VALUE (may be repeated)", CLI_LIST,
+            &w->texts},
         {"--params", "FILE|configmap/NS/NAME|secret/NS/NAME",
             "params from a YAML file, a ConfigMap or a Secret, which are watched (may be repeated)", CLI_LIST,
             &w->from},

@@ -131,7 +131,7 @@ void cli_leave_stuck(void *arg)
 {
     (void)arg;
     static const char text[] =
-        "kubelua: the grace period is over and a run does not come back, leaving without it\n";
+        "kubelua: the grace period is over and a run is stuck; exiting without waiting for it\n";
     ssize_t n = write(2, text, sizeof text - 1);
     (void)n;
     _exit(1);

@@ -183,8 +183,8 @@ static void tell_filling(cli_progress *p, filling *f, kl_time now)
 {
     char *objects = kl_buf_take(&f->text);
     if (p->terminal) {
-        char *line = kl_sprintf("waiting for caches, objects so far: %s (%zu of %zu are there)", objects,
-            f->there, f->there + f->n);
+        char *line = kl_sprintf(
+            "waiting for caches, objects so far: %s (%zu of %zu synced)", objects, f->there, f->there + f->n);
         show(p, line);
         kl_free(line);
     } else {

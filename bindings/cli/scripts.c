@@ -376,7 +376,7 @@ static void tell_unknown(cli_scripts *s)
     kl_err err = KL_ERR_INIT;
     kl_status st = params_known(s, &err);
     if (st && (!s->unknown || strcmp(s->unknown, kl_err_message(&err))))
-        kl_warn("a param is given that no script has", "why=%s", kl_log_quoted(kl_err_message(&err)));
+        kl_warn("a given param is declared by no script", "why=%s", kl_log_quoted(kl_err_message(&err)));
     kl_free(s->unknown);
     s->unknown = st ? kl_strdup(kl_err_message(&err)) : NULL;
     kl_err_fini(&err);
@@ -480,7 +480,7 @@ static void go_back(cli_scripts *s, script *sc)
         return;
     }
     if (replace(s, sc->slot, back, &err)) {
-        kl_error("the logic before cannot come back", "script=%s error=%s", sc->path,
+        kl_error("the previous logic cannot be restored", "script=%s error=%s", sc->path,
             kl_log_quoted(kl_err_message(&err)));
         kl_err_fini(&err);
         kl_free(why);
@@ -494,8 +494,8 @@ static void go_back(cli_scripts *s, script *sc)
         sc->version = version_of(sc->program);
         tell_recording(s);
     }
-    kl_error("the new logic is much worse than the one before it, which runs again; change it, or say "
-             "`kubelua reload` to try it as it is",
+    kl_error("the new logic does much worse than the previous one, which runs again; change it, or run "
+             "`kubelua reload` to try it unchanged",
         "script=%s generation=%d "
         "taken_back=%d why=%s",
         sc->path, sc->program->generation, worse, kl_log_quoted(why));
@@ -534,7 +534,7 @@ static void leave_as_it_is(cli_scripts *s, script *sc, bool asked, kl_builder *s
     if (sc->refused)
         tell(s, sc, KL_RELOAD_WITHDRAWN, NULL);
     if (sc->refused && !asked)
-        kl_info("the script is as it was; the refused change is gone", "script=%s", sc->path);
+        kl_info("the script is as before; the refused change was undone", "script=%s", sc->path);
 }
 
 /* True when it is made of other files now. */
@@ -626,14 +626,15 @@ static void on_reload(void *arg, kl_control_request *q)
     }
     kl_unlock(&s->mu);
     if (over)
-        kl_control_refuse(q, 503, "the process is about to end");
+        kl_control_refuse(q, 503, "the process is shutting down");
     else
         cli_poke();
 }
 
 void cli_scripts_route(cli_scripts *s, kl_control *c)
 {
-    kl_control_route(c, "POST", "/v1/reload", "load the scripts again: what came of each", on_reload, s);
+    kl_control_route(
+        c, "POST", "/v1/reload", "reload the scripts; reports the outcome of each", on_reload, s);
 }
 
 static void end_asking(cli_scripts *s)
@@ -646,7 +647,7 @@ static void end_asking(cli_scripts *s)
     s->n_asking = 0;
     kl_unlock(&s->mu);
     for (size_t i = 0; i < n; i++)
-        kl_control_refuse(asking[i], 503, "the process is about to end");
+        kl_control_refuse(asking[i], 503, "the process is shutting down");
     kl_free(asking);
 }
 

@@ -157,7 +157,7 @@ static void watch_files(cli_shadow *s)
     kl_fswatch_stop(s->watch);
     s->watch = NULL;
     if (n && kl_fswatch_start_around((const char *const *)paths, n, on_file, s, &s->watch, &err)) {
-        kl_warn("the candidate's file is not watched; begin its shadow again to take a change", "error=%s",
+        kl_warn("the candidate's file is not watched; start its shadow again after a change", "error=%s",
             kl_log_quoted(kl_err_message(&err)));
         kl_err_fini(&err);
     }
@@ -174,7 +174,7 @@ static void refuse(cli_shadow *s, const char *path, kl_err *err)
     s->refused = kl_strdup(kl_err_message(err));
     kl_unlock(&s->mu);
     if (news)
-        kl_warn("the changed candidate cannot run; the one before stays in the shadow",
+        kl_warn("the changed candidate cannot run; the previous one stays in the shadow",
             "candidate=%s error=%s", path, kl_log_quoted(kl_err_message(err)));
     kl_err_fini(err);
 }
@@ -231,7 +231,7 @@ static void reply(cli_shadow *s, kl_control_request *q)
         kl_control_reply(q, 200, report);
     else
         kl_control_refuse(
-            q, 404, "no candidate runs in the shadow: begin one with kubelua shadow CANDIDATE.lua");
+            q, 404, "no candidate runs in the shadow: start one with kubelua shadow CANDIDATE.lua");
 }
 
 static void on_get(void *arg, kl_control_request *q) { reply(arg, q); }
@@ -245,7 +245,8 @@ static void on_post(void *arg, kl_control_request *q)
     if (!path || *path != '/') {
         kl_control_refuse(q, 400, "{\"path\": \"/where/the/candidate/is.lua\"} is needed, an absolute path");
     } else if (after < 0) {
-        kl_control_refuse(q, 400, "promote_after is a number of keys that match, not %lld", (long long)after);
+        kl_control_refuse(
+            q, 400, "promote_after must be a number of matching keys, got %lld", (long long)after);
     } else if (cli_shadow_begin(s, path, (size_t)after, &err)) {
         kl_control_fail(q, &err);
         kl_err_fini(&err);

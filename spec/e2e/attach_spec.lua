@@ -83,8 +83,8 @@ servers.each(function(name, start_server)
           keep v1/ConfigMap",
         ["reconcile('v1/Secret', 'a')"] =
           "no controller of this process is for v1/Secret (they are for v1/ConfigMap",
-        ["pause()"] = 'pause: say which controller: pause("NAME"); controllers() lists them',
-        ["reconcile 'maps'"] = 'reconcile: say what: reconcile("v1/ConfigMap", "namespace/name")',
+        ["pause()"] = 'pause: name the controller: pause("NAME"); controllers() lists them',
+        ["reconcile 'maps'"] = 'reconcile: name the object: reconcile("v1/ConfigMap", "namespace/name")',
         ["lst 'cm'"] = "did you mean 'list'?",
         ["get('cm', 'elsewhere/a')"] = "and nothing of elsewhere: add it there",
         ["list('cm', { indx = 'color' })"] = "list: there is no indx; did you mean 'index'?",

@@ -76,7 +76,7 @@ describe("a kind that a script defines", function()
 return kube.controller { name = "a", resource = "v1/Pod", reconcile = function() end }]])
     text, code = process.run(("%s gen crds %s 2>&1"):format(KUBELUA, none))
     assert.equal(1, code)
-    assert.match("no definition is in there", text)
+    assert.match("found no definition", text)
   end)
 
   it("is there in dev and in tests without a word", function()

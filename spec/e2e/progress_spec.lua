@@ -60,7 +60,7 @@ servers.each(function(name, start)
         60 * wait.factor, KUBELUA,
         process.quote(script), process.quote(kubeconfig), ns, process.quote(steps)) }
       local so_far = await(run, 30,
-        "\r\27%[Kwaiting for caches, objects so far: v1/ConfigMap (%d+) %(0 of 1 are there%)")
+        "\r\27%[Kwaiting for caches, objects so far: v1/ConfigMap (%d+) %(0 of 1 synced%)")
       assert.is_true(tonumber(so_far) < OBJECTS)
       -- the line is written again in its place
       await(run, 30, "v1/ConfigMap [1-9]%d* [^\n]*\r\27%[Kwaiting for caches")

@@ -91,7 +91,7 @@ return kube.controller { name = "hidden", resource = "v1/ConfigMap", reconcile =
 end }
 ]]
     local out = rbac(path)
-    assert.matches("served.lua:4: ctx:create%(made%): of which kind is not written there", out)
+    assert.matches("served.lua:4: ctx:create%(made%): the kind is not a literal there", out)
     assert.not_matches("secrets", out)
     process.write(dir .. "/served_test.lua", [[
 it("makes a secret", function()
@@ -175,7 +175,7 @@ rules:
     has "namespace: other"
     assert.is_nil(out:find("leases", 1, true))
     out = rbac(path)
-    has "# where webhooks keep their certificates is not said: --webhook-service or --webhook-secret"
+    has "# the Secret with the webhooks' certificates is unknown: --webhook-service or --webhook-secret"
     assert.is_nil(out:find("secrets", 1, true))
     out, code = rbac(path, "--webhook-secret mine 2>&1")
     assert.equal(2, code)

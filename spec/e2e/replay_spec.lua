@@ -312,7 +312,7 @@ describe("kubelua replay", function()
     fails({ tape(HEAD .. BEGIN .. END), tape "return {" }, 2, "unexpected symbol")
     fails({ tape(HEAD .. BEGIN .. END), script, "--show", "b/other" }, 2,
       "the recording has no run of b/other")
-    fails({ tape(HEAD .. BEGIN .. END), script, "--until", "noon" }, 2, "--until is a time")
+    fails({ tape(HEAD .. BEGIN .. END), script, "--until", "noon" }, 2, "--until must be a time")
   end)
 
   it("takes a torn last line for what it is", function()
@@ -389,7 +389,7 @@ describe("kubelua replay", function()
     local function run(...) return process.run(KUBELUA .. " run " .. table.concat({ script, ... }, " ")) end
     local out, code = run "--record-max 1Gi"
     assert.equal(2, code, out)
-    assert.is_truthy(out:find("give --record FILE, too", 1, true), out)
+    assert.is_truthy(out:find("needs --record FILE", 1, true), out)
     out, code = run("--record", "x", "--record-max", "1000")
     assert.equal(2, code, out)
     assert.is_truthy(out:find("at least 1Mi", 1, true), out)

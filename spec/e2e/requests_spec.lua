@@ -162,7 +162,7 @@ describe("kube.connect", function()
     local kubelua = os.getenv "KUBELUA" or "build/kubelua"
     local out, code = process.run(kubelua .. " run x.lua --burst 5 2>&1")
     assert.equal(2, code)
-    assert.matches("give --qps, too", out, 1, true)
+    assert.matches("applies only together with --qps", out, 1, true)
     out, code = process.run(kubelua .. " run x.lua --qps 0 2>&1")
     assert.equal(2, code)
     assert.matches("--qps", out, 1, true)

@@ -75,7 +75,7 @@ servers.each(function(name, start)
       return (process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(address)))
     end
 
-    local TAKEN_BACK = "the new logic is much worse than the one before it, which runs again"
+    local TAKEN_BACK = "the new logic does much worse than the previous one, which runs again"
 
     it("is taken back when its runs fail, all controllers of the script together; and not taken again \z
       before it changes", function()

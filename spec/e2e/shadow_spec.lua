@@ -139,7 +139,7 @@ widgets.each("shadow-spec", function(t)
     assert.has_match(path:gsub("%p", "%%%0") .. " in the shadow of .*: 1 same, 1 differs, 1 fails",
       text)
     assert.has_match("d differs: ", text)
-    assert.has_match("a candidate, %-%-promote or %-%-end", (shadow("--end", "--promote")))
+    assert.has_match("a candidate, %-%-promote and %-%-end", (shadow("--end", "--promote")))
   end)
 
   it("remembers what the live run did, and makes it remember nothing", function()

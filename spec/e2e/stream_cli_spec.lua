@@ -120,7 +120,7 @@ servers.only_real(function(name, start)
 
       it("goes on without a terminal where there is none", function()
         local out, code = run("exec web -it -- cat", "echo x | ")
-        assert.matches("no terminal: going on without -t", out, 1, true)
+        assert.matches("not a terminal: continuing without -t", out, 1, true)
         assert.matches("\nx\n", out, 1, true)
         assert.equal(0, code)
       end)
@@ -133,7 +133,7 @@ servers.only_real(function(name, start)
         assert.matches("no such file", out, 1, true)
         assert.equal(1, code)
         out, code = run "exec web"
-        assert.matches("which command is to run in web?", out, 1, true)
+        assert.matches("name the command to run in web", out, 1, true)
         assert.equal(2, code)
         out, code = run "exec web -t -- sh"
         assert.matches("-t needs -i", out, 1, true)

@@ -36,10 +36,10 @@ if DEBUG then
         run:wait_for_log(60, who .. " saw " .. key)
       end
 
-      it("holds up no keys, and is left behind", function()
+      it("holds up no keys, and is abandoned", function()
         process.write(run.script_path, SCRIPT:format("never comes back", ns, "nobody"))
         see("the first", "meanwhile")
-        run:wait_for_log(120, "its load does not come back from a C function, and is left behind")
+        run:wait_for_log(120, "its load is stuck in a C function and was abandoned")
         see("the first", "afterwards")
       end)
 
@@ -48,10 +48,10 @@ if DEBUG then
         local function loads()
           return select(2, process.run(("cat /proc/%d/task/*/comm"):format(run.pid)):gsub("kl%-load", ""))
         end
-        local before = count "is left behind"
+        local before = count "was abandoned"
         assert.equal(1, loads())
         run:signal "HUP"
-        wait.until_true(60, "the second refusal", function() return count "is left behind" > before end)
+        wait.until_true(60, "the second refusal", function() return count "was abandoned" > before end)
         assert.equal(1, loads())
       end)
 
@@ -63,7 +63,7 @@ if DEBUG then
 
       it("is named when the process ends, which has status 1", function()
         assert.equal(1, run:stop(45))
-        assert.truthy(run:log():find("a script's load does not come back, leaving without it", 1, true),
+        assert.truthy(run:log():find("a script's load is stuck; exiting without waiting for it", 1, true),
           run:log())
       end)
     end)

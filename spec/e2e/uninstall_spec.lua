@@ -44,7 +44,7 @@ servers.each(function(server_name, start)
       configuration(VALIDATING, name .. "-theirs", "somebody")
       local out, code = uninstall(path)
       assert.equal(2, code, out)
-      assert.match("look with %-%-dry%-run, then say %-%-yes", out)
+      assert.match("check with %-%-dry%-run, then add %-%-yes", out)
       for _, how in ipairs { "--dry-run", "--dry-run=server" } do
         out = uninstall(path, how)
         assert.match("2 configurations would be deleted", out)

@@ -101,11 +101,11 @@ servers.each(function(name, start_server)
       says(dir, "cm fails -n " .. ns, "in backoff after %d+ failures in a row: next in",
         "%-> error: .*as asked; next in", "stack traceback")
       says(dir, "cm " .. ns .. "/gone", "is not in the cache: it does not exist",
-        "no run of it is remembered")
+        "no run of it is in the history")
       says(dir, "cm elsewhere/gone", "is in a namespace that maps does not look at")
       says(dir, "cm " .. ns .. "/quiet", "maps: it runs again in")
       client:patch(m, { metadata = { labels = { some = "label" } } })
-      says(dir, "cm " .. ns .. "/quiet", "woke nobody: nothing that `when` names has changed")
+      says(dir, "cm " .. ns .. "/quiet", "triggered no run: nothing that `when` names has changed")
       controller.finish(run)
     end)
 
@@ -178,7 +178,7 @@ return kube.controller { name = "maps", resource = "v1/ConfigMap", namespaces = 
     it("needs to know which process, and which kind", function()
       local out, code = why(dir, "cm " .. ns .. "/a")
       assert.equal(1, code)
-      assert.truthy(out:find("no kubelua of yours runs here: start one with", 1, true), out)
+      assert.truthy(out:find("you have no running kubelua here: start one with", 1, true), out)
       local first, second = start(server, dir, script()),
         start(server, dir, script(), "--control", dir .. "/kubelua/second.sock")
       first:wait_for_log(60, "controller is running")
@@ -206,11 +206,11 @@ return kube.controller { name = "maps", resource = "v1/ConfigMap", namespaces = 
       map("a")
       local run = start(server, dir, script(), "--flight-recorder", "off")
       run:wait_for_log(60, "controller is running")
-      says(dir, "cm " .. ns .. "/a", "it runs again in", "no run of it is remembered")
+      says(dir, "cm " .. ns .. "/a", "it runs again in", "no run of it is in the history")
       controller.finish(run)
       run = start(server, dir, script(), "--flight-recorder", "1Ki")
       assert.equal(2, run:wait(20))
-      assert.truthy(run:log():find("--flight-recorder says how many bytes it may keep, 64Ki or more, or off",
+      assert.truthy(run:log():find("--flight-recorder must be a number of bytes, 64Ki or more, or off",
         1, true))
     end)
   end)

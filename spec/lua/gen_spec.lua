@@ -287,11 +287,11 @@ describe("kubelua gen", function()
   end
 
   for what, case in pairs {
-    ["nothing"] = { {}, 2, "say where the definitions come from" },
-    ["no --out"] = { { "--crds", "x" }, 2, "say where the modules go" },
-    ["both sources"] = { { "--crds", "x", "--from-cluster", "--out", "y" }, 2, "do not go together" },
+    ["nothing"] = { {}, 2, "give the definitions" },
+    ["no --out"] = { { "--crds", "x" }, 2, "name the directory for the modules" },
+    ["both sources"] = { { "--crds", "x", "--from-cluster", "--out", "y" }, 2, "exclude each other" },
     ["--groups without a cluster"] = { { "--crds", "x", "--groups", "apps", "--out", "y" }, 2,
-      "--groups goes with --from-cluster" },
+      "--groups needs --from-cluster" },
     ["a word"] = { { "clients", "--out", "y" }, 2, "takes no arguments, got clients" },
     ["a path that is not there"] = { { "--crds", "no/such/path", "--out", "y" }, 1,
       "cannot read no/such/path" },

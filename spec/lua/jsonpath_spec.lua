@@ -43,10 +43,10 @@ describe("a JSONPath template", function()
   for template, why in pairs {
     ["{.a[}"] = "[ is not closed, at character 3", ["{.a"] = "{ is not closed",
     ["{range .items[*]}x"] = "{range} without {end}", ["x{end}"] = "{end} without {range}",
-    ["{.a[b]}"] = "[b] is not understood", ["{}"] = "{} is empty",
-    ["{.a[?(x)]}"] = "the condition x is not understood",
+    ["{.a[b]}"] = "unknown form [b]", ["{}"] = "{} is empty",
+    ["{.a[?(x)]}"] = "unknown condition x",
     ["{.a[?(@.b==c)]}"] = "c is no text, number or truth value",
-    ["{#}"] = "a dot or a bracket was expected", ["{.a..}"] = "a name is missing",
+    ["{#}"] = "expected a dot or a bracket", ["{.a..}"] = "a name is missing",
   } do
     it(("%s is refused: %s"):format(template, why), function()
       local ok, err = pcall(jsonpath.template, template)

@@ -166,7 +166,7 @@ return kube.controller { name = "x", resource = "v1/ConfigMap",
     local file = process.write(process.tmpname ".yaml", "num: 9\ntoken: a\n")
     for words, why in pairs { ["--param num=9 --param token=a"] = "num of x must be at most 5", ["--param m=9"] = "no controller here has a param m",
       ["--param num=2"] = "token", ["--params " .. file] = "num of x must be at most 5",
-      ["--params secret/a/b"] = "a check asks no cluster" } do
+      ["--params secret/a/b"] = "a check does not contact a cluster" } do
       said, code = check(words)
       assert.equal(1, code, words)
       assert.match(why, said)

@@ -39,7 +39,7 @@ end
 function M.run(env)
   local dir = env.words[1]
   if not dir or env.words[2] then
-    common.usage "into which directory? kubelua annotations DIR"
+    common.usage "name the directory: kubelua annotations DIR"
   end
   print(("wrote %d files to %s: name it in .luarc.json, \"workspace.library\": [%q]"):format(
     M.write(env, dir), dir, dir))

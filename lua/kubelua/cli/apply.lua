@@ -13,10 +13,10 @@ M.options = {
   { "--filename", "FILE|DIR|-", "the objects: a file, a directory, or - for standard input (may be repeated)",
     type = "list", brief = "-f" },
   { "--force", nil, "take fields that other managers own", type = "flag" },
-  { "--field-manager", "NAME", "under which name we own fields (kubelua)" },
-  { "--dry-run", "server", "let the server do everything but store it", type = "maybe",
+  { "--field-manager", "NAME", "field manager (kubelua)" },
+  { "--dry-run", "server", "let the server process the request without storing it", type = "maybe",
     values = "server none" },
-  { "--validate", "HOW", "fields that the kind does not have: strict (refuse), warn or ignore (strict)",
+  { "--validate", "HOW", "unknown fields: strict (refuse), warn or ignore (strict)",
     values = "strict warn ignore" },
   { "--diff", nil, "say what changed, too", type = "flag" },
   common.OUTPUT,
@@ -84,7 +84,7 @@ end
 
 function M.run(env)
   local o = env.options
-  if #env.words > 0 then common.usage("takes no words, got %s: files are named with -f", env.words[1]) end
+  if #env.words > 0 then common.usage("takes no arguments, got %s: name files with -f", env.words[1]) end
   local how = {
     dry = common.dry_run(env, "server") ~= nil, validation = VALIDATE[o.validate or "strict"],
     manager = o.field_manager, force = o.force, report = report.new(env),

@@ -51,7 +51,7 @@ local function key_of(a, b) return b ~= nil and a .. "/" .. b or a end
 local LIST = { "namespace", "labels", "fields", "index", "value", "limit", "controller" }
 
 local function query(kind, opts)
-  if not is_word(kind) then error('list: say of what kind: list("v1/ConfigMap")', 0) end
+  if not is_word(kind) then error('list: name the kind: list("v1/ConfigMap")', 0) end
   local q = { kind = kind }
   for name, value in pairs(opts or {}) do
     local known = false
@@ -112,7 +112,7 @@ end
 -- The argument that names a controller.
 local function named(call, controller)
   if not is_word(controller) then
-    error(('%s: say which controller: %s("NAME"); controllers() lists them'):format(call, call), 0)
+    error(('%s: name the controller: %s("NAME"); controllers() lists them'):format(call, call), 0)
   end
   return controller
 end
@@ -120,7 +120,7 @@ end
 -- What a call asks of the process, out of (kind, "namespace/name") or (kind, namespace, name).
 local function of(call, more, kind, a, b)
   if not (is_word(kind) and is_word(a)) then
-    error(('%s: say what: %s("v1/ConfigMap", "namespace/name"%s)'):format(call, call, more), 0)
+    error(('%s: name the object: %s("v1/ConfigMap", "namespace/name"%s)'):format(call, call, more), 0)
   end
   return { kind = kind, key = key_of(a, b) }
 end
@@ -161,7 +161,7 @@ local function globals(self)
   function g.set_params(controller, params)
     named("set_params", controller)
     if type(params) ~= "table" and not core.is_view(params) then
-      error("set_params: the params are a table, { name = value }", 0)
+      error("set_params: expected a table of params, { name = value }", 0)
     end
     return p:post("/v1/params", { controller = controller, params = params })
   end
@@ -184,7 +184,7 @@ local function complete(self, head)
 end
 
 function M.run(env)
-  if #env.words > 0 then common.usage("takes no words, got %s (code is given with -e)", env.words[1]) end
+  if #env.words > 0 then common.usage("takes no arguments, got %s (give code with -e)", env.words[1]) end
   local self = setmetatable({ env = env, process = control.connect(env) }, Attached)
   self.about = self.process:get "/v1/"
   self.globals = globals(self)

@@ -10,8 +10,8 @@ M.no_cluster = true
 
 M.options = {
   { "--output", "FORMAT", "plain, json or sarif (plain)", brief = "-o", values = "plain json sarif" },
-  { "--param", "NAME=VALUE", "a param of the scripts, or CONTROLLER.NAME=VALUE: whether it may be that (may \z
-    be repeated)", type = "list" },
+  { "--param", "NAME=VALUE", "check this value of a param, or CONTROLLER.NAME=VALUE (may be \z
+    repeated)", type = "list" },
   { "--params", "FILE", "params from a YAML file (may be repeated)", type = "list" },
   { "--param-env", "NAME=VARIABLE", "a param from an environment variable (may be repeated)", type = "list" },
 }

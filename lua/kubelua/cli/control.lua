@@ -2,7 +2,8 @@
 -- (docs/operations.md has the API).
 --
 --   local process = control.connect(env)            -- --socket, --pid, or the only one there is
---   process:get("/v1/why", { kind = "v1/Pod" })     -- the answer, decoded; a refusal is raised with its message
+--   process:get("/v1/why", { kind = "v1/Pod" })     -- the answer, decoded; a refusal is raised with its
+-- message
 --   process:post("/v1/reload", { script = "a.lua" })
 
 local clock = require "kubelua.clock"
@@ -30,8 +31,8 @@ end
 
 --- For a command's options.
 M.options = {
-  { "--socket", "PATH", "the control socket of the process (the only process of ours that runs)" },
-  { "--pid", "PID", "the process by its number" },
+  { "--socket", "PATH", "the control socket of the process (default: your only running kubelua)" },
+  { "--pid", "PID", "the process ID of the process" },
 }
 
 ---@class kubelua.cli.Process
@@ -89,7 +90,7 @@ end
 ---@return kubelua.cli.Process
 function M.connect(env)
   local socket, pid = env.options.socket, env.options.pid
-  if socket and pid then common.usage "--socket and --pid both say which process: give one of them" end
+  if socket and pid then common.usage "--socket and --pid exclude each other" end
   if socket then return process(env, socket) end
   if pid and not pid:find "^%d+$" then common.usage("--pid %s is no number of a process", pid) end
   local found = env.control.sockets()
@@ -102,10 +103,11 @@ function M.connect(env)
     lines[i] = describe(env, entry)
   end
   if #found == 0 then
-    error("no kubelua of yours runs here: start one with `kubelua run SCRIPT.lua`, or say where it listens \z
-      with --socket PATH (its log says it: control socket)", 0)
+    error("you have no running kubelua here: start one with `kubelua run SCRIPT.lua`, or give its \z
+      control socket, which its log names, with --socket PATH", 0)
   end
-  error(("%s; say which with --pid:\n%s"):format(pid and ("no kubelua of yours has the number %s"):format(pid)
+  error(("%s; say which with --pid:\n%s"):format(pid and ("you have no kubelua with process ID \z
+    %s"):format(pid)
     or "several kubelua run here",
     table.concat(lines, "\n")), 0)
 end

@@ -1,4 +1,5 @@
--- dump.lua - kubelua dump: every object of a server as one list that --load, kubectl and people read. It is written
+-- dump.lua - kubelua dump: every object of a server as one list that --load, kubectl and people read. It is
+-- written
 -- as it is read, a line an object, and never held whole.
 
 local common = require "kubelua.cli.common"
@@ -7,7 +8,7 @@ local core = require "kubelua.core"
 local M = {}
 
 M.options = {
-  { "--redact-secrets", nil, "without what Secrets hold: each of their values is \"redacted\"",
+  { "--redact-secrets", nil, "replace each value in Secrets by \"redacted\"",
     type = "flag" },
 }
 
@@ -42,7 +43,7 @@ local function kinds(c)
   local out, failed = {}, nil
   local resources, errors = c:resources()
   for group, why in pairs(errors) do failed = failed or ("%s: %s"):format(group, why) end
-  if failed then error("a dump without a part of the kinds is none: " .. failed, 0) end
+  if failed then error("an incomplete dump is useless; kinds that failed: " .. failed, 0) end
   for _, r in ipairs(resources) do
     local kind = r.kind   -- "apps/v1/Deployment"
     if listable(r) and not LEFT_OUT[kind] then out[#out + 1] = kind end

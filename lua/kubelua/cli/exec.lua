@@ -5,21 +5,21 @@ local common = require "kubelua.cli.common"
 local M = {}
 
 M.options = {
-  { "--container", "NAME", "which container, where the pod has several", brief = "-c" },
-  { "--stdin", nil, "give it our standard input", type = "flag", brief = "-i" },
-  { "--tty", nil, "give it a terminal; needs -i and one of our own", type = "flag", brief = "-t" },
+  { "--container", "NAME", "the container, if the pod has several", brief = "-c" },
+  { "--stdin", nil, "pass our standard input", type = "flag", brief = "-i" },
+  { "--tty", nil, "allocate a terminal; needs -i and a terminal of our own", type = "flag", brief = "-t" },
 }
 
 function M.run(env)
   local o = env.options
   if #env.words == 0 then common.usage "name a pod, then -- and the command: kubelua exec web -it -- sh" end
   if #env.words == 1 then
-    common.usage("which command is to run in %s? kubelua exec %s -it -- sh", env.words[1], env.words[1])
+    common.usage("name the command to run in %s: kubelua exec %s -it -- sh", env.words[1], env.words[1])
   end
-  if o.tty and not o.stdin then common.usage "-t needs -i: a terminal that nobody can type on is none" end
+  if o.tty and not o.stdin then common.usage "-t needs -i: a terminal needs input" end
   local tty = o.tty
   if tty and not env.interactive then
-    common.complain(env, "standard input and output are no terminal: going on without -t")
+    common.complain(env, "standard input and output are not a terminal: continuing without -t")
     tty = nil
   end
   local c <close> = common.connect(env)

@@ -11,7 +11,7 @@ local M = {}
 
 M.options = {
   { "--for", "DURATION", "how long to count events (10s)", type = "duration" },
-  { "--namespace", "NAME", "as kubelua run --namespace: look at this one only", brief = "-n" },
+  { "--namespace", "NAME", "as kubelua run --namespace: look at this namespace only", brief = "-n" },
   { "--sync-timeout", "DURATION", "how long the caches may take to fill (60s)", type = "duration" },
   common.OUTPUT,
 }
@@ -108,7 +108,7 @@ function M.run(env)
   local o = env.options
   if #env.words == 0 then common.usage "name at least one script: kubelua explain SCRIPT.lua" end
   local seconds = o["for"] or 10
-  if seconds <= 0 then common.usage "--for must be more than nothing" end
+  if seconds <= 0 then common.usage "--for must be above zero" end
   local scripts = {}
   for i, path in ipairs(common.scripts(env.words)) do scripts[i] = load_script(path) end
   local wants = explain.wants(scripts, o.namespace)

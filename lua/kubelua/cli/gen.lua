@@ -9,15 +9,15 @@ local M = {}
 
 M.options = {
   { "--crds", "FILE|DIR", "read CustomResourceDefinitions from here (may be repeated)", type = "list" },
-  { "--from-cluster", nil, "read what the cluster has, its built-in groups too", type = "flag" },
-  { "--groups", "GROUP,...", "of the cluster only these API groups; the one without a name is core" },
-  { "--out", "DIR", "write the modules here; of crds the file (stdout)" },
-  { "--name", "MODULE", "what require will be given (the last part of --out)" },
+  { "--from-cluster", nil, "read the API of the cluster, built-in groups included", type = "flag" },
+  { "--groups", "GROUP,...", "read only these API groups of the cluster; the core group is called core" },
+  { "--out", "DIR", "write the modules here, or with crds the file (stdout)" },
+  { "--name", "MODULE", "the name for require (the last part of --out)" },
   { "--lazy", nil, "load a group when it is first used (not for modules beside a controller script)",
     type = "flag" },
-  { "--also", "NAME", "a module of yours in --out that the library shows under this name (may be repeated)",
+  { "--also", "NAME", "your own module in --out, which the library exports under its name (may be repeated)",
     type = "list" },
-  { "--attribution", "TEXT", "a comment for the head of every file" },
+  { "--attribution", "TEXT", "a comment for the top of every file" },
 }
 
 local function paths(env)
@@ -35,7 +35,7 @@ end
 local function definitions(env)
   local o = env.options
   local scripts = table.move(env.words, 2, #env.words, 1, {})
-  if #scripts == 0 then common.usage "say of which scripts: kubelua gen crds SCRIPT.lua..." end
+  if #scripts == 0 then common.usage "name the scripts: kubelua gen crds SCRIPT.lua..." end
   local parts, seen = {}, {}
   for _, program in ipairs((env.programs(scripts, {}))) do
     if program.error then error(program.error, 0) end
@@ -46,7 +46,7 @@ local function definitions(env)
     end
   end
   if #parts == 0 then
-    error(("%s: no definition is in there; kube.crd { ... } is one"):format(table.concat(scripts, ", ")), 0)
+    error(("%s: found no definition, such as kube.crd { ... }"):format(table.concat(scripts, ", ")), 0)
   end
   local text = table.concat(parts, "---\n")
   if not o.out then
@@ -68,11 +68,11 @@ function M.run(env)
     common.usage("takes no arguments, got %s (definitions are read with --crds)", env.words[1])
   end
   if not o.crds and not o.from_cluster then
-    common.usage "say where the definitions come from: --crds DIR, or --from-cluster"
+    common.usage "give the definitions: --crds DIR, or --from-cluster"
   end
-  if o.crds and o.from_cluster then common.usage "--crds and --from-cluster do not go together" end
-  if not o.out then common.usage "say where the modules go: --out DIR" end
-  if o.groups and not o.from_cluster then common.usage "--groups goes with --from-cluster" end
+  if o.crds and o.from_cluster then common.usage "--crds and --from-cluster exclude each other" end
+  if not o.out then common.usage "name the directory for the modules: --out DIR" end
+  if o.groups and not o.from_cluster then common.usage "--groups needs --from-cluster" end
   local wanted
   for group in (o.groups or ""):gmatch "[^,%s]+" do
     wanted = wanted or {}

@@ -13,10 +13,11 @@ local M = {}
 M.no_cluster = true
 M.options = {
   { "--kind", "GROUP/VERSION/KIND",
-    "what it reconciles: example.com/v1/Widget is defined here, apps/v1/Deployment is there (v1/ConfigMap)" },
-  { "--plural", "WORD", "of that kind, where it is not the usual one" },
+    "the kind it reconciles: a new one such as example.com/v1/Widget, or an existing one such as \z
+      apps/v1/Deployment (v1/ConfigMap)" },
+  { "--plural", "WORD", "the plural of that kind, if it is irregular" },
   { "--dir", "DIR", "write it there (a directory called NAME)" },
-  { "--namespace", "NAME", "where it will run (NAME-system)", brief = "-n" },
+  { "--namespace", "NAME", "the namespace it will run in (NAME-system)", brief = "-n" },
 }
 
 local function kind_of(text, plural, client)
@@ -65,7 +66,7 @@ function M.run(env)
   if not name then common.usage "give it a name: kubelua init NAME" end
   if env.words[2] then common.usage("one name is enough, got %s", table.concat(env.words, " ")) end
   if #name > 50 or not name:find "^%l[-%l%d]*$" or name:find "-$" then
-    common.usage("a name is lower case letters, digits and -, 50 at most, and begins with a letter: not %q",
+    common.usage("a name has lower case letters, digits and -, at most 50, and begins with a letter: not %q",
       name)
   end
   local stage = core.stage(0)
@@ -75,7 +76,7 @@ function M.run(env)
   local dir, namespace = o.dir or name, o.namespace or name .. "-system"
   local there = core.tree(dir, "")
   if there and #there > 0 then
-    error(("%s has something in it already (%s): choose another --dir"):format(dir, there[1]), 0)
+    error(("%s is not empty (%s): choose another --dir"):format(dir, there[1]), 0)
   end
   local files, paths = project.files(name, kind, namespace), {}
   for path in pairs(files) do paths[#paths + 1] = path end

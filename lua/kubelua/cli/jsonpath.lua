@@ -116,13 +116,13 @@ local function bracket(inside, whole, at)
   if name then return { kind = "field", name = name } end
   local condition = inside:match "^%?%(%s*(.-)%s*%)$"
   if not condition then
-    fail(whole, at, ("[%s] is not understood; there are [0], [*], [1:3], ['name'] and \z
+    fail(whole, at, ("unknown form [%s]; known are [0], [*], [1:3], ['name'] and \z
       [?(@.field==\"x\")]"):format(inside))
   end
   local path, op, value = condition:match "^@(.-)%s*([=!<>]=?)%s*(.+)$"
   if not path then path = condition:match "^@(.*)$" end
   if not path or op and not COMPARE[op] then
-    fail(whole, at, ("the condition %s is not understood"):format(condition))
+    fail(whole, at, ("unknown condition %s"):format(condition))
   end
   return { kind = "filter", path = M.path(path), op = op, value = op and literal(value, whole, at) }
 end
@@ -172,7 +172,7 @@ function M.path(text)
       steps[#steps + 1] = bracket(text:sub(at + 1, to - 1), text, at)
       at = to + 1
     else
-      fail(text, at, ("a dot or a bracket was expected, not %q"):format(ch))
+      fail(text, at, ("expected a dot or a bracket, not %q"):format(ch))
     end
   end
   return steps

@@ -5,15 +5,15 @@ local common = require "kubelua.cli.common"
 local M = {}
 
 M.options = {
-  { "--container", "NAME", "which container, where the pod has several", brief = "-c" },
-  { "--follow", nil, "go on with what is written from now on", type = "flag", brief = "-f" },
+  { "--container", "NAME", "the container, if the pod has several", brief = "-c" },
+  { "--follow", nil, "follow the log", type = "flag", brief = "-f" },
   { "--tail", "N", "only the last N lines", type = "count" },
-  { "--since", "DURATION", "only lines that are not older: 10m, 1h30m", type = "duration" },
-  { "--since-time", "TIME", "only lines not older than 2026-01-02T15:04:05Z" },
-  { "--previous", nil, "of the container before its last restart", type = "flag", brief = "-p" },
-  { "--timestamps", nil, "begin each line with its time", type = "flag" },
-  { "--limit-bytes", "N", "end after so many bytes", type = "count" },
-  { "--resume", nil, "with --follow: go on after a broken connection, without gaps or repeats",
+  { "--since", "DURATION", "only lines newer than this: 10m, 1h30m", type = "duration" },
+  { "--since-time", "TIME", "only lines since this time: 2026-01-02T15:04:05Z" },
+  { "--previous", nil, "the log of the container before its last restart", type = "flag", brief = "-p" },
+  { "--timestamps", nil, "prefix each line with its timestamp", type = "flag" },
+  { "--limit-bytes", "N", "stop after this many bytes", type = "count" },
+  { "--resume", nil, "with --follow: resume after a broken connection, without gaps or repeats",
     type = "flag" },
 }
 

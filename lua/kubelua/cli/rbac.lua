@@ -12,19 +12,19 @@ local M = {}
 
 M.no_cluster = true
 M.options = {
-  { "--name", "NAME", "of the roles, bindings and service account (the first controller's)" },
-  { "--namespace", "NAME", "where the service account and leases are (default)", brief = "-n" },
+  { "--name", "NAME", "name of the roles, bindings and service account (the first controller's)" },
+  { "--namespace", "NAME", "namespace of the service account and leases (default)", brief = "-n" },
   { "--watch-namespace", "NAME", "for kubelua run --namespace NAME: a Role there instead of a ClusterRole" },
-  { "--bind", nil, "a ServiceAccount and bindings, too, and what the process takes for itself: Events, news \z
-    of kinds", type = "flag" },
+  { "--bind", nil, "also print a ServiceAccount, bindings, and the rules of the process itself: Events, \z
+    watches for new kinds", type = "flag" },
   { "--leader-elect", nil, "for kubelua run --leader-elect", type = "flag" },
   { "--install-crds", nil, "for kubelua run --install-crds", type = "flag" },
   { "--shards", nil, "for kubelua run --shards", type = "flag" },
   { "--webhook-service", "NS/NAME",
-    "of kubelua run, where scripts have webhooks: their certificates are in a Secret beside it" },
-  { "--webhook-secret", "NS/NAME", "of kubelua run: that Secret, under another name" },
-  { "--record", nil, "run the tests beside the scripts, and count what they do", type = "flag" },
-  { "--recorded", "FILE", "count what a run did, too, that kubelua run or dev --record FILE took down (may \z
+    "as given to kubelua run, if scripts have webhooks: their certificates are in a Secret beside it" },
+  { "--webhook-secret", "NS/NAME", "as given to kubelua run: another name for that Secret" },
+  { "--record", nil, "run the tests beside the scripts, and include their requests", type = "flag" },
+  { "--recorded", "FILE", "include the requests in a recording of kubelua run or dev --record FILE (may \z
     be repeated)", type = "list" },
   { "--crds", "FILE|DIR", "definitions of the kinds, for their plurals and for --record (may be repeated)",
     type = "list" },
@@ -78,7 +78,7 @@ local function of_source(script, loaded, list, namespaces, add, notes)
       add(need)
     end, function(line, what)
       makes = makes or what:find "^ctx:apply" or what:find "^ctx:create" or what:find "^`apply`"
-      notes[#notes + 1] = ("%s:%d: %s: of which kind is not written there"):format(t.path, line, what)
+      notes[#notes + 1] = ("%s:%d: %s: the kind is not a literal there"):format(t.path, line, what)
     end)
   end
   return makes
@@ -104,7 +104,7 @@ Quiet.__index = Quiet
 function Quiet.file() end
 function Quiet:tell(node, status, problem)
   if status == "failed" then
-    common.complain(self.env, "a test failed, so what it would have done is missing: %s: %s",
+    common.complain(self.env, "a test failed, so its requests are incomplete: %s: %s",
       node.name or "(the file)", problem.message)
   end
 end
@@ -136,7 +136,8 @@ local function of_recordings(env, by_name, kinds, add)
       end
     end
     for name in pairs(others) do
-      common.complain(env, "%s: controller %s is in none of these scripts, so what it did is left out", path,
+      common.complain(env, "%s: controller %s is in none of these scripts, so its requests are left \z
+        out", path,
         name)
     end
   end
@@ -148,8 +149,8 @@ local function certificates_of(o, add, notes)
   local word = o.webhook_secret and "--webhook-secret" or "--webhook-service"
   local text = o.webhook_secret or o.webhook_service
   if not text then
-    notes.secret = "where webhooks keep their certificates is not said: --webhook-service or \z
-      --webhook-secret, as of kubelua run, adds the rules for that Secret"
+    notes.secret = "the Secret with the webhooks' certificates is unknown: --webhook-service or \z
+      --webhook-secret, as given to kubelua run, adds its rules"
     return
   end
   local namespace, name = text:match "^([^/:]+)/([^/:]+)$"
@@ -175,7 +176,8 @@ local function needs_of(scripts, o, add)
       if o.shards then rbac.of_shared_spec(c, add, watched) end
       by_name[c.name] = { namespaces = c.namespaces or watched or false }
       for _, rule in ipairs(c.http or {}) do
-        table.insert(notes.reached, ("%s reaches %s, with --allow-http: no role is about that"):format(c.name,
+        table.insert(notes.reached, ("%s reaches %s, with --allow-http: roles do not cover \z
+          that"):format(c.name,
           rule:match "%S+"))
       end
       if c.leader == "own" then own_leases[#own_leases + 1] = first .. "-" .. c.name end
@@ -227,10 +229,10 @@ local function print_yaml(env, objects, notes, tests, write)
   local runs = env.options.recorded and " and recorded runs" or ""
   local head = { ("kubelua rbac %s: from the tables and the source%s"):format(table.concat(env.words, " "),
     tests and (", and from %d tests%s"):format(tests.passed + tests.failed, runs) or runs ~= "" and runs
-    or " (--record adds what the tests beside it do)") }
+    or " (--record adds the requests of its tests)") }
   for _, note in ipairs(notes) do head[#head + 1] = note end
   if #notes > 0 and not tests and runs == "" then
-    head[#head + 1] = "so a rule may be missing: --record finds what the tests do, or add it"
+    head[#head + 1] = "so a rule may be missing: --record finds the requests of tests, or add it yourself"
   end
   for _, note in ipairs(notes.reached) do head[#head + 1] = note end
   head[#head + 1] = notes.secret

@@ -8,7 +8,7 @@ local M = {}
 
 M.no_cluster = true
 M.options = {
-  { "--timeout", "DURATION", "how long the new logic may take to take over (60s); 0s does not wait",
+  { "--timeout", "DURATION", "how long to wait for the new logic to take over (60s); 0s: do not wait",
     type = "duration" },
   common.OUTPUT,
   table.unpack(control.options),
@@ -22,7 +22,7 @@ local function lacks(states, name, wanted)
       return ("%s: %s"):format(c.name, c("message") or c.state)
     end
   end
-  return name .. ": it is not there yet"
+  return name .. ": it is not ready yet"
 end
 
 local function waiting(process, loaded)

@@ -8,11 +8,11 @@ local M = {}
 M.no_cluster = true
 M.options = {
   { "--promote", "", "make the candidate the next generation", type = "flag" },
-  { "--promote-after", "N", "the same once N keys match and none differs",
+  { "--promote-after", "N", "make it the next generation once N keys match and none differs",
     type = "count" },
-  { "--all", "", "run every key once, in what runs and in the shadow, and wait for the verdict",
+  { "--all", "", "run every key once, live and in the shadow, and wait for the verdict",
     type = "flag" },
-  { "--end", "", "end it; what runs stays as it is", type = "flag" },
+  { "--end", "", "end the shadow; the live logic stays as it is", type = "flag" },
   common.OUTPUT,
   table.unpack(control.options),
 }
@@ -36,7 +36,7 @@ local PATIENCE = 60 -- seconds
 
 local function await(what)
   if control.until_said(PATIENCE, what) then return end
-  error(("not every key has run and been judged in %d s; kubelua shadow tells how far it is"):format(
+  error(("not every key has been judged in %d s; kubelua shadow shows the progress"):format(
     PATIENCE), 0)
 end
 
@@ -70,7 +70,7 @@ local function tell(r, path)
     r.state == "following" and summary(r) or r("why") or r.state))
   local new = list(r("new"))
   if #new > 0 then
-    print(("  not followed, since nothing of that name runs: %s"):format(table.concat(new, ", ")))
+    print(("  not shadowed, since no controller of that name runs: %s"):format(table.concat(new, ", ")))
   end
   local left = r.differs + r.fails
   for _, k in ipairs(list(r("kinds"))) do
@@ -110,10 +110,10 @@ function M.run(env)
   local o, path = env.options, env.words[1]
   if env.words[2] then common.usage("one candidate at a time, got %s", table.concat(env.words, " ")) end
   if o.promote and o["end"] or path and (o.promote or o["end"]) then
-    common.usage "a candidate, --promote or --end: one of them"
+    common.usage "a candidate, --promote and --end exclude each other"
   end
   if o.promote_after and not path then
-    common.usage "--promote-after goes with a candidate: kubelua shadow CANDIDATE.lua --promote-after 100"
+    common.usage "--promote-after needs a candidate: kubelua shadow CANDIDATE.lua --promote-after 100"
   end
   local json = common.wants_json(env)
   local process = control.connect(env)

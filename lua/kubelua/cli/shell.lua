@@ -341,7 +341,7 @@ function Shell:greeting()
 end
 
 function M.run(env)
-  if #env.words > 0 then common.usage("takes no words, got %s (code is given with -e)", env.words[1]) end
+  if #env.words > 0 then common.usage("takes no arguments, got %s (give code with -e)", env.words[1]) end
   local self = setmetatable({ env = env }, Shell)
   self.globals = globals(self)
   connect(self)

@@ -10,12 +10,13 @@ local M = {}
 
 M.no_cluster = true
 M.options = {
-  { "--filter", "PATTERN", "only tests whose name has this (a Lua pattern; may be repeated)", type = "list" },
-  { "--filter-out", "PATTERN", "not those whose name has this (may be repeated)", type = "list" },
-  { "--list", nil, "say which tests there are and run none", type = "flag" },
+  { "--filter", "PATTERN", "only tests whose name matches this (a Lua pattern; may be \z
+    repeated)", type = "list" },
+  { "--filter-out", "PATTERN", "skip tests whose name matches this (may be repeated)", type = "list" },
+  { "--list", nil, "list the tests without running them", type = "flag" },
   { "--output", "FORMAT", "plain, json, tap or junit (plain)", brief = "-o",
     values = "plain json tap junit" },
-  { "--fail-fast", nil, "end with the first failure", type = "flag" },
+  { "--fail-fast", nil, "stop at the first failure", type = "flag" },
   { "--verbose", nil, "with a failure, everything that controllers and the runtime logged", type = "flag",
     brief = "-v" },
 }
@@ -36,7 +37,7 @@ function M.files(words)
     if word:find "%.lua$" and not word:find "_test%.lua$" then
       local beside = word:gsub("%.lua$", "_test.lua")
       local file = io.open(beside, "rb")
-      if not file then common.usage("%s has no tests: they would be in %s", word, beside) end
+      if not file then common.usage("%s has no tests: expected them in %s", word, beside) end
       file:close()
       add(beside)
     else
@@ -235,7 +236,7 @@ function M.run(env)
   local format = o.output or "plain"
   local files = M.files(env.words)
   if #files == 0 then
-    common.usage("no tests found in %s: they are in files named *_test.lua beside the scripts",
+    common.usage("no tests found in %s: tests are in files named *_test.lua beside the scripts",
       #env.words > 0 and table.concat(env.words, " ") or "this directory")
   end
   if o.list then
@@ -250,7 +251,7 @@ function M.run(env)
   local report = setmetatable({ verbose = o.verbose }, FORMATS[format])
   local n = M.run_files(files, o, report)
   if n.passed + n.failed + n.pending == 0 then
-    common.complain(env, "no test has a name like that; --list says which there are")
+    common.complain(env, "no test has such a name; --list lists them")
     return 1
   end
   return n.failed == 0 and 0 or 1

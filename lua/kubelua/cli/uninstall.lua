@@ -10,7 +10,7 @@ local M = {}
 M.options = {
   { "--yes", nil, "do it", type = "flag", brief = "-y" },
   { "--dry-run", "client|server",
-    "say which would be deleted, and delete none; server: let the server check it", type = "maybe",
+    "print what would be deleted, and delete nothing; server: let the server check it", type = "maybe",
     values = "client server none" },
   common.OUTPUT,
 }
@@ -20,7 +20,7 @@ local MANAGED_BY = "app.kubernetes.io/managed-by"
 
 local function webhooks_of(env)
   local list = {}
-  if #env.words == 0 then common.usage "name the scripts whose webhooks are to go" end
+  if #env.words == 0 then common.usage "name the scripts whose webhooks to remove" end
   for _, path in ipairs(env.words) do
     local controllers, webhooks = env.controllers(path)
     if not controllers then error(webhooks, 0) end
@@ -36,8 +36,8 @@ function M.run(env)
   local o = env.options
   local dry = common.dry_run(env, "client")
   if not o.yes and not dry then
-    common.usage "what these webhooks refuse or change goes through from then on: look with --dry-run, then \z
-      say --yes"
+    common.usage "requests that these webhooks reject or change will then pass unchecked: check with \z
+      --dry-run, then add --yes"
   end
   local list = webhooks_of(env)
   local c <close> = common.connect(env)

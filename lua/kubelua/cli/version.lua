@@ -6,7 +6,8 @@ local common = require "kubelua.cli.common"
 local M = {}
 
 M.options = {
-  { "--server", "URL", "ask the API server too: the configured one, or this one", type = "maybe" },
+  { "--server", "URL", "print the version of the API server too: the configured one, or this \z
+    one", type = "maybe" },
   common.OUTPUT,
 }
 

@@ -15,7 +15,7 @@ M.options = {
   { "--selector", "SELECTOR", "only objects with these labels: app=web,tier!=db", brief = "-l" },
   { "--field-selector", "SELECTOR", "only objects with these fields: spec.nodeName=n1" },
   { "--initial", nil, "begin with a line for each object that exists", type = "flag" },
-  { "--events", "N", "end after so many lines", type = "count" },
+  { "--events", "N", "stop after this many lines", type = "count" },
   { "--output", "FORMAT", "plain, or json: an object each line (plain)", brief = "-o",
     values = "plain json" },
 }
@@ -99,7 +99,7 @@ end
 function M.run(env)
   local targets = common.targets(env.words)
   if #targets > 1 or targets[1].names and #targets[1].names > 1 then
-    common.usage "one kind at a time, and one name at most"
+    common.usage "give one kind, and at most one name"
   end
   local c <close> = common.connect(env)
   local r = c:resource(targets[1].kind)

@@ -8,7 +8,7 @@ local M = {}
 M.no_cluster = true
 M.options = {
   { "--namespace", "NAME", "of the object", brief = "-n" },
-  { "--runs", "N", "tell so many of the last runs in full (1)", type = "count" },
+  { "--runs", "N", "number of recent runs to show in full (1)", type = "count" },
   common.OUTPUT,
   control.options[1], control.options[2],
 }
@@ -23,9 +23,9 @@ local function clock(text) return text and text:match "T(%d%d:%d%d:%d%d)" or "?"
 local function version(x) return x("resourceVersion") and (" (rv %s)"):format(x.resourceVersion) or "" end
 
 local REASONS = {
-  started = "the controller started", resync = "resync came round", trigger = "`every` or `cron` came round",
-  after = "its last run asked for it",
-  retry = "a retry", reload = "new logic", leading = "this process began to lead, or got the key",
+  started = "the controller started", resync = "resync came round", trigger = "`every` or `cron` was due",
+  after = "its last run requested it",
+  retry = "a retry", reload = "new logic", leading = "this process became leader, or took over the key",
   ["by hand"] = "by hand", request = "a request",
 }
 
@@ -48,7 +48,7 @@ local function answered(s)
     return (": %s%s"):format(s("code") ~= 0 and s("code") and ("%d, "):format(s.code) or "", s.error)
   end
   if s("took") == nil then return ": no answer yet" end
-  if s.code == 0 then return ": not sent, it would have changed nothing" end
+  if s.code == 0 then return ": not sent, as it would have changed nothing" end
   return (": %d in %s"):format(s.code, span(s.took))
 end
 
@@ -121,9 +121,10 @@ local function tell(entry, full)
   for i, run in ipairs(entry("runs") or {}) do
     if i <= full + BRIEFLY then tell_run(run, i <= full, i == 1) end
   end
-  if entry("key") and not entry("runs") then print "    no run of it is remembered" end
+  if entry("key") and not entry("runs") then print "    no run of it is in the history" end
   local d = entry("dropped")
-  if d then print(("    an event of it %s ago%s woke nobody: %s"):format(span(d.ago), version(d), d.by)) end
+  if d then print(("    an event of it %s ago%s triggered no run: \z
+    %s"):format(span(d.ago), version(d), d.by)) end
 end
 
 --- Prints a run in full.
@@ -140,14 +141,14 @@ local function target(env)
   local words, ns = env.words, env.options.namespace
   if #words == 1 and words[1]:find "/" then
     local kind, name = common.split(words[1])
-    if not name then common.usage("%s names a kind and no object: kubelua why KIND NAMESPACE/NAME", kind) end
+    if not name then common.usage("%s names a kind but no object: kubelua why KIND NAMESPACE/NAME", kind) end
     words = { kind, name }
   end
   if #words ~= 2 then
-    common.usage "say of what: kubelua why KIND NAMESPACE/NAME, or kubelua why KIND NAME -n NAMESPACE"
+    common.usage "name the object: kubelua why KIND NAMESPACE/NAME, or kubelua why KIND NAME -n NAMESPACE"
   end
   local key = words[2]
-  if key:find "/" and ns then common.usage("%s has its namespace already, and -n says %s", key, ns) end
+  if key:find "/" and ns then common.usage("%s already includes a namespace, but -n is %s", key, ns) end
   return words[1], ns and ns .. "/" .. key or key
 end
 

@@ -67,7 +67,7 @@ servers.each(function(name, start)
       held:signal "USR1"
       assert.equal(0, run:wait(60), run:log())
       -- what comes next finds an empty line
-      assert.matches("there%)\r\27%[K[^w]", run:log())
+      assert.matches("synced%)\r\27%[K[^w]", run:log())
     end)
 
     it("says so in the log every few seconds", function()

@@ -45,8 +45,9 @@ static void tick(void *arg)
         while (kl__watches_ask(s))
             ;
         kl_lock(&s->mu);
-        kl_time again = kl__watches_tick(s, kl_clock_now(s->clock));
-        kl_cond_wait_until(&s->wake, &s->mu, again);
+        if (s->stopping) /* it was not under the lock */
+            break;
+        kl_cond_wait_until(&s->wake, &s->mu, kl__watches_tick(s, kl_clock_now(s->clock)));
     }
     kl_unlock(&s->mu);
 }

@@ -352,13 +352,13 @@ static bool shards_known(session *s)
     return n && !*end && n <= SHARDS_MOST;
 }
 
-static bool reload_keys_known(session *s)
+/* Of the words that the option takes. */
+static void read_reload_keys(session *s)
 {
     static const char *const words[] = {"all", "failing", "none"};
     for (int i = 0; s->reload_keys_word && i < 3; i++)
         if (!strcmp(s->reload_keys_word, words[i]))
             s->reload_keys = (kl_reload_keys)(KL_RELOAD_KEYS_ALL + i);
-    return !s->reload_keys_word || s->reload_keys;
 }
 
 /* "off", or bytes as Kubernetes writes them. */
@@ -387,11 +387,7 @@ static int run_session(session *s)
         return cli_fail(2, s->command, "--burst applies only together with --qps");
     if (!cli_simulate_known(s->command, &s->simulate))
         return 2;
-    if (!reload_keys_known(s))
-        return cli_fail(2, s->command,
-            "--reload-keys must be all, failing (keys whose last run failed) or none, the keys that run "
-            "again after a reload, not \"%s\"",
-            s->reload_keys_word);
+    read_reload_keys(s);
     if (s->dry_run && *s->dry_run && strcmp(s->dry_run, "server") && strcmp(s->dry_run, "client"))
         return cli_fail(2, s->command,
             "--dry-run tells what would be written, --dry-run=server asks the server for it; there is no "

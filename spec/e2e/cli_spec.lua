@@ -200,6 +200,25 @@ servers.each(function(name, start)
         "--force"))
     end)
 
+    it("applies a Secret and says which of its values changed, not what they are", function()
+      local kube = require "kubelua"
+      local path = process.tmpname ".yaml"
+      local function secret(value)
+        process.write(path, ("{apiVersion: v1, kind: Secret, metadata: {name: hidden, annotations: \z
+          {kubectl.kubernetes.io/last-applied-configuration: %s}}, stringData: {a: %s}}"):format(value, value))
+      end
+      secret "first"
+      must("apply", "-f", path)
+      secret "second"
+      for _, format in ipairs { "plain", "json" } do
+        local out = must("apply", "-f", path, "--diff", "--dry-run=server", "-o", format)
+        assert.is_truthy(out:find("data.a", 1, true) and out:find("changed", 1, true), out)
+        for _, value in ipairs { "first", "second", (kube.base64_encode "first"), (kube.base64_encode "second") } do
+          assert.is_nil(out:find(value, 1, true), out)
+        end
+      end
+    end)
+
     it("applies a definition and an object of it, in whatever order they stand, and shows it", function()
       local id = ns:gsub("%-", "")
       local dir = process.tmpname ".d"

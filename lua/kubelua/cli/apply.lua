@@ -51,6 +51,8 @@ local function became(before, after, dry)
   return same and "unchanged" or "configured"
 end
 
+local function whole(value) return value == nil and "none" or core.encode(value) end
+
 local function one(c, env, manifest, how)
   local thing = common.identify(c, env, manifest)
   local o = core.copy(manifest.object)
@@ -74,10 +76,9 @@ local function one(c, env, manifest, how)
     how.dry and " (dry run)" or "")
   if before and env.options.diff then
     row.changes = core.array {}
-    for i, d in ipairs(diff.diff(before, after)) do
+    for i, d in ipairs(diff.shown(before, after)) do
       row.changes[i] = d
-      how.report:say("  %s: %s -> %s", d.path, d.old == nil and "none" or core.encode(d.old),
-        d.new == nil and "none" or core.encode(d.new))
+      how.report:say("  %s", diff.line(d, whole))
     end
   end
 end

@@ -105,8 +105,12 @@ local function short(value)
   return text
 end
 
--- Nobody wants a password on a screen that others look at.
-local function is_secret(o, path) return o("kind") == "Secret" and path:find "^%a*[dD]ata%f[.%[%z]" end
+-- Nobody wants a password on a screen that others look at. What kubectl applied last has the data once more.
+local function is_secret(o, path)
+  return o("kind") == "Secret"
+    and (path:find "^%a*[dD]ata%f[.%[%z]" or path:find("last-applied-configuration", 1, true)
+      or path == "metadata.annotations")
+end
 
 --- The differences for a program, as M.diff; of a Secret's data it tells `secret` ("added", "removed",
 --- "changed") in place of the values.
@@ -124,16 +128,23 @@ function M.shown(a, b)
   return out
 end
 
+--- One of M.shown as text: "spec.replicas: 1 -> 2".
+---@param d { path: string, old: any, new: any, secret: string? }
+---@param say? fun(value: any): string short texts unless another function makes them
+---@return string
+function M.line(d, say)
+  say = say or short
+  if d.secret then return ("%s: (%s)"):format(d.path, d.secret) end
+  return ("%s: %s -> %s"):format(d.path, say(d.old), say(d.new))
+end
+
 --- "spec.replicas: 1 -> 2, metadata.labels.a: none -> \"b\""
 ---@param a kubelua.view
 ---@param b kubelua.view
 ---@return string
 function M.text(a, b)
   local parts = {}
-  for i, d in ipairs(M.shown(a, b)) do
-    parts[i] = d.secret and ("%s: (%s)"):format(d.path, d.secret)
-      or ("%s: %s -> %s"):format(d.path, short(d.old), short(d.new))
-  end
+  for i, d in ipairs(M.shown(a, b)) do parts[i] = M.line(d) end
   return table.concat(parts, ", ")
 end
 

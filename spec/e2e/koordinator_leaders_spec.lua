@@ -55,7 +55,11 @@ local function report(client, node, cpu, ...)
     used[i] = { namespace = "default", name = name, priority = "koord-prod",
       podUsage = { resources = { cpu = "3", memory = "1Gi" } } }
   end
-  local object = client:get(METRIC, node) or client:create { kind = METRIC, name = node, spec = {} }
+  local object = client:get(METRIC, node)
+  if not object then
+    pcall(client.create, client, { kind = METRIC, name = node, spec = {} }) -- nodemetric makes it, too
+    object = client:get(METRIC, node)
+  end
   client:patch_status(object, { updateTime = now(), podsMetric = kube.array(used), nodeMetric = {
     nodeUsage = { resources = { cpu = cpu, memory = "2Gi" } },
     systemUsage = { resources = { cpu = cpu, memory = "1Gi" } } } })

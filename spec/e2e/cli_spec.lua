@@ -365,7 +365,7 @@ servers.each(function(name, start)
       fails(2, "names, --all and selectors do not go together", "delete", "cm", "x", "--all")
       fails(2, "--cascade must be background, foreground or orphan", "delete", "cm", "x", "--cascade",
         "sideways")
-      fails(2, "takes no words", "version", "--server", "now")
+      fails(2, "takes no arguments", "version", "--server", "now")
     end)
   end)
 end)

@@ -105,6 +105,6 @@ widgets.each("dry-run-spec", function(t)
     local text, code = process.run(("%s run x.lua --dry-run=all --kubeconfig %s"):format(os.getenv "KUBELUA"
       or "build/kubelua", t.server.kubeconfig))
     assert.equal(2, code)
-    assert.has_match("there is no %-%-dry%-run=all", text)
+    assert.has_match("%-%-dry%-run must be client or server, not \"all\"", text)
   end)
 end)

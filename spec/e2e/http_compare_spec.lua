@@ -78,11 +78,12 @@ return kube.controller {
       return text:find("1 same, 4 differ, 0 fail", 1, true)
     end)
     local at = web.url:gsub("%p", "%%%0")
-    assert.match("elsewhere differs: POST " .. at .. "/echo: sent %-> not sent; POST " .. at
-      .. "/text: not sent %-> sent", text)
+    -- Requests to other paths are differences of one kind, told once: of whichever key came first.
+    assert.truthy(text:match("elsewhere differs: POST " .. at .. "/echo: sent %-> not sent; POST " .. at
+      .. "/text: not sent %-> sent\n    1 more key is alike")
+      or text:match("asks differs: POST " .. at .. "/echo: sent %-> not sent; POST " .. at
+        .. "/echo%?%.%.%.: not sent %-> sent\n    1 more key is alike"), text)
     assert.match("otherwise differs: POST " .. at .. "/echo: n: 1 %-> 2", text)
-    assert.match("asks differs: POST " .. at .. "/echo: sent %-> not sent; POST " .. at
-      .. "/echo%?%.%.%.: not sent %-> sent", text)
     assert.match("silent differs: POST " .. at .. "/echo: sent %-> not sent", text)
     assert.is_nil(web.seen():find("/text", 1, true))
     keeps_secrets(text)

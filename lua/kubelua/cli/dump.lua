@@ -62,7 +62,7 @@ local function write(text)
 end
 
 function M.run(env)
-  if #env.words > 0 then common.usage("takes no words, got %s", env.words[1]) end
+  if #env.words > 0 then common.usage("takes no arguments, got %s", env.words[1]) end
   env.connect.cache_ttl = "0s"   -- a kind that is not known yet would be missing without a word
   local c <close> = common.connect(env)
   local n = 0

@@ -33,7 +33,7 @@ local function text(env, server)
 end
 
 function M.run(env)
-  if #env.words > 0 then common.usage("takes no words, got %s", env.words[1]) end
+  if #env.words > 0 then common.usage("takes no arguments, got %s", env.words[1]) end
   local server = server_of(env)
   if not common.wants_json(env) then return text(env, server) end
   common.print_json { version = env.version, lua = env.lua, server = server }

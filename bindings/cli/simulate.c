@@ -23,8 +23,11 @@ bool cli_simulate_known(const char *command, const cli_simulate_options *o)
     kl_err err = KL_ERR_INIT;
     if (o->nodes != CLI_SIMULATE_NODES && !o->words)
         return !cli_fail(2, command, "--simulate-nodes says how many nodes are made: give --simulate, too");
-    return !o->words || !lkl_simulate_chosen(o->words, names, &n, &err)
-        || !cli_fail(2, command, "--simulate: %s", kl_err_message(&err));
+    if (!o->words || !lkl_simulate_chosen(o->words, names, &n, &err))
+        return true;
+    cli_fail(2, command, "--simulate: %s", kl_err_message(&err));
+    kl_err_fini(&err);
+    return false;
 }
 
 /* As the server's own kubeconfig has it: with its certificate, as an administrator. */

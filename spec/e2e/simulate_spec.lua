@@ -109,8 +109,10 @@ servers.each(function(name, start)
       assert.matches("\n2 .*\n3 ", s:must_kubectl("rollout", "history", "deployment/web"))
       assert.matches("web +3/3 +3 +3 ", s:must_kubectl("get", "deployment", "web"))
       s:must_kubectl("expose", "deployment", "web", "--port=80")
-      s:must_kubectl("wait", "endpointslice", "-l", "kubernetes.io/service-name=web", "--timeout=60s",
-        "--for=jsonpath={.endpoints[2].conditions.ready}=true")
+      wait.until_true(60, "three endpoints that are ready", function()
+        return s:must_kubectl("get", "endpointslice", "-l", "kubernetes.io/service-name=web", "-o",
+          "jsonpath={.items[*].endpoints[*].conditions.ready}") == "true true true"
+      end)
     end)
 
     it("lets a budget hold a drain back", function()

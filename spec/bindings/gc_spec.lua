@@ -5,12 +5,10 @@ local kube = require "kubelua"
 local core = require "kubelua.core"
 local process = require "support.process"
 
-local BUILD, VARIANT = os.getenv "KL_BUILD", os.getenv "KL_VARIANT"
-local INTERPRETER = VARIANT == "release" and "lua5.4" or BUILD .. "/lua-host"
 
 local function torture(words, environment)
   local out, code = process.run(("env %s %s spec/support/gc_torture.lua %s 2>&1"):format(environment or "",
-    INTERPRETER, words))
+    process.lua(), words))
   assert.equal("ok\n0", out .. tostring(code))
 end
 

@@ -5,7 +5,6 @@ local identities = require "support.identities"
 local kube = require "kubelua"
 local process = require "support.process"
 
-local LUA = os.getenv "LUA" or "lua5.4"
 
 describe("kube.http", function()
   local web
@@ -89,7 +88,7 @@ debug.sethook(co, function()
 end, "c")
 print(select(2, coroutine.resume(co)))
 ]]):format(web.url .. "/text", web.url .. "/hang"))
-    local out, code = process.run(("%s %s 2>&1"):format(LUA, process.quote(program)))
+    local out, code = process.run(("%s %s 2>&1"):format(process.lua(), process.quote(program)))
     assert.equal(0, code, out)
     assert.equal("enough\n", out)
   end)

@@ -8,7 +8,6 @@ local process = require "support.process"
 local servers = require "support.servers"
 local wait = require "support.wait"
 
-local LUA = os.getenv "LUA" or "lua5.4"
 local HELLO = process.read "controllers/hello.lua"
 
 -- The program of docs/clients.md that begins with "-- NAME".
@@ -56,7 +55,7 @@ servers.each(function(name, start)
     end
 
     for _, library in ipairs { "blocking", "luv", "cqueues" } do
-      local there = library == "blocking" or process.run(("%s -e 'require %q'"):format(LUA, library)) == ""
+      local there = library == "blocking" or process.run(("lua5.4 -e 'require %q'"):format(library)) == ""
       local case = there and it or pending
       case(("runs the program of the documentation: %s%s"):format(library,
         there and "" or " (skipped: apt install lua-" .. library .. ")"), function()
@@ -69,7 +68,7 @@ servers.each(function(name, start)
         process.write(dir .. "/program.lua", 'io.stdout:setvbuf "line"\n' .. text)
         local here = process.run "pwd":gsub("%s+$", "")
         local build = os.getenv "KL_BUILD" or "build"
-        local p = process.spawn { "sh", "-c", ("cd %s && exec %s program.lua"):format(process.quote(dir), LUA), env = {
+        local p = process.spawn { "sh", "-c", ("cd %s && exec %s program.lua"):format(process.quote(dir), process.lua()), env = {
           KUBECONFIG = (server.kubeconfig:find "^/" and "" or here .. "/") .. server.kubeconfig,
           LUA_PATH_5_4 = ("%s/lua/?.lua;%s/lua/?/init.lua;;"):format(here, here),
           LUA_CPATH_5_4 = ("%s/%s/lua/?.so;;"):format(here, build) } }

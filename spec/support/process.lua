@@ -22,6 +22,13 @@ function M.run(command)
   return out, how == "signal" and 128 + code or code
 end
 
+--- The interpreter that loads the module as it was built here: Debian's, or one that has the sanitizer.
+--- An absolute path, or a word of PATH.
+function M.lua()
+  if (os.getenv "KL_VARIANT" or "release") == "release" then return os.getenv "LUA" or "lua5.4" end
+  return M.quote((M.run("realpath " .. M.quote(os.getenv "KL_BUILD" .. "/lua-host")):gsub("%s+$", "")))
+end
+
 function M.read(path)
   local file = io.open(path, "rb")
   if not file then return nil end

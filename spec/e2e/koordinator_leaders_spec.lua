@@ -3,7 +3,7 @@
 -- leader, it looks at everything again and writes nothing; the other leader goes on; and all of it with the
 -- role that `kubelua rbac` prints. Each policy is a process of its own, all of them run at once on one
 -- cluster, and no policy's writes undo another's.
--- not in tsan: policies are Lua; the threads under them are the scheduler's, too
+-- not in asan, tsan: policies are Lua; what C does below them, the specs of each policy show
 
 local controller = require "support.controller"
 local kube = require "kubelua"

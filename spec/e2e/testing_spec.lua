@@ -39,10 +39,10 @@ return kube.controller { name = "x", resource = "v1/Pod", params = { word = "is"
   ctx:patch(pod, { metadata = { annotations = { done = done and ctx.params.word .. " done" } } })
 end }]], params = { word = "was" } }
     t:create { kind = "batch/v1/Job", name = "a", spec = { template = { metadata = { annotations = {
-      ["simulate.kubelua.dev/runs-for"] = "1h" } }, spec = { restartPolicy = "Never",
+      ["simulate.kubelua.dev/runs-for"] = "1m" } }, spec = { restartPolicy = "Never",
       containers = { { name = "c", image = "i" } } } } } }
     assert.equal(1, t:get("batch/v1/Job", "a").status.active)
-    t:advance "1h"
+    t:advance "1m"
     assert.equal("was done", t:list "v1/Pod"[1].metadata.annotations.done)
     assert.equal(1, t:get("batch/v1/Job", "a").status.succeeded)
   end)
@@ -206,7 +206,9 @@ describe("kubelua test", function()
   local function run(...) return process.run(KUBELUA .. " test " .. table.concat({ ... }, " ")) end
 
   it("passes the tests beside our own controllers", function()
-    local out, code = run "controllers"
+    -- Policies are Lua: what C does for them, two files show a sanitizer as well.
+    local out, code = run(os.getenv "KL_VARIANT" == "release" and "controllers"
+      or "controllers/hello_test.lua controllers/simulate/pods_test.lua")
     assert.equal(0, code, out)
     assert.matches("%d+ passed, 0 failed", out)
   end)

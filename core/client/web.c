@@ -18,264 +18,8 @@
 #include "http/reach.h"
 
 #define TIMEOUT KL_SECONDS(30)
-#define HEADERS_MAX 64
-#define STORY_MAX 300 /* of an answer's body, in an error */
 
 static kl_time now(void) { return kl_clock_now(kl_clock_real()); }
-
-/* --- what is asked ------------------------------------------------------------------------ */
-
-char *const kl_web_anywhere[] = {NULL};
-
-static kl_status check_method(const char *m, kl_err *err)
-{
-    size_t n = m ? strlen(m) : 0;
-    if (!n || n > 20 || strspn(m, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") != n)
-        return kl_fail(err, KL_EINVAL, "a method is a word in capitals, such as \"POST\"");
-    if (!strcmp(m, "CONNECT") || !strcmp(m, "TRACE"))
-        return kl_fail(err, KL_EINVAL, "%s is no request that a script may make", m);
-    return KL_OK;
-}
-
-/* What the connection is about is ours to say, and another Host would be another server. */
-static bool is_ours(const char *name)
-{
-    static const char *const names[] = {"host", "connection", "content-length", "transfer-encoding", "expect",
-        "upgrade", "te", "trailer", "keep-alive", "http2-settings", NULL};
-    for (const char *const *n = names; *n; n++)
-        if (!strcasecmp(*n, name))
-            return true;
-    return !strncasecmp(name, "proxy-", 6);
-}
-
-static kl_status check_header(const char *name, size_t n, const kl_value *v, kl_err *err)
-{
-    size_t len;
-    const char *text = kl_value_strn(v, &len);
-    for (size_t i = 0; i < n; i++)
-        if (!isalnum((unsigned char)name[i]) && !memchr("!#$%&'*+-.^_`|~", name[i], 15))
-            return kl_fail(err, KL_EINVAL, "a header's name has letters, digits and -, got \"%s\"", name);
-    if (!n || strlen(name) != n)
-        return kl_fail(err, KL_EINVAL, "a header has a name");
-    if (is_ours(name))
-        return kl_fail(err, KL_EINVAL, "the header %s is not a script's to set", name);
-    if (!text)
-        return kl_fail(err, KL_EINVAL, "the header %s must be a text", name);
-    for (size_t i = 0; i < len; i++)
-        if (((unsigned char)text[i] < ' ' && text[i] != '\t') || text[i] == 0x7f)
-            return kl_fail(err, KL_EINVAL, "the header %s has a control character in it", name);
-    return KL_OK;
-}
-
-static kl_status check_headers(const kl_value *headers, kl_err *err)
-{
-    size_t lines = 0;
-    for (size_t i = 0; i < kl_value_len(headers); i++) {
-        const char *name;
-        size_t n;
-        const kl_value *v = kl_value_member(headers, i, &name, &n);
-        bool list = kl_value_type(v) == KL_ARRAY;
-        for (size_t k = 0; k < (list ? kl_value_len(v) : 1); k++, lines++) {
-            kl_status st = check_header(name, n, list ? kl_value_item(v, k) : v, err);
-            if (st)
-                return st;
-        }
-    }
-    return lines <= HEADERS_MAX - 4
-        ? KL_OK
-        : kl_fail(err, KL_EINVAL, "a request has %d headers at most", HEADERS_MAX - 4);
-}
-
-/* *rule, when not NULL, is the one that lets it in. */
-static kl_status check_url(char *const *rules, const char *url, const char **rule, kl_err *err)
-{
-    kl_reach at;
-    kl_status st = kl_reach_parse(url ? url : "", &at, err);
-    const char *found = st ? NULL : kl_reach_rule(rules, &at);
-    if (!st && !found && rules != kl_web_anywhere)
-        st = kl_fail(err, KL_EFORBIDDEN,
-            "%s://%s:%u is not in `http` of this controller; add http = { \"%s://%s\" } to its table, and "
-            "run it "
-            "with --allow-http",
-            at.tls ? "https" : "http", at.host, at.port, at.tls ? "https" : "http", at.host);
-    if (rule)
-        *rule = found;
-    return st;
-}
-
-static const char *proxy_of(const kl_op *op) { return kl_value_str_at(op->body, "proxy", NULL); }
-
-char *kl_web_shown(const kl_op *op) { return kl_reach_shown(op->name ? op->name : ""); }
-
-kl_status kl_web_check(const kl_op *op, kl_err *err)
-{
-    const char *proxy = proxy_of(op);
-    char *url = kl_web_shown(op);
-    kl_status st = check_method(op->subresource, err);
-    if (!st)
-        st = check_url(op->http, op->name, NULL, err);
-    if (!st && proxy && *proxy && (st = check_url(op->http, proxy, NULL, err)))
-        kl_err_prefix(err, "proxy");
-    if (!st)
-        st = check_headers(kl_value_get(op->body, "headers"), err);
-    if (st)
-        kl_err_prefix(err, "%s %s", op->subresource ? op->subresource : "request", url);
-    kl_free(url);
-    return st;
-}
-
-bool kl_web_streams(const kl_op *op)
-{
-    return op->verb == KL_HTTP && kl_value_bool(kl_value_get(op->body, "stream"), false);
-}
-
-bool kl_web_of_stream(const kl_op *op)
-{
-    return op->verb == KL_HTTP && (kl_value_get(op->body, "read") || kl_value_get(op->body, "close"));
-}
-
-bool kl_web_reads(const kl_op *op)
-{
-    const char *rule = NULL;
-    if (kl_web_of_stream(op))
-        return true;
-    return !check_url(op->http, op->name, &rule, NULL) && kl_reach_reads(rule, op->subresource);
-}
-
-const kl_value *kl_web_unsent(void)
-{
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    kl_build_kint(b, "status", 204);
-    kl_build_key(b, "headers");
-    kl_build_object(b);
-    kl_build_end(b);
-    kl_build_kstr(b, "body", "");
-    kl_build_key(b, "dry_run");
-    kl_build_bool(b, true);
-    kl_build_end(b);
-    return kl_builder_done(b);
-}
-
-/* --- what is answered --------------------------------------------------------------------- */
-
-static bool expects(const kl_value *order, int code)
-{
-    const kl_value *list = kl_value_get(order, "expect");
-    int64_t n;
-    for (size_t i = 0; i < kl_value_len(list); i++)
-        if (kl_value_int(kl_value_item(list, i), &n) && n == code)
-            return true;
-    return (code >= 200 && code < 300) || code == 304;
-}
-
-/* 409 is no conflict of ours, which would come again at once and in silence. */
-static kl_status status_of(int code)
-{
-    switch (code) {
-    case 401: return KL_EAUTH;
-    case 403: return KL_EFORBIDDEN;
-    case 404: return KL_ENOTFOUND;
-    case 410: return KL_EGONE;
-    case 429: return KL_ETHROTTLED;
-    default: return code >= 400 && code < 500 ? KL_EREJECTED : KL_ESERVER;
-    }
-}
-
-static void hide(char *text, const char *secret, size_t n)
-{
-    for (char *at = text; n >= 4 && (at = strstr(at, secret)); at += n)
-        memset(at, '*', n);
-}
-
-/* Servers like to repeat what they were told. */
-static void hide_headers(char *text, const kl_value *headers)
-{
-    for (size_t i = 0; i < kl_value_len(headers); i++) {
-        const char *name;
-        size_t n;
-        const kl_value *v = kl_value_member(headers, i, &name, &n);
-        const char *s = kl_value_str(kl_value_type(v) == KL_ARRAY ? kl_value_item(v, 0) : v),
-                   *word = s ? strchr(s, ' ') : NULL;
-        if (s)
-            hide(text, s, strlen(s));
-        if (word)
-            hide(text, word + 1, strlen(word + 1));
-    }
-}
-
-static kl_status fail_by_code(const kl_op *op, int code, const char *body, size_t n, kl_err *err)
-{
-    char *url = kl_web_shown(op), *story = kl_strndup(body ? body : "", n < STORY_MAX ? n : STORY_MAX);
-    bool shown = kl_utf8_valid(story, strlen(story));
-    hide_headers(story, kl_value_get(op->body, "headers"));
-    kl_status st = kl_fail(err, status_of(code), "%s %s: the answer is %d%s%s%s", op->subresource, url, code,
-        code >= 300 && code < 400
-            ? ", which leads elsewhere: redirects = 3 follows it as far as `http` allows"
-            : "",
-        shown && *story ? ": " : "", shown ? story : "");
-    if (err)
-        err->http_code = code;
-    kl_free(url);
-    kl_free(story);
-    return st;
-}
-
-static bool is_json(const kl_value *headers)
-{
-    const char *type = kl_value_str_at(headers, "content-type", NULL);
-    size_t n = type ? strcspn(type, "; ") : 0;
-    return (n == 16 && !strncasecmp(type, "application/json", n))
-        || (n > 5 && !strncasecmp(type + n - 5, "+json", 5));
-}
-
-void kl__web_build_body(kl_builder *b, const char *body, size_t n)
-{
-    if (kl_utf8_valid(body, n)) {
-        kl_build_key(b, "body");
-        kl_build_strn(b, body, n);
-        return;
-    }
-    char *text = kl_base64_encode(body, n);
-    kl_build_kstr(b, "base64", text);
-    kl_free(text);
-}
-
-/* An answer out of its parts, or KL_EREJECTED and the like for a status that is an error. */
-static kl_status answer_of(const kl_op *op, int status, const kl_value *headers, const char *body, size_t len,
-    const kl_value **out, kl_err *err)
-{
-    const kl_value *json = NULL;
-    if (!expects(op->body, status))
-        return fail_by_code(op, status, body, len, err);
-    bool raw = kl_value_bool(kl_value_get(op->body, "raw"), false);
-    if (len && !raw && is_json(headers) && kl_value_decode_last(body, len, &json, err)) {
-        char *url = kl_web_shown(op);
-        kl_err_prefix(err, "%s %s: the answer is not the JSON that it says it is", op->subresource, url);
-        kl_free(url);
-        if (err)
-            err->status = KL_ESERVER;
-        return KL_ESERVER;
-    }
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    kl_build_kint(b, "status", status);
-    kl_build_key(b, "headers");
-    if (headers)
-        kl_build_value(b, headers);
-    else {
-        kl_build_object(b);
-        kl_build_end(b);
-    }
-    if (json)
-        kl_build_kvalue(b, "json", json);
-    else
-        kl__web_build_body(b, body ? body : "", len);
-    kl_build_end(b);
-    kl_value_unref(json);
-    *out = kl_builder_done(b);
-    return KL_OK;
-}
 
 /* --- one call ----------------------------------------------------------------------------- */
 
@@ -409,7 +153,7 @@ static void on_head(void *arg, const kl_http_head *h)
     kl_free(x->location);
     x->location = kl_strdup(h->header(h, "Location"));
     x->retry_after = kl__retry_after(h->header(h, "Retry-After"), kl_clock_wall(kl_clock_real()));
-    if (x->streams && expects(x->order, x->code))
+    if (x->streams && kl__web_expects(x->order, x->code))
         kl__web_stream_open(x);
 }
 
@@ -453,7 +197,7 @@ static kl_status follow(kl_web_call *x, kl_err *err)
 {
     kl_reach from, to;
     char *url = kl_reach_resolve(x->url, x->location);
-    kl_status st = check_url(x->rules, url, NULL, err);
+    kl_status st = kl__web_check_url(x->rules, url, NULL, err);
     if (st) {
         char *shown = kl_reach_shown(x->url);
         kl_err_prefix(err, "%s %s: it leads elsewhere", x->method, shown);
@@ -495,7 +239,7 @@ static void count(kl_web_call *x)
 /* Without a transport's error: what the answer comes to. True: it is sent again, or read as a stream. */
 static bool goes_on(kl_web_call *x, kl_status *st, const kl_value **v, kl_err *story)
 {
-    bool expected = expects(x->order, x->code);
+    bool expected = kl__web_expects(x->order, x->code);
     if (leads_on(x->code) && x->redirects > 0 && x->location && !expected) {
         *st = follow(x, story);
         if (!*st)
@@ -508,7 +252,7 @@ static bool goes_on(kl_web_call *x, kl_status *st, const kl_value **v, kl_err *s
         return true;
     }
     kl_op op = op_of(x);
-    *st = answer_of(&op, x->code, x->headers, kl_buf_str(&x->body), x->body.len, v, story);
+    *st = kl__web_answer(&op, x->code, x->headers, kl_buf_str(&x->body), x->body.len, v, story);
     if (*st && x->retry_after > 0)
         story->retry_after_ns = x->retry_after;
     if (!*st && x->moved)
@@ -550,7 +294,7 @@ static bool goes_along(const kl_web_call *x, const char *name)
 
 static void add_line(char **lines, size_t *n, const char *name, const char *value)
 {
-    if (*n < HEADERS_MAX)
+    if (*n < KL__WEB_HEADERS)
         lines[(*n)++] = *value ? kl_sprintf("%s: %s", name, value) : kl_sprintf("%s;", name);
 }
 
@@ -607,7 +351,7 @@ static void send_call(kl_web_call *x)
     kl_reach at, through;
     kl_err err = KL_ERR_INIT;
     const char *own = kl_value_str_at(x->order, "proxy", NULL);
-    char *lines[HEADERS_MAX + 4], *proxy = own ? kl_strdup(own) : kl__proxy_for(NULL, x->url);
+    char *lines[KL__WEB_HEADERS + 4], *proxy = own ? kl_strdup(own) : kl__proxy_for(NULL, x->url);
     kl_status st = kl_reach_parse(x->url, &at, &err);
     if (!st && own && *own)
         st = kl_reach_parse(own, &through, &err);
@@ -734,7 +478,7 @@ static kl_web_call *call_new(kl_web *w, const kl_op *op, kl_reply_fn *done, void
 {
     kl_web_call *x = kl_new(kl_web_call);
     const char *rule = NULL;
-    (void)!check_url(op->http, op->name, &rule, NULL); /* kl_web_check has let it in */
+    (void)!kl__web_check_url(op->http, op->name, &rule, NULL); /* kl_web_check has let it in */
     x->w = w;
     x->done = done;
     x->arg = arg;
@@ -800,19 +544,25 @@ uint64_t kl_web_do(kl_web *w, const kl_op *op, kl_reply_fn *done, void *arg)
 }
 
 /* An opened stream without a transfer has ended, and nobody has come for its end. */
-static void on_cancel(void *web, uint64_t id)
+void kl__web_call_cancel(kl_web_call *x)
 {
-    kl_web *w = web;
-    kl_lock(&w->mu);
-    kl_web_call *x = kl_slots_get(&w->calls, id);
-    kl_unlock(&w->mu);
-    if (!x || x->cancelled)
+    if (x->cancelled)
         return;
     x->cancelled = true;
     if (x->ended)
         kl__web_call_over(x);
     else
         kl_http_cancel(x->http, x->http_id);
+}
+
+static void on_cancel(void *web, uint64_t id)
+{
+    kl_web *w = web;
+    kl_lock(&w->mu);
+    kl_web_call *x = kl_slots_get(&w->calls, id);
+    kl_unlock(&w->mu);
+    if (x)
+        kl__web_call_cancel(x);
 }
 
 void kl_web_cancel(kl_web *w, uint64_t id)

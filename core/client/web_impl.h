@@ -1,4 +1,4 @@
-/* web_impl.h - a web and its calls, for web.c and web_stream.c alone. */
+/* web_impl.h - a web and its calls, for web.c, web_words.c and web_stream.c alone. */
 #ifndef KL_CLIENT_WEB_IMPL_H
 #define KL_CLIENT_WEB_IMPL_H
 
@@ -55,7 +55,19 @@ struct kl_web_call {
 
 /* Takes the call out of the web's and frees it. */
 void kl__web_call_over(kl_web_call *x);
-/* Adds `body`, or `base64` where it is no UTF-8. */
+/* Ends it from outside, once: its transfer is broken off, and one that has ended already is over. */
+void kl__web_call_cancel(kl_web_call *x);
+
+/* --- web_words.c: pure; any thread -------------------------------------------------------- */
+#define KL__WEB_HEADERS 64 /* lines of a request's head, the runtime's own four with them */
+/* *rule, when not NULL, is the one that lets it in. */
+KL_NODISCARD kl_status kl__web_check_url(char *const *rules, const char *url, const char **rule, kl_err *err);
+/* An answer of this status is no failure: by the order's `expect`, 2xx or 304. */
+bool kl__web_expects(const kl_value *order, int code);
+/* An answer out of its parts, or KL_EREJECTED and the like for a status that is an error. */
+KL_NODISCARD kl_status kl__web_answer(const kl_op *op, int status, const kl_value *headers, const char *body,
+    size_t len, const kl_value **out, kl_err *err);
+/* Adds `body`, or `base64` where it is not UTF-8. */
 void kl__web_build_body(kl_builder *b, const char *body, size_t n);
 
 /* --- web_stream.c: of a call that streams; its thread ------------------------------------- */

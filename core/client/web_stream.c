@@ -149,13 +149,8 @@ static kl_web_call *find(kl_web *w, uint64_t id)
 
 static void close_stream(kl_web_call *x)
 {
-    if (!x || !x->opened || x->cancelled)
-        return;
-    x->cancelled = true;
-    if (x->ended)
-        kl__web_call_over(x);
-    else
-        kl_http_cancel(x->http, x->http_id);
+    if (x && x->opened)
+        kl__web_call_cancel(x);
 }
 
 /* The URL keeps a stream to those whose rules let them open it. */

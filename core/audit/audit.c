@@ -2,13 +2,12 @@
 #include "audit/audit.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "audit/log.h"
 #include "audit/policy.h"
 #include "base/mem.h"
+#include "base/uuid.h"
 #include "model/time.h"
 #include "rbac/attributes.h"
 
@@ -29,7 +28,7 @@ typedef struct note {
 struct kl_audit_record {
     kl_audit *a;
     kl_audit_verdict verdict;
-    char id[40];
+    char id[KL_UUID_MAX];
     kl_time received; /* wall */
     bool nobody;      /* nobody knows who asks */
     char *uri, *agent, *verb, *source;
@@ -236,17 +235,16 @@ static void answered(void *arg, int code, const char *type, const void *body, si
     kl_value_unref(r->answer);
     kl_value_unref(r->status);
     r->answer = r->status = NULL;
-    bool whole = r->verdict.level == KL_AUDIT_REQUEST_RESPONSE;
-    bool wanted = is_json(type) && r->resource && (whole || code >= 400 || !strncmp(r->verb, "delete", 6));
-    if (body && wanted && !kl_value_decode(body, len, &v, NULL)) {
+    bool whole = r->resource && r->verdict.level == KL_AUDIT_REQUEST_RESPONSE;
+    bool wanted = whole || code >= 400 || (r->resource && !strncmp(r->verb, "delete", 6));
+    if (body && wanted && is_json(type) && !kl_value_decode(body, len, &v, NULL)) {
         const char *kind = kl_value_str_at(v, "kind", NULL);
-        if (kind && !strcmp(kind, "Status"))
+        if (!r->resource || (kind && !strcmp(kind, "Status")))
             r->status = kl_value_ref(v);
         if (whole)
             r->answer = shown(r, v);
         kl_value_unref(v);
-    } else if (body && is_json(type) && code >= 400 && !kl_value_decode(body, len, &v, NULL))
-        r->status = v;
+    }
     if (goes_on || r->nobody)
         say(r, KL_AUDIT_STARTED);
 }
@@ -278,18 +276,7 @@ static const kl_httpd_witness witness = {answered, ended};
 
 /* ------------------------------------------------------------------ the way there */
 
-static void make_id(char id[40])
-{
-    unsigned char b[16];
-    if (getrandom(b, sizeof b, 0) != (ssize_t)sizeof b)
-        kl_mem_die("getrandom");
-    b[6] = (unsigned char)((b[6] & 0x0f) | 0x40);
-    b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
-    for (int i = 0; i < 16; i++)
-        id += sprintf(id, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", b[i]);
-}
-
-/* What is sent that is no object of its resource: a patch, or the options of a deletion. */
+/* The body of a patch or a deletion: a patch, or options, and not an object of the resource. */
 static void read_sent(kl_audit_record *r, kl_httpd_request *http)
 {
     size_t n;
@@ -352,7 +339,7 @@ kl_audit_record *kl_audit_attend(kl_audit *a, kl_httpd_request *http, const kl_v
         r->nobody = !user;
         r->user = kl_value_ref(user);
         r->received = kl_clock_wall(a->clock);
-        make_id(r->id);
+        kl_uuid_new(r->id);
         read_request(r, http, &asked.request);
         kl_httpd_attend(http, &witness, r);
         if (user)

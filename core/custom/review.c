@@ -2,10 +2,10 @@
 #include "custom/review.h"
 
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/base64.h"
 #include "base/mem.h"
+#include "base/uuid.h"
 #include "model/object.h"
 #include "schema/edit.h"
 
@@ -38,12 +38,8 @@ char *kl_webhook_ca(const kl_value *client)
 
 char *kl_webhook_uid(void)
 {
-    unsigned char x[16];
-    if (getrandom(x, sizeof x, 0) != sizeof x)
-        kl_mem_die("getrandom");
-    return kl_sprintf("%02x%02x%02x%02x-%02x%02x-4%x%02x-%x%x%02x-%02x%02x%02x%02x%02x%02x", x[0], x[1], x[2],
-        x[3], x[4], x[5], x[6] & 15, x[7], 8 | (x[8] & 3), x[8] >> 4, x[9], x[10], x[11], x[12], x[13], x[14],
-        x[15]);
+    char text[KL_UUID_MAX];
+    return kl_strdup(kl_uuid_new(text));
 }
 
 /* ------------------------------------------------------------------ the question */

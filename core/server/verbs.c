@@ -10,6 +10,7 @@
 
 #include "audit/audit.h"
 #include "base/mem.h"
+#include "base/uuid.h"
 #include "model/object.h"
 #include "value/patch.h"
 #include "model/time.h"
@@ -215,14 +216,9 @@ static void random_bytes(kl_server *s, void *to, size_t n)
 static const kl_value *new_uid(kl_server *s)
 {
     unsigned char b[16];
-    char text[40];
+    char text[KL_UUID_MAX];
     random_bytes(s, b, sizeof b);
-    b[6] = (unsigned char)((b[6] & 0x0f) | 0x40);
-    b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
-    char *p = text;
-    for (int i = 0; i < 16; i++)
-        p += sprintf(p, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", b[i]);
-    return kl_value_of_str(text);
+    return kl_value_of_str(kl_uuid_of(b, text));
 }
 
 /* Kubernetes' alphabet for generated names: no vowels, no look-alikes. */

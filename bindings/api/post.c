@@ -54,23 +54,9 @@ kl_status lkl__post_add(lkl_post *p, const char *type, const kl_value *taken, kl
     return KL_OK;
 }
 
-void lkl__post_done(lkl_post *p, kl_status st, kl_err *err)
+/* Takes the item, unless NULL, and the end together. */
+static void done(lkl_post *p, lkl_item *i, kl_status st, kl_err *err)
 {
-    kl_lock(&p->mu);
-    p->done = true;
-    p->st = st;
-    if (st && err)
-        kl_err_move(&p->err, err);
-    kl_cond_broadcast(&p->cond);
-    kl_unlock(&p->mu);
-}
-
-/* At once: who has seen the answer cancels nothing any more, and of a stream it is the beginning. */
-void lkl__post_reply(void *post, kl_status st, int code, const kl_value *body, kl_err *err)
-{
-    lkl_post *p = post;
-    (void)code;
-    lkl_item *i = !st && body ? item_new(NULL, kl_value_ref(body)) : NULL;
     kl_lock(&p->mu);
     if (i)
         push_locked(p, i);
@@ -80,6 +66,15 @@ void lkl__post_reply(void *post, kl_status st, int code, const kl_value *body, k
         kl_err_move(&p->err, err);
     kl_cond_broadcast(&p->cond);
     kl_unlock(&p->mu);
+}
+
+void lkl__post_done(lkl_post *p, kl_status st, kl_err *err) { done(p, NULL, st, err); }
+
+/* At once: who has seen the answer cancels nothing any more, and of a stream it is the beginning. */
+void lkl__post_reply(void *post, kl_status st, int code, const kl_value *body, kl_err *err)
+{
+    (void)code;
+    done(post, !st && body ? item_new(NULL, kl_value_ref(body)) : NULL, st, err);
 }
 
 lkl_item *lkl__post_take(lkl_post *p, bool *done)

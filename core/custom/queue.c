@@ -2,8 +2,6 @@
 
 #include "base/heap.h"
 #include "base/list.h"
-#include "base/heap.h"
-#include "base/list.h"
 #include "base/mem.h"
 
 /* So many changes ahead are looked at for what goes with one call. */

@@ -32,16 +32,6 @@ void kl_names_default(const kl_value **crd)
     }
 }
 
-static bool listed(const kl_value *list, const char *word)
-{
-    for (size_t i = 0; i < kl_value_len(list); i++) {
-        const char *one = kl_value_str(kl_value_item(list, i));
-        if (one && !strcmp(one, word))
-            return true;
-    }
-    return false;
-}
-
 /* Whether a definition of the group has accepted the name: as the name of a kind or of a resource. */
 static bool taken(const kl__bucket *crds, const char *group, bool kind, const char *name)
 {
@@ -52,7 +42,7 @@ static bool taken(const kl__bucket *crds, const char *group, bool kind, const ch
             continue;
         if (kind ? !strcmp(text(names, "kind"), name) || !strcmp(text(names, "listKind"), name)
                  : !strcmp(text(names, "plural"), name) || !strcmp(text(names, "singular"), name)
-                    || listed(kl_value_get(names, "shortNames"), name))
+                    || kl_value_has_str(kl_value_get(names, "shortNames"), name))
             return true;
     }
     return false;
@@ -92,7 +82,7 @@ static void short_names(naming *n)
     size_t many = 0;
     for (size_t i = 0; i < kl_value_len(wanted); i++) {
         const char *name = kl_value_str(kl_value_item(wanted, i));
-        if (!name || listed(accepted, name) || !taken(n->crds, n->group, false, name))
+        if (!name || kl_value_has_str(accepted, name) || !taken(n->crds, n->group, false, name))
             continue;
         kl_buf_printf(&b, "%s\"%s\" is already in use", many++ ? ", " : "", name);
     }

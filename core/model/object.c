@@ -48,13 +48,7 @@ const kl_value *kl_object_annotation(const kl_value *o, const char *name)
 
 bool kl_object_has_finalizer(const kl_value *o, const char *name)
 {
-    const kl_value *all = metadata(o, "finalizers");
-    for (size_t i = 0; i < kl_value_len(all); i++) {
-        const char *f = kl_value_str(kl_value_item(all, i));
-        if (f && !strcmp(f, name))
-            return true;
-    }
-    return false;
+    return kl_value_has_str(metadata(o, "finalizers"), name);
 }
 
 const kl_value *kl_object_controller(const kl_value *o)

@@ -111,11 +111,7 @@ static void KL_PRINTF(3, 4) misconfigured(hearing *h, const kl_policy *p, const 
 
 static bool has_action(const kl_value *binding, const char *action)
 {
-    const kl_value *list = kl_value_at(binding, "spec", "validationActions", NULL);
-    for (size_t i = 0; i < kl_value_len(list); i++)
-        if (!strcmp(kl_value_str(kl_value_item(list, i)) ? kl_value_str(kl_value_item(list, i)) : "", action))
-            return true;
-    return false;
+    return kl_value_has_str(kl_value_at(binding, "spec", "validationActions", NULL), action);
 }
 
 #define FAILURE "validation.policy.admission.k8s.io/validation_failure"

@@ -81,16 +81,6 @@ static bool truth(const kl_value *json, const char *key)
 
 static bool is(const char *s, const char *word) { return !strcmp(s, word); }
 
-static bool has_word(const kl_value *list, const char *word)
-{
-    for (size_t i = 0; i < kl_value_len(list); i++) {
-        const char *one = kl_value_str(kl_value_item(list, i));
-        if (one && is(one, word))
-            return true;
-    }
-    return false;
-}
-
 /* Each schema that stands below one, with the path to it. */
 typedef void visit(look *l, const kl_value *json);
 
@@ -239,7 +229,7 @@ static void check_items(look *l, const kl_value *json, bool map)
     for (size_t i = 0; map && i < kl_value_len(keys); i++) {
         const char *key = kl_value_str(kl_value_item(keys, i));
         const kl_value *p = key ? kl_value_at(items, "properties", key, NULL) : NULL;
-        if (p && !kl_value_get(p, "default") && !has_word(kl_value_get(items, "required"), key)) {
+        if (p && !kl_value_get(p, "default") && !kl_value_has_str(kl_value_get(items, "required"), key)) {
             char *field = kl_sprintf("items.properties[%s].default", key);
             required(l, field,
                 "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required "

@@ -27,16 +27,6 @@ static const kl_value *empty_list(void)
     return kl_builder_done(b);
 }
 
-static bool listed(const kl_value *list, const char *word)
-{
-    for (size_t i = 0; i < kl_value_len(list); i++) {
-        const char *one = kl_value_str(kl_value_item(list, i));
-        if (one && !strcmp(one, word))
-            return true;
-    }
-    return false;
-}
-
 static kl__kind *definitions(const kl_server *s)
 {
     return kl__kinds_get(s->kinds, "apiextensions.k8s.io", "v1", "customresourcedefinitions");
@@ -58,7 +48,7 @@ void kl__crd_prepare(kl_server *s, const kl_value *old, const kl_value **crd)
     for (size_t i = 0; i < kl_value_len(versions); i++) {
         const kl_value *v = kl_value_item(versions, i);
         const char *name = kl_value_str_at(v, "name", NULL);
-        if (name && kl_value_bool(kl_value_get(v, "storage"), false) && !listed(stored, name))
+        if (name && kl_value_bool(kl_value_get(v, "storage"), false) && !kl_value_has_str(stored, name))
             kl_build_str(b, name);
     }
     kl_build_end(b);

@@ -153,6 +153,16 @@ static const kl_value *at_va(const kl_value *v, va_list ap)
     return v;
 }
 
+bool kl_value_has_str(const kl_value *v, const char *text)
+{
+    for (size_t i = 0; i < kl_value_len(v); i++) {
+        const char *one = kl_value_str(kl_value_item(v, i));
+        if (one && !strcmp(one, text))
+            return true;
+    }
+    return false;
+}
+
 const kl_value *kl_value_at(const kl_value *v, ...)
 {
     va_list ap;

@@ -144,11 +144,6 @@ end
 
 -- ---------------------------------------------------------------- scores
 
-local function points(used, total, strategy)
-  if strategy.type == "MostAllocated" then return math.min(used, total) * MAX // total end
-  return used <= total and (total - used) * MAX // total or 0
-end
-
 -- The score of amounts that have a total, of which some are free, when the request comes to what is used.
 local function score_of(each, total, free, strategy)
   local sum, weights = 0, 0
@@ -157,7 +152,7 @@ local function score_of(each, total, free, strategy)
     local all = total[name] or 0
     if all > 0 then
       local used = all - (free[name] or 0) + (each[name] or 0)
-      sum, weights = sum + resource.weight * points(used, all, strategy), weights + resource.weight
+      sum, weights = sum + resource.weight * scores.points(strategy, used, all), weights + resource.weight
     end
   end
   return weights > 0 and sum // weights or 0

@@ -14,6 +14,7 @@ local lists = require "lib.lists"
 local place = require "scheduler.numa.place"
 local pods = require "pods"
 local reservation = require "scheduler.reservation"
+local scores = require "scheduler.scores"
 local topology = require "scheduler.numa.topology"
 
 local dig = fields.dig
@@ -30,7 +31,7 @@ local TOPOLOGY_POLICY = "node.koordinator.sh/numa-topology-policy"
 local STRATEGY = "node.koordinator.sh/numa-allocate-strategy"
 local FULL, SPREAD = "FullPCPUs", "SpreadByPCPUs"
 local OF_NODE = { FullPCPUsOnly = FULL, SpreadByPCPUs = SPREAD }
-local MILLI, MAX = 1000, 100
+local MILLI = 1000
 local INTEGER = "the requested CPUs must be integer"
 
 -- As NodeNUMAResourceArgs.
@@ -149,9 +150,7 @@ local function score_of(strategy, requested, total, asked)
     local counts = all ~= 0 and (name == "cpu" or name == "memory" or (asked[name] or 0) > 0)
     if counts then
       local used = requested[name] or 0
-      local points = strategy.type == "MostAllocated" and math.min(used, all) * MAX // all
-        or used <= all and (all - used) * MAX // all or 0
-      sum, weights = sum + one.weight * points, weights + one.weight
+      sum, weights = sum + one.weight * scores.points(strategy, used, all), weights + one.weight
     end
   end
   return weights > 0 and sum // weights or 0

@@ -12,6 +12,12 @@ function M.stretch(scores)
   for name, score in pairs(scores) do scores[name] = MAX * score // best end
 end
 
+-- What a node has of a resource of which so much would be used: by LeastAllocated, or by MostAllocated.
+function M.points(strategy, used, total)
+  if strategy.type == "MostAllocated" then return math.min(used, total) * MAX // total end
+  return used <= total and (total - used) * MAX // total or 0
+end
+
 -- The least and the most of them.
 function M.range(scores)
   local least, most = math.huge, -math.huge

@@ -1,5 +1,7 @@
 -- cpus.lua - sets of processors, { [id] = true }, and their text, as Linux writes CPU lists: "0-3,8".
 
+local fields = require "fields"
+
 local M = {}
 
 local MOST = 99999 -- a number of a processor beyond this is a mistake
@@ -25,12 +27,7 @@ function M.parse(text)
 end
 
 -- The ids of a set, ascending.
-function M.list(set)
-  local out = {}
-  for id in pairs(set) do out[#out + 1] = id end
-  table.sort(out)
-  return out
-end
+M.list = fields.names
 
 -- The text of a list that ascends.
 function M.text(list)

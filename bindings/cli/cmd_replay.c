@@ -26,7 +26,7 @@ typedef struct replay {
     kl_program **programs;
     size_t n_programs, told;
     kl_builder *out;       /* -o json: the list of runs */
-    kl_differences *kinds; /* without --show: what is told at the end */
+    kl_differences *kinds; /* without --show: printed at the end */
 } replay;
 
 /* --- for people --------------------------------------------------------------------------- */

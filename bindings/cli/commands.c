@@ -309,7 +309,7 @@ const cli_command cli_commands[] = {
         .examples = "kubelua watch pods -l app=web\n"
                     "kubelua watch cm -A --initial",
         .exits =
-            "0 when --events lines are told, 1 when the server refused, 2 for a mistake on the command line.",
+            "0 when --events lines were printed, 1 when the server refused, 2 for a mistake on the command line.",
         .words = "kinds",
         .run = cli_lua,
         .group = LOOK,

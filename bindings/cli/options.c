@@ -79,7 +79,7 @@ static void usage_exit(const cli_command *c, const char *fmt, ...)
     exit(2);
 }
 
-/* Refuses a value that is none of `values`; "path=" there stands for what begins so. */
+/* Refuses a value that is not among `values`; there "path=" stands for every value that begins with it. */
 static void check_word(const cli_command *c, const cli_option *o, const char *value)
 {
     const char *known[16];

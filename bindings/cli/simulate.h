@@ -9,7 +9,7 @@
 
 typedef struct cli_simulate_options {
     const char *words; /* "nodes,pods", "" for all; NULL: none run */
-    long nodes;        /* made where there are none; CLI_SIMULATE_NODES unless said */
+    long nodes;        /* how many are made where there are none; CLI_SIMULATE_NODES by default */
 } cli_simulate_options;
 #define CLI_SIMULATE_NODES 3
 

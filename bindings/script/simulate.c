@@ -26,7 +26,8 @@ static kl_status unknown(const char *word, const char *const *known, size_t n, k
         kl_buf_printf(&all, "%s%s", i ? ", " : "", known[i]);
     kl_status st = near
         ? kl_fail(err, KL_EINVAL, "there is no stand-in \"%s\"; did you mean \"%s\"?", word, near)
-        : kl_fail(err, KL_EINVAL, "there is no stand-in \"%s\"; there are %s", word, kl_buf_str(&all));
+        : kl_fail(
+            err, KL_EINVAL, "there is no stand-in \"%s\"; the stand-ins are %s", word, kl_buf_str(&all));
     kl_buf_fini(&all);
     return st;
 }

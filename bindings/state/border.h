@@ -119,8 +119,8 @@ void lkl__push_view_metatable(lua_State *L);
  * one object after the other. */
 void lkl__push_list(lua_State *L, kl_objects *o);
 void lkl__push_each(lua_State *L, kl_objects *o);
-const kl_value *lkl__list_value(lua_State *L, int idx); /* a new reference, or NULL when idx is no list */
-/* its i-th object, from 0, borrowed; NULL when idx is no list, was changed, or has no such object */
+const kl_value *lkl__list_value(lua_State *L, int idx); /* a new reference, or NULL when idx is not a list */
+/* its i-th object, from 0, borrowed; NULL when idx is not a list, was changed, or has no such object */
 const kl_value *lkl__list_item(lua_State *L, int idx, size_t i);
 /* a list that a script changed: pushes the table that it is now; else nothing */
 bool lkl__list_own(lua_State *L, int idx);

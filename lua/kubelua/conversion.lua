@@ -1,6 +1,6 @@
---- conversion.lua - the versions of a kind as functions between them, for the conversion webhook of its definition
---- (kube.crd): one version is the hub, every other one says how an object becomes the hub's, and how the hub's
---- becomes its own.
+--- conversion.lua - the versions of a kind as functions between them, for the conversion webhook of its
+--- definition (kube.crd): one version is the hub, every other one says how an object becomes the hub's, and
+--- how the hub's becomes its own.
 
 local core = require "kubelua.core"
 local edit = require "kubelua.edit"
@@ -12,7 +12,7 @@ local run = core.run
 local M = {}
 
 ---@class kubelua.CrdConversion    one version of kube.crd's conversion
----@field to fun(o: kubelua.draft): table?     an object of this version becomes the hub's, by edits or as another one
+---@field to fun(o: kubelua.draft): table?     an object of this version becomes the hub's; edits or a new one
 ---@field from fun(o: kubelua.draft): table?   an object of the hub's becomes this version's
 
 local KEYS = { to = true, from = true }
@@ -40,7 +40,7 @@ local function check_spoke(fail, name, spoke, versions)
   end
 end
 
---- Checks what kube.crd was given and returns what the runtime serves: a webhook under the name of the definition.
+--- Checks what kube.crd was given and returns what the runtime serves: a webhook under the definition's name.
 ---@param fail fun(fmt: string, ...)
 ---@param name string             of the definition
 ---@param conversion table

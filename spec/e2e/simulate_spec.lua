@@ -42,7 +42,7 @@ describe("the stand-ins", function()
     end
     assert.equal('kubelua apiserver: --simulate: there is no stand-in "pod"; did you mean "pods"?\n',
       refused "--simulate=nodes,pod")
-    assert.matches('^kubelua apiserver: %-%-simulate: there is no stand%-in "xyzzy"; there are .*nodes, .*pods',
+    assert.matches('^kubelua apiserver: %-%-simulate: there is no stand%-in "xyzzy"; the stand%-ins are .*nodes, .*pods',
       refused "--simulate=xyzzy")
     assert.matches("give %-%-simulate, too", refused "--simulate-nodes 4")
   end)

@@ -1,9 +1,9 @@
--- deviceshare.lua - DeviceShare: which GPUs, RDMA cards and FPGAs of a node a pod gets, whole ones or parts. A
--- Device (one for each node, by the agent) says what each of them has; an annotation of each pod says what it
--- has of which.
+-- deviceshare.lua - DeviceShare: which GPUs, RDMA cards and FPGAs of a node a pod gets, whole ones or parts.
+-- A Device (one for each node, by the agent) says what each of them has; an annotation of each pod says what
+-- it has of which.
 --
---   count      = gpu.shared, or gpu-memory-ratio / 100 where that is several whole GPUs, or 1; of rdma and fpga
---                hundredths of a card, or whole ones
+--   count      = gpu.shared, or gpu-memory-ratio / 100 where that is several whole GPUs, or 1; of rdma
+--                and fpga hundredths of a card, or whole ones
 --   per device = what is asked for / count; nvidia.com/gpu: n is 100 · n of gpu-core and gpu-memory-ratio
 --   takes      : the `count` devices that have it free, those of the best score first
 --   score      = Σ weight · part that stays free (or is used) / Σ weight, of a device and of a node
@@ -93,7 +93,8 @@ local function card_request(requests, name)
   return { count = count, each = { [name] = n // count } }
 end
 
--- What a pod asks of devices: { [type] = { count, each = list of amounts } }, nil and why for what makes no sense.
+-- What a pod asks of devices: { [type] = { count, each = list of amounts } }, nil and why for what makes no
+-- sense.
 function M.requests(requests)
   local gpu, why = gpu_request(requests)
   local out = { gpu = gpu }
@@ -220,8 +221,8 @@ local function decide(info, cycle)
   return out
 end
 
--- The devices of the node for the pod, by type; or nil and which there are too few of. A node without a Device
--- has none to tell apart.
+-- The devices of the node for the pod, by type; or nil and which there are too few of. A node without a
+-- Device has none to tell apart.
 function M.allocate(info, cycle)
   if not next(cycle.devices) or not dig(cycle.state.devices, info.name) then return {} end
   local mine = cycle.on[info.name]

@@ -1,5 +1,6 @@
--- bisect.lua - the first decision in which two simulations differ. Both begin with the same cluster and the same
--- chances, so up to there they are one, and what differs there is the doing of the policies (or the setting).
+-- bisect.lua - the first decision in which two simulations differ. Both begin with the same cluster and the
+-- same chances, so up to there they are one, and what differs there is the doing of the policies (or the
+-- setting).
 --
 -- A decision is a run of a key: what it ended with and what it wrote.
 
@@ -74,8 +75,8 @@ function M.decision(cell, n)
   return next_one()
 end
 
---- Where two cells part: { n, a, b }, the number of the first decision that differs and what each decided (nil:
---- it had come to its end); or nil and how many decisions there were.
+--- Where two cells part: { n, a, b }, the number of the first decision that differs and what each decided
+--- (nil: it had come to its end); or nil and how many decisions there were.
 ---@param a kubelua.SimCell
 ---@param b kubelua.SimCell
 ---@param progress fun(seconds: number)?
@@ -120,8 +121,8 @@ function M.fixture(found, cell)
   local want = found.a
   return core.encode(core.value({
     calc = "decision",
-    description = "The first decision of a simulation in which a policy differs from the one before it. Paths are \z
-      from where the simulation was run.",
+    description = "The first decision of a simulation in which a policy differs from the one before it. \z
+      Paths are from where the simulation was run.",
     cases = { { name = ("%s %s at %s"):format(want.controller, want.key, want.at),
       source = "kubelua sim --bisect",
       input = { cell = cell, n = found.n },

@@ -1,11 +1,11 @@
 -- place.lua - what a pod gets of a node's NUMA nodes: amounts of each, and processors of its own.
 --
 -- A view is what a node has, and what its pods have of it:
---   { topology, ratio = amplification of cpu, zones = list of { node, resources }, free = { [NUMA node] = list },
---     available = set of processors, allocated = { [id] = exclusive policy of its pod }, status, strategy }
+--   { topology, ratio = amplification of cpu, zones = list of { node, resources },
+--     free = { [NUMA node] = list }, available = set of processors, allocated = { [id] = exclusive policy of its pod }, status, strategy }
 -- A want is what a pod asks for:
---   { request = list of amounts, bind = whether processors of its own, policy = "FullPCPUs" or "SpreadByPCPUs",
---     required = whether the policy must hold, exclusive, n = how many }
+--   { request = list of amounts, bind = whether processors of its own,
+--     policy = "FullPCPUs" or "SpreadByPCPUs", required = whether the policy must hold, exclusive, n = how many }
 -- What comes out is { cpus = ids, zones = list of { node, resources } }.
 
 local lists = require "lib.lists"
@@ -48,8 +48,8 @@ local function statuses(topology, placed)
   return out
 end
 
--- placed: list of { cpus, zones, exclusive } of the node's pods. ratios: of the node, for zones whose topology
--- says none.
+-- placed: list of { cpus, zones, exclusive } of the node's pods. ratios: of the node, for zones whose
+-- topology says none.
 function M.view(topology, placed, ratios, strategy)
   local all = topology.ratios or ratios or {}
   local view = { topology = topology, ratio = all.cpu, free = {}, available = {}, allocated = {}, under = {},
@@ -177,7 +177,7 @@ local function trimmed(view, want)
   return out
 end
 
--- The part of an amount that one of n NUMA nodes gets: whole processors, or whole cores, where they are bound.
+-- The part of an amount that one of n NUMA nodes gets: whole processors or whole cores where they are bound.
 local function part(view, want, name, amount, n)
   if name ~= "cpu" or not want.bind then return amount // n end
   local per_core = want.required and want.policy == "FullPCPUs" and view.topology.per_core or 1

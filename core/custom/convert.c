@@ -70,10 +70,11 @@ void kl_conversions_free(kl_conversions *c)
 
 void kl_conversions_rewind(kl_conversions *c) { c->at = 0; }
 
-/* The same object, or one that is equal: a write that begins again makes it anew. */
+/* The same object, or one that is equal: a write that begins again makes it anew. A write stops at what is
+ * not known; a list goes on, and what it has then is new, too. */
 static const conversion *find(kl_conversions *c, const char *version, const kl_value *o)
 {
-    for (int equal = 0; equal < 2; equal++)
+    for (int equal = 0; equal < (c->nwanted ? 1 : 2); equal++)
         for (size_t i = 0; i < c->n; i++) {
             size_t k = (c->at + i) % c->n;
             const conversion *one = &c->v[k];
@@ -162,6 +163,8 @@ kl_status kl_conversions_stored(
 }
 
 bool kl_conversions_wait(const kl_conversions *c) { return c && c->nwanted && !c->asked; }
+
+bool kl_conversions_full(const kl_conversions *c) { return c && c->nwanted == BATCH; }
 
 static kl_review review_of(const kl_conversions *c)
 {

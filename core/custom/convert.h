@@ -41,6 +41,8 @@ typedef struct kl_conversion_call {
 } kl_conversion_call;
 /* Whether something was noted and is not asked for. */
 bool kl_conversions_wait(const kl_conversions *c);
+/* Nothing more goes with the next call. */
+bool kl_conversions_full(const kl_conversions *c);
 void kl_conversions_call(kl_conversions *c, kl_conversion_call *out);
 void kl_conversion_call_fini(kl_conversion_call *call);
 /* What came of it: see kl_review_read. */

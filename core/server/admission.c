@@ -356,14 +356,7 @@ static void convert(kl_server *s, kl__admission *a)
 {
     kl_conversion_call call;
     kl_conversions_call(a->conversions, &call);
-    s->webhook(s->webhook_arg,
-        &(kl_server_webhook){.url = call.url,
-            .ca = call.ca,
-            .body = kl_buf_str(&call.body),
-            .len = call.body.len,
-            .timeout = call.timeout},
-        converted, a);
-    kl_conversion_call_fini(&call);
+    kl__conversion_send(s, &call, converted, a);
 }
 
 void kl__admission_call(kl_server *s, kl__admission *a, kl_httpd_request *http)

@@ -42,11 +42,23 @@ kl_status kl__see_all(const kl__call *c, const kl__filter *f, int64_t limit, kl_
             kl__replace(&p->objects[i], seen);
         else if (!st || st == KL_EAGAIN) /* all that are not known go with one call */
             st = one;
-        if (one && one != KL_EAGAIN)
+        if ((one && one != KL_EAGAIN) || kl_conversions_full(c->conversions))
             break;
     }
     kl_err_fini(&later);
     return st;
+}
+
+void kl__conversion_send(kl_server *s, kl_conversion_call *call, kl_server_webhook_done *done, void *arg)
+{
+    s->webhook(s->webhook_arg,
+        &(kl_server_webhook){.url = call->url,
+            .ca = call->ca,
+            .body = kl_buf_str(&call->body),
+            .len = call->body.len,
+            .timeout = call->timeout},
+        done, arg);
+    kl_conversion_call_fini(call);
 }
 
 /* ------------------------------------------------------------------ writing */

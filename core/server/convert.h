@@ -13,8 +13,10 @@ KL_NODISCARD kl_status kl__see(const kl__call *c, const kl_value *stored, const 
 /* An object of the kind of the call as `k`, another version of it, has it, or the other way round. */
 KL_NODISCARD kl_status kl__see_as(
     const kl__call *c, const kl__kind *k, const kl_value *o, const kl_value **out, kl_err *err);
+/* Makes the call, and frees what it holds; the server has a caller of webhooks. Without the lock. */
+void kl__conversion_send(kl_server *s, kl_conversion_call *call, kl_server_webhook_done *done, void *arg);
 /* An object about to be written: what is stored of it, and how the writer sees that. Two new references.
- * *failed: the second could not be had, though the first is to be stored; it is for kl__commit. */
+ * seen_status, why: the second could not be had, though the first is to be stored. */
 typedef struct kl__written {
     const kl_value *stored, *seen;
     kl_status seen_status;
@@ -22,8 +24,7 @@ typedef struct kl__written {
 } kl__written;
 KL_NODISCARD kl_status kl__write_begin(const kl__call *c, const kl_value *o, kl__written *out, kl_err *err);
 /* Stores it under `key`, or removes that: *out is what the writer sees, at the version of the change. Ends
- * it.
- */
+ * it. */
 KL_NODISCARD kl_status kl__write_end(
     const kl__call *c, kl__written *w, const char *key, bool remove, const kl_value **out, kl_err *err);
 void kl__write_drop(kl__written *w);

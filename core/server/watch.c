@@ -17,6 +17,7 @@
 #include "schema/edit.h"
 #include "schema/status.h"
 #include "custom/queue.h"
+#include "server/convert.h"
 #include "show/answer.h"
 
 /* kube-apiserver sends the first bookmark soon after the initial state and one shortly before the end. */
@@ -431,13 +432,6 @@ bool kl__watches_ask(kl_server *s)
     kl_unlock(&s->mu);
     if (!a)
         return false;
-    s->webhook(s->webhook_arg,
-        &(kl_server_webhook){.url = call.url,
-            .ca = call.ca,
-            .body = kl_buf_str(&call.body),
-            .len = call.body.len,
-            .timeout = call.timeout},
-        answered, a);
-    kl_conversion_call_fini(&call);
+    kl__conversion_send(s, &call, answered, a);
     return true;
 }

@@ -80,8 +80,8 @@ void kl__cache_tell(kl_cache *c)
     char *why = trouble(c, &failure);
     bool news = why && failure == KL_EFORBIDDEN && (!c->told || strcmp(c->told, why));
     if (news)
-        kl_warn(
-            "what needs it is parked until it may be read", "kind=%s why=%s", c->kind, kl_log_quoted(why));
+        kl_warn("what needs it is parked until it may be read", "kind=%s why=%s", c->entry.kind,
+            kl_log_quoted(why));
     kl_free(c->told);
     c->told = why;
 }

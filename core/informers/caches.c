@@ -1,13 +1,14 @@
-/* caches.c - the shared informers of one manager. The set's lock guards the map for readers on other
+/* caches.c - the shared informers of one manager. The registry's lock guards the table for readers on other
  * threads; everything else belongs to the loop. */
 #include "informers/caches.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "base/heap.h"
 #include "base/map.h"
+#include "base/log.h"
 #include "base/mem.h"
-#include "base/sync.h"
 #include "model/object.h"
 #include "informers/caches_impl.h"
 #include "informers/source.h"
@@ -48,10 +49,8 @@ kl_caches *kl_caches_new(const kl_caches_options *o)
     kl_caches *s = kl_new(kl_caches);
     s->o = *o;
     s->origin = o->origin ? *o->origin : (kl_caches_origin){client_resolve, client_forget, client_source, s};
-    kl_mutex_init(&s->mu);
-    kl_cond_init(&s->cond);
-    s->by_kind = kl_map_new();
-    s->news = kl__news_new();
+    kl__registry_init(&s->reg);
+    kl__kinds_init(s);
     s->usual = o->drop_managed_fields ? kl_projection_without_managed_fields() : NULL;
     return s;
 }
@@ -60,37 +59,30 @@ void kl_caches_free(kl_caches *s)
 {
     if (!s)
         return;
-    kl_lock(&s->mu);
-    while (s->alive)
-        kl_cond_wait(&s->cond, &s->mu);
-    kl_unlock(&s->mu);
-    kl_map_free(s->by_kind, NULL);
-    kl_free(s->news);
+    kl_lock(&s->reg.mu);
+    while (s->reg.entries)
+        kl_cond_wait(&s->reg.cond, &s->reg.mu);
+    kl_unlock(&s->reg.mu);
     kl_projection_unref(s->usual);
-    kl_cond_fini(&s->cond);
-    kl_mutex_fini(&s->mu);
+    kl__registry_fini(&s->reg);
     kl_free(s);
 }
 
 static void cache_maybe_free(kl_cache *c)
 {
-    if (c->users || c->holds)
+    if (c->entry.users || c->holds)
         return;
     kl_caches *s = c->set;
     kl_loop_timer_cancel(s->o.loop, c->timer);
     kl_informer_unref(c->informer);
     kl_free(c->problem);
     kl_free(c->told);
-    kl_free(c->kind);
-    kl_free(c->label);
     kl_free(c->what);
-    kl__scope_fini(&c->scope);
     kl__cache_holds_free(c);
+    kl_lock(&s->reg.mu);
+    kl__registry_drop_locked(&s->reg, &c->entry);
+    kl_unlock(&s->reg.mu);
     kl_free(c);
-    kl_lock(&s->mu);
-    s->alive--;
-    kl_cond_broadcast(&s->cond);
-    kl_unlock(&s->mu);
 }
 
 /* --- the informer ------------------------------------------------------------------------- */
@@ -103,7 +95,7 @@ static void changed(kl_caches *s)
 
 static void changed_on_loop(void *arg)
 {
-    kl__news_look(arg);
+    kl__kinds_look(arg);
     changed(arg);
 }
 
@@ -137,23 +129,16 @@ static void execute(void *arg, void (*fn)(void *), void *fnarg)
         fn(fnarg);
 }
 
-/* The end of initial events is told in an annotation, which is cut with the others. */
-static bool may_stream(const kl_cache *c)
-{
-    static const char *const annotations[] = {"metadata", "annotations"};
-    return c->set->o.stream && kl_projection_keeps(c->scope.keep, annotations, 2);
-}
-
 kl_informer_part kl__cache_part(kl_cache *c, const char *ns)
 {
     kl_informer_part p = {.namespace_ = ns};
     c->set->origin.source(c->set->origin.arg, c->resource,
-        &(kl_cache_source){.label = c->label,
+        &(kl_cache_source){.label = c->entry.label,
             .ns = ns,
-            .labels = c->scope.labels,
-            .fields = c->scope.fields,
-            .metadata = c->scope.metadata,
-            .keep = c->scope.keep},
+            .labels = c->entry.scope.labels,
+            .fields = c->entry.scope.fields,
+            .metadata = c->entry.scope.metadata,
+            .keep = c->entry.scope.keep},
         &p.source);
     return p;
 }
@@ -161,7 +146,7 @@ kl_informer_part kl__cache_part(kl_cache *c, const char *ns)
 /* Where it looks: a namespace each, or everywhere. The array is the caller's. */
 static kl_informer_part *parts_of(kl_cache *c, size_t *n)
 {
-    char **names = c->resource->namespaced ? c->scope.namespaces : NULL;
+    char **names = c->resource->namespaced ? c->entry.scope.namespaces : NULL;
     for (*n = 0; names && names[*n];)
         ++*n;
     kl_informer_part *parts = kl_new_array(kl_informer_part, *n + 1);
@@ -181,13 +166,13 @@ static void informer_create(kl_cache *c)
         .resource = display,
         .api_version = api_version,
         .kind = c->resource->kind,
-        .seed = kl_hash(c->label, strlen(c->label)),
-        .stream = may_stream(c),
+        .seed = kl_hash(c->entry.label, strlen(c->entry.label)),
+        .stream = s->o.stream && kl__scope_streams(&c->entry.scope),
         .execute = execute,
         .execute_arg = c,
         .on_trouble = on_news,
         .trouble_arg = s};
-    if (c->scope.divided) {
+    if (c->entry.scope.divided) {
         o.changing = true;
         o.source = kl__cache_part(c, NULL).source;
         o.on_part = on_news;
@@ -197,24 +182,24 @@ static void informer_create(kl_cache *c)
     }
     kl_informer *i = kl_informer_new(&o);
     kl_free((void *)o.parts);
-    kl_lock(&s->mu);
+    kl_lock(&s->reg.mu);
     c->informer = i;
-    kl_unlock(&s->mu);
+    kl_unlock(&s->reg.mu);
     kl_free(api_version);
     kl_free(display);
-    if (s->o.begun && !c->is_news)
-        s->o.begun(s->o.begun_arg, c->kind, c->resource,
-            &(kl_cache_source){.label = c->label,
-                .labels = c->scope.labels,
-                .fields = c->scope.fields,
-                .metadata = c->scope.metadata,
-                .keep = c->scope.keep},
+    if (s->o.begun && !c->entry.hidden)
+        s->o.begun(s->o.begun_arg, c->entry.kind, c->resource,
+            &(kl_cache_source){.label = c->entry.label,
+                .labels = c->entry.scope.labels,
+                .fields = c->entry.scope.fields,
+                .metadata = c->entry.scope.metadata,
+                .keep = c->entry.scope.keep},
             i);
     c->sub = kl_informer_subscribe(i,
-        c->is_news ? &(kl_handler){.on_synced = kl__news_came, .on_event = kl__news_event, .arg = s}
-                   : &(kl_handler){.on_synced = on_synced, .on_event = on_event, .arg = c});
+        c->entry.hidden ? &(kl_handler){.on_synced = kl__kinds_came, .on_event = kl__kinds_event, .arg = s}
+                        : &(kl_handler){.on_synced = on_synced, .on_event = on_event, .arg = c});
     kl_informer_start(i);
-    if (c->scope.divided)
+    if (c->entry.scope.divided)
         kl__cache_fit(c);
 }
 
@@ -256,18 +241,18 @@ static void problem_set(kl_cache *c, char **why)
 static void found(kl_cache *c, const kl_resource *r)
 {
     if (c->problem)
-        kl_info("the kind is there now", "kind=%s", c->kind);
+        kl_info("the kind is there now", "kind=%s", c->entry.kind);
     problem_set(c, NULL);
     c->retry = 0;
     c->resource = r;
-    if ((c->scope.namespaces || c->scope.divided) && !r->namespaced) {
-        c->same = kl_caches_acquire(c->set, c->kind,
+    if ((c->entry.scope.namespaces || c->entry.scope.divided) && !r->namespaced) {
+        c->same = kl_caches_acquire(c->set, c->entry.kind,
             &(kl_want){.cut = true,
-                .keep = c->scope.keep,
+                .keep = c->entry.scope.keep,
                 .what = c->what,
-                .metadata = c->scope.metadata,
-                .labels = c->scope.labels,
-                .fields = c->scope.fields});
+                .metadata = c->entry.scope.metadata,
+                .labels = c->entry.scope.labels,
+                .fields = c->entry.scope.fields});
         if (atomic_load(&c->use_mapper))
             kl_cache_use_mapper(c->same);
     } else {
@@ -278,12 +263,12 @@ static void found(kl_cache *c, const kl_resource *r)
 
 static void not_found(kl_cache *c, kl_status st, char **why)
 {
-    if (!c->is_news)
-        kl__news_begin(c->set);
+    if (!c->entry.hidden)
+        kl__kinds_begin(c->set);
     if (!c->problem || strcmp(c->problem, *why))
         kl_warn(st == KL_ENOTFOUND ? "a kind is missing; what needs it is parked until it appears"
                                    : "a kind cannot be looked up; trying again",
-            "kind=%s error=%s", c->kind, kl_log_quoted(*why));
+            "kind=%s error=%s", c->entry.kind, kl_log_quoted(*why));
     problem_set(c, why);
     retry_later(c, st == KL_ENOTFOUND ? RETRY_MAX : RETRY_UNKNOWN_MAX);
     changed(c->set);
@@ -310,7 +295,7 @@ static void is_strange(void *arg)
 {
     kl_cache *c = arg;
     c->unsure = true;
-    if (c->users && !c->outdated && !c->resolving)
+    if (c->entry.users && !c->outdated && !c->resolving)
         ask(c);
 }
 
@@ -329,7 +314,7 @@ void kl__cache_look(kl_cache *c)
     if (doubtful && !c->resolving && !c->timer) {
         ask(c);
     } else if (!doubtful && c->gone) {
-        kl_info("the kind is there again", "kind=%s", c->kind);
+        kl_info("the kind is there again", "kind=%s", c->entry.kind);
         retry_end(c);
         problem_set(c, NULL);
         c->gone = false;
@@ -366,7 +351,7 @@ static void doubt_answered(kl_cache *c, kl_status st, const kl_resource *r, char
     } else if (doubtful && st == KL_ENOTFOUND) {
         if (!c->gone)
             kl_warn("a kind is gone; what needs it is parked until it appears again", "kind=%s error=%s",
-                c->kind, kl_log_quoted(*why));
+                c->entry.kind, kl_log_quoted(*why));
         c->gone = true;
         problem_set(c, why);
         kl_informer_clear(c->informer);
@@ -384,14 +369,14 @@ static void resolved_on_loop(void *arg)
     kl_cache *c = r->c;
     c->holds--;
     c->resolving = false;
-    if (!c->users)
+    if (!c->entry.users)
         cache_maybe_free(c);
     else if (c->informer)
         doubt_answered(c, r->st, r->r, &r->message);
     else if (!r->st)
         found(c, r->r);
-    else if (c->is_news && r->st == KL_ENOTFOUND)
-        kl__news_give_up(c->set, r->message);
+    else if (c->entry.hidden && r->st == KL_ENOTFOUND)
+        kl__kinds_give_up(c->set, r->message);
     else
         not_found(c, r->st, &r->message);
     kl_free(r->message);
@@ -410,33 +395,25 @@ void kl__cache_resolve(kl_cache *c)
 {
     c->holds++;
     c->resolving = true;
-    c->set->origin.resolve(c->set->origin.arg, c->kind, resolve_done, c);
+    c->set->origin.resolve(c->set->origin.arg, c->entry.kind, resolve_done, c);
 }
 
 /* --- users -------------------------------------------------------------------------------- */
 
-static kl_cache *suitable_locked(kl_caches *s, const char *kind, const kl__scope *scope) KL_REQUIRES(s->mu)
+static kl_cache *cache_of(const kl__entry *e) { return KL_CONTAINER(e, kl_cache, entry); }
+
+static bool fits(const kl__entry *e, const kl__scope *scope)
 {
-    size_t it = 0;
-    const char *label;
-    void *v;
-    while (kl_map_next(s->by_kind, &it, &label, &v)) {
-        kl_cache *c = v;
-        if (!strcmp(c->kind, kind) && !kl_cache_outdated(c) && kl__scope_serves(&c->scope, scope))
-            return c;
-    }
-    return NULL;
+    const kl_cache *c = cache_of(e);
+    return !c->replaced && !kl_cache_outdated(c) && kl__scope_serves(&e->scope, scope);
 }
 
-kl_cache *kl__cache_new(kl_caches *s, const char *kind, const char *label, kl__scope *scope)
+kl_cache *kl__cache_new_locked(kl_caches *s, const char *kind, const char *label, kl__scope *scope)
 {
     kl_cache *c = kl_new(kl_cache);
     c->set = s;
-    c->kind = kl_strdup(kind);
-    c->label = kl_strdup(label);
-    c->scope = *scope;
-    *scope = (kl__scope){0};
     atomic_init(&c->use_mapper, false);
+    kl__registry_add_locked(&s->reg, &c->entry, kind, label, scope);
     return c;
 }
 
@@ -444,21 +421,23 @@ kl_cache *kl_caches_acquire(kl_caches *s, const char *kind, const kl_want *want)
 {
     kl__scope scope;
     kl__scope_init(&scope, s, want);
-    kl_lock(&s->mu);
-    kl_cache *c = suitable_locked(s, kind, &scope);
+    kl_lock(&s->reg.mu);
+    kl__entry *e = kl__registry_join_locked(&s->reg, kind, &scope, fits);
+    kl_cache *c = e ? cache_of(e) : NULL;
     if (!c) {
         const char *what = want ? want->what : NULL;
         char *label = kl__scope_label(&scope, s, kind, what);
-        c = kl__cache_new(s, kind, label, &scope);
+        for (kl__entry *old = s->reg.entries; old; old = old->next)
+            if (!old->hidden && !strcmp(old->label, label))
+                cache_of(old)->replaced = true;
+        c = kl__cache_new_locked(s, kind, label, &scope);
         c->what = kl_strdup(what);
         kl_free(label);
-        kl_map_set(s->by_kind, c->label, c);
-        s->alive++;
     }
-    kl_unlock(&s->mu);
+    kl_unlock(&s->reg.mu);
     kl__scope_fini(&scope);
-    if (!c->users++) {
-        s->news->used++;
+    if (!e) {
+        s->used++;
         kl__cache_resolve(c);
     }
     return c;
@@ -477,9 +456,8 @@ static void informer_stopped(void *arg)
     kl_loop_post(c->set->o.loop, stopped_on_loop, c);
 }
 
-void kl__cache_stop(kl_cache *c)
+static void cache_stop(kl_cache *c)
 {
-    c->users = 0;
     kl_loop_timer_cancel(c->set->o.loop, c->timer);
     c->timer = 0;
     if (c->same)
@@ -487,7 +465,7 @@ void kl__cache_stop(kl_cache *c)
     c->same = NULL;
     if (c->informer) {
         c->holds++;
-        if (c->set->o.ended && !c->is_news)
+        if (c->set->o.ended && !c->entry.hidden)
             c->set->o.ended(c->set->o.begun_arg, c->informer);
         kl_informer_unsubscribe(c->sub);
         kl_informer_stop(c->informer, informer_stopped, c);
@@ -495,21 +473,24 @@ void kl__cache_stop(kl_cache *c)
     cache_maybe_free(c);
 }
 
+bool kl__cache_leave(kl_cache *c)
+{
+    kl_lock(&c->set->reg.mu);
+    bool last = !--c->entry.users;
+    kl_unlock(&c->set->reg.mu);
+    if (last)
+        cache_stop(c);
+    return last;
+}
+
 void kl_cache_release(kl_cache *c)
 {
     kl_caches *s = c->set;
-    if (--c->users)
-        return;
-    kl_lock(&s->mu);
-    if (kl_map_get(s->by_kind, c->label) == c) /* and not the one that follows it */
-        kl_map_take(s->by_kind, c->label);
-    kl_unlock(&s->mu);
-    kl__cache_stop(c);
-    if (!--s->news->used)
-        kl__news_end(s);
+    if (kl__cache_leave(c) && !--s->used)
+        kl__kinds_end(s);
 }
 
-const char *kl_cache_kind(const kl_cache *c) { return c->kind; }
+const char *kl_cache_kind(const kl_cache *c) { return c->entry.kind; }
 kl_informer *kl_cache_informer(kl_cache *c) { return c->same ? c->same->informer : c->informer; }
 const kl_resource *kl_cache_resource(kl_cache *c) { return c->resource; }
 bool kl_cache_outdated(const kl_cache *c) { return c->same ? c->same->outdated : c->outdated; }
@@ -529,33 +510,47 @@ void kl_caches_notify(kl_caches *s, void (**fn)(void *), void **arg)
 
 static bool behind(kl_cache *c, uint64_t rv)
 {
-    return c && (c->resolving || (c->informer && !kl_informer_reached(c->informer, rv)));
+    return c->resolving || (c->informer && !kl_informer_reached(c->informer, rv));
 }
 
 char *kl_caches_behind(kl_caches *s, uint64_t rv)
 {
-    size_t it = 0;
-    const char *label, *found = NULL;
-    void *v;
-    kl_lock(&s->mu);
-    while (!found && kl_map_next(s->by_kind, &it, &label, &v))
-        found = behind(v, rv) ? label : NULL;
-    kl_unlock(&s->mu);
-    for (size_t i = 0; i < sizeof s->news->caches / sizeof *s->news->caches && !found; i++)
-        if (behind(s->news->caches[i], rv))
-            found = s->news->caches[i]->label;
+    const char *found = NULL;
+    kl_lock(&s->reg.mu);
+    for (kl__entry *e = s->reg.entries; e && !found; e = e->next)
+        if (e->users && !cache_of(e)->replaced && behind(cache_of(e), rv))
+            found = e->label;
+    kl_unlock(&s->reg.mu);
     return kl_strdup(found);
+}
+
+static int by_label(const void *a, const void *b)
+{
+    return strcmp((*(kl_cache *const *)a)->entry.label, (*(kl_cache *const *)b)->entry.label);
+}
+
+kl_cache **kl__caches_all_locked(kl_caches *s, size_t *n)
+{
+    *n = 0;
+    for (kl__entry *e = s->reg.entries; e; e = e->next)
+        ++*n;
+    kl_cache **all = kl_new_array(kl_cache *, *n + 1);
+    *n = 0;
+    for (kl__entry *e = s->reg.entries; e; e = e->next)
+        if (e->users && !e->hidden && !cache_of(e)->replaced)
+            all[(*n)++] = cache_of(e);
+    qsort(all, *n, sizeof *all, by_label);
+    return all;
 }
 
 void kl_caches_each(kl_caches *s, void (*fn)(void *arg, const char *kind, kl_informer *i), void *arg)
 {
-    kl_lock(&s->mu);
-    char **kinds = kl_map_sorted_keys(s->by_kind);
-    for (char **k = kinds; *k; k++) {
-        kl_cache *c = kl_map_get(s->by_kind, *k);
-        if (c->informer)
-            fn(arg, *k, c->informer);
-    }
-    kl_free(kinds);
-    kl_unlock(&s->mu);
+    size_t n;
+    kl_lock(&s->reg.mu);
+    kl_cache **all = kl__caches_all_locked(s, &n);
+    for (size_t i = 0; i < n; i++)
+        if (all[i]->informer)
+            fn(arg, all[i]->entry.label, all[i]->informer);
+    kl_free(all);
+    kl_unlock(&s->reg.mu);
 }

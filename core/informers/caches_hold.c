@@ -70,7 +70,7 @@ static void let_go(kl_cache *c, const void *user)
 
 void kl_cache_hold(kl_cache *c, const void *user, char *const *namespaces)
 {
-    if (!c->scope.divided)
+    if (!c->entry.scope.divided)
         return;
     let_go(c, user);
     if (namespaces) {

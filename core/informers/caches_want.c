@@ -26,36 +26,6 @@ void kl__scope_init(kl__scope *out, const kl_caches *s, const kl_want *w)
     out->fields = text_copy(w->fields);
 }
 
-void kl__scope_fini(kl__scope *c)
-{
-    kl_texts_free(c->namespaces);
-    kl_free(c->labels);
-    kl_free(c->fields);
-    kl_projection_unref(c->keep);
-    *c = (kl__scope){0};
-}
-
-static bool same_text(const char *a, const char *b) { return !a || !b ? a == b : !strcmp(a, b); }
-
-/* What a keeps holds all that b keeps, as far as that is easy to see. */
-static bool keeps_as_much(const kl_projection *a, const kl_projection *b)
-{
-    static const char *const managed[] = {"metadata", "managedFields"};
-    if (!a || kl_projection_equal(a, b))
-        return true;
-    kl_projection *without = kl_projection_without_managed_fields();
-    bool enough = kl_projection_equal(a, without) && !kl_projection_keeps(b, managed, 2);
-    kl_projection_unref(without);
-    return enough;
-}
-
-bool kl__scope_serves(const kl__scope *a, const kl__scope *b)
-{
-    return a->divided == b->divided && (!a->metadata || b->metadata) && keeps_as_much(a->keep, b->keep)
-        && kl_texts_same(a->namespaces, b->namespaces) && same_text(a->labels, b->labels)
-        && same_text(a->fields, b->fields);
-}
-
 static void say(kl_buf *b, const char *what, const char *more)
 {
     kl_buf_printf(b, "%s%s%s", b->len ? "; " : "", what, more ? more : "");

@@ -6,7 +6,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
-#include "base/sync.h"
+#include "base/texts.h"
 #include "informers/source.h"
 
 #define MAX_OBJECT_DEFAULT ((size_t)16 << 20)
@@ -19,36 +19,27 @@ kl_informers *kl_informers_new(const kl_informers_options *o)
         f->o.clock = kl_clock_real();
     if (!f->o.max_object)
         f->o.max_object = MAX_OBJECT_DEFAULT;
-    f->news_given_up = -1;
-    kl_mutex_init(&f->mu);
-    kl_cond_init(&f->cond);
+    kl__members_news_init(f);
+    kl__registry_init(&f->reg);
     return f;
 }
 
-static void member_free(kl__member *m)
+static void member_free_locked(kl_informers *f, kl__member *m) KL_REQUIRES(f->reg.mu)
 {
     kl_informer_unref(m->informer);
-    kl_projection_unref(m->keep);
-    kl_free(m->label);
-    kl_free(m->kind);
+    kl__registry_drop_locked(&f->reg, &m->entry);
     kl_free(m);
 }
 
 /* --- what the watch thread says ----------------------------------------------------------- */
 
-static void on_synced(void *arg)
-{
-    kl_informers *f = ((kl__member *)arg)->set;
-    kl_lock(&f->mu);
-    kl_cond_broadcast(&f->cond);
-    kl_unlock(&f->mu);
-}
+static void on_synced(void *arg) { kl__registry_tell(&((kl__member *)arg)->set->reg); }
 
 static void on_trouble(void *arg)
 {
     kl__member *m = arg;
     kl__members_trouble(m);
-    if (m->set->o.on_trouble && !m->is_news)
+    if (m->set->o.on_trouble && !m->entry.hidden)
         m->set->o.on_trouble(m->set->o.arg, m->informer);
 }
 
@@ -56,50 +47,47 @@ static void on_stopped(void *arg)
 {
     kl__member *m = arg;
     kl_informers *f = m->set;
-    if (m->is_news)
-        kl__members_news_over(f);
-    kl_lock(&f->mu);
+    if (m->entry.hidden)
+        kl__news_quiet(&f->news);
+    kl_lock(&f->reg.mu);
     m->over = true;
-    kl_cond_broadcast(&f->cond);
-    kl_unlock(&f->mu);
+    kl_cond_broadcast(&f->reg.cond);
+    kl_unlock(&f->reg.mu);
 }
 
 /* --- coming and going --------------------------------------------------------------------- */
 
-static void reap_locked(kl_informers *f) KL_REQUIRES(f->mu);
-static void reap_locked(kl_informers *f)
+static void reap_locked(kl_informers *f) KL_REQUIRES(f->reg.mu)
 {
-    for (kl__member **at = &f->members, *m; (m = *at);) {
-        if (m->over && !m->users) {
-            *at = m->next;
-            member_free(m);
-        } else {
-            at = &m->next;
-        }
+    for (kl__entry *e = f->reg.entries, *next; e; e = next) {
+        kl__member *m = kl__member_of(e);
+        next = e->next;
+        if (m->over && !e->users)
+            member_free_locked(f, m);
     }
 }
 
-static kl__member *find_locked(kl_informers *f, const char *label, const kl_projection *keep)
-    KL_REQUIRES(f->mu);
-static kl__member *find_locked(kl_informers *f, const char *label, const kl_projection *keep)
+/* Whoever asks for less gets no more than that: scripts see what is stored. */
+static bool fits(const kl__entry *e, const kl__scope *scope) { return kl__scope_equal(&e->scope, scope); }
+
+static char *text_copy(const char *text) { return text && *text ? kl_strdup(text) : NULL; }
+
+static kl__scope scope_of(const kl_informer_want *w)
 {
-    for (kl__member *m = f->members; m; m = m->next)
-        if (m->users && !strcmp(m->label, label) && kl_projection_equal(m->keep, keep))
-            return m;
-    return NULL;
+    char *const ns[] = {(char *)w->ns, NULL};
+    return (kl__scope){.keep = kl_projection_ref(w->keep),
+        .namespaces = w->ns && *w->ns ? kl_texts_copy(ns) : NULL,
+        .labels = text_copy(w->labels),
+        .fields = text_copy(w->fields)};
 }
 
 kl__member *kl__member_new_locked(
-    kl_informers *f, const kl_informer_want *w, const kl_gvk *g, char *label, const kl_handler *handler)
+    kl_informers *f, const kl_informer_want *w, const kl_gvk *g, const char *label, const kl_handler *handler)
 {
-    /* the end of initial events is told in one */
-    static const char *const annotations[] = {"metadata", "annotations"};
+    kl__scope scope = scope_of(w);
     kl__member *m = kl_new(kl__member);
     m->set = f;
-    m->label = label;
-    m->kind = kl_strdup(w->kind);
-    m->keep = kl_projection_ref(w->keep);
-    m->users = 1;
+    kl__registry_add_locked(&f->reg, &m->entry, w->kind, label, &scope);
     char *api_version = kl_api_version(g->group, g->version);
     kl_informer_options o = {.clock = f->o.clock,
         .resource = w->kind,
@@ -107,7 +95,7 @@ kl__member *kl__member_new_locked(
         .kind = g->kind,
         .namespace_ = w->ns,
         .seed = kl_hash(label, strlen(label)),
-        .stream = f->o.stream && kl_projection_keeps(w->keep, annotations, 2),
+        .stream = f->o.stream && kl__scope_streams(&m->entry.scope),
         .on_trouble = on_trouble,
         .trouble_arg = m};
     kl_client_source(&(kl_client_source_options){.client = f->o.client,
@@ -122,8 +110,6 @@ kl__member *kl__member_new_locked(
     kl_handler h = *handler;
     h.arg = m;
     m->sub = kl_informer_subscribe(m->informer, &h);
-    m->next = f->members;
-    f->members = m;
     kl_free(api_version);
     return m;
 }
@@ -141,17 +127,16 @@ kl_status kl_informers_acquire(kl_informers *f, const kl_informer_want *w, kl_in
     }
     char *label = kl_sprintf("%s\n%s\n%s\n%s", w->kind, w->ns ? w->ns : "", w->labels ? w->labels : "",
         w->fields ? w->fields : "");
-    kl_lock(&f->mu);
+    kl__scope scope = scope_of(w);
+    kl_lock(&f->reg.mu);
     reap_locked(f);
     bool stopped = f->stopped;
-    kl__member *m = stopped ? NULL : find_locked(f, label, w->keep);
-    if (m) {
-        m->users++;
-    } else if (!stopped) {
-        m = kl__member_new_locked(f, w, &g, label, &(kl_handler){.on_synced = on_synced});
-        label = NULL;
-    }
-    kl_unlock(&f->mu);
+    kl__entry *e = stopped ? NULL : kl__registry_join_locked(&f->reg, w->kind, &scope, fits);
+    kl__member *m = e ? kl__member_of(e)
+        : stopped     ? NULL
+                      : kl__member_new_locked(f, w, &g, label, &(kl_handler){.on_synced = on_synced});
+    kl_unlock(&f->reg.mu);
+    kl__scope_fini(&scope);
     kl_free(label);
     kl_gvk_fini(&g);
     if (stopped)
@@ -172,10 +157,11 @@ void kl_informers_release(kl_informers *f, kl_informer *i)
     kl__member *last = NULL;
     kl_subscription *sub = NULL;
     bool others = false;
-    kl_lock(&f->mu);
-    for (kl__member *m = f->members; m; m = m->next)
-        if (m->informer == i && m->users) {
-            if (!--m->users && !m->stopping) {
+    kl_lock(&f->reg.mu);
+    for (kl__entry *e = f->reg.entries; e; e = e->next) {
+        kl__member *m = kl__member_of(e);
+        if (m->informer == i && m->entry.users) {
+            if (!--m->entry.users && !m->stopping) {
                 last = m;
                 m->stopping = true;
                 sub = m->sub;
@@ -183,10 +169,11 @@ void kl_informers_release(kl_informers *f, kl_informer *i)
             }
             break;
         }
-    for (kl__member *m = f->members; m; m = m->next)
-        others |= m->users && !m->is_news;
+    }
+    for (kl__entry *e = f->reg.entries; e; e = e->next)
+        others |= e->users && !e->hidden;
     reap_locked(f);
-    kl_unlock(&f->mu);
+    kl_unlock(&f->reg.mu);
     if (last)
         member_stop(last, sub);
     if (!others)
@@ -194,86 +181,89 @@ void kl_informers_release(kl_informers *f, kl_informer *i)
 }
 
 static kl__member *running_locked(const kl_informers *f, bool (*which)(const kl__member *m))
-    KL_REQUIRES(f->mu);
-static kl__member *running_locked(const kl_informers *f, bool (*which)(const kl__member *m))
+    KL_REQUIRES(f->reg.mu)
 {
-    for (kl__member *m = f->members; m; m = m->next)
+    for (kl__entry *e = f->reg.entries; e; e = e->next) {
+        kl__member *m = kl__member_of(e);
         if (!m->stopping && (!which || which(m)))
             return m;
+    }
     return NULL;
 }
 
 void kl__members_stop(kl_informers *f, bool (*which)(const kl__member *m))
 {
-    kl_lock(&f->mu);
+    kl_lock(&f->reg.mu);
     for (kl__member *m; (m = running_locked(f, which));) {
         m->stopping = true;
-        if (m->is_news)
-            m->users = 0; /* once it is over, nobody knows it any more */
+        if (m->entry.hidden)
+            m->entry.users = 0; /* once it is over, nobody knows it any more */
         kl_subscription *sub = m->sub;
         m->sub = NULL;
         kl_informer *i = kl_informer_ref(m->informer);
-        kl_unlock(&f->mu);
+        kl_unlock(&f->reg.mu);
         kl_informer_unsubscribe(sub);
         kl_informer_stop(i, on_stopped, m); /* what frees it comes later */
         kl_informer_unref(i);
-        kl_lock(&f->mu);
+        kl_lock(&f->reg.mu);
     }
-    kl_unlock(&f->mu);
+    kl_unlock(&f->reg.mu);
 }
 
 /* --- all of them -------------------------------------------------------------------------- */
 
 void kl_informers_start(kl_informers *f)
 {
-    kl_lock(&f->mu);
-    for (kl__member *m = f->members; m; m = m->next)
+    kl_lock(&f->reg.mu);
+    for (kl__entry *e = f->reg.entries; e; e = e->next) {
+        kl__member *m = kl__member_of(e);
         if (!m->started && !m->stopping) {
             m->started = true;
             kl_informer_start(m->informer); /* posts; waits for nothing */
         }
-    kl_unlock(&f->mu);
+    }
+    kl_unlock(&f->reg.mu);
 }
 
-static bool synced_locked(kl_informers *f) KL_REQUIRES(f->mu);
-static bool synced_locked(kl_informers *f)
+static bool synced_locked(kl_informers *f) KL_REQUIRES(f->reg.mu)
 {
-    for (kl__member *m = f->members; m; m = m->next)
-        if (m->started && !m->stopping && !m->is_news && !kl_informer_synced(m->informer))
+    for (kl__entry *e = f->reg.entries; e; e = e->next) {
+        kl__member *m = kl__member_of(e);
+        if (m->started && !m->stopping && !m->entry.hidden && !kl_informer_synced(m->informer))
             return false;
+    }
     return !f->stopped;
 }
 
 bool kl_informers_wait(kl_informers *f, kl_time deadline)
 {
-    kl_lock(&f->mu);
-    while (!synced_locked(f) && !f->stopped && kl_cond_wait_until(&f->cond, &f->mu, deadline))
+    kl_lock(&f->reg.mu);
+    while (!synced_locked(f) && !f->stopped && kl_cond_wait_until(&f->reg.cond, &f->reg.mu, deadline))
         continue;
     bool synced = synced_locked(f);
-    kl_unlock(&f->mu);
+    kl_unlock(&f->reg.mu);
     return synced;
 }
 
-static bool over_locked(const kl_informers *f) KL_REQUIRES(f->mu);
-static bool over_locked(const kl_informers *f)
+static bool over_locked(const kl_informers *f) KL_REQUIRES(f->reg.mu)
 {
-    for (const kl__member *m = f->members; m; m = m->next)
-        if (!m->over)
+    for (kl__entry *e = f->reg.entries; e; e = e->next)
+        if (!kl__member_of(e)->over)
             return false;
     return true;
 }
 
 void kl_informers_stop(kl_informers *f)
 {
-    kl_lock(&f->mu);
+    kl_lock(&f->reg.mu);
     f->stopped = true;
-    kl_unlock(&f->mu);
+    kl_unlock(&f->reg.mu);
     kl__members_stop(f, NULL);
-    kl_lock(&f->mu);
+    kl_lock(&f->reg.mu);
     while (!over_locked(f))
-        kl_cond_wait(&f->cond, &f->mu);
-    kl_cond_broadcast(&f->cond);
-    kl_unlock(&f->mu);
+        kl_cond_wait(&f->reg.cond, &f->reg.mu);
+    kl_cond_broadcast(&f->reg.cond);
+    kl_unlock(&f->reg.mu);
 }
 
 void kl_informers_free(kl_informers *f)
@@ -281,11 +271,10 @@ void kl_informers_free(kl_informers *f)
     if (!f)
         return;
     kl_informers_stop(f);
-    for (kl__member *m = f->members, *next; m; m = next) {
-        next = m->next;
-        member_free(m);
-    }
-    kl_cond_fini(&f->cond);
-    kl_mutex_fini(&f->mu);
+    kl_lock(&f->reg.mu);
+    while (f->reg.entries)
+        member_free_locked(f, kl__member_of(f->reg.entries));
+    kl_unlock(&f->reg.mu);
+    kl__registry_fini(&f->reg);
     kl_free(f);
 }

@@ -3,9 +3,7 @@
  * waits of all that are parked. */
 #include "informers/informers_impl.h"
 
-#include "base/log.h"
 #include "base/mem.h"
-#include "informers/kinds.h"
 
 /* --- a kind that is gone ------------------------------------------------------------------ */
 
@@ -23,50 +21,46 @@ static void looked_up(void *arg, kl_status st, const kl_resource *r, kl_err *err
 static void look_up(kl__member *m)
 {
     kl_client_discovery_forget(m->set->o.client);
-    kl_client_resolve(m->set->o.client, m->kind, looked_up, kl_informer_ref(m->informer));
+    kl_client_resolve(m->set->o.client, m->entry.kind, looked_up, kl_informer_ref(m->informer));
 }
 
 /* --- news --------------------------------------------------------------------------------- */
 
-static void kick_parked(kl_informers *f)
+static void kick_parked(void *arg)
 {
-    kl_lock(&f->mu);
-    for (kl__member *m = f->members; m; m = m->next) {
+    kl_informers *f = arg;
+    kl_lock(&f->reg.mu);
+    for (kl__entry *e = f->reg.entries; e; e = e->next) {
+        kl__member *m = kl__member_of(e);
         kl_informer_stats st;
-        if (m->is_news || !m->started || m->stopping)
+        if (e->hidden || !m->started || m->stopping)
             continue;
         kl_informer_stats_get(m->informer, &st);
         if (st.parked)
             kl_informer_kick(m->informer); /* posts */
         kl_informer_stats_fini(&st);
     }
-    kl_unlock(&f->mu);
+    kl_unlock(&f->reg.mu);
 }
 
-static void again(void *arg)
+static uint64_t timer(void *arg, kl_time after, void (*fn)(void *), void *fn_arg)
 {
-    kl_informers *f = arg;
-    f->news_timer = 0;
-    kick_parked(f);
-    kl_time wait = kl__news_wait(f->news_step++);
-    if (wait)
-        f->news_timer = kl_http_timer(kl_client_watch_http(f->o.client), wait, again, f);
+    return kl_http_timer(kl_client_watch_http(((kl_informers *)arg)->o.client), after, fn, fn_arg);
 }
 
-static void timer_clear(kl_informers *f)
+static void timer_cancel(void *arg, uint64_t id)
 {
-    if (f->news_timer)
-        kl_http_timer_cancel(kl_client_watch_http(f->o.client), f->news_timer);
-    f->news_timer = 0;
+    kl_http_timer_cancel(kl_client_watch_http(((kl_informers *)arg)->o.client), id);
 }
 
-static void came(void *arg)
+void kl__members_news_init(kl_informers *f)
 {
-    kl_informers *f = ((kl__member *)arg)->set;
-    timer_clear(f);
-    f->news_step = 0;
-    again(f);
+    kl__news_init(&f->news, f->o.clock,
+        &(kl__news_hooks){
+            .ask = kick_parked, .timer = timer, .timer_cancel = timer_cancel, .arg = f, .late = "1m"});
 }
+
+static void came(void *arg) { kl__news_came(&((kl__member *)arg)->set->news); }
 
 static void on_event(void *arg, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags)
 {
@@ -79,51 +73,42 @@ static void on_event(void *arg, kl_event_type type, const kl_value *old, const k
 
 /* --- beginning and end -------------------------------------------------------------------- */
 
-static bool is_news(const kl__member *m) { return m->is_news; }
+static bool is_news(const kl__member *m) { return m->entry.hidden; }
 
-static void begin_one_locked(kl_informers *f, const char *kind, kl_projection *keep) KL_REQUIRES(f->mu);
-static void begin_one_locked(kl_informers *f, const char *kind, kl_projection *keep)
+static void begin_one_locked(kl_informers *f, const char *kind, kl_projection *keep) KL_REQUIRES(f->reg.mu)
 {
     kl_gvk g;
     if (kl_gvk_parse(kind, &g, NULL))
         return;
-    kl__member *m = kl__member_new_locked(f, &(kl_informer_want){.kind = kind, .keep = keep}, &g,
-        kl_sprintf("news\n%s", kind), &(kl_handler){.on_event = on_event, .on_synced = came});
+    char *label = kl_sprintf("news\n%s", kind);
+    kl__member *m = kl__member_new_locked(f, &(kl_informer_want){.kind = kind, .keep = keep}, &g, label,
+        &(kl_handler){.on_event = on_event, .on_synced = came});
+    kl_free(label);
     kl_gvk_fini(&g);
-    m->is_news = m->started = true;
+    m->entry.hidden = m->started = true;
     kl_informer_start(m->informer);
 }
 
 static void begin(kl_informers *f)
 {
     kl_projection *keep = kl__news_keep();
-    kl_lock(&f->mu);
-    bool there = f->stopped
-        || (f->news_given_up >= 0 && kl_clock_now(f->o.clock) - f->news_given_up < KL__NEWS_GIVEN_UP);
-    for (kl__member *m = f->members; m; m = m->next)
-        there |= m->is_news && !m->stopping;
+    kl_lock(&f->reg.mu);
+    bool there = f->stopped || !kl__news_hopeful(&f->news);
+    for (kl__entry *e = f->reg.entries; e; e = e->next)
+        there |= e->hidden && !kl__member_of(e)->stopping;
     for (int i = 0; !there && i < KL__NEWS_KINDS; i++)
         begin_one_locked(f, kl__news_kinds[i], keep);
-    kl_unlock(&f->mu);
+    kl_unlock(&f->reg.mu);
     kl_projection_unref(keep);
 }
 
 static void give_up(kl_informers *f, const char *why)
 {
-    kl_lock(&f->mu);
-    bool first = f->news_given_up < 0;
-    f->news_given_up = kl_clock_now(f->o.clock);
-    kl_unlock(&f->mu);
-    if (first)
-        kl_info("kinds that appear are found by asking, up to a minute late: CustomResourceDefinitions and "
-                "APIServices cannot be watched",
-            "error=%s", kl_log_quoted(why));
+    kl__news_refused(&f->news, why);
     kl__members_stop(f, is_news);
 }
 
 void kl__members_news_end(kl_informers *f) { kl__members_stop(f, is_news); }
-
-void kl__members_news_over(kl_informers *f) { timer_clear(f); }
 
 void kl__members_trouble(kl__member *m)
 {
@@ -131,11 +116,11 @@ void kl__members_trouble(kl__member *m)
     kl_informer_stats st;
     kl_informer_stats_get(m->informer, &st);
     bool missing = st.parked && st.failure == KL_ENOTFOUND;
-    if (m->is_news && st.parked)
+    if (m->entry.hidden && st.parked)
         give_up(f, st.message);
-    else if (!m->is_news && missing)
+    else if (!m->entry.hidden && missing)
         begin(f);
-    if (!m->is_news && missing && st.objects)
+    if (!m->entry.hidden && missing && st.objects)
         look_up(m);
     kl_informer_stats_fini(&st);
 }

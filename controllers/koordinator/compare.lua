@@ -37,7 +37,7 @@ end
 local function keep_cases(seen, found, input, decided, most)
   for _, one in ipairs(found) do
     local list = seen.cases[one.calc]
-    local twice = #list > 0 and list[#list].name == one.node
+    local twice = #list > 0 and list[#list].name == one.object
     local case = not twice and seen.kept < most and compare.case(input, decided, one.calc, found)
     if case then list[#list + 1], seen.kept = case, seen.kept + 1 end
   end
@@ -61,7 +61,7 @@ local function look(known, ctx, since)
 end
 
 local function write(ctx, seen)
-  local data = { ["report.txt"] = report.text(seen.all, seen.nodes) }
+  local data = { ["report.txt"] = report.text(seen.all, seen.nodes, "nodes") }
   for calc, list in pairs(seen.cases) do
     if #list > 0 then data[calc .. ".json"] = kube.encode { calc = calc, cases = list } end
   end

@@ -10,6 +10,7 @@
 
 local kube = require "kubelua"
 local forest = require "elasticquota.forest"
+local inputs = require "elasticquota.inputs"
 local keys = require "elasticquota.keys"
 local members = require "elasticquota.members"
 local lists = require "lib.lists"
@@ -17,45 +18,14 @@ local quota = require "elasticquota.quota"
 local revoke = require "elasticquota.revoke"
 local status = require "elasticquota.status"
 
-local POD, NODE = "v1/Pod", "v1/Node"
+local POD, NODE = inputs.POD, inputs.NODE
 local NAMESPACE = "koordinator-system" -- of the reserved quotas, and the key of everything
 local INTERVAL = 1 -- seconds between two calculations, as Koordinator's
 
--- What was read of each pod, by its key, so that a pass reads only the pods that changed. Belongs to the
--- one worker.
-local read_pods = {}
+local read = inputs.reader() -- of the one worker
 local last_pass = -math.huge
 
 local function anchor() return { NAMESPACE } end
-
-local function pods_of(ctx)
-  local fresh, list = {}, {}
-  for pod in ctx:each(POD) do
-    local meta = pod.metadata
-    local key, version = meta.namespace .. "/" .. meta.name, meta.resourceVersion
-    local known = read_pods[key]
-    if not known or known.version ~= version then
-      known = { version = version, key = key, pod = members.read_pod(pod) or false }
-    end
-    fresh[key] = known
-    if known.pod then
-      known.pod.key = key
-      list[#list + 1] = known.pod
-    end
-  end
-  read_pods = fresh
-  return list
-end
-
-local function cluster_total(ctx)
-  local total = {}
-  for node in ctx:each(NODE) do
-    if node("metadata.deletionTimestamp") == nil then
-      lists.accumulate(total, lists.of(node("status.allocatable")))
-    end
-  end
-  return total
-end
 
 local function create_reserved(ctx, index)
   local max = lists.texts(quota.unlimited("").max)
@@ -134,37 +104,25 @@ return kube.controller {
   selector = { fields = "metadata.name=" .. NAMESPACE },
   metadata = true,
   watches = { [quota.KIND] = anchor, [POD] = anchor, [NODE] = anchor },
-  fields = {
-    [POD] = { "spec.nodeName", "spec.containers.resources", "spec.initContainers.resources",
-      "spec.initContainers.restartPolicy", "spec.overhead", "spec.resources", "spec.priority", "status.phase",
-      "status.startTime" },
-    [NODE] = { "status.allocatable" },
-  },
+  fields = inputs.FIELDS,
   workers = 1,
   cpu = "20s",
   memory = "2Gi",
-  params = {
-    upstream = "main",               -- or "v1.8.0": how shares are rounded (share.lua)
-    multi_quota_tree = true,         -- the label tree-id divides quotas into trees
-    enable_min_quota_scale = true,   -- minima shrink when a parent has less than they add up to
-    guarantee_usage = false,         -- what is used counts as guaranteed, and nothing is lent
+  params = kube.merge(inputs.PARAMS, {
     monitor_all_quotas = false,      -- pods are taken back from quotas that use too much
     delay_evict_time = "120s",       -- ... for longer than this
-  },
+  }),
 
   reconcile = function(_, ctx)
     local now = ctx:now():unix()
     if now - last_pass < INTERVAL then return { requeue_after = INTERVAL } end
     last_pass = now
 
-    local objects, quotas = ctx:list(quota.KIND), {}
-    for i, object in ipairs(objects) do quotas[i] = quota.read(object) end
-    local index = members.index(quotas)
-    create_reserved(ctx, index)
-    local pods = pods_of(ctx)
-    local infos = forest.calculate(index, pods, cluster_total(ctx), ctx.params)
-    write(ctx, objects, infos)
-    if ctx.params.monitor_all_quotas and take_back(ctx, index, pods, infos, now) then
+    local known = read(ctx)
+    create_reserved(ctx, known.index)
+    local infos = forest.calculate(known.index, known.pods, known.total, ctx.params)
+    write(ctx, known.objects, infos)
+    if ctx.params.monitor_all_quotas and take_back(ctx, known.index, known.pods, infos, now) then
       return { requeue_after = INTERVAL }
     end
   end,

@@ -1,6 +1,6 @@
--- koordinator_compare_spec.lua - the comparisons with koord-manager in `kubelua run` on both API servers: it
--- tells what somebody else wrote otherwise, on nodes and to their agents, its cases run in the fixture runner,
--- it writes nothing of theirs, and needs no more rights than `kubelua rbac` prints.
+-- koordinator_compare_spec.lua - the comparisons with koord-manager and koord-scheduler in `kubelua run` on both
+-- API servers: they tell what somebody else wrote otherwise, on nodes, to their agents and on quotas, their cases
+-- run in the fixture runner, they write nothing of theirs, and need no more rights than `kubelua rbac` prints.
 -- not in tsan: policies are Lua; the threads under them are the scheduler's, too
 
 local controller = require "support.controller"
@@ -13,6 +13,7 @@ local wait = require "support.wait"
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 local NODE, CONFIG_MAP = "v1/Node", "v1/ConfigMap"
 local METRIC, SLO = "slo.koordinator.sh/v1alpha1/NodeMetric", "slo.koordinator.sh/v1alpha1/NodeSLO"
+local QUOTA = "scheduling.sigs.k8s.io/v1alpha1/ElasticQuota"
 local CPU, MEMORY = "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"
 local SYSTEM, NAME = "koordinator-system", "compared"
 local PATIENCE = 60
@@ -62,25 +63,35 @@ servers.each(function(name, start)
       return server:kubeconfig_for(server.tokens.nobody)
     end
 
+    -- The data of a report that a run wrote.
+    local function report(run_, name_)
+      local data
+      wait.until_true(PATIENCE, "a report", function()
+        local map = client:get(CONFIG_MAP, SYSTEM, name_)
+        data = map and map.data
+        if not data then error(run_:log(), 0) end
+        return true
+      end)
+      return data
+    end
+
+    -- What the fixture runner says of the cases of one calculation.
+    local function run_cases(data, calc)
+      local dir, said = process.tmpname ".cases", {}
+      process.run("mkdir -p " .. process.quote(dir))
+      process.write(dir .. "/" .. calc .. ".json", data[calc .. ".json"])
+      assert.is_false(fixtures.run_directory(dir, function(text) said[#said + 1] = text end))
+      return table.concat(said, "\n")
+    end
+
     it("tells what stands on a node and what the policy would have written, as a case that runs", function()
       local before = client:get(NODE, NAME).metadata.resourceVersion
       run = controller.start({ kubeconfig = kubeconfig("compare.lua", "compare-noderesource") }, copy())
-      local data
-      wait.until_true(PATIENCE, "a report", function()
-        local map = client:get(CONFIG_MAP, SYSTEM, "koordinator-compare")
-        data = map and map.data
-        if not data then error(run:log(), 0) end
-        return true
-      end)
+      local data = report(run, "koordinator-compare")
       -- 10 cores less 40 % and what the system uses.
       assert.matches(CPU:gsub("%-", "%%-") .. ", less there: 1\n  compared: there 1234, here 5000;",
         data["report.txt"])
-      local dir = process.tmpname ".cases"
-      process.run("mkdir -p " .. process.quote(dir))
-      process.write(dir .. "/batchresource.json", data["batchresource.json"])
-      local said = {}
-      assert.is_false(fixtures.run_directory(dir, function(text) said[#said + 1] = text end))
-      local text = table.concat(said, "\n")
+      local text = run_cases(data, "batchresource")
       assert.equal("0 passed, 1 failed", text:match "[^\n]*$", text)
       assert.matches("FAIL batchresource.json: compared", text, 1, true)
       assert.equal(before, client:get(NODE, NAME).metadata.resourceVersion)
@@ -91,18 +102,29 @@ servers.each(function(name, start)
       local there = client:create { kind = SLO, name = NAME, spec = { cpuBurstStrategy = { policy = "auto" } } }
       run = controller.start({ kubeconfig = kubeconfig("compareagents.lua", "compare-agents") },
         "controllers/koordinator/compareagents.lua", "--param", "patienceSeconds=0")
-      local text
-      wait.until_true(PATIENCE, "a report", function()
-        local map = client:get(CONFIG_MAP, SYSTEM, "koordinator-compare-agents")
-        text = map and map.data["report.txt"]
-        if not text then error(run:log(), 0) end
-        return true
-      end)
+      local text = report(run, "koordinator-compare-agents")["report.txt"]
       assert.matches("NodeSLO cpuBurstStrategy.policy, another value: 1\n  compared: there auto, here none", text, 1,
         true)
       assert.matches("NodeMetric metricCollectPolicy, only here: 1", text, 1, true)
       assert.equal(there.metadata.resourceVersion, client:get(SLO, NAME).metadata.resourceVersion)
       assert.is_nil(run:log():find("ERROR", 1, true), run:log())
+    end)
+
+    it("tells what a quota carries and what the policy would have written, as a case that runs", function()
+      local labels = { ["quota.scheduling.koordinator.sh/parent"] = "koordinator-root-quota" }
+      local there = client:create { kind = QUOTA, namespace = SYSTEM, name = NAME, labels = labels,
+        annotations = { ["quota.scheduling.koordinator.sh/runtime"] = '{"cpu":"7"}' },
+        spec = { min = { cpu = "2" }, max = { cpu = "4" } } }
+      run = controller.start({ kubeconfig = kubeconfig("comparequota.lua", "compare-quota") },
+        "controllers/koordinator/comparequota.lua", "--param", "patienceSeconds=0")
+      local data = report(run, "koordinator-compare-quota")
+      assert.matches("runtime of cpu, more there: 1\n  compared: there 7, here 0;", data["report.txt"], 1, true)
+      local text = run_cases(data, "elastic_quota")
+      assert.matches("FAIL elastic_quota.json: the cluster's tree", text, 1, true)
+      assert.equal("0 passed, 1 failed", text:match "[^\n]*$", text)
+      assert.equal(there.metadata.resourceVersion, client:get(QUOTA, SYSTEM, NAME).metadata.resourceVersion)
+      assert.is_nil(run:log():find("ERROR", 1, true), run:log())
+      client:delete(QUOTA, SYSTEM, NAME)
     end)
   end)
 end)

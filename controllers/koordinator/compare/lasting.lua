@@ -8,7 +8,7 @@ local M = {}
 function M.of(found, since, now, patience)
   local out, next_since = {}, {}
   for _, one in ipairs(found) do
-    local key = one.node .. " " .. one.name .. " " .. one.reason
+    local key = one.object .. " " .. one.name .. " " .. one.reason
     next_since[key] = since[key] or now
     if now - next_since[key] >= patience then out[#out + 1] = one end
   end

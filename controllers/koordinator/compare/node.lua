@@ -18,7 +18,7 @@ local function reason(theirs, ours)
 end
 
 -- Where they differ by more than the part (0.1) of the original's figure that it calls a difference:
--- { node, calc, name, theirs, ours, reason, why }; theirs and ours are nil where there is none.
+-- { object, calc, name, theirs, ours, reason, why }; theirs and ours are nil where there is none.
 --   input  what plan.calculate took; decided  what it returned
 function M.disagreements(input, decided)
   local out, node = {}, input.node
@@ -29,7 +29,7 @@ function M.disagreements(input, decided)
       local theirs, ours = quantity ~= nil and kube.qty(quantity):value() or nil,
         desired.resources[name] or nil
       if prepare.differs(theirs, ours, input.strategy.resourceDiffThreshold) then
-        out[#out + 1] = { node = node.metadata.name, calc = calc, name = name, theirs = theirs, ours = ours,
+        out[#out + 1] = { object = node.metadata.name, calc = calc, name = name, theirs = theirs, ours = ours,
           reason = reason(theirs, ours), why = decided.messages[name] }
       end
     end

@@ -2,7 +2,7 @@
 
 local M = {}
 
-local SHOWN = 5 -- nodes of a group
+local SHOWN = 5 -- objects of a group
 
 local function groups(list)
   local by_key, out = {}, {}
@@ -22,13 +22,13 @@ local function groups(list)
 end
 
 local function line(one)
-  return ("  %s: there %s, here %s%s"):format(one.node, one.theirs or "none", one.ours or "none",
+  return ("  %s: there %s, here %s%s"):format(one.object, one.theirs or "none", one.ours or "none",
     one.why and "; " .. one.why or "")
 end
 
--- list: as node.disagreements gives them; nodes: how many were compared.
-function M.text(list, nodes)
-  local lines = { ("nodes compared: %d, disagreements: %d"):format(nodes, #list) }
+-- list: { object, name, theirs, ours, reason, why }; compared: how many of `what` ("nodes") were.
+function M.text(list, compared, what)
+  local lines = { ("%s compared: %d, disagreements: %d"):format(what, compared, #list) }
   for _, group in ipairs(groups(list)) do
     lines[#lines + 1] = ("%s: %d"):format(group.key, #group)
     for i = 1, math.min(#group, SHOWN) do lines[#lines + 1] = line(group[i]) end

@@ -25,13 +25,13 @@ local function walk(path, theirs, ours, found)
   end
 end
 
--- { node, name = kind and path, theirs, ours, reason } of each field in which they differ; theirs is nil where
+-- { object = the node, name = kind and path, theirs, ours, reason } of each field in which they differ; theirs is nil where
 -- there is no object.
 function M.disagreements(node, kind, theirs, ours)
-  if theirs == nil then return { { node = node, name = kind, reason = "only here", ours = "an object" } } end
+  if theirs == nil then return { { object = node, name = kind, reason = "only here", ours = "an object" } } end
   local found = {}
   walk("", theirs, ours, found)
-  for _, one in ipairs(found) do one.node, one.name = node, kind .. " " .. one.name end
+  for _, one in ipairs(found) do one.object, one.name = node, kind .. " " .. one.name end
   return found
 end
 

@@ -18,18 +18,29 @@ local ANNOTATIONS = {
   [keys.non_preemptible_used] = "non_preemptible_used",
 }
 
--- What differs, by value, zero and absent being the same: { annotations = { name = text }, used = list or
--- nil }, or nil. The reserved quotas have no runtime written: Koordinator writes none.
-function M.changes(object, info)
-  local changes, any = { annotations = {} }, false
+-- What the object carries: { [what] = list }; nil is an empty list. The reserved quotas carry no runtime:
+-- Koordinator writes none.
+function M.carried(object)
+  local out = { used = lists.of(fields.dig(object, "status", "used")) }
   for name, what in pairs(ANNOTATIONS) do
-    local hidden = what == "runtime" and quota.RESERVED[object.metadata.name]
-    if not hidden and not lists.same(quota.annotated(object, name) or {}, info[what]) then
+    if what ~= "runtime" or not quota.RESERVED[object.metadata.name] then
+      out[what] = quota.annotated(object, name) or {}
+    end
+  end
+  return out
+end
+
+-- What differs, by value, zero and absent being the same: { annotations = { name = text }, used = list or
+-- nil }, or nil.
+function M.changes(object, info)
+  local changes, any, carried = { annotations = {} }, false, M.carried(object)
+  for name, what in pairs(ANNOTATIONS) do
+    if carried[what] and not lists.same(carried[what], info[what]) then
       changes.annotations[name] = lists.json(info[what])
       any = true
     end
   end
-  if not lists.same(lists.of(fields.dig(object, "status", "used")), info.used) then
+  if not lists.same(carried.used, info.used) then
     changes.used = lists.texts(info.used)
     any = true
   end

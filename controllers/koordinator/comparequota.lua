@@ -1,0 +1,49 @@
+-- comparequota.lua - runs the elastic quotas' policy beside koord-scheduler and says where the two disagree:
+-- runtime, requests and use as the quotas carry them, against what the policy makes of the same pods and nodes.
+-- No quota is written. The ConfigMap koordinator-system/koordinator-compare-quota has the report, and the inputs
+-- of disagreements as cases for `make fixtures`.
+--
+--   kubelua run controllers/koordinator/comparequota.lua
+
+local kube = require "kubelua"
+local compare = require "compare.quota"
+local fields = require "fields"
+local forest = require "elasticquota.forest"
+local inputs = require "elasticquota.inputs"
+local lasting = require "compare.lasting"
+local quota = require "elasticquota.quota"
+local report = require "compare.report"
+local sloconfig = require "sloconfig"
+
+local REPORT = "koordinator-compare-quota"
+
+local read = inputs.reader() -- of the one worker
+
+return kube.controller {
+  name = "compare-quota",
+  resource = "v1/Namespace",
+  selector = { fields = "metadata.name=" .. sloconfig.NAMESPACE },
+  metadata = true,
+  reads = { quota.KIND, inputs.POD, inputs.NODE },
+  fields = inputs.FIELDS,
+  every = "60s",
+  workers = 1,
+  cpu = "20s",
+  memory = "2Gi",
+  params = kube.merge(inputs.PARAMS, {
+    patienceSeconds = 60, -- a disagreement that is younger is not told: koord-scheduler writes once a second
+  }),
+
+  reconcile = function(_, ctx)
+    local known = read(ctx)
+    local infos = forest.calculate(known.index, known.pods, known.total, ctx.params)
+    local found
+    found, ctx.memo.since = lasting.of(compare.disagreements(known.objects, infos),
+      fields.copy(ctx.memo.since or {}), ctx:now():unix(), ctx.params.patienceSeconds)
+    local data = { ["report.txt"] = report.text(found, #known.objects, "quotas") }
+    local cases = compare.cases(known, ctx.params, found)
+    if #cases > 0 then data["elastic_quota.json"] = kube.encode { calc = "elastic_quota", cases = cases } end
+    ctx:apply { apiVersion = "v1", kind = "ConfigMap", data = data,
+      metadata = { namespace = sloconfig.NAMESPACE, name = REPORT } }
+  end,
+}

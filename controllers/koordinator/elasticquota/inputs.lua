@@ -1,0 +1,66 @@
+-- inputs.lua - what the caches hold of quotas, pods and nodes, as forest.calculate takes it.
+
+local lists = require "lib.lists"
+local members = require "elasticquota.members"
+local quota = require "elasticquota.quota"
+
+local M = {}
+
+M.POD, M.NODE = "v1/Pod", "v1/Node"
+
+-- What a controller keeps of pods and nodes.
+M.FIELDS = {
+  [M.POD] = { "spec.nodeName", "spec.containers.resources", "spec.initContainers.resources",
+    "spec.initContainers.restartPolicy", "spec.overhead", "spec.resources", "spec.priority", "status.phase",
+    "status.startTime" },
+  [M.NODE] = { "status.allocatable" },
+}
+
+-- The params that forest.calculate takes.
+M.PARAMS = {
+  upstream = "main",               -- or "v1.8.0": how shares are rounded (share.lua)
+  multi_quota_tree = true,         -- the label tree-id divides quotas into trees
+  enable_min_quota_scale = true,   -- minima shrink when a parent has less than they add up to
+  guarantee_usage = false,         -- what is used counts as guaranteed, and nothing is lent
+}
+
+local function total(ctx)
+  local sum = {}
+  for node in ctx:each(M.NODE) do
+    if node("metadata.deletionTimestamp") == nil then
+      lists.accumulate(sum, lists.of(node("status.allocatable")))
+    end
+  end
+  return sum
+end
+
+-- A function of ctx that returns { objects = the ElasticQuotas, index = members.index of them, pods, total }.
+-- It remembers what it read of each pod, so that a pass reads only the pods that changed.
+function M.reader()
+  local read = {} -- by key: { version, key, pod = what members.read_pod gives, or false }
+  local function pods_of(ctx)
+    local fresh, list = {}, {}
+    for pod in ctx:each(M.POD) do
+      local meta = pod.metadata
+      local key, version = meta.namespace .. "/" .. meta.name, meta.resourceVersion
+      local known = read[key]
+      if not known or known.version ~= version then
+        known = { version = version, key = key, pod = members.read_pod(pod) or false }
+      end
+      fresh[key] = known
+      if known.pod then
+        known.pod.key = key
+        list[#list + 1] = known.pod
+      end
+    end
+    read = fresh
+    return list
+  end
+  return function(ctx)
+    local objects, quotas = ctx:list(quota.KIND), {}
+    for i, object in ipairs(objects) do quotas[i] = quota.read(object) end
+    return { objects = objects, index = members.index(quotas), pods = pods_of(ctx), total = total(ctx) }
+  end
+end
+
+return M

@@ -73,7 +73,8 @@ return kube.controller {
     local told
     told, ctx.memo.since = lasting.of(found, fields.copy(ctx.memo.since or {}), ctx:now():unix(),
       ctx.params.patienceSeconds)
-    ctx:apply { apiVersion = "v1", kind = "ConfigMap", data = { ["report.txt"] = report.text(told, #nodes, "nodes") },
+    ctx:apply { apiVersion = "v1", kind = "ConfigMap",
+      data = { ["report.txt"] = report.text(told, #nodes, "nodes") },
       metadata = { namespace = sloconfig.NAMESPACE, name = REPORT } }
   end,
 }

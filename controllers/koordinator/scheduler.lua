@@ -16,13 +16,13 @@ local deviceshare = require "scheduler.deviceshare"
 local fields = require "fields"
 local gang = require "scheduler.gang"
 local lifecycle = require "reservations.lifecycle"
-local loadaware = require "scheduler.loadaware"
 local numa = require "scheduler.numa"
 local order = require "lib.order"
 local pods = require "pods"
 local preempt = require "scheduler.preempt"
 local quota = require "elasticquota.quota"
 local reservation = require "scheduler.reservation"
+local settings = require "scheduler.settings"
 local snapshot = require "scheduler.snapshot"
 
 local POD, NODE = cluster.POD, cluster.NODE
@@ -78,19 +78,6 @@ local function queue_of(ctx, state, waiting, own)
   return out
 end
 
-local function args_of(ctx)
-  local params = fields.copy(ctx.params)
-  return cycle.args {
-    weights = params.weights,
-    loadaware = params.loadaware,
-    deviceshare = params.deviceshare,
-    numa = params.numa,
-    percentage = params.percentageOfNodesToScore,
-    quota = { runtime_quota = params.enable_runtime_quota, check_parents = params.check_parent_quota,
-      disable_default_preemption = params.disableDefaultQuotaPreemption },
-  }
-end
-
 -- What is remembered of a placement until the cache shows it.
 local function remember(placement, more)
   local what = { uid = placement.pod.metadata.uid, node = placement.node.metadata.name,
@@ -124,7 +111,7 @@ end
 -- Reservations that no node takes, by name }.
 local function pass(ctx, own)
   local state, bound, waiting = cluster.read(ctx)
-  local nodes, args = ctx:list(NODE), args_of(ctx)
+  local nodes, args = ctx:list(NODE), settings.args(ctx.params)
   local out = { mine = {}, messages = {} }
   local done, placed = {}, 0
   if bound[own] and not bound[own].held_until then return out end
@@ -292,24 +279,9 @@ local function wakers(kind)
   }
 end
 
-local params = {
-  schedulerName = "koord-scheduler",
-  percentageOfNodesToScore = 0,    -- how many that fit are enough, of more than 100; 0: as Kubernetes
-  weights = cycle.WEIGHTS,         -- of the plugins' scores
-  loadaware = loadaware.DEFAULTS,  -- LoadAwareSchedulingArgs
-  deviceshare = deviceshare.DEFAULTS, -- scoringStrategy of DeviceShareArgs
-  numa = numa.DEFAULTS,            -- NodeNUMAResourceArgs
+local params = kube.merge(settings.PARAMS, {
   preemption = true,               -- pods of lower priority go where one of higher has no room
-  disableDefaultQuotaPreemption = true, -- but pods of the default quota for others of it
-  enable_runtime_quota = true,     -- false: max is the limit of a quota, and not its runtime
-  check_parent_quota = false,      -- the quotas above need room, too
-  upstream = "main",               -- and the following: as in elasticquota.lua
-  multi_quota_tree = true,
-  enable_min_quota_scale = true,
-  guarantee_usage = false,
-}
-
-local READS = { cluster.METRIC, cluster.BUDGET, gang.KIND, deviceshare.KIND, numa.KIND, cluster.NAMESPACE }
+})
 
 -- What wakes pods that wait: what may make room for any, and a Reservation that is there now.
 local wakes_pods = wakers(POD)
@@ -322,7 +294,7 @@ end
 local scheduler = kube.controller {
   name = "scheduler",
   resource = POD,
-  reads = READS,
+  reads = settings.READS,
   watches = wakes_pods,
   indexes = { state = function(pod) return decided.is_waiting(pod) and WAITING or nil end },
   when = { "spec", "labels" },
@@ -354,7 +326,7 @@ local scheduler = kube.controller {
 local reserver = kube.controller {
   name = "scheduler-reservations",
   resource = reservation.KIND,
-  reads = READS,
+  reads = settings.READS,
   watches = wakers(reservation.KIND),
   indexes = { state = waits },
   when = { "spec", "labels", "status.phase" },

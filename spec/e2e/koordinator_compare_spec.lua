@@ -11,7 +11,7 @@ local servers = require "support.servers"
 local wait = require "support.wait"
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
-local NODE, CONFIG_MAP = "v1/Node", "v1/ConfigMap"
+local NODE, POD, CONFIG_MAP = "v1/Node", "v1/Pod", "v1/ConfigMap"
 local METRIC, SLO = "slo.koordinator.sh/v1alpha1/NodeMetric", "slo.koordinator.sh/v1alpha1/NodeSLO"
 local QUOTA = "scheduling.sigs.k8s.io/v1alpha1/ElasticQuota"
 local CPU, MEMORY = "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"
@@ -38,7 +38,7 @@ servers.each(function(name, start)
       client:create { kind = CONFIG_MAP, namespace = SYSTEM, name = "slo-controller-config",
         data = { ["colocation-config"] = '{"enable":true}' } }
       client:create { kind = NODE, name = NAME }
-      local has = { cpu = "10", memory = "10Gi", [CPU] = "1234", [MEMORY] = "1Gi" }
+      local has = { cpu = "10", memory = "10Gi", pods = "110", [CPU] = "1234", [MEMORY] = "1Gi" }
       client:patch_status(client:get(NODE, NAME), { capacity = has, allocatable = has })
       client:create { kind = METRIC, name = NAME, spec = {} }
       client:patch_status(client:get(METRIC, NAME), { updateTime = os.date "!%Y-%m-%dT%H:%M:%SZ",
@@ -125,6 +125,27 @@ servers.each(function(name, start)
       assert.equal(there.metadata.resourceVersion, client:get(QUOTA, SYSTEM, NAME).metadata.resourceVersion)
       assert.is_nil(run:log():find("ERROR", 1, true), run:log())
       client:delete(QUOTA, SYSTEM, NAME)
+    end)
+
+    it("tells of a pod that was bound to a node that the policy refuses, as a case that runs", function()
+      local script = policies.changed("comparescheduler.lua", { ['every = "10s"'] = 'every = "1s"' })
+      run = controller.start({ kubeconfig = kubeconfig("comparescheduler.lua", "compare-scheduler") }, script)
+      assert.matches("disagreements: 0", report(run, "koordinator-compare-scheduler")["report.txt"], 1, true)
+      local pod = client:create { kind = POD, namespace = SYSTEM, name = NAME,
+        spec = { schedulerName = "koord-scheduler", tolerations = { { operator = "Exists" } }, containers = { { name = "c", image = "i",
+          resources = { requests = { cpu = "20" } } } } } }
+      client:bind(pod, NAME)
+      local data
+      wait.until_true(PATIENCE, "the pod in the report", function()
+        data = report(run, "koordinator-compare-scheduler")
+        return data["report.txt"]:find("disagreements: 1", 1, true)
+      end)
+      assert.matches("NodeResourcesFit, refused here: 1\n  koordinator-system/compared: there compared, \z
+        here none; Insufficient cpu", data["report.txt"], 1, true)
+      local text = run_cases(data, "placement")
+      assert.matches("expected compared, got no node: NodeResourcesFit, refused here: Insufficient cpu", text, 1, true)
+      assert.is_nil(run:log():find("ERROR", 1, true), run:log())
+      client:delete(POD, SYSTEM, NAME)
     end)
   end)
 end)

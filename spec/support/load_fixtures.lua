@@ -1,4 +1,4 @@
--- load_fixtures.lua - the calculations low_node_load and loadaware, for fixtures.lua. `tools` are that file's
+-- load_fixtures.lua - the calculations low_node_load, loadaware and placement, for fixtures.lua. `tools` are that file's
 -- comparisons.
 
 local kube = require "kubelua"
@@ -6,6 +6,7 @@ local balance = require "lownodeload.balance"
 local cycle = require "scheduler.cycle"
 local lists = require "lib.lists"
 local loadaware = require "scheduler.loadaware"
+local placement = require "compare.placement"
 local snapshot = require "scheduler.snapshot"
 local victims = require "lownodeload.victims"
 
@@ -73,5 +74,12 @@ return function(calcs, tools)
       tools.value("estimate", expect.estimate, loadaware.estimate(input.pod, args.loadaware)),
       tools.value("refused", expect.refused or {}, loadaware.filter(input.pod, info, one) or {}),
       tools.value("score", expect.score, loadaware.score(input.pod, info, one)))
+  end
+
+  -- A pod and some nodes: the expected one fits, and no other scores more.
+  calcs.placement = function(input, expect)
+    local wrong = placement.verdict(input, expect.node)
+    return wrong and ("expected %s, got %s: %s, %s%s"):format(expect.node, wrong.ours or "no node", wrong.name,
+      wrong.reason, wrong.why and ": " .. wrong.why or "")
   end
 end

@@ -20,8 +20,8 @@ local function reason(theirs, ours)
   return theirs > ours and "more there" or "less there"
 end
 
--- Where they differ, a zero being the same as nothing: { object = the quota's name, figure, resource, name = both,
--- theirs, ours, reason, why }; theirs and ours are nil where there is none.
+-- Where they differ, a zero being the same as nothing: { object = the quota's name, figure, resource,
+-- name = both, theirs, ours, reason, why }; theirs and ours are nil where there is none.
 --   objects  ElasticQuotas; infos  what forest.calculate says of them
 function M.disagreements(objects, infos)
   local out = {}
@@ -30,13 +30,13 @@ function M.disagreements(objects, infos)
     for figure, theirs in pairs(info and status.carried(object) or {}) do
       local ours = info[figure]
       local why = figure == "runtime"
-        and ("asks for %s, at least %s"):format(lists.show(info.limit_request), lists.show(info.auto_min)) or nil
+        and ("asks for %s, at least %s"):format(lists.show(info.limit_request), lists.show(info.auto_min))
       for _, name in ipairs(lists.names(lists.add(theirs, ours))) do
         local there, here = theirs[name], ours[name]
         if (there or 0) ~= (here or 0) then
           out[#out + 1] = { object = object.metadata.name, figure = figure, resource = name,
-            name = figure .. " of " .. name, theirs = there and lists.text(name, there),
-            ours = here and lists.text(name, here), reason = reason(there, here), why = why }
+            name = figure .. " of " .. name, why = why or nil, theirs = there and lists.text(name, there),
+            ours = here and lists.text(name, here), reason = reason(there, here) }
         end
       end
     end
@@ -81,7 +81,8 @@ function M.cases(input, params, list)
       requests[name], used[name] = kube.object(lists.texts(sum.request)), kube.object(lists.texts(sum.used))
     end
     if next(expect) then
-      out[#out + 1] = { name = id == "" and "the cluster's tree" or "tree " .. id, source = "a cluster, compared",
+      out[#out + 1] = { name = id == "" and "the cluster's tree" or "tree " .. id,
+        source = "a cluster, compared",
         input = { op = "runtime", quotas = quotas, totalResource = kube.object(lists.texts(trees[id].total)),
           podRequests = kube.object(requests), podUsed = kube.object(used),
           scaleMinQuotaEnabled = params.enable_min_quota_scale, guaranteeUsage = params.guarantee_usage,

@@ -28,7 +28,9 @@ end
 -- { object = the node, name = kind and path, theirs, ours, reason } of each field in which they differ; theirs is nil where
 -- there is no object.
 function M.disagreements(node, kind, theirs, ours)
-  if theirs == nil then return { { object = node, name = kind, reason = "only here", ours = "an object" } } end
+  if theirs == nil then
+    return { { object = node, name = kind, reason = "only here", ours = "an object" } }
+  end
   local found = {}
   walk("", theirs, ours, found)
   for _, one in ipairs(found) do one.object, one.name = node, kind .. " " .. one.name end

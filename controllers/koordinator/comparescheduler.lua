@@ -1,0 +1,108 @@
+-- comparescheduler.lua - runs the scheduler's plugins beside koord-scheduler and says where the two disagree:
+-- each pod that it has just bound, and each that it finds no node for, against what a cycle of ours says in the
+-- same cluster. Nothing is bound or written on pods. The ConfigMap koordinator-system/koordinator-compare-scheduler
+-- has the report, and the inputs of disagreements as cases for `make fixtures`.
+--
+--   kubelua run controllers/koordinator/comparescheduler.lua --param schedulerName=koord-scheduler
+
+local kube = require "kubelua"
+local cluster = require "scheduler.cluster"
+local fields = require "fields"
+local lasting = require "compare.lasting"
+local pods = require "pods"
+local placement = require "compare.placement"
+local quota = require "elasticquota.quota"
+local report = require "compare.report"
+local reservation = require "scheduler.reservation"
+local settings = require "scheduler.settings"
+local sloconfig = require "sloconfig"
+
+local REPORT = "koordinator-compare-scheduler"
+local TOLD = 200 -- disagreements about placements that are remembered
+
+-- When a pod got its node, in seconds, or nil for one that has none.
+local function bound_at(pod)
+  if (pod("spec.nodeName") or "") == "" then return nil end
+  local condition = kube.find_condition(pod, "PodScheduled")
+  return condition and condition.status == "True" and condition.lastTransitionTime
+    and kube.time(condition.lastTransitionTime):unix()
+end
+
+-- The pods of this scheduler that were bound from `since` on and before `now`, in that order; and those that it
+-- finds no node for.
+local function decided_by(ctx, waiting, since, now)
+  local placed, refused = {}, {}
+  for pod in ctx:each(cluster.POD) do
+    local at = pod("spec.schedulerName") == ctx.params.schedulerName and bound_at(pod)
+    if at and at >= since and at < now then
+      placed[#placed + 1] = { pod = pod, node = pod.spec.nodeName, at = at, key = pods.key(pod) }
+    end
+  end
+  table.sort(placed, function(a, b)
+    if a.at ~= b.at then return a.at < b.at end
+    return a.key < b.key
+  end)
+  for _, pod in ipairs(waiting) do
+    local condition = kube.find_condition(pod, "PodScheduled")
+    if condition and condition.status == "False" and condition.reason == "Unschedulable" then
+      refused[#refused + 1] = pod
+    end
+  end
+  return placed, refused
+end
+
+return kube.controller {
+  name = "compare-scheduler",
+  resource = "v1/Namespace",
+  selector = { fields = "metadata.name=" .. sloconfig.NAMESPACE },
+  reads = { cluster.POD, cluster.NODE, quota.KIND, reservation.KIND, table.unpack(settings.READS) },
+  every = "10s",
+  workers = 1,
+  cpu = "20s",
+  memory = "2Gi",
+  params = kube.merge(settings.PARAMS, {
+    percentageOfNodesToScore = kube.null, -- all nodes are scored
+    patienceSeconds = 60, -- a pod that waits there and would not here is told after so long
+    cases = 10,           -- that are kept
+  }),
+
+  reconcile = function(_, ctx)
+    local memo = ctx.memo
+    local now = ctx:now():unix()
+    local since = memo.looked_at or now -- what was before is another cluster by now
+    local state, _, waiting = cluster.read(ctx)
+    local nodes, params = ctx:list(cluster.NODE), fields.copy(ctx.params)
+    local args, told = settings.args(params), fields.copy(memo.told or {})
+    local cases, compared = fields.copy(memo.cases or {}), memo.compared or 0
+    local placed, refused = decided_by(ctx, waiting, since, now)
+
+    local found = placement.judge_all(placed, nodes, state, args, function(pod, one)
+      return #cases < params.cases and placement.case(pod, one, nodes, state, { weights = params.weights,
+        loadaware = params.loadaware, deviceshare = params.deviceshare, numa = params.numa }) or nil
+    end)
+    for _, one in ipairs(found) do
+      cases[#cases + 1], one.case = one.case, nil
+      told[#told + 1] = one
+    end
+    while #told > TOLD do table.remove(told, 1) end
+
+    local waits = {}
+    for _, pod in ipairs(refused) do
+      local one = placement.judge(placement.undecided(pod), nil, nodes, state, args)
+      if one then
+        one.object = pods.key(pod)
+        waits[#waits + 1] = one
+      end
+    end
+    waits, memo.since = lasting.of(waits, fields.copy(memo.since or {}), now, params.patienceSeconds)
+
+    memo.looked_at, memo.told, memo.cases, memo.compared = now, told, cases, compared + #placed
+    local all = table.move(waits, 1, #waits, #told + 1, fields.copy(told))
+    local data = { ["report.txt"] = report.text(all, memo.compared + #refused, "decisions") }
+    if #cases > 0 then
+      data["placement.json"] = kube.encode { calc = "placement", cases = kube.array(cases) }
+    end
+    ctx:apply { apiVersion = "v1", kind = "ConfigMap", data = data,
+      metadata = { namespace = sloconfig.NAMESPACE, name = REPORT } }
+  end,
+}

@@ -1,0 +1,44 @@
+-- settings.lua - what a deployment sets of the scheduler, and what it reads beside pods, nodes, quotas and
+-- Reservations.
+
+local cluster = require "scheduler.cluster"
+local cycle = require "scheduler.cycle"
+local deviceshare = require "scheduler.deviceshare"
+local fields = require "fields"
+local gang = require "scheduler.gang"
+local inputs = require "elasticquota.inputs"
+local kube = require "kubelua"
+local loadaware = require "scheduler.loadaware"
+local numa = require "scheduler.numa"
+
+local M = {}
+
+M.READS = { cluster.METRIC, cluster.BUDGET, gang.KIND, deviceshare.KIND, numa.KIND, cluster.NAMESPACE }
+
+M.PARAMS = kube.merge(inputs.PARAMS, {
+  schedulerName = "koord-scheduler",
+  percentageOfNodesToScore = 0,    -- how many that fit are enough, of more than 100; 0: as Kubernetes
+  weights = cycle.WEIGHTS,         -- of the plugins' scores
+  loadaware = loadaware.DEFAULTS,  -- LoadAwareSchedulingArgs
+  deviceshare = deviceshare.DEFAULTS, -- scoringStrategy of DeviceShareArgs
+  numa = numa.DEFAULTS,            -- NodeNUMAResourceArgs
+  disableDefaultQuotaPreemption = true, -- but pods of the default quota for others of it
+  enable_runtime_quota = true,     -- false: max is the limit of a quota, and not its runtime
+  check_parent_quota = false,      -- the quotas above need room, too
+})
+
+-- The args of a cycle, out of params.
+function M.args(params)
+  params = fields.copy(params)
+  return cycle.args {
+    weights = params.weights,
+    loadaware = params.loadaware,
+    deviceshare = params.deviceshare,
+    numa = params.numa,
+    percentage = params.percentageOfNodesToScore,
+    quota = { runtime_quota = params.enable_runtime_quota, check_parents = params.check_parent_quota,
+      disable_default_preemption = params.disableDefaultQuotaPreemption },
+  }
+end
+
+return M

@@ -15,21 +15,20 @@ end
 
 describe("compare-quota", function()
   it("tells which figures differ, once that has lasted, with a case, and writes no quota", function()
-    local objects = { { kind = "v1/Namespace", name = SYSTEM },
-      { kind = "v1/Node", name = "n", status = { allocatable = { cpu = "10" }, capacity = { cpu = "10" } } },
-      quota("org", "koordinator-root-quota", "10", { ["is-parent"] = "true" }),
+    local stands = { { kind = "v1/Namespace", name = SYSTEM },
+      { kind = "v1/Node", name = "n", status = { allocatable = { cpu = "10" }, capacity = { cpu = "10" } } } }
+    local quotas = { quota("org", "koordinator-root-quota", "10", { ["is-parent"] = "true" }),
       quota("a", "org", "6"), quota("b", "org", "4") }
     for _, name in ipairs { "a", "b" } do
-      objects[#objects + 1] = { kind = "v1/Pod", namespace = "default", name = name,
+      stands[#stands + 1] = { kind = "v1/Pod", namespace = "default", name = name,
         labels = { [PREFIX .. "name"] = name },
         spec = { nodeName = "n", containers = { { name = "c", image = "i",
           resources = { requests = { cpu = "3" } } } } } }
     end
     -- What the policy writes itself is what stands, but for one quota.
     local t = kube.testing.start { script = "elasticquota.lua", crds = "crds", namespace = "default",
-      objects = objects }
+      objects = table.move(quotas, 1, #quotas, #stands + 1, { table.unpack(stands) }) }
     t:advance "2s"
-    local stands = { objects[1], objects[2], objects[6], objects[7] }
     for _, object in ipairs(t:list(QUOTA)) do
       local meta = { annotations = kube.copy(object("metadata.annotations")),
         labels = kube.copy(object("metadata.labels")) }

@@ -92,7 +92,12 @@ static char *lower(const char *s, size_t n)
     return out;
 }
 
-/* A header that comes again is a list. */
+/* The values that came under one name, in a row with a NUL after each. */
+typedef struct came {
+    kl_buf texts;
+    size_t n;
+} came;
+
 static void add_header(kl_map *all, const char *line)
 {
     const char *colon = strchr(line, ':');
@@ -100,38 +105,42 @@ static void add_header(kl_map *all, const char *line)
         return;
     char *name = lower(line, (size_t)(colon - line));
     const char *text = colon + 1 + strspn(colon + 1, " \t");
-    const kl_value *was = kl_map_get(all, name), *v = kl_value_of_str(text);
-    if (was) {
-        kl_builder *b = kl_builder_new();
-        kl_build_array(b);
-        if (kl_value_type(was) == KL_ARRAY)
-            for (size_t i = 0; i < kl_value_len(was); i++)
-                kl_build_value(b, kl_value_item(was, i));
-        else
-            kl_build_value(b, was);
-        kl_build_value(b, v);
-        kl_build_end(b);
-        kl_value_unref(v);
-        v = kl_builder_done(b);
+    came *c = kl_map_get(all, name);
+    if (!c) {
+        c = kl_new(came);
+        kl_map_set(all, name, c);
     }
-    kl_map_set(all, name, (void *)v);
-    kl_value_unref(was);
+    if (!kl_buf_add(&c->texts, text, strlen(text) + 1)) /* what a head may have is bounded already */
+        c->n++;
     kl_free(name);
+}
+
+/* A header that comes again is a list. */
+static void build_header(kl_builder *b, const char *name, const came *c)
+{
+    const char *text = kl_buf_str(&c->texts);
+    kl_build_key(b, name);
+    if (c->n != 1)
+        kl_build_array(b);
+    for (size_t i = 0; i < c->n; i++, text += strlen(text) + 1)
+        kl_build_str(b, text);
+    if (c->n != 1)
+        kl_build_end(b);
 }
 
 static const kl_value *headers_of(const kl_http_head *h)
 {
     kl_map *all = kl_map_new();
-    const char *line;
-    for (int i = 0; (line = h->line(h, i)); i++)
+    for (const char *line = NULL; (line = h->next(h, line));)
         add_header(all, line);
     char **names = kl_map_sorted_keys(all);
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
     for (char **n = names; *n; n++) {
-        const kl_value *v = kl_map_get(all, *n);
-        kl_build_kvalue(b, *n, v);
-        kl_value_unref(v);
+        came *c = kl_map_get(all, *n);
+        build_header(b, *n, c);
+        kl_buf_fini(&c->texts);
+        kl_free(c);
     }
     kl_build_end(b);
     kl_free(names);
@@ -356,8 +365,11 @@ static void send_call(kl_web_call *x)
     if (!st && own && *own)
         st = kl_reach_parse(own, &through, &err);
     kl_time left = x->deadline - now();
-    if (!st && left <= 0)
-        st = kl_fail(&err, KL_ETIMEOUT, "%s: no answer in time", x->method);
+    if (!st && left <= 0) {
+        char *shown = kl_reach_shown(x->url);
+        st = kl_fail(&err, KL_ETIMEOUT, "%s %s: no answer in time", x->method, shown);
+        kl_free(shown);
+    }
     if (st || x->cancelled) {
         kl_free(proxy);
         call_end(x, st ? st : kl_fail(&err, KL_ECANCELLED, "the request was cancelled"), NULL, &err);

@@ -75,6 +75,15 @@ static kl_status check_headers(const kl_value *headers, kl_err *err)
         : kl_fail(err, KL_EINVAL, "a request has %d headers at most", KL__WEB_HEADERS - 4);
 }
 
+/* The name goes into a URL of libcurl's: more than a name would be another server. */
+static kl_status check_tls(const kl_value *tls, kl_err *err)
+{
+    const char *name = kl_value_str_at(tls, "server_name", NULL);
+    if (!name || !*name || kl_reach_is_server(name))
+        return KL_OK;
+    return kl_fail(err, KL_EINVAL, "tls.server_name is the name of a server, such as \"dns.example.com\"");
+}
+
 kl_status kl__web_check_url(char *const *rules, const char *url, const char **rule, kl_err *err)
 {
     kl_reach at;
@@ -106,6 +115,8 @@ kl_status kl_web_check(const kl_op *op, kl_err *err)
         kl_err_prefix(err, "proxy");
     if (!st)
         st = check_headers(kl_value_get(op->body, "headers"), err);
+    if (!st)
+        st = check_tls(kl_value_get(op->body, "tls"), err);
     if (st)
         kl_err_prefix(err, "%s %s", op->subresource ? op->subresource : "request", url);
     kl_free(url);
@@ -176,32 +187,61 @@ static void hide(char *text, const char *secret, size_t n)
         memset(at, '*', n);
 }
 
-/* Servers like to repeat what they were told. */
-static void hide_headers(char *text, const kl_value *headers)
+static void hide_header(char *text, const char *s)
 {
+    const char *word = s ? strchr(s, ' ') : NULL;
+    if (s)
+        hide(text, s, strlen(s));
+    if (word)
+        hide(text, word + 1, strlen(word + 1));
+}
+
+/* Servers like to repeat what they were told. `text` NULL: what the longest header takes. */
+static size_t hide_headers(char *text, const kl_value *headers)
+{
+    size_t most = 0;
     for (size_t i = 0; i < kl_value_len(headers); i++) {
         const char *name;
         size_t n;
         const kl_value *v = kl_value_member(headers, i, &name, &n);
-        const char *s = kl_value_str(kl_value_type(v) == KL_ARRAY ? kl_value_item(v, 0) : v),
-                   *word = s ? strchr(s, ' ') : NULL;
-        if (s)
-            hide(text, s, strlen(s));
-        if (word)
-            hide(text, word + 1, strlen(word + 1));
+        bool list = kl_value_type(v) == KL_ARRAY;
+        for (size_t k = 0; k < (list ? kl_value_len(v) : 1); k++) {
+            const char *s = kl_value_strn(list ? kl_value_item(v, k) : v, &n);
+            if (s && n > most)
+                most = n;
+            if (text)
+                hide_header(text, s);
+        }
     }
+    return most;
+}
+
+/* The beginning of a body, for an error; "" when it is no text. A header is hidden whole, also where the
+ * beginning ends within it. Caller frees. */
+static char *story_of(const kl_op *op, const char *body, size_t n)
+{
+    const kl_value *headers = kl_value_get(op->body, "headers");
+    size_t most = STORY_MAX + hide_headers(NULL, headers), end = STORY_MAX;
+    char *story = kl_strndup(body ? body : "", n < most ? n : most);
+    (void)hide_headers(story, headers);
+    if (strlen(story) > end) {
+        while (end && ((unsigned char)story[end] & 0xc0) == 0x80)
+            end--;
+        story[end] = '\0';
+    }
+    if (!kl_utf8_valid(story, strlen(story)))
+        *story = '\0';
+    return story;
 }
 
 static kl_status fail_by_code(const kl_op *op, int code, const char *body, size_t n, kl_err *err)
 {
-    char *url = kl_web_shown(op), *story = kl_strndup(body ? body : "", n < STORY_MAX ? n : STORY_MAX);
-    bool shown = kl_utf8_valid(story, strlen(story));
-    hide_headers(story, kl_value_get(op->body, "headers"));
+    char *url = kl_web_shown(op), *story = story_of(op, body, n);
     kl_status st = kl_fail(err, status_of(code), "%s %s: the answer is %d%s%s%s", op->subresource, url, code,
         code >= 300 && code < 400
             ? ", which leads elsewhere: redirects = 3 follows it as far as `http` allows"
             : "",
-        shown && *story ? ": " : "", shown ? story : "");
+        *story ? ": " : "", story);
     if (err)
         err->http_code = code;
     kl_free(url);

@@ -31,8 +31,8 @@ typedef struct kl_http_head { /* borrowed inside on_head */
     const char *(*header)(const struct kl_http_head *h, const char *name); /* first value or NULL */
     /* the i-th line of that name, from 0, or NULL */
     const char *(*header_at)(const struct kl_http_head *h, const char *name, int i);
-    /* the i-th header line, "Name: value", from 0, or NULL */
-    const char *(*line)(const struct kl_http_head *h, int i);
+    /* the header line after this one, "Name: value" (NULL: the first), or NULL */
+    const char *(*next)(const struct kl_http_head *h, const char *line);
     void *impl;
 } kl_http_head;
 

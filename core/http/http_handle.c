@@ -38,9 +38,10 @@ static char *take_part(CURLU *u, CURLUPart part)
     return mine;
 }
 
-static void set_connect_to(kl__handle *x, const char *name, const char *host, const char *port)
+/* Whatever the name comes to for libcurl. */
+static void set_connect_to(kl__handle *x, const char *host, const char *port)
 {
-    char *line = kl_sprintf("%s:%s:%s:%s", name, port, host, port);
+    char *line = kl_sprintf("::%s:%s", host, port);
     x->connect_to = curl_slist_append(NULL, line);
     if (!x->connect_to)
         kl_mem_die("memory");
@@ -66,7 +67,7 @@ static void set_address(kl__handle *x, const kl_http_request *r)
                              : kl_strdup(r->url);
     x->server_name = kl_strdup(name && *name ? name : host ? host : r->url);
     if (host && port && scheme && name && *name && strcmp(name, host)) {
-        set_connect_to(x, name, host, port);
+        set_connect_to(x, host, port);
         x->host_line = kl_sprintf("Host: %s", x->peer);
         x->origin = kl_sprintf("%s://%s:%s", scheme, name, port);
     }

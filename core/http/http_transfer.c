@@ -82,11 +82,11 @@ static curl_socket_t open_socket(void *arg, curlsocktype type, struct curl_socka
     return t->stopped ? CURL_SOCKET_BAD : socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
 }
 
-static const char *head_line(const kl_http_head *head, int i)
+static const char *head_next(const kl_http_head *head, const char *line)
 {
     kl__transfer *t = head->impl;
-    const char *p = t->head.data; /* the status line comes first */
-    for (i++; p && *p && i; i--)
+    const char *p = line ? line : t->head.data; /* the status line comes first */
+    if (p && *p)
         p += strlen(p) + 1;
     return p && *p ? p : NULL;
 }
@@ -155,7 +155,7 @@ static size_t on_header(char *line, size_t one, size_t n, void *arg)
     kl_http_head head = {.code = code ? atoi(code) : 0,
         .header = head_find,
         .header_at = head_at,
-        .line = head_line,
+        .next = head_next,
         .impl = t};
     if (head.code < 200)
         return n;

@@ -145,6 +145,12 @@ static const char *parse(const char *url, bool wild, kl_reach *out)
     return why ? why : bad_target(out->target);
 }
 
+bool kl_reach_is_server(const char *text)
+{
+    kl_reach r;
+    return !take_host(text, strlen(text), &r);
+}
+
 kl_status kl_reach_parse(const char *url, kl_reach *out, kl_err *err)
 {
     const char *why = parse(url, false, out);

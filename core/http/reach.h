@@ -29,6 +29,8 @@ typedef struct kl_reach { /* a URL in its parts */
 
 /* KL_EINVAL with the reason. */
 KL_NODISCARD kl_status kl_reach_parse(const char *url, kl_reach *out, kl_err *err);
+/* Whether it is a server as a URL has it, and nothing beside that: a name, an address, or one in brackets. */
+bool kl_reach_is_server(const char *text);
 /* Whether a rule is one: KL_EINVAL with the reason. */
 KL_NODISCARD kl_status kl_reach_rule_check(const char *rule, kl_err *err);
 /* The first of the rules (NULL-terminated, or NULL) that lets the URL in; NULL: none does. Borrowed. */

@@ -1,5 +1,6 @@
 /* web_test.c - requests of scripts to other servers: under a lease that is over no write leaves, whatever
- * lies between the question and the wire. */
+ * lies between the question and the wire; what is told to libcurl leads nowhere else; what servers answer
+ * costs what its size says. */
 #include "support/test.h"
 #include "core/http/peer.h"
 
@@ -12,6 +13,7 @@ typedef struct world {
     kl_tenure tenure, *ends; /* with the first request; or NULL */
     int code;
     char location[80];
+    const char *more, *body; /* headers and body of the answer, or NULL */
     char *rules[2];
     kl_mutex mu;
     kl_cond cond;
@@ -30,7 +32,7 @@ static bool answer(peer *p, int fd, const request *r)
         char byte;
         return recv(fd, &byte, 1, 0) > 0;
     }
-    return peer_reply(fd, w->code, w->location, "{}");
+    return peer_reply(fd, w->code, w->more ? w->more : w->location, w->body ? w->body : "{}");
 }
 
 static void setup(world *w)
@@ -141,6 +143,80 @@ static void what_is_under_way_can_be_cancelled(void **state)
     teardown(&w);
 }
 
+static const kl_value *decode(const char *json)
+{
+    const kl_value *v = NULL;
+    assert_int_equal(kl_value_decode(json, strlen(json), &v, NULL), KL_OK);
+    return v;
+}
+
+static void a_name_for_the_certificate_leads_to_no_other_server(void **state)
+{
+    (void)state;
+    world w;
+    peer other;
+    setup(&w);
+    peer_start(&other, answer, &w);
+    static const char *const forms[] = {"127.0.0.1:%u/?", "127.0.0.1:%u/#", "u@127.0.0.1:%u/?",
+        "127.0.0.1:%u", "127.0.0.1:%u\\\\", "[::ffff:7f00:1]:%u/", "%%31%u", "a b%u", NULL};
+    for (const char *const *f = forms; *f; f++) {
+        char name[64], json[128];
+        snprintf(name, sizeof name, *f, other.port); /* NOLINT(clang-diagnostic-format-nonliteral) */
+        snprintf(json, sizeof json, "{\"tls\":{\"server_name\":\"%s\"}}", name);
+        const kl_value *order = decode(json);
+        ask(&w, "GET", order);
+        assert_fails(wait_for(&w), KL_EINVAL, &w.err, "tls.server_name is the name of a server");
+        kl_value_unref(order);
+    }
+    const kl_value *order = decode("{\"tls\":{\"server_name\":\"Dns.example.com\"}}");
+    ask(&w, "GET", order);
+    assert_ok(wait_for(&w), &w.err);
+    kl_value_unref(order);
+    assert_int_equal(atomic_load(&w.p.requests), 1);
+    assert_int_equal(atomic_load(&other.connections), 0);
+    teardown(&w);
+    peer_stop(&other);
+}
+
+/* Quadratic, this took 31 s, and every controller's requests waited for it. */
+static void many_headers_cost_what_their_number_says(void **state)
+{
+    (void)state;
+    world w;
+    kl_buf lines = KL_BUF_INIT;
+    setup(&w);
+    for (int i = 0; i < 30000; i++)
+        kl_buf_puts(&lines, "a:1\r\n");
+    w.more = kl_buf_str(&lines);
+    ask(&w, "GET", NULL);
+    assert_ok(wait_for(&w), &w.err);
+    teardown(&w);
+    kl_buf_fini(&lines);
+}
+
+static void what_a_server_repeats_of_a_header_is_hidden_where_the_story_is_cut(void **state)
+{
+    (void)state;
+    world w;
+    char body[400];
+    setup(&w);
+    const kl_value *order = decode("{\"headers\":{\"X-Key\":[\"first-1234\",\"Bearer sesame-4242-end\"]}}");
+    w.code = 401;
+    w.body = body;
+    for (int at = 280; at < 305; at++) {
+        memset(body, 'x', sizeof body);
+        snprintf(body + at, sizeof body - (size_t)at, "sesame-4242-end");
+        ask(&w, "GET", order);
+        assert_fails(wait_for(&w), KL_EAUTH, &w.err, "the answer is 401: xxx");
+        assert_null(strstr(kl_err_message(&w.err), "xs"));
+    }
+    kl_value_unref(order);
+    teardown(&w);
+}
+
 KL_TESTS(cmocka_unit_test(a_write_leaves_while_its_lease_lasts_and_not_after),
     cmocka_unit_test(a_redirected_write_is_not_sent_on_when_its_lease_is_gone),
-    cmocka_unit_test(what_is_under_way_can_be_cancelled))
+    cmocka_unit_test(what_is_under_way_can_be_cancelled),
+    cmocka_unit_test(a_name_for_the_certificate_leads_to_no_other_server),
+    cmocka_unit_test(many_headers_cost_what_their_number_says),
+    cmocka_unit_test(what_a_server_repeats_of_a_header_is_hidden_where_the_story_is_cut))

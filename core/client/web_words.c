@@ -84,6 +84,13 @@ static kl_status check_tls(const kl_value *tls, kl_err *err)
     return kl_fail(err, KL_EINVAL, "tls.server_name is the name of a server, such as \"dns.example.com\"");
 }
 
+/* Of a URL: scheme, name and port. */
+static int server_length(const char *url)
+{
+    size_t scheme = strcspn(url, ":") + 3;
+    return (int)(scheme + strcspn(url + scheme, "/?"));
+}
+
 kl_status kl__web_check_url(char *const *rules, const char *url, const char **rule, kl_err *err)
 {
     kl_reach at;
@@ -91,10 +98,9 @@ kl_status kl__web_check_url(char *const *rules, const char *url, const char **ru
     const char *found = st ? NULL : kl_reach_rule(rules, &at);
     if (!st && !found && rules != kl_web_anywhere)
         st = kl_fail(err, KL_EFORBIDDEN,
-            "%s://%s:%u is not in `http` of this controller; add http = { \"%s://%s\" } to its table, and "
-            "run it "
-            "with --allow-http",
-            at.tls ? "https" : "http", at.host, at.port, at.tls ? "https" : "http", at.host);
+            "%.*s is not in `http` of this controller; add http = { \"%.*s\" } to its table, and run it with "
+            "--allow-http",
+            server_length(url), url, server_length(url), url);
     if (rule)
         *rule = found;
     return st;

@@ -105,6 +105,7 @@ describe("ctx.http", function()
       local e = t:ask(("return http:get(%q)"):format(other)).error
       assert.equal("forbidden", e.kind)
       assert.match("is not in `http` of this controller", e.message)
+      assert.matches(('add http = { "%s" }'):format(other:match "^%l+://[^/]+"), e.message, 1, true)
     end
     for _, other in ipairs { web.url:gsub("127", "x@127"), web.url .. "/a/../b", web.url .. "/%2e%2E/b",
       web.url .. "\\a", web.url .. "/a#b", "http://2130706433:" .. web.port, "http://0x7f.1:" .. web.port,

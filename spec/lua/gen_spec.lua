@@ -94,6 +94,34 @@ local function written(...)
 end
 
 describe("kubelua gen", function()
+  it("makes no code of what a definition says", function()
+    local out, own = directory(), '"%s\\nerror(\\"code\\")--"'
+    local said, code = gen("--crds", written(crd { versions = ([[
+  - name: v1
+    served: true
+    storage: true
+    deprecated: true
+    deprecationWarning: OWN
+    additionalPrinterColumns: [{ name: OWN, type: integer, jsonPath: .spec.size }]
+    schema:
+      openAPIV3Schema:
+        type: object
+        description: OWN
+        properties:
+          spec:
+            type: object
+            properties:
+              mode: { type: string, enum: [OWN, "a\\rerror(1)--"] }
+              OWN: { type: object, properties: { x: { type: string } } }]]):gsub("OWN", own:format "x") }
+      :gsub("%[wg%]", function() return "[" .. own:format "wg" .. "]" end)), "--out", out .. "/hostile")
+    assert.equal(0, code, said)
+    local text = process.read(out .. "/hostile/example_v1.lua")
+    local comments = text:match "^(.-)return {"
+    for line in comments:gmatch "[^\r\n]+" do assert.match("^%-%-", line) end
+    assert.matches('x error("code")--', comments, 1, true)
+    required(out, "hostile.example_v1")
+  end)
+
   it("writes a module that can be required, and that knows the fields", function()
     local out = directory()
     local said, code = gen("--crds", written(crd()), "--out", out .. "/widgetry")

@@ -106,8 +106,9 @@ end
 --- An empty library of this module name.
 function M.new(name) return { name = name, prefix = name:match "[^.]+$", groups = {}, notes = {} } end
 
---- The group of a word and a version, made when it is new.
+--- The group of a word and a version, made when it is new. The version becomes part of a file's name.
 function M.group(library, word, version)
+  version = version:gsub("[^%w]", "_")
   local accessor = word .. "_" .. version
   local group = library.groups[accessor]
   if not group then

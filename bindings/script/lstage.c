@@ -156,18 +156,21 @@ static void program_free(void *p) { kl_program_unref(p); }
 static const lkl_class program_class = {.name = "kubelua.program", .free = program_free};
 
 /* Every name has to be a param of some controller: a slip would test nothing. */
-static void override(lua_State *L, kl_program *p, const kl_value *params)
+static void override(lua_State *L, kl_program **programs, size_t n, const kl_value *params)
 {
     kl_err err = KL_ERR_INIT;
     char *near = NULL;
-    const char *unknown = kl_programs_unknown_param(&p, 1, params, &near);
+    const char *unknown = kl_programs_unknown_param(programs, n, params, &near);
     if (unknown)
-        (void)kl_fail(&err, KL_EINVAL, "params: %s has no param %s%s", p->name, unknown, near);
+        (void)kl_fail(&err, KL_EINVAL, "params: %s %s %s%s",
+            n == 1 ? programs[0]->name : "none of the scripts", n == 1 ? "has no param" : "has a param",
+            unknown, near);
     kl_free(near);
     if (unknown)
         (void)lkl__fail(L, &err);
-    if (kl_program_set_params(p, params, KL_PARAMS_VALUES, &err))
-        (void)lkl__fail(L, &err);
+    for (size_t i = 0; i < n; i++)
+        if (kl_program_set_params(programs[i], params, KL_PARAMS_VALUES, &err))
+            (void)lkl__fail(L, &err);
 }
 
 kl_program **lkl__programs(lua_State *L, int list, const kl_value *params, size_t *count)
@@ -176,6 +179,8 @@ kl_program **lkl__programs(lua_State *L, int list, const kl_value *params, size_
     size_t n = *count = lua_rawlen(L, list);
     luaL_checkstack(L, (int)n + 16, "scripts");
     kl_program **programs = lua_newuserdatauv(L, (n + 1) * sizeof *programs, 0);
+    kl_program **given = lua_newuserdatauv(L, (n + 1) * sizeof *given, 0); /* those that are no stand-ins */
+    size_t ngiven = 0;
     kl_err err = KL_ERR_INIT;
     for (size_t i = 0; i < n; i++) {
         lkl_box *box = lkl_box_new(L, &program_class, 0);
@@ -194,11 +199,14 @@ kl_program **lkl__programs(lua_State *L, int list, const kl_value *params, size_
             (void)lkl__fail(L, &err);
         box->ptr = programs[i] = p;
         lua_pop(L, 4);
-        if (params && !simulated)
-            override(L, p, params);
-        if (kl_program_params_there(p, &err))
-            (void)lkl__fail(L, &err);
+        if (!simulated)
+            given[ngiven++] = p;
     }
+    if (params && ngiven)
+        override(L, given, ngiven, params);
+    for (size_t i = 0; i < n; i++)
+        if (kl_program_params_there(programs[i], &err))
+            (void)lkl__fail(L, &err);
     return programs;
 }
 

@@ -171,6 +171,17 @@ return kube.controller { name = "x", resource = "v1/ConfigMap", when = function(
     end, 'has no param sise %(did you mean size%?%)')
   end)
 
+  it("gives a parameter to the script that has it, of several", function()
+    local sized = process.write(process.tmpname ".lua", source(
+      'ctx:patch(o, { data = { size = tostring(ctx.params.size) } })', 'params = { size = 1 },'))
+    local other = process.write(process.tmpname ".lua", (source(""):gsub('name = "x"', 'name = "y"')))
+    local t = start { scripts = { sized, other }, params = { size = 3 }, objects = { CARD } }
+    assert.equal("3", t:get("v1/ConfigMap", "a").data.size)
+    assert.error_matches(function()
+      start { scripts = { sized, other }, params = { sise = 3 } }
+    end, 'none of the scripts has a param sise %(did you mean size%?%)')
+  end)
+
   it("begins each time with an empty server", function()
     for _ = 1, 5 do
       local t = start { source = source "" }

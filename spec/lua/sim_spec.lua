@@ -695,6 +695,27 @@ describe("what is varied", function()
     assert.equal(15, variants[6].cell.colocation.degradeTimeMinutes)
   end)
 
+  it("are fields of params, and the rest of the param stays as it is", function()
+    local params = { pools = { { name = "all", high = { cpu = 75, memory = 80 }, on = false } }, ttl = "5m" }
+    local axes = sweep.axes({ "pools.1.high.cpu=65,85", "pools.1.on=true", "ttl=1m" }, params)
+    local variants = sweep.variants(cell(), axes)
+    assert.equal(2, #variants)
+    assert.equal("high.cpu=85", variants[2].label)
+    local twins = sweep.axes({ "pools.1.high.cpu=1,2", "other.high.cpu=1,2" },
+      { pools = { { high = { cpu = 1 } } }, other = { high = { cpu = 1 } } })
+    assert.equal("1.high.cpu=1 other.high.cpu=1", sweep.variants(cell(), twins)[1].label)
+    assert.same({ pools = { { name = "all", high = { cpu = 65, memory = 80 }, on = true } }, ttl = "1m" },
+      variants[1].cell.params)
+    assert.equal(85, variants[2].cell.params.pools[1].high.cpu)
+    assert.equal(75, params.pools[1].high.cpu)
+    fails([[pools.1.high has no "cpus"; did you mean 'cpu']], sweep.axes,
+      { "pools.1.high.cpus=3" }, params)
+    fails('pools has no "2"; known are: 1', sweep.axes, { "pools.2.high.cpu=3" }, params)
+    fails("pools.1.high.cpu has no \"x\"; it has no fields", sweep.axes, { "pools.1.high.cpu.x=3" }, params)
+    fails("fields of its own; name one of cpu, memory", sweep.axes, { "pools.1.high=3" }, params)
+    fails("a number is wanted", sweep.axes, { "pools.1.high.cpu=much" }, params)
+  end)
+
   it("is refused with a way out", function()
     fails([[no setting and no param "node"; did you mean 'nodes']], sweep.axes, { "node=2" }, {})
     fails("a whole number above 0", sweep.axes, { "nodes=none" }, {})

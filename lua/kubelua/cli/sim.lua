@@ -33,7 +33,7 @@ M.options = {
   { "--scenario", "FILE.lua", "what happens meanwhile, and what is expected" },
   { "--scheduler", "SCRIPT.lua", "a scheduler as a script, which places pods in place of the simulation's own \z
     model" },
-  { "--set", "NAME=VALUE[,VALUE...]", "a setting, a param of a script, or colocation.FIELD; several values \z
+  { "--set", "NAME=VALUE[,VALUE...]", "a setting, a param of a script or PARAM.FIELD, or colocation.FIELD; several values \z
     or FROM..TO/STEP: each is simulated (may be repeated)", type = "list" },
   { "--seed", "N", "what chance is made of (1)", type = "count" },
   { "--seeds", "N", "with so many seeds, from --seed on: means, and how sure they are (1)", type = "count" },

@@ -55,28 +55,73 @@ local function typed(name, text, default)
   return text
 end
 
--- A setting of the cluster, a param of a script, or a field of the colocation strategy.
+local function plain(value) return core.is_view(value) and core.copy(value) or value end
+
+-- The names of a table's fields as --set takes them, for messages.
+local function names_of(t)
+  local out = {}
+  for key in pairs(t) do out[#out + 1] = tostring(key) end
+  table.sort(out)
+  return out
+end
+
+-- "nodePools.1.highThresholds.cpu" as { "nodePools", 1, "highThresholds", "cpu" } and the value that is there;
+-- nil when the first of them is no param that has fields.
+local function field_of(name, params)
+  local first = name:match "^([%w_]+)%."
+  local value = first and plain(params[first])
+  if type(value) ~= "table" then return nil end
+  local path, said = { first }, first
+  for part in name:sub(#first + 2):gmatch "[^.]+" do
+    local key = math.tointeger(tonumber(part)) or part
+    local fields = type(value) == "table" and value or {}
+    local below = fields[key]
+    if below == nil then
+      local known = names_of(fields)
+      error(("--set %s: %s has no %q%s"):format(name, said, part,
+        #known > 0 and suggest.hint(part, known) or "; it has no fields"), 0)
+    end
+    path[#path + 1], said, value = key, said .. "." .. part, below
+  end
+  if type(value) == "table" then
+    error(("--set %s: that has fields of its own; name one of %s"):format(name,
+      table.concat(names_of(value), ", ")), 0)
+  end
+  return path, value
+end
+
+-- What a name stands for: { kind, path = where in the cell's table of that kind, read = of its texts,
+-- param = the whole default of a param of which it is a field }.
 local function meaning(name, params)
-  if settings.known(name) then return "settings" end
-  if params[name] ~= nil then return "params" end
-  if name:find "^colocation%.[%a]+$" then return "colocation" end
+  if settings.known(name) then
+    return { kind = "settings", path = { name },
+      read = function(text) return settings.read("--set", name, text) end }
+  end
+  if params[name] ~= nil then
+    return { kind = "params", path = { name },
+      read = function(text) return typed(name, text, params[name]) end }
+  end
+  local field = name:match "^colocation%.(%a+)$"
+  if field then
+    return { kind = "colocation", path = { field }, read = function(text)
+      if text == "true" or text == "false" then return text == "true" end
+      return tonumber(text) or text
+    end }
+  end
+  local path, default = field_of(name, params)
+  if path then
+    return { kind = "params", path = path, param = plain(params[path[1]]),
+      read = function(text) return typed(name, text, default) end }
+  end
   local known = settings.names()
   for p in pairs(params) do known[#known + 1] = p end
   table.sort(known)
   error(("--set: there is no setting and no param %q%s; a field of the colocation strategy is written \z
-    colocation.FIELD"):format(name, suggest.hint(name, known)), 0)
+    colocation.FIELD, one of a param PARAM.FIELD"):format(name, suggest.hint(name, known)), 0)
 end
 
-local function read_value(kind, name, text, params)
-  if kind == "settings" then return settings.read("--set", name, text) end
-  if kind == "params" then return typed(name, text, params[name]) end
-  local n = tonumber(text)
-  if n then return n end
-  if text == "true" or text == "false" then return text == "true" end
-  return text
-end
-
---- Reads "cpu=16,32" and "colocation.cpuReclaimThresholdPercent=50..80/5".
+--- Reads "cpu=16,32", "colocation.cpuReclaimThresholdPercent=50..80/5" and
+--- "nodePools.1.highThresholds.cpu=65,75".
 ---@param texts string[]
 ---@param params table<string, any>  of the scripts, with their defaults
 function M.axes(texts, params)
@@ -84,10 +129,10 @@ function M.axes(texts, params)
   for _, text in ipairs(texts) do
     local name, rest = text:match "^([%w_.]+)=(.+)$"
     if not name then error(("--set: NAME=VALUE[,VALUE...] was expected, got %q"):format(text), 0) end
-    local kind = meaning(name, params)
-    local axis = { name = name, kind = kind, field = name:match "%.(.+)$" or name, texts = values(name, rest),
-      values = {} }
-    for i, v in ipairs(axis.texts) do axis.values[i] = read_value(kind, name, v, params) end
+    local axis = meaning(name, params)
+    axis.name = name
+    axis.texts, axis.values = values(name, rest), {}
+    for i, v in ipairs(axis.texts) do axis.values[i] = axis.read(v) end
     out[#out + 1] = axis
   end
   return out
@@ -101,12 +146,39 @@ local function copy(t)
   return out
 end
 
+-- Puts the value of an axis into a cell, whose tables are its own; what lies deeper is copied on the way.
+local function put(cell, axis, value)
+  local t, path = cell[axis.kind], axis.path
+  if #path > 1 and t[path[1]] == nil then t[path[1]] = axis.param end
+  for i = 1, #path - 1 do
+    t[path[i]] = copy(t[path[i]])
+    t = t[path[i]]
+  end
+  t[path[#path]] = value
+end
+
+-- What labels call an axis: the end of its path, as much as tells it from the others.
+local function short_names(axes)
+  local out = {}
+  for i, axis in ipairs(axes) do
+    local n, same = math.min(2, #axis.path), true
+    while same and n <= #axis.path do
+      out[i], same = table.concat(axis.path, ".", #axis.path - n + 1), false
+      for k, other in ipairs(axes) do
+        same = same or k ~= i and ("." .. other.name):sub(-#out[i] - 1) == "." .. out[i]
+      end
+      n = n + 1
+    end
+  end
+  return out
+end
+
 --- Every combination: { { label, cell } ... }, the first is what others are compared with.
 ---@param base kubelua.SimCell
 ---@param axes table[]
 ---@param against string[]?  other scripts, which come first
 function M.variants(base, axes, against)
-  local out = {}
+  local out, names = {}, short_names(axes)
   local function add(scripts, name)
     local chosen = {}
     local function deeper(k)
@@ -117,8 +189,8 @@ function M.variants(base, axes, against)
           copy(base.colocation)
         local words = { name }
         for i, axis in ipairs(axes) do
-          cell[axis.kind][axis.field] = axis.values[chosen[i]]
-          if #axis.texts > 1 then words[#words + 1] = ("%s=%s"):format(axis.field, axis.texts[chosen[i]]) end
+          put(cell, axis, axis.values[chosen[i]])
+          if #axis.texts > 1 then words[#words + 1] = ("%s=%s"):format(names[i], axis.texts[chosen[i]]) end
         end
         out[#out + 1] = { label = #words > 0 and table.concat(words, " ") or "as given", cell = cell }
         return
@@ -190,11 +262,6 @@ local function fingerprint(cell, program)
   if cell.trace then add(cell.trace.dir) end
   if cell.scenario then add(cell.scenario) end
   return tables.hash(table.concat(parts, "\0"))
-end
-
-local function plain(view)
-  if not core.is_view(view) then return view end
-  return core.copy(view)
 end
 
 local function parse(text)

@@ -11,6 +11,9 @@
 #include "cli/simulate.h"
 #include "cli/virtual.h"
 #include "client/call_webhook.h"
+#include "base/file.h"
+#include "faults/faults.h"
+#include "value/yaml.h"
 
 /* Of the one server that a process has. */
 static kl_webhook_caller *caller;
@@ -73,10 +76,26 @@ bool cli_server_write_kubeconfig(const char *command, kl_server *s, const char *
     return good;
 }
 
+/* The rules of --faults. */
+static kl_status add_faults(kl_server *s, const char *path, kl_err *err)
+{
+    kl_buf text = KL_BUF_INIT;
+    const kl_value *rules = NULL;
+    kl_status st = kl_file_read_given(path, "--faults", &text, err);
+    if (!st)
+        st = kl_yaml_decode(path, text.data, text.len, &rules, err);
+    if (!st && kl_faults_add(kl_server_faults(s), rules, err))
+        st = kl_err_prefix(err, "--faults %s", path);
+    kl_value_unref(rules);
+    kl_buf_fini(&text);
+    return st;
+}
+
 int cli_apiserver(int argc, char **argv)
 {
     const cli_command *self = cli_command_named("apiserver");
-    const char *kubeconfig = NULL, *level = "info", *log_format = NULL, *mode = "AlwaysAllow", *links = NULL;
+    const char *kubeconfig = NULL, *level = "info", *log_format = NULL, *mode = "AlwaysAllow", *links = NULL,
+               *faults = NULL;
     kl_server_options o = {.listen = "127.0.0.1:8080"};
     cli_simulate_options simulate = {.nodes = CLI_SIMULATE_NODES};
     cli_simulation *simulation = NULL;
@@ -121,6 +140,9 @@ int cli_apiserver(int argc, char **argv)
         {"--clock", "real|virtual",
             "virtual: the server's time stands until it is moved: POST /kubelua/v1/clock (real)", CLI_STRING,
             &clock, NULL, "real virtual"},
+        {"--faults", "FILE",
+            "rules (YAML or JSON) by which the server fails, stalls and lies; more at /kubelua/v1/faults",
+            CLI_STRING, &faults},
         {"--insecure-anywhere", NULL,
             "allow to listen beyond this machine without authentication: any client may do anything",
             CLI_FLAG, &o.insecure_anywhere},
@@ -167,6 +189,9 @@ int cli_apiserver(int argc, char **argv)
     if (!code)
         code = time ? cli_virtual_start("apiserver", time, &simulate, s)
                     : cli_simulate_start("apiserver", &simulate, s, &simulation);
+    kl_err err = KL_ERR_INIT;
+    if (!code && faults && add_faults(s, faults, &err))
+        code = cli_fail_err(1, "apiserver", &err);
     if (!code) {
         printf("serving %s\n", kl_server_url(s));
         fflush(stdout);

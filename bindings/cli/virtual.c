@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "faults/faults.h"
 #include "base/mem.h"
 #include "base/sync.h"
 #include "httpd/httpd.h"
@@ -118,7 +119,8 @@ static void handle(void *arg, kl_httpd_request *r)
     kl_time by = 0;
     const char *method = kl_httpd_method(r);
     if (strcmp(kl_httpd_path(r), PATH) != 0)
-        refuse(r, 404, "NotFound", "there is " PATH ", and nothing else below " KL_SERVER_EXTRA);
+        refuse(r, 404, "NotFound",
+            "there are " PATH " and " KL_FAULTS_PATH ", and nothing else below " KL_SERVER_EXTRA);
     else if (!strcmp(method, "GET"))
         answer_now(v, r);
     else if (strcmp(method, "POST") != 0)

@@ -4,6 +4,7 @@
 #include "state/border.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "faults/faults.h"
 #include "run/params.h"
 #include "script/program.h"
 #include "script/simulate.h"
@@ -318,40 +319,31 @@ static int set_now(lua_State *L)
 
 /* --- the rest ----------------------------------------------------------------------------- */
 
-static const char *text(lua_State *L, const char *field)
-{
-    lua_getfield(L, 2, field);
-    const char *s = lua_tostring(L, -1);
-    lua_pop(L, 1); /* the table keeps it */
-    return s;
-}
-
-static int number(lua_State *L, const char *field)
-{
-    lua_getfield(L, 2, field);
-    int n = (int)lua_tointeger(L, -1);
-    lua_pop(L, 1);
-    return n;
-}
-
-/* s:fail{ verb, resource, group, sub, namespace, name, except, code, reason, message, retry_after, times } */
-static int fail_next(lua_State *L)
+/* s:add_faults(rules), as core/faults reads them: what is wrong with them, or nothing */
+static int add_faults(lua_State *L)
 {
     lkl_stage *s = self(L);
-    luaL_checktype(L, 2, LUA_TTABLE);
-    kl_server_fail_next(s->server,
-        &(kl_server_fault){.verb = text(L, "verb"),
-            .resource = text(L, "resource"),
-            .group = text(L, "group"),
-            .sub = text(L, "sub"),
-            .ns = text(L, "namespace"),
-            .name = text(L, "name"),
-            .except_agent = text(L, "except"),
-            .code = number(L, "code"),
-            .reason = text(L, "reason"),
-            .message = text(L, "message"),
-            .retry_after = number(L, "retry_after"),
-            .times = number(L, "times")});
+    const kl_value *rules = lkl__value_at(L, 2, "the rules");
+    kl_err err = KL_ERR_INIT;
+    if (!kl_faults_add(kl_server_faults(s->server), rules, &err))
+        return 0;
+    lua_pushstring(L, kl_err_message(&err));
+    kl_err_fini(&err);
+    return 1;
+}
+
+/* s:faults(): the rules and their hits; what is left of those with `times` */
+static int faults(lua_State *L)
+{
+    kl_faults *f = kl_server_faults(self(L)->server);
+    lkl_push_value(L, kl_faults_list(f));
+    lua_pushinteger(L, (lua_Integer)kl_faults_left(f));
+    return 2;
+}
+
+static int clear_faults(lua_State *L)
+{
+    kl_faults_clear(kl_server_faults(self(L)->server));
     return 0;
 }
 
@@ -373,12 +365,6 @@ static int metric(lua_State *L)
     return 2;
 }
 
-static int faults(lua_State *L)
-{
-    lua_pushinteger(L, (lua_Integer)kl_server_faults(self(L)->server));
-    return 1;
-}
-
 static int controllers(lua_State *L)
 {
     lkl__push_states(L, self(L)->manager);
@@ -388,8 +374,8 @@ static int controllers(lua_State *L)
 static const luaL_Reg methods[] = {{"url", url}, {"load", load}, {"load_path", load_path}, {"keep", keep},
     {"reset", reset}, {"define", define}, {"start", start}, {"stop", stop}, {"settle", settle},
     {"advance", advance}, {"rest", rest}, {"now", now}, {"set_now", set_now}, {"runs", take_runs},
-    {"calls", take_calls}, {"fail", fail_next}, {"faults", faults}, {"controllers", controllers},
-    {"metric", metric}, {"web", web}, {NULL, NULL}};
+    {"calls", take_calls}, {"add_faults", add_faults}, {"faults", faults}, {"clear_faults", clear_faults},
+    {"controllers", controllers}, {"metric", metric}, {"web", web}, {NULL, NULL}};
 const lkl_class lkl__stage_class = {"kubelua.stage", stage_free, methods, NULL};
 
 /* core.simulated("nodes,pods"): the names of stand-ins as a list, of all for "" */

@@ -330,11 +330,13 @@ kl_status lkl__stage_advance(lkl_stage *s, kl_time d, kl_err *err)
     kl_time target = kl_clock_now(s->clock) + d;
     for (;;) {
         kl_outlook o = {.next = KL_NEVER};
+        kl_time held = kl_server_faults_tick(s->server), now = kl_clock_now(s->clock);
         kl_status st = s->manager ? lkl__stage_settle(s, &o, err) : KL_OK;
-        kl_time now = kl_clock_now(s->clock);
         if (st || now >= target || atomic_load(&s->leaving))
             return st;
-        move(s, s->manager && o.next < target && o.next > now ? o.next - now : target - now);
+        kl_time next = s->manager && o.next > now ? o.next : KL_NEVER;
+        next = held < next ? held : next;
+        move(s, next < target ? next - now : target - now);
     }
 }
 

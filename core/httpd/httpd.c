@@ -111,6 +111,7 @@ struct kl_httpd_request {
     bool crowded;   /* its body found no room */
     bool handled;   /* the handler has been called */
     bool again;     /* and shall be once more; under h->mu */
+    bool halved;    /* see kl_httpd_halve */
     void *user;
     bool parked;                   /* under h->mu */
     bool unsent;                   /* one of h->unsent; under h->mu */
@@ -608,12 +609,40 @@ static void tell(
         r->witness->answered(r->witness_arg, code, content_type, body, len, goes_on);
 }
 
+void kl_httpd_halve(kl_httpd_request *r) { r->halved = true; }
+
+typedef struct half {
+    size_t len;
+    char data[];
+} half;
+
+static ssize_t half_read(void *arg, uint64_t pos, char *out, size_t max)
+{
+    const half *x = arg;
+    if (pos >= x->len)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    size_t n = x->len - (size_t)pos < max ? x->len - (size_t)pos : max;
+    memcpy(out, x->data + pos, n);
+    return (ssize_t)n;
+}
+
+/* Says that it has `len` bytes, and ends after half of them. */
+static struct MHD_Response *half_response(const void *body, size_t len)
+{
+    half *x = kl_zalloc(sizeof *x + len / 2);
+    x->len = len / 2;
+    if (x->len)
+        memcpy(x->data, body, x->len);
+    return must(MHD_create_response_from_callback(len, BLOCK_SIZE, half_read, x, kl_free));
+}
+
 void kl_httpd_reply(kl_httpd_request *r, int code, const char *content_type, const char *headers,
     const void *body, size_t len)
 {
     tell(r, code, content_type, body, len, false);
-    struct MHD_Response *response = must(
-        MHD_create_response_from_buffer(len, (void *)(len ? body : ""), MHD_RESPMEM_MUST_COPY));
+    struct MHD_Response *response = r->halved
+        ? half_response(body, len)
+        : must(MHD_create_response_from_buffer(len, (void *)(len ? body : ""), MHD_RESPMEM_MUST_COPY));
     add_headers(response, content_type, headers);
     answer(r, code, response, NULL);
 }
@@ -622,6 +651,11 @@ void kl_httpd_reply_take(
     kl_httpd_request *r, int code, const char *content_type, const char *headers, kl_buf *body)
 {
     size_t len = body->len;
+    if (r->halved) {
+        kl_httpd_reply(r, code, content_type, headers, body->data, len);
+        kl_buf_fini(body);
+        return;
+    }
     tell(r, code, content_type, body->data, len, false);
     struct MHD_Response *response = must(
         MHD_create_response_from_buffer_with_free_callback(len, kl_buf_take(body), kl_free));

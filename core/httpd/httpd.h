@@ -106,6 +106,9 @@ void kl_httpd_reply(kl_httpd_request *r, int code, const char *content_type, con
 /* The same with a body that is moved out of `body` (large lists). */
 void kl_httpd_reply_take(
     kl_httpd_request *r, int code, const char *content_type, const char *headers, kl_buf *body);
+/* Half of the whole answer that is still to come leaves, then the connection is closed: for tests of clients.
+ * By the handler. */
+void kl_httpd_halve(kl_httpd_request *r);
 /* A handler that still runs takes back the whole answer that it has just given; the request is its own
  * again. Later, on any thread, kl_httpd_release sends that answer; or kl_httpd_retract drops it, and another
  * is given in its place. */

@@ -30,6 +30,7 @@ typedef struct answer {
 
 struct kl__admission {
     kl_time wall;
+    int64_t stale;
     const kl_value *object_uid;
     char *name;
     answer *v;
@@ -62,13 +63,16 @@ static void next_fini(kl__admission *a)
     a->waits = false;
 }
 
-kl__admission *kl__admission_new(kl_time wall)
+kl__admission *kl__admission_new(kl_time wall, int64_t stale)
 {
     kl__admission *a = kl_new(kl__admission);
     a->wall = wall;
+    a->stale = stale;
     a->conversions = kl_conversions_new();
     return a;
 }
+
+int64_t kl__admission_stale(const kl__admission *a) { return a->stale; }
 
 void kl__admission_free(kl__admission *a)
 {

@@ -20,7 +20,8 @@
 typedef struct kl__admission kl__admission;
 
 /* The record of one request: from its start, until it is answered. */
-kl__admission *kl__admission_new(kl_time wall);
+kl__admission *kl__admission_new(kl_time wall, int64_t stale);
+int64_t kl__admission_stale(const kl__admission *a); /* of the plan of faults that it began with */
 /* What conversion webhooks have answered to it; NULL where the server calls none. */
 struct kl_conversions *kl__admission_conversions(const kl_server *s, const kl__admission *a);
 void kl__admission_free(kl__admission *a);        /* any thread; NULL is fine */

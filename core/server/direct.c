@@ -9,7 +9,6 @@
 #include "schema/status.h"
 #include "server/collect.h"
 #include "server/convert.h"
-#include "server/fault.h"
 #include "store/filter.h"
 #include "server/lifecycle.h"
 #include "server/scale.h"
@@ -224,12 +223,6 @@ static kl_status on_one(kl__call *call, const kl_server_call *c, const kl_value 
 
 static kl_status run(kl__call *call, const kl_server_call *c, const kl_value **out, int *code, kl_err *err)
 {
-    int retry_after = 0;
-    kl_status st = kl__fault_check(call, c->verb, "", &retry_after, err);
-    if (st) {
-        err->retry_after_ns = KL_SECONDS((kl_time)retry_after);
-        return st;
-    }
     if (!strcmp(c->verb, "list") || !strcmp(c->verb, "deletecollection"))
         return on_many(call, c, out, err);
     if (!c->name && strcmp(c->verb, "create"))
@@ -239,7 +232,7 @@ static kl_status run(kl__call *call, const kl_server_call *c, const kl_value **o
         return kl__fail_bad_request(err, "%s without a body, or below what has no name", c->verb);
     if (call->sub && !strcmp(call->sub, "scale"))
         return on_scale(call, c, out, err);
-    st = on_one(call, c, out, code, err);
+    kl_status st = on_one(call, c, out, code, err);
     if (!st && !call->sub && *out) {
         const kl_value *seen = kl_render_version(call->kind, *out);
         kl_value_unref(*out);

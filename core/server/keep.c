@@ -5,7 +5,6 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "server/collect.h"
-#include "server/fault.h"
 
 typedef struct kept_object {
     kl__bucket *bucket;
@@ -129,8 +128,8 @@ bool kl_server_reset(kl_server *s)
         put_back(s);
         s->next_address = s->kept->next_address;
     }
-    kl__faults_clear(s);
     kl__collect_forget(s);
     kl_unlock(&s->mu);
+    kl_faults_clear(s->faults);
     return good;
 }

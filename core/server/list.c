@@ -207,6 +207,14 @@ static void list_reply(kl__call *c, const kl_show_form *form, const kl__filter *
     kl_err_fini(&err);
 }
 
+/* Before the last `n` changes, as far as they are known, and not before `least`. */
+static uint64_t stale_rv(const kl__bucket *b, int64_t n, uint64_t least, uint64_t now)
+{
+    size_t back = (size_t)n < b->count ? (size_t)n : b->count;
+    uint64_t rv = back ? kl__bucket_change(b, b->count - back)->rv - 1 : now;
+    return rv < least ? least : rv;
+}
+
 static kl_status list(kl__call *c, const kl_show_form *form, const struct options *o, const kl__filter *f,
     kl_httpd_request *http, kl_err *err)
 {
@@ -226,6 +234,8 @@ static kl_status list(kl__call *c, const kl_show_form *form, const struct option
         st = too_large(c->s, o->rv, err);
     else if (o->match && !strcmp(o->match, "Exact"))
         at = rv = o->rv;
+    else if (c->plan->stale)
+        at = rv = stale_rv(c->kind->bucket, c->plan->stale, o->rv, now);
     if (!st) {
         kl__picture p = {0};
         st = kl__bucket_picture(c->kind->bucket, prefix, from ? from : prefix, at == now ? 0 : at, &p);
@@ -258,7 +268,9 @@ static void watch(
         .timeout = o->timeout,
         .rv = o->rv,
         .initial = o->initial || (!o->initial_given && o->rv == 0),
-        .initial_end = o->initial};
+        .initial_end = o->initial,
+        .facts = c->facts,
+        .plan = c->plan};
     kl__bucket *b = c->kind->bucket;
     kl_err err = KL_ERR_INIT;
     kl_httpd_stream *stream = kl_httpd_reply_stream(

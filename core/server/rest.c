@@ -20,7 +20,6 @@
 #include "server/convert.h"
 #include "server/admission.h"
 #include "server/durable.h"
-#include "server/fault.h"
 #include "schema/limits.h"
 #include "schema/normalize.h"
 #include "server/review.h"
@@ -522,7 +521,9 @@ static kl__admission *admission_of(kl__call *c, const char *verb, kl_httpd_reque
     if (a)
         kl__admission_rewind(a);
     else if (writes(verb) || c->kind->conversion)
-        kl_httpd_set_user(http, a = kl__admission_new(kl__server_wall(c->s)));
+        kl_httpd_set_user(http, a = kl__admission_new(kl__server_wall(c->s), c->plan->stale));
+    if (a)
+        c->plan->stale = kl__admission_stale(a);
     c->conversions = kl__admission_conversions(c->s, a);
     return a;
 }
@@ -536,17 +537,12 @@ static bool serve_objects(kl__call *c, kl_httpd_request *http)
     const kl_value *out = NULL;
     const char *verb;
     char *manager = NULL;
-    int code = 200, retry_after = 0;
+    int code = 200;
     bool replied = false, below = false;
     c->warnings = &warnings;
     if (c->kind->deprecation)
         kl__call_warn(c, "%s", c->kind->deprecation);
     kl_status st = check_verb(c, kl_httpd_method(http), &verb, &err);
-    if (!st && !kl_httpd_user(http))
-        st = kl__fault_check(c, watching(verb, http) ? "watch" : verb, kl_httpd_header(http, "User-Agent"),
-            &retry_after, &err);
-    if (st && retry_after)
-        kl_buf_printf(&warnings, "Retry-After: %d\r\n", retry_after);
     if (!st)
         st = kl_show_negotiate(c->kind, what_of(verb, http), kl_httpd_header(http, "Accept"),
             kl_httpd_query(http, "includeObject"), &form, &err);
@@ -602,6 +598,35 @@ static void refuse_host(kl_httpd_request *http, const char *host)
     kl_err_fini(&err);
 }
 
+/* What the switchboard makes of the request; KL_EAGAIN: it is held. */
+static kl_status meet_faults(
+    kl__call *c, bool found, kl_fault_call *facts, kl_httpd_request *http, kl_err *err)
+{
+    const char *method = kl_httpd_method(http), *verb = verb_of(method, !found || c->name);
+    if (found && c->sub && !strcmp(method, "POST"))
+        verb = "create";
+    else if (verb && watching(verb, http))
+        verb = "watch";
+    *facts = (kl_fault_call){.kind = found ? c->kind : NULL,
+        .ns = c->ns,
+        .name = c->name,
+        .sub = c->sub,
+        .verb = verb,
+        .path = kl_httpd_path(http),
+        .agent = kl_httpd_header(http, "User-Agent")};
+    c->facts = facts;
+    return kl_httpd_user(http) ? KL_OK : kl_faults_meet(c->s->faults, facts, http, c->plan, err);
+}
+
+static void reply_failure(kl_httpd_request *http, const kl_err *err)
+{
+    char *headers = err->retry_after_ns
+        ? kl_sprintf("Retry-After: %lld\r\n", (long long)(err->retry_after_ns / KL_SECONDS(1)))
+        : NULL;
+    kl__reply_error(http, headers, err);
+    kl_free(headers);
+}
+
 void kl__rest_handle(void *arg, kl_httpd_request *http)
 {
     kl_server *s = arg;
@@ -615,30 +640,38 @@ void kl__rest_handle(void *arg, kl_httpd_request *http)
     kl__admission *record = kl_httpd_user(http);
     kl_lock(&s->mu);
     const kl_value *user = kl__access_admit(s, http);
-    bool extra = user && s->extra && !strncmp(path, KL_SERVER_EXTRA, sizeof KL_SERVER_EXTRA - 1);
-    if (!user || extra || small_talk(path, http)) {
+    bool faults = user && !strcmp(path, KL_FAULTS_PATH);
+    bool extra = user && !faults && s->extra && !strncmp(path, KL_SERVER_EXTRA, sizeof KL_SERVER_EXTRA - 1);
+    if (!user || faults || extra) {
         kl_unlock(&s->mu);
         kl_value_unref(user);
         kl__admission_free(record);
-        if (extra)
+        if (faults)
+            kl_faults_serve(s->faults, http);
+        else if (extra)
             s->extra(s->extra_arg, http);
         return;
     }
     char *copy = kl_strdup(path), *words[SEGMENTS_MAX + 1];
-    kl__call c = {.s = s, .audit = kl_httpd_attended(http), .user = user};
+    kl_fault_call facts;
+    kl_fault_plan plan = {0};
+    kl_err err = KL_ERR_INIT;
+    kl__call c = {.s = s, .audit = kl_httpd_attended(http), .user = user, .plan = &plan};
     kl__kinds_bury(s->kinds);
-    bool replied = true;
-    if (!kl__discovery(s, path, http) && !kl__openapi(s, path, http)) {
-        if (find(s, words, split(copy, words), &c))
+    bool found = find(s, words, split(copy, words), &c), replied = true;
+    kl_status st = meet_faults(&c, found, &facts, http, &err);
+    if (!st && !small_talk(path, http) && !kl__discovery(s, path, http) && !kl__openapi(s, path, http)) {
+        if (found)
             replied = serve_objects(&c, http);
-        else {
-            kl_err err = KL_ERR_INIT;
-            kl__api_fail(&err, 404, "NotFound", NULL, "the server could not find the requested resource");
-            kl__reply_error(http, NULL, &err);
-            kl_err_fini(&err);
-        }
+        else
+            st = kl__api_fail(
+                &err, 404, "NotFound", NULL, "the server could not find the requested resource");
     }
-    if (replied && strcmp(kl_httpd_method(http), "GET")) {
+    if (st == KL_EAGAIN)
+        kl_cond_signal(&s->wake); /* the ticker lets it go */
+    else if (st)
+        reply_failure(http, &err);
+    if (replied && st != KL_EAGAIN && strcmp(kl_httpd_method(http), "GET")) {
         kl__collect(s);
         kl__durable_hold(s, http);
     }
@@ -648,5 +681,6 @@ void kl__rest_handle(void *arg, kl_httpd_request *http)
     else
         kl__admission_free(record ? record : c.admission);
     kl_value_unref(user);
+    kl_err_fini(&err);
     kl_free(copy);
 }

@@ -17,7 +17,6 @@
 #include "base/mem.h"
 #include "server/access.h"
 #include "server/durable.h"
-#include "server/fault.h"
 #include "server/rest.h"
 #include "server/state.h"
 #include "rbac/tokens.h"
@@ -47,10 +46,24 @@ static void tick(void *arg)
         kl_lock(&s->mu);
         if (s->stopping) /* it was not under the lock */
             break;
-        kl_cond_wait_until(&s->wake, &s->mu, kl__watches_tick(s, kl_clock_now(s->clock)));
+        kl_time watches = kl__watches_tick(s, kl_clock_now(s->clock)), held = kl_faults_tick(s->faults);
+        kl_cond_wait_until(&s->wake, &s->mu, held < watches ? held : watches);
     }
     kl_unlock(&s->mu);
 }
+
+kl_faults *kl_server_faults(kl_server *s) { return s->faults; }
+
+kl_time kl_server_faults_tick(kl_server *s)
+{
+    kl_lock(&s->mu);
+    kl_time watches = kl__watches_look(s), held = kl_faults_tick(s->faults);
+    kl_cond_signal(&s->wake);
+    kl_unlock(&s->mu);
+    return held < watches ? held : watches;
+}
+
+static void faults_changed(void *arg) { (void)kl_server_faults_tick(arg); }
 
 static void on_change(void *arg, kl__bucket *b, const kl__change *c)
 {
@@ -90,7 +103,7 @@ static void server_free(kl_server *s)
 {
     kl__hub_leave(s->hub);
     kl__durable_close(s);
-    kl__faults_clear(s);
+    kl_faults_free(s->faults);
     kl__tokens_free(s->tokens);
     kl_value_unref(s->anybody);
     kl_free(s->own_token);
@@ -160,7 +173,7 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
     kl_cond_init(&s->wake);
     kl_list_init(&s->watches);
     s->hub = kl__hub_new(s);
-    kl_list_init(&s->faults);
+    s->faults = kl_faults_new(clock, faults_changed, s);
     s->types = kl__types_builtin();
     s->kinds = kl__kinds_new(s->types);
     s->policies = kl_policies_new();

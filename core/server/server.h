@@ -96,26 +96,16 @@ KL_NODISCARD kl_status kl_server_load_path(kl_server *s, const char *path, size_
 uint64_t kl_server_mark(kl_server *s);
 uint64_t kl_server_rv(kl_server *s); /* of the last change, or mark */
 /* Remembers what is there; kl_server_reset makes it so again, without a thought for finalizers: objects
- * that came since are removed, others are put back, faults forgotten. False when kinds have come or gone
+ * that came since are removed, others are put back, faults cleared. False when kinds have come or gone
  * since: such a server is not reset. Watches are told. */
 void kl_server_keep(kl_server *s);
 KL_NODISCARD bool kl_server_reset(kl_server *s);
 
-/* The next `times` requests that match are answered so in place of what they ask for. */
-typedef struct kl_server_fault { /* borrowed for the call */
-    /* "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"; NULL: any */
-    const char *verb;
-    const char *resource, *group; /* plural; NULL: any */
-    const char *sub;              /* "status"; NULL: any, and none */
-    const char *ns, *name;        /* NULL: any */
-    const char *except_agent;     /* not for clients whose User-Agent begins so; NULL */
-    int code;
-    const char *reason, *message; /* NULL: of the code */
-    int retry_after;              /* seconds, 0: not said */
-    int times;
-} kl_server_fault;
-void kl_server_fail_next(kl_server *s, const kl_server_fault *f);
-size_t kl_server_faults(kl_server *s); /* answers that were ordered and did not happen yet */
+/* Its switchboard: rules by which it fails, stalls and lies. As long as s. */
+struct kl_faults *kl_server_faults(kl_server *s);
+/* With a clock of one's own, after it moved: what faults hold back is let go when its time is there. Returns
+ * when to come again, or KL_NEVER. */
+kl_time kl_server_faults_tick(kl_server *s);
 
 /* A kubeconfig for it (YAML text); caller kl_free()s. */
 char *kl_server_kubeconfig(const kl_server *s);

@@ -2,6 +2,7 @@
 #ifndef KL_SERVER_STATE_H
 #define KL_SERVER_STATE_H
 
+#include "faults/faults.h"
 #include "httpd/httpd.h"
 #include "base/list.h"
 #include "base/random.h"
@@ -44,7 +45,7 @@ struct kl_server {
     void *extra_arg;
     kl_random chance; /* of uids and generated names; `seeded`, or unused */
     bool seeded;
-    kl_list faults;               /* see fault.h */
+    kl_faults *faults;
     struct kl_archive *archive;   /* where objects are kept, or NULL; see durable.h */
     bool undoing;                 /* changes that happen are those of the archive undone */
     struct kl_policies *policies; /* compiled ones */
@@ -74,6 +75,9 @@ typedef struct kl__call {
     /* what conversion webhooks have answered (convert.h); NULL: they cannot be asked */
     struct kl_conversions *conversions;
     kl_buf *warnings; /* "Warning: ...\r\n" lines, or NULL */
+    /* of a request: what faults may make of it */
+    const kl_fault_call *facts;
+    kl_fault_plan *plan;
 } kl__call;
 
 /* The verbs. Under the lock. On success *out is a new reference to what the client sees (storage form);

@@ -42,6 +42,7 @@ typedef struct watch {
     /* of a kind with a conversion webhook: what waits for its answers; NULL: nothing does */
     kl_convert_queue *queue;
     struct ask *ask; /* the call that is under way */
+    kl_fault_watch *faults;
 } watch;
 
 /* Whom answers of conversion webhooks are for: they may come when the server is gone. */
@@ -59,10 +60,31 @@ typedef struct ask {
 #define WATCH_OF_ALL(l) KL_CONTAINER(l, watch, all)
 #define WATCH_OF_HERE(l) KL_CONTAINER(l, watch, here)
 
+static void refuse(kl_httpd_stream *stream, const kl_show_form *form, const kl_err *err)
+{
+    kl_buf text = KL_BUF_INIT;
+    const kl_value *status = kl__status_of(err);
+    kl_show_error_event(status, form, &text);
+    kl_value_unref(status);
+    kl_httpd_stream_write(stream, text.data, text.len);
+    kl_buf_fini(&text);
+}
+
+static void refuse_past(watch *w)
+{
+    kl_err err = KL_ERR_INIT;
+    kl__fail_expired(&err, "too old resource version: %" PRIu64 " (%" PRIu64 ")", w->told, w->told + 1);
+    refuse(w->stream, &w->form, &err);
+    kl_err_fini(&err);
+}
+
 static void watch_end(watch *w)
 {
     kl_list_remove(&w->all);
     kl_list_remove(&w->here);
+    if (kl_fault_watch_expired(w->faults))
+        refuse_past(w);
+    kl_fault_watch_free(w->faults);
     if (w->ask)
         w->ask->w = NULL;
     kl_convert_queue_free(w->queue);
@@ -72,8 +94,9 @@ static void watch_end(watch *w)
 }
 
 /* Queues an event. A reader that is too slow is cut. */
-static bool put(watch *w, const kl_buf *text)
+static bool put_now(void *arg, const kl_buf *text)
 {
+    watch *w = arg;
     size_t waits = kl_httpd_stream_queued(w->stream);
     if (waits + BACKLOG < w->most)
         w->most = waits + BACKLOG;
@@ -84,6 +107,8 @@ static bool put(watch *w, const kl_buf *text)
     }
     return fits && kl_httpd_stream_write(w->stream, text->data, text->len);
 }
+
+static bool put(watch *w, const kl_buf *text) { return kl_fault_watch_put(w->faults, text, false); }
 
 /* The event as this watch wants it. `object` is in storage form. What cannot be written ends the watch. */
 static bool encode(
@@ -135,20 +160,21 @@ static bool seen_as(const kl__filter *f, const kl__change *c, const char **type,
 static bool bookmark(watch *w, uint64_t rv, bool initial_end)
 {
     kl_buf text = KL_BUF_INIT;
-    bool ok = !kl_show_bookmark(w->kind, &w->form, rv, initial_end, &text, NULL) && put(w, &text);
+    bool ok = !kl_show_bookmark(w->kind, &w->form, rv, initial_end, &text, NULL)
+        && kl_fault_watch_put(w->faults, &text, true);
     kl_buf_fini(&text);
     w->told = rv;
     return ok;
 }
 
-static void refuse(kl_httpd_stream *stream, const kl_show_form *form, const kl_err *err)
+/* Of a test that wants to know what was heard of: faults do not hold it back. */
+static bool mark(watch *w, uint64_t rv)
 {
     kl_buf text = KL_BUF_INIT;
-    const kl_value *status = kl__status_of(err);
-    kl_show_error_event(status, form, &text);
-    kl_value_unref(status);
-    kl_httpd_stream_write(stream, text.data, text.len);
+    bool ok = !kl_show_bookmark(w->kind, &w->form, rv, false, &text, NULL) && put_now(w, &text);
     kl_buf_fini(&text);
+    w->told = rv;
+    return ok;
 }
 
 /* Tells what is known of the queue; false: the watch has to end. */
@@ -265,8 +291,12 @@ void kl__watch_start(
         : KL_NEVER;
     kl_list_push(&s->watches, &w->all);
     kl_list_push(&b->watches, &w->here);
-    bool ok = true;
-    if (k->conversion)
+    w->faults = kl_fault_watch_new(s->faults, o->facts, o->plan, put_now, w, stream);
+    kl_time later;
+    bool ok = kl_fault_watch_look(w->faults, &later);
+    if (!ok)
+        ;
+    else if (k->conversion)
         ok = queue_start(s, w, o);
     else if (o->initial) {
         kl__picture p;
@@ -305,14 +335,27 @@ void kl__watches_mark(kl_server *s, uint64_t rv)
         bool waits = w->bookmarks && w->queue && kl_convert_queue_len(w->queue);
         if (waits)
             kl_convert_queue_mark(w->queue, rv, false);
-        if (kl_httpd_stream_gone(w->stream) || (w->bookmarks && !waits && !bookmark(w, rv, false)))
+        if (kl_httpd_stream_gone(w->stream) || (w->bookmarks && !waits && !mark(w, rv)))
             watch_end(w);
     }
 }
 
+kl_time kl__watches_look(kl_server *s)
+{
+    kl_time again = KL_NEVER, later;
+    for (kl_list *l = s->watches.next, *next; l != &s->watches; l = next) {
+        watch *w = WATCH_OF_ALL(l);
+        next = l->next;
+        if (!kl_fault_watch_look(w->faults, &later))
+            watch_end(w);
+        again = later < again ? later : again;
+    }
+    return again;
+}
+
 kl_time kl__watches_tick(kl_server *s, kl_time now)
 {
-    kl_time again = KL_NEVER;
+    kl_time again = kl__watches_look(s);
     uint64_t rv = kl__store_rv(s->store);
     for (kl_list *l = s->watches.next, *next; l != &s->watches; l = next) {
         watch *w = WATCH_OF_ALL(l);

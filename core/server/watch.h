@@ -14,6 +14,8 @@ typedef struct kl__watch_options {
     bool initial_end; /* ... and mark its end by an annotated bookmark (sendInitialEvents) */
     uint64_t rv;      /* changes after this one */
     kl_time timeout;  /* 0: none */
+    const kl_fault_call *facts;
+    const kl_fault_plan *plan;
 } kl__watch_options;
 
 /* Takes the filter. The stream is the watch's from now on. */
@@ -25,6 +27,8 @@ void kl__watch_change(void *server, kl__bucket *b, const kl__change *c);
 void kl__watches_mark(kl_server *s, uint64_t rv);
 /* Sends due bookmarks, ends what timed out or hung up; returns when to come again. */
 kl_time kl__watches_tick(kl_server *s, kl_time now);
+/* The part of it that faults hold back; returns when to come again for that. */
+kl_time kl__watches_look(kl_server *s);
 void kl__watches_stop(kl_server *s); /* ends all */
 /* Makes one call of a conversion webhook that a watch waits for; false: none does. Takes the lock, and calls
  * without it. */

@@ -82,7 +82,7 @@ The words of a `*_test.lua` file that `kubelua test` runs, and `t`, which `kube.
     classes = {
       { "kubelua.Testing", "t:" },
       { "kubelua.TestingOptions" },
-      { "kubelua.TestingFault" },
+      { "kubelua.TestingFault" }, { "kubelua.TestingFailure" },
       { "kubelua.TestingRun" },
       { "kubelua.TestingHttp", "web:" },
       { "kubelua.TestingRequest" },

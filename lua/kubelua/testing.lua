@@ -51,7 +51,7 @@ T.__name = "kubelua.Testing"
 ---@field simulate? boolean|string|string[]  stand-ins for a cluster beside the scripts: true for all, or names
 ---@field settle? boolean              false: nothing has run when start returns
 
----@class kubelua.TestingFault
+---@class kubelua.TestingFailure
 ---@field verb? string
 ---@field kind? string
 ---@field resource? string             plural, where the kind is not known
@@ -64,6 +64,26 @@ T.__name = "kubelua.Testing"
 ---@field message? string
 ---@field retry_after? integer          seconds
 ---@field times? integer
+
+---@class kubelua.TestingFault: kubelua.TestingFailure
+---@field verb? string|string[]
+---@field group? string
+---@field path? string                 a pattern of a shell: "/apis/apps/*"
+---@field agent? string                how the User-Agent of a client begins
+---@field except? string               and not of this one; the test's own client unless given
+---@field probability? number
+---@field lasts? string                how long the rule counts
+---@field half? boolean                half of an answer comes, and the connection is closed
+---@field stale? integer               a list is as it was so many changes ago
+---@field cut? "end"|"reset"|"half"|"expired"  a watch ends, `events` and `after` say when
+---@field stall? string                a watch is silent for that long, from the same moment on
+---@field events? integer
+---@field after? string
+---@field lag? string                  frames of a watch come so much later
+---@field bookmarks? string            "none", or by how much they are late
+---@field twice? number                probability that an event comes again
+---@field old? number                  ... that an older one follows
+---@field hits? integer                of t:faults()
 
 ---@class kubelua.TestingRun
 ---@field controller string
@@ -465,21 +485,6 @@ function T:controllers() return live(self):controllers() end
 
 -- ---------------------------------------------------------------- faults
 
-local CODES = {
-  conflict = { 409, nil }, not_found = { 404, nil }, already_exists = { 409, "AlreadyExists" },
-  forbidden = { 403, "Forbidden" },
-  unauthorized = { 401, "Unauthorized" }, invalid = { 422, "Invalid" },
-  throttled = { 429, "TooManyRequests" }, gone = { 410, "Expired" },
-  timeout = { 504, "Timeout" }, server = { 500, "InternalError" },
-  unavailable = { 503, "ServiceUnavailable" },
-}
-local FAULT = {
-  verb = "string", kind = "string", resource = "string", subresource = "string", namespace = "string",
-  name = "string", code = "integer",
-  error = "string", reason = "string", message = "string", retry_after = "integer", times = "integer",
-}
-local VERBS = { "get", "list", "watch", "create", "update", "patch", "apply", "delete", "deletecollection" }
-
 --- What a script counted (kube.counter, kube.gauge, kube.histogram) with these labels: the value, and of a
 --- histogram the sum and how often it observed; nil when nothing was counted so.
 ---@param name string
@@ -497,44 +502,92 @@ function T:metric(name, labels)
   return value
 end
 
+local RULE = {
+  verb = "value", kind = "string", group = "string", resource = "string", subresource = "string",
+  namespace = "string", name = "string", path = "string", agent = "string", except = "string",
+  probability = "number", times = "integer", lasts = "string", latency = "value", error = "string",
+  code = "integer", reason = "string", message = "string", retry_after = "integer", half = "boolean",
+  stale = "integer", cut = "string", events = "integer", after = "string", stall = "string", lag = "string",
+  bookmarks = "string", twice = "number", old = "number",
+}
+local FAILURE = {}
+for name in ("verb kind resource subresource namespace name error code reason message retry_after times")
+  :gmatch "%S+" do
+  FAILURE[name] = RULE[name]
+end
+
+-- The rule as the server reads it.
+local function rule_of(self, what, given, known)
+  local rule = {}
+  for name, value in pairs(options.check(what, given, known)) do
+    if name == "verb" and value == "apply" then value = "patch" end
+    rule[name == "retry_after" and "retryAfter" or name] = value
+  end
+  if rule.kind then
+    local r = self.client:resource(rule.kind)
+    rule.kind, rule.resource, rule.group = nil, r.plural, r.group
+  end
+  rule.except = rule.except or AGENT
+  return rule
+end
+
+local function add_faults(self, what, rules)
+  local wrong = live(self):add_faults(rules)
+  if wrong then core.blame(what .. ": " .. wrong) end
+  return self
+end
+
 --- The next requests of controllers that match are answered with a failure: t:fail_next { verb = "patch",
 --- kind = "v1/ConfigMap", error = "conflict", times = 2 }. `error` is one of the kinds of errors, or give
 --- `code` and `reason`.
----@param fault kubelua.TestingFault
+---@param failure kubelua.TestingFailure
 ---@return kubelua.Testing
-function T:fail_next(fault)
-  fault = options.check("t:fail_next", fault, FAULT)
-  local verb, resource, group = fault.verb, fault.resource, nil
-  if verb and not (" " .. table.concat(VERBS, " ") .. " "):find(" " .. verb .. " ", 1, true) then
-    core.blame(("t:fail_next: verb %q%s"):format(verb, suggest.hint(verb, VERBS)))
+function T:fail_next(failure)
+  local rule = rule_of(self, "t:fail_next", failure, FAILURE)
+  if not rule.error then rule.code = rule.code or 500 end
+  rule.times = rule.times or 1
+  return add_faults(self, "t:fail_next", rule)
+end
+
+--- Rules by which the server fails, stalls and lies to controllers, one or a list, with a `seed`:
+--- t:faults { seed = 7, { verb = "update", error = "conflict", probability = 0.3 }, { verb = "watch", cut = "end" } }.
+--- They count beside those that are there, until t:clear_faults(). Without an argument: the rules, each with its `hits`.
+---@param rules? kubelua.TestingFault|kubelua.TestingFault[]|{seed: integer?}
+---@return kubelua.Testing|kubelua.TestingFault[]
+function T:faults(rules)
+  if rules == nil then
+    local all = live(self):faults()
+    return all.rules
   end
-  if fault.kind then
-    local r = self.client:resource(fault.kind)
-    resource, group = r.plural, r.group
+  if type(rules) ~= "table" then
+    core.blame("t:faults: expected a rule or a list of rules, got " .. type(rules))
   end
-  local code, reason = fault.code, fault.reason
-  if fault.error then
-    local known = CODES[fault.error] or core.blame(("t:fail_next: error %q%s"):format(fault.error,
-      suggest.hint(fault.error, CODES)))
-    code, reason = code or known[1], reason or known[2]
+  if #rules == 0 and rules.seed == nil then
+    return add_faults(self, "t:faults", rule_of(self, "t:faults", rules, RULE))
   end
-  code = code or 500
-  if code < 400 or code > 599 then
-    core.blame(("t:fail_next: code must be from 400 to 599, got %d"):format(code))
+  local body = { seed = rules.seed, rules = {} }
+  for i, rule in ipairs(rules) do
+    body.rules[i] = rule_of(self, ("t:faults: rule %d"):format(i), rule, RULE)
   end
-  if (fault.times or 1) < 1 then core.blame("t:fail_next: times must be 1 or more") end
-  live(self):fail {
-    verb = verb == "apply" and "patch" or verb, resource = resource, group = group, sub = fault.subresource,
-    namespace = fault.namespace, name = fault.name,
-    except = AGENT, code = code, reason = reason, message = fault.message, retry_after = fault.retry_after,
-    times = fault.times or 1,
-  }
+  for name in pairs(rules) do
+    if name ~= "seed" and math.type(name) ~= "integer" then
+      core.blame(("t:faults: unknown option '%s'%s"):format(tostring(name),
+        suggest.hint(name, { seed = true })))
+    end
+  end
+  return add_faults(self, "t:faults", body)
+end
+
+--- All rules are gone, and what they held back comes.
+---@return kubelua.Testing
+function T:clear_faults()
+  live(self):clear_faults()
   return self
 end
 
 --- How many of the ordered failures did not happen yet.
 ---@return integer
-function T:faults_left() return live(self):faults() end
+function T:faults_left() return select(2, live(self):faults()) end
 
 -- ---------------------------------------------------------------- objects
 

@@ -112,7 +112,7 @@ describe("a virtual clock", function()
     assert.equal("400 advance: time runs forward, by ten years at most, not by -1m", refused '{"advance":"-1m"}')
     assert.matches("^400 .*soon", refused '{"advance":"soon"}')
     assert.matches("^400 ", refused "nonsense")
-    assert.equal("404 there is /kubelua/v1/clock, and nothing else below /kubelua/", refused("{}", "/kubelua/v1/clocks"))
+    assert.equal("404 there are /kubelua/v1/clock and /kubelua/v1/faults, and nothing else below /kubelua/", refused("{}", "/kubelua/v1/clocks"))
   end)
 
   it("does not keep the server from stopping", function()

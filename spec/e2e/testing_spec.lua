@@ -147,7 +147,34 @@ return kube.controller { name = "x", resource = "v1/ConfigMap", when = function(
     t:fail_next { error = "forbidden", verb = "patch" }
     t:create { kind = "v1/ConfigMap", name = "b" }
     assert.matches("403", t:runs("b")[1].message)
-    assert.error_matches(function() t:fail_next { error = "conflikt" } end, "did you mean 'conflict'")
+    assert.error_matches(function() t:fail_next { error = "conflikt" } end, 'did you mean "conflict"')
+  end)
+
+  it("meets controllers with faults by rules", function()
+    local t = start { source = source 'ctx:patch(o, { data = { seen = o("data.mine") or "none" } })' }
+    t:faults { seed = 3, { verb = "apply", kind = "v1/ConfigMap", error = "conflict", times = 1 },
+      { kind = "v1/ConfigMap", verb = "watch", stall = "1m", events = 1 } }
+    t:create(CARD)
+    t:until_idle()
+    assert.equal("none", t:get("v1/ConfigMap", "a").data.seen)
+    t:patch(t:get("v1/ConfigMap", "a"), { data = { mine = "yes" } })
+    t:advance "59s"
+    assert.equal("none", t:get("v1/ConfigMap", "a").data.seen)
+    t:advance "1s"
+    t:until_idle()
+    assert.equal("yes", t:get("v1/ConfigMap", "a").data.seen)
+    local all = t:faults()
+    assert.equal("conflict", all[1].error)
+    assert.same({ 1, 0 }, { all[1].hits, all[1].left })
+    assert.equal(1, all[2].hits)
+    t:clear_faults():faults { verb = "watch", cut = "end" }
+    assert.equal(1, #t:faults())
+    t:clear_faults()
+    assert.error_matches(function() t:faults { stal = 1 } end, "did you mean 'stale'")
+    assert.error_matches(function() t:faults { { half = true }, { latency = "1s" } } end,
+      "t:faults: rule 2: latency: the time of this server stands")
+    assert.error_matches(function() t:faults { seeds = 3, { half = true } } end, "did you mean 'seed'")
+    assert.error_matches(function() t:faults "conflict" end, "expected a rule or a list of rules, got string")
   end)
 
   it("tells runs, writes, logs and Events", function()

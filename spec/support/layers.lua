@@ -13,6 +13,7 @@
 --   schema <- check <- builtin                                      how checks complain; what kinds are checked for
 --   schema <- {show, openapi, builtin, custom, discovery} <- server                    the embedded API server, over base, value, wire and model
 --   {httpd, model, rbac} <- audit <- server                         what is said of each request
+--   {httpd, schema} <- faults <- server                             what goes wrong on request
 --   {cel, builtin} <- policy <- server                              admission policies
 --   state <- {values, api} <- script <- cli                          in bindings/: all of core, and lua.h
 --
@@ -34,6 +35,7 @@ M.arrows = {
   ["core/httpd"] = set "base httpd",
   ["core/archive"] = set "base value archive",
   ["core/store"] = set "base value model schema store",
+  ["core/faults"] = set "base httpd value model schema faults",
   ["core/owners"] = set "base value model schema store owners",
   ["core/rbac"] = set "base value httpd rbac",
   ["core/value"] = set "base value",
@@ -71,7 +73,7 @@ M.arrows = {
   ["core/check"] = set "base value model schema check",
   ["core/builtin"] = set "base value model schema check builtin",
   ["core/policy"] = set "base value model store cel schema show check builtin policy",
-  ["core/server"] = set "base httpd value rbac audit store owners archive wire model cel schema show openapi builtin policy \z
+  ["core/server"] = set "base httpd value rbac audit faults store owners archive wire model cel schema show openapi builtin policy \z
     custom discovery server",
 }
 

@@ -217,6 +217,7 @@ local AREAS = {
   discovery = { "discovery", "crd" },
   election = { "election", "frozen", "lease" },
   events = { "events" },
+  faults = { "faults", "testing", "spec/core/server/" },
   http = { "client", "proxy", "bad_input", "tls" },
   informers = { "caches", "discovery", "crd", "kind" },
   lab = { "replay", "shadow", "record", "whatif", "past" },

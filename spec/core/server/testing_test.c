@@ -1,5 +1,4 @@
-/* testing_test.c - what the server does for tests of controllers: a state to come back to, marks, ordered
- * failures. */
+/* testing_test.c - what the server does for tests of controllers: a state to come back to, marks. */
 #include "support/test.h"
 
 #include "http_help.h"
@@ -103,46 +102,6 @@ static void a_mark_is_heard_by_who_takes_bookmarks(void **state)
     stop(s);
 }
 
-static void ordered_failures_answer_what_matches_so_often(void **state)
-{
-    (void)state;
-    kl_server *s = start();
-    kl_server_fail_next(s,
-        &(kl_server_fault){.verb = "create",
-            .resource = "configmaps",
-            .group = "",
-            .code = 503,
-            .reason = "ServiceUnavailable",
-            .retry_after = 7,
-            .times = 2});
-    kl_server_fail_next(s, &(kl_server_fault){.verb = "get", .name = "a", .code = 409});
-    kl_server_fail_next(s, &(kl_server_fault){.verb = "delete", .code = 500, .except_agent = "spec"});
-    assert_int_equal(kl_server_faults(s), 4);
-    assert_int_equal(
-        code(s, "POST", "/api/v1/namespaces/default/secrets", "{\"metadata\":{\"name\":\"a\"}}"), 201);
-    for (int i = 0; i < 2; i++) {
-        kl_buf in = KL_BUF_INIT;
-        int fd = http_send(s, "POST", MAPS, "application/json", "{\"metadata\":{\"name\":\"a\"}}");
-        while (http_more(fd, &in)) {}
-        close(fd);
-        assert_non_null(strstr(in.data, " 503 "));
-        assert_non_null(strstr(in.data, "Retry-After: 7"));
-        assert_non_null(strstr(in.data, "ServiceUnavailable"));
-        kl_buf_fini(&in);
-    }
-    assert_int_equal(code(s, "POST", MAPS, "{\"metadata\":{\"name\":\"a\"}}"), 201);
-    assert_int_equal(code(s, "GET", MAPS, NULL), 200); /* a list is no get */
-    assert_int_equal(code(s, "GET", MAPS "/a", NULL), 409);
-    assert_int_equal(code(s, "GET", MAPS "/a", NULL), 200);
-    assert_int_equal(code(s, "DELETE", MAPS "/a", NULL), 200); /* our agent is spared */
-    assert_int_equal(kl_server_faults(s), 1);
-    kl_server_keep(s);
-    assert_true(kl_server_reset(s));
-    assert_int_equal(kl_server_faults(s), 0);
-    stop(s);
-}
-
 KL_TESTS(cmocka_unit_test(a_kept_state_comes_back),
     cmocka_unit_test(kinds_that_came_or_went_are_no_state_to_come_back_from),
-    cmocka_unit_test(a_mark_is_heard_by_who_takes_bookmarks),
-    cmocka_unit_test(ordered_failures_answer_what_matches_so_often))
+    cmocka_unit_test(a_mark_is_heard_by_who_takes_bookmarks))

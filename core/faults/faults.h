@@ -1,0 +1,98 @@
+/* faults.h - the fault switchboard: rules that make the embedded API server lie, fail and stall on request.
+ *
+ *   request --kl_faults_meet--> a failure to answer
+ *                               KL_EAGAIN: it is held, and handled again later
+ *                               KL_OK: it is served by its plan
+ *   frame of a watch --kl_fault_watch_put--> sent, kept for later, sent twice, or the watch ends
+ *
+ * Any thread, but for kl_fault_watch, which is its owner's. */
+#ifndef KL_FAULTS_FAULTS_H
+#define KL_FAULTS_FAULTS_H
+
+#include "base/clock.h"
+#include "httpd/httpd.h"
+#include "schema/kinds.h"
+#include "value/value.h"
+
+#define KL_FAULTS_PATH "/kubelua/v1/faults"
+
+typedef struct kl_faults kl_faults;
+
+/* `changed` is called when rules came or went, without a lock: what they say of running watches counts at
+ * once. */
+kl_faults *kl_faults_new(kl_clock *clock, void (*changed)(void *arg), void *arg);
+void kl_faults_free(kl_faults *f); /* answers what it still holds: after the HTTP server; NULL is fine */
+
+/* {"seed": 7, "rules": [...]} or one rule. All of them, or none and an error that names the rule and its
+ * field. */
+KL_NODISCARD kl_status kl_faults_add(kl_faults *f, const kl_value *v, kl_err *err);
+/* {"seed", "rules"}: each as it was given, with its hits and what is left of its times; a new reference */
+const kl_value *kl_faults_list(kl_faults *f);
+void kl_faults_clear(kl_faults *f);
+/* How often rules with `times` have still to happen. */
+size_t kl_faults_left(kl_faults *f);
+/* GET, POST and DELETE of KL_FAULTS_PATH. */
+void kl_faults_serve(kl_faults *f, kl_httpd_request *http);
+
+/* What rules are matched against; borrowed. */
+typedef struct kl_fault_call {
+    const kl__kind *kind; /* NULL: the path is not of a resource */
+    const char *ns, *name, *sub;
+    const char *verb; /* "watch" is one; NULL: none that is known */
+    const char *path;
+    const char *agent; /* User-Agent, or NULL */
+} kl_fault_call;
+
+typedef enum kl_fault_cut {
+    KL_CUT_NONE,
+    KL_CUT_END,     /* as if its time were over */
+    KL_CUT_RESET,   /* the connection breaks */
+    KL_CUT_HALF,    /* within a frame */
+    KL_CUT_EXPIRED, /* by an ERROR frame of code 410 */
+} kl_fault_cut;
+
+/* When so many events were sent, and so much time is over. */
+typedef struct kl_fault_moment {
+    int64_t events;
+    kl_time after;
+} kl_fault_moment;
+
+/* How a request is served. Zeroes: as ever. */
+typedef struct kl_fault_plan {
+    unsigned what; /* effects that are given, see faults_impl.h */
+    kl_time latency;
+    bool half;     /* done by kl_faults_meet */
+    int64_t stale; /* a list: as it was so many changes ago */
+    kl_fault_cut cut;
+    kl_fault_moment cut_at, stall_at;
+    kl_time stall, lag;
+    kl_time late;      /* bookmarks come so much later; KL_NEVER: none comes */
+    double twice, old; /* probability for each frame */
+    uint64_t seed;     /* of draws in a watch */
+    uint64_t known;    /* rules up to this number have been asked */
+    uint64_t clears;   /* of the switchboard, when they were */
+} kl_fault_plan;
+
+/* KL_OK: it is served by *plan. KL_EAGAIN: it is held, and comes again by kl_httpd_again. Else it is answered
+ * by the failure, with a Retry-After if err->retry_after_ns. */
+KL_NODISCARD kl_status kl_faults_meet(
+    kl_faults *f, const kl_fault_call *c, kl_httpd_request *http, kl_fault_plan *plan, kl_err *err);
+/* Lets requests go whose time is there; returns when the next one's is, or KL_NEVER. */
+kl_time kl_faults_tick(kl_faults *f);
+
+typedef struct kl_fault_watch kl_fault_watch;
+/* Sends a frame; false: the watch has to end. */
+typedef bool kl_fault_write(void *arg, const kl_buf *frame);
+
+/* Of a watch that begins; copies the call. The stream is borrowed, as is the kind of the call. */
+kl_fault_watch *kl_fault_watch_new(kl_faults *f, const kl_fault_call *c, const kl_fault_plan *plan,
+    kl_fault_write *write, void *arg, kl_httpd_stream *stream);
+void kl_fault_watch_free(kl_fault_watch *w);
+/* False: the watch has to end. */
+KL_NODISCARD bool kl_fault_watch_put(kl_fault_watch *w, const kl_buf *frame, bool bookmark);
+/* Sends what is due; *next is when to look again, or KL_NEVER. False: the watch has to end. */
+KL_NODISCARD bool kl_fault_watch_look(kl_fault_watch *w, kl_time *next);
+/* It ends by an ERROR frame of code 410. */
+bool kl_fault_watch_expired(const kl_fault_watch *w);
+
+#endif

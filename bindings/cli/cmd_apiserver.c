@@ -33,8 +33,20 @@ void cli_server_stop(kl_server *s)
     caller = NULL;
 }
 
-int cli_server_start(const char *command, const kl_server_options *o, const cli_list *crds,
-    const cli_list *load, kl_server **out)
+int cli_server_load(const char *command, kl_server *s, const cli_list *paths)
+{
+    kl_err err = KL_ERR_INIT;
+    for (size_t i = 0; i < paths->n; i++) {
+        size_t n = 0;
+        if (kl_server_load_path(s, paths->v[i], &n, &err))
+            return cli_fail_err(1, command, &err);
+        kl_info("loaded", "path=%s objects=%zu", paths->v[i], n);
+    }
+    return 0;
+}
+
+int cli_server_start(
+    const char *command, const kl_server_options *o, const cli_list *crds, kl_server **out)
 {
     kl_server_options options = *o;
     kl_err err = KL_ERR_INIT;
@@ -48,18 +60,12 @@ int cli_server_start(const char *command, const kl_server_options *o, const cli_
         caller = NULL;
         return cli_fail_err(1, command, &err);
     }
-    const cli_list *lists[] = {crds, load};
-    for (int k = 0; k < 2; k++)
-        for (size_t i = 0; i < lists[k]->n; i++) {
-            size_t n = 0;
-            if (kl_server_load_path(s, lists[k]->v[i], &n, &err)) {
-                cli_server_stop(s);
-                return cli_fail_err(1, command, &err);
-            }
-            kl_info("loaded", "path=%s objects=%zu", lists[k]->v[i], n);
-        }
-    *out = s;
-    return 0;
+    int code = cli_server_load(command, s, crds);
+    if (code)
+        cli_server_stop(s);
+    else
+        *out = s;
+    return code;
 }
 
 bool cli_server_write_kubeconfig(const char *command, kl_server *s, const char *path)
@@ -183,7 +189,9 @@ int cli_apiserver(int argc, char **argv)
     if (moved)
         time = cli_virtual_new(&o);
     kl_server *s = NULL;
-    int code = cli_server_start("apiserver", &o, &crds, &load, &s);
+    int code = cli_server_start("apiserver", &o, &crds, &s);
+    if (!code)
+        code = cli_server_load("apiserver", s, &load);
     if (!code && kubeconfig && !cli_server_write_kubeconfig("apiserver", s, kubeconfig))
         code = 1;
     if (!code)

@@ -101,7 +101,13 @@ static int connect_server(session *s, size_t number)
                 .data = s->data,
                 .insecure_anywhere = s->insecure_anywhere,
                 .collect = true},
-            &s->crds, &s->load, &s->server);
+            &s->crds, &s->server);
+        if (code)
+            return code;
+        /* what is loaded may be of kinds that the scripts bring */
+        if (cli_scripts_define_here(s->loaded, s->server, &err))
+            return cli_fail_err(1, s->command, &err);
+        code = cli_server_load(s->command, s->server, &s->load);
         if (code)
             return code;
         if (s->write_kubeconfig && !cli_server_write_kubeconfig(s->command, s->server, s->write_kubeconfig))

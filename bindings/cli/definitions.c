@@ -31,3 +31,11 @@ kl_status cli_definitions_apply(kl_client *const *clients, size_t n, const kl_pr
             st = apply(clients[i], kl_value_item(p->crds, k), err);
     return st;
 }
+
+kl_status cli_definitions_load(kl_server *s, const kl_program *p, kl_err *err)
+{
+    kl_status st = KL_OK;
+    for (size_t k = 0; k < kl_value_len(p->crds) && !st; k++)
+        st = kl_server_load(s, kl_value_item(p->crds, k), err);
+    return st;
+}

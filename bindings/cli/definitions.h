@@ -4,10 +4,14 @@
 
 #include "client/client.h"
 #include "run/reconciler.h"
+#include "server/server.h"
 
 /* Applies those of a program to each of n clusters, and waits for the answers: main thread. An error names
  * the definition. */
 KL_NODISCARD kl_status cli_definitions_apply(
     kl_client *const *clients, size_t n, const kl_program *p, kl_err *err);
+
+/* Loads those of a program into an embedded server. */
+KL_NODISCARD kl_status cli_definitions_load(kl_server *s, const kl_program *p, kl_err *err);
 
 #endif

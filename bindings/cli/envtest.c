@@ -107,7 +107,7 @@ static int serve(const kl_server_options *o)
 {
     static const cli_list none;
     kl_server *s = NULL;
-    int code = cli_server_start(APISERVER, o, &none, &none, &s);
+    int code = cli_server_start(APISERVER, o, &none, &s);
     if (!code) {
         printf("serving %s\n", kl_server_url(s));
         fflush(stdout);

@@ -282,6 +282,15 @@ kl_status cli_scripts_fetch(cli_scripts *s, kl_client *c, kl_err *err)
     return st ? st : params_known(s, err);
 }
 
+kl_status cli_scripts_define_here(const cli_scripts *s, kl_server *server, kl_err *err)
+{
+    kl_status st = KL_OK;
+    for (size_t i = 0; i < s->n && !st; i++)
+        if (s->v[i].program) /* a script from a ConfigMap is not here yet */
+            st = cli_definitions_load(server, s->v[i].program, err);
+    return st;
+}
+
 kl_status cli_scripts_define(cli_scripts *s, kl_client *const *clients, size_t n, kl_err *err)
 {
     kl_status st = KL_OK;

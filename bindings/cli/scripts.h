@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/params.h"
 #include "control/control.h"
+#include "server/server.h"
 
 typedef struct cli_scripts cli_scripts;
 
@@ -17,6 +18,8 @@ KL_NODISCARD kl_status cli_scripts_load(
  * do, and waits until each is there and good, saying what for. KL_OK; KL_ECANCELLED when the process was told
  * to end meanwhile. */
 KL_NODISCARD kl_status cli_scripts_fetch(cli_scripts *s, kl_client *c, kl_err *err);
+/* Loads the definitions that they bring into an embedded server, before what else is loaded there. */
+KL_NODISCARD kl_status cli_scripts_define_here(const cli_scripts *s, kl_server *server, kl_err *err);
 /* Applies the definitions that they bring to each of n clusters, now and with each next generation; clients
  * are borrowed until cli_scripts_unwatch. */
 KL_NODISCARD kl_status cli_scripts_define(cli_scripts *s, kl_client *const *clients, size_t n, kl_err *err);

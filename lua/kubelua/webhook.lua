@@ -23,8 +23,8 @@ local M = {}
 ---@field subresources? string[]           of each resource, as well
 ---@field scope? "*"|"Namespaced"|"Cluster"
 ---@field namespaces? string[]             objects in these only
----@field namespace_selector? table        matchLabels, matchExpressions of the object's namespace
----@field object_selector? table           matchLabels, matchExpressions of the object
+---@field namespace_selector? string|table "a=b", or matchLabels, matchExpressions of the object's namespace
+---@field object_selector? string|table    "a=b", or matchLabels, matchExpressions of the object
 ---@field match_conditions? {name: string, expression: string}[]  expressions (CEL) that the API server asks
 ---@field match_policy? "Equivalent"|"Exact"
 ---@field reinvocation? "Never"|"IfNeeded" whether a mutating webhook is asked again after others changed the object
@@ -135,10 +135,40 @@ local function check_operations(self, list)
   self.operations = core.value(core.array(list), "operations")
 end
 
+-- One requirement of a label selector's text, as a LabelSelector has it; nil: it has no such thing.
+local function requirement(text)
+  local key, word, list = text:match "^(%S+) (%l+) %((.*)%)$"
+  if key then
+    local values = {}
+    for value in list:gmatch "[^|]+" do values[#values + 1] = value end
+    return { key = key, operator = word == "in" and "In" or "NotIn", values = values }
+  end
+  local name, sign, value = text:match "^([^=!<>]+)([=!]+)([^=]*)$"
+  if name then return { key = name, operator = sign == "!=" and "NotIn" or "In", values = { value } } end
+  if text:find "[<>]" then return nil end
+  return { key = text:gsub("^!", ""), operator = text:find "^!" and "DoesNotExist" or "Exists" }
+end
+
+local function selector_of_text(self, key, text)
+  local ok, parsed = pcall(core.selector, text)
+  if not ok then fail(self, "%s: %s", key, checks.reason(parsed)) end
+  local out = {}
+  local flat = tostring(parsed):gsub("%b()", function(values) return (values:gsub(",", "|")) end)
+  for part in flat:gmatch "[^,]+" do
+    local one = requirement(part)
+    if not one then fail(self, "%s: %q: an API server compares no numbers here", key, part) end
+    out[#out + 1] = one
+  end
+  if #out == 0 then fail(self, "%s is empty: leave it out for all", key) end
+  return { matchExpressions = out }
+end
+
 local function selector(self, key, x)
   if x == nil then return nil end
+  if type(x) == "string" then return selector_of_text(self, key, x) end
   if type(x) ~= "table" then
-    fail(self, "%s must be { matchLabels = {...} } or { matchExpressions = {...} }, got %s", key, type(x))
+    fail(self, "%s must be a text such as \"app=web\", { matchLabels = {...} } or { matchExpressions = {...} }, got %s",
+      key, type(x))
   end
   checks.keys(self, key, x, { "matchLabels", "matchExpressions" })
   return x
@@ -271,8 +301,9 @@ function M.describe(h, line)
   line(h.mutating and "mutates" or "validates", table.concat(h.kinds, ", "))
   line("operations", table.concat(core.copy(h.operations), ", "))
   if h.scope ~= "*" then line("scope", h.scope) end
-  for _, key in ipairs { "namespaceSelector", "objectSelector" } do
-    if next(core.copy(h.entry[key])) ~= nil then line(key, tostring(h.entry[key])) end
+  for _, part in ipairs { "namespace", "object" } do
+    local chosen = h.entry[part .. "Selector"]
+    if next(core.copy(chosen)) ~= nil then line(part .. "s", tostring(chosen)) end
   end
   for _, kind in ipairs(h.reads or {}) do line("reads", kind) end
   line("on failure", h.ignore and "allowed (Ignore)" or "denied (Fail)")

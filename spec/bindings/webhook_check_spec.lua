@@ -41,7 +41,22 @@ return {
     assert.truthy(out:find "controller b" < out:find "webhook pods")
   end)
 
+  it("shows what a selector in one text means", function()
+    local out, code = checked(hook [[validate = print, object_selector = "app=web,tier in (a, b),!old,new,zone!=x"]])
+    assert.equal(0, code, out)
+    for _, part in ipairs {
+      '{"key":"app","operator":"In","values":["web"]}', '{"key":"tier","operator":"In","values":["a","b"]}',
+      '{"key":"old","operator":"DoesNotExist"}', '{"key":"new","operator":"Exists"}',
+      '{"key":"zone","operator":"NotIn","values":["x"]}', "objects     {",
+    } do
+      assert.truthy(out:find(part, 1, true), part .. " is not in:\n" .. out)
+    end
+  end)
+
   for _, case in ipairs {
+    { "with a selector that compares numbers", hook 'validate = print, object_selector = "size>3"', "compares no numbers" },
+    { "with a selector text that is none", hook 'validate = print, object_selector = "a in (b"', "object_selector: " },
+    { "with an empty selector text", hook 'validate = print, namespace_selector = ""', "leave it out for all" },
     { "without a function", hook "",
       "it has mutate = function(obj, req) or validate = function(obj, req), one of them" },
     { "with both functions", hook "mutate = print, validate = print", "one of them" },

@@ -85,7 +85,9 @@ return kube.controller { name = "a", resource = "v1/Pod", reconcile = function()
     assert.equal("www", t:get("test.example.com/v1/Site", "a").status.host)
     local kubeconfig = process.tmpname ".kubeconfig"
     local path = process.write(process.tmpname ".lua", script "dev.example.com")
-    local dev = process.spawn { KUBELUA, "dev", path, "--write-kubeconfig", kubeconfig, name = "kubelua dev" }
+    local loaded = process.write(process.tmpname ".yaml",
+      "apiVersion: dev.example.com/v1\nkind: Site\nmetadata: {name: loaded}\nspec: {host: www}\n")
+    local dev = process.spawn { KUBELUA, "dev", path, "--load", loaded, "--write-kubeconfig", kubeconfig, name = "kubelua dev" }
     dev:wait_for_log(60, "applied the definition name=sites.dev.example.com")
     local client = kube.connect { kubeconfig = kubeconfig, cache_dir = false }
     wait.until_true(60, "the kind", function()
@@ -94,6 +96,7 @@ return kube.controller { name = "a", resource = "v1/Pod", reconcile = function()
     end)
     wait.until_true(60, "its status", function()
       return client:get("dev.example.com/v1/Site", "default", "a")("status.host") == "www"
+        and client:get("dev.example.com/v1/Site", "default", "loaded")("status.host") == "www"
     end)
     client:close()
     assert.equal(0, dev:stop(45))

@@ -155,6 +155,9 @@ static kl_status nobody(question *q, kl_err *err)
     char **kinds = NULL;
     size_t n = 0;
     bool resolved = false;
+    if (!q->n)
+        return kl_fail(err, KL_ENOTFOUND,
+            "this process has webhooks and no controller; webhooks keep no history of objects");
     for (size_t i = 0; i < q->n; i++)
         if (q->parties[i].wiring) {
             kl_why_kinds(q->parties[i].wiring, false, &kinds, &n);

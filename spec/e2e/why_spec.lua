@@ -175,6 +175,28 @@ return kube.controller { name = "maps", resource = "v1/ConfigMap", namespaces = 
       lonely:stop()
     end)
 
+    it("tells a call of ctx.http once, with what became of it", function()
+      local run = start(server, dir, ([[
+local kube = require "kubelua"
+return kube.controller { name = "away", resource = "v1/ConfigMap", namespaces = { %q }, http = { "http://127.0.0.1:1" },
+  reconcile = function(_, ctx) ctx.http:get "http://127.0.0.1:1/x" end }
+]]):format(ns), "--allow-http")
+      run:wait_for_log(60, "controller is running")
+      map("called")
+      says(dir, "cm " .. ns .. "/called", "\n +GET http://127%.0%.0%.1:1/x: connection refused")
+      controller.finish(run)
+    end)
+
+    it("says that webhooks have no history", function()
+      local run = start(server, dir, [[
+return require "kubelua".webhook { name = "idle", resource = "v1/Secret", failure_policy = "Ignore", validate = function() end }
+]], "--webhook-listen", "127.0.0.1:0", "--webhook-url", "auto")
+      run:wait_for_log(60, "control socket")
+      says(dir, "secret " .. ns .. "/a", "this process has webhooks and no controller")
+      controller.finish(run)
+      client:delete("admissionregistration.k8s.io/v1/ValidatingWebhookConfiguration", "idle.webhooks.kubelua")
+    end)
+
     it("needs to know which process, and which kind", function()
       local out, code = why(dir, "cm " .. ns .. "/a")
       assert.equal(1, code)

@@ -65,8 +65,14 @@ local function run_all(process)
   end)
 end
 
-local function tell(r, path)
-  print(("%s in the shadow of %s: %s"):format(path or r.candidate, r("script") or "?",
+-- The candidate as its user names it: from where we are, if it is below.
+local function candidate(env, r)
+  local path, here = r.candidate, env.absolute ".":gsub("/%.$", "") .. "/"
+  return path:sub(1, #here) == here and path:sub(#here + 1) or path
+end
+
+local function tell(r, name)
+  print(("%s in the shadow of %s: %s"):format(name, r("script") or "?",
     r.state == "following" and summary(r) or r("why") or r.state))
   local new = list(r("new"))
   if #new > 0 then
@@ -89,11 +95,11 @@ local function show_json(r)
 end
 
 -- What one of the flags does; nil: none was given.
-local function act(process, o, json)
+local function act(env, process, o, json)
   if o.promote then
     local r = process:post("/v1/shadow/promote", {})
     if json then return show_json(r) end
-    print(("%s was promoted: %s"):format(r.candidate, summary(r)))
+    print(("%s was promoted: %s"):format(candidate(env, r), summary(r)))
     print(("it runs until %s changes or the process ends; put it there to keep it"):format(r("script")
       or "the script"))
     return 0
@@ -101,7 +107,7 @@ local function act(process, o, json)
   if o["end"] then
     local r = process:call("DELETE", "/v1/shadow")
     if json then return show_json(r) end
-    print(("%s left the shadow: %s"):format(r.candidate, summary(r)))
+    print(("%s left the shadow: %s"):format(candidate(env, r), summary(r)))
     return 0
   end
 end
@@ -117,7 +123,7 @@ function M.run(env)
   end
   local json = common.wants_json(env)
   local process = control.connect(env)
-  local status = act(process, o, json)
+  local status = act(env, process, o, json)
   if status then return status end
   local r = path and process:post("/v1/shadow", { path = env.absolute(path),
     promote_after = o.promote_after }) or process:get "/v1/shadow"
@@ -125,7 +131,7 @@ function M.run(env)
     run_all(process)
     r = process:get "/v1/shadow"
   end
-  if json then common.print_json(r) else tell(r, path) end
+  if json then common.print_json(r) else tell(r, path or candidate(env, r)) end
   return r.differs + r.fails > 0 and 1 or 0
 end
 

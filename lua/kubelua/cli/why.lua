@@ -43,9 +43,12 @@ local PAST = {
   deletecollection = "deleted all of",
 }
 
-local function answered(s)
+-- `what`: the call as it is told, which an error of ctx.http repeats at its beginning.
+local function answered(s, what)
   if s("error") then
-    return (": %s%s"):format(s("code") ~= 0 and s("code") and ("%d, "):format(s.code) or "", s.error)
+    local why = s.error
+    if why:sub(1, #what + 2) == what .. ": " then why = why:sub(#what + 3) end
+    return (": %s%s"):format(s("code") ~= 0 and s("code") and ("%d, "):format(s.code) or "", why)
   end
   if s("took") == nil then return ": no answer yet" end
   if s.code == 0 then return ": not sent, as it would have changed nothing" end
@@ -63,8 +66,10 @@ local function step(s)
     end
     return ("listed %d %s%s"):format(s.count, s.list, #by > 0 and " (" .. table.concat(by, ", ") .. ")" or "")
   elseif s("call") then
-    return ("%s %s %s%s%s"):format(PAST[s.call] or s.call, s("kind") or "", s("key") or "",
-      s("subresource") and " (" .. s.subresource .. ")" or "", answered(s))
+    local key = s("key") or ""
+    local what = ("%s %s%s%s%s"):format(PAST[s.call] or s.call, s("kind") or "", key ~= "" and " " or "", key,
+      s("subresource") and " (" .. s.subresource .. ")" or "")
+    return what .. answered(s, what)
   elseif s("discovery") then
     return ("looked up %s%s"):format(s.discovery, s("error") and ": " .. s.error or "")
   end

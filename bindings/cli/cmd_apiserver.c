@@ -45,8 +45,7 @@ int cli_server_load(const char *command, kl_server *s, const cli_list *paths)
     return 0;
 }
 
-int cli_server_start(
-    const char *command, const kl_server_options *o, const cli_list *crds, kl_server **out)
+int cli_server_start(const char *command, const kl_server_options *o, const cli_list *crds, kl_server **out)
 {
     kl_server_options options = *o;
     kl_err err = KL_ERR_INIT;

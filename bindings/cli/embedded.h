@@ -7,8 +7,7 @@
 
 /* Starts it with a caller of webhooks (which fills o->webhook) and loads CRDs. 0, or an exit status after a
  * message. */
-int cli_server_start(
-    const char *command, const kl_server_options *o, const cli_list *crds, kl_server **out);
+int cli_server_start(const char *command, const kl_server_options *o, const cli_list *crds, kl_server **out);
 /* Loads files and directories of objects, in order. 0, or an exit status after a message. */
 int cli_server_load(const char *command, kl_server *s, const cli_list *paths);
 void cli_server_stop(kl_server *s); /* NULL is fine */

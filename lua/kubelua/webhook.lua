@@ -168,8 +168,7 @@ local function selector(self, key, x)
   if type(x) == "string" then return selector_of_text(self, key, x) end
   if type(x) ~= "table" then
     fail(self,
-      "%s must be a text such as \"app=web\", { matchLabels = {...} } or { matchExpressions = {...} }, got %s",
-      key, type(x))
+      '%s must be "app=web", { matchLabels = {...} } or { matchExpressions = {...} }, got %s', key, type(x))
   end
   checks.keys(self, key, x, { "matchLabels", "matchExpressions" })
   return x

@@ -1,4 +1,5 @@
 -- client_spec.lua - the client of stock Lua against an API server, ours and the real one.
+-- real in asan: every kind of answer of the real server, decoded by the client
 
 local kube = require "kubelua"
 local servers = require "support.servers"

@@ -1,5 +1,5 @@
 --- attach_spec.lua - kubelua attach: a prompt in a running process, of which these specs are the typist.
--- real in tsan: WebSockets over TLS
+-- real in asan, tsan: WebSockets over TLS
 
 local controller = require "support.controller"
 local process = require "support.process"

@@ -1,3 +1,5 @@
+-- real in asan: what scripts hand over, on both servers
+
 local controller = require "support.controller"
 local process = require "support.process"
 local servers = require "support.servers"

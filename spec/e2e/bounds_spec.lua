@@ -1,6 +1,7 @@
 -- bounds_spec.lua - calls of the standard library that would take minutes, or all memory, from `kubelua
 -- run` on both API servers: no hook fires inside C, and yet each ends as the failure of its key alone, at
 -- once, with a message that says what it was.
+-- real in asan: what scripts do to the process, on both servers
 
 local controller = require "support.controller"
 local servers = require "support.servers"

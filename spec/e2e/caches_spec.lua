@@ -1,6 +1,6 @@
 -- What controllers keep of the cluster: some namespaces, a selection, metadata alone; kinds that come, go
 -- and are forbidden.
--- real in tsan: watch lists and cuts of HTTP/2
+-- real in asan, tsan: watch lists and cuts of HTTP/2
 
 local controller = require "support.controller"
 local process = require "support.process"

@@ -1,4 +1,4 @@
--- real in tsan: only the real server checks credentials
+-- real in asan, tsan: only the real server checks credentials
 local identities = require "support.identities"
 local kube = require "kubelua"
 local process = require "support.process"

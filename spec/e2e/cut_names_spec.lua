@@ -1,5 +1,6 @@
 --- Names and paths that hold a NUL: read as C text they would end there and mean another object. And what
 --- Go reads as nothing.
+-- real in asan: names that end early, on both servers
 
 local new_api = require "support.api"
 local process = require "support.process"

@@ -1,4 +1,4 @@
--- real in tsan: leases are renewed while connections are cut
+-- real in asan, tsan: leases are renewed while connections are cut
 local controller = require "support.controller"
 local process = require "support.process"
 local servers = require "support.servers"

@@ -6,6 +6,7 @@
 -- writer saw, `board` without. A frozen process may hold a request that was half on its way when it was
 -- stopped, and nothing on this side of the network can take that back: where a write carries a version the
 -- server refuses it, and where it does not, it is the only one that may come late.
+-- real in asan: a leader that freezes before the real server
 
 local controller = require "support.controller"
 local process = require "support.process"

@@ -1,4 +1,5 @@
 -- informers_spec.lua - shared informers of a plain Lua state, against both API servers.
+-- real in asan: lists and watches of the real server
 
 local kube = require "kubelua"
 local servers = require "support.servers"

@@ -1,5 +1,6 @@
 -- Scripts whose Lua runs in processes of its own: what they do is what they always do, and the end of such
 -- a process costs nobody a key.
+-- real in asan: objects of the real server cross to a child
 
 local controller = require "support.controller"
 local process = require "support.process"

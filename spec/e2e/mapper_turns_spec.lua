@@ -1,5 +1,6 @@
 -- A mapping function that takes long for each object stays within its budget, and its events wait for those
 -- of the controllers that do not, on both servers.
+-- real in asan: what scripts do to the process, on both servers
 
 local controller = require "support.controller"
 local process = require "support.process"

@@ -2,7 +2,7 @@
 -- The JSON of the embedded server has the keys of an object in the order in which they were written, and empty
 -- members that came (`value: ""`); the real one has Go's order and leaves those out, as protobuf does.
 -- spec/core/wire/proto_write_test.c compares the bytes.
--- real in tsan: only the real server answers built-in kinds of every sort in protobuf
+-- real in asan, tsan: only the real server answers built-in kinds of every sort in protobuf
 
 local controller = require "support.controller"
 local kube = require "kubelua"

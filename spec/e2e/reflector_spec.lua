@@ -1,4 +1,4 @@
--- real in tsan: lists and watches over TLS and HTTP/2
+-- real in asan, tsan: lists and watches over TLS and HTTP/2
 local controller = require "support.controller"
 local process = require "support.process"
 local servers = require "support.servers"

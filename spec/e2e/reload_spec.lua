@@ -1,6 +1,6 @@
 --- reload_spec.lua - new logic comes into a running process: under load, with new kinds, without old
 --- controllers.
--- real in tsan: watches over HTTP/2 go on through generations
+-- real in asan, tsan: watches over HTTP/2 go on through generations
 
 local controller = require "support.controller"
 local process = require "support.process"

@@ -1,5 +1,6 @@
 --- What surrounds a request: warnings, a limit of our own and its metrics; and the client's verbs in a
 --- reconcile.
+-- real in asan: warnings and refusals of the real server
 
 local controller = require "support.controller"
 local kube = require "kubelua"

@@ -1,6 +1,6 @@
 --- restarts_spec.lua - starting and stopping leaves nothing behind: threads, descriptors, memory
 --- (spec/programs/restarts.c).
--- real in tsan: a server that comes back
+-- real in asan, tsan: a server that comes back
 
 local controller = require "support.controller"
 local process = require "support.process"

@@ -1,6 +1,7 @@
 --- sandbox_spec.lua - scripts that never come back, from `kubelua run` on both API servers: each ends in
 --- the failure of its key alone, with a
 -- message that names the budget, while the other keys of the same worker go on.
+-- real in asan: what scripts do to the process, on both servers
 
 local controller = require "support.controller"
 local process = require "support.process"

@@ -1,5 +1,6 @@
 -- What a script can do and what becomes of it, against both API servers: each test is a controller of
 -- Widgets in a namespace of its own, and what it saw comes back as a ConfigMap.
+-- real in asan: answers of the real server reach scripts
 
 local kube = require "kubelua"
 

@@ -1,5 +1,6 @@
 --- stuck_load_spec.lua - a script whose load sits in a C function that never comes back: nobody waits for
 --- it. Debug builds have such a function.
+-- real in asan: what scripts do to the process, on both servers
 
 local controller = require "support.controller"
 local process = require "support.process"

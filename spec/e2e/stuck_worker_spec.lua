@@ -1,5 +1,6 @@
 --- stuck_worker_spec.lua - a worker that does not come back, for it computes or waits where nothing can yield: probes,
 --- metrics, the control socket, a reload and signals do not wait for it.
+-- real in asan: what scripts do to the process, on both servers
 
 local controller = require "support.controller"
 local process = require "support.process"

@@ -1,4 +1,5 @@
 --- Every verb and subresource that a client has, by the client of stock Lua against both servers.
+-- real in asan: answers of the real server to every verb
 
 local kube = require "kubelua"
 local servers = require "support.servers"

@@ -1,6 +1,7 @@
 --- webhook_spec.lua - admission webhooks of `kubelua run`, called by both API servers: what they change,
 --- refuse and say, what becomes of failures, and that neither a new generation nor a new certificate costs
 --- a request.
+-- real in asan: the real server calls over TLS
 
 local controller = require "support.controller"
 local process = require "support.process"

@@ -14,9 +14,10 @@
 --   alone: WHY
 -- among its comments runs at the end, with no other beside it. A file with a line
 --   not in check, asan, tsan: WHY
--- is left out of these (or of one or two of them), unless it is named. Under ThreadSanitizer what runs on both
--- servers runs on the embedded one alone, whose clients' threads are the same, but for files with a line
---   real in tsan: WHY
+-- is left out of these (or of one or two of them), unless it is named. Under a sanitizer what runs on both
+-- servers runs on the embedded one alone, whose clients do the same, but for files with a line
+--   real in asan, tsan: WHY
+-- (or one of the two), where a client meets what only the real server does.
 --
 -- With --again a file whose tests fail has a second turn at the end, alone: beside another file, on a loaded
 -- machine, a time-out may have been too short. What passes then is told as such, with its first failure. A
@@ -119,7 +120,11 @@ local has_real = not options.fast and servers.assets() ~= nil
 local BOTH = { ["servers%.each%f[^%w_]"] = true, ["widgets%.each%f[^%w_]"] = true }
 
 -- Whether "both servers" are the embedded one alone here.
-local function embedded_alone(text) return variant == "tsan" and not text:find "\n[-/* ]+real in tsan: %S" end
+local function embedded_alone(text)
+  if variant == "release" then return false end
+  local names = text:match "\n[-/* ]+real in ([%a, ]+): %S" or ""
+  return not names:find(variant, 1, true)
+end
 
 local function needs_real(text)
   for _, pattern in ipairs(ASKS) do

@@ -79,12 +79,15 @@ local function commands(page)
     if mark then
       fence, last = not fence and mark or nil, nil
     elseif fence == "sh" or fence == "" or fence == "console" then
-      local text = line:match "^%s*%$ (.*)$" or fence == "sh" and line or nil
-      if text and text:find "%S" and not text:find "^%s*#" then
+      local goes_on = last and select(2, last.text:gsub("'", "")) % 2 == 1 -- a quoted word over several lines
+      local text = not goes_on and (line:match "^%s*%$ (.*)$" or fence == "sh" and line) or nil
+      if goes_on then
+        last.text = last.text .. "\n" .. line
+      elseif text and text:find "%S" and not text:find "^%s*#" then
         last = { text = (text:gsub("%s+#%s.*$", "")) }
         out[#out + 1] = last
-      elseif last and not last.expected and line:find "%S" and line ~= "..." then
-        last.expected = not PROMPTS[last.text] and line:gsub("%s*%.%.%.$", "") or nil
+      elseif last and not text and not last.expected and line:find "%S" and not line:find "^%.%.%." then
+        last.expected = not PROMPTS[last.text] and line:gsub("%s*%.%.%..*$", "") or nil
       end
     end
   end

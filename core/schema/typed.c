@@ -1,8 +1,10 @@
 /* typed.c - the walks of structured-merge-diff over our values and schemas. */
 #include "schema/typed.h"
 
+#include <stdint.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/mem.h"
 
 typedef enum shape { LEAF, MAP, LIST } shape;
@@ -63,11 +65,14 @@ char *kl__typed_element(const kl__schema *list, const kl_value *item)
     return kl_buf_take(&text);
 }
 
+#define FEW_ITEMS 16 /* from here on a map finds them */
+
 /* The items of a list with their elements. */
 typedef struct items {
     char **elements;
     size_t len;
     const kl_value *list;
+    kl_map *places; /* of each element the first place, counted from 1; NULL: nobody asked, or they are few */
 } items;
 
 static items items_of(const kl__schema *s, const kl_value *list)
@@ -84,14 +89,31 @@ static void items_fini(items *it)
     for (size_t i = 0; i < it->len; i++)
         kl_free(it->elements[i]);
     kl_free(it->elements);
+    kl_map_free(it->places, NULL);
 }
 
-static const kl_value *item_at(const items *it, const char *element)
+/* it->len when there is none */
+static size_t place_of(items *it, const char *element)
 {
-    for (size_t i = 0; i < it->len; i++)
-        if (!strcmp(it->elements[i], element))
-            return kl_value_item(it->list, i);
-    return NULL;
+    size_t at = 0;
+    if (!it->places && it->len > FEW_ITEMS) {
+        it->places = kl_map_new();
+        for (size_t i = it->len; i > 0; i--)
+            kl_map_set(it->places, it->elements[i - 1], (void *)(uintptr_t)i);
+    }
+    if (it->places) {
+        uintptr_t from_1 = (uintptr_t)kl_map_get(it->places, element);
+        return from_1 ? from_1 - 1 : it->len;
+    }
+    while (at < it->len && strcmp(it->elements[at], element))
+        at++;
+    return at;
+}
+
+static const kl_value *item_at(items *it, const char *element)
+{
+    size_t at = place_of(it, element);
+    return at < it->len ? kl_value_item(it->list, at) : NULL;
 }
 
 static const kl__schema *below(const kl__schema *s, const char *key, size_t n)
@@ -229,7 +251,7 @@ void kl__typed_compare(const kl__schema *s, const kl_value *old, const kl_value 
 
 static const kl_value *merge_at(const kl__schema *s, const kl_value *live, const kl_value *config);
 
-static bool has_element(const items *it, const char *element) { return item_at(it, element) != NULL; }
+static bool has_element(items *it, const char *element) { return item_at(it, element) != NULL; }
 
 /* Items of both: shared ones in the order of the config, others where they stood. */
 static const kl_value *merge_lists(const kl__schema *s, const kl_value *live, const kl_value *config)
@@ -244,9 +266,7 @@ static const kl_value *merge_lists(const kl__schema *s, const kl_value *live, co
         bool take_right = true;
         if (i < l.len) {
             const char *e = l.elements[i];
-            size_t at = 0;
-            while (at < r.len && strcmp(r.elements[at], e))
-                at++;
+            size_t at = place_of(&r, e);
             if (at == r.len) { /* only in l */
                 kl_build_value(b, kl_value_item(live, i++));
                 take_right = false;

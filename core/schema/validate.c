@@ -8,8 +8,10 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/mem.h"
 
 struct walk {
@@ -473,15 +475,77 @@ static char *item_text(const kl__schema *s, const kl_value *item)
     return text;
 }
 
+/* Equal values have one. */
+static uint64_t likeness(const kl_value *v)
+{
+    kl_type t = kl_value_type(v);
+    double number = kl_value_double(v, 0) + 0.0; /* -0.0 equals 0.0 */
+    size_t n;
+    const char *text = kl_value_strn(v, &n);
+    uint64_t sum = t;
+    if (t == KL_STRING)
+        return kl_hash(text, n);
+    if (t == KL_INT || t == KL_UINT || t == KL_DOUBLE)
+        return kl_hash(&number, sizeof number);
+    if (t == KL_ARRAY)
+        for (size_t i = 0; i < kl_value_len(v); i++)
+            sum = sum * 31 + likeness(kl_value_item(v, i));
+    if (t == KL_OBJECT)
+        for (size_t i = 0; i < kl_value_len(v); i++) { /* in any order */
+            const kl_value *x = kl_value_member(v, i, &text, &n);
+            sum += kl_hash(text, n) * (likeness(x) | 1);
+        }
+    return sum;
+}
+
+typedef struct place {
+    uint64_t likeness;
+    size_t at;
+} place;
+
+static int by_likeness(const void *a, const void *b)
+{
+    const place *x = a, *y = b;
+    if (x->likeness != y->likeness)
+        return x->likeness < y->likeness ? -1 : 1;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Of each item how many before it are the same one, counted to two. Caller frees. */
+static unsigned char *count_alike(const kl__schema *s, const kl_value *v)
+{
+    size_t n = kl_value_len(v), first = 0;
+    unsigned char *alike = kl_new_array(unsigned char, n + 1);
+    place *order = kl_new_array(place, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        const kl_value *item = kl_value_item(v, i);
+        order[i].at = i;
+        if (s->list == KL_S_SET)
+            order[i].likeness = likeness(item);
+        else
+            for (char **key = s->keys; *key; key++)
+                order[i].likeness = order[i].likeness * 31 + likeness(kl_value_get(item, *key));
+    }
+    qsort(order, n, sizeof *order, by_likeness);
+    for (size_t i = 1; i < n; i++) {
+        if (order[i].likeness != order[first].likeness)
+            first = i;
+        unsigned char *mine = &alike[order[i].at];
+        for (size_t k = first; k < i && *mine < 2; k++)
+            *mine += same_item(s, kl_value_item(v, order[k].at), kl_value_item(v, order[i].at));
+    }
+    kl_free(order);
+    return alike;
+}
+
 static void walk_lists(struct walk *w, const kl__schema *s, const kl_value *v)
 {
     if (!s || !s->custom)
         return;
-    for (size_t i = 1; s->list != KL_S_ATOMIC && kl_value_type(v) == KL_ARRAY && i < kl_value_len(v); i++) {
-        size_t alike = 0;
-        for (size_t k = 0; k < i && alike < 2; k++)
-            alike += same_item(s, kl_value_item(v, k), kl_value_item(v, i));
-        if (alike != 1) /* the third and later ones are not said again */
+    bool list = s->list != KL_S_ATOMIC && kl_value_type(v) == KL_ARRAY && kl_value_len(v) > 1;
+    unsigned char *alike = list ? count_alike(s, v) : NULL;
+    for (size_t i = 1; list && i < kl_value_len(v); i++) {
+        if (alike[i] != 1) /* the third and later ones are not said again */
             continue;
         char *field = kl_sprintf("%s[%zu]", kl_buf_str(&w->path), i),
              *text = item_text(s, kl_value_item(v, i));
@@ -489,6 +553,7 @@ static void walk_lists(struct walk *w, const kl__schema *s, const kl_value *v)
         kl_free(field);
         kl_free(text);
     }
+    kl_free(alike);
     walk_below(w, s, v, walk_lists);
 }
 

@@ -1,9 +1,12 @@
 /* Who owns what, on a built-in type and on a schema of a custom resource. */
 #include "core/server/value_help.h"
 
+#include <time.h>
+
 #include "schema/fieldset.h"
 #include "schema/managed.h"
 #include "schema/typed.h"
+#include "schema/validate.h"
 
 static kl__types *types, *custom;
 
@@ -207,6 +210,44 @@ static void the_structs_of_built_in_kinds_are_there_before_anyone_sets_them(void
     kl_value_unref(o);
 }
 
+/* {'spec':{FIELD:[...]}} with so many items, and the second again at the end. */
+static const kl_value *long_list(const char *field, int n, const char *fmt)
+{
+    kl_buf b = KL_BUF_INIT;
+    kl_buf_printf(&b, "{\"spec\":{\"%s\":[", field);
+    for (int i = 0; i <= n; i++)
+        kl_buf_printf(&b, fmt, i ? "," : "", i == n ? 1 : i); /* NOLINT(clang-diagnostic-format-nonliteral) */
+    kl_buf_puts(&b, "]}}");
+    const kl_value *o = NULL;
+    assert_int_equal(kl_value_decode(b.data, b.len, &o, NULL), KL_OK);
+    kl_buf_fini(&b);
+    return o;
+}
+
+/* What quadratic work takes 20 s of the processor for, and everybody waits. */
+static void long_lists_are_checked_and_merged_in_one_pass(void **state)
+{
+    (void)state;
+    static const char *const fields[] = {"set", "parts"},
+                             *const items[] = {"%s\"%d\"", "%s{\"name\":\"%d\"}"};
+    for (int i = 0; i < 2; i++) {
+        clock_t began = clock();
+        const kl_value *o = long_list(fields[i], 100000, items[i]), *merged;
+        kl__causes causes = {0};
+        kl__validate_custom(kl__types_root(custom), o, false, &causes);
+        assert_int_equal(causes.len, 1);
+        assert_non_null(strstr(causes.v[0].field, "[100000]"));
+        kl__causes_fini(&causes);
+        merged = kl__typed_merge(kl__types_root(custom), o, o);
+        kl__changes c;
+        kl__typed_compare(kl__types_root(custom), merged, o, &c);
+        kl__changes_fini(&c);
+        kl_value_unref(merged);
+        kl_value_unref(o);
+        assert_true(clock() - began < 10 * CLOCKS_PER_SEC);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(fields_survive_being_written),
@@ -218,7 +259,8 @@ int main(void)
         cmocka_unit_test(an_update_by_the_same_values_owns_nothing_new),
         cmocka_unit_test(managed_fields_can_be_cleared),
         cmocka_unit_test(items_keep_the_order_of_the_applier),
-        cmocka_unit_test(the_structs_of_built_in_kinds_are_there_before_anyone_sets_them)};
+        cmocka_unit_test(the_structs_of_built_in_kinds_are_there_before_anyone_sets_them),
+        cmocka_unit_test(long_lists_are_checked_and_merged_in_one_pass)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
 

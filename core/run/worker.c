@@ -110,12 +110,24 @@ int kl__answer_take(kl_answer *a)
     return code;
 }
 
+static size_t count_answers(kl_worker *w)
+{
+    size_t n = 0;
+    kl_lock(&w->mu);
+    for (const kl_list *at = w->answers.next; at != &w->answers; at = at->next)
+        n++;
+    kl_unlock(&w->mu);
+    return n;
+}
+
+/* Those that are there now. A dry run's calls are answered at once: whoever makes one after the other would
+ * hold up timeouts, the other keys and the worker's end. */
 static void take_answers(kl_worker *w)
 {
-    for (;;) {
+    for (size_t n = count_answers(w); n > 0; n--) {
         kl_lock(&w->mu);
-        kl_list *n = kl_list_empty(&w->answers) ? NULL : w->answers.next;
-        kl_answer *a = n ? KL_CONTAINER(n, kl_answer, link) : NULL;
+        kl_list *first = kl_list_empty(&w->answers) ? NULL : w->answers.next;
+        kl_answer *a = first ? KL_CONTAINER(first, kl_answer, link) : NULL;
         kl_run *r = a ? a->run : NULL;
         kl_unlock(&w->mu);
         if (!a)

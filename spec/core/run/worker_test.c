@@ -102,6 +102,26 @@ static void an_answer_that_comes_at_once_is_taken_in_the_next_round(void **state
     rig_fini(&r);
 }
 
+/* As in a dry run that writes in a loop. */
+static void a_run_whose_calls_are_answered_at_once_holds_up_neither_others_nor_its_timeout(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, KL_SECONDS(2), 0);
+    r.at_once = true;
+    rig_add(&r, "ns/a", "ggggggggggD");
+    assert_int_equal(rig_round(&r), 0);
+    assert_int_equal(rig_round(&r), 0);
+    assert_said(&r, "open1 g1+ns/a#1 ok");
+    rig_add(&r, "ns/b", "D");
+    assert_int_equal(rig_round(&r), 0);
+    assert_said(&r, "ok g1+ns/b#1");
+    rig_advance(&r, KL_SECONDS(2));
+    rig_round(&r);
+    assert_said(&r, "ok xns/a");
+    rig_fini(&r);
+}
+
 static void a_sleeper_wakes_at_its_time_and_not_before(void **state)
 {
     (void)state;
@@ -877,6 +897,7 @@ KL_TESTS(cmocka_unit_test(a_key_runs_once_and_is_done),
     cmocka_unit_test(a_key_that_comes_back_at_once_keeps_nobody_from_his_answer),
     cmocka_unit_test(a_request_carries_the_controller_and_the_namespace_of_the_key),
     cmocka_unit_test(an_answer_that_comes_at_once_is_taken_in_the_next_round),
+    cmocka_unit_test(a_run_whose_calls_are_answered_at_once_holds_up_neither_others_nor_its_timeout),
     cmocka_unit_test(a_sleeper_wakes_at_its_time_and_not_before),
     cmocka_unit_test(a_kind_is_resolved_and_known_afterwards),
     cmocka_unit_test(the_queue_hears_what_the_result_means),

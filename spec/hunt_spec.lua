@@ -3,8 +3,11 @@ local process = require "support.process"
 -- `make hunt` searches; this is what of it fits into the suite: some programs by chance, and all that once
 -- did harm.
 local HUNTER = os.getenv "KL_BUILD" .. "/spec/hunter"
-local RELEASE, ASAN = os.getenv "KL_VARIANT" == "release", os.getenv "KL_VARIANT" == "asan"
-local PROGRAMS = 1000
+local VARIANT = os.getenv "KL_VARIANT"
+local RELEASE, ASAN, TSAN = VARIANT == "release", VARIANT == "asan", VARIANT == "tsan"
+-- ThreadSanitizer finds what threads do to each other: fewer programs, of which more run on the stage, among its
+-- threads, with attach and a shadow.
+local PROGRAMS, STAGED = TSAN and 200 or 1000, TSAN and 3 or 32
 
 local function hunt(words)
   local out, code = process.run(process.quote(HUNTER) .. " " .. words)
@@ -16,14 +19,14 @@ local function number(out, name) return tonumber(out:match("%f[%w]" .. name .. "
 
 describe("hostile scripts, made by chance,", function()
   it("hurt neither the process nor other controllers nor the machine", function()
-    local out = hunt(("--seed 1 --programs %d"):format(PROGRAMS))
+    local out = hunt(("--seed 1 --programs %d --staged %d"):format(PROGRAMS, STAGED))
     assert.equal(PROGRAMS, number(out, "programs"))
     -- They are worth something only as long as most of them run and reach the API.
     assert.truthy(number(out, "loaded") > PROGRAMS / 2, out)
     assert.truthy(number(out, "replayed") > PROGRAMS / 100, out)
     assert.truthy(number(out, "staged") > PROGRAMS / 20, out)
-    assert.truthy(number(out, "attached") > PROGRAMS / 200, out)
-    assert.truthy(number(out, "shadowed") > PROGRAMS / 200, out)
+    assert.truthy(number(out, "attached") > PROGRAMS / STAGED / 6, out)
+    assert.truthy(number(out, "shadowed") > PROGRAMS / STAGED / 6, out)
     assert.truthy(number(out, "bodies") > PROGRAMS, out)
     assert.truthy(number(out, "calls") > PROGRAMS / 10, out)
     assert.truthy(number(out, "web") > 0, out)
@@ -63,6 +66,12 @@ describe("the hunter", function()
       local out, code = process.run(process.quote(HUNTER) .. " --seed 1 --programs 3 --overflow")
       assert.equal(1, code, out)
       assert.truthy(out:find("hunt: seed 2: spec/hunt/hunt%.c:%d+:%d+: runtime error: signed integer overflow: 2147483647 %+ 1"), out)
+    end)
+
+    it("sees who looks at what a Lua state has collected", function()
+      local out, code = process.run(process.quote(HUNTER) .. " --seed 1 --programs 3 --stale")
+      assert.equal(1, code, out)
+      assert.truthy(out:find("hunt: seed 2: ERROR: AddressSanitizer: use-after-poison", 1, true), out)
     end)
   end
 

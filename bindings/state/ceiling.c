@@ -65,13 +65,13 @@ static void *count(void *arg, void *p, size_t had, size_t n)
     bool large = n >= LKL_CROWD_BYTES || before >= LKL_CROWD_BYTES;
     if (__builtin_expect(large, 0) && !take_note(c, p, had, n))
         return NULL;
-    if (!n) {
+    if (!n && !c->next) {
         free(p);
         c->used = used;
         return NULL;
     }
     void *q = c->next ? c->next(c->next_arg, p, had, n) : realloc(p, n);
-    if (q)
+    if (q || !n)
         c->used = used;
     else
         c->other = NULL;

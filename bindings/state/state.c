@@ -27,7 +27,7 @@
 
 /* Processor time for the load phase, which runs a script's top level: tables and functions, milliseconds.
  * The clock on the wall is for a machine that has no processor to give. */
-#define LOAD_MAX KL_SECONDS(2)
+static _Atomic kl_time load_max = KL_SECONDS(2);
 #define LOAD_WALL_MAX KL_SECONDS(60)
 
 static const char env_key, loaded_key, library_key, metatables_key, script_key, controllers_key;
@@ -775,6 +775,8 @@ static char *load_error(lkl_state *s, const loading *load)
     return whole;
 }
 
+void lkl_state_set_load_max(kl_time cpu) { atomic_store(&load_max, cpu); }
+
 kl_status lkl_state_new(lkl_bundle *bundle, lua_CFunction describe, void *arg, lkl_state **out, kl_err *err)
 {
     lkl_state *s = kl_new(lkl_state);
@@ -796,8 +798,9 @@ kl_status lkl_state_new(lkl_bundle *bundle, lua_CFunction describe, void *arg, l
     (void)lkl_depth_known(s->L);
     (void)lkl_crowd_known(s->L, &s->ceiling.crowd);
     loading load = {.state = s, .describe = describe, .arg = arg};
-    lkl_budget_enter(
-        s, s->L, &(kl_terms){.cpu = LOAD_MAX, .deadline = kl_clock_now(kl_clock_real()) + LOAD_WALL_MAX});
+    lkl_budget_enter(s, s->L,
+        &(kl_terms){
+            .cpu = atomic_load(&load_max), .deadline = kl_clock_now(kl_clock_real()) + LOAD_WALL_MAX});
     s->ceiling.on = true;
     lua_pushcfunction(s->L, note_place);
     lua_pushcfunction(s->L, setup);

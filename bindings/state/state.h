@@ -43,6 +43,9 @@ typedef struct lkl_state {
 KL_NODISCARD kl_status lkl_state_new(
     lkl_bundle *bundle, lua_CFunction describe, void *arg, lkl_state **out, kl_err *err);
 void lkl_state_free(lkl_state *s);
+/* Processor time that each load may use from now on, in place of 2 s: for who loads scripts that are made to
+ * use all of it, by the thousand. Any thread. */
+void lkl_state_set_load_max(kl_time cpu);
 lkl_state *lkl_state_of(lua_State *L);
 /* Pushes a function of lua/kubelua/script.lua, or the list of controllers that the script returned. */
 void lkl_state_push(lua_State *L, const char *what);

@@ -3,8 +3,10 @@
  *
  *   hunter [--seed S] [--programs N] [--batch N] [--generator FILE] [--keep DIR] [FILE.lua...]   programs S,
  * S+1, ...; or these files hunter --print --seed S the text of a program
+ *   --staged N   of those that can, one in N runs on the stage, beside threads; 32 without it
  *   --verbose    says of each whether it loaded
  *   --overflow   an int overflows while the second program runs, for UBSan to find
+ *   --stale      somebody reads a text that a Lua state has collected while it runs, for ASan to find
  *   --files      modules come from files and not from a ConfigMap: who requires one touches a file
  *
  * The parent forks a child for each batch. In it one thread runs the programs behind a filter of system
@@ -43,7 +45,9 @@
 #include "script/isolate.h"
 #include "state/budget.h"
 
-#define BATCH 500
+/* To begin and to look for leaks takes as long as a hundred programs. */
+#define BATCH 2000
+#define STAGED 32
 /* A child that shows no new phase for so long hangs. */
 #define STUCK KL_SECONDS(60)
 #define LOOK KL_SECONDS(1)  /* between two looks at that */
@@ -66,16 +70,17 @@ typedef struct job { /* what a child does */
 } job;
 
 typedef struct options {
-    uint64_t seed, n, batch;
+    uint64_t seed, n, batch, staged;
     const char *generator, *keep;
     char **files;
-    bool print, verbose, from_files, overflow;
+    bool print, verbose, from_files, overflow, stale;
 } options;
 
 /* made before the first child: the function that makes programs, and below it the modules that they may
  * require */
 static lua_State *the_generator;
-static options the_options = {.seed = 1, .n = 1000, .batch = BATCH, .generator = "spec/hunt/generate.lua"};
+static options the_options = {
+    .seed = 1, .n = 1000, .batch = BATCH, .staged = STAGED, .generator = "spec/hunt/generate.lua"};
 
 /* --- what everybody calls ----------------------------------------------------------------- */
 
@@ -264,6 +269,17 @@ static void overflow(void)
     most = most + 1;
 }
 
+static void stale(void)
+{
+    lua_State *L = luaL_newstate();
+    const volatile char *text = lua_pushstring(L, "a text that nobody anchors");
+    lua_pop(L, 1);
+    lua_gc(L, LUA_GCCOLLECT);
+    if (*text == 'a')
+        lua_gc(L, LUA_GCCOLLECT);
+    lua_close(L);
+}
+
 static void hunter(void *arg)
 {
     const job *j = arg;
@@ -282,6 +298,7 @@ static void hunter(void *arg)
         .stage = stage_new(w),
         .outside = outside_new(),
         .generate = generate,
+        .staged = the_options.staged,
         .modules = the_options.from_files ? NULL : beside_it};
     let_others_go_first();
     fence_close();
@@ -291,6 +308,8 @@ static void hunter(void *arg)
         hunt_phase("generate");
         if (the_options.overflow && i == 1)
             overflow();
+        if (the_options.stale && i == 1)
+            stale();
         const char *text = j->text;
         char *made = NULL; /* a successor is generated while it is there */
         if (!text) {
@@ -312,6 +331,7 @@ static void hunter(void *arg)
     world_free(w);
     kl_value_unref(beside_it);
     lua_close(the_generator);
+    heap_end();
     size_t left = live_values() - before;
     if (left)
         hunt_wrong("%zu values are left of programs that are gone", left);
@@ -588,6 +608,10 @@ static int hunt_all(void)
         }
         kl_free(o.said);
         seed = next;
+        if (seed < end) { /* for who waits */
+            printf("hunt: on at seed %llu, failures=%d\n", (unsigned long long)seed, failures);
+            fflush(stdout);
+        }
     }
     return failures;
 }
@@ -676,6 +700,8 @@ static bool parse(int argc, char **argv, options *o)
             o->verbose = true;
         else if (!strcmp(argv[i], "--overflow"))
             o->overflow = true;
+        else if (!strcmp(argv[i], "--stale"))
+            o->stale = true;
         else if (i + 1 == argc)
             return false;
         else if (!strcmp(argv[i], "--seed"))
@@ -684,6 +710,8 @@ static bool parse(int argc, char **argv, options *o)
             o->n = strtoull(argv[++i], NULL, 10);
         else if (!strcmp(argv[i], "--batch"))
             o->batch = strtoull(argv[++i], NULL, 10);
+        else if (!strcmp(argv[i], "--staged"))
+            o->staged = strtoull(argv[++i], NULL, 10);
         else if (!strcmp(argv[i], "--generator"))
             o->generator = argv[++i];
         else if (!strcmp(argv[i], "--keep"))
@@ -692,7 +720,7 @@ static bool parse(int argc, char **argv, options *o)
             return false;
     }
     o->files = argv + i;
-    return o->seed && o->n && o->batch;
+    return o->seed && o->n && o->batch && o->staged;
 }
 
 int main(int argc, char **argv)
@@ -701,8 +729,9 @@ int main(int argc, char **argv)
         return lkl_isolate_child();
     if (!parse(argc, argv, &the_options)) {
         fprintf(stderr,
-            "usage: hunter [--seed S] [--programs N] [--batch N] [--generator FILE] [--keep DIR] [--print] "
-            "[--verbose] [--overflow] [--files] [FILE.lua...]\n");
+            "usage: hunter [--seed S] [--programs N] [--batch N] [--staged N] [--generator FILE] [--keep "
+            "DIR] "
+            "[--print] [--verbose] [--overflow] [--stale] [--files] [FILE.lua...]\n");
         return 2;
     }
     the_page = mmap(NULL, sizeof *the_page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -97,6 +97,7 @@ typedef struct trial { /* what programs share */
     world *world;
     stage *stage;
     outside *outside;
+    uint64_t staged;         /* one program in so many that can runs on the stage */
     const kl_value *modules; /* that they may require; NULL: files */
     /* The text of another program, of a controller of that kind if it can be; borrowed until the next one. */
     const char *(*generate)(uint64_t seed, const char *kind, size_t *len);
@@ -111,6 +112,10 @@ typedef struct neighbour neighbour;
  * page. */
 neighbour *neighbour_new(world *w);
 void neighbour_free(neighbour *n, world *w);
+
+/* --- heap.c: what Lua states are made of -------------------------------------------------- */
+/* Gives back what states left that are closed: leaks that they hid show. */
+void heap_end(void);
 
 /* --- fence.c ------------------------------------------------------------------------------ */
 /* From now on this thread dies (hunt_wrong) when it touches a file, a socket or a process. Stays. */

@@ -19,7 +19,8 @@ static const char SCRIPT[] = "local kube = require 'kubelua'\n"
                              "    assert(kube.decode(kube.encode { n = n }).n == n)\n"
                              "  end }\n";
 
-#define PAUSE KL_MILLISECONDS(8)
+/* Between an answer and the next key: dozens of them a second, for a thirtieth of the processor. */
+#define PAUSE KL_MILLISECONDS(25)
 /* What no load of a machine explains. */
 #define LATE KL_SECONDS(20)
 

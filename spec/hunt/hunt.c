@@ -220,6 +220,9 @@ size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
 void __lsan_disable(void) __attribute__((weak));
 void __lsan_enable(void) __attribute__((weak));
 
+/* Reports are read by the parent, and no file can be opened behind the fence. */
+void __sanitizer_set_report_path(const char *path) __attribute__((weak));
+
 /* How many values somebody holds. They lie in an arena, where no sanitizer looks for leaks. */
 static size_t live_values(void)
 {
@@ -342,6 +345,8 @@ static int child(job *j, int output)
     if (__lsan_enable)
         __lsan_enable();
     dup2(output, STDERR_FILENO);
+    if (__sanitizer_set_report_path)
+        __sanitizer_set_report_path("stderr");
     mallopt(M_ARENA_MAX, 1); /* one that shrinks reads a file of /proc */
     kl_log_set_level(KL_LOG_INFO);
     kl_log_set_sink(hear, NULL);

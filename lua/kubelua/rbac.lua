@@ -206,22 +206,34 @@ local function scope_of(need, r)
   return need.namespaces
 end
 
+local APPROVAL = "certificatesigningrequests/approval"
+
+local function writes(verbs)
+  for _, v in ipairs(verbs) do
+    if v ~= "get" then return true end
+  end
+  return false
+end
+
 -- One entry for each scope, group, resource and names.
 local function gather(needs, resolve)
   local entries = {}
+  local function put(need, r, resource, scope, name_list, verbs)
+    local names = name_list and table.concat(name_list, ",") or ""
+    local key = table.concat({ scope, r.group, resource, names }, "\0")
+    local e = entries[key] or { scope = scope, group = r.group, resource = resource, names = name_list,
+      verbs = {}, why = {} }
+    entries[key] = e
+    for _, v in ipairs(verbs) do e.verbs[v] = true end
+    e.why[need.why] = true
+    if r.guessed then e.guessed = need.kind end
+  end
   for _, need in ipairs(needs) do
     local r = resolve(need.kind)
     local resource = r.plural .. (need.subresource and "/" .. need.subresource or "")
-    for _, scope in ipairs(scope_of(need, r)) do
-      local names = need.names and table.concat(need.names, ",") or ""
-      local key = table.concat({ scope, r.group, resource, names }, "\0")
-      local e = entries[key] or { scope = scope, group = r.group, resource = resource, names = need.names,
-        verbs = {}, why = {} }
-      entries[key] = e
-      for _, v in ipairs(need.verbs) do e.verbs[v] = true end
-      e.why[need.why] = true
-      if r.guessed then e.guessed = need.kind end
-    end
+    for _, scope in ipairs(scope_of(need, r)) do put(need, r, resource, scope, need.names, need.verbs) end
+    -- The API server asks for this, too; resourceNames may say which signers.
+    if resource == APPROVAL and writes(need.verbs) then put(need, r, "signers", "", nil, { "approve" }) end
   end
   return entries
 end

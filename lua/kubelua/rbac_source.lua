@@ -6,7 +6,9 @@ local tree = require "kubelua.reader.tree"
 
 local M = {}
 
--- The call's word -> verbs, and on which subresource.
+local CSR = "certificates.k8s.io/v1/CertificateSigningRequest"
+
+-- The call's word -> verbs, and on which subresource; `exact`: a read is of the subresource, too.
 local CALLS = {
   create = { "create" }, update = { "update" }, delete = { "delete" }, delete_all = { "deletecollection" },
   apply = { "create", "patch" },
@@ -18,8 +20,12 @@ local CALLS = {
   evict = { "create", sub = "eviction", kind = "v1/Pod" },
   bind = { "create", sub = "binding", kind = "v1/Pod" },
   token = { "create", sub = "token", kind = "v1/ServiceAccount" },
+  scale = { "get", "patch", sub = "scale", exact = true }, get_scale = { "get", sub = "scale", exact = true },
+  approve = { "get", "update", sub = "approval", kind = CSR },
+  deny = { "get", "update", sub = "approval", kind = CSR },
+  finalize = { "get", "update", sub = "finalize", kind = "v1/Namespace" },
 }
-local LIVE = { get = { "get" }, list = { "list" }, each = { "list" } }
+local LIVE = { get = { "get", exact = true }, list = { "list" }, each = { "list" } }
 
 local EVENT = "events.k8s.io/v1/Event"
 local EVENT_VERBS = { "create", "patch" }
@@ -67,7 +73,7 @@ end
 -- After a conflict the object itself is read again, whatever part of it is written.
 local function with_reads(add)
   return function(need)
-    if not need.subresource then return add(need) end
+    if not need.subresource or need.exact then return add(need) end
     local below = {}
     for _, v in ipairs(need.verbs) do
       if v == "get" then
@@ -83,7 +89,7 @@ end
 --- Reads a text. `add(need)` gets needs without a place, `unknown(line, what)` what cannot be known.
 ---@param text string
 ---@param resources string[]  the kinds that the script's controllers reconcile
----@param add fun(need: {kind: string, verbs: string[], subresource: string?, line: integer})
+---@param add fun(need: {kind: string, verbs: string[], subresource: string?, exact: boolean?, line: integer})
 ---@param unknown fun(line: integer, what: string)
 function M.read(text, resources, add, unknown)
   local list, wrong = tree.of(text)
@@ -91,13 +97,32 @@ function M.read(text, resources, add, unknown)
   local subjects = subjects_of(list)
   add = with_reads(add)
   local function each_resource(verbs, sub, line)
-    for _, kind in ipairs(resources) do add { kind = kind, verbs = verbs, subresource = sub, line = line } end
+    for _, kind in ipairs(resources) do
+      add { kind = kind, verbs = verbs, subresource = sub, exact = verbs.exact, line = line }
+    end
+  end
+  -- The verbs on the `subresource`, and of the kind `of`, that the options of a call name.
+  local function aimed(verbs, node, word)
+    for i = 2, #node.args do
+      local opts = tree.behind(node.args[i])
+      local sub = tree.field(opts, "subresource")
+      if sub then
+        local said = tree.text(sub)
+        if not said then
+          unknown(node.line, ("the subresource of %s(%s)"):format(word, shown(node.args[1])))
+        end
+        return table.move(verbs, 1, #verbs, 1, { sub = said or verbs.sub, exact = verbs.exact,
+          kind = tree.text(tree.field(opts, "of")) or verbs.kind })
+      end
+    end
+    return verbs
   end
   local function call(verbs, node, word)
     local first = node.args[1]
+    verbs = aimed(verbs, node, word)
     local kind = verbs.kind or first and kind_of(first)
     if kind then
-      add { kind = kind, verbs = verbs, subresource = verbs.sub, line = node.line }
+      add { kind = kind, verbs = verbs, subresource = verbs.sub, exact = verbs.exact, line = node.line }
     elseif first and first.t == "name" and subjects[first.name] then
       each_resource(verbs, verbs.sub, node.line)
     else

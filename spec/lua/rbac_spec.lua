@@ -33,6 +33,24 @@ describe("a script's source", function()
     ]]))
   end)
 
+  it("knows subresources, by the call or by its options", function()
+    assert.same({ "apps/v1/Deployment get", "apps/v1/Deployment/scale get", "apps/v1/Deployment/scale get,patch",
+      "apps/v1/Deployment/scale patch", "certificates.k8s.io/v1/CertificateSigningRequest get",
+      "certificates.k8s.io/v1/CertificateSigningRequest/approval update", "v1/Pod/eviction create",
+      "v1/Service get", "v1/Service/status patch" }, (needs_of [[
+      return kube.controller { reconcile = function(svc, ctx)
+        ctx:patch({ kind = "apps/v1/Deployment", name = "a" }, {}, { subresource = "scale" })
+        ctx:scale("apps/v1/Deployment", "a", 3)
+        ctx.live:get("apps/v1/Deployment", "a", { subresource = "scale" })
+        ctx:create(eviction, { of = "v1/Pod", subresource = "eviction" })
+        ctx:approve(csr)
+        ctx:patch(svc, {}, { subresource = "status" })
+      end }
+    ]]))
+    local _, unknown = needs_of 'ctx:patch({ kind = "v1/Pod", name = "a" }, {}, { subresource = which })'
+    assert.same({ "1 the subresource of ctx:patch({ kind = ... })" }, unknown)
+  end)
+
   it("does not read comments and texts as code", function()
     assert.same({}, (needs_of [==[
       -- ctx:create { kind = "v1/Secret" }
@@ -52,7 +70,8 @@ end)
 describe("rules", function()
   local KINDS = { ["v1/Pod"] = { group = "", plural = "pods", namespaced = true },
     ["v1/Secret"] = { group = "", plural = "secrets", namespaced = true },
-    ["v1/Node"] = { group = "", plural = "nodes", namespaced = false } }
+    ["v1/Node"] = { group = "", plural = "nodes", namespaced = false },
+    CSR = { group = "certificates.k8s.io", plural = "certificatesigningrequests", namespaced = false } }
   local function resolve(kind) return KINDS[kind] end
   local function text(rules)
     local out = {}
@@ -72,6 +91,14 @@ describe("rules", function()
     local back = {}
     for i = #needs, 1, -1 do back[#back + 1] = needs[i] end
     assert.equal(once, text(rbac.rules(back, resolve)[""]))
+  end)
+
+  it("have the signers of whoever approves certificates", function()
+    local function of(verb)
+      return text(rbac.rules({ { kind = "CSR", subresource = "approval", verbs = { verb }, why = "x" } }, resolve)[""])
+    end
+    assert.equal("certificatesigningrequests/approval patch; signers approve", of "patch")
+    assert.equal("certificatesigningrequests/approval get", of "get")
   end)
 
   it("stay in their namespaces, but for kinds of the cluster and what the cluster has already", function()

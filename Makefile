@@ -3,6 +3,7 @@
 #   build/            VARIANT=release          build/kubelua  build/libkubelua.a  build/lua/kubelua/core.so
 #   build/asan, tsan  VARIANT=asan|tsan        the same under a sanitizer, and lua-host, an interpreter built with it
 #   build/fuzz        VARIANT=fuzz             clang and libFuzzer
+#   build/arm64       ARCH=arm64               the first three for another architecture of Debian, cross compiled
 #
 # What is missing on the machine is installed on the way (.ci/deps says what).
 
@@ -14,14 +15,21 @@ LUA     ?= lua5.4
 WERROR  ?= -Werror
 N       ?= 20000
 
-ifeq ($(VARIANT),release)
+# Debian's word for an architecture. The environment's ARCH is somebody else's.
+MACHINE := $(shell dpkg --print-architecture 2>/dev/null)
+ARCH := $(MACHINE)
+CROSS := $(filter-out $(MACHINE),$(ARCH))
+
+ifneq ($(CROSS),)
+B := build/$(ARCH)
+else ifeq ($(VARIANT),release)
 B := build
 else
 B := build/$(VARIANT)
 endif
 
 MAKEFLAGS += --no-builtin-rules --no-builtin-variables
-ifeq ($(filter -j%,$(MAKEFLAGS)),)
+ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 2)
 endif
 # Specs and benches start servers on ports that others had before: nothing is remembered about them.
@@ -52,17 +60,39 @@ endif
 
 # pkg-config's answers, found once the packages are there; make reads this file again after writing it.
 NOBUILD := help clean deps bench-docs
+CONFIG := $(if $(CROSS),$(B),build)/config.mk
 ifneq ($(filter-out $(NOBUILD),$(or $(MAKECMDGOALS),all)),)
-include build/config.mk
+include $(CONFIG)
 endif
+define config
+@{ echo "CORE_CFLAGS := $$(pkg-config --cflags libcurl libcjson yaml-0.1 libmicrohttpd gnutls libcrypto zlib sqlite3)"; \
+   echo "CORE_LIBS := $$(pkg-config --libs libcurl libcjson yaml-0.1 libmicrohttpd gnutls libcrypto zlib sqlite3) -lwslay -lre2 -lstdc++ -lpthread -lm"; \
+   echo "MAIN_LIBS := $$(pkg-config --libs libedit)"; \
+   echo "LUA_CFLAGS := $$(pkg-config --cflags lua5.4)"; \
+   echo "LUA_LIBS := $$(pkg-config --libs lua5.4)"; } >> $@.new && mv $@.new $@
+endef
 build/config.mk: .ci/deps
 	@.ci/deps build
-	@mkdir -p build
-	@{ echo "CORE_CFLAGS := $$(pkg-config --cflags libcurl libcjson yaml-0.1 libmicrohttpd gnutls libcrypto zlib sqlite3)"; \
-	   echo "CORE_LIBS := $$(pkg-config --libs libcurl libcjson yaml-0.1 libmicrohttpd gnutls libcrypto zlib sqlite3) -lwslay -lre2 -lstdc++ -lpthread -lm"; \
-	   echo "MAIN_LIBS := $$(pkg-config --libs libedit)"; \
-	   echo "LUA_CFLAGS := $$(pkg-config --cflags lua5.4)"; \
-	   echo "LUA_LIBS := $$(pkg-config --libs lua5.4)"; } > $@.new && mv $@.new $@
+	@mkdir -p build && rm -f $@.new
+	$(config)
+ifneq ($(CROSS),)
+# The compiler is the machine's; headers and libraries are Debian's for the other architecture, in a directory.
+$(B)/config.mk: export PKG_CONFIG_SYSROOT_DIR = $(SYSROOT)
+$(B)/config.mk: export PKG_CONFIG_LIBDIR = $(SYSROOT)/usr/lib/$(TRIPLET)/pkgconfig
+$(B)/config.mk: SYSROOT = $(shell deploy/sysroot.sh $(ARCH))
+$(B)/config.mk: TRIPLET = $(shell dpkg-architecture -a$(ARCH) -qDEB_HOST_GNU_TYPE 2>/dev/null)
+$(B)/config.mk: .ci/deps deploy/sysroot.sh
+	@mkdir -p $(B)
+	@.ci/deps dist
+	@printf 'SYSROOT := %s\nTRIPLET := %s\n' "$(SYSROOT)" "$(TRIPLET)" > $@.new
+	$(config)
+CC = $(TRIPLET)-gcc --sysroot=$(SYSROOT)
+CXX = $(TRIPLET)-g++ --sysroot=$(SYSROOT)
+AR = $(TRIPLET)-ar
+# `make deb` strips what is for debuggers. Another linker of the machine's may know no other architecture.
+CFLAGS := -g0
+override LDFLAGS := $(filter-out -fuse-ld=%,$(LDFLAGS))
+endif
 build/.deps-%: .ci/deps
 	@.ci/deps $*
 	@mkdir -p build && touch $@
@@ -143,16 +173,16 @@ $(B)/obj/gen/%.o: $(B)/gen/%.c
 	@mkdir -p $(@D)
 	$(call say,CC  )$(CC) $(ALL_CFLAGS) -Ibindings $(LUA_CFLAGS) -c -o $@ $<
 
-$(B)/obj/core/%.o: core/%.c build/config.mk
+$(B)/obj/core/%.o: core/%.c $(CONFIG)
 	@mkdir -p $(@D)
 	$(call say,CC  )$(CC) $(ALL_CFLAGS) $(CORE_CFLAGS) -c -o $@ $<
-$(CORE_CC:%.cc=$(B)/obj/%.o): $(B)/obj/%.o: %.cc build/config.mk
+$(CORE_CC:%.cc=$(B)/obj/%.o): $(B)/obj/%.o: %.cc $(CONFIG)
 	@mkdir -p $(@D)
 	$(call say,CXX )$(CXX) -std=c++17 $(filter-out -std=gnu11 -Wno-missing-field-initializers,$(ALL_CFLAGS)) -fno-exceptions -fno-rtti -c -o $@ $<
-$(B)/obj/bindings/%.o: bindings/%.c build/config.mk
+$(B)/obj/bindings/%.o: bindings/%.c $(CONFIG)
 	@mkdir -p $(@D)
 	$(call say,CC  )$(CC) $(ALL_CFLAGS) -Ibindings $(LUA_CFLAGS) -c -o $@ $<
-$(B)/obj/spec/%.o: spec/%.c build/config.mk
+$(B)/obj/spec/%.o: spec/%.c $(CONFIG)
 	@mkdir -p $(@D)
 	$(call say,CC  )$(CC) $(ALL_CFLAGS) -Ibindings -Ispec $(LUA_CFLAGS) -c -o $@ $<
 
@@ -316,11 +346,17 @@ install: all man ## to PREFIX=/usr/local: binary, man pages, completion, library
 
 # Both are the binary's own words; it runs once for each command.
 man: $(B)/man/kubelua.1 ## man pages and completion of shells, in build/man and build/completion
+ifneq ($(CROSS),)
+$(B)/man/kubelua.1: $(BIN)
+	@$(MAKE) --no-print-directory ARCH=$(MACHINE) man
+	@rm -rf $(B)/man $(B)/completion && cp -R build/man build/completion $(B)/
+else
 $(B)/man/kubelua.1: $(BIN)
 	@rm -rf $(B)/man $(B)/completion && mkdir -p $(B)/man $(B)/completion
 	@set -e; for shell in bash zsh fish; do $(BIN) completion $$shell > $(B)/completion/$$shell; done
 	@set -e; $(BIN) __complete "" | sed -n 's/\t.*//p' | while read -r c; do $(BIN) help "$$c" -o man > $(B)/man/kubelua-$$c.1; done
 	$(call say,MAN )$(BIN) help -o man > $@
+endif
 
 # For luarocks (deploy/*.rockspec): the module alone, in its directories.
 module: $(MODULE)
@@ -336,11 +372,14 @@ deb: ## a Debian package in build/deb
 	@rm -rf $(DEB)/root
 	@$(MAKE) --no-print-directory install DESTDIR=$(abspath $(DEB))/root PREFIX=/usr >/dev/null
 	@rm -f $(DEB)/*.deb
-	@SOURCE_DATE_EPOCH=$$(date -ud $(VERSION_DATE) +%s) deploy/debian/build.sh $(DEB)/root $(DEB)
+	@SOURCE_DATE_EPOCH=$$(date -ud $(VERSION_DATE) +%s) deploy/debian/build.sh $(DEB)/root $(DEB) $(ARCH)
 
-# Times of files are the version's date; see deploy/dist.lua.
-dist: deb ## what a release consists of, in build/dist: package, tarball, image, chart, SBOM, checksums
-	@$(LUA) deploy/dist.lua $(VERSION) $(VERSION_DATE) "$$(ls $(DEB)/kubelua_*.deb)" $(DEB)/root $(B)/dist
+# For another architecture than the machine's it is cross compiled, into build/ARCH.
+DIST_ARCHS := amd64 arm64
+deb_of = $(if $(filter $(MACHINE),$(1)),build,build/$(1))/deb
+dist: ## what a release consists of, in build/dist: packages, tarballs, images, chart, SBOMs, checksums, for amd64 and arm64
+	@set -e; for arch in $(DIST_ARCHS); do $(MAKE) --no-print-directory ARCH=$$arch deb; done
+	@$(LUA) deploy/dist.lua $(VERSION) $(VERSION_DATE) $(B)/dist $(foreach a,$(DIST_ARCHS),$(a)=$(call deb_of,$(a)))
 
 clean: ## remove build/
 	rm -rf build

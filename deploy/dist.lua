@@ -1,16 +1,18 @@
--- dist.lua VERSION DATE DEB ROOT OUT - what a release consists of, out of the Debian package's files and the libraries
--- they are linked with: `make dist` calls it. The same tree gives the same bytes, whenever and wherever it is built on
--- one version of Debian: times are the version's date, names are sorted, owners are root.
+-- dist.lua VERSION DATE OUT ARCH=DIR... - what a release consists of, out of the files of Debian packages and the
+-- libraries that they are linked with: `make dist` calls it. DIR has the package and its files (root) for ARCH, one of
+-- Debian's words. The same tree gives the same bytes, whenever and wherever it is packed on one version of Debian:
+-- times are the version's date, names are sorted, owners are root.
 --
 --   kubelua_VERSION_ARCH.deb                 the package, as it is
 --   kubelua-VERSION-linux-ARCH.tar.gz        the program with its libraries and their loader: no glibc of the machine
 --   kubelua-VERSION-linux-ARCH.oci.tar       an image: an OCI layout, which docker load takes, too
---   kubelua-VERSION.tgz                      the Helm chart
 --   kubelua-VERSION-linux-ARCH.spdx.json     what is in there (SPDX 2.3)
+--   kubelua-VERSION-linux.oci.tar            the images of all architectures under one name, for a registry
+--   kubelua-VERSION.tgz                      the Helm chart
 --   SHA256SUMS
 
-local version, date, deb, root, out = table.unpack(arg)
-assert(out, "usage: lua5.4 deploy/dist.lua VERSION DATE DEB ROOT OUT")
+local version, date, out = table.unpack(arg)
+assert(arg[4], "usage: lua5.4 deploy/dist.lua VERSION DATE OUT ARCH=DIR...")
 local stamp = date .. "T00:00:00Z"
 
 local function quote(s) return "'" .. s:gsub("'", "'\\''") .. "'" end
@@ -40,33 +42,55 @@ local function tar(dir, file, what)
     dir, file, what)
 end
 
+-- The best level takes three times as long for half a percent.
+local function gzip(from, to) sh("gzip -6nc %s > %s", from, to) end
+
 local work = sh "mktemp -d"
-local arch = sh "dpkg --print-architecture"
-local name = ("kubelua-%s-linux-%s"):format(version, arch)
-local binary = root .. "/usr/bin/kubelua"
 sh("rm -rf %s && mkdir -p %s", out, out)
 out = sh("cd %s && pwd", out)
+local machine = sh "dpkg --print-architecture"
 
--- ---------------------------------------------------------------- libraries
+-- ---------------------------------------------------------------- an architecture and its libraries
 
--- Those that the program needs: { name, path } of each, and the loader, by the name that the program has for it.
-local function closure()
-  local list, loader = {}, nil
-  for line in (sh("LC_ALL=C ldd %s", binary) .. "\n"):gmatch "%s*([^\n]+)\n" do
-    local lib, path = line:match "^(%S+) => (/%S+)"
-    if lib then
-      list[#list + 1] = { name = lib, path = path }
-    elseif line:find "^/" then
-      loader = line:match "^%S+"
-    elseif not line:find "^linux%-vdso" then
-      error("a library is missing here: " .. line, 0)
+-- What the program needs: a list of { name, path }, and the loader by the name that the program has for it. It is read
+-- out of the files, for the machine cannot load those of another architecture.
+local function closure(target)
+  local list, seen = {}, {}
+  local function needs(path)
+    for name in sh("readelf -dW %s", path):gmatch "%(NEEDED%)[^%[]*%[([^%]]+)%]" do
+      if not seen[name] then
+        seen[name] = true
+        local found = sh("for d in /lib /usr/lib; do f=%s$d/%s/%s; if [ -e $f ]; then echo $f; break; fi; \z
+          done", target.sysroot, target.triplet, name)
+        if found ~= "" then
+          list[#list + 1] = { name = name, path = found }
+          needs(found)
+        elseif not target.loader:find("/" .. name, 1, true) then
+          error(("%s needs %s, which is missing here"):format(path, name), 0)
+        end
+      end
     end
   end
+  needs(target.binary)
   table.sort(list, function(a, b) return a.name < b.name end)
-  return list, assert(loader, "the program has no loader: is it static?")
+  return list
 end
 
-local libraries, loader = closure()
+local function target_of(word)
+  local t = {}
+  t.arch, t.dir = word:match "^(%w+)=(.+)$"
+  t.name = ("kubelua-%s-linux-%s"):format(version, t.arch)
+  t.root = t.dir .. "/root"
+  t.binary = t.root .. "/usr/bin/kubelua"
+  t.triplet = sh("dpkg-architecture -a%s -qDEB_HOST_GNU_TYPE 2>/dev/null", t.arch)
+  t.sysroot = t.arch == machine and "" or sh("deploy/sysroot.sh %s", t.arch)
+  t.loader = sh("readelf -lW %s", t.binary):match "interpreter: (/[^%]]+)"
+  assert(t.loader, "the program has no loader: is it static?")
+  t.work = work .. "/" .. t.arch
+  sh("mkdir %s", t.work)
+  t.libraries = closure(t)
+  return t
+end
 
 -- ---------------------------------------------------------------- the tarball
 
@@ -85,19 +109,20 @@ export KUBELUA_SELF="${dir%/lib/kubelua}/bin/kubelua"
 exec "$dir/ld.so" --library-path "$dir" --argv0 kubelua "$dir/kubelua" "$@"
 ]=]
 
-local function tarball()
-  local top = ("%s/%s"):format(work, name)
+local function tarball(t)
+  local top, root = ("%s/%s"):format(t.work, t.name), t.root
   sh("mkdir -p %s/bin %s/lib/kubelua %s/share/doc/kubelua && cp -R %s/usr/share/man \z
     %s/usr/share/bash-completion %s/usr/share/fish %s/share/", top, top, top, root, root, root, top)
   sh("mkdir -p %s/share/zsh/site-functions && cp %s/usr/share/zsh/vendor-completions/_kubelua \z
     %s/share/zsh/site-functions/", top, root, top)
   sh("cp LICENSE NOTICE CHANGELOG.md %s/share/doc/kubelua/", top)
-  sh("cp %s %s/lib/kubelua/kubelua && cp -L %s %s/lib/kubelua/ld.so", binary, top, loader, top)
-  for _, lib in ipairs(libraries) do sh("cp -L %s %s/lib/kubelua/%s", lib.path, top, lib.name) end
+  sh("cp %s %s/lib/kubelua/kubelua && cp -L %s%s %s/lib/kubelua/ld.so", t.binary, top, t.sysroot, t.loader,
+    top)
+  for _, lib in ipairs(t.libraries) do sh("cp -L %s %s/lib/kubelua/%s", lib.path, top, lib.name) end
   write(top .. "/bin/kubelua", START)
   sh("chmod -R u=rwX,go=rX %s && chmod 755 %s/bin/kubelua", top, top)
-  tar(work, ("%s/%s.tar"):format(work, name), name)
-  sh("gzip -9nc %s > %s", ("%s/%s.tar"):format(work, name), ("%s/%s.tar.gz"):format(out, name))
+  tar(t.work, top .. ".tar", t.name)
+  gzip(top .. ".tar", ("%s/%s.tar.gz"):format(out, t.name))
 end
 
 -- ---------------------------------------------------------------- the image
@@ -117,13 +142,13 @@ local function json(x)
   return "{" .. table.concat(parts, ",") .. "}"
 end
 
-local function root_filesystem(dir)
-  sh("mkdir -p %s/usr/bin %s/etc/ssl/certs %s/tmp", dir, dir, dir)
-  sh("cp %s %s/usr/bin/kubelua", binary, dir)
-  for _, lib in ipairs(libraries) do
-    sh("install -D -m 644 \"$(readlink -f %s)\" %s%s", lib.path, dir, lib.path)
+local function root_filesystem(t, dir)
+  sh("mkdir -p %s/usr/bin %s/etc/ssl/certs %s/tmp %s/usr/lib/%s", dir, dir, dir, dir, t.triplet)
+  sh("cp %s %s/usr/bin/kubelua", t.binary, dir)
+  for _, lib in ipairs(t.libraries) do
+    sh("install -m 644 %s %s/usr/lib/%s/%s", lib.path, dir, t.triplet, lib.name)
   end
-  sh("install -D -m 755 \"$(readlink -f %s)\" %s%s", loader, dir, loader)
+  sh("install -D -m 755 %s%s %s%s", t.sysroot, t.loader, dir, t.loader)
   sh("cp /etc/ssl/certs/ca-certificates.crt %s/etc/ssl/certs/", dir)
   write(dir .. "/etc/passwd", "root:x:0:0:root:/:/nologin\nkubelua:x:65532:65532:kubelua:/:/nologin\n")
   write(dir .. "/etc/group", "root:x:0:\nkubelua:x:65532:\n")
@@ -138,16 +163,29 @@ local function blob(layout, path, media)
   return { mediaType = media, digest = "sha256:" .. digest, size = size }
 end
 
-local function image()
-  local dir, layout = work .. "/root", work .. "/layout"
-  root_filesystem(dir)
+-- A layout with these manifests under one name, as a file. `docker` is what docker's older versions look for.
+local function archive(layout, manifests, file, docker)
+  for _, manifest in ipairs(manifests) do
+    manifest.annotations = { ["org.opencontainers.image.ref.name"] = version,
+      ["io.containerd.image.name"] = "docker.io/library/kubelua:" .. version }
+  end
+  write(layout .. "/index.json", json { schemaVersion = 2, manifests = manifests })
+  write(layout .. "/oci-layout", '{"imageLayoutVersion":"1.0.0"}')
+  if docker then write(layout .. "/manifest.json", json { docker }) end
+  sh("chmod -R u=rwX,go=rX %s", layout)
+  tar(layout, ("%s/%s.oci.tar"):format(out, file), ".")
+end
+
+local function image(t)
+  local dir, layout = t.work .. "/root", t.work .. "/layout"
+  root_filesystem(t, dir)
   sh("mkdir -p %s/blobs/sha256", layout)
-  tar(dir, work .. "/layer.tar", ".")
-  local diff = sha256(work .. "/layer.tar")
-  sh("gzip -9n %s", work .. "/layer.tar")
-  local layer = blob(layout, work .. "/layer.tar.gz", "application/vnd.oci.image.layer.v1.tar+gzip")
-  write(work .. "/config", json {
-    architecture = arch, os = "linux", created = stamp,
+  tar(dir, t.work .. "/layer.tar", ".")
+  local diff = sha256(t.work .. "/layer.tar")
+  gzip(t.work .. "/layer.tar", t.work .. "/layer.tar.gz")
+  local layer = blob(layout, t.work .. "/layer.tar.gz", "application/vnd.oci.image.layer.v1.tar+gzip")
+  write(t.work .. "/config", json {
+    architecture = t.arch, os = "linux", created = stamp,
     config = { User = "65532:65532", Entrypoint = { "/usr/bin/kubelua" }, Env = { "PATH=/usr/bin" },
       WorkingDir = "/", Labels = { ["org.opencontainers.image.title"] = "kubelua",
         ["org.opencontainers.image.version"] = version,
@@ -155,21 +193,29 @@ local function image()
     rootfs = { type = "layers", diff_ids = { "sha256:" .. diff } },
     history = { { created = stamp, created_by = "deploy/dist.lua" } },
   })
-  local config = blob(layout, work .. "/config", "application/vnd.oci.image.config.v1+json")
-  write(work .. "/manifest", json { schemaVersion = 2,
+  local config = blob(layout, t.work .. "/config", "application/vnd.oci.image.config.v1+json")
+  write(t.work .. "/manifest", json { schemaVersion = 2,
     mediaType = "application/vnd.oci.image.manifest.v1+json", config = config, layers = { layer } })
-  local manifest = blob(layout, work .. "/manifest", "application/vnd.oci.image.manifest.v1+json")
-  manifest.platform = { architecture = arch, os = "linux" }
-  manifest.annotations = { ["org.opencontainers.image.ref.name"] = version,
-    ["io.containerd.image.name"] = "docker.io/library/kubelua:" .. version }
-  write(layout .. "/index.json", json { schemaVersion = 2, manifests = { manifest } })
-  write(layout .. "/oci-layout", '{"imageLayoutVersion":"1.0.0"}')
+  t.manifest = blob(layout, t.work .. "/manifest", "application/vnd.oci.image.manifest.v1+json")
+  t.manifest.platform = { architecture = t.arch, os = "linux" }
   local function path_of(b) return "blobs/sha256/" .. b.digest:match ":(.*)" end
-  -- What docker's older versions look for.
-  write(layout .. "/manifest.json", json { { Config = path_of(config), RepoTags = { "kubelua:" .. version },
-    Layers = { path_of(layer) } } })
-  sh("chmod -R u=rwX,go=rX %s", layout)
-  tar(layout, ("%s/%s.oci.tar"):format(out, name), ".")
+  archive(layout, { t.manifest }, t.name, { Config = path_of(config), RepoTags = { "kubelua:" .. version },
+    Layers = { path_of(layer) } })
+end
+
+-- One name for all architectures: an index of the images.
+local function index(targets)
+  local layout, manifests = work .. "/layout", {}
+  sh("mkdir -p %s/blobs/sha256", layout)
+  for i, t in ipairs(targets) do
+    sh("cp %s/layout/blobs/sha256/* %s/blobs/sha256/", t.work, layout)
+    local m = t.manifest
+    manifests[i] = { mediaType = m.mediaType, digest = m.digest, size = m.size, platform = m.platform }
+  end
+  write(work .. "/index", json { schemaVersion = 2, mediaType = "application/vnd.oci.image.index.v1+json",
+    manifests = manifests })
+  local all = blob(layout, work .. "/index", "application/vnd.oci.image.index.v1+json")
+  archive(layout, { all }, ("kubelua-%s-linux"):format(version))
 end
 
 -- ---------------------------------------------------------------- the chart, and what is in all this
@@ -178,25 +224,34 @@ local function chart()
   sh("mkdir -p %s/chart && cp -R deploy/chart %s/chart/kubelua && chmod -R u=rwX,go=rX %s/chart",
     work, work, work)
   tar(work .. "/chart", work .. "/chart.tar", "kubelua")
-  sh("gzip -9nc %s > %s", work .. "/chart.tar", ("%s/kubelua-%s.tgz"):format(out, version))
+  gzip(work .. "/chart.tar", ("%s/kubelua-%s.tgz"):format(out, version))
 end
 
--- Debian's packages that the libraries are of: name -> version. A path may be known by what it was before /usr.
-local function packages()
-  local found = {}
-  for _, lib in ipairs { { path = loader }, table.unpack(libraries) } do
-    local real = sh("readlink -f %s", lib.path)
-    local owner = sh("dpkg -S %s 2>/dev/null || dpkg -S %s 2>/dev/null || true", real,
-      (real:gsub("^/usr", "")))
-    local package = owner:match "^([%w.+-]+)"
+-- Debian's packages that the libraries are of: name -> version. dpkg may know a path by what it was before /usr.
+local function packages(t)
+  local dpkg = "dpkg-query"
+  if t.sysroot ~= "" then dpkg = dpkg .. " --admindir " .. quote(t.sysroot .. "/var/lib/dpkg") end
+  local reals, words, owner, found = {}, {}, {}, {}
+  for i, path in ipairs { t.sysroot .. t.loader, table.unpack(t.libraries) } do
+    reals[i] = sh("readlink -f %s", path.path or path)
+    words[#words + 1] = quote(reals[i])
+    words[#words + 1] = quote((reals[i]:gsub("^/usr", "")))
+  end
+  local list = table.concat(words, " "):gsub("%%", "%%%%")
+  local said = sh(dpkg .. " -S " .. list .. " 2>/dev/null || true")
+  for package, path in said:gmatch "([%w.+-]+):[^\n]- (/[^\n]+)" do
+    owner[path] = package
+  end
+  for _, real in ipairs(reals) do
+    local package = owner[real] or owner[(real:gsub("^/usr", ""))]
     if not package then error("no package has " .. real, 0) end
-    found[package] = sh("dpkg-query -W -f '${Version}' %s", package .. ":" .. arch)
+    found[package] = found[package] or sh(dpkg .. " -W -f '${Version}' %s", package .. ":" .. t.arch)
   end
   return found
 end
 
-local function bill_of_materials()
-  local list, relations, names, found = {}, {}, {}, packages()
+local function bill_of_materials(t)
+  local list, relations, names, found = {}, {}, {}, packages(t)
   for package in pairs(found) do names[#names + 1] = package end
   table.sort(names)
   local function add(id, package, of, license, locator)
@@ -213,23 +268,29 @@ local function bill_of_materials()
     local id = "deb-" .. package:gsub("[^%w.-]", "-")
     local escaped = found[package]:gsub("[:+~]", function(c) return ("%%%02X"):format(c:byte()) end)
     add(id, package, found[package], "NOASSERTION",
-      ("pkg:deb/debian/%s@%s?arch=%s&distro=bookworm"):format(package, escaped, arch))
+      ("pkg:deb/debian/%s@%s?arch=%s&distro=bookworm"):format(package, escaped, t.arch))
     relations[#relations + 1] = { spdxElementId = "SPDXRef-kubelua", relationshipType = "DEPENDS_ON",
       relatedSpdxElement = "SPDXRef-" .. id }
   end
-  write(("%s/%s.spdx.json"):format(out, name), json {
-    spdxVersion = "SPDX-2.3", dataLicense = "CC0-1.0", SPDXID = "SPDXRef-DOCUMENT", name = name,
-    documentNamespace = ("https://spdx.org/spdxdocs/%s-%s"):format(name, sha256(binary):sub(1, 16)),
+  write(("%s/%s.spdx.json"):format(out, t.name), json {
+    spdxVersion = "SPDX-2.3", dataLicense = "CC0-1.0", SPDXID = "SPDXRef-DOCUMENT", name = t.name,
+    documentNamespace = ("https://spdx.org/spdxdocs/%s-%s"):format(t.name, sha256(t.binary):sub(1, 16)),
     creationInfo = { created = stamp, creators = { "Tool: kubelua-dist" } },
     packages = list, relationships = relations,
   } .. "\n")
 end
 
-sh("cp %s %s/", deb, out)
-tarball()
-image()
+local targets = {}
+for i = 4, #arg do
+  local t = target_of(arg[i])
+  sh("cp " .. quote(t.dir):gsub("%%", "%%%%") .. "/kubelua_*.deb %s/", out)
+  tarball(t)
+  image(t)
+  bill_of_materials(t)
+  targets[#targets + 1] = t
+end
+index(targets)
 chart()
-bill_of_materials()
 sh("cd %s && sha256sum -- * > %s && mv %s SHA256SUMS", out, work .. "/sums", work .. "/sums")
 sh("rm -rf %s", work)
 print(sh("cd %s && ls -l | awk 'NR > 1 { printf \"%%10d  %%s\\n\", $5, $9 }'", out))

@@ -47,9 +47,7 @@ fi
 step make dist
 step git tag -s "v$version" -m "kubelua $version"
 step git push origin "v$version"
-for image in build/dist/*.oci.tar; do
-	step skopeo copy "oci-archive:$image" "docker://$registry/kubelua:$version"
-done
+step skopeo copy --all "oci-archive:build/dist/kubelua-$version-linux.oci.tar" "docker://$registry/kubelua:$version"
 step helm push "build/dist/kubelua-$version.tgz" "oci://$registry/charts"
 step gh release create "v$version" --repo "$repository" --title "kubelua $version" --notes-file CHANGELOG.md build/dist/*
 step luarocks upload "deploy/kubelua-$version-1.rockspec"

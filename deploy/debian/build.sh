@@ -1,13 +1,14 @@
 #!/bin/sh
-# deploy/debian/build.sh PREFIXED-ROOT OUT-DIR - makes a Debian package of what `make install DESTDIR=PREFIXED-ROOT PREFIX=/usr` left there.
+# deploy/debian/build.sh PREFIXED-ROOT OUT-DIR ARCH - makes a Debian package of what `make install DESTDIR=PREFIXED-ROOT PREFIX=/usr` left there.
 # `make deb` calls it. Dependencies are what the binaries are linked with, as dpkg knows it.
 set -eu
 
-root=$(cd "${1:?usage: build.sh ROOT OUT}" && pwd)
-out=${2:?usage: build.sh ROOT OUT}
+root=$(cd "${1:?usage: build.sh ROOT OUT ARCH}" && pwd)
+out=${2:?usage: build.sh ROOT OUT ARCH}
 here=$(cd "$(dirname "$0")/../.." && pwd)
 version=$(sed -n 's|.*KL_VERSION "\(.*\)".*|\1|p' "$here/core/base/version.h" | sed 's/-/~/')
-arch=$(dpkg --print-architecture)
+arch=${3:?usage: build.sh ROOT OUT ARCH}
+triplet=$(dpkg-architecture "-a$arch" -qDEB_HOST_GNU_TYPE 2>/dev/null)
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 
@@ -31,15 +32,21 @@ install -m 644 "$here/spec/programs/embed.c" "$doc/examples/"
 	sed 's/^$/./; s/^/ /' "$here/NOTICE"
 } >"$doc/copyright"
 # The build's id is a hash of what debuggers read, the directory of the build among it.
-strip --strip-unneeded -R .note.gnu.build-id "$root/usr/bin/kubelua" "$root"/usr/lib/lua/5.4/kubelua/core.so
-strip --strip-debug "$root/usr/lib/libkubelua.a"
+"$triplet-strip" --strip-unneeded -R .note.gnu.build-id "$root/usr/bin/kubelua" "$root"/usr/lib/lua/5.4/kubelua/core.so
+"$triplet-strip" --strip-debug "$root/usr/lib/libkubelua.a"
 
 # dpkg-shlibdeps wants a source package around it.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/debian"
 printf 'Source: kubelua\n\nPackage: kubelua\nArchitecture: any\n' >"$work/debian/control"
-depends=$(cd "$work" && dpkg-shlibdeps -O "$root/usr/bin/kubelua" "$root"/usr/lib/lua/5.4/kubelua/core.so 2>"$work/said" | sed -n 's/^shlibs:Depends=//p') ||
+where=
+if [ "$arch" != "$(dpkg --print-architecture)" ]; then
+	sysroot=$("$here/deploy/sysroot.sh" "$arch")
+	where="--admindir=$sysroot/var/lib/dpkg -l$sysroot/lib/$triplet -l$sysroot/usr/lib/$triplet"
+fi
+# shellcheck disable=SC2086  # a list of options on purpose
+depends=$(cd "$work" && DEB_HOST_ARCH=$arch dpkg-shlibdeps $where -O "$root/usr/bin/kubelua" "$root"/usr/lib/lua/5.4/kubelua/core.so 2>"$work/said" | sed -n 's/^shlibs:Depends=//p') ||
 	{ cat "$work/said" >&2; exit 1; }
 [ -n "$depends" ] || { echo "kubelua: dpkg-shlibdeps found no dependency; that cannot be" >&2; cat "$work/said" >&2; exit 1; }
 
@@ -60,5 +67,6 @@ Description: Kubernetes controllers in Lua, on a runtime in C
 END
 (cd "$root" && find usr -type f -print0 | sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
 find "$root" -type d -exec chmod 755 {} +
-dpkg-deb --root-owner-group -Zxz --build "$root" "$out/kubelua_${version}_$arch.deb" >&2
+# xz makes a third less of it in twenty times the time.
+dpkg-deb --root-owner-group -Zzstd -z9 --build "$root" "$out/kubelua_${version}_$arch.deb" >&2
 echo "$out/kubelua_${version}_$arch.deb"

@@ -3,8 +3,9 @@
  *
  *   core.manager(client, bell, { options }) --> m:add(list) --> m:start() ... m:stop()
  *
- * The bell rings when what m:controllers() tells may have changed. A client that is closed stops its
- * manager; its userdata only says so then. */
+ * The bell rings when what m:controllers() tells may have changed. m:stop() waits in slices, while a thread
+ * of its own stops the manager: the program can be interrupted. A client that is closed stops its manager;
+ * its userdata only says so then. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -32,6 +33,10 @@ typedef struct manager {
     kl_manager *m;   /* likewise */
     lkl_bell *bell;
     atomic_bool changed;
+    kl_thread *stopper; /* it stops the manager, which nobody asks anything any more; or NULL */
+    kl_mutex mu;        /* guards the next one */
+    kl_cond over;
+    bool stopped;
     const kl_value *params; /* or NULL */
     script *v;
     size_t n;
@@ -44,10 +49,26 @@ static void on_changed(void *arg)
     lkl__bell_ring(w->bell);
 }
 
+static void stop_there(void *arg)
+{
+    manager *w = arg;
+    kl_manager_stop(w->m);
+    kl_lock(&w->mu);
+    w->stopped = true;
+    kl_cond_signal(&w->over);
+    kl_unlock(&w->mu);
+}
+
+/* Waits for the stop. One whose program was interrupted while it waited does not take its grace period. */
 static void leave(lkl_guest *g)
 {
     manager *w = (manager *)g;
     lkl__guest_gone(g);
+    if (w->stopper) {
+        kl_manager_hurry(w->m);
+        kl_thread_join(w->stopper);
+        w->stopper = NULL;
+    }
     if (w->hub)
         w->hub->managed = false;
     w->hub = NULL;
@@ -59,6 +80,8 @@ static void manager_free(void *p)
 {
     manager *w = p;
     leave(&w->guest);
+    kl_cond_fini(&w->over);
+    kl_mutex_fini(&w->mu);
     for (size_t i = 0; i < w->n; i++)
         kl_free(w->v[i].path);
     kl_free(w->v);
@@ -76,7 +99,16 @@ static manager *running(lua_State *L)
     manager *w = self(L);
     if (!w->m)
         luaL_argerror(L, 1, "it has stopped, or its client was closed");
+    if (w->stopper)
+        luaL_argerror(L, 1, "it is stopping");
     return w;
+}
+
+/* For what has an answer at any time; NULL when there is nobody to ask. */
+static kl_manager *asked(lua_State *L)
+{
+    manager *w = self(L);
+    return w->stopper ? NULL : w->m;
 }
 
 /* --- options ------------------------------------------------------------------------------ */
@@ -130,6 +162,8 @@ static int new_manager(lua_State *L)
     manager *w = kl_new(manager);
     box->ptr = w;
     w->guest.leave = leave;
+    kl_mutex_init(&w->mu);
+    kl_cond_init(&w->over);
     w->bell = lkl__bell_ref(bell);
     lua_getfield(L, 3, "params");
     w->params = kl_value_ref(lkl_view_value(L, -1));
@@ -290,10 +324,27 @@ static int start(lua_State *L)
     return lkl__given(L, kl_manager_start(running(L)->m, &err), &err);
 }
 
+/* m:stop(): whether it has; waits a slice for that */
 static int stop(lua_State *L)
 {
-    leave(&self(L)->guest);
-    return 0;
+    manager *w = self(L);
+    if (w->m && !w->stopper)
+        w->stopper = kl_thread_start("manager-stop", stop_there, w);
+    if (w->stopper) {
+        kl_time until = kl_clock_now(kl_clock_real()) + LKL_SLICE;
+        kl_lock(&w->mu);
+        while (!w->stopped && kl_cond_wait_until(&w->over, &w->mu, until))
+            ;
+        bool over = w->stopped;
+        kl_unlock(&w->mu);
+        if (!over) {
+            lua_pushboolean(L, false);
+            return 1;
+        }
+    }
+    leave(&w->guest);
+    lua_pushboolean(L, true);
+    return 1;
 }
 
 /* m:changed(): whether its controllers may be others than when it was asked last */
@@ -305,21 +356,21 @@ static int changed(lua_State *L)
 
 static int ready(lua_State *L)
 {
-    manager *w = self(L);
-    lua_pushboolean(L, w->m && kl_manager_ready(w->m));
+    kl_manager *m = asked(L);
+    lua_pushboolean(L, m && kl_manager_ready(m));
     return 1;
 }
 
 static int leading(lua_State *L)
 {
-    manager *w = self(L);
-    lua_pushboolean(L, w->m && kl_manager_leading(w->m));
+    kl_manager *m = asked(L);
+    lua_pushboolean(L, m && kl_manager_leading(m));
     return 1;
 }
 
 static int controllers(lua_State *L)
 {
-    lkl__push_states(L, self(L)->m);
+    lkl__push_states(L, asked(L));
     return 1;
 }
 

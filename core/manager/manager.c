@@ -319,8 +319,9 @@ static void end_runs(void *arg)
 static void abort_all(void *arg)
 {
     kl_manager *m = arg;
-    kl_warn("the grace period is over; ending what still runs", "grace_seconds=%lld",
-        (long long)((m->o.grace ? m->o.grace : GRACE_DEFAULT) / KL_SECONDS(1)));
+    if (!m->hurried)
+        kl_warn("the grace period is over; ending what still runs", "grace_seconds=%lld",
+            (long long)((m->o.grace ? m->o.grace : GRACE_DEFAULT) / KL_SECONDS(1)));
     end_runs(m);
 }
 
@@ -354,8 +355,23 @@ static void grace_over(void *arg)
 static void arm_grace(void *arg)
 {
     kl_manager *m = arg;
-    m->stop_timer = kl_loop_timer(m->loop, m->o.grace ? m->o.grace : GRACE_DEFAULT, grace_over, m);
+    if (m->hurried)
+        grace_over(m);
+    else
+        m->stop_timer = kl_loop_timer(m->loop, m->o.grace ? m->o.grace : GRACE_DEFAULT, grace_over, m);
 }
+
+static void hurry(void *arg)
+{
+    kl_manager *m = arg;
+    m->hurried = true;
+    if (m->stop_timer) {
+        kl_loop_timer_cancel(m->loop, m->stop_timer);
+        grace_over(m);
+    }
+}
+
+void kl_manager_hurry(kl_manager *m) { kl_loop_call(m->loop, hurry, m); }
 
 static void disarm_grace(void *arg)
 {

@@ -119,7 +119,9 @@ KL_NODISCARD kl_status kl_manager_promote(kl_manager *m, kl_err *err);
 /* The newest generation of a slot, whichever way it came; a new reference. Any thread. */
 kl_program *kl_manager_program(kl_manager *m, int slot);
 KL_NODISCARD kl_status kl_manager_start(kl_manager *m, kl_err *err);
-void kl_manager_stop(kl_manager *m); /* graceful; waits */
+void kl_manager_stop(kl_manager *m); /* graceful; waits; any one thread */
+/* A stop, under way or to come, does not wait for the grace period. Any thread, until kl_manager_free. */
+void kl_manager_hurry(kl_manager *m);
 void kl_manager_free(kl_manager *m); /* after stop */
 
 /* A snapshot; free each with kl_controller_states_free. */

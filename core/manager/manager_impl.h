@@ -53,6 +53,7 @@ struct kl_manager {
     kl__retiree *retired;
     size_t n_retired;
     uint64_t stop_timer; /* loop only */
+    bool hurried;        /* likewise */
     bool started, stopping;
     char **webhook_texts; /* of o.webhooks */
     /* what o borrowed: a script that named the lease is freed by a reload */

@@ -235,10 +235,11 @@ function Manager:metrics() return self.core:metrics() end
 function Manager:addresses() return self.core:addresses() end
 
 --- Stops the controllers: no new keys, reconciles under way may finish within `grace`, leases are given back.
---- It waits for that. Informers are the program's.
+--- It waits for that, at most a few seconds longer than `grace`. What interrupts the program (^C) interrupts
+--- the wait, too; the manager goes on stopping, and m:stop() waits on. Informers are the program's.
 function Manager:stop()
   self.stopped = true
-  self.core:stop()
+  repeat until self.core:stop()
 end
 
 MANAGER.__close = Manager.stop

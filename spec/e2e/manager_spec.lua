@@ -194,6 +194,32 @@ servers.each(function(name, start)
       end
     end)
 
+    it("stops while the program can be interrupted, which then leaves no run its grace", function()
+      local program = process.write(process.tmpname ".lua", ([[
+        local kube = require "kubelua"
+        local c = kube.connect { kubeconfig = %q, cache_dir = false }
+        local m = kube.manager { client = c, namespace = %q, grace = "1h",
+          controllers = { { name = "busy.lua", source = %q } } }
+        m:start()
+        while m:controllers()[1].running == 0 do m:step "50ms" end
+        local calls = 0
+        debug.sethook(function()                 -- as lua5.4 does for ^C
+          calls = calls + 1
+          if calls == 5 then debug.sethook() error "interrupted!" end
+        end, "c")
+        local ok, why = pcall(m.stop, m)
+        io.stderr:write(tostring(ok), " ", tostring(why), "\n")
+        io.stderr:write(#m:controllers(), " controllers, ready: ", tostring(m:ready()), "\n")
+        io.stderr:write(select(2, pcall(m.metrics, m)), "\n")
+      ]]):format(server.kubeconfig, ns, [[return require "kubelua".controller { name = "busy", resource = "v1/ConfigMap",
+        timeout = "2h", reconcile = function(_, ctx) ctx:sleep "1h" end }]]))
+      card "busy"
+      local p = process.spawn { process.lua(), program, env = { LUA_PATH_5_4 = "lua/?.lua;lua/?/init.lua;;",
+        LUA_CPATH_5_4 = ("%s/lua/?.so;;"):format(os.getenv "KL_BUILD" or "build") } }
+      assert.equal(0, p:wait(120), p:log())
+      assert.match("false [^\n]*interrupted!\n0 controllers, ready: false\n[^\n]*it is stopping", p:log())
+    end)
+
     it("ends with its client, and with its scope", function()
       local m, c = manager { controllers = { { name = "hello.lua", source = HELLO } } }
       m:start()

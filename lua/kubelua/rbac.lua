@@ -22,6 +22,15 @@ local function selected(c, kind)
   end
 end
 
+--- Where a controller's requests for a kind go: namespaces, or false for all.
+---@param c kubelua.Controller
+---@param kind string
+---@param watch_namespaces string[]?  of --namespace
+---@return string[]|false
+function M.namespaces_of(c, kind, watch_namespaces)
+  return selected(c, kind) or c.namespaces or watch_namespaces or false
+end
+
 --- What follows from a controller's table alone.
 ---@param c kubelua.Controller  or what kube.testing.pure has under its name
 ---@param add fun(need: table)
@@ -29,7 +38,7 @@ end
 function M.of_spec(c, add, watch_namespaces)
   local namespaces = c.namespaces or watch_namespaces or false
   local function read(kind, why)
-    add { kind = kind, verbs = { "list", "watch" }, namespaces = selected(c, kind) or namespaces,
+    add { kind = kind, verbs = { "list", "watch" }, namespaces = M.namespaces_of(c, kind, watch_namespaces),
       why = ("%s of %s"):format(why, c.name) }
   end
   read(c.resource, "resource")
@@ -59,7 +68,7 @@ function M.of_owned(c, add, watch_namespaces)
   for _, o in ipairs(c.owns or {}) do
     local kind = type(o) == "table" and o.kind or o
     add { kind = kind, verbs = { "create", "patch" },
-      namespaces = selected(c, kind) or c.namespaces or watch_namespaces or false,
+      namespaces = M.namespaces_of(c, kind, watch_namespaces),
       why = ("what %s makes and owns"):format(c.name) }
   end
 end

@@ -52,6 +52,34 @@ end
 local function rbac(...) return process.run(KUBELUA .. " rbac " .. table.concat({ ... }, " ")) end
 
 describe("kubelua rbac", function()
+  it("keeps what a script writes in the namespaces where it looks for the kind", function()
+    -- verbs on a resource, by namespace; "" is the cluster
+    local function verbs(resource, other)
+      local out = rbac((write(([[
+        local kube = require "kubelua"
+        return { kube.controller { name = "here", resource = "v1/ConfigMap",
+          owns = { ["v1/Secret"] = { selector = { namespaces = { "a", "b" } } } },
+          reconcile = function(map, ctx)
+            ctx:create { kind = "v1/Secret", namespace = "a", name = map.metadata.name }
+            ctx:delete("v1/Pod", "c", map.metadata.name)
+          end } %s }]]):format(other))), "-o json")
+      local found = {}
+      for _, role in ipairs(kube.decode(out).items) do
+        for _, rule in ipairs(role.rules) do
+          for _, r in ipairs(rule.resources) do
+            if r == resource then found[role("metadata.namespace") or ""] = table.concat(kube.copy(rule.verbs), " ") end
+          end
+        end
+      end
+      return found
+    end
+    assert.same({ a = "list watch create", b = "list watch create" }, verbs("secrets", ""))
+    assert.same({ [""] = "delete" }, verbs("pods", ""))
+    -- Another one of the script may be who writes, anywhere.
+    assert.same({ [""] = "create", a = "list watch", b = "list watch" }, verbs("secrets",
+      [[, kube.controller { name = "there", resource = "v1/Service", reconcile = function() end }]]))
+  end)
+
   it("prints roles that are the same each time, with their reasons", function()
     local path = write(SCRIPT)
     local out, code = rbac(path, "--bind -n system")

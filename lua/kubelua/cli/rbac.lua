@@ -49,8 +49,9 @@ local function texts_of(script, loaded)
   return out
 end
 
--- Where a script's requests go: the namespaces of its controllers and webhooks, or false for all.
-local function namespaces_of(list, hooks, watched)
+-- Where a script's requests for a kind go, which any of its controllers and webhooks may make: namespaces,
+-- or false for all.
+local function namespaces_of(kind, list, hooks, watched)
   local all = {}
   for _, h in ipairs(hooks) do
     local here = h.asked_in or watched
@@ -58,7 +59,7 @@ local function namespaces_of(list, hooks, watched)
     for _, ns in ipairs(here) do all[ns] = true end
   end
   for _, c in ipairs(list) do
-    local here = c.namespaces or watched
+    local here = rbac.namespaces_of(c, kind, watched)
     if not here then return false end
     for _, ns in ipairs(here) do all[ns] = true end
   end
@@ -69,12 +70,13 @@ local function namespaces_of(list, hooks, watched)
 end
 
 -- Whether what is not known may be something that the script makes.
-local function of_source(script, loaded, list, namespaces, add, notes)
+local function of_source(script, loaded, list, watched, add, notes)
   local resources, makes = {}, false
   for _, c in ipairs(list) do resources[#resources + 1] = c.resource end
   for _, t in ipairs(texts_of(script, loaded)) do
     source.read(t.text, resources, function(need)
-      need.namespaces, need.why = namespaces, ("%s:%d"):format(t.path, need.line)
+      need.namespaces = namespaces_of(need.kind, list, loaded.webhooks, watched)
+      need.why = ("%s:%d"):format(t.path, need.line)
       add(need)
     end, function(line, what)
       makes = makes or what:find "^ctx:apply" or what:find "^ctx:create" or what:find "^`apply`"
@@ -115,7 +117,7 @@ local function of_records(env, by_name, add)
   for _, call in ipairs(calls) do
     local at = by_name[call.controller]
     if at and call.kind then
-      rbac.of_call(call, at.namespaces, "seen in a test of " .. call.controller, add)
+      rbac.of_call(call, at(call.kind), "seen in a test of " .. call.controller, add)
     end
   end
   return n
@@ -130,7 +132,7 @@ local function of_recordings(env, by_name, kinds, add)
     for _, call in ipairs(calls) do
       local at = by_name[call.controller]
       if at then
-        rbac.of_call(call, at.namespaces, "seen in a run of " .. call.controller, add)
+        rbac.of_call(call, at(call.kind), "seen in a run of " .. call.controller, add)
       else
         others[call.controller] = true
       end
@@ -162,8 +164,8 @@ local function certificates_of(o, add, notes)
   rbac.of_certificates(namespace, name, add)
 end
 
--- Needs of scripts: from their tables and sources. Returns the first name, what is known of each
--- controller, and what is not known.
+-- Needs of scripts: from their tables and sources. Returns the first name, for each controller the
+-- namespaces of its requests for a kind, and what is not known.
 local function needs_of(scripts, o, add)
   local watched = o.watch_namespace and { o.watch_namespace }
   local notes, by_name, first, own_leases, hooks = { reached = {} }, {}, nil, {}, false
@@ -174,7 +176,7 @@ local function needs_of(scripts, o, add)
       first = first or c.manager or c.name
       rbac.of_spec(c, add, watched)
       if o.shards then rbac.of_shared_spec(c, add, watched) end
-      by_name[c.name] = { namespaces = c.namespaces or watched or false }
+      by_name[c.name] = function(kind) return rbac.namespaces_of(c, kind, watched) end
       for _, rule in ipairs(c.http or {}) do
         table.insert(notes.reached, ("%s reaches %s, with --allow-http: roles do not cover \z
           that"):format(c.name,
@@ -185,9 +187,9 @@ local function needs_of(scripts, o, add)
     for _, h in ipairs(loaded.webhooks) do
       first, hooks = first or h.name, true
       rbac.of_webhook(h, add, watched)
-      by_name[h.name] = by_name[h.name] or { namespaces = h.asked_in or watched or false }
+      by_name[h.name] = by_name[h.name] or function() return h.asked_in or watched or false end
     end
-    if of_source(script, loaded, list, namespaces_of(list, loaded.webhooks, watched), add, notes) then
+    if of_source(script, loaded, list, watched, add, notes) then
       for _, c in ipairs(list) do rbac.of_owned(c, add, watched) end
     end
   end

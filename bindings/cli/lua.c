@@ -192,8 +192,8 @@ static int make_dir(lua_State *L)
 }
 
 /* env.controllers(path): what a script's controllers are, loaded as `run` would: a list of { name,
- * manager, resource, finalizer or nil }, and one of its webhooks: { name, mutating }; or nil and why it does
- * not load. */
+ * manager, resource, finalizer or nil }, and one of its webhooks: { name, mutating, converts }; or nil and
+ * why it does not load. */
 static int controllers(lua_State *L)
 {
     kl_program *p = NULL;
@@ -219,15 +219,15 @@ static int controllers(lua_State *L)
         lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
     lua_createtable(L, (int)p->n_hooks, 0);
-    for (size_t i = 0, n = 0; i < p->n_hooks; i++) {
-        if (p->hooks[i].converts) /* it has no configuration of its own */
-            continue;
-        lua_createtable(L, 0, 2);
+    for (size_t i = 0; i < p->n_hooks; i++) {
+        lua_createtable(L, 0, 3);
         lua_pushstring(L, p->hooks[i].as.name);
         lua_setfield(L, -2, "name");
         lua_pushboolean(L, p->hooks[i].mutating);
         lua_setfield(L, -2, "mutating");
-        lua_rawseti(L, -2, (lua_Integer)++n);
+        lua_pushboolean(L, p->hooks[i].converts);
+        lua_setfield(L, -2, "converts");
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
     kl_program_unref(p);
     return 2;

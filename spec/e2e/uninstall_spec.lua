@@ -2,6 +2,7 @@
 
 local process = require "support.process"
 local servers = require "support.servers"
+local wait = require "support.wait"
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 local GROUP = "admissionregistration.k8s.io/v1/"
@@ -63,6 +64,58 @@ servers.each(function(server_name, start)
       assert.equal(0, code, out)
       assert.match("%-m is not there", out)
       assert.match("0 configurations deleted", out)
+    end)
+
+    it("takes our webhook out of definitions, and leaves somebody else's", function()
+      local group = name .. ".example.com"
+      local script = process.write(process.tmpname ".lua", ([[
+        local kube = require "kubelua"
+        for _, kind in ipairs { "Mine", "Other" } do
+          kube.crd { group = "%s", kind = kind, versions = {
+            v1 = { storage = true, schema = kube.schema { spec = { size = "string" } } },
+            v2 = { schema = kube.schema { spec = { width = "integer" } } } },
+            conversion = { v2 = { to = function() end, from = function() end } } }
+        end
+        return kube.controller { name = "%s-c", resource = "%s/v1/Mine", reconcile = function() end }
+      ]]):format(group, name, group))
+      local DEFINITION = "apiextensions.k8s.io/v1/CustomResourceDefinition"
+      local path_of = process.tmpname ".yaml"
+      local out, code = process.run(("%s gen crds %s --out %s"):format(KUBELUA, script, path_of))
+      assert.equal(0, code, out)
+      client:ensure_crd(path_of)
+      -- As run does it (core/webhook/conversion.c), of a webhook that nobody listens to.
+      local function point(plural, manager)
+        client:apply({ apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition",
+          metadata = { name = plural .. "." .. group }, spec = { conversion = { strategy = "Webhook", webhook = {
+            conversionReviewVersions = { "v1" }, clientConfig = { url = "https://127.0.0.1:1/x" } } } } },
+          { manager = manager, force = true })
+      end
+      local function strategy(plural) return client:get(DEFINITION, plural .. "." .. group)("spec.conversion.strategy") end
+      point("mines", "kubelua-webhooks")
+      point("others", "somebody")
+      client:create { kind = group .. "/v1/Mine", namespace = "default", name = "one", spec = { size = "3" } }
+      wait.until_true(20, "a conversion that fails", function()
+        local ok, err = pcall(client.get, client, group .. "/v2/Mine", "default", "one")
+        return not ok and tostring(err):find("conversion webhook", 1, true)
+      end)
+
+      for _, how in ipairs { "--dry-run", "--dry-run=server" } do
+        out = uninstall(script, how)
+        assert.match("customresourcedefinition[%w.]*/mines[^\n]* is converted by nobody any more %(dry run%)", out)
+        assert.equal("Webhook", strategy "mines")
+      end
+      out, code = uninstall(script, "--yes")
+      assert.equal(1, code, out)
+      assert.match("/mines[^\n]* is converted by nobody any more", out)
+      assert.match("/others[^\n]* stays as it is: kubelua did not set its conversion webhook", out)
+      assert.equal("None", strategy "mines")
+      assert.equal("Webhook", strategy "others")
+      wait.until_true(20, "an answer without the webhook", function()
+        return (pcall(client.get, client, group .. "/v2/Mine", "default", "one"))
+      end)
+      out = uninstall(script, "--yes")
+      assert.match("/mines[^\n]* has no conversion webhook", out)
+      for _, plural in ipairs { "mines", "others" } do client:delete(DEFINITION, plural .. "." .. group) end
     end)
   end)
 end)

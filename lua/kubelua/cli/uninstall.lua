@@ -1,5 +1,6 @@
--- uninstall.lua - kubelua uninstall: deletes the webhook configurations of scripts whose process is gone. One
--- that somebody else made under the same name stays.
+-- uninstall.lua - kubelua uninstall: takes away what asks scripts whose process is gone: their webhook
+-- configurations, and the conversion of the definitions that they convert. What somebody else made under the
+-- same name stays.
 
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
@@ -17,6 +18,8 @@ M.options = {
 
 local GROUP = "admissionregistration.k8s.io/v1/"
 local MANAGED_BY = "app.kubernetes.io/managed-by"
+local DEFINITION = "apiextensions.k8s.io/v1/CustomResourceDefinition"
+local MANAGER = "kubelua-webhooks"          -- core/webhook/webhook_keeper.c
 
 local function webhooks_of(env)
   local list = {}
@@ -25,12 +28,51 @@ local function webhooks_of(env)
     local controllers, webhooks = env.controllers(path)
     if not controllers then error(webhooks, 0) end
     for _, w in ipairs(webhooks) do
-      w.kind = GROUP .. (w.mutating and "Mutating" or "Validating") .. "WebhookConfiguration"
+      w.kind = w.converts and DEFINITION
+        or GROUP .. (w.mutating and "Mutating" or "Validating") .. "WebhookConfiguration"
       list[#list + 1] = w
     end
   end
   return list
 end
+
+-- How one kind of them goes: whether there is nothing to take away and why, why it stays, and the call.
+
+local configuration = {
+  deleted = "deleted", done = "%s deleted%s",
+  absent = function(found) return not found and "is not there" end,
+  theirs = function(found)
+    return found("metadata.labels", MANAGED_BY) ~= "kubelua"
+      and ("stays: kubelua did not make it (it has no label %s=kubelua)"):format(MANAGED_BY)
+  end,
+  take = function(c, w, found, dry_run)
+    c:delete(w.kind, w.name, { uid = found.metadata.uid, dry_run = dry_run })
+  end,
+}
+
+-- Who said last where a definition's objects are converted.
+local function keeps_conversion(found)
+  for _, entry in ipairs(found "metadata.managedFields" or {}) do
+    if entry "manager" == MANAGER and entry "fieldsV1"("f:spec", "f:conversion") then return true end
+  end
+end
+
+local conversion = {
+  deleted = "released", done = "%s is converted by nobody any more%s",
+  absent = function(found)
+    return not found and "is not there"
+      or found "spec.conversion.strategy" ~= "Webhook" and "has no conversion webhook"
+  end,
+  theirs = function(found)
+    return not keeps_conversion(found)
+      and ("stays as it is: kubelua did not set its conversion webhook (field manager %s)"):format(MANAGER)
+  end,
+  take = function(c, w, found, dry_run)
+    c:apply({ apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition",
+      metadata = { name = w.name, uid = found.metadata.uid }, spec = { conversion = { strategy = "None" } } },
+      { manager = MANAGER, force = true, dry_run = dry_run })
+  end,
+}
 
 function M.run(env)
   local o = env.options
@@ -43,22 +85,21 @@ function M.run(env)
   local c <close> = common.connect(env)
   local gone, r = 0, report.new(env)
   for _, w in ipairs(list) do
+    local way = w.converts and conversion or configuration
     local called = common.called(c:resource(w.kind), w.name)
     local found = c:get(w.kind, w.name)
-    if not found then
-      r:tell(w, "absent", "%s is not there", called)
-    elseif found("metadata.labels", MANAGED_BY) ~= "kubelua" then
-      r:fail(w, "%s stays: kubelua did not make it (it has no label %s=kubelua)", called,
-        MANAGED_BY)
+    local absent = way.absent(found)
+    local theirs = not absent and way.theirs(found)
+    if absent then
+      r:tell(w, "absent", "%s %s", called, absent)
+    elseif theirs then
+      r:fail(w, "%s %s", called, theirs)
     else
       local ok, err = true, nil
-      if dry ~= "client" then
-        ok, err = pcall(c.delete, c, w.kind, w.name,
-          { uid = found.metadata.uid, dry_run = dry == "server" or nil })
-      end
+      if dry ~= "client" then ok, err = pcall(way.take, c, w, found, dry == "server" or nil) end
       if ok then
-        gone = gone + 1
-        r:tell(w, "deleted", "%s deleted%s", called, dry and " (dry run)" or "")
+        if not w.converts then gone = gone + 1 end
+        r:tell(w, way.deleted, way.done, called, dry and " (dry run)" or "")
       else
         if not core.is_error(err) then error(err, 0) end
         r:fail(w, "%s: %s", called, common.message(err))

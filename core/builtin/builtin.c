@@ -33,6 +33,8 @@ static const struct {
     {"autoscaling/horizontalpodautoscalers", kl__check_autoscaler},
     {"storage.k8s.io/storageclasses", kl__check_storage_class},
     {"storage.k8s.io/csidrivers", kl__check_csi_driver},
+    {"storage.k8s.io/csinodes", kl__check_csi_node},
+    {"storage.k8s.io/volumeattachments", kl__check_attachment},
     {"/persistentvolumes", kl__check_volume},
     {"networking.k8s.io/ingresses", kl__check_ingress},
     {"networking.k8s.io/ingressclasses", kl__check_ingress_class},

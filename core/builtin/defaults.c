@@ -409,6 +409,10 @@ const kl_value *kl__empty_status(const char *group, const char *plural)
         for (size_t j = 0; statuses[i].numbers[j]; j++)
             kl_build_kint(b, statuses[i].numbers[j], 0);
     }
+    if (!strcmp(group, "storage.k8s.io") && !strcmp(plural, "volumeattachments")) {
+        kl_build_key(b, "attached");
+        kl_build_bool(b, false);
+    }
     if (!strcmp(group, "autoscaling") && !strcmp(plural, "horizontalpodautoscalers")) {
         kl_build_key(b, "currentMetrics");
         kl_build_null(b);

@@ -31,6 +31,8 @@ void kl__check_endpoints(const kl__write *w);
 void kl__check_volume(const kl__write *w); /* a PersistentVolume */
 void kl__check_storage_class(const kl__write *w);
 void kl__check_csi_driver(const kl__write *w);
+void kl__check_csi_node(const kl__write *w);
+void kl__check_attachment(const kl__write *w); /* a VolumeAttachment */
 void kl__check_lease(const kl__write *w);
 void kl__check_revision(const kl__write *w); /* a ControllerRevision */
 void kl__check_priority_class(const kl__write *w);

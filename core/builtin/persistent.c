@@ -1,6 +1,6 @@
-/* persistent.c - PersistentVolumes, storage classes and CSI drivers (ValidatePersistentVolumeSpec of
- * pkg/apis/core, pkg/apis/storage/validation). Sources of vendors that have left Kubernetes are taken as
- * they are. */
+/* persistent.c - PersistentVolumes, storage classes, CSI drivers and what they attach
+ * (ValidatePersistentVolumeSpec of pkg/apis/core, pkg/apis/storage/validation). Sources of vendors that have
+ * left Kubernetes are taken as they are. */
 #include "check/forms.h"
 #include "builtin/kinds.h"
 #include "builtin/pod.h"
@@ -16,6 +16,18 @@
 #define PARAMETERS_MAX 512
 #define PARAMETERS_BYTES (256 * 1024)
 
+#define DRIVER_MAX 63
+#define NODE_ID_MAX 256
+
+/* The caller's. */
+static char *lowered(const char *name)
+{
+    char *lower = kl_strdup(name);
+    for (char *p = lower; *p; p++)
+        *p = (char)tolower((unsigned char)*p);
+    return lower;
+}
+
 /* ------------------------------------------------------------------ PersistentVolume */
 
 static void check_local(kl__causes *c, const kl_value *v, const kl__place *at)
@@ -26,10 +38,24 @@ static void check_local(kl__causes *c, const kl_value *v, const kl__place *at)
         kl__say_required(c, KL_IN(at, "path"), "");
 }
 
+/* The name of a CSI driver, which may have capital letters. */
+static void check_driver(kl__causes *c, const char *name, const kl__place *at)
+{
+    const char *faults[KL_FAULTS_MAX];
+    char *lower = lowered(name);
+    if (!*name)
+        kl__say_required(c, at, "");
+    if (strlen(name) > DRIVER_MAX)
+        kl__say_too_long(c, at, DRIVER_MAX);
+    size_t n = kl__faults(lower, KL_DNS_SUBDOMAIN, faults);
+    for (size_t i = 0; i < n; i++)
+        kl__say_invalid_text(c, at, name, "%s", faults[i]);
+    kl_free(lower);
+}
+
 static void check_csi(kl__causes *c, const kl_value *v, const kl__place *at)
 {
-    kl__check_present(c, v, at, "driver");
-    kl__check_form(c, KL_IN(at, "driver"), kl__text(v, "driver"), KL_DNS_SUBDOMAIN);
+    check_driver(c, kl__text(v, "driver"), KL_IN(at, "driver"));
     kl__check_present(c, v, at, "volumeHandle");
 }
 
@@ -171,9 +197,7 @@ void kl__check_volume(const kl__write *w)
 
 static void check_provisioner(kl__causes *c, const char *name, const kl__place *at)
 {
-    char *lower = kl_strdup(name);
-    for (char *p = lower; *p; p++)
-        *p = (char)tolower((unsigned char)*p);
+    char *lower = lowered(name);
     if (!*name)
         kl__say_required(c, at, "");
     else
@@ -267,5 +291,120 @@ void kl__check_csi_driver(const kl__write *w)
         if (!kl__one_of(mode ? mode : "", "Persistent Ephemeral"))
             kl__say_unsupported(
                 c, KL_IN(SPEC, "volumeLifecycleModes"), kl_value_item(modes, i), "Persistent Ephemeral");
+    }
+}
+
+/* ------------------------------------------------------------------ CSINode */
+
+static bool has_before(const kl_value *list, size_t end, const char *member, const char *word)
+{
+    for (size_t i = 0; i < end; i++) {
+        const kl_value *one = kl_value_item(list, i);
+        const char *text = member ? kl__text(one, member) : kl_value_str(one);
+        if (text && !strcmp(text, word))
+            return true;
+    }
+    return false;
+}
+
+static void check_keys(kl__causes *c, const kl_value *keys, const kl__place *at)
+{
+    for (size_t i = 0; i < kl_value_len(keys); i++) {
+        const char *key = kl_value_str(kl_value_item(keys, i));
+        if (!*key)
+            kl__say_required(c, at, "");
+        if (has_before(keys, i, NULL, key))
+            kl__say_duplicate(c, at, kl_value_item(keys, i));
+        kl__check_form(c, at, key, KL_QUALIFIED);
+    }
+}
+
+static void check_node_drivers(kl__causes *c, const kl_value *drivers)
+{
+    const kl__place *in = KL_IN(SPEC, "drivers");
+    for (size_t i = 0; i < kl_value_len(drivers); i++) {
+        const kl_value *one = kl_value_item(drivers, i);
+        const kl__place *at = KL_ITEM(in, i);
+        const char *id = kl__text(one, "nodeID"), *name = kl__text(one, "name");
+        check_driver(c, name, KL_IN(at, "name"));
+        if (!*id)
+            kl__say_required(c, KL_IN(at, "nodeID"), "");
+        if (strlen(id) > NODE_ID_MAX)
+            kl__say_invalid_text(c, KL_IN(at, "nodeID"), id, "must be %d characters or less", NODE_ID_MAX);
+        kl__check_natural(c, kl_value_get(one, "allocatable"), KL_IN(at, "allocatable"), "count");
+        if (has_before(drivers, i, "name", name))
+            kl__say_duplicate(c, KL_IN(at, "name"), kl_value_get(one, "name"));
+        check_keys(c, kl_value_get(one, "topologyKeys"), at);
+    }
+}
+
+static const kl_value *driver_as_go(const kl_value *driver)
+{
+    const kl_value *shown = kl__as_go(driver, "Name NodeID TopologyKeys? Allocatable?"),
+                   *room = kl_value_get(driver, "allocatable");
+    if (room)
+        KL_EDIT(&shown, kl__as_go(room, "Count?"), "Allocatable");
+    return shown;
+}
+
+void kl__check_csi_node(const kl__write *w)
+{
+    const kl_value *now = kl_value_at(w->o, "spec", "drivers", NULL),
+                   *old = kl_value_at(w->old, "spec", "drivers", NULL);
+    for (int i = 0; i < (w->old ? 2 : 1); i++) /* kube-apiserver says it twice */
+        check_node_drivers(w->causes, now);
+    for (size_t i = 0; i < kl_value_len(old); i++)
+        for (size_t k = 0; k < kl_value_len(now); k++) {
+            const kl_value *was = kl_value_item(old, i), *is = kl_value_item(now, k);
+            if (strcmp(kl__text(was, "name"), kl__text(is, "name")) != 0 || kl_value_equal(was, is))
+                continue;
+            const kl_value *shown = driver_as_go(is);
+            kl__say_invalid(w->causes, KL_IN(SPEC, "drivers"), shown, "field is immutable");
+            kl_value_unref(shown);
+        }
+}
+
+/* ------------------------------------------------------------------ VolumeAttachment */
+
+static void check_attachment(kl__causes *c, const kl_value *spec)
+{
+    const kl_value *source = kl_value_get(spec, "source"),
+                   *inlined = kl_value_get(source, "inlineVolumeSpec"),
+                   *name = kl_value_get(source, "persistentVolumeName");
+    const kl__place *at = KL_IN(SPEC, "source");
+    static const char one[] = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+    kl__check_present(c, spec, SPEC, "attacher");
+    if (!inlined && !name)
+        kl__say_required(c, at, one);
+    else if (inlined && name)
+        kl__say_forbidden(c, at, "%s", one);
+    else if (name && !kl_value_len(name))
+        kl__say_required(c, KL_IN(at, "persistentVolumeName"), "must specify non empty persistentVolumeName");
+    kl__check_form(c, KL_IN(SPEC, "nodeName"), kl__text(spec, "nodeName"), KL_DNS_SUBDOMAIN);
+}
+
+static const kl_value *attachment_as_go(const kl_value *spec)
+{
+    const kl_value *shown = kl__as_go(spec, "Attacher Source NodeName");
+    KL_EDIT(
+        &shown, kl__as_go(kl_value_get(spec, "source"), "PersistentVolumeName? InlineVolumeSpec?"), "Source");
+    return shown;
+}
+
+void kl__check_attachment(const kl__write *w)
+{
+    const kl_value *spec = kl_value_get(w->o, "spec"),
+                   *name = kl_value_at(spec, "source", "persistentVolumeName", NULL);
+    for (int i = 0; i < (w->old ? 2 : 1); i++) /* kube-apiserver says it twice */
+        check_attachment(w->causes, spec);
+    if (!w->old) {
+        check_driver(w->causes, kl__text(spec, "attacher"), KL_IN(SPEC, "attacher"));
+        if (name)
+            kl__check_form(w->causes, KL_IN(KL_IN(SPEC, "source"), "persistentVolumeName"),
+                kl_value_str(name), KL_DNS_SUBDOMAIN);
+    } else if (!kl__write_same_spec(w)) {
+        const kl_value *shown = attachment_as_go(spec);
+        kl__say_invalid(w->causes, SPEC, shown, "field is immutable");
+        kl_value_unref(shown);
     }
 }

@@ -4,7 +4,9 @@
 
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/mem.h"
+#include "base/x509.h"
 #include "schema/edit.h"
 
 static const char *text(const kl_value *names, const char *key)
@@ -158,6 +160,30 @@ static void set_conditions(const kl_value **crd, const kl_value *names, const kl
     kl_value_unref(established);
 }
 
+/* The authority of the conversion webhook is no certificate. */
+static const char *bundle_of(const kl_value *crd)
+{
+    return kl_value_str_at(crd, "spec", "conversion", "webhook", "clientConfig", "caBundle", NULL);
+}
+
+static bool has_bad_bundle(const kl_value *crd)
+{
+    const char *text = bundle_of(crd);
+    kl_buf pem = KL_BUF_INIT;
+    bool bad = text && *text
+        && (kl_base64_decode(text, strlen(text), &pem, NULL) || kl_x509_check(kl_buf_str(&pem), NULL));
+    kl_buf_fini(&pem);
+    return bad;
+}
+
+void kl_names_check_bundle(const kl_value *old, const kl_value *crd, kl__causes *causes)
+{
+    if (old && !has_bad_bundle(old) && has_bad_bundle(crd))
+        kl__cause_add(causes, "FieldValueInvalid", "spec.conversion.webhookClientConfig.caBundle",
+            "Invalid value: \"%s\": unable to load root certificates: unable to parse bytes as PEM block",
+            bundle_of(crd));
+}
+
 void kl_names_settle(const kl__bucket *crds, const kl_value **crd, const char *now)
 {
     const char *group = kl_value_str_at(*crd, "spec", "group", NULL);
@@ -174,14 +200,16 @@ void kl_names_settle(const kl__bucket *crds, const kl_value **crd, const char *n
     one_name(&n, "kind", true, "KindConflict");
     one_name(&n, "listKind", true, "ListKindConflict");
     KL_EDIT(&n.names, kl_value_ref(kl_value_get(n.wanted, "categories")), "categories");
-    bool good = !n.reason, was = is_true(*crd, "Established");
+    bool good = !n.reason, was = is_true(*crd, "Established"), known = !has_bad_bundle(*crd);
     const kl_value *had = find(conditions, "Established");
     const kl_value *names = condition(find(conditions, "NamesAccepted"), "NamesAccepted", good,
                        good ? "NoConflicts" : n.reason, good ? "no conflicts found" : n.message, now),
                    *established = was || (had && !good) ? kl_value_ref(had)
-        : good                                          ? condition(
-                                                       had, "Established", true, "InitialNamesAccepted", "the initial names have been accepted", now)
-               : condition(had, "Established", false, "NotAccepted", "not all names are accepted", now);
+        : !good ? condition(had, "Established", false, "NotAccepted", "not all names are accepted", now)
+        : known ? condition(
+              had, "Established", true, "InitialNamesAccepted", "the initial names have been accepted", now)
+                : condition(had, "Established", false, "InvalidCABundle",
+                    "The conversion webhook CABundle is invalid", now);
     static const char *const needed[] = {"kind", "plural"}; /* written though they are empty */
     for (size_t i = 0; i < 2; i++)
         if (!kl_value_get(n.names, needed[i]))

@@ -3,6 +3,7 @@
 #ifndef KL_CUSTOM_NAMES_H
 #define KL_CUSTOM_NAMES_H
 
+#include "schema/status.h"
 #include "store/store.h"
 #include "value/value.h"
 
@@ -12,6 +13,9 @@ void kl_names_default(const kl_value **crd);
  * the one it had, as apiextensions-apiserver's controllers leave them. `crds` are all definitions, `now` RFC
  * 3339. */
 void kl_names_settle(const kl__bucket *crds, const kl_value **crd, const char *now);
+/* A conversion webhook with an authority that is no certificate: only where it was so before; old NULL on
+ * create. */
+void kl_names_check_bundle(const kl_value *old, const kl_value *crd, kl__causes *causes);
 /* Whether what it defines is served. */
 bool kl_names_served(const kl_value *crd);
 

@@ -85,6 +85,7 @@ void kl__crd_validate(const kl__call *c, const kl_value *old, const kl_value *cr
     const char *group = text(crd, "group", NULL);
     const kl_value *versions = kl_value_at(crd, "spec", "versions", NULL);
     kl__definition_validate(crd, c->s->types, causes);
+    kl_names_check_bundle(old, crd, causes);
     for (size_t i = 0; i < kl_value_len(versions); i++)
         kl__structural_formats(kl_value_at(kl_value_item(versions, i), "schema", "openAPIV3Schema", NULL),
             warn_of_format, (void *)c);

@@ -158,6 +158,7 @@ static kl_status check_options(const kl_value *options, kl_err *err)
     const kl_value *policy = kl_value_get(options, "propagationPolicy"),
                    *orphan = kl_value_get(options, "orphanDependents");
     const char *word = kl_value_str(policy);
+    const kl_value *dry = kl_value_get(options, "dryRun");
     kl__causes causes = {0};
     if (word && kl_value_type(orphan) == KL_BOOL)
         kl__cause_invalid(&causes, "propagationPolicy", policy,
@@ -167,6 +168,14 @@ static kl_status check_options(const kl_value *options, kl_err *err)
             "Unsupported value: \"%s\": supported values: \"Foreground\", \"Background\", \"Orphan\", "
             "\"nil\"",
             word);
+    for (size_t i = 0; i < kl_value_len(dry); i++)
+        if (strcmp(kl_value_str(kl_value_item(dry, i)), "All") != 0) {
+            char *all = kl_value_to_json(dry);
+            kl__cause_add(&causes, "FieldValueNotSupported", "dryRun",
+                "Unsupported value: %s: supported values: \"All\"", all);
+            kl_free(all);
+            break;
+        }
     return kl__fail_causes(err, "meta.k8s.io", "DeleteOptions", "", &causes);
 }
 

@@ -69,15 +69,47 @@ static const kl_value *scale_of(const kl__kind *k, const kl_value *o)
     return kl_builder_done(b);
 }
 
-kl_status kl__scale_get(const kl__call *c, const kl_value **out, kl_err *err)
+/* missing: the object does not say how many it wants */
+static kl_status look(const kl__call *c, const kl_value **out, bool *missing, kl_err *err)
 {
     const kl_value *o = NULL;
     kl_status st = kl__verb_see(c, &o, err);
     if (st)
         return st;
     *out = scale_of(c->kind, o);
+    *missing = c->kind->custom && !at_path(o, path_of(c->kind, "specReplicasPath", NULL));
     kl_value_unref(o);
     return KL_OK;
+}
+
+/* {"causes":[{"message":why}]}; a new reference */
+static const kl_value *cause(const char *why)
+{
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_key(b, "causes");
+    kl_build_array(b);
+    kl_build_object(b);
+    kl_build_kstr(b, "message", why);
+    kl_build_end(b);
+    kl_build_end(b);
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
+kl_status kl__scale_get(const kl__call *c, const kl_value **out, kl_err *err)
+{
+    bool missing = false;
+    kl_status st = look(c, out, &missing, err);
+    if (st || !missing)
+        return st;
+    kl_value_unref(*out);
+    *out = NULL;
+    char *why = kl_sprintf(
+        "the spec replicas field \"%s\" does not exist", path_of(c->kind, "specReplicasPath", ""));
+    st = kl__api_fail(err, 500, "InternalError", cause(why), "Internal error occurred: %s", why);
+    kl_free(why);
+    return st;
 }
 
 /* {"metadata":{"resourceVersion":rv},"spec":{"replicas":n}} with the kind's own path. */
@@ -150,7 +182,8 @@ kl_status kl__scale_update(const kl__call *c, const kl_value *scale, const kl_va
     kl__call below = *c;
     below.own_version = "autoscaling/v1";
     below.own_kind = "Scale";
-    kl_status st = kl__scale_get(c, &old, err);
+    bool missing;
+    kl_status st = look(c, &old, &missing, err);
     if (!st)
         st = check(c, scale, &replicas, err);
     if (!st)
@@ -177,7 +210,8 @@ kl_status kl__scale_patch(
     if (type == KL_PATCH_APPLY)
         return kl__api_fail(err, 415, "UnsupportedMediaType", NULL,
             "a Scale cannot be applied: patch it, or apply the object's own replicas");
-    kl_status st = kl__scale_get(c, &old, err);
+    bool missing;
+    kl_status st = look(c, &old, &missing, err);
     if (!st && type == KL_PATCH_JSON) {
         st = kl_value_type(patch) == KL_ARRAY
             ? kl_json_patch_apply(old, patch, &scale, err)

@@ -439,14 +439,14 @@ static const struct {
             {"PreemptionPolicy", "string", 0, "preemptionPolicy", NULL}}},
 };
 
-static const column plain[] = {NAME, AGE, {0}};
+static const column plain[] = {NAME, AGE, {0}}, custom[] = {NAME, {"Age", "date", 0, NULL, age}, {0}};
 
 static const column *columns_of(const kl__kind *k)
 {
     for (size_t i = 0; i < sizeof known / sizeof *known && !k->custom; i++)
         if (!strcmp(known[i].group, k->group) && !strcmp(known[i].plural, k->plural))
             return known[i].columns;
-    return plain;
+    return k->custom ? custom : plain;
 }
 
 /* ------------------------------------------------------------------ writing */

@@ -1,0 +1,166 @@
+--- What belongs to storage's machinery, and details: dry runs of evictions and deletions, scale of custom resources, their
+-- tables, and definitions whose webhook has a wrong authority.
+-- not in tsan: one request after the other, and what answers them is pure
+
+local both = require "support.both"
+local api = require "support.api"
+local json = require "dkjson"
+local servers = require "support.servers"
+local wait = require "support.wait"
+
+both.describe("what drivers write", function(ns)
+  local rows = {}
+  local nodes = "/apis/storage.k8s.io/v1/csinodes"
+  local function drivers(what, list, code)
+    rows[#rows + 1] = { "CSINode: " .. what, "POST", nodes .. "?dryRun=All",
+      { metadata = { name = "n" .. #rows }, spec = { drivers = list } }, code or 422 }
+  end
+  drivers("good", { { name = "A.b", nodeID = "n", topologyKeys = { "a.b/c" }, allocatable = { count = 3 } } }, 201)
+  drivers("no names", { { name = "", nodeID = "" } })
+  drivers("names", { { name = "a_", nodeID = ("n"):rep(257) }, { name = ("a"):rep(64), nodeID = ("n"):rep(256) } })
+  drivers("twice", { { name = "a", nodeID = "n" }, { name = "a", nodeID = "m" } })
+  drivers("topology", { { name = "a", nodeID = "n", topologyKeys = { "", "a b", "x", "x" } } })
+  drivers("less than nothing", { { name = "a", nodeID = "n", allocatable = { count = -1 } } })
+  local node = nodes .. "/" .. ns
+  rows[#rows + 1] = { "CSINode: one", "POST", nodes, { metadata = { name = ns },
+    spec = { drivers = { { name = "a", nodeID = "n" } } } }, 201 }
+  local function change(what, list, code)
+    rows[#rows + 1] = { "CSINode: " .. what, "PATCH", node, { spec = { drivers = list } }, code or 422 }
+  end
+  change("another driver", { { name = "a", nodeID = "n" }, { name = "b", nodeID = "n", topologyKeys = { "x" } } }, 200)
+  change("another id", { { name = "a", nodeID = "m" } })
+  change("topology later", { { name = "b", nodeID = "n", topologyKeys = { "x", "y" }, allocatable = { count = 1 } } })
+  change("wrong names", { { name = "c_", nodeID = "" } })
+  rows[#rows + 1] = { "CSINode: gone", "DELETE", node, nil, 200 }
+
+  local attachments = "/apis/storage.k8s.io/v1/volumeattachments"
+  local function attachment(what, spec, code)
+    rows[#rows + 1] = { "VolumeAttachment: " .. what, "POST", attachments .. "?dryRun=All",
+      { metadata = { name = "x" .. #rows }, spec = spec }, code or 422 }
+  end
+  attachment("good", { attacher = "a.b", nodeName = "n", source = { persistentVolumeName = "pv" } }, 201)
+  attachment("nothing", { attacher = "", nodeName = "", source = {} })
+  attachment("names", { attacher = "a_", nodeName = "N", source = { persistentVolumeName = "P_" } })
+  attachment("no volume's name", { attacher = "a", nodeName = "n", source = { persistentVolumeName = "" } })
+  local one = attachments .. "/" .. ns
+  rows[#rows + 1] = { "VolumeAttachment: one", "POST", attachments, { metadata = { name = ns },
+    spec = { attacher = "a", nodeName = "n", source = { persistentVolumeName = "pv" } } }, 201 }
+  rows[#rows + 1] = { "VolumeAttachment: labels", "PATCH", one, { metadata = { labels = { a = "b" } } }, 200 }
+  rows[#rows + 1] = { "VolumeAttachment: another node", "PATCH", one, { spec = { nodeName = "m" } }, 422 }
+  rows[#rows + 1] = { "VolumeAttachment: gone", "DELETE", one, nil, 200 }
+  return rows
+end)
+
+both.describe("dry runs in bodies", function(ns)
+  local pods = "/api/v1/namespaces/" .. ns .. "/pods"
+  local function evict(what, dry, code)
+    return { "an eviction: " .. what, "POST", pods .. "/p/eviction", { apiVersion = "policy/v1", kind = "Eviction",
+      metadata = { name = "p", namespace = ns }, deleteOptions = { dryRun = dry } }, code }
+  end
+  return {
+    { "a pod", "POST", pods, { metadata = { name = "p" }, spec = { containers = { { name = "c", image = "i" } } } }, 201 },
+    evict("another word", { "Some" }, 422),
+    evict("two words", { "All", "Some" }, 422),
+    evict("All", { "All" }, 201),
+    { "a deletion: another word", "DELETE", pods .. "/p", { dryRun = { "Some" } }, 422 },
+    { "a deletion: with a policy of no kind", "DELETE", pods .. "/p", { dryRun = { "Some" }, propagationPolicy = "None" }, 422 },
+    { "it is still there", "GET", pods .. "/p", nil, 200 },
+  }
+end)
+
+-- A definition of its own for each row of specs: both servers serve it when `before` returns.
+local function definition(group, name, extra)
+  local crd = { apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition",
+    metadata = { name = name .. "s." .. group },
+    spec = { group = group, scope = "Namespaced", names = { plural = name .. "s", kind = name:gsub("^%l", string.upper) },
+      versions = { { name = "v1", served = true, storage = true, subresources = { status = {},
+        scale = { specReplicasPath = ".spec.replicas", statusReplicasPath = ".status.replicas" } },
+        schema = { openAPIV3Schema = { type = "object", properties = {
+          spec = { type = "object", properties = { replicas = { type = "integer" } } },
+          status = { type = "object", properties = { replicas = { type = "integer" } } } } } } } } } }
+  return both.merge(crd, extra)
+end
+
+local function installed(crd, unserved)
+  return function(s)
+    local a = api(s)
+    local path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    a:delete(path .. "/" .. crd.metadata.name)
+    wait.until_true(60, "the definition is gone", function() return a:get(path .. "/" .. crd.metadata.name).code == 404 end)
+    assert.equal(201, a:request("POST", path, (json.encode(crd):gsub("%[%]", "{}"))).code)
+    if unserved then return end
+    wait.until_true(60, "the definition is served", function()
+      return a:get("/apis/" .. crd.spec.group .. "/v1/" .. crd.spec.names.plural).code == 200
+    end)
+  end
+end
+
+local SIZED = definition("details.example.com", "sized")
+both.describe("the scale of a custom resource", function(ns)
+  local path = "/apis/details.example.com/v1/namespaces/" .. ns .. "/sizeds"
+  local function one(name, spec)
+    return { apiVersion = "details.example.com/v1", kind = "Sized", metadata = { name = name }, spec = spec }
+  end
+  local rows = {
+    { "one that does not say", "POST", path, one("none", {}), 201 },
+    { "one that says", "POST", path, one("two", { replicas = 2 }), 201 },
+    { "one that says zero", "POST", path, one("zero", { replicas = 0 }), 201 },
+    { "of one that does not say", "GET", path .. "/none/scale", nil, 500 },
+    { "of one that says", "GET", path .. "/two/scale", nil, 200 },
+    { "of one that says zero", "GET", path .. "/zero/scale", nil, 200 },
+    { "is said by a patch", "PATCH", path .. "/none/scale", { spec = { replicas = 3 } }, 200 },
+    { "and is there", "GET", path .. "/none/scale", nil, 200 },
+  }
+  return rows
+end, installed(SIZED))
+
+servers.only_real(function(_, real)
+  describe("tables and conditions of definitions", function()
+    local answers = {}
+    lazy_setup(function()
+      for i, start in ipairs { servers.embedded, real } do
+        local s = start {}
+        local a = api(s)
+        installed(SIZED)(s)
+        local table_of = a:get("/apis/details.example.com/v1/sizeds",
+          { "Accept: application/json;as=Table;v=v1;g=meta.k8s.io" }).body
+        local columns = {}
+        for k, c in ipairs(table_of.columnDefinitions) do columns[k] = c.name .. " " .. c.type .. " " .. c.format end
+        local wrong = definition("wrong.example.com", "wrong", { spec = { conversion = { strategy = "Webhook", webhook = {
+          conversionReviewVersions = { "v1" }, clientConfig = { url = "https://127.0.0.1:1/", caBundle = "YmFk" } } } } })
+        installed(wrong, true)(s)
+        local path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/wrongs.wrong.example.com"
+        local conditions
+        wait.until_true(60, "it is judged", function()
+          conditions = a:get(path).body.status.conditions
+          return #conditions == 2
+        end)
+        for _, c in ipairs(conditions) do c.lastTransitionTime = nil end
+        answers[i] = { columns = columns, conditions = conditions }
+        local mended = a:patch("merge", path, { spec = { conversion = { strategy = "None", webhook = json.null } } })
+        assert.equal(200, mended.code, mended.text)
+        wait.until_true(60, "it is established", function()
+          for _, c in ipairs(a:get(path).body.status.conditions) do
+            if c.type == "Established" and c.status == "True" then return true end
+          end
+        end)
+        local bad = a:patch("merge", path, { spec = { conversion = wrong.spec.conversion } })
+        answers[i].refused = { bad.code, bad.body.message }
+        for _, crd in ipairs { wrong, SIZED } do
+          a:delete("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" .. crd.metadata.name)
+        end
+        s:stop()
+      end
+    end)
+    for _, what in ipairs { "columns", "conditions", "refused" } do
+      it("are alike: " .. what, function()
+        local found = {}
+        both.differences("", answers[2][what], answers[1][what], found)
+        assert.equal("", table.concat(found, "\n"))
+      end)
+    end
+    it("are of an authority that is none", function()
+      assert.equal("InvalidCABundle", answers[1].conditions[2].reason)
+    end)
+  end)
+end)

@@ -57,23 +57,29 @@ describe("commands on pages", function()
 
   for path in process.run "ls README.md CONTRIBUTING.md docs/*.md deploy/README.md examples/README.md \z
     examples/*/README.md":gmatch "%S+" do
+    local function check(rest, line)
+      local command = rest:match "^(%l[%l-]*)"
+      if not command then return end
+      local has = options(command)
+      assert.is_truthy(has, line)
+      for option in (" " .. rest):gsub(" %-%- .*$", ""):gmatch "%s(%-%-[%w-]+)" do
+        assert.is_truthy(has[option], option .. " in: " .. line)
+      end
+    end
+
     it("are the program's: " .. path, function()
       local fence
       for line in (read(path):gsub("\\\n%s*", " ") .. "\n"):gmatch "(.-)\n" do
         if line:find "^%s*```" then
           fence = not fence and line:match "```(.*)$"
         elseif fence == "sh" or fence == "" or fence == "console" then
-          for _, rest in ipairs(commands(line)) do
-            local command = rest:match "^(%l[%l-]*)"
-            if command then
-              local has = options(command)
-              assert.is_truthy(has, line)
-              for option in (" " .. rest):gsub(" %-%- .*$", ""):gmatch "%s(%-%-[%w-]+)" do
-                assert.is_truthy(has[option], option .. " in: " .. line)
-              end
-            end
-          end
+          for _, rest in ipairs(commands(line)) do check(rest, line) end
         end
+      end
+      -- and those in a sentence: `kubelua CMD ...`
+      local prose = read(path):gsub("\n%s*```.-\n%s*```", "\n"):gsub("\n", " ")
+      for span in prose:gmatch "`(kubelua [^`]+)`" do
+        for _, rest in ipairs(commands(span)) do check(rest, span) end
       end
     end)
   end

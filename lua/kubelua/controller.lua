@@ -541,7 +541,7 @@ local function check_finalize(self, spec)
 end
 
 local function build(spec, name, manager, resource)
-  local self = { name = name, manager = manager, functions = {}, selects = {}, said = {} }
+  local self = { name = name, manager = manager, functions = {}, selects = {}, said = {}, given = spec }
   if resource == nil then fail(self, "resource is missing: the kind it reconciles, such as \"v1/Node\"") end
   self.resource = check_kind(self, "resource", resource)
   if type(spec.reconcile) ~= "function" then
@@ -614,7 +614,7 @@ end
 ---@return boolean
 function M.is_controller(x) return M.opened(x) ~= nil end
 
---- What a controller is made of, for the runtime; nil when x did not come from kube.controller.
+--- What a controller is made of, for the runtime, and the spec as it was `given`; nil when x did not come from kube.controller.
 ---@param x any
 function M.opened(x) return checks.opened(NAME, x) end
 

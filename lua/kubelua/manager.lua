@@ -1,13 +1,15 @@
 -- manager.lua - kube.manager: controllers, informers and a loop in a program of one's own.
 --
---   local m <close> = kube.manager { client = c, controllers = { "web.lua" } }
+--   local m <close> = kube.manager { client = c, controllers = { "web.lua", kube.controller { ... } } }
 --   m:start()
 --   m:run()                              -- or m:step(0) when m:fd() is readable, in a loop of another library
 --
--- Controllers run as under kubelua run: out of files, in closed states, on threads of their own, whether the
--- program steps or not. What is for the program itself runs inside m:step, on its thread: handlers of its
--- informers, and on_change.
+-- Controllers run as under kubelua run: in closed states, on threads of their own, whether the program steps or
+-- not; those that the program made go there as scripts (carry.lua). What is for the program itself runs inside
+-- m:step, on its thread: handlers of its informers, and on_change.
 
+local carry = require "kubelua.carry"
+local controller = require "kubelua.controller"
 local core = require "kubelua.core"
 local options = require "kubelua.options"
 local suggest = require "kubelua.suggest"
@@ -21,7 +23,7 @@ local Manager = {}
 
 ---@class kubelua.ManagerOptions
 ---@field client kubelua.Client
----@field controllers? (string|kubelua.ManagerSource)[]   files, as `kubelua run` takes them
+---@field controllers? (string|kubelua.ManagerSource|kubelua.Controller|kubelua.Controller[])[]   files, as `kubelua run` takes them, and what kube.controller returned
 ---@field informers? kubelua.Informers|kubelua.Informers[]   whose handlers m:step runs; started with the manager
 ---@field on_change? fun(m: kubelua.Manager)   the state of a controller may be another one
 ---@field params? table                over those of the scripts
@@ -67,10 +69,27 @@ local ELECTION = { name = "string", namespace = "string", identity = "string", l
   renew = "duration", retry = "duration" }
 local SOURCE = { name = "string", source = "string" }
 
+-- The script of what kube.controller returned, a list of it for several kinds; nil when it is something else.
+local function carried(entry)
+  local c = controller.opened(entry)
+  if c then return carry.script(c.name, c.given, c.manager and { c.resource } or c.resource) end
+  if type(entry) ~= "table" or getmetatable(entry) ~= nil then return nil end
+  local kinds, given = {}, nil
+  for i, each in ipairs(entry) do
+    local of = controller.opened(each)
+    if not of or given and of.given ~= given then return nil end
+    kinds[i], given = of.resource, of.given
+  end
+  return given and carry.script(given.name, given, kinds)
+end
+
 local function scripts_of(list)
   local out = {}
   for i, entry in ipairs(list or {}) do
-    if type(entry) == "string" then
+    local script = carried(entry)
+    if script then
+      out[i] = script
+    elseif type(entry) == "string" then
       out[i] = { path = entry }
     elseif type(entry) == "table" and entry.source ~= nil then
       options.check(("kube.manager: controllers[%d]"):format(i), entry, SOURCE)
@@ -79,9 +98,8 @@ local function scripts_of(list)
       end
       out[i] = { path = entry.name, text = entry.source }
     else
-      core.blame(("kube.manager: controllers[%d] must be a file or { name =, source = }, got %s: its functions \z
-        run in states of their own, on other threads, so give the script that returns it"):format(i,
-        type(entry)))
+      core.blame(("kube.manager: controllers[%d] must be a file, what kube.controller returned, or \z
+        { name =, source = }, got %s"):format(i, type(entry)))
     end
   end
   return out

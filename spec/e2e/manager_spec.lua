@@ -194,6 +194,54 @@ servers.each(function(name, start)
       end
     end)
 
+    it("runs controllers that the program made, with what their functions use", function()
+      local words, mark = { hello = "Good day" }, "?"
+      local function polite(who)
+        return words.hello .. ", " .. who .. mark
+      end
+      local function sum(n) return n == 0 and 0 or n + sum(n - 1) end
+      local Greeter = {}
+      function Greeter:says(who) return self.before .. polite(who) end
+      local function greet(key)
+        return function(map, ctx)
+          local who = map("metadata.labels", "made")
+          if not who then return end
+          local _, why = pcall(function() error "here" end)
+          ctx:patch(map, function(d)
+            d.data[key] = Greeter.says({ before = ctx.params.before }, who) .. sum(3) .. kube.hash(who):len()
+            d.data.where = why
+          end)
+        end
+      end
+      local line = debug.getinfo(greet, "S").linedefined + 4
+      local one = kube.controller { name = "made-one", resource = "v1/ConfigMap", params = { before = ">" }, reconcile = greet "one" }
+      local both = kube.controller { name = "made", resource = { "v1/Secret", "v1/ServiceAccount" },
+        reconcile = function(o, ctx)
+          if o("metadata.labels", "made") then ctx:patch(o, function(d) d.metadata.annotations.made = o.kind end) end
+        end }
+      mark = "!"                                                    -- as it is when the manager is made
+      local m = manager { controllers = { one, { name = "hello.lua", source = HELLO }, both }, params = { before = "> " } }
+      mark = "no longer"
+      m:start()
+      local labels = { made = "world", hello = "world" }
+      client:create { kind = "v1/ConfigMap", namespace = ns, name = "made", labels = labels }
+      client:create { kind = "v1/ServiceAccount", namespace = ns, name = "made", labels = labels }
+      step_until(m, "what they wrote", function()
+        return greeting "made" and client:get("v1/ConfigMap", ns, "made")("data.one")
+          and client:get("v1/ServiceAccount", ns, "made")("metadata.annotations.made")
+      end)
+      local data = client:get("v1/ConfigMap", ns, "made").data
+      assert.equal("> Good day, world!6" .. #kube.hash "world", data.one)
+      assert.equal(("spec/e2e/manager_spec.lua:%d: here"):format(line), data.where)
+      assert.equal("Hello, world!", data.greeting)
+      local names = {}
+      for i, state in ipairs(m:controllers()) do names[i] = state.name end
+      table.sort(names)
+      assert.same({ "hello", "made-one", "made-secret", "made-serviceaccount" }, names)
+      assert.same({}, m:reload())                                   -- files alone
+      m:stop()
+    end)
+
     it("stops while the program can be interrupted, which then leaves no run its grace", function()
       local program = process.write(process.tmpname ".lua", ([[
         local kube = require "kubelua"
@@ -245,12 +293,21 @@ describe("kube.manager", function()
   lazy_teardown(function() c:close() end)
 
   it("says what is wrong with what it is given", function()
+    local function made(reconcile) return kube.controller { name = "x", resource = "v1/Pod", reconcile = reconcile } end
+    local loop, twins = {}, { function() end, function() end }
+    loop.inside = loop
     local hook = [[return require "kubelua".webhook { name = "x", resource = "v1/Pod", mutate = function() end }]]
     for _, case in ipairs {
       { {}, "client is missing" },
       { { client = c, controler = {} }, "unknown option 'controler'; did you mean 'controllers'" },
-      { { client = c, controllers = { kube.controller { name = "x", resource = "v1/Pod", reconcile = print } } },
-        "controllers%[1%] must be a file or { name =, source = }, got table: its functions run in states" },
+      { { client = c, controllers = { 7 } }, "controllers%[1%] must be a file, what kube.controller returned, or { name =" },
+      { { client = c, controllers = { {} } }, "controllers%[1%] must be a file, .*, got table" },
+      { { client = c, controllers = { made(function() c:close() end) } },
+        'controller "x" cannot go into states of its own: the local "c", which reconcile uses, is a table with a metatable' },
+      { { client = c, controllers = { made(function() return loop end) } }, "which reconcile uses, %(inside%) is a table inside itself" },
+      { { client = c, controllers = { made(function() return twins[1], twins[2] end) } },
+        "two functions begin on line %d+ of spec/e2e/manager_spec.lua; give each a line of its own" },
+      { { client = c, controllers = { made(load("return (...)", "=gone")) } }, "reconcile is not where it was" },
       { { client = c, controllers = { "no-such.lua" } }, "no%-such.lua" },
       { { client = c, controllers = { { name = "x.lua", source = "return = 1" } } }, "x.lua:1: unexpected symbol" },
       { { client = c, controllers = { { name = "hook.lua", source = hook } } }, "hook.lua has webhooks" },

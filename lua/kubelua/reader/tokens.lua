@@ -1,5 +1,5 @@
--- tokens.lua - a Lua text as words: { type, value, line }, where type is "name", "string", "number", "end" or
--- the word or sign itself. Comments are no tokens.
+-- tokens.lua - a Lua text as words: { type, value, line, from }, where type is "name", "string", "number", "end" or
+-- the word or sign itself, and `from` its place in the text. Comments are no tokens.
 
 local M = {}
 
@@ -52,7 +52,7 @@ end
 ---@return table[]? tokens, integer? line
 function M.of(text)
   local out, at, line = {}, text:match "^#[^\n]*()" or 1, 1
-  local function add(type, value) out[#out + 1] = { type = type, value = value, line = line } end
+  local function add(type, value) out[#out + 1] = { type = type, value = value, line = line, from = at } end
   while true do
     local space = text:match("^%s+", at)
     if space then

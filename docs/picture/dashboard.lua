@@ -49,6 +49,9 @@ page:visit((url:gsub('"$', "")))
 page:until_true(60, "document.querySelector('#failing-rows pre')")
 page:eval "document.querySelectorAll('article.card details').forEach(d => d.open = true)"
 page:until_true(30, "document.querySelector('svg rect')")
+-- a rate takes two snapshots
+page:until_true(30,
+  "[...document.querySelectorAll('dt')].some(t => t.textContent == 'runs/s' && t.nextElementSibling.textContent)")
 local body = page:eval [[
   const copy = document.body.cloneNode(true);
   copy.querySelectorAll('[hidden], dialog, script, .skip, a[href^="data:"]').forEach(e => e.remove());

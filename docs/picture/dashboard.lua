@@ -51,7 +51,7 @@ page:eval "document.querySelectorAll('article.card details').forEach(d => d.open
 page:until_true(30, "document.querySelector('svg rect')")
 -- a rate takes two snapshots
 page:until_true(30,
-  "[...document.querySelectorAll('dt')].some(t => t.textContent == 'runs/s' && t.nextElementSibling.textContent)")
+  "[...document.querySelectorAll('dt')].find(t => t.textContent == 'runs/s')?.nextElementSibling.textContent")
 local body = page:eval [[
   const copy = document.body.cloneNode(true);
   copy.querySelectorAll('[hidden], dialog, script, .skip, a[href^="data:"]').forEach(e => e.remove());

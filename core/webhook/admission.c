@@ -6,6 +6,7 @@
 
 #include "base/base64.h"
 #include "base/mem.h"
+#include "webhook/review.h"
 
 /* The API server's limits: a warning of 256 characters is cut, all of them together hold 4096. */
 #define WARNING_MAX ((size_t)256)
@@ -17,38 +18,23 @@
 
 kl_status kl_admission_parse(const char *text, size_t n, const kl_value **request, kl_err *err)
 {
-    const kl_value *review = NULL;
-    kl_status st = kl_value_decode(text, n, &review, err);
-    if (st) {
-        kl_err_prefix(err, "the body is no JSON");
-        return st;
-    }
-    const char *version = kl_value_str_at(review, "apiVersion", NULL),
-               *kind = kl_value_str_at(review, "kind", NULL);
-    const kl_value *r = kl_value_get(review, "request");
-    const char *uid = kl_value_str_at(r, "uid", NULL), *operation = kl_value_str_at(r, "operation", NULL);
+    static const kl__review expected = {
+        "admission.k8s.io", "v1", "AdmissionReview", "an", "admissionReviewVersions"};
     static const char *const operations[] = {"CREATE", "UPDATE", "DELETE", "CONNECT"};
-    bool known = false;
+    const kl_value *r = NULL;
+    kl_status st = kl__review_request(&expected, text, n, &r, err);
+    if (st)
+        return st;
+    const char *operation = kl_value_str_at(r, "operation", NULL);
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
-        known |= operation && !strcmp(operation, operations[i]);
-    if (!version || !kind || strcmp(kind, "AdmissionReview") || strncmp(version, "admission.k8s.io/", 17))
-        st = kl_fail(err, KL_EINVAL,
-            "expected an AdmissionReview of admission.k8s.io/v1, got kind \"%.60s\" of \"%.60s\"",
-            kind ? kind : "", version ? version : "");
-    else if (strcmp(version, "admission.k8s.io/v1"))
-        st = kl_fail(err, KL_EINVAL,
-            "AdmissionReview of %.60s is not spoken here: set admissionReviewVersions to [\"v1\"]", version);
-    else if (kl_value_type(r) != KL_OBJECT)
-        st = kl_fail(err, KL_EINVAL, "the AdmissionReview has no request");
-    else if (!uid || !*uid)
-        st = kl_fail(err, KL_EINVAL, "the request of the AdmissionReview has no uid");
-    else if (!known)
-        st = kl_fail(err, KL_EINVAL,
-            "the request's operation must be CREATE, UPDATE, DELETE or CONNECT, got \"%.60s\"",
-            operation ? operation : "");
-    else
-        *request = kl_value_ref(r);
-    kl_value_unref(review);
+        if (operation && !strcmp(operation, operations[i])) {
+            *request = r;
+            return KL_OK;
+        }
+    st = kl_fail(err, KL_EINVAL,
+        "the request's operation must be CREATE, UPDATE, DELETE or CONNECT, got \"%.60s\"",
+        operation ? operation : "");
+    kl_value_unref(r);
     return st;
 }
 

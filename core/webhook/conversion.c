@@ -5,38 +5,37 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "webhook/review.h"
 #include "webhook/webhook_config.h"
 
 #define VERSION "apiextensions.k8s.io/v1"
 
+static kl_status check(const kl_value *r, kl_err *err)
+{
+    const kl_value *objects = kl_value_get(r, "objects");
+    const char *want = kl_value_str_at(r, "desiredAPIVersion", NULL);
+    if (!want || !*want)
+        return kl_fail(err, KL_EINVAL, "the request of the ConversionReview has no desiredAPIVersion");
+    if (kl_value_type(objects) != KL_ARRAY)
+        return kl_fail(err, KL_EINVAL, "the request of the ConversionReview has no objects");
+    for (size_t i = 0; i < kl_value_len(objects); i++)
+        if (!kl_value_str_at(kl_value_item(objects, i), "apiVersion", NULL))
+            return kl_fail(err, KL_EINVAL, "object %zu of the ConversionReview has no apiVersion", i);
+    return KL_OK;
+}
+
 kl_status kl_conversion_parse(const char *text, size_t n, const kl_value **request, kl_err *err)
 {
-    const kl_value *review = NULL;
-    kl_status st = kl_value_decode(text, n, &review, err);
-    if (st) {
-        kl_err_prefix(err, "the body is no JSON");
-        return st;
-    }
-    const char *version = kl_value_str_at(review, "apiVersion", NULL),
-               *kind = kl_value_str_at(review, "kind", NULL);
-    const kl_value *r = kl_value_get(review, "request"), *objects = kl_value_get(r, "objects");
-    const char *uid = kl_value_str_at(r, "uid", NULL), *want = kl_value_str_at(r, "desiredAPIVersion", NULL);
-    if (!version || !kind || strcmp(kind, "ConversionReview") || strcmp(version, VERSION))
-        st = kl_fail(err, KL_EINVAL,
-            "expected a ConversionReview of " VERSION ", got kind \"%.60s\" of \"%.60s\"", kind ? kind : "",
-            version ? version : "");
-    else if (!uid || !*uid)
-        st = kl_fail(err, KL_EINVAL, "the request of the ConversionReview has no uid");
-    else if (!want || !*want)
-        st = kl_fail(err, KL_EINVAL, "the request of the ConversionReview has no desiredAPIVersion");
-    else if (kl_value_type(objects) != KL_ARRAY)
-        st = kl_fail(err, KL_EINVAL, "the request of the ConversionReview has no objects");
-    for (size_t i = 0; !st && i < kl_value_len(objects); i++)
-        if (!kl_value_str_at(kl_value_item(objects, i), "apiVersion", NULL))
-            st = kl_fail(err, KL_EINVAL, "object %zu of the ConversionReview has no apiVersion", i);
+    static const kl__review expected = {
+        "apiextensions.k8s.io", "v1", "ConversionReview", "a", "conversionReviewVersions"};
+    const kl_value *r = NULL;
+    kl_status st = kl__review_request(&expected, text, n, &r, err);
     if (!st)
-        *request = kl_value_ref(r);
-    kl_value_unref(review);
+        st = check(r, err);
+    if (st)
+        kl_value_unref(r);
+    else
+        *request = r;
     return st;
 }
 

@@ -1,0 +1,18 @@
+/* review.h - the head that every review has: an object of some kind, with a request that has a uid. */
+#ifndef KL_WEBHOOK_REVIEW_H
+#define KL_WEBHOOK_REVIEW_H
+
+#include "value/value.h"
+
+typedef struct kl__review {
+    const char *group, *version; /* "admission.k8s.io", "v1" */
+    const char *kind;            /* "AdmissionReview" */
+    const char *article;         /* "an": of the kind, in messages */
+    const char *field;           /* the list of versions in the configuration of the other side */
+} kl__review;
+
+/* The request of a review, a new reference. KL_EINVAL for what is no such review, and says what it is. */
+KL_NODISCARD kl_status kl__review_request(
+    const kl__review *expected, const char *text, size_t n, const kl_value **request, kl_err *err);
+
+#endif

@@ -46,5 +46,11 @@ describe("a difference of two objects", function()
       { kind = "Secret", data = { a = "1" }, stringData = { x = "y" } },
       { kind = "Secret", data = { a = "2", b = "3" } })
     check("data: (added)", { kind = "Secret" }, { kind = "Secret", data = { a = "2" } })
+    local applied = "kubectl.kubernetes.io/last-applied-configuration"
+    local function annotated(word)
+      return { kind = "Secret", metadata = { annotations = { [applied] = word }, labels = { tier = word } } }
+    end
+    check(("metadata.annotations[%s]: (changed), metadata.labels.tier: \"a\" -> \"b\""):format(applied),
+      annotated "a", annotated "b")
   end)
 end)

@@ -6,6 +6,7 @@
 
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
+local secrets = require "kubelua.cli.secrets"
 
 local M = {}
 
@@ -105,13 +106,6 @@ local function short(value)
   return text
 end
 
--- Nobody wants a password on a screen that others look at. What kubectl applied last has the data once more.
-local function is_secret(o, path)
-  return o("kind") == "Secret"
-    and (path:find "^%a*[dD]ata%f[.%[%z]" or path:find("last-applied-configuration", 1, true)
-      or path == "metadata.annotations")
-end
-
 --- The differences for a program, as M.diff; of a Secret's data it tells `secret` ("added", "removed",
 --- "changed") in place of the values.
 ---@param a kubelua.view
@@ -120,7 +114,7 @@ end
 function M.shown(a, b)
   local out = M.diff(a, b)
   for _, d in ipairs(out) do
-    if is_secret(b, d.path) then
+    if secrets.at(b, d.path) then
       d.secret = d.old == nil and "added" or d.new == nil and "removed" or "changed"
       d.old, d.new = nil, nil
     end

@@ -4,6 +4,7 @@
 
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
+local secrets = require "kubelua.cli.secrets"
 
 local M = {}
 
@@ -21,16 +22,6 @@ local LEFT_OUT = { ["events.k8s.io/v1/Event"] = true, ["metrics.k8s.io/v1beta1/N
 
 -- Of the APIServices that a server makes for itself.
 local AUTOMATIC = "kube-aggregator.kubernetes.io/automanaged"
-
-local REDACTED = "cmVkYWN0ZWQ="   -- "redacted"
-local APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-
-local function redacted(o)
-  local copy = core.copy(o)
-  for key in pairs(copy.data or {}) do copy.data[key] = REDACTED end
-  if copy.metadata.annotations then copy.metadata.annotations[APPLIED] = nil end
-  return copy
-end
 
 local function listable(r)
   for _, verb in ipairs(r.verbs or {}) do
@@ -70,7 +61,7 @@ function M.run(env)
   for _, kind in ipairs(kinds(c)) do
     for o in c:each(kind) do
       if not o("metadata.labels", AUTOMATIC) then
-        local shown = env.options.redact_secrets and kind == "v1/Secret" and redacted(o) or o
+        local shown = env.options.redact_secrets and secrets.redacted(o) or o
         write((n > 0 and ",\n" or "\n") .. core.encode(shown))
         n = n + 1
       end

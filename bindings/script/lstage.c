@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "state/border.h"
+#include "base/locks.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "faults/faults.h"
@@ -17,7 +18,7 @@ static lkl_stage *self(lua_State *L) { return lkl_box_check(L, 1, &lkl__stage_cl
 
 /* --- what the runtime logs, of all stages of the process ---------------------------------- */
 
-static lkl_journal logs = {.mu = KL_MUTEX_INIT};
+static lkl_journal logs = {.mu = KL_MUTEX_INIT_AS(KL_LOCK_SINK)};
 
 static const void *about_for; /* who asked for that */
 static char *about;           /* the key of which lines for debugging are kept, as "key=... ", or NULL */

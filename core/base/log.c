@@ -11,12 +11,13 @@
 #include <string.h>
 #include <time.h>
 #include "base/clock.h"
+#include "base/locks.h"
 #include "base/mem.h"
 #include "base/sync.h"
 
 #define FIELDS_INLINE 1024 /* most records fit, and then logging allocates nothing */
 
-static kl_mutex mu = KL_MUTEX_INIT;
+static kl_mutex mu = KL_MUTEX_INIT_AS(KL_LOCK_LOG);
 static kl_log_sink *sink_fn KL_GUARDED_BY(mu);
 static void *sink_arg KL_GUARDED_BY(mu);
 static _Atomic int threshold = KL_LOG_OFF; /* what the sink wants; OFF without a sink */

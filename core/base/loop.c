@@ -10,6 +10,7 @@
 
 #include "base/heap.h"
 #include "base/list.h"
+#include "base/locks.h"
 #include "base/mem.h"
 #include "base/sync.h"
 
@@ -55,7 +56,7 @@ struct kl_loop {
 kl_loop *kl_loop_new(const char *name, kl_clock *clock)
 {
     kl_loop *l = kl_new(kl_loop);
-    kl_mutex_init(&l->mu);
+    kl_mutex_init_as(&l->mu, KL_LOCK_POST);
     kl_cond_init(&l->cond);
     kl_list_init(&l->tasks);
     kl_list_init(&l->lines);
@@ -129,6 +130,7 @@ kl_time kl_loop_step(kl_loop *l)
     while (next_locked(l, kl_clock_now(l->clock), &t)) {
         kl_time begun = t.line ? kl_clock_now(l->clock) : 0;
         kl_unlock(&l->mu);
+        kl_locks_none("run what was posted");
         t.fn(t.arg);
         kl_lock(&l->mu);
         if (t.line)
@@ -176,6 +178,7 @@ void kl_loop_free(kl_loop *l)
     kl_lock(&l->mu);
     while (next_locked(l, INT64_MIN, &t)) {
         kl_unlock(&l->mu);
+        kl_locks_none("run what was posted");
         t.fn(t.arg);
         kl_lock(&l->mu);
     }

@@ -23,17 +23,41 @@ struct kl_thread {
     const char *badge; /* of who started it */
 };
 
-void kl_mutex_init(kl_mutex *m)
+static void mutex_init(kl_mutex *m)
 {
     if (pthread_mutex_init(&m->m, NULL))
         kl_mem_die("mutex");
 }
 
+#ifdef KL_DEBUG
+void kl__mutex_init_at(kl_mutex *m, kl__lock_id id)
+{
+    mutex_init(m);
+    m->id = id;
+}
+#else
+void kl_mutex_init(kl_mutex *m) { mutex_init(m); }
+
+void kl_mutex_init_as(kl_mutex *m, int rank)
+{
+    (void)rank;
+    mutex_init(m);
+}
+#endif
+
 void kl_mutex_fini(kl_mutex *m) { pthread_mutex_destroy(&m->m); }
 
-KL_UNCHECKED void kl_lock(kl_mutex *m) { pthread_mutex_lock(&m->m); }
+KL_UNCHECKED void kl_lock(kl_mutex *m)
+{
+    kl__lock_wanted(m, &m->id);
+    pthread_mutex_lock(&m->m);
+}
 
-KL_UNCHECKED void kl_unlock(kl_mutex *m) { pthread_mutex_unlock(&m->m); }
+KL_UNCHECKED void kl_unlock(kl_mutex *m)
+{
+    kl__lock_dropped(m);
+    pthread_mutex_unlock(&m->m);
+}
 
 #define SPINS 64 /* looks at a held lock before the processor is given to somebody else */
 
@@ -68,7 +92,11 @@ void kl_cond_signal(kl_cond *c) { pthread_cond_signal(&c->c); }
 
 void kl_cond_broadcast(kl_cond *c) { pthread_cond_broadcast(&c->c); }
 
-void kl_cond_wait(kl_cond *c, kl_mutex *m) { pthread_cond_wait(&c->c, &m->m); }
+void kl_cond_wait(kl_cond *c, kl_mutex *m)
+{
+    kl__locks_only(m, "wait for a condition");
+    pthread_cond_wait(&c->c, &m->m);
+}
 
 bool kl_cond_wait_until(kl_cond *c, kl_mutex *m, kl_time deadline)
 {
@@ -76,6 +104,7 @@ bool kl_cond_wait_until(kl_cond *c, kl_mutex *m, kl_time deadline)
         kl_cond_wait(c, m);
         return true;
     }
+    kl__locks_only(m, "wait for a condition");
     if (deadline < 0)
         deadline = 0;
     struct timespec ts = {.tv_sec = deadline / KL_SECONDS(1), .tv_nsec = deadline % KL_SECONDS(1)};
@@ -93,6 +122,7 @@ unsigned kl_bell_look(kl_bell *b) { return atomic_load(&b->rung); }
 /* Either the ringer sees `asleep`, or we see its ring before we sleep: both are sequentially consistent. */
 void kl_bell_wait(kl_bell *b, unsigned look, kl_time deadline)
 {
+    kl_locks_none("wait for a bell");
     struct timespec ts = {.tv_sec = deadline > 0 ? deadline / KL_SECONDS(1) : 0,
         .tv_nsec = deadline > 0 ? deadline % KL_SECONDS(1) : 0};
     atomic_store(&b->asleep, true);
@@ -186,6 +216,7 @@ void kl_thread_join(kl_thread *t)
 {
     if (!t)
         return;
+    kl_locks_none("join a thread");
     pthread_join(t->id, NULL);
     kl_free(t);
 }

@@ -26,13 +26,45 @@
     KL_TSA(try_acquire_capability(ret, m))             /* acquired when the function answers ret (0 or 1) */
 #define KL_UNCHECKED KL_TSA(no_thread_safety_analysis) /* for the bodies that the contracts are made of */
 
+/* The order in which locks are taken, by rank, is in base/locks.h; debug builds keep it. */
+#ifdef KL_DEBUG
+typedef struct kl__lock_id {
+    int rank;          /* 0: a leaf; of a spin lock: the last of all */
+    const char *place; /* where it was made: "core/cache/ttl.c:37" */
+} kl__lock_id;
+#define KL__LOCK_ID_AT(rank, file, line)                                                                     \
+    {                                                                                                        \
+        rank, file ":" #line                                                                                 \
+    }
+#define KL__LOCK_ID_OF(rank, file, line) KL__LOCK_ID_AT(rank, file, line)
+#define KL__LOCK_ID(rank) KL__LOCK_ID_OF(rank, __FILE__, __LINE__)
+#define KL__MUTEX_VALUE(rank) PTHREAD_MUTEX_INITIALIZER, KL__LOCK_ID(rank)
+#define KL__SPIN_VALUE(rank) 0, KL__LOCK_ID(rank)
+/* Of the calling thread: it is about to take a lock, and lets one go; of all locks it holds only this one. */
+void kl__lock_wanted(const void *lock, const kl__lock_id *id);
+void kl__lock_dropped(const void *lock);
+void kl__locks_only(const void *lock, const char *what);
+#else
+#define KL__MUTEX_VALUE(rank) PTHREAD_MUTEX_INITIALIZER
+#define KL__SPIN_VALUE(rank) 0
+#define kl__lock_wanted(lock, id) ((void)0)
+#define kl__lock_dropped(lock) ((void)0)
+#define kl__locks_only(lock, what) ((void)0)
+#endif
+/* Debug builds abort when the calling thread holds a lock here, where it is about to do `what`. */
+#define kl_locks_none(what) kl__locks_only(NULL, what)
+
 typedef struct KL_CAPABILITY kl_mutex {
     pthread_mutex_t m;
+#ifdef KL_DEBUG
+    kl__lock_id id;
+#endif
 } kl_mutex;
-#define KL_MUTEX_INIT                                                                                        \
+#define KL_MUTEX_INIT KL_MUTEX_INIT_AS(0) /* for a static mutex */
+#define KL_MUTEX_INIT_AS(rank)                                                                               \
     {                                                                                                        \
-        PTHREAD_MUTEX_INITIALIZER                                                                            \
-    } /* for a static mutex */
+        KL__MUTEX_VALUE(rank)                                                                                \
+    }
 typedef struct kl_cond {
     pthread_cond_t c;
 } kl_cond;
@@ -40,7 +72,13 @@ typedef struct kl_thread kl_thread;
 
 /* Storage belongs to the caller. Any thread; kl_lock waits for the holder, so no call is made under a
  * lock. */
-void kl_mutex_init(kl_mutex *m);
+void kl_mutex_init(kl_mutex *m); /* a leaf */
+void kl_mutex_init_as(kl_mutex *m, int rank);
+#ifdef KL_DEBUG
+void kl__mutex_init_at(kl_mutex *m, kl__lock_id id);
+#define kl_mutex_init_as(m, rank) kl__mutex_init_at(m, (kl__lock_id)KL__LOCK_ID(rank))
+#define kl_mutex_init(m) kl_mutex_init_as(m, 0)
+#endif
 void kl_mutex_fini(kl_mutex *m);
 void kl_lock(kl_mutex *m) KL_ACQUIRE(*m);
 void kl_unlock(kl_mutex *m) KL_RELEASE(*m);
@@ -49,17 +87,26 @@ void kl_unlock(kl_mutex *m) KL_RELEASE(*m);
  * spins, then yields. */
 typedef struct KL_CAPABILITY kl_spin {
     _Atomic uint32_t held;
+#ifdef KL_DEBUG
+    kl__lock_id id;
+#endif
 } kl_spin;
+#define KL_SPIN_INIT_AS(rank)                                                                                \
+    {                                                                                                        \
+        KL__SPIN_VALUE(rank)                                                                                 \
+    }
 void kl_spin_wait(kl_spin *s); /* the slow half of kl_spin_lock */
 KL_UNCHECKED static inline void kl_spin_lock(kl_spin *s) KL_ACQUIRE(*s);
 KL_UNCHECKED static inline void kl_spin_lock(kl_spin *s)
 {
+    kl__lock_wanted(s, &s->id);
     if (atomic_exchange_explicit(&s->held, 1, memory_order_acquire))
         kl_spin_wait(s);
 }
 KL_UNCHECKED static inline void kl_spin_unlock(kl_spin *s) KL_RELEASE(*s);
 KL_UNCHECKED static inline void kl_spin_unlock(kl_spin *s)
 {
+    kl__lock_dropped(s);
     atomic_store_explicit(&s->held, 0, memory_order_release);
 }
 

@@ -196,6 +196,7 @@ static void hear_signal(void)
 
 void kl_guard_enter(kl_guard *g, const kl_terms *t)
 {
+    kl_locks_none("run a script");
     hear_signal();
     atomic_store_explicit(&g->thread, kl_thread_self(), memory_order_relaxed);
     atomic_store_explicit(&g->cpu, t->cpu, memory_order_relaxed);

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <string.h>
 #include "base/heap.h"
+#include "base/locks.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/version.h"
@@ -145,9 +146,9 @@ void kl__client_warnings(kl_client *c, const kl__request *q, const kl_http_head 
         }
         if (!seen)
             kl_map_set(c->warned, text, NULL);
+        kl_unlock(&c->mu);
         if (!seen && c->on_warning)
             c->on_warning(c->on_warning_arg, text, q->what);
-        kl_unlock(&c->mu);
         char quoted[1024], what[256];
         if (!seen && !c->on_warning)
             kl_warn("the API server warns", "warning=%s call=%s", kl_log_quote(text, quoted, sizeof quoted),
@@ -306,7 +307,7 @@ kl_status kl_client_new(kl_client_options *o, kl_client **out, kl_err *err)
     kl_list_init(&c->heeds);
     kl_list_init(&c->sessions);
     kl_list_init(&c->forwards);
-    kl_mutex_init(&c->mu);
+    kl_mutex_init_as(&c->mu, KL_LOCK_CLIENT);
     c->shelf = open_shelf(o->cache_dir, c->config.server);
     c->discovery = kl__discovery_new(c, c->shelf, o->cache_ttl);
     c->openapi = o->no_check ? NULL : kl__openapi_new(c, c->shelf, o->cache_ttl);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/locks.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -69,7 +70,7 @@ kl_controller *kl_controller_new(const kl_controller_env *env, const kl_controll
     c->env = *env;
     c->name = kl_strdup(spec->name);
     c->resource = kl_strdup(spec->resource);
-    kl_mutex_init(&c->mu);
+    kl_mutex_init_as(&c->mu, KL_LOCK_CONTROLLER);
     c->queue = kl_workqueue_new(&(kl_workqueue_options){.backoff = spec->backoff,
         .seed = kl_hash(spec->name, strlen(spec->name)),
         .order = env->turns ? KL_QUEUE_NAME : KL_QUEUE_FAIR,

@@ -19,6 +19,7 @@
 
 #include <inttypes.h>
 #include <unistd.h>
+#include "base/locks.h"
 #include "base/mem.h"
 
 #define MAX_STREAMS_DEFAULT 80 /* kube-apiserver allows 100 per connection */
@@ -401,7 +402,7 @@ kl_status kl_http_new(const kl_http_options *o, kl_http **out, kl_err *err)
     kl_heap_init(&h->patience);
     kl_list_init(&h->lulls);
     kl_list_init(&h->watched);
-    kl_mutex_init(&h->mu);
+    kl_mutex_init_as(&h->mu, KL_LOCK_POST);
     kl_list_init(&h->commands);
     kl_heap_init(&h->timers_due);
     kl_list_init(&h->spare);

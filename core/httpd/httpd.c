@@ -31,6 +31,7 @@
 #include "base/hangup.h"
 #include "base/heap.h"
 #include "base/list.h"
+#include "base/locks.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -698,7 +699,7 @@ kl_httpd_stream *kl_httpd_reply_stream(
     /* the caller's, the response's, the request's: a daemon that is stopping does not take the response */
     atomic_init(&s->refs, 3);
     kl_list_init(&s->link);
-    kl_mutex_init(&s->mu);
+    kl_mutex_init_as(&s->mu, KL_LOCK_STREAM);
     s->max_queued = h->max_queued;
     kl_buf_init(&s->queue, 0);
     struct MHD_Response *response = must(
@@ -955,7 +956,7 @@ kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err)
     kl_cond_init(&h->sent);
     kl_list_init(&h->coming);
     h->tls = o->tls;
-    kl_mutex_init(&h->mu);
+    kl_mutex_init_as(&h->mu, KL_LOCK_HTTPD);
     kl_list_init(&h->streams);
     kl_list_init(&h->parked);
     h->address = kl_listen_address(fd, &h->port);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/locks.h"
 #include "base/mem.h"
 #include "base/texts.h"
 
@@ -57,7 +58,7 @@ bool kl__scope_streams(const kl__scope *c)
 
 void kl__registry_init(kl__registry *r)
 {
-    kl_mutex_init(&r->mu);
+    kl_mutex_init_as(&r->mu, KL_LOCK_INFORMERS);
     kl_cond_init(&r->cond);
     r->entries = NULL;
 }

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/locks.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/version.h"
@@ -328,7 +329,7 @@ kl_status kl_record_new(const kl_record_options *o, kl_record **out, kl_err *err
     kl__record_witness(r, &r->witness);
     kl_redaction_init(&r->redaction);
     name_it(r);
-    kl_mutex_init(&r->mu);
+    kl_mutex_init_as(&r->mu, KL_LOCK_RECORD);
     kl_lock(&r->mu);
     r->tape = tape;
     r->scripts = kl_value_ref(o->scripts);

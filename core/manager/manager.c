@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/locks.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "lab/dryrun.h"
@@ -177,7 +178,7 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
     m->o.metrics_address = m->metrics_address = kl_strdup(o->metrics_address);
     m->o.health_address = m->health_address = kl_strdup(o->health_address);
     m->o.metrics_cert_dir = m->metrics_cert_dir = kl_strdup(o->metrics_cert_dir);
-    kl_mutex_init(&m->mu);
+    kl_mutex_init_as(&m->mu, KL_LOCK_MANAGER);
     m->metrics = kl_metrics_new();
     if (o->dry_run)
         begin_dry(m);

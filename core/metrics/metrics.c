@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/locks.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/sync.h"
@@ -80,7 +81,7 @@ static const char *const OUTCOMES[KL_OUTCOMES] = {"success", "error", "requeue",
 kl_metrics *kl_metrics_new(void)
 {
     kl_metrics *m = kl_new(kl_metrics);
-    kl_mutex_init(&m->mu);
+    kl_mutex_init_as(&m->mu, KL_LOCK_METRICS);
     m->controllers = kl_map_new();
     m->requests = kl_map_new();
     m->latencies = kl_map_new();

@@ -36,6 +36,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/locks.h"
 #include "base/mem.h"
 #include "base/random.h"
 #include "base/sync.h"
@@ -180,6 +181,7 @@ kl_workqueue *kl_workqueue_new(const kl_workqueue_options *o)
 {
     static const kl_workqueue_options none;
     kl_workqueue *q = kl_new(kl_workqueue);
+    q->mu = (kl_spin)KL_SPIN_INIT_AS(KL_LOCK_QUEUE);
     o = o ? o : &none;
     q->backoff = kl_backoff_defaults(o->backoff);
     q->order = o->order;

@@ -1,6 +1,7 @@
 /* own_writes.c - who is owed what, who waits for it, and what the caches show by and by. */
 #include <string.h>
 
+#include "base/locks.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "model/object.h"
@@ -15,7 +16,7 @@ kl_own_writes *kl_own_writes_new(
     o->queue = q;
     o->clock = clock;
     o->metrics = metrics;
-    kl_mutex_init(&o->mu);
+    kl_mutex_init_as(&o->mu, KL_LOCK_MARKS);
     kl_list_init(&o->places);
     o->marks = kl_map_new();
     return o;

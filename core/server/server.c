@@ -13,6 +13,7 @@
 #include "policy/dispatch.h"
 #include "audit/audit.h"
 #include "base/base64.h"
+#include "base/locks.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "server/access.h"
@@ -169,7 +170,7 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
     s->chance = (kl_random){o->seed};
     s->seeded = o->seed;
     s->bookmark_every = o->bookmark_every ? o->bookmark_every : BOOKMARK_EVERY;
-    kl_mutex_init(&s->mu);
+    kl_mutex_init_as(&s->mu, KL_LOCK_SERVER);
     kl_cond_init(&s->wake);
     kl_list_init(&s->watches);
     s->hub = kl__hub_new(s);

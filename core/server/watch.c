@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/locks.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "model/object.h"
@@ -415,7 +416,7 @@ void kl__watch_refuse(kl_httpd_stream *stream, const kl_show_form *form, const k
 struct kl_hub *kl__hub_new(kl_server *s)
 {
     struct kl_hub *hub = kl_new(struct kl_hub);
-    kl_mutex_init(&hub->mu);
+    kl_mutex_init_as(&hub->mu, KL_LOCK_HUB);
     hub->s = s;
     atomic_init(&hub->refs, 1);
     return hub;

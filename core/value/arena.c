@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <sys/mman.h>
+#include "base/locks.h"
 #include "base/mem.h"
 #include "base/sync.h"
 
@@ -49,7 +50,7 @@ typedef struct class
 
 static class classes[CLASSES];
 
-static kl_mutex range_mu = KL_MUTEX_INIT;
+static kl_mutex range_mu = KL_MUTEX_INIT_AS(KL_LOCK_MEMORY);
 static size_t reserved KL_GUARDED_BY(range_mu), opened KL_GUARDED_BY(range_mu), used KL_GUARDED_BY(range_mu);
 static uint32_t spare KL_GUARDED_BY(range_mu); /* chunks without slots, linked by `next` */
 static chunk *chunks;                          /* one for each possible chunk; memory as it is touched */

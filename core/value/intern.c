@@ -14,6 +14,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include "base/hash.h"
+#include "base/locks.h"
 #include "base/mem.h"
 #include "base/sync.h"
 
@@ -33,7 +34,7 @@ typedef struct shard {
     cell *cells KL_GUARDED_BY(mu);
 } __attribute__((aligned(64))) shard;
 
-static shard shards[SHARDS];
+static shard shards[SHARDS] = {[0 ... SHARDS - 1] = {.mu = KL_SPIN_INIT_AS(KL_LOCK_VALUES)}};
 
 static inline uint32_t hash_of(kl_type type, const void *data, size_t n)
 {
@@ -276,7 +277,7 @@ typedef struct dead {
     8192 /* children that one unref lets go: well below a millisecond; the rest of a giant waits */
 #define ON_THE_WAY 64 /* ... and of what waits, the later ones take so many along */
 
-static kl_mutex waiting_mu = KL_MUTEX_INIT;
+static kl_mutex waiting_mu = KL_MUTEX_INIT_AS(KL_LOCK_DEAD);
 static uint64_t *waiting KL_GUARDED_BY(waiting_mu);
 static size_t waiting_cap KL_GUARDED_BY(waiting_mu);
 static _Atomic size_t waiting_len; /* changed under waiting_mu */

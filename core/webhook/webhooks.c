@@ -8,6 +8,7 @@
 #include "base/heap.h"
 #include "httpd/httpd.h"
 #include "base/keyring.h"
+#include "base/locks.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -352,7 +353,7 @@ kl_webhooks *kl_webhooks_new(const kl_controller_env *env, const kl_webhook_opti
     w->pending = kl_map_new();
     w->armed = KL_NEVER;
     kl_heap_init(&w->due);
-    kl_mutex_init(&w->mu);
+    kl_mutex_init_as(&w->mu, KL_LOCK_WEBHOOKS);
     kl_cond_init(&w->idle);
     return w;
 }

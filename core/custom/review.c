@@ -8,6 +8,7 @@
 #include "base/uuid.h"
 #include "model/object.h"
 #include "schema/edit.h"
+#include "schema/typed_check.h"
 
 /* ------------------------------------------------------------------ the door */
 
@@ -129,30 +130,18 @@ static char *differs(const kl_value *was, const kl_value *now)
     return NULL;
 }
 
-static const char *go_type(const kl_value *v)
-{
-    switch (kl_value_type(v)) {
-    case KL_STRING: return "string";
-    case KL_BOOL: return "bool";
-    case KL_ARRAY: return "[]interface {}";
-    case KL_OBJECT: return "map[string]interface {}";
-    case KL_NULL: return "<nil>";
-    default: return kl_value_int(v, &(int64_t){0}) ? "int64" : "float64";
-    }
-}
-
 /* Labels or annotations of an answer; what is wrong with them. */
 static char *bad_words(const char *field, const kl_value *words)
 {
     if (kl_value_type(words) != KL_OBJECT)
-        return kl_sprintf("invalid metadata.%s of type %s in converted object", field, go_type(words));
+        return kl_sprintf("invalid metadata.%s of type %s in converted object", field, kl__go_type(words));
     for (size_t i = 0; i < kl_value_len(words); i++) {
         const char *key;
         size_t n;
         const kl_value *v = kl_value_member(words, i, &key, &n);
         if (kl_value_type(v) != KL_STRING)
-            return kl_sprintf(
-                "metadata.%s[%s] must be a string, but is %s in converted object", field, key, go_type(v));
+            return kl_sprintf("metadata.%s[%s] must be a string, but is %s in converted object", field, key,
+                kl__go_type(v));
     }
     return NULL;
 }
@@ -167,7 +156,7 @@ static char *restore_metadata(const kl_value *was, const kl_value **o)
     if (!meta)
         why = kl_strdup("missing metadata in converted object");
     else if (kl_value_type(meta) != KL_OBJECT)
-        why = kl_sprintf("invalid metadata of type %s in converted object", go_type(meta));
+        why = kl_sprintf("invalid metadata of type %s in converted object", kl__go_type(meta));
     for (size_t i = 0; !why && i < 2; i++) {
         const kl_value *words = kl_value_get(meta, theirs[i]);
         if (!words || kl_value_type(words) == KL_NULL)

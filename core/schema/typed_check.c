@@ -13,7 +13,7 @@ typedef struct check {
     size_t count;
 } check;
 
-/* ------------------------------------------------------------------ Go's %v */
+/* ------------------------------------------------------------------ Go's %v and %T */
 
 static int by_key(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
@@ -50,14 +50,15 @@ static void go_value(kl_buf *b, const kl_value *v)
     }
 }
 
-static const char *go_type(const kl_value *v)
+const char *kl__go_type(const kl_value *v)
 {
     switch (kl_value_type(v)) {
     case KL_STRING: return "string";
     case KL_BOOL: return "bool";
     case KL_ARRAY: return "[]interface {}";
     case KL_OBJECT: return "map[string]interface {}";
-    default: return "int64";
+    case KL_NULL: return "<nil>";
+    default: return kl_value_int(v, &(int64_t){0}) ? "int64" : "float64";
     }
 }
 
@@ -159,7 +160,7 @@ static void scalar(check *c, const kl__schema *s, const kl_value *v)
     case KL_S_INT:
     case KL_S_NUMBER:
         if (!number)
-            problem(c, "expected numeric (int or float), got %s", go_type(v));
+            problem(c, "expected numeric (int or float), got %s", kl__go_type(v));
         break;
     case KL_S_BOOL:
         if (t != KL_BOOL)

@@ -8,5 +8,7 @@
 /* Problems in structured-merge-diff's words: ".data: expected map, got &{x}", or "errors:" and a line for
  * each. NULL: none. The caller frees. */
 char *kl__typed_problem(const kl__schema *s, const kl_value *v);
+/* What Go's %T makes of a value that was decoded into interface{}: "int64", "<nil>". */
+const char *kl__go_type(const kl_value *v);
 
 #endif

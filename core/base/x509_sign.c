@@ -106,9 +106,16 @@ static bool extend(X509 *x, X509 *issuer, X509_REQ *r, bool ca)
 }
 
 /* issuer NULL: by its own key. */
-static kl_status sign(
-    X509_REQ *r, X509 *issuer, EVP_PKEY *key, kl_time from, kl_time until, char **out, kl_err *err)
+/* issuer NULL: what is signed signs itself. */
+typedef struct signer {
+    X509 *issuer;
+    EVP_PKEY *key;
+    kl_time from, until;
+} signer;
+
+static kl_status sign(X509_REQ *r, const signer *by, char **out, kl_err *err)
 {
+    X509 *issuer = by->issuer;
     X509 *x = X509_new();
     BIO *text = BIO_new(BIO_s_mem());
     EVP_PKEY *subject = X509_REQ_get0_pubkey(r);
@@ -119,9 +126,9 @@ static kl_status sign(
         && X509_set_subject_name(x, X509_REQ_get_subject_name(r)) == 1
         && X509_set_issuer_name(x, issuer ? X509_get_subject_name(issuer) : X509_REQ_get_subject_name(r)) == 1
         && X509_set_pubkey(x, subject) == 1
-        && ASN1_TIME_set(X509_getm_notBefore(x), (time_t)(from / KL_SECONDS(1)))
-        && ASN1_TIME_set(X509_getm_notAfter(x), (time_t)(until / KL_SECONDS(1)))
-        && extend(x, issuer ? issuer : x, r, !issuer) && X509_sign(x, key, EVP_sha256()) > 0
+        && ASN1_TIME_set(X509_getm_notBefore(x), (time_t)(by->from / KL_SECONDS(1)))
+        && ASN1_TIME_set(X509_getm_notAfter(x), (time_t)(by->until / KL_SECONDS(1)))
+        && extend(x, issuer ? issuer : x, r, !issuer) && X509_sign(x, by->key, EVP_sha256()) > 0
         && PEM_write_bio_X509(text, x) == 1;
     kl_status st = good ? KL_OK : fail(err, "the certificate cannot be signed");
     if (good) {
@@ -135,17 +142,18 @@ static kl_status sign(
 }
 
 /* A new key for w, signed by the CA, or by itself when there is none. */
-static kl_status make(const kl_x509_wish *w, X509 *issuer, EVP_PKEY *issuer_key, kl_time from, kl_time until,
-    char **cert, char **key, kl_err *err)
+static kl_status make(const kl_x509_wish *w, const signer *by, char **cert, char **key, kl_err *err)
 {
     char *fresh = NULL, *request = NULL;
     kl_status st = kl_x509_request(w, &fresh, &request, err);
     if (st)
         return st;
     X509_REQ *r = read_request(request);
-    EVP_PKEY *own = issuer ? NULL : read_key(fresh);
-    st = r && (issuer || own) ? sign(r, issuer, issuer ? issuer_key : own, from, until, cert, err)
-                              : fail(err, "the request cannot be read");
+    EVP_PKEY *own = by->issuer ? NULL : read_key(fresh);
+    signer with = *by;
+    if (own)
+        with.key = own;
+    st = r && with.key ? sign(r, &with, cert, err) : fail(err, "the request cannot be read");
     EVP_PKEY_free(own);
     X509_REQ_free(r);
     kl_free(request);
@@ -158,21 +166,21 @@ static kl_status make(const kl_x509_wish *w, X509 *issuer, EVP_PKEY *issuer_key,
 
 kl_status kl_x509_make_ca(const char *cn, kl_time from, kl_time until, char **cert, char **key, kl_err *err)
 {
-    return make(&(kl_x509_wish){.cn = cn}, NULL, NULL, from, until, cert, key, err);
+    return make(&(kl_x509_wish){.cn = cn}, &(signer){.from = from, .until = until}, cert, key, err);
 }
 
-kl_status kl_x509_make_server(const kl_x509_wish *w, const char *ca_cert, const char *ca_key, kl_time from,
-    kl_time until, char **cert, char **key, kl_err *err)
+kl_status kl_x509_make_server(
+    const kl_x509_wish *w, const kl_x509_issue *by, char **cert, char **key, kl_err *err)
 {
-    X509 *ca = read_certificate(ca_cert);
-    EVP_PKEY *k = ca ? read_key(ca_key) : NULL;
+    X509 *ca = read_certificate(by->ca_cert);
+    EVP_PKEY *k = ca ? read_key(by->ca_key) : NULL;
     kl_status st;
     if (!ca || !k)
         st = fail(err, ca ? "the CA's key cannot be read" : "the CA's certificate cannot be read");
     else if (X509_check_private_key(ca, k) != 1)
         st = fail(err, "the CA's key does not belong to its certificate");
     else
-        st = make(w, ca, k, from, until, cert, key, err);
+        st = make(w, &(signer){ca, k, by->from, by->until}, cert, key, err);
     EVP_PKEY_free(k);
     X509_free(ca);
     return st;

@@ -9,8 +9,13 @@
 /* A self-signed CA named cn. PEM texts, the caller frees. */
 KL_NODISCARD kl_status kl_x509_make_ca(
     const char *cn, kl_time from, kl_time until, char **cert, char **key, kl_err *err);
+/* Who signs, and for how long. */
+typedef struct kl_x509_issue {
+    const char *ca_cert, *ca_key; /* PEM */
+    kl_time from, until;
+} kl_x509_issue;
 /* A certificate for a server of these names, signed by that CA. */
-KL_NODISCARD kl_status kl_x509_make_server(const kl_x509_wish *w, const char *ca_cert, const char *ca_key,
-    kl_time from, kl_time until, char **cert, char **key, kl_err *err);
+KL_NODISCARD kl_status kl_x509_make_server(
+    const kl_x509_wish *w, const kl_x509_issue *by, char **cert, char **key, kl_err *err);
 
 #endif

@@ -107,8 +107,12 @@ static kl_status check_by(
 {
     identity id;
     identify(op, r, &id);
-    kl_status st = kl_schema_check(s, id.group, id.version, id.kind,
-        op->verb == KL_PATCH ? KL_SCHEMA_PATCH : KL_SCHEMA_OBJECT, is_strict(op), op->body, out, err);
+    kl_schema_question q = {.group = id.group,
+        .version = id.version,
+        .kind = id.kind,
+        .use = op->verb == KL_PATCH ? KL_SCHEMA_PATCH : KL_SCHEMA_OBJECT,
+        .strict = is_strict(op)};
+    kl_status st = kl_schema_check(s, &q, op->body, out, err);
     if (st == KL_ENOTFOUND) { /* a subresource's own kind, say */
         kl_err_fini(err);
         *out = kl_value_ref(op->body);

@@ -68,17 +68,12 @@ static kl_status simulate(wish *w, const kl_op *op, const kl_value *base, kl_sim
 {
     const kl_value *was = NULL;
     kl_time wall = kl_clock_wall(w->clock);
-    kl_status st;
-    if (w->overlay)
-        st = kl_overlay_write(w->overlay, op, w->resource, w->ns, base, wall, out, &was, err);
-    else
-        st = kl_simulate(&(kl_simulation){.op = op,
-                             .resource = w->resource,
-                             .ns = w->ns,
-                             .base = (was = kl_value_ref(base)),
-                             .wall = wall,
-                             .number = (uint64_t)wall},
-            out, err);
+    kl_simulation write = {
+        .op = op, .resource = w->resource, .ns = w->ns, .base = base, .wall = wall, .number = (uint64_t)wall};
+    if (!w->overlay)
+        was = kl_value_ref(base);
+    kl_status st = w->overlay ? kl_overlay_write(w->overlay, &write, out, &was, err)
+                              : kl_simulate(&write, out, err);
     const char *name = kl_op_name(op) ? kl_op_name(op) : kl_object_name(out->object);
     if (st)
         tell(w, op, name, NULL, NULL, st, err);
@@ -402,7 +397,8 @@ static void take_over(kl_run *r, const kl_op *op, const kl_recalled *x)
         || !strcmp(op->subresource, "eviction")) {
         kl_simulated out = {0};
         kl_err err = KL_ERR_INIT;
-        if (kl_overlay_write(kl_run_overlay(r), op, res, ns, NULL, kl_run_wall(r), &out, NULL, &err))
+        kl_simulation write = {.op = op, .resource = res, .ns = ns, .wall = kl_run_wall(r)};
+        if (kl_overlay_write(kl_run_overlay(r), &write, &out, NULL, &err))
             kl_err_fini(&err);
         kl_simulated_fini(&out);
     }

@@ -33,8 +33,8 @@ static kl_status make_pair(const char *listen, char **ca, char **cert, char **ke
     const char *dns[6] = {names[0], names[1], names[2], names[3], *host && !address ? host : NULL, NULL};
     kl_status st = kl_x509_make_ca("kubelua", now - SKEW, now + LIFE, ca, &ca_key, err);
     if (!st)
-        st = kl_x509_make_server(&(kl_x509_wish){.cn = "kubelua", .dns = dns, .ips = ips}, *ca, ca_key,
-            now - SKEW, now + LIFE, cert, key, err);
+        st = kl_x509_make_server(&(kl_x509_wish){.cn = "kubelua", .dns = dns, .ips = ips},
+            &(kl_x509_issue){*ca, ca_key, now - SKEW, now + LIFE}, cert, key, err);
     kl_x509_wipe(ca_key);
     kl_free(host);
     return st;

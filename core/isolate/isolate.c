@@ -413,14 +413,20 @@ pid_t kl_isolate_pid(const kl_isolate *i) { return i->pid; }
 
 /* --- functions ---------------------------------------------------------------------------- */
 
-static kl_status call_fn(kl_isolate *i, const char *what, size_t fn, kl_reader *reader, const kl_value *a,
-    const kl_value *b, kl_message *m, kl_err *err)
+typedef struct function {
+    const char *what; /* "map", "index", "predicate" */
+    size_t number;
+    kl_reader *reader;     /* NULL: it reads nothing */
+    const kl_value *a, *b; /* what it is called with */
+} function;
+
+static kl_status call_fn(kl_isolate *i, const function *f, kl_message *m, kl_err *err)
 {
     if (i->dead)
         return kl_fail(err, KL_ESCRIPT, "%s", i->dead);
-    const kl_value *name = kl_value_of_str(what), *number = kl_value_of_int((int64_t)fn);
-    turn_begin(i, NULL, reader);
-    kl_status st = turn(i, KL_WORD_FUNCTION, (const kl_value *[]){name, number, a, b}, 4, m, err);
+    const kl_value *name = kl_value_of_str(f->what), *number = kl_value_of_int((int64_t)f->number);
+    turn_begin(i, NULL, f->reader);
+    kl_status st = turn(i, KL_WORD_FUNCTION, (const kl_value *[]){name, number, f->a, f->b}, 4, m, err);
     i->reader = NULL;
     kl_value_unref(name);
     kl_value_unref(number);
@@ -436,11 +442,10 @@ static kl_status call_fn(kl_isolate *i, const char *what, size_t fn, kl_reader *
 }
 
 /* What was emitted counts where the function did not fail, as it does in this process. */
-static kl_status emitting(kl_isolate *i, const char *what, size_t fn, kl_reader *reader,
-    const kl_value *object, kl_emit_fn *emit, void *arg, kl_err *err)
+static kl_status emitting(kl_isolate *i, const function *f, kl_emit_fn *emit, void *arg, kl_err *err)
 {
     kl_message m = {0};
-    kl_status st = call_fn(i, what, fn, reader, object, NULL, &m, err);
+    kl_status st = call_fn(i, f, &m, err);
     const kl_value *texts = kl_message_value(&m, 1);
     for (size_t k = 0; !st && k < kl_value_len(texts); k++)
         if (kl_value_str(kl_value_item(texts, k)))
@@ -452,20 +457,21 @@ static kl_status emitting(kl_isolate *i, const char *what, size_t fn, kl_reader 
 kl_status kl_isolate_map(kl_isolate *i, size_t fn, kl_reader *reader, const kl_value *object,
     kl_emit_fn *emit, void *arg, kl_err *err)
 {
-    return emitting(i, "map", fn, reader, object, emit, arg, err);
+    function f = {.what = "map", .number = fn, .reader = reader, .a = object};
+    return emitting(i, &f, emit, arg, err);
 }
 
 kl_status kl_isolate_index(
     kl_isolate *i, size_t fn, const kl_value *object, kl_emit_fn *emit, void *arg, kl_err *err)
 {
-    return emitting(i, "index", fn, NULL, object, emit, arg, err);
+    return emitting(i, &(function){.what = "index", .number = fn, .a = object}, emit, arg, err);
 }
 
 kl_status kl_isolate_predicate(
     kl_isolate *i, size_t fn, const kl_value *now, const kl_value *old, bool *pass, kl_err *err)
 {
     kl_message m = {0};
-    kl_status st = call_fn(i, "predicate", fn, NULL, now, old, &m, err);
+    kl_status st = call_fn(i, &(function){.what = "predicate", .number = fn, .a = now, .b = old}, &m, err);
     *pass = kl_value_bool(kl_message_value(&m, 2), true);
     kl_message_fini(&m);
     return st;

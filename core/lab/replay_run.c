@@ -290,8 +290,9 @@ static void answer_write(kl__live *l, const kl_op *op, const kl_resource *r, con
     kl_simulated sim = {0};
     const char *name = kl_op_name(op);
     const kl_value *base = name ? base_of(l, r, ns, name) : NULL;
-    kl_status st = kl_overlay_write(
-        l->overlay, op, r, ns, base, kl_clock_wall(l->e->clock), &sim, NULL, &err);
+    kl_simulation write = {
+        .op = op, .resource = r, .ns = ns, .base = base, .wall = kl_clock_wall(l->e->clock)};
+    kl_status st = kl_overlay_write(l->overlay, &write, &sim, NULL, &err);
     answer(l, st, st ? err.http_code : sim.code, st ? NULL : sim.answer, &err);
     kl_simulated_fini(&sim);
     kl_value_unref(base);

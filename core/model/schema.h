@@ -28,12 +28,19 @@ size_t kl_schema_kinds(const kl_schema *s);
  * "$patch". */
 typedef enum kl_schema_use { KL_SCHEMA_OBJECT, KL_SCHEMA_PATCH } kl_schema_use;
 
+/* What is asked of a check. */
+typedef struct kl_schema_question {
+    const char *group, *version, *kind;
+    kl_schema_use use;
+    bool strict; /* unknown fields and wrong types are mistakes */
+} kl_schema_question;
+
 /* `in` as its kind wants it: a new reference, the same value when nothing had to change. {} becomes []
  * where a list is wanted, a float without a fraction an integer where an integer is wanted. With `strict`,
  * unknown fields and wrong types are KL_EINVAL: the message names each with its path (lists count from 1)
  * and what was probably meant. Missing fields are the server's business. KL_ENOTFOUND: the schema has no
  * such kind. */
-KL_NODISCARD kl_status kl_schema_check(const kl_schema *s, const char *group, const char *version,
-    const char *kind, kl_schema_use use, bool strict, const kl_value *in, const kl_value **out, kl_err *err);
+KL_NODISCARD kl_status kl_schema_check(
+    const kl_schema *s, const kl_schema_question *q, const kl_value *in, const kl_value **out, kl_err *err);
 
 #endif

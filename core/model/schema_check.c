@@ -220,13 +220,14 @@ static const kl_value *visit(walk *w, uint32_t node, const kl_value *v, const st
     return kl_value_ref(v);
 }
 
-kl_status kl_schema_check(const kl_schema *s, const char *group, const char *version, const char *kind,
-    kl_schema_use use, bool strict, const kl_value *in, const kl_value **out, kl_err *err)
+kl_status kl_schema_check(
+    const kl_schema *s, const kl_schema_question *q, const kl_value *in, const kl_value **out, kl_err *err)
 {
-    uint32_t root = kl__schema_root(s, group, version, kind);
+    uint32_t root = kl__schema_root(s, q->group, q->version, q->kind);
     if (root == KL__NO_NODE)
-        return kl_fail(err, KL_ENOTFOUND, "the schema of \"%s/%s\" has no kind \"%s\"", group, version, kind);
-    walk w = {.s = s, .use = use, .strict = strict};
+        return kl_fail(
+            err, KL_ENOTFOUND, "the schema of \"%s/%s\" has no kind \"%s\"", q->group, q->version, q->kind);
+    walk w = {.s = s, .use = q->use, .strict = q->strict};
     const kl_value *now = visit(&w, root, in, NULL);
     kl_status st = KL_OK;
     if (w.faults) {

@@ -132,26 +132,26 @@ bool kl_overlay_has(kl_overlay *o, const kl_resource *r)
     return any;
 }
 
-kl_status kl_overlay_write(kl_overlay *o, const kl_op *op, const kl_resource *r, const char *ns,
-    const kl_value *base, kl_time wall, kl_simulated *out, const kl_value **was, kl_err *err)
+kl_status kl_overlay_write(
+    kl_overlay *o, const kl_simulation *write, kl_simulated *out, const kl_value **was, kl_err *err)
 {
+    kl_simulation over = *write;
     const kl_value *known = NULL;
-    const char *name = kl_op_name(op);
+    const char *name = kl_op_name(over.op);
     kl_lock(&o->mu);
-    uint64_t number = ++o->number;
+    over.number = ++o->number;
     kl_unlock(&o->mu);
-    if (!name || !kl_overlay_get(o, r, ns, name, &known))
-        known = kl_value_ref(base);
-    kl_status st = kl_simulate(
-        &(kl_simulation){.op = op, .resource = r, .ns = ns, .base = known, .wall = wall, .number = number},
-        out, err);
+    if (!name || !kl_overlay_get(o, over.resource, over.ns, name, &known))
+        known = kl_value_ref(over.base);
+    over.base = known;
+    kl_status st = kl_simulate(&over, out, err);
     if (!st) {
         if (!name)
             name = kl_object_name(out->object);
         if (out->changed)
-            kl_overlay_set(o, r, ns, name, out->object);
+            kl_overlay_set(o, over.resource, over.ns, name, out->object);
         else
-            (void)kl_overlay_show(o, r, ns, name, out->object);
+            (void)kl_overlay_show(o, over.resource, over.ns, name, out->object);
         if (was)
             *was = kl_value_ref(known);
     }

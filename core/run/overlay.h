@@ -29,10 +29,11 @@ bool kl_overlay_wrote(kl_overlay *o, const kl_resource *r, const char *ns, const
 /* Whether anything of a resource is known. */
 bool kl_overlay_has(kl_overlay *o, const kl_resource *r);
 
-/* kl_simulate over what is known, or over `base` where nothing is, and remembers what came of it. op->name
- * may be missing (generateName). *was, if not NULL: a new reference to what it was before. */
-KL_NODISCARD kl_status kl_overlay_write(kl_overlay *o, const kl_op *op, const kl_resource *r, const char *ns,
-    const kl_value *base, kl_time wall, kl_simulated *out, const kl_value **was, kl_err *err);
+/* kl_simulate over what is known, or over `base` where nothing is, and remembers what came of it. Its number
+ * is the overlay's own; op->name may be missing (generateName). *was, if not NULL: a new reference to what it
+ * was before. */
+KL_NODISCARD kl_status kl_overlay_write(
+    kl_overlay *o, const kl_simulation *write, kl_simulated *out, const kl_value **was, kl_err *err);
 
 /* Puts right what a list found elsewhere: what is known to be otherwise is replaced, what is gone is left
  * out, and what is there and `matches` is put in. `listed`: the list had it, so that what cannot be judged

@@ -452,17 +452,24 @@ static bool authorize(void *arg, const kl_value *attributes, const char **reason
     return kl__access_asked(a->c->s, a->c->user, attributes, &a->reasons, reason);
 }
 
+/* What one webhook is asked: what becomes of `o`, which was `old`. Either may be NULL. */
+typedef struct question {
+    const kl_value *hook;
+    const kl__kind *kind; /* that it wants to hear of */
+    const char *operation;
+    const kl_value *old, *o;
+} question;
+
 /* Whether the conditions of a webhook want it to be asked. One that cannot be evaluated refuses the request,
  * or spares the webhook, as its policy has it. */
-static kl_status wanted(const kl__call *c, const kl_value *hook, const kl__kind *k, const char *operation,
-    const kl_value *old, const kl_value *o, bool *yes, kl_err *err)
+static kl_status wanted(const kl__call *c, const question *q, bool *yes, kl_err *err)
 {
-    const kl_value *conditions = kl_value_get(hook, "matchConditions");
-    const char *policy = kl_value_str_at(hook, "failurePolicy", NULL);
+    const kl_value *conditions = kl_value_get(q->hook, "matchConditions");
+    const char *policy = kl_value_str_at(q->hook, "failurePolicy", NULL);
     *yes = true;
     if (!kl_value_len(conditions))
         return KL_OK;
-    const kl_value *request = request_of(c, k, operation, old, o);
+    const kl_value *request = request_of(c, q->kind, q->operation, q->old, q->o);
     kl_err why = KL_ERR_INIT;
     kl_cel_env *env = kl_cel_request_env(false, true);
     kl_cel_conditions *compiled = kl_cel_conditions_new(env, conditions);
@@ -481,7 +488,7 @@ static kl_status wanted(const kl__call *c, const kl_value *hook, const kl__kind 
         *yes = false;
         st = KL_OK;
     } else if (st) {
-        const char *name = c->sub ? c->name : kl_object_name(o ? o : old);
+        const char *name = c->sub ? c->name : kl_object_name(q->o ? q->o : q->old);
         st = kl__fail_forbidden(err, c->kind, name ? name : "", "%s", kl_err_message(&why));
     }
     kl_err_fini(&why);
@@ -500,17 +507,16 @@ static kl_status in_version(
 }
 
 /* Asks one webhook. *patched: the object as it wants it, or NULL: as it is. */
-static kl_status consult_as(const kl__call *c, const kl_value *hook, const kl__kind *k, const char *operation,
-    const kl_value *old, const kl_value *o, const kl_value **patched, kl_err *err)
+static kl_status consult_as(const kl__call *c, const question *q, const kl_value **patched, kl_err *err)
 {
-    const char *name = kl_value_str_at(hook, "name", NULL),
-               *policy = kl_value_str_at(hook, "failurePolicy", NULL);
+    const char *name = kl_value_str_at(q->hook, "name", NULL),
+               *policy = kl_value_str_at(q->hook, "failurePolicy", NULL);
     const answer *a = NULL;
     bool yes;
-    kl_status st = wanted(c, hook, k, operation, old, o, &yes, err);
+    kl_status st = wanted(c, q, &yes, err);
     if (st || !yes)
         return st;
-    st = ask(c, hook, request_of(c, k, operation, old, o), &a, err);
+    st = ask(c, q->hook, request_of(c, q->kind, q->operation, q->old, q->o), &a, err);
     if (st)
         return st;
     char *failure = kl_strdup(a->failure);
@@ -525,7 +531,7 @@ static kl_status consult_as(const kl__call *c, const kl_value *hook, const kl__k
     if (text && patched) {
         kl_err why = KL_ERR_INIT;
         bool impossible;
-        const kl_value *typed = o ? typed_for(c, k, o) : NULL;
+        const kl_value *typed = q->o ? typed_for(c, q->kind, q->o) : NULL;
         if (apply_patch(typed, text, n, patched, &impossible, &why))
             failure = kl_sprintf("its patch cannot be applied: %s", kl_err_message(&why));
         kl_value_unref(typed);
@@ -543,17 +549,17 @@ static kl_status consult_as(const kl__call *c, const kl_value *hook, const kl__k
     return st;
 }
 
-static kl_status consult(const kl__call *c, const kl_value *hook, const kl__kind *k, const char *operation,
-    const kl_value *old, const kl_value *o, const kl_value **patched, kl_err *err)
+static kl_status consult(const kl__call *c, const question *q, const kl_value **patched, kl_err *err)
 {
-    const kl_value *was = NULL, *is = NULL;
-    kl_status st = in_version(c, k, old, &was, err);
+    question as = *q;
+    as.old = as.o = NULL;
+    kl_status st = in_version(c, q->kind, q->old, &as.old, err);
     if (!st)
-        st = in_version(c, k, o, &is, err);
+        st = in_version(c, q->kind, q->o, &as.o, err);
     if (!st)
-        st = consult_as(c, hook, k, operation, was, is, patched, err);
-    kl_value_unref(was);
-    kl_value_unref(is);
+        st = consult_as(c, &as, patched, err);
+    kl_value_unref(as.old);
+    kl_value_unref(as.o);
     return st;
 }
 
@@ -592,7 +598,7 @@ static kl_status mutate_by(
     const kl__call *c, met *m, const char *operation, const kl_value *old, const kl_value **o, kl_err *err)
 {
     const kl_value *patched = NULL;
-    kl_status st = consult(c, m->hook, m->kind, operation, old, *o, &patched, err);
+    kl_status st = consult(c, &(question){m->hook, m->kind, operation, old, *o}, &patched, err);
     if (!st && patched && m->kind != c->kind && m->kind->conversion && !c->own_kind) {
         const kl_value *back = NULL;
         st = kl__see(c, patched, &back, err);
@@ -687,7 +693,7 @@ kl_status kl__admit_validate(
         return st;
     size_t n = meet(c, false, operation, old, o, &v);
     for (size_t i = 0; !st && i < n; i++)
-        st = consult(c, v[i].hook, v[i].kind, operation, old, o, NULL, err);
+        st = consult(c, &(question){v[i].hook, v[i].kind, operation, old, o}, NULL, err);
     kl_free(v);
     return st;
 }

@@ -116,7 +116,8 @@ static bool encode(
     const kl_server *s, const watch *w, const char *type, const kl_value *object, bool columns, kl_buf *out)
 {
     kl_err err = KL_ERR_INIT;
-    kl_status st = kl_show_event(w->kind, &w->form, type, object, columns, kl__server_wall(s), out, &err);
+    kl_show_change c = {.type = type, .stored = object, .columns = columns, .now = kl__server_wall(s)};
+    kl_status st = kl_show_event(w->kind, &w->form, &c, out, &err);
     if (st)
         kl_warn("a watch ends: an object cannot be written for it", "kind=%s name=%s error=%s", w->kind->kind,
             kl_object_name(object), kl_err_message(&err));

@@ -216,20 +216,20 @@ void kl_show_list_fini(kl_show_list *l) { kl_buf_fini(&l->items); }
 
 /* --- events ------------------------------------------------------------------------------- */
 
-kl_status kl_show_event(const kl__kind *k, const kl_show_form *form, const char *type, const kl_value *stored,
-    bool columns, kl_time now, kl_buf *out, kl_err *err)
+kl_status kl_show_event(
+    const kl__kind *k, const kl_show_form *form, const kl_show_change *c, kl_buf *out, kl_err *err)
 {
-    const kl_value *o = kl_render_version(k, stored);
+    const kl_value *o = kl_render_version(k, c->stored);
     kl_status st = KL_OK;
     if (form->media == KL_MEDIA_PROTOBUF) {
         kl_buf raw = KL_BUF_INIT;
         st = object_proto(k, form, o, &raw, err);
         if (!st)
-            st = kl_proto_write_event(type, &raw, out);
+            st = kl_proto_write_event(c->type, &raw, out);
         kl_buf_fini(&raw);
     } else {
-        kl_buf_printf(out, "{\"type\":\"%s\",\"object\":", type);
-        object_json(k, form, o, columns, now, out);
+        kl_buf_printf(out, "{\"type\":\"%s\",\"object\":", c->type);
+        object_json(k, form, o, c->columns, c->now, out);
         kl_buf_puts(out, "}\n");
     }
     kl_value_unref(o);

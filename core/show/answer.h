@@ -27,9 +27,14 @@ KL_NODISCARD kl_status kl_show_list_end(
     kl_show_list *l, uint64_t rv, const char *token, int64_t left, kl_buf *out, kl_err *err);
 void kl_show_list_fini(kl_show_list *l);
 
-/* ADDED, MODIFIED, DELETED; `columns`: a table tells them with its first event. */
-KL_NODISCARD kl_status kl_show_event(const kl__kind *k, const kl_show_form *form, const char *type,
-    const kl_value *stored, bool columns, kl_time now, kl_buf *out, kl_err *err);
+typedef struct kl_show_change {
+    const char *type;       /* ADDED, MODIFIED, DELETED */
+    const kl_value *stored; /* the object, in storage form */
+    bool columns;           /* a table tells them with its first event */
+    kl_time now;
+} kl_show_change;
+KL_NODISCARD kl_status kl_show_event(
+    const kl__kind *k, const kl_show_form *form, const kl_show_change *c, kl_buf *out, kl_err *err);
 KL_NODISCARD kl_status kl_show_bookmark(
     const kl__kind *k, const kl_show_form *form, uint64_t rv, bool initial_end, kl_buf *out, kl_err *err);
 /* The event that ends a watch. */

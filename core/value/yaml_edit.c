@@ -62,47 +62,57 @@ static void put_quoted(kl_buf *out, const char *s)
     kl_value_unref(v);
 }
 
-static void splice(const char *text, size_t n, size_t from, size_t to, const kl_buf *middle, kl_buf *out)
+/* A change that is under way. */
+typedef struct change {
+    const char *name, *text; /* name: in messages */
+    size_t n;
+    const char *const *path;
+    const char *value;
+    kl_buf *out;
+} change;
+
+static void splice(const change *c, size_t from, size_t to, const kl_buf *middle)
 {
-    kl_buf_add(out, text, from);
-    kl_buf_add(out, middle->data, middle->len);
-    kl_buf_add(out, text + to, n - to);
+    kl_buf_add(c->out, c->text, from);
+    kl_buf_add(c->out, middle->data, middle->len);
+    kl_buf_add(c->out, c->text + to, c->n - to);
 }
 
-static void replace(const char *text, size_t n, const yaml_node_t *old, const char *value, kl_buf *out)
+static void replace(const change *c, const yaml_node_t *old)
 {
     kl_buf fresh = KL_BUF_INIT;
     bool lines = old->data.scalar.style == YAML_LITERAL_SCALAR_STYLE
         || old->data.scalar.style == YAML_FOLDED_SCALAR_STYLE;
-    size_t from = byte_of(text, n, old->start_mark.index), to = byte_of(text, n, old->end_mark.index);
-    if (from == to && from && text[from - 1] == ':')
+    size_t from = byte_of(c->text, c->n, old->start_mark.index),
+           to = byte_of(c->text, c->n, old->end_mark.index);
+    if (from == to && from && c->text[from - 1] == ':')
         kl_buf_putc(&fresh, ' '); /* "key:" with nothing behind it */
-    put_quoted(&fresh, value);
+    put_quoted(&fresh, c->value);
     if (lines)
         kl_buf_putc(&fresh, '\n');
-    splice(text, n, from, to, &fresh, out);
+    splice(c, from, to, &fresh);
     kl_buf_fini(&fresh);
 }
 
-static void insert(const char *text, size_t n, const yaml_node_t *map, const yaml_node_t *first,
-    const char *key, const char *value, kl_buf *out)
+/* A new key of a mapping, before its first one. */
+static void insert(const change *c, const yaml_node_t *map, const yaml_node_t *first, const char *key)
 {
     kl_buf fresh = KL_BUF_INIT;
-    size_t at = byte_of(text, n, first->start_mark.index);
+    size_t at = byte_of(c->text, c->n, first->start_mark.index);
     put_quoted(&fresh, key);
     kl_buf_puts(&fresh, ": ");
-    put_quoted(&fresh, value);
+    put_quoted(&fresh, c->value);
     if (map->data.mapping.style == YAML_FLOW_MAPPING_STYLE)
         kl_buf_puts(&fresh, ", ");
     else
         kl_buf_printf(&fresh, "\n%*s", (int)first->start_mark.column, "");
-    splice(text, n, at, at, &fresh, out);
+    splice(c, at, at, &fresh);
     kl_buf_fini(&fresh);
 }
 
-static kl_status set(const char *name, const char *text, size_t n, yaml_document_t *d,
-    const char *const *path, const char *value, kl_buf *out, kl_err *err)
+static kl_status set(const change *c, yaml_document_t *d, kl_err *err)
 {
+    const char *const *path = c->path;
     yaml_node_t *at = yaml_document_get_root_node(d);
     for (; path[1]; path++) {
         yaml_node_pair_t *p = pair_of(d, at, *path);
@@ -110,7 +120,7 @@ static kl_status set(const char *name, const char *text, size_t n, yaml_document
             : at && at->type == YAML_SEQUENCE_NODE ? item_of(d, at, *path)
                                                    : NULL;
         if (!at)
-            return kl_fail(err, KL_ENOTFOUND, "%s: there is no %s", name, *path);
+            return kl_fail(err, KL_ENOTFOUND, "%s: there is no %s", c->name, *path);
     }
     yaml_node_pair_t *p = pair_of(d, at, *path);
     yaml_node_t *old = p ? yaml_document_get_node(d, p->value) : NULL;
@@ -119,12 +129,12 @@ static kl_status set(const char *name, const char *text, size_t n, yaml_document
         ? yaml_document_get_node(d, at->data.mapping.pairs.start->key)
         : NULL;
     if (old && old->type == YAML_SCALAR_NODE)
-        replace(text, n, old, value, out);
+        replace(c, old);
     else if (!p && first)
-        insert(text, n, at, first, *path, value, out);
+        insert(c, at, first, *path);
     else
-        return kl_fail(err, KL_ENOTFOUND, "%s: %s cannot be set where it is", name, *path);
-    return kl_buf_status(out) ? kl_fail(err, KL_ETOOBIG, "%s is too large", name) : KL_OK;
+        return kl_fail(err, KL_ENOTFOUND, "%s: %s cannot be set where it is", c->name, *path);
+    return kl_buf_status(c->out) ? kl_fail(err, KL_ETOOBIG, "%s is too large", c->name) : KL_OK;
 }
 
 static kl_status take_first(void *arg, const kl_value *v, kl_err *err)
@@ -174,7 +184,8 @@ kl_status kl_yaml_set_string(const char *name, const char *text, size_t n, const
         st = kl_fail(err, KL_ESYNTAX, "%s:%zu: %s", name, parser.problem_mark.line + 1,
             parser.problem ? parser.problem : "not YAML");
     else {
-        st = set(name, text, n, &d, path, value, out, err);
+        change c = {.name = name, .text = text, .n = n, .path = path, .value = value, .out = out};
+        st = set(&c, &d, err);
         yaml_document_delete(&d);
     }
     yaml_parser_delete(&parser);

@@ -124,7 +124,7 @@ kl_status kl_webhook_certs_renew(
         st = kl_x509_make_server(&(kl_x509_wish){.cn = strlen(cn) <= 64 ? cn : "kubelua webhooks",
                                      .dns = (const char *const *)n->dns,
                                      .ips = (const char *const *)n->ips},
-            fresh.ca, fresh.ca_key, now - SKEW, now + life, &fresh.cert, &fresh.key, err);
+            &(kl_x509_issue){fresh.ca, fresh.ca_key, now - SKEW, now + life}, &fresh.cert, &fresh.key, err);
     if (st) {
         kl_webhook_certs_fini(&fresh);
         return st;

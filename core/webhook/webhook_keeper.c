@@ -62,16 +62,22 @@ struct kl_webhook_keeper {
 
 /* --- calls -------------------------------------------------------------------------------- */
 
-static kl_status call(kl_webhook_keeper *k, kl_verb verb, const char *kind, const char *ns, const char *name,
-    const kl_value *body, const kl_value **out, kl_err *err)
+typedef struct request {
+    kl_verb verb;
+    const char *kind, *ns, *name;
+    const kl_value *body;
+} request;
+
+/* out NULL: the answer does not matter. */
+static kl_status call(kl_webhook_keeper *k, const request *r, const kl_value **out, kl_err *err)
 {
     kl_op op;
-    kl_op_init(&op, verb, kind);
-    op.ns = ns;
-    op.name = name;
-    op.body = body;
+    kl_op_init(&op, r->verb, r->kind);
+    op.ns = r->ns;
+    op.name = r->name;
+    op.body = r->body;
     op.field_manager = MANAGER;
-    op.force = verb == KL_APPLY;
+    op.force = r->verb == KL_APPLY;
     op.timeout = CALL_MAX;
     const kl_value *answer = NULL;
     kl_status st = kl_client_wait(k->env.client, &op, &answer, err);
@@ -145,7 +151,8 @@ static kl_status from_secret(kl_webhook_keeper *k, kl_err *err)
         const kl_value *secret = NULL;
         kl_webhook_certs c = {0};
         kl_err_fini(err);
-        st = call(k, KL_GET, "v1/Secret", k->secret.ns, k->secret.name, NULL, &secret, err);
+        request r = {KL_GET, "v1/Secret", k->secret.ns, k->secret.name, NULL};
+        st = call(k, &r, &secret, err);
         if (st && st != KL_ENOTFOUND)
             return st;
         kl_webhook_certs_read(secret, &c);
@@ -154,13 +161,12 @@ static kl_status from_secret(kl_webhook_keeper *k, kl_err *err)
             kl_err_fini(err);
             st = renew(k, &c, err);
             if (!st) {
-                const kl_value *body = kl_webhook_certs_secret(
-                    &c, k->secret.ns, k->secret.name, kl_object_rv(secret));
-                st = call(k, is_new ? KL_CREATE : KL_UPDATE, "v1/Secret", k->secret.ns, k->secret.name, body,
-                    NULL, err);
+                r.verb = is_new ? KL_CREATE : KL_UPDATE;
+                r.body = kl_webhook_certs_secret(&c, r.ns, r.name, kl_object_rv(secret));
+                st = call(k, &r, NULL, err);
                 if (!st)
                     made(k);
-                kl_value_unref(body);
+                kl_value_unref(r.body);
             }
         }
         kl_value_unref(secret);
@@ -253,7 +259,12 @@ static kl_status configure(kl_webhook_keeper *k, const kl_webhook_spec *s, kl_er
     else
         st = kl_webhook_config(s, place, k->certs.ca, resolve, k->env.client, &body, err);
     if (!st)
-        st = call(k, KL_APPLY, kind_of(s->mutating, s->converts), NULL, s->as.name, body, NULL, err);
+        st = call(k,
+            &(request){.verb = KL_APPLY,
+                .kind = kind_of(s->mutating, s->converts),
+                .name = s->as.name,
+                .body = body},
+            NULL, err);
     kl_value_unref(place);
     kl_value_unref(body);
     return st;
@@ -308,13 +319,18 @@ static bool configure_all(kl_webhook_keeper *k)
 /* A definition stays, and says that nobody converts. */
 static kl_status forget(kl_webhook_keeper *k, const gone *g, kl_err *err)
 {
+    request r = {.verb = KL_DELETE, .kind = kl_webhook_config_kind(g->mutating), .name = g->name};
     if (!g->converts)
-        return call(k, KL_DELETE, kl_webhook_config_kind(g->mutating), NULL, g->name, NULL, NULL, err);
-    const kl_value *body = kl_conversion_config(g->name, NULL, NULL);
-    kl_status st = call(k, KL_GET, KL_CRD_KIND, NULL, g->name, NULL, NULL, err);
-    if (!st)
-        st = call(k, KL_APPLY, KL_CRD_KIND, NULL, g->name, body, NULL, err);
-    kl_value_unref(body);
+        return call(k, &r, NULL, err);
+    r.verb = KL_GET;
+    r.kind = KL_CRD_KIND;
+    kl_status st = call(k, &r, NULL, err);
+    if (st)
+        return st;
+    r.verb = KL_APPLY;
+    r.body = kl_conversion_config(g->name, NULL, NULL);
+    st = call(k, &r, NULL, err);
+    kl_value_unref(r.body);
     return st;
 }
 

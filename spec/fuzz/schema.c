@@ -24,19 +24,18 @@ static void check(const kl_schema *s, const kl_value *v)
     kl_err err = KL_ERR_INIT;
     for (int use = 0; use < 2 && v; use++) {
         out = again = NULL;
-        kl_status st = kl_schema_check(
-            s, "", "v1", "K", use ? KL_SCHEMA_PATCH : KL_SCHEMA_OBJECT, false, v, &out, NULL);
+        kl_schema_question q = {
+            .group = "", .version = "v1", .kind = "K", .use = use ? KL_SCHEMA_PATCH : KL_SCHEMA_OBJECT};
+        kl_status st = kl_schema_check(s, &q, v, &out, NULL);
         CLAIM(st == KL_OK || st == KL_ENOTFOUND);
         if (st)
             continue;
-        CLAIM(kl_schema_check(
-                  s, "", "v1", "K", use ? KL_SCHEMA_PATCH : KL_SCHEMA_OBJECT, false, out, &again, NULL)
-                == KL_OK
-            && kl_value_equal(out, again));
+        CLAIM(kl_schema_check(s, &q, out, &again, NULL) == KL_OK && kl_value_equal(out, again));
         kl_value_unref(again);
         kl_value_unref(out);
         out = NULL;
-        st = kl_schema_check(s, "", "v1", "K", use ? KL_SCHEMA_PATCH : KL_SCHEMA_OBJECT, true, v, &out, &err);
+        q.strict = true;
+        st = kl_schema_check(s, &q, v, &out, &err);
         CLAIM(st ? st == KL_EINVAL && *kl_err_message(&err) && !out : out != NULL);
         kl_value_unref(out);
         kl_err_fini(&err);

@@ -39,8 +39,8 @@ static void show(kl_keyring *k, const authority *ca)
 {
     char *cert, *key;
     kl_err err = KL_ERR_INIT;
-    assert_ok(kl_x509_make_server(&(kl_x509_wish){.cn = "hook.ns.svc", .dns = NAMES, .ips = IPS}, ca->cert,
-                  ca->key, wall() - DAY, wall() + DAY, &cert, &key, &err),
+    assert_ok(kl_x509_make_server(&(kl_x509_wish){.cn = "hook.ns.svc", .dns = NAMES, .ips = IPS},
+                  &(kl_x509_issue){ca->cert, ca->key, wall() - DAY, wall() + DAY}, &cert, &key, &err),
         &err);
     assert_ok(kl_keyring_set(k, cert, key, &err), &err);
     kl_free(cert);
@@ -237,8 +237,9 @@ static void a_signed_certificate_says_what_was_wished(void **state)
     char *cert, *key;
     kl_err err = KL_ERR_INIT;
     kl_x509_facts f;
-    assert_ok(kl_x509_make_server(&(kl_x509_wish){.cn = "hook", .dns = NAMES, .ips = IPS}, ca.cert, ca.key,
-                  KL_SECONDS(1000), KL_SECONDS(2000000000), &cert, &key, &err),
+    assert_ok(
+        kl_x509_make_server(&(kl_x509_wish){.cn = "hook", .dns = NAMES, .ips = IPS},
+            &(kl_x509_issue){ca.cert, ca.key, KL_SECONDS(1000), KL_SECONDS(2000000000)}, &cert, &key, &err),
         &err);
     assert_ok(kl_x509_facts_read(cert, &f, &err), &err);
     assert_string_equal(f.cn, "hook");
@@ -250,10 +251,11 @@ static void a_signed_certificate_says_what_was_wished(void **state)
     kl_x509_facts_fini(&f);
     kl_free(cert);
     kl_x509_wipe(key);
-    assert_fails(
-        kl_x509_make_server(&(kl_x509_wish){.cn = "hook"}, ca.cert, other.key, 0, DAY, &cert, &key, &err),
+    assert_fails(kl_x509_make_server(&(kl_x509_wish){.cn = "hook"},
+                     &(kl_x509_issue){ca.cert, other.key, 0, DAY}, &cert, &key, &err),
         KL_EINVAL, &err, "does not belong");
-    assert_fails(kl_x509_make_server(&(kl_x509_wish){.cn = "hook"}, "", other.key, 0, DAY, &cert, &key, &err),
+    assert_fails(kl_x509_make_server(&(kl_x509_wish){.cn = "hook"}, &(kl_x509_issue){"", other.key, 0, DAY},
+                     &cert, &key, &err),
         KL_EINVAL, &err, "the CA's certificate cannot be read");
     authority_fini(&ca);
     authority_fini(&other);

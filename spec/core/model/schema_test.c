@@ -61,12 +61,20 @@ static kl_schema *schema(void)
     return s;
 }
 
+static kl_status check(
+    const kl_schema *s, kl_schema_use use, bool strict, const kl_value *v, const kl_value **out, kl_err *err)
+{
+    kl_schema_question q = {
+        .group = "example.com", .version = "v1", .kind = "Thing", .use = use, .strict = strict};
+    return kl_schema_check(s, &q, v, out, err);
+}
+
 /* NULL: it must pass as it is. */
 static void becomes(const kl_schema *s, kl_schema_use use, const char *in, const char *want)
 {
     const kl_value *v = parse(in), *out = NULL, *wanted = parse(want ? want : in);
     kl_err err = KL_ERR_INIT;
-    assert_ok(kl_schema_check(s, "example.com", "v1", "Thing", use, true, v, &out, &err), &err);
+    assert_ok(check(s, use, true, v, &out, &err), &err);
     char *a = kl_value_to_json(out), *b = kl_value_to_json(wanted);
     assert_string_equal(a, b);
     if (!want)
@@ -82,12 +90,12 @@ static void refused(const kl_schema *s, kl_schema_use use, const char *in, const
 {
     const kl_value *v = parse(in), *out = NULL;
     kl_err err = KL_ERR_INIT;
-    kl_status st = kl_schema_check(s, "example.com", "v1", "Thing", use, true, v, &out, &err);
+    kl_status st = check(s, use, true, v, &out, &err);
     if (st != KL_EINVAL || strcmp(kl_err_message(&err), story))
         fail_msg("%s: %s, wanted %s", in, kl_err_message(&err), story);
     kl_err_fini(&err);
     /* somebody else's business then */
-    assert_int_equal(kl_schema_check(s, "example.com", "v1", "Thing", use, false, v, &out, NULL), KL_OK);
+    assert_int_equal(check(s, use, false, v, &out, NULL), KL_OK);
     kl_value_unref(out);
     kl_value_unref(v);
 }
@@ -131,14 +139,12 @@ static void what_a_script_cannot_say_is_put_right(void **state)
         "{'spec':{'args':[],'containers':null}}");
     const kl_value *three = kl_value_of_double(3.0),
                    *in = kl_value_with_at(NULL, three, "spec", "replicas", NULL), *out = NULL;
-    assert_int_equal(
-        kl_schema_check(s, "example.com", "v1", "Thing", KL_SCHEMA_OBJECT, true, in, &out, NULL), KL_OK);
+    assert_int_equal(check(s, KL_SCHEMA_OBJECT, true, in, &out, NULL), KL_OK);
     assert_int_equal(kl_value_type(kl_value_at(out, "spec", "replicas", NULL)), KL_INT);
     kl_value_unref(out);
     kl_value_unref(in);
     in = kl_value_with_at(NULL, three, "spec", "weight", NULL);
-    assert_int_equal(
-        kl_schema_check(s, "example.com", "v1", "Thing", KL_SCHEMA_OBJECT, true, in, &out, NULL), KL_OK);
+    assert_int_equal(check(s, KL_SCHEMA_OBJECT, true, in, &out, NULL), KL_OK);
     assert_ptr_equal(out, in);
     kl_value_unref(out);
     kl_value_unref(in);
@@ -178,8 +184,7 @@ static void what_does_not_fit_is_told_with_its_path(void **state)
     strcat(many, "}}");
     const kl_value *v = parse(many), *out = NULL;
     kl_err err = KL_ERR_INIT;
-    assert_fails(kl_schema_check(s, "example.com", "v1", "Thing", KL_SCHEMA_OBJECT, true, v, &out, &err),
-        KL_EINVAL, &err, "; and 4 more");
+    assert_fails(check(s, KL_SCHEMA_OBJECT, true, v, &out, &err), KL_EINVAL, &err, "; and 4 more");
     kl_value_unref(v);
     kl_schema_unref(s);
 }
@@ -194,8 +199,8 @@ static void kinds_are_found_by_all_their_names(void **state)
     assert_false(kl_schema_has(s, "", "v1", "Thing"));
     const kl_value *v = parse("{}"), *out = NULL;
     kl_err err = KL_ERR_INIT;
-    assert_fails(kl_schema_check(s, "example.com", "v2", "Thing", KL_SCHEMA_OBJECT, true, v, &out, &err),
-        KL_ENOTFOUND, &err, "has no kind \"Thing\"");
+    kl_schema_question later = {.group = "example.com", .version = "v2", .kind = "Thing", .strict = true};
+    assert_fails(kl_schema_check(s, &later, v, &out, &err), KL_ENOTFOUND, &err, "has no kind \"Thing\"");
     kl_value_unref(v);
     kl_schema_unref(s);
 }
@@ -236,8 +241,7 @@ static void its_bytes_come_back_whole_or_not_at_all(void **state)
         memcpy(spoilt, bytes, n);
         spoilt[i] ^= 0x55;
         again = NULL;
-        if (!kl_schema_load(spoilt, n, &again, NULL)
-            && !kl_schema_check(again, "example.com", "v1", "Thing", KL_SCHEMA_OBJECT, false, v, &out, NULL))
+        if (!kl_schema_load(spoilt, n, &again, NULL) && !check(again, KL_SCHEMA_OBJECT, false, v, &out, NULL))
             kl_value_unref(out);
         kl_schema_unref(again);
         kl_free(spoilt);

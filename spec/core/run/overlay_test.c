@@ -27,7 +27,8 @@ static void patch(kl_overlay *o, const kl_value *base, const char *name, const c
     kl_op_init(&op, KL_PATCH, "v1/ConfigMap");
     op.name = name;
     op.body = json(body);
-    assert_ok(kl_overlay_write(o, &op, &maps, "ns", base, 0, &s, NULL, &err), &err);
+    kl_simulation write = {.op = &op, .resource = &maps, .ns = "ns", .base = base};
+    assert_ok(kl_overlay_write(o, &write, &s, NULL, &err), &err);
     kl_simulated_fini(&s);
     kl_value_unref(op.body);
 }

@@ -743,7 +743,8 @@ local SPEC_VALUES = {
   backoff = function() return '{ base = "5ms", max = "1s", jitter = 0.1, give_up = 3 }' end,
   own_writes = function() return pick { "false", '"1s"' } end,
   finalize = obj_ctx,
-  isolate = function() return chance(12) and "true" or "false" end, -- each state is a process
+  -- Each state is a process, which knows no budgets but the script's own.
+  isolate = function() return chance(12) and 'true, cpu = "5ms", memory = "16Mi"' or "false" end,
   leader = function() return pick { "true", "false" } end,
   shard = function() return pick { "true", '"namespace"' } end,
   on_reload = function() return '"all"' end,

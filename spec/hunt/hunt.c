@@ -54,7 +54,8 @@
 #define SHOWS KL_SECONDS(5) /* to write where it hangs */
 /* What may be left of a program when it is gone; twice in a row, since some of it goes with the next one. */
 #define LEFT_MOST ((size_t)48 << 20)
-#define WARM 16 /* programs, before memory counts */
+#define LOOK_MAX KL_MILLISECONDS(1) /* of the watchdog; else a budget of that is one of 50 */
+#define WARM 16                     /* programs, before memory counts */
 #define STATUS_WRONG 3
 #define STATUS_SANITIZER 23
 #define FAILURES_MAX 20
@@ -291,7 +292,7 @@ static void hunter(void *arg)
     hunt_phase("begin");
     catch_crashes();
     lkl_budget_choose(LKL_BUDGET_SIGNALS);
-    kl_watchdog_set_look_max(KL_MILLISECONDS(1));  /* else a budget of that is one of 50 */
+    kl_watchdog_set_look_max(LOOK_MAX);
     (void)kl__schema_known("", "v1", "ConfigMap"); /* read once, and kept by the process */
     size_t before = live_values();
     const kl_value *beside_it = modules();
@@ -730,8 +731,10 @@ static bool parse(int argc, char **argv, options *o)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && !strcmp(argv[1], LKL_ISOLATE_WORD))
+    if (argc > 1 && !strcmp(argv[1], LKL_ISOLATE_WORD)) {
+        kl_watchdog_set_look_max(LOOK_MAX);
         return lkl_isolate_child();
+    }
     if (!parse(argc, argv, &the_options)) {
         fprintf(stderr,
             "usage: hunter [--seed S] [--programs N] [--batch N] [--staged N] [--generator FILE] [--keep "

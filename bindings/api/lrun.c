@@ -75,16 +75,16 @@ static int raise_reply(lua_State *L, kl_err *err, int idx)
     return lkl_raise(L, err, verb, kind, *key ? key : NULL);
 }
 
-/* A wait that blocked ended with err: where the run is to end, so does its turn. */
-static void end_if_over(lua_State *L, kl_run *r, kl_err *err)
+/* To wait is to yield to the worker. Below a C function that calls back nothing can yield, and a thread that
+ * slept there would hold up all other keys of its worker. */
+static void must_wait(lua_State *L, const char *what, const char *kind)
 {
-    char text[512];
-    if (!kl_run_over(r))
-        return;
-    snprintf(text, sizeof text, "%s", kl_err_message(err));
-    kl_err_fini(err);
-    lkl_budget_end(L, kl_run_over(r), text);
-    lkl__error(L, "%s", text);
+    if (!lkl__may_wait(L))
+        lkl__error(L,
+            "%s%s%s cannot wait inside a function that a library function calls (a comparator of table.sort, "
+            "a replacement of string.gsub, a message handler of xpcall, a metamethod that tostring calls): "
+            "call it before that, and use there what it gave",
+            what, kind ? " " : "", kind ? kind : "");
 }
 
 static int call_done(lua_State *L, int status, lua_KContext ctx)
@@ -123,21 +123,12 @@ static int call(lua_State *L)
     lua_settop(L, 2);
     lkl_op_from_table(L, 1, &op);
     aim(L, r, 2);
-    if (lkl__may_wait(L)) {
-        kl_run_call(r, &op);
-        return lkl__wait(L, 0, call_done);
-    }
-    lkl_state_of(L)->blocked++;
-    lkl_box *box = lkl_value_box(L);
-    const kl_value *body = NULL;
-    kl_err err = KL_ERR_INIT;
-    if (kl_run_call_wait(r, &op, &body, &err)) {
-        end_if_over(L, r, &err);
-        return raise_reply(L, &err, 1);
-    }
-    box->ptr = (void *)body;
-    lkl_push_value(L, body);
-    return 1;
+    if (op.verb == KL_HTTP)
+        must_wait(L, "ctx.http", NULL);
+    else
+        must_wait(L, kl_verb_name(op.verb), op.kind);
+    kl_run_call(r, &op);
+    return lkl__wait(L, 0, call_done);
 }
 
 static int nothing(lua_State *L, int status, lua_KContext ctx)
@@ -150,17 +141,9 @@ static int sleep_for(lua_State *L)
 {
     kl_run *r = run_of(L);
     kl_time d = lkl_check_duration(L, 1, "ctx:sleep");
-    if (lkl__may_wait(L)) {
-        kl_run_sleep(r, d);
-        return lkl__wait(L, 0, nothing);
-    }
-    lkl_state_of(L)->blocked++;
-    kl_err err = KL_ERR_INIT;
-    if (kl_run_sleep_wait(r, d, &err)) {
-        end_if_over(L, r, &err);
-        return lkl_raise(L, &err, "sleep", NULL, NULL);
-    }
-    return 0;
+    must_wait(L, "ctx:sleep", NULL);
+    kl_run_sleep(r, d);
+    return lkl__wait(L, 0, nothing);
 }
 
 /* --- kinds -------------------------------------------------------------------------------- */
@@ -211,17 +194,9 @@ static int resource(lua_State *L)
         return push_resource(L, known(L, kind));
     kl_run *r = run_of(L);
     aim(L, r, 2);
-    if (lkl__may_wait(L)) {
-        kl_run_resolve(r, kind);
-        return lkl__wait(L, 0, resource_done);
-    }
-    lkl_state_of(L)->blocked++;
-    kl_err err = KL_ERR_INIT;
-    if (kl_run_resolve_wait(r, kind, &err)) {
-        end_if_over(L, r, &err);
-        return lkl_raise(L, &err, "discover", kind, NULL);
-    }
-    return push_resource(L, known(L, kind));
+    must_wait(L, "discovery of", kind);
+    kl_run_resolve(r, kind);
+    return lkl__wait(L, 0, resource_done);
 }
 
 /* owns(kind) -> whether it does, and whether an apply of that kind takes fields from other managers. */

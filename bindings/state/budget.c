@@ -47,8 +47,6 @@ static char *text_of(lkl_state *s)
     char t[KL_DURATION_MAX];
     const lkl_budget *b = &s->budget;
     kl_over why = kl_guard_over(&b->guard);
-    if (b->why)
-        return kl_strdup(b->why);
     if (!s->spec)
         return text_of_load(s, why);
     switch (why) {
@@ -171,17 +169,6 @@ void lkl_budget_check(lua_State *L)
         end_in_function(s, L);
 }
 
-void lkl_budget_end(lua_State *L, kl_over why, const char *text)
-{
-    lkl_budget *b = &lkl_state_of(L)->budget;
-    if (b->way == LKL_BUDGET_NONE)
-        return;
-    kl_free(b->why);
-    b->why = kl_strdup(text);
-    kl_guard_end(&b->guard, why);
-    end_in_function(lkl_state_of(L), L);
-}
-
 bool lkl_budget_is_over(lua_State *L) { return kl_guard_over(&lkl_state_of(L)->budget.guard); }
 
 void lkl_budget_spend(lua_State *L, size_t steps)
@@ -291,8 +278,7 @@ static void forget(lkl_budget *b)
 {
     kl_free(b->message);
     kl_free(b->traceback);
-    kl_free(b->why);
-    b->message = b->traceback = b->why = NULL;
+    b->message = b->traceback = NULL;
     b->ended = false;
 }
 

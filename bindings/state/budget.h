@@ -37,7 +37,6 @@ typedef struct lkl_budget {
     lua_State *_Atomic running; /* the coroutine whose code runs in it; NULL: none */
     bool ended;                 /* this turn was */
     bool telling;               /* that is being told: hooks let it be */
-    char *why;                  /* lkl_budget_end's; NULL: its terms say it */
     char *message, *traceback;  /* of the first time that it was; NULL: it was not, or no room to tell */
     size_t steps;               /* of lkl_budget_spend, since its last look */
     kl_time entered;            /* while loading: when the turn began, monotonic */
@@ -63,9 +62,6 @@ void lkl_budget_clean(struct lkl_state *s, lua_State *co);
 /* Ends the turn under way when it is over, and does not return then. Who catches errors of the script asks
  * this first. */
 void lkl_budget_check(lua_State *L);
-/* Ends the turn under way, for something that its terms do not know; `text` is what people are told, and is
- * copied. Does not return, but where turns have no end (LKL_BUDGET_NONE). */
-void lkl_budget_end(lua_State *L, kl_over why, const char *text);
 /* Whether it is. */
 bool lkl_budget_is_over(lua_State *L);
 /* Closes a coroutine that ended early or ended the turn, with its pending variables, as code of the turn

@@ -95,7 +95,7 @@ static outcome drive(lua_State *L, lua_State *co, int narg, int *n)
             strcmp(status_of(L, co), "suspended") ? status_of(L, co) : "a full", whose(L, co));
         return RAISED;
     }
-    bool alone = !lua_isyieldable(L); /* nothing above us can yield: calls below must block */
+    bool alone = !lua_isyieldable(L); /* nothing above us can yield, so calls below cannot wait */
     s->unyieldable += alone;
     lua_xmove(L, co, narg);
     lua_State *before = lkl_budget_switch(s, co);

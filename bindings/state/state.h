@@ -24,7 +24,6 @@ typedef struct lkl_state {
     int closing;            /* coroutines that are being closed, each by a variable of the one before */
     int unyieldable;        /* coroutines of the script resumed from where nothing can yield */
     char *traceback;        /* of the error that ended the last key, taken where it was raised; or NULL */
-    uint64_t blocked;       /* calls that had to block the worker for that */
     const char *controller; /* name, for logs; "" while loading */
     const kl_controller_spec *spec; /* the program's; NULL while loading */
     char raised_at[96];             /* the line where the load raised something that is no text, or "" */
@@ -69,7 +68,7 @@ bool lkl__was_too_deep(lua_State *L);
 
 /* coroutine.* for scripts: runtime yields pass through (lroutine.c). Pushes the library table. */
 void lkl__push_coroutines(lua_State *L);
-/* Yields to the worker, or returns false where that is impossible and the caller must block. */
+/* Whether lkl__wait, which yields to the worker, is possible here. */
 bool lkl__may_wait(lua_State *L);
 /* L is the coroutine of a key itself (or the main thread), not one that the script made. */
 bool lkl__is_key(lua_State *L);

@@ -208,11 +208,6 @@ void kl_guard_enter(kl_guard *g, const kl_terms *t)
         kl_bell_ring(&d->bell);
 }
 
-void kl_guard_end(kl_guard *g, kl_over why)
-{
-    atomic_store(&g->over, (uint64_t)atomic_load(&g->turn) << 2 | why);
-}
-
 /* After a turn that was over: waits for whoever tells of it just now. */
 static void come_back(kl_guard *g)
 {

@@ -83,9 +83,6 @@ static inline kl_over kl_guard_over(const kl_guard *g)
         : KL_OVER_NOT;
 }
 
-/* This turn is over from now on, for that reason; by who is in it. */
-void kl_guard_end(kl_guard *g, kl_over why);
-
 /* From now on threads hear of their turn's end by a realtime signal of ours, whose handler this installs:
  * for programs that own their process. `interrupt` is called on the thread whose turn is over, or was,
  * wherever it is: it may do what a signal handler may. Once, before the first guard. */

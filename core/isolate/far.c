@@ -47,14 +47,8 @@ static kl_status tell(kl_far *f, kl_word what, const kl_value *const *v, size_t 
     return st;
 }
 
-/* How its run stands, as the other side said it: kl__isolate_standing. */
-static void hear_of_run(kl_run *r, const kl_value *standing)
-{
-    int64_t n = 0;
-    (void)kl_value_int(standing, &n);
-    r->deposed |= n & KL_FAR_DEPOSED;
-    r->over = (kl_over)(n >> KL_FAR_OVER_SHIFT);
-}
+/* What the other side says of its run with each answer: kl__isolate_deposed. */
+static void hear_of_run(kl_run *r, const kl_value *deposed) { r->deposed |= kl_value_bool(deposed, false); }
 
 kl_status kl_far_ask(
     kl_far *f, kl_word what, const kl_value *const *v, size_t n, kl_message *out, kl_err *err)
@@ -231,23 +225,6 @@ static void remote_resolve(kl_run *r, const char *kind)
 }
 
 static void remote_sleep(kl_run *r, kl_time d) { begin(r, KL_WORD_SLEEP, ARGS(kl_value_of_int(d))); }
-
-static kl_status remote_call_wait(kl_run *r, const kl_op *op, const kl_value **body, kl_err *err)
-{
-    const kl_value *at = take_at(r);
-    return ask(far_of(r), KL_WORD_CALL_WAIT, ARGS(kl_far_op(op), kl_value_ref(op->body), at), body, err);
-}
-
-static kl_status remote_resolve_wait(kl_run *r, const char *kind, kl_err *err)
-{
-    const kl_value *at = take_at(r);
-    return ask(far_of(r), KL_WORD_RESOLVE_WAIT, ARGS(text(kind), at), NULL, err);
-}
-
-static kl_status remote_sleep_wait(kl_run *r, kl_time d, kl_err *err)
-{
-    return ask(far_of(r), KL_WORD_SLEEP_WAIT, ARGS(kl_value_of_int(d)), NULL, err);
-}
 
 /* --- what it says ------------------------------------------------------------------------- */
 
@@ -477,8 +454,6 @@ static kl_run_state turn(kl_far *f, kl_run *r, kl_run_state (*step)(void *state,
 {
     f->run = r;
     kl_run_state state = step(f->gen.state, r);
-    if (state == KL_RUN_WAITING && r->over)
-        begin(r, KL_WORD_OVER, ARGS(NULL));
     while (state == KL_RUN_WAITING
         && (r->reply_status = tell(f, (kl_word)f->begun.what, f->begun.v, f->begun.n, &r->reply_err)))
         state = f->logic.program->ops->resume(f->gen.state, r);
@@ -594,9 +569,6 @@ kl_wire *kl_far_wire(kl_far *f) { return &f->wire; }
 static const kl_remote remote = {.call = remote_call,
     .resolve = remote_resolve,
     .sleep = remote_sleep,
-    .call_wait = remote_call_wait,
-    .resolve_wait = remote_resolve_wait,
-    .sleep_wait = remote_sleep_wait,
     .log = remote_log,
     .spent = remote_spent,
     .elided = remote_elided,

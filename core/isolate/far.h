@@ -27,10 +27,10 @@ typedef enum kl_word {
     /* {id, key, attempt, generation, epoch, uuid, why, events, deadline, priority, level, ...}, object,
      * cause, params */
     KL_WORD_START,
-    KL_WORD_RESUME,     /* id, error or none, standing, body */
+    KL_WORD_RESUME,     /* id, error or none, deposed, body */
     KL_WORD_ABANDON,    /* id */
     KL_WORD_FUNCTION,   /* "map", "index" or "predicate"; its number, object, old object */
-    KL_WORD_ANSWER,     /* error or none, standing, values */
+    KL_WORD_ANSWER,     /* error or none, deposed, values */
     KL_WORD_READY = 32, /* what the embedder's side says */
     KL_WORD_FAILED,     /* error */
     KL_WORD_CALL,       /* op, body, cluster or none */
@@ -38,14 +38,10 @@ typedef enum kl_word {
     KL_WORD_SLEEP,      /* nanoseconds */
     KL_WORD_DONE,       /* result, after, message, traceback, priority, worn */
     KL_WORD_RESULT,     /* error or none, emitted texts, whether it passes, worn */
-    KL_WORD_OVER,       /* its run was told to stop, and did: ABANDON comes next */
     /* asks */
-    KL_WORD_GET = 64,  /* kind, namespace, name: object */
-    KL_WORD_LIST,      /* kind, query: objects */
-    KL_WORD_RESOURCE,  /* kind, cluster or none: {namespaced, plural, subresources} */
-    KL_WORD_CALL_WAIT, /* as CALL: body */
-    KL_WORD_RESOLVE_WAIT,
-    KL_WORD_SLEEP_WAIT,
+    KL_WORD_GET = 64,     /* kind, namespace, name: object */
+    KL_WORD_LIST,         /* kind, query: objects */
+    KL_WORD_RESOURCE,     /* kind, cluster or none: {namespaced, plural, subresources} */
     KL_WORD_WALL,         /* nanoseconds */
     KL_WORD_BELIEVED,     /* kind, namespace, name: object */
     KL_WORD_SHARED_GET,   /* name: value */
@@ -64,10 +60,6 @@ typedef enum kl_word {
     KL_WORD_SPENT, /* kl_spent */
     KL_WORD_COUNT, /* kl_figure_act, name, labels, number */
 } kl_word;
-
-/* How a run stands: this bit says kl_run_deposed, and those from there on kl_run_over. */
-#define KL_FAR_DEPOSED 1
-#define KL_FAR_OVER_SHIFT 1
 
 /* Of a message to an isolated process, and of one from it. */
 #define KL_FAR_IN_MAX ((size_t)256 << 20)

@@ -259,7 +259,6 @@ static bool settle(kl_isolate *i, kl_run *run, const kl_message *m, kl_run_state
             return false;
         kl_run_sleep(run, d);
         return true;
-    case KL_WORD_OVER: return kl_run_over(run) == KL_OVER_STOP;
     default: return false;
     }
 }
@@ -379,11 +378,11 @@ kl_run_state kl_isolate_resume(kl_isolate *i, kl_run *run)
         return fail(i, run, i->dead);
     kl_status st = kl_run_reply(run, &body, &err);
     const kl_value *id = kl_value_of_int((intptr_t)kl_run_user(run)), *failure = kl_far_error(st, err),
-                   *standing = kl__isolate_standing(run);
-    kl_run_state state = drive(i, run, KL_WORD_RESUME, (const kl_value *[]){id, failure, standing, body}, 4);
+                   *deposed = kl__isolate_deposed(run);
+    kl_run_state state = drive(i, run, KL_WORD_RESUME, (const kl_value *[]){id, failure, deposed, body}, 4);
     kl_value_unref(id);
     kl_value_unref(failure);
-    kl_value_unref(standing);
+    kl_value_unref(deposed);
     return state;
 }
 

@@ -35,7 +35,7 @@ struct kl_isolate {
 /* Whether `m` was an ask or a tell that makes sense, and was answered. KL_ESYNTAX: it makes none. */
 KL_NODISCARD kl_status kl__isolate_serve(kl_isolate *i, const kl_message *m, kl_err *err);
 
-/* How a run stands, as the other side is told it (far.h); run NULL: well. A new value. */
-const kl_value *kl__isolate_standing(kl_run *run);
+/* kl_run_deposed, as the other side is told it; false without a run. A new value. */
+const kl_value *kl__isolate_deposed(kl_run *run);
 
 #endif

@@ -140,40 +140,6 @@ static bool resource(kl_isolate *i, const kl_message *m, answer *a)
     return true;
 }
 
-/* --- calls that block --------------------------------------------------------------------- */
-
-static bool call_wait(kl_isolate *i, const kl_message *m, answer *a)
-{
-    kl_op op;
-    size_t cluster;
-    if (!i->run || !kl_far_op_read(kl_message_value(m, 0), &op)
-        || !read_cluster(i, kl_message_value(m, 2), &cluster))
-        return false;
-    op.body = kl_message_value(m, 1);
-    kl_run_at(i->run, cluster);
-    a->status = kl_run_call_wait(i->run, &op, &a->v, &a->err);
-    return true;
-}
-
-static bool resolve_wait(kl_isolate *i, const kl_message *m, answer *a)
-{
-    size_t cluster;
-    if (!i->run || !kl_message_text(m, 0) || !read_cluster(i, kl_message_value(m, 1), &cluster))
-        return false;
-    kl_run_at(i->run, cluster);
-    a->status = kl_run_resolve_wait(i->run, kl_message_text(m, 0), &a->err);
-    return true;
-}
-
-static bool sleep_wait(kl_isolate *i, const kl_message *m, answer *a)
-{
-    int64_t d = 0;
-    if (!i->run || !kl_value_int(kl_message_value(m, 0), &d) || d > KL_NEVER / 4)
-        return false;
-    a->status = kl_run_sleep_wait(i->run, d, &a->err);
-    return true;
-}
-
 /* --- the rest of the run ------------------------------------------------------------------ */
 
 static bool wall(kl_isolate *i, const kl_message *m, answer *a)
@@ -364,9 +330,6 @@ static serve_fn *const serves[256] = {
     [KL_WORD_GET] = get,
     [KL_WORD_LIST] = list,
     [KL_WORD_RESOURCE] = resource,
-    [KL_WORD_CALL_WAIT] = call_wait,
-    [KL_WORD_RESOLVE_WAIT] = resolve_wait,
-    [KL_WORD_SLEEP_WAIT] = sleep_wait,
     [KL_WORD_WALL] = wall,
     [KL_WORD_BELIEVED] = believed,
     [KL_WORD_SHARED_GET] = shared_get,
@@ -385,19 +348,14 @@ static serve_fn *const serves[256] = {
     [KL_WORD_COUNT] = count,
 };
 
-const kl_value *kl__isolate_standing(kl_run *run)
-{
-    int64_t deposed = run && kl_run_deposed(run) ? KL_FAR_DEPOSED : 0;
-    int64_t over = run ? kl_run_over(run) : KL_OVER_NOT;
-    return kl_value_of_int(deposed | over << KL_FAR_OVER_SHIFT);
-}
+const kl_value *kl__isolate_deposed(kl_run *run) { return kl_value_of_bool(run && kl_run_deposed(run)); }
 
 static kl_status send_answer(kl_isolate *i, const answer *a, kl_err *err)
 {
     size_t n = a->is_list ? a->list.len : 2;
     const kl_value **v = kl_new_array(const kl_value *, n + ANSWER_VALUES);
     v[0] = kl_far_error(a->status, &a->err);
-    v[1] = kl__isolate_standing(i->run);
+    v[1] = kl__isolate_deposed(i->run);
     if (a->is_list && n)
         memcpy(v + 2, a->list.v, n * sizeof *v);
     else if (!a->is_list) {

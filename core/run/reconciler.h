@@ -133,10 +133,11 @@ const kl_resource *kl_run_resource_at(kl_run *r, size_t cluster, const char *kin
 /* In resume: how it ended. body is NULL for sleep, resolve and failures; both borrowed until the next
  * begin or the end of the run. */
 kl_status kl_run_reply(kl_run *r, const kl_value **body, kl_err **err);
-/* The same, blocking this worker: where the program cannot yield. *body is a new reference. The wait ends
- * without its answer when the run is to end: KL_ETIMEOUT at its deadline; KL_ECANCELLED when the worker
- * stops, or when a newer generation is there for as long as runs on an old one may take. kl_run_over says
- * so from then on: return, then (at KL_OVER_STOP as waiting, for being abandoned). */
+/* The same, blocking this worker: for programs in C, whose runs are of this process. *body is a new
+ * reference. The wait ends without its answer when the run is to end: KL_ETIMEOUT at its deadline;
+ * KL_ECANCELLED when the worker stops, or when a newer generation is there for as long as runs on an old one
+ * may take. kl_run_over says so from then on: return, then (at KL_OVER_STOP as waiting, for being
+ * abandoned). */
 KL_NODISCARD kl_status kl_run_call_wait(kl_run *r, const kl_op *op, const kl_value **body, kl_err *err);
 KL_NODISCARD kl_status kl_run_resolve_wait(kl_run *r, const char *kind, kl_err *err);
 KL_NODISCARD kl_status kl_run_sleep_wait(kl_run *r, kl_time d, kl_err *err);

@@ -15,9 +15,6 @@ struct kl_remote {
     void (*call)(kl_run *r, const kl_op *op);
     void (*resolve)(kl_run *r, const char *kind);
     void (*sleep)(kl_run *r, kl_time d);
-    kl_status (*call_wait)(kl_run *r, const kl_op *op, const kl_value **body, kl_err *err);
-    kl_status (*resolve_wait)(kl_run *r, const char *kind, kl_err *err);
-    kl_status (*sleep_wait)(kl_run *r, kl_time d, kl_err *err);
     void (*log)(kl_run *r, kl_log_level level, const char *message, const char *format, const char *fields);
     void (*spent)(kl_run *r, kl_spent what);
     void (*elided)(kl_run *r);

@@ -397,8 +397,6 @@ static kl_status answer_wait(kl_run *r, kl_err *err)
 
 kl_status kl_run_call_wait(kl_run *r, const kl_op *op, const kl_value **body, kl_err *err)
 {
-    if (r->w->o.remote)
-        return r->w->o.remote->call_wait(r, op, body, err);
     begin_call(r, op, true);
     kl_status st = answer_wait(r, err);
     if (body && !st)
@@ -408,16 +406,12 @@ kl_status kl_run_call_wait(kl_run *r, const kl_op *op, const kl_value **body, kl
 
 kl_status kl_run_resolve_wait(kl_run *r, const char *kind, kl_err *err)
 {
-    if (r->w->o.remote)
-        return r->w->o.remote->resolve_wait(r, kind, err);
     begin_resolve(r, kind, true);
     return answer_wait(r, err);
 }
 
 kl_status kl_run_sleep_wait(kl_run *r, kl_time d, kl_err *err)
 {
-    if (r->w->o.remote)
-        return r->w->o.remote->sleep_wait(r, d, err);
     begin(r, "sleep");
     kl__tell_asked(r, &(kl_asked){.what = "sleep", .wait = d > 0 ? d : 0, .blocks = true});
     if (!r->w->o.wall)

@@ -1,5 +1,5 @@
---- stuck_worker_spec.lua - a worker that does not come back, for it computes or waits where nothing can yield: probes,
---- metrics, the control socket, a reload and signals do not wait for it.
+--- stuck_worker_spec.lua - a worker that does not come back, for it computes where no budget ends it: probes, metrics,
+--- the control socket, a reload and signals do not wait for it.
 -- real in asan: what scripts do to the process, on both servers
 
 local controller = require "support.controller"
@@ -14,7 +14,7 @@ local kube = require "kubelua"   -- %s
 local function sort(f) table.sort({ 1, 2 }, f) end
 local ways = {
   computes = function() while true do end end,
-  waits = function(ctx) sort(function() while true do pcall(ctx.sleep, ctx, "1h") end end) end,
+  ["tries to wait"] = function(ctx) sort(function() while true do pcall(ctx.sleep, ctx, "1h") end end) end,
 }
 return kube.controller { name = "stuck", resource = "v1/ConfigMap", namespaces = { %q }, workers = 2,
   cpu = "1h", timeout = "1h", when = function(o) return o.data ~= nil end,
@@ -52,7 +52,7 @@ servers.each(function(name, start)
       return process.run(("curl -sS --max-time 30 -w ' %%{http_code}' http://%s/%s"):format(address, path))
     end
 
-    for _, way in ipairs { "computes", "waits" } do
+    for _, way in ipairs { "computes", "tries to wait" } do
       it("keeps no probe, metric, command, reload or signal: it " .. way, function()
         map("bad", way)
         run:wait_for_log(60, "one sees bad")

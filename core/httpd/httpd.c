@@ -13,7 +13,10 @@
  * A request whose body is coming is known to kl_hangup as well: libmicrohttpd does not see an end of the
  * connection that came together with data (0.9.75, edge-triggered), and would hold both for as long as an
  * idle connection may live. Once the reading side is shut down by us it looks again. What all bodies hold
- * together is bounded, and a request that does not come on is given up.
+ * together is bounded.
+ *
+ * Each connection has a time by which what it sends has to be whole, be it in drops: libmicrohttpd's own
+ * timeout begins anew with each byte. The thread of kl_hangup shuts down what is late.
  *
  * Locks: registry (h->mu) before stream (s->mu) before libmicrohttpd's own. */
 #include "httpd/httpd.h"
@@ -46,7 +49,9 @@
     ((size_t)96 << 10) /* headers and the block being sent: URLs with long selectors must fit */
 #define MAX_BODIES ((size_t)256 << 20) /* of all requests together */
 #define IDLE_SECONDS 600u              /* keep-alive connections; suspended ones do not count */
-#define READ_SECONDS 32u               /* of a request that stands still: kube-apiserver's for heads */
+#define READ_SECONDS 32u      /* of a head in all, and of a body that stands still: kube-apiserver's */
+#define BODY_TIMES 2u         /* so many of these has a body in all */
+#define LATE_BY KL_SECONDS(1) /* between two looks for who is late */
 #define CONNECTIONS                                                                                          \
     16384u /* libmicrohttpd's own default is for select(); the process' file limit decides first */
 #define SPARE_QUEUE ((size_t)64 << 10) /* an empty queue keeps at most this */
@@ -75,7 +80,17 @@ struct kl_httpd {
     size_t bodies KL_GUARDED_BY(mu);   /* bytes that are held of bodies */
     /* address -> its part of that, in bytes (the pointer is the number) */
     kl_map *peers KL_GUARDED_BY(mu);
+    kl_list connections KL_GUARDED_BY(mu);
+    kl_time look_at KL_GUARDED_BY(mu); /* for who is late; KL_NEVER: nobody can be */
 };
+
+/* From MHD_CONNECTION_NOTIFY_STARTED to CLOSED, after which its socket is closed. */
+typedef struct connection {
+    kl_list link; /* under h->mu */
+    int fd;
+    kl_time due;      /* what it sends is whole by then; KL_NEVER: nothing is expected; under h->mu */
+    kl_keypair *pair; /* that its TLS session needs until its end, or NULL */
+} connection;
 
 struct kl_httpd_stream {
     _Atomic int refs; /* the caller's and the response's */
@@ -216,11 +231,53 @@ static void end_of_body_locked(kl_httpd *h, uint64_t id) KL_REQUIRES(h->mu)
     }
 }
 
+static void look_locked(kl_httpd *h, kl_time when) KL_REQUIRES(h->mu)
+{
+    if (when >= h->look_at)
+        return;
+    h->look_at = when;
+    kl_hangup_at(h->hangup, when);
+}
+
+/* What the connection sends next has so many seconds in all; 0: nothing is expected of it. */
+static void expect(kl_httpd *h, connection *c, unsigned seconds)
+{
+    kl_time due = seconds ? kl_clock_now(kl_clock_real()) + KL_SECONDS(seconds) : KL_NEVER;
+    kl_lock(&h->mu);
+    c->due = due;
+    look_locked(h, due);
+    kl_unlock(&h->mu);
+}
+
+static connection *connection_of(struct MHD_Connection *conn)
+{
+    return MHD_get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+static void hang_up_on_who_is_late_locked(kl_httpd *h) KL_REQUIRES(h->mu)
+{
+    kl_time now = kl_clock_now(kl_clock_real()), next = KL_NEVER;
+    for (kl_list *l = h->connections.next; l != &h->connections; l = l->next) {
+        connection *c = KL_CONTAINER(l, connection, link);
+        if (c->due <= now) {
+            shutdown(c->fd, SHUT_RDWR);
+            c->due = KL_NEVER;
+        }
+        if (c->due < next)
+            next = c->due;
+    }
+    h->look_at = KL_NEVER;
+    if (next < KL_NEVER)
+        look_locked(h, next > now + LATE_BY ? next : now + LATE_BY);
+}
+
 /* Hang-up thread. */
 static void peer_gone(void *arg, uint64_t id)
 {
     kl_httpd *h = arg;
     kl_lock(&h->mu);
+    if (id == KL_HANGUP_TIME)
+        hang_up_on_who_is_late_locked(h);
     end_of_body_locked(h, id);
     for (kl_list *l = h->streams.next; l != &h->streams; l = l->next) {
         kl_httpd_stream *s = KL_CONTAINER(l, kl_httpd_stream, link);
@@ -779,6 +836,7 @@ static enum MHD_Result begin(
         body_begins(h, r);
     if (coming)
         MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT, h->read_seconds);
+    expect(h, connection_of(conn), coming ? h->read_seconds * BODY_TIMES : 0);
     return rc;
 }
 
@@ -847,6 +905,7 @@ static enum MHD_Result on_access(void *arg, struct MHD_Connection *conn, const c
     if (r->id) {
         body_over(h, r);
         MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT, IDLE_SECONDS);
+        expect(h, connection_of(conn), 0);
     }
     if (r->crowded && !r->handled)
         return refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, crowded);
@@ -874,8 +933,10 @@ static void on_completed(
         return;
     body_over(h, r);
     /* it has shown what it is: it may rest between its requests */
-    if (why == MHD_REQUEST_TERMINATED_COMPLETED_OK)
+    if (why == MHD_REQUEST_TERMINATED_COMPLETED_OK) {
         MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT, IDLE_SECONDS);
+        expect(h, connection_of(conn), IDLE_SECONDS);
+    }
     if (r->stream)
         stream_detach(h, r->stream);
     kl_lock(&h->mu);
@@ -916,20 +977,33 @@ static void on_panic(void *arg, const char *file, unsigned int line, const char 
     kl_mem_die(text);
 }
 
-/* TLS: each connection holds the pair that it began with, which its session needs until its end. Server
- * thread. */
+/* Server thread. */
 static void on_connection(
     void *arg, struct MHD_Connection *conn, void **state, enum MHD_ConnectionNotificationCode what)
 {
     kl_httpd *h = arg;
-    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        const union MHD_ConnectionInfo *info = MHD_get_connection_info(
-            conn, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-        *state = info ? kl_keyring_show(h->tls, info->tls_session) : NULL;
-    } else {
-        kl_keypair_unref(*state);
+    connection *c = *state;
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+        kl_lock(&h->mu);
+        kl_list_remove(&c->link);
+        kl_unlock(&h->mu);
+        kl_keypair_unref(c->pair);
+        kl_free(c);
         *state = NULL;
+        return;
     }
+    const union MHD_ConnectionInfo *info = h->tls
+        ? MHD_get_connection_info(conn, MHD_CONNECTION_INFO_GNUTLS_SESSION)
+        : NULL;
+    c = kl_new(connection);
+    c->fd = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    c->pair = info ? kl_keyring_show(h->tls, info->tls_session) : NULL;
+    c->due = kl_clock_now(kl_clock_real()) + KL_SECONDS(h->read_seconds);
+    kl_lock(&h->mu);
+    kl_list_push(&h->connections, &c->link);
+    look_locked(h, c->due);
+    kl_unlock(&h->mu);
+    *state = c;
 }
 
 /* libmicrohttpd wants a certificate or somebody to ask; on_connection comes before either. Without a pair
@@ -959,6 +1033,8 @@ kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err)
     kl_mutex_init_as(&h->mu, KL_LOCK_HTTPD);
     kl_list_init(&h->streams);
     kl_list_init(&h->parked);
+    kl_list_init(&h->connections);
+    h->look_at = KL_NEVER;
     h->address = kl_listen_address(fd, &h->port);
     st = kl_hangup_start(peer_gone, h, &h->hangup, err);
     if (!st) {
@@ -966,17 +1042,16 @@ kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err)
         kl_signals_block(&old); /* its thread inherits the mask */
         MHD_set_panic_func(on_panic, NULL);
         const struct MHD_OptionItem tls[] = {
-            {MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)on_connection, h},
             {MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, (void *)(intptr_t)no_certificate},
             {MHD_OPTION_END, 0, NULL},
         };
         h->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC
                 | MHD_USE_ERROR_LOG | (h->tls ? MHD_USE_TLS : 0),
             h->port, NULL, NULL, on_access, h, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_ARRAY,
-            h->tls ? tls : &tls[2], MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_URI_LOG_CALLBACK, on_uri, h,
-            MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS,
-            MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONN_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT, h->read_seconds,
-            MHD_OPTION_END);
+            h->tls ? tls : &tls[1], MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_LISTEN_SOCKET,
+            fd, MHD_OPTION_URI_LOG_CALLBACK, on_uri, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
+            MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONN_MEMORY,
+            MHD_OPTION_CONNECTION_TIMEOUT, h->read_seconds, MHD_OPTION_END);
         kl_signals_restore(&old);
         if (!h->daemon)
             st = kl_fail(err, KL_EIO, "cannot serve HTTP on %s: %s", h->address, strerror(errno));

@@ -288,6 +288,53 @@ static void hangs_up_on_a_request_that_does_not_come_on(void **state)
     kl_buf_fini(&got);
 }
 
+/* Whether the server hangs up, while fd sends a byte before it can stand still for a second. */
+static bool hangs_up_on(int fd, const char *begin, const char *drop)
+{
+    char text[1000];
+    struct timeval pause = {.tv_usec = 250000};
+    kl_time deadline = kl_clock_now(kl_clock_real()) + BOUND;
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &pause, sizeof pause);
+    say(fd, begin);
+    while (kl_clock_now(kl_clock_real()) < deadline) {
+        ssize_t n = recv(fd, text, sizeof text, 0);
+        if (n == 0 || (n < 0 && errno == ECONNRESET))
+            return true;
+        if (n < 0 && send(fd, drop, strlen(drop), MSG_NOSIGNAL) < 0)
+            return true;
+    }
+    return false;
+}
+
+/* No pause is long enough for the timeout of a connection that stands still. */
+static void hangs_up_on_a_request_that_comes_in_drops(void **state)
+{
+    server *t = *state;
+    kl_err err = KL_ERR_INIT;
+    kl_httpd_options o = {.listen = "127.0.0.1:0", .read_seconds = 1, .handler = serve, .arg = t};
+    static const struct {
+        const char *begin, *drop;
+    } drips[] = {{"", "G"}, {"GET /", "e"}, {"GET /echo HTTP/1.1\r\nHost: x\r\n", "X-Drop: x\r\n"},
+        {"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n", "b"},
+        {"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\nb\r\n"}};
+    kl_httpd_stop(t->h);
+    assert_ok(kl_httpd_start(&o, &t->h, &err), &err);
+    int watcher = dial(t);
+    say(watcher, "GET /watch HTTP/1.1\r\nHost: x\r\n\r\n");
+    kl_httpd_stream *s = wait_stream(t, 0);
+    for (size_t i = 0; i < sizeof drips / sizeof *drips; i++) {
+        int fd = dial(t);
+        assert_true(hangs_up_on(fd, drips[i].begin, drips[i].drop));
+        close(fd);
+    }
+    /* who has sent a whole request is not late, however long its answer goes on */
+    kl_buf got = KL_BUF_INIT;
+    assert_true(kl_httpd_stream_write(s, "still there", 11));
+    assert_true(hear(watcher, &got, "still there"));
+    kl_buf_fini(&got);
+    close(watcher);
+}
+
 static void takes_no_more_of_bodies_than_it_has_room_for(void **state)
 {
     server *t = *state;
@@ -588,9 +635,10 @@ static void says_why_it_cannot_listen(void **state)
 KL_TESTS(CASE(answers_with_what_was_asked), CASE(keeps_a_connection_for_the_next_request),
     CASE(sends_a_large_body_that_it_took), CASE(refuses_a_body_above_the_ceiling_announced_or_not),
     CASE(forgets_a_body_whose_sender_has_gone), CASE(hangs_up_on_a_request_that_does_not_come_on),
-    CASE(takes_no_more_of_bodies_than_it_has_room_for), CASE(takes_no_body_where_none_is_wanted),
-    CASE(refuses_a_path_that_would_be_cut), CASE(an_answer_that_was_given_leaves_before_the_end),
-    CASE(streams_what_any_thread_writes), CASE(wakes_a_waiting_stream_for_each_write_and_ends_it_on_close),
+    CASE(hangs_up_on_a_request_that_comes_in_drops), CASE(takes_no_more_of_bodies_than_it_has_room_for),
+    CASE(takes_no_body_where_none_is_wanted), CASE(refuses_a_path_that_would_be_cut),
+    CASE(an_answer_that_was_given_leaves_before_the_end), CASE(streams_what_any_thread_writes),
+    CASE(wakes_a_waiting_stream_for_each_write_and_ends_it_on_close),
     CASE(notices_a_peer_that_hangs_up_while_nothing_is_sent), CASE(gives_up_a_peer_that_never_reads),
     CASE(answers_a_parked_request_from_another_thread),
     CASE(stops_with_waiting_streams_busy_writers_and_owed_replies),

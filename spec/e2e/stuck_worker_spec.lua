@@ -1,10 +1,11 @@
 --- stuck_worker_spec.lua - a worker that does not come back, for it computes where no budget ends it: probes, metrics,
---- the control socket, a reload and signals do not wait for it.
+--- the control socket, a reload and signals do not wait for it. Nor do they where it is stuck in C.
 -- real in asan: what scripts do to the process, on both servers
 
 local controller = require "support.controller"
 local process = require "support.process"
 local servers = require "support.servers"
+local wait = require "support.wait"
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 
@@ -84,5 +85,103 @@ servers.each(function(name, start)
         assert.equal(0, ended:stop(45), ended:log())
       end)
     end
+  end)
+end)
+
+-- No C function that a script can call waits for ever, so this process gets one: a sine of the C library that does.
+local SINE = [[
+#include <unistd.h>
+double sin(double x);
+double sin(double x)
+{
+    while (x == 4711)
+        pause();
+    return 0;
+}
+]]
+
+-- What is stuck has one worker of two; the other controller goes on beside it.
+local IN_C = [[
+local kube = require "kubelua"   -- %s
+local NS = %q
+local function controller(name, reconcile)
+  return kube.controller { name = name, resource = "v1/ConfigMap", namespaces = { NS }, workers = 2, timeout = "200ms",
+    when = function(o) return o.data ~= nil end, reconcile = reconcile }
+end
+return {
+  controller("sticks", function(o, ctx)
+    ctx.log:info("%s: sticks sees %%s", o.metadata.name)
+    if o.data.way == "sticks" then pcall(math.sin, 4711) end
+  end),
+  controller("neighbour", function(o, ctx)
+    ctx.log:info("%s: neighbour sees %%s", o.metadata.name)
+  end),
+}
+]]
+
+local function library()
+  local path, source = process.tmpname ".so", process.write(process.tmpname ".c", SINE)
+  local said, code = process.run(("cc -shared -fPIC -fno-builtin -o %s %s 2>&1"):format(path, source))
+  assert(code == 0, said)
+  return path
+end
+
+servers.each(function(name, start)
+  describe("a worker that is stuck in a C function, against " .. name .. ",", function()
+    local server, client, run
+    lazy_setup(function()
+      server = start {}
+      client = controller.client(server)
+    end)
+    lazy_teardown(function()
+      if run then run:stop(5) end
+      if server then server:stop() end
+    end)
+
+    it("keeps nothing else, and the process ends with status 1 when the grace period is over", function()
+      local ns = controller.namespace(client, "stuck")
+      local function map(key, way)
+        client:create { kind = "v1/ConfigMap", namespace = ns, name = key, data = { way = way } }
+      end
+      run = controller.start_with({ "LD_PRELOAD=" .. library(),
+        "ASAN_OPTIONS=" .. (os.getenv "ASAN_OPTIONS" or "") .. ":verify_asan_link_order=0" },
+        server, IN_C:format("one", ns, "one", "one"), "--health-probe-bind-address", "127.0.0.1:0",
+        "--metrics-bind-address", "127.0.0.1:0", "--grace-period", "1s")
+      for _, who in ipairs { "sticks", "neighbour" } do
+        run:wait_for_log(60, "controller is running controller=" .. who)
+      end
+      local function get(kind, path)
+        local address = run:log():match("serving " .. kind .. " address=(%S+)")
+        return process.run(("curl -sS --max-time 30 -w ' %%{http_code}' http://%s/%s"):format(address, path))
+      end
+
+      map("bad", "sticks")
+      run:wait_for_log(60, "one: sticks sees bad")
+      local story = "the run of key " .. ns .. "/bad cannot be ended: it does not come back from a C function"
+      wait.until_true(60, "it is called stuck", function()
+        return get("health probes", "healthz"):find(story, 1, true)
+      end)
+      assert.truthy(get("health probes", "healthz"):find("worker/sticks", 1, true))
+      for _, kind in ipairs { { "health probes", "readyz" }, { "metrics", "metrics" } } do
+        assert.matches("[25]00$", get(table.unpack(kind)))
+      end
+
+      map("good", "none")
+      for _, who in ipairs { "sticks", "neighbour" } do run:wait_for_log(60, "one: " .. who .. " sees good") end
+      local said, code = process.run(("%s why v1/ConfigMap %s/good --pid %d"):format(KUBELUA, ns, run.pid))
+      assert.equal(0, code, said)
+
+      process.write(run.script_path, IN_C:format("two", ns, "two", "two"))
+      local told, status = process.run(("%s reload --pid %d"):format(KUBELUA, run.pid))
+      assert.equal(0, status, told)
+      map("better", "none")
+      for _, who in ipairs { "sticks", "neighbour" } do run:wait_for_log(60, "two: " .. who .. " sees better") end
+
+      local ended = run
+      run = nil
+      assert.equal(1, ended:stop(45), ended:log())
+      local word = "the grace period is over and a run is stuck; exiting without waiting for it"
+      assert.truthy(ended:log():find(word, 1, true), ended:log())
+    end)
   end)
 end)

@@ -396,8 +396,15 @@ function connection(text, lost) {
 
 let routes = new Set();
 
+// 403: no token would allow anything, so that none is asked for.
+async function lookForToken() {
+  const code = await call("GET", "v1/token").then(() => 200, e => e.code);
+  for (const part of document.querySelectorAll("#token-form label, #token-form button")) part.hidden = code === 403;
+}
+
 // Who runs, and what it can be asked: both are others when the process was started anew.
 async function introduce() {
+  await lookForToken();
   const about = await call("GET", "v1/").catch(() => undefined);
   if (!about) return;
   routes = new Set(about.routes.map(r => r.path));

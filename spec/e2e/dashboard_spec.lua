@@ -188,6 +188,16 @@ servers.each(function(name, start)
       page:until_true(30, "document.querySelector('.figures dd').textContent === '2'")
     end)
 
+    it("asks for a token where one would allow changes, and nowhere else", function()
+      local shown = "[...document.querySelectorAll('#token-form label, #token-form button')].filter(e => e.offsetParent).length"
+      page:until_true(10, shown .. " === 2")
+      controller.finish(run)
+      begin(SCRIPT, "--dashboard", "127.0.0.1:0")
+      page:until_true(10, "document.querySelector('#process').textContent")      -- it has asked by then
+      assert.equal(0, page:eval("return " .. shown))
+      assert.equal("read-only", page:eval "return document.querySelector('#token-form').innerText.trim()")
+    end)
+
     it("lets nobody change anything without the token", function()
       local target = process.quote(url .. "v1/pause")
       local function post(...)

@@ -10,6 +10,7 @@
 #include "base/uuid.h"
 #include "model/time.h"
 #include "rbac/attributes.h"
+#include "wire/proto.h"
 
 #define DECISION "authorization.k8s.io/decision"
 #define REASON "authorization.k8s.io/reason"
@@ -225,7 +226,12 @@ static const kl_value *shown(const kl_audit_record *r, const kl_value *o)
     return r->verdict.omit_managed_fields ? without_managed_fields(o) : kl_value_ref(o);
 }
 
-static bool is_json(const char *type) { return type && !strncmp(type, "application/json", 16); }
+/* JSON, or protobuf of a built-in kind. */
+static bool decoded(const char *body, size_t n, const kl_value **v)
+{
+    return !(
+        kl_proto_is(body, n) ? kl_proto_decode(body, n, v, NULL, NULL) : kl_value_decode(body, n, v, NULL));
+}
 
 static void answered(void *arg, int code, const char *type, const void *body, size_t len, bool goes_on)
 {
@@ -237,7 +243,7 @@ static void answered(void *arg, int code, const char *type, const void *body, si
     r->answer = r->status = NULL;
     bool whole = r->resource && r->verdict.level == KL_AUDIT_REQUEST_RESPONSE;
     bool wanted = whole || code >= 400 || (r->resource && !strncmp(r->verb, "delete", 6));
-    if (body && wanted && is_json(type) && !kl_value_decode(body, len, &v, NULL)) {
+    if (body && wanted && type && !strncmp(type, "application/", 12) && decoded(body, len, &v)) {
         const char *kind = kl_value_str_at(v, "kind", NULL);
         if (!r->resource || (kind && !strcmp(kind, "Status")))
             r->status = kl_value_ref(v);
@@ -283,8 +289,7 @@ static void read_sent(kl_audit_record *r, kl_httpd_request *http)
     const char *body = kl_httpd_body(http, &n);
     bool patch = !strcmp(r->verb, "patch"), removal = !strncmp(r->verb, "delete", 6);
     const kl_value *v = NULL;
-    if (!n || r->verdict.level < KL_AUDIT_REQUEST || !(patch || removal)
-        || kl_value_decode(body, n, &v, NULL))
+    if (!n || r->verdict.level < KL_AUDIT_REQUEST || !(patch || removal) || !decoded(body, n, &v))
         return;
     if (patch) {
         r->sent = v;

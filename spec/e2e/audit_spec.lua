@@ -51,6 +51,8 @@ local function requests()
     { "", "PATCH", SPACE .. "/configmaps/c", { data = { c = "d" } } },
     { "", "PUT", SPACE .. "/configmaps/c", { metadata = { name = "c" }, data = { c = "d" } } },
     { "", "DELETE", SPACE .. "/configmaps/c", { propagationPolicy = "Background" } },
+    { "", "APPLY", SPACE .. "/configmaps/j?fieldManager=m", { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "j" },
+      data = { a = "b" } } },
     { "", "POST", SPACE .. "/secrets", { metadata = { name = "one" } } },
     { "", "GET", SPACE .. "/secrets/one" },
     { "", "POST", deployments, DEPLOYMENT },
@@ -105,6 +107,8 @@ end
 local function asked(s)
   local token = s.token
   both.ask(s, requests())
+  process.run(("%s create configmap proto -n audited --from-literal=a=b --kubeconfig /dev/null -s %s --token %s \z
+    --certificate-authority %s"):format(servers.assets() .. "/kubectl", s.url, token, s.ca)) -- sends protobuf
   s.token = s.tokens.nobody
   both.ask(s, { { "", "GET", SPACE .. "/services" }, { "", "GET", SPACE .. "/services/x" }, { "", "DELETE", SPACE .. "/services/x" },
     { "", "GET", "/version" } })

@@ -12,7 +12,7 @@
 --   schema <- run                                                   what a server makes of a write
 --   schema <- check <- builtin                                      how checks complain; what kinds are checked for
 --   schema <- {show, openapi, builtin, custom, discovery} <- server                    the embedded API server, over base, value, wire and model
---   {httpd, model, rbac} <- audit <- server                         what is said of each request
+--   {httpd, wire, rbac} <- audit <- server                          what is said of each request
 --   {httpd, schema} <- faults <- server                             what goes wrong on request
 --   {cel, builtin} <- policy <- server                              admission policies
 --   state <- {values, api} <- script <- cli                          in bindings/: all of core, and lua.h
@@ -69,7 +69,7 @@ M.arrows = {
   ["core/openapi"] = set "base value model schema openapi",
   ["core/discovery"] = set "base value schema store discovery",
   ["core/custom"] = set "base value model store schema custom",
-  ["core/audit"] = set "base httpd value model rbac audit",
+  ["core/audit"] = set "base httpd value model wire rbac audit",
   ["core/check"] = set "base value model schema check",
   ["core/builtin"] = set "base value model schema check builtin",
   ["core/policy"] = set "base value model store cel schema show check builtin policy",

@@ -153,13 +153,15 @@ const cli_command cli_commands[] = {
         .name = "uninstall",
         .usage = "SCRIPT.lua... [options]",
         .summary = "Delete the webhook configurations that scripts leave in a cluster.",
-        .more = "Use it when their process is gone for good: the API server still calls its webhooks, and "
-                "with failure_policy = \"Fail\" rejects the requests. A process that still runs recreates "
-                "them. Only configurations that kubelua made are deleted.",
+        .more =
+            "Use it when their process is gone for good: the API server still calls its webhooks, and "
+            "with failure_policy = \"Fail\" rejects the requests. A process that still runs recreates "
+            "them. Only configurations that kubelua made are deleted. Definitions that the scripts convert "
+            "stay, without the webhook.",
         .examples = "kubelua uninstall pods.lua --dry-run\n"
                     "kubelua uninstall pods.lua --yes",
-        .exits =
-            "0 when all are deleted or not there, 1 when one stays, 2 for a mistake on the command line.",
+        .exits = "0 when all are deleted, ended or not there, 1 when one stays, 2 for a mistake on the "
+                 "command line.",
         .words = "scripts",
         .run = cli_lua,
         .group = CONTROLLERS,
@@ -308,8 +310,8 @@ const cli_command cli_commands[] = {
         .summary = "Print changes of objects as they happen: one line each, with old and new values.",
         .examples = "kubelua watch pods -l app=web\n"
                     "kubelua watch cm -A --initial",
-        .exits =
-            "0 when --events lines were printed, 1 when the server refused, 2 for a mistake on the command line.",
+        .exits = "0 when --events lines were printed, 1 when the server refused, 2 for a mistake on the "
+                 "command line.",
         .words = "kinds",
         .run = cli_lua,
         .group = LOOK,

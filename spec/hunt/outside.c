@@ -36,8 +36,10 @@ static void outside_main(void *arg)
     kl_lock(&o->mu);
     while (!o->leave) {
         if (o->fn) {
+            kl_unlock(&o->mu); /* whoever asked waits until it is NULL */
             o->fn(o->arg);
             look_for_processes();
+            kl_lock(&o->mu);
             o->fn = NULL;
             kl_cond_broadcast(&o->changed);
         }

@@ -11,6 +11,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/locks.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/sync.h"
@@ -99,7 +100,7 @@ cli_progress *cli_progress_new(kl_manager *const *managers, size_t n, const char
     p->n = n;
     p->names = names;
     p->terminal = can_rewrite();
-    kl_mutex_init(&p->mu);
+    kl_mutex_init_as(&p->mu, KL_LOCK_SINK);
     if (p->terminal)
         kl_log_set_sink(terminal_sink, p);
     return p;

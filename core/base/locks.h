@@ -29,7 +29,7 @@ enum kl_lock_rank {
     KL_LOCK_POST,    /* what was posted to a loop or a thread of curl: base/loop.c, http/http.c */
     KL_LOCK_QUEUE,   /* keys; spins: queue/workqueue.c */
     KL_LOCK_LOG,     /* base/log.c */
-    KL_LOCK_SINK,    /* where a stage keeps the log: script/lstage.c */
+    KL_LOCK_SINK,    /* a terminal or a stage that shows the log: cli/progress.c, script/lstage.c */
     KL_LOCK_VALUES,  /* the texts and objects that there are; spins: value/intern.c */
     KL_LOCK_DEAD,    /* values that are freed a part at a time */
     KL_LOCK_MEMORY,  /* of all values: value/arena.c */

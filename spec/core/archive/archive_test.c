@@ -10,6 +10,7 @@
 
 #include "archive/archive.h"
 #include "base/buf.h"
+#include "base/locks.h"
 #include "base/sync.h"
 
 typedef struct room {
@@ -69,7 +70,7 @@ static void room_enter(room *r)
 static void room_open(room *r)
 {
     *r = (room){.lost = 0};
-    kl_mutex_init(&r->mu);
+    kl_mutex_init_as(&r->mu, KL_LOCK_SERVER);
     kl_cond_init(&r->changed);
     snprintf(r->dir, sizeof r->dir, "/tmp/kl-archive-XXXXXX");
     assert_non_null(mkdtemp(r->dir));

@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 #include "base/buf.h"
+#include "base/locks.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/sync.h"
@@ -179,7 +180,7 @@ static void files_that_change_take_over_and_bad_ones_do_not(void **state)
     if (!have_openssl)
         skip();
     watcher w = {0};
-    kl_mutex_init(&w.mu);
+    kl_mutex_init_as(&w.mu, KL_LOCK_SINK);
     kl_cond_init(&w.changed);
     kl_config c;
     kl_config_for_server("https://h", &c);

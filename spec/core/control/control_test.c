@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "base/buf.h"
+#include "base/locks.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/sync.h"
@@ -200,7 +201,7 @@ static void the_log_names_what_a_body_sets_and_not_to_what(void **state)
 {
     rig *t = *state;
     ear e = {0};
-    kl_mutex_init(&e.mu);
+    kl_mutex_init_as(&e.mu, KL_LOCK_SINK);
     kl_log_set_level(KL_LOG_INFO);
     kl_log_set_sink(hear, &e);
     char *got = ask_at(t, t->path, "POST", "/v1/echo",

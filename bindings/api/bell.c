@@ -8,6 +8,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/locks.h"
 #include "base/mem.h"
 #include "base/sync.h"
 
@@ -26,7 +27,7 @@ kl_status lkl__bell_new(lkl_bell **out, kl_err *err)
     lkl_bell *b = kl_new(lkl_bell);
     atomic_init(&b->refs, 1);
     b->fd = fd;
-    kl_mutex_init(&b->mu);
+    kl_mutex_init_as(&b->mu, KL_LOCK_POST);
     *out = b;
     return KL_OK;
 }

@@ -10,11 +10,12 @@
 #define KL_BASE_LOCKS_H
 
 enum kl_lock_rank {
-    /* the embedded server */
-    KL_LOCK_HUB = 1, /* another server's watches, as they are taken in: server/watch.c */
-    KL_LOCK_SERVER,  /* its objects; streams get events under it: server/state.h */
-    KL_LOCK_HTTPD,   /* requests that wait and streams that are open: httpd/httpd.c */
-    KL_LOCK_STREAM,  /* what one stream has to send */
+    /* what is served: the embedded server, the dashboard */
+    KL_LOCK_HUB = 1,   /* another server's watches, as they are taken in: server/watch.c */
+    KL_LOCK_SERVER,    /* its objects; streams get events under it: server/state.h */
+    KL_LOCK_DASHBOARD, /* pages that are open; their streams get snapshots under it: control/dashboard.c */
+    KL_LOCK_HTTPD,     /* requests that wait and streams that are open: httpd/httpd.c */
+    KL_LOCK_STREAM,    /* what one stream has to send */
     /* the runtime */
     KL_LOCK_WEBHOOKS,   /* requests that wait; they are queued under it: webhook/webhooks.c */
     KL_LOCK_MANAGER,    /* controllers; they are looked at under it: manager/manager_impl.h */
@@ -22,11 +23,12 @@ enum kl_lock_rank {
     KL_LOCK_INFORMERS,  /* who shares which; they are started under it: informers/registry.h */
     KL_LOCK_CLIENT,     /* hooks that count, and a thread for streams that is begun: client/client_impl.h */
     KL_LOCK_MARKS,      /* writes that have not come back; informers are looked at: run/own_impl.h */
+    KL_LOCK_SHADOW,     /* one attempt; its runs are looked at under it: lab/shadow.c */
     KL_LOCK_RECORD,     /* a recording; what is shared goes into it under it: lab/record_impl.h */
     KL_LOCK_LEAF,       /* all others */
     /* what may be taken under any of them */
     KL_LOCK_METRICS, /* counters: metrics/metrics.c */
-    KL_LOCK_POST,    /* what was posted to a loop or a thread of curl: base/loop.c, http/http.c */
+    KL_LOCK_POST,    /* what was posted, and who is to be woken: base/loop.c, http/http.c, api/bell.c */
     KL_LOCK_QUEUE,   /* keys; spins: queue/workqueue.c */
     KL_LOCK_LOG,     /* base/log.c */
     KL_LOCK_SINK,    /* a terminal or a stage that shows the log: cli/progress.c, script/lstage.c */

@@ -8,6 +8,7 @@
 
 #include "httpd/httpd.h"
 #include "httpd/listen.h"
+#include "base/locks.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/sync.h"
@@ -234,7 +235,7 @@ kl_status kl_dashboard_start(const kl_dashboard_options *o, kl_dashboard **out, 
     kl_dashboard *d = kl_new(kl_dashboard);
     d->o = *o;
     d->token = kl_strdup(o->token);
-    kl_mutex_init(&d->mu);
+    kl_mutex_init_as(&d->mu, KL_LOCK_DASHBOARD);
     kl_bell_init(&d->bell);
     char *listen = *o->listen == ':' ? kl_sprintf("127.0.0.1%s", o->listen) : kl_strdup(o->listen);
     d->loopback = kl_listen_loopback_name(listen);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/locks.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -453,7 +454,7 @@ static void actor_init(actor *a, trial *t, const char *name, size_t index)
     a->name = kl_strdup(name);
     a->label = kl_sprintf("shadow:%s", name);
     a->index = index;
-    kl_mutex_init(&a->mu);
+    kl_mutex_init_as(&a->mu, KL_LOCK_SHADOW);
     a->waiting = kl_map_new();
     a->running = kl_map_new();
     a->queue = kl_workqueue_new(&(kl_workqueue_options){

@@ -13,6 +13,7 @@ enum kl_lock_rank {
     /* what is served: the embedded server, the dashboard */
     KL_LOCK_HUB = 1,   /* another server's watches, as they are taken in: server/watch.c */
     KL_LOCK_SERVER,    /* its objects; streams get events under it: server/state.h */
+    KL_LOCK_FAULTS,    /* rules, and requests that they hold up: faults/faults.c */
     KL_LOCK_DASHBOARD, /* pages that are open; their streams get snapshots under it: control/dashboard.c */
     KL_LOCK_HTTPD,     /* requests that wait and streams that are open: httpd/httpd.c */
     KL_LOCK_STREAM,    /* what one stream has to send */

@@ -193,10 +193,13 @@ kl_office *kl_office_enter(kl_offices *o, const char *controller, const kl_contr
     for (size_t i = 0; i < o->n && !f; i++)
         if (o->all[i]->lead == lead && (lead != KL_LEAD_OWN || !strcmp(o->all[i]->owner, controller)))
             f = o->all[i];
+    bool is_new = !f;
+    if (is_new)
+        f = office_new(o, lead, controller);
     kl_lock(&o->mu);
-    if (!f) {
+    if (is_new) {
         o->all = kl_realloc(o->all, (o->n + 1) * sizeof *o->all);
-        f = o->all[o->n++] = office_new(o, lead, controller);
+        o->all[o->n++] = f;
     }
     f->inside++;
     kl_unlock(&o->mu);

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/locks.h"
 #include "base/mem.h"
 #include "schema/status.h"
 
@@ -33,7 +34,7 @@ kl_faults *kl_faults_new(kl_clock *clock, void (*changed)(void *arg), void *arg)
     f->next_id = 1;
     atomic_init(&f->edition, 0);
     atomic_init(&f->idle, true);
-    kl_mutex_init(&f->mu);
+    kl_mutex_init_as(&f->mu, KL_LOCK_FAULTS);
     kl_list_init(&f->rules);
     kl_list_init(&f->held);
     return f;

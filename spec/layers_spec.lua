@@ -2,6 +2,7 @@
 
 local layers = require "support.layers"
 local lint = require "support.lint"
+local process = require "support.process"
 
 local function violations(path, text) return layers.check { [path] = text } end
 
@@ -30,6 +31,12 @@ describe("the house", function()
 
   it("has a page in each room that names its headers", function()
     assert.same({}, layers.readmes(layers.tree()))
+  end)
+
+  it("has all of its rooms on the map", function()
+    assert.same({}, layers.unmapped(layers.tree(), process.read "docs/architecture.md"))
+    assert.same({ "docs/architecture.md does not name core/run" },
+      layers.unmapped({ ["core/run/a.c"] = "", ["core/wire/a.c"] = "" }, "core/wire and core/runs"))
   end)
 
   it("names a header that its room's page forgot, and a room without a page", function()

@@ -1,4 +1,4 @@
-/* packed.c - inflates. */
+/* packed.c - inflates the texts that the build packed into the binary. */
 #include "base/packed.h"
 
 #include <assert.h>

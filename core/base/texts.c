@@ -1,3 +1,4 @@
+/* texts.c - sets of texts: sorted, each text once, in one array with its end marked. */
 #include "base/texts.h"
 
 #include <stdlib.h>

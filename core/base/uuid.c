@@ -1,3 +1,4 @@
+/* uuid.c - random UUIDs, and their text. */
 #include "base/uuid.h"
 
 #include <stdio.h>

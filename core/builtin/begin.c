@@ -1,4 +1,4 @@
-/* begin.c - see begin.h. */
+/* begin.c - what the server writes into new Namespaces, volumes and the like, and what it warns of. */
 #include "builtin/begin.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* fill.c - see fill.h. */
+/* fill.c - defaults: a field that is absent gets a value, a field that is there stays. */
 #include "builtin/fill.h"
 
 #include "schema/edit.h"

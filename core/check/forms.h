@@ -1,5 +1,5 @@
 /* forms.h - names, labels, ports and addresses, with kube-apiserver's words for what is wrong with them.
- * model/names.h decides what is fine; only what is not gets here. Pure; any thread. */
+ * model/names.h decides what is valid; these are called for invalid texts only. Pure; any thread. */
 #ifndef KL_CHECK_FORMS_H
 #define KL_CHECK_FORMS_H
 

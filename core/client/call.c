@@ -260,7 +260,7 @@ static void call_transmit(call *x)
     x->started = now();
     kl_time left = x->deadline - x->started;
     if (left <= 0) {
-        call_conclude(x, kl_fail(&err, KL_ETIMEOUT, "its time was over before it was sent"), 0, &err);
+        call_conclude(x, kl_fail(&err, KL_ETIMEOUT, "it timed out before it was sent"), 0, &err);
         return;
     }
     if (permit(x, &err)) {

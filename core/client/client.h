@@ -130,8 +130,8 @@ typedef struct kl_client_options {
      * the server's own word counts (429, pace.h). Not for watches, leases and discovery. */
     double qps;
     int burst;
-    /* Each text of a `Warning: 299` header, once; NULL: it is logged. On the http threads, under a lock:
-     * must not call the client. */
+    /* Each text of a `Warning: 299` header, once; NULL: it is logged. On the http threads: must
+     * not wait for the client. */
     void (*on_warning)(void *arg, const char *text, const char *call);
     void *on_warning_arg;
 } kl_client_options;

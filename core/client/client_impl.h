@@ -117,7 +117,7 @@ void kl__client_raw(kl_client *c, const char *method, const char *path, const ch
     const void *body, size_t len, kl_reply_fn *done, void *arg);
 /* Ends every call; calls thread, posted by kl_client_free. */
 void kl__calls_cancel_all(void *client);
-/* Watches whose connection has certificates of before end cleanly, so that their owners open them again;
+/* Watches whose connection has old certificates end cleanly, so that their owners open them again;
  * watch thread. */
 void kl__streams_move(void *client);
 /* The thread that carries sessions (session.h), begun when first asked for; and the end of them all,

@@ -1,3 +1,5 @@
+/* convert.c - the conversions that one call asks for: what is known, what is noted, and the calls of
+ * webhooks that come of it. */
 #include "custom/convert.h"
 
 #include <string.h>

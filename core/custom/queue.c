@@ -1,3 +1,4 @@
+/* queue.c - changes that wait, in their order, until they are known in the version of a watch. */
 #include "custom/queue.h"
 
 #include "base/heap.h"

@@ -13,7 +13,7 @@
 typedef struct kl_review {
     const kl_value *versions; /* conversionReviewVersions: the first that is known is spoken */
     const char *uid;
-    const char *api_version;        /* what the objects shall become, "example.com/v1" */
+    const char *api_version;        /* the target version, "example.com/v1" */
     const kl_value *const *objects; /* n of them, none of that version */
     size_t n;
 } kl_review;

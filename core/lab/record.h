@@ -9,11 +9,13 @@
  *   object     an object (o) that somebody saw: v
  *   put        a cache came to have object o (v where it is new)       gone   it lost the object of a key
  *   began      a run (r): when, controller, worker, key, attempt, generation, epoch, its object
- *   get, list  a read of the caches, and what it found; believed likewise, clock: the time of day that a
- *   run was told
+ *   get, list  a read of the caches, and what it found
+ *   believed   the same of what a run took for granted
+ *   clock      the time of day that a run was told
  *   set        what a list found (s): objects, or another set with a part of it replaced
- *   asked      a question of a run (n) to the server, a sleep, or a lookup of a kind          answered   and
- * what came of it ended      how the run ended
+ *   asked      a question of a run (n) to the server, a sleep, or a lookup of a kind
+ *   answered   the answer to it
+ *   ended      how the run ended
  *
  * Lines stand in the order in which things happened, as far as threads agree on that; what a run saw is
  * told with the run, so nothing depends on the rest. Each file begins with what the caches hold then, so

@@ -334,7 +334,7 @@ void kl_custom_metrics_write(kl_custom_metrics *m, kl_buf *out)
         write_family(out, *name, kl_map_get(m->families, *name));
     if (*names)
         kl_metrics_head(out, "kubelua_custom_metric_dropped_total", "counter",
-            "Total number of figures of scripts that were dropped because their metric has as many series as "
+            "Total number of samples of scripts that were dropped because their metric has as many series as "
             "it may");
     for (char **name = names; *name; name++)
         kl_metrics_sample(out, "kubelua_custom_metric_dropped_total",

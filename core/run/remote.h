@@ -1,7 +1,7 @@
 /* remote.h - the other side of runs whose queue, caches and door are in another process (core/isolate).
  *
- * A worker whose owner has one is no worker of its own: what kl_run, kl_reader and kl_shared are asked there
- * is asked of this instead, each function being the one of reconciler.h or shared.h with that name. */
+ * A worker whose owner has one only forwards: calls of kl_run, kl_reader and kl_shared go to these functions,
+ * each of which is the one of that name in reconciler.h or shared.h. */
 #ifndef KL_RUN_REMOTE_H
 #define KL_RUN_REMOTE_H
 

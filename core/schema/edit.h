@@ -2,8 +2,8 @@
  * variable's reference by one to a new root that shares what stayed.
  *
  *   const kl_value *o = ...;                                     one reference
- *   KL_EDIT(&o, kl_value_of_int(1), "metadata", "generation");   takes the new value's reference; NULL
- * removes
+ *   KL_EDIT(&o, kl_value_of_int(1), "metadata", "generation");   takes the new value's reference
+ *   KL_EDIT(&o, NULL, "metadata", "generation");                 removes the field
  */
 #ifndef KL_SCHEMA_EDIT_H
 #define KL_SCHEMA_EDIT_H

@@ -1,3 +1,4 @@
+/* convert.c - objects into the stored version and out of it: renamed where that is enough, else converted. */
 #include "server/convert.h"
 
 #include "base/mem.h"

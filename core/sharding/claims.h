@@ -10,7 +10,7 @@
 #include "value/value.h"
 #include "sharding/ring.h"
 
-/* By what a controller's keys are cut: a script's `shard`. */
+/* How a controller's keys are divided: a script's `shard`. */
 typedef enum kl_shard_by { KL_SHARD_DEFAULT, KL_SHARD_KEY, KL_SHARD_NAMESPACE, KL_SHARD_NEVER } kl_shard_by;
 
 typedef struct kl_claims kl_claims;

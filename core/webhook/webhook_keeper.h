@@ -1,10 +1,10 @@
 /* webhook_keeper.h - what webhooks need around them: a certificate that never ends, and configurations
  * that trust it.
  *
- *   certificate: from files, looked at when they change; or our own, from a Secret that replicas share, or
- *   from memory
- *   then         the configurations with its CA, where they are ours to keep; only then is a new certificate
- * shown
+ *   1. The certificate comes from files, which are read again when they change; or it is our own, from a
+ *      Secret that replicas share, or from memory.
+ *   2. Configurations that are ours to keep get its CA.
+ *   3. Only then is a new certificate shown to clients.
  *
  * One thread, which talks to the API server and waits for it. All functions from any thread. */
 #ifndef KL_WEBHOOK_WEBHOOK_KEEPER_H

@@ -175,7 +175,7 @@ local function select_of(self, place, kind, x)
   local where = ("%s[%q]"):format(place, kind)
   if kind == self.resource then
     if x ~= nil then
-      fail(self, "%s.selector: the resource's stands in the controller's own `selector`", where)
+      fail(self, "%s.selector: the resource's selector belongs in the controller's own `selector`", where)
     end
     return
   end

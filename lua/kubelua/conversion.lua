@@ -57,7 +57,7 @@ function M.declare(fail, name, conversion, names, stored)
   for version, spoke in pairs(spokes) do
     check_spoke(fail, version, spoke, versions)
     if version == hub then
-      fail("conversion.%s: it is the hub, from and to which the others are made; hub = says another", version)
+      fail("conversion.%s is the hub version and is not converted; set hub = to choose another one", version)
     end
   end
   for _, version in ipairs(names) do

@@ -272,7 +272,7 @@ local function wanted(self, kind, opts)
     options.check("kube.informers: tweak", merged, INFORMER)
   end
   if merged.keep and merged.managed_fields ~= nil then
-    core.blame "f:informer: keep says what is stored; managed_fields beside it means nothing"
+    core.blame "f:informer: remove managed_fields: keep already says what is stored"
   end
   return merged
 end

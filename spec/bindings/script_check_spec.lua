@@ -469,7 +469,7 @@ describe("a spec", function()
       { 'reads["v1/Secret"].selector: v1/Secret is in one cache for all of this controller, and owns["v1/Secret"] \z
       says otherwise' } },
     { "with a selector of its resource among what it reads", 'reads = { ["v1/Pod"] = { selector = "a=b" } }',
-      { 'reads["v1/Pod"].selector: the resource\'s stands in the controller\'s own `selector`' } },
+      { 'reads["v1/Pod"].selector: the resource\'s selector belongs in the controller\'s own `selector`' } },
     { "with a kind in reads that is no table", 'reads = { ["v1/Secret"] = "a=b" }',
       { 'reads["v1/Secret"] must be a table such as { selector = "app=web" }, got string' } },
     { "with a number in owns", 'owns = { 1 }', { "owns must be a kind such as", "got number" } },

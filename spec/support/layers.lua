@@ -300,6 +300,20 @@ function M.readmes(files)
   return found
 end
 
+--- The rooms that the map (docs/architecture.md) does not name, as sorted lines.
+function M.unmapped(files, map)
+  local found, rooms = {}, {}
+  for path in pairs(files) do
+    local room = path:match "^(core/%w+)/[^/]*%.[ch]$"
+    if room and not rooms[room] and not map:find("%f[%w]" .. room .. "%f[%W]") then
+      found[#found + 1] = "docs/architecture.md does not name " .. room
+    end
+    rooms[room or 0] = true
+  end
+  table.sort(found)
+  return found
+end
+
 --- Every file of ours that the picture speaks about.
 function M.tree()
   local files = {}

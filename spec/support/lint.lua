@@ -52,10 +52,22 @@ function M.header(path, text)
   return found
 end
 
+--- The finding of a C file without its idea at its head: "NAME - ...", or nil.
+function M.head(path, text)
+  local name = path:match "[^/]+$"
+  local rest = text:match("^/%*%s*" .. name:gsub("%p", "%%%0") .. " %- ([^\n]+)")
+  if not rest or #rest < 12 then
+    return ("%s:1: a file opens with what it is: /* %s - ... */"):format(path, name)
+  end
+end
+
 local function main()
   local found = layers.check(layers.tree())
   for path in process.run("find core -name '*.h' -type f | sort"):gmatch "[^\n]+" do
     for _, what in ipairs(M.header(path, process.read(path))) do found[#found + 1] = what end
+  end
+  for path in process.run("find core bindings spec -name '*.c' -type f | sort"):gmatch "[^\n]+" do
+    found[#found + 1] = M.head(path, process.read(path))
   end
   for _, what in ipairs(found) do print(what) end
   os.exit(#found == 0)

@@ -1,4 +1,5 @@
-/* Go's regular expressions: what matches, where, in which time, and what is refused in whose words. */
+/* regex_test.c - Go's regular expressions: what matches, where, in which time, and what is refused in
+ * whose words. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

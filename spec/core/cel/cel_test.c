@@ -1,4 +1,5 @@
-/* The language: what expressions are worth, what they cost, and what is said of those that are none. */
+/* cel_test.c - the language: what expressions are worth, what they cost, and what is said of those that
+ * are none. */
 #include "core/server/value_help.h"
 
 #include "cel/cel.h"

@@ -1,4 +1,4 @@
-/* Strategic merge patch and the normal form of what clients send. */
+/* patch_test.c - strategic merge patch and the normal form of what clients send. */
 #include "core/server/value_help.h"
 
 #include "builtin/defaults.h"

@@ -1,4 +1,5 @@
-/* The whole server over HTTP, with a clock of our own: watches, bookmarks, the end of history, loading. */
+/* server_test.c - the whole server over HTTP, with a clock of our own: watches, bookmarks, the end of
+ * history, loading. */
 #include "http_help.h"
 
 #include "model/object.h"

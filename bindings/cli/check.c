@@ -120,6 +120,8 @@ static void set_program(lua_State *L, const kl_program *p)
     lua_setfield(L, -2, "description");
     lkl_push_value(L, p->crds);
     lua_setfield(L, -2, "crds");
+    lkl_push_value(L, lkl_program_tables(p));
+    lua_setfield(L, -2, "tables");
     lua_newtable(L);
     for (size_t i = 0; i < p->n_specs; i++)
         add_spec(L, &p->specs[i], false);
@@ -177,7 +179,8 @@ static kl_status set_given(loaded *l, kl_err *err)
 }
 
 /* env.programs(paths, { param =, params =, param_env = }): a list of { path, error } or { path, description,
- * specs, sources, crds }, see lua/kubelua/reader/lint.lua; and what is wrong with the params, or nil. */
+ * specs, sources, crds, tables }, see lua/kubelua/reader/lint.lua; and what is wrong with the params, or nil.
+ */
 static int programs(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);

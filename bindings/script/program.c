@@ -19,6 +19,7 @@ typedef struct lkl_program {
     lkl_isolation isolation;
     uint64_t digest;
     char *description;
+    const kl_value *tables;
     lkl_state *_Atomic loaded; /* that of the load, until somebody opens one */
 } lkl_program;
 
@@ -628,6 +629,7 @@ static void program_free(kl_program *p)
     kl_value_unref(p->metrics);
     lkl_state_free(take_loaded(me));
     kl_value_unref(p->crds);
+    kl_value_unref(me->tables);
     kl_free(me->description);
     lkl_bundle_fini(&me->bundle);
     kl_free(me);
@@ -655,6 +657,7 @@ static kl_status load_bundle(lkl_program *p, kl_program **out, kl_err *err)
     kl_status st = lkl_state_new(&p->bundle, lkl__read_specs, &read, &loaded, err);
     atomic_init(&p->loaded, loaded);
     p->description = read.description;
+    p->tables = read.tables;
     if (!st)
         st = lkl_isolate_apply(&p->base, err);
     if (st) {
@@ -707,4 +710,6 @@ const lkl_bundle *lkl_program_bundle(const kl_program *p) { return &self(p)->bun
 lkl_isolation *lkl_program_isolation(kl_program *p) { return &self(p)->isolation; }
 uint64_t lkl_program_digest(const kl_program *p) { return self(p)->digest; }
 const char *const *lkl_program_files(const kl_program *p) { return self(p)->bundle.paths; }
+const kl_value *lkl_program_tables(const kl_program *p) { return self(p)->tables; }
+
 char *lkl_program_describe(const kl_program *p) { return kl_strdup(self(p)->description); }

@@ -432,6 +432,10 @@ int lkl__read_specs(lua_State *L)
     lkl_state_push(L, "crds");
     lua_call(L, 0, 1);
     p->crds = kl_value_ref(lkl_view_value(L, -1));
+    lkl_state_push(L, "tables");
+    lua_pushvalue(L, list);
+    lua_call(L, 1, 1);
+    read->tables = kl_value_ref(lkl_view_value(L, -1));
     lkl_state_push(L, "describe");
     lua_pushvalue(L, list);
     lua_call(L, 1, 1);

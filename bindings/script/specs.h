@@ -7,8 +7,9 @@
 #include "run/reconciler.h"
 
 typedef struct lkl_specs {
-    kl_program *program; /* gets specs and hooks, also when reading raises: its free frees them */
-    char *description;   /* what `kubelua check` prints; the caller's */
+    kl_program *program;    /* gets specs and hooks, also when reading raises: its free frees them */
+    const kl_value *tables; /* what commands read of them; the caller's */
+    char *description;      /* what `kubelua check` prints; the caller's */
 } lkl_specs;
 
 /* The `describe` of lkl_state_new, with a lkl_specs as argument: reads every spec of the script, and raises

@@ -3,6 +3,7 @@
 local context = require "kubelua.context"
 local controller = require "kubelua.controller"
 local conversion = require "kubelua.conversion"
+local core = require "kubelua.core"
 local crd = require "kubelua.crd"
 local finalizer = require "kubelua.finalizer"
 local metrics = require "kubelua.metrics"
@@ -152,6 +153,33 @@ function M.describe(controllers)
   end
   metrics.describe(function(word, text) line(out, word, text) end)
   return table.concat(out, "\n") .. "\n"
+end
+
+-- What commands read of a controller or a webhook (rbac, explain, sim).
+local TOLD = { "name", "manager", "resource", "namespaces", "select_labels", "select_fields", "selects",
+  "watches", "owns", "reads", "indexes", "fields", "metadata", "managed_fields", "finalize", "shard",
+  "shard_own", "leader", "http", "params", "param_rules", "webhook", "converts", "mutating", "asked_in" }
+
+-- Of a function it says that it is there.
+local function told(x)
+  if type(x) == "function" then return true end
+  if type(x) == "userdata" then return core.is_view(x) and x or nil end
+  if type(x) ~= "table" then return x end
+  local out, list = {}, #x > 0
+  for key, value in next, x do
+    if list == (type(key) ~= "string") then out[key] = told(value) end
+  end
+  return out
+end
+
+--- The tables of a script as a value: commands look at it, and nothing of the script runs where they do.
+function M.tables(controllers)
+  local out = {}
+  for i, c in ipairs(controllers) do
+    out[i] = {}
+    for _, name in ipairs(TOLD) do out[i][name] = told(c[name]) end
+  end
+  return core.value(core.array(out), "the tables of the script")
 end
 
 M.metrics, M.crds = metrics.declared, crd.declared

@@ -657,3 +657,31 @@ describe("a file of tests", function()
       true)
   end)
 end)
+
+describe("a command that looks at a script", function()
+  local COMMANDS = { "check %s", "rbac %s", "explain %s --server http://127.0.0.1:1", "sim %s --set none=1,2" }
+
+  it("gives it nothing that a script does not have", function()
+    local d = dir()
+    local script = process.write(d .. "/x.lua", ([[
+      local kube = require "kubelua"
+      pcall(function() io.open(%q, "w"):close() end)
+      pcall(function() os.execute(%q) end)
+      pcall(function() require("kubelua.core").tree(".", ".lua") io.open(%q, "w") end)
+      return kube.controller { name = "x", resource = "v1/Pod", reconcile = function() end }
+    ]]):format(d .. "/harm", "touch " .. d .. "/harm", d .. "/harm"))
+    for _, words in ipairs(COMMANDS) do
+      local out = process.run(KUBELUA .. " " .. words:format(process.quote(script)))
+      assert.is_nil(process.read(d .. "/harm"), words .. ": " .. out)
+    end
+  end)
+
+  it("ends where loading takes too long", function()
+    local script = process.write(dir() .. "/x.lua", "while true do end")
+    for _, words in ipairs(COMMANDS) do
+      local out, code = process.run(KUBELUA .. " " .. words:format(process.quote(script)))
+      assert.equal(1, code, out)
+      assert.matches("x.lua:1: loading takes longer than 2s of processor time", out, 1, true)
+    end
+  end)
+end)

@@ -84,6 +84,24 @@ function M.scripts(words)
   return out
 end
 
+--- Scripts as `run` loads them, in a state of their own: nothing of them runs in this one. Of each { controllers,
+--- webhooks } as their tables say, without functions, and sources, crds (lua/kubelua/script.lua). Raises for one that
+--- does not load.
+---@param env table
+---@param paths string[]
+---@return table[]
+function M.programs(env, paths)
+  local programs = env.programs(paths, {})
+  for _, program in ipairs(programs) do
+    if program.error then error(program.error, 0) end
+    program.controllers, program.webhooks = {}, {}
+    for _, c in ipairs(core.copy(program.tables)) do
+      table.insert(c.webhook and program.webhooks or program.controllers, c)
+    end
+  end
+  return programs
+end
+
 --- A client as the options say. A command's life is short: what the last one learnt of the server counts
 --- for ten minutes.
 ---@return kubelua.Client

@@ -4,7 +4,6 @@
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
 local explain = require "kubelua.explain"
-local pure = require "kubelua.pure"
 local tokens = require "kubelua.reader.tokens"
 
 local M = {}
@@ -16,13 +15,6 @@ M.options = {
   common.OUTPUT,
 }
 
-local function read(path)
-  local file = assert(io.open(path, "rb"))
-  local text = file:read "a"
-  file:close()
-  return text
-end
-
 -- A text without its comments.
 local function words(text)
   local out = {}
@@ -30,11 +22,9 @@ local function words(text)
   return table.concat(out, " ")
 end
 
-local function load_script(path)
-  local loaded = pure.load(path)
-  local texts, list = { words(read(path)) }, {}
-  for _, p in ipairs(loaded.paths) do texts[#texts + 1] = words(read(p)) end
-  for _, c in pairs(loaded.controllers) do list[#list + 1] = c end
+local function script_of(program)
+  local texts, list = {}, program.controllers
+  for i, source in ipairs(program.sources) do texts[i] = words(source.text) end
   table.sort(list, function(a, b) return a.name < b.name end)
   return { controllers = list, text = table.concat(texts, "\n") }
 end
@@ -110,7 +100,9 @@ function M.run(env)
   local seconds = o["for"] or 10
   if seconds <= 0 then common.usage "--for must be above zero" end
   local scripts = {}
-  for i, path in ipairs(common.scripts(env.words)) do scripts[i] = load_script(path) end
+  for i, program in ipairs(common.programs(env, common.scripts(env.words))) do
+    scripts[i] = script_of(program)
+  end
   local wants = explain.wants(scripts, o.namespace)
   if #wants == 0 then error("no controller is in these scripts", 0) end
   local client = common.connect(env)

@@ -88,7 +88,7 @@ function M.run(env)
   for _, path in ipairs(paths) do write(dir .. "/" .. path, files[path]) end
   if kind.custom then stage:load_path(dir .. "/crds") end
   client = connect(stage)            -- who knows nothing of the server as it was
-  local objects = roles.objects_of({ dir .. "/" .. name .. ".lua" },
+  local objects = roles.objects_of(env, { dir .. "/" .. name .. ".lua" },
     { name = name, namespace = namespace, bind = true, leader_elect = true }, client)
   -- The reasons of rules name files as one sees them within the project.
   local script = name .. ".lua"

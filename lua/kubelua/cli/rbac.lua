@@ -2,8 +2,6 @@
 
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
-local crd = require "kubelua.crd"
-local pure = require "kubelua.pure"
 local rbac = require "kubelua.rbac"
 local recorded = require "kubelua.rbac_recorded"
 local source = require "kubelua.rbac_source"
@@ -34,21 +32,6 @@ M.options = {
 
 -- ---------------------------------------------------------------- needs
 
-local function read(path)
-  local file, why = io.open(path, "rb")
-  if not file then error("cannot read " .. why, 0) end
-  local text = file:read "a"
-  file:close()
-  return text
-end
-
--- The script and the modules beside it that it has loaded.
-local function texts_of(script, loaded)
-  local out = { { path = script, text = read(script) } }
-  for _, path in ipairs(loaded.paths) do out[#out + 1] = { path = path, text = read(path) } end
-  return out
-end
-
 -- Where a script's requests for a kind go, which any of its controllers and webhooks may make: namespaces,
 -- or false for all.
 local function namespaces_of(kind, list, hooks, watched)
@@ -70,12 +53,13 @@ local function namespaces_of(kind, list, hooks, watched)
 end
 
 -- Whether what is not known may be something that the script makes.
-local function of_source(script, loaded, list, watched, add, notes)
+local function of_source(program, watched, add, notes)
+  local list = program.controllers
   local resources, makes = {}, false
   for _, c in ipairs(list) do resources[#resources + 1] = c.resource end
-  for _, t in ipairs(texts_of(script, loaded)) do
+  for _, t in ipairs(program.sources) do
     source.read(t.text, resources, function(need)
-      need.namespaces = namespaces_of(need.kind, list, loaded.webhooks, watched)
+      need.namespaces = namespaces_of(need.kind, list, program.webhooks, watched)
       need.why = ("%s:%d"):format(t.path, need.line)
       add(need)
     end, function(line, what)
@@ -166,12 +150,11 @@ end
 
 -- Needs of scripts: from their tables and sources. Returns the first name, for each controller the
 -- namespaces of its requests for a kind, and what is not known.
-local function needs_of(scripts, o, add)
+local function needs_of(programs, o, add)
   local watched = o.watch_namespace and { o.watch_namespace }
   local notes, by_name, first, own_leases, hooks = { reached = {} }, {}, nil, {}, false
-  for _, script in ipairs(scripts) do
-    local loaded = pure.load(script)
-    local list = loaded.list
+  for _, program in ipairs(programs) do
+    local list = program.controllers
     for _, c in ipairs(list) do
       first = first or c.manager or c.name
       rbac.of_spec(c, add, watched)
@@ -184,12 +167,12 @@ local function needs_of(scripts, o, add)
       end
       if c.leader == "own" then own_leases[#own_leases + 1] = first .. "-" .. c.name end
     end
-    for _, h in ipairs(loaded.webhooks) do
+    for _, h in ipairs(program.webhooks) do
       first, hooks = first or h.name, true
       rbac.of_webhook(h, add, watched)
       by_name[h.name] = by_name[h.name] or function() return h.asked_in or watched or false end
     end
-    if of_source(script, loaded, list, watched, add, notes) then
+    if of_source(program, watched, add, notes) then
       for _, c in ipairs(list) do rbac.of_owned(c, add, watched) end
     end
   end
@@ -202,7 +185,9 @@ local function needs_of(scripts, o, add)
   end
   if o.install_crds then
     local names = {}
-    for i, definition in ipairs(crd.declared() or {}) do names[i] = definition.metadata.name end
+    for _, program in ipairs(programs) do
+      for _, definition in ipairs(program.crds or {}) do names[#names + 1] = definition.metadata.name end
+    end
     if #names > 0 then rbac.of_definitions(names, add) end
   end
   if hooks then certificates_of(o, add, notes) end
@@ -211,9 +196,9 @@ local function needs_of(scripts, o, add)
 end
 
 --- The objects for scripts, without what tests do: for `kubelua init`.
-function M.objects_of(scripts, o, client)
+function M.objects_of(env, scripts, o, client)
   local needs = {}
-  local first = needs_of(scripts, o, function(need) needs[#needs + 1] = need end)
+  local first = needs_of(common.programs(env, scripts), o, function(need) needs[#needs + 1] = need end)
   return rbac.objects(rbac.rules(needs, rbac.resolver(client)),
     { name = o.name or first, namespace = o.namespace or "default", bind = o.bind })
 end
@@ -248,7 +233,7 @@ function M.run(env)
   env.words = common.scripts(env.words)
   local needs = {}
   local function add(need) needs[#needs + 1] = need end
-  local first, by_name, notes = needs_of(env.words, o, add)
+  local first, by_name, notes = needs_of(common.programs(env, env.words), o, add)
   local kinds = {}
   local tests = o.record and of_records(env, by_name, add)
   of_recordings(env, by_name, kinds, add)

@@ -8,7 +8,6 @@ local foresight = require "kubelua.sim.foresight"
 local junit = require "kubelua.cli.junit"
 local measure = require "kubelua.sim.measure"
 local page = require "kubelua.sim.page"
-local pure = require "kubelua.pure"
 local run = require "kubelua.sim.run"
 local scenario = require "kubelua.sim.scenario"
 local settings = require "kubelua.sim.settings"
@@ -93,11 +92,10 @@ local BLANK = { integer = 0, number = 0.0, boolean = false }
 
 -- Params of all controllers of the scripts, with their defaults; those that have to be given with something
 -- of their type.
-local function params_of(scripts)
+local function params_of(env, scripts)
   local out = {}
-  for _, path in ipairs(scripts) do
-    local loaded = pure.load(path)
-    for _, spec in pairs(loaded.controllers) do
+  for _, program in ipairs(common.programs(env, scripts)) do
+    for _, spec in ipairs(program.controllers) do
       for name, rule in pairs(spec.param_rules or {}) do
         local blank = BLANK[rule.type]
         out[name] = blank == nil and "" or blank
@@ -109,8 +107,8 @@ local function params_of(scripts)
 end
 
 -- The pods that a scheduler is for: it says so in its param schedulerName, or it takes all.
-local function scheduler_of(script)
-  local name = params_of({ script }).schedulerName
+local function scheduler_of(env, script)
+  local name = params_of(env, { script }).schedulerName
   return type(name) == "string" and name ~= "" and name or "*"
 end
 
@@ -342,10 +340,10 @@ function M.run(env)
   local scheduler = o.scheduler and common.scripts({ o.scheduler })[1]
   local scripts = with_scheduler(common.scripts(env.words), scheduler)
   local base = base_cell(env, scripts)
-  base.scheduler = scheduler and scheduler_of(scheduler)
+  base.scheduler = scheduler and scheduler_of(env, scheduler)
   -- Mistakes are told before anything runs.
   local limits = limits_of(o, o.scenario and scenario.read(o.scenario).expect or {})
-  local axes = sweep.axes(o.set or {}, params_of(scripts))
+  local axes = sweep.axes(o.set or {}, params_of(env, scripts))
   local variants = sweep.variants(base, axes,
     o.against and with_scheduler(common.scripts { o.against }, scheduler) or nil)
   if o.explain then return explained(env, variants) end

@@ -78,6 +78,11 @@ kl_status kl_path_parse(const char *text, kl_path **out, kl_err *err)
     if (!*at)
         st = bad(p->text, at, "nothing", err);
     while (!st && *at) {
+        if (p->len >= KL_VALUE_DEPTH_MAX) {
+            st = kl_fail(err, KL_EINVAL, "path \"%.40s...\": more than %d steps, and no value is as deep",
+                p->text, KL_VALUE_DEPTH_MAX);
+            break;
+        }
         if (*at == '[') {
             at++;
             st = bracket(p, &at, err);

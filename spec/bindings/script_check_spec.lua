@@ -658,6 +658,17 @@ describe("a file of tests", function()
   end)
 end)
 
+describe("a path without end", function()
+  it("is refused before anything is made of it", function()
+    for _, key in ipairs { "fields = { PATH }", 'fields = { ["v1/Pod"] = { PATH } }, reads = { "v1/Pod" }',
+      "indexes = { x = PATH }", "when = { PATH }" } do
+      refuses(([[local PATH = ("a."):rep(500000) .. "b"
+        return require "kubelua".controller { name = "x", resource = "v1/ConfigMap", %s,
+          reconcile = function() end }]]):format(key), { "more than 512 steps" })
+    end
+  end)
+end)
+
 describe("a command that looks at a script", function()
   local COMMANDS = { "check %s", "rbac %s", "explain %s --server http://127.0.0.1:1", "sim %s --set none=1,2" }
 

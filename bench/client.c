@@ -32,7 +32,7 @@ typedef struct options {
     int workers;
     long events;
     double rate;
-    /* profile: end without what is no part of the work: the check of what was kept, and taking down */
+    /* profile: end without what is not part of the work: the check of what was kept, and taking down */
     bool strip, json, watch_list, profile;
 } options;
 

@@ -88,7 +88,7 @@ static void mark_after(template *t, const char *before, const char *until, alpha
 static void mark_template(template *t)
 {
     if (t->n > UINT16_MAX)
-        die("template", "a pod of more than 64 KB is no template");
+        die("template", "a pod of more than 64 KB is not a template");
     mark_after(t, "\"pod-template-hash\":\"", "\"", SUFFIX);
     if (!t->n_marks)
         die("template", "this list was not written by gen.py: a pod without pod-template-hash");

@@ -1,9 +1,9 @@
-/* bell.h - one descriptor that a program's loop may wait for: readable while somebody has news for the
- * program's thread, or a moment that it asked for has come.
+/* bell.h - one descriptor that a program's loop may poll: readable while there are events for the program's
+ * thread, or after an alarm.
  *
  *   silent --ring, or the moment of an alarm--> readable --lkl__bell_hush--> silent
  *
- * Whoever hears it hushes it first and looks for news then, so that none is missed. */
+ * The reader hushes it first and looks for events then, so that none is missed. */
 #ifndef LKL_BELL_H
 #define LKL_BELL_H
 
@@ -21,9 +21,9 @@ void lkl__bell_ring(lkl_bell *b);  /* NULL is fine */
 /* The program's thread: */
 int lkl__bell_fd(const lkl_bell *b);
 void lkl__bell_hush(lkl_bell *b);
-/* It rings after that time; KL_NEVER: not by itself. In place of the alarm before. */
+/* It rings after that time; KL_NEVER: no alarm. Replaces the previous alarm. */
 void lkl__bell_alarm(lkl_bell *b, kl_time after);
-/* Waits so long at most; true: it has rung. */
+/* Waits at most that long; true: it has rung. */
 bool lkl__bell_wait(lkl_bell *b, kl_time most);
 
 #endif

@@ -1,16 +1,15 @@
-/* inbox.h - events of informers on their way into a Lua state: filled on the watch thread, emptied when
- * the state's owner asks.
+/* inbox.h - events of informers on their way into a Lua state: filled on the watch thread, emptied by the
+ * state's owner.
  *
- * While nobody asks, what happens to a key becomes one entry: what its reader knows of it, and what it is
- * now. So an inbox holds at most one entry per object and feed, however long its owner is away, and loses
- * no object: only states in between.
+ * Until the owner reads, all events of a key become one entry: its reader's last state, and the present one.
+ * So an inbox holds at most one entry per object and feed, however long its owner is away, and loses only
+ * intermediate states, never an object.
  *
  *   reader knows nothing: add ... gone again: no entry        knows a: change to b, to c: update(a, c)
  *   knows a: a gone: delete(last of a)                        gone, then another under its name: delete(last
  * of a), add(b)
  *
- * A feed is one subscription; several may share an inbox and keep the order in which their keys first had
- * news. */
+ * A feed is one subscription; several may share an inbox and keep the order of their keys' first events. */
 #ifndef LKL_INBOX_H
 #define LKL_INBOX_H
 
@@ -33,7 +32,7 @@ typedef struct lkl_inbox {
 
 typedef struct lkl_feed {
     lkl_inbox *inbox;      /* a reference */
-    lua_Integer id;        /* how the reader tells its feeds apart */
+    lua_Integer id;        /* the reader's id of the feed */
     kl_informer *informer; /* a reference */
     kl_subscription *sub;
     kl_map *pending; /* key -> entry; under the inbox's lock */
@@ -43,9 +42,9 @@ typedef enum lkl_news { LKL_ADD, LKL_UPDATE, LKL_DELETE, LKL_SYNCED, LKL_TROUBLE
 typedef struct lkl_event {
     lua_Integer feed; /* whose; 0 for trouble */
     lkl_news news;
-    const kl_value *old, *now; /* references of who took it; delete: `old` is the last state */
-    bool initial;              /* an add of what was there when the reader came */
-    bool resync;               /* an update of what has not changed */
+    const kl_value *old, *now; /* references owned by the reader; delete: `old` is the last state */
+    bool initial;              /* an add of an object that existed when the reader came */
+    bool resync;               /* an update of an unchanged object */
     kl_informer *informer;     /* trouble: a reference */
 } lkl_event;
 
@@ -56,15 +55,14 @@ void lkl__inbox_unref(lkl_inbox *b);
 /* The next event, waited for until `deadline` (0: not at all); false when there is none. */
 bool lkl__inbox_take(lkl_inbox *b, kl_time deadline, lkl_event *out);
 size_t lkl__inbox_len(lkl_inbox *b);
-/* From now on it rings this one (NULL: none), at once when there is something in it. */
+/* From now on it rings this bell (NULL: none), at once when it is not empty. */
 void lkl__inbox_set_bell(lkl_inbox *b, lkl_bell *bell);
 lkl_feed *lkl__feed_new(lkl_inbox *b, kl_informer *i);
-/* Ends the subscription; what was not read yet is forgotten. Waits for a callback under way, which waits
- * for nothing. */
+/* Ends the subscription; unread events are dropped. Waits for a running callback, which never blocks. */
 void lkl__feed_free(void *feed);
 
 /* --- any thread --------------------------------------------------------------------------- */
-/* An informer has news of its troubles; once is enough until they are read. */
+/* An informer's trouble has changed; one call is enough until it is read. */
 void lkl__inbox_trouble(lkl_inbox *b, kl_informer *i);
 
 #endif

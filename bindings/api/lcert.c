@@ -21,7 +21,7 @@ static const char *const *texts(lua_State *L, const char *field)
     for (size_t i = 0; i < n; i++) {
         lua_rawgeti(L, -2, (lua_Integer)i + 1);
         if (lua_type(L, -1) != LUA_TSTRING)
-            luaL_error(L, "%s: every one must be a text, got %s", field, luaL_typename(L, -1));
+            luaL_error(L, "%s: each must be a string, got %s", field, luaL_typename(L, -1));
         list[i] = lua_tostring(L, -1);
         lua_pop(L, 1);
     }
@@ -204,7 +204,7 @@ static void buf_free(void *ptr)
 
 static const lkl_class buf_class = {.name = "kubelua.bytes", .free = buf_free};
 
-/* kube.base64_decode(text): the bytes; raises for what is no base64 */
+/* kube.base64_decode(text): the bytes; raises for what is not base64 */
 static int base64_decode(lua_State *L)
 {
     size_t n;

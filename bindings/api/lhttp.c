@@ -2,7 +2,7 @@
 #include "http/reach.h"
 #include "state/border.h"
 
-/* core.http_rule_problem(url): why it is no rule, or nil */
+/* core.http_rule_problem(url): why it is not a rule, or nil */
 static int rule_problem(lua_State *L)
 {
     kl_err err = KL_ERR_INIT;

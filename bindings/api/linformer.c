@@ -257,7 +257,8 @@ static one *running(lua_State *L)
 {
     one *o = self(L);
     if (!o->set->informers)
-        lkl__error(L, "these informers were shut down; what they knew can be read, nothing new comes");
+        lkl__error(
+            L, "these informers were shut down; their caches can still be read, but are no longer updated");
     return o;
 }
 

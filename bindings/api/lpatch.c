@@ -60,8 +60,8 @@ static const kl__schema *schema_of(lua_State *L, int arg, const kl_value *v)
     if (!k || !k->schema)
         luaL_argerror(L, arg,
             lua_pushfstring(L,
-                "%s %s is no built-in kind, and servers take strategic merge patches for those alone: make a "
-                "merge patch",
+                "%s %s is not a built-in kind, and servers take strategic merge patches for those alone: "
+                "make a merge patch",
                 api, kind));
     return k->schema;
 }

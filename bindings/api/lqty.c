@@ -111,8 +111,8 @@ static int mul(lua_State *L)
     lua_Integer by = lua_tointegerx(L, number, &isint);
     if (!isint || lua_type(L, number) != LUA_TNUMBER)
         return luaL_argerror(L, number,
-            "a quantity is multiplied by an integer; for a ratio write kube.milli(math.floor(q:milli() * "
-            "ratio))");
+            "a quantity can be multiplied only by an integer; for a ratio write "
+            "kube.milli(math.floor(q:milli() * ratio))");
     const kl_quantity *q = to_quantity(L, 3 - number);
     lkl_box *box = new_quantity(L);
     (void)fill(L, box, kl_quantity_mul(q, by, NULL));

@@ -27,8 +27,8 @@ static kl_run *run_of(lua_State *L)
         end_if_deposed(L, r);
     else
         lkl__error(L,
-            "this needs a reconcile under way: mapping, index and `when` functions may only read the cache, "
-            "and the top level of a script nothing");
+            "this works only during a reconcile: mapping, index and `when` functions may only read the "
+            "cache, and the top level of a script may not even do that");
     return r;
 }
 
@@ -38,7 +38,7 @@ static kl_reader *reader_of(lua_State *L)
     if (lkl_state_of(L)->run)
         end_if_deposed(L, lkl_state_of(L)->run);
     if (!r)
-        lkl__error(L, "the cache can be read while a key is reconciled or an event is mapped, not here");
+        lkl__error(L, "the cache can be read only while a key is reconciled or an event is mapped");
     return r;
 }
 
@@ -273,7 +273,7 @@ static const char *opt(lua_State *L, const char *field)
 {
     lua_getfield(L, 2, field);
     if (lua_type(L, -1) == LUA_TSTRING && lkl__has_nul(L, -1))
-        luaL_argerror(L, 2, lua_pushfstring(L, "%s: a text without a NUL character in it expected", field));
+        luaL_argerror(L, 2, lua_pushfstring(L, "%s: expected a string without NUL characters", field));
     const char *s = lua_tostring(L, -1);
     lua_pop(L, 1); /* the table keeps it */
     return s;

@@ -17,8 +17,8 @@ static kl_run *run_for(lua_State *L, const char *what)
     kl_run *r = lkl_state_of(L)->run;
     if (!r)
         lkl__error(L,
-            "%s is there while a key is reconciled: mapping, index and `when` functions are asked for what "
-            "they make of an object, and the top level of a script runs once for each worker",
+            "%s is available only during a reconcile, not in mapping, index and `when` functions or at the "
+            "top level of a script",
             what);
     return r;
 }
@@ -141,17 +141,15 @@ static kl_run *memo_run(lua_State *L)
         luaL_typeerror(L, 1, "kubelua.Memo");
     lkl_state *s = lkl_state_of(L);
     if (!s->run || s->serial != m->serial)
-        lkl__error(L,
-            "ctx.memo: the reconcile of this ctx is over; what it remembers is in the ctx.memo of the next "
-            "one");
+        lkl__error(L, "ctx.memo: the reconcile of this ctx is over; use the ctx.memo of the next run");
     return s->run;
 }
 
 static const char *field_of(lua_State *L)
 {
     if (lua_type(L, 2) != LUA_TSTRING)
-        lkl__error(
-            L, "ctx.memo: fields have names, got a %s; a list goes into a field, whole", luaL_typename(L, 2));
+        lkl__error(L, "ctx.memo: field names must be strings, got a %s; store a list as one field",
+            luaL_typename(L, 2));
     return lkl__text(L, 2);
 }
 

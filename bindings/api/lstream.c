@@ -47,7 +47,8 @@ static const char **command_field(lua_State *L)
     for (lua_Integer i = 0; i < n; i++) {
         if (lua_rawgeti(L, -2, i + 1) != LUA_TSTRING)
             luaL_argerror(L, 2,
-                lua_pushfstring(L, "command: word %d is no string but %s", (int)i + 1, luaL_typename(L, -1)));
+                lua_pushfstring(
+                    L, "command: word %d is not a string but %s", (int)i + 1, luaL_typename(L, -1)));
         words[i] = lua_tostring(L, -1);
         if (strlen(words[i]) != lua_rawlen(L, -1))
             luaL_argerror(L, 2, lua_pushfstring(L, "command: word %d holds a zero byte", (int)i + 1));

@@ -36,12 +36,12 @@ static kl_time nanoseconds(lua_State *L, int idx, const char *what)
     if (lua_isinteger(L, idx)) {
         lua_Integer sec = lua_tointeger(L, idx);
         if (sec > INT64_MAX / NANO || sec < INT64_MIN / NANO)
-            luaL_argerror(L, idx, lua_pushfstring(L, "%s: more seconds than a duration holds", what));
+            luaL_argerror(L, idx, lua_pushfstring(L, "%s: too many seconds for a duration", what));
         return sec * NANO;
     }
     double ns = lua_tonumber(L, idx) * 1e9;
     if (!(ns > -9.2e18 && ns < 9.2e18))
-        luaL_argerror(L, idx, lua_pushfstring(L, "%s: more seconds than a duration holds", what));
+        luaL_argerror(L, idx, lua_pushfstring(L, "%s: too many seconds for a duration", what));
     return (kl_time)llround(ns);
 }
 
@@ -123,11 +123,11 @@ static lkl_time to_time(lua_State *L, int idx)
         return *t;
     if (lua_isinteger(L, idx)) {
         out.sec = lua_tointeger(L, idx);
-        luaL_argcheck(L, is_point(out.sec), idx, "more seconds than there are years to write");
+        luaL_argcheck(L, is_point(out.sec), idx, "too many seconds: the year cannot be written");
     } else if (lua_type(L, idx) == LUA_TNUMBER) {
         double sec = lua_tonumber(L, idx), whole = floor(sec);
         if (!(fabs(sec) < (double)SECONDS_MAX))
-            luaL_argerror(L, idx, "more seconds than there are years to write");
+            luaL_argerror(L, idx, "too many seconds: the year cannot be written");
         out.sec = (int64_t)whole;
         out.nsec = (int32_t)((sec - whole) * 1e9);
     } else if (lua_type(L, idx) == LUA_TSTRING) {
@@ -176,7 +176,7 @@ static int add_nanoseconds(lua_State *L, const lkl_time *t, int by_idx, int dire
     }
     sec += t->sec;
     if (!is_point(sec))
-        return luaL_error(L, "more seconds than there are years to write");
+        return luaL_error(L, "too many seconds: the year cannot be written");
     lkl_push_time(L, sec, nsec);
     return 1;
 }
@@ -339,7 +339,7 @@ static int cron_time(lua_State *L)
     kl_cron c;
     int64_t then = luaL_checkinteger(L, 2);
     if (!writable(then) || kl_cron_parse(lkl__text(L, 1), &c, NULL))
-        return lkl__error(L, "kube.cron: the time must lie between the years 0 and 9999");
+        return lkl__error(L, "kube.cron: the time must be between the years 0 and 9999");
     lua_pushinteger(L, lua_toboolean(L, 3) ? kl_cron_next(&c, then) : kl_cron_previous(&c, then));
     return 1;
 }

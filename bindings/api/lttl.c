@@ -70,7 +70,7 @@ static int list(lua_State *L)
 static int ttl(lua_State *L)
 {
     kl_time t = lkl_check_duration(L, 1, "the time to live");
-    luaL_argcheck(L, t > 0, 1, "the time to live must be more than nothing");
+    luaL_argcheck(L, t > 0, 1, "the time to live must be above zero");
     lkl_box *box = lkl_box_new(L, &lkl__ttl_class, 0);
     box->ptr = kl_ttl_new(t);
     return 1;

@@ -20,8 +20,8 @@ static size_t word(lua_State *L, int idx, const char *field, const char *const *
     for (size_t i = 0; s && words[i]; i++)
         if (strcmp(s, words[i]) == 0)
             return i;
-    luaL_argerror(L, idx,
-        lua_pushfstring(L, "op.%s: '%s' is not one of its words", field, s ? s : luaL_typename(L, -1)));
+    luaL_argerror(
+        L, idx, lua_pushfstring(L, "op.%s: unknown value '%s'", field, s ? s : luaL_typename(L, -1)));
     return 0;
 }
 
@@ -31,8 +31,7 @@ static const char *string(lua_State *L, int idx, const char *field)
         luaL_argerror(
             L, idx, lua_pushfstring(L, "op.%s: expected a string, got %s", field, luaL_typename(L, -1)));
     if (lkl__has_nul(L, -1))
-        luaL_argerror(
-            L, idx, lua_pushfstring(L, "op.%s: a text without a NUL character in it expected", field));
+        luaL_argerror(L, idx, lua_pushfstring(L, "op.%s: expected a string without NUL characters", field));
     return lua_tostring(L, -1);
 }
 

@@ -1,10 +1,9 @@
-/* post.h - a call or a watch of a client: a queue between the client's threads, which fill it, and the
- * state's, which empties it.
+/* post.h - a call or a watch of a client: a queue filled by the client's threads and emptied by the state's.
  *
  *   made --lkl__post_add*--> filling --lkl__post_done--> done        any of them --lkl__post_free--> orphan, or gone
  *
- * A post whose userdata goes away is cancelled and stays with its hub as an orphan until the client's
- * thread is done with it: a finaliser never waits for the network. */
+ * A post whose userdata is collected is cancelled and stays with its hub as an orphan until the client's
+ * thread has finished with it: a finaliser never waits for the network. */
 #ifndef LKL_POST_H
 #define LKL_POST_H
 
@@ -21,14 +20,14 @@ typedef struct lkl_item {
 typedef struct lkl_post lkl_post;
 typedef struct lkl_watch_start lkl_watch_start;
 
-/* What stands on a client and must leave before it goes: `leave` is called then, once, and takes it out of
- * the list. State's thread. */
+/* A user of a client that must end before the client: `leave` is called then, once, and removes it from the
+ * list. State's thread. */
 typedef struct lkl_guest {
     struct lkl_guest *next, **at;
     void (*leave)(struct lkl_guest *);
 } lkl_guest;
-/* What a client's box owns. `posts` are its calls and watches, orphans too; `sets` its informers
- * (linformer.c). State's thread. That of kube.http has a web, and no client. */
+/* The contents of a client's box. `posts` are its calls and watches, orphans too; `sets` its informers
+ * (linformer.c). State's thread. The one of kube.http has a web, and no client. */
 typedef struct lkl_hub {
     kl_client *client;
     kl_web *web;
@@ -36,7 +35,7 @@ typedef struct lkl_hub {
     struct lkl_set *sets;
     lkl_guest *guests;
     struct lkl_warnings *warnings;
-    bool managed; /* there is a manager on it, which takes its hooks */
+    bool managed; /* a manager uses it, and takes its hooks */
 } lkl_hub;
 
 struct lkl_post {
@@ -62,22 +61,22 @@ struct lkl_post {
 /* --- the state's thread ------------------------------------------------------------------- */
 /* A new post, listed in the hub; orphans that are over are freed on the way. */
 lkl_post *lkl__post_new(lkl_hub *h);
-/* The next thing that happened, waited for one slice; NULL when there is none. *done: nothing will follow.
- * The caller owns it. */
+/* The next item, waited for at most one slice; NULL when there is none. *done: nothing will follow. The
+ * caller owns it. */
 lkl_item *lkl__post_take(lkl_post *p, bool *done);
 /* Frees the item but for its value, which is returned: the caller's reference now. */
 const kl_value *lkl__item_value(lkl_item *taken);
-kl_status lkl__post_status(lkl_post *p); /* how it ended; lkl__post_raise tells the story */
+kl_status lkl__post_status(lkl_post *p); /* how it ended; lkl__post_raise raises it */
 /* Runs fn(p) on the watch thread; fn ends with lkl__post_was_there, its last touch. */
 void lkl__post_there(lkl_post *p, void (*fn)(void *));
-void lkl__post_free(void *post); /* the userdata goes away; never waits */
+void lkl__post_free(void *post); /* the userdata is collected; never waits */
 void lkl__guest_enter(lkl_hub *h, lkl_guest *g);
 void lkl__guest_gone(lkl_guest *g); /* takes it out of the list, if it is in one */
 /* closes the client, which joins its threads; posts that live on know no hub */
 void lkl__hub_free(void *hub);
 void lkl__watch_start_free(lkl_watch_start *s);
 
-/* How long one wait may take, and so how long ^C may have to wait. */
+/* The maximum time of one wait, and so the delay of ^C. */
 #define LKL_SLICE KL_MILLISECONDS(200)
 
 /* --- warnings (lwarnings.c) --------------------------------------------------------------- */
@@ -101,19 +100,19 @@ extern const lkl_class lkl__client_class, lkl__call_class, lkl__watch_class, lkl
 lkl_box *lkl__post_box(lua_State *L, const lkl_class *c);
 /* the one at 1; raises when the client was closed */
 lkl_post *lkl__post_check(lua_State *L, const lkl_class *c);
-/* raises how it ended, in the words of its op; p's userdata is at 1 */
+/* raises its error, named after its op; p's userdata is at 1 */
 int lkl__post_raise(lua_State *L, lkl_post *p);
 /* kl_reply_fn of a call */
 void lkl__post_reply(void *post, kl_status st, int code, const kl_value *body, kl_err *err);
 int lkl__recorder_new(lua_State *L);     /* core.recorder(client, component) */
 int lkl__client_watch(lua_State *L);     /* client:watch(op) */
 int lkl__client_informers(lua_State *L); /* client:informers(options) */
-/* the client goes: its informers end first */
+/* the client is closed: its informers end first */
 void lkl__sets_stop(lkl_hub *h);
 int lkl__box_close(lua_State *L); /* x:close() of any box */
 
-/* connect.c: a field of the table at `t`: its text, kept by the table (NULL when it is none), and whether
- * it is true. */
+/* connect.c: a field of the table at `t`: its text, kept by the table (NULL when it is not a text), and
+ * whether it is true. */
 const char *lkl__field_text(lua_State *L, int t, const char *key);
 bool lkl__field_flag(lua_State *L, int t, const char *key);
 /* The options at `t` as sources; borrowed from the table and from what is left on the stack (at most 8

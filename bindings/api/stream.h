@@ -1,5 +1,5 @@
-/* stream.h - sessions and forwarded ports as userdata: what lclient.c and the command line need of
- * lstream.c. */
+/* stream.h - sessions and forwarded ports as userdata: functions of lstream.c for lclient.c and the command
+ * line. */
 #ifndef LKL_STREAM_H
 #define LKL_STREAM_H
 

@@ -1,4 +1,4 @@
-/* check.h - what kubelua check has from C. */
+/* check.h - the C part of kubelua check. */
 #ifndef KL_CLI_CHECK_H
 #define KL_CLI_CHECK_H
 

@@ -37,11 +37,11 @@ typedef struct cli_option {
     cli_type type;
     void *out;         /* bool, const char *, long, kl_time, size_t, cli_list; long; const char * */
     const char *brief; /* "-w", or NULL: -w 3, -w3 and -w=3 are the same, and switches join: -it */
-    /* what may stand there, "plain tap junit" ("path=": what begins so); NULL: anything */
+    /* the allowed values, "plain tap junit" ("path=": a prefix); NULL: any */
     const char *values;
 } cli_option;
 #define CLI_LEVELS "debug info warn error off"
-/* A row of a table that is no option: the heading of those that follow. */
+/* A row that is not an option: the heading of the following ones. */
 #define CLI_HEADING(text)                                                                                    \
     {                                                                                                        \
         "", NULL, text, CLI_FLAG, NULL, NULL                                                                 \
@@ -52,7 +52,8 @@ typedef struct cli_command {
     const char *more;     /* paragraphs after the options, a line each, or NULL */
     const char *examples; /* a command line each line */
     const char *exits;    /* its exit statuses; the numbers are in spec/e2e/exits_spec.lua */
-    const char *words; /* what words are, for completion: "scripts", "files", "kinds", "commands", "=a b" */
+    const char *words; /* the type of words, for completion: "scripts", "files", "kinds", "commands", "=a b"
+                        */
     int (*run)(int argc, char **argv);
     const char *group; /* the heading under which --help lists it */
 } cli_command;
@@ -60,15 +61,15 @@ typedef struct cli_command {
 extern const cli_command cli_commands[];                /* ends with name NULL */
 const cli_command *cli_command_named(const char *name); /* one that exists */
 
-/* Parses argv[1..]; words that are no options go to `words`. --help prints and exits 0; a mistake prints
- * what is wrong and what was perhaps meant, and exits 2. --x=v and --x v are the same. Options end with
- * name NULL. */
+/* Parses argv[1..]; words that are not options go to `words`. --help prints and exits 0; a mistake prints a
+ * message with a suggestion, and exits 2. --x=v and --x v are the same. Options end with name NULL. */
 void cli_parse(const cli_command *c, const cli_option *options, int argc, char **argv, cli_list *words);
-/* What is done instead of a command's work, once its options are known: nothing (the line is only looked at),
+/* What is done instead of a command's work, once its options are parsed: nothing (the line is only checked),
  * or completion of its last word. Set before a command's `run`. */
 typedef enum cli_purpose { CLI_WORK, CLI_LOOK_AT, CLI_COMPLETE } cli_purpose;
 extern cli_purpose cli_purpose_now;
-/* help.c: what a command does and takes, on stdout. `format`: "plain", "man" (a page for man), "json". */
+/* help.c: prints a command's description and options on stdout. `format`: "plain", "man" (a page for man),
+ * "json". */
 void cli_help(const cli_command *c, const cli_option *options, const char *format);
 void cli_help_all(FILE *to, const char *format);
 /* complete.c: prints what argv's last word could become; see there. */
@@ -86,21 +87,22 @@ typedef enum cli_news { CLI_TERMINATE, CLI_HANGUP, CLI_POKED, CLI_MOVED, CLI_TIM
 /* Waits for SIGTERM/SIGINT, SIGHUP, cli_poke, cli_move or the timeout (KL_NEVER: none). Several pokes, or
  * moves, may be one. */
 cli_news cli_wait(kl_time timeout);
-/* Waits until *done is true; whoever makes it so wakes (cli_wake). False: the time passed, or
- * (*told_to_end) the process was told to end, which the next cli_wait says again; pokes, moves and SIGHUP
- * are kept for that, too. */
+/* Waits until *done is true; the thread that sets it calls cli_wake. False: the time passed, or
+ * (*told_to_end) the process got a signal to end, which the next cli_wait reports again; pokes, moves and
+ * SIGHUP are kept for that, too. */
 bool cli_wait_until(const atomic_bool *done, kl_time timeout, bool *told_to_end);
-void cli_wake(void); /* any thread: cli_wait_until looks again; no news */
+void cli_wake(void); /* any thread: cli_wait_until checks again; not an event */
 void cli_poke(void); /* any thread: something changed outside */
 void cli_move(void); /* any thread: something changed within */
-/* Says so and exits with status 1, on any thread: something that cannot be ended runs on. */
+/* Prints a message and exits with status 1, on any thread: something that cannot be ended is still
+ * running. */
 void cli_leave_stuck(void *arg);
 /* From now on another SIGTERM or SIGINT exits with status 1 at once. */
 void cli_second_signal_exits(void);
 
 /* --- which cluster, and as whom: the options that every command has which talks to one (cluster.c) --- */
 #define CLI_CLUSTER_MAX 32
-#define CLI_CLUSTER_HEADING "Which cluster, and as whom"
+#define CLI_CLUSTER_HEADING "Cluster and credentials"
 typedef struct cli_cluster {
     /* as given, by the place of the option in the table; NULL: not given */
     const char *text[CLI_CLUSTER_MAX];
@@ -110,14 +112,14 @@ typedef struct cli_cluster {
 /* Writes the options into `out` (room for CLI_CLUSTER_MAX), their values into `values`; returns how many. */
 size_t cli_cluster_options(cli_cluster *values, cli_option *out);
 void cli_cluster_free(cli_cluster *values);
-/* Where discovery is remembered: --cache-dir or kl_shelf_home(); NULL: nowhere. Caller frees. */
+/* The disk cache of discovery: --cache-dir or kl_shelf_home(); NULL: none. Caller frees. */
 char *cli_cluster_cache(const cli_cluster *values);
-/* The same for C: what the options say, borrowed from `values`. */
+/* The same for C: the values of the options, borrowed from `values`. */
 void cli_cluster_sources(cli_cluster *values, kl_config_sources *out);
-/* The name that kube.connect has for the option at this place, "kubeconfig"; NULL behind the last. */
+/* kube.connect's name of the option at this place, "kubeconfig"; NULL after the last. */
 const char *cli_cluster_key(size_t place);
 
-/* A command that is written in Lua: lua/kubelua/cli/NAME.lua (lua.c says what such a module returns). */
+/* A command that is written in Lua: lua/kubelua/cli/NAME.lua (see lua.c for the form of such a module). */
 int cli_lua(int argc, char **argv);
 
 int cli_run(int argc, char **argv);

@@ -8,10 +8,10 @@
 #include "cli/cli.h"
 #include "control/control.h"
 
-/* Tells GET /v1/ of the command and its scripts. */
+/* Adds the command and its scripts to GET /v1/. */
 kl_control *cli_control_new(const char *command, const cli_list *scripts);
-/* Where --control says: NULL in the usual place, where that cannot be had with a warning; "off" nowhere.
- * The exit status, after a message. */
+/* Listens at --control: NULL: at the default place, with a warning when that fails; "off": nowhere. Returns
+ * the exit status, after a message. */
 int cli_control_listen(kl_control *c, const char *command, const char *place);
 
 /* Pushes a table for lua/kubelua/cli/control.lua:

@@ -1,4 +1,4 @@
-/* definitions.h - the CustomResourceDefinitions that scripts bring (kube.crd), put into clusters. */
+/* definitions.h - applies the CustomResourceDefinitions of scripts (kube.crd) to clusters. */
 #ifndef KL_CLI_DEFINITIONS_H
 #define KL_CLI_DEFINITIONS_H
 

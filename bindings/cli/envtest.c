@@ -27,7 +27,8 @@ static bool link_to(const char *self, const char *dir, const char *name)
     bool good = n > 0 && !strncmp(seen, self, (size_t)n) && !self[n];
     struct stat other;
     if (!good && n < 0 && !lstat(path, &other)) {
-        cli_fail(1, "apiserver", "%s is there already, and is no link of ours; name another directory", path);
+        cli_fail(
+            1, "apiserver", "%s exists, and is not a link that kubelua made; name another directory", path);
         kl_free(path);
         return false;
     }

@@ -1,5 +1,5 @@
-/* envtest.h - the embedded API server in the place of kube-apiserver and etcd, for controller-runtime's
- * envtest and what else starts these two. */
+/* envtest.h - the embedded API server as kube-apiserver and etcd, for controller-runtime's envtest and other
+ * programs that start these two. */
 #ifndef KL_CLI_ENVTEST_H
 #define KL_CLI_ENVTEST_H
 

@@ -1,12 +1,12 @@
-/* help.h - what help, completion and the finding of commands share. */
+/* help.h - functions shared by help, completion and command look-up. */
 #ifndef KL_CLI_HELP_H
 #define KL_CLI_HELP_H
 
 #include "cli/cli.h"
 
-/* An option of the table that another one of the same name, before it, stands for. */
+/* Whether an earlier option of the table has the same name. */
 bool cli_option_hidden(const cli_option *options, const cli_option *o);
-/* Says that there is no such command, and which one is near; returns 2. */
+/* Reports an unknown command, with a suggestion; returns 2. */
 int cli_unknown_command(const char *name);
 
 #endif

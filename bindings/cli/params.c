@@ -218,7 +218,7 @@ static kl_status read_single(const source *s, const kl_value **out, kl_err *err)
         return kl_fail(
             err, KL_EINVAL, "--param-env %s: there is no environment variable %s", s->word, s->text);
     if (!kl_utf8_valid(text, strlen(text)))
-        return kl_fail(err, KL_EINVAL, "%s %s: the value is no UTF-8", s->option, s->name);
+        return kl_fail(err, KL_EINVAL, "%s %s: the value is not UTF-8", s->option, s->name);
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
     kl_build_kstr(b, s->name, text);

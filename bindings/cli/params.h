@@ -1,6 +1,6 @@
 /* params.h - the params that a deployment gives its scripts: --param, --param-env and --params, from files,
- * ConfigMaps and Secrets that are watched. Single params win over --params, and of the same option what comes
- * later wins. Main thread, but for cli_params_set. */
+ * ConfigMaps and Secrets that are watched. Single params override --params, and later options override
+ * earlier ones. Main thread, but for cli_params_set. */
 #ifndef KL_CLI_PARAMS_H
 #define KL_CLI_PARAMS_H
 
@@ -19,7 +19,7 @@ void cli_params_options(cli_params_words *w, cli_option *out);
 void cli_params_words_free(cli_params_words *w);
 
 typedef struct cli_params cli_params;
-/* KL_EINVAL names what is wrong with a word. The words outlive it. */
+/* KL_EINVAL names the mistake in a word. The words outlive it. */
 KL_NODISCARD kl_status cli_params_new(const cli_params_words *w, cli_params **out, kl_err *err);
 void cli_params_free(cli_params *p); /* NULL is fine; after the informers have been stopped */
 
@@ -29,12 +29,12 @@ void cli_params_unwatch(cli_params *p);
 /* The files among them into `out`, which has room for all, or is NULL. Returns how many. */
 size_t cli_params_files(const cli_params *p, const char **out);
 
-/* Reads all sources as they are now: once before programs are given theirs. KL_EAGAIN and KL_ENOTFOUND: the
- * cluster has one not, or not yet. `local`: without those of the cluster. */
+/* Reads all sources as they are now: once before programs are given theirs. KL_EAGAIN and KL_ENOTFOUND: an
+ * object of the cluster was not read yet, or does not exist. `local`: without those of the cluster. */
 KL_NODISCARD kl_status cli_params_read(cli_params *p, bool local, kl_err *err);
-/* A number that grows when something else was read. Any thread. */
+/* A number that grows when the values have changed. Any thread. */
 uint64_t cli_params_changes(cli_params *p);
-/* What was read, for a program that nobody runs yet. `all`: those that it needs have to be there. KL_EINVAL
+/* Sets the values in a program that does not run yet. `all`: required params must have values. KL_EINVAL
  * names source, controller and param. Any thread. */
 KL_NODISCARD kl_status cli_params_set(cli_params *p, kl_program *program, bool all, kl_err *err);
 /* KL_EINVAL names the first param that none of the programs has. */

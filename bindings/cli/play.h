@@ -3,10 +3,10 @@
  * `require "kubelua"`, and a table `dev`:
  *
  *   dev.server               URL of the embedded server, for kube.connect{server = dev.server}
- *   dev.tty                  whether somebody is watching (standard output is a terminal)
+ *   dev.tty                  whether standard output is a terminal
  *   dev.idle()               nothing queued, running or failing, all caches synced
  *   dev.controllers()        list of {name, state, message, generation, ready, running, runs, errors}
- *   dev.wait(seconds)        sleeps; returns false at once when the process is told to stop
+ *   dev.wait(seconds)        sleeps; returns false at once when the process must stop
  *   dev.scripts              list of the scripts that run
  *
  * When it returns, the process ends with status 0, or with the integer it returned; an error ends it with

@@ -1,5 +1,5 @@
-/* progress.h - what is told while controllers wait: the state of each when it changes, and how far the
- * caches have come. Main thread. */
+/* progress.h - progress messages while controllers wait: changes of their states, and how far the caches are
+ * filled. Main thread. */
 #ifndef KL_CLI_PROGRESS_H
 #define KL_CLI_PROGRESS_H
 
@@ -12,12 +12,12 @@ typedef struct cli_progress cli_progress;
 cli_progress *cli_progress_new(kl_manager *const *managers, size_t n, const char *const *names);
 void cli_progress_free(cli_progress *p);
 
-/* Says on stderr what each controller waits for, when that changed; as a record where logs are for
- * machines. True when something was said. */
+/* Prints on stderr what each controller waits for, when that changed; as a log record where logs are for
+ * machines. True when it printed. */
 bool cli_progress_states(cli_progress *p);
 
-/* While caches are being filled: says how many objects of each kind have come, on a terminal in one line
- * that is written again, else in a log line now and then. Returns when it wants to be called next,
+/* While caches are being filled: prints the number of received objects of each kind, on a terminal in one
+ * line that is rewritten, otherwise in a log line from time to time. Returns the time of the next call,
  * KL_NEVER while no cache is being filled. */
 kl_time cli_progress_caches(cli_progress *p, kl_time now);
 

@@ -8,9 +8,8 @@
 
 typedef struct cli_prompt cli_prompt;
 
-/* What could stand at the cursor. `head` is the text before it, NUL-terminated; the answer is the text to
- * put in (caller frees with kl_free), or NULL after the callee has printed what there is to choose from,
- * below the line, if anything. */
+/* Completion at the cursor. `head` is the text before it, NUL-terminated; returns the text to insert (caller
+ * frees with kl_free), or NULL after printing the choices, if any, below the line. */
 typedef char *cli_complete_fn(void *arg, const char *head);
 
 /* On a terminal lines are edited; `history` names the file that keeps them (0600), or NULL for none.
@@ -25,7 +24,7 @@ typedef enum cli_line { CLI_LINE, CLI_LINE_ABORTED, CLI_LINE_END } cli_line;
 cli_line cli_prompt_read(cli_prompt *p, const char *text, char **line);
 void cli_prompt_remember(cli_prompt *p, const char *text);
 
-/* While something runs ^C calls `fn` in the signal handler; NULL: it aborts the line again. */
+/* While a command runs, ^C calls `fn` in the signal handler; NULL: it aborts the line again. */
 void cli_prompt_on_interrupt(void (*fn)(void));
 
 #endif

@@ -227,7 +227,7 @@ static kl_status watch_maps(cli_scripts *s, kl_client *c, kl_err *err)
     return st;
 }
 
-/* What is in the way, once; what is only being read is no news. */
+/* What is in the way, once; what is only being read is not news. */
 static void tell_waiting(script *sc, kl_err *err)
 {
     if (!sc->refused || strcmp(sc->refused, kl_err_message(err)))

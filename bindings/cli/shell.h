@@ -1,4 +1,4 @@
-/* shell.h - what `kubelua shell` needs beside Lua. */
+/* shell.h - the C part of `kubelua shell`. */
 #ifndef KL_CLI_SHELL_H
 #define KL_CLI_SHELL_H
 

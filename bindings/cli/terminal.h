@@ -4,8 +4,8 @@
 
 #include <lua.h>
 
-/* env.converse(session, input, tty): carries a session of stream.h to its end and returns the exit status;
- * raises how it failed. */
+/* env.converse(session, input, tty): runs a session of stream.h to its end and returns the exit status;
+ * raises its error. */
 int cli_converse(lua_State *L);
 
 #endif

@@ -1,8 +1,8 @@
-/* virtual.h - `--clock virtual`: an embedded API server whose time stands until somebody moves it, and its
- * stand-ins with it.
+/* virtual.h - `--clock virtual`: an embedded API server whose time stands still until a request moves it, and
+ * its stand-ins with it.
  *
  *   GET  /kubelua/v1/clock                       {"now": "2026-01-01T00:00:00Z"}
- *   POST /kubelua/v1/clock  {"advance": "10m"}   the same, when everything that was due has happened
+ *   POST /kubelua/v1/clock  {"advance": "10m"}   the same, after all due work is done
  *
  * Main thread, but for what the server calls. */
 #ifndef KL_CLI_VIRTUAL_H
@@ -12,7 +12,7 @@
 
 typedef struct cli_virtual cli_virtual;
 
-/* The clock begins at the present, and fills in what the server has to know of it. */
+/* The clock starts at the present time; sets the server's options for it. */
 cli_virtual *cli_virtual_new(kl_server_options *o);
 /* The stand-ins run on that clock; until then time does not move. 0, or an exit status after a message. */
 int cli_virtual_start(

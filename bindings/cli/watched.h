@@ -1,6 +1,6 @@
-/* watched.h - one object of the cluster that tells the process what to run: a script's ConfigMap, or the
- * params of a deployment. It is watched, and the main thread is poked (cli_poke) when it, or what is known of
- * it, changes. Main thread. */
+/* watched.h - a watched object of the cluster that configures the process: a script's ConfigMap, or the
+ * params of a deployment. The main thread is poked (cli_poke) when it, or the state of its watch, changes.
+ * Main thread. */
 #ifndef KL_CLI_WATCHED_H
 #define KL_CLI_WATCHED_H
 
@@ -8,7 +8,7 @@
 #include "informers/informers.h"
 
 typedef struct cli_watched {
-    const char *kind, *word; /* "v1/ConfigMap" and "configmap": what the command line calls it */
+    const char *kind, *word; /* "v1/ConfigMap" and "configmap": its name on the command line */
     char *ns, *name;
     char *slot; /* "ns/name" */
     kl_informers *from;
@@ -16,10 +16,10 @@ typedef struct cli_watched {
     kl_subscription *sub;
 } cli_watched;
 
-/* Whether a word on the command line means such an object rather than a file. */
+/* Whether a word of the command line names such an object rather than a file. */
 bool cli_watched_meant(const char *text);
-/* "configmap/NS/NAME" and "secret/NS/NAME" as an object to be watched; what is behind another slash is
- * `rest`, NULL: nothing. False: the text has another form. */
+/* Parses "configmap/NS/NAME" and "secret/NS/NAME"; text after another slash is `rest`, NULL: none. False: the
+ * text has another form. */
 bool cli_watched_read(const char *text, cli_watched *out, char **rest);
 void cli_watched_fini(cli_watched *w); /* after the informers have been stopped; zeroes it */
 
@@ -27,8 +27,8 @@ void cli_watched_fini(cli_watched *w); /* after the informers have been stopped;
 KL_NODISCARD kl_status cli_watched_begin(cli_watched *w, kl_informers *f, kl_err *err);
 /* No more pokes. */
 void cli_watched_end(cli_watched *w);
-/* As it is now, a new reference. KL_ENOTFOUND: there is none; KL_EAGAIN: nothing is known yet, the message
- * says why. */
+/* Its present state, a new reference. KL_ENOTFOUND: there is none; KL_EAGAIN: it was not read yet, the
+ * message tells why. */
 KL_NODISCARD kl_status cli_watched_get(const cli_watched *w, const kl_value **out, kl_err *err);
 
 #endif

@@ -307,8 +307,8 @@ kl_status lkl_isolate_apply(kl_program *p, kl_err *err)
             continue;
         if (!atomic_load(&offered))
             return kl_fail(err, KL_EINVAL,
-                "\"%s\" has isolate = true, and this process cannot isolate a script: run it with the "
-                "program kubelua, or take that away",
+                "\"%s\" has isolate = true, but this process cannot isolate scripts: run it with the program "
+                "kubelua, or remove the option",
                 kl_program_spec(p, i)->name);
         lkl_program_isolation(p)->here = p->ops;
         p->ops = &ops;
@@ -368,8 +368,8 @@ static kl_status become(const kl_value *boot, kl_program **program, void **opene
         st = lkl_program_load_bundle(&bundle, program, err);
     if (!st && (size_t)controller >= (*program)->n_specs + (*program)->n_hooks)
         st = kl_fail(err, KL_ESCRIPT,
-            "the script has no controller %d when it is loaded again: a script returns the same ones each "
-            "time",
+            "the script returned no controller %d when loaded again: it must return the same controllers "
+            "each time",
             (int)controller);
     if (!st && !(*opened = (*program)->ops->open(*program, (size_t)controller, &never, err)))
         st = KL_ESCRIPT;
@@ -385,7 +385,7 @@ int lkl_isolate_child(void)
     kl_program *program = NULL;
     void *opened = NULL;
     if (!started_by_us()) {
-        fprintf(stderr, "kubelua: %s is for kubelua alone, which starts it for scripts with isolate = true\n",
+        fprintf(stderr, "kubelua: %s is internal: kubelua starts it for scripts with isolate = true\n",
             LKL_ISOLATE_WORD);
         return 2;
     }

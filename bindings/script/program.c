@@ -132,7 +132,7 @@ static key_state *key_new(worker_state *w)
     return k;
 }
 
-/* What a turn of this state may spend; run NULL: it is no run's. */
+/* What a turn of this state may spend; run NULL: it is not a run's. */
 static kl_terms terms(const worker_state *w, const kl_run *run)
 {
     kl_time cpu = w->lua->spec->cpu;
@@ -174,7 +174,7 @@ static void close_pending(worker_state *w, lua_State *co)
     (void)lua_resetthread(co);
     w->lua->ceiling.on = false;
     if (lkl_budget_leave(w->lua)) {
-        kl_error("a <close> variable was not done in time", "controller=%s error=%s", w->lua->controller,
+        kl_error("closing a <close> variable took too long", "controller=%s error=%s", w->lua->controller,
             kl_log_quoted(w->lua->budget.message));
         w->lua->worn = true; /* what it left behind nobody knows */
     }
@@ -258,7 +258,7 @@ static char *too_big(const worker_state *w)
     size_t max = w->lua->ceiling.max;
     bool whole = !(max & ((1u << 20) - 1));
     return kl_sprintf("%s%snot enough memory: a worker's state may hold %zu%s (`memory` of %s); raise it, or "
-                      "keep less at once",
+                      "keep less data at once",
         where, *where ? ": " : "", whole ? max >> 20 : max >> 10, whole ? "Mi" : "Ki", w->lua->controller);
 }
 
@@ -494,10 +494,10 @@ static int emit_text(lua_State *L)
     const char *text = lkl__text(L, 1);
     size_t len = lua_rawlen(L, 1);
     if (c->n == c->max)
-        return lkl__error(L, "more than %d %s out of one object", (int)c->max, c->words);
+        return lkl__error(L, "more than %d %s from one object", (int)c->max, c->words);
     if (len > EMITTED_BYTES_MAX - (c->texts.len - c->n))
         return lkl__error(
-            L, "more than %d MiB of %s out of one object", (int)(EMITTED_BYTES_MAX >> 20), c->words);
+            L, "more than %d MiB of %s from one object", (int)(EMITTED_BYTES_MAX >> 20), c->words);
     lkl_ceiling_charge(L, &c->charged, c->charged + len + EMITTED);
     (void)kl_buf_add(&c->texts, text, len + 1); /* far below its ceiling */
     c->n++;

@@ -11,21 +11,21 @@
  * does no I/O while loading. Syntax errors, errors while loading and wrong specs (with "did you mean")
  * fail with file and line. Any thread. */
 KL_NODISCARD kl_status lkl_program_load(const char *path, kl_program **out, kl_err *err);
-/* The same for a text that is in no file; `path` names it and says where its modules are looked for. */
+/* The same for a text without a file; `path` is its name, and its directory has the modules. */
 KL_NODISCARD kl_status lkl_program_load_text(
     const char *path, const char *text, size_t len, kl_program **out, kl_err *err);
-/* The same out of an object of texts, as a ConfigMap's data is: see lkl_bundle_init_texts. Keeps a
- * reference to it. */
+/* The same from an object of texts, such as a ConfigMap's data: see lkl_bundle_init_texts. Keeps a reference
+ * to it. */
 KL_NODISCARD kl_status lkl_program_load_texts(
     const char *name, const kl_value *texts, const char *main, kl_program **out, kl_err *err);
-/* The same out of sources that are all there; takes the bundle. */
+/* The same from a complete bundle, which it takes. */
 KL_NODISCARD kl_status lkl_program_load_bundle(lkl_bundle *bundle, kl_program **out, kl_err *err);
-/* What it was loaded from, and what it keeps about processes of its own; both belong to the program. */
+/* Its bundle, and its data about processes; both belong to the program. */
 const lkl_bundle *lkl_program_bundle(const kl_program *p);
 lkl_isolation *lkl_program_isolation(kl_program *p);
 /* A hash over the sources of the script and its modules: equal digests, equal logic. */
 uint64_t lkl_program_digest(const kl_program *p);
-/* The files it was made of, the script first; NULL-terminated, belongs to the program. */
+/* Its files, the script first; NULL-terminated, belongs to the program. */
 const char *const *lkl_program_files(const kl_program *p);
 /* Its controllers and webhooks as their tables say, without functions: what commands read of a script
  * (lua/kubelua/script.lua). Borrowed. */

@@ -190,7 +190,7 @@ static int word_field(lua_State *L, int idx, const char *k, const char *const *w
         if (!strcmp(lua_tostring(L, -1), words[i]))
             found = i + 1;
     if (there && !found)
-        luaL_error(L, "a controller's %s: \"%s\" is no word that it knows", k, lua_tostring(L, -1));
+        luaL_error(L, "a controller's %s: unknown value \"%s\"", k, lua_tostring(L, -1));
     lua_pop(L, 1);
     return found;
 }
@@ -270,7 +270,7 @@ static void read_watches(lua_State *L, int idx, kl_controller_spec *s)
     for (size_t i = 0; i < n; i++) {
         int at = push_item(L, "watches", i), way = word_field(L, at, "how", how);
         if (!way)
-            luaL_error(L, "a controller's watches: one does not say how");
+            luaL_error(L, "a controller's watches: an entry lacks its mapping");
         kl_watch_spec *w = &s->watches[s->n_watches++];
         w->how = (kl_map_how)(way - 1);
         w->fn = fn_field(L, at);

@@ -13,7 +13,7 @@ typedef struct lkl_specs {
 } lkl_specs;
 
 /* The `describe` of lkl_state_new, with a lkl_specs as argument: reads every spec of the script, and raises
- * where one has a field of another type than it should have, or takes too much of its memory already. */
+ * where a field has a wrong type, or where the script already uses too much of its memory. */
 int lkl__read_specs(lua_State *L);
 
 #endif

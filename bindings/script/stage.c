@@ -285,7 +285,7 @@ static kl_status no_end(lkl_stage *s, kl_err *err)
             s->runs.v[i].text[2]);
     kl_unlock(&s->runs.mu);
     kl_status st = kl_fail(err, KL_ETIMEOUT,
-        "%d reconciles at one moment, and no end of it; the last were %s: a reconcile that writes something "
+        "%d reconciles in one instant without an end; the last were %s: a reconcile that writes something "
         "new each time wakes itself",
         TURNS_MAX, kl_buf_str(&last));
     kl_buf_fini(&last);

@@ -1,8 +1,8 @@
-/* stage.h - an API server, a clock that stands, and a manager whose keys wait for their turn: where
- * scripts are tested.
+/* stage.h - an API server, a clock that stands still, and a manager that runs keys one by one: the
+ * environment of script tests.
  *
- *   server and client live as long as the stage; a manager from start to stop. Owner thread, but for what
- *   the manager's threads report. */
+ * Server and client live as long as the stage; a manager from start to stop. Owner thread, but for reports of
+ * the manager's threads. */
 #ifndef LKL_STAGE_H
 #define LKL_STAGE_H
 
@@ -15,7 +15,7 @@
 #include "run/worker.h"
 #include "server/server.h"
 
-/* What happened, in the order it did: texts by name, nothing but texts, numbers in words. */
+/* A log of events in order: texts by name, numbers as text. */
 typedef struct lkl_entry {
     const char *name[12];
     char *text[12];
@@ -32,14 +32,13 @@ void lkl__journal_add(lkl_journal *j, const char *name, char *text, ...);
 void lkl__journal_fini(lkl_journal *j);
 /* Pushes it as a list of tables, and it is empty then. */
 int lkl__push_journal(lua_State *L, lkl_journal *j);
-/* From now on what the runtime logs is kept for core.stage_logs. */
+/* From now on log records of the runtime are kept for core.stage_logs. */
 void lkl__stage_listen(void);
-/* What is logged for debugging about a key is kept, too; NULL: of none, if it was this one who asked last.
- * One thread at a time. */
+/* Debug records about a key are kept, too; NULL: of none, if this stage set it last. One thread at a time. */
 void lkl__stage_about(const void *who, const char *key);
-/* Pushes what keeps them: the programs of { { path = [, text =] } ... } (`simulated = true`: path is the
- * name of a stand-in, which has no params) at an absolute index of the stack,
- * with `params` (NULL: none) over their own. Raises. */
+/* Pushes their holder: the programs of { { path = [, text =] } ... } (`simulated = true`: path is the name of
+ * a stand-in, which has no params) at an absolute index of the stack, with `params` (NULL: none) over their
+ * own. Raises. */
 kl_program **lkl__programs(lua_State *L, int list, const kl_value *params, size_t *count);
 
 /* Requests of ctx.http that wait for a function of the test (stage_web.c). */
@@ -48,7 +47,8 @@ typedef struct lkl_asks {
     kl_mutex mu;
     bool open; /* under mu, as `first`: there is a function */
     lkl_ask *first;
-    lua_State *L; /* owner thread, as the rest: whose function may be called now; NULL: nobody settles */
+    lua_State *L; /* owner thread, as the rest: the state whose function may be called now; NULL: none settles
+                   */
     int box;      /* the stage's place on its stack; user values: function, what one raised */
     bool raised;
 } lkl_asks;
@@ -59,38 +59,38 @@ typedef struct lkl_stage {
     kl_server *server;
     kl_client *client;
     kl_manager *manager; /* NULL while nothing runs */
-    /* they are of another owner, and what runs is not remembered: the process goes on for days */
+    /* they have another owner, and runs are not recorded: the process lives for days */
     bool beside;
-    atomic_bool leaving; /* set by any thread: an advance ends where it is */
+    atomic_bool leaving; /* set by any thread: ends an advance at its present time */
     lkl_journal runs, calls;
     lkl_asks web;
 } lkl_stage;
 
 KL_NODISCARD kl_status lkl__stage_new(kl_time wall, lkl_stage **out, kl_err *err);
-/* A stage for a server that is there, whose clock (a fake one) somebody else has; takes the client. */
+/* A stage for an existing server with a foreign (fake) clock; takes the client. */
 lkl_stage *lkl__stage_beside(kl_server *server, kl_clock *clock, kl_client *client);
 void lkl__stage_free(lkl_stage *s); /* NULL is fine */
 void lkl__stage_stop(lkl_stage *s); /* the manager, if there is one */
 /* The client's web_ask: any thread. */
 void lkl__stage_ask(void *stage, struct kl_web_call *call, const kl_op *op);
-/* Answers what waits. Called again and again while the stage settles. */
+/* Answers waiting requests. Called again and again while the stage settles. */
 void lkl__stage_web_serve(lkl_stage *s);
-/* From now on all is refused, what waits too. */
+/* From now on all requests are refused, waiting ones too. */
 void lkl__stage_web_close(lkl_stage *s);
-/* Stage at 1 of the stack, function or nil at 2: who answers from now on. */
+/* Stage at 1 of the stack, at 2 the function that answers from now on, or nil. */
 void lkl__stage_web_function(lua_State *L, lkl_stage *s);
-/* Around what settles, with the stage at 1: leave raises what a function raised. */
+/* Around settling, with the stage at 1: leave raises an error of the function. */
 void lkl__stage_web_enter(lua_State *L, lkl_stage *s);
 void lkl__stage_web_leave(lua_State *L, lkl_stage *s);
 
 /* Takes a reference of each program. */
 KL_NODISCARD kl_status lkl__stage_start(
     lkl_stage *s, kl_program *const *programs, size_t n, const char *ns, kl_err *err);
-/* One key after the other runs until none is ready and everything has been heard of. Time stands. */
+/* Runs one key after the other until none is ready and all events are processed. Time stands still. */
 KL_NODISCARD kl_status lkl__stage_settle(lkl_stage *s, kl_outlook *last, kl_err *err);
-/* Settles, and moves the clock by d, from one moment at which something happens to the next. */
+/* Settles, and moves the clock by d, from one timer to the next. */
 KL_NODISCARD kl_status lkl__stage_advance(lkl_stage *s, kl_time d, kl_err *err);
-/* Until no key fails and no run sleeps, which may take `most` of virtual time. */
+/* Advances until no key fails and no run sleeps, by at most `most` of virtual time. */
 KL_NODISCARD kl_status lkl__stage_rest(lkl_stage *s, kl_time most, kl_err *err);
 
 #endif

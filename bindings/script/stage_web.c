@@ -39,7 +39,7 @@ void lkl__stage_ask(void *stage, kl_web_call *call, const kl_op *op)
     kl_unlock(&s->web.mu);
     if (!open)
         refuse(call, KL_EFORBIDDEN,
-            "nothing answers in this test; kube.testing.start { http = kube.testing.http() } does");
+            "this test has no HTTP answers; give kube.testing.start { http = kube.testing.http() }");
 }
 
 static lkl_ask *take(lkl_stage *s)

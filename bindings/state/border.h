@@ -1,8 +1,7 @@
-/* border.h - what the binding files share and nobody else sees.
+/* border.h - internals shared by the binding files.
  *
- * Every userdata of ours begins with a tag, the address of something static: that is how a C function
- * knows its own kind without asking the registry. Metatables are hidden behind __metatable, so scripts
- * cannot call a finaliser by hand. */
+ * Every userdata of ours begins with a tag, the address of a static object: so a C function recognises its
+ * kind without the registry. Metatables are hidden behind __metatable, so scripts cannot call a finaliser. */
 #ifndef LKL_BORDER_H
 #define LKL_BORDER_H
 
@@ -11,16 +10,16 @@
 #include "value/draft.h"
 #include "value/path.h"
 
-/* A path that a view was called with lately: the text as Lua keeps it (by address), and the userdata of the
- * box of what it means. */
+/* A recently used path of a view: Lua's text (by address), and the userdata of the box with the compiled
+ * path. */
 typedef struct lkl__recent {
     const char *text;
     const void *path;
 } lkl__recent;
 #define LKL__RECENT 32
 
-/* Where a loop over an object has come to: the key that it has now, as Lua keeps it (by address), is the
- * one before `next`. */
+/* The position of a loop over an object: its present key, Lua's text (by address), is the one before
+ * `next`. */
 typedef struct lkl__loop {
     const void *view;
     const char *key;
@@ -28,9 +27,8 @@ typedef struct lkl__loop {
 } lkl__loop;
 #define LKL__LOOPS 8
 
-/* What was made lately and may be asked for again: a table of Lua has the things, these words say which
- * stands where. Few enough to be looked through at each collection; a reconcile reads a handful of places
- * again and again. */
+/* A cache of recently made things: a Lua table has the things, these words identify them. Small enough to be
+ * searched at each collection; a reconcile reads the same few places again and again. */
 #define LKL__SETS 32
 #define LKL__WAYS 4
 typedef struct lkl__slots {
@@ -38,13 +36,12 @@ typedef struct lkl__slots {
         const void *a;
         uintptr_t b;
     } word[LKL__SETS * LKL__WAYS];
-    uint8_t next[LKL__SETS]; /* the way that gives place next */
+    uint8_t next[LKL__SETS]; /* the way that is replaced next */
 } lkl__slots;
 
-/* Where a field stood the last time it was read: by its name as Lua keeps it (by address; a table keeps
- * it) and by where the object was found, for below different fields are objects with different keys. What
- * was found once is found again without looking at any key, which is what counts when a key's turn comes
- * with cold caches. */
+/* The position of a field when it was last read: by its name, Lua's text (by address; a table keeps it), and
+ * by the place of its object, since objects below different fields have different keys. A cached field is
+ * found without comparing any key, which matters when the processor's caches are cold. */
 typedef struct lkl__field {
     const char *name;
     uintptr_t below;
@@ -56,7 +53,7 @@ typedef struct lkl__field {
 typedef struct lkl_border {
     const void *tag;
     uint64_t owner; /* the thread that may use the state; checked in debug builds */
-    /* a script's state: bounds hold for what it hands over, and its budget is asked meanwhile */
+    /* a script's state: its values have bounds, and its budget is checked */
     bool counted;
     bool nil_index; /* indexing nil is ours: absent reads are remembered */
     /* a controller that keeps only some fields of some kinds, or NULL */
@@ -65,7 +62,7 @@ typedef struct lkl_border {
     lkl__slots seen, texts;
     lkl__loop loops[LKL__LOOPS];
     lkl__field fields[LKL__FIELDS];
-    bool closing; /* the state is: nothing is remembered any more */
+    bool closing; /* the state is closing: nothing is cached any more */
 } lkl_border;
 /* User values of the border. SEEN: the views of `seen`, weakly. SPARE: an empty root view, or nil. */
 enum {
@@ -83,30 +80,30 @@ lkl_border *lkl__border(lua_State *L);             /* made on first use */
 lkl_border *lkl__border_push(lua_State *L);        /* the same, and its userdata on the stack */
 lkl_border *lkl__border_at(lua_State *L, int idx); /* the one at idx, which may be an upvalue */
 
-/* The userdata at idx when it begins with `tag` and is at least `size` big, or NULL. */
+/* The userdata at idx if it begins with `tag` and has at least `size` bytes, or NULL. */
 void *lkl__tagged(lua_State *L, int idx, const void *tag, size_t size);
-/* Pushes the metatable kept under `key`; true when it is new and wants filling, then keeping: nothing may
- * ever meet a metatable whose filling was cut short by an error. __name and __metatable are set. */
+/* Pushes the metatable stored under `key`; true when it is new and must be filled, then stored: an error
+ * during filling must not leave an incomplete one. __name and __metatable are set. */
 bool lkl__metatable(lua_State *L, const void *key, const char *name);
 void lkl__keep_metatable(lua_State *L, const void *key);
 bool lkl__push_scalar(lua_State *L, const kl_value *v); /* false, and nothing pushed, for containers */
 
 /* --- views -------------------------------------------------------------------------------- */
-/* Where C gets a reference while Lua may raise: prepare first (it may raise), get the reference, then push
- * it (it cannot). `taken` is a container, or NULL for nil. */
+/* For a reference from C while Lua may raise: prepare first (may raise), get the reference, then push it
+ * (cannot raise). `taken` is a container, or NULL for nil. */
 void lkl__view_prepare(lua_State *L);
 void lkl__push_taken(lua_State *L, const kl_value *taken);
-/* Afterwards, with what was pushed on top, and unless somebody else has it anyway: what the value takes
- * counts as the state's. May raise. */
+/* Afterwards, with the pushed value on top, unless it is shared anyway: charges its memory to the state. May
+ * raise. */
 void lkl__view_charge(lua_State *L);
 
-/* What every view begins with, and so does what holds references for views. */
+/* The head of every view, and of every holder of references for views. */
 typedef struct lkl__view {
     const void *tag;
-    /* whose reference is ours: NULL while empty and once finalised; else borrowed */
+    /* an owned reference: NULL while empty and after finalisation; otherwise borrowed */
     const kl_value *v;
-    const struct lkl__view *root; /* what holds the reference, itself for a root; its memory outlives every
-                                   * view below, whatever the collector's order */
+    const struct lkl__view *root; /* the holder of the reference, itself for a root; its memory outlives every
+                                     view below, whatever the collector's order */
 } lkl__view;
 /* Pushes a view of `object`; the keeper at keeper_idx, which begins with `head`, has it in place i. The
  * metatable of lkl__push_view_metatable is at mt_idx. Both indexes are absolute. */
@@ -122,7 +119,7 @@ void lkl__push_each(lua_State *L, kl_objects *o);
 const kl_value *lkl__list_value(lua_State *L, int idx); /* a new reference, or NULL when idx is not a list */
 /* its i-th object, from 0, borrowed; NULL when idx is not a list, was changed, or has no such object */
 const kl_value *lkl__list_item(lua_State *L, int idx, size_t i);
-/* a list that a script changed: pushes the table that it is now; else nothing */
+/* for a list that a script changed, pushes its table; otherwise nothing */
 bool lkl__list_own(lua_State *L, int idx);
 /* {{index, operator, value ...} ...} on top of the stack: the terms lie in a userdata that is pushed; the
  * texts stay the table's. */
@@ -131,29 +128,29 @@ const kl_index_term *lkl__read_terms(lua_State *L, size_t *n_terms);
 /* --- null, uint64, marked tables ---------------------------------------------------------- */
 void lkl__push_null(lua_State *L);
 bool lkl__is_null(lua_State *L, int idx);
-/* What a script may hand on and not look at (secret.c). Pushes one of n bytes, copied unless text is NULL;
- * returns them, to be filled. */
+/* A value that a script may pass on but not read (secret.c). Pushes one of n bytes, copied unless text is
+ * NULL; returns them, to be filled. */
 char *lkl__push_secret(lua_State *L, const char *text, size_t n);
-/* Borrowed from the secret at idx; NULL: it is none. */
+/* Borrowed from the secret at idx; NULL: it is not a secret. */
 const char *lkl__secret_text(lua_State *L, int idx, size_t *n);
 void lkl__push_uint64(lua_State *L, uint64_t u);
 bool lkl__uint64(lua_State *L, int idx, uint64_t *out);
-/* LKL_FOREIGN: it has a metatable that is none of ours. */
+/* LKL_FOREIGN: it has a foreign metatable. */
 typedef enum lkl_mark { LKL_PLAIN, LKL_ARRAY, LKL_OBJECT, LKL_FOREIGN } lkl_mark;
 void lkl__mark(lua_State *L, int idx, lkl_mark mark);
 lkl_mark lkl__marked(lua_State *L, int idx);
 
-/* What one value may take that a script hands over (docs/security.md, Bounds): parts, shared ones each
- * time they are walked, and bytes of text. Hundred times the largest object that a server takes; a C
- * function that walks a value once takes some ten milliseconds. */
+/* The bounds of one value from a script (docs/security.md, Bounds): parts, shared ones each time they are
+ * walked, and bytes of text. A hundred times the largest object that a server accepts; a C function walks
+ * such a value in some ten milliseconds. */
 #define LKL_NODES_MAX 1000000
 #define LKL_BYTES_MAX ((size_t)64 << 20)
-/* Steps of the budget (lkl_budget_spend) for one part, and the bytes of text that take as long. */
+/* Steps of the budget (lkl_budget_spend) for one part, and the bytes of text that cost as much. */
 #define LKL_NODE_STEPS 16
 #define LKL_BYTES_EACH 64
 kl_room lkl__room(void);
-/* Raises when v, which C made of several values that are each within bounds, is beyond them; `what` is its
- * name. So no view is. */
+/* Raises when v, which C combined from several values, each within bounds, exceeds them; `what` is its name.
+ * So no view does. */
 void lkl__check_made(lua_State *L, const kl_value *v, const char *what);
 
 /* lkl_to_value into a value box that is on the stack already, which is charged; returns the box's pointer. */
@@ -173,14 +170,14 @@ void lkl__push_message(lua_State *L, kl_err *err);
 int lkl__fail(lua_State *L, kl_err *err);
 /* A function's end: nothing, or that. */
 int lkl__given(lua_State *L, kl_status st, kl_err *err);
-/* Raises an argument error with the story in err, which is finished first. */
+/* Raises an argument error with the message of err, which is finished first. */
 int lkl__argerror(lua_State *L, int arg, kl_err *err);
 
 /* --- drafts ------------------------------------------------------------------------------- */
 bool lkl__is_draft(lua_State *L, int idx);
 bool lkl__draft_same(lua_State *L, int a, int b); /* the same place of the same draft */
 bool lkl__draft_kin(lua_State *L, int a, int b);  /* any two places of the same draft */
-/* a new reference, or NULL when idx is no draft */
+/* a new reference, or NULL when idx is not a draft */
 const kl_value *lkl__draft_value(lua_State *L, int idx);
 /* Assigns the value at value_idx; the table at chain_idx is {draft, key, key...}. Creates what is missing. */
 void lkl__draft_assign(lua_State *L, int chain_idx, int value_idx);
@@ -190,23 +187,23 @@ int lkl__eq(lua_State *L);                                    /* __eq of views a
 /* --- nil ---------------------------------------------------------------------------------- */
 /* the view or draft and the key that was not there */
 void lkl__absent(lua_State *L, int in_idx, int key_idx);
-/* the same, absolute indexes; nil_index was asked */
+/* the same, absolute indexes; nil_index is known */
 void lkl__absent_at(lua_State *L, int border_idx, int in_idx, int key_idx);
 void lkl__draft_absent(lua_State *L, int draft_idx, int key_idx); /* the same, and begins a chain */
 void lkl__forget_chains(lua_State *L);
-/* table.insert(draft.a.b, value) of an absent list, in the C function that a script called: makes it. False:
- * its first argument is nil for another reason. */
+/* table.insert(draft.a.b, value) of an absent list, in the C function that a script called: creates the list.
+ * False: its first argument is nil for another reason. */
 bool lkl__absent_insert(lua_State *L, int value_idx);
 void lkl__statement_over(lua_State *L); /* forgets those of the function that assigns */
 
 /* --- objects of which only some fields are kept (lcut.c) ---------------------------------- */
-/* Raises when the key, which is absent, may be so only because it was cut. */
+/* Raises when the key may be absent only because it was cut. */
 void lkl__cut_check(lua_State *L, const struct kl_controller_spec *spec, int view_idx, int key_idx);
 void lkl__open_cut(lua_State *L); /* adds its part to core.run */
 
 /* --- text --------------------------------------------------------------------------------- */
-/* luaL_checkstring and luaL_optstring for texts that C reads to their first NUL: one that has a NUL is
- * refused, it would mean another. */
+/* luaL_checkstring and luaL_optstring for texts that C reads to their first NUL: one with a NUL is refused,
+ * since it would be read as another text. */
 const char *lkl__text(lua_State *L, int arg);
 /* luaL_tolstring without addresses: pushes the text of any value; may run a script's __tostring. */
 const char *lkl__shown(lua_State *L, int idx, size_t *n);
@@ -233,19 +230,19 @@ bool lkl__place(lua_State *L, int level, char *out, size_t size);
 /* luaL_error at that place. */
 int lkl__error(lua_State *L, const char *fmt, ...);
 
-/* What quantities, times and selectors become in an object: pushes a string and says true, or pushes
+/* The form of quantities, times and selectors in an object: pushes a string and returns true, or pushes
  * nothing. */
 bool lkl__quantity_text(lua_State *L, int idx);
 bool lkl__time_text(lua_State *L, int idx);
 
 /* --- boxes without a class --------------------------------------------------------------- */
-/* An empty box that frees with `free` what its ptr is set to; `within` its userdata where the state is no
- * script's, and has no list of them. Whoever has it releases it in a finaliser; a
- * box whose finaliser was not called goes with the script's state. */
+/* An empty box that frees its ptr with `free`; `within` its userdata in a state that is not a script's and
+ * has no list of boxes. Its holder releases it in a finaliser; a box whose finaliser was not called is freed
+ * with the script's state. */
 lkl_box *lkl__box_hold(lua_State *L, lkl_box *within, void (*free)(void *ptr));
-/* What the box of such a userdata has; NULL: it is closed. */
+/* The ptr of such a userdata's box; NULL: it is closed. */
 void *lkl__box_of(const void *userdata);
-void lkl__box_empty(lua_State *L, lkl_box *box);   /* what it has is freed now */
+void lkl__box_empty(lua_State *L, lkl_box *box);   /* frees its ptr now */
 void lkl__box_release(lua_State *L, lkl_box *box); /* and the box, too */
 /* After lua_close: those that are left. */
 struct lkl_ceiling;
@@ -279,7 +276,7 @@ void lkl__open_web(lua_State *L);
 void lkl__open_bell(lua_State *L);
 void lkl__open_manager(lua_State *L);
 void lkl__open_secret(lua_State *L);
-/* Pushes what discovery says of a resource, as a table. */
+/* Pushes the discovery entry of a resource, as a table. */
 void lkl__push_resource(lua_State *L, const kl_resource *r);
 /* The parts that scripts' states do not have. */
 void lkl__open_client(lua_State *L);

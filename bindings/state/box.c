@@ -35,7 +35,7 @@ const char *lkl__text(lua_State *L, int arg)
 {
     const char *s = luaL_checkstring(L, arg);
     if (lkl__has_nul(L, arg))
-        luaL_argerror(L, arg, "a text without a NUL character in it expected");
+        luaL_argerror(L, arg, "expected a string without NUL characters");
     return s;
 }
 

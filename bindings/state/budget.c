@@ -26,7 +26,7 @@ static _Thread_local lkl_state *volatile here; /* whose turn it is on this threa
 /* --- the end of a turn -------------------------------------------------------------------- */
 
 static const char LOADING_IS_LATE[] =
-    "a script returns tables and functions, the work belongs into reconcile";
+    "the top level only builds tables and functions; do the work in reconcile";
 
 /* Of the load: in processor time, which is what it may spend, and by the clock on the wall, which is what
  * somebody waited for. */
@@ -37,7 +37,7 @@ static char *text_of_load(const lkl_state *s, kl_over why)
     kl_duration_format(s->budget.terms.cpu, cpu);
     kl_duration_format(passed / KL_MILLISECONDS(1) * KL_MILLISECONDS(1), wall);
     if (why == KL_OVER_DEADLINE)
-        return kl_sprintf("loading is not done after %s: %s", wall, LOADING_IS_LATE);
+        return kl_sprintf("loading has not finished after %s: %s", wall, LOADING_IS_LATE);
     return kl_sprintf(
         "loading takes longer than %s of processor time (%s have passed): %s", cpu, wall, LOADING_IS_LATE);
 }
@@ -52,13 +52,12 @@ static char *text_of(lkl_state *s)
     switch (why) {
     case KL_OVER_DEADLINE:
         return kl_sprintf(
-            "timed out after %s, computing: raise `timeout` in the spec of %s, or do less per run",
+            "timed out after %s while computing: raise `timeout` in the spec of %s, or do less per run",
             kl_duration_format(s->spec->timeout, t), s->controller);
     case KL_OVER_STOP: return kl_strdup("stopped: its worker ends");
     default:
-        return kl_sprintf("cpu budget of %s spent (`cpu` of %s): it computed that long without waiting for "
-                          "anything; do less at once, "
-                          "or raise it",
+        return kl_sprintf("cpu budget of %s spent (`cpu` of %s): it computed for that long without waiting; "
+                          "do less at once, or raise it",
             kl_duration_format(b->terms.cpu, t), s->controller);
     }
 }
@@ -245,10 +244,9 @@ static void tell_stuck(void *arg, kl_stuck *out)
     out->name = kl_sprintf(
         "%s/%s", s->run ? "worker" : "function", *s->controller ? s->controller : s->bundle->sources[0].path);
     if (ask_where(s, where, sizeof where))
-        out->story = kl_sprintf(
-            "%s cannot be ended: it does not come back from a C function that was called at %s", what, where);
+        out->story = kl_sprintf("%s cannot be ended: it is stuck in a C function called at %s", what, where);
     else
-        out->story = kl_sprintf("%s cannot be ended: it does not come back from a C function", what);
+        out->story = kl_sprintf("%s cannot be ended: it is stuck in a C function", what);
     kl_free(what);
 }
 

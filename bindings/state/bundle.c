@@ -37,7 +37,7 @@ static kl_status check_text(const char *path, const char *text, size_t len, kl_e
     if (n && *code == BYTECODE_MARK)
         return kl_fail(err, KL_ESCRIPT, "%s is compiled Lua; scripts are loaded from their text", path);
     if (len >= 2 && (!memcmp(text, "\xff\xfe", 2) || !memcmp(text, "\xfe\xff", 2)))
-        return kl_fail(err, KL_ESCRIPT, "%s is UTF-16; scripts are text in UTF-8: save it as that", path);
+        return kl_fail(err, KL_ESCRIPT, "%s is UTF-16; save it as UTF-8", path);
     return KL_OK;
 }
 
@@ -115,8 +115,8 @@ static kl_status chosen(choice *c, const char *where, char **out, kl_err *err)
         return kl_fail(
             err, KL_ENOTFOUND, "%s has no script: no file in it ends with .lua (tests aside)", where);
     return kl_fail(err, KL_EINVAL,
-        "%s has %zu scripts, and none is called main.lua or init.lua: name the one that is meant "
-        "(%s/NAME.lua), or call it main.lua",
+        "%s has %zu scripts, and none is called main.lua or init.lua: name the one to run (%s/NAME.lua), or "
+        "rename it to main.lua",
         where, n, where);
 }
 
@@ -263,7 +263,7 @@ kl_status lkl_bundle_read(lkl_bundle *b, const char *module, const lkl_source **
 {
     if (!is_module(module))
         return kl_fail(err, KL_EINVAL,
-            "\"%s\" is no module name: parts of letters, digits, _ and - with dots between", module);
+            "\"%s\" is not a module name: parts of letters, digits, _ and - with dots between", module);
     if (b->texts)
         return read_module_text(b, module, out, err);
     char *base = kl_sprintf("%s%s", b->dir, module);
@@ -281,7 +281,7 @@ kl_status lkl_bundle_read(lkl_bundle *b, const char *module, const lkl_source **
             module, file, init);
     if (!st) {
         if (err)
-            kl_err_fini(err); /* the first place was no mistake, for the second had it */
+            kl_err_fini(err); /* the first place was not a mistake, for the second had it */
         keep(b, module, &s);
         *out = &b->sources[b->n - 1];
     }

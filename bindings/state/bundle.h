@@ -1,5 +1,5 @@
 /* bundle.h - the sources of one script: the script itself and every module that it required while loading,
- * out of its directory or out of the same object of texts (a ConfigMap).
+ * from its directory or from the same object of texts (a ConfigMap).
  *
  * Read once, then immutable: every state of a generation, in any thread and at any time later, sees the
  * same text, whatever happens to the files. */
@@ -19,27 +19,27 @@ typedef struct lkl_source {
 } lkl_source;
 
 typedef struct lkl_bundle {
-    char *dir;             /* where modules are looked for */
+    char *dir;             /* where modules are searched */
     const kl_value *texts; /* instead of there: file name -> text; or NULL */
     lkl_source *sources;   /* [0] is the script */
     size_t n;
     const char **paths; /* NULL-terminated, into sources */
 } lkl_bundle;
 
-/* What of it is Lua: without a byte order mark at its start, and without the text of a first line that
- * begins with `#` (for a shell), whose end stays, so that lines keep their numbers. Borrowed. */
+/* Its Lua code: without a byte order mark, and without the text of a first line that begins with `#` (for a
+ * shell), whose newline stays, so that lines keep their numbers. Borrowed. */
 const char *lkl_source_code(const lkl_source *s, size_t *len);
 
 /* A script is at most this big: it is logic, not data. */
 #define LKL_SOURCE_MAX ((size_t)4 << 20)
 
-/* A script, or a directory with one: main.lua, init.lua, or the only *.lua that is no test. */
+/* A script, or a directory with one: main.lua, init.lua, or the only *.lua that is not a test. */
 KL_NODISCARD kl_status lkl_bundle_init(lkl_bundle *b, const char *script, kl_err *err);
-/* The same out of an object, file names with their texts, that messages call `name`. `main` NULL: as in a
+/* The same from an object, file names with their texts, with `name` for messages. `main` NULL: as in a
  * directory. */
 KL_NODISCARD kl_status lkl_bundle_init_texts(
     lkl_bundle *b, const char *name, const kl_value *texts, const char *main, kl_err *err);
-/* The script is this text; `script` says what it is called and whose directory has its modules. */
+/* The script is this text; `script` is its name, and its directory has the modules. */
 void lkl_bundle_init_text(lkl_bundle *b, const char *script, const char *text, size_t len);
 void lkl_bundle_fini(lkl_bundle *b);
 const lkl_source *lkl_bundle_find(const lkl_bundle *b, const char *module);

@@ -30,11 +30,11 @@ static const char *misfit(const lkl_ceiling *c, const void *p, size_t had, size_
 {
     lua_State *L = atomic_load_explicit(c->running, memory_order_relaxed);
     if (L && n > LKL_DEPTH_BYTES && lkl_depth_passes(L, p, had, n))
-        return "stack overflow: the calls under way hold more than " LKL_DEPTH_TEXT
-               " values; is there an end to that recursion?";
+        return "stack overflow: the active calls hold more than " LKL_DEPTH_TEXT
+               " values; does the recursion end?";
     if (!p && !had && lkl_crowd_forms(&c->crowd, n))
-        return "the number keys of a large table collide: to make it grow would take very long; use other "
-               "numbers, or texts";
+        return "the numeric keys of a large table collide, so growing it would take very long; use other "
+               "numbers, or strings";
     return NULL;
 }
 

@@ -1,10 +1,10 @@
-/* crowd.h - number keys of a table that would all meet in one place of its hash part.
+/* crowd.h - number keys of a table that would all collide in one place of its hash part.
  *
- * Lua hashes numbers without a secret: whoever chooses them can have a million that lie apart in a table of
- * a million places and in one chain in a table of two million. The assignment that makes the table grow
+ * Lua hashes numbers without a secret: an attacker can choose a million that are spread in a table of a
+ * million places, but form one chain in a table of two million. The assignment that makes the table grow
  * walks that chain once for each key, in C, where no budget ends it: 2 s for 32,768 keys, 37 minutes for a
- * million. So the allocator (ceiling.c) remembers the large hash parts of a state, and before there is a
- * new one it counts how their keys would fall. Owner thread. */
+ * million. So the allocator (ceiling.c) remembers the large hash parts of a state, and before it allocates a
+ * new one it counts how their keys would collide. Owner thread. */
 #ifndef LKL_CROWD_H
 #define LKL_CROWD_H
 
@@ -20,17 +20,16 @@ typedef struct lkl_crowd {
 /* A hash part of 4,096 places; smaller ones take 35 ms at the most. */
 #define LKL_CROWD_BYTES ((size_t)4096 * 24)
 
-/* A block of LKL_CROWD_BYTES or more was allocated, for nothing that has a type; and one is to be freed. */
+/* Notes an untyped block of LKL_CROWD_BYTES or more that was allocated, and one that is about to be freed. */
 void lkl_crowd_note(lkl_crowd *c, void *block, size_t bytes);
 void lkl_crowd_forget(lkl_crowd *c, const void *block);
 void lkl_crowd_fini(lkl_crowd *c);
 
-/* Whether a block of so many bytes may become a hash part in which the keys of one that is known would
- * crowd. */
+/* Whether a block of this size may become a hash part in which the keys of a known one would collide. */
 bool lkl_crowd_forms(const lkl_crowd *c, size_t bytes);
 
-/* Whether this Lua keeps its tables as we think; false: nothing is ever found. Once per process, on a state
- * whose allocator notes its blocks in c. */
+/* Whether this Lua's tables have the expected layout; false: nothing is ever found. Once per process, on a
+ * state whose allocator notes its blocks in c. */
 bool lkl_crowd_known(lua_State *L, const lkl_crowd *c);
 
 #endif

@@ -11,7 +11,7 @@
 #include "state/state.h"
 
 /* Bytes made since the last collection that are worth another: big enough that its fixed cost (some
- * microseconds) is small per key, small enough that sweeping them is no pause (some 50 us). */
+ * microseconds) is small per key, small enough that sweeping them is not a pause (some 50 us). */
 #define YOUNG_IDLE ((size_t)32 << 10)
 #define YOUNG_BUSY ((size_t)64 << 10)
 /* What outlived young collections is looked through when the state has grown by this part of what a full

@@ -225,7 +225,7 @@ static int next_of(lua_State *L)
     }
     if (!lua_isnil(L, 2) && lkl__is_draft(L, 1))
         return luaL_argerror(
-            L, 2, "a draft is gone through with pairs(draft); next(draft) gives its first field");
+            L, 2, "iterate over a draft with pairs(draft); next(draft) returns only its first field");
     lua_pushvalue(L, 1);
     lua_call(L, 1, 2); /* a function, and what it goes through */
     lua_pushvalue(L, 2);

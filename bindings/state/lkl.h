@@ -1,9 +1,8 @@
-/* lkl.h - Lua meets libkubelua: how values cross the border, and what one binding file offers to the
- * others.
+/* lkl.h - the border between Lua and libkubelua: how values cross it, and functions that binding files share.
  *
- * At the border: check, box, call, push. A raised Lua error must find nothing to leak: whatever C owns
- * while Lua may raise stands in a box (userdata with __gc and __close). Every function here is for the
- * thread that owns L. */
+ * At the border: check, box, call, push. A raised Lua error must not leak: everything that C owns while Lua
+ * may raise is in a box (userdata with __gc and __close). Every function here is for the thread that owns
+ * L. */
 #ifndef LKL_H
 #define LKL_H
 
@@ -34,7 +33,7 @@ void lkl_preload_embedded(lua_State *L);
 
 /* --- boxes: userdata that own one C thing ------------------------------------------------- */
 typedef struct lkl_class {
-    const char *name; /* "kubelua.client": what type errors call it */
+    const char *name; /* "kubelua.client": its name in type errors */
     void (*free)(void *ptr);
     const luaL_Reg *methods; /* may be NULL */
     const luaL_Reg *meta;    /* metamethods beside __gc and __close; may be NULL */
@@ -43,33 +42,31 @@ typedef struct lkl_box {
     void *ptr;      /* NULL: empty or closed */
     size_t charged; /* bytes of ptr that count as the state's (ceiling.h) */
     void (*free)(void *ptr);
-    struct lkl_box *next, **at; /* among those of a script's state; at: NULL elsewhere */
+    struct lkl_box *next, **at; /* in the list of a script's state; at: NULL elsewhere */
 } lkl_box;
 /* Pushes an empty box with `slots` user values. Set ptr afterwards: from then on the box frees it. */
 lkl_box *lkl_box_new(lua_State *L, const lkl_class *c, int slots);
-/* The thing takes so many bytes now: they count towards what the state may hold until the box frees it.
- * The box is on the stack. May raise, and then the box has the thing, too. */
+/* Charges the present size of the thing to the state until the box frees it. The box is on the stack. May
+ * raise; the box owns the thing then, too. */
 void lkl_box_charge(lua_State *L, lkl_box *box, size_t bytes);
-/* NULL when idx is no such box, or a closed one */
+/* NULL when idx is not such a box, or a closed one */
 void *lkl_box_get(lua_State *L, int idx, const lkl_class *c);
 void *lkl_box_check(lua_State *L, int idx, const lkl_class *c); /* raises instead */
-/* The box itself, of what lkl_box_check has let pass. */
+/* The box itself, after lkl_box_check has accepted it. */
 lkl_box *lkl_box_at(lua_State *L, int idx);
 void lkl_box_close(lua_State *L, int idx); /* frees now; once is enough */
-/* Pushes an empty box for one reference, for where C holds a value while Lua may raise: set ptr when there
- * is one. */
+/* Pushes an empty box for one reference, for code that holds a value while Lua may raise: set ptr to it. */
 lkl_box *lkl_value_box(lua_State *L);
-/* What its value takes counts as the state's, as lkl_box_charge says it. */
+/* Charges its value to the state, see lkl_box_charge. */
 void lkl_value_charge(lua_State *L, lkl_box *box);
 
 /* --- values ------------------------------------------------------------------------------- */
 /* Pushes a scalar as Lua scalar, null and NULL as nil, containers as a view. Takes its own references.
- * What it takes counts as the state's. */
+ * Charges the value to the state. */
 void lkl_push_value(lua_State *L, const kl_value *v);
-/* The same for what is shared with others who hold it anyway, such as objects of the cache: it counts
- * nowhere. */
+/* The same for a value that is shared anyway, such as an object of the cache: it is not charged. */
 void lkl_push_object(lua_State *L, const kl_value *v);
-/* The value under a view, borrowed from the view; NULL when idx is no view. */
+/* The value under a view, borrowed from the view; NULL when idx is not a view. */
 const kl_value *lkl_view_value(lua_State *L, int idx);
 /* Any Lua value as a new reference: nil -> NULL only at the top (inside tables nil cannot occur),
  * kube.null -> null, tables (sequences are arrays, an empty table is an object unless kube.array), views,
@@ -80,15 +77,16 @@ const kl_value *lkl_to_value(lua_State *L, int idx, const char *what);
 /* A point in time (kube.time): compares, t - t gives seconds, t + seconds gives a time, :unix(), tostring
  * is RFC 3339. */
 void lkl_push_time(lua_State *L, int64_t sec, int32_t nsec);
-/* Seconds of a number, a duration text ("1h5m") or raises an argument error that calls it `what`. */
+/* Seconds of a number or a duration text ("1h5m"); otherwise raises an argument error that calls it
+ * `what`. */
 kl_time lkl_check_duration(lua_State *L, int idx, const char *what);
-/* Seconds as nanoseconds; what no kl_time holds is its end, and NaN is 0. */
+/* Seconds as nanoseconds; clamped to the range of kl_time, NaN is 0. */
 kl_time lkl__seconds(lua_Number s);
 /* States that we own: indexing nil names the last absent field and its object; assigning below an absent
  * field of a draft creates the maps between. Without it a draft's field must exist before something is
  * written below. */
 void lkl_install_nil_index(lua_State *L);
-/* A state made on one thread and used on another from here on (debug builds assert the owner). */
+/* Moves a state to the calling thread (debug builds assert the owner). */
 void lkl_adopt(lua_State *L);
 
 /* --- errors ------------------------------------------------------------------------------- */

@@ -76,7 +76,7 @@ typedef enum outcome { RETURNED, RAISED, HANDED_ON } outcome;
 /* Why co cannot be resumed or closed. */
 static const char *whose(lua_State *L, lua_State *co)
 {
-    return L != co && lua_status(co) == LUA_YIELD && is_runtimes(co) ? ": it waits in a run of its own" : "";
+    return L != co && lua_status(co) == LUA_YIELD && is_runtimes(co) ? ": it is waiting in its own run" : "";
 }
 
 /* Resumes co with the top narg values of L. RETURNED: its n results are on top of L. RAISED: the error is.

@@ -65,7 +65,7 @@ const char *lkl_mend(lua_State *L, const char *chunk, int *line)
     if (lua_dump(L, add, &x.code, 0) || !lkl_dump_read(x.code.data, x.code.len, look, &x)) {
         kl_buf_fini(&x.code);
         *line = 1;
-        return "its compiled code cannot be checked: it is too large, or this is not Lua 5.4";
+        return "its compiled code cannot be checked: it is too large, or not from Lua 5.4";
     }
     int st = LUA_OK;
     if (x.is_mended && !x.line) {
@@ -77,6 +77,6 @@ const char *lkl_mend(lua_State *L, const char *chunk, int *line)
         lua_error(L);
     *line = x.line;
     return x.line ? "a comparison is the index of a variable of an outer function, t[a < b]: " LUA_RELEASE
-                    " reads something else then; put the comparison into a local variable"
+                    " would read something else; put the comparison into a local variable"
                   : NULL;
 }

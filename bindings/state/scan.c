@@ -201,6 +201,6 @@ const char *lkl_scan(const char *text, size_t n, size_t *line)
     return too_long ? "a chain of more than " STRING_OF(
                LKL_CHAIN_MAX) " fields (a.b.c ...): put a part of it into a local variable"
         : s.lost
-        ? "kube.fail and kube.retry do nothing by themselves: return what they give, or raise it with error()"
+        ? "kube.fail and kube.retry do nothing by themselves: return their result, or raise it with error()"
         : NULL;
 }

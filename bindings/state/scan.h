@@ -6,8 +6,8 @@
 
 /* Fields in a row, a.b.c: in longer chains an error would overflow Lua's C stack (flaws.c). */
 #define LKL_CHAIN_MAX 250
-/* What is wrong with the text, and where: a chain that is too long, or a verdict (kube.fail, kube.retry)
- * that is a statement, so that nobody gets it. NULL when it is sound. Static text. */
+/* A mistake in the text, and its line: a chain that is too long, or a verdict (kube.fail, kube.retry) as a
+ * statement, so that its value is lost. NULL when there is none. Static text. */
 const char *lkl_scan(const char *text, size_t n, size_t *line);
 
 #endif

@@ -63,7 +63,7 @@ static const char *missing(const char *name)
         {"dofile", "use require: modules come from the script's directory"},
         {"loadfile", "use require: modules come from the script's directory"},
         {"loadstring", "use load(text)"},
-        {"debug", "it would reach around the sandbox"},
+        {"debug", "it would bypass the sandbox"},
         {"module", "a module returns a table"},
         {"setfenv", "Lua 5.4 has no setfenv"},
         {"unpack", "it is table.unpack"},
@@ -189,7 +189,7 @@ static int raw_set(lua_State *L)
     luaL_checkany(L, 3);
     lua_settop(L, 3);
     if (is_runtimes(L))
-        return lkl__error(L, "rawset: this table is kubelua's, and cannot be changed behind its back");
+        return lkl__error(L, "rawset: this table belongs to kubelua and cannot be changed");
     lua_rawset(L, 1);
     return 1;
 }
@@ -233,7 +233,7 @@ static const char *next_piece(lua_State *L, void *arg, size_t *n)
 static int load_text(lua_State *L)
 {
     if (lua_isfunction(L, 1))
-        return lkl__error(L, "load takes the text of a chunk here, not a function");
+        return lkl__error(L, "load takes a string here, not a function");
     size_t n;
     const char *text = luaL_checklstring(L, 1, &n), *name = luaL_optstring(L, 2, text);
     bool own_env = lua_gettop(L) >= 4;
@@ -469,7 +469,7 @@ static int library_require(lua_State *L)
         return 1;
     if (!is_for_scripts(name) || !lkl__push_embedded(L, name))
         return lkl__error(
-            L, "module \"%s\" is for programs of your own; a controller reaches the API through ctx", name);
+            L, "module \"%s\" is for standalone programs; a controller reaches the API through ctx", name);
     lua_pushvalue(L, 1);
     lua_call(L, 1, 1);
     lua_pushvalue(L, -1);
@@ -750,8 +750,8 @@ static char *too_big(const lkl_state *s)
     if (other)
         return other;
     const char *where = s->ceiling.where;
-    return kl_sprintf("%s%sloading needs more than %zuMi of memory: a script returns tables and functions, "
-                      "the work belongs into reconcile",
+    return kl_sprintf("%s%sloading needs more than %zuMi of memory: the top level only builds tables and "
+                      "functions; do the work in reconcile",
         where, *where ? ": " : "", s->ceiling.max >> 20);
 }
 

@@ -1,5 +1,5 @@
-/* state.h - one Lua state of a script: a fresh environment, our own require and coroutines, and what the
- * runtime calls in it. */
+/* state.h - one Lua state of a script: a fresh environment, our own require and coroutines, and the functions
+ * that the runtime calls. */
 #ifndef LKL_STATE_H
 #define LKL_STATE_H
 
@@ -18,20 +18,20 @@ typedef struct lkl_state {
     /* the load phase: modules are read from files, I/O is refused with its own message */
     bool loading;
     kl_run *run;            /* the run whose coroutine runs now, or NULL */
-    uint64_t serial;        /* which one of this state's runs it is: 1, 2, ...; 0 for none */
+    uint64_t serial;        /* the number of the run in this state: 1, 2, ...; 0 for none */
     const kl_value *params; /* of the runs, whose view the registry has */
-    kl_reader *reader;      /* what ctx:get and friends read now, or NULL */
+    kl_reader *reader;      /* the reader of ctx:get and related functions, or NULL */
     int closing;            /* coroutines that are being closed, each by a variable of the one before */
     int unyieldable;        /* coroutines of the script resumed from where nothing can yield */
     char *traceback;        /* of the error that ended the last key, taken where it was raised; or NULL */
     const char *controller; /* name, for logs; "" while loading */
     const kl_controller_spec *spec; /* the program's; NULL while loading */
-    char raised_at[96];             /* the line where the load raised something that is no text, or "" */
+    char raised_at[96];             /* the line where the load raised something that is not text, or "" */
 #ifdef KL_DEBUG
     lkl_stress stress;
 #endif
     lkl_ceiling ceiling;
-    bool worn; /* it holds too much that is no key's: another one should take its place */
+    bool worn; /* it holds too much that belongs to no key: it should be replaced */
     lkl_budget budget;
     size_t gc_last, gc_full; /* bytes that the last collection, and the last full one, left */
 } lkl_state;
@@ -53,17 +53,18 @@ char *lkl_state_error(lua_State *co);
 
 /* The state of a worker: from now on garbage is collected between keys (gc.c). */
 void lkl_gc_start(lkl_state *s);
-/* Between keys: collects a bounded part if it is worth it, and says whether it did. `idle`: nothing waits. */
+/* Between keys: collects a bounded part if that is worthwhile, and returns whether it did. `idle`: nothing
+ * waits. */
 bool lkl_gc_rest(lkl_state *s, bool idle);
 
-/* What a coroutine is to the runtime: a key's own, or one of a script's own that waits for the API server
- * in some key's run. Either is resumed by the runtime alone. */
+/* The kinds of coroutines that only the runtime resumes: a key's own, or a script's own that waits for the
+ * API server in some key's run. */
 typedef enum lkl_tag { LKL_TAG_KEY = 1, LKL_TAG_WAITS = 2, LKL_TAGS = 3 } lkl_tag;
 void lkl__tag(lua_State *co, lkl_tag tag, bool on);
 bool lkl__has_tag(lua_State *co, lkl_tag tag);
 
-/* The error of memory on top of the stack is a stack overflow, in whichever coroutine: its text takes its
- * place, and it is an error as others are. */
+/* If the memory error on top of the stack is a stack overflow, in any coroutine, replaces it by its text, an
+ * ordinary error. */
 bool lkl__was_too_deep(lua_State *L);
 
 /* coroutine.* for scripts: runtime yields pass through (lroutine.c). Pushes the library table. */
@@ -73,10 +74,10 @@ bool lkl__may_wait(lua_State *L);
 /* L is the coroutine of a key itself (or the main thread), not one that the script made. */
 bool lkl__is_key(lua_State *L);
 int lkl__wait(lua_State *L, lua_KContext ctx, lua_KFunction k);
-/* Time and chance as a recorded run can be told them again (lagain.c): changes `os` and `math` of the
- * state, and core, which is on top. */
+/* Reproducible time and random numbers, for replays (lagain.c): changes `os` and `math` of the state, and
+ * core, which is on top. */
 void lkl__open_again(lua_State *L);
-/* core.run: what ctx is made of (lrun.c). Pushes the table. */
+/* core.run: the functions behind ctx (lrun.c). Pushes the table. */
 void lkl__push_run(lua_State *L);
 /* ctx itself (lctx.c): adds its part to the table on top; pushes the ctx of a run (its serial), whose
  * object's view is at object_idx. */

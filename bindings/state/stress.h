@@ -1,6 +1,6 @@
 /* stress.h - an allocator for a Lua state that refuses each N-th growth once, which makes Lua collect
- * everything on the spot and ask again: what is not anchored is gone then, and a sanitizer sees who still
- * looks at it. KUBELUA_GC_STRESS=N asks for it, of debug builds and of the host of the specs. */
+ * everything on the spot and ask again: unanchored objects are freed then, and a sanitizer sees later uses.
+ * KUBELUA_GC_STRESS=N enables it, in debug builds and in the host of the specs. */
 #ifndef LKL_STRESS_H
 #define LKL_STRESS_H
 
@@ -24,7 +24,7 @@ static inline void *lkl_stress_alloc(void *ud, void *p, size_t had, size_t n)
         return NULL;
     }
     if ((!p || n > had) && !s->refused && ++s->n % s->every == 0) {
-        s->refused = true; /* Lua asks once more: this time it gets it */
+        s->refused = true; /* Lua's second request, which succeeds */
         return NULL;
     }
     if (!p || n > had)
@@ -32,8 +32,8 @@ static inline void *lkl_stress_alloc(void *ud, void *p, size_t had, size_t n)
     return realloc(p, n);
 }
 
-/* A C function that never comes back, for the specs of what happens then: in the load of a script whose
- * text has the words of KUBELUA_STRESS_STUCK. */
+/* A C function that never returns, for specs: in the load of a script whose text has the words of
+ * KUBELUA_STRESS_STUCK. */
 static inline void lkl_stress_stuck(const char *text)
 {
     const char *words = getenv("KUBELUA_STRESS_STUCK");
@@ -43,7 +43,7 @@ static inline void lkl_stress_stuck(const char *text)
             (void)poll(NULL, 0, 100);
 }
 
-/* From now on, when the environment says so. s must live as long as the state. */
+/* Enables it if the environment says so. s must live as long as the state. */
 static inline void lkl_stress_start(lua_State *L, lkl_stress *s)
 {
     const char *every = getenv("KUBELUA_GC_STRESS");

@@ -144,8 +144,8 @@ static int id(lua_State *L)
 static void check_length(lua_State *L, size_t n, size_t max)
 {
     if (lkl__border(L)->counted && n > max)
-        luaL_argerror(
-            L, 1, lua_pushfstring(L, "a text that a script reads has at most %d MiB here", (int)(max >> 20)));
+        luaL_argerror(L, 1,
+            lua_pushfstring(L, "a text that a script decodes may have at most %d MiB", (int)(max >> 20)));
 }
 
 /* --- JSON --------------------------------------------------------------------------------- */

@@ -171,7 +171,7 @@ static void convert_number(convert *c, int idx, const place *p)
     }
     double d = lua_tonumber(c->L, idx);
     if (!isfinite(d))
-        refuse(c, p, "%f is no number that JSON can hold", d);
+        refuse(c, p, "%f is not a number that JSON can hold", d);
     kl_build_double(c->b, d);
 }
 
@@ -215,15 +215,15 @@ static void convert_userdata(convert *c, int idx, const place *p)
         size_t n;
         if (lkl__secret_text(L, idx, &n))
             refuse(c, p,
-                "a secret goes into headers and tls of ctx.http, and into data and stringData of a v1/Secret "
-                "that is written as a table; here anybody could read it");
+                "a secret may go into headers and tls of ctx.http, and into data and stringData of a "
+                "v1/Secret written as a table; here it would be readable by others");
         refuse(c, p, "%s cannot be sent", lkl__shown(L, idx, NULL));
     }
 }
 
 /* --- tables ------------------------------------------------------------------------------- */
 
-/* Raises over the key on top of the stack; what is no scalar is told by its type, since its text would be
+/* Raises over the key on top of the stack; what is not a scalar is told by its type, since its text would be
  * a function of the script. */
 static void refuse_key(convert *c, const place *p)
 {
@@ -325,8 +325,8 @@ static void convert_table(convert *c, int idx, const place *p, bool list)
     lkl_mark mark = list ? LKL_ARRAY : lkl__marked(c->L, idx);
     if (mark == LKL_FOREIGN)
         refuse(c, p,
-            "a table with a metatable cannot be sent: what it holds and what it looks like are two things; "
-            "pass a plain table");
+            "a table with a metatable cannot be sent, since its contents may differ from what it shows; pass "
+            "a plain table");
     shape s = measure(c, idx, p);
     if (s.strings && s.integers)
         refuse(c, p, "a table with both names and list items; JSON has objects or lists");
@@ -472,8 +472,8 @@ static void push_plain(convert *c, int idx, const place *p)
     lkl_mark mark = lkl__marked(L, idx);
     if (mark == LKL_FOREIGN)
         refuse(c, p,
-            "a table with a metatable is not taken here: what it holds and what it looks like are two "
-            "things; pass a plain table");
+            "a table with a metatable is not accepted here, since its contents may differ from what it "
+            "shows; pass a plain table");
     lua_newtable(L);
     int into = lua_gettop(L);
     lua_pushnil(L);

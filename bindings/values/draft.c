@@ -256,7 +256,7 @@ static void become_list(lua_State *L, int idx, int key_idx)
 {
     lkl_draft *d = get_draft(L, idx);
     if (d == d->root)
-        refuse(L, idx, key_idx, "an object is no list");
+        refuse(L, idx, key_idx, "an object is not a list");
     lua_getiuservalue(L, idx, DRAFT_PARENT);
     lua_getiuservalue(L, idx, DRAFT_KEY);
     lkl_draft *parent = check_draft(L, -2);
@@ -277,7 +277,7 @@ static void become_list(lua_State *L, int idx, int key_idx)
     const kl_value *scalar;
     kl_draft_node *node = child_of(L, parent->node, key, &scalar);
     if (!node)
-        refuse(L, idx, key_idx, "what stood here is gone");
+        refuse(L, idx, key_idx, "this part of the draft no longer exists");
     d->node = node;
     lua_pop(L, 3);
 }

@@ -98,12 +98,12 @@ void lkl__cut_check(lua_State *L, const kl_controller_spec *spec, int view_idx, 
         push_kept(L, f);
         if (kl_controller_spec_metadata(spec, f->kind))
             lkl__error(L,
-                "%s was not fetched: `metadata` of controller \"%s\" has %s in it, of which there is only "
-                "that; take it out, or read it with ctx.live",
+                "%s was not fetched: controller \"%s\" lists %s in `metadata`, so only metadata is fetched; "
+                "remove it there, or read it with ctx.live",
                 lua_tostring(L, -2), spec->name, f->kind);
         lkl__error(L,
-            "%s was not kept in the cache: `fields` of controller \"%s\" keep of %s only %s; add what you "
-            "need",
+            "%s was not kept in the cache: `fields` of controller \"%s\" keep only these of %s: %s; add what "
+            "you need",
             lua_tostring(L, -2), spec->name, f->kind,
             *lua_tostring(L, -1) ? lua_tostring(L, -1) : "what every object has");
     }

@@ -40,7 +40,7 @@ void lkl__path_step(lua_State *L, luaL_Buffer *b, int key_idx, bool first)
 }
 
 /* Collects the keys from the view at idx up to its root into a new table on the stack; returns the root's
- * value. A path is kept as {path}, for it is no single key. */
+ * value. A path is kept as {path}, for it is not a single key. */
 const kl_value *lkl__view_keys(lua_State *L, int idx)
 {
     idx = lua_absindex(L, idx);

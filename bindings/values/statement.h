@@ -1,9 +1,9 @@
-/* statement.h - which reads gave the table that an assignment writes to, as the compiled function says.
- * Owner thread of the state; nothing here raises.
+/* statement.h - finds the reads that produced the table of an assignment, from the compiled function. Owner
+ * thread of the state; nothing here raises.
  *
- * A draft cannot do without it. An absent field must read as nil, or `n.status.x or 0` would not mean what
- * it means elsewhere in Lua; so no object can remember which field was read. The order of reads and
- * assignments alone does not tell in the two commonest ways to write a status:
+ * A draft cannot do without it. An absent field must read as nil, or `n.status.x or 0` would not mean what it
+ * means elsewhere in Lua; so no object can record which field was read. The order of reads and assignments
+ * alone is ambiguous in the two commonest forms of writing a status:
  *
  *   n.status.a.b = { x = f(),             n.status.a.b = n.status.c or 1
  *                    y = g() }
@@ -46,13 +46,13 @@ typedef struct lkl__target {
     size_t n;
 } lkl__target;
 
-/* What is done with the table that the reads gave. Of the others the key is ANY. */
+/* The use of the table that the reads gave. For the others the key is ANY. */
 typedef enum lkl__use { LKL__ASSIGNED, LKL__MEASURED, LKL__PASSED } lkl__use;
 
 /* The assignments on this line to a field of something that was read just before, its lengths that are taken
  * (`#root.a.b`), or the calls that it is the first argument of: at most `max` of them in `out`, and how many
- * there are. `dump` is what lua_dump writes of the function, with its debug
- * information; none where that cannot be read. */
+ * there are. `dump` is the output of lua_dump for the function, with debug information; returns 0 where it
+ * cannot be read. */
 size_t lkl__targets(const char *dump, size_t n, int line, lkl__use use, lkl__target *out, size_t max);
 
 #endif

@@ -344,7 +344,7 @@ static size_t place_after(lua_State *L, const lkl_view *view, const lkl__loop *l
         if (keylen == n && memcmp(key, name, n) == 0)
             return i + 1;
     }
-    return (size_t)luaL_error(L, "next: '%s' is no field of this object", name);
+    return (size_t)luaL_error(L, "next: '%s' is not a field of this object", name);
 }
 
 /* next(view, key): key order of the text; lists from 1. A null gives its key and nil. */

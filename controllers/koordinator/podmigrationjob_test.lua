@@ -123,7 +123,7 @@ describe("podmigrationjob", function()
     start(1)
     job("j", "web-1")
     assert.same({ "Failed", "ForbiddenMigratePod" }, { status("j").phase, status("j").reason })
-    assert.matches("its workload of 1 replicas would be away as a whole", status("j").message)
+    assert.matches("its whole workload %(1 replica%) would be unavailable", status("j").message)
     assert.truthy(t:get(POD, "default", "web-1"))
   end)
 

@@ -28,7 +28,7 @@ local function use(node, name, otherwise, ctx)
   local text = node("metadata.annotations", PREFIX .. name .. "-use") or otherwise
   local curve = curve_of(text)
   if not curve then
-    ctx:warn("BadAnnotation", "%s%s-use: %q is no curve such as 20%%..60%%/24h; it counts as %s", PREFIX,
+    ctx:warn("BadAnnotation", "%s%s-use: %q is not a curve such as 20%%..60%%/24h; it counts as %s", PREFIX,
       name, text, otherwise)
     curve = curve_of(otherwise) or { from = 0, to = 0, period = 1 }
   end

@@ -20,7 +20,7 @@ local function duration(pod, ctx, name, otherwise)
   local text = said(pod, name)
   local ok, seconds = pcall(kube.duration, text or otherwise)
   if ok then return seconds end
-  ctx:warn("BadAnnotation", "%s%s: %q is no duration such as 5s; it counts as %s", PREFIX, name, text,
+  ctx:warn("BadAnnotation", "%s%s: %q is not a duration such as 5s; it counts as %s", PREFIX, name, text,
     otherwise)
   return kube.duration(otherwise)
 end

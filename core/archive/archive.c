@@ -6,7 +6,7 @@
  *                                                           wait are told why
  *
  * synchronous=FULL: COMMIT returns after the fsync of the log. The exclusive lock keeps a second process out
- * and needs no shared memory file. Each change has a number; whoever waits, waits for one of them. */
+ * and needs no shared memory file. Each change has a number; a caller waits for one of them. */
 #include "archive/archive.h"
 
 #include <errno.h>
@@ -60,7 +60,7 @@ struct kl_archive {
 
 /* ------------------------------------------------------------------ the file */
 
-/* What SQLite says, with the way out. */
+/* SQLite's error, with the way out. */
 static kl_status fail(const kl_archive *a, int rc, kl_err *err)
 {
     const char *said = a->db ? sqlite3_errmsg(a->db) : sqlite3_errstr(rc);
@@ -68,12 +68,12 @@ static kl_status fail(const kl_archive *a, int rc, kl_err *err)
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return kl_fail(
-            err, KL_EIO, "%s: another process uses it; give each server a directory of its own", a->path);
+            err, KL_EIO, "%s: another process uses it; give each server its own directory", a->path);
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
         return kl_fail(err, KL_EIO,
-            "%s: the file is damaged (%s): nothing was changed; put a copy of it back, or move it away to "
-            "begin with nothing",
+            "%s: the file is damaged (%s): nothing was changed; restore a copy, or move the file away to "
+            "start empty",
             a->path, said);
     case SQLITE_FULL:
         return kl_fail(err, KL_EIO, "%s: no space is left on the disk; make room and try again", a->path);
@@ -118,7 +118,7 @@ static kl_status ask(const kl_archive *a, const char *sql, int64_t *number, char
     return st;
 }
 
-/* Ours, and whole? An empty file becomes ours. */
+/* Checks that the file is ours and undamaged. An empty file becomes ours. */
 static kl_status check_file(const kl_archive *a, kl_err *err)
 {
     int64_t application = 0, format = 0, tables = 0;
@@ -132,14 +132,14 @@ static kl_status check_file(const kl_archive *a, kl_err *err)
         return st;
     if (application != APPLICATION || format != FORMAT)
         return kl_fail(err, KL_EIO,
-            "%s: the file is none of this version's (application %lld, format %lld): give --data another "
-            "directory",
+            "%s: the file has another format than this version writes (application %lld, format %lld): give "
+            "--data another directory",
             a->path, (long long)application, (long long)format);
     st = ask(a, "PRAGMA quick_check(1)", NULL, &verdict, err);
     if (!st && strcmp(verdict, "ok"))
         st = kl_fail(err, KL_EIO,
-            "%s: the file is damaged (%s): nothing was changed; put a copy of it back, or move it away to "
-            "begin with nothing",
+            "%s: the file is damaged (%s): nothing was changed; restore a copy, or move the file away to "
+            "start empty",
             a->path, verdict);
     kl_free(verdict);
     return st;
@@ -163,7 +163,7 @@ static kl_status begin_file(const kl_archive *a, kl_err *err)
     return st;
 }
 
-/* The directory and the file in it, for the owner alone; SQLite's other files take after it. */
+/* Creates the directory and the file, readable by the owner only; SQLite's other files inherit the mode. */
 static kl_status make_place(const kl_archive *a, const char *dir, kl_err *err)
 {
     if (mkdir(dir, 0700) && errno != EEXIST)
@@ -332,7 +332,7 @@ static void free_changes(change *c)
     }
 }
 
-/* Takes those who wait for changes up to `number` out of the list. */
+/* Removes the waiters for changes up to `number` from the list. */
 static waiter *ready_locked(kl_archive *a, uint64_t number) KL_REQUIRES(a->mu)
 {
     waiter *ready = NULL;
@@ -372,7 +372,7 @@ static void write_all(kl_archive *a, change *batch, uint64_t last, kl_buf *text)
         tell(ready, NULL);
         return;
     }
-    kl_error("changes could not be kept and are undone", "error=%s", kl_log_quoted(kl_err_message(&err)));
+    kl_error("changes could not be saved and were undone", "error=%s", kl_log_quoted(kl_err_message(&err)));
     kl_lock(&a->mu);
     kl_free(a->why);
     a->why = kl_strdup(kl_err_message(&err));
@@ -534,7 +534,7 @@ kl_status kl_archive_open(const kl_archive_options *o, kl_archive **out, kl_err 
     a->tail = &a->queue;
     kl_mutex_init(&a->mu);
     kl_cond_init(&a->news);
-    /* a limit of file sizes shall be an error of a write, not the end of the process */
+    /* a file size limit must be an error of a write, not the end of the process */
     signal(SIGXFSZ, SIG_IGN);
     kl_status st = open_file(a, o->dir, err);
     if (st) {

@@ -1,4 +1,4 @@
-/* audit.c - a record gathers; an event is made of it at each stage that the policy does not omit. */
+/* audit.c - a record gathers data; at each stage that the policy does not omit, it becomes an event. */
 #include "audit/audit.h"
 
 #include <stdatomic.h>
@@ -133,7 +133,7 @@ static void put_notes(kl_builder *b, const kl_audit_record *r)
     kl_build_end(b);
 }
 
-/* Says what is known at that stage, unless the policy omits it. */
+/* Logs the event of that stage, unless the policy omits it. */
 static void say(const kl_audit_record *r, kl_audit_stage stage)
 {
     if (r->verdict.level == KL_AUDIT_NONE || r->verdict.omit[stage])
@@ -220,7 +220,7 @@ static const kl_value *without_managed_fields(const kl_value *o)
     return kl_builder_done(b);
 }
 
-/* What the policy lets stand of an object; a new reference. */
+/* The part of an object that the policy keeps; a new reference. */
 static const kl_value *shown(const kl_audit_record *r, const kl_value *o)
 {
     return r->verdict.omit_managed_fields ? without_managed_fields(o) : kl_value_ref(o);

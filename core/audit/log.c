@@ -70,7 +70,7 @@ static int put(kl_audit_log *l, const kl_buf *lines)
     return write_all(l->fd, lines->data, lines->len);
 }
 
-/* Logs when lines begin to be lost, and when that is over. */
+/* Logs when lines start to be lost, and when that ends. */
 static void tell(kl_audit_log *l, size_t before, size_t lost, int error)
 {
     if (error && !before)

@@ -1,8 +1,8 @@
-/* log.h - lines into a file, by a thread of their own: whoever adds one never waits for the disk.
+/* log.h - lines appended to a file by its own thread: a caller never waits for the disk.
  *
- * The file grows at its end. When another file has taken its name (a rotation), the next line goes there. A
- * line that cannot be written, or finds more than LINES_MAX bytes waiting, is lost: that is logged once when
- * it begins and once, with the number of lines, when it is over. Any thread. */
+ * When another file has taken its name (a rotation), the next line goes there. A line that cannot be written,
+ * or that finds more than LINES_MAX bytes waiting, is lost: the log says so once when that begins and once,
+ * with the number of lines, when it is over. Any thread. */
 #ifndef KL_AUDIT_LOG_H
 #define KL_AUDIT_LOG_H
 

@@ -1,4 +1,4 @@
-/* policy.c - the first rule that fits decides. */
+/* policy.c - the first matching rule decides. */
 #include "audit/policy.h"
 
 #include <string.h>

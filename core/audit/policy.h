@@ -1,5 +1,5 @@
-/* policy.h - an audit.k8s.io/v1 Policy: what is said of which request (apiserver/pkg/audit/policy). A policy
- * is a value; these are functions of it. Any thread. */
+/* policy.h - an audit.k8s.io/v1 Policy: which requests are logged, and how much of them
+ * (apiserver/pkg/audit/policy). A policy is a value; these are functions of it. Any thread. */
 #ifndef KL_AUDIT_POLICY_H
 #define KL_AUDIT_POLICY_H
 
@@ -30,8 +30,8 @@ typedef struct kl_audit_verdict {
 
 /* The policy of a file; KL_EINVAL names file, place and way out. */
 KL_NODISCARD kl_status kl_audit_policy_read(const char *path, const kl_value **out, kl_err *err);
-/* What the first rule that fits says; no rule: None. `policy` NULL: Metadata of everything. `user` NULL:
- * nobody knows who asks. */
+/* The level of the first rule that matches; no rule: None. `policy` NULL: Metadata of everything. `user`
+ * NULL: unknown. */
 kl_audit_verdict kl_audit_policy_judge(
     const kl_value *policy, const kl_value *user, const kl_rbac_request *request);
 

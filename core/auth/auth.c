@@ -38,7 +38,7 @@ kl_status kl__auth_token_file(const char *path, char **out, kl_err *err)
         st = kl_fail(err, KL_EAUTH, "token file %s", kl_err_message(&why));
     else if (!kl__auth_is_token(token))
         st = kl_fail(err, KL_EAUTH,
-            "token file %s does not hold a token: one line of text without blanks is expected", path);
+            "token file %s does not hold a token: expected one line of text without blanks", path);
     else if (!n)
         st = kl_fail(err, KL_EAUTH, "token file %s is empty", path);
     else

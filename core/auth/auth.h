@@ -1,5 +1,5 @@
-/* auth.h - the words that say who we are: header lines out of tokens, passwords and a configuration. Pure
- * but for token files. Inside net; any thread. */
+/* auth.h - header lines that authenticate us, from tokens, passwords and a configuration. Pure but for token
+ * files. Inside net; any thread. */
 #ifndef KL_AUTH_AUTH_H
 #define KL_AUTH_AUTH_H
 
@@ -8,7 +8,7 @@
 /* "Authorization: Bearer ..."; caller frees */
 char *kl__auth_bearer(const char *token);
 char *kl__auth_basic(const char *user, const char *password); /* NULL reads as "" */
-/* The token in a file, blanks around it cut off. KL_EAUTH names the file, never shows what it holds. */
+/* The token in a file, without surrounding blanks. KL_EAUTH names the file and never shows its contents. */
 KL_NODISCARD kl_status kl__auth_token_file(const char *path, char **out, kl_err *err);
 /* NULL-terminated "Impersonate-..." lines; kl__auth_lines_free. */
 char **kl__auth_impersonation(const kl_config *config);

@@ -4,8 +4,8 @@
  *   sources -> files merged (kubeconfig.c) -> context, cluster, user in force, overrides on top ->
  *   validated -> kl_config
  *
- * The order is controller-runtime's: --kubeconfig, KUBECONFIG, in-cluster, ~/.kube/config. Credentials
- * count only over TLS, impersonation always. Several things wrong are told together. */
+ * The order is controller-runtime's: --kubeconfig, KUBECONFIG, in-cluster, ~/.kube/config. Credentials count
+ * only over TLS, impersonation always. All mistakes are reported together. */
 #include "auth/config.h"
 
 #include <errno.h>
@@ -133,7 +133,7 @@ static kl_status unknown(
     const kl__kubeconfig *k, const char *what, const char *name, kl_map *among, kl_err *err)
 {
     char *names = names_of(among);
-    kl_fail(err, KL_ENOTFOUND, "%s%s%s \"%s\" does not exist; there is: %s", k->files, *k->files ? ": " : "",
+    kl_fail(err, KL_ENOTFOUND, "%s%s%s \"%s\" does not exist; known are: %s", k->files, *k->files ? ": " : "",
         what, name, names);
     kl_free(names);
     return KL_ENOTFOUND;
@@ -233,7 +233,7 @@ static void take_cluster(const kl__kube_cluster *c, const kl_config_overrides *o
         x->insecure = c->insecure;
         x->disable_compression = c->disable_compression;
     }
-    /* all three are the flags' then: verifying nothing needs no CA */
+    /* then all three come from the flags: without verification no CA is needed */
     if (o->insecure > 0 || given(o->ca_file) || given(o->ca_data)) {
         x->insecure = o->insecure > 0;
         set(&x->ca_file, given(o->ca_file) ? o->ca_file : NULL);
@@ -245,7 +245,7 @@ static void take_cluster(const kl__kube_cluster *c, const kl_config_overrides *o
     bool server = given(o->server), name = given(o->tls_server_name);
     if (server)
         set(&x->server, o->server);
-    if (server || name) /* a name for the old server is none for the new one */
+    if (server || name) /* a server name of the old server does not apply to the new one */
         set(&x->tls_server_name, name ? o->tls_server_name : NULL);
 }
 
@@ -364,7 +364,7 @@ static kl_status take_timeout(const char *text, kl_time *out, kl_err *err)
         return KL_OK;
     *out = 0;
     return kl_fail(err, KL_EINVAL,
-        "the request timeout \"%s\" is no time: give seconds or a duration such as 30s or 2m", text);
+        "the request timeout \"%s\" is not a time: give seconds or a duration such as 30s or 2m", text);
 }
 
 static kl_status tell(const complaints *c, const kl__kubeconfig *k, const kl_config_overrides *o, kl_err *err)
@@ -438,7 +438,7 @@ static void trim(char *s)
     }
 }
 
-/* What becomes a header may not begin another. */
+/* A header's value must not start another header. */
 static kl_status check_header_values(const kl_config *x, kl_err *err)
 {
     const char *names[] = {"as", "as-uid"}, *values[] = {x->impersonate, x->impersonate_uid};
@@ -457,7 +457,7 @@ static kl_status check_header_values(const kl_config *x, kl_err *err)
     return KL_OK;
 }
 
-/* "h:8080" gets its scheme, a trailing slash goes, and what cannot be a server is said to be none. */
+/* Adds the scheme to "h:8080", removes a trailing slash, and rejects invalid servers. */
 static kl_status finish(kl_config *x, kl_err *err)
 {
     char *server = without_slash(x->server);
@@ -479,8 +479,8 @@ static kl_status finish(kl_config *x, kl_err *err)
     kl_free(x->server);
     x->server = server;
     if (bad)
-        return kl_fail(
-            err, KL_EINVAL, "%s: server \"%s\" is no https:// or http:// URL of a host", x->source, server);
+        return kl_fail(err, KL_EINVAL, "%s: server \"%s\" is not an https:// or http:// URL of a host",
+            x->source, server);
     trim(x->token);
     for (const char *p = x->token; p && *p; p++)
         if ((unsigned char)*p <= ' ' || *p == 0x7f)
@@ -626,7 +626,7 @@ kl_status kl_config_load(const kl_config_sources *s, kl_config *out, kl_err *err
         return override_in_cluster(&s->o, out, err);
     }
     kl_status home = load_files(s, &s->home_file, s->home_file ? 1 : 0, false, out, err);
-    if (home == KL_ENOTFOUND && st != KL_ENOTFOUND) /* inside a cluster, but its files are not right */
+    if (home == KL_ENOTFOUND && st != KL_ENOTFOUND) /* inside a cluster, but its files are invalid */
         kl_err_move(err, &why);
     kl_err_fini(&why);
     return home == KL_ENOTFOUND && st != KL_ENOTFOUND ? st : home;

@@ -31,12 +31,12 @@ typedef struct kl_config {
     kl_time timeout;             /* 0: none */
     char *source;                /* for messages: "/home/u/.kube/config" or "in-cluster" */
     const struct kl_value *exec; /* the user's exec section, defaults in place; or NULL */
-    /* what the cluster has for plugins (client.authentication.k8s.io/exec), or NULL */
+    /* the cluster's extension for plugins (client.authentication.k8s.io/exec), or NULL */
     const struct kl_value *exec_cluster;
     char *exec_command;  /* exec's, resolved */
     char *auth_provider; /* "oidc", or NULL */
     const struct kl_value *auth_provider_config;
-    /* the user's name and the file it stands in: refreshed tokens go there; or NULL */
+    /* the user's name and the file that defines it, which receives refreshed tokens; or NULL */
     char *user, *user_file;
 } kl_config;
 

@@ -1,12 +1,12 @@
-/* credentials.c - who we are, over time.
+/* credentials.c - caches and renews credentials.
  *
  *   get --at hand--> fn                                   fixed texts; a token file younger than 50 s; a plugin's answer not expired
  *    `--renew--> waiting --the thread: plugin, provider--> posted to the asker's thread --> fn
  *
- * The thread is started by the first who must wait and serves all who come meanwhile with one run.
- * Everything is under `mu` but the run. A file is read under it too: it is small and local, and one reader
- * is enough. A new file that is unreadable, no certificate or half a pair leaves the old content in force,
- * and says so once. */
+ * The first caller that must wait starts the thread; one run serves all callers that come meanwhile.
+ * Everything but the run is under `mu`. A file is read under it too: it is small and local, and one reader is
+ * enough. A new file that is unreadable, or has no certificate or half a pair, leaves the old content in
+ * force, which is logged once. */
 #include "auth/credentials.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@
 
 #define FILE_FRESH KL_SECONDS(50) /* client-go's: a token file is due every 60 s, less a leeway of 10 s */
 #define USELESS_REST                                                                                         \
-    KL_SECONDS(10) /* a renewal that brought the refused thing again is not repeated for so long */
+    KL_SECONDS(10) /* how long a renewal is not repeated after it returned the refused credential */
 
 typedef enum source { FIXED, TOKEN_FILE, PLUGIN, PROVIDER } source;
 
@@ -88,8 +88,8 @@ void kl__credential_unref(kl__credential *c)
     kl_free(c);
 }
 
-/* Takes over both. A credential that says the same as the present one is dropped. True when the TLS
- * identity is another. */
+/* Takes over both. A credential equal to the present one is dropped. True when the TLS identity has
+ * changed. */
 static bool replace_locked(kl__credentials *cs, char *authorization, kl__identity *identity)
 {
     kl__credential *old = cs->current;
@@ -124,7 +124,7 @@ static bool has_files(const kl_config *c)
         || (c->key_file && !c->key_data);
 }
 
-/* The line that fixed texts and the token file give. */
+/* The line from fixed texts and the token file. */
 static kl_status own_line_locked(kl__credentials *cs, char **out, kl_err *story)
 {
     const kl_config *c = cs->config;
@@ -140,8 +140,7 @@ static kl_status own_line_locked(kl__credentials *cs, char **out, kl_err *story)
     return st && !*out ? st : KL_OK;
 }
 
-/* Reads what files there are, and makes the credential of the present. Of a plugin or provider only CA
- * files are looked at. */
+/* Reads the files, and builds the present credential. With a plugin or provider only CA files are read. */
 static kl_status look_locked(kl__credentials *cs, bool *moved, kl_err *err)
 {
     bool theirs = cs->source == PLUGIN || cs->source == PROVIDER;
@@ -165,7 +164,7 @@ static kl_status look_locked(kl__credentials *cs, bool *moved, kl_err *err)
         return st;
     }
     if (story.status && !cs->complained)
-        kl_warn("new credentials cannot be used, the old ones stay", "error=%s",
+        kl_warn("new credentials are invalid; the old ones stay in use", "error=%s",
             kl_log_quoted(kl_err_message(&story)));
     cs->complained = story.status != KL_OK;
     kl_err_fini(&story);
@@ -211,7 +210,8 @@ static void watch_files(kl__credentials *cs)
         paths[n++] = c->key_file;
     if (n && kl_fswatch_start(paths, n, on_files, cs, &cs->watch, &err)) {
         cs->watch = NULL;
-        kl_debug("credential files are read when due", "error=%s", kl_log_quoted(kl_err_message(&err)));
+        kl_debug("credential files cannot be watched; they are read again periodically", "error=%s",
+            kl_log_quoted(kl_err_message(&err)));
     }
     kl_err_fini(&err);
 }
@@ -274,7 +274,7 @@ static void deliver(void *arg)
     kl_free(w);
 }
 
-/* To everybody who waits: what there is now, or why not. */
+/* Answers all waiters with the present credential, or the failure. */
 static void answer_all(kl_list *waiting, kl_status st, kl__credential *cred, const kl_err *err)
 {
     for (kl_list *l; (l = kl_list_shift(waiting));) {
@@ -348,7 +348,7 @@ static void thread_main(void *arg)
 
 /* --- asking ------------------------------------------------------------------------------- */
 
-/* Whether what there is will do, for the sources that are at hand at once. */
+/* Whether the present credential is usable, for sources that need no fetch. */
 static kl_status prepare_locked(kl__credentials *cs, bool again, bool *moved, kl_err *err)
 {
     bool due = has_files(cs->config) && (cs->config->token_file || !cs->watch)

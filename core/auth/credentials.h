@@ -1,9 +1,8 @@
-/* credentials.h - who we are, over time: what a request brings to be known by, and how it is renewed.
+/* credentials.h - the credentials of requests, and how they are renewed.
  *
- * A credential is a moment's answer: the Authorization line and the TLS identity. It is at hand, or it has
- * to be fetched (an exec plugin runs, an OIDC provider is asked), which happens once for all who wait, off
- * every http thread. Files are looked after: a token file, a CA, a certificate and its key are read again
- * when they change. Inside net. */
+ * A credential is the Authorization line and the TLS identity of one moment. It is cached, or it has to be
+ * fetched (an exec plugin runs, an OIDC provider is called): once for all that wait, on none of the http
+ * threads. A token file, a CA, a certificate and its key are read again when they change. Inside net. */
 #ifndef KL_AUTH_CREDENTIALS_H
 #define KL_AUTH_CREDENTIALS_H
 
@@ -15,7 +14,7 @@ typedef struct kl__credentials kl__credentials;
 
 typedef struct kl__credential { /* counted; never changes */
     _Atomic int refs;
-    /* another after every renewal that brought another Authorization line or pair */
+    /* changes with every renewal that brings another Authorization line or pair */
     uint64_t generation;
     char *authorization; /* "Authorization: ..." or NULL */
     kl__identity *identity;
@@ -29,17 +28,17 @@ void kl__credential_unref(kl__credential *c); /* NULL is fine */
  * read when they are due. */
 kl__credentials *kl__credentials_new(
     const kl_config *config, kl_clock *clock, kl_http *fetch, void (*moved)(void *arg), void *arg);
-/* Stops what runs; whoever waits gets KL_ECANCELLED, posted to its thread, and so does whoever asks later.
- * Before kl_http_free. */
+/* Stops running fetches; waiting and later callers get KL_ECANCELLED, posted to their threads. Before
+ * kl_http_free. */
 void kl__credentials_close(kl__credentials *cs);
 void kl__credentials_free(kl__credentials *cs);
 
 /* `cred` is borrowed and NULL on failure, which is KL_EAUTH but for KL_ECANCELLED. */
 typedef void kl__credential_fn(void *arg, kl_status st, kl__credential *cred, kl_err *err);
-/* On `http`'s thread: calls fn with the credential, at once (then it returns 0) or later on that thread
- * (then the number is for kl__credentials_withdraw). `refused`: what was answered with 401; unless there
- * is another by now, it is renewed. When the renewal brings nothing new, the same generation comes back,
- * and asking the server again is no use. */
+/* On `http`'s thread: calls fn with the credential, at once (then it returns 0) or later on that thread (then
+ * the number is for kl__credentials_withdraw). `refused`: the credential that the server answered with 401;
+ * it is renewed unless that has happened already. When the renewal brings nothing new, the same generation
+ * comes back: trying again is useless. */
 uint64_t kl__credentials_get(
     kl__credentials *cs, kl_http *http, const kl__credential *refused, kl__credential_fn *fn, void *arg);
 /* the same thread: fn is not called after this */

@@ -2,8 +2,8 @@
  *
  *   config, its cluster --KUBERNETES_EXEC_INFO--> program --stdout--> ExecCredential --> token, or certificate and key
  *
- * Whatever it prints is a secret: nothing of its stdout gets into a message, not even by way of a parser's
- * complaint. Its stderr is for people and does, without what looks like a token or a key. */
+ * Its stdout is secret: no part of it gets into a message, not even through a parser's error. Its stderr is
+ * for people and does, without anything that looks like a token or a key. */
 #include "auth/exec_plugin.h"
 
 #include <ctype.h>
@@ -25,7 +25,7 @@
 #define ERR_MAX ((size_t)4 << 10)
 #define TOLD_MAX 600 /* bytes of stderr in a message */
 #define CA_MAX ((size_t)4 << 20)
-#define SECRET_MIN 64 /* a word this long without a "/" in front is no word for people */
+#define SECRET_MIN 64 /* a word this long without a "/" in front is not a word for people */
 
 static kl_status fail(const kl_config *c, kl_err *err, const char *fmt, ...) KL_PRINTF(3, 4);
 static kl_status fail(const kl_config *c, kl_err *err, const char *fmt, ...)
@@ -179,7 +179,7 @@ static kl_status choose_terminal(const kl_config *c, bool *out, kl_err *err)
     mode = mode ? mode : "IfAvailable";
     if (!strcmp(mode, "Always") && !there)
         return fail(
-            c, err, "cannot ask: its interactiveMode is Always, and standard input is not a terminal");
+            c, err, "cannot prompt: its interactiveMode is Always, but standard input is not a terminal");
     *out = there && strcmp(mode, "Never");
     return KL_OK;
 }
@@ -274,7 +274,7 @@ void kl__exec_credential_fini(kl__exec_credential *c)
     *c = (kl__exec_credential){0};
 }
 
-/* A string that is there, "" reads as absent, another type is a mistake. */
+/* A present string; "" counts as absent, another type is a mistake. */
 static kl_status take(const kl_value *status, const char *key, char **out, kl_err *err)
 {
     const kl_value *v = kl_value_get(status, key);
@@ -297,7 +297,7 @@ static kl_status take_expiration(const kl_value *status, kl__exec_credential *ou
     if (!st && text) {
         if (kl_time_parse(text, &sec, &nsec, NULL))
             st = kl_fail(
-                err, KL_ESYNTAX, "status.expirationTimestamp is no time such as 2030-01-31T12:00:00Z");
+                err, KL_ESYNTAX, "status.expirationTimestamp is not a time such as 2030-01-31T12:00:00Z");
         out->expires = !st && sec != KL_TIME_ZERO_SEC;
         int64_t last = KL_NEVER / KL_SECONDS(1) - 1;
         out->expiration = sec > last ? KL_NEVER : sec < -last ? -KL_NEVER : KL_SECONDS(sec) + nsec;
@@ -311,10 +311,10 @@ static kl_status read_credential(const kl_value *v, const char *version, kl__exe
     const char *kind = kl_value_str_at(v, "kind", NULL), *api = kl_value_str_at(v, "apiVersion", NULL);
     const kl_value *status = kl_value_get(v, "status");
     if (kl_value_type(v) != KL_OBJECT || !kind || strcmp(kind, "ExecCredential"))
-        return kl_fail(err, KL_ESYNTAX, "it is no ExecCredential (kind, apiVersion and status are expected)");
+        return kl_fail(err, KL_ESYNTAX, "it is not an ExecCredential (expected kind, apiVersion and status)");
     if (!api || strcmp(api, version))
-        return kl_fail(err, KL_ESYNTAX, "apiVersion %s is configured, and it speaks %s", version,
-            api && strlen(api) < SECRET_MIN ? api : "another");
+        return kl_fail(err, KL_ESYNTAX, "apiVersion %s is configured, but the plugin answered with %s",
+            version, api && strlen(api) < SECRET_MIN ? api : "another");
     if (kl_value_type(status) == KL_NULL)
         return kl_fail(err, KL_ESYNTAX, "it has no status");
     if (kl_value_type(status) != KL_OBJECT)

@@ -13,11 +13,11 @@ typedef struct kl__exec_credential {
     kl_time expiration; /* wall time */
 } kl__exec_credential;
 
-/* KL_EAUTH when config's exec section cannot work: its apiVersion is none we speak. */
+/* KL_EAUTH when config's exec section cannot work: its apiVersion is not supported. */
 KL_NODISCARD kl_status kl__exec_plugin_check(const kl_config *config, kl_err *err);
-/* Runs config's plugin in `child` (kl_child_stop ends it). `timeout` 0: the default of 5 minutes. What
- * goes wrong is KL_EAUTH and names the command; what it wrote to stderr is in the message, its stdout
- * never is. KL_ECANCELLED when stopped. */
+/* Runs config's plugin in `child` (kl_child_stop ends it). `timeout` 0: the default of 5 minutes. A failure
+ * is KL_EAUTH and names the command; the message contains its stderr, never its stdout. KL_ECANCELLED when
+ * stopped. */
 KL_NODISCARD kl_status kl__exec_plugin_run(
     const kl_config *config, kl_child *child, kl_time timeout, kl__exec_credential *out, kl_err *err);
 /* The KUBERNETES_EXEC_INFO of a run; caller frees. */

@@ -1,5 +1,5 @@
-/* identity.h - what TLS needs of us: the CAs we trust, our certificate and its key, as PEM texts of one
- * moment. Inside net; any thread: an identity never changes, another takes its place. */
+/* identity.h - our side of TLS: the CAs we trust, our certificate and its key, as PEM. Inside net; any
+ * thread: an identity never changes, a new one replaces it. */
 #ifndef KL_AUTH_IDENTITY_H
 #define KL_AUTH_IDENTITY_H
 
@@ -9,13 +9,13 @@
 
 typedef struct kl__identity {
     _Atomic int refs;
-    /* unlike that of every other identity of the process: connections are shared within one */
+    /* unique in the process: only requests of one identity share connections */
     uint64_t generation;
     char *ca, *cert, *key; /* PEM; NULL: none (ca: the system's) */
 } kl__identity;
 
-/* The CA and pair of `config`, data before files, read now and judged: what is no certificate, or no pair,
- * is KL_EAUTH with the file's name. `cert` and `key`, when given, stand in for the config's (an exec
+/* The CA and pair of `config`, data before files, read and checked now: an invalid certificate or pair is
+ * KL_EAUTH with the file's name. `cert` and `key`, when given, stand in for the config's (an exec
  * plugin's). */
 KL_NODISCARD kl_status kl__identity_load(
     const kl_config *config, const char *cert, const char *key, kl__identity **out, kl_err *err);

@@ -17,13 +17,13 @@
 
 #define FILE_MAX ((size_t)16 << 20)
 
-/* Where we are in a file, for messages. */
+/* A place in a file, for messages. */
 typedef struct place {
     const char *file, *dir, *list;
     const char *name;
 } place;
 
-/* In the words of this house. */
+/* Rewrites the error of a file reader. */
 static kl_status told(kl_status st, const char *path, kl_err *why, kl_err *err)
 {
     const char *fact = st ? kl_err_message(why) + strlen(path) : "";
@@ -260,7 +260,7 @@ static void context_free(void *entry)
             return try_;                                                                                     \
     } while (0)
 
-/* What a cluster has to say to credential plugins. */
+/* A cluster's extension for credential plugins. */
 static kl_status read_extension(const place *p, const kl_value *cluster, const kl_value **out, kl_err *err)
 {
     const kl_value *list = kl_value_get(cluster, "extensions");
@@ -488,7 +488,7 @@ void kl__kubeconfig_fini(kl__kubeconfig *k)
     *k = (kl__kubeconfig){0};
 }
 
-/* The first document counts; kubectl, too, does not look at others. */
+/* Only the first document counts, as in kubectl. */
 static kl_status first_document(void *arg, const kl_value *v, kl_err *err)
 {
     (void)err;

@@ -1,5 +1,5 @@
-/* kubeconfig.h - kubeconfig files as data: read, checked for shape, merged. What they mean together with
- * flags is config.c's. Inside net; owner thread. */
+/* kubeconfig.h - kubeconfig files as data: read, checked for shape, merged. config.c combines them with
+ * flags. Inside net; owner thread. */
 #ifndef KL_AUTH_KUBECONFIG_H
 #define KL_AUTH_KUBECONFIG_H
 
@@ -24,7 +24,7 @@ typedef struct kl__kube_user {
     const kl_value *exec;                 /* with the command resolved and the defaults in place; or NULL */
     char *auth_provider;                  /* its name, or NULL */
     const kl_value *auth_provider_config; /* strings by name, or NULL */
-    char *file;                           /* that holds this user */
+    char *file;                           /* the file that defines this user */
 } kl__kube_user;
 
 typedef struct kl__kube_context {
@@ -56,7 +56,7 @@ KL_NODISCARD kl_status kl__config_in_cluster_from(const char *dir, const char *h
 /* A whole small file, NUL-terminated; KL_EIO with the reason. */
 KL_NODISCARD kl_status kl__file_read(const char *path, kl_buf *out, kl_err *err);
 
-/* PEM or the like out of standard base64, line breaks allowed; NULL when it is none, or has a NUL in it.
+/* PEM or the like out of standard base64, line breaks allowed; NULL when it is not base64, or contains a NUL.
  * Caller frees. */
 char *kl__base64_text(const char *s);
 

@@ -51,14 +51,12 @@ kl_status kl__oidc_check(const kl_config *c, kl_err *err)
     const char *where = c->source ? c->source : "the configuration", *name = c->auth_provider;
     if (!strcmp(name, "gcp") || !strcmp(name, "azure"))
         return kl_fail(err, KL_EAUTH,
-            "%s: the auth-provider \"%s\" is gone from Kubernetes: let the user run an exec plugin instead "
-            "(%s)",
+            "%s: the auth-provider \"%s\" was removed from Kubernetes: use an exec plugin instead (%s)",
             where, name,
             *name == 'g' ? "gke-gcloud-auth-plugin" : "kubelogin, `kubelogin convert-kubeconfig`");
     if (strcmp(name, "oidc"))
         return kl_fail(err, KL_EAUTH,
-            "%s: there is no auth-provider \"%s\", only \"oidc\": other ways in are exec plugins", where,
-            name);
+            "%s: there is no auth-provider \"%s\", only \"oidc\"; use an exec plugin otherwise", where, name);
     if (!setting(c, "idp-issuer-url") || !setting(c, "client-id"))
         return kl_fail(err, KL_EAUTH, "%s: the auth-provider oidc needs %s in its config", where,
             setting(c, "client-id") ? "idp-issuer-url" : "client-id");
@@ -113,7 +111,7 @@ static int digit_of(char c)
                                 : -1;
 }
 
-/* Base64 with the URL alphabet and no padding. False: it is none. */
+/* Base64 with the URL alphabet and no padding. False: it is invalid. */
 static bool decode_url64(const char *s, size_t n, kl_buf *out)
 {
     unsigned v = 0;
@@ -134,7 +132,7 @@ kl_status kl__jwt_expiry(const char *token, kl_time *out, kl_err *err)
     kl_buf text = KL_BUF_INIT;
     const kl_value *claims = NULL;
     if (!second || strchr(second + 1, '.'))
-        return kl_fail(err, KL_ESYNTAX, "it is no JWT (three parts with dots between them)");
+        return kl_fail(err, KL_ESYNTAX, "it is not a JWT (three parts with dots between them)");
     bool bad = !decode_url64(first + 1, (size_t)(second - first - 1), &text)
         || kl_value_decode_last(kl_buf_str(&text), text.len, &claims, NULL);
     kl_buf_fini(&text);
@@ -217,7 +215,7 @@ static kl_status read_ca(const kl_config *c, kl_buf *pem, kl_err *err)
     return KL_EAUTH;
 }
 
-/* A GET, or with `form` a POST; `line` is a header or NULL. The answer's JSON, or NULL when it is none;
+/* A GET, or with `form` a POST; `line` is a header or NULL. The answer's JSON, or NULL when it is not JSON;
  * its code. */
 static kl_status ask(kl__oidc *o, const char *url, const char *line, const char *form, const kl_value **out,
     int *code, kl_err *err)
@@ -302,7 +300,7 @@ static kl_status discover(kl__oidc *o, kl_err *err)
     if (st && st != KL_ECANCELLED)
         st = retell(o, err);
     else if (!st && code != 200) {
-        snprintf(why, sizeof why, "its /.well-known/openid-configuration was answered with %d", code);
+        snprintf(why, sizeof why, "its /.well-known/openid-configuration returned HTTP %d", code);
         st = no_token(o, err, why);
     } else if (!st && (!endpoint || !*endpoint))
         st = no_token(o, err, "its /.well-known/openid-configuration names no token_endpoint");
@@ -345,7 +343,7 @@ static kl_status refused_refresh(const kl__oidc *o, const kl_value *v, int code,
 {
     const char *error = kl_value_str_at(v, "error", NULL),
                *story = kl_value_str_at(v, "error_description", NULL);
-    char *why = kl_sprintf("the refresh was answered with %d%s%.80s%s%.200s; log in again", code,
+    char *why = kl_sprintf("the refresh returned HTTP %d%s%.80s%s%.200s; log in again", code,
         error ? ": " : "", error ? error : "", story ? ": " : "", story ? story : "");
     for (char *p = why; *p; p++)
         if ((unsigned char)*p < ' ')
@@ -396,8 +394,8 @@ static kl_status take_tokens(kl__oidc *o, const kl_value *v, kl_time *expiry, kl
     const char *id = kl_value_str_at(v, "id_token", NULL), *next = kl_value_str_at(v, "refresh_token", NULL);
     if (!id || !*id)
         return no_token(o, err,
-            "it answered the refresh without an id_token: the scope \"openid\" was not asked for at login, "
-            "or the issuer gives none");
+            "it answered the refresh without an id_token: the login did not request the scope \"openid\", or "
+            "the issuer does not support it");
     kl_err why = KL_ERR_INIT;
     if (!kl__auth_is_token(id) || kl__jwt_expiry(id, expiry, &why)) {
         char *text = kl_sprintf("the id_token is unusable: %s", kl_err_message(&why));
@@ -413,8 +411,8 @@ static kl_status take_tokens(kl__oidc *o, const kl_value *v, kl_time *expiry, kl
     return KL_OK;
 }
 
-/* What the file says by now: another program, or another client of ours, may have refreshed. A refresh
- * token may be good for one use only. */
+/* Reads the file again: another program, or another client of ours, may have refreshed the token. A refresh
+ * token may be valid for one use only. */
 static void read_again(kl__oidc *o)
 {
     const char *file = o->config->user_file;

@@ -9,7 +9,7 @@
 
 typedef struct kl__oidc kl__oidc;
 
-/* KL_EAUTH when config's auth-provider is none that we can use; says the way out. */
+/* KL_EAUTH, with the way out, when config's auth-provider is not supported. */
 KL_NODISCARD kl_status kl__oidc_check(const kl_config *config, kl_err *err);
 /* `config` is borrowed; `http` carries the requests to the issuer. */
 kl__oidc *kl__oidc_new(const kl_config *config, kl_clock *clock, kl_http *http);
@@ -18,9 +18,9 @@ void kl__oidc_free(kl__oidc *o); /* NULL is fine */
  * expire, or `refused`. One thread at a time. KL_EAUTH names the issuer; tokens and secrets are in no
  * message. KL_ECANCELLED when stopped. */
 KL_NODISCARD kl_status kl__oidc_token(kl__oidc *o, bool refused, char **token, kl_time *until, kl_err *err);
-/* any thread: what goes on, and all later, ends with KL_ECANCELLED */
+/* any thread: the running call and all later ones end with KL_ECANCELLED */
 void kl__oidc_stop(kl__oidc *o);
-/* When a JWT expires (wall time); KL_ESYNTAX when it is none. The signature is the server's business. */
+/* When a JWT expires (wall time); KL_ESYNTAX when it is not a JWT. The signature is left to the server. */
 KL_NODISCARD kl_status kl__jwt_expiry(const char *token, kl_time *out, kl_err *err);
 
 #endif

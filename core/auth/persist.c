@@ -87,7 +87,7 @@ kl_status kl__persist_auth_provider(
     kl_status st = KL_OK;
     if (fd < 0)
         st = errno == EEXIST ? kl_fail(err, KL_EAGAIN,
-                 "%s is there: another program changes the file now (or died while it did: then remove it)",
+                 "%s exists: another program is changing the file (or died while doing so: then remove it)",
                  lock)
                              : kl_fail(err, KL_EIO, "%s cannot be made: %s", lock, strerror(errno));
     else {

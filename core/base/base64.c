@@ -1,5 +1,5 @@
-/* base64.c - OpenSSL's base64, with Go's strictness around it: line breaks are passed over, anything else
- * that is no base64 is refused with its place. */
+/* base64.c - OpenSSL's base64, with Go's strictness: line breaks are skipped, any other invalid byte is
+ * refused with its place. */
 #include "base/base64.h"
 
 #include <limits.h>

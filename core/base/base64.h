@@ -7,8 +7,8 @@
 
 /* The text of n bytes; caller frees. */
 char *kl_base64_encode(const void *data, size_t n);
-/* The bytes of a text, appended to out. Line breaks are passed over, as Go does. KL_ESYNTAX names the
- * first wrong byte: its message ends with the number of it, from 1. */
+/* The bytes of a text, appended to out. Line breaks are skipped, as in Go. KL_ESYNTAX: the message ends with
+ * the position of the first wrong byte, from 1. */
 KL_NODISCARD kl_status kl_base64_decode(const char *text, size_t n, kl_buf *out, kl_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* bucket.h - a token bucket: so many a second, and a burst of them. Pure: functions of (state, now); its
+/* bucket.h - a token bucket: a rate per second, and a burst. Pure: functions of (state, now); under its
  * owner's lock. */
 #ifndef KL_BASE_BUCKET_H
 #define KL_BASE_BUCKET_H
@@ -18,7 +18,7 @@ void kl_bucket_init(kl_bucket *b, double rate, int burst);
 /* takes a token; how long until it may be used. KL_NEVER: never */
 kl_time kl_bucket_reserve(kl_bucket *b, kl_time now);
 bool kl_bucket_try(kl_bucket *b, kl_time now); /* takes one only if it may be used at once */
-/* who reserved a token gives up: it is there for the next */
+/* returns a reserved token, for the next caller */
 void kl_bucket_return(kl_bucket *b);
 
 #endif

@@ -1,4 +1,4 @@
-/* certdir.c - two files, read when the watch of their directory says that something happened. */
+/* certdir.c - two files, read when the watch of their directory reports a change. */
 #include "base/certdir.h"
 
 #include <string.h>
@@ -58,7 +58,7 @@ static void changed(void *arg)
     kl_certdir *c = arg;
     kl_err err = KL_ERR_INIT;
     if (load(c, &err)) {
-        kl_warn("the new certificate cannot be used; the old one is shown on", "for=%s error=%s", c->what,
+        kl_warn("the new certificate is invalid; the old one stays in use", "for=%s error=%s", c->what,
             kl_log_quoted(kl_err_message(&err)));
         kl_err_fini(&err);
     }

@@ -1,6 +1,6 @@
-/* certdir.h - tls.crt and tls.key of a directory in a keyring, as cert-manager and mounted Secrets leave
- * them there, and again when they change. A pair that is none (half of it was written, say) is told in the
- * log, and the old one is shown on. */
+/* certdir.h - tls.crt and tls.key of a directory in a keyring, as cert-manager and mounted Secrets store
+ * them; read again when they change. An invalid pair (half of it was written, say) is logged, and the old one
+ * stays in use. */
 #ifndef KL_BASE_CERTDIR_H
 #define KL_BASE_CERTDIR_H
 
@@ -9,9 +9,9 @@
 
 typedef struct kl_certdir kl_certdir;
 
-/* Reads the pair before it returns; an unusable one is an error that names the files. `what` is for the
- * log: "metrics". `read` hears of each pair that was read, or could not be: here, and later on a thread of
- * its own. */
+/* Reads the pair before it returns; an unusable one is an error that names the files. `what` is for the log:
+ * "metrics". `read` is called for each pair that was read, or could not be: here, and later on the watcher's
+ * thread. */
 KL_NODISCARD kl_status kl_certdir_start(const char *dir, const char *what, kl_keyring *ring,
     void (*read)(void *arg, bool good), void *arg, kl_certdir **out, kl_err *err);
 void kl_certdir_stop(kl_certdir *c); /* joins; before the keyring goes. NULL is fine */

@@ -3,9 +3,9 @@
  *   spawn --> poll {stdout, stderr, its end, stop} until it ended --> what the pipes still hold --> result
  *                 `-- too long, too much, stopped --> SIGKILL, wait for its end
  *
- * A program may have ended while something it started keeps the pipes open; so its end is watched for
- * itself (a pidfd), and what is in the pipes then is all we take. A host that reaps every child before us
- * costs us the exit status, and nothing else. */
+ * A program may have ended while one of its children keeps the pipes open; so its end is watched separately
+ * (a pidfd), and only the bytes in the pipes at that time are read. If the host reaps every child before us,
+ * only the exit status is lost. */
 #include "base/child.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include <unistd.h>
 #include "base/mem.h"
 
-#define LOOK_EVERY_MS 50 /* for its end, where there are no pidfds */
+#define LOOK_EVERY_MS 50 /* to poll for its end, where there are no pidfds */
 
 struct kl_child {
     int stop;
@@ -205,7 +205,7 @@ kl_status kl_child_run(kl_child *c, const kl_child_order *o, kl_child_result *ou
     else if (x.status >= 0 && WIFSIGNALED(x.status))
         out->signal = WTERMSIG(x.status);
     else
-        out->code = 0; /* somebody else reaped it */
+        out->code = 0; /* another thread reaped it */
     return st;
 }
 

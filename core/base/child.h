@@ -1,5 +1,5 @@
-/* child.h - runs a program to its end, whoever it is: what it writes and how long it takes is bounded, and
- * nothing of it is left behind. The only door to posix_spawn.
+/* child.h - runs a program that we do not trust to its end: its output and its time are bounded, and none of
+ * its processes is left behind. The only door to posix_spawn.
  *
  * The program gets no file descriptor of ours but the three standard ones, no blocked signal and no
  * ignored one. It leads a process group of its own and is killed with it, unless it shares our terminal (a

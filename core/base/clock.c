@@ -1,6 +1,6 @@
 /* clock.c - time, real and fake: the only door to the system clock.
  *
- * A fake clock is two atomics that stand until somebody advances them: a spec owns time, also from another
+ * A fake clock is two atomics that stand still until they are advanced: a spec owns time, also from another
  * thread. */
 #include "base/clock.h"
 
@@ -71,8 +71,8 @@ kl_time kl_clock_wall(kl_clock *c) { return c->fake ? atomic_load(&c->wall) : sy
 
 kl_time kl_clock_thread_cpu(void) { return system_clock(CLOCK_THREAD_CPUTIME_ID); }
 
-/* The kernel's way to name the clock of a thread; what pthread_getcpuclockid gives, without asking the
- * thread to live. */
+/* The kernel's number of a thread's clock, as from pthread_getcpuclockid, but safe when the thread has
+ * ended. */
 kl_time kl_clock_cpu_of(uint64_t thread)
 {
     struct timespec ts;

@@ -33,8 +33,8 @@ static const struct {
 static kl_status wrong(const field *f, const char *text, size_t n, kl_err *err)
 {
     return kl_fail(err, KL_ESYNTAX,
-        "'%.*s' is no %s: write *, %d to %d, a list a,b, a range a-b or a step */n", (int)n, text, f->name,
-        f->low, f->high);
+        "'%.*s' is not a valid %s: write *, %d to %d, a list a,b, a range a-b or a step */n", (int)n, text,
+        f->name, f->low, f->high);
 }
 
 /* A number or a name at *p. */
@@ -104,7 +104,7 @@ static kl_status read_field(const field *f, const char *s, size_t n, uint64_t *b
     }
 }
 
-/* A list of each minute, hour, day and month takes less than half of it. */
+/* A list of all minutes, hours, days and months takes less than half of it. */
 #define TEXT_MAX ((size_t)1000)
 
 kl_status kl_cron_parse(const char *text, kl_cron *out, kl_err *err)
@@ -156,7 +156,7 @@ kl_status kl_cron_parse(const char *text, kl_cron *out, kl_err *err)
     return KL_OK;
 }
 
-/* Either day is enough where both are given; a star is no restriction. */
+/* Either day is enough where both are given; a star is not a restriction. */
 static bool day_fits(const kl_cron *c, const struct tm *t)
 {
     bool day = c->days >> t->tm_mday & 1, weekday = c->weekdays >> t->tm_wday & 1;

@@ -1,9 +1,9 @@
-/* epoch.c - how a writer knows that nobody reads any more what it took out of sight.
+/* epoch.c - tells a writer when no reader uses a removed thing any more.
  *
  * A place holds 0 or the epoch its reader pinned. All operations that matter are seq_cst, so there is one
- * order of them: a writer that finds a place empty after it changed the pointer knows that whoever takes
- * the place later loads the new pointer; and an epoch read after kl_epoch_end was read after that change,
- * too. A reader that read the epoch early and wrote it late only looks older than it is. */
+ * order of them: a writer that finds a place empty after it changed the pointer knows that a later reader in
+ * that place loads the new pointer; and an epoch read after kl_epoch_end was read after that change, too. A
+ * reader that loaded the epoch early and stored it late only appears older than it is. */
 #include "base/epoch.h"
 
 #include <sched.h>
@@ -17,8 +17,8 @@ static place places[KL_EPOCH_PLACES];
 static atomic_uint used; /* places[used..] have never been taken */
 static _Atomic uint64_t now = 1;
 
-/* Where this thread looks first: threads are dealt over the first few places, for a writer looks at all
- * that were ever taken; who finds its place taken moves on and stays there. */
+/* The place that this thread tries first: threads are spread over the first few places, since a writer scans
+ * all that were ever used; a thread that finds its place taken moves on and stays there. */
 #define FIRST_PLACES 16
 
 static unsigned *home(void)
@@ -47,7 +47,7 @@ unsigned kl_epoch_pin(void)
         if (atomic_compare_exchange_strong(&places[i].epoch, &none, atomic_load(&now)))
             return *at = i;
         if (tries % KL_EPOCH_PLACES == KL_EPOCH_PLACES - 1)
-            sched_yield(); /* a pin is short: somebody leaves soon */
+            sched_yield(); /* a pin is short: a place is free soon */
     }
 }
 

@@ -1,9 +1,9 @@
-/* epoch.h - how a writer knows that nobody reads any more what it took out of sight.
+/* epoch.h - tells a writer when no reader uses a removed thing any more.
  *
- * Readers pin the present epoch, look, and let go; they never wait for a writer nor for each other, but
- * for a free place when more than KL_EPOCH_PLACES of them read at the very same time. A writer takes
- * something out of sight, ends the epoch, and frees the thing once every pin is of a later epoch. One set
- * of places serves the process. */
+ * Readers pin the present epoch, read, and unpin; they wait neither for writers nor for each other, except
+ * for a free place when more than KL_EPOCH_PLACES of them read at the same time. A writer unlinks a thing,
+ * ends the epoch, and frees the thing once every pin is of a later epoch. One set of places serves the
+ * process. */
 #ifndef KL_BASE_EPOCH_H
 #define KL_BASE_EPOCH_H
 
@@ -16,8 +16,8 @@
 unsigned kl_epoch_pin(void);
 void kl_epoch_unpin(unsigned place);
 
-/* Any thread. Ends the epoch: what was taken out of sight (seq_cst) before the call may be freed once
- * kl_epoch_oldest is above what this returns. */
+/* Any thread. Ends the epoch: a thing that was unlinked (seq_cst) before the call may be freed once
+ * kl_epoch_oldest is above the returned number. */
 uint64_t kl_epoch_end(void);
 /* Any thread. The earliest epoch that somebody has pinned; UINT64_MAX when nobody reads. */
 uint64_t kl_epoch_oldest(void);

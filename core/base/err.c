@@ -57,7 +57,7 @@ kl_status kl_fail(kl_err *err, kl_status status, const char *fmt, ...)
 kl_status kl_err_prefix(kl_err *err, const char *fmt, ...)
 {
     if (!err)
-        return KL_EINTERNAL; /* the caller kept no story; it has the status itself */
+        return KL_EINTERNAL; /* the caller has no message; it has the status */
     va_list ap;
     va_start(ap, fmt);
     char *prefix = kl_vsprintf(fmt, ap);

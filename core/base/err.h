@@ -23,9 +23,9 @@ typedef enum kl_status {
     KL_EGONE,      /* 410 */
     KL_EAUTH,      /* 401, or credentials that cannot be read */
     KL_EFORBIDDEN, /* 403 */
-    KL_EREJECTED,  /* 422 and other 4xx: the server understood and said no */
+    KL_EREJECTED,  /* 422 and other 4xx: the server understood the request and refused it */
     KL_ETHROTTLED, /* 429 */
-    KL_ESERVER,    /* 5xx, or a reply that makes no sense */
+    KL_ESERVER,    /* 5xx, or an invalid reply */
     KL_ETIMEOUT,   /* a deadline passed */
     KL_ECONNECT,   /* no connection: refused, unresolved, TLS */
     KL_ECLOSED,    /* the connection ended early */

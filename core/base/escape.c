@@ -1,11 +1,11 @@
-/* escape.c - counts what a text takes, then copies plain bytes and spells out what lies between them. */
+/* escape.c - computes the length, then copies plain bytes and writes escapes between them. */
 #include "base/escape.h"
 
 #include <string.h>
 
 #include "base/utf8.h"
 
-/* The letter of the short form, 'u' where there is none, or 0: it stands for itself. */
+/* The letter of the short escape, 'u' where there is none, or 0: no escape. */
 static char spelt(unsigned char c)
 {
     static const char names[32] = {['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};

@@ -1,4 +1,4 @@
-/* file.c - opens without waiting, looks what it is, reads. */
+/* file.c - opens without waiting, checks the type, reads. */
 #include "base/file.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@ static kl_status await(int fd, const char *path, kl_err *err)
     if (n < 0)
         return failed(path, err);
     return n ? KL_OK
-             : kl_fail(err, KL_ETIMEOUT, "%s: nothing came through the pipe for %d seconds", path,
+             : kl_fail(err, KL_ETIMEOUT, "%s: no data arrived through the pipe for %d seconds", path,
                  (int)(KL_FILE_PATIENCE / KL_SECONDS(1)));
 }
 
@@ -63,12 +63,12 @@ static kl_status read_all(int fd, const char *path, const char *what, kl_buf *ou
         if (!n)
             return KL_OK;
         if (kl_buf_add(out, piece, (size_t)n))
-            return kl_fail(err, KL_ETOOBIG, "%s: %s may have %zu bytes at most", path, what,
+            return kl_fail(err, KL_ETOOBIG, "%s: %s may have at most %zu bytes", path, what,
                 out->max ? out->max : KL_BUF_MAX);
     }
 }
 
-/* A pipe without a name has somebody at its other end, as a shell makes them; a FIFO may never have. */
+/* A shell's anonymous pipe has a writer; a FIFO may never have one. */
 static bool is_pipe(int fd)
 {
     struct statfs fs;

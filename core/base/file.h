@@ -1,5 +1,5 @@
-/* file.h - whole files that somebody named: read at once, and never waited for. A path may have become a
- * FIFO, a device, a socket or a directory since it was last read; only regular files are read. Any thread. */
+/* file.h - reads whole files whose paths a user gave, without ever waiting. A path may have become a FIFO, a
+ * device, a socket or a directory since it was last read; only regular files are read. Any thread. */
 #ifndef KL_BASE_FILE_H
 #define KL_BASE_FILE_H
 
@@ -8,12 +8,12 @@
 #include "base/err.h"
 
 /* Appends the file's bytes to `out`, whose ceiling is the most that `what` ("a script") may have.
- * KL_ENOTFOUND: there is no such file; KL_EINVAL: it is no regular file; KL_ETOOBIG; KL_EIO: errno's
+ * KL_ENOTFOUND: there is no such file; KL_EINVAL: it is not a regular file; KL_ETOOBIG; KL_EIO: errno's
  * words. The message begins with the path. */
 KL_NODISCARD kl_status kl_file_read(const char *path, const char *what, kl_buf *out, kl_err *err);
-/* The same for a path that somebody gives on a command line, where a shell puts pipes: `<(command)`,
- * /dev/stdin. Such a pipe is read to its end, once: KL_ETIMEOUT when nothing comes for KL_FILE_PATIENCE. A
- * FIFO with a name is refused. Waits. */
+/* The same for a path from a command line, where a shell may put a pipe: `<(command)`, /dev/stdin. Such a
+ * pipe is read to its end, once: KL_ETIMEOUT when nothing comes for KL_FILE_PATIENCE. A FIFO with a name is
+ * refused. Waits. */
 KL_NODISCARD kl_status kl_file_read_given(const char *path, const char *what, kl_buf *out, kl_err *err);
 #define KL_FILE_PATIENCE KL_SECONDS(30)
 

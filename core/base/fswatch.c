@@ -1,10 +1,10 @@
 /* fswatch.c - says that one of some files may have changed.
  *
- * We watch directories, not files: an editor writes a new file and renames it, and a ConfigMap volume
- * swaps its ..data link beside the file's own name. An event that names one of ours, or after which a
- * file's fingerprint (device, inode, size, mtime through links) differs, makes us dirty; dirty and 50 ms
- * of quiet (1 s at the most) makes one call. Directories that inotify cannot serve (refused, or remote:
- * other hosts' writes are not announced) are polled. */
+ * Directories are watched, not files: an editor writes a new file and renames it, and a ConfigMap volume
+ * swaps its ..data link beside the file's own name. An event that names one of our files, or after which a
+ * file's fingerprint (device, inode, size, mtime through links) differs, makes the watch dirty; after 50 ms
+ * of quiet (at most 1 s) it calls once. Directories that inotify cannot serve (refused, or remote: other
+ * hosts' writes are not announced) are polled. */
 #include "base/fswatch.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@
 #include "base/sync.h"
 
 #define QUIET KL_MILLISECONDS(50)
-#define QUIET_MAX KL_SECONDS(1) /* somebody who writes without a pause must not keep us silent */
+#define QUIET_MAX KL_SECONDS(1) /* constant writes must not prevent the call */
 #define POLL_EVERY KL_SECONDS(1)
 #define EVENTS                                                                                               \
     (IN_CREATE | IN_CLOSE_WRITE | IN_MODIFY | IN_ATTRIB | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE            \
@@ -125,7 +125,7 @@ static void attach(kl_fswatch *w)
     }
 }
 
-/* Eats what inotify has; true when an event concerns a target by name. *lost: a directory itself went
+/* Reads all events of inotify; true when one concerns a target by name. *lost: a directory itself went
  * away. */
 static bool drain(kl_fswatch *w, bool *lost)
 {
@@ -200,7 +200,7 @@ static kl_status target_init(target *t, const char *path, kl_err *err)
         t->name = kl_strdup(basename(copy));
         kl_free(copy);
         if (stat(t->dir, &s) || !S_ISDIR(s.st_mode))
-            return kl_fail(err, KL_EIO, "cannot watch %s: there is no directory %s", path, t->dir);
+            return kl_fail(err, KL_EIO, "cannot watch %s: directory %s does not exist", path, t->dir);
     }
     t->seen = look(path);
     return KL_OK;

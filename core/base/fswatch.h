@@ -11,8 +11,8 @@ typedef struct kl_fswatch kl_fswatch;
 /* `paths` are files or directories (a directory means any file directly in it). */
 KL_NODISCARD kl_status kl_fswatch_start(
     const char *const *paths, size_t n, void (*changed)(void *arg), void *arg, kl_fswatch **out, kl_err *err);
-/* The same of files and of the directories that they are in: editors rename into those, and what was
- * missing may come to be there. */
+/* The same for files, with the directories that contain them: editors rename into those, and a missing file
+ * may appear. */
 KL_NODISCARD kl_status kl_fswatch_start_around(
     const char *const *files, size_t n, void (*changed)(void *arg), void *arg, kl_fswatch **out, kl_err *err);
 void kl_fswatch_stop(kl_fswatch *w); /* joins; after it `changed` is not called any more */

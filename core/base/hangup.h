@@ -1,8 +1,8 @@
 /* hangup.h - tells when the peer of a socket went away while nobody reads from it, and when it is time to
  * look after those that stay.
  *
- * A watch that waits for news is a suspended connection: its server polls nothing. One thread of ours
- * waits for the hang-ups of all of them. */
+ * A watch that waits for events is a suspended connection: its server polls nothing. One thread waits for the
+ * hang-ups of all of them. */
 #ifndef KL_BASE_HANGUP_H
 #define KL_BASE_HANGUP_H
 

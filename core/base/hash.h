@@ -1,6 +1,6 @@
-/* hash.h - a quick hash for tables that are asked often: multiply and fold, 16 bytes at a time. A third of
- * the cost of kl_hash, and seeded per process like it: nobody in a cluster can choose contents that
- * collide. Any thread. */
+/* hash.h - a quick hash for hot tables: multiply and fold, 16 bytes at a time. A third of the cost of
+ * kl_hash, and seeded per process like it: nobody in a cluster can choose contents that collide. Any
+ * thread. */
 #ifndef KL_BASE_HASH_H
 #define KL_BASE_HASH_H
 

@@ -1,4 +1,4 @@
-/* heap.c - what is due next: a binary min-heap of intrusive nodes ordered by (when, seq).
+/* heap.c - the next due node: a binary min-heap of intrusive nodes ordered by (when, seq).
  *
  * seq is drawn at every push and move, so equal times come out in the order they went in. Each node knows
  * its place, so moving and removing cost O(log n). */

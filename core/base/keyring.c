@@ -1,4 +1,4 @@
-/* keyring.c - the door to GnuTLS: credentials are counted, a session holds those that it began with. */
+/* keyring.c - the door to GnuTLS: credentials are counted, a session keeps those that it began with. */
 #include "base/keyring.h"
 
 #include <stdatomic.h>
@@ -18,7 +18,7 @@ struct kl_keypair {
 struct kl_keyring {
     kl_mutex mu;
     kl_keypair *now KL_GUARDED_BY(mu);
-    char *authorities; /* of clients; NULL: they are asked for nothing */
+    char *authorities; /* authorities of clients; NULL: no client certificates are requested */
 };
 
 kl_keyring *kl_keyring_new(void)

@@ -13,8 +13,8 @@ typedef struct kl_keypair kl_keypair; /* one certificate chain with its key; cou
 
 kl_keyring *kl_keyring_new(void);    /* empty: handshakes fail until a pair is set */
 void kl_keyring_free(kl_keyring *k); /* after the servers that use it; NULL is fine */
-/* PEM texts, the server's certificate first. Those that are no pair are refused with KL_ESYNTAX or
- * KL_EINVAL, and the old one stays. */
+/* PEM texts, the server's certificate first. An invalid pair is refused with KL_ESYNTAX or KL_EINVAL, and the
+ * old one stays. */
 KL_NODISCARD kl_status kl_keyring_set(kl_keyring *k, const char *cert, const char *key, kl_err *err);
 bool kl_keyring_empty(kl_keyring *k);
 

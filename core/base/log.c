@@ -59,8 +59,8 @@ kl_status kl_log_level_parse(const char *name, kl_log_level *out, kl_err *err)
             *out = (kl_log_level)i;
             return KL_OK;
         }
-    return kl_fail(err, KL_EINVAL, "log level \"%s\" is not known: use debug, info, warn, error or off",
-        name ? name : "");
+    return kl_fail(
+        err, KL_EINVAL, "unknown log level \"%s\": use debug, info, warn, error or off", name ? name : "");
 }
 
 static void hand_over(kl_log_level level, const char *message, const char *format, const char *fields)
@@ -126,7 +126,7 @@ const char *kl_log_record_format(void) { return record_format; }
 void kl_log_set_detailed(bool yes) { atomic_store_explicit(&detailed, yes, memory_order_relaxed); }
 bool kl_log_detailed(void) { return atomic_load_explicit(&detailed, memory_order_relaxed); }
 
-/* What a terminal or a reader of lines would obey: C0 but tabs, DEL, and C1 as UTF-8 has it. */
+/* Bytes that control a terminal or break lines: C0 but tabs, DEL, and C1 in UTF-8. */
 static bool obeyed(const char *s)
 {
     unsigned char c = (unsigned char)*s, next = (unsigned char)s[c != 0];
@@ -157,7 +157,7 @@ static void put(FILE *f, const char *s, size_t n)
     }
 }
 
-/* The fields, and below them a traceback: whatever it holds, no line of it looks like a record. */
+/* The fields, and below them a traceback, indented so that none of its lines looks like a record. */
 static void put_fields(FILE *f, const char *s)
 {
     static const char HEAD[] = "stack traceback:";
@@ -170,7 +170,7 @@ static void put_fields(FILE *f, const char *s)
     put(f, s, strlen(s));
 }
 
-/* One write(2), also where nothing is buffered, as stderr: whoever reads along never sees half a record. */
+/* One write(2), also for unbuffered stderr: a reader never sees half a record. */
 void kl_log_file_sink(void *arg, kl_log_level level, const char *message, const char *fields)
 {
     char *record = NULL;

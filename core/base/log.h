@@ -31,7 +31,7 @@ void kl_log(kl_log_level level, const char *message, const char *fmt, ...) KL_PR
 /* Inside a sink: the format of the record's fields, which tells numbers from texts that look like them.
  * Static. */
 const char *kl_log_record_format(void);
-/* The sink is for machines: what records know should be said in full. False until somebody says so. */
+/* Whether the sink is for machines, so that records should be complete. False by default. */
 void kl_log_set_detailed(bool yes);
 bool kl_log_detailed(void);
 /* The same with fields that are text already, and a format that tells their types: "a=%d b=%s c=%B" (a

@@ -1,10 +1,10 @@
 /* log_json.c - one record, one line of JSON: {"ts":...,"level":...,"msg":...} and the record's fields in
  * their order.
  *
- * The fields come as the text that other sinks print, so they are read back here: `key=bare`,
- * `key="quoted"`, and behind a line break a traceback. What was formatted as a number is one; everything
- * else is a string, whatever it looks like, so that a key has one type. Whatever bytes come in, the line
- * is valid JSON. */
+ * The fields come as the text that other sinks print, so they are read back here: `key=bare`, `key="quoted"`,
+ * and behind a line break a traceback. Only a value formatted as a number becomes a number; everything else
+ * is a string, whatever it looks like, so that a key has one type. The line is valid JSON for any input
+ * bytes. */
 #include "base/log.h"
 
 #include <ctype.h>
@@ -36,7 +36,7 @@ static size_t key_length(const char *s)
     return n && s[n] == '=' ? n : 0;
 }
 
-/* The conversion by which `key` got its value, 's' where the record's format does not say. */
+/* The conversion of `key` in the record's format, 's' where it is unknown. */
 static char conversion(const char *fmt, const char *key, size_t n)
 {
     for (const char *p = fmt; (p = strstr(p, "=%")); p++) {
@@ -141,7 +141,7 @@ typedef struct names {
     size_t n;
 } names;
 
-/* Readers of JSON disagree about two members of one name. */
+/* JSON readers disagree about duplicate members. */
 static bool is_new(names *seen, const char *key, size_t n)
 {
     for (size_t i = 0; i < seen->n; i++)
@@ -164,7 +164,7 @@ static void put_fields(kl_buf *out, const char *fmt, const char *fields)
         const char *key = n ? s : "text"; /* words before the first key */
         s += n ? n + 1 + read_value(s + n + 1, &value) : read_value(s, &value);
         size_t len = n ? n : strlen(key);
-        /* What a script calls like one of ours is "field.name". */
+        /* A script's field with one of our names becomes "field.name". */
         bool first = !is_taken(key, len) && !(len > 6 && !memcmp(key, "field.", 6))
             && is_new(&seen, key, len);
         if (first || is_new(&again, key, len)) {

@@ -1,9 +1,9 @@
 /* loop.c - posted functions in fifos, timers in a heap, one lock that guards both and is never held over a
  * call.
  *
- * Each line counts the time that its functions have taken, and the one that has taken least is next; `floor`
- * is what the last one that was chosen had taken. A line that was empty begins there: it has no claim on time
- * that it did not want. So do posts without a line. */
+ * Each line counts the time that its functions have used, and the one with the least is next; `floor` is the
+ * time of the last chosen line. A line that was empty starts there: it cannot save up unused time. So do
+ * posts without a line. */
 #include "base/loop.h"
 
 #include <stdatomic.h>
@@ -173,7 +173,7 @@ void kl_loop_free(kl_loop *l)
     kl_cond_signal(&l->cond);
     kl_unlock(&l->mu);
     kl_thread_join(l->thread);
-    l->thread = NULL; /* from now on kl_loop_call runs at once: nobody else would */
+    l->thread = NULL; /* from now on kl_loop_call runs fn at once: no thread would do it */
     task t;
     kl_lock(&l->mu);
     while (next_locked(l, INT64_MIN, &t)) {
@@ -183,7 +183,7 @@ void kl_loop_free(kl_loop *l)
         kl_lock(&l->mu);
     }
     kl_unlock(&l->mu);
-    kl_heap_fini(&l->due); /* looks at its nodes, so before them */
+    kl_heap_fini(&l->due); /* reads its nodes, so before they are freed */
     kl_list *n;
     while ((n = kl_list_shift(&l->timers)))
         kl_free(KL_CONTAINER(n, timer, link));
@@ -328,7 +328,7 @@ static bool withdraw(kl_loop *l, const waited_call *c)
     return found;
 }
 
-/* On its way out a call that is under way is waited for: it uses the caller's stack. */
+/* A running call is waited for: it uses the caller's stack. */
 static bool call(kl_loop *l, void (*fn)(void *arg), void *arg, kl_time deadline)
 {
     if (!l->thread || kl_loop_on_thread(l)) {

@@ -18,10 +18,10 @@ void kl_loop_start(kl_loop *l);
 void kl_loop_free(kl_loop *l); /* not from the loop itself */
 bool kl_loop_on_thread(const kl_loop *l);
 void kl_loop_post(kl_loop *l, void (*fn)(void *arg), void *arg);
-/* Posts of one line run in their order, and lines take turns by the time that theirs have taken: who takes
- * long lets the others go first. What is posted without a line waits for one function of a line at most.
- * Where no time passes all run in the order in which they were posted. A line is empty when it is freed,
- * and outlives no loop. */
+/* Posts of one line run in their order. Lines take turns by the time that their functions have used: a slow
+ * line lets the others go first. A post without a line waits for at most one function of a line. Where no
+ * time passes, all run in the order in which they were posted. A line must be empty when it is freed, and
+ * must not outlive its loop. */
 typedef struct kl_loop_line kl_loop_line;
 kl_loop_line *kl_loop_line_new(void);
 void kl_loop_line_free(kl_loop_line *line);
@@ -36,7 +36,7 @@ void kl_loop_call(kl_loop *l, void (*fn)(void *arg), void *arg);
 /* The same, but it gives up after `within` of real time: false when fn has not begun by then; it never
  * will. */
 bool kl_loop_call_within(kl_loop *l, void (*fn)(void *arg), void *arg, kl_time within);
-/* Another clock than the real one was moved: look again. Any thread. */
+/* A fake clock was moved: check the timers again. Any thread. */
 void kl_loop_wake(kl_loop *l);
 /* When it will do something: INT64_MIN while something is posted, else the time of the next timer, or
  * KL_NEVER. Any thread. */

@@ -1,9 +1,8 @@
 /* map.c - string to pointer: open addressing, linear probing, tombstones.
  *
- * A slot is empty (key NULL), dead (key == dead_key: probes go on, adds may reuse it) or live. Taking
- * leaves a tombstone, so iteration survives it; tombstones vanish at the next growth. Hashes are
- * SipHash-1-3 under a key drawn once per process: whoever names objects in a cluster cannot choose names
- * that collide. */
+ * A slot is empty (key NULL), dead (key == dead_key: probes go on, adds may reuse it) or live. Taking leaves
+ * a tombstone, so iteration survives it; tombstones vanish at the next growth. Hashes are SipHash-1-3 under a
+ * key drawn once per process: so names of objects in a cluster cannot be chosen to collide. */
 #include "base/map.h"
 
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* mem.c - allocation that cannot return NULL: the one place that decides what happens when memory ends.
  *
- * The hook may log, count or dump; it must not return. When it does, we abort: nobody above has a path for
- * NULL. */
+ * The hook may log, count or dump; it must not return. When it does, we abort: no caller handles NULL. */
 #include "base/mem.h"
 
 #include <link.h>

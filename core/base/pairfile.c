@@ -40,14 +40,14 @@ static bool is_absent(const char *path)
 
 /* --- reading ------------------------------------------------------------------------------ */
 
-/* A text that never lies about in freed memory: no reallocation. */
+/* A text that leaves no copies in freed memory: no reallocation. */
 static kl_status read_all(int fd, const char *path, char **out, kl_err *err)
 {
     struct stat st;
     if (fstat(fd, &st))
         return io(err, "read", path);
     if (!S_ISREG(st.st_mode) || (size_t)st.st_size > PAIR_MAX)
-        return kl_fail(err, KL_EIO, "cannot read %s: it is no file of at most %zu bytes", path, PAIR_MAX);
+        return kl_fail(err, KL_EIO, "cannot read %s: it is not a file of at most %zu bytes", path, PAIR_MAX);
     size_t size = (size_t)st.st_size, n = 0;
     char *text = kl_zalloc(size + 1);
     ssize_t got = 1;
@@ -120,7 +120,7 @@ static kl_status write_file(const char *path, const char *pem, kl_err *err)
     return st;
 }
 
-/* A name that nobody has: two pairs may come within a second. */
+/* An unused name: two pairs may be stored within a second. */
 static char *fresh_name(const char *dir, const char *name, kl_time now)
 {
     time_t seconds = (time_t)(now / KL_SECONDS(1));
@@ -161,7 +161,7 @@ static kl_status move_link(const char *dir, const char *name, const char *path, 
     kl_status st = KL_OK;
     if (!is_absent(current) && !is_link(current))
         st = kl_fail(err, KL_EEXISTS,
-            "%s is a file and no link: move it away, and new certificates can take its place", current);
+            "%s is a file, not a link: move it away so that new certificates can take its place", current);
     else if (is_link(updated) && unlink(updated))
         st = io(err, "remove", updated);
     if (!st && symlink(strrchr(path, '/') + 1, updated))
@@ -172,7 +172,7 @@ static kl_status move_link(const char *dir, const char *name, const char *path, 
             st = io(err, "move", updated);
     }
     if (!st && before && strcmp(before, path))
-        (void)unlink(before); /* its key is of no use any more */
+        (void)unlink(before); /* its key is not used any more */
     kl_free(before);
     kl_free(updated);
     kl_free(current);
@@ -183,7 +183,7 @@ static void sync_dir(const char *dir)
 {
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0) {
-        (void)fsync(fd); /* some file systems cannot */
+        (void)fsync(fd); /* not supported by some file systems */
         close(fd);
     }
 }

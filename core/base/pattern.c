@@ -3,10 +3,10 @@
  *   "(%w+)=(%d*)$"  ->  open 0 | many %w, 1.. | close 0 | one '=' | open 1 | many %d, 0.. | close 1 | end |
  *   match
  *
- * Patterns have no alternatives but the number of repetitions of one character, so each node has at most
- * one choice open, and all that is known about captures at a node is known when the row is made: which
- * there are, which are closed, what a %1 refers to. A choice that is taken back leaves captures behind
- * that were set after it; they are set again before anybody reads them. */
+ * Patterns have no alternatives but the number of repetitions of one character, so each node has at most one
+ * open choice, and the state of captures at a node is fixed when the row is built: which exist, which are
+ * closed, what a %1 refers to. Backtracking leaves later captures behind; they are set again before they are
+ * read. */
 #include "base/pattern.h"
 
 #include <stdint.h>
@@ -40,8 +40,8 @@ typedef struct node {
 typedef struct set {
     uint64_t bits[4];
 } set;
-/* MANY, OPTIONAL: the match went on from `now` and may go on from less, down to `least`. FEW: from `now`,
- * or more. */
+/* MANY, OPTIONAL: the match continued from `now` and may continue from less, down to `least`. FEW: from
+ * `now`, or more. */
 typedef struct choice {
     const node *after;
     const char *now, *least;
@@ -55,7 +55,7 @@ struct kl_pattern {
     uint32_t n_nodes, n_sets;
     uint8_t n_captures;
     bool anchored;
-    /* the story of the WRONG node, or NULL for a capture that is not there: */
+    /* the message of the WRONG node, or NULL for a capture that does not exist: */
     const char *wrong;
     uint8_t missing;
 };
@@ -160,7 +160,7 @@ static set *new_set(maker *m, uint32_t *number)
     return memset(&m->p->sets[*number], 0, sizeof(set));
 }
 
-/* Behind the ] that ends the set at m->at, or NULL: a ] that comes first, or behind a %, is a character. */
+/* After the ] that ends the set at m->at, or NULL: a ] in first place, or after a %, is a character. */
 static const char *set_end(const maker *m)
 {
     const char *c = m->at + 1;
@@ -200,7 +200,7 @@ static bool read_set(maker *m, uint32_t *number)
     return true;
 }
 
-/* One character's description, and how often it may come. */
+/* A single character class, and its repetition. */
 static bool read_single(maker *m)
 {
     node n = {.op = ONE};
@@ -259,7 +259,7 @@ static bool read_close(maker *m)
     return wrong(m, "invalid pattern capture");
 }
 
-/* %b, %f and %1 are no single characters; nor do they repeat. */
+/* %b, %f and %1 are not single characters, and cannot be repeated. */
 static bool read_escape(maker *m)
 {
     char c = m->end - m->at > 1 ? m->at[1] : 0;
@@ -375,7 +375,7 @@ static inline bool holds(const kl_pattern *p, const node *n, char c)
     }
 }
 
-/* How far characters of a kind go on. */
+/* The length of a run of characters of a class. */
 static const char *run_of(const kl_pattern *p, const node *n, const char *s, const char *end)
 {
     switch (n->kind) {
@@ -393,7 +393,7 @@ static const char *run_of(const kl_pattern *p, const node *n, const char *s, con
     }
 }
 
-/* Behind what n->a opens at s and n->b closes, or NULL. */
+/* After the text that n->a opens at s and n->b closes, or NULL. */
 static const char *balanced(kl_matching *m, const node *n, const char *s)
 {
     if (s == m->end || (uint8_t)*s != n->a)
@@ -417,7 +417,7 @@ static bool at_frontier(const kl_pattern *p, const kl_matching *m, const node *n
     return !set_has(in, before) && set_has(in, here);
 }
 
-/* A position never comes again; text does when it is the same. */
+/* A position capture never matches again; text does when it is equal. */
 static bool comes_again(kl_matching *m, const kl_capture *c, const char *s)
 {
     if (c->len < 0 || m->end - s < c->len)
@@ -426,7 +426,7 @@ static bool comes_again(kl_matching *m, const kl_capture *c, const char *s)
     return !memcmp(c->at, s, (size_t)c->len);
 }
 
-/* The last choice, taken otherwise: where the match goes on, or NULL. *top moves. */
+/* Backtracks to the last choice: where the match continues, or NULL. *top moves. */
 static const char *otherwise(const kl_pattern *p, const kl_matching *m, choice **top, const node **at)
 {
     while (*top > p->choices) {
@@ -438,7 +438,7 @@ static const char *otherwise(const kl_pattern *p, const kl_matching *m, choice *
                 return ++c->now;
         } else {
             const char *s = c->now;
-            /* Only where the character stands that has to come. */
+            /* Only where the next required character is. */
             bool known = c->after->op == ONE && c->after->kind == CHARACTER;
             do
                 s--;

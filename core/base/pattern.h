@@ -1,9 +1,9 @@
 /* pattern.h - Lua's patterns, as the manual of Lua 5.4 defines them, by a matcher that counts its steps
  * and can be stopped.
  *
- * A pattern becomes a row of nodes once, in memory of the caller's; a match walks them without recursion.
- * What is wrong with a pattern is told when a match comes to that place, in stock Lua's words, and never
- * before: that is what stock Lua does. Pure, but for `spend`; one match at a time for each pattern. */
+ * A pattern becomes a row of nodes once, in memory of the caller's; a match walks them without recursion. A
+ * mistake in a pattern is reported when a match reaches it, with stock Lua's message, and never before: so
+ * does stock Lua. Pure, but for `spend`; one match at a time for each pattern. */
 #ifndef KL_BASE_PATTERN_H
 #define KL_BASE_PATTERN_H
 

@@ -19,8 +19,8 @@
 
 enum { AWAKE, ASLEEP, WOKEN };
 
-/* A socket that was let go since the last wait: libcurl often wants it again before the next, and then
- * epoll hears of it once. */
+/* A socket that was removed since the last wait: libcurl often adds it again before the next, which then
+ * costs one epoll call. */
 typedef struct loose {
     int fd, what;
 } loose;
@@ -97,7 +97,7 @@ void kl_poller_closing(kl_poller *p, int fd)
         }
 }
 
-/* Rounded up, so that a moment is never looked at before it has come. */
+/* Rounded up, so that the wait never ends early. */
 static int milliseconds_until(kl_time until)
 {
     if (until == KL_NEVER)

@@ -1,9 +1,9 @@
 /* poller.h - one thread sleeps until a socket is ready, a moment has come or another thread wakes it: the
  * only door to epoll for clients (servers have base/httpd).
  *
- * Owner thread but for kl_poller_wake. Readiness is a level: what was not read up is reported again. A
- * wake is one system call when the owner sleeps or is about to, and none when it is awake and has been
- * woken already. */
+ * Owner thread but for kl_poller_wake. Readiness is level-triggered: data that was not read is reported
+ * again. A wake is one system call when the owner sleeps or is about to, and none when it is awake and has
+ * been woken already. */
 #ifndef KL_BASE_POLLER_H
 #define KL_BASE_POLLER_H
 

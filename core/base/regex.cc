@@ -1,4 +1,4 @@
-/* regex.cc - RE2 behind C functions. The only C++ of the project: RE2 has no other face. */
+/* regex.cc - RE2 behind C functions. The only C++ of the project: RE2 has no C interface. */
 #include "base/regex.h"
 
 #include <new>
@@ -9,7 +9,7 @@ struct kl_regex {
     kl_regex(const re2::StringPiece &pattern, const re2::RE2::Options &o) : re(pattern, o) {}
 };
 
-/* Go's words for what RE2 found (regexp/syntax/parse.go). */
+/* Go's messages for RE2's errors (regexp/syntax/parse.go). */
 static const char *words(re2::RE2::ErrorCode code)
 {
     switch (code) {
@@ -37,7 +37,7 @@ kl_status kl_regex_new(const char *pattern, size_t n, kl_regex **out, kl_err *er
     o.set_log_errors(false);
     kl_regex *r = new (std::nothrow) kl_regex(re2::StringPiece(pattern, n), o);
     if (!r)
-        return kl_fail(err, KL_EINTERNAL, "there is no memory for a regular expression");
+        return kl_fail(err, KL_EINTERNAL, "not enough memory for a regular expression");
     if (!r->re.ok()) {
         const char *what = words(r->re.error_code());
         const std::string &at = r->re.error_arg();

@@ -1,6 +1,6 @@
-/* shelf.c - a file is "kubelua shelf 1 CHECKSUM LENGTH TAG\n" and the bytes. It is written beside its
- * place and renamed into it, so a reader finds the old one or the new one whole; what a crash or a full
- * disk left behind fails its checksum. */
+/* shelf.c - a file is "kubelua shelf 1 CHECKSUM LENGTH TAG\n" and the bytes. It is written beside its place
+ * and renamed into it, so a reader finds the old or the new file complete; leftovers of a crash or a full
+ * disk fail the checksum. */
 #include "base/shelf.h"
 
 #include <errno.h>
@@ -14,8 +14,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-#define FILE_MAX ((size_t)64 << 20) /* bytes; larger things are asked for again */
-#define HEAD_MAX 1024               /* the first line: tags are hashes, but who knows whose */
+#define FILE_MAX ((size_t)64 << 20) /* bytes; larger things are not cached */
+#define HEAD_MAX 1024               /* the first line: tags are hashes of unknown length */
 #define MAGIC "kubelua shelf 1 "
 
 struct kl_shelf {
@@ -45,7 +45,7 @@ char *kl_shelf_home(void)
     const char *own = getenv("KUBELUA_CACHE_DIR"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     if (own && *own)
         return strcmp(own, "off") ? kl_strdup(own) : NULL;
-    /* relative ones are to be ignored, says the XDG specification */
+    /* the XDG specification requires to ignore relative ones */
     if (cache && *cache == '/')
         return kl_sprintf("%s/kubelua", cache);
     return home && *home ? kl_sprintf("%s/.cache/kubelua", home) : NULL;
@@ -94,7 +94,7 @@ kl_status kl_shelf_unpack(
             *tag = kl_strdup(after + 1);
     }
     kl_free(head);
-    return good ? KL_OK : kl_fail(err, KL_ESYNTAX, "it is torn: its length or its checksum is wrong");
+    return good ? KL_OK : kl_fail(err, KL_ESYNTAX, "it is corrupt: its length or its checksum is wrong");
 }
 
 /* --- places ------------------------------------------------------------------------------- */
@@ -184,7 +184,7 @@ static void set_time(int fd, kl_time wall)
 {
     struct timespec t = {.tv_sec = wall / KL_SECONDS(1), .tv_nsec = wall % KL_SECONDS(1)};
     if (futimens(fd, (struct timespec[]){t, t}))
-        kl_debug("the age of a remembered answer cannot be set", "error=%s", kl_log_quoted(strerror(errno)));
+        kl_debug("the age of a cached response cannot be set", "error=%s", kl_log_quoted(strerror(errno)));
 }
 
 static bool write_whole(int fd, const kl_buf *b)
@@ -234,7 +234,7 @@ bool kl_shelf_put(kl_shelf *s, const char *name, kl_time wall, const char *tag, 
     bool good = replace(path, wall, &text);
     if (!good && !s->refused) {
         s->refused = true;
-        kl_debug("answers of the server are not remembered on disk", "dir=%s error=%s", kl_log_quoted(s->dir),
+        kl_debug("responses of the server are not cached on disk", "dir=%s error=%s", kl_log_quoted(s->dir),
             kl_log_quoted(strerror(errno)));
     }
     kl_buf_fini(&text);

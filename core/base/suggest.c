@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Longer words are no typos of keys and flags. */
+/* Longer words are not typos of keys and flags. */
 #define WORD_MAX 128
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
@@ -35,8 +35,7 @@ size_t kl_edit_distance(const char *a, const char *b)
     return above[m];
 }
 
-/* The word in small letters, without what joins its parts; out has room for WORD_MAX and a NUL. False: it is
- * too long. */
+/* The word in lower case, without separators; out has room for WORD_MAX and a NUL. False: it is too long. */
 static bool plain(const char *word, char *out)
 {
     size_t n = 0;
@@ -57,7 +56,7 @@ const char *kl_suggest(const char *word, const char *const *candidates, size_t n
     for (size_t i = 0; i < n; i++) {
         size_t d = plain(candidates[i], other) ? kl_edit_distance(given, other) : WORD_MAX;
         if (d <= nearest && d < strlen(other)) {
-            nearest = d ? d - 1 : 0; /* the next one must be nearer */
+            nearest = d ? d - 1 : 0; /* the next one must be closer */
             best = candidates[i];
             if (!d)
                 break;

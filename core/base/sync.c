@@ -1,8 +1,8 @@
 /* sync.c - the only door to pthread.
  *
  * Every thread of the library starts here with all signals blocked, so that a host's handlers run on the
- * host's own threads. Conditions wait on CLOCK_MONOTONIC: a changed wall clock neither wakes nor delays
- * anyone. */
+ * host's own threads. Conditions wait on CLOCK_MONOTONIC: a changed wall clock neither wakes nor delays a
+ * thread. */
 #include "base/sync.h"
 
 #include <linux/futex.h>
@@ -20,7 +20,7 @@ struct kl_thread {
     char name[16];
     void (*fn)(void *arg);
     void *arg;
-    const char *badge; /* of who started it */
+    const char *badge; /* inherited from its starter */
 };
 
 static void mutex_init(kl_mutex *m)
@@ -59,7 +59,7 @@ KL_UNCHECKED void kl_unlock(kl_mutex *m)
     pthread_mutex_unlock(&m->m);
 }
 
-#define SPINS 64 /* looks at a held lock before the processor is given to somebody else */
+#define SPINS 64 /* spins before yielding the processor */
 
 void kl_spin_wait(kl_spin *s)
 {
@@ -156,7 +156,7 @@ void kl_signal_unblock(int signo)
     pthread_sigmask(SIG_UNBLOCK, &one, NULL);
 }
 
-/* By the kernel's number: a pthread_t may not be asked after its end. */
+/* By the kernel's number: a pthread_t must not be used after the thread's end. */
 void kl_thread_signal(uint64_t thread, int signo) { syscall(SYS_tgkill, getpid(), (pid_t)thread, signo); }
 
 static _Thread_local const char *badge;

@@ -83,8 +83,8 @@ void kl_mutex_fini(kl_mutex *m);
 void kl_lock(kl_mutex *m) KL_ACQUIRE(*m);
 void kl_unlock(kl_mutex *m) KL_RELEASE(*m);
 
-/* A lock of one word for a few dozen instructions that never sleep; zero is unlocked. Who finds it held
- * spins, then yields. */
+/* A one-word lock for a few dozen instructions that never sleep; zero is unlocked. A waiter spins, then
+ * yields. */
 typedef struct KL_CAPABILITY kl_spin {
     _Atomic uint32_t held;
 #ifdef KL_DEBUG
@@ -120,7 +120,7 @@ void kl_cond_wait(kl_cond *c, kl_mutex *m) KL_REQUIRES(*m);
  * passed. */
 bool kl_cond_wait_until(kl_cond *c, kl_mutex *m, kl_time deadline) KL_REQUIRES(*m);
 
-/* A bell that one thread, its owner, listens for, where the news themselves are elsewhere:
+/* A wake-up for one thread, its owner; the data itself is passed elsewhere:
  *
  *   owner: look = kl_bell_look(b); take the news; kl_bell_wait(b, look, deadline)      others: leave news;
  * kl_bell_ring(b)
@@ -141,7 +141,7 @@ void kl_bell_ring(kl_bell *b); /* any thread; b must not go away meanwhile */
 /* Starts `fn(arg)`; name is at most 15 bytes (longer ones are cut). Never NULL: failure goes to the memory
  * hook. */
 kl_thread *kl_thread_start(const char *name, void (*fn)(void *arg), void *arg);
-/* What this thread works for, where a process works for several: a word that its log lines begin with.
+/* The cluster that this thread works for, in a process that works for several: its log lines begin with it.
  * Threads that it starts inherit it. Borrowed: outlives them all; NULL: nothing to tell. */
 void kl_thread_set_badge(const char *text);
 const char *kl_thread_badge(void);

@@ -25,7 +25,7 @@ static char *name_of(const char *path, int number)
     return number ? kl_sprintf("%s.%d", path, number) : kl_strdup(path);
 }
 
-/* FILE -> FILE.1 -> FILE.2 ...; the oldest goes. */
+/* FILE -> FILE.1 -> FILE.2 ...; the oldest is removed. */
 static void shift(const char *path)
 {
     for (int i = KL_TAPE_FILES - 1; i > 0; i--) {
@@ -58,7 +58,7 @@ static bool begins_so(const char *name, const char *begins)
     return n >= 0 && !memcmp(head, begins, (size_t)n < want ? (size_t)n : want);
 }
 
-/* A slip in the name would move somebody's file away, and remove it a few starts later. */
+/* A wrong file name would rename a foreign file, and remove it a few starts later. */
 static kl_status check(const char *path, const char *begins, kl_err *err)
 {
     kl_status st = KL_OK;
@@ -74,7 +74,7 @@ static kl_status check(const char *path, const char *begins, kl_err *err)
                                          : "no plain file");
         else if (s.st_size && begins && !begins_so(name, begins))
             st = kl_fail(err, KL_EEXISTS,
-                "%s is there and is none of our recordings; it would be moved away: name another file", name);
+                "%s exists and is not a kubelua recording; it would be renamed: name another file", name);
         kl_free(name);
     }
     return st;

@@ -12,11 +12,11 @@
 
 typedef struct kl_tape kl_tape;
 
-/* So many files there are at most. */
+/* The maximum number of files. */
 #define KL_TAPE_FILES 4
 
 /* Begins a file, for the owner alone (0600); what was there becomes FILE.1. `max` bytes for all files.
- * KL_EIO names the file and why. What is no tape is neither moved nor removed: KL_EEXISTS when FILE or one
+ * KL_EIO names the file and why. What is not a tape is neither moved nor removed: KL_EEXISTS when FILE or one
  * of the others is there and no plain file, or does not begin with `begins` (NULL: anything may be there). */
 KL_NODISCARD kl_status kl_tape_new(
     const char *path, size_t max, const char *begins, kl_tape **out, kl_err *err);

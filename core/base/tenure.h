@@ -1,8 +1,8 @@
-/* tenure.h - until when somebody may act, and what of that a piece of work remembers from its beginning.
+/* tenure.h - until when this process may act as leader, and the term in which a piece of work began.
  *
- * A tenure is written by whoever wins, renews and loses it (one thread), and read by all. It counts its
- * terms, so that work begun in one does not act in the next. Time is boottime, which counts through
- * suspend. Any thread but for begin, extend and end. */
+ * One thread writes a tenure: it wins, renews and loses it. All threads read it. It counts its terms, so that
+ * work begun in one does not act in the next. Time is boottime, which counts through suspend. Any thread but
+ * for begin, extend and end. */
 #ifndef KL_BASE_TENURE_H
 #define KL_BASE_TENURE_H
 
@@ -13,17 +13,16 @@
 typedef struct kl_tenure {
     _Atomic kl_time until; /* boottime; 0: not now */
     _Atomic int64_t term;  /* 1, 2, ...; 0 before the first */
-    _Atomic int64_t epoch; /* what others know the term by, such as a Lease's leaseTransitions */
+    _Atomic int64_t epoch; /* the term's public number, such as a Lease's leaseTransitions */
 } kl_tenure;
 
-/* Work under a tenure: NULL means that nobody asks, a term of 0 any term. */
+/* Work under a tenure: NULL means no check, a term of 0 any term. */
 typedef struct kl_mandate {
     const kl_tenure *of; /* outlives the work */
     int64_t term;
 } kl_mandate;
 
-/* Until is stored last and taken away first: who finds it good finds the term that it belongs to, or a
- * later one. */
+/* `until` is stored last and cleared first: a reader that finds it valid finds its term, or a later one. */
 static inline void kl_tenure_begin(kl_tenure *t, int64_t epoch, kl_time until)
 {
     atomic_store(&t->epoch, epoch);

@@ -12,7 +12,7 @@ char **kl_texts_set(char *const *t, size_t n);
 char **kl_texts_copy(char *const *t);
 void kl_texts_free(char **t); /* NULL is fine */
 /* Of sets (sorted): */
-/* NULL is another than the empty one */
+/* NULL differs from the empty set */
 bool kl_texts_same(char *const *a, char *const *b);
 bool kl_texts_has(char *const *t, const char *text); /* NULL has none */
 /* The place of the first that is not before `text`, of which n bytes count. */

@@ -1,5 +1,5 @@
-/* trace.h - W3C Trace Context (https://www.w3.org/TR/trace-context/): which trace something belongs to,
- * and which part of it it is. */
+/* trace.h - W3C Trace Context (https://www.w3.org/TR/trace-context/): the trace that something belongs to,
+ * and its span. */
 #ifndef KL_BASE_TRACE_H
 #define KL_BASE_TRACE_H
 

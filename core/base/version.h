@@ -3,7 +3,7 @@
 #define KL_BASE_VERSION_H
 
 #define KL_VERSION "0.1.0"
-/* Of the newest commit that made it what it is; it stands on man pages. */
+/* The date of the newest commit; man pages show it. */
 #define KL_VERSION_DATE "2026-11-25"
 
 #endif

@@ -1,9 +1,9 @@
-/* watchdog.c - the dog sleeps, or looks at every guard and knows when to look again.
+/* watchdog.c - the watchdog sleeps, or checks every guard and computes the time of the next check.
  *
  *   asleep --a turn begins--> awake --every guard rested since the last look--> asleep
  *
- * Who enters shows its turn before it looks whether the dog sleeps; the dog says that it sleeps before it
- * looks for turns a last time: one of them sees the other. */
+ * A thread that enters publishes its turn before it checks whether the dog sleeps; the dog publishes that it
+ * sleeps before it checks for turns a last time: one of them sees the other. */
 #include "base/watchdog.h"
 
 #include <signal.h>
@@ -87,7 +87,7 @@ static void end(kl_guard *g, unsigned turn, kl_over why, kl_time now)
         g->stuck(g->arg, &g->told);
 }
 
-/* When to look again; KL_NEVER: it rests, and did at the last look. */
+/* The time of the next check; KL_NEVER: it is idle, and was at the last check. */
 static kl_time look_at(kl_guard *g, kl_time now)
 {
     unsigned turn = atomic_load(&g->turn);
@@ -109,7 +109,7 @@ static kl_time look_at(kl_guard *g, kl_time now)
     return least(next, most(atomic_load(&g->deadline), now + LOOK_MIN));
 }
 
-/* What is to be logged of it is added to news. */
+/* Appends its log text to news. */
 static kl_time look_around_locked(kl_time now, kl_buf *news) KL_REQUIRES(all.mu)
 {
     kl_time next = KL_NEVER;
@@ -140,8 +140,7 @@ static void dog_main(void *arg)
             atomic_store(&d->asleep, false);
         kl_unlock(&all.mu);
         if (news.len)
-            kl_error(
-                "a thread is lost until what it called returns", "what=%s", kl_log_quoted(kl_buf_str(&news)));
+            kl_error("a thread is stuck in a C call", "what=%s", kl_log_quoted(kl_buf_str(&news)));
         kl_buf_fini(&news);
         if (leave)
             return;
@@ -216,7 +215,7 @@ static void come_back(kl_guard *g)
     g->told = (kl_stuck){0};
     kl_unlock(&all.mu);
     if (told.name)
-        kl_warn("what was stuck came back", "what=%s", told.name);
+        kl_warn("a stuck C call returned", "what=%s", told.name);
     kl_free(told.name);
     kl_free(told.story);
 }

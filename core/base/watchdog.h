@@ -6,9 +6,9 @@
  * *over*: kl_guard_over says so from then on, and, where kl_watchdog_signals was asked for, its thread
  * gets the signal, again and again until it leaves. The dog lives as long as there are guards.
  *
- * It counts processor time, by the thread's own clock: who was only not scheduled, or waits, spends
- * nothing. What a turn used before the dog's first look at it is not counted, so that it may last longer
- * than its budget by an eighth (KL_WATCHDOG_LOOK_MAX at most). */
+ * It counts processor time, by the thread's own clock: a thread that waits, or is not scheduled, spends
+ * nothing. What a turn used before the dog's first look at it is not counted, so that it may last longer than
+ * its budget by an eighth (KL_WATCHDOG_LOOK_MAX at most). */
 #ifndef KL_BASE_WATCHDOG_H
 #define KL_BASE_WATCHDOG_H
 

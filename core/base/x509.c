@@ -1,4 +1,4 @@
-/* x509.c - the door to OpenSSL: PEM text judged before a connection depends on it.
+/* x509.c - the door to OpenSSL: PEM text is checked before a connection depends on it.
  *
  * libcurl brings OpenSSL anyway. Its queue of errors is per thread and is left empty. */
 #include "base/x509.h"
@@ -18,7 +18,7 @@ static BIO *open_text(const char *pem)
     return b;
 }
 
-/* What OpenSSL dislikes, in its words; the queue ends empty. */
+/* OpenSSL's error message; the queue ends empty. */
 static const char *why(void)
 {
     const char *reason = ERR_reason_error_string(ERR_peek_last_error());
@@ -26,7 +26,7 @@ static const char *why(void)
     return reason ? reason : "no PEM text";
 }
 
-/* For a key with a passphrase OpenSSL would ask at the terminal. */
+/* For a key with a passphrase OpenSSL would prompt on the terminal. */
 static int no_passphrase(char *out, int size, int writing, void *arg)
 {
     (void)out;
@@ -38,7 +38,7 @@ static int no_passphrase(char *out, int size, int writing, void *arg)
 
 static kl_status no_certificate(kl_err *err)
 {
-    return kl_fail(err, KL_ESYNTAX, "no certificate can be read from it: %s", why());
+    return kl_fail(err, KL_ESYNTAX, "it does not contain a readable certificate: %s", why());
 }
 
 kl_status kl_x509_check(const char *pem, kl_err *err)
@@ -74,9 +74,9 @@ kl_status kl_x509_check_pair(const char *cert, const char *key, kl_err *err)
     BIO_free(b);
     kl_status st = KL_OK;
     if (!k)
-        st = asked
-            ? kl_fail(err, KL_ESYNTAX, "the key needs a passphrase: give one without (openssl pkey -in KEY)")
-            : kl_fail(err, KL_ESYNTAX, "no private key can be read from it: %s", why());
+        st = asked ? kl_fail(
+                 err, KL_ESYNTAX, "the key needs a passphrase: give a key without one (openssl pkey -in KEY)")
+                   : kl_fail(err, KL_ESYNTAX, "it does not contain a readable private key: %s", why());
     else if (X509_check_private_key(x, k) != 1)
         st = kl_fail(err, KL_EINVAL, "the key does not belong to the certificate");
     EVP_PKEY_free(k);

@@ -48,7 +48,7 @@ static kl_status add_name(X509_NAME *name, const char *field, const char *value,
     if (X509_NAME_add_entry_by_txt(name, field, MBSTRING_UTF8, (const unsigned char *)value, -1, -1, 0) == 1)
         return KL_OK;
     char what[160];
-    snprintf(what, sizeof what, "the subject's %s \"%.100s\" cannot stand in a certificate", field, value);
+    snprintf(what, sizeof what, "the subject's %s \"%.100s\" is not allowed in a certificate", field, value);
     return fail(err, what);
 }
 
@@ -90,14 +90,14 @@ static kl_status add_names(GENERAL_NAMES *all, const kl_x509_wish *w, kl_err *er
 {
     for (const char *const *d = w->dns; d && *d; d++) {
         if (!**d || !is_ia5(*d))
-            return kl_fail(err, KL_EINVAL, "\"%.100s\" is no DNS name", *d);
+            return kl_fail(err, KL_EINVAL, "\"%.100s\" is not a DNS name", *d);
         add_general(all, GEN_DNS, ASN1_IA5STRING_new(), *d, strlen(*d));
     }
     for (const char *const *i = w->ips; i && *i; i++) {
         unsigned char ip[16];
         size_t n = inet_pton(AF_INET, *i, ip) == 1 ? 4 : inet_pton(AF_INET6, *i, ip) == 1 ? 16 : 0;
         if (!n)
-            return kl_fail(err, KL_EINVAL, "\"%.100s\" is no IP address", *i);
+            return kl_fail(err, KL_EINVAL, "\"%.100s\" is not an IP address", *i);
         add_general(all, GEN_IPADD, ASN1_OCTET_STRING_new(), ip, n);
     }
     return KL_OK;
@@ -113,7 +113,7 @@ static kl_status set_names(X509_REQ *r, const kl_x509_wish *w, kl_err *err)
     if (!st
         && (X509V3_add1_i2d(&extensions, NID_subject_alt_name, all, 0, 0) != 1
             || X509_REQ_add_extensions(r, extensions) != 1))
-        st = fail(err, "the names cannot be added");
+        st = fail(err, "the names cannot be set");
     sk_X509_EXTENSION_pop_free(extensions, X509_EXTENSION_free);
     GENERAL_NAMES_free(all);
     return st;
@@ -123,7 +123,7 @@ kl_status kl_x509_request(const kl_x509_wish *w, char **key, char **request, kl_
 {
     EVP_PKEY *k = EVP_EC_gen("P-256");
     if (!k)
-        return fail(err, "no key can be made");
+        return fail(err, "the key cannot be generated");
     X509_REQ *r = need(X509_REQ_new());
     BIO *key_text = need(BIO_new(BIO_s_secmem())), *text = need(BIO_new(BIO_s_mem()));
     kl_status st = set_subject(r, w, err);
@@ -133,7 +133,7 @@ kl_status kl_x509_request(const kl_x509_wish *w, char **key, char **request, kl_
         && (X509_REQ_set_version(r, 0) != 1 || X509_REQ_set_pubkey(r, k) != 1
             || X509_REQ_sign(r, k, EVP_sha256()) <= 0 || PEM_write_bio_X509_REQ(text, r) != 1
             || PEM_write_bio_PrivateKey_traditional(key_text, k, NULL, NULL, 0, NULL, NULL) != 1))
-        st = fail(err, "the request cannot be made");
+        st = fail(err, "the request cannot be created");
     if (!st) {
         *key = text_of(key_text);
         *request = text_of(text);
@@ -211,7 +211,7 @@ kl_status kl_x509_facts_read(const char *pem, kl_x509_facts *out, kl_err *err)
     X509 *x = PEM_read_bio_X509(b, NULL, NULL, NULL);
     BIO_free(b);
     if (!x)
-        return fail(err, "no certificate can be read from it");
+        return fail(err, "it does not contain a readable certificate");
     kl_x509_facts f = {0};
     bool good = read_time(X509_get0_notBefore(x), &f.not_before)
         && read_time(X509_get0_notAfter(x), &f.not_after);

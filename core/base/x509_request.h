@@ -1,8 +1,8 @@
-/* x509_request.h - a new key, the request for a certificate of it, and what a certificate says. Behind the
- * door to OpenSSL. Any thread.
+/* x509_request.h - a new key, a certificate request for it, and the facts of a certificate. Behind the door
+ * to OpenSSL. Any thread.
  *
- * Keys are EC P-256, as client-go makes them. Whoever gets a key's text hands it to kl_x509_wipe when it
- * is done. */
+ * Keys are EC P-256, as client-go makes them. A caller that gets a key's text passes it to kl_x509_wipe
+ * afterwards. */
 #ifndef KL_BASE_X509_REQUEST_H
 #define KL_BASE_X509_REQUEST_H
 
@@ -16,14 +16,14 @@ typedef struct kl_x509_wish {
     const char *const *dns, *const *ips;
 } kl_x509_wish;
 
-/* A new key as "EC PRIVATE KEY" and a "CERTIFICATE REQUEST" signed by it, as PEM texts that the caller
- * frees (kl_x509_wipe, kl_free). KL_EINVAL for an address or a name that cannot stand in a certificate;
- * the message shows it. */
+/* A new key as "EC PRIVATE KEY" and a "CERTIFICATE REQUEST" signed by it, as PEM texts that the caller frees
+ * (kl_x509_wipe, kl_free). KL_EINVAL for an address or a name that a certificate cannot contain; the message
+ * shows it. */
 KL_NODISCARD kl_status kl_x509_request(const kl_x509_wish *w, char **key, char **request, kl_err *err);
 /* Overwrites a key's text and frees it; NULL is fine. */
 void kl_x509_wipe(char *key);
 
-/* What the first certificate of a PEM text says; lists are NULL-terminated, addresses as inet_ntop writes
+/* The facts of the first certificate of a PEM text; lists are NULL-terminated, addresses as inet_ntop writes
  * them. */
 typedef struct kl_x509_facts {
     char *cn; /* "" when there is none */

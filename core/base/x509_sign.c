@@ -45,7 +45,7 @@ static X509_REQ *read_request(const char *pem)
     return r;
 }
 
-/* For a key with a passphrase OpenSSL would ask at the terminal. */
+/* For a key with a passphrase OpenSSL would prompt on the terminal. */
 static int no_passphrase(char *out, int size, int writing, void *arg)
 {
     (void)out, (void)size, (void)writing, (void)arg;

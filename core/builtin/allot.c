@@ -1,5 +1,5 @@
-/* allot.c - what a Service is given. An update that leaves something out keeps what there was; only then is
- * something new looked for. */
+/* allot.c - allocations of a Service. An update that omits a value keeps the old one; otherwise a new one is
+ * allocated. */
 #include "check/check.h"
 #include "builtin/service.h"
 
@@ -94,7 +94,7 @@ static void keep_old(const kl_value *old, const kl_value **o)
         KL_EDIT(o, kl_value_ref(kl_value_get(was, "healthCheckNodePort")), "spec", "healthCheckNodePort");
 }
 
-/* One address and a list of them say the same: who changed one means both. */
+/* clusterIP and clusterIPs are equal: a change of one applies to both. */
 static void normalize(const kl_value *old, const kl_value **o)
 {
     const char *ip = kl__text(spec_of(*o), "clusterIP"), *was = kl__text(spec_of(old), "clusterIP");
@@ -116,7 +116,7 @@ static void normalize(const kl_value *old, const kl_value **o)
 
 static bool is_six(const char *ip) { return strchr(ip, ':') != NULL; }
 
-/* One IPv4 range is what there is. */
+/* There is a single IPv4 range. */
 static void check_stack(kl__causes *c, const kl_value *spec)
 {
     const kl_value *policy = kl_value_get(spec, "ipFamilyPolicy"), *ips = kl_value_get(spec, "clusterIPs"),

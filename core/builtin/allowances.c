@@ -1,5 +1,5 @@
-/* allowances.c - LimitRanges and ResourceQuotas: what may be asked for in a namespace (ValidateLimitRange,
- * ValidateResourceQuota of pkg/apis/core). What they do to others is limits.c and quota.c. */
+/* allowances.c - LimitRanges and ResourceQuotas: validation of LimitRanges and ResourceQuotas
+ * (ValidateLimitRange, ValidateResourceQuota of pkg/apis/core). limits.c and quota.c enforce them. */
 #include "check/forms.h"
 #include "builtin/kinds.h"
 #include "builtin/pod.h"
@@ -34,8 +34,8 @@ static void check_names(
     }
 }
 
-/* One quantity that must not be more than another: what they are called, and which of the two a complaint
- * shows where. */
+/* A quantity that must not exceed another: their names, and which of the two a complaint shows at which
+ * place. */
 static const struct {
     const char *low, *low_word, *high, *high_word, *place, *shown;
 } orders[] = {
@@ -85,7 +85,7 @@ static void check_ratio(kl__causes *c, const kl_value *limit, const char *name, 
     kl_quantity_free(max);
 }
 
-/* What cannot be overcommitted is asked for as it is limited. */
+/* For resources without overcommit the request must equal the limit. */
 static void check_overcommit(kl__causes *c, const kl_value *limit, const char *name, const kl__place *up)
 {
     const kl_value *want = kl_value_at(limit, "defaultRequest", name, NULL);
@@ -194,7 +194,7 @@ static bool counts(const char *scope, const char *resource)
     return kl__one_of(resource, "pods cpu memory limits.cpu limits.memory requests.cpu requests.memory");
 }
 
-/* How many resources of the quota its scope cannot count: each is a complaint. */
+/* The number of resources that the quota's scope cannot count: each is a complaint. */
 static size_t uncounted(const kl_value *spec, const char *scope)
 {
     const kl_value *hard = kl_value_get(spec, "hard");
@@ -273,7 +273,7 @@ static void check_selector(kl__causes *c, const kl_value *spec)
     const kl__place *at = KL_IN(KL_IN(SPEC, "scopeSelector"), "matchExpressions"),
                     *values_at = KL_IN(at, "values"), *op_at = KL_IN(at, "operator");
     const kl_value *shown = shown_selector(list);
-    for (size_t i = 0; i < kl_value_len(list); i++) { /* the real one does not say which item */
+    for (size_t i = 0; i < kl_value_len(list); i++) { /* the real server does not name the item */
         const kl_value *one = kl_value_item(list, i), *values = kl_value_get(one, "values");
         const char *scope = kl__text(one, "scopeName"), *op = kl__text(one, "operator");
         if (!kl__one_of(scope, scopes))

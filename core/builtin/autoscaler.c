@@ -1,4 +1,4 @@
-/* autoscaler.c - HorizontalPodAutoscalers in the form of autoscaling/v2: what is filled in and refused
+/* autoscaler.c - HorizontalPodAutoscalers in the form of autoscaling/v2: defaults and validation
  * (pkg/apis/autoscaling/{v2,validation}). */
 #include "builtin/defaults.h"
 #include "builtin/fill.h"
@@ -26,7 +26,7 @@ static void policy(kl_builder *b, const char *type, int64_t value)
     kl_build_end(b);
 }
 
-/* Up by four pods or by as many as there are, down to nothing, every 15 seconds. */
+/* Up by four pods or by 100 %, down to nothing, every 15 seconds. */
 static void rules(const kl_value **r, bool up)
 {
     kl__put_str(r, "selectPolicy", "Max");
@@ -57,7 +57,7 @@ static void behavior(const kl_value **o)
     kl__inside(o, "scaleDown", rules_down);
 }
 
-/* Four fifths of the processors that were asked for, where nothing else is said. */
+/* The default: 80 % of the requested processors. */
 void kl__scaler_defaults(const kl_value **s)
 {
     kl__put_int(s, "minReplicas", 1);
@@ -84,7 +84,7 @@ void kl__scaler_defaults(const kl_value **s)
 
 /* ------------------------------------------------------------------ targets of metrics */
 
-/* A quantity that is there is more than nothing. */
+/* A present quantity must be positive. */
 static void check_positive(kl__causes *c, const kl_value *o, const kl__place *at, const char *member)
 {
     const kl_value *v = kl_value_get(o, member);

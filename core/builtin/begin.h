@@ -1,5 +1,4 @@
-/* begin.h - what the server itself writes into an object of a built-in kind, and what it warns of. Pure; any
- * thread. */
+/* begin.h - fields of built-in kinds that the server itself writes, and its warnings. Pure; any thread. */
 #ifndef KL_BUILTIN_BEGIN_H
 #define KL_BUILTIN_BEGIN_H
 
@@ -8,10 +7,11 @@
 
 /* A new Namespace is active, and has Kubernetes' own finalizer among its own. *o is replaced. */
 void kl__namespace_begin(const kl_value **o);
-/* When a PersistentVolume's phase became what it is: at `wall`, unless it is that of `old` (NULL: a new one).
+/* Sets the time of a PersistentVolume's last phase change: `wall`, unless the phase is that of `old` (NULL: a
+ * new one).
  */
 void kl__volume_phase(kl_time wall, const kl_value *old, const kl_value **o);
-/* What the answer to a write that is fine warns of; static, or NULL. */
+/* The warning for a valid write; static, or NULL. */
 const char *kl__builtin_warning(const kl__write *w);
 
 #endif

@@ -1,4 +1,4 @@
-/* builtin.c - which checks look at which kind. */
+/* builtin.c - the table of checks by kind. */
 #include "builtin/builtin.h"
 
 #include <string.h>

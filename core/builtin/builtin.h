@@ -1,5 +1,5 @@
-/* builtin.h - what kube-apiserver refuses of built-in kinds, with its causes: fields, types and words. Pure:
- * functions of the object and what it is to replace. Any thread. */
+/* builtin.h - validation of built-in kinds as kube-apiserver does it, with the same causes: field, type,
+ * message. Pure: functions of the object and the one that it replaces. Any thread. */
 #ifndef KL_BUILTIN_BUILTIN_H
 #define KL_BUILTIN_BUILTIN_H
 

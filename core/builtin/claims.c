@@ -31,7 +31,7 @@ void kl__check_access_modes(kl__causes *c, const kl_value *spec, const kl__place
         kl__say_forbidden(c, at, "may not use ReadWriteOncePod with other access modes");
 }
 
-/* A size that is there and more than nothing. */
+/* A present size must be positive. */
 void kl__check_size(kl__causes *c, const kl_value *size, const kl__place *at)
 {
     kl_quantity *q = NULL;
@@ -89,7 +89,7 @@ static int compare(const kl_value *a, const kl_value *b)
     return order;
 }
 
-/* The old spec with what may change taken from the new one. */
+/* The old spec with the mutable fields of the new one. */
 static const kl_value *allowed(const kl__write *w, const kl_value *old, const kl_value *now)
 {
     const kl_value *a = kl_value_ref(old);

@@ -290,7 +290,7 @@ static void check_probe(
         kl__say_invalid(c, KL_IN(at, "successThreshold"), success, "must be 1");
 }
 
-/* What runs beside others, and for long, may be probed and told of its end. */
+/* Only long-running containers may have probes and lifecycle hooks. */
 static void check_life(const kl__pod_look *p, const kl_value *container, const kl__place *at)
 {
     static const char *const hooks[] = {"postStart", "preStop"},

@@ -1,7 +1,6 @@
-/* csr.c - CertificateSigningRequests: nothing of a request changes after it was made; approval adds
- * conditions, status the rest.
+/* csr.c - CertificateSigningRequests: the spec never changes; approval adds conditions, status the rest.
  *
- * What is signed is not looked into: a request must only be PEM of the right kind. */
+ * The request itself is not parsed: it must only be PEM of the right type. */
 #include "builtin/csr.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* csr.h - the rules of CertificateSigningRequests: who asks is the server's to say, approval and
+/* csr.h - the rules of CertificateSigningRequests: the server fills in the requester; approval and
  * certificate are subresources. Pure; any thread. */
 #ifndef KL_BUILTIN_CSR_H
 #define KL_BUILTIN_CSR_H
@@ -8,8 +8,8 @@
 #include "value/value.h"
 
 void kl__csr_create(const kl_value **o);
-/* `o` about to replace `old`: what may not be touched by a write of `sub` (NULL: of the object; "status",
- * "approval") comes from `old`. */
+/* `o` about to replace `old`: fields that a write of `sub` must not change come from `old` (`sub` NULL: the
+ * object; "status", "approval"). */
 void kl__csr_update(const char *sub, kl_time wall, const kl_value *old, const kl_value **o);
 void kl__csr_validate(const char *sub, const kl_value *old, const kl_value *o, kl__causes *causes);
 

@@ -1,4 +1,4 @@
-/* data.c - ConfigMaps and Secrets: keys, what a type needs, what is immutable. */
+/* data.c - ConfigMaps and Secrets: keys, required keys of a type, immutability. */
 #include "check/forms.h"
 #include "builtin/kinds.h"
 
@@ -39,7 +39,7 @@ static void check_immutable(const kl__write *w)
             kl__say_forbidden(w->causes, KL_IN(NULL, members[i]), why);
 }
 
-/* Docker's file is a JSON object. The words are those of Go's decoder, for the first thing that is wrong. */
+/* Docker's file is a JSON object. The message is that of Go's decoder for the first mistake. */
 static void check_json(kl__causes *c, const kl_value *data, const char *key)
 {
     const kl_value *coded = kl_value_get(data, key), *v = NULL;
@@ -69,7 +69,7 @@ static void check_json(kl__causes *c, const kl_value *data, const char *key)
     kl_buf_fini(&plain);
 }
 
-/* What a Secret of a type has. */
+/* Required keys of a Secret's type. */
 static void check_type(const kl__write *w)
 {
     static const struct {

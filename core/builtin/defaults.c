@@ -1,5 +1,5 @@
-/* defaults.c - what kube-apiserver fills into built-in objects that leave it out: the fields that clients
- * read back. Here: pods and what makes them, services, claims, secrets. */
+/* defaults.c - defaults of built-in objects, as in kube-apiserver. Here: pods and the workloads that create
+ * them, services, claims, secrets. */
 #include "builtin/defaults.h"
 #include "builtin/fill.h"
 
@@ -66,7 +66,7 @@ static void container(const kl_value **c)
     kl__put_str(c, "imagePullPolicy", pull_policy(kl_value_str(kl_value_get(*c, "image"))));
 }
 
-/* What a regular container may not have: ContainerRestartRules is off by default. */
+/* Fields that a regular container must not have: ContainerRestartRules is off by default. */
 static void main_container(const kl_value **c)
 {
     if (!kl__absent(*c, "restartPolicy"))
@@ -147,7 +147,7 @@ static bool tolerates(const kl_value *list, const char *key)
     return false;
 }
 
-/* Of pods alone: a template keeps what was asked for. */
+/* Only for pods: a template stays as it was given. */
 static void pod_container(const kl_value **c) { kl__inside(c, "resources", limits_are_requests); }
 
 /* On the host's network a port is open as it is. */
@@ -438,7 +438,7 @@ static char *base64(const char *s, size_t n)
     return out;
 }
 
-/* stringData is written only: it ends in data. */
+/* stringData is write-only: it is merged into data. */
 static void secret(const kl_value **o)
 {
     kl__put_str(o, "type", "Opaque");
@@ -460,7 +460,7 @@ static void secret(const kl_value **o)
     KL_CUT(o, "stringData");
 }
 
-/* The labels of its pods are its own, and select them, where it says nothing else. */
+/* Its labels and its selector default to the labels of its pods. */
 static void controller_labels(const kl_value **o)
 {
     const kl_value *labels = kl_value_at(*o, "spec", "template", "metadata", "labels", NULL);

@@ -1,4 +1,4 @@
-/* defaults_other.c - what is filled into kinds that are no pods and make none: storage, networking, rights,
+/* defaults_other.c - defaults of kinds that neither are nor create pods: storage, networking, rights,
  * admission, nodes, namespaces. */
 #include "builtin/defaults.h"
 #include "builtin/fill.h"
@@ -35,7 +35,7 @@ static void policy_spec(const kl_value **s)
     KL_EDIT(s, kl_builder_done(b), "policyTypes");
 }
 
-/* What a container may have at most is what it has, and asks for. */
+/* A maximum is also the default limit, and the default request. */
 static void limit_item(const kl_value **l)
 {
     static const char *const from[] = {"max", "default", "min"},
@@ -151,7 +151,7 @@ static void slice(const kl_value **o) { kl__each_inside(o, "ports", slice_port);
 static void subset(const kl_value **o) { kl__each_inside(o, "ports", port); }
 static void endpoints(const kl_value **o) { kl__each_inside(o, "subsets", subset); }
 
-/* Coordinated leader election is not on where nobody turns it on. */
+/* Coordinated leader election is off by default. */
 static void lease_spec(const kl_value **o)
 {
     KL_CUT(o, "strategy");

@@ -16,7 +16,7 @@
 
 static const char protocols[] = "SCTP TCP UDP";
 
-/* `ip` is one that nobody can send to from another machine. */
+/* `ip` cannot be reached from another machine. */
 static void check_reachable(kl__causes *c, const char *ip, const kl__place *at)
 {
     struct in_addr v4;

@@ -1,9 +1,8 @@
-/* events.c - what kube-apiserver says of an Event (apis/core/validation/events.go), in its order and
- * words.
+/* events.c - validation of an Event (apis/core/validation/events.go), in kube-apiserver's order and words.
  *
- * An Event with an eventTime is one of the new kind, whichever API brings it: it names who reports and
- * what was done. What comes by events.k8s.io/v1 must be of that kind, without the fields of the old one,
- * and later writes may touch its series alone. */
+ * An Event with an eventTime is one of the new form, in either API: it names its reporter and the action.
+ * Events of events.k8s.io/v1 must have that form, without the fields of the old one, and later writes may
+ * change only the series. */
 #include "builtin/kinds.h"
 
 #include <stdio.h>
@@ -38,7 +37,7 @@ static const char *text(const kl_value *o, const char *a, const char *b)
     return s ? s : "";
 }
 
-/* Where the real one does not show the value. */
+/* The real server does not show the value there. */
 static void invalid(kl__causes *causes, const char *field, const char *shown, const char *why)
 {
     const kl_value *v = kl_value_of_str(shown);

@@ -1,5 +1,5 @@
-/* fill.h - how defaults are put into an object: what is there stays. Each takes the caller's reference in *o
- * and leaves one there. Pure; any thread. */
+/* fill.h - puts defaults into an object; present fields stay. Each function takes the caller's reference in
+ * *o and leaves one there. Pure; any thread. */
 #ifndef KL_BUILTIN_FILL_H
 #define KL_BUILTIN_FILL_H
 

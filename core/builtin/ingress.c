@@ -11,7 +11,7 @@
 #define CLASS_ANNOTATION "kubernetes.io/ingress.class"
 #define CONTROLLER_MAX 250
 
-/* A kind and a name in a group: what a backend or a class's parameters are. */
+/* A kind and a name in a group: a backend, or a class's parameters. */
 static void check_reference(kl__causes *c, const kl_value *ref, const kl__place *at)
 {
     static const char *const members[] = {"kind", "name"};

@@ -246,7 +246,7 @@ void kl__check_job(const kl__write *w)
     }
     if (!w->old)
         return;
-    check_job_spec(w); /* once for the job, once for its update: kube-apiserver says it twice */
+    check_job_spec(w); /* once for the job, once for its update: kube-apiserver reports it twice */
     if (!indexed)
         kl__check_same(w->causes, old, spec, SPEC, "completions");
     else if (completions && !kl_value_equal(completions, kl_value_get(old, "completions"))
@@ -276,7 +276,7 @@ static bool zone_like(const char *s)
     }
 }
 
-/* IANA's areas and the names that stand in none. Which places an area has is not known here. */
+/* IANA's areas and the names outside of them. The places of an area are not listed here. */
 static bool zone_known(const char *s)
 {
     static const char areas[] =

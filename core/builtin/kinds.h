@@ -1,12 +1,12 @@
-/* kinds.h - the checks by kind; builtin.c has the table. Each looks at a write that is no write of a status.
- * Pure; any thread. */
+/* kinds.h - the checks by kind; builtin.c has the table. Each looks at a write that is not a write of a
+ * status. Pure; any thread. */
 #ifndef KL_BUILTIN_KINDS_H
 #define KL_BUILTIN_KINDS_H
 
 #include "builtin/builtin.h"
 #include "check/check.h"
 
-/* The spec is that of `old`, which was good: nothing to see. */
+/* The spec equals that of `old`, which was valid: nothing to check. */
 bool kl__write_same_spec(const kl__write *w);
 
 void kl__check_data(const kl__write *w);

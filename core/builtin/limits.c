@@ -1,5 +1,4 @@
-/* limits.c - LimitRanger: what LimitRanges of a namespace add to pods, and what they refuse of pods and
- * claims. */
+/* limits.c - LimitRanger: LimitRanges of a namespace add defaults to pods, and limit pods and claims. */
 #include "builtin/plugins.h"
 
 #include <string.h>
@@ -25,7 +24,7 @@ struct filling {
     kl_buf said; /* the annotation */
 };
 
-/* Members of `from` that `c`.resources.`which` lacks are put there; their names go into `said`. */
+/* Adds members of `from` that `c`.resources.`which` lacks; their names go into `said`. */
 static void fill(const kl_value **c, const char *which, const kl_value *from, kl_buf *said)
 {
     const char *key = NULL;

@@ -61,7 +61,7 @@ static void check_ranges(kl__causes *c, const kl_value *list)
         kl__say_invalid(c, at, list, "may specify no more than one CIDR for each IP family");
 }
 
-/* What an update may not do, of the status as well. */
+/* Forbidden changes of an update, also of the status. */
 static void check_update(const kl__write *w)
 {
     kl__causes *c = w->causes;

@@ -18,7 +18,7 @@ static const char *name_of(const kl_value *o) { return kl_object_name(o) ? kl_ob
 
 /* ------------------------------------------------------------------ Priority */
 
-/* Those that every cluster has. */
+/* The built-in classes. */
 static const struct {
     const char *name;
     int64_t value;
@@ -31,7 +31,7 @@ typedef struct priority {
     bool found;
 } priority;
 
-/* The class for pods that name none is the lowest of those that say so. */
+/* The default class is the one with the lowest value of those marked globalDefault. */
 static void consider_default(void *to, const kl_value *class)
 {
     priority *best = to;
@@ -72,7 +72,7 @@ static void find_default(void *to, const kl_value *class)
         *found = class;
 }
 
-/* One class at most is for pods that name none. */
+/* At most one class may be the default. */
 static kl_status check_only_default(const kl__admitted *a, const kl_value *o, kl_err *err)
 {
     const kl_value *found = NULL;
@@ -85,7 +85,7 @@ static kl_status check_only_default(const kl__admitted *a, const kl_value *o, kl
         "PriorityClass %s is already marked as default. Only one default can exist", name_of(found));
 }
 
-/* What was filled in stays over an update that does not say it. */
+/* A defaulted value survives an update that omits it. */
 static void keep_priority(const kl_value *old, const kl_value **o)
 {
     static const char *const members[] = {"priority", "preemptionPolicy"};
@@ -202,7 +202,7 @@ static kl_status add_runtime(const kl__admitted *a, const kl_value **o, kl_err *
 
 /* ------------------------------------------------------------------ DefaultStorageClass */
 
-/* The newest of those that say so, of equally old ones the first by name. */
+/* The newest of the default classes; of equally old ones the first by name. */
 static void consider_class(void *to, const kl_value *class)
 {
     const kl_value **best = to;

@@ -1,4 +1,4 @@
-/* plugins.h - what kube-apiserver's admission plugins add to a write and refuse of it, by what else there is:
+/* plugins.h - kube-apiserver's admission plugins, which change or refuse a write by looking at other objects:
  * Priority, RuntimeClass, DefaultStorageClass, LimitRanger, ResourceQuota. Under the server's lock. */
 #ifndef KL_BUILTIN_PLUGINS_H
 #define KL_BUILTIN_PLUGINS_H
@@ -7,7 +7,7 @@
 #include "schema/kinds.h"
 #include "value/value.h"
 
-/* What else there is: objects of built-in kinds, borrowed for the call. */
+/* The other objects: of built-in kinds, borrowed for the call. */
 typedef struct kl__around {
     /* an object of the cluster, or NULL */
     const kl_value *(*find)(void *arg, const char *group, const char *plural, const char *name);
@@ -21,13 +21,13 @@ typedef struct kl__admitted {
     const kl__kind *kind;
     const char *ns;      /* NULL: of the cluster */
     const kl_value *old; /* NULL on create */
-    bool loaded;         /* it was there in another server: it is filled in, and nothing of it is refused */
+    bool loaded;         /* it comes from another server: it gets defaults, and is never refused */
     const kl__around *around;
 } kl__admitted;
 
 /* Whether any plugin looks at writes of the kind. */
 bool kl__plugins_care(const kl__kind *k);
-/* Before webhooks: *o is replaced by what it is with their additions; 403. */
+/* Before webhooks: *o is replaced by the changed object; 403. */
 KL_NODISCARD kl_status kl__plugins_add(const kl__admitted *a, const kl_value **o, kl_err *err);
 /* After webhooks and validation: 403. */
 KL_NODISCARD kl_status kl__plugins_check(const kl__admitted *a, const kl_value *o, kl_err *err);
@@ -35,17 +35,17 @@ KL_NODISCARD kl_status kl__plugins_check(const kl__admitted *a, const kl_value *
 /* limits.c: LimitRanger */
 void kl__limits_add(const kl__admitted *a, const kl_value **pod);
 KL_NODISCARD kl_status kl__limits_check(const kl__admitted *a, const kl_value *o, kl_err *err);
-/* The sum of one resource over a pod's containers ("requests", "limits"), or what an init container wants
- * alone, if that is more. The caller's; NULL: nobody says it. */
+/* The sum of one resource over a pod's containers ("requests", "limits"), or the request of a single init
+ * container, if that is larger. The caller's; NULL: none sets it. */
 kl_quantity *kl__limits_total(const kl_value *pod, const char *which, const char *resource);
 
 /* quota.c: ResourceQuota. How much of a resource of quotas ("pods", "limits.cpu", "count/jobs.batch") an
  * object uses; the caller's, NULL: nothing. */
 kl_quantity *kl__quota_used(const kl__kind *k, const kl_value *o, const char *resource);
-/* Whether the quota's scopes are those of the object. */
+/* Whether the quota's scopes match the object. */
 bool kl__quota_concerns(const kl_value *quota, const kl__kind *k, const kl_value *o);
-/* 403 where a quota has no room by what its status says. *used: what its status.used becomes, a new
- * reference, in both cases. */
+/* 403 when the quota's status leaves too little. *used: the new status.used, a new reference, in both
+ * cases. */
 KL_NODISCARD kl_status kl__quota_charge(
     const kl__admitted *a, const kl_value *quota, const kl_value *o, const kl_value **used, kl_err *err);
 

@@ -9,7 +9,7 @@ typedef struct kl__pod_look {
     kl__causes *causes;
     const kl_value *spec;
     const kl_value *claims; /* a StatefulSet's volumeClaimTemplates: their names are volumes too; or NULL */
-    bool *good;             /* of each volume: nothing was complained of */
+    bool *good;             /* for each volume: it is valid */
     bool template;          /* not a pod */
 } kl__pod_look;
 
@@ -21,7 +21,7 @@ void kl__check_template(kl__causes *c, const kl_value *template, const kl_value 
 /* --- parts, for each other ------------------------------------------------------------------- */
 void kl__check_containers(const kl__pod_look *p, const kl__place *spec);
 void kl__check_volumes(kl__pod_look *p, const kl__place *at);
-/* the volume with this name, *found whether there is one that is good */
+/* the volume with this name; *found: whether a valid one exists */
 const kl_value *kl__pod_volume(const kl__pod_look *p, const char *name, bool *found);
 void kl__check_affinity(kl__causes *c, const kl_value *affinity, const kl__place *at);
 void kl__check_node_selector(kl__causes *c, const kl_value *selector, const kl__place *at);
@@ -30,12 +30,12 @@ void kl__check_tolerations(kl__causes *c, const kl_value *list, const kl__place 
 void kl__check_spread(kl__causes *c, const kl_value *list, const kl__place *at);
 /* requests and limits of a container */
 void kl__check_resources(kl__causes *c, const kl_value *resources, const kl__place *at);
-/* a resource's name: a standard one or qualified; one that containers may ask for */
+/* a resource's name: a standard one or qualified; one that containers may request */
 void kl__check_resource_name(kl__causes *c, const char *name, const kl__place *at);
 void kl__check_container_resource_name(kl__causes *c, const char *name, const kl__place *at);
-/* More of the resource may be promised than there is. */
+/* The resource may be overcommitted. */
 bool kl__may_overcommit(const char *name);
-/* a quantity that is there: at least 0, and whole where its resource is counted */
+/* a present quantity: at least 0, and an integer where its resource is counted */
 void kl__check_quantity(kl__causes *c, const char *resource, const kl_value *q, const kl__place *at);
 /* what an update of a pod may not change */
 void kl__check_pod_update(kl__causes *c, const kl_value *old, const kl_value *pod);

@@ -1,5 +1,5 @@
-/* pod_update.c - what may change of a pod's spec. What else has changed is shown as kube-apiserver shows
- * it, with the difference below; it prints its own structs there, and we print JSON. */
+/* pod_update.c - mutable fields of a pod's spec. Other changes are reported as by kube-apiserver, with a
+ * diff; it prints its own structs there, we print JSON. */
 #include "builtin/pod.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ static bool check_length(
     return false;
 }
 
-/* Again what the spec's own checks say of them. */
+/* Repeats the spec's own checks of them. */
 static void check_images(kl__causes *c, const kl_value *spec, const char *member, const kl__place *at)
 {
     const kl_value *list = kl_value_get(spec, member);

@@ -1,4 +1,4 @@
-/* quota.c - ResourceQuotas: what an object uses, and whether there is room for it. */
+/* quota.c - ResourceQuotas: the usage of an object, and whether it fits. */
 #include "builtin/plugins.h"
 
 #include <stdlib.h>
@@ -154,7 +154,7 @@ bool kl__quota_concerns(const kl_value *quota, const kl__kind *k, const kl_value
 
 /* ------------------------------------------------------------------ whether there is room */
 
-/* Which of the resources that are limited some containers do not say: "cpu for: a,b; memory for: a". */
+/* Limited resources that some containers do not set: "cpu for: a,b; memory for: a". */
 static void find_missing(const kl_value *hard, const kl_value *pod, kl_buf *out)
 {
     static const char *const lists[] = {"containers", "initContainers"};
@@ -189,7 +189,7 @@ static void tell(kl_buf *b, const char *resource, const char *text)
     kl_buf_printf(b, "%s%s=%s", b->len ? "," : "", resource, text);
 }
 
-/* One resource of one quota: *status.used is what it becomes; a complaint where that is too much. */
+/* One resource of one quota: updates *status.used; a complaint where that is too much. */
 static void charge(const kl__admitted *a, const kl_value *o, const char *resource, const char *hard,
     const kl_value **used, struct sums *s)
 {

@@ -1,4 +1,4 @@
-/* resources.c - requests and limits. Most pods ask for what is plain: nothing is parsed for those. */
+/* resources.c - requests and limits. Most pods have plain quantities, which are not parsed. */
 #include "builtin/pod.h"
 
 #include <string.h>

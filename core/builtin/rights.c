@@ -1,4 +1,4 @@
-/* rights.c - RBAC: rules that say something, subjects that can be, the role of a binding for life. */
+/* rights.c - RBAC: valid rules and subjects, and the immutable role of a binding. */
 #include "check/forms.h"
 #include "builtin/kinds.h"
 

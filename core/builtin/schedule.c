@@ -1,4 +1,4 @@
-/* schedule.c - cron's five fields, or a word like "@daily". Only what is wrong with them is of interest. */
+/* schedule.c - cron's five fields, or a word like "@daily". Only their mistakes matter here. */
 #include "builtin/kinds.h"
 
 #include <stdio.h>

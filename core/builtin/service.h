@@ -1,5 +1,5 @@
-/* service.h - Services: what they are given, and what is refused. What is taken already is the caller's to
- * know. Pure; any thread. */
+/* service.h - Services: their defaults and allocations, and their validation. The caller knows which
+ * addresses and ports are taken. Pure; any thread. */
 #ifndef KL_BUILTIN_SERVICE_H
 #define KL_BUILTIN_SERVICE_H
 
@@ -14,14 +14,14 @@ typedef struct kl__taken {
     void *arg;
     bool (*address)(void *arg, const char *ip); /* it is another Service's */
     bool (*port)(void *arg, int64_t port);      /* it is a node port of another Service */
-    uint64_t *next;                             /* where a search begins; moves on */
-    bool any_address;                           /* those out of the range are taken as they are */
+    uint64_t *next;                             /* where the search for a free one starts; advances */
+    bool any_address;                           /* those out of the range are accepted as they are */
 } kl__taken;
 
-/* Addresses, families and node ports where `*o` says none, from `old` (NULL on create) or new ones. With a
- * complaint nothing else is to be checked. *o is replaced. */
+/* Fills in missing addresses, families and node ports, from `old` (NULL on create) or new ones. After a
+ * complaint the caller checks nothing else. *o is replaced. */
 void kl__service_allot(const kl__taken *t, const kl_value *old, const kl_value **o, kl__causes *c);
-/* What a Service had for its old type and does not need for the new one goes. */
+/* Removes fields that the Service needed for its old type only. */
 void kl__service_drop(const kl_value *old, const kl_value **o);
 /* clusterIP, clusterIPs, ipFamilies, ipFamilyPolicy: whether they fit together */
 void kl__check_families(kl__causes *c, const kl_value *spec);

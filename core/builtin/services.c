@@ -1,4 +1,4 @@
-/* services.c - what is refused of Services, in kube-apiserver's order. */
+/* services.c - validation of Services, in kube-apiserver's order. */
 #include "check/forms.h"
 #include "builtin/kinds.h"
 #include "builtin/service.h"

@@ -1,4 +1,4 @@
-/* status.c - what a write of a status may not say. */
+/* status.c - validation of status writes. */
 #include "check/forms.h"
 #include "builtin/kinds.h"
 
@@ -8,7 +8,7 @@
 
 #define STATUS KL_IN(NULL, "status")
 
-/* Counters, and those that are no more than another, in the order of the complaints. */
+/* Counters, and those that must not exceed another, in the order of the complaints. */
 static const struct {
     const char *kinds, *counters;
     struct {

@@ -1,11 +1,11 @@
-/* storage.h - claims, which StatefulSets make of their templates, too. Pure; any thread. */
+/* storage.h - claims, also those that StatefulSets create from templates. Pure; any thread. */
 #ifndef KL_BUILTIN_STORAGE_H
 #define KL_BUILTIN_STORAGE_H
 
 #include "check/check.h"
 
 void kl__check_access_modes(kl__causes *c, const kl_value *spec, const kl__place *at);
-/* A quantity that is there and more than nothing; `at` is its own place. */
+/* A present quantity must be positive; `at` is its place. */
 void kl__check_size(kl__causes *c, const kl_value *size, const kl__place *at);
 /* Sources of volumes, of pods' and of PersistentVolumes; volumes.c has them. */
 void kl__check_host_path(kl__causes *c, const kl_value *v, const kl__place *at);

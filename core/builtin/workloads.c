@@ -16,7 +16,7 @@
 
 /* ------------------------------------------------------------------ numbers and percentages */
 
-/* 0 for what is neither. */
+/* 0 for other types. */
 static int64_t number_or_percent(const kl_value *v, bool *percent)
 {
     const char *text = kl_value_str(v);
@@ -51,7 +51,7 @@ static bool selects_nothing_said(const kl_value *selector)
         && !kl_value_len(kl_value_get(selector, "matchExpressions"));
 }
 
-/* Whether the selector reads; where it does, the template's labels are held against it. */
+/* Whether the selector is valid; if so, the template's labels must match it. */
 static bool check_labels(const kl__write *w)
 {
     const kl_value *selector = kl_value_at(w->o, "spec", "selector", NULL),
@@ -79,7 +79,7 @@ static void check_selector(const kl__write *w, const char *word)
         kl__say_invalid(w->causes, at, selector, "empty selector is invalid for %s", word);
 }
 
-/* Pods that are made again when they end. */
+/* Pods must have restartPolicy Always. */
 static void check_forever(const kl__write *w, const char *word)
 {
     const kl_value *spec = kl_value_at(w->o, "spec", "template", "spec", NULL);

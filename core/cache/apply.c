@@ -1,7 +1,7 @@
-/* apply.c - the apply context: what the server said becomes the store, and handlers hear of the
- * difference.
+/* apply.c - the apply context: writes the server's state into the store, and calls handlers with the
+ * differences.
  *
- * The store changes first. A list replaces it whole: what was not listed goes, and handlers hear of
+ * The store changes first. A list replaces it as a whole: unlisted objects are removed, and handlers get
  * deletes before the rest. Equal objects wake nobody; a new uid under an old name is a delete and an add. */
 #include "cache/informer_impl.h"
 
@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "model/object.h"
 
-/* The part has come to rv; the store is where the last of its parts is. NULL: it has not moved. */
+/* The part has reached rv; the store is at the version of its last part. NULL: unchanged. */
 static const char *reached(kl__follower *f, const char *rv)
 {
     kl_informer *i = f->i;
@@ -40,9 +40,9 @@ static void shown(kl__follower *f, const char *rv)
     f->i->moved = true;
 }
 
-/* A frame that was sent twice, or out of order, would roll the object back. Versions are compared where
- * they are numbers, as Kubernetes says they may be, and within one life of the object; a server that was
- * restored is listed anew, which takes what there is. (client-go stores whatever comes.) */
+/* A repeated or reordered frame would roll the object back. Versions are compared where they are numbers, as
+ * Kubernetes allows, and within one incarnation of the object; after a restore of the server comes a new
+ * list, which is taken as it is. (client-go does not compare.) */
 static bool is_stale(kl_informer *i, const kl_value *o)
 {
     char key[KL_KEY_MAX];
@@ -51,7 +51,7 @@ static bool is_stale(kl_informer *i, const kl_value *o)
     bool stale = have && !kl_object_reborn(have, o)
         && kl_rv_compare(kl_object_rv(o), kl_object_rv(have), &numbers) < 0 && numbers;
     if (stale)
-        kl_warn("an event is older than what is known, and skipped", "resource=%s key=%s rv=%s known=%s",
+        kl_warn("an event older than the cached object was skipped", "resource=%s key=%s rv=%s known=%s",
             i->resource, key, kl_object_rv(o), kl_object_rv(have));
     kl_value_unref(have);
     return stale;
@@ -122,7 +122,7 @@ static void tell_listed(kl__follower *f, bool first)
     kl__handlers_tell_synced(i);
 }
 
-/* The list is the whole truth of its part: the store becomes it, then handlers hear of the difference,
+/* The list is the complete state of its part: it replaces the store, then handlers get the differences,
  * deletes first. */
 static void change_all(kl__follower *f, const kl_value **page, size_t n, const char *rv)
 {
@@ -162,7 +162,7 @@ void kl__apply_nothing(kl_informer *i, kl__job *j)
         change_all(j->from, NULL, 0, NULL);
 }
 
-/* Nobody hears of it, but for those who wait for what will not come any more. */
+/* No handler is called; only those that wait for its objects are released. */
 void kl__apply_forget(kl_informer *i, kl__job *j)
 {
     kl_changes c;

@@ -1,10 +1,9 @@
-/* buckets.c - where an object stands: what indexes say of it, and the sets of those of whom they say the
- * same.
+/* buckets.c - index values of objects, and the sets of objects with the same value.
  *
  * A bucket is the ordered set of the objects that have one value; one more bucket per index has those with
- * any value. Entering twice, or leaving what one is not in, does nothing, so an index may be filled while
- * it is kept up. The object's old state tells what it stood in by a path; a function is not asked twice,
- * so its buckets are noted. */
+ * any value. Entering twice, or leaving without having entered, does nothing, so an index may be filled while
+ * it is maintained. For a path index the object's old state gives its buckets; a function is not called
+ * twice, so its buckets are recorded. */
 #include "cache/indexer_impl.h"
 
 #include <stdlib.h>
@@ -130,8 +129,7 @@ static void leave_locked(kl_indexer *ix, uint32_t bucket, uint32_t number) KL_RE
 
 /* --- where an object stands --------------------------------------------------------------- */
 
-/* Numbers are put together as they come, and settled before they are asked for: an object may have very
- * many. */
+/* Numbers are appended as they come, and sorted before they are read: an object may have very many. */
 static int by_number(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;

@@ -1,8 +1,8 @@
-/* edit.c - what a writer makes and takes out of sight.
+/* edit.c - nodes that a writer creates and removes.
  *
- * A node carries the number of the edit that made it. In that edit nobody else has seen it: it is changed
- * in place and freed at once. Later it is copied instead, and what was replaced waits in limbo, oldest
- * first, until no reader can hold it. */
+ * A node carries the number of the edit that made it. During that edit no reader has seen it: it is changed
+ * in place and freed at once. Later it is copied instead, and the replaced node waits in limbo, oldest first,
+ * until no reader can hold it. */
 #include "cache/indexer_impl.h"
 
 #include <string.h>
@@ -33,7 +33,7 @@ void kl__edit_drop(kl__edit *e, void *p, uint64_t made)
 
 void kl__edit_drop_value(kl__edit *e, const kl_value *v) { wait_in(&e->values, (void *)v); }
 
-/* What came in this edit has been out of sight since `epoch`. */
+/* Nodes removed in this edit are invisible since `epoch`. */
 static void stamp(kl__limbos *l, uint64_t epoch)
 {
     for (size_t i = l->len; i-- > l->from && l->v[i].epoch == UINT64_MAX;)

@@ -1,7 +1,7 @@
-/* follow.c - the watch thread: source callback -> reflector step -> do what it says.
+/* follow.c - the watch thread: source callback -> reflector step -> action.
  *
- * One request and one timer are open at a time. What a list brings is kept aside until its last page has
- * come, then handed to the apply context as a whole. */
+ * One request and one timer are open at a time. The objects of a list are kept aside until its last page has
+ * arrived, then passed to the apply context as a whole. */
 #include "cache/informer_impl.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "model/object.h"
 
-/* What a server calls a list of which only metadata was asked for. */
+/* The kind of a list of metadata only. */
 #define METADATA_LIST "PartialObjectMetadataList"
 
 static void show_page(kl__follower *f) { atomic_store_explicit(&f->coming, f->n_page, memory_order_relaxed); }
@@ -28,7 +28,7 @@ void kl__follow_drop_page(kl__follower *f)
     show_page(f);
 }
 
-/* What a page brought that broke off: it will be asked for again. */
+/* Drops the objects of an aborted page: it will be requested again. */
 static void drop_part(kl__follower *f)
 {
     while (f->n_page > f->page_kept)
@@ -46,7 +46,7 @@ static void collect(kl__follower *f, const kl_value *o)
 
 /* --- initial events: ADDED for what there is, then perhaps news of it, then the bookmark --- */
 
-/* From the first event that is no news of a new object: where each object stands. */
+/* From the first event that is not an ADDED on: the place of each object. */
 static void page_index(kl__follower *f)
 {
     char key[KL_KEY_MAX];
@@ -89,7 +89,7 @@ static bool is_behind_all(kl__follower *f, const char *key)
     return true;
 }
 
-/* An item that no page before had, among those of the page that has just come. */
+/* Whether the page that has just arrived has an item that earlier pages did not have. */
 static bool page_is_news(kl__follower *f)
 {
     char key[KL_KEY_MAX];
@@ -132,7 +132,7 @@ static kl_status list_item(void *arg, const kl_value *object, kl_err *err)
     kl__follower *f = arg;
     const char *kind = kl_object_kind(object);
     if (kind && f->i->kind && strcmp(kind, f->i->kind)) {
-        kl_fail(err, KL_ESERVER, "the list of %s holds a %.80s: the server's answer is no list of %s",
+        kl_fail(err, KL_ESERVER, "the list of %s contains a %.80s: the server's answer is not a list of %s",
             f->i->resource, kind, f->i->kind);
         kl_value_unref(object);
         return KL_ESERVER;
@@ -144,8 +144,8 @@ static kl_status list_item(void *arg, const kl_value *object, kl_err *err)
     if (!kl_indexer_key(o, key)) {
         kl_value_unref(o);
         return kl_fail(err, KL_ESERVER,
-            "the list of %s holds an item without a usable metadata.name: the server's answer is no list of "
-            "objects",
+            "the list of %s contains an item without a usable metadata.name: the server's answer is not a "
+            "list of objects",
             f->i->resource);
     }
     collect(f, o);
@@ -158,41 +158,41 @@ static bool is_list(const char *kind)
     return n > 4 && !strcmp(kind + n - 4, "List");
 }
 
-/* Its kind and "List": so all but those CRDs call their lists that have named them otherwise. */
+/* The kind and "List": the name of all lists, except for CRDs with another listKind. */
 static bool is_list_of(const kl__follower *f, const char *kind)
 {
     size_t n = f->i->kind ? strlen(f->i->kind) : 0;
     return !f->i->kind || (is_list(kind) && n + 4 == strlen(kind) && !strncmp(kind, f->i->kind, n));
 }
 
-/* A list that replaces the store is one of this kind, or nothing is taken from it: an empty list of
- * something else would empty the store. A name of its own is believed when the items say what they are, or
- * while there is nothing to lose; then it stays that. */
+/* A list that replaces the store must be of this kind: an empty list of another kind would empty the store. A
+ * custom list kind is accepted when the items have their kind, or while the store is empty; then it is
+ * remembered. */
 static kl_status list_check(kl__follower *f, const kl_value *envelope, kl_err *err)
 {
     const char *kind = kl_value_str_at(envelope, "kind", NULL),
                *version = kl_value_str_at(envelope, "apiVersion", NULL);
     if (!is_list(kind))
-        return kl_fail(err, KL_ESERVER, "listing %s brought a %s where a list was expected", f->i->resource,
+        return kl_fail(err, KL_ESERVER, "listing %s returned a %s where a list was expected", f->i->resource,
             kind ? kind : "thing without kind");
     if (!strcmp(kind, METADATA_LIST) || (is_list_of(f, kind) && !f->i->api_version))
         return KL_OK;
     if (f->i->api_version && (!version || strcmp(version, f->i->api_version)))
-        return kl_fail(err, KL_ESERVER, "listing %s brought a %s of %s where %s was expected", f->i->resource,
-            kind, version ? version : "no apiVersion", f->i->api_version);
+        return kl_fail(err, KL_ESERVER, "listing %s returned a %s of %s where %s was expected",
+            f->i->resource, kind, version ? version : "no apiVersion", f->i->api_version);
     if (is_list_of(f, kind))
         return KL_OK;
     bool known = f->list_kind && !strcmp(kind, f->list_kind);
     bool believed = f->n_page ? f->typed : !atomic_load(&f->listed);
     if (!known && (f->list_kind || !believed))
-        return kl_fail(err, KL_ESERVER, "listing %s brought a %s where a list of %s was expected",
+        return kl_fail(err, KL_ESERVER, "listing %s returned a %s where a list of %s was expected",
             f->i->resource, kind, f->i->kind);
     if (!known)
         f->list_kind = kl_strdup(kind);
     return KL_OK;
 }
 
-/* The server has said something about the kind. */
+/* The server has sent something about the kind. */
 static kl_time heard(kl__follower *f)
 {
     kl_time now = kl_clock_now(f->i->clock);
@@ -241,7 +241,7 @@ static const kl_value *last_known(void *arg, const char *ns, size_t nslen, const
 
 /* --- objects that are too large ----------------------------------------------------------- */
 
-/* The last state that fit, which stays: a new reference, or NULL. */
+/* The last state within the size limit, which stays: a new reference, or NULL. */
 static const kl_value *skip_one(kl__follower *f, const kl_source_skipped *x)
 {
     const kl_value *known = x->namelen ? last_known(f, x->ns, x->nslen, x->name, x->namelen) : NULL;
@@ -261,7 +261,7 @@ static kl_status list_skipped(void *arg, const kl_source_skipped *x, kl_err *err
     return KL_OK;
 }
 
-/* What the store has of an object that was deleted has to go: a list says so. */
+/* The store's copy of a deleted object must be removed: a list tells so. */
 static kl_status watch_skipped(void *arg, const kl_source_skipped *x, kl_err *err)
 {
     kl__follower *f = arg;
@@ -276,7 +276,7 @@ static kl_status watch_skipped(void *arg, const kl_source_skipped *x, kl_err *er
     else if (known && type == KL_DELETED)
         st = kl_fail(err, KL_EGONE, "%s, and was deleted: a list follows", x->message);
     kl_value_unref(known);
-    if (!st) /* the watch lives; where it stands, the next event says */
+    if (!st) /* the watch is alive; the next event tells its version */
         kl__follow_step(f, &(kl_reflector_input){.kind = KL_REFLECTOR_FRAME, .type = KL_ADDED});
     return st;
 }
@@ -312,7 +312,7 @@ static void stream_error_set(kl__follower *f, const kl_value *status)
     kl_fail(e, status_of(code, reason), "the watch of %s was ended by the server: %s", f->i->resource,
         message      ? message
             : reason ? reason
-                     : "it did not say why");
+                     : "no reason given");
     e->http_code = (int)code;
     e->reason = kl_strdup(reason);
     const kl_value *details = kl_value_at(status, "details", NULL);
@@ -506,7 +506,7 @@ void kl__follow_perform(kl__follower *f, const kl_reflector_action *a)
     else if (a->what == KL_REFLECTOR_WATCH)
         request = f->source.watch(f->source.self, &a->watch, &sink);
     if (turn != f->turn)
-        /* it failed on the spot, and what follows from that is under way */
+        /* it failed at once, and its consequences are being handled */
         return;
     if (request)
         f->request = request;
@@ -520,7 +520,7 @@ void kl__follow_stop(kl__follower *f)
     kl__follow_perform(f, &a);
 }
 
-/* What other threads may want to know. */
+/* State for other threads. */
 void kl__follow_publish(kl__follower *f)
 {
     kl_reflector *r = f->reflector;
@@ -552,7 +552,7 @@ static void log_trouble(const kl__follower *f, const kl_err *err, kl_time wait)
 static void log_fallback(const kl__follower *f, const kl_err *err)
 {
     char text[512];
-    kl_info("no initial events with this watch, so a list", "resource=%s namespace=%s error=%s",
+    kl_info("this watch sent no initial events; falling back to a list", "resource=%s namespace=%s error=%s",
         f->i->resource, f->ns ? f->ns : "",
         kl_log_quote(err ? kl_err_message(err) : "the server was silent", text, sizeof text));
 }

@@ -1,4 +1,4 @@
-/* handlers.c - who is told of changes, and that nobody is told who has left.
+/* handlers.c - calls subscribers, and none after it has unsubscribed.
  *
  * The apply context walks over its own list of subscriptions, brought up to date between rounds, so they
  * may come and go at any time. Around each callback the subscription is marked with the calling thread:
@@ -14,7 +14,7 @@ void kl__subscription_unref(kl_subscription *s)
         kl_free(s);
 }
 
-/* Marks the callback as running, so that unsubscribe can wait for it; false when nobody wants it any more. */
+/* Marks the callback as running, so that unsubscribe can wait for it; false when it has unsubscribed. */
 static bool enter(kl_informer *i, kl_subscription *s)
 {
     kl_lock(&i->mu);
@@ -55,8 +55,8 @@ static void tell_synced(kl_informer *i, kl_subscription *s)
     leave(i, s);
 }
 
-/* The subscriptions as the apply context knows them. Handlers may come and go while it walks over them:
- * what it walks over changes only here. */
+/* The subscriptions as the apply context knows them. Handlers may come and go while it walks over them: its
+ * own list changes only here. */
 void kl__handlers_refresh(kl_informer *i)
 {
     kl_subscription **fresh = NULL, **old = i->active;
@@ -125,7 +125,7 @@ void kl__handlers_lull(kl_informer *i)
 
 /* --- coming and going --------------------------------------------------------------------- */
 
-/* Tells one handler of all that is there. */
+/* Calls one handler for all existing objects. */
 static void tell_all(kl_informer *i, kl_subscription *s, kl_event_type type, unsigned flags)
 {
     kl_objects all;

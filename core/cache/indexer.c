@@ -2,9 +2,9 @@
  *
  *   key --names--> number --cells--> object          all: the numbers in the order of their keys
  *
- * A put costs a copy of the way from the root to the object's cell; the order changes only when objects
- * come and go, buckets only when what an index says of the object does. Whatever runs scripts is done
- * before the lock is taken: function indexes speak first, and again when one came or went meanwhile. */
+ * A put costs a copy of the path from the root to the object's cell; the order changes only when objects are
+ * added or removed, buckets only when an index value changes. Scripts run before the lock is taken: function
+ * indexes are called first, and again when one was added or removed meanwhile. */
 #include "cache/indexer_impl.h"
 
 #include <stdlib.h>
@@ -14,8 +14,8 @@
 #include "base/mem.h"
 #include "model/object.h"
 
-/* Objects measured for `bytes`: above this many the sum is an estimate from a sample, for measuring walks
- * whole objects. */
+/* Objects measured for `bytes`: above this many the sum is an estimate from a sample, since measuring walks
+ * complete objects. */
 #define BYTES_SAMPLE 128
 
 /* --- keys --------------------------------------------------------------------------------- */
@@ -80,8 +80,8 @@ static kl__key kept_key(const void *of, uint32_t number) { return *key_at((kl_in
 
 kl__order kl__order_of(kl_indexer *ix) { return (kl__order){kept_key, ix}; }
 
-/* Of a number that the version has: the key was written before it was shown, and stays until no version
- * with it is seen. */
+/* For a number in the version: the key was written before the version was published, and stays until no
+ * version with it is visible. */
 static kl__key key_in(const void *of, uint32_t number)
 {
     const kl__version *v = of;
@@ -197,7 +197,7 @@ bool kl_object_reborn(const kl_value *old, const kl_value *now)
     return differ(kl_value_at(old, "metadata", "uid", NULL), kl_value_at(now, "metadata", "uid", NULL));
 }
 
-/* Nobody needs to hear of it: the very value, or the same resourceVersion of the same incarnation. */
+/* Unchanged: the same value, or the same resourceVersion of the same incarnation. */
 static bool unchanged(kl_indexer *ix, const kl_value *old, const kl_value *now)
 {
     if (old == now)
@@ -238,7 +238,7 @@ static uint32_t add_locked(kl_indexer *ix, uint32_t tag, kl__key key, const kl_v
     return number;
 }
 
-/* The key stays where readers may be looking: equal strings are one, and o holds them as old did. */
+/* The key stays valid for readers: equal strings are one node, and o holds them as old did. */
 static void exchange_locked(
     kl_indexer *ix, uint32_t number, kl__key key, const kl_value *old, const kl_value *o) KL_REQUIRES(ix->mu)
 {
@@ -276,7 +276,7 @@ const kl_value *kl__remove_locked(kl_indexer *ix, const char *text, uint32_t num
 
 /* --- function indexes speak before the lock is taken -------------------------------------- */
 
-/* The function indexes to ask. A dropped one stays allocated until this thread sweeps. */
+/* The function indexes to call. A dropped one stays allocated until this thread sweeps. */
 void kl__fns_refresh(kl_indexer *ix)
 {
     if (ix->fns_generation == atomic_load_explicit(&ix->generation, memory_order_acquire))
@@ -305,7 +305,7 @@ void kl__fns_forget(kl_indexer *ix)
     kl_buf_clear(&ix->said.text);
 }
 
-/* What is there, borrowed: objects are removed on this thread alone. */
+/* The present object, borrowed: only this thread removes objects. */
 static const kl_value *peek(kl_indexer *ix, const char *text, kl__key key)
 {
     kl_lock(&ix->mu);
@@ -330,7 +330,7 @@ static void ask_and_lock(kl_indexer *ix, const kl_value *o) KL_ACQUIRE(ix->mu)
     }
 }
 
-/* So that no script is asked about what is no news. */
+/* So that no script is called for unchanged objects. */
 bool kl__fns_know(kl_indexer *ix, const char *text, kl__key key, const kl_value *o)
 {
     const kl_value *old = ix->n_fns ? peek(ix, text, key) : NULL;

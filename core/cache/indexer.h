@@ -1,9 +1,9 @@
 /* indexer.h - objects by key, by named index, by label.
  *
- * Readers are for any thread and wait for nobody: what they see is one version of the store, whole.
- * Objects are changed by one thread at a time, the apply context; each put, removal and replace is one
- * step to a new version, its index entries and resourceVersion included. Index functions run on that
- * thread without the lock. The index "namespace" is built in. */
+ * Readers run on any thread and never wait: they see one complete version of the store. Objects are changed
+ * by one thread at a time, the apply context; each put, removal and replace is one step to a new version, its
+ * index entries and resourceVersion included. Index functions run on that thread without the lock. The index
+ * "namespace" is built in. */
 #ifndef KL_CACHE_INDEXER_H
 #define KL_CACHE_INDEXER_H
 
@@ -23,20 +23,20 @@ void kl_indexer_free(kl_indexer *ix); /* no reader, no writer left */
 
 /* --- any thread --------------------------------------------------------------------------- */
 const kl_value *kl_indexer_lookup(kl_indexer *ix, const char *key); /* a new reference or NULL */
-/* What kl_informer_list promises. `where` is called when all else is decided, and may read this store. */
+/* As kl_informer_list. `where` is called last, and may read this store. */
 KL_NODISCARD kl_status kl_indexer_list(kl_indexer *ix, const kl_query *q, kl_objects *out, kl_err *err);
 size_t kl_indexer_count(kl_indexer *ix);
 uint64_t kl_indexer_bytes(kl_indexer *ix);
-char *kl_indexer_rv(kl_indexer *ix); /* the resourceVersion the content has reached; caller frees */
-/* Path indexes are ready when this returns; the apply context is held up for some hundred objects at a
- * time. See kl_informer_add_index_path. */
+char *kl_indexer_rv(kl_indexer *ix); /* the resourceVersion of the content; caller frees */
+/* Path indexes are ready when this returns; the apply context is blocked for some hundred objects at a time.
+ * See kl_informer_add_index_path. */
 KL_NODISCARD kl_status kl_indexer_add_path(kl_indexer *ix, const char *name, const char *path, kl_err *err);
-/* Registers a function index under its name. *fresh: it must be filled by kl_indexer_fill before readers
- * see it; otherwise the same definition was there and has one user more. Takes `arg` over when it returns
- * KL_OK with *fresh. */
+/* Registers a function index under its name. *fresh: it must be filled by kl_indexer_fill before readers see
+ * it; otherwise the same definition exists and has one more user. Takes `arg` over when it returns KL_OK with
+ * *fresh. */
 KL_NODISCARD kl_status kl_indexer_reserve_fn(kl_indexer *ix, const char *name, kl_index_fn *fn, void *arg,
     void (*free_arg)(void *), bool *fresh, kl_err *err);
-/* One user less. Without users the index is gone for readers at once; true: the apply context should call
+/* Drops a user. Without users the index is gone for readers at once; true: the apply context should call
  * kl_indexer_sweep. */
 bool kl_indexer_drop(kl_indexer *ix, const char *name);
 
@@ -44,11 +44,11 @@ bool kl_indexer_drop(kl_indexer *ix, const char *name);
 /* runs new function indexes over what is there, then shows them */
 void kl_indexer_fill(kl_indexer *ix);
 void kl_indexer_sweep(kl_indexer *ix); /* frees dropped indexes and their arguments */
-/* `o`, which has a key, stands under it, and the store is at `rv` (NULL: where it was). False, and nothing
- * changes, when the same resourceVersion of the same incarnation is there. *old: what was there, the
- * caller's reference, or NULL. */
+/* Stores `o` under its key, which it must have, and moves the store to `rv` (NULL: unchanged). False, and
+ * nothing changes, when the store has the same resourceVersion of the same incarnation. *old: the previous
+ * object, the caller's reference, or NULL. */
 bool kl_indexer_put(kl_indexer *ix, const kl_value *o, const char *rv, const kl_value **old);
-/* Nothing stands under the key of o any more. What was there, the caller's reference, or NULL. */
+/* Removes the object under the key of o; returns it, the caller's reference, or NULL. */
 const kl_value *kl_indexer_remove(kl_indexer *ix, const kl_value *o, const char *rv);
 void kl_indexer_set_rv(kl_indexer *ix, const char *rv); /* NULL changes nothing */
 
@@ -60,11 +60,10 @@ typedef struct kl_changes {
     kl_change *v;
     size_t len, cap;
 } kl_changes;
-/* The store becomes the page, in one step, and is at rv. What differs: what is listed, by key, then what
- * is gone, by key. */
+/* The page replaces the contents in one step; the store is at rv. The differences: listed objects by key,
+ * then removed ones by key. */
 void kl_indexer_replace(kl_indexer *ix, const kl_value **page, size_t n, const char *rv, kl_changes *out);
-/* The same of one namespace: the page's objects are all in it, and of the others nothing is said. NULL:
- * everywhere. */
+/* The same for one namespace: all objects of the page are in it; others stay. NULL: all namespaces. */
 void kl_indexer_replace_namespace(
     kl_indexer *ix, const char *ns, const kl_value **page, size_t n, const char *rv, kl_changes *out);
 void kl_changes_fini(kl_changes *c);

@@ -1,4 +1,4 @@
-/* indexer_impl.h - an indexer from the inside: shared by the files that make it, and by nobody else.
+/* indexer_impl.h - the internals of an indexer, for the files that implement it only.
  *
  *   indexer.c   keys, versions, one object put         query.c   which way a list is answered
  *   lists.c     the store becomes a list               edit.c    what a writer makes and takes out of sight
@@ -7,11 +7,11 @@
  *                                                      names.c   hash -> numbers
  *
  * An object has a number, and so has a bucket (the objects that have one value in one index). A version of
- * the store is {cells of objects, cells of buckets, the set of all objects}, immutable, and readers hold
- * one by a pin (base/epoch.h). A writer copies what it changes on the way from the root, once per edit,
- * and then shows the new version with one store: a list is one moment. `names` leads from a key to its
- * number in all versions: entered before the version that has it is shown, removed after the one without
- * it, and what it leads to is checked in the version. */
+ * the store is {cells of objects, cells of buckets, the set of all objects}, immutable, and readers hold one
+ * by a pin (base/epoch.h). A writer copies what it changes on the way from the root, once per edit, and then
+ * shows the new version with one store: a list is one moment. `names` maps a key to its number, for all
+ * versions: an entry is made before the version with the key is published and removed after the one without
+ * it; readers check the number in their version. */
 #ifndef KL_CACHE_INDEXER_IMPL_H
 #define KL_CACHE_INDEXER_IMPL_H
 
@@ -77,10 +77,11 @@ int kl__key_compare(kl__key a, kl__key b); /* as strcmp of "ns/name" */
 bool kl__set_add(kl__edit *e, kl__set *s, const kl__order *o, uint32_t number);
 /* false: it was not there */
 bool kl__set_remove(kl__edit *e, kl__set *s, const kl__order *o, uint32_t number);
-/* so many are before key */
+/* the number of keys before key */
 uint32_t kl__set_rank(const kl__set *s, const kl__order *o, kl__key key);
 bool kl__set_has(const kl__set *s, const kl__order *o, kl__key key);
-/* Members from rank `from` to below `to`, in order, while see says so. False when it said stop. */
+/* Calls see for members from rank `from` to below `to`, in order, while it returns true. False when it
+ * stopped. */
 typedef bool kl__see(void *arg, uint32_t number);
 bool kl__set_walk(const kl__set *s, uint32_t from, uint32_t to, kl__see *see, void *arg);
 void kl__set_drop(kl__edit *e, kl__set *s); /* e NULL: no reader left */
@@ -157,7 +158,7 @@ typedef struct kl__bucket {
     const kl__index *of;
     kl__set set;
     uint32_t tag;
-    bool any; /* those that have a value at all; `value` is "" then */
+    bool any; /* those that have any value; `value` is "" then */
     char value[];
 } kl__bucket;
 
@@ -234,7 +235,7 @@ struct kl_indexer {
     size_t n_fns;
     uint64_t fns_generation;
     kl__sayings said;
-    kl_lookup metadata, ns, name, uid, resource_version; /* where they stand in objects */
+    kl_lookup metadata, ns, name, uid, resource_version; /* their paths in objects */
 };
 
 /* --- indexer.c ---------------------------------------------------------------------------- */
@@ -249,20 +250,20 @@ void kl__set_rv_locked(kl_indexer *ix, const char *rv) KL_REQUIRES(ix->mu);
 
 /* The apply context's. As kl_indexer_key, and the key as it stands in the object. */
 bool kl__key_of(kl_indexer *ix, const kl_value *o, char text[KL_KEY_MAX], kl__key *key);
-/* o stands under its key; said[from..to] is what function indexes say of it. False: unchanged. *old, what
- * was there, is borrowed until the version is shown. */
+/* Stores o under its key; said[from..to] are its values of function indexes. False: unchanged. *old, the
+ * previous object, is borrowed until the version is published. */
 bool kl__put_locked(kl_indexer *ix, const char *text, kl__key key, const kl_value *o, size_t from, size_t to,
     uint32_t *number, const kl_value **old) KL_REQUIRES(ix->mu);
 /* borrowed as above */
 const kl_value *kl__remove_locked(kl_indexer *ix, const char *text, uint32_t number) KL_REQUIRES(ix->mu);
 
-/* Function indexes are asked before the lock is taken: refresh, ask (into ix->said), lock, and if no
- * longer fresh, once more. */
+/* Function indexes run before the lock is taken: refresh, ask (into ix->said), lock; if no longer fresh,
+ * again. */
 void kl__fns_refresh(kl_indexer *ix);
 bool kl__fns_fresh(kl_indexer *ix);
 void kl__fns_ask(kl_indexer *ix, const kl_value *o);
 void kl__fns_forget(kl_indexer *ix);
-/* o is no news: nobody need be asked */
+/* o is unchanged: no function need run */
 bool kl__fns_know(kl_indexer *ix, const char *text, kl__key key, const kl_value *o);
 
 /* --- buckets.c ---------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
  *   add path: live, in sight -> filled by the caller -> ready      reserve function: in sight -> fill: live
  * -> ready drop: out of sight at once -> sweep (apply context): freed
  *
- * A live index is kept up by whoever writes, also while it is being filled. */
+ * Writers maintain a live index, also while it is being filled. */
 #include "cache/indexer_impl.h"
 
 #include <string.h>
@@ -113,7 +113,7 @@ void kl__indexes_fini(kl_indexer *ix)
 
 /* --- adding ------------------------------------------------------------------------------- */
 
-/* Enters what is there, some objects at a time; who puts meanwhile enters them itself. */
+/* Enters the existing objects, some at a time; concurrent puts enter theirs. */
 static void fill_parts(kl_indexer *ix, kl__index *x)
 {
     uint32_t end = 1;
@@ -160,7 +160,7 @@ kl_status kl_indexer_add_path(kl_indexer *ix, const char *name, const char *path
         x->users++;
     }
     kl_unlock(&ix->mu);
-    if ((fresh || same) && !ready) /* whoever came first may not be through: two may fill */
+    if ((fresh || same) && !ready) /* the first one may not have finished: two may fill */
         fill_parts(ix, x);
     if (!fresh)
         kl_path_free(p);
@@ -278,7 +278,7 @@ bool kl_indexer_drop(kl_indexer *ix, const char *name)
     return last;
 }
 
-/* Their buckets, some at a time: nobody enters one any more. */
+/* Their buckets, some at a time: no object enters them any more. */
 static void drop_buckets(kl_indexer *ix)
 {
     uint32_t end = 1;

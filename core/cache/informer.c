@@ -4,12 +4,11 @@
  *        | apply: at once, or on the executor, in order
  *   apply context: indexer put -> handlers
  *
- * Everything that changes the store or calls a handler runs in the apply context, one thing after the
- * other: so a handler that comes late gets a snapshot and then the events, none lost and none twice.
- * Between start and stop the informer holds a reference to itself, and every posted job holds one.
+ * Everything that changes the store or calls a handler runs in the apply context, one thing after the other:
+ * so a late handler gets a snapshot and then the events, none lost and none twice. Between start and stop the
+ * informer holds a reference to itself, and every posted job holds one.
  *
- * Who wants some namespaces and not all has a reflector for each: each says what is in its own, and the
- * store is one. */
+ * An informer of some namespaces has a reflector for each; all share one store. */
 #include "cache/informer_impl.h"
 
 #include <stdlib.h>
@@ -152,7 +151,7 @@ static void job_forward(void *arg)
 
 static void job_nothing(kl_informer *i, kl__job *j) { (void)i, (void)j; }
 
-/* Every job ends with a lull, but for those that wait for this one. */
+/* Every job ends with a lull, except when others wait behind it. */
 void kl__job_lull(kl_informer *i) { kl__job_apply(i, kl__job_new(i, job_nothing)); }
 
 void kl__job_post_watch(kl_informer *i, kl__job *j) { i->home.post(i->home.self, job_run_on_watch, j); }
@@ -235,7 +234,7 @@ static void job_stop(kl_informer *i, kl__job *j)
 }
 
 void kl_informer_start(kl_informer *i) { kl__job_post_watch(i, kl__job_new(i, job_start)); }
-/* Whoever was told so lists again before anything else: what comes then comes after this. */
+/* After that the server's next message is a list: its effects come after this. */
 static void job_clear(kl_informer *i, kl__job *j)
 {
     (void)j;
@@ -317,7 +316,7 @@ void kl_informer_drop_index(kl_informer *i, const char *name)
 
 /* --- state -------------------------------------------------------------------------------- */
 
-/* What is to be told of several parts is what the one in the greatest trouble says. */
+/* With several parts, the report is that of the part in the greatest trouble. */
 static int trouble(const kl__follower *f)
 {
     return f->parked ? 3 : f->message ? 2 : strcmp(f->state, "watching") != 0;
@@ -372,7 +371,7 @@ void kl_informer_stats_get(kl_informer *i, kl_informer_stats *out)
         out->namespace_ = kl_strdup(f->ns);
         out->failure = f->failure;
     } else {
-        out->last_event = 0; /* nobody waits for anything to be said */
+        out->last_event = 0; /* there is no callback to call */
     }
     kl_unlock(&i->mu);
     out->lists = sums.counts.lists;

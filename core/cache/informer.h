@@ -1,9 +1,9 @@
 /* informer.h - one resource (and selector), kept in sync: reflectors + indexer + handlers. Refcounted.
  *
  * Reads are for any thread. Events are handed to handlers on the watch thread (or on the executor, see
- * below), strictly in order per object: deletes before adds after a relist; a delete carries the last
- * state; a new uid under the same name is a delete and an add; equal objects wake nobody. Handlers added
- * late get what exists, flagged KL_INITIAL. */
+ * below), strictly in order per object: deletes before adds after a relist; a delete carries the last state;
+ * a new uid under the same name is a delete and an add; equal objects wake nobody. Handlers added late get
+ * the existing objects, flagged KL_INITIAL. */
 #ifndef KL_CACHE_INFORMER_H
 #define KL_CACHE_INFORMER_H
 
@@ -14,7 +14,7 @@
 typedef struct kl_informer kl_informer;
 typedef struct kl_subscription kl_subscription;
 
-#define KL_INITIAL 1u /* part of the first list, or of what a late handler missed */
+#define KL_INITIAL 1u /* part of the first list, or an object that a late handler missed */
 #define KL_RELIST 2u  /* found by a relist */
 #define KL_RESYNC 4u  /* old == new: the periodic resync */
 
@@ -25,11 +25,11 @@ typedef struct kl_handler {
     /* The initial list has been delivered to this handler. Once. May be NULL. */
     void (*on_synced)(void *arg);
     void *arg;
-    /* After one or more on_event, on their thread, when no more are at hand: what was gathered may be
-     * handed on. May be NULL. */
+    /* After one or more on_event, on their thread, when no more are ready: a handler may pass on what it
+     * gathered. May be NULL. */
     void (*on_lull)(void *arg);
-    /* The store has come to another resourceVersion, whatever brought it: an event, a bookmark, a list.
-     * When no more are at hand, and before on_lull. May be NULL. */
+    /* The store has reached another resourceVersion, by an event, a bookmark or a list. When no more are
+     * ready, and before on_lull. May be NULL. */
     void (*on_progress)(void *arg);
 } kl_handler;
 
@@ -44,11 +44,11 @@ typedef struct kl_informer_options {
      * all of one watch thread. They are one store, which is synced when each was listed. */
     const kl_informer_part *parts;
     size_t n_parts; /* 0: the one above */
-    /* Instead of both: namespaces come and go while it runs (kl_informer_add_part). It begins with none,
-     * and is synced at once; `source` is its way to the watch thread and lists nothing. */
+    /* Instead of both: namespaces come and go while it runs (kl_informer_add_part). It begins with none, and
+     * is synced at once; `source` only leads to the watch thread and lists nothing. */
     bool changing;
-    /* With that: some part was listed for the first time, and handlers have heard of it. In the apply
-     * context; NULL: nobody asks. */
+    /* With that: a part was listed for the first time, and handlers were called. In the apply context; may be
+     * NULL. */
     void (*on_part)(void *arg);
     void *part_arg;
     kl_clock *clock;
@@ -64,8 +64,8 @@ typedef struct kl_informer_options {
      * watch thread. */
     void (*execute)(void *arg, void (*fn)(void *), void *fnarg);
     void *execute_arg;
-    /* A list or watch failed, also in the same way as before, or the informer recovered. On the watch
-     * thread; NULL: nobody asks. */
+    /* A list or watch failed, also in the same way as before, or the informer recovered. On the watch thread;
+     * may be NULL. */
     void (*on_trouble)(void *arg);
     void *trouble_arg;
 } kl_informer_options;
@@ -75,16 +75,16 @@ kl_informer *kl_informer_ref(kl_informer *i);
 /* the last one must come after kl_informer_stop */
 void kl_informer_unref(kl_informer *i);
 void kl_informer_start(kl_informer *i); /* any thread; once */
-/* Asks it to stop; `stopped` (may be NULL) is called on the watch thread when no callback will follow. Any
+/* Requests a stop; `stopped` (may be NULL) is called on the watch thread when no callback will follow. Any
  * thread. */
 void kl_informer_stop(kl_informer *i, void (*stopped)(void *arg), void *arg);
 
 /* Ends a wait after a failure: what it waited for (a CRD, a permission) may be there now. Any thread. */
 void kl_informer_kick(kl_informer *i);
 
-/* The kind is gone, as far as the caller knows: where the server last said so (404), what is still there
- * goes as if an empty list had come, and handlers hear of deletes. Where it is back meanwhile nothing
- * changes. Any thread. */
+/* The caller believes that the kind is gone. If the server's last answer agrees (404), the store is emptied
+ * as by an empty list, and handlers get deletes. If the kind is back meanwhile, nothing changes. Any
+ * thread. */
 void kl_informer_clear(kl_informer *i);
 
 kl_subscription *kl_informer_subscribe(kl_informer *i, const kl_handler *h); /* any thread */
@@ -95,12 +95,12 @@ void kl_informer_unsubscribe(kl_subscription *s);
 void kl_informer_resync(kl_informer *i, kl_subscription *s);
 
 /* --- parts that come and go: of an informer that is `changing`; any thread, in the order of the calls --- */
-/* A namespace that it does not have. What is listed there handlers hear of, flagged KL_INITIAL. */
+/* Adds a namespace that it does not have. Handlers get its objects, flagged KL_INITIAL. */
 void kl_informer_add_part(kl_informer *i, const kl_informer_part *p);
-/* Readers are told at once that it is not covered; its objects leave the store soon after. Nothing was
- * deleted, so no handler hears of it. */
+/* For readers it is not covered any more, at once; its objects leave the store soon after. Nothing was
+ * deleted, so no handler is called. */
 void kl_informer_drop_part(kl_informer *i, const char *ns);
-/* Whether the store holds what there is in a namespace: its part was listed. Any informer. */
+/* Whether the store covers a namespace: its part was listed. Any informer. */
 bool kl_informer_covers(kl_informer *i, const char *ns);
 /* The resourceVersion up to which readers see all of a namespace that is covered, as kl_informer_seen. */
 uint64_t kl_informer_seen_in(kl_informer *i, const char *ns);
@@ -110,19 +110,18 @@ bool kl_informer_synced(const kl_informer *i);
 /* a new reference or NULL */
 const kl_value *kl_informer_lookup(kl_informer *i, const char *key);
 size_t kl_informer_count(kl_informer *i);
-/* Which of its parts looks at a namespace (NULL: at what has none); -1: none does. Not of one that is
- * changing: there parts have no numbers. */
+/* The part that watches a namespace (NULL: cluster-scoped objects); -1: none. Not for a changing informer:
+ * its parts have no numbers. */
 int kl_informer_part_of(const kl_informer *i, const char *ns);
 /* at least 1; 0 for one that is changing */
 size_t kl_informer_parts(const kl_informer *i);
 bool kl_informer_changing(const kl_informer *i);
-/* The resourceVersion up to which readers see all that happened in that part; 0: not known, or the server
- * does not count. */
+/* The resourceVersion up to which readers see all changes of that part; 0: unknown, or the server's versions
+ * are not numbers. */
 uint64_t kl_informer_seen(const kl_informer *i, int part);
 
-/* What a named index must say of an object: EQ, NE, IN, NOTIN, EXISTS or NOT_EXISTS, as label selectors
- * mean them: NE and NOTIN hold for an object without any value, too. An object that has several values is
- * EQ to each of them. */
+/* A condition on a named index: EQ, NE, IN, NOTIN, EXISTS or NOT_EXISTS, as in label selectors: NE and NOTIN
+ * hold for an object without any value, too. An object that has several values is EQ to each of them. */
 typedef struct kl_index_term {
     const char *index;
     kl_selector_op op;
@@ -143,9 +142,8 @@ typedef struct kl_objects {
     size_t len;
     const kl_value **v;
 } kl_objects; /* each a reference */
-/* A consistent snapshot, sorted by key: one moment of the store. KL_ENOTFOUND when the index does not
- * exist (the message lists those that do), KL_EAGAIN while it is being built, KL_EINVAL for a term that
- * says nothing. */
+/* A consistent snapshot, sorted by key: one moment of the store. KL_ENOTFOUND when the index does not exist
+ * (the message lists those that do), KL_EAGAIN while it is being built, KL_EINVAL for an empty term. */
 KL_NODISCARD kl_status kl_informer_list(kl_informer *i, const kl_query *q, kl_objects *out, kl_err *err);
 void kl_objects_fini(kl_objects *o);
 
@@ -167,32 +165,32 @@ void kl_informer_drop_index(kl_informer *i, const char *name);
 typedef struct kl_informer_stats {
     bool synced, parked; /* parked: 403, 404 or an object too big; retried with backoff */
     uint64_t objects, lists, watches, events, errors;
-    /* what the list under way, or the stream of initial events, has brought so far; the store has it at
-     * its end */
+    /* objects received so far by the running list or stream of initial events; they reach the store at its
+     * end */
     uint64_t coming;
     /* of the objects, shared parts counted in each; an estimate from a sample when there are many */
     uint64_t bytes;
-    uint64_t skipped;       /* objects above max_object that came, each time they came */
-    uint64_t short_watches; /* ended within a second of being asked for */
-    uint64_t stalls;        /* given up because they had been silent */
-    uint64_t streams;       /* watches that asked for their initial events */
-    uint64_t fallbacks;     /* of these, those that lists took over from */
-    uint64_t relists;       /* times that the server had lost our place */
-    uint64_t restarts;      /* watches that follow another one */
+    uint64_t skipped;       /* received objects above max_object, counted each time */
+    uint64_t short_watches; /* ended within a second of their request */
+    uint64_t stalls;        /* given up because of silence */
+    uint64_t streams;       /* watches that requested initial events */
+    uint64_t fallbacks;     /* of these, those that fell back to lists */
+    uint64_t relists;       /* times that our resourceVersion had expired */
+    uint64_t restarts;      /* watches that followed an earlier one */
     kl_time last_event;     /* monotonic, lists, bookmarks and established watches count; 0 never */
     kl_time last_change;    /* the same without bookmarks */
-    char *rv;               /* of several parts, the one that has come least far */
-    /* Of several parts all that follows is of one in trouble, where one is. */
+    char *rv;               /* of several parts, the one that is furthest behind */
+    /* With several parts, the following fields describe a failing part, if there is one. */
     /* "idle", "listing", "streaming", "watching", "waiting", "parked", "stopped"; message of the last
      * failure or NULL */
     char *state, *message;
-    char *namespace_;  /* where that is; NULL: everywhere, or nobody said */
+    char *namespace_;  /* the namespace of that failure; NULL: all namespaces, or unknown */
     kl_status failure; /* what kind of failure that is; KL_OK when there is none */
 } kl_informer_stats;
 void kl_informer_stats_get(kl_informer *i, kl_informer_stats *out);
 void kl_informer_stats_fini(kl_informer_stats *s);
-/* Whether it has come to resource version rv, which the server's are numbers for, and told its handlers;
- * parked counts as well: it will not come further by itself. */
+/* Whether it has reached resource version rv and called its handlers (the server's versions must be numbers).
+ * A parked informer counts as well: it makes no progress until somebody helps. */
 bool kl_informer_reached(kl_informer *i, uint64_t rv);
 
 #endif

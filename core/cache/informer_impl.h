@@ -1,4 +1,4 @@
-/* informer_impl.h - an informer from the inside: shared by the files that make it, and by nobody else.
+/* informer_impl.h - the internals of an informer, for the files that implement it only.
  *
  *   informer.c   life, jobs between threads, start and stop, reading      follow.c    the watch thread: does
  * what the reflector says apply.c      the apply context: the store and what changed in it      handlers.c
@@ -42,12 +42,12 @@ typedef struct kl__follower {
     uint64_t request; /* the open list or watch, 0 none */
     uint64_t timer;   /* 0 none */
     kl_time timer_at;
-    /* what its lists call themselves where that is not the kind and "List"; NULL */
+    /* the kind of its lists where that is not the kind and "List"; NULL */
     char *list_kind;
-    bool typed;            /* the items of the open list say their kind themselves */
+    bool typed;            /* the items of the open list have their own kind */
     const kl_value **page; /* what the list has brought so far */
     size_t n_page, cap_page;
-    size_t page_kept;      /* of these, from pages that have come whole */
+    size_t page_kept;      /* of these, from complete pages */
     _Atomic size_t coming; /* n_page, shown; any thread reads it */
     bool streaming;        /* the open watch sends initial events: they are collected */
     /* key -> its place in `page` plus 1, once some initial event was not an ADDED, or a page did not go on
@@ -59,12 +59,12 @@ typedef struct kl__follower {
 
     /* apply context */
     atomic_bool listed; /* once; any thread reads it */
-    /* the resourceVersion that it has come to; NULL: none, or it is the only part */
+    /* the resourceVersion that it has reached; NULL: none, or it is the only part */
     char *reached;
     _Atomic uint64_t seen; /* the same as a number, shown; any thread reads it */
 
     /* under the informer's mu: */
-    const char *state; /* what the reflector said last */
+    const char *state; /* the reflector's last report */
     char *message;
     kl_status failure;
     bool parked;
@@ -73,7 +73,7 @@ typedef struct kl__follower {
 
 struct kl_informer {
     atomic_int refs;
-    uint64_t heed; /* watch thread: hears of outages that are over; 0 no */
+    uint64_t heed; /* watch thread: notified when an outage ends; 0: not */
     /* the way to the watch thread, which all parts have in common; of its own only when it is changing */
     kl_source home;
     bool changing; /* parts come and go; else they are fixed at birth, and at least one */
@@ -97,8 +97,8 @@ struct kl_informer {
 
     /* watch thread */
     bool started, running; /* once; started and not stopped */
-    bool ended;            /* stopped, and nothing is left in the executor, which may be gone */
-    /* an event was applied at once, and handlers were not told that it was all */
+    bool ended;            /* stopped, and the executor, which may be freed, holds none of its jobs */
+    /* an event was applied at once, and handlers do not know yet that it was the last */
     bool owes_lull;
 
     /* apply context */
@@ -107,8 +107,8 @@ struct kl_informer {
     size_t n_active;
     uint64_t active_version;
     bool stopped;
-    bool moved; /* some part has come further since handlers were told */
-    /* the part that has come least far, when it was last looked for; NULL: look */
+    bool moved; /* some part has advanced since handlers were called */
+    /* the part that was furthest behind at the last search; NULL: search */
     const kl__follower *least;
 
     kl_mutex mu;
@@ -117,8 +117,8 @@ struct kl_informer {
     kl_subscription **subs;
     size_t n_subs;
     uint64_t subs_version;
-    /* Changed under mu. Who is dropped lives until the watch thread, and after it the apply context, have
-     * let go of it. */
+    /* Changed under mu. A dropped part lives until the watch thread, and then the apply context, have
+     * released it. */
     kl__follower **parts;
     size_t n_parts;
     kl_map *by_ns; /* of one that is changing: the same by namespace. Else NULL */
@@ -153,7 +153,7 @@ void kl__sums_add(kl__sums *s, const kl_reflector_counts *c);
 /* --- parts.c ------------------------------------------------------------------------------ */
 kl__follower *kl__follower_new(kl_informer *i, const kl_informer_part *part, uint64_t seed);
 void kl__follower_free(kl__follower *f);
-/* Those that are there, as a copy that the caller frees: for the watch thread, where none of them goes
+/* The present parts, as a copy that the caller frees: for the watch thread, where none disappears
  * meanwhile. */
 kl__follower **kl__parts_copy(kl_informer *i, size_t *n);
 /* watch thread: one that is changing is synced now */
@@ -172,11 +172,12 @@ void kl__apply_event(kl_informer *i, kl__job *j);   /* from, type, object */
 void kl__apply_rv(kl_informer *i, kl__job *j);      /* from, rv */
 void kl__apply_replace(kl_informer *i, kl__job *j); /* from, page, n_page, rv */
 void kl__apply_nothing(kl_informer *i, kl__job *j); /* from: what it listed is gone */
-/* from: what it listed is no business of ours any more; frees it */
+/* from: its objects do not belong to us any more; frees it */
 void kl__apply_forget(kl_informer *i, kl__job *j);
 
 /* --- handlers.c: apply context, but for kl__subscription_unref ---------------------------- */
-void kl__handlers_refresh(kl_informer *i); /* before a round of telling: who is there */
+void kl__handlers_refresh(kl_informer *i); /* before a round of calls: brings the list of handlers up to date
+                                            */
 void kl__handlers_tell(
     kl_informer *i, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags);
 void kl__handlers_tell_synced(kl_informer *i);

@@ -1,8 +1,8 @@
-/* lists.c - a list is the whole truth: the store becomes it in one step.
+/* lists.c - a list is the complete state: it replaces the store in one step.
  *
- * The page is put in the order of keys, which is how the ordered sets like to be filled. What is listed is
- * put as a watch's object is, and a bit by number remembers it; what has no bit afterwards is gone.
- * Readers see all of it at once. */
+ * The page is put in key order, which is the fastest way to fill the ordered sets. Each listed object is put
+ * like a watch's object, and marked by a bit; objects without the bit are removed afterwards. Readers see all
+ * of it at once. */
 #include "cache/indexer_impl.h"
 
 #include <stdlib.h>
@@ -96,9 +96,8 @@ static int by_key(const void *pa, const void *pb)
     return c ? c : (a->at > b->at) - (a->at < b->at);
 }
 
-/* Servers list in the order of keys, each once; what else comes is put in order, and of a key that comes
- * twice the later object stays. *n: how many are left. The result is the page itself, or the caller's to
- * free. */
+/* Servers list in key order, each key once; other lists are sorted, and of duplicate keys the later object
+ * stays. *n: the number left. The result is the page itself, or the caller's to free. */
 static const kl_value **in_order(kl_indexer *ix, const kl_value **page, size_t *n)
 {
     char text[KL_KEY_MAX];
@@ -127,7 +126,7 @@ static const kl_value **in_order(kl_indexer *ix, const kl_value **page, size_t *
 
 /* --- the whole ---------------------------------------------------------------------------- */
 
-/* What the function indexes say of each object that is news: said.v[upto[k - 1] .. upto[k]] is of page[k]. */
+/* The function indexes' values of each changed object: said.v[upto[k - 1] .. upto[k]] is of page[k]. */
 static size_t *ask_fns_of_page(kl_indexer *ix, const kl_value **page, size_t n)
 {
     char text[KL_KEY_MAX];

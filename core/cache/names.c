@@ -1,4 +1,4 @@
-/* names.c - from a hash to numbers, and the tables of numbers.
+/* names.c - the map from a hash to numbers, and the tables of numbers.
  *
  * One array of 64-bit slots, {hash, number + 1}, probed in a line; 0 ends a probe, a slot with a hash
  * alone is dead. One writer changes slots while readers probe: a reader takes what it finds as a hint and

@@ -1,9 +1,9 @@
-/* query.c - which way a list is answered.
+/* query.c - how a list is answered.
  *
  * Everything is decided in one version of the store. Candidates are all objects, those of a namespace
- * (neighbours in the order of keys), the buckets of one term, or those of one label that has an index: the
- * fewest are looked at, in order, and the rest of the query is asked of each. A label that keeps costing
- * long searches with little to show gets an index. */
+ * (neighbours in key order), the buckets of one term, or those of one indexed label: the smallest set is
+ * scanned, in order, and the rest of the query is checked for each. A label that repeatedly causes long scans
+ * with few results gets an index. */
 #include "cache/indexer_impl.h"
 
 #include <stdlib.h>
@@ -14,19 +14,18 @@
 
 /* Searching a bucket for one object costs about as much as marking so many of it. */
 #define SEARCH_COST 16
-/* Several buckets must be sorted: about so many times as much per object. */
+/* Several buckets must be sorted: the relative cost per object. */
 #define SORT_COST 4
-/* A search that looks at so many and takes less than a quarter is a wish for an index; the fourth is
- * granted. */
+/* A scan of this many objects with less than a quarter of results counts for an index; the fourth such scan
+ * creates it. */
 #define WISH_SEARCH 512
 #define WISH_COUNT 4
-/* Label sets that the selector's answer is remembered of: objects of one owner have equal ones, and stand
- * together. */
+/* Label sets whose result is cached: objects of one owner have equal ones, and are neighbours. */
 #define KNOWN 64
 
 /* One term, or one requirement on a label that has an index. */
 typedef struct cond {
-    const kl__bucket **of; /* those that are there; NULL: the namespace, which is asked of the object */
+    const kl__bucket **of; /* the existing ones; NULL: the namespace, which is read from the object */
     size_t n;
     uint64_t size; /* members of all */
     bool negated;
@@ -364,7 +363,7 @@ static void go(search *s)
         kl__set_walk(&s->v->all, s->from, s->to, consider, s);
 }
 
-/* `where` is foreign code: without the pin, on references. */
+/* `where` is foreign code: called without the pin, on references. */
 static void ask_where(const kl_query *q, kl_objects *found)
 {
     size_t n = found->len;

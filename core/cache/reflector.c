@@ -1,13 +1,13 @@
-/* reflector.c - the list/watch state machine: what happened goes in, what to do next comes out.
+/* reflector.c - the list/watch state machine: inputs go in, the next action comes out.
  *
  *   idle --start--> listing --page--> listing --last page--> watching --ended--> watching (from the last resourceVersion)
  *        `--start--> streaming --the initial events' end--> watching      streaming --refused, silent--> listing
  *   watching --gone--> listing or streaming      any --failed--> waiting --timer--> where it was      any --stop--> stopped
  *
- * Three rules keep the store true. A list counts only when its last page has come (a stream: its end of
- * the initial events), so nothing is deleted for a page that failed. The resourceVersion moves only with
- * what was seen, so a resumed watch misses nothing. And what the server has forgotten (410) is listed
- * again, and only that. */
+ * Three rules keep the store true. A list counts only when its last page has arrived (a stream: the end of
+ * its initial events), so a failed page deletes nothing. The resourceVersion moves only with received events,
+ * so a resumed watch misses nothing. And only after the server has dropped its history (410) there is a new
+ * list. */
 #include "cache/reflector.h"
 
 #include <string.h>
@@ -19,30 +19,29 @@
 /* client-go's reflector: 800 ms doubling to 30 s, each drawn from [d, 2d). */
 #define BACKOFF_BASE KL_MILLISECONDS(800)
 #define BACKOFF_MAX KL_SECONDS(30)
-/* A connection that is refused, or breaks, costs nobody anything, and the first that works again ends
- * everybody's blindness. */
+/* A refused or broken connection is cheap to retry, and the first one that works ends the outage for all. */
 #define UNREACHED_MAX KL_SECONDS(4)
-/* A server that comes and goes ends our waits once in so long. */
+/* The minimum time between two such early ends of a wait, for a flapping server. */
 #define ANSWERED_APART KL_SECONDS(10)
 
 /* Watches end by themselves after 5 to 10 minutes, so that they spread over the servers and not all at
  * once. */
 #define WATCH_SECONDS_MIN 300
 #define WATCH_SECONDS_MAX 600
-/* How much later than asked a watch may end before we end it. */
+/* How much later than requested a watch may end before we end it. */
 #define WATCH_OVERTIME KL_SECONDS(30)
 
-/* A watch that ended sooner was no watch; one that lived longer shows that the server is well. */
+/* A watch that ended sooner was not a watch; one that lived longer shows that the server is well. */
 #define WATCH_SHORT KL_SECONDS(1)
 #define WATCH_SUSTAINED KL_MINUTES(1)
-/* So many short watches in a row that did bring something are resumed at once. */
+/* The number of short watches in a row with events that are resumed at once. */
 #define SHORT_FREE 3
 
-/* So many watches in a row that ended at the same place with an error that lies in what comes next - an
- * event that the server cannot write, or that nobody can read - and only a list gets past it. */
+/* The number of watches in a row that ended at the same version with an error of the next event - one that
+ * the server cannot encode, or that cannot be decoded - before a list gets past it. */
 #define STUCK_TRIES 5
 
-/* A server fills its pages: so many in a row without an item that is new, and more to come, lead nowhere. */
+/* Servers fill their pages: after this many pages in a row without a new item the list will not end. */
 #define BARREN_PAGES 5
 /* Of 500 objects each, that is more than an etcd can hold. */
 #define PAGES_MAX 100000
@@ -52,10 +51,10 @@
  * long, then twice, four times... */
 #define SILENCE KL_SECONDS(75)
 
-/* A server that has begun to send initial events goes on; one silent for so long does not know what was
- * asked of it. */
+/* A server that has begun to send initial events continues; one that is silent for this long does not know
+ * the request. */
 #define STREAM_SILENCE KL_SECONDS(30)
-/* So many streams in a row that broke or stayed silent before their end, and it is a list's turn. */
+/* The number of streams in a row that broke or stayed silent before their end, before a list takes over. */
 #define STREAM_TRIES 3
 
 typedef enum state { IDLE, LISTING, STREAMING, WATCHING, WAITING, STOPPED } state;
@@ -82,7 +81,7 @@ struct kl_reflector {
     bool paged; /* a list at "0" came in pages: this server pages all lists */
     /* this list goes without pages: the history was gone in the middle of the last one */
     bool whole;
-    char *list_rv;        /* what the running list was asked for; "" the newest */
+    char *list_rv;        /* the version of the running list; "" the newest */
     char *list_got;       /* the resourceVersion of its first page, or NULL */
     char *continue_token; /* of the next page, or NULL */
     int barren;           /* pages without an item that is new, in a row */
@@ -94,13 +93,13 @@ struct kl_reflector {
     bool opened, bookmarked; /* this watch: answered; has shown a bookmark */
     uint64_t watch_frames;
 
-    int failures;         /* steps of the backoff, until sustained success or an answer after an outage */
+    int failures;         /* steps of the backoff, until sustained success or the end of an outage */
     bool asked;           /* WAITING: the server said for how long */
     kl_time answered;     /* when an outage was last known to be over; -1: never */
     int relists;          /* lists for lost history since then */
     int shorts;           /* short watches in a row */
     int silent;           /* silent watches in a row */
-    int stuck;            /* watches in a row that ended at what comes next */
+    int stuck;            /* watches in a row that failed at the next event */
     bool parked, too_big; /* too_big: parked until something gets past the object */
     char *message;
     kl_status failure; /* what kind of failure `message` tells of */
@@ -237,7 +236,7 @@ static kl_reflector_action watch(kl_reflector *r, kl_time now)
     return watch_request(r, WATCHING, r->rv, now);
 }
 
-/* From no resourceVersion the server sends what is the newest now; from one, nothing older than that. */
+/* Without a resourceVersion the server sends the newest state; with one, nothing older than that. */
 static kl_reflector_action stream(kl_reflector *r, kl_time now)
 {
     replace(&r->continue_token, NULL);
@@ -245,7 +244,7 @@ static kl_reflector_action stream(kl_reflector *r, kl_time now)
     return watch_request(r, STREAMING, r->rv_unavailable ? "" : r->rv, now);
 }
 
-/* All that there is, from the beginning. */
+/* The complete state, from the beginning. */
 static kl_reflector_action sync(kl_reflector *r, kl_time now) { return r->stream ? stream(r, now) : list(r); }
 
 /* A watch without a point in history cannot tell what was deleted meanwhile. */
@@ -290,8 +289,8 @@ static kl_reflector_action back_off(kl_reflector *r, next next, const kl_err *er
     return wait_until(r, now + d);
 }
 
-/* What was waited for was an outage, in part at least: it is over, and counts no more. All who wait do not
- * come in one moment. */
+/* The wait was at least partly due to an outage, which is over: the backoff is reset. Waiting reflectors do
+ * not all start at the same moment. */
 static kl_reflector_action answered(kl_reflector *r, kl_time now)
 {
     bool soon = r->answered >= 0 && now - r->answered < ANSWERED_APART;
@@ -305,8 +304,8 @@ static kl_reflector_action answered(kl_reflector *r, kl_time now)
     return wait_until(r, until < r->until ? until : r->until);
 }
 
-/* The history is gone. The first time at once; a server that keeps losing it is not asked faster and
- * faster. */
+/* The history is gone. The first list comes at once; with a server that keeps losing it, lists are
+ * delayed. */
 static kl_reflector_action relist(kl_reflector *r, const kl_err *err, kl_time now)
 {
     r->counts.relists++;
@@ -324,7 +323,7 @@ static void failed(kl_reflector *r, const kl_err *err)
     r->too_big = st == KL_ETOOBIG;
     r->parked = r->too_big || st == KL_EAUTH || st == KL_EFORBIDDEN || st == KL_ENOTFOUND;
     replace(&r->message, err && err->message ? err->message : kl_status_name(st));
-    /* A kind that was missing, or closed to us, is there: what fails now is another matter. */
+    /* A kind that was missing or forbidden is available: new failures are unrelated. */
     if (missed && !r->parked)
         r->failures = 0;
 }
@@ -338,7 +337,7 @@ static void recovered(kl_reflector *r)
 
 static void sustained(kl_reflector *r) { r->failures = r->relists = r->shorts = 0; }
 
-/* It lies in the way or in the moment, not in what was asked. */
+/* The failure is transient, or of the network; the request is fine. */
 static bool passes(const kl_err *err)
 {
     switch (err ? err->status : KL_OK) {
@@ -360,12 +359,12 @@ static bool too_large(const kl_err *err)
             || (err->message && strstr(err->message, "Too large resource version")));
 }
 
-/* A list that does not come on would be asked for without end, as fast as the server answers. */
+/* A list without progress would be requested without end, as fast as the server answers. */
 static kl_reflector_action pages_lead_nowhere(kl_reflector *r, const char *why, kl_time now)
 {
     kl_err err = KL_ERR_INIT;
     kl_fail(&err, KL_ESERVER,
-        "the list has no end: %s; does something between us and the API server answer from a cache?", why);
+        "the list does not end: %s; does a proxy before the API server answer from a cache?", why);
     failed(r, &err);
     replace(&r->continue_token, NULL);
     kl_reflector_action a = back_off(r, SYNC, &err, now);
@@ -380,13 +379,11 @@ static kl_reflector_action page(kl_reflector *r, const kl_reflector_input *in, k
     if (in->continue_token && *in->continue_token) {
         r->barren = in->barren ? r->barren + 1 : 0;
         if (r->continue_token && !strcmp(r->continue_token, in->continue_token))
-            return pages_lead_nowhere(
-                r, "the continue token of a page is the one that it was asked with", now);
+            return pages_lead_nowhere(r, "a page returned the continue token of its own request", now);
         if (r->barren >= BARREN_PAGES)
-            return pages_lead_nowhere(
-                r, "page after page brings no new item and another continue token", now);
+            return pages_lead_nowhere(r, "pages bring new continue tokens but no new items", now);
         if (++r->pages >= PAGES_MAX)
-            return pages_lead_nowhere(r, "100,000 pages have come, and there are more", now);
+            return pages_lead_nowhere(r, "there are more than 100,000 pages", now);
         if (!strcmp(r->list_rv, "0"))
             r->paged = true;
         replace(&r->continue_token, in->continue_token);
@@ -415,8 +412,8 @@ static kl_reflector_action list_failed(kl_reflector *r, const kl_err *err, kl_ti
     return back_off(r, r->continue_token && passes(err) ? NEXT_PAGE : SYNC, err, now);
 }
 
-/* A stream of initial events that came to nothing. What a list would not do better is tried again, after a
- * while; the rest is left to a list at once. */
+/* A stream of initial events failed. A failure that would also hit a list is retried, after a while;
+ * otherwise a list takes over at once. */
 static kl_reflector_action stream_failed(kl_reflector *r, const kl_err *err, kl_time now)
 {
     kl_status st = err ? err->status : KL_OK;
@@ -446,7 +443,7 @@ static kl_reflector_action stuck(kl_reflector *r, const kl_err *err, kl_time now
     return back_off(r, SYNC, err, now);
 }
 
-/* A clean close and a broken connection are one thing: go on from where we were. */
+/* A clean close and a broken connection are treated alike: resume. */
 static kl_reflector_action closed(kl_reflector *r, const kl_err *err, kl_time now)
 {
     kl_time lived = now - r->since;
@@ -478,7 +475,7 @@ static kl_reflector_action ended(kl_reflector *r, const kl_err *err, kl_time now
     case KL_ETIMEOUT:
     case KL_ECONNECT:
     case KL_EIO: return closed(r, err, now);
-    /* the kind went away, or the server does not like our request: start over */
+    /* the kind was removed, or the server refuses our request: start over */
     case KL_ENOTFOUND:
     case KL_EREJECTED: return back_off(r, SYNC, err, now);
     case KL_ESYNTAX: return stuck(r, err, now);
@@ -486,7 +483,8 @@ static kl_reflector_action ended(kl_reflector *r, const kl_err *err, kl_time now
     }
 }
 
-/* HTTP said 200, the stream says no. 429 and 5xx pass; anything else means that this watch cannot go on. */
+/* HTTP was 200, but the stream has an error. 429 and 5xx are transient; after any other this watch cannot
+ * continue. */
 static kl_reflector_action stream_error(kl_reflector *r, const kl_err *err, kl_time now)
 {
     if (r->state == STREAMING)
@@ -501,8 +499,7 @@ static kl_reflector_action stream_error(kl_reflector *r, const kl_err *err, kl_t
     return back_off(r, resumes ? WATCH : SYNC, err, now);
 }
 
-/* Of the initial events only their end says where in history they stand: they come in the order of their
- * keys. */
+/* Only the end of the initial events has a version: they come in key order. */
 static kl_reflector_action initial_frame(kl_reflector *r, const kl_reflector_input *in)
 {
     bool end = in->type == KL_BOOKMARK && in->initial_end && in->rv && *in->rv;
@@ -570,7 +567,7 @@ kl_reflector_action kl_reflector_step(kl_reflector *r, const kl_reflector_input 
 {
     if (r->state == STOPPED || in->kind == KL_REFLECTOR_STOP)
         return stop(r);
-    /* What arrives late, from a request that is over, says nothing about the one that is open. */
+    /* A late input of a finished request does not concern the open one. */
     switch (in->kind) {
     case KL_REFLECTOR_START: return r->state == IDLE ? sync(r, now) : go_on(r);
     case KL_REFLECTOR_PAGE: return r->state == LISTING ? page(r, in, now) : go_on(r);

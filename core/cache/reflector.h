@@ -1,21 +1,21 @@
-/* reflector.h - the list/watch state machine: what happened goes in, what to do next comes out.
+/* reflector.h - the list/watch state machine: inputs go in, the next action comes out.
  *
  *   idle --start--> listing --page--> listing --last page--> watching --ended--> watching (from the last resourceVersion)
  *        `--start--> streaming --the initial events' end--> watching      streaming --refused, silent--> listing
  *   watching --gone--> listing or streaming      any --failed--> waiting --timer--> where it was      any --stop--> stopped
  *
- * What there is comes in one of two ways: as lists in pages, or as the first events of a watch
- * (sendInitialEvents), which the server ends with a bookmark that says so. Not every server can do the
- * second; then the first is used, for good when the server said that it cannot.
+ * The existing objects arrive in one of two ways: as lists in pages, or as the first events of a watch
+ * (sendInitialEvents), which the server ends with a marked bookmark. Not every server can do the second; then
+ * the first is used, permanently when the server said that it cannot.
  *
  * It does no I/O, has no thread and no clock: `now` is an argument and only ever grows. Whoever owns it
  * does what the action says, one thing at a time: LIST, WATCH and WAIT end whatever was open before.
  *
- * Better than what it is modelled on (client-go's reflector.go): a list is repeated only when the server
- * says that the history is gone, or when no watch gets past a place in it; every other end of a watch
- * resumes from the last resourceVersion; a page that failed on its way is asked for again, and not the
- * pages before it; the backoff is forgotten only after sustained success; and a server that cannot be
- * reached is tried every few seconds, and at once when anybody hears from it. Owner thread. */
+ * Differences from its model (client-go's reflector.go): a list is repeated only when the server reports that
+ * the history is gone, or when no watch gets past a place in it; every other end of a watch resumes from the
+ * last resourceVersion; a failed page is requested again, without the pages before it; the backoff is reset
+ * only after sustained success; and an unreachable server is tried every few seconds, and at once when any
+ * other request to it succeeds. Owner thread. */
 #ifndef KL_CACHE_REFLECTOR_H
 #define KL_CACHE_REFLECTOR_H
 
@@ -37,7 +37,7 @@ typedef enum kl_reflector_input_kind {
     KL_REFLECTOR_ENDED,        /* the watch is over: err NULL or KL_OK for a clean close */
     KL_REFLECTOR_TIMER,        /* the action's `until` has come (early is fine) */
     KL_REFLECTOR_KICK,         /* do not wait any longer: what we waited for may be there */
-    /* the server, which could not be reached, answers again: somebody else has heard it */
+    /* the server, which was unreachable, has answered another request */
     KL_REFLECTOR_ANSWERED,
     KL_REFLECTOR_STOP,
 } kl_reflector_input_kind;
@@ -53,10 +53,10 @@ typedef struct kl_reflector_input {
 
 typedef enum kl_reflector_do {
     KL_REFLECTOR_GO_ON, /* nothing new: leave open what is open */
-    /* without a continue token: throw away what was collected so far; with one, what its page brought
+    /* without a continue token: discard everything collected so far; with one, what its page brought
      * before */
     KL_REFLECTOR_LIST,
-    /* with `initial`: throw away likewise, and collect what comes until `complete` */
+    /* with `initial`: discard likewise, and collect events until `complete` */
     KL_REFLECTOR_WATCH,
     KL_REFLECTOR_WAIT, /* what was collected stays when `keep` */
     KL_REFLECTOR_STOPPED,
@@ -65,7 +65,7 @@ typedef enum kl_reflector_do {
 typedef struct kl_reflector_action {
     kl_reflector_do what;
     bool keep; /* WAIT: the next LIST goes on after the pages that have come */
-    /* the items collected since the last fresh LIST are the whole truth at `rv`: replace the store */
+    /* the items collected since the last fresh LIST are the complete state at `rv`: replace the store */
     bool complete;
     kl_list_request list;   /* LIST; strings are borrowed until the next step */
     kl_watch_request watch; /* WATCH; likewise */
@@ -73,13 +73,13 @@ typedef struct kl_reflector_action {
 } kl_reflector_action;
 
 typedef struct kl_reflector_counts {
-    uint64_t lists; /* fresh lists asked for, pages not counted */
+    uint64_t lists; /* fresh lists requested, pages not counted */
     uint64_t pages, watches, frames, errors;
     uint64_t short_watches; /* ended within a second */
-    uint64_t stalls;        /* watches given up because they had been silent */
-    uint64_t streams;       /* watches asked for with their initial events */
-    uint64_t fallbacks;     /* of these, those that lists took over from */
-    uint64_t relists;       /* times that the server had lost our place */
+    uint64_t stalls;        /* watches given up because of silence */
+    uint64_t streams;       /* watches requested with initial events */
+    uint64_t fallbacks;     /* of these, those that fell back to lists */
+    uint64_t relists;       /* times that our resourceVersion had expired */
 } kl_reflector_counts;
 
 /* page_size 0: 500. The seed draws jitter and watch timeouts. `stream`: the initial events of a watch
@@ -95,7 +95,7 @@ const char *kl_reflector_rv(const kl_reflector *r);
 /* the last failure while it lasts, or NULL; borrowed likewise */
 const char *kl_reflector_message(const kl_reflector *r);
 kl_status kl_reflector_failure(const kl_reflector *r); /* its kind, KL_OK when there is none */
-/* refused (401, 403, 404) or an object too big: waiting for a person to help */
+/* refused (401, 403, 404) or an object too big: a person must help */
 bool kl_reflector_parked(const kl_reflector *r);
 const kl_reflector_counts *kl_reflector_counters(const kl_reflector *r);
 

@@ -1,11 +1,11 @@
 /* source.h - the list/watch interface that the cache wants. `run` plugs the client in, specs plug in a
  * script.
  *
- * All functions (but post) are called on one thread, the source's ("watch thread"), and all callbacks come
- * on it; of list and watch also only `done`, and only with a failure, may come from within. When `item` or
+ * All functions (but post) are called on one thread, the source's ("watch thread"), and all callbacks come on
+ * it; of list and watch also only `done`, and only with a failure, may come from within. When `item` or
  * `event` answers with an error the request ends, and `done` follows with that status. New requests and
- * timers may be started from any callback. A posted function runs sooner or later, also after everything
- * was cancelled: it frees what it carries. */
+ * timers may be started from any callback. A posted function always runs, also after everything was
+ * cancelled: it frees its data. */
 #ifndef KL_CACHE_SOURCE_H
 #define KL_CACHE_SOURCE_H
 
@@ -24,7 +24,7 @@ typedef struct kl_watch_request {
     const char *rv;
     int64_t timeout_seconds;
     bool bookmarks;
-    /* send what there is first, not older than rv, and a bookmark that says where it ends */
+    /* send the existing objects first, not older than rv, then a bookmark that marks their end */
     bool initial;
 } kl_watch_request;
 
@@ -41,12 +41,12 @@ typedef struct kl_source_sink { /* callbacks of one list or watch */
     kl_status (*item)(void *arg, const kl_value *object, kl_err *err);
     /* watch; callee owns */
     kl_status (*event)(void *arg, const char *type, const kl_value *object, kl_err *err);
-    /* The last state of an object, which its next one resembles; a new reference or NULL. Only a help; may
-     * be NULL. The texts are not terminated. */
+    /* The last state of an object, which its next one resembles; a new reference or NULL. Only an
+     * optimisation; may be NULL. The texts are not terminated. */
     const kl_value *(*known)(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen);
     /* Of an object that was too large. Other than KL_OK ends the request. NULL: such an object ends it. */
     kl_status (*skipped)(void *arg, const kl_source_skipped *object, kl_err *err);
-    /* watch: no more events at hand; see `lulls` */
+    /* watch: no more events ready; see `lulls` */
     void (*lull)(void *arg);
     void (*opened)(void *arg);                                                              /* watch: 200 */
     void (*done)(void *arg, kl_status st, int code, const kl_value *envelope, kl_err *err); /* once, last */
@@ -65,8 +65,8 @@ typedef struct kl_source {
     /* by the informer's last unref: any thread, also from within a posted function */
     void (*free)(void *self);
     void *self;
-    /* Calls fn on the watch thread each time that the server answers again after it could not be reached,
-     * until heed_not. Both on the watch thread, and not from within fn. NULL: the source does not know. */
+    /* Calls fn on the watch thread each time that the server answers again after an outage, until heed_not.
+     * Call both on the watch thread, and not from within fn. NULL: the source cannot tell. */
     uint64_t (*heed)(void *self, void (*fn)(void *), void *arg);
     void (*heed_not)(void *self, uint64_t id);
     /* after events it calls sink.lull, unless done or cancelled first; false: never */

@@ -3,9 +3,8 @@
  *
  * A leaf holds numbers, an inner node its children with the first number and the size of each. Numbers are
  * compared by the keys of what they stand for. A set of one has no node at all, small leaves are small.
- * What is added behind everything else fills leaves to the brim (lists come in key order); elsewhere a
- * full node is halved, and a node that fits into half a node together with its neighbour is merged with
- * it. */
+ * Appending fills leaves completely (lists come in key order); elsewhere a full node is halved, and a node
+ * that fits into half a node together with its neighbour is merged with it. */
 #include "cache/indexer_impl.h"
 
 #include <string.h>

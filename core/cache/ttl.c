@@ -1,5 +1,5 @@
-/* ttl.c - a map, and a list in the order of putting: as everything lives equally long, that is the order
- * of expiring. */
+/* ttl.c - a map, and a list in the order of puts: as all objects live equally long, that is the order of
+ * expiry. */
 #include "cache/ttl.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ typedef struct item {
     size_t bytes;
 } item;
 
-/* What an item takes beside its key, which the map has once more, and its object. */
+/* The memory of an item beside its key, which the map has once more, and its object. */
 #define ITEM_BYTES (sizeof(item) + 64)
 
 struct kl_ttl {

@@ -1,9 +1,8 @@
-/* ttl.h - objects that are known for a while: what was put longer than the time to live ago is not there
- * any more.
+/* ttl.h - a store whose objects expire after a time to live.
  *
- * Every put of a key begins its time anew. Nothing runs by itself: `now` comes from the caller
- * (monotonic), and what has expired is let go by whichever call comes next, so that the store never holds
- * more than was put within one time to live. Any thread. */
+ * Every put of a key restarts its time. The store has no timer: `now` comes from the caller (monotonic), and
+ * each call frees the expired objects, so the store never holds more than was put within one time to live.
+ * Any thread. */
 #ifndef KL_CACHE_TTL_H
 #define KL_CACHE_TTL_H
 

@@ -24,7 +24,7 @@ kl_cel_env *kl_cel_request_env(bool params, bool authorizer);
  * kl_cel_request_resource's. */
 void kl_cel_request_vars(const kl_value *request, const kl_value *resource, const kl_value *ns,
     const kl_value *params, kl_cel_var vars[KL_CEL_REQUEST_VARS]);
-/* What authorizer.requestResource asks about, a new reference. */
+/* The resource that authorizer.requestResource checks; a new reference. */
 const kl_value *kl_cel_request_resource(const kl_value *request);
 
 #define KL_CEL_SPENT                                                                                         \
@@ -36,10 +36,10 @@ typedef enum kl_cel_returns {
     KL_CEL_RETURNS_STRING,
     KL_CEL_RETURNS_STRING_OR_NULL
 } kl_cel_returns;
-/* An expression that comes to such a value. NULL: *why says what is wrong, and the caller frees it. */
+/* Compiles an expression with a result of that type. NULL: *why tells the mistake; the caller frees it. */
 kl_cel *kl_cel_request_compile(const kl_cel_env *env, const char *text, kl_cel_returns returns, char **why);
 
-/* What is wrong with conditions, with fields that begin with `path`. */
+/* Validates conditions; the fields of complaints begin with `path`. */
 void kl_cel_conditions_validate(const kl_cel_env *env, const kl_value *conditions, const char *path,
     kl_cel_complain *complain, void *arg);
 
@@ -47,8 +47,8 @@ void kl_cel_conditions_validate(const kl_cel_env *env, const kl_value *condition
 typedef struct kl_cel_conditions kl_cel_conditions;
 kl_cel_conditions *kl_cel_conditions_new(const kl_cel_env *env, const kl_value *list);
 void kl_cel_conditions_free(kl_cel_conditions *c); /* NULL is fine */
-/* Whether a request fits all of them. `run` has the values, the authorizer and what is shared; its limit is
- * set here. KL_EINVAL: none says no, and some could not be evaluated; the failure policy decides. */
+/* Whether a request matches all of them. `run` has the values, the authorizer and the shared part; its limit
+ * is set here. KL_EINVAL: none is false, but some could not be evaluated; the failure policy decides. */
 KL_NODISCARD kl_status kl_cel_conditions_match(
     const kl_cel_conditions *c, kl_cel_run *run, bool *matches, kl_err *err);
 

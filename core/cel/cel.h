@@ -1,10 +1,9 @@
 /* cel.h - the Common Expression Language as Kubernetes 1.34 speaks it: parse, check types, evaluate under a
  * budget.
  *
- * An environment says which variables there are and of which types; a program is one expression, checked
- * against it. Both are immutable once made, and any thread may use them. An evaluation owns what it makes
- * and lets go of it at its end; it does no I/O and waits for nothing. Texts, depth, memory and steps are
- * bounded. */
+ * An environment declares variables and their types; a program is one expression, checked against it. Both
+ * are immutable once made, and any thread may use them. An evaluation owns the values it makes and frees them
+ * at its end; it does no I/O and never waits. Texts, depth, memory and steps are bounded. */
 #ifndef KL_CEL_CEL_H
 #define KL_CEL_CEL_H
 
@@ -39,18 +38,17 @@ const kl_cel_type *kl_cel_type_bool(void);
 const kl_cel_type *kl_cel_type_of_schema(kl_cel_env *env, const kl_value *schema, bool root);
 /* optional(t) */
 const kl_cel_type *kl_cel_type_optional(kl_cel_env *env, const kl_cel_type *t);
-/* How often data of this type can occur in one request at worst. */
+/* The maximum number of values of this type in one request. */
 uint64_t kl_cel_type_cardinality(const kl_cel_type *t);
 
 /* A variable; its place among the variables of the environment, from 0. `name` is copied. */
 size_t kl_cel_env_var(kl_cel_env *env, const char *name, const kl_cel_type *type);
 /* `variables.NAME` is the value of a program of this environment, or of one with the same variables, which
- * must live as long; it is evaluated at its first use. NULL: one that did not compile; using it fails, and so
- * it does where false is returned: with the variables that it uses it has more levels than C's stack is to
- * have. */
+ * must live as long; it is evaluated at its first use. NULL: it did not compile; using it fails. So it does
+ * when false is returned: with the variables that it uses, it nests deeper than the C stack allows. */
 bool kl_cel_env_define(kl_cel_env *env, const char *name, const kl_cel *program);
 
-/* One expression. KL_EINVAL with the words of cel-go, places marked line by line. */
+/* Compiles one expression. KL_EINVAL has the messages of cel-go, places marked line by line. */
 KL_NODISCARD kl_status kl_cel_compile(const kl_cel_env *env, const char *text, kl_cel **out, kl_err *err);
 void kl_cel_free(kl_cel *p);
 const kl_cel_type *kl_cel_type_of(const kl_cel *p);
@@ -72,8 +70,8 @@ typedef struct kl_cel_var {
  * where the expression names one. *reason may be set (static). */
 typedef bool kl_cel_authorize(void *arg, const kl_value *attributes, const char **reason);
 
-/* What several evaluations share: each of `variables` is evaluated once for all of them. Their environments
- * define the same ones. */
+/* Shared by several evaluations: each of `variables` is evaluated once for all of them. Their environments
+ * define the same variables. */
 typedef struct kl_cel_shared kl_cel_shared;
 kl_cel_shared *kl_cel_shared_new(void);
 void kl_cel_shared_free(kl_cel_shared *s);
@@ -85,13 +83,13 @@ typedef struct kl_cel_run {
     kl_cel_authorize *authorize;
     void *authorize_arg;
     kl_cel_shared *shared;   /* or NULL */
-    uint64_t cost;           /* out: what it did cost, also of a failure */
-    uint64_t variables_cost; /* out: what `variables` did cost beside that; each has a limit of its own */
+    uint64_t cost;           /* out: its cost, also after a failure */
+    uint64_t variables_cost; /* out: the cost of `variables`, not included there; each has its own limit */
 } kl_cel_run;
 
-/* The value as JSON, a new reference: numbers, strings, lists and maps are what they look like, bytes are
- * base64, times and durations strings. KL_EINVAL: the expression failed ("no such key: x"). KL_ETOOBIG: it
- * would have cost more than the limit. */
+/* The value as JSON, a new reference: numbers, strings, lists and maps stay as they are, bytes are base64,
+ * times and durations strings. KL_EINVAL: the expression failed ("no such key: x"). KL_ETOOBIG: it would have
+ * cost more than the limit. */
 KL_NODISCARD kl_status kl_cel_eval(const kl_cel *p, kl_cel_run *run, const kl_value **out, kl_err *err);
 
 #endif

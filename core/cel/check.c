@@ -147,7 +147,7 @@ static void no_overload(
     kl_buf_fini(&b);
 }
 
-/* What the first overload that fits answers; all that fit stay. */
+/* The result type of the first matching overload; all that fit stay. */
 static const kl__ctype *resolve(checker *c, kl__cexpr *e, const kl__cfunc **fn, size_t count)
 {
     const kl__ctype **is = kl__carena_alloc(c->s->a, (e->n + 1) * sizeof *is), *result = NULL, *want[8];
@@ -177,7 +177,7 @@ static const kl__ctype *resolve(checker *c, kl__cexpr *e, const kl__cfunc **fn, 
     return result;
 }
 
-/* A text that is known now and would always fail. */
+/* A constant text that would always fail. */
 static void check_literal(checker *c, const kl__cexpr *e)
 {
     const kl__cexpr *x = e->n ? e->arg[e->n - 1] : NULL;
@@ -201,7 +201,7 @@ static void check_literal(checker *c, const kl__cexpr *e)
         kl__cel_blame(c->s, x->at, "invalid %s argument", e->name);
 }
 
-/* What cel-go works out before it counts: conversions of literals, and whether something is in a literal
+/* Expressions that cel-go folds before it counts: conversions of literals, and membership in a literal
  * list. */
 static bool free_of_cost(const kl__cexpr *e)
 {
@@ -363,7 +363,7 @@ static void ranged(checker *c, kl__cexpr *e, const kl__ctype *range, const kl__c
     }
 }
 
-/* What a loop answers, by the types of its variables and of what it makes. */
+/* The result type of a loop, from the types of its variables and of its expressions. */
 static const kl__ctype *folded(checker *c, kl__cexpr *e, const kl__ctype *x, const kl__ctype *made)
 {
     switch (e->fold) {
@@ -436,7 +436,7 @@ static const kl__ctype *check(checker *c, kl__cexpr *e)
     return t;
 }
 
-/* Type variables that stand for nothing are anything. */
+/* Unbound type variables become dyn. */
 static void settle(checker *c, kl__cexpr *e)
 {
     e->type = kl__cbind_resolve(&c->b, e->type, true);

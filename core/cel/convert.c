@@ -10,7 +10,7 @@
 #include "model/time.h"
 #include "value/number.h"
 
-#define EXPONENT_FROM 6 /* as Go's shortest form has it */
+#define EXPONENT_FROM 6 /* as in Go's shortest form */
 
 static kl__cval cannot(kl__cev *e, kl__cval v, const char *to)
 {

@@ -142,7 +142,7 @@ static void add(members *m, const char *key, size_t n, const kl__ctype *type)
     kl_buf_fini(&b);
 }
 
-/* metadata as every object has it for rules. */
+/* The fields of metadata that rules may use. */
 static const kl__ctype *metadata(kl__carena *a, const char *name)
 {
     kl__ctype *t = sized(a, KL_C_OBJECT, UINT64_MAX, 2);
@@ -161,7 +161,7 @@ static bool is(const kl_value *s, const char *type)
     return t && !strcmp(t, type);
 }
 
-/* The schema says all of it itself. */
+/* The schema defines all of it. */
 static bool typed(const kl_value *p)
 {
     const kl_value *m = kl_value_at(p, "metadata", "properties", NULL);

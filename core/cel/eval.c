@@ -1,5 +1,5 @@
-/* eval.c - runs a checked expression. What it costs is counted as cel-go counts it: a name or a field 1, a
- * call what its function says, literals nothing but where they are built at run time. */
+/* eval.c - runs a checked expression. Its cost is counted as in cel-go: a name or a field costs 1, a call the
+ * cost of its function, literals nothing unless they are built at run time. */
 #include <math.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ static kl__cval some(kl__cev *e, kl__cval v)
 
 /* ---------------------------------------------------------------- names and fields */
 
-/* A variable has a budget of its own. One that spends it fails, and with it what uses it. */
+/* A variable has its own budget. If it exceeds that, it fails, and so do its users. */
 static void define(kl__cev *e, size_t i)
 {
     const kl_cel *p = e->env->def[i].program;
@@ -106,7 +106,7 @@ static kl__cval ident(kl__cev *e, const kl__cexpr *x)
     return kl__cval_err(e, "no such attribute(s): %s", x->name);
 }
 
-/* A field of a value; false where it has none, and *out says so. */
+/* A field of a value; false where it has none, with an error in *out. */
 static bool get(kl__cev *e, kl__cval from, const char *name, kl__cval *out)
 {
     if (from.kind == KL_C_MAP || from.kind == KL_C_OBJECT) {
@@ -124,7 +124,7 @@ static bool get(kl__cev *e, kl__cval from, const char *name, kl__cval *out)
     return false;
 }
 
-/* An attribute is a name and what is selected from it; of anything else a selection costs one more. */
+/* An attribute is a name with its selections; a selection from anything else costs one more. */
 static uint64_t step_cost(const kl__cexpr *operand)
 {
     bool attribute = operand->node == KL_E_IDENT || operand->node == KL_E_SELECT
@@ -194,7 +194,7 @@ static kl__cval call(kl__cev *e, const kl__cexpr *x)
 
 /* ---------------------------------------------------------------- literals */
 
-/* An entry with "?": whether it is there, and what it is. */
+/* An entry with "?": whether it is present, and its value. */
 static bool entry(kl__cev *e, const kl__cexpr *x, size_t i, kl__cval *v)
 {
     if (!x->optional[i])
@@ -255,7 +255,7 @@ static kl__cval map(kl__cev *e, const kl__cexpr *x)
 
 /* ---------------------------------------------------------------- logic */
 
-/* What decides wins over what fails. */
+/* A deciding operand overrides a failed one. */
 static kl__cval logic(kl__cev *e, const kl__cexpr *x)
 {
     bool decides = x->node == KL_E_OR;
@@ -319,7 +319,7 @@ static void merge(kl__cev *e, loop *l, kl__cval made)
     }
 }
 
-/* all and exists: what decides ends the loop and hides what failed. */
+/* all and exists: a deciding element ends the loop and hides failures. */
 static void quantify(kl__cev *e, loop *l, kl__cval v)
 {
     bool decides = l->x->fold == KL_F_EXISTS;

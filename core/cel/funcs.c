@@ -1,4 +1,4 @@
-/* funcs.c - what a function takes and answers, out of its signature.
+/* funcs.c - argument and result types of a function, from its signature.
  *
  *   [.] ARGUMENT... > RESULT        "." a member: the first argument is the target
  *   b i u d s y t D n  bool, int, uint, double, string, bytes, timestamp, duration, null

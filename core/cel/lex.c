@@ -122,7 +122,7 @@ void kl__clex_negate(kl__clex *l, size_t at)
 {
     size_t start = l->at;
     l->at = at;
-    if (l->src->nissues) /* one that was too large without its minus may be good with it */
+    if (l->src->nissues) /* a number that is too large without its minus may be valid with it */
         l->src->nissues -= l->src->issue[l->src->nissues - 1].at == start;
     number(l, start, true);
 }
@@ -143,7 +143,7 @@ static void rune(kl_buf *out, uint32_t c)
             (int)(0x80 | (c >> 6 & 63)), (int)(0x80 | (c & 63)));
 }
 
-/* What stands behind a backslash; its length in the text, 0 when it is none. */
+/* The escape after a backslash; its length in the text, 0 when it is invalid. */
 static size_t escape(const char *s, size_t n, bool bytes, kl_buf *out)
 {
     static const char from[] = "abfnrtv\\'\"`?", to[] = "\a\b\f\n\r\t\v\\'\"`?";

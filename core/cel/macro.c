@@ -94,7 +94,7 @@ bool kl__cel_expand(kl__csource *s, kl__cexpr *c)
             fold(s, c, &forms[i]);
             return true;
         }
-    /* optMap and optFlatMap: what is there, named */
+    /* optMap and optFlatMap: bind the present value to a name */
     if (c->n == 3 && (!strcmp(c->name, "optMap") || !strcmp(c->name, "optFlatMap"))) {
         if (!is_name(c->arg[1])) {
             kl__cel_blame(s, c->arg[1]->at, "%s() variable name must be a simple identifier", c->name);

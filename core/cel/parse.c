@@ -1,4 +1,4 @@
-/* parse.c - an expression as a tree. What follows a mistake is not read: one issue says more than many. */
+/* parse.c - an expression as a tree. Parsing stops at the first mistake: one issue is clearer than many. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* rules.c - finds and compiles the rules of a schema, in the order and with the words of apiextensions. */
+/* rules.c - finds and compiles the rules of a schema, in apiextensions' order and with its messages. */
 #include <ctype.h>
 #include <string.h>
 
@@ -64,7 +64,7 @@ static char *quoted(const char *s)
     return kl_buf_take(&b);
 }
 
-/* The rule as the real server shows it: as Go's JSON, which escapes what HTML would read. */
+/* The rule as the real server shows it: as Go's JSON, which escapes HTML. */
 static char *shown(const kl__crule *r)
 {
     static const char *const keys[] = {
@@ -292,7 +292,7 @@ static void place_free(kl__cplace *p)
 static kl__cplace *place(
     maker *m, const kl_value *rules, const kl_value *schema, const kl__ctype *type, int depth);
 
-/* `rules` says what is checked (in allOf not the schema itself), `schema` what it is. */
+/* `rules` has the rules (in allOf not of the schema itself), `schema` the type. */
 static kl__cplace *below(maker *m, const kl_value *rules, const kl_value *schema, const kl__ctype *type,
     int depth, const char *fmt, const char *key)
 {

@@ -7,8 +7,8 @@
 
 typedef struct kl_cel_rules kl_cel_rules;
 
-/* What is wrong with an object or with a schema: `reason` as causes have it ("FieldValueInvalid"), the field,
- * and what follows it. `warns`: it is, but was so before: a warning. */
+/* A complaint about an object or a schema: `reason` as in causes ("FieldValueInvalid"), the field, and the
+ * message. `warns`: the fault is old: only a warning. */
 typedef void kl_cel_complain(
     void *arg, bool warns, const char *reason, const char *field, const char *message);
 
@@ -18,8 +18,8 @@ kl_cel_rules *kl_cel_rules_new(
     const kl_value *schema, const char *path, kl_cel_complain *complain, void *arg);
 void kl_cel_rules_free(kl_cel_rules *r); /* NULL is fine */
 
-/* Whether `object` keeps the rules; `old` is what it replaces, or NULL. What broke a rule before and did not
- * change is warned of. */
+/* Whether `object` satisfies the rules; `old` is the object that it replaces, or NULL. An unchanged part that
+ * broke a rule before gets only a warning. */
 void kl_cel_rules_check(
     const kl_cel_rules *r, const kl_value *object, const kl_value *old, kl_cel_complain *complain, void *arg);
 

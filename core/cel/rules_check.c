@@ -1,11 +1,12 @@
-/* rules_check.c - holds an object against the rules of its schema, place by place, within one budget. */
+/* rules_check.c - checks an object against the rules of its schema, place by place, within one budget. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "cel/rules_impl.h"
 
-/* What a place was before: `known` when its counterpart is known; above it the nearest place that has one. */
+/* The old value of a place: `known` when its counterpart is known; otherwise that of the nearest parent with
+ * one. */
 typedef struct past {
     bool known, above;
     const kl_value *now, *old, *above_now, *above_old;
@@ -89,7 +90,7 @@ static char *name_of(const kl__crule *r)
 
 /* ---------------------------------------------------------------- one rule */
 
-/* The message that an expression makes; NULL where it makes none, and the fixed one is used. */
+/* The message of messageExpression; NULL where there is none, and the fixed one is used. */
 static char *message_of(checker *c, const kl__cplace *p, const kl__crule *r, kl_cel_run *run, bool warns)
 {
     const kl_value *v = NULL;

@@ -29,7 +29,7 @@ static bool starts(kl__cval s, size_t at, kl__cval part)
     return s.s.n - at >= part.s.n && !memcmp(s.s.p + at, part.s.p, part.s.n);
 }
 
-/* Texts end with a NUL: what is not the end of one is copied. */
+/* Texts end with a NUL: a part that is not the end of one is copied. */
 static kl__cval slice(kl__cev *e, kl__cval s, size_t from, size_t to)
 {
     if (to == s.s.n)
@@ -97,7 +97,8 @@ static uint64_t cost_regex(const kl__cval *a, size_t n, kl__cval result)
     return tenth(1 + kl__cval_size(a[0])) * ((kl__cval_size(a[1]) + 3) / 4);
 }
 
-/* Borrowed until the next one, or NULL and why. `own`: of Kubernetes' functions, which say so. */
+/* Borrowed until the next one, or NULL and why. `own`: for Kubernetes' functions, whose errors have their
+ * name. */
 static const kl_regex *regex_of(kl__cev *e, kl__cval pattern, bool own, kl__cval *failure)
 {
     kl_err err = KL_ERR_INIT;

@@ -1,5 +1,5 @@
-/* times.c - the parts of a timestamp and of a duration. Zones are "UTC" and offsets ("+02:00"): names of
- * places would need files of the machine. */
+/* times.c - the parts of a timestamp and of a duration. Zones are "UTC" and offsets ("+02:00"): IANA names
+ * would need the machine's zone files. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

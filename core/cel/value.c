@@ -1,5 +1,5 @@
-/* value.c - what expressions compute with. JSON is wrapped, not copied: a list or an object of the request
- * becomes CEL's where somebody looks. */
+/* value.c - the values of expressions. JSON is wrapped, not copied: a list or an object of the request is
+ * converted only when it is read. */
 #include <math.h>
 #include <string.h>
 
@@ -290,7 +290,7 @@ bool kl__cmap_add(kl__cev *e, kl__cmap *m, kl__cval key, kl__cval value)
 
 static int order(bool less, bool more) { return less ? -1 : more; }
 
-/* A number of one kind beside one of another: as numbers. */
+/* Compares numbers of different kinds by value. */
 static int numbers(kl__cval a, kl__cval b)
 {
     if (a.kind == b.kind)

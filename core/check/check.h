@@ -1,8 +1,8 @@
 /* check.h - how the checks of built-in kinds look at objects and complain.
  *
- * A place ("spec.containers[0].name") is a chain on the stacks of those who look; it becomes a text only in a
- * complaint, so that a good object costs no text. Go's structs do not know an empty text from an absent one,
- * and neither do these checks. Pure; any thread. */
+ * A place ("spec.containers[0].name") is a chain on the stacks of the checks; it becomes text only in a
+ * complaint, so a valid object costs none. Go's structs do not know an empty text from an absent one, and
+ * neither do these checks. Pure; any thread. */
 #ifndef KL_CHECK_CHECK_H
 #define KL_CHECK_CHECK_H
 
@@ -69,7 +69,7 @@ void kl__check_word(kl__causes *c, const kl_value *o, const kl__place *at, const
 void kl__check_same(
     kl__causes *c, const kl_value *old, const kl_value *o, const kl__place *at, const char *member);
 
-/* The caller's; NULL for a text that is absent, empty or no quantity. */
+/* The caller's; NULL for a text that is absent, empty or not a quantity. */
 kl_quantity *kl__quantity_of(const char *text);
 
 /* What differs between two objects, a line for each member: "- name: old", "+ name: new". kube-apiserver

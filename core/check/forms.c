@@ -93,7 +93,7 @@ static size_t env_faults(const char *s, const char *out[KL_FAULTS_MAX])
     return 0;
 }
 
-/* A text that is too long may be wrong besides. */
+/* A text that is too long may have other faults, too. */
 static size_t with_length(
     const char *s, size_t most, const char *too_long, const char *wrong, const char *out[KL_FAULTS_MAX])
 {

@@ -24,7 +24,7 @@ typedef enum kl__form {
 } kl__form;
 
 #define KL_FAULTS_MAX 5
-/* What is wrong with `text`: static sentences, as many as the answer says. 0: it is fine. */
+/* The faults of `text`: static sentences; returns their number. 0: it is valid. */
 size_t kl__faults(const char *text, kl__form f, const char *out[KL_FAULTS_MAX]);
 /* One complaint for each of them, about the text at that place. */
 void kl__check_form(kl__causes *c, const kl__place *at, const char *text, kl__form f);

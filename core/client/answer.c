@@ -1,9 +1,8 @@
-/* answer.c - what an HTTP answer of the API server means.
+/* answer.c - interprets an HTTP answer of the API server.
  *
- * The reason of a Status decides, the HTTP code only where the reason is missing or unknown, as
- * client-go's predicates do. A proxy's HTML or an empty body becomes a Status of our own by code. What a
- * person can do about it is added: the RBAC rule for a 403 of the authorizer, the credentials in use for a
- * 401. */
+ * The reason of a Status decides, the HTTP code only where the reason is missing or unknown, as in client-go.
+ * A proxy's HTML or an empty body becomes our own Status by code. Advice is added: the RBAC rule for a 403 of
+ * the authorizer, the credentials in use for a 401. */
 #include "client/answer.h"
 
 #include <ctype.h>
@@ -14,7 +13,7 @@
 #include "base/mem.h"
 #include "wire/proto.h"
 
-#define BODY_SHOWN 2048 /* of a body that is no Status, as client-go cuts it */
+#define BODY_SHOWN 2048 /* of a body that is not a Status, as client-go cuts it */
 #define GARBAGE_SHOWN 80
 #define REDIRECT_SHOWN 200
 #define RETRY_AFTER_MAX KL_SECONDS(24 * 3600)
@@ -43,7 +42,7 @@ static const struct {
     {"ServiceUnavailable", KL_ESERVER},
 };
 
-/* What a code means where no Status says it. */
+/* The meaning of a code without a Status. */
 static const struct {
     int code;
     const char *reason, *message;
@@ -83,7 +82,7 @@ static const char *url_path(const char *url)
     return path ? path : "/";
 }
 
-/* What the person may do about it, after the server's own words. */
+/* Advice for the user, after the server's message. */
 static char *advice(
     const kl__request *q, kl_status st, const char *message, bool is_status, const char *credentials)
 {
@@ -92,14 +91,14 @@ static char *advice(
     if (st == KL_EFORBIDDEN && q->grant && (!is_status || strstr(message, " cannot ")))
         return kl_sprintf("; the missing RBAC rule: %s", q->grant);
     if (st == KL_EAUTH)
-        return kl_sprintf("; sent: %s: is it right for this cluster, and still valid?",
+        return kl_sprintf("; sent: %s: is it meant for this cluster, and still valid?",
             credentials ? credentials : "no credentials");
     if (st == KL_ECONFLICT && !strncmp(message, "Apply failed with", 17))
         return kl_strdup("; take the fields with force, or leave them out");
     return kl_strdup("");
 }
 
-/* What is said of an answer: reason may be NULL, details as well. */
+/* The message of an answer: reason may be NULL, details as well. */
 struct verdict {
     int code;
     const char *reason, *message;
@@ -136,7 +135,7 @@ static kl_status fail_with(const kl__request *q, const kl__answer *a, const kl_v
         retry_after = KL_SECONDS(after);
     if (reason && !*reason)
         reason = NULL;
-    /* How a list goes on whose snapshot is forgotten stands beside the details. */
+    /* The token with which an expired list continues is beside the details. */
     const kl_value *next = kl_value_at(status, "metadata", "continue", NULL);
     const kl_value *whole = kl_value_len(next) ? kl_value_with(details, "continue", next)
                                                : kl_value_ref(details);
@@ -175,8 +174,8 @@ static char *shown(const char *body, size_t n, size_t max)
     return kl_buf_take(&b);
 }
 
-/* What Go's HTTP server, and so an API server, says of a path that it does not have. Everything else that
- * an API server says is a Status. */
+/* The answer of Go's HTTP server, and so of an API server, for an unknown path. All other failures of an API
+ * server have a Status. */
 static bool is_plain_404(const char *body, size_t n)
 {
     static const char words[] = "404 page not found";
@@ -184,14 +183,14 @@ static bool is_plain_404(const char *body, size_t n)
     return n >= len && !memcmp(body, words, len) && (n == len || (n == len + 1 && body[len] == '\n'));
 }
 
-/* A 404 that is no API server's: a load balancer without a backend, a route that is missing. It says
- * nothing about objects or kinds, and has no code that could be taken for such a word. */
+/* A 404 that is not an API server's: a load balancer without a backend, a route that is missing. It says
+ * nothing about objects or kinds, so the error gets no code. */
 static kl_status fail_page(const kl__request *q, const kl__answer *a, kl_err *err)
 {
     char *text = shown(a->body, a->n, GARBAGE_SHOWN);
     kl_fail(err, KL_ESERVER,
-        "%s: the answer to %s %s is HTTP 404 without a Status%s%s%s: no API server wrote it; does a proxy or "
-        "load balancer stand before it?",
+        "%s: the answer to %s %s is HTTP 404 without a Status%s%s%s: it did not come from an API server; is "
+        "there a proxy or load balancer before it?",
         q->what, q->method, q->url, *text ? ", it begins \"" : "", text, *text ? "\"" : "");
     kl_free(text);
     if (err)
@@ -243,7 +242,7 @@ kl_status kl__answer_garbage(
     kl_fail(err, KL_ESERVER, "%s: the answer to %s %s is not the %s it should be: %s%s%s%s%s", q->what,
         q->method, q->url, q->in_protobuf ? "protobuf" : "JSON", kl_err_message(story),
         *text ? "; it begins \"" : "", text, *text ? "\"" : "",
-        *text == '<' ? ", a page for people: does a proxy or a login stand before the API server?" : "");
+        *text == '<' ? ", an HTML page: is there a proxy or a login page before the API server?" : "");
     kl_free(text);
     return KL_ESERVER;
 }
@@ -259,16 +258,15 @@ kl_status kl__answer_check(const kl__request *q, const kl_value *v, kl_err *err)
         return kl_fail(err, KL_ESERVER, "%s: the answer to %s %s is empty", q->what, q->method, q->url);
     if (!kind || !*kind)
         return kl_fail(err, KL_ESERVER,
-            "%s: the answer to %s %s is no Kubernetes object: it has no kind; does something stand before "
-            "the API server?",
+            "%s: the answer to %s %s is not a Kubernetes object: it has no kind; is there a proxy before the "
+            "API server?",
             q->what, q->method, q->url);
-    /* Some lists of Go's have null for no items, and of a list that came as a stream the envelope may have
-     * none. */
+    /* An empty list of Go may have null as items, and the envelope of a streamed list may have none. */
     size_t n = strlen(kind);
     bool list = items ? type == KL_ARRAY || type == KL_NULL
                       : q->shape == KL__LIST && n > 4 && !strcmp(kind + n - 4, "List");
     if (q->shape != KL__OBJECT && !list)
-        return kl_fail(err, KL_ESERVER, "%s: the answer to %s %s is no list: a %s without %s", q->what,
+        return kl_fail(err, KL_ESERVER, "%s: the answer to %s %s is not a list: a %s without %s", q->what,
             q->method, q->url, kind, q->shape == KL__TABLE ? "rows" : "items");
     return KL_OK;
 }

@@ -16,8 +16,8 @@ typedef struct kl__answer {
     const char *credentials; /* what was sent, for a 401; NULL: none */
 } kl__answer;
 
-/* An answer that is no success, told as an error; returns its status. A 404 about objects counts only as
- * an API server writes it (a Status, or Go's "404 page not found"): of any other, KL_ESERVER without a
+/* Makes an error of an answer that is not a success; returns its status. A 404 about objects counts only in
+ * an API server's form (a Status, or Go's "404 page not found"); any other 404 is KL_ESERVER without a
  * code. */
 kl_status kl__answer_fail(const kl__request *q, const kl__answer *a, kl_err *err);
 /* The same for a Status object that is already a value (in-stream errors, 200 with a failed Status). */
@@ -25,12 +25,13 @@ kl_status kl__answer_fail_status(const kl__request *q, int code, const kl_value 
 /* A body that is not the JSON it should be: names URL and place, KL_ESERVER. `story` is the decoder's. */
 kl_status kl__answer_garbage(
     const kl__request *q, const char *body, size_t n, const kl_err *story, kl_err *err);
-/* A good answer that is no Kubernetes object, or no list where one was asked for: an empty body, a proxy's
+/* A good answer that is not a Kubernetes object, or no list where one was asked for: an empty body, a proxy's
  * JSON. v may be NULL. */
 KL_NODISCARD kl_status kl__answer_check(const kl__request *q, const kl_value *v, kl_err *err);
-/* 3xx: we go nowhere else with credentials. `location` may be NULL; what may be secret in it is not told. */
+/* 3xx: credentials are never sent elsewhere. `location` may be NULL; the message hides what may be secret in
+ * it. */
 kl_status kl__answer_redirect(const kl__request *q, int code, const char *location, kl_err *err);
-/* Retry-After: seconds, or an HTTP date against `wall`. -1: the header is absent or nonsense. */
+/* Retry-After: seconds, or an HTTP date against `wall`. -1: the header is absent or invalid. */
 kl_time kl__retry_after(const char *header, kl_time wall);
 /* The text of a `Warning: 299 - "..."` header; NULL for other codes. Caller frees. */
 char *kl__warning_text(const char *header);

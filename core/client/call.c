@@ -6,8 +6,8 @@
  *                                            +------------------- waiting <-----------+   what retry.h says
  *
  * Queueing (turn.h) is for the limiter, where there is one, and for the pace that a busy server asks for.
- * What the limiter takes is not the call's time; all other waiting is. Urgent calls (leases, discovery)
- * pass both.
+ * Waiting for the limiter does not count as the call's time; all other waiting does. Urgent calls (leases,
+ * discovery) pass both.
  *
  * A call is made on the caller's thread and belongs to the calls thread from then on. The body stays until
  * the end, so that a replay can send it again. A write that may have reached the server is never repeated
@@ -21,9 +21,9 @@
 #include "client/retry.h"
 #include "client/turn.h"
 
-#define CALL_TIMEOUT KL_SECONDS(60)     /* of a call, its retries included, when the op says nothing */
+#define CALL_TIMEOUT KL_SECONDS(60)     /* the default timeout of a call, its retries included */
 #define ANSWER_MAX ((size_t)512 << 20)  /* bytes of one answer that is held whole */
-#define LOOK_AGAIN_AFTER KL_SECONDS(10) /* between two looks for verbs that discovery did not tell of */
+#define LOOK_AGAIN_AFTER KL_SECONDS(10) /* between two discoveries for unknown verbs */
 
 typedef enum call_state { RESOLVING, QUEUEING, AUTHORIZING, SENDING, WAITING } call_state;
 
@@ -36,7 +36,7 @@ typedef struct call {
     bool cancelled;
     kl__op_copy *op;             /* only while its kind, or the schema of its body, is unknown */
     const kl_resource *resource; /* while its body is checked */
-    bool look_again;             /* what discovery said does not fit: it is asked anew */
+    bool look_again;             /* discovery does not fit the call: it is fetched again */
     kl__request q;               /* empty until the kind is known */
     kl_mandate mandate;          /* the op's */
     kl_reply_fn *done;
@@ -135,7 +135,7 @@ static void call_conclude(call *x, kl_status st, int code, kl_err *err)
             kl_err_prefix(err, "%s", call_name(x));
         code = 0; /* an answer that did not come whole is none */
     } else if (code == 304 && x->condition)
-        st = KL_OK; /* what the asker has is good */
+        st = KL_OK; /* the caller's copy is valid */
     else if (code >= 200 && code < 300)
         st = take_answer(x, code, &v, err);
     else if (code >= 300 && code < 400)
@@ -192,7 +192,7 @@ static kl_time retry_wait(call *x, kl_status st, int code, bool sent)
                                                    .sent = sent,
                                                    .retry_after = x->retry_after});
     if (wait > 0)
-        /* those who were refused together do not come back together */
+        /* calls that were refused together must not return together */
         wait += kl_random_between(&x->c->jitter, 0, wait / 4);
     return wait >= 0 && now() + wait < x->deadline ? wait : -1;
 }
@@ -242,15 +242,15 @@ static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
         call_end_cancelled(x);
 }
 
-/* Between the door and the network lie queues, retries and connections: what was permitted then is looked
- * at again now. */
+/* Between the door and the network are queues, retries and connections: the permission is checked again
+ * now. */
 static kl_status permit(void *arg, kl_err *err)
 {
     call *x = arg;
     if (kl_mandate_holds(&x->mandate, x->c->clock))
         return KL_OK;
-    return kl_fail(err, KL_ENOTLEADER,
-        "it was not sent: this process does not hold the lease (any more); the leader will do it");
+    return kl_fail(
+        err, KL_ENOTLEADER, "it was not sent: this process does not hold the lease; the leader will do it");
 }
 
 static void call_transmit(call *x)
@@ -315,7 +315,8 @@ static void on_credential_late(void *arg)
     kl__credentials_withdraw(x->c->credentials, x->ticket);
     x->ticket = 0;
     call_conclude(x,
-        kl_fail(&err, KL_ETIMEOUT, "it waited for %s in vain", kl__credentials_describe(x->c->credentials)),
+        kl_fail(&err, KL_ETIMEOUT, "its timeout expired while waiting for %s",
+            kl__credentials_describe(x->c->credentials)),
         0, &err);
 }
 
@@ -327,7 +328,7 @@ static void call_send(call *x)
     uint64_t ticket = kl__credentials_get(
         c->credentials, c->calls, x->refused ? x->credential : NULL, on_credential, x);
     if (!ticket)
-        return; /* it went on, and may be gone */
+        return; /* it continued, and may be freed */
     x->ticket = ticket;
     x->timer_id = kl_http_timer(c->calls, left, on_credential_late, x);
 }
@@ -450,8 +451,8 @@ static call *call_new(kl_client *c, kl_time timeout, kl_reply_fn *done, void *ar
     return x;
 }
 
-/* A resource may have gained the verb or subresource since it was discovered. Looks again, but not for
- * every call that is wrong. */
+/* A resource may have gained the verb or subresource since its discovery. Fetches again, but not for every
+ * wrong call. */
 static bool may_look_again(kl_client *c)
 {
     kl_time at = now();
@@ -463,7 +464,8 @@ static bool may_look_again(kl_client *c)
     return yes;
 }
 
-/* What is at hand is enough for most: then this thread makes the request. Else the op goes the slow way. */
+/* For most ops the cached data is enough: then this thread makes the request. Otherwise the op takes the slow
+ * path. */
 static kl_status make_checked(call *x, const kl_op *op, const kl_resource *r)
 {
     kl_client *c = x->c;
@@ -513,7 +515,7 @@ uint64_t kl_client_do(kl_client *c, const kl_op *op, kl_reply_fn *done, void *ar
                                         : NULL;
     kl_status st = KL_OK;
     if (op->verb == KL_WATCH)
-        st = kl_fail(&x->early, KL_EINVAL, "watch: an endless answer comes through kl_client_stream");
+        st = kl_fail(&x->early, KL_EINVAL, "watch: use kl_client_stream for an endless response");
     else if (r && (st = kl__request_offered(op, r, &x->early)) && !op->resource && may_look_again(c)) {
         kl_err_fini(&x->early);
         x->look_again = true;
@@ -553,7 +555,7 @@ void kl__client_raw(kl_client *c, const char *method, const char *path, const ch
     kl_http_post(c->calls, call_start, x);
 }
 
-/* Discovery's: it decides what all others may do, so it goes at once. */
+/* For discovery: all other calls depend on it, so it is sent at once. */
 uint64_t kl__client_get(
     kl_client *c, const char *path, const char *accept, kl_time timeout, kl_reply_fn *done, void *arg)
 {

@@ -69,7 +69,7 @@ void kl_webhook_call(kl_webhook_caller *c, const char *url, const char *ca, cons
     call *k = kl_new(call);
     *k = (call){.timeout = timeout, .done = done, .arg = arg};
     kl_buf_init(&k->body, ANSWER_MAX);
-    /* Connections are shared by those who trust the same CA. */
+    /* Calls with the same CA share connections. */
     uint64_t generation = ca ? kl_hash(ca, strlen(ca)) | 1 : 0;
     if (!kl_http_submit(c->http,
             &(kl_http_request){.method = "POST",

@@ -1,5 +1,5 @@
-/* call_webhook.h - the embedded API server's calls of webhooks, by the HTTP door: POST, JSON, a CA of the
- * configuration's. */
+/* call_webhook.h - the embedded API server's calls of webhooks through core/http: POST, JSON, the CA of the
+ * configuration. */
 #ifndef KL_CLIENT_CALL_WEBHOOK_H
 #define KL_CLIENT_CALL_WEBHOOK_H
 
@@ -9,11 +9,11 @@
 
 typedef struct kl_webhook_caller kl_webhook_caller;
 
-/* What came of a call, once, on the caller's own thread: an HTTP answer, or `failure` in words. Borrowed. */
+/* The result of a call, once, on the web's thread: an HTTP answer, or a `failure` message. Borrowed. */
 typedef void kl_webhook_called(void *arg, int code, const char *text, size_t n, const char *failure);
 
 KL_NODISCARD kl_status kl_webhook_caller_new(kl_webhook_caller **out, kl_err *err);
-/* ends what is under way, with failures; NULL is fine */
+/* ends running calls, with failures; NULL is fine */
 void kl_webhook_caller_free(kl_webhook_caller *c);
 /* Any thread. `ca` is PEM text, or NULL for the system's. */
 void kl_webhook_call(kl_webhook_caller *c, const char *url, const char *ca, const char *body, size_t len,

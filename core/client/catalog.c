@@ -9,9 +9,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-#define MISSED_FOR                                                                                           \
-    KL_SECONDS(1) /* between the first look that does not find a kind any more, and the one that decides */
-#define STALE "the server calls what it knows of it stale: is the API service behind it up?"
+#define MISSED_FOR KL_SECONDS(1) /* between the first fetch that misses a kind, and the one that decides */
+#define STALE "the server reports its discovery as stale: is the API service behind it up?"
 
 void kl__pool_fini(kl__pool *p)
 {
@@ -109,7 +108,7 @@ static bool same(const kl_resource *a, const kl_resource *b)
         && same_list(a->subresources, b->subresources);
 }
 
-/* r is the caller's to fill and the pool's from here: what is known already takes its place. */
+/* r was filled by the caller and now belongs to the pool: a known equal one replaces it. */
 static void adopt(kl__catalog *c, kl_resource *r)
 {
     kl__pool *p = c->pool;
@@ -287,8 +286,8 @@ static void keep_what_failed(kl__catalog *c)
     }
 }
 
-/* A server that is only starting, or one of several that lags behind, lacks kinds for a moment: the second
- * look decides. */
+/* A server that is starting, or one of several that lags behind, lacks kinds for a moment: the second fetch
+ * decides. */
 static void keep_what_is_missed(kl__catalog *c)
 {
     for (size_t i = 0; c->old && !c->old->remembered && i < c->old->n; i++) {

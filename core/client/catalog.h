@@ -1,8 +1,8 @@
-/* catalog.h - what a server's discovery documents say, as one picture: its resources, the groups it has,
- * and those whose discovery failed. Made once, then only read. Inside net.
+/* catalog.h - a server's discovery documents as one table: its resources, its groups, and the groups whose
+ * discovery failed. Made once, then only read. Inside net.
  *
- * Resources belong to a pool and live as long as it does, so a pointer once handed out stays good; a later
- * catalog that says the same of a kind has the same pointer. */
+ * Resources belong to a pool and live as long as it, so pointers stay valid; a later catalog in which a kind
+ * has not changed has the same pointer. */
 #ifndef KL_CLIENT_CATALOG_H
 #define KL_CLIENT_CATALOG_H
 
@@ -22,7 +22,7 @@ typedef struct kl__catalog {
     kl__pool *pool;
     const struct kl__catalog *old; /* while it is made: the one before, or NULL */
     kl_time made;                  /* when it was begun, monotonic */
-    /* of another process: what is not there any more is gone at once */
+    /* of another process: missing kinds are dropped at once */
     bool remembered;
     /* "group|version|Kind" -> kl_time *: the server does not have it, first seen then; kept for now */
     kl_map *missed;
@@ -40,33 +40,31 @@ typedef struct kl__catalog {
 kl__catalog *kl__catalog_new(kl__pool *pool, const kl__catalog *old, kl_time now);
 void kl__catalog_free(kl__catalog *c);
 bool kl__is_aggregated(const kl_value *document);
-/* An APIGroupDiscoveryList. Versions it calls stale are noted as failed. */
+/* An APIGroupDiscoveryList. Versions that it reports as stale count as failed. */
 void kl__catalog_aggregated(kl__catalog *c, const kl_value *document);
 /* An APIResourceList of one group and version. */
 void kl__catalog_list(kl__catalog *c, const char *group, const char *version, const kl_value *list);
 void kl__catalog_group(kl__catalog *c, const char *group);
-/* kl__catalog_done says it in the log, once as long as it stays so: when all of discovery fails, the
- * caller's error says it. */
+/* kl__catalog_done logs it, once while it lasts; when all of discovery fails, the caller's error tells it. */
 void kl__catalog_fail(kl__catalog *c, const char *group, const char *version, const char *why);
 /* Whether it has kinds of the core group. c may be NULL. */
 bool kl__catalog_knows_core(const kl__catalog *c);
-/* What the old catalog says of the core group, or of all others: its document did not change. */
+/* Copies the core group, or all others, from the old catalog: the document did not change. */
 void kl__catalog_carry(kl__catalog *c, bool core);
-/* Last: names are looked up from here on. What failed keeps what the old catalog knew of it, and so does
- * what is missing for the first time, or since less than a second; `old` is not needed any more. */
+/* The last step; afterwards names can be looked up. A group that failed keeps its entries of the old catalog;
+ * so does one that is missing for the first time, or for less than a second. `old` may be freed then. */
 void kl__catalog_done(kl__catalog *c);
 
 /* --- reading ------------------------------------------------------------------------------ */
 /* "apps/v1/Deployment", "apps/Deployment", "Deployment"; and in words of kubectl: "deployments",
  * "deployment", "deploy", "deployments.apps", "deployments.v1.apps", "apps/v1/deployments". c may be NULL:
- * nothing is known. KL_ENOTFOUND names what is near, KL_EINVAL for a word that several groups have names
- * them, KL_ESERVER when discovery of its group failed. */
+ * nothing is known. KL_ENOTFOUND names similar kinds, KL_EINVAL names the groups of an ambiguous word,
+ * KL_ESERVER when discovery of its group failed. */
 KL_NODISCARD kl_status kl__catalog_find(
     const kl__catalog *c, const char *word, const kl_resource **out, kl_err *err);
-/* The same without the story; remembers words, so under the lock of its owner. NULL: not there, or not
- * clear. */
+/* The same without the story; remembers words, so under the lock of its owner. NULL: unknown or ambiguous. */
 const kl_resource *kl__catalog_word(kl__catalog *c, const char *word);
-/* Whether a bare name of r (its plural, say) means r: the version that its group prefers. */
+/* Whether a bare name of r (its plural, say) resolves to r: its group prefers that version. */
 bool kl__catalog_preferred(const kl__catalog *c, const kl_resource *r);
 /* KL_EINVAL for text that could not name a kind; the message says what could. */
 KL_NODISCARD kl_status kl__word_check(const char *word, kl_err *err);

@@ -85,7 +85,7 @@ void kl__client_delayed(kl_client *c, const kl__request *q, kl_time waited)
         c->hooks.on_delayed(c->hooks.arg, q->method, c->host, waited);
     kl_unlock(&c->mu);
     if (waited >= WAIT_LOGGED)
-        kl_debug("a call waited for its turn", "call=%s waited_ms=%lld", q->what,
+        kl_debug("a call waited for the rate limit", "call=%s waited_ms=%lld", q->what,
             (long long)(waited / KL_MILLISECONDS(1)));
 }
 
@@ -130,7 +130,7 @@ void kl_client_set_hooks(kl_client *c, const kl_client_hooks *hooks)
     kl_unlock(&c->mu);
 }
 
-/* A warning is told once, and again when 256 others have come between. */
+/* A warning is logged once, and again after 256 others. */
 void kl__client_warnings(kl_client *c, const kl__request *q, const kl_http_head *head)
 {
     const char *line;
@@ -195,7 +195,7 @@ static char *host_of(const char *server)
     return kl_strndup(host, strcspn(host, "/"));
 }
 
-/* CACHE/servers/127.0.0.1:6443: what one server says is no news of another. */
+/* CACHE/servers/127.0.0.1:6443: answers of one server do not apply to another. */
 static kl_shelf *open_shelf(const char *cache, const char *server)
 {
     const char *at = strstr(server, "://");
@@ -216,7 +216,7 @@ static void on_moved(void *client)
     kl_http_post(c->watches, kl__streams_move, c);
 }
 
-/* What was said, else twice the qps, as client-go's defaults are to each other. */
+/* The given burst, or twice the qps, the ratio of client-go's defaults. */
 static int burst_of(const kl_client_options *o)
 {
     int twice = o->qps < INT_MAX / 2 ? (int)(2 * o->qps) : INT_MAX;

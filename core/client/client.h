@@ -1,9 +1,9 @@
 /* client.h - Kubernetes calls: URL, credentials, retries, Status errors, discovery. Any thread unless said
  * otherwise.
  *
- * A kl_op describes one request in the words of the API. Its kind is resolved to a resource by discovery
- * when needed. Everything is asynchronous: `done` runs on the calls thread (streams: on the watch thread)
- * exactly once. */
+ * A kl_op describes one request in the API's terms. Its kind is resolved to a resource by discovery when
+ * needed. Everything is asynchronous: `done` runs on the calls thread (streams: on the watch thread) exactly
+ * once. */
 #ifndef KL_CLIENT_CLIENT_H
 #define KL_CLIENT_CLIENT_H
 
@@ -28,7 +28,7 @@ typedef enum kl_verb {
     KL_APPLY,
     KL_DELETE,
     KL_DELETE_COLLECTION,
-    KL_HTTP /* to a server that is no API server: client/web.h */
+    KL_HTTP /* to a server that is not an API server: client/web.h */
 } kl_verb;
 /* the kind of such an op, which no server has */
 #define KL_HTTP_KIND "ctx.http"
@@ -39,8 +39,7 @@ bool kl_verb_is_write(kl_verb v);
 
 typedef enum kl_patch_type { KL_PATCH_MERGE, KL_PATCH_JSON, KL_PATCH_STRATEGIC } kl_patch_type;
 
-/* What a read answers: objects, their metadata alone (PartialObjectMetadata), or a Table as the server
- * prints it. */
+/* The form of a read: objects, their metadata alone (PartialObjectMetadata), or the server's Table. */
 typedef enum kl_form { KL_AS_OBJECT, KL_AS_METADATA, KL_AS_TABLE } kl_form;
 
 typedef struct kl_op { /* borrowed for the call; copied */
@@ -58,8 +57,8 @@ typedef struct kl_op { /* borrowed for the call; copied */
     const char *field_manager;
     bool force, dry_run;
     bool always; /* sent also when it would change nothing (run/elide.h) */
-    bool unread; /* nobody looks at the answer */
-    /* the body was written by hand: put right and checked by the server's schemas first, see
+    bool unread; /* the answer is ignored */
+    /* the body was written manually: it is converted and checked by the server's schemas first, see
      * KL_REASON_SCHEMA */
     bool check;
     const char *field_validation;               /* "Strict", "Warn", "Ignore" or NULL */
@@ -75,28 +74,28 @@ typedef struct kl_op { /* borrowed for the call; copied */
     int64_t timeout_seconds;        /* watch, list */
     bool bookmarks, initial_events; /* watch */
     kl_time timeout;                /* call timeout; 0: 60 s */
-    /* under which it may be sent; looked at again just before it leaves, each time: KL_ENOTLEADER */
+    /* the permission to send it; checked again just before each attempt: KL_ENOTLEADER */
     kl_mandate mandate;
     /* W3C Trace Context (base/trace.h), a value of that header; NULL: none is sent */
     const char *traceparent;
     char *const *http; /* KL_HTTP: where it may go (client/web.h), NULL-terminated */
-    /* waits neither for the limiter nor while the server is busy: leases */
+    /* skips the limiter and the pace of a busy server: for leases */
     bool urgent;
 } kl_op;
 void kl_op_init(kl_op *op, kl_verb verb, const char *kind); /* zeroes, grace -1 */
 
-/* What metrics are made of. Called on the http threads, under a lock: must not call the client. Each may
- * be NULL. code 0: transport error. */
+/* Hooks for metrics. Called on the http threads, under a lock: must not call the client. Each may be NULL.
+ * code 0: transport error. */
 typedef struct kl_client_hooks {
     void *arg;
     /* after each attempt: rest_client_requests_total */
     void (*on_request)(void *arg, const char *method, const char *host, int code, kl_time took);
     /* after each but the first: rest_client_request_retries_total */
     void (*on_retry)(void *arg, const char *method, const char *host, int code);
-    /* of the bodies, after each answer that came whole; not for streams */
+    /* sizes of the bodies, after each complete answer; not for streams */
     void (*on_sizes)(void *arg, const char *method, const char *host, size_t sent, size_t received);
-    /* A request waited so long for its turn: the limiter's (every request, where there is one), or that of
-     * a busy server's pace. */
+    /* How long a request waited, for the limiter (every request, where there is one) or for the pace of a
+     * busy server. */
     void (*on_delayed)(void *arg, const char *method, const char *host, kl_time waited);
     /* A name was looked up for a new connection: rest_client_dns_resolution_duration_seconds. Not for
      * addresses. */
@@ -115,19 +114,19 @@ typedef struct kl_client_options {
     bool http1;
     /* JSON alone: without it built-in kinds are read in protobuf, see wire/proto.h */
     bool no_protobuf;
-    /* where discovery and schemas are remembered between processes (see kl_shelf_home); NULL: nowhere */
+    /* the disk cache of discovery and schemas (see kl_shelf_home); NULL: none */
     const char *cache_dir;
-    /* what is younger there is believed without asking; 0: always ask whether it is still good */
+    /* entries younger than this are used without a request; 0: always revalidate */
     kl_time cache_ttl;
-    bool no_check; /* op.check counts for nothing */
+    bool no_check; /* op.check is ignored */
     kl_client_hooks hooks;
-    bool allow_http; /* KL_HTTP may leave, as far as its rules let it (--allow-http) */
-    /* With allow_http: who answers KL_HTTP in place of the servers that are asked (kl_web_stand_in in
-     * client/web.h); NULL: they do */
+    bool allow_http; /* KL_HTTP is allowed, within its rules (--allow-http) */
+    /* With allow_http: a stand-in that answers KL_HTTP instead of the servers (kl_web_stand_in in
+     * client/web.h); NULL: none */
     void (*web_ask)(void *arg, struct kl_web_call *call, const kl_op *op);
     void *web_arg;
-    /* A limit of our own: so many requests per second, after a burst of so many (0: twice qps). 0: none,
-     * the server's own word counts (429, pace.h). Not for watches, leases and discovery. */
+    /* A client-side limit: requests per second, after a burst (0: twice qps). 0: none, only the server limits
+     * (429, pace.h). Not for watches, leases and discovery. */
     double qps;
     int burst;
     /* Each text of a `Warning: 299` header, once; NULL: it is logged. On the http threads: must
@@ -137,17 +136,17 @@ typedef struct kl_client_options {
 } kl_client_options;
 
 KL_NODISCARD kl_status kl_client_new(kl_client_options *o, kl_client **out, kl_err *err);
-/* Other hooks (NULL: none). After it returned the old ones are not called any more. Must not be called
- * from a hook. */
+/* Other hooks (NULL: none). After it returns, the old ones are not called any more. Must not be called from a
+ * hook. */
 void kl_client_set_hooks(kl_client *c, const kl_client_hooks *hooks);
 void kl_client_free(kl_client *c); /* cancels, joins both threads */
 const kl_config *kl_client_config(const kl_client *c);
 kl_http *kl_client_watch_http(kl_client *c); /* the watch thread: informers live there */
 kl_http *kl_client_call_http(kl_client *c);
 
-/* The reason of a KL_EINVAL of an op with `check`: its body has fields, or types, that the server's
- * OpenAPI v3 does not know. Nothing was sent. With field_validation "Warn" or "Ignore" only conversions
- * are made: {} to [], 3.0 to 3, where the schema says so. */
+/* The reason of a KL_EINVAL of an op with `check`: its body has fields or types that are not in the server's
+ * OpenAPI v3. Nothing was sent. With field_validation "Warn" or "Ignore" only conversions are made: {} to [],
+ * 3.0 to 3, where the schema says so. */
 #define KL_REASON_SCHEMA "SchemaMismatch"
 
 /* Preflight mistakes are reported through done as well. Returns an id for kl_client_cancel. */
@@ -166,8 +165,8 @@ typedef struct kl_stream_call {
     kl_status (*item)(void *arg, const kl_value *object, kl_err *err);
     /* callee owns object */
     kl_status (*event)(void *arg, const char *type, const kl_value *object, kl_err *err);
-    /* After one or more events, when no more are at hand (at the latest after a millisecond of them). May
-     * be NULL. */
+    /* After one or more events, when no more are ready (at the latest after a millisecond of them). May be
+     * NULL. */
     void (*lull)(void *arg);
     /* The answer began with 2xx: for watches, "it is established". May be NULL. */
     void (*opened)(void *arg);
@@ -176,7 +175,7 @@ typedef struct kl_stream_call {
     void (*done)(void *arg, kl_status st, int code, const kl_value *envelope, kl_err *err);
     void *arg;
     size_t max_object;
-    /* Borrowed until done; see kl_stream_handler for what they mean. All may be NULL. */
+    /* Borrowed until done; see kl_stream_handler. All may be NULL. */
     kl_projection *keep;
     const char *api_version, *kind;
     const kl_value *(*known)(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen);
@@ -192,11 +191,11 @@ uint64_t kl_client_heed(kl_client *c, void (*fn)(void *), void *arg);
 void kl_client_heed_not(kl_client *c, uint64_t id);
 
 /* --- discovery (aggregated, legacy fallback). Resources live as long as the client. ------- */
-/* A kind is "apps/v1/Deployment", "apps/Deployment" or "Deployment", or a resource in kubectl's words:
+/* A kind is "apps/v1/Deployment", "apps/Deployment" or "Deployment", or a resource as in kubectl:
  * "deployments", "deployment", "deploy", "deployments.apps", "deployments.v1.apps". The core group wins; a
- * name that several other groups have is KL_EINVAL. *out NULL with KL_ENOTFOUND when the server has no
- * such kind (the message says which groups or near kinds exist). A group whose discovery fails makes only
- * that group fail. Fetches on a miss; one fetch at a time. */
+ * name in several other groups is KL_EINVAL. *out NULL with KL_ENOTFOUND when the server has no such kind
+ * (the message lists existing groups or similar kinds). A group whose discovery fails makes only that group
+ * fail. Fetches on a miss; one fetch at a time. */
 /* on the calls thread, or at once when cached */
 typedef void kl_resolve_fn(void *arg, kl_status st, const kl_resource *r, kl_err *err);
 void kl_client_resolve(kl_client *c, const char *kind, kl_resolve_fn *done, void *arg);
@@ -204,8 +203,8 @@ KL_NODISCARD kl_status kl_client_resolve_wait(
     kl_client *c, const char *kind, const kl_resource **out, kl_err *err);
 /* NULL when not known yet */
 const kl_resource *kl_client_resolve_cached(kl_client *c, const char *kind);
-/* All that are known, core first, each group's preferred version first; the caller frees the array. NULL:
- * nothing was asked for yet. */
+/* All known resources, core first, each group's preferred version first; the caller frees the array. NULL:
+ * discovery has not run yet. */
 const kl_resource **kl_client_resources(kl_client *c, size_t *n);
 /* The group versions whose discovery failed: "metrics.k8s.io/v1beta1", why, ..., NULL. The caller frees
  * the strings and the array. */

@@ -38,7 +38,7 @@ struct kl_client {
     void *on_warning_arg;
     kl_web *web; /* NULL: nothing but the API server is reached */
     _Atomic bool closing;
-    _Atomic bool lost; /* a request found no connection, or lost it, and no answer came since */
+    _Atomic bool lost; /* a request found no connection or lost it, and no answer has arrived since */
 
     /* calls thread */
     kl_proto_reader *reader; /* of protobuf; NULL until the first */
@@ -46,12 +46,12 @@ struct kl_client {
     kl_list active;          /* calls from their start to their end */
     kl_random jitter;
     kl__pace pace;
-    kl_list held; /* turns that wait for room in it, in their order (turn.c) */
+    kl_list held; /* calls that wait for a place in it, in order (turn.c) */
     bool letting_in;
     uint64_t rest_timer; /* 0 none */
 
     /* watch thread */
-    kl_list heeds; /* who wants to hear of answers after an outage */
+    kl_list heeds; /* callbacks for the first answer after an outage */
     uint64_t heed_ids;
     kl_list streams;
     kl_slots stream_ids;
@@ -63,12 +63,12 @@ struct kl_client {
     kl_bucket limiter; /* of calls and lists; rate 0: none */
     kl_slots call_ids;
     kl_time looked_again; /* when discovery was last asked for a verb that was missing; 0 never */
-    kl_map *json_only;    /* resources that do not come in protobuf; see content.h */
+    kl_map *json_only;    /* resources that the server does not send in protobuf; see content.h */
     kl_map *warned;       /* texts of Warning headers that were logged */
 };
 
-/* Sends q with all headers and with what `credential` says (kl__credentials_get(c->credentials, ...) gives
- * it, at once or later). `http` is calls or watches. 0 when closing. */
+/* Sends q with all headers and with `credential` (from kl__credentials_get(c->credentials, ...), at once or
+ * later). `http` is calls or watches. 0 when closing. */
 typedef struct kl__send {
     const kl__request *q;
     const kl__credential *credential;
@@ -98,7 +98,7 @@ void kl__client_sizes(kl_client *c, const kl__request *q, size_t received);
 void kl__client_delayed(kl_client *c, const kl__request *q, kl_time waited);
 /* takes a token of the limiter: how long to wait for it */
 kl_time kl__client_limit(kl_client *c, const kl__request *q);
-/* who waited gives up */
+/* a waiter gives up */
 void kl__client_limit_return(kl_client *c);
 /* Warning: 299 into the log, each once */
 void kl__client_warnings(kl_client *c, const kl__request *q, const kl_http_head *head);
@@ -106,8 +106,8 @@ void kl__client_warnings(kl_client *c, const kl__request *q, const kl_http_head 
 /* A GET of a path with an Accept of its own, as kl_client_do. Any thread. */
 uint64_t kl__client_get(
     kl_client *c, const char *path, const char *accept, kl_time timeout, kl_reply_fn *done, void *arg);
-/* The same for somebody who may have it: `known` is the ETag of what he has, or NULL. An answer that it is
- * still good has the code 304, KL_OK and no body. `etag` is the answer's, or NULL. */
+/* The same for a caller that may have a copy: `known` is its ETag, or NULL. If the copy is still valid, the
+ * answer has the code 304, KL_OK and no body. `etag` is the answer's, or NULL. */
 typedef void kl__tagged_fn(
     void *arg, kl_status st, int code, const kl_value *body, const char *etag, kl_err *err);
 uint64_t kl__client_get_tagged(kl_client *c, const char *path, const char *accept, kl_time timeout,
@@ -120,8 +120,7 @@ void kl__calls_cancel_all(void *client);
 /* Watches whose connection has old certificates end cleanly, so that their owners open them again;
  * watch thread. */
 void kl__streams_move(void *client);
-/* The thread that carries sessions (session.h), begun when first asked for; and the end of them all,
- * posted to it. */
+/* The thread of sessions (session.h), started on first use; and the end of all sessions, posted to it. */
 KL_NODISCARD kl_status kl__client_streams(kl_client *c, kl_http **out, kl_err *err);
 void kl__sessions_cancel_all(void *client);
 void kl__forwards_stop_all(kl_client *c);

@@ -61,7 +61,8 @@ static void json_from_now_on(kl_client *c, kl__request *q, const char *why)
     kl_map_set(c->json_only, q->protobuf_of, NULL);
     kl_unlock(&c->mu);
     if (!known)
-        kl_info("protobuf does not do here, JSON from now on", "resource=%s reason=%s", q->protobuf_of, why);
+        kl_info("the server rejected protobuf; using JSON from now on", "resource=%s reason=%s",
+            q->protobuf_of, why);
     kl_free(q->protobuf_of);
     q->protobuf_of = NULL;
 }

@@ -1,9 +1,8 @@
-/* content.h - in which media type an answer is asked for, and what becomes of one that came in protobuf.
- * Inside net; any thread.
+/* content.h - chooses the media type of answers, and decodes protobuf. Inside net; any thread.
  *
- * Protobuf is asked for, with JSON as the second choice, for kinds that wire/proto.h has tables for. A
- * server that refuses (406, 415) or that sends what the tables do not have is asked for JSON from then on,
- * as far as that resource goes. */
+ * Kinds with tables in wire/proto.h are requested in protobuf, with JSON as the second choice. When a server
+ * refuses (406, 415), or sends something that the tables do not cover, that resource is requested in JSON
+ * from then on. */
 #ifndef KL_CLIENT_CONTENT_H
 #define KL_CLIENT_CONTENT_H
 
@@ -14,12 +13,12 @@ KL_NODISCARD kl_status kl__content_request(
     kl_client *c, const kl_op *op, const kl_resource *r, kl__request *q, kl_err *err);
 /* The value of its Accept header. Caller frees. */
 char *kl__content_accept(const kl__request *q);
-/* Whether a Content-Type is protobuf; NULL is none. */
+/* Whether a Content-Type is protobuf; NULL: no. */
 bool kl__content_is_protobuf(const char *type);
-/* The answer was a refusal of the media type: true when JSON was not the only one; from then on it is.
- * Send again. */
+/* The server refused the media type: true when JSON was not the only choice; from then on it is. Send
+ * again. */
 bool kl__content_refused(kl_client *c, kl__request *q, int code);
-/* What came does not fit our tables: JSON from now on. */
+/* The answer does not fit our tables: JSON from now on. */
 void kl__content_outdated(kl_client *c, kl__request *q);
 /* A whole body as a value. KL_EAGAIN: send again, JSON is asked for now. */
 KL_NODISCARD kl_status kl__content_decode(

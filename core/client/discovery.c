@@ -1,20 +1,19 @@
-/* discovery.c - which resources the server has, asked when somebody names a kind that is not known.
+/* discovery.c - the server's resources, fetched when an unknown kind is used.
  *
  *   miss -> GET /api and GET /apis (aggregated: two requests tell all; 304: what we have is good) ->
  *   published
  *                   `-> a server without it: GET /api/v1, /apis/GROUP/VERSION, each on its own -> published
  *
  * The calls thread owns the fetch; what it found is published under the lock and read from any thread. A
- * resource once handed out stays for the client's life: a later fetch that says the same yields the same
- * pointer. A group/version whose discovery fails keeps what was known of it, and only kinds of its group
- * hear of the failure. A kind that was there is gone when two fetches, some time apart, do not have it;
- * what is no discovery document (a load balancer's page) says nothing. A fetch that did not find a kind
- * answers for it for two seconds more, so that parked controllers do not make a storm; news (forget) end
- * that at once.
+ * returned resource lives as long as the client: a later fetch with the same data yields the same pointer. A
+ * group/version whose discovery fails keeps its old data, and only kinds of its group get the failure. A
+ * known kind is gone when two fetches, some time apart, miss it; a document that is not discovery (a load
+ * balancer's page) is ignored. A missing kind is cached for two seconds, so that parked controllers do not
+ * make a storm; news (forget) end that at once.
  *
- * The two aggregated documents are kept on the shelf with their ETags. A client that starts reads them
- * there; it believes them for the time it was told to, and otherwise asks whether they are still good,
- * which costs no body. A miss always asks. */
+ * The two aggregated documents are stored on the shelf with their ETags. A starting client reads them there;
+ * within their configured age it uses them, and otherwise revalidates them, which costs no body. A miss
+ * always sends a request. */
 #include "client/discovery.h"
 
 #include <string.h>
@@ -28,7 +27,7 @@
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"                                  \
     "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"
 #define FETCH_TIMEOUT KL_SECONDS(32) /* as client-go */
-#define MISS_FRESH KL_SECONDS(2)     /* a miss is not asked for again so soon */
+#define MISS_FRESH KL_SECONDS(2)     /* how long a miss is cached */
 
 typedef struct waiter {
     kl_list link;
@@ -39,8 +38,8 @@ typedef struct waiter {
     uint64_t epoch; /* when it asked */
 } waiter;
 
-/* One legacy request; what it brought waits until all are there, so that the server's order and not the
- * network's counts. */
+/* One legacy request; its result waits until all have arrived, so that the server's order counts and not the
+ * network's. */
 typedef struct part {
     struct fetch *f;
     char *group, *version;
@@ -118,14 +117,14 @@ static void fetch_free(fetch *f)
 
 static void fetch_step(fetch *f);
 
-/* What is no discovery document says nothing about kinds: an empty body, somebody else's JSON. */
+/* A body that is not a discovery document says nothing about kinds: an empty one, foreign JSON. */
 static kl_status document_check(const kl_value *body, const char *kind, kl_err *err)
 {
     const char *is = kl_value_str_at(body, "kind", NULL);
     if (is && !strcmp(is, kind))
         return KL_OK;
     return kl_fail(err, KL_ESERVER,
-        "the answer is %s%s and no %s: does a proxy or load balancer stand before the API server?",
+        "the answer is %s%s and no %s: is there a proxy or load balancer before the API server?",
         is ? "a " : "nothing of Kubernetes", is ? is : "", kind);
 }
 
@@ -192,7 +191,7 @@ static void read_legacy_core(fetch *f, const kl_value *v)
 
 /* --- aggregated --------------------------------------------------------------------------- */
 
-/* A document that says all of its half, and the ETag under which it may be asked for again. */
+/* A complete aggregated document, and the ETag for its revalidation. */
 static void take_document(fetch *f, int which, const kl_value *body, const char *etag)
 {
     kl__discovery *d = f->d;
@@ -249,7 +248,7 @@ static void on_groups(void *arg, kl_status st, int code, const kl_value *body, c
     bool aggregated = !st && code != 304 && kl__is_aggregated(body);
     if (!st && code != 304 && !aggregated)
         st = document_check(body, "APIGroupList", err);
-    /* each API server has /apis: who has not is none, and knows nothing of kinds */
+    /* every API server has /apis: a server without it is not one */
     if (st == KL_ENOTFOUND)
         st = kl_fail(&f->fatal, KL_ESERVER, "discovery failed: %s", kl_err_message(err));
     else if (st)
@@ -268,7 +267,7 @@ static void on_groups(void *arg, kl_status st, int code, const kl_value *body, c
 
 /* --- the shelf ---------------------------------------------------------------------------- */
 
-/* Both documents as they were kept, or nothing. True: they are young enough to be believed. */
+/* Both stored documents, or none. True: they are young enough to be used. */
 static bool look_on_shelf(kl__discovery *d)
 {
     const kl_value *body[DOCUMENTS] = {0};
@@ -294,7 +293,7 @@ static bool look_on_shelf(kl__discovery *d)
         kl__catalog_done(c);
         kl_lock(&d->mu);
         d->known = c;
-        /* as if found just too long ago: what it does not have is asked for */
+        /* as if found just too long ago: a miss sends a request */
         if (young)
             d->known_at = kl_clock_now(d->c->clock) - MISS_FRESH;
         kl_unlock(&d->mu);
@@ -320,7 +319,7 @@ static void fetch_start(kl__discovery *d)
             d->c, paths[i], AGGREGATED, FETCH_TIMEOUT, d->known ? d->etags[i] : NULL, done[i], f);
 }
 
-/* Those who asked after news wait for a fetch that began after them too, as does who asks from a callback. */
+/* A request after news, or from a callback, waits for a fetch that began after it. */
 static void tell_waiters(kl__discovery *d, uint64_t upto, const kl_err *fatal)
 {
     kl_list told, later;
@@ -435,7 +434,7 @@ static void on_wanted(void *arg)
     kl_lock(&d->mu);
     bool fresh = d->known_at >= 0 && kl_clock_now(d->c->clock) - d->known_at < MISS_FRESH;
     kl_unlock(&d->mu);
-    /* also when somebody's fetch found it in between */
+    /* also when another fetch found it in between */
     if (fresh || kl_client_resolve_cached(d->c, w->kind))
         tell_waiters(d, w->epoch, NULL);
     else

@@ -1,5 +1,5 @@
-/* discovery.h - which resources the server has: fetched, kept, told. Inside net; kl_client_resolve and
- * friends are its public face. */
+/* discovery.h - fetches, caches and looks up the server's resources. Inside net; kl_client_resolve and
+ * related functions are its public interface. */
 #ifndef KL_CLIENT_DISCOVERY_H
 #define KL_CLIENT_DISCOVERY_H
 
@@ -8,7 +8,7 @@
 
 typedef struct kl__discovery kl__discovery;
 
-/* The shelf (borrowed) remembers documents; what is younger than `ttl` there is believed without asking. */
+/* The shelf (borrowed) caches documents; those younger than `ttl` are used without a request. */
 kl__discovery *kl__discovery_new(kl_client *c, kl_shelf *shelf, kl_time ttl);
 /* After the calls thread has ended. */
 void kl__discovery_free(kl__discovery *d);

@@ -1,11 +1,11 @@
-/* mapper.c - from what people write to a resource. A name has three parts, of which the first two may be
+/* mapper.c - resolves a user's word to a resource. A name has three parts, of which the first two may be
  * missing:
  *
  *   apps/v1/Deployment  apps/Deployment  Deployment          kinds: capital letters count
  *   deployments.v1.apps deployments.apps deployments         names: plural, singular, short
  *
- * The core group wins over others; a group's preferred version over its others. A name that several groups
- * have means none. */
+ * The core group wins over others; a group's preferred version over its others. A name in several groups is
+ * ambiguous. */
 #include <string.h>
 #include <strings.h>
 
@@ -14,8 +14,8 @@
 #include "client/catalog.h"
 
 #define SUGGESTIONS_MAX 3
-#define LETTERS_MAX 2  /* that may be wrong in a kind that somebody meant; a third of it at most */
-#define WORDS_MAX 1024 /* remembered answers; a script that makes up names does not fill the memory */
+#define LETTERS_MAX 2  /* wrong characters that still count as a typo; at most a third */
+#define WORDS_MAX 1024 /* cached answers; a limit, since scripts may generate names */
 
 /* group "" with `core` is the core group, otherwise any; version "" is any. */
 typedef struct name {
@@ -120,7 +120,7 @@ static bool in_group(const kl_resource *r, const name *n)
         && (!*n->version || !strcmp(r->version, n->version));
 }
 
-/* A name proper beats a short one: a CRD may not take "pods" away by calling itself so for short. */
+/* A name proper beats a short one: a CRD must not hide "pods" by its short name. */
 static int rank(const kl_resource *r, const char *word)
 {
     return !strcmp(r->plural, word) || !strcmp(r->singular, word) || !strcmp(r->kind, word) ? 0 : 1;
@@ -152,7 +152,7 @@ bool kl__catalog_preferred(const kl__catalog *c, const kl_resource *r)
 
 /* --- what to say about a kind that is not there ------------------------------------------- */
 
-/* 0 is nearest; -1 is no match at all. */
+/* 0 is the nearest; -1: no match. */
 static int nearness(const name *n, const kl_resource *r)
 {
     bool kind = is_capital(n->word),
@@ -209,7 +209,7 @@ static kl_status ambiguous(const char *word, const kl_resource **r, size_t n, kl
         kl_free(text);
     }
     kl_status st = kl_fail(
-        err, KL_EINVAL, "\"%s\" is in several API groups: say which, %s", word, kl_buf_str(&names));
+        err, KL_EINVAL, "\"%s\" is in several API groups: name one of %s", word, kl_buf_str(&names));
     kl_buf_fini(&names);
     return st;
 }

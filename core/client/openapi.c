@@ -5,8 +5,7 @@
  *        -> is the schema of that hash in memory? --no--> on the shelf? --no--> fetch it, come back
  *        -> check --fault, and the index is not from just now--> ask whether the index is still good, come back
  *
- * Whoever comes while something is fetched waits for that. Of a document only the schema stays
- * (model/schema.h). */
+ * Later checks wait for a running fetch. Only the schema of a document is kept (model/schema.h). */
 #include "client/openapi.h"
 
 #include <string.h>
@@ -18,25 +17,27 @@
 #include "client/client_impl.h"
 
 #define FETCH_TIMEOUT KL_SECONDS(32)
-#define FAULT_FRESH KL_SECONDS(2) /* an index this young is what the server says now */
+#define FAULT_FRESH KL_SECONDS(2) /* an index this young counts as current */
 #define INDEX_FRESH                                                                                          \
     KL_MINUTES(10) /* then it is asked for again, so that conversions follow a changed CRD too */
-#define REFUSED_FRESH KL_MINUTES(5) /* who has no OpenAPI v3, or may not read it, is left alone so long */
+#define REFUSED_FRESH                                                                                        \
+    KL_MINUTES(5) /* after a server without OpenAPI v3, or without access to it, the next try comes after    \
+                     this time */
 #define ABSENT_FIRST                                                                                         \
-    KL_SECONDS(1) /* between two asks for a group version that the index lacks: a CRD's comes a little late  \
-                   */
+    KL_SECONDS(1) /* between two requests for a group version that the index lacks: a CRD's is added with a  \
+                     delay  \ */
 #define ABSENT_MAX KL_MINUTES(1)
 #define INDEX_SHELVED "openapi/index"
 #define UNTAGGED "-" /* on the shelf: kube-apiserver gives its index no ETag */
 
 typedef struct group { /* one group version */
-    /* where the index says its document is; holds the hash. NULL: the index does not have it */
+    /* the document's URL in the index; contains the hash. NULL: the index does not have it */
     char *url;
     /* without url: when the index may be asked for again because of it */
     kl_time ask_at;
-    int asks;          /* so many times in vain */
+    int asks;          /* failed attempts */
     char *loaded;      /* the url that `schema` came from; NULL: nothing yet */
-    kl_schema *schema; /* NULL with `loaded`: there is none to be had under that url */
+    kl_schema *schema; /* NULL with `loaded`: that url has none */
     bool loading;      /* calls thread */
 } group;
 
@@ -62,7 +63,7 @@ struct kl__openapi {
 
     kl_mutex mu;        /* of what follows */
     kl_map *groups;     /* "apis/apps/v1" -> group * */
-    kl_time index_at;   /* when the server last said so; -1: never, or forgotten */
+    kl_time index_at;   /* when the server last confirmed it; -1: never, or dropped */
     kl_time refused_at; /* -1: it was not */
 };
 
@@ -83,7 +84,7 @@ static bool is_strict(const kl_op *op)
     return !op->field_validation || !strcmp(op->field_validation, "Strict");
 }
 
-/* What the body calls itself, else what its resource is called. */
+/* The kind of the body, or of its resource. */
 typedef struct identity {
     char *group, *version;
     const char *kind;
@@ -209,7 +210,7 @@ static void job_pass(job *j)
     job_end(j, KL_OK, kl_value_ref(j->op->body), &none);
 }
 
-/* Those who waited for it go on; `let_pass`: there is nothing to wait for any more. */
+/* Continues the waiting checks; `let_pass`: without a schema. */
 static void wake(kl__openapi *o, const group *g, bool let_pass)
 {
     kl_list ready, rest;
@@ -268,10 +269,10 @@ static void set_index_at(kl__openapi *o, kl_time at)
 
 static void refused(kl__openapi *o, kl_status st, kl_err *err)
 {
-    kl_debug("what is written is not checked against schemas: the server does not tell them", "error=%s",
+    kl_debug("writes are not checked against schemas: the server does not publish them", "error=%s",
         kl_log_quoted(kl_err_message(err)));
     if (st != KL_ENOTFOUND && st != KL_EFORBIDDEN && st != KL_EAUTH && st != KL_EREJECTED && st != KL_ESERVER)
-        return; /* no answer: the write itself will tell */
+        return; /* no answer: the write itself will fail */
     kl_lock(&o->mu);
     o->refused_at = now(o);
     kl_unlock(&o->mu);
@@ -304,7 +305,7 @@ static void on_index(void *arg, kl_status st, int code, const kl_value *body, co
     wake(o, NULL, false);
 }
 
-/* True: what the shelf had is young enough to be believed. */
+/* True: the shelf's copy is young enough to be used. */
 static bool look_on_shelf(kl__openapi *o)
 {
     kl_buf text = KL_BUF_INIT;
@@ -320,7 +321,7 @@ static bool look_on_shelf(kl__openapi *o)
         o->etag = NULL;
     }
     bool young = there && age < o->ttl;
-    if (young) /* not so young that a fault would be told from it */
+    if (young) /* not so young that faults are reported from it */
         set_index_at(o, now(o) - FAULT_FRESH > 0 ? now(o) - FAULT_FRESH : 0);
     kl_value_unref(body);
     kl_buf_fini(&text);
@@ -446,7 +447,8 @@ static void job_check(job *j, const kl_schema *s)
         job_end(j, st, out, &err);
 }
 
-/* The group version may be newer than the index; who waited for a fresh one already does not ask twice. */
+/* The group version may be newer than the index; a check that already waited for a fresh one does not fetch
+ * again. */
 static void job_ask_for(job *j, group *g)
 {
     kl__openapi *o = j->o;

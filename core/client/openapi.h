@@ -1,8 +1,7 @@
-/* openapi.h - what the server says of the fields of its kinds, fetched when a write wants to be checked.
- * Inside net.
+/* openapi.h - the server's schemas of its kinds, fetched when a write is to be checked. Inside net.
  *
- * Nothing here makes a write fail that the server would take: where the server has no OpenAPI v3, or does
- * not let us read it, bodies pass as they are, and that is said once in the log, at debug. */
+ * No write fails here that the server would accept: where the server has no OpenAPI v3, or denies access to
+ * it, bodies pass unchanged, which is logged once, at debug. */
 #ifndef KL_CLIENT_OPENAPI_H
 #define KL_CLIENT_OPENAPI_H
 
@@ -15,15 +14,15 @@ kl__openapi *kl__openapi_new(kl_client *c, kl_shelf *shelf, kl_time ttl);
 /* After the calls thread has ended. */
 void kl__openapi_free(kl__openapi *o);
 
-/* Whether op has a body that a schema knows something about. */
+/* Whether op has a body that a schema may describe. */
 bool kl__openapi_wants(const kl_op *op);
 /* At once, from what is in memory. KL_OK: *out is the body to send, a new reference. KL_EAGAIN: it takes
  * kl__openapi_check. Any thread. */
 KL_NODISCARD kl_status kl__openapi_try(
     kl__openapi *o, const kl_op *op, const kl_resource *r, const kl_value **out);
 /* The same with whatever must be fetched for it. A fault (KL_EINVAL, reason KL_REASON_SCHEMA) is never
- * told from memory alone: the server was asked within the last seconds whether its schema is another by
- * now. `op` and `r` stay until done, which is called once. Calls thread. */
+ * reported from the cache alone: the schema was revalidated within the last seconds. `op` and `r` stay until
+ * done, which is called once. Calls thread. */
 typedef void kl__checked_fn(void *arg, kl_status st, const kl_value *taken_body, kl_err *err);
 void kl__openapi_check(
     kl__openapi *o, const kl_op *op, const kl_resource *r, kl__checked_fn *done, void *arg);

@@ -2,7 +2,7 @@
 #include "client/pace.h"
 
 #define REST_DEFAULT KL_SECONDS(1) /* after a 429 that does not say how long */
-#define REST_MAX KL_SECONDS(30)    /* one call's long Retry-After is no reason for all to stand still */
+#define REST_MAX KL_SECONDS(30)    /* a long Retry-After of one call must not stop all calls */
 
 bool kl__pace_room(const kl__pace *p, kl_time now, kl_time *when)
 {
@@ -33,7 +33,7 @@ bool kl__pace_over(kl__pace *p, kl__pace_end how, kl_time sent, kl_time wait, kl
     int under_way = p->under_way--;
     if (how == KL_PACE_REFUSED) {
         kl_time rest = now + (wait <= 0 ? REST_DEFAULT : wait < REST_MAX ? wait : REST_MAX);
-        changed = p->window <= 0 || sent > p->cut; /* what was on its way already says nothing new */
+        changed = p->window <= 0 || sent > p->cut; /* calls that were sent before the cut do not count */
         if (changed)
             narrow(p, under_way, now);
         p->rest = rest > p->rest ? rest : p->rest;

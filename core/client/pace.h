@@ -1,10 +1,10 @@
-/* pace.h - how many calls are under way at a time while the server says that it is busy. Pure: functions
- * of (state, now). Inside net; the calls thread's.
+/* pace.h - limits the calls that run at once while the server reports that it is busy. Pure: functions of
+ * (state, now). Inside net; the calls thread's.
  *
  *   open --429--> narrow: nobody starts until the server's Retry-After is over, then half as many as were under way
  *   narrow --answers--> wider by one for each round of them --twice as wide as where it was refused--> open
  *   narrow --429 of a call that was sent after the last cut--> half of that
- * What is open costs nothing and bounds nothing. */
+ * An open pace costs nothing and limits nothing. */
 #ifndef KL_CLIENT_PACE_H
 #define KL_CLIENT_PACE_H
 
@@ -12,8 +12,8 @@
 #include "base/clock.h"
 
 typedef struct kl__pace {
-    double window;     /* at most so many under way; 0: open */
-    double refused_at; /* so many were under way when it was first narrowed */
+    double window;     /* the maximum of running calls; 0: open */
+    double refused_at; /* running calls when it was first narrowed */
     int under_way;
     kl_time cut;  /* when it was narrowed last */
     kl_time rest; /* nobody starts before */
@@ -21,11 +21,10 @@ typedef struct kl__pace {
 
 typedef enum kl__pace_end { KL_PACE_UNKNOWN, KL_PACE_GOOD, KL_PACE_REFUSED } kl__pace_end;
 
-/* Whether one more may start. If not, *when: at this time it is worth asking again; KL_NEVER: when one has
- * ended. */
+/* Whether one more may start. If not, *when is the time to try again; KL_NEVER: when a call has ended. */
 bool kl__pace_room(const kl__pace *p, kl_time now, kl_time *when);
 void kl__pace_start(kl__pace *p);
-/* One that was sent at `sent` is over. `wait`: what a refusal asked for, <= 0 nothing. True when that
+/* One that was sent at `sent` is over. `wait`: the Retry-After of a refusal, <= 0: none. True when that
  * narrowed or opened the pace. */
 bool kl__pace_over(kl__pace *p, kl__pace_end how, kl_time sent, kl_time wait, kl_time now);
 

@@ -1,7 +1,6 @@
-/* request.c - a kl_op in the words of HTTP: URL, body, and what to call it.
+/* request.c - a kl_op in the words of HTTP: URL, body, and its name in messages.
  *
- * What cannot be right is refused here, before any I/O: a name missing, a namespace missing, a body of the
- * wrong shape. */
+ * Invalid ops are refused here, before any I/O: a missing name or namespace, a body of the wrong form. */
 #include "client/request.h"
 
 #include <stdio.h>
@@ -39,7 +38,7 @@ void kl_op_init(kl_op *op, kl_verb verb, const char *kind)
 
 /* --- the query ---------------------------------------------------------------------------- */
 
-/* All that one op can have, and the numbers among them as text. */
+/* All query parameters of an op, with numbers as text. */
 #define PARAMS_MAX 16
 typedef struct params {
     kl_url_param v[PARAMS_MAX];
@@ -66,7 +65,7 @@ static bool takes_manager(kl_verb v)
     return v == KL_CREATE || v == KL_UPDATE || v == KL_PATCH || v == KL_APPLY;
 }
 
-/* Of many, one by its name is a matter of the selector. Caller frees. */
+/* A list or watch selects one object by a field selector on its name. Caller frees. */
 static char *field_selector(const kl_op *op)
 {
     bool some = op->fields && *op->fields;
@@ -171,8 +170,8 @@ static kl_status make_body(const kl_op *op, kl__request *q, kl_err *err)
             kl_value_type_name(op->body));
     if (op->verb == KL_APPLY && kl_value_at(op->body, "metadata", "managedFields", NULL))
         return kl_fail(err, KL_EINVAL,
-            "%s: the object carries metadata.managedFields: apply only the fields that you own, not an "
-            "object that was read",
+            "%s: the object has metadata.managedFields: apply only the fields that you own, not an object "
+            "that was read",
             q->what);
     q->content_type = op->verb == KL_APPLY ? "application/apply-patch+yaml"
         : op->verb == KL_PATCH             ? patch_types[op->patch_type]
@@ -239,8 +238,8 @@ kl_status kl__request_offered(const kl_op *op, const kl_resource *r, kl_err *err
 
 static bool differ(const char *a, const char *b) { return a && *a && b && *b && strcmp(a, b); }
 
-/* The body is an object of the resource's own kind, so it says the same as the call. What a subresource
- * speaks is its own. */
+/* The body is an object of the resource's own kind, so it must agree with the call. A subresource has its own
+ * kind. */
 static kl_status check_body(
     const kl_op *op, const kl_resource *r, const char *ns, const char *name, const char *what, kl_err *err)
 {
@@ -250,7 +249,7 @@ static kl_status check_body(
     char *want = kl_api_version(r->group, r->version);
     kl_status st = KL_OK;
     if (same_kind && (differ(kind, r->kind) || differ(version, want)))
-        st = kl_fail(err, KL_EINVAL, "%s: the body is a %s%s%s, the call is about %s/%s", what,
+        st = kl_fail(err, KL_EINVAL, "%s: the body is a %s%s%s, but the call is for %s/%s", what,
             version ? version : "", version ? "/" : "", kind ? kind : "?", want, r->kind);
     else if (op->verb != KL_CREATE && differ(own, name))
         st = kl_fail(err, KL_EINVAL, "%s: the body's metadata.name is \"%s\"", what, own);
@@ -268,10 +267,9 @@ static kl_status preflight(
         return kl_fail(err, KL_EINVAL, "%s: a name is needed", what);
     if (r->namespaced && (!ns || !*ns)
         && (named || op->verb == KL_CREATE || op->verb == KL_DELETE_COLLECTION))
-        return kl_fail(err, KL_EINVAL, "%s: %s are namespaced: say which namespace", what, r->plural);
+        return kl_fail(err, KL_EINVAL, "%s: %s are namespaced: name the namespace", what, r->plural);
     if (op->rv_match && *op->rv_match && !op->initial_events && (!op->rv || !*op->rv))
-        return kl_fail(err, KL_EINVAL,
-            "%s: resourceVersionMatch says how a resourceVersion is meant, and none is given", what);
+        return kl_fail(err, KL_EINVAL, "%s: resourceVersionMatch needs a resourceVersion", what);
     if (op->verb == KL_CREATE || op->verb == KL_UPDATE || op->verb == KL_APPLY)
         return check_body(op, r, ns, name, what, err);
     return KL_OK;

@@ -1,10 +1,10 @@
-/* request.h - a kl_op in the words of HTTP. Pure: nothing is contacted. Inside net; any thread. */
+/* request.h - a kl_op as an HTTP request. Pure: nothing is contacted. Inside net; any thread. */
 #ifndef KL_CLIENT_REQUEST_H
 #define KL_CLIENT_REQUEST_H
 
 #include "client/client.h"
 
-/* What a good answer to it looks like. */
+/* The form of a good answer. */
 typedef enum kl__shape { KL__ANY, KL__OBJECT, KL__LIST, KL__TABLE } kl__shape;
 
 typedef struct kl__request {
@@ -14,7 +14,7 @@ typedef struct kl__request {
     const char *content_type; /* static; NULL without a body */
     kl_buf body;
     char *what;        /* "get pods kube-system/a": how errors begin */
-    char *grant;       /* the RBAC rule that this needs, in words; NULL for raw paths */
+    char *grant;       /* the RBAC rule that it needs, as text; NULL for raw paths */
     char *traceparent; /* a whole header line, or NULL */
     kl__shape shape;
     bool own_429;      /* evictions: a 429 is the disruption budget's, not a busy server's */
@@ -28,11 +28,11 @@ typedef struct kl__request {
 KL_NODISCARD kl_status kl__request_make(const char *server, const kl_op *op, const kl_resource *r,
     const char *field_manager, kl__request *out, kl_err *err);
 void kl__request_fini(kl__request *q);
-/* KL_EINVAL, naming what there is, when discovery says that the resource has no such verb or subresource.
- * A resource that lists no verbs is taken to have all. */
+/* KL_EINVAL, with the existing ones, when discovery lists no such verb or subresource. A resource that lists
+ * no verbs is assumed to have all. */
 KL_NODISCARD kl_status kl__request_offered(const kl_op *op, const kl_resource *r, kl_err *err);
 
-/* A copy of an op that stands on its own, for calls that wait for discovery. */
+/* A deep copy of an op, for calls that wait for discovery. */
 typedef struct kl__op_copy {
     kl_op op;
     kl_resource resource;

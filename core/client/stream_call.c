@@ -7,7 +7,7 @@
  *            `--- 406, or protobuf that our tables do not fit, before any object was handed over: sent
  *            again, for JSON
  *
- * Nothing else is retried here: the reflector knows whether to resume, to wait or to list again. */
+ * Nothing else is retried here: the reflector decides whether to resume, to wait or to list again. */
 #include "client/content.h"
 
 #include <string.h>
@@ -16,9 +16,9 @@
 #include "base/mem.h"
 
 #define ERROR_BODY_MAX ((size_t)1 << 20) /* of an answer that is an error */
-#define WATCH_SLACK KL_SECONDS(30)       /* a server that forgets timeoutSeconds is left after so much more */
+#define WATCH_SLACK KL_SECONDS(30)       /* a watch beyond timeoutSeconds is ended after this extra time */
 #define LIST_SILENCE_MAX                                                                                     \
-    KL_SECONDS(120) /* a list that brings no byte for so long is dead: servers send as they encode */
+    KL_SECONDS(120) /* a list without a byte for this long is dead: servers send while encoding */
 #define SILENCE_CHECK KL_SECONDS(30)
 /* Some objects at once: lists of 155 MB need 2% less CPU than with 16 KB, and more than this brings
  * nothing. */
@@ -74,7 +74,7 @@ static void stream_end_cancelled(stream *s)
     stream_end(s, st, 0, NULL, &err);
 }
 
-/* One chunk may hold many objects: after a cancel the rest of it stays unsaid. */
+/* One chunk may hold many objects: after a cancel its rest is not delivered. */
 static kl_status on_item(void *arg, const kl_value *object, kl_err *err)
 {
     stream *s = arg;
@@ -166,7 +166,7 @@ static void on_lull(void *arg)
         s->call.lull(s->call.arg);
 }
 
-/* The bytes ended as HTTP says they should; did the JSON? */
+/* The HTTP body is complete; checks that the JSON is, too. */
 static kl_status finish_decoder(stream *s, const kl_value **envelope, kl_err *err)
 {
     kl_err story = KL_ERR_INIT;
@@ -190,7 +190,7 @@ static kl_status finish_decoder(stream *s, const kl_value **envelope, kl_err *er
 static void stream_send(stream *s);
 static void stream_conclude(stream *s, kl_status st, int code, kl_err *err);
 
-/* Whether the answer asks for JSON in the place of protobuf, and nobody has seen anything of it. */
+/* Whether the answer requires JSON instead of protobuf, and nothing of it was delivered. */
 static bool again_in_json(stream *s, kl_status st, int code)
 {
     if (!st && kl__content_refused(s->c, &s->q, code))
@@ -346,8 +346,8 @@ static void on_limit_over(void *arg)
     stream_begin(s);
 }
 
-/* Posted, so that no callback comes before kl_client_stream has returned. Lists ask the limiter first; a
- * watch lives for minutes. */
+/* Posted, so that no callback comes before kl_client_stream has returned. Lists wait for the limiter;
+ * watches, which live for minutes, do not. */
 static void stream_start(void *arg)
 {
     stream *s = arg;

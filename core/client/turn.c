@@ -25,13 +25,13 @@ static void start(kl__turn *t)
 
 static void on_rested(void *client);
 
-/* Those who are held go when there is room, in their order. */
+/* Starts held calls while there is room, in order. */
 static void let_in(kl_client *c)
 {
     kl_time when = KL_NEVER;
     if (c->letting_in || atomic_load(&c->closing))
         return;
-    c->letting_in = true; /* who goes may be over at once, and make room for the next */
+    c->letting_in = true; /* a started call may end at once, and make room for the next */
     while (!kl_list_empty(&c->held) && kl__pace_room(&c->pace, now(), &when)) {
         kl__turn *t = KL_CONTAINER(c->held.next, kl__turn, link);
         kl_list_remove(&t->link);
@@ -66,7 +66,7 @@ static void on_late(void *arg)
     t->timer = 0;
     give_up(t,
         kl_fail(&err, KL_ETIMEOUT,
-            "its time was over before it was sent: the server is busy (429) and takes %d calls at a time",
+            "its timeout expired before it was sent: the server is busy (429) and takes %d calls at a time",
             (int)t->c->pace.window),
         &err);
 }
@@ -124,10 +124,10 @@ void kl__turn_over(kl__turn *t, kl__pace_end how, kl_time sent, kl_time wait)
     bool narrow = c->pace.window > 0;
     if (kl__pace_over(&c->pace, how, sent, wait, now())) {
         if (c->pace.window > 0)
-            kl_info("the API server is busy: fewer calls at a time", "host=%s at_most=%d", c->host,
+            kl_info("the API server is busy: limiting concurrent calls", "host=%s at_most=%d", c->host,
                 (int)c->pace.window);
         else
-            kl_info("the API server is busy no longer", "host=%s", c->host);
+            kl_info("the API server is no longer busy", "host=%s", c->host);
     }
     if (narrow)
         let_in(c);

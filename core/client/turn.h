@@ -1,4 +1,4 @@
-/* turn.h - when a call may go: a token of the limiter first, then room in the pace of a busy server.
+/* turn.h - when a call may be sent: after a token of the limiter, then a place in the pace of a busy server.
  * Inside net; calls thread.
  *
  *   asked --token in the future--> limited --its time--> held or gone     limited: its owner's deadline moves by as much
@@ -22,17 +22,17 @@ typedef struct kl__turn { /* part of a call; zeroed by kl__turn_init */
     kl_time since, deadline;
     uint64_t timer;
     const kl__request *q;
-    void (*go)(struct kl__turn *t); /* it is its turn: now, or later; may end its owner */
+    void (*go)(struct kl__turn *t); /* it may be sent: called now, or later; may end its owner */
     void (*late)(struct kl__turn *t, kl_status st, kl_err *err); /* it never was */
 } kl__turn;
 
 void kl__turn_init(
     kl__turn *t, kl_client *c, void (*go)(kl__turn *t), void (*late)(kl__turn *t, kl_status st, kl_err *err));
-/* go or late follows, maybe before this returns. `deadline` is its owner's; `first`: no attempt of it was
- * made yet. */
+/* go or late follows, maybe before this returns. `deadline` is its owner's; `first`: it was never
+ * attempted. */
 void kl__turn_ask(kl__turn *t, const kl__request *q, kl_time *deadline, bool first);
-/* An attempt, begun at `sent`, is over; `wait`: what a refusal asked for, -1 nothing. Does nothing when
- * the pace does not count it. */
+/* An attempt, begun at `sent`, is over; `wait`: the Retry-After of a refusal, -1: none. Does nothing when the
+ * pace does not count it. */
 void kl__turn_over(kl__turn *t, kl__pace_end how, kl_time sent, kl_time wait);
 /* Its owner goes, from where it is; neither go nor late is called after this. */
 void kl__turn_leave(kl__turn *t);

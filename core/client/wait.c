@@ -1,5 +1,4 @@
-/* wait.c - calls for who wants to wait where he stands: never on the client's own threads, which would
- * wait for themselves. */
+/* wait.c - blocking calls: never on the client's own threads, which would wait for themselves. */
 #include "client/client_impl.h"
 
 #include <string.h>

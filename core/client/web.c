@@ -1,4 +1,4 @@
-/* web.c - a request of a script: held against its rules, sent, followed where it may lead, and answered.
+/* web.c - a request of a script: checked against its rules, sent, redirected if allowed, and answered.
  *
  *   made --posted--> sent --3xx that may be followed--> sent again
  *                      \--anything else--> done is called, once
@@ -78,8 +78,8 @@ static kl_status permit(void *arg, kl_err *err)
     kl_web_call *x = arg;
     if (kl_mandate_holds(&x->mandate, x->w->o.clock))
         return KL_OK;
-    return kl_fail(err, KL_ENOTLEADER,
-        "it was not sent: this process does not hold the lease (any more); the leader will do it");
+    return kl_fail(
+        err, KL_ENOTLEADER, "it was not sent: this process does not hold the lease; the leader will do it");
 }
 
 /* --- the answer --------------------------------------------------------------------------- */
@@ -115,7 +115,7 @@ static void add_header(kl_map *all, const char *line)
     kl_free(name);
 }
 
-/* A header that comes again is a list. */
+/* A repeated header becomes a list. */
 static void build_header(kl_builder *b, const char *name, const came *c)
 {
     const char *text = kl_buf_str(&c->texts);
@@ -187,7 +187,7 @@ static bool same_server(const kl_reach *a, const kl_reach *b)
     return a->tls == b->tls && a->port == b->port && !strcmp(a->host, b->host);
 }
 
-/* A dry run, and who does not lead, lets reads leave. A redirect makes no write of one. */
+/* A dry run, and a process that does not lead, may send reads. A redirect must not turn one into a write. */
 static kl_status still_reads(const kl_web_call *x, kl_err *err)
 {
     kl_op op = op_of(x);
@@ -195,13 +195,12 @@ static kl_status still_reads(const kl_web_call *x, kl_err *err)
         return KL_OK;
     char *shown = kl_reach_shown(x->url);
     kl_status st = kl_fail(err, KL_EFORBIDDEN,
-        "%s %s: a redirect led here, where `http` does not count %s among `reads`", x->method, shown,
-        x->method);
+        "%s %s: a redirect led here, where `reads` of `http` does not list %s", x->method, shown, x->method);
     kl_free(shown);
     return st;
 }
 
-/* As browsers do: what was asked by POST is looked at by GET, unless the server wants it again. */
+/* As in browsers: a redirected POST becomes a GET, unless the server requires the same method. */
 static kl_status follow(kl_web_call *x, kl_err *err)
 {
     kl_reach from, to;
@@ -245,7 +244,7 @@ static void count(kl_web_call *x)
         x->w->o.on_request(x->w->o.arg, x->method, x->host, x->code, now() - x->began);
 }
 
-/* Without a transport's error: what the answer comes to. True: it is sent again, or read as a stream. */
+/* Handles an answer without a transport error. True: it is sent again, or read as a stream. */
 static bool goes_on(kl_web_call *x, kl_status *st, const kl_value **v, kl_err *story)
 {
     bool expected = kl__web_expects(x->order, x->code);
@@ -294,7 +293,7 @@ static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
     kl_value_unref(v);
 }
 
-/* Of another server only what says nothing of us. */
+/* For another server only headers without information about us. */
 static bool goes_along(const kl_web_call *x, const char *name)
 {
     return !x->strayed || !strcasecmp(name, "accept") || !strcasecmp(name, "content-type")
@@ -386,7 +385,7 @@ static void send_call(kl_web_call *x)
     }
     size_t n = make_lines(x, lines);
     lines[n] = NULL;
-    /* what a proxy of the environment reaches is its own business, and the name is resolved there */
+    /* a proxy from the environment resolves the name and restricts its targets itself */
     x->http_id = kl_http_submit(x->http,
         &(kl_http_request){.method = x->method,
             .url = x->url,
@@ -555,7 +554,7 @@ uint64_t kl_web_do(kl_web *w, const kl_op *op, kl_reply_fn *done, void *arg)
     return id;
 }
 
-/* An opened stream without a transfer has ended, and nobody has come for its end. */
+/* An opened stream without a transfer has ended, but its end was not read yet. */
 void kl__web_call_cancel(kl_web_call *x)
 {
     if (x->cancelled)
@@ -610,7 +609,7 @@ void kl_web_free(kl_web *w)
     kl_http_free(http);
     kl_http_free(streams);
     for (uint32_t i = 0; i < w->calls.len; i++)
-        if (w->calls.v[i].p) /* a stream whose end nobody came for */
+        if (w->calls.v[i].p) /* a stream whose end was not read */
             call_free(w->calls.v[i].p);
     kl_slots_fini(&w->calls);
     kl_mutex_fini(&w->mu);

@@ -1,11 +1,11 @@
 /* web.h - requests of scripts to servers other than the API server: ctx.http.
  *
- * A request is a kl_op with KL_HTTP, so it goes the way of every call of a run: door, witnesses, recordings,
- * other processes. These members of the op count, beside timeout, mandate and traceparent:
+ * A request is a kl_op with KL_HTTP, so it takes the path of every call of a run: door, witnesses,
+ * recordings, other processes. These members of the op count, beside timeout, mandate and traceparent:
  *
  *   name         the URL
  *   subresource  the method
- *   http         the rules of who asks (http/reach.h), or kl_web_anywhere
+ *   http         the rules of the caller (http/reach.h), or kl_web_anywhere
  *   body         an object; each member may be absent
  *     headers              {name: text or [text]}
  *     json, text, base64   the body, one of them
@@ -13,23 +13,23 @@
  *     proxy                a URL, or "" for none
  *     redirects            how many to follow (0)
  *     max                  bytes of an answer (4 MiB)
- *     expect               [statuses that are answers and no errors]
+ *     expect               [statuses that are answers, not errors]
  *     raw                  true: JSON stays text
  *     stream               true: the answer is read bit by bit, see below
  *
  * The answer is {status, url (after redirects), headers: {name in lower case: text or [text]}} and the body
  * as one of json, body and base64.
  *
- * Of a stream the answer comes when its head is there, with `stream`, a text, in place of a body. What
- * follows is asked for by ops with the same name, subresource and http, and one of these in body:
+ * A stream is answered when its head has arrived, with `stream`, a text, instead of a body. The rest is read
+ * by ops with the same name, subresource and http, and one of these in body:
  *
- *     read  that text     {body or base64}, what has come since, or {ended: true}
+ *     read  that text     {body or base64}, the data since the last read, or {ended: true}
  *     close that text     {}: it is over
  *
- * While nobody reads, some 256 KiB wait here and the rest in the network. `max` counts all of its bytes
- * (without: no bound), `timeout` all of its time. Cancelling the first op's id ends it, too.
+ * Between reads some 256 KiB are buffered here, the rest in the network. `max` limits all of its bytes
+ * (absent: unlimited), `timeout` all of its time. Cancelling the first op's id ends it, too.
  *
- * Nothing is sent to where no rule leads, redirects included, and nothing is sent again here. */
+ * No request goes to a server that the rules do not allow, redirects included, and none is retried here. */
 #ifndef KL_CLIENT_WEB_H
 #define KL_CLIENT_WEB_H
 
@@ -39,14 +39,14 @@
 #define KL_WEB_ANSWER_MAX ((int64_t)32 << 20)
 #define KL_WEB_REDIRECTS_MAX 10
 
-/* op.http of a program of one's own, which needs no rules: compared by address. Redirects and addresses are
- * not held against anything then. */
+/* op.http of a standalone program, which needs no rules: compared by address. Redirects and addresses are not
+ * restricted then. */
 extern char *const kl_web_anywhere[];
 
 typedef struct kl_web kl_web;
 typedef struct kl_web_call kl_web_call; /* a request that a stand-in has to answer */
 
-/* What a stand-in answers: status is KL_OK and there is an answer, or none came and err says why. */
+/* The answer of a stand-in: status is KL_OK and there is one, or err tells why there is none. */
 typedef struct kl_web_reply {
     kl_status status;
     int code;                /* HTTP */
@@ -56,8 +56,8 @@ typedef struct kl_web_reply {
     kl_err *err; /* moved from */
 } kl_web_reply;
 
-/* Ends the call, once, on any thread: what a server with this answer would have come to (expect, redirects,
- * max) comes of it. */
+/* Ends the call, once, on any thread, as if a server had sent this answer: expect, redirects and max
+ * apply. */
 void kl_web_answer(kl_web_call *x, const kl_web_reply *r);
 
 typedef struct kl_web_options {
@@ -80,9 +80,9 @@ void kl_web_free(kl_web *w); /* cancels, joins */
 /* Whether the op may be sent by the rules in it: KL_EFORBIDDEN or KL_EINVAL says why not. Pure; any thread.
  */
 KL_NODISCARD kl_status kl_web_check(const kl_op *op, kl_err *err);
-/* Whether it changes nothing where it goes, so that a dry run may send it. */
+/* Whether it is read-only, so that a dry run may send it. */
 bool kl_web_reads(const kl_op *op);
-/* Whether it opens a stream: who asked has to close it, or cancel the op's id. */
+/* Whether it opens a stream: the caller has to close it, or cancel the op's id. */
 bool kl_web_streams(const kl_op *op);
 /* Whether it reads or closes one that another op has opened. */
 bool kl_web_of_stream(const kl_op *op);
@@ -90,9 +90,9 @@ bool kl_web_of_stream(const kl_op *op);
  * was sent. */
 uint64_t kl_web_do(kl_web *w, const kl_op *op, kl_reply_fn *done, void *arg);
 void kl_web_cancel(kl_web *w, uint64_t id);
-/* The URL of a request as people may read it: no query, and nothing that looks like a key. Caller frees. */
+/* The URL of a request for logs: without query, and without anything that looks like a key. Caller frees. */
 char *kl_web_shown(const kl_op *op);
-/* What a request is answered that a dry run does not send: {status: 204, headers: {}, body: "", dry_run:
+/* The answer to a request that a dry run does not send: {status: 204, headers: {}, body: "", dry_run:
  * true}. */
 const kl_value *kl_web_unsent(void);
 

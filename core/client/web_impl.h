@@ -30,10 +30,10 @@ struct kl_web_call {
     kl_mandate mandate;
     kl_buf sent; /* body */
     const char *type;
-    bool strayed; /* a redirect led to another server: what was meant for the first stays away */
+    bool strayed; /* a redirect led to another server: credentials for the first are not sent */
     int64_t redirects, max;
     kl_time deadline, began;
-    bool reads; /* it changes nothing where it goes, by the rule's word */
+    bool reads; /* it is read-only, according to the rule */
     bool cancelled, moved;
     /* the answer that comes */
     int code;
@@ -41,10 +41,10 @@ struct kl_web_call {
     char *location;
     kl_time retry_after;
     kl_buf body;
-    kl_op asked; /* what a stand-in was told */
+    kl_op asked; /* the request that a stand-in got */
     /* of a stream (web_stream.c) */
-    bool streams; /* it is answered when its head is there, and read bit by bit */
-    bool opened;  /* it was: done is who reads now, or NULL */
+    bool streams; /* it is answered when its head has arrived, and read piece by piece */
+    bool opened;  /* it was answered: done is the present reader, or NULL */
     bool paused;
     char *first;   /* the URL by which it is read, whatever it was redirected to */
     int64_t total; /* bytes so far */
@@ -53,7 +53,7 @@ struct kl_web_call {
     kl_err story;
 };
 
-/* Takes the call out of the web's and frees it. */
+/* Removes the call from the web and frees it. */
 void kl__web_call_over(kl_web_call *x);
 /* Ends it from outside, once: its transfer is broken off, and one that has ended already is over. */
 void kl__web_call_cancel(kl_web_call *x);
@@ -62,18 +62,18 @@ void kl__web_call_cancel(kl_web_call *x);
 #define KL__WEB_HEADERS 64 /* lines of a request's head, the runtime's own four with them */
 /* *rule, when not NULL, is the one that lets it in. */
 KL_NODISCARD kl_status kl__web_check_url(char *const *rules, const char *url, const char **rule, kl_err *err);
-/* An answer of this status is no failure: by the order's `expect`, 2xx or 304. */
+/* An answer of this status is not a failure: by the order's `expect`, 2xx or 304. */
 bool kl__web_expects(const kl_value *order, int code);
-/* An answer out of its parts, or KL_EREJECTED and the like for a status that is an error. */
+/* Builds an answer from its parts, or returns KL_EREJECTED and the like for an error status. */
 KL_NODISCARD kl_status kl__web_answer(const kl_op *op, int status, const kl_value *headers, const char *body,
     size_t len, const kl_value **out, kl_err *err);
 /* Adds `body`, or `base64` where it is not UTF-8. */
 void kl__web_build_body(kl_builder *b, const char *body, size_t n);
 
 /* --- web_stream.c: of a call that streams; its thread ------------------------------------- */
-/* Tells who asked that the answer has begun, and by which id it is read. In place of call_end. */
+/* Answers the caller with the head and the id by which the stream is read. Instead of call_end. */
 void kl__web_stream_open(kl_web_call *x);
-/* Bytes have come: hands them on, or keeps them, and holds the server back when they are many. */
+/* Bytes have arrived: passes them on or buffers them, and pauses the server when they are many. */
 KL_NODISCARD kl_status kl__web_stream_data(kl_web_call *x, const char *data, size_t n, kl_err *err);
 void kl__web_stream_lull(void *call);
 /* The transfer has ended; err is moved from. x may be gone after this. */

@@ -1,17 +1,17 @@
-/* web_stream.c - answers that are read bit by bit.
+/* web_stream.c - answers that are read piece by piece.
  *
  *   sent --head--> opened: nobody reads --read--> somebody reads --bytes, or the end--> nobody reads
  *   opened --the end was told, close, cancel, the web goes--> gone
  *
- * A stream belongs to the thread of its connections; one of a stand-in is whole from the beginning, and
- * belongs to who reads. */
+ * A stream belongs to the thread of its connections; one of a stand-in is complete from the start, and
+ * belongs to its reader. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "client/web_impl.h"
 
-/* From here on the server is held back: what was on its way may still come. */
+/* From this size on the server is paused: data on its way may still arrive. */
 #define HIGH ((size_t)256 << 10)
 
 void kl__web_stream_open(kl_web_call *x)
@@ -58,7 +58,7 @@ static const kl_value *take_bytes(kl_web_call *x)
     return kl_builder_done(b);
 }
 
-/* Tells who reads what there is to tell. x may be gone after this. */
+/* Answers the reader with the pending data. x may be freed after this. */
 static void tell(kl_web_call *x)
 {
     kl_reply_fn *done = x->done;
@@ -153,7 +153,7 @@ static void close_stream(kl_web_call *x)
         kl__web_call_cancel(x);
 }
 
-/* The URL keeps a stream to those whose rules let them open it. */
+/* The URL limits a stream to scripts whose rules allow it. */
 static void serve(void *arg)
 {
     request *q = arg;

@@ -1,5 +1,5 @@
-/* web_words.c - a request of a script and its answer as values: what is refused before it leaves, and what an
- * answer comes to. */
+/* web_words.c - a request of a script and its answer as values: checks before it is sent, and the result of
+ * an answer. */
 #include "client/web_impl.h"
 
 #include <ctype.h>
@@ -22,11 +22,11 @@ static kl_status check_method(const char *m, kl_err *err)
     if (!n || n > 20 || strspn(m, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") != n)
         return kl_fail(err, KL_EINVAL, "a method is a word in capitals, such as \"POST\"");
     if (!strcmp(m, "CONNECT") || !strcmp(m, "TRACE"))
-        return kl_fail(err, KL_EINVAL, "%s is no request that a script may make", m);
+        return kl_fail(err, KL_EINVAL, "%s is not a request that a script may make", m);
     return KL_OK;
 }
 
-/* What the connection is about is ours to say, and another Host would be another server. */
+/* Connection headers are reserved, and another Host would be another server. */
 static bool is_ours(const char *name)
 {
     static const char *const names[] = {"host", "connection", "content-length", "transfer-encoding", "expect",
@@ -47,7 +47,7 @@ static kl_status check_header(const char *name, size_t n, const kl_value *v, kl_
     if (!n || strlen(name) != n)
         return kl_fail(err, KL_EINVAL, "a header has a name");
     if (is_ours(name))
-        return kl_fail(err, KL_EINVAL, "the header %s is not a script's to set", name);
+        return kl_fail(err, KL_EINVAL, "the header %s cannot be set by a script", name);
     if (!text)
         return kl_fail(err, KL_EINVAL, "the header %s must be a text", name);
     for (size_t i = 0; i < len; i++)
@@ -174,7 +174,7 @@ bool kl__web_expects(const kl_value *order, int code)
     return (code >= 200 && code < 300) || code == 304;
 }
 
-/* 409 is no conflict of ours, which would come again at once and in silence. */
+/* 409 is not a Kubernetes conflict, which would be retried at once without an error. */
 static kl_status status_of(int code)
 {
     switch (code) {
@@ -202,7 +202,7 @@ static void hide_header(char *text, const char *s)
         hide(text, word + 1, strlen(word + 1));
 }
 
-/* Servers like to repeat what they were told. `text` NULL: what the longest header takes. */
+/* Servers often echo request headers. `text` NULL: what the longest header takes. */
 static size_t hide_headers(char *text, const kl_value *headers)
 {
     size_t most = 0;
@@ -284,7 +284,7 @@ kl_status kl__web_answer(const kl_op *op, int status, const kl_value *headers, c
     bool raw = kl_value_bool(kl_value_get(op->body, "raw"), false);
     if (len && !raw && is_json(headers) && kl_value_decode_last(body, len, &json, err)) {
         char *url = kl_web_shown(op);
-        kl_err_prefix(err, "%s %s: the answer is not the JSON that it says it is", op->subresource, url);
+        kl_err_prefix(err, "%s %s: the answer claims to be JSON but is not", op->subresource, url);
         kl_free(url);
         if (err)
             err->status = KL_ESERVER;

@@ -1,4 +1,4 @@
-/* command.c - finds the controller that is meant, on the loop, and does as it is told. */
+/* command.c - finds the controller of a command, on the loop, and runs the command. */
 #include "control/command.h"
 
 #include <stdlib.h>
@@ -10,16 +10,15 @@
 #include "controller/wiring_impl.h"
 #include "control/why.h"
 
-/* Who is looked for, and what is done with it. `controller` may have its cluster before it, as in
- * "west/maps". */
+/* The controller to find, and the action. `controller` may have its cluster before it, as in "west/maps". */
 typedef struct search {
     const char *cluster;           /* of the manager that is looked at, or NULL */
     const char *controller, *kind; /* either may be NULL */
-    bool any;                      /* of the kind: whoever keeps it; else whose own it is */
+    bool any; /* by kind: any controller that caches it; otherwise the one that reconciles it */
     void (*found)(struct search *s, kl_controller *c, const kl_controller_look *l, const char *kind);
     void *arg;
     size_t n;
-    const char **names; /* of all, for who was not found; copies */
+    const char **names; /* names of all, for a failed search; copies */
     size_t n_names;
     char **kinds; /* the same of kinds */
     size_t n_kinds;
@@ -62,12 +61,12 @@ static void nobody_for(const search *s, kl_control_request *q)
     char *meant = kl_why_meant(s->kind, s->kinds, s->n_kinds, s->any ? "they keep " : "they are for ");
     kl_control_refuse(q, 404,
         s->any ? "no controller of this process keeps %s in its cache%s"
-               : "no controller of this process is for %s%s",
+               : "no controller of this process reconciles %s%s",
         s->kind, meant);
     kl_free(meant);
 }
 
-/* Answers when nobody was found. */
+/* Answers when no controller was found. */
 static bool nobody(search *s, kl_control_request *q)
 {
     const char *near = s->controller ? kl_suggest(s->controller, s->names, s->n_names) : NULL;
@@ -111,7 +110,7 @@ static bool cache_of(kl_manager *m, kl_control_request *q, kept *out)
         .found = keep,
         .arg = out};
     if (!s.kind || !*s.kind) {
-        kl_control_refuse(q, 400, "say of what kind: kind=v1/Secret");
+        kl_control_refuse(q, 400, "name the kind: kind=v1/Secret");
         return false;
     }
     find(&s, m);
@@ -129,7 +128,7 @@ static void answer_object(void *arg, kl_control_request *q)
     kept k = {0};
     const char *key = kl_control_query(q, "key");
     if (!key || !*key) {
-        kl_control_refuse(q, 400, "say which object: key=namespace/name, or key=name");
+        kl_control_refuse(q, 400, "name the object: key=namespace/name, or key=name");
         return;
     }
     if (!cache_of(arg, q, &k))
@@ -170,7 +169,7 @@ static void answer_list(void *arg, kl_control_request *q)
     kept k = {0};
     const char *limit = kl_control_query(q, "limit");
     if (limit && (!*limit || limit[strspn(limit, "0123456789")])) {
-        kl_control_refuse(q, 400, "limit is a number, as in limit=100, not \"%s\"", limit);
+        kl_control_refuse(q, 400, "limit must be a number, as in limit=100, not \"%s\"", limit);
         return;
     }
     kl_read_query read = {.ns = kl_control_query(q, "namespace"),
@@ -263,8 +262,8 @@ static void answer_reconcile(void *arg, kl_control_request *q)
     bool all = kl_value_bool(kl_value_get(body, "all"), false);
     if (all ? w.key || !s.controller : !w.key || (!s.controller && !s.kind)) {
         kl_control_refuse(q, 400,
-            "say what: {\"kind\": \"v1/ConfigMap\", \"key\": \"namespace/name\"}, and \"controller\" where "
-            "it is one of several; or {\"controller\": \"NAME\", \"all\": true}");
+            "name the object: {\"kind\": \"v1/ConfigMap\", \"key\": \"namespace/name\"}, and \"controller\" "
+            "if several match; or {\"controller\": \"NAME\", \"all\": true}");
         return;
     }
     find(&s, arg);
@@ -318,9 +317,8 @@ static void answer_run(void *arg, kl_control_request *q)
                *kind = kl_value_str_at(body, "kind", NULL);
     if (!key || (!controller && !kind) || !kl_value_bool(kl_value_get(body, "dry"), false)) {
         kl_control_refuse(q, 400,
-            "say what: {\"kind\": \"v1/ConfigMap\", \"key\": \"namespace/name\", \"dry\": true}, and "
-            "\"controller\" where it is one of several; "
-            "/v1/reconcile runs a key for good");
+            "name the object: {\"kind\": \"v1/ConfigMap\", \"key\": \"namespace/name\", \"dry\": true}, and "
+            "\"controller\" if several match; /v1/reconcile runs a key for good");
         return;
     }
     char *named = kl_strdup(key); /* the request may be answered, and gone, before we return */
@@ -380,7 +378,7 @@ static void answer_params(void *arg, kl_control_request *q)
     setting x = {0};
     search s = {.controller = kl_control_query(q, "controller"), .found = see_params, .arg = &x};
     if (!s.controller) {
-        kl_control_refuse(q, 400, "say of which: controller=NAME");
+        kl_control_refuse(q, 400, "name the controller: controller=NAME");
         return;
     }
     find(&s, arg);
@@ -395,8 +393,8 @@ static void answer_set_params(void *arg, kl_control_request *q)
         .found = set_params,
         .arg = &x};
     if (!s.controller || kl_value_type(x.wish) != KL_OBJECT) {
-        kl_control_refuse(
-            q, 400, "say which and what: {\"controller\": \"NAME\", \"params\": {\"name\": value}}");
+        kl_control_refuse(q, 400,
+            "name the controller and its params: {\"controller\": \"NAME\", \"params\": {\"name\": value}}");
         return;
     }
     find(&s, arg);
@@ -414,15 +412,14 @@ void kl_command_add(kl_control *c, kl_manager *m)
     kl_control_guard(c, "/v1/object");
     kl_control_guard(c, "/v1/list");
     kl_control_route(c, "POST", "/v1/reconcile",
-        "a key runs now: {kind or controller, key}; or each one, after what is urgent: {controller, all: "
-        "true}",
+        "run a key now: {kind or controller, key}; or all keys, with low priority: {controller, all: true}",
         answer_reconcile, m);
     kl_control_route(c, "GET", "/v1/params", "the params of a controller: controller=", answer_params, m);
-    kl_control_route(c, "POST", "/v1/params", "other ones for the running generation: {controller, params}",
+    kl_control_route(c, "POST", "/v1/params", "set params of the running generation: {controller, params}",
         answer_set_params, m);
     kl_control_guard(c, "/v1/params");
     kl_control_route(c, "POST", "/v1/run",
         "a dry run of a key, and what it would write: {kind or controller, key, dry: true}", answer_run, m);
-    kl_control_route(c, "POST", "/v1/pause", "a controller takes no keys: {controller}", answer_pause, m);
-    kl_control_route(c, "POST", "/v1/resume", "it takes keys again: {controller}", answer_resume, m);
+    kl_control_route(c, "POST", "/v1/pause", "pause a controller: {controller}", answer_pause, m);
+    kl_control_route(c, "POST", "/v1/resume", "resume a controller: {controller}", answer_resume, m);
 }

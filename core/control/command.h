@@ -1,5 +1,5 @@
-/* command.h - what can be asked of and done to a running process by its control socket, for `kubelua
- * attach`: its caches, its controllers, one key.
+/* command.h - commands of the control socket for `kubelua attach`: read caches, run and pause controllers,
+ * run one key.
  *
  *   GET  /v1/object?kind=&key=        GET /v1/list?kind=&namespace=&labels=&fields=&index=&value=&limit=
  *   GET  /v1/params?controller=       POST /v1/params {controller, params}

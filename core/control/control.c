@@ -1,4 +1,4 @@
-/* control.c - finds the route of a request, and tells the log of it.
+/* control.c - finds the route of a request, and logs it.
  *
  * A request is a value of its own that holds the HTTP request until the answer, so that handlers may
  * answer when they can. */
@@ -18,7 +18,7 @@
 #include "base/version.h"
 
 #define BODY_MAX ((size_t)4 << 20)
-/* So much of a body's outline is logged. */
+/* Maximum bytes of a body's outline in the log. */
 #define TOLD_MAX 400
 
 typedef struct route {
@@ -187,7 +187,7 @@ static void answer_index(void *arg, kl_control_request *q)
     kl_control_reply(q, 200, kl_builder_done(b));
 }
 
-/* Nobody has such a path, or not for this method. */
+/* No route has this path, or not for this method. */
 static void answer_unknown(kl_control *c, kl_control_request *q, const char *method, const char *path)
 {
     kl_buf methods = KL_BUF_INIT;
@@ -267,11 +267,12 @@ void kl_control_serve(kl_control *c, kl_httpd_request *r, const char *who, bool 
     q->who = kl_strdup(who);
     kl_err err = KL_ERR_INIT;
     if (!change && strcmp(method, "GET")) {
-        kl_control_refuse(q, 403, "%s %s changes something, and this door is for looking only", method, path);
+        kl_control_refuse(q, 403, "%s %s makes a change, and this endpoint is read-only", method, path);
         return;
     }
     if (!change && kl_control_guarded(c, path)) {
-        kl_control_refuse(q, 403, "%s tells what objects hold, Secrets too: not by this door", path);
+        kl_control_refuse(q, 403,
+            "%s shows the contents of objects, Secrets included: not available on this endpoint", path);
         return;
     }
     route found = {0};
@@ -283,7 +284,7 @@ void kl_control_serve(kl_control *c, kl_httpd_request *r, const char *who, bool 
     if (!found.fn)
         answer_unknown(c, q, method, path);
     else if (read_body(q, &err))
-        kl_control_refuse(q, 400, "the body is no JSON: %s", kl_err_message(&err));
+        kl_control_refuse(q, 400, "the body is not JSON: %s", kl_err_message(&err));
     else
         found.fn(found.arg, q);
     kl_err_fini(&err);
@@ -322,7 +323,7 @@ kl_control *kl_control_new(const kl_value *about)
     kl_control *c = kl_new(kl_control);
     c->about = kl_value_ref(about);
     kl_mutex_init(&c->mu);
-    kl_control_route(c, "GET", "/v1/", "this process, and what it can be asked", answer_index, c);
+    kl_control_route(c, "GET", "/v1/", "this process, and the commands it answers", answer_index, c);
     return c;
 }
 

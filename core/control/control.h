@@ -1,10 +1,10 @@
 /* control.h - the control socket: HTTP with JSON on a socket in the file system, by which the owner of the
- * process asks it and tells it what to do.
+ * process inspects and commands it.
  *
  *   curl --unix-socket $XDG_RUNTIME_DIR/kubelua/PID.sock http://kubelua/v1/controllers
  *
- * Only the process's own user and root are heard, and each command is logged with who gave it. Parts of
- * the process add routes; paths begin with the version of the API. An answer other than 2xx has {"error":
+ * Only the process's own user and root are served, and each command is logged with its sender. Parts of the
+ * process add routes; paths begin with the version of the API. An answer other than 2xx has {"error":
  * "..."}. */
 #ifndef KL_CONTROL_CONTROL_H
 #define KL_CONTROL_CONTROL_H
@@ -15,36 +15,35 @@
 typedef struct kl_control kl_control;
 typedef struct kl_control_request kl_control_request;
 
-/* Answers with one kl_control_reply or kl_control_refuse, at once or later on any thread. Called on an
- * HTTP thread; may ask the manager's loop, but not wait for runs. */
+/* Answers with one kl_control_reply or kl_control_refuse, at once or later on any thread. Called on an HTTP
+ * thread; may wait for the manager's loop, but not for runs. */
 typedef void kl_control_handler(void *arg, kl_control_request *q);
 
-/* Routes can be added and asked (kl_control_serve) from now on. `about` is what GET /v1/ tells beside
+/* Routes can be added and called (kl_control_serve) from now on. `about` is what GET /v1/ shows beside
  * routes, pid and version: an object, or NULL. */
 kl_control *kl_control_new(const kl_value *about);
 /* `help` is one line for GET /v1/. Any thread, before or after it listens; a route that is there is
  * replaced. Strings are copied. */
 void kl_control_route(
     kl_control *c, const char *method, const char *path, const char *help, kl_control_handler *fn, void *arg);
-/* The routes of a path that are there now tell what not everybody who may look is to know (what Secrets
- * hold): only who may change things is answered. */
+/* Guards the present routes of a path, which show contents that a read-only visitor must not see (Secrets):
+ * only callers that may make changes are served. */
 void kl_control_guard(kl_control *c, const char *path);
 bool kl_control_guarded(kl_control *c, const char *path);
 /* Begins to listen. path NULL: PID.sock in kl_control_dir. */
 KL_NODISCARD kl_status kl_control_listen(kl_control *c, const char *path, kl_err *err);
 const char *kl_control_path(const kl_control *c); /* where it listens, or NULL */
-/* No handler is running and none will be called; the socket is gone. Answers that are owed may still come,
- * and are heard by nobody. */
+/* No handler is running and none will be called; the socket is gone. Pending answers may still be given; they
+ * are discarded. */
 void kl_control_close(kl_control *c);
-/* closes; no answer may be owed any more. NULL is fine */
+/* closes; no answer may be pending. NULL is fine */
 void kl_control_free(kl_control *c);
-/* Where processes have their sockets unless told otherwise: $XDG_RUNTIME_DIR/kubelua, or /tmp/kubelua-UID.
- * Caller frees. */
+/* The default directory of sockets: $XDG_RUNTIME_DIR/kubelua, or /tmp/kubelua-UID. Caller frees. */
 char *kl_control_dir(void);
 
-/* A request that came in by another door, as if by the socket; that door has looked who it is. `who` is
- * for the log. Without `change` only GETs are let through, and of them none that is guarded. The request
- * is answered, now or later. */
+/* Serves a request of another listener, which has authenticated it, as if it came by the socket. `who` is for
+ * the log. Without `change` only GETs are allowed, and none that is guarded. The request is answered, now or
+ * later. */
 void kl_control_serve(kl_control *c, kl_httpd_request *r, const char *who, bool change);
 
 /* --- for handlers ------------------------------------------------------------------------- */

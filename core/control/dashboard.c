@@ -1,7 +1,7 @@
-/* dashboard.c - the page's files, its stream of snapshots, and the door to the control API.
+/* dashboard.c - the page's files, its stream of snapshots, and access to the control API.
  *
- * One thread makes a picture each second while somebody looks, and hands it to all who have taken the one
- * before: who is slow sees fewer. */
+ * One thread makes a snapshot each second while a client is connected, and sends it to all that have taken
+ * the previous one: slow clients skip snapshots. */
 #include "control/dashboard.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@
 typedef struct viewer {
     kl_httpd_stream *stream;
     bool fresh;
-} viewer; /* fresh: it has seen nothing */
+} viewer; /* fresh: it has got no snapshot yet */
 
 struct kl_dashboard {
     kl_dashboard_options o;
@@ -50,7 +50,7 @@ static void reply(kl_httpd_request *r, int code, const char *headers, const char
     kl_httpd_reply(r, code, TEXT, headers, text, strlen(text));
 }
 
-/* As the control API says it. */
+/* In the control API's form. */
 static void refuse(kl_httpd_request *r, int code, const char *headers, const char *message)
 {
     char *text = kl_sprintf("{\"error\":\"%s\"}\n", message);
@@ -60,7 +60,7 @@ static void refuse(kl_httpd_request *r, int code, const char *headers, const cha
 
 /* --- who asks ----------------------------------------------------------------------------- */
 
-/* Takes as long whatever is wrong with `said`. */
+/* Takes the same time wherever `said` differs. */
 static bool same_secret(const char *said, const char *secret)
 {
     size_t n = strlen(secret), k = strlen(said);
@@ -87,13 +87,13 @@ static void refuse_right(kl_httpd_request *r, right why)
     static const char ASK[] = NO_SNIFF "WWW-Authenticate: Bearer realm=\"kubelua\"\r\n";
     if (why == NO_TOKEN_HERE)
         refuse(r, 403, NO_SNIFF,
-            "this dashboard is read-only, and does not show what objects hold: the process was started "
-            "without --dashboard-token-file");
+            "this dashboard is read-only and hides the contents of objects: the process was started without "
+            "--dashboard-token-file");
     else
         refuse(r, 401, ASK,
             why == NO_TOKEN_SAID
-                ? "changes need the token, and so does what objects hold: Authorization: Bearer TOKEN"
-                : "that is not the token");
+                ? "changes and the contents of objects need the token: Authorization: Bearer TOKEN"
+                : "wrong token");
 }
 
 /* --- the stream --------------------------------------------------------------------------- */
@@ -121,7 +121,7 @@ static void begin_stream(kl_dashboard *d, kl_httpd_request *r)
         kl_httpd_stream_close(s);
 }
 
-/* Those who have gone are let go; how many are left. */
+/* Drops disconnected clients; returns the number left. */
 static size_t sweep(kl_dashboard *d)
 {
     kl_lock(&d->mu);
@@ -212,10 +212,10 @@ static void handle(void *arg, kl_httpd_request *r)
     bool get = !strcmp(method, "GET"), api = !strncmp(path, "/v1/", 4);
     if (d->loopback && !kl_listen_loopback_name(kl_httpd_header(r, "Host")))
         refuse(r, 403, NO_SNIFF,
-            "this dashboard listens on the loopback address and answers to its names alone: localhost, "
+            "this dashboard listens on the loopback address and answers only to its names: localhost, "
             "127.0.0.1, [::1]");
     else if (!api && !get && strcmp(method, "HEAD"))
-        reply(r, 405, NO_SNIFF "Allow: GET, HEAD\r\n", "only GET is answered here\n");
+        reply(r, 405, NO_SNIFF "Allow: GET, HEAD\r\n", "only GET is supported here\n");
     else if (get && !strcmp(path, "/v1/events"))
         begin_stream(d, r);
     else if (get && !strcmp(path, "/v1/token") && right_of(d, r) == MAY)
@@ -250,10 +250,10 @@ kl_status kl_dashboard_start(const kl_dashboard_options *o, kl_dashboard **out, 
     }
     d->thread = kl_thread_start("kl-dashboard", live, d);
     if (!d->loopback)
-        kl_warn(d->token ? "the dashboard listens beyond this machine: it speaks no TLS, so its token and "
-                           "all it shows cross the network in clear; put a TLS proxy before it"
-                         : "the dashboard listens beyond this machine: whoever reaches it sees objects, and "
-                           "it speaks no TLS; put a TLS proxy before it",
+        kl_warn(d->token ? "the dashboard listens beyond this machine without TLS: its token and all it "
+                           "shows cross the network in clear text; put a TLS proxy before it"
+                         : "the dashboard listens beyond this machine without TLS or authentication: anybody "
+                           "who reaches it sees objects; put a TLS proxy before it",
             "listen=%s", o->listen);
     kl_info("serving the dashboard", "url=http://%s/ changes=%s", kl_httpd_address(d->httpd),
         d->token ? "token" : "no");

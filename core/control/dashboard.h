@@ -1,14 +1,13 @@
-/* dashboard.h - a page that shows what the process does, live, and lets who has the token do what the
- * control socket can.
+/* dashboard.h - a page that shows the process live; with the token it can do all that the control socket can.
  *
  *   GET /, /app.js, /style.css     the page, as the binary carries it
  *   GET /v1/events                 server-sent events "snapshot", one a second while somebody looks
- *   GET /v1/token                  200 for who has the token, 401 or 403 otherwise
+ *   GET /v1/token                  200 with the token, 401 or 403 otherwise
  *   other paths below /v1/         the control API (control/control.h): reads for everybody, changes and what
  * objects hold (routes that are guarded) with "Authorization: Bearer TOKEN"
  *
- * On a loopback address only requests to a loopback name are heard, so that no page of another origin can
- * have a name of its own point here. */
+ * On a loopback address only requests to a loopback name are served, so that no foreign page can reach it by
+ * a DNS name that points here. */
 #ifndef KL_CONTROL_DASHBOARD_H
 #define KL_CONTROL_DASHBOARD_H
 
@@ -32,7 +31,7 @@ typedef struct kl_dashboard_options {
 
 KL_NODISCARD kl_status kl_dashboard_start(const kl_dashboard_options *o, kl_dashboard **out, kl_err *err);
 const char *kl_dashboard_address(const kl_dashboard *d); /* as bound */
-/* joins, frees; NULL is fine. Answers that the control owes come before */
+/* joins, frees; NULL is fine. Pending answers of the control must have been given */
 void kl_dashboard_stop(kl_dashboard *d);
 
 #endif

@@ -19,7 +19,7 @@ static void kseconds(kl_builder *b, const char *key, kl_time t)
     kl_build_double(b, (double)(t / KL_MILLISECONDS(1)) / 1e3);
 }
 
-/* An object with what `part` puts into it. */
+/* An object that `part` fills. */
 static void answer(kl_control_request *q, kl_manager *m, void (*part)(kl_builder *, kl_manager *))
 {
     kl_builder *b = kl_builder_new();
@@ -137,7 +137,7 @@ static void answer_informers(void *arg, kl_control_request *q) { answer(q, arg, 
 
 /* --- keys that fail, and reloads ---------------------------------------------------------- */
 
-/* Of each manager at most so many. */
+/* The maximum of each manager. */
 #define FAILING_MOST 100
 
 static void failing(kl_builder *b, kl_manager *m)
@@ -166,7 +166,7 @@ static void answer_reloads(void *arg, kl_control_request *q) { answer(q, arg, re
 
 /* --- what scripts count ------------------------------------------------------------------- */
 
-/* Of each metric at most so many. */
+/* The maximum of each metric. */
 #define SERIES_MOST 20
 
 static void metrics(kl_builder *b, kl_manager *m)
@@ -202,8 +202,7 @@ void kl_inspect_add(kl_control *c, kl_manager *m)
         c, "GET", "/v1/controllers", "controllers: state, generation, queue", answer_controllers, m);
     kl_control_route(c, "GET", "/v1/informers", "caches: objects, bytes, lag, relists", answer_informers, m);
     kl_control_route(
-        c, "GET", "/v1/failing", "keys that fail or wait: why, and when they come back", answer_failing, m);
-    kl_control_route(c, "GET", "/v1/metrics", "what scripts count, 20 series of each", answer_metrics, m);
-    kl_control_route(
-        c, "GET", "/v1/reloads", "what became of scripts that changed, the last first", answer_reloads, m);
+        c, "GET", "/v1/failing", "keys that fail or wait: why, and when they run again", answer_failing, m);
+    kl_control_route(c, "GET", "/v1/metrics", "metrics of scripts, 20 series of each", answer_metrics, m);
+    kl_control_route(c, "GET", "/v1/reloads", "outcome of script changes, latest first", answer_reloads, m);
 }

@@ -1,5 +1,5 @@
-/* inspect.h - what the control socket tells of managers: controllers with their queues, informers with
- * what they hold. */
+/* inspect.h - the control socket's view of managers: controllers with their queues, informers with their
+ * contents. */
 #ifndef KL_CONTROL_INSPECT_H
 #define KL_CONTROL_INSPECT_H
 

@@ -1,5 +1,5 @@
-/* why.c - gathers in three steps: on the loop the keys that an object leads to, then from the mapper those
- * that functions of a script name, and on the loop again what is known of all these keys. */
+/* why.c - gathers in three steps: on the loop the keys that an object maps to, then on the mapper those of
+ * the script's functions, and on the loop again the state of all these keys. */
 #include "control/why.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "observe/flight.h"
 #include "controller/wiring_impl.h"
 
-/* An object may lead to any number of keys; of more than these only the number is told. */
+/* An object may map to any number of keys; further ones are only counted. */
 #define KEYS_MOST 50
 
 typedef struct place {    /* one way from the object to a key of a controller */
@@ -33,7 +33,7 @@ typedef struct party { /* one controller */
     bool looks;     /* at objects of the kind */
 } party;
 
-/* A function of the script says where the object leads. */
+/* A function of the script maps the object. */
 typedef struct inquiry {
     size_t party;
     kl_feed *feed;          /* lives as long as the party's wiring */
@@ -136,7 +136,7 @@ char *kl_why_meant(const char *asked, char *const *kinds, size_t n, const char *
     for (size_t x = 0; x < n; x++)
         kl_buf_printf(&all, "%s%s", x ? ", " : "", kinds[x]);
     char *text = kl_sprintf("%s%s%s (%s%s)", near ? ": did you mean " : "", near ? near : "", near ? "?" : "",
-        n ? what : "none has its caches yet", kl_buf_str(&all));
+        n ? what : "no controller has synced its caches yet", kl_buf_str(&all));
     kl_buf_fini(&all);
     return text;
 }
@@ -149,7 +149,7 @@ static bool has_resolved(const struct kl_wiring *w)
     return false;
 }
 
-/* Short and plural names are the server's: before it has told them, only whole names are known. */
+/* Short and plural names come from discovery: before that only full names are known. */
 static kl_status nobody(question *q, kl_err *err)
 {
     char **kinds = NULL;
@@ -165,10 +165,10 @@ static kl_status nobody(question *q, kl_err *err)
         }
     char *meant = kl_why_meant(q->kind, kinds, n, "they look at ");
     kl_status st = resolved || !n
-        ? kl_fail(err, KL_ENOTFOUND, "no controller of this process looks at \"%s\"%s", q->kind, meant)
+        ? kl_fail(
+            err, KL_ENOTFOUND, "no controller of this process watches or reconciles \"%s\"%s", q->kind, meant)
         : kl_fail(err, KL_ENOTFOUND,
-            "what \"%s\" is cannot be said yet: the API server has told no names of kinds so far; ask with "
-            "one that the scripts have%s",
+            "\"%s\" cannot be resolved yet: discovery has not finished; use a name that the scripts use%s",
             q->kind, meant);
     kl_free(meant);
     kl_why_kinds_free(kinds, n);
@@ -248,7 +248,7 @@ static void lead(question *q, party *p, kl_need *need)
     }
     if (!fed) {
         c.like.role = "reads";
-        take_none(&c, "it is only read: a change of it wakes nobody (`watches` would)");
+        take_none(&c, "it is only read: a change of it triggers no run (`watches` would)");
     }
     kl_value_unref(o);
 }
@@ -307,7 +307,7 @@ static char *span(kl_time t)
     return kl_strdup(kl_duration_format((t > 0 ? t : 0) / unit * unit, text));
 }
 
-/* The object is not there: nowhere, or only not for us. */
+/* The object is absent: it does not exist, or is out of our view. */
 static char *say_absent(const kl_controller_look *l, const char *key)
 {
     const kl_controller_spec *s = kl_wiring_logic(l->wiring)->spec;
@@ -319,7 +319,7 @@ static char *say_absent(const kl_controller_look *l, const char *key)
         inside = strlen(*ns) == nslen && !strncmp(*ns, key, nslen);
     if (!inside)
         return kl_sprintf(
-            "%s %s is in a namespace that %s does not look at (`namespaces`)", s->resource, key, l->name);
+            "%s %s is in a namespace that %s does not watch (`namespaces`)", s->resource, key, l->name);
     kl_buf cut = KL_BUF_INIT;
     if (s->select_labels)
         kl_buf_printf(&cut, " labels %s", s->select_labels);
@@ -348,8 +348,7 @@ static char *say_queued(
     } else if (!strcmp(state, "waiting for its group")) {
         text = kl_strdup("it waits for another key of its group (`serial`), which runs now");
     } else if (!strcmp(state, "given up")) {
-        text = kl_strdup(
-            "it was given up after too many failures in a row (`give_up`), until the object changes");
+        text = kl_strdup("it failed too often in a row (`give_up`) and runs again when the object changes");
     } else if (!strcmp(state, "waiting")) {
         text = failures ? kl_sprintf("in backoff after %d failure%s in a row: next in %s", failures,
                    failures == 1 ? "" : "s", in)
@@ -361,18 +360,19 @@ static char *say_queued(
     return text;
 }
 
-/* The gate lets it not in. */
+/* The gate rejects it. */
 static char *say_elsewhere(const kl_controller_look *l, const char *key)
 {
     kl_claims *c = kl_gate_claims(l->gate);
     bool ours = kl_claims_own(c, l->name, key);
     kl_claims_unref(c);
-    return kl_strdup(ours ? "its namespace is this replica's, and what is in it is being listed (--shards)"
-                          : "the key is another replica's (--shards)");
+    return kl_strdup(ours
+            ? "its namespace now belongs to this replica, which is listing its objects (--shards)"
+            : "the key belongs to another replica (--shards)");
 }
 
-/* What is said of an object is what the cache knows: takes `text`, and adds to it when a cache of the
- * controller hears nothing. */
+/* Statements about an object come from the cache: takes `text`, and adds a warning when a cache of the
+ * controller is stale. */
 static char *say_stale(const kl_controller_look *l, char *text)
 {
     for (size_t i = 0; i < l->wiring->n_needs; i++) {
@@ -385,8 +385,8 @@ static char *say_stale(const kl_controller_look *l, char *text)
         char *more = NULL;
         if (s.synced && s.message && !strcmp(s.state, "waiting")) {
             char *since = span(kl_clock_now(l->clock) - s.last_event);
-            more = kl_sprintf(
-                "%s; but nothing was heard of %s for %s: %s", text, kl_cache_kind(cache), since, s.message);
+            more = kl_sprintf("%s; but the server has sent nothing about %s for %s: %s", text,
+                kl_cache_kind(cache), since, s.message);
             kl_free(since);
         }
         kl_informer_stats_fini(&s);
@@ -398,7 +398,7 @@ static char *say_stale(const kl_controller_look *l, char *text)
     return text;
 }
 
-/* What wakes a key that has nothing to do. */
+/* The next trigger of an idle key. */
 static char *say_idle(const kl_controller_look *l)
 {
     const kl_controller_spec *s = kl_wiring_logic(l->wiring)->spec;
@@ -416,7 +416,7 @@ static char *say_idle(const kl_controller_look *l)
     return kl_buf_take(&text);
 }
 
-/* The first thing that keeps the key from running, or what is next. */
+/* The first obstacle of the key, or its next step. */
 static char *say(const kl_controller_look *l, const kl_controller_state *s, const place *p, const char *state,
     kl_time due, int failures)
 {
@@ -438,7 +438,7 @@ static char *say(const kl_controller_look *l, const kl_controller_state *s, cons
     if (!there)
         return say_stale(l, say_absent(l, p->key));
     if (l->paused && strncmp(state, "running", 7))
-        return kl_sprintf("%s is paused: no key is taken until somebody resumes it", l->name);
+        return kl_sprintf("%s is paused: no key runs until it is resumed", l->name);
     char *text = say_queued(l, p->key, state, due, failures);
     return text ? text : say_stale(l, say_idle(l));
 }
@@ -484,7 +484,7 @@ static void tell_place(
     kl_build_end(b);
 }
 
-/* On the loop. A controller that went meanwhile is not told of. */
+/* On the loop. A controller that was removed meanwhile is skipped. */
 static void tell(void *arg, kl_controller *c)
 {
     question *q = arg;
@@ -548,7 +548,7 @@ static void answer(void *arg, kl_control_request *r)
                *name = kl_control_query(r, "name"), *whole = kl_control_query(r, "key");
     if (!kind || !*kind || ((!name || !*name) && (!whole || !*whole))) {
         kl_control_refuse(
-            r, 400, "say of what: /v1/why?kind=v1/Secret&namespace=team&name=a, or kind= and key=team/a");
+            r, 400, "name the object: /v1/why?kind=v1/Secret&namespace=team&name=a, or kind= and key=team/a");
         return;
     }
     kl_err err = KL_ERR_INIT;

@@ -1,25 +1,25 @@
 /* why.h - why a key ran, or why it does not: what the controllers of a process know of an object, for
- * `kubelua why` and for whoever asks GET /v1/why. */
+ * `kubelua why` and GET /v1/why. */
 #ifndef KL_CONTROL_WHY_H
 #define KL_CONTROL_WHY_H
 
 #include "control/control.h"
 #include "manager/manager.h"
 
-/* What is known of the object of a kind ("v1/Secret", or as people say it: secrets, Secret) under
+/* What the controllers know of an object of a kind ("v1/Secret", or a short form: secrets, Secret) under
  * "namespace/name" or "name":
  *
  *   {kind, key, controllers: [{cluster, controller, resource, role, key, present, state, says, queue:
  *   {state, in, failures}, runs, dropped}]}
  *
- * role is how the object comes to the controller: "resource", "owns", "watches", "reads"; there is an
- * entry for each key that it leads to, and `key` is that key. `says` tells in a sentence what is the
- * matter now, and what comes next; runs and dropped are those of observe/flight.h. KL_ENOTFOUND: no
- * controller looks at such a kind. Any thread but loops of the manager's, for which it waits. */
+ * role is how the object comes to the controller: "resource", "owns", "watches", "reads"; there is an entry
+ * for each key that it leads to, and `key` is that key. `says` is a sentence about the present state and the
+ * next step; runs and dropped are those of observe/flight.h. KL_ENOTFOUND: no controller watches that kind.
+ * Any thread but loops of the manager's, for which it waits. */
 KL_NODISCARD kl_status kl_why_tell(
     kl_manager *m, const char *kind, const char *key, const kl_value **out, kl_err *err);
-/* The kind of a wiring that is meant by `asked`, as the wiring calls it, or NULL; `own`: the controller's
- * own kind alone. On the loop; borrowed from the wiring. */
+/* Resolves `asked` to a kind of a wiring, or NULL; `own`: the controller's own kind only. On the loop;
+ * borrowed from the wiring. */
 struct kl_wiring;
 const char *kl_why_kind(struct kl_wiring *w, const char *asked, bool own);
 /* Adds the kinds of a wiring (`own`: its own alone) to *kinds, each once, as copies; frees such a list. On
@@ -29,8 +29,8 @@ void kl_why_kinds_free(char **kinds, size_t n);
 /* The end of a sentence that says that `asked` is none of the kinds: ": did you mean v1/Pod? (WHATv1/Pod,
  * v1/Node)"; caller frees. */
 char *kl_why_meant(const char *asked, char *const *kinds, size_t n, const char *what);
-/* The key that is meant by `key`: a name alone is in the namespace "default", as kubectl has it, where the
- * kind has namespaces. The caller frees it. */
+/* Resolves `key`: a name alone is in the namespace "default", as in kubectl, where the kind is namespaced.
+ * The caller frees it. */
 struct kl_resource;
 char *kl_why_key(const struct kl_resource *r, const char *key);
 /* Adds GET /v1/why?kind=&namespace=&name= (or key=). As kl_inspect_add. */

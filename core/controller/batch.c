@@ -1,7 +1,7 @@
 /* batch.c - wake-ups that wait for the end of a batch.
  *
- * The end lets the holder go before it looks for a wake-up that waits. What the holder asks for between
- * the two is found by the end that follows it, which begin promises. */
+ * The end releases the holder before it checks for a deferred wake-up. A wake-up of the holder between the
+ * two is found by its own end, which begin guarantees. */
 #include "controller/batch.h"
 
 #include "base/sync.h"

@@ -1,8 +1,8 @@
 /* batch.h - a thread that brings many events wakes workers once, at the end of the batch.
  *
- * One thread at a time holds the wake-ups; a second one wakes at once. The end may come from another
- * thread than the beginning: an informer's events may move to the mapper loop within a batch, and a
- * subscription may be dropped in it. */
+ * One thread at a time defers wake-ups; a second one wakes at once. The end may come from another thread than
+ * the beginning: an informer's events may move to the mapper loop within a batch, and a subscription may be
+ * dropped in it. */
 #ifndef KL_CONTROLLER_BATCH_H
 #define KL_CONTROLLER_BATCH_H
 
@@ -15,11 +15,11 @@ typedef struct kl_batch {    /* all zero at first */
     atomic_bool held;        /* one does */
 } kl_batch;
 
-/* From now on this thread's wake-ups wait, unless another thread's do. Each call is followed by an end, on
- * whatever thread, that comes after the last wake-up that this thread asks for. Any thread. */
+/* From now on this thread's wake-ups are deferred, unless another thread's are. Each call needs an end, on
+ * any thread, after the last wake-up of this thread. Any thread. */
 void kl_batch_begin(kl_batch *b);
 
-/* Whether the caller should wake workers now; false: whoever ends the batch will. Any thread. */
+/* Whether the caller should wake workers now; false: the end of the batch will. Any thread. */
 bool kl_batch_wakes(kl_batch *b);
 
 /* Ends the batch, whoever began it: true when the caller should wake workers for it. Any thread. An end

@@ -8,14 +8,15 @@
 #include "base/mem.h"
 #include "base/sync.h"
 
-/* Keys whose writes are counted one by one: those of more would cost memory, and so many tell the story. */
+/* The number of keys whose writes are counted individually: more would cost memory, and this many are
+ * enough. */
 #define KEYS_MAX 10000
 
 /* --- the judge ---------------------------------------------------------------------------- */
 
 static double share(const kl_breaker_side *s) { return s->runs ? (double)s->errors / (double)s->runs : 0; }
 
-/* A life of less than a second is none to make a rate of. */
+/* A life of less than a second is too short for a rate. */
 static double per_second(const kl_breaker_side *s)
 {
     return (double)s->writes / (double)(s->lasted > KL_SECONDS(1) ? s->lasted : KL_SECONDS(1))
@@ -36,14 +37,14 @@ static bool writes(const kl_breaker_side *before, const kl_breaker_side *fresh)
 
 char *kl_breaker_judge(const kl_breaker_side *before, const kl_breaker_side *fresh)
 {
-    if (before->runs == before->errors) /* it never did any good: there is nothing to go back to */
+    if (before->runs == before->errors) /* it never succeeded: there is nothing to roll back to */
         return NULL;
     if (fails(before, fresh))
         return kl_sprintf("%" PRIu64 " of %" PRIu64 " runs failed, %" PRIu64 " of %" PRIu64 " did before",
             fresh->errors, fresh->runs, before->errors, before->runs);
     if (writes(before, fresh))
-        return kl_sprintf("keys write again and again: %.3g times a second beyond the first %d runs of a "
-                          "key, all writes were %.3g a second before",
+        return kl_sprintf("keys write again and again: %.3g times per second after the first %d runs of a "
+                          "key; before, all writes were %.3g per second",
             per_second(fresh), KL_BREAKER_FREE_WRITES, per_second(before));
     return NULL;
 }
@@ -52,11 +53,11 @@ char *kl_breaker_judge(const kl_breaker_side *before, const kl_breaker_side *fre
 
 struct kl_trial {
     kl_mutex mu;
-    atomic_bool open; /* for a glance without the lock */
+    atomic_bool open; /* readable without the lock */
     int generation KL_GUARDED_BY(mu);
     kl_time since KL_GUARDED_BY(mu);
     kl_breaker_side before KL_GUARDED_BY(mu), fresh KL_GUARDED_BY(mu);
-    uint64_t expected KL_GUARDED_BY(mu); /* failures that count for nothing */
+    uint64_t expected KL_GUARDED_BY(mu); /* failures that do not count */
     kl_map *wrote KL_GUARDED_BY(mu);     /* key to the number of its runs that wrote */
 };
 

@@ -1,11 +1,11 @@
 /* controller.c - one controller: publishes generations, and works while its office is open. Its workers are
- * in crew.c, what people see of it in controller_look.c.
+ * in crew.c, its views for people in controller_look.c.
  *
  *   staged --its caches are synced--> published --office open--> working --office closed, or moving--> resting
  *
- * kl_controller_advance is the only step, in this order: it joins who has ended, wires again what is
- * outdated, publishes, lets workers go that may not work, gives the office back when the last of them has
- * ended, and only then begins to work. */
+ * kl_controller_advance is the only step, in this order: it joins ended workers, renews an outdated wiring,
+ * publishes, stops workers without permission, leaves the office when the last of them has ended, and only
+ * then starts workers. */
 #include "controller/controller_impl.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@
 #include "controller/leftover.h"
 #include "run/params.h"
 
-/* One sleeper is enough: it calls the next one when there is more than it takes (owner_more). */
+/* One sleeper is enough: it wakes the next one when there are more keys than it takes (owner_more). */
 static void wake_now(kl_controller *c)
 {
     kl_lock(&c->mu);
@@ -141,19 +141,19 @@ static bool has_come(void *arg, const char *key)
     return is;
 }
 
-/* What was lost is forgotten when its turn comes; what came is looked at, since who had it may have died
- * over it. */
+/* A lost key is dropped when it is taken; a gained key runs, since its previous replica may have died during
+ * its run. */
 static void moved(void *arg, kl_claims *before)
 {
     kl_controller *c = arg;
     kl_gate *g = atomic_load(&c->gate);
     kl_wiring *w = c->current; /* written on the loop, where this runs */
-    if (c->env.changed)        /* people are told of our part */
+    if (c->env.changed)        /* logs our share */
         kl_loop_post(c->env.loop, c->env.changed, c->env.changed_arg);
     if (!g || !w)
         return;
     exchange e = {.gate = g, .controller = c->name, .before = before, .now = kl_gate_claims(g)};
-    if (e.now != before) /* else a last run has ended, and `changed` will do */
+    if (e.now != before) /* otherwise a last run has ended, and `changed` is enough */
         kl_wiring_enqueue_where(w, KL_WHY_LEADING, has_come, &e);
     kl_claims_unref(e.now);
     kl_gate_moved(g, e.moves);
@@ -227,7 +227,7 @@ static void resync_due(void *arg)
     resync_arm(c);
 }
 
-/* Spread by up to a tenth either way, so that controllers of one interval do not march in step. */
+/* Spread by up to a tenth either way, so that controllers with the same interval do not run at once. */
 static void resync_arm(kl_controller *c)
 {
     if (c->resync_timer || c->resync <= 0 || c->stopped)
@@ -243,8 +243,8 @@ static void resync_arm(kl_controller *c)
 
 /* --- generations -------------------------------------------------------------------------- */
 
-/* On the first logic everything runs; on another, what was asked for, and what failed gets another chance
- * at once. */
+/* On the first logic all keys run; on a reload those selected by on_reload, and failed keys are retried at
+ * once. */
 static void run_again(kl_controller *c, kl_wiring *w, bool reloaded)
 {
     if (reloaded && c->fights)
@@ -304,12 +304,12 @@ static void publish(kl_controller *c)
     kl_leftover_tell(fresh, finalizer);
     kl_free(finalizer);
     kl_lock(&c->mu);
-    for (size_t i = 0; i < c->n_workers; i++) /* each of them has something of the old one to let go */
+    for (size_t i = 0; i < c->n_workers; i++) /* each of them has to release the old generation */
         kl_worker_poke(c->workers[i]);
     kl_unlock(&c->mu);
 }
 
-/* A next generation that cannot take over is no failure, but its author waits for it. */
+/* A next generation that cannot take over is not a failure, but its author waits for it. */
 static void tell_why(kl_controller *c)
 {
     bool parked = false;
@@ -332,7 +332,7 @@ static bool may_work(const kl_controller *c)
     return kl_office_open(c->office) && !(c->current && kl_wiring_spent(c->current));
 }
 
-/* Without a lease workers end what they run, too: nothing of it would be let through. */
+/* Without a lease workers also end their runs: none of their writes would be allowed. */
 static void hurry(kl_controller *c)
 {
     for (size_t i = 0; i < c->n_leaving; i++)
@@ -364,11 +364,11 @@ static void begin_work(kl_controller *c, const kl_controller_spec *spec)
     kl_office_work(c->office);
     kl__controller_fit(c, kl__controller_wanted(c, spec));
     kl_info("controller is running", "controller=%s workers=%zu", c->name, kl__controller_wanted(c, spec));
-    if (t && c->terms++) /* who led meanwhile may have known of keys to be looked at again */
+    if (t && c->terms++) /* the leader in between may have had requeued keys */
         enqueue_all(c, KL_WHY_LEADING);
 }
 
-/* The present generation once more, where a kind of it came back as another. */
+/* Rewires the present generation when one of its kinds has changed. */
 static void rewire(kl_controller *c)
 {
     kl_wiring *w = c->next ? c->next : c->current;
@@ -376,7 +376,7 @@ static void rewire(kl_controller *c)
         return;
     kl_logic *l = kl_wiring_logic(w);
     kl_program *p = kl_program_ref(l->program);
-    kl_info("a kind came back as another, with other names or namespaces: wiring it again",
+    kl_info("a kind returned with other names or another scope: wiring it again",
         "controller=%s generation=%d", c->name, l->generation);
     kl_controller_stage(c, p, l->index, l->generation);
     kl_program_unref(p);
@@ -474,12 +474,12 @@ static void name_all(const kl_value *params, kl_buf *out)
     }
 }
 
-/* The present generation is wired once more, with them: each worker takes them up between two keys. */
+/* Rewires the present generation with the new params: each worker adopts them between two keys. */
 kl_status kl_controller_set_params(kl_controller *c, const kl_value *wish, const kl_value **out, kl_err *err)
 {
     if (!c->current || c->next)
         return kl_fail(err, KL_EAGAIN,
-            "a generation of %s is on its way: set its params when it has taken over", c->name);
+            "a new generation of %s is loading: set its params when it has taken over", c->name);
     kl_logic *l = kl_wiring_logic(c->current);
     const kl_value *all = NULL;
     kl_status st = kl_params_over(l->spec, l->params, wish, &all, err);
@@ -492,8 +492,8 @@ kl_status kl_controller_set_params(kl_controller *c, const kl_value *wish, const
     *out = kl_params_shown(l->spec, all);
     kl_buf names = {0};
     name_all(wish, &names);
-    kl_info("params were set by hand, until the next generation", "controller=%s generation=%d params=%s",
-        c->name, l->generation, kl_log_quoted(kl_buf_str(&names)));
+    kl_info("params were set manually; they last until the next generation",
+        "controller=%s generation=%d params=%s", c->name, l->generation, kl_log_quoted(kl_buf_str(&names)));
     kl_buf_fini(&names);
     kl_controller_stage(c, p, l->index, l->generation);
     kl_program_unref(p);

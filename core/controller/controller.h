@@ -13,7 +13,7 @@
 
 typedef struct kl_controller kl_controller;
 
-typedef struct kl_controller_env { /* what the manager lends to all its controllers */
+typedef struct kl_controller_env { /* the parts of the manager that all its controllers use */
     kl_client *client;
     kl_clock *clock;
     kl_loop *loop, *mapper;
@@ -25,26 +25,26 @@ typedef struct kl_controller_env { /* what the manager lends to all its controll
     kl_metrics *metrics;
     int workers;
     bool workers_forced, trace_requests;
-    bool never_slow_down;       /* keys that turn in circles are neither named nor slowed down */
-    kl_reload_keys reload_keys; /* where the spec says nothing */
+    bool never_slow_down;       /* keys in a write loop are neither reported nor slowed down */
+    kl_reload_keys reload_keys; /* the default where the spec has none */
     kl_time rollback_window;    /* see kl_probation_options */
-    /* On the loop: a generation is much worse than the one before it. NULL: nobody cares. */
+    /* On the loop: a generation does much worse than the previous one. May be NULL. */
     void (*broken)(void *arg, const char *controller, int generation, const char *why);
     void *broken_arg;
     kl_time reload_deadline;                    /* of runs on an old generation; 0: see kl_worker_owner */
     void (*event)(void *arg, const kl_news *n); /* any thread */
     void *event_arg;
-    kl_commons *commons;                     /* what scripts remember */
-    bool turns;                              /* see manager/turns.h */
-    const kl_imagination *imagine;           /* writes are not sent, but imagined; NULL: they are sent */
-    struct kl_flight *flight;                /* hears of events that woke nobody; NULL: there is none */
-    const kl_witnesses *witnesses;           /* who look on while keys run; NULL: nobody */
+    kl_commons *commons;           /* what scripts remember */
+    bool turns;                    /* see manager/turns.h */
+    const kl_imagination *imagine; /* simulates writes instead of sending them; NULL: they are sent */
+    struct kl_flight *flight;      /* gets events that enqueued no key; may be NULL */
+    const kl_witnesses *witnesses; /* observers of runs; may be NULL */
     void (*ran)(void *arg, const kl_ran *r); /* on worker threads; may be NULL */
     void *ran_arg;
     /* A webhook's: its queue has requests, not keys of objects. Any thread; NULL for all others. */
     const kl_value *(*object)(void *arg, const char *key);
     void (*answer)(void *arg, const char *key, const kl_value *decision);
-    /* false: it came with none, and *out is as it was */
+    /* false: it has none, and *out is unchanged */
     bool (*trace)(void *arg, const char *key, kl_trace *out);
     void *hook_arg;
     void (*changed)(void *arg); /* on the loop: a worker has ended */
@@ -56,10 +56,10 @@ const char *kl_controller_name(const kl_controller *c);
 const char *kl_controller_resource(const kl_controller *c);
 void kl_controller_stage(kl_controller *c, kl_program *p, size_t index, int generation);
 /* Publishes the staged generation when it is ready; starts workers when its office is open, and ends them
- * when it is not (any more): that waits for nobody, `changed` tells when another step is due. A drained
- * one only looks whether it has to hurry. */
+ * when it is closed. It never waits: `changed` tells when another step is due. A drained controller only
+ * checks whether it has to hurry. */
 void kl_controller_advance(kl_controller *c);
-/* The end: no new keys; then abort what is left; then join. */
+/* The end: no new keys; then abort the remaining runs; then join. */
 void kl_controller_drain(kl_controller *c);
 void kl_controller_wait(kl_controller *c); /* any thread, after drain: until its workers have ended */
 void kl_controller_abort(kl_controller *c);
@@ -68,26 +68,26 @@ void kl_controller_join(kl_controller *c);
 void kl_controller_free(kl_controller *c);
 bool kl_controller_published(kl_controller *c); /* some generation of it has taken over */
 int kl_controller_generation(kl_controller *c); /* the one that has; 0: none */
-size_t kl_controller_slowed(kl_controller *c);  /* keys that turn in circles, and go slower */
+size_t kl_controller_slowed(kl_controller *c);  /* keys in a write loop, which are slowed down */
 bool kl_controller_ended(kl_controller *c);     /* drained, and no worker is left to wait for */
-/* Its workers take no keys until it is resumed; what runs, runs on. */
+/* Its workers take no keys until it is resumed; running ones continue. */
 void kl_controller_pause(kl_controller *c, bool pause);
 bool kl_controller_paused(const kl_controller *c);
-/* Params for its present generation, until there is another one: `wish` over those that it has
- * (run/params.h), and all of them as a new reference. KL_EAGAIN while a generation is on its way. */
+/* Sets params of its present generation: `wish` over the present ones (run/params.h); *out has all of them, a
+ * new reference. KL_EAGAIN while a new generation is loading. */
 KL_NODISCARD kl_status kl_controller_set_params(
     kl_controller *c, const kl_value *wish, const kl_value **out, kl_err *err);
 /* Runs a key now without writing anything (controller/rehearse.h); done is called once, on a thread of its
  * own. KL_EAGAIN: not now. */
 KL_NODISCARD kl_status kl_controller_rehearse(kl_controller *c, const char *key,
     void (*done)(void *arg, const kl_value *report), void *arg, kl_err *err);
-/* What stands behind a controller, for who explains it (control/why.c): borrowed while on the loop, but
- * for the wiring, which is a reference. */
+/* The parts of a controller, for control/why.c: borrowed while on the loop, but for the wiring, which is a
+ * reference. */
 typedef struct kl_controller_look {
     const char *name, *resource;
     kl_workqueue *queue;
     kl_own_writes *own_writes;
-    /* the present one, or the first that is on its way; NULL: there is none */
+    /* the present one, or the first one while it loads; NULL: none */
     kl_wiring *wiring;
     bool published; /* it is the present one */
     kl_gate *gate;  /* NULL: all keys are ours */
@@ -100,7 +100,7 @@ void kl_controller_look_at(kl_controller *c, kl_controller_look *out);
 void kl_controller_state_get(kl_controller *c, kl_controller_state *out);
 bool kl_controller_idle(kl_controller *c);
 kl_workqueue *kl_controller_queue(kl_controller *c);
-/* With turns: adds what this controller is about to *o; lets it take one key. On the loop. */
+/* With turns: adds the next steps of this controller to *o; lets it take one key. On the loop. */
 void kl_controller_outlook(kl_controller *c, kl_outlook *o);
 void kl_controller_turn(kl_controller *c);
 void kl_controller_wake(kl_controller *c); /* the clock was moved */

@@ -13,7 +13,7 @@
 
 #define KL_WORKERS_DEFAULT 1
 
-/* What has no guard named belongs to the manager's loop. */
+/* Members without a named guard belong to the manager's loop. */
 struct kl_controller {
     kl_controller_env env;
     char *name, *resource;
@@ -27,7 +27,7 @@ struct kl_controller {
     _Atomic(const kl_logic *) present;     /* its logic, to compare with */
     kl_worker **workers KL_GUARDED_BY(mu); /* changed on the loop, poked from any thread */
     size_t n_workers KL_GUARDED_BY(mu);
-    atomic_size_t crew;  /* n_workers, for a glance without the lock */
+    atomic_size_t crew;  /* n_workers, readable without the lock */
     kl_worker **leaving; /* draining, too many after a reload */
     size_t n_leaving;
     kl_wiring *next;
@@ -43,27 +43,27 @@ struct kl_controller {
     uint64_t resync_timer;
     kl_time resync;
     uint64_t resync_count;
-    /* NULL: nobody looks; with turns time stands, and a key that waits would for ever */
+    /* NULL: no conflict detector; with turns time stands still, and a waiting key would wait for ever */
     kl_fights *fights;
     kl_probation *probation;   /* NULL: its generations are not compared */
     kl_triggers *triggers;     /* `every` and `cron` of the current generation */
     kl_rehearsal **rehearsals; /* loop only */
     size_t n_rehearsals;
-    const kl_value *params; /* that somebody set for a generation, or NULL */
+    const kl_value *params; /* params set manually for a generation, or NULL */
     int params_of;
     char *told;         /* why the next generation waits, as last logged */
     atomic_bool paused; /* somebody said so */
     atomic_bool turn;   /* with turns: a key may be taken */
 };
 
-/* How many workers this spec is to have; starts or drains workers until there are so many; joins those of
- * `leaving` that have ended, or all. Loop. */
+/* The number of workers of a spec; starts or drains workers to reach it; joins those of `leaving` that have
+ * ended, or all. Loop. */
 size_t kl__controller_wanted(kl_controller *c, const kl_controller_spec *s);
 void kl__controller_fit(kl_controller *c, size_t want);
 void kl__controller_reap(kl_controller *c, bool all);
 /* Ends those dry runs that are over, or all. Loop. */
 void kl__controller_reap_rehearsals(kl_controller *c, bool all);
-/* No worker runs any more: its office may be given to somebody else. Loop. */
+/* No worker runs any more: its office may be released. Loop. */
 void kl__controller_rest(kl_controller *c);
 
 #endif

@@ -1,4 +1,4 @@
-/* controller_look.c - what a controller is like, for people, for `why`, and for virtual time. Loop only. */
+/* controller_look.c - the state of a controller, for people, for `why`, and for virtual time. Loop only. */
 #include "controller/controller_impl.h"
 
 #include "base/mem.h"
@@ -42,14 +42,13 @@ void kl_controller_state_get(kl_controller *c, kl_controller_state *out)
     if (current && !why && c->next) {
         bool waits;
         char *next = kl_wiring_why(c->next, &waits);
-        why = kl_sprintf("generation %d is not there yet: %s", kl_wiring_logic(c->next)->generation,
+        why = kl_sprintf("generation %d is not ready yet: %s", kl_wiring_logic(c->next)->generation,
             next ? next : "its indexes are being built");
         kl_free(next);
     }
     if (current && !why && q.held) {
         char *first = kl_own_writes_first(c->own_writes);
-        why = first ? kl_sprintf("%zu waiting for the cache to show what they wrote; %s", q.held, first)
-                    : NULL;
+        why = first ? kl_sprintf("%zu waiting for the cache to show their writes; %s", q.held, first) : NULL;
         kl_free(first);
     }
     if (current && !why)
@@ -131,7 +130,7 @@ void kl_controller_outlook(kl_controller *c, kl_outlook *o)
     if (atomic_load(&c->turn) || q.running > asleep)
         busy(o, kl_sprintf("a reconcile of %s", c->name));
     if (q.held)
-        busy(o, kl_sprintf("the caches to show what %s wrote", c->name));
+        busy(o, kl_sprintf("the caches to show the writes of %s", c->name));
     if (!n)
         return;
     if (due > now)

@@ -1,15 +1,15 @@
-/* crew.c - the workers of a controller: what they ask it, how many there are, and their end; and dry runs of
- * single keys, which are workers of their own.
+/* crew.c - the workers of a controller: their callbacks, their number, and their end; and dry runs of single
+ * keys, which have their own workers.
  *
  *   new --start--> in `workers` --too many, or no leadership--> `leaving` --ended--> joined
  *
- * Workers ask from their threads; everything else is the loop's. */
+ * Callbacks come on the workers' threads; everything else is on the loop. */
 #include "controller/controller_impl.h"
 
 #include "base/mem.h"
 #include "controller/rehearse.h"
 
-/* Dry runs of single keys: so many at once, and how long one may take where the script does not say. */
+/* Dry runs of single keys: the maximum at once, and the default timeout. */
 #define REHEARSALS_MOST 8
 #define REHEARSAL_MOST KL_SECONDS(60)
 
@@ -64,8 +64,8 @@ static const kl_resource *owner_resource(void *arg, const char *kind)
     return kl_client_resolve_cached(((kl_controller *)arg)->env.client, kind);
 }
 
-/* One was called, and is about to be busy: is there something for another, or a moment that nobody waits
- * for? */
+/* A worker was woken, and is about to be busy: wakes another if there are more keys, or a due time that none
+ * waits for. */
 static void owner_more(void *arg)
 {
     kl_controller *c = arg;
@@ -95,7 +95,7 @@ static void owner_event(void *arg, const kl_news *n)
     kl_controller *c = arg;
     kl_news named = *n;
     named.component = c->name;
-    /* of no term: what was seen may be told later, too */
+    /* of no term: an observation may be reported later, too */
     named.mandate = (kl_mandate){kl_office_tenure(c->office), 0};
     c->env.event(c->env.event_arg, &named);
 }
@@ -161,7 +161,7 @@ static kl_worker *worker_new(kl_controller *c, int number)
         number);
 }
 
-/* Joins those who left after a reload and have come to their end. */
+/* Joins workers that were dropped by a reload and have ended. */
 void kl__controller_reap(kl_controller *c, bool all)
 {
     for (size_t i = 0; i < c->n_leaving;) {
@@ -213,7 +213,7 @@ void kl_controller_wait(kl_controller *c)
 {
     kl_lock(&c->mu);
     size_t n = c->n_workers;
-    /* only the loop changes them, and it does not while we are asked to wait */
+    /* only the loop changes them, and not while we wait */
     kl_worker **workers = c->workers;
     kl_unlock(&c->mu);
     for (size_t i = 0; i < n; i++)
@@ -262,7 +262,7 @@ bool kl_controller_ended(kl_controller *c)
 
 /* --- dry runs of keys --------------------------------------------------------------------- */
 
-/* Ends those that are over, or all. */
+/* Frees finished ones, or all. */
 void kl__controller_reap_rehearsals(kl_controller *c, bool all)
 {
     for (size_t i = 0; i < c->n_rehearsals;) {
@@ -280,9 +280,9 @@ kl_status kl_controller_rehearse(kl_controller *c, const char *key,
 {
     kl__controller_reap_rehearsals(c, false);
     if (!c->current)
-        return kl_fail(err, KL_EAGAIN, "%s has not begun: its caches are not there yet", c->name);
+        return kl_fail(err, KL_EAGAIN, "%s has not started: its caches are not synced yet", c->name);
     if (c->n_rehearsals == REHEARSALS_MOST)
-        return kl_fail(err, KL_EAGAIN, "%d dry runs of %s are under way: wait until one of them has ended",
+        return kl_fail(err, KL_EAGAIN, "%d dry runs of %s are under way: wait until one of them ends",
             REHEARSALS_MOST, c->name);
     kl_time timeout = kl_wiring_logic(c->current)->spec->timeout;
     c->rehearsals = kl_realloc(c->rehearsals, (c->n_rehearsals + 1) * sizeof *c->rehearsals);

@@ -1,6 +1,5 @@
-/* dry_writes.c - a call of a run whose writes are not sent, step by step: its kind is resolved, its object
- * found, its outcome told. Each step may come back on another thread, when the run is over: a wish owns
- * all that it needs. */
+/* dry_writes.c - a call of a dry run, step by step: resolves its kind, finds its object, computes its result.
+ * Each step may continue on another thread, even after the run's end: a wish owns all its data. */
 #include "controller/dry_writes.h"
 
 #include <string.h>
@@ -23,8 +22,8 @@ typedef struct wish {
     kl_overlay *overlay; /* NULL: of another cluster */
     kl_door *door;
     kl_clock *clock;
-    const kl_value *cached; /* what the cache says, where that is the whole of it, or NULL */
-    bool known;             /* ... and whether it says anything */
+    const kl_value *cached; /* the cached object, if it is complete, or NULL */
+    bool known;             /* ... and whether the cache knows it */
     kl_reply_fn *done;
     void *arg;
 } wish;
@@ -149,8 +148,7 @@ static bool is_object(const wish *w, const kl_value *body)
         && (!name || !strcmp(name, kl_object_name(body)));
 }
 
-/* What it would be is in the answer, but for a deletion's and a subresource's, of which only the fact is
- * known: that is simulated. */
+/* The answer has the resulting object, except for deletions and subresources: those are simulated. */
 static void on_word(void *arg, kl_status st, int code, const kl_value *body, kl_err *err)
 {
     wish *w = arg;
@@ -204,7 +202,7 @@ static void find(wish *w)
         return;
     }
     bool wrote = name && w->overlay && kl_overlay_wrote(w->overlay, w->resource, w->ns, name);
-    if (wrote || !name || w->known) { /* of what was only imagined the server knows nothing */
+    if (wrote || !name || w->known) { /* the server does not know simulated writes */
         if (w->how->ask && !wrote)
             ask(w);
         else
@@ -253,8 +251,7 @@ static bool is_whole(const kl_controller_spec *s, const char *kind)
     return !kl_controller_spec_metadata(s, kind) && !kl_controller_spec_fields(s, kind);
 }
 
-/* The object in the cache, where nothing is missing from it that the outcome depends on: who owns what
- * decides what an apply takes away. */
+/* The cached object, if it has all that the result depends on: an apply needs managedFields. */
 static void look_up(kl_run *r, wish *w)
 {
     const char *name = kl_op_name(w->op);
@@ -347,7 +344,7 @@ static bool answer_absent(const kl_op *op, const kl_resource *res, kl_reply_fn *
     return true;
 }
 
-/* A get of what the run wrote, or (`shown`) was told before. */
+/* A get of an object that the run wrote, or (`shown`) has read before. */
 static bool read_own(kl_run *r, const kl_op *op, const kl_resource *res, kl_reply_fn *done, void *arg)
 {
     const kl_value *o = NULL;
@@ -369,7 +366,7 @@ static bool read_own(kl_run *r, const kl_op *op, const kl_resource *res, kl_repl
 static uint64_t look(kl_run *r, const kl_op *op, size_t at, kl_reply_fn *done, void *arg)
 {
     const kl_resource *res = at == KL_FLEET_NONE ? resource_of(r, at, op) : NULL;
-    if (!res) /* nothing was written of a kind that nobody has asked for */
+    if (!res) /* nothing was written of a kind that was not resolved */
         return kl_door_read(r->door, r->w->o.name, op, done, arg);
     if (read_own(r, op, res, done, arg))
         return 0;
@@ -381,7 +378,7 @@ static uint64_t look(kl_run *r, const kl_op *op, size_t at, kl_reply_fn *done, v
 
 /* --- all of it ---------------------------------------------------------------------------- */
 
-/* What another world answered this run is so in this one. */
+/* A recorded answer enters the overlay. */
 static void take_over(kl_run *r, const kl_op *op, const kl_recalled *x)
 {
     const kl_resource *res = resource_of(r, KL_FLEET_NONE, op);
@@ -417,7 +414,7 @@ static bool recalled(kl_run *r, const kl_op *op, kl_reply_fn *done, void *arg)
     return true;
 }
 
-/* To other servers go reads alone. */
+/* Only reads go to other servers. */
 static uint64_t reach(kl_run *r, const kl_op *op, kl_reply_fn *done, void *arg)
 {
     if (kl_web_reads(op))
@@ -425,7 +422,7 @@ static uint64_t reach(kl_run *r, const kl_op *op, kl_reply_fn *done, void *arg)
     kl_door_imagined(r->door, r->w->o.name, op);
     char *url = kl_web_shown(op);
     const kl_imagination *how = r->w->o.imagine;
-    if (r->w->o.shadow && how->wrote) /* compared with what the live run sent */
+    if (r->w->o.shadow && how->wrote) /* compared with the live run's request */
         how->wrote(
             how->arg, &(kl_imagined){.controller = r->w->o.name, .key = r->key, .op = op, .name = op->name});
     else

@@ -1,4 +1,4 @@
-/* dry_writes.h - runs whose writes are not sent: what a write would come to, step by step.
+/* dry_writes.h - runs whose writes are not sent: computes the result of a write, step by step.
  *
  *   what is the object now? the run's own writes -> the cache, where that has all of it -> the server
  *   what would it be?       simulated (run/simulate.h), or (ask) the server's own word with dryRun=All

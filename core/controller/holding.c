@@ -1,8 +1,7 @@
-/* holding.c - which namespaces a wiring holds, which of them are covered, and what the gate is told.
+/* holding.c - which namespaces a wiring holds, which of them are covered, and the updates of the gate.
  *
- * The namespaces that there are to divide come from the spec, from --namespace, or from a watch of
- * Namespaces. One that is gone from there is held until its last object has gone, too: else its deletes
- * would not be heard of. */
+ * The namespaces to divide come from the spec, from --namespace, or from a watch of Namespaces. A deleted
+ * namespace is held until its last object is gone: otherwise the deletes would be missed. */
 #include "controller/holding.h"
 
 #include <string.h>
@@ -110,7 +109,7 @@ static char **to_be_held(const kl_wiring *w, const kl_claims *c, bool drained)
     return set;
 }
 
-/* drained: no run is under way in a namespace that is not wanted. */
+/* drained: no run in an unwanted namespace. */
 static void hold(kl_wiring *w, const kl_claims *c, bool drained)
 {
     bool known;
@@ -152,8 +151,8 @@ bool kl__holding_advance(kl_wiring *w)
     if (!w->o.divided)
         return true;
     if (w->needs[0].resource && !w->needs[0].resource->namespaced && !w->problem)
-        w->problem = kl_sprintf("shard: caches = \"own\" divides objects by their namespaces, and %s have "
-                                "none: leave `caches` out",
+        w->problem = kl_sprintf("shard: caches = \"own\" divides objects by their namespaces, but %s are not "
+                                "namespaced: leave `caches` out",
             w->needs[0].resource->plural);
     if (w->spaces.cache && !w->spaces.informer && kl_cache_informer(w->spaces.cache)) {
         w->spaces.informer = kl_informer_ref(kl_cache_informer(w->spaces.cache));
@@ -229,13 +228,13 @@ static void cover(kl_wiring *w, kl_gate *g)
     kl_texts_free(names);
 }
 
-/* What the gate knows of is of those that were there before. */
+/* The gate's namespaces are those of the earlier wiring. */
 void kl_holding_begin(kl_wiring *current, kl_gate *g)
 {
     kl_gate_cover(g, current->o.divided ? (char *[]){NULL} : NULL);
 }
 
-/* Where keys run now they are to run in the next one; a namespace that may not be read holds up nobody. */
+/* Namespaces whose keys run now must be covered in the next one; a forbidden namespace does not block. */
 static void await(kl_wiring *next, kl_gate *g)
 {
     char **names = kl_new_array(char *, kl_texts_len(next->held) + 1);

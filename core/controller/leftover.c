@@ -1,4 +1,4 @@
-/* leftover.c - one look through the cache for each generation that has no `finalize`. */
+/* leftover.c - one scan of the cache for each generation without `finalize`. */
 #include "controller/leftover.h"
 
 #include <string.h>

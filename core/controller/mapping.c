@@ -1,8 +1,8 @@
 /* mapping.c - from an event of some object to keys of the controller's resource.
  *
- * Paths, owners and names are answered at once on the thread that brings the event. A script's functions
- * run on the mapper thread: the event waits there under its key, and a later event of the same object
- * joins it (oldest `old`, newest `now`), so that the wait is bounded by the number of objects. */
+ * Paths, owners and names are mapped at once on the event's thread. A script's functions run on the mapper
+ * thread: the event waits there under its key, and a later event of the same object joins it (oldest `old`,
+ * newest `now`), so that the wait is bounded by the number of objects. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,15 +16,15 @@
 
 /* --- priorities --------------------------------------------------------------------------- */
 
-/* What was there before, or is only looked at again, waits for what somebody has just changed. */
+/* Existing and resynced objects wait for those that were just changed. */
 static int priority_of(unsigned flags) { return flags & (KL_INITIAL | KL_RESYNC) ? KL_PRIORITY_LOW : 0; }
 
-/* What an event does to the keys that it leads to. */
+/* The effect of an event on its keys. */
 typedef struct urge {
     int priority;
     kl_why why;
     const kl_value *by; /* the object of the event */
-    kl_emit_fn *emit;   /* who only wants to know the keys; NULL: they are enqueued */
+    kl_emit_fn *emit;   /* a callback that only gets the keys; NULL: they are enqueued */
     void *arg;
 } urge;
 
@@ -66,13 +66,13 @@ int kl__own_priority(kl_wiring *w, void *state, const kl_value *object)
         kl_err err = KL_ERR_INIT;
         kl_status st = w->logic.program->ops->index(state, s->priority_of.fn, object, take_number, &n, &err);
         if (st && !kl__mapper_state_spent(w->mapper, st, "`priority` function", object, &err))
-            complain(w, "the `priority` function failed; the key is as urgent as any", object, &err);
+            complain(w, "the `priority` function failed; the key gets the normal priority", object, &err);
         kl_err_fini(&err);
     }
     return n;
 }
 
-/* The urge is what the event says, the rest what the script does. */
+/* The urgency comes from the event, the rest from the script. */
 static void enqueue(kl_wiring *w, void *state, const char *key, const kl_value *object, const urge *u)
 {
     if (u->emit) {
@@ -154,7 +154,7 @@ static verdict judge(const kl_when *when, const kl_value *old, const kl_value *n
         if (!before && !after)
             return NO;
         if (old && now && before != after)
-            return YES; /* it came or went, as far as this controller can see */
+            return YES; /* it was added or deleted, from this controller's view */
     }
     if (!is_update(old, now, flags))
         return YES;
@@ -203,8 +203,8 @@ static void enqueue_same_name(kl_wiring *w, void *state, const kl_value *o, cons
     kl_free(key);
 }
 
-/* Where caches hold the replica's own namespaces, who has the other one does not see what leads there from
- * here. */
+/* Where caches hold only the replica's own namespaces, the replica of the other one does not see this
+ * object. */
 static void look_abroad(kl_wiring *w, const kl_value *from, const char *to)
 {
     const char *ns = w->o.divided ? kl_object_namespace(from) : NULL;
@@ -212,7 +212,7 @@ static void look_abroad(kl_wiring *w, const kl_value *from, const char *to)
     if (!n || (!strncmp(to, ns, n) && to[n] == '/') || atomic_exchange(&w->told_abroad, true))
         return;
     char *key = kl_object_key(from);
-    kl_warn("an object leads to a key in another namespace, whose replica does not see that object: keep all "
+    kl_warn("an object maps to a key in another namespace, whose replica does not see that object: keep all "
             "namespaces, with shard = { by = \"namespace\", caches = \"all\" }",
         "controller=%s kind=%s key=%s leads_to=%s", w->logic.spec->name, kl_object_kind(from), key, to);
     kl_free(key);
@@ -235,7 +235,7 @@ static void enqueue_via(kl_wiring *w, void *state, const kl_value *o, const char
     kl_free(key);
 }
 
-/* From an object of a watched kind to keys, for all ways but the script's functions. */
+/* Maps an object of a watched kind to keys, except by the script's functions. */
 static void deliver_one(kl_feed *f, void *state, const kl_value *o, const urge *u)
 {
     if (f->role == KL_ROLE_OWNS)
@@ -257,7 +257,7 @@ typedef struct pending_event {
     const kl_value *old, *now;
     int priority; /* the highest of the events that joined */
     kl_why why;   /* of the last of them */
-    bool ask;     /* none of them passes by itself */
+    bool ask;     /* none of them passes without the predicate */
 } pending_event;
 
 typedef struct emission {
@@ -287,13 +287,13 @@ static void map_one(kl_feed *f, void *state, const kl_value *o, const urge *u)
     kl_status st = w->logic.program->ops->map(state, f->watch->fn, &w->reader, o, emit_key, &e, &err);
     char *which = st ? of_kind("mapping function", f->watch->kind) : NULL;
     if (st && !kl__mapper_state_spent(w->mapper, st, which, o, &err))
-        complain(w, "a mapping function failed; this event woke nobody", o, &err);
+        complain(w, "a mapping function failed; this event enqueued no key", o, &err);
     kl_free(which);
     kl_err_fini(&err);
 }
 
 /* An update may move an object from one owner to another: both states are mapped. state NULL: functions
- * cannot be asked. */
+ * cannot be called. */
 static void deliver(kl_feed *f, void *state, const kl_value *old, const kl_value *now, const urge *u)
 {
     const kl_value *both[] = {old, now};
@@ -322,7 +322,7 @@ static bool predicate_passes(kl_wiring *w, void *state, const pending_event *e)
     if (st && kl__mapper_state_spent(w->mapper, st, which, e->now, &err)) {
         pass = false; /* nothing more is done here */
     } else if (st) {
-        complain(w, "the `when` function failed; the event passes", e->now, &err);
+        complain(w, "the `when` function failed; the event is let through", e->now, &err);
         pass = true;
     }
     kl_free(which);
@@ -330,7 +330,7 @@ static bool predicate_passes(kl_wiring *w, void *state, const pending_event *e)
     return pass;
 }
 
-/* Of changes; what was never ours makes no news. */
+/* For changes; objects that were never ours do not count. */
 static void tell_dropped(const kl_feed *f, const kl_value *old, const kl_value *now, const char *by)
 {
     const kl_wiring *w = f->w;
@@ -349,9 +349,9 @@ static void run_pending(void *arg)
     bool active = (atomic_load(&w->active) || atomic_load(&w->followed)) && !kl_wiring_spent(w);
     void *state = active ? kl__mapper_state_open(w->mapper) : NULL;
     kl_time begun = kl_clock_now(w->o.clock);
-    bool ask = e->ask && state && e->old && e->now; /* who cannot be asked must not hide changes */
+    bool ask = e->ask && state && e->old && e->now; /* a predicate that cannot run must not hide changes */
     if (active && ask && !predicate_passes(w, state, e))
-        tell_dropped(e->feed, e->old, e->now, "the `when` function said no");
+        tell_dropped(e->feed, e->old, e->now, "the `when` function returned false");
     else if (active)
         deliver(e->feed, state, e->old, e->now,
             &(urge){.priority = e->priority, .why = e->why, .by = e->now ? e->now : e->old});
@@ -442,7 +442,7 @@ void kl__feed_event(void *arg, kl_event_type type, const kl_value *old, const kl
         tell_dropped(f, old, now,
             f->when->selector && !matches(f->when->selector, now)
                 ? "its labels do not match the selector of `when`"
-                : "nothing that `when` names has changed");
+                : "none of the fields in `when` has changed");
         return;
     }
     bool fn = v == ASK || (f->role == KL_ROLE_WATCH && f->watch->how == KL_MAP_FN)

@@ -1,5 +1,5 @@
-/* office.c - offices and who is in them. An office that everybody left is kept, with its tenure: an Event
- * may still be on its way, and the controller may come back with the next reload. */
+/* office.c - offices and their controllers. An empty office is kept, with its tenure: an Event may still be
+ * on its way, and the controller may return with the next reload. */
 #include "controller/office.h"
 
 #include <string.h>
@@ -14,12 +14,12 @@ struct kl_office {
     char *owner;           /* KL_LEAD_OWN: the controller; else NULL */
     kl_election *election; /* NULL: always open, or: */
     kl_sharding *sharding;
-    /* of these, who has a gate; without any we have no business among the replicas */
+    /* of these, controllers with a gate; without any we leave the replicas */
     size_t gates;
     size_t inside, working; /* loop only, as what follows; inside is also read under o->mu */
     bool campaigning;       /* from its start until the election has ended */
-    bool leaving;           /* everybody left, the lease is being given back */
-    bool wanted;            /* somebody came back meanwhile */
+    bool leaving;           /* it is empty, the lease is being released */
+    bool wanted;            /* a controller returned meanwhile */
     bool open;              /* changed under o->mu */
 };
 
@@ -47,7 +47,7 @@ static void set_open(kl_office *f, bool open)
 
 /* --- one of two ways to come by a lease --------------------------------------------------- */
 
-/* Not one of the scripts': replicas share the keys. */
+/* Not a lease of a script: replicas share the keys. */
 #define LEAD_SHARED ((kl_lead)(KL_LEAD_NONE + 1))
 
 static bool is_contested(const kl_office *f) { return f->election || f->sharding; }
@@ -83,20 +83,19 @@ static bool wait_end(kl_office *f)
 static void elected(void *arg)
 {
     kl_office *f = arg;
-    kl_info(f->election ? "this process leads" : "this process has its place among the replicas",
+    kl_info(f->election ? "this process leads" : "this process has joined the replicas",
         "lease=%s epoch=%lld", lease_of(f), (long long)atomic_load(&kl_office_tenure(f)->epoch));
     set_open(f, true);
     say_changed(f->o);
 }
 
-/* The door is shut already, so what still runs can only fail; the caches stay. */
+/* Writes are refused already, so remaining runs can only fail; the caches stay. */
 static void deposed(void *arg)
 {
     kl_office *f = arg;
     if (f->open && !f->leaving && !f->o->closing)
-        kl_warn(f->election
-                ? "this process does not lead any more; workers stop, caches stay warm"
-                : "this process has lost its place among the replicas; workers stop, caches stay warm",
+        kl_warn(f->election ? "this process no longer leads; workers stop, caches stay warm"
+                            : "this process is no longer one of the replicas; workers stop, caches stay warm",
             "lease=%s", lease_of(f));
     set_open(f, false);
     if (!f->working && !f->leaving)
@@ -215,13 +214,13 @@ bool kl_office_suits(const kl_office *f, const kl_controller_spec *spec)
     return !f || f->lead == lead_of(f->o, spec);
 }
 
-/* The last one is out, and nobody works any more. */
+/* The last controller has left, and none works any more. */
 static void give_back(kl_office *f)
 {
     if (!is_contested(f) || !f->campaigning || f->leaving || f->inside || f->working)
         return;
     f->leaving = true;
-    kl_info("nobody needs this lease any more; it is given back", "lease=%s", lease_of(f));
+    kl_info("this lease is no longer needed; it was released", "lease=%s", lease_of(f));
     cancel(f);
 }
 
@@ -287,7 +286,7 @@ char *kl_office_say(const kl_office *f, const char *controller)
     kl_sharding_state s;
     kl_sharding_state_get(f->sharding, controller, &s);
     if (!s.member)
-        return kl_strdup("waiting for a place among the replicas");
+        return kl_strdup("waiting to join the replicas");
     return kl_sprintf(
         "%.0f %% of the keys, %zu replica%s", s.share * 100, s.members, s.members == 1 ? "" : "s");
 }
@@ -355,8 +354,8 @@ void kl_offices_close(kl_offices *o)
     kl_loop_call(o->env.election.loop, close_on_loop, o);
     for (size_t i = 0; i < o->n; i++)
         if (o->started && is_contested(o->all[i]) && !wait_end(o->all[i]))
-            kl_warn("the lease was not given back; others wait for it to expire", "lease=%s",
-                lease_of(o->all[i]));
+            kl_warn(
+                "the lease was not released; others wait for it to expire", "lease=%s", lease_of(o->all[i]));
 }
 
 void kl_offices_free(kl_offices *o)
@@ -396,8 +395,7 @@ bool kl_offices_healthy(kl_offices *o, kl_time tolerance, char **why)
         good = e ? kl_election_healthy(e, tolerance)
                  : !o->all[i]->sharding || kl_sharding_healthy(o->all[i]->sharding, tolerance);
         if (!good && why)
-            *why = kl_sprintf(
-                "the lease %s ran out, and what runs under it has not ended", lease_of(o->all[i]));
+            *why = kl_sprintf("the lease %s expired, and runs under it have not ended", lease_of(o->all[i]));
     }
     kl_unlock(&o->mu);
     return good;

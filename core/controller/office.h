@@ -1,15 +1,15 @@
-/* office.h - who may work: an office is one Lease, the election that campaigns for it, and the controllers
- * that work under it.
+/* office.h - which controllers may work: an office is one Lease, the election that campaigns for it, and the
+ * controllers that work under it.
  *
  *   closed --won--> open --lost--> closing (whoever works ends) --all rest--> closed, campaigning again
  *
  * Controllers of the manager's lease share one office, a controller with a lease of its own has one for
  * itself, and those that run in every replica have one that is always open (NULL is such a one, too). An
- * office campaigns while somebody is in it. Functions are called on the manager's loop unless said
+ * office campaigns while a controller is in it. Functions are called on the manager's loop unless said
  * otherwise.
  *
- * With options.shards most controllers share the keys with other replicas: their office is a place among
- * these (sharding.h), open while we have it, and each of them has a gate. */
+ * With options.shards most controllers share the keys with other replicas: their office is the membership in
+ * these (sharding.h), open while we have it, and each controller has a gate. */
 #ifndef KL_CONTROLLER_OFFICE_H
 #define KL_CONTROLLER_OFFICE_H
 
@@ -29,20 +29,20 @@ typedef struct kl_offices_env {
 /* Options that contradict each other are KL_EINVAL. Without election every office is open. Any thread. */
 KL_NODISCARD kl_status kl_offices_new(const kl_offices_env *env, kl_offices **out, kl_err *err);
 void kl_offices_start(kl_offices *o); /* campaigns where somebody is in */
-/* Gives all leases back and campaigns no more; waits within the renew deadline. Nobody works any more. Not
- * on the loop. */
+/* Releases all leases and stops campaigning; waits at most the renew deadline. No controller may work any
+ * more. Not on the loop. */
 void kl_offices_close(kl_offices *o);
 /* after close, everybody has left; not on the loop. Tenures end with it */
 void kl_offices_free(kl_offices *o);
 
-/* The office for a controller of that name; it is in until it leaves. NULL without offices. */
+/* Enters a controller of that name; it stays in until it leaves. NULL without offices. */
 kl_office *kl_office_enter(kl_offices *o, const char *controller, const kl_controller_spec *spec);
-/* it would be given this one again */
+/* kl_office_enter would return the same office again */
 bool kl_office_suits(const kl_office *f, const kl_controller_spec *spec);
-void kl_office_leave(kl_office *f);      /* the last one out gives the lease back */
+void kl_office_leave(kl_office *f);      /* the last one releases the lease */
 bool kl_office_open(const kl_office *f); /* work may begin */
-/* Work begins (the office is open), and has come to its end: while somebody works the lease is neither
- * given back nor campaigned for anew. */
+/* Work begins (the office is open), and has ended: while a controller works, the lease is neither released
+ * nor campaigned for anew. */
 void kl_office_work(kl_office *f);
 void kl_office_rest(kl_office *f);
 /* Where keys are shared: the gate of a controller that is in, whose caches are there; NULL elsewhere: all
@@ -52,21 +52,21 @@ kl_gate *kl_office_gate(kl_office *f, kl_gate *have, const kl_controller_spec *s
 /* Whether a controller's keys are shared in such a way that its caches hold its own namespaces only. */
 bool kl_offices_divide(const kl_offices *o, const kl_controller_spec *spec);
 void kl_office_gate_close(kl_office *f, kl_gate *g); /* it has no run under way; NULL is fine */
-/* For people, of an office that is closed: "NAMESPACE/NAME is held by X"; NULL when nobody is known.
- * Caller frees. On the loop. */
+/* For people, about a closed office: "NAMESPACE/NAME is held by X"; NULL when the holder is unknown. Caller
+ * frees. On the loop. */
 char *kl_office_holder(const kl_office *f);
 /* For people, where keys are shared: "a third of the keys is here, 3 replicas"; NULL elsewhere. Caller
  * frees. */
 char *kl_office_say(const kl_office *f, const char *controller);
-/* For the writes of who works there; NULL: nobody asks. Lives as long as the offices. */
+/* The tenure for writes of the controllers in it; NULL: unchecked. Lives as long as the offices. */
 const kl_tenure *kl_office_tenure(const kl_office *f);
 
 /* Gauges of shared keys, where they are; on the loop. */
 void kl_offices_metrics(kl_offices *o, kl_buf *out);
 /* Any thread: every office with somebody in it is open. */
 bool kl_offices_leading(kl_offices *o);
-/* Any thread, waits for nobody: false when some lease ran out more than `tolerance` ago and who worked
- * under it has not ended; *why names it (the caller frees it; may be NULL). */
+/* Any thread, never waits: false when a lease expired more than `tolerance` ago and its controllers have not
+ * ended; *why names it (the caller frees it; may be NULL). */
 bool kl_offices_healthy(kl_offices *o, kl_time tolerance, char **why);
 
 #endif

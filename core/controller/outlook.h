@@ -1,4 +1,4 @@
-/* outlook.h - what a controller is like, for people, and what it is about to do, for virtual time
+/* outlook.h - the state of a controller, for people, and its next steps, for virtual time
  * (manager/turns.h). */
 #ifndef KL_CONTROLLER_OUTLOOK_H
 #define KL_CONTROLLER_OUTLOOK_H
@@ -18,8 +18,8 @@ typedef struct kl_outlook {
     bool busy;              /* something is under way that needs no time to pass: look again */
     bool ready;             /* a key may run */
     size_t failing, asleep; /* keys that failed last; runs that sleep */
-    uint64_t parked;        /* controllers that wait for what is not there */
-    kl_time next;           /* when something would happen, or KL_NEVER */
+    uint64_t parked;        /* controllers that wait for a missing kind or permission */
+    kl_time next;           /* the time of the next step, or KL_NEVER */
     kl_time next_key;       /* when a key would run or go on running, likewise */
     /* what is under way, for people: "reconcile of web default/a"; NULL. Caller frees */
     char *what;

@@ -1,4 +1,4 @@
-/* probation.c - counts runs by generation, and asks the judge when a run or a timer says that it is time. */
+/* probation.c - counts runs by generation, and calls the judge when a run or a timer requires it. */
 #include "controller/probation.h"
 
 #include <stdatomic.h>

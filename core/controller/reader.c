@@ -20,7 +20,7 @@ const char *kl__wired_index_name(kl_wiring *w, const kl_need *n, const char *nam
     return NULL;
 }
 
-/* Which of the kinds in the caches a word probably means: "cm", "ConfigMap", "v1/Configmap". NULL: none. */
+/* The cached kind that a word probably means: "cm", "ConfigMap", "v1/Configmap". NULL: none. */
 static const char *meant(const kl_wiring *w, const char *word)
 {
     const char **kinds = kl_new_array(const char *, w->n_needs + 1), *found = NULL;
@@ -53,12 +53,12 @@ static kl_status find(kl_reader *rd, const char *kind, kl_need **out, kl_err *er
             "with ctx.live",
             rd->w->logic.spec->name, kind, kind);
     if (!n->informer)
-        return kl_fail(err, KL_EAGAIN, "the cache of %s is not there yet", kind);
+        return kl_fail(err, KL_EAGAIN, "the cache of %s is not synced yet", kind);
     *out = n;
     return KL_OK;
 }
 
-/* Of namespaces that other replicas have nothing is known, and what is here of all of them is no answer. */
+/* Namespaces of other replicas are unknown, so an answer for all namespaces would be incomplete. */
 static kl_status check_held(kl_reader *rd, const kl_need *n, const char *kind, const char *ns, kl_err *err)
 {
     const char *who = rd->w->logic.spec->name;
@@ -66,20 +66,18 @@ static kl_status check_held(kl_reader *rd, const kl_need *n, const char *kind, c
         return KL_OK;
     if (!ns || !*ns)
         return kl_fail(err, KL_EINVAL,
-            "controller %s keeps %s of its replica's namespaces in its cache (caches = \"own\"), which is "
-            "not all of them: name a namespace, "
+            "controller %s caches %s of its replica's namespaces only (caches = \"own\"): name a namespace, "
             "or ask the server with ctx.live",
             who, kind);
     if (!kl_informer_covers(n->informer, ns))
         return kl_fail(err, KL_EINVAL,
-            "controller %s keeps %s of its replica's namespaces in its cache (caches = \"own\"), and nothing "
-            "of %s: ask the server with ctx.live, "
-            "or keep all of them with caches = \"all\"",
+            "controller %s caches %s of its replica's namespaces only (caches = \"own\"), and %s is not "
+            "among them: ask the server with ctx.live, or keep all of them with caches = \"all\"",
             who, kind, ns);
     return KL_OK;
 }
 
-/* What lies outside of the controller's namespaces is not absent, only unknown. */
+/* Objects outside of the controller's namespaces are not absent, but unknown. */
 static kl_status check_namespace(
     kl_reader *rd, const kl_need *n, const char *kind, const char *ns, kl_err *err)
 {
@@ -95,8 +93,8 @@ static kl_status check_namespace(
         kl_buf_printf(&list, "%s%s", k == names ? "" : ", ", *k);
     }
     kl_status st = kl_fail(err, KL_EINVAL,
-        "controller %s keeps %s of namespaces = { %s } in its cache, and nothing of %s: add it there, or ask "
-        "the server with ctx.live",
+        "controller %s caches %s of namespaces = { %s } only, without %s: add it there, or ask the server "
+        "with ctx.live",
         rd->w->logic.spec->name, kind, kl_buf_str(&list), ns);
     kl_buf_fini(&list);
     return st;
@@ -120,7 +118,7 @@ kl_status kl_reader_get(
         return st;
     if (n->resource->namespaced && (!ns || !*ns))
         return kl_fail(err, KL_EINVAL,
-            "%s %s: a namespace is needed, %s is namespaced: write (kind, namespace, name)", kind, name,
+            "%s %s: %s is namespaced, so a namespace is needed: write (kind, namespace, name)", kind, name,
             n->resource->plural);
     if ((st = check_namespace(rd, n, kind, ns, err)))
         return st;
@@ -203,7 +201,7 @@ static bool fields_match(void *arg, const kl_value *o)
     return kl_field_selector_matches(f->selector, field_of, f);
 }
 
-/* The script's index by this very path, if there is one: then only what it says needs to be looked at. */
+/* The script's index on exactly this path, if there is one: then only its candidates are checked. */
 static const char *index_of_field(kl_wiring *w, const kl_need *n, const field *f)
 {
     for (size_t i = 0; f->path && i < w->n_indexes; i++) {
@@ -214,8 +212,8 @@ static const char *index_of_field(kl_wiring *w, const kl_need *n, const field *f
     return NULL;
 }
 
-/* Adds what indexes can say of "field=value" to `terms`, which has room; `values` holds a pair for each.
- * Returns how many. */
+/* Adds index terms for "field=value" to `terms`, which has room; `values` holds a pair for each. Returns
+ * their number. */
 static size_t terms_of_fields(
     kl_wiring *w, const kl_need *n, const fields *f, kl_index_term *terms, const char *(*values)[2])
 {

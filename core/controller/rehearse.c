@@ -1,5 +1,4 @@
-/* rehearse.c - a thread that gives one key to a worker of its own and waits for its end. The worker's turn
- * is over with that. */
+/* rehearse.c - a thread that runs one key on its own worker and waits for the end. */
 #include "controller/rehearse.h"
 
 #include <string.h>
@@ -26,7 +25,7 @@ struct kl_rehearsal {
     atomic_bool over;
     kl_mutex mu;
     kl_cond changed;
-    bool ended, ending KL_GUARDED_BY(mu); /* the run has; somebody wants it to */
+    bool ended, ending KL_GUARDED_BY(mu); /* the run has ended; it was asked to end */
     kl_builder *writes KL_GUARDED_BY(mu); /* an open array */
 };
 

@@ -1,8 +1,8 @@
-/* rehearse.h - one run of a key whose writes are not sent, beside whatever else goes on, and what it did:
- * a dry run that somebody asks for.
+/* rehearse.h - one run of a key whose writes are not sent, beside the normal work, and its report: a dry run
+ * on request.
  *
- * It has a worker and a queue of its own, reads the same caches, and leaves nothing behind: no write, no
- * Event, no memo, no metric. Its owner frees it. */
+ * It has its own worker and queue, reads the same caches, and leaves nothing behind: no write, no Event, no
+ * memo, no metric. Its owner frees it. */
 #ifndef KL_CONTROLLER_REHEARSE_H
 #define KL_CONTROLLER_REHEARSE_H
 
@@ -16,7 +16,7 @@ typedef struct kl_rehearsal kl_rehearsal;
  *   it did not end within that time, or has no object. */
 kl_rehearsal *kl_rehearse(const kl_worker_owner *like, const char *key, kl_time within,
     void (*done)(void *arg, const kl_value *report), void *arg);
-bool kl_rehearsal_over(kl_rehearsal *r); /* any thread: ending it waits for nothing */
-void kl_rehearsal_end(kl_rehearsal *r);  /* ends what still runs, and frees it */
+bool kl_rehearsal_over(kl_rehearsal *r); /* any thread: ending it would not block */
+void kl_rehearsal_end(kl_rehearsal *r);  /* ends the run if it still runs, and frees it */
 
 #endif

@@ -79,7 +79,7 @@ static void diff_texts(kl_buf *out, size_t start, const char *what, char **a, ch
             say(out, start, "no %s %s", what, *s);
 }
 
-/* A function is as good as changed only where there was none: what it does is in the source. */
+/* A function counts as changed only where there was none before: its behaviour is in the source. */
 static bool same_when(const kl_when *a, const kl_when *b)
 {
     return same_texts(a->words, b->words) && !a->fn == !b->fn && !a->selector == !b->selector;

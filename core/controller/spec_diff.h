@@ -1,5 +1,5 @@
-/* spec_diff.h - what a new generation changes of the specs of the old one, in words for people: "answers:
- * workers 1 -> 4, new informer v1/Secret". What functions do cannot be compared. Any thread. */
+/* spec_diff.h - what a new generation changes in the specs of the old one, for people: "answers: workers 1 ->
+ * 4, new informer v1/Secret". The behaviour of functions cannot be compared. Any thread. */
 #ifndef KL_CONTROLLER_SPEC_DIFF_H
 #define KL_CONTROLLER_SPEC_DIFF_H
 

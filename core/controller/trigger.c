@@ -4,7 +4,7 @@
 #include "base/cron.h"
 #include "base/mem.h"
 
-/* The wall clock is set now and then, so it is looked at again before a far time comes. */
+/* The wall clock may be adjusted, so it is checked again before a far time comes. */
 #define LOOK_AGAIN KL_MINUTES(1)
 
 struct kl_triggers {

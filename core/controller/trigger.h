@@ -6,12 +6,12 @@
 
 typedef struct kl_triggers kl_triggers;
 
-/* `due` is called on the loop, once for all that came due together; after a time without the processor
- * once for all that were missed. */
+/* `due` is called on the loop, once for all that came due together; after a suspension once for all that were
+ * missed. */
 kl_triggers *kl_triggers_new(kl_loop *loop, kl_clock *clock, void (*due)(void *arg), void *arg);
 void kl_triggers_free(kl_triggers *t);
-/* From now on these: an interval (0: none), counted from now unless it is the one that runs already, and
- * cron texts (base/cron.h), NULL-terminated or NULL; one that does not parse is skipped. */
+/* Sets the interval (0: none), counted from now unless it is unchanged, and the cron texts (base/cron.h),
+ * NULL-terminated or NULL; one that does not parse is skipped. */
 void kl_triggers_set(kl_triggers *t, kl_time every, const char *const *cron);
 
 #endif

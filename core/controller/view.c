@@ -1,6 +1,5 @@
-/* view.c - asks the cache, then lays the overlay over the answer. What an index that is a function would
- * say of an overlaid object cannot be asked here: such an object stays in a list that had it, and comes
- * into none. */
+/* view.c - reads the cache, then applies the overlay to the answer. Function indexes cannot run here on an
+ * overlaid object: such an object stays in a list that had it, and is not added to others. */
 #include "controller/view.h"
 
 #include <string.h>
@@ -40,7 +39,7 @@ typedef struct question {
     kl_selector *labels;
     kl_field_selector *fields;
     const kl_read_query *q; /* NULL: no more than that */
-    const kl_value *object; /* whose fields are asked for */
+    const kl_value *object; /* whose fields are selected */
 } question;
 
 static const char *text_at(const char *path, const kl_value *o)
@@ -143,7 +142,7 @@ kl_status kl__view_list(kl_reader *rd, const char *kind, const kl_read_query *q,
     bool over = need && need->resource && kl_overlay_has(rd->over, need->resource);
     kl_read_query whole = *q;
     if (over)
-        whole.limit = 0; /* what is cut off may have to take the place of what is gone */
+        whole.limit = 0; /* objects beyond the limit may replace removed ones */
     kl_status st = KL_OK;
     if (!rd->recall || !rd->recall(rd->recall_arg, kind, q, out))
         st = kl_reader_list(&rd->w->reader, kind, &whole, out, err);

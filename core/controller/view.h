@@ -1,5 +1,5 @@
-/* view.h - the caches as one run sees them that writes nothing: with its own writes, and what it was
- * shown, in front. */
+/* view.h - the caches as a dry run sees them: with its own simulated writes, and its earlier reads, in
+ * front. */
 #ifndef KL_CONTROLLER_VIEW_H
 #define KL_CONTROLLER_VIEW_H
 
@@ -9,12 +9,12 @@
 /* Reads of `of` (borrowed; it outlives the view) over `o`, to which a reference is taken. Owner thread. */
 kl_reader *kl_view_new(kl_reader *of, kl_overlay *o);
 void kl_view_free(kl_reader *view); /* NULL is fine */
-/* Lists for which this is true are answered by it, before the overlay is laid over them. */
+/* When this returns true it has answered the list, and the overlay is applied to its answer. */
 typedef bool kl_view_recall(void *arg, const char *kind, const kl_read_query *q, kl_objects *out);
 void kl_view_set_recall(kl_reader *view, kl_view_recall *recall, void *arg);
 
-/* A live list's answer with what the overlay knows; a new reference. `ns` and `labels` are those of the
- * question, NULL: all. */
+/* A live list's answer with the overlay applied; a new reference. `ns` and `labels` are those of the request,
+ * NULL: all. */
 const kl_value *kl_view_answer(
     kl_overlay *o, const kl_resource *r, const char *ns, const char *labels, const kl_value *answer);
 

@@ -61,7 +61,7 @@ bool kl__mapper_state_spent(
         return true;
     void (*changed)(void *), *changed_arg;
     char *key = kl_object_key(o);
-    kl_error("a function spent its budget: the controller is parked until its script changes",
+    kl_error("a function exceeded its budget: the controller is parked until its script changes",
         "controller=%s function=%s kind=%s key=%s error=%s", m->controller, kl_log_quoted(function),
         kl_object_kind(o), key, kl_log_quoted(kl_err_message(err)));
     if (m->metrics)
@@ -75,7 +75,7 @@ bool kl__mapper_state_spent(
     return true;
 }
 
-/* What functions take is counted for so long at a time; who takes more than half of it is told about. */
+/* The period over which the time of functions is counted; a share above half is logged. */
 #define COUNT_FOR KL_SECONDS(5)
 #define SHARE_FAIR 50
 
@@ -92,9 +92,8 @@ void kl__mapper_state_took(kl_mapper_state *m, kl_time took)
     m->since = now;
     m->taken = 0;
     if (share > SHARE_FAIR && !m->told)
-        kl_warn(
-            "mapping, index and `when` functions take most of a thread that all controllers share: events "
-            "of this one wait until those of others are done",
+        kl_warn("mapping, index and `when` functions take most of a thread that all controllers share: "
+                "events of this controller now wait for those of others",
             "controller=%s share=%d%% waiting=%zu", m->controller, share,
             kl_loop_line_waiting(m->mapper, m->line));
     m->told = share > SHARE_FAIR;
@@ -256,7 +255,7 @@ typedef struct index_call {
     unsigned complaints;
 } index_call;
 
-/* A failing index function would fail for every object: the first few complaints say it all. */
+/* A failing index function would fail for every object: the first few messages are enough. */
 #define COMPLAINTS_MAX 5
 
 static void index_fn(void *arg, const kl_value *o, kl_index_emit *emit, void *emit_arg)
@@ -463,7 +462,7 @@ void kl_wiring_enqueue_all(kl_wiring *w, kl_why why)
 
 void kl_wiring_enqueue_again(kl_wiring *w)
 {
-    /* also what the generation before is about to give up */
+    /* also caches that the previous generation is about to release */
     enqueue(w, NULL, w->o.ours, w->o.ours_arg,
         &(kl_add){.priority = KL_PRIORITY_RELOAD, .cause = {.why = KL_WHY_RELOAD}});
 }
@@ -485,7 +484,7 @@ void kl_wiring_listen(kl_wiring *w) { atomic_store(&w->active, true); }
 void kl_wiring_activate(kl_wiring *w)
 {
     kl_wiring_listen(w);
-    /* also what the generation before is about to give up */
+    /* also caches that the previous generation is about to release */
     enqueue(w, NULL, w->o.ours, w->o.ours_arg,
         &(kl_add){.priority = KL_PRIORITY_LOW, .cause = {.why = KL_WHY_START}});
 }
@@ -493,12 +492,13 @@ void kl_wiring_activate(kl_wiring *w)
 void kl_wiring_retire(kl_wiring *w)
 {
     atomic_store(&w->active, false);
-    if (w->mapper && !atomic_load(&w->followed)) /* else what it left behind goes on, for the next one */
+    if (w->mapper && !atomic_load(&w->followed)) /* otherwise its unfinished events continue, for the next one
+                                                  */
         atomic_store(&w->mapper->stopped, true);
     for (size_t i = 0; i < w->n_feeds; i++)
         if (w->feeds[i].sub)
             kl_informer_unsubscribe(w->feeds[i].sub);
-    if (w->n_feeds && w->o.release) /* a feed that was dropped within a batch hears no end of it */
+    if (w->n_feeds && w->o.release) /* a feed that was dropped within a batch gets no end of it */
         w->o.release(w->o.hold_arg);
     w->n_feeds = 0;
     kl__holding_retire(w);

@@ -15,9 +15,9 @@
 
 typedef struct kl_wiring kl_wiring;
 
-/* Who is asked before the caches are read; false: it does not know, the caches are. Each may be NULL. */
+/* Callbacks that may answer instead of the caches; false: read the caches. Each may be NULL. */
 typedef struct kl_reader_front {
-    /* *out a new reference, or NULL: there is none */
+    /* *out a new reference, or NULL: no such object */
     bool (*get)(void *arg, const char *kind, const char *ns, const char *name, const kl_value **out);
     bool (*list)(void *arg, const char *kind, const kl_read_query *q, kl_objects *out);
     void *arg;
@@ -27,19 +27,19 @@ typedef struct kl_wiring_options {
     kl_caches *caches;
     kl_loop *loop, *mapper;
     kl_clock *clock;
-    /* outlives the wiring: a function on the mapper may be about to enqueue after it was retired */
+    /* outlives the wiring: a function on the mapper may still enqueue after retirement */
     kl_workqueue *queue;
-    kl_own_writes *own_writes; /* which hears of its caches; may be NULL. Outlives it likewise */
+    kl_own_writes *own_writes; /* notified about its caches; may be NULL. Outlives it likewise */
     kl_program *program;       /* a reference is taken */
     size_t index;
     int generation;
     kl_controller_metrics *metrics; /* which count what its functions spend; may be NULL */
-    bool divided;                   /* its caches hold only what they are told to: see holding.h */
-    /* on the loop: the wiring is freed, nothing of it touches the queue any more; may be NULL */
+    bool divided;                   /* its caches hold only selected namespaces: see holding.h */
+    /* on the loop: the wiring was freed and does not use the queue any more; may be NULL */
     void (*gone)(void *arg);
     void *gone_arg;
-    /* Around a run of events: the queue's wakes of the thread that holds may wait until the release, which
-     * may come from another thread, and comes also when a feed is dropped within the run. Any thread; may
+    /* Around a batch of events: the holding thread's wake-ups of the queue may wait until the release, which
+     * may come from another thread, and also comes when a feed is dropped within the batch. Any thread; may
      * be NULL. */
     void (*hold)(void *arg), (*release)(void *arg);
     void *hold_arg;
@@ -47,8 +47,8 @@ typedef struct kl_wiring_options {
     bool (*ours)(void *arg, const char *key);
     void *ours_arg;
     kl_reader_front front;
-    const kl_value *params; /* in place of the spec's, NULL: those; a reference is taken */
-    /* hears of events that woke nobody; may be NULL. Outlives the wiring */
+    const kl_value *params; /* instead of the spec's; NULL: the spec's; a reference is taken */
+    /* gets events that enqueued no key; may be NULL. Outlives the wiring */
     struct kl_flight *flight;
     /* An object of its own resource was deleted. Any thread; may be NULL. */
     void (*deleted)(void *arg, const char *key);
@@ -57,43 +57,42 @@ typedef struct kl_wiring_options {
 
 /* On the loop, all of it unless said otherwise. */
 kl_wiring *kl_wiring_new(const kl_wiring_options *o);
-/* Connects what has become available. True when everything is there and synced. A wrong index is reported
- * in *err once. */
+/* Connects the kinds that have become available. True when all are there and synced. A wrong index is
+ * reported in *err once. */
 bool kl_wiring_advance(kl_wiring *w);
-/* When it is ready, and before the one that it follows is retired: from now on its caches owe what runs
- * write. */
+/* When it is ready, and before its predecessor is retired: from now on runs wait for their writes in its
+ * caches. */
 void kl_wiring_attend(kl_wiring *w);
-/* Events feed the queue from now on, also while the one that it follows still does: none falls between the
- * two. */
+/* Events feed the queue from now on, also while its predecessor still does: none is lost between the two. */
 void kl_wiring_listen(kl_wiring *w);
 void kl_wiring_activate(kl_wiring *w); /* listens, and enqueues everything */
 void kl_wiring_enqueue_all(kl_wiring *w, kl_why why);
 /* The same because the logic is another: KL_PRIORITY_RELOAD. */
 void kl_wiring_enqueue_again(kl_wiring *w);
-/* Of these, those for which `which` is true; ours or not. */
+/* The same for keys for which `which` returns true; ours or not. */
 void kl_wiring_enqueue_where(kl_wiring *w, kl_why why, bool (*which)(void *arg, const char *key), void *arg);
 void kl_wiring_enqueue_namespace(
     kl_wiring *w, const char *ns, kl_why why, bool (*which)(void *arg, const char *key), void *arg);
 void kl_wiring_retire(kl_wiring *w); /* disconnects and drops the owner's reference */
-/* The same when another one listens: what waits for the mapper is mapped still, since nobody else has
- * heard of it. */
+/* The same when another one listens: events that wait for the mapper are still mapped, since no other wiring
+ * got them. */
 void kl_wiring_hand_over(kl_wiring *w);
 kl_logic *kl_wiring_logic(kl_wiring *w); /* borrowed */
-/* Its params as they may be shown (kl_params_shown), a new reference or NULL. */
+/* Its params without secrets (kl_params_shown), a new reference or NULL. */
 const kl_value *kl_wiring_params(kl_wiring *w);
 kl_wiring *kl_wiring_ref(kl_wiring *w); /* any thread */
 void kl_wiring_unref(kl_wiring *w);     /* any thread */
 kl_wiring *kl_wiring_of(kl_logic *l);
 /* any thread: of the controller's resource; a new reference */
 const kl_value *kl_wiring_object(kl_wiring *w, const char *key);
-/* A kind of it is another thing by now (kl_cache_outdated): it should be wired again. */
+/* One of its kinds has changed (kl_cache_outdated): it should be wired again. */
 bool kl_wiring_outdated(const kl_wiring *w);
-/* One of its functions spent its budget: it feeds nothing any more, and only another generation heals
- * that. */
+/* One of its functions exceeded its budget: it feeds nothing any more, until another generation replaces
+ * it. */
 bool kl_wiring_spent(const kl_wiring *w);
 /* Why it is not ready: "waiting for v1/Pod", or the problems of its caches. NULL when ready. Caller frees. */
 char *kl_wiring_why(kl_wiring *w, bool *parked);
-/* That its functions hold up its events, in words; NULL: they do not. Caller frees. Any thread. */
+/* A sentence when its functions delay its events; NULL: they do not. Caller frees. Any thread. */
 char *kl_wiring_slow(kl_wiring *w);
 
 #endif

@@ -18,30 +18,29 @@ typedef struct kl_mapper_state {
     kl_program *program;
     size_t index;
     void *state;
-    bool failed; /* the last time; said once */
-    /* a function took more than it may: which and how, and none is called any more; NULL: all is well. Set
-     * once */
+    bool failed; /* the last time; logged once */
+    /* a function exceeded its budget: which and how, and none is called any more; NULL: none did. Set once */
     _Atomic(char *) spent;
-    atomic_bool stopped; /* nobody waits for the functions any more: they end, and none is called */
-    /* for that: whose functions they are, who counts it, and who wants to hear of it */
+    atomic_bool stopped; /* the functions are not needed any more: they end, and none is called */
+    /* for that: the functions' controller, the counters, and the callback */
     char *controller;
     kl_controller_metrics *metrics; /* may be NULL */
     kl_caches *caches;
     kl_loop *loop;
-    /* what the functions take of the thread that all controllers share. Mapper thread, but for `share` */
+    /* the functions' share of the thread that all controllers use. Mapper thread, but for `share` */
     kl_clock *clock;
-    kl_time since, taken; /* of the count under way: its beginning, what they took in it */
+    kl_time since, taken; /* of the running period: its beginning, the time used in it */
     bool told;
-    atomic_int share; /* of the last count, in percent */
+    atomic_int share; /* of the last period, in percent */
 } kl_mapper_state;
 kl_mapper_state *kl__mapper_state_ref(kl_mapper_state *m);
 void kl__mapper_state_unref(kl_mapper_state *m);
 /* mapper thread; NULL after a failure, logged when it is the first in a row */
 void *kl__mapper_state_open(kl_mapper_state *m);
-/* Counts that functions took so long. Mapper thread. */
+/* Adds to the time that functions took. Mapper thread. */
 void kl__mapper_state_took(kl_mapper_state *m, kl_time took);
-/* A function failed over `o`. When a budget was spent its controller is parked, and true is said: that is
- * told. True also when it was told to stop. Mapper thread. */
+/* A function failed on `o`. True when it exceeded a budget (its controller is parked and the failure logged),
+ * or when it was stopped. Mapper thread. */
 bool kl__mapper_state_spent(
     kl_mapper_state *m, kl_status st, const char *function, const kl_value *o, const kl_err *err);
 
@@ -55,7 +54,7 @@ typedef struct kl_feed {
     const kl_watch_spec *watch; /* KL_ROLE_WATCH */
     struct kl_need *need;
     kl_subscription *sub;
-    atomic_bool told; /* of all that was there: what comes from now on is news */
+    atomic_bool told; /* the existing objects were delivered: from now on events are new */
 } kl_feed;
 
 /* One kind that the controller uses. */
@@ -94,7 +93,7 @@ struct kl_wiring {
     atomic_int refs;
     atomic_bool active;
     atomic_bool followed; /* retired, and its events that wait for the mapper count still */
-    bool attends;         /* loop only: its caches owe what runs write */
+    bool attends;         /* loop only: runs wait for their writes in its caches */
     kl_need *needs;       /* [0] is the controller's own resource */
     size_t n_needs;
     kl_feed *feeds;
@@ -103,17 +102,17 @@ struct kl_wiring {
     size_t n_indexes;
     kl_mapper_state *mapper; /* NULL when no spec names a function */
     char *problem;           /* a wrong index, or a resource that cannot be divided */
-    /* loop only: divided: the namespaces that its caches were told to hold: a set. NULL: none */
+    /* loop only: divided: the set of namespaces that its caches hold or will hold. NULL: none */
     char **held;
     /* of these, before it is published: where it has to be ready. NULL: nowhere */
     char **awaited;
-    /* divided, where nobody has named the namespaces: all that there are */
+    /* divided, without a list of namespaces: all existing ones */
     struct {
         kl_cache *cache;
         kl_informer *informer; /* a reference */
         kl_subscription *sub;
     } spaces;
-    atomic_bool told_abroad; /* divided: a function leads to other namespaces, and that was said */
+    atomic_bool told_abroad; /* divided: a function leads to other namespaces; it was logged */
     kl_mutex mu;
     kl_map *pending KL_GUARDED_BY(mu); /* events waiting for the mapper, by "feed kind key" */
 };
@@ -124,18 +123,18 @@ struct kl_wiring {
 void kl__holding_begin(kl_wiring *w);
 void kl__holding_retire(kl_wiring *w);
 void kl__holding_end(kl_wiring *w);
-bool kl__holding_advance(kl_wiring *w); /* true: all that it holds is there */
+bool kl__holding_advance(kl_wiring *w); /* true: everything it holds is present */
 /* what it waits for; NULL: nothing. Caller frees */
 char *kl__holding_why(const kl_wiring *w);
 
 kl_need *kl__wiring_need(kl_wiring *w, const char *kind); /* NULL when not declared */
-/* What the script says of an object of its resource (NULL: not known), within +-KL_PRIORITY_MOST. A
- * function is asked on the mapper thread with its `state`; without one the answer is 0. */
+/* The script's priority of an object of its resource (NULL: unknown), within +-KL_PRIORITY_MOST. A function
+ * runs on the mapper thread with its `state`; without a state the result is 0. */
 int kl__own_priority(kl_wiring *w, void *state, const kl_value *object);
 /* Informer callback of a feed. */
 void kl__feed_event(void *feed, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags);
-/* The keys that an object of the feed's kind leads to now. Any thread but the mapper's, which may have to
- * be waited for. */
+/* The keys that an object of the feed's kind maps to now. Any thread but the mapper's, for which it may
+ * wait. */
 void kl__feed_keys(kl_feed *f, const kl_value *object, kl_emit_fn *emit, void *arg);
 void kl__feed_lull(void *feed);
 void kl__feed_synced(void *feed);

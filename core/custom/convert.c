@@ -10,8 +10,8 @@
 #include "schema/normalize.h"
 #include "schema/status.h"
 
-/* Objects that go with one call. kube-apiserver has no bound, and sends one at a time where it reads its
- * storage; webhooks are written for lists all the same. */
+/* The maximum objects of one call. kube-apiserver has no limit, and sends one at a time where it reads its
+ * storage; webhooks must handle lists anyway. */
 #define BATCH 500
 /* An object that changes faster than it is converted. */
 #define CALLS_MAX 200
@@ -24,7 +24,7 @@ typedef struct conversion {
 struct kl_conversions {
     conversion *v;
     size_t n, cap, at; /* at: where the next answer is looked for first */
-    /* what is to be asked for, all of it to become `version`: */
+    /* noted objects, all to be converted to `version`: */
     const kl_value *wanted[BATCH];
     size_t nwanted;
     const kl_value *webhook;
@@ -72,8 +72,8 @@ void kl_conversions_free(kl_conversions *c)
 
 void kl_conversions_rewind(kl_conversions *c) { c->at = 0; }
 
-/* The same object, or one that is equal: a write that begins again makes it anew. A write stops at what is
- * not known; a list goes on, and what it has then is new, too. */
+/* The same object, or an equal one, since a restarted write builds it again. A write stops at the first
+ * unknown conversion; a list continues, and its objects are new, too. */
 static const conversion *find(kl_conversions *c, const char *version, const kl_value *o)
 {
     for (int equal = 0; equal < (c->nwanted ? 1 : 2); equal++)
@@ -95,7 +95,7 @@ static void want(kl_conversions *c, const kl_value *webhook, const char *version
     for (size_t i = 0; i < c->nwanted && !other; i++)
         other = c->wanted[i] == o;
     if (c->asked || other || c->nwanted == BATCH)
-        return; /* its turn comes with the next call */
+        return; /* it goes with the next call */
     if (!c->version) {
         c->version = kl_strdup(version);
         c->webhook = kl_value_ref(webhook);

@@ -1,7 +1,7 @@
-/* convert.h - objects of one version as another has them, by a conversion webhook.
+/* convert.h - converts objects to another version by a conversion webhook.
  *
- * Nobody here waits or calls anybody. What is not known yet is noted, the caller makes the call that comes of
- * it, and asks again:
+ * Nothing here waits or makes calls. A missing conversion is noted; the caller makes the call and tries
+ * again:
  *
  *   kl_conversions_get --known--> the object, or why there is none
  *                      --KL_EAGAIN--> noted; more may be asked for, they go with the same call
@@ -18,34 +18,34 @@ typedef struct kl_conversions kl_conversions;
 
 kl_conversions *kl_conversions_new(void);
 void kl_conversions_free(kl_conversions *c); /* NULL is fine */
-/* Who asks begins again from the start: answers are looked for in the same order, which costs least. */
+/* The caller starts over: searching for answers in the same order is the cheapest. */
 void kl_conversions_rewind(kl_conversions *c);
 /* Drops what was answered. */
 void kl_conversions_forget(kl_conversions *c);
 
-/* `o`, of any version of a kind with a conversion webhook, as `k` has it; *out a new reference. One that is
- * of that version gets its defaults, one that comes from another none: fields that are unknown go. KL_EAGAIN:
- * not known yet. Other failures are those of the webhook, 500 as kube-apiserver words them. `c` NULL: nobody
- * can be asked, which is a failure too. */
+/* `o`, of any version of a kind with a conversion webhook, as `k` has it; *out a new reference. An object of
+ * that version gets its defaults; a converted one gets none, but loses unknown fields. KL_EAGAIN: not known
+ * yet. Other failures are those of the webhook, 500 as kube-apiserver words them. `c` NULL: no webhook can be
+ * called, which is a failure too. */
 KL_NODISCARD kl_status kl_conversions_get(
     kl_conversions *c, const kl__kind *k, const kl_value *o, const kl_value **out, kl_err *err);
 /* The same for the version that `k` stores, which may be one that is not served. */
 KL_NODISCARD kl_status kl_conversions_stored(
     kl_conversions *c, const kl__kind *k, const kl_value *o, const kl_value **out, kl_err *err);
 
-/* A POST of JSON that is to be made. Owned: kl_conversion_call_fini. */
+/* A POST of JSON for the caller to send. Owned: kl_conversion_call_fini. */
 typedef struct kl_conversion_call {
     char *url, *ca; /* see kl_server_webhook */
     kl_buf body;
     kl_time timeout;
 } kl_conversion_call;
-/* Whether something was noted and is not asked for. */
+/* Whether noted conversions still need a call. */
 bool kl_conversions_wait(const kl_conversions *c);
-/* Nothing more goes with the next call. */
+/* The next call is full. */
 bool kl_conversions_full(const kl_conversions *c);
 void kl_conversions_call(kl_conversions *c, kl_conversion_call *out);
 void kl_conversion_call_fini(kl_conversion_call *call);
-/* What came of it: see kl_review_read. */
+/* The result of the call: see kl_review_read. */
 void kl_conversions_answer(kl_conversions *c, int code, const char *text, size_t n, const char *failure);
 
 #endif

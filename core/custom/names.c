@@ -1,5 +1,5 @@
-/* names.c - see apiextensions-apiserver/pkg/controller/status/naming_controller.go. A name is taken by whom
- * has it in its accepted names; resources and kinds are two sets of names. */
+/* names.c - see apiextensions-apiserver/pkg/controller/status/naming_controller.go. A name is taken by the
+ * definition that has it in its accepted names; resources and kinds are two sets of names. */
 #include "custom/names.h"
 
 #include <string.h>
@@ -118,7 +118,7 @@ bool kl_names_served(const kl_value *crd)
     return is_true(crd, "NamesAccepted") || is_true(crd, "Established");
 }
 
-/* A condition; the moment it had stays while its status does. */
+/* A condition; its time stays while the status is unchanged. */
 static const kl_value *condition(
     const kl_value *was, const char *type, bool yes, const char *reason, const char *message, const char *now)
 {
@@ -135,7 +135,7 @@ static const kl_value *condition(
     return kl_builder_done(b);
 }
 
-/* The two conditions in the place where they were, or behind the others. Takes them. */
+/* The two conditions in their old place, or after the others. Takes them. */
 static void set_conditions(const kl_value **crd, const kl_value *names, const kl_value *established)
 {
     const kl_value *had = kl_value_at(*crd, "status", "conditions", NULL);

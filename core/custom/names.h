@@ -7,11 +7,11 @@
 #include "store/store.h"
 #include "value/value.h"
 
-/* spec.names has a listKind and a singular. *crd is replaced. */
+/* Fills in listKind and singular of spec.names. *crd is replaced. */
 void kl_names_default(const kl_value **crd);
-/* status.acceptedNames and the conditions NamesAccepted and Established of *crd (replaced), whose status is
- * the one it had, as apiextensions-apiserver's controllers leave them. `crds` are all definitions, `now` RFC
- * 3339. */
+/* Sets status.acceptedNames and the conditions NamesAccepted and Established of *crd (replaced), whose status
+ * is the previous one, as apiextensions-apiserver's controllers leave them. `crds` are all definitions, `now`
+ * RFC 3339. */
 void kl_names_settle(const kl__bucket *crds, const kl_value **crd, const char *now);
 /* A conversion webhook with an authority that is no certificate: only where it was so before; old NULL on
  * create. */

@@ -5,7 +5,7 @@
 #include "base/list.h"
 #include "base/mem.h"
 
-/* So many changes ahead are looked at for what goes with one call. */
+/* The number of following changes whose objects may join one call. */
 #define AHEAD 250
 
 typedef struct item {
@@ -92,7 +92,7 @@ void kl_convert_queue_mark(kl_convert_queue *q, uint64_t rv, bool initial_end)
 
 size_t kl_convert_queue_len(const kl_convert_queue *q) { return q->len; }
 
-/* One object of a change, or as it is where that does not matter. */
+/* One object of a change, or the stored one where conversion does not matter. */
 static kl_status one(kl_convert_queue *q, bool matters, const kl_value *o, const kl_value **out, kl_err *err)
 {
     *out = matters ? NULL : kl_value_ref(o);

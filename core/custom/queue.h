@@ -1,5 +1,5 @@
-/* queue.h - the changes of a resource for one watch of a version that has to be converted: told in their
- * order, each when it is known in that version. Owner's lock. */
+/* queue.h - the changes of a resource for one watch whose version needs conversion: in order, each when its
+ * converted object is known. Owner's lock. */
 #ifndef KL_CUSTOM_QUEUE_H
 #define KL_CUSTOM_QUEUE_H
 
@@ -8,22 +8,22 @@
 
 typedef struct kl_convert_queue kl_convert_queue;
 
-/* What is to be told: a change with its objects converted, or a mark. */
+/* An entry: a change with its objects converted, or a mark. */
 typedef struct kl_convert_turn {
     kl__change change; /* of a mark only its rv */
     bool mark, initial_end;
 } kl_convert_turn;
 
 /* Of a kind with a conversion webhook, which outlives it. `olds`: the state before a change matters too.
- * `calls`: the webhook can be called; else what has to be converted is a failure. */
+ * `calls`: the webhook can be called; otherwise each conversion fails. */
 kl_convert_queue *kl_convert_queue_new(const kl__kind *k, bool olds, bool calls);
 void kl_convert_queue_free(kl_convert_queue *q); /* NULL is fine */
 void kl_convert_queue_push(kl_convert_queue *q, const kl__change *c);
 void kl_convert_queue_mark(kl_convert_queue *q, uint64_t rv, bool initial_end);
 size_t kl_convert_queue_len(const kl_convert_queue *q);
 
-/* KL_OK: *out is the next to be told, borrowed until the next call. KL_ENOTFOUND: there is none. KL_EAGAIN: a
- * call comes first, see kl_convert_queue_record. Else it cannot be converted. */
+/* KL_OK: *out is the next entry, borrowed until the next call. KL_ENOTFOUND: there is none. KL_EAGAIN: a call
+ * comes first, see kl_convert_queue_record. Else it cannot be converted. */
 KL_NODISCARD kl_status kl_convert_queue_next(kl_convert_queue *q, const kl_convert_turn **out, kl_err *err);
 kl_conversions *kl_convert_queue_record(kl_convert_queue *q); /* borrowed */
 

@@ -45,7 +45,7 @@ char *kl_webhook_uid(void)
 
 /* ------------------------------------------------------------------ the question */
 
-/* "v1" or "v1beta1": the first of the list that is known. A definition with none is refused. */
+/* "v1" or "v1beta1": the first known one of the list. A definition without any is refused. */
 static const char *spoken(const kl_value *versions)
 {
     for (size_t i = 0; i < kl_value_len(versions); i++) {
@@ -84,7 +84,7 @@ void kl_review_write(const kl_review *r, kl_buf *out)
 
 /* ------------------------------------------------------------------ the answer */
 
-/* What client-go makes of an HTTP answer that is no success. */
+/* client-go's error for an HTTP answer that is not a success. */
 static char *http_failure(int code, const char *text, size_t len)
 {
     static const struct {
@@ -117,7 +117,7 @@ static char *http_failure(int code, const char *text, size_t len)
 
 static const char *or_empty(const char *s) { return s ? s : ""; }
 
-/* What an object that was sent back has otherwise than its original. */
+/* The illegal changes of a converted object. */
 static char *differs(const kl_value *was, const kl_value *now)
 {
     const char *const pairs[][3] = {{"name", kl_object_name(was), kl_object_name(now)},
@@ -130,7 +130,7 @@ static char *differs(const kl_value *was, const kl_value *now)
     return NULL;
 }
 
-/* Labels or annotations of an answer; what is wrong with them. */
+/* Validates labels or annotations of an answer. */
 static char *bad_words(const char *field, const kl_value *words)
 {
     if (kl_value_type(words) != KL_OBJECT)
@@ -170,7 +170,7 @@ static char *restore_metadata(const kl_value *was, const kl_value **o)
     return why;
 }
 
-/* One object of an answer, checked; *out is a new reference. `of`: where several were asked for, which. */
+/* One object of an answer, checked; *out is a new reference. `of`: its position, where there are several. */
 static char *one_object(
     const kl_review *r, size_t i, const kl_value *converted, const char *who, const kl_value **out)
 {
@@ -203,7 +203,7 @@ static char *one_object(
     return said;
 }
 
-/* Why an answer as a whole cannot be used. */
+/* Why an answer is unusable as a whole. */
 static char *bad_review(const kl_review *r, const kl_value *review)
 {
     const char *version = kl_object_api_version(review), *kind = kl_object_kind(review);

@@ -1,17 +1,17 @@
-/* review.h - ConversionReview: what a conversion webhook is asked, and whether its answer may be believed.
- * Pure; any thread. */
+/* review.h - ConversionReview: the request to a conversion webhook, and the checks of its answer. Pure; any
+ * thread. */
 #ifndef KL_CUSTOM_REVIEW_H
 #define KL_CUSTOM_REVIEW_H
 
 #include "base/clock.h"
 #include "value/value.h"
 
-/* The wait for an answer is not configurable: apiextensions-apiserver's client gives up then. */
+/* The timeout is not configurable; it is that of apiextensions-apiserver's client. */
 #define KL_CONVERSION_TIMEOUT_S 30
 
 /* One question. Borrowed. */
 typedef struct kl_review {
-    const kl_value *versions; /* conversionReviewVersions: the first that is known is spoken */
+    const kl_value *versions; /* conversionReviewVersions: the first known one is used */
     const char *uid;
     const char *api_version;        /* the target version, "example.com/v1" */
     const kl_value *const *objects; /* n of them, none of that version */
@@ -22,8 +22,8 @@ typedef struct kl_review {
 void kl_review_write(const kl_review *r, kl_buf *out);
 
 /* An HTTP answer, or `failure` where there was none. NULL, and out[0..n) are new references, in the order of
- * the objects: each has the metadata of its original but for labels and annotations. Else what is wrong, in
- * apiextensions-apiserver's words; caller kl_free()s. */
+ * the objects: each has the metadata of its original but for labels and annotations. Otherwise the mistake,
+ * in apiextensions-apiserver's words; caller kl_free()s. */
 char *kl_review_read(const kl_review *r, int code, const char *text, size_t len, const char *failure,
     const char *url, const kl_value **out);
 

@@ -1,4 +1,5 @@
-/* discovery.c - what is served: /api, /apis and below, in the legacy form and the aggregated one (v2). */
+/* discovery.c - discovery documents: /api, /apis and below, in the legacy form and the aggregated one
+ * (v2). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -79,8 +80,8 @@ static void reply_tagged(kl_discovery_answer *out, const char *type, kl_builder 
 
 /* ------------------------------------------------------------------ groups that others serve */
 
-/* We call nobody, so what an APIService leaves to a service of the cluster is down: a group version of
- * which nothing is known. */
+/* There is no aggregation, so an APIService with a service of the cluster counts as down: a group version
+ * without known resources. */
 typedef struct remote {
     const char *group, *version;
 } remote;

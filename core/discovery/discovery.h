@@ -1,5 +1,5 @@
-/* discovery.h - the pages in which a server says what it serves: groups, versions, resources, in the old form
- * and the aggregated one. Under the lock that guards kinds and objects. */
+/* discovery.h - a server's discovery documents: groups, versions and resources, in the legacy and the
+ * aggregated form. Under the lock that guards kinds and objects. */
 #ifndef KL_DISCOVERY_DISCOVERY_H
 #define KL_DISCOVERY_DISCOVERY_H
 

@@ -1,4 +1,4 @@
-/* door.c - a write is let through while its mandate holds by the local clock, and counted. */
+/* door.c - allows a write while its mandate holds by the local clock, and counts it. */
 #include "election/door.h"
 
 #include <stdatomic.h>
@@ -41,8 +41,8 @@ uint64_t kl_door_write(kl_door *d, const char *who, const kl_op *op, kl_reply_fn
         atomic_fetch_add(&d->refused, 1);
         kl_err err = KL_ERR_INIT;
         kl_status st = kl_fail(&err, KL_ENOTLEADER,
-            "%s of %s by controller %s was not sent: this process does not hold the lease (any more); the "
-            "leader will do it",
+            "%s of %s by controller %s was not sent: this process does not hold the lease; the leader will "
+            "do it",
             kl_verb_name(op->verb),
             op->kind           ? op->kind
                 : op->resource ? op->resource->kind

@@ -1,6 +1,5 @@
-/* door.h - the one function through which every write of a controller passes: its mandate (base/tenure.h)
- * is looked at, and it is counted. Runs of a dry run, or in the shadow, come by and leave their writes
- * here (run/imagine.h). */
+/* door.h - the one function through which every write of a controller passes: its mandate (base/tenure.h) is
+ * checked, and it is counted. Dry runs and shadow runs report their unsent writes here (run/imagine.h). */
 #ifndef KL_ELECTION_DOOR_H
 #define KL_ELECTION_DOOR_H
 
@@ -9,14 +8,14 @@
 typedef struct kl_door kl_door;
 
 typedef struct kl_door_options {
-    /* What sends a request: kl_client_do in life, a script in specs. cancel may be NULL. */
+    /* Sends a request: kl_client_do in production, a script in specs. cancel may be NULL. */
     uint64_t (*send)(void *arg, const kl_op *op, kl_reply_fn *done, void *done_arg);
     void (*cancel)(void *arg, uint64_t id);
     void *send_arg;
     kl_clock *clock;
-    /* no write is sent but those that ask (dry_run): whoever forgot that this is a dry run is refused */
+    /* only writes with dry_run are sent: a caller that forgot the dry run is refused */
     bool shut;
-    /* Every call that was let through, before it is sent. On the caller's thread; may be NULL. */
+    /* Called for every allowed write before it is sent. On the caller's thread; may be NULL. */
     void (*seen)(void *arg, const char *who, const kl_op *op);
     void *seen_arg;
 } kl_door_options;
@@ -26,13 +25,13 @@ void kl_door_free(kl_door *d);
 /* Sends a write, or answers KL_ENOTLEADER through done at once when op->mandate does not hold (any more).
  * The client looks again just before the write leaves. `who` is the controller's name. Any thread. */
 uint64_t kl_door_write(kl_door *d, const char *who, const kl_op *op, kl_reply_fn *done, void *arg);
-/* Reads ask for no permission. */
+/* Reads need no permission. */
 uint64_t kl_door_read(kl_door *d, const char *who, const kl_op *op, kl_reply_fn *done, void *arg);
-/* A write that is not sent (run/imagine.h): it is told to who looks on, and counted apart. */
+/* A write that is not sent (run/imagine.h): reported to the observer, and counted apart. */
 void kl_door_imagined(kl_door *d, const char *who, const kl_op *op);
 uint64_t kl_door_not_sent(const kl_door *d);
 void kl_door_cancel(kl_door *d, uint64_t id);
-uint64_t kl_door_writes(const kl_door *d); /* let through so far */
+uint64_t kl_door_writes(const kl_door *d); /* writes allowed so far */
 uint64_t kl_door_refused(const kl_door *d);
 
 #endif

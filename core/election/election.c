@@ -1,11 +1,11 @@
-/* election.c - the hands of the election: requests, timers, the watch of who waits, and the callbacks.
- * leader.c is the brain.
+/* election.c - the I/O of the election: requests, timers, a candidate's watch, and the callbacks. leader.c
+ * decides.
  *
- * Each request carries a number; an answer with an old number is not listened to any more. Lease writes do
- * not pass the write door: they are what opens it.
+ * Each request carries a number; an answer with an old number is ignored. Lease writes do not pass the write
+ * door: they are what opens it.
  *
- * While somebody else leads, the Lease is watched, so that a release is known at once, and a timer stands
- * at its expiry. Asking now and then, as leader.c wants it, goes on: it finds what the watch misses. */
+ * While another process leads, the Lease is watched, so that a release is noticed at once, and a timer is set
+ * to its expiry. leader.c's polling continues: it finds changes that the watch misses. */
 #include "election/election.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #include "election/leader.h"
 #include "election/lease_watch.h"
 
-/* What a request may take at least, when the deadline is near: an answer that comes too late is no harm. */
+/* The minimum timeout of a request near the deadline: a late answer does no harm. */
 #define CALL_MIN KL_MILLISECONDS(100)
 
 /* spec.leaseDurationSeconds is an integer. */
@@ -34,7 +34,7 @@ struct kl_election {
     uint64_t serial, request, timer; /* loop only, as what follows */
     uint64_t expiry_timer;
     kl_time expiry;        /* what that stands at; KL_NEVER: none */
-    kl_lease_watch *watch; /* while somebody else leads */
+    kl_lease_watch *watch; /* while another process leads */
     bool cancelled;
     _Atomic kl_time lapse; /* kl_leader_lapse of the last step */
     kl_mutex mu;
@@ -129,7 +129,7 @@ kl_status kl_election_new(const kl_election_env *env, kl_election **out, kl_err 
     return KL_OK;
 }
 
-/* An election that did not come to its end has timers, a request and a watch. */
+/* An election that has not ended has timers, a request and a watch. */
 static void quiesce(void *arg)
 {
     kl_election *e = arg;
@@ -207,7 +207,7 @@ static void answered(void *arg, kl_status st, int code, const kl_value *body, kl
     (void)code;
     answer *a = arg;
     if (st && st != KL_ENOTFOUND && st != KL_ECANCELLED)
-        kl_warn("the lease could not be asked for or written", "lease=%s/%s error=%s", a->e->ns, a->e->name,
+        kl_warn("the lease could not be read or written", "lease=%s/%s error=%s", a->e->ns, a->e->name,
             kl_log_quoted(kl_err_message(err)));
     a->status = st;
     a->lease = kl_value_ref(body);
@@ -254,7 +254,7 @@ static void expired(void *arg)
         kl_election_changed(e, kl_leader_object(e->leader));
 }
 
-/* Tried once at its time: what goes wrong then is tried again by leader.c's rules. */
+/* Tried once at its time: leader.c decides about retries. */
 static void expiry_set(kl_election *e, kl_time at)
 {
     if (e->request || at <= now(e).boot)
@@ -268,7 +268,7 @@ static void expiry_set(kl_election *e, kl_time at)
         e->expiry_timer = kl_loop_timer(e->env.loop, at - now(e).boot, expired, e);
 }
 
-/* The watch stands from the first wait behind another holder until we lead, or do not want to any more. */
+/* The watch lasts from the first wait for another holder until we lead, or stop campaigning. */
 static void stand_by(kl_election *e, bool waits)
 {
     bool acquiring = kl_leader_acquiring(e->leader);
@@ -317,14 +317,14 @@ static void step(kl_election *e, const kl_leader_input *in)
 {
     kl_leader_action a = kl_leader_step(e->leader, in, now(e));
     atomic_store(&e->lapse, kl_leader_lapse(e->leader));
-    if (a.what != KL_LEADER_GO_ON) { /* every new action ends what was open */
+    if (a.what != KL_LEADER_GO_ON) { /* every new action cancels the open one */
         e->serial++;
         if (e->request)
             e->env.cancel(e->env.send_arg, e->request);
         e->request = 0;
         kl_loop_timer_cancel(e->env.loop, e->timer);
         e->timer = 0;
-        /* the renewal could not go out on what we knew */
+        /* the renewal could not use the known Lease */
         if (a.what == KL_LEADER_GET && kl_leader_leading(e->leader))
             kl_metrics_leader_slow(e->env.metrics, e->name);
         if (a.what == KL_LEADER_GET || a.what == KL_LEADER_CREATE || a.what == KL_LEADER_UPDATE)
@@ -339,7 +339,7 @@ static void step(kl_election *e, const kl_leader_input *in)
     tell(e, a.events);
     if (a.what == KL_LEADER_DONE && e->cancelled)
         over(e);
-    else if (a.what == KL_LEADER_DONE) /* lost, and given back: campaign again, caches warm */
+    else if (a.what == KL_LEADER_DONE) /* lost, and released: campaign again, caches stay warm */
         step(e, &(kl_leader_input){.kind = KL_LEADER_START});
 }
 

@@ -16,9 +16,9 @@ typedef struct kl_election_options {
     bool enabled;
     const char *name, *ns, *identity; /* lease; identity NULL: host_pid_random */
     kl_time lease, renew, retry;      /* 0: 15 s, 10 s, 2 s */
-    /* replicas share keys; what is not cut by its script's word, one of them leads */
+    /* replicas share keys; a controller whose script opts out has one leader */
     bool shards;
-    size_t max_shards; /* so many of them; 0: all */
+    size_t max_shards; /* their number; 0: all */
     /* each controller has a lease of its own (name-controller), unless its script says otherwise */
     bool per_controller;
 } kl_election_options;
@@ -26,7 +26,7 @@ typedef struct kl_election_options {
 typedef struct kl_election_env {
     kl_loop *loop;
     kl_client *client; /* NULL: nothing is watched, and `send` must be there */
-    /* What sends a request: NULL for the client, a script in specs. */
+    /* Sends a request: NULL for the client, a script in specs. */
     uint64_t (*send)(void *arg, const kl_op *op, kl_reply_fn *done, void *done_arg);
     void (*cancel)(void *arg, uint64_t id);
     void *send_arg;
@@ -37,12 +37,12 @@ typedef struct kl_election_env {
     /* we do not lead any more (the tenure has ended): workers must end, then kl_election_joined; on the
      * loop */
     void (*stopped)(void *arg);
-    /* after cancel: the lease is given back, if it could be; on the loop */
+    /* after cancel: the lease is released, if possible; on the loop */
     void (*ended)(void *arg);
     void *arg;
 } kl_election_env;
 
-/* Lease duration, renew deadline, retry period and name make sense together. Any thread. */
+/* Validates lease duration, renew deadline, retry period and name. Any thread. */
 KL_NODISCARD kl_status kl_election_check(const kl_election_options *o, kl_err *err);
 /* of this process: host_pid_random; the caller frees it */
 char *kl_election_identity(void);
@@ -52,24 +52,23 @@ KL_NODISCARD kl_status kl_election_new(const kl_election_env *env, kl_election *
 void kl_election_start(kl_election *e); /* campaigns; again after `ended` */
 /* after `stopped`: nobody works under it any more; it campaigns again */
 void kl_election_joined(kl_election *e);
-/* nobody works under it: gives the lease back (when it is ours) and campaigns no more */
+/* no controller works under it: releases the lease (when it is ours) and stops campaigning */
 void kl_election_cancel(kl_election *e);
 bool kl_election_leading(kl_election *e);
-/* somebody has seen this state of the Lease; NULL: it was deleted */
+/* the Lease was observed in this state; NULL: it was deleted */
 void kl_election_changed(kl_election *e, const kl_value *lease);
 
 /* Until when the lease is ours, in which of our terms. Lives as long as e; any thread. */
 const kl_tenure *kl_election_tenure(kl_election *e);
-/* False when we act, or acted and have not come to an end yet, under a lease that was over `tolerance`
- * ago. Any thread, waits for nobody. */
+/* False when we still act under a lease that expired more than `tolerance` ago. Any thread, never waits. */
 bool kl_election_healthy(kl_election *e, kl_time tolerance);
 const char *kl_election_name(const kl_election *e); /* "namespace/name" of the Lease */
 /* who has the lease, as far as we know; "" or NULL: nobody. On the loop */
 const char *kl_election_holder(const kl_election *e);
 /* After cancel, not on the loop: waits until it has ended, within the renew deadline. False: the lease was
- * not given back. */
+ * not released. */
 bool kl_election_wait(kl_election *e);
-/* never started or ended, on no thread of ours; waits for what is under way */
+/* never started or ended, on none of our threads; waits for running requests */
 void kl_election_free(kl_election *e);
 
 #endif

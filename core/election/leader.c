@@ -46,8 +46,8 @@ struct kl_leader {
     kl_time release_end;   /* until when a release is tried again after conflicts */
 
     const kl_value *object; /* the Lease as the server has it, for the next update */
-    const kl_value *seen;   /* the spec that the last get brought: did the holder renew? */
-    char *holder;           /* the record as we know it: from a get, or our own write */
+    const kl_value *seen;   /* the spec of the last get, to see whether the holder renews */
+    char *holder;           /* the known record: from a get, or our own write */
     kl_time duration;
     int64_t transitions;
     const kl_value *acquired; /* its acquireTime, or NULL */
@@ -141,7 +141,7 @@ static void observe(kl_leader *l, const char *holder, kl_time duration, int64_t 
     l->observed = boot;
 }
 
-/* What a get or the watch brought. Only a change of the record starts its time anew; another
+/* Takes the Lease from a get or the watch. Only a change of the record restarts its time; another
  * resourceVersion does not. */
 static void look(kl_leader *l, const kl_value *lease, kl_time boot)
 {
@@ -162,7 +162,7 @@ static bool is_held(const kl_leader *l, kl_time boot)
     return *l->holder && is_valid(l, boot) && !is_ours(l);
 }
 
-/* The published duration is in whole seconds, so that is what others count by. */
+/* The published duration is in whole seconds, and others use it. */
 static kl_time published(const kl_leader *l) { return l->lease / KL_SECONDS(1) * KL_SECONDS(1); }
 
 static const kl_value *micro_time(kl_time wall)
@@ -179,8 +179,7 @@ static const kl_value *with(const kl_value *object, const char *key, const kl_va
     return out;
 }
 
-/* The body of a write: the Lease as the server has it, with our five fields; what else its spec holds
- * stays. */
+/* The body of a write: the server's Lease with our five fields; the rest of its spec stays. */
 static void compose(kl_leader *l, bool create, const char *holder, int64_t seconds, int64_t transitions,
     const kl_value *acquired, kl_time wall)
 {
@@ -290,13 +289,12 @@ static kl_leader_action attempt(kl_leader *l, kl_leader_now now)
     return request(l, KL_LEADER_GET, LEASE, now);
 }
 
-/* The Lease is known as it stands: take it, if it may be taken. */
+/* The state of the Lease is known: acquire it, if that is allowed. */
 static kl_leader_action judge(kl_leader *l, const kl_value *lease, kl_leader_now now)
 {
     look(l, lease, now.boot);
-    /* Somebody else had it while we thought that we lead: the door shuts at once. client-go would take it
-     * back, were it free by now, as if nothing had been; what runs here is of another term, so we stop,
-     * and campaign anew. */
+    /* Another process held it while we believed to lead: writes stop at once. client-go would silently take
+     * it back if it were free; our runs belong to an old term, so we stop, and campaign again. */
     if (l->phase == LEADING && !is_ours(l))
         kl_tenure_end(&l->tenure);
     if (l->phase == LEADING && !is_ours(l) && !is_held(l, l->attempt.boot))
@@ -310,9 +308,8 @@ static kl_leader_action judge(kl_leader *l, const kl_value *lease, kl_leader_now
     return write_new(l, KL_LEADER_UPDATE, UPDATED, transitions + 1, now);
 }
 
-/* Our write was accepted: it is ours, counted from before it was sent. The deadline lies half way between
- * the renew deadline, after which the loop gives up by itself, and the end of the lease, after which
- * others may take it. */
+/* Our write was accepted: it is ours, counted from before it was sent. The deadline is half way between the
+ * renew deadline, after which the loop gives up, and the end of the lease, after which others may take it. */
 static kl_leader_action written(kl_leader *l, const kl_value *lease, kl_leader_now now)
 {
     if (lease)
@@ -384,7 +381,7 @@ static kl_leader_action timer(kl_leader *l, kl_leader_now now)
         return lose(l);
     if (l->reply != NOTHING)
         return go_on(l);
-    if (now.boot < l->until) /* early: the owner's timer is used up, so it is asked for again */
+    if (now.boot < l->until) /* early: the owner's timer has fired, so it is requested again */
         return wait_until(l, l->until);
     if (l->phase == LEADING && l->give_up == KL_NEVER)
         return round_begin(l, now);
@@ -440,7 +437,7 @@ static kl_leader_action reply(kl_leader *l, const kl_leader_input *in, kl_leader
     switch (what) {
     case FAST_UPDATE: return in->status ? request(l, KL_LEADER_GET, LEASE, now) : written(l, in->lease, now);
     case LEASE:
-        if (in->status == KL_ENOTFOUND && l->renewing) /* deleted under us: put back as it was */
+        if (in->status == KL_ENOTFOUND && l->renewing) /* deleted by another process: created again */
             return write_ours(l, KL_LEADER_CREATE, CREATED, l->transitions, l->acquired, now);
         if (in->status == KL_ENOTFOUND)
             return write_new(l, KL_LEADER_CREATE, CREATED, 0, now);

@@ -1,16 +1,15 @@
-/* leader.h - who may write: leader election on a Lease, as a pure state machine with client-go's timing
- * rules.
+/* leader.h - leader election on a Lease, as a pure state machine with client-go's timing rules.
  *
  *   idle --start--> acquiring --won--> leading --lost--> stepping down --joined--> (release) --> done --start--> acquiring
  *   leading --cancel--> (release) --> done          acquiring --cancel--> done
  *
- * Only the local boottime decides. A foreign lease counts from the moment when we saw it change, for the
- * duration that its holder published; what it says about its renewal is never believed. We lead until a
- * local deadline, which is taken from the moment before the renewing request was sent: kl_leader_deadline,
- * for the write door. It ends before anybody else may acquire, even when the thread that renews hangs.
+ * Only the local boottime decides. A foreign lease is valid from the moment when we saw it change, for the
+ * duration that its holder published; its renewTime is never trusted. We lead until a local deadline, which
+ * is taken from the moment before the renewing request was sent: kl_leader_deadline, for the write door. It
+ * ends before another process may acquire, even when the renewing thread hangs.
  *
- * No I/O, no thread, no clock. The owner does what the action says: one request at a time, answered by
- * REPLY; every new action ends what was open before. Owner thread, but for kl_leader_deadline. */
+ * No I/O, no thread, no clock. The owner performs the action: one request at a time, answered by REPLY; every
+ * new action replaces the open one. Owner thread, but for kl_leader_deadline. */
 #ifndef KL_ELECTION_LEADER_H
 #define KL_ELECTION_LEADER_H
 
@@ -42,8 +41,8 @@ typedef enum kl_leader_input_kind {
     KL_LEADER_START,   /* campaign; again after DONE */
     KL_LEADER_TIMER,   /* the action's `until` has come (early is fine) */
     KL_LEADER_REPLY,   /* of the request: status, and the Lease when there is one */
-    KL_LEADER_CHANGED, /* somebody watches the Lease: its new state, or NULL: deleted, try now */
-    KL_LEADER_CANCEL,  /* no more; our workers have joined, so the lease may be released */
+    KL_LEADER_CHANGED, /* the Lease was observed: its new state, or NULL: deleted, try now */
+    KL_LEADER_CANCEL,  /* stop campaigning; our workers have joined, so the lease may be released */
     KL_LEADER_JOINED,  /* after STOPPED by loss: our workers have joined */
     KL_LEADER_TRY,     /* idle only: one attempt to acquire or renew, then DONE with `ok` */
     KL_LEADER_RELEASE, /* idle only: one release, then DONE with `ok` */
@@ -92,10 +91,10 @@ const kl_tenure *kl_leader_tenure(const kl_leader *l);
 const char *kl_leader_holder(const kl_leader *l);
 bool kl_leader_leading(const kl_leader *l); /* between STARTED and STOPPED */
 bool kl_leader_acquiring(const kl_leader *l);
-/* Acquiring: boottime when the Lease of somebody else runs out, as far as we know; KL_NEVER otherwise. */
+/* Acquiring: boottime when the Lease of another holder expires, as far as we know; KL_NEVER otherwise. */
 kl_time kl_leader_expiry(const kl_leader *l);
-/* From STARTED until after a loss our workers have joined: boottime when the lease that we acted under is
- * over; KL_NEVER otherwise. */
+/* From STARTED until our workers have joined after a loss: boottime when the lease that we acted under
+ * expires; KL_NEVER otherwise. */
 kl_time kl_leader_lapse(const kl_leader *l);
 /* The Lease as last seen, or NULL; borrowed until the next step. */
 const kl_value *kl_leader_object(const kl_leader *l);

@@ -1,6 +1,6 @@
 /* lease_watch.c - an informer of one object, by the field selector metadata.name: it lists, watches and
- * comes back by the reflector's rules, and RBAC that names the Lease (resourceNames) allows it. Its events
- * are posted to the loop. */
+ * retries by the reflector's rules, and RBAC with resourceNames is sufficient. Its events are posted to the
+ * loop. */
 #include "election/lease_watch.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "cache/informer.h"
 #include "informers/source.h"
 
-/* A Lease is far smaller; what is larger is none of ours. */
+/* A Lease is far smaller; a larger object is not ours. */
 #define LEASE_MAX ((size_t)1 << 20)
 
 struct kl_lease_watch {
@@ -57,8 +57,8 @@ static void on_trouble(void *arg)
     kl_informer_stats st;
     kl_informer_stats_get(w->informer, &st);
     if (st.parked && !w->told) {
-        kl_info("the lease cannot be watched, so it is asked for now and then: grant list and watch of "
-                "leases for a takeover at once",
+        kl_info("the lease cannot be watched and is polled instead: grant list and watch of leases for "
+                "faster takeover",
             "lease=%s", w->name);
         w->told = true;
     }

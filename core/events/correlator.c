@@ -1,5 +1,4 @@
-/* correlator.c - two tables that forget what was used longest ago: groups of similar news with the notes
- * they had lately, and token buckets. */
+/* correlator.c - two LRU tables: groups of similar notes with their recent texts, and token buckets. */
 #include "events/correlator.h"
 
 #include <stdint.h>
@@ -93,7 +92,7 @@ static record *find(table *t, const char *key, bool *fresh)
 
 static void add(kl_buf *b, const char *s) { kl_buf_printf(b, "%s\1", s ? s : ""); }
 
-/* resourceVersion is no part of who an object is. */
+/* resourceVersion is not part of an object's identity. */
 static void add_object(kl_buf *b, const kl_value *o)
 {
     add(b, kl_object_api_version(o));
@@ -138,7 +137,7 @@ char *kl_correlator_see(kl_correlator *c, const kl_news *n, kl_time now, bool *c
     if (!has_note(g, hash)) {
         g->notes[g->n++] = hash;
         if (g->n == NOTES_MAX) {
-            /* There is always room for one more, so that the next new note is the tenth again. */
+            /* One place always stays free, so that the next new note is the tenth again. */
             memmove(g->notes, g->notes + 1, (NOTES_MAX - 1) * sizeof *g->notes);
             g->n--;
             *combined = true;

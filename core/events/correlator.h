@@ -1,12 +1,12 @@
-/* correlator.h - which news are the same, which are similar, and which are too many. A function of (state,
- * news, now).
+/* correlator.h - which event notes are the same, which are similar, and which are too many. A function of
+ * (state, news, now).
  *
  * Same: component, object, related object, type, reason, action and note agree; they are one Event that
  * repeats. Similar: they differ in the note alone. The tenth different note within ten minutes, and those
- * after it, become one combined Event. Too many: Events that would have to be made anew take a token of
- * their (component, object, type): 25 at once, one more every five minutes. The numbers are those of
- * client-go's EventCorrelator; its key of series has no note, so that there the second note of a reason is
- * never seen. Memory is bounded: what was used longest ago is forgotten. Owner's lock. */
+ * after it, become one combined Event. Too many: each new Event takes a token of its (component, object,
+ * type): 25 at once, one more every five minutes. The numbers are those of client-go's EventCorrelator; its
+ * key of series has no note, so there the second note of a reason is never seen. Memory is bounded: the least
+ * recently used entries are dropped. Owner's lock. */
 #ifndef KL_EVENTS_CORRELATOR_H
 #define KL_EVENTS_CORRELATOR_H
 
@@ -21,8 +21,7 @@ void kl_correlator_free(kl_correlator *c);
 /* The name under which these news are one Event; the caller kl_free()s. *combined: it is the Event of the
  * similar ones. */
 char *kl_correlator_see(kl_correlator *c, const kl_news *n, kl_time now, bool *combined);
-/* Takes a token for a new Event. False: too many; *first is set for the first one refused since one
- * passed. */
+/* Takes a token for a new Event. False: too many; *first is set for the first refusal after a success. */
 bool kl_correlator_allow(kl_correlator *c, const kl_news *n, kl_time now, bool *first);
 
 #endif

@@ -1,4 +1,4 @@
-/* event_body.c - the two spellings of an Event. */
+/* event_body.c - the two API forms of an Event. */
 #include "events/event_body.h"
 
 #include <string.h>
@@ -108,7 +108,7 @@ static void keep(kl_builder *b, const kl_value *body, const char *from, const ch
     kl_build_kvalue(b, to, kl_value_get(body, from));
 }
 
-/* Without an eventTime, which would make it an Event of the new kind, whose counts nobody may change. */
+/* Without an eventTime, which would make it an Event of the new form, whose count is immutable. */
 static void build_core(kl_builder *b, const kl_value *body, const kl_event_series *s)
 {
     char at[KL_TIME_MAX];

@@ -23,7 +23,7 @@ const kl_value *kl_event_body(
     const kl_news *n, const char *name, const char *ns, const char *instance, bool combined, kl_time first);
 /* The whole to create, from the above: with a series when it was seen more than once. */
 const kl_value *kl_event_create(const kl_value *body, const kl_event_series *s, bool core);
-/* The merge patch that tells how often it was seen. */
+/* The merge patch with the new count. */
 const kl_value *kl_event_patch(const kl_event_series *s, bool core);
 
 #endif

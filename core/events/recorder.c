@@ -1,12 +1,11 @@
-/* recorder.c - one entry per Event: what it says, how often it was seen, and how often the server knows
- * that it was seen.
+/* recorder.c - one entry per Event: its contents, its count, and the count that the server has.
  *
  *   idle --something to tell--> ready --a place is free--> busy --answered--> idle, ready again, or waiting for another try
  *   idle, 6 minutes without a repeat --> forgotten (its last count is told before)
  *
- * What is to be told: the first time, the second (which makes a series), the count of a running series
- * every half hour, and the last count; core/v1 has no series, so there each repeat is told. Requests of
- * one Event never overlap, so its counts never run backwards, and repeats meanwhile become one. */
+ * Sent are: the first occurrence, the second (which makes a series), the count of a running series every half
+ * hour, and the last count; core/v1 has no series, so there each repeat is sent. Requests of one Event never
+ * overlap, so its counts never run backwards, and repeats meanwhile become one. */
 #include "events/recorder.h"
 
 #include <string.h>
@@ -30,13 +29,13 @@
 #define TRIES_MAX 12
 #define TRY_AGAIN KL_SECONDS(10)
 #define TRY_JITTER KL_MILLISECONDS(2500)
-/* Events remembered, as client-go's cache; past it the oldest idle one is forgotten. */
+/* The size of the cache, as client-go's; beyond it the oldest idle Event is dropped. */
 #define REMEMBERED_MAX 4096
-/* Events with something to tell; past it new ones are dropped (client-go: maxQueuedEvents). */
+/* The maximum of pending Events; beyond it new ones are dropped (client-go: maxQueuedEvents). */
 #define WAITING_MAX 1000
 /* Requests at a time, so that a storm of events leaves room for reconciles and the lease. */
 #define UNDER_WAY_MAX 32
-/* A server that takes longer to store an Event will be asked again. */
+/* The timeout of a request; then it is retried. */
 #define REQUEST_MAX KL_SECONDS(30)
 
 typedef enum phase { IDLE, READY, BUSY, WAITING } phase;
@@ -50,7 +49,7 @@ typedef struct entry {
     const kl_value *body;
     kl_mandate mandate; /* of who said it last */
     kl_event_series seen;
-    int64_t told;    /* the count that the server knows; 0: it does not know the Event */
+    int64_t told;    /* the server's count; 0: it does not have the Event */
     int64_t telling; /* the count in the request under way */
     phase phase;
     bool patching;
@@ -76,7 +75,7 @@ struct kl_recorder {
     bool core KL_GUARDED_BY(mu); /* the server has no events.k8s.io/v1 */
     bool closing KL_GUARDED_BY(mu), flushing KL_GUARDED_BY(mu), pumping KL_GUARDED_BY(mu),
         told_full KL_GUARDED_BY(mu);
-    kl_time armed KL_GUARDED_BY(mu); /* when the loop's timer will come, or is going to be told to */
+    kl_time armed KL_GUARDED_BY(mu); /* the time of the loop's timer, present or about to be set */
     uint64_t timer;                  /* loop's thread */
 };
 
@@ -165,7 +164,7 @@ static void due_locked(kl_recorder *r, entry *e, kl_time when) KL_REQUIRES(r->mu
     arm_locked(r);
 }
 
-/* Whether there is something to tell now: see the head of this file. */
+/* Whether there is something to send now: see the head of this file. */
 static bool wants_locked(kl_recorder *r, const entry *e, kl_time now) KL_REQUIRES(r->mu)
 {
     if (!e->told)
@@ -184,7 +183,7 @@ static void ready_locked(kl_recorder *r, entry *e) KL_REQUIRES(r->mu)
     kl_list_push(&r->ready, &e->turn);
 }
 
-/* An entry that rests: to be sent, to be forgotten, or to be looked at later. */
+/* An idle entry: to be sent, to be dropped, or to be checked later. */
 static void settle_locked(kl_recorder *r, entry *e, kl_time now) KL_REQUIRES(r->mu)
 {
     if (wants_locked(r, e, now)) {
@@ -208,8 +207,8 @@ static bool is_terminating(const kl_err *err)
         || strstr(kl_err_message(err), "because it is being terminated");
 }
 
-/* The kind is not there, rather than the object or its namespace. Discovery says so without asking, a
- * server whose discovery promised too much in these words. */
+/* The kind is missing, not the object or its namespace. Discovery tells so without a request; a server with
+ * wrong discovery answers with this message. */
 static bool is_no_kind(const kl_err *err)
 {
     return !err->http_code || strstr(kl_err_message(err), "could not find the requested resource");
@@ -223,7 +222,7 @@ static bool passes(kl_status st)
 
 typedef enum fate { KEEP, AGAIN, LATER, DROP } fate;
 
-/* What becomes of an entry whose request failed. Counts what is dropped. */
+/* Handles an entry whose request failed. Counts dropped Events. */
 static fate failed_locked(kl_recorder *r, entry *e, kl_status st, const kl_err *err) KL_REQUIRES(r->mu)
 {
     if (st == KL_ENOTFOUND && !r->core && is_no_kind(err)) {
@@ -233,11 +232,11 @@ static fate failed_locked(kl_recorder *r, entry *e, kl_status st, const kl_err *
         return AGAIN;
     }
     if (st == KL_ENOTFOUND && e->patching) {
-        e->told = 0; /* it expired: make it anew with the count so far */
+        e->told = 0; /* it expired: create it again with the present count */
         return AGAIN;
     }
     if (st == KL_EEXISTS && !e->patching) {
-        e->told = 1; /* an answer of ours was lost */
+        e->told = 1; /* an earlier answer was lost */
         return KEEP;
     }
     if (st == KL_ENOTLEADER || st == KL_ECANCELLED) {
@@ -246,7 +245,7 @@ static fate failed_locked(kl_recorder *r, entry *e, kl_status st, const kl_err *
     }
     if (st == KL_EFORBIDDEN && is_terminating(err)) {
         r->stats.terminating++;
-        kl_debug("an event was not recorded: its namespace is going away", "event=%s/%s", e->ns, e->name);
+        kl_debug("an event was not recorded: its namespace is being deleted", "event=%s/%s", e->ns, e->name);
         return DROP;
     }
     if (passes(st) && ++e->tries < TRIES_MAX)
@@ -255,7 +254,7 @@ static fate failed_locked(kl_recorder *r, entry *e, kl_status st, const kl_err *
         r->stats.given_up++;
     else
         r->stats.refused++;
-    kl_warn(passes(st) ? "an event was not recorded; no more tries" : "an event was not recorded",
+    kl_warn(passes(st) ? "an event was not recorded; giving up" : "an event was not recorded",
         "event=%s/%s tries=%d error=%s", e->ns, e->name, e->tries, kl_log_quoted(kl_err_message(err)));
     return DROP;
 }
@@ -331,7 +330,7 @@ static bool next_locked(kl_recorder *r, shot *s) KL_REQUIRES(r->mu)
     return true;
 }
 
-/* Sends what is ready. An answer that comes at once comes back here: the outer one goes on then. */
+/* Sends what is ready. An immediate answer re-enters here: then the outer call continues. */
 static void pump(kl_recorder *r)
 {
     shot s;
@@ -370,7 +369,7 @@ static entry *entry_new_locked(kl_recorder *r, const kl_news *n, const char *key
     entry *e = kl_new(entry);
     e->r = r;
     e->key = kl_strdup(key);
-    e->ns = kl_strdup(ns ? ns : "default"); /* where Events about what has no namespace live */
+    e->ns = kl_strdup(ns ? ns : "default"); /* the namespace of Events about cluster-scoped objects */
     e->component = kl_strdup(n->component);
     e->name = kl_sprintf("%.200s.%llx", name ? name : "unknown", (unsigned long long)wall + ++r->serial);
     e->seen.first = wall;
@@ -383,7 +382,7 @@ static entry *entry_new_locked(kl_recorder *r, const kl_news *n, const char *key
     return e;
 }
 
-/* A new entry, or NULL when there may be none: counted, and said the first time. */
+/* A new entry, or NULL at the limit: counted, and logged the first time. */
 static entry *admit_locked(kl_recorder *r, const kl_news *n, const char *key, bool combined, kl_time now,
     kl_time wall) KL_REQUIRES(r->mu)
 {
@@ -391,7 +390,7 @@ static entry *admit_locked(kl_recorder *r, const kl_news *n, const char *key, bo
     if (r->stats.waiting >= WAITING_MAX) {
         r->stats.full++;
         if (!r->told_full)
-            kl_warn("events are dropped: too many wait to be recorded", "waiting=%zu", r->stats.waiting);
+            kl_warn("events are dropped: too many are waiting", "waiting=%zu", r->stats.waiting);
         r->told_full = true;
         return NULL;
     }

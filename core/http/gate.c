@@ -1,4 +1,4 @@
-/* gate.c - counts and a queue; what a transfer is, it does not know.
+/* gate.c - counts and a queue; it knows nothing about transfers.
  *
  * An idle server's connection may be dead without our knowing, so the first one always goes alone. */
 #include "http/gate.h"

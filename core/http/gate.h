@@ -1,8 +1,8 @@
-/* gate.h - how many streams go to one server at a time. Inside net; the http thread's.
+/* gate.h - limits the concurrent streams to one server. Inside net; the http thread's.
  *
- * libcurl 7.88 opens a connection for every transfer that finds the open ones full. So the gate of a
- * server lets in what the open connections can carry, then one more, the opener of the next; the others
- * wait until it is through:
+ * libcurl 7.88 opens a connection for every transfer that finds the open ones full. So the gate of a server
+ * admits as many as the open connections can carry, then one more, which opens the next connection; the
+ * others wait until it has connected:
  *
  *   waiting --next--> admitted --leave--> gone         admitted <= max_streams * connections, but for the opener
  */
@@ -30,10 +30,10 @@ void kl__gate_init(kl__gate *g);
 void kl__gate_enter(kl__gate *g, kl__pass *p); /* queues up */
 /* The next that may go in, now admitted; NULL: none waits or there is no room. */
 kl__pass *kl__gate_next(kl__gate *g, int max_streams);
-/* p has its connection: whoever waited for it may go on */
+/* p has its connection: those that waited for it may continue */
 void kl__gate_connected(kl__pass *p);
-/* p goes, from where it is. True when it was to make the connection that others wait for, and
- * `no_connection` says that it could not: those who wait share its fate, and the caller ends them. */
+/* p leaves, from any state. True when it was to open the connection that others wait for and failed
+ * (`no_connection`): the caller ends the waiting ones, too. */
 bool kl__gate_leave(kl__pass *p, bool no_connection);
 
 #define KL__PASS_OF(list) KL_CONTAINER(list, kl__pass, link)

@@ -2,11 +2,10 @@
  *
  *   any thread --command--> fifo --thread--> multi --callbacks on the thread--> on_head, on_data..., on_lull, on_done
  *
- * The thread sleeps in a poller and tells libcurl which sockets are ready (curl_multi_socket_action), so
- * that a watch event costs two system calls, however many transfers there are. Commands (start, cancel,
- * run this) come through a fifo under the lock and are carried out in order. A transfer belongs to its
- * submitter until it is in the fifo, then to the thread; its id names a slot, so cancelling what has ended
- * is harmless.
+ * The thread sleeps in a poller and tells libcurl which sockets are ready (curl_multi_socket_action), so that
+ * a watch event costs two system calls, however many transfers there are. Commands (start, cancel, run this)
+ * come through a fifo under the lock and are carried out in order. A transfer belongs to its submitter until
+ * it is in the fifo, then to the thread; its id names a slot, so cancelling an ended transfer is harmless.
  *
  * libcurl 7.88 as it is:
  * - When all HTTP/2 connections are full, every further transfer opens one of its own at once. So each
@@ -25,7 +24,7 @@
 #define MAX_STREAMS_DEFAULT 80 /* kube-apiserver allows 100 per connection */
 #define READY_MAX 32           /* sockets served before commands and timers get their turn */
 
-/* What goes to one server over HTTP/2. Thread only. */
+/* The HTTP/2 transfers to one server. Thread only. */
 typedef struct server {
     kl__gate gate;
     kl_http *h;
@@ -111,7 +110,7 @@ static void transfer_run(kl__transfer *t)
 
 /* --- gates -------------------------------------------------------------------------------- */
 
-/* Old connections of a client whose certificates changed are no room for new requests. */
+/* Old connections with previous certificates cannot take new requests. */
 static server *server_get(kl_http *h, const kl__transfer *t)
 {
     char *key = kl_sprintf("%s %s %" PRIu64, t->peer, t->server_name, t->identity);
@@ -163,7 +162,7 @@ static void leave_gate(kl__transfer *t, kl_status st, const kl_err *err)
     }
 }
 
-/* Ends those whose opener failed, then lets in whom there is room for. */
+/* Ends those whose opener failed, then admits as many as fit. */
 static void run_gates(kl_http *h)
 {
     while (h->gates_changed) {
@@ -188,7 +187,7 @@ static void run_gates(kl_http *h)
     }
 }
 
-/* Those whose time was over before they were let in. */
+/* Ends those whose timeout expired before they were admitted. */
 static void run_patience(kl_http *h)
 {
     kl_time now = kl_clock_now(kl_clock_real());
@@ -272,7 +271,7 @@ static int on_interest(CURL *easy, curl_socket_t fd, int what, void *arg, void *
     return 0;
 }
 
-/* ...and the moment at which it wants to be called in any case; -1: none. */
+/* ...and the time of its next call in any case; -1: none. */
 static int on_timer(CURLM *multi, long timeout_ms, void *arg)
 {
     kl_http *h = arg;
@@ -298,7 +297,7 @@ static void finish_what_ended(kl_http *h)
     }
 }
 
-/* Takes from the sockets what is there, then tells those who got some that it was all for now. */
+/* Reads the ready sockets, then calls on_lull of the transfers that got data. */
 static void run_multi(kl_http *h, const kl_ready *ready, size_t n)
 {
     int running;
@@ -345,7 +344,7 @@ static void thread_main(void *arg)
         run_patience(h);
         run_gates(h);
         if (!h->due)
-            /* what was just begun goes out before the thread looks again */
+            /* new requests are sent before the thread polls again */
             run_multi(h, ready, 0);
         run_multi(h, ready, wait_for_work(h, ready));
         kl_lock(&h->mu);
@@ -380,7 +379,7 @@ kl_status kl_http_new(const kl_http_options *o, kl_http **out, kl_err *err)
     if (!multi || !poller) {
         curl_multi_cleanup(multi);
         kl_poller_free(poller);
-        return kl_fail(err, KL_EINTERNAL, "no connections can be made: out of memory or file descriptors?");
+        return kl_fail(err, KL_EINTERNAL, "cannot open connections: out of memory or file descriptors?");
     }
     curl_multi_setopt(multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX);
     kl_http *h = kl_new(kl_http);
@@ -472,7 +471,7 @@ uint64_t kl_http_submit(kl_http *h, const kl_http_request *r)
     return id;
 }
 
-/* A command other than START; dropped when the thread takes no more. */
+/* A command other than START; dropped when the thread accepts no more. */
 static void command_send(kl_http *h, command what)
 {
     command *c = kl_new(command);

@@ -41,36 +41,35 @@ typedef struct kl_http_request { /* everything is copied by kl_http_submit */
     const char *const *headers; /* "Name: value", NULL-terminated, or NULL */
     const void *body;
     size_t body_len;
-    /* a URL (http, https, socks5h), and NO_PROXY does not count; "" none; NULL: libcurl's idea of the
-     * environment */
+    /* a URL (http, https, socks5h), which ignores NO_PROXY; "" none; NULL: libcurl reads the environment */
     const char *proxy;
     /* the server is at this path of the file system; the URL's host is only a name. NULL: it is where the
      * URL says */
     const char *unix_socket;
     kl_tls tls;
-    /* Connections go to addresses only that this name may have (http/reach.h); what it resolves to is looked
-     * at, too. NULL: to any. */
+    /* Connections go only to addresses that this name may have (http/reach.h); its resolved addresses are
+     * checked, too. NULL: to any. */
     const char *reach;
     bool accept_gzip;
-    size_t gulp;             /* the most that is taken from the socket at once; 0: 16 KB */
+    size_t gulp;             /* bytes read from the socket at once; 0: 16 KB */
     kl_time connect_timeout; /* 0: 30 s */
     kl_time total_timeout;   /* 0: none (streams) */
-    /* Asked when the connection is there and nothing of the request has left, and again for its body:
-     * another status than KL_OK ends the transfer with it (and err). NULL: nobody asks. */
+    /* Called when the connection stands and before the request is sent, and again before its body: any status
+     * but KL_OK ends the transfer with it (and err). May be NULL. */
     kl_status (*permit)(void *arg, kl_err *err);
     /* The answer has started; called once per final response. */
     void (*on_head)(void *arg, const kl_http_head *head);
     /* Non-zero ends the transfer with that status. */
     kl_status (*on_data)(void *arg, const char *data, size_t n, kl_err *err);
-    /* After one or more on_data, when all bytes at hand have been given: what was gathered may be handed
-     * on. While bytes keep coming, every millisecond. Not called once cancelled. */
+    /* After one or more on_data, when no more bytes are ready: a reader may pass on what it gathered. While
+     * bytes keep coming, every millisecond. Not called once cancelled. */
     void (*on_lull)(void *arg);
-    /* Always called exactly once, last; also after cancel (KL_ECANCELLED). KL_OK means an HTTP answer came
-     * whole, whatever its code. `sent` false means that the request certainly never reached the server. */
+    /* Always called exactly once, last; also after cancel (KL_ECANCELLED). KL_OK means a complete HTTP
+     * answer, whatever its code. `sent` false means that the request certainly never reached the server. */
     void (*on_done)(void *arg, kl_status st, int code, bool sent, kl_err *err);
-    /* Set: only a connection is made (proxy and TLS as asked, HTTP/1.1), and nothing is sent; method,
-     * headers and body are not used. on_pipe is called when it stands, then on_ready whenever a wish of
-     * kl_pipe_want came true. The pipe lives until on_done, which follows a failure to connect or
+    /* Set: only a connection is made (with the proxy and TLS above, HTTP/1.1), and nothing is sent; method,
+     * headers and body are not used. on_pipe is called when it stands, then on_ready whenever an event of
+     * kl_pipe_want occurs. The pipe lives until on_done, which follows a failure to connect or
      * kl_http_cancel. */
     void (*on_pipe)(void *arg, kl_pipe *p);
     void (*on_ready)(void *arg);
@@ -82,8 +81,8 @@ typedef struct kl_http_options {
     int max_streams;  /* per connection; 0: 80 (kube-apiserver allows 100) */
     bool http1;       /* --http1 */
     const char *user_agent;
-    /* A name was looked up for a new connection: the proxy's, where there is one, else the server's. Not
-     * for addresses. On the thread; NULL: nobody asks. */
+    /* A name was looked up for a new connection: the proxy's, where there is one, else the server's. Not for
+     * addresses. On the thread; may be NULL. */
     void (*on_lookup)(void *arg, const char *name, kl_time took);
     void *on_lookup_arg;
 } kl_http_options;
@@ -98,8 +97,8 @@ uint64_t kl_http_submit(kl_http *h, const kl_http_request *r);
 void kl_http_cancel(kl_http *h, uint64_t id);
 /* any thread: run fn soon on the thread, in order */
 void kl_http_post(kl_http *h, void (*fn)(void *arg), void *arg);
-/* The same for one of arg's many, by its number: fn finds out whether it is still there. Nothing has to be
- * freed when the thread has ended and fn is never called. */
+/* The same for one member of arg, by its number: fn checks whether it still exists. When the thread has
+ * ended, fn is never called, and nothing leaks. */
 void kl_http_post_with(kl_http *h, void (*fn)(void *arg, uint64_t id), void *arg, uint64_t id);
 uint64_t kl_http_timer(kl_http *h, kl_time after, void (*fn)(void *arg), void *arg); /* any thread */
 /* from the http thread: fn is not called after this */
@@ -107,18 +106,18 @@ void kl_http_timer_cancel(kl_http *h, uint64_t id);
 bool kl_http_on_thread(const kl_http *h);
 
 /* --- the http thread only ----------------------------------------------------------------- */
-/* HTTP/1.1 only: an answer whose reader is behind rests in the network; data that was on its way may still
- * come, once. */
+/* HTTP/1.1 only: pauses an answer whose reader is behind; data that was already received may still arrive,
+ * once. */
 void kl_http_pause(kl_http *h, uint64_t id, bool on);
 /* Bytes over a pipe. KL_EAGAIN: none now, wait for on_ready. *n 0 with KL_OK: the peer has closed its
  * side. */
 KL_NODISCARD kl_status kl_pipe_read(kl_pipe *p, char *to, size_t cap, size_t *n, kl_err *err);
-/* Takes what there is room for; *taken may be 0. What was taken goes out by itself. */
+/* Accepts as many bytes as fit; *taken may be 0. Accepted bytes are sent without further calls. */
 KL_NODISCARD kl_status kl_pipe_write(kl_pipe *p, const char *data, size_t n, size_t *taken, kl_err *err);
-/* what on_ready is called for; nothing at first */
+/* the events that on_ready is called for; none at first */
 void kl_pipe_want(kl_pipe *p, bool read, bool write);
-/* A socket of someone else's on this thread: fn(arg, KL_POLL_* bits) when it is ready for `what`; 0
- * forgets it, which must be said before fd is closed. */
+/* Polls a foreign socket on this thread: fn(arg, KL_POLL_* bits) when it is ready for `what`; 0 removes it,
+ * which must precede closing fd. */
 void kl_http_watch_fd(kl_http *h, int fd, int what, void (*fn)(void *arg, int what), void *arg);
 
 #endif

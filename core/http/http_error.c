@@ -1,4 +1,4 @@
-/* http_error.c - how a transfer ended, in words: who, what, and the way out. */
+/* http_error.c - messages about failed transfers: the server, the fact, and the way out. */
 #include "http/http_impl.h"
 
 #include <errno.h>
@@ -41,13 +41,13 @@ static kl_status fail_certificate(kl__transfer *t, kl_err *err)
     case X509_NO_ISSUER:
     case X509_UNVERIFIABLE_LEAF:
         return kl_fail(err, KL_ECONNECT,
-            "the certificate of %s is signed by an unknown authority: it is not vouched for by %s; give %s",
-            t->peer, t->ca, t->reach ? "its CA (tls.ca)" : "the cluster's CA (certificate-authority)");
+            "the certificate of %s is signed by an unknown authority, not by %s; give %s", t->peer, t->ca,
+            t->reach ? "its CA (tls.ca)" : "the cluster's CA (certificate-authority)");
     default: break;
     }
     if (strstr(t->story, "does not match") || strstr(t->story, "no alternative certificate subject name"))
         return kl_fail(err, KL_ECONNECT,
-            "the certificate of %s is not for \"%s\": set %s to a name that it carries", t->peer,
+            "the certificate of %s is not for \"%s\": set %s to a name in the certificate", t->peer,
             t->server_name, t->reach ? "tls.server_name" : "tls-server-name");
     return kl_fail(
         err, KL_ECONNECT, "the certificate of %s does not verify against %s: %s", t->peer, t->ca, t->story);
@@ -60,7 +60,7 @@ static kl_status fail_proxy(kl__transfer *t, const char *why, kl_err *err)
         t->proxy, why);
 }
 
-/* libcurl does not say so of a socket, a pipe or a resolver that it could not open: it is tried. */
+/* libcurl does not tell that it could not open a socket, a pipe or a resolver: so we try. */
 static bool no_descriptors(kl__transfer *t, kl_err *err)
 {
     struct rlimit limit = {0};
@@ -115,7 +115,7 @@ static kl_status fail_timeout(kl__transfer *t, bool sent, kl_err *err)
         seconds(t->total_timeout, text), sent ? "" : " (the request was not sent)");
 }
 
-/* A proxy that did not make the tunnel: nothing has reached the server. */
+/* A proxy refused the tunnel: nothing has reached the server. */
 static bool proxy_refused(kl__transfer *t, char why[64])
 {
     long code = 0;
@@ -123,8 +123,7 @@ static bool proxy_refused(kl__transfer *t, char why[64])
     if (!t->proxy || code < 300)
         return false;
     snprintf(why, 64,
-        code == 407 || code == 401 ? "it wants another user or password (%ld)"
-                                   : "it answered CONNECT with %ld",
+        code == 407 || code == 401 ? "it requires other credentials (%ld)" : "it answered CONNECT with %ld",
         code);
     return true;
 }
@@ -159,39 +158,39 @@ kl_status kl__transfer_explain(kl__transfer *t, CURLcode rc, bool sent, kl_err *
     case CURLE_PEER_FAILED_VERIFICATION: return fail_certificate(t, err);
     case CURLE_SSL_CONNECT_ERROR:
         return kl_fail(err, KL_ECONNECT,
-            "no TLS with %s: %s; does it speak https, and does it accept our client certificate?", t->peer,
-            story);
+            "TLS with %s failed: %s; does it serve https, and does it accept our client certificate?",
+            t->peer, story);
     case CURLE_SSL_CERTPROBLEM:
         return kl_fail(err, KL_EAUTH, "the client certificate or key is unusable: %s", story);
     case CURLE_SSL_CACERT_BADFILE:
         return kl_fail(err, KL_ECONNECT, "%s cannot be used to verify %s: %s", t->ca, t->peer, story);
     case CURLE_UNSUPPORTED_PROTOCOL:
-        if (sent) /* libcurl's word for an answer without a status line */
+        if (sent) /* libcurl's code for an answer without a status line */
             return kl_fail(err, KL_ESERVER,
                 "%s does not answer in HTTP: is it an API server, and is the port right?", t->peer);
         /* fall through */
     case CURLE_URL_MALFORMAT:
         return kl_fail(err, KL_EINVAL, "\"%s\" is not a usable http or https URL: %s", t->peer, story);
-    case CURLE_HTTP2: /* GOAWAY in the middle of an answer is told like this, too */
+    case CURLE_HTTP2: /* GOAWAY in the middle of an answer has this code, too */
         return kl_fail(err, KL_ECLOSED, "the HTTP/2 connection to %s broke: %s", t->peer, story);
     case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_BAD_CONTENT_ENCODING:
-        return kl_fail(err, KL_ESERVER, "the answer of %s is not HTTP as we know it: %s", t->peer, story);
+        return kl_fail(err, KL_ESERVER, "the answer of %s is not valid HTTP: %s", t->peer, story);
     case CURLE_OUT_OF_MEMORY:
-        /* libcurl's word for a header line above its own limit, too */
+        /* libcurl's code for a header line above its own limit, too */
         if (sent)
             return kl_fail(
                 err, KL_ETOOBIG, "%s sent a header line that is too long: is it an API server?", t->peer);
         /* fall through */
     case CURLE_FAILED_INIT:
     case CURLE_BAD_FUNCTION_ARGUMENT:
-        return kl_fail(err, KL_EINTERNAL, "the request to %s could not be made: %s", t->peer, story);
+        return kl_fail(err, KL_EINTERNAL, "the request to %s failed: %s", t->peer, story);
     default:
         if (strstr(story, "certificate required") || strstr(story, "bad certificate")
             || strstr(story, "unknown ca"))
             return kl_fail(err, KL_EAUTH, "%s did not accept our client certificate: %s", t->peer, story);
         if (strstr(story, "chunk") && !strstr(story, "closed with"))
-            return kl_fail(err, KL_ESERVER, "the answer of %s is not HTTP as we know it: %s", t->peer, story);
+            return kl_fail(err, KL_ESERVER, "the answer of %s is not valid HTTP: %s", t->peer, story);
         return kl_fail(err, KL_ECLOSED, "the connection to %s ended early: %s", t->peer, story);
     }
 }

@@ -1,11 +1,11 @@
-/* http_handle.c - easy handles of libcurl, with all that requests to one server have in common: address,
+/* http_handle.c - easy handles of libcurl, with the common settings of requests to one server: address,
  * trust, proxy, form.
  *
  *   taken for a request --its transfer went well--> spare --another request of its kind--> taken
  *
- * Making a handle and telling it its options costs as much as the rest of a small request, so that a few
- * are kept. What requests have in common is their `kind`, a text; two requests of equal kind can use one
- * handle after each other. */
+ * Creating a handle and setting its options costs as much as the rest of a small request, so a few are kept.
+ * The common settings are a request's `kind`, a text; requests of equal kind can use one handle one after the
+ * other. */
 #include "http/http_impl.h"
 
 #include <arpa/inet.h>
@@ -20,7 +20,7 @@
 
 #define SET(opt, value) (void)curl_easy_setopt(x->easy, opt, value)
 
-/* Where the path of a URL begins: what precedes it is the server. */
+/* Where the path of a URL begins: before it is the server. */
 static size_t origin_length(const char *url)
 {
     const char *host = strstr(url, "://");
@@ -83,7 +83,7 @@ static bool is_address(const char *host)
     return *host == '[' || inet_pton(AF_INET, host, at) == 1;
 }
 
-/* What a connection begins with. */
+/* The options of the connection. */
 static void set_looked_up(kl__handle *x, const kl_http_request *r)
 {
     CURLU *u = curl_url();
@@ -267,7 +267,7 @@ void kl__handle_set_url(kl__handle *x, const char *url)
     kl_free(named);
 }
 
-/* Nothing of the request stays: neither pointers nor secrets. */
+/* Removes all data of the request: pointers and secrets. */
 static void forget_request(kl__handle *x)
 {
     SET(CURLOPT_ERRORBUFFER, NULL);

@@ -1,10 +1,10 @@
-/* http_impl.h - the curl door from the inside: shared by the files that make it, and by nobody else.
+/* http_impl.h - the internals of the curl door, for the files that implement it only.
  *
  *   http.c           the thread: commands, timers, sockets, who may go in
  *   http_handle.c    easy handles, kept for requests of their kind
- *   http_transfer.c  one request on an easy handle, and what libcurl tells of it
- *   http_pipe.c      a connection that carries bytes of ours, and other people's sockets on the thread
- *   http_error.c     how it ended, in words */
+ *   http_transfer.c  one request on an easy handle, and libcurl's callbacks
+ *   http_pipe.c      a connection that carries raw bytes, and foreign sockets on the thread
+ *   http_error.c     messages about failures */
 #ifndef KL_HTTP_HTTP_IMPL_H
 #define KL_HTTP_HTTP_IMPL_H
 
@@ -20,13 +20,13 @@
 #include "http/http.h"
 #include "http/slots.h"
 
-/* What requests of one kind have in common; between two of them it is spare. */
+/* The easy handle that requests of one kind reuse; spare between two of them. */
 typedef struct kl__handle {
     kl_list link; /* in h->spare, the latest first */
     CURL *easy;
     kl_buf kind;
     uint64_t hash;   /* of kind */
-    char *origin;    /* what URLs begin with in place of their own server; or NULL */
+    char *origin;    /* the server that replaces the one of URLs; or NULL */
     char *host_line; /* a header that goes with it; or NULL */
     struct curl_slist *connect_to;
     char *peer, *ca, *server_name, *proxy, *looked_up; /* as in kl__transfer */
@@ -93,7 +93,7 @@ struct kl_http {
     kl_list lulls;    /* transfers that got data in this round */
     kl_time lull_due; /* when one of them has waited long enough */
     kl_time due;      /* libcurl's timer */
-    kl_list watched;  /* sockets that are not libcurl's to read */
+    kl_list watched;  /* sockets that libcurl must not read */
     kl_mutex mu;      /* of all that follows */
     kl_list commands;
     kl_slots transfers;
@@ -110,9 +110,9 @@ struct kl_http {
 kl__transfer *kl__transfer_new(kl_http *h, const kl_http_request *r);
 void kl__transfer_free(kl__transfer *t);
 void kl__transfer_set_timeout(kl__transfer *t, kl_time left);
-/* tells of the name that was looked up for it, once; rc as far as is known */
+/* reports the name lookup for it, once; rc as far as known */
 void kl__transfer_lookup(kl__transfer *t, CURLcode rc);
-/* tells it, if it got data since the last time */
+/* calls its on_lull, if it got data since the last time */
 void kl__transfer_lull(kl__transfer *t);
 void kl__http_lulls(kl_http *h); /* all of them */
 
@@ -122,7 +122,7 @@ kl__handle *kl__handle_take(kl_http *h, const kl_http_request *r); /* any thread
 void kl__handle_set_url(kl__handle *x, const char *url);
 /* after the multi let go of it; `well`: it can be used again */
 void kl__handle_give(kl_http *h, kl__handle *x, bool well);
-/* the spare ones, when nobody else knows h */
+/* the spare ones, when no other thread knows h */
 void kl__handles_free(kl_http *h);
 
 /* --- http_pipe.c -------------------------------------------------------------------------- */
@@ -134,9 +134,9 @@ bool kl__http_ready(kl_http *h, const kl_ready *r); /* false: the socket is libc
 void kl__http_forget_fds(kl_http *h);
 
 /* --- http_error.c ------------------------------------------------------------------------- */
-/* What libcurl's rc (or our own reason to stop) means: the status, and its story in *err. */
+/* Translates libcurl's rc (or our own reason to stop) into a status and a message in *err. */
 kl_status kl__transfer_explain(kl__transfer *t, CURLcode rc, bool sent, kl_err *err);
-/* its time was over before it was let in */
+/* its timeout expired before it was admitted */
 kl_status kl__transfer_too_late(kl__transfer *t, kl_err *err);
 
 #endif

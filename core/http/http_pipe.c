@@ -1,15 +1,13 @@
-/* http_pipe.c - connections that libcurl makes (address, proxy, TLS, the server's certificate) and that
- * carry bytes of ours afterwards; and sockets of others that want this thread's poller.
+/* http_pipe.c - connections that libcurl makes (address, proxy, TLS, the server's certificate) and that carry
+ * raw bytes afterwards; and foreign sockets on this thread's poller.
  *
  *   transfer with on_pipe: connecting --DONE with a socket--> pipe --cancelled, or its reader saw an error--> closed
  *
- * libcurl 7.88 as it is:
- * - The easy handle stays in the multi: taking it out closes the connection.
- * - With TLS a write that has to wait must be tried again with the same bytes at the same place, so what
- *   goes out stands in
- *   a block that is not touched until it is gone.
- * - TLS may hold bytes that the poller knows nothing of: who wants to read is served once without asking
- *   the socket. */
+ * libcurl 7.88 as it is: - The easy handle stays in the multi: taking it out closes the connection. - With
+ * TLS a blocked write must be retried with the same bytes at the same address, so outgoing bytes stay in
+ *   a block that is not changed until it is sent.
+ * - TLS may hold bytes that the poller does not see: a new reader is served once without polling the
+ * socket. */
 #include "http/http_impl.h"
 
 #include <string.h>
@@ -28,8 +26,8 @@ typedef struct watched {
 struct kl_pipe {
     kl__transfer *t;
     int fd;
-    bool read, write; /* what its owner waits for */
-    uint64_t look;    /* timer: a look at what TLS holds */
+    bool read, write; /* events that its owner waits for */
+    uint64_t look;    /* timer: a check of bytes held by TLS */
     size_t at, len;   /* of the block: what is still to go out */
     char block[BLOCK];
 };
@@ -99,7 +97,7 @@ static kl_status broken(const kl_pipe *p, CURLcode rc, kl_err *err)
     return kl_fail(err, KL_ECLOSED, "the connection to %s broke: %s", p->t->peer, story);
 }
 
-/* Sends what stands in the block, as far as the socket takes it. */
+/* Sends the block, as far as the socket accepts it. */
 static kl_status flush(kl_pipe *p, kl_err *err)
 {
     while (p->len) {
@@ -135,7 +133,7 @@ static void on_socket(void *arg, int what)
     if (p->t->cancelled)
         return;
     (void)what;
-    /* nobody but the block waits; a broken socket is told to the next who asks */
+    /* only the block waits; the next call returns the error of a broken socket */
     if (p->len && !p->read && !p->write) {
         kl_status st = flush(p, NULL);
         (void)st;

@@ -1,10 +1,8 @@
-/* http_transfer.c - one request as an easy handle of libcurl: what it is told on the submitter's thread,
- * and what it tells on ours while the answer comes.
+/* http_transfer.c - one request as an easy handle of libcurl: its options, set on the submitter's thread, and
+ * its callbacks on ours.
  *
- * libcurl 7.88 as it is:
- * - on_data always consumes: an HTTP/2 stream is never paused.
- * - A body is handed over by a read callback without a seek callback, because libcurl would otherwise send
- *   a write again,
+ * libcurl 7.88 as it is: - on_data always consumes: an HTTP/2 stream is never paused. - A body is passed by a
+ * read callback without a seek callback, because libcurl would otherwise resend a write,
  *   silently, when a reused connection dies after the body went out. */
 #include "http/http_impl.h"
 
@@ -21,15 +19,13 @@
 
 #define CONNECT_TIMEOUT KL_SECONDS(30)  /* as client-go dials */
 #define HEADERS_MAX ((size_t)256 << 10) /* of one answer, with all that came before and after it */
-#define LULL_MAX                                                                                             \
-    KL_MILLISECONDS(1) /* a stream that never pauses gets its lull after so much time all the same */
-/* A peer that is gone is found after idle + user timeout, at most 75 s. */
+#define LULL_MAX KL_MILLISECONDS(1)     /* a stream without pauses gets its lull after this time anyway */
+/* A dead peer is found after idle + user timeout, at most 75 s. */
 #define KEEPALIVE_IDLE 30     /* s: first probe */
 #define KEEPALIVE_INTERVAL 15 /* s */
 #define KEEPALIVE_COUNT 3
 #define USER_TIMEOUT_MS (45 * 1000) /* bytes or probes unacknowledged for so long: dead */
-#define PIPE_TIMEOUT_MS                                                                                      \
-    (75 * 1000) /* a full window counts as that, so what goes over a pipe has rules of its own before */
+#define PIPE_TIMEOUT_MS (75 * 1000) /* a full window counts as that, so a pipe has its own, earlier rules */
 
 void kl__transfer_free(kl__transfer *t)
 {
@@ -69,15 +65,15 @@ static int on_socket(void *arg, curl_socket_t fd, curlsocktype type)
     return CURL_SOCKOPT_OK;
 }
 
-/* What a name resolved to is known here first. */
+/* The resolved address is first known here. */
 static curl_socket_t open_socket(void *arg, curlsocktype type, struct curl_sockaddr *a)
 {
     kl__transfer *t = arg;
     (void)type;
     if (!t->stopped && !kl_reach_address(&a->addr, t->reach))
         t->stopped = kl_fail(&t->err, KL_EFORBIDDEN,
-            "%s is not connected to: \"%s\" has a link-local, metadata, loopback or group address, which is "
-            "reached only where the URL and `http` name the address itself",
+            "no connection to %s: \"%s\" has a link-local, metadata, loopback or group address, which is "
+            "allowed only where the URL and `http` name the address itself",
             t->peer, t->reach);
     return t->stopped ? CURL_SOCKET_BAD : socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
 }
@@ -105,7 +101,7 @@ static const char *head_at(const kl_http_head *head, const char *name, int i)
 
 static const char *head_find(const kl_http_head *head, const char *name) { return head_at(head, name, 0); }
 
-/* Whether the request may (still) go out. */
+/* Whether the request may still be sent. */
 static bool is_permitted(kl__transfer *t)
 {
     if (t->permit && !t->stopped && !t->cancelled)
@@ -113,7 +109,7 @@ static bool is_permitted(kl__transfer *t)
     return !t->stopped;
 }
 
-/* The connection of `arg` is there; libcurl is about to send the request. */
+/* The connection of `arg` stands; libcurl is about to send the request. */
 static int on_connected(void *arg, char *ip, char *local_ip, int port, int local_port)
 {
     kl__transfer *t = arg;

@@ -1,9 +1,9 @@
 /* proxy.c - proxies as Go's httpproxy chooses them.
  *
- * libcurl reads other variables (ALL_PROXY, never HTTP_PROXY in capitals) and matches NO_PROXY by rules of
- * its own, so it is always told the answer. localhost and loopback addresses need no proxy. NO_PROXY is a
- * list of "*", domains ("x.io" with what is below it, ".x.io" and "*.x.io" only what is below), addresses
- * and CIDRs, all but CIDRs with a port if need be. */
+ * libcurl reads other variables (ALL_PROXY, never HTTP_PROXY in capitals) and matches NO_PROXY by its own
+ * rules, so it always gets the result. localhost and loopback addresses need no proxy. NO_PROXY is a list of
+ * "*", domains ("x.io" with what is below it, ".x.io" and "*.x.io" only what is below), addresses and CIDRs,
+ * all but CIDRs with a port if need be. */
 #include "http/proxy.h"
 
 #include <arpa/inet.h>
@@ -62,7 +62,7 @@ static bool is_loopback(const address *a)
     return a->family == AF_INET ? a->b[0] == 127 : a->family == AF_INET6 && !memcmp(a->b, one, 16);
 }
 
-/* True when s is a CIDR; then *inside says whether ip is in it. */
+/* True when s is a CIDR; then *inside tells whether ip is in it. */
 static bool match_cidr(const char *s, const address *ip, bool *inside)
 {
     const char *slash = strchr(s, '/');
@@ -189,7 +189,7 @@ char *kl__proxy_words(const char *proxy)
     if (!proxy || !*proxy)
         return NULL;
     const char *scheme = strstr(proxy, "://"), *rest = scheme ? scheme + 3 : proxy, *at = strrchr(rest, '@');
-    /* whatever is before the last "@": a password may hold anything */
+    /* everything before the last "@": a password may contain any character */
     rest = at ? at + 1 : rest;
     size_t n = strcspn(rest, "/?#");
     return kl_sprintf("%.*s%.*s", scheme ? (int)(scheme + 3 - proxy) : 0, proxy, (int)n, rest);

@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 
-/* From here on a part of a path that has letters and digits may be a key. */
+/* The length from which a path segment with letters and digits may be a key. */
 #define KEY_LENGTH 20
 
 /* --- URLs --------------------------------------------------------------------------------- */
@@ -32,7 +32,7 @@ static const char *strange(const char *s, size_t n)
     return NULL;
 }
 
-/* "." and "..", also where they are written as %2e: servers and we might end at different places. */
+/* "." and "..", also as %2e: servers might resolve them differently. */
 static bool is_step(const char *s, size_t n)
 {
     size_t dots = 0;
@@ -65,7 +65,7 @@ static const char *bad_target(const char *t)
     return why;
 }
 
-/* The last label of a name is no number: "0x7f.1" and "2130706433" are addresses to some programs. */
+/* The last label of a name is not a number: "0x7f.1" and "2130706433" are addresses to some programs. */
 static bool is_name(const char *host)
 {
     size_t n = strlen(host);
@@ -125,7 +125,7 @@ static const char *parse(const char *url, bool wild, kl_reach *out)
     if (why)
         return why;
     if (memchr(s, '@', n))
-        return "user and password do not belong into a URL; give them in headers";
+        return "a URL must not contain user and password; put them into headers";
     if (wild && n > 2 && !strncmp(s, "*.", 2)) {
         s += 2;
         n -= 2;
@@ -136,7 +136,7 @@ static const char *parse(const char *url, bool wild, kl_reach *out)
     if (host > n)
         host = n;
     if (host < n && s[host] != ':')
-        return "after the server there is a port or a path";
+        return "a port or a path must follow the server";
     why = take_host(s, host, out);
     if (!why && wild && out->is_address)
         why = "*. stands before a name";
@@ -238,7 +238,7 @@ static bool is_special4(uint32_t a)
         || a == V4(192, 0, 0, 192);    /* Oracle's */
 }
 
-/* An IPv4 address in the clothes of an IPv6 one. */
+/* An IPv4 address in an IPv6 form. */
 static bool embedded(const unsigned char *a, uint32_t *v4)
 {
     static const unsigned char mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, compatible[12] = {0},
@@ -269,7 +269,7 @@ static bool is_loopback(const struct sockaddr *a)
     return !memcmp(((const struct sockaddr_in6 *)(const void *)a)->sin6_addr.s6_addr, one, 16);
 }
 
-/* The name that every machine has for itself. */
+/* localhost and the names below it. */
 static bool is_localhost(const char *host)
 {
     size_t n = strlen(host), word = strlen(".localhost");
@@ -333,7 +333,7 @@ char *kl_reach_shown(const char *url)
     return kl_buf_take(&b);
 }
 
-/* "file:", "http:": what follows is no path. */
+/* "file:", "http:": what follows is not a path. */
 static bool has_scheme(const char *s)
 {
     size_t n = strcspn(s, ":/?#");

@@ -1,14 +1,14 @@
-/* reach.h - what a script may reach: URLs held against rules, and addresses against what nobody means by a
- * name.
+/* reach.h - what a script may reach: checks URLs against rules, and addresses against those that a host name
+ * must not resolve to.
  *
- * A rule is a URL, and after it, with spaces between, methods that change nothing there:
+ * A rule is a URL, followed by methods that change nothing there, separated by spaces:
  *
  *   https://dns.example.com           this server: scheme, name and port
  *   https://api.example.com/v1        and only what is below that path
  *   https://find.example.com POST     a POST reads there, as GET and HEAD do everywhere
  *
- * "*." before the name means every name below it, and not itself. URLs are read strictly: what two programs
- * could read in two ways (a user, a backslash, a fragment, a step upwards, a number that may be an address)
+ * "*." before the name means every name below it, and not itself. URLs are parsed strictly: anything that two
+ * programs could parse differently (a user, a backslash, a fragment, "..", a number that may be an address)
  * is refused. Pure; any thread. */
 #ifndef KL_HTTP_REACH_H
 #define KL_HTTP_REACH_H
@@ -31,16 +31,16 @@ typedef struct kl_reach { /* a URL in its parts */
 KL_NODISCARD kl_status kl_reach_parse(const char *url, kl_reach *out, kl_err *err);
 /* Whether it is a server as a URL has it, and nothing beside that: a name, an address, or one in brackets. */
 bool kl_reach_is_server(const char *text);
-/* Whether a rule is one: KL_EINVAL with the reason. */
+/* Validates a rule: KL_EINVAL with the reason. */
 KL_NODISCARD kl_status kl_reach_rule_check(const char *rule, kl_err *err);
 /* The first of the rules (NULL-terminated, or NULL) that lets the URL in; NULL: none does. Borrowed. */
 const char *kl_reach_rule(char *const *rules, const kl_reach *url);
 /* Whether a method changes nothing at what the rule names (NULL: of GET and HEAD alone). */
 bool kl_reach_reads(const char *rule, const char *method);
-/* Whether a connection for `host` may go to the address that it has: link-local addresses, those of clouds'
- * metadata, of this machine and of groups belong to who names them as they are. */
+/* Whether a connection for `host` may go to its resolved address: link-local, cloud metadata, loopback and
+ * multicast addresses are allowed only when `host` is the address itself. */
 bool kl_reach_address(const struct sockaddr *a, const char *host);
-/* The URL as people may read it: no query, and no part of the path that looks like a key. Caller frees. */
+/* The URL for logs: without query, and without any part of the path that looks like a key. Caller frees. */
 char *kl_reach_shown(const char *url);
 /* Where a redirect from `url` leads. Caller frees; it is not parsed yet. */
 char *kl_reach_resolve(const char *url, const char *location);

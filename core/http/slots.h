@@ -35,7 +35,7 @@ static inline uint64_t kl_slots_add(kl_slots *s, void *p)
     return (uint64_t)s->v[i].generation << 32 | (i + 1);
 }
 
-/* What `id` names, or NULL when it has been removed (or never was). */
+/* The thing under `id`, or NULL when it was removed (or never existed). */
 static inline void *kl_slots_get(const kl_slots *s, uint64_t id)
 {
     uint32_t i = (uint32_t)id - 1;

@@ -1,5 +1,5 @@
-/* upgrade.c - request and answer of a WebSocket handshake. A refusal is read like any HTTP answer: by
- * length, in chunks or to the end, as much of it as an error message can use. */
+/* upgrade.c - request and answer of a WebSocket handshake. A refusal is read like any HTTP answer: by length,
+ * in chunks or to the end, as far as an error message needs it. */
 #include "http/upgrade.h"
 
 #include <ctype.h>
@@ -60,7 +60,7 @@ kl_status kl__upgrade_request(
 
 /* --- the head ----------------------------------------------------------------------------- */
 
-/* The length of the head with its empty line; 0 while it is not whole. */
+/* The length of the head with its empty line; 0 while it is incomplete. */
 static size_t head_length(const kl_buf *b)
 {
     for (const char *p = b->data, *end = p + b->len; (p = memchr(p, '\n', (size_t)(end - p)));) {
@@ -127,17 +127,17 @@ static kl_status judge(kl__upgrade *u, const char *head, kl_err *err)
             u->protocol = *p;
     if (!has_word(upgrade, "websocket") || !has_word(connection, "upgrade"))
         st = kl_fail(err, KL_ESERVER,
-            "the server switched to another protocol than WebSocket: is a proxy in between?");
+            "the server switched to a protocol other than WebSocket: is there a proxy in between?");
     else if (!proven(u, accept))
         st = kl_fail(err, KL_ESERVER,
-            "the server's Sec-WebSocket-Accept does not belong to our key: it does not speak WebSocket, or a "
-            "proxy answers for it");
+            "the server's Sec-WebSocket-Accept does not match our key: it does not speak WebSocket, or a "
+            "proxy answered");
     else if (extensions && *extensions)
         st = kl_fail(err, KL_ESERVER, "the server uses a WebSocket extension (%.60s) that was not asked for",
             extensions);
     else if (!protocol || !*protocol)
         st = kl_fail(err, KL_ESERVER,
-            "the server chose no subprotocol: it knows none of what we offered (%s first)", u->protocols[0]);
+            "the server chose no subprotocol: it supports none that we offered (%s first)", u->protocols[0]);
     else if (!u->protocol)
         st = kl_fail(
             err, KL_ESERVER, "the server chose the subprotocol \"%.60s\", which was not offered", protocol);

@@ -14,7 +14,7 @@
 
 typedef struct kl__upgrade {
     char key[25];                 /* base64 of 16 random bytes */
-    const char *const *protocols; /* what we offer, best first; NULL-terminated, static */
+    const char *const *protocols; /* the offered ones, best first; NULL-terminated, static */
     kl_buf in;                    /* the head, then nothing */
     bool refused;                 /* the head is read: the body is coming */
     long long left;               /* of the body; -1: until the connection ends */

@@ -10,7 +10,7 @@
 #include "model/names.h"
 #include "model/resource.h"
 
-/* scheme://user@host:port as it stands, and the path after it, decoded. */
+/* scheme://user@host:port unchanged, and the path after it, decoded. */
 static kl_status split_base(const char *base, kl_buf *origin, kl_buf *path, kl_err *err)
 {
     const char *host = strstr(base, "://"), *end;
@@ -169,7 +169,7 @@ kl_status kl_url_abspath(const char *base, const char *const *segments, size_t n
     return abspath(base, segments, n, NULL, 0, out, err);
 }
 
-/* Behind "scheme://host" if there is one. NULL for what is no URL. */
+/* Behind "scheme://host" if there is one. NULL for what is not a URL. */
 static const char *after_host(const char *uri)
 {
     size_t n = strspn(uri, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.");

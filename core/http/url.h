@@ -1,5 +1,4 @@
-/* url.h - where a request goes, spelled byte for byte as client-go spells it: base, path and query. Pure;
- * any thread.
+/* url.h - the URL of a request, byte for byte as client-go writes it: base, path and query. Pure; any thread.
  *
  * A path is put together from parts that may hold slashes, then cleaned: no "//", no ".", no way above the
  * root. */

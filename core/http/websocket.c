@@ -1,5 +1,5 @@
-/* websocket.c - wslay does the frames (masking, fragments, control frames, close codes); around it stand
- * buffers in place of sockets, and the clock of pings. */
+/* websocket.c - wslay does the frames (masking, fragments, control frames, close codes); around it are
+ * buffers instead of sockets, and the ping timer. */
 #include "http/websocket.h"
 
 #include <stdint.h>
@@ -8,7 +8,9 @@
 #include <wslay/wslay.h>
 #include "base/mem.h"
 
-#define OUT_MAX ((size_t)4 << 20) /* a peer that floods us with pings and reads no answers is left */
+#define OUT_MAX                                                                                              \
+    ((size_t)4 << 20) /* a peer that floods us with pings and reads no answers is disconnected               \
+                       */
 
 struct kl_websocket {
     wslay_event_context_ptr ctx;
@@ -131,7 +133,7 @@ kl_status kl_websocket_feed(kl_websocket *w, const char *data, size_t n, kl_time
         return KL_ECLOSED;
     if (rc || !wslay_event_get_read_enabled(w->ctx))
         return kl_fail(err, KL_ESERVER, "the server %s", complaint(wslay_event_get_status_code_sent(w->ctx)));
-    return sent ? KL_OK : kl_fail(err, KL_ETOOBIG, "the server sends pings and does not read the answers");
+    return sent ? KL_OK : kl_fail(err, KL_ETOOBIG, "the server sends pings but does not read the answers");
 }
 
 kl_status kl_websocket_send(
@@ -145,8 +147,9 @@ kl_status kl_websocket_send(
         &(struct wslay_event_msg){.opcode = WSLAY_BINARY_FRAME, .msg = text, .msg_length = headlen + n});
     kl_free(text);
     if (rc)
-        return kl_fail(err, KL_ECLOSED, "nothing can be sent after the goodbye");
-    return pump(w) ? KL_OK : kl_fail(err, KL_ETOOBIG, "more than %zu MiB wait to be sent", OUT_MAX >> 20);
+        return kl_fail(err, KL_ECLOSED, "nothing can be sent after the close frame");
+    return pump(w) ? KL_OK
+                   : kl_fail(err, KL_ETOOBIG, "more than %zu MiB are waiting to be sent", OUT_MAX >> 20);
 }
 
 void kl_websocket_close(kl_websocket *w, int code)
@@ -179,14 +182,14 @@ void kl_websocket_rest(kl_websocket *w, bool on, kl_time now)
 kl_status kl_websocket_tick(kl_websocket *w, kl_time now, kl_time *next, kl_err *err)
 {
     if (!w->resting && now - w->heard >= KL_WEBSOCKET_SILENCE_MAX)
-        return kl_fail(err, KL_ETIMEOUT, "the server has been silent for %d s and answers no ping",
+        return kl_fail(err, KL_ETIMEOUT, "the server has been silent for %d s and does not answer pings",
             (int)(KL_WEBSOCKET_SILENCE_MAX / KL_SECONDS(1)));
     if (w->stuck != KL_NEVER && now - w->stuck >= KL_WEBSOCKET_WRITE_MAX)
-        return kl_fail(err, KL_ETIMEOUT, "the server has taken nothing for %d s",
+        return kl_fail(err, KL_ETIMEOUT, "the server has read nothing for %d s",
             (int)(KL_WEBSOCKET_WRITE_MAX / KL_SECONDS(1)));
     if (now - w->pinged >= KL_WEBSOCKET_PING) {
         w->pinged = now;
-        /* One that stands in out unsent asks enough. */
+        /* An unsent ping in the buffer is enough. */
         if (!w->out.len && !wslay_event_queue_msg(w->ctx, &(struct wslay_event_msg){.opcode = WSLAY_PING}))
             pump(w);
         if (w->out.len && w->stuck == KL_NEVER)

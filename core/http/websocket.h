@@ -1,9 +1,8 @@
-/* websocket.h - the only door to wslay: frames in, messages out, and the rules by which a silent peer is
- * given up.
+/* websocket.h - the only door to wslay: frames in, messages out, and the timeouts of a silent peer.
  *
- * Pure: bytes and the time come from the owner, bytes to be sent stand in kl_websocket_out until the owner
- * has written them. As client-go: a ping every 5 s, a peer that says nothing for 61 s is dead, and so is
- * one that takes nothing for 60 s. Owner thread. */
+ * Pure: bytes and the time come from the owner; bytes to send stay in kl_websocket_out until the owner has
+ * written them. As in client-go: a ping every 5 s; a peer that sends nothing for 61 s is dead, and so is one
+ * that reads nothing for 60 s. Owner thread. */
 #ifndef KL_HTTP_WEBSOCKET_H
 #define KL_HTTP_WEBSOCKET_H
 
@@ -24,20 +23,20 @@ typedef kl_status kl_websocket_fn(void *arg, const char *data, size_t n, kl_err 
 
 kl_websocket *kl_websocket_new(kl_websocket_fn *on_message, void *arg, kl_time now);
 void kl_websocket_free(kl_websocket *w);
-/* What came from the peer. KL_ECLOSED: it said goodbye, with kl_websocket_code. KL_ESERVER: it broke the
+/* Bytes from the peer. KL_ECLOSED: it sent a close frame, see kl_websocket_code. KL_ESERVER: it violated the
  * protocol. */
 KL_NODISCARD kl_status kl_websocket_feed(
     kl_websocket *w, const char *data, size_t n, kl_time now, kl_err *err);
 /* of the peer's close frame; 0: there was none; 1005: it named none */
 int kl_websocket_code(const kl_websocket *w);
-/* Queues one binary message. KL_ETOOBIG: too much stands in out already. */
+/* Queues one binary message. KL_ETOOBIG: too much is waiting to be sent. */
 KL_NODISCARD kl_status kl_websocket_send(
     kl_websocket *w, const char *head, size_t headlen, const char *data, size_t n, kl_err *err);
-void kl_websocket_close(kl_websocket *w, int code); /* our goodbye, after what was queued; once */
-/* What is to be written, from the front; tell with kl_websocket_wrote how much of it went. */
+void kl_websocket_close(kl_websocket *w, int code); /* our close frame, after the queued messages; once */
+/* The bytes to write, from the front; kl_websocket_wrote tells how many were written. */
 const kl_buf *kl_websocket_out(const kl_websocket *w);
 void kl_websocket_wrote(kl_websocket *w, size_t n, kl_time now);
-/* While the owner does not read, the peer's silence counts for nothing. */
+/* While the owner does not read, the peer's silence does not count. */
 void kl_websocket_rest(kl_websocket *w, bool on, kl_time now);
 /* Pings when it is time; *next is when to call again. KL_ETIMEOUT: the peer is dead. */
 KL_NODISCARD kl_status kl_websocket_tick(kl_websocket *w, kl_time now, kl_time *next, kl_err *err);

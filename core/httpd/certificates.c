@@ -1,5 +1,5 @@
-/* certificates.c - given files, or a certificate of our own: an authority that is made at the start signs it
- * and is forgotten, so that the kubeconfig that names it leads to this process alone. */
+/* certificates.c - given files, or a self-made certificate: an authority created at the start signs it, and
+ * its key is dropped, so that a kubeconfig with that authority trusts this process only. */
 #include "httpd/certificates.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/x509_sign.h"
 
-/* Nobody's clock is that wrong, and no process lives that long. */
+/* Larger than any clock error, and than the life of any process. */
 #define SKEW KL_MINUTES(60)
 #define LIFE KL_MINUTES(60 * 24 * 365)
 
@@ -75,7 +75,7 @@ kl_status kl_httpd_certify(const kl_httpd_certificates *o, kl_keyring **ring, ch
         kl_err_prefix(err, "%s", o->cert);
     if (!st) {
         *ring = k;
-        /* who signed a given one is not known here: what is in its file is what it can be checked with */
+        /* the signer of a given one is unknown: clients verify it with the contents of its file */
         *ca = kl_strdup(own ? own : cert);
     } else
         kl_keyring_free(k);

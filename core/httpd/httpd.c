@@ -3,14 +3,14 @@
  * A request gathers its body, then meets the handler once:
  *   reading --body complete--> handled --reply--> queued --sent--> completed
  *   handled without reply: parked (suspended) --reply, any thread--> queued
- * A stream is an answer that goes on: the reader, on the server's thread, takes what is queued and
- * suspends the connection when nothing is; whoever writes resumes it. `conn` is set exactly while
- * libmicrohttpd may be told about the connection: request_completed clears it under the stream's lock, so
- * a writer never touches a dead connection. A suspended connection is polled by nobody, therefore
- * kl_hangup watches its socket. libmicrohttpd must not be stopped while anything is suspended: stopping
- * marks and resumes all, and from then on nothing suspends any more.
+ * A stream is an open answer: the reader, on the server's thread, takes queued bytes and suspends the
+ * connection when there are none; a writer resumes it. `conn` is set exactly while libmicrohttpd may be told
+ * about the connection: request_completed clears it under the stream's lock, so a writer never touches a dead
+ * connection. libmicrohttpd does not poll a suspended connection, therefore kl_hangup watches its socket.
+ * libmicrohttpd must not be stopped while anything is suspended: stopping marks and resumes all, and from
+ * then on nothing suspends any more.
  *
- * A request whose body is coming is known to kl_hangup as well: libmicrohttpd does not see an end of the
+ * A request with an arriving body is watched by kl_hangup as well: libmicrohttpd does not see an end of the
  * connection that came together with data (0.9.75, edge-triggered), and would hold both for as long as an
  * idle connection may live. Once the reading side is shut down by us it looks again. What all bodies hold
  * together is bounded.
@@ -74,10 +74,10 @@ struct kl_httpd {
     uint64_t next_id KL_GUARDED_BY(mu);
     kl_list streams KL_GUARDED_BY(mu); /* attached to a connection */
     kl_list parked KL_GUARDED_BY(mu);  /* requests whose handler has returned without a reply */
-    size_t unsent KL_GUARDED_BY(mu);   /* whole answers that were given and have not left */
+    size_t unsent KL_GUARDED_BY(mu);   /* complete answers that were given and not sent yet */
     kl_cond sent;                      /* there are none */
-    kl_list coming KL_GUARDED_BY(mu);  /* requests whose body is not whole */
-    size_t bodies KL_GUARDED_BY(mu);   /* bytes that are held of bodies */
+    kl_list coming KL_GUARDED_BY(mu);  /* requests whose body is incomplete */
+    size_t bodies KL_GUARDED_BY(mu);   /* bytes of all bodies in memory */
     /* address -> its part of that, in bytes (the pointer is the number) */
     kl_map *peers KL_GUARDED_BY(mu);
     kl_list connections KL_GUARDED_BY(mu);
@@ -101,7 +101,7 @@ struct kl_httpd_stream {
     kl_mutex mu;
     struct MHD_Connection *conn KL_GUARDED_BY(mu); /* NULL once completed */
     bool suspended KL_GUARDED_BY(mu);
-    bool closed KL_GUARDED_BY(mu); /* by the caller: end when the queue is empty */
+    bool closed KL_GUARDED_BY(mu); /* by the caller: ends when the queue is empty */
     bool gone KL_GUARDED_BY(mu);   /* by the peer, by overflow or by stop: end now */
     kl_buf queue KL_GUARDED_BY(mu);
     size_t sent KL_GUARDED_BY(mu); /* bytes at the front of queue that are already gone */
@@ -112,21 +112,21 @@ struct kl_httpd_request {
     kl_list link; /* in h->coming, later perhaps in h->parked */
     /* NULL when stopped before the reply came; under h->mu once parked */
     struct MHD_Connection *conn;
-    /* method and path NULL: its head has not come whole; then it is nothing but uri and cut */
+    /* method and path NULL: its head is incomplete; then only uri and cut are set */
     char *uri, *method, *path;
-    bool cut;                        /* decoded, its URI would end where a NUL is, and name something else */
+    bool cut;                        /* the decoded URI contains a NUL, and would be cut there */
     const kl_httpd_witness *witness; /* or NULL */
     void *witness_arg;
     kl_buf body;
     uint64_t id; /* while it is coming, for kl_hangup; 0: it has no body */
     int fd;
     char *peer; /* its address, once it has a body */
-    /* nothing more will come; under h->mu, and apart from what the HTTP thread reads without it */
+    /* nothing more will arrive; under h->mu, apart from the HTTP thread's data */
     bool ended;
     size_t counted; /* of h->bodies */
-    bool crowded;   /* its body found no room */
+    bool crowded;   /* its body did not fit */
     bool handled;   /* the handler has been called */
-    bool again;     /* and shall be once more; under h->mu */
+    bool again;     /* and is to be called again; under h->mu */
     bool halved;    /* see kl_httpd_halve */
     void *user;
     bool parked;                   /* under h->mu */
@@ -194,7 +194,7 @@ static ssize_t stream_read(void *arg, uint64_t pos, char *out, size_t max)
 
 static void response_freed(void *arg) { stream_unref(arg); }
 
-/* The connection is about to go, or to serve its next request. Server thread. */
+/* The connection is about to close, or to serve its next request. Server thread. */
 static void stream_detach(kl_httpd *h, kl_httpd_stream *s)
 {
     kl_lock(&h->mu);
@@ -210,7 +210,7 @@ static void stream_detach(kl_httpd *h, kl_httpd_stream *s)
     kl_unlock(&s->mu);
 }
 
-/* Once all that came has been read libmicrohttpd is woken, and finds the end; woken before, it would stop
+/* After all received data was read, libmicrohttpd is woken, and finds the end; woken earlier, it would stop
  * at the last piece again. The socket is open as long as the request is listed. */
 static void body_ended_locked(kl_httpd *h, kl_httpd_request *r) KL_REQUIRES(h->mu)
 {
@@ -292,8 +292,7 @@ static void peer_gone(void *arg, uint64_t id)
     kl_unlock(&h->mu);
 }
 
-/* A peer that does not read would keep its connection, and what waits for it, until the connection's time
- * is over. */
+/* A peer that does not read would keep its connection and its queue until the connection times out. */
 static void cut_locked(kl_httpd_stream *s) KL_REQUIRES(s->mu)
 {
     s->gone = true;
@@ -316,7 +315,7 @@ bool kl_httpd_stream_write(kl_httpd_stream *s, const void *data, size_t len)
     kl_lock(&s->mu);
     bool ok = !s->gone && !s->closed;
     if (ok && len) {
-        /* more is gone than waits: close up, at amortized no cost */
+        /* more was sent than waits: compact, at no amortized cost */
         if (s->sent > s->queue.len / 2) {
             kl_buf_consume(&s->queue, s->sent);
             s->sent = 0;
@@ -414,7 +413,7 @@ static void body_uncount_locked(kl_httpd *h, kl_httpd_request *r) KL_REQUIRES(h-
     r->counted = 0;
 }
 
-/* A body is on its way: an end of the connection shall be noticed. */
+/* A body is arriving: watches for the end of the connection. */
 static void body_begins(kl_httpd *h, kl_httpd_request *r)
 {
     r->peer = peer_of(r->conn);
@@ -610,7 +609,7 @@ static void answer(kl_httpd_request *r, int code, struct MHD_Response *response,
     r->owed = false;
     r->unsent = !s && r->conn;
     h->unsent += r->unsent;
-    bool orphan = !r->conn; /* stopped meanwhile: nobody else knows r */
+    bool orphan = !r->conn; /* stopped meanwhile: no other thread knows r */
     if (r->parked && !orphan) {
         kl_list_remove(&r->link);
         r->parked = false;
@@ -802,7 +801,7 @@ static enum MHD_Result refuse(kl_httpd_request *r, int code, const char *text)
     return queue_response(r);
 }
 
-static const char crowded[] = "the bodies of all requests take too much memory: try again later\n";
+static const char crowded[] = "the bodies of all requests together take too much memory: try again later\n";
 
 static void *on_uri(void *arg, const char *uri, struct MHD_Connection *conn)
 {
@@ -827,9 +826,9 @@ static enum MHD_Result begin(
         || (length && strtoull(length, NULL, 10));
     enum MHD_Result rc = MHD_YES;
     if (r->cut)
-        rc = refuse(r, MHD_HTTP_BAD_REQUEST, "the path or query holds a NUL (%00)\n");
+        rc = refuse(r, MHD_HTTP_BAD_REQUEST, "the path or query contains a NUL (%00)\n");
     else if (coming && h->no_bodies)
-        rc = refuse(r, MHD_HTTP_CONTENT_TOO_LARGE, "no request here has a body\n");
+        rc = refuse(r, MHD_HTTP_CONTENT_TOO_LARGE, "requests here have no body\n");
     else if (length && strtoull(length, NULL, 10) > h->max_body)
         rc = too_big(r);
     else if (coming)
@@ -840,7 +839,7 @@ static enum MHD_Result begin(
     return rc;
 }
 
-/* A piece of a body that finds no room, or is too long, is dropped; the answer says so when all has come. */
+/* A piece of a body that does not fit is dropped; the answer tells so when the whole body has arrived. */
 static void body_add(kl_httpd_request *r, const char *data, size_t n)
 {
     if (r->body.failed || r->crowded || r->handled)
@@ -856,8 +855,7 @@ static void body_add(kl_httpd_request *r, const char *data, size_t n)
         kl_buf_fini(&r->body);
 }
 
-/* Gives the request to the handler, again while that is asked for, and parks it when no reply came with
- * that. */
+/* Calls the handler, again while that is requested, and parks the request when there was no reply. */
 static enum MHD_Result handle(kl_httpd *h, kl_httpd_request *r)
 {
     bool again, ready, stopping;
@@ -948,7 +946,7 @@ static void on_completed(
     kl_list_remove(&r->link);
     r->parked = false;
     r->conn = NULL;
-    bool owed = r->owed && r->handled; /* somebody will still reply, and frees r then */
+    bool owed = r->owed && r->handled; /* a reply will still come, and frees r then */
     if (owed)
         atomic_fetch_add_explicit(&h->refs, 1, memory_order_relaxed);
     kl_unlock(&h->mu);
@@ -1006,8 +1004,8 @@ static void on_connection(
     *state = c;
 }
 
-/* libmicrohttpd wants a certificate or somebody to ask; on_connection comes before either. Without a pair
- * this ends the handshake. */
+/* libmicrohttpd needs a certificate or a callback; on_connection comes before either. Without a pair this
+ * ends the handshake. */
 static int no_certificate(void) { return -1; }
 
 kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err)

@@ -44,8 +44,8 @@ typedef struct kl_httpd_options {
 } kl_httpd_options;
 
 KL_NODISCARD kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err);
-/* Waits until whole answers that were given have left, at most until `deadline` (real clock). NULL is
- * fine. Not from a handler. */
+/* Waits until complete answers have been sent, at most until `deadline` (real clock). NULL is fine. Not from
+ * a handler. */
 void kl_httpd_drain(kl_httpd *h, kl_time deadline);
 /* ends streams, closes connections, joins, frees; NULL is fine */
 void kl_httpd_stop(kl_httpd *h);
@@ -64,13 +64,13 @@ char *kl_httpd_source(const kl_httpd_request *r);
 const char *kl_httpd_query(const kl_httpd_request *r, const char *name); /* decoded first value, or NULL */
 void kl_httpd_query_each(
     const kl_httpd_request *r, const char *name, void (*fn)(void *arg, const char *value), void *arg);
-/* whoever asks is on this machine (or has come in through it) */
+/* the client is on this machine (or came through it) */
 bool kl_httpd_from_loopback(const kl_httpd_request *r);
-/* who asks; false but for sockets in the file system */
+/* the client process; false but for sockets in the file system */
 bool kl_httpd_peer(const kl_httpd_request *r, pid_t *pid, uid_t *uid);
 /* all of it, decoded, for people: "a=b&c"; caller frees */
 char *kl_httpd_query_text(const kl_httpd_request *r);
-/* whose certificate the client has shown, see kl_keyring_peer; KL_PEER_NONE without TLS */
+/* the subject of the client's certificate, see kl_keyring_peer; KL_PEER_NONE without TLS */
 kl_peer kl_httpd_client(const kl_httpd_request *r, char **cn, char **organizations);
 const char *kl_httpd_header(const kl_httpd_request *r, const char *name); /* or NULL */
 /* each header of the request, in no promised order */
@@ -78,18 +78,18 @@ void kl_httpd_header_each(
     const kl_httpd_request *r, void (*fn)(void *arg, const char *name, const char *value), void *arg);
 const char *kl_httpd_body(const kl_httpd_request *r, size_t *len);
 
-/* What a handler keeps of a request between two calls; its own to free. Nothing at first. */
+/* Data of a handler for a request between two calls, which the handler frees. NULL at first. */
 void kl_httpd_set_user(kl_httpd_request *r, void *user);
 void *kl_httpd_user(const kl_httpd_request *r);
-/* For a request whose handler returned without a reply: the handler shall be called again, on the server's
- * thread, where everything about the request is there as before. False when the peer has gone, or the
- * server stops: then a reply, which nobody hears, ends it. Any thread. */
+/* For a request whose handler returned without a reply: calls the handler again, on the server's thread,
+ * where the request is complete as before. False when the peer has gone, or the server stops: then a reply,
+ * which is discarded, ends it. Any thread. */
 bool kl_httpd_again(kl_httpd_request *r);
 
-/* Who is told what becomes of a request: at most one for each. */
+/* The observer of a request: at most one each. */
 typedef struct kl_httpd_witness {
-    /* An answer was given, or (`goes_on`, without a body) how one begins. Inside the call that gives it; once
-     * more when that was retracted. */
+    /* An answer was given, or (`goes_on`, without a body) one began. Inside the call that gives it; again
+     * when that was retracted. */
     void (*answered)(
         void *arg, int code, const char *content_type, const void *body, size_t len, bool goes_on);
     /* The request is over, answered or not. */
@@ -109,9 +109,9 @@ void kl_httpd_reply_take(
 /* Half of the whole answer that is still to come leaves, then the connection is closed: for tests of clients.
  * By the handler. */
 void kl_httpd_halve(kl_httpd_request *r);
-/* A handler that still runs takes back the whole answer that it has just given; the request is its own
- * again. Later, on any thread, kl_httpd_release sends that answer; or kl_httpd_retract drops it, and another
- * is given in its place. */
+/* A running handler takes back the complete answer that it has just given, and owns the request again. Later,
+ * on any thread, kl_httpd_release sends that answer; or kl_httpd_retract drops it, and another is given in
+ * its place. */
 void kl_httpd_hold(kl_httpd_request *r);
 void kl_httpd_release(kl_httpd_request *r);
 void kl_httpd_retract(kl_httpd_request *r);
@@ -124,7 +124,7 @@ kl_httpd_stream *kl_httpd_reply_stream(
 bool kl_httpd_stream_write(kl_httpd_stream *s, const void *data, size_t len);
 size_t kl_httpd_stream_queued(kl_httpd_stream *s);
 bool kl_httpd_stream_gone(kl_httpd_stream *s); /* the peer hung up */
-/* drops what is queued and the connection: the peer does not read. Any thread */
+/* drops the queued bytes and the connection: the peer does not read. Any thread */
 void kl_httpd_stream_cut(kl_httpd_stream *s);
 /* sends what is queued, then ends the answer; drops the caller's reference */
 void kl_httpd_stream_close(kl_httpd_stream *s);

@@ -7,9 +7,9 @@
 #include <stdint.h>
 #include "base/err.h"
 
-/* "127.0.0.1:8080", "localhost:0", "[::1]:8080"; ":8080" means every address, both families; "unix:PATH"
- * as httpd/unixsock.h says. *fd is non-blocking and the caller's to close. Errors name the address and what
- * is wrong with it. May ask the resolver, when host is a name. */
+/* "127.0.0.1:8080", "localhost:0", "[::1]:8080"; ":8080" means every address, both families; "unix:PATH" as
+ * httpd/unixsock.h says. *fd is non-blocking and the caller's to close. Errors name the address and the
+ * reason. A host name is resolved, which may wait. */
 KL_NODISCARD kl_status kl_listen(const char *address, int *fd, kl_err *err);
 /* Whether a Host header or an address to listen on means this machine alone: localhost, 127.x.y.z, [::1];
  * with or without a port. */

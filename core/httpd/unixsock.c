@@ -1,4 +1,4 @@
-/* unixsock.c - a path that only its owner can connect to: the mode is there before the name is. */
+/* unixsock.c - a path that only its owner can connect to: the mode is set before the name exists. */
 #include "httpd/unixsock.h"
 
 #include <errno.h>
@@ -56,24 +56,24 @@ bool kl_unixsock_alive(const char *path, pid_t *pid)
     return alive;
 }
 
-/* Whoever may change names in there could put a socket of his own in the place of ours. */
+/* A user who may change names in there could replace our socket. */
 static kl_status check_directory(const char *dir, kl_err *err)
 {
     struct stat st;
     if (mkdir(dir, 0700) && errno != EEXIST)
         return kl_fail(err, KL_EIO, "cannot make the directory %s: %s", dir, strerror(errno));
     if (stat(dir, &st))
-        return kl_fail(err, KL_EIO, "cannot look at the directory %s: %s", dir, strerror(errno));
+        return kl_fail(err, KL_EIO, "cannot read the directory %s: %s", dir, strerror(errno));
     if (!S_ISDIR(st.st_mode))
-        return kl_fail(err, KL_EIO, "%s is no directory", dir);
+        return kl_fail(err, KL_EIO, "%s is not a directory", dir);
     if (st.st_uid != geteuid() && st.st_uid != 0)
         return kl_fail(err, KL_EIO,
-            "the directory %s belongs to somebody else (uid %u): choose another place for the socket", dir,
+            "the directory %s belongs to another user (uid %u): choose another place for the socket", dir,
             (unsigned)st.st_uid);
     if ((st.st_mode & 022) && !(st.st_mode & S_ISVTX))
         return kl_fail(err, KL_EIO,
-            "others may write into the directory %s (mode %o): chmod 700, or choose another place for the "
-            "socket",
+            "other users may write into the directory %s (mode %o): chmod 700, or choose another place for "
+            "the socket",
             dir, (unsigned)st.st_mode & 07777);
     return KL_OK;
 }
@@ -87,7 +87,7 @@ static kl_status check_place(const char *path, kl_err *err)
     return st;
 }
 
-/* What stands at the path goes when it is a socket that nobody listens on. */
+/* Removes a socket at the path that no process listens on. */
 static kl_status clear_place(const char *path, kl_err *err)
 {
     struct stat st;
@@ -96,9 +96,10 @@ static kl_status clear_place(const char *path, kl_err *err)
         return KL_OK;
     if (!S_ISSOCK(st.st_mode))
         return kl_fail(
-            err, KL_EEXISTS, "%s is there already and no socket: remove it, or choose another path", path);
+            err, KL_EEXISTS, "%s exists and is not a socket: remove it, or choose another path", path);
     if (kl_unixsock_alive(path, &pid))
-        return kl_fail(err, KL_EEXISTS, "process %ld listens at %s: choose another path", (long)pid, path);
+        return kl_fail(
+            err, KL_EEXISTS, "process %ld already listens at %s: choose another path", (long)pid, path);
     if (unlink(path) && errno != ENOENT)
         return kl_fail(err, KL_EIO, "cannot replace the dead socket %s: %s", path, strerror(errno));
     return KL_OK;

@@ -8,12 +8,13 @@
 
 /* A non-blocking socket at `path`, mode 0600, the caller's to close and to unlink. A directory that is
  * missing is made (0700); one in which others may change names is refused, unless it is sticky (/tmp). A
- * socket that nobody listens on any more is replaced; a living one is KL_EEXISTS, with its pid in the
+ * socket that nobody listens on any more is replaced; one in use is KL_EEXISTS, with its pid in the
  * message. */
 KL_NODISCARD kl_status kl_unixsock_listen(const char *path, int *fd, kl_err *err);
-/* Somebody listens at `path`; *pid (may be NULL) is who, 0 when the kernel does not say. Waits for nobody. */
+/* Whether a process listens at `path`; *pid (may be NULL) is its pid, 0 when the kernel does not tell. Never
+ * waits. */
 bool kl_unixsock_alive(const char *path, pid_t *pid);
-/* Who has connected to the other end of fd; false when it is no socket of the file system's. */
+/* Who has connected to the other end of fd; false when it is not a socket of the file system's. */
 bool kl_unixsock_peer(int fd, pid_t *pid, uid_t *uid);
 
 #endif

@@ -1,12 +1,12 @@
-/* cache_problem.c - why a cache does not serve, in words that say what to do about it. */
+/* cache_problem.c - why a cache is not usable, with advice. */
 #include <string.h>
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "informers/caches_impl.h"
 
-/* Who was refused, as the authorizer says: User "nobody" cannot list resource ... NULL when it was
- * something else that refused. */
+/* The refused user, from the authorizer's message: User "nobody" cannot list resource ... NULL when another
+ * component refused. */
 static char *refused_user(const char *message)
 {
     const char *user = message ? strstr(message, "User \"") : NULL,
@@ -41,8 +41,8 @@ char *kl__refusal_text(const kl_resource *r, const char *ns, const char *message
         text = kl_sprintf(
             "may not %s %s in namespace %s: add rule %s to the Role of %s", verb, r->plural, ns, rule, who);
     else if (r->namespaced)
-        text = kl_sprintf("may not %s %s in all namespaces: add rule %s to the ClusterRole of %s, or name "
-                          "the namespaces that are meant in `namespaces`",
+        text = kl_sprintf("may not %s %s in all namespaces: add rule %s to the ClusterRole of %s, or list "
+                          "namespaces in `namespaces`",
             verb, r->plural, rule, who);
     else
         text = kl_sprintf("may not %s %s: add rule %s to the ClusterRole of %s", verb, r->plural, rule, who);
@@ -80,7 +80,7 @@ void kl__cache_tell(kl_cache *c)
     char *why = trouble(c, &failure);
     bool news = why && failure == KL_EFORBIDDEN && (!c->told || strcmp(c->told, why));
     if (news)
-        kl_warn("what needs it is parked until it may be read", "kind=%s why=%s", c->entry.kind,
+        kl_warn("controllers that need it are parked until it may be read", "kind=%s why=%s", c->entry.kind,
             kl_log_quoted(why));
     kl_free(c->told);
     c->told = why;

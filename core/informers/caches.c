@@ -13,12 +13,10 @@
 #include "informers/caches_impl.h"
 #include "informers/source.h"
 
-/* A kind that the server lacks is asked for again after this long, doubling: a CRD installed meanwhile is
- * found soon. */
+/* A missing kind is looked up again after this time, doubling: a CRD installed meanwhile is found soon. */
 #define RETRY_FIRST KL_SECONDS(1)
 #define RETRY_MAX KL_SECONDS(30)
-/* One that could not be looked up, since discovery failed: it may be there, and the server may be back at
- * any moment. */
+/* The same after a failed discovery: the kind may exist, and the server may be back at any moment. */
 #define RETRY_UNKNOWN_MAX KL_SECONDS(4)
 
 /* --- the client as origin ----------------------------------------------------------------- */
@@ -108,7 +106,7 @@ static void on_news(void *arg)
 
 static void is_strange(void *arg);
 
-/* Under its name there may be another thing by now, with no moment in between at which there was none. */
+/* The name may belong to another kind by now, without a gap in between. */
 static void on_event(void *arg, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags)
 {
     kl_cache *c = arg;
@@ -237,11 +235,11 @@ static void problem_set(kl_cache *c, char **why)
         *why = NULL;
 }
 
-/* The kind is there. One without namespaces is the same for who wants some of them and who wants all. */
+/* The kind exists. For a cluster-scoped one the selected namespaces do not matter. */
 static void found(kl_cache *c, const kl_resource *r)
 {
     if (c->problem)
-        kl_info("the kind is there now", "kind=%s", c->entry.kind);
+        kl_info("the kind exists now", "kind=%s", c->entry.kind);
     problem_set(c, NULL);
     c->retry = 0;
     c->resource = r;
@@ -266,7 +264,7 @@ static void not_found(kl_cache *c, kl_status st, char **why)
     if (!c->entry.hidden)
         kl__kinds_begin(c->set);
     if (!c->problem || strcmp(c->problem, *why))
-        kl_warn(st == KL_ENOTFOUND ? "a kind is missing; what needs it is parked until it appears"
+        kl_warn(st == KL_ENOTFOUND ? "a kind is missing; controllers that need it are parked until it appears"
                                    : "a kind cannot be looked up; trying again",
             "kind=%s error=%s", c->entry.kind, kl_log_quoted(*why));
     problem_set(c, why);
@@ -314,7 +312,7 @@ void kl__cache_look(kl_cache *c)
     if (doubtful && !c->resolving && !c->timer) {
         ask(c);
     } else if (!doubtful && c->gone) {
-        kl_info("the kind is there again", "kind=%s", c->entry.kind);
+        kl_info("the kind exists again", "kind=%s", c->entry.kind);
         retry_end(c);
         problem_set(c, NULL);
         c->gone = false;
@@ -327,14 +325,14 @@ void kl__cache_look(kl_cache *c)
     kl__cache_tell(c);
 }
 
-/* Under its old name there is another thing now: with namespaces or without, or elsewhere. */
+/* Its old name belongs to another kind now: with another scope, or another plural. */
 static bool is_another(const kl_resource *a, const kl_resource *b)
 {
     return a->namespaced != b->namespaced || strcmp(a->plural, b->plural);
 }
 
-/* A 404 may be a server that is not there yet: only when discovery has no such kind, its objects are none.
- * Asked again until a list settles it. */
+/* A 404 may come from a server that is still starting: only when discovery has no such kind, its objects are
+ * gone. Repeated until a list succeeds. */
 static void doubt_answered(kl_cache *c, kl_status st, const kl_resource *r, char **why)
 {
     if (!st && is_another(r, c->resource)) {
@@ -350,8 +348,8 @@ static void doubt_answered(kl_cache *c, kl_status st, const kl_resource *r, char
         kl_informer_kick(c->informer);
     } else if (doubtful && st == KL_ENOTFOUND) {
         if (!c->gone)
-            kl_warn("a kind is gone; what needs it is parked until it appears again", "kind=%s error=%s",
-                c->entry.kind, kl_log_quoted(*why));
+            kl_warn("a kind is gone; controllers that need it are parked until it reappears",
+                "kind=%s error=%s", c->entry.kind, kl_log_quoted(*why));
         c->gone = true;
         problem_set(c, why);
         kl_informer_clear(c->informer);

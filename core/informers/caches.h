@@ -1,13 +1,13 @@
-/* caches.h - one shared informer per kind, started by the first who needs it and stopped by the last.
+/* caches.h - one shared informer per kind, started by its first user and stopped by its last.
  *
  *   resolving --found--> running --404, and discovery agrees--> gone: its objects are deleted --listed again--> running
  *       ^  `--no such kind, no answer--> missing --news, or later--> resolving
  *
- * A running informer syncs, watches, parks and heals by itself.
+ * A running informer syncs, watches, parks and recovers without help.
  *
- * News come from a watch of CustomResourceDefinitions and APIServices, which begins when the first kind is
- * missing or an informer is parked, and ends with the last cache. Where that may not be watched, missing
- * kinds are asked for every 1 to 30 s.
+ * News of kinds come from a watch of CustomResourceDefinitions and APIServices, which begins when the first
+ * kind is missing or an informer is parked, and ends with the last cache. Where that watch is forbidden,
+ * missing kinds are polled every 1 to 30 s.
  *
  * Everything here runs on the manager's loop unless said otherwise. */
 #ifndef KL_INFORMERS_CACHES_H
@@ -22,16 +22,16 @@ typedef struct kl_cache kl_cache;
 
 /* One list and watch that a cache wants. Borrowed for the call. */
 typedef struct kl_cache_source {
-    /* of the cache: its kind, and what is wanted of it where that is not the usual */
+    /* of the cache: its kind, and its selection where that is not the default */
     const char *label;
     const char *ns;              /* NULL: all */
     const char *labels, *fields; /* selectors; NULL: all */
-    /* of each object metadata alone is fetched; it comes with its own kind nevertheless */
+    /* only metadata of each object is fetched; it has the object's kind nevertheless */
     bool metadata;
     kl_projection *keep; /* NULL: everything */
 } kl_cache_source;
 
-/* Where kinds and their objects come from: the client in life, a script in specs. */
+/* The source of kinds and objects: the client in production, a script in specs. */
 typedef struct kl_caches_origin {
     /* done on any thread; resources outlive the set */
     void (*resolve)(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg);
@@ -51,12 +51,11 @@ typedef struct kl_caches_options {
     bool drop_managed_fields;
     /* caches begin with the initial events of a watch rather than with lists, where the server can */
     bool stream;
-    bool watch_kinds;           /* see above; false: missing kinds are only asked for again */
+    bool watch_kinds;           /* see above; false: missing kinds are only polled */
     void (*changed)(void *arg); /* some cache resolved, went missing or synced; on the loop */
     void *changed_arg;
-    /* Who wants to hear of everything that comes into caches: each informer, before it is started, and
-     * when it is about to be stopped. On the loop; what subscribed in `begun` unsubscribes in `ended` at
-     * the latest. Both NULL: nobody. */
+    /* Called for each informer before it is started, and before it is stopped. On the loop; a subscriber of
+     * `begun` unsubscribes in `ended` at the latest. Both may be NULL. */
     void (*begun)(
         void *arg, const char *kind, const kl_resource *r, const kl_cache_source *want, kl_informer *i);
     void (*ended)(void *arg, kl_informer *i);
@@ -67,45 +66,45 @@ kl_caches *kl_caches_new(const kl_caches_options *o);
 /* After every cache was released: waits for the informers to stop (not on the loop). */
 void kl_caches_free(kl_caches *s);
 
-/* What its user wants of a kind. Borrowed for the call; all zero: every object that the set sees, and of
- * it what the options say. */
+/* A user's selection of a kind. Borrowed for the call; all zero: every object that the set sees, with the
+ * projection of the options. */
 typedef struct kl_want {
-    bool cut;            /* of each object `keep` is kept, whatever the options say */
+    bool cut;            /* `keep` applies to each object, instead of the options */
     kl_projection *keep; /* NULL: everything */
     const char *what;    /* for people: "spec.nodeName, status.phase"; NULL: nothing to say */
     bool metadata;       /* only metadata is fetched (PartialObjectMetadata) */
-    /* of a namespaced kind only what is in these; NULL-terminated. NULL: all that the set sees */
+    /* of a namespaced kind only objects in these; NULL-terminated. NULL: all that the set sees */
     char *const *namespaces;
-    /* of a namespaced kind, and of these, only what its users hold: see kl_cache_hold */
+    /* of a namespaced kind, and of these, only the namespaces that its users hold: see kl_cache_hold */
     bool divided;
-    /* selectors that the server is asked for; what leaves them is deleted here. NULL: all */
+    /* selectors of the requests; an object that stops matching is deleted here. NULL: all */
     const char *labels, *fields;
 } kl_want;
 
-/* The shared cache of a kind, begun when this is its first user; never NULL. Each acquire wants one
- * release, and the last release stops the informer. want NULL: all zero. A cache of the same objects that
- * keeps more of them serves as well; where there is none, another is begun. On the loop. */
+/* The shared cache of a kind, begun when this is its first user; never NULL. Each acquire wants one release,
+ * and the last release stops the informer. want NULL: all zero. A cache of the same objects that keeps more
+ * of each serves as well; otherwise another one is begun. On the loop. */
 kl_cache *kl_caches_acquire(kl_caches *s, const char *kind, const kl_want *want);
 void kl_cache_release(kl_cache *c);
 
 const char *kl_cache_kind(const kl_cache *c);
 kl_informer *kl_cache_informer(kl_cache *c);       /* borrowed; NULL until resolved, then fixed. */
 const kl_resource *kl_cache_resource(kl_cache *c); /* NULL until resolved */
-/* The kind went and came back as another: with namespaces or without, or under another plural. Who
- * acquires it again gets a fresh cache, and should. */
+/* The kind was deleted and recreated with another scope or plural. Its users should acquire it again, which
+ * gives a fresh cache. */
 bool kl_cache_outdated(const kl_cache *c);
-/* Why it does not serve: "the server has no such kind ...", the RBAC rule that is missing, or what else
- * keeps it from listing and watching; NULL when all is well. Caller frees. */
+/* Why it is not usable: "the server has no such kind ...", the missing RBAC rule, or another reason why it
+ * cannot list and watch; NULL when it is. Caller frees. */
 char *kl_cache_problem(kl_cache *c);
 /* From now on its events are applied on the mapper loop. Once set it stays. */
 void kl_cache_use_mapper(kl_cache *c);
 
-/* What of a divided cache a user needs: a namespace is listed and watched while somebody holds it. It
+/* The namespaces that a user needs of a divided cache: each is listed and watched while a user holds it. It
  * begins with none. A set (base/texts.h), copied; NULL: none, as before the user's release. Others are not
  * affected by it. */
 void kl_cache_hold(kl_cache *c, const void *user, char *const *namespaces);
-/* Whether all objects of a namespace are here; of what has no namespaces: whether it is synced. `changed`
- * tells when one comes. */
+/* Whether all objects of a namespace are here; for cluster-scoped kinds: whether it is synced. `changed` is
+ * called when one is completed. */
 bool kl_cache_covers(kl_cache *c, const char *ns);
 /* The namespace that is all the set sees, or NULL. Borrowed. */
 const char *kl_caches_namespace(const kl_caches *s);
@@ -113,11 +112,11 @@ const char *kl_caches_namespace(const kl_caches *s);
 /* The `changed` hook of the options, for others who have news. */
 void kl_caches_notify(kl_caches *s, void (**changed)(void *), void **arg);
 
-/* The kind of a cache that is not where it could be: its kind is looked up, or its informer has not come
- * to rv; NULL: there is none. Caller frees. On the loop. */
+/* The kind of a cache that is behind: its kind is being looked up, or its informer has not reached rv; NULL:
+ * none is. Caller frees. On the loop. */
 char *kl_caches_behind(kl_caches *s, uint64_t rv);
-/* Calls fn for every cache that has an informer; `kind` says also what is wanted of it: "v1/Pod
- * (spec.nodeName; labels app=x)". Any thread; under the set's lock: do not call back. */
+/* Calls fn for every cache that has an informer; `kind` includes its selection: "v1/Pod (spec.nodeName;
+ * labels app=x)". Any thread; under the set's lock: do not call back. */
 void kl_caches_each(kl_caches *s, void (*fn)(void *arg, const char *kind, kl_informer *i), void *arg);
 
 #endif

@@ -1,5 +1,4 @@
-/* caches_hold.c - caches of which each user says what it needs: namespaces that are listed and watched
- * while somebody holds them. */
+/* caches_hold.c - caches whose users select namespaces: each is listed and watched while a user holds it. */
 #include <string.h>
 
 #include "base/mem.h"

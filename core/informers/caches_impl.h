@@ -1,4 +1,4 @@
-/* caches_impl.h - what the parts of the shared informers know of each other. Inside this room. */
+/* caches_impl.h - the internals of the shared informers. Inside this room. */
 #ifndef KL_INFORMERS_CACHES_IMPL_H
 #define KL_INFORMERS_CACHES_IMPL_H
 
@@ -11,23 +11,24 @@ struct kl_caches {
     kl_caches_options o;
     kl_caches_origin origin;
     kl__registry reg;     /* of caches */
-    kl_projection *usual; /* what is kept where nobody says */
+    kl_projection *usual; /* the default projection */
     /* loop only, but for `pending` */
     kl__news news;
-    kl_cache *kinds[KL__NEWS_KINDS]; /* what is watched for news; NULL: nothing */
+    kl_cache *kinds[KL__NEWS_KINDS]; /* the caches that watch kinds; NULL: none */
     int used;                        /* caches with users; the last one to go ends the watch */
     atomic_bool pending;             /* an event is on its way to the loop */
 };
 
 struct kl_cache {
-    /* label: the kind, and what is wanted of it when that is not the usual. hidden: one of `kinds` */
+    /* label: the kind, and its selection where that is not the default. hidden: one of `kinds` */
     kl__entry entry;
     kl_caches *set;
     char *what; /* in words, what is kept; NULL */
-    /* the kind has no namespaces, so they make no difference: another's user. NULL: it works by itself */
+    /* the cache that serves this one, as namespaces do not matter for a cluster-scoped kind. NULL: it has its
+     * own informer */
     kl_cache *same;
     struct kl__hold *held; /* loop only: what each user of a divided one holds */
-    char **present;        /* the parts that its informer has: a set; NULL: none were said */
+    char **present;        /* the parts that its informer has: a set; NULL: none were set */
     /* loop only: a resolve under way or a stopping informer keeps the memory */
     int holds;
     bool resolving;
@@ -35,12 +36,12 @@ struct kl_cache {
     kl_informer *informer;
     kl_subscription *sub; /* tells us about the sync */
     char *problem;        /* missing, gone, or not to be looked up */
-    bool gone;            /* the last of these after it had been there */
-    /* it was gone and is listed again: discovery has yet to say that it is the same */
+    bool gone;            /* it is missing after it existed */
+    /* it was gone and is listed again: discovery has yet to confirm that it is the same */
     bool unsure;
     atomic_bool strange; /* it brought an object of another scope */
     bool outdated;       /* it came back as another */
-    /* under its label there is a newer one: only those who have it know it. Under the registry's lock */
+    /* a newer one has its label: only its present users know it. Under the registry's lock */
     bool replaced;
     char *told; /* the informer's trouble, as last logged */
     kl_time retry;
@@ -52,12 +53,13 @@ struct kl_cache {
 kl_cache *kl__cache_new_locked(kl_caches *s, const char *kind, const char *label, kl__scope *scope)
     KL_REQUIRES(s->reg.mu);
 void kl__cache_resolve(kl_cache *c);
-/* Its informer has news: is the kind still there, and what is to be said? */
+/* Its informer changed state: checks whether the kind still exists, and logs changes. */
 void kl__cache_look(kl_cache *c);
-/* One user less. Without any it frees itself when its informer has stopped; whether that was the last. */
+/* Drops a user; returns whether it was the last. Without users it frees itself when its informer has
+ * stopped. */
 bool kl__cache_leave(kl_cache *c);
-/* Those that have users and are known by their labels, borrowed: asking may bring answers at once, and with
- * them others. The array is the caller's. */
+/* The caches that have users and are known by their labels, borrowed: a request may be answered at once, and
+ * change the set. The array is the caller's. */
 kl_cache **kl__caches_all_locked(kl_caches *s, size_t *n) KL_REQUIRES(s->reg.mu);
 
 /* --- caches_want.c ------------------------------------------------------------------------ */
@@ -66,7 +68,7 @@ void kl__scope_init(kl__scope *out, const kl_caches *s, const kl_want *w);
 char *kl__scope_label(const kl__scope *c, const kl_caches *s, const char *kind, const char *what);
 
 /* --- caches_hold.c; on the loop ----------------------------------------------------------- */
-/* the informer of a divided one gets the parts that are held, and no others */
+/* gives the informer of a divided one exactly the parts that are held */
 void kl__cache_fit(kl_cache *c);
 void kl__cache_holds_free(kl_cache *c);
 
@@ -74,22 +76,21 @@ void kl__cache_holds_free(kl_cache *c);
 kl_informer_part kl__cache_part(kl_cache *c, const char *ns);
 
 /* --- cache_problem.c ---------------------------------------------------------------------- */
-/* A refusal in words that say what to do: the rule that is missing, and whose role it is missing from.
- * Caller frees. */
+/* The message of a refusal, with the way out: the missing rule, and the role that lacks it. Caller frees. */
 char *kl__refusal_text(const kl_resource *r, const char *ns, const char *message);
-/* Logs what is new of a cache's trouble. Loop. */
+/* Logs changes of a cache's trouble. Loop. */
 void kl__cache_tell(kl_cache *c);
 
 /* --- caches_news.c; on the loop ----------------------------------------------------------- */
 void kl__kinds_init(kl_caches *s);
-/* Somebody misses a kind: news of kinds are worth having. */
+/* A kind is missing: starts the watch of kinds. */
 void kl__kinds_begin(kl_caches *s);
 void kl__kinds_end(kl_caches *s);
 void kl__kinds_give_up(kl_caches *s, const char *why);
-/* Some informer has news of its own: one that is parked wants to hear of kinds; one of ours that is, will
- * not. */
+/* An informer changed state: a parked one needs news of kinds; a parked one of news itself will not deliver
+ * any. */
 void kl__kinds_look(kl_caches *s);
-/* What the informers of CRDs and API services call, on the watch thread. */
+/* The callback of the informers of CRDs and API services, on the watch thread. */
 void kl__kinds_event(
     void *caches, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags);
 void kl__kinds_came(void *caches);

@@ -1,4 +1,5 @@
-/* caches_news.c - the caches of a manager hear of new kinds: two hidden ones watch them, on the loop. */
+/* caches_news.c - how the caches of a manager learn about new kinds: two hidden caches watch them, on the
+ * loop. */
 #include "base/mem.h"
 #include "informers/caches_impl.h"
 
@@ -55,8 +56,7 @@ static kl_cache **all_of(kl_caches *s, size_t *n)
     return all;
 }
 
-/* An informer that found its kind gone, or closed to it, wants news; those of the news themselves have the
- * last word. */
+/* An informer whose kind is gone or forbidden needs news; the informers of news themselves decide. */
 void kl__kinds_look(kl_caches *s)
 {
     bool parked = false;
@@ -79,7 +79,7 @@ void kl__kinds_look(kl_caches *s)
         kl__kinds_begin(s);
 }
 
-/* Those that miss their kind ask for it now. */
+/* Caches without their kind look it up now. */
 static void ask_again(void *arg)
 {
     kl_caches *s = arg;
@@ -113,7 +113,7 @@ static void news_on_loop(void *arg)
     kl__news_came(&s->news);
 }
 
-/* On the watch thread: the first list is there, which may have what was missed a moment before. */
+/* On the watch thread: the first list has arrived, which may have a kind that was missing a moment before. */
 void kl__kinds_came(void *arg)
 {
     kl_caches *s = arg;

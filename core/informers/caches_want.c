@@ -1,4 +1,4 @@
-/* caches_want.c - what the users of caches want: copied, compared, and in words. */
+/* caches_want.c - the selections of users: copies, comparisons, and texts. */
 #include <string.h>
 
 #include "base/buf.h"
@@ -6,7 +6,7 @@
 #include "base/texts.h"
 #include "informers/caches_impl.h"
 
-/* A namespace that is all the set sees is nothing to say. */
+/* The only namespace of the set is not shown. */
 static bool says_namespaces(const kl_caches *s, char *const *names)
 {
     return names && *names && !(s->o.ns && !names[1] && !strcmp(names[0], s->o.ns));

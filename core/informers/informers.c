@@ -1,5 +1,5 @@
-/* informers.c - the shared informers of one client. A member is known under what it was wanted for, until
- * nobody wants it; its memory stays until the watch thread has said goodbye. */
+/* informers.c - the shared informers of one client. A member is found by its selection until its last
+ * release; its memory stays until the watch thread has finished. */
 #include "informers/informers_impl.h"
 
 #include <string.h>
@@ -67,7 +67,7 @@ static void reap_locked(kl_informers *f) KL_REQUIRES(f->reg.mu)
     }
 }
 
-/* Whoever asks for less gets no more than that: scripts see what is stored. */
+/* A smaller selection is not shared with a larger one: scripts see the stored objects. */
 static bool fits(const kl__entry *e, const kl__scope *scope) { return kl__scope_equal(&e->scope, scope); }
 
 static char *text_copy(const char *text) { return text && *text ? kl_strdup(text) : NULL; }
@@ -140,7 +140,7 @@ kl_status kl_informers_acquire(kl_informers *f, const kl_informer_want *w, kl_in
     kl_free(label);
     kl_gvk_fini(&g);
     if (stopped)
-        return kl_fail(err, KL_EINVAL, "informers: they were shut down; make new ones");
+        return kl_fail(err, KL_EINVAL, "informers: they were shut down; create new ones");
     *out = m->informer;
     return KL_OK;
 }
@@ -197,7 +197,7 @@ void kl__members_stop(kl_informers *f, bool (*which)(const kl__member *m))
     for (kl__member *m; (m = running_locked(f, which));) {
         m->stopping = true;
         if (m->entry.hidden)
-            m->entry.users = 0; /* once it is over, nobody knows it any more */
+            m->entry.users = 0; /* after that no thread knows it */
         kl_subscription *sub = m->sub;
         m->sub = NULL;
         kl_informer *i = kl_informer_ref(m->informer);
@@ -219,7 +219,7 @@ void kl_informers_start(kl_informers *f)
         kl__member *m = kl__member_of(e);
         if (!m->started && !m->stopping) {
             m->started = true;
-            kl_informer_start(m->informer); /* posts; waits for nothing */
+            kl_informer_start(m->informer); /* posts; never waits */
         }
     }
     kl_unlock(&f->reg.mu);

@@ -1,5 +1,5 @@
-/* informers_impl.h - a set of informers from the inside: informers.c (who comes and goes) and
- * informers_news.c (news of kinds). */
+/* informers_impl.h - the internals of a set of informers: informers.c (members) and informers_news.c (news of
+ * kinds). */
 #ifndef KL_INFORMERS_INFORMERS_IMPL_H
 #define KL_INFORMERS_INFORMERS_IMPL_H
 
@@ -29,14 +29,14 @@ static inline kl__member *kl__member_of(kl__entry *e) { return KL_CONTAINER(e, k
 /* A member with one user, in the list, not started. */
 kl__member *kl__member_new_locked(kl_informers *f, const kl_informer_want *w, const kl_gvk *g,
     const char *label, const kl_handler *h) KL_REQUIRES(f->reg.mu);
-/* Asks those to stop that `which` says (NULL: all), and waits for nothing. */
+/* Requests a stop of those for which `which` returns true (NULL: all), without waiting. */
 void kl__members_stop(kl_informers *f, bool (*which)(const kl__member *m));
 
 /* --- informers_news.c: the watch thread, but for kl__members_news_end --------------------- */
 void kl__members_news_init(kl_informers *f); /* any thread, before all others */
-/* A member has trouble, or is well again. */
+/* A member has failed, or recovered. */
 void kl__members_trouble(kl__member *m);
-/* Nobody is left who could wait for a kind. Any thread. */
+/* No member is left that could wait for a kind. Any thread. */
 void kl__members_news_end(kl_informers *f);
 
 #endif

@@ -1,6 +1,6 @@
-/* informers_news.c - a set of informers hears of new kinds: when one of them misses its kind,
- * CustomResourceDefinitions and APIServices are watched by two more members, and their events end the
- * waits of all that are parked. */
+/* informers_news.c - how a set of informers learns about new kinds: when one of them lacks its kind,
+ * CustomResourceDefinitions and APIServices are watched by two more members, and their events end the waits
+ * of all that are parked. */
 #include "informers/informers_impl.h"
 
 #include "base/mem.h"
@@ -16,8 +16,8 @@ static void looked_up(void *arg, kl_status st, const kl_resource *r, kl_err *err
     kl_informer_unref(arg);
 }
 
-/* A 404 may be a server that is only starting: discovery says whether it is more, and it says so only at
- * the second look. So each failure is a reason to look, and none is answered from what was known before. */
+/* A 404 may come from a starting server: discovery decides, but only at the second fetch. So each failure
+ * causes a fetch, and none is answered from old data. */
 static void look_up(kl__member *m)
 {
     kl_client_discovery_forget(m->set->o.client);

@@ -1,9 +1,9 @@
-/* kinds.c - which kinds are news, and when those who miss one ask again. */
+/* kinds.c - the watched definitions of kinds, and the times of further look-ups. */
 #include "informers/kinds.h"
 
 #include "base/log.h"
 
-/* Where kinds may not be watched, it may be tried again after this long. */
+/* Where watching kinds is forbidden, the next try comes after this time. */
 #define GIVEN_UP KL_MINUTES(10)
 
 const char *const kl__news_kinds[KL__NEWS_KINDS] = {
@@ -33,8 +33,8 @@ void kl__news_quiet(kl__news *n)
     n->timer = 0;
 }
 
-/* Discovery says a little later what a CRD's status said: after news it is asked at once, and again after
- * these waits. 0: enough. */
+/* Discovery follows a CRD's status with a delay: after news it is fetched at once, and again after these
+ * waits. 0: no more. */
 static kl_time wait_after(int step)
 {
     static const kl_time waits[] = {KL_MILLISECONDS(150), KL_MILLISECONDS(500), KL_SECONDS(2), KL_SECONDS(6)};
@@ -61,7 +61,7 @@ void kl__news_came(kl__news *n)
 void kl__news_refused(kl__news *n, const char *why)
 {
     if (n->given_up < 0)
-        kl_info("kinds that appear are found late, by asking: CustomResourceDefinitions and APIServices "
+        kl_info("new kinds are found late, by polling: CustomResourceDefinitions and APIServices "
                 "cannot be watched",
             "late=%s error=%s", n->h.late, kl_log_quoted(why));
     n->given_up = kl_clock_now(n->clock);

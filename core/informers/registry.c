@@ -1,4 +1,4 @@
-/* registry.c - the table of shared informers, and which wish another's informer serves. */
+/* registry.c - the table of shared informers, and which scope includes another. */
 #include "informers/registry.h"
 
 #include <string.h>

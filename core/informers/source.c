@@ -1,7 +1,7 @@
-/* source.c - turns the cache's wishes into streams of the client, on the client's watch thread.
+/* source.c - turns the cache's requests into streams of the client, on the client's watch thread.
  *
  * The cache forbids callbacks after a cancel; the client always calls `done`. So each stream has a small
- * record between the two, which is muted on cancel and freed on done. A source that has only a kind asks
+ * record between the two, which is muted on cancel and freed on done. A source that has only a kind uses
  * discovery first:
  *
  *   wish --lookup (calls thread)--> found: begin the stream (watch thread)      missing: done, as a 404; the cache tries again later
@@ -33,11 +33,11 @@ typedef struct transfer {
     uint64_t id, stream; /* ours, the client's */
     bool muted;
     bool *over;                     /* tells send() that it ended inside the call; NULL afterwards */
-    struct lookup *lookup;          /* under way: nothing was sent yet */
+    struct lookup *lookup;          /* running: nothing was sent yet */
     const char *api_version, *kind; /* of the items; the cache's */
 } transfer;
 
-/* A wish that waits for its kind. */
+/* A request that waits for its kind. */
 typedef struct lookup {
     transfer *t;   /* watch thread */
     kl_http *http; /* the watch thread, while not cancelled */
@@ -62,10 +62,10 @@ static void source_unref(client_source *s)
     kl_free(s);
 }
 
-/* Of what kind the server says it is when only metadata was asked for. */
+/* The kind in the server's answer when only metadata is requested. */
 #define PARTIAL "PartialObjectMetadata"
 
-/* The object under its own name; takes the reference over. */
+/* The object with its own kind; takes the reference over. */
 static const kl_value *unmasked(const client_source *s, const kl_value *object)
 {
     const char *kind = s->o.metadata ? kl_object_kind(object) : NULL;
@@ -185,7 +185,7 @@ static void lookup_free(lookup *l)
     kl_free(l);
 }
 
-/* On the watch thread: what discovery said. */
+/* On the watch thread: the result of discovery. */
 static void lookup_over(void *arg)
 {
     lookup *l = arg;
@@ -205,8 +205,8 @@ static void lookup_over(void *arg)
     lookup_free(l);
 }
 
-/* On the calls thread, or at once. The lock is held over the post, which waits for nothing: whoever
- * cancels may then free the client. */
+/* On the calls thread, or at once. The lock is held over the post, which never waits: afterwards a canceller
+ * may free the client. */
 static void lookup_answered(void *arg, kl_status st, const kl_resource *r, kl_err *err)
 {
     lookup *l = arg;
@@ -238,7 +238,7 @@ static void look_up(transfer *t, const kl_op *op)
     kl_client_resolve(s->o.client, s->kind, lookup_answered, l);
 }
 
-/* The answer that is on its way finds nobody; who comes last frees it. */
+/* The pending answer finds no owner; the last one frees it. */
 static void look_away(transfer *t)
 {
     lookup *l = t->lookup;

@@ -13,13 +13,13 @@ typedef struct kl_client_source_options {
     const char *kind;
     const char *ns;              /* copied; NULL: all */
     const char *labels, *fields; /* selectors; copied; NULL */
-    /* PartialObjectMetadata is asked for, and comes as the objects that it is of */
+    /* PartialObjectMetadata is requested, and delivered with the objects' own kind */
     bool metadata;
     size_t max_object;
     kl_projection *keep; /* of each object; NULL: all. A reference is taken */
 } kl_client_source_options;
 
-/* Fills *out; out->free releases it. What uses it must have stopped before the client is freed. */
+/* Fills *out; out->free releases it. Its users must have stopped before the client is freed. */
 void kl_client_source(const kl_client_source_options *o, kl_source *out);
 
 #endif

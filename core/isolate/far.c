@@ -13,32 +13,32 @@
 #include "run/run_impl.h"
 
 struct kl_far {
-    kl_remote remote; /* what is asked of runs, caches and kube.shared comes in here */
+    kl_remote remote; /* requests of runs, caches and kube.shared come here */
     kl_wire wire;
     kl_reader *reader;
     kl_shared *shared;
     kl_worker *worker;
     kl_logic logic;
     kl_gen_state gen;
-    kl_run *run;       /* whose turn it is, or NULL */
+    kl_run *run;       /* the run whose turn it is, or NULL */
     kl_map *resources; /* "cluster kind" -> kl_resource; they stay */
     kl_fleet *fleet;
     const kl_value *params;
-    kl_message begun; /* what the run under way waits for; what: 0 for nothing */
+    kl_message begun; /* what the running run waits for; what: 0: nothing */
 };
 
 static kl_far *at(const kl_remote *o) { return KL_CONTAINER(o, kl_far, remote); }
 
 /* --- talking ------------------------------------------------------------------------------ */
 
-/* The other side ends us when it hears nonsense, and is gone when it does not hear at all. */
+/* The other side kills us after an invalid message; if it does not answer, it is gone. */
 static void or_end(kl_status st)
 {
     if (st)
         _exit(0);
 }
 
-/* KL_ETOOBIG: it was not told. */
+/* KL_ETOOBIG: it was not sent. */
 static kl_status tell(kl_far *f, kl_word what, const kl_value *const *v, size_t n, kl_err *err)
 {
     kl_status st = kl_wire_send(&f->wire, KL_FAR_OUT_MAX, what, v, n, err);
@@ -69,8 +69,8 @@ kl_status kl_far_ask(
     return st;
 }
 
-/* The same with arguments of which these are ours to let go; *value, when not NULL: the first of the
- * answer, a new reference. */
+/* The same with arguments, of which these are owned and released here; *value, when not NULL: the first of
+ * the answer, a new reference. */
 static kl_status ask(
     kl_far *f, kl_word what, const kl_value **v, size_t n, const kl_value **value, kl_err *err)
 {
@@ -86,7 +86,7 @@ static kl_status ask(
 
 static void tell_away(kl_far *f, kl_word what, const kl_value **v, size_t n)
 {
-    (void)!tell(f, what, v, n, NULL); /* what is too big is not told */
+    (void)!tell(f, what, v, n, NULL); /* a message that is too big is not sent */
     for (size_t i = 0; i < n; i++)
         kl_value_unref(v[i]);
 }
@@ -194,7 +194,7 @@ static const kl_resource *remote_resource(const kl_remote *o, size_t cluster, co
 
 static kl_far *far_of(const kl_run *r) { return at(r->w->o.remote); }
 
-/* What was said of the next begin counts once. */
+/* Settings of the next request count once. */
 static const kl_value *take_at(kl_run *r)
 {
     const kl_value *v = cluster_value(r->at);
@@ -268,8 +268,8 @@ static void say_decision(void *arg, const char *key, const kl_value *decision)
     tell_away(arg, KL_WORD_DECIDED, ARGS(kl_value_ref(decision)));
 }
 
-/* Under the log's lock, of any thread: the watchdog's lines are dropped, for the other side's is awake as
- * well. */
+/* Under the log's lock, on any thread: lines of the watchdog are dropped, since the other side has its
+ * own. */
 static _Thread_local bool speaks;
 
 static void say_line(void *arg, kl_log_level level, const char *message, const char *fields)
@@ -449,7 +449,7 @@ static const kl_value *worn(kl_far *f)
     return kl_value_of_bool(ask_it && ask_it(f->gen.state));
 }
 
-/* One turn. A request that is too big to be told has failed, and the run goes on with that. */
+/* One turn. A request that is too big fails, and the run continues with the error. */
 static kl_run_state turn(kl_far *f, kl_run *r, kl_run_state (*step)(void *state, kl_run *run))
 {
     f->run = r;
@@ -533,7 +533,7 @@ static void function(kl_far *f, const kl_message *m)
 
 /* --- the loop ----------------------------------------------------------------------------- */
 
-/* Housekeeping while nobody says anything. */
+/* Housekeeping while no message comes. */
 static void rest(kl_far *f)
 {
     const kl_program_ops *ops = f->logic.program->ops;

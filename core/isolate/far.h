@@ -1,5 +1,5 @@
-/* far.h - runs whose runtime is in another process: what isolated logic has instead of queue, caches and
- * door.
+/* far.h - runs whose runtime is in another process: the stand-ins for queue, caches and door in an isolated
+ * process.
  *
  *   runtime (isolate/isolate.c)                                isolated process (here)
  *     BOOT ------------------------------------------------> loads the script, in the jail (isolate/jail.h)
@@ -12,9 +12,9 @@
  *     it has ended; RESULT: of a function
  *     ABANDON -----------------------------------------------> it is forgotten; no answer
  *
- * One side speaks at a time, but for tells. Here kl_run, kl_reader and kl_shared are small ones that ask;
- * a program does not see the difference. The runtime answers with its own kl_run, so that witnesses,
- * replays and shadows hear and tell what they always do. */
+ * Only one side sends at a time, but for tells. Here kl_run, kl_reader and kl_shared are stubs that send
+ * asks; a program does not see the difference. The runtime answers with its own kl_run, so that witnesses,
+ * replays and shadows work as always. */
 #ifndef KL_ISOLATE_FAR_H
 #define KL_ISOLATE_FAR_H
 
@@ -69,8 +69,8 @@ typedef enum kl_word {
 typedef struct kl_far kl_far;
 kl_far *kl_far_new(int fd); /* never freed: it ends with the process */
 kl_wire *kl_far_wire(kl_far *f);
-/* Asks, and waits. *out, when not NULL, are the values of the answer, the caller's. When the other side is
- * gone the process ends. */
+/* Sends an ask and waits. *out, when not NULL, are the values of the answer, the caller's. When the other
+ * side is gone, the process exits. */
 kl_status kl_far_ask(
     kl_far *f, kl_word what, const kl_value *const *v, size_t n, kl_message *out, kl_err *err);
 /* Log records go to the other side. */
@@ -79,12 +79,12 @@ void kl_far_log(kl_far *f, kl_log_level level);
 void kl_far_serve(kl_far *f, kl_program *p, size_t controller, void *state);
 
 /* --- both --------------------------------------------------------------------------------- */
-/* An error as a value, NULL for KL_OK; and back: whatever v is, the status that it says, KL_EINTERNAL for
- * none that there is. */
+/* An error as a value, NULL for KL_OK; and back: v may be anything; an unknown status becomes
+ * KL_EINTERNAL. */
 const kl_value *kl_far_error(kl_status st, const kl_err *err);
 kl_status kl_far_error_read(const kl_value *v, kl_err *err);
-/* What of a request crosses: all that a script can say of it, its body aside; and back. False: it is none.
- * Texts are borrowed from v. */
+/* Encodes a request: all fields that a script can set, but for its body; and decodes it. False: v is not a
+ * request. Texts are borrowed from v. */
 const kl_value *kl_far_op(const kl_op *op);
 bool kl_far_op_read(const kl_value *v, kl_op *op);
 

@@ -1,7 +1,7 @@
 /* isolate.c - the life of an isolated process and its turns.
  *
  *   open: BOOT -> READY      a turn: START | RESUME | FUNCTION -> (tell | ask -> ANSWER)* -> it waits, or has ended
- *   it ended, talked nonsense or does not come back: dead, for good; what runs on it fails */
+ *   it ended, sent an invalid message or hangs: dead, permanently; its runs fail */
 #include "isolate/isolate.h"
 
 #include <errno.h>
@@ -18,16 +18,16 @@
 #include "isolate/isolate_impl.h"
 #include "run/run_impl.h"
 
-/* Between two looks whether it should have come back. */
+/* Between two checks for a hanging turn. */
 #define LOOK_EVERY_MS 50
-/* A turn has parts that have a budget each: the code, its error's text, variables to be closed. */
+/* The parts of a turn have a budget each: the code, its error's text, variables to be closed. */
 #define PARTS 3
-/* So long it may say nothing, whatever the machine's load: it has spent nothing, and it may not wait for
- * anything but us. */
+/* How long it may be silent, whatever the machine's load: it has used no processor time, and it can only wait
+ * for us. */
 #define SILENCE KL_MINUTES(2)
-/* Until it is ready: it loads the script, which has a budget of its own. */
+/* Until it is ready: it loads the script, which has its own budget. */
 #define OPENING KL_SECONDS(30)
-/* How it ends when it has no memory left. */
+/* Its exit status when its memory is exhausted. */
 #define NO_MEMORY 9
 
 /* --- its end ------------------------------------------------------------------------------ */
@@ -35,18 +35,17 @@
 static char *ended(int status)
 {
     if (status >= 0 && WIFEXITED(status) && WEXITSTATUS(status) == NO_MEMORY)
-        return kl_strdup("needed more memory than it may have (`memory`)");
+        return kl_strdup("exceeded its memory limit (`memory`)");
     if (status >= 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
-        return kl_sprintf(
-            "was killed by signal %d: it asked the kernel for what it may not have (seccomp)", SIGSYS);
+        return kl_sprintf("was killed by signal %d: it made a forbidden system call (seccomp)", SIGSYS);
     if (status >= 0 && WIFSIGNALED(status))
         return kl_sprintf("was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     if (status >= 0 && WIFEXITED(status))
-        return kl_sprintf("ended by itself, with status %d", WEXITSTATUS(status));
+        return kl_sprintf("exited with status %d", WEXITSTATUS(status));
     return kl_strdup("has ended");
 }
 
-/* KL_ECLOSED: it has ended by itself, and how it did is the reason. Otherwise that is in err. */
+/* KL_ECLOSED: it has exited, and its status is the reason. Otherwise err has the reason. */
 static void die(kl_isolate *i, kl_status st, const kl_err *err)
 {
     int status = -1;
@@ -65,7 +64,7 @@ static void die(kl_isolate *i, kl_status st, const kl_err *err)
     i->dead = kl_sprintf(
         "the isolated Lua process of %s %s; its keys run again in a fresh one", i->spec->name, how);
     kl_free(how);
-    kl_error("an isolated Lua process is gone", "controller=%s pid=%d why=%s", i->spec->name, (int)i->pid,
+    kl_error("an isolated Lua process ended", "controller=%s pid=%d why=%s", i->spec->name, (int)i->pid,
         kl_log_quoted(i->dead));
 }
 
@@ -73,10 +72,10 @@ static void die(kl_isolate *i, kl_status st, const kl_err *err)
 
 static kl_status too_long(kl_err *err, const char *what)
 {
-    return kl_fail(err, KL_ETIMEOUT, "its turn did not end: %s", what);
+    return kl_fail(err, KL_ETIMEOUT, "its turn did not finish: %s", what);
 }
 
-/* Its own watchdog ends what takes too long. Should that not do, we end it. */
+/* Its own watchdog ends turns that take too long. If that fails, we kill it. */
 static kl_status judge(const kl_isolate *i, kl_err *err)
 {
     kl_time now = kl_clock_now(kl_clock_real()), deadline = i->run ? kl_run_deadline(i->run) : KL_NEVER;
@@ -104,7 +103,7 @@ static kl_status await(void *arg, int events, kl_err *err)
 
 /* --- who hears of its end ----------------------------------------------------------------- */
 
-/* All that live. Their sockets are watched by one thread, which is there while they are. */
+/* All living ones. One thread watches their sockets while there are any. */
 static struct {
     kl_mutex mu;
     kl_list living KL_GUARDED_BY(mu);
@@ -112,7 +111,7 @@ static struct {
     uint64_t numbers KL_GUARDED_BY(mu);
 } all = {.mu = KL_MUTEX_INIT, .living = {&all.living, &all.living}};
 
-/* A worker that sleeps looks after its runs. */
+/* Wakes a sleeping worker to end its runs. */
 static void gone(void *arg, uint64_t number)
 {
     (void)arg;
@@ -131,7 +130,7 @@ static void enlist(kl_isolate *i)
     i->number = ++all.numbers;
     kl_list_push(&all.living, &i->link);
     if (!all.hangup && kl_hangup_start(gone, NULL, &all.hangup, NULL))
-        all.hangup = NULL; /* then its end is noticed when something is asked of it */
+        all.hangup = NULL; /* then its end is noticed at the next request */
     kl_unlock(&all.mu);
 }
 
@@ -170,8 +169,7 @@ static void turn_begin(kl_isolate *i, kl_run *run, kl_reader *reader)
     i->heard = kl_clock_now(kl_clock_real());
 }
 
-/* Serves until the message that ends the turn, which is the caller's to finish. On failure the process is
- * dead. */
+/* Serves until the message that ends the turn, which the caller frees. On failure the process is dead. */
 static kl_status turn(
     kl_isolate *i, kl_word what, const kl_value *const *v, size_t n, kl_message *last, kl_err *err)
 {
@@ -194,7 +192,7 @@ static kl_status turn(
 
 static kl_status nonsense(kl_isolate *i, const kl_message *m, kl_err *err)
 {
-    kl_status st = kl_fail(err, KL_ESYNTAX, "message %d makes no sense here", m->what);
+    kl_status st = kl_fail(err, KL_ESYNTAX, "invalid message %d", m->what);
     die(i, st, err);
     return st;
 }
@@ -235,7 +233,7 @@ static bool aim(kl_run *run, const kl_value *v)
     return true;
 }
 
-/* What its turn ended with is done with our run. False: it makes no sense. */
+/* Applies the result of its turn to our run. False: it is invalid. */
 static bool settle(kl_isolate *i, kl_run *run, const kl_message *m, kl_run_state *state)
 {
     int64_t d = 0;
@@ -283,7 +281,7 @@ static kl_run_state drive(kl_isolate *i, kl_run *run, kl_word what, const kl_val
     return state;
 }
 
-/* Of the object that an event was of, what a script is told of it. */
+/* The part of an event's object that a script sees. */
 static const kl_value *cause_value(const kl_value *o)
 {
     if (!o)
@@ -440,7 +438,7 @@ static kl_status call_fn(kl_isolate *i, const function *f, kl_message *m, kl_err
     return st;
 }
 
-/* What was emitted counts where the function did not fail, as it does in this process. */
+/* Emitted texts count if the function did not fail, as in this process. */
 static kl_status emitting(kl_isolate *i, const function *f, kl_emit_fn *emit, void *arg, kl_err *err)
 {
     kl_message m = {0};
@@ -478,7 +476,7 @@ kl_status kl_isolate_predicate(
 
 /* --- life --------------------------------------------------------------------------------- */
 
-/* What a process says that does not become ready is what failed. */
+/* The reason of a failed start comes from the process. */
 static kl_status boot(kl_isolate *i, const kl_isolate_order *o, const kl_value **said, kl_err *err)
 {
     kl_message m = {0};
@@ -492,7 +490,7 @@ static kl_status boot(kl_isolate *i, const kl_isolate_order *o, const kl_value *
     if (i->dead)
         st = kl_fail(err, KL_ESCRIPT, "%s", i->dead);
     else if (m.what == KL_WORD_FAILED && !st)
-        st = kl_fail(err, KL_ESCRIPT, "%s: it cannot be loaded again", i->spec->name);
+        st = kl_fail(err, KL_ESCRIPT, "%s: it cannot be reloaded", i->spec->name);
     if (!st && said)
         *said = kl_value_ref(kl_message_value(&m, 0));
     i->cpu = o->cpu;

@@ -1,10 +1,9 @@
 /* isolate.h - a program's state as a process of its own: the runtime's side of isolate/far.h.
  *
- * The process is begun, fed and ended by the thread whose state it is, and what it asks is answered there,
- * with the kl_run and kl_reader of the turn. It is believed nothing: a message that makes no sense, a turn
- * that does not come back, and it is killed. When it ends, however that came, runs under way on it fail
- * (KL_RESULT_ERROR, so that their keys come again with backoff), the state is worn, and the worker opens
- * another one. */
+ * The thread that owns the state starts, serves and ends the process, with the kl_run and kl_reader of the
+ * turn. The process is not trusted: after an invalid message, or a turn that does not end, it is killed. When
+ * it ends, for whatever reason, its runs fail (KL_RESULT_ERROR, so that their keys are retried with backoff),
+ * the state is worn, and the worker opens another one. */
 #ifndef KL_ISOLATE_ISOLATE_H
 #define KL_ISOLATE_ISOLATE_H
 
@@ -16,18 +15,18 @@ typedef struct kl_isolate_order { /* borrowed for the call; `program` while the 
     const char *path; /* the executable, and its arguments, argv[0] first */
     const char *const *argv;
     const kl_value *boot; /* the first message that it gets */
-    /* Once true, nobody waits for its answers any more. Outlives the state. */
+    /* Once true, its answers are not needed any more. Outlives the state. */
     const atomic_bool *stop;
-    /* what one turn may use, as far as the process itself sees to it */
+    /* the limits of one turn that the process itself enforces */
     kl_time cpu;
-    /* bytes that it may be told at once: a bigger answer is an error of the run's */
+    /* maximum bytes of an answer to it: a larger one is an error of the run */
     size_t message;
-    kl_time patience; /* how much longer it may take before it is killed */
+    kl_time patience; /* how much longer a turn may take before the process is killed */
 } kl_isolate_order;
 
 typedef struct kl_isolate kl_isolate;
 
-/* Waits until the process says that it is ready. *said (may be NULL): what it says then, a new reference. */
+/* Waits until the process is ready. *said (may be NULL): the value of its READY message, a new reference. */
 KL_NODISCARD kl_status kl_isolate_open(
     const kl_isolate_order *o, kl_isolate **out, const kl_value **said, kl_err *err);
 void kl_isolate_close(kl_isolate *i); /* ends it; waits for its end */
@@ -39,9 +38,9 @@ kl_run_state kl_isolate_start(kl_isolate *i, kl_run *run);
 kl_run_state kl_isolate_resume(kl_isolate *i, kl_run *run);
 void kl_isolate_abandon(kl_isolate *i, kl_run *run);
 bool kl_isolate_worn(kl_isolate *i);
-/* why it is, or NULL: it lives, as far as is known */
+/* the reason of its end, or NULL: it lives, as far as known */
 const char *kl_isolate_dead(const kl_isolate *i);
-const char *kl_isolate_look(kl_isolate *i); /* the same, after a look */
+const char *kl_isolate_look(kl_isolate *i); /* the same, after a check */
 KL_NODISCARD kl_status kl_isolate_map(kl_isolate *i, size_t fn, kl_reader *reader, const kl_value *object,
     kl_emit_fn *emit, void *arg, kl_err *err);
 KL_NODISCARD kl_status kl_isolate_index(

@@ -1,5 +1,5 @@
 /* isolate_impl.h - the inside of an isolated state, for isolate.c (its life and its turns) and
- * isolate_serve.c (what it asks). */
+ * isolate_serve.c (its requests). */
 #ifndef KL_ISOLATE_ISOLATE_IMPL_H
 #define KL_ISOLATE_ISOLATE_IMPL_H
 
@@ -12,7 +12,7 @@
 struct kl_isolate {
     kl_list link;    /* in the list of all, under its lock */
     uint64_t number; /* in that */
-    /* whose runs it has, to be rung for when it ends; NULL: nobody's. Under that lock */
+    /* the worker whose runs it has, woken when it ends; NULL: none. Under that lock */
     struct kl_worker *worker;
     kl_program *program;
     const kl_controller_spec *spec;
@@ -22,17 +22,17 @@ struct kl_isolate {
     pid_t pid;
     char *dead; /* why; NULL: it lives */
     bool worn;
-    int64_t runs;           /* so many were started */
-    const kl_value *params; /* that it was told last */
+    int64_t runs;           /* the number of started ones */
+    const kl_value *params; /* the last one sent to it */
     bool told_fleet;
     /* of the turn */
     kl_run *run;       /* or NULL */
     kl_reader *reader; /* or NULL */
     kl_time cpu, patience;
-    kl_time used, heard; /* by its clock when the turn began; when it last said something */
+    kl_time used, heard; /* by its clock: start of the turn; time of its last message */
 };
 
-/* Whether `m` was an ask or a tell that makes sense, and was answered. KL_ESYNTAX: it makes none. */
+/* Answers `m` if it is an ask or a tell. KL_ESYNTAX: it is invalid. */
 KL_NODISCARD kl_status kl__isolate_serve(kl_isolate *i, const kl_message *m, kl_err *err);
 
 /* kl_run_deposed, as the other side is told it; false without a run. A new value. */

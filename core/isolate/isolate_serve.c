@@ -1,5 +1,5 @@
-/* isolate_serve.c - what an isolated process asks and tells, put to the kl_run and kl_reader of its turn.
- * Each message is checked before anything is done with it. */
+/* isolate_serve.c - serves an isolated process's asks and tells with the kl_run and kl_reader of its turn.
+ * Each message is checked first. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -8,7 +8,7 @@
 #include "run/shared.h"
 #include "run/witness.h"
 
-/* A serve function fills this in, or says that the message makes no sense. */
+/* A serve function fills this in, or reports an invalid message. */
 typedef struct answer {
     kl_status status;
     kl_err err;
@@ -36,8 +36,7 @@ static bool get(kl_isolate *i, const kl_message *m, answer *a)
     return true;
 }
 
-/* The terms of a list; texts are borrowed. False: they make no sense. The caller frees *terms, and
- * *values. */
+/* The terms of a list; texts are borrowed. False: they are invalid. The caller frees *terms, and *values. */
 static bool read_terms(const kl_value *list, kl_index_term **terms, const char ***values)
 {
     size_t n = kl_value_len(list), room = 0, used = 0;
@@ -264,7 +263,7 @@ static bool log_line(kl_isolate *i, const kl_message *m, answer *a)
     return true;
 }
 
-/* It speaks for its controller, whatever it says. */
+/* The reporter is always its controller. */
 static bool line(kl_isolate *i, const kl_message *m, answer *a)
 {
     (void)a;
@@ -369,7 +368,7 @@ static kl_status send_answer(kl_isolate *i, const answer *a, kl_err *err)
     return st;
 }
 
-/* What does not fit is an error of the run's. */
+/* An answer that does not fit is an error of the run. */
 static kl_status reply(kl_isolate *i, answer *a, kl_err *err)
 {
     kl_status st = send_answer(i, a, err);
@@ -378,8 +377,8 @@ static kl_status reply(kl_isolate *i, answer *a, kl_err *err)
     kl_err_fini(err);
     answer refused = {0};
     refused.status = kl_fail(&refused.err, KL_ETOOBIG,
-        "the answer has more than %zu MiB, which is what an isolated process is told at once: ask for less, "
-        "or raise `memory`",
+        "the response is larger than %zu MiB, which is what an isolated process is told at once: ask for "
+        "less, or raise `memory`",
         i->most >> 20);
     st = send_answer(i, &refused, err);
     kl_err_fini(&refused.err);
@@ -392,7 +391,7 @@ kl_status kl__isolate_serve(kl_isolate *i, const kl_message *m, kl_err *err)
     serve_fn *serve = serves[m->what & 255];
     kl_status st = KL_OK;
     if (!serve || !serve(i, m, &a))
-        st = kl_fail(err, KL_ESYNTAX, "message %d makes no sense", m->what);
+        st = kl_fail(err, KL_ESYNTAX, "invalid message %d", m->what);
     else if (m->what < KL_WORD_EVENT)
         st = reply(i, &a, err);
     kl_value_unref(a.v);

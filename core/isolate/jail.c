@@ -29,7 +29,7 @@
 kl_status kl_jail_tie(pid_t parent, kl_err *err)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    return getppid() == parent ? KL_OK : kl_fail(err, KL_EIO, "the process that began this one has ended");
+    return getppid() == parent ? KL_OK : kl_fail(err, KL_EIO, "the parent process has ended");
 }
 
 /* --- the filter --------------------------------------------------------------------------- */
@@ -64,9 +64,7 @@ static kl_status filter(kl_err *err)
     return KL_OK;
 #elif !defined ARCH
     (void)put_call;
-    return kl_fail(err, KL_EIO,
-        "isolation needs a seccomp filter, and there is none for this machine: it is written for x86-64 and "
-        "arm64");
+    return kl_fail(err, KL_EIO, "isolation needs a seccomp filter, which exists for x86-64 and arm64 only");
 #else
     long self = getpid();
     const call calls[] = {
@@ -151,7 +149,7 @@ static bool limits(size_t memory)
     (void)memory;
     bool done = true;
 #else
-    size_t space, data; /* values have a big space of their own, of which little is writable */
+    size_t space, data; /* values have their own large range, of which little is writable */
     bool done = taken(&space, &data) && limit(RLIMIT_AS, space + memory) && limit(RLIMIT_DATA, data + memory);
 #endif
     return done && limit(RLIMIT_CORE, 0) && limit(RLIMIT_NOFILE, STDIN_FILENO + 1) && limit(RLIMIT_FSIZE, 0)
@@ -160,14 +158,14 @@ static bool limits(size_t memory)
 
 static int by_byte(const void *a, const void *b) { return *(const char *)a - *(const char *)b; }
 
-/* What libraries read once and remember, they read now. */
+/* Libraries must do their one-time reads now. */
 static void remember(void)
 {
     char large[4096] = {0};
-    qsort(large, sizeof large, 1, by_byte); /* asks how much memory the machine has */
+    qsort(large, sizeof large, 1, by_byte); /* reads the size of the machine's memory */
     setenv("TZ", "UTC0", 1);
     tzset();
-    mallopt(M_ARENA_MAX, 1); /* another one would count the machine's processors in /sys */
+    mallopt(M_ARENA_MAX, 1); /* would count the machine's processors in /sys */
 }
 
 kl_status kl_jail_enter(size_t memory, kl_err *err)

@@ -1,9 +1,9 @@
-/* jail.h - gives up, for good, what a process does not need that only computes and talks over its standard
+/* jail.h - permanently drops all rights of a process that only computes and communicates over its standard
  * input.
  *
- *   no file, no socket, no other process: a seccomp filter ends the process with SIGSYS when it asks the
- *   kernel for anything but memory, time, its own threads' locks and signals, and bytes of that one pipe.
- *   Its address space has a limit, it leaves no core, and it ends with its parent.
+ * No file, no socket, no other process: a seccomp filter ends the process with SIGSYS when it makes system
+ * calls other than for memory, time, its own threads' locks and signals, and that one pipe. Its address space
+ * is limited, it writes no core file, and it ends with its parent.
  *
  * Sanitizers need more than that: under AddressSanitizer the address space has no limit and a few more calls
  * are let through; under ThreadSanitizer, whose runtime maps and opens as it likes, there is no filter. */
@@ -16,8 +16,8 @@
 
 /* The process ends when `parent` does. KL_EIO: that has happened already. First of all. */
 KL_NODISCARD kl_status kl_jail_tie(pid_t parent, kl_err *err);
-/* All threads of the process are there already, and stay. `memory`: bytes that it may take beyond what it
- * has now. KL_EIO: the kernel refuses; then nothing that is not trusted may run. Once. */
+/* All threads of the process must exist already. `memory`: bytes that it may use beyond its present size.
+ * KL_EIO: the kernel refuses; then no untrusted code may run. Once. */
 KL_NODISCARD kl_status kl_jail_enter(size_t memory, kl_err *err);
 
 #endif

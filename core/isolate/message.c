@@ -1,5 +1,5 @@
-/* message.c - a message is put together in a buffer and sent whole; what comes is gathered in another one
- * until it is whole. */
+/* message.c - a message is built in a buffer and sent at once; incoming bytes are gathered in another one
+ * until a message is complete. */
 #include "isolate/message.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ static kl_status receive(kl_wire *w, kl_err *err);
 
 static kl_status closed(kl_err *err) { return kl_fail(err, KL_ECLOSED, "the other process is gone"); }
 
-/* While it has no room for ours, the other side may be busy sending. */
+/* While it cannot take our message, the other side may be busy sending. */
 static kl_status make_room(kl_wire *w, kl_err *err)
 {
     kl_status st = w->wait(w->arg, POLLIN | POLLOUT, err);

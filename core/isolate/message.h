@@ -3,8 +3,8 @@
  *   4 bytes: how many follow | 1 byte: what it is | 4 bytes: how many values | each: 4 bytes of length, and
  *   its JSON; no bytes: no value
  *
- * Numbers are little endian. The receiver believes nothing: a message has a ceiling, its lengths add up,
- * its values parse. Owner thread. */
+ * Numbers are little endian. The receiver checks everything: a message has a maximum size, its lengths must
+ * add up, its values must parse. Owner thread. */
 #ifndef KL_ISOLATE_MESSAGE_H
 #define KL_ISOLATE_MESSAGE_H
 
@@ -18,7 +18,7 @@ typedef struct kl_wire {
      * NULL: the socket blocks. */
     kl_status (*wait)(void *arg, int events, kl_err *err);
     void *arg;
-    kl_buf in; /* what came and was not taken */
+    kl_buf in; /* received bytes that were not taken yet */
 } kl_wire;
 
 typedef struct kl_message {
@@ -33,11 +33,11 @@ void kl_wire_fini(kl_wire *w); /* fd is the caller's to close */
  * what wait says. */
 KL_NODISCARD kl_status kl_wire_send(
     kl_wire *w, size_t most, int what, const kl_value *const *v, size_t n, kl_err *err);
-/* The next message, the caller's to finish. KL_ECLOSED likewise; KL_ESYNTAX, KL_ETOOBIG: it is none. */
+/* The next message, which the caller frees. KL_ECLOSED likewise; KL_ESYNTAX, KL_ETOOBIG: it is invalid. */
 KL_NODISCARD kl_status kl_wire_take(kl_wire *w, kl_message *out, kl_err *err);
-bool kl_wire_pending(const kl_wire *w); /* something came that was not taken */
+bool kl_wire_pending(const kl_wire *w); /* a received message waits */
 void kl_message_fini(kl_message *m);
-/* A value of it, borrowed; NULL: absent, or there are not so many. Its text, NULL when it is none. */
+/* A value of it, borrowed; NULL: absent, or out of range. Its text; NULL when it is not a text. */
 const kl_value *kl_message_value(const kl_message *m, size_t i);
 const char *kl_message_text(const kl_message *m, size_t i);
 

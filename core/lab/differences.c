@@ -10,7 +10,7 @@
 #include "model/diff.h"
 
 #define KINDS_MAX 500
-#define LENGTH_MAX 1024 /* of a kind; what is longer is alike if it begins alike */
+#define LENGTH_MAX 1024 /* of a kind; longer texts are compared by their beginning */
 
 /* --- one kind ----------------------------------------------------------------------------- */
 

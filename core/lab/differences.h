@@ -1,6 +1,6 @@
-/* differences.h - what came out otherwise, by kind: what differs in the same fields of the same kinds of
- * objects, or ends in the same other way, is told once, with how often it came. The report of the shadow and
- * that of a replay are made of these. The caller's thread, or its lock. */
+/* differences.h - groups differences by kind: those in the same fields of the same kinds of objects, or with
+ * the same other end, are reported once, with their number. The reports of shadow and replay use it. The
+ * caller's thread, or its lock. */
 #ifndef KL_LAB_DIFFERENCES_H
 #define KL_LAB_DIFFERENCES_H
 
@@ -8,15 +8,15 @@
 #include "value/value.h"
 
 /* --- the kind of one difference, a line that is appended to: "patch v1/ConfigMap: data.pods" ------------- */
-/* `what` was or is done, and the states (NULL: there is none) whose fields it comes to; values do not
- * count, and neither does the name of the key's object. */
+/* The kind of a difference: the call `what`, and the fields that differ between two states (NULL: none);
+ * values do not count, and neither does the name of the key's object. */
 void kl_kind_add(kl_buf *kind, const char *key, const char *what, const kl_value *was, const kl_value *is);
-/* A text such as "written -> not written" or the message of an error: its numbers, what stands in quotes,
- * and the name of the key's object do not count; lines of scripts do. */
+/* A text such as "written -> not written" or an error message: numbers, quoted parts and the name of the
+ * key's object do not count; lines of scripts do. */
 void kl_kind_text(kl_buf *kind, const char *key, const char *what, const char *text);
 
-/* "POST https://example.com" of "POST https://example.com/a/b", "v1/Pod" of "v1/Pod a/b": what of a call says
- * of which kind it is. The caller frees it. */
+/* "POST https://example.com" of "POST https://example.com/a/b", "v1/Pod" of "v1/Pod a/b": the part of a call
+ * that tells its kind. The caller frees it. */
 char *kl_kind_word(const char *call);
 
 /* --- all of a report ------------------------------------------------------------------------------------- */
@@ -32,8 +32,8 @@ void kl_differences_free(kl_differences *d); /* NULL is fine */
 /* One more. Beyond 500 kinds all are the last one, whose kind is "". Stays until `d` is freed; the caller may
  * count one off again (n--). */
 kl_likes *kl_differences_add(kl_differences *d, const kl_likes *one);
-/* Those with n > 0, the commonest first, among equals in the order in which they came. NULL-terminated; the
- * caller frees the array. */
+/* Those with n > 0, the most frequent first, equal ones in the order of their first occurrence.
+ * NULL-terminated; the caller frees the array. */
 kl_likes **kl_differences_sorted(const kl_differences *d);
 
 #endif

@@ -1,4 +1,4 @@
-/* dryrun.c - tells each imagined write, unless it was told of the same state of the object before. */
+/* dryrun.c - logs each simulated write, unless it was logged for the same state of the object. */
 #include "lab/dryrun.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "model/diff.h"
 #include "model/object.h"
 
-/* So many are remembered at most; then it begins anew, and something may be told twice. */
+/* The maximum of remembered writes; then it starts again, and a write may be logged twice. */
 #define TOLD_MAX 65536
 
 struct kl_dryrun {

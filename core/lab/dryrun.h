@@ -1,8 +1,7 @@
-/* dryrun.h - a process that writes nothing and says what it would have written: a log line for each, as a
- * diff.
+/* dryrun.h - the dry run of a whole process: each write is logged as a diff instead of being sent.
  *
- * A key runs again whenever something looks at it, and each time it would write the same: a diff of an
- * object that is as it was before is told once. */
+ * A key runs again and again, and each time it would write the same: an unchanged diff of an object is logged
+ * once. */
 #ifndef KL_LAB_DRYRUN_H
 #define KL_LAB_DRYRUN_H
 
@@ -11,7 +10,7 @@
 
 typedef struct kl_dryrun kl_dryrun;
 
-/* `ask`: the server says what would come of a write (dryRun=All), with its defaults and its refusals. */
+/* `ask`: the server computes the result of a write (dryRun=All), with its defaults and its refusals. */
 kl_dryrun *kl_dryrun_new(bool ask);
 void kl_dryrun_free(kl_dryrun *d);                         /* no run is under way. NULL is fine */
 const kl_imagination *kl_dryrun_imagination(kl_dryrun *d); /* borrowed */

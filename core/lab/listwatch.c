@@ -1,4 +1,4 @@
-/* listwatch.c - feeds of caches, answered from memory when somebody pumps. */
+/* listwatch.c - feeds of caches, answered from memory when the owner pumps. */
 #include "lab/listwatch.h"
 
 #include <string.h>
@@ -168,7 +168,7 @@ static void source_cancel(void *self, uint64_t id)
         f->id = 0;
 }
 
-/* Nothing fails here, so nothing is tried again later. */
+/* Nothing fails here, so there are no retries. */
 static uint64_t source_timer(void *self, kl_time after, void (*fn)(void *), void *arg)
 {
     (void)after, (void)fn, (void)arg;

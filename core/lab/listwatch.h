@@ -1,5 +1,5 @@
-/* listwatch.h - a set of caches whose lists and watches come from memory: no thread, no socket. What caches
- * ask for is answered when the owner pumps.
+/* listwatch.h - a set of caches whose lists and watches come from memory: no thread, no socket. Requests of
+ * caches are answered when the owner pumps.
  *
  * One thread owns all of it and runs every callback. */
 #ifndef KL_LAB_LISTWATCH_H
@@ -13,7 +13,7 @@ typedef struct kl_listwatch kl_listwatch;
 /* The list and watch of one cache. */
 typedef struct kl_listwatch_feed {
     const kl_resource *resource;
-    const char *label;  /* of the cache: its kind, and what is wanted of it */
+    const char *label;  /* of the cache: its kind and its selection */
     const char *ns;     /* NULL: all */
     const char *labels; /* a selector; NULL: all. `opened` may set it to NULL where objects are selected */
     void *mine;         /* of `opened`, which may set it */
@@ -45,13 +45,13 @@ void kl_listwatch_free(kl_listwatch *l);
 kl_caches *kl_listwatch_caches(kl_listwatch *l);
 kl_loop *kl_listwatch_loop(kl_listwatch *l);
 kl_loop *kl_listwatch_mapper(kl_listwatch *l);
-/* Until nothing is left to do. */
+/* Pumps until nothing is left to do. */
 void kl_listwatch_pump(kl_listwatch *l);
-/* An event ("ADDED", "MODIFIED", "DELETED") for the watches that `for_it` says yes to; one whose labels do
- * not select the object hears that it is deleted. */
+/* An event ("ADDED", "MODIFIED", "DELETED") for the watches for which `for_it` returns true; one whose labels
+ * do not select the object gets DELETED. */
 void kl_listwatch_tell(kl_listwatch *l, bool (*for_it)(void *ctx, const kl_listwatch_feed *f), void *ctx,
     const char *type, const kl_value *object);
-/* An id that was not there before: of lists, watches, and whatever else its owner numbers. */
+/* A new id, for lists, watches, and other things of its owner. */
 uint64_t kl_listwatch_id(kl_listwatch *l);
 
 #endif

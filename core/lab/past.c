@@ -1,4 +1,4 @@
-/* past.c - lines become events and runs. A line is decoded once and kept: what is made of it borrows its
+/* past.c - lines become events and runs. A line is decoded once and kept: its events and runs borrow its
  * texts. */
 #include "lab/past.h"
 
@@ -17,7 +17,7 @@
 #define LINE_MAX ((size_t)256 << 20)
 
 typedef struct book {
-    kl_past p;              /* first: what is handed out */
+    kl_past p;              /* first: the result */
     const kl_value **lines; /* each a reference */
     size_t n_lines;
     /* by number or id, as texts; values are ours but for objects' */
@@ -66,7 +66,7 @@ static void name_of(int64_t n, char out[24]) { snprintf(out, 24, "%" PRId64, n);
 
 /* --- objects and sets --------------------------------------------------------------------- */
 
-/* The object that a line speaks of by its number; one that it brings along is known from now on. */
+/* The object of a line by its number; a new one is registered. */
 static kl_status object_of(book *b, const kl_value *l, const kl_value **out, kl_err *err)
 {
     char name[24];
@@ -79,7 +79,7 @@ static kl_status object_of(book *b, const kl_value *l, const kl_value **out, kl_
     if (v && kl_value_type(v) == KL_OBJECT)
         kl_map_set(b->objects, name, (void *)v);
     else if (!(v = kl_map_get(b->objects, name)))
-        return wrong(b, err, "object %s was not told before: lines are missing", name);
+        return wrong(b, err, "object %s is not in the recording: lines are missing", name);
     *out = v;
     return KL_OK;
 }
@@ -95,10 +95,10 @@ static kl_status set_begin(
     name_of(number(l, "of", 0), name);
     *of = kl_map_get(b->sets, name);
     if (!*of)
-        return wrong(b, err, "set %s was not told before: lines are missing", name);
+        return wrong(b, err, "set %s is not in the recording: lines are missing", name);
     int64_t h = number(l, "head", 0), t = number(l, "tail", 0);
     if (h < 0 || t < 0 || (uint64_t)h > (*of)->n || (uint64_t)t > (*of)->n - (uint64_t)h)
-        return wrong(b, err, "a set takes more of set %s than that has", name);
+        return wrong(b, err, "a set takes more items of set %s than it has", name);
     *head = (size_t)h;
     *tail = (size_t)t;
     return KL_OK;
@@ -130,7 +130,7 @@ static kl_status read_set(book *b, const kl_value *l, kl_err *err)
         name_of(id, name);
         s->v[n] = kl_map_get(b->objects, name);
         if (!s->v[n++])
-            st = wrong(b, err, "object %s was not told before: lines are missing", name);
+            st = wrong(b, err, "object %s is not in the recording: lines are missing", name);
     }
     for (size_t i = 0; i < tail; i++)
         s->v[n++] = of->v[of->n - tail + i];
@@ -213,7 +213,7 @@ static kl_status cache_event(book *b, const kl_value *l, kl_past_what what, kl_p
     name_of(number(l, "c", 0), name);
     size_t at = (size_t)(uintptr_t)kl_map_get(b->caches, name);
     if (!at)
-        return wrong(b, err, "cache %s was not told before: lines are missing", name);
+        return wrong(b, err, "cache %s is not in the recording: lines are missing", name);
     *out = event(b, what);
     (*out)->cache = at - 1;
     return KL_OK;
@@ -289,7 +289,7 @@ static kl_status run_of(book *b, const kl_value *l, kl_past_run **out, kl_err *e
         return st;
     *out = kl_map_get(b->runs, id);
     if (*out && (*out)->ended)
-        return wrong(b, err, "run %s goes on after its end", id);
+        return wrong(b, err, "run %s continues after its end", id);
     if (!*out && !kl_map_has(b->headless, id)) {
         kl_map_set(b->headless, id, b);
         b->p.headless++;
@@ -309,7 +309,7 @@ static kl_status read_saw(book *b, const kl_value *l, size_t list, kl_err *err)
         name_of(number(l, "s", 0), name);
         s.set = kl_map_get(b->sets, name);
         if (!s.set)
-            return wrong(b, err, "set %s was not told before: lines are missing", name);
+            return wrong(b, err, "set %s is not in the recording: lines are missing", name);
         if (!s.query)
             s.query = "";
     } else if (!s.name) {
@@ -442,7 +442,7 @@ static kl_status read_record(book *b, const kl_value *l, kl_err *err)
 {
     const char *t = text(l, "t");
     if (!t)
-        return wrong(b, err, "no record: it has no \"t\"");
+        return wrong(b, err, "not a record: it has no \"t\"");
     for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)
         if (!strcmp(t, readers[i].t)) {
             kl_status st = readers[i].read(b, l, err);
@@ -450,7 +450,7 @@ static kl_status read_record(book *b, const kl_value *l, kl_err *err)
                 date(b);
             return st;
         }
-    return wrong(b, err, "a record \"%s\", which this kubelua does not know", t);
+    return wrong(b, err, "a record \"%s\", unknown to this version of kubelua", t);
 }
 
 static kl_status read_header(book *b, const kl_value *l, bool first, kl_err *err)
@@ -458,7 +458,7 @@ static kl_status read_header(book *b, const kl_value *l, bool first, kl_err *err
     const char *t = text(l, "t"), *recording = text(l, "recording");
     if (!t || strcmp(t, "tape") || !recording)
         return kl_fail(err, KL_ESYNTAX,
-            "%s is no recording of kubelua run --record: its first line should begin with {\"t\":\"tape\"",
+            "%s is not a recording of kubelua run --record: its first line should begin with {\"t\":\"tape\"",
             b->name);
     int64_t format = number(l, "format", 0);
     if (format != KL_RECORD_FORMAT)
@@ -482,7 +482,7 @@ static kl_status read_line(book *b, const char *line, size_t n, kl_err *err)
     kl_status st = kl_value_decode_like(line, n, b->n_lines ? b->lines[b->n_lines - 1] : NULL, &l, err);
     if (st && b->line == 1)
         return kl_fail(err, KL_ESYNTAX,
-            "%s is no recording of kubelua run --record: its first line is no JSON", b->name);
+            "%s is not a recording of kubelua run --record: its first line is not JSON", b->name);
     if (st) {
         kl_err_prefix(err, "%s:%zu: no record", b->name, b->line);
         return st;
@@ -510,7 +510,7 @@ static kl_status read_text(book *b, const char *name, const char *all, size_t n,
         at += len + 1;
     }
     if (!st && !b->line)
-        return kl_fail(err, KL_ESYNTAX, "%s is empty, and no recording", name);
+        return kl_fail(err, KL_ESYNTAX, "%s is empty, not a recording", name);
     return st;
 }
 
@@ -587,7 +587,7 @@ static kl_status read_file(const char *path, kl_buf *out, kl_err *err)
     return st;
 }
 
-/* Whether a file is of a recording, and comes before its file `number`: by its first line. */
+/* Whether a file belongs to a recording, before its file `number`: by its first line. */
 static bool comes_before(const char *path, const char *recording, int64_t number_)
 {
     kl_buf b = KL_BUF_INIT;

@@ -1,5 +1,5 @@
-/* past.h - a recording (lab/record.h), read: what happened in order, and each run with all that it was
- * told. Owner thread; immutable once read. */
+/* past.h - a recording (lab/record.h) in memory: events in order, and each run with all its inputs. Owner
+ * thread; immutable once read. */
 #ifndef KL_LAB_PAST_H
 #define KL_LAB_PAST_H
 
@@ -50,8 +50,8 @@ typedef struct kl_past_run {
     int64_t epoch;
     kl_time at; /* wall time */
     const kl_value *object;
-    const kl_value *params; /* where they were others than the script's; or NULL */
-    const kl_value *memo;   /* what was remembered of its key when it began; NULL: nothing */
+    const kl_value *params; /* where they differed from the script's; or NULL */
+    const kl_value *memo;   /* the memo of its key when it began; NULL: none */
     const char *why;        /* kl_why_name, or NULL */
     /* of the object that woke it: apiVersion, kind, names, version; or NULL */
     const kl_value *by;
@@ -61,7 +61,7 @@ typedef struct kl_past_run {
     size_t n_clocks;
     kl_past_asked *asked;
     size_t n_asked;
-    bool ended, cut;              /* cut: it came to no end of its own, and its result says nothing */
+    bool ended, cut;              /* it was cut off, and its result means nothing */
     const char *result, *message; /* message NULL: none */
     kl_time after;                /* -1: not said */
 } kl_past_run;
@@ -100,7 +100,7 @@ typedef struct kl_past {
     kl_past_event *events;
     size_t n_events;
     kl_time began, ended; /* wall time of the first and the last that is dated */
-    size_t headless;      /* runs that began before the recording does, and are left out */
+    size_t headless;      /* runs that began before the recording, and are skipped */
     bool torn;            /* the last line was cut: the process died while it wrote */
 } kl_past;
 

@@ -1,9 +1,9 @@
-/* record.c - tells a tape what caches and runs do.
+/* record.c - writes caches and runs to a tape.
  *
- * Objects are written once, under a number; what a read found is numbers then. The number of an object
- * that a cache holds is found by its key, and counts while it is the very same value; what a read found
- * that no cache holds (any more, or yet) is written with the read. So the order of threads does not
- * matter: an event may be told after a run has read what it brought. */
+ * Objects are written once, under a number; reads refer to numbers. The number of a cached object is found by
+ * its key, and is valid while it is the same value; an object that no cache holds (any more, or yet) is
+ * written with the read. So the order of threads does not matter: an event may be written after a run has
+ * read its object. */
 #include "lab/record_impl.h"
 
 #include <inttypes.h>
@@ -146,8 +146,8 @@ static void file_locked(kl_record *r) KL_REQUIRES(r->mu)
         cache_locked(r, r->open[i]);
     r->began = kl_tape_here(r->tape);
     if (r->began > kl_tape_room(r->tape) / 2 && !kl_tape_ended(r->tape)) {
-        char *why = kl_sprintf("what the caches hold takes %.1f MiB at the beginning of each file, more than "
-                               "half of its room: --record-max should be %zuMi or more",
+        char *why = kl_sprintf("the contents of the caches take %.1f MiB at the start of each file, more "
+                               "than half of its space: --record-max should be %zuMi or more",
             (double)r->began / (1 << 20), (r->began * 4 * KL_TAPE_FILES >> 20) + 1);
         kl_tape_end(r->tape, why);
         kl_free(why);
@@ -303,7 +303,7 @@ void kl_record_cache_ended(void *record, kl_informer *i)
 
 static void name_it(kl_record *r)
 {
-    kl_redaction noise; /* what is drawn for a key serves for a name */
+    kl_redaction noise; /* the random key serves as a name */
     kl_redaction_init(&noise);
     static const char digits[] = "0123456789abcdef";
     for (size_t i = 0; i < sizeof noise.key; i++) {
@@ -317,8 +317,8 @@ kl_status kl_record_new(const kl_record_options *o, kl_record **out, kl_err *err
     kl_tape *tape;
     size_t max = o->max ? o->max : KL_RECORD_MAX;
     if (max < KL_RECORD_MAX_LEAST)
-        return kl_fail(err, KL_EINVAL, "a recording needs room for at least %zu bytes, not %zu",
-            KL_RECORD_MAX_LEAST, max);
+        return kl_fail(
+            err, KL_EINVAL, "a recording needs at least %zu bytes, not %zu", KL_RECORD_MAX_LEAST, max);
     kl_status st = kl_tape_new(o->path, max, "{\"t\":\"tape\"", &tape, err);
     if (st)
         return st;

@@ -1,7 +1,7 @@
-/* record.h - everything that runs depend on, and what they did, goes into files (base/tape.h): enough to
+/* record.h - writes everything that runs depend on, and their results, into files (base/tape.h): enough to
  * run them again elsewhere (lab/replay.h).
  *
- * A file is lines of JSON, one record each. "t" says what it is:
+ * A file is lines of JSON, one record each. "t" is its type:
  *
  *   tape       the first line of a file: format, version, which recording, its how-manieth file, scripts
  *   kind       a resource, under the name that scripts have for its kind
@@ -17,9 +17,9 @@
  *   answered   the answer to it
  *   ended      how the run ended
  *
- * Lines stand in the order in which things happened, as far as threads agree on that; what a run saw is
- * told with the run, so nothing depends on the rest. Each file begins with what the caches hold then, so
- * that it can be read without those before it. */
+ * Lines stand in the order in which things happened, as far as threads agree on that; what a run saw is told
+ * with the run, so nothing depends on the rest. Each file begins with the contents of the caches, so that it
+ * can be read without the earlier ones. */
 #ifndef KL_LAB_RECORD_H
 #define KL_LAB_RECORD_H
 
@@ -28,7 +28,7 @@
 #include "run/witness.h"
 
 #define KL_RECORD_FORMAT 1
-/* Of all files of a recording, when nobody says. */
+/* The default size of all files of a recording. */
 #define KL_RECORD_MAX ((size_t)256 << 20)
 #define KL_RECORD_MAX_LEAST ((size_t)1 << 20)
 
@@ -38,7 +38,7 @@ typedef struct kl_record_options {
     const char *path;
     size_t max;   /* 0: KL_RECORD_MAX */
     bool secrets; /* Secrets and tokens as they are; else redacted (model/redact.h) */
-    /* what the header says of them: a list of {path, digest}; may be NULL */
+    /* the scripts, for the header: a list of {path, digest}; may be NULL */
     const kl_value *scripts;
     kl_clock *clock; /* NULL: real */
 } kl_record_options;
@@ -46,7 +46,7 @@ typedef struct kl_record_options {
 KL_NODISCARD kl_status kl_record_new(const kl_record_options *o, kl_record **out, kl_err *err);
 void kl_record_free(kl_record *r);                 /* after its manager */
 const kl_witness *kl_record_witness(kl_record *r); /* borrowed */
-/* The scripts are others from now on. Any thread. */
+/* The scripts have changed. Any thread. */
 void kl_record_scripts(kl_record *r, const kl_value *scripts);
 /* For kl_caches_options: begun and ended. */
 void kl_record_cache_begun(
@@ -57,7 +57,7 @@ void kl_record_cache_ended(void *record, kl_informer *i);
 /* A call as a value, complete, a new reference: two calls are the same when these are equal. `kind` in the
  * script's words. */
 const kl_value *kl_record_op(const kl_op *op);
-/* What a list asked for, as one text. */
+/* The query of a list, as one text. */
 void kl_record_query(const kl_read_query *q, kl_buf *out);
 
 #endif

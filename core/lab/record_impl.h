@@ -1,5 +1,5 @@
-/* record_impl.h - the inside of a recording, for record.c (its files, and what caches hold) and
- * record_run.c (what runs do). */
+/* record_impl.h - the inside of a recording, for record.c (files, and contents of caches) and record_run.c
+ * (runs). */
 #ifndef KL_LAB_RECORD_IMPL_H
 #define KL_LAB_RECORD_IMPL_H
 
@@ -13,7 +13,7 @@ typedef struct kl__taped { /* a cache of the manager */
     uint64_t id;
     char *kind;
     kl_buf line;     /* that tells of it */
-    kl_map *objects; /* key -> what it holds, and its number */
+    kl_map *objects; /* key -> the object and its number */
     kl_informer *informer;
     kl_subscription *sub;
     bool synced;
@@ -36,7 +36,7 @@ struct kl_record {
     kl__taped **open KL_GUARDED_BY(mu);
     size_t n_open KL_GUARDED_BY(mu);
     kl_map *kinds KL_GUARDED_BY(mu); /* name -> its line, as text */
-    kl_map *lists KL_GUARDED_BY(mu); /* kind and query -> what such a list found last (record_run.c) */
+    kl_map *lists KL_GUARDED_BY(mu); /* kind and query -> the last result of that list (record_run.c) */
 };
 
 /* --- record.c: the line that is being made (r->line), by begin, put, end ------------------ */
@@ -45,9 +45,10 @@ void kl__line_end_locked(kl_record *r) KL_REQUIRES(r->mu);
 void kl__put_value(kl_buf *b, const char *key, const kl_value *v);
 void kl__put_text(kl_buf *b, const char *key, const char *text); /* nothing when text is NULL */
 void kl__put_number(kl_buf *b, const char *key, int64_t n);
-/* As it may be shown; kind as for kl_redact. */
+/* The redacted value; kind as for kl_redact. */
 void kl__put_shown(kl_record *r, kl_buf *b, const char *key, const char *kind, const kl_value *v);
-/* The number of an object that somebody found; the tape has it then. Not while a line is being made. */
+/* The number of an object that a run found, written to the tape if it is new. Not while a line is being
+ * written. */
 uint64_t kl__object_locked(kl_record *r, const char *kind, const kl_value *v) KL_REQUIRES(r->mu);
 void kl__kind_locked(kl_record *r, const char *kind, const kl_resource *res) KL_REQUIRES(r->mu);
 /* After each record: is the file full? */
@@ -55,7 +56,7 @@ void kl__record_done_locked(kl_record *r) KL_REQUIRES(r->mu);
 
 /* --- record_run.c ------------------------------------------------------------------------- */
 void kl__record_witness(kl_record *r, kl_witness *out);
-/* The next list of each query is told whole. */
+/* The next list of each query is written in full. */
 void kl__lists_forget_locked(kl_record *r) KL_REQUIRES(r->mu);
 
 #endif

@@ -1,5 +1,5 @@
-/* record_run.c - what runs are told and do, on the tape. Lists are told as sets: of the next one of the
- * same query only the part that is other. */
+/* record_run.c - inputs and results of runs, on the tape. Lists are written as sets: the next one of the same
+ * query only as a difference. */
 #include "lab/record_impl.h"
 
 #include <inttypes.h>
@@ -10,9 +10,9 @@
 #include "run/params.h"
 #include "run/run_impl.h"
 
-/* So many answers of lists are remembered, to tell only what is new in the next. */
+/* The number of list results that are kept, for differences. */
 #define LISTS_MAX 512
-/* While some run is always under way, what is written lies in memory for about so long. */
+/* While runs overlap without a pause, lines stay in memory for about this long. */
 #define FLUSH_EVERY KL_SECONDS(1)
 
 typedef struct listed {
@@ -36,7 +36,7 @@ void kl__lists_forget_locked(kl_record *r)
     r->lists = kl_map_new();
 }
 
-/* A webhook's requests are no keys, and not recorded. */
+/* A webhook's requests are not keys, and not recorded. */
 static bool counts(const kl_run *run) { return kl_run_spec(run)->resource != NULL; }
 
 static void run_begin_locked(kl_record *r, const char *what, kl_run *run) KL_REQUIRES(r->mu)
@@ -45,7 +45,7 @@ static void run_begin_locked(kl_record *r, const char *what, kl_run *run) KL_REQ
     kl__put_text(&r->line, "r", kl_run_id(run));
 }
 
-/* What woke the key: of an object, what ctx.trigger tells. */
+/* The cause of the run: for an object, the fields of ctx.trigger. */
 static void put_cause(kl_buf *b, const kl_run *run)
 {
     const kl_value *o;
@@ -87,7 +87,8 @@ static void on_began(void *arg, kl_run *run)
     if (memo)
         kl__put_value(&r->line, "memo", memo);
     kl_value_unref(memo);
-    if (kl_run_params(run) != kl_run_spec(run)->params) { /* somebody has set others than the script's */
+    if (kl_run_params(run) != kl_run_spec(run)->params) { /* they were set to other values than the script's
+                                                           */
         const kl_value *params = kl_params_shown(kl_run_spec(run), kl_run_params(run));
         kl__put_value(&r->line, "params", params);
         kl_value_unref(params);
@@ -209,7 +210,7 @@ static void on_timed(void *arg, kl_run *run, kl_time wall)
     kl_unlock(&r->mu);
 }
 
-/* A URL whose query, or path, may have a key in it is told by its name alone. Takes op. */
+/* A URL whose query or path may contain a key is written only as its shown form. Takes op. */
 static const kl_value *without_url(const kl_record *r, const kl_value *op)
 {
     const char *url = kl_value_str_at(op, "url", NULL), *shown = kl_value_str_at(op, "name", NULL);
@@ -312,7 +313,7 @@ static void on_ended(void *arg, kl_run *run, const kl_ran *x)
     kl__record_done_locked(r);
     r->running--;
     kl_time now = kl_clock_now(r->o.clock);
-    /* who is busy fills the buffer; who is not, loses nothing */
+    /* busy workers fill the buffer; idle ones flush it */
     if (!r->running || now - r->flushed > FLUSH_EVERY) {
         kl_tape_flush(r->tape);
         r->flushed = now;

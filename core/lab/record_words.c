@@ -1,4 +1,4 @@
-/* record_words.c - calls, queries and results in the words of a recording. */
+/* record_words.c - calls, queries and results in the form of a recording. */
 #include "lab/record.h"
 
 #include "base/mem.h"

@@ -1,7 +1,7 @@
 /* replay.c - the events of a recording in their order: caches change, runs begin, are answered, and end.
  *
- * Workers are real ones that are stepped by hand: one for each that the recording had, so that what a
- * script keeps in memory is kept by the same. */
+ * Workers are real ones that are stepped explicitly: one for each of the recording, so that a script's memory
+ * belongs to the same worker. */
 #include "lab/replay.h"
 
 #include <stdio.h>
@@ -69,8 +69,8 @@ static uint8_t why_of(const char *name)
     return KL_WHY_UNKNOWN;
 }
 
-/* What runs before the recording left in the memo is known from the run that found it; later the runs here
- * have written their own. */
+/* A memo from before the recording is taken from the first run that read it; later runs here write their
+ * own. */
 static void recall(kl_run *r, const kl_value *then)
 {
     const kl_value *memo = kl_run_memo(r);
@@ -190,7 +190,7 @@ static void step(kl__live *l)
     l->e->now = NULL;
 }
 
-/* What a run that has ended asked of its queue stays undone: the recording says when the key runs again. */
+/* The requeue of an ended run is ignored: the recording decides when the key runs again. */
 static void empty(kl__crew *c, kl_time now)
 {
     kl_queue_item item;
@@ -216,7 +216,7 @@ static void begin(kl__live *l)
     l->message = kl_strdup("the script could not be opened");
 }
 
-/* It waits for what never came: it was ended then, and is now in the same way. */
+/* It waits for an answer that never came: the recorded run was aborted, and this one is, too. */
 static void cut_short(kl__live *l)
 {
     l->e->now = l;
@@ -268,7 +268,7 @@ static void on_answered(kl__engine *e, const kl_past_event *x)
 
 static void settle(kl__engine *e, kl__live *l)
 {
-    if (!l->over && l->waits != KL__WAITS_NOT) { /* an answer came earlier than it was asked for now */
+    if (!l->over && l->waits != KL__WAITS_NOT) { /* an answer came before this run's request */
         const kl_past_asked *q = l->match == KL__NO_MATCH ? NULL : &l->past->asked[l->match];
         if (q && q->answered) {
             l->ready = true;
@@ -300,7 +300,7 @@ static void on_event(kl__engine *e, const kl_past_event *x, const kl_witnesses *
     }
 }
 
-/* Those that the recording ends before. */
+/* Runs that the recording does not finish. */
 static void end_rest(kl__engine *e)
 {
     char **ids = kl_map_sorted_keys(e->live);
@@ -328,7 +328,7 @@ static void take_program(kl__engine *e, kl_program *p)
         e->parts = kl_realloc(e->parts, (e->n_parts + 1) * sizeof *e->parts);
         kl__part *part = &e->parts[e->n_parts++];
         *part = (kl__part){.e = e, .program = p, .index = i, .spec = *s, .memos = kl_memos_new(s->name)};
-        part->spec.concurrency = 1 << 30; /* the recording says which runs overlap */
+        part->spec.concurrency = 1 << 30; /* the recording decides which runs overlap */
         part->spec.serial = (kl_text_of){0};
     }
 }
@@ -351,7 +351,7 @@ static kl_status no_part(const kl__engine *e, kl_err *err)
             kl_buf_printf(&are, "%s%s", are.len ? ", " : "", kl_program_spec(e->o->programs[i], k)->name);
     kl_status st = p->n_runs
         ? kl_fail(err, KL_EINVAL,
-            "the recording is of other controllers: it has runs of %s, and the script has %s",
+            "the recording is of other controllers: it has runs of %s, but the script has %s",
             kl_buf_str(&were), kl_buf_str(&are))
         : kl_fail(err, KL_EINVAL, "the recording has no runs: nothing reconciled while it was made");
     kl_buf_fini(&were);
@@ -396,28 +396,28 @@ static void take_notes(kl__engine *e)
     size_t n, generations = 1;
     char **missing = kl__world_missing(e->world, &n);
     for (size_t i = 0; i < n; i++) {
-        note(s, kl_sprintf("nothing of %s was recorded: what reads it finds none", missing[i]));
+        note(s, kl_sprintf("no %s was recorded: reads of it find nothing", missing[i]));
         kl_free(missing[i]);
     }
     kl_free(missing);
     if (p->first_file > 1)
         note(s,
-            kl_strdup("the beginning is not in these files any more: what scripts had in variables and "
-                      "kube.shared by then is not there"));
+            kl_strdup("the start of the recording is no longer in these files: the values of variables and "
+                      "kube.shared at that time are unknown"));
     if (p->headless)
-        note(s, kl_sprintf("%zu runs that began before that are left out", p->headless));
+        note(s, kl_sprintf("%zu runs that began before that were skipped", p->headless));
     if (p->torn)
-        note(s, kl_strdup("the last line is torn: the process ended while it wrote it"));
+        note(s, kl_strdup("the last line is incomplete: the process ended while writing it"));
     for (size_t i = 0; i < p->n_runs; i++)
         generations = (size_t)p->runs[i]->generation > generations ? (size_t)p->runs[i]->generation
                                                                    : generations;
     if (generations > 1)
         note(s,
-            kl_sprintf("%zu generations of the script were running one after the other; all of it is "
-                       "replayed with this one",
+            kl_sprintf("%zu generations of the script ran one after the other; all runs are replayed with "
+                       "this one",
                 generations));
     if (s->others)
-        note(s, kl_sprintf("%zu runs of other controllers are left out", s->others));
+        note(s, kl_sprintf("%zu runs of other controllers were skipped", s->others));
 }
 
 static kl_status play(kl__engine *e, kl_err *err)

@@ -1,11 +1,11 @@
-/* replay.h - a recording (lab/past.h) runs again, with the same scripts or others, and what they would
- * write now is held against what was written then.
+/* replay.h - runs a recording (lab/past.h) again, with the same scripts or others, and compares their writes
+ * with the recorded ones.
  *
- * One thread, no network, a clock that stands at the recording's times: the same recording and scripts
- * give the same report, on any machine. Each run gets what its like was told then, matched by what it
- * asks: cache reads, the time of day, answers. What nobody asked then is answered out of the recording's
- * state at that moment and of what this run wrote (run/overlay.h). Writes of one run do not change what
- * later runs see: each is compared on its own. */
+ * One thread, no network, a clock that stands at the recording's times: the same recording and scripts give
+ * the same report, on any machine. Each run gets the inputs of the recorded run, matched by its requests:
+ * cache reads, the time of day, answers. A request that was not recorded is answered from the recording's
+ * state at that moment and this run's writes (run/overlay.h). Writes of one run do not change what later runs
+ * see: each is compared separately. */
 #ifndef KL_LAB_REPLAY_H
 #define KL_LAB_REPLAY_H
 
@@ -14,18 +14,18 @@
 typedef enum kl_replay_verdict {
     KL_REPLAY_SAME,
     KL_REPLAY_DIFFERS, /* other writes, or another result */
-    KL_REPLAY_FAILS,   /* it fails, and did not then */
-    /* then, it was ended before its end, or the recording ends first: nothing to compare with */
+    KL_REPLAY_FAILS,   /* it fails, but did not then */
+    /* the recorded run was aborted, or the recording ends first: nothing to compare with */
     KL_REPLAY_CUT,
 } kl_replay_verdict;
 
 typedef enum kl_replay_how { KL_REPLAY_OTHER, KL_REPLAY_NEW, KL_REPLAY_MISSING } kl_replay_how;
 
 typedef struct kl_replay_change { /* of a write */
-    /* written otherwise; written now, and not then; written then, and not now */
+    /* written differently; written only now; written only then */
     kl_replay_how how;
     const kl_value *then, *now; /* the calls (kl_record_op); NULL where there is none */
-    /* what of the object comes out otherwise: "data.a: 1 -> 2"; may be "" */
+    /* the fields of the object that differ: "data.a: 1 -> 2"; may be "" */
     const char *text;
     const char *kind; /* the same without values (lab/differences.h): "patch v1/ConfigMap: data.a" */
 } kl_replay_change;
@@ -46,7 +46,7 @@ typedef struct kl_replay_options {
     kl_program *const *programs;
     size_t n_programs;
     kl_time until; /* runs that began later are left out; 0: none */
-    /* only runs of this key are told; the others run all the same. NULL: all */
+    /* only runs of this key are reported; the others still run. NULL: all */
     const char *key;
     void (*told)(void *arg, const kl_replayed *x); /* each run, when it has ended; may be NULL */
     void *arg;
@@ -56,7 +56,7 @@ typedef struct kl_replay_sum {
     size_t runs, same, differ, fail, cut;
     size_t others;      /* runs of controllers that none of the programs has */
     kl_time span, took; /* of the recording, and real time */
-    /* what to know when reading the report; the caller frees them (kl_replay_sum_fini) */
+    /* notes about the report; the caller frees them (kl_replay_sum_fini) */
     char **notes;
     size_t n_notes;
 } kl_replay_sum;

@@ -1,4 +1,4 @@
-/* replay_compare.c - what a run wrote now, held against what it wrote then. */
+/* replay_compare.c - compares a run's writes with the recorded ones. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -10,7 +10,7 @@
 
 /* --- calls -------------------------------------------------------------------------------- */
 
-/* What was redacted then and is not now cannot be compared: it counts as what it was. A new reference. */
+/* A value that is redacted only in the recording cannot be compared: it counts as equal. A new reference. */
 static const kl_value *adopt(const kl_value *then, const kl_value *now)
 {
     if (kl_value_type(then) == KL_STRING && kl_value_type(now) == KL_STRING)
@@ -104,7 +104,7 @@ static char *call_of(const kl_value *op)
     return word;
 }
 
-/* Takes down a change, with the two states that it is about. */
+/* Records a change, with its two states. */
 static void change(changes *c, const char *key, kl_replay_change x, const kl_value *was, const kl_value *is)
 {
     static const char *const words[] = {"", "only now: ", "not any more: "};
@@ -145,7 +145,7 @@ static bool differ(const kl_value *was, const kl_value *is)
     return some;
 }
 
-/* Of a write that is not the one of then; nothing when both come to the same. */
+/* Compares a write with a different recorded one; nothing when both have the same result. */
 static void tell_write(const kl__live *l, const kl__wrote *x, changes *c)
 {
     const kl_past_asked *q = x->match == KL__NO_MATCH ? NULL : &l->past->asked[x->match];
@@ -166,7 +166,7 @@ static bool is_write(const kl_past_asked *q)
     return kl_value_bool(kl_value_get(q->op, "writes"), false);
 }
 
-/* It was not sent, since it would have changed nothing. */
+/* It was not sent, as it would have changed nothing. */
 static bool was_elided(const kl_past_asked *q) { return q->answered && !q->status && !q->code; }
 
 static void gather(const kl__live *l, changes *c)

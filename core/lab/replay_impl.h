@@ -1,5 +1,5 @@
-/* replay_impl.h - the inside of a replay: replay.c (events in order, workers), replay_world.c (what the
- * caches held), replay_run.c (what a run is told), replay_compare.c (what it wrote). One thread. */
+/* replay_impl.h - the inside of a replay: replay.c (events in order, workers), replay_world.c (contents of
+ * the caches), replay_run.c (inputs of a run), replay_compare.c (its writes). One thread. */
 #ifndef KL_LAB_REPLAY_IMPL_H
 #define KL_LAB_REPLAY_IMPL_H
 
@@ -27,7 +27,7 @@ bool kl__world_has(kl__world *w, const kl_resource *r); /* some cache held objec
 /* Each object of a resource (ns NULL: of all namespaces) once. */
 void kl__world_each(
     kl__world *w, const kl_resource *r, const char *ns, void (*fn)(void *arg, const kl_value *v), void *arg);
-/* What scripts read that is not in the recording: one text each. */
+/* Reads of scripts that are not in the recording: one text each. */
 char **kl__world_missing(kl__world *w, size_t *n);
 
 /* --- the engine --------------------------------------------------------------------------- */
@@ -35,11 +35,10 @@ typedef enum kl__wait { KL__WAITS_NOT, KL__WAITS_CALL, KL__WAITS_SLEEP } kl__wai
 
 typedef struct kl__wrote { /* a write of the run, now */
     const kl_value *op;
-    size_t match; /* its like then, or KL__NO_MATCH */
-    /* where it is not the same: the object after what was written then, and after this; NULL: none, or not
-     * known */
+    size_t match; /* the recorded write that matches, or KL__NO_MATCH */
+    /* where they differ: the object after the recorded write, and after this one; NULL: none, or unknown */
     const kl_value *then, *now;
-    /* known: `now` (and with a match, `then`) are what came of it. same: nothing to tell */
+    /* known: `now` (and with a match, `then`) are the results. same: nothing to report */
     bool known, same;
 } kl__wrote;
 
@@ -50,7 +49,7 @@ typedef struct kl__live { /* a run of the recording, running again */
     kl_run *run;        /* while it lasts */
     kl_queue_item item; /* as the queue gave it */
     bool over;
-    /* it began after `until`: it runs for what it leaves behind, and is not told */
+    /* it began after `until`: it runs for its side effects, and is not reported */
     bool late;
     kl__wait waits;
     bool ready, blocks; /* its answer can be given; the worker waits for it */
@@ -78,12 +77,12 @@ typedef struct kl__engine {
     kl_door *door;
     kl_commons *commons;
     kl_map *live;       /* id -> kl__live */
-    size_t wanted_live; /* of these, those that are told */
-    kl__live *now;      /* whose code runs, or NULL */
+    size_t wanted_live; /* of these, the reported ones */
+    kl__live *now;      /* the run whose code executes, or NULL */
     struct kl__part *parts;
     size_t n_parts;
     const kl_logic *wanted;  /* of the run that is about to begin */
-    struct kl__crew *called; /* who may take a key */
+    struct kl__crew *called; /* the worker that may take a key */
     uint64_t ids;
 } kl__engine;
 
@@ -103,12 +102,12 @@ kl__engine *kl__engine_of(void *crew);
 /* A request to another server without its headers and TLS settings. A new reference; any other op
  * as it is. */
 const kl_value *kl__told_op(const kl_value *op);
-/* Of such a request of now, as it may be shown: without secrets, which stay equal to those of `then` (NULL:
- * there was none). A new reference. */
+/* Such a request of the replay, redacted: secrets stay equal to those of `then` (NULL: there was none). A new
+ * reference. */
 const kl_value *kl__shown_op(const kl_value *then, const kl_value *now);
 /* Equal but for what was redacted then and is not now. */
 bool kl__same_op(const kl_value *then, const kl_value *now);
-void kl__compare(kl__live *l); /* when it has ended: tells, and counts */
+void kl__compare(kl__live *l); /* when it has ended: reports and counts it */
 void kl__live_free(void *live);
 
 #endif

@@ -1,9 +1,9 @@
-/* replay_run.c - what a run is told when it runs again: what its like was told when it asked the same, and
- * else what can be made out.
+/* replay_run.c - the inputs of a replayed run: those of the recorded run for equal requests, and otherwise
+ * derived ones.
  *
- * A read, a call, a sleep is matched with the next one of the recorded run that asks the same. So a script
- * that does what it did is told what it was told, in whatever order; and one that asks for more gets that
- * from the recording's state, or from what its own writes made of that. */
+ * A read, a call, a sleep is matched with the next one of the recorded run that asks the same. So an
+ * unchanged script gets the same inputs, in any order; further requests are answered from the recording's
+ * state, or from its own writes to it. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -12,7 +12,7 @@
 #include "client/web.h"
 #include "lab/replay_impl.h"
 
-/* More questions than the recorded run had: then it asks without end. */
+/* More requests than the recorded run had: then it would ask without end. */
 #define MORE_QUESTIONS 1000
 
 static bool same_text(const char *a, const char *b)
@@ -110,7 +110,8 @@ void kl__told_resolve(void *crew, const char *kind, kl_resolve_fn *done, void *d
             fail_as_then(q, &err);
     }
     if (!r && !err.status)
-        st = kl_fail(&err, KL_ENOTFOUND, "the recording has no kind %s: it was not asked for then", kind);
+        st = kl_fail(
+            &err, KL_ENOTFOUND, "the recording has no kind %s: the recorded runs did not use it", kind);
     done(done_arg, r ? KL_OK : err.status ? err.status : st, r, &err);
     kl_err_fini(&err);
 }
@@ -151,8 +152,8 @@ static size_t find_sleep(const kl__live *l)
     return KL__NO_MATCH;
 }
 
-/* An answer that the recording has comes at its time; one that it never had, neither; what is not in it
- * comes at once. */
+/* A recorded answer comes at its time; a request without an answer then gets none; one that was not recorded
+ * is answered at once. */
 static void await(kl__live *l, kl__wait what, size_t match)
 {
     l->waits = what;
@@ -187,7 +188,7 @@ static const kl_value *base_of(kl__live *l, const kl_resource *r, const char *ns
     return kl_value_ref(kl__world_object(l->e->world, r, ns, name));
 }
 
-/* What a recorded write makes of the same object: the op as it was then. */
+/* Simulates a recorded write on the same object: the op as recorded. */
 static kl_op op_of(const kl_value *v)
 {
     kl_op op;
@@ -211,7 +212,7 @@ static kl_op op_of(const kl_value *v)
     return op;
 }
 
-/* What the two writes come to, then (NULL: there was none) and now. */
+/* The results of the recorded write (NULL: there was none) and of this one. */
 static void outcomes(kl__live *l, kl__wrote *x, const kl_op *op, const kl_value *then)
 {
     const kl_resource *r = op->kind ? kl__world_resource(l->e->world, op->kind) : op->resource;
@@ -259,7 +260,7 @@ static void answer(kl__live *l, kl_status st, int code, const kl_value *body, kl
     done(l->done_arg, st, code, body, err);
 }
 
-/* What the run has written, or was told of by the server, is what it reads from the server later. */
+/* Later live reads of the run see its writes and the server's earlier answers. */
 static void remember(kl__live *l, const kl_value *op, const kl_value *body)
 {
     const kl_resource *r = word(op, "kind") ? kl__world_resource(l->e->world, word(op, "kind")) : NULL;
@@ -343,7 +344,7 @@ static void answer_get(kl__live *l, const kl_op *op, const kl_resource *r, const
     const kl_value *v = op->subresource ? NULL : base_of(l, r, ns, op->name);
     kl_status st = KL_OK;
     if (!v) {
-        st = kl_fail(&err, KL_ENOTFOUND, "%s \"%s\" not found (nothing of it is in the recording)", r->plural,
+        st = kl_fail(&err, KL_ENOTFOUND, "%s \"%s\" not found (not in the recording)", r->plural,
             op->name ? op->name : "");
         err.http_code = 404;
         err.reason = kl_strdup("NotFound");
@@ -353,7 +354,7 @@ static void answer_get(kl__live *l, const kl_op *op, const kl_resource *r, const
     kl_err_fini(&err);
 }
 
-/* What the recording has no answer to. */
+/* Answers a request that is not in the recording. */
 static void answer_made_out(kl__live *l)
 {
     kl_op op = op_of(l->op);
@@ -363,17 +364,17 @@ static void answer_made_out(kl__live *l)
     if (l->asked > l->past->n_asked + MORE_QUESTIONS) {
         answer(l,
             kl_fail(&err, KL_ETIMEOUT,
-                "this run asks the server without end: %u questions, and %zu when it was recorded", l->asked,
+                "this run keeps sending requests: %u so far, and %zu when it was recorded", l->asked,
                 l->past->n_asked),
             0, NULL, &err);
     } else if (same_text(word(l->op, "verb"), "http")) {
         answer(l,
-            kl_fail(&err, KL_ENOTFOUND, "the recording has no answer to %s %s: it was not asked then",
+            kl_fail(&err, KL_ENOTFOUND, "the recording has no answer to %s %s: the recorded run did not ask",
                 word(l->op, "sub"), word(l->op, "name")),
             0, NULL, &err);
     } else if (!r) {
         answer(l,
-            kl_fail(&err, KL_ENOTFOUND, "the recording has no kind %s: it was not asked for then",
+            kl_fail(&err, KL_ENOTFOUND, "the recording has no kind %s: the recorded runs did not use it",
                 op.kind ? op.kind : "of this object"),
             0, NULL, &err);
     } else {
@@ -424,7 +425,7 @@ uint64_t kl__take_call(void *engine, const kl_op *op, kl_reply_fn *done, void *d
     await(l, KL__WAITS_CALL, match);
     l->id = ++e->ids;
     uint64_t id = l->id;
-    if (l->blocks) /* nobody would come back for it */
+    if (l->blocks) /* no event would continue it */
         kl__give_answer(l);
     return id;
 }

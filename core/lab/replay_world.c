@@ -12,7 +12,7 @@ typedef struct held {
     kl_map *objects; /* key -> value, borrowed from the recording */
 } held;
 
-/* What a cache of ours is, for the recording. */
+/* The recorded counterpart of one of our caches. */
 typedef struct feed {
     char *kind; /* "v1/Pod" */
     bool exact; /* a cache of the recording was just that */
@@ -28,8 +28,7 @@ struct kl__world {
 
 /* --- what caches of ours hear ------------------------------------------------------------- */
 
-/* Whether what a cache of the recording held is what a feed brings: that of its very label; where there is
- * none, that of its kind. */
+/* Whether a recorded cache supplies a feed: the one with its label; otherwise one of its kind. */
 static bool feeds_from(const kl_listwatch_feed *is, const held *h)
 {
     const feed *f = is->mine;
@@ -107,7 +106,7 @@ const kl_resource *kl__world_resource(kl__world *w, const char *kind)
     return NULL;
 }
 
-/* Of a kind that nobody recorded, as it mostly is: what reads it finds nothing, and the report says so. */
+/* A kind that was not recorded: reads find nothing, and the report tells so. */
 static const kl_resource *made_up(kl__world *w, const char *kind)
 {
     kl_resource *r = kl_map_get(w->missing, kind);

@@ -3,9 +3,9 @@
  *   live worker: began, saw, asked, answered, ended -> a kl_shadow_run -> actor's queue -> candidate's
  *   worker: the same key in the same world -> judge -> tally
  *
- * A trial is one candidate, with an actor for each of its controllers that is there already. Live runs
- * hold the trial while they are recorded; it is freed when its workers have ended, its wirings are gone
- * and the last such run is over. */
+ * A trial is one candidate, with an actor for each of its existing controllers. Live runs hold the trial
+ * while they are recorded; it is freed when its workers have ended, its wirings are freed and the last such
+ * run has ended. */
 #include "lab/shadow.h"
 
 #include <stdlib.h>
@@ -20,8 +20,8 @@
 #include "lab/shadow_verdicts.h"
 #include "run/shared.h"
 
-/* So many runs of a controller may wait for the candidate, and so many of one key; more are skipped until
- * it has caught up. */
+/* The number of a controller's runs that may wait for the candidate, and of one key's; further ones are
+ * skipped until it has caught up. */
 #define BACKLOG_MAX 1024
 #define OF_ONE_KEY_MAX 16
 #define SUMMARY_EVERY KL_SECONDS(60)
@@ -158,7 +158,7 @@ static void owner_ended(void *arg)
         kl_loop_post(env->loop, env->changed, env->changed_arg);
 }
 
-/* The first run of the key that waits becomes the one whose place is taken. */
+/* The first waiting run of the key becomes the one that the candidate repeats. */
 static kl_shadow_run *next_locked(actor *a, const char *key) KL_REQUIRES(a->mu);
 static kl_shadow_run *next_locked(actor *a, const char *key)
 {
@@ -199,7 +199,7 @@ static void add(actor *a, const kl_shadow_run *s, kl_time now)
         &(kl_add){.cause = kl_cause_of((kl_why)s->cause.why, kl_cause_object(&s->cause))}, now);
 }
 
-/* The candidate remembers of a key what the live run did when it began. */
+/* The candidate starts with the memo of the live run. */
 static void set_memo(kl_run *r, const kl_value *memo)
 {
     const char *field;
@@ -309,8 +309,7 @@ static void actor_start(actor *a)
 
 /* --- live runs: their workers' threads ---------------------------------------------------- */
 
-/* The actor that follows a controller, with a reference to its trial; NULL: none does, or it has enough to
- * do. */
+/* The actor that follows a controller, with a reference to its trial; NULL: none, or its queue is full. */
 static actor *actor_for(kl_shadow *s, const char *controller)
 {
     actor *found = NULL;
@@ -361,7 +360,7 @@ static void live_answered(void *arg, kl_run *r, const kl_answered *x)
         kl_shadow_run_answered(r->record, r, x);
 }
 
-/* Behind those of its key that wait; false when it is not taken. */
+/* Appends it to the waiting runs of its key; false when it is not accepted. */
 static bool append_locked(actor *a, kl_shadow_run *s) KL_REQUIRES(a->mu);
 static bool append_locked(actor *a, kl_shadow_run *s)
 {
@@ -539,7 +538,7 @@ void kl_shadow_end(kl_shadow *s)
     kl_shadow_advance(s);
 }
 
-/* True when its threads have ended, and it has let go of its caches. */
+/* True when its threads have ended, and its caches are released. */
 static bool leave(trial *t)
 {
     for (size_t i = 0; i < t->n; i++)

@@ -1,12 +1,11 @@
 /* shadow.h - a candidate for the next generation beside the running one: it gets the keys that the live
- * controllers ran, in the world as their runs found it, sends nothing, and what it would have done is
- * compared with what they did.
+ * controllers ran, with the inputs of their runs, and sends nothing; its results are compared with theirs.
  *
  *   none --begin--> wiring (its caches fill) --> following --promote, end or another begin--> none
  *
- * The candidate has threads, states and queues of its own, one worker for each controller. A live run does
- * nothing more than leave references behind; when the candidate falls behind, runs are skipped, and
- * counted. On the manager's loop unless said otherwise. */
+ * The candidate has threads, states and queues of its own, one worker for each controller. A live run only
+ * leaves references behind; when the candidate falls behind, runs are skipped and counted. On the manager's
+ * loop unless said otherwise. */
 #ifndef KL_LAB_SHADOW_H
 #define KL_LAB_SHADOW_H
 
@@ -16,37 +15,37 @@ typedef struct kl_shadow kl_shadow;
 
 /* env is borrowed, and complete when the first one begins. */
 kl_shadow *kl_shadow_new(const kl_controller_env *env);
-/* Looks on at live runs: any thread. */
+/* The observer of live runs: any thread. */
 kl_witness kl_shadow_witness(kl_shadow *s);
 
 typedef struct kl_shadow_options {
     const char *path;   /* of the candidate, for people; copied */
     const char *script; /* beside which it runs; copied */
-    /* the names of its controllers that are there already; NULL-terminated, for the call */
+    /* the names of its controllers that exist already; NULL-terminated, for the call */
     const char *const *live;
     /* `clean` is called once so many keys match and none differs; 0: never */
     size_t promote_after;
-    /* any thread; once: ask kl_shadow_clean, it may be another candidate's turn by now. May be NULL */
+    /* any thread; once: check with kl_shadow_clean, as another candidate may have begun. May be NULL */
     void (*clean)(void *arg);
     void *arg;
 } kl_shadow_options;
 
-/* One that was there ends. Controllers of p run beside the live ones of the same names, of which there is
- * one at least. Takes a reference. */
+/* Ends the present candidate. Controllers of p run beside the live ones of the same names, at least one.
+ * Takes a reference. */
 void kl_shadow_begin(kl_shadow *s, kl_program *p, const kl_shadow_options *o);
-void kl_shadow_end(kl_shadow *s); /* its threads end by and by */
+void kl_shadow_end(kl_shadow *s); /* its threads end asynchronously */
 void kl_shadow_advance(kl_shadow *s);
 /* Any thread: until its threads have ended; after kl_shadow_end. */
 void kl_shadow_wait(kl_shadow *s);
 void kl_shadow_free(kl_shadow *s); /* no live worker is left. NULL is fine */
 
-/* So many keys that differ are reported, the newest first. */
+/* The number of differing keys in the report, the newest first. */
 #define KL_SHADOW_TOLD 100
 /* {candidate, script, state, why, same, differs, fails, runs, skipped, promote_after, keys: [{controller,
  * key, verdict, diff, at}], beside: [..], new: [..]}; a new reference, NULL: there is no candidate. Any
  * thread. */
 const kl_value *kl_shadow_report(kl_shadow *s);
-/* The present candidate has come to what promote_after asks for. Any thread. */
+/* The present candidate satisfies promote_after. Any thread. */
 bool kl_shadow_clean(kl_shadow *s);
 /* The candidate's program, a new reference; NULL: there is none. Any thread. */
 kl_program *kl_shadow_program(kl_shadow *s);

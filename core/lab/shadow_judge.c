@@ -24,7 +24,7 @@ const char *kl_verdict_name(kl_verdict v)
 typedef struct judge {
     const kl_shadow_run *s;
     const kl_resource *own;
-    kl_overlay *world; /* as it was; made when something is not plainly the same */
+    kl_overlay *world; /* the original object; built when the two are not trivially equal */
     kl_redaction redaction;
     kl_buf diff, kind;
 } judge;
@@ -83,7 +83,7 @@ static kl_overlay *world(judge *j)
         return j->world;
     j->world = kl_overlay_new();
     kl_shadow_run_show(j->s, j->own, j->world);
-    for (size_t i = 0; i < j->s->own.n; i++) { /* and what only the candidate has looked at */
+    for (size_t i = 0; i < j->s->own.n; i++) { /* and objects that only the candidate has read */
         const kl_shadow_call *c = j->s->own.v[i];
         if (counts(c) && c->resource && c->name)
             (void)kl_overlay_show(j->world, c->resource, c->ns, c->name, c->body);
@@ -94,7 +94,7 @@ static kl_overlay *world(judge *j)
 typedef struct outcome {
     const kl_value *object;  /* NULL: there is none */
     const kl_value *applied; /* what was applied last, or NULL; borrowed */
-    const char *problem;     /* it cannot be told; static */
+    const char *problem;     /* the result is unknown; static */
 } outcome;
 
 static outcome outcome_of(judge *j, const deeds *d, const kl_shadow_call *any)
@@ -117,7 +117,7 @@ static outcome outcome_of(judge *j, const deeds *d, const kl_shadow_call *any)
                             .number = i + 1},
                 &out, &err)) {
             kl_err_fini(&err);
-            o.problem = "cannot be told without the server";
+            o.problem = "unknown without the server";
             continue;
         }
         kl_value_unref(o.object);
@@ -127,7 +127,7 @@ static outcome outcome_of(judge *j, const deeds *d, const kl_shadow_call *any)
     return o;
 }
 
-/* Without what the server, or this moment, gives each of them. */
+/* Without fields that the server, or the moment, sets differently. */
 static const kl_value *bare(const kl_value *o)
 {
     static const char *const keys[] = {
@@ -167,7 +167,7 @@ static void compare_outcomes(judge *j, const char *object, const deeds *live, co
         say_plainly(j, object,
             !own->n        ? "written -> not written"
                 : !live->n ? "not written -> written"
-                           : "written -> written otherwise; the outcome cannot be told without the server");
+                           : "written -> written differently; the outcome is unknown without the server");
     else
         compare(j, object, a.object, b.object);
     if (j->diff.len == before && a.applied && b.applied)
@@ -176,7 +176,7 @@ static void compare_outcomes(judge *j, const char *object, const deeds *live, co
     kl_value_unref(b.object);
 }
 
-/* Names that the server makes are no one's: what is created under them is compared one by one. */
+/* Generated names differ: objects with such names are compared in order. */
 static void compare_created(judge *j, const char *object, const deeds *live, const deeds *own)
 {
     for (size_t i = 0; i < live->n || i < own->n; i++)
@@ -184,7 +184,7 @@ static void compare_created(judge *j, const char *object, const deeds *live, con
             i < own->n ? own->v[i]->copy->op.body : NULL);
 }
 
-/* Compares the requests that went to other servers, or would have gone. */
+/* Compares the requests to other servers, sent or simulated. */
 static void compare_sent(judge *j, const char *object, const deeds *live, const deeds *own)
 {
     for (size_t i = 0; i < live->n || i < own->n; i++) {
@@ -260,7 +260,7 @@ static void result_text(const kl_ending *e, kl_buf *out)
         kl_buf_printf(out, " (%s)", e->message);
 }
 
-/* Until when is counted from the end of a run by some: that one took longer is no difference. */
+/* Delays may count from the end of a run: a longer run is not a difference. */
 static bool same_time(kl_time a, kl_time b)
 {
     kl_time apart = a > b ? a - b : b - a;

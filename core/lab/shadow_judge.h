@@ -1,9 +1,8 @@
-/* shadow_judge.h - whether a candidate's result matches that of the live run whose place it took. Pure; any
- * thread.
+/* shadow_judge.h - whether a candidate's result matches that of the live run. Pure; any thread.
  *
- * Effects are compared as outcomes: the writes of both are applied to the object as it was, and what comes
- * of them is laid side by side. So a patch and an update that do the same are the same. Of applies, what
- * was applied counts, too: it decides who owns the fields. */
+ * Effects are compared as outcomes: the writes of both are applied to the original object, and the results
+ * are compared. So a patch and an update with the same result are equal. For applies, the applied fields
+ * count, too: they decide ownership. */
 #ifndef KL_LAB_SHADOW_JUDGE_H
 #define KL_LAB_SHADOW_JUDGE_H
 
@@ -20,8 +19,7 @@ typedef struct kl_judgement {
     char *kind; /* of this difference (lab/differences.h); NULL when same */
 } kl_judgement;
 
-/* `own` is the resource of the controller, `end` what the candidate ended with. The caller frees diff and
- * kind. */
+/* `own` is the resource of the controller, `end` the candidate's result. The caller frees diff and kind. */
 kl_judgement kl_shadow_judge(const kl_shadow_run *s, const kl_resource *own, const kl_ending *end);
 
 #endif

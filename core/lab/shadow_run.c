@@ -1,9 +1,8 @@
-/* shadow_run.c - records a live run, and plays its part of the world to the candidate.
+/* shadow_run.c - records a live run, and replays its inputs for the candidate.
  *
- * The trap is that the live run's writes come back into the caches: who looks later sees a world already
- * mended. So of every object that the live run saw or wrote the candidate is shown what the live one saw
- * first (values are immutable: a reference is enough), and only what the live run never looked at is read
- * from the caches as they are now. */
+ * The difficulty: the live run's writes return to the caches, so later reads see their results. So for every
+ * object that the live run read or wrote, the candidate gets the state that the live run saw first (values
+ * are immutable: a reference is enough); only other objects are read from the present caches. */
 #include "lab/shadow_run.h"
 
 #include <stdlib.h>
@@ -18,7 +17,7 @@
 #include "run/shared.h"
 #include "controller/view.h"
 
-/* A run that does more than this is not followed: what it saw would weigh too much. */
+/* A larger run is not followed: its trace would take too much memory. */
 #define SIGHTS_MAX 4096
 #define FOUND_MAX 200000
 
@@ -129,8 +128,8 @@ static bool same_kind(const kl_shadow_call *a, const kl_shadow_call *b)
     return same(a->copy->op.kind, b->copy->op.kind);
 }
 
-/* Of a request that writes, its target and body count; its headers do not, since they may hold the time. Of
- * one that reads, everything counts. */
+/* For a write, target and body count; headers do not, since they may contain the time. For a read, everything
+ * counts. */
 static bool same_request(const kl_shadow_run *s, const kl_shadow_call *a, const kl_shadow_call *b)
 {
     const kl_op *x = &a->copy->op, *y = &b->copy->op;
@@ -215,7 +214,7 @@ static void text_of(kl_buf *b, const char *s)
     kl_buf_printf(b, "%zu:%s ", s ? strlen(s) + 1 : 0, s ? s : "");
 }
 
-/* A list's question, as a text that another one is or is not. */
+/* A list's query, as a text for comparison. */
 static char *question_of(const char *kind, const kl_read_query *q)
 {
     kl_buf b = KL_BUF_INIT;
@@ -273,7 +272,7 @@ static const kl_resource *resource_of(kl_run *r, const kl_op *op)
     return known || !r->w->o.resource ? known : r->w->o.resource(r->w->o.arg, op->kind);
 }
 
-/* What the cache says of an object that is about to be written, before the write comes back into it. */
+/* The cached state of an object that is about to be written, before the write returns to the cache. */
 static void see_base(kl_shadow_run *s, kl_run *r, const kl_shadow_call *c)
 {
     const kl_value *o = NULL;
@@ -319,7 +318,7 @@ void kl_shadow_run_answered(kl_shadow_run *s, kl_run *r, const kl_answered *x)
     c->body = kl_value_ref(x->body);
     if (x->err)
         kl_err_copy(&c->err, x->err);
-    if (!c->resource) /* it was resolved on the way */
+    if (!c->resource) /* it was resolved meanwhile */
         c->resource = resource_of(r, &c->copy->op);
     if (c->resource && !c->resource->namespaced)
         c->ns = NULL;
@@ -351,8 +350,8 @@ static bool is_object(const kl_shadow_call *c)
     return kind && c->resource && !strcmp(kind, c->resource->kind) && kl_object_name(c->body);
 }
 
-/* What an answer tells of an object that nobody had looked at: of a write, what it is afterwards, which is
- * as near as can be known. */
+/* The state of an object that was not read before, from an answer: for a write the resulting one, the best
+ * approximation. */
 static void show_call(kl_overlay *o, const kl_shadow_call *c)
 {
     const kl_op *op = &c->copy->op;
@@ -432,7 +431,7 @@ static void add_own(kl_shadow_run *s, kl_shadow_call *c)
     kl_unlock(&s->mu);
 }
 
-/* The same was asked, and in the same state of the world. */
+/* The same request, in the same state. */
 static kl_shadow_call *find(kl_shadow_run *s, const kl_shadow_call *wanted)
 {
     bool write = wanted->writes;
@@ -442,7 +441,7 @@ static kl_shadow_call *find(kl_shadow_run *s, const kl_shadow_call *wanted)
         if (!c->answered || (c->used && write) || !kl_shadow_same_op(s, c, wanted))
             continue;
         found = c;
-        if (!c->used) /* asked twice it may have been answered otherwise */
+        if (!c->used) /* a repeated request may have had another answer */
             break;
     }
     return found;
@@ -496,6 +495,6 @@ void kl_shadow_run_wrote(kl_shadow_run *s, const kl_imagined *x)
     kl_shadow_call *c = kl_shadow_call_new(x->op, x->resource);
     c->status = x->status;
     c->answered = true;
-    c->body = kl_value_ref(x->was); /* what it was, where the live run did not look */
+    c->body = kl_value_ref(x->was); /* its original state, where the live run did not read it */
     add_own(s, c);
 }

@@ -1,6 +1,5 @@
-/* shadow_run.h - one run of a controller as it went: what it began with, saw, asked, was answered and
- * ended with; so that another program can be put into its place. Made on the live run's worker thread,
- * then handed over. Inside the shadow. */
+/* shadow_run.h - the trace of one run: its start, reads, requests, answers and result; so that another
+ * program can run in its place. Made on the live run's worker thread, then handed over. Inside the shadow. */
 #ifndef KL_LAB_SHADOW_RUN_H
 #define KL_LAB_SHADOW_RUN_H
 
@@ -30,7 +29,7 @@ typedef struct kl_shadow_calls {
 
 typedef enum kl_sight_kind { KL_SIGHT_GET, KL_SIGHT_LIST, KL_SIGHT_CALL } kl_sight_kind;
 
-typedef struct kl_sight { /* something was seen, in the order of the run */
+typedef struct kl_sight { /* a read, in the order of the run */
     kl_sight_kind what;
     const kl_resource *resource;
     char *ns, *name; /* of a get */
@@ -49,7 +48,7 @@ typedef struct kl_shadow_run {
     char *key;
     const kl_value *object;
     int attempt;
-    const kl_value *memo; /* what was remembered of its key when it began; NULL: nothing */
+    const kl_value *memo; /* the memo of its key when it began; NULL: none */
     kl_cause cause;       /* owns what it refers to */
     kl_time wall, ended_wall;
     kl_sight *sights;
@@ -58,9 +57,9 @@ typedef struct kl_shadow_run {
     kl_ending live_end;
     const char *unfit; /* why it cannot be followed; static. NULL: it can */
     /* The candidate's: */
-    kl_mutex mu; /* of `own`, which an answer may bring on another thread */
+    kl_mutex mu; /* for `own`, which an answer may set on another thread */
     kl_shadow_calls own KL_GUARDED_BY(mu);
-    kl_map *strayed;            /* objects that it has written otherwise than the live run */
+    kl_map *strayed;            /* objects that it has written differently from the live run */
     void *owner;                /* whose it is */
     struct kl_shadow_run *next; /* of the same key, later */
 } kl_shadow_run;
@@ -74,15 +73,15 @@ void kl_shadow_run_answered(kl_shadow_run *s, kl_run *r, const kl_answered *x);
 void kl_shadow_run_ended(kl_shadow_run *s, kl_run *r);
 
 /* --- the candidate in its place, on its worker thread ------------------------------------- */
-/* Shows an overlay the world as the live run found it, of each object what it saw first. */
+/* Fills an overlay with the inputs of the live run, each object as it saw it first. */
 void kl_shadow_run_show(const kl_shadow_run *s, const kl_resource *own, kl_overlay *o);
 bool kl_shadow_run_recall(kl_shadow_run *s, kl_run *r, const kl_op *op, kl_recalled *out);
 bool kl_shadow_run_recall_list(kl_shadow_run *s, const char *kind, const kl_read_query *q, kl_objects *out);
-/* A write of the candidate, which was imagined. Any thread. */
+/* A write of the candidate, which was simulated. Any thread. */
 void kl_shadow_run_wrote(kl_shadow_run *s, const kl_imagined *x);
 
 /* --- small things for both ---------------------------------------------------------------- */
-/* Equal, but for times that fall into the run: of two runs at different moments each says its own. */
+/* Equal, but for times during the run: two runs at different moments write different ones. */
 bool kl_shadow_alike(const kl_shadow_run *s, const kl_value *a, const kl_value *b);
 bool kl_shadow_same_op(const kl_shadow_run *s, const kl_shadow_call *a, const kl_shadow_call *b);
 kl_shadow_call *kl_shadow_call_new(const kl_op *op, const kl_resource *r);

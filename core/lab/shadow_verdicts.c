@@ -12,9 +12,9 @@
 #include "lab/differences.h"
 #include "lab/shadow.h"
 
-/* Of so many keys it is known what they came to. */
+/* The number of keys whose results are kept. */
 #define KEYS_MAX 200000
-/* So many keys are told in the log as they come to something else; the rest is in the report. */
+/* The number of differing keys that are logged; the others are only in the report. */
 #define LOGGED_MAX 20
 
 typedef struct told { /* a key that differs */
@@ -27,7 +27,7 @@ typedef struct told { /* a key that differs */
 struct kl_verdicts {
     kl_mutex mu;
     kl_map *verdicts KL_GUARDED_BY(mu);      /* "controller key" -> kl_likes, of those here or `same` */
-    kl_differences *kinds KL_GUARDED_BY(mu); /* each key counts once, as the worst that it came to */
+    kl_differences *kinds KL_GUARDED_BY(mu); /* each key counts once, with its worst result */
     kl_likes same KL_GUARDED_BY(mu);
     kl_verdict_counts n KL_GUARDED_BY(mu);
     uint64_t logged KL_GUARDED_BY(mu);
@@ -102,8 +102,8 @@ static void tell_locked(
     }
 }
 
-/* True when it is worse than before, and to be told. The live logic mends what the candidate left undone,
- * so a later run may look better. */
+/* True when it is worse than before, and must be reported. The live logic does what the candidate omits, so a
+ * later run may look better. */
 static bool count_locked(kl_verdicts *v, const char *name, const kl_likes *now) KL_REQUIRES(v->mu);
 static bool count_locked(kl_verdicts *v, const char *name, const kl_likes *now)
 {

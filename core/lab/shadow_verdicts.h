@@ -1,5 +1,5 @@
-/* shadow_verdicts.h - what the keys of a candidate came to: how many to what, and how the last ones
- * differ. Any thread. */
+/* shadow_verdicts.h - the results of a candidate's keys: their numbers, and the latest differences. Any
+ * thread. */
 #ifndef KL_LAB_SHADOW_VERDICTS_H
 #define KL_LAB_SHADOW_VERDICTS_H
 
@@ -14,8 +14,8 @@ typedef struct kl_verdict_counts {
 
 kl_verdicts *kl_verdicts_new(void);
 void kl_verdicts_free(kl_verdicts *v);
-/* A run of a key was judged; the key is what the worst of its runs was. `keys`: how many are what by now.
- * True when it is worse than before, and should be told. */
+/* A run of a key was judged; the worst of its runs counts for the key. `keys`: the present numbers. True when
+ * the key is worse than before, and should be reported. */
 bool kl_verdicts_add(kl_verdicts *v, const char *controller, const char *key, const kl_judgement *j,
     kl_time at, size_t keys[3]);
 void kl_verdicts_skip(kl_verdicts *v); /* a run was not judged */

@@ -1,5 +1,5 @@
-/* endpoints.c - which path is answered on which socket, and by whom: metrics by the manager (behind the
- * gate, where there is one), health by the manager's checks. */
+/* endpoints.c - which path is answered on which socket: metrics from the manager (behind the gate, where
+ * there is one), health from the manager's checks. */
 #include "manager/endpoints.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ struct kl_endpoints {
     kl_certdir *certs;
     kl_metrics_gate *gate;
     kl_mutex mu;
-    char *told; /* what was not ready when somebody last asked */
+    char *told; /* the unready checks of the last request */
 };
 
 #define TEXT "text/plain; charset=utf-8"
@@ -40,7 +40,7 @@ static void reply_text(kl_httpd_request *r, int code, const char *type, const ch
 
 /* --- health ------------------------------------------------------------------------------- */
 
-/* Who is not ready, once per change: a probe asks every few seconds. */
+/* Logs unready checks, once per change: a probe comes every few seconds. */
 static void tell(kl_endpoints *e, char *failures)
 {
     kl_lock(&e->mu);
@@ -143,7 +143,7 @@ static void handle(void *arg, kl_httpd_request *r)
     listener *l = arg;
     kl_endpoints *e = l->e;
     if (strcmp(kl_httpd_method(r), "GET") && strcmp(kl_httpd_method(r), "HEAD"))
-        reply_text(r, 405, TEXT, "only GET is answered here\n");
+        reply_text(r, 405, TEXT, "only GET is supported here\n");
     else if (l->metrics && !strcmp(kl_httpd_path(r), "/metrics") && e->gate)
         kl_metrics_gate_ask(e->gate, r);
     else if (l->metrics && !strcmp(kl_httpd_path(r), "/metrics"))
@@ -183,7 +183,7 @@ static kl_status start_metrics(kl_endpoints *e, const kl_endpoints_options *o, k
     return st;
 }
 
-/* Port 0 twice asks for two free ports. */
+/* Port 0 twice means two free ports. */
 static bool is_same(const char *a, const char *b)
 {
     size_t n = a ? strlen(a) : 0;
@@ -194,9 +194,7 @@ kl_status kl_endpoints_start(kl_manager *m, const kl_endpoints_options *o, kl_en
 {
     bool shared = is_same(o->metrics_address, o->health_address);
     if ((o->metrics_cert_dir || o->metrics_auth) && !o->metrics_address)
-        return kl_fail(err, KL_EINVAL,
-            "--metrics-cert-dir and --metrics-auth are about /metrics: say where with "
-            "--metrics-bind-address");
+        return kl_fail(err, KL_EINVAL, "--metrics-cert-dir and --metrics-auth need --metrics-bind-address");
     kl_endpoints *e = kl_new(kl_endpoints);
     e->m = m;
     e->metrics = o->metrics;

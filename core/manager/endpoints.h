@@ -8,11 +8,11 @@
 typedef struct kl_endpoints kl_endpoints;
 
 typedef struct kl_endpoints_options {
-    /* either may be NULL; the same twice is one socket, which serves both */
+    /* either may be NULL; one socket serves both when they are equal */
     const char *metrics_address, *health_address;
     /* HTTPS for the metrics' address, with tls.crt and tls.key in there; NULL: HTTP */
     const char *metrics_cert_dir;
-    /* whose bearer token may get /metrics the API server says */
+    /* the API server decides whose bearer token may get /metrics */
     bool metrics_auth;
     kl_client *client;
     kl_clock *clock;

@@ -1,8 +1,8 @@
-/* manager.c - the order of start and stop. The brain runs on one loop ("control"); the mapper loop runs
+/* manager.c - the order of start and stop. Decisions run on one loop ("control"); the mapper loop runs
  * scripts' functions.
  *
- * A slot is one source (a script) and its controllers. Any news - a cache synced, a kind appeared, the
- * lease changed hands - ends in kl__manager_advance, which lets every controller take its next step. */
+ * A slot is one source (a script) and its controllers. Every change - a cache synced, a kind appeared, the
+ * lease changed hands - leads to kl__manager_advance, which lets every controller take its next step. */
 #include "manager/manager_impl.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@
 #define MAX_OBJECT_DEFAULT ((size_t)16 << 20)
 /* Events are flushed at the end for at most this long. */
 #define FLUSH_MAX KL_SECONDS(2)
-/* Requests to webhooks may end for at most this long; each has a deadline of its own, of 30 s at most. */
+/* How long requests to webhooks may take to end; each has its own deadline, of at most 30 s. */
 #define WEBHOOKS_MAX KL_SECONDS(30)
 
 /* --- what the parts ask of the manager ---------------------------------------------------- */
@@ -97,7 +97,7 @@ static void retired_free(kl_controller *c)
 
 static void retiree_drain(kl__retiree *r)
 {
-    kl_info("the new generation has no such controller; it stops", "controller=%s resource=%s",
+    kl_info("the new generation lacks this controller; it stops", "controller=%s resource=%s",
         kl_controller_name(r->c), kl_controller_resource(r->c));
     r->successor = NULL;
     kl_controller_drain(r->c);
@@ -136,10 +136,10 @@ void kl__manager_advance(void *arg)
     if (!m->started)
         return;
     if (!m->stopping)
-        /* before those that it follows, so that it misses nothing where the caches are the same */
+        /* before its predecessors, so that it misses nothing in shared caches */
         kl_shadow_advance(m->shadow);
     each_controller(m, kl_controller_advance);
-    if (m->stopping) /* who waits for workers to end knows who they are */
+    if (m->stopping) /* only the thread that waits for workers uses them */
         return;
     advance_retired(m);
     kl_webhooks_advance(m->webhooks);
@@ -321,12 +321,12 @@ static void abort_all(void *arg)
 {
     kl_manager *m = arg;
     if (!m->hurried)
-        kl_warn("the grace period is over; ending what still runs", "grace_seconds=%lld",
+        kl_warn("the grace period is over; ending remaining runs", "grace_seconds=%lld",
             (long long)((m->o.grace ? m->o.grace : GRACE_DEFAULT) / KL_SECONDS(1)));
     end_runs(m);
 }
 
-/* So much longer a run may take to notice that it was ended. */
+/* How much longer a run may take to notice that it was aborted. */
 #define NOTICE KL_SECONDS(5)
 
 static void tell_stuck(void *arg)
@@ -339,7 +339,7 @@ static void tell_stuck(void *arg)
             kl_workqueue_stats_get(
                 kl_controller_queue(m->slots[i]->controllers[k]), kl_clock_now(m->clock), &q);
             if (q.running)
-                kl_error("a run does not come back: its code neither returns nor calls",
+                kl_error("a run is stuck: its code neither returns nor makes a call",
                     "controller=%s running=%zu", kl_controller_name(m->slots[i]->controllers[k]), q.running);
         }
     if (m->o.stuck)
@@ -387,9 +387,9 @@ void kl_manager_stop(kl_manager *m)
         return;
     kl_loop_call(m->loop, begin_stop, m);
     if (m->o.turns)
-        kl_loop_call(m->loop, end_runs, m); /* time stands: who sleeps would not wake */
+        kl_loop_call(m->loop, end_runs, m); /* time stands still: a sleeping run would not wake */
     kl_loop_call(m->loop, arm_grace, m);
-    for (size_t i = 0; i < m->n_slots; i++) /* nobody changes the slots while stopping */
+    for (size_t i = 0; i < m->n_slots; i++) /* the slots do not change while stopping */
         for (size_t k = 0; k < m->slots[i]->n; k++)
             kl_controller_wait(m->slots[i]->controllers[k]);
     for (size_t i = 0; i < m->n_retired; i++)
@@ -397,7 +397,7 @@ void kl_manager_stop(kl_manager *m)
     kl_shadow_wait(m->shadow);
     kl_loop_call(m->loop, disarm_grace, m);
     if (!kl_recorder_flush(m->recorder, kl_clock_now(kl_clock_real()) + FLUSH_MAX))
-        kl_warn("some events were not recorded before the end", "dropped=%llu",
+        kl_warn("some events were not recorded before shutdown", "dropped=%llu",
             (unsigned long long)kl_recorder_dropped(m->recorder));
     kl_offices_close(m->offices);
     kl_webhooks_stop(m->webhooks, kl_clock_now(kl_clock_real()) + WEBHOOKS_MAX);
@@ -452,7 +452,7 @@ static kl_controller *find(kl_manager *m, const char *name, const kl__slot *exce
 
 static kl_controller *take_old(kl_manager *m, kl__slot *s, const kl_controller_spec *spec)
 {
-    /* back to what was, before the other resource was there */
+    /* back to the old resource, before the other one was ready */
     for (size_t i = 0; i < m->n_retired; i++) {
         kl_controller *c = m->retired[i].c;
         if (m->retired[i].slot == s && m->retired[i].successor && !strcmp(kl_controller_name(c), spec->name)
@@ -474,7 +474,7 @@ static kl_controller *take_old(kl_manager *m, kl__slot *s, const kl_controller_s
     return NULL;
 }
 
-/* Those that the new generation does not have any more. Under m->mu. */
+/* Controllers that the new generation lacks. Under m->mu. */
 static void retire_rest(kl_manager *m, kl__slot *s, kl_controller **fresh, size_t n)
 {
     for (size_t k = 0; k < s->n; k++) {
@@ -484,7 +484,7 @@ static void retire_rest(kl_manager *m, kl__slot *s, kl_controller **fresh, size_
         for (size_t i = 0; i < n; i++)
             if (!strcmp(kl_controller_name(fresh[i]), kl_controller_name(c)))
                 successor = fresh[i];
-        for (size_t i = 0; i < m->n_retired; i++) /* who waited for c waits for the next one */
+        for (size_t i = 0; i < m->n_retired; i++) /* retirees that waited for c wait for the next one */
             if (m->retired[i].successor == c && successor)
                 m->retired[i].successor = successor;
             else if (m->retired[i].successor == c)
@@ -504,7 +504,7 @@ static const char *other_than(char **namespaces, const char *ns)
     return namespaces ? *namespaces : NULL;
 }
 
-/* A process of one namespace has no caches of others. */
+/* A process with --namespace has no caches of other namespaces. */
 kl_status kl__manager_check_namespaces(
     const kl_manager *m, const kl_program *p, const kl_controller_spec *s, kl_err *err)
 {
@@ -514,8 +514,8 @@ kl_status kl__manager_check_namespaces(
     if (!other)
         return KL_OK;
     return kl_fail(err, KL_EINVAL,
-        "%s: controller %s wants namespace %s, and this process sees only %s (--namespace): run it without "
-        "--namespace, or take %s out of its namespaces",
+        "%s: controller %s needs namespace %s, but this process watches only %s (--namespace): run it "
+        "without --namespace, or take %s out of its namespaces",
         p->name, s->name, other, m->o.ns, other);
 }
 

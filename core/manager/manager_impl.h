@@ -1,6 +1,5 @@
-/* manager_impl.h - the inside of a manager, for manager.c (life, programs), manager_shadow.c (a
- * candidate), manager_look.c (what people, probes and metrics are told) and manager_turns.c
- * (manager/turns.h). */
+/* manager_impl.h - the inside of a manager, for manager.c (life, programs), manager_shadow.c (a candidate),
+ * manager_look.c (views for people, probes and metrics) and manager_turns.c (manager/turns.h). */
 #ifndef KL_MANAGER_MANAGER_IMPL_H
 #define KL_MANAGER_MANAGER_IMPL_H
 
@@ -18,9 +17,9 @@ typedef struct kl__slot {
     size_t n;
 } kl__slot;
 
-/* A controller that the newest generation of its script does not have. It runs on while the one of its
- * name that follows it, for another resource, is not there yet; then, or at once, it drains, and is freed
- * when its last run has ended. */
+/* A controller that the newest generation of its script does not have. It keeps running while its successor
+ * of the same name, for another resource, is not ready; then, or at once, it drains, and is freed when its
+ * last run has ended. */
 typedef struct kl__retiree {
     kl_controller *c, *successor; /* successor NULL: drained */
     kl__slot *slot;
@@ -56,12 +55,12 @@ struct kl_manager {
     bool hurried;        /* likewise */
     bool started, stopping;
     char **webhook_texts; /* of o.webhooks */
-    /* what o borrowed: a script that named the lease is freed by a reload */
+    /* copies of o's borrowed texts: a reload frees the script that named the lease */
     char *ns, *lease, *metrics_address, *health_address, *metrics_cert_dir;
 };
 
 /* --- manager.c: on the loop --------------------------------------------------------------- */
-void kl__manager_advance(void *manager); /* there is news: everybody takes the next step */
+void kl__manager_advance(void *manager); /* something changed: every controller takes its next step */
 /* A program for a slot. */
 typedef struct kl__change {
     kl_manager *m;
@@ -72,7 +71,7 @@ typedef struct kl__change {
     int number;
 } kl__change;
 void kl__manager_apply(void *change);
-/* Whether its namespaces are some that this process sees. */
+/* Whether this process sees its namespaces. */
 kl_status kl__manager_check_namespaces(
     const kl_manager *m, const kl_program *p, const kl_controller_spec *s, kl_err *err);
 

@@ -1,5 +1,5 @@
-/* manager_look.c - what a manager tells of itself: states, caches, health and metrics. The first of
- * several tells of all. */
+/* manager_look.c - views of a manager: states, caches, health and metrics. The first of several represents
+ * all. */
 #include "manager/manager_impl.h"
 
 #include <string.h>
@@ -28,8 +28,8 @@ typedef struct states_call {
     bool all; /* idle */
 } states_call;
 
-/* Who works under the name of c: while c waits for its kind, the one before it, for another resource,
- * does. On the loop. */
+/* The controller that works under the name of c: while c waits for its kind, its predecessor for another
+ * resource. On the loop. */
 static kl_controller *acting(const kl_manager *m, kl_controller *c)
 {
     for (size_t i = 0; i < m->n_retired; i++)
@@ -56,8 +56,8 @@ static void state_of(const kl_manager *m, kl_controller *c, kl_controller_state 
     kl_controller_state next;
     kl_controller_state_get(c, &next);
     kl_free(out->message);
-    out->message = kl_sprintf(
-        "its successor for %s is not there yet: %s", next.resource, next.message ? next.message : next.state);
+    out->message = kl_sprintf("its next generation, for %s, is not ready: %s", next.resource,
+        next.message ? next.message : next.state);
     state_fini(&next);
 }
 
@@ -77,7 +77,7 @@ static void collect_states(void *arg)
         kl_webhooks_state(m->webhooks, i, &c->v[c->n++]);
 }
 
-/* The first of several managers speaks for all: it has the endpoints. */
+/* The first of several managers represents all: it has the endpoints. */
 static bool speaks_for_all(const kl_manager *m) { return kl_fleet_size(m->o.fleet) && !m->o.cluster; }
 
 /* How long a probe or a scrape waits for the control loop, in real time: less than a kubelet's default
@@ -293,9 +293,8 @@ static void check_informer(void *arg, const char *kind, kl_informer *i)
     kl_informer_stats_fini(&s);
 }
 
-/* Of a lease that ran out this much ago nobody may believe that it is ours: who still does hangs, and
- * should be started anew (controller-runtime and client-go, leaderelection/healthzadaptor.go). Waits for
- * nobody. */
+/* A process that still claims a lease this long after its expiry hangs, and should be restarted
+ * (controller-runtime and client-go, leaderelection/healthzadaptor.go). Never waits. */
 #define ELECTION_TOLERANCE KL_SECONDS(20)
 
 static void check_election(kl_manager *m, kl_checks *out)
@@ -309,11 +308,11 @@ static void check_election(kl_manager *m, kl_checks *out)
     kl_checks_add(out, "leaderElection",
         healthy   ? NULL
             : why ? why
-                  : "the lease ran out, and work under it has not ended");
+                  : "the lease expired, and work under it has not ended");
     kl_free(why);
 }
 
-/* Only a new process helps a thread that does not come back. */
+/* Only a restart helps against a thread that hangs. */
 static void check_stuck(void *arg, const kl_stuck *s) { kl_checks_add(arg, s->name, s->story); }
 
 void kl_manager_checks(kl_manager *m, bool readiness, kl_checks *out)
@@ -369,8 +368,7 @@ static void queue_samples(void *arg)
             v[n++] = (kl_queue_of){kl_controller_name(m->slots[i]->controllers[k]),
                 kl_controller_queue(acting(m, m->slots[i]->controllers[k]))};
     kl_telemetry_queues(c->out, v, n, kl_clock_now(m->clock));
-    kl_metrics_head(
-        c->out, "kubelua_controller_paused", "gauge", "1 while somebody has paused the controller");
+    kl_metrics_head(c->out, "kubelua_controller_paused", "gauge", "1 while the controller is paused");
     for (size_t i = 0; i < m->n_slots; i++)
         for (size_t k = 0; k < m->slots[i]->n; k++)
             kl_metrics_sample(c->out, "kubelua_controller_paused",
@@ -386,7 +384,7 @@ static void queue_samples(void *arg)
                 kl_controller_name(m->slots[i]->controllers[k]), NULL);
     if (n)
         kl_metrics_head(c->out, "kubelua_slowed_keys", "gauge",
-            "Keys that turn in circles, by themselves or with another manager, and are run less often");
+            "Keys in a write loop, by themselves or with another manager, that run less often");
     for (size_t i = 0; i < m->n_slots; i++)
         for (size_t k = 0; k < m->slots[i]->n; k++)
             kl_metrics_sample(c->out, "kubelua_slowed_keys",
@@ -405,20 +403,20 @@ static char *own_metrics(kl_manager *m)
     queues_call q = {m, &out};
     bool answered = kl_loop_call_within(m->loop, queue_samples, &q, LOOK_WITHIN);
     kl_metrics_head(&out, "kubelua_control_loop_answers", "gauge",
-        "0 when the control loop did not answer this scrape: queues are missing");
+        "0 when the control loop did not answer this scrape; queue metrics are missing then");
     kl_metrics_sample(&out, "kubelua_control_loop_answers", answered, NULL);
     kl_telemetry_informers(&out, m->caches, kl_clock_now(m->clock));
     kl_telemetry_events(&out, m->recorder);
-    if (!m->o.cluster) /* of several managers in one process one tells about it */
+    if (!m->o.cluster) /* one of several managers in a process reports it */
         kl_telemetry_process(&out);
     kl_webhooks_metrics(m->webhooks, &out);
-    kl_metrics_head(&out, "kubelua_writes_total", "counter", "Writes let through by the door");
+    kl_metrics_head(&out, "kubelua_writes_total", "counter", "Writes that were sent");
     kl_metrics_sample(&out, "kubelua_writes_total", (double)kl_door_writes(m->door), NULL);
-    kl_metrics_head(
-        &out, "kubelua_writes_refused_total", "counter", "Writes refused because the lease was not ours");
+    kl_metrics_head(&out, "kubelua_writes_refused_total", "counter",
+        "Writes refused because this process did not hold the lease");
     kl_metrics_sample(&out, "kubelua_writes_refused_total", (double)kl_door_refused(m->door), NULL);
-    kl_metrics_head(&out, "kubelua_writes_not_sent_total", "counter",
-        "Writes that were imagined: of a dry run, or in the shadow");
+    kl_metrics_head(
+        &out, "kubelua_writes_not_sent_total", "counter", "Writes simulated by dry runs or in the shadow");
     kl_metrics_sample(&out, "kubelua_writes_not_sent_total", (double)kl_door_not_sent(m->door), NULL);
     return kl_buf_take(&out);
 }

@@ -1,4 +1,4 @@
-/* manager_shadow.c - a candidate beside the controllers of a script, until it takes their place or leaves. */
+/* manager_shadow.c - a candidate beside the controllers of a script, until it replaces them or is dropped. */
 #include "manager/manager_impl.h"
 
 #include <string.h>
@@ -35,8 +35,8 @@ static kl_status no_slot(kl_manager *m, const kl_program *p, kl_err *err)
             kl_buf_printf(
                 &have, "%s%s", have.len ? ", " : "", kl_controller_name(m->slots[i]->controllers[n]));
     kl_status st = kl_fail(err, KL_EINVAL,
-        "%s has no controller that runs here: its first is %s, and here run %s; a candidate runs in the "
-        "shadow of the controllers of the same names",
+        "%s has none of the controllers that run here: its first is %s, and %s run here; a candidate shadows "
+        "controllers of the same names",
         p->name, p->n_specs ? p->specs[0].name : "none", have.len ? kl_buf_str(&have) : "none");
     kl_buf_fini(&have);
     return st;
@@ -91,7 +91,7 @@ static void promote(void *arg)
     kl_program *p = kl_shadow_program(m->shadow);
     if (!p) {
         c->status = kl_fail(c->err, KL_ENOTFOUND,
-            "no candidate runs in the shadow: begin one with kubelua shadow CANDIDATE.lua");
+            "no candidate runs in the shadow: start one with kubelua shadow CANDIDATE.lua");
         return;
     }
     kl__change ch = {.m = m, .slot = m->shadowed, .program = p, .err = c->err};

@@ -1,5 +1,4 @@
-/* manager_turns.c - one key after the other (manager/turns.h): what is still to come, and whose turn it
- * is. */
+/* manager_turns.c - one key after the other (manager/turns.h): pending work, and the next turn. */
 #include "manager/turns.h"
 
 #include "base/mem.h"
@@ -52,8 +51,8 @@ static void collect_behind(void *arg)
 
 static void nothing(void *arg) { (void)arg; }
 
-/* The way of an event: the cache, the mapper (where it waits for a function of the script and becomes
- * keys), the queue. Who looks in this order misses none that is between two of them. */
+/* An event's path: the cache, the mapper (where it waits for a function of the script and becomes keys), the
+ * queue. Checking in this order misses none that is between two of them. */
 void kl_manager_outlook(kl_manager *m, uint64_t rv, kl_outlook *out)
 {
     outlook_call c = {.m = m, .rv = rv, .o = {.next = KL_NEVER, .next_key = KL_NEVER}};

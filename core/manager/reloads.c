@@ -85,15 +85,14 @@ void kl_reloads_write(kl_reloads *r, kl_buf *out)
 {
     kl_lock(&r->mu);
     if (r->n_counts)
-        kl_metrics_head(out, "kubelua_reloads_total", "counter",
-            "Scripts that changed while they ran, by what became of the change");
+        kl_metrics_head(out, "kubelua_reloads_total", "counter", "Changes of running scripts, by outcome");
     for (size_t i = 0; i < r->n_counts; i++)
         for (int k = 0; k < RESULTS; k++)
             kl_metrics_sample(out, "kubelua_reloads_total", (double)r->counts[i].of[k], "script",
                 r->counts[i].script, "result", kl_reload_word((kl_reload_result)k), NULL);
     if (r->n_counts)
-        kl_metrics_head(out, "kubelua_reload_refused", "gauge",
-            "1 while the script that lies there is not the one that runs");
+        kl_metrics_head(
+            out, "kubelua_reload_refused", "gauge", "1 while the script on disk is not the one that runs");
     for (size_t i = 0; i < r->n_counts; i++)
         kl_metrics_sample(
             out, "kubelua_reload_refused", r->counts[i].refused, "script", r->counts[i].script, NULL);

@@ -1,5 +1,4 @@
-/* reloads.h - what became of scripts that changed while they ran: the last of it for people, counts for
- * metrics. Any thread. */
+/* reloads.h - outcomes of script changes: the latest for people, counts for metrics. Any thread. */
 #ifndef KL_MANAGER_RELOADS_H
 #define KL_MANAGER_RELOADS_H
 
@@ -12,8 +11,8 @@ typedef struct kl_reloads kl_reloads;
 typedef enum kl_reload_result {
     KL_RELOAD_TAKEN,       /* a new generation is on its way */
     KL_RELOAD_REFUSED,     /* the old one runs on */
-    KL_RELOAD_ROLLED_BACK, /* it had taken over, and the one before it runs again */
-    /* what was refused or taken back does not lie there any more; what runs does */
+    KL_RELOAD_ROLLED_BACK, /* it had taken over, and was rolled back */
+    /* the refused or rolled back script was replaced by the running one */
     KL_RELOAD_WITHDRAWN,
 } kl_reload_result;
 /* "taken", "refused", "rolled_back", "withdrawn"; static */
@@ -23,17 +22,17 @@ typedef struct kl_reload { /* borrowed for a call */
     const char *script;    /* as the process was given it: metric label */
     kl_reload_result result;
     int generation;      /* that runs from now on, as far as is known */
-    const char *message; /* why it was refused or taken back, or what changes; NULL: nothing to say */
+    const char *message; /* why it was refused or rolled back, or what changes; NULL: none */
 } kl_reload;
 
-/* So many are remembered. */
+/* The number of outcomes kept. */
 #define KL_RELOADS_KEPT 20
 
 kl_reloads *kl_reloads_new(void);
 void kl_reloads_free(kl_reloads *r);
 void kl_reloads_note(kl_reloads *r, const kl_reload *x, kl_time wall);
-/* kubelua_reloads_total{script,result}, and kubelua_reload_refused{script}: 1 while the script that lies
- * there is not the one that runs. */
+/* kubelua_reloads_total{script,result}, and kubelua_reload_refused{script}: 1 while the script on disk
+ * is not the one that runs. */
 void kl_reloads_write(kl_reloads *r, kl_buf *out);
 /* A list of {time, script, result, generation, message}, the newest first; a new reference. */
 const kl_value *kl_reloads_value(kl_reloads *r);

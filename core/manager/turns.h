@@ -1,9 +1,9 @@
-/* turns.h - a manager whose time stands still and whose keys wait for their turn: what is the same going
- * in runs in the same order.
+/* turns.h - a manager in virtual time, whose keys run one after the other: the same inputs give the same
+ * order.
  *
- * For tests of controllers. With kl_manager_options.turns and a fake clock the manager does nothing by
- * itself but talk to the server (its watches keep real time, by kl_manager_options.watch_clock); its owner
- * lets one key run after the other, and moves the clock:
+ * For tests of controllers. With kl_manager_options.turns and a fake clock the manager only talks to the
+ * server on its own (its watches keep real time, by kl_manager_options.watch_clock); its owner lets one key
+ * run after the other, and moves the clock:
  *
  *   busy: wait     ready: kl_manager_turn     neither: move the clock to `next` at most, then
  * kl_manager_clock_moved
@@ -17,7 +17,7 @@
 #include "controller/outlook.h"
 #include "manager/manager.h"
 
-/* Have the caches come to resource version rv, all of them that can? Else it is busy. */
+/* Whether all healthy caches have reached resource version rv. Otherwise it is busy. */
 void kl_manager_outlook(kl_manager *m, uint64_t rv, kl_outlook *out);
 /* Lets one key of the first controller that has one run; false: none is ready. */
 bool kl_manager_turn(kl_manager *m);

@@ -13,11 +13,11 @@
 typedef struct series {
     double value;  /* a histogram's sum */
     uint64_t n;    /* of a histogram: how often */
-    uint64_t in[]; /* one for each bucket, not cumulative; what is beyond the last is in n alone */
+    uint64_t in[]; /* one for each bucket, not cumulative; larger values count only in n */
 } series;
 
 typedef struct family {
-    const kl_value *form; /* {type, labels, buckets}: in another one it is another family */
+    const kl_value *form; /* {type, labels, buckets}: another form is another family */
     char *help;
     kl_map *owners; /* scripts; the values mean nothing */
     kl_map *series; /* by the text of their labels: `a="1",b="2"` */
@@ -87,7 +87,7 @@ static series *series_new(family *f, const char *labels)
     return s;
 }
 
-/* Takes the form. Without labels it is there at zero. */
+/* Takes the form. Without labels its series exists at zero. */
 static family *family_new(const kl_value *form)
 {
     family *f = kl_new(family);
@@ -128,8 +128,8 @@ static kl_status check_locked(kl_custom_metrics *m, const char *script, const kl
         kl_value_unref(form);
         if (!same)
             return kl_fail(err, KL_EEXISTS,
-                "%s: %s declares the metric %s as a %s, and not in this form: give this one another name",
-                script, other, name, type_of(f));
+                "%s: %s declares the metric %s as a %s in another form: rename this one", script, other, name,
+                type_of(f));
     }
     return KL_OK;
 }
@@ -183,7 +183,7 @@ kl_status kl_custom_metrics_declare(
 
 typedef enum fit { FIT, FIT_NOT, FIT_LONG } fit;
 
-/* The text of the labels. FIT_NOT: they are not the family's. Nothing that is too long is copied: this is
+/* The text of the labels. FIT_NOT: they are not the family's. Texts that are too long are not copied: this is
  * under the lock. */
 static fit label_text(const family *f, const kl_value *values, kl_buf *out)
 {
@@ -226,7 +226,7 @@ static void observe(const family *f, series *s, double x)
     s->n++;
 }
 
-/* Whether the family has become full by this. */
+/* Whether this made the family full. */
 static bool record_locked(family *f, const kl_figure *figure, const char *labels)
 {
     series *s = kl_map_get(f->series, labels);
@@ -266,7 +266,8 @@ void kl_custom_metrics_record(kl_custom_metrics *m, const kl_figure *figure)
     kl_unlock(&m->mu);
     kl_buf_fini(&labels);
     if (full)
-        kl_warn("a metric has as many series as it may, or labels that are too long: more are dropped",
+        kl_warn("a metric has reached its limit of series, or its labels are too long: further series are "
+                "dropped",
             "metric=%s series=%zu", figure->name, most);
 }
 

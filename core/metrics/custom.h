@@ -1,8 +1,8 @@
 /* custom.h - metrics that scripts declare: kube.counter, kube.gauge, kube.histogram.
  *
  * A family belongs to every script that declares it, and outlives reloads for as long as one of them does.
- * How many series it may have is bounded; what comes after that is counted and dropped, since a figure must
- * not fail a run. Any thread. */
+ * The number of its series is limited; samples beyond that are counted and dropped, since a metric must not
+ * fail a run. Any thread. */
 #ifndef KL_METRICS_CUSTOM_H
 #define KL_METRICS_CUSTOM_H
 
@@ -12,14 +12,14 @@
 typedef struct kl_custom_metrics kl_custom_metrics;
 
 typedef enum kl_figure_act {
-    KL_FIGURE_ADD,     /* to a counter (nothing below 0) or a gauge */
+    KL_FIGURE_ADD,     /* to a counter (never negative) or a gauge */
     KL_FIGURE_SET,     /* a gauge */
-    KL_FIGURE_FORGET,  /* a gauge: its series goes */
+    KL_FIGURE_FORGET,  /* a gauge: removes its series */
     KL_FIGURE_OBSERVE, /* a histogram */
     KL_FIGURE_ACTS
 } kl_figure_act;
 
-/* One thing that a script counts. All borrowed. */
+/* One sample of a script. All borrowed. */
 typedef struct kl_figure {
     const char *name;
     kl_figure_act act;
@@ -27,25 +27,25 @@ typedef struct kl_figure {
     double by;
 } kl_figure;
 
-#define KL_SERIES_MAX 1000       /* of a family that does not say `series` */
+#define KL_SERIES_MAX 1000       /* the limit of a family without `series` */
 #define KL_LABELS_BYTES_MAX 1024 /* of one series */
 
 kl_custom_metrics *kl_custom_metrics_new(void);
 void kl_custom_metrics_free(kl_custom_metrics *m); /* NULL is fine */
 
-/* What a script declares from now on, as lua/kubelua/metrics.lua has checked it: name -> {type, help, labels,
- * buckets, series}, or NULL for nothing. Families that it alone had and does not declare any more go; those
- * of another form begin anew. KL_EEXISTS: another script declares one in another form, and nothing changed.
+/* Replaces the declarations of a script, checked by lua/kubelua/metrics.lua: name -> {type, help, labels,
+ * buckets, series}, or NULL for none. Families that only this script declared and now drops are removed;
+ * changed ones restart. KL_EEXISTS: another script declares one in another form; nothing changed.
  */
 KL_NODISCARD kl_status kl_custom_metrics_declare(
     kl_custom_metrics *m, const char *script, const kl_value *declared, kl_err *err);
 
-/* Counts. What nobody declares, or declares in another form, is dropped without a word: it is of a run on an
- * older generation. */
+/* Records a sample. One without a matching declaration is dropped silently: it comes from a run on an older
+ * generation. */
 void kl_custom_metrics_record(kl_custom_metrics *m, const kl_figure *f);
 
 /* The value of one series, a histogram's sum; *n is how often a histogram observed, NULL is fine. False:
- * there is no such series. f->act and f->by are not looked at. */
+ * there is no such series. f->act and f->by are ignored. */
 bool kl_custom_metrics_get(kl_custom_metrics *m, const kl_figure *f, double *value, uint64_t *n);
 
 /* As Prometheus' text. */

@@ -21,13 +21,13 @@ typedef struct kl_health_query {
     char *const *exclude;
     size_t n_exclude;
     bool verbose;
-    /* who asks may know them; else "reason withheld". One check alone is always told whole */
+    /* show reasons; otherwise "reason withheld". A single check is always shown in full */
     bool reasons;
 } kl_health_query;
 
 /* The status code and the body of the answer. The checks are sorted by name. */
 int kl_health_answer(kl_checks *c, const kl_health_query *q, kl_buf *out);
-/* "name: why; name: why" of what is not good, sorted; NULL when all is. Caller frees. */
+/* "name: why; name: why" of failed checks, sorted; NULL when all pass. Caller frees. */
 char *kl_health_failures(kl_checks *c);
 
 #endif

@@ -1,7 +1,6 @@
 /* metrics.c - a few fixed families, series made on first use.
  *
- * What is recorded for every key is atomic, and a scrape may see half a run; what comes with requests is
- * under one lock. */
+ * Samples of keys are atomic, and a scrape may see half a run; samples of requests are under one lock. */
 #include "metrics/metrics.h"
 
 #include <math.h>
@@ -37,7 +36,7 @@ static const double SIZE_BUCKETS[] = {
 typedef struct histogram {
     const double *le;
     size_t n;
-    /* of what is observed in what is shown: 1e9 for seconds, 1 for bytes */
+    /* observed units per exported unit: 1e9 for seconds, 1 for bytes */
     double unit;
     atomic_uint_fast64_t in[BUCKETS_MAX + 1]; /* not cumulative; the last is +Inf */
     _Atomic int64_t sum;
@@ -238,7 +237,7 @@ static void count_locked(kl_map *series, const char *method, const char *host, i
     kl_free(key);
 }
 
-/* `bytes` or else seconds; method NULL: the host is all that is told. */
+/* `bytes`, otherwise seconds; method NULL: only the host is a label. */
 static void observe_locked(kl_map *series, const char *method, const char *host, bool bytes, int64_t value)
 {
     char *key = kl_sprintf("%s %s", method ? method : "", host);
@@ -325,7 +324,7 @@ void kl_metrics_leader_slow(kl_metrics *m, const char *lease_name)
 
 /* --- text --------------------------------------------------------------------------------- */
 
-/* As the text format wants it; in a label quotes, too. */
+/* Escapes for the text format; in a label quotes, too. */
 static void escaped(kl_buf *out, const char *text, bool quotes)
 {
     for (; *text; text++) {
@@ -430,20 +429,19 @@ static void write_controllers(kl_metrics *m, kl_buf *out) KL_REQUIRES(m->mu)
         {"kubelua_elided_writes_total", "Writes that were not sent because they would have changed nothing",
             offsetof(kl_controller_metrics, elided)},
         {"kubelua_own_writes_waits_total",
-            "Total number of times a key waited for the caches to show what its runs wrote",
+            "Total number of times a key waited for the caches to show its writes",
             offsetof(kl_controller_metrics, own_writes_waits)},
         {"kubelua_own_writes_timeouts_total",
-            "Total number of runs that began before the caches showed what was written",
+            "Total number of runs that began before the caches showed earlier writes",
             offsetof(kl_controller_metrics, own_writes_timeouts)},
         {"kubelua_reload_ended_runs_total",
-            "Total number of runs on old logic that were ended because they went on for too long after a "
-            "reload",
+            "Total number of runs on old logic that were ended because they ran too long after a reload",
             offsetof(kl_controller_metrics, outlived)},
         {"kubelua_write_loops_total",
-            "Total number of keys that were found to be woken by their own writes again and again",
+            "Total number of keys found to be triggered by their own writes again and again",
             offsetof(kl_controller_metrics, loops)},
         {"kubelua_field_fights_total",
-            "Total number of fields that were found to be written by a key and by another manager in turn",
+            "Total number of fields found to be written alternately by a key and by another manager",
             offsetof(kl_controller_metrics, fights)},
     };
     char **names = kl_map_sorted_keys(m->controllers);
@@ -463,7 +461,7 @@ static void write_controllers(kl_metrics *m, kl_buf *out) KL_REQUIRES(m->mu)
             (double)c->total[KL_OUTCOME_ERROR], "controller", *n, NULL);
     }
     kl_metrics_head(out, "kubelua_budget_exceeded_total", "counter",
-        "Total number of runs and calls of a script's functions that were ended because a budget was spent");
+        "Total number of runs and script function calls that were ended because they exceeded a budget");
     for (char **n = names; *n; n++) {
         kl_controller_metrics *c = kl_map_get(m->controllers, *n);
         for (int i = 0; i < KL_SPENT; i++)
@@ -471,7 +469,7 @@ static void write_controllers(kl_metrics *m, kl_buf *out) KL_REQUIRES(m->mu)
                 "budget", BUDGETS[i], NULL);
     }
     kl_metrics_head(out, "kubelua_mapping_seconds_total", "counter",
-        "Total time that mapping, `when` and `priority` functions of a script took of the thread they share");
+        "Total time that mapping, `when` and `priority` functions of a script used on their shared thread");
     for (char **n = names; *n; n++) {
         kl_controller_metrics *c = kl_map_get(m->controllers, *n);
         kl_metrics_sample(

@@ -19,7 +19,7 @@ typedef enum kl_outcome {
     KL_OUTCOMES
 } kl_outcome;
 
-/* What a run, or a function of the script, took more of than it may. */
+/* The budget that a run, or a function of the script, exceeded. */
 typedef enum kl_spent { KL_SPENT_CPU, KL_SPENT_TIME, KL_SPENT_MEMORY, KL_SPENT_PROCESS, KL_SPENT } kl_spent;
 
 /* Heap object, the caller owns; free after everything that records into it has ended. */
@@ -34,7 +34,7 @@ void kl_metrics_panic(kl_controller_metrics *c);
 void kl_metrics_timeout(kl_controller_metrics *c);
 /* kubelua_budget_exceeded_total{controller,budget} */
 void kl_metrics_spent(kl_controller_metrics *c, kl_spent what);
-/* A script's functions worked for so long on events. */
+/* Adds time that a script's functions spent on events. */
 void kl_metrics_mapped(kl_controller_metrics *c, kl_time took);
 void kl_metrics_elided(kl_controller_metrics *c); /* kubelua_elided_writes_total{controller} */
 /* kubelua_own_writes_waits_total{controller} */
@@ -85,7 +85,7 @@ void kl_metrics_head(kl_buf *out, const char *name, const char *type, const char
 /* The bound of a bucket as Go writes it, since `le` is compared as a text: the fewest digits that mean
  * this number, and an exponent from 1e+06 on. */
 void kl_metrics_bound(double v, char out[32]);
-/* `{k="v"` or `,k="v"`, with v escaped; who writes closes the brace. */
+/* `{k="v"` or `,k="v"`, with v escaped; the caller closes the brace. */
 void kl_metrics_label(kl_buf *out, bool first, const char *k, const char *v);
 void kl_metrics_number(kl_buf *out, double v);
 /* labels: "k", "v", ..., NULL. */

@@ -9,7 +9,7 @@
 #include "model/object.h"
 
 #define LONGEST 64    /* characters of a value in a text */
-#define NAMED_MAX 512 /* elements of a list whose names are looked at: each is compared with each */
+#define NAMED_MAX 512 /* maximum elements of a list that are matched by key: each is compared with each */
 
 typedef struct walk {
     kl_diff_fn *fn;
@@ -65,7 +65,7 @@ static void objects(walk *w, const kl_value *a, const kl_value *b)
 
 static const char *const names[] = {"name", "type", "key", "uid", "containerPort", "port", "ip", NULL};
 
-/* What element i of a list is called by a field; empty: it is not. */
+/* The name of element i of a list, from a field; empty: none. */
 static void name_of(const kl_value *list, size_t i, const char *field, char out[256])
 {
     const kl_value *v = kl_value_get(kl_value_item(list, i), field);
@@ -88,7 +88,7 @@ static const kl_value *find(const kl_value *list, const char *field, const char 
     return NULL;
 }
 
-/* Each element has the field, and no two the same. */
+/* Whether each element has the field, all different. */
 static bool is_named(const kl_value *list, const char *field)
 {
     char name[256];
@@ -155,7 +155,7 @@ void kl_diff(const kl_value *was, const kl_value *is, kl_diff_fn *fn, void *arg)
 
 /* --- objects ------------------------------------------------------------------------------ */
 
-/* What changes with every write and says nothing by itself. */
+/* Fields that change with every write and mean nothing themselves. */
 static const char *const quiet[] = {"resourceVersion", "generation", "managedFields", NULL};
 static const char *const identity[] = {"name", "namespace", "uid", "creationTimestamp", "selfLink", NULL};
 
@@ -174,7 +174,7 @@ static const kl_value *without(const kl_value *o, const char *const *keys)
     return out;
 }
 
-/* Its contents, where there is no other state to compare with. */
+/* Its contents, without another state to compare with. */
 static const kl_value *contents(const kl_value *o)
 {
     const kl_value *m = without(o, identity), *k = kl_value_with(m, "kind", NULL),

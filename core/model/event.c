@@ -1,4 +1,4 @@
-/* event.c - what a watch says, as words. */
+/* event.c - the names of watch events. */
 #include "model/event.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* names.c - the grammar of names: characters in the middle, stricter ones at the ends, and a length.
  *
- * Nearly all rules are one shape: `ends` may stand first and last, `middle` anywhere between. */
+ * Nearly all rules have one form: characters of `ends` at both ends, of `middle` between. */
 #include "model/names.h"
 #include <arpa/inet.h>
 #include <stdbool.h>
@@ -188,7 +188,7 @@ const char *kl_name_annotation_key(const char *s)
     return kl_name_qualified(low);
 }
 
-/* The bytes of an address and how many there are; 0: it is none. inet_pton refuses leading zeros and
+/* The bytes of an address and their number; 0: it is not an address. inet_pton refuses leading zeros and
  * zones. */
 static size_t address(const char *s, unsigned char out[16])
 {
@@ -211,7 +211,7 @@ const char *kl_name_ip(const char *s)
 
     if (!n)
         return "must be an IP address such as 10.9.8.7 or 2001:db8::ffff, without leading zeros";
-    return n == 16 && hides_ipv4(a) ? "must not be an IPv4 address in IPv6's form" : NULL;
+    return n == 16 && hides_ipv4(a) ? "must not be an IPv4-mapped IPv6 address" : NULL;
 }
 
 const char *kl_name_cidr(const char *s)
@@ -235,7 +235,7 @@ const char *kl_name_cidr(const char *s)
     if (bits > n * 8)
         return shape;
     if (n == 16 && hides_ipv4(a))
-        return "must not be an IPv4 address in IPv6's form";
+        return "must not be an IPv4-mapped IPv6 address";
     for (i = bits; i < n * 8; i++)
         if (a[i / 8] >> (7 - i % 8) & 1)
             return "must not have bits beyond its prefix length";
@@ -316,7 +316,7 @@ const char *kl_name_prefix(const char *base, const char *(*check)(const char *))
 
     if (n < 2 || n >= sizeof name || base[n - 1] != '-')
         return check(base);
-    /* What precedes the dash counts as little as the dash: a letter stands for both. */
+    /* The part before the dash does not matter either: a letter replaces both. */
     memcpy(name, base, n - 2);
     strcpy(name + n - 2, "a");
     return check(name);

@@ -24,7 +24,7 @@ const char *kl_name_annotation_key(const char *s); /* as qualified, upper case i
 /* "10.1.2.3", "2001:db8::1": no leading zeros, no zone, no IPv4 in IPv6 */
 const char *kl_name_ip(const char *s);
 const char *kl_name_cidr(const char *s); /* "10.1.0.0/16": no bits beyond the prefix */
-/* what may stand between two slashes of a URL: not ".", "..", no '/' or '%' */
+/* one segment of a URL's path: not ".", "..", no '/' or '%' */
 const char *kl_name_path_segment(const char *s);
 
 typedef const char *kl_name_check(const char *s);
@@ -39,8 +39,7 @@ const char *const *kl_name_rules(void);
 #define KL_NAME_SUFFIX_LEN 5
 char *kl_name_generate(const char *base, unsigned (*random)(void *arg, unsigned below), void *arg,
     char out[KL_NAME_GENERATED_MAX]);
-/* What `check` says of a generateName's base, where a '-' at the end is fine because more characters
- * follow. */
+/* The result of `check` for a generateName's base, which may end with '-' because more characters follow. */
 const char *kl_name_prefix(const char *base, const char *(*check)(const char *));
 
 #endif

@@ -1,4 +1,4 @@
-/* object.c - a Kubernetes object is a value with metadata: what we read from it, and its key. */
+/* object.c - a Kubernetes object is a value with metadata: its common fields, and its key. */
 #include "model/object.h"
 
 #include <string.h>
@@ -89,7 +89,7 @@ void kl_key_split(const char *key, size_t *nslen, const char **name)
         *name = slash ? slash + 1 : key;
 }
 
-/* Digits without leading zeros; NULL when s is no number. */
+/* Digits without leading zeros; NULL when s is not a number. */
 static const char *rv_digits(const char *s, size_t *n)
 {
     if (!s || !*s || strspn(s, "0123456789") != strlen(s))

@@ -1,4 +1,4 @@
-/* object.h - a Kubernetes object is a value with metadata: what we read from it, and its key.
+/* object.h - a Kubernetes object is a value with metadata: its common fields, and its key.
  *
  * A key is "namespace/name", or "name" for cluster scope. All readers are borrowed, NULL-safe and for any
  * thread. */
@@ -25,13 +25,13 @@ const kl_value *kl_object_controller(const kl_value *o);
 /* "ns/name" or "name" of the object; caller kl_free()s. NULL when it has no name. */
 char *kl_object_key(const kl_value *o);
 char *kl_key_join(const char *ns, const char *name); /* ns NULL or "" gives "name" */
-/* Splits in place of copying: *ns is NULL for cluster scope, else its bytes are key[0..nslen). name points
- * into key. */
+/* Splits without copying: *ns is NULL for cluster scope, else its bytes are key[0..nslen). name points into
+ * key. */
 void kl_key_split(const char *key, size_t *nslen, const char **name);
 /* Numeric comparison of resourceVersions (opaque but ordered since 1.35): <0, 0, >0; *ok false when one is
- * no number. */
+ * not a number. */
 int kl_rv_compare(const char *a, const char *b, bool *ok);
-uint64_t kl_rv_number(const char *rv); /* 0 when it is none, or too long */
+uint64_t kl_rv_number(const char *rv); /* 0 when it is not a number, or too long */
 /* v with apiVersion and kind set, where missing (list items carry none). A new reference. */
 const kl_value *kl_object_with_type(const kl_value *o, const char *api_version, const char *kind);
 /* v with this apiVersion and kind, whatever it had. A new reference. */

@@ -92,7 +92,7 @@ size_t kl_quantity_bytes(const kl_quantity *q)
     return sizeof *q + q->n.cap * sizeof *q->n.limb + (q->text ? strlen(q->text) + 1 : 0);
 }
 
-/* A copy that is about to change: how it was typed is forgotten. */
+/* A copy that is about to change: without its original text. */
 static kl_quantity *copy_to_change(const kl_quantity *q)
 {
     kl_quantity *c = kl__quantity_make(q->format, q->value, q->scale);
@@ -183,7 +183,7 @@ kl_quantity *kl_quantity_neg(const kl_quantity *a)
     return q;
 }
 
-/* A fraction that 64 bits hold, but that does not end above zero digits, counts as long from here on. */
+/* A fraction in the 64-bit form becomes long from here on. */
 static bool mul_fast(kl_quantity *q, int64_t by)
 {
     int64_t product, ignored;
@@ -235,7 +235,7 @@ static int cmp_long(const kl_quantity *a, const kl_quantity *b)
     if (places(x) != places(y)) {
         r = places(x) < places(y) ? -sign : sign;
     } else {
-        /* Of one length, so the shift is no longer than the digits that are there. */
+        /* Of equal length, so the shift is at most the number of digits. */
         if (x->scale > y->scale)
             kl_bignum_shift_up(&x->n, (size_t)((int64_t)x->scale - y->scale));
         else
@@ -310,7 +310,7 @@ double kl_quantity_double(const kl_quantity *q)
     kl_buf text = KL_BUF_INIT;
     double d;
 
-    /* Two numbers that are exact as doubles make one correctly rounded result. */
+    /* Two exact doubles give one correctly rounded result. */
     if (!q->big && q->value <= exact && q->value >= -exact && q->scale >= -SCALE_STEPS && q->scale <= 15)
         return q->scale < 0 ? (double)q->value / (double)tens[-q->scale]
                             : (double)q->value * (double)tens[q->scale];

@@ -1,6 +1,6 @@
-/* quantity.h - resource.Quantity: an exact decimal with a remembered format, in two forms as in
- * apimachinery: 64 bits and a power of ten where that does, all digits where it does not. Immutable after
- * creation: any thread may read one that nobody frees. */
+/* quantity.h - resource.Quantity: an exact decimal with a remembered format, in two forms as in apimachinery:
+ * 64 bits and a power of ten where that suffices, all digits otherwise. Immutable after creation: any thread
+ * may read it until it is freed. */
 #ifndef KL_MODEL_QUANTITY_H
 #define KL_MODEL_QUANTITY_H
 
@@ -19,9 +19,9 @@ typedef enum kl_quantity_format { KL_DECIMAL_SI, KL_BINARY_SI, KL_DECIMAL_EXPONE
 KL_NODISCARD kl_status kl_quantity_parse(const char *text, kl_quantity **out, kl_err *err);
 KL_NODISCARD kl_status kl_quantity_parsen(const char *text, size_t n, kl_quantity **out, kl_err *err);
 /* kl_quantity_milli of the texts that most quantities have: digits alone, or with m, k, M, G, Ki, Mi or Gi.
- * False: it is another one, a wrong one, or too large; nothing is said of it. Allocates nothing. */
+ * False: another form, invalid, or too large. Allocates nothing. */
 bool kl_quantity_read_milli(const char *text, size_t n, int64_t *out);
-/* As it stands in JSON: a string with white space around at most, a number, or null, which is 0. */
+/* From JSON: a string, possibly with surrounding white space, a number, or null, which is 0. */
 KL_NODISCARD kl_status kl_quantity_parse_json(const char *json, size_t n, kl_quantity **out, kl_err *err);
 /* value * 10^scale, |scale| <= KL_QUANTITY_DIGITS_MAX */
 kl_quantity *kl_quantity_new(int64_t value, int scale, kl_quantity_format f);

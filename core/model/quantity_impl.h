@@ -1,4 +1,4 @@
-/* quantity_impl.h - what the files of quantity share and nobody else sees. */
+/* quantity_impl.h - internals shared by the files of quantity. */
 #ifndef KL_MODEL_QUANTITY_IMPL_H
 #define KL_MODEL_QUANTITY_IMPL_H
 

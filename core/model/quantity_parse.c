@@ -70,7 +70,7 @@ static bool split(const char *s, size_t n, parts *p)
     return s + span_digits(s, (size_t)(end - s)) == end;
 }
 
-/* What a suffix multiplies by: 10^exponent, or 2^exponent for KL_BINARY_SI. */
+/* The factor of a suffix: 10^exponent, or 2^exponent for KL_BINARY_SI. */
 static bool read_suffix(const char *s, size_t n, kl_quantity_format *format, int64_t *exponent)
 {
     static const char decimal[] = "num kMGTPE", binary[] = "KMGTPE";
@@ -109,7 +109,7 @@ static bool read_suffix(const char *s, size_t n, kl_quantity_format *format, int
     return true;
 }
 
-/* The 64-bit form if the number fits it. The text is remembered when it is as good as the canonical one. */
+/* The 64-bit form if the number fits. The text is kept if it is canonical. */
 static bool read_fast(const char *text, size_t n, const parts *p, kl_quantity_format format, int64_t exponent,
     kl_quantity **out)
 {

@@ -1,4 +1,4 @@
-/* redact.c - which members are secret, and what stands in their place. */
+/* redact.c - which members are secret, and their replacements. */
 #include "model/redact.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "base/sha1.h"
 
 #define LAST_APPLIED "kubectl.kubernetes.io/last-applied-configuration"
-/* Half of SHA-1: nobody looks for collisions of what he cannot compute. */
+/* Half of SHA-1: collisions cannot be searched without the key. */
 #define DIGEST_BYTES 10
 #define STAND_IN "redacted-"
 #define STAND_IN_BASE64 "cmVkYWN0ZWQt"
@@ -50,7 +50,7 @@ static const kl_value *taken(char *text)
     return v;
 }
 
-/* Of a text: as it stands, or of the bytes that its base64 means. */
+/* The digest of a text, or of the bytes in its base64. */
 static const kl_value *redact_text(const kl_redaction *r, const kl_value *v, bool encoded)
 {
     size_t n;
@@ -67,7 +67,7 @@ static const kl_value *redact_text(const kl_redaction *r, const kl_value *v, boo
     return taken(stand_in(r, s, n));
 }
 
-/* Every text in v, at any depth of what is no object of an API: a value, or a map of them. A null (it
+/* Every text in v, at any depth of what is not an object of an API: a value, or a map of them. A null (it
  * deletes, in a patch) stays. */
 static const kl_value *redact_texts(const kl_redaction *r, const kl_value *v, bool encoded)
 {
@@ -127,8 +127,8 @@ static const kl_value *redact_token(const kl_redaction *r, const kl_value *v)
 
 /* --- JSON patches ------------------------------------------------------------------------- */
 
-/* What the value at a path of a Secret is: the whole, a map or a text of base64, or of plain text, an
- * annotation; anything else is no secret. */
+/* The kind of value at a path of a Secret: the whole, a map or a text of base64, or of plain text, an
+ * annotation; others are not secret. */
 static const kl_value *redact_at(const kl_redaction *r, const char *path, const kl_value *x)
 {
     if (!*path)
@@ -191,7 +191,7 @@ static const kl_value *redact_each(const kl_redaction *r, const char *kind, cons
 
 /* --- requests to other servers ------------------------------------------------------------ */
 
-/* Headers that say nothing of who asks. */
+/* Headers that do not identify the client. */
 static bool is_harmless(const char *name)
 {
     static const char *const names[] = {"accept", "accept-language", "cache-control", "content-length",
@@ -214,7 +214,7 @@ static bool sounds_secret(const char *name)
     return false;
 }
 
-/* Every text at any depth; `all`: of those whose names do not matter. */
+/* Every text at any depth; `all`: whatever its name. */
 static const kl_value *redact_deep(const kl_redaction *r, const kl_value *v, bool all)
 {
     kl_type t = kl_value_type(v);
@@ -257,7 +257,7 @@ static const kl_value *redact_headers(const kl_redaction *r, const kl_value *hea
     return kl_builder_done(b);
 }
 
-/* A text may be JSON; of any other form a request's is taken to be secret. */
+/* A text may be JSON; any other text of a request counts as secret. */
 static const kl_value *redact_body(const kl_redaction *r, const kl_value *text, bool asked)
 {
     size_t n;

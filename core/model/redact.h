@@ -1,5 +1,5 @@
-/* redact.h - objects for files that people pass on: what Secrets and tokens say is replaced, so that it
- * can be compared but not read.
+/* redact.h - redacts objects in files that people pass on: values of Secrets and tokens are replaced so that
+ * they can be compared but not read.
  *
  * A text becomes "redacted-" and a digest of it under a key that is drawn once and kept in memory alone:
  * equal texts stay equal, in `data` (whose base64 is looked through) and in `stringData` alike. Texts that
@@ -16,12 +16,12 @@ typedef struct kl_redaction {
 } kl_redaction;
 
 void kl_redaction_init(kl_redaction *r); /* draws the key */
-/* v as it may be shown, a new reference. `kind` is what v is, or is a patch of, where v does not say so
- * itself: as scripts write kinds, or NULL. Lists are looked through. NULL is fine. */
+/* v redacted, a new reference. `kind` is the kind of v, or of the object that v patches, where v has none: as
+ * scripts write kinds, or NULL. Lists are searched. NULL is fine. */
 const kl_value *kl_redact(const kl_redaction *r, const char *kind, const kl_value *v);
-/* What stands in a text's place. */
+/* The replacement of a text. */
 const kl_value *kl_redact_text(const kl_redaction *r, const char *text);
-/* Whether a text, or its base64, stands for one that was redacted. */
+/* Whether a text, or its base64, is a replacement. */
 bool kl_redacted(const char *text);
 
 #endif

@@ -1,7 +1,7 @@
 /* resource.h - kinds, resources and URLs.
  *
- * People and scripts write kinds as "group/version/Kind", "v1/Pod" or, where discovery decides the
- * version, "group/Kind" or "Kind" alone. The server speaks of resources (plural, lower case). */
+ * People and scripts write kinds as "group/version/Kind", "v1/Pod" or, where discovery decides the version,
+ * "group/Kind" or "Kind" alone. The server uses resources (plural, lower case). */
 #ifndef KL_MODEL_RESOURCE_H
 #define KL_MODEL_RESOURCE_H
 
@@ -26,7 +26,7 @@ char *kl_gvk_text(const char *group, const char *version, const char *kind);
 void kl_api_version_split(const char *api_version, char **group, char **version);
 char *kl_api_version(const char *group, const char *version); /* caller frees */
 
-/* What discovery knows about one resource. Immutable once published; strings owned. */
+/* The discovery entry of one resource. Immutable once published; strings owned. */
 typedef struct kl_resource {
     char *group, *version, *kind, *plural, *singular;
     char **short_names, **categories, **verbs; /* NULL-terminated */

@@ -1,4 +1,4 @@
-/* schema.c - a schema as a piece of memory: checked before it is believed, and looked up. */
+/* schema.c - a schema as a piece of memory: validated before use, and looked up. */
 #include "model/schema.h"
 
 #include <string.h>
@@ -68,7 +68,7 @@ kl_status kl__schema_adopt(kl__shead *piece, size_t n, kl_schema **out, kl_err *
     if (!good) {
         kl_free(s);
         kl_free(piece);
-        return kl_fail(err, KL_ESYNTAX, "these are not the bytes of a schema");
+        return kl_fail(err, KL_ESYNTAX, "invalid bytes of a schema");
     }
     atomic_init(&s->refs, 1);
     *out = s;

@@ -1,5 +1,4 @@
-/* schema_check.c - one walk over a value beside its schema. What did not have to change is shared with the
- * input. */
+/* schema_check.c - one walk over a value beside its schema. Unchanged parts are shared with the input. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -8,7 +7,7 @@
 
 #define TOLD_MAX 8 /* faults in one message */
 
-/* Where the walk is: a chain on the C stack, put into words only when there is something to tell. */
+/* The place of the walk: a chain on the C stack, turned into text only for a message. */
 typedef struct step {
     const struct step *up; /* NULL: from the root */
     const char *key;       /* NULL: an item of a list */
@@ -81,7 +80,7 @@ static void tell_types(kl_buf *out, unsigned types)
         }
 }
 
-/* The value itself is not told: it may be a secret. */
+/* The value itself is not shown: it may be a secret. */
 static void tell_type(walk *w, const kl__snode *x, const kl_value *v, const step *at)
 {
     static const char *const words[] = {[KL_NULL] = "null",

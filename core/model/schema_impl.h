@@ -1,17 +1,16 @@
-/* schema_impl.h - how a schema lies in memory and on disk. Inside model.
+/* schema_impl.h - the layout of a schema in memory and on disk. Inside model.
  *
  *   header | nodes | fields | kinds | names
  *
- * All are arrays of 32-bit numbers but the last, which is text; everything refers by index, so nothing
- * needs to be changed when it is loaded. Node 0 allows anything. Definitions that name each other in
- * circles are nodes that do. */
+ * All are arrays of 32-bit numbers but the last, which is text; all references are indexes, so loading
+ * changes nothing. Node 0 allows anything. Recursive definitions are recursive nodes. */
 #ifndef KL_MODEL_SCHEMA_IMPL_H
 #define KL_MODEL_SCHEMA_IMPL_H
 
 #include <stdatomic.h>
 #include "model/schema.h"
 
-/* What a value may be; 0: anything. */
+/* The allowed types of a value; 0: any. */
 enum {
     KL__STRING = 1,
     KL__INTEGER = 2,

@@ -1,8 +1,8 @@
 /* schema_read.c - an OpenAPI v3 document becomes a schema.
  *
  * Every definition gets its node first, because they refer to each other; then each is filled in. Small
- * schemas without fields (a string, a list of strings) are one node however often they are written.
- * Documents come from servers of all ages: what is not understood allows everything. */
+ * schemas without fields (a string, a list of strings) are one node however often they are written. Documents
+ * come from servers of all versions: unknown constructs allow everything. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #define FIELDS_MAX 1000000
 #define REF "#/components/schemas/"
 
-/* Arrays that grow, and what was seen. */
+/* Growing arrays, and the nodes made so far. */
 typedef struct reader {
     kl__snode *nodes;
     kl__sfield *fields;
@@ -90,7 +90,7 @@ static unsigned type_named(const char *name)
     return 0;
 }
 
-/* One of several: all their types, or anything when one of them does not say. */
+/* anyOf and oneOf: all their types, or any when one of them has none. */
 static unsigned types_of_any(const kl_value *list)
 {
     unsigned all = 0;
@@ -114,8 +114,7 @@ static unsigned types_of(const kl_value *v)
     return types ? types : types_of_any(kl_value_get(v, "anyOf"));
 }
 
-/* The definition that a schema is, directly or with a description beside it; NO_NODE: it is one of its
- * own. */
+/* The definition that a schema refers to, directly or with a description beside it; NO_NODE: none. */
 static uint32_t referred(const reader *r, const kl_value *v)
 {
     const char *ref = kl_value_str_at(v, "$ref", NULL);
@@ -182,7 +181,7 @@ static kl__snode read_node(reader *r, const kl_value *v)
     if (kl_value_type(properties) == KL_OBJECT && kl_value_len(properties))
         read_fields(r, properties, &x);
     else if (x.items == KL__NO_NODE)
-        x.flags |= KL__OPEN; /* an object that does not say what is in it */
+        x.flags |= KL__OPEN; /* an object without known fields */
     return x;
 }
 
@@ -269,7 +268,7 @@ kl_status kl_schema_read(const kl_value *document, kl_schema **out, kl_err *err)
     const kl_value *schemas = kl_value_at(document, "components", "schemas", NULL);
     if (!kl_value_str_at(document, "openapi", NULL) || kl_value_type(schemas) != KL_OBJECT)
         return kl_fail(
-            err, KL_ESYNTAX, "it is no OpenAPI v3 document: it has no openapi or no components.schemas");
+            err, KL_ESYNTAX, "it is not an OpenAPI v3 document: it has no openapi or no components.schemas");
     reader r = {.offsets = kl_map_new(), .leaves = kl_map_new(), .definitions = kl_map_new()};
     name_of(&r, "", 0);
     read_definitions(&r, schemas);

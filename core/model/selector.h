@@ -28,15 +28,15 @@ KL_NODISCARD kl_status kl_selector_from_struct(
 /* A map of equalities, validated. */
 KL_NODISCARD kl_status kl_selector_from_map(const kl_value *labels, kl_selector **out, kl_err *err);
 void kl_selector_free(kl_selector *s);
-/* The selector as metav1.LabelSelector, a new reference. KL_EINVAL for what that cannot say: a!=b, a>1,
- * nothing. */
+/* The selector as metav1.LabelSelector, a new reference. KL_EINVAL for selectors that it cannot express:
+ * a!=b, a>1, one that selects nothing. */
 KL_NODISCARD kl_status kl_selector_to_struct(const kl_selector *s, const kl_value **out, kl_err *err);
 /* "a=b,c=d" as a map of labels, a new reference; anything but equalities is KL_ESYNTAX. */
 KL_NODISCARD kl_status kl_selector_text_to_map(const char *text, const kl_value **out, kl_err *err);
 /* canonical: requirements sorted by key; caller frees */
 char *kl_selector_text(const kl_selector *s);
 /* The selector of a workload as text: a LabelSelector, a map of labels, or text already. NULL where there is
- * none, or none that reads; caller frees. */
+ * none, or an invalid one; caller frees. */
 char *kl_selector_text_of(const kl_value *selector);
 /* "k=v,..." sorted as texts, unchecked; caller frees */
 char *kl_labels_text(const kl_value *labels);
@@ -63,7 +63,7 @@ char *kl_field_selector_text(const kl_field_selector *s); /* caller frees */
 size_t kl_field_selector_len(const kl_field_selector *s);
 /* the field; borrowed */
 const char *kl_field_selector_term(const kl_field_selector *s, size_t i, bool *negated, const char **value);
-/* The value that every match must have in `field` (so that the server can look there alone), or NULL;
+/* The value that every match must have in `field` (so that the server can search only there), or NULL;
  * borrowed. */
 const char *kl_field_selector_exact(const kl_field_selector *s, const char *field);
 char *kl_field_value_escape(const char *value); /* caller frees */

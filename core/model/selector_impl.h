@@ -1,4 +1,4 @@
-/* selector_impl.h - what the files of the label selector share and nobody else sees. */
+/* selector_impl.h - internals shared by the files of the label selector. */
 #ifndef KL_MODEL_SELECTOR_IMPL_H
 #define KL_MODEL_SELECTOR_IMPL_H
 

@@ -32,7 +32,7 @@ static kl_status text_of(const kl_value *v, const char *what, const char **out, 
     if (!*out)
         return wrong_type(v, what, "a string", err);
     return strlen(*out) == n ? KL_OK
-                             : kl_fail(err, KL_EINVAL, "label selector: %s holds a NUL character", what);
+                             : kl_fail(err, KL_EINVAL, "label selector: %s contains a NUL character", what);
 }
 
 static kl_status require_labels(kl_selector *s, const kl_value *labels, const char *what, kl_err *err)
@@ -50,7 +50,7 @@ static kl_status require_labels(kl_selector *s, const kl_value *labels, const ch
 
         if (strlen(key) != n)
             return kl_fail(
-                err, KL_EINVAL, "label selector: the key \"%s\" of %s holds a NUL character", key, what);
+                err, KL_EINVAL, "label selector: the key \"%s\" of %s contains a NUL character", key, what);
         st = text_of(v, key, &value, err);
         if (!st)
             st = kl__selector_require(s, key, KL_SEL_EQ, &value, 1, err);
@@ -77,7 +77,7 @@ static kl_status require_expression(kl_selector *s, const kl_value *e, kl_err *e
         ;
     if (o == NOPERATORS)
         return kl_fail(err, KL_EINVAL,
-            "label selector: \"%.80s\" is no operator; use In, NotIn, Exists or DoesNotExist", name);
+            "label selector: \"%.80s\" is not an operator; use In, NotIn, Exists or DoesNotExist", name);
     values = kl_new_array(const char *, n + 1);
     for (i = 0; i < n && !st; i++)
         st = text_of(kl_value_item(list, i), "an element of values", &values[i], err);
@@ -160,7 +160,7 @@ kl_status kl_selector_to_struct(const kl_selector *s, const kl_value **out, kl_e
     kl_builder *b;
 
     if (s->nothing)
-        return kl_fail(err, KL_EINVAL, "a selector of nothing has no form as a label selector but null");
+        return kl_fail(err, KL_EINVAL, "a selector that matches nothing can only be written as null");
     for (i = 0; i < s->len; i++) {
         if (!is_equality(&s->v[i]) && !operator_name(s->v[i].op))
             return kl_fail(err, KL_EINVAL,

@@ -1,4 +1,4 @@
-/* effects.c - remembers a run's write until it is answered, then writes the line. */
+/* effects.c - keeps a run's write until it is answered, then writes the line. */
 #include "observe/effects.h"
 
 #include <stdio.h>
@@ -176,7 +176,7 @@ static void build_line(kl_builder *b, kl_run *r, const effect *x, const kl_answe
     kl_build_end(b);
 }
 
-/* Whether there is room for a line in this second; *untold: how many had none since the last one. */
+/* Whether another line is allowed in this second; *untold: lines dropped since the last one. */
 static bool may_tell(kl_effects *e, kl_time now, unsigned *untold)
 {
     kl_lock(&e->mu);

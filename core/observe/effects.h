@@ -1,27 +1,26 @@
-/* effects.h - a log of what controllers wrote: a line of JSON for each write, as it is answered.
+/* effects.h - the log of controllers' writes: a line of JSON for each write, when it is answered.
  *
  *   {"time": "...", "controller": "quota", "key": "team/a", "reconcileID": "...", "generation": 3, "verb":
  *   "patch", "kind": "v1/ConfigMap", "namespace": "team", "name": "a",
  *    "status": "ok", "code": 200, "before": "811", "after": "812", "ms": 3.1, "changes": [{"path":
  *    "data.n", "old": "1", "new": "2"}]}
  *
- * `before` is the cache's word, where the controller keeps the kind, and changes are told where it is
- * known. Values are cut to 64 characters; what Secrets hold is not told. Files are bounded (base/tape.h):
- * FILE is being written, FILE.1 is the one before. */
+ * `before` comes from the cache, where the controller keeps the kind; changes are listed where it is known.
+ * Values are cut to 64 characters; contents of Secrets are hidden. Files are bounded (base/tape.h): FILE is
+ * being written, FILE.1 is the one before. */
 #ifndef KL_OBSERVE_EFFECTS_H
 #define KL_OBSERVE_EFFECTS_H
 
 #include "run/witness.h"
 
-/* Of all files together, when nobody says, and at least. */
+/* The default and the minimum size of all files together. */
 #define KL_EFFECTS_MAX ((size_t)64 << 20)
 #define KL_EFFECTS_MAX_LEAST ((size_t)1 << 20)
 
 typedef struct kl_effects kl_effects;
 
-/* path NULL: no file. max 0: KL_EFFECTS_MAX. `tell`: each write that was let through is a line of the
- * process's log, too, but not more than KL_EFFECTS_TOLD in a second: the next line says how many were left
- * out. KL_EIO names the file and why. */
+/* path NULL: no file. max 0: KL_EFFECTS_MAX. `tell`: each allowed write is also logged, but at most
+ * KL_EFFECTS_TOLD a second: the next line tells how many were left out. KL_EIO names the file and why. */
 #define KL_EFFECTS_TOLD 20
 KL_NODISCARD kl_status kl_effects_new(const char *path, size_t max, bool tell, kl_effects **out, kl_err *err);
 void kl_effects_free(kl_effects *e);          /* no run is under way. NULL is fine */

@@ -1,5 +1,4 @@
-/* flight.c - runs as short strips of bytes: numbers and texts in the order in which things happened, read
- * again when somebody asks.
+/* flight.c - runs as short strips of bytes: numbers and texts in the order of events, decoded on request.
  *
  * Keys are spread over shards, each with a lock that is held to find a key and to hang a strip into it,
  * and with its share of the bytes. */
@@ -20,7 +19,7 @@
 #include "run/worker.h"
 
 #define SHARDS 16u
-/* Of one run; what comes after is only counted. */
+/* Maximum steps of one run; further ones are only counted. */
 #define STEPS_MAX 64u
 #define STRIP_MAX 16384u
 #define STRIP_FIRST 512u
@@ -28,7 +27,7 @@
 /* Texts are cut here; messages and tracebacks are longer. */
 #define TEXT_MAX 512u
 #define MESSAGE_MAX 2048u
-/* What the tables take for a key, about. */
+/* The approximate memory of a key in the tables. */
 #define KEY_COST 160u
 #define SLOT_MAX 1024
 
@@ -36,7 +35,7 @@ typedef enum step { STEP_END, STEP_GET, STEP_LIST, STEP_CALL, STEP_ANSWER, STEP_
 
 typedef struct strip {
     size_t len, cap;
-    kl_time at, took, after; /* wall clock; after: -1 nothing brings it back */
+    kl_time at, took, after; /* wall clock; after: -1: no requeue */
     int generation, attempt;
     unsigned events, steps, skipped;
     uint8_t why, result;
@@ -192,7 +191,7 @@ static void on_began(void *arg, kl_run *r)
         .events = events,
         .why = (uint8_t)why};
     kl_run_set_strip(r, s);
-    /* nearly always: what is known of the run need not be looked up in the object */
+    /* nearly always: the object need not be read */
     if (o && o == kl_run_object(r))
         add_texts(r,
             TEXTS(NULL, kl_run_spec(r)->resource, kl_run_namespace(r), kl_run_name(r), kl_object_rv(o)),
@@ -227,7 +226,7 @@ static void on_asked(void *arg, kl_run *r, const kl_asked *x)
     (void)arg;
     strip *s = NULL;
     if (x->op && kl_web_of_stream(x->op))
-        return; /* what opened it stands here, and its bits may be many */
+        return; /* the byte that opened it is here; it may have many bits */
     if (x->op && x->op->verb == KL_HTTP) {
         char *url = kl_web_shown(x->op);
         s = begin_step(r, STEP_CALL, TEXTS(x->op->subresource, url, NULL, NULL, NULL), 0);
@@ -274,8 +273,8 @@ static void on_answered(void *arg, kl_run *r, const kl_answered *x)
 
 /* --- keys --------------------------------------------------------------------------------- */
 
-/* Where a key stands. kind NULL: of the controller's own resource, whose runs are there. Cut when it is
- * longer than anything Kubernetes has. */
+/* The table key of a key. kind NULL: of the controller's own resource, which has runs. Cut when it is longer
+ * than any name in Kubernetes. */
 static size_t slot_of(char out[SLOT_MAX], const char *controller, const char *kind, const char *key)
 {
     const char *parts[] = {controller, kind ? kind : "", key};
@@ -322,7 +321,7 @@ static entry *touch(shard *h, const char *slot) KL_REQUIRES(h->mu)
     return e;
 }
 
-/* The quietest keys, but for the newest one, until the rest has room: a chain that the caller frees
+/* Removes the longest idle keys, except the newest, until the rest fits: a chain that the caller frees
  * without the lock. */
 static entry *evict(kl_flight *f, shard *h) KL_REQUIRES(h->mu)
 {
@@ -443,7 +442,7 @@ static const char *take_text(reading *r, size_t *n)
     return text;
 }
 
-/* The next text as a member, where it says something. */
+/* The next text as a member, unless it is empty. */
 static void member(reading *r, kl_builder *b, const char *name)
 {
     size_t n;

@@ -1,5 +1,4 @@
-/* metrics_gate.c - a queue of requests, a thread that asks the API server about each, and what it
- * remembers. */
+/* metrics_gate.c - a queue of requests, a thread that sends a review for each, and a cache of results. */
 #include "observe/metrics_gate.h"
 
 #include <stdio.h>
@@ -13,12 +12,12 @@
 #include "base/mem.h"
 #include "base/sync.h"
 
-/* controller-runtime metrics/filters: CacheTTL, TokenAccessReviewTimeout. Refusals are forgotten sooner:
- * who gets a permission does not wait for it long. */
+/* controller-runtime metrics/filters: CacheTTL, TokenAccessReviewTimeout. Refusals expire sooner: a new
+ * permission takes effect soon. */
 #define GOOD_FOR KL_SECONDS(60)
 #define BAD_FOR KL_SECONDS(10)
 #define ASK_TIMEOUT KL_SECONDS(10)
-/* A scraper asks every few seconds; whoever makes more wait than this is no scraper. */
+/* A scraper comes every few seconds; more waiting requests than this are not scrapers. */
 #define WAITING_MAX 64
 #define REMEMBERED_MAX 256
 
@@ -45,7 +44,7 @@ struct kl_metrics_gate {
     kl_list waiting KL_GUARDED_BY(mu);
     size_t n_waiting KL_GUARDED_BY(mu);
     bool stopping KL_GUARDED_BY(mu);
-    /* of the question under way: */
+    /* of the running review: */
     bool answered KL_GUARDED_BY(mu);
     kl_status status KL_GUARDED_BY(mu);
     const kl_value *answer KL_GUARDED_BY(mu);
@@ -152,7 +151,7 @@ static bool says(const kl_value *review, const char *what)
     return kl_value_bool(kl_value_get(kl_value_get(review, "status"), what), false);
 }
 
-/* What to remember of a token; NULL when the API server could not be asked (then *why says so). */
+/* The verdict on a token; NULL when the API server could not be reached (*why has the reason). */
 static verdict *judge(kl_metrics_gate *g, const char *token, char **why)
 {
     const kl_value *q = token_review(token), *who = ask(g, "authentication.k8s.io/v1/TokenReview", q, why);
@@ -211,7 +210,7 @@ static void decide(kl_metrics_gate *g, visitor *v)
         char *why = NULL;
         known = judge(g, v->token, &why);
         if (!known) {
-            kl_warn("cannot ask who reads the metrics", "error=%s", kl_log_quoted(why));
+            kl_warn("cannot check who reads the metrics", "error=%s", kl_log_quoted(why));
             kl_free(why);
             reply(v->request, 500, "Authentication failed\n");
             return;
@@ -284,7 +283,7 @@ void kl_metrics_gate_ask(kl_metrics_gate *g, kl_httpd_request *r)
     }
     kl_unlock(&g->mu);
     if (full) {
-        reply(r, 503, "too many ask at once\n");
+        reply(r, 503, "too many requests at once\n");
         visitor_free(v);
     }
 }

@@ -1,9 +1,9 @@
-/* metrics_gate.h - who may read /metrics: the API server says whose a bearer token is (TokenReview), and
- * whether they may (SubjectAccessReview: get of the non-resource URL /metrics), as controller-runtime's
- * filter asks it.
+/* metrics_gate.h - who may read /metrics: the API server authenticates a bearer token (TokenReview) and
+ * authorizes its user (SubjectAccessReview: get of the non-resource URL /metrics), as in controller-runtime's
+ * filter.
  *
- * A thread of its own asks, one after the other; an answer is good for a minute, a refusal for ten
- * seconds. */
+ * Its own thread sends the reviews, one after the other; an approval is cached for a minute, a refusal for
+ * ten seconds. */
 #ifndef KL_OBSERVE_METRICS_GATE_H
 #define KL_OBSERVE_METRICS_GATE_H
 
@@ -17,8 +17,8 @@ kl_metrics_gate *kl_metrics_gate_new(
     kl_client *client, kl_clock *clock, void (*open)(void *arg, kl_httpd_request *r), void *arg);
 /* Takes the request over: it is answered by `open`, or with 401, 403 or 500, later. HTTP thread. */
 void kl_metrics_gate_ask(kl_metrics_gate *g, kl_httpd_request *r);
-/* Answers what waits and what comes with 503; joins. Before the HTTP server stops; free afterwards. NULL
- * is fine. */
+/* Answers waiting and new requests with 503; joins. Before the HTTP server stops; free afterwards. NULL is
+ * fine. */
 void kl_metrics_gate_close(kl_metrics_gate *g);
 void kl_metrics_gate_free(kl_metrics_gate *g);
 

@@ -1,5 +1,5 @@
-/* telemetry.c - asks each of its subjects once per scrape and writes down the answers, one family after
- * the other. */
+/* telemetry.c - reads each of its subjects once per scrape, and writes the samples, one family after the
+ * other. */
 #include "observe/telemetry.h"
 
 #include <stdio.h>
@@ -74,26 +74,25 @@ void kl_telemetry_queues(kl_buf *out, const kl_queue_of *v, size_t n, kl_time no
 
 static const family INFORMERS[] = {
     {"kubelua_informer_objects", "gauge", "Objects in the cache"},
-    {"kubelua_informer_bytes", "gauge", "Bytes that the cached objects take"},
+    {"kubelua_informer_bytes", "gauge", "Bytes used by the cached objects"},
     {"kubelua_informer_synced", "gauge", "1 after the first list was delivered"},
     {"kubelua_informer_parked", "gauge", "1 while the server refuses the kind or does not have it"},
     {"kubelua_informer_lists_total", "counter", "Lists begun, relists included"},
-    {"kubelua_informer_relists_total", "counter",
-        "Of these, those that were needed because the server had lost our place"},
+    {"kubelua_informer_relists_total", "counter", "Of these, those caused by an expired resourceVersion"},
     {"kubelua_informer_watches_total", "counter", "Watches begun"},
-    {"kubelua_informer_watch_restarts_total", "counter", "Of these, those that follow another one"},
+    {"kubelua_informer_watch_restarts_total", "counter", "Of these, those that followed an earlier watch"},
     {"kubelua_informer_events_total", "counter", "Watch events received"},
     {"kubelua_informer_errors_total", "counter", "Lists and watches that failed"},
     {"kubelua_informer_skipped_objects_total", "counter",
-        "Objects larger than --max-object-bytes that came and were left out"},
+        "Objects larger than --max-object-bytes that were left out"},
     {"kubelua_informer_initial_streams_total", "counter",
-        "Watches begun with their initial events in place of a list"},
-    {"kubelua_informer_list_fallbacks_total", "counter", "Of these, those that a list had to take over from"},
+        "Watches that began with initial events instead of a list"},
+    {"kubelua_informer_list_fallbacks_total", "counter", "Of these, those that fell back to a list"},
     {"kubelua_informer_short_watches_total", "counter", "Watches that ended within a second"},
     {"kubelua_informer_stalled_watches_total", "counter", "Watches given up because they were silent"},
     {"kubelua_informer_lag_seconds", "gauge",
-        "Time since the server last said something about the kind, bookmarks included: the cache is at most "
-        "so old"},
+        "Time since the server last sent something about the kind, bookmarks included: the maximum age of "
+        "the cache"},
     {"kubelua_informer_last_event_age_seconds", "gauge",
         "Time since the last watch event, bookmarks not included; 0 before the first"},
 };
@@ -145,11 +144,11 @@ void kl_telemetry_events(kl_buf *out, kl_recorder *recorder)
         out, "kubelua_events_total", "counter", "Events about objects that were recorded, repeats included");
     kl_metrics_sample(out, "kubelua_events_total", (double)s.recorded, NULL);
     kl_metrics_head(
-        out, "kubelua_events_dropped_total", "counter", "Events about objects that nobody will see, and why");
+        out, "kubelua_events_dropped_total", "counter", "Events about objects that were lost, and why");
     for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
         kl_metrics_sample(
             out, "kubelua_events_dropped_total", (double)dropped[i].n, "reason", dropped[i].why, NULL);
     kl_metrics_head(
-        out, "kubelua_events_waiting", "gauge", "Events with something that the server was not told yet");
+        out, "kubelua_events_waiting", "gauge", "Events with changes that were not sent to the server yet");
     kl_metrics_sample(out, "kubelua_events_waiting", (double)s.waiting, NULL);
 }

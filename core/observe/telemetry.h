@@ -1,5 +1,4 @@
-/* telemetry.h - the metrics that nobody records: what queues, caches, events and the process are like when
- * they are asked for. */
+/* telemetry.h - metrics that are read at scrape time: the state of queues, caches, events and the process. */
 #ifndef KL_OBSERVE_TELEMETRY_H
 #define KL_OBSERVE_TELEMETRY_H
 

@@ -1,4 +1,4 @@
-/* telemetry_process.c - what /proc says of this process. What cannot be read is not told. */
+/* telemetry_process.c - metrics of this process from /proc. Unreadable values are omitted. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>

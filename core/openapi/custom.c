@@ -1,4 +1,5 @@
-/* custom.c - definitions of CRDs' kinds as apiextensions publishes them, and what v2 cannot say taken out. */
+/* custom.c - definitions of CRDs' kinds as apiextensions publishes them, without parts that v2 cannot
+ * express. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -88,7 +89,7 @@ static void required(kl_builder *b, const kl_value *list)
     kl_build_end(b);
 }
 
-/* Everything that is no "properties"; schemas below may hold objects of their own. */
+/* Everything but "properties"; schemas below may have their own objects. */
 static void others(kl_builder *b, const kl_value *v, bool embedded)
 {
     for (size_t i = 0; i < kl_value_len(v); i++) {
@@ -208,7 +209,7 @@ const kl_value *kl__openapi_custom_list(const kl__kind *k)
 
 /* ------------------------------------------------------------------ v2 */
 
-/* What is said of a node that v2's readers, kubectl among them, could not follow. */
+/* Keywords that v2's readers, kubectl among them, do not support. */
 typedef struct loss {
     bool nullable, free, type, below;
 } loss;
@@ -245,7 +246,7 @@ static void v2_ref(kl_builder *b, const char *ref)
     kl_free(to);
 }
 
-/* A nullable field may be absent for all that v2 knows. */
+/* In v2 a nullable field may be absent. */
 static void v2_required(kl_builder *b, const kl_value *list, const kl_value *properties)
 {
     size_t kept = 0;
@@ -311,7 +312,7 @@ static void v2_node(kl_builder *b, const kl_value *v)
     kl_build_end(b);
 }
 
-/* The whole object may be free, and then v2 says nothing of it; Quantity and IntOrString are text to v2. */
+/* A free-form object has no schema in v2; Quantity and IntOrString are strings in v2. */
 const kl_value *kl__openapi_to_v2(const kl_value *v3)
 {
     kl_builder *b = kl_builder_new();

@@ -23,13 +23,13 @@ typedef struct kl__definitions {
     size_t len;
 } kl__definitions;
 
-/* All of them, none wanted. The caller closes it. */
+/* All of them, none marked. The caller closes it. */
 void kl__definitions_open(kl__definitions *d);
 void kl__definitions_close(kl__definitions *d);
 /* Borrowed, until close; NULL when there is none. `ending` finds "core.v1.Pod" too. */
 kl__definition *kl__definitions_get(const kl__definitions *d, const char *name);
 kl__definition *kl__definitions_ending(const kl__definitions *d, const char *end);
-/* Marks what `json` refers to, and what that refers to. */
+/* Marks the definitions that `json` refers to, transitively. */
 void kl__definitions_want(kl__definitions *d, const char *json, size_t n);
 /* The same for a definition itself; NULL is fine. */
 void kl__definitions_want_one(kl__definitions *d, kl__definition *of);

@@ -1,6 +1,6 @@
-/* document.c - puts documents together: paths, the definitions of built-in kinds that they need, and those
- * of CRDs. The definitions of built-in kinds are copied as text in v3, and change their form one by one in
- * v2: at no time is a whole document there as values. */
+/* document.c - puts documents together: paths, the definitions of built-in kinds that they need, and those of
+ * CRDs. The definitions of built-in kinds are copied as text in v3, and change their form one by one in v2: a
+ * complete document never exists as values. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -127,7 +127,7 @@ static void each_v2(const kl__kinds *kinds, const kl__definitions *d, take *give
     }
 }
 
-/* What is there beside the definitions: an open builder. */
+/* The document without its definitions: an open builder. */
 static kl_builder *rest_v2(const kl__kinds *kinds, const kl__definitions *d)
 {
     kl_builder *b = kl_builder_new();

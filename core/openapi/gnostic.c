@@ -236,7 +236,7 @@ static void field(kl_buf *out, const member *m, const kl_value *v)
             yaml(out, m->number, kl_value_item(v, i));
         break;
     case ONE:
-        /* a wrapper of a wrapper asks again; what is wrapped is an object but for `type` and booleans */
+        /* a wrapper of a wrapper recurses; the wrapped value is an object except for `type` and booleans */
         if (m->key || type == KL_OBJECT)
             one(out, m->number, m->of, v);
         break;

@@ -1,5 +1,5 @@
-/* collect.c - what becomes of an object whose owners go, as kube-controller-manager's garbage collector has
- * it.
+/* collect.c - the fate of an object whose owners are deleted, as in kube-controller-manager's garbage
+ * collector.
  *
  *   owners                              -> the object
  *   one is there, none is gone             stays
@@ -8,8 +8,8 @@
  *                                          its own, else as its finalizers say
  *   of an unknown kind                     stays
  *
- * An object that waits for its dependents (foregroundDeletion) goes when none is left that blocks it; one
- * that lets them go (orphan) takes itself out of their owners first. */
+ * An object that waits for its dependents (foregroundDeletion) is deleted when none is left that blocks it;
+ * one that orphans them removes itself from their owners first. */
 #include "owners/collect.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* collect.h - the garbage collector: what kube-controller-manager's does in a cluster. It decides; how
- * objects are written is its caller's. Under the server's lock. */
+/* collect.h - the garbage collector, as kube-controller-manager's in a cluster. It decides; its caller writes
+ * objects. Under the server's lock. */
 #ifndef KL_OWNERS_COLLECT_H
 #define KL_OWNERS_COLLECT_H
 
@@ -16,7 +16,7 @@ typedef struct kl__collector {
     void *arg;
 } kl__collector;
 
-/* Looks at what moved, and at what that moves, until nothing is left. */
+/* Handles changed objects, and those that change as a result, until nothing is left. */
 void kl__collector_run(const kl__collector *c);
 
 #endif

@@ -1,4 +1,4 @@
-/* owners.c - an index from the uids of owners to those who name them, and a queue of what to look at.
+/* owners.c - an index from the uids of owners to their dependents, and a queue of objects to check.
  *
  *   an object comes, or names other owners   -> it (not with fixtures)
  *   an object goes                           -> who names it, and the owners that wait for it
@@ -214,7 +214,7 @@ void kl__owners_change(kl__owners *o, kl__bucket *b, const kl__change *c)
     }
     if (waits(now, KL_FINALIZER_ORPHAN) && !(same && waits(c->old, KL_FINALIZER_ORPHAN)))
         enqueue(o, b, c->key);
-    /* it blocks its owners no more, or again */
+    /* it no longer blocks its owners, or does again */
     if (now && kl_object_deleting(now) && !(c->old && kl_object_deleting(c->old)))
         for (size_t i = 0; i < kl_value_len(owners_of(now)); i++)
             enqueue_all(o, kl_map_get(o->waiting, uid_of(owners_of(now), i)));

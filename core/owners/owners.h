@@ -1,6 +1,6 @@
-/* owners.h - which objects name which owners, and which are to be looked at because that has moved.
+/* owners.h - which objects name which owners, and which must be checked because that changed.
  *
- * What comes of a look is its caller's. Under the server's lock. */
+ * The caller acts on a check. Under the server's lock. */
 #ifndef KL_OWNERS_OWNERS_H
 #define KL_OWNERS_OWNERS_H
 
@@ -16,20 +16,20 @@ typedef struct kl__place_of {
     char *key;
 } kl__place_of;
 
-/* `fixtures`: an object that comes with owners who are not there is left alone, until others go: tests make
- * such objects. */
+/* `fixtures`: a new object with missing owners is left alone, until others are deleted: tests create such
+ * objects. */
 kl__owners *kl__owners_new(bool fixtures);
 void kl__owners_free(kl__owners *o); /* NULL is fine */
-/* An object came, changed or went. What depends on that, or it itself, is then to be looked at. */
+/* An object was added, changed or deleted. Its dependents, or it itself, must be checked then. */
 void kl__owners_change(kl__owners *o, kl__bucket *b, const kl__change *c);
 /* Who names `uid` as an owner: a copy of `*n` places, which the caller frees with kl__owners_drop. */
 kl__place_of *kl__owners_dependents(const kl__owners *o, const char *uid, size_t *n);
 void kl__owners_drop(kl__place_of *v, size_t n);
-/* The next to be looked at, its key the caller's to free. False: there is none. */
+/* The next to check; the caller frees its key. False: there is none. */
 bool kl__owners_next(kl__owners *o, kl__place_of *out);
-/* An object of that uid went since kl__owners_next last found nothing. */
+/* An object of that uid was deleted since kl__owners_next last found nothing. */
 bool kl__owners_gone(const kl__owners *o, const char *uid);
-/* Nothing is to be looked at. */
+/* Nothing is left to check. */
 void kl__owners_forget(kl__owners *o);
 
 #endif

@@ -2,7 +2,7 @@
  *
  *   policy --matchConstraints--> its bindings --matchResources--> parameters of each --> core/policy
  *
- * The first refusal is what the client hears; a binding that only warns does so. */
+ * The client gets the first refusal; a binding that only warns adds a warning. */
 #include "policy/dispatch.h"
 
 #include <string.h>
@@ -72,7 +72,7 @@ static void refresh(kl_policies *p, const kl__bucket *b)
 typedef struct hearing {
     const kl_policies_call *call;
     const kl_match *m;                /* the call's */
-    const kl_value *policy, *binding; /* whose turn it is; binding NULL: of none */
+    const kl_value *policy, *binding; /* the present one; binding NULL: none */
     /* the first refusal: */
     char *message;
     char *reason;
@@ -95,7 +95,7 @@ static void refuse(hearing *h, const char *reason, const char *message)
         : kl_sprintf("ValidatingAdmissionPolicy '%s' denied request: %s", name_of(h->policy), message);
 }
 
-/* Policy or binding cannot be used as they are: the failure policy decides. */
+/* The policy or the binding is not usable: the failure policy decides. */
 static void KL_PRINTF(3, 4) misconfigured(hearing *h, const kl_policy *p, const char *fmt, ...)
 {
     va_list ap;
@@ -159,7 +159,7 @@ static void judged(void *arg, bool always, size_t index, const char *reason, con
     kl_free(text);
 }
 
-/* The kind in whose version MatchResources want the object, or NULL. */
+/* The kind in whose version MatchResources match the object, or NULL. */
 static const kl__kind *matches(const hearing *h, const kl_value *match)
 {
     const kl_value *rules = kl_value_get(match, "resourceRules"),
@@ -244,7 +244,7 @@ static void judge_binding(hearing *h, const kl_policy *p, const kl__kind *k, con
 
 /* ------------------------------------------------------------------ all of them */
 
-/* Reviews that are not stored are nobody's business. */
+/* Reviews, which are not stored, are exempt. */
 static bool exempt(const kl__kind *k)
 {
     return kl__kind_among(k,

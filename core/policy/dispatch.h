@@ -1,5 +1,5 @@
-/* dispatch.h - the ValidatingAdmissionPolicies of a server: which of them a write meets, with which bindings
- * and parameters. Under the lock that guards kinds and objects. */
+/* dispatch.h - the ValidatingAdmissionPolicies of a server: which of them apply to a write, with which
+ * bindings and parameters. Under the lock that guards kinds and objects. */
 #ifndef KL_POLICY_DISPATCH_H
 #define KL_POLICY_DISPATCH_H
 
@@ -11,20 +11,20 @@ typedef struct kl_policies kl_policies;
 kl_policies *kl_policies_new(void);
 void kl_policies_free(kl_policies *p); /* NULL is fine */
 
-/* A write, and what only the server knows of it. */
+/* A write, with the facts that only the server knows. */
 typedef struct kl_policies_call {
     kl_match match;
     const char *name; /* as the answer says it; NULL: the object's */
     /* the AdmissionRequest with its objects in the version of k; a new reference */
     const kl_value *(*request)(void *arg, const kl__kind *k);
     void (*warn)(void *arg, const char *text);
-    /* What the audit log is told: `more` of several values to one key, else the first stays. */
+    /* An annotation for the audit log: `more`: values of one key are joined; otherwise the first stays. */
     void (*audit)(void *arg, const char *key, const char *value, bool more);
     kl_cel_authorize *authorize;
     void *arg;
 } kl_policies_call;
 
-/* Whether they let it through. */
+/* Whether they allow it. */
 KL_NODISCARD kl_status kl_policies_admit(kl_policies *p, const kl_policies_call *call, kl_err *err);
 
 #endif

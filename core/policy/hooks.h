@@ -1,4 +1,4 @@
-/* hooks.h - what is refused of configurations of webhooks. Pure; any thread. */
+/* hooks.h - validation of webhook configurations. Pure; any thread. */
 #ifndef KL_POLICY_HOOKS_H
 #define KL_POLICY_HOOKS_H
 
@@ -7,7 +7,7 @@
 
 #define KL_WEBHOOK_TIMEOUT 10 /* seconds, where a webhook names none */
 
-/* What is wrong with a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration. */
+/* Validates a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration. */
 void kl_policy_validate_hooks(const kl_value *o, bool mutating, kl__causes *causes);
 
 #endif

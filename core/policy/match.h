@@ -1,5 +1,5 @@
-/* match.h - whether a request is one that rules and selectors of webhooks and policies mean. Under the lock
- * that guards the kinds. */
+/* match.h - whether rules and selectors of webhooks and policies match a request. Under the lock that guards
+ * the kinds. */
 #ifndef KL_POLICY_MATCH_H
 #define KL_POLICY_MATCH_H
 
@@ -14,16 +14,16 @@ typedef struct kl_match {
     const kl__kind *kind;
     const char *operation;   /* "CREATE", "UPDATE", "DELETE" */
     const char *sub, *ns;    /* or NULL */
-    const char *name;        /* NULL: rules that name objects do not mean it */
-    const kl_value *old, *o; /* the object as it was, as it is to be; or NULL */
+    const char *name;        /* NULL: rules with resourceNames do not match it */
+    const kl_value *old, *o; /* the old object, the new object; or NULL */
 } kl_match;
 
-/* The kind in whose version the rules (RuleWithOperations, or with resourceNames) mean the request, or NULL
+/* The kind in whose version the rules (RuleWithOperations, or with resourceNames) match the request, or NULL
  * when they do not. `policy` is a matchPolicy. */
 const kl__kind *kl_match_kind(const kl_match *m, const kl_value *rules, const char *policy);
 /* Whether namespaceSelector and objectSelector of `holder` select it. */
 bool kl_match_selects(const kl_match *m, const kl_value *holder);
-/* A LabelSelector that is absent or empty selects everything; one that does not read selects nothing. */
+/* A LabelSelector that is absent or empty selects everything; an invalid one selects nothing. */
 bool kl_match_labels(const kl_value *selector, const kl_value *labels);
 /* The namespace of the request, borrowed; NULL: it has none. */
 const kl_value *kl_match_namespace(const kl_match *m);

@@ -119,7 +119,7 @@ bool kl_policy_ignores(const kl_policy *p)
 
 /* ---------------------------------------------------------------- one list of expressions */
 
-/* What became of an expression. */
+/* The result of an expression. */
 typedef struct outcome {
     const kl_value *value;
     char *failure; /* or NULL */
@@ -180,7 +180,7 @@ typedef struct hearing {
     size_t index; /* of the validation that is judged */
 } hearing;
 
-/* What cannot be evaluated is up to the failure policy. */
+/* The failure policy decides about an expression that cannot be evaluated. */
 static void fail(const hearing *h, bool always, const char *message)
 {
     if (!kl_policy_ignores(h->p))
@@ -240,7 +240,7 @@ static void judge_validations(hearing *h)
     outcomes_free(messages, e->n);
 }
 
-/* Says an annotation, unless it is empty. */
+/* Adds an annotation, unless it is empty. */
 static void annotate(const hearing *h, const kl_value *annotation, const kl_value *value)
 {
     const char *text = kl_value_str(value), *key = kl_value_str_at(annotation, "key", NULL);
@@ -252,7 +252,7 @@ static void annotate(const hearing *h, const kl_value *annotation, const kl_valu
     kl_free(made);
 }
 
-/* What fails refuses the request. */
+/* A failure refuses the request. */
 static void judge_annotations(hearing *h)
 {
     const expressions *e = &h->p->annotations;
@@ -269,7 +269,7 @@ static void judge_annotations(hearing *h)
     outcomes_free(answers, e->n);
 }
 
-/* Whether the policy wants to judge this request. */
+/* Whether the policy applies to this request. */
 static bool wanted(hearing *h)
 {
     kl_err err = KL_ERR_INIT;

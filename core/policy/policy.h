@@ -1,5 +1,5 @@
-/* policy.h - a ValidatingAdmissionPolicy as a function: what it says of one request, with one object as its
- * parameters. Which requests and parameters there are is the caller's. Immutable once made; any thread. */
+/* policy.h - a ValidatingAdmissionPolicy as a function: its verdict on one request, with one object as its
+ * parameters. The caller chooses requests and parameters. Immutable once made; any thread. */
 #ifndef KL_POLICY_POLICY_H
 #define KL_POLICY_POLICY_H
 
@@ -7,11 +7,11 @@
 
 typedef struct kl_policy kl_policy;
 
-/* `object` is a ValidatingAdmissionPolicy that kl_policy_validate had nothing to say about; it is kept. */
+/* `object` is a ValidatingAdmissionPolicy that passed kl_policy_validate; it is kept. */
 kl_policy *kl_policy_new(const kl_value *object);
 void kl_policy_free(kl_policy *p); /* NULL is fine */
 const kl_value *kl_policy_object(const kl_policy *p);
-/* failurePolicy is Ignore: what cannot be evaluated refuses nothing. */
+/* failurePolicy is Ignore: an expression that cannot be evaluated refuses nothing. */
 bool kl_policy_ignores(const kl_policy *p);
 
 typedef struct kl_policy_input {
@@ -22,13 +22,13 @@ typedef struct kl_policy_input {
     void *authorize_arg;
 } kl_policy_input;
 
-/* One refusal; strings are borrowed for the call. `always`: whatever actions the binding has. `index`: which
- * validation it is. */
+/* One refusal; strings are borrowed for the call. `always`: independent of the binding's actions. `index`:
+ * the number of the validation. */
 typedef void kl_policy_refuse(void *arg, bool always, size_t index, const char *reason, const char *message);
 /* One audit annotation, borrowed for the call. */
 typedef void kl_policy_note(void *arg, const char *key, const char *value);
 
-/* What the policy has against the request. */
+/* Evaluates the policy; calls back for each refusal. */
 void kl_policy_judge(
     const kl_policy *p, const kl_policy_input *in, kl_policy_refuse *refuse, kl_policy_note *note, void *arg);
 

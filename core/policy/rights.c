@@ -1,4 +1,4 @@
-/* rights.c - what cannot be resolved needs the right to read everything. */
+/* rights.c - an unresolved kind needs the right to read everything. */
 #include "policy/rights.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static char *shown_user(const kl_value *user)
     return text;
 }
 
-/* May the writer read what a paramKind names? `kind` NULL: anything. */
+/* Whether the writer may read the kind of paramKind. `kind` NULL: every kind. */
 static bool may_read(
     const kl_policy_asker *a, const kl_value *kind, const char *verb, const char *ns, const char *name)
 {

@@ -1,5 +1,5 @@
-/* rights.h - whoever writes a policy or a binding may read the parameters that it names (registry/
- * admissionregistration, authz.go). */
+/* rights.h - the writer of a policy or a binding must have the right to read the parameters that it names
+ * (registry/ admissionregistration, authz.go). */
 #ifndef KL_POLICY_RIGHTS_H
 #define KL_POLICY_RIGHTS_H
 
@@ -16,8 +16,8 @@ typedef struct kl_policy_asker {
     kl__store *store;
 } kl_policy_asker;
 
-/* Of a write of a ValidatingAdmissionPolicy or a binding; any other is none of its business. Under the lock
- * that guards kinds and objects. */
+/* For a write of a ValidatingAdmissionPolicy or a binding; other writes pass. Under the lock that guards
+ * kinds and objects. */
 void kl_policy_check_rights(const kl_policy_asker *a, const kl__write *w);
 
 #endif

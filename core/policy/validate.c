@@ -280,7 +280,7 @@ static void complain(void *causes, bool warns, const char *reason, const char *f
         kl__cause_add(causes, reason, field, "%s", message);
 }
 
-/* Conditions that were good once stay good. */
+/* Unchanged conditions stay valid. */
 static bool same_conditions(const kl__write *w)
 {
     const kl_value *was = kl_value_get(w->old, "spec"), *is = kl_value_get(w->o, "spec");

@@ -1,7 +1,7 @@
-/* agenda.h - items by a number, lowest first: a binary heap whose entries hold the number, so that
- * ordering touches no item but those that move. Equal numbers come out in the order they went in. An item
- * is in one agenda at most and knows its place there (kl_item.place, 1-based; 0 none). Inside core/queue
- * only, under the queue's lock. */
+/* agenda.h - a binary heap of items by a number, lowest first. Its entries hold the number, so ordering
+ * touches only the items that move. Equal numbers come out in the order they went in. An item is in one
+ * agenda at most and knows its place there (kl_item.place, 1-based; 0 none). Inside core/queue only, under
+ * the queue's lock. */
 #ifndef KL_QUEUE_AGENDA_H
 #define KL_QUEUE_AGENDA_H
 
@@ -20,7 +20,7 @@ typedef struct kl_agenda {
 
 void kl_agenda_init(kl_agenda *a);
 void kl_agenda_fini(kl_agenda *a);
-/* anew, or to another place */
+/* inserts it, or moves it */
 void kl_agenda_put(kl_agenda *a, kl_items *t, kl_item *it, int64_t number);
 void kl_agenda_remove(kl_agenda *a, kl_items *t, kl_item *it); /* it is in there */
 /* The first one, or NULL; still in there. */

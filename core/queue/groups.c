@@ -1,4 +1,4 @@
-/* groups.c - keys that exclude each other: who runs, who is parked, who was called back. */
+/* groups.c - keys that exclude each other: the running one, the parked ones, the candidate. */
 #include "queue/groups.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ static void group_settle(kl_groups *g, kl_group *x)
     group_free(x);
 }
 
-/* Its parked keys want somebody to wait for. True when one of them is ready now. */
+/* Its parked keys need a candidate. True when one of them is ready now. */
 static bool call_next(kl_groups *g, kl_group *x)
 {
     kl_item *it = x->runs || x->candidate || !x->has_parked ? NULL : kl_ready_take(&x->parked);

@@ -1,9 +1,8 @@
 /* items.c - slabs of items and a table from key to item.
  *
  * The table keeps hashes beside handles, so that a probe looks at an item only when it is very likely the
- * one. Nothing is ever taken out of it one by one, which would cost a cache miss each: when there are too
- * many idle items, it is written anew without them. So a step is O(1) amortised; the longest one touches
- * every item once. */
+ * one. Items are never removed one by one, which would cost a cache miss each: when there are too many idle
+ * items, it is rebuilt without them. So a step is O(1) amortised; the longest one touches every item once. */
 #include "queue/items.h"
 
 #include <string.h>
@@ -81,7 +80,7 @@ static uint32_t class_of(uint32_t blocks)
     return class;
 }
 
-/* A slab of at least n blocks, as the last one. Block 0 of slab 0 is no item, and the others do as it
+/* A slab of at least n blocks, as the last one. Block 0 of slab 0 is not an item, and the others do as it
  * does. */
 static uint32_t slab_new(kl_items *t, uint32_t n)
 {
@@ -118,7 +117,7 @@ static void give_blocks(kl_items *t, kl_item *it, kl_handle h)
     *reuse = h;
 }
 
-/* Nothing is left: all but the first slab go, and the table, if it was a big one. */
+/* All items are idle: frees all slabs but the first, and a big table. */
 static void start_over(kl_items *t)
 {
     while (t->n_slabs > 1)
@@ -132,8 +131,8 @@ static void start_over(kl_items *t)
     t->cap = 0;
 }
 
-/* Looking at the items of a big table is one cache miss each; asked for this long before, they do not wait
- * for each other. */
+/* Reading the items of a big table costs one cache miss each; prefetched this far ahead, the misses
+ * overlap. */
 #define LOOK_AHEAD 24u
 
 static void sweep(kl_items *t)

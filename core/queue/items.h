@@ -1,12 +1,11 @@
-/* items.h - what a queue knows about its keys: slabs of items, and a table from key to item. Inside
- * core/queue only.
+/* items.h - a queue's data about its keys: slabs of items, and a table from key to item. Inside core/queue
+ * only.
  *
  * An item is one block with its key at the end, named by a 32-bit handle and at the same place while it
- * lives, so that a key can be lent out. Blocks come from slabs, by size and reused by size: an add
- * allocates nothing. An item of which nothing is known any more stays for a while, because the same keys
- * come again and again: at most KL_IDLE_ITEMS, and as many as others were there at once. When nothing is
- * known about any key, the slabs go, all but the first. Hashes are seeded: names from the network cannot
- * be chosen to collide. Under the queue's lock. */
+ * lives, so that a key can be lent out. Blocks come from slabs, by size and reused by size: an add allocates
+ * nothing. An idle item stays for a while, because the same keys return: at most KL_IDLE_ITEMS, and as many
+ * as other items existed at once. When all items are idle, all slabs but the first are freed. Hashes are
+ * seeded: names from the network cannot be chosen to collide. Under the queue's lock. */
 #ifndef KL_QUEUE_ITEMS_H
 #define KL_QUEUE_ITEMS_H
 
@@ -21,8 +20,7 @@ typedef uint32_t kl_handle;
 #define KL_IDLE_ITEMS 1024u
 
 typedef struct kl_item {
-    /* queued, held: when it was added, the start of what it waits for a worker. Running: when it was
-     * handed out */
+    /* queued, held: when it was added, the start of its wait for a worker. Running: when it was handed out */
     kl_time at;
     union {
         struct {
@@ -31,7 +29,7 @@ typedef struct kl_item {
         kl_time again_at; /* dirty: when it was added */
     };
     union {
-        uint64_t first_add; /* rank order: when this entry was made, counted */
+        uint64_t first_add; /* rank order: the number of this entry */
         /* otherwise: where it runs, is parked or is the candidate, or NULL; see groups.h */
         struct kl_group *group;
     };
@@ -40,25 +38,24 @@ typedef struct kl_item {
     kl_handle next, prev; /* queued: in its level, by age. Running: among the running, likewise */
     uint32_t flow;        /* queued */
     uint32_t place;       /* in an agenda: waiting, queued in rank order, or put back */
-    int32_t priority;     /* the highest asked for since it was handed out */
+    int32_t priority;     /* the highest requested since it was handed out */
     int32_t failures;     /* rate-limited adds since forget */
-    int32_t blameless;    /* of these, those that were no failures */
-    /* what its entry is for, opaque and owned; running: of what is running, and of what was added since.
-     * 0: nothing */
+    int32_t blameless;    /* of these, those that were not failures */
+    /* the cause of its entry, opaque and owned; running: of the run, and of later adds. 0: none */
     uint32_t cause, again_cause;
     uint16_t events, again_events; /* adds that are in the entry, retries aside */
     uint32_t key_len;
-    unsigned why : 4, again_why : 4; /* 0 while there is no entry, or nobody said */
+    unsigned why : 4, again_why : 4; /* 0 while there is no entry, or none was given */
     bool queued : 1, running : 1, waiting : 1;
     bool dirty : 1;    /* running, and added since: queued again when done */
-    bool earnest : 1;  /* dirty: not by routine alone */
+    bool earnest : 1;  /* dirty: not only by routine adds */
     bool delayed : 1;  /* rank order: its time came by waiting */
     bool back : 1;     /* queued: handed out before and put back, at the place of its age */
     bool parked : 1;   /* queued: in its group */
     bool called : 1;   /* parked before in this entry */
     bool held : 1;     /* waiting: handed out before; `at` is still when it was added */
-    bool released : 1; /* running: what it would be held for is there */
-    bool resting : 1;  /* given up: routine does not bring it back */
+    bool released : 1; /* running: the thing it would be held for has arrived */
+    bool resting : 1;  /* given up: routine adds do not bring it back */
     char key[];
 } kl_item;
 
@@ -85,7 +82,7 @@ typedef struct kl_items {
 void kl_items_init(kl_items *t); /* storage belongs to the caller */
 void kl_items_fini(kl_items *t);
 
-/* A key of this hash will be looked up soon: its slot is asked for meanwhile. */
+/* A key of this hash will be looked up soon: prefetches its slot. */
 static inline void kl_items_expect(const kl_items *t, uint32_t hash)
 {
     if (t->cap)
@@ -102,9 +99,9 @@ static inline kl_item *kl_items_at(const kl_items *t, kl_handle h)
 static inline uint32_t kl_items_hash(const char *key, size_t n) { return (uint32_t)kl_quick_hash(key, n); }
 /* NULL when absent */
 kl_item *kl_items_find(const kl_items *t, const char *key, size_t n, uint32_t hash);
-/* found, or made; something will be known about it */
+/* found, or created; not idle any more */
 kl_item *kl_items_use(kl_items *t, const char *key, size_t n, uint32_t hash);
-/* nothing is left to know about it */
+/* it becomes idle */
 void kl_items_drop(kl_items *t, kl_item *it);
 static inline bool kl_item_idle(const kl_item *it)
 {

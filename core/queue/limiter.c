@@ -58,7 +58,7 @@ void kl_penalties_free(kl_penalties *p)
     kl_free(p);
 }
 
-/* Whoever behaved for twice the longest wait starts over. */
+/* An id without failures for twice the longest wait starts over. */
 static bool forgotten(const kl_penalties *p, const penalty *x, kl_time now)
 {
     return p->max <= INT64_MAX / 2 && now - x->since > p->max * 2;

@@ -1,5 +1,5 @@
-/* limiter.h - the other ways to wait: a ladder of steps, two speeds, a memory of what failed lately. A
- * bucket of tokens is in base/bucket.h.
+/* limiter.h - the other delays: a ladder of steps, two speeds, a memory of recent failures. A bucket of
+ * tokens is in base/bucket.h.
  *
  * All of them are functions of their state and `now`; none waits. Owner thread or owner's lock. */
 #ifndef KL_QUEUE_LIMITER_H
@@ -23,16 +23,16 @@ kl_time kl_ladder_step(kl_ladder *l, kl_random *r); /* r may be NULL without jit
 /* `fast` for the first `attempts` failures of a key, then `slow`. `failures` counts the earlier ones. */
 kl_time kl_fast_slow_delay(kl_time fast, kl_time slow, int attempts, int failures);
 
-/* How long each of some ids is to be left alone: doubles with every failure, forgotten after twice the
- * maximum of quiet. */
+/* A delay for each id, which doubles with every failure and is forgotten after a quiet time of twice the
+ * maximum. */
 typedef struct kl_penalties kl_penalties;
 kl_penalties *kl_penalties_new(kl_time first, kl_time max);
 void kl_penalties_free(kl_penalties *p);                                       /* NULL is fine */
 void kl_penalties_next(kl_penalties *p, const char *id, kl_time now);          /* it failed again */
 kl_time kl_penalties_get(const kl_penalties *p, const char *id);               /* 0 when it has none */
-bool kl_penalties_waiting(const kl_penalties *p, const char *id, kl_time now); /* still to be left alone */
+bool kl_penalties_waiting(const kl_penalties *p, const char *id, kl_time now); /* its delay is not over */
 void kl_penalties_forget(kl_penalties *p, const char *id);
-/* drops what is forgotten by itself */
+/* drops forgotten entries */
 void kl_penalties_sweep(kl_penalties *p, kl_time now);
 
 #endif

@@ -1,18 +1,17 @@
 /* ready.c - which ready key is next: levels of priority, in them flows that take turns.
  *
- * A level and a flow that have become empty are kept while there are few, because the next key will want
- * them again. */
+ * Empty levels and flows are kept while there are few, because the next key will need them again. */
 #include "queue/ready.h"
 
 #include <string.h>
 #include "base/mem.h"
 
-/* More than these in use, and an empty one is given back at once. */
+/* With more than these in use, an empty one is freed at once. */
 #define LEVELS_KEPT 64u
 #define FLOWS_KEPT 1024u
 #define BUCKETS_MIN 64u
 
-/* In rank order, keys that had been delayed stand behind all others: no count of adds comes as far. */
+/* In rank order, delayed keys are after all others: no count of adds grows that far. */
 #define RANK_DELAYED ((int64_t)1 << 62)
 
 void kl_ready_init(kl_ready *r, kl_items *items)
@@ -207,7 +206,7 @@ static void flow_drop(kl_ready *r, uint32_t n)
     r->flows_in_use--;
 }
 
-/* Into the ring, where its turn comes after all the others'. */
+/* Into the ring, after all the others. */
 static void ring_join(kl_ready *r, kl_level *l, uint32_t n)
 {
     kl_flow *f = &r->flows[n];
@@ -246,7 +245,7 @@ static uint32_t ns_of(const kl_ready *r, const kl_item *it)
 
 /* --- putting and taking ------------------------------------------------------------------- */
 
-/* Behind `before`, or first when that is nobody. */
+/* After `before`, or first when that is NULL. */
 static void flow_insert(kl_ready *r, uint32_t n, kl_handle before, kl_item *it)
 {
     kl_flow *f = &r->flows[n];
@@ -385,7 +384,7 @@ kl_item *kl_ready_take(kl_ready *r)
     } else if (r->by_name) {
         it = first_by_name(r, l);
     } else if (kl_heap_peek(&r->high) != &l->height) {
-        it = level_oldest(r, l); /* it has waited its way past a higher level */
+        it = level_oldest(r, l); /* its age has passed a higher level */
     } else {
         uint32_t turn = l->turn;
         it = kl_items_at(r->items, r->flows[turn].first);

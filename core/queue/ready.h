@@ -4,12 +4,12 @@
  * enough to pass it flow: one namespace        flows of a level take turns, so that a namespace with many
  * keys delays the others by one item, item, item         first in, first out
  *
- * A step of priority is worth `ageing` of waiting: a key of priority p added at t is handed out before
- * every key of priority p + d that was added after t + d * ageing. So nothing starves, however many keys
- * are more urgent. A key that passes a higher level is the oldest of its own.
+ * A step of priority is worth `ageing` of waiting: a key of priority p added at t is handed out before every
+ * key of priority p + d that was added after t + d * ageing. So no key starves, however many others are more
+ * urgent. A key that passes a higher level is the oldest of its own.
  *
- * A key that was handed out and did not run after all is put back: at the front of its flow, and at the
- * place of its age among the others of its level.
+ * A key that was handed out and did not run is put back: at the front of its flow, and at the place of its
+ * age among the others of its level.
  *
  * With `turns` off a level has one flow; by name, its first key of all is next. In rank order there are no
  * flows, and a level's keys come by their first add, those that had been delayed last, by the time they
@@ -60,7 +60,7 @@ typedef struct kl_ready {
 
 void kl_ready_init(kl_ready *r, kl_items *items);
 void kl_ready_fini(kl_ready *r);
-/* by its priority, its time and what is left of the order */
+/* by its priority, its time and the rest of the order */
 void kl_ready_put(kl_ready *r, kl_item *it);
 /* by its priority and its time, as if it had not been taken */
 void kl_ready_put_back(kl_ready *r, kl_item *it);

@@ -3,17 +3,17 @@
  *   absent --add--> queued --get--> running --done--> absent
  *   running --add--> running+dirty --done--> queued
  *
- * A key has one item (items.h) while anything is known about it: queued, running, waiting or a count of
- * failures. Queued items are in `ready` (ready.h), running ones in a list by the time they started,
- * waiting ones in a heap by the time they are due. Every step is O(log n) at worst, and O(1) where no
- * delay and few priorities are in play.
+ * A key has one item (items.h) while it is not idle: queued, running, waiting or a count of failures. Queued
+ * items are in `ready` (ready.h), running ones in a list by the time they started, waiting ones in a heap by
+ * the time they are due. Every step is O(log n) at worst, and O(1) where no delay and few priorities are in
+ * play.
  *
- * Most of the cost of an add to a queue of a million keys is one cache miss: the key's slot in the table.
- * So while nobody waits for keys, plain adds stand in a short line (`inbox`), their slots are asked for,
- * and each is dealt with when some others have come after it. Whoever looks at the queue deals with all of
- * them first, at the times they were made: nobody sees the line.
+ * Most of the cost of an add to a queue of a million keys is one cache miss: the key's slot in the table. So
+ * while no worker waits for keys, plain adds stay in a short line (`inbox`), their slots are prefetched, and
+ * each is processed after some more adds. Every other call processes all of them first, with their original
+ * times: the line is invisible.
  *
- * Who is woken, and when. The queue wakes nobody who has not looked in vain, and wakes once for each time:
+ * Wake-ups. The queue only wakes after a call has found nothing ready, and once for each such time:
  *
  *   fed --try_get or more finds nothing ready--> hungry --a key is ready, or due first: `wake`--> fed
  *
@@ -21,16 +21,16 @@
  * early, never too late:
  *
  *   1. In a batch of events the call is put off until the batch ends (controller/batch.h).
- *   2. One worker that is FREE becomes CALLED (kl_worker_call). A BUSY one hears its bell before it sleeps,
- *      and looks again.
- *   3. A worker that has taken a key may have been the only one called, and is busy from here on: it asks
+ *   2. One worker that is FREE becomes CALLED (kl_worker_call). A BUSY one sees its bell before it sleeps,
+ *      and checks again.
+ *   3. A worker that has taken a key may have been the only one woken, and is busy now: it calls
  *      kl_workqueue_more. While keys are ready it calls the next worker; else the queue is hungry again, so
  *      that the next add wakes.
  *
  *   worker: BUSY --round over, has room--> FREE --call--> CALLED --bell--> BUSY        FREE --bell, its time--> BUSY
  *
- * So n keys that come at once wake n workers in a chain, a busy queue wakes nobody at all, and a worker that
- * looks in vain always leaves `hungry` behind under the lock that the next add takes. */
+ * So n keys that arrive at once wake n workers in a chain, a busy queue wakes none, and a worker that finds
+ * nothing always sets `hungry` under the lock that the next add takes. */
 #include "queue/workqueue.h"
 
 #include <limits.h>
@@ -46,10 +46,9 @@
 #include "queue/items.h"
 #include "queue/ready.h"
 
-#define INBOX 8u       /* cache misses that a processor has under way at once, about */
-#define INBOX_KEY 223u /* longer keys do not stand in line; few are */
-#define FORGOTTEN                                                                                            \
-    (INBOX + 2u) /* causes that a step on one key may let go: of each letter, and of what it does itself */
+#define INBOX 8u               /* the approximate number of concurrent cache misses of a processor */
+#define INBOX_KEY 223u         /* longer keys, which are rare, skip the line */
+#define FORGOTTEN (INBOX + 2u) /* causes that a step on one key may drop: of each line entry, and its own */
 typedef struct letter {
     kl_time at;
     uint32_t hash, len;
@@ -67,7 +66,7 @@ struct kl_workqueue {
     void (*forget)(uint32_t what);
     /* under mu: */
     kl_backoff_policy backoff;
-    bool hungry; /* somebody has looked in vain since the last wake */
+    bool hungry; /* a call has found nothing since the last wake */
     bool shutting_down;
     kl_random random;
     kl_items items;
@@ -84,7 +83,7 @@ struct kl_workqueue {
     uint64_t adds, retries;
     uint32_t inbox_first, inbox_len;
     letter inbox[INBOX];           /* a ring; empty while `hungry` */
-    uint32_t forgotten[FORGOTTEN]; /* causes to let go when the lock is */
+    uint32_t forgotten[FORGOTTEN]; /* causes to drop after the lock is released */
     uint32_t n_forgotten, n_spilt;
     uint32_t *spilt; /* more of them */
 };
@@ -103,7 +102,7 @@ static void forget_locked(kl_workqueue *q, uint32_t what) KL_REQUIRES(q->mu)
     q->spilt[q->n_spilt++] = what;
 }
 
-/* Lets the lock go, and then what nobody needs any more: that may take longer than a step. */
+/* Releases the lock, then drops causes, which may take longer than a step. */
 static void unlock(kl_workqueue *q) KL_RELEASE(q->mu)
 {
     uint32_t forgotten[FORGOTTEN], n = q->n_forgotten;
@@ -120,7 +119,7 @@ static void unlock(kl_workqueue *q) KL_RELEASE(q->mu)
     kl_free(spilt);
 }
 
-/* The entry that an add is about to make or to join; `counts`: it is no retry. Before the item's flags
+/* The entry that an add is about to make or to join; `counts`: it is not a retry. Before the item's flags
  * tell of it. */
 static void cause_locked(kl_workqueue *q, kl_item *it, kl_cause cause, bool routine, bool counts)
     KL_REQUIRES(q->mu)
@@ -141,7 +140,7 @@ static void cause_locked(kl_workqueue *q, kl_item *it, kl_cause cause, bool rout
         it->why = cause.why & (KL_CAUSES - 1);
 }
 
-/* What was running is over: what was added since is what the item's next entry is for. */
+/* The run has ended: later adds become the item's next entry. */
 static void next_cause_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
 {
     forget_locked(q, it->cause);
@@ -153,7 +152,7 @@ static void next_cause_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
     it->again_events = 0;
 }
 
-/* What was handed out goes back; what was added meanwhile joins it. */
+/* Puts an item back; later adds join it. */
 static void rejoin_cause_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
 {
     unsigned events = (unsigned)it->events + it->again_events;
@@ -162,7 +161,7 @@ static void rejoin_cause_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
     it->events = events > UINT16_MAX ? UINT16_MAX : (uint16_t)events;
 }
 
-/* Nobody uses the queue any more. */
+/* No thread uses the queue any more. */
 static void forget_all(kl_workqueue *q)
 {
     for (uint32_t i = 0; q->forget && i < q->inbox_len; i++)
@@ -213,8 +212,8 @@ void kl_workqueue_free(kl_workqueue *q)
     kl_free(q);
 }
 
-/* Ends a step that may have brought news: outside the lock the waiting are woken, unless they have been
- * told already. */
+/* Ends a step that may have made a key ready: wakes waiting workers outside the lock, unless that was done
+ * already. */
 static void leave(kl_workqueue *q, bool news) KL_RELEASE(q->mu)
 {
     bool tell = news && q->hungry;
@@ -236,7 +235,7 @@ static kl_item *find_locked(kl_workqueue *q, const char *key) KL_REQUIRES(q->mu)
     return kl_items_find(&q->items, key, n, kl_items_hash(key, n));
 }
 
-/* Forgets an item about which nothing is left to know. */
+/* Drops an idle item. */
 static void drop_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
 {
     if (kl_item_idle(it))
@@ -300,7 +299,7 @@ static bool make_ready_locked(kl_workqueue *q, kl_item *it, kl_time at) KL_REQUI
     return true;
 }
 
-/* It has not been given up any more. */
+/* It is not given up any more. */
 static void wake_up_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
 {
     q->resting -= it->resting;
@@ -330,7 +329,7 @@ static bool add_now_locked(
     return make_ready_locked(q, it, now);
 }
 
-/* True when somebody who waits for next_due should look again. */
+/* True when a worker that waits for next_due should check again. */
 static bool add_later_locked(
     kl_workqueue *q, kl_item *it, int priority, kl_cause cause, kl_time delay, kl_time now) KL_REQUIRES(q->mu)
 {
@@ -348,7 +347,7 @@ static bool add_later_locked(
     return it->place == 1;
 }
 
-/* Queues what is due, in the order of its times. True when something became ready. */
+/* Queues due items, in the order of their times. True when one became ready. */
 static bool promote_locked(kl_workqueue *q, kl_time now) KL_REQUIRES(q->mu)
 {
     bool news = false;
@@ -363,7 +362,7 @@ static bool promote_locked(kl_workqueue *q, kl_time now) KL_REQUIRES(q->mu)
     return news;
 }
 
-/* Nobody waits while somebody stands in line, so there is no one to wake for it. */
+/* No worker waits while the line has entries, so none must be woken. */
 static void deliver_locked(kl_workqueue *q) KL_REQUIRES(q->mu)
 {
     letter *l = &q->inbox[q->inbox_first++ % INBOX];
@@ -395,8 +394,8 @@ static void post_locked(kl_workqueue *q, const char *key, size_t n, uint32_t has
     kl_items_expect(&q->items, hash);
 }
 
-/* Brings the queue up to date: whoever looks at it or adds to it finds there what was added and what is
- * due. True when something became ready that somebody may wait for. */
+/* Brings the queue up to date: processes the line and due items, before every other call. True when a key
+ * became ready that a worker may wait for. */
 static bool catch_up_locked(kl_workqueue *q, kl_time now) KL_REQUIRES(q->mu)
 {
     empty_inbox_locked(q);
@@ -492,7 +491,7 @@ int kl_workqueue_faults(kl_workqueue *q, const char *key) { return failures(q, k
 
 /* --- handing out -------------------------------------------------------------------------- */
 
-/* The item's `at` has been told. */
+/* The item's `at` has been reported. */
 static void run_locked(kl_workqueue *q, kl_item *it, kl_time now) KL_REQUIRES(q->mu)
 {
     if (!q->n_running++)
@@ -608,7 +607,7 @@ kl_time kl_workqueue_more(kl_workqueue *q)
 
 /* --- not now: what was handed out goes back ----------------------------------------------- */
 
-/* Back among the ready ones or those that wait. What was added meanwhile joins it. */
+/* Back to ready or waiting. Later adds join it. */
 static void unrun_locked(kl_workqueue *q, kl_item *it, const kl_queue_item *item) KL_REQUIRES(q->mu)
 {
     ran_locked(q, it);
@@ -643,7 +642,7 @@ void kl_workqueue_hold(kl_workqueue *q, const kl_queue_item *item, kl_time until
     bool ready = it->dirty || it->released || until <= now;
     news |= ready;
     if (q->shutting_down || q->order == KL_QUEUE_RANK || !kl_groups_runs(it))
-        news |= leave_group_locked(q, it); /* somebody else of its group may go first */
+        news |= leave_group_locked(q, it); /* another key of its group may run first */
     unrun_locked(q, it, item);
     if (ready) {
         it->queued = true;

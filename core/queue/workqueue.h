@@ -3,9 +3,9 @@
  *   absent --add--> queued --get--> running --done--> absent
  *   running --add--> running+dirty --done--> queued
  *
- * A key is stored once, however often it is added: its queued, delayed and repeated adds are one entry,
- * which has the highest priority and the earliest time that was asked for. Any thread; never waits; time
- * is passed in. */
+ * A key is stored once, however often it is added: its queued, delayed and repeated adds are one entry, which
+ * has the highest requested priority and the earliest requested time. Any thread; never waits; time is passed
+ * in. */
 #ifndef KL_QUEUE_WORKQUEUE_H
 #define KL_QUEUE_WORKQUEUE_H
 
@@ -21,7 +21,7 @@ typedef struct kl_backoff_policy {
     double jitter;     /* 0..1: the delay is drawn from [d*(1-jitter), d]; 0 is client-go's ladder */
 } kl_backoff_policy;
 
-/* Which ready key is next, and what becomes of a delay when the key is added without one. */
+/* Which ready key is next, and whether an add without a delay ends the present delay. */
 typedef enum kl_queue_order {
     /* Ours. The highest priority first; a step of priority is worth KL_QUEUE_AGEING of waiting, so that
      * nothing starves. Namespaces of one priority take turns. An add ends the delay: the run that follows
@@ -34,26 +34,24 @@ typedef enum kl_queue_order {
      * add, those that had been delayed last; an add ends the delay. A key that is added while it runs
      * keeps the place of that add. */
     KL_QUEUE_RANK,
-    /* For who wants the same order each time: the highest priority first, then by name, whenever a key was
-     * added. An add ends the delay. Taking costs O(ready keys of that priority). */
+    /* For a reproducible order: the highest priority first, then by name, whenever a key was added. An add
+     * ends the delay. Taking costs O(ready keys of that priority). */
     KL_QUEUE_NAME,
 } kl_queue_order;
 
-/* What one step of priority is worth: a key of KL_PRIORITY_LOW is overtaken by others for ten seconds and
- * no longer. */
+/* The value of one step of priority: others overtake a key of KL_PRIORITY_LOW for at most ten seconds. */
 #define KL_QUEUE_AGEING KL_MILLISECONDS(100)
 
-/* controller-runtime's LowPriority (handler/eventhandler.go): what nobody waits for - initial lists,
+/* controller-runtime's LowPriority (handler/eventhandler.go): for adds without urgency - initial lists,
  * resyncs. */
 #define KL_PRIORITY_LOW (-100)
-/* What runs again because the logic is another: behind those, since all of it has been looked at before. */
+/* Keys that run again on new logic: behind those, since all of them have run before. */
 #define KL_PRIORITY_RELOAD (2 * KL_PRIORITY_LOW)
 
-/* Why a key was added, in the words of who adds: both are opaque to the queue. `what` is owned by who
- * holds the cause. */
+/* The cause of an add, opaque to the queue. The holder of a cause owns `what`. */
 typedef struct kl_cause {
     uint32_t what; /* 0: nothing to own */
-    uint8_t why;   /* below KL_CAUSES; 0: nobody said */
+    uint8_t why;   /* below KL_CAUSES; 0: none given */
 } kl_cause;
 #define KL_CAUSES 16
 
@@ -62,8 +60,8 @@ typedef struct kl_workqueue_options {
     uint64_t seed;
     kl_queue_order order;
     kl_time ageing; /* KL_QUEUE_FAIR: 0 is KL_QUEUE_AGEING */
-    /* Something is ready or due sooner, and somebody has looked in vain since the last call: who waits
-     * should look again. All of them, or one who then asks for more: it is called once for any number of
+    /* A key is ready or due sooner, and a worker has found nothing since the last call: waiting workers
+     * should try again. Wake all of them, or one that then asks for more: it is called once for any number of
      * keys. Without the lock, on the thread that caused it. May be NULL. */
     void (*wake)(void *arg);
     void *wake_arg;
@@ -78,10 +76,10 @@ void kl_workqueue_free(kl_workqueue *q);
 typedef struct kl_add { /* how a key is added */
     int priority;       /* higher goes first; 0 is normal */
     kl_time after;      /* not before; 0 or less: at once */
-    bool routine;       /* nobody changed anything: a key that was given up stays so */
+    bool routine;       /* nothing has changed: a key that was given up stays so */
     /* counts a failure and waits by their number; with `after`, whichever is sooner */
     bool rate_limited;
-    bool blameless; /* rate_limited: it was no failure (a conflict), though it waits like one */
+    bool blameless; /* rate_limited: it was not a failure (a conflict), though it waits like one */
     /* moved in. An entry has the last one; a routine add's only when it makes the entry, a delayed add's
      * when it changes it */
     kl_cause cause;
@@ -110,10 +108,10 @@ typedef struct kl_queue_item {
 bool kl_workqueue_try_get(kl_workqueue *q, kl_time now, kl_queue_item *out);
 /* nothing when it does not run */
 void kl_workqueue_done(kl_workqueue *q, const char *key, kl_time now);
-/* done, for who kept what it was given: it runs */
+/* done, for a caller that kept the kl_item of a running key */
 void kl_workqueue_finish(kl_workqueue *q, const kl_queue_item *item, kl_time now);
-/* For one of several who wait, when it was called and has taken a key: next_due; unless that is now, news
- * will call again. */
+/* For one of several waiting workers, after it was woken and took a key: next_due; unless that is now, `news`
+ * will be called again. */
 kl_time kl_workqueue_more(kl_workqueue *q);
 /* `now` or earlier when something is ready (0), the heap's next, or KL_NEVER */
 kl_time kl_workqueue_next_due(kl_workqueue *q);
@@ -121,24 +119,22 @@ kl_time kl_workqueue_next_due(kl_workqueue *q);
 /* --- what was handed out and does not run after all; KL_QUEUE_FAIR and _NAME. It keeps its age and its place, and what was added meanwhile joins it. --- */
 
 /* Keys of one group do not run at the same time: true when it may run, in that group until done. False: it
- * was put back and is parked until the group is free (or somebody adds it: its group may be another now),
- * and then handed out again in its turn. Once for each time it is handed out. */
+ * was put back and is parked until the group is free (or the key is added again: its group may have changed),
+ * and then handed out again in order. Once for each time it is handed out. */
 bool kl_workqueue_enter(kl_workqueue *q, const kl_queue_item *item, const char *group, kl_time now);
-/* Put back; handed out again at `until`, or when somebody adds or releases it, whichever is sooner. The
- * group that it has entered stays its own meanwhile. */
+/* Puts it back; it is handed out again at `until`, or when it is added or released, whichever is sooner. It
+ * stays in the group that it has entered. */
 void kl_workqueue_hold(kl_workqueue *q, const kl_queue_item *item, kl_time until, kl_time now);
-/* What the key was or is about to be held for is there; nothing for one that is neither held nor just
- * handed out. */
+/* Ends the hold of a key, also one that is about to begin; does nothing for a key that is neither held nor
+ * just handed out. */
 void kl_workqueue_release(kl_workqueue *q, const char *key, kl_time now);
-/* The item, which runs, is given up when done, unless somebody has added it meanwhile: routine adds are
- * dropped, also those that came while it ran, until somebody adds it otherwise. Its failures are
- * forgotten. */
+/* The running item is given up when done, unless a real add came meanwhile: routine adds are dropped, also
+ * those during the run, until another add comes. Its failures are forgotten. */
 void kl_workqueue_rest(kl_workqueue *q, const kl_queue_item *item);
-/* What failed so far counts no more: failures are forgotten, and what was given up may be added again.
- * With `again` all those keys are added, with its priority and cause, which owns nothing; NULL: none is.
- * How many there were. */
+/* Forgets all failures; given up keys may be added again. With `again` all those keys are added, with its
+ * priority and cause, which owns nothing; NULL: none. Returns their number. */
 size_t kl_workqueue_pardon(kl_workqueue *q, const kl_add *again, kl_time now);
-/* From now on; what was given up may be added again. */
+/* From now on; given up keys may be added again. */
 void kl_workqueue_set_backoff(kl_workqueue *q, const kl_backoff_policy *p);
 
 /* adds are dropped, queued keys are still handed out, waiting ones are dropped */
@@ -156,9 +152,8 @@ typedef struct kl_workqueue_stats {
 } kl_workqueue_stats;
 void kl_workqueue_stats_get(kl_workqueue *q, kl_time now, kl_workqueue_stats *out);
 
-/* Ready keys by priority, highest first, priorities that were in use lately included: at most
- * KL_QUEUE_DEPTHS of them, and what is left as one sum (controller-runtime's metric stops at 25
- * priorities, so that nobody grows it without end). */
+/* Ready keys by priority, highest first, recently used priorities included: at most KL_QUEUE_DEPTHS of them,
+ * and the rest as one sum (controller-runtime's metric stops at 25 priorities, to limit its size). */
 #define KL_QUEUE_DEPTHS 25
 typedef struct kl_workqueue_depths {
     size_t n;

@@ -1,5 +1,5 @@
-/* attributes.c - what a request asks for, read from its method, path and two parameters: see
- * apiserver/pkg/endpoints/request. Paths that lead nowhere are read as well: who may not, learns nothing. */
+/* attributes.c - the attributes of a request, from its method, path and two parameters: see
+ * apiserver/pkg/endpoints/request. Unknown paths are read as well: an unauthorized client learns nothing. */
 #include <ctype.h>
 #include <string.h>
 

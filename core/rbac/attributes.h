@@ -1,11 +1,11 @@
-/* attributes.h - a request of HTTP as one that somebody may make or not. */
+/* attributes.h - the attributes of an HTTP request for authorization. */
 #ifndef KL_RBAC_ATTRIBUTES_H
 #define KL_RBAC_ATTRIBUTES_H
 
 #include "httpd/httpd.h"
 #include "rbac/rbac.h"
 
-/* What a request asks for, as kube-apiserver reads it from method and path alone. Its strings live until
+/* The attributes as kube-apiserver reads them from method and path alone. Its strings live until
  * kl__access_read_fini. */
 typedef struct kl__asked {
     kl_rbac_request request;

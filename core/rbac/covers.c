@@ -1,6 +1,5 @@
-/* covers.c - whether rules grant more than somebody holds: each rule falls apart into single rights, and each
- * of them needs one rule that covers it. What is missing is put together again, verb by verb, for the
- * message. */
+/* covers.c - whether rules grant more than a user holds: each rule is split into single rights, and each
+ * needs one rule that covers it. Missing rights are merged again, verb by verb, for the message. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +7,7 @@
 #include "base/mem.h"
 #include "rbac/rbac.h"
 
-/* A role of the size of the largest request has so many at most; more count as not held. */
+/* The maximum of a role in the largest request; further ones count as not held. */
 #define RIGHTS_MAX 1000000
 
 typedef struct right {

@@ -1,5 +1,5 @@
-/* mask.c - impersonation: see apiserver/pkg/endpoints/filters. Each part of a mask is a thing that one may or
- * may not impersonate. */
+/* mask.c - impersonation: see apiserver/pkg/endpoints/filters. Each part of a mask needs its own
+ * permission. */
 #include "rbac/mask.h"
 
 #include <string.h>

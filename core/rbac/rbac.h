@@ -1,4 +1,4 @@
-/* rbac.h - who may do what, by Roles, ClusterRoles and their bindings, as kube-apiserver decides it.
+/* rbac.h - authorization by Roles, ClusterRoles and their bindings, as kube-apiserver decides it.
  *
  * Functions of (roles, user, request): no I/O, no state. Any thread that may read the source. */
 #ifndef KL_RBAC_RBAC_H
@@ -10,16 +10,16 @@
 #define KL_RBAC_MASTERS "system:masters"
 #define KL_RBAC_GROUP "rbac.authorization.k8s.io"
 
-/* A user is a value as authentication.k8s.io has it: {username, uid, groups, extra}. */
+/* A user is a value in authentication.k8s.io's form: {username, uid, groups, extra}. */
 
 /* One request. Strings are borrowed; NULL and "" are the same. */
 typedef struct kl_rbac_request {
     const char *verb;
-    const char *path; /* of what is no resource; then nothing below counts */
+    const char *path; /* of a non-resource request; then the fields below are ignored */
     const char *group, *version, *resource, *sub, *ns, *name;
 } kl_rbac_request;
 
-/* Where roles and bindings are. ns NULL: ClusterRoles, ClusterRoleBindings. What is given is borrowed. */
+/* The source of roles and bindings. ns NULL: ClusterRoles, ClusterRoleBindings. Its values are borrowed. */
 typedef struct kl_rbac_source {
     const kl_value *(*role)(void *arg, const char *ns, const char *name);
     void (*bindings)(
@@ -27,11 +27,11 @@ typedef struct kl_rbac_source {
     void *arg;
 } kl_rbac_source;
 
-/* Whether the user may. `why` (may be NULL) gets what a SubjectAccessReview says as its reason. */
+/* Whether the user may. `why` (may be NULL) gets the reason as in a SubjectAccessReview. */
 bool kl_rbac_allows(
     const kl_rbac_source *s, const kl_value *user, const kl_rbac_request *request, kl_buf *why);
 /* Every rule that holds for the user in the namespace (NULL: cluster-wide alone): an array, a new reference.
- * `errors` (may be NULL) gets the roles that are not there, in the words of the review. */
+ * `errors` (may be NULL) gets the missing roles, in the review's words. */
 const kl_value *kl_rbac_rules(const kl_rbac_source *s, const kl_value *user, const char *ns, kl_buf *errors);
 /* Whether `held` covers every right of `rules` (arrays of rules). If not, `missing` gets the rights that are
  * not covered, a rule a line, as kube-apiserver lists them. */

@@ -1,5 +1,4 @@
-/* tokens.h - users, as authentication.k8s.io has them (username, uid, groups), and the tokens that are
- * theirs. */
+/* tokens.h - users, in authentication.k8s.io's form (username, uid, groups), and their tokens. */
 #ifndef KL_RBAC_TOKENS_H
 #define KL_RBAC_TOKENS_H
 

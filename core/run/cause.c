@@ -1,4 +1,4 @@
-/* cause.c - the words for what woke a key. */
+/* cause.c - the names of causes. */
 #include "run/cause.h"
 
 const char *kl_why_name(kl_why why)

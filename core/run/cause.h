@@ -1,4 +1,4 @@
-/* cause.h - what woke a key: a reason and, where it was an event, the object that the event was of.
+/* cause.h - what triggered a run of a key: a reason and, for an event, its object.
  *
  * The queue carries it as an opaque kl_cause (queue/workqueue.h) that owns a reference to the object:
  * nothing is copied or allocated for it. */
@@ -10,16 +10,16 @@
 
 typedef enum kl_why {
     KL_WHY_UNKNOWN,
-    KL_WHY_START, /* the controller began, and looks at everything */
+    KL_WHY_START, /* the controller started, and runs all keys */
     KL_WHY_ADDED,
     KL_WHY_CHANGED,
     KL_WHY_DELETED, /* an event of the object */
     KL_WHY_RESYNC,  /* `resync` came round */
-    KL_WHY_TRIGGER, /* `every` or `cron` came round */
-    KL_WHY_AFTER,   /* its last run asked to be run again then */
+    KL_WHY_TRIGGER, /* `every` or `cron` was due */
+    KL_WHY_AFTER,   /* its last run requested it */
     KL_WHY_RETRY,   /* its last run failed, or waits for something */
-    KL_WHY_RELOAD,  /* new logic looks at everything */
-    KL_WHY_LEADING, /* this process began to lead, or the key came to this shard */
+    KL_WHY_RELOAD,  /* new logic runs all keys */
+    KL_WHY_LEADING, /* this process became the leader, or the key moved to this shard */
     KL_WHY_HAND,    /* somebody said so */
     KL_WHY_REQUEST, /* of the API server, to a webhook */
 } kl_why;

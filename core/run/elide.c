@@ -1,13 +1,13 @@
 /* elide.c - an entry for each object that was written, or read from the server: the least resourceVersion
- * that a cache must have reached to be believed, and the applies that left the object at exactly that one.
+ * that a cache must have reached to be trusted, and the applies that left the object at exactly that one.
  *
  *   unknown --write--> under way --answer with a version--> known, from that version on
  *                                --failure without word, or an answer without a version--> doubtful, until the next write that succeeds
  *                                --refused--> as before;  409: known, from the version after the one that was sent
  *
- * Entries that were not looked at for long are forgotten, half of them at a time: from then on only
- * objects with an entry are believed, and a new entry begins doubtful. Kinds go by their last word,
- * whatever their group and version: two kinds of one name make this more careful, never less. */
+ * Unused entries are dropped, half of them at a time: from then on only objects with an entry are trusted,
+ * and a new entry begins doubtful. Kinds are compared by name, without group and version: two kinds of one
+ * name make this more careful, never less. */
 #include "run/elide.h"
 
 #include <string.h>
@@ -44,7 +44,7 @@ struct kl_elide {
     /* "Kind" -> uint64_t *: of lists that were read, and of what had no name */
     kl_map *floors KL_GUARDED_BY(mu);
     bool forgot KL_GUARDED_BY(mu); /* there were entries that are not there any more */
-    bool blind KL_GUARDED_BY(mu);  /* something was written of which we cannot say what it was */
+    bool blind KL_GUARDED_BY(mu);  /* there was a write of an unknown object */
 };
 
 struct kl_elide_write {
@@ -82,7 +82,7 @@ void kl_elide_free(kl_elide *e)
 
 /* --- names and versions ------------------------------------------------------------------- */
 
-/* NULL: a resource in kubectl's words, "pods" or "deploy", of which we do not know the kind. */
+/* NULL: a resource as in kubectl, "pods" or "deploy", whose kind is unknown. */
 static const char *kind_word(const char *kind)
 {
     const char *slash = kind ? strrchr(kind, '/') : NULL;
@@ -95,7 +95,7 @@ static char *object_key(const char *kind, const char *ns, const char *name)
     return kl_sprintf("%s\n%s\n%s", kind, ns ? ns : "", name);
 }
 
-/* 0 when it is no number. */
+/* 0 when it is not a number. */
 static uint64_t version_of(const char *rv)
 {
     uint64_t v = 0;
@@ -124,7 +124,7 @@ static digest digest_of(const kl_op *op)
 
 /* --- the record --------------------------------------------------------------------------- */
 
-/* The old ones go, but for those that an answer will look for. */
+/* Drops the old ones, except those that an answer still needs. */
 static void forget_locked(kl_elide *e) KL_REQUIRES(e->mu)
 {
     kl_map *dead = e->old;
@@ -180,7 +180,7 @@ static void raise_floor_locked(kl_elide *e, const char *kind, uint64_t version) 
         *floor = version;
 }
 
-/* The cache must have reached `version` to be believed. */
+/* The cache must have reached `version` to be trusted. */
 static void reached_locked(entry *x, uint64_t version)
 {
     if (version > x->version) {
@@ -203,8 +203,7 @@ static void add_apply_locked(entry *x, const digest *d)
 
 /* --- asking ------------------------------------------------------------------------------- */
 
-/* Whether a cache that shows the object at `version` is not known to be behind. *out: what is known of it,
- * or NULL. */
+/* Whether a cache with the object at `version` is not known to be behind. *out: the entry, or NULL. */
 static bool fresh_locked(kl_elide *e, const char *kind, const char *key, uint64_t version, const entry **out)
     KL_REQUIRES(e->mu)
 {
@@ -235,7 +234,7 @@ static bool same_after(const kl_op *op, const kl_value *cached)
 {
     if (op->verb == KL_UPDATE)
         return kl_value_equal(op->body, cached);
-    /* The cache may have dropped managedFields: what a patch says of them it cannot know. */
+    /* The cache may have dropped managedFields: it cannot judge a patch of them. */
     if (kl_value_at(op->body, "metadata", "managedFields", NULL))
         return false;
     const kl_value *after = kl_merge_patch_apply(cached, op->body);
@@ -293,7 +292,7 @@ kl_elide_write *kl_elide_begin(kl_elide *e, const kl_op *op, const char *ns)
     w->sent = version_of(op->precondition_rv ? op->precondition_rv : kl_object_rv(op->body));
     if (w->is_apply)
         w->what = digest_of(op);
-    if (op->dry_run) { /* it leaves no trace: an end that knows nothing */
+    if (op->dry_run) { /* no entry: an end without information */
         kl_free(w->kind);
         kl_free(w->key);
         w->e = NULL;
@@ -313,7 +312,7 @@ kl_elide_write *kl_elide_begin(kl_elide *e, const kl_op *op, const char *ns)
     return w;
 }
 
-/* The server read it and did nothing. */
+/* The server accepted it and changed nothing. */
 static bool was_refused(kl_status st)
 {
     return st == KL_EINVAL || st == KL_EEXISTS || st == KL_EAUTH || st == KL_EFORBIDDEN || st == KL_EREJECTED

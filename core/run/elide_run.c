@@ -1,5 +1,5 @@
-/* elide_run.c - a run's requests on their way to the door: writes that are known to change nothing are
- * answered from the cache, and the record hears of the others. */
+/* elide_run.c - a run's requests before the door: writes that would change nothing are answered from the
+ * cache, and the record gets the others. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -7,7 +7,7 @@
 #include "run/remote.h"
 #include "run/run_impl.h"
 
-/* A request under way of whose answer the record hears first. */
+/* A running request whose answer goes to the record first. */
 typedef struct heard {
     kl_elide *e;
     kl_elide_write *write;  /* NULL: it reads */
@@ -41,7 +41,7 @@ static const char *namespace_of(const kl_op *op, const kl_resource *res)
     return res && !res->namespaced ? NULL : op->ns ? op->ns : op->default_ns;
 }
 
-/* Whether the cache has whole objects of a declared kind. */
+/* Whether the cache has complete objects of a declared kind. */
 static bool is_whole(const kl_controller_spec *s, const char *kind)
 {
     for (char **k = s->metadata_only; k && *k; k++)
@@ -61,7 +61,7 @@ static const kl_value *cached(kl_run *r, const char *kind, const char *ns, const
     return o;
 }
 
-/* The same op, whose kind is a kind's word whatever the script called it. */
+/* The same op, with the kind's full name. */
 static kl_op named(const kl_op *op, const kl_resource *res)
 {
     kl_op n = *op;

@@ -1,4 +1,4 @@
-/* fight_run.c - what runs tell of circles, and what people are told. */
+/* fight_run.c - feeds runs to the detector of write loops, and reports them. */
 #include "base/mem.h"
 #include "model/time.h"
 #include "run/run_impl.h"
@@ -20,17 +20,17 @@ void kl__fight_wrote(kl_run *r, const kl_value *answer)
 
 static char *fight_text(const kl_fight *f, const char *in)
 {
-    return kl_sprintf("%s of %s goes back and forth between this controller and %s: %u times in %s. One of "
-                      "them should leave it alone%s; the key runs less often until then",
+    return kl_sprintf("%s of %s is written alternately by this controller and %s: %u times in %s. One of "
+                      "them should stop writing it%s; the key runs less often until then",
         f->path, f->object, f->other ? f->other : "another manager", f->rounds, in,
-        f->other ? "" : " (managed_fields = true in the spec shows who it is)");
+        f->other ? "" : " (managed_fields = true in the spec shows which manager it is)");
 }
 
 static char *loop_text(const kl_fight *f, const char *in)
 {
-    return kl_sprintf("its own writes woke it %u times in a row, in %s, and each time it wrote again: "
-                      "%s%s%s. Write only what differs (times and counters always do), or leave that "
-                      "out of `when`; the key runs less often until then",
+    return kl_sprintf("its own writes triggered it %u times in a row, in %s, and each time it wrote again: "
+                      "%s%s%s. Write only fields that differ (times and counters always do), or exclude them "
+                      "from `when`; the key runs less often until then",
         f->rounds, in, f->object, f->path ? ", " : "", f->path ? f->path : "");
 }
 
@@ -41,8 +41,8 @@ static void tell(kl_run *r, const kl_fight *f)
     kl_duration_format(f->lasted / KL_MILLISECONDS(1) * KL_MILLISECONDS(1), in);
     kl_duration_format(f->delay, delay);
     char *note = fight ? fight_text(f, in) : loop_text(f, in);
-    kl_warn(fight ? "a field is fought over; its key is slowed down"
-                  : "a key wakes itself by its own writes; it is slowed down",
+    kl_warn(fight ? "two managers fight over a field; its key is slowed down"
+                  : "a key triggers itself by its own writes; it is slowed down",
         "controller=%s key=%s reconcileID=%s generation=%d object=%s path=%s other=%s rounds=%u next_in=%s%s "
         "why=%s",
         r->w->o.name, r->key, kl_run_id(r), r->gen->logic->generation, kl_log_quoted(f->object),
@@ -64,7 +64,7 @@ void kl__fight_ended(kl_run *r, kl_time now)
     if (!r->w->o.fights || !kl_fights_ended(r->w->o.fights, r->key, now, &f))
         return;
     if (f.over)
-        kl_info("a key that was slowed down is quiet again",
+        kl_info("a key that was slowed down has settled",
             "controller=%s key=%s reconcileID=%s generation=%d%s", r->w->o.name, r->key, kl_run_id(r),
             r->gen->logic->generation, kl__run_detail(r));
     else

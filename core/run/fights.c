@@ -1,4 +1,4 @@
-/* fights.c - per key: the last answers to its writes, and how often each circle was closed. */
+/* fights.c - per key: the last answers to its writes, and the count of each loop and fight. */
 #include "run/fights.h"
 
 #include <stdatomic.h>
@@ -12,7 +12,7 @@
 
 #define OBJECTS 4 /* that one key writes and that are watched */
 #define FIELDS 4
-#define IDLE KL_MINUTES(2) /* a key that wrote nothing for so long is forgotten when there is no room */
+#define IDLE KL_MINUTES(2) /* a key without writes for this long is dropped when there is no room */
 
 typedef struct field {
     char *path;
@@ -25,10 +25,10 @@ typedef struct entry {
     const kl_value *ours[OBJECTS]; /* as the server answered our last writes */
     size_t next;                   /* to be replaced */
     kl_time touched;
-    /* what woke the present run, where somebody else changed one of those; or NULL */
+    /* the event's object, where another manager changed one of those; or NULL */
     const kl_value *theirs;
     size_t which;    /* of ours, then */
-    bool own, wrote; /* what woke it was ours; it has written something new */
+    bool own, wrote; /* its own write triggered it; it has written something new */
     unsigned streak;
     kl_time since;
     char *changes; /* the first path that differs between two answers of a loop */
@@ -44,7 +44,7 @@ struct kl_fights {
     char *manager;
     kl_map *keys KL_GUARDED_BY(mu);
     kl_time swept KL_GUARDED_BY(mu);
-    atomic_size_t known, held; /* for a glance without the lock */
+    atomic_size_t known, held; /* readable without the lock */
 };
 
 void kl_fight_fini(kl_fight *f)
@@ -114,7 +114,7 @@ static size_t find(const entry *e, const kl_value *o)
 
 static uint64_t version(const kl_value *o) { return kl_rv_number(kl_object_rv(o)); }
 
-/* Whether the manager's entry names the field; of what is inside a list only that the list is. */
+/* Whether the manager's entry has the field; for a field inside a list, whether it has the list. */
 static bool names(const kl_value *fields, const char *path)
 {
     while (fields && *path) {
@@ -215,8 +215,7 @@ static void back_again(void *arg, const char *path, const kl_value *was, const k
     }
 }
 
-/* We had written a, they made b of it, and we have written c: fields that they changed and that we change
- * again. */
+/* We wrote a, they changed it to b, and we wrote c: fields that they changed and that we changed again. */
 static void compare(
     kl_fights *f, entry *e, const kl_value *a, const kl_value *b, const kl_value *c, kl_time now)
 {
@@ -241,7 +240,7 @@ bool kl_fights_holds(kl_fights *f, const char *key, kl_time now, kl_time *until)
     return *until > now;
 }
 
-/* It goes at its own speed again. */
+/* It is not slowed down any more. */
 static void forgive(kl_fights *f, entry *e)
 {
     atomic_fetch_sub(&f->held, 1);
@@ -354,7 +353,7 @@ void kl_fights_wrote(kl_fights *f, const char *key, const kl_value *answer, kl_t
     kl_value_unref(before);
 }
 
-/* A loop goes on, or begins, or there is none. */
+/* Updates the loop: it continues, begins, or there is none. */
 static bool in_loop(entry *e, kl_time now)
 {
     if (!e->own || !e->wrote) {
@@ -369,8 +368,8 @@ static bool in_loop(entry *e, kl_time now)
         || (e->streak >= KL_FIGHTS_LOOP_RUNS && now - e->since <= (e->streak - 1) * KL_FIGHTS_LOOP_PACE);
 }
 
-/* The field over which this run fought, when that has gone on for long enough; *peace: they changed
- * something, and we let it be. */
+/* The disputed field of this run, after enough repetitions; *peace: they changed a field, and we did not
+ * change it back. */
 static field *in_fight(entry *e, kl_time now, bool *peace)
 {
     field *found = NULL;
@@ -407,7 +406,7 @@ static void tell(const entry *e, kl_fight_kind kind, const field *fd, kl_time no
     out->other = kind == KL_FIGHT_FIELD ? kl_strdup(e->other) : NULL;
 }
 
-/* True when there is something to tell. */
+/* True when there is something to report. */
 static bool judge(kl_fights *f, entry *e, kl_time now, kl_fight *out)
 {
     bool peace, loop = in_loop(e, now);

@@ -1,6 +1,6 @@
-/* fights.h - keys that turn in circles: one that its own writes wake again and again, and one whose writes
- * somebody else changes back. No clock, no I/O: it hears of runs, and of what woke them, and says which
- * keys have to go slower.
+/* fights.h - detects write loops: a key that its own writes trigger again and again, and a key whose writes
+ * another manager reverts. No clock, no I/O: it gets runs and their causes, and tells which keys must be
+ * slowed down.
  *
  *   began -> wrote* -> ended       a loop: run after run is woken by what the one before wrote, and writes
  * something else a fight: we write a field, another manager changes it, we write it again, and so on
@@ -14,15 +14,15 @@
 #include "base/clock.h"
 #include "value/value.h"
 
-/* So many runs in a row are no convergence any more; slower ones than that, on average, harm nobody. */
+/* This many runs in a row are not convergence any more; loops slower than that, on average, do no harm. */
 #define KL_FIGHTS_LOOP_RUNS 20
 #define KL_FIGHTS_LOOP_PACE KL_SECONDS(3)
-/* So many times a field goes back and forth; slower is two people who try something. */
+/* How often a field must go back and forth; slower changes are people at work. */
 #define KL_FIGHTS_ROUNDS 5
 #define KL_FIGHTS_ROUND_PACE KL_MINUTES(1)
 #define KL_FIGHTS_DELAY_MIN KL_SECONDS(1)
 #define KL_FIGHTS_DELAY_MAX KL_MINUTES(1)
-/* Keys that are looked at, at once; those that wrote lately. */
+/* The number of keys under observation: those that wrote recently. */
 #define KL_FIGHTS_KEYS 1000
 
 typedef struct kl_fights kl_fights;
@@ -31,28 +31,28 @@ typedef enum kl_fight_kind { KL_FIGHT_NONE, KL_FIGHT_LOOP, KL_FIGHT_FIELD } kl_f
 
 typedef struct kl_fight {
     kl_fight_kind kind;
-    bool over; /* it is quiet again */
+    bool over; /* it has settled */
     unsigned rounds;
     kl_time lasted, delay;
     char *object; /* "v1/ConfigMap ns/name" */
-    /* of the field that is fought over, or the first one that a loop changes; NULL: not known */
+    /* of the disputed field, or the first one that a loop changes; NULL: unknown */
     char *path;
-    char *other; /* who else writes it; NULL: not known, since managedFields are not kept */
+    char *other; /* the other manager; NULL: unknown, since managedFields are not kept */
 } kl_fight;
 void kl_fight_fini(kl_fight *f);
 
 /* manager: the name under which the runs write; copied. */
 kl_fights *kl_fights_new(const char *manager);
 void kl_fights_free(kl_fights *f);
-void kl_fights_clear(kl_fights *f); /* the logic is another: it starts with a clean slate */
+void kl_fights_clear(kl_fights *f); /* the logic has changed: it starts with a clean slate */
 /* The key has to wait, until then. */
 bool kl_fights_holds(kl_fights *f, const char *key, kl_time now, kl_time *until);
-/* woke: the object whose event brought the key, as it was then; NULL: something else did. Borrowed, as the
- * answer of a write that the server took. */
+/* woke: the object whose event triggered the key, in that state; NULL: another cause. Borrowed, like the
+ * answer of an accepted write. */
 void kl_fights_began(kl_fights *f, const char *key, const kl_value *woke, kl_time now);
 void kl_fights_wrote(kl_fights *f, const char *key, const kl_value *answer, kl_time now);
-/* True with *out when there is something to tell: a circle, once, or its end. */
+/* True with *out when there is something to report: a loop or a fight, once, or its end. */
 bool kl_fights_ended(kl_fights *f, const char *key, kl_time now, kl_fight *out);
-size_t kl_fights_held(kl_fights *f); /* keys that go slower now */
+size_t kl_fights_held(kl_fights *f); /* keys that are slowed down now */
 
 #endif

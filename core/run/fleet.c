@@ -1,4 +1,4 @@
-/* fleet.c - a list of clusters, and their metrics under one roof. */
+/* fleet.c - a list of clusters, and their metrics in one text. */
 #include "run/fleet.h"
 
 #include <string.h>
@@ -34,8 +34,7 @@ kl_status kl_fleet_add(kl_fleet *f, const char *name, kl_client *client, size_t 
 {
     for (size_t i = 0; i < f->n; i++)
         if (!strcmp(f->v[i].name, name))
-            return kl_fail(
-                err, KL_EEXISTS, "the context %s is named twice: each cluster is managed once", name);
+            return kl_fail(err, KL_EEXISTS, "the context %s is named twice; name each cluster once", name);
     f->v = kl_realloc(f->v, (f->n + 1) * sizeof *f->v);
     f->v[f->n] = (ship){.name = kl_strdup(name), .client = client};
     *number = f->n++;
@@ -117,7 +116,7 @@ static void put_sample(family *f, const char *line, size_t n, const char *cluste
 static void take(families *all, const char *text, const char *cluster, bool first)
 {
     family *f = NULL;
-    bool head = false; /* this text brings the head of a family that nobody brought before */
+    bool head = false; /* this text has the first head of a family */
     for (const char *line = text, *end; *line; line = *end ? end + 1 : end) {
         end = line + strcspn(line, "\n");
         size_t n = (size_t)(end - line);

@@ -2,9 +2,9 @@
  * server of another.
  *
  * Made before the managers, freed after the last of them. Clusters are added by one thread before anything
- * runs; reading is for any thread. A write to another cluster passes that cluster's door, under the
- * mandate of the run: who may work on a key here may do there what the key wants. All managers of a fleet
- * stop before the first is freed. */
+ * runs; reading is for any thread. A write to another cluster passes that cluster's door, under the mandate
+ * of the run: the right to work on a key here includes its writes there. All managers of a fleet stop before
+ * the first is freed. */
 #ifndef KL_RUN_FLEET_H
 #define KL_RUN_FLEET_H
 
@@ -32,7 +32,7 @@ kl_door *kl_fleet_door(const kl_fleet *f, size_t number);
 struct kl_manager *kl_fleet_manager(const kl_fleet *f, size_t number);
 
 /* The metrics of its managers as one text: samples of one family stand together, each with the label
- * `cluster`; families of the process ("process_...") are the first manager's alone. texts in the order of
+ * `cluster`; families of the process ("process_...") come only from the first manager. texts in the order of
  * the clusters. Caller frees. */
 char *kl_fleet_metrics(const kl_fleet *f, const char *const *texts);
 

@@ -23,7 +23,7 @@ static void *open_state(kl_program *p, size_t controller, const atomic_bool *sto
 
 static void close_state(void *state) { (void)state; }
 
-/* A stale resourceVersion is over with the next run. Fields that another manager has are not. */
+/* The next run has a fresh resourceVersion. Fields of another manager stay a conflict. */
 static bool is_stale(const kl_err *err)
 {
     return err->status == KL_ECONFLICT && !(err->details && strstr(err->details, "FieldManagerConflict"));

@@ -1,6 +1,6 @@
-/* gens.c - a worker's states: one for each generation of the script that has runs or may get some. The
- * newest is opened for the first key after it was published; an older one is closed when its last run has
- * ended, and runs that go on and on are ended some time after that. */
+/* gens.c - a worker's states: one for each generation of the script that has runs or may get some. The newest
+ * is opened for the first key after its publication; an older one is closed when its last run has ended, and
+ * overlong runs are aborted some time later. */
 #include "base/mem.h"
 #include "model/time.h"
 #include "run/run_impl.h"
@@ -8,7 +8,7 @@
 /* A state that cannot be opened (memory, a broken script that passed its load) is tried again this much
  * later. */
 #define OPEN_RETRY KL_SECONDS(1)
-/* As long as runs may take at the end of the process, unless somebody says otherwise. */
+/* The default, as long as runs may take at the end of the process. */
 #define RELOAD_DEADLINE KL_SECONDS(30)
 
 void kl__gen_close(kl_worker *w, kl_gen_state *g)
@@ -34,7 +34,7 @@ void kl__gens_sweep(kl_worker *w)
     }
 }
 
-/* Of the present generation, and good for another key. */
+/* Of the present generation, and usable for another key. */
 static bool is_fresh(kl_worker *w, const kl_gen_state *g)
 {
     bool (*worn)(void *) = g->logic->program->ops->worn;
@@ -68,8 +68,8 @@ kl_gen_state *kl__gen_current(kl_worker *w, kl_time now)
         return NULL;
     }
     if (same)
-        kl_info("a worker's state was replaced by a fresh one: it held more than half of what it may, or an "
-                "error left it in doubt",
+        kl_info("a worker's state was replaced by a fresh one: it used more than half of its memory limit, "
+                "or an error may have corrupted it",
             "controller=%s generation=%d worker=%d", w->o.name, l->generation, w->number);
     g = kl_new(kl_gen_state);
     g->logic = l;
@@ -110,7 +110,7 @@ static void end_runs_of(kl_worker *w, kl_gen_state *g, kl_time now)
         char t[KL_DURATION_MAX];
         if (r->gen != g)
             continue;
-        kl_warn("a run on the old logic was ended; its key runs on the new one",
+        kl_warn("a run on the old logic was ended; its key runs again on the new logic",
             "controller=%s key=%s reconcileID=%s generation=%d waited_for=%s after=%s%s", w->o.name, r->key,
             kl_run_id(r), g->logic->generation, kl_log_quoted(r->waiting_for ? r->waiting_for : "nothing"),
             kl_duration_format(now - g->old_since, t), kl__run_detail(r));

@@ -1,5 +1,5 @@
-/* memo.c - what runs remember. A memo is kept as {uid, fields}: whoever is made again under the same name
- * is somebody else. */
+/* memo.c - the memos of keys. A memo is stored as {uid, fields}: a recreated object of the same name starts
+ * without one. */
 #include <string.h>
 
 #include "run/remote.h"
@@ -8,7 +8,7 @@
 
 #define MEMO_MAX ((size_t)64 << 10) /* of one key */
 
-/* A worker without an owner's is on its own: its runs are nobody else's business. */
+/* A worker without a shared store has its own. */
 static kl_commons *commons_of(kl_worker *w)
 {
     if (w->o.commons)
@@ -83,8 +83,8 @@ kl_status kl_run_memo_set(kl_run *r, const char *field, const kl_value *v, kl_er
     const kl_value *had = kl_run_memo(r), *fields = kl_value_with(had, field, v);
     size_t bytes = kl_value_bytes(fields);
     kl_status st = v && bytes > MEMO_MAX ? kl_fail(err, KL_ETOOBIG,
-                       "ctx.memo may hold %zu KiB for a key; with \"%s\" it would be %zu: set to nil what is "
-                       "not needed any more, or keep it in the object",
+                       "ctx.memo may hold %zu KiB for a key; with \"%s\" it would be %zu: set fields that "
+                       "are no longer needed to nil, or keep the value in the object",
                        MEMO_MAX >> 10, field, (bytes + 1023) >> 10)
                                          : keep(r, fields, err);
     kl_value_unref(had);

@@ -1,4 +1,4 @@
-/* own_answer.c - what the answer to a write says of the object, and which caches owe what. */
+/* own_answer.c - the object's state from the answer to a write, and the versions that caches owe. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -30,7 +30,7 @@ static bool selected(const kl__place *p, const kl_value *object)
 /* --- one object --------------------------------------------------------------------------- */
 
 typedef struct subject {    /* what was written, borrowed */
-    const kl_value *object; /* what the server says of it; NULL: nothing */
+    const kl_value *object; /* the server's object; NULL: none */
     const char *ns, *name, *uid;
     bool whole; /* that is the object, and not another kind (a Scale) about it */
     bool gone;  /* it was deleted, at once */
@@ -94,8 +94,7 @@ static void owe(kl_own_writes *o, const char *name, const kl_resource *r, const 
 
 /* --- answers ------------------------------------------------------------------------------ */
 
-/* A deleted object that the server answers with is still there while it ends gracefully, or something
- * wants to finalize it. */
+/* A deleted object in the answer still exists while it ends gracefully, or has finalizers. */
 static bool lingers(const kl_value *object)
 {
     if (!kl_object_deleting(object))

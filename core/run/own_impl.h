@@ -1,5 +1,5 @@
-/* own_impl.h - the inside of own_writes, for own_writes.c (who is owed what, and who waits) and
- * own_answer.c (what an answer says). */
+/* own_impl.h - the inside of own_writes, for own_writes.c (awaited versions, and waiting keys) and
+ * own_answer.c (the meaning of an answer). */
 #ifndef KL_RUN_OWN_IMPL_H
 #define KL_RUN_OWN_IMPL_H
 
@@ -21,7 +21,7 @@ typedef struct kl__place {
     kl_field_selector *fields;
     int users;
     kl_subscription *sub;
-    atomic_size_t owes; /* entries here, for a glance without the lock */
+    atomic_size_t owes; /* entries here, readable without the lock */
     kl_heap *counted;   /* one for each part of the informer: by resourceVersion */
     kl_list others;     /* the rest */
 } kl__place;
@@ -39,11 +39,11 @@ typedef struct kl__entry {
     uint64_t number; /* NUMBERED */
     char *ns, *key;  /* of the object; ns NULL: it has none */
     char *uid;       /* GONE: this one; NULL: any */
-    /* EXACT: this version, or no more the one that was there (NULL: none was) */
+    /* EXACT: this version, or no longer the previous one (NULL: none) */
     char *rv, *before;
 } kl__entry;
 
-/* What is owed to one name. */
+/* The versions that one name awaits. */
 typedef struct kl__mark {
     char *name;
     kl_list entries; /* never empty while it is in the map */
@@ -51,8 +51,8 @@ typedef struct kl__mark {
     kl_time until;
     char **waiting;
     size_t n_waiting; /* keys that are held */
-    bool told;        /* somebody waits: counted once */
-    kl_list shown;    /* not in the map any more: on its way to the end */
+    bool told;        /* a key waits: counted once */
+    kl_list shown;    /* not in the map any more: about to be freed */
 } kl__mark;
 
 struct kl_own_writes {
@@ -60,14 +60,14 @@ struct kl_own_writes {
     kl_workqueue *queue;
     kl_clock *clock;
     kl_controller_metrics *metrics;
-    atomic_size_t n_marks; /* for a glance without the lock */
+    atomic_size_t n_marks; /* readable without the lock */
     kl_mutex mu;
     kl_list places KL_GUARDED_BY(mu);
     kl_map *marks KL_GUARDED_BY(mu);
 };
 
-/* An entry for the mark of `name`; joins one that it makes superfluous. Takes e's texts over, which are
- * the caller's to set. */
+/* Adds an entry to the mark of `name`, replacing one that it makes superfluous. Takes over e's texts, which
+ * the caller sets. */
 void kl__own_add_locked(kl_own_writes *o, const char *name, kl__place *p, kl__entry *e, uint64_t rv,
     kl_time until) KL_REQUIRES(o->mu);
 

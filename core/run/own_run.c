@@ -1,4 +1,4 @@
-/* own_run.c - what a run writes is owed to its key, and to its group. */
+/* own_run.c - the key of a run, and its group, wait for its writes. */
 #include "base/mem.h"
 #include "run/run_impl.h"
 
@@ -8,7 +8,7 @@ struct kl_write {
     char *ns, *name, *subresource;
 };
 
-/* How long; 0 and less: nobody waits. */
+/* How long; 0 and less: no wait. */
 static kl_time patience(const kl_worker *w, const kl_gen_state *g)
 {
     kl_time said = g->logic->spec->own_writes;

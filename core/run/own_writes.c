@@ -1,4 +1,4 @@
-/* own_writes.c - who is owed what, who waits for it, and what the caches show by and by. */
+/* own_writes.c - awaited versions, waiting keys, and the progress of caches. */
 #include <string.h>
 
 #include "base/locks.h"
@@ -114,8 +114,7 @@ static bool exact_shown(const kl__entry *e, const kl_value *now)
     return !strcmp(rv, e->rv) || !e->before || strcmp(rv, e->before) != 0;
 }
 
-/* A deletion is looked at when all that was written is shown: what was made and deleted may not have come
- * at all. */
+/* A deletion is checked when all writes are shown: a created and deleted object may never have arrived. */
 static bool entry_shown(const kl__entry *e)
 {
     kl_informer *i = e->place->informer;
@@ -147,7 +146,7 @@ static void mark_look_locked(kl__mark *m)
         }
 }
 
-/* Out of the map when nothing is owed any more: onto `done`, for the end. */
+/* Moves a mark without debts from the map to `done`, to be freed. */
 static bool mark_settle_locked(kl_own_writes *o, kl__mark *m, kl_list *done) KL_REQUIRES(o->mu)
 {
     if (!kl_list_empty(&m->entries))
@@ -158,7 +157,7 @@ static bool mark_settle_locked(kl_own_writes *o, kl__mark *m, kl_list *done) KL_
     return true;
 }
 
-/* Without the lock: who waited for them may run. */
+/* Without the lock: releases their waiting keys. */
 static void marks_end(kl_own_writes *o, kl_list *done)
 {
     kl_time now = kl_clock_now(o->clock);
@@ -265,7 +264,7 @@ void kl_own_writes_watch(
     p->sub = kl_informer_subscribe(i, &(kl_handler){.on_progress = on_progress, .arg = p});
 }
 
-/* The place owes nothing any more, shown or not. */
+/* Drops all debts of the place, shown or not. */
 static void place_forget_locked(kl_own_writes *o, kl__place *p, kl_list *done) KL_REQUIRES(o->mu)
 {
     for (size_t k = 0; k < kl_informer_parts(p->informer); k++)
@@ -327,7 +326,7 @@ static void mark_give_up_locked(kl_own_writes *o, kl__mark *m, const char *key, 
     KL_REQUIRES(o->mu)
 {
     char *what = mark_text(m);
-    kl_warn("the cache does not show what was written, running anyway", "controller=%s key=%s waits_for=%s",
+    kl_warn("the cache does not show earlier writes yet; running anyway", "controller=%s key=%s waits_for=%s",
         o->controller, key, kl_log_quoted(what));
     kl_free(what);
     while (!kl_list_empty(&m->entries))

@@ -127,7 +127,7 @@ kl_status kl_param_check(const kl_controller_spec *s, const char *name, const kl
     return st ? st : check_enum(s, name, rule, v, err);
 }
 
-/* A text as what the type means, a new reference; a text that means nothing of it stays one. */
+/* A text converted to the type, a new reference; an invalid one stays a text. */
 static kl_status read_text(
     const char *type, const char *name, const char *text, const kl_value **out, kl_err *err)
 {
@@ -215,8 +215,8 @@ kl_status kl_params_over(const kl_controller_spec *s, const kl_value *have, cons
         if (!kl_param_type(s, name))
             st = fail_unknown(s, name, err);
         else if (kl_param_is_secret(s, name))
-            st = kl_fail(err, KL_EINVAL, "param %s of %s is a secret, which is given when it is deployed",
-                name, s->name);
+            st = kl_fail(
+                err, KL_EINVAL, "param %s of %s is a secret; it is set at deployment", name, s->name);
         else
             st = put(s, name, v, &all, err);
     }

@@ -1,17 +1,17 @@
-/* params.h - what a deployment may say of a controller: the params that its script declares, of which type
- * each is, and within which bounds.
+/* params.h - the settings of a deployment for a controller: the params that its script declares, with their
+ * types and bounds.
  *
- * A script declares a param by its default, whose type others have to have, or by a rule: {type, min, max,
- * enum, doc, required}. The types are string, integer, number, boolean, duration, list, object and secret;
- * a secret is a text without a default, and is shown nowhere. Functions on a spec or program are for its
- * owner, before anybody runs it; the others for any thread. */
+ * A script declares a param by its default, which fixes the type, or by a rule: {type, min, max, enum, doc,
+ * required}. The types are string, integer, number, boolean, duration, list, object and secret; a secret is a
+ * text without a default, and is shown nowhere. Functions on a spec or program are for its owner, before
+ * anybody runs it; the others for any thread. */
 #ifndef KL_RUN_PARAMS_H
 #define KL_RUN_PARAMS_H
 
 #include "run/reconciler.h"
 #include "run/spec.h"
 
-/* Those that hold: as the deployment has set them, else as the script says. Borrowed; an object or NULL. */
+/* The effective ones: set by the deployment, otherwise the script's defaults. Borrowed; an object or NULL. */
 const kl_value *kl_params_of(const kl_controller_spec *s);
 /* "integer"; NULL: there is no such param. */
 const char *kl_param_type(const kl_controller_spec *s, const char *name);
@@ -19,30 +19,30 @@ bool kl_param_is_secret(const kl_controller_spec *s, const char *name);
 /* Whether v may be its value. KL_EINVAL names the param and what it must be. */
 KL_NODISCARD kl_status kl_param_check(
     const kl_controller_spec *s, const char *name, const kl_value *v, kl_err *err);
-/* `wish` over `have` (both objects; NULL: nothing): objects are merged as patches are (RFC 7386), all else
- * is replaced. KL_EINVAL also for names that are no param, with what was perhaps meant, and for secrets. */
+/* `wish` over `have` (both objects; NULL: nothing): objects are merged as patches are (RFC 7386), all else is
+ * replaced. KL_EINVAL also for unknown names, with a suggestion, and for secrets. */
 KL_NODISCARD kl_status kl_params_over(const kl_controller_spec *s, const kl_value *have, const kl_value *wish,
     const kl_value **out, kl_err *err);
 
-/* `all` for people and files: "***" stands for each secret, and for what came out of a Secret. A new
- * reference; NULL: there is none. */
+/* `all` for people and files: "***" replaces each secret, and each value from a Secret. A new reference;
+ * NULL: there is none. */
 const kl_value *kl_params_shown(const kl_controller_spec *s, const kl_value *all);
-/* Those that are no secrets. A new reference; NULL: there is none. */
+/* Those that are not secrets. A new reference; NULL: there is none. */
 const kl_value *kl_params_plain(const kl_controller_spec *s, const kl_value *all);
-/* As kl_params_shown, of those that are not as the script says them; or NULL. */
+/* As kl_params_shown, only those that differ from the script's defaults; or NULL. */
 const kl_value *kl_params_given(const kl_controller_spec *s, const kl_value *all);
 
-/* Where values come from. Texts are read as the param's type says; a list or an object is YAML then. What is
- * hidden are texts that no message, log or report may show, whatever the type. */
+/* Where values come from. Texts are parsed by the param's type; a list or an object is YAML then. Hidden
+ * texts must not be shown in any message, log or report, whatever the type. */
 typedef enum kl_params_form { KL_PARAMS_VALUES, KL_PARAMS_TEXTS, KL_PARAMS_HIDDEN } kl_params_form;
-/* What was given for the params of programs: by NAME for every controller that has one of that name, or by
- * CONTROLLER.NAME. Names that are no param of the program are passed over. */
+/* Sets the params of programs: by NAME for every controller that has one of that name, or by CONTROLLER.NAME.
+ * Names that the program does not declare are skipped. */
 KL_NODISCARD kl_status kl_program_set_params(
     kl_program *p, const kl_value *given, kl_params_form form, kl_err *err);
-/* `all`, with the values that a deployment has set in place of what is there. A new reference, or NULL. */
+/* `all`, with the values of a deployment replacing the present ones. A new reference, or NULL. */
 const kl_value *kl_params_as_given(const kl_controller_spec *s, const kl_value *all);
-/* The first name in `given` that is a param of none of the n programs; NULL: there is none. *near is then the
- * param that was perhaps meant, " (did you mean region?)", or ""; the caller frees it. */
+/* The first name in `given` that is a param of none of the n programs; NULL: there is none. *near is then a
+ * suggestion, " (did you mean region?)", or ""; the caller frees it. */
 const char *kl_programs_unknown_param(kl_program *const *p, size_t n, const kl_value *given, char **near);
 /* KL_EINVAL names the first param that has no value and needs one. */
 KL_NODISCARD kl_status kl_program_params_there(const kl_program *p, kl_err *err);

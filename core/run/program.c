@@ -1,4 +1,4 @@
-/* program.c - a loaded generation: who still holds it, and the end of its specs. */
+/* program.c - a loaded generation: its references, and the end of its specs. */
 #include <string.h>
 #include "base/mem.h"
 #include "run/reconciler.h"

@@ -1,6 +1,5 @@
-/* reconciler.h - what controller logic looks like to the runtime, and what the runtime gives it. Lua
- * scripts implement it in bindings; C programs implement it directly (spec/programs/embed.c is the
- * example).
+/* reconciler.h - the interface between controller logic and the runtime. Lua scripts implement it in
+ * bindings; C programs implement it directly (spec/programs/embed.c is the example).
  *
  * A program is one loaded generation of one source: specs plus code. Each worker thread (and the mapper
  * thread) opens a state of it and uses it alone. A reconcile of one key is a run:
@@ -43,11 +42,11 @@ typedef struct kl_program_ops {
     /* Between keys, optional: housekeeping of the state in small bounded steps; true: something was done.
      * `idle`: no key is ready, so now is better than later. */
     bool (*rest)(void *state, bool idle);
-    /* Between keys, optional: the state is to be replaced by a fresh one of the same generation. What runs
-     * on it ends on it. */
+    /* Between keys, optional: the state must be replaced by a fresh one of the same generation. Its runs end
+     * on it. */
     bool (*worn)(void *state);
-    /* Optional: why a state is gone with all that runs on it, or NULL: it is there. Its runs fail with
-     * that. It is to be worn then. */
+    /* Optional: why a state was lost with all its runs, or NULL: it is alive. Its runs fail with that reason.
+     * `worn` must be true then. */
     const char *(*lost)(void *state);
     /* while WAITING: timeout or shutdown; free what it holds, finish is not called */
     void (*abandon)(void *state, kl_run *run);
@@ -70,13 +69,13 @@ struct kl_program {
     size_t n_specs;
     kl_webhook_spec *hooks; /* they are opened under the numbers that follow the controllers' */
     size_t n_hooks;
-    const kl_value *metrics; /* what it counts (metrics/custom.h), or NULL */
+    const kl_value *metrics; /* its metrics (metrics/custom.h), or NULL */
     const kl_value *crds;    /* CustomResourceDefinitions that it brings, a list; or NULL */
     atomic_int refs;         /* starts at 1 */
     int generation;          /* 1, 2, ...; set by the manager when it takes the program */
 };
 kl_program *kl_program_ref(kl_program *p);
-/* of a controller, or how a webhook runs */
+/* of a controller, or of a webhook's runs */
 const kl_controller_spec *kl_program_spec(const kl_program *p, size_t index);
 void kl_program_unref(kl_program *p);
 
@@ -90,30 +89,30 @@ const kl_controller_spec *kl_run_spec(const kl_run *r);
 const kl_value *kl_run_params(const kl_run *r); /* spec params with overrides; an object or NULL */
 int kl_run_attempt(const kl_run *r);            /* 1, 2, ...: failures in a row, plus one */
 int kl_run_generation(const kl_run *r);
-/* What woke its key: the last event that did, or what else (run/cause.h), and how many there were since
- * the run before. *object (may be NULL) is the one that the event was of, borrowed for the run, or NULL. */
+/* The cause of the run: the last event, or another reason (run/cause.h), and the number of events since the
+ * previous run. *object (may be NULL) is the event's object, borrowed for the run, or NULL. */
 kl_why kl_run_cause(const kl_run *r, const kl_value **object, unsigned *events);
-/* What the term of leadership in which it was started is known by (leaseTransitions of the Lease): grows
- * with each holder. 0 without. */
+/* The number of the term of leadership in which it started (leaseTransitions of the Lease): grows with each
+ * holder. 0 without. */
 int64_t kl_run_epoch(const kl_run *r);
-/* The run's term is over by the local clock: it should end; its writes are refused, and what it finishes
- * with counts for nothing. Its key stays in the queue. */
+/* The run's term is over by the local clock: it should end; its writes are refused, and its result is
+ * ignored. Its key stays in the queue. */
 bool kl_run_deposed(kl_run *r);
 const char *kl_run_id(kl_run *r); /* reconcileID */
 kl_time kl_run_wall(kl_run *r);   /* now, by the runtime's clock */
-/* the next number by chance; they follow from kl_run_id, so that a recorded run has them again */
+/* the next random number; derived from kl_run_id, so that a replayed run gets the same ones */
 uint64_t kl_run_random(kl_run *r);
-void kl_run_seed(kl_run *r, uint64_t seed); /* from now on they follow from this */
+void kl_run_seed(kl_run *r, uint64_t seed); /* the seed of further ones */
 kl_reader *kl_run_reader(kl_run *r);
 /* What ends a run whose code only computes, beside its state's `stop`: its program looks at both
  * (bindings/state/budget.h). By the real clock, KL_NEVER without one. */
 kl_time kl_run_deadline(const kl_run *r);
-/* it took more of that than it may, for the metrics; kl_run_finish follows */
+/* it exceeded this budget, for the metrics; kl_run_finish follows */
 void kl_run_spent(kl_run *r, kl_spent what);
 /* the program's own pointer for this run (a coroutine) */
 void *kl_run_user(const kl_run *r);
 void kl_run_set_user(kl_run *r, void *user);
-/* The entry of `owns` for a kind, NULL when it is not there. Borrowed. */
+/* The entry of `owns` for a kind, or NULL. Borrowed. */
 const kl_owned_spec *kl_run_owned(const kl_run *r, const char *kind);
 
 /* Begin something, then return KL_RUN_WAITING. Writes go through the door (election/door.h). Fields of op
@@ -123,8 +122,8 @@ void kl_run_call(kl_run *r, const kl_op *op);
 void kl_run_sleep(kl_run *r, kl_time d);
 /* reply body is NULL; then kl_run_resource(kind) is there */
 void kl_run_resolve(kl_run *r, const char *kind);
-/* Of several clusters (run/fleet.h; NULL and 0 where there is one): who we are, and that the next call or
- * resolve goes to another. */
+/* With several clusters (run/fleet.h; NULL and 0 where there is one): our number, and the target of the next
+ * call or resolve. */
 const kl_fleet *kl_run_fleet(const kl_run *r);
 size_t kl_run_cluster(const kl_run *r);
 void kl_run_at(kl_run *r, size_t cluster);
@@ -163,8 +162,8 @@ typedef enum kl_result_kind {
     KL_RESULT_AFTER,    /* requeue after (5 ms at least); forget backoff */
     KL_RESULT_REQUEUE,  /* again, rate limited; no error, backoff grows */
     KL_RESULT_RETRY,    /* kube.retry: expected wait, no error, backoff kept as it is; 0: as REQUEUE */
-    KL_RESULT_CONFLICT, /* a raised 409 that the next run may not meet: requeued quickly and quietly, no error
-                           counted */
+    KL_RESULT_CONFLICT, /* a raised 409, which the next run may not meet: requeued at once, no error counted
+                         */
     KL_RESULT_ERROR,    /* rate limited requeue, logged with traceback */
     KL_RESULT_FAIL,     /* terminal until the object changes */
 } kl_result_kind;
@@ -172,15 +171,14 @@ const char *kl_result_name(kl_result_kind k); /* "done", "after", ...; static. A
 /* Exactly once before KL_RUN_DONE. message and traceback may be NULL; copied. */
 void kl_run_finish(kl_run *r, kl_result_kind kind, kl_time after, const char *message, const char *traceback);
 
-/* How urgent the key is when it comes back by what the run ends with; as urgent as it was unless said. */
+/* The priority of the key when the result requeues it; unchanged by default. */
 void kl_run_set_priority(kl_run *r, int priority);
 int kl_run_priority(const kl_run *r);
-/* A webhook's run, whose object is an AdmissionRequest: what it decided (webhook/admission.h). Once,
- * before kl_run_finish; who asked may have been answered already. */
+/* A webhook's run, whose object is an AdmissionRequest: its decision (webhook/admission.h). Once, before
+ * kl_run_finish; the API server may have been answered already. */
 void kl_run_answer(kl_run *r, const kl_value *decision);
-/* The object in the cache, whole, when nothing later is known of it (run/elide.h): a change that leaves it
- * as it is need not be sent. A new reference, or NULL; ns NULL: the run's. kl_run_elided counts such a
- * change. */
+/* The complete cached object, when no later state is known (run/elide.h): a write that would not change it
+ * need not be sent. A new reference, or NULL; ns NULL: the run's. kl_run_elided counts such a change. */
 const kl_value *kl_run_believed(kl_run *r, const char *kind, const char *ns, const char *name);
 void kl_run_elided(kl_run *r);
 

@@ -38,7 +38,7 @@ struct kl_remote {
     char **(*shared_names)(const kl_remote *o, const char *prefix);
 };
 
-/* A reader that asks the other side (controller/reader.c); it stays. */
+/* A reader that asks the other side (controller/reader.c); permanent. */
 kl_reader *kl_reader_new_remote(const kl_remote *o);
 
 #endif

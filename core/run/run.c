@@ -1,4 +1,4 @@
-/* run.c - what the code of a controller can do inside a run: look at it, begin something, finish. */
+/* run.c - the functions of a controller's code inside a run: read it, start requests, finish. */
 #include <stdio.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ bool kl_run_deposed(kl_run *r)
 }
 
 int kl_run_generation(const kl_run *r) { return r->gen->logic->generation; }
-/* In the form of a UUID, as controller-runtime's reconcileID; made when somebody asks. */
+/* In the form of a UUID, as controller-runtime's reconcileID; made on first use. */
 const char *kl_run_id(kl_run *r)
 {
     if (*r->id)
@@ -77,7 +77,7 @@ uint64_t kl_run_random(kl_run *r)
     return kl_random_next(&r->chance);
 }
 
-/* Another clock than the real one stands while code computes. */
+/* A fake clock stands still while code computes. */
 kl_time kl_run_deadline(const kl_run *r)
 {
     return r->deadline.pos && r->w->o.clock == kl_clock_real() ? r->deadline.when : KL_NEVER;
@@ -162,7 +162,7 @@ static void reply_clear(kl_run *r)
     kl_err_fini(&r->reply_err);
 }
 
-/* What the op leaves open: manager and namespace. */
+/* Defaults of the op: manager and namespace. */
 static kl_op complete(kl_run *r, const kl_op *op)
 {
     kl_op full = *op;
@@ -194,7 +194,7 @@ const kl_resource *kl_run_resource_at(kl_run *r, size_t cluster, const char *kin
     return kl_client_resolve_cached(kl_fleet_client(r->w->o.fleet, cluster), kind);
 }
 
-/* What was said of the next begin counts once. */
+/* Settings of the next request count once. */
 static size_t take_at(kl_run *r)
 {
     size_t at = r->at;
@@ -215,7 +215,7 @@ static void resolve(kl_run *r, const char *kind, bool blocks, kl_resolve_fn *don
 
 /* --- beginning ---------------------------------------------------------------------------- */
 
-/* What leaves, leaves through the door: a write of somebody who leads no more does not. */
+/* All writes go through the door, which refuses them when this process does not lead. */
 static uint64_t submit_http(kl_run *r, kl_op *op, kl_reply_fn *done, void *arg)
 {
     kl_err err = KL_ERR_INIT;
@@ -232,7 +232,7 @@ static uint64_t submit_http(kl_run *r, kl_op *op, kl_reply_fn *done, void *arg)
                             : kl_door_write(r->door, r->w->o.name, op, done, arg);
 }
 
-/* *write is set before the answer comes; a write to another cluster is none that our caches would show. */
+/* *write is set before the answer comes; our caches never show a write to another cluster. */
 static uint64_t submit(
     kl_run *r, const kl_op *op, bool blocks, kl_write **write, kl_reply_fn *done, void *arg)
 {
@@ -321,8 +321,8 @@ kl_status kl_run_reply(kl_run *r, const kl_value **body, kl_err **err)
 
 kl_over kl_run_over(const kl_run *r) { return r->over; }
 
-/* Whether the run is to end now, whatever it waits for; *next is brought forward to the next moment at which
- * to ask again. Who changes the rest rings the bell. */
+/* Whether the run must end now, whatever it waits for; *next is brought forward to the time of the next
+ * check. Other changes ring the bell. */
 static kl_over over(kl_run *r, kl_time *next)
 {
     kl_worker *w = r->w;
@@ -349,8 +349,8 @@ static bool has_arrived(kl_run *r)
     return arrived;
 }
 
-/* Until the answer that is pending is here, or the moment is (by the real clock), or the run is to end,
- * which makes it over. The mailbox is another's: answers to other runs stay in it. */
+/* Waits for the pending answer, for the time (by the real clock), or until the run must end, which makes it
+ * over. Answers to other runs stay in the mailbox. */
 static void block(kl_run *r, kl_time until)
 {
     kl_bell *b = &r->w->bell;
@@ -363,7 +363,7 @@ static void block(kl_run *r, kl_time until)
     }
 }
 
-/* What a run that is over is told. */
+/* The error of a run that is over. */
 static kl_status ended(kl_run *r, kl_err *err)
 {
     if (r->over == KL_OVER_STOP)
@@ -375,7 +375,7 @@ static kl_status ended(kl_run *r, kl_err *err)
     return st;
 }
 
-/* Takes in the answer that is pending, or gives it up. */
+/* Takes the pending answer, or gives it up. */
 static kl_status answer_wait(kl_run *r, kl_err *err)
 {
     block(r, KL_NEVER);
@@ -441,8 +441,8 @@ void kl_run_event(kl_run *r, const kl_value *about, const char *type, const char
     kl_run_record(r, &(kl_news){.about = about, .type = type, .reason = reason, .note = message});
 }
 
-/* One trace per reconcile: its number without the dashes, and a span of half that length made of it. Where
- * somebody sent a trace along, the span is a part of that. */
+/* One trace per reconcile: its number without the dashes, and a span of half that length made of it. If the
+ * requester sent a trace, the span belongs to it. */
 void kl_run_trace(kl_run *r, kl_trace *out)
 {
     const char *id = kl_run_id(r);

@@ -22,7 +22,7 @@ typedef struct kl_answer {
     int code;
     const kl_value *body;
     kl_err err;
-    /* what it answers, where that is a write whose run's key waits for it; or NULL */
+    /* the request, where it is a write that the run's key waits for; or NULL */
     struct kl_write *write;
 } kl_answer;
 
@@ -35,7 +35,7 @@ typedef struct kl_gen_state {
     kl_time old_since; /* a newer generation was seen then; 0: none */
 } kl_gen_state;
 
-/* A stream is read by who opened it, so that many are open only in callbacks of callbacks. */
+/* Only the opener of a stream reads it, so many are open only in nested callbacks. */
 #define KL__RUN_STREAMS 8
 
 struct kl_run {
@@ -46,41 +46,41 @@ struct kl_run {
     const char *key;    /* the queue's, while the run lives */
     char *ns;           /* NULL: cluster scope */
     const char *name;   /* into key */
-    char *group;        /* whose runs do not overlap, as its queue knows it; NULL: none */
+    char *group;        /* its serial group in the queue; NULL: none */
     const kl_value *object;
-    kl_mandate mandate; /* under which it was started */
+    kl_mandate mandate; /* the mandate under which it was started */
     int64_t epoch;      /* of that */
-    bool deposed;       /* something was refused because that does not hold any more */
+    bool deposed;       /* a write was refused because that does not hold any more */
     int attempt;
     char id[40];
-    kl_trace caller;                      /* whose trace it goes on with; trace "": nobody's */
+    kl_trace caller;                      /* the trace that it continues; trace "": none */
     char traceparent[KL_TRACEPARENT_MAX]; /* "" until a request carries it */
-    char *detail; /* what only machines read of it in logs; made when it is first logged */
+    char *detail;                         /* its log fields for machines; made when it is first logged */
     void *user;
     kl_random chance;
-    bool drawn; /* chance has its seed */
+    bool drawn; /* the random seed is set */
     kl_time started;
     kl_heap_node sleep;    /* in w->due while sleeping */
     kl_heap_node deadline; /* in w->due while there is a timeout */
     kl_answer *pending;    /* the request under way, or NULL */
     uint64_t request;
     kl_door *door; /* through which that went */
-    /* the last streams of ctx.http that it opened, whose ends nobody may have come for; n_streams: ever */
+    /* the last streams of ctx.http that it opened, which may still be open; n_streams: all ever opened */
     uint64_t streams[KL__RUN_STREAMS];
     size_t n_streams;
-    size_t at;               /* the cluster of what begins next, or KL_FLEET_NONE: our own */
+    size_t at;               /* the cluster of the next request, or KL_FLEET_NONE: our own */
     const char *waiting_for; /* words for the timeout message; static */
-    /* what it has written, and was shown, where its writes are not sent (run/imagine.h); or NULL */
+    /* its writes and reads, where its writes are not sent (run/imagine.h); or NULL */
     struct kl_overlay *overlay;
     kl_reader *view;     /* the caches behind that */
     void *effect;        /* a write under way, for the log of effects (observe/effects.c) */
     void *record;        /* of it, for the shadow (lab/shadow.c) */
-    unsigned asked;      /* so many questions so far */
-    bool asks_write;     /* the last one is a write that counts */
+    unsigned asked;      /* the number of requests so far */
+    bool asks_write;     /* the last one is a write that others wait for */
     bool wrote, excused; /* see kl_ran */
     kl_time asked_at;    /* the last one */
     void *strip;         /* the flight recorder's */
-    kl_over over;        /* a wait that blocked was ended for that: the run is to end */
+    kl_over over;        /* the reason why a blocking wait ended: the run must end */
     kl_status reply_status;
     const kl_value *reply_body;
     kl_err reply_err;
@@ -90,22 +90,22 @@ struct kl_run {
     char *message, *traceback;
 };
 
-/* BUSY also when it sleeps without room for a key; FREE: asleep or about to, with room; CALLED: and
- * somebody rang for a key. */
+/* BUSY also when it sleeps without room for a key; FREE: asleep or about to, with room; CALLED: and was woken
+ * for a key. */
 typedef enum kl_worker_rest { KL_WORKER_BUSY, KL_WORKER_FREE, KL_WORKER_CALLED } kl_worker_rest;
 
 struct kl_worker {
     kl_worker_owner o;
     int number;
     kl_mandate mandate; /* of the term in which it was made */
-    int64_t epoch;      /* ... and what others know it by */
+    int64_t epoch;      /* ... and its public number */
     kl_thread *thread;
     bool started;
     kl_bell bell; /* rung after every change that another thread makes here */
     kl_mutex mu;
     kl_list answers KL_GUARDED_BY(mu);    /* kl_answer that arrived */
     size_t outstanding KL_GUARDED_BY(mu); /* answers not yet processed */
-    size_t told_asleep KL_GUARDED_BY(mu); /* what kl_worker_outlook says */
+    size_t told_asleep KL_GUARDED_BY(mu); /* the result of kl_worker_outlook */
     bool told_full KL_GUARDED_BY(mu);
     kl_time told_next KL_GUARDED_BY(mu);
     atomic_bool draining, aborting;
@@ -120,7 +120,7 @@ struct kl_worker {
     kl_shared *memos;    /* likewise */
     bool room;           /* the last round could have taken another key */
     atomic_size_t inflight;
-    atomic_bool ended; /* its thread will not run another key, nor wait for anything */
+    atomic_bool ended; /* its thread will neither run another key nor wait */
 };
 
 /* For logs, behind "controller=%s key=%s ... reconcileID=%s generation=%d": " controllerGroup=...
@@ -132,70 +132,72 @@ uint64_t kl__run_submit(kl_run *r, const kl_op *op, kl_reply_fn *done, void *arg
 kl_answer *kl__answer_new(kl_run *r);
 /* a kl_reply_fn; arg is the kl_answer */
 void kl__answer_done(void *arg, kl_status st, int code, const kl_value *body, kl_err *err);
-/* An answer that has arrived becomes its run's reply, if the run is there yet; its HTTP status. a is freed.
+/* An answer that has arrived becomes its run's reply, if the run still exists; returns its HTTP status. a is
+ * freed.
  */
 int kl__answer_take(kl_answer *a);
-void kl__answer_forget(kl_run *r); /* what is pending reaches it no more */
+void kl__answer_forget(kl_run *r); /* pending answers do not reach it any more */
 
-/* A script says durations of up to 292 years; below 0 is now. */
+/* Scripts give durations of up to 292 years; below 0 is now. */
 static inline kl_time kl__after(kl_time now, kl_time d)
 {
     return d <= 0 ? now : d > KL_NEVER - 1 - now ? KL_NEVER - 1 : now + d;
 }
 
-char *kl__late_text(const kl_run *r); /* its `timeout` is over: what people are told */
+char *kl__late_text(const kl_run *r); /* the message of a run whose `timeout` expired */
 
 /* --- gens.c; owner thread ------------------------------------------------------------------ */
 kl_gen_state *kl__gen_newest(kl_worker *w); /* NULL: none is open */
 /* The state of the present generation, opened when it is new here; NULL when it cannot be opened now. */
 kl_gen_state *kl__gen_current(kl_worker *w, kl_time now);
-/* The same, but a state is only opened for a key: an idle controller has none, and what is left of another
- * generation goes. NULL with *next: when to look again. */
+/* The same, but a state is only opened for a key: an idle controller has none, and states of other
+ * generations are closed. NULL with *next: when to try again. */
 kl_gen_state *kl__gen_wanted(kl_worker *w, kl_time now, kl_time *next);
 void kl__gen_close(kl_worker *w, kl_gen_state *g); /* without runs */
-void kl__gens_sweep(kl_worker *w);                 /* closes what nobody needs */
-/* When runs on g are ended because a newer generation is there: KL_NEVER as long as none is. */
+void kl__gens_sweep(kl_worker *w);                 /* closes unused states */
+/* When runs on g are ended because of a newer generation; KL_NEVER while there is none. */
 kl_time kl__outlived_at(kl_worker *w, kl_gen_state *g, kl_time now);
-/* Ends what has outlived its generation for too long; when to look again, or KL_NEVER. */
+/* Ends runs that have outlived their generation for too long; returns the time of the next check, or
+ * KL_NEVER. */
 kl_time kl__gens_end_old_runs(kl_worker *w, kl_time now);
 
 /* --- start.c, settle.c; owner thread ------------------------------------------------------- */
 /* False when the key has to wait after all. */
 bool kl__run_start(kl_worker *w, kl_gen_state *g, kl_queue_item *item, kl_time now);
-void kl__run_stepped(kl_run *r, kl_run_state state); /* worker.c: what a program returned; ends what is done
-                                                      */
+void kl__run_stepped(kl_run *r, kl_run_state state); /* worker.c: handles a program's result; ends finished
+                                                        runs */
 void kl__run_end(kl_run *r, kl_time now);            /* by its result; frees it */
 void kl__run_abandon(kl_run *r, kl_time now);        /* without one: its key is put back; frees it */
-/* A key that was not run after all, or not to its end: what it was for, it is still for. */
+/* A key that did not run, or not to its end: its cause stays. */
 void kl__key_return(kl_worker *w, const kl_queue_item *item, kl_time now);
 
 /* --- witness.c ---------------------------------------------------------------------------- */
 void kl__tell_began(kl_run *r);
 void kl__tell_asked(kl_run *r, kl_asked *x);       /* numbers it */
-void kl__tell_answered(kl_run *r, kl_answered *x); /* the last question; numbers and times it */
+void kl__tell_answered(kl_run *r, kl_answered *x); /* the last request; numbers and times it */
 void kl__tell_believed(kl_run *r, const kl_saw *x);
 void kl__tell_timed(kl_run *r, kl_time wall);
 void kl__tell_ended(kl_run *r, const kl_ran *x);
 void kl__tell_gone(const kl_worker *w, const char *key);
 
 /* --- own_run.c ---------------------------------------------------------------------------- */
-typedef struct kl_write kl_write;                   /* what has to be known of a write when it is answered */
+typedef struct kl_write kl_write; /* the facts of a write that are needed when it is answered */
 kl_write *kl__write_of(kl_run *r, const kl_op *op); /* of a complete op; NULL: nobody waits for it */
 void kl__write_free(kl_write *x);                   /* NULL is fine */
 /* with success; x NULL is fine */
 void kl__write_answered(kl_run *r, const kl_write *x, const kl_value *body);
-/* The key, or its group, has to wait for what was written, until then at the latest. */
+/* The key, or its group, has to wait for its writes, until that time at the latest. */
 bool kl__write_owed(
     kl_worker *w, const kl_gen_state *g, const char *name, const char *key, kl_time now, kl_time *until);
 
 /* --- fight_run.c -------------------------------------------------------------------------- */
 void kl__fight_began(kl_run *r);
 void kl__fight_wrote(kl_run *r, const kl_value *answer);
-void kl__fight_ended(kl_run *r, kl_time now); /* tells of it: log, Event, metric */
+void kl__fight_ended(kl_run *r, kl_time now); /* reports it: log, Event, metric */
 
 /* --- serial.c ----------------------------------------------------------------------------- */
 bool kl__serial_says(const kl_controller_spec *s); /* some runs may not overlap */
-/* The group of an object, as a text that is never empty; nothing is written for one that is in none. */
+/* The group of an object, as a text that is never empty; nothing is written for an object without one. */
 KL_NODISCARD kl_status kl__serial_text(
     const kl_gen_state *g, const kl_value *object, kl_buf *out, kl_err *err);
 

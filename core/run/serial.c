@@ -1,5 +1,5 @@
-/* serial.c - the text that says which runs may not overlap: at a path of the object, or what a function of
- * the script says of it. */
+/* serial.c - the text that tells which runs must not overlap: at a path of the object, or from a function of
+ * the script. */
 #include "base/mem.h"
 #include "run/run_impl.h"
 

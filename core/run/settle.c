@@ -1,5 +1,5 @@
-/* settle.c - the end of a run: its result decides what the queue hears of the key, and everybody who counts
- * or logs is told. */
+/* settle.c - the end of a run: its result decides the key's next step in the queue, and observers, metrics
+ * and the log get it. */
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -44,7 +44,7 @@ static void run_free(kl_run *r)
     atomic_fetch_sub(&w->inflight, 1);
 }
 
-/* The key is the queue's again. */
+/* Returns the key to the queue. */
 static void run_leave(kl_run *r, kl_time now)
 {
     kl_worker *w = r->w;
@@ -71,10 +71,11 @@ static void log_failure(kl_run *r, kl_time next)
             r->traceback ? r->traceback : "");
 }
 
-/* A script that wants its key again at once, for ever, would take a core: the base of client-go's backoff. */
+/* A script that requeues its key at once, for ever, would use a core: the minimum is the base of client-go's
+ * backoff. */
 #define AGAIN_SOONEST KL_MILLISECONDS(5)
 
-/* What the queue is asked to bring again comes as urgent as it was. */
+/* A requeued key keeps its priority. */
 static kl_time again(const kl_run *r, kl_time after, kl_why why, bool rate_limited, kl_time now)
 {
     return kl_workqueue_add_with(r->w->o.queue, r->key,
@@ -94,7 +95,7 @@ void kl__key_return(kl_worker *w, const kl_queue_item *item, kl_time now)
         now);
 }
 
-/* This one counted. Conflicts are none: somebody else was faster. */
+/* This failure included. Conflicts do not count: another writer was faster. */
 static int failures_of(const kl_run *r) { return kl_workqueue_faults(r->w->o.queue, r->key) + 1; }
 
 static bool gives_up(const kl_run *r)
@@ -103,8 +104,7 @@ static bool gives_up(const kl_run *r)
     return most > 0 && failures_of(r) >= most;
 }
 
-/* The last of so many failures in a row: routine does not bring the key back, a change does, and it is as
- * good as new then. */
+/* The last allowed failure in a row: only a change brings the key back, and then it starts afresh. */
 static void give_up(kl_run *r)
 {
     kl_worker *w = r->w;
@@ -140,13 +140,13 @@ static void tell_put_back(kl_run *r, kl_time now)
             .put_back = true});
 }
 
-/* What it was refused somebody else does; but should we lead again, its key is looked at again. No error,
- * no backoff, no outcome. */
+/* The new leader redoes the refused work; if we lead again, the key runs again. No error, no backoff, no
+ * outcome. */
 static void settle_deposed(kl_run *r, kl_time now)
 {
     kl_worker *w = r->w;
-    kl_info("a run was ended: this process does not lead (any more)", "controller=%s key=%s reconcileID=%s",
-        w->o.name, r->key, kl_run_id(r));
+    kl_info("a run was ended: this process does not lead", "controller=%s key=%s reconcileID=%s", w->o.name,
+        r->key, kl_run_id(r));
     kl__key_return(w, &r->item, now);
     if (w->o.metrics)
         kl_metrics_active(w->o.metrics, -1);

@@ -1,4 +1,4 @@
-/* shared.c - a map and a lock. Values are made, measured and let go outside of it. */
+/* shared.c - a map and a lock. Values are built, measured and released outside of it. */
 #include "run/shared.h"
 
 #include <string.h>
@@ -88,8 +88,8 @@ static entry *entry_new(const char *name, const kl_value *v)
     return e;
 }
 
-/* Takes `fresh` (NULL: the name goes) and hands out in *old what is to be freed, which is `fresh` itself
- * when there is no room: then bytes that were there. */
+/* Takes `fresh` (NULL: removes the name) and returns in *old the value to free, which is `fresh` itself when
+ * it does not fit: then the bytes in use. */
 static size_t put_locked(kl_shared *s, const char *name, entry *fresh, entry **old) KL_REQUIRES(s->mu)
 {
     entry *had = kl_map_get(s->entries, name);
@@ -105,8 +105,8 @@ static size_t put_locked(kl_shared *s, const char *name, entry *fresh, entry **o
 static kl_status too_big(const kl_shared *s, const char *name, size_t wanted, size_t there, kl_err *err)
 {
     return kl_fail(err, KL_ETOOBIG,
-        "%s may hold %zu KiB and holds %zu; there is no room for the %zu KiB of \"%s\": set to nil what is "
-        "not needed any more, or keep it in objects",
+        "%s may hold %zu KiB and holds %zu; the %zu KiB of \"%s\" do not fit: set fields that are no longer "
+        "needed to nil, or keep the value in objects",
         s->what, s->max >> 10, there >> 10, (wanted + 1023) >> 10, name);
 }
 
@@ -183,8 +183,8 @@ kl_status kl_shared_add(kl_shared *s, const char *name, const kl_value *by, cons
     for (bool done = false;;) {
         const kl_value *was = kl_shared_get(s, name), *is = NULL;
         if (was && !is_number(was)) {
-            kl_status st = kl_fail(
-                err, KL_EINVAL, "\"%s\" of %s is no number but %s", name, s->what, kl_value_type_name(was));
+            kl_status st = kl_fail(err, KL_EINVAL, "\"%s\" of %s is not a number but %s", name, s->what,
+                kl_value_type_name(was));
             kl_value_unref(was);
             return st;
         }

@@ -1,8 +1,8 @@
-/* simulate.c - an object and a request make another object.
+/* simulate.c - computes the resulting object from an object and a request.
  *
- * Every write but a delete goes the same way: the verb says what the caller wants, `keep` puts back what a
- * caller cannot change there (identity, books, status or all but status), and `store` counts the version
- * when something is different, or lets the object go with its last finalizer. */
+ * Every write but a delete goes the same way: the verb applies the caller's change, `keep` restores the
+ * fields that the caller cannot change there (identity, bookkeeping, status or all but status), and `store`
+ * increments the version after a change, or deletes the object with its last finalizer. */
 #include "run/simulate.h"
 
 #include <stdio.h>
@@ -63,9 +63,7 @@ static kl_status invalid(job *j, const char *why)
 static kl_status unknown(job *j, const char *what)
 {
     return kl_fail(j->err, KL_EINVAL,
-        "what %s of %s would do can only be told by the server, not by a dry run without it: use "
-        "--dry-run=server",
-        what, j->plural);
+        "a dry run on the client cannot know the effect of %s of %s: use --dry-run=server", what, j->plural);
 }
 
 /* --- small things ------------------------------------------------------------------------- */
@@ -221,7 +219,7 @@ static void store(job *j, const kl_value *o)
     }
 }
 
-/* What no update can change is put back. */
+/* Restores immutable fields. */
 static void keep_identity(const job *j, const kl_value **o)
 {
     static const char *const keys[] = {"name", "namespace", "uid", "creationTimestamp", "deletionTimestamp",
@@ -236,8 +234,8 @@ static void keep_identity(const job *j, const kl_value **o)
     set(o, kl_object_as(*o, kl_object_api_version(j->base), kl_object_kind(j->base)));
 }
 
-/* Each endpoint writes its part: the main one not the status, where that has one of its own; that one
- * nothing else. */
+/* Each endpoint writes its part: the main one everything but status, if that has its own endpoint; that one
+ * only status. */
 static void keep_parts(const job *j, const kl_value **o)
 {
     if (is_sub(j, "status")) {
@@ -307,7 +305,7 @@ static void identify(job *j, const kl_value **o)
     set_meta_str(o, "creationTimestamp", kl_time_format_wall(j->s->wall, text));
 }
 
-/* What the kind is called in "v1/Pod", where the body does not say. */
+/* The name of the kind in "v1/Pod", where the body has none. */
 static const kl_value *typed(const job *j, const kl_value *body)
 {
     if (!j->s->resource)
@@ -506,7 +504,7 @@ static void add_finalizer(const kl_value **o, const char *name)
     kl_value_unref(list);
 }
 
-/* A pod that has a node is ended there first. */
+/* A pod on a node is terminated there first. */
 #define POD_GRACE_DEFAULT 30
 static int64_t grace_of(const job *j)
 {

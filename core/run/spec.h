@@ -1,5 +1,4 @@
-/* spec.h - a controller as data: what a script's spec table says, after validation. Owned by its program,
- * immutable. */
+/* spec.h - a controller as data: a script's spec table, after validation. Owned by its program, immutable. */
 #ifndef KL_RUN_SPEC_H
 #define KL_RUN_SPEC_H
 
@@ -28,7 +27,7 @@ typedef enum kl_map_how { KL_MAP_OWNER, KL_MAP_SAME_NAME, KL_MAP_VIA, KL_MAP_FN 
 typedef struct kl_watch_spec {
     char *kind; /* "v1/Secret" */
     kl_map_how how;
-    char *via;    /* index on our own resource: the watched object's key is looked up there */
+    char *via;    /* index on our own resource, queried with the watched object's key */
     size_t fn;    /* KL_MAP_FN: number of the program's function */
     kl_when when; /* which changes of the watched objects count */
 } kl_watch_spec;
@@ -37,7 +36,7 @@ typedef struct kl_watch_spec {
 typedef struct kl_owned_spec {
     char *kind;
     kl_when when;
-    bool unforced; /* an apply leaves fields to the managers that have them, and fails */
+    bool unforced; /* an apply does not take fields from other managers, but fails */
 } kl_owned_spec;
 
 typedef struct kl_index_spec {
@@ -63,7 +62,7 @@ typedef struct kl_select_spec {
 
 typedef enum kl_managed_fields { KL_MANAGED_DEFAULT, KL_MANAGED_KEPT, KL_MANAGED_DROPPED } kl_managed_fields;
 
-/* A text of each object: at a path, or what a function of the script says. Neither: none. */
+/* A text of each object: at a path, or from a function of the script. Neither: none. */
 typedef struct kl_text_of {
     kl_path *path;
     size_t fn; /* or KL_NO_FN */
@@ -77,13 +76,13 @@ typedef enum kl_lead {
 
 /* Which keys run again when new logic has taken over. */
 typedef enum kl_reload_keys {
-    KL_RELOAD_KEYS_DEFAULT, /* as the manager says, and that says all */
+    KL_RELOAD_KEYS_DEFAULT, /* the manager's default, which is all */
     KL_RELOAD_KEYS_ALL,
-    KL_RELOAD_KEYS_FAILING, /* those whose last run failed, and those that were given up */
-    KL_RELOAD_KEYS_NONE,    /* changes and timers bring them */
+    KL_RELOAD_KEYS_FAILING, /* keys whose last run failed, and those given up */
+    KL_RELOAD_KEYS_NONE,    /* none: they run after changes and timers */
 } kl_reload_keys;
 
-/* A change never waits for what was only listed, whatever their priorities: 49 is less than half of the
+/* A change never waits for initially listed objects, whatever their priorities: 49 is less than half of the
  * distance to KL_PRIORITY_LOW. */
 #define KL_PRIORITY_MOST 49
 
@@ -93,10 +92,10 @@ typedef struct kl_controller_spec {
      * have it in common */
     char *manager;
     char *resource; /* "example.com/v1/SecretSync" */
-    /* of which objects are seen; NULL-terminated or NULL: all that the manager sees */
+    /* whose objects are seen; NULL-terminated or NULL: all that the manager sees */
     char **namespaces;
     char *select_labels, *select_fields; /* of the resource, asked of the server; NULL: all */
-    kl_select_spec *selects;             /* the same of other kinds; what is not in here is seen whole */
+    kl_select_spec *selects; /* the same for other kinds; kinds that are missing here are seen in full */
     size_t n_selects;
     kl_when when;
     kl_watch_spec *watches;
@@ -108,49 +107,48 @@ typedef struct kl_controller_spec {
     char **reads;         /* kinds; NULL-terminated or NULL */
     char **metadata_only; /* kinds of which only metadata is fetched; NULL-terminated or NULL */
     kl_fields_spec *fields;
-    size_t n_fields; /* kinds that are not in here are kept whole */
-    /* metadata.managedFields of those; default: as the manager says */
+    size_t n_fields; /* kinds that are missing here are kept in full */
+    /* metadata.managedFields of those; default: the manager's */
     kl_managed_fields managed_fields;
     int workers;     /* threads; 0: the manager's default (--workers), which is 1 */
     int concurrency; /* keys in flight per worker; 0: 32 */
     kl_time timeout; /* wall time of one run, waits included; 0: none */
     /* processor time of a run between two waits, or of a function; 0: the program's default */
     kl_time cpu;
-    size_t memory;  /* bytes that one worker's state may hold; 0: no limit */
+    size_t memory;  /* the limit of one worker's state in bytes; 0: none */
     bool isolate;   /* each state of it is a process of its own */
     kl_time resync; /* 0: none */
     kl_time every;  /* all keys, that often; 0: never */
     char **cron;    /* all keys, at these times of UTC (base/cron.h); NULL-terminated or NULL */
-    /* of what changes enqueue, KL_PRIORITY_LOW is added for what was there before; higher goes first */
+    /* of keys enqueued by changes; KL_PRIORITY_LOW is added for existing objects; higher goes first */
     int priority;
     kl_text_of priority_of;    /* per object, a whole number, instead; cut to +-KL_PRIORITY_MOST */
     kl_text_of serial;         /* runs of equal texts do not overlap */
     kl_backoff_policy backoff; /* zero: the queue's defaults */
     /* failures in a row after which a key rests until its object changes; 0: never */
     int give_up;
-    /* how long a key waits at most for the caches to show its own writes; 0: the default; below 0: not at
-     * all */
+    /* the maximum wait of a key for the caches to show its own writes; 0: the default; below 0: no wait */
     kl_time own_writes;
     char *finalizer; /* NULL: it has no finalize */
     kl_lead lead;
-    bool lead_said; /* the script says which; otherwise the command line may */
+    bool lead_said; /* set by the script; otherwise the command line may */
     kl_shard_by shard;
     kl_reload_keys on_reload;
-    bool shard_own;         /* by namespace, and caches hold this replica's namespaces only */
-    char **http;            /* where ctx.http may go: rules of http/reach.h; NULL-terminated or NULL */
-    const kl_value *params; /* as the script says them: an object, or NULL */
+    bool shard_own; /* by namespace, and caches hold this replica's namespaces only */
+    char **http;    /* the servers that ctx.http may reach: rules of http/reach.h; NULL-terminated or NULL */
+    const kl_value *params; /* the script's own: an object, or NULL */
     const kl_value *given;  /* all of them, where a deployment has set some; or NULL */
-    /* name -> whether people may see its value, of those that a deployment has set; or NULL */
+    /* name -> whether its value may be shown, for those that a deployment has set; or NULL */
     const kl_value *param_origins;
     const kl_value *param_rules; /* name -> rule (run/params.h), of those declared so; or NULL */
 } kl_controller_spec;
 
-/* A webhook: `as` says how it runs (name, reads, workers, timeout); it has no resource. */
+/* A webhook: `as` has its name, reads, workers and timeout; it has no resource. */
 typedef struct kl_webhook_spec {
     kl_controller_spec as;
     bool mutating;
-    bool converts; /* it is the conversion of the definition of its name, and the rest says nothing */
-    bool ignore;   /* failurePolicy Ignore: what goes wrong here is let pass */
+    bool converts; /* it is the conversion of the definition of its name; the other fields are unused */
+    bool ignore;   /* failurePolicy Ignore: a failure here lets the request pass */
     char **kinds;  /* "apps/v1/Deployment", "apps/v1/Deployment/scale" or "*"; NULL-terminated */
     const kl_value *operations;
     const char *scope;     /* "*", "Namespaced" or "Cluster"; static */
@@ -162,14 +160,14 @@ void kl_webhook_spec_fini(kl_webhook_spec *s); /* likewise */
 const char *kl_controller_spec_manager(const kl_controller_spec *s);
 /* The entry of `owns` for a kind, NULL when it is not there. Borrowed. */
 const kl_owned_spec *kl_controller_spec_owned(const kl_controller_spec *s, const char *kind);
-/* What of a kind is kept: NULL when the controller has not said which fields. Borrowed. */
+/* The fields of a kind that are kept; NULL: all. Borrowed. */
 const kl_fields_spec *kl_controller_spec_fields(const kl_controller_spec *s, const char *kind);
-/* Whether of this kind only metadata is fetched. What is kept of that, `fields` may say. */
+/* Whether only metadata of this kind is fetched; `fields` may reduce it further. */
 bool kl_controller_spec_metadata(const kl_controller_spec *s, const char *kind);
 /* The selectors of a kind, the resource or another; NULL: all of it. Borrowed. */
 void kl_controller_spec_select(
     const kl_controller_spec *s, const char *kind, const char **labels, const char **fields);
-/* The namespaces in which a kind is looked at, NULL-terminated; NULL: all that the manager sees. Borrowed. */
+/* The namespaces of a kind that are watched, NULL-terminated; NULL: all that the manager sees. Borrowed. */
 char **kl_controller_spec_namespaces(const kl_controller_spec *s, const char *kind);
 /* Frees what the spec holds and zeroes it; the program that owns it calls this once, on any thread. */
 void kl_controller_spec_fini(kl_controller_spec *s);

@@ -31,7 +31,8 @@ static kl_run *run_new(
     return r;
 }
 
-/* What is owed to `name`, the key or its group, is shown; if not, the queue holds the key until it is. */
+/* Whether the writes of `name`, the key or its group, are shown; if not, the queue holds the key until they
+ * are. */
 static bool is_shown(
     kl_worker *w, const kl_gen_state *g, const kl_queue_item *item, const char *name, kl_time now)
 {
@@ -42,8 +43,7 @@ static bool is_shown(
     return false;
 }
 
-/* Whether it may run now, in *group where it is in one; if not, the queue has it again and brings it in
- * time. */
+/* Whether it may run now, in *group where it is in one; if not, it is back in the queue until it may. */
 static bool may_run(kl_worker *w, kl_gen_state *g, const kl_queue_item *item, const kl_value *object,
     kl_time now, char **group, kl_err *err)
 {
@@ -67,7 +67,7 @@ static bool may_run(kl_worker *w, kl_gen_state *g, const kl_queue_item *item, co
     return may;
 }
 
-/* A run that cannot begin has failed like one that did. */
+/* A run that cannot start fails like a started one. */
 static void run_fail(kl_run *r, const kl_err *err, kl_time now)
 {
     if (err->status == KL_ETIMEOUT || err->status == KL_ETOOBIG)

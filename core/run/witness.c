@@ -1,4 +1,4 @@
-/* witness.c - tells each witness in the order of their coming. */
+/* witness.c - calls each witness in the order of registration. */
 #include "run/witness.h"
 
 #include <assert.h>

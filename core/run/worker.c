@@ -1,5 +1,4 @@
-/* worker.c - a round: take in answers, wake sleepers, end what is late, then start new keys while there is
- * room.
+/* worker.c - a round: take answers, wake sleepers, end late runs, then start new keys while there is room.
  *
  *   key --start--> running --call, sleep--> waiting --answer--> running --finish--> its result decides what the queue hears
  *
@@ -11,14 +10,14 @@
 #include "model/time.h"
 #include "run/run_impl.h"
 
-/* Runs in flight per worker where the spec does not say. Enough to hide a slow API server, few enough to
- * bound memory. */
+/* The default number of runs in flight per worker. Enough to hide a slow API server, few enough to bound
+ * memory. */
 #define CONCURRENCY_DEFAULT 32
-/* Keys that are taken in one round. Answers and timers do not wait for more of them, and one that is ready
- * again as soon as it has run holds nobody up. */
+/* Keys taken in one round. Answers and timers wait for no more than these, and a key that is always ready
+ * cannot block others. */
 #define ROUND_MAX 64
-/* Between two looks whether a lease that has run out was renewed after all: who decides that ends the
- * worker otherwise. */
+/* Between two checks whether an expired lease was renewed after all: otherwise the election ends the
+ * worker. */
 #define MANDATE_RETRY KL_MILLISECONDS(50)
 
 kl_worker *kl_worker_new(const kl_worker_owner *owner, int number)
@@ -54,7 +53,7 @@ char *kl__late_text(const kl_run *r)
 {
     char t[KL_DURATION_MAX];
     return kl_sprintf(
-        "timed out after %s, waiting for %s: raise `timeout` in the spec of %s, or do less per run",
+        "timed out after %s while waiting for %s: raise `timeout` in the spec of %s, or do less per run",
         kl_duration_format(r->gen->logic->spec->timeout, t), r->waiting_for ? r->waiting_for : "nothing",
         r->w->o.name);
 }
@@ -159,7 +158,7 @@ static void abandon_all(kl_worker *w, kl_time now)
         kl__run_abandon(KL_CONTAINER(w->runs.next, kl_run, link), now);
 }
 
-/* What runs on a state that is gone has failed, whatever it waits for. */
+/* Runs on a lost state have failed, whatever they wait for. */
 static void end_lost_runs(kl_worker *w)
 {
     for (kl_list *n = w->runs.next, *next; n != &w->runs; n = next) {
@@ -234,20 +233,20 @@ kl_time kl_worker_step(kl_worker *w)
         if (taken == ROUND_MAX)
             next = now;
         if (g && next > now && rest(g, true))
-            next = now; /* look at everything again before more of it */
+            next = now; /* check everything again before taking more */
         if (w->o.turn_over)
             w->o.turn_over(w->o.arg);
     }
     if (old < next)
         next = old;
     if (w->o.turn)
-        next = KL_NEVER; /* whose turn it is hears of it */
+        next = KL_NEVER; /* the turn's owner is notified */
     kl__gens_sweep(w);
     kl_heap_node *h = kl_heap_peek(&w->due);
     kl_time due = h ? h->when : KL_NEVER;
     size_t asleep = w->o.turn ? sleepers(w) : 0;
     kl_lock(&w->mu);
-    if (!kl_list_empty(&w->answers)) /* the door refuses at once: there is more to do */
+    if (!kl_list_empty(&w->answers)) /* the door refuses at once: there are more answers */
         next = now;
     w->told_asleep = asleep;
     w->told_full = kl__gen_newest(w) && !has_room(w, kl__gen_newest(w));
@@ -305,7 +304,7 @@ void kl_worker_poke(kl_worker *w) { kl_bell_ring(&w->bell); }
 void kl_worker_drain(kl_worker *w) { raise_flag(w, &w->draining); }
 void kl_worker_abort(kl_worker *w) { raise_flag(w, &w->aborting); }
 
-/* Who is busy hears the bell before it sleeps. */
+/* A busy worker sees the bell before it sleeps. */
 bool kl_worker_call(kl_worker *w)
 {
     kl_worker_rest free = KL_WORKER_FREE;

@@ -1,8 +1,7 @@
 /* worker.h - takes keys from a queue and runs them as a program's runs, many in flight.
  *
  * A worker is one thread (or none: specs call kl_worker_step), one program state per generation, and a
- * mailbox into which answers fall. It asks its owner (kl_worker_owner) for everything else, so that it can
- * be driven by a script. */
+ * mailbox for answers. Everything else comes from its owner (kl_worker_owner), so that specs can drive it. */
 #ifndef KL_RUN_WORKER_H
 #define KL_RUN_WORKER_H
 
@@ -37,16 +36,16 @@ typedef struct kl_logic {
 struct kl_ran {
     const char *controller, *key, *id, *message; /* message NULL: nothing to say */
     kl_result_kind result;
-    kl_time after;          /* until the next run that was asked for; -1: none */
+    kl_time after;          /* until the next requested run; -1: none */
     kl_time started, ended; /* monotonic */
     int attempt;
     const char *traceback; /* of an error, where there is one */
     int generation;
-    bool wrote; /* the server took a write of it */
-    /* a call of it failed for reasons of the server's: no answer, 429, 5xx */
+    bool wrote; /* the server accepted a write of it */
+    /* one of its calls failed because of the server: no answer, 429, 5xx */
     bool excused;
     /* it was ended: not the leader any more, or the process stops. Its key stays in the queue; result and
-     * after say nothing */
+     * after are unset */
     bool put_back;
 };
 
@@ -54,31 +53,31 @@ typedef struct kl_worker_owner {
     /* The present generation, with a reference for the caller; never NULL. */
     kl_logic *(*logic)(void *arg);
     void (*logic_unref)(void *arg, kl_logic *l);
-    /* Whether l, to which the worker has a reference, is the present one: a glance for each key. */
+    /* Whether l, to which the worker has a reference, is the present one: a cheap check for each key. */
     bool (*is_current)(void *arg, const kl_logic *l);
     /* The object of the controller's resource under key, a new reference or NULL. */
     const kl_value *(*object)(void *arg, kl_logic *l, const char *key);
-    /* The trace that the key's run goes on with, as who asked for it sent it; false: none, and *out is as
-     * it was. NULL: every run begins its own. */
+    /* The trace that the key's run continues, from its requester; false: none, and *out is unchanged. NULL:
+     * every run begins its own. */
     bool (*trace)(void *arg, const char *key, kl_trace *out);
     /* Resolve a kind; done on any thread. */
     void (*resolve)(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg);
     const kl_resource *(*resource)(void *arg, const char *kind); /* known already, or NULL */
     void (*event)(void *arg, const kl_news *n);                  /* component is the owner's to fill */
-    void (*more)(void *arg); /* a key was taken: somebody else might want the next; may be NULL */
+    void (*more)(void *arg); /* a key was taken: another worker might take the next; may be NULL */
     /* kl_run_answer; NULL where runs are no webhook's */
     void (*answer)(void *arg, const char *key, const kl_value *decision);
-    void (*ended)(void *arg);                /* the worker's last word, on its thread; may be NULL */
+    void (*ended)(void *arg);                /* the worker's last call, on its thread; may be NULL */
     void (*ran)(void *arg, const kl_ran *r); /* on its thread; may be NULL */
-    /* Keys wait for their turn: whether one may be taken now, and, after a round in which it was, that the
-     * turn is over. NULL: always. */
+    /* Virtual time: whether a key may be taken now, and, after a round in which it was, that the turn is
+     * over. NULL: always. */
     bool (*turn)(void *arg);
     void (*turn_over)(void *arg);
-    /* What a run is told of the time of day, and of the cache for kl_run_believed (a new reference, or
-     * NULL). NULL: by the clock, and by `elide`. */
+    /* The run's time of day, and its cached object for kl_run_believed (a new reference, or NULL). NULL: from
+     * the clock, and from `elide`. */
     kl_time (*wall)(void *arg, kl_run *r);
     const kl_value *(*believed)(void *arg, kl_run *r, const char *kind, const char *ns, const char *name);
-    /* no key is taken while it is true; who changes it pokes the worker. NULL: never */
+    /* no key is taken while it is true; poke the worker after a change. NULL: never */
     const atomic_bool *paused;
     void *arg;
     const char *name;    /* controller name */
@@ -87,44 +86,44 @@ typedef struct kl_worker_owner {
     kl_door *door;
     kl_clock *clock;
     kl_controller_metrics *metrics; /* may be NULL */
-    kl_fights *fights;              /* keys that turn in circles go slower; NULL: nobody looks */
+    kl_fights *fights;              /* slows down keys in a write loop; NULL: no detection */
     kl_elide *elide;                /* NULL: every write is sent */
-    kl_commons *commons;            /* what its script remembers, and ... */
-    /* ... its controller, by key. NULL: the worker has its own (run/shared.h) */
+    kl_commons *commons;            /* the memory of its script, and ... */
+    /* ... of its controller, by key. NULL: the worker has its own (run/shared.h) */
     kl_shared *memos;
-    /* what its runs end with counts for nothing: no log, no backoff, no requeue; witnesses hear it */
+    /* results of its runs are ignored: no log, no backoff, no requeue; only witnesses get them */
     bool shadow;
-    const kl_imagination *imagine; /* its writes are not sent, but imagined; NULL: they are sent */
-    const kl_witnesses *witnesses; /* who look on; NULL: nobody */
-    /* Keys are run while it lasts; the worker belongs to the term in which it was made. NULL: nobody asks. */
+    const kl_imagination *imagine; /* simulates its writes instead of sending them; NULL: they are sent */
+    const kl_witnesses *witnesses; /* observers; may be NULL */
+    /* Keys run while it lasts; the worker belongs to the term in which it was created. NULL: unchecked. */
     const kl_tenure *tenure;
-    /* keys wait until the caches show what their runs wrote; NULL: they do not */
+    /* keys wait until the caches show their writes; NULL: they do not */
     kl_own_writes *own_writes;
-    const kl_fleet *fleet; /* of which we are one; NULL: there is no other cluster */
+    const kl_fleet *fleet; /* the clusters, ours included; NULL: there is only ours */
     size_t cluster;
-    /* So long after a newer generation is there, runs on an older one are ended, and their keys put back.
-     * 0: 30 s, or the older one's `timeout` where that is longer. Below 0: they may take as long as they
-     * take. */
+    /* How long runs on an older generation may continue; then they are ended, and their keys put back. 0: 30
+     * s, or the older one's `timeout` where that is longer. Below 0: without limit. */
     kl_time reload_deadline;
-    const struct kl_remote *remote; /* its runs are of another process (run/remote.h); NULL: they are ours */
-    /* keys that it does not let in are another replica's, and forgotten; NULL: all come in */
+    const struct kl_remote *remote; /* its runs belong to another process (run/remote.h); NULL: they are ours
+                                     */
+    /* keys that it rejects belong to another replica, and are dropped; NULL: none */
     kl_gate *gate;
 } kl_worker_owner;
 
 kl_worker *kl_worker_new(const kl_worker_owner *owner, int number);
 void kl_worker_start(kl_worker *w); /* its own thread */
 void kl_worker_poke(kl_worker *w);  /* any thread: look again */
-/* There may be a key: look before sleeping. True when it slept, has room, and is now called (or had been).
+/* There may be a key: check before sleeping. True when it slept, has room, and is now called (or had been).
  * Any thread that keeps the worker from being joined meanwhile. */
 bool kl_worker_call(kl_worker *w);
 /* any thread, likewise: it sleeps, has room, and will look at `due` or before */
 bool kl_worker_awaits(kl_worker *w, kl_time due);
 /* No new keys; runs under way finish. */
 void kl_worker_drain(kl_worker *w); /* any thread */
-/* Ends what still runs: abandons its runs; their keys are put back into the queue. */
+/* Abandons its runs; their keys are put back into the queue. */
 void kl_worker_abort(kl_worker *w); /* any thread, after drain */
 bool kl_worker_idle(kl_worker *w);  /* any thread: nothing in flight */
-bool kl_worker_ended(kl_worker *w); /* any thread: drained, and joining it waits for nothing */
+bool kl_worker_ended(kl_worker *w); /* any thread: drained, and joining it would not block */
 /* any thread, after drain: waits until its thread has ended */
 void kl_worker_wait(kl_worker *w);
 void kl_worker_join(kl_worker *w); /* waits likewise, then frees */
@@ -132,8 +131,8 @@ void kl_worker_join(kl_worker *w); /* waits likewise, then frees */
  * for "when poked". */
 kl_time kl_worker_step(kl_worker *w);
 size_t kl_worker_inflight(kl_worker *w); /* any thread */
-/* As of its last round: how many of its runs sleep, whether it has no room for another, and the next
- * moment at which it would do something by itself, or KL_NEVER. Any thread. */
+/* As of its last round: the number of sleeping runs, whether it has no room for another, and the time of its
+ * next timer, or KL_NEVER. Any thread. */
 void kl_worker_outlook(kl_worker *w, size_t *asleep, bool *full, kl_time *next);
 
 #endif

@@ -98,7 +98,7 @@ static void check_scope(const kl_value *spec, kl__causes *causes)
 
 /* ------------------------------------------------------------------ versions */
 
-/* The versions as Go prints its own form of them: what they have alike has moved to the definition. */
+/* The versions as in Go's internal form: common parts have moved to the definition. */
 static void versions_invalid(const kl_value *versions, const char *why, kl__causes *causes)
 {
     kl_buf b = KL_BUF_INIT;
@@ -188,7 +188,7 @@ static void check_schema(const char *field, const kl_value *part, const kl_value
     else {
         size_t before = causes->len;
         kl__structural_validate(path, json, builtin, causes);
-        if (causes->len == before) /* rules are checked against types, which a wrong schema has not */
+        if (causes->len == before) /* rules are checked against types, which an invalid schema lacks */
             kl_cel_rules_free(kl_cel_rules_new(json, path, complain, causes));
     }
     kl_free(path);
@@ -270,7 +270,7 @@ static void check_subresources(const char *field, const kl_value *part, const kl
     }
 }
 
-/* What a selectable field's path leads to in the schema, or why it leads nowhere. */
+/* Resolves a selectable field's path in the schema, or tells the mistake. */
 static const kl_value *field_at(const kl_value *schema, const char *path, char **why)
 {
     if (*path != '.') {

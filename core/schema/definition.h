@@ -1,4 +1,4 @@
-/* definition.h - what an API server refuses of a CustomResourceDefinition. Pure. */
+/* definition.h - validation of a CustomResourceDefinition. Pure. */
 #ifndef KL_SCHEMA_DEFINITION_H
 #define KL_SCHEMA_DEFINITION_H
 
@@ -6,8 +6,9 @@
 #include "schema/status.h"
 
 /* A definition whose names have been filled in. Names, versions, schemas, columns, subresources, selectable
- * fields and conversion, in apiextensions-apiserver's words and under its paths: what all versions have alike
- * is looked at once, as spec.validation, spec.subresources and so on. `builtin` as kl__types_of_crd has it.
+ * fields and conversion, in apiextensions-apiserver's words and under its paths: parts that all versions
+ * share are checked once, as spec.validation, spec.subresources and so on. `builtin` as kl__types_of_crd has
+ * it.
  */
 void kl__definition_validate(const kl_value *crd, const kl__types *builtin, kl__causes *causes);
 

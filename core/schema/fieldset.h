@@ -15,7 +15,7 @@ struct kl__fieldset {
     size_t len;
 };
 
-/* A path, from its end towards the root. Lives on the stack of whoever walks. */
+/* A path, from its end towards the root. Lives on the walker's stack. */
 typedef struct kl__place {
     const struct kl__place *up;
     const char *element;
@@ -41,7 +41,7 @@ void kl__fieldset_subtract(kl__fieldset *a, const kl__fieldset *b);
 void kl__fieldset_intersect(kl__fieldset *a, const kl__fieldset *b);
 void kl__fieldset_drop(kl__fieldset *s, const char *element); /* a child with all below it */
 
-/* Puts an element behind what is in `out` as people read it: `.name`, `[name="c"]`, `["x"]`. */
+/* Appends an element to `out` in readable form: `.name`, `[name="c"]`, `["x"]`. */
 void kl__fieldset_put_element(const char *element, kl_buf *out);
 /* Calls fn with ".spec.containers[name=\"c\"].image" of each member. */
 void kl__fieldset_each(const kl__fieldset *s, void (*fn)(void *arg, const char *path), void *arg);

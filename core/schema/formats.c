@@ -1,8 +1,7 @@
-/* formats.c - what kube-openapi's strfmt takes, strange cases included: "P1D" is a duration, "::1.2.3.4" is
- * an ipv4, and a hostname with dots ends in two letters at least.
+/* formats.c - the formats of kube-openapi's strfmt, with its oddities: "P1D" is a duration, "::1.2.3.4" is an
+ * ipv4, and a hostname with dots ends in two letters at least.
  *
- * Most formats are a regular expression, compiled when it is first asked for and kept for the life of the
- * process. */
+ * Most formats are a regular expression, compiled on first use and kept for the life of the process. */
 #include "schema/formats.h"
 
 #include <arpa/inet.h>
@@ -16,13 +15,13 @@
 struct kl__format {
     const char *name;
     const char *pattern;                      /* NULL: none */
-    bool (*fits)(const char *text, size_t n); /* asked when the pattern matches; NULL: nobody */
+    bool (*fits)(const char *text, size_t n); /* called when the pattern matches; may be NULL */
     _Atomic(kl_regex *) compiled;
 };
 
 /* ------------------------------------------------------------------ numbers and addresses */
 
-/* Leading zeros of an IPv4 address are no octal numbers. */
+/* Leading zeros of an IPv4 address are not octal. */
 static bool ipv4(const char *s)
 {
     char plain[INET_ADDRSTRLEN];

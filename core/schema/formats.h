@@ -7,7 +7,7 @@
 
 typedef struct kl__format kl__format;
 
-/* NULL for a name that kube-apiserver does not check: "int32", and what somebody made up. */
+/* NULL for a name that kube-apiserver does not check: "int32", or an unknown one. */
 kl__format *kl__format_get(const char *name);
 bool kl__format_fits(kl__format *f, const char *text, size_t n);
 

@@ -274,7 +274,7 @@ kl__kind *kl__kinds_at(const kl__kinds *k, size_t i) { return k->v[i]; }
 
 /* ------------------------------------------------------------------ version order */
 
-/* "v2beta3" as (stability, major, minor); false for a word that is no such version. */
+/* "v2beta3" as (stability, major, minor); false for any other word. */
 static bool version_parse(const char *v, int rank[3])
 {
     char *end;

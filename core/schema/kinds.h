@@ -9,7 +9,7 @@ typedef struct kl__bucket kl__bucket;
 
 typedef struct kl__sub {
     char *name;                   /* "status" */
-    char *group, *version, *kind; /* what it speaks; group and version "" are those of its resource */
+    char *group, *version, *kind; /* its kind; group and version "" are those of its resource */
     char **verbs;
 } kl__sub;
 
@@ -29,7 +29,7 @@ typedef struct kl__kind {
     struct kl_cel_rules *rules; /* CRD: x-kubernetes-validations of this version, or NULL; owned */
     char *storage;              /* CRD: the version objects are stored at */
     const kl_value *conversion; /* CRD: spec.conversion.webhook; NULL: versions differ in apiVersion alone */
-    char *deprecation;          /* what each answer warns of; NULL: nothing */
+    char *deprecation;          /* the warning of each answer; NULL: none */
     kl__bucket *bucket;
 } kl__kind;
 
@@ -37,7 +37,7 @@ typedef struct kl__kinds kl__kinds;
 
 kl__kinds *kl__kinds_new(const kl__types *builtin); /* with the built-in kinds */
 void kl__kinds_free(kl__kinds *k);
-/* takes it; one that is there under the same names is updated in place */
+/* takes it; an existing one with the same names is updated in place */
 void kl__kinds_add(kl__kinds *k, kl__kind *kind);
 /* Removes what a CRD served, except versions named in `keep` (NULL-terminated, or NULL). The kinds stay
  * readable until kl__kinds_bury, which the next call starts with: the call that removed them may be

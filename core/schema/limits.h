@@ -1,4 +1,4 @@
-/* limits.h - how much may be sent and kept, as kube-apiserver has it. */
+/* limits.h - kube-apiserver's limits on the size of requests and objects. */
 #ifndef KL_SCHEMA_LIMITS_H
 #define KL_SCHEMA_LIMITS_H
 
@@ -7,7 +7,7 @@
 
 /* 413 for a body that is larger than any request may be. */
 KL_NODISCARD kl_status kl__limits_body(size_t n, kl_err *err);
-/* What a ConfigMap or Secret holds, and annotations of any object. */
+/* The data of a ConfigMap or Secret, and annotations of any object. */
 void kl__limits_validate(const kl__kind *k, const kl_value *o, kl__causes *causes);
 
 #endif

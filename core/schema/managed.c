@@ -1,8 +1,8 @@
-/* managed.c - metadata.managedFields: who set what, and what an apply may change.
+/* managed.c - metadata.managedFields: ownership of fields, and the changes that an apply may make.
  *
- * The rules are those of structured-merge-diff's Updater. An update takes what it changes from everyone.
- * An apply owns exactly what its configuration names: what it named last time and names no more is
- * removed, unless someone else owns it too; what it changes and someone else owns is a conflict. */
+ * The rules are those of structured-merge-diff's Updater. An update takes what it changes from everyone. An
+ * apply owns exactly what its configuration names: a field that it named last time and names no more is
+ * removed, unless another manager owns it too; changing another manager's field is a conflict. */
 #include "schema/managed.h"
 
 #include <stdlib.h>
@@ -144,7 +144,7 @@ static void write_owners(owners *o, const kl_value **object)
     }
 }
 
-/* What nobody owns: identity, and what the server keeps. */
+/* Fields without owners: identity, and the server's bookkeeping. */
 static void strip(kl__fieldset *set, const kl__writer *w)
 {
     static const char *const metadata[] = {"f:name", "f:namespace", "f:creationTimestamp", "f:selfLink",
@@ -181,7 +181,7 @@ static bool cleared(const kl_value *object)
     return kl_value_len(list) == 1 && kl_value_type(first) == KL_OBJECT && !kl_value_len(first);
 }
 
-/* Whether the client sent owners that make sense: then they count, and not the stored ones. */
+/* Whether the client sent valid owners: then they count, and not the stored ones. */
 static bool brings_owners(const kl_value *object)
 {
     const kl_value *list = kl_value_at(object, "metadata", "managedFields", NULL);
@@ -200,7 +200,7 @@ static void set_time(owner *e, const kl__writer *w)
     e->time = kl_strdup(w->now);
 }
 
-/* More updates than this are too many to tell apart: the oldest of each version become one. */
+/* The maximum of separate updates: beyond it the oldest of each version are merged. */
 #define UPDATERS_MAX 10
 
 static bool is_update(const owner *e) { return same(e->operation, "Update") && !kl__fieldset_empty(e->set); }
@@ -289,7 +289,7 @@ static kl__fieldset *named(const kl__schema *s, const kl__fieldset *set)
     return copy;
 }
 
-/* What `last` owned and nobody claims now goes from `merged`. Takes merged, returns the rest. */
+/* Removes fields that `last` owned and no manager owns now from `merged`. Takes merged, returns the rest. */
 static const kl_value *prune(
     const kl__schema *s, const kl_value *merged, const owners *o, const kl__fieldset *last)
 {
@@ -361,8 +361,7 @@ static void one_conflict(void *arg, const char *path)
     kl_buf_fini(&who);
 }
 
-/* 409 when another owner's field changes, but for those that are allowed to. Else, and with `force`, they
- * lose it. */
+/* 409 when another owner's field changes, with exceptions. Otherwise, and with `force`, they lose it. */
 static kl_status settle_conflicts(
     owners *o, size_t self, const kl__changes *changes, const kl__fieldset *allowed, bool force, kl_err *err)
 {

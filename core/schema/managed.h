@@ -1,4 +1,4 @@
-/* managed.h - who owns which field: metadata.managedFields and server-side apply. Pure. */
+/* managed.h - ownership of fields: metadata.managedFields and server-side apply. Pure. */
 #ifndef KL_SCHEMA_MANAGED_H
 #define KL_SCHEMA_MANAGED_H
 
@@ -14,10 +14,9 @@ typedef struct kl__writer {
     bool no_status;          /* ... or of everything but status */
 } kl__writer;
 
-/* `now` after a create or update: the writer owns what it changed and others lose it. *object (a
- * reference) is replaced by one with new managedFields. `old` is NULL for a create. Entries that the
- * client sent in metadata.managedFields replace the old ones when all of them make sense; one empty entry
- * clears them. */
+/* `now` after a create or update: the writer owns what it changed and others lose it. *object (a reference)
+ * is replaced by one with new managedFields. `old` is NULL for a create. Entries that the client sent in
+ * metadata.managedFields replace the old ones when all of them are valid; one empty entry clears them. */
 void kl__managed_update(
     const kl__schema *s, const kl__writer *w, const kl_value *old, const kl_value **object);
 

@@ -1,4 +1,4 @@
-/* names.h - what kube-apiserver says of a name that is none; model/names.h decides. Pure; any thread. */
+/* names.h - kube-apiserver's messages about invalid names; model/names.h decides. Pure; any thread. */
 #ifndef KL_SCHEMA_NAMES_H
 #define KL_SCHEMA_NAMES_H
 
@@ -20,7 +20,7 @@
     "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', " KL_REGEX_USED(      \
         "[a-z]([-a-z0-9]*[a-z0-9])?")
 
-/* What is wrong with the name of an object of that kind, or NULL. Static. */
+/* The fault of the name of an object of that kind, or NULL. Static. */
 const char *kl__bad_name(const kl__kind *k, const char *name);
 
 #endif

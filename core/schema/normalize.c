@@ -159,7 +159,8 @@ static const kl_value *empty_object(void)
     return kl_builder_done(b);
 }
 
-/* What Go's omitempty leaves out: empty maps and lists of built-in kinds, empty strings of their metadata. */
+/* Values that Go's omitempty leaves out: empty maps and lists of built-in kinds, empty strings of their
+ * metadata. */
 static bool dropped_when_empty(const kl__schema *owner, const kl__field *f, const kl_value *v)
 {
     if (owner->custom || !f || f->present || kl_value_len(v))
@@ -169,7 +170,7 @@ static bool dropped_when_empty(const kl__schema *owner, const kl__field *f, cons
     return f->schema->type == KL_S_STRING && owner->name && !strcmp(owner->name, "meta.v1.ObjectMeta");
 }
 
-/* Its unknown fields go without a word. */
+/* Its unknown fields are dropped silently. */
 static kl_status embedded_metadata(
     struct walk *w, const kl__schema *s, const kl_value *in, const kl_value **out)
 {
@@ -221,7 +222,7 @@ static kl_status walk_object(struct walk *w, const kl__schema *s, const kl_value
             continue;
         }
         if (w->fill && kl_value_type(v) == KL_NULL && below->custom && !below->nullable) {
-            same = false; /* it may not be null: its default takes its place, or nothing does */
+            same = false; /* it must not be null: it is replaced by its default, or removed */
             continue;
         }
         if (!st)
@@ -354,7 +355,7 @@ static const char *time_element(const char *p, const char *element)
     return *p == *element ? p + n : NULL;
 }
 
-/* What Go's time.Parse says of a text that is no time. */
+/* Go's time.Parse error for a text that is not a time. */
 static kl_status blame_time(struct walk *w, const char *text, bool micro)
 {
     static const char *const elements[] = {
@@ -429,7 +430,7 @@ static kl_status walk(struct walk *w, const kl__schema *s, const kl_value *in, c
     kl_type t = kl_value_type(in);
     int64_t whole;
     *out = NULL;
-    /* wrong types in custom resources are told by validation */
+    /* validation reports wrong types in custom resources */
     if (s->custom || s->type == KL_S_ANY) {
         static const kl__schema nothing = {.type = KL_S_STRUCT, .custom = true};
         bool list = s->type == KL_S_LIST, keeps = s->preserve || s->type == KL_S_ANY;

@@ -1,8 +1,8 @@
-/* normalize.h - what a client sent, in the form that is stored.
+/* normalize.h - turns a client's object into the stored form.
  *
- * Built-in kinds behave as a round trip through Go's structs: nulls and unknown fields go, quantities and
- * times take their canonical text, structs that are always there appear. Custom resources are pruned and
- * defaulted by their schema. */
+ * Built-in kinds behave as after a round trip through Go's structs: nulls and unknown fields are removed,
+ * quantities and times get their canonical text, structs that are always present appear. Custom resources are
+ * pruned and defaulted by their schema. */
 #ifndef KL_SCHEMA_NORMALIZE_H
 #define KL_SCHEMA_NORMALIZE_H
 
@@ -10,7 +10,7 @@
 #include "schema/schema.h"
 
 typedef struct kl__unknown {
-    kl_buf names;    /* unknown field "a.b", unknown field "c": as strict decoding says it */
+    kl_buf names;    /* unknown field "a.b", unknown field "c": the text of strict decoding */
     kl_buf warnings; /* the same as Warning headers */
     size_t count;
 } kl__unknown;
@@ -21,7 +21,7 @@ typedef struct kl__unknown {
 KL_NODISCARD kl_status kl__normalize(const kl__schema *s, const kl_value *in, bool fill, kl__unknown *unknown,
     const kl_value **out, kl_err *err);
 void kl__unknown_fini(kl__unknown *u);
-/* What Go calls the type of a value in JSON: "number", "bool", "array"; static. */
+/* Go's name of the type of a JSON value: "number", "bool", "array"; static. */
 const char *kl__json_type(const kl_value *v);
 /* Defaults and pruning of a stored custom resource by a schema that may be newer than it. A new reference. */
 const kl_value *kl__normalize_custom(const kl__schema *s, const kl_value *in);

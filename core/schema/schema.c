@@ -1,7 +1,7 @@
 /* schema.c - builds schema trees: from the text of the built-in types and from the JSON schemas of CRDs.
  *
- * The text names types before they are defined, so it is read twice: first every name gets its node, then
- * the fields are filled in. */
+ * The text uses types before their definition, so it is read twice: first every name gets its node, then the
+ * fields are filled in. */
 #include "schema/schema.h"
 
 #include <stdlib.h>
@@ -121,7 +121,7 @@ static kl__schema *text_type(kl__types *t, const char **at, const char *end)
         char *name = kl_strndup(p, n);
         s = kl_map_get(t->named, name);
         if (!s)
-            kl_mem_die("a built-in type names one that is not there");
+            kl_mem_die("a built-in type refers to a type that does not exist");
         kl_free(name);
         return s;
     }
@@ -257,7 +257,7 @@ static bool is_required(const kl_value *required, const char *name)
 
 static kl__schema *json_node(kl__types *t, const kl_value *json);
 
-/* A node of anyOf, oneOf, allOf or not: where it says no type, its members say what it is about. */
+/* A node of anyOf, oneOf, allOf or not: without a type, its members determine it. */
 static const kl__schema *nested_node(kl__types *t, const kl_value *json)
 {
     kl__schema *s = json_node(t, json);

@@ -1,8 +1,7 @@
-/* schema.h - what the fields of an object are: types, merge rules, defaults. One form for built-in kinds
- * (from text, see builtin.h) and for custom resources (from the CRD's structural schema).
+/* schema.h - the fields of an object: types, merge rules, defaults. One form for built-in kinds (from text,
+ * see builtin.h) and for custom resources (from the CRD's structural schema).
  *
- * A kl__types owns its nodes, which are immutable and may refer to each other in circles (JSONSchemaProps
- * does). */
+ * A kl__types owns its nodes, which are immutable and may be recursive (JSONSchemaProps is). */
 #ifndef KL_SCHEMA_SCHEMA_H
 #define KL_SCHEMA_SCHEMA_H
 
@@ -28,7 +27,7 @@ typedef enum kl__stype {
     KL_S_INT_OR_STRING,
 } kl__stype;
 
-/* How two writers' lists meet: as one, as a set of scalars, or item by item under keys. */
+/* How lists of two writers merge: not at all, as a set of scalars, or item by item under keys. */
 typedef enum kl__slist { KL_S_ATOMIC, KL_S_SET, KL_S_KEYED } kl__slist;
 
 typedef struct kl__schema kl__schema;
@@ -36,7 +35,7 @@ typedef struct kl__schema kl__schema;
 typedef struct kl__field {
     char *name;
     const kl__schema *schema;
-    bool present;  /* there even when nobody gave it: a Go struct, or a required list as null */
+    bool present;  /* present even when it was not given: a Go struct, or a required list as null */
     bool filled;   /* ... and written as {} */
     bool retain;   /* strategic merge patch: $retainKeys */
     bool required; /* CRD: the object must have it */
@@ -62,8 +61,8 @@ struct kl__schema {
     bool custom;            /* from a CRD */
     /* CRD, for validation: */
     const kl_value *json; /* this node as written */
-    bool loose;           /* stands in anyOf and the like, and says nothing of the type */
-    /* what it has to fit besides: NULL-terminated, or NULL. Types, defaults and pruning are not theirs */
+    bool loose;           /* is in anyOf and the like, and has no type */
+    /* further schemas to satisfy: NULL-terminated, or NULL. They do not affect types, defaults and pruning */
     const kl__schema **any_of, **one_of, **all_of, *not_;
     _Atomic(kl_regex *) pattern; /* compiled when first needed, see kl__schema_pattern */
     kl__format *format;          /* of a text; NULL: unchecked */
@@ -71,7 +70,7 @@ struct kl__schema {
 
 typedef struct kl__types kl__types;
 
-kl__types *kl__types_builtin(void);                                    /* never fails: the text is ours */
+kl__types *kl__types_builtin(void);                                    /* never fails: the text is built in */
 const kl__schema *kl__types_get(const kl__types *t, const char *name); /* NULL when there is none */
 /* The types of one version of a CRD; `json` is its openAPIV3Schema (NULL: anything goes). ObjectMeta comes
  * from `builtin`, which must live longer. KL_EREJECTED when the schema is not structural enough to serve. */

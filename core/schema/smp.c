@@ -6,8 +6,7 @@
  *   $retainKeys: [k]                         the object keeps only these
  *   $deleteFromPrimitiveList/k: [v]          removes values from list k
  *   $setElementOrder/k: [...]                the order of list k
- * What a patch names comes in the patch's order, what it does not name stays where it was relative to
- * that. */
+ * Items of the patch come in the patch's order, other items keep their relative place. */
 #include "schema/smp.h"
 
 #include <string.h>
@@ -63,8 +62,8 @@ static void put(const kl_value **doc, const char *key, const kl_value *x)
 
 /* ------------------------------------------------------------------ what a patch adds */
 
-/* What is new comes without objects that carry $patch; into a document also without nulls and other
- * directives. NULL: nothing is left. */
+/* New values lose objects with $patch; in a document also nulls and other directives. NULL: nothing is
+ * left. */
 static const kl_value *added(const job *j, const kl_value *v)
 {
     const char *key;

@@ -1,7 +1,7 @@
 /* smp.h - strategic merge patch of built-in kinds: lists merge by key as the types say. Pure.
  *
- * All results are new references. Patches and documents that make no sense are 400; a schema of NULL knows
- * no merging lists. */
+ * All results are new references. Invalid patches and documents are 400; a schema of NULL knows no merging
+ * lists. */
 #ifndef KL_SCHEMA_SMP_H
 #define KL_SCHEMA_SMP_H
 
@@ -12,9 +12,9 @@ KL_NODISCARD kl_status kl__smp_apply(
 /* The patch that turns `from` into `to`. */
 KL_NODISCARD kl_status kl__smp_diff(
     const kl__schema *s, const kl_value *from, const kl_value *to, const kl_value **out, kl_err *err);
-/* The patch for `current` that does what turned `original` into `modified`, kubectl apply's way: what
- * `modified` has is set, what only `original` had goes, the rest of `current` stays. Without `overwrite`
- * it is 409 when both changed the same. */
+/* The three-way patch of kubectl apply for `current`: sets the fields of `modified`, removes those that only
+ * `original` has, and keeps the rest of `current`. Without `overwrite` it is 409 when both changed the
+ * same. */
 KL_NODISCARD kl_status kl__smp_three_way(const kl__schema *s, const kl_value *original,
     const kl_value *modified, const kl_value *current, bool overwrite, const kl_value **out, kl_err *err);
 

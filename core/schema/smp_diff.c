@@ -1,6 +1,6 @@
-/* smp_diff.c - strategic merge patches made: the difference of two objects, and of three.
+/* smp_diff.c - creates strategic merge patches: from two objects, and from three.
  *
- * Three ways: what `modified` adds and changes in `current`, and what it took away from `original`, merged
+ * Three-way: additions and changes of `modified` over `current`, and its deletions from `original`, merged
  * into one patch. */
 #include "schema/smp.h"
 
@@ -194,9 +194,8 @@ static kl_status diff_maps(const job *j, const kl__schema *s, bool retain, const
     return st;
 }
 
-/* Whether a list is the other one sorted. Go sorts the old list in place before it asks whether the new
- * one is another, so that this alone gets no order of its own; done likewise, since kubectl's patches are
- * what servers have seen. */
+/* Whether a list is the other one sorted. Go sorts the old list in place before it compares it with the new
+ * one, so a pure reordering gets no order directive; we do the same, since servers know kubectl's patches. */
 static bool is_sorted_form(const kl_value *list, const kl_value *of)
 {
     items all = sorted(of, NULL);
@@ -375,7 +374,7 @@ static bool lists_clash(const kl__schema *s, const kl_value *a, const kl_value *
     return clashes;
 }
 
-/* Whether two patches of one object want different things. */
+/* Whether two patches of one object conflict. */
 static bool clash(const kl__schema *s, const kl_value *a, const kl_value *b)
 {
     const char *key;
@@ -397,7 +396,7 @@ static bool clash(const kl__schema *s, const kl_value *a, const kl_value *b)
     return false;
 }
 
-/* What somebody else changed since must not be what this patch changes. */
+/* A conflict when another writer has changed the patched fields since. */
 static kl_status no_conflict(const kl__schema *s, const kl_value *original, const kl_value *current,
     const kl_value *patch, kl_err *err)
 {

@@ -55,8 +55,8 @@ static bool alike(const kl_value *a, const kl_value *b, const char *key)
 }
 
 /* Equal values have equal hashes: numbers of all types, objects in any order. Each part goes through the
- * seeded hash, or somebody could choose keys that all share one. Recursion follows the key, which is as
- * deep as values are. */
+ * seeded hash, or an attacker could choose colliding keys. Recursion follows the key, which is as deep as
+ * values are. */
 static uint64_t hash_of(const kl_value *v);
 
 static uint64_t hash_in(uint64_t before, uint64_t part)

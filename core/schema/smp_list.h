@@ -19,8 +19,8 @@ void kl__rows_fini(kl__rows *r);
 /* a list; the rows are given up */
 const kl_value *kl__rows_done(kl__rows *r);
 
-/* Finds the first of some items that is like another: by a hash of their keys, so that lists of any length
- * merge in linear time. An item without the key has null for it. The items are borrowed. */
+/* Finds the first item with the key of another: by a hash of their keys, so that lists of any length merge in
+ * linear time. An item without the key has null for it. The items are borrowed. */
 typedef struct kl__finder {
     const char *key;
     const kl_value **v;
@@ -36,14 +36,13 @@ long kl__finder_find(const kl__finder *f, const kl_value *like); /* its place, f
 void kl__rows_keep(kl__rows *r, const kl__finder *f, bool in);
 const kl_value *kl__merge_key(const kl_value *item, const char *key); /* borrowed; never NULL */
 
-/* Sorted as `order` has them, those that it lacks first; rows that say $patch: delete go last. Stable, as
- * Go's sort. */
+/* Sorts by `order`, rows that it lacks first; rows with $patch: delete last. Stable, as Go's sort. */
 void kl__rows_sort(kl__rows *r, const kl_value *order, const char *key);
-/* The rows named in `order` in its order, the others as they stand in `before`, one woven into the other:
- * an other one goes first where `before` has it before the named one. */
+/* Merges two sequences: the rows named in `order`, in its order, and the others, in the order of `before`:
+ * another one comes first where `before` has it before the named one. */
 void kl__rows_weave(kl__rows *r, const kl_value *order, const kl_value *before, const char *key);
 
-/* KL_OK when all elements of both lists (each may be NULL) have one type, which is told: KL_NULL when
+/* KL_OK when all elements of both lists (each may be NULL) have one type, which is returned: KL_NULL when
  * there are none. Lists of lists and mixed ones are 400. */
 KL_NODISCARD kl_status kl__list_type(const kl_value *a, const kl_value *b, kl_type *out, kl_err *err);
 /* 400 when an item of a list of maps lacks the key. */

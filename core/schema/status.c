@@ -213,7 +213,7 @@ kl_status kl__fail_causes(kl_err *err, const char *group, const char *kind, cons
     kl_build_kstr(b, "kind", kind);
     kl_build_key(b, "causes");
     kl_build_array(b);
-    size_t told = 0; /* what is said twice is told once, but is two causes */
+    size_t told = 0; /* a repeated message appears once, but as two causes */
     for (size_t i = 0; i < c->len; i++) {
         kl_build_object(b);
         kl_build_kstr(b, "reason", c->v[i].reason);

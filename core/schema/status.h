@@ -28,7 +28,7 @@ typedef struct kl__causes {
     size_t len;
 } kl__causes;
 void kl__causes_fini(kl__causes *c);
-/* Moves the causes of `more` behind those of `c`. */
+/* Appends the causes of `more` to those of `c`. */
 void kl__causes_join(kl__causes *c, kl__causes *more);
 /* `reason` is "FieldValueInvalid", "FieldValueRequired"...; the message is what follows "field: ". */
 void kl__cause_add(kl__causes *c, const char *reason, const char *field, const char *fmt, ...)

@@ -1,6 +1,6 @@
-/* structural.c - three looks at a schema, one after the other: what no schema may say (and what lists need),
- * whether it is structural, and whether its defaults fit it. The third is taken when the second found
- * nothing. */
+/* structural.c - three checks of a schema, one after the other: forbidden keywords (and requirements of
+ * lists), whether it is structural, and whether its defaults satisfy it. The third only runs when the second
+ * found nothing. */
 #include "schema/structural.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 typedef struct look {
     kl__causes *causes;
     kl_buf path;
-    bool foreign; /* it says what structural schemas have no word for, so it is not asked whether it is one */
+    bool foreign; /* it uses keywords that structural schemas lack, so the second check is skipped */
 } look;
 
 static size_t enter(look *l, const char *fmt, ...) KL_PRINTF(2, 3);
@@ -215,7 +215,7 @@ static void check_keys(look *l, const kl_value *json)
     }
 }
 
-/* What the items of sets and keyed lists have to be. */
+/* Requirements of the items of sets and keyed lists. */
 static void check_items(look *l, const kl_value *json, bool map)
 {
     const kl_value *items = kl_value_get(json, "items"),
@@ -506,7 +506,7 @@ static void check_defaults(look *l, const kl_value *json, const kl__schema *s, b
 
 /* ------------------------------------------------------------------ the three */
 
-/* The causes are sorted, as the real one does it. */
+/* The causes are sorted, as by the real server. */
 static void shape(look *l, const kl_value *json)
 {
     kl__causes *causes = l->causes, structure = {0};

@@ -1,4 +1,4 @@
-/* structural.h - whether the schemas of a CustomResourceDefinition are ones that an API server serves. Pure.
+/* structural.h - whether an API server accepts the schemas of a CustomResourceDefinition. Pure.
  *
  * The texts and their order are those of apiextensions-apiserver 1.34. */
 #ifndef KL_SCHEMA_STRUCTURAL_H
@@ -7,11 +7,11 @@
 #include "schema/schema.h"
 #include "schema/status.h"
 
-/* One openAPIV3Schema at `path`: what no schema may say, that it is structural, that its defaults fit it.
- * `builtin` as kl__types_of_crd has it. */
+/* Checks one openAPIV3Schema at `path`: forbidden keywords, that it is structural, that its defaults satisfy
+ * it. `builtin` as kl__types_of_crd has it. */
 void kl__structural_validate(
     const char *path, const kl_value *json, const kl__types *builtin, kl__causes *causes);
-/* Whether it is structural, alone. False when it says what structural schemas have no word for. */
+/* Only whether it is structural. False when it uses keywords that structural schemas lack. */
 bool kl__structural_shape(const char *path, const kl_value *json, kl__causes *causes);
 /* Calls warn for each format of a text that is never checked. */
 void kl__structural_formats(const kl_value *json, void (*warn)(void *arg, const char *format), void *arg);

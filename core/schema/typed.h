@@ -1,7 +1,7 @@
-/* typed.h - values seen through their schema, as structured-merge-diff sees them: which fields there are,
- * how two values differ, how one is merged into the other, what is left when fields go. Pure.
+/* typed.h - values with their schema, as in structured-merge-diff: their fields, the differences of two
+ * values, merging, and removal of fields. Pure.
  *
- * Leaves are scalars, what is atomic, and empty maps and lists. Keyed lists and sets are walked item by
+ * Leaves are scalars, atomic values, and empty maps and lists. Keyed lists and sets are walked item by
  * item. */
 #ifndef KL_SCHEMA_TYPED_H
 #define KL_SCHEMA_TYPED_H
@@ -11,7 +11,7 @@
 
 typedef struct kl__changes {
     kl__fieldset *added, *modified, *removed;
-    const kl_value *null; /* what a Go slice is when nothing was given */
+    const kl_value *null; /* a Go slice that was not given */
 } kl__changes;
 
 void kl__typed_fields(const kl__schema *s, const kl_value *v, kl__fieldset *out);
@@ -25,7 +25,7 @@ void kl__changes_fini(kl__changes *c);
 const kl_value *kl__typed_merge(const kl__schema *s, const kl_value *live, const kl_value *config);
 /* a new reference, or NULL when nothing is left */
 const kl_value *kl__typed_remove(const kl__schema *s, const kl_value *v, const kl__fieldset *fields);
-/* Fields of structs that lie on the way to members become members. In place. */
+/* Struct fields on the path to members become members. In place. */
 void kl__typed_name_fields(const kl__schema *s, kl__fieldset *set);
 
 #endif

@@ -1,4 +1,4 @@
-/* typed_check.c - typed/validate.go of structured-merge-diff, and how Go prints what it found. */
+/* typed_check.c - typed/validate.go of structured-merge-diff, with Go's formatting of values. */
 #include "schema/typed_check.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
-/* typed_check.h - whether a value is one that its schema can own fields of, as structured-merge-diff asks
- * before an apply. Pure. */
+/* typed_check.h - whether a value fits its schema so that fields can be owned, as structured-merge-diff
+ * checks before an apply. Pure. */
 #ifndef KL_SCHEMA_TYPED_CHECK_H
 #define KL_SCHEMA_TYPED_CHECK_H
 

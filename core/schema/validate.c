@@ -2,7 +2,7 @@
  *
  * The texts are those of kube-openapi's validator: `Invalid value: "x": spec.n in body must be of type
  * integer: "string"`; and its order: the type, anyOf and the like, the value itself, what is in it, how much.
- * Embedded resources and lists with rules of their own are looked at afterwards, in walks of their own. */
+ * Embedded resources and list types are checked afterwards, in separate walks. */
 #include "schema/validate.h"
 
 #include <inttypes.h>
@@ -17,7 +17,7 @@
 struct walk {
     kl__causes *causes;
     kl_buf path;
-    size_t checks; /* made so far: which of several schemas that fail came closest */
+    size_t checks; /* checks passed so far: to find the closest of several failing schemas */
 };
 
 static const char *type_word(const kl_value *v)
@@ -196,7 +196,7 @@ static bool limit_of(const kl__schema *s, const char *key, int64_t *limit)
     return kl_value_int(kl_value_get(s->json, key), limit);
 }
 
-/* Only the first that is wrong is said. */
+/* Only the first mistake is reported. */
 static void check_text(struct walk *w, const kl__schema *s, const kl_value *v)
 {
     const char *path = kl_buf_str(&w->path);
@@ -224,7 +224,7 @@ static void check_text(struct walk *w, const kl__schema *s, const kl_value *v)
     }
 }
 
-/* A bound of a whole number is one, too: what stands behind its point does not count. */
+/* A bound of an integer is an integer, too: its fraction is ignored. */
 typedef struct bound {
     double at;
     bool there, exclusive;

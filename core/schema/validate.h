@@ -1,4 +1,4 @@
-/* validate.h - complaints about what an object holds. Pure. */
+/* validate.h - validation of the contents of objects. Pure. */
 #ifndef KL_SCHEMA_VALIDATE_H
 #define KL_SCHEMA_VALIDATE_H
 
@@ -6,11 +6,11 @@
 #include "schema/status.h"
 
 /* A custom resource against its schema: types, bounds, patterns, formats, anyOf and the like, embedded
- * resources, items of sets and keyed lists that stand there twice. `only_status`: a status write. */
+ * resources, duplicate items of sets and keyed lists. `only_status`: a status write. */
 void kl__validate_custom(const kl__schema *s, const kl_value *o, bool only_status, kl__causes *causes);
 /* Labels, annotations, owner references and finalizers. */
 void kl__validate_metadata(const kl_value *o, kl__causes *causes);
-/* Takes out owner references that stand there twice: their uids in words, which the caller frees, or NULL. */
+/* Removes duplicate owner references; returns their uids as text, which the caller frees, or NULL. */
 char *kl__owners_unique(const kl_value **o);
 /* The same of an object inside another, at `path`. */
 void kl__validate_metadata_at(const char *path, const kl_value *o, kl__causes *causes);

@@ -1,6 +1,6 @@
 /* access.c - from a request to a user, from a user to yes or no.
  *
- *   token or certificate --> user --impersonation, if he may--> user --core/rbac--> served, or 403 */
+ *   token or certificate --> user --impersonation, if allowed--> user --core/rbac--> served, or 403 */
 #include "server/access.h"
 
 #include <string.h>
@@ -57,7 +57,7 @@ bool kl__access_allows(kl_server *s, const kl_value *user, const kl_rbac_request
     return kl_rbac_allows(&source, user, request, why);
 }
 
-/* A service account as its tokens say it. */
+/* A service account, from its token. */
 static const kl_value *account(const char *user)
 {
     const char *ns = user + sizeof "system:serviceaccount:" - 1;
@@ -106,7 +106,7 @@ const kl_value *kl__access_of_token(const kl_server *s, const char *token)
     return user || s->rbac || s->tokens || !token || !*token ? user : s->anybody;
 }
 
-/* A new reference; NULL: his token is nobody's. */
+/* A new reference; NULL: unknown token. */
 static const kl_value *who(const kl_server *s, kl_httpd_request *http)
 {
     const char *given = kl_httpd_header(http, "Authorization");
@@ -179,7 +179,7 @@ static bool may_wear(void *arg, const kl_rbac_request *r)
     return !check(c->s, c->user, r, c->err);
 }
 
-/* The user in whose name the request is made, in place of *user. */
+/* Replaces *user by the impersonated user. */
 static kl_status impersonate(kl_server *s, kl_httpd_request *http, const kl_value **user, kl_err *err)
 {
     const kl_value *masked = NULL;

@@ -1,5 +1,5 @@
-/* admission.c - see apiserver/pkg/admission/plugin/webhook: generic (which), request (what is asked),
- * mutating and validating (in which order). */
+/* admission.c - see apiserver/pkg/admission/plugin/webhook: generic (matching), request (the review),
+ * mutating and validating (the order). */
 #include "server/admission.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@
 #include "server/convert.h"
 
 #define TIMEOUT_DEFAULT KL_WEBHOOK_TIMEOUT
-/* An object that changes faster than its webhooks answer. */
+/* The limit for an object that changes faster than its webhooks answer. */
 #define CALLS_MAX 200
 
 typedef struct answer {
@@ -36,7 +36,7 @@ struct kl__admission {
     answer *v;
     size_t n, at, calls;
     kl_conversions *conversions; /* of the objects the call reads and writes */
-    /* the call to be made, or under way: */
+    /* the call to make, or running: */
     bool waits;
     answer next; /* asked, hook */
     char *url, *ca, *uid;
@@ -150,7 +150,7 @@ static const kl__bucket *configurations(const kl__call *c, bool mutating)
     return k ? k->bucket : NULL;
 }
 
-/* Configurations are not asked about themselves: nobody could take away one that always refuses. */
+/* Webhooks are not called for their configurations: one that always refuses could not be removed. */
 static bool asks(const kl__call *c)
 {
     return c->admission && c->s->webhook && strcmp(c->kind->group, KL_ADMISSION_GROUP);
@@ -195,7 +195,7 @@ static void add_kind(kl_builder *b, const char *key, const kl__call *c, const kl
         add_names(b, key, k, true);
 }
 
-/* As a webhook that is asked about k sees it; a new reference. */
+/* As a webhook for k sees it; a new reference. */
 static const kl_value *typed_for(const kl__call *c, const kl__kind *k, const kl_value *o)
 {
     char *version = c->own_kind ? kl_strdup(c->own_version) : kl__kind_api_version(k);
@@ -270,7 +270,7 @@ static const kl_value *request_of(
 
 /* ------------------------------------------------------------------ what is answered */
 
-/* The answer to a request, when it is known; otherwise the call is to be made. Takes `request`. */
+/* The answer to a request, when it is known; otherwise the call must be made. Takes `request`. */
 static kl_status ask(
     const kl__call *c, const kl_value *hook, const kl_value *request, const answer **out, kl_err *err)
 {
@@ -296,10 +296,10 @@ static kl_status ask(
     a->timeout = KL_SECONDS(timeout);
     a->uid = kl_webhook_uid();
     a->ca = kl_webhook_ca(where);
-    return kl_fail(err, KL_EAGAIN, "webhook %s is to be called", name);
+    return kl_fail(err, KL_EAGAIN, "webhook %s must be called", name);
 }
 
-/* The request, or nothing, if nobody waits for its answer any more. */
+/* Handles the request again, unless its client has gone. */
 static void begin_again(kl__admission *a)
 {
     kl_httpd_request *http = a->http;
@@ -436,7 +436,7 @@ static kl_status apply_patch(
     return st;
 }
 
-/* One write as policies and conditions ask about it. */
+/* One write in the form for policies and conditions. */
 typedef struct asked {
     const kl__call *c;
     const char *operation;
@@ -460,8 +460,8 @@ typedef struct question {
     const kl_value *old, *o;
 } question;
 
-/* Whether the conditions of a webhook want it to be asked. One that cannot be evaluated refuses the request,
- * or spares the webhook, as its policy has it. */
+/* Whether the conditions of a webhook match. If one cannot be evaluated, the failure policy decides: it
+ * refuses the request, or skips the webhook. */
 static kl_status wanted(const kl__call *c, const question *q, bool *yes, kl_err *err)
 {
     const kl_value *conditions = kl_value_get(q->hook, "matchConditions");
@@ -495,7 +495,8 @@ static kl_status wanted(const kl__call *c, const question *q, bool *yes, kl_err 
     return st;
 }
 
-/* As `k`, which a webhook or a policy wants to hear of in place of the call's kind, has it; NULL stays NULL.
+/* The object in the version of `k`, which a webhook or a policy matches instead of the call's kind; NULL
+ * stays NULL.
  */
 static kl_status in_version(
     const kl__call *c, const kl__kind *k, const kl_value *o, const kl_value **out, kl_err *err)
@@ -506,7 +507,7 @@ static kl_status in_version(
     return KL_OK;
 }
 
-/* Asks one webhook. *patched: the object as it wants it, or NULL: as it is. */
+/* Calls one webhook. *patched: its changed object, or NULL: unchanged. */
 static kl_status consult_as(const kl__call *c, const question *q, const kl_value **patched, kl_err *err)
 {
     const char *name = kl_value_str_at(q->hook, "name", NULL),
@@ -570,7 +571,7 @@ typedef struct met {
     const kl_value *left; /* the object when it had answered */
 } met;
 
-/* The webhooks that this write meets, in the order of their configurations' names. */
+/* The webhooks that apply to this write, in the order of their configurations' names. */
 static size_t meet(const kl__call *c, bool mutating, const char *operation, const kl_value *old,
     const kl_value *o, met **out)
 {
@@ -620,7 +621,7 @@ kl_status kl__admit_mutate(
     kl_status st = KL_OK;
     for (size_t i = 0; !st && i < n; i++)
         st = mutate_by(c, &v[i], operation, old, o, err);
-    for (size_t i = 0; !st && i < n; i++) { /* those who want to look again at what others changed */
+    for (size_t i = 0; !st && i < n; i++) { /* webhooks that are reinvoked after changes by others */
         const char *policy = kl_value_str_at(v[i].hook, "reinvocationPolicy", NULL);
         if (policy && !strcmp(policy, "IfNeeded") && !kl_value_equal(v[i].left, *o))
             st = mutate_by(c, &v[i], operation, old, o, err);

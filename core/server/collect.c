@@ -1,4 +1,4 @@
-/* collect.c - the hands of the garbage collector: its writes are calls of the verbs. */
+/* collect.c - the writes of the garbage collector: they are calls of the verbs. */
 #include "server/collect.h"
 
 #include "base/log.h"

@@ -64,8 +64,8 @@ void kl__conversion_send(kl_server *s, kl_conversion_call *call, kl_server_webho
 
 /* ------------------------------------------------------------------ writing */
 
-/* In the version that is stored. Where nobody can be asked an object stays what it is, as in an etcd that has
- * seen other versions. */
+/* In the stored version. Where no webhook can be called an object stays unchanged, as in an etcd with several
+ * versions. */
 static kl_status store_as(const kl__call *c, const kl_value *o, const kl_value **out, kl_err *err)
 {
     const kl__kind *k = c->kind, *stored = kl__kinds_get(c->s->kinds, k->group, k->storage, k->plural);
@@ -102,7 +102,7 @@ void kl__write_drop(kl__written *w)
     *w = (kl__written){.why = KL_ERR_INIT};
 }
 
-/* What the writer sees has the resource version of what was stored. */
+/* The writer's view has the resource version of the stored object. */
 static kl_status tell(kl__written *w, const kl_value *now, const kl_value **out, kl_err *err)
 {
     if (w->seen_status) {

@@ -1,6 +1,6 @@
-/* convert.h - objects of a call in the version that it speaks, and in the one that is stored: by name where a
- * definition says no more, else by its conversion webhook. Under the lock; nobody waits: KL_EAGAIN ends the
- * verb, which begins again when the webhook has answered (admission.h). */
+/* convert.h - converts objects between the version of a call and the stored one: by changing apiVersion, or
+ * by the definition's conversion webhook. Under the lock, without waiting: KL_EAGAIN ends the verb, which
+ * starts again when the webhook has answered (admission.h). */
 #ifndef KL_SERVER_CONVERT_H
 #define KL_SERVER_CONVERT_H
 
@@ -8,22 +8,22 @@
 #include "server/state.h"
 #include "store/filter.h"
 
-/* A stored object as the call's kind has it; *out a new reference. */
+/* A stored object in the version of the call's kind; *out a new reference. */
 KL_NODISCARD kl_status kl__see(const kl__call *c, const kl_value *stored, const kl_value **out, kl_err *err);
-/* An object of the kind of the call as `k`, another version of it, has it, or the other way round. */
+/* Converts an object between the kind of the call and `k`, another version of it. */
 KL_NODISCARD kl_status kl__see_as(
     const kl__call *c, const kl__kind *k, const kl_value *o, const kl_value **out, kl_err *err);
 /* Makes the call, and frees what it holds; the server has a caller of webhooks. Without the lock. */
 void kl__conversion_send(kl_server *s, kl_conversion_call *call, kl_server_webhook_done *done, void *arg);
-/* An object about to be written: what is stored of it, and how the writer sees that. Two new references.
- * seen_status, why: the second could not be had, though the first is to be stored. */
+/* An object about to be written: its stored form, and the writer's view of that. Two new references.
+ * seen_status, why: the second failed, though the first is to be stored. */
 typedef struct kl__written {
     const kl_value *stored, *seen;
     kl_status seen_status;
     kl_err why;
 } kl__written;
 KL_NODISCARD kl_status kl__write_begin(const kl__call *c, const kl_value *o, kl__written *out, kl_err *err);
-/* Stores it under `key`, or removes that: *out is what the writer sees, at the version of the change. Ends
+/* Stores it under `key`, or removes that: *out is the writer's view, at the version of the change. Ends
  * it. */
 KL_NODISCARD kl_status kl__write_end(
     const kl__call *c, kl__written *w, const char *key, bool remove, const kl_value **out, kl_err *err);
@@ -34,7 +34,7 @@ KL_NODISCARD kl_status kl__verb_see(const kl__call *c, const kl_value **out, kl_
  * or the filter selects. */
 KL_NODISCARD kl_status kl__see_all(
     const kl__call *c, const kl__filter *f, int64_t limit, kl__picture *p, kl_err *err);
-/* The kind that has a stored object as it is, where nobody can be asked to convert it; or `k`. */
+/* The kind of the stored version, where no webhook can be called; or `k`. */
 kl__kind *kl__kind_of_stored(const kl_server *s, kl__kind *k, const kl_value *stored);
 
 #endif

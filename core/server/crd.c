@@ -93,7 +93,7 @@ void kl__crd_validate(const kl__call *c, const kl_value *old, const kl_value *cr
         const kl__kind *k = kl__kinds_at(c->s->kinds, i);
         if (!k->custom && !strcmp(k->group, group)) {
             kl__cause_invalid(causes, "spec.group", kl_value_at(crd, "spec", "group", NULL),
-                "the group is built into the server: choose one of your own");
+                "the group is built into the server: choose another one");
             break;
         }
     }
@@ -123,7 +123,7 @@ static void add_sub(kl__kind *k, const char *name, const char *group, const char
         .verbs = kl__words_copy(verbs)};
 }
 
-/* What a version says of its end, or that it is near and which version to use: the newest that is served on.
+/* The deprecation warning of a version, with the version to use: the newest that is still served.
  */
 static char *deprecation_of(const kl_value *crd, const kl_value *version)
 {
@@ -200,7 +200,8 @@ void kl__crd_serve(kl_server *s, const kl_value *crd)
     }
     const kl__kind *was = kl__kinds_of_bucket(
         s->kinds, kl__store_bucket(s->store, text(crd, "group", NULL), text(crd, "names", "plural")));
-    if (was && !kl_value_equal(was->conversion, conversion_of(crd))) /* they begin again, by the new one */
+    if (was && !kl_value_equal(was->conversion, conversion_of(crd))) /* its watches start again, with the new
+                                                                        one */
         kl__watches_drop(s, was->group, was->plural, none);
     const char **served = kl_new_array(const char *, kl_value_len(versions) + 1);
     size_t n = 0;

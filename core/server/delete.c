@@ -2,7 +2,7 @@
  *
  *   live --delete--> gone                               nothing holds it
  *   live --delete--> terminating --last hold--> gone    finalizers, or a pod that runs somewhere and has time to stop
- * A second delete of a terminating object may shorten the grace, or change what becomes of the dependents. */
+ * A second delete of a terminating object may shorten the grace period, or change the propagation policy. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -65,7 +65,7 @@ static kl_status check_preconditions(
     return KL_OK;
 }
 
-/* How long the object may live on: pods that run somewhere have time to stop. */
+/* The grace period: pods on a node have time to stop. */
 static int64_t grace_of(const kl__call *c, const kl_value *old, const kl_value *options)
 {
     if (!is(c, "", "pods"))
@@ -117,8 +117,8 @@ static void set_finalizers(const kl_value **o, const char *const without[2], con
     kl_value_unref(list);
 }
 
-/* What becomes of the dependents is said by the options, else by a finalizer that is there, else by the kind:
- * the finalizer that tells a garbage collector, NULL for none. */
+/* The propagation policy comes from the options, else from a present finalizer, else from the kind: returns
+ * the finalizer for the garbage collector, NULL for none. */
 static const char *finalizer_for(const kl__call *c, const kl_value *old, const kl_value *options)
 {
     const char *policy = kl_value_str_at(options, "propagationPolicy", NULL);
@@ -142,7 +142,7 @@ static const char *finalizer_for(const kl__call *c, const kl_value *old, const k
     return kl__kind_among(c->kind, "batch/jobs /replicationcontrollers") ? KL_FINALIZER_ORPHAN : NULL;
 }
 
-/* The finalizers that say what becomes of the dependents are those that the call wants. */
+/* Sets the propagation finalizers to those of the call. */
 static void set_policy(const kl__call *c, const kl_value **o, const kl_value *options)
 {
     static const char *const both[2] = {KL_FINALIZER_ORPHAN, KL_FINALIZER_FOREGROUND};
@@ -243,7 +243,7 @@ kl_status kl__verb_delete(
     if (c->kind->conversion && c->conversions)
         st = kl__see(c, o, &shown, err);
     if (st)
-        ; /* nothing is deleted that cannot be shown */
+        ; /* an object that cannot be returned is not deleted */
     else if (moves) {
         if (c->dry_run || (was && held && kl_value_equal(o, old)))
             *out = kl_value_ref(o);

@@ -192,7 +192,7 @@ static kl_status on_scale(kl__call *call, const kl_server_call *c, const kl_valu
     return st ? st : kl__scale_patch(call, type, c->body, out, err);
 }
 
-/* Who creates has something to create, whoever changes says how. */
+/* A create needs a body, and a patch its type. */
 static bool lacks_body(const kl_server_call *c)
 {
     return !c->body
@@ -227,9 +227,9 @@ static kl_status run(kl__call *call, const kl_server_call *c, const kl_value **o
         return on_many(call, c, out, err);
     if (!c->name && strcmp(c->verb, "create"))
         return kl__api_fail(
-            err, 405, "MethodNotAllowed", NULL, "%s of what has no name is not supported", c->verb);
+            err, 405, "MethodNotAllowed", NULL, "%s of something without a name is not supported", c->verb);
     if (lacks_body(c) || (call->sub && !c->name))
-        return kl__fail_bad_request(err, "%s without a body, or below what has no name", c->verb);
+        return kl__fail_bad_request(err, "%s without a body, or below something without a name", c->verb);
     if (call->sub && !strcmp(call->sub, "scale"))
         return on_scale(call, c, out, err);
     kl_status st = on_one(call, c, out, code, err);

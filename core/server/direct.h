@@ -1,17 +1,16 @@
-/* direct.h - the server's verbs without HTTP, for who holds it in the same process and on one thread: a
- * simulation. Webhooks are not asked. */
+/* direct.h - the server's verbs without HTTP, for a user in the same process on one thread: a simulation.
+ * Webhooks are not called. */
 #ifndef KL_SERVER_DIRECT_H
 #define KL_SERVER_DIRECT_H
 
 #include "server/server.h"
 
-/* One resource at one version, as discovery would tell of it. Borrowed; it lives until a definition of it
- * is removed. */
+/* One resource at one version, as in discovery. Borrowed; valid until its definition is removed. */
 typedef struct kl_server_kind {
     const char *group, *version, *kind, *plural;
     bool namespaced;
 } kl_server_kind;
-/* "apps/v1/Deployment" by its parts; version "" is the one that discovery prefers. False: there is none. */
+/* "apps/v1/Deployment" by its parts; version "" is the preferred one. False: there is none. */
 bool kl_server_find(
     kl_server *s, const char *group, const char *version, const char *kind, kl_server_kind *out);
 
@@ -27,17 +26,17 @@ typedef struct kl_server_call {           /* borrowed for the call */
     const kl_value *body;
 } kl_server_call;
 
-/* *out: a new reference to what a client would be answered (NULL on failure), *code 200, 201 or 202.
+/* *out: a new reference to the answer that a client would get (NULL on failure), *code 200, 201 or 202.
  * Failures have code, reason and message as the Status would. */
 KL_NODISCARD kl_status kl_server_do(
     kl_server *s, const kl_server_call *c, const kl_value **out, int *code, kl_err *err);
 
-/* A fact of the world: stores the object as it is, at a new resource version, and nothing is checked or
- * defaulted; who made it made it right. Takes the reference. KL_ENOTFOUND: there is no such kind. */
+/* Stores the object as it is, at a new resource version, without validation or defaults. Takes the reference.
+ * KL_ENOTFOUND: there is no such kind. */
 KL_NODISCARD kl_status kl_server_put(kl_server *s, const kl_value *object, kl_err *err);
-/* Takes it away again, without a thought for finalizers. False: it was not there. ns NULL: cluster scope. */
+/* Removes it, ignoring finalizers. False: it did not exist. ns NULL: cluster scope. */
 bool kl_server_lose(kl_server *s, const kl_server_kind *k, const char *ns, const char *name);
-/* The object as that version of its kind has it, a new reference, or NULL. */
+/* The object in that version of its kind, a new reference, or NULL. */
 const kl_value *kl_server_look(kl_server *s, const kl_server_kind *k, const char *ns, const char *name);
 /* Each object of a resource, sorted by key, as that version of it. `fn` must not call the server. */
 void kl_server_each(

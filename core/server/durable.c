@@ -1,9 +1,9 @@
-/* durable.c - what is in memory and what is on disk.
+/* durable.c - keeps memory and disk in step.
  *
  * A write changes memory under the lock, its answer waits for the disk outside of it. A watch may therefore
- * see a change one fsync before it is safe. If the process ends in between, the change never was: its version
- * lies in the gap between the last version on disk and the first of the next life, and who asks from there is
- * told 410. Versions on disk and those of the next life go on where nothing of the resource has changed. */
+ * see a change one fsync before it is safe. If the process ends in between, the change is lost: its version
+ * is in the gap between the last version on disk and the first one of the next process, and a watch from
+ * there gets 410. A watch from a version on disk continues if the resource has no changes in the gap. */
 #include "server/durable.h"
 
 #include <string.h>
@@ -128,7 +128,7 @@ static void on_disk(void *arg, const char *failure)
     }
     kl_err err = KL_ERR_INIT;
     kl__api_fail(&err, 500, "InternalError", NULL,
-        "Internal error occurred: nothing was changed, since it could not be kept: %s", failure);
+        "Internal error occurred: nothing was changed, since the change could not be saved: %s", failure);
     kl_httpd_retract(http);
     kl__reply_error(http, NULL, &err);
     kl_err_fini(&err);

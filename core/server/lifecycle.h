@@ -1,4 +1,5 @@
-/* lifecycle.h - what follows from a write: namespaces empty out, CRDs come and go. Under the lock. */
+/* lifecycle.h - the effects of a write: namespaces are emptied, CRDs are established and removed. Under the
+ * lock. */
 #ifndef KL_SERVER_LIFECYCLE_H
 #define KL_SERVER_LIFECYCLE_H
 
@@ -16,7 +17,7 @@ KL_NODISCARD kl_status kl__namespace_open(
 void kl__crd_prepare(kl_server *s, const kl_value *old, const kl_value **crd);
 void kl__crd_validate(const kl__call *c, const kl_value *old, const kl_value *crd, kl__causes *causes);
 void kl__crd_serve(kl_server *s, const kl_value *crd); /* its kinds as the CRD says */
-/* Names of the group may be free, or taken: its definitions get the conditions that follow. */
+/* Names of the group may have become free or taken: updates the conditions of its definitions. */
 void kl__crd_reconsider(kl_server *s, const char *group);
 void kl__crd_unserve(kl_server *s, const kl_value *crd);
 /* A terminating CRD whose objects are gone goes too. */

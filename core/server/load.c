@@ -81,7 +81,7 @@ static kl_status load_locked(kl_server *s, const kl_value *object, kl_err *err)
     char *group, *v;
     if (!version || !kind)
         return kl_fail(
-            err, KL_EINVAL, "a document to load has no apiVersion and kind: it is no Kubernetes object");
+            err, KL_EINVAL, "a document to load has no apiVersion and kind: it is not a Kubernetes object");
     kl_api_version_split(version, &group, &v);
     kl__kind *k = kl__kinds_by_kind(s->kinds, group, v, kind);
     kl_free(group);

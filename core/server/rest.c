@@ -199,7 +199,7 @@ static kl_status protobuf_body(const char *text, size_t n, const kl_value **out,
     st = kl_proto_decode(text, n, out, &outdated, err);
     if (!st && !outdated)
         return KL_OK;
-    char *why = kl_strdup(st ? kl_err_message(err) : "it has fields that this server does not know");
+    char *why = kl_strdup(st ? kl_err_message(err) : "it has fields unknown to this server");
     if (!st)
         kl_value_unref(*out);
     *out = NULL;
@@ -591,7 +591,7 @@ static void refuse_host(kl_httpd_request *http, const char *host)
 {
     kl_err err = KL_ERR_INIT;
     kl__api_fail(&err, 403, "Forbidden", NULL,
-        "this server listens on the loopback address and answers to its names alone (localhost, 127.0.0.1, "
+        "this server listens on the loopback address and answers only to its names (localhost, 127.0.0.1, "
         "[::1]), not to \"%.253s\"",
         host);
     kl__reply_error(http, NULL, &err);

@@ -9,13 +9,13 @@
 void kl__rest_handle(void *arg, kl_httpd_request *http);
 
 void kl__reply_error(kl_httpd_request *http, const char *headers, const kl_err *err);
-/* takes what is in body */
+/* moves body's contents */
 void kl__reply_buf(kl_httpd_request *http, int code, const char *type, const char *headers, kl_buf *body);
-/* the same for one that is known to be whole; in gzip's form where it is large and the client takes that */
+/* the same for a complete one; compressed when it is large and the client accepts gzip */
 void kl__reply_take(kl_httpd_request *http, int code, const char *type, const char *headers, kl_buf *body);
 /* in the media type that the request asks for, as failures are */
 void kl__reply_value(kl_httpd_request *http, int code, const char *headers, const kl_value *v);
-/* 200 with an ETag made of the body; 304 to a client that has it. Takes what is in body. */
+/* 200 with an ETag of the body; 304 to a client that has it. Moves body's contents. */
 void kl__reply_tagged(kl_httpd_request *http, const char *type, kl_buf *body);
 
 /* list.c: GET of a collection, whole, paged or as a watch; and DELETE of one. */

@@ -93,7 +93,7 @@ static void first_objects(kl_server *s)
         const kl_value *name = kl_value_of_str(names[i]),
                        *o = kl_value_with_at(NULL, name, "metadata", "name", NULL), *out = NULL;
         if (kl__verb_create(&c, o, &out, NULL))
-            kl_mem_die("the first namespaces could not be made");
+            kl_mem_die("the initial namespaces could not be created");
         kl_value_unref(name);
         kl_value_unref(o);
         kl_value_unref(out);
@@ -226,9 +226,8 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
     }
     s->url = kl_sprintf("%s://%s", s->ring ? "https" : "http", kl_httpd_address(s->httpd));
     if (!s->loopback && !s->rbac)
-        kl_warn(
-            "the API server listens beyond this machine and does not authenticate its clients: each of them "
-            "may do everything",
+        kl_warn("the API server listens beyond this machine and does not authenticate its clients: any "
+                "client may do anything",
             "listen=%s url=%s", http.listen, s->url);
     if (clock == kl_clock_real())
         s->ticker = kl_thread_start("kl-apiserver", tick, s);

@@ -21,8 +21,8 @@ typedef struct kl_server_webhook {
     size_t len;
     kl_time timeout;
 } kl_server_webhook;
-/* What came of it, once, on any thread, perhaps before the call returns: an HTTP answer, or `failure` in
- * words. All borrowed. */
+/* The result, once, on any thread, perhaps before the call returns: an HTTP answer, or a `failure` message.
+ * All borrowed. */
 typedef void kl_server_webhook_done(void *arg, int code, const char *text, size_t n, const char *failure);
 
 typedef struct kl_server_change { /* borrowed */
@@ -37,50 +37,49 @@ typedef struct kl_server_options {
     size_t max_body;        /* 0: 16 MiB */
     size_t history;         /* watch events kept per resource before 410; 0: 10000 */
     kl_time bookmark_every; /* 0: 60 s */
-    /* File of users, see server/tokens.h. NULL: none. Without rbac requests need no token all the same */
+    /* File of users, see server/tokens.h. NULL: none. Without rbac, requests still need no token */
     const char *tokens;
-    bool tls; /* serves HTTPS, with a certificate of its own making unless it is given one: */
+    bool tls;                       /* serves HTTPS, with a self-signed certificate unless it is given one: */
     const char *tls_cert, *tls_key; /* files (PEM); NULL or both */
     const char *client_ca; /* file: clients with certificates of these are users, CN and O. NULL: none */
-    /* File that audit events are written to, and the file of the policy that says which: see audit/audit.h.
-     * NULL: none; Metadata of all requests */
+    /* The file for audit events, and the file of the audit policy: see audit/audit.h. NULL: none; Metadata of
+     * all requests */
     const char *audit_log, *audit_policy;
-    bool rbac; /* requests are those of users, and Roles decide what they may: see server/access.h */
-    /* listens beyond this machine though it does not authenticate its clients; else that is refused */
+    bool rbac; /* requests need users, and Roles authorize them: see server/access.h */
+    /* allows listening beyond this machine without authentication of clients, which is refused otherwise */
     bool insecure_anywhere;
     /* Directory in which objects are kept: every write is on disk before it is answered. NULL: memory alone.
-     * Not for a clock of one's own */
+     * Not with a fake clock */
     const char *data;
-    /* How webhooks are called: the server itself calls nobody. NULL: configurations of webhooks are kept,
-     * and do nothing. What is under way when the server stops may end later. */
+    /* Calls webhooks for the server. NULL: webhook configurations are stored, but have no effect. Calls that
+     * are running when the server stops may end later. */
     void (*webhook)(void *arg, const kl_server_webhook *call, kl_server_webhook_done *done, void *done_arg);
     void *webhook_arg;
-    /* nobody listens: what is asked comes by server/direct.h, and there is no kl_server_url */
+    /* no listening socket: requests come by server/direct.h, and there is no kl_server_url */
     bool unheard;
     /* Every change of an object, in order, as it is stored, `now` of a deletion as it was last. Under the
-     * server's lock: it must not call the server. NULL: nobody. */
+     * server's lock: it must not call the server. May be NULL. */
     void (*changed)(void *arg, const kl_server_change *c);
     void *changed_arg;
-    /* Objects whose owners go are deleted or let go, as kube-controller-manager's garbage collector does it.
-     * What was loaded or kept is looked at when its owners change. */
+    /* Objects whose owners are deleted are deleted or orphaned, as by kube-controller-manager's garbage
+     * collector. Loaded or kept objects are checked when their owners change. */
     bool collect;
-    bool fixtures; /* but what comes with owners who are not there is left alone: it is made for a test */
+    bool fixtures; /* but objects that arrive with missing owners are left alone, for tests */
     /* Requests for paths below /kubelua/ (KL_SERVER_EXTRA) of clients that may make them (with rbac by the
      * rules of nonResourceURLs): answers them, at once or later, as a kl_httpd_handler does. On the HTTP
      * thread, without the server's lock. NULL: there are no such paths. */
     void (*extra)(void *arg, struct kl_httpd_request *request);
     void *extra_arg;
-    /* Uids and generated names follow from it: the same calls make the same objects. 0: they are anybody's
-     * guess. */
+    /* The seed of uids and generated names: the same calls create the same objects. 0: they are random. */
     uint64_t seed;
 } kl_server_options;
 
 KL_NODISCARD kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *err);
 void kl_server_stop(kl_server *s); /* ends watches, joins, frees */
 #define KL_SERVER_EXTRA "/kubelua/"
-/* With a clock of one's own, after it moved: ends watches and sends bookmarks that are due. */
+/* With a fake clock, after it moved: ends watches and sends bookmarks that are due. */
 void kl_server_tick(kl_server *s);
-/* "http://127.0.0.1:PORT"; lives as long as s. NULL: it is unheard */
+/* "http://127.0.0.1:PORT"; lives as long as s. NULL: it does not listen */
 const char *kl_server_url(const kl_server *s);
 
 /* Applies one object as `kubectl create` and a status write would: CRDs are established before it returns;
@@ -91,8 +90,8 @@ KL_NODISCARD kl_status kl_server_load(kl_server *s, const kl_value *object, kl_e
  * first. */
 KL_NODISCARD kl_status kl_server_load_path(kl_server *s, const char *path, size_t *loaded, kl_err *err);
 /* --- for tests of controllers ------------------------------------------------------------- */
-/* Tells every watch that takes bookmarks where the server is; returns the resource version, a new one: who
- * has heard of it has heard of everything before. */
+/* Sends a bookmark to every watch that accepts them; returns its resource version, a new one: a client that
+ * has it has seen all earlier changes. */
 uint64_t kl_server_mark(kl_server *s);
 uint64_t kl_server_rv(kl_server *s); /* of the last change, or mark */
 /* Remembers what is there; kl_server_reset makes it so again, without a thought for finalizers: objects

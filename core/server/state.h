@@ -1,4 +1,5 @@
-/* state.h - what the parts of the API server share: the server itself and one call as the verbs see it. */
+/* state.h - internals shared by the parts of the API server: the server itself, and one call as the verbs see
+ * it. */
 #ifndef KL_SERVER_STATE_H
 #define KL_SERVER_STATE_H
 
@@ -22,20 +23,20 @@ struct kl_server {
     kl__types *types; /* built-in */
     kl__kinds *kinds;
     kl__store *store;
-    struct kl__owners *owners; /* whom the garbage collector looks at; NULL: there is none */
+    struct kl__owners *owners; /* the garbage collector's graph; NULL: there is none */
     kl_list watches;           /* every running watch */
-    struct kl_hub *hub;        /* for answers to what they have asked, see watch.c */
+    struct kl_hub *hub;        /* for answers to watches, see watch.c */
     uint64_t next_address;     /* of service cluster IPs */
     kl_cond wake;
     /* bookmarks and timeouts; NULL under a fake clock, whose owner calls kl_server_tick */
     kl_thread *ticker;
     bool stopping;
-    struct kl_map *tokens; /* who has which, or NULL: see tokens.h */
+    struct kl_map *tokens; /* tokens of users, or NULL: see tokens.h */
     bool rbac;
     kl_keyring *ring;        /* NULL: plain HTTP */
-    char *ca;                /* PEM: what the certificate of our own is checked with; NULL: there is none */
-    const kl_value *anybody; /* who has no token, where nobody needs one */
-    char *own_token;         /* of an administrator, for kl_server_kubeconfig; NULL: nobody needs one */
+    char *ca;                /* PEM: verifies the self-signed certificate; NULL: there is none */
+    const kl_value *anybody; /* the user of a request without a token, where none is needed */
+    char *own_token;         /* an administrator's token, for kl_server_kubeconfig; NULL: none is needed */
     /* see kl_server_options */
     void (*webhook)(void *arg, const kl_server_webhook *call, kl_server_webhook_done *done, void *done_arg);
     void *webhook_arg;
@@ -46,11 +47,11 @@ struct kl_server {
     kl_random chance; /* of uids and generated names; `seeded`, or unused */
     bool seeded;
     kl_faults *faults;
-    struct kl_archive *archive;   /* where objects are kept, or NULL; see durable.h */
-    bool undoing;                 /* changes that happen are those of the archive undone */
+    struct kl_archive *archive;   /* the archive, or NULL; see durable.h */
+    bool undoing;                 /* the present changes are an undo for the archive */
     struct kl_policies *policies; /* compiled ones */
     struct kl_audit *audit;       /* or NULL */
-    struct kl__kept *kept;        /* what kl_server_keep remembers, or NULL; see keep.c */
+    struct kl__kept *kept;        /* the state saved by kl_server_keep, or NULL; see keep.c */
 };
 
 typedef enum kl__validation { KL_FIELDS_WARN, KL_FIELDS_STRICT, KL_FIELDS_IGNORE } kl__validation;
@@ -58,21 +59,21 @@ typedef enum kl__validation { KL_FIELDS_WARN, KL_FIELDS_STRICT, KL_FIELDS_IGNORE
 /* One call. Strings are borrowed from its maker. */
 typedef struct kl__call {
     kl_server *s;
-    struct kl_audit_record *audit; /* what is said of the request; NULL: nothing */
+    struct kl_audit_record *audit; /* its audit record; NULL: none */
     kl__kind *kind;
     const char *ns, *name, *sub; /* NULL when not given */
-    /* What is sent to a subresource may be of a kind of its own ("autoscaling/v1", "Scale"), of which
-     * webhooks hear; NULL: the resource's. */
+    /* The body of a subresource may have its own kind ("autoscaling/v1", "Scale"), which webhooks get; NULL:
+     * the resource's. */
     const char *own_version, *own_kind;
-    const kl_value *user; /* who asks; NULL: the server itself */
+    const kl_value *user; /* the user; NULL: the server itself */
     const char *manager;  /* never NULL */
     bool manager_given;   /* by ?fieldManager= */
     bool dry_run;
     bool any_status; /* kl_server_load: status and uid are part of the object */
     kl__validation validation;
-    /* what webhooks said so far (admission.h); NULL: they are not asked */
+    /* answers of webhooks so far (admission.h); NULL: they are not called */
     struct kl__admission *admission;
-    /* what conversion webhooks have answered (convert.h); NULL: they cannot be asked */
+    /* answers of conversion webhooks (convert.h); NULL: they cannot be called */
     struct kl_conversions *conversions;
     kl_buf *warnings; /* "Warning: ...\r\n" lines, or NULL */
     /* of a request: what faults may make of it */
@@ -80,8 +81,8 @@ typedef struct kl__call {
     kl_fault_plan *plan;
 } kl__call;
 
-/* The verbs. Under the lock. On success *out is a new reference to what the client sees (storage form);
- * *code 200, 201 or 202. */
+/* The verbs. Under the lock. On success *out is a new reference to the client's answer (storage form); *code
+ * 200, 201 or 202. */
 KL_NODISCARD kl_status kl__verb_create(
     const kl__call *c, const kl_value *body, const kl_value **out, kl_err *err);
 KL_NODISCARD kl_status kl__verb_update(

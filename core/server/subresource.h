@@ -1,12 +1,12 @@
-/* subresource.h - what is created below an object: an eviction or a binding of a pod, a token of a service
+/* subresource.h - subresources that are created: an eviction or a binding of a pod, a token of a service
  * account. Under the lock. */
 #ifndef KL_SERVER_SUBRESOURCE_H
 #define KL_SERVER_SUBRESOURCE_H
 
 #include "server/state.h"
 
-/* POST of `body` to c->sub of c->name. *out is a new reference to what the client sees: a Status, or a
- * TokenRequest. 501 for what needs a kubelet (exec, attach, port-forward) or a proxy. */
+/* POST of `body` to c->sub of c->name. *out is a new reference to the answer: a Status, or a TokenRequest.
+ * 501 for what needs a kubelet (exec, attach, port-forward) or a proxy. */
 KL_NODISCARD kl_status kl__sub_create(
     const kl__call *c, const kl_value *body, const kl_value **out, kl_err *err);
 /* True when kl__sub_create or the ordinary verbs serve the subresource. */

@@ -635,8 +635,8 @@ static kl_status blame(const kl_value *v, const char *why, kl_err *err)
     return st;
 }
 
-/* A patch that was applied, to something that is no object of the kind: unknown fields of a strict call are
- * told of the patch, wrong types of the whole. */
+/* A patch that was applied, to something that is not an object of the kind: unknown fields of a strict call
+ * are told of the patch, wrong types of the whole. */
 static kl_status blame_patch(const kl_value *patch, const kl_value *patched, kl_err *err)
 {
     const char *text = kl_err_message(err), *unknown = strstr(text, "strict decoding error: "),

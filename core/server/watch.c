@@ -103,7 +103,8 @@ static bool put_now(void *arg, const kl_buf *text)
         w->most = waits + BACKLOG;
     bool fits = waits + text->len <= w->most || !waits;
     if (!fits) {
-        kl_info("a watch whose reader is too slow is cut", "kind=%s bytes=%zu", w->kind->kind, waits);
+        kl_info("a watch was closed because its client reads too slowly", "kind=%s bytes=%zu", w->kind->kind,
+            waits);
         kl_httpd_stream_cut(w->stream);
     }
     return fits && kl_httpd_stream_write(w->stream, text->data, text->len);
@@ -119,8 +120,8 @@ static bool encode(
     kl_show_change c = {.type = type, .stored = object, .columns = columns, .now = kl__server_wall(s)};
     kl_status st = kl_show_event(w->kind, &w->form, &c, out, &err);
     if (st)
-        kl_warn("a watch ends: an object cannot be written for it", "kind=%s name=%s error=%s", w->kind->kind,
-            kl_object_name(object), kl_err_message(&err));
+        kl_warn("a watch ended: an object cannot be encoded for it", "kind=%s name=%s error=%s",
+            w->kind->kind, kl_object_name(object), kl_err_message(&err));
     kl_err_fini(&err);
     return !st;
 }

@@ -10,8 +10,8 @@
 typedef struct kl__watch_options {
     kl_show_form form;
     bool bookmarks;
-    bool initial;     /* send what there is before the changes */
-    bool initial_end; /* ... and mark its end by an annotated bookmark (sendInitialEvents) */
+    bool initial;     /* send existing objects before the changes */
+    bool initial_end; /* ... and mark their end by an annotated bookmark (sendInitialEvents) */
     uint64_t rv;      /* changes after this one */
     kl_time timeout;  /* 0: none */
     const kl_fault_call *facts;
@@ -23,9 +23,9 @@ void kl__watch_start(
     kl_server *s, kl__kind *k, kl__filter *filter, const kl__watch_options *o, kl_httpd_stream *stream);
 /* The store's listener: one change to all watches of its bucket. */
 void kl__watch_change(void *server, kl__bucket *b, const kl__change *c);
-/* A bookmark at rv for everybody who takes bookmarks. */
+/* A bookmark at rv for every watch that accepts them. */
 void kl__watches_mark(kl_server *s, uint64_t rv);
-/* Sends due bookmarks, ends what timed out or hung up; returns when to come again. */
+/* Sends due bookmarks, ends timed out and disconnected watches; returns the time of the next call. */
 kl_time kl__watches_tick(kl_server *s, kl_time now);
 /* The part of it that faults hold back; returns when to come again for that. */
 kl_time kl__watches_look(kl_server *s);
@@ -33,11 +33,11 @@ void kl__watches_stop(kl_server *s); /* ends all */
 /* Makes one call of a conversion webhook that a watch waits for; false: none does. Takes the lock, and calls
  * without it. */
 bool kl__watches_ask(kl_server *s);
-/* What answers of these calls come back through: made with the server, and left before it goes. */
+/* Receives the answers of these calls: created with the server, and left before it is freed. */
 struct kl_hub *kl__hub_new(kl_server *s);
 void kl__hub_leave(struct kl_hub *hub);
-/* Writes an ERROR event and ends the stream: HTTP 200 with the failure inside, as a watch of the past
- * gets. */
+/* Writes an ERROR event and ends the stream: HTTP 200 with the failure inside, as for a watch from an expired
+ * version. */
 void kl__watch_refuse(kl_httpd_stream *stream, const kl_show_form *form, const kl_err *err);
 
 #endif

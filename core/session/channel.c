@@ -31,7 +31,7 @@ kl_status kl__channel_exit(const kl__request *q, const char *text, size_t n, int
     kl_err story = KL_ERR_INIT;
     kl_status st = KL_OK;
     if (kl_value_decode(text, n, &v, &story)) {
-        st = kl_fail(err, KL_ESERVER, "%s: what the server says of the command's end is no Status: %s",
+        st = kl_fail(err, KL_ESERVER, "%s: the server's report on the command's end is not a Status: %s",
             q->what, kl_err_message(&story));
         kl_err_fini(&story);
         return st;

@@ -1,5 +1,5 @@
-/* channel.h - what the channels of a session carry (k8s.io/apimachinery remotecommand): each message
- * begins with a byte that names its channel. Pure. Inside net; any thread. */
+/* channel.h - the channels of a session (k8s.io/apimachinery remotecommand): each message begins with a byte
+ * that names its channel. Pure. Inside net; any thread. */
 #ifndef KL_SESSION_CHANNEL_H
 #define KL_SESSION_CHANNEL_H
 
@@ -11,7 +11,7 @@
 enum { KL__CHANNEL_ERROR = 3, KL__CHANNEL_RESIZE = 4, KL__CHANNEL_CLOSE = 255 };
 enum { KL__PORT_DATA = 0, KL__PORT_ERROR = 1 }; /* of port-forward's only port */
 
-/* What the error channel said of a command: KL_OK with its exit status, or why there is none. */
+/* Parses the error channel's report on a command: KL_OK with its exit status, or an error. */
 KL_NODISCARD kl_status kl__channel_exit(
     const kl__request *q, const char *text, size_t n, int *code, kl_err *err);
 

@@ -278,7 +278,7 @@ kl_status kl_forward_start(kl_client *c, const char *ns, const char *pod, int po
     uint16_t local;
     kl_status st = KL_OK;
     if (!ns || !*ns || !pod || !*pod)
-        st = kl_fail(err, KL_EINVAL, "port_forward: say which pod, by namespace and name");
+        st = kl_fail(err, KL_EINVAL, "port_forward: name the pod, with its namespace");
     else if (port < 1 || port > 65535)
         st = kl_fail(err, KL_EINVAL, "port_forward %s/%s: a port is 1 to 65535, got %d", ns, pod, port);
     if (!st)

@@ -3,11 +3,10 @@
  *
  *   listening --accept--> a connection here + a session there, bytes both ways, until either end closes
  *
- * Each connection is a WebSocket of its own (v4.channel.k8s.io, which kubelets and container runtimes have
- * always served). That protocol cannot say "I have written everything" and go on reading. So when the
- * local side closes its writing half, what the pod still sends is handed on until it has been silent for
- * 10 s; then both are closed. It runs on the client's streams thread; whoever made it may do whatever it
- * likes meanwhile. Any thread may call. */
+ * Each connection has its own WebSocket (v4.channel.k8s.io, which kubelets and container runtimes have always
+ * served). That protocol cannot close only the writing half. So when the local side closes its writing half,
+ * the pod's data is still passed on until it has been silent for 10 s; then both are closed. It runs on the
+ * client's streams thread and never blocks its creator. Any thread may call. */
 #ifndef KL_SESSION_FORWARD_H
 #define KL_SESSION_FORWARD_H
 

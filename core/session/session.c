@@ -115,14 +115,14 @@ static kl_status check(const kl_session_request *r, kl_err *err)
     while (r->kind == KL_SESSION_EXEC && r->command && r->command[n])
         n++;
     if (!r->ns || !*r->ns || !r->pod || !*r->pod)
-        return kl_fail(err, KL_EINVAL, "%s: say which pod, by namespace and name", what);
+        return kl_fail(err, KL_EINVAL, "%s: name the pod, with its namespace", what);
     if (r->kind == KL_SESSION_EXEC && !n)
-        return kl_fail(err, KL_EINVAL, "exec %s/%s: say which command, such as {\"sh\", \"-c\", \"date\"}",
+        return kl_fail(err, KL_EINVAL, "exec %s/%s: name the command, such as {\"sh\", \"-c\", \"date\"}",
             r->ns, r->pod);
     if (n > PARAMS_MAX - 8)
         return kl_fail(err, KL_EINVAL,
-            "exec %s/%s: a command of %zu words is too long (at most %d): give it to a shell in one", r->ns,
-            r->pod, n, PARAMS_MAX - 8);
+            "exec %s/%s: a command of %zu words is too long (at most %d): pass it to a shell as one word",
+            r->ns, r->pod, n, PARAMS_MAX - 8);
     if (r->kind == KL_SESSION_PORT && (r->port < 1 || r->port > 65535))
         return kl_fail(
             err, KL_EINVAL, "port_forward %s/%s: a port is 1 to 65535, got %d", r->ns, r->pod, r->port);

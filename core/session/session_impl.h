@@ -1,5 +1,5 @@
-/* session_impl.h - a session from the inside: session.c is what its users call, session_wire.c how its
- * connection lives and ends, session_talk.c what goes over it. */
+/* session_impl.h - the internals of a session: session.c has the public functions, session_wire.c the
+ * connection, session_talk.c the protocol. */
 #ifndef KL_SESSION_SESSION_IMPL_H
 #define KL_SESSION_SESSION_IMPL_H
 
@@ -9,11 +9,11 @@
 #include "http/upgrade.h"
 #include "http/websocket.h"
 
-/* Bytes that wait in one direction before the other end is held back, and when it may go on. */
+/* Buffered bytes in one direction before the other end is paused, and when it may continue. */
 #define KL__SESSION_HIGH ((size_t)256 << 10)
 #define KL__SESSION_LOW ((size_t)64 << 10)
 
-/* From a standing connection to the answer of the handshake. */
+/* Timeout from the connection to the answer of the handshake. */
 #define KL__SESSION_ANSWER_MAX KL_SECONDS(60)
 
 /* A queue of (channel, bytes). Under the session's lock. */
@@ -43,12 +43,12 @@ struct kl_session {
     bool judged;
     kl_err story;
     uint64_t http_id, timer_id;
-    kl__credential *credential; /* what the request that is under way was sent with */
+    kl__credential *credential; /* the credential of the running request */
     uint64_t ticket;            /* of the credential that is being fetched */
-    bool refused;               /* with a 401, whose story is kept until another credential is there */
+    bool refused;               /* with a 401, whose message is kept until another credential arrives */
     bool replayed;
     int retries;
-    kl_time again; /* when the request is sent once more; 0: it is not */
+    kl_time again; /* when the request is sent again; 0: never */
     kl_time started, retry_after;
     int code;    /* of the HTTP answer */
     kl_buf body; /* of an answer that is an error; of the error channel */
@@ -58,13 +58,13 @@ struct kl_session {
     kl_websocket *ws;
     bool input_closed; /* the end of standard input was sent */
     int greeted;       /* port: bit n: channel n has said its port */
-    bool deaf;         /* the peer takes no more; what it has said is still read */
+    bool deaf;         /* the peer accepts no more; its data is still read */
     bool held;         /* the peer is held back: the reader is behind */
 
     kl_mutex mu; /* of what follows */
     kl_cond changed;
     int refs;
-    bool posted; /* a nudge is on its way to the thread */
+    bool posted; /* a wake-up is on its way to the thread */
     bool let_go; /* kl_session_free was called */
     kl__pieces in, out;
     bool hungry; /* the reader has caught up, if the peer was held back at all */
@@ -85,22 +85,20 @@ size_t kl__pieces_take(kl__pieces *p, int *channel, char *to, size_t cap);
 /* Any thread, with a reference of its own; the last one frees. */
 void kl__session_ref(kl_session *s);
 void kl__session_unref(kl_session *s);
-/* The streams thread: begins it, and looks at what its users have left for it. Both posted, both unref at
- * their end. */
+/* The streams thread: begins it, and handles its users' requests. Both posted, both unref at their end. */
 void kl__session_begin(void *session);
 void kl__session_nudged(void *session);
 
 /* --- session_wire.c: the streams thread --------------------------------------------------- */
-/* how it ends; the first to say so counts. err is emptied */
+/* how it ends; the first call counts. err is moved from */
 void kl__session_finish(kl_session *s, kl_status st, kl_err *err);
-/* the same, with the session's name before the story */
+/* the same, with the session's name before the message */
 void kl__session_fail(kl_session *s, kl_status st, kl_err *err);
-/* Whether an answer that is a refusal is worth another attempt, which is then on its way. Its retry_after
- * is -1 where none was asked for. */
+/* Whether a refusal is retried; starts the retry. retry_after is -1 where the server sent none. */
 bool kl__session_retry(kl_session *s, const kl__answer *a);
 void kl__session_schedule(kl_session *s, kl_time when); /* its one timer */
 void kl__session_opened(kl_session *s, const char *protocol);
-/* on_change, if anybody still wants to hear of it */
+/* calls on_change, if it is still set */
 void kl__session_tell(kl_session *s);
 /* bytes for the reader; true: the sender has to wait */
 bool kl__session_give(kl_session *s, int channel, const char *data, size_t n);
@@ -108,6 +106,6 @@ bool kl__session_give(kl_session *s, int channel, const char *data, size_t n);
 /* --- session_talk.c: the streams thread --------------------------------------------------- */
 void kl__session_on_pipe(void *session, kl_pipe *p);
 void kl__session_on_ready(void *session);
-void kl__session_pump(kl_session *s); /* reads and writes what there is */
+void kl__session_pump(kl_session *s); /* reads and writes what is ready */
 
 #endif

@@ -23,7 +23,7 @@ static kl_time now(void) { return kl_clock_now(kl_clock_real()); }
 static kl_status odd_channel(int channel, kl_err *err)
 {
     return kl_fail(
-        err, KL_ESERVER, "the server sent a message for channel %d, which does not exist here", channel);
+        err, KL_ESERVER, "the server sent a message for channel %d, which does not exist", channel);
 }
 
 static kl_status keep_error(kl_session *s, const char *data, size_t n, kl_err *err)
@@ -53,7 +53,7 @@ static kl_status on_port_message(kl_session *s, int channel, const char *data, s
     if (!(s->greeted & 1 << channel)) {
         if (n < 2 || ((unsigned char)data[0] | (unsigned char)data[1] << 8) != s->port)
             return kl_fail(
-                err, KL_ESERVER, "the server did not begin channel %d with the port %d", channel, s->port);
+                err, KL_ESERVER, "the server did not start channel %d with the port %d", channel, s->port);
         s->greeted |= 1 << channel;
         data += 2;
         n -= 2;
@@ -121,8 +121,8 @@ static void refused(kl_session *s)
         return;
     if (a.code < 300)
         st = kl_fail(&err, KL_ESERVER,
-            "%s: the server answered with HTTP %d instead of switching to WebSocket: is a proxy in between "
-            "that cannot?",
+            "%s: the server answered with HTTP %d instead of switching to WebSocket: is there a proxy in "
+            "between that does not support it?",
             s->q.what, a.code);
     else
         st = kl__answer_fail(&s->q, &a, &err);
@@ -203,9 +203,8 @@ static kl_status send_end_of_input(kl_session *s, kl_err *err)
         return KL_OK;
     if (strcmp(s->upgrade.protocol, KL__CHANNEL_V5))
         return kl_fail(err, KL_EREJECTED,
-            "%s cannot say that standard input has ended, so the command would wait for ever: the server "
-            "needs "
-            "Kubernetes 1.30 for v5; or tell the command how much to read",
+            "%s cannot signal the end of standard input, so the command would wait for ever: v5 needs "
+            "Kubernetes 1.30; otherwise tell the command how much to read",
             s->upgrade.protocol);
     return send_message(s, KL__CHANNEL_CLOSE, &input, 1, err);
 }

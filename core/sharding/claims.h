@@ -1,9 +1,9 @@
-/* claims.h - which keys this replica may run, as one immutable value: what it has published of itself,
- * what it wants, and what the others have published. The brain (shard.h) makes them, gates and caches ask
- * them. Counted; any thread.
+/* claims.h - which keys this replica may run, as one immutable value: its publications, its target, and the
+ * publications of the others. The state machine (shard.h) makes claims; gates and caches read them. Counted;
+ * any thread.
  *
- * A *publication* is what one replica says of itself in its Lease: a ring of members and its sharded
- * controllers; its keys are those that this ring gives it. */
+ * A *publication* is a replica's statement in its Lease: a ring of members and its sharded controllers; its
+ * keys are those that this ring assigns to it. */
 #ifndef KL_SHARDING_CLAIMS_H
 #define KL_SHARDING_CLAIMS_H
 
@@ -17,29 +17,29 @@ typedef struct kl_claims kl_claims;
 
 typedef struct kl_publication {
     kl_ring *ring;               /* NULL: it cannot be read (another version), and may mean any key */
-    size_t me;                   /* its author on that ring; KL_RING_NOBODY: no key is its own */
-    const kl_value *controllers; /* {"name": "key" or "namespace"}: what of a key is looked up */
+    size_t me;                   /* its author on that ring; KL_RING_NOBODY: it owns no key */
+    const kl_value *controllers; /* {"name": "key" or "namespace"}: the part of a key that is hashed */
 } kl_publication;
 
-/* Takes references of what the publications hold. own: all of them must give us a key; the last one is
- * what we want (the target). No `own`: nothing is ours. others: none of them may have it. */
+/* Takes references of what the publications hold. own: all of them must assign a key to us; the last one is
+ * the target. No `own`: nothing is ours. others: none of them may own the key. */
 kl_claims *kl_claims_new(
     const kl_publication *own, size_t n_own, const kl_publication *others, size_t n_others);
 kl_claims *kl_claims_ref(kl_claims *c);
 void kl_claims_unref(kl_claims *c); /* NULL is fine */
-/* May we run this key now? False for a NULL c. */
+/* Whether we may run this key now. False for a NULL c. */
 bool kl_claims_own(const kl_claims *c, const char *controller, const char *key);
-/* Will it be ours when everybody has agreed? What is not is to be finished and left. */
+/* Whether it will be ours when all replicas agree. Runs of other keys are finished, and not started again. */
 bool kl_claims_want(const kl_claims *c, const char *controller, const char *key);
-/* The same of a namespace that is divided as a whole, whatever a controller says of itself now; *known
- * false: we are none of the replicas at present, and nothing is said. */
+/* The same for a namespace that is assigned as a whole, whatever the controller's present setting; *known
+ * false: we are not one of the replicas now, and the result means nothing. */
 bool kl_claims_want_namespace(const kl_claims *c, const char *ns, bool *known);
-/* The part of all keys that is ours then. */
+/* Our share of all keys then. */
 double kl_claims_share(const kl_claims *c, const char *controller);
-/* By what a controller is cut: "key", "namespace", or NULL when it has no part in this. */
+/* The attribute that divides a controller: "key", "namespace", or NULL when it is not sharded. */
 const char *kl_claims_mode(const kl_claims *c, const char *controller);
 
-/* Of a publication's author: is the key its own? An unreadable one has them all. */
+/* Whether a publication's author owns the key. An unreadable one owns all. */
 bool kl_publication_has(const kl_publication *p, const char *controller, const char *key);
 
 #endif

@@ -3,10 +3,10 @@
  *
  *   claims change --set--> keys that are not wanted begin no more --their runs end--> drained
  *
- * A controller whose caches hold some namespaces only says which (cover): keys of others begin no run
- * either, whatever the claims say.
+ * A controller whose caches hold only some namespaces sets them (cover): keys of others do not run either,
+ * whatever the claims are.
  *
- * Everything is for any thread unless said otherwise; nothing waits. */
+ * Any thread unless said otherwise; never waits. */
 #ifndef KL_SHARDING_GATE_H
 #define KL_SHARDING_GATE_H
 
@@ -25,15 +25,15 @@ bool kl_gate_set(kl_gate *g, kl_claims *c); /* takes its own reference */
 bool kl_gate_drained(kl_gate *g);
 kl_claims *kl_gate_claims(kl_gate *g); /* a new reference; NULL before the first set */
 bool kl_gate_owns(kl_gate *g, const char *key);
-/* The namespaces whose objects the caches hold, sorted, copied; NULL, as at first: all that is ours may
+/* The namespaces whose objects the caches hold, sorted, copied; NULL, the initial state: all our keys may
  * run. */
 void kl_gate_cover(kl_gate *g, char *const *namespaces);
-/* keys of that namespace could run, were they ours */
+/* whether the caches cover that namespace */
 bool kl_gate_covers(kl_gate *g, const char *ns);
 bool kl_gate_covers_key(kl_gate *g, const char *key);
-/* How many these are; -1: it was not said. */
+/* The number of covered namespaces; -1: not set. */
 int kl_gate_covered(kl_gate *g);
-/* Keys that came or went: counted by who sees them move. */
+/* Counts keys that moved to or from this replica. */
 void kl_gate_moved(kl_gate *g, uint64_t keys);
 uint64_t kl_gate_moves(kl_gate *g);
 /* Before a run, and after it; `key` is borrowed between the two. False: the key is not ours to run. */

@@ -1,5 +1,5 @@
-/* ring.h - a consistent-hash ring: every key has one owner among the members, and when a member comes or
- * goes, only keys of its own change hands.
+/* ring.h - a consistent-hash ring: every key has one owner among the members, and when a member joins or
+ * leaves, only its own keys move.
  *
  * Each member stands on the ring at many points; a key belongs to the member of the next point. The points
  * are the same in every process and every release: replicas that do not agree on them would own keys twice
@@ -25,11 +25,11 @@ void kl_ring_unref(kl_ring *r); /* NULL is fine */
 size_t kl_ring_members(const kl_ring *r);
 /* in the order of their names; borrowed */
 const char *kl_ring_member(const kl_ring *r, size_t i);
-size_t kl_ring_find(const kl_ring *r, const char *member); /* KL_RING_NOBODY when it is none */
+size_t kl_ring_find(const kl_ring *r, const char *member); /* KL_RING_NOBODY when it is not a member */
 uint64_t kl_ring_point(const char *text, size_t n);        /* where a key is */
 /* KL_RING_NOBODY when there are no members */
 size_t kl_ring_owner(const kl_ring *r, uint64_t point);
-/* the part of all keys that is its own; 0 for nobody */
+/* its share of all keys; 0 for nobody */
 double kl_ring_share(const kl_ring *r, size_t member);
 
 #endif

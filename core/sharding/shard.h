@@ -3,22 +3,21 @@
  *   out --start--> joining --created--> in --deadline passed, lease gone--> lapsed --joined--> joining
  *                                       in --leave (workers have ended)--> leaving --> gone
  *
- * Every replica has a Lease of its own, which it renews, and in which it *publishes* the ring by which it
- * takes keys. All see all Leases through one watch. A replica runs a key when
+ * Every replica has its own Lease, which it renews, and in which it *publishes* the ring that assigns its
+ * keys. All see all Leases through one watch. A replica runs a key when
  *   - its own lease is good by the local boottime, counted from before the renewing request was sent,
- *   - its publications and what it now wants give it the key, and
- *   - in a picture of all Leases that is no older than its publication, nobody else's publication has the
- *     key.
- * Who loses keys takes no more of them at once, and publishes when the last run on them has ended.
- * Publish, then look: of two who want one key at the same time, at least one sees the other.
+ *   - its publications and its target assign the key to it, and
+ *   - in a snapshot of all Leases that is not older than its publication, no other publication owns the key.
+ * A replica that loses keys stops taking them at once, and publishes when the last run on them has ended.
+ * Publish first, then read: of two replicas that want one key at the same time, at least one sees the other.
  *
- * Others are never believed about time: a Lease that has not changed for its duration, by our clock, is
- * deleted with its resourceVersion as the condition, so that a renewal under way fails, and with it every
- * right of its owner. An owner's deadline lies before that. Who lapsed lets all its runs end, deletes what
- * is left of its Lease, and joins as new.
+ * Clocks of others are never trusted: a Lease that has not changed for its duration, by our clock, is deleted
+ * with its resourceVersion as the precondition, so that a concurrent renewal fails, and its owner loses every
+ * right. An owner's own deadline is earlier. A lapsed replica ends all its runs, deletes its Lease, and joins
+ * again.
  *
- * No I/O, no thread, no clock. The owner does what the action says; a reply to a request that is not asked
- * for any more is known by its number. Owner thread, but for kl_shard_deadline and the claims. */
+ * No I/O, no thread, no clock. The owner performs the action; a reply to an outdated request is recognised by
+ * its number. Owner thread, but for kl_shard_deadline and the claims. */
 #ifndef KL_SHARDING_SHARD_H
 #define KL_SHARDING_SHARD_H
 
@@ -37,7 +36,7 @@ typedef struct kl_shard_config {
     const char *group;
     const char *ns, *identity;
     kl_time lease, renew, retry; /* 0: 15 s, 10 s, 2 s; rules of kl_leader_check */
-    size_t max;                  /* so many members take keys, the longest there first; 0: all */
+    size_t max;                  /* the number of members that take keys, the oldest first; 0: all */
     uint64_t seed;               /* of the incarnation's name: random */
 } kl_shard_config;
 
@@ -49,14 +48,14 @@ typedef enum kl_shard_input_kind {
     KL_SHARD_START, /* at first, or again after KL_SHARD_GONE */
     KL_SHARD_TIMER, /* the action's `until` has come (early is fine) */
     KL_SHARD_REPLY, /* of a request: serial, status, lease */
-    /* all Leases of the group as of one moment; moments come in the server's order */
+    /* a snapshot of all Leases of the group; snapshots come in the server's order */
     KL_SHARD_PICTURE,
-    /* no run is under way on a key that claims with this target (serial) do not want */
+    /* no run is under way on a key outside the target with this serial */
     KL_SHARD_DRAINED,
     KL_SHARD_JOINED, /* after KL_SHARD_STOPPED: no run is left */
     /* lease: {"name": "key" or "namespace"} of the controllers that are sharded now */
     KL_SHARD_CONTROLLERS,
-    KL_SHARD_LEAVE, /* for good; no run is left */
+    KL_SHARD_LEAVE, /* permanently; no run is left */
 } kl_shard_input_kind;
 
 typedef struct kl_shard_input {
@@ -87,9 +86,9 @@ typedef struct kl_shard_request {
 #define KL_SHARD_STARTED 1u /* we are a member: workers may start */
 #define KL_SHARD_STOPPED 2u /* not any more: runs must end, then JOINED */
 #define KL_SHARD_CHANGED                                                                                     \
-    4u /* other claims: kl_shard_claims; when they are in force and nothing unwanted runs: DRAINED */
-#define KL_SHARD_GONE 8u     /* after LEAVE: the lease is given back, or could not be */
-#define KL_SHARD_MEMBERS 16u /* others are there than before */
+    4u /* new claims: kl_shard_claims; when they are in force and no unwanted key runs: DRAINED */
+#define KL_SHARD_GONE 8u     /* after LEAVE: the lease was released, or could not be */
+#define KL_SHARD_MEMBERS 16u /* the set of replicas has changed */
 
 typedef struct kl_shard_action {
     kl_shard_request own, fence; /* each at most one at a time */
@@ -97,7 +96,7 @@ typedef struct kl_shard_action {
     unsigned events;
 } kl_shard_action;
 
-/* Heap object, the caller owns; the strings are copied. KL_EINVAL for times that make no sense. */
+/* Heap object, the caller owns; the strings are copied. KL_EINVAL for inconsistent times. */
 KL_NODISCARD kl_status kl_shard_new(const kl_shard_config *c, kl_shard **out, kl_err *err);
 void kl_shard_free(kl_shard *s);
 kl_shard_action kl_shard_step(kl_shard *s, const kl_shard_input *in, kl_shard_now now);
@@ -106,12 +105,12 @@ kl_shard_action kl_shard_step(kl_shard *s, const kl_shard_input *in, kl_shard_no
 kl_time kl_shard_deadline(const kl_shard *s);
 kl_claims *kl_shard_claims(kl_shard *s);     /* as of now, a new reference */
 uint64_t kl_shard_target(const kl_shard *s); /* its number, for DRAINED */
-/* counts our memberships: what began in one may not write in another */
+/* counts our memberships: a run of one must not write in another */
 uint64_t kl_shard_epoch(const kl_shard *s);
 const char *kl_shard_name(const kl_shard *s); /* of our Lease */
-size_t kl_shard_members(const kl_shard *s);   /* that take keys, as wanted now */
-size_t kl_shard_known(const kl_shard *s);     /* Leases there, ours included */
-/* Everybody has published what we want: nothing is about to move. */
+size_t kl_shard_members(const kl_shard *s);   /* members that take keys, by the target */
+size_t kl_shard_known(const kl_shard *s);     /* existing Leases, ours included */
+/* All replicas have published our target: no key is about to move. */
 bool kl_shard_settled(const kl_shard *s);
 
 #endif

@@ -1,5 +1,4 @@
-/* shard_lease.h - a member's Lease: reading what others published, writing what we publish. Pure; owner
- * thread. */
+/* shard_lease.h - a member's Lease: reads others' publications, writes ours. Pure; owner thread. */
 #ifndef KL_SHARDING_SHARD_LEASE_H
 #define KL_SHARDING_SHARD_LEASE_H
 
@@ -7,11 +6,11 @@
 #include "sharding/claims.h"
 
 typedef struct kl_shard_lease {
-    char *name, *uid, *rv, *incarnation, *created; /* incarnation NULL: nobody of ours wrote it */
+    char *name, *uid, *rv, *incarnation, *created; /* incarnation NULL: it was not written by a replica */
     kl_time duration;
     uint64_t seq;
     const kl_value *text; /* the annotation */
-    bool readable;        /* else it may mean any key */
+    bool readable;        /* otherwise it may own any key */
     const char **members; /* borrowed from the value below */
     size_t n_members;
     const kl_value *said; /* the annotation, decoded */

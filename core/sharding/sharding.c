@@ -166,10 +166,10 @@ static void complain(kl_sharding *s, const answer *a)
         return;
     s->refused = forbidden;
     if (a->fence)
-        kl_warn("the lease of a replica that is silent could not be deleted; its keys wait", "error=%s",
+        kl_warn("the lease of a silent replica could not be deleted; its keys wait", "error=%s",
             kl_log_quoted(a->message));
     else
-        kl_warn("our place among the replicas could not be asked for or kept", "lease=%s/%s error=%s", s->ns,
+        kl_warn("the lease of this replica could not be acquired or renewed", "lease=%s/%s error=%s", s->ns,
             kl_shard_name(s->brain), kl_log_quoted(a->message));
 }
 
@@ -182,7 +182,7 @@ static void answered_on_loop(void *arg)
     else
         s->refused = false;
     if (a->fence && !a->status)
-        kl_warn("a replica was silent for its lease; its keys are given to others", "lease=%s", a->message);
+        kl_warn("the lease of a silent replica expired; its keys move to others", "lease=%s", a->message);
     step(s,
         &(kl_shard_input){
             .kind = KL_SHARD_REPLY, .serial = a->serial, .status = a->status, .lease = a->lease});
@@ -355,7 +355,7 @@ static void remember(kl_sharding *s)
     size_t members = t->members, known = t->known;
     kl_unlock(&s->mu);
     if (tell)
-        kl_info("the replicas agree on who has which keys", "lease=%s replicas=%zu present=%zu",
+        kl_info("the replicas agree on the distribution of keys", "lease=%s replicas=%zu present=%zu",
             kl_shard_name(s->brain), members, known);
 }
 
@@ -491,23 +491,22 @@ bool kl_sharding_healthy(kl_sharding *s, kl_time tolerance)
 void kl_sharding_metrics(kl_sharding *s, kl_buf *out)
 {
     kl_metrics_head(out, "kubelua_shard_members", "gauge",
-        "Replicas that share the keys, as this one sees it; 0 while it is none of them");
+        "Replicas that share the keys, as seen by this one; 0 while it is not one of them");
     kl_metrics_sample(out, "kubelua_shard_members", s->state.member ? (double)s->state.members : 0, NULL);
-    kl_metrics_head(
-        out, "kubelua_shard_share", "gauge", "The part of all keys that this replica wants for itself");
+    kl_metrics_head(out, "kubelua_shard_share", "gauge", "The share of all keys assigned to this replica");
     for (size_t i = 0; i < s->n_parts; i++)
         if (s->parts[i]->in)
             kl_metrics_sample(out, "kubelua_shard_share",
                 kl_claims_share(s->claims, kl_gate_controller(s->parts[i]->gate)), "controller",
                 kl_gate_controller(s->parts[i]->gate), NULL);
     kl_metrics_head(out, "kubelua_shard_namespaces", "gauge",
-        "Namespaces that are in the caches of a controller which keeps only its own");
+        "Namespaces in the caches of a controller that caches only its own");
     for (size_t i = 0; i < s->n_parts; i++)
         if (s->parts[i]->in && kl_gate_covered(s->parts[i]->gate) >= 0)
             kl_metrics_sample(out, "kubelua_shard_namespaces", kl_gate_covered(s->parts[i]->gate),
                 "controller", kl_gate_controller(s->parts[i]->gate), NULL);
     kl_metrics_head(
-        out, "kubelua_shard_moves_total", "counter", "Keys of objects that came to this replica, or left it");
+        out, "kubelua_shard_moves_total", "counter", "Keys that moved to this replica, or away from it");
     for (size_t i = 0; i < s->n_parts; i++)
         kl_metrics_sample(out, "kubelua_shard_moves_total", (double)kl_gate_moves(s->parts[i]->gate),
             "controller", kl_gate_controller(s->parts[i]->gate), NULL);

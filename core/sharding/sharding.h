@@ -1,5 +1,5 @@
-/* sharding.h - a replica among others that share keys: feeds the brain (shard.h) with pictures, answers
- * and timers on the manager's loop, and lets what it says through to the gates of the controllers.
+/* sharding.h - a replica among others that share keys: feeds the state machine (shard.h) with snapshots,
+ * answers and timers on the manager's loop, and passes its claims to the gates of the controllers.
  *
  *   start --> member --lapsed: `stopped`--> joined (no run is left) --> member again          cancel --> left: `ended`
  *
@@ -20,18 +20,18 @@ typedef struct kl_sharding_env {
     kl_clock *clock;
     const char *group, *ns, *identity; /* copied */
     kl_time lease, renew, retry;       /* 0: 15 s, 10 s, 2 s */
-    size_t max;                        /* so many replicas take keys; 0: all */
+    size_t max;                        /* the number of replicas that take keys; 0: all */
     void (*started)(void *arg);        /* we are a member: workers may begin */
     void (*stopped)(void *arg);        /* not any more: workers end, then kl_sharding_joined */
     void (*ended)(void *arg);          /* after cancel */
     void *arg;
 } kl_sharding_env;
 
-/* Any thread. KL_EINVAL for times that make no sense. */
+/* Any thread. KL_EINVAL for inconsistent times. */
 KL_NODISCARD kl_status kl_sharding_new(const kl_sharding_env *env, kl_sharding **out, kl_err *err);
 void kl_sharding_start(kl_sharding *s);
 void kl_sharding_joined(kl_sharding *s);
-/* Gives our place back: nobody works any more. */
+/* Leaves the replicas; no controller may work any more. */
 void kl_sharding_cancel(kl_sharding *s);
 /* after cancel: until it has ended; false when that took too long. Not on the loop */
 bool kl_sharding_wait(kl_sharding *s);
@@ -40,22 +40,22 @@ void kl_sharding_free(kl_sharding *s); /* not on the loop; gates and tenure end 
 const char *kl_sharding_name(const kl_sharding *s);  /* of our Lease */
 const kl_tenure *kl_sharding_tenure(kl_sharding *s); /* its epoch counts our memberships */
 
-/* The gate of a controller: it takes part from now on, cut `by`. The same one when it comes back. moved
- * (may be NULL): on the loop, the claims were `before` and are those of the gate now; when they are the
- * same, the last run that they do not want has ended. */
+/* The gate of a controller, which is divided by `by` from now on. A controller that returns gets the same
+ * gate. moved (may be NULL): on the loop, the claims changed from `before` to those of the gate; when they
+ * are equal, the last unwanted run has ended. */
 kl_gate *kl_sharding_enter(kl_sharding *s, const char *controller, kl_shard_by by,
     void (*moved)(void *arg, kl_claims *before), void *arg);
 void kl_sharding_leave(kl_sharding *s, kl_gate *g); /* it has no run under way */
 
 typedef struct kl_sharding_state {
-    size_t members, known; /* replicas that take keys; that are there */
+    size_t members, known; /* replicas that take keys; all replicas */
     bool member, settled;
-    double share; /* of all keys, of the controller that was asked for */
+    double share; /* our share of all keys of the requested controller */
 } kl_sharding_state;
 /* Gauges; on the loop. */
 void kl_sharding_metrics(kl_sharding *s, kl_buf *out);
-/* Any thread, waits for nobody: false when our time ran out more than `tolerance` ago and the loop has not
- * seen it. */
+/* Any thread, never waits: false when our deadline passed more than `tolerance` ago and the loop has not
+ * noticed. */
 bool kl_sharding_healthy(kl_sharding *s, kl_time tolerance);
 /* any thread */
 void kl_sharding_state_get(kl_sharding *s, const char *controller, kl_sharding_state *out);

@@ -1,4 +1,4 @@
-/* accept.h - which form and media type a request asks for, out of its Accept header, as kube-apiserver reads
+/* accept.h - the form and media type that a request accepts, from its Accept header, as kube-apiserver reads
  * it: by quality, then from left to right. Pure. */
 #ifndef KL_SHOW_ACCEPT_H
 #define KL_SHOW_ACCEPT_H
@@ -17,14 +17,14 @@ typedef struct kl_show_form {
 
 typedef enum kl_show_what { KL_SHOW_ONE, KL_SHOW_LIST, KL_SHOW_WATCH } kl_show_what;
 
-/* What a request about `k` is answered with, or 406 in kube-apiserver's words. `accept` may be NULL,
- * `include` is ?includeObject= or NULL. Custom resources, and kinds whose protobuf has no table, are whole in
- * JSON and YAML alone. */
+/* The form of the answer to a request about `k`, or 406 in kube-apiserver's words. `accept` may be NULL,
+ * `include` is ?includeObject= or NULL. Custom resources, and kinds without a protobuf table, are complete
+ * only in JSON and YAML. */
 KL_NODISCARD kl_status kl_show_negotiate(const kl__kind *k, kl_show_what what, const char *accept,
     const char *include, kl_show_form *out, kl_err *err);
-/* What a failure is told in; JSON when nothing else fits. */
+/* The media type of a failure; JSON when no other is acceptable. */
 kl_show_media kl_show_error_media(const char *accept);
-/* The 406 of a single object asked for as a list, or the other way round. */
+/* The 406 for a single object requested as a list, or the reverse. */
 KL_NODISCARD kl_status kl_show_fits(const kl__kind *k, const kl_show_form *form, bool list, kl_err *err);
 /* For Content-Type. */
 const char *kl_show_media_type(kl_show_media media, bool stream);

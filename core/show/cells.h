@@ -1,5 +1,5 @@
-/* cells.h - the cells of tables that take some thinking. Each appends one JSON value for object `o` at
- * wall time `now`. Pure. */
+/* cells.h - the computed cells of tables. Each appends one JSON value for object `o` at wall time `now`.
+ * Pure. */
 #ifndef KL_SHOW_CELLS_H
 #define KL_SHOW_CELLS_H
 
@@ -7,7 +7,7 @@
 #include "value/value.h"
 
 void kl_cell_text(const char *text, kl_buf *out); /* NULL is "" */
-/* How long ago an RFC 3339 time was, as people say it ("3h2m"); false when it is no time. */
+/* How long ago an RFC 3339 time was, in kubectl's form ("3h2m"); false when it is not a time. */
 bool kl_cell_since(const char *text, kl_time now, char *out, size_t n);
 void kl_cell_duration(int64_t seconds, char *out, size_t n); /* two units while small, one when large */
 /* of status.conditions; borrowed, or NULL */

@@ -1,5 +1,6 @@
-/* sim.h - controllers over a world in memory, on one thread and on a clock that its owner moves: the same
- * programs, caches, queues and workers as in life; the embedded API server answers, without a socket.
+/* sim.h - controllers over a simulated cluster in memory, on one thread and on a clock that its owner moves:
+ * the same programs, caches, queues and workers as in production; the embedded API server answers, without a
+ * socket.
  *
  *   new -> put, load: the world -> start: programs -> (settle -> move)*
  *
@@ -13,7 +14,7 @@
 
 typedef struct kl_sim kl_sim;
 
-/* A write that a controller asked for, as it was answered. Borrowed. */
+/* A write of a controller, with its answer. Borrowed. */
 typedef struct kl_sim_wrote {
     const char *controller;
     const kl_op *op;
@@ -37,19 +38,19 @@ typedef struct kl_sim_options {
 
 KL_NODISCARD kl_status kl_sim_new(const kl_sim_options *o, kl_sim **out, kl_err *err);
 void kl_sim_free(kl_sim *s);
-/* What is written to it directly is heard of at the next kl_sim_settle. */
+/* Direct writes to it are noticed at the next kl_sim_settle. */
 kl_server *kl_sim_server(kl_sim *s);
 kl_clock *kl_sim_clock(kl_sim *s);
 
-/* Takes references. Once; their kinds have to be there. Every object of each controller's kind is enqueued.
+/* Takes references. Once; their kinds must exist. Every object of each controller's kind is enqueued.
  * */
 KL_NODISCARD kl_status kl_sim_start(kl_sim *s, kl_program *const *programs, size_t n, kl_err *err);
-/* Runs what is ready until nothing is, time standing still. *next: the next moment (of kl_sim_clock) at
- * which something would run by itself, or KL_NEVER. KL_ETIMEOUT: there is no end of it. */
+/* Runs what is ready until nothing is, time standing still. *next: the time (of kl_sim_clock) of the next
+ * timer, or KL_NEVER. KL_ETIMEOUT: it does not come to an end. */
 KL_NODISCARD kl_status kl_sim_settle(kl_sim *s, kl_time *next, kl_err *err);
 void kl_sim_move(kl_sim *s, kl_time by);
 
-/* What a client would ask: answered through done before it returns, as a write of nobody's. */
+/* A client's request: answered through done before it returns; a write counts for no controller. */
 void kl_sim_call(kl_sim *s, const kl_op *op, kl_reply_fn *done, void *arg);
 /* NULL: the server has no such kind. */
 const kl_resource *kl_sim_resource(kl_sim *s, const char *kind);

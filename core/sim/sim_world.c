@@ -183,7 +183,7 @@ static kl_status answer(
     kl__scene *s, const kl_op *op, const kl_resource *r, const kl_value **out, int *code, kl_err *err)
 {
     if (op->verb == KL_HTTP)
-        return kl_fail(err, KL_ENOTFOUND, "a simulation has no answer to %s %s: nothing is called from it",
+        return kl_fail(err, KL_ENOTFOUND, "a simulation cannot send requests: no answer to %s %s",
             op->subresource ? op->subresource : "", op->name ? op->name : "");
     if (!r)
         return kl_fail(err, KL_ENOTFOUND, "the simulated cluster has no kind %s", op->kind ? op->kind : "");

@@ -1,4 +1,4 @@
-/* filter.h - which objects of a resource a list or watch speaks about: namespace, labels, fields. */
+/* filter.h - which objects of a resource a list or watch selects: namespace, labels, fields. */
 #ifndef KL_SERVER_FILTER_H
 #define KL_SERVER_FILTER_H
 
@@ -11,7 +11,7 @@ typedef struct kl__filter {
     kl_field_selector *fields; /* NULL: all */
 } kl__filter;
 
-/* Texts may be NULL. 400 for what does not parse and for a field that the kind cannot select by. */
+/* Texts may be NULL. 400 for invalid text, and for a field that the kind cannot select by. */
 KL_NODISCARD kl_status kl__filter_init(
     kl__filter *f, const kl__kind *k, const char *ns, const char *labels, const char *fields, kl_err *err);
 void kl__filter_fini(kl__filter *f);

@@ -34,8 +34,8 @@ typedef struct kl__bucket {
     kl__change *ring; /* the last changes, oldest at `first` */
     size_t first, count, ring_cap;
     uint64_t forgotten; /* changes up to this RV are not in the ring any more */
-    /* Nothing is known of versions between these: changes of an earlier life that did not reach the disk may
-     * have had them. 0: there are none. */
+    /* Versions between these are unknown: changes of an earlier process that did not reach the disk may have
+     * had them. 0: there are none. */
     uint64_t gap_from, gap_to;
     uint64_t last_rv; /* of its latest change */
     kl_list watches;  /* see watch.c */
@@ -45,14 +45,16 @@ typedef void kl__store_listener(void *arg, kl__bucket *b, const kl__change *c);
 
 kl__store *kl__store_new(size_t history, kl__store_listener *changed, void *arg);
 void kl__store_free(kl__store *s);
-/* Before the first bucket: versions begin above `rv`, and what is not above it is of another life, of
- * which nothing is known. */
+/* Before the first bucket: versions begin above `rv`; lower ones belong to an earlier process, and their
+ * changes are unknown. */
 void kl__store_begin(kl__store *s, uint64_t rv);
-/* An object of an earlier life, as it was; nobody is told. Takes the reference. Before the first change. */
+/* Restores an object of an earlier process; watches do not get it. Takes the reference. Before the first
+ * change. */
 void kl__store_restore(kl__bucket *b, const char *key, const kl_value *object, uint64_t rv);
-/* What is known of an earlier life of a resource: its last change was at `last`, and all up to `known`. */
+/* The history of a resource in an earlier process: its last change was at `last`, and all are known up to
+ * `known`. */
 void kl__store_remember(kl__store *s, kl__bucket *b, uint64_t last, uint64_t known);
-/* Whether all changes since `rv` are there to be told. */
+/* Whether the history has all changes since `rv`. */
 bool kl__bucket_knows(const kl__bucket *b, uint64_t rv);
 uint64_t kl__store_rv(const kl__store *s);
 /* a resource version at which nothing changes; returns it */
@@ -66,13 +68,13 @@ size_t kl__store_buckets(const kl__store *s, kl__bucket *const **all);
 const kl__entry *kl__bucket_get(const kl__bucket *b, const char *key);
 /* the first index whose key is not below `key` */
 size_t kl__bucket_from(const kl__bucket *b, const char *key);
-/* any key that starts so */
+/* whether any key starts with it */
 bool kl__bucket_has(const kl__bucket *b, const char *prefix);
 /* Stores `object` (takes it) at a new RV, which it writes into metadata. Returns the stored value,
  * borrowed. */
 const kl_value *kl__store_put(kl__store *s, kl__bucket *b, const char *key, const kl_value *object);
-/* Removes; returns the last state at the deletion's RV, a new reference, or NULL when there was none.
- * `last` (may be NULL: what is stored) is the state to tell. */
+/* Removes; returns the last state at the deletion's RV, a new reference, or NULL when there was none. `last`
+ * (may be NULL: the stored state) is the state to report. */
 const kl_value *kl__store_remove(kl__store *s, kl__bucket *b, const char *key, const kl_value *last);
 
 /* A picture of a bucket: entries whose key starts with `prefix`, from key `from` on, as they were at `rv`

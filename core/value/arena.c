@@ -118,7 +118,8 @@ static uint32_t run_new(size_t size)
         reserve_locked();
     size_t at = used;
     if (size > reserved - used)
-        kl_mem_die("memory for values (the range of 16 GiB, or what `ulimit -v` leaves of it, is full)");
+        kl_mem_die(
+            "memory for values (the range of 16 GiB, or the part of it that `ulimit -v` leaves, is full)");
     used += size;
     if (used > opened) {
         size_t to = (used + OPEN_STEP - 1) & ~(OPEN_STEP - 1);

@@ -1,5 +1,5 @@
-/* arena.h - where the nodes of values lie (private to model/): one reserved range of addresses, so that 31
- * bits name a node.
+/* arena.h - the memory of values (private to model/): one reserved range of addresses, so that 31 bits name a
+ * node.
  *
  * An address is the range's base + 8 * handle. Sizes fall into classes; a class fills chunks of 32 KB with
  * slots of one size, and a chunk without live slots goes back to the system. Any thread. Freed slots are
@@ -16,7 +16,7 @@ extern char *kl__arena_base; /* set before the first handle exists, never change
 
 /* `size` bytes (at least 8), 8-aligned, not zeroed. Never fails: at the end of the range kl_mem_die. */
 uint32_t kl__arena_alloc(size_t size);
-void kl__arena_free(uint32_t handle, size_t size); /* the size it was asked for */
+void kl__arena_free(uint32_t handle, size_t size); /* the size it was allocated with */
 
 void kl__arena_usage(size_t *slots, size_t *bytes); /* what is allocated now */
 

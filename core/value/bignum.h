@@ -1,6 +1,6 @@
-/* bignum.h - whole numbers of any size, in decimal, because everything quantities do to them is decimal:
- * cut digits off, add zeros, compare, print. The number is sign and magnitude; zero has no limbs and no
- * sign. Owner thread. */
+/* bignum.h - whole numbers of any size, in decimal, because all operations of quantities are decimal: cut
+ * digits off, add zeros, compare, print. The number is sign and magnitude; zero has no limbs and no sign.
+ * Owner thread. */
 #ifndef KL_VALUE_BIGNUM_H
 #define KL_VALUE_BIGNUM_H
 

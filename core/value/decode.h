@@ -1,8 +1,8 @@
-/* decode.h - JSON text to values, for those who decode many alike (private to model/).
+/* decode.h - JSON text to values, for callers that decode many similar texts (private to model/).
  *
- * A decoder keeps its buffers between texts. Its guide is a value that the next text probably resembles:
- * the object before in a list, the object's last state in a watch. What is the same as in the guide is
- * compared, not looked up, and taken over whole. Owner thread. */
+ * A decoder keeps its buffers between texts. Its guide is a value that the next text probably resembles: the
+ * previous object of a list, the object's last state in a watch. Parts equal to the guide are compared, not
+ * looked up, and reused as a whole. Owner thread. */
 #ifndef KL_VALUE_DECODE_H
 #define KL_VALUE_DECODE_H
 
@@ -29,7 +29,7 @@ typedef struct kl__decoder {
     kl__h fill_keys[2];
     bool made_new; /* about the value just read: KL__NEW */
     kl__recent recent;
-    bool refill; /* the root had its own apiVersion or kind: once more without filling */
+    bool refill; /* the root had its own apiVersion or kind: decode again without filling */
 } kl__decoder;
 
 void kl__decoder_fini(kl__decoder *d); /* a zeroed one is ready for use */

@@ -1,8 +1,8 @@
-/* draft.h - an editable copy of a value, copy-on-write, which knows what was changed. Owner thread.
+/* draft.h - an editable copy of a value, copy-on-write, which records its changes. Owner thread.
  *
  * A draft node stands for one place. Reading falls through to the base value until something below was
- * written. Nodes open down to twice KL_VALUE_DEPTH_MAX below the root. The merge patch (RFC 7386) of all
- * edits falls out: kl_draft_patch. Lists are replaced whole in merge patches. */
+ * written. Nodes open down to twice KL_VALUE_DEPTH_MAX below the root. kl_draft_patch gives the merge patch
+ * (RFC 7386) of all edits. Lists are replaced whole in merge patches. */
 #ifndef KL_VALUE_DRAFT_H
 #define KL_VALUE_DRAFT_H
 
@@ -13,12 +13,12 @@ typedef struct kl_draft_node kl_draft_node;
 
 kl_draft *kl_draft_new(const kl_value *base); /* takes its own reference */
 void kl_draft_free(kl_draft *d);
-/* What it takes beside the base: nodes that were opened, and what was written, each value measured up to
+/* Its memory beside the base: opened nodes and written values, each value measured up to
  * KL_DRAFT_MEASURED. */
 #define KL_DRAFT_MEASURED ((size_t)1 << 30)
 size_t kl_draft_bytes(const kl_draft *d);
 kl_draft_node *kl_draft_root(kl_draft *d);
-/* What stands at key now. A container gives a node (stable address for the draft's life); a scalar gives
+/* The present value at key. A container gives a node (stable address for the draft's life); a scalar gives
  * NULL with *scalar set (borrowed until the next write to this node); absent gives NULL and NULL. */
 kl_draft_node *kl_draft_get(kl_draft_node *n, const char *key, size_t keylen, const kl_value **scalar);
 kl_draft_node *kl_draft_item(kl_draft_node *n, size_t i, const kl_value **scalar); /* array, from 0 */
@@ -33,12 +33,12 @@ KL_NODISCARD kl_status kl_draft_set_item(kl_draft_node *n, size_t i, const kl_va
 void kl_draft_insert_item(kl_draft_node *n, size_t i, const kl_value *v);
 /* the object at key, created when absent or scalar */
 kl_draft_node *kl_draft_make(kl_draft_node *n, const char *key, size_t keylen);
-/* Each of these compares what was opened with what it was: their cost is that of the edit. */
+/* Each of these compares opened nodes with the base: they cost as much as the edit. */
 bool kl_draft_changed(kl_draft *d);
 /* a list was changed: the patch needs the resourceVersion */
 bool kl_draft_list_changed(kl_draft *d);
 const kl_value *kl_draft_value(kl_draft_node *n); /* the present state, a new reference */
-/* all in one: the patch, or NULL when nothing changed; and whether a list did */
+/* both at once: the patch, or NULL when nothing changed; and whether a list did */
 const kl_value *kl_draft_result(kl_draft *d, bool *lists);
 /* merge patch from base to now, a new reference; {} when equal */
 const kl_value *kl_draft_patch(kl_draft *d);

@@ -1,5 +1,5 @@
-/* gather.h - how decoders gather values into containers (private to model/): growing stacks of entries,
- * and strings that come again.
+/* gather.h - how decoders gather values into containers (private to model/): growing stacks of entries, and
+ * recurring strings.
  *
  * An entry says whether its reference is ours or borrowed from the guide, see value/intern.h. Owner
  * thread. */
@@ -16,8 +16,8 @@ typedef struct kl__entries {
     size_t len, cap;
 } kl__entries;
 
-/* Strings of one text, by their last bytes: a time or a name comes again soon. What the text brought is
- * held by its stacks. */
+/* Recent strings of one text, by their last bytes: a time or a name soon recurs. The text's stacks hold the
+ * references. */
 typedef struct kl__recent {
     kl__entry v[KL__RECENT];
 } kl__recent;
@@ -94,8 +94,7 @@ static inline kl__h kl__recent_string(kl__recent *r, const char *s, size_t n, bo
     return h;
 }
 
-/* A new reference that turned out to be the guide after all is given back: who gets the guide has borrowed
- * it. */
+/* Drops a new reference that turned out to be the guide: a caller borrows the guide. */
 static inline kl__h kl__made(kl__h h, kl__h guide)
 {
     if (h == guide)

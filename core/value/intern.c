@@ -581,7 +581,7 @@ void kl_value_memory(size_t *nodes, size_t *bytes)
 }
 
 #ifdef KL_DEBUG
-/* The arena is no malloc, so LeakSanitizer cannot look into it: this does, when the process ends. */
+/* The arena is not a malloc, so LeakSanitizer cannot look into it: this does, when the process ends. */
 /* After the destructors that have no priority, which may let go of values. */
 __attribute__((destructor(102))) static void tell_leaks(void)
 {
@@ -589,7 +589,7 @@ __attribute__((destructor(102))) static void tell_leaks(void)
     kl_value_memory(&nodes, &bytes);
     if (!nodes)
         return;
-    fprintf(stderr, "kubelua: leak: %zu values (%zu bytes) are still counted at exit\n", nodes, bytes);
+    fprintf(stderr, "kubelua: leak: %zu values (%zu bytes) are still referenced at exit\n", nodes, bytes);
     for (size_t i = 0; i < SHARDS; i++)
         for (size_t at = 0; at < shards[i].end && told < 8; at++) {
             kl__h h = (kl__h)shards[i].cells[at];

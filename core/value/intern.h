@@ -1,4 +1,4 @@
-/* intern.h - how values lie in memory (private to model/: everybody else uses value.h).
+/* intern.h - the representation of values (private to model/: other code uses value.h).
  *
  * A value is a handle of 32 bits. Integers of 31 bits, null, booleans and the empties are the handle
  * itself; everything else is a node in the arena, and equal nodes are one node: strings by their bytes,
@@ -13,15 +13,14 @@
  *                                                           shape   rc|type len     key ... then an index, if
  * there are many
  *
- * Containers of an object that came through a stream and hold a string that nobody had before are the
- * exception: nothing can be equal to them yet, so they stay out of the table, which they would make twice
- * as long. Who decodes the same again does it beside the object as guide, and gets the same nodes. So
- * equal handles are equal values, and equal containers mostly have equal handles; strings and numbers
- * always do.
+ * Containers of a streamed object that hold a new string are the exception: nothing can be equal to them yet,
+ * so they stay out of the table, which would otherwise be twice as long. A decoder of the same object uses it
+ * as the guide, and gets the same nodes. So equal handles are equal values, and equal containers mostly have
+ * equal handles; strings and numbers always do.
  *
  * A node is in the table as long as its count is above zero, and the count reaches zero only under its
- * shard's lock, so whoever finds a node there may count it up. Children are counted once per place where
- * they stand. */
+ * shard's lock, so a thread that finds a node there may increment its count. Children are counted once per
+ * place where they stand. */
 #ifndef KL_VALUE_INTERN_H
 #define KL_VALUE_INTERN_H
 
@@ -49,7 +48,7 @@ typedef struct kl__node {
 #define KL__PLAIN 8u /* a string that JSON writes as it is: no quote, backslash or control character */
 #define KL__ALONE 8u /* a container that is not in the table: see kl__make_alone */
 #define KL__ONE 16u
-#define KL__FOREVER ((uint32_t)1 << 31) /* a count so high that it is not kept any more: the node stays */
+#define KL__FOREVER ((uint32_t)1 << 31) /* a saturated count: the node stays */
 #define KL__SHAPE ((kl_type)0)          /* the type of a shape's node: no value has it */
 
 #define KL__INT_BIT ((kl__h)1 << 31)
@@ -138,11 +137,11 @@ static inline void kl__spare(kl__h h)
         atomic_fetch_sub_explicit(&kl__at(h)->rc, KL__ONE, memory_order_release);
 }
 
-/* A handle on the way into a container: its reference is ours to give, or it is borrowed from somebody who
- * outlives the call. */
+/* A handle on the way into a container: we own its reference, or it is borrowed from an owner that outlives
+ * the call. */
 typedef uint64_t kl__entry;
 #define KL__OWNED ((kl__entry)1 << 32)
-#define KL__NEW ((kl__entry)1 << 33) /* nobody had it before this text, so nobody has what contains it */
+#define KL__NEW ((kl__entry)1 << 33) /* it is new in this text, so its containers are new, too */
 static inline kl__entry kl__owned(kl__h h) { return h | KL__OWNED; }
 
 /* An array, or a shape of distinct keys. Owned entries are taken over. */
@@ -155,7 +154,7 @@ kl__h kl__intern_object(kl__entry shape, const kl__entry *e, size_t n);
 /* An array or object with a new child, without asking the table and without entering it. */
 kl__h kl__make_alone(kl_type type, kl__entry head, const kl__entry *e, size_t n);
 
-/* The same for those who gather key, value, key, value ... (or items) as references: all are taken over;
+/* The same for callers that gather key, value, key, value ... (or items) as references: all are taken over;
  * keys are distinct. */
 const kl_value *kl__intern_container(kl_type type, const kl_value *const *slots, size_t n);
 

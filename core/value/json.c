@@ -202,7 +202,7 @@ static kl_status object_from(const cJSON *c, kl_builder *b, const place *p, kl_e
         place at;
         below(p, &at, m->string, 0);
         if (!m->string || kl_map_get(seen, m->string)) {
-            st = refuse(&at, m->string ? "the key stands there twice" : "a member has no key", err);
+            st = refuse(&at, m->string ? "the key appears twice" : "a member has no key", err);
         } else {
             kl_map_set(seen, m->string, seen);
             kl_build_key(b, m->string);

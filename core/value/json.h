@@ -14,20 +14,20 @@ struct cJSON; /* cjson/cJSON.h */
 #define KL_CJSON_DEPTH_MAX 1000
 
 /* The value as a new tree; the caller frees it with cJSON_Delete. A whole number that a double cannot hold
- * becomes a cJSON_Raw of its digits, so that nothing is lost. To print, take kl_value_to_json: cJSON
- * writes whole numbers beyond 2^31 with an exponent, which Go does not read as integers. KL_EINVAL names
- * the place of what cJSON cannot hold: a string or key with a NUL inside, or a tree that is too deep. A
- * NULL handle is null. Any thread. */
+ * becomes a cJSON_Raw of its digits, so that nothing is lost. For printing use kl_value_to_json: cJSON writes
+ * whole numbers beyond 2^31 with an exponent, which Go does not read as integers. KL_EINVAL names the place
+ * of a value that cJSON cannot hold: a string or key with a NUL inside, or a tree that is too deep. A NULL
+ * handle is null. Any thread. */
 KL_NODISCARD kl_status kl_value_to_cjson(const kl_value *v, struct cJSON **out, kl_err *err);
 /* The tree as a new value, which shares nothing with it. Whole numbers of up to 2^53 become integers; a
- * cJSON_Raw is read as JSON. KL_EINVAL names the place of what is no JSON: an invalid item, NaN, infinity,
+ * cJSON_Raw is read as JSON. KL_EINVAL names the place of what is not JSON: an invalid item, NaN, infinity,
  * a key twice, or a tree that is too deep. Bytes that are not UTF-8 become U+FFFD. Any thread. */
 KL_NODISCARD kl_status kl_value_from_cjson(const struct cJSON *tree, const kl_value **out, kl_err *err);
 
 typedef enum kl_json_verdict {
     KL_JSON_SAME,         /* both read it, and read the same */
-    KL_JSON_REFUSED,      /* ours refuses it: cJSON is laxer and proves nothing */
-    KL_JSON_INCOMPARABLE, /* it holds what cJSON cannot: NUL in a string, numbers above 63 characters */
+    KL_JSON_REFUSED,      /* our decoder refuses it: cJSON is laxer and proves nothing */
+    KL_JSON_INCOMPARABLE, /* cJSON cannot hold it: NUL in a string, numbers above 63 characters */
     KL_JSON_DIFFERENT,    /* a mistake in one of the two */
 } kl_json_verdict;
 

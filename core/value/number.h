@@ -9,8 +9,8 @@
 bool kl__double_parse(const char *text, size_t n, double *out);
 
 /* The shortest text that reads back as x, laid out as Go's encoding/json: below 1e-6 with an exponent.
- * Integral doubles are plain digits up to 2^53 and have an exponent above, so that nobody reads an exact
- * integer where there was none. x is finite. Returns out. */
+ * Integral doubles are plain digits up to 2^53 and have an exponent above, so that no reader takes them for
+ * exact integers. x is finite. Returns out. */
 #define KL__DOUBLE_MAX 40
 char *kl__double_format(double x, char out[KL__DOUBLE_MAX]);
 

@@ -193,7 +193,7 @@ static const char *array_edit(
 {
     size_t len = kl_value_len(v), at;
     if (!index_of(step, len, how == ADD, &at))
-        return "there is no such index in the list";
+        return "the list has no such index";
     kl__stack s = {0};
     for (size_t i = 0; i <= len; i++) {
         if (i == at && how != REMOVE)
@@ -219,13 +219,13 @@ static const char *edit_at(
         return NULL;
     }
     if (t != KL_OBJECT && t != KL_ARRAY)
-        return "the path goes through something that is neither object nor list";
+        return "the path passes through a value that is neither object nor list";
     if (n == 1 && t == KL_ARRAY)
         return array_edit(v, steps[0], how, x, out);
     const kl_value *below = child(v, steps[0]);
     if (n == 1) {
         if (!below && how == REMOVE)
-            return "there is no such key";
+            return "the key does not exist";
         *out = kl_value_with(v, steps[0], how == REMOVE ? NULL : x);
         return NULL;
     }
@@ -343,7 +343,7 @@ static const char *operation_do(const operation *o, const kl_value **doc, size_t
             there = read_from(*doc, &o->at);
         if (!there)
             return "the path does not exist";
-        return kl_value_equal(there, o->value) ? NULL : "the value is another one";
+        return kl_value_equal(there, o->value) ? NULL : "the value differs";
     }
     if (is(o, "move") || is(o, "copy")) {
         moved = is(o, "copy") ? read_from(*doc, &o->source) : find(*doc, &o->source);

@@ -1,6 +1,6 @@
-/* path.h - "spec.containers[1].name" and "metadata.labels[app.kubernetes.io/name]": how people name a
- * place in an object. Indexes count from 1 (as in Lua). A key with dots is written in brackets with or
- * without quotes. */
+/* path.h - "spec.containers[1].name" and "metadata.labels[app.kubernetes.io/name]": readable names of places
+ * in an object. Indexes count from 1 (as in Lua). A key with dots is written in brackets with or without
+ * quotes. */
 #ifndef KL_VALUE_PATH_H
 #define KL_VALUE_PATH_H
 

@@ -70,7 +70,7 @@ static kl_status add(kl__cut *c, const char *path, kl_err *err)
         if (!key) {
             kl_path_free(p);
             return kl_fail(err, KL_EINVAL,
-                "field \"%s\": an index cannot be kept alone; leave it out, and the path means every item of "
+                "field \"%s\": an index cannot be selected alone; without it the path means every item of "
                 "the list",
                 path);
         }

@@ -1,9 +1,9 @@
-/* projection.h - what of an object is kept when it is decoded; the rest is stepped over and never stored.
+/* projection.h - the parts of an object that decoding keeps; the rest is skipped and never stored.
  *
- * A projection always keeps what makes an object an object for caches and controllers: apiVersion, kind,
- * and of metadata name, namespace, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp,
- * deletionGracePeriodSeconds, finalizers, ownerReferences and labels (selectors read them). Paths are
- * written as in value/path.h without list indexes: a path through a list means all of its items
+ * A projection always keeps the fields that caches and controllers need: apiVersion, kind, and of metadata
+ * name, namespace, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp,
+ * deletionGracePeriodSeconds, finalizers, ownerReferences and labels (selectors read them). Paths are written
+ * as in value/path.h without list indexes: a path through a list means all of its items
  * ("spec.containers.image"). Immutable, refcounted; any thread. */
 #ifndef KL_VALUE_PROJECTION_H
 #define KL_VALUE_PROJECTION_H
@@ -21,21 +21,21 @@ kl_projection *kl_projection_without_managed_fields(void);
 kl_projection *kl_projection_ref(kl_projection *p);
 void kl_projection_unref(kl_projection *p);
 bool kl_projection_equal(const kl_projection *a, const kl_projection *b); /* NULL is everything */
-/* Whether an object so cut still has what stands at these keys: false when it was left out. */
+/* Whether a projected object still has the value at these keys: false when it was left out. */
 bool kl_projection_keeps(const kl_projection *p, const char *const *keys, size_t n);
 
-/* What to keep of the Status of an ERROR event, which is no object of the caller's: all that says why, or
- * p where it keeps that. */
+/* The projection for the Status of an ERROR event, which is not an object of the caller: it keeps the reason;
+ * p where it does so already. */
 const kl_projection *kl_projection_of_errors(const kl_projection *p);
 
-/* Whether nothing stands in v that would be left out: v was so cut, or there was nothing to cut. */
+/* Whether v has nothing that would be left out. */
 bool kl_projection_covers(const kl_projection *p, const kl_value *v);
-/* The path of the first list in a merge patch that would take the place of one whose items were cut, or
- * NULL. Caller frees. */
+/* The path of the first list in a merge patch that would replace a list whose items were cut, or NULL. Caller
+ * frees. */
 char *kl_projection_cut_list(const kl_projection *p, const kl_value *patch);
 
 /* --- for the decoder ---------------------------------------------------------------------- */
-/* One level of it: what becomes of each member. */
+/* One level of it: the treatment of each member. */
 typedef struct kl__cut kl__cut;
 const kl__cut *kl__projection_root(const kl_projection *p); /* NULL: keep all */
 /* for a watch's frame, whose member "object" is cut */

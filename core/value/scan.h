@@ -1,4 +1,4 @@
-/* scan.h - stepping over JSON text, 16 bytes at a time where the processor can (private to model/). */
+/* scan.h - skipping JSON text, 16 bytes at a time where the processor can (private to model/). */
 #ifndef KL_VALUE_SCAN_H
 #define KL_VALUE_SCAN_H
 
@@ -54,7 +54,7 @@ static inline const char *kl__string_end(const char *p, const char *end)
     }
 }
 
-/* Where a walk over JSON text stands that knows brackets, quotes and escapes, and nothing else. */
+/* The state of a walk over JSON text that knows only brackets, quotes and escapes. */
 typedef struct kl__brackets {
     size_t depth;            /* brackets open */
     bool in_string, escaped; /* escaped: the next character is, whatever it is */
@@ -128,7 +128,7 @@ static inline bool kl__brackets_block(kl__brackets *s, const char *p)
         b.quote &= ~kl__escaped_in(b.backslash, &escaped);
     uint64_t inside = kl__between(b.quote) ^ (s->in_string ? ~(uint64_t)0 : 0);
     size_t closed = kl__ones(b.close & ~inside);
-    /* a backslash outside a string escapes nothing: rubbish, taken slowly */
+    /* a backslash outside a string escapes nothing: invalid, handled slowly */
     if (closed >= s->depth || b.backslash & ~inside)
         return false;
     s->depth += kl__ones(b.open & ~inside) - closed;
@@ -141,8 +141,7 @@ static inline bool kl__brackets_block(kl__brackets *s, const char *p)
 #endif
 }
 
-/* Goes on from p until the bracket that leaves no other open, and past it (*whole), or to the end of the
- * piece. */
+/* Continues from p past the bracket that closes the outermost one (*whole), or to the end of the piece. */
 static inline const char *kl__brackets_close(kl__brackets *s, const char *p, const char *end, bool *whole)
 {
     *whole = false;

@@ -28,7 +28,7 @@ const char *kl__unexpected(kl__decoder *d, const char *at, const char *wanted)
     if (!d->err)
         return NULL;
     if (at >= d->end)
-        snprintf(what, sizeof what, "the text ends where %s is expected", wanted);
+        snprintf(what, sizeof what, "the text ends where %s was expected", wanted);
     else if ((unsigned char)*at > ' ' && (unsigned char)*at < 0x7f)
         snprintf(what, sizeof what, "'%c' where %s is expected", *at, wanted);
     else

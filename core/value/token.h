@@ -1,7 +1,7 @@
-/* token.h - the parts of JSON text that hold no others (private to model/).
+/* token.h - the tokens of JSON text (private to model/).
  *
- * Functions take a place in the decoder's text and return the place after what they read, or NULL with the
- * decoder's error told. */
+ * Functions take a place in the decoder's text and return the place after the token, or NULL after setting
+ * the decoder's error. */
 #ifndef KL_VALUE_TOKEN_H
 #define KL_VALUE_TOKEN_H
 

@@ -193,7 +193,7 @@ int64_t kl_value_int_at(const kl_value *v, int64_t dflt, ...)
 
 /* --- whole trees -------------------------------------------------------------------------- */
 
-/* Pairs (or single values) still to visit. They are borrowed, so this is no kl__stack. */
+/* Pairs (or single values) still to visit. They are borrowed, so this is not a kl__stack. */
 typedef struct todo {
     const kl_value **v;
     size_t len, cap;

@@ -52,30 +52,30 @@ bool kl_value_equal(const kl_value *a, const kl_value *b);
 /* memory the whole tree takes (shared parts counted once per occurrence) */
 size_t kl_value_bytes(const kl_value *v);
 
-/* What is left of some bounds for a value that is walked, shared parts each time: parts (of objects,
- * members count their name and their value), bytes of text, levels of containers. */
+/* The rest of some limits for a walk over a value, shared parts each time: parts (an object's member counts
+ * as two), bytes of text, levels of containers. */
 typedef struct kl_room {
     size_t nodes, bytes;
     unsigned depth;
 } kl_room;
 typedef enum kl_fit { KL_FIT, KL_FIT_MANY, KL_FIT_LONG, KL_FIT_DEEP } kl_fit;
-/* Whether v is within them: then nodes and bytes are taken off. Looks at no more than that many parts. */
+/* Whether v is within them: then nodes and bytes are subtracted. Visits at most that many parts. */
 kl_fit kl_value_fit(const kl_value *v, kl_room *room);
 
-/* The same for who would hold v alone: keys of objects too, and what occurs again counts once as a rule.
- * Stops when it is above `max`, and the answer is then some number above that. */
+/* The memory of v for a sole owner: keys of objects too; recurring parts count once as a rule. Stops above
+ * `max`, and then returns some number above that. */
 size_t kl_value_held(const kl_value *v, size_t max);
 
-/* What all values of the process take, shared parts once: nodes, and bytes with the table that finds them.
- * Lets go first of what dead giants still hold. */
+/* The memory of all values of the process, shared parts once: nodes, and bytes with their table. First frees
+ * the rest of large dead values. */
 void kl_value_memory(size_t *nodes, size_t *bytes);
 
 /* A number for a value as long as somebody holds it: values with the same number are equal, equal strings
  * have the same number. 0 for NULL. */
 static inline uint32_t kl_value_id(const kl_value *v) { return (uint32_t)(uintptr_t)v; }
 
-/* One place in a program that reads one field, again and again: remembers where the field stands in
- * objects with the same keys. Owner thread. `key` may be read; the rest is its own. */
+/* A place in the program that reads one field again and again: caches the position of the field in objects
+ * with the same keys. Owner thread. `key` may be read; the rest is its own. */
 typedef struct kl_lookup {
     const kl_value *key;
     uint32_t shape, place;
@@ -86,7 +86,7 @@ const kl_value *kl_value_find(const kl_value *v, kl_lookup *l); /* as kl_value_g
 
 /* --- references --------------------------------------------------------------------------- */
 const kl_value *kl_value_ref(const kl_value *v); /* returns v; NULL is fine */
-/* any depth; NULL is fine. Of a giant the memory comes back little by little, with later unrefs */
+/* any depth; NULL is fine. A very large value is freed in steps, by later unrefs */
 void kl_value_unref(const kl_value *v);
 
 /* --- decoding and encoding ---------------------------------------------------------------- */
@@ -95,8 +95,8 @@ void kl_value_unref(const kl_value *v);
 KL_NODISCARD kl_status kl_value_decode(const char *text, size_t n, const kl_value **out, kl_err *err);
 /* The same, but a key that comes again replaces the earlier member, as Go's encoding/json reads text that
  * people wrote into annotations and ConfigMaps. */
-/* The same for one of many that resemble each other: `like` (borrowed, may be NULL) is such a value, and
- * what the text shares with it costs little. */
+/* The same for one of many similar texts: `like` (borrowed, may be NULL) is such a value, and parts equal to
+ * it cost little. */
 KL_NODISCARD kl_status kl_value_decode_like(
     const char *text, size_t n, const kl_value *like, const kl_value **out, kl_err *err);
 KL_NODISCARD kl_status kl_value_decode_last(const char *text, size_t n, const kl_value **out, kl_err *err);
@@ -114,7 +114,7 @@ const kl_value *kl_value_of_int(int64_t i);
 const kl_value *kl_value_of_uint(uint64_t u);
 const kl_value *kl_value_of_double(double d);
 const kl_value *kl_value_of_str(const char *s);
-/* bytes that are no UTF-8 become U+FFFD, as in Go */
+/* bytes that are not UTF-8 become U+FFFD, as in Go */
 const kl_value *kl_value_of_strn(const char *s, size_t n);
 /* well-formed: no surrogates, nothing overlong */
 bool kl_utf8_valid(const char *s, size_t n);

@@ -205,7 +205,7 @@ static kl_status merge(reader *r, kl__stack *s, kl__seen *seen, const kl_value *
         if (ok)
             merge_one(s, seen, kl_value_item(merged, i));
     }
-    return ok ? KL_OK : fail_at(r, at, "<< merges a mapping, or a list of mappings");
+    return ok ? KL_OK : fail_at(r, at, "<< takes a mapping, or a list of mappings");
 }
 
 /* One key and its value; a merge is kept for the end. */
@@ -407,7 +407,7 @@ static kl_status keep_one(void *arg, const kl_value *v, kl_err *err)
     if (s->v) {
         kl_value_unref(v);
         return kl_fail(
-            err, KL_ESYNTAX, "%s: one document is expected, and there is another behind `---`", s->name);
+            err, KL_ESYNTAX, "%s: expected one document, but another follows after `---`", s->name);
     }
     s->v = v;
     return KL_OK;

@@ -14,10 +14,10 @@ KL_NODISCARD kl_status kl_yaml_decode(
     const char *name, const char *text, size_t n, const kl_value **out, kl_err *err);
 KL_NODISCARD kl_status kl_yaml_encode(const kl_value *v, kl_buf *out); /* block style, no leading --- */
 
-/* The text with one string changed, every other byte as it was, comments included. `path`,
- * NULL-terminated, leads through mappings by key and into a list by "key=value", the first item that has
- * that; the last step is a key, which is put before its mapping's other keys when it is not there. The
- * first document counts. KL_ENOTFOUND names the step that leads nowhere. yaml_edit.c */
+/* The text with one string changed, every other byte as it was, comments included. `path`, NULL-terminated,
+ * leads through mappings by key and into a list by "key=value", the first item that has that; the last step
+ * is a key, which is added before its mapping's other keys when it is missing. Only the first document is
+ * changed. KL_ENOTFOUND names the step that leads nowhere. yaml_edit.c */
 KL_NODISCARD kl_status kl_yaml_set_string(const char *name, const char *text, size_t n,
     const char *const *path, const char *value, kl_buf *out, kl_err *err);
 

@@ -190,6 +190,6 @@ kl_status kl_yaml_set_string(const char *name, const char *text, size_t n, const
     }
     yaml_parser_delete(&parser);
     if (!st && !reads_back(out, path, value))
-        st = kl_fail(err, KL_ESYNTAX, "%s: its form is one that cannot be changed in place", name);
+        st = kl_fail(err, KL_ESYNTAX, "%s: its form cannot be changed in place", name);
     return st;
 }

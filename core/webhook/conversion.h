@@ -1,5 +1,5 @@
-/* conversion.h - a ConversionReview (apiextensions.k8s.io/v1) as it comes from an API server, the answer, and
- * what tells an API server where to send it. Pure; any thread. */
+/* conversion.h - reads a ConversionReview (apiextensions.k8s.io/v1) of an API server, writes the answer, and
+ * the configuration that leads an API server here. Pure; any thread. */
 #ifndef KL_WEBHOOK_CONVERSION_H
 #define KL_WEBHOOK_CONVERSION_H
 
@@ -9,13 +9,13 @@
 #define KL_CRD_KIND "apiextensions.k8s.io/v1/CustomResourceDefinition"
 
 /* Reads a review: *request is its `request`, a new reference, which has a uid, a version and objects.
- * KL_ESYNTAX or KL_EINVAL says what is wrong with it, for the one who sent it. */
+ * KL_ESYNTAX or KL_EINVAL has a message for the sender. */
 KL_NODISCARD kl_status kl_conversion_parse(const char *text, size_t n, const kl_value **request, kl_err *err);
-/* The review that answers it. What was decided: {"converted": [objects]}; else {"message": text} says why
- * not. */
+/* The review that answers it. The decision: {"converted": [objects]}, or {"message": text} with the reason of
+ * a failure. */
 void kl_conversion_reply(const kl_value *request, const kl_value *decision, kl_buf *out);
-/* What of the definition `name` is to be applied: `where` is the clientConfig but for the CA, `ca` PEM text
- * or NULL. where NULL: nobody converts any more. A new reference. */
+/* The patch of the definition `name`: `where` is the clientConfig but for the CA, `ca` PEM text or NULL.
+ * where NULL: removes the conversion webhook. A new reference. */
 const kl_value *kl_conversion_config(const char *name, const kl_value *where, const char *ca);
 
 #endif

@@ -19,7 +19,7 @@ static kl_status check(const kl__review *x, const kl_value *review, kl_err *err)
         return kl_fail(err, KL_EINVAL, "expected %s %s of %s/%s, got kind \"%.60s\" of \"%.60s\"", x->article,
             x->kind, x->group, x->version, kind, is);
     if (strcmp(is + group + 1, x->version))
-        return kl_fail(err, KL_EINVAL, "%s of %.60s is not spoken here: set %s to [\"%s\"]", x->kind, is,
+        return kl_fail(err, KL_EINVAL, "%s of %.60s is not supported: set %s to [\"%s\"]", x->kind, is,
             x->field, x->version);
     const kl_value *r = kl_value_get(review, "request");
     if (kl_value_type(r) != KL_OBJECT)
@@ -35,7 +35,7 @@ kl_status kl__review_request(
     const kl_value *review = NULL;
     kl_status st = kl_value_decode(text, n, &review, err);
     if (st) {
-        kl_err_prefix(err, "the body is no JSON");
+        kl_err_prefix(err, "the body is not JSON");
         return st;
     }
     st = check(expected, review, err);

@@ -1,5 +1,5 @@
-/* webhook_certs.h - certificates of our own for webhooks: a CA, what it signed for the names under which
- * the API server calls us, and when either is due. Pure; owner thread. */
+/* webhook_certs.h - self-made certificates for webhooks: a CA, a certificate for the names under which the
+ * API server calls us, and when either must be renewed. Pure; owner thread. */
 #ifndef KL_WEBHOOK_WEBHOOK_CERTS_H
 #define KL_WEBHOOK_WEBHOOK_CERTS_H
 
@@ -7,8 +7,8 @@
 #include "value/value.h"
 #include "webhook/webhook_config.h"
 
-/* PEM texts. `ca` is a bundle: the CA that signs, then the one before it while its certificates may still
- * be shown. */
+/* PEM texts. `ca` is a bundle: the present CA, then the previous one while its certificates may still be in
+ * use. */
 typedef struct kl_webhook_certs {
     char *ca, *ca_key, *cert, *key;
 } kl_webhook_certs;
@@ -21,14 +21,14 @@ typedef struct kl_webhook_names {
 void kl_webhook_names_of(const kl_webhook_options *o, const char *url, kl_webhook_names *out);
 void kl_webhook_names_fini(kl_webhook_names *n);
 
-/* Whether these may be shown at `now` (wall) and on: whole, for these names, with a third of `life` left
- * at least. */
+/* Whether these are usable at `now` (wall): complete, for these names, with at least a third of `life`
+ * left. */
 bool kl_webhook_certs_good(const kl_webhook_certs *c, const kl_webhook_names *n, kl_time life, kl_time now);
-/* Makes what is missing or due: the certificate, and the CA, of which there are two for a while then. */
+/* Creates missing or due parts: the certificate, and the CA, of which there are two for a while then. */
 KL_NODISCARD kl_status kl_webhook_certs_renew(
     kl_webhook_certs *c, const kl_webhook_names *n, kl_time life, kl_time now, kl_err *err);
 
-/* As a Secret keeps them. Reading leaves empty what is not there. */
+/* Their form in a Secret. Reading leaves missing parts empty. */
 void kl_webhook_certs_read(const kl_value *secret, kl_webhook_certs *out);
 /* a new reference */
 const kl_value *kl_webhook_certs_secret(

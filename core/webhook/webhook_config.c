@@ -37,13 +37,11 @@ kl_status kl_webhook_options_check(const kl_webhook_options *o, kl_err *err)
     kl_status st = KL_OK;
     if (!o->cert_dir && !o->url && !o->service)
         st = kl_fail(err, KL_EINVAL,
-            "a script has webhooks: say where the API server reaches this process (--webhook-service "
-            "NAMESPACE/NAME, or --webhook-url "
-            "https://HOST:PORT), or bring certificates of your own (--webhook-cert-dir DIR)");
+            "a script has webhooks: give the address at which the API server reaches this process "
+            "(--webhook-service NAMESPACE/NAME, or --webhook-url https://HOST:PORT), or your own "
+            "certificates (--webhook-cert-dir DIR)");
     else if (o->url && o->service)
-        st = kl_fail(err, KL_EINVAL,
-            "--webhook-url and --webhook-service both say where the API server reaches this process; leave "
-            "one out");
+        st = kl_fail(err, KL_EINVAL, "--webhook-url and --webhook-service exclude each other; leave one out");
     else if (o->url && strcmp(o->url, "auto") && (strncmp(o->url, "https://", 8) || !o->url[8]))
         st = kl_fail(err, KL_EINVAL, "--webhook-url \"%s\" must begin with https://", o->url);
     else if (o->service && (st = kl_webhook_service_parse(o->service, &s, err)))

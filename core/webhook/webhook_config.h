@@ -1,4 +1,4 @@
-/* webhook_config.h - the configuration that tells an API server of a webhook, out of the script's spec.
+/* webhook_config.h - the configuration that registers a webhook with an API server, from the script's spec.
  * Pure but for the mapper it is given. */
 #ifndef KL_WEBHOOK_WEBHOOK_CONFIG_H
 #define KL_WEBHOOK_WEBHOOK_CONFIG_H
@@ -8,9 +8,9 @@
 
 typedef struct kl_webhook_options {
     const char *listen; /* ":9443" when NULL */
-    /* tls.crt, tls.key and perhaps ca.crt, which others renew; NULL: certificates of our own */
+    /* tls.crt, tls.key and perhaps ca.crt, renewed externally; NULL: self-made certificates */
     const char *cert_dir;
-    /* where the API server reaches us: "https://host:port", or "auto" for the address as bound; NULL: by
+    /* our address for the API server: "https://host:port", or "auto" for the bound address; NULL: by
      * service */
     const char *url;
     const char *service; /* "namespace/name" or "namespace/name:port" */
@@ -20,7 +20,7 @@ typedef struct kl_webhook_options {
     kl_time life; /* of our own certificates; 0: 90 days */
 } kl_webhook_options;
 
-/* KL_EINVAL says what is missing or cannot be read. */
+/* KL_EINVAL names the missing or unreadable part. */
 KL_NODISCARD kl_status kl_webhook_options_check(const kl_webhook_options *o, kl_err *err);
 
 /* A service as three texts; the caller frees ns and name. */
@@ -33,8 +33,8 @@ void kl_webhook_service_fini(kl_webhook_service *s);
 
 /* "admissionregistration.k8s.io/v1/MutatingWebhookConfiguration" */
 const char *kl_webhook_config_kind(bool mutating);
-/* A word of a kind that may end in a subresource ("v1/Pod/exec"): the length of the kind, and where the
- * subresource begins, or NULL. */
+/* A kind that may end in a subresource ("v1/Pod/exec"): the length of the kind, and where the subresource
+ * begins, or NULL. */
 size_t kl_webhook_kind_split(const char *word, const char **subresource);
 
 /* The key clientConfig: `where` and, unless NULL, the CA. */

@@ -132,7 +132,7 @@ static kl_status renew(kl_webhook_keeper *k, kl_webhook_certs *c, kl_err *err)
 
 static void made(kl_webhook_keeper *k)
 {
-    kl_info("made a new certificate for webhooks", "name=%s",
+    kl_info("created a new certificate for webhooks", "name=%s",
         k->names.dns[0]       ? k->names.dns[0]
             : k->names.ips[0] ? k->names.ips[0]
                               : "");
@@ -299,10 +299,10 @@ static bool configure_all(kl_webhook_keeper *k)
             kl_lock(&k->mu);
             if ((w = kl_map_get(k->wants, names[i])) && w->spec == s) {
                 if (!st && !w->applied)
-                    kl_info("the API server knows the webhook", "webhook=%s configuration=%s", names[i],
-                        kind_of(s->mutating, s->converts));
+                    kl_info("the webhook is registered with the API server", "webhook=%s configuration=%s",
+                        names[i], kind_of(s->mutating, s->converts));
                 w->applied |= !st;
-                say("cannot tell the API server of a webhook; trying again", names[i], &w->problem,
+                say("cannot register a webhook with the API server; trying again", names[i], &w->problem,
                     st ? kl_err_message(&err) : NULL);
             }
             kl_unlock(&k->mu);
@@ -433,7 +433,7 @@ static void watch_files(kl_webhook_keeper *k)
          *key = kl_sprintf("%s/tls.key", k->env.o->cert_dir);
     const char *const paths[] = {cert, key, k->env.o->cert_dir};
     if (kl_fswatch_start(paths, 3, ring, k, &k->files, &err)) {
-        kl_warn("the webhooks' certificate is not watched, but read every 10 s", "error=%s",
+        kl_warn("the webhooks' certificate cannot be watched and is read every 10 s", "error=%s",
             kl_log_quoted(kl_err_message(&err)));
         kl_err_fini(&err);
     }
@@ -545,7 +545,7 @@ char *kl_webhook_keeper_why(kl_webhook_keeper *k, const char *name)
     else if (w && w->problem)
         why = kl_strdup(w->problem);
     else if (k->configures && w && !w->applied)
-        why = kl_strdup("the API server is being told of it");
+        why = kl_strdup("it is being registered with the API server");
     kl_unlock(&k->mu);
     return why;
 }

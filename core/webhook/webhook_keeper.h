@@ -1,5 +1,4 @@
-/* webhook_keeper.h - what webhooks need around them: a certificate that never ends, and configurations
- * that trust it.
+/* webhook_keeper.h - keeps the certificate of webhooks valid, and the configurations that trust it.
  *
  *   1. The certificate comes from files, which are read again when they change; or it is our own, from a
  *      Secret that replicas share, or from memory.
@@ -20,12 +19,12 @@ typedef struct kl_webhook_keeper kl_webhook_keeper;
 
 typedef struct kl_webhook_keeper_env {
     kl_client *client;
-    kl_clock *clock; /* whoever checks certificates looks at the real one */
+    kl_clock *clock; /* clients check certificates by the real clock */
     kl_keyring *ring;
     kl_webhook_metrics *metrics;
     const kl_webhook_options *o; /* checked; outlives the keeper */
     const char *address;         /* as bound: for url "auto" */
-    /* what kl_webhook_keeper_why says may have changed; on the keeper's thread */
+    /* the result of kl_webhook_keeper_why may have changed; on the keeper's thread */
     void (*changed)(void *arg);
     void *changed_arg;
 } kl_webhook_keeper_env;
@@ -33,9 +32,9 @@ typedef struct kl_webhook_keeper_env {
 kl_webhook_keeper *kl_webhook_keeper_start(const kl_webhook_keeper_env *env);
 /* joins; configurations and Secret stay, for the next process */
 void kl_webhook_keeper_stop(kl_webhook_keeper *k);
-/* Hook number i of p is to be configured, in place of what its name had before; a reference to p is taken. */
+/* Configures hook number i of p, replacing an earlier one of its name; takes a reference to p. */
 void kl_webhook_keeper_want(kl_webhook_keeper *k, kl_program *p, size_t i);
-/* A script does not have it any more: its configuration, if it is ours, is deleted. */
+/* The script dropped it: its configuration is deleted if we manage it. */
 void kl_webhook_keeper_drop(kl_webhook_keeper *k, const char *name);
 /* Why the API server does not call the webhook yet, or NULL. Caller frees. */
 char *kl_webhook_keeper_why(kl_webhook_keeper *k, const char *name);

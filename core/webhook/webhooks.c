@@ -319,7 +319,7 @@ static void handle(void *arg, kl_httpd_request *http)
     kl_err err = KL_ERR_INIT;
     kl_webhook_metrics_begin(w->metrics, path);
     if (strcmp(kl_httpd_method(http), "POST"))
-        refuse(w, http, path, started, 405, "%s comes by POST",
+        refuse(w, http, path, started, 405, "%s must be sent by POST",
             converts ? "a ConversionReview" : "an AdmissionReview");
     else if (!is_json(type))
         refuse(w, http, path, started, 400, "contentType=%.60s, expected application/json", type ? type : "");
@@ -421,7 +421,7 @@ void kl_webhooks_take(kl_webhooks *w, const void *slot, kl_program *p, int gener
         hook *h = w->hooks[i];
         if (h->slot != slot || h->leaving || spec_of(p, h->name))
             continue;
-        kl_info("the new generation has no such webhook; it stops", "webhook=%s", h->name);
+        kl_info("the new generation lacks this webhook; it stops", "webhook=%s", h->name);
         kl_lock(&w->mu);
         h->leaving = true;
         kl_unlock(&w->mu);
@@ -464,8 +464,8 @@ static kl_status check_address(const kl_webhooks *w, const char *listen, kl_err 
         return KL_OK;
     return kl_fail(err, KL_EINVAL,
         "webhooks of %zu clusters cannot share the address %s: run a process for each --context, or give "
-        "--webhook-listen HOST:0 and --webhook-url auto, and each cluster's "
-        "webhooks have an address of their own",
+        "--webhook-listen HOST:0 and --webhook-url auto, so that each cluster's webhooks have their own "
+        "address",
         clusters, listen);
 }
 

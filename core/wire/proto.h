@@ -1,9 +1,8 @@
-/* proto.h - built-in objects in protobuf, as an API server sends them, into the values that their JSON
- * would give.
+/* proto.h - decodes built-in objects in an API server's protobuf into the values of their JSON.
  *
  * A body is "k8s\0" and a message runtime.Unknown that names apiVersion and kind and carries the object.
- * What a field is called, and when it is left out, stands in tables made from Go's types (proto_table.h).
- * Values equal those of the same server's JSON, key order included. Any thread. */
+ * Tables made from Go's types (proto_table.h) have the names of fields, and when they are omitted. Values
+ * equal those of the same server's JSON, key order included. Any thread. */
 #ifndef KL_WIRE_PROTO_H
 #define KL_WIRE_PROTO_H
 
@@ -23,7 +22,7 @@ bool kl_proto_is(const char *data, size_t n);
 KL_NODISCARD kl_status kl_proto_decode(
     const char *data, size_t n, const kl_value **out, bool *outdated, kl_err *err);
 
-/* For one thread that decodes many: what a reader has looked up once it keeps. NULL is nobody's reader. */
+/* A cache of look-ups for one thread that decodes many objects. NULL: no cache. */
 typedef struct kl_proto_reader kl_proto_reader;
 kl_proto_reader *kl_proto_reader_new(void);
 void kl_proto_reader_free(kl_proto_reader *r);
@@ -32,9 +31,9 @@ void kl_proto_reader_free(kl_proto_reader *r);
 KL_NODISCARD kl_status kl_proto_read(kl_proto_reader *r, const char *data, size_t n, const kl_value *like,
     const kl_value **out, bool *outdated, kl_err *err);
 
-/* The other way, appended to `out` byte for byte as kube-apiserver writes it. KL_EINVAL names the field
- * whose value is not of its type, or the kind when it has no table; `out` is then to be thrown away.
- * err may be NULL. An object whose kind and apiVersion may be absent, in its envelope: */
+/* The other way, appended to `out` byte for byte as kube-apiserver writes it. KL_EINVAL names the field whose
+ * value is not of its type, or the kind when it has no table; `out` must be discarded then. err may be NULL.
+ * An object whose kind and apiVersion may be absent, in its envelope: */
 KL_NODISCARD kl_status kl_proto_write(
     const char *api_version, const char *kind, const kl_value *v, kl_buf *out, kl_err *err);
 /* One item of a list, without envelope; and the list around those in `items`. `kind` is an item's. */

@@ -93,7 +93,7 @@ kl_status kl__unknown_read(const char *data, size_t n, kl__unknown *out, kl_err 
             out->raw_n = f.n;
         } else if (f.number == 3 && f.n) {
             return kl_fail(err, KL_ESYNTAX,
-                "the protobuf's content is encoded as \"%.*s\", which nobody asked for",
+                "the protobuf's content is encoded as \"%.*s\", which was not requested",
                 (int)(f.n < 40 ? f.n : 40), f.s);
         }
     }

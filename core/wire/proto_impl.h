@@ -1,8 +1,8 @@
-/* proto_impl.h - what the parts of the protobuf decoder share (private to model/).
+/* proto_impl.h - internals of the protobuf decoder (private to model/).
  *
- * A decoder keeps its buffers between objects, and beside each decodes along a guide as the JSON decoder
- * does (value/decode.h): what is the same as in the guide is compared, not looked up, and taken over
- * whole. Owner thread. */
+ * A decoder keeps its buffers between objects, and beside each decodes along a guide as the JSON decoder does
+ * (value/decode.h): parts equal to the guide are compared, not looked up, and reused as a whole. Owner
+ * thread. */
 #ifndef KL_WIRE_PROTO_IMPL_H
 #define KL_WIRE_PROTO_IMPL_H
 
@@ -13,8 +13,8 @@
 #include "wire/stream.h"
 #include "model/time.h"
 
-/* Bytes that came before and their value: what the objects of a list have in common is decoded once. The
- * first time leaves the hash alone, the second the value, so that what never comes again costs no copy. */
+/* Recent bytes and their value: parts that the objects of a list share are decoded once. The first occurrence
+ * stores only the hash, the second the value, so that unique parts cost no copy. */
 typedef struct kl__memo {
     uint64_t hash;
     char *bytes;
@@ -29,19 +29,19 @@ typedef struct kl__proto {
     const kl_projection *keep; /* borrowed; NULL: everything */
     bool alone;                /* containers with new strings stay out of the table (see value/intern.h) */
     bool many;                 /* objects of a list: remember parts of them */
-    /* told: the server set fields that the tables do not have */
+    /* output: the server set fields that the tables do not have */
     bool outdated;
     /* its own */
     const char *text;         /* where offsets count from */
     kl__entries slots;        /* of the open messages, one after the other; 0 is absent */
-    kl__entries values, keys; /* of what is being closed */
-    kl__h *names;             /* of the tables, once they were wanted */
+    kl__entries values, keys; /* of the message that is being closed */
+    kl__h *names;             /* of the tables, made on first use */
     bool made_new;            /* about the value just read: KL__NEW */
     kl__recent recent;
-    kl__memo *memos; /* KL__MEMOS of them, when wanted */
+    kl__memo *memos; /* KL__MEMOS of them, made on first use */
     kl_buf scratch;
-    kl__decoder json; /* for what is JSON inside */
-    int64_t second;   /* a time comes again soon */
+    kl__decoder json; /* for JSON inside messages */
+    int64_t second;   /* recent times, which soon recur */
     char second_text[KL_TIME_MAX];
     const char *what, *at; /* the first mistake, and where */
     char *story;           /* of the JSON inside */
@@ -50,7 +50,7 @@ typedef struct kl__proto {
 
 void kl__proto_fini(kl__proto *d); /* a zeroed one is ready for use */
 
-/* What surrounds an object. Strings are in the text and not terminated; NULL and 0 when absent. */
+/* The envelope of an object. Strings are in the text and not terminated; NULL and 0 when absent. */
 typedef struct kl__unknown {
     const char *api_version, *kind, *raw;
     size_t api_version_n, kind_n, raw_n;
@@ -84,7 +84,7 @@ KL_NODISCARD kl_status kl__unknown_decode(
 /* Namespace and name of an object, as far as the bytes go; NULL and 0 when absent. */
 void kl__proto_name(
     const char *p, size_t n, const char **ns, size_t *nslen, const char **name, size_t *namelen);
-/* The bytes of a watch frame's object, as far as they are there. */
+/* The bytes of a watch frame's object that have arrived. */
 bool kl__proto_frame_object(const char *p, size_t n, const char **s, size_t *sn);
 
 /* --- proto_stream.c: a kl_stream's other half --------------------------------------------- */
@@ -96,17 +96,17 @@ KL_NODISCARD kl_status kl__proto_stream_feed(kl__proto_stream *s, const char *da
 KL_NODISCARD kl_status kl__proto_stream_finish(kl__proto_stream *s, const kl_value **envelope, kl_err *err);
 bool kl__proto_stream_outdated(const kl__proto_stream *s);
 
-/* --- proto_text.c: what is no message of its own ------------------------------------------ */
-/* All return false with the mistake told. `out` is a new reference, or `like` itself, borrowed; made_new
- * is set. */
-/* The place for these bytes of something of kind `what`; *value is a new reference when they came before,
- * or 0. NULL: not remembered. */
+/* --- proto_text.c: what is not a message of its own ------------------------------------------ */
+/* All return false after recording the mistake. `out` is a new reference, or `like` itself, borrowed;
+ * made_new is set. */
+/* The cache entry for these bytes of kind `what`; *value is a new reference when they occurred before, or 0.
+ * NULL: not cached. */
 kl__memo *kl__memo_find(kl__proto *d, uint32_t what, const char *s, size_t n, kl__h *value);
 /* takes its own reference, the second time */
 void kl__memo_keep(kl__memo *m, const char *s, size_t n, kl__h value);
 bool kl__proto_fail(kl__proto *d, const char *at, const char *what);
 bool kl__proto_string(kl__proto *d, const char *s, size_t n, kl__h like, kl__h *out);
-/* a terminated text of our own */
+/* a terminated static text */
 bool kl__proto_ascii(kl__proto *d, const char *s, kl__h like, kl__h *out);
 bool kl__proto_text(
     kl__proto *d, kl__proto_what what, const char *s, size_t n, kl__h like, const kl__cut *cut, kl__h *out);

@@ -5,7 +5,7 @@
  * bytes -> again
  *
  * At the begin of each field its tag and length gather in `head`; then its bytes are decoded where they
- * lie, or, when the network cut them, gather in `part`. At most one object is held. A 200 that is no list
+ * lie, or, when the network cut them, gather in `part`. At most one object is held. A 200 that is not a list
  * is held whole and decoded at the end. */
 #include "wire/proto_impl.h"
 
@@ -205,7 +205,7 @@ static kl_status event(kl__proto_stream *s, const char *p, size_t n, kl_err *err
         }
     }
     if (!*type || !object)
-        return kl_fail(err, KL_ESYNTAX, "the event makes no sense: it needs a type and an object");
+        return kl_fail(err, KL_ESYNTAX, "invalid event: it needs a type and an object");
     kl_status st = kl__unknown_read(object, object_n, &u, err);
     if (st)
         return st;

@@ -1,10 +1,10 @@
 /* proto_table.h - how a message becomes JSON (private to model/): the shape of proto_data.c, which is
  * generated.
  *
- * A message has one slot for each member its JSON may have, in the order in which Go writes them; members
- * of inlined structs have theirs among them. `wire` says where a field number goes: into a slot, or into
- * the slots of an inlined message, which begin at `base`. What is absent or zero is left out or written as
- * the slot's flags say. */
+ * A message has one slot for each member its JSON may have, in the order in which Go writes them; members of
+ * inlined structs have theirs among them. `wire` says where a field number goes: into a slot, or into the
+ * slots of an inlined message, which begin at `base`. The slot's flags decide whether absent and zero values
+ * are written. */
 #ifndef KL_WIRE_PROTO_TABLE_H
 #define KL_WIRE_PROTO_TABLE_H
 

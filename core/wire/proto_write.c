@@ -1,9 +1,9 @@
 /* proto_write.c - values of the built-in kinds as protobuf messages: the decoder's tables, read the other
  * way.
  *
- * Bytes are those that Go's generated code writes: fields in the order of their numbers; what is no pointer,
- * list or map is there even when it is zero. A message is written behind one byte for its length; a longer
- * length moves it. What a table does not have is left out, as Go's structs leave it out. */
+ * Bytes are those that Go's generated code writes: fields in the order of their numbers; what is not a
+ * pointer, list or map is there even when it is zero. A message is written behind one byte for its length; a
+ * longer length moves it. What a table does not have is left out, as Go's structs leave it out. */
 #include "wire/proto_impl.h"
 
 #include <stdio.h>

@@ -230,8 +230,7 @@ static kl_status deliver_frame(kl_stream *s, const kl_value *frame, const char *
         return again_whole(s, p, size, err);
     if (!type || kl_value_type(object) != KL_OBJECT)
         return kl_fail(err, KL_ESYNTAX,
-            "watch event %zu at byte %llu makes no sense: it needs a string \"type\" and an object "
-            "\"object\"",
+            "watch event %zu at byte %llu is invalid: it needs a string \"type\" and an object \"object\"",
             s->objects + 1, (unsigned long long)s->part_at);
     return hand_over(s, type, kl_value_ref(object), size, err);
 }

@@ -14,13 +14,13 @@ end
 
 -- Why a request is not for us to approve; nil: it is.
 local function objection(csr, rules)
-  if csr.spec.signerName ~= rules.signer then return "its signer is another one" end
-  if not one_of(csr("spec.groups"), rules.groups) then return "who asks is in none of the groups" end
+  if csr.spec.signerName ~= rules.signer then return "it has another signer" end
+  if not one_of(csr("spec.groups"), rules.groups) then return "the requester is in none of the groups" end
   for _, usage in ipairs(csr.spec.usages) do
     if not one_of({ usage }, rules.usages) then return ("usage %q is not allowed"):format(usage) end
   end
   local seconds = csr("spec.expirationSeconds")
-  if seconds and seconds > rules.longest then return "it would be good for too long" end
+  if seconds and seconds > rules.longest then return "its validity would be too long" end
 end
 
 return kube.controller {

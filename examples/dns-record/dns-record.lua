@@ -16,7 +16,7 @@ return kube.controller {
   http = { API },
   params = {
     token = { type = "secret", doc = "of the DNS service" },
-    ttl = { type = "integer", default = 300, min = 60, doc = "seconds, where a record says nothing" },
+    ttl = { type = "integer", default = 300, min = 60, doc = "seconds, for a record without its own value" },
   },
   resync = "1h", -- somebody may have changed it there
 

@@ -19,8 +19,8 @@ return kube.controller {
     if not text or o("metadata.deletionTimestamp") then return end
     local ok, at = pcall(kube.time, text)
     if not ok then
-      ctx:warn("BadExpiry", "%s is %q: a time such as 2026-01-31T12:00:00Z was expected", EXPIRES, text)
-      return kube.fail "the expiry does not read"
+      ctx:warn("BadExpiry", "%s is %q: expected a time such as 2026-01-31T12:00:00Z", EXPIRES, text)
+      return kube.fail "the expiry cannot be parsed"
     end
     if at > ctx:now() then return { requeue_after = at - ctx:now() } end
     -- as it was looked at: somebody may be giving it more time

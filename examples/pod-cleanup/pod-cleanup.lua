@@ -27,7 +27,7 @@ return kube.controller {
     if not usual or pod("metadata.deletionTimestamp") then return end
     local text = pod("metadata.annotations", TTL) or usual
     local ok, ttl = pcall(kube.duration, text)
-    if not ok then return kube.fail(("%s is %q: a duration such as 10m was expected"):format(TTL, text)) end
+    if not ok then return kube.fail(("%s is %q: expected a duration such as 10m"):format(TTL, text)) end
     local left = ended_at(pod) + ttl - ctx:now()
     if left > 0 then return { requeue_after = left } end
     ctx:delete(pod, { uid = pod.metadata.uid })

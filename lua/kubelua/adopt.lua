@@ -1,5 +1,6 @@
--- adopt.lua - from updates to server-side apply: what other managers wrote by updating becomes what one
--- manager applied, so that a field it no longer applies goes. As client-go's util/csaupgrade.
+-- adopt.lua - migration from updates to server-side apply: fields that other managers wrote by update become
+-- one manager's applied fields, so that a field it no longer applies is removed. As client-go's
+-- util/csaupgrade.
 
 local core = require "kubelua.core"
 

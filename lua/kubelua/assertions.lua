@@ -1,6 +1,6 @@
 -- assertions.lua - `assert` of a test: assert(x), assert.equal(1, x), assert.is_not_nil(x),
--- assert.has_error(fn, "text"), as busted has them. Words that only please the ear (is, are, has, was, ...)
--- may stand anywhere, no and not turn the meaning.
+-- assert.has_error(fn, "text"), as busted has them. Filler words (is, are, has, was, ...) may be anywhere; no
+-- and not negate.
 
 local core = require "kubelua.core"
 local plain = require "kubelua.plain"
@@ -20,7 +20,7 @@ local EAR = { is = true, are = true, was = true, were = true, has = true, have =
   a = true, an = true, all = true, to = true }
 local TURN = { no = true, ["not"] = true }
 
--- Each: function(args) -> holds, what is wrong otherwise, what is wrong when it holds and should not.
+-- Each: function(args) -> holds, the message of a failure, the message of a failed negation.
 local checks = {}
 
 local function type_of(x)
@@ -124,7 +124,7 @@ function checks.error_matches(a)
 end
 checks.matches_error = checks.error_matches
 
--- How many arguments a check looks at; the next one is the test's own message.
+-- The number of arguments of a check; the next one is the test's own message.
 local TAKES = { equal = 2, equals = 2, same = 2, near = 3, matches = 4, match = 4, error = 2, errors = 2,
   error_matches = 3, matches_error = 3 }
 
@@ -139,7 +139,7 @@ local function run(name, turned, ...)
   fail(turned and wrong_turned or wrong, args[(TAKES[name] or 1) + 1])
 end
 
--- The words so far: whether they turn the meaning, and the name that remains.
+-- The words so far: whether they negate, and the remaining name.
 local function parse(words)
   local turned, rest = false, {}
   for word in words:gmatch "[^_.]+" do
@@ -162,7 +162,7 @@ function Chain.__call(c, ...)
   local name, turned = parse(words)
   if name == "" then
     -- assert(x [, message]) itself.
-    if words ~= "" then error(("assert%s: what is it to be?"):format(words), 2) end
+    if words ~= "" then error(("assert%s: the assertion is missing"):format(words), 2) end
     if (...) then return ... end
     local message = select(2, ...)
     if message == nil then fail "an assertion failed" end
@@ -170,7 +170,7 @@ function Chain.__call(c, ...)
     error(message, 0)
   end
   if not checks[name] then
-    error(("assert%s: there is no such assertion%s"):format(words, suggest.hint(name, checks)), 2)
+    error(("assert%s: unknown assertion%s"):format(words, suggest.hint(name, checks)), 2)
   end
   return run(name, turned, ...)
 end

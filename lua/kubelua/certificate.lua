@@ -1,11 +1,11 @@
--- certificate.lua - a certificate of the cluster's own signers that is there when it is needed and new
--- before it ends: key, request, approval, file, rotation, as client-go's certificate manager.
+-- certificate.lua - a certificate from the cluster's signers, renewed before it expires: key, request,
+-- approval, file, rotation, as client-go's certificate manager.
 --
 --   idle --its time has come, or none is there--> requested --issued--> idle      (the pair is on disk, the next time 70 to 90 % later)
 --                                                    `--denied, failed, deleted, too long--> resting --> requested anew
 --
--- Nothing runs by itself: m:poll() takes the next step, m:run() takes them as they come. Requests are
--- answered by whoever approves and signs; the manager watches its own request and nothing else.
+-- It has no thread: m:poll() takes the next step, m:run() takes steps as they become due. Others approve and
+-- sign requests; the manager only watches its own request.
 
 local clock = require "kubelua.clock"
 local core = require "kubelua.core"
@@ -72,9 +72,9 @@ local function parse(text)
   return table.concat(certs), key
 end
 
--- What the texts say, or nil and why they are no pair.
+-- The facts of the pair, or nil and why it is invalid.
 local function pair(cert, key)
-  if cert == "" or not key then return nil, "a certificate and its key are not both in it" end
+  if cert == "" or not key then return nil, "it does not contain both a certificate and its key" end
   local ok, why = core.x509_pair(cert, key)
   if not ok then return nil, why end
   local facts
@@ -120,8 +120,8 @@ end
 
 -- ---------------------------------------------------------------- when
 
--- When the one that is there is replaced: after 70 to 90 % of its life, so that many nodes of one age do
--- not come at once.
+-- When the present one is replaced: after 70 to 90 % of its life, so that many nodes of one age do not renew
+-- at once.
 local function schedule(self)
   local certificate = self.current
   if not certificate or not satisfies(self, certificate) then
@@ -145,7 +145,7 @@ local function failed(self, err)
   if self.opts.on_error then self.opts.on_error(err) end
 end
 
--- Whether the server works, from what it said: a refusal is an answer.
+-- Whether the server works, from its answer: a refusal is an answer.
 local function judge(self, err)
   self.healthy = err.code == 401 or err.code == 403 or err.code == 404
 end
@@ -220,7 +220,7 @@ end
 local function keep(self, pem)
   local certificate, why = pair(pem, self.key)
   if not certificate then
-    return failed(self, problem(self, "server", "the certificate that was issued is of no use: %s", why))
+    return failed(self, problem(self, "server", "the issued certificate is unusable: %s", why))
   end
   local ok, err = pcall(core.pair_write, self.opts.dir, self.opts.name, pem:gsub("\n*$", "\n") .. self.key,
     self.clock())
@@ -231,7 +231,8 @@ local function keep(self, pem)
   self:forget()
   self.current, self.state, self.failures, self.last_error = certificate, "idle", 0, nil
   schedule(self)
-  -- A signer that gives less than was asked for is asked again no sooner than its certificate says.
+  -- If a signer grants a shorter life than requested, the next request still follows the certificate's own
+  -- life.
   if self.due <= self.clock() then
     self.due = certificate.not_before + (certificate.not_after - certificate.not_before) * (
       ROTATE_FROM + ROTATE_SPREAD * math.random())
@@ -248,7 +249,8 @@ local function look(self)
     local pem = approved and csr("status.certificate")
     if pem and pem ~= "" then return keep(self, core.base64_decode(pem)) end
   elseif csr or self.seen == self.request then
-    return failed(self, problem(self, "not_found", "the request was deleted before it was answered"))
+    return failed(self, problem(self, "not_found",
+      "the request was deleted before it was approved or denied"))
   end
   if self.clock() - self.started >= ISSUED_WITHIN then
     local trouble = self.informer:stats().message
@@ -260,7 +262,7 @@ end
 
 -- ---------------------------------------------------------------- for programs
 
---- The certificate that is good now, or nil: there is none yet, or it has ended.
+--- The valid certificate, or nil: there is none yet, or it has expired.
 ---@return kubelua.Certificate?
 function Manager:certificate()
   if self.current and self.current.not_after <= self.clock() then self.current = nil end
@@ -271,21 +273,21 @@ end
 ---@return number
 function Manager:deadline() return self.due end
 
---- Why there is no new certificate, after the last try went wrong; nil when all is well.
+--- Why there is no new certificate, after a failed try; nil otherwise.
 ---@return kubelua.Error?
 function Manager:error() return self.last_error end
 
---- Whether the server answered when it was last asked; a refusal is an answer.
+--- Whether the server answered the last request; a refusal is an answer.
 ---@return boolean
 function Manager:server_healthy() return self.healthy end
 
---- Asks for a new certificate at the next poll, whatever the one that is there says.
+--- Requests a new certificate at the next poll, even if the present one is valid.
 function Manager:rotate()
   if self.state ~= "requested" then self.state, self.due = "idle", self.clock() end
 end
 
---- Takes the next step, if there is one: "idle" (a certificate is there, or its time has not come),
---- "requested", "resting" after a failure.
+--- Takes the next step, if one is due: "idle" (the certificate is valid, or nothing is due), "requested",
+--- "resting" after a failure.
 ---@return "idle"|"requested"|"resting"
 function Manager:poll()
   if self.closed then core.blame "m:poll: this certificate manager was closed" end
@@ -338,9 +340,9 @@ local function must(opts, name, why)
   end
 end
 
---- Keeps a certificate: reads the pair that is there, and asks for one when there is none, when it says
---- something else than what is wanted, and before it ends. `client` may be a function of the current
---- certificate (or nil) that gives one.
+--- Manages a certificate: reads the present pair, and requests one when there is none, when it differs from
+--- the options, and before it expires. `client` may be a function of the current certificate (or nil) that
+--- returns a client.
 ---@param client kubelua.Client|fun(current: kubelua.Certificate?): kubelua.Client
 ---@param opts kubelua.CertificateOptions
 ---@return kubelua.CertificateManager
@@ -349,8 +351,8 @@ function M.certificate(client, opts)
     core.blame "kube.certificate: expected a client, as kube.connect gives, or a function that gives one"
   end
   opts = options.check("kube.certificate", opts, OPTIONS)
-  must(opts, "name", "the files and requests are called by it")
-  must(opts, "dir", "the pair is kept there")
+  must(opts, "name", "files and requests are named after it")
+  must(opts, "dir", "where the pair is stored")
   must(opts, "signer", "such as \"kubernetes.io/kube-apiserver-client\"")
   must(opts, "usages", "such as { \"client auth\", \"digital signature\" }")
   if not opts.name:find "^%l[%l%d.-]*$" then

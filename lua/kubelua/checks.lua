@@ -1,5 +1,4 @@
--- checks.lua - what the parts of a spec have in common: a mistake names the controller, the key and the way
--- out.
+-- checks.lua - checks shared by the parts of a spec: a mistake names the controller, the key and the way out.
 --
 -- `self` is the controller under construction (controller.lua); every function raises at the line of the
 -- script.
@@ -13,13 +12,12 @@ local M = {}
 
 local behind = setmetatable({}, { __mode = "k" })
 
--- A program of one's own (stock Lua, a test) is trusted, and may look into what it holds; its core has what
--- reaches a cluster.
+-- A standalone program (stock Lua, a test) is trusted, and may read sealed values; its core has a cluster
+-- client.
 local trusted = core.connect ~= nil
 
---- A value of that name for a script to hold and hand back: it has nothing in it, and what it stands for
---- only the library can get. A program of one's own may read it, so that its tests can call a controller's
---- functions.
+--- A sealed value of that name for a script to hold and pass back: it is empty, and only the library can get
+--- its content. A standalone program may read it, so that its tests can call a controller's functions.
 ---@param shown? string[]    fields that can be read all the same
 ---@param text? string       of tostring
 function M.seal(name, self, shown, text)
@@ -30,10 +28,10 @@ function M.seal(name, self, shown, text)
     __metatable = name,
     __index = function(_, key)
       if readable[key] or trusted then return self[key] end
-      core.blame(("%s: %s cannot be read: it is what the runtime gets, whole"):format(name, tostring(key)))
+      core.blame(("%s: %s cannot be read from the script"):format(name, tostring(key)))
     end,
     __newindex = function(_, key)
-      core.blame(("%s: %s cannot be set: say it in the table that it is made from"):format(name,
+      core.blame(("%s: %s cannot be set afterwards: put it into the table of the definition"):format(name,
         tostring(key)))
     end,
     __tostring = function() return text or name end,
@@ -42,7 +40,7 @@ function M.seal(name, self, shown, text)
   return sealed
 end
 
---- What is behind a sealed value of that name, or nil when x is none.
+--- The content of a sealed value of that name, or nil when x is not one.
 function M.opened(name, x)
   local b = x ~= nil and behind[x] or nil
   return b and b.name == name and b.self or nil
@@ -75,12 +73,13 @@ function M.kind(self, where, kind)
   local api, word = kind:match "^(.+)/([^/]+)$"
   local version = api and (api:match "^[%w.-]+/(v%w+)$" or api:match "^(v%w+)$")
   if not version or not word:find "^%u%w*$" then
-    fail(self, "%s: %q is no kind%s", where, kind, require "kubelua.kinds".hint(kind))
+    fail(self, "%s: %q is not a kind%s", where, kind, require "kubelua.kinds".hint(kind))
   end
   return kind
 end
 
---- Where ctx.http may go, as core/http/reach.h reads it: a URL, a table { url, reads }, or a list of these.
+--- The servers that ctx.http may reach, in the form of core/http/reach.h: a URL, a table { url, reads }, or a
+--- list of these.
 function M.http(self, x)
   if x == nil then return nil end
   if type(x) == "string" or type(x) == "table" and x.url ~= nil then x = { x } end
@@ -152,12 +151,12 @@ function M.boolean(self, key, b)
   return b
 end
 
---- The message of an error without the place in our code where it was raised.
+--- The message of an error without its place in our code.
 function M.reason(e)
   return (tostring(e):gsub("^[^:]+:%d+: ", ""):gsub("^bad argument #%d+ to '.-' %((.*)%)$", "%1"))
 end
 
---- Why a text is no path, or nil. A view parses the path that it is asked for.
+--- Why a text is not a path, or nil. A view parses its paths.
 function M.no_path(text)
   local ok, why = pcall(NOTHING, text)
   if not ok then return M.reason(why) end

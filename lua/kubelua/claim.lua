@@ -1,5 +1,5 @@
--- claim.lua - which objects are an owner's: adopting orphans that match, and letting go what matches no
--- longer. By the rules of Kubernetes' ControllerRefManager.
+-- claim.lua - which objects belong to an owner: adopts orphans that match, and releases objects that no
+-- longer match. By the rules of Kubernetes' ControllerRefManager.
 --
 --   object is             and it            is
 --   another controller's                    left alone (adopt: an error)
@@ -8,9 +8,9 @@
 --   nobody's              matches           adopted, unless it or the owner is being deleted
 --   nobody's              does not match    left alone
 --
--- A patch names the uid and the resourceVersion that it was made from. Before the first adoption the owner
--- is read from the server: the cache may show one that is gone, and its successor has another uid. This
--- needs of its caller:
+-- A patch names the uid and the resourceVersion that it was made from. Before the first adoption the owner is
+-- read from the server: the cached one may be deleted, and its successor has another uid. This needs of its
+-- caller:
 --   { patch = function(o, patch) -> view, get = function(kind, namespace, name) -> view from the server or nil }
 
 local core = require "kubelua.core"
@@ -57,14 +57,14 @@ local function check_owner(self, owner, asked)
   end
   local fresh = asked.fresh
   if not fresh or fresh.metadata.uid ~= owner.metadata.uid then
-    refuse("not_adoptable", owner, "%s is gone, and adopts nothing any more", describe(owner))
+    refuse("not_adoptable", owner, "%s is gone and can no longer adopt objects", describe(owner))
   elseif fresh("metadata.deletionTimestamp") then
-    refuse("not_adoptable", owner, "%s is being deleted, and adopts nothing any more", describe(owner))
+    refuse("not_adoptable", owner, "%s is being deleted and can no longer adopt objects", describe(owner))
   end
 end
 
---- Makes `owner` the controller of an orphan: the server's object; nil when it is gone. One that is ours is
---- returned as it is.
+--- Makes `owner` the controller of an orphan; returns the server's object, nil when it is gone. An owned
+--- object is returned unchanged.
 function M.adopt(self, what, owner, o, asked)
   owner, o = of_server(what, "owner", owner), of_server(what, "object", o)
   local controller = owners.controller_of(o)
@@ -80,8 +80,8 @@ function M.adopt(self, what, owner, o, asked)
   return put(self, o, draft.metadata.ownerReferences)
 end
 
---- Takes the reference to `owner` away from an object that it controls: the server's object; nil when it is
---- gone. One that is not its is returned as it is.
+--- Removes the reference to `owner` from an object that it controls; returns the server's object, nil when it
+--- is gone. A foreign object is returned unchanged.
 function M.release(self, what, owner, o)
   owner, o = of_server(what, "owner", owner), of_server(what, "object", o)
   local controller = owners.controller_of(o)
@@ -93,7 +93,7 @@ function M.release(self, what, owner, o)
   return put(self, o, kept)
 end
 
--- What becomes of one: the object when it is the owner's, else nil.
+-- Claims one: the object when it belongs to the owner, else nil.
 local function claim_one(self, what, owner, o, matches, asked)
   local controller = owners.controller_of(o)
   if controller then

@@ -1,10 +1,10 @@
--- client.lua - the client for any Lua state: it waits where it is called. ctx in a reconcile has the same
--- calls and yields.
+-- client.lua - the client for any Lua state: its calls block. ctx in a reconcile has the same calls and
+-- yields.
 --
 --   local c = kube.connect()
 --   for pod in c:each("v1/Pod", { namespace = "default" }) do print(pod.metadata.name) end
 --
--- An absent object is nil; what else goes wrong raises a structured error (kube.try turns it into nil, err).
+-- An absent object is nil; other failures raise a structured error (kube.try turns it into nil, err).
 
 local clock = require "kubelua.clock"
 local core = require "kubelua.core"
@@ -39,8 +39,8 @@ local CONNECT = {
   qps = "number", burst = "integer", on_warning = "handler",
 }
 
---- A client of the cluster that the options, KUBECONFIG, the pod we run in, or ~/.kube/config name, in this
---- order.
+--- A client of the cluster from the options, KUBECONFIG, the pod's service account, or ~/.kube/config, in
+--- this order.
 ---@param opts kubelua.ConnectOptions?
 ---@return kubelua.Client
 function M.connect(opts)
@@ -51,12 +51,12 @@ function M.connect(opts)
   end
   for _, name in ipairs { "qps", "burst" } do
     if opts[name] and not (opts[name] > 0 and opts[name] < math.huge) then
-      core.blame(("kube.connect: %s must be more than 0, got %s; without it there is no limit \z
-        of ours"):format(name, opts[name]))
+      core.blame(("kube.connect: %s must be more than 0, got %s; leave it out for no limit")
+        :format(name, opts[name]))
     end
   end
   if opts.burst and not opts.qps then
-    core.blame("kube.connect: burst says how many go at once before qps counts; give qps too")
+    core.blame("kube.connect: burst needs qps")
   end
   if warn == nil or warn == "log" then
     return setmetatable({ core = core.connect(opts), on_warning = false }, CLIENT)
@@ -66,7 +66,7 @@ function M.connect(opts)
   return setmetatable({ core = core.connect(rest), on_warning = type(warn) == "function" and warn }, CLIENT)
 end
 
---- The calls of a client over another wire: `core` has what of a connection they need.
+--- The calls of a client over another transport: `core` has its connection functions.
 ---@param wire table
 ---@return kubelua.Client
 function M.over(wire) return setmetatable({ core = wire, on_warning = false }, CLIENT) end
@@ -86,8 +86,8 @@ local function tell_warnings(self)
 end
 
 local function send(self, op)
-  -- A list or watch without a namespace means all of them, a deletion of many says which; everything else
-  -- the context's own.
+  -- A list or watch without a namespace means all namespaces, a deletion of many must name one; all other
+  -- calls use the context's.
   if not op.ns and not request.is_many(op) then op.default_ns = self.core:namespace() end
   if not self.on_warning then return await(self.core:begin(op)) end
   local ok, result = pcall(await, self.core:begin(op))
@@ -103,7 +103,7 @@ local function get(self, op)
   error(result, 0)
 end
 
---- What discovery says about a kind; raises when the server has no such kind.
+--- The discovery entry of a kind; raises when the server has no such kind.
 ---@param kind string
 ---@return kubelua.Resource
 function Client:resource(kind)
@@ -125,8 +125,8 @@ end
 -- ---------------------------------------------------------------- reading
 
 --- The object, or nil when it is absent: c:get("v1/Pod", "default", "a") or c:get("v1/Pod", "default/a"); a
---- name alone is looked for in the context's namespace. Options come last: { subresource = "scale" }, {
---- metadata_only = true }.
+--- name alone is in the context's namespace. Options come last: { subresource = "scale" }, { metadata_only =
+--- true }.
 ---@param kind string
 ---@param namespace_or_key string
 ---@param name_or_opts string|kubelua.GetOptions|nil
@@ -196,12 +196,12 @@ local function raise_status(op, status)
   }, 0)
 end
 
--- What passes by itself, once a watch has worked: the connection broke, the server restarts or is busy.
+-- Transient failures of a watch that has worked: a broken connection, a restarting or busy server.
 local PASSING = { closed = true, unreachable = true, timeout = true, throttled = true, server = true }
 local PAUSE_FIRST, PAUSE_MOST = 0.25, 10    -- seconds
 
--- A watch that goes on: `op.rv` is where it stands, `pause` how long it rests after the next failure in a
--- row, `worked` whether the server ever answered it.
+-- A resumable watch: `op.rv` is its version, `pause` the delay after the next failure in a row, `worked`
+-- whether the server ever answered it.
 local Watch = {}
 Watch.__index = Watch
 
@@ -212,8 +212,8 @@ end
 
 Watch.__close = Watch.close
 
--- A watch that never worked is tried again as client-go tries any request: after the server's Retry-After,
--- or when the line broke.
+-- A watch that never worked is retried like any request of client-go: after the server's Retry-After, or
+-- after a broken connection.
 local FIRST_TRIES = 10
 
 local function worth_trying(self, err)
@@ -224,7 +224,7 @@ local function worth_trying(self, err)
     or err.retry_after ~= nil)
 end
 
--- Whether an error is worth another try; rests before that.
+-- Whether an error is retried; waits before that.
 function Watch:rest(err)
   if not worth_trying(self, err) then return false end
   clock.sleep(err.retry_after or self.worked and self.pause or 1)
@@ -254,10 +254,10 @@ function Watch:next()
   end
 end
 
---- Iterates over what happens: for event, object in c:watch("v1/Pod") do ... end, with "ADDED", "MODIFIED"
---- and "DELETED". Without resource_version it begins with an ADDED for each object that exists. It goes on
---- until the loop breaks; with `timeout` until then. A watch that the server ends, or that breaks off, is
---- taken up where it was; a version that the server has forgotten raises (code 410).
+--- Iterates over events: for event, object in c:watch("v1/Pod") do ... end, with "ADDED", "MODIFIED" and
+--- "DELETED". Without resource_version it begins with an ADDED for each object that exists. It runs until the
+--- loop breaks, or until `timeout`. A watch that the server ends, or that breaks, is resumed; an expired
+--- version raises (code 410).
 ---@param kind string
 ---@param opts kubelua.WatchOptions?
 ---@return fun(): string?, kubelua.view?
@@ -273,7 +273,7 @@ end
 
 -- ---------------------------------------------------------------- writing
 
---- Creates an object, in a manifest's form or in short. Returns the server's object.
+--- Creates an object, in a manifest's form or in the short form. Returns the server's object.
 ---@param o kubelua.Object|kubelua.view
 ---@param opts kubelua.WriteOptions?
 ---@return kubelua.view
@@ -316,7 +316,7 @@ function Client:patch_status(o, change, opts)
   return patch.patch_status(patcher(self), "c:patch_status", o, change, opts)
 end
 
---- Deletes an object; that it is absent is success. c:delete("v1/Pod", "default", "a"), c:delete("v1/Pod",
+--- Deletes an object; an absent object is success. c:delete("v1/Pod", "default", "a"), c:delete("v1/Pod",
 --- "default/a"), c:delete(pod)
 ---@param kind string|kubelua.Object|kubelua.view
 ---@param a any  key, namespace or options
@@ -329,7 +329,7 @@ function Client:delete(kind, a, b, c)
   error(result, 0)
 end
 
--- evict, scale and the like: as ctx has them.
+-- evict, scale and others: as in ctx.
 verbs.add(Client, "c:", patcher)
 
 -- ---------------------------------------------------------------- the server
@@ -345,12 +345,12 @@ function Client:raw(method, path, body, content_type)
   return self.core:raw(method, path, content_type or body and "application/json" or nil, body)
 end
 
---- What the server says about itself: gitVersion and more.
+--- The server's version: gitVersion and more.
 ---@return kubelua.view
 function Client:version() return self:raw("GET", "/version") end
 
---- The resources of the server, each in its group's preferred version; and the group versions whose
---- discovery failed, with the reasons: a service that is down hides only its own.
+--- The resources of the server, each in its group's preferred version; and the group versions whose discovery
+--- failed, with the reasons: a service that is down only hides its own.
 ---@param filter kubelua.ResourceFilter?
 ---@return kubelua.ResourceInfo[], table<string, string>
 function Client:resources(filter)
@@ -359,8 +359,8 @@ function Client:resources(filter)
   end, "c:resources", filter)
 end
 
---- What the server warned of since the last call of this, each text once: {{ text =, call = }, ...}; and
---- how many more there were than are kept. With a function as on_warning there is nothing left to tell.
+--- The server's warnings since the last call, each text once: {{ text =, call = }, ...}; and the number of
+--- dropped ones. Empty when on_warning is a function.
 ---@return {text: string, call: string}[] warnings, integer missed
 function Client:warnings() return self.core:warnings() end
 
@@ -383,10 +383,10 @@ if core.connect then
   for name, method in pairs(require "kubelua.stream".methods) do Client[name] = method end
 end
 
--- What a client has not is a typing mistake.
+-- An unknown field of a client is a typo.
 setmetatable(Client, { __index = function(_, name)
   if type(name) ~= "string" or name:find "^__" then return nil end
-  core.blame(("c:%s: a client has no such call%s"):format(name, suggest.hint(name, Client)))
+  core.blame(("c:%s: unknown method of a client%s"):format(name, suggest.hint(name, Client)))
 end })
 
 --- The text form of an object's kind, "apps/v1/Deployment".

@@ -1,5 +1,5 @@
--- clock.lua - waiting, in whatever state the library runs: a worker's key yields, a program's thread rests
--- in slices, so that ^C works.
+-- clock.lua - waiting, in any state of the library: a worker's key yields, a program's thread sleeps in
+-- slices, so that ^C works.
 
 local core = require "kubelua.core"
 

@@ -1,5 +1,5 @@
--- compute.lua - what controllers compute about objects without asking a server: patches between two of
--- them, names, parts in percent. As client-go's strategicpatch, apimachinery's validation and intstr.
+-- compute.lua - computations on objects without a server: patches between two of them, names, percentages. As
+-- client-go's strategicpatch, apimachinery's validation and intstr.
 
 local core = require "kubelua.core"
 local options = require "kubelua.options"
@@ -13,9 +13,9 @@ local M = {}
 ---@return kubelua.view
 function M.merge_patch(from, to) return core.merge_patch(from, to) end
 
---- The strategic merge patch that turns `from` into `to`, objects of one built-in kind. With `original`,
---- three ways: what turned original into `to` is done to `from`, and what others changed there stays; if
---- they changed the same it is a conflict, unless `overwrite`.
+--- The strategic merge patch that turns `from` into `to`, objects of one built-in kind. With `original` it is
+--- a three-way patch: the changes from original to `to` are applied to `from`, and changes of others stay; if
+--- both changed the same field it is a conflict, unless `overwrite`.
 ---@param from kubelua.view|table
 ---@param to kubelua.view|table
 ---@param opts {original: kubelua.view|table|nil, overwrite: boolean?}?
@@ -39,14 +39,14 @@ end
 ---| "ip"
 ---| "cidr"
 
---- What is wrong with a text as a name of that kind, "must consist of ..."; nil when it is fine.
+--- Why a text is not a valid name of that kind, "must consist of ..."; nil when it is.
 ---@param rule kubelua.NameRule
 ---@param text string
 ---@return string?
 function M.name_problem(rule, text)
   local problem, known = core.name_problem(rule, text)
   if known == false then
-    core.blame(("kube.name_problem: there is no rule '%s'%s"):format(rule,
+    core.blame(("kube.name_problem: unknown rule '%s'%s"):format(rule,
       suggest.hint(rule, core.name_rules())))
   end
   return problem
@@ -65,7 +65,7 @@ function M.generate_name(base) return core.generate_name(base) end
 ---@return integer
 function M.share(x, total, up)
   if up ~= nil and up ~= "up" then
-    core.blame(("kube.share: round \"up\" or leave it out, got %s"):format(tostring(up)))
+    core.blame(("kube.share: the rounding must be \"up\" or absent, got %s"):format(tostring(up)))
   end
   return core.share(x == nil and core.null or x, total, up == "up")
 end

@@ -1,8 +1,7 @@
 -- conditions.lua - status conditions by the rules of metav1.Condition: one of each type, checked before it
 -- is sent, and lastTransitionTime moves when the status does and at no other time.
 --
--- merge is a function of (old, new, now, generation); what is changed by the others is a draft, or a table
--- of one's own.
+-- merge is a function of (old, new, now, generation); the others change a draft, or a plain table.
 
 local core = require "kubelua.core"
 local suggest = require "kubelua.suggest"
@@ -14,7 +13,7 @@ local M = {}
 ---@field status "True"|"False"|"Unknown"|boolean
 ---@field reason string                one word in CamelCase
 ---@field message string?
----@field lastTransitionTime string?   when the status became what it is; now, unless said
+---@field lastTransitionTime string?   the time of the last status change (default: now)
 ---@field observedGeneration integer?
 ---@field observed_generation boolean? true: that of the object; false: none
 
@@ -38,7 +37,7 @@ local function is_type(text)
   return name:find "^[%w][-%w_.]*$" ~= nil and name:find "%w$" ~= nil
 end
 
--- A reason made of what was meant for one: "not ready yet" -> "NotReadyYet".
+-- Makes a reason from a free text: "not ready yet" -> "NotReadyYet".
 local function as_reason(text)
   local words = {}
   for word in text:gmatch "%w+" do words[#words + 1] = word:sub(1, 1):upper() .. word:sub(2) end
@@ -46,7 +45,7 @@ local function as_reason(text)
   return made:find "^%a" and made or "Reconciled"
 end
 
---- What is wrong with a condition, or nil.
+--- Why a condition is invalid, or nil.
 ---@param c table
 ---@return string?
 function M.problem(c)
@@ -77,7 +76,7 @@ function M.problem(c)
     return ("message of %s must be a text, got %s"):format(c.type, type(c.message))
   end
   if c.message and #c.message > MESSAGE_MAX then
-    return ("message of %s may have %d characters, this one has %d"):format(c.type, MESSAGE_MAX, #c.message)
+    return ("message of %s may have at most %d characters, got %d"):format(c.type, MESSAGE_MAX, #c.message)
   end
   if c.observedGeneration ~= nil and (math.type(c.observedGeneration) ~= "integer"
     or c.observedGeneration < 0) then
@@ -93,14 +92,14 @@ function M.problem(c)
   end
 end
 
---- Whether a field called `conditions` is a list of them: a CRD may call something else by that name.
+--- Whether a field called `conditions` is a list of them: a CRD may use that name for something else.
 function M.are_conditions(list)
   if type(list) ~= "table" and not core.is_view(list) then return false end
   local first = list[1]
   return (type(first) == "table" or core.is_view(first)) and first.type ~= nil and first.status ~= nil
 end
 
---- What is wrong with the first of several that is wrong, with its place; or nil.
+--- The first invalid one of several, with its place; or nil.
 function M.problems(list)
   if not M.are_conditions(list) then return nil end
   for i, c in ipairs(list) do
@@ -120,16 +119,15 @@ end
 -- RFC 3339 in whole seconds, as metav1.Time is.
 local function timestamp(time) return core.format_time(math.floor(core.time(time):unix())) end
 
---- observed_generation of a condition that takes the generation if its kind has a place for it, which
---- nobody asked for: it is no reason to write.
+--- A default observed_generation, set only if the kind has the field; it is not a reason to write.
 M.MAYBE = "maybe"
 
--- What becomes of one condition: the old one when nothing changed, else a new table.
+-- Merges one condition: the old one when nothing changed, else a new table.
 local function merged(old, c, now, generation)
   local status, message = status_text(c.status), c.message or ""
   local observed = c.observedGeneration
   if observed == nil and c.observed_generation ~= false then
-    -- Said, or kept up to date where it was said once.
+    -- Set, or kept up to date where it was set before.
     if c.observed_generation or old and old.observedGeneration then observed = generation end
   end
   local moved = not old or old.status ~= status
@@ -145,8 +143,7 @@ local function merged(old, c, now, generation)
   }, true
 end
 
---- Old conditions (a list, a view of one, or nil) with the new ones in their places; types that nobody had
---- come last.
+--- Old conditions (a list, a view of one, or nil) with the new ones in their places; new types come last.
 ---@param old table|kubelua.view|nil
 ---@param new kubelua.Condition[]
 ---@param now string|number|kubelua.time
@@ -216,8 +213,8 @@ function M.set_condition(target, condition)
   if problem then core.blame("kube.set_condition: " .. problem) end
   local status, generation = place("kube.set_condition", target)
   if condition.observed_generation and condition.observedGeneration == nil and generation == nil then
-    core.blame "kube.set_condition: observed_generation = true needs the object, whose generation it is: \z
-      give the draft of the object in place of its status"
+    core.blame "kube.set_condition: observed_generation = true needs the object for its generation: pass \z
+      the draft of the object instead of its status"
   end
   local list, changed = M.merge(status.conditions, { condition }, now(), generation)
   if changed then status.conditions = core.copy(list) end

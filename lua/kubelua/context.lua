@@ -1,4 +1,4 @@
--- context.lua - ctx: what a reconcile can do. Reads come from the cache; writes and ctx.live yield until
+-- context.lua - ctx: the functions of a reconcile. Reads come from the cache; writes and ctx.live yield until
 -- the server has answered, and the worker runs other keys meanwhile. Errors are raised as in the client; an
 -- absent object is nil.
 
@@ -21,7 +21,7 @@ local M = {}
 
 ---@class kubelua.Trigger
 ---@field reason "started"|"added"|"changed"|"deleted"|"resync"|"trigger"|"after"|"retry"|"reload"|"leading"|"by hand"|"request"|"unknown"
----@field events integer          so many events since the run before; what is here is the last one
+---@field events integer          the number of events since the previous run; the fields are those of the last one
 ---@field kind string?            "v1/Secret", of the object whose event it was: added, changed and deleted have one
 ---@field key string?             its "namespace/name", or "name"
 ---@field namespace string?
@@ -33,20 +33,20 @@ local M = {}
 ---@field namespace string?
 ---@field name string
 ---@field params kubelua.view     of the spec; an empty view when there are none
----@field attempt integer         1, and one more after every failure in a row
+---@field attempt integer         1, plus the number of failures in a row
 ---@field generation integer      of the script
 ---@field id string               of this run, in every log line
 ---@field epoch integer           of the leader (leaseTransitions of its Lease): grows with every new holder; 0 without election
----@field cluster string?        whose key this is, by its context's name; nil where the process manages one cluster
+---@field cluster string?        the key's cluster, by its context's name; nil where the process manages one cluster
 ---@field trigger kubelua.Trigger what woke this key
 ---@field memo table<string, any> what is remembered of this object while it is there, also across reloads; fields are set whole, nil removes one
 ---@field log kubelua.Log
 ---@field live kubelua.Live       the same reads, from the server
 ---@field try kubelua.Context      the same calls, which return nil and the error instead of raising it
----@field http kubelua.Http       requests to other servers, as far as `http` of the table and --allow-http let them
+---@field http kubelua.Http       requests to other servers, within `http` of the table and --allow-http
 local Context = {}
 
--- A stream lives as long as a pod speaks, a reconcile for seconds.
+-- A stream may live for days, a reconcile lives for seconds.
 local STREAMS = { exec = true, exec_stream = true, logs = true, attach = true, port_forward = true,
   port_stream = true }
 
@@ -59,7 +59,7 @@ local STREAMS = { exec = true, exec_stream = true, logs = true, attach = true, p
 ---@field error fun(self: kubelua.Log, fmt: any, ...: any)
 local Log = {}
 
--- What all runs of a state share is nobody's to change.
+-- Tables shared by all runs of a state are read-only.
 local function shared(what, methods)
   return setmetatable({}, {
     __index = methods,
@@ -69,14 +69,14 @@ local function shared(what, methods)
   })
 end
 
--- A table behind what the format wants: fields of the record, as text and as the types of the text.
+-- A table after the format's arguments: fields of the record, as text and as the types of the text.
 local TYPES = { integer = "%d", float = "%g", boolean = "%B" }
 
 local function fields_of(level, t)
   local names, text, types = {}, {}, {}
   for name in pairs(t) do
     if type(name) ~= "string" or not name:find "^[%a_][%w_.-]*$" then
-      core.blame(("ctx.log:%s: a field is called by letters, digits, _, . and -, got %s"):format(level,
+      core.blame(("ctx.log:%s: a field name has letters, digits, _, . and -, got %s"):format(level,
         tostring(name)))
     end
     names[#names + 1] = name
@@ -169,7 +169,7 @@ end
 ---@return kubelua.view[]
 function Context:list(kind, opts) return run.list(kind, query("ctx:list", opts)) end -- luacheck: no self
 
---- From the cache: iterates over the objects that there are now.
+--- From the cache: iterates over the present objects.
 ---@param kind string
 ---@param opts table?
 ---@return fun(): kubelua.view?
@@ -235,19 +235,19 @@ local function describe(body)
   return ("%s %s"):format(object.kind_of(body) or "object", body("metadata.name") or "?")
 end
 
--- The owner reference to our object, for kinds in `owns`. Ownership crosses neither namespaces nor from a
--- namespaced owner up to a cluster-scoped object: the garbage collector would delete such a thing at once.
+-- The owner reference to our object, for kinds in `owns`. Ownership must not cross namespaces, nor lead from
+-- a namespaced owner to a cluster-scoped object: the garbage collector would delete such an object at once.
 local function owned(self, what, op)
   local owns, force = run.owns(op.kind)
   if not owns then return op end
-  -- What a controller makes it also keeps: it takes the fields that it applies from whoever has them.
+  -- A controller owns what it creates: it takes the fields that it applies from other managers.
   if op.verb == "apply" and op.force == nil then op.force = force end
   local owner = self.object
   local namespaced = run.resource(op.kind).namespaced
   local owner_ns, ns = owner("metadata.namespace"), namespaced and (op.ns or self.namespace) or nil
   if owner_ns and not namespaced then
-    core.blame(("%s: %s is cluster-scoped and cannot be owned by %s in namespace %s; take it out \z
-      of owns"):format(
+    core.blame(("%s: %s is cluster-scoped and cannot be owned by %s in namespace %s; remove it from \z
+      owns"):format(
       what, describe(op.body), describe(owner), owner_ns))
   elseif owner_ns and ns ~= owner_ns then
     core.blame(("%s: %s in namespace %s cannot be owned by %s in namespace %s: an owner lives in the same \z
@@ -449,9 +449,9 @@ function Context.secret(name)
   local found, kind, names = run.secret(name)
   if found ~= false then return found end
   if kind then
-    core.blame(("ctx.secret %q: the param is no secret; it is ctx.params.%s"):format(name, name))
+    core.blame(("ctx.secret %q: the param is not a secret; it is ctx.params.%s"):format(name, name))
   end
-  core.blame(("ctx.secret %q: there is no such secret%s"):format(name,
+  core.blame(("ctx.secret %q: unknown secret%s"):format(name,
     #names > 0 and suggest.hint(name, names)
       or ("; declare it, params = { %s = { type = \"secret\" } }"):format(name)))
 end
@@ -481,7 +481,7 @@ local function trying(what, self, methods, missing)
       elseif type(found) == "function" then
         return function(_, ...) return finish(pcall(found, self, ...)) end
       elseif found ~= nil then
-        core.blame(("%s.%s: only calls can be tried; write ctx.%s"):format(what, name, name))
+        core.blame(("%s.%s: ctx.try has only methods; write ctx.%s"):format(what, name, name))
       end
       missing(name)
     end,
@@ -491,12 +491,12 @@ end
 
 local function missing(name)
   if STREAMS[name] then
-    core.blame(("ctx.%s: a reconcile has no streams; let a Job of the pod's do it, or a program of its own \z
-      with kube.connect():%s"):format(name, name))
+    core.blame(("ctx.%s: a reconcile cannot use streams; use a Job, or a standalone program with \z
+      kube.connect():%s"):format(name, name))
   end
   local names = {}
   for known in pairs(Context) do names[#names + 1] = known end
-  core.blame(("ctx.%s: there is no such thing%s"):format(tostring(name), suggest.hint(name, names)))
+  core.blame(("ctx.%s: unknown field%s"):format(tostring(name), suggest.hint(name, names)))
 end
 
 require("kubelua.helpers").into_context(Context)
@@ -550,7 +550,7 @@ local READING = { get = Context.get, list = Context.list, each = Context.each, l
 
 local reading = shared("ctx", setmetatable(READING, { __index = function(_, name)
   if name == "namespace" then return nil end
-  core.blame(("ctx.%s is not there in a mapping function: it may get, list, each and log"):format(
+  core.blame(("ctx.%s is not available in a mapping function: it may use get, list, each and log"):format(
     tostring(name)))
 end }))
 

@@ -99,8 +99,8 @@ local function check_name(name)
     core.blame(("kube.controller: name must be a text, got %s"):format(type(name)))
   end
   if #name > 63 or not name:find "^[a-z0-9][-a-z0-9]*$" or name:find "-$" then
-    core.blame(("controller %q: a name is lower case letters, digits and -, starts and ends with a letter \z
-      or digit, 63 at most "
+    core.blame(("controller %q: a name has lower case letters, digits and -, starts and ends with a \z
+      letter or digit, and is at most 63 long "
       .. "(it names the field manager, the lease and the metrics)"):format(name))
   end
 end
@@ -181,8 +181,8 @@ local function select_of(self, place, kind, x)
   end
   local chosen, before = selection(self, where .. ".selector", x), self.said[kind]
   if before and not same_selection(before, chosen) then
-    fail(self, "%s.selector: %s is in one cache for all of this controller, and %s says otherwise; say the same in \z
-      both", where, kind, before.where)
+    fail(self, "%s.selector: this controller has one cache of %s, and %s has another selector; use the \z
+      same in both", where, kind, before.where)
   end
   if before then return end
   chosen.where, chosen.kind = where, kind
@@ -285,7 +285,7 @@ local function check_watch(self, kind, how)
     watch.when = check_when(self, where .. ".when", how.when)
     if how.via ~= nil then
       if how[1] ~= nil then
-        fail(self, "%s: via and %s are two ways at once; keep one", where,
+        fail(self, "%s: via and %s exclude each other; keep one", where,
           type(how[1]) == "string" and ("%q"):format(how[1]) or "a function")
       end
       watch.how, watch.via = "via", via_of(self, kind, how.via)
@@ -314,8 +314,8 @@ local function check_watches(self, watches)
     fail(self, "watches must be a table from kinds to mappings, got %s", type(watches))
   end
   if watches[1] ~= nil then
-    fail(self, "watches must say what a change wakes: { [%q] = \"owner\" }, \"same-name\", { via = an index \z
-      } or function(obj, ctx); got a list", tostring(watches[1]))
+    fail(self, "watches must say which keys a change enqueues: { [%q] = \"owner\" }, \"same-name\", \z
+      { via = an index } or function(obj, ctx); got a list", tostring(watches[1]))
   end
   for _, kind in ipairs(sorted(watches)) do
     check_kind(self, "watches", kind)
@@ -339,8 +339,8 @@ local function check_owns(self, owns)
       end
       checks.keys(self, ("owns[%q]"):format(key), value, { "when", "force", "selector" })
       if value.force ~= nil and type(value.force) ~= "boolean" then
-        fail(self, "owns[%q].force must be true (an apply takes fields from other managers, as it does when \z
-          nothing is said) or false (it fails then), got %s", key, type(value.force))
+        fail(self, "owns[%q].force must be true (an apply takes fields from other managers, the default) \z
+          or false (it fails then), got %s", key, type(value.force))
       end
       more[key] = value
       list[#list + 1] = key
@@ -432,8 +432,8 @@ local function add_fields(self, kind, list)
     local why = no_path(path)
     if why then fail(self, "%s: %s", where, why) end
     if path:find "%[%d+%]" then
-      fail(self, "%s: %q: an index cannot be kept alone; leave it out, and the path means every item of \z
-        the list", where, path)
+      fail(self, "%s: %q: an index cannot be selected alone; without it the path means every item of the \z
+        list", where, path)
     end
     add(path)
   end
@@ -471,7 +471,7 @@ local function check_fields(self, fields)
   end
   if next(own) ~= nil or next(fields) == nil then
     if by_kind[self.resource] then
-      fail(self, "fields: paths of %s stand in two places; put them together", self.resource)
+      fail(self, "fields: paths of %s are listed twice; merge them", self.resource)
     end
     by_kind[self.resource] = own
   end
@@ -489,7 +489,7 @@ local function check_metadata(self, x, managed)
       fail(self, "metadata: this controller has no %q in a cache%s", kind, suggest.hint(kind, kinds))
     end
     for _, f in ipairs(self.fields) do
-      if f.kind == kind then fail(self, "%s stands in metadata and in fields; keep one of them", kind) end
+      if f.kind == kind then fail(self, "%s is in both metadata and fields; keep one of them", kind) end
     end
     local looked = looked_at(self, kind)
     for _, index in ipairs(self.indexes) do
@@ -497,7 +497,7 @@ local function check_metadata(self, x, managed)
     end
     for _, path in ipairs(looked) do
       if path:find "[.%[]" and not path:find "^metadata[.%[]" then
-        fail(self, "metadata: of %s only metadata is fetched, so that %q is never there", kind, path)
+        fail(self, "metadata: only metadata of %s is fetched, so %q is always absent", kind, path)
       end
     end
     -- managedFields are most of it, and hardly anybody reads them.
@@ -519,7 +519,7 @@ end
 local function check_finalize(self, spec)
   if spec.finalize == nil then
     if spec.finalizer ~= nil then
-      fail(self, "finalizer names what `finalize = function(obj, ctx)` holds back, and there is none")
+      fail(self, "finalizer needs a `finalize = function(obj, ctx)`")
     end
     return
   end
@@ -534,7 +534,7 @@ local function check_finalize(self, spec)
     return
   end
   if #names == 0 then
-    fail(self, "finalizer is an empty list: its first is the name, the others are names it had before")
+    fail(self, "finalizer is an empty list: the first is its name, the others are earlier names")
   end
   self.finalizer, self.former = check_finalizer(self, names[1]), {}
   for i = 2, #names do self.former[i - 1] = check_finalizer(self, names[i]) end

@@ -73,7 +73,7 @@ end
 local function column_of(crd, column)
   local c = type(column) == "string" and { path = column } or column
   if type(c) ~= "table" or type(c.path) ~= "string" then
-    fail(crd, "columns: each is a path, \".spec.host\", or { name, path, type, doc, wide }")
+    fail(crd, "columns: each must be a path, \".spec.host\", or { name, path, type, doc, wide }")
   end
   local path = c.path:sub(1, 1) == "." and c.path or "." .. c.path
   local last = path:match "([%w_]+)[^%w_]*$" or "value"
@@ -83,7 +83,7 @@ end
 
 local function scale_of(crd, scale)
   if type(scale.spec) ~= "string" or type(scale.status) ~= "string" then
-    fail(crd, "scale has spec and status, the paths of replicas: { spec = \".spec.replicas\", status = \z
+    fail(crd, "scale needs spec and status, the paths of replicas: { spec = \".spec.replicas\", status = \z
       \".status.replicas\" }")
   end
   return { specReplicasPath = scale.spec, statusReplicasPath = scale.status,
@@ -94,7 +94,7 @@ local function version_of(crd, name, v, alone)
   local schema = v.schema and core.plain(v.schema, "kube.crd: schema")
     or { type = "object", ["x-kubernetes-preserve-unknown-fields"] = true }
   if schema.type ~= "object" then
-    fail(crd, "versions.%s.schema is of the whole object: kube.schema { spec = { ... } }", name)
+    fail(crd, "versions.%s.schema must describe the whole object: kube.schema { spec = { ... } }", name)
   end
   local status = v.status
   if status == nil then status = schema.properties ~= nil and schema.properties.status ~= nil end
@@ -120,12 +120,12 @@ local function versions_of(crd)
     return { version_of(crd, crd.version or "v1", crd, true) }
   end
   for key in pairs(VERSION_KEYS) do
-    if crd[key] ~= nil then fail(crd, "%s belongs into one of the versions", key) end
+    if crd[key] ~= nil then fail(crd, "%s must be in one of the versions", key) end
   end
   local names, out, stored = {}, {}, nil
   for name, v in pairs(crd.versions) do
     if type(name) ~= "string" or type(v) ~= "table" then
-      fail(crd, "versions are tables by name: { v1 = { storage = true, schema = ... } }")
+      fail(crd, "versions must be tables by name: { v1 = { storage = true, schema = ... } }")
     end
     check_keys(crd, v, VERSION_KEYS, ("versions.%s: "):format(name))
     names[#names + 1] = name
@@ -133,11 +133,11 @@ local function versions_of(crd)
   table.sort(names)
   for i, name in ipairs(names) do
     if not name:find "^v%d+%l*%d*$" then
-      fail(crd, "versions: a name is v1, v1beta1 or the like, got %q", name)
+      fail(crd, "versions: a name must be like v1 or v1beta1, got %q", name)
     end
     out[i] = version_of(crd, name, crd.versions[name], #names == 1)
     if out[i].storage then
-      if stored then fail(crd, "versions: %s and %s are both the one for storage", stored, name) end
+      if stored then fail(crd, "versions: %s and %s both have storage = true", stored, name) end
       stored = name
     end
   end
@@ -163,17 +163,19 @@ end
 ---@return string kind
 function M.crd(crd)
   if type(crd) ~= "table" then core.blame(("kube.crd takes a table, got %s"):format(type(crd))) end
-  if closed then fail(crd, "it stands at the top level of a script, so that it is known before it runs") end
+  if closed then
+    fail(crd, "call it at the top level of a script, so that it is known before the script runs")
+  end
   check_keys(crd, crd, KEYS, "")
   if not crd.kind or not crd.kind:find "^%u%w*$" then
-    fail(crd, "kind is a word such as \"Site\", got %s", tostring(crd.kind))
+    fail(crd, "kind must be a word such as \"Site\", got %s", tostring(crd.kind))
   end
   if not crd.group or not crd.group:find "%." or core.name_problem("dns1123_subdomain", crd.group) then
-    fail(crd, "group is a domain such as \"example.com\", got %s", tostring(crd.group))
+    fail(crd, "group must be a domain such as \"example.com\", got %s", tostring(crd.group))
   end
   local scope = crd.scope or "Namespaced"
   if scope ~= "Namespaced" and scope ~= "Cluster" then
-    fail(crd, "scope is \"Namespaced\" or \"Cluster\", got %q", scope)
+    fail(crd, "scope must be \"Namespaced\" or \"Cluster\", got %q", scope)
   end
   local plural = crd.plural or plural_of(crd.kind)
   local versions, kind = versions_of(crd), nil

@@ -82,7 +82,7 @@ local function of_word(where, word)
   local name, suffixes = rest:match "^([%a-]+)([%[%]{}]*)$"
   local base = name and TYPES[name]
   if not base then
-    core.blame(("kube.schema: %s: there is no type %q%s"):format(where, word,
+    core.blame(("kube.schema: %s: unknown type %q%s"):format(where, word,
       suggest.hint(name or word, TYPES)))
   end
   local schema = copied(base)
@@ -92,7 +92,8 @@ local function of_word(where, word)
     elseif pair == "{}" then
       schema = map_of(schema)
     else
-      core.blame(("kube.schema: %s: behind a type stand [] for a list, {} for a map and ! for needed, got %q")
+      core.blame(("kube.schema: %s: a type may be followed by [] for a list, {} for a map and ! for \z
+        required, got %q")
         :format(where, word))
     end
   end
@@ -116,7 +117,7 @@ local function list_options(where, field, schema)
     local keys = type(field.key) == "table" and field.key or { field.key }
     for _, key in ipairs(keys) do
       if not (schema.items.properties or {})[key] then
-        core.blame(("kube.schema: %s: key %q is no field of its items%s"):format(where, tostring(key),
+        core.blame(("kube.schema: %s: key %q is not a field of its items%s"):format(where, tostring(key),
           suggest.hint(key, schema.items.properties or {})))
       end
     end
@@ -154,7 +155,8 @@ local function of_table(where, field, depth)
   list_options(where, field, schema)
   for _, rule in ipairs(field.rules or {}) do
     if type(rule) ~= "table" or type(rule.rule) ~= "string" then
-      core.blame(("kube.schema: %s.rules: each is { rule = \"self > 0\", message = \"...\" }"):format(where))
+      core.blame(("kube.schema: %s.rules: each must be { rule = \"self > 0\", message = \"...\" }")
+        :format(where))
     end
     add_rule(schema, rule.rule, rule.message)
   end
@@ -163,7 +165,7 @@ local function of_table(where, field, depth)
 end
 
 local function of_field(where, field, depth)
-  if depth > DEPTH_MAX then core.blame(("kube.schema: %s: it nests too deep"):format(where)) end
+  if depth > DEPTH_MAX then core.blame(("kube.schema: %s: nested too deeply"):format(where)) end
   if type(field) == "string" then return of_word(where, field) end
   if type(field) ~= "table" then
     core.blame(("kube.schema: %s must be a type such as \"string\", or a table, got %s"):format(where,
@@ -177,7 +179,7 @@ function object_of(where, fields, depth)
   local out, required = { type = "object", properties = {} }, {}
   for name, field in pairs(fields) do
     if type(name) ~= "string" then
-      core.blame(("kube.schema: %s: a field has a name, got %s"):format(where, tostring(name)))
+      core.blame(("kube.schema: %s: a field needs a name, got %s"):format(where, tostring(name)))
     end
     local schema, needed = of_field(where == "" and name or where .. "." .. name, field, depth)
     out.properties[name] = schema

@@ -61,14 +61,14 @@ end
 ---@param now number  seconds since 1970
 ---@return "evict"|"skip"|"refuse", string?
 function M.judge(pod, opts, has_daemonset, now)
-  if long_gone(pod, opts, now) then return "skip", "its deletion began long ago" end
+  if long_gone(pod, opts, now) then return "skip", "it has been terminating for a long time" end
   local controller, warning = owner.controller_of(pod), nil
   if controller and controller.kind == "DaemonSet" and controller.apiVersion == "apps/v1"
     and not finished(pod) then
     if has_daemonset(pod.metadata.namespace, controller.name) then
-      if opts.ignore_daemonsets then return "skip", "a daemon set would bring it back" end
+      if opts.ignore_daemonsets then return "skip", "a daemon set would recreate it" end
       return "refuse",
-        "it belongs to a daemon set, which would bring it back (ignore_daemonsets = true leaves such \z
+        "it belongs to a daemon set, which would recreate it (ignore_daemonsets = true leaves such \z
         pods alone)"
     elseif not opts.force then
       return "refuse", ("its daemon set %s does not exist (force = true evicts it)"):format(controller.name)
@@ -84,7 +84,7 @@ function M.judge(pod, opts, has_daemonset, now)
   end
   if not controller and not finished(pod) then
     if not opts.force then
-      return "refuse", "nothing would bring it back: it has no controller (force = true evicts it)"
+      return "refuse", "it has no controller that would recreate it (force = true evicts it)"
     end
     warning = "nothing brings it back"
   end
@@ -199,7 +199,7 @@ end
 local function time_is_over(node, pods, timeout)
   error(core.error {
     kind = "timeout", verb = "drain", resource = "v1/Node", key = node,
-    message = ("not all pods were gone after %s; there are still: %s"):format(core.format_duration(timeout),
+    message = ("pods still exist after %s: %s"):format(core.format_duration(timeout),
       names(pods)),
   }, 0)
 end
@@ -248,7 +248,7 @@ function M.drain(client, node, opts)
         told(opts, pod, "gone")
       elseif long_gone(there, opts, core.wall()) then
         waiting[pod] = nil
-        told(opts, pod, "skipped", "its deletion began long ago")
+        told(opts, pod, "skipped", "it has been terminating for a long time")
       end
     end
     if next(due) or next(waiting) then clock.sleep(0.1) end

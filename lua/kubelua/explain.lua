@@ -182,11 +182,11 @@ local function savings(w, parts, bytes)
   if #dropped == 0 then return out end
   if #kept == 0 or #kept == 1 and kept[1] == "metadata.annotations" then
     out[1] = { how = ("metadata = { %q }"):format(w.kind), share = share,
-      why = ("the script does not say %s"):format(table.concat(dropped, ", ")) }
+      why = ("the script does not define %s"):format(table.concat(dropped, ", ")) }
   else
     for i, name in ipairs(kept) do kept[i] = ("%q"):format(name) end
     out[1] = { how = ("fields = { [%q] = { %s } }"):format(w.kind, table.concat(kept, ", ")), share = share,
-      why = ("the script does not say %s"):format(table.concat(dropped, ", ")) }
+      why = ("the script does not define %s"):format(table.concat(dropped, ", ")) }
   end
   return out
 end

@@ -7,7 +7,7 @@
 --   m metadata   [T a list of T   {T a map to T   @Name a type of this group   @core_v1.Name one of another
 --
 -- A line that begins with "* " takes fields that it does not name. A checked table is a copy: an empty {}
--- in it became the list or the object that the type says it is. What is no table of the script (a view, a
+-- in it became the list or the object that the type says it is. What is not a table of the script (a view, a
 -- draft) comes from a server and passes as it is.
 
 local core = require "kubelua.core"

@@ -193,11 +193,11 @@ local CLAIM = { labels = "selector", namespace = "string", match = "function" }
 function Context:claim(kind, opts)
   opts = options.check("ctx:claim", opts, CLAIM)
   if opts.labels == nil and opts.match == nil then
-    core.blame "ctx:claim: which objects? Give labels = (a selector), or match = function(o); without one \z
-      every orphan would be ours"
+    core.blame "ctx:claim: give labels = (a selector), or match = function(o); without one it would \z
+      adopt every orphan"
   end
   local text = opts.labels ~= nil and (request.labels(opts.labels) or "")
-  if text == "" then core.blame "ctx:claim: the selector is empty, and would make every orphan ours" end
+  if text == "" then core.blame "ctx:claim: the selector is empty, and would adopt every orphan" end
   local selector = text and core.selector(text)
   local function matches(o)
     return (not selector or selector:matches(o("metadata.labels") or {}))

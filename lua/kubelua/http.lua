@@ -112,7 +112,7 @@ local function check(what, opts)
   end
   options.check(what, type(opts) == "table" and plain or opts, OPTIONS)
   if opts.json ~= nil and opts.body ~= nil then
-    core.blame(what .. ": json and body are two bodies; give one")
+    core.blame(what .. ": json and body exclude each other; give one")
   end
   if opts.on_line ~= nil and opts.on_chunk ~= nil then
     core.blame(what .. ": on_line and on_chunk are two ways to read one stream; give one")

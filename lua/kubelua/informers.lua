@@ -258,7 +258,7 @@ end
 
 local function open(self, what)
   if self.closed then
-    core.blame(what .. ": these informers were shut down; make new ones with kube.informers")
+    core.blame(what .. ": these informers were shut down; create new ones with kube.informers")
   end
 end
 

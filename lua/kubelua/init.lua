@@ -74,12 +74,12 @@ local FOR_PROGRAMS = {
   http = { "kubelua.web", "http", "a controller reaches other servers through ctx.http, in its reconcile" },
   recorder = { "kubelua.recorder", "recorder", "a controller has ctx:event and ctx:warn" },
   informers = { "kubelua.informers", "informers",
-    "a controller script names the kind in `watches` or `reads` and has it in ctx:get and ctx:list" },
+    "a controller script declares the kind in `watches` or `reads` and reads it with ctx:get and ctx:list" },
   manager = { "kubelua.manager", "manager",
     "a controller script is run by one: kubelua run, or a program" },
-  certificate = { "kubelua.certificate", "certificate", "a controller sees no keys and no files" },
-  ttl_store = { "kubelua.ttl", "ttl_store", "a controller remembers in ctx.memo and kube.shared" },
-  testing = { "kubelua.testing", "testing", "a controller's tests stand in a file beside it" },
+  certificate = { "kubelua.certificate", "certificate", "a controller has no access to keys and files" },
+  ttl_store = { "kubelua.ttl", "ttl_store", "a controller stores state in ctx.memo and kube.shared" },
+  testing = { "kubelua.testing", "testing", "a controller's tests are in a file beside it" },
 }
 
 if core.connect then
@@ -103,12 +103,12 @@ setmetatable(kube, {
       return value
     end
     if FOR_PROGRAMS[name] then
-      core.blame(("kube.%s is for programs of your own; %s"):format(name, FOR_PROGRAMS[name][3]))
+      core.blame(("kube.%s is for standalone programs; %s"):format(name, FOR_PROGRAMS[name][3]))
     end
-    core.blame(("kube.%s: there is no such function%s"):format(tostring(name), suggest.hint(name, names())))
+    core.blame(("kube.%s: unknown function%s"):format(tostring(name), suggest.hint(name, names())))
   end,
   __newindex = function(_, name)
-    core.blame(("kube.%s: the kubelua table is shared by everybody in this state and cannot be \z
+    core.blame(("kube.%s: the kubelua table is shared by all code in this state and cannot be \z
       changed"):format(tostring(name)))
   end,
 })

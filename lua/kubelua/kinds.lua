@@ -1,6 +1,6 @@
--- kinds.lua - what a script probably means by a word that is no kind. Scripts name kinds in full, "v1/ConfigMap", so
--- that one thing has one name in tables, caches and results; words such as "cm" are the command line's. Of the
--- kinds that every server has the full name is known without asking one.
+-- kinds.lua - guesses the kind that a script means by a word that is not a kind. Scripts name kinds in full,
+-- "v1/ConfigMap", so that a kind has one name in tables, caches and results; short names such as "cm" belong to
+-- the command line. The kinds that every server has are listed here, so no server need be asked.
 
 local core = require "kubelua.core"
 

@@ -26,7 +26,7 @@ end
 
 local function text_of(path)
   if not io then
-    core.blame "files can be read by programs; a controller script has its modules and its parameters"
+    core.blame "only standalone programs can read files; a controller script has its modules and its params"
   end
   local file = io.stdin
   if path ~= "-" then
@@ -52,11 +52,11 @@ end
 
 local function add(out, document, where)
   if not core.is_view(document) then
-    fail(where, "an object was expected, this is %s", core.encode(document))
+    fail(where, "expected an object, got %s", core.encode(document))
   end
   local kind, items = document("kind"), document("items")
   if type(kind) ~= "string" or type(document("apiVersion")) ~= "string" then
-    fail(where, "an object has an apiVersion and a kind")
+    fail(where, "the object needs an apiVersion and a kind")
   end
   if kind:find "List$" and core.is_view(items) then
     for i, item in ipairs(items) do add(out, item, ("%s, items[%d]"):format(where, i)) end
@@ -64,7 +64,7 @@ local function add(out, document, where)
   end
   local name = document("metadata.name")
   if name ~= nil and type(name) ~= "string" then
-    fail(where, "metadata.name of the %s must be a text, this is %s: write it in quotes%s", kind,
+    fail(where, "metadata.name of the %s must be a string, got %s: write it in quotes%s", kind,
       core.encode(name),
       type(name) == "boolean" and ", since YAML takes yes, no, on, off, y and n for booleans" or "")
   end
@@ -81,7 +81,7 @@ local function files_of(path)
   if not files then
     error(core.error { kind = "io", message = ("cannot read %s: %s"):format(path, why) }, 0)
   end
-  if #files == 0 then fail(path, "no .yaml, .yml or .json file is in this directory") end
+  if #files == 0 then fail(path, "this directory has no .yaml, .yml or .json file") end
   return files
 end
 
@@ -101,7 +101,7 @@ function M.read(paths)
       end
     end
   end
-  if #out == 0 then fail(table.concat(paths, ", "), "no objects are in it") end
+  if #out == 0 then fail(table.concat(paths, ", "), "it contains no objects") end
   for i, m in ipairs(out) do m.order = m.order * 1e9 + i end
   table.sort(out, function(a, b) return a.order < b.order end)
   return out
@@ -161,7 +161,8 @@ local function named(path)
   local all = M.read(path)
   for _, m in ipairs(all) do
     if not m.object("metadata.name") then
-      fail(m.where, "the %s has no metadata.name; with a generateName it can only be created", m.object.kind)
+      fail(m.where, "the %s has no metadata.name; an object with generateName can only be created",
+        m.object.kind)
     end
   end
   return all
@@ -258,8 +259,8 @@ function M.ensure_crd(client, what, opts)
   end
   for _, m in ipairs(list) do
     if m.object.kind ~= CRD then
-      core.blame(("c:ensure_crd: %s is a %s, not a CustomResourceDefinition; c:apply_file takes \z
-        anything"):format(m.where, tostring(m.object.kind)))
+      core.blame(("c:ensure_crd: %s is a %s, not a CustomResourceDefinition; c:apply_file takes any \z
+        kind"):format(m.where, tostring(m.object.kind)))
     end
   end
   local out = {}

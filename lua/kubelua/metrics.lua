@@ -59,11 +59,11 @@ local function check_name(d)
   end
   for _, prefix in ipairs(OURS) do
     if d.name:sub(1, #prefix) == prefix then
-      fail(d, "names that begin with %s are kubelua's own", prefix)
+      fail(d, "names that begin with %s are reserved for kubelua", prefix)
     end
   end
   if declared[d.name] and not program then
-    fail(d, "it is declared twice; one declaration in a module serves all who require it")
+    fail(d, "it is declared twice; declare it once, in a module that others require")
   end
 end
 
@@ -74,7 +74,7 @@ local function checked_list(d, key, list, most, check)
   for i in pairs(list) do
     if math.type(i) ~= "integer" then fail(d, "%s must be a list; it has a %s", key, tostring(i)) end
   end
-  if #list > most then fail(d, "%s: there are %d, and there may be %d", key, #list, most) end
+  if #list > most then fail(d, "%s: got %d, at most %d are allowed", key, #list, most) end
   for i = 1, #list do
     copy[i] = list[i]
     check(("%s[%d]"):format(key, i), copy[i], copy[i - 1])
@@ -97,7 +97,7 @@ end
 local function check_buckets(d, buckets)
   d.buckets = checked_list(d, "buckets", buckets, BUCKETS_MAX, function(where, bound, below)
     if type(bound) ~= "number" or bound ~= bound or math.abs(bound) == math.huge then
-      fail(d, "%s must be a number, got %s (a last bucket for all that is more is there anyway)", where,
+      fail(d, "%s must be a number, got %s (the bucket for larger values is implied)", where,
         tostring(bound))
     end
     if below and bound <= below then fail(d, "%s is %s, after %s: they ascend", where, bound, below) end
@@ -107,17 +107,17 @@ end
 
 local function declare(kind, options, keys)
   if type(options) ~= "table" then
-    core.blame(("kube.%s is called with a table, { name = ..., help = ... }, got %s"):format(kind,
+    core.blame(("kube.%s takes a table, { name = ..., help = ... }, got %s"):format(kind,
       options == nil and "nothing" or "a " .. type(options)))
   end
   local d = { what = kind, type = kind, name = options.name, help = options.help }
   if closed then
-    fail(d, "it stands at the top level of a script, so that it is there before the first run")
+    fail(d, "call it at the top level of a script, so that it exists before the first run")
   end
   checks.keys(d, "kube." .. kind, options, keys)
   check_name(d)
   if type(d.help) ~= "string" or d.help == "" or d.help:find "%c" then
-    fail(d, "help is one line that says what is counted")
+    fail(d, "help must be one line that describes the metric")
   end
   check_labels(d, options.labels or {})
   if kind == "histogram" then check_buckets(d, options.buckets or BUCKETS) end
@@ -159,7 +159,7 @@ local handles = setmetatable({}, { __mode = "k" })
 local function opened(self, kind, method)
   local d = handles[self]
   if not d or d.type ~= kind then
-    core.blame(("a %s's %s is called with a colon: name:%s(...)"):format(kind, method, method))
+    core.blame(("call %s.%s with a colon: name:%s(...)"):format(kind, method, method))
   end
   return d
 end
@@ -168,7 +168,7 @@ end
 local function given(self, kind, method, x)
   local d = opened(self, kind, method)
   if type(x) == "table" then
-    fail(d, "%s: the number comes first, then the labels: name:%s(1, { ... })", method, method)
+    fail(d, "%s: give the number first, then the labels: name:%s(1, { ... })", method, method)
   end
   if type(x) ~= "number" or x ~= x or math.abs(x) == math.huge then
     fail(d, "%s: a number is counted, got %s", method, type(x) == "number" and tostring(x) or type(x))
@@ -183,7 +183,7 @@ local function one_given(self, kind, method, x) return given(self, kind, method,
 local function labels_of(d, method, labels)
   if labels == nil then labels = {} end
   if type(labels) ~= "table" then
-    fail(d, "%s: labels are a table such as { zone = \"eu\" }, got %s", method, type(labels))
+    fail(d, "%s: labels must be a table such as { zone = \"eu\" }, got %s", method, type(labels))
   end
   local texts
   for name, value in pairs(labels) do
@@ -218,7 +218,9 @@ local Counter = {}
 ---@param labels? table<string, string|number|boolean>
 function Counter:inc(by, labels)
   local d, n = one_given(self, "counter", "inc", by)
-  if n < 0 then fail(d, "inc: a counter only grows, got %s; what goes up and down is a kube.gauge", n) end
+  if n < 0 then
+    fail(d, "inc: a counter only grows, got %s; use kube.gauge for values that go up and down", n)
+  end
   record(d, "add", n, "inc", labels)
 end
 

@@ -18,10 +18,11 @@ local LONGEST = 128
 
 local function word(what, name, text)
   if type(text) ~= "string" or not text:find "^%u%w*$" then
-    core.blame(("%s: the %s is one word in UpperCamelCase such as \"SourceMissing\", got %s"):format(what,
+    core.blame(("%s: the %s must be one word in UpperCamelCase such as \"SourceMissing\", got %s")
+      :format(what,
       name, tostring(text)))
   elseif #text > LONGEST then
-    core.blame(("%s: the %s may have %d characters, this one has %d"):format(what, name, LONGEST, #text))
+    core.blame(("%s: the %s may have at most %d characters, got %d"):format(what, name, LONGEST, #text))
   end
   return text
 end

@@ -79,14 +79,14 @@ function M.normalize(o, what)
   end
   if is_manifest(o) then
     if o.apiVersion == nil then
-      core.blame(("%s: the object has metadata but no apiVersion; a manifest has both, the short form has \z
+      core.blame(("%s: the object has metadata but no apiVersion; a manifest needs both, the short form \z
         neither"):format(what))
     end
     return o.kind == "Secret" and o.apiVersion == "v1" and M.with_secrets(o) or o
   end
   local api, kind = M.split_kind(o.kind)
   if not api then
-    core.blame(("%s: kind = \"%s\" lacks its version; the short form wants \"v1/%s\" or \z
+    core.blame(("%s: kind = \"%s\" lacks its version; the short form needs \"v1/%s\" or \z
       \"group/version/%s\""):format(what, o.kind, o.kind, o.kind))
   end
   local out, metadata = shallow(o), {}

@@ -50,7 +50,7 @@ local function identity(what, owner)
     core.blame(what .. ": the owner has no apiVersion, kind and metadata.name: it must be an object of \z
       the server")
   elseif not metadata.uid then
-    core.blame(("%s: %s has no uid: an owner is an object that was read from the server"):format(what,
+    core.blame(("%s: %s has no uid: an owner must be an object that was read from the server"):format(what,
       describe(owner, metadata)))
   end
   return { apiVersion = api, kind = kind, name = metadata.name, uid = metadata.uid }, metadata.namespace
@@ -69,8 +69,8 @@ local function check_scope(what, owner, owner_ns, o, ns)
   if not owner_ns or owner_ns == ns then return end
   local of = ("%s %s/%s"):format(owner.kind, owner_ns, owner.name)
   if not ns then
-    core.blame(("%s: %s has no namespace and cannot be owned by %s: a cluster-scoped object has \z
-      cluster-scoped owners, another needs its namespace here")
+    core.blame(("%s: %s has no namespace and cannot be owned by %s: a cluster-scoped object can only \z
+      have cluster-scoped owners; set the namespace if the object is namespaced")
       :format(what, describe(o, o.metadata), of))
   end
   core.blame(("%s: %s cannot be owned by %s: an owner lives in the same namespace or is \z
@@ -166,7 +166,7 @@ local STANDARD = { orphan = true, foregroundDeletion = true, kubernetes = true }
 
 local function check_finalizer(what, name)
   if type(name) ~= "string" or not STANDARD[name] and not name:find "^[^/%s]+/[^/%s]+$" then
-    core.blame(("%s: a finalizer is called \"domain/name\", got %s"):format(what, tostring(name)))
+    core.blame(("%s: a finalizer must be \"domain/name\", got %s"):format(what, tostring(name)))
   end
 end
 

@@ -18,8 +18,8 @@ M.PAGE = 500
 M.BARREN_PAGES = 5
 
 local function no_end(op, why)
-  local message = "the list has no end: " .. why
-    .. "; does something between us and the API server answer from a cache?"
+  local message = "the list does not end: " .. why
+    .. "; does a proxy before the API server answer from a cache?"
   error(core.error { kind = "server", verb = "list", resource = op.kind, message = message }, 0)
 end
 
@@ -33,9 +33,9 @@ local function page(send, op, token, version)
   local next_token = continue ~= "" and continue or nil
   version.barren = next_token and #items == 0 and (version.barren or 0) + 1 or 0
   if next_token and next_token == token then
-    no_end(op, "the continue token of a page is the one that it was asked with")
+    no_end(op, "a page returned the continue token of its own request")
   elseif version.barren >= M.BARREN_PAGES then
-    no_end(op, "page after page brings no object and another continue token")
+    no_end(op, "pages bring new continue tokens but no objects")
   end
   return items, next_token, at, answer
 end

@@ -41,11 +41,12 @@ end
 
 local function check_rule(self, where, rule)
   if not TYPES[rule.type] then
-    fail(self, "%s: there is no type %q%s", where, rule.type, suggest.hint(rule.type, TYPES))
+    fail(self, "%s: unknown type %q%s", where, rule.type, suggest.hint(rule.type, TYPES))
   end
   for _, key in ipairs(checks.sorted(rule)) do
     if not KEYS[key] then
-      fail(self, "%s: a rule has no '%s'%s (if this is a value: { type = \"object\", default = { ... } })",
+      fail(self,
+        "%s: unknown field '%s' of a rule%s (if this is a value: { type = \"object\", default = { ... } })",
         where, tostring(key), suggest.hint(key, KEYS))
     end
   end
@@ -62,11 +63,11 @@ local function check_rule(self, where, rule)
   end
   checks.boolean(self, where .. ".optional", rule.optional)
   if rule.type == "secret" and (rule.default ~= nil or rule.enum ~= nil) then
-    fail(self, "%s: a secret has no %s: it is given when the script is deployed", where,
+    fail(self, "%s: a secret cannot have %s: it is set at deployment", where,
       rule.default ~= nil and "default" or "enum")
   end
   if rule.optional and rule.default ~= nil then
-    fail(self, "%s: what has a default need not be optional", where)
+    fail(self, "%s: a param with a default is already optional", where)
   end
 end
 
@@ -85,7 +86,7 @@ function M.declare(self, params)
   for _, name in ipairs(checks.sorted(params)) do
     local x, where = params[name], ("params.%s"):format(tostring(name))
     if type(name) ~= "string" or name == "" or name:find "[.=/%s]" then
-      fail(self, "%s: the name of a param is a text without spaces, dots, = and /", where)
+      fail(self, "%s: the name of a param must be a string without spaces, dots, = and /", where)
     end
     if is_rule(x) then
       check_rule(self, where, x)

@@ -87,8 +87,8 @@ end
 
 local function only_status(what, rest)
   for key in pairs(rest) do
-    core.blame(("%s: the function changed '%s' too, and the status subresource takes only status; \z
-      use patch"):format(what, key))
+    core.blame(("%s: the function also changed '%s', but the status subresource takes only status; use \z
+      patch"):format(what, key))
   end
 end
 
@@ -99,8 +99,8 @@ local function submit(self, what, base, at, draft, opts)
   if not patch then return base end
   local list = list_changed and self.cut_list and self.cut_list(at.kind, base, patch)
   if list then
-    core.blame(("%s: the function changed the list %s, of whose items only some fields are kept, and the \z
-      patch would erase the others; "
+    core.blame(("%s: the function changed the list %s, whose items are cached with only some fields, and \z
+      the patch would erase the others; "
       .. "keep %s whole in `fields`, or change the object from ctx.live:get"):format(what, list, list))
   end
   local version = (list_changed or opts.lock) and base("metadata.resourceVersion")
@@ -164,7 +164,7 @@ function M.patch(self, what, o, change, opts)
   request_words.validation(what, opts.validation)
   if type(change) == "function" then
     if opts.type and opts.type ~= "merge" then
-      core.blame(("%s: a function yields a merge patch; type = %q wants the patch itself"):format(what,
+      core.blame(("%s: a function makes a merge patch; type = %q needs the patch itself"):format(what,
         opts.type))
     end
     return with_function(self, what, base, at, change, opts)

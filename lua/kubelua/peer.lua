@@ -27,8 +27,8 @@ function Wire:resource(kind)
 end
 
 local function missing(self, name)
-  core.blame(("ctx:at(%q) reads and writes objects; a reconcile has no %s there: let a program of its own \z
-    do it, with kube.connect()"):format(
+  core.blame(("ctx:at(%q) reads and writes objects; it has no %s: use a standalone program, with \z
+    kube.connect()"):format(
     self.name, tostring(name)))
 end
 

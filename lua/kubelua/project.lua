@@ -217,7 +217,7 @@ kubectl -n @NAMESPACE@ logs deploy/@NAME@ -f
 kubectl -n @NAMESPACE@ exec deploy/@NAME@ -- kubelua why @WHY@
 ```
 
-The image is `kubelua:latest` (`deploy/manifests.yaml`): one that your cluster can pull. With kind:
+The image is `kubelua:latest` (`deploy/manifests.yaml`); replace it by one that your cluster can pull. With kind:
 
 ```sh
 kind create cluster
@@ -225,11 +225,11 @@ kind load docker-image kubelua:latest
 kubectl apply -k .
 ```
 
-What is what:
+Files:
 
 - `@NAME@.lua`, `@NAME@_test.lua`: the controller and its tests
 @CRDROW@- `deploy/manifests.yaml`: namespace, rights, Deployment. When the script needs other rights,
-  `kubelua rbac @NAME@.lua --record@CRDS@ --bind --leader-elect -n @NAMESPACE@` prints them again
+  `kubelua rbac @NAME@.lua --record@CRDS@ --bind --leader-elect -n @NAMESPACE@` prints them
 - `kustomization.yaml`: what `kubectl apply -k .` makes of these files
 - `.github/workflows/ci.yaml`: `check` and `test` for each push; the repository's variable `KUBELUA_URL` says where
   kubelua's tarball is
@@ -355,9 +355,9 @@ local BODIES = {
 function M.body(kind) return BODIES[kind] and ",\n      " .. BODIES[kind] or "" end
 
 local function commands(name, custom)
-  local lines = { { "check %s.lua", "what it is, or where its mistake is" }, { "test", "its tests" },
+  local lines = { { "check %s.lua", "what it does, or where it fails" }, { "test", "its tests" },
     { custom and "dev %s.lua --crds crds" or "dev %s.lua",
-      "tries it without a cluster; edit and save while it runs" },
+      "runs it without a cluster; edit and save while it runs" },
     { "run %s.lua", "on the cluster of your kubeconfig" } }
   local out, wide = {}, 0
   for i, l in ipairs(lines) do

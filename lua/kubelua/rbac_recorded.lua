@@ -36,7 +36,7 @@ local function read(path, seen)
   if not file then return why end
   local first = decoded(file:read "l" or "")
   if not first or first("t") ~= "tape" then
-    error(("%s is no recording; kubelua run or dev --record FILE writes one"):format(path), 0)
+    error(("%s is not a recording; kubelua run or dev --record FILE writes recordings"):format(path), 0)
   end
   for line in file:lines() do
     local what = line:match '^{"t":"(%l+)"'

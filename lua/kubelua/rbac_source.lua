@@ -93,7 +93,7 @@ end
 ---@param unknown fun(line: integer, what: string)
 function M.read(text, resources, add, unknown)
   local list, wrong = tree.of(text)
-  if not list then return unknown(wrong, "this cannot be read, and what follows") end
+  if not list then return unknown(wrong, "this and the rest cannot be parsed") end
   local subjects = subjects_of(list)
   add = with_reads(add)
   local function each_resource(verbs, sub, line)

@@ -1,4 +1,4 @@
--- recorder.lua - Events from a program that is no controller:
+-- recorder.lua - Events from a program that is not a controller:
 --
 --   local events = kube.recorder(c, { component = "backup" })
 --   events:event(pod, "BackupDone", "%d files", n)
@@ -34,7 +34,7 @@ function M.recorder(c, opts)
   end
   local component = opts.component
   if component == nil or not component:find "^[%w][%w%-_./]*$" or #component > 128 then
-    core.blame(("kube.recorder: component says who records, a name of letters, digits, '-', '_', '.' and \z
+    core.blame(("kube.recorder: component must be a name of letters, digits, '-', '_', '.' and \z
       '/' such as \"backup\", got %s"):format(
       component == nil and "nothing" or ("%q"):format(component)))
   end

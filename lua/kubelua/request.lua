@@ -169,7 +169,7 @@ local function match(what, opts)
   local word = one_of(what, "resource_version_match", opts.resource_version_match, MATCH,
     "Exact or NotOlderThan")
   if word and not opts.resource_version then
-    core.blame(("%s: resource_version_match says how resource_version is meant, which is missing"):format(
+    core.blame(("%s: resource_version_match needs resource_version"):format(
       what))
   end
   return word
@@ -254,7 +254,7 @@ local function write(verb, what, o, opts, known)
   local body = core.value(manifest, "the object")
   local metadata = body("metadata")
   if opts.of and not opts.subresource then
-    core.blame(("%s: of = %q says whose subresource is meant; say which: subresource = \"...\""):format(what,
+    core.blame(("%s: of = %q needs a subresource: subresource = \"...\""):format(what,
       opts.of))
   end
   return {

@@ -83,7 +83,7 @@ end
 -- One object or a list of them. A list with a hole would lose what stands behind it.
 local function as_list(x, what)
   if type(x) == "table" and x[1] ~= nil and x.force ~= nil then
-    error(("result.%s is a list, and force in it says nothing: it stands beside it, { apply = { ... }, \z
+    error(("result.%s is a list and cannot contain force: put it beside the list, { apply = { ... }, \z
       force = true }"):format(what), 0)
   end
   if core.is_view(x) then x = x.kind ~= nil and { x } or x end
@@ -100,7 +100,7 @@ local function as_list(x, what)
   if last == 0 then return next(x) == nil and {} or { x } end
   for i = 1, last do
     if x[i] == nil then
-      error(("result.%s[%d] is nil and %d of the list is not: leave out what is not wanted"):format(what, i,
+      error(("result.%s[%d] is nil but [%d] is not: leave out absent items"):format(what, i,
         last), 0)
     end
   end
@@ -179,13 +179,14 @@ end
 local function reason(r, key)
   local why = r[key]
   if why == nil or type(why) == "string" or core.is_error(why) then return why end
-  error(("result.%s must be a text that says why, got %s"):format(key, type(why)), 0)
+  error(("result.%s must be a string with the reason, got %s"):format(key, type(why)), 0)
 end
 
 local function check_effects(r)
   known(r, KEYS, "result")
   if r.requeue ~= nil and type(r.requeue) ~= "boolean" then
-    error(("result.requeue must be true or false, got %s; requeue_after says when"):format(type(r.requeue)),
+    error(("result.requeue must be true or false, got %s; use requeue_after for a delay")
+      :format(type(r.requeue)),
       0)
   end
   if r.force ~= nil and type(r.force) ~= "boolean" then
@@ -229,7 +230,7 @@ end
 local NONSENSE = "reconcile returned %s; it may return nothing, seconds or a duration (\"30s\"), a table of "
   .. "{apply, delete, status, events, requeue_after, ...}, kube.retry(...) or kube.fail(...)"
 
--- A wait of no length is no wait: done, as in controller-runtime.
+-- A wait of no length is not a wait: done, as in controller-runtime.
 local function after(n)
   if n > 0 then return "after", n, nil end
   return "done", nil, nil
@@ -241,8 +242,7 @@ end
 function M.settle(hands, ctx, obj, r, why)
   if why ~= nil and r ~= true then
     if r ~= nil then
-      ctx.log:warn "reconcile returned a result and an error; the error counts, and nothing of the result \z
-        is done"
+      ctx.log:warn "reconcile returned a result and an error; the result is ignored"
     end
     return M.verdict(why)
   end
@@ -258,7 +258,7 @@ function M.settle(hands, ctx, obj, r, why)
   if effects.priority then hands.priority(effects.priority) end
   if effects.error then
     if effects.after or effects.requeue or effects.fail then
-      ctx.log:warn "result.error counts; fail, requeue_after and requeue beside it do not"
+      ctx.log:warn "result.error takes precedence; fail, requeue_after and requeue beside it are ignored"
     end
     return M.verdict(effects.error)
   end

@@ -39,8 +39,8 @@ local function check_serial(self, x)
   if x == nil then return end
   self.serial = text_of(self, "serial", x)
   if not self.serial then
-    fail(self, "serial must be a path such as \"spec.nodeName\" or a function(obj) that returns a text: \z
-      runs of equal texts do not overlap; got %s", type(x))
+    fail(self, "serial must be a path such as \"spec.nodeName\" or a function(obj) that returns a \z
+      string: runs with equal strings do not overlap; got %s", type(x))
   end
 end
 
@@ -60,7 +60,7 @@ local function check_backoff(self, b)
   end
   local jitter = b.jitter
   if jitter ~= nil and (type(jitter) ~= "number" or jitter < 0 or jitter > 1) then
-    fail(self, "backoff.jitter must be a number from 0 to 1, the share of a delay that is drawn, got %s",
+    fail(self, "backoff.jitter must be a number from 0 to 1, the random share of a delay, got %s",
       tostring(jitter))
   end
   self.backoff = { base = base or 0.005, max = most or 1000.0, jitter = (jitter or 0.1) + 0.0 }
@@ -116,8 +116,8 @@ local function check_shard_table(self, x)
   if x.caches == nil then return end
   self.shard_own = word(self, "shard.caches", x.caches, { "own", "all" }) == "own" or nil
   if self.shard_own and self.shard == "key" then
-    fail(self, "shard: caches = \"own\" needs by = \"namespace\": the API server can be asked for a \z
-      namespace, and not for a part of the keys")
+    fail(self, "shard: caches = \"own\" needs by = \"namespace\": the API server can list a namespace, \z
+      but not a part of the keys")
   end
 end
 
@@ -137,8 +137,8 @@ local ON_RELOAD = { all = true, failing = true, none = true }
 local function check_on_reload(self, x)
   if x == nil then return end
   if not ON_RELOAD[x] then
-    fail(self, "on_reload must be \"all\", \"failing\" or \"none\": which keys run again when new logic has \z
-      taken over; got %s%s", tostring(x),
+    fail(self, "on_reload must be \"all\", \"failing\" or \"none\": the keys that run again after a \z
+      reload; got %s%s", tostring(x),
       type(x) == "string" and suggest.hint(x, ON_RELOAD) or "")
   end
   self.on_reload = x
@@ -150,7 +150,7 @@ local function check_memory(self, x)
   local ok, q = pcall(core.qty, x)
   local bytes = ok and q:value()
   if not bytes or bytes < 1 << 20 then
-    fail(self, "memory must be an amount of at least 1Mi such as \"8Mi\": the library alone takes half of \z
+    fail(self, "memory must be an amount of at least 1Mi such as \"8Mi\": the library alone uses half of \z
       that; got %s%s", tostring(x),
       type(x) == "string" and x:find "[mM][bB]$" and suggest.hint("Mi", { "Mi" }) or "")
   end
@@ -184,7 +184,7 @@ function M.check(self, spec)
   check_own_writes(self, spec.own_writes)
   self.every = checks.duration(self, "every", spec.every)
   if self.every and self.every < 1 then
-    fail(self, "every must be at least one second, got %s; use requeue_after for what is sooner",
+    fail(self, "every must be at least one second, got %s; use requeue_after for shorter delays",
       tostring(spec.every))
   end
   if self.every and self.every > 365 * DAY then
@@ -218,7 +218,7 @@ function M.describe(c, line)
   end
   if c.own_writes then
     line("own writes", c.own_writes < 0 and "not waited for"
-      or ("waited for, %gs at most"):format(c.own_writes))
+      or ("waited for, at most %gs"):format(c.own_writes))
   end
   if c.every then line("every", ("%gs"):format(c.every)) end
   for _, text in ipairs(c.cron or {}) do line("cron", text) end

@@ -46,14 +46,14 @@ function M.controllers(returned, path)
     if returned == nil then
       what = "nothing (is `return` missing?)"
     elseif type(returned) == "table" then
-      what = "a table that is none; wrap it in kube.controller"
+      what = "a plain table; wrap it in kube.controller"
     end
     error(EXPECTED:format(path, what), 0)
   end
   local names, list = {}, flat(returned, {})
   for i, sealed in ipairs(list) do
     local c = opened(sealed)
-    if not c then error(EXPECTED:format(path, ("a list whose element %d is none"):format(i)), 0) end
+    if not c then error(EXPECTED:format(path, ("a list whose element %d is neither"):format(i)), 0) end
     if names[c.name] then
       error(("%s: two %s are named %q; names are unique"):format(path,
         c.webhook and "webhooks" or "controllers", c.name), 0)
@@ -212,7 +212,8 @@ local function key_of(k, fn)
   if type(k) == "table" and type(k.name) == "string" then
     return k.namespace and k.namespace .. "/" .. k.name or k.name
   end
-  error(("mapping function %d: a key is \"name\", \"namespace/name\" or {namespace, name}, got %s"):format(fn,
+  error(("mapping function %d: a key must be \"name\", \"namespace/name\" or {namespace, name}, got \z
+    %s"):format(fn,
     type(k)), 0)
 end
 
@@ -225,7 +226,8 @@ function M.map(c, fn, obj, _, emit)
   elseif type(keys) == "table" then
     for _, k in ipairs(keys) do emit(key_of(k, fn)) end
   else
-    error(("mapping function %d: it returns a list of keys, a key or nothing, got %s"):format(fn, type(keys)),
+    error(("mapping function %d: it must return a list of keys, a key or nothing, got %s")
+      :format(fn, type(keys)),
       0)
   end
 end
@@ -237,7 +239,8 @@ function M.index(c, fn, obj, _, emit)
   if type(values) ~= "table" then values = { values } end
   for _, v in ipairs(values) do
     if type(v) ~= "string" and type(v) ~= "number" and type(v) ~= "boolean" then
-      error(("an index function returns a text, a list of texts or nothing, got %s"):format(type(v)), 0)
+      error(("an index function must return a string, a list of strings or nothing, got %s")
+        :format(type(v)), 0)
     end
     emit(tostring(v))
   end

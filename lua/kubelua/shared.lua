@@ -21,11 +21,11 @@ local shared = setmetatable({}, {
     if f then return f end
     local names = {}
     for known in pairs(Shared) do names[#names + 1] = known end
-    core.blame(("kube.shared has no %s; values are got with kube.shared:get(%q)%s"):format(tostring(name),
+    core.blame(("kube.shared has no %s; read values with kube.shared:get(%q)%s"):format(tostring(name),
       tostring(name), suggest.hint(tostring(name), names)))
   end,
   __newindex = function(_, name)
-    core.blame(("kube.shared.%s cannot be assigned: kube.shared:set(%q, value)"):format(tostring(name),
+    core.blame(("kube.shared.%s cannot be assigned: use kube.shared:set(%q, value)"):format(tostring(name),
       tostring(name)))
   end,
   __metatable = false,
@@ -33,13 +33,13 @@ local shared = setmetatable({}, {
 
 local function check(self, what, name)
   if self ~= shared then
-    core.blame(("kube.shared.%s is called with a colon: kube.shared:%s(...)"):format(what, what))
+    core.blame(("call kube.shared.%s with a colon: kube.shared:%s(...)"):format(what, what))
   end
   if not run then
-    core.blame "kube.shared is for scripts that kubelua runs; a program of its own has variables"
+    core.blame "kube.shared is for scripts that kubelua runs; a standalone program has variables"
   end
   if type(name) ~= "string" or name == "" then
-    core.blame(("kube.shared:%s: a value has a name, a text; got %s"):format(what,
+    core.blame(("kube.shared:%s: the name of a value must be a string, got %s"):format(what,
       name == "" and "an empty one" or type(name)))
   end
 end
@@ -68,7 +68,7 @@ function Shared:incr(name, by)
   check(self, "incr", name)
   if by == nil then by = 1 end
   if type(by) ~= "number" then
-    core.blame(("kube.shared:incr(%q): a number is added, got a %s"):format(name, type(by)))
+    core.blame(("kube.shared:incr(%q): expected a number, got a %s"):format(name, type(by)))
   end
   return run.shared_add(name, by)
 end

@@ -48,10 +48,11 @@ end
 
 local function check_command(what, command)
   if type(command) == "string" then
-    core.blame(("%s: a command is a list of words; for a shell's line write { \"sh\", \"-c\", %q }"):format(
+    core.blame(("%s: a command must be a list of words; for a shell command write { \"sh\", \"-c\", \z
+      %q }"):format(
       what, command))
   elseif type(command) ~= "table" or #command == 0 then
-    core.blame(("%s: the command is a list of words such as { \"ls\", \"-l\" }, got %s"):format(what,
+    core.blame(("%s: the command must be a list of words such as { \"ls\", \"-l\" }, got %s"):format(what,
       type(command) == "table" and "an empty one" or type(command)))
   end
   for i, word in ipairs(command) do
@@ -163,7 +164,9 @@ function Client:logs(pod, opts)
   at_least(what, opts, "tail", 0)
   at_least(what, opts, "limit_bytes", 1)
   if opts.since and opts.since_time then core.blame(what .. ": since and since_time exclude each other") end
-  if opts.resume and opts.raw then core.blame(what .. ": resume counts lines, so it does not go with raw") end
+  if opts.resume and opts.raw then
+    core.blame(what .. ": resume and raw exclude each other, as resume counts lines")
+  end
   local log = setmetatable({
     core = self.core, rest = "", from = 1, pause = PAUSE_FIRST, timestamps = opts.timestamps, skip = 0,
     seen = 0,
@@ -342,7 +345,7 @@ function Client:exec(pod, command, opts)
       sizes[channel] = sizes[channel] + #bytes
       if sizes[channel] > limit then
         error(failure(op, "too_big",
-          "the command wrote more than %d bytes to %s: give a larger limit, or read it with exec_stream",
+          "the command wrote more than %d bytes to %s: raise the limit, or read it with exec_stream",
           limit, NAMES[channel]), 0)
       end
       table.insert(pieces[channel], bytes)
@@ -385,7 +388,8 @@ end
 local function port_number(what, x, least)
   local n = math.tointeger(tonumber(x))
   if not n or n < least or n > 65535 then
-    core.blame(("%s: a port is a number from %d to 65535, or \"LOCAL:REMOTE\"; got %s"):format(what, least,
+    core.blame(("%s: a port must be a number from %d to 65535, or \"LOCAL:REMOTE\"; got %s"):format(what,
+      least,
       tostring(x)))
   end
   return n

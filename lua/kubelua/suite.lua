@@ -45,7 +45,7 @@ local function words(state)
   local env = {}
   local function at_load(word)
     if not state.now then
-      error(word .. " cannot stand within a test: it belongs into a describe, or beside it", 3)
+      error(word .. " is not allowed inside a test: put it into a describe, or beside it", 3)
     end
     return state.now
   end

@@ -81,7 +81,7 @@ function M.hash(x)
   local hash = FNV_BASIS
   local text = core.encode(core.copy(x)) -- a copy: the names of a view are in an order of its own
   if #text > HASH_MOST then
-    core.blame(("kube.hash: a value has at most 4 MiB as JSON, this one has %d bytes"):format(#text))
+    core.blame(("kube.hash: a value may have at most 4 MiB as JSON, got %d bytes"):format(#text))
   end
   for i = 1, #text do hash = (hash ~ text:byte(i)) * FNV_PRIME end
   hash = (hash ~ hash >> 32) * FNV_PRIME

@@ -114,7 +114,7 @@ local function open(crds, wall)
   local stage = core.stage(wall)
   for _, path in ipairs(crds) do
     if stage:load_path(path) == 0 then
-      core.blame(("kube.testing: %s has no definition in it"):format(path))
+      core.blame(("kube.testing: %s contains no definition"):format(path))
     end
   end
   stage:keep()
@@ -182,8 +182,8 @@ local function programs_of(opts)
   local list = {}
   for _, script in ipairs(list_of(opts.scripts or opts.script)) do
     if type(script) ~= "string" then
-      core.blame(("kube.testing.start: a script is a path (its functions live in states of their own); a \z
-        text goes into source = [[ ... ]]; got %s")
+      core.blame(("kube.testing.start: script must be a path (its functions run in separate states); put \z
+        source text into source = [[ ... ]]; got %s")
         :format(type(script)))
     end
     list[#list + 1] = { path = path_of(script) }
@@ -232,7 +232,7 @@ local function missing(t)
     -- a stand-in for kinds that nobody has waits for ever
     if c.state == "parked" and not c.name:find "^simulate%-" then
       core.blame(("kube.testing.start: controller %q waits: %s; give its definition with crds = \"DIR\" \z
-        (parked = true: the test wants it so)")
+        (parked = true if that is intended)")
         :format(c.name, c.message))
     end
   end
@@ -245,10 +245,10 @@ end
 function M.start(opts)
   opts = options.check("kube.testing.start", opts, OPTIONS)
   if type(opts.script) == "table" then
-    core.blame "kube.testing.start: several scripts go into scripts = { ... }"
+    core.blame "kube.testing.start: put several scripts into scripts = { ... }"
   end
   if opts.http and not stubs.is(opts.http) then
-    core.blame "kube.testing.start: http is what kube.testing.http() gives"
+    core.blame "kube.testing.start: http must be a result of kube.testing.http()"
   end
   local crds = {}
   for i, path in ipairs(list_of(opts.crds)) do crds[i] = path_of(path) end

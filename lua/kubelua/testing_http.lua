@@ -80,7 +80,8 @@ local function stub_of(what, method, pattern, answer)
     core.blame(("%s: the URL must begin with http:// or https://, got %s"):format(what, tostring(pattern)))
   end
   if pattern:find("?", 1, true) then
-    core.blame(("%s: %s: a pattern has no query; the function gets it as request.query"):format(what,
+    core.blame(("%s: %s: a pattern cannot contain a query; the function gets it as request.query")
+      :format(what,
       pattern))
   end
   local kind = type(answer)
@@ -150,7 +151,9 @@ local function checked(stub, reply)
   if status < 200 or status > 599 then
     core.blame(("%s: status must be from 200 to 599, got %d"):format(what, status))
   end
-  if reply.json ~= nil and reply.body then core.blame(what .. ": json and body are two bodies; give one") end
+  if reply.json ~= nil and reply.body then
+    core.blame(what .. ": json and body exclude each other; give one")
+  end
   return reply
 end
 
@@ -188,7 +191,7 @@ function Web:reply(method, url, order)
       return handed(checked(stub, reply))
     end
   end
-  return nil, "unreachable", ("no answer was said for it (kube.testing.http; %s)"):format(list(self.stubs))
+  return nil, "unreachable", ("it has no answer (kube.testing.http; %s)"):format(list(self.stubs))
 end
 
 -- ---------------------------------------------------------------- for tests
@@ -242,7 +245,8 @@ function M.http(answers)
   for _, name in ipairs(names) do
     local method, pattern = tostring(name):match "^(%S+)%s+(%S+)$"
     if not method then
-      core.blame(("kube.testing.http: a key is a method and a URL, \"GET https://a.example.com/b\", got %s")
+      core.blame(("kube.testing.http: a key must be a method and a URL, \"GET https://a.example.com/b\", \z
+        got %s")
         :format(tostring(name)))
     end
     web:on(method, pattern, answers[name])

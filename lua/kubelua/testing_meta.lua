@@ -2,7 +2,7 @@
 -- luacheck: ignore
 -- testing_meta.lua - the words of `kubelua test`, for the Lua language server. It is never loaded.
 
-error "testing_meta.lua is for editors; kubelua test gives these words to test files"
+error "testing_meta.lua is for editors; kubelua test defines these functions in test files"
 
 --- A group of tests.
 ---@param name string

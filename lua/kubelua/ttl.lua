@@ -24,7 +24,7 @@ local function key_of(self, what, x)
   if type(x) == "string" then return x end
   local key = self.key(core.is_view(x) and x or core.value(object.normalize(x, what), "the object"))
   if type(key) ~= "string" or key == "" then
-    core.blame(("%s: the object has no key: the key function gave %s"):format(what, tostring(key)))
+    core.blame(("%s: the object has no key: the key function returned %s"):format(what, tostring(key)))
   end
   return key
 end
@@ -72,7 +72,7 @@ function M.ttl_store(ttl, opts)
   opts = options.check("kube.ttl_store", opts, { key = "function", clock = "function" })
   local seconds = core.duration(ttl)
   if seconds <= 0 then
-    core.blame(("kube.ttl_store: the time to live must be more than nothing, got %s"):format(tostring(ttl)))
+    core.blame(("kube.ttl_store: the time to live must be above zero, got %s"):format(tostring(ttl)))
   end
   return setmetatable({ core = core.ttl(seconds), key = opts.key or default_key,
     clock = opts.clock or core.monotonic }, Store)

@@ -59,7 +59,7 @@ local function complete(self, what, o)
   -- the short form
   if o.kind == self.resource.kind and o.apiVersion == nil and o.metadata == nil then return o end
   if o.kind ~= nil and o.kind ~= kind or o.apiVersion ~= nil and o.apiVersion ~= api_version then
-    core.blame(("%s: the object is a %s %s, and this resource holds %s %s"):format(
+    core.blame(("%s: the object is a %s %s, but this resource is for %s %s"):format(
       what, tostring(o.apiVersion), tostring(o.kind), api_version, kind))
   end
   local out = {}
@@ -70,7 +70,7 @@ local function complete(self, what, o)
     local metadata = {}
     for key, value in pairs(out.metadata or {}) do metadata[key] = value end
     if metadata.namespace ~= nil and metadata.namespace ~= ns then
-      core.blame(("%s: the object is in namespace %s, and this client is for %s"):format(what,
+      core.blame(("%s: the object is in namespace %s, but this client is for %s"):format(what,
         tostring(metadata.namespace), ns))
     end
     metadata.namespace = ns
@@ -261,7 +261,7 @@ local function why_not(self, call)
     if offers(self.resource, name) then names[#names + 1] = name end
   end
   table.sort(names)
-  core.blame(("%s.%s: there is no such call%s"):format(at, tostring(call), suggest.hint(call, names)))
+  core.blame(("%s.%s: unknown method%s"):format(at, tostring(call), suggest.hint(call, names)))
 end
 
 -- the key of what a resource knows; no field of it can be mistaken for a call
@@ -329,7 +329,7 @@ local function directory(label, names, make, more, close)
       if names[name] == nil then
         local value = more and more(name)
         if value ~= nil then return value end
-        core.blame(("%s.%s: there is no such thing%s"):format(label, tostring(name),
+        core.blame(("%s.%s: unknown field%s"):format(label, tostring(name),
           suggest.hint(name, names)))
       end
       local value = make(name, names[name])
@@ -389,7 +389,7 @@ function Library.clientset(library, client)
   end)
 end
 
--- What is no group is the factory's own: start, wait_synced, run, shutdown.
+-- What is not a group is the factory's own: start, wait_synced, run, shutdown.
 local function factorys(factory)
   return function(name)
     local method = factory[name]
@@ -420,14 +420,14 @@ local function manifest(library, group, what, type_name, resource, name, namespa
   local api_version, kind = split_kind(resource.kind)
   local out = fields.check(what, function(other) return group_of(library, other) end, group, type_name, body)
   if out.apiVersion ~= nil and out.apiVersion ~= api_version or out.kind ~= nil and out.kind ~= kind then
-    core.blame(("%s: the table says it is a %s %s, and this makes %s %s"):format(what,
+    core.blame(("%s: the table is a %s %s, but this makes %s %s"):format(what,
       tostring(out.apiVersion), tostring(out.kind), api_version, kind))
   end
   out.apiVersion, out.kind = api_version, kind
   local metadata = out.metadata or {}
   for key, value in pairs { name = name, namespace = namespace } do
     if metadata[key] ~= nil and metadata[key] ~= value then
-      core.blame(("%s: metadata.%s is %q, and the call says %q"):format(what, key, tostring(metadata[key]),
+      core.blame(("%s: metadata.%s is %q, but the argument is %q"):format(what, key, tostring(metadata[key]),
         value))
     end
     metadata[key] = value
@@ -500,7 +500,7 @@ function M.constants(label, constants)
     __index = function(_, name)
       local value = constants[name]
       if value == nil then
-        core.blame(("%s.%s: there is no such constant%s"):format(label, tostring(name),
+        core.blame(("%s.%s: unknown constant%s"):format(label, tostring(name),
           suggest.hint(name, constants)))
       end
       return value

@@ -478,13 +478,13 @@ function verbs:delete_collection(kind, opts) end
 
 ---@class kubelua.LogOptions
 ---@field container string?             the pod's only or default one when absent
----@field follow boolean?               go on with what is written from now on
----@field previous boolean?             of the container before its last restart
+---@field follow boolean?               follow the log
+---@field previous boolean?             the log of the container before its last restart
 ---@field since kubelua.Duration?       only lines not older than this
 ---@field since_time string|number|kubelua.time|nil
 ---@field tail integer?                 only the last so many lines
----@field timestamps boolean?           begin each line with its time
----@field limit_bytes integer?          end after so many bytes
+---@field timestamps boolean?           prefix each line with its timestamp
+---@field limit_bytes integer?          stop after this many bytes
 ---@field raw boolean?                  chunks of bytes instead of lines
 ---@field resume boolean?               go on after a broken connection, without gaps or repeats
 

@@ -119,7 +119,8 @@ end
 function M.scale(self, what, ...)
   local kind, namespace, name, replicas, opts = scale_target(what, ...)
   if replicas == nil or type(replicas) == "table" then
-    core.blame(("%s: how many replicas? Write %s(kind, key, 3); get_scale reads them"):format(what, what))
+    core.blame(("%s: the number of replicas is missing: %s(kind, key, 3); get_scale reads it"):format(what,
+      what))
   elseif math.type(replicas) ~= "integer" or replicas < 0 then
     core.blame(("%s: the number of replicas must be an integer from 0 on, got %s"):format(what,
       tostring(replicas)))

@@ -78,7 +78,7 @@ function M.condition(what, condition)
     return by_path(what, left or path, wanted), text
   end
   local name, status = condition:gsub("^condition=", ""):match "^([^=]+)=?(.*)$"
-  if not name then core.blame(("%s: %q is no condition"):format(what, condition)) end
+  if not name then core.blame(("%s: %q is not a condition"):format(what, condition)) end
   return by_condition(name, status == "" and "True" or status), text
 end
 

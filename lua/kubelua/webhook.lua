@@ -69,7 +69,7 @@ local function check_name(name)
   end
   local why = core.name_problem("dns1123_subdomain", name)
   if why then
-    core.blame(("webhook %q: %s (it is a path, and the name of a configuration)"):format(name, why))
+    core.blame(("webhook %q: %s (it becomes a path, and the name of a configuration)"):format(name, why))
   end
 end
 
@@ -95,7 +95,7 @@ local function check_resources(self, spec)
   local list = spec.resource
   if type(list) == "string" then list = { list } end
   if type(list) ~= "table" or #list == 0 then
-    fail(self, "resource is missing: what it looks at, such as \"v1/Pod\", { \"apps/v1/Deployment\", \z
+    fail(self, "resource is missing: the kinds it handles, such as \"v1/Pod\", { \"apps/v1/Deployment\", \z
       \"v1/Pod/exec\" } or \"*\"")
   end
   local subs = texts(self, "subresources", spec.subresources) or {}
@@ -113,11 +113,11 @@ local function check_resources(self, spec)
     end
     if word ~= "*" then checks.kind(self, "resource", kind) end
     if sub and not sub:find "^[%l*]+$" then
-      fail(self, "resource: %q: a subresource is a word such as \"scale\"", word)
+      fail(self, "resource: %q: a subresource must be a word such as \"scale\"", word)
     end
     add(word)
     for _, s in ipairs(subs) do
-      if word == "*" then fail(self, "subresources: \"*\" has none; name the resources") end
+      if word == "*" then fail(self, "subresources: not possible with \"*\"; name the resources") end
       add(kind .. "/" .. s)
     end
   end
@@ -129,7 +129,7 @@ local function check_operations(self, list)
   for _, word in ipairs(list) do
     one_of(self, "operations", word, OPERATIONS)
     if self.mutating and word == "DELETE" then
-      fail(self, "operations: a DELETE has nothing to mutate; use validate for it")
+      fail(self, "operations: a DELETE cannot be mutated; use validate for it")
     end
   end
   self.operations = core.value(core.array(list), "operations")
@@ -177,7 +177,7 @@ end
 local function namespace_selector(self, spec)
   if spec.namespaces == nil then return selector(self, "namespace_selector", spec.namespace_selector) end
   if spec.namespace_selector ~= nil then
-    fail(self, "namespaces and namespace_selector both say which; leave one out")
+    fail(self, "namespaces and namespace_selector exclude each other; leave one out")
   end
   local list = texts(self, "namespaces", spec.namespaces)
   if #list == 0 then fail(self, "namespaces is empty: leave it out for all") end
@@ -203,7 +203,7 @@ end
 local function check_function(self, spec)
   local which = spec.mutate and "mutate" or "validate"
   if (spec.mutate == nil) == (spec.validate == nil) then
-    fail(self, "it has mutate = function(obj, req) or validate = function(obj, req), one of them")
+    fail(self, "it needs either mutate = function(obj, req) or validate = function(obj, req)")
   end
   if type(spec[which]) ~= "function" then
     fail(self, "%s must be a function(obj, req), got %s", which, type(spec[which]))
@@ -230,7 +230,7 @@ local function check_fields(self, fields)
   for _, kind in ipairs(self.reads or {}) do kinds[kind] = true end
   for _, kind in ipairs(checks.sorted(fields)) do
     if not kinds[kind] then
-      fail(self, "fields[%q]: this webhook does not read such a kind%s", tostring(kind),
+      fail(self, "fields[%q]: this webhook does not handle that kind%s", tostring(kind),
         suggest.hint(kind, self.reads or {}))
     end
     for _, path in ipairs(texts(self, "fields", fields[kind])) do
@@ -267,7 +267,7 @@ function M.webhook(spec)
   scheduling.check_budgets(self, spec)
   params.declare(self, spec.params)
   if spec.reinvocation ~= nil and not self.mutating then
-    fail(self, "reinvocation is for mutate; a validate sees the object when all have changed it")
+    fail(self, "reinvocation is only for mutate; validate sees the object after all mutations")
   end
   local _, dots = spec.name:gsub("%.", "")
   self.asked_in = spec.namespaces
@@ -327,7 +327,7 @@ local DENIAL = "kubelua.Denial"
 ---@return kubelua.Denial
 function M.deny(why, code)
   if type(why) ~= "string" or why == "" then
-    core.blame("kube.deny: say why, as a text: the user reads it")
+    core.blame("kube.deny: the reason must be a string that the user can read")
   end
   if code ~= nil and (math.type(code) ~= "integer" or code < 400 or code > 599) then
     core.blame(("kube.deny: the code must be from 400 to 599, got %s"):format(tostring(code)))
@@ -437,17 +437,16 @@ Request.__index = function(self, name)
   if method then return method end
   if OF_CTX[name] then return rawget(self, "ctx")[name] end
   if WRITES[name] then
-    core.blame(("req:%s: a webhook only decides; what follows from it, a controller does when the object \z
-      is there"):format(name))
+    core.blame(("req:%s: a webhook only decides; let a controller act when the object exists"):format(name))
   end
   local known = {}
   for key in pairs(OF_CTX) do known[#known + 1] = key end
   for key in pairs(FIELDS) do known[#known + 1] = key end
   for key in pairs(Request) do if not key:find "^__" then known[#known + 1] = key end end
-  core.blame(("req.%s: there is no such thing%s"):format(tostring(name), suggest.hint(name, known)))
+  core.blame(("req.%s: unknown field%s"):format(tostring(name), suggest.hint(name, known)))
 end
 Request.__newindex = function(_, name)
-  core.blame(("req.%s: a request cannot be changed; edit the object"):format(tostring(name)))
+  core.blame(("req.%s: the request cannot be changed; edit the object"):format(tostring(name)))
 end
 
 -- ---------------------------------------------------------------- deciding

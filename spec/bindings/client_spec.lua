@@ -13,7 +13,7 @@ servers.each(function(name, start)
     local c <close> = kube.connect { server = "http://127.0.0.1:1" }
     assert.error_matches(function()
       c:gett("v1/Pod", "a")
-    end, "c:gett: a client has no such call; did you mean 'get'")
+    end, "c:gett: unknown method of a client; did you mean 'get'")
     assert.error_matches(function() return c.warnigns end, "did you mean 'warnings'")
   end)
 end)

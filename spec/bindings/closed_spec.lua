@@ -62,7 +62,7 @@ describe("the library", function()
       local out = {}
       local function touch(name)
         local ok, why = pcall(function() return kube[name] end)
-        if not ok and not why:find("is for programs of your own; a", 1, true) then out[#out + 1] = why end
+        if not ok and not why:find("is for standalone programs; a", 1, true) then out[#out + 1] = why end
         if not ok and why:find("module \"", 1, true) then out[#out + 1] = why end
       end
       %s
@@ -113,16 +113,16 @@ local LOADS = {
   { "asks a text's metatable for the library", "getmetatable('').__index.format = print",
     "attempt to index a boolean value" },
   { "connects with a token file", "kube.connect { server = SERVER, token_file = '/etc/hostname' }",
-    "kube.connect is for programs of your own" },
+    "kube.connect is for standalone programs" },
   { "writes a file as a certificate", "kube.certificate(setmetatable({}, {}), { dir = FILE })",
-    "kube.certificate is for programs of your own" },
-  { "asks for informers", "kube.informers {}", "kube.informers is for programs of your own" },
-  { "starts a server", "kube.testing.start { source = 'x' }", "kube.testing is for programs of your own" },
+    "kube.certificate is for standalone programs" },
+  { "asks for informers", "kube.informers {}", "kube.informers is for standalone programs" },
+  { "starts a server", "kube.testing.start { source = 'x' }", "kube.testing is for standalone programs" },
   { "gets the client by its name", "require('kubelua.client').connect()", "is not there for scripts" },
   { "gets typed informers", "require('kubelua.koordinator').informers({})",
-    "kube.informers is for programs of your own" },
+    "kube.informers is for standalone programs" },
   { "takes a text for a module of the library", "require 'kubelua.cli.apply'", "is not there for scripts" },
-  { "changes kube behind its back", "rawset(kube, 'decode', print)", "this table is kubelua's" },
+  { "changes kube behind its back", "rawset(kube, 'decode', print)", "this table belongs to kubelua" },
   { "gives kube another metatable", "setmetatable(kube, nil)", "cannot change a protected metatable" },
   { "gives an error another metatable", "local _, e = pcall(kube.decode, '{') setmetatable(e, nil)",
     "cannot change a protected metatable" },
@@ -130,7 +130,7 @@ local LOADS = {
     "kubelua.Denial: __index cannot be read" },
   { "asks a verdict for its class", "getmetatable(kube.retry('1s')).__tostring = print",
     "attempt to index a boolean value" },
-  { "asks shared values for their class", "rawset(kube.shared, 'get', print)", "this table is kubelua's" },
+  { "asks shared values for their class", "rawset(kube.shared, 'get', print)", "this table belongs to kubelua" },
   { "compiles bytecode", "assert(load(string.dump(print)))", "attempt to call a nil value" },
 }
 
@@ -234,19 +234,19 @@ return kube.controller {
 }]]
 
 local ERRORS = {
-  close = "cannot close a normal coroutine: it waits in a run of its own",
-  resume = "cannot resume normal coroutine: it waits in a run of its own",
-  ["close-inner"] = "cannot close a normal coroutine: it waits in a run of its own",
-  ["resume-inner"] = "cannot resume normal coroutine: it waits in a run of its own",
-  wrapped = "cannot resume normal coroutine: it waits in a run of its own",
+  close = "cannot close a normal coroutine: it is waiting in its own run",
+  resume = "cannot resume normal coroutine: it is waiting in its own run",
+  ["close-inner"] = "cannot close a normal coroutine: it is waiting in its own run",
+  ["resume-inner"] = "cannot resume normal coroutine: it is waiting in its own run",
+  wrapped = "cannot resume normal coroutine: it is waiting in its own run",
   ["old-method"] = "ctx.get: the reconcile of this ctx is over",
   ["old-field"] = "ctx.key: the reconcile of this ctx is over",
   ["old-log"] = "ctx.log: the reconcile of this ctx is over",
   ["log-changed"] = "ctx.log.info: ctx.log is shared by all runs and cannot be changed",
-  ["log-raw"] = "this table is kubelua's", ["log-class"] = "attempt to set a field of a nil value",
+  ["log-raw"] = "this table belongs to kubelua", ["log-class"] = "attempt to set a field of a nil value",
   ["live-changed"] = "ctx.live is shared by all runs",
   ["host-call"] = "attempt to index a boolean value",
-  ["host-write"] = "kube.connect is for programs of your own",
+  ["host-write"] = "kube.connect is for standalone programs",
 }
 
 describe("a run", function()

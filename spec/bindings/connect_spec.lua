@@ -54,7 +54,8 @@ describe("kube.connect with credentials among its options", function()
     local _, err = kube.try(c.raw, c, "GET", "/version")
     assert.equal("unauthorized", err.kind)
     assert.truthy(tostring(err):find(
-      "the CA (certificate-authority-data): no certificate can be read from it", 1, true), tostring(err))
+      "the CA (certificate-authority-data): it does not contain a readable certificate", 1, true), tostring(
+        err))
     local d <close> = kube.connect { server = URL, cert_data = "s3cret",
       key_file = process.write(process.tmpname ".key", "s3cret"), cache_dir = false }
     _, err = kube.try(d.raw, d, "GET", "/version")

@@ -57,8 +57,8 @@ describe("what a function of a script gives for one object", function()
   end
 
   for _, case in ipairs {
-    { n = 10000, length = 6, "more than 10000 values out of one object" },
-    { n = 16, length = 1 << 20, "more than 16 MiB of values out of one object" },
+    { n = 10000, length = 6, "more than 10000 values from one object" },
+    { n = 16, length = 1 << 20, "more than 16 MiB of values from one object" },
   } do
     it("is in an index as a whole or not at all: " .. case[1], function()
       make("v1/ServiceAccount", "most", case.n, case.length)
@@ -72,8 +72,8 @@ describe("what a function of a script gives for one object", function()
   end
 
   for _, case in ipairs {
-    { good = 1000, bad = 100001, length = 6, "more than 100000 keys out of one object" },
-    { good = 16, bad = 17, length = 1 << 20, "more than 16 MiB of keys out of one object" },
+    { good = 1000, bad = 100001, length = 6, "more than 100000 keys from one object" },
+    { good = 16, bad = 17, length = 1 << 20, "more than 16 MiB of keys from one object" },
   } do
     it("wakes all of its keys or none: " .. case[1], function()
       local function runs() return #t:runs "default/woken" end
@@ -82,7 +82,7 @@ describe("what a function of a script gives for one object", function()
       assert.same({}, t:logs "error")
       assert.equal(2, runs())
       make("v1/ConfigMap", "bad", case.bad, case.length, "woken")
-      assert.matches(case[1], failure "a mapping function failed; this event woke nobody", 1, true)
+      assert.matches(case[1], failure "a mapping function failed; this event enqueued no key", 1, true)
       assert.equal(2, runs())
     end)
   end
@@ -91,7 +91,7 @@ describe("what a function of a script gives for one object", function()
     t:stop()
     t = kube.testing.start { source = (SCRIPT:gsub("return out\n", "out[n + 1] = {} return out\n", 1)) }
     make("v1/ServiceAccount", "wrong", 3, 6)
-    assert.matches("an index function returns a text, a list of texts or nothing, got table",
+    assert.matches("an index function must return a string, a list of strings or nothing, got table",
       failure "an index function failed; the object is not in this index", 1, true)
     assert.equal(0, found(6))
   end)

@@ -51,7 +51,7 @@ end)
 describe("the kubelua table", function()
   it("refuses names that it does not have, with a hint", function()
     assert.error_matches(function() return kube.qtty end,
-      "kube%.qtty: there is no such function; did you mean 'qty'%?")
+      "kube%.qtty: unknown function; did you mean 'qty'%?")
   end)
 
   it("blames a chunk made from text, whatever its name", function()
@@ -64,6 +64,6 @@ describe("the kubelua table", function()
   end)
 
   it("cannot be changed", function()
-    assert.error_matches(function() kube.mine = 1 end, "shared by everybody")
+    assert.error_matches(function() kube.mine = 1 end, "shared by all code")
   end)
 end)

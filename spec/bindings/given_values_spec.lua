@@ -211,7 +211,7 @@ describe("a run that hands over too much", function()
 
   it("logs what it can", function() assert.equal("done", last("log").result) end)
 
-  it("writes into what is no part of the draft any more without harm", function()
+  it("writes into what is not part of the draft any more without harm", function()
     assert.is_string(last("gone").result)
   end)
 

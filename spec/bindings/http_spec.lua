@@ -42,7 +42,7 @@ describe("kube.http", function()
     assert.is_nil(tostring(e):find("hush", 1, true))
   end)
 
-  it("says what is wrong with what is no request", function()
+  it("says what is wrong with what is not a request", function()
     assert.error_matches(function() kube.http:get(web.url, { jsno = 1 }) end,
       "kube.http:get: unknown option 'jsno'; did you mean 'json'")
     assert.error_matches(function() kube.http:get() end, "kube.http:get: the URL must be a text")

@@ -157,13 +157,13 @@ describe("a script that does not load", function()
     { "that returns a list with a stranger",
       'local kube = require "kubelua"\nreturn { kube.controller { name = "a", resource = "v1/Pod", \z
       reconcile = print }, 7 }',
-      { "a list whose element 2 is none" } },
+      { "a list whose element 2 is neither" } },
     { "that returns two controllers of one name",
       'local kube = require "kubelua"\nlocal c = kube.controller { name = "a", resource = "v1/Pod", \z
       reconcile = print }\nreturn { c, c }',
       { 'two controllers are named "a"' } },
     { "that connects", 'local kube = require "kubelua"\nlocal c = kube.connect()',
-      { "script.lua:2:", "kube.connect is for programs of your own; a controller reaches the API through \z
+      { "script.lua:2:", "kube.connect is for standalone programs; a controller reaches the API through \z
       ctx, in its reconcile" } },
     { "that opens a file", 'local f = io.open "/etc/passwd"',
       { "script.lua:1:", "'io' is not available to scripts: scripts do no I/O" } },
@@ -190,7 +190,7 @@ describe("a script that does not load", function()
     { "that loads bytecode", "local f = assert(load '\\27Lua')",
       { "script.lua:1:", "attempt to load a binary chunk" } },
     { "that loads from a function", "load(function() end)",
-      { "script.lua:1:", "takes the text of a chunk" } },
+      { "script.lua:1:", "load takes a string here" } },
     { "that adds to kubelua", 'local kube = require "kubelua"\nkube.mine = 1',
       { "script.lua:2:", "kube.mine: the kubelua table is shared" } },
     { "that reaches around kubelua for its core", 'local core = require "kubelua.core"',
@@ -204,7 +204,7 @@ describe("a script that does not load", function()
       "helper/init.lua" } },
     { "that requires a misspelt part of kubelua", 'require "kubelua.nothing"',
       { "script.lua:1:", "kubelua.nothing" } },
-    { "that requires out of its directory", 'require "../helper"', { "script.lua:1:", "is no module name" } },
+    { "that requires out of its directory", 'require "../helper"', { "script.lua:1:", "is not a module name" } },
     { "that requires a module with an error", 'require "helper"', { "helper.lua:3:" },
       { ["helper.lua"] = "\n\nlocal = 1" } },
     { "that requires a module that raises", 'require "helper"', { "helper.lua:1: no" },
@@ -229,18 +229,18 @@ describe("a script that does not load", function()
   it("that never ends, even behind pcall and in coroutines", function()
     refuses("while true do\n  pcall(coroutine.wrap(function()\n    while true do end\n  end))\nend",
       { "script.lua:", "loading takes longer than 2s of processor time (",
-      " have passed): a script returns tables and functions" })
+      " have passed): the top level only builds tables and functions" })
   end)
 
   it("that is its own __call, or recurses for ever", function()
     refuses("local mt = {}\nlocal t = setmetatable({}, mt)\nmt.__call = t\nt()",
-      { "script.lua:4: stack overflow: the calls under way hold more than 32768 values" })
+      { "script.lua:4: stack overflow: the active calls hold more than 32768 values" })
     refuses("local function f() return 1 + f() end\nf()", { "script.lua:1: stack overflow: " })
   end)
 
   it("has number keys that all collide where their table grows next", function()
     refuses("local t = {}\nlocal last = (1 << 21) - 1\nfor i = 1, (1 << 20) + 1 do\n  t[i * last] = i\nend",
-      { "script.lua:4: the number keys of a large table collide: to make it grow would take very long" })
+      { "script.lua:4: the numeric keys of a large table collide, so growing it would take very long" })
   end)
 
   it("may have many keys of all kinds that do not", function()
@@ -259,7 +259,7 @@ return kube.controller { name = "x", resource = "v1/Pod", reconcile = function()
     local out, code = checked([[
 local kube = require "kubelua"
 local function f() return 1 + f() end
-local function is_overflow(ok, e) assert(not ok and e:find "stack overflow: the calls under way hold more than 32768 values", e) end
+local function is_overflow(ok, e) assert(not ok and e:find "stack overflow: the active calls hold more than 32768 values", e) end
 is_overflow(pcall(f))
 is_overflow(xpcall(f, function(e) return e end))
 is_overflow(coroutine.resume(coroutine.create(f)))
@@ -324,7 +324,7 @@ describe("the file of a script", function()
   end)
 
   it("is text in UTF-8, and no bytecode behind a mark either", function()
-    refuses("\xff\xfer\0e\0", { "script.lua is UTF-16; scripts are text in UTF-8" })
+    refuses("\xff\xfer\0e\0", { "script.lua is UTF-16; save it as UTF-8" })
     refuses(MARK .. string.dump(function() end), { "script.lua is compiled Lua" })
   end)
 
@@ -407,17 +407,17 @@ describe("a spec", function()
     { "with an index of a broken path", 'indexes = { a = "spec[" }', { "index a", "spec[" } },
     { "with an index without a name", 'indexes = { "spec.x" }', { "an index has a name" } },
     { "with an index of a broken kind", 'indexes = { ["v1/pod"] = { a = "spec.x" } }',
-      { '"v1/pod" is no kind' } },
-    { "with an index table of a kind that is no table", 'indexes = { ["v1/Pod"] = "spec.x" }',
+      { '"v1/pod" is not a kind' } },
+    { "with an index table of a kind that is not a table", 'indexes = { ["v1/Pod"] = "spec.x" }',
       { 'indexes["v1/Pod"] must be a table of indexes' } },
     { "with watches as a list", 'watches = { "v1/Secret", ["v1/Node"] = "owner" }',
-      { 'watches must say what a change wakes: { ["v1/Secret"] = "owner" }' } },
+      { 'watches must say which keys a change enqueues: { ["v1/Secret"] = "owner" }' } },
     { "with watches as a text", 'watches = "v1/Pod"', { "watches must be a table" } },
     { "with a watch of a broken kind", 'watches = { Secret = "owner" }',
-      { '"Secret" is no kind; did you mean "v1/Secret"?' } },
+      { '"Secret" is not a kind; did you mean "v1/Secret"?' } },
     { "with a short name", 'watches = { deploy = "owner" }', { 'did you mean "apps/v1/Deployment"?' } },
     { "with a word that no server knows", 'watches = { Zebra = "owner" }',
-      { '"Zebra" is no kind; write "v1/Pod"', "apps/v1/Deployment" } },
+      { '"Zebra" is not a kind; write "v1/Pod"', "apps/v1/Deployment" } },
     { "with a watch of an unknown word", 'watches = { ["v1/Secret"] = "samename" }',
       { 'watches["v1/Secret"] must be', "did you mean 'same-name'?" } },
     { "with a watch that is a number", 'watches = { ["v1/Secret"] = 1 }',
@@ -436,7 +436,7 @@ describe("a spec", function()
       { 'watches["v1/Secret"] must be "owner", "same-name", { via = index } or a function' } },
     { "with a watch in two ways",
       'indexes = { a = "spec.x" }, watches = { ["v1/Secret"] = { "owner", via = "a" } }',
-    { 'via and "owner" are two ways at once' } },
+    { 'via and "owner" exclude each other' } },
     { "with a misspelt word in a watch's when",
       'watches = { ["v1/Secret"] = { "owner", when = { "label" } } }',
     { 'watches["v1/Secret"].when: \'label\' is neither a path', "did you mean 'labels'?" } },
@@ -445,8 +445,8 @@ describe("a spec", function()
     { "with a broken selector in when", 'when = { selector = "a=b=" }',
       { "when.selector: label selector", 'found "="' } },
     { "with owns as a text", 'owns = "v1/Secret"', { "owns must be a list of kinds, got string" } },
-    { "with owns as a table of names", 'owns = { secret = "v1/Secret" }', { 'owns: "secret" is no kind' } },
-    { "with a kind in owns that is no table", 'owns = { ["v1/Secret"] = true }',
+    { "with owns as a table of names", 'owns = { secret = "v1/Secret" }', { 'owns: "secret" is not a kind' } },
+    { "with a kind in owns that is not a table", 'owns = { ["v1/Secret"] = true }',
       { 'owns["v1/Secret"] must be a table such as { when' } },
     { "with a force that is neither true nor false", 'owns = { ["v1/Secret"] = { force = "no" } }',
       { 'owns["v1/Secret"].force must be true' } },
@@ -466,27 +466,27 @@ describe("a spec", function()
       reads = { ["v1/Secret"] = { selector = { namespaces = { "a" } } } }',
       { "selector.namespaces of v1/Secret: shard", 'caches = "all"' } },
     { "with two selections of one kind", 'owns = { "v1/Secret" }, reads = { ["v1/Secret"] = { selector = "a=b" } }',
-      { 'reads["v1/Secret"].selector: v1/Secret is in one cache for all of this controller, and owns["v1/Secret"] \z
-      says otherwise' } },
+      { 'reads["v1/Secret"].selector: this controller has one cache of v1/Secret, and owns["v1/Secret"] has another \z
+      selector' } },
     { "with a selector of its resource among what it reads", 'reads = { ["v1/Pod"] = { selector = "a=b" } }',
       { 'reads["v1/Pod"].selector: the resource\'s selector belongs in the controller\'s own `selector`' } },
     { "with a kind in reads that is no table", 'reads = { ["v1/Secret"] = "a=b" }',
       { 'reads["v1/Secret"] must be a table such as { selector = "app=web" }, got string' } },
     { "with a number in owns", 'owns = { 1 }', { "owns must be a kind such as", "got number" } },
-    { "with a broken kind in reads", 'reads = { "v1/secrets" }', { 'reads: "v1/secrets" is no kind' } },
+    { "with a broken kind in reads", 'reads = { "v1/secrets" }', { 'reads: "v1/secrets" is not a kind' } },
     { "with a kind of a strange version", 'reads = { "apps/Deployment" }',
-      { '"apps/Deployment" is no kind' } },
+      { '"apps/Deployment" is not a kind' } },
     { "with fields as a text", 'fields = "spec.x"', { "fields must be a list of paths", "got string" } },
     { "with a number in fields", 'fields = { 1 }', { "fields[1] must be a path such as", "got number" } },
     { "with a broken path in fields", 'fields = { "spec..x" }', { 'fields: path "spec..x": a missing key' } },
     { "with one item of a list in fields", 'fields = { "spec.containers[1].image" }',
-      { "an index cannot be kept alone; leave it out" } },
+      { "an index cannot be selected alone" } },
     { "with fields of a kind that it has not", 'reads = { "v1/Secret" }, fields = { ["v1/Secrt"] = {} }',
       { "no such kind in a cache; did you mean 'v1/Secret'?" } },
     { "with fields of a kind as a text", 'reads = { "v1/Secret" }, fields = { ["v1/Secret"] = "data" }',
       { 'fields["v1/Secret"] must be a list of paths' } },
     { "with fields of its own kind twice", 'fields = { "spec", ["v1/Pod"] = { "status" } }',
-      { "paths of v1/Pod stand in two places" } },
+      { "paths of v1/Pod are listed twice" } },
     { "with managed_fields as a text", 'managed_fields = "no"',
       { "managed_fields must be true", "got string" } },
     { "with no worker", 'workers = 0', { "workers must be a whole number from 1 to 256, got 0" } },
@@ -509,14 +509,14 @@ describe("a spec", function()
     { "with metadata of a kind that it has not", 'metadata = { "v1/Secret" }',
       { 'metadata: this controller has no "v1/Secret" in a cache' } },
     { "with metadata and fields of a kind", 'metadata = true, fields = { "spec.x" }',
-      { "v1/Pod stands in metadata and in fields" } },
+      { "v1/Pod is in both metadata and fields" } },
     { "with metadata and an index of something else", 'metadata = true, indexes = { node = "spec.nodeName" }',
-      { 'only metadata is fetched, so that "spec.nodeName" is never there' } },
-    { "with a finalizer and no finalize", 'finalizer = "example.com/x"', { "and there is none" } },
+      { 'only metadata of v1/Pod is fetched, so "spec.nodeName" is always absent' } },
+    { "with a finalizer and no finalize", 'finalizer = "example.com/x"', { "finalizer needs a `finalize" } },
     { "with finalize as a text", 'finalize = "x"', { "finalize must be a function(obj, ctx), got string" } },
     { "with a finalizer without a domain", 'finalize = print, finalizer = "x"',
       { 'it must have a domain: "example.com/x"' } },
-    { "with a finalizer that is no name", 'finalize = print, finalizer = "a/b/c"',
+    { "with a finalizer that is not a name", 'finalize = print, finalizer = "a/b/c"',
       { "finalizer: must have one '/' at most" } },
     { "with a memory of next to nothing", 'memory = "10k"',
       { "memory must be an amount of at least 1Mi", "got 10k" } },
@@ -524,7 +524,7 @@ describe("a spec", function()
       { "memory must be an amount", "did you mean 'Mi'?" } },
     { "with every in milliseconds", 'every = "50ms"',
       { "every must be at least one second", "requeue_after" } },
-    { "with a broken cron", 'cron = "0 25 * * *"', { "'25' is no hour" } },
+    { "with a broken cron", 'cron = "0 25 * * *"', { "'25' is not a valid hour" } },
     { "with a cron in a list that is a number", 'cron = { 3 }', { "cron[1] must be a text" } },
     { "with a priority beyond the most", 'priority = 50',
       { "priority must be a whole number from -49 to 49, got 50" } },
@@ -566,15 +566,15 @@ describe("a spec", function()
     { "without a name", 'kube.controller { resource = "v1/Pod", reconcile = print }',
       { "name must be a text, got nil" } },
     { "with a name in capitals", 'kube.controller { name = "Sync", resource = "v1/Pod", reconcile = print }',
-      { 'controller "Sync": a name is lower case letters' } },
+      { 'controller "Sync": a name has lower case letters' } },
     { "with a name that ends in a dash",
       'kube.controller { name = "a-", resource = "v1/Pod", reconcile = print }',
     { "starts and ends with a letter or digit" } },
     { "with a name that is too long",
-      'kube.controller { name = ("a"):rep(64), resource = "v1/Pod", reconcile = print }', { "63 at most" } },
+      'kube.controller { name = ("a"):rep(64), resource = "v1/Pod", reconcile = print }', { "at most 63" } },
     { "without a resource", 'kube.controller { name = "a", reconcile = print }', { "resource is missing" } },
     { "with a resource in the plural",
-      'kube.controller { name = "a", resource = "v1/pods", reconcile = print }', { '"v1/pods" is no kind' } },
+      'kube.controller { name = "a", resource = "v1/pods", reconcile = print }', { '"v1/pods" is not a kind' } },
     { "with a resource that is a number", 'kube.controller { name = "a", resource = 1, reconcile = print }',
       { "resource must be a kind" } },
     { "without reconcile", 'kube.controller { name = "a", resource = "v1/Pod" }',

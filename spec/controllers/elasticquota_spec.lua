@@ -118,7 +118,7 @@ describe("sharing one resource", function()
     assert.same({ a = 5 }, share.redistribute(100, { node("a", 0, 50, 5) }, "main"))
   end)
 
-  it("survives weights of which the sum is no integer", function()
+  it("survives weights of which the sum is not an integer", function()
     local huge = math.maxinteger
     local nodes = { node("a", huge // 2, 90), node("b", huge // 2, 90), node("c", huge, 90) }
     assert.same({ a = 25, b = 25, c = 50 }, share.redistribute(100, nodes, "main"))
@@ -358,7 +358,7 @@ describe("what is written on a quota", function()
     assert.is_nil(status.changes(o, info))
   end)
 
-  it("is no runtime for the reserved quotas", function()
+  it("is not a runtime for the reserved quotas", function()
     assert.is_nil(status.changes(object(quota.DEFAULT, nil, {}), info).annotations[PREFIX .. "runtime"])
   end)
 end)

@@ -228,7 +228,7 @@ describe("eviction", function()
     assert.same({}, tasks)
     assert.matches("LowerPercent is not below", broken.BEMemoryEvict)
     assert.is_nil(broken.MemoryEvict)
-    assert.matches("no range", broken.BECPUEvict)
+    assert.matches("not a range", broken.BECPUEvict)
     assert.matches("not set", broken.CPUAllocatableEvict)
     local findings = report.findings(known(threshold, {}), { BEMemoryEvict = true })
     assert.same({ "CannotWork", "BEMemoryEvict is on and does nothing: memoryEvictLowerPercent is not below "

@@ -123,8 +123,8 @@ describe("arbitration", function()
     assert.is_nil(why())
     assert.matches("namespace", why { namespaces = { exclude = { "ns" } } })
     assert.matches("labels", why { labelSelector = { matchLabels = { app = "x" } } })
-    assert.matches("of 1 replicas", why({}, 1))
-    assert.matches("of 2 replicas", why({ maxUnavailablePerWorkload = 2 }, 2))
+    assert.matches("its whole workload %(1 replica%)", why({}, 1))
+    assert.matches("its whole workload %(2 replicas%)", why({ maxUnavailablePerWorkload = 2 }, 2))
     assert.is_nil(why({ skipCheckExpectedReplicas = true }, 1))
     p.spec.priority = 100
     assert.matches("priority 100", why { priorityThreshold = 100 })
@@ -168,7 +168,7 @@ describe("arbitration", function()
     }
     local verdict = arbitrate.pass({ job("j", "a") }, {}, w)[1]
     assert.equal("waits", verdict.verdict)
-    assert.matches("1 pods of its workload are away already", verdict.why)
+    assert.matches("1 pods of its workload are unavailable already", verdict.why)
   end)
 
   it("lets the newest of the least important go first, and those of a batch Job together", function()

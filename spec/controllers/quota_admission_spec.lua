@@ -64,8 +64,8 @@ describe("a new quota", function()
     refused("spec.max is below 0 in cpu", topology.create(world(), object("b", nil, "-1")))
     refused("spec.min is below 0 in cpu", topology.create(world(), object("b", "-1", "1")))
     refused("spec.min of cpu is 3, more than spec.max, 2", topology.create(world(), object("b", "3", "2")))
-    refused("in spec.min and not in spec.max", topology.create(world(), object("b", "3", nil)))
-    refused("does not read", topology.create(world(),
+    refused("in spec.min but not in spec.max", topology.create(world(), object("b", "3", nil)))
+    refused("cannot be parsed", topology.create(world(),
       object("b", nil, "1", nil, { ["shared-weight"] = "{" })))
     refused("shared-weight is below 0 in cpu", topology.create(world(), object("b", nil, "1", nil,
       { ["shared-weight"] = '{"cpu":-1}' })))
@@ -178,7 +178,7 @@ describe("defaults", function()
     local function weight(text) return fill(object("b", nil, "20", nil, { ["shared-weight"] = text })) end
     assert.equal('{"cpu":"20"}', weight('{"memory":3}').annotations[PREFIX .. "shared-weight"])
     assert.equal('{"cpu": 7}', weight('{"cpu": 7}').annotations[PREFIX .. "shared-weight"])
-    refused("does not read", weight "{")
+    refused("cannot be parsed", weight "{")
   end)
 end)
 

@@ -302,7 +302,7 @@ describe("A Reservation", function()
     assert.equal("r", got [[{"tolerations": [{"operator": "Exists"}],
       "requiredDuringSchedulingIgnoredDuringExecution": {"reservationSelectorTerms": [
         {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["x"]}]}]}}]])
-    assert.matches("does not read", why "{")
+    assert.matches("cannot be parsed", why "{")
   end)
 
   it("is passed over by a pod that ignores Reservations, which may have their room", function()

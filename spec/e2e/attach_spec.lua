@@ -82,11 +82,11 @@ servers.each(function(name, start_server)
           "no controller of this process keeps v1/ConfgMap in its cache: did you mean v1/ConfigMap? (they \z
           keep v1/ConfigMap",
         ["reconcile('v1/Secret', 'a')"] =
-          "no controller of this process is for v1/Secret (they are for v1/ConfigMap",
+          "no controller of this process reconciles v1/Secret (they are for v1/ConfigMap",
         ["pause()"] = 'pause: name the controller: pause("NAME"); controllers() lists them',
         ["reconcile 'maps'"] = 'reconcile: name the object: reconcile("v1/ConfigMap", "namespace/name")',
         ["lst 'cm'"] = "did you mean 'list'?",
-        ["get('cm', 'elsewhere/a')"] = "and nothing of elsewhere: add it there",
+        ["get('cm', 'elsewhere/a')"] = "only, without elsewhere: add it there",
         ["list('cm', { indx = 'color' })"] = "list: there is no indx; did you mean 'index'?",
         ["list('cm', { index = 'colour', value = 'x' })"] = "colour",
         ["pause 'mapz'"] = "there is no controller mapz: did you mean maps?",
@@ -104,7 +104,7 @@ servers.each(function(name, start_server)
       type_in "pause 'maps'"
       await("maps +v1/ConfigMap +paused ", "controllers()")
       map("a")
-      await("maps is paused: no key is taken until somebody resumes it", ("why('cm', %q)"):format(ns .. "/a"))
+      await("maps is paused: no key runs until it is resumed", ("why('cm', %q)"):format(ns .. "/a"))
       local metrics = process.run(("curl -sS http://%s/metrics"):format(
         run:log():match "serving metrics address=(%S+)"))
       assert.truthy(metrics:find('kubelua_controller_paused{controller="maps"} 1', 1, true))
@@ -142,7 +142,7 @@ servers.each(function(name, start_server)
       wait.until_true(30, "the key has run with them", function() return color "a" == "blue" end)
       await("color: blue", "params 'maps'")
       local log = run:log()
-      assert.truthy(log:find "params were set by hand[^\n]* params=color", log)
+      assert.truthy(log:find "params were set manually[^\n]* params=color", log)
       assert.falsy(log:find("params=[^\n]*blue"), log)
       process.write(run.script_path, process.read(run.script_path):gsub('"red"', '"green"'))
       wait.until_true(30, "the next generation has its own", function() return color "a" == "green" end)

@@ -26,7 +26,7 @@ local function ends(...)
 end
 
 describe("`kubelua run` refuses to start", function()
-  it("with a kubeconfig that is no YAML, and names the place", function()
+  it("with a kubeconfig that is not YAML, and names the place", function()
     local path = process.write(process.tmpname ".kubeconfig", "clusters: [\n")
     local out, code = ends("run", script("a", "v1/Pod"), "--kubeconfig", path)
     assert.equal(1, code)

@@ -8,8 +8,8 @@ local servers = require "support.servers"
 local wait = require "support.wait"
 
 local CPU = "cpu budget of 50ms spent (`cpu` of bounds-"
-local DEEP = "stack overflow: the calls under way hold more than 32768 values"
-local COLLIDE = "the number keys of a large table collide"
+local DEEP = "stack overflow: the active calls hold more than 32768 values"
+local COLLIDE = "the numeric keys of a large table collide"
 local MEMORY = "not enough memory: a worker's state may hold 8Mi (`memory` of memory-"
 
 -- name, code, what the log says, and the function that its traceback names.

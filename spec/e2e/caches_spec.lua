@@ -99,7 +99,7 @@ servers.each(function(server_name, start)
       local why = wait.until_true(30, "the reason", function()
         return client:get("v1/Service", ns, "why").metadata.annotations.said
       end)
-      assert.truthy(why:find(("of namespaces = { %s, %s } in its cache, and nothing of %s"):format(ns, later,
+      assert.truthy(why:find(("of namespaces = { %s, %s } only, without %s"):format(ns, later,
         other), 1, true), why)
       assert.same({ ["v1/Namespace"] = 1, [("v1/ConfigMap (namespaces %s, %s)"):format(ns, later)] = 1,
         [("v1/Secret (namespaces %s, %s)"):format(ns, later)] = 1 }, informers(run, "synced"))
@@ -116,7 +116,7 @@ servers.each(function(server_name, start)
       ]]):format(ns), "--namespace", ns)
       assert.not_equal(0, p:wait(30))
       assert.truthy(p:log():find(
-        ("controller out wants namespace elsewhere, and this process sees only %s (--namespace)"):format(ns),
+        ("controller out needs namespace elsewhere, but this process watches only %s (--namespace)"):format(ns),
         1, true), p:log())
     end)
 
@@ -214,11 +214,11 @@ servers.each(function(server_name, start)
             local names = {}
             for i, x in ipairs(ctx:list("v1/Secret", { namespace = %q })) do names[i] = x.metadata.name end
             local ok, e = pcall(ctx.get, ctx, "v1/Secret", %q, "own")
-            say(ctx, "far", o.metadata.name .. " " .. table.concat(names, " ") .. " " .. tostring(not ok and e:match "nothing of"))
+            say(ctx, "far", o.metadata.name .. " " .. table.concat(names, " ") .. " " .. tostring(not ok and e:match "only, without"))
           end }]]):format(ns, ns, ns, shared, shared, ns))
-      heard("far", "it a nothing of")
+      heard("far", "it a only, without")
       secret(shared, "b")
-      heard("far", "it a b nothing of")
+      heard("far", "it a b only, without")
       assert.equal(1, informers(run, "synced")[("v1/Secret (namespace %s)"):format(shared)])
       local out = process.run(("%s rbac %s"):format(KUBELUA, run.script_path))
       assert.match("namespace: " .. shared:gsub("%p", "%%%0") .. "\nrules:\n[^\n]*secrets", out)
@@ -258,7 +258,7 @@ servers.each(function(server_name, start)
           end)
         end
         local read, update = said "read", said "update"
-        assert.truthy(read:find("data of Secret " .. ns .. "/it was not fetched: `metadata` of controller", 1,
+        assert.truthy(read:find("data of Secret " .. ns .. "/it was not fetched: controller", 1,
           true), read)
         assert.truthy(update:find("of v1/Secret this controller keeps only some fields (metadata)", 1, true),
           update)
@@ -387,7 +387,8 @@ servers.each(function(server_name, start)
       heard("other", "1")
       client:delete(CRD, "widgets." .. group)
       heard("count", "0")
-      run:wait_for_log(30, "a kind is gone; what needs it is parked until it appears again kind=" .. widget)
+      run:wait_for_log(30,
+        "a kind is gone; controllers that need it are parked until it reappears kind=" .. widget)
       wait.until_true(30, "nothing to be left", function() return informers(run, "objects")[widget] == 0 end)
       change("v1/ConfigMap", "it", { data = { n = "2" } })
       heard("other", "2")
@@ -402,7 +403,7 @@ servers.each(function(server_name, start)
         return kube.try(client.create, client, { kind = widget, namespace = ns, name = "c" })
       end)
       heard("count", "1")
-      run:wait_for_log(PATIENCE, "the kind is there again kind=" .. widget)
+      run:wait_for_log(PATIENCE, "the kind exists again kind=" .. widget)
       client:delete(CRD, "widgets." .. group)
     end)
   end)

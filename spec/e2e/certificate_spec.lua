@@ -214,8 +214,8 @@ servers.each(function(name, start)
         /CN=x -out %s 2>/dev/null"):format(stranger))
       sign { metadata = csr.metadata, spec = { request = kube.base64_encode(process.read(stranger)) },
         kind = csr.kind, apiVersion = csr.apiVersion }
-      wait.until_true(20, "it is no pair", function() return m:poll() == "resting" end)
-      assert.matches("of no use: the key does not belong to the certificate", m:error().message, 1, true)
+      wait.until_true(20, "it is not a pair", function() return m:poll() == "resting" end)
+      assert.matches("unusable: the key does not belong to the certificate", m:error().message, 1, true)
       assert.is_nil(m:certificate())
     end)
 
@@ -257,13 +257,13 @@ servers.each(function(name, start)
       assert.error_matches(function() m:poll() end, "was closed", 1, true)
     end)
 
-    it("refuses what makes no sense, and a file that is no pair", function()
+    it("refuses what makes no sense, and a file that is not a pair", function()
       local function refused(opts, what)
         assert.error_matches(function() manager(opts) end, what, 1, true)
       end
-      refused({ ips = { "10.0.0.300" } }, '"10.0.0.300" is no IP address')
-      refused({ dns = { "a b" } }, '"a b" is no DNS name')
-      refused({ cn = ("x"):rep(70) }, "cannot stand in a certificate")
+      refused({ ips = { "10.0.0.300" } }, '"10.0.0.300" is not an IP address')
+      refused({ dns = { "a b" } }, '"a b" is not a DNS name')
+      refused({ cn = ("x"):rep(70) }, "is not allowed in a certificate")
       refused({ name = "Up" }, "lower case letters")
       refused({ duration = "1m" }, "at least 10m")
       refused({ usage = {} }, "did you mean 'usages'?")

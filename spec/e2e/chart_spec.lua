@@ -182,7 +182,7 @@ servers.only_real(function(name, start)
       -- Another replica, for which the certificate does not last long enough: it writes the Secret.
       local before = client:get("v1/Secret", "apps", "demo-webhook-tls")
       local second = run_as_nobody(made, dir .. "/", "--webhook-cert-life", "8760h")
-      second:wait_for_log(60, "the API server knows the webhook")
+      second:wait_for_log(60, "the webhook is registered with the API server")
       assert.not_equal(before.metadata.resourceVersion,
         client:get("v1/Secret", "apps", "demo-webhook-tls").metadata.resourceVersion)
       assert.equal(0, second:stop(45), second:log())

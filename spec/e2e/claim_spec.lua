@@ -56,7 +56,7 @@ widgets.each("claim-spec", function(t)
     t.client:delete(owner)
     _, err = kube.try(t.client.adopt, t.client, owner, orphan)
     assert.same({ "not_adoptable", true }, { err.kind,
-      err.message:find("is gone, and adopts nothing", 1, true) ~= nil })
+      err.message:find("is gone and can no longer adopt", 1, true) ~= nil })
     t.widget "owner"                     -- another of that name
     _, err = kube.try(t.client.adopt, t.client, owner, orphan)
     assert.equal("not_adoptable", err.kind)
@@ -146,7 +146,7 @@ widgets.each("claim-spec", function(t)
       end, when = { "generation" } ]]
     local o = t.await("w", "its words", function(o) return o("status.was") end)
     assert.same({ "w", true }, { o.status.was, o.status.is })
-    assert.truthy(o.status.none:find("every orphan would be ours", 1, true), o.status.none)
+    assert.truthy(o.status.none:find("it would adopt every orphan", 1, true), o.status.none)
     assert.truthy(o.status.empty:find("the selector is empty", 1, true), o.status.empty)
   end)
 end)

@@ -75,7 +75,7 @@ describe("envtest starts and stops", function()
     process.run(("rm %s/etcd && echo x >%s/etcd"):format(dir, dir))
     out, code = process.run(("%s apiserver --envtest %s"):format(kubelua, dir))
     assert.equal(1, code)
-    assert.matches("etcd is there already, and is no link of ours; name another directory", out, 1, true)
+    assert.matches("etcd exists, and is not a link that kubelua made; name another directory", out, 1, true)
   end)
 
   it("says which flags mean nothing to it", function()

@@ -168,7 +168,7 @@ end
 
 -- What a program that goes on says when it works.
 local READY = { { "kubelua apiserver", "serving http" }, { "kubelua watch", "watching " },
-  { "kubelua", "controller is running" }, { "kubelua", "knows the webhook" } }
+  { "kubelua", "controller is running" }, { "kubelua", "the webhook is registered" } }
 
 function Page:spawn(command)
   local p = process.spawn { "bash", "-c", self.setting .. "exec " .. self:with_ports(command), name = command }
@@ -337,7 +337,7 @@ return kube.webhook { name = "pods", resource = "v1/Pod", failure_policy = "Igno
     end,
     ["kubelua uninstall pods.lua --dry-run"] = function()
       page:spawn("kubelua run pods.lua --webhook-listen 127.0.0.1:0 --webhook-url auto")
-        :wait_for_log(30, "knows the webhook")
+        :wait_for_log(30, "the webhook is registered")
       page:finish "kubelua run"
     end,
   }

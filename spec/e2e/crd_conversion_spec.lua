@@ -54,7 +54,7 @@ servers.each(function(name, start)
       local group = ns .. ".example.com"
       local run = begin(SCRIPT:format(group), "--install-crds", "--namespace", ns, "--webhook-listen", "127.0.0.1:0",
         "--webhook-url", "auto")
-      run:wait_for_log(60, "the API server knows the webhook")
+      run:wait_for_log(60, "the webhook is registered with the API server")
       local function kind(version) return ("%s/%s/Site"):format(group, version) end
       local function make(version, called, spec)
         return client:create { kind = kind(version), namespace = ns, name = called, spec = spec }

@@ -119,6 +119,6 @@ local kube = require "kubelua"
 return kube.controller { name = "x", resource = "v1/ConfigMap", reconcile = function()
   kube.crd { group = "a.example.com", kind = "Late" }
 end }]] }
-    assert.match("it stands at the top level", t:runs("a")[1].message)
+    assert.match("call it at the top level", t:runs("a")[1].message)
   end)
 end)

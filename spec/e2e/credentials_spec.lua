@@ -138,7 +138,7 @@ servers.each(function(name, start)
       local _, err = kube.try(other.get, other, "v1/Namespace", "default")
       if s.ca then        -- a tunnel that was refused; without TLS it is an answer as any other
         assert.truthy(tostring(err):find(
-          ("through the proxy http://127.0.0.1:%d: it wants another user or password (401)"):format(port), 1,
+          ("through the proxy http://127.0.0.1:%d: it requires other credentials (401)"):format(port), 1,
           true), tostring(err))
       end
       assert.truthy(err)

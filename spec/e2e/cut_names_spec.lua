@@ -66,7 +66,7 @@ servers.each(function(name, start)
 end)
 
 describe("the embedded server", function()
-  it("on the loopback address answers to its names alone", function()
+  it("on the loopback address answers only to its names", function()
     local s = servers.embedded()
     finally(function() s:stop() end)
     local api = new_api(s)

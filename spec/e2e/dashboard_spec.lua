@@ -205,10 +205,10 @@ servers.each(function(name, start)
           '{\"controller\":\"answers\"}' %s %s"):format(table.concat({ ... }, " "), target))
         return out
       end
-      assert.truthy(post():find("changes need the token", 1, true))
+      assert.truthy(post():find("changes and the contents of objects need the token", 1, true))
       assert.truthy(post():find " 401$")
       assert.truthy(post "-H 'Authorization: Bearer correct-horse-battery-stapl'":find(
-        "that is not the token", 1, true))
+        "wrong token", 1, true))
       -- What objects hold is no more for everybody than a change is.
       for _, path in ipairs { "v1/list?kind=v1/ConfigMap", "v1/object?kind=v1/ConfigMap&key=a",
         "v1/params?controller=answers" } do
@@ -218,12 +218,12 @@ servers.each(function(name, start)
       assert.truthy(process.run(("curl -s -H 'Authorization: Bearer %s' %s"):format(TOKEN,
         process.quote(url .. "v1/list?kind=v1/ConfigMap"))):find('"items"', 1, true))
       assert.truthy(process.run(("curl -s -H 'Authorization: Bearer %s' %s"):format(TOKEN,
-        process.quote(url .. "v1/list?kind=v1/ConfigMap&limit=ten"))):find("limit is a number", 1, true))
+        process.quote(url .. "v1/list?kind=v1/ConfigMap&limit=ten"))):find("limit must be a number", 1, true))
       assert.truthy(process.run(("curl -s -H 'Host: evil.example.com' %s"):format(process.quote(url))):find(
-        "answers to its names alone", 1, true))
+        "answers only to its names", 1, true))
       page:eval "document.querySelector('#token').value = 'wrong'"
       page:click "#token-form button"
-      page:until_true(10, "document.querySelector('#token-state').textContent === 'that is not the token'")
+      page:until_true(10, "document.querySelector('#token-state').textContent === 'wrong token'")
       assert.equal(0, page:eval "return document.querySelectorAll('.card button.act').length")
       page:eval(("document.querySelector('#token').value = %q"):format(TOKEN))
       page:click "#token-form button"

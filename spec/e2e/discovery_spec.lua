@@ -118,7 +118,7 @@ servers.each(function(name, start)
       for _, word in ipairs { "Disco", "discos", "disco", "dsc" } do
         local _, err = kube.try(c.list, c, word)
         assert.equal("invalid", err.kind)
-        assert.matches(("%q is in several API groups: say which, "):format(word), err.message, 1, true)
+        assert.matches(("%q is in several API groups: name one of "):format(word), err.message, 1, true)
         assert.matches(A .. "/v1/Disco", err.message, 1, true)
         assert.matches(B .. "/v1/Disco", err.message, 1, true)
       end

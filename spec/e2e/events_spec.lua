@@ -131,7 +131,7 @@ servers.each(function(name, start)
 
     it("says what is wrong with a call, at the caller's line", function()
       for said, fn in pairs {
-        ["events_spec.lua:%d+: recorder:event: the reason is one word in UpperCamelCase"] = function()
+        ["events_spec.lua:%d+: recorder:event: the reason must be one word in UpperCamelCase"] = function()
           events:event(map, "not a reason", "x")
         end,
         ["recorder:warn: unknown key 'acton'; did you mean 'action'%?"] = function()
@@ -140,10 +140,10 @@ servers.each(function(name, start)
         ["recorder:event: the object must be an object with apiVersion, kind and metadata.name"] = function()
           events:event({}, "Seen", "x")
         end,
-        ["recorder:event: the reason may have 128 characters, this one has 200"] = function()
+        ["recorder:event: the reason may have at most 128 characters, got 200"] = function()
           events:event(map, ("R"):rep(200), "x")
         end,
-        ["kube.recorder: component says who records"] = function() kube.recorder(c, {}) end,
+        ["kube.recorder: component must be a name"] = function() kube.recorder(c, {}) end,
         ["kube.recorder: the first argument is a client"] = function()
           kube.recorder({}, { component = "a" })
         end,

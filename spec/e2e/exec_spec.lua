@@ -102,7 +102,7 @@ servers.only_real(function(name, start)
         assert.equal(0, s:wait())
         local err = raised(c.exec, c, pod, { "cat" }, main { protocol = V4.protocol, stdin = "x" })
         assert.equal("rejected", err.kind)
-        assert.matches("v4.channel.k8s.io cannot say that standard input has ended", err.message, 1, true)
+        assert.matches("v4.channel.k8s.io cannot signal the end of standard input", err.message, 1, true)
       end)
 
       it("has a terminal with a size", function()
@@ -406,7 +406,7 @@ socketserver.ThreadingTCPServer(("127.0.0.1", int(sys.argv[1])), H).serve_foreve
       end)
 
       it("says what is wrong with a port, or with the local one", function()
-        assert.matches("a port is a number from 1 to 65535", raised(c.port_forward, c, pod, 70000), 1, true)
+        assert.matches("a port must be a number from 1 to 65535", raised(c.port_forward, c, pod, 70000), 1, true)
         assert.matches("got x:y", raised(c.port_forward, c, pod, "x:y"), 1, true)
         assert.matches("name a port", raised(c.port_forward, c, pod, {}), 1, true)
         local f <close> = c:port_forward(pod, port)

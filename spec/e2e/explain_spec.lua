@@ -53,7 +53,7 @@ servers.each(function(name, start)
       assert.is_true(maps.parts.data > 0.7)
       assert.same({ { controller = "labels", roles = { "resource" } } }, maps.used_by)
       assert.equal('metadata = { "v1/ConfigMap" }', maps.saves[1].how)
-      assert.equal("the script does not say data", maps.saves[1].why)
+      assert.equal("the script does not define data", maps.saves[1].why)
       assert.is_true(maps.saves[1].share < 0.3)
     end)
 

@@ -69,12 +69,12 @@ servers.each(function(name, start)
         client:create { kind = "v1/ConfigMap", namespace = ns, name = key, data = { touch = "0" } }
       end
       local p = run(COUNTER)
-      p:wait_for_log(60, "a key wakes itself by its own writes; it is slowed down")
-      local line = p:log():match "[^\n]*a key wakes itself by its own writes[^\n]*"
+      p:wait_for_log(60, "a key triggers itself by its own writes; it is slowed down")
+      local line = p:log():match "[^\n]*a key triggers itself by its own writes[^\n]*"
       assert.matches(("key=%s/bad "):format(ns):gsub("%-", "%%-"), line)
       assert.truthy(line:find(("object=\"v1/ConfigMap %s/bad\""):format(ns), 1, true), line)
       assert.truthy(line:find("metadata.annotations", 1, true), line)
-      assert.matches("its own writes woke it %d+ times in a row", event("WriteLoop", "bad").note)
+      assert.matches("its own writes triggered it %d+ times in a row", event("WriteLoop", "bad").note)
       assert.equal(1, metric(p, "kubelua_write_loops_total", "counter"))
       assert.equal(1, metric(p, "kubelua_slowed_keys", "counter"))
       -- It goes slower and slower: a handful of runs, where there were hundreds in a second.
@@ -96,7 +96,7 @@ servers.each(function(name, start)
       wait.until_true(30, "the slate is clean", function()
         return metric(p, "kubelua_slowed_keys", "counter") == 0
       end)
-      assert.is_nil(p:log():find("a key that was slowed down is quiet again", 1, true))
+      assert.is_nil(p:log():find("a key that was slowed down has settled", 1, true))
       controller.finish(p)
     end)
 
@@ -107,14 +107,14 @@ servers.each(function(name, start)
           template = { metadata = { labels = { a = "b" } },
             spec = { containers = { { name = "c", image = "i" } } } } } }
       local left, right = run(replicas("left", 3, "managed_fields = true,")), run(replicas("right", 5))
-      local TOLD = "a field is fought over; its key is slowed down"
+      local TOLD = "two managers fight over a field; its key is slowed down"
       left:wait_for_log(60, TOLD)
       local line = left:log():match("[^\n]*" .. TOLD .. "[^\n]*")
       for _, words in ipairs { ("key=%s/web "):format(ns),
         ("object=\"apps/v1/Deployment %s/web\""):format(ns), "path=spec.replicas ", "other=right " } do
         assert.truthy(line:find(words, 1, true), ("%q in %s"):format(words, line))
       end
-      assert.truthy(event("FieldFight", "web").note:find("goes back and forth between this controller and", 1,
+      assert.truthy(event("FieldFight", "web").note:find("is written alternately by this controller and", 1,
         true))
       assert.equal(1, metric(left, "kubelua_field_fights_total", "left"))
       controller.finish(right)

@@ -94,7 +94,7 @@ function Pair:thaw()
   self.replicas[name]:signal "CONT"
   self.thaws[name] = self.thaws[name] + 1
   wait.until_true(60, name .. " knows that it was deposed", function()
-    local _, times = self.replicas[name]:log():gsub("does not lead any more; workers stop", "")
+    local _, times = self.replicas[name]:log():gsub("no longer leads; workers stop", "")
     return times >= self.thaws[name]
   end)
 end
@@ -203,7 +203,7 @@ return kube.controller {
       controller.finish(second)
       local before = client:get("v1/ConfigMap", ns, "computes")
       first:signal "CONT"
-      first:wait_for_log(60, "does not lead any more; workers stop")
+      first:wait_for_log(60, "no longer leads; workers stop")
       -- It leads again, since nobody else does, and looks at the keys again: in a later epoch.
       both_written_by "first"
       assert.is_true(tonumber(client:get("v1/ConfigMap", ns,

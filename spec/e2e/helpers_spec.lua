@@ -349,16 +349,16 @@ metadata: {name: helpers-files}
         assert.matches(what, err.message, 1, true)
         assert.is_nil(c:get("v1/ConfigMap", NS, "unsent"))
       end
-      refused("kind: ConfigMap\n", "document 2: an object has an apiVersion and a kind")
+      refused("kind: ConfigMap\n", "document 2: the object needs an apiVersion and a kind")
       refused("apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: x}\n",
         "document 2: the ConfigMap has no metadata.name")
-      refused("- a\n- b\n", "document 2: an object has an apiVersion and a kind")
-      refused("words\n", 'document 2: an object was expected, this is "words"')
+      refused("- a\n- b\n", "document 2: the object needs an apiVersion and a kind")
+      refused("words\n", 'document 2: expected an object, got "words"')
       refused("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: no}\n",
-        "document 2: metadata.name of the ConfigMap must be a text, this is false: write it in quotes, \z
+        "document 2: metadata.name of the ConfigMap must be a string, got false: write it in quotes, \z
         since YAML")
       refused("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 12}\n",
-        "document 2: metadata.name of the ConfigMap must be a text, this is 12: write it in quotes")
+        "document 2: metadata.name of the ConfigMap must be a string, got 12: write it in quotes")
       refused("a: [\n", "")
       local file = process.write(process.tmpname ".yaml",
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Not_A_Name, namespace: " .. NS .. "}\n")
@@ -369,7 +369,7 @@ metadata: {name: helpers-files}
       assert.equal("io", err.kind)
       assert.matches("cannot read /no/such/file.yaml", err.message, 1, true)
       _, err = kube.try(c.apply_file, c, process.write(process.tmpname ".yaml", "# nothing\n"))
-      assert.matches("no objects are in it", err.message, 1, true)
+      assert.matches("it contains no objects", err.message, 1, true)
     end)
 
     it("ensure_crd returns when the kind is served, again and again", function()
@@ -429,7 +429,7 @@ metadata: {name: helpers-files}
       assert.equal("created updated unchanged", report.data.results)
       assert.equal("2", report.data.tries)
       assert.equal("b", report.data.json)
-      assert.matches("kube.informers is for programs of your own; a controller script names the kind in \z
+      assert.matches("kube.informers is for standalone programs; a controller script declares the kind in \z
         `watches` or `reads`", report.data.informers, 1, true)
       assert.equal(ns, c:get("v1/ConfigMap", ns, "made").metadata.namespace)
       assert.equal(secret.metadata.uid, kube.controller_of(c:get("v1/ConfigMap", ns, "made")).uid)
@@ -475,7 +475,7 @@ metadata: {name: helpers-files}
       c:apply(pod("fine", { node = "helpers-refuse", owners = controlled() }))
       local _, err = kube.try(c.drain, c, "helpers-refuse")
       assert.equal("refused", err.kind)
-      assert.matches(NS .. "/bare: nothing would bring it back", err.message, 1, true)
+      assert.matches(NS .. "/bare: it has no controller that would recreate it", err.message, 1, true)
       assert.matches(NS .. "/data: its emptyDir data would be lost", err.message, 1, true)
       assert.matches(NS .. "/daemon: its daemon set rs does not exist", err.message, 1, true)
       assert.is_nil(err.message:find("mirror", 1, true))
@@ -534,7 +534,7 @@ metadata: {name: helpers-files}
       c:patch_status(c:get("v1/Pod", NS, "stuck"), { phase = "Running" })
       local _, err = kube.try(c.drain, c, "helpers-late", { timeout = "300ms", disable_eviction = true })
       assert.equal("timeout", err.kind)
-      assert.matches("there are still: " .. NS .. "/stuck", err.message, 1, true)
+      assert.matches("pods still exist after 300ms: " .. NS .. "/stuck", err.message, 1, true)
       c:delete("v1/Pod", NS, "stuck", { grace = 0 })
       assert.error_matches(function() c:drain(7) end, "expected the name of a node", 1, true)
       assert.error_matches(function() c:drain("x", { forse = true }) end, "did you mean 'force'?", 1, true)

@@ -107,7 +107,7 @@ return kube.controller {
     assert.match("otherwise at [^\n]*: differs\n  POST " .. at .. "/echo: json%.n: 1 %-> 2\n", text)
     assert.match("silent at [^\n]*: differs\n  not any more: POST " .. at .. "/echo", text)
     assert.match("elsewhere at [^\n]*: fails\n  only now: POST " .. at .. "/text", text)
-    assert.match("the recording has no answer to POST " .. at .. "/text: it was not asked then", text)
+    assert.match("the recording has no answer to POST " .. at .. "/text: the recorded run did not ask", text)
     keeps_secrets(text)
   end)
 end)

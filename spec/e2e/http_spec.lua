@@ -47,7 +47,7 @@ describe("ctx.http", function()
     assert.equal("a text", t:ask "return http:get(url .. '/text').body")
     assert.equal(3, t:ask "return #http:get(url .. '/bytes').body")
     assert.equal("string", t:ask "return type(http:get(url .. '/echo', { raw = true }).body)")
-    assert.match("not the JSON that it says", t:ask("return http:get(url .. '/broken')").error.message)
+    assert.match("the answer claims to be JSON but is not", t:ask("return http:get(url .. '/broken')").error.message)
   end)
 
   it("raises a status that is an error as the API's errors are raised", function()
@@ -155,7 +155,7 @@ describe("ctx.http where it is not allowed", function()
     assert.equal("a text", asked({ "http://localhost:" .. web.port }, "return http:get(url .. '/text').body",
       "--allow-http"))
     if not (loops:find "^127%." or loops == "::1") then
-      return pending("the name of this machine is no loopback address here")
+      return pending("the name of this machine is not a loopback address here")
     end
     local e = asked({ ("http://%s:%s"):format(name:lower(), web.port) }, "return http:get(url .. '/rebound')",
       "--allow-http").error
@@ -179,7 +179,7 @@ return kube.controller { name = "led", resource = "v1/ConfigMap", namespaces = {
     client:create { kind = "v1/ConfigMap", namespace = ns, name = "a", data = { ask = "x" } }
     t.run:wait_for_log(60, "led forbidden: ")
     t:finish()
-    assert.match("a redirect led here, where `http` does not count PUT among `reads`", t:log())
+    assert.match("a redirect led here, where `reads` of `http` does not list PUT", t:log())
     assert.is_nil(web:seen():find("PUT /echo?led", 1, true))
   end)
 
@@ -282,7 +282,7 @@ return kube.controller { name = "a", resource = "v1/Pod", reconcile = function()
   it("are refused where they are none", function()
     for rule, why in pairs {
       ['"a.example.com"'] = "http%[1%]: it does not begin with http",
-      ['{ "https://u:p@a" }'] = "do not belong into a URL",
+      ['{ "https://u:p@a" }'] = "must not contain user and password",
       ['{ "https://a?x=1" }'] = "a rule has no query",
       ['{ "https://*" }'] = "neither a name nor an address",
       ['{ "https://*.0.0.1" }'] = "neither a name nor an address",

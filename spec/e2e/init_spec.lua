@@ -92,7 +92,7 @@ describe("kubelua init", function()
     assert.matches("group/version/Kind such as example.com/v1/Widget", out)
     out, code = in_dir(fresh(), "init first --kind apps/v1/Widget")
     assert.equal(2, code)
-    assert.matches("the group of one's own has a dot in it: example.com/v1/Widget", out)
+    assert.matches("a custom group must contain a dot: example.com/v1/Widget", out)
   end)
 end)
 

@@ -269,7 +269,7 @@ servers.each(function(server_name, start)
       end
       ask("fine", { want = "fine" })
       assert.equal("fine", answer "fine")
-      assert.falsy(run:log():find("isolated Lua process is gone", 1, true))
+      assert.falsy(run:log():find("isolated Lua process ended", 1, true))
     end)
 
     it("loses no key, and runs none twice at once, when its processes are killed again and again", function()
@@ -295,7 +295,7 @@ describe("isolation", function()
   it("is refused where kubelua did not start the process", function()
     local out, code = process.run(KUBELUA .. " --isolated-child")
     assert.equal(2, code)
-    assert.matches("is for kubelua alone", out)
+    assert.matches("is internal: kubelua starts it", out)
   end)
 
   it("is told as a word of the spec that is true or false", function()

@@ -45,8 +45,8 @@ servers.each(function(name, start)
     for i = 1, 20 do make("v1/ServiceAccount", "q" .. i) end
     for i = 1, 20 do run:wait_for_log(60, ("mapped quick q%d."):format(i)) end
     assert.is_nil(run:log():find("mapped slow s" .. N .. ".", 1, true))
-    run:wait_for_log(60, "take most of a thread that all controllers share: events of this one wait until \z
-      those of others are done controller=slow-" .. ns)
+    run:wait_for_log(60, "take most of a thread that all controllers share: events of this controller \z
+      now wait for those of others controller=slow-" .. ns)
     local address = run:log():match "serving metrics address=(%S+)"
     local text = process.run("curl -sS --max-time 30 http://" .. address .. "/metrics")
     local function taken(who)

@@ -68,14 +68,15 @@ describe("what a script counts", function()
   it("is declared in full, or refused with the way out", function()
     local C = 'kube.counter { name = %s, help = "x" }'
     for text, why in pairs {
-      ["kube.counter()"] = 'kube.counter is called with a table, { name = ..., help = ... }, got nothing',
+      ["kube.counter()"] = 'kube.counter takes a table, { name = ..., help = ... }, got nothing',
       [C:format '"a-b"'] = 'counter "a-b": a metric\'s name has letters, digits and _, such as "dns_records_made_total"',
-      [C:format '"kubelua_x"'] = 'counter "kubelua_x": names that begin with kubelua_ are kubelua\'s own',
-      [C:format '"rest_client_x"'] = 'counter "rest_client_x": names that begin with rest_client_ are kubelua\'s own',
+      [C:format '"kubelua_x"'] = 'counter "kubelua_x": names that begin with kubelua_ are reserved for kubelua',
+      [C:format '"rest_client_x"'] = 'counter "rest_client_x": names that begin with rest_client_ are reserved for kubelua',
       [C:format '"x"' .. " " .. C:format '"x"'] =
-        'counter "x": it is declared twice; one declaration in a module serves all who require it',
-      ['kube.gauge { name = "x" }'] = 'gauge "x": help is one line that says what is counted',
-      ['kube.gauge { name = "x", help = "a\\nb" }'] = 'gauge "x": help is one line that says what is counted',
+        'counter "x": it is declared twice; declare it once, in a module that others require',
+      ['kube.gauge { name = "x" }'] = 'gauge "x": help must be one line that describes the metric',
+      ['kube.gauge { name = "x", help = "a\\nb" }'] = 'gauge "x": help must be one line that describes the \z
+        metric',
       ['kube.gauge { name = "x", help = "x", label = {} }'] =
         "gauge \"x\": kube.gauge: unknown key 'label'; did you mean 'labels'?",
       ['kube.gauge { name = "x", help = "x", buckets = { 1 } }'] = "gauge \"x\": kube.gauge: unknown key 'buckets'; known are: help, labels, name, series",
@@ -100,18 +101,18 @@ describe("what a script counts", function()
       local g = kube.gauge { name = "g", help = "x" }'
     for body, why in pairs {
       ["c:inc()"] = 'counter "c": inc: the label zone is missing; each call gives all of them',
-      ["c:inc { zone = 'eu' }"] = 'counter "c": inc: the number comes first, then the labels: name:inc(1, { ... })',
+      ["c:inc { zone = 'eu' }"] = 'counter "c": inc: give the number first, then the labels: name:inc(1, { ... })',
       ["c:inc(1, { zone = 'eu', zon = 1 })"] = 'counter "c": inc: there is no label zon; did you mean \'zone\'?',
       ["c:inc(1, { zone = {} })"] = 'counter "c": inc: the label zone must be a text, a number or a boolean, got table',
       ["c:inc(-1, { zone = 'eu' })"] =
-        'counter "c": inc: a counter only grows, got -1; what goes up and down is a kube.gauge',
+        'counter "c": inc: a counter only grows, got -1; use kube.gauge for values that go up and down',
       ["g:set(0 / 0)"] = 'gauge "g": set: a number is counted, got ',
       ["g:set 'x'"] = 'gauge "g": set: a number is counted, got string',
-      ["g.set(1)"] = "a gauge's set is called with a colon: name:set(...)",
+      ["g.set(1)"] = "call gauge.set with a colon: name:set(...)",
       ["g:sett(1)"] = 'gauge "g": a gauge has no sett; did you mean \'set\'?',
       ["g.x = 1"] = 'gauge "g": x cannot be set',
       ["kube.gauge { name = 'h', help = 'x' }"] =
-        'gauge "h": it stands at the top level of a script, so that it is there before the first run',
+        'gauge "h": call it at the top level of a script, so that it exists before the first run',
     } do
       local said = failed(L, body)
       t:stop()
@@ -122,7 +123,7 @@ describe("what a script counts", function()
   it("cannot be counted by a function that is asked for its answer alone", function()
     local ok, why = pcall(start, [[local g = kube.gauge { name = "g", help = "x" } g:set(1)]])
     assert.is_false(ok)
-    assert.matches("what a metric counts is there while a key is reconciled", tostring(why))
+    assert.matches("what a metric counts is available only during a reconcile", tostring(why))
   end)
 
   it("is in `kubelua check`", function()
@@ -187,7 +188,7 @@ servers.each(function(name, start)
           assert.matches("\nmaps_size_bucket{le=\"2\"} 0\nmaps_size_bucket{le=\"%+Inf\"} 4\nmaps_size_sum 12\nmaps_size_count 4\n", text)
           assert.matches('\nkubelua_custom_metric_dropped_total{metric="maps_seen_total"} 1\n', text)
         end)
-        run:wait_for_log(60, "as many series as it may")
+        run:wait_for_log(60, "reached its limit of series")
 
         process.write(path .. ".new", script(more, "Maps that were seen."))
         assert(os.rename(path .. ".new", path))
@@ -219,7 +220,7 @@ servers.each(function(name, start)
 
       local third = controller.start(server, one, other("three", "counter", "Both."))
       assert.not_equal(0, third:wait(60))
-      assert.matches("declares the metric both as a gauge, and not in this form: give this one another name", third:log())
+      assert.matches("declares the metric both as a gauge in another form: rename this one", third:log())
     end)
   end)
 end)

@@ -269,7 +269,7 @@ servers.each(function(name, start)
       certificate "second"
       wait.until_true(60, "the new certificate is shown", function() return shown() == "second" end)
       process.write(dir .. "/tls.crt", "nonsense")
-      run:wait_for_log(60, "the new certificate cannot be used; the old one is shown on")
+      run:wait_for_log(60, "the new certificate is invalid; the old one stays in use")
       assert.equal("second", shown())
       code, body = ask(server.tokens.admin)
       assert.equal(200, code)

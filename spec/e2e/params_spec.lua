@@ -45,7 +45,6 @@ servers.each(function(name, start)
     end
 
     local function map_of(data) return { kind = "v1/ConfigMap", namespace = ns, name = "given", data = data } end
-
     it("come from the command line over the environment, and from that over files, of which the last wins", function()
       local file, other = process.tmpname ".yaml", process.tmpname ".yaml"
       process.write(file, "replicas: 3\nregion: us\nlimits: { cpu: 4 }\n")
@@ -163,7 +162,7 @@ describe("params on the command line", function()
     end)
   end
 
-  it("are refused when the file is no table of names", function()
+  it("are refused when the file is not a table of names", function()
     local file = process.write(process.tmpname ".yaml", "- region\n")
     local out, code = process.run(("%s dev %s --control off --params %s"):format(KUBELUA, script, file))
     assert.equal(1, code, out)

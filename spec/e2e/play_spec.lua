@@ -45,7 +45,7 @@ describe("`kubelua dev --play`", function()
       out)
   end)
 
-  it("fails when the program is no Lua", function()
+  it("fails when the program is not Lua", function()
     local out, code = play "return return"
     assert.equal(1, code)
     assert.truthy(out:find("play.lua:1:", 1, true), out)

@@ -163,7 +163,7 @@ end }
     assert.matches("%- apiGroups: %[\"example.com\"%]\n  resources: %[\"oxen\"%]", out)
     out, code = rbac(path, "--recorded", path)
     assert.equal(1, code)
-    assert.matches("served.lua is no recording; kubelua run or dev --record FILE writes one", out, 1, true)
+    assert.matches("served.lua is not a recording; kubelua run or dev --record FILE writes recordings", out, 1, true)
     out, code = rbac(path, "--recorded", dir .. "/absent")
     assert.equal(1, code)
     assert.matches("cannot read " .. dir .. "/absent: No such file", out, 1, true)
@@ -275,7 +275,8 @@ local CASES = {
       for _, e in ipairs(c:list("events.k8s.io/v1/Event", { namespace = NS })) do
         seen = seen or e.reason == "Seen" and e("regarding.name") == name
       end
-      return seen and #shards > 0 and log:find("the API server knows the webhook webhook=rbac-looks", 1, true)
+      return seen and #shards > 0 and log:find(
+        "the webhook is registered with the API server webhook=rbac-looks", 1, true)
         and
         c:get("v1/Service", NS, name)("metadata.annotations.hooked") == "yes"
     end,

@@ -105,11 +105,11 @@ widgets.each("release-spec", function(t)
 
   it("says what is wrong with its words", function()
     for part, words in pairs {
-      ["look with --dry-run, then say --yes"] = { "x.lua" },
+      ["check with --dry-run, then add --yes"] = { "x.lua" },
       ["name a script, or a finalizer with --finalizer NAME"] = { "--yes" },
-      ["a script says which kinds: leave out pods"] = { "x.lua", "pods", "--yes" },
-      ["--finalizer is called \"domain/name\", got \"x\""] = { "--finalizer", "x", "--yes" },
-      ["web: kinds, no names"] = { "--finalizer", "a/b", "pods", "web", "--yes" },
+      ["the script names the kinds: leave out pods"] = { "x.lua", "pods", "--yes" },
+      ["--finalizer must be \"domain/name\", got \"x\""] = { "--finalizer", "x", "--yes" },
+      ["web: expected kinds, not names"] = { "--finalizer", "a/b", "pods", "web", "--yes" },
       ["--dry-run must be client, server or none"] = { "--finalizer", "a/b", "--dry-run=maybe" },
     } do
       local out, code = release(table.unpack(words))

@@ -114,7 +114,7 @@ servers.each(function(name, start)
         wait.until_true(30, "it is awake", function()
           return client:get("v1/ConfigMap", ns, "bed")("data.awake") == "on 2"
         end)
-        p:wait_for_log(10, "a run on the old logic was ended; its key runs on the new one")
+        p:wait_for_log(10, "a run on the old logic was ended; its key runs again on the new logic")
         controller.finish(p)
       end)
     end

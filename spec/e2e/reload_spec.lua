@@ -320,10 +320,10 @@ servers.each(function(name, start)
       await("second", "mark", "old")
       assert.equal(1, metric(p, "kubelua_generation", "controller"))
       local ready = process.run(("%s attach --pid %d -e 'controllers()'"):format(KUBELUA, p.pid))
-      assert.truthy(ready:find("v1/ConfigMap +running +1 .*its successor for " .. group
-        .. "/v1/Gadget is not there yet"), ready)
+      assert.truthy(ready:find("v1/ConfigMap +running +1 .*its next generation, for " .. group
+        .. "/v1/Gadget, is not ready: "), ready)
       client:create(crd(group, "Gadget"))
-      p:wait_for_log(60, "the new generation has no such controller; it stops")
+      p:wait_for_log(60, "the new generation lacks this controller; it stops")
       wait.until_true(30, "the end of the old informer", function() return not lists(p, "v1/ConfigMap") end)
       wait.until_true(30, "a gadget", function()
         return client:create { apiVersion = group .. "/v1", kind = "Gadget",

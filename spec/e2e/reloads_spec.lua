@@ -14,7 +14,7 @@ local PLAIN = (os.getenv "KL_VARIANT" or "release") == "release"
 local OBJECTS = sizes.of { short = 500, long = 10000, sanitized = 1000 }
 local RELOADS = sizes.of { short = 60, long = 1000, sanitized = 100 }
 -- A generation that is not freed is 100,000 bytes and more; between the halves that are compared there are
--- RELOADS * 6 / 20 of them. What is no leak comes in steps: a connection more, with its buffers, when the
+-- RELOADS * 6 / 20 of them. What is not a leak comes in steps: a connection more, with its buffers, when the
 -- machine is slow. malloc's threads keep nothing (see below).
 local NOISE = 524288
 

@@ -257,7 +257,7 @@ end }]]
       assert.is_nil(process.read(tape .. ".4"))
       local out, code = replay { tape, run.script_path }
       assert.equal(0, code, out)
-      assert.is_truthy(out:find("the beginning is not in these files any more", 1, true), out)
+      assert.is_truthy(out:find("the start of the recording is no longer in these files", 1, true), out)
       for _, suffix in ipairs { ".1", ".2", ".3" } do
         out, code = replay { tape .. suffix, run.script_path }
         assert.equal(0, code, out)
@@ -295,20 +295,20 @@ describe("kubelua replay", function()
     fails({ tape(HEAD) }, 2, "name the script, too")
     fails({ "/nowhere/x.tape", script }, 2, "cannot read /nowhere/x.tape")
     fails({ tape "", script }, 2, "is empty")
-    fails({ tape "apiVersion: v1\n", script }, 2, "is no recording of kubelua run --record")
-    fails({ tape '{"kind":"Pod"}\n', script }, 2, "is no recording of kubelua run --record")
+    fails({ tape "apiVersion: v1\n", script }, 2, "is not a recording of kubelua run --record")
+    fails({ tape '{"kind":"Pod"}\n', script }, 2, "is not a recording of kubelua run --record")
     fails({ tape((HEAD:gsub('"format":1', '"format":7'):gsub("0%.1%.0", "9.9.9"))), script }, 2,
       "written by kubelua 9.9.9; this one reads format 1")
     fails({ tape(HEAD), script }, 2, "the recording has no runs")
     fails({ tape(HEAD .. BEGIN .. "garbage\n" .. END), script }, 2, ".tape:6: no record")
     fails({ tape(HEAD .. BEGIN .. '{"t":"news"}\n'), script }, 2,
-      '.tape:6: a record "news", which this kubelua does not know')
+      '.tape:6: a record "news", unknown to this version of kubelua')
     fails({ tape(HEAD .. BEGIN .. '{"t":"get","r":"r1","kind":"v1/Pod","name":"a","o":9}\n'), script }, 2,
-      ".tape:6: object 9 was not told before: lines are missing")
+      ".tape:6: object 9 is not in the recording: lines are missing")
     fails({ tape(HEAD .. BEGIN .. '{"t":"answered","r":"r1","n":1}\n'), script }, 2,
       "question 1 of run r1, which was not asked")
     fails({ tape(HEAD .. BEGIN:gsub('"controller":"x"', '"controller":"other"') .. END), script }, 2,
-      "it has runs of other, and the script has x")
+      "it has runs of other, but the script has x")
     fails({ tape(HEAD .. BEGIN .. END), tape "return {" }, 2, "unexpected symbol")
     fails({ tape(HEAD .. BEGIN .. END), script, "--show", "b/other" }, 2,
       "the recording has no run of b/other")
@@ -318,7 +318,7 @@ describe("kubelua replay", function()
   it("takes a torn last line for what it is", function()
     fails({ tape(HEAD .. BEGIN .. END), script }, 0, "1 same, 0 differ, 0 fail")
     fails({ tape(HEAD .. BEGIN .. END .. '{"t":"put","c":1,"o":2,"v":{"apiVer'), script }, 0,
-      "the last line is torn")
+      "the last line is incomplete")
     fails({ tape(HEAD .. BEGIN .. '{"t":"ended","r":'), script }, 0, "1 cut short when recorded")
   end)
 
@@ -329,7 +329,7 @@ describe("kubelua replay", function()
         if ctx:get("v1/Secret", "b", "a") then error "there is none" end
       end }
     ]])
-    fails({ tape(HEAD .. BEGIN .. END), more }, 0, "nothing of v1/Secret was recorded")
+    fails({ tape(HEAD .. BEGIN .. END), more }, 0, "no v1/Secret was recorded")
   end)
 
   -- A recording of two runs of one key: what their memos were, and how they ended.

@@ -136,7 +136,7 @@ servers.each(function(name, start)
       loud:close()
     end)
 
-    it("a slow start of a client with a limit is no error", function()
+    it("a slow start of a client with a limit is not an error", function()
       local slow = kube.connect { kubeconfig = s.kubeconfig, qps = 20, burst = 1 }
       for _ = 1, 4 do assert.is_not_nil(slow:get("v1/Namespace", ns)) end
       slow:close()
@@ -150,7 +150,7 @@ describe("kube.connect", function()
       ["qps must be more than 0, got 0"] = { qps = 0 },
       ["qps must be more than 0, got %-1"] = { qps = -1 },
       ["burst must be more than 0"] = { qps = 1, burst = 0 },
-      ["burst says how many go at once before qps counts; give qps too"] = { burst = 5 },
+      ["burst needs qps"] = { burst = 5 },
       ["option 'qps' must be a number, got string"] = { qps = "5" },
       ["on_warning must be \"log\", \"none\" or a function, got \"loud\""] = { on_warning = "loud" },
     } do

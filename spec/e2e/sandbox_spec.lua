@@ -184,7 +184,7 @@ servers.each(function(name, start)
     it("is ended by its timeout, too", function()
       map "late"
       line("reconcile failed controller=late-" .. ns,
-        "timed out after 200ms, computing: raise `timeout` in the spec of late-" .. ns)
+        "timed out after 200ms while computing: raise `timeout` in the spec of late-" .. ns)
       others_go_on "late"
     end)
 
@@ -240,7 +240,7 @@ servers.each(function(name, start)
           client:patch({ kind = "v1/ConfigMap", namespace = ns, name = case[1] },
             { data = { changed = "yes" } })
         end
-        line("a function spent its budget: the controller is parked until its script changes",
+        line("a function exceeded its budget: the controller is parked until its script changes",
           "controller=" .. case[1] .. "-" .. ns, case[2], case[4] or "cpu budget of 50ms spent")
         wait.until_true(60, "not ready", function()
           return get("health probes", "readyz/" .. case[1] .. "-" .. ns):find("parked: ", 1, true)

@@ -560,8 +560,8 @@ servers.each(function(server_name, start)
           mistake, seen.name, tostring(next(obj.spec)), tostring(next({})), draft })]])
       local said = kube.copy(kube.decode(reported "tries"))
       assert.same({ "nil", "rejected", "nil", "nil", "b" }, { table.unpack(said, 1, 5) })
-      assert.match("ctx.appply: there is no such thing; did you mean 'apply'", said[6])
-      assert.match("ctx.try.key: only calls can be tried; write ctx.key", said[7])
+      assert.match("ctx.appply: unknown field; did you mean 'apply'", said[6])
+      assert.match("ctx.try.key: ctx.try has only methods; write ctx.key", said[7])
       assert.match("%.lua:%d+: ctx:apply: the object has no kind", said[8])
       assert.same({ "tries", "nil", "nil", "niltrue" }, { table.unpack(said, 9) })
     end)
@@ -636,7 +636,7 @@ servers.each(function(server_name, start)
         negative = "not negative, got -5", word = "got soon", infinite = "got inf", list = "unknown key '1'",
         status = "result.status must be a table of status fields, got number",
         apply = "result.apply[1] must be an object, got string",
-        force = "result.apply is a list, and force in it says nothing",
+        force = "result.apply is a list and cannot contain force",
         kindless = "the object has no kind", delete = "result.delete[1].name must be a text",
         event = "result.events[1].type must be Normal or Warning, got Bad",
         object = "reconcile returned an object",
@@ -759,7 +759,7 @@ servers.each(function(server_name, start)
           coroutine.wrap(function() ctx:sleep "1h" end)()
         end
         report(ctx, "quick")]], [[timeout = "300ms",]])
-      says "timed out after 300ms, waiting for sleep"
+      says "timed out after 300ms while waiting for sleep"
       says "closed"
       says("key=" .. ns .. "/slow")
       reported "quick"
@@ -840,8 +840,8 @@ servers.each(function(server_name, start)
         if ctx.name == "module" then require "something.new" end
         if ctx.name == "gc" then setmetatable({}, { __gc = print }) end]]
       for _, part in ipairs { "undefined global 'kount'", "assignment to undefined global 'count'",
-        "ctx.exec: a reconcile has no streams", "did you mean 'apply'?",
-        "ctx.log.info is a method", "kube.connect is for programs of your own",
+        "ctx.exec: a reconcile cannot use streams", "did you mean 'apply'?",
+        "ctx.log.info is a method", "kube.connect is for standalone programs",
         "was not required while the script loaded", "may not have __gc" } do
         says((part:gsub('"', '\\"')))
       end

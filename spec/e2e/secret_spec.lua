@@ -50,7 +50,7 @@ describe("a secret param", function()
   end)
 
   it("is refused wherever it could be read", function()
-    local refused = "a secret goes into headers and tls of ctx.http"
+    local refused = "a secret may go into headers and tls of ctx.http"
     for _, body in ipairs {
       "kube.encode { x = secret 'token' }",
       "ctx.memo.x = secret 'token'",
@@ -68,7 +68,7 @@ describe("a secret param", function()
     end
   end)
 
-  it("is no text, and says how it is asked for", function()
+  it("is not text, and says how it is asked for", function()
     for body, why in pairs {
       ["local _ = 'Bearer ' .. secret 'token'"] = "attempt to concatenate a kubelua.secret value",
       ["secret('token'):format('%s %s', {})"] = "secret:format: %s number 2 must be a text or a secret, got table",
@@ -82,8 +82,8 @@ describe("a secret param", function()
       ["local _ = #secret 'token'"] = "attempt to get length of a kubelua.secret value",
       ["secret('token').text = 1"] = "attempt to index a kubelua.secret value",
       ["ctx:secret 'token'"] = "ctx.secret is called with a dot and a name, ctx.secret \"token\", got userdata",
-      ["secret 'tokn'"] = 'ctx.secret "tokn": there is no such secret; did you mean \'token\'?',
-      ["secret 'plain'"] = 'ctx.secret "plain": the param is no secret; it is ctx.params.plain',
+      ["secret 'tokn'"] = 'ctx.secret "tokn": unknown secret; did you mean \'token\'?',
+      ["secret 'plain'"] = 'ctx.secret "plain": the param is not a secret; it is ctx.params.plain',
     } do
       local got = said(body)
       assert.truthy(got:find(why, 1, true), body .. ": " .. got)

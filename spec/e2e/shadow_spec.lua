@@ -118,7 +118,7 @@ widgets.each("shadow-spec", function(t)
     t.client:patch(t.get "b", { spec = { n = 3 } })
     local text = reports "0 same, 1 differs"
     assert.has_match('data%.n: "3" %-> "4"', text)
-    process.write(path, "this is no Lua")
+    process.write(path, "this is not Lua")
     t.says "the changed candidate cannot run"
     assert.has_match("was promoted: 0 same, 1 differs", (shadow "--promote"))
     arrived("b", "4")
@@ -182,7 +182,7 @@ widgets.each("shadow-spec", function(t)
       'return require "kubelua".controller { name = "other", resource = "v1/Pod", reconcile = \z
       function() end }'))
     assert.equal(1, code)
-    assert.has_match("has no controller that runs here: its first is other, and here run "
+    assert.has_match("has none of the controllers that run here: its first is other, and "
       .. t.name:gsub("%p", "%%%0"), text)
     shadow(candidate [[reads = { "example.com/v1/Nothing" }, reconcile = function() end]])
     reports "example.com/v1/Nothing"

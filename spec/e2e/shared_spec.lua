@@ -101,10 +101,10 @@ describe("what a script remembers", function()
   end)
 
   it("has bounds, and says so", function()
-    assert.equal('ctx.memo may hold 64 KiB for a key; with "x" it would be 69: set to nil what is not \z
-      needed any more, or keep it in the object', refusal "ctx.memo.x = ('x'):rep(70000)")
-    assert.matches('^kube%.shared of .* may hold 16384 KiB and holds 0; there is no room for the 19532 KiB \z
-      of "x": set to nil what is not needed any more, or keep it in objects$',
+    assert.equal('ctx.memo may hold 64 KiB for a key; with "x" it would be 69: set fields that are no \z
+      longer needed to nil, or keep the value in the object', refusal "ctx.memo.x = ('x'):rep(70000)")
+    assert.matches('^kube%.shared of .* may hold 16384 KiB and holds 0; the 19532 KiB \z
+      of "x" do not fit: set fields that are no longer needed to nil, or keep the value in objects$',
       refusal "kube.shared:set('x', ('x'):rep(20000000))")
     assert.matches("may hold 16384 KiB",
       refusal "for i = 1, 1e6 do kube.shared:set('x' .. i, ('x'):rep(100000)) end")
@@ -112,38 +112,38 @@ describe("what a script remembers", function()
 
   it("is JSON-like, and changes as a whole", function()
     assert.matches("^ctx%.memo%.x%.f: a function", refusal "ctx.memo.x = { f = print }")
-    assert.matches("^ctx%.memo: fields have names, got a number", refusal "ctx.memo[1] = 1")
+    assert.matches("^ctx%.memo: field names must be strings, got a number", refusal "ctx.memo[1] = 1")
     assert.matches("read%-only", refusal "ctx.memo.x = { y = 1 } ctx.memo.x.y = 2")
     assert.matches("^ctx%.memo cannot be set", refusal "ctx.memo = {}")
     assert.matches("a function", refusal "kube.shared:set('x', print)")
-    assert.matches('^"x" of kube%.shared of .* is no number but string$',
+    assert.matches('^"x" of kube%.shared of .* is not a number but string$',
       refusal "kube.shared:set('x', 'y') kube.shared:incr 'x'")
     assert.matches("would be more than an integer holds$",
       refusal "kube.shared:set('x', math.maxinteger) kube.shared:incr 'x'")
   end)
 
   it("is asked for in one way, and a slip is told", function()
-    assert.equal("kube.shared.get is called with a colon: kube.shared:get(...)",
+    assert.equal("call kube.shared.get with a colon: kube.shared:get(...)",
       refusal "kube.shared.get 'x'")
-    assert.matches("^kube%.shared has no gett; values are got with kube%.shared:get%(\"gett\"%); did you \z
+    assert.matches("^kube%.shared has no gett; read values with kube%.shared:get%(\"gett\"%); did you \z
       mean 'get'%?$", refusal "return kube.shared.gett")
-    assert.equal('kube.shared.x cannot be assigned: kube.shared:set("x", value)', refusal "kube.shared.x = 1")
-    assert.equal("kube.shared:get: a value has a name, a text; got nil", refusal "kube.shared:get()")
-    assert.equal('kube.shared:incr("x"): a number is added, got a string',
+    assert.equal('kube.shared.x cannot be assigned: use kube.shared:set("x", value)', refusal "kube.shared.x = 1")
+    assert.equal("kube.shared:get: the name of a value must be a string, got nil", refusal "kube.shared:get()")
+    assert.equal('kube.shared:incr("x"): expected a number, got a string',
       refusal "kube.shared:incr('x', 'y')")
-    assert.error_matches(function() return kube.shared:get "x" end, "a program of its own has variables")
+    assert.error_matches(function() return kube.shared:get "x" end, "a standalone program has variables")
   end)
 
   it("is not there while a script loads, nor in what maps events", function()
     assert.error_matches(function()
       kube.testing.start { source = "local kube = require 'kubelua' kube.shared:incr 'n'" }
-    end, "kube%.shared is there while a key is reconciled")
+    end, "kube%.shared is available only during a reconcile")
     local t = start("", "watches = { ['v1/Secret'] = function() kube.shared:incr 'n' end },")
     t:create { kind = "v1/Secret", name = "s" }
     t:settle()
     local found
     for _, l in ipairs(t:logs()) do
-      found = found or (l.fields or ""):find("kube.shared is there while a key is reconciled", 1, true)
+      found = found or (l.fields or ""):find("kube.shared is available only during a reconcile", 1, true)
     end
     assert.truthy(found)
   end)

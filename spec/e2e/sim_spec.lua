@@ -86,7 +86,7 @@ describe("kubelua sim", function()
     local xml = process.read(dir .. "/junit.xml")
     assert.matches('<testsuite name="cpu=32" tests="2" failures="1" skipped="0" time="0.000">', xml)
     assert.matches('<testcase classname="cpu=16" name="evictions&lt;=3" time="0.000"/>', xml)
-    assert.matches('name="batch_lent&gt;=1000" time="0.000">\n      <failure message="not kept: it is %d', xml)
+    assert.matches('name="batch_lent&gt;=1000" time="0.000">\n      <failure message="exceeded: it is %d', xml)
     out, code = sim(SCRIPT .. " --generate nodes=1 --for 5m --budget 'evictions<=3'")
     assert.equal(0, code, out)
     assert.matches("best within the budget: as given", out)
@@ -106,24 +106,24 @@ describe("kubelua sim", function()
   end)
 
   for args, words in pairs {
-    [""] = "which script%?",
+    [""] = "name a script",
     [SCRIPT .. " --generate node=3"] = [[no setting "node"; did you mean 'nodes']],
-    [SCRIPT .. " --generate nodes=3 --snapshot x.yaml"] = "a cluster comes from one of them",
-    [SCRIPT .. " --set thresholds=3"] = "no setting and no param",
+    [SCRIPT .. " --generate nodes=3 --snapshot x.yaml"] = "exclude each other",
+    [SCRIPT .. " --set thresholds=3"] = "unknown setting or param",
     [SCRIPT .. " --snapshot /no/such.yaml"] = "/no/such.yaml",
     [SCRIPT .. " --scenario /no/such.lua"] = "/no/such.lua",
     ["/no/such.lua"] = "/no/such.lua",
     [SCRIPT .. " --budget nonsense"] = "NAME<=NUMBER",
-    [SCRIPT .. " --explain node-001 --set cpu=16,32"] = "about one simulation",
+    [SCRIPT .. " --explain node-001 --set cpu=16,32"] = "needs a single simulation",
     [SCRIPT .. " --explain node-001 --for 1h --at 2h"] = "after the end",
     [SCRIPT .. " --at 2h"] = "goe?s? with %-%-explain",
-    [SCRIPT .. " --explain node-009 --generate nodes=1 --at 1m"] = "no node and no pod",
+    [SCRIPT .. " --explain node-009 --generate nodes=1 --at 1m"] = "no node or pod is called",
     [SCRIPT .. " --trace openc:/tmp"] = "did you mean 'openb'",
     [SCRIPT .. " --trace openb:/no/such"] = "cannot read /no/such",
     [SCRIPT .. " --trace openb:/tmp --cut hours=3"] = "from=DURATION or nodes=NUMBER",
-    [SCRIPT .. " --cut nodes=3"] = "say %-%-trace as well",
-    ["--predictors --trace openb:/tmp"] = "has no use of cpu",
-    ["--predictors --for 1h"] = "three at least",
+    [SCRIPT .. " --cut nodes=3"] = "%-%-cut needs %-%-trace",
+    ["--predictors --trace openb:/tmp"] = "has no cpu usage",
+    ["--predictors --for 1h"] = "at least three days",
     ["--predictors " .. SCRIPT] = "runs without a script",
   } do
     it("names the mistake in: " .. args, function()

@@ -40,7 +40,7 @@ describe("a watcher that does not read", function()
     for _, child in ipairs(stopped) do child:signal "STOP" end
 
     local function cuts()
-      return select(2, server.api:log():gsub("a watch whose reader is too slow is cut", ""))
+      return select(2, server.api:log():gsub("a watch was closed because its client reads too slowly", ""))
     end
     local written = 0
     while cuts() < WATCHERS and written < PARTS_MOST do

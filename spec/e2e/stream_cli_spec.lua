@@ -76,7 +76,7 @@ servers.only_real(function(name, start)
         assert.matches("name one pod, got 2 words", out, 1, true)
         assert.equal(2, code)
         out, code = run "logs deploy/web"
-        assert.matches('"deploy/web" is no pod', out, 1, true)
+        assert.matches('"deploy/web" is not a pod', out, 1, true)
         assert.equal(2, code)
       end)
     end)

@@ -80,7 +80,7 @@ describe("kube.testing.http", function()
       ["return http:get(API .. '/slow')"] = "timeout: GET https://dns.example.com/slow: no answer in time",
       ["return http:get(API .. '/off')"] = "unreachable: .*nobody at home",
       ["return http:get('https://other.example.com/')"] = "forbidden: .*not in `http` of this controller",
-      ["return http:get(API .. '/what')"] = "no answer was said for it .*GET https://dns.example.com/away",
+      ["return http:get(API .. '/what')"] = "it has no answer .*GET https://dns.example.com/away",
     } do
       assert.match((answer:gsub("%-", "%%-")), said(web, body), body)
       started:stop()
@@ -116,11 +116,11 @@ describe("kube.testing.http", function()
       said(nil, "return http:get(API .. '/a')"))
     for why, fn in pairs {
       ["a method and a URL"] = function() kube.testing.http { [API] = 200 } end,
-      ["a pattern has no query"] = function() kube.testing.http():on("GET", API .. "/?a=b", 200) end,
+      ["a pattern cannot contain a query"] = function() kube.testing.http():on("GET", API .. "/?a=b", 200) end,
       ["must begin with http"] = function() kube.testing.http():on("GET", "dns", 200) end,
       ["status must be from 200 to 599, got 42"] = function() kube.testing.http():on("GET", API, 42) end,
       ["error must be"] = function() kube.testing.http():on("GET", API, { error = "oops" }) end,
-      ["is what kube.testing.http%(%) gives"] = function()
+      ["must be a result of kube.testing.http%(%)"] = function()
         kube.testing.start { source = source "", http = {} }
       end,
     } do

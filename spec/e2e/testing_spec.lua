@@ -117,7 +117,7 @@ return kube.controller { name = "x", resource = "v1/ConfigMap", when = function(
       local body = 'ctx:patch(o, { data = { n = tostring(tonumber(o.data.n) + 1) } })'
       assert.error_matches(function()
         start { source = source(body), objects = { CARD } }
-      end, "reconciles at one moment, and no end of it")
+      end, "reconciles in one instant without an end")
     end)
   end
 
@@ -320,7 +320,7 @@ end)
     assert.equal(1, code)
     assert.matches("/x_test.lua:1\n[^\n]*expected near", out)
     out = run(write "it('x', function() assert.is_eqaul(1, 1) end)")
-    assert.matches("no such assertion; did you mean 'equal'", out)
+    assert.matches("unknown assertion; did you mean 'equal'", out)
     local dir = process.tmpname ".empty"
     process.run("mkdir -p " .. process.quote(dir))
     out, code = run(dir)

@@ -309,7 +309,7 @@ servers.each(function(name, start)
       assert.equal(2, #list.items)
       assert.is_nil(c:get("v1/ConfigMap", NS, "many-1"))
       assert.is_not_nil(c:get("v1/ConfigMap", NS, "many-3"))
-      assert.matches("configmaps are namespaced: say which namespace",
+      assert.matches("configmaps are namespaced: name the namespace",
         errors(c.delete_collection, c, "v1/ConfigMap").message, 1, true)
     end)
 
@@ -400,12 +400,12 @@ servers.each(function(name, start)
         "authentication.k8s.io/v1/SelfSubjectReview")
       refused("may not be '..'", c.get, "v1/ConfigMap", NS, "..")
       refused("may not contain '%'", c.get, "v1/ConfigMap", NS, "a%2fb")
-      refused("the body is a v1/Secret, the call is about apps/v1/Deployment", function()
+      refused("the body is a v1/Secret, but the call is for apps/v1/Deployment", function()
         return c:update({ kind = "v1/Secret", namespace = NS, name = "light" },
           { of = "apps/v1/Deployment", subresource = "status" })
       end)
       for pattern, fn in pairs {
-        ["c:scale: how many replicas"] = function() c:scale("apps/v1/Deployment", NS, "x") end,
+        ["c:scale: the number of replicas is missing"] = function() c:scale("apps/v1/Deployment", NS, "x") end,
         ["c:scale: the number of replicas must be an integer from 0 on, got %-1"] = function()
           c:scale("apps/v1/Deployment", "x", -1)
         end,
@@ -425,7 +425,7 @@ servers.each(function(name, start)
           'Exact'"] = function()
           c:list("v1/Pod", { resource_version = "1", resource_version_match = "Exactly" })
         end,
-        ["c:list: resource_version_match says how resource_version is meant"] = function()
+        ["c:list: resource_version_match needs resource_version"] = function()
           c:list("v1/Pod", { resource_version_match = "Exact" })
         end,
         ["c:list: limit must not be negative, got %-1"] = function() c:list("v1/Pod", { limit = -1 }) end,
@@ -433,7 +433,7 @@ servers.each(function(name, start)
           function()
           c:create(config_map "x", { validation = "strict" })
         end,
-        ["c:create: of = \"v1/Pod\" says whose subresource is meant"] = function()
+        ["c:create: of = \"v1/Pod\" needs a subresource"] = function()
           c:create(config_map "x", { of = "v1/Pod" })
         end,
         ["c:update_status: unknown option 'subresource'"] = function()

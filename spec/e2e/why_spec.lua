@@ -102,10 +102,10 @@ servers.each(function(name, start_server)
         "%-> error: .*as asked; next in", "stack traceback")
       says(dir, "cm " .. ns .. "/gone", "is not in the cache: it does not exist",
         "no run of it is in the history")
-      says(dir, "cm elsewhere/gone", "is in a namespace that maps does not look at")
+      says(dir, "cm elsewhere/gone", "is in a namespace that maps does not watch")
       says(dir, "cm " .. ns .. "/quiet", "maps: it runs again in")
       client:patch(m, { metadata = { labels = { some = "label" } } })
-      says(dir, "cm " .. ns .. "/quiet", "triggered no run: nothing that `when` names has changed")
+      says(dir, "cm " .. ns .. "/quiet", "triggered no run: none of the fields in `when` has changed")
       controller.finish(run)
     end)
 
@@ -169,7 +169,7 @@ return kube.controller { name = "maps", resource = "v1/ConfigMap", namespaces = 
       run:wait_for_log(60, "controller is running")
       lonely:kill()
       says(dir, "cm " .. there .. "/gone",
-        "is not in the cache: it does not exist; but nothing was heard of v1/ConfigMap for [%d.]+m?s: \z
+        "is not in the cache: it does not exist; but the server has sent nothing about v1/ConfigMap for [%d.]+m?s: \z
         .*connection refused")
       run:stop()
       lonely:stop()
@@ -215,7 +215,7 @@ return require "kubelua".webhook { name = "idle", resource = "v1/Secret", failur
         assert.equal(0, code, out)
       end
       out = why(dir, ("v1/ConfigMaps %s/a --socket %s/kubelua/second.sock"):format(ns, dir))
-      assert.truthy(out:find('no controller of this process looks at "v1/ConfigMaps": did you mean \z
+      assert.truthy(out:find('no controller of this process watches or reconciles "v1/ConfigMaps": did you mean \z
         v1/ConfigMap?', 1, true), out)
       out, code = why(dir, "cm")
       assert.equal(2, code)
@@ -255,7 +255,7 @@ current-context: x
     local function asked(kind) return process.run(("%s why --socket %s %s a/b 2>&1"):format(KUBELUA, socket, kind)) end
     local said, code = asked "cm"
     assert.equal(1, code)
-    assert.truthy(said:find('what "cm" is cannot be said yet: the API server has told no names of kinds so far', 1, true), said)
+    assert.truthy(said:find('"cm" cannot be resolved yet: discovery has not finished', 1, true), said)
     said, code = asked "v1/ConfigMap"
     assert.equal(0, code, said)
     assert.match("maps is parked", said)

@@ -1,4 +1,5 @@
--- What is said of a body that is no object of its kind, and of a patch that cannot be applied: both servers
+-- What is said of a body that is not an object of its kind, and of a patch that cannot be applied: both
+-- servers
 -- say it in the same words, with Go's names for structs, fields and types.
 -- not in tsan: one request after the other, and what answers them is pure
 

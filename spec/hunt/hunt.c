@@ -217,7 +217,7 @@ static const char *generate(uint64_t seed, const char *kind, size_t *len)
 }
 
 size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
-/* What the parent holds is no leak of a child. */
+/* What the parent holds is not a leak of a child. */
 void __lsan_disable(void) __attribute__((weak));
 void __lsan_enable(void) __attribute__((weak));
 
@@ -258,7 +258,7 @@ static void watch_memory(uint64_t n)
 static void hear(void *arg, kl_log_level level, const char *message, const char *fields)
 {
     (void)arg, (void)level;
-    if (!strcmp(message, "an isolated Lua process is gone") && !strstr(fields, "more memory than it may have")
+    if (!strcmp(message, "an isolated Lua process ended") && !strstr(fields, "exceeded its memory limit")
         && !strstr(fields, "its worker ends"))
         hunt_wrong("%s", fields);
 }

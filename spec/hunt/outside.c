@@ -24,7 +24,7 @@ static void look_for_processes(void)
 {
     pid_t pid = waitpid(-1, NULL, WNOHANG);
     if (pid >= 0)
-        hunt_wrong("an isolated process %s", pid ? "has ended, and nobody waited for it" : "is left behind");
+        hunt_wrong("an isolated process %s", pid ? "has ended, and nobody waited for it" : "was abandoned");
     if (errno != ECHILD)
         hunt_wrong("no look at the processes that are left: %m");
 }

@@ -89,7 +89,7 @@ void request_answered(const kl_value *request, const kl_value *decision)
     kl_err err = KL_ERR_INIT;
     kl_admission_reply(request, decision, &b);
     if (kl_value_decode(kl_buf_str(&b), b.len, &review, &err))
-        hunt_wrong("the answer of a webhook is no JSON: %s", kl_err_message(&err));
+        hunt_wrong("the answer of a webhook is not JSON: %s", kl_err_message(&err));
     response = kl_value_get(review, "response");
     if (!kl_value_str_at(response, "uid", NULL)
         || kl_value_type(kl_value_get(response, "allowed")) != KL_BOOL)

@@ -128,7 +128,7 @@ describe("conditions", function()
       ["got \"\""] = ready("True", ""), ["got \"9Lives\""] = ready("True", "9Lives"),
       ["got \"Ends:\""] = ready("True", "Ends:"),
       ["message of Ready must be a text, got table"] = ready("True", nil, { message = {} }),
-      ["message of Ready may have 32768 characters, this one has 32769"] = ready("True", nil,
+      ["message of Ready may have at most 32768 characters, got 32769"] = ready("True", nil,
         { message = ("x"):rep(32769) }),
       ["observedGeneration of Ready must be a whole number from 0 on, got -1"] = ready("True", nil,
         { observedGeneration = -1 }),
@@ -159,7 +159,7 @@ describe("conditions", function()
     end, "a view cannot be changed")
     assert.error_matches(function()
       kube.set_condition({}, ready("True", nil, { observed_generation = true }))
-    end, "needs the object, whose generation it is")
+    end, "needs the object for its generation")
     assert.error_matches(function() kube.set_condition("x", ready "True") end, "got string")
     assert.error_matches(function() kube.find_condition(1, "Ready") end, "got number")
   end)

@@ -38,11 +38,12 @@ describe("kube.schema", function()
 
   it("refuses what means nothing, with the place", function()
     for wrong, word in pairs {
-      ["spec.host: there is no type \"strin\"; did you mean 'string'"] = { spec = { host = "strin" } },
+      ["spec.host: unknown type \"strin\"; did you mean 'string'"] = { spec = { host = "strin" } },
       ["a: unknown key 'mni'; did you mean 'min'"] = { a = { "integer", mni = 1 } },
       ["a.min must be a number, got string"] = { a = { "integer", min = "1" } },
       ["a: key and set are for lists"] = { a = { "string", key = "name" } },
-      ["a: key \"nam\" is no field of its items; did you mean 'name'"] = { a = { { name = "string" }, list = true, key = "nam" } },
+      ["a: key \"nam\" is not a field of its items; did you mean 'name'"] = { a = { { name = "string" },
+        list = true, key = "nam" } },
       ["a must be a type such as \"string\", or a table, got number"] = { a = 1 },
       ["ends in the middle"] = { a = "string[" },
     } do assert.truthy(why(kube.schema, word):find(wrong, 1, true), why(kube.schema, word)) end
@@ -91,14 +92,14 @@ describe("kube.crd", function()
       t.group, t.kind = t.group or "example.com", t.kind or "Site"
       return why(kube.crd, t)
     end
-    assert.match("group is a domain", wrong { group = "example" })
-    assert.match("kind is a word", wrong { kind = "site" })
+    assert.match("group must be a domain", wrong { group = "example" })
+    assert.match("kind must be a word", wrong { kind = "site" })
     assert.match("unknown key 'shema'; did you mean 'schema'", wrong { shema = {} })
-    assert.match("scope is", wrong { scope = "cluster" })
+    assert.match("scope must be", wrong { scope = "cluster" })
     assert.match("one of them needs storage", wrong { versions = { v1 = {}, v2 = {} } })
-    assert.match("are both the one for storage", wrong { versions = { v1 = { storage = true }, v2 = { storage = true } } })
-    assert.match("schema belongs into one of the versions", wrong { schema = {}, versions = { v1 = {} } })
-    assert.match("schema is of the whole object", wrong { schema = { type = "string" } })
-    assert.match("a name is v1, v1beta1", wrong { versions = { one = {} } })
+    assert.match("both have storage = true", wrong { versions = { v1 = { storage = true }, v2 = { storage = true } } })
+    assert.match("schema must be in one of the versions", wrong { schema = {}, versions = { v1 = {} } })
+    assert.match("schema must describe the whole object", wrong { schema = { type = "string" } })
+    assert.match("a name must be like v1", wrong { versions = { one = {} } })
   end)
 end)

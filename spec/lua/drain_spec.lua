@@ -31,7 +31,7 @@ describe("the fate of a pod of a node that is drained", function()
 
   local cases = {
     { "one of a replica set", { owner = "ReplicaSet" }, {}, "evict" },
-    { "one without controller", {}, {}, "refuse", "nothing would bring it back" },
+    { "one without controller", {}, {}, "refuse", "no controller that would recreate it" },
     { "one without controller, by force", {}, { force = true }, "evict", "nothing brings it back" },
     { "one without controller that has ended", { phase = "Succeeded" }, {}, "evict" },
     { "one with emptyDir data", { owner = "ReplicaSet", data = true }, {}, "refuse", "emptyDir" },
@@ -43,7 +43,7 @@ describe("the fate of a pod of a node that is drained", function()
     { "a daemon set's, by force", { owner = "DaemonSet" }, { force = true }, "refuse",
       "ignore_daemonsets = true" },
     { "a daemon set's with leave to ignore it", { owner = "DaemonSet" }, { ignore_daemonsets = true }, "skip",
-      "bring it back" },
+      "recreate it" },
     { "a daemon set's that has ended", { owner = "DaemonSet", phase = "Succeeded" }, {}, "evict" },
     { "one whose daemon set is gone", { owner = "DaemonSet" }, { ignore_daemonsets = true }, "refuse",
       "does not exist", "gone" },
@@ -52,7 +52,7 @@ describe("the fate of a pod of a node that is drained", function()
     { "a mirror of a static pod", { mirror = "x" }, {}, "skip", "mirror" },
     { "a mirror of a static pod with data, by force", { mirror = "x", data = true }, ALL, "skip", "mirror" },
     { "one that is long being deleted", { deleted = 100 }, { skip_wait_for_delete = 60 }, "skip",
-      "long ago" },
+      "for a long time" },
     { "one whose deletion has just begun", { deleted = 10, owner = "ReplicaSet" },
       { skip_wait_for_delete = 60 }, "evict" },
     { "one that is being deleted, which nobody asked about", { deleted = 100, owner = "ReplicaSet" }, {},

@@ -51,7 +51,7 @@ describe("kube.extract", function()
     assert.is_nil(mine.lost)
   end)
 
-  it("refuses what is no object, and no manager", function()
+  it("refuses what is not an object, and no manager", function()
     assert.error_matches(function() kube.extract(nil, "m") end, "kube.extract: expected an object, got nil")
     assert.error_matches(function() kube.extract("x", "m") end, "expected an object, got string")
     assert.error_matches(function() kube.extract({ kind = "Pod" }, "m") end, "has no metadata.name")

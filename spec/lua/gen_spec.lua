@@ -189,10 +189,10 @@ describe("kubelua gen", function()
     local before = contents(out)
     assert.is_string(before["other_v1.lua"])
     local said = gen("--crds", both, "--out", out)
-    assert.matches("0 files written, 3 as before, 0 removed", said, 1, true)
+    assert.matches("0 files written, 3 unchanged, 0 removed", said, 1, true)
     assert.same(before, contents(out))
     said = gen("--crds", written(crd()), "--out", out)
-    assert.matches("1 files written, 1 as before, 1 removed", said, 1, true)
+    assert.matches("1 files written, 1 unchanged, 1 removed", said, 1, true)
     assert.is_nil(contents(out)["other_v1.lua"])
   end)
 
@@ -209,7 +209,7 @@ describe("kubelua gen", function()
     process.write(out .. "/example_v1.lua", "return 1\n")
     local said, code = gen("--crds", written(crd()), "--out", out, "--name", "m")
     assert.equal(1, code)
-    assert.matches("example_v1.lua is not generated, and would be overwritten", said, 1, true)
+    assert.matches("example_v1.lua was not generated and would be overwritten", said, 1, true)
     assert.same({ ["example_v1.lua"] = "return 1\n" }, contents(out))
   end)
 
@@ -225,7 +225,7 @@ describe("kubelua gen", function()
       .. "---\n{ apiVersion: v1, kind: ConfigMap, metadata: { name: a } }\n--- 5\n"), "--out", out .. "/m")
     assert.equal(0, code, said)
     assert.matches("a ConfigMap is left out", said, 1, true)
-    assert.matches("no Kubernetes object is left out", said, 1, true)
+    assert.matches("not a Kubernetes object is left out", said, 1, true)
     local names = {}
     for name in pairs(contents(out .. "/m")) do names[#names + 1] = name end
     table.sort(names)
@@ -267,7 +267,7 @@ describe("kubelua gen", function()
   for what, case in pairs {
     ["has no CustomResourceDefinition"] = { "{ apiVersion: v1, kind: ConfigMap, metadata: { name: a } }",
       "no CustomResourceDefinition in" },
-    ["is no YAML"] = { "a: [1,", "while parsing" },
+    ["is not YAML"] = { "a: [1,", "while parsing" },
     ["is old"] = { crd { api = "apiextensions.k8s.io/v1beta1" },
       "Kubernetes serves only apiextensions.k8s.io/v1 since 1.22" },
     ["has no schema"] = { crd { versions = none },
@@ -278,9 +278,9 @@ describe("kubelua gen", function()
       .. none:gsub("true", "false", 1) }, "has version v1 twice" },
     ["has a wrong scope"] = { crd { scope = "Everywhere" },
       "spec.scope must be Namespaced or Cluster, got Everywhere" },
-    ["has a wrong kind"] = { crd { kind = "widget" }, "spec.names.kind \"widget\" is no name of a kind" },
+    ["has a wrong kind"] = { crd { kind = "widget" }, "spec.names.kind \"widget\" is not a name of a kind" },
     ["has a wrong plural"] = { crd { plural = "Widgets", name = "Widgets.example.com" },
-      "spec.names.plural \"Widgets\" is no name of a resource" },
+      "spec.names.plural \"Widgets\" is not a name of a resource" },
     ["has a wrong name"] = { crd { name = "things.example.com" },
       'metadata.name must be "widgets.example.com" (plural and group), got "things.example.com"' },
     ["is there twice"] = { crd() .. "---\n" .. crd(), "widgets.example.com is defined in" },
@@ -290,7 +290,7 @@ describe("kubelua gen", function()
     ["has a schema that is none"] = {
       crd { versions = "  - { name: v1, served: true, schema: { openAPIV3Schema: { type: object, \z
       properties: { spec: 5 } } } }\n" },
-      "this is no JSON schema: the schema of spec is 5, and must be an object" },
+      "this is not a JSON schema: the schema of spec is 5, and must be an object" },
     ["has a schema that is a text"] = {
       crd { versions = "  - { name: v1, served: true, schema: { openAPIV3Schema: x } }\n" },
       "openAPIV3Schema must be an object, got x" },
@@ -326,7 +326,7 @@ describe("kubelua gen", function()
     ["a directory without definitions"] = { { "--crds", "spec/lua", "--out", "y" }, 1,
       "spec/lua has no file that ends in .yaml, .yml or .json" },
     ["a name that is none"] = { { "--crds", "controllers/koordinator/crds", "--out", "y", "--name", "a-b" },
-      1, '"a-b" is no name of a module' },
+      1, '"a-b" is not a name of a module' },
   } do
     it("says what is wrong with " .. what, function()
       local said, code = gen(table.unpack(case[1]))
@@ -457,7 +457,7 @@ servers.each(function(server_name, start)
       assert.has_error(function()
         library.core_v1.PodSpec { containers = { { resources = { limits = { cpu = {} } } } } }
       end)
-      assert.error_matches(function() return library.batch_v1 end, "some.batch_v1: there is no such thing")
+      assert.error_matches(function() return library.batch_v1 end, "some.batch_v1: unknown field")
       said, code = gen("--from-cluster", "--kubeconfig", server.kubeconfig, "--groups", "aps", "--out",
         out .. "/none")
       assert.equal(1, code)

@@ -45,7 +45,7 @@ describe("a JSONPath template", function()
     ["{range .items[*]}x"] = "{range} without {end}", ["x{end}"] = "{end} without {range}",
     ["{.a[b]}"] = "unknown form [b]", ["{}"] = "{} is empty",
     ["{.a[?(x)]}"] = "unknown condition x",
-    ["{.a[?(@.b==c)]}"] = "c is no text, number or truth value",
+    ["{.a[?(@.b==c)]}"] = "c is not a string, a number or a boolean",
     ["{#}"] = "expected a dot or a bracket", ["{.a..}"] = "a name is missing",
   } do
     it(("%s is refused: %s"):format(template, why), function()

@@ -74,7 +74,7 @@ describe("kube.from_template", function()
         metadata = { name = "a" } }))
   end)
 
-  it("says what is no template and no object", function()
+  it("says what is not a template and no object", function()
     assert.error_matches(function() kube.from_template(nil, { kind = "v1/Pod", name = "a" }) end,
       "kube.from_template: the template must be a table or a view, got nil")
     assert.error_matches(function() kube.from_template({}, { name = "a" }) end,

@@ -129,7 +129,7 @@ describe("a list without an end", function()
     it("is an error when a page offers the token it was asked with: " .. name, function()
       local send = server { answer({ "a" }, "t1"), answer({ "b" }, "t1") }
       local _, err = kube.try(read, send, {})
-      assert.matches("the list has no end: the continue token of a page is the one", err.message)
+      assert.matches("the list does not end: a page returned the continue token", err.message)
     end)
 
     it("is an error when pages stay empty: " .. name, function()
@@ -137,7 +137,7 @@ describe("a list without an end", function()
       for i = 1, pager.BARREN_PAGES do script[i] = answer({}, "t" .. i) end
       local send, asked = server(script)
       local _, err = kube.try(read, send, {})
-      assert.matches("the list has no end: page after page brings no object", err.message)
+      assert.matches("the list does not end: pages bring new continue tokens but no objects", err.message)
       assert.equal(pager.BARREN_PAGES, #asked)
     end)
 

@@ -108,16 +108,16 @@ describe("a result", function()
       ["result: unknown key 'requeue_afer'; did you mean 'requeue_after'?"] = { requeue_afer = 1 },
       ["result.requeue_after must be seconds or a duration such as \"30s\", not negative, got -1"] = {
         requeue_after = -1 },
-      ["result.requeue must be true or false, got number; requeue_after says when"] = { requeue = 5 },
-      ["result.error must be a text that says why, got boolean"] = { error = true },
-      ["result.fail must be a text that says why, got table"] = { fail = {} },
+      ["result.requeue must be true or false, got number; use requeue_after for a delay"] = { requeue = 5 },
+      ["result.error must be a string with the reason, got boolean"] = { error = true },
+      ["result.fail must be a string with the reason, got table"] = { fail = {} },
       ["result.force must be true (take the fields that it applies from other managers) or false, \z
         got string"] = { force = "yes" },
       ["result.priority must be a whole number from -1000000 to 1000000, got 1.5"] = { priority = 1.5 },
       ["got 2000000"] = { priority = 2000000 },
       ["result.apply[2] must be an object, got string"] = { apply = { { name = "a" }, "b" } },
       ["result.apply[2]: the object has no name"] = { apply = { { name = "a" }, {} } },
-      ["result.apply[1] is nil and 2 of the list is not"] = { apply = { [2] = { name = "a" } } },
+      ["result.apply[1] is nil but [2] is not"] = { apply = { [2] = { name = "a" } } },
       ["result.apply must be a table, got boolean"] = { apply = true },
       ["result.delete[1].name must be a text, got nil"] = { delete = { kind = "v1/Pod" } },
       ["result.delete[1]: unknown key 'nmae'; did you mean 'name'?"] = {
@@ -132,7 +132,7 @@ describe("a result", function()
       ["result.events[1].type must be Normal or Warning, got Bad"] = {
         events = { { type = "Bad", reason = "R", message = "m" } } },
       ["result.events[1].message must be a text, got nil"] = { events = { { reason = "R" } } },
-      ["result.events[2]: the reason is one word in UpperCamelCase such as \"SourceMissing\", got not so"] = {
+      ["result.events[2]: the reason must be one word in UpperCamelCase such as \"SourceMissing\", got not so"] = {
         events = { { reason = "R", message = "m" }, { reason = "not so", message = "m" } },
       },
       ["reconcile returned a function"] = print,

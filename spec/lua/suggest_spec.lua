@@ -14,7 +14,7 @@ describe("did you mean", function()
     assert.is_nil(suggest.nearest("zzzzzz", words))
   end)
 
-  it("finds the nearest of many words, wherever it stands, and none of what is no text", function()
+  it("finds the nearest of many words, wherever it stands, and none of what is not text", function()
     for _, place in ipairs { 1, 32, 33, 34, 64, 65, 100 } do
       local words = {}
       for i = 1, 100 do words[i] = i % 7 == 0 and i or ("far-away-%d"):format(i) end

@@ -135,7 +135,7 @@ end)
 describe("kube.hash", function()
   it("takes no more than an object can be", function()
     assert.equal(10, #kube.hash(("x"):rep(1024 * 1024)))
-    refused("kube.hash: a value has at most 4 MiB as JSON, this one has 4194305 bytes", kube.hash,
+    refused("kube.hash: a value may have at most 4 MiB as JSON, got 4194305 bytes", kube.hash,
       ("x"):rep(4 * 1024 * 1024 - 1))
   end)
 end)
@@ -157,7 +157,7 @@ describe("kube.cron", function()
   end)
 
   it("names what is wrong with it", function()
-    refused("kube.cron: cron \"60 * * * *\": '60' is no minute", kube.cron, "60 * * * *")
+    refused("kube.cron: cron \"60 * * * *\": '60' is not a valid minute", kube.cron, "60 * * * *")
     refused("is no", function() return kube.cron("@daily"):next "tomorrow" end)
   end)
 end)

@@ -39,7 +39,7 @@ describe("a store with time to live", function()
   end)
 
   it("refuses what makes no sense", function()
-    assert.error_matches(function() kube.ttl_store(0) end, "must be more than nothing", 1, true)
+    assert.error_matches(function() kube.ttl_store(0) end, "must be above zero", 1, true)
     assert.error_matches(function()
       kube.ttl_store("1s", { clok = print })
     end, "did you mean 'clock'?", 1, true)

@@ -96,13 +96,13 @@ describe("a typed client", function()
   end)
 
   for _, case in ipairs {
-    { "koordinator.slo_v1alpha: there is no such thing; did you mean 'slo_v1alpha1'?", function()
+    { "koordinator.slo_v1alpha: unknown field; did you mean 'slo_v1alpha1'?", function()
       return cs.slo_v1alpha
     end },
-    { "koordinator.slo_v1alpha1.nodemetric: there is no such thing; did you mean 'nodemetrics'?", function()
+    { "koordinator.slo_v1alpha1.nodemetric: unknown field; did you mean 'nodemetrics'?", function()
       return cs.slo_v1alpha1.nodemetric
     end },
-    { "koordinator.slo_v1alpha1.nodemetrics.gett: there is no such call; did you mean 'get'?", function()
+    { "koordinator.slo_v1alpha1.nodemetrics.gett: unknown method; did you mean 'get'?", function()
       return cs.slo_v1alpha1.nodemetrics:gett "a"
     end },
     { "koordinator.scheduling_v1alpha1.devices has no update_status: \z
@@ -131,9 +131,9 @@ describe("a typed client", function()
     { "podgroups:list: this client is for namespace ns; leave the option out", function()
       cs.scheduling_v1alpha1.podgroups("ns"):list { namespace = "x" }
     end },
-    { "podgroups:create: the object is in namespace x, and this client is for ns",
+    { "podgroups:create: the object is in namespace x, but this client is for ns",
       function() cs.scheduling_v1alpha1.podgroups("ns"):create { metadata = { namespace = "x" } } end },
-    { "nodemetrics:create: the object is a v1 Pod, and this resource holds slo.koordinator.sh/v1alpha1 \z
+    { "nodemetrics:create: the object is a v1 Pod, but this resource is for slo.koordinator.sh/v1alpha1 \z
       NodeMetric",
       function() cs.slo_v1alpha1.nodemetrics:create { apiVersion = "v1", kind = "Pod" } end },
     { "nodemetrics:create: expected an object (a table or a view), got string", function()
@@ -145,7 +145,7 @@ describe("a typed client", function()
     end },
     { "koordinator.clientset: expected a client (kube.connect()) or a reconcile's ctx, got nil",
       function() koord.clientset() end },
-    { "koordinator.clientste: there is no such thing; did you mean 'clientset'?", function()
+    { "koordinator.clientste: unknown field; did you mean 'clientset'?", function()
       koord.clientste(client)
     end },
     { "koordinator.x: a generated library cannot be changed", function() koord.x = 1 end },
@@ -250,10 +250,10 @@ describe("a builder", function()
       k8s.apps_v1.Deployment "w" { metadata = { lables = {} } }
     end },
     { "spec is an object, and has the key 1", function() k8s.apps_v1.Deployment "w" { spec = { "x" } } end },
-    { "metadata.name is \"x\", and the call says \"w\"", function()
+    { "metadata.name is \"x\", but the argument is \"w\"", function()
       k8s.apps_v1.Deployment "w" { metadata = { name = "x" } }
     end },
-    { "the table says it is a v1 Pod, and this makes apps/v1 Deployment", function()
+    { "the table is a v1 Pod, but this makes apps/v1 Deployment", function()
       k8s.apps_v1.Deployment "w" { apiVersion = "v1", kind = "Pod" }
     end },
     { "NodeMetric: slo.koordinator.sh/v1alpha1/NodeMetric is cluster-scoped and takes no namespace",
@@ -271,7 +271,7 @@ describe("a builder", function()
     { "Deployment: expected a table of its fields, got string", function()
       k8s.apps_v1.Deployment "w" "x"
     end },
-    { "kubernetes.core_v1.PodSpecs: there is no such thing; did you mean 'PodSpec'?", function()
+    { "kubernetes.core_v1.PodSpecs: unknown field; did you mean 'PodSpec'?", function()
       return k8s.core_v1.PodSpecs
     end },
     { "kubernetes.core_v1.PodSpec: expected a table of its fields, got nil", function()
@@ -309,7 +309,7 @@ describe("koord.constants", function()
     assert.equal("kubernetes.io/batch-cpu", koord.constants.BatchCPU)
     assert.equal("quota.scheduling.koordinator.sh/shared-weight", koord.constants.AnnotationSharedWeight)
     assert.error_matches(function() return koord.constants.LabelPodQos2 end,
-      "koordinator.constants.LabelPodQos2: there is no such constant; did you mean 'LabelPodQoS'%?")
+      "koordinator.constants.LabelPodQos2: unknown constant; did you mean 'LabelPodQoS'%?")
     assert.error_matches(function() koord.constants.LabelPodQoS = "x" end, "cannot be changed")
     local iterate, state = pairs(koord.constants)
     assert.is_nil(state)

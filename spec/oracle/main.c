@@ -290,7 +290,7 @@ static bool is_json(const char *name)
 
 static int wants_json(const struct dirent *e) { return *e->d_name != '.' && is_json(e->d_name); }
 
-/* How many files there were; -1 when `path` is no directory. */
+/* How many files there were; -1 when `path` is not a directory. */
 static int run_directory(tally *t, const char *path)
 {
     struct dirent **entry;

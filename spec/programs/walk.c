@@ -71,7 +71,7 @@ static void walk(lkl_state *s, const char *phase)
     check_empty(L);
     if (planting)
         plant(L);
-    /* of its own: the walker's stack is no part of what it sees */
+    /* of its own: the walker's stack is not part of what it sees */
     lua_State *co = lua_newthread(L);
     if (luaL_loadfile(co, walker)) {
         fprintf(stderr, "walk: %s\n", lua_tostring(co, -1));

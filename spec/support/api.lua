@@ -3,7 +3,7 @@
 --   local api = require "support.api" (s)
 --   local r = api:post("/api/v1/namespaces", { metadata = { name = "a" } }); assert.equal(201, r.code)
 --
--- An answer has code, body (decoded; the text when it is no JSON), text and headers (lower case).
+-- An answer has code, body (decoded; the text when it is not JSON), text and headers (lower case).
 
 local json = require "dkjson"
 local process = require "support.process"

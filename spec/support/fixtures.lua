@@ -2,7 +2,7 @@
 --
 -- DIR holds *.json files { calc, cases = { { name, input, expect } } }: spec/fixtures/koordinator/README.md
 -- says what they mean. Prints each case that fails and ends with `N passed, N failed`; exit status 1 when
--- something failed. A calculation that no policy knows yet is named and is no failure; a file that cannot
+-- something failed. A calculation that no policy knows yet is named and is not a failure; a file that cannot
 -- be read or has no sense is one.
 
 package.path = "controllers/koordinator/?.lua;spec/?.lua;" .. package.path

@@ -271,7 +271,7 @@ static inline void random_alike(rng *r, kl_buf *out, unsigned depth, bool repeat
     kl_buf_putc(out, '}');
 }
 
-/* A few bytes lost, doubled, changed or brought in. Most of what comes out is no JSON any more, and some
+/* A few bytes lost, doubled, changed or brought in. Most of what comes out is not JSON any more, and some
  * still is. */
 static inline void random_damage(rng *r, kl_buf *text)
 {

@@ -391,7 +391,7 @@ static inline const char *laws_of_a_stream(const char *text, size_t n, bool list
         broken = list ? law_of_a_list(v, &kept) : law_of_a_frame(v, &kept);
     /* What passed as a list is a document, though its items may be as deep as one on their own. */
     else if (list && !kept.status && !strict_accepts(text, n, KL_VALUE_DEPTH_MAX + 2, false))
-        broken = "a list that is no JSON was refused";
+        broken = "a list that is not JSON was refused";
     if (!broken && !kept.status)
         broken = law_of_dropping(&kept, &dropped);
     if (!broken)

@@ -37,7 +37,9 @@ local function check_signs(q, object)
   local text = fields.annotation(object, keys.shared_weight)
   if text == nil or text == "" then return end
   local weight, why = lists.parse(text)
-  if not weight then refuse("quota %s: annotation %s does not read: %s", q.name, keys.shared_weight, why) end
+  if not weight then
+    refuse("quota %s: annotation %s cannot be parsed: %s", q.name, keys.shared_weight, why)
+  end
   check_sign(q, "annotation " .. keys.shared_weight, weight)
 end
 
@@ -47,12 +49,13 @@ local function check_strict(q, object)
   if text == nil or text == "" then return end
   local names, why = fields.json(text)
   if type(names) ~= "table" then
-    refuse("quota %s: annotation %s does not read: %s", q.name, keys.max_strict_check, why or "it is no list")
+    refuse("quota %s: annotation %s cannot be parsed: %s", q.name, keys.max_strict_check,
+      why or "it is not a list")
   end
   local used = lists.of(fields.dig(object, "status", "used"))
   for _, name in ipairs(names or {}) do
     local n, max = used[name], q.max[name]
-    if n and not max then refuse("quota %s: %s is used and not in spec.max", q.name, name) end
+    if n and not max then refuse("quota %s: %s is in use but not in spec.max", q.name, name) end
     if n and max < n then
       refuse("quota %s: spec.max of %s is %s, less than the %s in use", q.name, name, lists.text(name, max),
         lists.text(name, n))
@@ -64,7 +67,7 @@ local function check_self(q, object)
   check_signs(q, object)
   for _, name in ipairs(lists.names(q.min)) do
     local min, max = q.min[name], q.max[name]
-    if not max then refuse("quota %s: %s is in spec.min and not in spec.max", q.name, name) end
+    if not max then refuse("quota %s: %s is in spec.min but not in spec.max", q.name, name) end
     if min > max then
       refuse("quota %s: spec.min of %s is %s, more than spec.max, %s", q.name, name, lists.text(name, min),
         lists.text(name, max))
@@ -306,7 +309,7 @@ function M.fill(draft, tree_of)
   local text, weight = fields.annotation(draft, keys.shared_weight), lists.json(q.max)
   if text ~= nil and text ~= "" then weight = fixed_weight(text, q.max) end
   if not weight then
-    return false, ("quota %s: annotation %s does not read"):format(q.name, keys.shared_weight)
+    return false, ("quota %s: annotation %s cannot be parsed"):format(q.name, keys.shared_weight)
   end
   draft.metadata.annotations[keys.shared_weight] = weight
   return true

@@ -65,7 +65,7 @@ local function by_satisfaction(node, limit)
   if not lower and not upper then return {} end
   if not lower or not upper then return nil, "one of cpuEvictBESatisfaction...Percent is not set" end
   if lower <= 0 or lower > LOWER_MOST or upper >= UPPER_MOST or upper < lower then
-    return nil, ("cpuEvictBESatisfaction: %d%% and %d%% are no range"):format(lower, upper)
+    return nil, ("cpuEvictBESatisfaction: %d%% and %d%% are not a range"):format(lower, upper)
   end
   if t.cpuEvictPolicy == "evictByAllocatable" then
     limit = node.allocatable[node_of.BATCH_CPU] or -1

@@ -34,7 +34,7 @@ function M.evictable(pod, settings)
     or allow.evictFailedBarePods and dig(pod, "status", "phase") == "Failed"
   if #owners == 0 and not bare then return false, "nothing would bring it back" end
   for _, owner in ipairs(owners) do
-    if owner.kind == "DaemonSet" then return false, "its daemon set would put it back" end
+    if owner.kind == "DaemonSet" then return false, "its daemon set would recreate it" end
   end
   local source = fields.annotation(pod, SOURCE)
   if fields.annotation(pod, MIRROR) ~= nil or source ~= nil and source ~= "api" then

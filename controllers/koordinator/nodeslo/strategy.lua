@@ -150,7 +150,7 @@ function M.select(key, cfg, node)
   local bandwidth = key == SYSTEM and fields.annotation(node, BANDWIDTH)
   if bandwidth then
     local ok, q = pcall(kube.qty, bandwidth)
-    if not ok then return nil, ("annotation %s: %s is no quantity"):format(BANDWIDTH, bandwidth) end
+    if not ok then return nil, ("annotation %s: %s is not a quantity"):format(BANDWIDTH, bandwidth) end
     strategy.totalNetworkBandwidth = q:canonical()
   end
   return strategy

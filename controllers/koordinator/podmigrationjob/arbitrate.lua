@@ -115,7 +115,8 @@ local function wrong_replicas(pod, settings, world)
   local replicas = load.replicas
   if replicas == 1 or replicas == limits.most(replicas, settings.maxMigratingPerWorkload)
     or replicas == limits.most(replicas, settings.maxUnavailablePerWorkload) then
-    return ("its workload of %d replicas would be away as a whole"):format(replicas)
+    return ("its whole workload (%d replica%s) would be unavailable"):format(replicas,
+      replicas == 1 and "" or "s")
   end
 end
 
@@ -123,7 +124,7 @@ end
 function M.forbidden(pod, settings, world)
   if fields.annotation(pod, FORCED) ~= nil then return nil end
   if not victims.chosen(pod, { evictableNamespaces = settings.namespaces }) then
-    return "its namespace is left alone"
+    return "its namespace is excluded"
   end
   if math.tointeger(tonumber(fields.annotation(pod, EVICTION_COST))) == NEVER then
     return "its eviction cost is the highest"
@@ -133,7 +134,7 @@ function M.forbidden(pod, settings, world)
   if settings.ignorePvcPods and has_claim(pod) then return "it has a volume claim" end
   local selector, threshold = settings.labelSelector, settings.priorityThreshold
   if selector and not fields.selects(selector, dig(pod, "metadata", "labels") or {}) then
-    return "its labels are not those that are moved"
+    return "its labels do not match those selected for migration"
   end
   local priority = dig(pod, "spec", "priority") or 0
   if (threshold or 0) > 0 and not settings.evictSystemCriticalPods and priority >= threshold then
@@ -168,7 +169,8 @@ function M.held(pod, settings, world, book)
   local away, moving = others(book, "owner", load.uid, key)
   local most = limits.most(load.replicas, settings.maxMigratingPerWorkload)
   if moving > 0 and moving >= most then
-    return ("%d pods of its workload move already, maxMigratingPerWorkload is %d"):format(moving, most)
+    return ("%d pods of its workload are migrating already, maxMigratingPerWorkload is %d")
+      :format(moving, most)
   end
   local n = moving
   for _, other in ipairs(load.pods) do
@@ -177,7 +179,8 @@ function M.held(pod, settings, world, book)
   end
   most = limits.most(load.replicas, settings.maxUnavailablePerWorkload)
   if n >= most then
-    return ("%d pods of its workload are away already, maxUnavailablePerWorkload is %d"):format(n, most)
+    return ("%d pods of its workload are unavailable already, maxUnavailablePerWorkload is %d")
+      :format(n, most)
   end
 end
 

@@ -93,7 +93,7 @@ local function json_of(pod, name)
   local text = fields.annotation(pod, name)
   if text == nil then return {} end
   local said, why = fields.json(text)
-  return said, why and ("the annotation %s does not read: %s"):format(name, why)
+  return said, why and ("the annotation %s cannot be parsed: %s"):format(name, why)
 end
 
 function M.prefilter(pod, cycle)

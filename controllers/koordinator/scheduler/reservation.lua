@@ -284,7 +284,7 @@ end
 
 function M.prefilter(pod, cycle)
   local affinity, why = affinity_of(pod)
-  if why then return "the annotation " .. AFFINITY .. " does not read: " .. why end
+  if why then return "the annotation " .. AFFINITY .. " cannot be parsed: " .. why end
   cycle.affinity = affinity
   return nil
 end

@@ -8,7 +8,7 @@ local kube = require "kubelua"
 local prepare = require "prepare"
 
 local STEP = 0.3   -- of the rise that is given at a time
-local RISE = 0.05  -- of what the node has: less is no rise
+local RISE = 0.05  -- of what the node has: less is not a rise
 
 -- What the node had before third parties took theirs and processors were normalized, or nil.
 local function before(node, name)

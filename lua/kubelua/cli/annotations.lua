@@ -1,4 +1,4 @@
--- annotations.lua - kubelua annotations: what the Lua language server reads, out of the binary.
+-- annotations.lua - kubelua annotations: writes the binary's annotations for the Lua language server.
 
 local common = require "kubelua.cli.common"
 

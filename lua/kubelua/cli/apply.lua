@@ -1,4 +1,4 @@
--- apply.lua - kubelua apply: server-side apply of files, one line for each object with what became of it.
+-- apply.lua - kubelua apply: server-side apply of files, one line for each object with the result.
 
 local clock = require "kubelua.clock"
 local common = require "kubelua.cli.common"
@@ -58,7 +58,7 @@ local function one(c, env, manifest, how)
   local o = core.copy(manifest.object)
   o.metadata = o.metadata or {}
   o.metadata.namespace = thing.namespace
-  o = core.value(o, "the object")      -- what the fields must be, the server says
+  o = core.value(o, "the object")      -- the server validates the fields
   local write = { dry_run = how.dry or nil, validation = how.validation, manager = how.manager }
   local before, after
   if thing.name then

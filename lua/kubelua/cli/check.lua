@@ -1,4 +1,4 @@
--- check.lua - kubelua check: what scripts are, and what is wrong with them, without running them.
+-- check.lua - kubelua check: describes scripts, and reports their mistakes, without running them.
 
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
@@ -111,7 +111,7 @@ function M.run(env)
   end
   local paths = {}
   for _, path in ipairs(env.words) do
-    -- a pattern of the shell finds tests, too
+    -- a shell pattern also matches tests
     if not path:find "_test%.lua$" then paths[#paths + 1] = path end
   end
   if #paths == 0 then

@@ -1,5 +1,5 @@
--- common.lua - what the commands share: mistakes, kinds and names on the command line, files of objects,
--- how an object is called.
+-- common.lua - shared by the commands: mistakes, kinds and names on the command line, files of objects, names
+-- of objects.
 
 local core = require "kubelua.core"
 local manifests = require "kubelua.manifests"
@@ -18,8 +18,8 @@ end
 
 local NAMES = { ["\27"] = "^[", ["\r"] = "\\r" }
 
---- A text of the cluster for a terminal: what a terminal obeys is spelled out, as kubectl does (ESC is ^[).
---- Line ends and tabs stay.
+--- A text of the cluster for a terminal: control characters are escaped, as in kubectl (ESC is ^[). Line ends
+--- and tabs stay.
 ---@param text string
 ---@return string
 function M.safe(text)
@@ -38,7 +38,7 @@ function M.cell(text)
   return (M.safe(at and text:sub(1, at - 1) .. "..." or text):gsub("\t", " "))
 end
 
---- The text of anything raised, without our own positions in it.
+--- The text of any error, without positions in our code.
 function M.message(err)
   return (tostring(type(err) == "table" and err.usage or err):gsub("^kubelua/[%w_/]+%.lua:%d+: ", ""))
 end
@@ -54,8 +54,8 @@ function M.span(seconds)
   return ("%dd"):format(seconds // 86400)
 end
 
---- The scripts that words on a command line mean: files, and of a directory its main.lua, init.lua or only
---- script, as `run` has it.
+--- The scripts named by words on a command line: files, and of a directory its main.lua, init.lua or only
+--- script, as in `run`.
 ---@param words string[]
 ---@return string[]
 function M.scripts(words)
@@ -77,7 +77,7 @@ function M.scripts(words)
     elseif chosen then
       out[i] = dir .. chosen
     else
-      error(("%s has %d scripts, and none is called main.lua or init.lua: name the one that is meant"):format(
+      error(("%s has %d scripts, and none is called main.lua or init.lua: name the one to run"):format(
         word, #names), 0)
     end
   end
@@ -119,7 +119,7 @@ function M.dry_run(env, default)
   return word ~= "none" and word or nil
 end
 
---- The option of a command that has two ways to say what came of it.
+--- The option of a command with two output formats.
 M.OUTPUT = { "--output", "FORMAT", "plain or json (plain)", brief = "-o", values = "plain json" }
 
 --- Whether -o json was said.
@@ -154,13 +154,13 @@ function M.split(word)
   for part in (word .. "/"):gmatch "(.-)/" do parts[#parts + 1] = part end
   for i, part in ipairs(parts) do
     if part == "" or #parts > 4 then
-      M.usage("%q is no kind and no KIND/NAME: pods, pod/a, deployments.apps, apps/v1/Deployment", word)
+      M.usage("%q is neither a kind nor KIND/NAME: pods, pod/a, deployments.apps, apps/v1/Deployment", word)
     end
     parts[i] = part
   end
   local kind = is_version(parts[1]) and 2 or parts[2] and is_version(parts[2]) and 3 or 1
   if #parts < kind or #parts > kind + 1 then
-    M.usage("%q is no kind and no KIND/NAME: pods, pod/a, deployments.apps, apps/v1/Deployment", word)
+    M.usage("%q is neither a kind nor KIND/NAME: pods, pod/a, deployments.apps, apps/v1/Deployment", word)
   end
   return table.concat(parts, "/", 1, kind), parts[kind + 1]
 end
@@ -170,10 +170,12 @@ end
 function M.pod(c, word)
   local kind, name = word:match "^([^/]*)/(.*)$"
   if kind and not ({ pod = true, pods = true, po = true })[kind] then
-    M.usage("%q is no pod: write its name, or pod/NAME", word)
+    M.usage("%q is not a pod: write its name, or pod/NAME", word)
   end
   name = name or word
-  if name == "" or name:find("/", 1, true) then M.usage("%q is no pod: write its name, or pod/NAME", word) end
+  if name == "" or name:find("/", 1, true) then
+    M.usage("%q is not a pod: write its name, or pod/NAME", word)
+  end
   return c:namespace() .. "/" .. name
 end
 
@@ -188,7 +190,7 @@ function M.targets(words)
       local kind, name = M.split(word)
       if name then
         if i > 1 and not slashed then
-          M.usage("%s: either all words are KIND/NAME, or the first is the kind and the others are names",
+          M.usage("%s: give either KIND/NAME for each, or a kind followed by names",
             word)
         end
         slashed = true
@@ -203,7 +205,7 @@ function M.targets(words)
         M.usage("%s: a name has no slash", word)
       end
     elseif slashed then
-      M.usage("%s: either all words are KIND/NAME, or the first is the kind and the others are names", word)
+      M.usage("%s: give either KIND/NAME for each, or a kind followed by names", word)
     end
     if i == 1 then
       for kind in word:gmatch "[^,]+" do targets[#targets + 1] = { kind = kind } end
@@ -241,13 +243,13 @@ function M.expand(c, targets)
   return out
 end
 
---- Whether a view is a list (an empty one counts as an object: nobody can look into either).
+--- Whether a view is a list (an empty one counts as an object: neither has contents).
 function M.is_list(view)
   local loop, state, first = pairs(view)
   return math.type((loop(state, first))) == "integer"
 end
 
---- The namespace in which objects of a resource are looked for: nil means all, or that it has none.
+--- The namespace in which objects of a resource are searched: nil means all, or cluster scope.
 function M.namespace(c, env, r)
   if not r.namespaced or env.options.all_namespaces then return nil end
   return c:namespace()
@@ -265,7 +267,7 @@ function M.manifests(env)
   error(core.is_error(result) and result.message or result, 0)
 end
 
---- What a manifest names, and its resource. Its namespace must be the one that -n asks for, if any.
+--- The object of a manifest, and its resource. Its namespace must be that of -n, if given.
 function M.identify(c, env, manifest)
   local o = manifest.object
   local kind = object.kind_of(o)

@@ -1,7 +1,7 @@
--- complete.lua - what could stand at the cursor of `kubelua shell`: kinds and names inside quotes, fields
--- of what is at hand, words.
+-- complete.lua - completion at the cursor of `kubelua shell`: kinds and names inside quotes, fields of
+-- values, words.
 --
--- Nothing that was typed is called: a path like a.b[1].c is looked up step by step.
+-- Typed code is never called: a path like a.b[1].c is looked up step by step.
 
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
@@ -12,7 +12,7 @@ local KEYWORDS = { "and", "break", "do", "else", "elseif", "end", "false", "for"
   "in", "local", "nil", "not",
   "or", "repeat", "return", "then", "true", "until", "while" }
 
--- Names are asked for as they are needed; more of them nobody wants to see.
+-- Names are fetched when they are needed; the limit of what is shown.
 local NAMES_MAX = 200
 
 local function matching(words, prefix)
@@ -141,7 +141,7 @@ local KUBE = { "connect", "recorder", "informers", "controller", "max", "min", "
   "set_controller", "set_owner", "controller_of", "add_finalizer", "remove_finalizer", "has_finalizer",
   "base64_encode", "base64_decode", "certificate" }
 
---- The texts that could stand at the end of `head`, and from which character on they would.
+--- The completions at the end of `head`, and the character from which they replace it.
 ---@return string[] candidates, integer from
 function M.at(shell, head)
   local from, before = open_string(head)

@@ -1,4 +1,4 @@
--- control.lua - how commands reach a running kubelua: they find its control socket and ask there
+-- control.lua - how commands reach a running kubelua: they find its control socket and send requests
 -- (docs/operations.md has the API).
 --
 --   local process = control.connect(env)            -- --socket, --pid, or the only one there is
@@ -14,7 +14,8 @@ local M = {}
 
 local POLL = 0.1 -- seconds between two questions
 
---- Asks until `what` says something true, for so many seconds and at least once. Returns what it said last.
+--- Calls `what` until it returns something true, for this many seconds and at least once. Returns its last
+--- result.
 ---@generic T
 ---@param seconds number
 ---@param what fun(): T
@@ -59,7 +60,7 @@ function Process:call(method, path, query, body, opts)
   if not code then error(("the process at %s does not answer: %s"):format(self.path, text), 0) end
   local ok, answer = pcall(core.decode, text)
   if not ok then
-    error(("the process at %s answers what is no JSON: %s"):format(self.path, text:sub(1, 200)), 0)
+    error(("the answer of the process at %s is not JSON: %s"):format(self.path, text:sub(1, 200)), 0)
   end
   if code >= 300 then
     error(answer("error") or ("the process at %s answers %d"):format(self.path, code), 0)
@@ -92,7 +93,7 @@ function M.connect(env)
   local socket, pid = env.options.socket, env.options.pid
   if socket and pid then common.usage "--socket and --pid exclude each other" end
   if socket then return process(env, socket) end
-  if pid and not pid:find "^%d+$" then common.usage("--pid %s is no number of a process", pid) end
+  if pid and not pid:find "^%d+$" then common.usage("--pid %s is not a process ID", pid) end
   local found = env.control.sockets()
   if #found == 1 and not pid then return process(env, found[1].path) end
   local lines = {}

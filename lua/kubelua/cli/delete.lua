@@ -14,14 +14,14 @@ M.options = {
   { "--field-selector", "SELECTOR", "delete the objects with these fields" },
   { "--all", nil, "delete all objects of the kind", type = "flag" },
   { "--all-namespaces", nil, "with --all or a selector: in every namespace", type = "flag", brief = "-A" },
-  { "--wait", "false", "false: do not wait until they are gone", type = "maybe",
+  { "--wait", "false", "false: do not wait for the objects to disappear", type = "maybe",
     values = "true false" },
   { "--timeout", "DURATION", "how long to wait (for ever)", type = "duration" },
-  { "--grace", "SECONDS", "the time that a pod has to end itself; 0 is now", type = "count" },
-  { "--cascade", "HOW", "what becomes of what they own: background, foreground or orphan (background)",
+  { "--grace", "SECONDS", "the grace period of a pod; 0 deletes it at once", type = "count" },
+  { "--cascade", "HOW", "propagation to dependents: background, foreground or orphan (background)",
     values = "background foreground orphan" },
-  { "--ignore-not-found", nil, "an object that is not there is no failure", type = "flag" },
-  { "--dry-run", "server", "let the server check it, and delete nothing", type = "maybe",
+  { "--ignore-not-found", nil, "a missing object is not a failure", type = "flag" },
+  { "--dry-run", "server", "let the server check the request, and delete nothing", type = "maybe",
     values = "server none" },
   common.OUTPUT,
 }
@@ -37,7 +37,7 @@ local function chosen(c, env)
   local o, list = env.options, {}
   if o.filename then
     if #env.words > 0 then common.usage("either -f or a kind and names, not both (%s)", env.words[1]) end
-    -- What others live in goes last.
+    -- Namespaces and definitions are deleted last.
     for i, manifest in ipairs(common.manifests(env)) do
       local ok, thing = pcall(common.identify, c, env, manifest)
       if not ok then error(("%s: %s"):format(manifest.where, common.message(thing)), 0) end
@@ -51,10 +51,10 @@ local function chosen(c, env)
     local kind, ns = common.kind_text(r), common.namespace(c, env, r)
     if target.names then
       if o.all or o.selector or o.field_selector then
-        common.usage "names, --all and selectors do not go together"
+        common.usage "names, --all and selectors exclude each other"
       end
       if o.all_namespaces and r.namespaced then
-        common.usage "a name is in one namespace: -A does not go with it"
+        common.usage "-A and names exclude each other: a name is in one namespace"
       end
       for _, name in ipairs(target.names) do
         list[#list + 1] = known { kind = kind, resource = r, namespace = ns, name = name }
@@ -109,7 +109,7 @@ function M.run(env)
   local c <close> = common.connect(env)
   local things, asked = chosen(c, env), {}
   if #things == 0 then
-    io.stderr:write("nothing is there to be deleted\n")
+    io.stderr:write("nothing to delete\n")
     return r:finish { dryRun = dry }
   end
   for _, thing in ipairs(things) do
@@ -118,8 +118,8 @@ function M.run(env)
       local before = common.get(c, thing.kind, thing.namespace, thing.name)
       if not before then
         if not o.ignore_not_found then
-          r:fail(thing, "%s is not there%s (--ignore-not-found makes that no failure)", called,
-            thing.namespace and ", in namespace " .. thing.namespace or "")
+          r:fail(thing, "%s does not exist%s (--ignore-not-found ignores this)", called,
+            thing.namespace and " in namespace " .. thing.namespace or "")
         end
         return
       end
@@ -141,7 +141,8 @@ function M.run(env)
   for _, thing in ipairs(asked) do
     local done, still = gone(c, thing, deadline)
     if not done then
-      r:fail(thing, "%s was not gone in time%s", common.called(thing.resource, thing.name), held(still))
+      r:fail(thing, "%s still existed after the timeout%s", common.called(thing.resource, thing.name),
+        held(still))
     end
   end
   return r:finish { dryRun = dry }

@@ -1,8 +1,8 @@
--- diff.lua - what is different between two states of an object: paths, with what was there and what is there.
+-- diff.lua - differences between two states of an object: paths, with old and new values.
 --
--- Views compare by value and equal subtrees are one node, so only what differs is ever looked at. Elements
--- of a list are told apart by what names them (name, type, key, ...), so that a new element at the front is
--- one difference and not many.
+-- Views compare by value and equal subtrees are one node, so only differing parts are visited. Elements of a
+-- list are identified by a key field (name, type, key, ...), so that a new element at the front is one
+-- difference.
 
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
@@ -73,7 +73,7 @@ function compare(out, path, a, b)
   out[#out + 1] = { path = path, old = a, new = b }
 end
 
--- What changes with every write and says nothing by itself.
+-- Fields that change with every write and mean nothing themselves.
 local QUIET = { ["metadata.resourceVersion"] = true, ["metadata.generation"] = true,
   ["metadata.managedFields"] = true }
 

@@ -1,6 +1,5 @@
--- dump.lua - kubelua dump: every object of a server as one list that --load, kubectl and people read. It is
--- written
--- as it is read, a line an object, and never held whole.
+-- dump.lua - kubelua dump: every object of a server as one list for --load, kubectl and people. It is written
+-- as it is read, one line per object, and never held in memory.
 
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
@@ -16,7 +15,7 @@ M.options = {
 -- Definitions before their objects, namespaces before their content.
 local RANK = { ["apiextensions.k8s.io/v1/CustomResourceDefinition"] = 1, ["v1/Namespace"] = 2 }
 
--- What comes of itself, and two names of one thing.
+-- Kinds that are generated, and duplicate names of a kind.
 local LEFT_OUT = { ["events.k8s.io/v1/Event"] = true, ["metrics.k8s.io/v1beta1/NodeMetrics"] = true,
   ["metrics.k8s.io/v1beta1/PodMetrics"] = true }
 
@@ -54,7 +53,7 @@ end
 
 function M.run(env)
   if #env.words > 0 then common.usage("takes no arguments, got %s", env.words[1]) end
-  env.connect.cache_ttl = "0s"   -- a kind that is not known yet would be missing without a word
+  env.connect.cache_ttl = "0s"   -- a kind that is not known yet would be missing silently
   local c <close> = common.connect(env)
   local n = 0
   write('{"kind":"List","apiVersion":"v1","metadata":{},"items":[')

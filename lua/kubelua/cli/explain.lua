@@ -1,5 +1,5 @@
--- explain.lua - kubelua explain: what the caches of scripts hold on a cluster, what they cost, and what
--- would make them smaller.
+-- explain.lua - kubelua explain: the contents of scripts' caches on a cluster, their size, and ways to reduce
+-- it.
 
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"

@@ -1,5 +1,5 @@
--- gen.lua - kubelua gen: typed clientsets out of CustomResourceDefinitions, or out of what a live server
--- says (kubelua.gen has the work).
+-- gen.lua - kubelua gen: typed clientsets from CustomResourceDefinitions, or from a live server (kubelua.gen
+-- does the work).
 
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"

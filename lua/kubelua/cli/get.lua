@@ -1,5 +1,5 @@
--- get.lua - kubelua get: objects as the server's table, as YAML or JSON, or one value of each; with
--- --watch, what they become.
+-- get.lua - kubelua get: objects as the server's table, as YAML or JSON, or one value of each; with --watch,
+-- also their changes.
 
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
@@ -15,13 +15,13 @@ M.options = {
   { "--output", "FORMAT", "yaml, json, name, wide, path=PATH, jsonpath=TEMPLATE, \z
     custom-columns=HEADER:PATH,...", brief = "-o",
     values = "yaml json name wide path= jsonpath= custom-columns=" },
-  { "--watch", nil, "go on with what the objects become", type = "flag", brief = "-w" },
+  { "--watch", nil, "keep printing changes of the objects", type = "flag", brief = "-w" },
   { "--show-labels", nil, "a column with the labels", type = "flag" },
   { "--show-managed-fields", nil, "YAML and JSON with metadata.managedFields", type = "flag" },
-  { "--no-headers", nil, "no line with the names of the columns", type = "flag" },
+  { "--no-headers", nil, "omit the header line", type = "flag" },
   { "--sort-by", "PATH", "sort by this field: .metadata.creationTimestamp" },
-  { "--limit", "N", "at most so many objects of each kind", type = "count" },
-  { "--ignore-not-found", nil, "a named object that is not there is no failure", type = "flag" },
+  { "--limit", "N", "maximum number of objects of each kind", type = "count" },
+  { "--ignore-not-found", nil, "a missing named object is not a failure", type = "flag" },
 }
 
 -- "jsonpath={.x}" -> "jsonpath", "{.x}"
@@ -29,7 +29,7 @@ local function format_of(text)
   if text == nil then return "table" end
   local word, rest = text:match "^([%a-]+)=(.*)$"
   if rest == "" then
-    common.usage("--output %s needs what is to be shown: path=spec.nodeName, jsonpath={.spec.nodeName}, \z
+    common.usage("--output %s needs the part to show: path=spec.nodeName, jsonpath={.spec.nodeName}, \z
       custom-columns=NAME:.metadata.name", text)
   end
   return word or text, rest
@@ -48,7 +48,7 @@ local function named(q, name)
     .. name }
 end
 
--- A sort by any field needs whole objects beside the cells.
+-- Sorting by any field needs complete objects beside the cells.
 local function for_table(env, opts)
   opts.include = env.options.sort_by and "Object" or nil
   return opts
@@ -58,7 +58,7 @@ local function listed(q)
   return { namespace = q.namespace, labels = q.labels, fields = q.fields, limit = q.limit }
 end
 
--- Calls fn for what is asked of one kind: once for a list, once for each name.
+-- Calls fn for each request of one kind: once for a list, once for each name.
 local function each_query(part, fn)
   if not part.query.names then return fn(listed(part.query)) end
   for _, name in ipairs(part.query.names) do fn(named(part.query, name), name) end
@@ -76,9 +76,9 @@ local function parts_of(c, env, targets)
   for i, target in ipairs(common.expand(c, targets)) do
     local r = c:resource(target.kind)
     if target.names and env.options.all_namespaces and r.namespaced then
-      common.usage "a name is in one namespace: -A does not go with it"
+      common.usage "-A and names exclude each other: a name is in one namespace"
     end
-    if target.names and env.options.selector then common.usage "a name and a selector do not go together" end
+    if target.names and env.options.selector then common.usage "a name and a selector exclude each other" end
     local ns = common.namespace(c, env, r)
     parts[i] = { resource = r, kind = common.kind_text(r), query = query(env, target, ns) }
   end
@@ -225,7 +225,7 @@ local function tables(c, env, parts)
     io.stdout:flush()
     local part = parts[1]
     local where = part.query.namespace and #parts == 1
-      and (" in namespace %s (-A looks into all)"):format(part.query.namespace) or ""
+      and (" in namespace %s (-A searches all)"):format(part.query.namespace) or ""
     io.stderr:write(("no %s%s\n"):format(#parts == 1 and common.plural(part.resource) or "such objects",
       where))
   end
@@ -238,7 +238,7 @@ local function key(o) return (o("metadata.namespace") or "") .. "/" .. o.metadat
 local Rows = {}
 Rows.__index = Rows
 
--- All rows as they are; of a second look only those that are others than before.
+-- All rows; after a relist only the changed ones.
 function Rows:look()
   local t = printer.fetch(self.c, self.part.kind, self.opts)
   local fresh, known = {}, {}
@@ -252,7 +252,7 @@ function Rows:look()
   return t.version
 end
 
--- A row is what the server says of the object at that moment; of one that is gone, what it said last.
+-- A row is the server's present view of the object; for a deleted one, its last.
 function Rows:follow(version)
   local o = self.opts
   for event, object in self.c:watch(self.part.kind, {
@@ -272,7 +272,7 @@ end
 
 local function watch(c, env, part)
   if part.query.names and #part.query.names > 1 then
-    common.usage "--watch looks at one object, or at all of a kind"
+    common.usage "--watch takes one object, or all of a kind"
   end
   local opts = part.query.names and named(part.query, part.query.names[1]) or listed(part.query)
   opts.limit = nil
@@ -282,7 +282,7 @@ local function watch(c, env, part)
   }, Rows)
   while true do
     local _, err = pcall(rows.follow, rows, rows:look())
-    -- The server has forgotten the place: one more look tells what was missed.
+    -- The server's history has expired: a relist shows the missed changes.
     if not (core.is_error(err) and err.code == 410) then error(err, 0) end
   end
 end
@@ -301,7 +301,7 @@ function M.run(env)
   local c <close> = common.connect(env)
   local parts = parts_of(c, env, targets)
   if env.options.watch then
-    if #parts > 1 then common.usage "--watch looks at one kind" end
+    if #parts > 1 then common.usage "--watch takes one kind" end
     if format == "table" or format == "wide" then return watch(c, env, parts[1]) end
     if format == "name" then
       return watch_objects(c, env, parts[1], function(o)

@@ -34,7 +34,7 @@ local function kind_of(text, plural, client)
       namespaced = r.namespaced }
   end
   if not group:find "%." then
-    common.usage("--kind: %q is no kind that every server has, and the group of one's own has a dot in it: \z
+    common.usage("--kind: %q is not a built-in kind, and a custom group must contain a dot: \z
       example.com/v1/%s", text, word)
   end
   local guess = rbac.resolver(client)(text)

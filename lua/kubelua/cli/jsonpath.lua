@@ -22,7 +22,7 @@ local function children(value)
   return out
 end
 
--- A list answers to integers, an object to names; everything else has nothing below it.
+-- A list has integer keys, an object names; other values have nothing below them.
 local function is_list(value) return core.is_view(value) and common.is_list(value) end
 
 local function field(value, name)
@@ -102,7 +102,7 @@ local function literal(text, whole, at)
   local quoted = text:match "^\"(.*)\"$" or text:match "^'(.*)'$"
   if quoted then return quoted end
   if text == "true" or text == "false" then return text == "true" end
-  return tonumber(text) or fail(whole, at, ("%s is no text, number or truth value"):format(text))
+  return tonumber(text) or fail(whole, at, ("%s is not a string, a number or a boolean"):format(text))
 end
 
 local function bracket(inside, whole, at)
@@ -246,7 +246,7 @@ function M.text(value)
   return core.encode(value)
 end
 
---- What a template says about a value.
+--- The output of a template for a value.
 function M.render(template, value)
   local out = {}
   for _, item in ipairs(template) do

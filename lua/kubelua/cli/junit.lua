@@ -4,7 +4,7 @@ local M = {}
 
 local ESCAPED = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" }
 
--- XML has no way to write control characters, nor what is no UTF-8.
+-- XML has no way to write control characters, nor what is not UTF-8.
 local function escape(text)
   if not utf8.len(text) then text = text:gsub("[\x80-\xff]", "?") end
   return (text:gsub('[&<>"]', ESCAPED):gsub("[%z\1-\8\11\12\14-\31\127]", "?"))

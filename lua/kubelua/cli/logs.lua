@@ -1,4 +1,4 @@
--- logs.lua - kubelua logs: what a container wrote, as it is.
+-- logs.lua - kubelua logs: the output of a container, unchanged.
 
 local common = require "kubelua.cli.common"
 

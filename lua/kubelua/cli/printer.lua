@@ -1,4 +1,4 @@
--- printer.lua - the server's tables on a screen: which columns, how wide, one line per row.
+-- printer.lua - the server's tables on a terminal: columns, widths, one line per row.
 
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
@@ -63,7 +63,7 @@ end
 
 -- ---------------------------------------------------------------- on the screen
 
--- The cells are the cluster's words: none of them moves the cursor.
+-- The cells come from the cluster: none of them may move the cursor.
 local function safe(line)
   for i, text in ipairs(line) do line[i] = common.cell(text) end
   return line
@@ -116,7 +116,7 @@ function Stream:rows(header, lines)
   io.stdout:flush()
 end
 
---- Sorts by what value(item) says; what has none comes first, numbers before texts.
+--- Sorts by value(item); items without one come first, numbers before texts.
 function M.sort(list, value)
   local keyed = {}
   for i, item in ipairs(list) do

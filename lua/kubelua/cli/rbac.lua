@@ -1,4 +1,4 @@
--- rbac.lua - kubelua rbac: the smallest role with which scripts can do what they do.
+-- rbac.lua - kubelua rbac: the smallest role that is sufficient for scripts.
 
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
@@ -107,7 +107,7 @@ local function of_records(env, by_name, add)
   return n
 end
 
--- What runs did. Kinds that their server told of are learnt.
+-- Requests of recorded runs. Their discovery adds kinds.
 local function of_recordings(env, by_name, kinds, add)
   for _, path in ipairs(env.options.recorded or {}) do
     local calls, known = recorded.calls(path)

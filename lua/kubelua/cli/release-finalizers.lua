@@ -1,4 +1,4 @@
--- release-finalizers.lua - kubelua release-finalizers: takes a finalizer from every object that carries it,
+-- release-finalizers.lua - kubelua release-finalizers: removes a finalizer from every object that has it,
 -- page by page, each by a patch that names the uid and resourceVersion it was made from.
 
 local common = require "kubelua.cli.common"
@@ -9,17 +9,17 @@ local report = require "kubelua.cli.report"
 local M = {}
 
 M.options = {
-  { "--finalizer", "NAME", "which one; that of the script's controllers unless said", type = "list" },
+  { "--finalizer", "NAME", "the finalizer (default: that of the script's controllers)", type = "list" },
   { "--selector", "SELECTOR", "only from objects with these labels", brief = "-l" },
-  { "--yes", nil, "do it: what the finalizer stands for will not be cleaned up", type = "flag",
+  { "--yes", nil, "do it: the cleanup behind the finalizer will not happen", type = "flag",
     brief = "-y" },
   { "--dry-run", "client|server",
-    "say which objects would be released, and release none; server: let the server check it",
+    "print the objects that would be released, and release none; server: let the server check it",
     type = "maybe", values = "client server none" },
   common.OUTPUT,
 }
 
--- Somebody who writes an object this often while we try is its controller, alive.
+-- If an object changes this often while we try, its controller is still alive.
 local ATTEMPTS = 8
 
 local DOMAIN = "kubelua.dev/"
@@ -57,7 +57,7 @@ local function all_kinds(c, names, complain)
       end
     end
   end
-  for group, why in pairs(failed or {}) do complain("kinds of %s were not looked at: %s", group, why) end
+  for group, why in pairs(failed or {}) do complain("kinds of %s were not searched: %s", group, why) end
   return wanted
 end
 
@@ -66,13 +66,13 @@ local function wanted_of(c, env, complain)
   for _, word in ipairs(env.words) do table.insert(word:find "%.lua$" and scripts or kinds, word) end
   for _, name in ipairs(names or {}) do
     if not name:find "^[^/%s]+/[^/%s]+$" then
-      common.usage("--finalizer is called \"domain/name\", got %q", name)
+      common.usage("--finalizer must be \"domain/name\", got %q", name)
     end
   end
   if #scripts > 0 then
     if #kinds > 0 then
-      common.usage("a script says which kinds: leave out %s, or the script with --finalizer NAME in \z
-        its place", kinds[1])
+      common.usage("the script names the kinds: leave out %s, or replace the script by --finalizer NAME",
+        kinds[1])
     end
     return of_scripts(env, scripts, names)
   end
@@ -81,7 +81,7 @@ local function wanted_of(c, env, complain)
   local wanted = {}
   for _, target in ipairs(common.expand(c, common.targets(kinds))) do
     if target.names then
-      common.usage("%s: kinds, no names; --selector chooses among their objects", target.names[1])
+      common.usage("%s: expected kinds, not names; --selector chooses among their objects", target.names[1])
     end
     add(wanted, common.kind_text(c:resource(target.kind)), names)
   end
@@ -119,8 +119,7 @@ function M.run(env)
   local o = env.options
   local dry = common.dry_run(env, "client")
   if not o.yes and not dry then
-    common.usage "what these finalizers wait for will not happen any more: look with --dry-run, then \z
-      say --yes"
+    common.usage "the cleanup behind these finalizers will never happen: check with --dry-run, then add --yes"
   end
   local released, failed, rep = 0, 0, report.new(env)
   local function complain(...) rep:fail({}, ...) end
@@ -153,7 +152,7 @@ function M.run(env)
     local ok, err = pcall(look, kind)
     if not ok then
       if not core.is_error(err) then error(err, 0) end
-      -- With its definition a kind goes, and nobody asked for this one.
+      -- Releasing a definition would remove its kind, which was not requested.
       if not (wanted.all and err.code == 404) then
         rep:fail({ kind = kind }, "%s: %s", kind, common.message(err))
       end

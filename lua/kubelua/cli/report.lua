@@ -1,5 +1,5 @@
--- report.lua - what a command did to objects: a line for each as it happens, or with -o json one document at
--- the end. What failed is on stderr as well, in both.
+-- report.lua - results of a command on objects: a line for each as it happens, or with -o json one document
+-- at the end. Failures are also on stderr, in both.
 
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"

@@ -1,4 +1,4 @@
--- kubelua shadow: a candidate for the next generation beside the one that runs, in a running process.
+-- kubelua shadow: a candidate for the next generation beside the running one, in a running process.
 
 local common = require "kubelua.cli.common"
 local control = require "kubelua.cli.control"
@@ -40,7 +40,7 @@ local function await(what)
     PATIENCE), 0)
 end
 
--- Until what was enqueued has run, and the shadow has judged it. What ran before is not counted.
+-- Waits until the enqueued keys have run, and the shadow has judged them. Earlier runs do not count.
 local function run_all(process)
   local names = {}
   await(function() return process:get "/v1/shadow".state == "following" end)

@@ -1,4 +1,4 @@
--- shell.lua - kubelua shell: read, evaluate, print, on a cluster. What completion offers is in complete.lua.
+-- shell.lua - kubelua shell: read, evaluate, print, on a cluster. Completion is in complete.lua.
 
 local common = require "kubelua.cli.common"
 local complete = require "kubelua.cli.complete"
@@ -107,7 +107,7 @@ function M.text(x)
     local ok, text = pcall(core.to_yaml, without_managed_fields(x))
     if ok then return (text:gsub("\n+$", "")) end
     if type(x) ~= "table" then return tostring(x) end
-    -- A table that no YAML can be: what it holds, by name.
+    -- A table that YAML cannot express: its fields, by name.
     local lines = {}
     for k, v in pairs(x) do lines[#lines + 1] = ("%s: %s"):format(tostring(k), tostring(v)) end
     table.sort(lines)
@@ -199,14 +199,14 @@ end
 
 -- ---------------------------------------------------------------- lines
 
--- A local would be gone with its line.
+-- A local would be lost after its line.
 local function lasting(text)
   local rest = text:match "^%s*local%s+(function%s.*)$" or text:match "^%s*local%s+([%a_][%w_,%s]*=.*)$"
   return rest or text
 end
 
---- A chunk out of what was typed so far, or nil and whether more is expected, and the message. `line` is
---- the number of its first line (1).
+--- A chunk from the typed text, or nil and whether more is expected, and the message. `line` is the number of
+--- its first line (1).
 function M.compile(text, env, line)
   text = lasting(text:gsub("^%s*=", "return "))
   local above = ("\n"):rep((line or 1) - 1)
@@ -215,13 +215,13 @@ function M.compile(text, env, line)
   local fn, why = load(above .. text, "=input", "t", env)
   if fn then return fn end
   if why:find "<eof>$" then return nil, true, why end
-  -- What does not even begin as a statement was meant as a value.
+  -- Text that does not begin as a statement is an expression.
   local near = why:match "near '(.-)'$"
   local begins = near and text:match("^%s*()" .. near:gsub("%p", "%%%0"))
   return nil, false, begins and as_value or why
 end
 
--- "; did you mean 'list'?" after what Lua says of a global that is not there.
+-- "; did you mean 'list'?" after Lua's error about a missing global.
 local function meant(self, text)
   local name = text:match "a nil value %(global '([%w_]+)'%)"
   if not name then return "" end
@@ -273,7 +273,7 @@ local function statement(self)
       end
       return line
     end
-    -- Who types counts no lines, who reads a file does.
+    -- Line numbers matter for a file, not for typed lines.
     first = text and first or not self.terminal:edits() and self.lines or 1
     text = text and text .. "\n" .. line or line
     if text:find "%S" then
@@ -302,7 +302,7 @@ local function loop(self)
   end
 end
 
---- Runs what -e gives, or what is typed or read; the command's status. `self` has env, globals, terminal,
+--- Runs -e, or the typed or read statements; returns the command's status. `self` has env, globals, terminal,
 --- prompt(self), and greeting(self) for a person.
 function M.converse(self)
   local good = true

@@ -1,4 +1,4 @@
--- sim.lua - kubelua sim: what scripts would do to a cluster in a day, in seconds.
+-- sim.lua - kubelua sim: simulates a day of scripts on a cluster in seconds.
 
 local bisect = require "kubelua.sim.bisect"
 local common = require "kubelua.cli.common"
@@ -22,16 +22,16 @@ M.options = {
   { "--for", "DURATION", "how long the simulated cluster runs (24h)", type = "duration" },
   { "--generate", "NAME=VALUE,...", "settings of a generated cluster; --generate help lists them" },
   { "--snapshot", "FILE|DIR",
-    "a cluster as `kubectl get nodes,pods,... -A -o yaml` wrote it (may be repeated)",
+    "a snapshot of a cluster, the output of `kubectl get nodes,pods,... -A -o yaml` (may be repeated)",
     type = "list" },
-  { "--trace", "FORMAT:DIR", "nodes, and pods that come and go, out of a published trace: openb" },
-  { "--cut", "from=DURATION,nodes=N", "of the trace: from when on, and so many of its nodes, with that share of \z
-    the pods" },
+  { "--trace", "FORMAT:DIR", "nodes and pods from a published trace: openb" },
+  { "--cut", "from=DURATION,nodes=N",
+    "part of the trace: its start, and the number of nodes, with the same share of pods" },
   { "--load", "FILE|DIR", "objects that are applied before the scripts begin (may be repeated)",
     type = "list" },
-  { "--scenario", "FILE.lua", "what happens meanwhile, and what is expected" },
-  { "--scheduler", "SCRIPT.lua", "a scheduler as a script, which places pods in place of the simulation's own \z
-    model" },
+  { "--scenario", "FILE.lua", "events during the simulation, and expected results" },
+  { "--scheduler", "SCRIPT.lua",
+    "a scheduler script that places pods instead of the simulation's own model" },
   { "--set", "NAME=VALUE[,VALUE...]", "a setting, a param of a script or PARAM.FIELD, or colocation.FIELD; several values \z
     or FROM..TO/STEP: each is simulated (may be repeated)", type = "list" },
   { "--seed", "N", "what chance is made of (1)", type = "count" },
@@ -45,13 +45,14 @@ M.options = {
   { "--at", "DURATION", "with --explain: at which moment (the end)", type = "duration" },
   { "--output", "FORMAT", "plain, or json: results, or what --explain tells (plain)", brief = "-o",
     values = "plain json" },
-  { "--predictors", nil, "no script: compare how well peaks of the next day are predicted (7d)",
+  { "--predictors", nil,
+    "without a script: compare how well predictors foresee the peaks of the next day (7d)",
     type = "flag" },
   { "--crds", "FILE|DIR", "definitions of kinds (may be repeated; crds/ and crd.yaml beside a script are \z
-    taken anyway)",
+    always used)",
     type = "list" },
-  { "--out", "DIR", "report.html, summary.csv, series.csv, results.jsonl; a sweep that was ended goes \z
-    on there" },
+  { "--out", "DIR",
+    "directory for report.html, summary.csv, series.csv, results.jsonl; an interrupted sweep resumes there" },
   { "--jobs", "N", "simulations at once (as many as there are cores)", type = "count" },
   { "--cell", "JSON", "one simulation of a sweep, its result as JSON; sweeps call it" },
 }
@@ -139,10 +140,10 @@ end
 local function base_cell(env, scripts)
   local o, given = env.options, settings.defaults()
   if o.generate and o.snapshot then
-    common.usage "--generate and --snapshot: a cluster comes from one of them"
+    common.usage "--generate and --snapshot exclude each other"
   end
-  if o.trace and o.snapshot then common.usage "--trace and --snapshot: a cluster comes from one of them" end
-  if o.cut and not o.trace then common.usage "--cut is of a trace: say --trace as well" end
+  if o.trace and o.snapshot then common.usage "--trace and --snapshot exclude each other" end
+  if o.cut and not o.trace then common.usage "--cut needs --trace" end
   if o.generate then settings.words("--generate", o.generate, given) end
   local of_trace = o.trace and trace.read_option(o.trace)
   if o.cut then trace.read_cut(o.cut, of_trace) end
@@ -245,7 +246,7 @@ local function verdicts(report)
     for k, l in ipairs(report.limits) do
       local is = v.sums[l.name]
       suites[i].cases[k] = { class = v.label, name = l.text,
-        failure = v.broken[l.text] and ("not kept: it is %s +- %s"):format(text.number(is.mean),
+        failure = v.broken[l.text] and ("exceeded: it is %s +- %s"):format(text.number(is.mean),
           text.number(is.half)) or nil }
     end
   end
@@ -258,12 +259,11 @@ local function predict(env)
   local o = env.options
   if #env.words > 0 then common.usage "--predictors runs without a script" end
   if common.wants_json(env) then common.usage "--predictors has no JSON: --out DIR writes predictors.csv" end
-  if o.trace then common.usage "--predictors: the trace has no use of cpu; say --generate or --snapshot" end
+  if o.trace then common.usage "--predictors: the trace has no cpu usage; use --generate or --snapshot" end
   local cell = base_cell(env, {})
   cell.seconds = o["for"] or WEEK
   if cell.seconds < 3 * DAY then
-    common.usage "--predictors: one day to learn, one to judge by and one to predict are three at least: \z
-      --for 72h"
+    common.usage "--predictors needs at least three days, to learn, to judge and to predict: --for 72h"
   end
   local tell, done = progress(env)
   local rows, machines = foresight.run(cell, tell)
@@ -279,15 +279,15 @@ local function predict(env)
   return 0
 end
 
--- One setting, one seed, up to the moment that is asked about.
+-- One setting, one seed, up to the time to explain.
 local function explained(env, variants)
   local o = env.options
   if #variants > 1 or (o.seeds or 1) > 1 then
-    common.usage "--explain is about one simulation: one value for each --set, one seed, no --against"
+    common.usage "--explain needs a single simulation: one value for each --set, one seed, no --against"
   end
   local cell = variants[1].cell
   cell.explain = o.explain
-  if o.at and o.at > cell.seconds then common.usage "--at is after the end: say --for as well" end
+  if o.at and o.at > cell.seconds then common.usage "--at is after the end: raise --for" end
   cell.seconds = o.at or cell.seconds
   local tell, done = progress(env)
   local result = run.run(cell, function(t) tell(t, cell.seconds) end)
@@ -336,7 +336,7 @@ function M.run(env)
   if o.generate == "help" then return list_settings() end
   if o.cell then return one_cell(o.cell) end
   if o.predictors then return predict(env) end
-  if #env.words == 0 then common.usage "which script? kubelua sim SCRIPT.lua..." end
+  if #env.words == 0 then common.usage "name a script: kubelua sim SCRIPT.lua..." end
   local scheduler = o.scheduler and common.scripts({ o.scheduler })[1]
   local scripts = with_scheduler(common.scripts(env.words), scheduler)
   local base = base_cell(env, scripts)

@@ -149,7 +149,7 @@ local function check_patterns(option, patterns)
   for _, p in ipairs(patterns or {}) do
     local ok, why = pcall(string.find, "", p)
     if not ok then
-      common.usage("%s %q is no Lua pattern: %s (%% makes a character mean itself)", option, p,
+      common.usage("%s %q is not a Lua pattern: %s (%% makes a character mean itself)", option, p,
         common.message(why))
     end
   end

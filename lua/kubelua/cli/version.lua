@@ -1,5 +1,5 @@
--- version.lua - kubelua version: ours, which Lua runs scripts and what is known of it; with --server what
--- the server says about itself.
+-- version.lua - kubelua version: ours, the Lua that runs scripts with its known bugs; with --server the
+-- server's version.
 
 local common = require "kubelua.cli.common"
 

@@ -1,7 +1,7 @@
--- watch.lua - kubelua watch: a line for everything that happens, with what changed.
+-- watch.lua - kubelua watch: a line for every event, with the changes.
 --
--- The state is known from a list before, so that the first change already has something to be compared
--- with; a place that the server has forgotten is one more list, and what was missed shows as differences.
+-- The initial state comes from a list, so that the first change can be compared; when the server's history
+-- has expired there is another list, and missed changes appear as differences.
 
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
@@ -34,7 +34,7 @@ local function json_line(event, o, old)
     changes = old and core.array(diff.shown(old, o)) or nil }, "the line")))
 end
 
--- `old`: what the object was, where `text` tells how it differs.
+-- `old`: the previous object, where `text` has the differences.
 function Printer:line(event, o, text, old)
   if self.json then
     json_line(event, o, old)
@@ -47,7 +47,7 @@ function Printer:line(event, o, text, old)
   return self.left == 0
 end
 
--- Takes an object in; true when enough was said.
+-- Handles an object; true when the output is complete.
 function Printer:now(o)
   local k = key(o)
   local old = self.known[k]

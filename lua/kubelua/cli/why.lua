@@ -1,4 +1,4 @@
--- why.lua - kubelua why: what a running process knows of a key, as a short story.
+-- why.lua - kubelua why: what a running process knows of a key, as a short report.
 
 local common = require "kubelua.cli.common"
 local control = require "kubelua.cli.control"
@@ -81,7 +81,7 @@ local RESULTS = {
   ["put back"] = "was ended, its key runs again", retry = "waits",
 }
 
--- `newest`: what comes next is still to come.
+-- `newest`: its next step is still pending.
 local function outcome(run, newest)
   local text = RESULTS[run.result] or run.result
   if run("message") then text = ("%s: %s"):format(text, run.message) end
@@ -111,7 +111,7 @@ local function tell_run(run, full, newest)
   for line in (run("traceback") or ""):gmatch "[^\n]+" do print("         " .. line) end
 end
 
--- So many runs before these are told in a line each.
+-- The number of earlier runs that get one line each.
 local BRIEFLY = 3
 
 local ROLES = { owns = "owned", watches = "watched", reads = "read" }

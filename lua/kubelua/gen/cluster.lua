@@ -196,7 +196,7 @@ function M.library(name, c, wanted)
   for _, at in ipairs(list) do known[words[at.group] .. "_" .. at.version] = true end
   local ok, index = pcall(c.raw, c, "GET", "/openapi/v3")
   if not ok then
-    error("the server has no OpenAPI v3 (Kubernetes 1.24 and newer serve it): "
+    error("the server has no OpenAPI v3 (Kubernetes 1.24 and newer have it): "
       .. tostring(index.message or index), 0)
   end
   for _, at in ipairs(list) do

@@ -28,7 +28,7 @@ local function definitions(library, path, out)
   end
   local function add(o)
     if type(o) ~= "userdata" or type(o "kind") ~= "string" then
-      library.notes[#library.notes + 1] = path .. ": a document that is no Kubernetes object is left out"
+      library.notes[#library.notes + 1] = path .. ": a document that is not a Kubernetes object is left out"
     elseif o "kind" == "List" or o "kind" == DEFINITION .. "List" then
       for _, item in ipairs(model.items(o "items")) do add(item) end
     elseif o.kind ~= DEFINITION then
@@ -65,11 +65,11 @@ local function check(at)
       at.scope), 0)
   end
   if not at.kind:find "^%u%w*$" then
-    error(("%s: %s %s: spec.names.kind %q is no name of a kind"):format(at.path, DEFINITION, at.name,
+    error(("%s: %s %s: spec.names.kind %q is not a name of a kind"):format(at.path, DEFINITION, at.name,
       at.kind), 0)
   end
   if not at.plural:find "^%l[%l%d-]*$" then
-    error(("%s: %s %s: spec.names.plural %q is no name of a resource"):format(at.path, DEFINITION, at.name,
+    error(("%s: %s %s: spec.names.plural %q is not a name of a resource"):format(at.path, DEFINITION, at.name,
       at.plural), 0)
   end
   if at.name ~= at.plural .. "." .. at.group then
@@ -91,9 +91,9 @@ local function check(at)
     known[name] = true
     if version "served" == true then
       if not version "schema.openAPIV3Schema" then
-        error(("%s: %s %s: version %s has no schema.openAPIV3Schema, so nothing is known of its fields; "
-          .. "a schema of { type: object, x-kubernetes-preserve-unknown-fields: true } says that \z
-            anything goes"):format(
+        error(("%s: %s %s: version %s has no schema.openAPIV3Schema, so its fields are unknown; "
+          .. "a schema of { type: object, x-kubernetes-preserve-unknown-fields: true } allows any \z
+            fields"):format(
           at.path, DEFINITION, at.name, name), 0)
       end
       at.versions[#at.versions + 1] = version
@@ -134,7 +134,7 @@ function M.add_kind(group, what, kind, description)
   if type(description) == "userdata" and type(description "properties") == "userdata" then
     local ok
     ok, type_ = pcall(schema.class, at, description, name)
-    if not ok then error(("%s: this is no JSON schema: %s"):format(what, tostring(type_)), 0) end
+    if not ok then error(("%s: this is not a JSON schema: %s"):format(what, tostring(type_)), 0) end
   elseif type(description) ~= "userdata" then
     error(("%s: schema.openAPIV3Schema must be an object, got %s"):format(what, tostring(description)), 0)
   else

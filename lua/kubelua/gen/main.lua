@@ -32,7 +32,8 @@ local function module_name(options)
   local name = options.name or options.out:gsub("/+$", ""):match "[^/]+$" or ""
   for part in (name .. "."):gmatch "(.-)%." do
     if not part:find "^[%a_][%w_]*$" then
-      error(("%q is no name of a module: give one with --name, such as --name myproject.crds"):format(name),
+      error(("%q is not a name of a module: give one with --name, such as --name myproject.crds")
+        :format(name),
         0)
     end
   end
@@ -90,7 +91,7 @@ function M.run(options)
     local path = options.out .. "/" .. file
     local text = read(path)
     if text and not is_ours(text) then
-      error(("%s is not generated, and would be overwritten: choose another --out, or remove it"):format(
+      error(("%s was not generated and would be overwritten: choose another --out, or remove it"):format(
         path), 0)
     end
     if text ~= files[file] then changed[#changed + 1] = file end
@@ -98,7 +99,7 @@ function M.run(options)
   for _, file in ipairs(changed) do save(options.out .. "/" .. file, files[file]) end
   for _, file in ipairs(old) do os.remove(options.out .. "/" .. file) end
   local resources, types = count(library)
-  return ("%s: %d resources and %d types in %d groups; %d files written, %d as before, %d removed"):format(
+  return ("%s: %d resources and %d types in %d groups; %d files written, %d unchanged, %d removed"):format(
     options.out, resources, types, #model.sorted(library.groups), #changed, #model.sorted(files) - #changed,
     #old), library.notes
 end

@@ -7,7 +7,7 @@ local model = require "kubelua.gen.model"
 
 local M = {}
 
--- Deeper is no schema that anybody wrote; a JSON text that deep would be refused anyway.
+-- Deeper is not a schema that anybody wrote; a JSON text that deep would be refused anyway.
 local DEEPEST = 64
 
 local ANY, OBJECT = { k = "any" }, { k = "object" }

@@ -23,14 +23,14 @@ M.RULES = {
   ["load"] = "the script does not load",
   ["unknown-ctx"] = "ctx has no such method or field",
   ["unknown-kube"] = "the kubelua module has no such function",
-  ["undeclared-kind"] = "a kind is read from the cache, and the controller does not declare it",
-  ["undeclared-param"] = "a param is read that the controller does not declare",
+  ["undeclared-kind"] = "a kind is read from the cache but not declared by the controller",
+  ["undeclared-param"] = "a param is read but not declared by the controller",
   ["secret-param"] = "a secret is read as a plain param, or a plain param as a secret",
-  ["http-not-allowed"] = "ctx.http is asked for what `http` of the controller does not name",
-  ["unknown-result-key"] = "a reconcile returns a key that means nothing",
-  ["unused-param"] = "a param is declared and not read",
-  ["unused-kind"] = "a kind is declared in `reads` and not read",
-  ["unused-index"] = "an index is declared and not asked",
+  ["http-not-allowed"] = "ctx.http requests a server that is not in the controller's `http`",
+  ["unknown-result-key"] = "a reconcile returns an unknown key",
+  ["unused-param"] = "a param is declared but never read",
+  ["unused-kind"] = "a kind is declared in `reads` but never read",
+  ["unused-index"] = "an index is declared but never used",
 }
 
 -- Those that come from the run, bindings/api/lctx.c.
@@ -99,7 +99,7 @@ end
 
 function Look:unknown(node, name)
   if name and not self.names[name] then
-    self:say(node, "error", "unknown-ctx", "ctx.%s: there is no such thing%s", name,
+    self:say(node, "error", "unknown-ctx", "ctx.%s: unknown field%s", name,
       suggest.hint(name, self.names))
   end
 end
@@ -108,8 +108,8 @@ function Look:param(node, name)
   local type = self.declared.params[name]
   self.params_read[name] = true
   if type == "secret" then
-    self:say(node, "error", "secret-param", "ctx.params.%s: it is a secret, which is in no params; it is \z
-      ctx.secret \"%s\"", name, name)
+    self:say(node, "error", "secret-param", "ctx.params.%s: it is a secret; read it with ctx.secret \"%s\"",
+      name, name)
   elseif not type then
     self:say(node, "error", "undeclared-param", "ctx.params.%s: the controller has no such param%s", name,
       next(self.declared.params) and suggest.hint(name, self.declared.params)
@@ -125,7 +125,7 @@ function Look:secret(node, name)
       next(self.declared.params) and suggest.hint(name, self.declared.params)
         or ("; declare it: params = { %s = { type = \"secret\" } }"):format(name))
   elseif type ~= "secret" and type ~= "any" then
-    self:say(node, "error", "secret-param", "ctx.secret %q: the param is no secret; it is ctx.params.%s",
+    self:say(node, "error", "secret-param", "ctx.secret %q: the param is not a secret; it is ctx.params.%s",
       name, name)
   end
 end
@@ -140,7 +140,8 @@ function Look:read(node)
   end
   self.kinds_read[kind] = true
   if not kind:find("/", 1, true) then
-    self:say(node, "error", "undeclared-kind", "ctx:%s: %q is no kind%s", node.name, kind, kinds.hint(kind))
+    self:say(node, "error", "undeclared-kind", "ctx:%s: %q is not a kind%s", node.name, kind,
+      kinds.hint(kind))
   elseif node.name ~= "owned" and not self.declared.kinds[kind] then
     self:say(node, "error", "undeclared-kind", "ctx:%s: the controller does not keep %s in its cache: add \z
       reads = { %q }, or ask the server with ctx.live", node.name, kind, kind)
@@ -152,13 +153,13 @@ local HTTP = { get = 1, head = 1, post = 1, put = 1, patch = 1, delete = 1, requ
 function Look:reach(node)
   local at = HTTP[node.name]
   if not at then
-    self:say(node, "error", "unknown-ctx", "ctx.http:%s: there is no such method%s", node.name,
+    self:say(node, "error", "unknown-ctx", "ctx.http:%s: unknown method%s", node.name,
       suggest.hint(node.name, HTTP))
     return
   end
   if #self.declared.http == 0 then
-    self:say(node, "error", "http-not-allowed", "ctx.http:%s: the controller may reach nothing; add http = \z
-      { \"https://...\" } to its table", node.name)
+    self:say(node, "error", "http-not-allowed", "ctx.http:%s: the controller may not reach any server; add \z
+      http = { \"https://...\" } to its table", node.name)
     return
   end
   local url = tree.text(node.args[at])
@@ -320,18 +321,18 @@ local function unused(look, trees, declared)
   end
   for name in pairs(declared.params) do
     if not look.all_params and not look.params_read[name] then
-      say("unused-param", "params", name, "params.%s is declared, and nothing reads it", name)
+      say("unused-param", "params", name, "params.%s is declared but never read", name)
     end
   end
   for kind in pairs(declared.reads) do
     if not look.dynamic and not look.kinds_read[kind] then
-      say("unused-kind", "reads", kind, "reads: nothing reads %s from the cache", kind)
+      say("unused-kind", "reads", kind, "reads: %s is never read from the cache", kind)
     end
   end
   for index in pairs(declared.indexes) do
     -- its declaration is a name, or a text in brackets
     if not look.texts[index] and not look.asked[index] then
-      say("unused-index", "indexes", index, "indexes: nothing asks the index %s", index)
+      say("unused-index", "indexes", index, "indexes: the index %s is never used", index)
     end
   end
 end

@@ -124,8 +124,8 @@ function E:answer()
   for _, entry in pairs(self.last) do controllers[#controllers + 1] = entry end
   table.sort(controllers, function(a, b) return a.controller < b.controller end)
   if not i and not p and #controllers == 0 then
-    error(("--explain: at %s there is no node and no pod %q, and no controller ran a key of that name; a pod is \z
-      written NAMESPACE/NAME"):format(w:timestamp(), key), 0)
+    error(("--explain: at %s no node or pod is called %q, and no controller ran such a key; write a pod \z
+      as NAMESPACE/NAME"):format(w:timestamp(), key), 0)
   end
   for _, entry in ipairs(controllers) do
     entry.said, entry.wrote = core.array(entry.said), core.array(entry.wrote)

@@ -63,7 +63,7 @@ function M.run(cell, progress)
     end
     if progress then progress(i, w.nodes.n) end
   end
-  if machines == 0 then error("there is no prod pod with a request of cpu: nothing can be predicted", 0) end
+  if machines == 0 then error("no prod pod requests cpu: nothing can be predicted", 0) end
   for _, r in ipairs(rows) do
     r.violation, r.savings = 100 * r.violation / machines, 100 * r.savings / machines
     r.severity = r.wrong > 0 and 100 * r.severity / r.wrong or 0
@@ -97,11 +97,10 @@ function M.report(rows, machines, span)
       text.number(r.violation), text.number(r.worst), text.number(r.severity))
   end
   out[#out + 1] = ""
-  out[#out + 1] = "savings: what could be lent, of all that pods may use; violation: moments at which a \z
-    day's peak was"
-  out[#out + 1] = "more than predicted, worst: on the worst machine but for one in a hundred, severity: by \z
-    how much."
-  out[#out + 1] = "* nobody saves more at fewer violations"
+  out[#out + 1] = "savings: the share of the limit that could be lent; violation: the share of moments at"
+  out[#out + 1] = "which a day's peak exceeded the prediction; worst: violation at the 99th percentile"
+  out[#out + 1] = "of machines; severity: by how much."
+  out[#out + 1] = "* no other predictor saves more at fewer violations"
   return table.concat(out, "\n") .. "\n"
 end
 

@@ -8,22 +8,22 @@ local M = {}
 M.list = {
   { "batch_lent", "core-hours", "more", "batch cpu that nodes offered" },
   { "batch_used", "core-hours", "more", "cpu that batch jobs used" },
-  { "utilization", "%", "more", "cpu in use, of all there is" },
-  { "jobs_done", "jobs", "more", "batch jobs that came to their end" },
+  { "utilization", "%", "more", "cpu in use, of the total" },
+  { "jobs_done", "jobs", "more", "batch jobs that completed" },
   { "violation", "%", "less", "node-minutes in which more batch cpu was lent than prod pods left" },
-  { "severity", "%", "less", "how much of what was lent was missing then, as a mean" },
-  { "unmet", "core-hours", "less", "cpu that prod pods wanted and a node did not have" },
-  { "suppressed", "core-hours", "less", "cpu that batch jobs wanted and did not get" },
+  { "severity", "%", "less", "mean share of the lent cpu that was missing then" },
+  { "unmet", "core-hours", "less", "cpu that prod pods needed but their node did not have" },
+  { "suppressed", "core-hours", "less", "cpu that batch jobs needed but did not get" },
   { "evictions", "pods", "less", "pods that a controller evicted" },
   { "oom", "pods", "less", "batch jobs that ran out of memory" },
-  { "lost_work", "core-hours", "less", "work of jobs that had to begin again" },
-  { "wait_p50", "s", "less", "from a job's creation to its node" },
-  { "wait_p99", "s", "less", "the same for the slowest in a hundred" },
-  { "waiting", "pods", "less", "pods that wait at the end" },
-  { "nowhere", "pods", "less", "pods that lost their node and have no other one at the end" },
-  { "spare", "nodes", "more", "nodes that could go at the end, their pods on the others" },
+  { "lost_work", "core-hours", "less", "work lost by jobs that had to restart" },
+  { "wait_p50", "s", "less", "time from a job's creation until it is placed" },
+  { "wait_p99", "s", "less", "99th percentile of that time" },
+  { "waiting", "pods", "less", "pods that are pending at the end" },
+  { "nowhere", "pods", "less", "pods that lost their node and are not placed again at the end" },
+  { "spare", "nodes", "more", "nodes that could be removed at the end, with their pods moved to the others" },
   { "changes", "cores/node-hour", "less", "how much the offer moved up and down" },
-  { "turns", "/node-day", "less", "how often the offer changed its direction" },
+  { "turns", "/node-day", "less", "how often the offer changed direction" },
   { "writes", "/node-hour", "less", "writes of controllers" },
   { "errors", "runs", "less", "reconciles that failed" },
   { "failing", "keys", "less", "keys whose last reconcile failed, at the end" },
@@ -149,7 +149,7 @@ function M.limit(where, text)
   local suggest = require "kubelua.suggest"
   local name, how, limit = text:match "^%s*([%w_]+)%s*([<>]=?)%s*([%d.]+)%s*%%?%s*$"
   if not name then
-    error(("%s: NAME<=NUMBER was expected, such as \"evictions<=5\" or \"violation<=0.1%%\", got %q")
+    error(("%s: expected NAME<=NUMBER, such as \"evictions<=5\" or \"violation<=0.1%%\", got %q")
       :format(where, text), 0)
   end
   if not M.by_name[name] then

@@ -108,7 +108,7 @@ end
 
 --- name, how it is made, what it is.
 M.list = {
-  { "limit", function(m) return function() return m.limit end end, "what pods may use: nothing is lent" },
+  { "limit", function(m) return function() return m.limit end end, "the limit of all pods: nothing is lent" },
   { "borg-default", function(m) return function() return 0.9 * m.limit end end, "nine tenths of that" },
   { "rc-like", function(m) return resource_central(m, 0.95) end,
     "the 95th percentile of each pod over ten hours, summed (Resource Central's kind)" },
@@ -116,11 +116,11 @@ M.list = {
     local of = percentile(0.95, 10 * HOUR, 2 * HOUR)
     return function(total) return (of(total / m.limit) or 1) * m.limit end
   end, "the 95th percentile of all pods together over ten hours" },
-  { "n-sigma", function(m) return n_sigma(m, 5) end, "mean and five deviations of two hours" },
+  { "n-sigma", function(m) return n_sigma(m, 5) end, "mean plus five deviations of two hours" },
   { "n-sigma-pods", function(m)
     local node, pods = n_sigma(m, 5), each_pod(m, function() return sigma(5, 2 * HOUR) end)
     return function(total, uses) return math.min(m.limit, math.max(node(total), pods(uses) or m.limit)) end
-  end, "the same, and no less than that of each pod, summed" },
+  end, "the same, but at least that of each pod, summed" },
   { "max-seen", function(m)
     local of = each_pod(m, function()
       local most = 0
@@ -130,7 +130,7 @@ M.list = {
       end
     end)
     return function(_, uses) return of(uses) end
-  end, "the most that each pod has used so far, summed" },
+  end, "the maximum that each pod has used so far, summed" },
   { "max-of-both", function(m)
     local a, b = n_sigma(m, 3), resource_central(m, 0.80)
     return function(total, uses) return math.max(a(total), b(total, uses)) end
@@ -170,7 +170,7 @@ M.list = {
       end
       return most > 0 and math.min(m.limit, math.max(1.1 * most, total)) or m.limit
     end
-  end, "the most of the last three days, a tenth more" },
+  end, "the maximum of the last three days, a tenth more" },
 }
 
 --- The peak that the next `horizon` samples will have, for each sample: nobody can do better. Pods count up

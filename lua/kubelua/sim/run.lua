@@ -192,7 +192,7 @@ function M.run(cell, progress, decided)
     result.controllers[i] = { name = c.name, runs = c.runs, errors = c.errors, writes = c.writes,
       refused = c.refused }
   end
-  -- What it took is no part of the result: that is the same each time.
+  -- What it took is not part of the result: that is the same each time.
   return result, { seconds = core.monotonic() - began, cpu = M.cpu(counts) }
 end
 

@@ -66,7 +66,7 @@ function S:heal_node(name) self.world:heal_node(name) end
 ---@param on boolean?
 function S:cordon(name, on)
   local w = self.world
-  local i = w.node_of[name] or core.blame(("s:cordon: there is no node %q"):format(tostring(name)))
+  local i = w.node_of[name] or core.blame(("s:cordon: unknown node %q"):format(tostring(name)))
   w.nodes.cordoned = w.nodes.cordoned or {}
   w.nodes.cordoned[i] = on ~= false
   self.client:patch({ apiVersion = "v1", kind = "Node", metadata = { name = name } },
@@ -95,7 +95,9 @@ end
 ---@param app string
 ---@param factor number
 function S:boost(app, factor)
-  if type(factor) ~= "number" or factor < 0 then core.blame "s:boost: a factor is a number from 0" end
+  if type(factor) ~= "number" or factor < 0 then
+    core.blame "s:boost: the factor must be a number, 0 or more"
+  end
   self.world.boost[app] = factor
 end
 
@@ -124,7 +126,7 @@ local function moments(path, what, given)
   for text, fn in pairs(given or {}) do
     local ok, seconds = pcall(core.duration, text)
     if not ok then
-      error(("%s: %s[%q] is no duration such as \"6h\""):format(path, what, tostring(text)), 0)
+      error(("%s: %s[%q] is not a duration such as \"6h\""):format(path, what, tostring(text)), 0)
     end
     if type(fn) ~= "function" then
       error(("%s: %s[%q] must be a function, got %s"):format(path, what, text, type(fn)), 0)
@@ -144,7 +146,7 @@ function M.read(path)
   local ok, t = pcall(chunk)
   if not ok then error(("the scenario %s: %s"):format(path, tostring(t)), 0) end
   if type(t) ~= "table" then
-    error(("the scenario %s must return a table with at, every or expect, it returns %s")
+    error(("the scenario %s must return a table with at, every or expect, got %s")
       :format(path, type(t)), 0)
   end
   for key in pairs(t) do

@@ -148,7 +148,7 @@ end
 --- What of it is not as in a real scheduler: of ours, or of one under test.
 M.NOT_MODELLED = {
   "selectors, affinity, taints, gangs, quotas, reservations and preemption",
-  "the scheduler's own delays: what fits is placed at once",
+  "the scheduler's own delays: a pod that fits is placed at once",
 }
 M.NOT_MODELLED_OF_OTHERS = {
   "preemption, and the time that the scheduler's decisions take",

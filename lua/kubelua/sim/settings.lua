@@ -17,14 +17,14 @@ M.list = {
   { "nodes", "count", "20", "nodes of the generated cluster" },
   { "cpu", "cpu", "32", "of a node" },
   { "memory", "memory", "128Gi", "of a node" },
-  { "system_cpu", "cpu", "1", "what a node uses for itself" },
-  { "system_memory", "memory", "4Gi", "what a node uses for itself" },
+  { "system_cpu", "cpu", "1", "resources that a node uses for itself" },
+  { "system_memory", "memory", "4Gi", "resources that a node uses for itself" },
   { "prod", "share", "0.7", "share of each node's cpu that prod pods ask for" },
   { "prod_cpu", "cpu", "2", "request of a prod pod" },
   { "prod_memory", "memory", "6Gi", "request of a prod pod" },
-  { "apps", "count", "8", "apps that the prod pods belong to: pods of one app move together" },
+  { "apps", "count", "8", "number of apps among prod pods: the load of pods of one app moves together" },
   { "usage", "share", "0.35", "share of its request that a prod pod uses, as a mean over the day" },
-  { "swing", "share", "0.5", "how far a day's peak is above that mean; the trough is as far below" },
+  { "swing", "share", "0.5", "how far a day's peak is above that mean; the trough is equally far below" },
   { "noise", "share", "0.1", "deviation of a pod's use from one minute to the next" },
   { "weekend", "share", "0.25", "how much less prod pods use on Saturdays and Sundays" },
   { "batch_rate", "number", "4", "batch jobs for each node and hour" },
@@ -33,11 +33,11 @@ M.list = {
   { "batch_time", "duration", "30m", "how long a batch job takes at its full request" },
   { "report_interval", "duration", "60s", "how often a node reports its use" },
   { "report_window", "count", "5", "samples, one for each report, that a reported mean is made of" },
-  { "suppress", "share", "0.65", "batch jobs may use what prod pods leave of this share of a node" },
+  { "suppress", "share", "0.65", "share of a node that prod pods and batch jobs may use together" },
   { "suppress_floor", "share", "0.02", "share of a node that batch jobs may use in any case" },
-  { "load_cpu", "share", "0.65", "the scheduler passes by a node that would be loaded above that" },
+  { "load_cpu", "share", "0.65", "the scheduler skips a node whose load would exceed this" },
   { "load_memory", "share", "0.95", "the same for memory" },
-  { "start_time", "duration", "30s", "from the placement of a pod to its work" },
+  { "start_time", "duration", "30s", "time from the placement of a pod until it works" },
 }
 
 local by_name = {}
@@ -112,7 +112,7 @@ end
 function M.words(where, text, into)
   for word in text:gmatch "[^,]+" do
     local name, value = word:match "^%s*([%w_]+)%s*=%s*(.-)%s*$"
-    if not name then error(("%s: NAME=VALUE was expected, got %q"):format(where, word), 0) end
+    if not name then error(("%s: expected NAME=VALUE, got %q"):format(where, word), 0) end
     into[name] = M.read(where, name, value)
   end
 end

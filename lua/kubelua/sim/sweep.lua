@@ -45,10 +45,10 @@ end
 local function typed(name, text, default)
   local n = tonumber(text)
   if type(default) == "number" then
-    return n or error(("--set %s: a number is wanted, got %q"):format(name, text), 0)
+    return n or error(("--set %s: expected a number, got %q"):format(name, text), 0)
   elseif type(default) == "boolean" then
     if text ~= "true" and text ~= "false" then
-      error(("--set %s: true or false is wanted, got %q"):format(name, text), 0)
+      error(("--set %s: expected true or false, got %q"):format(name, text), 0)
     end
     return text == "true"
   end
@@ -116,8 +116,8 @@ local function meaning(name, params)
   local known = settings.names()
   for p in pairs(params) do known[#known + 1] = p end
   table.sort(known)
-  error(("--set: there is no setting and no param %q%s; a field of the colocation strategy is written \z
-    colocation.FIELD, one of a param PARAM.FIELD"):format(name, suggest.hint(name, known)), 0)
+  error(("--set: unknown setting or param %q%s; write a field of the colocation strategy as \z
+    colocation.FIELD, one of a param as PARAM.FIELD"):format(name, suggest.hint(name, known)), 0)
 end
 
 --- Reads "cpu=16,32", "colocation.cpuReclaimThresholdPercent=50..80/5" and
@@ -128,7 +128,7 @@ function M.axes(texts, params)
   local out = {}
   for _, text in ipairs(texts) do
     local name, rest = text:match "^([%w_.]+)=(.+)$"
-    if not name then error(("--set: NAME=VALUE[,VALUE...] was expected, got %q"):format(text), 0) end
+    if not name then error(("--set: expected NAME=VALUE[,VALUE...], got %q"):format(text), 0) end
     local axis = meaning(name, params)
     axis.name = name
     axis.texts, axis.values = values(name, rest), {}
@@ -205,7 +205,7 @@ function M.variants(base, axes, against)
   if against then add(against, "before") end
   add(base.scripts, against and "after" or nil)
   if #out > CELLS_MAX then
-    error(("that is %d combinations; at most %d are run at once"):format(#out, CELLS_MAX), 0)
+    error(("that is %d combinations; the limit is %d"):format(#out, CELLS_MAX), 0)
   end
   return out
 end
@@ -298,7 +298,7 @@ function M.run(cells, o)
     results[r.i] = ok and parse(text) or nil
     if not results[r.i] then
       for _, other in ipairs(running) do other.pipe:close() end
-      error("a simulation failed; what it said is above", 0)
+      error("a simulation failed; its output is above", 0)
     end
     if r.path then
       -- whole or not at all: a sweep that was killed goes on from what is whole

@@ -88,7 +88,7 @@ local function by_setting(report, out)
     lines[#lines + 1] = line
   end
   print_table(lines, out)
-  out[#out + 1] = ("(* nothing has more batch_used at less %s)"):format(report.risk)
+  out[#out + 1] = ("(* no other variant has more batch_used at less %s)"):format(report.risk)
 end
 
 local function series(report, out)
@@ -112,11 +112,11 @@ local function troubles(report, out)
   for kind, n in pairs(first.left_out) do left_out[#left_out + 1] = ("%s (%d)"):format(kind, n) end
   table.sort(left_out)
   if #left_out > 0 then
-    out[#out + 1] = "of the snapshot not taken, as no definition was given or nothing simulates them: "
+    out[#out + 1] = "left out of the snapshot, since they have no definition or are not simulated: "
       .. table.concat(left_out, ", ")
   end
   if not first.reports then
-    out[#out + 1] = "nodes report nothing: there is no definition of NodeMetric (--crds)"
+    out[#out + 1] = "nodes report nothing: NodeMetric has no definition (--crds)"
   end
 end
 
@@ -129,7 +129,7 @@ function M.report(report)
   if #report.variants > COLUMNS_MAX then by_setting(report, out) else by_measure(report, out) end
   out[#out + 1] = ""
   if #report.variants > 1 then
-    out[#out + 1] = ("compared with %q: + better, - worse, by more than chance")
+    out[#out + 1] = ("compared with %q: + better, - worse (significant)")
       :format(report.variants[1].label)
   end
   series(report, out)

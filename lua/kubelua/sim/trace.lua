@@ -17,18 +17,18 @@ local FORMATS = { "openb" }
 --- What is assumed of a trace.
 M.ASSUMED = {
   "of the trace: GPUs are left out",
-  "of the trace: pods of qos BE are batch jobs that take their lifetime at full speed, all others are prod \z
-    pods, and what they use follows the settings",
+  "of the trace: pods of qos BE are batch jobs that run for their lifetime at full speed, all others are \z
+    prod pods whose usage follows the settings",
 }
 
 --- Reads "openb:DIR"; raises.
 function M.read_option(text)
   local format, dir = text:match "^(%w+):(.+)$"
   if not format then
-    error(("--trace: FORMAT:DIR was expected, such as openb:traces, got %q"):format(text), 0)
+    error(("--trace: expected FORMAT:DIR, such as openb:traces, got %q"):format(text), 0)
   end
   if format ~= "openb" then
-    error(("--trace: there is no format %q%s"):format(format, suggest.hint(format, FORMATS)), 0)
+    error(("--trace: unknown format %q%s"):format(format, suggest.hint(format, FORMATS)), 0)
   end
   return { format = format, dir = dir, from = 0 }
 end
@@ -44,7 +44,7 @@ function M.read_cut(text, trace)
     elseif name == "nodes" and n and n >= 1 then
       trace.nodes = n
     else
-      error(("--cut: from=DURATION or nodes=NUMBER was expected, got %q"):format(word), 0)
+      error(("--cut: expected from=DURATION or nodes=NUMBER, got %q"):format(word), 0)
     end
   end
 end
@@ -87,7 +87,7 @@ local function rows(path, wanted)
     for _, name in ipairs(wanted) do row[name] = words[at[name]] or "" end
     function row.number(name)
       local n = tonumber(row[name])
-      return n or error(("%s:%d: %s is no number: %q"):format(path, number, name, row[name]), 0)
+      return n or error(("%s:%d: %s is not a number: %q"):format(path, number, name, row[name]), 0)
     end
     return row
   end

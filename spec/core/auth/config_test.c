@@ -144,15 +144,15 @@ static void an_unknown_context_names_those_that_exist(void **state)
     kl_config_sources s = sources(put("k", GOOD("https://h", "ns1")), NULL, NULL);
     s.o.context = "prod";
     assert_fails(kl_config_load(&s, &c, &err), KL_ENOTFOUND, &err,
-        "context \"prod\" does not exist; there is: \"other\", \"x\"");
+        "context \"prod\" does not exist; known are: \"other\", \"x\"");
     s.o.context = NULL;
     s.o.user = "bob";
     assert_fails(
-        kl_config_load(&s, &c, &err), KL_ENOTFOUND, &err, "user \"bob\" does not exist; there is: \"u\"");
+        kl_config_load(&s, &c, &err), KL_ENOTFOUND, &err, "user \"bob\" does not exist; known are: \"u\"");
     s.o.user = NULL;
     s.o.cluster = "z";
     assert_fails(
-        kl_config_load(&s, &c, &err), KL_ENOTFOUND, &err, "cluster \"z\" does not exist; there is: \"c\"");
+        kl_config_load(&s, &c, &err), KL_ENOTFOUND, &err, "cluster \"z\" does not exist; known are: \"c\"");
     s = sources(put("k", CLUSTER("c", "https://h")), NULL, NULL);
     assert_fails(
         kl_config_load(&s, &c, &err), KL_EINVAL, &err, "no current-context is set: name one with --context");
@@ -289,7 +289,7 @@ static void tokens_and_contradictions_are_checked(void **state)
     assert_fails(kl_config_load(&s, &c, &err), KL_EAUTH, &err, "the token has blanks or line breaks");
     s.o.token = NULL;
     s.o.timeout = "soon";
-    assert_fails(kl_config_load(&s, &c, &err), KL_EINVAL, &err, "\"soon\" is no time");
+    assert_fails(kl_config_load(&s, &c, &err), KL_EINVAL, &err, "\"soon\" is not a time");
     s = sources(put("k",
                     "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\n"
                     "clusters: [{name: c, cluster: {server: 'https://h', insecure-skip-tls-verify: true, "

@@ -364,7 +364,7 @@ static void a_call_does_not_wait_for_a_plugin_longer_than_its_timeout(void **sta
     op.name = "n";
     op.timeout = KL_MILLISECONDS(200);
     assert_fails(kl_client_wait(w.c, &op, &v, &w.err), KL_ETIMEOUT, &w.err,
-        "it waited for the credentials that \"sh\" gives in vain");
+        "its timeout expired while waiting for the credentials that \"sh\" gives");
     kl_client_cancel(w.c, begin(&w));
     assert_true(wait_done(&w, 1));
     assert_int_equal(w.cancelled, 1);
@@ -553,11 +553,11 @@ static void a_refresh_that_fails_is_told_without_secrets(void **state)
         const char *answer, *says;
     } cases[] = {
         {400, "{\"error\":\"invalid_grant\",\"error_description\":\"expired\\nlong ago\"}",
-            "the refresh was answered with 400: invalid_grant: expired long ago; log in again"},
-        {500, "<html>r3fresh</html>", "the refresh was answered with 500"},
+            "the refresh returned HTTP 400: invalid_grant: expired long ago; log in again"},
+        {500, "<html>r3fresh</html>", "the refresh returned HTTP 500"},
         {200, "<html>", "without an id_token"},
         {200, "{\"access_token\":\"s3cret\"}", "without an id_token"},
-        {200, "{\"id_token\":\"s3cret\"}", "the id_token is unusable: it is no JWT"},
+        {200, "{\"id_token\":\"s3cret\"}", "the id_token is unusable: it is not a JWT"},
         {200, "{\"id_token\":\"a.!.c\"}", "its claims cannot be read"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -46,15 +46,15 @@ static void what_is_no_credential_is_told_without_showing_it(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
-        {"s3cret", "it is no ExecCredential"},
-        {"", "it is no ExecCredential"},
+        {"s3cret", "it is not an ExecCredential"},
+        {"", "it is not an ExecCredential"},
         {"{\"s3cret", "neither JSON nor YAML (8 bytes)"},
-        {"[]", "it is no ExecCredential"},
-        {"{\"kind\":\"ExecCredential\"}", "it speaks another"},
+        {"[]", "it is not an ExecCredential"},
+        {"{\"kind\":\"ExecCredential\"}", "the plugin answered with another"},
         {"{\"kind\":\"ExecCredential\",\"apiVersion\":\"" BETA "\",\"status\":{\"token\":\"s3cret\"}}",
-            "apiVersion " V1 " is configured, and it speaks " BETA},
+            "apiVersion " V1 " is configured, but the plugin answered with " BETA},
         {"{\"kind\":\"TokenReview\",\"apiVersion\":\"" V1 "\",\"status\":{\"token\":\"s3cret\"}}",
-            "it is no ExecCredential"},
+            "it is not an ExecCredential"},
         {CRED(""), "it has no status"},
         {CRED(",\"status\":null"), "it has no status"},
         {CRED(",\"status\":\"s3cret\""), "status must be an object"},
@@ -62,7 +62,7 @@ static void what_is_no_credential_is_told_without_showing_it(void **state)
         {CRED(",\"status\":{\"token\":5}"), "status.token must be a string, not integer"},
         {CRED(",\"status\":{\"clientKeyData\":\"s3cret\"}"), "only one of"},
         {CRED(",\"status\":{\"clientCertificateData\":\"s3cret\"}"), "only one of"},
-        {CRED(",\"status\":{\"token\":\"s3cret\",\"expirationTimestamp\":\"s3cret\"}"), "is no time"},
+        {CRED(",\"status\":{\"token\":\"s3cret\",\"expirationTimestamp\":\"s3cret\"}"), "is not a time"},
         {CRED(",\"status\":{\"token\":\"s3cret\\r\\nX: y\"}"), "blanks or control characters"},
         {CRED(",\"status\":{\"token\":\"s3cret\\u0000x\"}"), "NUL"},
     };
@@ -165,7 +165,7 @@ static void a_failing_plugin_is_told_with_its_words_and_without_its_secrets(void
         {"echo 'got eyJs3cret.s3cret.s3cret from idp' >&2; exit 1", "exit code 1: got *** from idp"},
         {"printf -- '-----BEGIN PRIVATE KEY-----\\ns3cret\\n-----END PRIVATE KEY-----\\nbad\\n' >&2; exit 1",
             "exit code 1: *** bad"},
-        {"echo s3cret", "printed no usable credential: it is no ExecCredential"},
+        {"echo s3cret", "printed no usable credential: it is not an ExecCredential"},
         {"printf '\\n\\t\\001'; head -c 100 /dev/urandom", "printed no usable credential"},
         {"while :; do echo s3crets3crets3crets3cret; done",
             "gave no credentials: sh wrote more than 1024 KiB"},
@@ -199,7 +199,7 @@ static void a_plugin_that_must_ask_needs_a_terminal(void **state)
     (void)state;
     if (!kl_child_terminal())
         assert_fails(run("exit 0", "{\"interactiveMode\":\"Always\"}", 0), KL_EAUTH, &err,
-            "its interactiveMode is Always, and standard input is not a terminal");
+            "its interactiveMode is Always, but standard input is not a terminal");
 }
 
 KL_TESTS(cmocka_unit_test(a_token_and_a_pair_with_an_end_are_taken),

@@ -81,15 +81,16 @@ static void pem_text_is_judged(void **state)
          *kb = text_of("b.key"), *locked = text_of("locked.key");
     assert_ok(kl_x509_check(a, &err), &err);
     assert_ok(kl_x509_check(both, &err), &err);
-    assert_fails(kl_x509_check(cut, &err), KL_ESYNTAX, &err, "no certificate can be read");
-    assert_fails(kl_x509_check("", &err), KL_ESYNTAX, &err, "no certificate can be read");
-    assert_fails(kl_x509_check(ka, &err), KL_ESYNTAX, &err, "no certificate can be read");
+    assert_fails(kl_x509_check(cut, &err), KL_ESYNTAX, &err, "does not contain a readable certificate");
+    assert_fails(kl_x509_check("", &err), KL_ESYNTAX, &err, "does not contain a readable certificate");
+    assert_fails(kl_x509_check(ka, &err), KL_ESYNTAX, &err, "does not contain a readable certificate");
     assert_ok(kl_x509_check_pair(a, ka, &err), &err);
     assert_fails(
         kl_x509_check_pair(a, kb, &err), KL_EINVAL, &err, "the key does not belong to the certificate");
-    assert_fails(kl_x509_check_pair(a, a, &err), KL_ESYNTAX, &err, "no private key");
+    assert_fails(kl_x509_check_pair(a, a, &err), KL_ESYNTAX, &err, "does not contain a readable private key");
     assert_fails(kl_x509_check_pair(a, locked, &err), KL_ESYNTAX, &err, "needs a passphrase");
-    assert_fails(kl_x509_check_pair(ka, ka, &err), KL_ESYNTAX, &err, "no certificate");
+    assert_fails(
+        kl_x509_check_pair(ka, ka, &err), KL_ESYNTAX, &err, "does not contain a readable certificate");
     kl_time end = 0;
     assert_ok(kl_x509_not_after(a, &end, &err), &err);
     kl_time left = end - kl_clock_wall(kl_clock_real());

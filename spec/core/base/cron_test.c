@@ -59,7 +59,7 @@ static void either_day_is_enough_where_both_are_given(void **state)
     (void)state;
     next_is("0 0 13 * fri", "2026-11-22 00:00:00", "2026-11-27 00:00:00");
     next_is("0 0 23 * fri", "2026-11-22 00:00:00", "2026-11-23 00:00:00");
-    /* a star with a step is no star, as CronJob sees it */
+    /* a star with a step is not a star, as CronJob sees it */
     next_is("0 0 */10 * mon", "2026-11-02 00:00:00", "2026-11-09 00:00:00");
     next_is("0 0 * * mon", "2026-11-02 00:00:00", "2026-11-09 00:00:00");
 }
@@ -97,15 +97,15 @@ static void mistakes_name_the_field(void **state)
         {"", "there are 0 fields"},
         {"0 3 * *", "there are 4 fields"},
         {"0 3 * * * *", "more than five fields"},
-        {"60 * * * *", "'60' is no minute"},
-        {"* 24 * * *", "'24' is no hour"},
-        {"* * 0 * *", "'0' is no day of the month"},
-        {"* * * 13 *", "'13' is no month"},
-        {"* * * * moon", "'moon' is no day of the week"},
-        {"5-1 * * * *", "'5-1' is no minute"},
-        {"*/0 * * * *", "'*/0' is no minute"},
-        {"1, * * * *", "'1,' is no minute"},
-        {"99999999999999999999 * * * *", "is no minute"},
+        {"60 * * * *", "'60' is not a valid minute"},
+        {"* 24 * * *", "'24' is not a valid hour"},
+        {"* * 0 * *", "'0' is not a valid day of the month"},
+        {"* * * 13 *", "'13' is not a valid month"},
+        {"* * * * moon", "'moon' is not a valid day of the week"},
+        {"5-1 * * * *", "'5-1' is not a valid minute"},
+        {"*/0 * * * *", "'*/0' is not a valid minute"},
+        {"1, * * * *", "'1,' is not a valid minute"},
+        {"99999999999999999999 * * * *", "is not a valid minute"},
         {"0 0 30 2 *", "there is no such day"},
         {"@often", "known words are @hourly"},
         {"@daily 3", "known words are @hourly"},

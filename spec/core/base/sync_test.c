@@ -150,7 +150,7 @@ static void log_levels_have_words(void **state)
         assert_int_equal(l, i);
     }
     assert_fails(kl_log_level_parse("loud", &l, &err), KL_EINVAL, &err,
-        "\"loud\" is not known: use debug, info, warn, error or off");
+        "unknown log level \"loud\": use debug, info, warn, error or off");
     assert_fails(kl_log_level_parse(NULL, &l, &err), KL_EINVAL, &err, "use debug");
 }
 

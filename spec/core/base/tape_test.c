@@ -165,11 +165,11 @@ static void what_is_no_tape_is_left_where_it_is(void **state)
     kl_tape *t = begin(&r, 1000);
     add(t, "return 7\n");
     kl_tape_free(t);
-    assert_left_alone(&r, "{\"t\":", "/tape is there and is none of our recordings");
+    assert_left_alone(&r, "{\"t\":", "/tape exists and is not a kubelua recording");
     assert_content(&r, 0, "return 7\n");
     char *last = kl_sprintf("%s.3", r.path);
     assert_int_equal(rename(r.path, last), 0);
-    assert_left_alone(&r, "{\"t\":", "/tape.3 is there and is none of our recordings");
+    assert_left_alone(&r, "{\"t\":", "/tape.3 exists and is not a kubelua recording");
     kl_free(last);
     room_close(&r);
 }

@@ -559,7 +559,7 @@ static void an_answer_that_is_no_list_changes_nothing(void **state)
     assert_false(kl_informer_synced(w.i));
     kl_informer_stats s;
     kl_informer_stats_get(w.i, &s);
-    assert_non_null(strstr(s.message, "listing pods brought a Status where a list was expected"));
+    assert_non_null(strstr(s.message, "listing pods returned a Status where a list was expected"));
     kl_informer_stats_fini(&s);
     teardown(&w);
 }
@@ -994,7 +994,7 @@ static void with_an_executor_everything_keeps_its_order(void **state)
     fake_fini(&w.f);
 }
 
-/* What answers 200 and is no list of this kind: a proxy's JSON, another server behind the same address.
+/* What answers 200 and is not a list of this kind: a proxy's JSON, another server behind the same address.
  * Nothing is taken from it. */
 static void a_list_of_something_else_replaces_nothing(void **state)
 {
@@ -1036,7 +1036,7 @@ static void items_of_another_kind_are_no_items(void **state)
     assert_fails(
         w.f.sink.item(w.f.sink.arg,
             fake_json("{\"kind\":\"Secret\",\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\"}}"), &err),
-        KL_ESERVER, &err, "holds a Secret");
+        KL_ESERVER, &err, "contains a Secret");
     fake_fails(&w.f, KL_ESERVER, 200);
     assert_false(kl_informer_synced(w.i));
     teardown(&w);

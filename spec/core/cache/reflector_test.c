@@ -807,7 +807,7 @@ static void pages_that_lead_nowhere_are_given_up(void **state)
     start(&b);
     assert_int_equal(page(&b, "17", "again").what, KL_REFLECTOR_LIST);
     assert_list(wait_out(&b, page(&b, "17", "again"), KL_MILLISECONDS(800)), "0", 500);
-    assert_non_null(strstr(kl_reflector_message(b.r), "the list has no end"));
+    assert_non_null(strstr(kl_reflector_message(b.r), "the list does not end"));
     kl_reflector_action a = {0};
     char token[16];
     for (int i = 0; i < 5; i++) {
@@ -842,7 +842,7 @@ static void a_list_of_more_pages_than_a_server_can_have_is_given_up(void **state
     }
     assert_int_equal(i, 100000);
     assert_int_equal(a.what, KL_REFLECTOR_WAIT);
-    assert_non_null(strstr(kl_reflector_message(b.r), "100,000 pages have come"));
+    assert_non_null(strstr(kl_reflector_message(b.r), "more than 100,000 pages"));
     kl_reflector_free(b.r);
 }
 

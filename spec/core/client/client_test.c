@@ -313,7 +313,7 @@ static void mistakes_are_told_before_anything_is_sent(void **state)
     assert_fails(call(&w, &op), KL_EINVAL, &w.err, "get pods ns: a name is needed");
     op.name = "a";
     op.ns = NULL;
-    assert_fails(call(&w, &op), KL_EINVAL, &w.err, "pods are namespaced: say which namespace");
+    assert_fails(call(&w, &op), KL_EINVAL, &w.err, "pods are namespaced: name the namespace");
     op.ns = "ns";
     op.name = "a/b";
     assert_fails(call(&w, &op), KL_EINVAL, &w.err, "a/b");
@@ -466,7 +466,7 @@ static void a_403_names_the_rule_that_is_missing(void **state)
     assert_non_null(strstr(kl_err_message(&w.err),
         "the missing RBAC rule: verb \"patch\" on resource \"deployments/status\" in API group \"apps\" in "
         "namespace \"shop\" (a Role)"));
-    assert_int_equal(call(&w, &op), KL_EFORBIDDEN); /* a quota is no rule */
+    assert_int_equal(call(&w, &op), KL_EFORBIDDEN); /* a quota is not a rule */
     assert_null(strstr(kl_err_message(&w.err), "RBAC"));
     op = op_of(KL_LIST, &nodes);
     w.s.bodies[2] = "";
@@ -1133,7 +1133,7 @@ static void what_the_body_says_is_what_the_call_says(void **state)
         const char *sub, *ns, *name, *body, *says;
     } wrong[] = {
         {KL_UPDATE, NULL, "ns", "a", "{\"kind\":\"Secret\",\"apiVersion\":\"v1\"}",
-            "update pods ns/a: the body is a v1/Secret, the call is about v1/Pod"},
+            "update pods ns/a: the body is a v1/Secret, but the call is for v1/Pod"},
         {KL_APPLY, NULL, "ns", "a", "{\"kind\":\"Pod\",\"apiVersion\":\"v2\"}", "the body is a v2/Pod"},
         {KL_UPDATE, "status", "ns", "a", "{\"kind\":\"Node\",\"apiVersion\":\"v1\"}",
             "the body is a v1/Node"},
@@ -1142,13 +1142,13 @@ static void what_the_body_says_is_what_the_call_says(void **state)
         {KL_CREATE, NULL, "ns", NULL, "{\"metadata\":{\"name\":\"b\",\"namespace\":\"other\"}}",
             "create pods ns/b: the body's metadata.namespace is \"other\""},
         {KL_CREATE, NULL, "", NULL, "{\"metadata\":{\"name\":\"b\"}}",
-            "pods are namespaced: say which namespace"},
+            "pods are namespaced: name the namespace"},
         {KL_UPDATE, NULL, "ns", "", "{}", "a name is needed"},
         {KL_GET, NULL, "ns", "..", NULL, "may not be '..'"},
         {KL_GET, NULL, "ns", "a/b", NULL, "may not contain '/'"},
         {KL_DELETE, NULL, "n%s", "a", NULL, "may not contain '%'"},
         {KL_GET, "logs", "ns", "a", NULL, "pods have no subresource \"logs\"; they have: status"},
-        {KL_DELETE_COLLECTION, NULL, NULL, NULL, NULL, "pods are namespaced: say which namespace"},
+        {KL_DELETE_COLLECTION, NULL, NULL, NULL, NULL, "pods are namespaced: name the namespace"},
     };
     world w;
     world_start(&w, NULL);
@@ -1163,7 +1163,7 @@ static void what_the_body_says_is_what_the_call_says(void **state)
     }
     kl_op op = op_of(KL_LIST, &pods);
     op.rv_match = "Exact";
-    assert_fails(call(&w, &op), KL_EINVAL, &w.err, "none is given");
+    assert_fails(call(&w, &op), KL_EINVAL, &w.err, "resourceVersionMatch needs a resourceVersion");
     assert_int_equal(atomic_load(&w.p.requests), 0);
     world_stop(&w);
 }
@@ -1199,7 +1199,7 @@ static void answers_come_in_the_form_that_was_asked_for(void **state)
     assert_ok(call(&w, &op), &w.err);
     assert_string_equal(w.s.accept, "application/json;as=Table;v=v1;g=meta.k8s.io");
     assert_non_null(strstr(w.s.path, "includeObject=None"));
-    assert_fails(call(&w, &op), KL_ESERVER, &w.err, "is no list: a ThingList without rows");
+    assert_fails(call(&w, &op), KL_ESERVER, &w.err, "is not a list: a ThingList without rows");
     op = op_of(KL_GET, &pods);
     op.form = KL_AS_METADATA;
     op.ns = "ns";

@@ -199,7 +199,7 @@ static void an_answer_is_read_as_what_it_is(void **state)
     assert_gets(&w, &op, "p");
     assert_gets(&w, &op, "j");
     assert_gets(&w, &op, "q");
-    assert_string_equal(w.accepts[2], BOTH); /* JSON was no refusal */
+    assert_string_equal(w.accepts[2], BOTH); /* JSON was not a refusal */
     stop(&w);
 }
 

@@ -116,7 +116,7 @@ static void a_name_that_means_nothing_or_too_much_is_told(void **state)
         const char *said;
     } cases[] = {
         {"Widget", KL_EINVAL,
-            "\"Widget\" is in several API groups: say which, \"a.example.com/v1/Widget\" or "
+            "\"Widget\" is in several API groups: name one of \"a.example.com/v1/Widget\" or "
             "\"b.example.com/v1/Widget\""},
         {"widgets", KL_EINVAL, "\"widgets\" is in several API groups"},
         {"wi", KL_EINVAL, "\"wi\" is in several API groups"},
@@ -126,7 +126,7 @@ static void a_name_that_means_nothing_or_too_much_is_told(void **state)
         {"apps/v2/Deployment", KL_ENOTFOUND,
             "did you mean \"apps/v1/Deployment\" or \"apps/v1beta1/Deployment\"?"},
         {"things.down.example.com", KL_ESERVER,
-            "discovery of its API group failed: the server calls what it knows of it stale"},
+            "discovery of its API group failed: the server reports its discovery as stale"},
         {"gizmos.nothing.io", KL_ENOTFOUND, "it has no API group \"nothing.io\": is the CRD installed?"},
         {"", KL_EINVAL, "names no kind"},
         {"a/b/c/d", KL_EINVAL, "names no kind"},

@@ -228,7 +228,7 @@ static void tells_what_was_meant(void **state)
         "404 {\"error\":\"there is no /elsewhere; GET /v1/ lists what there is\"}\n");
     assert_answer(t, "GET", "/v1/echo", NULL, "405 {\"error\":\"/v1/echo is for POST, not for GET\"}\n");
     char *got = ask_at(t, t->path, "POST", "/v1/echo", "{\"n\": ");
-    assert_non_null(strstr(got, "400 {\"error\":\"the body is no JSON: "));
+    assert_non_null(strstr(got, "400 {\"error\":\"the body is not JSON: "));
     kl_free(got);
 }
 
@@ -259,7 +259,8 @@ static void a_place_that_is_taken_is_refused_with_the_pid(void **state)
     kl_err err = KL_ERR_INIT;
     kl_control *second = kl_control_new(NULL);
     assert_int_equal(kl_control_listen(second, t->path, &err), KL_EEXISTS);
-    char *expected = kl_sprintf("process %ld listens at %s: choose another path", (long)getpid(), t->path);
+    char *expected = kl_sprintf(
+        "process %ld already listens at %s: choose another path", (long)getpid(), t->path);
     assert_string_equal(kl_err_message(&err), expected);
     kl_free(expected);
     kl_err_fini(&err);
@@ -295,7 +296,7 @@ static void what_is_no_socket_stays(void **state)
     fclose(fopen(path, "w"));
     kl_control *second = kl_control_new(NULL);
     assert_int_equal(kl_control_listen(second, path, &err), KL_EEXISTS);
-    assert_non_null(strstr(kl_err_message(&err), "is there already and no socket"));
+    assert_non_null(strstr(kl_err_message(&err), "exists and is not a socket"));
     kl_err_fini(&err);
     kl_control_free(second);
     assert_int_equal(unlink(path), 0);
@@ -310,7 +311,7 @@ static void a_place_that_others_may_write_to_is_refused(void **state)
     assert_int_equal(chmod(t->dir, 0777), 0);
     kl_control *second = kl_control_new(NULL);
     assert_int_equal(kl_control_listen(second, path, &err), KL_EIO);
-    assert_non_null(strstr(kl_err_message(&err), "others may write into the directory"));
+    assert_non_null(strstr(kl_err_message(&err), "other users may write into the directory"));
     kl_err_fini(&err);
     assert_int_equal(chmod(t->dir, 01777), 0); /* as /tmp */
     assert_ok(kl_control_listen(second, path, &err), &err);
@@ -374,12 +375,13 @@ static void another_door_may_be_for_looking_only(void **state)
     kl_free(got);
     got = ask_at(t, path, "POST", "/v1/echo", NULL);
     assert_string_equal(
-        got, "403 {\"error\":\"POST /v1/echo changes something, and this door is for looking only\"}\n");
+        got, "403 {\"error\":\"POST /v1/echo makes a change, and this endpoint is read-only\"}\n");
     kl_free(got);
     kl_control_guard(t->c, "/v1/who");
     got = ask_at(t, path, "GET", "/v1/who", NULL);
-    assert_string_equal(
-        got, "403 {\"error\":\"/v1/who tells what objects hold, Secrets too: not by this door\"}\n");
+    assert_string_equal(got,
+        "403 {\"error\":\"/v1/who shows the contents of objects, Secrets included: not available on this "
+        "endpoint\"}\n");
     kl_free(got);
     kl_httpd_stop(h);
     assert_int_equal(unlink(path), 0);

@@ -70,8 +70,8 @@ static void it_says_what_is_worse(void **state)
     fresh = FRESH(.runs = 100, .writes = 50);
     why = kl_breaker_judge(&GOOD, &fresh);
     assert_string_equal(why,
-        "keys write again and again: 5 times a second beyond the first 10 runs of a key, all writes were "
-        "0.167 a second before");
+        "keys write again and again: 5 times per second after the first 10 runs of a key; before, all writes "
+        "were 0.167 per second");
     kl_free(why);
 }
 

@@ -463,7 +463,8 @@ static void reads_of_what_is_elsewhere_say_so(void **state)
     assert_ok(kl_reader_get(rd, "v1/Node", NULL, "n1", &v, &err), &err);
     assert_non_null(v);
     kl_value_unref(v);
-    assert_fails(kl_reader_get(rd, "v1/Secret", theirs, "s", &v, &err), KL_EINVAL, &err, "and nothing of");
+    assert_fails(
+        kl_reader_get(rd, "v1/Secret", theirs, "s", &v, &err), KL_EINVAL, &err, "and n1 is not among them");
     assert_fails(kl_reader_list(rd, "v1/Secret", &(kl_read_query){.ns = theirs}, &all, &err), KL_EINVAL, &err,
         "ctx.live");
     assert_fails(kl_reader_list(rd, "v1/Secret", &(kl_read_query){0}, &all, &err), KL_EINVAL, &err,
@@ -528,7 +529,7 @@ static void a_resource_without_namespaces_cannot_be_divided(void **state)
     bool parked;
     char *why = kl_wiring_why(w.w, &parked);
     assert_true(parked);
-    assert_non_null(strstr(why, "nodes have none"));
+    assert_non_null(strstr(why, "nodes are not namespaced"));
     kl_free(why);
     teardown(&w);
 }
@@ -551,9 +552,9 @@ static void a_function_that_leads_elsewhere_is_told_of_once(void **state)
             i ? theirs : mine, mine, i, i, 20 + i);
         fake_event(source(&w, SECRET, mine), "ADDED", text);
         assert_string_equal(taken(&w), key(i ? theirs : mine, "x"));
-        assert_int_equal(strstr(kl_buf_str(&w.log), "leads to a key in another namespace") != NULL, i > 0);
+        assert_int_equal(strstr(kl_buf_str(&w.log), "maps to a key in another namespace") != NULL, i > 0);
     }
-    assert_null(strstr(strstr(kl_buf_str(&w.log), "leads to a key") + 1, "leads to a key"));
+    assert_null(strstr(strstr(kl_buf_str(&w.log), "maps to a key") + 1, "maps to a key"));
     teardown(&w);
 }
 

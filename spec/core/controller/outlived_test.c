@@ -33,7 +33,7 @@ static void runs_on_old_logic_are_ended_after_the_deadline_and_their_keys_run_on
     assert_true(r.sent[1].cancelled);
     assert_int_equal(r.gens[0].refs, 0);
     assert_non_null(strstr(kl_buf_str(&r.log),
-        "a run on the old logic was ended; its key runs on the new one: controller=ctl key=ns/b"));
+        "a run on the old logic was ended; its key runs again on the new logic: controller=ctl key=ns/b"));
     assert_non_null(strstr(kl_buf_str(&r.log), "after=10s"));
     kl_buf text = KL_BUF_INIT;
     kl_metrics_write(r.metrics, &text);

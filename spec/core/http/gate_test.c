@@ -30,7 +30,7 @@ static void one_goes_first_and_the_rest_when_it_is_through(void **state)
     /* it may be about to open the connection that all can share */
     assert_int_equal(next(&g), -1);
     g.sockets = 1;
-    assert_int_equal(next(&g), -1); /* a socket is no connection yet */
+    assert_int_equal(next(&g), -1); /* a socket is not a connection yet */
     kl__gate_connected(&passes[0]);
     assert_int_equal(next(&g), 1);
     assert_int_equal(next(&g), 2);

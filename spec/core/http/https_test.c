@@ -224,7 +224,8 @@ static void what_is_no_pair_is_refused_and_the_old_one_stays(void **state)
     show(r->ring, &one);
     assert_fails(kl_keyring_set(r->ring, one.cert, two.key, &err), KL_EINVAL, &err,
         "the key does not belong to the certificate");
-    assert_fails(kl_keyring_set(r->ring, "nonsense", two.key, &err), KL_ESYNTAX, &err, "no certificate");
+    assert_fails(kl_keyring_set(r->ring, "nonsense", two.key, &err), KL_ESYNTAX, &err,
+        "does not contain a readable certificate");
     assert_ok(post(r->http, r->url, one.cert, "a", 1, &n, &err), &err);
     authority_fini(&one);
     authority_fini(&two);

@@ -82,14 +82,14 @@ static void another_answer_is_told_in_words(void **state)
     } cases[] = {
         {SWITCH "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: "
                 "AAAA\r\nSec-WebSocket-Protocol: v4.channel.k8s.io\r\n\r\n",
-            KL_ESERVER, "does not belong to our key"},
+            KL_ESERVER, "does not match our key"},
         {SWITCH
             "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Protocol: v4.channel.k8s.io\r\n\r\n",
-            KL_ESERVER, "does not belong to our key"},
+            KL_ESERVER, "does not match our key"},
         {SWITCH "Upgrade: SPDY/3.1\r\nConnection: Upgrade\r\n\r\n", KL_ESERVER,
-            "another protocol than WebSocket"},
+            "a protocol other than WebSocket"},
         {SWITCH "Upgrade: websocket\r\nConnection: close\r\nSec-WebSocket-Accept: " PROOF "\r\n\r\n",
-            KL_ESERVER, "another protocol than WebSocket"},
+            KL_ESERVER, "a protocol other than WebSocket"},
         {SWITCH "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: " PROOF "\r\n\r\n",
             KL_ESERVER, "chose no subprotocol"},
         {SWITCH "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: " PROOF

@@ -101,7 +101,7 @@ static void what_we_send_is_masked_and_in_order(void **state)
     assert_int_equal(sent(w, &text, 0), 0x88);
     assert_memory_equal(text.data, "\x03\xe8", 2);
     assert_int_equal(sent(w, &text, 0), -1);
-    assert_fails(kl_websocket_send(w, "\0", 1, "x", 1, &err), KL_ECLOSED, &err, "after the goodbye");
+    assert_fails(kl_websocket_send(w, "\0", 1, "x", 1, &err), KL_ECLOSED, &err, "after the close frame");
     kl_buf_fini(&text);
     kl_websocket_free(w);
 }
@@ -169,7 +169,7 @@ static void a_peer_that_takes_nothing_for_60_s_is_dead(void **state)
     size_t waiting = kl_websocket_out(w)->len;
     assert_int_equal(waiting, 2 + 4 + 4); /* pings do not pile up behind it */
     assert_fails(
-        kl_websocket_tick(w, KL_SECONDS(61), &next, &err), KL_ETIMEOUT, &err, "taken nothing for 60 s");
+        kl_websocket_tick(w, KL_SECONDS(61), &next, &err), KL_ETIMEOUT, &err, "read nothing for 60 s");
     kl_websocket_wrote(w, 3, KL_SECONDS(61));
     assert_ok(kl_websocket_tick(w, KL_SECONDS(62), &next, &err), &err);
     kl_websocket_free(w);
@@ -287,8 +287,8 @@ static void a_command_ends_as_its_status_says(void **state)
             0, "exec a/b: gone"},
         {"{\"status\":5}", KL_ESERVER, 0, "neither Success nor Failure"},
         {"[]", KL_ESERVER, 0, "neither Success nor Failure"},
-        {"it broke", KL_ESERVER, 0, "no Status"},
-        {"", KL_ESERVER, 0, "no Status"},
+        {"it broke", KL_ESERVER, 0, "not a Status"},
+        {"", KL_ESERVER, 0, "not a Status"},
     };
     kl__request q = {.method = "GET", .what = (char *)"exec a/b"};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

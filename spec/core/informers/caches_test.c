@@ -408,15 +408,15 @@ static void a_refusal_names_the_rule_and_who_lacks_it(void **state)
     assert_problem(some,
         "may not list secrets in namespace b: add rule {apiGroups: [\"\"], resources: [\"secrets\"], verbs: "
         "[\"list\", \"watch\"]} to the Role of jane");
-    assert_int_equal(told(&w, "what needs it is parked until it may be read: kind=v1/Secret"), 1);
+    assert_int_equal(told(&w, "controllers that need it are parked until it may be read: kind=v1/Secret"), 1);
     fake_done(&w.of[2].f, KL_EFORBIDDEN, 403, NULL,
         "secrets is forbidden: User \"system:serviceaccount:prod:sync\" cannot list resource \"secrets\" in "
         "API group \"\" at the cluster scope");
     pump(&w);
     assert_problem(all,
         "may not list secrets in all namespaces: add rule {apiGroups: [\"\"], resources: [\"secrets\"], "
-        "verbs: [\"list\", \"watch\"]} to the ClusterRole of "
-        "service account prod/sync, or name the namespaces that are meant in `namespaces`");
+        "verbs: [\"list\", \"watch\"]} to the ClusterRole of service account prod/sync, or list namespaces "
+        "in `namespaces`");
     listed(&w.of[3], "7");
     fake_done(&w.of[3].f, KL_EFORBIDDEN, 403, NULL,
         "nodes is forbidden: User \"jane\" cannot watch resource \"nodes\" in API group \"\" at the cluster "
@@ -498,7 +498,7 @@ static void of_a_kind_that_is_gone_the_objects_are_deleted_and_it_comes_back(voi
     pump(&w);
     assert_int_equal(e.added, 3);
     assert_problem(c, NULL);
-    assert_int_equal(told(&w, "the kind is there again"), 1);
+    assert_int_equal(told(&w, "the kind exists again"), 1);
     int asked = w.asked[SECRET];
     advance(&w, KL_SECONDS(100)); /* and that is that */
     assert_in_range(w.asked[SECRET], asked, asked + 1);
@@ -570,7 +570,7 @@ static void a_kind_that_is_listed_again_is_asked_for_until_discovery_says_what_i
     pump(&w);
     listed(&w.of[0], "9");
     advance(&w, KL_SECONDS(5));
-    assert_int_equal(told(&w, "the kind is there again"), 1);
+    assert_int_equal(told(&w, "the kind exists again"), 1);
     assert_problem(c, NULL);
     assert_false(kl_cache_outdated(c));
     w.missing[SECRET] = false;

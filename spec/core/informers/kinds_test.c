@@ -176,7 +176,7 @@ static void a_kind_that_appears_wakes_who_waits_for_it(void **state)
     assert_non_null(kl_cache_informer(c));
     assert_int_equal(w.asked[APP], before + 1);
     assert_true(w.forgotten > forgotten);
-    assert_int_equal(told(&w, "the kind is there now"), 1);
+    assert_int_equal(told(&w, "the kind exists now"), 1);
     kl_cache_release(c);
     world_fini(&w);
 }

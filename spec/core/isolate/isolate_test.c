@@ -60,13 +60,13 @@ static void nonsense_ends_it(void **state)
     (void)state;
     /* no such word */
     assert_refused(
-        "printf '\\005\\000\\000\\000\\377\\000\\000\\000\\000' >&0; exec sleep 60", "makes no sense");
+        "printf '\\005\\000\\000\\000\\377\\000\\000\\000\\000' >&0; exec sleep 60", "invalid message");
     /* a read of no run */
     assert_refused(
-        "printf '\\005\\000\\000\\000\\100\\000\\000\\000\\000' >&0; exec sleep 60", "makes no sense");
+        "printf '\\005\\000\\000\\000\\100\\000\\000\\000\\000' >&0; exec sleep 60", "invalid message");
     /* a result of nothing */
     assert_refused(
-        "printf '\\005\\000\\000\\000\\043\\000\\000\\000\\000' >&0; exec sleep 60", "makes no sense");
+        "printf '\\005\\000\\000\\000\\043\\000\\000\\000\\000' >&0; exec sleep 60", "invalid message");
     assert_refused("printf '\\377\\377\\377\\377\\377' >&0; exec sleep 60", "more than");
     assert_refused("echo hello, here I am >&0; exec sleep 60", "was killed");
 }
@@ -75,7 +75,7 @@ static void its_end_is_told_as_it_was(void **state)
 {
     (void)state;
     assert_refused("exit 3", "with status 3");
-    assert_refused("exit 9", "more memory");
+    assert_refused("exit 9", "exceeded its memory limit");
     assert_refused("kill -9 $$", "signal 9");
     assert_refused("kill -SYS $$", "seccomp");
 }

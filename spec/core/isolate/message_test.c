@@ -1,4 +1,4 @@
-/* message_test.c - messages over a socket: what goes in comes out, and what is no message is told. */
+/* message_test.c - messages over a socket: what goes in comes out, and what is not a message is told. */
 #include "support/test.h"
 
 #include <string.h>

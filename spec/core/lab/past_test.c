@@ -111,12 +111,12 @@ static void what_is_wrong_is_named_with_its_line(void **state)
     static const struct {
         const char *text, *part;
     } cases[] = {
-        {HEAD KINDS "{'t':'put','c':7,'o':11}\n", "tape:4: object 11 was not told before"},
-        {HEAD KINDS "{'t':'put','c':8,'o':11,'v':{}}\n", "tape:4: cache 8 was not told before"},
-        {HEAD KINDS PODS "{'t':'set','s':1,'ids':[99]}\n", "tape:7: object 99 was not told before"},
-        {HEAD KINDS PODS "{'t':'set','s':2,'of':1,'ids':[]}\n", "set 1 was not told before"},
+        {HEAD KINDS "{'t':'put','c':7,'o':11}\n", "tape:4: object 11 is not in the recording"},
+        {HEAD KINDS "{'t':'put','c':8,'o':11,'v':{}}\n", "tape:4: cache 8 is not in the recording"},
+        {HEAD KINDS PODS "{'t':'set','s':1,'ids':[99]}\n", "tape:7: object 99 is not in the recording"},
+        {HEAD KINDS PODS "{'t':'set','s':2,'of':1,'ids':[]}\n", "set 1 is not in the recording"},
         {HEAD KINDS PODS "{'t':'set','s':1,'ids':[11]}\n{'t':'set','s':2,'of':1,'head':2,'ids':[]}\n",
-            "takes more of set 1 than that has"},
+            "takes more items of set 1 than it has"},
         {HEAD KINDS PODS "{'t':'set','s':1,'ids':[11]}\n{'t':'set','s':1,'ids':[]}\n", "set 1 is told twice"},
         {HEAD KINDS PODS BEGAN BEGAN, "run r1 begins twice"},
         {HEAD KINDS PODS BEGAN "{'t':'asked','r':'r1','n':2,'what':'sleep'}\n",
@@ -124,14 +124,14 @@ static void what_is_wrong_is_named_with_its_line(void **state)
         {HEAD KINDS PODS BEGAN "{'t':'asked','r':'r1','n':1,'what':'call'}\n", "of a call has no \"op\""},
         {HEAD KINDS PODS BEGAN "{'t':'answered','r':'r1','n':1}\n", "which was not asked"},
         {HEAD KINDS PODS BEGAN "{'t':'ended','r':'r1','result':'done'}\n{'t':'clock','r':'r1','at':1}\n",
-            "run r1 goes on after its end"},
+            "run r1 continues after its end"},
         {HEAD KINDS PODS BEGAN "{'t':'ended','r':'r1'}\n", "the record \"ended\" has no \"result\""},
         {HEAD "{'t':'kind','kind':'v1/Pod'}\n", "the record \"kind\" has no \"group\""},
-        {HEAD "{'x':1}\n", "tape:2: no record: it has no \"t\""},
-        {HEAD "[1]\n", "tape:2: no record"},
+        {HEAD "{'x':1}\n", "tape:2: not a record: it has no \"t\""},
+        {HEAD "[1]\n", "tape:2: not a record"},
         {"{'t':'tape','format':2,'version':'9','recording':'a'}\n",
             "written by kubelua 9; this one reads format 1"},
-        {"{'t':'put'}\n", "tape is no recording"},
+        {"{'t':'put'}\n", "tape is not a recording"},
         {"", "tape is empty"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -182,8 +182,7 @@ static void two_scripts_share_a_metric_of_one_form(void **state)
             "\"size\":{\"type\":\"gauge\",\"help\":\"x\",\"labels\":[]}}",
             &err));
     assert_string_equal(
-        "a.lua: b.lua declares the metric made_total as a counter, and not in this form: give this one "
-        "another name",
+        "a.lua: b.lua declares the metric made_total as a counter in another form: rename this one",
         kl_err_message(&err));
     kl_err_fini(&err);
     assert_text(m, "# HELP made_total Made.\n# TYPE made_total counter\nmade_total{zone=\"eu\"} 3\n");

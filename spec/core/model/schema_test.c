@@ -214,7 +214,7 @@ static void no_document_is_no_schema(void **state)
         const kl_value *v = parse(bad[i]);
         kl_schema *s = NULL;
         kl_err err = KL_ERR_INIT;
-        assert_fails(kl_schema_read(v, &s, &err), KL_ESYNTAX, &err, "no OpenAPI v3 document");
+        assert_fails(kl_schema_read(v, &s, &err), KL_ESYNTAX, &err, "not an OpenAPI v3 document");
         assert_null(s);
         kl_value_unref(v);
     }
@@ -245,7 +245,7 @@ static void its_bytes_come_back_whole_or_not_at_all(void **state)
             kl_value_unref(out);
         kl_schema_unref(again);
         kl_free(spoilt);
-        assert_fails(kl_schema_load(bytes, i, &again, &err), KL_ESYNTAX, &err, "not the bytes of a schema");
+        assert_fails(kl_schema_load(bytes, i, &again, &err), KL_ESYNTAX, &err, "invalid bytes of a schema");
     }
     kl_value_unref(v);
     kl_schema_unref(s);

@@ -103,7 +103,7 @@ static void what_is_no_label_selector_is_refused_with_its_place(void **state)
         {"{\"matchExpressions\": {}}", "matchExpressions must be an array"},
         {"{\"matchExpressions\": [3]}", "must be an object, got integer"},
         {"{\"matchExpressions\": [{\"key\": \"a\", \"operator\": \"Equals\"}]}",
-            "\"Equals\" is no operator; use In"},
+            "\"Equals\" is not an operator; use In"},
         {"{\"matchExpressions\": [{\"key\": 7, \"operator\": \"In\"}]}", "key must be a string"},
         {"{\"matchExpressions\": [{\"key\": \"a\", \"operator\": \"In\", \"values\": \"b\"}]}",
             "values must be an array"},
@@ -113,12 +113,13 @@ static void what_is_no_label_selector_is_refused_with_its_place(void **state)
             "takes at least one value, got 0"},
         {"{\"matchExpressions\": [{\"key\": \"a\", \"operator\": \"Exists\", \"values\": [\"b\"]}]}",
             "takes no values, got 1"},
-        {"{\"matchLabels\": {\"a\\u0000b\": \"c\"}}", "the key \"a\" of matchLabels holds a NUL character"},
-        {"{\"matchLabels\": {\"a\": \"c\\u0000\"}}", "a holds a NUL character"},
+        {"{\"matchLabels\": {\"a\\u0000b\": \"c\"}}",
+            "the key \"a\" of matchLabels contains a NUL character"},
+        {"{\"matchLabels\": {\"a\": \"c\\u0000\"}}", "a contains a NUL character"},
         {"{\"matchExpressions\": [{\"key\": \"a\\u0000\", \"operator\": \"Exists\"}]}",
-            "key holds a NUL character"},
+            "key contains a NUL character"},
         {"{\"matchExpressions\": [{\"key\": \"a\", \"operator\": \"In\", \"values\": [\"b\\u0000c\"]}]}",
-            "element of values holds a NUL character"},
+            "element of values contains a NUL character"},
     };
     kl_err err = KL_ERR_INIT;
     kl_selector *s;

@@ -60,7 +60,7 @@ static void of_a_group_one_runs_and_the_end_calls_the_next(void **state)
     assert_int_equal(s.parked, 2);
     assert_int_equal(s.running, 2);
     assert_int_equal(s.ready, 0);
-    kl_workqueue_finish(q, &o, 7); /* another group's end is no news for this one */
+    kl_workqueue_finish(q, &o, 7); /* another group's end is not news for this one */
     nothing_is_ready(q, 7);
     add(q, "ns/late", 0, 8);
     kl_workqueue_finish(q, &a, 9);

@@ -153,7 +153,7 @@ static void a_field_that_goes_back_and_forth_is_a_fight(void **state)
     assert_string_equal(r.said.other, "autoscaler");
     assert_true(kl_fights_holds(r.f, "ns/a", r.now, &until));
     run(&r, object("u", r.rv, 3, 0, NULL), NULL);
-    assert_false(r.told); /* that is no peace yet */
+    assert_false(r.told); /* that is not a peace yet */
     a_round(&r, THEIRS, true);
     assert_false(r.told);
     a_round(&r, THEIRS, false);

@@ -421,7 +421,7 @@ static void it_ends_in_time_and_is_told_and_counted(void **state)
     assert_true(kl_workqueue_try_get(w.q, now_of(&w), &it));
     assert_false(owed(&w));
     assert_non_null(strstr(kl_buf_str(&w.log),
-        "the cache does not show what was written, running anyway: controller=ctl key=ns/key "
+        "the cache does not show earlier writes yet; running anyway: controller=ctl key=ns/key "
         "waits_for=\"v1/ConfigMap ns/"));
     kl_buf text = KL_BUF_INIT;
     kl_metrics_write(w.metrics, &text);

@@ -166,7 +166,7 @@ static void a_running_generation_is_given_what_it_has_and_no_secrets(void **stat
     kl_value_unref(wish);
     static const char *const refused[][2] = {
         {"{\"regoin\":\"us\"}", "dns has no param regoin (did you mean region?)"},
-        {"{\"token\":\"x\"}", "param token of dns is a secret, which is given when it is deployed"},
+        {"{\"token\":\"x\"}", "param token of dns is a secret; it is set at deployment"},
     };
     for (size_t i = 0; i < 2; i++) {
         wish = json(refused[i][0]);

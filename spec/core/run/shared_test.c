@@ -56,8 +56,8 @@ static void beyond_its_bound_it_refuses_and_keeps_what_it_has(void **state)
     set(s, "a", long_text);
     v = kl_value_of_str(long_text);
     assert_int_equal(kl_shared_set(s, "b", v, &err), KL_ETOOBIG);
-    assert_non_null(strstr(
-        kl_err_message(&err), "store may hold 3 KiB and holds 3; there is no room for the 4 KiB of \"b\""));
+    assert_non_null(
+        strstr(kl_err_message(&err), "store may hold 3 KiB and holds 3; the 4 KiB of \"b\" do not fit"));
     kl_err_fini(&err);
     assert_holds(s, "b", NULL);
     assert_int_equal(kl_shared_set(s, "a", v, NULL), KL_OK); /* in its own place it fits */
@@ -98,9 +98,9 @@ static void numbers_are_added_to_what_is_there_or_to_0(void **state)
     assert_adds(s, kl_value_of_int(2), "2");
     assert_adds(s, kl_value_of_int(-5), "-3");
     assert_adds(s, kl_value_of_double(0.5), "-2.5");
-    set(s, "text", "no number");
+    set(s, "text", "not a number");
     assert_int_equal(add(s, "text", kl_value_of_int(1), &sum, &err), KL_EINVAL);
-    assert_string_equal(kl_err_message(&err), "\"text\" of store is no number but string");
+    assert_string_equal(kl_err_message(&err), "\"text\" of store is not a number but string");
     kl_err_fini(&err);
     assert_int_equal(add(s, "big", kl_value_of_int(INT64_MAX), &sum, NULL), KL_OK);
     kl_value_unref(sum);

@@ -355,7 +355,8 @@ static void a_run_that_takes_too_long_is_abandoned_and_tried_again(void **state)
     rig_round(&r);
     assert_said(&r, "open1 g1+ns/a#1 xns/a");
     assert_true(r.sent[0].cancelled);
-    assert_non_null(strstr(kl_buf_str(&r.log), "timed out after 2s, waiting for create: raise `timeout`"));
+    assert_non_null(
+        strstr(kl_buf_str(&r.log), "timed out after 2s while waiting for create: raise `timeout`"));
     assert_string_equal(rig_state(&r, "ns/a"), "waiting 1 s");
     rig_answer(&r, 1, KL_OK, "{\"name\":\"late\"}"); /* nobody is there to hear it */
     rig_round(&r);

@@ -170,7 +170,7 @@ static void a_page_whose_snapshot_is_forgotten_is_410(void **state)
     const kl_value *refusal = http(s, "GET", next, NULL, &code);
     assert_int_equal(code, 410);
     assert_string_equal(kl_value_str_at(refusal, "reason", NULL), "Expired");
-    /* Who can live with a list that is no snapshot goes on from where it was, with what there is now. */
+    /* Who can live with a list that is not a snapshot goes on from where it was, with what there is now. */
     kl_free(next);
     next = kl_sprintf(MAPS "?limit=1&continue=%s", kl_value_str_at(refusal, "metadata", "continue", NULL));
     kl_free(create(s, "c"));

@@ -209,7 +209,7 @@ static void all_the_ways_in_which_the_server_can_break_off(void **state)
         {{BYTES("\x82\x7e\x01"), .cut = true}, KL_ECLOSED, "the connection ended early"},
         {{BYTES("\x83\x00")}, KL_ESERVER, "broke the WebSocket protocol"},
         {{BYTES("\x82\x02\x09x")}, KL_ESERVER, "a message for channel 9"},
-        {{BYTES("\x82\x04\x03huh" CLOSE)}, KL_ESERVER, "is no Status"},
+        {{BYTES("\x82\x04\x03huh" CLOSE)}, KL_ESERVER, "is not a Status"},
         {{BYTES("\x82\x7f\x00\x00\x00\x00\x7f\xff\xff\xffx")}, KL_ESERVER, "more than 1 MiB"},
         {{BYTES(CLOSE), .protocol = "v3.channel.k8s.io"}, KL_ESERVER, "which was not offered"},
         {{BYTES("HTTP/1.1 200 OK\r\n\r\n")}, KL_ESERVER, "broke the WebSocket protocol"},
@@ -449,7 +449,7 @@ static void v4_cannot_end_input_and_says_so(void **state)
     begin(&b, &r);
     kl_session_close_input(b.s);
     assert_fails(
-        drain(&b), KL_EREJECTED, &b.err, "v4.channel.k8s.io cannot say that standard input has ended");
+        drain(&b), KL_EREJECTED, &b.err, "v4.channel.k8s.io cannot signal the end of standard input");
     bench_stop(&b);
     kl_buf_fini(&s.got);
 }
@@ -476,9 +476,9 @@ static void a_port_says_its_number_first(void **state)
              .protocol = "v4.channel.k8s.io"},
             KL_ECONNECT, "abc", "port_forward ns/web 80: nope"},
         {{BYTES("\x82\x03\x00\x51\x00" CLOSE), .protocol = "v4.channel.k8s.io"}, KL_ESERVER, "",
-            "did not begin channel 0 with the port 80"},
+            "did not start channel 0 with the port 80"},
         {{BYTES("\x82\x02\x00\x50" CLOSE), .protocol = "v4.channel.k8s.io"}, KL_ESERVER, "",
-            "did not begin channel 0 with the port 80"},
+            "did not start channel 0 with the port 80"},
         {{BYTES("\x82\x04\x02"
                 "abc" CLOSE),
              .protocol = "v4.channel.k8s.io"},
@@ -611,12 +611,12 @@ static void mistakes_are_told_before_anything_is_sent(void **state)
     bench_start(&b, silent, NULL);
     kl_session_request r = exec_request(false);
     r.pod = "";
-    assert_fails(kl_session_start(b.c, &r, &s, &err), KL_EINVAL, &err, "say which pod");
+    assert_fails(kl_session_start(b.c, &r, &s, &err), KL_EINVAL, &err, "name the pod");
     r.pod = "a/b";
     assert_fails(kl_session_start(b.c, &r, &s, &err), KL_EINVAL, &err, "exec ns/a/b");
     r = exec_request(false);
     r.command = words + 1;
-    assert_fails(kl_session_start(b.c, &r, &s, &err), KL_EINVAL, &err, "say which command");
+    assert_fails(kl_session_start(b.c, &r, &s, &err), KL_EINVAL, &err, "name the command");
     r = exec_request(false);
     r.protocol = "v1";
     assert_fails(kl_session_start(b.c, &r, &s, &err), KL_EINVAL, &err, "got \"v1\"");

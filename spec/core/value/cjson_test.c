@@ -93,7 +93,7 @@ static void a_tree_that_is_no_json_is_refused_with_its_place(void **state)
     cJSON *twice = cJSON_CreateObject();
     cJSON_AddNumberToObject(twice, "k", 1);
     cJSON_AddNumberToObject(twice, "k", 2);
-    refused(with("a", twice), "a[2].k: the key stands there twice");
+    refused(with("a", twice), "a[2].k: the key appears twice");
     cJSON *item = cJSON_CreateNull();
     item->type = cJSON_Invalid;
     refused(with("a", item), "a[2]: the item is not valid");

@@ -69,7 +69,7 @@ static const char POD[] =
 static void every_prefix_of_an_object_is_refused(void **state)
 {
     (void)state;
-    size_t n = sizeof POD - 2; /* the newline after it is no part of it */
+    size_t n = sizeof POD - 2; /* the newline after it is not part of it */
     assert_laws(POD, sizeof POD - 1);
     for (size_t cut = 0; cut < n; cut++)
         assert_refused(POD, cut, "JSON is malformed at byte ");
@@ -281,7 +281,7 @@ static void a_hundred_thousand_members_and_a_million_items(void **state)
     assert_memory_equal(out.data, b.data, b.len);
     kl_value_unref(v);
     b.data[b.len - 1] = ' ';
-    assert_refused(b.data, b.len, "']' is expected");
+    assert_refused(b.data, b.len, "']' was expected");
     kl_buf_fini(&out);
     kl_buf_fini(&b);
 }
@@ -595,8 +595,8 @@ static void white_space_of_any_length_anywhere_and_nothing_that_looks_like_it(vo
             }
     }
     kl_buf_fini(&b);
-    assert_refused("", 0, "ends where a value is expected");
-    assert_refused(NULL, 0, "ends where a value is expected");
+    assert_refused("", 0, "ends where a value was expected");
+    assert_refused(NULL, 0, "ends where a value was expected");
     assert_refused(" \n\n ", 4, "line 3, column 2");
     assert_refused("1\0", 2, "byte 0x00 where nothing more");
     assert_refused("\0", 1, "byte 0x00");

@@ -55,7 +55,7 @@ static void assert_cut(kl_projection *p, const char *object, const char *want)
     char *told = kl_value_to_json(event);
     assert_string_equal(told, want);
     kl_free(told);
-    /* the envelope is no object of the cluster */
+    /* the envelope is not an object of the cluster */
     assert_string_equal(rest, "{\"kind\":\"L\",\"spec\":{\"x\":1}}");
     kl_free(got);
     kl_free(rest);

@@ -139,9 +139,9 @@ static void strings_keep_every_byte(void **state)
 static void refuses_what_is_not_json_and_says_where(void **state)
 {
     (void)state;
-    assert_refused("", "byte 0 (line 1, column 1): the text ends where a value is expected");
+    assert_refused("", "byte 0 (line 1, column 1): the text ends where a value was expected");
     assert_refused("{\"a\": 1,\n  \"b\": }", "byte 16 (line 2, column 8): '}' where a value is expected");
-    assert_refused("[1, 2", "the text ends where ',' or ']' is expected");
+    assert_refused("[1, 2", "the text ends where ',' or ']' was expected");
     assert_refused("[1,]", "']' where a value is expected");
     assert_refused("{\"a\":1,}", "a key in double quotes");
     assert_refused("{a:1}", "a key in double quotes");

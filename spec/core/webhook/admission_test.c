@@ -33,7 +33,7 @@ static void refused(const char *text, const char *part)
 static void what_is_no_review_is_refused_with_words(void **state)
 {
     (void)state;
-    refused("{", "is no JSON");
+    refused("{", "is not JSON");
     refused("[]", "expected an AdmissionReview");
     refused("{\"apiVersion\":\"v1\",\"kind\":\"Pod\"}", "got kind \"Pod\" of \"v1\"");
     refused("{\"apiVersion\":\"admission.k8s.io/v1beta1\",\"kind\":\"AdmissionReview\"}",

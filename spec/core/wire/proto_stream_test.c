@@ -270,7 +270,7 @@ static void projections_spare_errors(void **state)
     kl_buf_fini(&other);
 }
 
-/* What is no list, an error's Status, say, comes as the envelope. */
+/* What is not a list, an error's Status, say, comes as the envelope. */
 static void a_status_is_no_list(void **state)
 {
     (void)state;

@@ -191,7 +191,7 @@ static void envelopes_that_are_none_are_refused(void **state)
     assert_fails(kl_proto_decode("k8s\0\x0a\x7f", 6, &v, NULL, &err), KL_ESYNTAX, &err,
         "the protobuf's envelope is malformed or truncated at byte 4");
     assert_fails(kl_proto_decode("k8s\0\x1a\x04gzip", 10, &v, NULL, &err), KL_ESYNTAX, &err,
-        "the protobuf's content is encoded as \"gzip\", which nobody asked for");
+        "the protobuf's content is encoded as \"gzip\", which was not requested");
     kl_buf b = KL_BUF_INIT;
     put_unknown(&b, "example.com/v1", "Widget", "", 0);
     assert_fails(kl_proto_decode(b.data, b.len, &v, &outdated, &err), KL_ESYNTAX, &err,

@@ -200,8 +200,7 @@ void kl__crd_serve(kl_server *s, const kl_value *crd)
     }
     const kl__kind *was = kl__kinds_of_bucket(
         s->kinds, kl__store_bucket(s->store, text(crd, "group", NULL), text(crd, "names", "plural")));
-    if (was && !kl_value_equal(was->conversion, conversion_of(crd))) /* its watches start again, with the new
-                                                                        one */
+    if (was && !kl_value_equal(was->conversion, conversion_of(crd))) /* its watches start again */
         kl__watches_drop(s, was->group, was->plural, none);
     const char **served = kl_new_array(const char *, kl_value_len(versions) + 1);
     size_t n = 0;

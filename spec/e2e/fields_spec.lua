@@ -64,7 +64,7 @@ servers.each(function(server_name, start)
       asked([[fields = { "data.a" }]], [[report(ctx, obj.data.b)]])
       local why = reported()
       assert.truthy(why:find("data.b of ConfigMap " .. ns .. "/it was not kept in the cache", 1, true), why)
-      assert.truthy(why:find("keep of v1/ConfigMap only data.a; add what you need", 1, true), why)
+      assert.truthy(why:find("keep only these of v1/ConfigMap: data.a; add what you need", 1, true), why)
     end)
 
     it("reads absent fields of what is whole as nil", function()
@@ -98,8 +98,8 @@ servers.each(function(server_name, start)
         ctx:patch(ctx.live:get("v1/Service", "svc"), change)
         report(ctx, why)]])
       local why = reported()
-      assert.truthy(why:find("ctx:patch: the function changed the list spec.ports, of whose items only some \z
-        fields are kept", 1, true), why)
+      assert.truthy(why:find("ctx:patch: the function changed the list spec.ports, whose items are cached \z
+        with only some fields", 1, true), why)
       local svc = client:get("v1/Service", ns, "svc")
       assert.same({ "http", 8080, "more", 81 }, { svc.spec.ports[1].name, svc.spec.ports[1].port,
         svc.spec.ports[2].name, svc.spec.ports[2].port })

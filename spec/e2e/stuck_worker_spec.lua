@@ -157,7 +157,7 @@ servers.each(function(name, start)
 
       map("bad", "sticks")
       run:wait_for_log(60, "one: sticks sees bad")
-      local story = "the run of key " .. ns .. "/bad cannot be ended: it does not come back from a C function"
+      local story = "the run of key " .. ns .. "/bad cannot be ended: it is stuck in a C function"
       wait.until_true(60, "it is called stuck", function()
         return get("health probes", "healthz"):find(story, 1, true)
       end)

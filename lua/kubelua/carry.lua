@@ -13,7 +13,7 @@ local M = {}
 
 local LOCALS_MAX = 150                 -- Lua has 200 in a function
 
----@class kubelua.Carried
+---@class (private) kubelua.Carried
 ---@field private what string          of which controller, for messages
 ---@field private locals table[]       { name, id, value or fn }, in the order in which they were met
 ---@field private functions table<function, string>   their names in the text

@@ -65,7 +65,7 @@ describe("comparing a node", function()
       if differs then
         assert.same({ "n", "batchresource", CPU, theirs, ours,
           theirs > ours and "more there" or "less there" },
-          { found[1].node, found[1].calc, found[1].name, found[1].theirs, found[1].ours, found[1].reason })
+          { found[1].object, found[1].calc, found[1].name, found[1].theirs, found[1].ours, found[1].reason })
         assert.matches("^batchAllocatable%[CPU", found[1].why)
       end
     end)
@@ -117,17 +117,17 @@ end)
 
 describe("a report", function()
   it("groups by resource and reason, and shows some of each", function()
-    local list = { { node = "x", name = "b", reason = "only here", ours = 3 } }
+    local list = { { object = "x", name = "b", reason = "only here", ours = 3 } }
     for i = 1, 7 do
-      list[#list + 1] = { node = "n" .. i, name = "a", reason = "more there", theirs = i, ours = 0,
+      list[#list + 1] = { object = "n" .. i, name = "a", reason = "more there", theirs = i, ours = 0,
         why = "sum" }
     end
-    local text = report.text(list, 9)
+    local text = report.text(list, 9, "nodes")
     assert.equal(1, text:find(
       "nodes compared: 9, disagreements: 8\na, more there: 7\n  n1: there 1, here 0; sum\n",
       1, true), text)
     assert.matches("n5: there 5, here 0; sum\n  and 2 more\nb, only here: 1\n  x: there none, here 3\n$",
       text)
-    assert.equal("nodes compared: 0, disagreements: 0\n", report.text({}, 0))
+    assert.equal("nodes compared: 0, disagreements: 0\n", report.text({}, 0, "nodes"))
   end)
 end)

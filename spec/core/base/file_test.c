@@ -67,7 +67,7 @@ static void a_small_ceiling_is_one(void **state)
     (void)state;
     kl_err err = KL_ERR_INIT;
     assert_ok(read_pipe(1000, 1000, &err), &err);
-    assert_fails(read_pipe(1001, 1000, &err), KL_ETOOBIG, &err, "a text may have 1000 bytes at most");
+    assert_fails(read_pipe(1001, 1000, &err), KL_ETOOBIG, &err, "a text may have at most 1000 bytes");
     kl_err_fini(&err);
 }
 

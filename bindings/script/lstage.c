@@ -337,7 +337,9 @@ static int add_faults(lua_State *L)
 static int faults(lua_State *L)
 {
     kl_faults *f = kl_server_faults(self(L)->server);
-    lkl_push_value(L, kl_faults_list(f));
+    lkl_box *box = lkl_value_box(L);
+    box->ptr = (void *)kl_faults_list(f);
+    lkl_push_value(L, box->ptr);
     lua_pushinteger(L, (lua_Integer)kl_faults_left(f));
     return 2;
 }

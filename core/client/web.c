@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 #include "base/base64.h"
+#include "base/locks.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/sync.h"
@@ -595,7 +596,7 @@ kl_web *kl_web_new(const kl_web_options *o)
     if (!w->o.clock)
         w->o.clock = kl_clock_real();
     w->user_agent = kl_strdup(o->user_agent);
-    kl_mutex_init(&w->mu);
+    kl_mutex_init_as(&w->mu, KL_LOCK_WEB);
     return w;
 }
 

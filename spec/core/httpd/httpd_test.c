@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/buf.h"
+#include "base/locks.h"
 #include "httpd/httpd.h"
 #include "base/mem.h"
 #include "base/sync.h"
@@ -87,7 +88,7 @@ static int start(void **state)
 {
     server *t = kl_new(server);
     kl_err err = KL_ERR_INIT;
-    kl_mutex_init(&t->mu);
+    kl_mutex_init_as(&t->mu, KL_LOCK_SERVER); /* httpd is called under it, as the embedded server does */
     kl_cond_init(&t->changed);
     kl_httpd_options o = {
         .listen = "127.0.0.1:0", .max_body = 1000, .max_queued = 4000000, .handler = serve, .arg = t};

@@ -262,8 +262,9 @@ servers.each(function(name, start)
       ]]):format(server.kubeconfig, ns, [[return require "kubelua".controller { name = "busy", resource = "v1/ConfigMap",
         timeout = "2h", reconcile = function(_, ctx) ctx:sleep "1h" end }]]))
       card "busy"
-      local p = process.spawn { process.lua(), program, env = { LUA_PATH_5_4 = "lua/?.lua;lua/?/init.lua;;",
-        LUA_CPATH_5_4 = ("%s/lua/?.so;;"):format(os.getenv "KL_BUILD" or "build") } }
+      local p = process.spawn { "sh", "-c", "exec " .. process.lua() .. " " .. process.quote(program),
+        env = { LUA_PATH_5_4 = "lua/?.lua;lua/?/init.lua;;",
+          LUA_CPATH_5_4 = ("%s/lua/?.so;;"):format(os.getenv "KL_BUILD" or "build") } }
       assert.equal(0, p:wait(120), p:log())
       assert.match("false [^\n]*interrupted!\n0 controllers, ready: false\n[^\n]*it is stopping", p:log())
     end)

@@ -1,5 +1,6 @@
 -- chart_spec.lua - deploy/chart: what it renders is accepted by a real API server, runs with the rights it
--- gives, and its mistakes are told. not in asan, tsan: the manifests are the subject
+-- gives, and its mistakes are told.
+-- not in asan, tsan: the manifests are the subject
 
 local controller = require "support.controller"
 local kube = require "kubelua"

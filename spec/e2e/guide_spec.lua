@@ -2,7 +2,8 @@
 -- commands run in order, and what they print is compared.
 --
 -- "..." in an expected line stands for anything. A `kubelua get` or `curl` is asked again until it says
--- what it should: controllers take a moment. not in asan, tsan: the page is the subject; what its commands
+-- what it should: controllers take a moment.
+-- not in asan, tsan: the page is the subject; what its commands
 -- run, other specs run
 
 local controller = require "support.controller"

@@ -1,5 +1,6 @@
 -- gen_spec.lua - kubelua gen: what it writes can be required and checked, twice is once, and bad
--- definitions are named. not in asan, tsan: what is written is the subject
+-- definitions are named.
+-- not in asan, tsan: what is written is the subject
 
 local process = require "support.process"
 local servers = require "support.servers"

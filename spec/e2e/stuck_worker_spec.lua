@@ -144,7 +144,9 @@ servers.each(function(name, start)
         client:create { kind = "v1/ConfigMap", namespace = ns, name = key, data = { way = way } }
       end
       run = controller.start_with({ "LD_PRELOAD=" .. library(),
-        "ASAN_OPTIONS=" .. (os.getenv "ASAN_OPTIONS" or "") .. ":verify_asan_link_order=0" },
+        "ASAN_OPTIONS=" .. (os.getenv "ASAN_OPTIONS" or "") .. ":verify_asan_link_order=0",
+        -- The thread that is left behind at the end is the subject.
+        "TSAN_OPTIONS=" .. (os.getenv "TSAN_OPTIONS" or "") .. ":report_thread_leaks=0" },
         server, IN_C:format("one", ns, "one", "one"), "--health-probe-bind-address", "127.0.0.1:0",
         "--metrics-bind-address", "127.0.0.1:0", "--grace-period", "1s")
       for _, who in ipairs { "sticks", "neighbour" } do

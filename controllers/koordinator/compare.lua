@@ -61,12 +61,11 @@ local function look(known, ctx, since)
 end
 
 local function write(ctx, seen)
-  local data = { ["report.txt"] = report.text(seen.all, seen.nodes, "nodes") }
+  local cases = {}
   for calc, list in pairs(seen.cases) do
-    if #list > 0 then data[calc .. ".json"] = kube.encode { calc = calc, cases = list } end
+    if #list > 0 then cases[calc .. ".json"] = kube.encode { calc = calc, cases = list } end
   end
-  ctx:apply { apiVersion = "v1", kind = "ConfigMap", data = data,
-    metadata = { namespace = sloconfig.NAMESPACE, name = REPORT } }
+  report.write(ctx, REPORT, report.text(seen.all, seen.nodes, "nodes"), cases)
 end
 
 return kube.controller {

@@ -70,11 +70,6 @@ return kube.controller {
     for _, node in ipairs(nodes) do
       for _, one in ipairs(disagreements(node, ctx)) do found[#found + 1] = one end
     end
-    local told
-    told, ctx.memo.since = lasting.of(found, fields.copy(ctx.memo.since or {}), ctx:now():unix(),
-      ctx.params.patienceSeconds)
-    ctx:apply { apiVersion = "v1", kind = "ConfigMap",
-      data = { ["report.txt"] = report.text(told, #nodes, "nodes") },
-      metadata = { namespace = sloconfig.NAMESPACE, name = REPORT } }
+    report.write(ctx, REPORT, report.text(lasting.look(ctx, found), #nodes, "nodes"))
   end,
 }

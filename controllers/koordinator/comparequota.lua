@@ -7,7 +7,6 @@
 
 local kube = require "kubelua"
 local compare = require "compare.quota"
-local fields = require "fields"
 local forest = require "elasticquota.forest"
 local inputs = require "elasticquota.inputs"
 local lasting = require "compare.lasting"
@@ -37,13 +36,9 @@ return kube.controller {
   reconcile = function(_, ctx)
     local known = read(ctx)
     local infos = forest.calculate(known.index, known.pods, known.total, ctx.params)
-    local found
-    found, ctx.memo.since = lasting.of(compare.disagreements(known.objects, infos),
-      fields.copy(ctx.memo.since or {}), ctx:now():unix(), ctx.params.patienceSeconds)
-    local data = { ["report.txt"] = report.text(found, #known.objects, "quotas") }
+    local found = lasting.look(ctx, compare.disagreements(known.objects, infos))
     local cases = compare.cases(known, ctx.params, found)
-    if #cases > 0 then data["elastic_quota.json"] = kube.encode { calc = "elastic_quota", cases = cases } end
-    ctx:apply { apiVersion = "v1", kind = "ConfigMap", data = data,
-      metadata = { namespace = sloconfig.NAMESPACE, name = REPORT } }
+    report.write(ctx, REPORT, report.text(found, #known.objects, "quotas"), { ["elastic_quota.json"] =
+      #cases > 0 and kube.encode { calc = "elastic_quota", cases = cases } or nil })
   end,
 }

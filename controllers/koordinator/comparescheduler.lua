@@ -1,6 +1,6 @@
 -- comparescheduler.lua - runs the scheduler's plugins beside koord-scheduler and says where the two disagree:
--- each pod that it has just bound, and each that it finds no node for, against what a cycle of ours says in the
--- same cluster. Nothing is bound or written on pods. The ConfigMap koordinator-system/koordinator-compare-scheduler
+-- a cycle of ours gets each pod that it has just bound, and each for which it finds no node, in the same
+-- cluster. Nothing is bound or written on pods. The ConfigMap koordinator-system/koordinator-compare-scheduler
 -- has the report, and the inputs of disagreements as cases for `make fixtures`.
 --
 --   kubelua run controllers/koordinator/comparescheduler.lua --param schedulerName=koord-scheduler
@@ -28,8 +28,8 @@ local function bound_at(pod)
     and kube.time(condition.lastTransitionTime):unix()
 end
 
--- The pods of this scheduler that were bound from `since` on and before `now`, in that order; and those that it
--- finds no node for.
+-- The pods of this scheduler that were bound from `since` on and before `now`, in that order; and those for
+-- which it finds no node.
 local function decided_by(ctx, waiting, since, now)
   local placed, refused = {}, {}
   for pod in ctx:each(cluster.POD) do
@@ -94,15 +94,11 @@ return kube.controller {
         waits[#waits + 1] = one
       end
     end
-    waits, memo.since = lasting.of(waits, fields.copy(memo.since or {}), now, params.patienceSeconds)
+    waits = lasting.look(ctx, waits)
 
     memo.looked_at, memo.told, memo.cases, memo.compared = now, told, cases, compared + #placed
     local all = table.move(waits, 1, #waits, #told + 1, fields.copy(told))
-    local data = { ["report.txt"] = report.text(all, memo.compared + #refused, "decisions") }
-    if #cases > 0 then
-      data["placement.json"] = kube.encode { calc = "placement", cases = kube.array(cases) }
-    end
-    ctx:apply { apiVersion = "v1", kind = "ConfigMap", data = data,
-      metadata = { namespace = sloconfig.NAMESPACE, name = REPORT } }
+    report.write(ctx, REPORT, report.text(all, memo.compared + #refused, "decisions"), { ["placement.json"] =
+      #cases > 0 and kube.encode { calc = "placement", cases = kube.array(cases) } or nil })
   end,
 }

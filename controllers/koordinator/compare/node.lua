@@ -2,6 +2,7 @@
 -- on its status, against what the policy makes of the same inputs now.
 
 local batch = require "batchresource"
+local case = require "compare.case"
 local fields = require "fields"
 local kube = require "kubelua"
 local mid = require "midresource"
@@ -10,12 +11,6 @@ local prepare = require "prepare"
 local M = {}
 
 local CALCS = { batchresource = batch.NAMES, midresource = mid.NAMES }
-
-local function reason(theirs, ours)
-  if theirs == nil then return "only here" end
-  if not ours then return "only there" end
-  return theirs > ours and "more there" or "less there"
-end
 
 -- Where they differ by more than the part (0.1) of the original's figure that it calls a difference:
 -- { object, calc, name, theirs, ours, reason, why }; theirs and ours are nil where there is none.
@@ -30,18 +25,12 @@ function M.disagreements(input, decided)
         desired.resources[name] or nil
       if prepare.differs(theirs, ours, input.strategy.resourceDiffThreshold) then
         out[#out + 1] = { object = node.metadata.name, calc = calc, name = name, theirs = theirs, ours = ours,
-          reason = reason(theirs, ours), why = decided.messages[name] }
+          reason = case.reason(theirs, ours), why = decided.messages[name] }
       end
     end
   end
   table.sort(out, function(a, b) return a.name < b.name end)
   return out
-end
-
-local function bare(object)
-  local copy = fields.copy(object)
-  if copy then copy.metadata.managedFields = nil end
-  return copy
 end
 
 -- Whether what stands on the node is what was calculated, so that a case of the calculation can say it.
@@ -62,10 +51,10 @@ function M.case(input, decided, calc, list)
     if one.calc == calc then resources[one.name] = one.theirs end
   end
   local pods = {}
-  for i, pod in ipairs(input.pods) do pods[i] = bare(pod) end
-  return { name = input.node.metadata.name, source = "a cluster, compared",
-    input = { strategy = fields.copy(input.strategy), node = bare(input.node), pods = kube.array(pods),
-      nodeMetric = bare(input.nodeMetric), nodeResourceTopology = bare(input.nodeResourceTopology),
+  for i, pod in ipairs(input.pods) do pods[i] = case.bare(pod) end
+  return { name = input.node.metadata.name, source = case.SOURCE,
+    input = { strategy = fields.copy(input.strategy), node = case.bare(input.node), pods = kube.array(pods),
+      nodeMetric = case.bare(input.nodeMetric), nodeResourceTopology = case.bare(input.nodeResourceTopology),
       now = tostring(kube.time(input.now)) },
     expect = next(resources) and { resources = resources } or { reset = CALCS[calc] } }
 end

@@ -1,6 +1,7 @@
 -- placement.lua - where the original's decision about a pod differs from ours: the node that it gave the pod,
 -- against what a cycle of our plugins says of that node and of the others, in a cluster as it was then.
 
+local case = require "compare.case"
 local cycle = require "scheduler.cycle"
 local deviceshare = require "scheduler.deviceshare"
 local fields = require "fields"
@@ -18,15 +19,15 @@ local WRITTEN = { deviceshare.ANNOTATION, numa.STATUS, lifecycle.ALLOCATED }
 
 -- The pod as it was before it had a node.
 function M.undecided(pod)
-  local copy = fields.copy(pod)
-  copy.spec.nodeName, copy.metadata.managedFields = nil, nil
+  local copy = case.bare(pod)
+  copy.spec.nodeName = nil
   for _, name in ipairs(WRITTEN) do
     if copy.metadata.annotations then copy.metadata.annotations[name] = nil end
   end
   return copy
 end
 
--- "20150 = LoadAwareScheduling 80 + Reservation 100"
+-- "20150 of LoadAwareScheduling 80, Reservation 100"
 local function show(score)
   local parts = {}
   for i, name in ipairs(fields.names(score.by)) do parts[i] = ("%s %s"):format(name, score.by[name]) end
@@ -34,8 +35,8 @@ local function show(score)
 end
 
 -- What our cycle says against a node for a pod: nil where it would have taken the node as well (fits, and no
--- other scores more), else { name = what decided, theirs, ours = nodes, reason, why }. theirs is nil where the
--- original found no node.
+-- other scores more), else { name = what decided, theirs, ours = nodes, reason, why }. theirs is nil where
+-- the original found no node.
 --   pod    as undecided gives it, and counted on no node of `state` (snapshot.lua)
 --   args   cycle.args
 function M.judge(pod, theirs, nodes, state, args)
@@ -59,8 +60,8 @@ function M.judge(pod, theirs, nodes, state, args)
 end
 
 -- Judges pods that the original has just placed, { { pod, node = its name, at = seconds }, ... }, each in the
--- cluster of its moment: those that came later are not there. Returns a list of what judge says, with the pod's
--- key as `object` and what `keep(pod, found)` returned as `case`.
+-- cluster of its moment: those that came later are not there. Returns a list of what judge says, with the
+-- pod's key as `object` and what `keep(pod, found)` returned as `case`.
 function M.judge_all(placed, nodes, state, args, keep)
   local out, by_name, entries = {}, {}, {}
   for _, node in ipairs(nodes) do by_name[node.metadata.name] = node end
@@ -83,12 +84,6 @@ function M.judge_all(placed, nodes, state, args, keep)
 end
 
 -- ---------------------------------------------------------------- cases
-
-local function bare(object)
-  local copy = fields.copy(object)
-  copy.metadata.managedFields = nil
-  return copy
-end
 
 local function by_node(list)
   local out = {}
@@ -117,9 +112,9 @@ end
 --   given  what cycle.args took
 function M.case(pod, found, nodes, state, given)
   if not found.theirs then return nil end
-  local input = { pod = bare(pod), nodes = {}, pods = {}, nodeMetrics = {}, devices = {}, topologies = {},
-    reservations = {}, now = tostring(kube.time(state.now)), args = given }
-  local function add(to, object) if object then to[#to + 1] = bare(object) end end
+  local input = { pod = case.bare(pod), nodes = {}, pods = {}, nodeMetrics = {}, devices = {},
+    topologies = {}, reservations = {}, now = tostring(kube.time(state.now)), args = given }
+  local function add(to, object) if object then to[#to + 1] = case.bare(object) end end
   for _, node in ipairs(nodes) do
     local name = node.metadata.name
     if name == found.theirs or name == found.ours then
@@ -137,7 +132,7 @@ function M.case(pod, found, nodes, state, given)
   for name, list in pairs(input) do
     if type(list) == "table" and name ~= "pod" and name ~= "args" then input[name] = kube.array(list) end
   end
-  return { name = pods.key(pod), source = "a cluster, compared", input = input,
+  return { name = pods.key(pod), source = case.SOURCE, input = input,
     expect = { node = found.theirs } }
 end
 

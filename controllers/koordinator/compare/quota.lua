@@ -1,7 +1,8 @@
 -- quota.lua - where the figures that ElasticQuotas carry differ from ours: runtime, requests and use, as
--- koord-scheduler writes them into annotations and the status, against what the policy makes of the same pods,
--- nodes and quotas now.
+-- koord-scheduler writes them into annotations and the status, against what the policy makes of the same
+-- pods, nodes and quotas now.
 
+local case = require "compare.case"
 local fields = require "fields"
 local kube = require "kubelua"
 local lists = require "lib.lists"
@@ -13,12 +14,6 @@ local M = {}
 -- A figure as spec/fixtures/koordinator names it; what is not here has no case.
 local NAMES = { runtime = "runtime", request = "request", child_request = "childRequest",
   guaranteed = "guaranteed", allocated = "allocated", used = "used" }
-
-local function reason(theirs, ours)
-  if theirs == nil then return "only here" end
-  if ours == nil then return "only there" end
-  return theirs > ours and "more there" or "less there"
-end
 
 -- Where they differ, a zero being the same as nothing: { object = the quota's name, figure, resource,
 -- name = both, theirs, ours, reason, why }; theirs and ours are nil where there is none.
@@ -36,7 +31,7 @@ function M.disagreements(objects, infos)
         if (there or 0) ~= (here or 0) then
           out[#out + 1] = { object = object.metadata.name, figure = figure, resource = name,
             name = figure .. " of " .. name, why = why or nil, theirs = there and lists.text(name, there),
-            ours = here and lists.text(name, here), reason = reason(there, here) }
+            ours = here and lists.text(name, here), reason = case.reason(there, here) }
         end
       end
     end
@@ -48,43 +43,48 @@ function M.disagreements(objects, infos)
   return out
 end
 
-local function bare(object)
-  local copy = fields.copy(object)
-  copy.metadata.managedFields = nil
-  return copy
-end
-
--- A case of spec/fixtures/koordinator for each tree in which the two disagree, that expects the original's figures
--- where they do.
---   input  what elasticquota.inputs read; params  those of forest.calculate; list  of M.disagreements
-function M.cases(input, params, list)
-  local wrong, objects, out = {}, {}, {}
+-- { [quota] = { [figure as a case names it] = { [resource] = the original's } } } of disagreements.
+local function theirs_of(list)
+  local out = {}
   for _, one in ipairs(list) do
     local name = NAMES[one.figure]
     if name then
-      local of = wrong[one.object] or {}
-      wrong[one.object] = of
+      local of = out[one.object] or {}
+      out[one.object] = of
       of[name] = of[name] or kube.object {}
       of[name][one.resource] = one.theirs or "0"
     end
   end
+  return out
+end
+
+-- { [quota] = list } of one of the sums of pods, as a case has it.
+local function listed(sums, what)
+  local out = kube.object {}
+  for name, sum in pairs(sums) do out[name] = kube.object(lists.texts(sum[what])) end
+  return out
+end
+
+-- A case of spec/fixtures/koordinator for each tree in which the two disagree, that expects the original's
+-- figures where they do.
+--   input  what elasticquota.inputs read; params  those of forest.calculate; list  of M.disagreements
+function M.cases(input, params, list)
+  local theirs, objects, out = theirs_of(list), {}, {}
+  if next(theirs) == nil then return out end
   for _, object in ipairs(input.objects) do objects[object.metadata.name] = object end
   local sums = members.sums(input.index, input.pods)
   local trees = members.trees(input.index, input.total, params.multi_quota_tree)
   for _, id in ipairs(fields.names(trees)) do
-    local quotas, expect, requests, used = {}, {}, {}, {}
+    local quotas, expect = {}, {}
     for i, q in ipairs(trees[id].quotas) do
-      quotas[i] = bare(objects[q.name])
-      expect[q.name] = wrong[q.name]
-    end
-    for name, sum in pairs(sums) do
-      requests[name], used[name] = kube.object(lists.texts(sum.request)), kube.object(lists.texts(sum.used))
+      quotas[i] = objects[q.name]
+      expect[q.name] = theirs[q.name]
     end
     if next(expect) then
-      out[#out + 1] = { name = id == "" and "the cluster's tree" or "tree " .. id,
-        source = "a cluster, compared",
+      for i, object in ipairs(quotas) do quotas[i] = case.bare(object) end
+      out[#out + 1] = { name = id == "" and "the cluster's tree" or "tree " .. id, source = case.SOURCE,
         input = { op = "runtime", quotas = quotas, totalResource = kube.object(lists.texts(trees[id].total)),
-          podRequests = kube.object(requests), podUsed = kube.object(used),
+          podRequests = listed(sums, "request"), podUsed = listed(sums, "used"),
           scaleMinQuotaEnabled = params.enable_min_quota_scale, guaranteeUsage = params.guarantee_usage,
           upstream = params.upstream },
         expect = { quotas = expect } }

@@ -1,5 +1,8 @@
 -- report.lua - disagreements for people: grouped by resource and reason, the largest group first.
 
+local fields = require "fields"
+local sloconfig = require "sloconfig"
+
 local M = {}
 
 local SHOWN = 5 -- objects of a group
@@ -35,6 +38,13 @@ function M.text(list, compared, what)
     if #group > SHOWN then lines[#lines + 1] = ("  and %d more"):format(#group - SHOWN) end
   end
   return table.concat(lines, "\n") .. "\n"
+end
+
+-- Writes the ConfigMap `name`: the report, and what stands beside it in `more`, { [entry] = text }.
+function M.write(ctx, name, text, more)
+  ctx:apply { apiVersion = "v1", kind = "ConfigMap",
+    data = fields.merge(more or {}, { ["report.txt"] = text }),
+    metadata = { namespace = sloconfig.NAMESPACE, name = name } }
 end
 
 return M

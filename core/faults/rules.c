@@ -34,6 +34,25 @@ static void wrong(reader *in, const char *field, const char *fmt, ...)
     kl_err_prefix(in->err, "%s", field);
 }
 
+static size_t index_of(const char *word, const char *const *known, size_t n)
+{
+    size_t i = 0;
+    while (i < n && strcmp(known[i], word))
+        i++;
+    return i;
+}
+
+/* A word that is not among the known ones; `otherwise` is the way out where none of them is near. */
+static void no_such(reader *in, const char *field, const char *word, const char *const *known, size_t n,
+    const char *otherwise)
+{
+    const char *near = kl_suggest(word, known, n);
+    if (near)
+        wrong(in, field, "there is no \"%s\"; did you mean \"%s\"?", word, near);
+    else
+        wrong(in, field, "there is no \"%s\"%s", word, otherwise);
+}
+
 static void text(reader *in, const char *field, const char **out)
 {
     const kl_value *v = kl_value_get(in->v, field);
@@ -93,16 +112,10 @@ static void verbs(reader *in)
     bool list = kl_value_type(v) == KL_ARRAY;
     for (size_t i = 0; v && !in->st && i < (list ? kl_value_len(v) : 1); i++) {
         const char *word = kl_value_str(list ? kl_value_item(v, i) : v);
-        size_t k = 0;
-        while (word && k < most && strcmp(known[k], word))
-            k++;
-        const char *near = word && k == most ? kl_suggest(word, known, most) : NULL;
         if (!word)
             wrong(in, "verb", "must be a verb, or a list of them");
-        else if (k == most && near)
-            wrong(in, "verb", "there is no \"%s\"; did you mean \"%s\"?", word, near);
-        else if (k == most)
-            wrong(in, "verb", "there is no \"%s\"", word);
+        else if (index_of(word, known, most) == most)
+            no_such(in, "verb", word, known, most, "");
     }
 }
 
@@ -180,13 +193,8 @@ static void failure(reader *in)
             r->reason = errors[i].reason;
         }
     }
-    if (word && !r->code && !in->st) {
-        const char *near = kl_suggest(word, words, NERRORS);
-        if (near)
-            wrong(in, "error", "there is no \"%s\"; did you mean \"%s\"?", word, near);
-        else
-            wrong(in, "error", "there is no \"%s\"; give code and reason", word);
-    }
+    if (word && !r->code && !in->st)
+        no_such(in, "error", word, words, NERRORS, "; give code and reason");
     if (whole(in, "code", 400, 599, &r->code) && !word)
         r->reason = reason_of(r->code);
     text(in, "reason", &r->reason);
@@ -208,10 +216,10 @@ static void cut(reader *in)
     const char *word = NULL;
     kl_fault_plan *e = &in->r->effects;
     text(in, "cut", &word);
-    for (size_t i = 0; word && i < sizeof known / sizeof *known; i++)
-        if (!strcmp(word, known[i]))
-            e->cut = (kl_fault_cut)(KL_CUT_END + i);
-    if (word && !e->cut && !in->st)
+    size_t most = sizeof known / sizeof *known, i = word ? index_of(word, known, most) : most;
+    if (i < most)
+        e->cut = (kl_fault_cut)(KL_CUT_END + i);
+    else if (word && !in->st)
         wrong(in, "cut", "must be \"end\", \"reset\", \"half\" or \"expired\", not \"%s\"", word);
     if (e->cut)
         e->what |= FAULT_CUT;
@@ -258,16 +266,14 @@ static const char *const fields[] = {"verb", "kind", "group", "resource", "subre
 static void known_fields(reader *in)
 {
     for (size_t i = 0; i < kl_value_len(in->v) && !in->st; i++) {
-        size_t n, k = 0;
+        size_t n;
         const char *key;
         kl_value_member(in->v, i, &key, &n);
-        while (k < NFIELDS && strcmp(fields[k], key))
-            k++;
-        const char *near = k == NFIELDS ? kl_suggest(key, fields, NFIELDS) : NULL;
-        if (k == NFIELDS)
-            in->st = near
-                ? kl_fail(in->err, KL_EINVAL, "unknown field \"%s\"; did you mean \"%s\"?", key, near)
-                : kl_fail(in->err, KL_EINVAL, "unknown field \"%s\"", key);
+        if (index_of(key, fields, NFIELDS) < NFIELDS)
+            continue;
+        const char *near = kl_suggest(key, fields, NFIELDS);
+        in->st = near ? kl_fail(in->err, KL_EINVAL, "unknown field \"%s\"; did you mean \"%s\"?", key, near)
+                      : kl_fail(in->err, KL_EINVAL, "unknown field \"%s\"", key);
     }
 }
 

@@ -276,8 +276,11 @@ static void peer_gone(void *arg, uint64_t id)
 {
     kl_httpd *h = arg;
     kl_lock(&h->mu);
-    if (id == KL_HANGUP_TIME)
+    if (id == KL_HANGUP_TIME) {
         hang_up_on_who_is_late_locked(h);
+        kl_unlock(&h->mu);
+        return;
+    }
     end_of_body_locked(h, id);
     for (kl_list *l = h->streams.next; l != &h->streams; l = l->next) {
         kl_httpd_stream *s = KL_CONTAINER(l, kl_httpd_stream, link);

@@ -3,212 +3,40 @@
  * A request gathers its body, then meets the handler once:
  *   reading --body complete--> handled --reply--> queued --sent--> completed
  *   handled without reply: parked (suspended) --reply, any thread--> queued
- * A stream is an open answer: the reader, on the server's thread, takes queued bytes and suspends the
- * connection when there are none; a writer resumes it. `conn` is set exactly while libmicrohttpd may be told
- * about the connection: request_completed clears it under the stream's lock, so a writer never touches a dead
- * connection. libmicrohttpd does not poll a suspended connection, therefore kl_hangup watches its socket.
- * libmicrohttpd must not be stopped while anything is suspended: stopping marks and resumes all, and from
- * then on nothing suspends any more.
+ * libmicrohttpd does not poll a suspended connection, therefore kl_hangup watches its socket. It must not be
+ * stopped while anything is suspended: stopping marks and resumes all, and from then on nothing suspends any
+ * more.
  *
  * A request with an arriving body is watched by kl_hangup as well: libmicrohttpd does not see an end of the
  * connection that came together with data (0.9.75, edge-triggered), and would hold both for as long as an
  * idle connection may live. Once the reading side is shut down by us it looks again. What all bodies hold
  * together is bounded.
  *
- * Each connection has a time by which what it sends has to be whole, be it in drops: libmicrohttpd's own
- * timeout begins anew with each byte. The thread of kl_hangup shuts down what is late.
- *
- * Locks: registry (h->mu) before stream (s->mu) before libmicrohttpd's own. */
-#include "httpd/httpd.h"
+ * Answers that go on are stream.c, what a request says is request.c, how long a connection may take
+ * connection.c. */
+#include "httpd/httpd_impl.h"
 
 #include <errno.h>
-#include <arpa/inet.h>
-#include <microhttpd.h>
-#include <netinet/in.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "base/hangup.h"
-#include "base/heap.h"
-#include "base/list.h"
 #include "base/locks.h"
 #include "base/log.h"
-#include "base/map.h"
 #include "base/mem.h"
-#include "base/sync.h"
 #include "httpd/listen.h"
-#include "httpd/unixsock.h"
 
 #define MAX_BODY ((size_t)16 << 20)
 #define MAX_QUEUED ((size_t)256 << 20)
-#define BLOCK_SIZE ((size_t)32 << 10) /* what one read of a stream may take */
 #define CONN_MEMORY                                                                                          \
     ((size_t)96 << 10) /* headers and the block being sent: URLs with long selectors must fit */
 #define MAX_BODIES ((size_t)256 << 20) /* of all requests together */
 #define IDLE_SECONDS 600u              /* keep-alive connections; suspended ones do not count */
-#define READ_SECONDS 32u      /* of a head in all, and of a body that stands still: kube-apiserver's */
-#define BODY_TIMES 2u         /* so many of these has a body in all */
-#define LATE_BY KL_SECONDS(1) /* between two looks for who is late */
+#define READ_SECONDS 32u /* of a head in all, and of a body that stands still: kube-apiserver's */
+#define BODY_TIMES 2u    /* so many of these has a body in all */
 #define CONNECTIONS                                                                                          \
     16384u /* libmicrohttpd's own default is for select(); the process' file limit decides first */
-#define SPARE_QUEUE ((size_t)64 << 10) /* an empty queue keeps at most this */
-
-struct kl_httpd {
-    /* the owner's, and one per request that is still owed a reply after its connection went */
-    _Atomic int refs;
-    struct MHD_Daemon *daemon;
-    kl_hangup *hangup;
-    kl_httpd_handler *handler;
-    void *arg;
-    size_t max_body, max_queued, max_bodies;
-    kl_keyring *tls; /* NULL: plain HTTP */
-    uint16_t port;
-    char *address;
-    unsigned read_seconds;
-    bool no_bodies;
-    kl_mutex mu; /* the registry */
-    bool stopping KL_GUARDED_BY(mu);
-    uint64_t next_id KL_GUARDED_BY(mu);
-    kl_list streams KL_GUARDED_BY(mu); /* attached to a connection */
-    kl_list parked KL_GUARDED_BY(mu);  /* requests whose handler has returned without a reply */
-    size_t unsent KL_GUARDED_BY(mu);   /* complete answers that were given and not sent yet */
-    kl_cond sent;                      /* there are none */
-    kl_list coming KL_GUARDED_BY(mu);  /* requests whose body is incomplete */
-    size_t bodies KL_GUARDED_BY(mu);   /* bytes of all bodies in memory */
-    /* address -> its part of that, in bytes (the pointer is the number) */
-    kl_map *peers KL_GUARDED_BY(mu);
-    kl_list connections KL_GUARDED_BY(mu);
-    kl_time look_at KL_GUARDED_BY(mu); /* for who is late; KL_NEVER: nobody can be */
-};
-
-/* From MHD_CONNECTION_NOTIFY_STARTED to CLOSED, after which its socket is closed. */
-typedef struct connection {
-    kl_list link; /* under h->mu */
-    int fd;
-    kl_time due;      /* what it sends is whole by then; KL_NEVER: nothing is expected; under h->mu */
-    kl_keypair *pair; /* that its TLS session needs until its end, or NULL */
-} connection;
-
-struct kl_httpd_stream {
-    _Atomic int refs; /* the caller's and the response's */
-    kl_list link;     /* in h->streams, under h->mu */
-    uint64_t id;
-    int fd;
-    size_t max_queued;
-    kl_mutex mu;
-    struct MHD_Connection *conn KL_GUARDED_BY(mu); /* NULL once completed */
-    bool suspended KL_GUARDED_BY(mu);
-    bool closed KL_GUARDED_BY(mu); /* by the caller: ends when the queue is empty */
-    bool gone KL_GUARDED_BY(mu);   /* by the peer, by overflow or by stop: end now */
-    kl_buf queue KL_GUARDED_BY(mu);
-    size_t sent KL_GUARDED_BY(mu); /* bytes at the front of queue that are already gone */
-};
-
-struct kl_httpd_request {
-    kl_httpd *h;
-    kl_list link; /* in h->coming, later perhaps in h->parked */
-    /* NULL when stopped before the reply came; under h->mu once parked */
-    struct MHD_Connection *conn;
-    /* method and path NULL: its head is incomplete; then only uri and cut are set */
-    char *uri, *method, *path;
-    bool cut;                        /* the decoded URI contains a NUL, and would be cut there */
-    const kl_httpd_witness *witness; /* or NULL */
-    void *witness_arg;
-    kl_buf body;
-    uint64_t id; /* while it is coming, for kl_hangup; 0: it has no body */
-    int fd;
-    char *peer; /* its address, once it has a body */
-    /* nothing more will arrive; under h->mu, apart from the HTTP thread's data */
-    bool ended;
-    size_t counted; /* of h->bodies */
-    bool crowded;   /* its body did not fit */
-    bool handled;   /* the handler has been called */
-    bool again;     /* and is to be called again; under h->mu */
-    bool halved;    /* see kl_httpd_halve */
-    void *user;
-    bool parked;                   /* under h->mu */
-    bool unsent;                   /* one of h->unsent; under h->mu */
-    bool owed;                     /* no reply yet; under h->mu */
-    struct MHD_Response *response; /* to be queued by the server's thread; under h->mu */
-    int code;
-    struct MHD_Response *held; /* taken back by kl_httpd_hold; under h->mu */
-    kl_httpd_stream *stream;   /* of the response, a reference: detached on completion */
-};
-
-/* --- streams ------------------------------------------------------------------------------ */
-
-static void stream_unref(kl_httpd_stream *s)
-{
-    if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1)
-        return;
-    kl_buf_fini(&s->queue);
-    kl_mutex_fini(&s->mu);
-    kl_free(s);
-}
-
-static size_t queued_locked(const kl_httpd_stream *s) KL_REQUIRES(s->mu) { return s->queue.len - s->sent; }
-
-static void wake_locked(kl_httpd_stream *s) KL_REQUIRES(s->mu)
-{
-    if (!s->suspended || !s->conn)
-        return;
-    s->suspended = false;
-    MHD_resume_connection(s->conn);
-}
-
-/* libmicrohttpd asks for bytes. Server thread. */
-static ssize_t stream_read(void *arg, uint64_t pos, char *out, size_t max)
-{
-    (void)pos;
-    kl_httpd_stream *s = arg;
-    ssize_t n = 0;
-    kl_lock(&s->mu);
-    size_t have = queued_locked(s);
-    if (s->gone) {
-        n = MHD_CONTENT_READER_END_WITH_ERROR;
-    } else if (have) {
-        n = (ssize_t)(have < max ? have : max);
-        memcpy(out, s->queue.data + s->sent, (size_t)n);
-        s->sent += (size_t)n;
-        if (s->sent == s->queue.len) {
-            s->sent = 0;
-            if (s->queue.cap > SPARE_QUEUE)
-                kl_buf_fini(&s->queue);
-            else
-                kl_buf_clear(&s->queue);
-        }
-    } else if (s->closed) {
-        n = MHD_CONTENT_READER_END_OF_STREAM;
-    } else if (s->conn) {
-        MHD_suspend_connection(s->conn);
-        s->suspended = true;
-    } else {
-        n = MHD_CONTENT_READER_END_WITH_ERROR;
-    }
-    kl_unlock(&s->mu);
-    return n;
-}
-
-static void response_freed(void *arg) { stream_unref(arg); }
-
-/* The connection is about to close, or to serve its next request. Server thread. */
-static void stream_detach(kl_httpd *h, kl_httpd_stream *s)
-{
-    kl_lock(&h->mu);
-    kl_list_remove(&s->link);
-    kl_unlock(&h->mu);
-    kl_hangup_remove(h->hangup, s->fd);
-    kl_lock(&s->mu);
-    s->conn = NULL;
-    s->suspended = false;
-    s->gone = true;
-    kl_buf_fini(&s->queue);
-    s->sent = 0;
-    kl_unlock(&s->mu);
-}
 
 /* After all received data was read, libmicrohttpd is woken, and finds the end; woken earlier, it would stop
  * at the last piece again. The socket is open as long as the request is listed. */
@@ -231,53 +59,13 @@ static void end_of_body_locked(kl_httpd *h, uint64_t id) KL_REQUIRES(h->mu)
     }
 }
 
-static void look_locked(kl_httpd *h, kl_time when) KL_REQUIRES(h->mu)
-{
-    if (when >= h->look_at)
-        return;
-    h->look_at = when;
-    kl_hangup_at(h->hangup, when);
-}
-
-/* What the connection sends next has so many seconds in all; 0: nothing is expected of it. */
-static void expect(kl_httpd *h, connection *c, unsigned seconds)
-{
-    kl_time due = seconds ? kl_clock_now(kl_clock_real()) + KL_SECONDS(seconds) : KL_NEVER;
-    kl_lock(&h->mu);
-    c->due = due;
-    look_locked(h, due);
-    kl_unlock(&h->mu);
-}
-
-static connection *connection_of(struct MHD_Connection *conn)
-{
-    return MHD_get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
-}
-
-static void hang_up_on_who_is_late_locked(kl_httpd *h) KL_REQUIRES(h->mu)
-{
-    kl_time now = kl_clock_now(kl_clock_real()), next = KL_NEVER;
-    for (kl_list *l = h->connections.next; l != &h->connections; l = l->next) {
-        connection *c = KL_CONTAINER(l, connection, link);
-        if (c->due <= now) {
-            shutdown(c->fd, SHUT_RDWR);
-            c->due = KL_NEVER;
-        }
-        if (c->due < next)
-            next = c->due;
-    }
-    h->look_at = KL_NEVER;
-    if (next < KL_NEVER)
-        look_locked(h, next > now + LATE_BY ? next : now + LATE_BY);
-}
-
 /* Hang-up thread. */
 static void peer_gone(void *arg, uint64_t id)
 {
     kl_httpd *h = arg;
     kl_lock(&h->mu);
     if (id == KL_HANGUP_TIME) {
-        hang_up_on_who_is_late_locked(h);
+        kl__connections_look_locked(h);
         kl_unlock(&h->mu);
         return;
     }
@@ -288,79 +76,12 @@ static void peer_gone(void *arg, uint64_t id)
             continue;
         kl_lock(&s->mu);
         s->gone = true;
-        wake_locked(s);
+        kl__stream_wake_locked(s);
         kl_unlock(&s->mu);
         break;
     }
     kl_unlock(&h->mu);
 }
-
-/* A peer that does not read would keep its connection and its queue until the connection times out. */
-static void cut_locked(kl_httpd_stream *s) KL_REQUIRES(s->mu)
-{
-    s->gone = true;
-    kl_buf_fini(&s->queue);
-    s->sent = 0;
-    if (s->conn)
-        shutdown(s->fd, SHUT_RDWR);
-    wake_locked(s);
-}
-
-void kl_httpd_stream_cut(kl_httpd_stream *s)
-{
-    kl_lock(&s->mu);
-    cut_locked(s);
-    kl_unlock(&s->mu);
-}
-
-bool kl_httpd_stream_write(kl_httpd_stream *s, const void *data, size_t len)
-{
-    kl_lock(&s->mu);
-    bool ok = !s->gone && !s->closed;
-    if (ok && len) {
-        /* more was sent than waits: compact, at no amortized cost */
-        if (s->sent > s->queue.len / 2) {
-            kl_buf_consume(&s->queue, s->sent);
-            s->sent = 0;
-        }
-        ok = len <= s->max_queued - queued_locked(s) && !kl_buf_add(&s->queue, data, len);
-        if (ok)
-            wake_locked(s);
-        else
-            cut_locked(s);
-    }
-    kl_unlock(&s->mu);
-    return ok;
-}
-
-size_t kl_httpd_stream_queued(kl_httpd_stream *s)
-{
-    kl_lock(&s->mu);
-    size_t n = queued_locked(s);
-    kl_unlock(&s->mu);
-    return n;
-}
-
-bool kl_httpd_stream_gone(kl_httpd_stream *s)
-{
-    kl_lock(&s->mu);
-    bool gone = s->gone;
-    kl_unlock(&s->mu);
-    return gone;
-}
-
-void kl_httpd_stream_close(kl_httpd_stream *s)
-{
-    if (!s)
-        return;
-    kl_lock(&s->mu);
-    s->closed = true;
-    wake_locked(s);
-    kl_unlock(&s->mu);
-    stream_unref(s);
-}
-
-/* --- requests ----------------------------------------------------------------------------- */
 
 static void httpd_unref(kl_httpd *h)
 {
@@ -374,18 +95,6 @@ static void httpd_unref(kl_httpd *h)
 }
 
 /* --- bodies: what they hold is counted, in all and by address ----------------------------- */
-
-static char *peer_of(struct MHD_Connection *conn)
-{
-    char text[INET6_ADDRSTRLEN] = "";
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    const struct sockaddr *a = info ? info->client_addr : NULL;
-    if (a && a->sa_family == AF_INET)
-        inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)a)->sin_addr, text, sizeof text);
-    else if (a && a->sa_family == AF_INET6)
-        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr, text, sizeof text);
-    return kl_strdup(text);
-}
 
 /* Room for n bytes more of the request's body. */
 static bool body_count(kl_httpd_request *r, size_t n)
@@ -419,7 +128,7 @@ static void body_uncount_locked(kl_httpd *h, kl_httpd_request *r) KL_REQUIRES(h-
 /* A body is arriving: watches for the end of the connection. */
 static void body_begins(kl_httpd *h, kl_httpd_request *r)
 {
-    r->peer = peer_of(r->conn);
+    r->peer = kl__peer_of(r->conn);
     r->fd = MHD_get_connection_info(r->conn, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     kl_lock(&h->mu);
     r->id = h->next_id++;
@@ -446,7 +155,7 @@ static void request_free(kl_httpd_request *r)
     if (r->held)
         MHD_destroy_response(r->held);
     if (r->stream)
-        stream_unref(r->stream);
+        kl__stream_unref(r->stream);
     if (r->witness)
         r->witness->ended(r->witness_arg);
     kl_free(r->uri);
@@ -456,135 +165,6 @@ static void request_free(kl_httpd_request *r)
     kl_buf_fini(&r->body);
     kl_free(r);
 }
-
-const char *kl_httpd_method(const kl_httpd_request *r) { return r->method; }
-
-const char *kl_httpd_path(const kl_httpd_request *r) { return r->path; }
-
-const char *kl_httpd_uri(const kl_httpd_request *r) { return r->uri; }
-
-char *kl_httpd_source(const kl_httpd_request *r) { return r->conn ? peer_of(r->conn) : NULL; }
-
-static const char *lookup(const kl_httpd_request *r, enum MHD_ValueKind kind, const char *name)
-{
-    const char *value = NULL;
-    size_t n;
-    if (!r->conn || MHD_lookup_connection_value_n(r->conn, kind, name, strlen(name), &value, &n) != MHD_YES)
-        return NULL;
-    return value ? value : "";
-}
-
-const char *kl_httpd_query(const kl_httpd_request *r, const char *name)
-{
-    return lookup(r, MHD_GET_ARGUMENT_KIND, name);
-}
-
-typedef struct each_value {
-    const char *name;
-    void (*fn)(void *arg, const char *value);
-    void *arg;
-} each_value;
-
-static enum MHD_Result on_value(void *arg, enum MHD_ValueKind kind, const char *key, const char *value)
-{
-    (void)kind;
-    const each_value *e = arg;
-    if (!strcmp(key, e->name))
-        e->fn(e->arg, value ? value : "");
-    return MHD_YES;
-}
-
-void kl_httpd_query_each(
-    const kl_httpd_request *r, const char *name, void (*fn)(void *arg, const char *value), void *arg)
-{
-    if (r->conn)
-        MHD_get_connection_values(r->conn, MHD_GET_ARGUMENT_KIND, on_value, &(each_value){name, fn, arg});
-}
-
-static enum MHD_Result add_value(void *arg, enum MHD_ValueKind kind, const char *key, const char *value)
-{
-    (void)kind;
-    kl_buf *b = arg;
-    kl_buf_printf(b, "%s%s%s%s", b->len ? "&" : "", key, value ? "=" : "", value ? value : "");
-    return MHD_YES;
-}
-
-char *kl_httpd_query_text(const kl_httpd_request *r)
-{
-    kl_buf b = KL_BUF_INIT;
-    kl_buf_puts(&b, "");
-    if (r->conn)
-        MHD_get_connection_values(r->conn, MHD_GET_ARGUMENT_KIND, add_value, &b);
-    return kl_buf_take(&b);
-}
-
-bool kl_httpd_peer(const kl_httpd_request *r, pid_t *pid, uid_t *uid)
-{
-    const union MHD_ConnectionInfo *info = r->conn
-        ? MHD_get_connection_info(r->conn, MHD_CONNECTION_INFO_CONNECTION_FD)
-        : NULL;
-    return info && kl_unixsock_peer(info->connect_fd, pid, uid);
-}
-
-bool kl_httpd_from_loopback(const kl_httpd_request *r)
-{
-    const union MHD_ConnectionInfo *info = r->conn
-        ? MHD_get_connection_info(r->conn, MHD_CONNECTION_INFO_CLIENT_ADDRESS)
-        : NULL;
-    const struct sockaddr *a = info ? info->client_addr : NULL;
-    if (a && a->sa_family == AF_UNIX)
-        return true;
-    if (a && a->sa_family == AF_INET)
-        return ntohl(((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr) >> 24 == 127;
-    if (!a || a->sa_family != AF_INET6)
-        return false;
-    const struct in6_addr *six = &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
-    return IN6_IS_ADDR_LOOPBACK(six) || (IN6_IS_ADDR_V4MAPPED(six) && six->s6_addr[12] == 127);
-}
-
-kl_peer kl_httpd_client(const kl_httpd_request *r, char **cn, char **organizations)
-{
-    const union MHD_ConnectionInfo *info = r->conn && r->h->tls
-        ? MHD_get_connection_info(r->conn, MHD_CONNECTION_INFO_GNUTLS_SESSION)
-        : NULL;
-    return info ? kl_keyring_peer(info->tls_session, cn, organizations) : KL_PEER_NONE;
-}
-
-const char *kl_httpd_header(const kl_httpd_request *r, const char *name)
-{
-    return lookup(r, MHD_HEADER_KIND, name);
-}
-
-typedef struct each_header {
-    void (*fn)(void *arg, const char *name, const char *value);
-    void *arg;
-} each_header;
-
-static enum MHD_Result on_header(void *arg, enum MHD_ValueKind kind, const char *key, const char *value)
-{
-    (void)kind;
-    const each_header *e = arg;
-    e->fn(e->arg, key, value ? value : "");
-    return MHD_YES;
-}
-
-void kl_httpd_header_each(
-    const kl_httpd_request *r, void (*fn)(void *arg, const char *name, const char *value), void *arg)
-{
-    if (r->conn)
-        MHD_get_connection_values(r->conn, MHD_HEADER_KIND, on_header, &(each_header){fn, arg});
-}
-
-const char *kl_httpd_body(const kl_httpd_request *r, size_t *len)
-{
-    if (len)
-        *len = r->body.len;
-    return kl_buf_str(&r->body);
-}
-
-void kl_httpd_set_user(kl_httpd_request *r, void *user) { r->user = user; }
-
-void *kl_httpd_user(const kl_httpd_request *r) { return r->user; }
 
 bool kl_httpd_again(kl_httpd_request *r)
 {
@@ -647,7 +227,7 @@ static void add_headers(struct MHD_Response *response, const char *content_type,
     }
 }
 
-static struct MHD_Response *must(struct MHD_Response *response)
+struct MHD_Response *kl__response_must(struct MHD_Response *response)
 {
     if (!response)
         kl_mem_die("memory (HTTP response)");
@@ -693,16 +273,16 @@ static struct MHD_Response *half_response(const void *body, size_t len)
     x->len = len / 2;
     if (x->len)
         memcpy(x->data, body, x->len);
-    return must(MHD_create_response_from_callback(len, BLOCK_SIZE, half_read, x, kl_free));
+    return kl__response_must(MHD_create_response_from_callback(len, KL__HTTPD_BLOCK, half_read, x, kl_free));
 }
 
 void kl_httpd_reply(kl_httpd_request *r, int code, const char *content_type, const char *headers,
     const void *body, size_t len)
 {
     tell(r, code, content_type, body, len, false);
-    struct MHD_Response *response = r->halved
-        ? half_response(body, len)
-        : must(MHD_create_response_from_buffer(len, (void *)(len ? body : ""), MHD_RESPMEM_MUST_COPY));
+    struct MHD_Response *response = r->halved ? half_response(body, len)
+                                              : kl__response_must(MHD_create_response_from_buffer(
+                                                  len, (void *)(len ? body : ""), MHD_RESPMEM_MUST_COPY));
     add_headers(response, content_type, headers);
     answer(r, code, response, NULL);
 }
@@ -717,7 +297,7 @@ void kl_httpd_reply_take(
         return;
     }
     tell(r, code, content_type, body->data, len, false);
-    struct MHD_Response *response = must(
+    struct MHD_Response *response = kl__response_must(
         MHD_create_response_from_buffer_with_free_callback(len, kl_buf_take(body), kl_free));
     add_headers(response, content_type, headers);
     answer(r, code, response, NULL);
@@ -754,26 +334,10 @@ kl_httpd_stream *kl_httpd_reply_stream(
 {
     kl_httpd *h = r->h;
     tell(r, code, content_type, NULL, 0, true);
-    kl_httpd_stream *s = kl_new(kl_httpd_stream);
-    /* the caller's, the response's, the request's: a daemon that is stopping does not take the response */
-    atomic_init(&s->refs, 3);
-    kl_list_init(&s->link);
-    kl_mutex_init_as(&s->mu, KL_LOCK_STREAM);
-    s->max_queued = h->max_queued;
-    kl_buf_init(&s->queue, 0);
-    struct MHD_Response *response = must(
-        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_SIZE, stream_read, s, response_freed));
+    struct MHD_Response *response;
+    kl_httpd_stream *s = kl__stream_new(h->max_queued, &response);
     add_headers(response, content_type, headers);
-    kl_lock(&h->mu);
-    s->id = h->next_id++;
-    s->conn = r->conn;
-    s->gone = h->stopping || !r->conn;
-    s->fd = r->conn ? MHD_get_connection_info(r->conn, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd : -1;
-    if (r->conn) {
-        kl_list_push(&h->streams, &s->link);
-        kl_hangup_add(h->hangup, s->fd, s->id);
-    }
-    kl_unlock(&h->mu);
+    kl__stream_attach(h, s, r->conn);
     answer(r, code, response, s);
     return s;
 }
@@ -838,7 +402,7 @@ static enum MHD_Result begin(
         body_begins(h, r);
     if (coming)
         MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT, h->read_seconds);
-    expect(h, connection_of(conn), coming ? h->read_seconds * BODY_TIMES : 0);
+    kl__connection_expect(h, kl__connection_of(conn), coming ? h->read_seconds * BODY_TIMES : 0);
     return rc;
 }
 
@@ -906,7 +470,7 @@ static enum MHD_Result on_access(void *arg, struct MHD_Connection *conn, const c
     if (r->id) {
         body_over(h, r);
         MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT, IDLE_SECONDS);
-        expect(h, connection_of(conn), 0);
+        kl__connection_expect(h, kl__connection_of(conn), 0);
     }
     if (r->crowded && !r->handled)
         return refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, crowded);
@@ -936,10 +500,10 @@ static void on_completed(
     /* it has shown what it is: it may rest between its requests */
     if (why == MHD_REQUEST_TERMINATED_COMPLETED_OK) {
         MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT, IDLE_SECONDS);
-        expect(h, connection_of(conn), IDLE_SECONDS);
+        kl__connection_expect(h, kl__connection_of(conn), IDLE_SECONDS);
     }
     if (r->stream)
-        stream_detach(h, r->stream);
+        kl__stream_detach(h, r->stream);
     kl_lock(&h->mu);
     body_uncount_locked(h, r);
     h->unsent -= r->unsent;
@@ -978,37 +542,8 @@ static void on_panic(void *arg, const char *file, unsigned int line, const char 
     kl_mem_die(text);
 }
 
-/* Server thread. */
-static void on_connection(
-    void *arg, struct MHD_Connection *conn, void **state, enum MHD_ConnectionNotificationCode what)
-{
-    kl_httpd *h = arg;
-    connection *c = *state;
-    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
-        kl_lock(&h->mu);
-        kl_list_remove(&c->link);
-        kl_unlock(&h->mu);
-        kl_keypair_unref(c->pair);
-        kl_free(c);
-        *state = NULL;
-        return;
-    }
-    const union MHD_ConnectionInfo *info = h->tls
-        ? MHD_get_connection_info(conn, MHD_CONNECTION_INFO_GNUTLS_SESSION)
-        : NULL;
-    c = kl_new(connection);
-    c->fd = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    c->pair = info ? kl_keyring_show(h->tls, info->tls_session) : NULL;
-    c->due = kl_clock_now(kl_clock_real()) + KL_SECONDS(h->read_seconds);
-    kl_lock(&h->mu);
-    kl_list_push(&h->connections, &c->link);
-    look_locked(h, c->due);
-    kl_unlock(&h->mu);
-    *state = c;
-}
-
-/* libmicrohttpd needs a certificate or a callback; on_connection comes before either. Without a pair this
- * ends the handshake. */
+/* libmicrohttpd needs a certificate or a callback; kl__connection_notify comes before either. Without a pair
+ * this ends the handshake. */
 static int no_certificate(void) { return -1; }
 
 kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err)
@@ -1049,10 +584,10 @@ kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err)
         h->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC
                 | MHD_USE_ERROR_LOG | (h->tls ? MHD_USE_TLS : 0),
             h->port, NULL, NULL, on_access, h, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_ARRAY,
-            h->tls ? tls : &tls[1], MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_LISTEN_SOCKET,
-            fd, MHD_OPTION_URI_LOG_CALLBACK, on_uri, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
-            MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONN_MEMORY,
-            MHD_OPTION_CONNECTION_TIMEOUT, h->read_seconds, MHD_OPTION_END);
+            h->tls ? tls : &tls[1], MHD_OPTION_NOTIFY_CONNECTION, kl__connection_notify, h,
+            MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_URI_LOG_CALLBACK, on_uri, h, MHD_OPTION_NOTIFY_COMPLETED,
+            on_completed, h, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+            CONN_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT, h->read_seconds, MHD_OPTION_END);
         kl_signals_restore(&old);
         if (!h->daemon)
             st = kl_fail(err, KL_EIO, "cannot serve HTTP on %s: %s", h->address, strerror(errno));
@@ -1087,7 +622,7 @@ void kl_httpd_stop(kl_httpd *h)
         kl_httpd_stream *s = KL_CONTAINER(l, kl_httpd_stream, link);
         kl_lock(&s->mu);
         s->gone = true;
-        wake_locked(s);
+        kl__stream_wake_locked(s);
         kl_unlock(&s->mu);
     }
     while (!kl_list_empty(&h->parked)) {

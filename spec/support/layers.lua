@@ -95,7 +95,7 @@ end
 --- Foreign headers and the files that may know them (plain prefix of the path).
 M.doors = {
   { "^curl/", { "core/http/http" } },
-  { "^microhttpd%.h$", { "core/httpd/httpd.c" } },
+  { "^microhttpd%.h$", { "core/httpd/httpd_impl.h" } },
   { "^gnutls/", { "core/base/keyring.c" } },
   { "^wslay/", { "core/http/websocket.c" } },
   { "^cjson/", { "core/value/json.c" } },

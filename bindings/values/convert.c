@@ -223,8 +223,8 @@ static void convert_userdata(convert *c, int idx, const place *p)
 
 /* --- tables ------------------------------------------------------------------------------- */
 
-/* Raises over the key on top of the stack; what is not a scalar is told by its type, since its text would be
- * a function of the script. */
+/* Raises for the key on top of the stack. A key that is not a scalar is shown as its type: making its text
+ * could call a function of the script. */
 static void refuse_key(convert *c, const place *p)
 {
     int t = lua_type(c->L, -1);

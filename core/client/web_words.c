@@ -222,8 +222,8 @@ static size_t hide_headers(char *text, const kl_value *headers)
     return most;
 }
 
-/* The beginning of a body, for an error; "" when it is no text. A header is hidden whole, also where the
- * beginning ends within it. Caller frees. */
+/* The beginning of a body, for an error; "" when it is not valid text. Hides headers completely, even one
+ * that is cut at the end of the beginning. Caller frees. */
 static char *story_of(const kl_op *op, const char *body, size_t n)
 {
     const kl_value *headers = kl_value_get(op->body, "headers");

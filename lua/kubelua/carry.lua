@@ -1,9 +1,9 @@
--- carry.lua - a controller that a program made, as the text of a script: kube.manager runs scripts, in states of
--- their own on threads of their own, and functions of one state cannot run in another.
+-- carry.lua - a controller that a program made, as the text of a script: kube.manager runs scripts, in states
+-- of their own on threads of their own, and functions of one state cannot run in another.
 --
--- What its functions use goes along, as it is then: texts, numbers, booleans, tables of these, other functions,
--- modules. Functions are copied out of their source. Those of the file of `reconcile` keep their lines, so that
--- messages name them.
+-- What its functions use goes along, as it is then: texts, numbers, booleans, tables of these, other
+-- functions and modules. Functions are copied out of their source. Those of the file of `reconcile` keep their
+-- lines, so that messages name them.
 
 local core = require "kubelua.core"
 local plain = require "kubelua.plain"

@@ -2,11 +2,11 @@
 --
 --   local m <close> = kube.manager { client = c, controllers = { "web.lua", kube.controller { ... } } }
 --   m:start()
---   m:run()                              -- or m:step(0) when m:fd() is readable, in a loop of another library
+--   m:run()                          -- or m:step(0) when m:fd() is readable, in a loop of another library
 --
--- Controllers run as under kubelua run: in closed states, on threads of their own, whether the program steps or
--- not; those that the program made go there as scripts (carry.lua). What is for the program itself runs inside
--- m:step, on its thread: handlers of its informers, and on_change.
+-- Controllers run as under kubelua run: in closed states, on threads of their own, whether the program steps
+-- or not; those that the program made go there as scripts (carry.lua). What is for the program itself runs
+-- inside m:step, on its thread: handlers of its informers, and on_change.
 
 local carry = require "kubelua.carry"
 local controller = require "kubelua.controller"
@@ -21,10 +21,13 @@ local M = {}
 ---@field private bell userdata
 local Manager = {}
 
+-- A file, as `kubelua run` takes it; the text of one; or what kube.controller returned.
+---@alias kubelua.ManagerScript string|kubelua.ManagerSource|kubelua.Controller|kubelua.Controller[]
+
 ---@class kubelua.ManagerOptions
 ---@field client kubelua.Client
----@field controllers? (string|kubelua.ManagerSource|kubelua.Controller|kubelua.Controller[])[]   files, as `kubelua run` takes them, and what kube.controller returned
----@field informers? kubelua.Informers|kubelua.Informers[]   whose handlers m:step runs; started with the manager
+---@field controllers? kubelua.ManagerScript[]   files, texts, and what kube.controller returned
+---@field informers? kubelua.Informers|kubelua.Informers[]   whose handlers m:step runs; started with it
 ---@field on_change? fun(m: kubelua.Manager)   the state of a controller may be another one
 ---@field params? table                over those of the scripts
 ---@field namespace? string            only this one

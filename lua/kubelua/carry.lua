@@ -2,8 +2,8 @@
 -- of their own on threads of their own, and functions of one state cannot run in another.
 --
 -- What its functions use goes along, as it is then: texts, numbers, booleans, tables of these, other
--- functions and modules. Functions are copied out of their source. Those of the file of `reconcile` keep their
--- lines, so that messages name them.
+-- functions and modules. Functions are copied out of their source. Those of the file of `reconcile` keep
+-- their lines, so that messages name them.
 
 local core = require "kubelua.core"
 local plain = require "kubelua.plain"

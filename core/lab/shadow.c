@@ -20,8 +20,8 @@
 #include "lab/shadow_verdicts.h"
 #include "run/shared.h"
 
-/* The number of a controller's runs that may wait for the candidate, and of one key's; further ones are
- * skipped until it has caught up. */
+/* The number of a controller's runs that the candidate may have before it, and of one key's; further ones
+ * are skipped until it has caught up. */
 #define BACKLOG_MAX 1024
 #define OF_ONE_KEY_MAX 16
 #define SUMMARY_EVERY KL_SECONDS(60)
@@ -39,7 +39,7 @@ typedef struct actor {
     atomic_bool ready;
     kl_witnesses witnesses;
     kl_imagination how;
-    atomic_size_t backlog;
+    atomic_size_t backlog; /* live runs that are not judged yet */
     kl_mutex mu;
     /* key -> kl_shadow_run, in order */
     kl_map *waiting KL_GUARDED_BY(mu), *running KL_GUARDED_BY(mu);
@@ -169,7 +169,6 @@ static kl_shadow_run *next_locked(actor *a, const char *key)
         kl_map_set(a->waiting, key, s->next);
     s->next = NULL;
     kl_map_set(a->running, key, s);
-    atomic_fetch_sub(&a->backlog, 1);
     return s;
 }
 
@@ -245,6 +244,7 @@ static void own_ended(void *arg, kl_run *r, const kl_ran *x)
         kl_free(j.kind);
     }
     kl_shadow_run_free(s);
+    atomic_fetch_sub(&a->backlog, 1);
 }
 
 static bool recall(void *arg, kl_run *r, const kl_op *op, kl_recalled *out)
@@ -309,7 +309,8 @@ static void actor_start(actor *a)
 
 /* --- live runs: their workers' threads ---------------------------------------------------- */
 
-/* The actor that follows a controller, with a reference to its trial; NULL: none, or its queue is full. */
+/* The actor that follows a controller, with a reference to its trial; NULL: none, or its queue is full. What
+ * runs before the candidate's caches are there waits in the queue until they are. */
 static actor *actor_for(kl_shadow *s, const char *controller)
 {
     actor *found = NULL;
@@ -318,10 +319,8 @@ static actor *actor_for(kl_shadow *s, const char *controller)
     for (size_t i = 0; t && i < t->n; i++)
         if (!strcmp(t->actors[i].name, controller))
             found = &t->actors[i];
-    if (found && atomic_load(&found->ready))
+    if (found)
         atomic_fetch_add(&t->refs, 1);
-    else
-        found = NULL;
     kl_unlock(&s->mu);
     if (found && atomic_load(&found->backlog) >= BACKLOG_MAX) {
         kl_verdicts_skip(found->t->verdicts);
@@ -649,8 +648,11 @@ const kl_value *kl_shadow_report(kl_shadow *s)
     if (!t)
         return NULL;
     bool ready = true;
-    for (size_t i = 0; i < t->n; i++)
+    size_t waiting = 0; /* read before the verdicts: what is not waiting is among them */
+    for (size_t i = 0; i < t->n; i++) {
         ready &= atomic_load(&t->actors[i].ready);
+        waiting += atomic_load(&t->actors[i].backlog);
+    }
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
     kl_build_kstr(b, "candidate", t->path);
@@ -661,6 +663,7 @@ const kl_value *kl_shadow_report(kl_shadow *s)
     kl_unlock(&s->mu);
     if (t->o.promote_after)
         kl_build_kint(b, "promote_after", (int64_t)t->o.promote_after);
+    kl_build_kint(b, "waiting", (int64_t)waiting);
     kl_verdicts_build(t->verdicts, b);
     kl_build_key(b, "controllers");
     kl_build_array(b);

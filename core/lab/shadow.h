@@ -1,7 +1,8 @@
 /* shadow.h - a candidate for the next generation beside the running one: it gets the keys that the live
  * controllers ran, with the inputs of their runs, and sends nothing; its results are compared with theirs.
  *
- *   none --begin--> wiring (its caches fill) --> following --promote, end or another begin--> none
+ *   none --begin--> wiring (its caches fill; live runs wait for it) --> following
+ *        --promote, end or another begin--> none
  *
  * The candidate has threads, states and queues of its own, one worker for each controller. A live run only
  * leaves references behind; when the candidate falls behind, runs are skipped and counted. On the manager's
@@ -41,9 +42,9 @@ void kl_shadow_free(kl_shadow *s); /* no live worker is left. NULL is fine */
 
 /* The number of differing keys in the report, the newest first. */
 #define KL_SHADOW_TOLD 100
-/* {candidate, script, state, why, same, differs, fails, runs, skipped, promote_after, keys: [{controller,
- * key, verdict, diff, at}], beside: [..], new: [..]}; a new reference, NULL: there is no candidate. Any
- * thread. */
+/* {candidate, script, state, why, waiting, same, differs, fails, runs, skipped, promote_after, keys:
+ * [{controller, key, verdict, diff, at}], beside: [..], new: [..]}; waiting: live runs that the candidate has
+ * still to repeat. A new reference, NULL: there is no candidate. Any thread. */
 const kl_value *kl_shadow_report(kl_shadow *s);
 /* The present candidate satisfies promote_after. Any thread. */
 bool kl_shadow_clean(kl_shadow *s);

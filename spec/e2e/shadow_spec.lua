@@ -105,7 +105,7 @@ widgets.each("shadow-spec", function(t)
     run(live)
     local path = candidate(next_one)
     t.widget("b", { n = 1 })
-    arrived("b", "1")
+    t.await("b", "the status, with which its run ends", function(o) return o("status.n") == 1 end)
     -- A name alone is of the directory that the command is in, whatever PWD says.
     local dir, name = path:match "^(.*)/([^/]*)$"
     assert.has_match("in the shadow of", (process.run(("env -C %s PWD=/ %s shadow --socket %s %s"):format(dir,
@@ -127,6 +127,25 @@ widgets.each("shadow-spec", function(t)
     local out, code = process.run(table.concat({ KUBELUA, "reload", "--socket", socket, "2>&1" }, " "))
     assert.equal(0, code, out)
     assert.has_match("generation 3", out)
+  end)
+
+  it("judges what ran before its caches were there", function()
+    local crd = "apiextensions.k8s.io/v1/CustomResourceDefinition"
+    local group = t.ns .. ".example.com"
+    run((LIVE:gsub("owns =", "reads =")))
+    local path = candidate((LIVE:gsub("owns = { ", ("reads = { %q, "):format(group .. "/v1/Late"))))
+    t.widget("a", { n = 1 })
+    arrived("a", "1")
+    assert.has_match("in the shadow of", (shadow(path)))
+    reports "is the CRD installed?"
+    t.client:patch(t.get "a", { spec = { n = 2 } })
+    arrived("a", "2")
+    assert.has_match("is the CRD installed?", (shadow()))
+    t.client:create { kind = crd, name = "lates." .. group, spec = { group = group, scope = "Namespaced",
+      names = { kind = "Late", plural = "lates" }, versions = { { name = "v1", served = true, storage = true,
+        schema = { openAPIV3Schema = { type = "object" } } } } } }
+    finally(function() t.client:delete(crd, "lates." .. group) end)
+    reports "1 same, 0 differ, 0 fail"
   end)
 
   it("runs every key once when it is asked to, and tells what comes of it", function()

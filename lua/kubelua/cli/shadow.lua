@@ -40,29 +40,21 @@ local function await(what)
     PATIENCE), 0)
 end
 
--- Waits until the enqueued keys have run, and the shadow has judged them. Earlier runs do not count.
+-- Waits until the enqueued keys have run, and the shadow has judged them.
 local function run_all(process)
   local names = {}
   await(function() return process:get "/v1/shadow".state == "following" end)
   for i, name in ipairs(list(process:get "/v1/shadow" "controllers")) do
     names[i], names[name] = name, true
   end
-  local function sum()
-    local runs, queued = 0, 0
+  local function idle()
     for _, c in ipairs(process:get "/v1/controllers".controllers) do
-      if names[c.name] then
-        runs, queued = runs + c.runs, queued + c.queue.ready + c.queue.running
-      end
+      if names[c.name] and c.queue.ready + c.queue.running > 0 then return false end
     end
-    return runs, queued
+    return true
   end
-  local before = sum()
   for _, name in ipairs(names) do process:post("/v1/reconcile", { controller = name, all = true }) end
-  await(function()
-    local runs, queued = sum()
-    local r = process:get "/v1/shadow"
-    return queued == 0 and r.runs + r.skipped >= runs - before
-  end)
+  await(function() return idle() and process:get "/v1/shadow".waiting == 0 end)
 end
 
 -- The candidate as its user names it: from where we are, if it is below.

@@ -47,6 +47,7 @@ local mutating = kube.webhook {
       })
       if not out then error(why, 0) end
       pod = out
+      mutate.device_spec(pod)
     end
     mutate.extended_spec(pod)
     put(draft, pod)

@@ -20,26 +20,17 @@ end
 
 local function pass(ctx, settings, cluster)
   -- Who was seen overloaded how often outlives reloads.
-  local detectors = fields.copy(ctx.memo.detectors or {})
-  local processed, metrics = {}, by_name(ctx, METRIC)
-  for i, pool in ipairs(settings.nodePools) do
-    local key = pool.name or tostring(i)
-    detectors[key] = detectors[key] or { node = {}, prod = {} }
-    local result = balance.pass {
-      pool = pool,
-      nodes = balance.nodes_of(pool, cluster.nodes, processed),
-      pods_on = cluster.pods_on,
-      metrics = metrics,
-      now = ctx:now():unix(),
-      expiration = settings.nodeMetricExpirationSeconds,
-      node_fit = settings.nodeFit,
-      number_of_nodes = settings.numberOfNodes,
-      detectors = detectors[key],
-      evictable = cluster.evictable,
-    }
-    for name in pairs(result.processed) do processed[name] = true end
-    for _, move in ipairs(result.moves) do cluster.move(move) end
-  end
+  local known = fields.copy(ctx.memo.detectors or {})
+  local detectors = { node = known.node or {}, prod = known.prod or {} }
+  balance.all(settings, {
+    nodes = cluster.nodes,
+    pods_on = cluster.pods_on,
+    metrics = by_name(ctx, METRIC),
+    now = ctx:now():unix(),
+    evictable = cluster.evictable,
+    detectors = detectors,
+    move = cluster.move,
+  })
   ctx.memo.detectors = detectors
 end
 
@@ -57,11 +48,21 @@ return descheduling.controller {
     nodeFit = true,
     jobMode = "ReservationFirst",
     jobTTL = "5m0s",
+    evictableNamespaces = {},
+    podSelectors = {},
+    -- Of all nodes: thresholds that are not named never matter, but for memory's limit of all there is.
+    lowThresholds = {},
+    highThresholds = {},
+    prodLowThresholds = {},
+    prodHighThresholds = {},
+    useDeviationThresholds = false,
+    nodeSelector = {},
+    resourceWeights = {},
+    anomalyCondition = { timeout = "1m", consecutiveAbnormalities = 5, consecutiveNormalities = 3 },
     nodePools = { {
       name = "all",
       lowThresholds = { cpu = 45, memory = 55 },
       highThresholds = { cpu = 75, memory = 80 },
-      anomalyCondition = { timeout = "1m", consecutiveAbnormalities = 5, consecutiveNormalities = 3 },
     } },
   },
 }

@@ -114,6 +114,36 @@ describe("a profile", function()
   end)
 end)
 
+describe("what a pod wants of GPUs", function()
+  local PREFIX = "koordinator.sh/"
+
+  local function spec_of(requests, limits)
+    local pod = pod_of({}, { container("c", requests, limits or requests and fields.copy(requests)) })
+    mutate.device_spec(pod)
+    return pod.spec.containers[1].resources
+  end
+
+  local function shared(name, amount)
+    return spec_of({ [PREFIX .. name] = amount }).limits[PREFIX .. "gpu.shared"]
+  end
+
+  it("is written as cores and memory of so many GPUs, in requests and limits", function()
+    local two = { [PREFIX .. "gpu-core"] = "200", [PREFIX .. "gpu-memory-ratio"] = "200",
+      [PREFIX .. "gpu.shared"] = "2" }
+    assert.same({ requests = two, limits = two }, spec_of { [PREFIX .. "gpu"] = "200" })
+    assert.same({ "1", "1", "4" }, { shared("gpu-memory-ratio", "50"), shared("gpu-memory-ratio", "150"),
+      shared("gpu-memory-ratio", "400") })
+    assert.equal("2", shared("gpu-core", "200"))
+    assert.equal("3", spec_of({ [PREFIX .. "gpu.shared"] = "3", [PREFIX .. "gpu-core"] = "200" })
+      .requests[PREFIX .. "gpu.shared"])
+  end)
+
+  it("is left alone where there is none", function()
+    assert.same({ requests = { cpu = "1" }, limits = { cpu = "1" } }, spec_of { cpu = "1" })
+    assert.same({}, spec_of(nil, nil))
+  end)
+end)
+
 describe("a strategic merge of a pod", function()
   local BASE = { spec = { containers = { { name = "a", image = "x", args = { "1" } }, { name = "b" } },
     nodeSelector = { z = "1" } } }
@@ -122,9 +152,23 @@ describe("a strategic merge of a pod", function()
     local out = strategic.merge(BASE, { spec = { containers = { { name = "a", args = { "2" } },
       { name = "c" } },
       nodeSelector = { y = "2" } } })
-    assert.same({ { name = "a", image = "x", args = { "2" } }, { name = "b" }, { name = "c" } },
+    assert.same({ { name = "a", image = "x", args = { "2" } }, { name = "c" }, { name = "b" } },
       out.spec.containers)
     assert.same({ z = "1", y = "2" }, out.spec.nodeSelector)
+  end)
+
+  it("keeps the patch's order, and puts the others before what stood behind them", function()
+    local function names(...)
+      local patch = {}
+      for i, name in ipairs { ... } do patch[i] = { name = name } end
+      local list = { { name = "a" }, { name = "b" }, { name = "c" } }
+      local out = {}
+      for i, one in ipairs(strategic.merge({ env = list }, { env = patch }).env) do out[i] = one.name end
+      return table.concat(out)
+    end
+    assert.equal("xabc", names "x")
+    assert.equal("acb", names("c", "b"))
+    assert.equal("abxc", names("b", "x"))
   end)
 
   it("takes away by null and by directives", function()

@@ -7,6 +7,7 @@ package.path = "controllers/koordinator/?.lua;" .. package.path
 local anomaly = require "lownodeload.anomaly"
 local balance = require "lownodeload.balance"
 local measure = require "lownodeload.load"
+local pools = require "lownodeload.pools"
 local seeds = require "support.seeds"
 local victims = require "lownodeload.victims"
 
@@ -153,6 +154,33 @@ describe("thresholds", function()
     assert.same({ cpu = 100, memory = 100 }, t.prodHighThresholds)
     assert.same({ cpu = 0, memory = 0 }, measure.thresholds({ useDeviationThresholds = true,
       lowThresholds = { cpu = 5 }, highThresholds = { cpu = 5 } }).prodLowThresholds)
+  end)
+end)
+
+describe("the pools of LowNodeLoadArgs", function()
+  it("begin with the thresholds of all nodes, and take from these what they leave out", function()
+    local list = pools.of { lowThresholds = { cpu = 10 }, highThresholds = { cpu = 20 },
+      resourceWeights = { cpu = 3 }, anomalyCondition = {}, nodeSelector = {},
+      nodePools = { { name = "own", highThresholds = { cpu = 90 }, lowThresholds = { cpu = 80 },
+        anomalyCondition = { consecutiveAbnormalities = 2 } }, { name = "rest" } } }
+    assert.equal(3, #list)
+    assert.is_nil(list[1].nodeSelector)
+    assert.same({ timeout = "1m", consecutiveAbnormalities = 5, consecutiveNormalities = 3 },
+      list[1].anomalyCondition)
+    assert.same({ cpu = 90 }, list[2].highThresholds)
+    assert.same({ 2, 3 }, { list[2].anomalyCondition.consecutiveAbnormalities,
+      list[2].anomalyCondition.consecutiveNormalities })
+    assert.same({ cpu = 20 }, list[3].highThresholds)
+    assert.same({ cpu = 3, memory = 1 }, list[3].resourceWeights)
+  end)
+
+  it("share what they saw of a node, under the condition of its first look", function()
+    local entry = {}
+    local once = { timeout = "1m", consecutiveAbnormalities = 2, consecutiveNormalities = 1 }
+    local later = { timeout = "1m", consecutiveAbnormalities = 9, consecutiveNormalities = 1 }
+    assert.is_false(anomaly.mark(entry, false, 0, once))
+    assert.is_false(anomaly.mark(entry, false, 0, later))
+    assert.is_true(anomaly.mark(entry, false, 1, later))
   end)
 end)
 

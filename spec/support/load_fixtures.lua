@@ -7,6 +7,7 @@ local cycle = require "scheduler.cycle"
 local lists = require "lib.lists"
 local loadaware = require "scheduler.loadaware"
 local placement = require "compare.placement"
+local pods = require "pods"
 local snapshot = require "scheduler.snapshot"
 local victims = require "lownodeload.victims"
 
@@ -42,11 +43,37 @@ local function pods_on(input)
 end
 
 return function(calcs, tools)
+  local function by_node_name(metrics)
+    local out = {}
+    for _, metric in ipairs(metrics) do out[metric.metadata.name] = metric end
+    return out
+  end
+
+  -- Passes with LowNodeLoadArgs one after the other: who leaves in which of them. One outcome of several where
+  -- the original leaves it to chance.
+  calcs.low_node_load_passes = function(input, expect)
+    local args, detectors, lines = input.args, { node = {}, prod = {} }, {}
+    for i = 1, input.passes do
+      local names = {}
+      balance.all(args, {
+        nodes = input.nodes, pods_on = pods_on(input), metrics = by_node_name(input.nodeMetrics),
+        now = kube.time(input.now):unix(), detectors = detectors, budget = input.maxEvictions,
+        evictable = function(pod) return victims.evictable(pod) and victims.chosen(pod, args) end,
+        move = function(move) names[#names + 1] = pods.key(move.pod) end,
+      })
+      lines[i] = table.concat(names, " ")
+    end
+    local ours = table.concat(lines, "\n")
+    for _, outcome in ipairs(expect.outcomes or {}) do
+      if outcome == ours then return nil end
+    end
+    return ("expected one of %s, got %q"):format(tools.show(expect.outcomes), ours)
+  end
+
   calcs.low_node_load = function(input, expect, derived)
-    local metrics = {}
-    for _, metric in ipairs(input.nodeMetrics) do metrics[metric.metadata.name] = metric end
     local result = balance.pass {
-      pool = input.nodePool, nodes = input.nodes, pods_on = pods_on(input), metrics = metrics, now = 0,
+      pool = input.nodePool, nodes = input.nodes, pods_on = pods_on(input),
+      metrics = by_node_name(input.nodeMetrics), now = 0,
       node_fit = input.nodeFit, budget = input.maxEvictions, detectors = { node = {}, prod = {} },
       evictable = function(pod) return victims.evictable(pod) and victims.chosen(pod, input) end,
     }

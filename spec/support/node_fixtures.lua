@@ -68,12 +68,16 @@ return function(calcs, tools)
     end
   end
 
-  -- Quantities in a pod compare by value.
+  local EXTENDED_SPEC = "node.koordinator.sh/extended-resource-spec"
+
+  -- Quantities in a pod compare by value, its annotation of JSON by what that holds; an empty map is none.
   local function canonical(v, of_list)
     if type(v) ~= "table" then return of_list and kube.qty(v):canonical() or v end
     local out = {}
     for k, x in pairs(v) do
-      out[k] = canonical(x, of_list or k == "requests" or k == "limits" or k == "overhead")
+      if k == EXTENDED_SPEC then x = fields.json(x) or x end
+      local plain = canonical(x, of_list or k == "requests" or k == "limits" or k == "overhead")
+      if type(plain) ~= "table" or next(plain) ~= nil then out[k] = plain end
     end
     return out
   end
@@ -91,19 +95,30 @@ return function(calcs, tools)
       value("resets", resets, result.resets or {}))
   end
 
-  calcs.cluster_colocation_profile = function(input, expect)
-    local pod, profiles = fields.copy(input.pod), fields.copy(input.profiles)
+  local function mutated(input)
+    local pod, profiles = fields.copy(input.pod), fields.copy(input.profiles or {})
     local matched = mutate.matching(profiles, pod, by_name(input.namespaces, pod.metadata.namespace))
-    local result, why = mutate.mutate(pod, matched, {
+    return mutate.mutate(pod, matched, {
       priority_class = function(name) return by_name(input.priorityClasses, name) end,
       draw = function() return input.rand end,
       skip_resources = input.skipMutatingResourcesFeature,
     })
+  end
+
+  calcs.cluster_colocation_profile = function(input, expect)
+    local result, why = mutated(input)
     local wrong, done = failing(expect, result, why)
     if wrong or done then return wrong end
-    local want = fields.copy(expect.pod)
-    local meta = result.metadata
-    if meta.annotations and next(meta.annotations) == nil then meta.annotations = nil end
-    return value("pod", canonical(want), canonical(result))
+    return value("pod", canonical(fields.copy(expect.pod)), canonical(result))
+  end
+
+  -- A new pod after all that the mutating webhook does.
+  calcs.pod_webhook = function(input, expect)
+    local result, why = mutated(input)
+    local wrong, done = failing(expect, result, why)
+    if wrong or done then return wrong end
+    mutate.device_spec(result)
+    mutate.extended_spec(result)
+    return value("pod", canonical(fields.copy(expect.pod)), canonical(result))
   end
 end

@@ -168,6 +168,53 @@ function M.extended_spec(pod)
   pod.metadata.annotations[EXTENDED_SPEC] = kube.encode(kube.object(wanted))
 end
 
+-- ---------------------------------------------------------------- devices
+
+local GPU, SHARED = "koordinator.sh/gpu", "koordinator.sh/gpu.shared"
+local CORE, RATIO = "koordinator.sh/gpu-core", "koordinator.sh/gpu-memory-ratio"
+local OF_GPUS = { GPU, SHARED, CORE, RATIO, "koordinator.sh/gpu-memory" }
+local WHOLE = 100 -- of one GPU
+
+local function asks_for_gpus(resources)
+  for _, list in ipairs { resources.requests or {}, resources.limits or {} } do
+    for _, name in ipairs(OF_GPUS) do
+      if list[name] ~= nil then return true end
+    end
+  end
+  return false
+end
+
+-- How many GPUs a request is divided among.
+local function gpus_of(requests)
+  local share = requests[RATIO] or requests[CORE]
+  local n = share and lists.amount(RATIO, share) or 0
+  return n > WHOLE and n % WHOLE == 0 and n // WHOLE or 1
+end
+
+-- What containers want of GPUs, in the names that the scheduler reads: koordinator.sh/gpu becomes cores and
+-- memory, and gpu.shared says of how many GPUs. Both are requests and limits.
+function M.device_spec(pod)
+  for _, container in ipairs(pod.spec.containers or {}) do
+    local resources = container.resources or {}
+    if asks_for_gpus(resources) then
+      local requests, limits = resources.requests or {}, resources.limits or {}
+      resources.requests, resources.limits = requests, limits
+      local function both(name, n)
+        local text = kube.qty(n):canonical()
+        requests[name], limits[name] = text, text
+      end
+      local counted = requests[SHARED] ~= nil
+      if requests[GPU] ~= nil then
+        local n = lists.amount(GPU, requests[GPU])
+        both(CORE, n)
+        both(RATIO, n)
+        requests[GPU], limits[GPU] = nil, nil
+      end
+      if not counted then both(SHARED, gpus_of(requests)) end
+    end
+  end
+end
+
 -- ---------------------------------------------------------------- all of it
 
 -- world: priority_class(name) returns it or nil; draw() returns 0 to 99; skip_resources leaves cpu and

@@ -26,6 +26,30 @@ local function find(list, key, value)
   end
 end
 
+-- The elements that the patch names, in its order, and the others in theirs: before the first of the named
+-- ones that stood behind them.
+local function in_order(merged, list, patch, key)
+  local named, others, out = {}, {}, {}
+  for _, element in ipairs(patch) do
+    local at = find(merged, key, element[key])
+    if at and not find(named, key, element[key]) then named[#named + 1] = merged[at] end
+  end
+  for _, element in ipairs(merged) do
+    if not find(named, key, element[key]) then others[#others + 1] = element end
+  end
+  local i, j = 1, 1
+  while others[i] or named[j] do
+    local other, one = others[i], named[j]
+    local was_at = one and find(list, key, one[key])
+    if other and (not one or was_at and find(list, key, other[key]) < was_at) then
+      out[#out + 1], i = other, i + 1
+    else
+      out[#out + 1], j = one, j + 1
+    end
+  end
+  return out
+end
+
 local function merge_list(list, patch, key)
   local out = {}
   for i, element in ipairs(list) do out[i] = element end
@@ -42,7 +66,7 @@ local function merge_list(list, patch, key)
       end
     end
   end
-  return out
+  return in_order(out, list, patch, key)
 end
 
 function merge(base, patch)

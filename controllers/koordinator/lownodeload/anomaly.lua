@@ -21,8 +21,11 @@ local function settle(entry, now, condition)
   end
 end
 
--- One look at a node. Changes the entry; returns whether the node counts as overloaded.
-function M.mark(entry, good, now, condition)
+-- One look at a node. Changes the entry; returns whether the node counts as overloaded. The condition of an
+-- entry's first look stays: pools share the entries, and a node may be in several.
+function M.mark(entry, good, now, first_condition)
+  entry.condition = entry.condition or first_condition
+  local condition = entry.condition
   if entry.state == nil then begin(entry, "ok", now, condition) end
   settle(entry, now, condition)
   entry.good, entry.bad = good and entry.good + 1 or 0, good and 0 or entry.bad + 1
@@ -59,9 +62,9 @@ function M.reset(load, entries)
 end
 
 -- Nodes from which pods were taken got a good look.
-function M.eased(loads, entries, now, condition)
+function M.eased(loads, entries, now)
   for _, load in ipairs(loads) do
-    if condition and entries[load.name] then M.mark(entries[load.name], true, now, condition) end
+    if entries[load.name] then M.mark(entries[load.name], true, now) end
   end
 end
 

@@ -6,6 +6,7 @@ local fields = require "fields"
 local lists = require "lib.lists"
 local measure = require "lownodeload.load"
 local pods = require "pods"
+local pools = require "lownodeload.pools"
 local victims = require "lownodeload.victims"
 
 local M = {}
@@ -200,10 +201,34 @@ function M.pass(input)
   by_usage(high, context.weights, false)
   by_usage(prod_high, context.weights, true)
   balance(high, prod_high, classes, context)
-  anomaly.eased(high, detectors.node, input.now, condition)
-  anomaly.eased(prod_high, detectors.prod, input.now, condition)
+  anomaly.eased(high, detectors.node, input.now)
+  anomaly.eased(prod_high, detectors.prod, input.now)
   for _, load in ipairs(classes.high) do out.processed[load.name] = true end
   return out
+end
+
+-- Passes over all pools, in their order. settings: LowNodeLoadArgs. world: nodes, pods_on, metrics, now,
+-- evictable, budget and detectors as above, and move(move), which is told of each.
+function M.all(settings, world)
+  local processed, budget = {}, world.budget or math.huge
+  for _, pool in ipairs(pools.of(settings)) do
+    local result = M.pass {
+      pool = pool,
+      nodes = M.nodes_of(pool, world.nodes, processed),
+      pods_on = world.pods_on,
+      metrics = world.metrics,
+      now = world.now,
+      expiration = settings.nodeMetricExpirationSeconds,
+      node_fit = settings.nodeFit,
+      number_of_nodes = settings.numberOfNodes,
+      evictable = world.evictable,
+      budget = budget,
+      detectors = world.detectors,
+    }
+    for name in pairs(result.processed) do processed[name] = true end
+    budget = budget - #result.moves
+    for _, one in ipairs(result.moves) do world.move(one) end
+  end
 end
 
 return M

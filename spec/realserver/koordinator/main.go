@@ -5,6 +5,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
@@ -40,6 +41,8 @@ type answer struct {
 	Estimate  map[string]int64                        `json:"estimate,omitempty"`
 	Refused   []string                                `json:"refused,omitempty"`
 	Score     *int64                                  `json:"score,omitempty"`
+	Outcomes  []string                                `json:"outcomes,omitempty"`
+	Pod       json.RawMessage                         `json:"pod,omitempty"`
 }
 
 // ---- batch and mid of a node
@@ -198,9 +201,16 @@ func answered(line []byte) answer {
 		return quotas(question.Input)
 	case "loadaware":
 		return load(question.Input)
+	case "low_node_load_passes":
+		return balance(question.Input)
+	case "pod_webhook":
+		return profile(question.Input)
 	}
 	return answer{Error: "no such calculation: " + question.Calc}
 }
+
+// So many questions are worked on side by side: some of them wait for an informer most of the time.
+const side = 256
 
 func main() {
 	flags := flag.NewFlagSet("klog", flag.ExitOnError)
@@ -215,9 +225,18 @@ func main() {
 	in.Buffer(nil, 64<<20)
 	out := bufio.NewWriter(os.Stdout)
 	defer out.Flush()
+	answers := make(chan chan answer, side)
+	go func() {
+		defer close(answers)
+		for in.Scan() {
+			line, one := bytes.Clone(in.Bytes()), make(chan answer, 1)
+			answers <- one
+			go func() { one <- answered(line) }()
+		}
+	}()
 	encoder := json.NewEncoder(out)
-	for in.Scan() {
-		if err := encoder.Encode(answered(in.Bytes())); err != nil {
+	for one := range answers {
+		if err := encoder.Encode(<-one); err != nil {
 			fmt.Fprintln(os.Stderr, "koordinator:", err)
 			os.Exit(1)
 		}

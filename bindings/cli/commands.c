@@ -6,7 +6,7 @@
 
 #define CONTROLLERS "Controllers"
 #define LOOK "A cluster, by hand"
-#define ELSE "Else"
+#define OTHER "Other"
 
 const cli_command cli_commands[] = {
     {
@@ -339,24 +339,6 @@ const cli_command cli_commands[] = {
         .group = LOOK,
     },
     {
-        .name = "gen",
-        .usage = "--crds DIR --out DIR [--name MODULE] | --from-cluster [--groups A,B] --out DIR | crds "
-                 "SCRIPT.lua...",
-        .summary = "Generate typed clientsets from CRDs or a cluster, or the CRDs of scripts.",
-        .more = "Then, in Lua: require "
-                "\"mycrds\".clientset(c).example_v1.widgets(\"default\"):get(\"a\"). Fields are "
-                "annotated for the Lua language server.\n"
-                "Generating twice changes nothing; a file that kubelua gen did not write is "
-                "never overwritten.",
-        .examples = "kubelua gen --crds config/crd --out lua/mycrds --name mycrds\n"
-                    "kubelua gen --from-cluster --groups apps,batch --out lua/k8s\n"
-                    "kubelua gen crds sites.lua > crd.yaml",
-        .exits = "0 when all is written, 1 when a definition, a script or a file could not be read or "
-                 "written, 2 for a mistake on the command line.",
-        .run = cli_lua,
-        .group = ELSE,
-    },
-    {
         .name = "shell",
         .usage = "[options]",
         .summary = "A Lua prompt on a cluster: completion, history, objects as YAML, lists as "
@@ -373,13 +355,31 @@ const cli_command cli_commands[] = {
         .group = LOOK,
     },
     {
+        .name = "gen",
+        .usage = "--crds DIR --out DIR [--name MODULE] | --from-cluster [--groups A,B] --out DIR | crds "
+                 "SCRIPT.lua...",
+        .summary = "Generate typed clientsets from CRDs or a cluster, or the CRDs of scripts.",
+        .more = "Then, in Lua: require "
+                "\"mycrds\".clientset(c).example_v1.widgets(\"default\"):get(\"a\"). Fields are "
+                "annotated for the Lua language server.\n"
+                "Generating twice changes nothing; a file that kubelua gen did not write is "
+                "never overwritten.",
+        .examples = "kubelua gen --crds config/crd --out lua/mycrds --name mycrds\n"
+                    "kubelua gen --from-cluster --groups apps,batch --out lua/k8s\n"
+                    "kubelua gen crds sites.lua > crd.yaml",
+        .exits = "0 when all is written, 1 when a definition, a script or a file could not be read or "
+                 "written, 2 for a mistake on the command line.",
+        .run = cli_lua,
+        .group = OTHER,
+    },
+    {
         .name = "apiserver",
         .usage = "[options]",
         .summary = "Serve the embedded API server alone, over plain HTTP.",
         .examples = "kubelua apiserver --listen 127.0.0.1:8080 --crds crds --write-kubeconfig kc",
         .exits = "0 after SIGTERM or SIGINT, 1 when it could not start, 2 for a mistake on the command line.",
         .run = cli_apiserver,
-        .group = ELSE,
+        .group = OTHER,
     },
     {
         .name = "version",
@@ -391,7 +391,7 @@ const cli_command cli_commands[] = {
                     "kubelua version --server -o json",
         .exits = "0, 1 when --server could not be asked, 2 for a mistake on the command line.",
         .run = cli_lua,
-        .group = ELSE,
+        .group = OTHER,
     },
     {
         .name = "completion",
@@ -407,7 +407,7 @@ const cli_command cli_commands[] = {
         .exits = "0, 2 for a mistake on the command line.",
         .words = "=bash zsh fish",
         .run = cli_completion,
-        .group = ELSE,
+        .group = OTHER,
     },
     {
         .name = "help",
@@ -417,7 +417,7 @@ const cli_command cli_commands[] = {
         .exits = "0, 2 for a mistake on the command line.",
         .words = "commands",
         .run = cli_help_command,
-        .group = ELSE,
+        .group = OTHER,
     },
     {.name = NULL},
 };

@@ -370,6 +370,28 @@ servers.each(function(name, start)
   end)
 end)
 
+describe("apply after --load", function()
+  it("takes over what the file's last version put there, and nobody else's fields", function()
+    local path = process.tmpname ".yaml"
+    local function write(value)
+      return process.write(path, ("{apiVersion: v1, kind: ConfigMap, metadata: {name: loaded}, \z
+        data: {a: '%s'}}"):format(value))
+    end
+    local server <close> = setmetatable({ s = servers.embedded { load = { write "1" } } },
+      { __close = function(self) self.s:stop() end })
+    local function apply(...)
+      return process.run(("KUBECONFIG=%s %s apply -f %s %s"):format(server.s.kubeconfig, KUBELUA, path, quoted(...)))
+    end
+    write "2"
+    assert.equal("configmap/loaded configured\n", (apply()))
+    assert.equal("configmap/loaded unchanged\n", (apply()))
+    write "3"
+    local out, code = apply("--field-manager", "other")
+    assert.equal(1, code)
+    assert.matches('conflict with "kubelua": %.data%.a', out)
+  end)
+end)
+
 describe("the command line without a server", function()
   it("says who does not answer", function()
     local out, code = process.run(KUBELUA .. " get po -s http://127.0.0.1:1")

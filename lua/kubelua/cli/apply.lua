@@ -53,6 +53,27 @@ end
 
 local function whole(value) return value == nil and "none" or core.encode(value) end
 
+-- What --load put on an embedded server came out of files, too: their next version takes the fields over.
+local LOADED = "kubelua-load"
+
+local function only_loaded(err)
+  if not core.is_error(err) or not err.conflicts then return false end
+  for _, conflict in ipairs(err.conflicts) do
+    if conflict.manager ~= LOADED then return false end
+  end
+  return #err.conflicts > 0
+end
+
+local function put(c, o, write)
+  local ok, result = pcall(c.apply, c, o, write)
+  if not ok and only_loaded(result) then
+    write.force = true
+    ok, result = pcall(c.apply, c, o, write)
+  end
+  if not ok then error(result, 0) end
+  return result
+end
+
 local function one(c, env, manifest, how)
   local thing = common.identify(c, env, manifest)
   local o = core.copy(manifest.object)
@@ -64,7 +85,7 @@ local function one(c, env, manifest, how)
   if thing.name then
     before = common.get(c, thing.kind, thing.namespace, thing.name)
     write.force = how.force
-    after = c:apply(o, write)
+    after = put(c, o, write)
   elseif o("metadata.generateName") then
     after = c:create(o, write)
   else

@@ -19,6 +19,7 @@ return kube.controller {
   reconcile = function(map, ctx)
     ctx:list("v1/Service", { namespace = map.metadata.namespace, labels = "app=x" })
     if map("data.fail") then error "as asked" end
+    if map("data.never") then return kube.fail "not in this life" end
     ctx:patch(map, function(m) m.metadata.annotations = { seen = "yes" } end)
     return { requeue_after = "1h" }
   end,
@@ -95,11 +96,14 @@ servers.each(function(name, start_server)
 
     it("tells what keeps a key from running", function()
       map("fails", { fail = "yes" })
+      map("never", { never = "yes" })
       local m = map("quiet", { x = "1" })
       local run = start(server, dir, script())
       run:wait_for_log(60, "controller is running")
       says(dir, "cm fails -n " .. ns, "in backoff after %d+ failures in a row: next in",
         "%-> error: .*as asked; next in", "stack traceback")
+      says(dir, "cm never -n " .. ns, "maps: failed for good: it runs again when something changes",
+        "%-> failed for good: not in this life")
       says(dir, "cm " .. ns .. "/gone", "is not in the cache: it does not exist",
         "no run of it is in the history")
       says(dir, "cm elsewhere/gone", "is in a namespace that maps does not watch")

@@ -120,8 +120,10 @@ local function tell(entry, full)
   local whose = entry("cluster") and entry.cluster .. "/" .. entry.controller or entry.controller
   local what = entry.role ~= "resource" and entry("key") and (" -> %s %s"):format(entry.resource, entry.key)
     or ""
+  local says, newest = entry.says, entry("runs[1]")
+  if newest and newest.result == "fail" then says = says:gsub("^nothing to do", "failed for good") end
   print(("  %s%s%s: %s"):format(whose, ROLES[entry.role] and " (" .. ROLES[entry.role] .. ")" or "", what,
-    entry.says))
+    says))
   if full > 0 and entry("params") then print("    params given: " .. tostring(entry.params)) end
   for i, run in ipairs(entry("runs") or {}) do
     if i <= full + BRIEFLY then tell_run(run, i <= full, i == 1) end

@@ -17,12 +17,23 @@ describe("volume-claim", function()
     assert.equal("Created", t:events("scratch")[1].reason)
   end)
 
+  local function resize(size) t:patch(t:get(EVC, "scratch"), { spec = { size = size } }) end
+  local function claimed() return t:get(CLAIM, "scratch").spec.resources.requests.storage end
+
+  it("grows, once the claim has a volume", function()
+    resize "2Gi"
+    assert.equal("1Gi", claimed())
+    t:patch_status(t:get(CLAIM, "scratch"), { phase = "Bound", capacity = { storage = "1Gi" } })
+    assert.equal("2Gi", claimed())
+    assert.equal("2Gi", t:get(EVC, "scratch").status.size)
+  end)
+
   it("refuses to shrink, for good", function()
-    t:patch(t:get(EVC, "scratch"), { spec = { size = "500Mi" } })
-    assert.equal("1Gi", t:get(CLAIM, "scratch").spec.resources.requests.storage)
+    resize "500Mi"
+    assert.equal("1Gi", claimed())
     local runs = t:runs "scratch"
     assert.equal("fail", runs[#runs].result)
-    assert.matches("does not shrink", runs[#runs].message)
+    assert.matches("cannot shrink from 1Gi to 500Mi", runs[#runs].message)
   end)
 
   it("leaves a claim alone that is large enough", function()

@@ -299,9 +299,12 @@ lint: build/.deps-lint build/.deps-test ## luacheck, layers, lock contracts (cla
 site: ## the documentation as a site in build/site, with search and reference (pip brings mkdocs-material, once)
 	@$(LUA) docs/site/build.lua build/site
 
-picture: all build/.deps-test ## README's pictures anew: a session in a terminal, recorded and drawn, and the dashboard
-	@$(LUA) docs/picture/record.lua docs/picture/session.cast
+picture: all build/.deps-test ## README's pictures anew, and those of the examples: sessions in a terminal, recorded and drawn, and the dashboard
+	@$(LUA) docs/picture/record.lua readme docs/picture/session.cast
 	@$(LUA) docs/picture/draw.lua docs/picture/session.cast docs/picture.svg
+	@set -e; for name in $(notdir $(patsubst %/,%,$(wildcard examples/*/))); do \
+	  $(LUA) docs/picture/record.lua $$name $(B)/session.cast; \
+	  $(LUA) docs/picture/draw.lua $(B)/session.cast examples/$$name/picture.svg still; done
 	@LUA_CPATH_5_4="$(B)/lua/?.so;;" $(LUA) docs/picture/dashboard.lua docs/dashboard.svg
 
 demo: all ## a Koordinator cluster and its node resource policy, in one process

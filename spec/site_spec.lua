@@ -110,6 +110,26 @@ describe("the moving picture", function()
   end)
 end)
 
+describe("the picture of an example", function()
+  it("stands still, is of the session that is written down, and names no place of the machine", function()
+    local sessions = dofile "docs/picture/sessions.lua"
+    local n = 0
+    for path in process.run "ls examples/*/README.md":gmatch "%S+" do
+      local name = path:match "examples/([%w-]+)/"
+      local text = assert(process.read(("examples/%s/picture.svg"):format(name)), name)
+      assert.is_truthy(process.read(path):find("](picture.svg)", 1, true), path)
+      assert.is_nil(text:find "@keyframes" or text:find "<script" or text:find "not in time")
+      assert.is_nil(text:find "/tmp/" or text:find "/root" or text:find "/home")
+      for _, line in ipairs(assert(sessions[name], name)) do
+        local command = line:gsub("%s+#.*$", ""):gsub("[&<>]", { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;" })
+        assert.is_truthy(text:find(command, 1, true), name .. " does not show: " .. command)
+      end
+      n = n + 1
+    end
+    assert.is_true(n >= 15)
+  end)
+end)
+
 describe("the picture of the dashboard", function()
   it("is an SVG that loads nothing, runs nothing and names no place of the machine", function()
     local text = process.read "docs/dashboard.svg"

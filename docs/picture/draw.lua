@@ -1,4 +1,5 @@
--- draw.lua IN.cast OUT.svg - an asciicast as an SVG that moves: without a script, for readers and for README.
+-- draw.lua IN.cast OUT.svg [still] - an asciicast as an SVG that moves: without a script, for readers and for README.
+-- With "still" it is what the terminal shows at the end, as high as the text.
 --
 -- Each line of the session is drawn once, where it stands in one long page. Style sheets say when it is seen, uncover
 -- what is typed, and move the page up when the terminal is full. Who wants no motion sees the beginning. The same cast
@@ -6,8 +7,8 @@
 
 local json = require "dkjson"
 
-local input, output = arg[1], arg[2]
-assert(input and output, "usage: lua5.4 docs/picture/draw.lua IN.cast OUT.svg")
+local input, output, still = arg[1], arg[2], arg[3] == "still"
+assert(input and output, "usage: lua5.4 docs/picture/draw.lua IN.cast OUT.svg [still]")
 local WIDE, HIGH, SIZE, PAD, BAR = 8, 18, 13, 14, 30           -- of a cell, of the text, around
 local COLORS = { [30] = "#484f58", [31] = "#ff7b72", [32] = "#7ee787", [33] = "#e3b341", [34] = "#79c0ff",
   [35] = "#d2a8ff", [36] = "#a5d6ff", [37] = "#e6edf3" }
@@ -102,8 +103,9 @@ local function piece(id, y, from, cells, typed)
   if typed and remark then
     words = ('%s<tspan fill="%s">%s</tspan>'):format(escape(before), DIM, escape(remark))
   end
-  body[#body + 1] = ('<text id="%s" x="%d" y="%d" fill="%s" textLength="%d">%s</text>'):format(id, x, y, fill,
-    width, words)
+  body[#body + 1] = ('<text%s x="%d" y="%d" fill="%s" textLength="%d">%s</text>'):format(
+    still and "" or (' id="%s"'):format(id), x, y, fill, width, words)
+  if still then return end
   appears(id, cells[1].time)
   if typed then
     -- a cover in the colour of the background, with a cursor at its left edge, moves away to the right
@@ -120,6 +122,10 @@ local function piece(id, y, from, cells, typed)
   end
 end
 
+if still then
+  while not next(rows[#rows]) do rows[#rows] = nil end
+  head.height, scrolls = #rows, {}
+end
 for r = 1, #rows do
   local cells, y, from, n = rows[r], PAD + BAR + r * HIGH - 4, 1, 0
   local last = 0
@@ -158,15 +164,19 @@ if seen > 0 then
     number(total))
 end
 
+for i, rule in ipairs(css) do css[i] = rule .. "\n" end
+if not still then
+  css[#css + 1] = "@media (prefers-reduced-motion:reduce){#page,#page *{animation:none!important}\z
+    #page g{opacity:0}}\n"
+end
+
 local width, height = head.width * WIDE + 2 * PAD, head.height * HIGH + 2 * PAD + BAR
 local PICTURE = [[
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 $width $height" width="$width" height="$height"
   role="img">
 <title>$title</title>
 <style>
-$css
-@media (prefers-reduced-motion:reduce){#page,#page *{animation:none!important}#page g{opacity:0}}
-text{font:$(size)px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;white-space:pre}
+$(css)text{font:$(size)px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;white-space:pre}
 </style>
 <rect width="$width" height="$height" rx="8" fill="$back"/>
 <path d="M0 $(bar)V8a8 8 0 0 1 8-8H$(right)a8 8 0 0 1 8 8v$(side)z" fill="$bar_color"/>
@@ -179,7 +189,7 @@ $body
 </svg>
 ]]
 local values = {
-  width = width, height = height, title = escape(head.title or "a session"), css = table.concat(css, "\n"),
+  width = width, height = height, title = escape(head.title or "a session"), css = table.concat(css),
   size = SIZE, back = BACK, bar = BAR, right = width - 8, side = BAR - 8, bar_color = BAR_COLOR,
   top = BAR + PAD - 4, seen = head.height * HIGH + 8, body = table.concat(body, "\n"),
 }

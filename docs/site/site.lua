@@ -80,6 +80,8 @@ local function place_of(path)
   if path == "examples/README.md" then return "examples/index.md" end
   local example = path:match "^examples/([%w-]+)/README%.md$"
   if example then return "examples/" .. example .. ".md" end
+  local pictured = path:match "^examples/([%w-]+)/picture%.svg$"
+  if pictured then return "examples/" .. pictured .. ".svg" end
   if path:find "^docs/[%w-]+%.md$" or path:find "^docs/[%w-]+%.svg$" then return path:sub(6) end
   if path:find "^%u+%.md$" then return path:lower() end
 end
@@ -263,7 +265,7 @@ function M.write(dir)
     end
     write(dir .. "/docs/" .. path, text)
   end
-  for _, picture in ipairs(lines_of "ls docs/*.svg 2>/dev/null") do
+  for _, picture in ipairs(lines_of "ls docs/*.svg examples/*/*.svg 2>/dev/null") do
     write(dir .. "/docs/" .. place_of(picture), annotations.read(picture))
   end
   write(dir .. "/docs/llms.txt", M.llms(pages))

@@ -107,9 +107,9 @@ LDFLAGS_VARIANT = $(filter -fsanitize=%,$(subst fuzzer-no-link,fuzzer,$(OPT_$(VA
 CORE_C := $(sort $(wildcard core/*/*.c core/*.c))
 # RE2's door; nothing else is C++.
 CORE_CC := core/base/regex.cc
-BIND_C := $(sort $(filter-out bindings/cli/%,$(wildcard bindings/*/*.c)))
 # The command line is in the binary alone.
-MAIN_C := $(sort $(wildcard bindings/cli/*.c))
+MAIN_C := $(sort $(wildcard bindings/cli/*.c bindings/terminal/*.c))
+BIND_C := $(sort $(filter-out $(MAIN_C),$(wildcard bindings/*/*.c)))
 TEST_C := $(sort $(shell find spec/core -name '*_test.c' 2>/dev/null))
 PROG_C := $(sort $(wildcard spec/programs/*.c))
 FUZZ_C := $(sort $(wildcard spec/fuzz/*.c))

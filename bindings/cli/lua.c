@@ -29,8 +29,8 @@
 #include "cli/check.h"
 #include "cli/cli.h"
 #include "cli/control.h"
-#include "cli/terminal.h"
-#include "cli/shell.h"
+#include "terminal/converse.h"
+#include "terminal/shell.h"
 
 #define OWN_MAX 24
 

@@ -1,7 +1,7 @@
 /* prompt.h - lines from a person: editing, history, completion; or from a file or pipe, as they are. One
  * at a time, main thread. */
-#ifndef KL_CLI_PROMPT_H
-#define KL_CLI_PROMPT_H
+#ifndef KL_TERMINAL_PROMPT_H
+#define KL_TERMINAL_PROMPT_H
 
 #include <stdbool.h>
 #include <stddef.h>

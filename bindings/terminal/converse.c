@@ -1,4 +1,4 @@
-/* terminal.c - a session on this process's own standard streams, for exec: env.converse(session, input,
+/* converse.c - a session on this process's own standard streams, for exec: env.converse(session, input,
  * tty).
  *
  *   a thread: standard input --> session        the caller: session --> standard output and error, until the end
@@ -17,7 +17,7 @@
 
 #include "api/stream.h"
 #include "base/sync.h"
-#include "cli/terminal.h"
+#include "terminal/converse.h"
 
 #define SLICE KL_MILLISECONDS(200) /* how soon a new window size or the end of the session is seen */
 #define CHUNK ((size_t)16 << 10)

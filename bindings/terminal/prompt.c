@@ -2,7 +2,7 @@
  *
  * libedit begins a read again that a signal cut short, so the characters are read here: a ^C ends the
  * read, and with it the line. Text is taken as the terminal sends it, in UTF-8 when the locale says so. */
-#include "cli/prompt.h"
+#include "terminal/prompt.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
-/* terminal.h - a session on this process's standard streams. */
-#ifndef CLI_TERMINAL_H
-#define CLI_TERMINAL_H
+/* converse.h - a session on this process's standard streams. */
+#ifndef KL_TERMINAL_CONVERSE_H
+#define KL_TERMINAL_CONVERSE_H
 
 #include <lua.h>
 

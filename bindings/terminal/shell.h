@@ -1,6 +1,6 @@
 /* shell.h - the C part of `kubelua shell`. */
-#ifndef KL_CLI_SHELL_H
-#define KL_CLI_SHELL_H
+#ifndef KL_TERMINAL_SHELL_H
+#define KL_TERMINAL_SHELL_H
 
 #include <lua.h>
 

@@ -9,7 +9,7 @@
  *
  * `candidates` is a sorted list of texts that could replace what stands from character `from` on to the
  * cursor. */
-#include "cli/shell.h"
+#include "terminal/shell.h"
 
 #include <poll.h>
 #include <stdatomic.h>
@@ -22,7 +22,7 @@
 
 #include "state/lkl.h"
 #include "base/mem.h"
-#include "cli/prompt.h"
+#include "terminal/prompt.h"
 
 typedef struct terminal {
     cli_prompt *p;

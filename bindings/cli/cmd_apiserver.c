@@ -96,121 +96,154 @@ static kl_status add_faults(kl_server *s, const char *path, kl_err *err)
     return st;
 }
 
-int cli_apiserver(int argc, char **argv)
+typedef struct apiserver {
+    kl_server_options o;
+    cli_simulate_options simulate;
+    const char *kubeconfig, *level, *log_format, *mode, *links, *faults, *clock;
+    bool bare;
+    cli_list crds, load, words;
+    /* what runs */
+    kl_server *server;
+    cli_simulation *simulation;
+    cli_virtual *time; /* NULL: the machine's */
+} apiserver;
+
+static void parse(apiserver *a, int argc, char **argv)
 {
-    const cli_command *self = cli_command_named("apiserver");
-    const char *kubeconfig = NULL, *level = "info", *log_format = NULL, *mode = "AlwaysAllow", *links = NULL,
-               *faults = NULL;
-    kl_server_options o = {.listen = "127.0.0.1:8080"};
-    cli_simulate_options simulate = {.nodes = CLI_SIMULATE_NODES};
-    cli_simulation *simulation = NULL;
-    cli_virtual *time = NULL;
-    const char *clock = "real";
-    bool bare = false;
-    cli_list crds = {0}, load = {0}, words = {0};
     const cli_option options[] = {
         {"--listen", "ADDR:PORT", "where to listen; port 0 picks a free one (127.0.0.1:8080)", CLI_STRING,
-            &o.listen},
+            &a->o.listen},
         {"--crds", "DIR", "custom resource definitions to install (file or directory; may be repeated)",
-            CLI_LIST, &crds},
+            CLI_LIST, &a->crds},
         {"--load", "FILE", "objects to load at the start (file or directory; may be repeated)", CLI_LIST,
-            &load},
+            &a->load},
         {"--data", "DIR",
             "keep objects in this directory: every write is on disk before it is answered, and is there "
             "after a restart",
-            CLI_STRING, &o.data},
-        {"--write-kubeconfig", "FILE", "write a kubeconfig for this server", CLI_STRING, &kubeconfig},
+            CLI_STRING, &a->o.data},
+        {"--write-kubeconfig", "FILE", "write a kubeconfig for this server", CLI_STRING, &a->kubeconfig},
         {"--token-auth-file", "FILE",
             "users, lines of token,user,uid,\"group,group\"; without --authorization-mode RBAC requests need "
             "none (any other token is an administrator's)",
-            CLI_STRING, &o.tokens},
+            CLI_STRING, &a->o.tokens},
         {"--authorization-mode", "MODE",
             "RBAC: requests need a token, and Roles decide what its user may (AlwaysAllow)", CLI_STRING,
-            &mode, NULL, "AlwaysAllow RBAC"},
+            &a->mode, NULL, "AlwaysAllow RBAC"},
         {"--audit-log", "FILE", "append audit.k8s.io/v1 Events to this file, a line of JSON each", CLI_STRING,
-            &o.audit_log},
+            &a->o.audit_log},
         {"--audit-policy", "FILE",
             "an audit.k8s.io/v1 Policy: which requests are logged, and how much of them (all, Metadata)",
-            CLI_STRING, &o.audit_policy},
-        {"--tls", NULL, "serve HTTPS, with a self-signed certificate; RBAC implies it", CLI_FLAG, &o.tls},
-        {"--tls-cert-file", "FILE", "serve HTTPS with this certificate (PEM)", CLI_STRING, &o.tls_cert},
-        {"--tls-private-key-file", "FILE", "its key (PEM)", CLI_STRING, &o.tls_key},
+            CLI_STRING, &a->o.audit_policy},
+        {"--tls", NULL, "serve HTTPS, with a self-signed certificate; RBAC implies it", CLI_FLAG, &a->o.tls},
+        {"--tls-cert-file", "FILE", "serve HTTPS with this certificate (PEM)", CLI_STRING, &a->o.tls_cert},
+        {"--tls-private-key-file", "FILE", "its key (PEM)", CLI_STRING, &a->o.tls_key},
         {"--client-ca-file", "FILE", "clients with certificates of these authorities are users: CN and O",
-            CLI_STRING, &o.client_ca},
+            CLI_STRING, &a->o.client_ca},
         {"--no-garbage-collection", NULL,
             "do not delete the dependents of deleted owners (as kube-apiserver without "
             "kube-controller-manager)",
-            CLI_FLAG, &bare},
-        CLI_SIMULATE_ROWS(&simulate),
+            CLI_FLAG, &a->bare},
+        CLI_SIMULATE_ROWS(&a->simulate),
         {"--clock", "real|virtual",
             "virtual: the server's time stands until it is moved: POST /kubelua/v1/clock (real)", CLI_STRING,
-            &clock, NULL, "real virtual"},
+            &a->clock, NULL, "real virtual"},
         {"--faults", "FILE",
             "rules (YAML or JSON) by which the server fails, stalls and lies; more at /kubelua/v1/faults",
-            CLI_STRING, &faults},
+            CLI_STRING, &a->faults},
         {"--insecure-anywhere", NULL,
             "allow to listen beyond this machine without authentication: any client may do anything",
-            CLI_FLAG, &o.insecure_anywhere},
+            CLI_FLAG, &a->o.insecure_anywhere},
         {"--envtest", "DIR",
             "put links to this program into DIR, kube-apiserver and etcd, for controller-runtime's envtest "
             "(KUBEBUILDER_ASSETS=DIR), and end",
-            CLI_STRING, &links},
-        {"--log-level", "LEVEL", "debug, info, warn, error or off (info)", CLI_STRING, &level, NULL,
+            CLI_STRING, &a->links},
+        {"--log-level", "LEVEL", "debug, info, warn, error or off (info)", CLI_STRING, &a->level, NULL,
             CLI_LEVELS},
-        {"--log-format", "FORMAT", "text or json (text)", CLI_STRING, &log_format, NULL, "text json"},
+        {"--log-format", "FORMAT", "text or json (text)", CLI_STRING, &a->log_format, NULL, "text json"},
         {NULL, NULL, NULL, 0, NULL},
     };
-    cli_parse(self, options, argc, argv, &words);
-    if (words.n)
+    cli_parse(cli_command_named("apiserver"), options, argc, argv, &a->words);
+}
+
+/* 0, or the exit status when options that do not go together were told. */
+static int check_options(apiserver *a)
+{
+    kl_server_options *o = &a->o;
+    bool rbac = !strcmp(a->mode, "RBAC");
+    if (a->words.n)
         return cli_fail(
-            2, "apiserver", "takes no arguments, got %s (objects are loaded with --load)", words.v[0]);
-    if (links)
-        return !cli_envtest_links(links);
-    if (!cli_log("apiserver", level, log_format))
+            2, "apiserver", "takes no arguments, got %s (objects are loaded with --load)", a->words.v[0]);
+    if (!rbac && strcmp(a->mode, "AlwaysAllow"))
+        return cli_fail(2, "apiserver", "--authorization-mode is AlwaysAllow or RBAC, not \"%s\"", a->mode);
+    if (!cli_simulate_known("apiserver", &a->simulate))
         return 2;
-    if (strcmp(mode, "RBAC") && strcmp(mode, "AlwaysAllow"))
-        return cli_fail(2, "apiserver", "--authorization-mode is AlwaysAllow or RBAC, not \"%s\"", mode);
-    if (!cli_simulate_known("apiserver", &simulate))
-        return 2;
-    bool moved = !strcmp(clock, "virtual");
-    if (moved && o.data)
+    if (!strcmp(a->clock, "virtual") && o->data)
         return cli_fail(2, "apiserver",
             "--data keeps objects over restarts, and a virtual clock begins anew with each: leave one out");
-    o.collect = !bare;
-    o.rbac = !strcmp(mode, "RBAC");
-    if (!o.tls_cert != !o.tls_key)
+    if (!o->tls_cert != !o->tls_key)
         return cli_fail(2, "apiserver", "--tls-cert-file and --tls-private-key-file go together");
-    if (o.audit_policy && !o.audit_log)
+    if (o->audit_policy && !o->audit_log)
         return cli_fail(2, "apiserver", "--audit-policy says what goes into --audit-log FILE: name one");
+    o->collect = !a->bare;
+    o->rbac = rbac;
     /* kubectl sends no token over plain HTTP */
-    o.tls |= o.rbac || o.tls_cert || o.client_ca;
-    cli_signals_block();
-    if (moved)
-        time = cli_virtual_new(&o);
-    kl_server *s = NULL;
-    int code = cli_server_start("apiserver", &o, &crds, &s);
+    o->tls |= o->rbac || o->tls_cert || o->client_ca;
+    return 0;
+}
+
+static int start(apiserver *a)
+{
+    kl_err err = KL_ERR_INIT;
+    if (!strcmp(a->clock, "virtual"))
+        a->time = cli_virtual_new(&a->o);
+    int code = cli_server_start("apiserver", &a->o, &a->crds, &a->server);
     if (!code)
-        code = cli_server_load("apiserver", s, &load);
-    if (!code && kubeconfig && !cli_server_write_kubeconfig("apiserver", s, kubeconfig))
+        code = cli_server_load("apiserver", a->server, &a->load);
+    if (!code && a->kubeconfig && !cli_server_write_kubeconfig("apiserver", a->server, a->kubeconfig))
         code = 1;
     if (!code)
-        code = time ? cli_virtual_start("apiserver", time, &simulate, s)
-                    : cli_simulate_start("apiserver", &simulate, s, &simulation);
-    kl_err err = KL_ERR_INIT;
-    if (!code && faults && add_faults(s, faults, &err))
+        code = a->time ? cli_virtual_start("apiserver", a->time, &a->simulate, a->server)
+                       : cli_simulate_start("apiserver", &a->simulate, a->server, &a->simulation);
+    if (!code && a->faults && add_faults(a->server, a->faults, &err))
         code = cli_fail_err(1, "apiserver", &err);
+    return code;
+}
+
+static int serve(apiserver *a)
+{
+    int code = check_options(a);
+    if (code)
+        return code;
+    cli_signals_block();
+    code = start(a);
     if (!code) {
-        printf("serving %s\n", kl_server_url(s));
+        printf("serving %s\n", kl_server_url(a->server));
         fflush(stdout);
         while (cli_wait(KL_MINUTES(60)) != CLI_TERMINATE)
             ;
     }
-    cli_simulate_stop(simulation);
-    cli_virtual_stop(time);
-    cli_server_stop(s);
-    cli_virtual_free(time);
-    kl_free(crds.v);
-    kl_free(load.v);
-    kl_free(words.v);
+    cli_simulate_stop(a->simulation);
+    cli_virtual_stop(a->time);
+    cli_server_stop(a->server);
+    cli_virtual_free(a->time);
+    return code;
+}
+
+int cli_apiserver(int argc, char **argv)
+{
+    apiserver a = {.o = {.listen = "127.0.0.1:8080"},
+        .simulate = {.nodes = CLI_SIMULATE_NODES},
+        .level = "info",
+        .mode = "AlwaysAllow",
+        .clock = "real"};
+    parse(&a, argc, argv);
+    int code = 2;
+    if (a.links && !a.words.n)
+        code = !cli_envtest_links(a.links);
+    else if (cli_log("apiserver", a.level, a.log_format))
+        code = serve(&a);
+    kl_free(a.crds.v);
+    kl_free(a.load.v);
+    kl_free(a.words.v);
     return code;
 }

@@ -385,7 +385,8 @@ static bool flight_known(session *s)
     return good;
 }
 
-static int run_session(session *s)
+/* 0, or the exit status when options that do not go together were told. */
+static int check_options(session *s)
 {
     if (!s->scripts.n)
         return cli_fail(2, s->command, "name at least one script: kubelua %s SCRIPT.lua", s->command);
@@ -426,11 +427,48 @@ static int run_session(session *s)
     if (!flight_known(s))
         return cli_fail(2, s->command,
             "--flight-recorder must be a number of bytes, 64Ki or more, or off, not \"%s\"", s->flight);
+    return 0;
+}
+
+/* The sockets by which others look at the process. */
+static int listen_all(session *s)
+{
+    kl_inspect_add(s->control, s->managers[0]);
+    kl_why_add(s->control, s->managers[0]);
+    kl_command_add(s->control, s->managers[0]);
+    int code = cli_control_listen(s->control, s->command, s->control_path);
+    return code ? code
+                : cli_dashboard_start(
+                    s->command, s->dashboard, s->dashboard_token, s->control, s->managers[0], &s->page);
+}
+
+/* Until it is over. */
+static int work(session *s)
+{
+    if (s->dry_run)
+        kl_info("a dry run: nothing is written", "by=%s", *s->dry_run ? s->dry_run : "client");
+    cli_scripts_watch(s->loaded, s->managers, s->n, s->recording);
+    cli_scripts_route(s->loaded, s->control);
+    if (s->play)
+        s->player = cli_play_start(s->play, s->managers[0], kl_server_url(s->server), &s->scripts);
+    int code = stay(s);
+    kl_info("stopping", "grace_seconds=%lld",
+        (long long)((s->grace ? s->grace : KL_SECONDS(30)) / KL_SECONDS(1)));
+    cli_second_signal_exits();
+    return code;
+}
+
+static int run_session(session *s)
+{
+    int code = check_options(s);
+    if (code)
+        return code;
     kl_err err = KL_ERR_INIT;
     if (s->isolate)
         lkl_isolate_all();
-    int code = cli_params_new(&s->param_words, &s->params, &err) ? cli_fail_err(2, s->command, &err) : 0;
-    if (!code && cli_scripts_load(&s->scripts, s->params, &s->loaded, &err))
+    if (cli_params_new(&s->param_words, &s->params, &err))
+        code = cli_fail_err(2, s->command, &err);
+    else if (cli_scripts_load(&s->scripts, s->params, &s->loaded, &err))
         code = cli_fail_err(1, s->command, &err);
     s->n = s->contexts.n > 1 ? s->contexts.n : 1;
     s->fleet = s->n > 1 ? kl_fleet_new() : NULL;
@@ -439,27 +477,10 @@ static int run_session(session *s)
     s->control = cli_control_new(s->command, &s->scripts);
     if (!code)
         code = start_all(s);
-    if (!code) {
-        kl_inspect_add(s->control, s->managers[0]);
-        kl_why_add(s->control, s->managers[0]);
-        kl_command_add(s->control, s->managers[0]);
-        code = cli_control_listen(s->control, s->command, s->control_path);
-        if (!code)
-            code = cli_dashboard_start(
-                s->command, s->dashboard, s->dashboard_token, s->control, s->managers[0], &s->page);
-    }
-    if (!code && s->dry_run)
-        kl_info("a dry run: nothing is written", "by=%s", *s->dry_run ? s->dry_run : "client");
-    if (!code) {
-        cli_scripts_watch(s->loaded, s->managers, s->n, s->recording);
-        cli_scripts_route(s->loaded, s->control);
-        if (s->play)
-            s->player = cli_play_start(s->play, s->managers[0], kl_server_url(s->server), &s->scripts);
-        code = stay(s);
-        kl_info("stopping", "grace_seconds=%lld",
-            (long long)((s->grace ? s->grace : KL_SECONDS(30)) / KL_SECONDS(1)));
-        cli_second_signal_exits();
-    }
+    if (!code)
+        code = listen_all(s);
+    if (!code)
+        code = work(s);
     cli_scripts_unwatch(s->loaded);
     cli_play_stop(s->player);
     stop_all(s);
@@ -473,24 +494,23 @@ static int run_session(session *s)
     return code == TOLD_TO_END ? 0 : code;
 }
 
-/* The options that say which cluster, but for those that have a meaning of their own here; how many. */
-static size_t add_cluster(session *s, const cli_option *own, size_t n_own, cli_option *to)
+#define ROWS_MOST (CLI_CLUSTER_MAX + CLI_PARAMS_OPTIONS + 96)
+typedef struct option_rows {
+    cli_option rows[ROWS_MOST + 1]; /* the last one says that it is over */
+    size_t n;
+} option_rows;
+
+static void add_rows(option_rows *to, const cli_option *rows, size_t n)
 {
-    cli_option all[CLI_CLUSTER_MAX];
-    size_t n = 0, of = cli_cluster_options(&s->cluster, all);
-    for (size_t i = 0; i < of; i++) {
-        bool known = false;
-        for (size_t k = 0; k < n_own; k++)
-            known = known || !strcmp(own[k].name, all[i].name);
-        if (!known)
-            to[n++] = all[i];
-    }
-    return n;
+    if (n > ROWS_MOST - to->n)
+        abort(); /* ROWS_MOST is too small */
+    memcpy(to->rows + to->n, rows, n * sizeof *rows);
+    to->n += n;
 }
 
-static int session_main(session *s, const cli_command *self, int argc, char **argv)
+static void embedded_rows(session *s, option_rows *to)
 {
-    const cli_option embedded[] = {
+    const cli_option rows[] = {
         CLI_HEADING("The embedded server"),
         {"--listen", "ADDR:PORT", "where the embedded server listens (127.0.0.1:0)", CLI_STRING, &s->listen},
         {"--crds", "DIR", "custom resource definitions to install (may be repeated)", CLI_LIST, &s->crds},
@@ -506,12 +526,22 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
             &s->write_kubeconfig},
         {"--play", "FILE.lua", "run this program beside the controllers; end with it", CLI_STRING, &s->play},
     };
-    const cli_option fleet[] = {
+    add_rows(to, rows, sizeof rows / sizeof *rows);
+}
+
+static void context_rows(session *s, option_rows *to)
+{
+    const cli_option rows[] = {
         CLI_HEADING(CLI_CLUSTER_HEADING),
         {"--context", "NAME", "the kubeconfig's context to use; several: a manager for each cluster",
             CLI_LIST, &s->contexts},
     };
-    const cli_option common[] = {
+    add_rows(to, rows, sizeof rows / sizeof *rows);
+}
+
+static void script_rows(session *s, option_rows *to)
+{
+    const cli_option rows[] = {
         CLI_HEADING("Scripts"),
         {"--namespace", "NAME", "look at this namespace only (all)", CLI_STRING, &s->ns, "-n"},
         {"--workers", "N", "worker threads per controller; overrides the script (1)", CLI_INT, &s->workers},
@@ -539,6 +569,13 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
             CLI_FLAG, &s->never_slow_down},
         {"--grace-period", "DURATION", "how long running reconciles may take to finish at shutdown (30s)",
             CLI_DURATION, &s->grace},
+    };
+    add_rows(to, rows, sizeof rows / sizeof *rows);
+}
+
+static void trial_rows(session *s, option_rows *to)
+{
+    const cli_option rows[] = {
         CLI_HEADING("Trying before doing"),
         {"--dry-run", "server",
             "write nothing, and log what would be written (=client is the same); =server: include the "
@@ -564,6 +601,13 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
             CLI_STRING, &s->effects},
         {"--effects-max", "BYTES", "maximum size of these files together; the oldest is removed (64Mi)",
             CLI_SIZE, &s->effects_max},
+    };
+    add_rows(to, rows, sizeof rows / sizeof *rows);
+}
+
+static void telling_rows(session *s, option_rows *to)
+{
+    const cli_option rows[] = {
         CLI_HEADING("What it tells"),
         {"--log-level", "LEVEL", "debug, info, warn, error or off (info)", CLI_STRING, &s->level, NULL,
             CLI_LEVELS},
@@ -593,6 +637,13 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
             CLI_STRING, &s->control_path},
         {"--flight-recorder", "BYTES|off", "memory for the history of runs, for kubelua why (8Mi)",
             CLI_STRING, &s->flight},
+    };
+    add_rows(to, rows, sizeof rows / sizeof *rows);
+}
+
+static void webhook_rows(session *s, option_rows *to)
+{
+    const cli_option rows[] = {
         CLI_HEADING("Webhooks"),
         {"--webhook-listen", "ADDR:PORT",
             "serve the scripts' webhooks there, over TLS (:9443; of dev 127.0.0.1:0)", CLI_STRING,
@@ -610,6 +661,13 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
             CLI_STRING, &s->webhooks.secret},
         {"--webhook-cert-life", "DURATION", "validity of certificates that kubelua issues (90 days)",
             CLI_DURATION, &s->webhooks.life},
+    };
+    add_rows(to, rows, sizeof rows / sizeof *rows);
+}
+
+static void replica_rows(session *s, option_rows *to)
+{
+    const cli_option rows[] = {
         CLI_HEADING("Several replicas"),
         {"--leader-elect", NULL, "only the holder of a Lease reconciles", CLI_FLAG, &s->elect},
         {"--leader-elect-per-controller", NULL, "the same, with one Lease per controller (NAME-CONTROLLER)",
@@ -628,6 +686,13 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
             &s->lease_ns},
         {"--leader-elect-identity", "TEXT", "our identity (host, process and a random part)", CLI_STRING,
             &s->identity},
+    };
+    add_rows(to, rows, sizeof rows / sizeof *rows);
+}
+
+static void request_rows(session *s, option_rows *to)
+{
+    const cli_option rows[] = {
         CLI_HEADING("Caches and requests"),
         {"--max-object-bytes", "BYTES", "size of the largest object that is accepted (16Mi)", CLI_SIZE,
             &s->max_object},
@@ -643,25 +708,47 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
         {"--http1", NULL, "never speak HTTP/2", CLI_FLAG, &s->http1},
         {"--no-protobuf", NULL, "read built-in kinds in JSON, too", CLI_FLAG, &s->no_protobuf},
     };
-    cli_option options[CLI_CLUSTER_MAX + sizeof embedded / sizeof *embedded + sizeof common / sizeof *common
-        + sizeof fleet / sizeof *fleet + CLI_PARAMS_OPTIONS + 2] = {0};
-    cli_option *next = options;
-    *next++ = (cli_option)CLI_HEADING("Params");
-    cli_params_options(&s->param_words, next);
-    next += CLI_PARAMS_OPTIONS;
-    if (s->dev) {
-        memcpy(next, embedded, sizeof embedded);
-        next += sizeof embedded / sizeof *embedded;
+    add_rows(to, rows, sizeof rows / sizeof *rows);
+}
+
+/* The options that say which cluster, but for those that have a meaning of their own here. */
+static void cluster_rows(session *s, option_rows *to)
+{
+    cli_option all[CLI_CLUSTER_MAX];
+    size_t own = to->n, of = cli_cluster_options(&s->cluster, all);
+    for (size_t i = 0; i < of; i++) {
+        bool known = false;
+        for (size_t k = 0; k < own; k++)
+            known = known || !strcmp(to->rows[k].name, all[i].name);
+        if (!known)
+            add_rows(to, &all[i], 1);
     }
-    memcpy(next, common, sizeof common);
-    next += sizeof common / sizeof *common;
+}
+
+static void add_options(session *s, option_rows *to)
+{
+    cli_option params[CLI_PARAMS_OPTIONS + 1] = {CLI_HEADING("Params")};
+    cli_params_options(&s->param_words, params + 1);
+    add_rows(to, params, CLI_PARAMS_OPTIONS + 1);
+    if (s->dev)
+        embedded_rows(s, to);
+    script_rows(s, to);
+    trial_rows(s, to);
+    telling_rows(s, to);
+    webhook_rows(s, to);
+    replica_rows(s, to);
+    request_rows(s, to);
     if (!s->dev) {
-        memcpy(next, fleet, sizeof fleet);
-        next += sizeof fleet / sizeof *fleet;
-        next += add_cluster(s, options, (size_t)(next - options), next);
+        context_rows(s, to);
+        cluster_rows(s, to);
     }
-    *next = (cli_option){0};
-    cli_parse(self, options, argc, argv, &s->scripts);
+}
+
+static int session_main(session *s, const cli_command *self, int argc, char **argv)
+{
+    option_rows options = {0};
+    add_options(s, &options);
+    cli_parse(self, options.rows, argc, argv, &s->scripts);
     int code = 2;
     if (cli_log(s->command, s->level, s->log_format)) {
         cli_signals_block();

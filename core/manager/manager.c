@@ -168,9 +168,8 @@ static void begin_dry(kl_manager *m)
     m->o.webhooks.url = m->o.webhooks.service = m->o.webhooks.secret = NULL;
 }
 
-kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *err)
+static void copy_options(kl_manager *m, const kl_manager_options *o)
 {
-    kl_manager *m = kl_new(kl_manager);
     m->o = *o;
     m->clock = o->clock ? o->clock : kl_clock_real();
     m->o.ns = m->ns = kl_strdup(o->ns);
@@ -178,27 +177,12 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
     m->o.metrics_address = m->metrics_address = kl_strdup(o->metrics_address);
     m->o.health_address = m->health_address = kl_strdup(o->health_address);
     m->o.metrics_cert_dir = m->metrics_cert_dir = kl_strdup(o->metrics_cert_dir);
-    kl_mutex_init_as(&m->mu, KL_LOCK_MANAGER);
-    m->metrics = kl_metrics_new();
-    if (o->dry_run)
-        begin_dry(m);
-    m->reloads = kl_reloads_new();
-    m->commons = kl_commons_new();
-    m->tally = kl_tally_new();
-    m->flight = o->flight_bytes == KL_FLIGHT_OFF
-        ? NULL
-        : kl_flight_new(o->flight_bytes ? o->flight_bytes : KL_FLIGHT_BYTES, m->clock);
-    m->loop = kl_loop_new("kl-control", m->clock);
-    m->mapper = kl_loop_new("kl-mapper", m->clock);
-    m->door = kl_door_new(&(kl_door_options){.send = client_send,
-        .cancel = client_cancel,
-        .send_arg = o->client,
-        .clock = m->clock,
-        .shut = o->dry_run,
-        .seen = o->seen,
-        .seen_arg = o->seen_arg});
-    m->recorder = kl_recorder_new(m->door, m->clock, m->loop);
-    m->caches = kl_caches_new(&(kl_caches_options){.client = o->client,
+}
+
+static kl_caches *make_caches(kl_manager *m)
+{
+    const kl_manager_options *o = &m->o;
+    return kl_caches_new(&(kl_caches_options){.client = o->client,
         .clock = o->watch_clock ? o->watch_clock : m->clock,
         .loop = m->loop,
         .mapper = m->mapper,
@@ -212,7 +196,12 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
         .begun = o->record ? kl_record_cache_begun : NULL,
         .ended = o->record ? kl_record_cache_ended : NULL,
         .begun_arg = o->record});
-    m->env = (kl_controller_env){.client = o->client,
+}
+
+static kl_controller_env make_env(kl_manager *m)
+{
+    const kl_manager_options *o = &m->o;
+    return (kl_controller_env){.client = o->client,
         .clock = m->clock,
         .loop = m->loop,
         .mapper = m->mapper,
@@ -241,11 +230,15 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
         .broken = o->broken ? broken : NULL,
         .broken_arg = m,
         .changed_arg = m};
+}
+
+static void add_witnesses(kl_manager *m)
+{
+    const kl_manager_options *o = &m->o;
     if (m->flight) {
         kl_witness flight = kl_flight_witness(m->flight);
         kl_witnesses_add(&m->witnesses, &flight);
     }
-    m->shadow = kl_shadow_new(&m->env);
     kl_witness shadow = kl_shadow_witness(m->shadow);
     kl_witnesses_add(&m->witnesses, &shadow);
     kl_witness tally = kl_tally_witness(m->tally);
@@ -254,30 +247,72 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
         kl_witnesses_add(&m->witnesses, &o->witnesses[i]);
     if (o->record)
         kl_witnesses_add(&m->witnesses, kl_record_witness(o->record));
-    m->webhook_texts = webhook_texts(&m->o.webhooks);
-    m->webhooks = kl_webhooks_new(&m->env, &m->o.webhooks);
-    kl_client_set_hooks(o->client,
+}
+
+static void set_hooks(kl_manager *m)
+{
+    kl_client_set_hooks(m->o.client,
         &(kl_client_hooks){.arg = m->metrics,
             .on_request = on_request,
             .on_retry = on_retry,
             .on_delayed = on_delayed,
             .on_sizes = on_sizes,
             .on_lookup = on_lookup});
+}
+
+/* Starts the loops' threads, too. Fails when the election's options are wrong. */
+static kl_status begin_elections(kl_manager *m, kl_err *err)
+{
     kl_loop_start(m->loop);
     kl_loop_start(m->mapper);
     kl_status st = kl_offices_new(&(kl_offices_env){.election = {.loop = m->loop,
-                                                        .client = o->client,
+                                                        .client = m->o.client,
                                                         .clock = m->clock,
                                                         .metrics = m->metrics,
                                                         .options = m->o.election},
                                       .changed = kl__manager_advance,
                                       .arg = m},
         &m->offices, err);
+    m->env.offices = m->offices;
+    return st;
+}
+
+kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *err)
+{
+    kl_manager *m = kl_new(kl_manager);
+    copy_options(m, o);
+    kl_mutex_init_as(&m->mu, KL_LOCK_MANAGER);
+    m->metrics = kl_metrics_new();
+    if (o->dry_run)
+        begin_dry(m);
+    m->reloads = kl_reloads_new();
+    m->commons = kl_commons_new();
+    m->tally = kl_tally_new();
+    m->flight = o->flight_bytes == KL_FLIGHT_OFF
+        ? NULL
+        : kl_flight_new(o->flight_bytes ? o->flight_bytes : KL_FLIGHT_BYTES, m->clock);
+    m->loop = kl_loop_new("kl-control", m->clock);
+    m->mapper = kl_loop_new("kl-mapper", m->clock);
+    m->door = kl_door_new(&(kl_door_options){.send = client_send,
+        .cancel = client_cancel,
+        .send_arg = o->client,
+        .clock = m->clock,
+        .shut = o->dry_run,
+        .seen = o->seen,
+        .seen_arg = o->seen_arg});
+    m->recorder = kl_recorder_new(m->door, m->clock, m->loop);
+    m->caches = make_caches(m);
+    m->env = make_env(m);
+    m->shadow = kl_shadow_new(&m->env);
+    add_witnesses(m);
+    m->webhook_texts = webhook_texts(&m->o.webhooks);
+    m->webhooks = kl_webhooks_new(&m->env, &m->o.webhooks);
+    set_hooks(m);
+    kl_status st = begin_elections(m, err);
     if (st) {
         kl_manager_free(m);
         return st;
     }
-    m->env.offices = m->offices;
     if (o->fleet)
         kl_fleet_join(o->fleet, o->cluster, m, m->door);
     *out = m;

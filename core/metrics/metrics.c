@@ -415,7 +415,41 @@ typedef struct counter_family {
     size_t offset;
 } counter_family;
 
-static void write_controllers(kl_metrics *m, kl_buf *out) KL_REQUIRES(m->mu)
+static void write_outcomes(kl_map *controllers, char **names, kl_buf *out)
+{
+    kl_metrics_head(out, "controller_runtime_reconcile_total", "counter",
+        "Total number of reconciliations per controller");
+    for (char **n = names; *n; n++) {
+        kl_controller_metrics *c = kl_map_get(controllers, *n);
+        for (int i = 0; i < KL_OUTCOMES; i++)
+            kl_metrics_sample(out, "controller_runtime_reconcile_total", (double)c->total[i], "controller",
+                *n, "result", OUTCOMES[i], NULL);
+    }
+    kl_metrics_head(out, "controller_runtime_reconcile_errors_total", "counter",
+        "Total number of reconciliation errors per controller");
+    for (char **n = names; *n; n++) {
+        kl_controller_metrics *c = kl_map_get(controllers, *n);
+        kl_metrics_sample(out, "controller_runtime_reconcile_errors_total",
+            (double)c->total[KL_OUTCOME_ERROR], "controller", *n, NULL);
+    }
+    kl_metrics_head(out, "kubelua_budget_exceeded_total", "counter",
+        "Total number of runs and script function calls that were ended because they exceeded a budget");
+    for (char **n = names; *n; n++) {
+        kl_controller_metrics *c = kl_map_get(controllers, *n);
+        for (int i = 0; i < KL_SPENT; i++)
+            kl_metrics_sample(out, "kubelua_budget_exceeded_total", (double)c->spent[i], "controller", *n,
+                "budget", BUDGETS[i], NULL);
+    }
+    kl_metrics_head(out, "kubelua_mapping_seconds_total", "counter",
+        "Total time that mapping, `when` and `priority` functions of a script used on their shared thread");
+    for (char **n = names; *n; n++) {
+        kl_controller_metrics *c = kl_map_get(controllers, *n);
+        kl_metrics_sample(
+            out, "kubelua_mapping_seconds_total", (double)c->mapped / 1e9, "controller", *n, NULL);
+    }
+}
+
+static void write_counters(kl_map *controllers, char **names, kl_buf *out)
 {
     static const counter_family FAMILIES[] = {
         {"controller_runtime_terminal_reconcile_errors_total",
@@ -444,73 +478,57 @@ static void write_controllers(kl_metrics *m, kl_buf *out) KL_REQUIRES(m->mu)
             "Total number of fields found to be written alternately by a key and by another manager",
             offsetof(kl_controller_metrics, fights)},
     };
-    char **names = kl_map_sorted_keys(m->controllers);
-    kl_metrics_head(out, "controller_runtime_reconcile_total", "counter",
-        "Total number of reconciliations per controller");
-    for (char **n = names; *n; n++) {
-        kl_controller_metrics *c = kl_map_get(m->controllers, *n);
-        for (int i = 0; i < KL_OUTCOMES; i++)
-            kl_metrics_sample(out, "controller_runtime_reconcile_total", (double)c->total[i], "controller",
-                *n, "result", OUTCOMES[i], NULL);
-    }
-    kl_metrics_head(out, "controller_runtime_reconcile_errors_total", "counter",
-        "Total number of reconciliation errors per controller");
-    for (char **n = names; *n; n++) {
-        kl_controller_metrics *c = kl_map_get(m->controllers, *n);
-        kl_metrics_sample(out, "controller_runtime_reconcile_errors_total",
-            (double)c->total[KL_OUTCOME_ERROR], "controller", *n, NULL);
-    }
-    kl_metrics_head(out, "kubelua_budget_exceeded_total", "counter",
-        "Total number of runs and script function calls that were ended because they exceeded a budget");
-    for (char **n = names; *n; n++) {
-        kl_controller_metrics *c = kl_map_get(m->controllers, *n);
-        for (int i = 0; i < KL_SPENT; i++)
-            kl_metrics_sample(out, "kubelua_budget_exceeded_total", (double)c->spent[i], "controller", *n,
-                "budget", BUDGETS[i], NULL);
-    }
-    kl_metrics_head(out, "kubelua_mapping_seconds_total", "counter",
-        "Total time that mapping, `when` and `priority` functions of a script used on their shared thread");
-    for (char **n = names; *n; n++) {
-        kl_controller_metrics *c = kl_map_get(m->controllers, *n);
-        kl_metrics_sample(
-            out, "kubelua_mapping_seconds_total", (double)c->mapped / 1e9, "controller", *n, NULL);
-    }
     for (size_t f = 0; f < COUNT(FAMILIES); f++) {
         kl_metrics_head(out, FAMILIES[f].name, "counter", FAMILIES[f].help);
         for (char **n = names; *n; n++) {
-            const char *c = kl_map_get(m->controllers, *n);
+            const char *c = kl_map_get(controllers, *n);
             kl_metrics_sample(out, FAMILIES[f].name,
                 (double)*(const atomic_uint_fast64_t *)(const void *)(c + FAMILIES[f].offset), "controller",
                 *n, NULL);
         }
     }
-    kl_metrics_head(out, "controller_runtime_reconcile_time_seconds", "histogram",
-        "Length of time per reconciliation per controller");
-    for (char **n = names; *n; n++)
-        write_histogram(out, "controller_runtime_reconcile_time_seconds",
-            &((kl_controller_metrics *)kl_map_get(m->controllers, *n))->reconcile, "controller", *n, NULL,
-            NULL);
+}
+
+static void write_workers(kl_map *controllers, char **names, kl_buf *out)
+{
     kl_metrics_head(out, "controller_runtime_max_concurrent_reconciles", "gauge",
         "Maximum number of concurrent reconciles per controller");
     for (char **n = names; *n; n++)
         kl_metrics_sample(out, "controller_runtime_max_concurrent_reconciles",
-            ((kl_controller_metrics *)kl_map_get(m->controllers, *n))->max_concurrent, "controller", *n,
-            NULL);
+            ((kl_controller_metrics *)kl_map_get(controllers, *n))->max_concurrent, "controller", *n, NULL);
     kl_metrics_head(
         out, "controller_runtime_active_workers", "gauge", "Number of currently used workers per controller");
     for (char **n = names; *n; n++)
         kl_metrics_sample(out, "controller_runtime_active_workers",
-            ((kl_controller_metrics *)kl_map_get(m->controllers, *n))->active, "controller", *n, NULL);
+            ((kl_controller_metrics *)kl_map_get(controllers, *n))->active, "controller", *n, NULL);
+}
+
+static void write_durations(kl_map *controllers, char **names, kl_buf *out)
+{
+    kl_metrics_head(out, "controller_runtime_reconcile_time_seconds", "histogram",
+        "Length of time per reconciliation per controller");
+    for (char **n = names; *n; n++)
+        write_histogram(out, "controller_runtime_reconcile_time_seconds",
+            &((kl_controller_metrics *)kl_map_get(controllers, *n))->reconcile, "controller", *n, NULL, NULL);
     kl_metrics_head(out, "workqueue_queue_duration_seconds", "histogram",
         "How long in seconds an item stays in workqueue before being requested");
     for (char **n = names; *n; n++)
         write_histogram(out, "workqueue_queue_duration_seconds",
-            &((kl_controller_metrics *)kl_map_get(m->controllers, *n))->waited, "name", *n, "controller", *n);
+            &((kl_controller_metrics *)kl_map_get(controllers, *n))->waited, "name", *n, "controller", *n);
     kl_metrics_head(out, "workqueue_work_duration_seconds", "histogram",
         "How long in seconds processing an item from workqueue takes.");
     for (char **n = names; *n; n++)
         write_histogram(out, "workqueue_work_duration_seconds",
-            &((kl_controller_metrics *)kl_map_get(m->controllers, *n))->worked, "name", *n, "controller", *n);
+            &((kl_controller_metrics *)kl_map_get(controllers, *n))->worked, "name", *n, "controller", *n);
+}
+
+static void write_controllers(kl_metrics *m, kl_buf *out) KL_REQUIRES(m->mu)
+{
+    char **names = kl_map_sorted_keys(m->controllers);
+    write_outcomes(m->controllers, names, out);
+    write_counters(m->controllers, names, out);
+    write_workers(m->controllers, names, out);
+    write_durations(m->controllers, names, out);
     kl_free(names);
 }
 

@@ -13,12 +13,24 @@ describe("the house", function()
     assert.same({}, layers.check(files))
   end)
 
-  it("has no circle of headers", function() assert.same({}, layers.circles(layers.tree())) end)
+  it("has a picture without arrows that nobody needs", function() assert.same({}, layers.unused(layers.tree())) end)
+
+  it("names an arrow that nobody needs", function()
+    assert.same({ "core/queue may include from base/ and never does" },
+      layers.unused { ["core/queue/a.c"] = '#include "queue/workqueue.h"\n' })
+  end)
+
+  it("has no circle of headers or modules", function() assert.same({}, layers.circles(layers.tree())) end)
 
   it("names a circle of headers by its files", function()
     assert.same({ "core/run/a.h -> core/run/b.h -> core/run/a.h" }, layers.circles {
       ["core/run/a.h"] = '#include "run/b.h"\n', ["core/run/b.h"] = '#include "run/a.h"\n',
       ["core/run/c.h"] = '#include "run/a.h"\n',
+    })
+    assert.same({ "lua/kubelua/a.lua -> lua/kubelua/b.lua -> lua/kubelua/a.lua" }, layers.circles {
+      ["lua/kubelua/a.lua"] = 'local b = require "kubelua.b"\n',
+      ["lua/kubelua/b.lua"] = '-- b\nlocal a = require "kubelua.a"\nlocal function f() require "kubelua.c" end\n',
+      ["lua/kubelua/c.lua"] = 'local function f() local b = require "kubelua.b" end\n',
     })
   end)
 
@@ -110,5 +122,15 @@ describe("a header", function()
 
   it("is named when it does not open with its idea", function()
     assert.truthy(lint.header("core/a.h", "#ifndef A\n#endif\n")[1]:find("core/a.h:1: ", 1, true))
+  end)
+end)
+
+describe("a function", function()
+  it("is named when it is too long, or takes too much", function()
+    local found = lint.functions("core/a.c", "static int f(int a, void (*b)(int, int))\n{\n" .. ("\n"):rep(75) .. "}\n"
+      .. "\nstatic void g(int a, int b, int c, int d, int e, int f, int g, int h, int i) KL_REQUIRES(a)\n{\n"
+      .. ("\n"):rep(76) .. "}\n")
+    assert.same({ "core/a.c:81: g takes 9 parameters, 8 at most: give it a struct",
+      "core/a.c:81: a function of 76 lines, 75 at most: it does more than one thing" }, found)
   end)
 end)

@@ -15,7 +15,7 @@
 --   {httpd, wire, rbac} <- audit <- server                          what is said of each request
 --   {httpd, schema} <- faults <- server                             what goes wrong on request
 --   {cel, builtin} <- policy <- server                              admission policies
---   state <- {values, api} <- script <- cli                          in bindings/: all of core, and lua.h
+--   state <- {values, api} <- {script, terminal} <- cli              in bindings/: all of core, and lua.h
 --
 -- `check(files)` takes path -> text, so that a spec can show it a wrong house.
 
@@ -36,7 +36,7 @@ M.arrows = {
   ["core/archive"] = set "base value archive",
   ["core/store"] = set "base value model schema store",
   ["core/faults"] = set "base httpd value model schema faults",
-  ["core/owners"] = set "base value model schema store owners",
+  ["core/owners"] = set "base model schema store owners",
   ["core/rbac"] = set "base value httpd rbac",
   ["core/value"] = set "base value",
   ["core/model"] = set "base value model",
@@ -48,26 +48,25 @@ M.arrows = {
   ["core/cache"] = set "base value model cache",
   ["core/queue"] = set "base queue",
   ["core/metrics"] = set "base value metrics",
-  ["core/informers"] = set "base value model client cache metrics informers",
+  ["core/informers"] = set "base value model client cache informers",
   ["core/election"] = set "base value model client cache metrics informers election",
-  ["core/events"] = set "base value model client metrics election events",
+  ["core/events"] = set "base value model election events",
   ["core/sharding"] = set "base value model client metrics informers election sharding",
   ["core/run"] = set "base value model schema client cache queue metrics election events sharding run",
-  ["core/isolate"] = set "base value model client cache queue metrics election events run isolate",
+  ["core/isolate"] = set "base value model run isolate",
   ["core/observe"] = set "base httpd value model client queue metrics informers events run observe",
-  ["core/controller"] = set "base value model client queue metrics informers election sharding run observe \z
-    controller",
+  ["core/controller"] = set "base value model client queue informers election sharding run observe controller",
   ["core/webhook"] = set "base httpd value model auth client metrics run controller webhook",
   ["core/lab"] = set "base value model client informers events run controller lab",
   ["core/manager"] = set "base httpd value model client metrics election events run observe controller webhook \z
     lab manager",
-  ["core/sim"] = set "base value model client queue election events run controller lab server sim",
+  ["core/sim"] = set "base model run controller lab server sim",
   ["core/control"] = set "base httpd value model cache metrics observe controller manager control",
   ["core/cel"] = set "base value model cel",
   ["core/schema"] = set "base value model cel schema",
   ["core/show"] = set "base value model wire schema show",
-  ["core/openapi"] = set "base value model schema openapi",
-  ["core/discovery"] = set "base value schema store discovery",
+  ["core/openapi"] = set "base schema openapi",
+  ["core/discovery"] = set "base schema store discovery",
   ["core/custom"] = set "base value model store schema custom",
   ["core/audit"] = set "base httpd value model wire rbac audit",
   ["core/check"] = set "base value model schema check",
@@ -80,7 +79,8 @@ M.arrows = {
 --- kubelua.h, the public face, and the bindings may include from everywhere in core; these rooms of the
 --- bindings from those, beside themselves.
 local BINDINGS = {
-  state = "", values = "state", api = "state values", script = "state values api", cli = "state values api script",
+  state = "", values = "state", api = "state values", script = "state values api", cli = "state values api script terminal",
+  terminal = "state api",
 }
 do
   local core = {}
@@ -111,7 +111,7 @@ M.doors = {
   { "^re2/", { "core/base/regex.cc" } },
   { "^sqlite3%.h$", { "core/archive/archive.c" } },
   { "^zlib%.h$", { "core/base/packed.c", "core/base/gzip.c" } },
-  { "^histedit%.h$", { "bindings/cli/prompt.c" } },
+  { "^histedit%.h$", { "bindings/terminal/prompt.c" } },
   { "^lua%.h$", { "bindings/" } },
   { "^lauxlib%.h$", { "bindings/" } },
   { "^lualib%.h$", { "bindings/" } },
@@ -133,6 +133,7 @@ local SYSTEM = set [[
   sys/epoll.h sys/eventfd.h sys/ioctl.h sys/mman.h sys/prctl.h sys/random.h sys/resource.h sys/select.h sys/signalfd.h sys/socket.h
   sys/stat.h sys/statfs.h sys/syscall.h sys/time.h sys/timerfd.h sys/types.h sys/uio.h sys/un.h sys/utsname.h sys/vfs.h sys/wait.h
   linux/futex.h linux/magic.h
+  new
 ]]
 
 local function starts_with_one(path, prefixes)
@@ -210,24 +211,56 @@ function M.check(files)
   local found = {}
   local function report(path, line, what) found[#found + 1] = ("%s:%d: %s"):format(path, line, what) end
   for path, text in pairs(files) do
-    if path:find "%.[ch]$" then check_c(path, text, report) end
+    if path:find "%.[ch]$" or path:find "%.cc$" then check_c(path, text, report) end
     if path:find "%.lua$" then check_lua(path, text, report) end
   end
   table.sort(found)
   return found
 end
 
---- The circles among the headers in `files`, each as one line of paths.
+--- The arrows that no file in `files` needs, as sorted lines.
+function M.unused(files)
+  local used, found = {}, {}
+  for path, text in pairs(files) do
+    local from = path:match "^(core/%w+)/[^/]*%.[chc]+$"
+    used[from or 0] = used[from or 0] or {}
+    for to in text:gmatch '#%s*include%s*"([%w_]+)/[%w_]+%.h"' do used[from or 0][to] = true end
+  end
+  for from, allowed in pairs(M.arrows) do
+    for to in pairs(used[from] and allowed or {}) do
+      if not used[from][to] and from ~= "core/" .. to then
+        found[#found + 1] = ("%s may include from %s/ and never does"):format(from, to)
+      end
+    end
+  end
+  table.sort(found)
+  return found
+end
+
+-- What a file needs before it can be read itself: the headers of a header, the modules that a module of the library
+-- requires at its top level.
+local function needs(path, text)
+  local found = {}
+  if path:find "%.h$" then
+    for header in text:gmatch '#%s*include%s*"([%w_]+/[%w_]+%.h)"' do
+      found[#found + 1] = (BINDINGS[header:match "^[^/]+"] and "bindings/" or "core/") .. header
+    end
+  elseif path:find "^lua/.*%.lua$" then
+    for name in ("\n" .. text):gmatch "\nlocal [%w_]+ = require \"(kubelua[%w_.]*)\"" do
+      found[#found + 1] = ("lua/%s.lua"):format(name == "kubelua" and "kubelua/init" or name:gsub("%.", "/"))
+    end
+  else
+    return nil
+  end
+  return found
+end
+
+--- The circles among the headers and among the library's modules in `files`, each as one line of paths.
 function M.circles(files)
   local includes, names = {}, {}
   for path, text in pairs(files) do
-    if path:find "%.h$" then
-      names[#names + 1], includes[path] = path, {}
-      for header in text:gmatch '#%s*include%s*"([%w_]+/[%w_]+%.h)"' do
-        local top = BINDINGS[header:match "^[^/]+"] and "bindings/" or "core/"
-        includes[path][#includes[path] + 1] = top .. header
-      end
-    end
+    includes[path] = needs(path, text)
+    names[#names + 1] = includes[path] and path
   end
   table.sort(names)
   local found, done = {}, {}
@@ -317,8 +350,8 @@ end
 --- Every file of ours that the picture speaks about.
 function M.tree()
   local files = {}
-  local list = process.run "find core bindings -name '*.[ch]' -type f; find core bindings -name README.md; find \z
-    controllers -name '*.lua' -type f"
+  local list = process.run "find core bindings \\( -name '*.[ch]' -o -name '*.cc' -o -name README.md \\) -type f; find \z
+    controllers lua -name '*.lua' -type f"
   for path in list:gmatch "[^\n]+" do files[path] = process.read(path) end
   return files
 end

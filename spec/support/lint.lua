@@ -61,6 +61,49 @@ function M.head(path, text)
   end
 end
 
+-- The longest function there is, and the most parameters: to be lowered, never to be raised.
+local MOST_LINES, MOST_PARAMS = 75, 8
+-- The decoder's inner loops: its state is in registers.
+local HOT = { ["core/wire/proto.c"] = 10 }
+
+-- The number of commas at depth 0 and one more.
+local function count_params(text)
+  local depth, n = 0, 1
+  for c in text:gmatch "[(),]" do
+    depth = depth + (c == "(" and 1 or c == ")" and -1 or 0)
+    if c == "," and depth == 0 then n = n + 1 end
+  end
+  return n
+end
+
+--- Findings of a C file whose functions are too long, or take too much. As clang-format leaves it: a body is between
+--- braces in the first column.
+function M.functions(path, text)
+  local found, number, head, from = {}, 0, "", nil
+  for line in text:gmatch "([^\n]*)\n" do
+    number = number + 1
+    if line == "{" then
+      from = number
+      local name, params = head:match "([%w_]+)(%b())[^()]*$"
+      if head:find "KL_REQUIRES" then name, params = head:match "([%w_]+)(%b()) KL_REQUIRES" end
+      local n, most = count_params((params or "()"):sub(2, -2)), HOT[path] or MOST_PARAMS
+      if n > most then
+        found[#found + 1] = ("%s:%d: %s takes %d parameters, %d at most: give it a struct"):format(path, number, name,
+          n, most)
+      end
+    elseif line == "}" and from then
+      if number - from - 1 > MOST_LINES then
+        found[#found + 1] = ("%s:%d: a function of %d lines, %d at most: it does more than one thing"):format(path, from,
+          number - from - 1, MOST_LINES)
+      end
+      from = nil
+    end
+    local ends = line == "" or line:find "^[}#]" or line:find ";%s*$" or line:find "%*/$"
+    head = (ends or from) and "" or head .. " " .. line
+  end
+  return found
+end
+
 local function main()
   local found = layers.check(layers.tree())
   for path in process.run("find core -name '*.h' -type f | sort"):gmatch "[^\n]+" do
@@ -68,6 +111,9 @@ local function main()
   end
   for path in process.run("find core bindings spec -name '*.c' -type f | sort"):gmatch "[^\n]+" do
     found[#found + 1] = M.head(path, process.read(path))
+    if not path:find "^spec/" then
+      for _, what in ipairs(M.functions(path, process.read(path))) do found[#found + 1] = what end
+    end
   end
   for _, what in ipairs(found) do print(what) end
   os.exit(#found == 0)

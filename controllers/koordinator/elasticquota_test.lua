@@ -55,6 +55,19 @@ describe("elasticquota", function()
     assert.same({}, t:logs "error")
   end)
 
+  it("counts a node until it is gone, though it is being deleted", function()
+    start()
+    t:create { kind = NODE, name = "m", finalizers = { "example.com/drain" },
+      status = { allocatable = { cpu = "10" }, capacity = { cpu = "10" } } }
+    t:create(quota("wide", "koordinator-root-quota", "0", "100"))
+    t:create(pod("w1", "wide", "30"))
+    t:advance "2s"
+    t:delete(NODE, "m")
+    t:advance "2s"
+    assert.is_true(t:get(NODE, "m")("metadata.deletionTimestamp") ~= nil)
+    assert.equal("20", carried("wide", "runtime"))
+  end)
+
   it("tells what is used, and who uses it by default", function()
     start()
     t:create(pod("a1", "a", "2", "n"))

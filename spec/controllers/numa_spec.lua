@@ -219,6 +219,16 @@ describe("a NUMA policy", function()
     assert.same({ { 0, 3000, 1 }, { 1, 3000, 1 } }, where(ls("p", "6", "2Gi"), "BestEffort"))
   end)
 
+  it("BestEffort is scored by the whole node, the others by the NUMA nodes", function()
+    local numa = require "scheduler.numa"
+    local function score(policy)
+      local result = cycle.run(ls("p", "2", "2Gi"), { node { cpu = "8", labels = labels(policy) } },
+        state { topology = small }, { plugins = { numa } })
+      return cycle.scores(result).n.by[numa.name]
+    end
+    assert.same({ 85, 50, 85 }, { score "BestEffort", score "Restricted", score(nil) })
+  end)
+
   it("of a pod is that of the node, where that has one", function()
     local asked = { [SCHEDULING .. "numa-topology-spec"] = '{"numaTopologyPolicy":"Restricted"}' }
     local p = pod("p", "2", { qos = "LS", memory = "1Gi", annotations = asked })

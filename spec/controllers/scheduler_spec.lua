@@ -105,6 +105,16 @@ describe("a pod fits a node", function()
   end)
 end)
 
+describe("a scheduler of one plugin", function()
+  it("decides, whichever it is", function()
+    for _, plugin in ipairs(cycle.PLUGINS) do
+      local state = { pods_on = {}, now = NOW, devices = { n = { metadata = { name = "n" }, spec = {} } } }
+      local result = cycle.run(pod("p", { cpu = "1" }), { node "n" }, state, { plugins = { plugin } })
+      assert.equal("n", result.node.metadata.name, plugin.name)
+    end
+  end)
+end)
+
 describe("pods among others", function()
   local function in_zone(name, zone)
     local n = node(name)

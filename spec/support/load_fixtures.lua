@@ -4,9 +4,11 @@
 local kube = require "kubelua"
 local balance = require "lownodeload.balance"
 local cycle = require "scheduler.cycle"
+local fields = require "fields"
 local lists = require "lib.lists"
 local loadaware = require "scheduler.loadaware"
 local placement = require "compare.placement"
+local numa = require "scheduler.numa"
 local pods = require "pods"
 local snapshot = require "scheduler.snapshot"
 local victims = require "lownodeload.victims"
@@ -101,6 +103,40 @@ return function(calcs, tools)
       tools.value("estimate", expect.estimate, loadaware.estimate(input.pod, args.loadaware)),
       tools.value("refused", expect.refused or {}, loadaware.filter(input.pod, info, one) or {}),
       tools.value("score", expect.score, loadaware.score(input.pod, info, one)))
+  end
+
+  -- One node: what NodeNUMAResource refuses it for, or what the pod gets there, what it is told of its policy,
+  -- and the score.
+  calcs.numa = function(input, expect)
+    local name = input.node.metadata.name
+    local state = { now = 0, pods_on = { [name] = input.pods or {} }, topologies = { [name] = input.topology } }
+    local result = cycle.run(input.pod, { input.node }, state, cycle.args { plugins = { numa } })
+    if not result.node then
+      local refused = result.refused[name]
+      local reasons = refused and refused.reasons or { (result.message:match "available: (.*)%.$") }
+      table.sort(reasons)
+      local want = expect.refused and table.move(expect.refused, 1, #expect.refused, 1, {})
+      if want then table.sort(want) end
+      -- Ours decides in filter what the original finds out after it, and then in other words.
+      return not (want and expect.late) and tools.value("refused", want, reasons) or nil
+    end
+    if expect.refused then return "expected " .. tools.show(expect.refused) .. ", got the node" end
+    local status, spec = numa.texts(result.numa, input.pod)
+    local got, zones = status and fields.json(status) or {}, {}
+    for i, zone in ipairs(expect.status.numaNodeResources or {}) do
+      local mine = (got.numaNodeResources or {})[i]
+      zones[i] = tools.first(tools.value("NUMA node", zone.node or 0, mine and mine.node),
+        tools.quantities("NUMA node " .. (zone.node or 0), zone.resources, mine and mine.resources))
+    end
+    return tools.first(
+      tools.value("cpuset", expect.status.cpuset, got.cpuset),
+      tools.value("NUMA nodes", #(expect.status.numaNodeResources or {}), #(got.numaNodeResources or {})),
+      table.unpack(zones, 1, #(expect.status.numaNodeResources or {})))
+      or tools.value("spec", expect.spec and fields.json(expect.spec),
+        fields.json(spec or fields.annotation(input.pod, numa.SPEC) or "null"))
+      or tools.when(expect.score, function(want)
+        return tools.value("score", want, cycle.scores(result)[name].by[numa.name])
+      end)
   end
 
   -- A pod and some nodes: the expected one fits, and no other scores more.

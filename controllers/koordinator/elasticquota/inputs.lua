@@ -24,14 +24,19 @@ M.PARAMS = {
   guarantee_usage = false,         -- what is used counts as guaranteed, and nothing is lent
 }
 
-local function total(ctx)
+-- What all nodes have. One that is being deleted counts until it is gone, as it does for a koord-scheduler that
+-- knew it before.
+function M.total(ctx)
   local sum = {}
-  for node in ctx:each(M.NODE) do
-    if node("metadata.deletionTimestamp") == nil then
-      lists.accumulate(sum, lists.of(node("status.allocatable")))
-    end
-  end
+  for node in ctx:each(M.NODE) do lists.accumulate(sum, lists.of(node("status.allocatable"))) end
   return sum
+end
+
+-- The ElasticQuotas, and members.index of them.
+function M.quotas(ctx)
+  local objects, quotas = ctx:list(quota.KIND), {}
+  for i, object in ipairs(objects) do quotas[i] = quota.read(object) end
+  return objects, members.index(quotas)
 end
 
 -- A function of ctx that returns { objects = the ElasticQuotas, index = members.index of them, pods, total }.
@@ -57,9 +62,8 @@ function M.reader()
     return list
   end
   return function(ctx)
-    local objects, quotas = ctx:list(quota.KIND), {}
-    for i, object in ipairs(objects) do quotas[i] = quota.read(object) end
-    return { objects = objects, index = members.index(quotas), pods = pods_of(ctx), total = total(ctx) }
+    local objects, index = M.quotas(ctx)
+    return { objects = objects, index = index, pods = pods_of(ctx), total = M.total(ctx) }
   end
 end
 

@@ -141,9 +141,9 @@ end
 -- ---------------------------------------------------------------- the pass
 
 local function weights_of(pool, names)
+  if pool.resourceWeights then return pool.resourceWeights end
   local out = {}
   for name in pairs(names) do out[name] = 1 end
-  for name, weight in pairs(pool.resourceWeights or {}) do out[name] = weight end
   return out
 end
 

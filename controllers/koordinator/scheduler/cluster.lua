@@ -6,11 +6,10 @@ local deviceshare = require "scheduler.deviceshare"
 local fields = require "fields"
 local forest = require "elasticquota.forest"
 local gang = require "scheduler.gang"
-local lists = require "lib.lists"
+local inputs = require "elasticquota.inputs"
 local members = require "elasticquota.members"
 local numa = require "scheduler.numa"
 local pods = require "pods"
-local quota = require "elasticquota.quota"
 local reservation = require "scheduler.reservation"
 
 local M = {}
@@ -23,12 +22,10 @@ M.METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
 local read_before = {}
 
 local function add_quotas(ctx, state, read_pods)
-  local quotas, total = {}, {}
-  for i, object in ipairs(ctx:list(quota.KIND)) do quotas[i] = quota.read(object) end
-  if #quotas == 0 then return end
-  for node in ctx:each(M.NODE) do lists.accumulate(total, lists.of(node("status.allocatable"))) end
-  state.quotas = members.index(quotas)
-  state.infos = forest.calculate(state.quotas, read_pods, total, ctx.params)
+  local objects, index = inputs.quotas(ctx)
+  if #objects == 0 then return end
+  state.quotas = index
+  state.infos = forest.calculate(index, read_pods, inputs.total(ctx), ctx.params)
 end
 
 -- Whether a pod has a node already, or waits for one from us; nil for neither.

@@ -222,9 +222,9 @@ local function decide(info, cycle)
 end
 
 -- The devices of the node for the pod, by type; or nil and which there are too few of. A node without a
--- Device has none to tell apart.
+-- Device has none to tell apart, and a scheduler without this plugin asks for none.
 function M.allocate(info, cycle)
-  if not next(cycle.devices) or not dig(cycle.state.devices, info.name) then return {} end
+  if not next(cycle.devices or {}) or not dig(cycle.state.devices, info.name) then return {} end
   local mine = cycle.on[info.name]
   if not mine.devices then mine.devices = { decide(info, cycle) } end
   return mine.devices[1], mine.devices[2]

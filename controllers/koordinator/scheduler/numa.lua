@@ -114,7 +114,8 @@ function M.prefilter(pod, cycle)
   return nil
 end
 
--- The policy for processors on a node: the pod's, or what the node asks for. nil and why where they differ.
+-- The policy for processors on a node: the pod's, or what the node asks for; `conflict` where they differ. nil
+-- and why where the node asks for whole processors and the pod does not.
 local function bind_on(info, known, want)
   local label = fields.label(info.node, BIND_POLICY)
   local of_node = OF_NODE[label]
@@ -124,9 +125,7 @@ local function bind_on(info, known, want)
     policy = want.policy, required = want.required }
   if not of_node or asked == 0 then return out end
   if not want.bind and asked % MILLI ~= 0 then return nil, INTEGER end
-  if want.required and want.policy ~= of_node then
-    return nil, "node(s) cpu bind policy conflicts with pod's required cpu bind policy"
-  end
+  out.conflict = want.required and want.policy ~= of_node
   out.bind, out.policy, out.required = true, of_node, true
   return out
 end
@@ -194,6 +193,9 @@ local function decide(pod, info, cycle)
   if not bound.bind and policy == "" then return { cpus = {}, zones = {} } end
   if bound.bind then
     if not known or known.topology.n_cpus == 0 then return nil, { "node(s) invalid CPU Topology" } end
+    if bound.conflict then
+      return nil, { "node(s) cpu bind policy conflicts with pod's required cpu bind policy" }
+    end
     if bound.required and bound.policy == FULL and bound.n % known.topology.per_core ~= 0 then
       return nil, { "node(s) requested cpus not multiple cpus per core" }
     end
@@ -215,8 +217,9 @@ local function decide(pod, info, cycle)
   return out, reasons
 end
 
--- What the pod gets on a node that was not refused.
+-- What the pod gets on a node that was not refused; nil in a scheduler without this plugin.
 function M.allocate(pod, info, cycle)
+  if not cycle.numa then return nil end
   local mine = cycle.on[info.name]
   if not mine.numa then
     local out, reasons = decide(pod, info, cycle)
@@ -230,32 +233,38 @@ function M.filter(pod, info, cycle)
   return not out and reasons or nil
 end
 
-function M.silent(_, cycle) return next(cycle.state.topologies or {}) == nil end
+function M.silent(_, cycle) return next(cycle.request) == nil end
 
--- The part that stays free of the NUMA nodes where the pod is; of the whole node for one that is not told.
-function M.score(pod, info, cycle)
-  local known, got = known_of(info, cycle), M.allocate(pod, info, cycle)
-  local total, used = info.allocatable, reservation.taken(pod, info, cycle)
-  local ratio = known and known.view.ratio
-  if known and #got.zones > 0 then
-    total, used = {}, {}
-    for _, mine in ipairs(got.zones) do
-      for _, zone in ipairs(known.view.zones) do
-        if zone.node == mine.node then
-          lists.accumulate(total, zone.resources)
-          lists.accumulate(used, lists.sub(zone.resources, known.view.free[zone.node]))
-        end
+-- What the NUMA nodes of a pod have, and what is taken of them; of the whole node for a pod that is in none.
+local function sums(zones, known, pod, info, cycle)
+  if #zones == 0 then return info.allocatable, lists.copy(reservation.taken(pod, info, cycle)) end
+  local total, used = {}, {}
+  for _, mine in ipairs(zones) do
+    for _, zone in ipairs(known.view.zones) do
+      if zone.node == mine.node then
+        lists.accumulate(total, zone.resources)
+        lists.accumulate(used, lists.sub(zone.resources, known.view.free[zone.node]))
       end
     end
   end
+  return total, used
+end
+
+-- The part that stays free of the NUMA nodes where the pod is; of the whole node for one that is not told, and
+-- under BestEffort, where upstream decides after the scores.
+function M.score(pod, info, cycle)
+  local known, got = known_of(info, cycle), M.allocate(pod, info, cycle)
+  local policy, ratio = together_on(info, known, cycle.numa), known and known.view.ratio
   local own = known and cpus.size(known.view.allocated) * MILLI or 0
   local bound = { request = cycle.request, bind = #got.cpus > 0 }
-  if #got.zones == 0 and own > 0 and ratio and ratio > 1 then
-    used = lists.copy(used)
-    used.cpu = (used.cpu or 0) - own + place.amplify(own, ratio)
+  local total, used = sums(policy == "BestEffort" and {} or got.zones, known, pod, info, cycle)
+  if policy == "" then
+    if own > 0 and ratio and ratio > 1 then
+      used.cpu = (used.cpu or 0) - own + place.amplify(own, ratio)
+    end
+  elseif bound.bind then
+    used.cpu = place.amplify(own, ratio) -- upstream counts the processors of the whole node here
   end
-  -- Upstream counts the processors of the whole node here.
-  if #got.zones > 0 and bound.bind then used.cpu = place.amplify(own, ratio) end
   local asked = amplified(bound, ratio)
   return score_of(cycle.args.numa.scoringStrategy, lists.add(used, asked), total, asked)
 end

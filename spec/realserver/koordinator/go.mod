@@ -4,6 +4,7 @@ go 1.25.0
 
 require (
 	github.com/evanphx/json-patch/v5 v5.9.11
+	github.com/k8stopologyawareschedwg/noderesourcetopology-api v0.1.1
 	github.com/koordinator-sh/koordinator v1.8.0
 	k8s.io/api v0.35.2
 	k8s.io/apimachinery v0.35.2
@@ -48,7 +49,6 @@ require (
 	github.com/jedib0t/go-pretty/v6 v6.4.0 // indirect
 	github.com/josharian/intern v1.0.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
-	github.com/k8stopologyawareschedwg/noderesourcetopology-api v0.1.1 // indirect
 	github.com/klauspost/cpuid/v2 v2.0.9 // indirect
 	github.com/leodido/go-urn v1.2.1 // indirect
 	github.com/mailru/easyjson v0.7.7 // indirect

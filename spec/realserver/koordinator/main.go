@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koordinator-sh/koordinator/apis/configuration"
+	"github.com/koordinator-sh/koordinator/apis/extension"
 	slov1alpha1 "github.com/koordinator-sh/koordinator/apis/slo/v1alpha1"
 	"github.com/koordinator-sh/koordinator/apis/thirdparty/scheduler-plugins/pkg/apis/scheduling/v1alpha1"
 	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/elasticquota/core"
@@ -40,9 +41,12 @@ type answer struct {
 	Quotas    map[string]map[string]map[string]string `json:"quotas,omitempty"`
 	Estimate  map[string]int64                        `json:"estimate,omitempty"`
 	Refused   []string                                `json:"refused,omitempty"`
+	Late      bool                                    `json:"late,omitempty"` // refused after the filter
 	Score     *int64                                  `json:"score,omitempty"`
 	Outcomes  []string                                `json:"outcomes,omitempty"`
 	Pod       json.RawMessage                         `json:"pod,omitempty"`
+	Status    *extension.ResourceStatus               `json:"status,omitempty"`
+	Spec      string                                  `json:"spec,omitempty"`
 }
 
 // ---- batch and mid of a node
@@ -203,6 +207,8 @@ func answered(line []byte) answer {
 		return load(question.Input)
 	case "low_node_load_passes":
 		return balance(question.Input)
+	case "numa":
+		return numa(question.Input)
 	case "pod_webhook":
 		return profile(question.Input)
 	}

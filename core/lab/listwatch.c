@@ -17,7 +17,8 @@ typedef struct feed {
     kl_listwatch_feed is;
     kl_listwatch *l;
     char *label, *ns;
-    kl_selector *labels; /* NULL: all */
+    kl_selector *labels;       /* NULL: all */
+    kl_field_selector *fields; /* NULL: all */
     kl_source_sink sink;
     uint64_t id; /* of the open list or watch; 0: none */
     bool listing;
@@ -91,7 +92,8 @@ static bool is_elsewhere(const feed *f, const kl_value *v)
 
 static bool selects(const feed *f, const kl_value *v)
 {
-    return !f->labels || kl_selector_matches(f->labels, kl_value_at(v, "metadata", "labels", NULL));
+    return (!f->labels || kl_selector_matches(f->labels, kl_value_at(v, "metadata", "labels", NULL)))
+        && (!f->fields || kl_field_selector_selects(f->fields, v));
 }
 
 typedef struct list_job {
@@ -187,6 +189,7 @@ static void source_free(void *self)
     if (f->l->o.closed)
         f->l->o.closed(f->l->o.arg, &f->is);
     kl_selector_free(f->labels);
+    kl_field_selector_free(f->fields);
     kl_free(f->label);
     kl_free(f->ns);
     kl_free(f);
@@ -197,12 +200,15 @@ static void origin_source(void *arg, const kl_resource *r, const kl_cache_source
     kl_listwatch *l = arg;
     feed *f = kl_new(feed);
     *f = (feed){.l = l, .label = kl_strdup(want->label), .ns = kl_strdup(want->ns), .next = l->feeds};
-    f->is = (kl_listwatch_feed){.resource = r, .label = f->label, .ns = f->ns, .labels = want->labels};
+    f->is = (kl_listwatch_feed){
+        .resource = r, .label = f->label, .ns = f->ns, .labels = want->labels, .fields = want->fields};
     if (l->o.opened)
         l->o.opened(l->o.arg, &f->is);
     if (f->is.labels && kl_selector_parse(f->is.labels, &f->labels, NULL))
         f->labels = NULL;
-    f->is.labels = NULL; /* the caches' */
+    if (f->is.fields && kl_field_selector_parse(f->is.fields, &f->fields, NULL))
+        f->fields = NULL;
+    f->is.labels = f->is.fields = NULL; /* the caches' */
     l->feeds = f;
     *out = (kl_source){.list = source_list,
         .watch = source_watch,

@@ -13,13 +13,14 @@ typedef struct kl_listwatch kl_listwatch;
 /* The list and watch of one cache. */
 typedef struct kl_listwatch_feed {
     const kl_resource *resource;
-    const char *label;  /* of the cache: its kind and its selection */
-    const char *ns;     /* NULL: all */
-    const char *labels; /* a selector; NULL: all. `opened` may set it to NULL where objects are selected */
-    void *mine;         /* of `opened`, which may set it */
+    const char *label; /* of the cache: its kind and its selection */
+    const char *ns;    /* NULL: all */
+    /* selectors; NULL: all. `opened` may set them to NULL where objects are selected */
+    const char *labels, *fields;
+    void *mine; /* of `opened`, which may set it */
 } kl_listwatch_feed;
 
-/* Takes a reference of its own. False: the feed's namespace or labels leave the object out, or the list is
+/* Takes a reference of its own. False: the feed's namespace or selectors leave the object out, or the list is
  * over. */
 typedef bool kl_listwatch_item(void *arg, const kl_value *object);
 
@@ -47,8 +48,8 @@ kl_loop *kl_listwatch_loop(kl_listwatch *l);
 kl_loop *kl_listwatch_mapper(kl_listwatch *l);
 /* Pumps until nothing is left to do. */
 void kl_listwatch_pump(kl_listwatch *l);
-/* An event ("ADDED", "MODIFIED", "DELETED") for the watches for which `for_it` returns true; one whose labels
- * do not select the object gets DELETED. */
+/* An event ("ADDED", "MODIFIED", "DELETED") for the watches for which `for_it` returns true; one whose
+ * selectors do not select the object gets DELETED. */
 void kl_listwatch_tell(kl_listwatch *l, bool (*for_it)(void *ctx, const kl_listwatch_feed *f), void *ctx,
     const char *type, const kl_value *object);
 /* A new id, for lists, watches, and other things of its owner. */

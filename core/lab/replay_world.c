@@ -66,7 +66,7 @@ static void opened(void *arg, kl_listwatch_feed *is)
         f->known = f->known || !strcmp(w->p->caches[i].kind, f->kind);
     }
     if (f->exact)
-        is->labels = NULL;
+        is->labels = is->fields = NULL;
     if (!f->known && !kl_map_has(w->missing, f->kind))
         kl_map_set(w->missing, f->kind, kl_new(kl_resource));
 }

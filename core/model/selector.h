@@ -72,5 +72,7 @@ KL_NODISCARD kl_status kl_field_value_unescape(const char *escaped, char **out, 
 /* `lookup` gives the value of a field as a string ("" when absent). */
 bool kl_field_selector_matches(
     const kl_field_selector *s, const char *(*lookup)(void *arg, const char *field), void *arg);
+/* The same, with the fields of an object, spelled as kube-apiserver spells them. */
+bool kl_field_selector_selects(const kl_field_selector *s, const kl_value *object);
 
 #endif

@@ -3,7 +3,6 @@
 
 #include "base/mem.h"
 #include "model/object.h"
-#include "value/path.h"
 #include "run/own_impl.h"
 
 static bool same_resource(const kl_resource *a, const kl_resource *b)
@@ -13,18 +12,10 @@ static bool same_resource(const kl_resource *a, const kl_resource *b)
 
 /* --- does the place hold it? -------------------------------------------------------------- */
 
-static const char *field_of(void *arg, const char *field)
-{
-    kl_path *p = NULL;
-    const char *text = kl_path_parse(field, &p, NULL) ? NULL : kl_value_str(kl_path_get(p, arg));
-    kl_path_free(p);
-    return text ? text : "";
-}
-
 static bool selected(const kl__place *p, const kl_value *object)
 {
     return (!p->labels || kl_selector_matches(p->labels, kl_value_at(object, "metadata", "labels", NULL)))
-        && (!p->fields || kl_field_selector_matches(p->fields, field_of, (void *)object));
+        && (!p->fields || kl_field_selector_selects(p->fields, object));
 }
 
 /* --- one object --------------------------------------------------------------------------- */

@@ -20,11 +20,8 @@
 
 static void tell_kind(const kl__kind *k, kl_server_kind *out)
 {
-    *out = (kl_server_kind){.group = k->group,
-        .version = k->version,
-        .kind = k->kind,
-        .plural = k->plural,
-        .namespaced = k->namespaced};
+    *out = (kl_server_kind){k->group, k->version, k->kind, k->plural, k->namespaced,
+        kl__kind_sub(k, "status"), kl__kind_sub(k, "scale")};
 }
 
 static kl__kind *kind_like(kl_server *s, const char *group, const char *version, const char *kind)

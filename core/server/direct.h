@@ -8,7 +8,7 @@
 /* One resource at one version, as in discovery. Borrowed; valid until its definition is removed. */
 typedef struct kl_server_kind {
     const char *group, *version, *kind, *plural;
-    bool namespaced;
+    bool namespaced, status, scale; /* status, scale: it has the subresource */
 } kl_server_kind;
 /* "apps/v1/Deployment" by its parts; version "" is the preferred one. False: there is none. */
 bool kl_server_find(

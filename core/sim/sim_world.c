@@ -32,16 +32,19 @@ size_t kl__scene_objects(const kl__scene *s) { return s->objects; }
 
 static kl_resource *resource_of(const kl_server_kind *k)
 {
-    static char *const subresources[] = {"status", "scale", "eviction", "binding", NULL};
+    const char *const subresources[] = {
+        "eviction", "binding", k->status ? "status" : NULL, k->scale ? "scale" : NULL};
+    const size_t most = sizeof subresources / sizeof *subresources;
     kl_resource *r = kl_new(kl_resource);
     *r = (kl_resource){.group = kl_strdup(k->group),
         .version = kl_strdup(k->version),
         .kind = kl_strdup(k->kind),
         .plural = kl_strdup(k->plural),
         .namespaced = k->namespaced};
-    r->subresources = kl_new_array(char *, sizeof subresources / sizeof *subresources);
-    for (size_t i = 0; subresources[i]; i++)
-        r->subresources[i] = kl_strdup(subresources[i]);
+    r->subresources = kl_new_array(char *, most + 1);
+    for (size_t i = 0, n = 0; i < most; i++)
+        if (subresources[i])
+            r->subresources[n++] = kl_strdup(subresources[i]);
     return r;
 }
 

@@ -96,52 +96,6 @@ kl_status kl__filter_init(
     return st;
 }
 
-struct lookup {
-    const kl_value *object;
-    char number[24];
-};
-
-/* The field as text, the way kube-apiserver's field sets spell it. */
-static const char *field_text(void *arg, const char *field)
-{
-    struct lookup *l = arg;
-    const kl_value *v = l->object;
-    if (!strcmp(field, "name"))
-        field = "metadata.name";
-    if (!strcmp(field, "status.podIPs"))
-        return kl_value_str_at(v, "status", "podIP", NULL) ? kl_value_str_at(v, "status", "podIP", NULL) : "";
-    if (!strcmp(field, "source")) {
-        const char *component = kl_value_str_at(v, "source", "component", NULL);
-        return component && *component ? component : field_text(arg, "reportingComponent");
-    }
-    if (!strcmp(field, "reportingController")) /* events are stored as v1 */
-        field = "reportingComponent";
-    if (!strncmp(field, "regarding.", 10)) {
-        v = kl_value_get(v, "involvedObject");
-        field += 10;
-    }
-    for (const char *p = field; v && *p;) {
-        size_t n = strcspn(p, ".");
-        v = kl_value_getn(v, p, n);
-        p += n + (p[n] == '.');
-    }
-    int64_t number;
-    switch (kl_value_type(v)) {
-    case KL_STRING: return kl_value_str(v);
-    case KL_BOOL: return kl_value_bool(v, false) ? "true" : "false";
-    case KL_INT:
-        kl_value_int(v, &number);
-        snprintf(l->number, sizeof l->number, "%" PRId64, number);
-        return l->number;
-    default: break;
-    }
-    if (!strcmp(field, "spec.unschedulable") || !strcmp(field, "spec.hostNetwork"))
-        return "false";
-    if (!strcmp(field, "status.replicas") || !strcmp(field, "status.successful"))
-        return "0";
-    return "";
-}
-
 bool kl__filter_matches(const kl__filter *f, const kl_value *object)
 {
     if (f->ns) {
@@ -151,8 +105,7 @@ bool kl__filter_matches(const kl__filter *f, const kl_value *object)
     }
     if (f->labels && !kl_selector_matches(f->labels, kl_value_at(object, "metadata", "labels", NULL)))
         return false;
-    struct lookup l = {.object = object};
-    return !f->fields || kl_field_selector_matches(f->fields, field_text, &l);
+    return !f->fields || kl_field_selector_selects(f->fields, object);
 }
 
 bool kl__filter_selects(const kl__filter *f) { return f->labels || f->fields; }

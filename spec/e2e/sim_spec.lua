@@ -114,6 +114,8 @@ describe("kubelua sim", function()
     [SCRIPT .. " --scenario /no/such.lua"] = "/no/such.lua",
     ["/no/such.lua"] = "/no/such.lua",
     [SCRIPT .. " --budget nonsense"] = "NAME<=NUMBER",
+    [SCRIPT .. " --goal evicted --for 1m"] = [[--goal: nothing is called "evicted"; did you mean 'evictions']],
+    [SCRIPT .. " --generate nodes=1 --for 1m --budget used.nobody>=1"] = 'has no team "nobody"',
     [SCRIPT .. " --explain node-001 --set cpu=16,32"] = "needs a single simulation",
     [SCRIPT .. " --explain node-001 --for 1h --at 2h"] = "after the end",
     [SCRIPT .. " --at 2h"] = "goe?s? with %-%-explain",
@@ -162,11 +164,14 @@ status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32G
     process.write(dir .. "/scenario.lua", text:match "```lua\n(.-)```")
     local more = { "kubelua sim controllers/koordinator/noderesource.lua --generate nodes=3 --scenario scenario.lua \z
       --for 1h" }
-    for block in text:gmatch "```sh\n(.-)```" do more[#more + 1] = block end
+    for block in text:gmatch "```sh\n(.-)```" do
+      for command in (block:gsub("\\\n%s*", "")):gmatch "[^\n]+" do more[#more + 1] = command end
+    end
     for _, block in ipairs(more) do
       -- the page has the figures of hours; here its commands have to work
       local args = block:gsub("%-%-for 4h %-%-seeds 3", "--for 20m"):match "^kubelua (.*)"
-      if args then
+      local below = args and (args:find "koordinator/studies/" or args:find "%-%-for 120h") -- in the next one
+      if args and not below then
         local kubelua = KUBELUA:sub(1, 1) == "/" and KUBELUA or root .. "/" .. KUBELUA
         local out, code = process.run(("cd '%s' && %s %s"):format(dir, kubelua, args))
         local parts = args:find "%-%-bisect" -- the two differ, which is status 1
@@ -177,6 +182,24 @@ status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32G
       end
     end
     assert.equal(11, commands)
+  end)
+
+  -- The tables below the commands of the worked decisions have their numbers: all that stands in one of them is
+  -- said by the commands before it.
+  it("comes to the numbers that docs/whatif.md has", function()
+    local text = process.read "docs/whatif.md":match "### Which predictor%?.-\n## "
+    local tables = 0
+    for block, rows in text:gmatch "```sh\n(.-)```\n\n(|.-)\n\n" do
+      local said = ""
+      for args in (block:gsub("\\\n%s*", "")):gmatch "kubelua sim ([^\n]+)" do said = said .. sim(args) end
+      for row in (rows:match "\n| %-%-%-[^\n]*\n(.*)" .. "\n"):gmatch "([^\n]+)\n" do
+        for cell in row:match "^|.-|(.*)$":gmatch "%s*(.-)%s*|" do
+          assert.truthy(said:find("[ ]" .. cell:gsub("%p", "%%%0")), ("%q of %s is not in:\n%s"):format(cell, row, said))
+        end
+      end
+      tables = tables + 1
+    end
+    assert.equal(4, tables)
   end)
 
   it("writes a page that a browser reads", function()

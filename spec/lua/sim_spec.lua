@@ -675,6 +675,85 @@ describe("a scenario", function()
   end)
 end)
 
+-- Two quotas share by weights of the scenario. The scheduler is the simulation's own, which knows no quotas: what
+-- is under test is what is told of teams.
+local function with_teams(words)
+  local path = file("teams.lua", [[
+    local QUOTA, PREFIX = "scheduling.sigs.k8s.io/v1alpha1/ElasticQuota", "quota.scheduling.koordinator.sh/"
+    return { params = { big = 3 }, at = {
+      ["0s"] = function(s)
+        for _, name in ipairs { "a", "b" } do
+          s.client:create { kind = QUOTA, namespace = "default", name = name,
+            annotations = { [PREFIX .. "shared-weight"] = '{"cpu":' .. s.params.big .. "}" },
+            spec = { min = { cpu = "1" }, max = { cpu = "16" } } }
+        end
+        s:add_job { cpu = "2", time = "4h", count = 2, labels = { [PREFIX .. "name"] = "a" } }
+        s:add_job { cpu = "200", time = "1h", namespace = "b" }
+      end,
+    } }
+  ]])
+  return run.run(cell(words or "nodes=1,batch_rate=0", { scenario = path, scene = { big = 2 } }))
+end
+
+describe("teams", function()
+  it("have measures of their own, and their quotas are told", function()
+    local r = with_teams()
+    assert.is_true(math.abs(r.sums["used.a"] - 4) < 0.1)
+    assert.equal(0, r.sums["used.b"]) -- it fits nowhere
+    assert.equal(2, #r.quotas)
+    assert.same({ "a", 1, 16, 2 }, { r.quotas[1].name, r.quotas[1].min, r.quotas[1].max, r.quotas[1].weight })
+    assert.equal(200, r.quotas[2].rows[1].waiting)
+    local names = {}
+    for _, m in ipairs(measure.all(r.sums)) do names[#names + 1] = m[1] end
+    assert.same({ "used.a", "used.b", "wait.a", "wait.b" }, { table.unpack(names, #measure.list + 1) })
+    assert.equal("less", measure.of("wait.b")[3])
+    assert.is_true(measure.keeps(measure.limit("--budget", "used.a>=3.5"), r.sums))
+    assert.is_nil(measure.of "spent.a")
+  end)
+end)
+
+describe("a generated cluster", function()
+  it("has the workloads of its pods, which stay as large when a pod moves", function()
+    local r = run.run(cell("nodes=2,apps=3,batch_rate=0", { seconds = 600, scenario = file("sets.lua", [[
+      local function check(s)
+        local pods = s.client:list("v1/Pod", { namespace = "default" })
+        local sum = 0
+        for _, set in ipairs(s.client:list("apps/v1/ReplicaSet", { namespace = "default" })) do
+          sum = sum + set.spec.replicas
+          for _, pod in ipairs(pods) do
+            local owner = pod.metadata.ownerReferences[1]
+            if owner.uid == set.metadata.uid then assert(owner.name == pod.metadata.labels.app) end
+          end
+        end
+        assert(sum == #pods and sum > 10, sum)
+      end
+      return { at = {
+        ["1m"] = check,
+        ["2m"] = function(s)
+          assert(#s:apps "node-001" == 3)
+          s:fail_node "node-001"
+        end,
+        ["5m"] = check,
+      } }
+    ]]) }))
+    assert.is_true(r.sums.waiting >= 0)
+  end)
+
+  it("is seen by a controller as its selectors say", function()
+    local function runs(selector)
+      local r = run.run(cell("nodes=3,batch_rate=0", { seconds = 60, scripts = { file("seen.lua", ([[
+        local kube = require "kubelua"
+        return kube.controller { name = "seen", resource = "v1/Node", selector = { %s }, reconcile = function() end }
+      ]]):format(selector)) } }))
+      return r.controllers[1].runs
+    end
+    assert.equal(1, runs 'fields = "metadata.name=node-002"')
+    assert.equal(2, runs 'fields = "metadata.name!=node-002"')
+    assert.equal(1, runs 'labels = "kubernetes.io/hostname=node-003"')
+    assert.equal(3, runs "")
+  end)
+end)
+
 describe("what is varied", function()
   local function fails(pattern, ...)
     local ok, why = pcall(...)
@@ -716,6 +795,16 @@ describe("what is varied", function()
     fails("expected a number", sweep.axes, { "pools.1.high.cpu=much" }, params)
   end)
 
+  it("are params of the scenario", function()
+    local axes = sweep.axes({ "scenario.factor=2,3", "cpu=16" }, { factor = "of a script" }, { factor = 1.5 })
+    local variants = sweep.variants(cell(), axes)
+    assert.equal(2, #variants)
+    assert.same({ factor = 3 }, variants[2].cell.scene)
+    fails([[the scenario has no param "facto"; did you mean 'factor']], sweep.axes, { "scenario.facto=2" }, {},
+      { factor = 1 })
+    fails("expected a number", sweep.axes, { "scenario.factor=much" }, {}, { factor = 1 })
+  end)
+
   it("is refused with a way out", function()
     fails([[unknown setting or param "node"; did you mean 'nodes']], sweep.axes, { "node=2" }, {})
     fails("a whole number above 0", sweep.axes, { "nodes=none" }, {})
@@ -740,5 +829,17 @@ describe("what is varied", function()
     assert.equal("worse", sweep.verdict("batch_used", b.batch_used, a.batch_used))
     assert.equal("", sweep.verdict("batch_used", a.batch_used, c.batch_used))
     assert.same({ false, false, true }, sweep.pareto({ a, b, c }, "batch_used", "violation"))
+  end)
+
+  it("is ranked by a goal of either direction", function()
+    local function sums(hot, evictions)
+      return { hot = { mean = hot }, evictions = { mean = evictions }, violation = { mean = 0 },
+        suppressed = { mean = 0 }, changes = { mean = 0 } }
+    end
+    local list = { sums(0.1, 9), sums(0.4, 3), sums(3, 3), sums(3, 0) }
+    assert.equal("evictions", sweep.risk(list, "hot"))
+    assert.same({ true, true, false, true }, sweep.pareto(list, "hot", "evictions"))
+    assert.is_true(sweep.better("hot", 1, 2))
+    assert.is_true(sweep.better("batch_used", 2, 1))
   end)
 end)

@@ -32,14 +32,15 @@ M.options = {
   { "--scenario", "FILE.lua", "events during the simulation, and expected results" },
   { "--scheduler", "SCRIPT.lua",
     "a scheduler script that places pods instead of the simulation's own model" },
-  { "--set", "NAME=VALUE[,VALUE...]", "a setting, a param of a script or PARAM.FIELD, or colocation.FIELD; several values \z
-    or FROM..TO/STEP: each is simulated (may be repeated)", type = "list" },
+  { "--set", "NAME=VALUE[,VALUE...]", "a setting, a param of a script or PARAM.FIELD, colocation.FIELD, or \z
+    scenario.NAME; several values or FROM..TO/STEP: each is simulated (may be repeated)", type = "list" },
   { "--seed", "N", "what chance is made of (1)", type = "count" },
   { "--seeds", "N", "with so many seeds, from --seed on: means, and how sure they are (1)", type = "count" },
   { "--against", "SCRIPT.lua", "the script as it was: compared with it" },
   { "--bisect", nil, "with --against, or with two values of one --set: the first decision that differs; with --out \z
     also as a case for `make fixtures`", type = "flag" },
   { "--budget", "LIMITS", "such as \"evictions<=5,violation<=0.1%\": the best that keeps them, or status 1" },
+  { "--goal", "MEASURE", "the gain that settings are ranked by (batch_used)" },
   { "--explain", "KEY", "instead of the table: why a node (NAME) or a pod (NAMESPACE/NAME) is as it is: the \z
     last runs of that key, with what they calculated" },
   { "--at", "DURATION", "with --explain: at which moment (the end)", type = "duration" },
@@ -157,7 +158,13 @@ end
 -- ---------------------------------------------------------------- answers
 
 local function judge(report)
-  local sums = {}
+  local sums, goal = {}, report.goal
+  for _, name in ipairs(report.names) do
+    if not report.variants[1].sums[name] then
+      error(("the simulated cluster has no team %q: no ElasticQuota is called so")
+        :format(name:match "%.(.+)$"), 0)
+    end
+  end
   for i, v in ipairs(report.variants) do
     sums[i], v.broken = v.sums, {}
     for _, l in ipairs(report.limits) do
@@ -165,12 +172,13 @@ local function judge(report)
       if not measure.keeps(l, worst) then v.broken[l.text] = true end
     end
     local keeps = next(v.broken) == nil
-    if keeps and (not report.best or v.sums.batch_used.mean > report.best.sums.batch_used.mean) then
+    local is = v.sums[goal].mean
+    if keeps and (not report.best or sweep.better(goal, is, report.best.sums[goal].mean)) then
       report.best = v
     end
   end
-  report.risk = sweep.risk(sums)
-  for i, front in ipairs(sweep.pareto(sums, "batch_used", report.risk)) do
+  report.risk = sweep.risk(sums, goal)
+  for i, front in ipairs(sweep.pareto(sums, goal, report.risk)) do
     report.variants[i].front = front
   end
 end
@@ -342,8 +350,10 @@ function M.run(env)
   local base = base_cell(env, scripts)
   base.scheduler = scheduler and scheduler_of(env, scheduler)
   -- Mistakes are told before anything runs.
-  local limits = limits_of(o, o.scenario and scenario.read(o.scenario).expect or {})
-  local axes = sweep.axes(o.set or {}, params_of(env, scripts))
+  local told = o.scenario and scenario.read(o.scenario) or { expect = {}, params = {} }
+  local limits, goal = limits_of(o, told.expect), o.goal or "batch_used"
+  measure.check("--goal", goal)
+  local axes = sweep.axes(o.set or {}, params_of(env, scripts), told.params)
   local variants = sweep.variants(base, axes,
     o.against and with_scheduler(common.scripts { o.against }, scheduler) or nil)
   if o.explain then return explained(env, variants) end
@@ -360,11 +370,13 @@ function M.run(env)
   if o.out then make_dir(o.out .. "/cells") end
   local results = results_of(env, cells)
   local report = { title = title(env, base, #cells), command = command(env), variants = variants,
-    span = common.span(base.seconds), limits = limits, seeds = seeds }
+    span = common.span(base.seconds), limits = limits, seeds = seeds, goal = goal, names = { goal } }
+  for _, l in ipairs(limits) do report.names[#report.names + 1] = l.name end
   for i, v in ipairs(variants) do
     v.results = table.move(results, (i - 1) * seeds + 1, i * seeds, 1, {})
     v.first, v.sums = v.results[1], sweep.together(v.results)
   end
+  report.measures = measure.all(variants[1].sums)
   judge(report)
   local json = common.wants_json(env)
   if json then

@@ -38,6 +38,7 @@ function M.generate(w)
         memory = s.prod_memory, node = at }
     end
   end
+  w:put_workloads()
 end
 
 --- Jobs that come within the next `seconds`, by chance: so many for each node and hour as settings say.

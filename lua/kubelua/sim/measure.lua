@@ -1,6 +1,7 @@
 -- measure.lua - what a simulation is judged by: one row for each moment, and the sums of the whole.
 
 local scheduler = require "kubelua.sim.scheduler"
+local suggest = require "kubelua.suggest"
 
 local M = {}
 
@@ -12,6 +13,7 @@ M.list = {
   { "jobs_done", "jobs", "more", "batch jobs that completed" },
   { "violation", "%", "less", "node-minutes in which more batch cpu was lent than prod pods left" },
   { "severity", "%", "less", "mean share of the lent cpu that was missing then" },
+  { "hot", "%", "less", "node-minutes in which a node used more of its cpu than the setting `hot`" },
   { "unmet", "core-hours", "less", "cpu that prod pods needed but their node did not have" },
   { "suppressed", "core-hours", "less", "cpu that batch jobs needed but did not get" },
   { "evictions", "pods", "less", "pods that a controller evicted" },
@@ -28,8 +30,33 @@ M.list = {
   { "errors", "runs", "less", "reconciles that failed" },
   { "failing", "keys", "less", "keys whose last reconcile failed, at the end" },
 }
-M.by_name = {}
-for _, m in ipairs(M.list) do M.by_name[m[1]] = m end
+local by_name = {}
+for _, m in ipairs(M.list) do by_name[m[1]] = m end
+
+-- Of each team of a cluster with ElasticQuotas: "used.TEAM" and "wait.TEAM".
+local OF_TEAMS = {
+  used = { "core-hours", "more", "cpu that running pods of the team's quota request" },
+  wait = { "s", "less", "90th percentile of the time until a pod of the team's quota is placed" },
+}
+
+--- What a name stands for, or nil.
+function M.of(name)
+  local kind, team = name:match "^(%a+)%.(.+)$"
+  local m = team and OF_TEAMS[kind]
+  return by_name[name] or m and { name, table.unpack(m) }
+end
+
+--- All that a result's sums have, in the order of tables.
+---@param sums table<string, any>
+function M.all(sums)
+  local out, more = table.move(M.list, 1, #M.list, 1, {}), {}
+  for name in pairs(sums) do
+    if not by_name[name] then more[#more + 1] = name end
+  end
+  table.sort(more)
+  for _, name in ipairs(more) do out[#out + 1] = M.of(name) end
+  return out
+end
 
 --- Columns of a row.
 M.ROW = { "time", "capacity", "prod", "batch", "system", "lent", "wanted", "running", "waiting", "evicted",
@@ -40,7 +67,7 @@ local R = {}
 R.__index = R
 
 function M.new(w)
-  return setmetatable({ w = w, rows = {}, nodes = {}, samples = 0, hot = 0, short = 0, sums = {},
+  return setmetatable({ w = w, rows = {}, nodes = {}, samples = 0, over = 0, short = 0, hot = 0, sums = {},
     moved = 0, turned = 0, last = {}, direction = {} }, R)
 end
 
@@ -77,8 +104,9 @@ function R:sample(seconds)
     add(self.sums, "unmet", nodes.unmet[i] * hours)
     use[i], lent[i] = nodes.ready[i] and used / nodes.cpu[i] or 0, nodes.batch_cpu[i]
     self.samples = self.samples + 1
+    if use[i] > w.settings.hot then self.hot = self.hot + 1 end
     if nodes.batch_cpu[i] > free then
-      self.hot = self.hot + 1
+      self.over = self.over + 1
       self.short = self.short + (nodes.batch_cpu[i] - free) / nodes.batch_cpu[i]
     end
     follow(self, i, nodes.batch_cpu[i])
@@ -100,6 +128,7 @@ function R:sample(seconds)
     row["lent_" .. name] = percentile(lent, q) / 1000
   end
   self.rows[#self.rows + 1] = row
+  w.quotas:sample(seconds)
 end
 
 -- Pods that wait although they had a node: successors of what was evicted, ended or lost with its node.
@@ -122,17 +151,20 @@ function R:sum_up()
     writes, errors, failing = writes + c.writes, errors + c.errors, failing + c.failing
   end
   local used = (s.prod or 0) + (s.batch or 0) + (s.system or 0)
-  return {
+  local sums = {
     batch_lent = (s.lent or 0) / 1000, batch_used = (s.batch or 0) / 1000,
     utilization = (s.capacity or 0) > 0 and 100 * used / s.capacity or 0,
-    jobs_done = w.sums.finished, violation = self.samples > 0 and 100 * self.hot / self.samples or 0,
-    severity = self.hot > 0 and 100 * self.short / self.hot or 0, unmet = (s.unmet or 0) / 1000,
+    jobs_done = w.sums.finished, violation = self.samples > 0 and 100 * self.over / self.samples or 0,
+    severity = self.over > 0 and 100 * self.short / self.over or 0,
+    hot = self.samples > 0 and 100 * self.hot / self.samples or 0, unmet = (s.unmet or 0) / 1000,
     suppressed = ((s.wanted or 0) - (s.batch or 0)) / 1000, evictions = w.sums.evicted, oom = w.sums.oom,
     lost_work = w.sums.lost_work / 3600 / 1000, wait_p50 = percentile(waited, 0.5),
     wait_p99 = percentile(waited, 0.99), waiting = #w.pending, nowhere = nowhere(w),
     spare = scheduler.spare(w), changes = self.moved / 1000 / n / hours, turns = self.turned / n / hours * 24,
     writes = writes / n / hours, errors = errors, failing = failing,
   }
+  w.quotas:sum_up(sums)
+  return sums
 end
 
 -- ---------------------------------------------------------------- limits
@@ -142,21 +174,24 @@ local COMPARE = {
   ["<"] = function(a, b) return a < b end, [">"] = function(a, b) return a > b end,
 }
 
+--- Raises if no measure has the name.
+function M.check(where, name)
+  if M.of(name) then return end
+  local names = {}
+  for i, m in ipairs(M.list) do names[i] = m[1] end
+  error(("%s: nothing is called %q%s"):format(where, name, suggest.hint(name, names)), 0)
+end
+
 --- Reads "evictions <= 5" as { name, how, limit, text }; raises, with `where` in front.
 ---@param where string
 ---@param text string
 function M.limit(where, text)
-  local suggest = require "kubelua.suggest"
-  local name, how, limit = text:match "^%s*([%w_]+)%s*([<>]=?)%s*([%d.]+)%s*%%?%s*$"
+  local name, how, limit = text:match "^%s*([%w_][%w_.-]*)%s*([<>]=?)%s*([%d.]+)%s*%%?%s*$"
   if not name then
     error(("%s: expected NAME<=NUMBER, such as \"evictions<=5\" or \"violation<=0.1%%\", got %q")
       :format(where, text), 0)
   end
-  if not M.by_name[name] then
-    local names = {}
-    for i, m in ipairs(M.list) do names[i] = m[1] end
-    error(("%s: nothing is called %q%s"):format(where, name, suggest.hint(name, names)), 0)
-  end
+  M.check(where, name)
   return { name = name, how = how, limit = tonumber(limit), text = text }
 end
 

@@ -69,7 +69,7 @@ local function verdicts(report)
   local out = { '<div class="scroll"><table><thead><tr><th></th>' }
   for _, v in ipairs(report.variants) do out[#out + 1] = ("<th>%s</th>"):format(t(v.label)) end
   out[#out + 1] = "</tr></thead><tbody>"
-  for _, m in ipairs(measure.list) do
+  for _, m in ipairs(report.measures) do
     out[#out + 1] = ('<tr><td title="%s">%s <span class="soft">%s</span></td>'):format(t(m[4]), t(m[1]),
       t(m[2]))
     for k, v in ipairs(report.variants) do
@@ -121,10 +121,11 @@ local BARS_MAX = 20
 
 -- What each setting gives more or less than the first, with the interval over seeds.
 local function sensitivity(report)
-  local base, items = report.variants[1].sums.batch_used, {}
+  local goal = report.goal
+  local base, items = report.variants[1].sums[goal], {}
   for k = 2, #report.variants do
     local apart = {}
-    for i, x in ipairs(report.variants[k].sums.batch_used.list) do apart[i] = x - base.list[i] end
+    for i, x in ipairs(report.variants[k].sums[goal].list) do apart[i] = x - base.list[i] end
     local d = sweep.spread(apart)
     items[#items + 1] = { label = report.variants[k].label, value = d.mean, half = d.half }
   end
@@ -132,7 +133,8 @@ local function sensitivity(report)
     if math.abs(a.value) ~= math.abs(b.value) then return math.abs(a.value) > math.abs(b.value) end
     return a.label < b.label
   end)
-  return svg.bars("change of batch_used by setting", "core-hours", table.move(items, 1, BARS_MAX, 1, {}))
+  return svg.bars(("change of %s by setting"):format(goal), measure.of(goal)[2],
+    table.move(items, 1, BARS_MAX, 1, {}))
 end
 
 -- Nodes that are shown of those that differ most.
@@ -198,19 +200,22 @@ local function charts(out, report)
   end
   if #report.variants > 1 then
     section(out, "What a setting changes",
-      "Batch work against the first setting; the line is the interval over seeds.", sensitivity(report))
+      ("%s against the first setting; the line is the interval over seeds."):format(report.goal),
+      sensitivity(report))
     section(out, "Nodes that change most", ("Mean use under %s and under %s."):format(
       report.variants[1].label, report.variants[#report.variants].label), by_node(report))
     local points = {}
     for k, v in ipairs(report.variants) do
-      points[k] = { x = v.sums[report.risk].mean, y = v.sums.batch_used.mean, label = v.label,
+      points[k] = { x = v.sums[report.risk].mean, y = v.sums[report.goal].mean, label = v.label,
         front = v.front,
         first = k == 1 }
     end
     section(out, "Gain and risk",
-      "Green: no other setting has more batch work at less risk. The large one is the first.",
+      ("Green: no other setting has %s %s at less risk. The large one is the first."):format(
+        measure.of(report.goal)[3], report.goal),
       svg.scatter("gain and risk of each setting",
-        ("%s, %s"):format(report.risk, measure.by_name[report.risk][2]), "batch_used, core-hours", points))
+        ("%s, %s"):format(report.risk, measure.of(report.risk)[2]),
+        ("%s, %s"):format(report.goal, measure.of(report.goal)[2]), points))
   end
 end
 
@@ -234,8 +239,8 @@ local function budget(report)
   local out = {}
   for _, l in ipairs(report.limits) do out[#out + 1] = l.text end
   local best = report.best
-    and ("The best that keeps it: <b>%s</b>, with %s core-hours of batch work."):format(t(report.best.label),
-      shown(report.best.sums.batch_used))
+    and ("The best that keeps it: <b>%s</b>, with %s %s of %s."):format(t(report.best.label),
+      shown(report.best.sums[report.goal]), t(measure.of(report.goal)[2]), t(report.goal))
     or '<b class="worse">No setting keeps it.</b>'
   return ("<p>%s</p><p>%s</p>"):format(t(table.concat(out, ", ")), best)
 end
@@ -272,7 +277,7 @@ function M.make(report)
   charts(out, report)
   section(out, "Controllers", nil, controllers(first))
   local words = {}
-  for i, m in ipairs(measure.list) do
+  for i, m in ipairs(report.measures) do
     words[i] = ("%s: %s%s"):format(m[1], m[4], m[3] and (" (%s is better)"):format(m[3]) or "")
   end
   section(out, "What the numbers mean", nil, list(words))

@@ -106,6 +106,7 @@ end
 ---@field params table<string, any>
 ---@field colocation table<string, any>
 ---@field scenario string?
+---@field scene table<string, any>?  params of the scenario
 ---@field seconds number
 ---@field seed integer
 ---@field trace { format: string, dir: string, from: number, nodes: integer? }?
@@ -155,9 +156,10 @@ function M.run(cell, progress, decided)
     w.decided = decided
     w.sim:about "*"
   end
-  local s = cell.scenario and scenario.read(cell.scenario) or { at = {}, every = {}, expect = {} }
+  local s = cell.scenario and scenario.read(cell.scenario)
+    or { at = {}, every = {}, expect = {}, params = {} }
   s.next = 1
-  local hands, measured = scenario.hands(w), measure.new(w)
+  local hands, measured = scenario.hands(w, s.params, cell.scene), measure.new(w)
   local reports = w.sim:resource(world.METRIC) ~= nil
   local interval = cell.settings.report_interval
   w.sim:start(programs(cell), next(cell.params) and core.value(cell.params, "params") or nil)
@@ -186,7 +188,7 @@ function M.run(cell, progress, decided)
     failed = table.move(failed, 1, math.min(#failed, FAILURES_TOLD), 1, {}), left_out = left_out,
     seconds = cell.seconds, seed = cell.seed, reports = reports,
     evictions = core.array(w.evictions), explanation = w.explain and w.explain:answer(),
-    not_modelled = not_modelled,
+    not_modelled = not_modelled, quotas = core.array(w.quotas:result(thinned)),
   }
   for i, c in ipairs(counts) do
     result.controllers[i] = { name = c.name, runs = c.runs, errors = c.errors, writes = c.writes,

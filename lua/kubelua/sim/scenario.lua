@@ -2,9 +2,10 @@
 --
 --   { at = { ["6h"] = function(s) s:fail_node "node-003" end },
 --     every = { ["1h"] = function(s) s:add_job { cpu = "8", memory = "16Gi", time = "10m" } end },
---     expect = { evictions = "<= 5", violation = "<= 0.1%" } }
+--     expect = { evictions = "<= 5", violation = "<= 0.1%" }, params = { factor = 2 } }
 --
--- Functions get the scenario's hands on the cluster; expect is what --budget says on the command line.
+-- Functions get the scenario's hands on the cluster; expect is what --budget says on the command line; params
+-- are s.params, which --set scenario.NAME=VALUE changes.
 
 local client = require "kubelua.client"
 local core = require "kubelua.core"
@@ -15,6 +16,7 @@ local M = {}
 
 ---@class kubelua.SimScenario
 ---@field client kubelua.Client  every call of a client, answered by the simulated cluster at once
+---@field params table<string, any>
 ---@field private world kubelua.SimWorld
 local S = {}
 S.__index = S
@@ -40,9 +42,14 @@ local function wire(sim)
 end
 
 ---@param world kubelua.SimWorld
+---@param params table<string, any>  as the scenario has them
+---@param changed table<string, any>?
 ---@return kubelua.SimScenario
-function M.hands(world)
-  return setmetatable({ world = world, client = client.over(wire(world.sim)), jobs = 0 }, S)
+function M.hands(world, params, changed)
+  local own = {}
+  for name, value in pairs(params) do own[name] = value end
+  for name, value in pairs(changed or {}) do own[name] = value end
+  return setmetatable({ world = world, client = client.over(wire(world.sim)), jobs = 0, params = own }, S)
 end
 
 --- The present moment.
@@ -52,6 +59,20 @@ function S:now() return core.time(self.world.start + self.world.time) end
 --- The names of all nodes.
 ---@return string[]
 function S:nodes() return { table.unpack(self.world.nodes.name) } end
+
+--- The apps of the pods on a node: what makes it hot is their demand.
+---@param name string
+---@return string[]
+function S:apps(name)
+  local w, out, seen = self.world, {}, {}
+  local i = w.node_of[name] or core.blame(("s:apps: unknown node %q"):format(tostring(name)))
+  for _, p in ipairs(w.nodes.pods[i]) do
+    local app = w.pods.app[p]
+    if not seen[app] then out[#out + 1] = app end
+    seen[app] = true
+  end
+  return out
+end
 
 --- The node is gone, and its pods start again elsewhere.
 ---@param name string
@@ -101,10 +122,11 @@ function S:boost(app, factor)
   self.world.boost[app] = factor
 end
 
-local JOB = { cpu = "string", memory = "string", time = "duration", count = "integer", namespace = "string" }
+local JOB = { cpu = "string", memory = "string", time = "duration", count = "integer", namespace = "string",
+  labels = "table" }
 
 --- A batch job, or `count` of them.
----@param o { cpu: string, memory: string, time: kubelua.Duration, count: integer?, namespace: string? }
+---@param o { cpu: string, memory: string, time: kubelua.Duration, count: integer?, namespace: string?, labels: table<string, string>? }
 function S:add_job(o)
   o = options.check("s:add_job", o, JOB)
   for _ = 1, o.count or 1 do
@@ -112,14 +134,14 @@ function S:add_job(o)
     self.world:add_pod {
       name = ("scenario-%d"):format(self.jobs), namespace = o.namespace or "batch", class = "batch",
       cpu = core.qty(o.cpu or "1"):milli(), memory = core.qty(o.memory or "1Gi"):value(),
-      work = core.duration(o.time or "10m"),
+      work = core.duration(o.time or "10m"), labels = o.labels,
     }
   end
 end
 
 -- ---------------------------------------------------------------- files
 
-local KEYS = { "at", "every", "expect" }
+local KEYS = { "at", "every", "expect", "params" }
 
 local function moments(path, what, given)
   local out = {}
@@ -139,22 +161,23 @@ end
 
 --- Reads a scenario; raises with the file's name.
 ---@param path string
----@return { at: table[], every: table[], expect: table<string, string> }
+---@return { at: table[], every: table[], expect: table<string, string>, params: table<string, any> }
 function M.read(path)
   local chunk, why = loadfile(path, "t")
   if not chunk then error(("cannot read the scenario: %s"):format(why), 0) end
   local ok, t = pcall(chunk)
   if not ok then error(("the scenario %s: %s"):format(path, tostring(t)), 0) end
   if type(t) ~= "table" then
-    error(("the scenario %s must return a table with at, every or expect, got %s")
+    error(("the scenario %s must return a table with at, every, expect or params, got %s")
       :format(path, type(t)), 0)
   end
   for key in pairs(t) do
-    if key ~= "at" and key ~= "every" and key ~= "expect" then
+    if key ~= "at" and key ~= "every" and key ~= "expect" and key ~= "params" then
       error(("the scenario %s has no %q%s"):format(path, tostring(key), suggest.hint(tostring(key), KEYS)), 0)
     end
   end
-  return { at = moments(path, "at", t.at), every = moments(path, "every", t.every), expect = t.expect or {} }
+  return { at = moments(path, "at", t.at), every = moments(path, "every", t.every), expect = t.expect or {},
+    params = t.params or {} }
 end
 
 return M

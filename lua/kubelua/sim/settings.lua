@@ -37,6 +37,7 @@ M.list = {
   { "suppress_floor", "share", "0.02", "share of a node that batch jobs may use in any case" },
   { "load_cpu", "share", "0.65", "the scheduler skips a node whose load would exceed this" },
   { "load_memory", "share", "0.95", "the same for memory" },
+  { "hot", "share", "0.7", "share of its cpu above which a node counts as hot" },
   { "start_time", "duration", "30s", "time from the placement of a pod until it works" },
 }
 

@@ -92,7 +92,7 @@ end
 
 -- What a name stands for: { kind, path = where in the cell's table of that kind, read = of its texts,
 -- param = the whole default of a param of which it is a field }.
-local function meaning(name, params)
+local function meaning(name, params, scene)
   if settings.known(name) then
     return { kind = "settings", path = { name },
       read = function(text) return settings.read("--set", name, text) end }
@@ -108,6 +108,15 @@ local function meaning(name, params)
       return tonumber(text) or text
     end }
   end
+  local of_scene = name:match "^scenario%.([%w_]+)$"
+  if of_scene then
+    if scene[of_scene] == nil then
+      error(("--set %s: the scenario has no param %q%s"):format(name, of_scene,
+        suggest.hint(of_scene, names_of(scene))), 0)
+    end
+    return { kind = "scene", path = { of_scene },
+      read = function(text) return typed(name, text, scene[of_scene]) end }
+  end
   local path, default = field_of(name, params)
   if path then
     return { kind = "params", path = path, param = plain(params[path[1]]),
@@ -117,19 +126,21 @@ local function meaning(name, params)
   for p in pairs(params) do known[#known + 1] = p end
   table.sort(known)
   error(("--set: unknown setting or param %q%s; write a field of the colocation strategy as \z
-    colocation.FIELD, one of a param as PARAM.FIELD"):format(name, suggest.hint(name, known)), 0)
+    colocation.FIELD, one of a param as PARAM.FIELD, a param of the scenario as \z
+    scenario.NAME"):format(name, suggest.hint(name, known)), 0)
 end
 
 --- Reads "cpu=16,32", "colocation.cpuReclaimThresholdPercent=50..80/5" and
 --- "nodePools.1.highThresholds.cpu=65,75".
 ---@param texts string[]
 ---@param params table<string, any>  of the scripts, with their defaults
-function M.axes(texts, params)
+---@param scene table<string, any>?  params of the scenario
+function M.axes(texts, params, scene)
   local out = {}
   for _, text in ipairs(texts) do
     local name, rest = text:match "^([%w_.]+)=(.+)$"
     if not name then error(("--set: expected NAME=VALUE[,VALUE...], got %q"):format(text), 0) end
-    local axis = meaning(name, params)
+    local axis = meaning(name, params, scene or {})
     axis.name = name
     axis.texts, axis.values = values(name, rest), {}
     for i, v in ipairs(axis.texts) do axis.values[i] = axis.read(v) end
@@ -185,8 +196,9 @@ function M.variants(base, axes, against)
       if k > #axes then
         local cell = copy(base)
         cell.scripts = scripts
-        cell.settings, cell.params, cell.colocation = copy(base.settings), copy(base.params),
-          copy(base.colocation)
+        for _, kind in ipairs { "settings", "params", "colocation", "scene" } do
+          cell[kind] = copy(base[kind] or {})
+        end
         local words = { name }
         for i, axis in ipairs(axes) do
           put(cell, axis, axis.values[chosen[i]])
@@ -346,9 +358,9 @@ end
 ---@return table<string, kubelua.SimSum>
 function M.together(results)
   local out = {}
-  for _, m in ipairs(measure.list) do
+  for _, m in ipairs(measure.all(results[1].sums)) do
     local list = {}
-    for i, r in ipairs(results) do list[i] = r.sums[m[1]] end
+    for i, r in ipairs(results) do list[i] = r.sums[m[1]] or 0 end
     out[m[1]] = M.spread(list)
   end
   return out
@@ -360,7 +372,7 @@ end
 ---@param a kubelua.SimSum
 ---@param b kubelua.SimSum
 function M.verdict(name, a, b)
-  local wanted, apart = measure.by_name[name][3], {}
+  local wanted, apart = measure.of(name)[3], {}
   for i, x in ipairs(b.list) do apart[i] = x - a.list[i] end
   local d = M.spread(apart)
   if math.abs(d.mean) <= d.half or math.abs(d.mean) <= 0.005 * math.max(math.abs(a.mean), 1e-9) then
@@ -372,24 +384,31 @@ end
 -- What stands for risk, the first of which that some setting has any.
 local RISKS = { "violation", "evictions", "suppressed", "changes" }
 
---- What settings differ in, of what nobody wants.
-function M.risk(sums)
+--- What settings differ in, of what nobody wants; but for the goal.
+function M.risk(sums, goal)
   for _, name in ipairs(RISKS) do
     for _, s in ipairs(sums) do
-      if s[name].mean > 0 then return name end
+      if name ~= goal and s[name].mean > 0 then return name end
     end
   end
-  return RISKS[1]
+  return RISKS[1] ~= goal and RISKS[1] or RISKS[2]
 end
 
---- Marks the variants that no other beats in both: more of `gain`, less of `risk`.
+--- Whether x of a measure is better than y.
+function M.better(name, x, y)
+  if measure.of(name)[3] == "less" then return x < y end
+  return x > y
+end
+
+--- Marks the variants that no other beats in both: a better `gain`, less of `risk`.
 function M.pareto(sums, gain, risk)
   local out = {}
   for i, a in ipairs(sums) do
     out[i] = true
     for k, b in ipairs(sums) do
-      local beats = b[gain].mean >= a[gain].mean and b[risk].mean <= a[risk].mean
-        and (b[gain].mean > a[gain].mean or b[risk].mean < a[risk].mean)
+      local more = M.better(gain, b[gain].mean, a[gain].mean)
+      local beats = (more or b[gain].mean == a[gain].mean) and b[risk].mean <= a[risk].mean
+        and (more or b[risk].mean < a[risk].mean)
       if k ~= i and beats then out[i] = false end
     end
   end

@@ -62,7 +62,7 @@ local MARK = { better = " +", worse = " -", [""] = "" }
 local function by_measure(report, out)
   local lines = { { "" } }
   for _, v in ipairs(report.variants) do lines[1][#lines[1] + 1] = v.label end
-  for _, m in ipairs(measure.list) do
+  for _, m in ipairs(report.measures) do
     local line = { ("%s (%s)"):format(m[1], m[2]) }
     for k, v in ipairs(report.variants) do
       local mark = k > 1 and MARK[sweep.verdict(m[1], report.variants[1].sums[m[1]], v.sums[m[1]])] or ""
@@ -76,19 +76,33 @@ end
 local SHORT = { "batch_used", "batch_lent", "violation", "suppressed", "evictions", "wait_p99", "changes",
   "writes" }
 
+local function short(report)
+  local out = { report.goal }
+  for _, name in ipairs(SHORT) do
+    if name ~= report.goal then out[#out + 1] = name end
+  end
+  for _, l in ipairs(report.limits) do
+    local has = false
+    for _, name in ipairs(out) do has = has or name == l.name end
+    if not has then out[#out + 1] = l.name end
+  end
+  return out
+end
+
 local function by_setting(report, out)
-  local lines = { { "" } }
-  for _, name in ipairs(SHORT) do lines[1][#lines[1] + 1] = name end
+  local lines, names = { { "" } }, short(report)
+  for _, name in ipairs(names) do lines[1][#lines[1] + 1] = name end
   for k, v in ipairs(report.variants) do
     local line = { (v.front and "* " or "  ") .. v.label }
-    for _, name in ipairs(SHORT) do
+    for _, name in ipairs(names) do
       local mark = k > 1 and MARK[sweep.verdict(name, report.variants[1].sums[name], v.sums[name])] or ""
       line[#line + 1] = shown(v.sums[name]) .. mark
     end
     lines[#lines + 1] = line
   end
   print_table(lines, out)
-  out[#out + 1] = ("(* no other variant has more batch_used at less %s)"):format(report.risk)
+  out[#out + 1] = ("(* no other variant has %s %s at less %s)"):format(
+    measure.of(report.goal)[3], report.goal, report.risk)
 end
 
 local function series(report, out)
@@ -142,8 +156,8 @@ function M.report(report)
     end
   end
   if #report.limits > 0 and report.best then
-    out[#out + 1] = ("best within the budget: %s (batch_used %s)"):format(report.best.label,
-      shown(report.best.sums.batch_used))
+    out[#out + 1] = ("best within the budget: %s (%s %s)"):format(report.best.label, report.goal,
+      shown(report.best.sums[report.goal]))
   elseif #report.limits > 0 then
     out[#out + 1] = "nothing keeps the budget"
   end
@@ -166,11 +180,11 @@ end
 --- One line for each setting: name, mean and half of the 95 % interval of each number.
 function M.summary_csv(report)
   local head = { "setting" }
-  for _, m in ipairs(measure.list) do head[#head + 1], head[#head + 2] = m[1], m[1] .. "_ci" end
+  for _, m in ipairs(report.measures) do head[#head + 1], head[#head + 2] = m[1], m[1] .. "_ci" end
   local out = { line(head) }
   for _, v in ipairs(report.variants) do
     local row = { v.label }
-    for _, m in ipairs(measure.list) do
+    for _, m in ipairs(report.measures) do
       row[#row + 1], row[#row + 2] = v.sums[m[1]].mean, v.sums[m[1]].half
     end
     out[#out + 1] = line(row)

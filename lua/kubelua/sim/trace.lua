@@ -161,6 +161,7 @@ function M.pass(w)
     end
   end
   w:leave_due()
+  w:put_workloads()
 end
 
 return M

@@ -5,6 +5,7 @@
 
 local core = require "kubelua.core"
 local dice = require "kubelua.sim.dice"
+local quotas = require "kubelua.sim.quotas"
 
 local M = {}
 
@@ -38,7 +39,8 @@ local NODE_COLUMNS = {
 }
 local POD_COLUMNS = {
   "name", "namespace", "class", "cpu", "memory", "app", "node", "state", "created", "placed", "work", "done",
-  "used", "sum", "ends", "restarts", "foreign", "object",
+  "used", "sum", "ends", "restarts", "foreign", "object", "labels",
+  "quota",
 }
 
 local function columns(names)
@@ -56,9 +58,11 @@ function M.new(sim, settings, seed)
     sim = sim, settings = settings, seed = seed, start = sim:now(), time = 0,
     nodes = columns(NODE_COLUMNS), pods = columns(POD_COLUMNS), node_of = {}, pod_of = {},
     pending = {}, ending = {}, evictions = {}, factor = {}, phases = {}, boost = {}, uids = 0, reported = 0,
+    replicas = {}, resized = {},
     means = { node = { sum = {} }, memory = { sum = {} }, pod = { sum = {} } },
     sums = { evicted = 0, lost_work = 0, finished = 0, waited = {}, oom = 0, nowhere = 0, failed_nodes = 0 },
   }, W)
+  w.quotas = quotas.new(w)
   return w
 end
 
@@ -103,16 +107,21 @@ local function status_of(w, p)
   } }
 end
 
+local function set_uid(app) return "replicaset-" .. app end
+
 local function own_object(w, p)
   local pods = w.pods
   local class = M.CLASSES[pods.class[p]]
   local batch = pods.class[p] ~= "prod"
+  local labels = { app = pods.app[p], ["koordinator.sh/qosClass"] = class.qos }
+  for name, text in pairs(pods.labels[p] or {}) do labels[name] = text end
   local amounts = {
     [class.cpu] = batch and bytes(pods.cpu[p]) or milli(pods.cpu[p]), [class.memory] = bytes(pods.memory[p]),
   }
   return {
     apiVersion = "v1", kind = "Pod",
-    metadata = { labels = { app = pods.app[p], ["koordinator.sh/qosClass"] = class.qos } },
+    metadata = { labels = labels, ownerReferences = not batch and { { apiVersion = "apps/v1",
+      kind = "ReplicaSet", name = pods.app[p], uid = set_uid(pods.app[p]), controller = true } } or nil },
     spec = {
       schedulerName = M.SCHEDULER, priority = class.priority, priorityClassName = class.name,
       containers = { { name = "main", image = "simulated",
@@ -192,7 +201,34 @@ end
 
 -- ---------------------------------------------------------------- pods
 
--- A row for a pod: { name, namespace, class, cpu, memory, app, work, ends, restarts, object, foreign }.
+-- Prod pods that the simulation makes belong to a ReplicaSet of their app, one more of them or one less.
+local function resize(w, p, by)
+  local pods = w.pods
+  if pods.class[p] ~= "prod" or pods.object[p] then return end
+  local key = pods.namespace[p] .. "/" .. pods.app[p]
+  w.replicas[key] = (w.replicas[key] or 0) + by
+  if not w.resized[key] then w.resized[#w.resized + 1] = key end
+  w.resized[key] = true
+end
+
+--- The ReplicaSets whose pods have become more or less.
+function W:put_workloads()
+  for _, key in ipairs(self.resized) do
+    local namespace, app = key:match "^(.-)/(.*)$"
+    self:put {
+      apiVersion = "apps/v1", kind = "ReplicaSet",
+      metadata = { name = app, namespace = namespace, uid = set_uid(app) },
+      spec = { replicas = self.replicas[key], selector = { matchLabels = { app = app } },
+        template = { metadata = { labels = { app = app } },
+          spec = { containers = { { name = "main", image = "simulated" } } } } },
+      status = { replicas = self.replicas[key] },
+    }
+  end
+  self.resized = {}
+end
+
+-- A row for a pod: { name, namespace, class, cpu, memory, app, work, ends, restarts, object, foreign,
+-- labels }.
 local function take_pod(w, o)
   local pods, p = w.pods, w.pods.n + 1
   pods.n = p
@@ -203,6 +239,11 @@ local function take_pod(w, o)
   pods.ends[p] = o.ends or false
   if o.ends then w.ending[#w.ending + 1] = p end
   pods.restarts[p], pods.object[p], pods.foreign[p] = o.restarts or 0, o.object or false, o.foreign or false
+  pods.labels[p] = o.labels or false
+  pods.quota[p] = o.labels and o.labels[quotas.LABEL]
+    or o.object and o.object("metadata.labels", quotas.LABEL)
+    or false
+  if pods.restarts[p] == 0 then resize(w, p, 1) end
   -- pods of one app are not alike: each uses its own share
   w.factor[p] = 1 + 0.2 * dice.normal(w.seed, dice.of(o.name), 1)
   w.pod_of[pods.namespace[p] .. "/" .. o.name] = p
@@ -228,7 +269,9 @@ end
 
 local function stand_at_last(w, p, i)
   stand(w, p, i)
-  if w.time > 0 then w.sums.waited[#w.sums.waited + 1] = w.time - w.pods.created[p] end
+  if w.time == 0 then return end
+  w.sums.waited[#w.sums.waited + 1] = w.time - w.pods.created[p]
+  w.quotas:placed(p, w.time - w.pods.created[p])
 end
 
 --- The pod runs on node i from now on.
@@ -255,8 +298,8 @@ function W:is_for_others(p)
   return name == "*" or (object and object("spec.schedulerName") or M.SCHEDULER) == name
 end
 
---- A pod that waits for a node, or (node) has one: { name, namespace, class, cpu, memory, app, work }. work:
---- seconds at full request, of a job; nil: it runs until somebody ends it.
+--- A pod that waits for a node, or (node) has one: { name, namespace, class, cpu, memory, app, labels, work }.
+--- work: seconds at full request, of a job; nil: it runs until somebody ends it.
 ---@return integer
 function W:add_pod(o)
   local p = take_pod(self, o)
@@ -296,6 +339,7 @@ function W:leave_due()
   local stay, pods = {}, self.pods
   for _, p in ipairs(self.ending) do
     if pods.state[p] ~= "gone" and pods.ends[p] <= self.time then
+      resize(self, p, -1)
       take_away(self, p)
     elseif pods.state[p] ~= "gone" then
       stay[#stay + 1] = p
@@ -325,7 +369,7 @@ function W:evict(p, why, deleted)
   return self:add_pod {
     name = ("%s-r%d"):format(base, restarts), namespace = pods.namespace[p], class = pods.class[p],
     cpu = pods.cpu[p], memory = pods.memory[p], app = pods.app[p], work = pods.work[p] or nil,
-    ends = pods.ends[p] or nil, restarts = restarts, object = pods.object[p],
+    ends = pods.ends[p] or nil, restarts = restarts, object = pods.object[p], labels = pods.labels[p] or nil,
   }
 end
 

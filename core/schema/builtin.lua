@@ -1,14 +1,18 @@
 -- builtin.lua - writes builtin_data.c from what a real kube-apiserver says about itself.
 --
---   lua5.4 core/schema/builtin.lua DIR > core/schema/builtin_data.c
+--   lua5.4 core/schema/builtin.lua DIR OMITTED > core/schema/builtin_data.c
 --
 -- DIR holds api.json and apis.json (aggregated discovery of /api and /apis) and one openapi-*.json for each
--- document of /openapi/v3. What comes out is derived from the Kubernetes API definitions (Apache License
+-- document of /openapi/v3. OMITTED has lines "TYPE FIELD" of what JSON leaves out at its zero value
+-- (spec/realserver/proto). What comes out is derived from the Kubernetes API definitions (Apache License
 -- 2.0): names, types and merge rules, no prose. Run it again for another Kubernetes release.
 
 local json = require "dkjson"
 
-local dir = assert(arg[1], "usage: lua5.4 core/schema/builtin.lua DIR > core/schema/builtin_data.c")
+local dir = assert(arg[1], "usage: lua5.4 core/schema/builtin.lua DIR OMITTED > core/schema/builtin_data.c")
+
+local omitted = {}
+for line in io.lines((assert(arg[2], "OMITTED is missing"))) do omitted[line] = true end
 
 local function read(path)
   local file = assert(io.open(path, "rb"))
@@ -83,12 +87,13 @@ local function type_of(s)
   return "o"
 end
 
-local function field(name, s, required)
+local function field(owner, name, s, required)
   local out = { name .. ":" .. type_of(s) }
   local function flag(text) out[#out + 1] = ";" .. text end
   -- a Go struct: there even when nobody gave it
   if type(s.default) == "table" and s.default ~= json.null then flag "d" end
   if required then flag "r" end
+  if omitted[owner .. " " .. name] then flag "o" end
   local kind = s["x-kubernetes-list-type"]
   if kind == "set" then flag "set" end
   if kind == "map" then flag("key=" .. table.concat(s["x-kubernetes-list-map-keys"], ",")) end
@@ -108,7 +113,7 @@ local function type_line(name)
   for _, key in ipairs(s.required or {}) do required[key] = true end
   local out = { name .. (s["x-kubernetes-map-type"] == "atomic" and ";atomic" or "") }
   for _, key in ipairs(sorted(s.properties)) do
-    out[#out + 1] = field(key, s.properties[key], required[key])
+    out[#out + 1] = field(name, key, s.properties[key], required[key])
   end
   return table.concat(out, " ")
 end

@@ -137,8 +137,8 @@ const char *const kl__builtin_types[] = {
     "admissionregistration.v1.MutatingWebhookConfiguration apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d "
         "webhooks:[admissionregistration.v1.MutatingWebhook];key=name;patch=name",
     "admissionregistration.v1.NamedRuleWithOperations;atomic apiGroups:[s] apiVersions:[s] operations:[s] resourceNames:[s] resources:[s] scope:s",
-    "admissionregistration.v1.ParamKind;atomic apiVersion:s kind:s",
-    "admissionregistration.v1.ParamRef;atomic name:s namespace:s parameterNotFoundAction:s selector:meta.v1.LabelSelector",
+    "admissionregistration.v1.ParamKind;atomic apiVersion:s;o kind:s;o",
+    "admissionregistration.v1.ParamRef;atomic name:s;o namespace:s;o parameterNotFoundAction:s selector:meta.v1.LabelSelector",
     "admissionregistration.v1.RuleWithOperations apiGroups:[s] apiVersions:[s] operations:[s] resources:[s] scope:s",
     "admissionregistration.v1.ServiceReference name:s;r namespace:s;r path:s port:j",
     "admissionregistration.v1.TypeChecking expressionWarnings:[admissionregistration.v1.ExpressionWarning]",
@@ -147,12 +147,12 @@ const char *const kl__builtin_types[] = {
     "admissionregistration.v1.ValidatingAdmissionPolicyBinding apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d "
         "spec:admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec;d",
     "admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec matchResources:admissionregistration.v1.MatchResources "
-        "paramRef:admissionregistration.v1.ParamRef policyName:s validationActions:[s];set",
+        "paramRef:admissionregistration.v1.ParamRef policyName:s;o validationActions:[s];set",
     "admissionregistration.v1.ValidatingAdmissionPolicySpec auditAnnotations:[admissionregistration.v1.AuditAnnotation] failurePolicy:s "
         "matchConditions:[admissionregistration.v1.MatchCondition];key=name;patch=name matchConstraints:admissionregistration.v1.MatchResources "
         "paramKind:admissionregistration.v1.ParamKind validations:[admissionregistration.v1.Validation] "
         "variables:[admissionregistration.v1.Variable];key=name;patch=name",
-    "admissionregistration.v1.ValidatingAdmissionPolicyStatus conditions:[meta.v1.Condition];key=type observedGeneration:i "
+    "admissionregistration.v1.ValidatingAdmissionPolicyStatus conditions:[meta.v1.Condition];key=type observedGeneration:i;o "
         "typeChecking:admissionregistration.v1.TypeChecking",
     "admissionregistration.v1.ValidatingWebhook admissionReviewVersions:[s];r clientConfig:admissionregistration.v1.WebhookClientConfig;d;r "
         "failurePolicy:s matchConditions:[admissionregistration.v1.MatchCondition];key=name;patch=name matchPolicy:s name:s;r "
@@ -160,38 +160,38 @@ const char *const kl__builtin_types[] = {
         "timeoutSeconds:j",
     "admissionregistration.v1.ValidatingWebhookConfiguration apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d "
         "webhooks:[admissionregistration.v1.ValidatingWebhook];key=name;patch=name",
-    "admissionregistration.v1.Validation expression:s;r message:s messageExpression:s reason:s",
+    "admissionregistration.v1.Validation expression:s;r message:s;o messageExpression:s;o reason:s",
     "admissionregistration.v1.Variable;atomic expression:s;r name:s;r",
     "admissionregistration.v1.WebhookClientConfig caBundle:B service:admissionregistration.v1.ServiceReference url:s",
-    "apiextensions.v1.CustomResourceColumnDefinition description:s format:s jsonPath:s;r name:s;r priority:j type:s;r",
+    "apiextensions.v1.CustomResourceColumnDefinition description:s;o format:s;o jsonPath:s;r name:s;r priority:j;o type:s;r",
     "apiextensions.v1.CustomResourceConversion strategy:s;r webhook:apiextensions.v1.WebhookConversion",
     "apiextensions.v1.CustomResourceDefinition apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:apiextensions.v1.CustomResourceDefinitionSpec;d;r "
         "status:apiextensions.v1.CustomResourceDefinitionStatus;d",
-    "apiextensions.v1.CustomResourceDefinitionCondition lastTransitionTime:t message:s reason:s status:s;r type:s;r",
-    "apiextensions.v1.CustomResourceDefinitionNames categories:[s] kind:s;r listKind:s plural:s;r shortNames:[s] singular:s",
+    "apiextensions.v1.CustomResourceDefinitionCondition lastTransitionTime:t message:s;o reason:s;o status:s;r type:s;r",
+    "apiextensions.v1.CustomResourceDefinitionNames categories:[s] kind:s;r listKind:s;o plural:s;r shortNames:[s] singular:s;o",
     "apiextensions.v1.CustomResourceDefinitionSpec conversion:apiextensions.v1.CustomResourceConversion group:s;r "
-        "names:apiextensions.v1.CustomResourceDefinitionNames;d;r preserveUnknownFields:b scope:s;r "
+        "names:apiextensions.v1.CustomResourceDefinitionNames;d;r preserveUnknownFields:b;o scope:s;r "
         "versions:[apiextensions.v1.CustomResourceDefinitionVersion];r",
     "apiextensions.v1.CustomResourceDefinitionStatus acceptedNames:apiextensions.v1.CustomResourceDefinitionNames;d "
         "conditions:[apiextensions.v1.CustomResourceDefinitionCondition];key=type storedVersions:[s]",
-    "apiextensions.v1.CustomResourceDefinitionVersion additionalPrinterColumns:[apiextensions.v1.CustomResourceColumnDefinition] deprecated:b "
+    "apiextensions.v1.CustomResourceDefinitionVersion additionalPrinterColumns:[apiextensions.v1.CustomResourceColumnDefinition] deprecated:b;o "
         "deprecationWarning:s name:s;r schema:apiextensions.v1.CustomResourceValidation selectableFields:[apiextensions.v1.SelectableField] served:b;r "
         "storage:b;r subresources:apiextensions.v1.CustomResourceSubresources",
     "apiextensions.v1.CustomResourceSubresourceScale labelSelectorPath:s specReplicasPath:s;r statusReplicasPath:s;r",
     "apiextensions.v1.CustomResourceSubresources scale:apiextensions.v1.CustomResourceSubresourceScale status:o",
     "apiextensions.v1.CustomResourceValidation openAPIV3Schema:apiextensions.v1.JSONSchemaProps",
-    "apiextensions.v1.ExternalDocumentation description:s url:s",
-    "apiextensions.v1.JSONSchemaProps $ref:s $schema:s additionalItems:o additionalProperties:o allOf:[apiextensions.v1.JSONSchemaProps] "
-        "anyOf:[apiextensions.v1.JSONSchemaProps] default:o definitions:{apiextensions.v1.JSONSchemaProps} dependencies:{o} description:s enum:[o] example:o "
-        "exclusiveMaximum:b exclusiveMinimum:b externalDocs:apiextensions.v1.ExternalDocumentation format:s id:s items:o maxItems:i maxLength:i "
-        "maxProperties:i maximum:n minItems:i minLength:i minProperties:i minimum:n multipleOf:n not:apiextensions.v1.JSONSchemaProps nullable:b "
-        "oneOf:[apiextensions.v1.JSONSchemaProps] pattern:s patternProperties:{apiextensions.v1.JSONSchemaProps} properties:{apiextensions.v1.JSONSchemaProps} "
-        "required:[s] title:s type:s uniqueItems:b x-kubernetes-embedded-resource:b x-kubernetes-int-or-string:b x-kubernetes-list-map-keys:[s] "
-        "x-kubernetes-list-type:s x-kubernetes-map-type:s x-kubernetes-preserve-unknown-fields:b "
+    "apiextensions.v1.ExternalDocumentation description:s;o url:s;o",
+    "apiextensions.v1.JSONSchemaProps $ref:s $schema:s;o additionalItems:o additionalProperties:o allOf:[apiextensions.v1.JSONSchemaProps] "
+        "anyOf:[apiextensions.v1.JSONSchemaProps] default:o definitions:{apiextensions.v1.JSONSchemaProps} dependencies:{o} description:s;o enum:[o] example:o "
+        "exclusiveMaximum:b;o exclusiveMinimum:b;o externalDocs:apiextensions.v1.ExternalDocumentation format:s;o id:s;o items:o maxItems:i maxLength:i "
+        "maxProperties:i maximum:n minItems:i minLength:i minProperties:i minimum:n multipleOf:n not:apiextensions.v1.JSONSchemaProps nullable:b;o "
+        "oneOf:[apiextensions.v1.JSONSchemaProps] pattern:s;o patternProperties:{apiextensions.v1.JSONSchemaProps} "
+        "properties:{apiextensions.v1.JSONSchemaProps} required:[s] title:s;o type:s;o uniqueItems:b;o x-kubernetes-embedded-resource:b;o "
+        "x-kubernetes-int-or-string:b;o x-kubernetes-list-map-keys:[s] x-kubernetes-list-type:s x-kubernetes-map-type:s x-kubernetes-preserve-unknown-fields:b "
         "x-kubernetes-validations:[apiextensions.v1.ValidationRule];key=rule;patch=rule",
     "apiextensions.v1.SelectableField jsonPath:s;r",
     "apiextensions.v1.ServiceReference name:s;r namespace:s;r path:s port:j",
-    "apiextensions.v1.ValidationRule fieldPath:s message:s messageExpression:s optionalOldSelf:b reason:s rule:s;r",
+    "apiextensions.v1.ValidationRule fieldPath:s;o message:s;o messageExpression:s;o optionalOldSelf:b reason:s rule:s;r",
     "apiextensions.v1.WebhookClientConfig caBundle:B service:apiextensions.v1.ServiceReference url:s",
     "apiextensions.v1.WebhookConversion clientConfig:apiextensions.v1.WebhookClientConfig conversionReviewVersions:[s];r",
     "apiregistration.v1.APIService apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:apiregistration.v1.APIServiceSpec;d "
@@ -203,53 +203,54 @@ const char *const kl__builtin_types[] = {
     "apiregistration.v1.ServiceReference name:s namespace:s port:j",
     "apps.v1.ControllerRevision apiVersion:s data:o kind:s metadata:meta.v1.ObjectMeta;d revision:i;r",
     "apps.v1.DaemonSet apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:apps.v1.DaemonSetSpec;d status:apps.v1.DaemonSetStatus;d",
-    "apps.v1.DaemonSetCondition lastTransitionTime:t message:s reason:s status:s;r type:s;r",
-    "apps.v1.DaemonSetSpec minReadySeconds:j revisionHistoryLimit:j selector:meta.v1.LabelSelector;r template:core.v1.PodTemplateSpec;d;r "
+    "apps.v1.DaemonSetCondition lastTransitionTime:t message:s;o reason:s;o status:s;r type:s;r",
+    "apps.v1.DaemonSetSpec minReadySeconds:j;o revisionHistoryLimit:j selector:meta.v1.LabelSelector;r template:core.v1.PodTemplateSpec;d;r "
         "updateStrategy:apps.v1.DaemonSetUpdateStrategy;d",
     "apps.v1.DaemonSetStatus collisionCount:j conditions:[apps.v1.DaemonSetCondition];key=type;patch=type currentNumberScheduled:j;r "
-        "desiredNumberScheduled:j;r numberAvailable:j numberMisscheduled:j;r numberReady:j;r numberUnavailable:j observedGeneration:i updatedNumberScheduled:j",
-    "apps.v1.DaemonSetUpdateStrategy rollingUpdate:apps.v1.RollingUpdateDaemonSet type:s",
+        "desiredNumberScheduled:j;r numberAvailable:j;o numberMisscheduled:j;r numberReady:j;r numberUnavailable:j;o observedGeneration:i;o "
+        "updatedNumberScheduled:j;o",
+    "apps.v1.DaemonSetUpdateStrategy rollingUpdate:apps.v1.RollingUpdateDaemonSet type:s;o",
     "apps.v1.Deployment apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:apps.v1.DeploymentSpec;d status:apps.v1.DeploymentStatus;d",
-    "apps.v1.DeploymentCondition lastTransitionTime:t lastUpdateTime:t message:s reason:s status:s;r type:s;r",
-    "apps.v1.DeploymentSpec minReadySeconds:j paused:b progressDeadlineSeconds:j replicas:j revisionHistoryLimit:j selector:meta.v1.LabelSelector;r "
+    "apps.v1.DeploymentCondition lastTransitionTime:t lastUpdateTime:t message:s;o reason:s;o status:s;r type:s;r",
+    "apps.v1.DeploymentSpec minReadySeconds:j;o paused:b;o progressDeadlineSeconds:j replicas:j revisionHistoryLimit:j selector:meta.v1.LabelSelector;r "
         "strategy:apps.v1.DeploymentStrategy;d;retain template:core.v1.PodTemplateSpec;d;r",
-    "apps.v1.DeploymentStatus availableReplicas:j collisionCount:j conditions:[apps.v1.DeploymentCondition];key=type;patch=type observedGeneration:i "
-        "readyReplicas:j replicas:j terminatingReplicas:j unavailableReplicas:j updatedReplicas:j",
-    "apps.v1.DeploymentStrategy rollingUpdate:apps.v1.RollingUpdateDeployment type:s",
+    "apps.v1.DeploymentStatus availableReplicas:j;o collisionCount:j conditions:[apps.v1.DeploymentCondition];key=type;patch=type observedGeneration:i;o "
+        "readyReplicas:j;o replicas:j;o terminatingReplicas:j unavailableReplicas:j;o updatedReplicas:j;o",
+    "apps.v1.DeploymentStrategy rollingUpdate:apps.v1.RollingUpdateDeployment type:s;o",
     "apps.v1.ReplicaSet apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:apps.v1.ReplicaSetSpec;d status:apps.v1.ReplicaSetStatus;d",
-    "apps.v1.ReplicaSetCondition lastTransitionTime:t message:s reason:s status:s;r type:s;r",
-    "apps.v1.ReplicaSetSpec minReadySeconds:j replicas:j selector:meta.v1.LabelSelector;r template:core.v1.PodTemplateSpec;d",
-    "apps.v1.ReplicaSetStatus availableReplicas:j conditions:[apps.v1.ReplicaSetCondition];key=type;patch=type fullyLabeledReplicas:j observedGeneration:i "
-        "readyReplicas:j replicas:j;r terminatingReplicas:j",
+    "apps.v1.ReplicaSetCondition lastTransitionTime:t message:s;o reason:s;o status:s;r type:s;r",
+    "apps.v1.ReplicaSetSpec minReadySeconds:j;o replicas:j selector:meta.v1.LabelSelector;r template:core.v1.PodTemplateSpec;d",
+    "apps.v1.ReplicaSetStatus availableReplicas:j;o conditions:[apps.v1.ReplicaSetCondition];key=type;patch=type fullyLabeledReplicas:j;o "
+        "observedGeneration:i;o readyReplicas:j;o replicas:j;r terminatingReplicas:j",
     "apps.v1.RollingUpdateDaemonSet maxSurge:x maxUnavailable:x",
     "apps.v1.RollingUpdateDeployment maxSurge:x maxUnavailable:x",
     "apps.v1.RollingUpdateStatefulSetStrategy maxUnavailable:x partition:j",
     "apps.v1.StatefulSet apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:apps.v1.StatefulSetSpec;d status:apps.v1.StatefulSetStatus;d",
-    "apps.v1.StatefulSetCondition lastTransitionTime:t message:s reason:s status:s;r type:s;r",
+    "apps.v1.StatefulSetCondition lastTransitionTime:t message:s;o reason:s;o status:s;r type:s;r",
     "apps.v1.StatefulSetOrdinals start:j",
-    "apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy whenDeleted:s whenScaled:s",
-    "apps.v1.StatefulSetSpec minReadySeconds:j ordinals:apps.v1.StatefulSetOrdinals "
-        "persistentVolumeClaimRetentionPolicy:apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy podManagementPolicy:s replicas:j revisionHistoryLimit:j "
-        "selector:meta.v1.LabelSelector;r serviceName:s template:core.v1.PodTemplateSpec;d;r updateStrategy:apps.v1.StatefulSetUpdateStrategy;d "
-        "volumeClaimTemplates:[core.v1.PersistentVolumeClaim]",
-    "apps.v1.StatefulSetStatus availableReplicas:j collisionCount:j conditions:[apps.v1.StatefulSetCondition];key=type;patch=type currentReplicas:j "
-        "currentRevision:s observedGeneration:i readyReplicas:j replicas:j;r updateRevision:s updatedReplicas:j",
-    "apps.v1.StatefulSetUpdateStrategy rollingUpdate:apps.v1.RollingUpdateStatefulSetStrategy type:s",
+    "apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy whenDeleted:s;o whenScaled:s;o",
+    "apps.v1.StatefulSetSpec minReadySeconds:j;o ordinals:apps.v1.StatefulSetOrdinals "
+        "persistentVolumeClaimRetentionPolicy:apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy podManagementPolicy:s;o replicas:j "
+        "revisionHistoryLimit:j selector:meta.v1.LabelSelector;r serviceName:s template:core.v1.PodTemplateSpec;d;r "
+        "updateStrategy:apps.v1.StatefulSetUpdateStrategy;d volumeClaimTemplates:[core.v1.PersistentVolumeClaim]",
+    "apps.v1.StatefulSetStatus availableReplicas:j collisionCount:j conditions:[apps.v1.StatefulSetCondition];key=type;patch=type currentReplicas:j;o "
+        "currentRevision:s;o observedGeneration:i;o readyReplicas:j;o replicas:j;r updateRevision:s;o updatedReplicas:j;o",
+    "apps.v1.StatefulSetUpdateStrategy rollingUpdate:apps.v1.RollingUpdateStatefulSetStrategy type:s;o",
     "authentication.v1.SelfSubjectReview apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d status:authentication.v1.SelfSubjectReviewStatus;d",
     "authentication.v1.SelfSubjectReviewStatus userInfo:authentication.v1.UserInfo;d",
     "authentication.v1.TokenReview apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:authentication.v1.TokenReviewSpec;d;r "
         "status:authentication.v1.TokenReviewStatus;d",
-    "authentication.v1.TokenReviewSpec audiences:[s] token:s",
-    "authentication.v1.TokenReviewStatus audiences:[s] authenticated:b error:s user:authentication.v1.UserInfo;d",
-    "authentication.v1.UserInfo extra:{[s]} groups:[s] uid:s username:s",
-    "authorization.v1.FieldSelectorAttributes rawSelector:s requirements:[meta.v1.FieldSelectorRequirement]",
-    "authorization.v1.LabelSelectorAttributes rawSelector:s requirements:[meta.v1.LabelSelectorRequirement]",
+    "authentication.v1.TokenReviewSpec audiences:[s] token:s;o",
+    "authentication.v1.TokenReviewStatus audiences:[s] authenticated:b;o error:s;o user:authentication.v1.UserInfo;d",
+    "authentication.v1.UserInfo extra:{[s]} groups:[s] uid:s;o username:s;o",
+    "authorization.v1.FieldSelectorAttributes rawSelector:s;o requirements:[meta.v1.FieldSelectorRequirement]",
+    "authorization.v1.LabelSelectorAttributes rawSelector:s;o requirements:[meta.v1.LabelSelectorRequirement]",
     "authorization.v1.LocalSubjectAccessReview apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:authorization.v1.SubjectAccessReviewSpec;d;r "
         "status:authorization.v1.SubjectAccessReviewStatus;d",
-    "authorization.v1.NonResourceAttributes path:s verb:s",
+    "authorization.v1.NonResourceAttributes path:s;o verb:s;o",
     "authorization.v1.NonResourceRule nonResourceURLs:[s] verbs:[s];r",
-    "authorization.v1.ResourceAttributes fieldSelector:authorization.v1.FieldSelectorAttributes group:s "
-        "labelSelector:authorization.v1.LabelSelectorAttributes name:s namespace:s resource:s subresource:s verb:s version:s",
+    "authorization.v1.ResourceAttributes fieldSelector:authorization.v1.FieldSelectorAttributes group:s;o "
+        "labelSelector:authorization.v1.LabelSelectorAttributes name:s;o namespace:s;o resource:s;o subresource:s;o verb:s;o version:s;o",
     "authorization.v1.ResourceRule apiGroups:[s] resourceNames:[s] resources:[s] verbs:[s];r",
     "authorization.v1.SelfSubjectAccessReview apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:authorization.v1.SelfSubjectAccessReviewSpec;d;r "
         "status:authorization.v1.SubjectAccessReviewStatus;d",
@@ -257,20 +258,20 @@ const char *const kl__builtin_types[] = {
         "resourceAttributes:authorization.v1.ResourceAttributes",
     "authorization.v1.SelfSubjectRulesReview apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:authorization.v1.SelfSubjectRulesReviewSpec;d;r "
         "status:authorization.v1.SubjectRulesReviewStatus;d",
-    "authorization.v1.SelfSubjectRulesReviewSpec namespace:s",
+    "authorization.v1.SelfSubjectRulesReviewSpec namespace:s;o",
     "authorization.v1.SubjectAccessReview apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:authorization.v1.SubjectAccessReviewSpec;d;r "
         "status:authorization.v1.SubjectAccessReviewStatus;d",
     "authorization.v1.SubjectAccessReviewSpec extra:{[s]} groups:[s] nonResourceAttributes:authorization.v1.NonResourceAttributes "
-        "resourceAttributes:authorization.v1.ResourceAttributes uid:s user:s",
-    "authorization.v1.SubjectAccessReviewStatus allowed:b;r denied:b evaluationError:s reason:s",
-    "authorization.v1.SubjectRulesReviewStatus evaluationError:s incomplete:b;r nonResourceRules:[authorization.v1.NonResourceRule];r "
+        "resourceAttributes:authorization.v1.ResourceAttributes uid:s;o user:s;o",
+    "authorization.v1.SubjectAccessReviewStatus allowed:b;r denied:b;o evaluationError:s;o reason:s;o",
+    "authorization.v1.SubjectRulesReviewStatus evaluationError:s;o incomplete:b;r nonResourceRules:[authorization.v1.NonResourceRule];r "
         "resourceRules:[authorization.v1.ResourceRule];r",
     "autoscaling.v1.Scale apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:autoscaling.v1.ScaleSpec;d status:autoscaling.v1.ScaleStatus;d",
-    "autoscaling.v1.ScaleSpec replicas:j",
-    "autoscaling.v1.ScaleStatus replicas:j;r selector:s",
+    "autoscaling.v1.ScaleSpec replicas:j;o",
+    "autoscaling.v1.ScaleStatus replicas:j;r selector:s;o",
     "autoscaling.v2.ContainerResourceMetricSource container:s;r name:s;r target:autoscaling.v2.MetricTarget;d;r",
     "autoscaling.v2.ContainerResourceMetricStatus container:s;r current:autoscaling.v2.MetricValueStatus;d;r name:s;r",
-    "autoscaling.v2.CrossVersionObjectReference apiVersion:s kind:s;r name:s;r",
+    "autoscaling.v2.CrossVersionObjectReference apiVersion:s;o kind:s;r name:s;r",
     "autoscaling.v2.ExternalMetricSource metric:autoscaling.v2.MetricIdentifier;d;r target:autoscaling.v2.MetricTarget;d;r",
     "autoscaling.v2.ExternalMetricStatus current:autoscaling.v2.MetricValueStatus;d;r metric:autoscaling.v2.MetricIdentifier;d;r",
     "autoscaling.v2.HPAScalingPolicy periodSeconds:j;r type:s;r value:j;r",
@@ -278,11 +279,11 @@ const char *const kl__builtin_types[] = {
     "autoscaling.v2.HorizontalPodAutoscaler apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:autoscaling.v2.HorizontalPodAutoscalerSpec;d "
         "status:autoscaling.v2.HorizontalPodAutoscalerStatus;d",
     "autoscaling.v2.HorizontalPodAutoscalerBehavior scaleDown:autoscaling.v2.HPAScalingRules scaleUp:autoscaling.v2.HPAScalingRules",
-    "autoscaling.v2.HorizontalPodAutoscalerCondition lastTransitionTime:t message:s reason:s status:s;r type:s;r",
+    "autoscaling.v2.HorizontalPodAutoscalerCondition lastTransitionTime:t message:s;o reason:s;o status:s;r type:s;r",
     "autoscaling.v2.HorizontalPodAutoscalerSpec behavior:autoscaling.v2.HorizontalPodAutoscalerBehavior maxReplicas:j;r "
         "metrics:[autoscaling.v2.MetricSpec] minReplicas:j scaleTargetRef:autoscaling.v2.CrossVersionObjectReference;d;r",
     "autoscaling.v2.HorizontalPodAutoscalerStatus conditions:[autoscaling.v2.HorizontalPodAutoscalerCondition];key=type;patch=type "
-        "currentMetrics:[autoscaling.v2.MetricStatus] currentReplicas:j desiredReplicas:j;r lastScaleTime:t observedGeneration:i",
+        "currentMetrics:[autoscaling.v2.MetricStatus] currentReplicas:j;o desiredReplicas:j;r lastScaleTime:t observedGeneration:i",
     "autoscaling.v2.MetricIdentifier name:s;r selector:meta.v1.LabelSelector",
     "autoscaling.v2.MetricSpec containerResource:autoscaling.v2.ContainerResourceMetricSource external:autoscaling.v2.ExternalMetricSource "
         "object:autoscaling.v2.ObjectMetricSource pods:autoscaling.v2.PodsMetricSource resource:autoscaling.v2.ResourceMetricSource type:s;r",
@@ -299,16 +300,16 @@ const char *const kl__builtin_types[] = {
     "autoscaling.v2.ResourceMetricSource name:s;r target:autoscaling.v2.MetricTarget;d;r",
     "autoscaling.v2.ResourceMetricStatus current:autoscaling.v2.MetricValueStatus;d;r name:s;r",
     "batch.v1.CronJob apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:batch.v1.CronJobSpec;d status:batch.v1.CronJobStatus;d",
-    "batch.v1.CronJobSpec concurrencyPolicy:s failedJobsHistoryLimit:j jobTemplate:batch.v1.JobTemplateSpec;d;r schedule:s;r startingDeadlineSeconds:i "
+    "batch.v1.CronJobSpec concurrencyPolicy:s;o failedJobsHistoryLimit:j jobTemplate:batch.v1.JobTemplateSpec;d;r schedule:s;r startingDeadlineSeconds:i "
         "successfulJobsHistoryLimit:j suspend:b timeZone:s",
     "batch.v1.CronJobStatus active:[core.v1.ObjectReference] lastScheduleTime:t lastSuccessfulTime:t",
     "batch.v1.Job apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:batch.v1.JobSpec;d status:batch.v1.JobStatus;d",
-    "batch.v1.JobCondition lastProbeTime:t lastTransitionTime:t message:s reason:s status:s;r type:s;r",
+    "batch.v1.JobCondition lastProbeTime:t lastTransitionTime:t message:s;o reason:s;o status:s;r type:s;r",
     "batch.v1.JobSpec activeDeadlineSeconds:i backoffLimit:j backoffLimitPerIndex:j completionMode:s completions:j managedBy:s manualSelector:b "
         "maxFailedIndexes:j parallelism:j podFailurePolicy:batch.v1.PodFailurePolicy podReplacementPolicy:s selector:meta.v1.LabelSelector "
         "successPolicy:batch.v1.SuccessPolicy suspend:b template:core.v1.PodTemplateSpec;d;r ttlSecondsAfterFinished:j",
-    "batch.v1.JobStatus active:j completedIndexes:s completionTime:t conditions:[batch.v1.JobCondition];patch=type failed:j failedIndexes:s ready:j "
-        "startTime:t succeeded:j terminating:j uncountedTerminatedPods:batch.v1.UncountedTerminatedPods",
+    "batch.v1.JobStatus active:j;o completedIndexes:s;o completionTime:t conditions:[batch.v1.JobCondition];patch=type failed:j;o failedIndexes:s ready:j "
+        "startTime:t succeeded:j;o terminating:j uncountedTerminatedPods:batch.v1.UncountedTerminatedPods",
     "batch.v1.JobTemplateSpec metadata:meta.v1.ObjectMeta;d spec:batch.v1.JobSpec;d",
     "batch.v1.PodFailurePolicy rules:[batch.v1.PodFailurePolicyRule];r",
     "batch.v1.PodFailurePolicyOnExitCodesRequirement containerName:s operator:s;r values:[j];r;set",
@@ -320,55 +321,55 @@ const char *const kl__builtin_types[] = {
     "batch.v1.UncountedTerminatedPods failed:[s];set succeeded:[s];set",
     "certificates.v1.CertificateSigningRequest apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:certificates.v1.CertificateSigningRequestSpec;d;r "
         "status:certificates.v1.CertificateSigningRequestStatus;d",
-    "certificates.v1.CertificateSigningRequestCondition lastTransitionTime:t lastUpdateTime:t message:s reason:s status:s;r type:s;r",
-    "certificates.v1.CertificateSigningRequestSpec expirationSeconds:j extra:{[s]} groups:[s] request:B;r signerName:s;r uid:s usages:[s] username:s",
+    "certificates.v1.CertificateSigningRequestCondition lastTransitionTime:t lastUpdateTime:t message:s;o reason:s;o status:s;r type:s;r",
+    "certificates.v1.CertificateSigningRequestSpec expirationSeconds:j extra:{[s]} groups:[s] request:B;r signerName:s;r uid:s;o usages:[s] username:s;o",
     "certificates.v1.CertificateSigningRequestStatus certificate:B conditions:[certificates.v1.CertificateSigningRequestCondition];key=type",
     "coordination.v1.Lease apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:coordination.v1.LeaseSpec;d",
     "coordination.v1.LeaseSpec acquireTime:m holderIdentity:s leaseDurationSeconds:j leaseTransitions:j preferredHolder:s renewTime:m strategy:s",
-    "core.v1.AWSElasticBlockStoreVolumeSource fsType:s partition:j readOnly:b volumeID:s;r",
+    "core.v1.AWSElasticBlockStoreVolumeSource fsType:s;o partition:j;o readOnly:b;o volumeID:s;r",
     "core.v1.Affinity nodeAffinity:core.v1.NodeAffinity podAffinity:core.v1.PodAffinity podAntiAffinity:core.v1.PodAntiAffinity",
     "core.v1.AppArmorProfile localhostProfile:s type:s;r",
     "core.v1.AttachedVolume devicePath:s;r name:s;r",
     "core.v1.AzureDiskVolumeSource cachingMode:s;default=ReadWrite diskName:s;r diskURI:s;r fsType:s;default=ext4 kind:s;default=Shared readOnly:b",
-    "core.v1.AzureFilePersistentVolumeSource readOnly:b secretName:s;r secretNamespace:s shareName:s;r",
-    "core.v1.AzureFileVolumeSource readOnly:b secretName:s;r shareName:s;r",
+    "core.v1.AzureFilePersistentVolumeSource readOnly:b;o secretName:s;r secretNamespace:s shareName:s;r",
+    "core.v1.AzureFileVolumeSource readOnly:b;o secretName:s;r shareName:s;r",
     "core.v1.Binding apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d target:core.v1.ObjectReference;d;r",
     "core.v1.CSIPersistentVolumeSource controllerExpandSecretRef:core.v1.SecretReference controllerPublishSecretRef:core.v1.SecretReference driver:s;r "
-        "fsType:s nodeExpandSecretRef:core.v1.SecretReference nodePublishSecretRef:core.v1.SecretReference nodeStageSecretRef:core.v1.SecretReference "
-        "readOnly:b volumeAttributes:{s} volumeHandle:s;r",
+        "fsType:s;o nodeExpandSecretRef:core.v1.SecretReference nodePublishSecretRef:core.v1.SecretReference nodeStageSecretRef:core.v1.SecretReference "
+        "readOnly:b;o volumeAttributes:{s} volumeHandle:s;r",
     "core.v1.CSIVolumeSource driver:s;r fsType:s nodePublishSecretRef:core.v1.LocalObjectReference readOnly:b volumeAttributes:{s}",
     "core.v1.Capabilities add:[s] drop:[s]",
-    "core.v1.CephFSPersistentVolumeSource monitors:[s];r path:s readOnly:b secretFile:s secretRef:core.v1.SecretReference user:s",
-    "core.v1.CephFSVolumeSource monitors:[s];r path:s readOnly:b secretFile:s secretRef:core.v1.LocalObjectReference user:s",
-    "core.v1.CinderPersistentVolumeSource fsType:s readOnly:b secretRef:core.v1.SecretReference volumeID:s;r",
-    "core.v1.CinderVolumeSource fsType:s readOnly:b secretRef:core.v1.LocalObjectReference volumeID:s;r",
+    "core.v1.CephFSPersistentVolumeSource monitors:[s];r path:s;o readOnly:b;o secretFile:s;o secretRef:core.v1.SecretReference user:s;o",
+    "core.v1.CephFSVolumeSource monitors:[s];r path:s;o readOnly:b;o secretFile:s;o secretRef:core.v1.LocalObjectReference user:s;o",
+    "core.v1.CinderPersistentVolumeSource fsType:s;o readOnly:b;o secretRef:core.v1.SecretReference volumeID:s;r",
+    "core.v1.CinderVolumeSource fsType:s;o readOnly:b;o secretRef:core.v1.LocalObjectReference volumeID:s;r",
     "core.v1.ClientIPConfig timeoutSeconds:j",
     "core.v1.ClusterTrustBundleProjection labelSelector:meta.v1.LabelSelector name:s optional:b path:s;r signerName:s",
-    "core.v1.ComponentCondition error:s message:s status:s;r type:s;r",
+    "core.v1.ComponentCondition error:s;o message:s;o status:s;r type:s;r",
     "core.v1.ComponentStatus apiVersion:s conditions:[core.v1.ComponentCondition];key=type;patch=type kind:s metadata:meta.v1.ObjectMeta;d",
     "core.v1.ConfigMap apiVersion:s binaryData:{B} data:{s} immutable:b kind:s metadata:meta.v1.ObjectMeta;d",
-    "core.v1.ConfigMapEnvSource name:s optional:b",
-    "core.v1.ConfigMapKeySelector;atomic key:s;r name:s optional:b",
-    "core.v1.ConfigMapNodeConfigSource kubeletConfigKey:s;r name:s;r namespace:s;r resourceVersion:s uid:s",
-    "core.v1.ConfigMapProjection items:[core.v1.KeyToPath] name:s optional:b",
-    "core.v1.ConfigMapVolumeSource defaultMode:j items:[core.v1.KeyToPath] name:s optional:b",
-    "core.v1.Container args:[s] command:[s] env:[core.v1.EnvVar];key=name;patch=name envFrom:[core.v1.EnvFromSource] image:s imagePullPolicy:s "
+    "core.v1.ConfigMapEnvSource name:s;o optional:b",
+    "core.v1.ConfigMapKeySelector;atomic key:s;r name:s;o optional:b",
+    "core.v1.ConfigMapNodeConfigSource kubeletConfigKey:s;r name:s;r namespace:s;r resourceVersion:s;o uid:s;o",
+    "core.v1.ConfigMapProjection items:[core.v1.KeyToPath] name:s;o optional:b",
+    "core.v1.ConfigMapVolumeSource defaultMode:j items:[core.v1.KeyToPath] name:s;o optional:b",
+    "core.v1.Container args:[s] command:[s] env:[core.v1.EnvVar];key=name;patch=name envFrom:[core.v1.EnvFromSource] image:s;o imagePullPolicy:s;o "
         "lifecycle:core.v1.Lifecycle livenessProbe:core.v1.Probe name:s;r ports:[core.v1.ContainerPort];key=containerPort,protocol;patch=containerPort "
         "readinessProbe:core.v1.Probe resizePolicy:[core.v1.ContainerResizePolicy] resources:core.v1.ResourceRequirements;d restartPolicy:s "
-        "restartPolicyRules:[core.v1.ContainerRestartRule] securityContext:core.v1.SecurityContext startupProbe:core.v1.Probe stdin:b stdinOnce:b "
-        "terminationMessagePath:s terminationMessagePolicy:s tty:b volumeDevices:[core.v1.VolumeDevice];key=devicePath;patch=devicePath "
-        "volumeMounts:[core.v1.VolumeMount];key=mountPath;patch=mountPath workingDir:s",
+        "restartPolicyRules:[core.v1.ContainerRestartRule] securityContext:core.v1.SecurityContext startupProbe:core.v1.Probe stdin:b;o stdinOnce:b;o "
+        "terminationMessagePath:s;o terminationMessagePolicy:s;o tty:b;o volumeDevices:[core.v1.VolumeDevice];key=devicePath;patch=devicePath "
+        "volumeMounts:[core.v1.VolumeMount];key=mountPath;patch=mountPath workingDir:s;o",
     "core.v1.ContainerExtendedResourceRequest containerName:s;r requestName:s;r resourceName:s;r",
-    "core.v1.ContainerImage names:[s] sizeBytes:i",
-    "core.v1.ContainerPort containerPort:j;r hostIP:s hostPort:j name:s protocol:s;default=TCP",
+    "core.v1.ContainerImage names:[s] sizeBytes:i;o",
+    "core.v1.ContainerPort containerPort:j;r hostIP:s;o hostPort:j;o name:s;o protocol:s;o;default=TCP",
     "core.v1.ContainerResizePolicy resourceName:s;r restartPolicy:s;r",
-    "core.v1.ContainerRestartRule action:s;r exitCodes:core.v1.ContainerRestartRuleOnExitCodes",
-    "core.v1.ContainerRestartRuleOnExitCodes operator:s;r values:[j];set",
+    "core.v1.ContainerRestartRule action:s;r;o exitCodes:core.v1.ContainerRestartRuleOnExitCodes",
+    "core.v1.ContainerRestartRuleOnExitCodes operator:s;r;o values:[j];set",
     "core.v1.ContainerState running:core.v1.ContainerStateRunning terminated:core.v1.ContainerStateTerminated waiting:core.v1.ContainerStateWaiting",
     "core.v1.ContainerStateRunning startedAt:t",
-    "core.v1.ContainerStateTerminated containerID:s exitCode:j;r finishedAt:t message:s reason:s signal:j startedAt:t",
-    "core.v1.ContainerStateWaiting message:s reason:s",
-    "core.v1.ContainerStatus allocatedResources:{q} allocatedResourcesStatus:[core.v1.ResourceStatus];key=name;patch=name containerID:s image:s;r "
+    "core.v1.ContainerStateTerminated containerID:s;o exitCode:j;r finishedAt:t message:s;o reason:s;o signal:j;o startedAt:t",
+    "core.v1.ContainerStateWaiting message:s;o reason:s;o",
+    "core.v1.ContainerStatus allocatedResources:{q} allocatedResourcesStatus:[core.v1.ResourceStatus];key=name;patch=name containerID:s;o image:s;r "
         "imageID:s;r lastState:core.v1.ContainerState;d name:s;r ready:b;r resources:core.v1.ResourceRequirements restartCount:j;r started:b "
         "state:core.v1.ContainerState;d stopSignal:s user:core.v1.ContainerUser volumeMounts:[core.v1.VolumeMountStatus];key=mountPath;patch=mountPath",
     "core.v1.ContainerUser linux:core.v1.LinuxContainerUser",
@@ -376,48 +377,49 @@ const char *const kl__builtin_types[] = {
     "core.v1.DownwardAPIProjection items:[core.v1.DownwardAPIVolumeFile]",
     "core.v1.DownwardAPIVolumeFile fieldRef:core.v1.ObjectFieldSelector mode:j path:s;r resourceFieldRef:core.v1.ResourceFieldSelector",
     "core.v1.DownwardAPIVolumeSource defaultMode:j items:[core.v1.DownwardAPIVolumeFile]",
-    "core.v1.EmptyDirVolumeSource medium:s sizeLimit:q",
-    "core.v1.EndpointAddress;atomic hostname:s ip:s;r nodeName:s targetRef:core.v1.ObjectReference",
-    "core.v1.EndpointPort;atomic appProtocol:s name:s port:j;r protocol:s",
+    "core.v1.EmptyDirVolumeSource medium:s;o sizeLimit:q",
+    "core.v1.EndpointAddress;atomic hostname:s;o ip:s;r nodeName:s targetRef:core.v1.ObjectReference",
+    "core.v1.EndpointPort;atomic appProtocol:s name:s;o port:j;r protocol:s;o",
     "core.v1.EndpointSubset addresses:[core.v1.EndpointAddress] notReadyAddresses:[core.v1.EndpointAddress] ports:[core.v1.EndpointPort]",
     "core.v1.Endpoints apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d subsets:[core.v1.EndpointSubset]",
-    "core.v1.EnvFromSource configMapRef:core.v1.ConfigMapEnvSource prefix:s secretRef:core.v1.SecretEnvSource",
-    "core.v1.EnvVar name:s;r value:s valueFrom:core.v1.EnvVarSource",
+    "core.v1.EnvFromSource configMapRef:core.v1.ConfigMapEnvSource prefix:s;o secretRef:core.v1.SecretEnvSource",
+    "core.v1.EnvVar name:s;r value:s;o valueFrom:core.v1.EnvVarSource",
     "core.v1.EnvVarSource configMapKeyRef:core.v1.ConfigMapKeySelector fieldRef:core.v1.ObjectFieldSelector fileKeyRef:core.v1.FileKeySelector "
         "resourceFieldRef:core.v1.ResourceFieldSelector secretKeyRef:core.v1.SecretKeySelector",
-    "core.v1.EphemeralContainer args:[s] command:[s] env:[core.v1.EnvVar];key=name;patch=name envFrom:[core.v1.EnvFromSource] image:s imagePullPolicy:s "
-        "lifecycle:core.v1.Lifecycle livenessProbe:core.v1.Probe name:s;r ports:[core.v1.ContainerPort];key=containerPort,protocol;patch=containerPort "
-        "readinessProbe:core.v1.Probe resizePolicy:[core.v1.ContainerResizePolicy] resources:core.v1.ResourceRequirements;d restartPolicy:s "
-        "restartPolicyRules:[core.v1.ContainerRestartRule] securityContext:core.v1.SecurityContext startupProbe:core.v1.Probe stdin:b stdinOnce:b "
-        "targetContainerName:s terminationMessagePath:s terminationMessagePolicy:s tty:b volumeDevices:[core.v1.VolumeDevice];key=devicePath;patch=devicePath "
-        "volumeMounts:[core.v1.VolumeMount];key=mountPath;patch=mountPath workingDir:s",
+    "core.v1.EphemeralContainer args:[s] command:[s] env:[core.v1.EnvVar];key=name;patch=name envFrom:[core.v1.EnvFromSource] image:s;o "
+        "imagePullPolicy:s;o lifecycle:core.v1.Lifecycle livenessProbe:core.v1.Probe name:s;r "
+        "ports:[core.v1.ContainerPort];key=containerPort,protocol;patch=containerPort readinessProbe:core.v1.Probe "
+        "resizePolicy:[core.v1.ContainerResizePolicy] resources:core.v1.ResourceRequirements;d restartPolicy:s "
+        "restartPolicyRules:[core.v1.ContainerRestartRule] securityContext:core.v1.SecurityContext startupProbe:core.v1.Probe stdin:b;o stdinOnce:b;o "
+        "targetContainerName:s;o terminationMessagePath:s;o terminationMessagePolicy:s;o tty:b;o "
+        "volumeDevices:[core.v1.VolumeDevice];key=devicePath;patch=devicePath volumeMounts:[core.v1.VolumeMount];key=mountPath;patch=mountPath workingDir:s;o",
     "core.v1.EphemeralVolumeSource volumeClaimTemplate:core.v1.PersistentVolumeClaimTemplate",
-    "core.v1.Event action:s apiVersion:s count:j eventTime:m firstTimestamp:t involvedObject:core.v1.ObjectReference;d;r kind:s lastTimestamp:t message:s "
-        "metadata:meta.v1.ObjectMeta;d;r reason:s related:core.v1.ObjectReference reportingComponent:s reportingInstance:s series:core.v1.EventSeries "
-        "source:core.v1.EventSource;d type:s",
-    "core.v1.EventSeries count:j lastObservedTime:m",
-    "core.v1.EventSource component:s host:s",
+    "core.v1.Event action:s;o apiVersion:s count:j;o eventTime:m firstTimestamp:t involvedObject:core.v1.ObjectReference;d;r kind:s lastTimestamp:t "
+        "message:s;o metadata:meta.v1.ObjectMeta;d;r reason:s;o related:core.v1.ObjectReference reportingComponent:s reportingInstance:s "
+        "series:core.v1.EventSeries source:core.v1.EventSource;d type:s;o",
+    "core.v1.EventSeries count:j;o lastObservedTime:m",
+    "core.v1.EventSource component:s;o host:s;o",
     "core.v1.ExecAction command:[s]",
-    "core.v1.FCVolumeSource fsType:s lun:j readOnly:b targetWWNs:[s] wwids:[s]",
+    "core.v1.FCVolumeSource fsType:s;o lun:j readOnly:b;o targetWWNs:[s] wwids:[s]",
     "core.v1.FileKeySelector;atomic key:s;r optional:b path:s;r volumeName:s;r",
-    "core.v1.FlexPersistentVolumeSource driver:s;r fsType:s options:{s} readOnly:b secretRef:core.v1.SecretReference",
-    "core.v1.FlexVolumeSource driver:s;r fsType:s options:{s} readOnly:b secretRef:core.v1.LocalObjectReference",
-    "core.v1.FlockerVolumeSource datasetName:s datasetUUID:s",
-    "core.v1.GCEPersistentDiskVolumeSource fsType:s partition:j pdName:s;r readOnly:b",
+    "core.v1.FlexPersistentVolumeSource driver:s;r fsType:s;o options:{s} readOnly:b;o secretRef:core.v1.SecretReference",
+    "core.v1.FlexVolumeSource driver:s;r fsType:s;o options:{s} readOnly:b;o secretRef:core.v1.LocalObjectReference",
+    "core.v1.FlockerVolumeSource datasetName:s;o datasetUUID:s;o",
+    "core.v1.GCEPersistentDiskVolumeSource fsType:s;o partition:j;o pdName:s;r readOnly:b;o",
     "core.v1.GRPCAction port:j;r service:s",
-    "core.v1.GitRepoVolumeSource directory:s repository:s;r revision:s",
-    "core.v1.GlusterfsPersistentVolumeSource endpoints:s;r endpointsNamespace:s path:s;r readOnly:b",
-    "core.v1.GlusterfsVolumeSource endpoints:s;r path:s;r readOnly:b",
-    "core.v1.HTTPGetAction host:s httpHeaders:[core.v1.HTTPHeader] path:s port:x;r scheme:s",
+    "core.v1.GitRepoVolumeSource directory:s;o repository:s;r revision:s;o",
+    "core.v1.GlusterfsPersistentVolumeSource endpoints:s;r endpointsNamespace:s path:s;r readOnly:b;o",
+    "core.v1.GlusterfsVolumeSource endpoints:s;r path:s;r readOnly:b;o",
+    "core.v1.HTTPGetAction host:s;o httpHeaders:[core.v1.HTTPHeader] path:s;o port:x;r scheme:s;o",
     "core.v1.HTTPHeader name:s;r value:s;r",
     "core.v1.HostAlias hostnames:[s] ip:s;r",
     "core.v1.HostIP ip:s;r",
     "core.v1.HostPathVolumeSource path:s;r type:s",
-    "core.v1.ISCSIPersistentVolumeSource chapAuthDiscovery:b chapAuthSession:b fsType:s initiatorName:s iqn:s;r iscsiInterface:s;default=default lun:j;r "
-        "portals:[s] readOnly:b secretRef:core.v1.SecretReference targetPortal:s;r",
-    "core.v1.ISCSIVolumeSource chapAuthDiscovery:b chapAuthSession:b fsType:s initiatorName:s iqn:s;r iscsiInterface:s;default=default lun:j;r portals:[s] "
-        "readOnly:b secretRef:core.v1.LocalObjectReference targetPortal:s;r",
-    "core.v1.ImageVolumeSource pullPolicy:s reference:s",
+    "core.v1.ISCSIPersistentVolumeSource chapAuthDiscovery:b;o chapAuthSession:b;o fsType:s;o initiatorName:s iqn:s;r iscsiInterface:s;o;default=default "
+        "lun:j;r portals:[s] readOnly:b;o secretRef:core.v1.SecretReference targetPortal:s;r",
+    "core.v1.ISCSIVolumeSource chapAuthDiscovery:b;o chapAuthSession:b;o fsType:s;o initiatorName:s iqn:s;r iscsiInterface:s;o;default=default lun:j;r "
+        "portals:[s] readOnly:b;o secretRef:core.v1.LocalObjectReference targetPortal:s;r",
+    "core.v1.ImageVolumeSource pullPolicy:s;o reference:s;o",
     "core.v1.KeyToPath key:s;r mode:j path:s;r",
     "core.v1.Lifecycle postStart:core.v1.LifecycleHandler preStop:core.v1.LifecycleHandler stopSignal:s",
     "core.v1.LifecycleHandler exec:core.v1.ExecAction httpGet:core.v1.HTTPGetAction sleep:core.v1.SleepAction tcpSocket:core.v1.TCPSocketAction",
@@ -425,23 +427,23 @@ const char *const kl__builtin_types[] = {
     "core.v1.LimitRangeItem default:{q} defaultRequest:{q} max:{q} maxLimitRequestRatio:{q} min:{q} type:s;r",
     "core.v1.LimitRangeSpec limits:[core.v1.LimitRangeItem];r",
     "core.v1.LinuxContainerUser gid:i;r supplementalGroups:[i] uid:i;r",
-    "core.v1.LoadBalancerIngress hostname:s ip:s ipMode:s ports:[core.v1.PortStatus]",
+    "core.v1.LoadBalancerIngress hostname:s;o ip:s;o ipMode:s ports:[core.v1.PortStatus]",
     "core.v1.LoadBalancerStatus ingress:[core.v1.LoadBalancerIngress]",
-    "core.v1.LocalObjectReference;atomic name:s",
+    "core.v1.LocalObjectReference;atomic name:s;o",
     "core.v1.LocalVolumeSource fsType:s path:s;r",
-    "core.v1.ModifyVolumeStatus status:s;r targetVolumeAttributesClassName:s",
-    "core.v1.NFSVolumeSource path:s;r readOnly:b server:s;r",
+    "core.v1.ModifyVolumeStatus status:s;r targetVolumeAttributesClassName:s;o",
+    "core.v1.NFSVolumeSource path:s;r readOnly:b;o server:s;r",
     "core.v1.Namespace apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:core.v1.NamespaceSpec;d status:core.v1.NamespaceStatus;d",
-    "core.v1.NamespaceCondition lastTransitionTime:t message:s reason:s status:s;r type:s;r",
+    "core.v1.NamespaceCondition lastTransitionTime:t message:s;o reason:s;o status:s;r type:s;r",
     "core.v1.NamespaceSpec finalizers:[s]",
-    "core.v1.NamespaceStatus conditions:[core.v1.NamespaceCondition];key=type;patch=type phase:s",
+    "core.v1.NamespaceStatus conditions:[core.v1.NamespaceCondition];key=type;patch=type phase:s;o",
     "core.v1.Node apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:core.v1.NodeSpec;d status:core.v1.NodeStatus;d",
     "core.v1.NodeAddress address:s;r type:s;r",
     "core.v1.NodeAffinity preferredDuringSchedulingIgnoredDuringExecution:[core.v1.PreferredSchedulingTerm] "
         "requiredDuringSchedulingIgnoredDuringExecution:core.v1.NodeSelector",
-    "core.v1.NodeCondition lastHeartbeatTime:t lastTransitionTime:t message:s reason:s status:s;r type:s;r",
+    "core.v1.NodeCondition lastHeartbeatTime:t lastTransitionTime:t message:s;o reason:s;o status:s;r type:s;r",
     "core.v1.NodeConfigSource configMap:core.v1.ConfigMapNodeConfigSource",
-    "core.v1.NodeConfigStatus active:core.v1.NodeConfigSource assigned:core.v1.NodeConfigSource error:s lastKnownGood:core.v1.NodeConfigSource",
+    "core.v1.NodeConfigStatus active:core.v1.NodeConfigSource assigned:core.v1.NodeConfigSource error:s;o lastKnownGood:core.v1.NodeConfigSource",
     "core.v1.NodeDaemonEndpoints kubeletEndpoint:core.v1.DaemonEndpoint;d",
     "core.v1.NodeFeatures supplementalGroupsPolicy:b",
     "core.v1.NodeRuntimeHandler features:core.v1.NodeRuntimeHandlerFeatures name:s",
@@ -449,39 +451,40 @@ const char *const kl__builtin_types[] = {
     "core.v1.NodeSelector;atomic nodeSelectorTerms:[core.v1.NodeSelectorTerm];r",
     "core.v1.NodeSelectorRequirement key:s;r operator:s;r values:[s]",
     "core.v1.NodeSelectorTerm;atomic matchExpressions:[core.v1.NodeSelectorRequirement] matchFields:[core.v1.NodeSelectorRequirement]",
-    "core.v1.NodeSpec configSource:core.v1.NodeConfigSource externalID:s podCIDR:s podCIDRs:[s];set;patch= providerID:s taints:[core.v1.Taint] "
-        "unschedulable:b",
+    "core.v1.NodeSpec configSource:core.v1.NodeConfigSource externalID:s;o podCIDR:s;o podCIDRs:[s];set;patch= providerID:s;o taints:[core.v1.Taint] "
+        "unschedulable:b;o",
     "core.v1.NodeStatus addresses:[core.v1.NodeAddress];key=type;patch=type allocatable:{q} capacity:{q} "
         "conditions:[core.v1.NodeCondition];key=type;patch=type config:core.v1.NodeConfigStatus daemonEndpoints:core.v1.NodeDaemonEndpoints;d "
-        "features:core.v1.NodeFeatures images:[core.v1.ContainerImage] nodeInfo:core.v1.NodeSystemInfo;d phase:s runtimeHandlers:[core.v1.NodeRuntimeHandler] "
-        "volumesAttached:[core.v1.AttachedVolume] volumesInUse:[s]",
+        "features:core.v1.NodeFeatures images:[core.v1.ContainerImage] nodeInfo:core.v1.NodeSystemInfo;d phase:s;o "
+        "runtimeHandlers:[core.v1.NodeRuntimeHandler] volumesAttached:[core.v1.AttachedVolume] volumesInUse:[s]",
     "core.v1.NodeSwapStatus capacity:i",
     "core.v1.NodeSystemInfo architecture:s;r bootID:s;r containerRuntimeVersion:s;r kernelVersion:s;r kubeProxyVersion:s;r kubeletVersion:s;r "
         "machineID:s;r operatingSystem:s;r osImage:s;r swap:core.v1.NodeSwapStatus systemUUID:s;r",
-    "core.v1.ObjectFieldSelector;atomic apiVersion:s fieldPath:s;r",
-    "core.v1.ObjectReference;atomic apiVersion:s fieldPath:s kind:s name:s namespace:s resourceVersion:s uid:s",
+    "core.v1.ObjectFieldSelector;atomic apiVersion:s;o fieldPath:s;r",
+    "core.v1.ObjectReference;atomic apiVersion:s;o fieldPath:s;o kind:s;o name:s;o namespace:s;o resourceVersion:s;o uid:s;o",
     "core.v1.PersistentVolume apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:core.v1.PersistentVolumeSpec;d status:core.v1.PersistentVolumeStatus;d",
     "core.v1.PersistentVolumeClaim apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:core.v1.PersistentVolumeClaimSpec;d "
         "status:core.v1.PersistentVolumeClaimStatus;d",
-    "core.v1.PersistentVolumeClaimCondition lastProbeTime:t lastTransitionTime:t message:s reason:s status:s;r type:s;r",
+    "core.v1.PersistentVolumeClaimCondition lastProbeTime:t lastTransitionTime:t message:s;o reason:s;o status:s;r type:s;r",
     "core.v1.PersistentVolumeClaimSpec accessModes:[s] dataSource:core.v1.TypedLocalObjectReference dataSourceRef:core.v1.TypedObjectReference "
-        "resources:core.v1.VolumeResourceRequirements;d selector:meta.v1.LabelSelector storageClassName:s volumeAttributesClassName:s volumeMode:s volumeName:s",
+        "resources:core.v1.VolumeResourceRequirements;d selector:meta.v1.LabelSelector storageClassName:s volumeAttributesClassName:s volumeMode:s "
+        "volumeName:s;o",
     "core.v1.PersistentVolumeClaimStatus accessModes:[s] allocatedResourceStatuses:{s} allocatedResources:{q} capacity:{q} "
         "conditions:[core.v1.PersistentVolumeClaimCondition];key=type;patch=type currentVolumeAttributesClassName:s "
-        "modifyVolumeStatus:core.v1.ModifyVolumeStatus phase:s",
+        "modifyVolumeStatus:core.v1.ModifyVolumeStatus phase:s;o",
     "core.v1.PersistentVolumeClaimTemplate metadata:meta.v1.ObjectMeta;d spec:core.v1.PersistentVolumeClaimSpec;d;r",
-    "core.v1.PersistentVolumeClaimVolumeSource claimName:s;r readOnly:b",
+    "core.v1.PersistentVolumeClaimVolumeSource claimName:s;r readOnly:b;o",
     "core.v1.PersistentVolumeSpec accessModes:[s] awsElasticBlockStore:core.v1.AWSElasticBlockStoreVolumeSource azureDisk:core.v1.AzureDiskVolumeSource "
         "azureFile:core.v1.AzureFilePersistentVolumeSource capacity:{q} cephfs:core.v1.CephFSPersistentVolumeSource "
         "cinder:core.v1.CinderPersistentVolumeSource claimRef:core.v1.ObjectReference csi:core.v1.CSIPersistentVolumeSource fc:core.v1.FCVolumeSource "
         "flexVolume:core.v1.FlexPersistentVolumeSource flocker:core.v1.FlockerVolumeSource gcePersistentDisk:core.v1.GCEPersistentDiskVolumeSource "
         "glusterfs:core.v1.GlusterfsPersistentVolumeSource hostPath:core.v1.HostPathVolumeSource iscsi:core.v1.ISCSIPersistentVolumeSource "
-        "local:core.v1.LocalVolumeSource mountOptions:[s] nfs:core.v1.NFSVolumeSource nodeAffinity:core.v1.VolumeNodeAffinity persistentVolumeReclaimPolicy:s "
-        "photonPersistentDisk:core.v1.PhotonPersistentDiskVolumeSource portworxVolume:core.v1.PortworxVolumeSource quobyte:core.v1.QuobyteVolumeSource "
-        "rbd:core.v1.RBDPersistentVolumeSource scaleIO:core.v1.ScaleIOPersistentVolumeSource storageClassName:s "
+        "local:core.v1.LocalVolumeSource mountOptions:[s] nfs:core.v1.NFSVolumeSource nodeAffinity:core.v1.VolumeNodeAffinity "
+        "persistentVolumeReclaimPolicy:s;o photonPersistentDisk:core.v1.PhotonPersistentDiskVolumeSource portworxVolume:core.v1.PortworxVolumeSource "
+        "quobyte:core.v1.QuobyteVolumeSource rbd:core.v1.RBDPersistentVolumeSource scaleIO:core.v1.ScaleIOPersistentVolumeSource storageClassName:s;o "
         "storageos:core.v1.StorageOSPersistentVolumeSource volumeAttributesClassName:s volumeMode:s vsphereVolume:core.v1.VsphereVirtualDiskVolumeSource",
-    "core.v1.PersistentVolumeStatus lastPhaseTransitionTime:t message:s phase:s reason:s",
-    "core.v1.PhotonPersistentDiskVolumeSource fsType:s pdID:s;r",
+    "core.v1.PersistentVolumeStatus lastPhaseTransitionTime:t message:s;o phase:s;o reason:s;o",
+    "core.v1.PhotonPersistentDiskVolumeSource fsType:s;o pdID:s;r",
     "core.v1.Pod apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:core.v1.PodSpec;d status:core.v1.PodStatus;d",
     "core.v1.PodAffinity preferredDuringSchedulingIgnoredDuringExecution:[core.v1.WeightedPodAffinityTerm] "
         "requiredDuringSchedulingIgnoredDuringExecution:[core.v1.PodAffinityTerm]",
@@ -489,10 +492,10 @@ const char *const kl__builtin_types[] = {
         "namespaces:[s] topologyKey:s;r",
     "core.v1.PodAntiAffinity preferredDuringSchedulingIgnoredDuringExecution:[core.v1.WeightedPodAffinityTerm] "
         "requiredDuringSchedulingIgnoredDuringExecution:[core.v1.PodAffinityTerm]",
-    "core.v1.PodCertificateProjection certificateChainPath:s credentialBundlePath:s keyPath:s keyType:s;r maxExpirationSeconds:j signerName:s;r",
-    "core.v1.PodCondition lastProbeTime:t lastTransitionTime:t message:s observedGeneration:i reason:s status:s;r type:s;r",
+    "core.v1.PodCertificateProjection certificateChainPath:s;o credentialBundlePath:s;o keyPath:s;o keyType:s;r;o maxExpirationSeconds:j signerName:s;r;o",
+    "core.v1.PodCondition lastProbeTime:t lastTransitionTime:t message:s;o observedGeneration:i;o reason:s;o status:s;r type:s;r",
     "core.v1.PodDNSConfig nameservers:[s] options:[core.v1.PodDNSConfigOption] searches:[s]",
-    "core.v1.PodDNSConfigOption name:s value:s",
+    "core.v1.PodDNSConfigOption name:s;o value:s",
     "core.v1.PodExtendedResourceClaimStatus requestMappings:[core.v1.ContainerExtendedResourceRequest];r resourceClaimName:s;r",
     "core.v1.PodIP ip:s;r",
     "core.v1.PodOS name:s;r",
@@ -504,82 +507,82 @@ const char *const kl__builtin_types[] = {
         "seLinuxChangePolicy:s seLinuxOptions:core.v1.SELinuxOptions seccompProfile:core.v1.SeccompProfile supplementalGroups:[i] supplementalGroupsPolicy:s "
         "sysctls:[core.v1.Sysctl] windowsOptions:core.v1.WindowsSecurityContextOptions",
     "core.v1.PodSpec activeDeadlineSeconds:i affinity:core.v1.Affinity automountServiceAccountToken:b containers:[core.v1.Container];r;key=name;patch=name "
-        "dnsConfig:core.v1.PodDNSConfig dnsPolicy:s enableServiceLinks:b ephemeralContainers:[core.v1.EphemeralContainer];key=name;patch=name "
-        "hostAliases:[core.v1.HostAlias];key=ip;patch=ip hostIPC:b hostNetwork:b hostPID:b hostUsers:b hostname:s hostnameOverride:s "
-        "imagePullSecrets:[core.v1.LocalObjectReference];key=name;patch=name initContainers:[core.v1.Container];key=name;patch=name nodeName:s "
-        "nodeSelector:{s};atomic os:core.v1.PodOS overhead:{q} preemptionPolicy:s priority:j priorityClassName:s readinessGates:[core.v1.PodReadinessGate] "
-        "resourceClaims:[core.v1.PodResourceClaim];key=name;patch=name;retain resources:core.v1.ResourceRequirements restartPolicy:s runtimeClassName:s "
-        "schedulerName:s schedulingGates:[core.v1.PodSchedulingGate];key=name;patch=name securityContext:core.v1.PodSecurityContext serviceAccount:s "
-        "serviceAccountName:s setHostnameAsFQDN:b shareProcessNamespace:b subdomain:s terminationGracePeriodSeconds:i tolerations:[core.v1.Toleration] "
+        "dnsConfig:core.v1.PodDNSConfig dnsPolicy:s;o enableServiceLinks:b ephemeralContainers:[core.v1.EphemeralContainer];key=name;patch=name "
+        "hostAliases:[core.v1.HostAlias];key=ip;patch=ip hostIPC:b;o hostNetwork:b;o hostPID:b;o hostUsers:b hostname:s;o hostnameOverride:s "
+        "imagePullSecrets:[core.v1.LocalObjectReference];key=name;patch=name initContainers:[core.v1.Container];key=name;patch=name nodeName:s;o "
+        "nodeSelector:{s};atomic os:core.v1.PodOS overhead:{q} preemptionPolicy:s priority:j priorityClassName:s;o readinessGates:[core.v1.PodReadinessGate] "
+        "resourceClaims:[core.v1.PodResourceClaim];key=name;patch=name;retain resources:core.v1.ResourceRequirements restartPolicy:s;o runtimeClassName:s "
+        "schedulerName:s;o schedulingGates:[core.v1.PodSchedulingGate];key=name;patch=name securityContext:core.v1.PodSecurityContext serviceAccount:s;o "
+        "serviceAccountName:s;o setHostnameAsFQDN:b shareProcessNamespace:b subdomain:s;o terminationGracePeriodSeconds:i tolerations:[core.v1.Toleration] "
         "topologySpreadConstraints:[core.v1.TopologySpreadConstraint];key=topologyKey,whenUnsatisfiable;patch=topologyKey "
         "volumes:[core.v1.Volume];key=name;patch=name;retain",
     "core.v1.PodStatus conditions:[core.v1.PodCondition];key=type;patch=type containerStatuses:[core.v1.ContainerStatus] "
-        "ephemeralContainerStatuses:[core.v1.ContainerStatus] extendedResourceClaimStatus:core.v1.PodExtendedResourceClaimStatus hostIP:s "
-        "hostIPs:[core.v1.HostIP];patch=ip initContainerStatuses:[core.v1.ContainerStatus] message:s nominatedNodeName:s observedGeneration:i phase:s podIP:s "
-        "podIPs:[core.v1.PodIP];key=ip;patch=ip qosClass:s reason:s resize:s resourceClaimStatuses:[core.v1.PodResourceClaimStatus];key=name;patch=name;retain "
-        "startTime:t",
+        "ephemeralContainerStatuses:[core.v1.ContainerStatus] extendedResourceClaimStatus:core.v1.PodExtendedResourceClaimStatus hostIP:s;o "
+        "hostIPs:[core.v1.HostIP];patch=ip initContainerStatuses:[core.v1.ContainerStatus] message:s;o nominatedNodeName:s;o observedGeneration:i;o phase:s;o "
+        "podIP:s;o podIPs:[core.v1.PodIP];key=ip;patch=ip qosClass:s;o reason:s;o resize:s;o "
+        "resourceClaimStatuses:[core.v1.PodResourceClaimStatus];key=name;patch=name;retain startTime:t",
     "core.v1.PodTemplate apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d template:core.v1.PodTemplateSpec;d",
     "core.v1.PodTemplateSpec metadata:meta.v1.ObjectMeta;d spec:core.v1.PodSpec;d",
     "core.v1.PortStatus error:s port:j;r protocol:s;r",
-    "core.v1.PortworxVolumeSource fsType:s readOnly:b volumeID:s;r",
+    "core.v1.PortworxVolumeSource fsType:s;o readOnly:b;o volumeID:s;r",
     "core.v1.PreferredSchedulingTerm preference:core.v1.NodeSelectorTerm;d;r weight:j;r",
-    "core.v1.Probe exec:core.v1.ExecAction failureThreshold:j grpc:core.v1.GRPCAction httpGet:core.v1.HTTPGetAction initialDelaySeconds:j periodSeconds:j "
-        "successThreshold:j tcpSocket:core.v1.TCPSocketAction terminationGracePeriodSeconds:i timeoutSeconds:j",
+    "core.v1.Probe exec:core.v1.ExecAction failureThreshold:j;o grpc:core.v1.GRPCAction httpGet:core.v1.HTTPGetAction initialDelaySeconds:j;o "
+        "periodSeconds:j;o successThreshold:j;o tcpSocket:core.v1.TCPSocketAction terminationGracePeriodSeconds:i timeoutSeconds:j;o",
     "core.v1.ProjectedVolumeSource defaultMode:j sources:[core.v1.VolumeProjection]",
-    "core.v1.QuobyteVolumeSource group:s readOnly:b registry:s;r tenant:s user:s volume:s;r",
-    "core.v1.RBDPersistentVolumeSource fsType:s image:s;r keyring:s;default=/etc/ceph/keyring monitors:[s];r pool:s;default=rbd readOnly:b "
-        "secretRef:core.v1.SecretReference user:s;default=admin",
-    "core.v1.RBDVolumeSource fsType:s image:s;r keyring:s;default=/etc/ceph/keyring monitors:[s];r pool:s;default=rbd readOnly:b "
-        "secretRef:core.v1.LocalObjectReference user:s;default=admin",
+    "core.v1.QuobyteVolumeSource group:s;o readOnly:b;o registry:s;r tenant:s;o user:s;o volume:s;r",
+    "core.v1.RBDPersistentVolumeSource fsType:s;o image:s;r keyring:s;o;default=/etc/ceph/keyring monitors:[s];r pool:s;o;default=rbd readOnly:b;o "
+        "secretRef:core.v1.SecretReference user:s;o;default=admin",
+    "core.v1.RBDVolumeSource fsType:s;o image:s;r keyring:s;o;default=/etc/ceph/keyring monitors:[s];r pool:s;o;default=rbd readOnly:b;o "
+        "secretRef:core.v1.LocalObjectReference user:s;o;default=admin",
     "core.v1.ReplicationController apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:core.v1.ReplicationControllerSpec;d "
         "status:core.v1.ReplicationControllerStatus;d",
-    "core.v1.ReplicationControllerCondition lastTransitionTime:t message:s reason:s status:s;r type:s;r",
-    "core.v1.ReplicationControllerSpec minReadySeconds:j replicas:j;default=1 selector:{s};atomic template:core.v1.PodTemplateSpec",
-    "core.v1.ReplicationControllerStatus availableReplicas:j conditions:[core.v1.ReplicationControllerCondition];key=type;patch=type "
-        "fullyLabeledReplicas:j observedGeneration:i readyReplicas:j replicas:j;r",
-    "core.v1.ResourceClaim name:s;r request:s",
-    "core.v1.ResourceFieldSelector;atomic containerName:s divisor:q resource:s;r",
-    "core.v1.ResourceHealth health:s resourceID:s;r",
+    "core.v1.ReplicationControllerCondition lastTransitionTime:t message:s;o reason:s;o status:s;r type:s;r",
+    "core.v1.ReplicationControllerSpec minReadySeconds:j;o replicas:j;default=1 selector:{s};atomic template:core.v1.PodTemplateSpec",
+    "core.v1.ReplicationControllerStatus availableReplicas:j;o conditions:[core.v1.ReplicationControllerCondition];key=type;patch=type "
+        "fullyLabeledReplicas:j;o observedGeneration:i;o readyReplicas:j;o replicas:j;r",
+    "core.v1.ResourceClaim name:s;r request:s;o",
+    "core.v1.ResourceFieldSelector;atomic containerName:s;o divisor:q resource:s;r",
+    "core.v1.ResourceHealth health:s;o resourceID:s;r",
     "core.v1.ResourceQuota apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:core.v1.ResourceQuotaSpec;d status:core.v1.ResourceQuotaStatus;d",
     "core.v1.ResourceQuotaSpec hard:{q} scopeSelector:core.v1.ScopeSelector scopes:[s]",
     "core.v1.ResourceQuotaStatus hard:{q} used:{q}",
     "core.v1.ResourceRequirements claims:[core.v1.ResourceClaim];key=name limits:{q} requests:{q}",
     "core.v1.ResourceStatus name:s;r resources:[core.v1.ResourceHealth];key=resourceID",
-    "core.v1.SELinuxOptions level:s role:s type:s user:s",
-    "core.v1.ScaleIOPersistentVolumeSource fsType:s;default=xfs gateway:s;r protectionDomain:s readOnly:b secretRef:core.v1.SecretReference;r sslEnabled:b "
-        "storageMode:s;default=ThinProvisioned storagePool:s system:s;r volumeName:s",
-    "core.v1.ScaleIOVolumeSource fsType:s;default=xfs gateway:s;r protectionDomain:s readOnly:b secretRef:core.v1.LocalObjectReference;r sslEnabled:b "
-        "storageMode:s;default=ThinProvisioned storagePool:s system:s;r volumeName:s",
+    "core.v1.SELinuxOptions level:s;o role:s;o type:s;o user:s;o",
+    "core.v1.ScaleIOPersistentVolumeSource fsType:s;o;default=xfs gateway:s;r protectionDomain:s;o readOnly:b;o secretRef:core.v1.SecretReference;r "
+        "sslEnabled:b;o storageMode:s;o;default=ThinProvisioned storagePool:s;o system:s;r volumeName:s;o",
+    "core.v1.ScaleIOVolumeSource fsType:s;o;default=xfs gateway:s;r protectionDomain:s;o readOnly:b;o secretRef:core.v1.LocalObjectReference;r "
+        "sslEnabled:b;o storageMode:s;o;default=ThinProvisioned storagePool:s;o system:s;r volumeName:s;o",
     "core.v1.ScopeSelector;atomic matchExpressions:[core.v1.ScopedResourceSelectorRequirement]",
     "core.v1.ScopedResourceSelectorRequirement operator:s;r scopeName:s;r values:[s]",
     "core.v1.SeccompProfile localhostProfile:s type:s;r",
-    "core.v1.Secret apiVersion:s data:{B} immutable:b kind:s metadata:meta.v1.ObjectMeta;d stringData:{s} type:s",
-    "core.v1.SecretEnvSource name:s optional:b",
-    "core.v1.SecretKeySelector;atomic key:s;r name:s optional:b",
-    "core.v1.SecretProjection items:[core.v1.KeyToPath] name:s optional:b",
-    "core.v1.SecretReference;atomic name:s namespace:s",
-    "core.v1.SecretVolumeSource defaultMode:j items:[core.v1.KeyToPath] optional:b secretName:s",
+    "core.v1.Secret apiVersion:s data:{B} immutable:b kind:s metadata:meta.v1.ObjectMeta;d stringData:{s} type:s;o",
+    "core.v1.SecretEnvSource name:s;o optional:b",
+    "core.v1.SecretKeySelector;atomic key:s;r name:s;o optional:b",
+    "core.v1.SecretProjection items:[core.v1.KeyToPath] name:s;o optional:b",
+    "core.v1.SecretReference;atomic name:s;o namespace:s;o",
+    "core.v1.SecretVolumeSource defaultMode:j items:[core.v1.KeyToPath] optional:b secretName:s;o",
     "core.v1.SecurityContext allowPrivilegeEscalation:b appArmorProfile:core.v1.AppArmorProfile capabilities:core.v1.Capabilities privileged:b procMount:s "
         "readOnlyRootFilesystem:b runAsGroup:i runAsNonRoot:b runAsUser:i seLinuxOptions:core.v1.SELinuxOptions seccompProfile:core.v1.SeccompProfile "
         "windowsOptions:core.v1.WindowsSecurityContextOptions",
     "core.v1.Service apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:core.v1.ServiceSpec;d status:core.v1.ServiceStatus;d",
     "core.v1.ServiceAccount apiVersion:s automountServiceAccountToken:b imagePullSecrets:[core.v1.LocalObjectReference] kind:s "
         "metadata:meta.v1.ObjectMeta;d secrets:[core.v1.ObjectReference];key=name;patch=name",
-    "core.v1.ServiceAccountTokenProjection audience:s expirationSeconds:i path:s;r",
-    "core.v1.ServicePort appProtocol:s name:s nodePort:j port:j;r protocol:s;default=TCP targetPort:x",
-    "core.v1.ServiceSpec allocateLoadBalancerNodePorts:b clusterIP:s clusterIPs:[s] externalIPs:[s] externalName:s externalTrafficPolicy:s "
-        "healthCheckNodePort:j internalTrafficPolicy:s ipFamilies:[s] ipFamilyPolicy:s loadBalancerClass:s loadBalancerIP:s loadBalancerSourceRanges:[s] "
-        "ports:[core.v1.ServicePort];key=port,protocol;patch=port publishNotReadyAddresses:b selector:{s};atomic sessionAffinity:s "
-        "sessionAffinityConfig:core.v1.SessionAffinityConfig trafficDistribution:s type:s",
+    "core.v1.ServiceAccountTokenProjection audience:s;o expirationSeconds:i path:s;r",
+    "core.v1.ServicePort appProtocol:s name:s;o nodePort:j;o port:j;r protocol:s;o;default=TCP targetPort:x",
+    "core.v1.ServiceSpec allocateLoadBalancerNodePorts:b clusterIP:s;o clusterIPs:[s] externalIPs:[s] externalName:s;o externalTrafficPolicy:s;o "
+        "healthCheckNodePort:j;o internalTrafficPolicy:s ipFamilies:[s] ipFamilyPolicy:s loadBalancerClass:s loadBalancerIP:s;o loadBalancerSourceRanges:[s] "
+        "ports:[core.v1.ServicePort];key=port,protocol;patch=port publishNotReadyAddresses:b;o selector:{s};atomic sessionAffinity:s;o "
+        "sessionAffinityConfig:core.v1.SessionAffinityConfig trafficDistribution:s type:s;o",
     "core.v1.ServiceStatus conditions:[meta.v1.Condition];key=type;patch=type loadBalancer:core.v1.LoadBalancerStatus;d",
     "core.v1.SessionAffinityConfig clientIP:core.v1.ClientIPConfig",
     "core.v1.SleepAction seconds:i;r",
-    "core.v1.StorageOSPersistentVolumeSource fsType:s readOnly:b secretRef:core.v1.ObjectReference volumeName:s volumeNamespace:s",
-    "core.v1.StorageOSVolumeSource fsType:s readOnly:b secretRef:core.v1.LocalObjectReference volumeName:s volumeNamespace:s",
+    "core.v1.StorageOSPersistentVolumeSource fsType:s;o readOnly:b;o secretRef:core.v1.ObjectReference volumeName:s;o volumeNamespace:s;o",
+    "core.v1.StorageOSVolumeSource fsType:s;o readOnly:b;o secretRef:core.v1.LocalObjectReference volumeName:s;o volumeNamespace:s;o",
     "core.v1.Sysctl name:s;r value:s;r",
-    "core.v1.TCPSocketAction host:s port:x;r",
-    "core.v1.Taint effect:s;r key:s;r timeAdded:t value:s",
-    "core.v1.Toleration effect:s key:s operator:s tolerationSeconds:i value:s",
+    "core.v1.TCPSocketAction host:s;o port:x;r",
+    "core.v1.Taint effect:s;r key:s;r timeAdded:t value:s;o",
+    "core.v1.Toleration effect:s;o key:s;o operator:s;o tolerationSeconds:i value:s;o",
     "core.v1.TopologySelectorLabelRequirement key:s;r values:[s];r",
     "core.v1.TopologySelectorTerm;atomic matchLabelExpressions:[core.v1.TopologySelectorLabelRequirement]",
     "core.v1.TopologySpreadConstraint labelSelector:meta.v1.LabelSelector matchLabelKeys:[s] maxSkew:j;r minDomains:j nodeAffinityPolicy:s "
@@ -597,14 +600,14 @@ const char *const kl__builtin_types[] = {
         "scaleIO:core.v1.ScaleIOVolumeSource secret:core.v1.SecretVolumeSource storageos:core.v1.StorageOSVolumeSource "
         "vsphereVolume:core.v1.VsphereVirtualDiskVolumeSource",
     "core.v1.VolumeDevice devicePath:s;r name:s;r",
-    "core.v1.VolumeMount mountPath:s;r mountPropagation:s name:s;r readOnly:b recursiveReadOnly:s subPath:s subPathExpr:s",
-    "core.v1.VolumeMountStatus mountPath:s;r name:s;r readOnly:b recursiveReadOnly:s",
+    "core.v1.VolumeMount mountPath:s;r mountPropagation:s name:s;r readOnly:b;o recursiveReadOnly:s subPath:s;o subPathExpr:s;o",
+    "core.v1.VolumeMountStatus mountPath:s;r name:s;r readOnly:b;o recursiveReadOnly:s",
     "core.v1.VolumeNodeAffinity required:core.v1.NodeSelector",
     "core.v1.VolumeProjection clusterTrustBundle:core.v1.ClusterTrustBundleProjection configMap:core.v1.ConfigMapProjection "
         "downwardAPI:core.v1.DownwardAPIProjection podCertificate:core.v1.PodCertificateProjection secret:core.v1.SecretProjection "
         "serviceAccountToken:core.v1.ServiceAccountTokenProjection",
     "core.v1.VolumeResourceRequirements limits:{q} requests:{q}",
-    "core.v1.VsphereVirtualDiskVolumeSource fsType:s storagePolicyID:s storagePolicyName:s volumePath:s;r",
+    "core.v1.VsphereVirtualDiskVolumeSource fsType:s;o storagePolicyID:s;o storagePolicyName:s;o volumePath:s;r",
     "core.v1.WeightedPodAffinityTerm podAffinityTerm:core.v1.PodAffinityTerm;d;r weight:j;r",
     "core.v1.WindowsSecurityContextOptions gmsaCredentialSpec:s gmsaCredentialSpecName:s hostProcess:b runAsUserName:s",
     "discovery.v1.Endpoint addresses:[s];r;set conditions:discovery.v1.EndpointConditions;d deprecatedTopology:{s} hints:discovery.v1.EndpointHints "
@@ -616,15 +619,15 @@ const char *const kl__builtin_types[] = {
         "ports:[discovery.v1.EndpointPort]",
     "discovery.v1.ForNode name:s;r",
     "discovery.v1.ForZone name:s;r",
-    "events.v1.Event action:s apiVersion:s deprecatedCount:j deprecatedFirstTimestamp:t deprecatedLastTimestamp:t deprecatedSource:core.v1.EventSource;d "
-        "eventTime:m;r kind:s metadata:meta.v1.ObjectMeta;d note:s reason:s regarding:core.v1.ObjectReference;d related:core.v1.ObjectReference "
-        "reportingController:s reportingInstance:s series:events.v1.EventSeries type:s",
+    "events.v1.Event action:s;o apiVersion:s deprecatedCount:j;o deprecatedFirstTimestamp:t deprecatedLastTimestamp:t "
+        "deprecatedSource:core.v1.EventSource;d eventTime:m;r kind:s metadata:meta.v1.ObjectMeta;d note:s;o reason:s;o regarding:core.v1.ObjectReference;d "
+        "related:core.v1.ObjectReference reportingController:s;o reportingInstance:s;o series:events.v1.EventSeries type:s;o",
     "events.v1.EventSeries count:j;r lastObservedTime:m;r",
     "flowcontrol.v1.ExemptPriorityLevelConfiguration lendablePercent:j nominalConcurrencyShares:j",
     "flowcontrol.v1.FlowDistinguisherMethod type:s;r",
     "flowcontrol.v1.FlowSchema apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:flowcontrol.v1.FlowSchemaSpec;d "
         "status:flowcontrol.v1.FlowSchemaStatus;d",
-    "flowcontrol.v1.FlowSchemaCondition lastTransitionTime:t message:s reason:s status:s type:s",
+    "flowcontrol.v1.FlowSchemaCondition lastTransitionTime:t message:s;o reason:s;o status:s;o type:s;o",
     "flowcontrol.v1.FlowSchemaSpec distinguisherMethod:flowcontrol.v1.FlowDistinguisherMethod matchingPrecedence:j "
         "priorityLevelConfiguration:flowcontrol.v1.PriorityLevelConfigurationReference;d;r rules:[flowcontrol.v1.PolicyRulesWithSubjects]",
     "flowcontrol.v1.FlowSchemaStatus conditions:[flowcontrol.v1.FlowSchemaCondition];key=type;patch=type",
@@ -637,29 +640,29 @@ const char *const kl__builtin_types[] = {
         "subjects:[flowcontrol.v1.Subject];r",
     "flowcontrol.v1.PriorityLevelConfiguration apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:flowcontrol.v1.PriorityLevelConfigurationSpec;d "
         "status:flowcontrol.v1.PriorityLevelConfigurationStatus;d",
-    "flowcontrol.v1.PriorityLevelConfigurationCondition lastTransitionTime:t message:s reason:s status:s type:s",
+    "flowcontrol.v1.PriorityLevelConfigurationCondition lastTransitionTime:t message:s;o reason:s;o status:s;o type:s;o",
     "flowcontrol.v1.PriorityLevelConfigurationReference name:s;r",
     "flowcontrol.v1.PriorityLevelConfigurationSpec exempt:flowcontrol.v1.ExemptPriorityLevelConfiguration "
         "limited:flowcontrol.v1.LimitedPriorityLevelConfiguration type:s;r",
     "flowcontrol.v1.PriorityLevelConfigurationStatus conditions:[flowcontrol.v1.PriorityLevelConfigurationCondition];key=type;patch=type",
     "flowcontrol.v1.QueuingConfiguration handSize:j queueLengthLimit:j queues:j",
-    "flowcontrol.v1.ResourcePolicyRule apiGroups:[s];r;set clusterScope:b namespaces:[s];set resources:[s];r;set verbs:[s];r;set",
+    "flowcontrol.v1.ResourcePolicyRule apiGroups:[s];r;set clusterScope:b;o namespaces:[s];set resources:[s];r;set verbs:[s];r;set",
     "flowcontrol.v1.ServiceAccountSubject name:s;r namespace:s;r",
     "flowcontrol.v1.Subject group:flowcontrol.v1.GroupSubject kind:s;r serviceAccount:flowcontrol.v1.ServiceAccountSubject user:flowcontrol.v1.UserSubject",
     "flowcontrol.v1.UserSubject name:s;r",
-    "meta.v1.Condition lastTransitionTime:t;r message:s;r observedGeneration:i reason:s;r status:s;r type:s;r",
+    "meta.v1.Condition lastTransitionTime:t;r message:s;r observedGeneration:i;o reason:s;r status:s;r type:s;r",
     "meta.v1.DeleteOptions apiVersion:s dryRun:[s] gracePeriodSeconds:i ignoreStoreReadErrorWithClusterBreakingPotential:b kind:s orphanDependents:b "
         "preconditions:meta.v1.Preconditions propagationPolicy:s",
     "meta.v1.FieldSelectorRequirement key:s;r operator:s;r values:[s]",
     "meta.v1.LabelSelector;atomic matchExpressions:[meta.v1.LabelSelectorRequirement] matchLabels:{s}",
     "meta.v1.LabelSelectorRequirement key:s;r operator:s;r values:[s]",
-    "meta.v1.ManagedFieldsEntry apiVersion:s fieldsType:s fieldsV1:o manager:s operation:s subresource:s time:t",
-    "meta.v1.ObjectMeta annotations:{s} creationTimestamp:t deletionGracePeriodSeconds:i deletionTimestamp:t finalizers:[s];set;patch= generateName:s "
-        "generation:i labels:{s} managedFields:[meta.v1.ManagedFieldsEntry] name:s namespace:s ownerReferences:[meta.v1.OwnerReference];key=uid;patch=uid "
-        "resourceVersion:s selfLink:s uid:s",
+    "meta.v1.ManagedFieldsEntry apiVersion:s;o fieldsType:s;o fieldsV1:o manager:s;o operation:s;o subresource:s;o time:t",
+    "meta.v1.ObjectMeta annotations:{s} creationTimestamp:t deletionGracePeriodSeconds:i deletionTimestamp:t finalizers:[s];set;patch= generateName:s;o "
+        "generation:i;o labels:{s} managedFields:[meta.v1.ManagedFieldsEntry] name:s;o namespace:s;o "
+        "ownerReferences:[meta.v1.OwnerReference];key=uid;patch=uid resourceVersion:s;o selfLink:s;o uid:s;o",
     "meta.v1.OwnerReference;atomic apiVersion:s;r blockOwnerDeletion:b controller:b kind:s;r name:s;r uid:s;r",
     "meta.v1.Preconditions resourceVersion:s uid:s",
-    "networking.v1.HTTPIngressPath backend:networking.v1.IngressBackend;d;r path:s pathType:s;r",
+    "networking.v1.HTTPIngressPath backend:networking.v1.IngressBackend;d;r path:s;o pathType:s;r",
     "networking.v1.HTTPIngressRuleValue paths:[networking.v1.HTTPIngressPath];r",
     "networking.v1.IPAddress apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:networking.v1.IPAddressSpec;d",
     "networking.v1.IPAddressSpec parentRef:networking.v1.ParentReference;r",
@@ -668,16 +671,16 @@ const char *const kl__builtin_types[] = {
     "networking.v1.IngressBackend resource:core.v1.TypedLocalObjectReference service:networking.v1.IngressServiceBackend",
     "networking.v1.IngressClass apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:networking.v1.IngressClassSpec;d",
     "networking.v1.IngressClassParametersReference apiGroup:s kind:s;r name:s;r namespace:s scope:s",
-    "networking.v1.IngressClassSpec controller:s parameters:networking.v1.IngressClassParametersReference",
-    "networking.v1.IngressLoadBalancerIngress hostname:s ip:s ports:[networking.v1.IngressPortStatus]",
+    "networking.v1.IngressClassSpec controller:s;o parameters:networking.v1.IngressClassParametersReference",
+    "networking.v1.IngressLoadBalancerIngress hostname:s;o ip:s;o ports:[networking.v1.IngressPortStatus]",
     "networking.v1.IngressLoadBalancerStatus ingress:[networking.v1.IngressLoadBalancerIngress]",
     "networking.v1.IngressPortStatus error:s port:j;r protocol:s;r",
-    "networking.v1.IngressRule host:s http:networking.v1.HTTPIngressRuleValue",
+    "networking.v1.IngressRule host:s;o http:networking.v1.HTTPIngressRuleValue",
     "networking.v1.IngressServiceBackend name:s;r port:networking.v1.ServiceBackendPort;d",
     "networking.v1.IngressSpec defaultBackend:networking.v1.IngressBackend ingressClassName:s rules:[networking.v1.IngressRule] "
         "tls:[networking.v1.IngressTLS]",
     "networking.v1.IngressStatus loadBalancer:networking.v1.IngressLoadBalancerStatus;d",
-    "networking.v1.IngressTLS hosts:[s] secretName:s",
+    "networking.v1.IngressTLS hosts:[s] secretName:s;o",
     "networking.v1.NetworkPolicy apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:networking.v1.NetworkPolicySpec;d",
     "networking.v1.NetworkPolicyEgressRule ports:[networking.v1.NetworkPolicyPort] to:[networking.v1.NetworkPolicyPeer]",
     "networking.v1.NetworkPolicyIngressRule from:[networking.v1.NetworkPolicyPeer] ports:[networking.v1.NetworkPolicyPort]",
@@ -685,8 +688,8 @@ const char *const kl__builtin_types[] = {
     "networking.v1.NetworkPolicyPort endPort:j port:x protocol:s",
     "networking.v1.NetworkPolicySpec egress:[networking.v1.NetworkPolicyEgressRule] ingress:[networking.v1.NetworkPolicyIngressRule] "
         "podSelector:meta.v1.LabelSelector;d policyTypes:[s]",
-    "networking.v1.ParentReference group:s name:s;r namespace:s resource:s;r",
-    "networking.v1.ServiceBackendPort;atomic name:s number:j",
+    "networking.v1.ParentReference group:s;o name:s;r;o namespace:s;o resource:s;r;o",
+    "networking.v1.ServiceBackendPort;atomic name:s;o number:j;o",
     "networking.v1.ServiceCIDR apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:networking.v1.ServiceCIDRSpec;d "
         "status:networking.v1.ServiceCIDRStatus;d",
     "networking.v1.ServiceCIDRSpec cidrs:[s]",
@@ -699,7 +702,7 @@ const char *const kl__builtin_types[] = {
         "status:policy.v1.PodDisruptionBudgetStatus;d",
     "policy.v1.PodDisruptionBudgetSpec maxUnavailable:x minAvailable:x selector:meta.v1.LabelSelector unhealthyPodEvictionPolicy:s",
     "policy.v1.PodDisruptionBudgetStatus conditions:[meta.v1.Condition];key=type;patch=type currentHealthy:j;r desiredHealthy:j;r disruptedPods:{t} "
-        "disruptionsAllowed:j;r expectedPods:j;r observedGeneration:i",
+        "disruptionsAllowed:j;r expectedPods:j;r observedGeneration:i;o",
     "rbac.v1.AggregationRule clusterRoleSelectors:[meta.v1.LabelSelector]",
     "rbac.v1.ClusterRole aggregationRule:rbac.v1.AggregationRule apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d rules:[rbac.v1.PolicyRule]",
     "rbac.v1.ClusterRoleBinding apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d roleRef:rbac.v1.RoleRef;d;r subjects:[rbac.v1.Subject]",
@@ -707,7 +710,7 @@ const char *const kl__builtin_types[] = {
     "rbac.v1.Role apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d rules:[rbac.v1.PolicyRule]",
     "rbac.v1.RoleBinding apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d roleRef:rbac.v1.RoleRef;d;r subjects:[rbac.v1.Subject]",
     "rbac.v1.RoleRef;atomic apiGroup:s;r kind:s;r name:s;r",
-    "rbac.v1.Subject;atomic apiGroup:s kind:s;r name:s;r namespace:s",
+    "rbac.v1.Subject;atomic apiGroup:s;o kind:s;r name:s;r namespace:s;o",
     "resource.v1.AllocatedDeviceStatus conditions:[meta.v1.Condition];key=type data:o device:s;r driver:s;r networkData:resource.v1.NetworkDeviceData "
         "pool:s;r shareID:s",
     "resource.v1.AllocationResult allocationTimestamp:t devices:resource.v1.DeviceAllocationResult;d nodeSelector:core.v1.NodeSelector",
@@ -735,17 +738,17 @@ const char *const kl__builtin_types[] = {
     "resource.v1.DeviceRequestAllocationResult adminAccess:b bindingConditions:[s] bindingFailureConditions:[s] consumedCapacity:{q} device:s;r driver:s;r "
         "pool:s;r request:s;r shareID:s tolerations:[resource.v1.DeviceToleration]",
     "resource.v1.DeviceSelector cel:resource.v1.CELDeviceSelector",
-    "resource.v1.DeviceSubRequest allocationMode:s capacity:resource.v1.CapacityRequirements count:i deviceClassName:s;r name:s;r "
+    "resource.v1.DeviceSubRequest allocationMode:s;o capacity:resource.v1.CapacityRequirements count:i;o deviceClassName:s;r name:s;r "
         "selectors:[resource.v1.DeviceSelector] tolerations:[resource.v1.DeviceToleration]",
-    "resource.v1.DeviceTaint effect:s;r key:s;r timeAdded:t value:s",
-    "resource.v1.DeviceToleration effect:s key:s operator:s;default=Equal tolerationSeconds:i value:s",
-    "resource.v1.ExactDeviceRequest adminAccess:b allocationMode:s capacity:resource.v1.CapacityRequirements count:i deviceClassName:s;r "
+    "resource.v1.DeviceTaint effect:s;r key:s;r timeAdded:t value:s;o",
+    "resource.v1.DeviceToleration effect:s;o key:s;o operator:s;o;default=Equal tolerationSeconds:i value:s;o",
+    "resource.v1.ExactDeviceRequest adminAccess:b allocationMode:s;o capacity:resource.v1.CapacityRequirements count:i;o deviceClassName:s;r "
         "selectors:[resource.v1.DeviceSelector] tolerations:[resource.v1.DeviceToleration]",
-    "resource.v1.NetworkDeviceData hardwareAddress:s interfaceName:s ips:[s]",
+    "resource.v1.NetworkDeviceData hardwareAddress:s;o interfaceName:s;o ips:[s]",
     "resource.v1.OpaqueDeviceConfiguration driver:s;r parameters:o;r",
     "resource.v1.ResourceClaim apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:resource.v1.ResourceClaimSpec;d;r "
         "status:resource.v1.ResourceClaimStatus;d",
-    "resource.v1.ResourceClaimConsumerReference apiGroup:s name:s;r resource:s;r uid:s;r",
+    "resource.v1.ResourceClaimConsumerReference apiGroup:s;o name:s;r resource:s;r uid:s;r",
     "resource.v1.ResourceClaimSpec devices:resource.v1.DeviceClaim;d",
     "resource.v1.ResourceClaimStatus allocation:resource.v1.AllocationResult devices:[resource.v1.AllocatedDeviceStatus];key=driver,device,pool,shareID "
         "reservedFor:[resource.v1.ResourceClaimConsumerReference];key=uid;patch=uid",
@@ -755,7 +758,7 @@ const char *const kl__builtin_types[] = {
     "resource.v1.ResourceSlice apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:resource.v1.ResourceSliceSpec;d;r",
     "resource.v1.ResourceSliceSpec allNodes:b devices:[resource.v1.Device] driver:s;r nodeName:s nodeSelector:core.v1.NodeSelector "
         "perDeviceNodeSelection:b pool:resource.v1.ResourcePool;d;r sharedCounters:[resource.v1.CounterSet]",
-    "scheduling.v1.PriorityClass apiVersion:s description:s globalDefault:b kind:s metadata:meta.v1.ObjectMeta;d preemptionPolicy:s value:j;r",
+    "scheduling.v1.PriorityClass apiVersion:s description:s;o globalDefault:b;o kind:s metadata:meta.v1.ObjectMeta;d preemptionPolicy:s value:j;r",
     "storage.v1.CSIDriver apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:storage.v1.CSIDriverSpec;d;r",
     "storage.v1.CSIDriverSpec attachRequired:b fsGroupPolicy:s nodeAllocatableUpdatePeriodSeconds:i podInfoOnMount:b requiresRepublish:b seLinuxMount:b "
         "storageCapacity:b tokenRequests:[storage.v1.TokenRequest] volumeLifecycleModes:[s];set",
@@ -773,7 +776,7 @@ const char *const kl__builtin_types[] = {
     "storage.v1.VolumeAttachmentSpec attacher:s;r nodeName:s;r source:storage.v1.VolumeAttachmentSource;d;r",
     "storage.v1.VolumeAttachmentStatus attachError:storage.v1.VolumeError attached:b;r attachmentMetadata:{s} detachError:storage.v1.VolumeError",
     "storage.v1.VolumeAttributesClass apiVersion:s driverName:s;r kind:s metadata:meta.v1.ObjectMeta;d parameters:{s}",
-    "storage.v1.VolumeError errorCode:j message:s time:t",
+    "storage.v1.VolumeError errorCode:j message:s;o time:t",
     "storage.v1.VolumeNodeResources count:j",
     NULL,
 };

@@ -159,15 +159,22 @@ static const kl_value *empty_object(void)
     return kl_builder_done(b);
 }
 
-/* Values that Go's omitempty leaves out: empty maps and lists of built-in kinds, empty strings of their
- * metadata. */
+static bool is_zero(const kl_value *v)
+{
+    int64_t n;
+    if (kl_value_type(v) == KL_STRING)
+        return !kl_value_len(v);
+    return kl_value_type(v) == KL_BOOL ? !kl_value_bool(v, true) : kl_value_int(v, &n) && !n;
+}
+
+/* Values of built-in kinds that Go's omitempty leaves out. */
 static bool dropped_when_empty(const kl__schema *owner, const kl__field *f, const kl_value *v)
 {
-    if (owner->custom || !f || f->present || kl_value_len(v))
+    if (owner->custom || !f)
         return false;
-    if (f->schema->type == KL_S_MAP || f->schema->type == KL_S_LIST)
-        return true;
-    return f->schema->type == KL_S_STRING && owner->name && !strcmp(owner->name, "meta.v1.ObjectMeta");
+    if (f->omitted)
+        return is_zero(v);
+    return !f->present && !kl_value_len(v) && (f->schema->type == KL_S_MAP || f->schema->type == KL_S_LIST);
 }
 
 /* Its unknown fields are dropped silently. */
@@ -242,7 +249,8 @@ static kl_status walk_object(struct walk *w, const kl__schema *s, const kl_value
     for (size_t i = 0; !st && w->fill && i < s->nfields; i++) {
         const kl__field *f = &s->fields[i];
         const kl_value *have = kl_value_get(in, f->name), *x = NULL;
-        if (have && !(kl_value_type(have) == KL_NULL && (!s->custom || !f->schema->nullable)))
+        if (have && !(kl_value_type(have) == KL_NULL && (!s->custom || !f->schema->nullable))
+            && !dropped_when_empty(s, f, have))
             continue;
         if (f->filled && f->schema->type == KL_S_STRUCT) {
             const kl_value *none = empty_object();

@@ -169,7 +169,7 @@ static void text_field(kl__types *t, kl__schema *owner, const char *p, const cha
 {
     const char *colon = memchr(p, ':', (size_t)(end - p));
     char *name = kl_strndup(p, (size_t)(colon - p));
-    bool present = false, filled = false, retain = false;
+    bool present = false, filled = false, retain = false, omitted = false;
     p = colon + 1;
     kl__schema *s = text_type(t, &p, end);
     while (p < end && *p == ';') {
@@ -180,6 +180,8 @@ static void text_field(kl__types *t, kl__schema *owner, const char *p, const cha
             present = true;
         else if (flag_is(p, n, "d"))
             present = filled = true;
+        else if (flag_is(p, n, "o"))
+            omitted = true;
         else if (flag_is(p, n, "set"))
             s->list = KL_S_SET;
         else if (flag_is(p, n, "atomic"))
@@ -200,6 +202,7 @@ static void text_field(kl__types *t, kl__schema *owner, const char *p, const cha
         p += n;
     }
     add_field(owner, name, s, present, false);
+    owner->fields[owner->nfields - 1].omitted = omitted;
     owner->fields[owner->nfields - 1].retain = retain;
     owner->fields[owner->nfields - 1].filled = filled;
 }

@@ -37,6 +37,7 @@ typedef struct kl__field {
     const kl__schema *schema;
     bool present;  /* present even when it was not given: a Go struct, or a required list as null */
     bool filled;   /* ... and written as {} */
+    bool omitted;  /* left out at its zero value: "", 0, false */
     bool retain;   /* strategic merge patch: $retainKeys */
     bool required; /* CRD: the object must have it */
 } kl__field;

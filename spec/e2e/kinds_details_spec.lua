@@ -164,3 +164,42 @@ servers.only_real(function(_, real)
     end)
   end)
 end)
+
+-- Go's JSON leaves these out, so that nobody sees them and defaults take their place.
+both.describe("zero values", function(ns)
+  local base = "/api/v1/namespaces/" .. ns
+  local apps = "/apis/apps/v1/namespaces/" .. ns
+  local container = { name = "c", image = "i", stdin = false, tty = false, workingDir = "", imagePullPolicy = "",
+    terminationMessagePath = "", env = { { name = "A", value = "" } }, ports = { { containerPort = 80, hostPort = 0,
+      protocol = "", name = "", hostIP = "" } },
+    volumeMounts = { { name = "v", mountPath = "/v", readOnly = false, subPath = "" } },
+    livenessProbe = { tcpSocket = { port = 80 }, initialDelaySeconds = 0, periodSeconds = 0 },
+    securityContext = { privileged = false, runAsNonRoot = false } }
+  local pod = { hostNetwork = false, hostPID = false, nodeName = "", serviceAccountName = "", restartPolicy = "",
+    dnsPolicy = "", subdomain = "", automountServiceAccountToken = false, terminationGracePeriodSeconds = 0,
+    volumes = { { name = "v", emptyDir = { medium = "" } } }, containers = { container },
+    tolerations = { { key = "a", operator = "", value = "b", effect = "" } } }
+  local labels = { a = "" }
+  local workload = { paused = false, minReadySeconds = 0, replicas = 0, selector = { matchLabels = labels },
+    strategy = { type = "" }, template = { metadata = { labels = labels, name = "" }, spec = pod } }
+  return {
+    { "a pod", "POST", base .. "/pods", { metadata = { name = "p", generateName = "" }, spec = pod }, 201 },
+    { "a pod's status", "PATCH", base .. "/pods/p/status", { status = { message = "", reason = "", phase = "Running",
+      podIP = "", containerStatuses = { { name = "c", image = "", imageID = "", ready = false, restartCount = 0,
+        containerID = "" } } } }, 200 },
+    { "a deployment", "POST", apps .. "/deployments", { metadata = { name = "d" }, spec = workload }, 201 },
+    { "a deployment's pause", "STRATEGIC", apps .. "/deployments/d", { spec = { paused = false } }, 200 },
+    { "a pause that ends", "PATCH", apps .. "/deployments/d", { spec = { paused = true } }, 200 },
+    { "and has ended", "PATCH", apps .. "/deployments/d", { spec = { paused = false } }, 200 },
+    { "a deployment's status", "PATCH", apps .. "/deployments/d/status", { status = { replicas = 0, readyReplicas = 0,
+      observedGeneration = 0 } }, 200 },
+    { "an apply", "APPLY", apps .. "/deployments/applied?fieldManager=a", { apiVersion = "apps/v1", kind = "Deployment",
+      metadata = { name = "applied" }, spec = workload }, 201 },
+    { "a service", "POST", base .. "/services", { metadata = { name = "s" }, spec = { type = "", clusterIP = "",
+      externalName = "", sessionAffinity = "", publishNotReadyAddresses = false, selector = labels,
+      ports = { { name = "", port = 80, protocol = "", nodePort = 0 } } } }, 201 },
+    { "a node", "POST", "/api/v1/nodes", { metadata = { name = ns }, spec = { unschedulable = false, podCIDR = "",
+      providerID = "" } }, 201 },
+    { "no node", "DELETE", "/api/v1/nodes/" .. ns, nil, 200 },
+  }
+end)

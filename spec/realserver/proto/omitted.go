@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+	"sort"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// definition is a type's name in OpenAPI, as core/schema/builtin.lua shortens it: "apps.v1.DeploymentSpec".
+func definition(t reflect.Type) string {
+	path := strings.TrimPrefix(t.PkgPath(), "k8s.io/api/")
+	if _, below, ok := strings.Cut(path, "/pkg/apis/"); ok {
+		path = below
+	}
+	return strings.ReplaceAll(path, "/", ".") + "." + t.Name()
+}
+
+// omitted writes a line for each text, number and boolean that JSON leaves out at its zero value, "DEFINITION FIELD": OpenAPI
+// does not say which these are.
+func omitted(out io.Writer) {
+	found := map[string]bool{}
+	seen := map[reflect.Type]bool{}
+	var walk func(t reflect.Type)
+	var fields func(t reflect.Type, of string)
+	fields = func(t reflect.Type, of string) {
+		for i := range t.NumField() {
+			f := t.Field(i)
+			name, rest, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if !f.IsExported() || name == "-" || f.Type == typeMeta {
+				continue
+			}
+			if f.Anonymous && name == "" {
+				fields(f.Type, of)
+				continue
+			}
+			switch f.Type.Kind() {
+			case reflect.String, reflect.Bool, reflect.Int32, reflect.Int64:
+				if strings.Contains(","+rest+",", ",omitempty,") {
+					found[of+" "+name] = true
+				}
+			default:
+				walk(f.Type)
+			}
+		}
+	}
+	walk = func(t reflect.Type) {
+		for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+			t = t.Elem()
+		}
+		if t.Kind() != reflect.Struct || special[t] != "" || t == reflect.TypeOf(runtime.Unknown{}) || seen[t] {
+			return
+		}
+		seen[t] = true
+		fields(t, definition(t))
+	}
+	for _, k := range kinds() {
+		walk(k.t)
+	}
+	walk(reflect.TypeOf(apiextensionsv1.CustomResourceDefinition{}))
+	var lines []string
+	for line := range found {
+		lines = append(lines, line)
+	}
+	sort.Strings(lines)
+	for _, line := range lines {
+		fmt.Fprintln(out, line)
+	}
+}

@@ -233,6 +233,7 @@ versions: assets ## the oldest and newest kube-apiserver that README promises, f
 	@for v in oldest newest; do sh spec/realserver/build.sh build/assets/$$v $$v || echo "kubelua: no $$v API server here: its specs are skipped" >&2; done
 	@sh spec/realserver/build.sh build/assets/helm helm || echo "kubelua: no helm here: the chart's specs are skipped" >&2
 	@sh spec/realserver/build.sh build/assets/clients clients || echo "kubelua: no programs of client-go here: their specs are skipped" >&2
+	@sh spec/realserver/build.sh build/assets/rust rust || echo "kubelua: no programs of kube-rs here: their spec is skipped" >&2
 	@sh spec/realserver/build.sh build/assets/python python || echo "kubelua: no Python client here: its spec is skipped" >&2
 	@sh spec/realserver/build.sh build/assets/koordinator koordinator || echo "kubelua: none of Koordinator's functions here: ours are not held against them" >&2
 

@@ -5,6 +5,7 @@
 # build.sh DIR helm - puts helm into DIR, which renders deploy/chart.
 # build.sh DIR koordinator - puts into DIR a program that asks Koordinator's own functions (koordinator/).
 # build.sh DIR python - puts into DIR venv, a Python with the official client (python/requirements.txt).
+# build.sh DIR rust - puts into DIR rust-clients, tests of kube-rs (rust/), built by cargo.
 # build.sh DIR clients - puts into DIR clients.test, programs of client-go and envtest (clients/).
 #
 # Nobody publishes small binaries of these three, but Go builds them from their published modules (go.mod beside
@@ -13,7 +14,7 @@
 # Exit status: 0 they are there, 3 there is no way to get them here (and the reason is printed).
 set -eu
 
-mkdir -p "${1:?usage: build.sh DIR [oldest|newest|helm|koordinator|clients|python]}"
+mkdir -p "${1:?usage: build.sh DIR [oldest|newest|helm|koordinator|clients|python|rust]}"
 out=$(cd "$1" && pwd)
 which=${2:-}
 here=$(cd "$(dirname "$0")" && pwd)/$which
@@ -32,7 +33,22 @@ if [ "$which" = python ]; then
 	ln -sfn "$venv" "$out/venv"
 	exit 0
 fi
-[ -f "$here/go.mod" ] || { echo "realserver: '$which' is not known here; it is oldest, newest, helm, koordinator, clients, python or nothing" >&2; exit 2; }
+if [ "$which" = rust ]; then
+	program=$cache/rust-clients-$(cat "$here/Cargo.toml" "$here/Cargo.lock" "$here/clients.rs" | cksum | cut -d" " -f1)
+	mkdir -p "$cache"
+	exec 9>"$cache/lock"
+	flock 9
+	if [ ! -x "$program" ]; then
+		command -v cargo >/dev/null || { echo "realserver: no cargo here; https://rustup.rs has one" >&2; exit 3; }
+		echo "realserver: building tests of kube-rs; minutes the first time, kept in $program" >&2
+		built=$(cd "$here" && nice cargo test -q --no-run --locked --target-dir "$cache/rust" --message-format json |
+			sed -n 's/.*"executable":"\([^"]*\)".*/\1/p') && cp "$built" "$program.new" && mv "$program.new" "$program" ||
+			{ echo "realserver: cargo cannot build $here; the lines above say why" >&2; exit 3; }
+	fi
+	ln -sfn "$program" "$out/rust-clients"
+	exit 0
+fi
+[ -f "$here/go.mod" ] || { echo "realserver: '$which' is not known here; it is oldest, newest, helm, koordinator, clients, python, rust or nothing" >&2; exit 2; }
 VERSION=$(sed -n 's/.*\(k8s.io\/kubernetes\|helm.sh\/helm\/v3\|koordinator-sh\/koordinator\) v//p' "$here/go.mod" | head -n 1)
 [ "$which" != clients ] || VERSION=$(sed -n 's/.*k8s.io\/client-go v//p' "$here/go.mod" | head -n 1)
 GO_WANTED=$(sed -n 's/^go \(1\.[0-9]*\).*/\1/p' "$here/go.mod")      # what that version of Kubernetes asks for

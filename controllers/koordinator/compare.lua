@@ -14,6 +14,7 @@ local plan = require "plan"
 local report = require "compare.report"
 local settings = require "settings"
 local sloconfig = require "sloconfig"
+local whole = require "lib.whole"
 
 local NODE, POD = "v1/Node", "v1/Pod"
 local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
@@ -68,17 +69,11 @@ local function write(ctx, seen)
   report.write(ctx, REPORT, report.text(seen.all, seen.nodes, "nodes"), cases)
 end
 
-return kube.controller {
+return whole.controller {
   name = "compare-noderesource",
-  resource = "v1/Namespace",
-  selector = { fields = "metadata.name=" .. sloconfig.NAMESPACE },
-  metadata = true,
   reads = { NODE, POD, METRIC, TOPOLOGY, sloconfig.KIND },
   indexes = { [POD] = { node = "spec.nodeName" } },
   every = "60s",
-  workers = 1,
-  cpu = "20s",
-  memory = "2Gi",
   params = {
     patienceSeconds = 300,  -- a disagreement that is younger is not told: koord-manager writes that seldom
     cases = 10,             -- that are kept

@@ -5,7 +5,6 @@
 --
 --   kubelua run controllers/koordinator/compareagents.lua
 
-local kube = require "kubelua"
 local colocation = require "colocation"
 local fields = require "fields"
 local lasting = require "compare.lasting"
@@ -14,6 +13,7 @@ local report = require "compare.report"
 local sloconfig = require "sloconfig"
 local spec = require "compare.spec"
 local strategy = require "nodeslo.strategy"
+local whole = require "lib.whole"
 
 local NODE = "v1/Node"
 local METRIC, SLO = "slo.koordinator.sh/v1alpha1/NodeMetric", "slo.koordinator.sh/v1alpha1/NodeSLO"
@@ -49,16 +49,10 @@ local function disagreements(node, ctx)
   return found
 end
 
-return kube.controller {
+return whole.controller {
   name = "compare-agents",
-  resource = "v1/Namespace",
-  selector = { fields = "metadata.name=" .. sloconfig.NAMESPACE },
-  metadata = true,
   reads = { NODE, METRIC, SLO, sloconfig.KIND },
   every = "60s",
-  workers = 1,
-  cpu = "20s",
-  memory = "2Gi",
   params = {
     upstream = "v1.8.0",    -- or "main": which of the two is there
     patienceSeconds = 300,  -- a disagreement that is younger is not told

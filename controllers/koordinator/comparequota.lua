@@ -12,23 +12,17 @@ local inputs = require "elasticquota.inputs"
 local lasting = require "compare.lasting"
 local quota = require "elasticquota.quota"
 local report = require "compare.report"
-local sloconfig = require "sloconfig"
+local whole = require "lib.whole"
 
 local REPORT = "koordinator-compare-quota"
 
 local read = inputs.reader() -- of the one worker
 
-return kube.controller {
+return whole.controller {
   name = "compare-quota",
-  resource = "v1/Namespace",
-  selector = { fields = "metadata.name=" .. sloconfig.NAMESPACE },
-  metadata = true,
   reads = { quota.KIND, inputs.POD, inputs.NODE },
   fields = inputs.FIELDS,
   every = "60s",
-  workers = 1,
-  cpu = "20s",
-  memory = "2Gi",
   params = kube.merge(inputs.PARAMS, {
     patienceSeconds = 60, -- a disagreement that is younger is not told: koord-scheduler writes once a second
   }),

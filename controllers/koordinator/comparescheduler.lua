@@ -15,7 +15,7 @@ local quota = require "elasticquota.quota"
 local report = require "compare.report"
 local reservation = require "scheduler.reservation"
 local settings = require "scheduler.settings"
-local sloconfig = require "sloconfig"
+local whole = require "lib.whole"
 
 local REPORT = "koordinator-compare-scheduler"
 local TOLD = 200 -- disagreements about placements that are remembered
@@ -51,15 +51,10 @@ local function decided_by(ctx, waiting, since, now)
   return placed, refused
 end
 
-return kube.controller {
+return whole.controller {
   name = "compare-scheduler",
-  resource = "v1/Namespace",
-  selector = { fields = "metadata.name=" .. sloconfig.NAMESPACE },
   reads = { cluster.POD, cluster.NODE, quota.KIND, reservation.KIND, table.unpack(settings.READS) },
   every = "10s",
-  workers = 1,
-  cpu = "20s",
-  memory = "2Gi",
   params = kube.merge(settings.PARAMS, {
     percentageOfNodesToScore = kube.null, -- all nodes are scored
     patienceSeconds = 60, -- a pod that waits there and would not here is told after so long

@@ -17,21 +17,18 @@ local lists = require "lib.lists"
 local quota = require "elasticquota.quota"
 local revoke = require "elasticquota.revoke"
 local status = require "elasticquota.status"
+local whole = require "lib.whole"
 
-local POD, NODE = inputs.POD, inputs.NODE
-local NAMESPACE = "koordinator-system" -- of the reserved quotas, and the key of everything
 local INTERVAL = 1 -- seconds between two calculations, as Koordinator's
 
 local read = inputs.reader() -- of the one worker
 local last_pass = -math.huge
 
-local function anchor() return { NAMESPACE } end
-
 local function create_reserved(ctx, index)
   local max = lists.texts(quota.unlimited("").max)
   local function missing(name, more)
     if index.by_name[name] then return end
-    local object = { kind = quota.KIND, namespace = NAMESPACE, name = name }
+    local object = { kind = quota.KIND, namespace = whole.NAMESPACE, name = name }
     for key, value in pairs(more) do object[key] = value end
     ctx:create(object)
   end
@@ -73,7 +70,7 @@ local function assigned_pods(ctx, index, pods, name)
   local out = {}
   for _, pod in ipairs(pods) do
     if pod.assigned and members.of_pod(index, pod.label, pod.namespace) == name then
-      out[#out + 1] = ctx:get(POD, pod.key)
+      out[#out + 1] = ctx:get(inputs.POD, pod.key)
     end
   end
   return out
@@ -98,16 +95,10 @@ local function take_back(ctx, index, pods, infos, now)
   return any
 end
 
-return kube.controller {
+return whole.controller {
   name = "elasticquota",
-  resource = "v1/Namespace",
-  selector = { fields = "metadata.name=" .. NAMESPACE },
-  metadata = true,
-  watches = { [quota.KIND] = anchor, [POD] = anchor, [NODE] = anchor },
+  watches = { quota.KIND, inputs.POD, inputs.NODE },
   fields = inputs.FIELDS,
-  workers = 1,
-  cpu = "20s",
-  memory = "2Gi",
   params = kube.merge(inputs.PARAMS, {
     monitor_all_quotas = false,      -- pods are taken back from quotas that use too much
     delay_evict_time = "120s",       -- ... for longer than this

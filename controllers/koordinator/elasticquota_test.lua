@@ -57,7 +57,8 @@ describe("elasticquota", function()
 
   it("counts a node until it is gone, though it is being deleted", function()
     start()
-    t:create { kind = NODE, name = "m", finalizers = { "example.com/drain" },
+    t:create { apiVersion = "v1", kind = "Node",
+      metadata = { name = "m", finalizers = { "example.com/drain" } },
       status = { allocatable = { cpu = "10" }, capacity = { cpu = "10" } } }
     t:create(quota("wide", "koordinator-root-quota", "0", "100"))
     t:create(pod("w1", "wide", "30"))

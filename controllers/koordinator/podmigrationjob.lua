@@ -13,8 +13,8 @@ local limits = require "podmigrationjob.limits"
 local reserve = require "podmigrationjob.reserve"
 local step = require "podmigrationjob.step"
 local workload = require "podmigrationjob.workload"
+local whole = require "lib.whole"
 
-local NAMESPACE = "koordinator-system"
 local POD, REPLICA_SET = workload.POD, "apps/v1/ReplicaSet"
 local JOB, RESERVATION = reserve.JOB, reserve.KIND
 local CREATED_BY = "koordinator.sh/job-created-by"
@@ -77,22 +77,16 @@ local function decide(ctx, verdict)
   end
 end
 
-local arbitrator = kube.controller {
+local arbitrator = whole.controller {
   name = "podmigrationjob-arbitrator",
-  resource = "v1/Namespace",
-  selector = { fields = "metadata.name=" .. NAMESPACE },
-  metadata = true,
   reads = workload.KINDS,
   watches = {
-    [JOB] = { function() return { NAMESPACE } end, when = { "status.phase", "annotations" } },
+    [JOB] = { whole.anchor, when = { "status.phase", "annotations" } },
   },
   indexes = {
     [POD] = { owner = workload.controller_uid },
     [REPLICA_SET] = { owner = workload.controller_uid },
   },
-  workers = 1,
-  cpu = "20s",
-  memory = "2Gi",
   params = PARAMS,
 
   reconcile = function(_, ctx)

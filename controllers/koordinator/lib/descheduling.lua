@@ -10,10 +10,10 @@
 local fields = require "fields"
 local kube = require "kubelua"
 local victims = require "lownodeload.victims"
+local whole = require "lib.whole"
 
 local M = {}
 
-local NAMESPACE = "koordinator-system"
 local NODE, POD = "v1/Node", "v1/Pod"
 local JOB = "scheduling.koordinator.sh/v1alpha1/PodMigrationJob"
 
@@ -71,16 +71,10 @@ end
 function M.controller(o)
   local reads = { NODE, POD, JOB }
   for _, kind in ipairs(o.reads or {}) do reads[#reads + 1] = kind end
-  return kube.controller {
+  return whole.controller {
     name = o.name,
-    resource = "v1/Namespace",
-    selector = { fields = "metadata.name=" .. NAMESPACE },
-    metadata = true,
     reads = reads,
     every = o.interval,
-    workers = 1,
-    cpu = "20s",
-    memory = "2Gi",
     params = o.params,
 
     reconcile = function(_, ctx)

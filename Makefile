@@ -100,7 +100,8 @@ build/.deps-%: .ci/deps
 # A cut text is what snprintf is for. The release build is the judge of warnings: a sanitizer's instrumentation confuses what gcc knows about values.
 WARN   := $(if $(filter release,$(VARIANT)),-Wall -Wextra -Wno-format-truncation -Wno-missing-field-initializers $(WERROR),-w)
 # One code for library and module. No interposition: the compiler may inline our own functions.
-CFLAGS ?= -g
+# Lines are enough for a sanitizer's report, and a sixth faster to compile.
+CFLAGS ?= $(if $(filter release,$(VARIANT)),-g,-g1)
 ALL_CFLAGS = -std=gnu11 -fPIC -fno-semantic-interposition -D_GNU_SOURCE $(OPT_$(VARIANT)) $(CFLAGS) $(WARN) -Icore -MMD -MP
 LDFLAGS_VARIANT = $(filter -fsanitize=%,$(subst fuzzer-no-link,fuzzer,$(OPT_$(VARIANT))))
 

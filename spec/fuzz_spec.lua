@@ -1,4 +1,5 @@
 -- not in tsan: the parsers run in one thread
+-- not in check: every parser reads thousands of mutated texts
 
 local process = require "support.process"
 

@@ -2,6 +2,7 @@
 -- would give it: by a run, from coroutines, from metamethods and comparators, deep down, with no memory
 -- left, with what belongs to runs that are over. Nothing may happen but errors.
 -- not in tsan: one thread calls, and the suite has threads elsewhere
+-- not in check: every function is called with everything
 
 local process = require "support.process"
 local sizes = require "support.sizes"

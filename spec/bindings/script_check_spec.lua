@@ -1,6 +1,7 @@
 -- What `kubelua check` says about scripts: each mistake with its file, its place and the way out, and
 -- status 1.
 -- not in tsan: scripts are loaded by one thread
+-- not in check: hundreds of processes check a script each
 
 local process = require "support.process"
 

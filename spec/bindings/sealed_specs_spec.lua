@@ -1,6 +1,7 @@
 -- sealed_specs_spec.lua - what scripts make of controllers and webhooks, before and after kube.controller
 -- has seen it: seeded mutations, loaded by one process. Each is taken or refused with a message; nothing
 -- ends the process, and nothing holds it up.
+-- not in check: thousands of mutations
 
 local process = require "support.process"
 

@@ -2,7 +2,8 @@
  *
  * The model is an array of all keys that may exist, in the order of keys, and asks every object of every
  * query. Random puts, removals and lists, indexes that come and go, and queries of every form; after each
- * query the two answers are one. KL_MODEL_OPS=N runs N operations instead. */
+ * query the two answers are one. KL_MODEL_OPS=N runs N operations instead.
+ * not in check: the model is slow by design */
 #include "support/test.h"
 
 #include "base/mem.h"

@@ -1,6 +1,7 @@
 /* value_threads_test.c - eight threads that make, share, change and drop the same values: nothing is freed
  * early, nothing stays, and what is equal is one handle even when two threads make it at once. Loops have
- * a fixed length; no test waits for a time. */
+ * a fixed length; no test waits for a time.
+ * not in check: it keeps both cores busy for long */
 #include "support/test.h"
 
 #include "base/mem.h"

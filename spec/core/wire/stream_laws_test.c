@@ -1,6 +1,7 @@
 /* stream_laws_test.c - random lists and watches, whole and damaged, cut at every place: the same objects,
  * the same story, and what the whole document would have given. The same laws as in
- * spec/fuzz/stream_fuzz.c, with fixed seeds and a bound. */
+ * spec/fuzz/stream_fuzz.c, with fixed seeds and a bound.
+ * not in check: stream_test.c has an example of everything */
 #include "support/test.h"
 
 #include "support/random_json.h"

@@ -1,15 +1,17 @@
 /* smp.h - strategic merge patch of built-in kinds: lists merge by key as the types say. Pure.
  *
- * All results are new references. Invalid patches and documents are 400; a schema of NULL knows no merging
- * lists. */
+ * All results are new references; without success *out is not set. Invalid patches and documents are 400; a
+ * schema of NULL knows no merging lists: they are replaced, as in a merge patch. */
 #ifndef KL_SCHEMA_SMP_H
 #define KL_SCHEMA_SMP_H
 
 #include "schema/schema.h"
 
+/* `old` with the patch and its directives ($patch, $retainKeys, $setElementOrder, $deleteFromPrimitiveList).
+ */
 KL_NODISCARD kl_status kl__smp_apply(
     const kl__schema *s, const kl_value *old, const kl_value *patch, const kl_value **out, kl_err *err);
-/* The patch that turns `from` into `to`. */
+/* The patch that turns `from` into `to`; an empty object when they are equal. */
 KL_NODISCARD kl_status kl__smp_diff(
     const kl__schema *s, const kl_value *from, const kl_value *to, const kl_value **out, kl_err *err);
 /* The three-way patch of kubectl apply for `current`: sets the fields of `modified`, removes those that only

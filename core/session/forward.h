@@ -14,14 +14,17 @@
 
 typedef struct kl_forward kl_forward;
 
-/* `listen` as for kl_listen: "127.0.0.1:0" chooses a free port (NULL: that). KL_EINVAL, or what listening
- * says. The client must outlive it, or end it. */
+/* `port` is the pod's, 1 to 65535. `listen` as for kl_listen: "127.0.0.1:0" chooses a free port (NULL: that).
+ * Texts are copied. It listens when this returns; whether the pod is there shows at the first connection
+ * (kl_forward_state). KL_EINVAL without a pod, a namespace or a possible port; else what listening says. The
+ * client must outlive it, or end it: it stops with its client. */
 KL_NODISCARD kl_status kl_forward_start(kl_client *c, const char *ns, const char *pod, int port,
     const char *listen, kl_forward **out, kl_err *err);
-int kl_forward_port(const kl_forward *f);
-/* The last connection's failure in words, or NULL; the caller frees. */
+int kl_forward_port(const kl_forward *f); /* of this machine */
+/* The last connection's failure in words, or NULL; the caller frees. *open: connections at present; *total:
+ * since the start. */
 char *kl_forward_state(kl_forward *f, int *open, int *total);
-/* Stops listening and closes its connections. Never waits. */
+/* Stops listening and closes its connections. Never waits; f is not to be used after it. NULL is fine. */
 void kl_forward_free(kl_forward *f);
 
 #endif

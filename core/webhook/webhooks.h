@@ -15,14 +15,20 @@
 
 typedef struct kl_webhooks kl_webhooks;
 
-/* In env: object, answer and hook_arg are set here. The strings of o are the manager's. */
+/* env is copied; its object, answer and hook_arg are set here. o and its strings are borrowed for w's life.
+ */
 kl_webhooks *kl_webhooks_new(const kl_controller_env *env, const kl_webhook_options *o);
-void kl_webhooks_free(kl_webhooks *w); /* after stop; NULL is fine */
-/* KL_EEXISTS when a webhook of p has the name of another script's. `slot` identifies the script. */
+void kl_webhooks_free(kl_webhooks *w); /* after kl_webhooks_end; NULL is fine */
+/* Whether kl_webhooks_take may have p: KL_EEXISTS when a webhook of it has the name of another script's,
+ * KL_EINVAL when it has webhooks and the options do not say how they are reached. `slot` identifies the
+ * script, by its address alone. */
 KL_NODISCARD kl_status kl_webhooks_check(kl_webhooks *w, const void *slot, const kl_program *p, kl_err *err);
+/* The script's webhooks are those of p from now on, by name: known ones take it between two requests, new
+ * ones begin, and those it lacks end after the requests that they have. Takes a reference. */
 void kl_webhooks_take(kl_webhooks *w, const void *slot, kl_program *p, int generation);
-/* Listens, once there is a webhook; further calls do nothing. */
+/* Listens, once there is a webhook; further calls do nothing. What listening or the certificates say. */
 KL_NODISCARD kl_status kl_webhooks_listen(kl_webhooks *w, kl_err *err);
+/* Something changed (env's `changed`): caches that came begin webhooks, those that ended are freed. */
 void kl_webhooks_advance(kl_webhooks *w);
 /* The end, in three steps. Any thread: no new requests, waits for those under way until `deadline`
  * (monotonic), closes the socket. */
@@ -30,10 +36,10 @@ void kl_webhooks_stop(kl_webhooks *w, kl_time deadline);
 /* on the loop, then: ends the workers and frees the webhooks */
 void kl_webhooks_end(kl_webhooks *w);
 
-/* For people. */
+/* For people. The i-th of kl_webhooks_len; *out as kl_controller_state_get leaves it, the caller frees it. */
 size_t kl_webhooks_len(kl_webhooks *w);
 void kl_webhooks_state(kl_webhooks *w, size_t i, kl_controller_state *out);
-bool kl_webhooks_idle(kl_webhooks *w);
+bool kl_webhooks_idle(kl_webhooks *w); /* no request waits or runs */
 /* a running or waiting request: "webhook x: ..."; NULL: none. Caller frees */
 char *kl_webhooks_busy(kl_webhooks *w);
 const char *kl_webhooks_address(kl_webhooks *w);       /* as bound, until stop; or NULL. Any thread */

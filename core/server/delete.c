@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "builtin/habits.h"
 #include "model/object.h"
 #include "model/time.h"
 #include "server/admission.h"
@@ -261,7 +262,7 @@ kl_status kl__verb_delete(
             "resourceVersion");
         kl__replace(out, kl_value_ref(shown));
     }
-    if (!st && !held && grace == 0 && !kl__strategy_returns_deleted(c->kind)) {
+    if (!st && !held && grace == 0 && !kl__habit_returns_deleted(c->kind)) {
         const kl_value *gone = *out;
         *out = kl__status_success(c->kind, c->name, kl_object_uid(gone));
         kl_value_unref(gone);

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "builtin/begin.h"
+#include "builtin/habits.h"
 #include "builtin/builtin.h"
 #include "builtin/service.h"
 #include "cel/rules.h"
@@ -24,115 +25,10 @@
 #include "server/lifecycle.h"
 #include "schema/validate.h"
 
-bool kl__strategy_create_on_update(const kl__kind *k)
-{
-    return !k->custom
-        && kl__kind_among(k,
-            " coordination.k8s.io/leases /endpoints /events events.k8s.io/events /services /limitranges "
-            "/podtemplates "
-            "rbac.authorization.k8s.io/roles rbac.authorization.k8s.io/rolebindings "
-            "rbac.authorization.k8s.io/clusterroles rbac.authorization.k8s.io/clusterrolebindings ");
-}
-
-bool kl__strategy_needs_rv(const kl__kind *k)
-{
-    return k->custom
-        || kl__kind_among(k,
-            " coordination.k8s.io/leases policy/poddisruptionbudgets "
-            "apiextensions.k8s.io/customresourcedefinitions "
-            "apiregistration.k8s.io/apiservices admissionregistration.k8s.io/mutatingwebhookconfigurations "
-            "admissionregistration.k8s.io/validatingwebhookconfigurations "
-            "admissionregistration.k8s.io/validatingadmissionpolicies "
-            "admissionregistration.k8s.io/validatingadmissionpolicybindings "
-            "storage.k8s.io/csidrivers storage.k8s.io/csinodes storage.k8s.io/volumeattachments "
-            "node.k8s.io/runtimeclasses /serviceaccounts ");
-}
-
-bool kl__strategy_returns_deleted(const kl__kind *k)
-{
-    return !k->custom
-        && kl__kind_among(k,
-            " /pods /podtemplates /resourcequotas /services /serviceaccounts /persistentvolumeclaims "
-            "/persistentvolumes storage.k8s.io/storageclasses storage.k8s.io/csidrivers "
-            "storage.k8s.io/csinodes storage.k8s.io/volumeattachments ");
-}
-
 #define POLICIES "admissionregistration.k8s.io/validatingadmissionpolicies"
 #define BINDINGS "admissionregistration.k8s.io/validatingadmissionpolicybindings"
 
-/* ------------------------------------------------------------------ generation */
-
-typedef enum generation {
-    NO_GENERATION,
-    BY_SPEC,
-    BY_SPEC_AND_ANNOTATIONS,
-    BY_ALL_BUT_METADATA,
-    ALWAYS_ONE
-} generation;
-
-static generation generation_rule(const kl__kind *k)
-{
-    if (k->custom)
-        return kl__kind_sub(k, "status") ? BY_SPEC : BY_ALL_BUT_METADATA;
-    if (kl__kind_among(k, "apps/deployments"))
-        return BY_SPEC_AND_ANNOTATIONS;
-    if (kl__kind_among(k,
-            " /pods apps/replicasets apps/statefulsets apps/daemonsets /replicationcontrollers batch/jobs "
-            "batch/cronjobs networking.k8s.io/ingresses "
-            "networking.k8s.io/networkpolicies networking.k8s.io/ingressclasses policy/poddisruptionbudgets "
-            "apiextensions.k8s.io/customresourcedefinitions "
-            "flowcontrol.apiserver.k8s.io/flowschemas "
-            "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations "
-            "admissionregistration.k8s.io/validatingadmissionpolicies "
-            "admissionregistration.k8s.io/validatingadmissionpolicybindings "))
-        return BY_SPEC;
-    if (kl__kind_among(k,
-            " discovery.k8s.io/endpointslices admissionregistration.k8s.io/mutatingwebhookconfigurations "
-            "admissionregistration.k8s.io/validatingwebhookconfigurations "))
-        return BY_ALL_BUT_METADATA;
-    return kl__kind_among(k, "scheduling.k8s.io/priorityclasses /podtemplates") ? ALWAYS_ONE : NO_GENERATION;
-}
-
-/* Members other than metadata (and status where it stands apart) are equal. */
-static bool same_content(const kl_value *a, const kl_value *b, bool status_apart)
-{
-    static const char *const skip[] = {"apiVersion", "kind", "metadata", "status"};
-    const kl_value *x = kl_value_ref(a), *y = kl_value_ref(b);
-    for (size_t i = 0; i < (status_apart ? 4u : 3u); i++) {
-        KL_CUT(&x, skip[i]);
-        KL_CUT(&y, skip[i]);
-    }
-    bool same = kl_value_equal(x, y);
-    kl_value_unref(x);
-    kl_value_unref(y);
-    return same;
-}
-
-static bool content_moved(const kl__kind *k, const kl_value *old, const kl_value *o)
-{
-    switch (generation_rule(k)) {
-    case BY_SPEC:
-        return k->custom ? !same_content(old, o, true)
-                         : !kl_value_equal(kl_value_get(old, "spec"), kl_value_get(o, "spec"));
-    case BY_SPEC_AND_ANNOTATIONS:
-        return !kl_value_equal(kl_value_get(old, "spec"), kl_value_get(o, "spec"))
-            || !kl_value_equal(kl_value_at(old, "metadata", "annotations", NULL),
-                kl_value_at(o, "metadata", "annotations", NULL));
-    case BY_ALL_BUT_METADATA: return !same_content(old, o, false);
-    case NO_GENERATION:
-    case ALWAYS_ONE: break;
-    }
-    return false;
-}
-
 /* ------------------------------------------------------------------ create and update */
-
-void kl__strategy_default(const kl_server *s, const kl__kind *k, const kl_value **o)
-{
-    (void)s;
-    if (!k->custom)
-        kl__defaults(k->group, k->plural, o);
-}
 
 /* ------------------------------------------------------------------ services */
 
@@ -240,7 +136,7 @@ void kl__strategy_create(const kl__call *c, const kl_value **o, kl__causes *caus
     const kl__kind *k = c->kind;
     if (kl__kind_sub(k, "status") && !c->any_status && !kl__kind_among(k, "/nodes"))
         empty_status(k, o);
-    if (generation_rule(k) != NO_GENERATION)
+    if (kl__generation_kept(k))
         KL_EDIT(o, kl_value_of_int(1), "metadata", "generation");
     if (kl__kind_among(k, "/pods")) {
         if (!kl_value_str_at(*o, "status", "phase", NULL))
@@ -365,7 +261,7 @@ void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value 
         if (kl__kind_among(k, "apiextensions.k8s.io/customresourcedefinitions"))
             kl__crd_prepare(c->s, old, o);
     }
-    if (content_moved(k, old, *o) && (!c->sub || !k->custom || generation_rule(k) == BY_ALL_BUT_METADATA))
+    if (kl__generation_moves(k, c->sub, old, *o))
         KL_EDIT(o, kl_value_of_int(kl_object_generation(old) + 1), "metadata", "generation");
 }
 

@@ -10,6 +10,8 @@
 
 #include "audit/audit.h"
 #include "base/mem.h"
+#include "builtin/defaults.h"
+#include "builtin/habits.h"
 #include "base/uuid.h"
 #include "model/object.h"
 #include "value/patch.h"
@@ -126,7 +128,8 @@ static kl_status decode(const kl__call *c, const kl_value *body, bool fill, cons
     kl__unknown_fini(&unknown);
     kl_free(version);
     if (!st && fill) {
-        kl__strategy_default(c->s, c->kind, &o);
+        if (!c->kind->custom)
+            kl__defaults(c->kind->group, c->kind->plural, &o);
         kl_audit_requested(c->audit, o);
     }
     if (st)
@@ -474,7 +477,7 @@ static kl_status update_decoded(const kl__call *c, const kl_value *stored, const
     if (!st && strcmp(name, c->name))
         st = kl__fail_bad_request(
             err, "the name of the object (%s) does not match the name on the URL (%s)", name, c->name);
-    if (!st && (!rv || !*rv) && kl__strategy_needs_rv(c->kind)) {
+    if (!st && (!rv || !*rv) && kl__habit_needs_rv(c->kind)) {
         kl__cause_add(&causes, "FieldValueInvalid", "metadata.resourceVersion",
             "Invalid value: 0: must be specified for an update");
         st = complain(c, o, &causes, err);
@@ -534,7 +537,7 @@ kl_status kl__verb_update(
     kl_free(key);
     *code = 200;
     const char *name = kl_object_name(o);
-    if (!e && name && !strcmp(name, c->name) && !c->sub && kl__strategy_create_on_update(c->kind)) {
+    if (!e && name && !strcmp(name, c->name) && !c->sub && kl__habit_create_on_update(c->kind)) {
         *code = 201;
         const char *rv = kl_object_rv(o);
         if (!rv || !*rv)

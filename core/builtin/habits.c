@@ -1,0 +1,111 @@
+/* habits.c - in which ways kinds differ when they are written: lists of kinds, as kube-apiserver's strategies
+ * have them. */
+#include "builtin/habits.h"
+
+#include "model/object.h"
+#include "schema/edit.h"
+
+/* --- verbs -------------------------------------------------------------------------------- */
+
+bool kl__habit_create_on_update(const kl__kind *k)
+{
+    return !k->custom
+        && kl__kind_among(k,
+            " coordination.k8s.io/leases /endpoints /events events.k8s.io/events /services /limitranges "
+            "/podtemplates "
+            "rbac.authorization.k8s.io/roles rbac.authorization.k8s.io/rolebindings "
+            "rbac.authorization.k8s.io/clusterroles rbac.authorization.k8s.io/clusterrolebindings ");
+}
+
+bool kl__habit_needs_rv(const kl__kind *k)
+{
+    return k->custom
+        || kl__kind_among(k,
+            " coordination.k8s.io/leases policy/poddisruptionbudgets "
+            "apiextensions.k8s.io/customresourcedefinitions "
+            "apiregistration.k8s.io/apiservices admissionregistration.k8s.io/mutatingwebhookconfigurations "
+            "admissionregistration.k8s.io/validatingwebhookconfigurations "
+            "admissionregistration.k8s.io/validatingadmissionpolicies "
+            "admissionregistration.k8s.io/validatingadmissionpolicybindings "
+            "storage.k8s.io/csidrivers storage.k8s.io/csinodes storage.k8s.io/volumeattachments "
+            "node.k8s.io/runtimeclasses /serviceaccounts ");
+}
+
+bool kl__habit_returns_deleted(const kl__kind *k)
+{
+    return !k->custom
+        && kl__kind_among(k,
+            " /pods /podtemplates /resourcequotas /services /serviceaccounts /persistentvolumeclaims "
+            "/persistentvolumes storage.k8s.io/storageclasses storage.k8s.io/csidrivers "
+            "storage.k8s.io/csinodes storage.k8s.io/volumeattachments ");
+}
+
+/* --- generation --------------------------------------------------------------------------- */
+
+typedef enum generation {
+    NO_GENERATION,
+    BY_SPEC,
+    BY_SPEC_AND_ANNOTATIONS,
+    BY_ALL_BUT_METADATA,
+    ALWAYS_ONE
+} generation;
+
+static generation generation_rule(const kl__kind *k)
+{
+    if (k->custom)
+        return kl__kind_sub(k, "status") ? BY_SPEC : BY_ALL_BUT_METADATA;
+    if (kl__kind_among(k, "apps/deployments"))
+        return BY_SPEC_AND_ANNOTATIONS;
+    if (kl__kind_among(k,
+            " /pods apps/replicasets apps/statefulsets apps/daemonsets /replicationcontrollers batch/jobs "
+            "batch/cronjobs networking.k8s.io/ingresses "
+            "networking.k8s.io/networkpolicies networking.k8s.io/ingressclasses policy/poddisruptionbudgets "
+            "apiextensions.k8s.io/customresourcedefinitions "
+            "flowcontrol.apiserver.k8s.io/flowschemas "
+            "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations "
+            "admissionregistration.k8s.io/validatingadmissionpolicies "
+            "admissionregistration.k8s.io/validatingadmissionpolicybindings "))
+        return BY_SPEC;
+    if (kl__kind_among(k,
+            " discovery.k8s.io/endpointslices admissionregistration.k8s.io/mutatingwebhookconfigurations "
+            "admissionregistration.k8s.io/validatingwebhookconfigurations "))
+        return BY_ALL_BUT_METADATA;
+    return kl__kind_among(k, "scheduling.k8s.io/priorityclasses /podtemplates") ? ALWAYS_ONE : NO_GENERATION;
+}
+
+/* Members other than metadata (and status where it stands apart) are equal. */
+static bool same_content(const kl_value *a, const kl_value *b, bool status_apart)
+{
+    static const char *const skip[] = {"apiVersion", "kind", "metadata", "status"};
+    const kl_value *x = kl_value_ref(a), *y = kl_value_ref(b);
+    for (size_t i = 0; i < (status_apart ? 4u : 3u); i++) {
+        KL_CUT(&x, skip[i]);
+        KL_CUT(&y, skip[i]);
+    }
+    bool same = kl_value_equal(x, y);
+    kl_value_unref(x);
+    kl_value_unref(y);
+    return same;
+}
+
+bool kl__generation_kept(const kl__kind *k) { return generation_rule(k) != NO_GENERATION; }
+
+bool kl__generation_moves(const kl__kind *k, const char *sub, const kl_value *old, const kl_value *o)
+{
+    generation rule = generation_rule(k);
+    if (sub && k->custom && rule != BY_ALL_BUT_METADATA)
+        return false;
+    switch (rule) {
+    case BY_SPEC:
+        return k->custom ? !same_content(old, o, true)
+                         : !kl_value_equal(kl_value_get(old, "spec"), kl_value_get(o, "spec"));
+    case BY_SPEC_AND_ANNOTATIONS:
+        return !kl_value_equal(kl_value_get(old, "spec"), kl_value_get(o, "spec"))
+            || !kl_value_equal(kl_value_at(old, "metadata", "annotations", NULL),
+                kl_value_at(o, "metadata", "annotations", NULL));
+    case BY_ALL_BUT_METADATA: return !same_content(old, o, false);
+    case NO_GENERATION:
+    case ALWAYS_ONE: break;
+    }
+    return false;
+}

@@ -16,6 +16,7 @@ local deviceshare = require "scheduler.deviceshare"
 local fields = require "fields"
 local gang = require "scheduler.gang"
 local lifecycle = require "reservations.lifecycle"
+local loadaware = require "scheduler.loadaware"
 local numa = require "scheduler.numa"
 local order = require "lib.order"
 local pods = require "pods"
@@ -24,6 +25,7 @@ local quota = require "elasticquota.quota"
 local reservation = require "scheduler.reservation"
 local settings = require "scheduler.settings"
 local snapshot = require "scheduler.snapshot"
+local volumes = require "scheduler.volumes"
 
 local POD, NODE = cluster.POD, cluster.NODE
 local AGAIN = 10   -- seconds until a pod that fits nowhere is looked at again
@@ -169,6 +171,16 @@ local function mark(ctx, pod, known)
   end)
 end
 
+-- Claims that wait for the pod are told its node, so that their volumes are made where it can be.
+local function tell_claims(ctx, pod, node)
+  if #volumes.claims_of(pod) == 0 then return end
+  for _, claim in ipairs(volumes.waiting_of(pod, cluster.volumes_of(ctx, { pod }))) do
+    if fields.annotation(claim, volumes.SELECTED) ~= node then
+      ctx:patch(claim, function(draft) draft.metadata.annotations[volumes.SELECTED] = node end)
+    end
+  end
+end
+
 -- One that cannot be bound has no node, and is decided again.
 local function bind(ctx, key)
   local pod = ctx:get(POD, key)
@@ -176,6 +188,7 @@ local function bind(ctx, key)
   if not known or known.bound or known.held_until then return end
   local ok, err = pcall(function()
     mark(ctx, pod, known)
+    tell_claims(ctx, pod, known.node)
     ctx:bind(pod, known.node)
   end)
   if not ok then
@@ -269,6 +282,19 @@ local function freed(kind)
   end
 end
 
+-- The same for those that said that nodes are used too much.
+local function overloaded(kind)
+  local all = waiting(kind)
+  return function(metric, ctx)
+    local keys = {}
+    for _, key in ipairs(all(metric, ctx)) do
+      local condition = kube.find_condition(ctx:get(kind, key) or {}, "PodScheduled")
+      if condition and loadaware.refuses(condition.message or "") then keys[#keys + 1] = key end
+    end
+    return keys
+  end
+end
+
 -- What may make room for pods, or Reservations, that wait.
 local function wakers(kind)
   local all = waiting(kind)
@@ -285,6 +311,11 @@ local params = kube.merge(settings.PARAMS, {
 
 -- What wakes pods that wait: what may make room for any, and a Reservation that is there now.
 local wakes_pods = wakers(POD)
+local claimed = waiting(POD)
+wakes_pods[volumes.CLAIM] = { claimed, when = { "spec", "annotations", "deletionTimestamp" } }
+wakes_pods[volumes.VOLUME] = { claimed, when = { "spec", "labels" } }
+wakes_pods[volumes.CLASS] = claimed
+wakes_pods[cluster.METRIC] = { overloaded(POD), when = loadaware.eases }
 wakes_pods[reservation.KIND] = { waiting(POD), when = { "labels", "spec", "status.phase" } }
 
 local function waits(object)

@@ -90,6 +90,59 @@ describe("scheduler", function()
     assert.truthy(where "w")
   end)
 
+  it("binds a pod that waits as soon as a report says that less of a node is used", function()
+    local function report(name, cpu)
+      return { kind = METRIC, name = name, spec = {}, status = { updateTime = tostring(t:now()),
+        nodeMetric = { nodeUsage = { resources = { cpu = cpu, memory = "1Gi" } } } } }
+    end
+    t:load { report("busy", "3"), report("idle", "3") }
+    t:create(pod("w", "1"))
+    t:advance "1s"
+    assert.equal("0/2 nodes are available: 2 node(s) cpu usage exceed threshold.", scheduled "w".message)
+    t:load { report("busy", "3500m"), report("idle", "1") }
+    t:advance "1s"
+    assert.equal("idle", where "w")
+    assert.same({}, t:logs "error")
+  end)
+
+  it("puts a pod where its volumes can be, and tells a claim that waits for it the node", function()
+    local function claim(name, class, more)
+      local spec = { accessModes = { "ReadWriteOnce" }, storageClassName = class,
+        resources = { requests = { storage = "1Gi" } } }
+      return { apiVersion = "v1", kind = "PersistentVolumeClaim",
+        metadata = { namespace = "default", name = name, annotations = more and more.annotations },
+        spec = kube.merge(spec, more and more.spec or {}) }
+    end
+    local function with(name)
+      return { volumes = { { name = "v", persistentVolumeClaim = { claimName = name } } } }
+    end
+    for _, mode in ipairs { "Immediate", "WaitForFirstConsumer" } do
+      t:create { apiVersion = "storage.k8s.io/v1", kind = "StorageClass", metadata = { name = mode:lower() },
+        provisioner = "example.com/disks", volumeBindingMode = mode }
+    end
+    t:create(claim("now", "immediate"))
+    t:create(claim("later", "waitforfirstconsumer"))
+    t:create(pod("a", "1", with "absent"))
+    t:create(pod("b", "1", with "now"))
+    t:create(pod("c", "1", with "later"))
+    t:advance "1s"
+    assert.equal('0/2 nodes are available: persistentvolumeclaim "absent" not found.', scheduled "a".message)
+    assert.equal("0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims.",
+      scheduled "b".message)
+    local node_of_c = where "c"
+    assert.equal(node_of_c, t:get("v1/PersistentVolumeClaim", "default", "later")("metadata.annotations",
+      "volume.kubernetes.io/selected-node"))
+    t:create { apiVersion = "v1", kind = "PersistentVolume", metadata = { name = "disk" },
+      spec = { capacity = { storage = "1Gi" }, accessModes = { "ReadWriteOnce" }, hostPath = { path = "/d" },
+        nodeAffinity = { required = { nodeSelectorTerms = { { matchFields = { { key = "metadata.name",
+          operator = "In", values = { "busy" } } } } } } } } }
+    t:create(claim("absent", "immediate", { spec = { volumeName = "disk" },
+      annotations = { ["pv.kubernetes.io/bind-completed"] = "yes" } }))
+    t:advance "1s"
+    assert.equal("busy", where "a")
+    assert.same({}, t:logs "error")
+  end)
+
   it("never gives a node more than it has, also when many come at once", function()
     for i = 1, 12 do t:create(pod("p" .. i, "1")) end
     t:advance "5s"

@@ -105,6 +105,102 @@ describe("a pod fits a node", function()
   end)
 end)
 
+describe("a pod would rather", function()
+  local function named(name, labels, taints)
+    local n = node(name, { taints = taints })
+    n.metadata.labels = labels
+    return n
+  end
+
+  local function choose(p, ...) return cycle.run(p, { ... }, { pods_on = {}, now = NOW }) end
+
+  it("be on nodes that its preferred terms mean, by their weight", function()
+    local function prefers(...)
+      return pod("p", {}, { affinity = { nodeAffinity = {
+        preferredDuringSchedulingIgnoredDuringExecution = { ... } } } })
+    end
+    local function term(weight, key, value)
+      return { weight = weight, preference = { matchExpressions = { { key = key, operator = "In",
+        values = { value } } } } }
+    end
+    local result = choose(prefers(term(20, "disk", "ssd"), term(5, "zone", "a")), named("a", { zone = "a" }),
+      named("b", { disk = "ssd" }), named("c", {}))
+    assert.equal("b", result.node.metadata.name)
+    local scores = cycle.scores(result)
+    assert.same({ 25, 100, 0 }, { scores.a.by.NodeAffinity, scores.b.by.NodeAffinity, scores.c.by.NodeAffinity })
+    assert.is_nil(cycle.scores(choose(pod("p", {}), node "a")).a.by.NodeAffinity)
+  end)
+
+  it("not be on nodes whose taints would rather not have it", function()
+    local soft = { { key = "old", effect = "PreferNoSchedule" } }
+    local result = choose(pod("p", {}), named("a", {}, soft), named("b", {}))
+    assert.equal("b", result.node.metadata.name)
+    local tolerant = pod("p", {}, { tolerations = { { key = "old", operator = "Exists" } } })
+    assert.equal("a", choose(tolerant, named("a", {}, soft), named("b", {})).node.metadata.name)
+    assert.equal("a", choose(pod("p", {}), named("a", {}, soft)).node.metadata.name)
+  end)
+end)
+
+describe("a pod with volumes", function()
+  local function claim(spec, annotations) return { metadata = { annotations = annotations }, spec = spec } end
+  local BOUND = { ["pv.kubernetes.io/bind-completed"] = "yes" }
+
+  local function said(known, claims, labels)
+    local volumes, n = {}, node "n"
+    for i, name in ipairs(claims) do
+      volumes[i] = { name = "v" .. i, persistentVolumeClaim = { claimName = name } }
+    end
+    n.metadata.labels = labels or {}
+    local result = cycle.run(pod("p", {}, { volumes = volumes }), { n },
+      { pods_on = {}, now = NOW, volumes = known })
+    return result.node and "fits" or result.message:match "available: (.*)%.$"
+  end
+
+  local function with_volume(volume)
+    return { claims = { ["ns/c"] = claim({ volumeName = "v" }, BOUND) }, volumes = { v = volume } }
+  end
+
+  it("goes where the volumes of its claims are", function()
+    local zoned = with_volume { metadata = { labels = { ["topology.kubernetes.io/zone"] = "a__b" } }, spec = {} }
+    assert.equal("fits", said(zoned, { "c" }))
+    assert.equal("fits", said(zoned, { "c" }, { ["topology.kubernetes.io/zone"] = "b" }))
+    assert.equal("1 node(s) had no available volume zone",
+      said(zoned, { "c" }, { ["topology.kubernetes.io/zone"] = "c" }))
+    local here = with_volume { metadata = {}, spec = { nodeAffinity = { required = { nodeSelectorTerms = {
+      { matchExpressions = { { key = "disk", operator = "In", values = { "ssd" } } } } } } } } }
+    assert.equal("fits", said(here, { "c" }, { disk = "ssd" }))
+    assert.equal("1 node(s) didn't match PersistentVolume's node affinity", said(here, { "c" }))
+    assert.equal("1 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
+      said(with_volume(nil), { "c" }))
+  end)
+
+  it("waits for claims that are not there, go, or bind by themselves", function()
+    assert.equal('persistentvolumeclaim "c" not found', said({ claims = {} }, { "c" }))
+    local going = { metadata = { deletionTimestamp = "2026-01-01T00:00:00Z" }, spec = {} }
+    assert.equal('persistentvolumeclaim "c" is being deleted', said({ claims = { ["ns/c"] = going } }, { "c" }))
+    local unbound = "pod has unbound immediate PersistentVolumeClaims"
+    assert.equal(unbound, said({ claims = { ["ns/c"] = claim {} } }, { "c" }))
+    assert.equal(unbound, said({ claims = { ["ns/c"] = claim { volumeName = "v" } } }, { "c" }))
+    assert.equal("fits", said(nil, { "c" }))
+  end)
+
+  it("goes where its class may make a volume for a claim that waits for it", function()
+    local function waiting(class, annotations)
+      class.volumeBindingMode = "WaitForFirstConsumer"
+      return { claims = { ["ns/c"] = claim({ storageClassName = "s" }, annotations) }, classes = { s = class } }
+    end
+    local none = "1 node(s) didn't find available persistent volumes to bind"
+    assert.equal("fits", said(waiting { provisioner = "example.com/disks" }, { "c" }))
+    assert.equal(none, said(waiting { provisioner = "kubernetes.io/no-provisioner" }, { "c" }))
+    local some = { provisioner = "example.com/disks", allowedTopologies = { { matchLabelExpressions = {
+      { key = "zone", values = { "a" } } } } } }
+    assert.equal("fits", said(waiting(some), { "c" }, { zone = "a" }))
+    assert.equal(none, said(waiting(some), { "c" }, { zone = "b" }))
+    assert.equal(none, said(waiting({ provisioner = "example.com/disks" },
+      { ["volume.kubernetes.io/selected-node"] = "m" }), { "c" }))
+  end)
+end)
+
 describe("a scheduler of one plugin", function()
   it("decides, whichever it is", function()
     for _, plugin in ipairs(cycle.PLUGINS) do
@@ -187,6 +283,24 @@ describe("pods among others", function()
     end
     assert.equal("b1", (where(prefers "podAffinity", { b1 = { labelled("q", "db") } })))
     assert.equal("b1", (where(prefers "podAntiAffinity", { a1 = { labelled("q", "db") } })))
+  end)
+
+  it("are drawn and driven off by what those prefer that are there", function()
+    local function there(kind, how, term)
+      return { b1 = { labelled("q", "web", { affinity = { [kind] = { [how] = { term } } } }) } }
+    end
+    local soft = "preferredDuringSchedulingIgnoredDuringExecution"
+    local hard = "requiredDuringSchedulingIgnoredDuringExecution"
+    local weighted = { weight = 100, podAffinityTerm = of "db" }
+    local function score(node_name, on)
+      local _, result = where(labelled("p", "db"), on)
+      return cycle.scores(result)[node_name].by.InterPodAffinity
+    end
+    assert.equal("b1", (where(labelled("p", "db"), there("podAffinity", soft, weighted))))
+    assert.equal(100, score("b1", there("podAffinity", soft, weighted)))
+    assert.equal(100, score("b1", there("podAffinity", hard, of "db")))
+    assert.equal(0, score("b1", there("podAntiAffinity", soft, weighted)))
+    assert.is_nil(score("b1", there("podAffinity", soft, { weight = 100, podAffinityTerm = of "other" })))
   end)
 
   it("spread over domains: no more than maxSkew above the least", function()

@@ -35,24 +35,37 @@ local function matches(expressions, get)
   return true
 end
 
+-- Whether a NodeSelectorTerm means a node; an empty one means none.
+function M.means(term, node)
+  local labels = dig(node, "metadata", "labels") or {}
+  local function label(key) return labels[key] end
+  local function field(key) return key == "metadata.name" and node.metadata.name or nil end
+  local empty = #(term.matchExpressions or {}) + #(term.matchFields or {}) == 0
+  return not empty and matches(term.matchExpressions, label) and matches(term.matchFields, field)
+end
+
+-- Whether a NodeSelector, of which one term is enough, means a node; an absent one means all.
+function M.selects(selector, node)
+  if selector == nil then return true end
+  for _, term in ipairs(selector.nodeSelectorTerms or {}) do
+    if M.means(term, node) then return true end
+  end
+  return false
+end
+
 -- Whether the node has the labels that the pod selects.
 function M.selected(pod, node)
   local labels = dig(node, "metadata", "labels") or {}
   for key, value in pairs(dig(pod, "spec", "nodeSelector") or {}) do
     if labels[key] ~= value then return false end
   end
-  local terms = dig(pod, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution",
-    "nodeSelectorTerms")
-  if terms == nil then return true end
-  local function label(key) return labels[key] end
-  local function field(key) return key == "metadata.name" and node.metadata.name or nil end
-  for _, term in ipairs(terms) do
-    local empty = #(term.matchExpressions or {}) + #(term.matchFields or {}) == 0
-    if not empty and matches(term.matchExpressions, label) and matches(term.matchFields, field) then
-      return true
-    end
-  end
-  return false
+  return M.selects(dig(pod, "spec", "affinity", "nodeAffinity",
+    "requiredDuringSchedulingIgnoredDuringExecution"), node)
+end
+
+-- The preferences of a pod for nodes that count: { weight, preference }.
+function M.preferred(pod)
+  return dig(pod, "spec", "affinity", "nodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution") or {}
 end
 
 -- Whether the pod tolerates a taint.
@@ -74,6 +87,15 @@ function M.repelling(pod, node)
     if keeps_away and not M.tolerates(pod, taint) then return taint end
   end
   return nil
+end
+
+-- How many taints would rather keep the pod away.
+function M.disliking(pod, node)
+  local n = 0
+  for _, taint in ipairs(dig(node, "spec", "taints") or {}) do
+    if taint.effect == "PreferNoSchedule" and not M.tolerates(pod, taint) then n = n + 1 end
+  end
+  return n
 end
 
 function M.cordoned(node) return dig(node, "spec", "unschedulable") == true end

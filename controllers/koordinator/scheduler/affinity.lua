@@ -4,7 +4,8 @@
 --   affinity       a node's domain has a pod that all terms mean; where no domain has one, the pod itself may
 --                  be the first
 --   anti-affinity  a node's domain has no pod that the term means, nor one whose own term means the pod
---   score          Σ weight of preferred terms that hold, stretched from the least to the most
+--   score          Σ weight of preferred terms that hold, the pod's own and those of pods there that mean it,
+--                  whose required affinity counts 1; stretched from the least to the most
 
 local fields = require "fields"
 local range = require("scheduler.scores").range
@@ -15,6 +16,7 @@ local dig = fields.dig
 local M = { name = "InterPodAffinity" }
 
 local MAX = 100
+local HARD = 1 -- the weight of a required affinity of a pod there, as Kubernetes' hardPodAffinityWeight
 
 local function terms(pod, kind, how)
   return dig(pod, "spec", "affinity", kind, how .. "DuringSchedulingIgnoredDuringExecution") or {}
@@ -40,19 +42,6 @@ local function note(term, info, weight)
   if value ~= nil then term.in_domain[value] = (term.in_domain[value] or 0) + weight end
 end
 
--- The terms by which pods that are there keep others off, one by one: { [pod] = terms } of a node, read once.
-local function repelling(info, known)
-  if info.repelling_at ~= info.stamp then
-    info.repelling_at, info.repelling = info.stamp, {}
-    for _, entry in pairs(info.pods) do
-      for _, term in ipairs(read(terms(entry.pod, "podAntiAffinity", "required"), entry.pod, known)) do
-        table.insert(info.repelling, term)
-      end
-    end
-  end
-  return info.repelling
-end
-
 local function preferred(pod, known)
   local out = {}
   local function add(kind, sign)
@@ -65,6 +54,43 @@ local function preferred(pod, known)
   add("podAffinity", 1)
   add("podAntiAffinity", -1)
   return out
+end
+
+-- The terms of pods that are there about others, read once: those that keep others off, and those that draw them
+-- or would rather not have them, with a weight.
+local function minding(info, known)
+  if info.minding_at ~= info.stamp then
+    local own = { repelling = {}, drawing = {} }
+    for _, entry in pairs(info.pods) do
+      local pod = entry.pod
+      for _, term in ipairs(read(terms(pod, "podAntiAffinity", "required"), pod, known)) do
+        table.insert(own.repelling, term)
+      end
+      for _, term in ipairs(read(terms(pod, "podAffinity", "required"), pod, known)) do
+        term.weight = HARD
+        table.insert(own.drawing, term)
+      end
+      for _, term in ipairs(preferred(pod, known)) do table.insert(own.drawing, term) end
+    end
+    info.minding_at, info.minding = info.stamp, own
+  end
+  return info.minding
+end
+
+-- What the pods of a node say of this one.
+local function mind(mine, pod, info, known)
+  local own = minding(info, known)
+  for _, term in ipairs(own.repelling) do
+    local value = term.means(pod) and selection.label(info, term.key)
+    if value then mine.kept_off[#mine.kept_off + 1] = { key = term.key, value = value } end
+  end
+  for _, term in ipairs(own.drawing) do
+    local value = term.means(pod) and selection.label(info, term.key)
+    if value then
+      mine.drawn[term.key] = mine.drawn[term.key] or {}
+      mine.drawn[term.key][value] = (mine.drawn[term.key][value] or 0) + term.weight
+    end
+  end
 end
 
 local function count(mine, info)
@@ -86,17 +112,11 @@ function M.prefilter(pod, cycle)
   local known = cycle.state.namespaces
   local mine = { near = read(terms(pod, "podAffinity", "required"), pod, known),
     far = read(terms(pod, "podAntiAffinity", "required"), pod, known), preferred = preferred(pod, known),
-    kept_off = {} }
+    kept_off = {}, drawn = {} }
   mine.asks = #mine.near + #mine.far + #mine.preferred > 0
-  for name in pairs(cycle.state.repelling or {}) do
+  for name in pairs(cycle.state.minding or {}) do
     cycle.unlike = true
-    local info = cycle.state.sums[name]
-    for _, term in ipairs(repelling(info, known)) do
-      if term.means(pod) then
-        local value = selection.label(info, term.key)
-        if value ~= nil then mine.kept_off[#mine.kept_off + 1] = { key = term.key, value = value } end
-      end
-    end
+    mind(mine, pod, cycle.state.sums[name], known)
   end
   if mine.asks then
     cycle.unlike = true
@@ -135,13 +155,19 @@ function M.filter(_, info, cycle)
   return nil
 end
 
-function M.silent(_, cycle) return #cycle.affinity_terms.preferred == 0 end
+function M.silent(_, cycle)
+  local mine = cycle.affinity_terms
+  return #mine.preferred == 0 and next(mine.drawn) == nil
+end
 
 function M.score(_, info, cycle)
   local sum = 0
   for _, term in ipairs(cycle.affinity_terms.preferred) do
     local value = selection.label(info, term.key)
     if value ~= nil then sum = sum + (term.in_domain[value] or 0) end
+  end
+  for key, weights in pairs(cycle.affinity_terms.drawn) do
+    sum = sum + (weights[selection.label(info, key) or ""] or 0)
   end
   return sum
 end

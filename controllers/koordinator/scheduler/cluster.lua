@@ -11,6 +11,7 @@ local members = require "elasticquota.members"
 local numa = require "scheduler.numa"
 local pods = require "pods"
 local reservation = require "scheduler.reservation"
+local volumes = require "scheduler.volumes"
 
 local M = {}
 
@@ -96,6 +97,11 @@ local function waiting_of(ctx, all, bound)
   return waiting, held
 end
 
+-- What is known of the volumes of some pods.
+function M.volumes_of(ctx, list)
+  return volumes.known(list, function(...) return ctx:get(...) end)
+end
+
 -- The state for cycle.lua; what is assumed, by pod key; and all pods that wait for this scheduler and have no
 -- node yet.
 function M.read(ctx)
@@ -117,6 +123,7 @@ function M.read(ctx)
   state.gangs = gang.index(all, membership(ctx.params.schedulerName, bound))
   local waiting
   waiting, state.held = waiting_of(ctx, all, bound)
+  state.volumes = M.volumes_of(ctx, waiting)
   return state, bound, waiting
 end
 

@@ -32,14 +32,15 @@ local quota = require "scheduler.quota"
 local reservation = require "scheduler.reservation"
 local snapshot = require "scheduler.snapshot"
 local spread = require "scheduler.spread"
+local volumes = require "scheduler.volumes"
 
 local M = {}
 
 -- In the order in which they are asked; the first that refuses a node says why.
-M.PLUGINS = { quota, fit.unschedulable, fit.taints, fit.affinity, ports, reservation, fit.resources, spread,
-  affinity, numa, deviceshare, loadaware }
+M.PLUGINS = { quota, fit.unschedulable, fit.taints, fit.affinity, ports, volumes, reservation, fit.resources,
+  spread, affinity, numa, deviceshare, loadaware }
 M.WEIGHTS = { NodeResourcesFit = 1, LoadAwareScheduling = 1, NodeNUMAResource = 1, DeviceShare = 1,
-  Reservation = 5000, InterPodAffinity = 2, PodTopologySpread = 2 }
+  Reservation = 5000, InterPodAffinity = 2, PodTopologySpread = 2, TaintToleration = 3, NodeAffinity = 2 }
 
 -- Kubernetes looks for nodes until it has enough that fit: of more than 100 nodes a percentage, less of more.
 local ENOUGH, HALF, LEAST, STEP = 100, 50, 5, 125

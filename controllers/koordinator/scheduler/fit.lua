@@ -2,9 +2,11 @@
 -- NodeUnschedulable, TaintToleration, NodeAffinity and NodeResourcesFit. Batch and mid resources, and devices
 -- that a node counts as a whole, are resources as any other.
 
+local fields = require "fields"
 local lists = require "lib.lists"
 local nodefit = require "lib.nodefit"
 local reservation = require "scheduler.reservation"
+local scores = require "scheduler.scores"
 
 local M = {}
 
@@ -28,12 +30,43 @@ function M.taints.filter(pod, info)
   return { ("node(s) had untolerated taint {%s: %s}"):format(taint.key, taint.value or "") }
 end
 
+-- Whether some node would rather have no pods: read once for all pods of a state.
+local function some_dislike(infos, state)
+  if state.disliking_of ~= infos then
+    state.disliking_of, state.disliking = infos, false
+    for _, info in ipairs(infos) do
+      for _, taint in ipairs(fields.dig(info.node, "spec", "taints") or {}) do
+        state.disliking = state.disliking or taint.effect == "PreferNoSchedule"
+      end
+    end
+  end
+  return state.disliking
+end
+
+function M.taints.silent(_, cycle) return not some_dislike(cycle.infos, cycle.state) end
+
+function M.taints.score(pod, info) return nodefit.disliking(pod, info.node) end
+
+M.taints.normalize = scores.reverse
+
 M.affinity = { name = "NodeAffinity" }
 
 function M.affinity.filter(pod, info)
   if nodefit.selected(pod, info.node) then return nil end
   return { "node(s) didn't match Pod's node affinity/selector" }
 end
+
+function M.affinity.silent(pod) return #nodefit.preferred(pod) == 0 end
+
+function M.affinity.score(pod, info)
+  local sum = 0
+  for _, one in ipairs(nodefit.preferred(pod)) do
+    if one.preference and nodefit.means(one.preference, info.node) then sum = sum + (one.weight or 0) end
+  end
+  return sum
+end
+
+M.affinity.normalize = scores.stretch
 
 M.resources = { name = "NodeResourcesFit" }
 

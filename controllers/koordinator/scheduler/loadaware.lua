@@ -298,6 +298,23 @@ function M.filter(pod, info, cycle)
   return nil
 end
 
+-- Whether a message names what this plugin refuses nodes for.
+function M.refuses(message)
+  return message:find("usage exceed threshold", 1, true) ~= nil
+    or message:find("nodeMetric expired", 1, true) ~= nil
+end
+
+-- Whether a node may take pods after a report that it refused before: less is used, or the last report was old.
+function M.eases(now, old)
+  local function used(metric)
+    return lists.of(dig(metric, "status", "nodeMetric", "nodeUsage", "resources"))
+  end
+  local at, before = dig(now, "status", "updateTime"), dig(old, "status", "updateTime")
+  if at == nil or before == nil then return at ~= nil end
+  local gap = kube.time(at):unix() - kube.time(before):unix()
+  return gap >= M.DEFAULTS.nodeMetricExpirationSeconds or not (lists.within(used(old), used(now)))
+end
+
 local function least_used(used, all)
   if all == 0 or used > all then return 0 end
   return (all - used) * MAX // all

@@ -29,7 +29,8 @@ local LEAST, PART = 100, 10
 -- Priorities reach below zero: each victim counts for more than none.
 local OFFSET = 1 << 31
 -- What no pod's going changes of a node.
-local LASTING = { NodeUnschedulable = true, TaintToleration = true, NodeAffinity = true }
+local LASTING = { NodeUnschedulable = true, TaintToleration = true, NodeAffinity = true,
+  VolumeBinding = true }
 
 function M.priority(pod) return dig(pod, "spec", "priority") or 0 end
 

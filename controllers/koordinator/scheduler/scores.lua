@@ -12,6 +12,13 @@ function M.stretch(scores)
   for name, score in pairs(scores) do scores[name] = MAX * score // best end
 end
 
+-- The least has 100 then, and the others as much less as they had more.
+function M.reverse(scores)
+  local most = 0
+  for _, score in pairs(scores) do most = math.max(most, score) end
+  for name, score in pairs(scores) do scores[name] = MAX - (most > 0 and MAX * score // most or 0) end
+end
+
 -- What a node has of a resource of which so much would be used: by LeastAllocated, or by MostAllocated.
 function M.points(strategy, used, total)
   if strategy.type == "MostAllocated" then return math.min(used, total) * MAX // total end

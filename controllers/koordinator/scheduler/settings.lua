@@ -10,10 +10,12 @@ local inputs = require "elasticquota.inputs"
 local kube = require "kubelua"
 local loadaware = require "scheduler.loadaware"
 local numa = require "scheduler.numa"
+local volumes = require "scheduler.volumes"
 
 local M = {}
 
-M.READS = { cluster.METRIC, cluster.BUDGET, gang.KIND, deviceshare.KIND, numa.KIND, cluster.NAMESPACE }
+M.READS = { cluster.METRIC, cluster.BUDGET, gang.KIND, deviceshare.KIND, numa.KIND, cluster.NAMESPACE,
+  volumes.CLAIM, volumes.VOLUME, volumes.CLASS }
 
 M.PARAMS = kube.merge(inputs.PARAMS, {
   schedulerName = "koord-scheduler",

@@ -8,6 +8,7 @@
 --     got = { [pod key] = { uid, devices, numa } } of pods that do not say so themselves yet,
 --     requests = { [pod key] = what it asks for } where that is known,
 --     namespaces = { [name] = labels } for affinities that select namespaces,
+--     volumes = { claims, volumes, classes } by key or name (volumes.lua),
 --     budgets = list of PodDisruptionBudgets }
 --
 -- All of it is optional but pods_on. What is summed up per node is kept in state.sums, so that a cycle costs
@@ -40,12 +41,13 @@ local function request_of(state, pod)
   return state.requests and state.requests[pods.key(pod)] or lists.of(kube.requests(pod))
 end
 
--- How many pods of a node keep others off, for affinity.lua: most clusters have none.
-local function count_repelling(state, info, pod, n)
-  if fields.dig(pod, "spec", "affinity", "podAntiAffinity") == nil then return end
-  state.repelling = state.repelling or {}
-  local left = (state.repelling[info.name] or 0) + n
-  state.repelling[info.name] = left > 0 and left or nil
+-- How many pods of a node have terms about other pods, for affinity.lua: most clusters have none.
+local function count_minding(state, info, pod, n)
+  local affinity = fields.dig(pod, "spec", "affinity")
+  if affinity == nil or affinity.podAffinity == nil and affinity.podAntiAffinity == nil then return end
+  state.minding = state.minding or {}
+  local left = (state.minding[info.name] or 0) + n
+  state.minding[info.name] = left > 0 and left or nil
 end
 
 -- Counts an entry of a node, or takes that back; n is 1 or -1.
@@ -59,7 +61,7 @@ local function count(state, info, entry, n)
     info.requested = lists.sub(info.requested, request)
   end
   info.requested.pods = info.requested.pods + n
-  count_repelling(state, info, pod, n)
+  count_minding(state, info, pod, n)
   reservation.count(info, entry.uid, request, n > 0)
   change(info)
 end
@@ -82,7 +84,7 @@ function M.info(state, node)
   local name = node.metadata.name
   local info = state.sums[name]
   if not info then
-    if state.repelling then state.repelling[name] = nil end
+    if state.minding then state.minding[name] = nil end
     local rooms = reservation.rooms(fields.dig(state.reservations_on, name))
     info = {
       node = node,

@@ -383,9 +383,9 @@ const cli_command cli_commands[] = {
     },
     {
         .name = "version",
-        .usage = "[--server] [-o json]",
+        .usage = "[--server] [--bugs] [-o json]",
         .summary = "Print the versions of kubelua and Lua, and with --server that of the server.",
-        .more = "Lists the published bugs of that Lua version that scripts could reach, and what "
+        .more = "--bugs lists the published bugs of that Lua version that scripts could reach, and what "
                 "protects against them.",
         .examples = "kubelua version\n"
                     "kubelua version --server -o json",

@@ -215,7 +215,7 @@ describe("a bug of the interpreter", function()
     return runs[1]
   end
 
-  -- A row of `kubelua version`: what a script tries, or what no file of bindings/ has.
+  -- A row of `kubelua version --bugs`: what a script tries, or what no file of bindings/ has.
   local ROWS = {
     { "lua.c assumes", absent = "pmain" },
     { "`local _ENV <const>`", "constant environment" },
@@ -251,7 +251,7 @@ describe("a bug of the interpreter", function()
     { "lua_load moves", "loaded break" },
   }
 
-  it("has a row in `kubelua version`, and a try or a reason here", function()
+  it("has a row in `kubelua version --bugs`, and a try or a reason here", function()
     local out, code = process.run(KUBELUA .. " version -o json")
     assert.equal(0, code, out)
     local bugs = kube.decode(out)("lua.bugs")

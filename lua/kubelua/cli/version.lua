@@ -1,5 +1,5 @@
--- version.lua - kubelua version: ours, the Lua that runs scripts with its known bugs; with --server the
--- server's version.
+-- version.lua - kubelua version: ours and that of the Lua that runs scripts; with --bugs its published bugs, with
+-- --server the server's version.
 
 local common = require "kubelua.cli.common"
 
@@ -8,6 +8,7 @@ local M = {}
 M.options = {
   { "--server", "URL", "print the version of the API server too: the configured one, or this \z
     one", type = "maybe" },
+  { "--bugs", nil, "list the published bugs of that Lua, and what keeps scripts from each", type = "flag" },
   common.OUTPUT,
 }
 
@@ -21,9 +22,8 @@ local function server_of(env)
 end
 
 local function text(env, server)
-  print("kubelua " .. env.version)
-  local bugs = env.lua.bugs
-  print(("Lua %s; its %d published bugs, and what keeps scripts from them:"):format(env.lua.version, #bugs))
+  local bugs = env.options.bugs and env.lua.bugs or {}
+  print(("kubelua %s\nLua %s"):format(env.version, env.lua.version))
   for _, bug in ipairs(bugs) do
     print(("  %s (mended in %s)\n    %s"):format(bug.bug, bug.mended, bug.here))
   end

@@ -123,6 +123,8 @@ servers.each(function(name, start)
       out, code = piped 'error "no"\n"on"\n'
       assert.equal(1, code)
       assert.truthy(out:find("line 1: no", 1, true) and out:find("\non\n") or out:find("^on\n"), out)
+      out, code = piped 'list("pods", { namespace = "empty" })\nget("nodes", "none")\nlist "csinodes"\n'
+      assert.equal("no pods in namespace empty\nnil\nno csinodes\n0", out .. code)
       out, code = piped '"on"\nyaml(\n{})\nlst "cm"\nerror { code = 7 }\n'
       assert.equal(1, code)
       assert.truthy(out:find("line 4: attempt to call a nil value (global 'lst'); did you mean 'list'?", 1,

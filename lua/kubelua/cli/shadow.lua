@@ -71,9 +71,12 @@ local function tell(r, name)
     print(("  not shadowed, since no controller of that name runs: %s"):format(table.concat(new, ", ")))
   end
   local left = r.differs + r.fails
+  local path = r.candidate:gsub("%p", "%%%0")
   for _, k in ipairs(list(r("kinds"))) do
     left = left - k.keys
-    print(("  %s %s %s: %s"):format(k.controller, k.key, k.verdict, k("diff") or ""))
+    -- an error names the file as the process read it
+    local diff = (k("diff") or ""):gsub(path, function() return name end)
+    print(("  %s %s %s: %s"):format(k.controller, k.key, k.verdict, diff))
     if k.keys > 1 then
       print(("    %s alike"):format(plural(k.keys - 1, "more key is", "more keys are")))
     end

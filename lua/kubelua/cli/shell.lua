@@ -116,11 +116,14 @@ function M.text(x)
   return tostring(x)
 end
 
+-- Lists without an object -> what was asked for, which a list itself does not say.
+local nothing = setmetatable({}, { __mode = "k" })
+
 local function show(...)
   for i = 1, select("#", ...) do
     local x = select(i, ...)
     local list = objects(x)
-    if list then print_objects(list) elseif x ~= nil or select("#", ...) == 1 then print(M.text(x)) end
+    if x ~= nil and nothing[x] then print(nothing[x]) elseif list then print_objects(list) elseif x ~= nil or select("#", ...) == 1 then print(M.text(x)) end
   end
 end
 
@@ -185,7 +188,15 @@ local function globals(self)
     if a == nil then return g.list(kind) end
     return self.c:get(kind, a, ...)
   end
-  function g.list(kind, opts) return (self.c:list(kind, scoped(self, kind, opts))) end
+  function g.list(kind, opts)
+    local o = scoped(self, kind, opts)
+    local list = self.c:list(kind, o)
+    if #list == 0 then
+      nothing[list] = ("no %s%s"):format(self.c:resource(kind).plural, o.namespace and " in namespace "
+        .. o.namespace or "")
+    end
+    return list
+  end
   function g.watch(kind, opts) return watching(self, kind, opts) end
   function g.use(namespace) return use(self, namespace) end
   function g.yaml(x) return type(x) == "string" and core.yaml(x, "the text") or core.to_yaml(x) end

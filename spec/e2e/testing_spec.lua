@@ -47,6 +47,16 @@ end }]], params = { word = "was" } }
     assert.equal(1, t:get("batch/v1/Job", "a").status.succeeded)
   end)
 
+  it("stamps conditions that the test itself sets with the test's time", function()
+    local t, status = start { source = source "", objects = { CARD } }, {}
+    t:advance "1h"
+    kube.set_condition(status, { type = "Ready", status = "True", reason = "Asked" })
+    assert.equal(tostring(t:now()), status.conditions[1].lastTransitionTime)
+    t:stop()
+    kube.set_condition(status, { type = "Ready", status = "False", reason = "Asked" })
+    assert.is_true(math.abs(os.time() - kube.time(status.conditions[1].lastTransitionTime):unix()) < 60)
+  end)
+
   it("knows stand-ins by their names", function()
     local function refused(x)
       local ok, why = pcall(start, { simulate = x })

@@ -1,7 +1,9 @@
 #!/bin/sh
 # deploy/release.sh [--do] - brings out the version of core/base/version.h: looks whether everything agrees, makes what
 # a release consists of (make dist), and says each step that needs the network or a key. With --do it takes these
-# steps, with REGISTRY (ghcr.io/you) for image and chart, and GITHUB_REPOSITORY for the files.
+# steps, with REGISTRY (ghcr.io/you) for image and chart, GITHUB_REPOSITORY for the files, and LUAROCKS_API_KEY if
+# luarocks has no key yet. On a commit that has the version's tag it does the rest; this is what
+# .github/workflows/release.yaml runs.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -25,8 +27,9 @@ agree "the chart's version" "^version: $version" deploy/chart/Chart.yaml
 agree "the image that the chart takes" "^appVersion: \"\{0,1\}$version" deploy/chart/Chart.yaml
 [ -f "deploy/kubelua-$version-1.rockspec" ] || { echo "release: there is no deploy/kubelua-$version-1.rockspec" >&2; bad=1; }
 [ -z "$(git status --porcelain 2>/dev/null)" ] || { echo "release: something is not committed" >&2; bad=1; }
-if [ -n "$(git tag -l "v$version")" ]; then
-	echo "release: the tag v$version is there already" >&2
+tagged=$(git rev-parse -q --verify "v$version^{commit}" || true)
+if [ -n "$tagged" ] && [ "$tagged" != "$(git rev-parse HEAD)" ]; then
+	echo "release: the tag v$version is there already, on another commit" >&2
 	bad=1
 fi
 if [ $bad != 0 ]; then
@@ -44,11 +47,15 @@ if [ -n "$do" ] && { [ -z "${REGISTRY:-}" ] || [ -z "${GITHUB_REPOSITORY:-}" ]; 
 	echo "release: set REGISTRY and GITHUB_REPOSITORY" >&2
 	exit 2
 fi
+luarocks_upload() { luarocks upload ${LUAROCKS_API_KEY:+--api-key="$LUAROCKS_API_KEY"} "$1"; }
+
 step make dist
-step git tag -s "v$version" -m "kubelua $version"
-step git push origin "v$version"
+if [ -z "$tagged" ]; then
+	step git tag -s "v$version" -m "kubelua $version"
+	step git push origin "v$version"
+fi
 step skopeo copy --all "oci-archive:build/dist/kubelua-$version-linux.oci.tar" "docker://$registry/kubelua:$version"
 step helm push "build/dist/kubelua-$version.tgz" "oci://$registry/charts"
 step gh release create "v$version" --repo "$repository" --title "kubelua $version" --notes-file CHANGELOG.md build/dist/*
-step luarocks upload "deploy/kubelua-$version-1.rockspec"
+step luarocks_upload "deploy/kubelua-$version-1.rockspec"
 [ -n "$do" ] || echo "release: nothing of this was done; --do does it" >&2

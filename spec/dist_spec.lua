@@ -256,6 +256,31 @@ describe("deploy/release.sh", function()
     assert.equal(2, code, out)
   end)
 
+  it("does the rest on a commit that has the tag, and refuses a tag elsewhere", function()
+    local dir = process.tmpname ".tagged"
+    sh("git clone -q --no-tags . %s && cp deploy/release.sh %s/deploy/", dir, dir)
+    local function steps(...)
+      sh("git -C %s -c user.name=a -c user.email=a@b " .. ..., dir)
+      return process.run(process.quote(dir) .. "/deploy/release.sh 2>&1")
+    end
+    local out = steps("tag v" .. version)
+    assert.is_nil(out:find("git tag", 1, true) or out:find("git push", 1, true), out)
+    assert.truthy(out:find("+ make dist", 1, true) and out:find("+ gh release create", 1, true), out)
+    out = steps "commit -q --allow-empty -m more"
+    assert.matches("the tag v[%d.]+ is there already, on another commit", out)
+  end)
+
+  it("is what a pushed tag runs, with all that it asks for", function()
+    local text = process.read ".github/workflows/release.yaml"
+    local job = kube.yaml(text, "release.yaml")[1].jobs.release
+    assert.matches('\non:\n  push:\n    tags: %["v%*"%]\n', text)
+    assert.equal("deploy/release.sh --do", job.steps[#job.steps].run)
+    for _, name in ipairs { "REGISTRY", "LUAROCKS_API_KEY" } do
+      assert.is_string(job.env[name])
+      assert.truthy(process.read "deploy/release.sh":find("${" .. name, 1, true), name)
+    end
+  end)
+
   it("does nothing as long as something does not agree", function()
     if not process.read "CHANGELOG.md":find("## " .. version .. " - unreleased", 1, true) then return end
     local out, code = process.run "env -u REGISTRY -u GITHUB_REPOSITORY deploy/release.sh --do"

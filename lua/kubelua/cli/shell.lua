@@ -123,7 +123,13 @@ local function show(...)
   for i = 1, select("#", ...) do
     local x = select(i, ...)
     local list = objects(x)
-    if x ~= nil and nothing[x] then print(nothing[x]) elseif list then print_objects(list) elseif x ~= nil or select("#", ...) == 1 then print(M.text(x)) end
+    if x ~= nil and nothing[x] then
+      print(nothing[x])
+    elseif list then
+      print_objects(list)
+    elseif x ~= nil or select("#", ...) == 1 then
+      print(M.text(x))
+    end
   end
 end
 

@@ -46,21 +46,30 @@ static bool plain(const char *word, char *out)
     return !*word;
 }
 
+static size_t same_beginning(const char *a, const char *b)
+{
+    size_t n = 0;
+    while (a[n] && a[n] == b[n])
+        n++;
+    return n;
+}
+
 const char *kl_suggest(const char *word, const char *const *candidates, size_t n)
 {
     char given[WORD_MAX + 1], other[WORD_MAX + 1];
     const char *best = NULL;
     size_t nearest = strlen(word) < 6 ? 1 : strlen(word) / 3; /* a third, and one letter of short words */
+    size_t begins = 0; /* of equally near ones: few mistype the first letter */
     if (!plain(word, given))
         return NULL;
     for (size_t i = 0; i < n; i++) {
         size_t d = plain(candidates[i], other) ? kl_edit_distance(given, other) : WORD_MAX;
-        if (d <= nearest && d < strlen(other)) {
-            nearest = d ? d - 1 : 0; /* the next one must be closer */
-            best = candidates[i];
-            if (!d)
-                break;
-        }
+        size_t same = same_beginning(given, other);
+        if (d > nearest || d >= strlen(other) || (best && d == nearest && same <= begins))
+            continue;
+        nearest = d;
+        begins = same;
+        best = candidates[i];
     }
     return best;
 }

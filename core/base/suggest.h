@@ -8,7 +8,7 @@
  * letter case is free. */
 size_t kl_edit_distance(const char *a, const char *b);
 /* The candidate near enough to be a typo of `word` (a third of its letters wrong, and one more), or NULL.
- * Letter case, "-" and "_" are free. Borrowed. */
+ * Letter case, "-" and "_" are free; of equally near ones, the one with the same first letters. Borrowed. */
 const char *kl_suggest(const char *word, const char *const *candidates, size_t n);
 
 #endif

@@ -23,6 +23,9 @@ describe("did you mean", function()
       words[50] = "namspaces"
       assert.equal("namespace", suggest.nearest("NAME_SPACE", words))
     end
+    -- Of equally near ones, the one that begins alike, whatever the order.
+    assert.equal("patch", suggest.nearest("pach", { "each", "patch" }))
+    assert.equal("patch", suggest.nearest("pach", { "patch", "each" }))
     assert.is_nil(suggest.nearest("x", {}))
     assert.is_nil(suggest.nearest(("x"):rep(1000), { ("x"):rep(999) }))
   end)

@@ -131,14 +131,14 @@ static void ran(void *arg, const kl_ran *r)
 static int take_failed(lua_State *L) { return lkl__push_journal(L, &self(L)->failed); }
 
 /* s:about(key): from now on s:told has each run of the key, and core.stage_logs what it logs for debugging;
- * s:about "*": each run, and its writes with their content */
+ * s:about("*"[, logs]): each run, and its writes with their content; what it logs only with `logs` */
 static int about(lua_State *L)
 {
     lkl_sim *s = self(L);
     const char *key = luaL_checkstring(L, 2);
     kl_free(s->about);
     s->about = kl_strdup(key);
-    if (!all(s))
+    if (!all(s) || lua_toboolean(L, 3))
         lkl__stage_about(s, key);
     return 0;
 }

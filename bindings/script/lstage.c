@@ -21,7 +21,8 @@ static lkl_stage *self(lua_State *L) { return lkl_box_check(L, 1, &lkl__stage_cl
 static lkl_journal logs = {.mu = KL_MUTEX_INIT_AS(KL_LOCK_SINK)};
 
 static const void *about_for; /* who asked for that */
-static char *about;           /* the key of which lines for debugging are kept, as "key=... ", or NULL */
+static char *about; /* lines for debugging that have it are kept: "key=NAME ", or "key=" for all; NULL: none
+                     */
 
 static bool is_about(const char *fields)
 {
@@ -51,7 +52,7 @@ void lkl__stage_about(const void *who, const char *key)
         return;
     about_for = who;
     kl_free(about);
-    about = key ? kl_sprintf("key=%s ", key) : NULL;
+    about = !key ? NULL : strcmp(key, "*") ? kl_sprintf("key=%s ", key) : kl_strdup("key=");
     kl_log_set_level(key ? KL_LOG_DEBUG : KL_LOG_INFO);
 }
 

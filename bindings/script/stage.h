@@ -34,7 +34,8 @@ void lkl__journal_fini(lkl_journal *j);
 int lkl__push_journal(lua_State *L, lkl_journal *j);
 /* From now on log records of the runtime are kept for core.stage_logs. */
 void lkl__stage_listen(void);
-/* Debug records about a key are kept, too; NULL: of none, if this stage set it last. One thread at a time. */
+/* Debug records about a key ("*": of every key) are kept, too; NULL: of none, if this stage set it last. One
+ * thread at a time. */
 void lkl__stage_about(const void *who, const char *key);
 /* Pushes their holder: the programs of { { path = [, text =] } ... } (`simulated = true`: path is the name of
  * a stand-in, which has no params) at an absolute index of the stack, with `params` (NULL: none) over their

@@ -234,4 +234,65 @@ status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32G
     page:screenshot "sim-report-phone"
     page:close()
   end)
+
+  -- Everything that moves on a page, with the pointer and with keys.
+  it("explains on its page what a number is made of", function()
+    if not browser.available() then
+      assert(not os.getenv "CI", "there is no chromium with chromedriver here, and in CI that is a failure")
+      pending "there is no chromium with chromedriver here"
+      return
+    end
+    local dir = process.tmpdir() .. "/told"
+    local koordinator = "controllers/koordinator/"
+    local out, code = sim(("%slownodeload.lua %spodmigrationjob.lua %s --generate nodes=6,apps=26,swing=0.1,load_cpu=0.8 \z
+      --for 1h --scenario %sstudies/hot.lua --set jobMode=EvictDirectly --set nodePools.1.highThresholds.cpu=50 \z
+      --load %sstudies/teams.yaml --out %s"):format(koordinator, koordinator, SCRIPT, koordinator, koordinator, dir))
+    assert.equal(0, code, out)
+    local here = process.run("pwd"):gsub("\n", "")
+    local page = browser.open { width = 1100, height = 1400 }
+    page:visit(("file://%s/report.html"):format(dir:sub(1, 1) == "/" and dir or here .. "/" .. dir))
+    local function js(text) return page:eval(text) end
+    local function key(figure, name, times)
+      js(([[const f = document.querySelectorAll("figure.%s")[0]; f.focus();
+        for (let i = 0; i < %d; i++) f.dispatchEvent(new KeyboardEvent("keydown", { key: "%s", bubbles: true }));]])
+        :format(figure, times or 1, name))
+    end
+    local said = "return document.querySelector('#why').open && document.querySelector('#why pre').textContent"
+
+    -- the crosshair stands in all charts over time, and reads what the CSV file has
+    assert.equal(4, js "return document.querySelectorAll('figure.time').length")
+    key("time", "End")
+    assert.equal(4, js "return document.querySelectorAll('.cross').length")
+    local last = process.read(dir .. "/series.csv"):match "([^\n]+)\n$"
+    local prod = tonumber(last:match "^[^,]*,[^,]*,[^,]*,([^,]*),")
+    local read = js "return document.querySelector('figure.time .read').textContent"
+    assert.equal(("%.1f"):format(prod), read:match "^1%.0 h: .-prod pods ([%d.]+)")
+    key("time", "ArrowLeft", 30)
+    assert.matches("^0%.5 h: ", js "return document.querySelector('figure.time .read').textContent")
+    js "document.activeElement.blur()"
+    assert.equal(0, js "return document.querySelectorAll('.cross').length")
+
+    -- a cell of the heat map explains its node at its hour
+    assert.is_false(js(said))
+    key("pick", "ArrowDown")
+    key("pick", "Enter")
+    assert.matches("^node%-002 at 2026%-01%-01T01:00:00Z:\n.-\nnoderesource, last run .-batchAllocatable", js(said))
+    page:screenshot "sim-report-told"
+    js "document.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape' }))"
+    assert.is_false(js(said))
+    assert.equal("FIGURE", js "return document.activeElement.tagName")
+
+    -- an evicted pod says who wanted it gone, a team what it may use
+    js [[document.querySelector("[aria-label='evictions by node'] [data-why]").dispatchEvent(
+      new MouseEvent("click", { bubbles: true }))]]
+    assert.matches("^default/app%-.-\npodmigrationjob, run of .-\n  wrote: create v1/Pod/eviction .-its node node%-00", js(said))
+    js [[document.querySelector("[data-why='team ads']").dispatchEvent(new MouseEvent("click", { bubbles: true }))]]
+    assert.matches("^team ads at the end:\n +min, cores +4%.0\n +max, cores +80%.0\n", js(said))
+    assert.equal(0, js "return document.querySelectorAll('[src],link').length")
+    page:prefer "dark"
+    page:width(390)
+    assert.is_true(js "return document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    page:screenshot "sim-report-told-phone"
+    page:close()
+  end)
 end)

@@ -32,4 +32,35 @@ describe("a chart", function()
     assert.equal(1, count(chart, "<title>a, 1.0 h</title>"))
     assert.equal(0, count(chart, ">b</text>")) -- nothing was evicted there
   end)
+
+  it("of teams is as wide as what each may use, and has those below a team below it", function()
+    local chart = svg.icicle("teams", "cores", { { name = "a<", runtime = 30, used = 15 },
+      { name = "b", runtime = 10, used = 20 }, { name = "a1", parent = "a<", runtime = 30, used = 3 } },
+      { ["team a<"] = true })
+    -- 696 wide for 30 and 20, as b uses more than it may
+    assert.match('<g data%-why="team a&lt;" data%-at="0"><title>a&lt;: uses 15 of 30 cores</title>\z
+      <rect class="may" x="12" y="10" width="415.6" height="40"/>\z
+      <rect class="uses" x="12" y="10" width="206.8"', chart)
+    assert.match('<g><title>b: uses 20 of 10 cores</title><rect class="may" x="429.6" y="10" width="276.4"', chart)
+    assert.match('<title>a1: .-x="12" y="54" width="415.6"', chart)
+    assert.match('^<figure class="pick" tabindex="0" data%-columns="3">', chart)
+  end)
+
+  it("of nodes by hour has a mean of several hours where there are many", function()
+    local hours = {}
+    for h = 1, 96 do hours[h] = h % 2 == 1 and 20 or 40 end
+    local chart = svg.heat("use", { "n" }, { hours }, { n = true })
+    assert.equal(48, count(chart, "<rect"))
+    assert.match('data%-why="n" data%-at="7200"><title>n, hour 0: 30 %%</title>', chart)
+    assert.match('data%-at="345600"><title>n, hour 94: 30 %%</title>', chart)
+    assert.not_match("data%-why", svg.heat("use", { "n" }, { hours }, {}))
+  end)
+
+  it("over time carries the numbers that its crosshair reads", function()
+    local rows = { { time = 0, v = 1 }, { time = 1800, v = 2.5 } }
+    local chart = svg.bands("x", "cores", 3600, { { rows = rows, mid = "v", high = "v", label = "</script>",
+      colour = "--prod" } })
+    assert.match('{"times":%[0,1800%],"series":%[{"label":"<\\/script>","values":%[1,2.5%]}%]}', chart)
+    assert.equal(1, count(chart, "</script>"))
+  end)
 end)

@@ -364,6 +364,7 @@ function M.run(env)
     for k = 1, seeds do
       local cell = core.copy(core.value(v.cell, "a cell"))
       cell.seed = base.seed + k - 1
+      cell.told = o.out and #cells == 0 or nil -- a page explains its first setting
       cells[#cells + 1] = cell
     end
   end

@@ -13,12 +13,12 @@ local LINES_MAX = 40
 local E = {}
 E.__index = E
 
---- From now on what is about the key is kept: a node's name, or "namespace/name".
+--- From now on what is about the key is kept: a node's name, or "namespace/name"; nil: about every key.
 ---@param w kubelua.SimWorld
----@param key string
+---@param key string?
 function M.new(w, key)
-  w.sim:about(key)
-  return setmetatable({ w = w, key = key, last = {}, others = {} }, E)
+  w.sim:about(key or "*", true)
+  return setmetatable({ w = w, key = key, last = {}, now = {}, others = {} }, E)
 end
 
 local function lines(text)
@@ -40,25 +40,33 @@ local function add(list, line)
   if #list < LINES_MAX then list[#list + 1] = line end
 end
 
---- What has happened since the last look, which is of this moment.
+--- What has happened since the last look, which is of this moment. E.now has it by key and controller, E.last
+--- the last of each.
 function E:look()
   local w, now = self.w, {}
-  local function of(controller)
-    now[controller] = now[controller] or { controller = controller, seconds = w.time, time = w:timestamp(),
-      runs = 0, said = {}, wrote = {} }
-    return now[controller]
-  end
   for _, run in ipairs(w.sim:told()) do
-    local entry = of(run.controller)
+    now[run.key] = now[run.key] or {}
+    local of = now[run.key]
+    local entry = of[run.controller]
+    if not entry then
+      entry = { controller = run.controller, seconds = w.time, time = w:timestamp(), runs = 0, said = {},
+        wrote = {} }
+      of[run.controller] = entry
+    end
     entry.runs, entry.result, entry.message = entry.runs + 1, run.result, run.message
     for _, line in ipairs(lines(run.writes)) do add(entry.wrote, line) end
   end
   for _, log in ipairs(core.stage_logs()) do
     local key, controller = named(log.fields)
-    if key == self.key and now[controller] then add(now[controller].said, log.message) end
+    local entry = now[key] and now[key][controller]
+    if entry then add(entry.said, log.message) end
     if log.level ~= "debug" then self.others[#self.others + 1] = log end
   end
-  for controller, entry in pairs(now) do self.last[controller] = entry end
+  for key, of in pairs(now) do
+    self.last[key] = self.last[key] or {}
+    for controller, entry in pairs(of) do self.last[key][controller] = entry end
+  end
+  self.now = now
 end
 
 local function cores(n) return (n // 10) / 100 end
@@ -116,26 +124,36 @@ local function named_facts(list)
   return core.array(out)
 end
 
---- What there is to say now: { key, time, facts = list of { name, value }, controllers = list of
---- { controller, time, runs, result, message, said, wrote } }.
-function E:answer()
-  local w, key, controllers = self.w, self.key, {}
+--- The facts of a key now, as a list of { name, value }; nil: there is no such node or pod.
+function M.facts(w, key)
   local i, p = w.node_of[key], w.pod_of[key]
-  for _, entry in pairs(self.last) do controllers[#controllers + 1] = entry end
+  return i and named_facts(node_facts(w, i)) or p and named_facts(pod_facts(w, p)) or nil
+end
+
+--- What there is to say of the key now: { key, time, facts = list of { name, value }, controllers = list of
+--- { controller, time, runs, result, message, said, wrote } }.
+---@param key string?  the one that it is about
+function E:answer(key)
+  key = key or self.key
+  local w, controllers, facts = self.w, {}, M.facts(self.w, key)
+  for _, entry in pairs(self.last[key] or {}) do controllers[#controllers + 1] = entry end
   table.sort(controllers, function(a, b) return a.controller < b.controller end)
-  if not i and not p and #controllers == 0 then
+  if not facts and #controllers == 0 then
     error(("--explain: at %s no node or pod is called %q, and no controller ran such a key; write a pod \z
       as NAMESPACE/NAME"):format(w:timestamp(), key), 0)
   end
   for _, entry in ipairs(controllers) do
     entry.said, entry.wrote = core.array(entry.said), core.array(entry.wrote)
   end
-  return { key = key, time = w:timestamp(), seconds = w.time,
-    facts = named_facts(i and node_facts(w, i) or p and pod_facts(w, p) or {}),
+  return { key = key, time = w:timestamp(), seconds = w.time, facts = facts or core.array {},
     controllers = core.array(controllers) }
 end
 
 -- ---------------------------------------------------------------- for people
+
+-- Lines of what was written say its content, where all keys are explained: as much of it as a page has room for.
+local LINE_MAX = 240
+local function short(line) return #line > LINE_MAX and line:sub(1, LINE_MAX) .. "..." or line end
 
 ---@return string
 function M.text(answer)
@@ -150,7 +168,7 @@ function M.text(answer)
     out[#out + 1] = ("%s, last run at %s, which ended with \"%s\":"):format(c.controller, c.time, c.result)
     if c.message then out[#out + 1] = "  " .. c.message end
     for _, line in ipairs(c.said) do out[#out + 1] = "  " .. line end
-    for _, line in ipairs(c.wrote) do out[#out + 1] = "  wrote: " .. line end
+    for _, line in ipairs(c.wrote) do out[#out + 1] = "  wrote: " .. short(line) end
     if #c.wrote == 0 then out[#out + 1] = "  wrote nothing" end
   end
   return table.concat(out, "\n") .. "\n"

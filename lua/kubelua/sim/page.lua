@@ -2,6 +2,7 @@
 -- means, and what is not modelled.
 
 local measure = require "kubelua.sim.measure"
+local script = require "kubelua.sim.page_script"
 local svg = require "kubelua.sim.svg"
 local sweep = require "kubelua.sim.sweep"
 local text = require "kubelua.sim.text"
@@ -25,6 +26,17 @@ th,td{padding:.2rem .6rem;border-bottom:1px solid var(--rule);text-align:right;w
 th:first-child,td:first-child{text-align:left;white-space:normal;min-width:9rem}
 th button{all:unset;cursor:pointer;font-weight:600}th button:focus-visible{outline:2px solid var(--prod)}
 .better{color:var(--good)}.worse{color:var(--bad)}.better::after{content:" ▲"}.worse::after{content:" ▼"}
+figure{margin:0;position:relative}figure:focus-visible{outline:2px solid var(--prod);outline-offset:2px}
+.read{min-height:1.45em;margin:.2rem 0 0;font-size:13px;color:var(--soft)}
+[data-why]{cursor:pointer}.picked{stroke:var(--ink);stroke-width:2}.cross{stroke:var(--ink);stroke-dasharray:3 3}
+.may{fill:var(--rule)}.uses{fill:var(--lent);fill-opacity:.45}.tick.on{fill:var(--ink)}
+td button,li button{all:unset;cursor:pointer;text-decoration:underline}td button:focus-visible,li button:focus-visible{
+outline:2px solid var(--prod)}
+#why{position:fixed;inset:auto 0 0 0;max-height:45vh;overflow:auto;background:var(--paper);color:var(--ink);
+border:0;border-top:2px solid var(--prod);margin:0;padding:.6rem 1rem;width:100%;max-width:none;
+box-sizing:border-box}
+#why pre{white-space:pre-wrap;overflow-wrap:anywhere;font:13px/1.4 ui-monospace,monospace;margin:.4rem 0 0}
+@media print{#why,.read{display:none}}
 svg{width:100%;height:auto;display:block}.tick{font:11px system-ui,sans-serif;fill:var(--soft)}
 .grid{stroke:var(--rule);stroke-width:1}.line{fill:none;stroke-width:2}.band{fill-opacity:.2}
 .heat{fill:var(--prod)}.dot{fill:var(--soft)}.front{fill:var(--lent)}
@@ -32,30 +44,37 @@ svg{width:100%;height:auto;display:block}.tick{font:11px system-ui,sans-serif;fi
 .key i{display:inline-block;width:.8em;height:.8em;margin-right:.35em;border-radius:2px}
 ]]
 
--- A click on a column's head sorts by it.
-local SCRIPT = [[
-function value(cell){return cell.dataset.v||cell.textContent}
-document.querySelectorAll("table.sorts").forEach(function(table){
-  table.querySelectorAll("th button").forEach(function(button,column){
-    var down=false;
-    button.addEventListener("click",function(){
-      var body=table.tBodies[0],rows=Array.from(body.rows);
-      down=!down;
-      rows.sort(function(a,b){
-        var x=value(a.cells[column]),y=value(b.cells[column]);
-        var d=isNaN(x)||isNaN(y)?String(x).localeCompare(String(y)):x-y;
-        return down?d:-d;
-      });
-      rows.forEach(function(row){body.appendChild(row)});
-    });
-  });
-});
-]]
-
 local t = svg.text
 
 local function shown(s)
   return s.half > 0 and ("%s ± %s"):format(text.number(s.mean), text.number(s.half)) or text.number(s.mean)
+end
+
+-- The keys of which something is told.
+local function told_of(result)
+  local out = {}
+  for _, one in ipairs(result.told or {}) do out[one.key] = true end
+  return out
+end
+
+-- What is told, for the script of the page: { [key] = { { seconds, text } ... } }, in the order of keys.
+local function told_json(list)
+  local keys, texts = {}, {}
+  for _, one in ipairs(list) do
+    if not texts[one.key] then
+      keys[#keys + 1], texts[one.key] = one.key, {}
+    end
+    table.insert(texts[one.key], ("[%.10g,%s]"):format(one.seconds, svg.json(one.text)))
+  end
+  table.sort(keys)
+  for i, key in ipairs(keys) do keys[i] = ("%s:[%s]"):format(svg.json(key), table.concat(texts[key], ",")) end
+  return ('<dialog id="why" aria-label="explanation"><button>close</button><pre></pre></dialog>\z
+    <script id="told" type="application/json">{%s}</script>'):format(table.concat(keys, ","))
+end
+
+local function button(told, key, seconds)
+  local why = svg.why(told, key, seconds)
+  return why == "" and svg.text(key) or ("<button%s>%s</button>"):format(why, svg.text(key))
 end
 
 local function section(out, title, words, body)
@@ -143,7 +162,7 @@ local NODES_MAX = 100
 -- The mean use of each node under the first setting and under the last one.
 local function by_node(report)
   local before, after = report.variants[1].first, report.variants[#report.variants].first
-  local a, b, at, rows = means(before), means(after), {}, {}
+  local a, b, at, rows, told = means(before), means(after), {}, {}, told_of(before)
   for i, name in ipairs(after.nodes) do at[name] = b[i] end
   for i, name in ipairs(before.nodes) do
     if at[name] then rows[#rows + 1] = { name, a[i], at[name], at[name] - a[i] } end
@@ -158,13 +177,51 @@ local function by_node(report)
   for k = 1, math.min(#rows, NODES_MAX) do
     local r = rows[k]
     out[#out + 1] = ('<tr><td>%s</td><td data-v="%.6g">%.1f</td><td data-v="%.6g">%.1f</td><td data-v="%.6g">%+.1f\z
-      </td></tr>'):format(t(r[1]), r[2], r[2], r[3], r[3], r[4], r[4])
+      </td></tr>'):format(button(told, r[1], before.seconds), r[2], r[2], r[3], r[3], r[4], r[4])
   end
   return table.concat(out) .. "</tbody></table></div>"
 end
 
+local function mean(rows, field)
+  local sum = 0
+  for _, r in ipairs(rows) do sum = sum + r[field] end
+  return #rows > 0 and sum / #rows or 0
+end
+
+-- What teams may use and use, of the first setting.
+local function teams(out, variant, told)
+  local quotas = variant.first.quotas or {}
+  if #quotas == 0 then return end
+  local boxes, lines = {}, {}
+  for k, q in ipairs(quotas) do
+    boxes[k] = { name = q.name, parent = q.parent, used = mean(q.rows, "used"),
+      runtime = mean(q.rows, "runtime") }
+    if k <= #COLOURS then
+      lines[k] = { rows = q.rows, low = "used", mid = "used", high = "runtime", label = q.name,
+        colour = COLOURS[k] }
+    end
+  end
+  section(out, "Teams", ("Of %s, means in cores: a box is as wide as what the team may use (its quota's runtime, \z
+    else its max), and filled with what its pods request."):format(variant.label),
+    svg.icicle("teams by what they may use", "cores", boxes, told))
+  section(out, "Teams over time",
+    "Cores that running pods request; the band is what the team may use beyond that.",
+    svg.bands("cores of teams", "cores", variant.first.seconds, lines))
+end
+
+local function waiting(out, first, told)
+  local items = {}
+  for k, key in ipairs(first.waiting or {}) do
+    items[k] = "<li>" .. button(told, key, first.seconds) .. "</li>"
+  end
+  if #items == 0 then return end
+  section(out, "Pods that wait", ("Of %d at the end, the first %d."):format(first.sums.waiting, #items),
+    "<ul>" .. table.concat(items) .. "</ul>")
+end
+
 local function charts(out, report)
   local first = report.variants[1].first
+  local told = told_of(first)
   section(out, "Where the cpu goes", ("Of %s; the line is all there is."):format(report.variants[1].label),
     svg.stacked("cpu by who uses it", "cores", first.seconds, first.rows, {
       { field = "system", label = "nodes themselves", colour = "--system" },
@@ -185,8 +242,9 @@ local function charts(out, report)
       { rows = first.rows, low = "used_p5", mid = "used_p50", high = "used_p95",
         label = report.variants[1].label,
         colour = "--prod" } }))
-  section(out, "Nodes by hour", "The darker, the fuller.",
-    svg.heat("use of each node by hour", first.nodes, first.hours))
+  section(out, "Nodes by hour", ("The darker, the fuller.%s"):format(next(told)
+    and " A click on a cell, or arrow keys and Enter, explains the node at that hour." or ""),
+    svg.heat("use of each node by hour", first.nodes, first.hours, told))
   local shares = {}
   for k = 1, math.min(#report.variants, #COLOURS) do
     local v = report.variants[k]
@@ -196,8 +254,10 @@ local function charts(out, report)
     svg.cdf("nodes by their mean use", " %", shares))
   if #first.evictions > 0 then
     section(out, "Evictions", ("Of %s, the first %d, by node and moment."):format(report.variants[1].label,
-      #first.evictions), svg.raster("evictions by node", first.seconds, first.nodes, first.evictions))
+      #first.evictions), svg.raster("evictions by node", first.seconds, first.nodes, first.evictions, told))
   end
+  teams(out, report.variants[1], told)
+  waiting(out, first, told)
   if #report.variants > 1 then
     section(out, "What a setting changes",
       ("%s against the first setting; the line is the interval over seeds."):format(report.goal),
@@ -283,7 +343,8 @@ function M.make(report)
   section(out, "What the numbers mean", nil, list(words))
   section(out, "Not modelled", "Whoever decides by this page should know that it leaves out:",
     list(first.not_modelled))
-  out[#out + 1] = "<script>" .. SCRIPT .. "</script></body></html>\n"
+  out[#out + 1] = told_json(first.told or {})
+  out[#out + 1] = "<script>" .. script .. "</script></body></html>\n"
   return table.concat(out)
 end
 

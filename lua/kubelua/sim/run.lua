@@ -10,6 +10,7 @@ local measure = require "kubelua.sim.measure"
 local node = require "kubelua.sim.node"
 local scenario = require "kubelua.sim.scenario"
 local scheduler = require "kubelua.sim.scheduler"
+local told = require "kubelua.sim.told"
 local trace = require "kubelua.sim.trace"
 local world = require "kubelua.sim.world"
 
@@ -111,6 +112,7 @@ end
 ---@field seed integer
 ---@field trace { format: string, dir: string, from: number, nodes: integer? }?
 ---@field explain string?  a key, about which the result has an explanation
+---@field told boolean?  the result has explanations of nodes, victims, waiting pods and teams
 ---@field scheduler string?  the schedulerName whose pods a script places; "*": all
 
 local function prepare(cell)
@@ -128,6 +130,7 @@ local function prepare(cell)
     cluster.generate(w)
   end
   for _, path in ipairs(cell.load) do sim:load_path(path) end
+  if cell.told then w.told = told.new(w, cell.seconds) end
   w.from_snapshot = #cell.snapshot > 0
   cluster.configure(w, cell.colocation)
   sim:follow "v1/Node"
@@ -173,6 +176,7 @@ function M.run(cell, progress, decided)
     settle(w)
     measured:sample(step)
     pass(w, w.time + step)
+    if w.told then w.told:pass() end
     if progress then progress(w.time) end
   end
   local failed = w.sim:failed()
@@ -187,9 +191,10 @@ function M.run(cell, progress, decided)
     nodes = { table.unpack(w.nodes.name) }, controllers = {}, logs = logs_of(logs),
     failed = table.move(failed, 1, math.min(#failed, FAILURES_TOLD), 1, {}), left_out = left_out,
     seconds = cell.seconds, seed = cell.seed, reports = reports,
-    evictions = core.array(w.evictions), explanation = w.explain and w.explain:answer(),
+    evictions = core.array(w.evictions), explanation = cell.explain and w.explain:answer(),
     not_modelled = not_modelled, quotas = core.array(w.quotas:result(thinned)),
   }
+  if w.told then result.told, result.waiting = w.told:answer() end
   for i, c in ipairs(counts) do
     result.controllers[i] = { name = c.name, runs = c.runs, errors = c.errors, writes = c.writes,
       refused = c.refused }

@@ -1,6 +1,8 @@
 -- svg.lua - the charts of a report as text: lines with bands, stacked areas, heat maps, scatters. Colours are
 -- variables of the page's style, so that light, dark and paper each have their own.
 
+local core = require "kubelua.core"
+
 local M = {}
 
 local WIDTH, HEIGHT = 720, 220
@@ -9,6 +11,8 @@ local LEFT, RIGHT, TOP, BOTTOM = 52, 12, 10, 26
 local POINTS_MAX = 240
 
 local ENTITY = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" }
+--- A text inside of a page's JSON.
+function M.json(x) return (core.encode(x):gsub("</", "<\\/")) end
 --- A text inside a page.
 function M.text(x) return (tostring(x):gsub('[&<>"]', ENTITY)) end
 
@@ -41,6 +45,41 @@ local function frame(out, title, w, h)
   out[#out + 1] = ('<svg viewBox="0 0 %d %d" role="img" aria-label="%s">'):format(w, h, M.text(title))
 end
 
+--- The attributes of what a click explains, at a moment; "" if nothing is told of the key.
+---@param told table<string, any>?
+function M.why(told, key, seconds)
+  if not told or not told[key] then return "" end
+  return (' data-why="%s" data-at="%.10g"'):format(M.text(key), seconds)
+end
+
+--- A chart with such things, among which arrow keys move; columns: how many are beside each other.
+function M.picked(chart, columns)
+  if not chart:find(" data-why=", 1, true) then return chart end
+  return ('<figure class="pick" tabindex="0" data-columns="%d">%s</figure>'):format(columns or 1, chart)
+end
+
+-- A chart over time, with the numbers that its crosshair tells: at each of `times` one of each series.
+local function timed(chart, seconds, unit, times, series)
+  local lists = {}
+  for k, s in ipairs(series) do
+    local row = {}
+    for i, x in ipairs(s.values) do row[i] = ("%.4g"):format(x) end
+    lists[k] = ('{"label":%s,"values":[%s]}'):format(M.json(s.label), table.concat(row, ","))
+  end
+  local at = {}
+  for i, t in ipairs(times) do at[i] = ("%.6g"):format(t) end
+  return ('<figure class="time" tabindex="0" data-seconds="%.6g" data-unit="%s" data-left="%d" data-right="%d">%s\z
+    <p class="read" aria-live="polite"></p><script type="application/json">{"times":[%s],"series":[%s]}</script>\z
+    </figure>'):format(seconds, M.text(unit), LEFT, WIDTH - RIGHT, chart, table.concat(at, ","),
+    table.concat(lists, ","))
+end
+
+local function values_of(rows, field)
+  local out = {}
+  for i, r in ipairs(rows) do out[i] = r[field] or 0 end
+  return out
+end
+
 local function number(x) return x == x // 1 and ("%d"):format(x) or ("%.4g"):format(x) end
 
 -- Axes of a chart over time: y from 0 to `top`.
@@ -53,7 +92,8 @@ local function axes(out, seconds, top, unit)
     out[#out + 1] = ('<line class="grid" x1="%d" x2="%d" y1="%s" y2="%s"/><text class="tick" x="%d" y="%s" \z
       text-anchor="end">%s</text>'):format(LEFT, x1, n(y(v)), n(y(v)), LEFT - 6, n(y(v) + 4), number(v))
   end
-  out[#out + 1] = ('<text class="tick" x="4" y="%d">%s</text>'):format(TOP + 2, M.text(unit))
+  out[#out + 1] = ('<text class="tick" x="%d" y="%d">%s</text>'):format(LEFT + 6, TOP + 2,
+    M.text(unit))
   local hours = seconds / 3600
   local every = hours_step(hours)
   for h = 0, hours, every do
@@ -111,12 +151,13 @@ function M.stacked(title, unit, seconds, rows, series, line)
   out[#out + 1] = ('<path class="line" stroke="var(%s)" d="%s"/>')
     :format(line.colour, path(rows, x, y, function(r) return r[line.field] or 0 end))
   out[#out + 1] = "</svg>"
-  local all = { table.unpack(series) }
+  local all, told = { table.unpack(series) }, {}
   all[#all + 1] = line
-  return table.concat(out) .. legend(all)
+  for k, s in ipairs(all) do told[k] = { label = s.label, values = values_of(rows, s.field) } end
+  return timed(table.concat(out), seconds, unit, values_of(rows, "time"), told) .. legend(all)
 end
 
---- Lines with a band about each; series: { rows, low, mid, high, label, colour }.
+--- Lines with a band about each; series: { rows, low, mid, high, label, colour }, all with rows of the same moments.
 function M.bands(title, unit, seconds, series)
   local out, top = {}, 0
   for _, s in ipairs(series) do
@@ -135,17 +176,43 @@ function M.bands(title, unit, seconds, series)
       path(s.rows, x, y, of(s.mid)))
   end
   out[#out + 1] = "</svg>"
-  return table.concat(out) .. legend(series)
+  local told = {}
+  for k, s in ipairs(series) do told[k] = { label = s.label, values = values_of(s.rows, s.mid) } end
+  local times = values_of(series[1] and series[1].rows or {}, "time")
+  return timed(table.concat(out), seconds, unit, times, told) .. legend(series)
 end
 
--- Rows that a heat map shows: of more, every so many-th.
-local HEAT_ROWS = 60
+--- Rows that a heat map shows: of more, every so many-th.
+M.HEAT_ROWS = 60
+-- Columns of it: of more hours, means.
+local HEAT_COLUMNS = 48
 
---- One row for each node, one cell for each hour, 0 to 100.
-function M.heat(title, names, hours)
-  local every = math.max(1, math.ceil(#names / HEAT_ROWS))
-  local shown, most = {}, 1
-  for i = 1, #names, every do shown[#shown + 1] = i; most = math.max(most, #hours[i]) end
+--- Which of so many rows a heat map shows.
+---@return integer[]
+function M.shown_rows(count)
+  local out = {}
+  for i = 1, count, math.max(1, math.ceil(count / M.HEAT_ROWS)) do out[#out + 1] = i end
+  return out
+end
+
+local function merged(list, per)
+  local out = {}
+  for first = 1, #list, per do
+    local sum, last = 0, math.min(first + per - 1, #list)
+    for k = first, last do sum = sum + list[k] end
+    out[#out + 1] = sum / (last - first + 1)
+  end
+  return out
+end
+
+--- One row for each node, one cell for each hour (or some of them), 0 to 100. `told`: the names that the page
+--- explains.
+function M.heat(title, names, all_hours, told)
+  local shown, most, hours = M.shown_rows(#names), 1, {}
+  for _, i in ipairs(shown) do most = math.max(most, #all_hours[i]) end
+  local per = math.ceil(most / HEAT_COLUMNS)
+  for _, i in ipairs(shown) do hours[i] = merged(all_hours[i], per) end
+  most = math.ceil(most / per)
   local cell_w, cell_h = (WIDTH - LEFT - 40 - RIGHT) / most, math.max(4, math.min(14, 360 / #shown))
   local h = TOP + #shown * cell_h + BOTTOM
   local out = {}
@@ -157,18 +224,19 @@ function M.heat(title, names, hours)
         :format(LEFT + 34, n(y + cell_h - 1), M.text(names[i]))
     end
     for c, v in ipairs(hours[i]) do
-      out[#out + 1] = ('<rect class="heat" x="%s" y="%s" width="%s" height="%s" fill-opacity="%.2f">\z
+      out[#out + 1] = ('<rect class="heat" x="%s" y="%s" width="%s" height="%s" fill-opacity="%.2f"%s>\z
         <title>%s, hour %d: %.0f %%</title></rect>'):format(n(LEFT + 40 + (c - 1) * cell_w), n(y),
-        n(cell_w + 0.3), n(cell_h), math.min(1, v / 100), M.text(names[i]), c - 1, v)
+        n(cell_w + 0.3), n(cell_h), math.min(1, v / 100), M.why(told, names[i], c * per * 3600),
+        M.text(names[i]), (c - 1) * per, v)
     end
   end
-  local step = math.max(1, hours_step(most))
-  for c = 0, most - 1, step do
+  local step = math.max(1, hours_step(most * per))
+  for hour = 0, most * per - 1, step do
     out[#out + 1] = ('<text class="tick" x="%s" y="%s">%dh</text>')
-      :format(n(LEFT + 40 + c * cell_w), n(h - 10), c)
+      :format(n(LEFT + 40 + hour / per * cell_w), n(h - 10), hour)
   end
   out[#out + 1] = "</svg>"
-  return table.concat(out)
+  return M.picked(table.concat(out), most)
 end
 
 --- How many of the things have at most so much: series { values, label, colour }, the values from 0.
@@ -234,8 +302,8 @@ function M.bars(title, unit, items)
   return table.concat(out)
 end
 
---- A mark for each event { time, row } in the row of its node; rows without one are left out.
-function M.raster(title, seconds, names, events)
+--- A mark for each event { time, row, key } in the row of its node; rows without one are left out.
+function M.raster(title, seconds, names, events, told)
   local rows, at, out = {}, {}, {}
   for _, e in ipairs(events) do
     if not at[e[2]] then at[e[2]] = true; rows[#rows + 1] = e[2] end
@@ -250,9 +318,9 @@ function M.raster(title, seconds, names, events)
       TOP + k * h - 2, M.text(names[row]))
   end
   for _, e in ipairs(events) do
-    out[#out + 1] = ('<rect fill="var(--bad)" x="%s" y="%d" width="2" height="%d"><title>%s, %.1f h</title>\z
-      </rect>'):format(n(x0 + (WIDTH - RIGHT - x0) * e[1] / seconds), TOP + (at[e[2]] - 1) * h + 1, h - 2,
-      M.text(names[e[2]]), e[1] / 3600)
+    out[#out + 1] = ('<rect fill="var(--bad)" x="%s" y="%d" width="%d" height="%d"%s><title>%s, %.1f h</title>\z
+      </rect>'):format(n(x0 + (WIDTH - RIGHT - x0) * e[1] / seconds), TOP + (at[e[2]] - 1) * h + 1,
+      #events > 200 and 2 or 5, h - 2, M.why(told, e[3], e[1]), M.text(names[e[2]]), e[1] / 3600)
   end
   local hours = seconds / 3600
   for t = 0, hours, hours_step(hours) do
@@ -260,8 +328,56 @@ function M.raster(title, seconds, names, events)
       n(x0 + (WIDTH - RIGHT - x0) * t / hours), height - 10, t)
   end
   out[#out + 1] = "</svg>"
-  return table.concat(out)
+  return M.picked(table.concat(out))
 end
+
+-- Depth of the tree and children of each, of teams { name, parent, runtime, used }.
+local function tree_of(teams)
+  local by_name, below, tops = {}, {}, {}
+  for _, q in ipairs(teams) do by_name[q.name] = q end
+  for _, q in ipairs(teams) do
+    local parent = q.parent and by_name[q.parent]
+    if parent then
+      below[q.parent] = below[q.parent] or {}
+      table.insert(below[q.parent], q)
+    else
+      tops[#tops + 1] = q
+    end
+  end
+  return tops, below
+end
+
+--- Teams { name, parent, runtime, used } as an icicle: as wide as what each may use, filled with what it uses; those
+--- below it stand below it.
+function M.icicle(title, unit, teams, told)
+  local tops, below = tree_of(teams)
+  local out, row, deepest, total = {}, 44, 0, 0
+  for _, q in ipairs(tops) do total = total + math.max(q.runtime, q.used) end
+  local scale = (WIDTH - 2 * RIGHT) / math.max(total, 1e-9)
+  local function draw(list, x, depth)
+    for _, q in ipairs(list) do
+      deepest = math.max(deepest, depth)
+      local w, y = math.max(q.runtime, q.used) * scale, TOP + depth * row
+      local words = ("%s: uses %.4g of %.4g %s"):format(q.name, q.used, q.runtime, unit)
+      out[#out + 1] = ('<g%s><title>%s</title><rect class="may" x="%s" y="%d" width="%s" height="%d"/>\z
+        <rect class="uses" x="%s" y="%d" width="%s" height="%d"/>'):format(M.why(told, "team " .. q.name, 0),
+        M.text(words), n(x), y, n(math.max(w - 2, 1)), row - 4, n(x), y,
+        n(math.max(math.min(w, q.used * scale) - 2, 0)), row - 4)
+      if w > 90 then
+        out[#out + 1] = ('<text class="tick on" x="%s" y="%d">%s</text><text class="tick on" x="%s" y="%d">%.3g of %.3g\z
+          </text>'):format(n(x + 6), y + 17, M.text(q.name), n(x + 6), y + 32, q.used, q.runtime)
+      end
+      out[#out + 1] = "</g>"
+      draw(below[q.name] or {}, x, depth + 1)
+      x = x + w
+    end
+  end
+  draw(tops, RIGHT, 0)
+  local head = {}
+  frame(head, title, WIDTH, TOP + (deepest + 1) * row)
+  return M.picked(table.concat(head) .. table.concat(out) .. "</svg>", #teams)
+end
+
 
 -- Points that have their names beside them; of more, a pointer tells.
 local LABELS_MAX = 16

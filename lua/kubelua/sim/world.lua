@@ -359,7 +359,9 @@ function W:evict(p, why, deleted)
   local base = pods.name[p]:gsub("%-r%d+$", "")
   self.sums.evicted = self.sums.evicted + (why == "evicted" and 1 or 0)
   if why == "evicted" and pods.node[p] ~= 0 and #self.evictions < EVICTIONS_KEPT then
-    self.evictions[#self.evictions + 1] = { self.time, pods.node[p] }
+    local key = pods.namespace[p] .. "/" .. pods.name[p]
+    self.evictions[#self.evictions + 1] = { self.time, pods.node[p], key }
+    if self.told then self.told:victim(p) end
   end
   self.sums.oom = self.sums.oom + (why == "out of memory" and 1 or 0)
   self.sums.lost_work = self.sums.lost_work + pods.done[p] * pods.cpu[p]

@@ -132,5 +132,7 @@ describe("a function", function()
       .. ("\n"):rep(76) .. "}\n")
     assert.same({ "core/a.c:81: g takes 9 parameters, 8 at most: give it a struct",
       "core/a.c:81: a function of 76 lines, 75 at most: it does more than one thing" }, found)
+    assert.same({ "lua/a.lua:1: a function of 76 lines, 75 at most: it does more than one thing" },
+      lint.lua_functions("lua/a.lua", "function M.f()\n" .. ("\n"):rep(76) .. "end\n"))
   end)
 end)

@@ -86,6 +86,96 @@ local function with_reads(add)
   end
 end
 
+-- One reading of a text, `r`: resources (the reconciled kinds), subjects (names that hold their objects), add(what is
+-- asked) and unknown(line, what).
+
+local function each_resource(r, verbs, sub, line)
+  for _, kind in ipairs(r.resources) do
+    r.add { kind = kind, verbs = verbs, subresource = sub, exact = verbs.exact, line = line }
+  end
+end
+
+-- The verbs on the `subresource`, and of the kind `of`, that the options of a call name.
+local function aimed(r, verbs, node, word)
+  for i = 2, #node.args do
+    local opts = tree.behind(node.args[i])
+    local sub = tree.field(opts, "subresource")
+    if sub then
+      local said = tree.text(sub)
+      if not said then
+        r.unknown(node.line, ("the subresource of %s(%s)"):format(word, shown(node.args[1])))
+      end
+      return table.move(verbs, 1, #verbs, 1, { sub = said or verbs.sub, exact = verbs.exact,
+        kind = tree.text(tree.field(opts, "of")) or verbs.kind })
+    end
+  end
+  return verbs
+end
+
+local function call(r, verbs, node, word)
+  local first = node.args[1]
+  verbs = aimed(r, verbs, node, word)
+  local kind = verbs.kind or first and kind_of(first)
+  if kind then
+    r.add { kind = kind, verbs = verbs, subresource = verbs.sub, exact = verbs.exact, line = node.line }
+  elseif first and first.t == "name" and r.subjects[first.name] then
+    each_resource(r, verbs, verbs.sub, node.line)
+  else
+    r.unknown(node.line, ("%s(%s)"):format(word, shown(first)))
+  end
+end
+
+local function event(r, line) r.add { kind = EVENT, verbs = EVENT_VERBS, line = line } end
+
+-- ctx, or ctx.try
+local function is_ctx(e)
+  if e.t == "index" and tree.text(e.key) == "try" then e = e.obj end
+  return is_named(e, "ctx")
+end
+
+local function method(r, node)
+  local live = node.obj.t == "index" and tree.text(node.obj.key) == "live"
+    and (is_ctx(node.obj.obj) or is_named(node.obj.obj, "req"))
+  if live and LIVE[node.name] then
+    call(r, LIVE[node.name], node, ("%s.live:%s"):format(node.obj.obj.name or "ctx.try", node.name))
+  elseif is_named(node.obj, "req") and node.name == "event" then
+    event(r, node.line)
+  elseif is_ctx(node.obj) then
+    if CALLS[node.name] then call(r, CALLS[node.name], node, "ctx:" .. node.name) end
+    if node.name == "event" or node.name == "warn" then event(r, node.line) end
+  end
+end
+
+-- The kinds of one effect, a kind alone or a list of objects.
+local function effect(r, word, value, line)
+  local found = kind_of(value)
+  if found then
+    r.add { kind = found, verbs = EFFECT_VERBS[word], line = line }
+    return
+  end
+  local items = tree.behind(value)
+  local some
+  for _, item in ipairs(items and items.t == "table" and items.items or {}) do
+    local kind = not item.name and kind_of(item.value)
+    some = true
+    if kind then
+      r.add { kind = kind, verbs = EFFECT_VERBS[word], line = item.line }
+    elseif item.name ~= "force" then
+      r.unknown(item.line, ("`%s` in a result"):format(word))
+    end
+  end
+  if not some then r.unknown(line, ("`%s` in a result"):format(word)) end
+end
+
+local function effects(r, t, line)
+  if tree.field(t, "status") then each_resource(r, { "get", "patch" }, "status", line) end
+  if tree.field(t, "events") then event(r, line) end
+  for _, word in ipairs(EFFECTS) do
+    local value = tree.field(t, word)
+    if value then effect(r, word, value, line) end
+  end
+end
+
 --- Reads a text. `add(need)` gets needs without a place, `unknown(line, what)` what cannot be known.
 ---@param text string
 ---@param resources string[]  the kinds that the script's controllers reconcile
@@ -94,86 +184,10 @@ end
 function M.read(text, resources, add, unknown)
   local list, wrong = tree.of(text)
   if not list then return unknown(wrong, "this and the rest cannot be parsed") end
-  local subjects = subjects_of(list)
-  add = with_reads(add)
-  local function each_resource(verbs, sub, line)
-    for _, kind in ipairs(resources) do
-      add { kind = kind, verbs = verbs, subresource = sub, exact = verbs.exact, line = line }
-    end
-  end
-  -- The verbs on the `subresource`, and of the kind `of`, that the options of a call name.
-  local function aimed(verbs, node, word)
-    for i = 2, #node.args do
-      local opts = tree.behind(node.args[i])
-      local sub = tree.field(opts, "subresource")
-      if sub then
-        local said = tree.text(sub)
-        if not said then
-          unknown(node.line, ("the subresource of %s(%s)"):format(word, shown(node.args[1])))
-        end
-        return table.move(verbs, 1, #verbs, 1, { sub = said or verbs.sub, exact = verbs.exact,
-          kind = tree.text(tree.field(opts, "of")) or verbs.kind })
-      end
-    end
-    return verbs
-  end
-  local function call(verbs, node, word)
-    local first = node.args[1]
-    verbs = aimed(verbs, node, word)
-    local kind = verbs.kind or first and kind_of(first)
-    if kind then
-      add { kind = kind, verbs = verbs, subresource = verbs.sub, exact = verbs.exact, line = node.line }
-    elseif first and first.t == "name" and subjects[first.name] then
-      each_resource(verbs, verbs.sub, node.line)
-    else
-      unknown(node.line, ("%s(%s)"):format(word, shown(first)))
-    end
-  end
-  local function event(line) add { kind = EVENT, verbs = EVENT_VERBS, line = line } end
-  -- ctx, or ctx.try
-  local function is_ctx(e)
-    if e.t == "index" and tree.text(e.key) == "try" then e = e.obj end
-    return is_named(e, "ctx")
-  end
-  local function method(node)
-    local live = node.obj.t == "index" and tree.text(node.obj.key) == "live"
-      and (is_ctx(node.obj.obj) or is_named(node.obj.obj, "req"))
-    if live and LIVE[node.name] then
-      call(LIVE[node.name], node, ("%s.live:%s"):format(node.obj.obj.name or "ctx.try", node.name))
-    elseif is_named(node.obj, "req") and node.name == "event" then
-      event(node.line)
-    elseif is_ctx(node.obj) then
-      if CALLS[node.name] then call(CALLS[node.name], node, "ctx:" .. node.name) end
-      if node.name == "event" or node.name == "warn" then event(node.line) end
-    end
-  end
-  local function effects(t, line)
-    if tree.field(t, "status") then each_resource({ "get", "patch" }, "status", line) end
-    if tree.field(t, "events") then event(line) end
-    for _, word in ipairs(EFFECTS) do
-      local value = tree.field(t, word)
-      local found = value and kind_of(value)
-      local items = value and tree.behind(value)
-      local some
-      for _, item in ipairs(not found and items and items.t == "table" and items.items or {}) do
-        local kind = not item.name and kind_of(item.value)
-        some = true
-        if kind then
-          add { kind = kind, verbs = EFFECT_VERBS[word], line = item.line }
-        elseif item.name ~= "force" then
-          unknown(item.line, ("`%s` in a result"):format(word))
-        end
-      end
-      if found then
-        add { kind = found, verbs = EFFECT_VERBS[word], line = line }
-      elseif value and not some then
-        unknown(line, ("`%s` in a result"):format(word))
-      end
-    end
-  end
+  local r = { resources = resources, subjects = subjects_of(list), add = with_reads(add), unknown = unknown }
   tree.each(list, function(node)
-    if node.t == "method" then method(node) end
-    if node.t == "return" and #node.values == 1 then effects(node.values[1], node.line) end
+    if node.t == "method" then method(r, node) end
+    if node.t == "return" and #node.values == 1 then effects(r, node.values[1], node.line) end
   end)
 end
 

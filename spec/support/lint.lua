@@ -104,6 +104,24 @@ function M.functions(path, text)
   return found
 end
 
+--- Findings of a Lua file whose functions at the top level are too long.
+function M.lua_functions(path, text)
+  local found, number, from = {}, 0, nil
+  for line in text:gmatch "([^\n]*)\n" do
+    number = number + 1
+    if line:find "^local function " or line:find "^function " then
+      from = number
+    elseif line == "end" and from then
+      if number - from - 1 > MOST_LINES then
+        found[#found + 1] = ("%s:%d: a function of %d lines, %d at most: it does more than one thing"):format(path, from,
+          number - from - 1, MOST_LINES)
+      end
+      from = nil
+    end
+  end
+  return found
+end
+
 local function main()
   local found = layers.check(layers.tree())
   for path in process.run("find core -name '*.h' -type f | sort"):gmatch "[^\n]+" do
@@ -114,6 +132,9 @@ local function main()
     if not path:find "^spec/" then
       for _, what in ipairs(M.functions(path, process.read(path))) do found[#found + 1] = what end
     end
+  end
+  for path in process.run("find lua controllers examples -name '*.lua' -type f | sort"):gmatch "[^\n]+" do
+    for _, what in ipairs(M.lua_functions(path, process.read(path))) do found[#found + 1] = what end
   end
   for _, what in ipairs(found) do print(what) end
   os.exit(#found == 0)

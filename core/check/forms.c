@@ -5,21 +5,11 @@
 
 #include "base/mem.h"
 #include "model/names.h"
-#include "schema/names.h"
 
-#define TOO_LONG(n) "must be no more than " #n " characters"
-#define QUALIFIED_REGEX "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 static const char bad_wildcard[] =
     "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must "
     "consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. "
     "'*.example.com', " KL_REGEX_USED("\\*\\." KL_SUBDOMAIN_REGEX);
-#define QUALIFIED_WORDS                                                                                      \
-    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric " \
-    "character (e.g. 'MyName',  or 'my.name',  or '123-abc', " KL_REGEX_USED(QUALIFIED_REGEX)
-static const char bad_value[] =
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must "
-    "start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or "
-    "'12345', " KL_REGEX_USED("(" QUALIFIED_REGEX ")?");
 static const char bad_key[] =
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or "
     "'KEY_NAME',  or 'key-name', " KL_REGEX_USED("[-._a-zA-Z0-9]+");
@@ -35,42 +25,11 @@ static const char *above(const char *s)
     return strncmp(s, "..", 2) ? NULL : "must not start with '..'";
 }
 
-static size_t qualified_faults(const char *s, const char *out[KL_FAULTS_MAX])
-{
-    const char *slash = strchr(s, '/'), *name = slash ? slash + 1 : s;
-    size_t n = 0;
-    if (strchr(name, '/')) {
-        out[0] = "a qualified name " QUALIFIED_WORDS
-                 " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
-        return 1;
-    }
-    if (slash == s)
-        out[n++] = "prefix part must be non-empty";
-    else if (slash) {
-        char *prefix = kl_strndup(s, (size_t)(slash - s));
-        const char *why = kl_name_dns1123_subdomain(prefix);
-        if (why && slash - s > KL_NAME_SUBDOMAIN_MAX)
-            out[n++] = "prefix part " TOO_LONG(253);
-        else if (why)
-            out[n++] = "prefix part " KL_NO_SUBDOMAIN;
-        kl_free(prefix);
-    }
-    if (!*name)
-        out[n++] = "name part must be non-empty";
-    else if (strlen(name) > KL_NAME_LABEL_MAX)
-        out[n++] = "name part " TOO_LONG(63);
-    char head[KL_NAME_LABEL_MAX + 1] = {0};
-    strncpy(head, name, KL_NAME_LABEL_MAX);
-    if (!*head || kl_name_qualified(head))
-        out[n++] = "name part " QUALIFIED_WORDS;
-    return n;
-}
-
 static size_t port_faults(const char *s, const char *out[KL_FAULTS_MAX])
 {
     size_t n = 0, len = strlen(s);
     if (len > 15)
-        out[n++] = TOO_LONG(15);
+        out[n++] = KL_NAME_TOO_LONG(15);
     if (!len || strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-") < len)
         out[n++] = "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)";
     if (!strpbrk(s, "abcdefghijklmnopqrstuvwxyz"))
@@ -134,28 +93,25 @@ size_t kl__faults(const char *s, kl__form f, const char *out[KL_FAULTS_MAX])
         if (!kl_name_dns1123_label(s))
             return 0;
         why = only(s, LOWER "-", LOWER) ? NULL : like_subdomain(s) ? "must not contain dots" : KL_NO_LABEL;
-        return with_length(s, 63, TOO_LONG(63), why, out);
+        return with_length(s, 63, KL_NAME_TOO_LONG(63), why, out);
     case KL_DNS_SUBDOMAIN:
         if (!kl_name_dns1123_subdomain(s))
             return 0;
-        return with_length(s, 253, TOO_LONG(253), like_subdomain(s) ? NULL : KL_NO_SUBDOMAIN, out);
+        return with_length(s, 253, KL_NAME_TOO_LONG(253), like_subdomain(s) ? NULL : KL_NO_SUBDOMAIN, out);
     case KL_DNS_1035:
         if (!kl_name_dns1035_label(s))
             return 0;
         why = only(s, LOWER "-", LOWER) && (*s < '0' || *s > '9') ? NULL : KL_NO_LABEL_1035;
-        return with_length(s, 63, TOO_LONG(63), why, out);
+        return with_length(s, 63, KL_NAME_TOO_LONG(63), why, out);
     case KL_DNS_WILDCARD:
         why = strncmp(s, "*.", 2) || !like_subdomain(s + 2) ? bad_wildcard : NULL;
-        return with_length(s, 253, TOO_LONG(253), why, out);
-    case KL_QUALIFIED: return kl_name_qualified(s) ? qualified_faults(s, out) : 0;
-    case KL_LABEL_VALUE:
-        if (!kl_name_label_value(s))
-            return 0;
-        return with_length(s, 63, TOO_LONG(63), only(s, ALNUM "-_.", ALNUM) ? NULL : bad_value, out);
+        return with_length(s, 253, KL_NAME_TOO_LONG(253), why, out);
+    case KL_QUALIFIED: return kl__qualified_faults(s, out);
+    case KL_LABEL_VALUE: return kl__label_value_faults(s, out);
     case KL_PORT_NAME: return kl_name_port(s) ? port_faults(s, out) : 0;
     case KL_CONFIG_KEY:
         n = with_length(
-            s, 253, TOO_LONG(253), !*s || strspn(s, ALNUM "-._") < strlen(s) ? bad_key : NULL, out);
+            s, 253, KL_NAME_TOO_LONG(253), !*s || strspn(s, ALNUM "-._") < strlen(s) ? bad_key : NULL, out);
         if ((why = above(s)))
             out[n++] = why;
         return n;

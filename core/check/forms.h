@@ -4,6 +4,7 @@
 #define KL_CHECK_FORMS_H
 
 #include "check/check.h"
+#include "schema/names.h"
 
 typedef enum kl__form {
     KL_DNS_LABEL,
@@ -23,7 +24,6 @@ typedef enum kl__form {
     KL_CIDR,
 } kl__form;
 
-#define KL_FAULTS_MAX 5
 /* The faults of `text`: static sentences; returns their number. 0: it is valid. */
 size_t kl__faults(const char *text, kl__form f, const char *out[KL_FAULTS_MAX]);
 /* One complaint for each of them, about the text at that place. */

@@ -1,59 +1,38 @@
 /* metadata.c - labels, annotations and owner references of every object. */
+#include <ctype.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "schema/edit.h"
+#include "schema/names.h"
 #include "schema/validate.h"
 
-static bool alnum(char c)
+static void add_faults(
+    const char *field, const char *text, size_t n, const char *const *why, kl__causes *causes)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
-static bool name_part(const char *s, size_t n)
-{
-    if (!n || n > 63 || !alnum(s[0]) || !alnum(s[n - 1]))
-        return false;
+    const kl_value *shown = n ? kl_value_of_str(text) : NULL;
     for (size_t i = 0; i < n; i++)
-        if (!alnum(s[i]) && s[i] != '-' && s[i] != '_' && s[i] != '.')
-            return false;
-    return true;
+        kl__cause_invalid(causes, field, shown, "%s", why[i]);
+    kl_value_unref(shown);
 }
 
-static const char qualified[] = "name part must consist of alphanumeric characters, '-', '_' or '.', and "
-                                "must start and end with an alphanumeric character "
-                                "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
-                                "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-
-static bool qualified_name(const char *key, size_t n)
+/* Keys of annotations may have capitals before the slash, too. */
+static void check_map(const char *at, const kl_value *o, bool labels, kl__causes *causes)
 {
-    const char *slash = memchr(key, '/', n);
-    if (slash && slash == key)
-        return false;
-    const char *name = slash ? slash + 1 : key;
-    return name_part(name, (size_t)(key + n - name)) && !memchr(name, '/', (size_t)(key + n - name));
-}
-
-static void check_map(const char *at, const kl_value *o, const char *which, bool values, kl__causes *causes)
-{
+    const char *which = labels ? "labels" : "annotations", *why[KL_FAULTS_MAX];
     const kl_value *map = kl_value_at(o, "metadata", which, NULL);
     char *field = kl_sprintf("%smetadata.%s", at, which);
     for (size_t i = 0; i < kl_value_len(map); i++) {
         const char *key;
-        size_t n, len = 0;
-        const kl_value *v = kl_value_member(map, i, &key, &n);
-        const char *text = kl_value_strn(v, &len);
-        if (!qualified_name(key, n)) {
-            const kl_value *k = kl_value_of_strn(key, n);
-            kl__cause_invalid(causes, field, k, "%s", qualified);
-            kl_value_unref(k);
-        }
-        if (values && text && len && !name_part(text, len))
-            kl__cause_invalid(causes, field, v,
-                "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
-                "'.', and must start and end with an "
-                "alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for "
-                "validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')");
+        size_t n;
+        const char *text = kl_value_str(kl_value_member(map, i, &key, &n));
+        char *judged = kl_strndup(key, n);
+        for (char *p = judged; !labels && *p; p++)
+            *p = (char)tolower((unsigned char)*p);
+        add_faults(field, key, kl__qualified_faults(judged, why), why, causes);
+        kl_free(judged);
+        if (labels && text)
+            add_faults(field, text, kl__label_value_faults(text, why), why, causes);
     }
     kl_free(field);
 }
@@ -165,8 +144,8 @@ char *kl__owners_unique(const kl_value **o)
 
 static void check(const char *at, const kl_value *o, kl__causes *causes)
 {
-    check_map(at, o, "labels", true, causes);
-    check_map(at, o, "annotations", false, causes);
+    check_map(at, o, true, causes);
+    check_map(at, o, false, causes);
     check_owners(at, kl_value_at(o, "metadata", "ownerReferences", NULL), causes);
 }
 

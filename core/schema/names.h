@@ -20,6 +20,13 @@
     "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', " KL_REGEX_USED(      \
         "[a-z]([-a-z0-9]*[a-z0-9])?")
 
+#define KL_NAME_TOO_LONG(n) "must be no more than " #n " characters"
+
+#define KL_FAULTS_MAX 5
+/* The faults of a label's key, "example.com/name", and of its value: static sentences, and their number. */
+size_t kl__qualified_faults(const char *s, const char *out[KL_FAULTS_MAX]);
+size_t kl__label_value_faults(const char *s, const char *out[KL_FAULTS_MAX]);
+
 /* The fault of the name of an object of that kind, or NULL. Static. */
 const char *kl__bad_name(const kl__kind *k, const char *name);
 

@@ -203,3 +203,29 @@ both.describe("zero values", function(ns)
     { "no node", "DELETE", "/api/v1/nodes/" .. ns, nil, 200 },
   }
 end)
+
+both.describe("labels and annotations", function(ns)
+  local rows = {}
+  local function map(which, what, key, value, code)
+    rows[#rows + 1] = { which .. ": " .. what, "POST", "/api/v1/namespaces/" .. ns .. "/configmaps?dryRun=All",
+      { metadata = { name = "c", [which] = { [key] = value } } }, code or 422 }
+  end
+  for _, which in ipairs { "labels", "annotations" } do
+    local function row(...) map(which, ...) end
+    row("good", "example.com/A_b.c-1", "v", 201)
+    row("no name", "example.com/", "v")
+    row("no prefix", "/a", "v")
+    row("a long name", ("a"):rep(64), "v")
+    row("a long name of wrong letters", ("a b"):rep(30), "v")
+    row("a wrong prefix", "a_b/c", "v")
+    row("a long prefix", ("a."):rep(130) .. "a/c", "v")
+    row("two slashes", "a/b/c", "v")
+    row("a name that ends wrong", "a-", "v")
+  end
+  map("annotations", "a prefix of capitals", "Example.com/a", "v", 201)
+  map("labels", "a prefix of capitals", "Example.com/a", "v")
+  map("labels", "a long value", "a", ("v"):rep(64))
+  map("labels", "a long value of wrong letters", "a", ("v "):rep(40))
+  map("labels", "a value that ends wrong", "a", "v.")
+  return rows
+end)

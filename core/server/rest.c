@@ -13,6 +13,7 @@
 #include "httpd/listen.h"
 #include "base/gzip.h"
 #include "base/mem.h"
+#include "builtin/connect.h"
 #include "model/object.h"
 #include "value/yaml.h"
 #include "server/access.h"
@@ -87,11 +88,6 @@ void kl__reply_error(kl_httpd_request *http, const char *headers, const kl_err *
     const kl_value *status = kl__status_of(err);
     kl__reply_value(http, kl__status_code(err), headers, status);
     kl_value_unref(status);
-}
-
-static void reply_text(kl_httpd_request *http, int code, const char *text)
-{
-    kl_httpd_reply(http, code, "text/plain; charset=utf-8", NULL, text, strlen(text));
 }
 
 static void reply_object(
@@ -455,6 +451,13 @@ static bool run_below(kl__call *c, const char *verb, kl_httpd_request *http, con
     kl_status *st, kl_err *err)
 {
     bool scale = c->sub && !strcmp(c->sub, "scale");
+    if (c->sub && kl__pod_connects(c->sub)) {
+        const kl_value *pod = NULL;
+        *st = kl__verb_get(c, &pod, err);
+        if (!*st)
+            *st = kl__pod_connect(pod, c->sub, kl_httpd_query(http, "container"), err);
+        return true;
+    }
     if (!scale && (!c->sub || strcmp(verb, "create")))
         return false;
     *code = scale ? 200 : 201;
@@ -558,6 +561,8 @@ static bool serve_objects(kl__call *c, kl_httpd_request *http)
         ;
     else if (st)
         kl__reply_error(http, warnings.len ? kl_buf_str(&warnings) : NULL, &err);
+    else if (below && !out) /* a log that is empty */
+        kl_httpd_reply(http, 204, "text/plain", NULL, "", 0);
     else if (below)
         kl__reply_value(http, code, warnings.len ? kl_buf_str(&warnings) : NULL, out);
     else if (!replied)
@@ -571,20 +576,13 @@ static bool serve_objects(kl__call *c, kl_httpd_request *http)
 
 /* ------------------------------------------------------------------ everything else */
 
-static const char version_text[] = "{\"major\":\"1\",\"minor\":\"34\",\"gitVersion\":\"v1.34.3-kubelua\","
-                                   "\"gitCommit\":\"\",\"gitTreeState\":\"\","
-                                   "\"buildDate\":\"1970-01-01T00:00:00Z\",\"goVersion\":\"\",\"compiler\":"
-                                   "\"gcc\",\"platform\":\"linux/amd64\"}";
-
 static bool small_talk(const char *path, kl_httpd_request *http)
 {
-    if (!strncmp(path, "/healthz", 8) || !strncmp(path, "/readyz", 7) || !strncmp(path, "/livez", 6))
-        reply_text(http, 200, "ok");
-    else if (!strcmp(path, "/version") || !strcmp(path, "/version/"))
-        kl_httpd_reply(http, 200, "application/json", NULL, version_text, sizeof version_text - 1);
-    else
-        return false;
-    return true;
+    bool health = !strncmp(path, "/healthz", 8) || !strncmp(path, "/readyz", 7)
+        || !strncmp(path, "/livez", 6);
+    if (health)
+        kl_httpd_reply(http, 200, "text/plain; charset=utf-8", NULL, "ok", 2);
+    return health;
 }
 
 static void refuse_host(kl_httpd_request *http, const char *host)

@@ -16,7 +16,7 @@ describe("streams of a client of the embedded API server", function()
     server = servers.embedded {}
     c = kube.connect { server = server.url }
     c:create { apiVersion = "v1", kind = "Pod", metadata = { name = "p", namespace = "default" },
-      spec = { containers = { { name = "a", image = "b" } } } }
+      spec = { nodeName = "n", containers = { { name = "a", image = "b" } } } }
   end)
   lazy_teardown(function()
     c:close()
@@ -34,7 +34,7 @@ describe("streams of a client of the embedded API server", function()
       assert.equal(501, err.code)
       assert.equal(verb, err.verb)
       assert.equal("default/p", err.key)
-      assert.matches("the embedded API server does not serve pods/", err.message, 1, true)
+      assert.matches("the embedded API server has no kubelets: it does not serve pods/", err.message, 1, true)
     end
   end)
 

@@ -265,7 +265,7 @@ static void bad_requests_are_told_what_and_where(void **state)
         {"PUT", MAPS, "{}", 405, "does not allow this method"},
         {"BREW", MAPS "/a", NULL, 405, "does not allow this method"},
         {"PATCH", MAPS "/a", "[{'op':'fly'}]", 404, "configmaps \"a\" not found"},
-        {"GET", "/api/v1/namespaces/default/pods/a/exec", NULL, 501, "does not serve pods/exec yet"},
+        {"GET", "/api/v1/namespaces/default/pods/a/exec", NULL, 404, "pods \"a\" not found"},
         {"DELETE", "/api/v1/namespaces/kube-system", NULL, 403, "this namespace may not be deleted"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

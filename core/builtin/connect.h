@@ -1,0 +1,15 @@
+/* connect.h - logs, exec, attach and port-forward: what is said of the pod before its kubelet is asked. Pure;
+ * any thread. */
+#ifndef KL_BUILTIN_CONNECT_H
+#define KL_BUILTIN_CONNECT_H
+
+#include "value/value.h"
+
+/* Whether the subresource of a pod is one of these. */
+bool kl__pod_connects(const char *sub);
+/* KL_OK: the pod has no node yet, and so its log is empty. Else 400 for a container that is not the pod's or
+ * a pod without a node, or 501: no kubelet is behind this server. `container` may be NULL. */
+KL_NODISCARD kl_status kl__pod_connect(
+    const kl_value *pod, const char *sub, const char *container, kl_err *err);
+
+#endif

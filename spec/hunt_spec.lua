@@ -1,3 +1,4 @@
+-- hunt_spec.lua - hostile scripts: some by chance, and all that once did harm.
 local process = require "support.process"
 
 -- `make hunt` searches; this is what of it fits into the suite: some programs by chance, and all that once

@@ -1,3 +1,4 @@
+-- cronjobs_test.lua - the stand-in for the CronJob controller over days of virtual time.
 local kube = require "kubelua"
 
 describe("cronjobs", function()

@@ -1,3 +1,4 @@
+-- daemonsets_test.lua - the stand-in for the DaemonSet controller: which nodes get a pod, and updates.
 local kube = require "kubelua"
 
 describe("daemonsets", function()

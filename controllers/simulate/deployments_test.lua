@@ -1,3 +1,4 @@
+-- deployments_test.lua - the stand-in for the Deployment controller: rollouts, history, a rollout that fails.
 local kube = require "kubelua"
 
 describe("deployments", function()

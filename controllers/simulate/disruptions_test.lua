@@ -1,3 +1,4 @@
+-- disruptions_test.lua - the stand-in for the disruption controller: how many pods a budget lets go.
 local kube = require "kubelua"
 
 describe("disruptions", function()

@@ -1,3 +1,4 @@
+-- endpoints_test.lua - the stand-in for the EndpointSlice controller.
 local kube = require "kubelua"
 
 describe("endpoints", function()

@@ -1,3 +1,4 @@
+-- jobs_test.lua - the stand-in for the Job controller: parallel pods, failures, the end.
 local kube = require "kubelua"
 
 describe("jobs", function()

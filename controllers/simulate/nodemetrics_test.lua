@@ -1,3 +1,4 @@
+-- nodemetrics_test.lua - the stand-in for koordlet's reports: the curve of a day.
 local kube = require "kubelua"
 
 local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"

@@ -1,3 +1,4 @@
+-- nodes_test.lua - the stand-in for kubelets and for the controller that taints nodes.
 local kube = require "kubelua"
 
 local function ready(node)

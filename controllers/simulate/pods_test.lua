@@ -1,3 +1,4 @@
+-- pods_test.lua - the stand-in for the kubelet: the life of a pod, and how annotations change it.
 local kube = require "kubelua"
 
 local CONTAINERS = { { name = "a", image = "nginx" } }

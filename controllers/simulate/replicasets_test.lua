@@ -1,3 +1,4 @@
+-- replicasets_test.lua - the stand-in for the ReplicaSet controller.
 local kube = require "kubelua"
 
 describe("replicasets", function()

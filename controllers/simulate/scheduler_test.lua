@@ -1,3 +1,4 @@
+-- scheduler_test.lua - the stand-in for kube-scheduler: which node a pod gets, and who waits.
 local kube = require "kubelua"
 
 describe("the scheduler", function()

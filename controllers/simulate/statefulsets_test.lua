@@ -1,3 +1,4 @@
+-- statefulsets_test.lua - the stand-in for the StatefulSet controller: order, claims, updates.
 local kube = require "kubelua"
 
 describe("statefulsets", function()

@@ -1,3 +1,4 @@
+-- volumes_test.lua - the stand-in for the volume controllers: claims, volumes, reclaiming.
 local kube = require "kubelua"
 
 describe("volumes", function()

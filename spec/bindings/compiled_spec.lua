@@ -1,3 +1,4 @@
+-- compiled_spec.lua - the library is compiled once in a process: lines and names are those of its text.
 local process = require "support.process"
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"

@@ -1,3 +1,4 @@
+-- connect_spec.lua - which credentials among the options of kube.connect it takes, and how it refuses others.
 local kube = require "kubelua"
 local process = require "support.process"
 

@@ -1,3 +1,4 @@
+-- clusters_spec.lua - one process with several contexts: a manager for each, and one that is away.
 local controller = require "support.controller"
 local process = require "support.process"
 local servers = require "support.servers"

@@ -1,3 +1,4 @@
+-- run_spec.lua - kubelua run: what exists is reconciled, a saved script takes over, owned objects come back.
 local controller = require "support.controller"
 local process = require "support.process"
 local servers = require "support.servers"

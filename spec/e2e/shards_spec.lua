@@ -1,3 +1,4 @@
+-- shards_spec.lua - replicas that share the keys: who has which, when one comes, goes or hangs.
 local controller = require "support.controller"
 local process = require "support.process"
 local servers = require "support.servers"

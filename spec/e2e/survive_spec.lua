@@ -1,3 +1,4 @@
+-- survive_spec.lua - the API server dies and comes back: no key is lost, and who follows it begins anew.
 local controller = require "support.controller"
 local servers = require "support.servers"
 local sizes = require "support.sizes"

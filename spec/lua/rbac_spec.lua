@@ -1,3 +1,4 @@
+-- rbac_spec.lua - the rules that a script's tables and text ask for.
 local rbac = require "kubelua.rbac"
 local source = require "kubelua.rbac_source"
 

@@ -136,6 +136,11 @@ local function main()
   for path in process.run("find lua controllers examples -name '*.lua' -type f | sort"):gmatch "[^\n]+" do
     for _, what in ipairs(M.lua_functions(path, process.read(path))) do found[#found + 1] = what end
   end
+  for path in process.run("find lua controllers examples spec -name '*.lua' -type f | sort"):gmatch "[^\n]+" do
+    if not process.read(path):find "^%-%-+[- ]%S" then
+      found[#found + 1] = ("%s:1: a file opens with what it is: -- NAME - ..."):format(path)
+    end
+  end
   for _, what in ipairs(found) do print(what) end
   os.exit(#found == 0)
 end

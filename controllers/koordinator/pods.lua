@@ -168,4 +168,13 @@ function M.spread(pod, n)
   end
 end
 
+-- The cost that an annotation says, 0 for none and for one that Kubernetes does not read: with a plus, with
+-- zeros in front, or of more than 32 bits.
+function M.cost(pod, annotation)
+  local text = fields.annotation(pod, annotation) or "0"
+  local plain = text == "0" or text:match "^[1-9]%d*$" or text:match "^%-%d+$"
+  local n = plain and math.tointeger(tonumber(text))
+  return n and n >= -(1 << 31) and n < 1 << 31 and n or 0
+end
+
 return M

@@ -384,7 +384,7 @@ local function balanced_pod(i, name)
       name = "r", uid = "r" } }
   end)
   p.metadata.annotations = some {
-    ["controller.kubernetes.io/pod-deletion-cost"] = maybe(10, pick, { "-5", "0", "7", "x", "+3" }),
+    ["controller.kubernetes.io/pod-deletion-cost"] = maybe(10, pick, { "-5", "0", "7", "x", "+3", "03" }),
     ["scheduling.koordinator.sh/eviction-cost"] = maybe(10, pick, { "-5", "0", "7", "x" }),
     ["descheduler.alpha.kubernetes.io/evict"] = maybe(5, pick, { "", "true" }),
     ["kubernetes.io/config.source"] = maybe(5, pick, { "api", "file" }),

@@ -7,6 +7,7 @@ package.path = "controllers/koordinator/?.lua;" .. package.path
 local anomaly = require "lownodeload.anomaly"
 local balance = require "lownodeload.balance"
 local measure = require "lownodeload.load"
+local pods = require "pods"
 local pools = require "lownodeload.pools"
 local seeds = require "support.seeds"
 local victims = require "lownodeload.victims"
@@ -111,6 +112,15 @@ describe("the first to go", function()
     local names = {}
     for i, p in ipairs(list) do names[i] = p.metadata.name end
     assert.same({ "free", "big", "small", "costly", "urgent", "prod" }, names)
+  end)
+
+  it("has a cost that Kubernetes reads, or none", function()
+    local p = pod "p"
+    for text, cost in pairs { ["5"] = 5, ["-5"] = -5, ["0"] = 0, ["+5"] = 0, ["05"] = 0, ["5.0"] = 0, x = 0, [""] = 0,
+      ["2147483647"] = 2147483647, ["2147483648"] = 0, ["99999999999999999999"] = 0 } do
+      p.metadata.annotations.cost = text
+      assert.equal(cost, pods.cost(p, "cost"), text)
+    end
   end)
 end)
 

@@ -122,10 +122,6 @@ local CLASS = { ["koord-free"] = 1, ["koord-batch"] = 2, ["koord-mid"] = 3, ["ko
 local QOS = { BE = 1, LS = 2, LSR = 3, LSE = 4, SYSTEM = 4 }
 local KUBE_QOS = { BestEffort = 1, Burstable = 2, Guaranteed = 3 }
 
-local function number(pod, annotation)
-  return math.tointeger(tonumber(fields.annotation(pod, annotation) or 0) or 0) or 0
-end
-
 -- How much of what the node has too much of is this pod: just as much is best, then less, then more.
 local function score(used, excess, weights)
   local sum, all = 0.0, 0
@@ -147,8 +143,8 @@ local function rank(pod, load, excess, weights)
     dig(pod, "spec", "priority") or 0,
     KUBE_QOS[pods.kube_qos(pod)] or 0,
     QOS[pods.qos(pod)] or 5,
-    number(pod, "controller.kubernetes.io/pod-deletion-cost"),
-    number(pod, "scheduling.koordinator.sh/eviction-cost"),
+    pods.cost(pod, "controller.kubernetes.io/pod-deletion-cost"),
+    pods.cost(pod, "scheduling.koordinator.sh/eviction-cost"),
     used and 0 or 1,
     used and -score(used, excess, weights) or 0,
     -order.created(pod),

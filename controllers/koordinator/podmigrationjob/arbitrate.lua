@@ -126,7 +126,7 @@ function M.forbidden(pod, settings, world)
   if not victims.chosen(pod, { evictableNamespaces = settings.namespaces }) then
     return "its namespace is excluded"
   end
-  if math.tointeger(tonumber(fields.annotation(pod, EVICTION_COST))) == NEVER then
+  if pods.cost(pod, EVICTION_COST) == NEVER then
     return "its eviction cost is the highest"
   end
   local fine, why = victims.evictable(pod, settings)

@@ -21,8 +21,7 @@ static lkl_stage *self(lua_State *L) { return lkl_box_check(L, 1, &lkl__stage_cl
 static lkl_journal logs = {.mu = KL_MUTEX_INIT_AS(KL_LOCK_SINK)};
 
 static const void *about_for; /* who asked for that */
-static char *about; /* lines for debugging that have it are kept: "key=NAME ", or "key=" for all; NULL: none
-                     */
+static char *about; /* lines for debugging with this text are kept: "key=NAME ", "key=" for all, or NULL */
 
 static bool is_about(const char *fields)
 {

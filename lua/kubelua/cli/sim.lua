@@ -8,6 +8,7 @@ local foresight = require "kubelua.sim.foresight"
 local junit = require "kubelua.cli.junit"
 local measure = require "kubelua.sim.measure"
 local page = require "kubelua.sim.page"
+local recording = require "kubelua.sim.recording"
 local run = require "kubelua.sim.run"
 local scenario = require "kubelua.sim.scenario"
 local settings = require "kubelua.sim.settings"
@@ -24,9 +25,13 @@ M.options = {
   { "--snapshot", "FILE|DIR",
     "a snapshot of a cluster, the output of `kubectl get nodes,pods,... -A -o yaml` (may be repeated)",
     type = "list" },
+  { "--recording", "FILE",
+    "the cluster that `kubelua run --record FILE` recorded, and what happened to it; `replay` gives each run \z
+    its recorded inputs, here decisions have consequences" },
   { "--trace", "FORMAT:DIR", "nodes and pods from a published trace: openb" },
   { "--cut", "from=DURATION,nodes=N",
-    "part of the trace: its start, and the number of nodes, with the same share of pods" },
+    "part of the trace or the recording: its start; of a trace the number of nodes, with the same share of \z
+    pods" },
   { "--load", "FILE|DIR", "objects that are applied before the scripts begin (may be repeated)",
     type = "list" },
   { "--scenario", "FILE.lua", "events during the simulation, and expected results" },
@@ -138,20 +143,39 @@ local function limits_of(o, expect)
   return out
 end
 
+-- How long a recording is from where it is cut, or as much of it as is asked for.
+local function rest_of(of_recording, asked)
+  local past = recording.read(of_recording.path)
+  local rest = (past.ended - past.began - of_recording.from) // 1
+  if rest < 1 then
+    common.usage(("--cut: the recording is %s long"):format(common.span(past.ended - past.began)))
+  elseif asked and asked > rest then
+    common.usage(("--for: the recording goes on for %s only"):format(common.span(rest)))
+  end
+  return asked or rest
+end
+
 local function base_cell(env, scripts)
   local o, given = env.options, settings.defaults()
-  if o.generate and o.snapshot then
-    common.usage "--generate and --snapshot exclude each other"
+  local source
+  for _, name in ipairs { "recording", "trace", "snapshot", "generate" } do
+    -- a trace has no use, which settings say
+    if o[name] and source and not (source == "trace" and name == "generate") then
+      common.usage(("--%s and --%s exclude each other"):format(name, source))
+    end
+    source = source or o[name] and name
   end
-  if o.trace and o.snapshot then common.usage "--trace and --snapshot exclude each other" end
-  if o.cut and not o.trace then common.usage "--cut needs --trace" end
+  if o.cut and not o.trace and not o.recording then common.usage "--cut needs --trace or --recording" end
   if o.generate then settings.words("--generate", o.generate, given) end
   local of_trace = o.trace and trace.read_option(o.trace)
-  if o.cut then trace.read_cut(o.cut, of_trace) end
+  local of_recording = o.recording and { path = o.recording, from = 0 }
+  if o.cut then trace.read_cut(o.cut, of_trace or of_recording) end
+  local seconds = o["for"] or DAY
+  if of_recording then seconds = rest_of(of_recording, o["for"]) end
   return {
-    trace = of_trace, scripts = scripts, crds = crds_of(scripts, o.crds), snapshot = o.snapshot or {},
-    load = o.load or {}, settings = given,
-    params = {}, colocation = {}, scenario = o.scenario, seconds = o["for"] or DAY, seed = o.seed or 1,
+    trace = of_trace, recording = of_recording, scripts = scripts, crds = crds_of(scripts, o.crds),
+    snapshot = o.snapshot or {}, load = o.load or {}, settings = given,
+    params = {}, colocation = {}, scenario = o.scenario, seconds = seconds, seed = o.seed or 1,
   }
 end
 
@@ -225,7 +249,8 @@ end
 
 local function title(env, base, n)
   local what = #base.snapshot > 0 and table.concat(base.snapshot, ", ")
-    or base.trace and base.trace.dir or ("%d generated nodes"):format(base.settings.nodes)
+    or base.recording and base.recording.path or base.trace and base.trace.dir
+    or ("%d generated nodes"):format(base.settings.nodes)
   return ("%s: %s on %s%s"):format(table.concat(env.words, " "), common.span(base.seconds), what,
     n > 1 and (", %d simulations"):format(n) or "")
 end
@@ -268,6 +293,7 @@ local function predict(env)
   if #env.words > 0 then common.usage "--predictors runs without a script" end
   if common.wants_json(env) then common.usage "--predictors has no JSON: --out DIR writes predictors.csv" end
   if o.trace then common.usage "--predictors: the trace has no cpu usage; use --generate or --snapshot" end
+  if o.recording then common.usage "--predictors reads no recording; use --generate or --snapshot" end
   local cell = base_cell(env, {})
   cell.seconds = o["for"] or WEEK
   if cell.seconds < 3 * DAY then

@@ -59,8 +59,8 @@ end
 
 -- ---------------------------------------------------------------- snapshots
 
--- What belongs to whoever wrote it and is not of this cluster.
-local function copied(view)
+--- What belongs to whoever wrote it and is not of this cluster is left out.
+function M.copied(view)
   local o = core.copy(view)
   o.metadata.resourceVersion, o.metadata.managedFields = nil, nil
   return o
@@ -69,39 +69,46 @@ end
 local SKIPPED = { ["v1/Event"] = true, ["events.k8s.io/v1/Event"] = true,
   ["coordination.k8s.io/v1/Lease"] = true }
 
---- The objects of files and directories; the counts of what was not taken, by kind.
+--- A cluster of objects; the counts of what was not taken, by kind. `what` they are, for messages.
 ---@param w kubelua.SimWorld
----@param paths string[]
+---@param objects table[]
+---@param what string
 ---@return table<string, integer>
-function M.load(w, paths)
+function M.take(w, objects, what)
   local pods, left_out = {}, {}
-  for _, path in ipairs(paths) do
-    for _, d in ipairs(manifests.read(path)) do
-      local o = d.object
-      local kind = ("%s/%s"):format(o.apiVersion, o.kind)
-      if o.kind == "Node" and o.apiVersion == "v1" then
-        w:add_node(copied(o))
-        w:saw_node(o, "ADDED")
-      elseif kind == "v1/Pod" then
-        pods[#pods + 1] = o
-      elseif o.kind == "CustomResourceDefinition" then
-        w.sim:load(o)
-      elseif SKIPPED[kind] or not w.sim:resource(kind) then
-        left_out[kind] = (left_out[kind] or 0) + 1
-      else
-        w:put(copied(o))
-      end
+  for _, o in ipairs(objects) do
+    local kind = ("%s/%s"):format(o.apiVersion, o.kind)
+    if kind == "v1/Node" then
+      w:add_node(M.copied(o))
+      w:saw_node(o, "ADDED")
+    elseif kind == "v1/Pod" then
+      pods[#pods + 1] = o
+    elseif o.kind == "CustomResourceDefinition" then
+      w.sim:load(o)
+    elseif SKIPPED[kind] or not w.sim:resource(kind) then
+      left_out[kind] = (left_out[kind] or 0) + 1
+    else
+      w:put(M.copied(o))
     end
   end
   for _, o in ipairs(pods) do
     local phase = o("status.phase")
     if phase ~= "Succeeded" and phase ~= "Failed" then
-      w:put(copied(o))
+      w:put(M.copied(o))
       w:adopt(o)
     end
   end
-  if w.nodes.n == 0 then error("the snapshot has no nodes: a simulation needs some", 0) end
+  if w.nodes.n == 0 then error(what .. " has no nodes: a simulation needs some", 0) end
   return left_out
+end
+
+--- The objects of files and directories, as M.take takes them.
+function M.load(w, paths)
+  local objects = {}
+  for _, path in ipairs(paths) do
+    for _, d in ipairs(manifests.read(path)) do objects[#objects + 1] = d.object end
+  end
+  return M.take(w, objects, "the snapshot")
 end
 
 -- ---------------------------------------------------------------- the policy's configuration

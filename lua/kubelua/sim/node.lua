@@ -37,15 +37,18 @@ end
 -- The prod pods of a node: what they use, and the batch pods among them.
 local function prod(w, i, minute, curves)
   local pods, nodes, s = w.pods, w.nodes, w.settings
-  local used, memory, jobs = 0, s.system_memory, {}
+  local used, memory, jobs, told = 0, s.system_memory, {}, w.recording and w.recording.uses or {}
   for _, p in ipairs(nodes.pods[i]) do
     if pods.class[p] ~= "prod" then
       jobs[#jobs + 1] = p
     elseif w.time < pods.placed[p] + s.start_time then
       pods.used[p] = 0
     else
-      local share = curves[pods.app[p]] * w.factor[p] + s.noise * dice.normal(w.seed + p, minute, 3)
-      local u = pods.cpu[p] * math.max(0.01, share)
+      local u = told[p]
+      if not u then
+        local share = curves[pods.app[p]] * w.factor[p] + s.noise * dice.normal(w.seed + p, minute, 3)
+        u = pods.cpu[p] * math.max(0.01, share)
+      end
       pods.used[p] = u
       used = used + u
       memory = memory + pods.memory[p] * 0.7
@@ -142,7 +145,7 @@ function M.report(w)
       end
       local cpu = mean("node", i, nodes.prod_used[i] + nodes.batch_used[i] + nodes.system[i])
       local in_use = mean("memory", i, nodes.memory_used[i])
-      if nodes.reports[i] then
+      if nodes.reports[i] and not nodes.recorded[i] then
         nodes.reported_cpu[i], nodes.reported_memory[i] = cpu, in_use
         nodes.since_cpu[i], nodes.since_memory[i] = 0, 0
         w:put_metric(i, { cpu, in_use, nodes.system[i], w.settings.system_memory }, used, memory)

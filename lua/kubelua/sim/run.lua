@@ -8,6 +8,7 @@ local core = require "kubelua.core"
 local explain = require "kubelua.sim.explain"
 local measure = require "kubelua.sim.measure"
 local node = require "kubelua.sim.node"
+local recording = require "kubelua.sim.recording"
 local scenario = require "kubelua.sim.scenario"
 local scheduler = require "kubelua.sim.scheduler"
 local told = require "kubelua.sim.told"
@@ -51,6 +52,13 @@ local function happen(w, hands, s)
       if not ok then error(("the scenario's every[%q]: %s"):format(entry[3], tostring(why)), 0) end
     end
   end
+end
+
+-- Pods that come and go by themselves.
+local function arrive(w, step)
+  if w.trace then return trace.pass(w) end
+  if w.recording then return recording.pass(w) end
+  cluster.arrivals(w, step)
 end
 
 -- Up to a moment, by what controllers asked for in between.
@@ -111,12 +119,15 @@ end
 ---@field seconds number
 ---@field seed integer
 ---@field trace { format: string, dir: string, from: number, nodes: integer? }?
+---@field recording { path: string, from: number }?
 ---@field explain string?  a key, about which the result has an explanation
 ---@field told boolean?  the result has explanations of nodes, victims, waiting pods and teams
 ---@field scheduler string?  the schedulerName whose pods a script places; "*": all
 
 local function prepare(cell)
-  local sim = core.sim(core.time(EPOCH):unix() + 0.0, cell.seed)
+  local past = cell.recording and recording.read(cell.recording.path)
+  local start = past and past.began + cell.recording.from or core.time(EPOCH):unix()
+  local sim = core.sim(start + 0.0, cell.seed)
   for _, path in ipairs(cell.crds) do sim:load_path(path) end
   local w = world.new(sim, cell.settings, cell.seed)
   w.scheduler = cell.scheduler
@@ -124,6 +135,8 @@ local function prepare(cell)
   local left_out = {}
   if #cell.snapshot > 0 then
     left_out = cluster.load(w, cell.snapshot)
+  elseif past then
+    left_out = recording.begin(w, past, cell.recording.from)
   elseif cell.trace then
     trace.begin(w, cell.trace, cell.seconds)
   else
@@ -131,7 +144,7 @@ local function prepare(cell)
   end
   for _, path in ipairs(cell.load) do sim:load_path(path) end
   if cell.told then w.told = told.new(w, cell.seconds) end
-  w.from_snapshot = #cell.snapshot > 0
+  w.from_snapshot = #cell.snapshot > 0 or past ~= nil
   cluster.configure(w, cell.colocation)
   sim:follow "v1/Node"
   sim:follow "v1/Pod"
@@ -170,7 +183,7 @@ function M.run(cell, progress, decided)
   while w.time < cell.seconds do
     local step = math.min(interval, cell.seconds - w.time)
     happen(w, hands, s)
-    if w.trace then trace.pass(w) else cluster.arrivals(w, step) end
+    arrive(w, step)
     node.pass(w, step)
     if reports then node.report(w) end
     settle(w)
@@ -185,7 +198,8 @@ function M.run(cell, progress, decided)
   local counts = w.sim:counts()
   local not_modelled = table.move(placing, 1, #placing, #node.NOT_MODELLED + 1,
     { table.unpack(node.NOT_MODELLED) })
-  if w.trace then table.move(trace.ASSUMED, 1, #trace.ASSUMED, #not_modelled + 1, not_modelled) end
+  local assumed = w.trace and trace.ASSUMED or w.recording and recording.ASSUMED or {}
+  table.move(assumed, 1, #assumed, #not_modelled + 1, not_modelled)
   local result = {
     sums = measured:sum_up(), rows = thinned(measured.rows), hours = by_hour(measured, interval),
     nodes = { table.unpack(w.nodes.name) }, controllers = {}, logs = logs_of(logs),

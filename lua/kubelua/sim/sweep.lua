@@ -3,6 +3,7 @@
 
 local core = require "kubelua.core"
 local measure = require "kubelua.sim.measure"
+local recording = require "kubelua.sim.recording"
 local settings = require "kubelua.sim.settings"
 local suggest = require "kubelua.suggest"
 local tables = require "kubelua.tables"
@@ -272,6 +273,10 @@ local function fingerprint(cell, program)
   for _, path in ipairs(cell.snapshot) do add(path) end
   for _, path in ipairs(cell.load) do add(path) end
   if cell.trace then add(cell.trace.dir) end
+  if cell.recording then
+    add(cell.recording.path)
+    for _, older in ipairs(recording.older(cell.recording.path)) do add(older) end
+  end
   if cell.scenario then add(cell.scenario) end
   return tables.hash(table.concat(parts, "\0"))
 end

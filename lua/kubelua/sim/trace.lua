@@ -33,7 +33,7 @@ function M.read_option(text)
   return { format = format, dir = dir, from = 0 }
 end
 
---- Reads "from=24h,nodes=100" into a trace; raises.
+--- Reads "from=24h,nodes=100" into a trace, or (no nodes) a recording; raises.
 function M.read_cut(text, trace)
   for word in text:gmatch "[^,]+" do
     local name, value = word:match "^%s*(%w+)%s*=%s*(.-)%s*$"
@@ -41,10 +41,11 @@ function M.read_cut(text, trace)
     local n = math.tointeger(tonumber(value))
     if name == "from" and ok and seconds >= 0 then
       trace.from = seconds
-    elseif name == "nodes" and n and n >= 1 then
+    elseif name == "nodes" and n and n >= 1 and trace.format then
       trace.nodes = n
     else
-      error(("--cut: expected from=DURATION or nodes=NUMBER, got %q"):format(word), 0)
+      error(("--cut: expected from=DURATION%s, got %q")
+        :format(trace.format and " or nodes=NUMBER" or "", word), 0)
     end
   end
 end

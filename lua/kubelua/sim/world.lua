@@ -36,6 +36,7 @@ local NODE_COLUMNS = {
   "name", "cpu", "memory", "ready", "reports", "pods", "batch_cpu", "batch_memory", "prod_asked",
   "prod_memory_asked", "batch_asked", "batch_memory_asked", "prod_used", "batch_used", "batch_wanted",
   "memory_used", "system", "allowed", "reported_cpu", "reported_memory", "since_cpu", "since_memory", "unmet",
+  "recorded",
 }
 local POD_COLUMNS = {
   "name", "namespace", "class", "cpu", "memory", "app", "node", "state", "created", "placed", "work", "done",
@@ -58,7 +59,7 @@ function M.new(sim, settings, seed)
     sim = sim, settings = settings, seed = seed, start = sim:now(), time = 0,
     nodes = columns(NODE_COLUMNS), pods = columns(POD_COLUMNS), node_of = {}, pod_of = {},
     pending = {}, ending = {}, evictions = {}, factor = {}, phases = {}, boost = {}, uids = 0, reported = 0,
-    replicas = {}, resized = {},
+    replicas = {}, resized = {}, heirs = {},
     means = { node = { sum = {} }, memory = { sum = {} }, pod = { sum = {} } },
     sums = { evicted = 0, lost_work = 0, finished = 0, waited = {}, oom = 0, nowhere = 0, failed_nodes = 0 },
   }, W)
@@ -162,6 +163,7 @@ function W:take_node(o)
   nodes.n = i
   for _, name in ipairs(NODE_COLUMNS) do nodes[name][i] = 0 end
   nodes.name[i], nodes.ready[i], nodes.reports[i], nodes.pods[i] = o.metadata.name, false, false, {}
+  nodes.recorded[i] = false
   nodes.system[i] = self.settings.system_cpu
   self.node_of[o.metadata.name] = i
   self:size_node(i, o)
@@ -348,6 +350,17 @@ function W:leave_due()
   self.ending = stay
 end
 
+--- A pod, or what has taken its place, leaves, and nobody makes another one.
+---@param key string
+function W:leave(key)
+  local p = self.pod_of[key] or self.pod_of[self.heirs[key] or ""]
+  if not p then return end
+  for k, other in ipairs(self.pending) do
+    if other == p then table.remove(self.pending, k); break end
+  end
+  take_away(self, p)
+end
+
 --- Somebody took the pod away. What owns it makes another one, which begins from the start; of a pod that a
 --- controller under test made, that is the controller's business.
 ---@param p integer
@@ -368,8 +381,10 @@ function W:evict(p, why, deleted)
   local restarts = pods.restarts[p] + 1
   take_away(self, p, deleted)
   if pods.foreign[p] then return end
+  local name = ("%s-r%d"):format(base, restarts)
+  self.heirs[pods.namespace[p] .. "/" .. base] = pods.namespace[p] .. "/" .. name
   return self:add_pod {
-    name = ("%s-r%d"):format(base, restarts), namespace = pods.namespace[p], class = pods.class[p],
+    name = name, namespace = pods.namespace[p], class = pods.class[p],
     cpu = pods.cpu[p], memory = pods.memory[p], app = pods.app[p], work = pods.work[p] or nil,
     ends = pods.ends[p] or nil, restarts = restarts, object = pods.object[p], labels = pods.labels[p] or nil,
   }

@@ -1,0 +1,199 @@
+-- recording.lua - a cluster out of a recording (`kubelua run --record FILE`): as it was at some moment, and from
+-- then on what happened to it, at its time: nodes and pods that came and went, and what nodes reported. What
+-- the recorded controllers decided is left out, since those under test decide anew.
+--
+-- A recording is lines of JSON; core/lab/record.h says what each of them means.
+
+local cluster = require "kubelua.sim.cluster"
+local core = require "kubelua.core"
+
+local M = {}
+
+local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
+local NODE, POD = "v1/Node", "v1/Pod"
+-- Files that a recording has at most beside FILE, the oldest last.
+local OLDER_MAX = 16
+
+--- What is assumed of a recording.
+M.ASSUMED = {
+  "of the recording: nodes and pods come and go as in it, and use what it reports of them; other changes of \z
+    objects, such as those of the recorded controllers, are left out",
+  "of the recording: objects have the fields that the recorded controllers kept",
+}
+
+-- ---------------------------------------------------------------- files
+
+-- Of a recording under way the last line may be half there.
+local function decoded(line)
+  local ok, v = pcall(core.decode, line)
+  return ok and v or nil
+end
+
+local take = {}
+
+function take.tape(r, v)
+  r.objects, r.caches = {}, {}
+  r.began = r.began or v("at") / 1e9
+end
+function take.cache(r, v) r.caches[v.c] = { kind = v.kind, metadata = v("metadata") } end
+function take.object(r, v) r.objects[v.o] = v.v end
+function take.put(r, v)
+  local cache, object = r.caches[v.c], v("v") or r.objects[v.o]
+  if not cache or cache.metadata or not object then return end
+  r.events[#r.events + 1] = { at = r.now, kind = cache.kind, object = object }
+end
+function take.gone(r, v)
+  local cache = r.caches[v.c]
+  if cache and not cache.metadata then
+    r.events[#r.events + 1] = { at = r.now, kind = cache.kind, gone = v.key }
+  end
+end
+
+-- Lines without a time are of the time of the last one that has one.
+local function read_file(path, r)
+  local file, why = io.open(path, "rb")
+  if not file then error("cannot read " .. why, 0) end
+  local first = decoded(file:read "l" or "")
+  if not first or first("t") ~= "tape" then
+    error(("%s is not a recording; kubelua run or dev --record FILE writes recordings"):format(path), 0)
+  end
+  take.tape(r, first)
+  r.now = math.max(r.now or 0, first.at / 1e9)
+  for line in file:lines() do
+    local what = line:match '^{"t":"(%l+)"'
+    local at = line:match '"at":(%d+)'
+    if at and (what == "began" or what == "ended") then r.now = math.max(r.now, tonumber(at) / 1e9) end
+    local v = take[what] and decoded(line)
+    if v then take[what](r, v) end
+  end
+  file:close()
+end
+
+local function exists(path)
+  local file = io.open(path, "rb")
+  return file and file:close()
+end
+
+--- The files before FILE that there are, the newest first.
+---@return string[]
+function M.older(path)
+  local out = {}
+  while #out < OLDER_MAX and exists(("%s.%d"):format(path, #out + 1)) do
+    out[#out + 1] = ("%s.%d"):format(path, #out + 1)
+  end
+  return out
+end
+
+--- All of a recording: { began, ended = unix times, events = list of { at, kind, object or gone } }; raises.
+---@param path string  FILE; FILE.1 and so on, which are older, are read before it
+function M.read(path)
+  local r, older = { events = {} }, M.older(path)
+  for n = #older, 1, -1 do read_file(older[n], r) end
+  read_file(path, r)
+  return { began = r.began, ended = r.now, events = r.events }
+end
+
+-- ---------------------------------------------------------------- the cluster
+
+local function key_of(o)
+  local m = o.metadata
+  return m("namespace") and m.namespace .. "/" .. m.name or m.name
+end
+
+--- The objects as they were at a moment, each in its last form, and the place of the first event after it.
+local function state_at(events, moment)
+  local order, now, next_one = {}, {}, 1
+  while events[next_one] and events[next_one].at <= moment do
+    local e = events[next_one]
+    local key = e.kind .. " " .. (e.gone or key_of(e.object))
+    if now[key] == nil then order[#order + 1] = key end
+    now[key] = e.object or false
+    next_one = next_one + 1
+  end
+  local out = {}
+  for _, key in ipairs(order) do
+    if now[key] then out[#out + 1] = now[key] end
+  end
+  return out, next_one
+end
+
+--- Its cluster at r.from seconds after its beginning.
+---@param w kubelua.SimWorld
+---@param r { began: number, events: table[] }
+---@param from number
+---@return table<string, integer> left_out
+function M.begin(w, r, from)
+  local objects, next_one = state_at(r.events, r.began + from)
+  w.recording = { events = r.events, next = next_one, start = r.began + from, uses = {} }
+  local left_out = cluster.take(w, objects, "the recording")
+  for _, o in ipairs(objects) do
+    if o.kind == "NodeMetric" then M.reported(w, o) end
+  end
+  return left_out
+end
+
+local function milli(list, name) return list and list[name] and core.qty(list[name]):milli() or 0 end
+
+--- What a node reported: of its pods and of itself.
+function M.reported(w, o)
+  local nodes, i = w.nodes, w.node_of[o.metadata.name]
+  if not i or not o("status.nodeMetric") then return end
+  local uses = w.recording.uses
+  for _, pod in ipairs(o("status.podsMetric") or {}) do
+    local p = w.pod_of[("%s/%s"):format(pod("namespace") or "default", pod("name"))]
+    if p then uses[p] = milli(pod("podUsage.resources"), "cpu") end
+  end
+  local usage = o("status.nodeMetric.nodeUsage.resources")
+  nodes.recorded[i] = true
+  nodes.system[i] = milli(o("status.nodeMetric.systemUsage.resources"), "cpu")
+  nodes.reported_cpu[i] = milli(usage, "cpu")
+  nodes.reported_memory[i] = usage and usage.memory and core.qty(usage.memory):value() or 0
+  nodes.since_cpu[i], nodes.since_memory[i] = 0, 0
+end
+
+local changed = {}
+
+changed[NODE] = function(w, o, gone)
+  if gone and w.node_of[gone] then
+    w.sim:lose(NODE, nil, gone)
+    w:lose_node(gone)
+  elseif o and not w.node_of[o.metadata.name] then
+    w:add_node(cluster.copied(o))
+  end
+end
+
+changed[POD] = function(w, o, gone)
+  local phase = o and o("status.phase")
+  local ended = gone or phase == "Succeeded" or phase == "Failed" or o("metadata.deletionTimestamp")
+  local key = gone or key_of(o)
+  if ended then
+    w:leave(key)
+  elseif not w.pod_of[key] and not w.recording.seen[key] then
+    w:put(cluster.copied(o))
+    w:adopt(o)
+  end
+  w.recording.seen[key] = not ended
+end
+
+changed[METRIC] = function(w, o)
+  if not o then return end
+  w:put(cluster.copied(o))
+  M.reported(w, o)
+end
+
+--- What happened up to now.
+---@param w kubelua.SimWorld
+function M.pass(w)
+  local r = w.recording
+  if not r.seen then
+    r.seen = {}
+    for key in pairs(w.pod_of) do r.seen[key] = true end
+  end
+  while r.events[r.next] and r.events[r.next].at <= r.start + w.time do
+    local e = r.events[r.next]
+    r.next = r.next + 1
+    if changed[e.kind] then changed[e.kind](w, e.object, e.gone) end
+  end
+end
+
+return M

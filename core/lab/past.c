@@ -431,7 +431,7 @@ static const struct {
 static void date(book *b)
 {
     const kl_past_event *e = b->p.n_events ? &b->p.events[b->p.n_events - 1] : NULL;
-    if (!e || !e->at)
+    if (!e || e->at <= 0)
         return;
     if (!b->p.began)
         b->p.began = e->at;

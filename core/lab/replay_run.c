@@ -7,12 +7,13 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/mem.h"
 #include "model/object.h"
 #include "model/selector.h"
 #include "client/web.h"
 #include "lab/replay_impl.h"
 
-/* More requests than the recorded run had: then it would ask without end. */
+/* More requests and sleeps than the recorded run had: then it would ask without end. */
 #define MORE_QUESTIONS 1000
 
 static bool same_text(const char *a, const char *b)
@@ -165,12 +166,14 @@ static void await(kl__live *l, kl__wait what, size_t match)
 
 void kl__heard_asked(void *engine, kl_run *r, const kl_asked *x)
 {
-    (void)r;
     kl__live *l = ((kl__engine *)engine)->now;
     if (!l)
         return;
     l->blocks = x->blocks;
-    l->asked++;
+    if (++l->asked == l->past->n_asked + MORE_QUESTIONS)
+        kl__run_expire(r,
+            kl_sprintf("this run keeps sending requests: %u so far, and %zu when it was recorded", l->asked,
+                l->past->n_asked));
     if (!strcmp(x->what, "sleep") && !x->blocks)
         await(l, KL__WAITS_SLEEP, find_sleep(l));
 }
@@ -361,13 +364,7 @@ static void answer_made_out(kl__live *l)
     kl_err err = KL_ERR_INIT;
     const kl_resource *r = op.kind ? kl__world_resource(l->e->world, op.kind) : NULL;
     op.labels = word(l->op, "labels");
-    if (l->asked > l->past->n_asked + MORE_QUESTIONS) {
-        answer(l,
-            kl_fail(&err, KL_ETIMEOUT,
-                "this run keeps sending requests: %u so far, and %zu when it was recorded", l->asked,
-                l->past->n_asked),
-            0, NULL, &err);
-    } else if (same_text(word(l->op, "verb"), "http")) {
+    if (same_text(word(l->op, "verb"), "http")) {
         answer(l,
             kl_fail(&err, KL_ENOTFOUND, "the recording has no answer to %s %s: the recorded run did not ask",
                 word(l->op, "sub"), word(l->op, "name")),

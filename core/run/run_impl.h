@@ -70,6 +70,10 @@ struct kl_run {
     size_t n_streams;
     size_t at;               /* the cluster of the next request, or KL_FLEET_NONE: our own */
     const char *waiting_for; /* words for the timeout message; static */
+    /* where time stands: the last request's moment, and the number of requests at it */
+    kl_time moment;
+    unsigned asked_then;
+    char *expired; /* the reason why it ends before its timeout; NULL: none */
     /* its writes and reads, where its writes are not sent (run/imagine.h); or NULL */
     struct kl_overlay *overlay;
     kl_reader *view;     /* the caches behind that */
@@ -145,6 +149,8 @@ static inline kl_time kl__after(kl_time now, kl_time d)
 }
 
 char *kl__late_text(const kl_run *r); /* the message of a run whose `timeout` expired */
+/* It ends with the worker's next round, for the reason `why`, which is taken. */
+void kl__run_expire(kl_run *r, char *why);
 
 /* --- gens.c; owner thread ------------------------------------------------------------------ */
 kl_gen_state *kl__gen_newest(kl_worker *w); /* NULL: none is open */

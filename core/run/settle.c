@@ -35,6 +35,7 @@ static void run_free(kl_run *r)
     kl_value_unref(r->object);
     kl_value_unref(r->reply_body);
     kl_err_fini(&r->reply_err);
+    kl_free(r->expired);
     kl_free(r->message);
     kl_free(r->traceback);
     kl_free(r->detail);

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "base/mem.h"
 #include "run/run_impl.h"
 
 void kl_witnesses_add(kl_witnesses *w, const kl_witness *x)
@@ -37,9 +38,27 @@ void kl__tell_gone(const kl_worker *w, const char *key)
             w->o.witnesses->v[i].gone(w->o.witnesses->v[i].arg, w->o.name, key);
 }
 
+/* A timeout never comes where time stands, in a test, a simulation or a replay. There a run may write each
+ * object of a large cluster at one moment; with more requests than that it loops. */
+#define ASKED_AT_ONCE 10000u
+
+static void expect_an_end(kl_run *r)
+{
+    kl_time now = kl_clock_now(r->w->o.clock);
+    r->asked_then = now == r->moment ? r->asked_then + 1 : 1;
+    r->moment = now;
+    if (r->asked_then == ASKED_AT_ONCE)
+        kl__run_expire(r,
+            kl_sprintf("stopped after %u requests and sleeps at one moment: a loop of %s does not end, and "
+                       "where time stands no `timeout` ends it",
+                ASKED_AT_ONCE, r->w->o.name));
+}
+
 void kl__tell_asked(kl_run *r, kl_asked *x)
 {
     x->number = ++r->asked;
+    if (r->w->o.clock != kl_clock_real())
+        expect_an_end(r);
     r->asks_write = x->op && kl_verb_is_write(x->op->verb) && !x->op->dry_run;
     if (!kl_run_watched(r))
         return;

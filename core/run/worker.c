@@ -52,10 +52,20 @@ static void resume(kl_run *r, int code)
 char *kl__late_text(const kl_run *r)
 {
     char t[KL_DURATION_MAX];
+    if (r->expired)
+        return kl_strdup(r->expired);
     return kl_sprintf(
         "timed out after %s while waiting for %s: raise `timeout` in the spec of %s, or do less per run",
         kl_duration_format(r->gen->logic->spec->timeout, t), r->waiting_for ? r->waiting_for : "nothing",
         r->w->o.name);
+}
+
+void kl__run_expire(kl_run *r, char *why)
+{
+    kl_free(r->expired);
+    r->expired = why;
+    kl_heap_remove(&r->w->due, &r->deadline);
+    kl_heap_push(&r->w->due, &r->deadline, kl_clock_now(r->w->o.clock));
 }
 
 static void run_late(kl_run *r, kl_time now)

@@ -370,6 +370,18 @@ describe("kubelua replay", function()
     fails({ two_runs(then_seven, then_seven), reads }, 0, "2 same, 0 differ, 0 fail")
   end)
 
+  it("ends a run that asks without end, whatever it catches: time stands, so no timeout would", function()
+    for _, loop in ipairs { "ctx:sleep(1)", 'pcall(ctx.live.get, ctx.live, "v1/ConfigMap", "b", "a")' } do
+      fails({ tape(HEAD .. BEGIN .. END), script_of("while true do " .. loop .. " end") }, 1,
+        "this run keeps sending requests: 1000 so far, and 0 when it was recorded")
+    end
+  end)
+
+  it("reads times that are no times", function()
+    fails({ tape(HEAD .. BEGIN .. END:gsub('"at":%d+', '"at":-9223372036854775808')), script }, 0,
+      "1 same, 0 differ, 0 fail")
+  end)
+
   it("says how much room a recording needs whose caches do not fit", function()
     local big = {}
     for i = 1, 200 do

@@ -40,6 +40,17 @@ describe("kubelua sim", function()
     assert.matches('"said":%s*%[%s*"batchAllocatable', json)
   end)
 
+  it("ends a run that asks for ever", function()
+    local script = process.write(process.tmpname ".lua", [[
+      local kube = require "kubelua"
+      return kube.controller { name = "restless", resource = "v1/Node",
+        reconcile = function(_, ctx) while true do pcall(ctx.sleep, ctx, 0) end end }
+    ]])
+    local out, code = sim(script .. " --generate nodes=1 --for 1m")
+    assert.equal(0, code, out)
+    assert.matches("stopped after 10000 requests and sleeps at one moment: a loop of restless does not end", out)
+  end)
+
   it("finds the first decision that differs", function()
     local dir = process.tmpdir() .. "/parted"
     local out, code = sim(("controllers/koordinator/varied.lua --against %s --generate nodes=1 --for 5m --bisect \z

@@ -131,6 +131,11 @@ return kube.controller { name = "x", resource = "v1/ConfigMap", when = function(
     end)
   end
 
+  it("stops a run that asks for ever: its timeout never comes", function()
+    local t = start { source = source "while true do pcall(ctx.sleep, ctx, 0) end", objects = { CARD } }
+    assert.matches("stopped after 10000 requests and sleeps at one moment", t:runs("a")[1].message)
+  end)
+
   it("runs keys in the order of their names, each time", function()
     local function order()
       local t = start { source = source('ctx:patch(o, { metadata = { labels = { seen = "yes" } } })',

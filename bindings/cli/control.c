@@ -71,10 +71,25 @@ static bool is_old(const char *path)
     return !lstat(path, &st) && kl_clock_wall(kl_clock_real()) - KL_SECONDS(st.st_mtim.tv_sec) > YOUNG;
 }
 
+/* The directory has a name that everybody knows, in a place where everybody may write: another user's would
+ * have other sockets in it, to which a command would tell params and scripts. */
+static DIR *open_ours(const char *dir)
+{
+    struct stat st;
+    if (lstat(dir, &st))
+        return NULL;
+    if (S_ISDIR(st.st_mode) && (st.st_uid == geteuid() || st.st_uid == 0))
+        return opendir(dir);
+    kl_warn("the directory of control sockets belongs to another user or is not a directory: it is not "
+            "searched; --socket PATH names a socket",
+        "path=%s uid=%u", kl_log_quoted(dir), (unsigned)st.st_uid);
+    return NULL;
+}
+
 static char **living(size_t *n)
 {
     char *dir = kl_control_dir(), **out = NULL;
-    DIR *d = opendir(dir);
+    DIR *d = open_ours(dir);
     *n = 0;
     for (struct dirent *e; d && (e = readdir(d));) {
         size_t len = strlen(e->d_name);

@@ -210,10 +210,14 @@ static void handle(void *arg, kl_httpd_request *r)
     kl_dashboard *d = arg;
     const char *method = kl_httpd_method(r), *path = kl_httpd_path(r);
     bool get = !strcmp(method, "GET"), api = !strncmp(path, "/v1/", 4);
-    if (d->loopback && !kl_listen_loopback_name(kl_httpd_header(r, "Host")))
+    const char *foreign = d->loopback ? kl_httpd_foreign(r) : NULL;
+    if (foreign && !strcmp(foreign, "Host"))
         refuse(r, 403, NO_SNIFF,
             "this dashboard listens on the loopback address and answers only to its names: localhost, "
             "127.0.0.1, [::1]");
+    else if (foreign)
+        refuse(r, 403, NO_SNIFF,
+            "this dashboard listens on the loopback address and does not answer pages of other origins");
     else if (!api && !get && strcmp(method, "HEAD"))
         reply(r, 405, NO_SNIFF "Allow: GET, HEAD\r\n", "only GET is supported here\n");
     else if (get && !strcmp(path, "/v1/events"))
@@ -238,7 +242,7 @@ kl_status kl_dashboard_start(const kl_dashboard_options *o, kl_dashboard **out, 
     kl_mutex_init_as(&d->mu, KL_LOCK_DASHBOARD);
     kl_bell_init(&d->bell);
     char *listen = *o->listen == ':' ? kl_sprintf("127.0.0.1%s", o->listen) : kl_strdup(o->listen);
-    d->loopback = kl_listen_loopback_name(listen);
+    d->loopback = kl_listen_loopback(listen);
     kl_status st = kl_httpd_start(
         &(kl_httpd_options){.listen = listen, .max_queued = QUEUED_MAX, .handler = handle, .arg = d},
         &d->httpd, err);

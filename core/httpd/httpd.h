@@ -73,6 +73,10 @@ char *kl_httpd_query_text(const kl_httpd_request *r);
 /* the subject of the client's certificate, see kl_keyring_peer; KL_PEER_NONE without TLS */
 kl_peer kl_httpd_client(const kl_httpd_request *r, char **cn, char **organizations);
 const char *kl_httpd_header(const kl_httpd_request *r, const char *name); /* or NULL */
+/* For a server that means to answer this machine alone: the header that tells of a page from elsewhere in a
+ * browser here, which gave our address a name of its own ("Host") or asks across origins ("Origin"); NULL:
+ * neither. */
+const char *kl_httpd_foreign(const kl_httpd_request *r);
 /* each header of the request, in no promised order */
 void kl_httpd_header_each(
     const kl_httpd_request *r, void (*fn)(void *arg, const char *name, const char *value), void *arg);

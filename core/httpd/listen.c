@@ -56,8 +56,13 @@ bool kl_listen_loopback_name(const char *host)
 {
     size_t n = !host ? 0 : *host == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");
     bool four = n > 4 && !strncmp(host, "127.", 4) && strspn(host, "0123456789.") == n;
-    return four || (n == 5 && !strncmp(host, "[::1]", 5)) || (n == 9 && !strncmp(host, "localhost", 9))
-        || (host && !strncmp(host, UNIX, strlen(UNIX)));
+    bool six = n == 5 && !strncmp(host, "[::1]", 5) && (!host[n] || host[n] == ':');
+    return four || six || (n == 9 && !strncmp(host, "localhost", 9));
+}
+
+bool kl_listen_loopback(const char *address)
+{
+    return kl_listen_loopback_name(address) || (address && !strncmp(address, UNIX, strlen(UNIX)));
 }
 
 kl_status kl_listen(const char *address, int *out, kl_err *err)

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/mem.h"
 #include "httpd/httpd_impl.h"
+#include "httpd/listen.h"
 #include "httpd/unixsock.h"
 
 char *kl__peer_of(struct MHD_Connection *conn)
@@ -114,6 +115,17 @@ kl_peer kl_httpd_client(const kl_httpd_request *r, char **cn, char **organizatio
 const char *kl_httpd_header(const kl_httpd_request *r, const char *name)
 {
     return lookup(r, MHD_HEADER_KIND, name);
+}
+
+const char *kl_httpd_foreign(const kl_httpd_request *r)
+{
+    const char *host = kl_httpd_header(r, MHD_HTTP_HEADER_HOST), *origin = kl_httpd_header(r, "Origin"),
+               *sep = origin ? strstr(origin, "://") : NULL;
+    if (kl_httpd_peer(r, NULL, NULL)) /* no page gets at a socket in the file system */
+        return NULL;
+    if (host && !kl_listen_loopback_name(host))
+        return MHD_HTTP_HEADER_HOST;
+    return origin && !(sep && kl_listen_loopback_name(sep + 3)) ? "Origin" : NULL;
 }
 
 typedef struct each_header {

@@ -62,6 +62,12 @@ static kl_status check_directory(const char *dir, kl_err *err)
     struct stat st;
     if (mkdir(dir, 0700) && errno != EEXIST)
         return kl_fail(err, KL_EIO, "cannot make the directory %s: %s", dir, strerror(errno));
+    if (lstat(dir, &st))
+        return kl_fail(err, KL_EIO, "cannot read the directory %s: %s", dir, strerror(errno));
+    if (S_ISLNK(st.st_mode) && st.st_uid != geteuid() && st.st_uid != 0)
+        return kl_fail(err, KL_EIO,
+            "%s is a link of another user (uid %u): choose another place for the socket", dir,
+            (unsigned)st.st_uid);
     if (stat(dir, &st))
         return kl_fail(err, KL_EIO, "cannot read the directory %s: %s", dir, strerror(errno));
     if (!S_ISDIR(st.st_mode))

@@ -585,13 +585,13 @@ static bool small_talk(const char *path, kl_httpd_request *http)
     return health;
 }
 
-static void refuse_host(kl_httpd_request *http, const char *host)
+static void refuse_foreign(kl_httpd_request *http, const char *header)
 {
     kl_err err = KL_ERR_INIT;
     kl__api_fail(&err, 403, "Forbidden", NULL,
         "this server listens on the loopback address and answers only to its names (localhost, 127.0.0.1, "
-        "[::1]), not to \"%.253s\"",
-        host);
+        "[::1]), and to pages of these; %s is \"%.253s\"",
+        header, kl_httpd_header(http, header));
     kl__reply_error(http, NULL, &err);
     kl_err_fini(&err);
 }
@@ -629,10 +629,9 @@ void kl__rest_handle(void *arg, kl_httpd_request *http)
 {
     kl_server *s = arg;
     const char *path = kl_httpd_path(http);
-    const char *host = s->loopback ? kl_httpd_header(http, "Host") : NULL;
-    /* a page in a browser may give this address a name of its own */
-    if (host && !kl_listen_loopback_name(host)) {
-        refuse_host(http, host);
+    const char *foreign = s->loopback ? kl_httpd_foreign(http) : NULL;
+    if (foreign) {
+        refuse_foreign(http, foreign);
         return;
     }
     kl__admission *record = kl_httpd_user(http);

@@ -215,7 +215,7 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
         st = kl_httpd_certify(&(kl_httpd_certificates){http.listen, o->tls_cert, o->tls_key, o->client_ca},
             &s->ring, &s->ca, err);
     http.tls = s->ring;
-    s->loopback = kl_listen_loopback_name(http.listen);
+    s->loopback = kl_listen_loopback(http.listen);
     if (!st)
         st = check_reach(s, o, http.listen, err);
     if (!st)

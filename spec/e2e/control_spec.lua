@@ -161,4 +161,28 @@ describe("the directory of control sockets", function()
     assert.truthy(process.run(look):find("you have no running kubelua here", 1, true))
     assert.equal("", names(dir))
   end)
+
+  -- Only root can give a directory away.
+  if is_root() then
+    it("is not searched when it is another user's: commands would tell that user params and scripts", function()
+      local dir = runtime_dir()
+      local place = process.quote(dir .. "/kubelua")
+      assert(select(2, process.run("mkdir -m 755 " .. place)) == 0)
+      process.write(dir .. "/kubelua/77.sock", "")
+      process.run(("touch -d '1 hour ago' %s/77.sock && chown 65534 %s"):format(place, place))
+      local look = ("XDG_RUNTIME_DIR=%s %s why cm a/b 2>&1"):format(process.quote(dir), KUBELUA)
+      local said = process.run(look)
+      assert.truthy(said:find("belongs to another user", 1, true), said)
+      assert.truthy(said:find("you have no running kubelua here", 1, true), said)
+      assert.equal("77.sock\n", names(dir))
+      process.run(("mv %s %s/elsewhere && ln -s elsewhere %s && chown -h 65534 %s"):format(place,
+        process.quote(dir), place, place))
+      said = process.run(look)
+      assert.truthy(said:find("is not a directory", 1, true), said)
+      local out, code = process.run(("%s dev %s --control %s/77.sock"):format(KUBELUA,
+        process.write(process.tmpname ".lua", SCRIPT:format "default"), place))
+      assert.equal(1, code, out)
+      assert.truthy(out:find("is a link of another user (uid 65534)", 1, true), out)
+    end)
+  end
 end)

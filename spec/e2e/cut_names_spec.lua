@@ -72,8 +72,29 @@ describe("the embedded server", function()
     local api = new_api(s)
     assert.equal(403, api:request("GET", "/api/v1/namespaces", nil, { "Host: evil.example" }).code)
     assert.equal(403, api:request("GET", "/api/v1/namespaces", nil, { "Host: 127.evil.example:80" }).code)
+    for _, host in ipairs { "unix:8080", "[::1]evil", "localhost.evil", "127.0.0.1.evil" } do
+      assert.equal(403, api:request("GET", "/api/v1/namespaces", nil, { "Host: " .. host }).code, host)
+    end
     assert.equal(200, api:request("GET", "/api/v1/namespaces", nil, { "Host: localhost:8080" }).code)
+    assert.equal(200, api:request("GET", "/api/v1/namespaces", nil, { "Host: [::1]:80" }).code)
     assert.is_nil(s:log():find("listens beyond this machine", 1, true), s:log())
+  end)
+
+  it("takes no request of a page from elsewhere: a browser sends plain forms to any address", function()
+    local s = servers.embedded()
+    finally(function() s:stop() end)
+    local api = new_api(s)
+    local function create(name, origin, type)
+      return api:request("POST", "/api/v1/namespaces", { apiVersion = "v1", kind = "Namespace",
+        metadata = { name = name } }, { origin, type }).code
+    end
+    local form = "Content-Type: application/x-www-form-urlencoded"
+    for _, origin in ipairs { "https://evil.example", "null", "http://localhost.evil.example:80",
+      "http://unix:80" } do
+      assert.equal(403, create("by-a-page", "Origin: " .. origin, form), origin)
+      assert.equal(403, api:request("PUT", "/kubelua/v1/faults", {}, { "Origin: " .. origin }).code, origin)
+    end
+    assert.equal(201, create("by-a-page", "Origin: http://localhost:3000", form))
   end)
 
   it("elsewhere says who may come", function()

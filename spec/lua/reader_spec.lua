@@ -58,6 +58,24 @@ describe("the tree of a text", function()
     assert.is_nil(tree.of("return " .. ("("):rep(5000) .. "1" .. (")"):rep(5000)))
     assert.is_nil(tree.of(("do "):rep(5000) .. ("end "):rep(5000)))
   end)
+
+  it("of a long chain is walked in order, however long", function()
+    local numbers = {}
+    tree.each(tree.of("return 1" .. (" + 2"):rep(20000) .. " + 3"), function(node)
+      if node.t == "number" then numbers[#numbers + 1] = node.value end
+    end)
+    assert.same({ 20002, "1", "2", "3" }, { #numbers, numbers[1], numbers[2], numbers[20002] })
+  end)
+
+  it("makes no text without an end of locals that double each other", function()
+    for _, first in ipairs { "x", "" } do
+      local lines = { ("local a0 = %q"):format(first) }
+      for i = 1, 60 do lines[#lines + 1] = ("local a%d = a%d .. a%d"):format(i, i - 1, i - 1) end
+      local list, last = tree.of(table.concat(lines, "\n") .. " return a60"), nil
+      tree.each(list, function(node) last = node.t == "name" and node or last end)
+      assert.equal(first == "" and "" or nil, tree.text(last))
+    end
+  end)
 end)
 
 -- The findings of a controller with these keys and this body of reconcile, as "line: severity rule: message".
@@ -181,6 +199,19 @@ return kube.controller { name = "x", resource = "v1/ConfigMap",
     assert.equal("load", run.results[1].ruleId)
     assert.equal(2, run.results[1].locations[1].physicalLocation.region.startLine)
     for _, rule in ipairs(run.tool.driver.rules) do assert.equal(lint.RULES[rule.id], rule.shortDescription.text) end
+  end)
+
+  it("ends where a text takes too long, and says so", function()
+    local clock, now = os.clock, 0
+    os.clock = function()
+      now = now + 6
+      return now
+    end
+    finally(function() os.clock = clock end)
+    local found = lint.program { path = "x.lua", specs = {},
+      sources = { { path = "x.lua", text = ("local x = 1\n"):rep(20000) } } }
+    assert.same({ 1, "unchecked", "x.lua" }, { #found, found[1].rule, found[1].file })
+    assert.matches("too large to be checked further: that takes more than 10 s", found[1].message)
   end)
 
   it("knows every field of ctx", function()

@@ -31,7 +31,12 @@ M.RULES = {
   ["unused-param"] = "a param is declared but never read",
   ["unused-kind"] = "a kind is declared in `reads` but never read",
   ["unused-index"] = "an index is declared but never used",
+  ["unchecked"] = "the script is too large to be checked",
 }
+
+-- Processor time for one program: a text of some 20,000 lines takes a second.
+local SECONDS = 10
+local STEPS = 100000 -- instructions between two looks at the clock
 
 -- Those that come from the run, bindings/api/lctx.c.
 local FIELDS = { "key", "namespace", "name", "params", "attempt", "generation", "id", "object", "epoch",
@@ -337,10 +342,7 @@ local function unused(look, trees, declared)
   end
 end
 
---- What there is to say of a program: { path, sources = { { path, text } }, specs = { { name, webhook, kinds,
---- reads, indexes, params = { name = type }, http } } }.
----@return kubelua.Finding[]
-function M.program(program)
+local function look_at(program)
   local declared = declared_by(program)
   local look = setmetatable({ found = {}, declared = declared, names = names_of_ctx(), params_read = {},
     kinds_read = {}, judged = {}, texts = {}, asked = {}, kube = require "kubelua" }, Look)
@@ -365,6 +367,22 @@ function M.program(program)
     return a.message < b.message
   end)
   return look.found
+end
+
+--- What there is to say of a program: { path, sources = { { path, text } }, specs = { { name, webhook, kinds,
+--- reads, indexes, params = { name = type }, http } } }.
+---@return kubelua.Finding[]
+function M.program(program)
+  local ends, late = os.clock() + SECONDS, {}
+  debug.sethook(function()
+    if os.clock() > ends then error(late) end
+  end, "", STEPS)
+  local ok, found = pcall(look_at, program)
+  debug.sethook()
+  if ok then return found end
+  if found ~= late then error(found, 0) end
+  return { { file = program.path, line = 1, severity = "warning", rule = "unchecked",
+    message = ("it loads, but is too large to be checked further: that takes more than %d s"):format(SECONDS) } }
 end
 
 return M

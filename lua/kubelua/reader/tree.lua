@@ -387,17 +387,25 @@ local BACK = { def = true, defs = true, params = true }
 ---@param tree table
 ---@param fn fun(node: table): boolean?
 function M.each(tree, fn)
-  if tree.t and fn(tree) == false then return end
-  local keys = {}
-  for key, part in pairs(tree) do
-    if type(part) == "table" and not BACK[key] then keys[#keys + 1] = key end
+  -- A chain of a hundred thousand sums or calls is as deep: Lua's stack is not for it.
+  local coming = { tree }
+  while #coming > 0 do
+    local node, keys = table.remove(coming), {}
+    if not node.t or fn(node) ~= false then
+      for key, part in pairs(node) do
+        if type(part) == "table" and not BACK[key] then keys[#keys + 1] = key end
+      end
+      table.sort(keys, function(a, b)
+        if type(a) == type(b) then return a > b end
+        return type(b) == "number"
+      end)
+      for _, key in ipairs(keys) do coming[#coming + 1] = node[key] end
+    end
   end
-  table.sort(keys, function(a, b)
-    if type(a) == type(b) then return a < b end
-    return type(a) == "number"
-  end)
-  for _, key in ipairs(keys) do M.each(tree[key], fn) end
 end
+
+-- A longer text is not a name, and locals that double each other would not end.
+local TEXT_MAX = 65536
 
 --- The text that an expression always is, or nil: a literal, a local that is never set again, a
 --- concatenation of such.
@@ -406,15 +414,16 @@ end
 function M.text(e)
   if not e then return nil end
   if e.t == "string" then return e.value end
-  if e.t == "name" and e.def and e.def.value and not e.def.set and not e.def.asked then
-    e.def.asked = true
-    local text = M.text(e.def.value)
-    e.def.asked = nil
-    return text
+  if e.t == "name" and e.def and e.def.value and not e.def.set then
+    if e.def.text == nil then
+      e.def.text = false -- while it is asked for
+      e.def.text = M.text(e.def.value) or false
+    end
+    return e.def.text or nil
   end
   if e.t == "binary" and e.op == ".." then
     local a, b = M.text(e.a), M.text(e.b)
-    return a and b and a .. b
+    return a and b and #a + #b <= TEXT_MAX and a .. b or nil
   end
 end
 

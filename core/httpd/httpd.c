@@ -33,8 +33,8 @@
     ((size_t)96 << 10) /* headers and the block being sent: URLs with long selectors must fit */
 #define MAX_BODIES ((size_t)256 << 20) /* of all requests together */
 #define IDLE_SECONDS 600u              /* keep-alive connections; suspended ones do not count */
-#define READ_SECONDS 32u /* of a head in all, and of a body that stands still: kube-apiserver's */
-#define BODY_TIMES 2u    /* so many of these has a body in all */
+#define READ_SECONDS 32u               /* of a head in all, and of a body or an answer that stands still */
+#define BODY_TIMES 2u                  /* so many of these has a body in all */
 #define CONNECTIONS                                                                                          \
     16384u /* libmicrohttpd's own default is for select(); the process' file limit decides first */
 
@@ -346,6 +346,10 @@ static enum MHD_Result queue_response(kl_httpd_request *r)
 {
     struct MHD_Response *response = r->response;
     r->response = NULL;
+    /* A client that does not read a whole answer would keep it in our memory. Streams have a bound of their
+     * own. */
+    if (!r->stream)
+        MHD_set_connection_option(r->conn, MHD_CONNECTION_OPTION_TIMEOUT, r->h->read_seconds);
     enum MHD_Result rc = MHD_queue_response(r->conn, (unsigned)r->code, response);
     MHD_destroy_response(response);
     return rc;

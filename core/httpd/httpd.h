@@ -32,7 +32,8 @@ typedef struct kl_httpd_options {
     size_t max_queued; /* bytes that may wait in one stream; 0 means 256 MiB */
     bool no_bodies;    /* a request with a body is answered 413 */
     /* the head of a new connection's request has to be whole after so many seconds, a body after twice as
-     * many, and it may stand still for so many; else the connection is closed. 0 means 32 */
+     * many, and it may stand still for so many, as a whole answer that the client reads; else the connection
+     * is closed. 0 means 32 */
     unsigned read_seconds;
     /* bytes of all bodies that are held at once, half of it from one address; more are answered 503. 0
      * means 256 MiB */

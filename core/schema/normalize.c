@@ -23,6 +23,7 @@ struct step {
 
 struct walk {
     bool fill;
+    size_t filled; /* fields that had none and got their default */
     kl__unknown *unknown;
     kl_buf path; /* "spec.containers[0].image" */
     const struct step *at;
@@ -199,6 +200,18 @@ static kl_status must_be_text(struct walk *w, const char *key, const kl_value *v
     return st;
 }
 
+/* Each takes some bytes: with more of them an object has no room in a request, nor in etcd. */
+#define FILLED_MAX 1000000u
+
+static kl_status count_filled(struct walk *w)
+{
+    return ++w->filled <= FILLED_MAX ? KL_OK
+                                     : kl__api_fail(w->err, 413, "RequestEntityTooLarge", NULL,
+                                         "Request entity too large: %.200s: the schema's defaults fill more "
+                                         "than %u fields of it",
+                                         w->path.len ? kl_buf_str(&w->path) : "the object", FILLED_MAX);
+}
+
 static kl_status walk_object(struct walk *w, const kl__schema *s, const kl_value *in, const kl_value **out)
 {
     kl_status st = KL_OK;
@@ -256,7 +269,7 @@ static kl_status walk_object(struct walk *w, const kl__schema *s, const kl_value
             const kl_value *none = empty_object();
             st = child(w, s, f->schema, f->name, strlen(f->name), none, &x);
             kl_value_unref(none);
-        } else if (f->schema->dflt && kl_value_type(f->schema->dflt) != KL_NULL)
+        } else if (f->schema->dflt && kl_value_type(f->schema->dflt) != KL_NULL && !(st = count_filled(w)))
             st = child(w, s, f->schema, f->name, strlen(f->name), f->schema->dflt, &x);
         if (x) {
             same = false;
@@ -288,6 +301,10 @@ static kl_status walk_list(struct walk *w, const kl__schema *items, const kl_val
         const kl_value *v = kl_value_item(in, i), *x = NULL;
         if (w->fill && kl_value_type(v) == KL_NULL && items->custom && items->dflt && !items->nullable)
             v = items->dflt;
+        if (v == items->dflt)
+            st = count_filled(w);
+        if (st)
+            break;
         int n = snprintf(key, sizeof key, "[%zu]", i);
         st = child(w, NULL, items, key, (size_t)n, v, &x);
         if (x != kl_value_item(in, i))

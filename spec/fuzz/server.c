@@ -63,6 +63,7 @@ void kl_httpd_release(kl_httpd_request *r) { (void)r; }
 void kl_httpd_retract(kl_httpd_request *r) { (void)r; }
 bool kl_httpd_again(kl_httpd_request *r) { return (void)r, false; }
 void kl_httpd_halve(kl_httpd_request *r) { (void)r; }
+const char *kl_httpd_foreign(const kl_httpd_request *r) { return (void)r, NULL; }
 
 static char *unescaped(const char *s, size_t n)
 {

@@ -14,7 +14,8 @@
 #include "base/mem.h"
 #include "base/sync.h"
 
-#define BOUND KL_SECONDS(20) /* every wait ends here at the latest */
+#define BOUND KL_SECONDS(20)         /* every wait ends here at the latest */
+#define HUGE_SIZE ((size_t)32000000) /* more than the kernel keeps of an answer */
 
 typedef struct server {
     kl_httpd *h;
@@ -55,6 +56,11 @@ static void serve(void *arg, kl_httpd_request *r)
         kl_buf b = KL_BUF_INIT;
         memset(kl_buf_reserve(&b, 3000000), 'z', 3000000);
         b.len = 3000000;
+        kl_httpd_reply_take(r, 200, "text/plain", NULL, &b);
+    } else if (!strcmp(path, "/huge")) {
+        kl_buf b = KL_BUF_INIT;
+        memset(kl_buf_reserve(&b, HUGE_SIZE), 'z', HUGE_SIZE);
+        b.len = HUGE_SIZE;
         kl_httpd_reply_take(r, 200, "text/plain", NULL, &b);
     } else if (!strcmp(path, "/watch")) {
         kl_httpd_stream *s = kl_httpd_reply_stream(r, 200, "application/json", NULL);
@@ -334,6 +340,41 @@ static void hangs_up_on_a_request_that_comes_in_drops(void **state)
     assert_true(hear(watcher, &got, "still there"));
     kl_buf_fini(&got);
     close(watcher);
+}
+
+/* Reads a huge answer to the end of its connection. */
+static size_t rest_of(int fd)
+{
+    char text[65536];
+    size_t sum = 0;
+    ssize_t n;
+    while (sum < HUGE_SIZE && (n = recv(fd, text, sizeof text, 0)) > 0)
+        sum += (size_t)n;
+    return sum;
+}
+
+/* Each keeps its answer in memory. */
+static void hangs_up_on_who_does_not_read_its_answer(void **state)
+{
+    server *t = *state;
+    kl_err err = KL_ERR_INIT;
+    kl_httpd_options o = {.listen = "127.0.0.1:0", .read_seconds = 1, .handler = serve, .arg = t};
+    kl_httpd_stop(t->h);
+    assert_ok(kl_httpd_start(&o, &t->h, &err), &err);
+    for (int reads = 1; reads >= 0; reads--) {
+        kl_buf got = KL_BUF_INIT;
+        char first;
+        int fd = dial(t);
+        say(fd, "GET /echo?q=first HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert_true(hear(fd, &got, "q=first")); /* from then on it may rest between two requests */
+        kl_buf_fini(&got);
+        say(fd, "GET /huge HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert_int_equal(recv(fd, &first, 1, 0), 1); /* it is under way */
+        if (!reads)
+            kl_httpd_drain(t->h, kl_clock_now(kl_clock_real()) + BOUND);
+        assert_int_equal(rest_of(fd) >= HUGE_SIZE, reads);
+        close(fd);
+    }
 }
 
 static void takes_no_more_of_bodies_than_it_has_room_for(void **state)
@@ -636,10 +677,10 @@ static void says_why_it_cannot_listen(void **state)
 KL_TESTS(CASE(answers_with_what_was_asked), CASE(keeps_a_connection_for_the_next_request),
     CASE(sends_a_large_body_that_it_took), CASE(refuses_a_body_above_the_ceiling_announced_or_not),
     CASE(forgets_a_body_whose_sender_has_gone), CASE(hangs_up_on_a_request_that_does_not_come_on),
-    CASE(hangs_up_on_a_request_that_comes_in_drops), CASE(takes_no_more_of_bodies_than_it_has_room_for),
-    CASE(takes_no_body_where_none_is_wanted), CASE(refuses_a_path_that_would_be_cut),
-    CASE(an_answer_that_was_given_leaves_before_the_end), CASE(streams_what_any_thread_writes),
-    CASE(wakes_a_waiting_stream_for_each_write_and_ends_it_on_close),
+    CASE(hangs_up_on_a_request_that_comes_in_drops), CASE(hangs_up_on_who_does_not_read_its_answer),
+    CASE(takes_no_more_of_bodies_than_it_has_room_for), CASE(takes_no_body_where_none_is_wanted),
+    CASE(refuses_a_path_that_would_be_cut), CASE(an_answer_that_was_given_leaves_before_the_end),
+    CASE(streams_what_any_thread_writes), CASE(wakes_a_waiting_stream_for_each_write_and_ends_it_on_close),
     CASE(notices_a_peer_that_hangs_up_while_nothing_is_sent), CASE(gives_up_a_peer_that_never_reads),
     CASE(answers_a_parked_request_from_another_thread),
     CASE(stops_with_waiting_streams_busy_writers_and_owed_replies),

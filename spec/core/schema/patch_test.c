@@ -181,6 +181,37 @@ static void custom_objects_are_pruned_and_defaulted(void **state)
     kl__types_free(custom);
 }
 
+/* A default that is a list of objects with defaults of their own makes the product of both. */
+static void defaults_fill_no_more_than_an_object_may_be(void **state)
+{
+    (void)state;
+    kl_buf text = KL_BUF_INIT;
+    kl_buf_puts(&text, "{\"type\":\"object\",\"properties\":{\"list\":{\"type\":\"array\",\"default\":[");
+    for (int i = 0; i < 2000; i++)
+        kl_buf_puts(&text, i ? ",{}" : "{}");
+    kl_buf_puts(&text, "],\"items\":{\"type\":\"object\",\"properties\":{");
+    for (int i = 0; i < 600; i++)
+        kl_buf_printf(&text, "%s\"p%d\":{\"type\":\"integer\",\"default\":1}", i ? "," : "", i);
+    kl_buf_puts(&text, "}}}}}");
+    const kl_value *json, *empty = v("{}"), *some = v("{'list':[{}]}"), *out = NULL;
+    kl__types *custom;
+    kl_err err = KL_ERR_INIT;
+    assert_ok(kl_value_decode(text.data, text.len, &json, &err), &err);
+    assert_ok(kl__types_of_crd(json, types, &custom, &err), &err);
+    assert_ok(kl__normalize(kl__types_root(custom), some, true, NULL, &out, &err), &err);
+    kl_value_unref(out);
+    assert_int_equal(kl__normalize(kl__types_root(custom), empty, true, NULL, &out, &err), KL_ETOOBIG);
+    assert_int_equal(err.http_code, 413);
+    assert_string_equal(kl_err_message(&err),
+        "Request entity too large: list[1666]: the schema's defaults fill more than 1000000 fields of it");
+    kl_err_fini(&err);
+    kl_value_unref(json);
+    kl_value_unref(empty);
+    kl_value_unref(some);
+    kl_buf_fini(&text);
+    kl__types_free(custom);
+}
+
 static void pods_have_a_quality_of_service(void **state)
 {
     (void)state;
@@ -211,6 +242,7 @@ int main(void)
         cmocka_unit_test(wrong_types_are_named_with_their_place),
         cmocka_unit_test(unknown_fields_are_listed_and_dropped),
         cmocka_unit_test(custom_objects_are_pruned_and_defaulted),
+        cmocka_unit_test(defaults_fill_no_more_than_an_object_may_be),
         cmocka_unit_test(pods_have_a_quality_of_service)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -6,6 +6,7 @@
 #include "base/x509.h"
 #include "model/object.h"
 #include "webhook/admission.h"
+#include "webhook/conversion.h"
 #include "webhook/webhook_certs.h"
 
 #define DAY (KL_MINUTES(60 * 24))
@@ -75,6 +76,27 @@ static void an_answer_says_what_was_decided_and_no_more(void **state)
     answers("{\"allowed\":false,\"code\":422,\"message\":\"no\",\"warnings\":[\"w\"]}",
         "{\"uid\":\"u\",\"allowed\":false,\"status\":{\"code\":422,\"message\":\"no\"},\"warnings\":[\"w\"]"
         "}");
+}
+
+static void a_long_denial_is_cut_and_says_so(void **state)
+{
+    (void)state;
+    kl_buf text = KL_BUF_INIT, out = KL_BUF_INIT;
+    const kl_value *decision;
+    kl_buf_puts(&text, "{\"allowed\":false,\"message\":\"");
+    for (int i = 0; i < 100000; i++)
+        kl_buf_puts(&text, "word ");
+    kl_buf_puts(&text, "\"}");
+    assert_false(kl_value_decode(text.data, text.len, &decision, NULL));
+    kl_admission_reply(NULL, decision, &out);
+    assert_true(out.len < 9000);
+    assert_non_null(strstr(kl_buf_str(&out), "... (500000 bytes)"));
+    kl_buf_clear(&out);
+    kl_conversion_reply(NULL, decision, &out);
+    assert_true(out.len < 9000);
+    kl_value_unref(decision);
+    kl_buf_fini(&text);
+    kl_buf_fini(&out);
 }
 
 static void long_warnings_are_cut_between_characters(void **state)
@@ -273,6 +295,7 @@ static void a_configuration_says_rules_in_resources(void **state)
 KL_TESTS(cmocka_unit_test(what_is_no_review_is_refused_with_words),
     cmocka_unit_test(an_answer_says_what_was_decided_and_no_more),
     cmocka_unit_test(long_warnings_are_cut_between_characters),
+    cmocka_unit_test(a_long_denial_is_cut_and_says_so),
     cmocka_unit_test(the_time_for_an_answer_leaves_a_way_back),
     cmocka_unit_test(a_certificate_is_renewed_before_its_last_third_and_the_ca_stays),
     cmocka_unit_test(a_new_ca_comes_with_the_one_before),

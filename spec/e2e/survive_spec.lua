@@ -1,5 +1,6 @@
 -- survive_spec.lua - the API server dies and comes back: no key is lost, and who follows it begins anew.
 local controller = require "support.controller"
+local process = require "support.process"
 local servers = require "support.servers"
 local sizes = require "support.sizes"
 
@@ -7,11 +8,12 @@ local KILLS = sizes.of { short = 2, long = 10, sanitized = 2 }
 
 local function answer(ask) return ask .. "!" end
 
-servers.only_real(function(name, start)
+servers.each(function(name, start)
   describe("when " .. name .. " dies and comes back in the middle of a run", function()
     local server, client, ns
     lazy_setup(function()
-      server = start { own = true }
+      local data = name:find "embedded" and { "--data", process.tmpdir() .. "/survive" } or nil
+      server = start { own = true, args = data }
       client = controller.client(server)
       ns = controller.namespace(client, "survive")
     end)

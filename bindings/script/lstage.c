@@ -125,7 +125,7 @@ static int load(lua_State *L)
     const kl_value *v = lkl_view_value(L, 2);
     luaL_argcheck(L, v, 2, "expected a view");
     kl_err err = KL_ERR_INIT;
-    return lkl__given(L, kl_server_load(s->server, v, &err), &err);
+    return lkl__given(L, kl_server_load_strict(s->server, v, &err), &err);
 }
 
 static int load_path(lua_State *L)

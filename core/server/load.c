@@ -74,7 +74,7 @@ static void keep_identity(kl_server *s, const kl__kind *k, const kl_value *objec
     *stored = now;
 }
 
-static kl_status load_locked(kl_server *s, const kl_value *object, kl_err *err)
+static kl_status load_locked(kl_server *s, const kl_value *object, kl__validation validation, kl_err *err)
 {
     const char *version = kl_object_api_version(object), *kind = kl_object_kind(object),
                *name = kl_object_name(object);
@@ -97,6 +97,7 @@ static kl_status load_locked(kl_server *s, const kl_value *object, kl_err *err)
         .ns = k->namespaced ? ns && *ns ? ns : "default" : NULL,
         .name = name,
         .manager = "kubelua-load",
+        .validation = validation,
         .any_status = true};
     const kl_value *o = without_system_fields(object), *out = NULL;
     kl_status st = c.ns ? make_namespace(s, c.ns, err) : KL_OK;
@@ -121,7 +122,7 @@ static kl_status load_locked(kl_server *s, const kl_value *object, kl_err *err)
     return st;
 }
 
-static kl_status load_one(kl_server *s, const kl_value *object, kl_err *err)
+static kl_status load_one(kl_server *s, const kl_value *object, kl__validation validation, kl_err *err)
 {
     const kl_value *items = kl_value_get(object, "items");
     const char *kind = kl_object_kind(object);
@@ -129,12 +130,12 @@ static kl_status load_one(kl_server *s, const kl_value *object, kl_err *err)
         && !strcmp(kind + strlen(kind) - 4, "List")) {
         kl_status st = KL_OK;
         for (size_t i = 0; !st && i < kl_value_len(items); i++)
-            st = load_one(s, kl_value_item(items, i), err);
+            st = load_one(s, kl_value_item(items, i), validation, err);
         return st;
     }
     kl_lock(&s->mu);
     kl__kinds_bury(s->kinds);
-    kl_status st = load_locked(s, object, err);
+    kl_status st = load_locked(s, object, validation, err);
     kl__collect_forget(s);
     kl_unlock(&s->mu);
     return st;
@@ -142,7 +143,13 @@ static kl_status load_one(kl_server *s, const kl_value *object, kl_err *err)
 
 kl_status kl_server_load(kl_server *s, const kl_value *object, kl_err *err)
 {
-    kl_status st = load_one(s, object, err);
+    kl_status st = load_one(s, object, KL_FIELDS_WARN, err);
+    return st ? st : kl__durable_settle(s, err);
+}
+
+kl_status kl_server_load_strict(kl_server *s, const kl_value *object, kl_err *err)
+{
+    kl_status st = load_one(s, object, KL_FIELDS_STRICT, err);
     return st ? st : kl__durable_settle(s, err);
 }
 
@@ -253,7 +260,7 @@ kl_status kl_server_load_path(kl_server *s, const char *path, size_t *loaded, kl
     if (b.len)
         qsort(b.v, b.len, sizeof *b.v, by_rank);
     for (size_t i = 0; i < b.len && !st; i++) {
-        st = load_one(s, b.v[i].object, err);
+        st = load_one(s, b.v[i].object, KL_FIELDS_WARN, err);
         if (st)
             kl_err_prefix(err, "%s", b.v[i].file);
     }

@@ -57,6 +57,20 @@ end }]], params = { word = "was" } }
     assert.is_true(math.abs(os.time() - kube.time(status.conditions[1].lastTransitionTime):unix()) < 60)
   end)
 
+  it("refuses an object with a field that its kind does not have, given as a table or as a file", function()
+    local labels = { app = "a" }
+    local typo = { kind = "apps/v1/Deployment", name = "d", spec = { replicsa = 5, selector = { matchLabels = labels },
+      template = { metadata = { labels = labels }, spec = { containers = { { name = "a", image = "a" } } } } } }
+    local file = process.write(process.tmpname ".yaml", kube.encode(kube.merge(typo, { apiVersion = "apps/v1",
+      kind = "Deployment", name = kube.null, metadata = { name = "d" } })))
+    for _, opts in ipairs { { objects = { typo } }, { files = file } } do
+      opts.source = source ""
+      local ok, why = pcall(start, opts)
+      assert.is_false(ok)
+      assert.matches('Deployment "d": .*unknown field "spec.replicsa"', tostring(why))
+    end
+  end)
+
   it("knows stand-ins by their names", function()
     local function refused(x)
       local ok, why = pcall(start, { simulate = x })

@@ -135,7 +135,7 @@ describe("kubelua sim", function()
     [SCRIPT .. " --trace openb:/no/such"] = "cannot read /no/such",
     [SCRIPT .. " --trace openb:/tmp --cut hours=3"] = "from=DURATION or nodes=NUMBER",
     [SCRIPT .. " --cut nodes=3"] = "%-%-cut needs %-%-trace",
-    ["--predictors --trace openb:/tmp"] = "has no cpu usage",
+    ["--predictors --trace openb:/tmp"] = "reads no trace",
     ["--predictors --for 1h"] = "at least three days",
     ["--predictors " .. SCRIPT] = "runs without a script",
   } do

@@ -628,6 +628,46 @@ describe("a trace of openb's form", function()
   end)
 end)
 
+describe("a trace of Alibaba's form of 2018", function()
+  local dir
+  lazy_setup(function()
+    dir = process.tmpdir() .. "/alibaba2018"
+    process.run("mkdir -p " .. dir)
+    process.write(dir .. "/machine_meta.csv", "m_1,0,1,1,96,100,USING\nm_1,500,1,1,96,100,USING\nm_2,0,1,1,64,50,USING\n")
+    process.write(dir .. "/container_meta.csv",
+      "c_1,m_1,0,app_5,started,400,400,1.56\nc_1,m_1,700,app_5,started,400,400,1.56\nc_2,m_2,0,app_6,started,800,800,3.12\n")
+    process.write(dir .. "/container_usage.csv",
+      "c_1,m_1,3500,50,3,,,,,,\nc_1,m_1,3900,25,3,,,,,,\nc_1,m_1,100,99,3,,,,,,\nc_2,m_2,3600,101,3,,,,,,\n"
+      .. "c_2,m_2,3600,10,3,,,,,,\n")
+    process.write(dir .. "/batch_task.csv", "M1,2,j_1,1,Terminated,3720,4020,100.0,0.5\n"
+      .. "R2_1,1,j_1,1,Failed,3720,4020,100.0,0.5\nM1,1,j_2,1,Terminated,100,4020,100.0,0.5\n")
+  end)
+  local function from(cut)
+    return run.run(cell("memory=512Gi", { seconds = 900,
+      trace = { format = "alibaba2018", dir = dir, from = 3600, nodes = cut } }))
+  end
+
+  it("has machines, containers that use what it says, and batch tasks", function()
+    local r = from()
+    assert.same({}, r.failed)
+    assert.same({ "m-1", "m-2" }, r.nodes)
+    assert.equal(160, r.rows[1].capacity)
+    -- a container begins to work half a minute after it is placed; then 50 % of 4 cores and 10 % of 8, later 25 %
+    assert.equal(2 + 0.8, r.rows[4].prod)
+    assert.equal(1 + 0.8, r.rows[10].prod)
+    assert.equal(2, r.rows[2].running)
+    assert.equal(4, r.rows[4].running)
+    assert.equal(2, r.sums.jobs_done) -- the failed task and the one from before are left out
+    assert.matches("a memory of 100 is the setting memory", table.concat(r.not_modelled, "\n"))
+  end)
+
+  it("is cut by machines, with what runs on them", function()
+    local r = from(1)
+    assert.same({ "m-1" }, r.nodes)
+    assert.equal(2, r.rows[4].prod)
+  end)
+end)
+
 describe("a scenario", function()
   local function with(source)
     return run.run(cell("nodes=3,prod=0.4", { scenario = file("scenario.lua", source) }))

@@ -28,7 +28,7 @@ M.options = {
   { "--recording", "FILE",
     "the cluster that `kubelua run --record FILE` recorded, and what happened to it; `replay` gives each run \z
     its recorded inputs, here decisions have consequences" },
-  { "--trace", "FORMAT:DIR", "nodes and pods from a published trace: openb" },
+  { "--trace", "FORMAT:DIR", "nodes and pods from a published trace: openb, alibaba2018" },
   { "--cut", "from=DURATION,nodes=N",
     "part of the trace or the recording: its start; of a trace the number of nodes, with the same share of \z
     pods" },
@@ -292,8 +292,9 @@ local function predict(env)
   local o = env.options
   if #env.words > 0 then common.usage "--predictors runs without a script" end
   if common.wants_json(env) then common.usage "--predictors has no JSON: --out DIR writes predictors.csv" end
-  if o.trace then common.usage "--predictors: the trace has no cpu usage; use --generate or --snapshot" end
-  if o.recording then common.usage "--predictors reads no recording; use --generate or --snapshot" end
+  if o.trace or o.recording then
+    common.usage "--predictors reads no trace and no recording; use --generate or --snapshot"
+  end
   local cell = base_cell(env, {})
   cell.seconds = o["for"] or WEEK
   if cell.seconds < 3 * DAY then

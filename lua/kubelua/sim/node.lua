@@ -37,7 +37,7 @@ end
 -- The prod pods of a node: what they use, and the batch pods among them.
 local function prod(w, i, minute, curves)
   local pods, nodes, s = w.pods, w.nodes, w.settings
-  local used, memory, jobs, told = 0, s.system_memory, {}, w.recording and w.recording.uses or {}
+  local used, memory, jobs, told = 0, s.system_memory, {}, w.uses or {}
   for _, p in ipairs(nodes.pods[i]) do
     if pods.class[p] ~= "prod" then
       jobs[#jobs + 1] = p

@@ -124,8 +124,10 @@ end
 ---@return table<string, integer> left_out
 function M.begin(w, r, from)
   local objects, next_one = state_at(r.events, r.began + from)
-  w.recording = { events = r.events, next = next_one, start = r.began + from, uses = {} }
+  w.recording = { events = r.events, next = next_one, start = r.began + from, seen = {} }
+  w.uses = {}
   local left_out = cluster.take(w, objects, "the recording")
+  for key in pairs(w.pod_of) do w.recording.seen[key] = true end
   for _, o in ipairs(objects) do
     if o.kind == "NodeMetric" then M.reported(w, o) end
   end
@@ -138,7 +140,7 @@ local function milli(list, name) return list and list[name] and core.qty(list[na
 function M.reported(w, o)
   local nodes, i = w.nodes, w.node_of[o.metadata.name]
   if not i or not o("status.nodeMetric") then return end
-  local uses = w.recording.uses
+  local uses = w.uses
   for _, pod in ipairs(o("status.podsMetric") or {}) do
     local p = w.pod_of[("%s/%s"):format(pod("namespace") or "default", pod("name"))]
     if p then uses[p] = milli(pod("podUsage.resources"), "cpu") end
@@ -185,10 +187,6 @@ end
 ---@param w kubelua.SimWorld
 function M.pass(w)
   local r = w.recording
-  if not r.seen then
-    r.seen = {}
-    for key in pairs(w.pod_of) do r.seen[key] = true end
-  end
   while r.events[r.next] and r.events[r.next].at <= r.start + w.time do
     local e = r.events[r.next]
     r.next = r.next + 1

@@ -1,0 +1,65 @@
+-- csv.lua - the files of published traces: lines of words with commas between them, without quotes.
+
+local core = require "kubelua.core"
+
+local M = {}
+
+--- The one CSV file of a directory whose name has a word in it; raises.
+function M.find(dir, word)
+  local found, files = {}, core.tree(dir, ".csv")
+  if not files then error(("--trace: cannot read %s"):format(dir), 0) end
+  for _, path in ipairs(files) do
+    if path:match("[^/]*$"):find(word, 1, true) then found[#found + 1] = path end
+  end
+  if #found ~= 1 then
+    error(("--trace: %s must have one file *%s*.csv, it has %d"):format(dir, word, #found), 0)
+  end
+  return found[1]
+end
+
+local function split(line)
+  local out = {}
+  for word in (line:gsub("\r$", "") .. ","):gmatch "([^,]*)," do out[#out + 1] = word end
+  return out
+end
+
+--- The lines of a file, one after another, as lists of words; row.fail(why) raises with file and line.
+function M.rows(path)
+  local file, why = io.open(path, "rb")
+  if not file then error("cannot read " .. why, 0) end
+  local n = 0
+  return function()
+    local line = file:read "l"
+    n = n + 1
+    if not line then return file:close() and nil end
+    local row, here = split(line), n
+    function row.fail(text) error(("%s:%d: %s"):format(path, here, text), 0) end
+    return row
+  end
+end
+
+--- The same with the words by the names of the first line; those that are wanted must be there. row.number(name)
+--- reads one.
+function M.named(path, wanted)
+  local next_row, at = M.rows(path), {}
+  local head = next_row() or { fail = function(text) error(("%s:1: %s"):format(path, text), 0) end }
+  for i, name in ipairs(head) do at[name] = i end
+  for _, name in ipairs(wanted) do
+    if not at[name] then head.fail(("there is no column %q"):format(name)) end
+  end
+  return function()
+    local words = next_row()
+    if not words then return nil end
+    local row = {}
+    for _, name in ipairs(wanted) do row[name] = words[at[name]] or "" end
+    function row.number(name)
+      return tonumber(row[name]) or words.fail(("%s is not a number: %q"):format(name, row[name]))
+    end
+    return row
+  end
+end
+
+--- A name that Kubernetes takes.
+function M.name(text) return (text:lower():gsub("[^%w.-]", "-"):gsub("^[.-]+", ""):gsub("[.-]+$", "")) end
+
+return M

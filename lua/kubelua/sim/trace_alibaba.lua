@@ -1,0 +1,102 @@
+-- trace_alibaba.lua - Alibaba's trace of 2018: machines with long-running containers, whose use is known, and
+-- batch tasks beside them. Its CSV files have no head; these columns are read:
+--
+--   machine_meta     1 machine, 5 cores, 6 memory
+--   container_meta   1 container, 2 machine, 4 app, 6 requested cpu, 8 memory
+--   container_usage  1 container, 3 time, 4 cpu
+--   batch_task       1 task, 2 instances, 3 job, 5 status, 6 start, 7 end, 8 cpu, 9 memory
+--
+-- A requested cpu of 100 is a core, used cpu is a percentage of the request, times are seconds. Memory is a share
+-- of 100, the largest machine's: the setting `memory` says how much that is.
+
+local csv = require "kubelua.sim.csv"
+local dice = require "kubelua.sim.dice"
+
+local M = {}
+
+M.ASSUMED = {
+  "of the trace: a memory of 100 is the setting memory; batch tasks take from their start to their end at full \z
+    speed, and their instances are alike",
+  "of the trace: between two samples a container uses what it used last",
+}
+
+local function number(row, k, what)
+  return tonumber(row[k]) or row.fail(("%s is not a number: %q"):format(what, row[k] or ""))
+end
+
+-- Of hundredths of a core, and of a share of 100 of the largest memory.
+local function millis(row, k) return math.max(1, number(row, k, "the cpu") * 10 // 1) end
+local function bytes(row, k, settings) return number(row, k, "the memory") * settings.memory // 100 end
+
+--- Its machines; the first row of each counts.
+function M.nodes(dir, settings)
+  local out, seen = {}, {}
+  for row in csv.rows(csv.find(dir, "machine_meta")) do
+    if not seen[row[1]] then
+      seen[row[1]] = true
+      out[#out + 1] = { id = row[1], name = csv.name(row[1]),
+        cpu = number(row, 5, "the number of cores") * 1000, memory = bytes(row, 6, settings) }
+    end
+  end
+  return out
+end
+
+-- The use of containers by time, { { second, percent } ... } of each, from the last sample before the span on.
+local function uses(dir, wanted, from, to)
+  local out = {}
+  for row in csv.rows(csv.find(dir, "container_usage")) do
+    local t, percent = tonumber(row[3]), tonumber(row[4])
+    if wanted[row[1]] and t and percent and t < to and percent >= 0 and percent <= 100 then
+      local list = out[row[1]] or {}
+      out[row[1]] = list
+      if t > from then
+        list[#list + 1] = { t - from, percent }
+      elseif not list.before or t > list.before[1] then
+        list.before = { t, percent }
+      end
+    end
+  end
+  for _, list in pairs(out) do
+    if list.before then list[#list + 1] = { 0, list.before[2] } end
+    table.sort(list, function(a, b) return a[1] < b[1] end)
+  end
+  return out
+end
+
+local function containers(dir, settings, kept, from, to)
+  local out, by_id = {}, {}
+  for row in csv.rows(csv.find(dir, "container_meta")) do
+    if kept[row[2]] and not by_id[row[1]] then
+      by_id[row[1]] = { name = csv.name(row[1]), class = "prod", namespace = "default",
+        app = csv.name(row[4]), on = kept[row[2]], cpu = millis(row, 6),
+        memory = bytes(row, 8, settings), created = 0, ends = math.huge }
+      out[#out + 1] = by_id[row[1]]
+    end
+  end
+  for id, list in pairs(uses(dir, by_id, from, to)) do by_id[id].uses = list end
+  return out
+end
+
+local function tasks(dir, settings, share, from, to, out)
+  for row in csv.rows(csv.find(dir, "batch_task")) do
+    local starts, ends = tonumber(row[6]), tonumber(row[7])
+    local task = row[3] .. "-" .. row[1]
+    if row[5] == "Terminated" and starts and ends and starts < to and starts >= from and ends > starts
+      and (share == 1 or dice.unit(0, dice.of(task), 7) < share) then
+      for k = 1, number(row, 2, "the number of instances") do
+        out[#out + 1] = { name = csv.name(("%s-%d"):format(task, k)), class = "batch", namespace = "batch",
+          app = csv.name(row[3]), cpu = millis(row, 8), memory = bytes(row, 9, settings),
+          created = starts - from, ends = ends - from }
+      end
+    end
+  end
+end
+
+--- What comes on the kept machines ({ [id] = its place }), a share of all, from a moment to another.
+function M.pods(dir, settings, kept, share, from, to)
+  local out = containers(dir, settings, kept, from, to)
+  tasks(dir, settings, share, from, to, out)
+  return out
+end
+
+return M

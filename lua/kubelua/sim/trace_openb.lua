@@ -1,0 +1,45 @@
+-- trace_openb.lua - Alibaba's GPU trace of 2023: a CSV file of nodes (sn, cpu_milli, memory_mib) and one of pods
+-- (name, cpu_milli, memory_mib, qos, creation_time, deletion_time in seconds).
+
+local csv = require "kubelua.sim.csv"
+local dice = require "kubelua.sim.dice"
+
+local M = {}
+
+local MIB = 1 << 20
+
+M.ASSUMED = {
+  "of the trace: GPUs are left out",
+  "of the trace: pods of qos BE are batch jobs that run for their lifetime at full speed, all others are \z
+    prod pods whose usage follows the settings",
+}
+
+function M.nodes(dir)
+  local out = {}
+  for row in csv.named(csv.find(dir, "node"), { "sn", "cpu_milli", "memory_mib" }) do
+    out[#out + 1] = { id = row.sn, name = csv.name(row.sn), cpu = row.number "cpu_milli",
+      memory = row.number "memory_mib" * MIB }
+  end
+  return out
+end
+
+--- Those that are there at some moment of the span, with the same share of them as of nodes.
+function M.pods(dir, _, _, share, from, to)
+  local out = {}
+  for row in csv.named(csv.find(dir, "pod"),
+    { "name", "cpu_milli", "memory_mib", "qos", "creation_time", "deletion_time" }) do
+    local created = row.number "creation_time"
+    local ends = row.deletion_time ~= "" and row.number "deletion_time" or math.huge
+    local here = created < to and ends > from and ends > created
+    if here and (share == 1 or dice.unit(0, dice.of(row.name), 7) < share) then
+      local batch = row.qos == "BE"
+      out[#out + 1] = { name = csv.name(row.name), class = batch and "batch" or "prod",
+        namespace = batch and "batch" or "default", app = "app-" .. (1 + dice.of(row.name) % 8),
+        cpu = math.max(1, row.number "cpu_milli" // 1 | 0), memory = row.number "memory_mib" * MIB // 1 | 0,
+        created = math.max(0, created - from), ends = ends - from }
+    end
+  end
+  return out
+end
+
+return M

@@ -140,16 +140,17 @@ end
 
 -- ---------------------------------------------------------------- scores
 
--- requested: with the pod. Both are lists of amounts.
-local function score_of(strategy, requested, total, asked)
+-- used: without the pod; cpu: what of it is used where that is not in `used`. All are lists of amounts.
+local function score_of(strategy, used, asked, total, cpu)
   local sum, weights = 0, 0
   for _, one in ipairs(strategy.resources) do
     local name = one.name
     local all = total[name] or 0
     local counts = all ~= 0 and (name == "cpu" or name == "memory" or (asked[name] or 0) > 0)
     if counts then
-      local used = requested[name] or 0
-      sum, weights = sum + one.weight * scores.points(strategy, used, all), weights + one.weight
+      local before = name == "cpu" and cpu or used[name] or 0
+      local n = before + (asked[name] or 0)
+      sum, weights = sum + one.weight * scores.points(strategy, n, all), weights + one.weight
     end
   end
   return weights > 0 and sum // weights or 0
@@ -210,7 +211,7 @@ local function decide(pod, info, cycle)
     if exclusive == "" and want.numa_policy ~= "" then exclusive = "Required" end
     local asked = amplified(bound, known.view.ratio)
     out, reasons = place.admit(known.view, bound, policy, exclusive, function(used, total)
-      return score_of(cycle.args.numa.numaScoringStrategy, lists.add(used, asked), total, asked)
+      return score_of(cycle.args.numa.numaScoringStrategy, used, asked, total)
     end)
   end
   if out then out.policy = bound.bind and { name = bound.policy, required = bound.required } or nil end
@@ -237,7 +238,7 @@ function M.silent(_, cycle) return next(cycle.request) == nil end
 
 -- What the NUMA nodes of a pod have, and what is taken of them; of the whole node for a pod that is in none.
 local function sums(zones, known, pod, info, cycle)
-  if #zones == 0 then return info.allocatable, lists.copy(reservation.taken(pod, info, cycle)) end
+  if #zones == 0 then return info.allocatable, reservation.taken(pod, info, cycle) end
   local total, used = {}, {}
   for _, mine in ipairs(zones) do
     for _, zone in ipairs(known.view.zones) do
@@ -258,15 +259,13 @@ function M.score(pod, info, cycle)
   local own = known and cpus.size(known.view.allocated) * MILLI or 0
   local bound = { request = cycle.request, bind = #got.cpus > 0 }
   local total, used = sums(policy == "BestEffort" and {} or got.zones, known, pod, info, cycle)
+  local cpu
   if policy == "" then
-    if own > 0 and ratio and ratio > 1 then
-      used.cpu = (used.cpu or 0) - own + place.amplify(own, ratio)
-    end
+    if own > 0 and ratio and ratio > 1 then cpu = (used.cpu or 0) - own + place.amplify(own, ratio) end
   elseif bound.bind then
-    used.cpu = place.amplify(own, ratio) -- upstream counts the processors of the whole node here
+    cpu = place.amplify(own, ratio) -- upstream counts the processors of the whole node here
   end
-  local asked = amplified(bound, ratio)
-  return score_of(cycle.args.numa.scoringStrategy, lists.add(used, asked), total, asked)
+  return score_of(cycle.args.numa.scoringStrategy, used, amplified(bound, ratio), total, cpu)
 end
 
 -- ---------------------------------------------------------------- what the pod says

@@ -1,6 +1,6 @@
 #!/bin/sh
-# deploy/release.sh [--do] - brings out the version of core/base/version.h: looks whether everything agrees, makes what
-# a release consists of (make dist), and says each step that needs the network or a key. With --do it takes these
+# deploy/release.sh [--do] - releases the version of core/base/version.h: checks that everything agrees, makes what
+# a release consists of (make dist), and lists each step that needs the network or a key. With --do it takes these
 # steps, with REGISTRY (ghcr.io/you) for image and chart, GITHUB_REPOSITORY for the files, and LUAROCKS_API_KEY if
 # luarocks has no key yet. On a commit that has the version's tag it does the rest; this is what
 # .github/workflows/release.yaml runs.
@@ -34,7 +34,7 @@ if [ -n "$tagged" ] && [ "$tagged" != "$(git rev-parse HEAD)" ]; then
 fi
 if [ $bad != 0 ]; then
 	[ -z "$do" ] || exit 1
-	echo "release: $version cannot be brought out yet; what would be done:" >&2
+	echo "release: $version cannot be released yet; the steps would be:" >&2
 fi
 
 step() {

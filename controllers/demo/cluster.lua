@@ -5,7 +5,7 @@ local kube = require "kubelua"
 
 local M = {}
 
--- A node whose agent fell silent: its metric is never renewed, so the policy stops trusting it.
+-- The node whose agent has stopped: its metric is never renewed, so the policy ignores it after a while.
 M.SILENT = "demo/agent"
 
 -- ---------------------------------------------------------------- the agents

@@ -1,5 +1,5 @@
 -- demo.lua - the agents of the demo cluster as a controller: every node's metric is renewed every few
--- seconds, except where the agent fell silent.
+-- seconds, except where the agent has stopped.
 
 local kube = require "kubelua"
 local cluster = require "cluster"

@@ -1,8 +1,8 @@
--- autoscaler.lua - replicas by the length of a queue, over the scale subresource: whatever can be scaled.
+-- autoscaler.lua - sets replicas by the length of a queue, through the scale subresource: any kind that has one.
 
 local kube = require "kubelua"
 
-local CALM = 300 -- seconds of less work before anything is taken away
+local CALM = 300 -- seconds of less work before it scales down
 
 local function wanted(scaler, length)
   local n = math.ceil(length / scaler.spec.perReplica)

@@ -1,4 +1,4 @@
--- autoscaler_test.lua - up at once, down when it has been calm for a while.
+-- autoscaler_test.lua - it scales up at once, and down after five minutes of less work.
 
 local kube = require "kubelua"
 

@@ -1,4 +1,4 @@
--- catset.lua - cats in a row: pods with ordinals, each made when the one before is ready, the last one gone
+-- catset.lua - pods with ordinals: each is created when the one before is ready, and the last one is deleted
 -- first.
 
 local kube = require "kubelua"
@@ -29,7 +29,7 @@ return kube.controller {
       have = have + 1
       if is_ready(pod) then ready = ready + 1 end
     end
-    -- one step at a time: what follows from it wakes us again
+    -- one step at a time: its effect (a pod is ready, a pod is gone) wakes the key again
     if have > want then
       ctx:delete(POD, ("%s-%d"):format(set.metadata.name, have - 1))
     elseif have < want and ready == have then

@@ -1,4 +1,4 @@
--- catset_test.lua - cats come one after the other, and go the other way round.
+-- catset_test.lua - pods are created in order and deleted in reverse order.
 
 local kube = require "kubelua"
 

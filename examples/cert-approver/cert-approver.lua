@@ -1,5 +1,5 @@
--- cert-approver.lua - approves certificate requests of those who may have them, and denies no others: a
--- person looks at these.
+-- cert-approver.lua - approves certificate requests that keep the rules. It denies none: a person decides about
+-- the others.
 
 local kube = require "kubelua"
 
@@ -12,7 +12,7 @@ local function one_of(list, wanted)
   return false
 end
 
--- Why a request is not for us to approve; nil: it is.
+-- The rule that a request breaks; nil: none, it can be approved.
 local function objection(csr, rules)
   if csr.spec.signerName ~= rules.signer then return "it has another signer" end
   if not one_of(csr("spec.groups"), rules.groups) then return "the requester is in none of the groups" end

@@ -1,4 +1,4 @@
--- cert-approver_test.lua - who gets a certificate, and why others do not.
+-- cert-approver_test.lua - which requests are approved, and which rule the others break.
 
 local kube = require "kubelua"
 
@@ -13,7 +13,7 @@ describe("cert-approver", function()
       { spec = o })
   end
 
-  -- What rules say of plain tables: the function asks as it would ask a view.
+  -- The function reads a view, so the table becomes one.
   local function says(o)
     local t = kube.decode(kube.encode(request(o)))
     return objection(t, rules)

@@ -1,4 +1,4 @@
--- configmap-generator_test.lua - the map is made, mended and follows.
+-- configmap-generator_test.lua - the map is created, follows its generator, and is repaired.
 
 local kube = require "kubelua"
 

@@ -1,10 +1,10 @@
--- cost-report.lua - what each namespace asks for and costs, as the status of a CostReport.
+-- cost-report.lua - the status of a CostReport lists what each namespace requests and costs.
 
 local kube = require "kubelua"
 
 local HOURS_OF_MONTH, GIB = 730, 1 << 30
 
--- Cores and GiB that the running pods of each namespace ask for.
+-- Cores and GiB that the running and pending pods of each namespace request.
 local function usage(pods)
   local sums = {}
   for _, pod in ipairs(pods) do
@@ -21,7 +21,7 @@ local function usage(pods)
   return sums
 end
 
--- Rounded to cents, so that the status stands still when nothing moves.
+-- Rounded to cents, so that the status changes only when a sum does.
 local function cents(x) return ("%.2f"):format(x) end
 
 local function lines(sums, price)

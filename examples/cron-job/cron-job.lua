@@ -1,4 +1,5 @@
--- cron-job.lua - Jobs by the clock: a schedule, what to do when the last one still runs, how many are kept.
+-- cron-job.lua - creates Jobs on a schedule. A policy says what happens while the last one still runs; old Jobs
+-- are deleted.
 
 local kube = require "kubelua"
 
@@ -11,7 +12,7 @@ local function finished(job)
   end
 end
 
--- Those of the job list that are active; those that are over, the oldest first.
+-- The active Jobs of the list, and the finished ones, the oldest first.
 local function sorted(list)
   local active, over = {}, {}
   for _, job in ipairs(list) do
@@ -22,7 +23,7 @@ local function sorted(list)
   return active, over
 end
 
--- The last moment of the schedule that was not served yet; nil: there is none, or it is too late for it.
+-- The last time of the schedule that has no Job yet; nil: there is none, or its deadline has passed.
 local function due(cron, now)
   local since = kube.time(cron("status.lastScheduleTime") or cron.metadata.creationTimestamp)
   local at = kube.cron(cron.spec.schedule):previous(now + 1) -- this very second counts
@@ -46,7 +47,7 @@ return kube.controller {
       if policy == "Replace" then
         for _, job in ipairs(active) do ctx:delete(job, { propagation = "Background" }) end
       end
-      -- the name follows from the moment, so the same moment never makes two
+      -- the name contains the scheduled time, so one time never makes two Jobs
       local made, err = kube.try(ctx.create, ctx, { kind = JOB,
         name = ("%s-%d"):format(name, at:unix() // 60),
         namespace = cron.metadata.namespace, labels = { cron = name }, annotations = { [AT] = tostring(at) },

@@ -1,8 +1,8 @@
--- deny-latest-webhook.lua - no image without a version: neither `:latest` nor none at all.
+-- deny-latest-webhook.lua - refuses images without a version: without a tag, or with `:latest`.
 
 local kube = require "kubelua"
 
--- The tag of an image, nil where there is none. A digest is a version, too, and the best one.
+-- The tag of an image; nil: it has none. A digest counts as a version.
 local function tag(image)
   if image:find("@", 1, true) then return "digest" end
   return image:match "[^/]*$":match ":(.+)$"

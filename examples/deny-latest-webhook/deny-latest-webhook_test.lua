@@ -1,4 +1,4 @@
--- deny-latest-webhook_test.lua - what is let in, and the words for what is not.
+-- deny-latest-webhook_test.lua - which images are accepted, and the message for the others.
 
 local kube = require "kubelua"
 

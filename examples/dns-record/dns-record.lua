@@ -1,4 +1,4 @@
--- dns-record.lua - records in a DNS service behind a REST API; a record goes before its object does.
+-- dns-record.lua - keeps records in a DNS service with a REST API. The record is deleted before its object is.
 --
 --   kubelua run dns-record.lua --allow-http --params secret/default/dns-api
 

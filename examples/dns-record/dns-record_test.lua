@@ -1,4 +1,4 @@
--- dns-record_test.lua - the DNS service is a table here, and kube.testing.http is in front of it.
+-- dns-record_test.lua - the DNS service is a table; kube.testing.http answers requests from it.
 
 local kube = require "kubelua"
 

@@ -1,5 +1,5 @@
--- janitor.lua - ConfigMaps and Secrets that say until when they are wanted go when that is over. Of several
--- replicas one works, with a lease of its own.
+-- janitor.lua - deletes ConfigMaps and Secrets when the time in their annotation has passed. Of several replicas
+-- one works, with a lease of its own.
 --
 --   kubelua run janitor.lua --leader-elect
 
@@ -23,7 +23,7 @@ return kube.controller {
       return kube.fail "the expiry cannot be parsed"
     end
     if at > ctx:now() then return { requeue_after = at - ctx:now() } end
-    -- as it was looked at: somebody may be giving it more time
+    -- only this version of it: somebody may have given it more time meanwhile
     ctx:delete(o, { uid = o.metadata.uid, resourceVersion = o.metadata.resourceVersion })
     ctx:event("Expired", "it was wanted until %s", text)
   end,

@@ -1,4 +1,4 @@
--- janitor_test.lua - what is over goes, at its second.
+-- janitor_test.lua - an object is deleted in the second in which it expires.
 
 local kube = require "kubelua"
 

@@ -1,4 +1,4 @@
--- memcached.lua - a Deployment of memcached for each Memcached, and conditions that say how it is.
+-- memcached.lua - a Deployment for each Memcached, and conditions that report its state.
 
 local kube = require "kubelua"
 

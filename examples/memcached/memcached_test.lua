@@ -1,4 +1,4 @@
--- memcached_test.lua - size and readiness go to and fro.
+-- memcached_test.lua - the Deployment follows the size, and the condition follows the readiness.
 
 local kube = require "kubelua"
 

@@ -1,4 +1,4 @@
--- namespace-defaults.lua - what every namespace with a tier has: a quota, limits, and a network policy.
+-- namespace-defaults.lua - a quota, limits and a network policy for every namespace with a tier.
 
 local kube = require "kubelua"
 

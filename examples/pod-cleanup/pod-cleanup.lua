@@ -1,4 +1,4 @@
--- pod-cleanup.lua - pods that are over are deleted after a while: an annotation says when, or the params.
+-- pod-cleanup.lua - deletes finished pods after a time that an annotation of the pod or a param sets.
 
 local kube = require "kubelua"
 

@@ -1,5 +1,5 @@
--- secret-copy.lua - Secrets of the namespace `default` that are labelled secret-copy=yes, in every other
--- namespace; a copy goes when its original does, or is not labelled any more.
+-- secret-copy.lua - copies Secrets with the label secret-copy=yes from the namespace `default` into every other
+-- namespace. A copy is deleted when its original is deleted or loses the label.
 
 local kube = require "kubelua"
 
@@ -17,7 +17,7 @@ return kube.controller {
   when = { "labels" },
   indexes = { [SECRET] = { copy = function(secret) return secret("metadata.annotations", MARK) end } },
   watches = {
-    -- an original wakes all namespaces, a copy its own
+    -- a changed original wakes all namespaces, a changed copy its own
     [SECRET] = function(secret, ctx)
       local copy = secret("metadata.annotations", MARK)
       if copy then return { secret.metadata.namespace } end

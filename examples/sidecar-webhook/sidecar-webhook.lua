@@ -1,4 +1,4 @@
--- sidecar-webhook.lua - pods that ask for it get a sidecar before they are stored.
+-- sidecar-webhook.lua - adds a container to pods with an annotation, before they are stored.
 
 local kube = require "kubelua"
 

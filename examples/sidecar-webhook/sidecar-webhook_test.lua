@@ -1,4 +1,4 @@
--- sidecar-webhook_test.lua - who asks gets one sidecar, whoever does not gets none.
+-- sidecar-webhook_test.lua - a pod with the annotation gets one container, a pod without it none.
 
 local kube = require "kubelua"
 

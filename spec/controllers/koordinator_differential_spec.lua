@@ -331,7 +331,9 @@ local function zone_selector() return { matchLabels = { zone = pick { "a", "b" }
 -- Thresholds and the like, of the args themselves or of a pool.
 local function add_thresholds(pool, percent, prod)
   pool.nodeSelector = maybe(20, zone_selector)
-  pool.resourceWeights = maybe(30, function() return { cpu = random(1, 5), memory = random(1, 5), pods = 1 } end)
+  pool.resourceWeights = maybe(30, function()
+    return { cpu = random(1, 5), memory = random(1, 5), pods = 1 }
+  end)
   pool.anomalyCondition = { timeout = "1h0m0s", consecutiveAbnormalities = pick { 1, 1, 1, 2, 3 },
     consecutiveNormalities = random(1, 3) }
   if chance(percent) then
@@ -352,8 +354,8 @@ local function balance_args()
       return { { name = "s", selector = { matchLabels = { ["koordinator.sh/qosClass"] = "BE" } } } }
     end) }, 60)
   for i = 1, random(args.lowThresholds and 0 or 1, 2) do
-    -- The original fills in thresholds that pools share, so that their kind must be the same; and refuses those
-    -- of prod pods that are above a pool's own.
+    -- The original fills in thresholds that pools share, so that their kind must be the same; and refuses
+    -- those of prod pods that are above a pool's own.
     args.nodePools[i] = add_thresholds({ name = "pool" .. i, useDeviationThresholds = deviation }, 90,
       args.prodHighThresholds ~= nil)
   end
@@ -534,8 +536,8 @@ end
 
 local NUMA_POLICIES = { "BestEffort", "Restricted", "SingleNUMANode" }
 
--- What nodes are: processors by core, NUMA node and socket, and the resources of each NUMA node. Of more than two
--- the original takes shares in another order (docs/koordinator.md).
+-- What nodes are: processors by core, NUMA node and socket, and the resources of each NUMA node. Of more than
+-- two the original takes shares in another order (docs/koordinator.md).
 local function machine()
   local o = { nodes = pick { 1, 2, 2, 2 }, cores = random(1, 6), threads = pick { 1, 2, 2 },
     per_socket = pick { 1, 1, 2 } }
@@ -587,7 +589,8 @@ local function numa_pod(i, o, free)
     wanted.cpu = tostring(#list)
   end
   if chance(40) then
-    status.numaNodeResources = { { node = random(0, o.nodes - 1), resources = { cpu = wanted.cpu, memory = "1Gi" } } }
+    status.numaNodeResources = { { node = random(0, o.nodes - 1),
+      resources = { cpu = wanted.cpu, memory = "1Gi" } } }
   end
   return { metadata = { name = "p" .. i, namespace = "ns", uid = "p" .. i, annotations = {
       ["scheduling.koordinator.sh/resource-status"] = some(status) and kube.encode(kube.object(status)),
@@ -605,13 +608,16 @@ local function numa_input()
   local input = { node = { metadata = { name = "n",
       labels = some {
         ["node.koordinator.sh/numa-topology-policy"] = maybe(50, pick, NUMA_POLICIES),
-        ["node.koordinator.sh/cpu-bind-policy"] = maybe(20, pick, { "FullPCPUsOnly", "SpreadByPCPUs", "None" }),
-        ["node.koordinator.sh/numa-allocate-strategy"] = maybe(30, pick, { "MostAllocated", "LeastAllocated" }),
+        ["node.koordinator.sh/cpu-bind-policy"] = maybe(20, pick,
+          { "FullPCPUsOnly", "SpreadByPCPUs", "None" }),
+        ["node.koordinator.sh/numa-allocate-strategy"] = maybe(30, pick,
+          { "MostAllocated", "LeastAllocated" }),
       } },
       status = { capacity = total, allocatable = total } },
     topology = maybe(97, function() return o.object end), pods = {} }
   for i = 1, random(0, 4) do input.pods[i] = numa_pod(i, o, free) end
-  local wanted = { cpu = pick { "1", "2", "2", "3", "4", "6", "500m", "1500m" }, memory = random(1, 12) .. "Gi" }
+  local wanted = { cpu = pick { "1", "2", "2", "3", "4", "6", "500m", "1500m" },
+    memory = random(1, 12) .. "Gi" }
   input.pod = { metadata = { name = "new", namespace = "ns", uid = "new",
       labels = { ["koordinator.sh/qosClass"] = pick { "LSE", "LSR", "LSR", "LS" } },
       annotations = some {

@@ -1,5 +1,5 @@
--- load_fixtures.lua - the calculations low_node_load, loadaware and placement, for fixtures.lua. `tools` are that file's
--- comparisons.
+-- load_fixtures.lua - the calculations low_node_load, low_node_load_passes, loadaware, numa and placement, for
+-- fixtures.lua. `tools` are that file's comparisons.
 
 local kube = require "kubelua"
 local balance = require "lownodeload.balance"
@@ -109,7 +109,8 @@ return function(calcs, tools)
   -- and the score.
   calcs.numa = function(input, expect)
     local name = input.node.metadata.name
-    local state = { now = 0, pods_on = { [name] = input.pods or {} }, topologies = { [name] = input.topology } }
+    local state = { now = 0, pods_on = { [name] = input.pods or {} },
+      topologies = { [name] = input.topology } }
     local result = cycle.run(input.pod, { input.node }, state, cycle.args { plugins = { numa } })
     if not result.node then
       local refused = result.refused[name]

@@ -56,8 +56,8 @@ local function preferred(pod, known)
   return out
 end
 
--- The terms of pods that are there about others, read once: those that keep others off, and those that draw them
--- or would rather not have them, with a weight.
+-- What the pods of a node say about others, read once: terms that keep them off, and terms that draw them or
+-- would rather not have them, with a weight.
 local function minding(info, known)
   if info.minding_at ~= info.stamp then
     local own = { repelling = {}, drawing = {} }

@@ -38,8 +38,8 @@ type topologyInformers struct {
 
 func (topologyInformers) Start(<-chan struct{}) {}
 
-// numaHandle is the scheduler of one plugin and one node. A type of its own, since what it embeds would make it a
-// client of topologies otherwise.
+// numaHandle is the scheduler of one plugin and one node. What both embedded types have is said here, and what a
+// plugin may ask a whole scheduler for.
 type numaHandle struct {
 	frameworkext.FrameworkExtender
 	handle
@@ -62,9 +62,9 @@ func (h *numaHandle) GetNUMATopologyHintProvider() []topologymanager.NUMATopolog
 	return []topologymanager.NUMATopologyHintProvider{h.plugin}
 }
 
-func (h *numaHandle) RunNUMATopologyManagerAdmit(ctx context.Context, state fwktype.CycleState, pod *corev1.Pod,
-	node *corev1.Node, numaNodes []int, policy extension.NUMATopologyPolicy, exclusive extension.NumaTopologyExclusive,
-	all []extension.NumaNodeStatus) *fwktype.Status {
+func (h *numaHandle) RunNUMATopologyManagerAdmit(ctx context.Context, state fwktype.CycleState,
+	pod *corev1.Pod, node *corev1.Node, numaNodes []int, policy extension.NUMATopologyPolicy,
+	exclusive extension.NumaTopologyExclusive, all []extension.NumaNodeStatus) *fwktype.Status {
 	return topologymanager.New(h).Admit(ctx, state, pod, node, numaNodes, policy, exclusive, all)
 }
 

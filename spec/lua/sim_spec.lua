@@ -871,6 +871,18 @@ describe("what is varied", function()
     assert.same({ false, false, true }, sweep.pareto({ a, b, c }, "batch_used", "violation"))
   end)
 
+  it("says how many nodes a better use of them saves", function()
+    local function sums(...) return { utilization = sweep.spread { ... } } end
+    assert.equal(30000, math.floor(sweep.saved(100000, sums(28), sums(40)) + 0.5))
+    assert.is_nil(sweep.saved(10, sums(40), sums(28)))
+    assert.is_nil(sweep.saved(10, sums(20, 40, 30), sums(40, 30, 30)))
+    local variants = { { label = "a", sums = sums(20), first = { nodes = { "x", "y" } } },
+      { label = "b", sums = sums(40), first = { nodes = { "x", "y" } } } }
+    assert.is_nil(sweep.saved_words(variants, 1))
+    assert.equal("b needs 1.0 of 2 nodes less for the same work, by its utilization",
+      sweep.saved_words(variants, 2))
+  end)
+
   it("is ranked by a goal of either direction", function()
     local function sums(hot, evictions)
       return { hot = { mean = hot }, evictions = { mean = evictions }, violation = { mean = 0 },

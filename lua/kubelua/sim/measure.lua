@@ -26,6 +26,7 @@ M.list = {
   { "spare", "nodes", "more", "nodes that could be removed at the end, with their pods moved to the others" },
   { "changes", "cores/node-hour", "less", "how much the offer moved up and down" },
   { "turns", "/node-day", "less", "how often the offer changed direction" },
+  { "reconciles", "/node-hour", "less", "reconciles of controllers" },
   { "writes", "/node-hour", "less", "writes of controllers" },
   { "errors", "runs", "less", "reconciles that failed" },
   { "failing", "keys", "less", "keys whose last reconcile failed, at the end" },
@@ -145,10 +146,10 @@ end
 function R:sum_up()
   local w, s = self.w, self.sums
   local n, hours = w.nodes.n, math.max(w.time, 1) / 3600
-  local waited, writes, errors, failing = { table.unpack(w.sums.waited) }, 0, 0, 0
+  local waited, runs, writes, errors, failing = { table.unpack(w.sums.waited) }, 0, 0, 0, 0
   table.sort(waited)
   for _, c in ipairs(w.sim:counts()) do
-    writes, errors, failing = writes + c.writes, errors + c.errors, failing + c.failing
+    runs, writes, errors, failing = runs + c.runs, writes + c.writes, errors + c.errors, failing + c.failing
   end
   local used = (s.prod or 0) + (s.batch or 0) + (s.system or 0)
   local sums = {
@@ -161,7 +162,7 @@ function R:sum_up()
     lost_work = w.sums.lost_work / 3600 / 1000, wait_p50 = percentile(waited, 0.5),
     wait_p99 = percentile(waited, 0.99), waiting = #w.pending, nowhere = nowhere(w),
     spare = scheduler.spare(w), changes = self.moved / 1000 / n / hours, turns = self.turned / n / hours * 24,
-    writes = writes / n / hours, errors = errors, failing = failing,
+    reconciles = runs / n / hours, writes = writes / n / hours, errors = errors, failing = failing,
   }
   w.quotas:sum_up(sums)
   return sums

@@ -101,6 +101,16 @@ local function verdicts(report)
   return table.concat(out)
 end
 
+-- What settings need less of.
+local function saved(report)
+  local out = {}
+  for k in ipairs(report.variants) do
+    local words = sweep.saved_words(report.variants, k)
+    if words then out[#out + 1] = "<p>" .. t(words) .. ".</p>" end
+  end
+  return table.concat(out)
+end
+
 local COLUMNS = { "batch_used", "batch_lent", "utilization", "violation", "severity", "suppressed",
   "evictions",
   "wait_p99", "changes", "turns", "writes" }
@@ -329,10 +339,10 @@ function M.make(report)
   if #report.variants <= 6 then
     section(out, "Verdict", #report.variants > 1
       and ("Compared with %q, by more than chance."):format(report.variants[1].label) or nil,
-        verdicts(report))
+        verdicts(report) .. saved(report))
   else
     section(out, "Settings", ("Compared with %q; a click on a head sorts."):format(report.variants[1].label),
-      settings_table(report))
+      settings_table(report) .. saved(report))
   end
   charts(out, report)
   section(out, "Controllers", nil, controllers(first))

@@ -386,6 +386,22 @@ function M.verdict(name, a, b)
   return (d.mean > 0) == (wanted == "more") and "better" or "worse"
 end
 
+--- How many of n nodes b needs less than a for the same work, by how full nodes are: n (Rb - Ra) / Rb; nil unless
+--- it uses them better by more than chance.
+---@return number?
+function M.saved(n, a, b)
+  if M.verdict("utilization", a.utilization, b.utilization) ~= "better" then return nil end
+  return n * (b.utilization.mean - a.utilization.mean) / b.utilization.mean
+end
+
+--- The sentence for people, or nil.
+function M.saved_words(variants, k)
+  local n = #variants[1].first.nodes
+  local saved = k > 1 and M.saved(n, variants[1].sums, variants[k].sums)
+  return saved and ("%s needs %.1f of %d nodes less for the same work, by its utilization"):format(
+    variants[k].label, saved, n) or nil
+end
+
 -- What stands for risk, the first of which that some setting has any.
 local RISKS = { "violation", "evictions", "suppressed", "changes" }
 

@@ -145,6 +145,7 @@ function M.report(report)
   if #report.variants > 1 then
     out[#out + 1] = ("compared with %q: + better, - worse (significant)")
       :format(report.variants[1].label)
+    for k in ipairs(report.variants) do out[#out + 1] = sweep.saved_words(report.variants, k) end
   end
   series(report, out)
   troubles(report, out)

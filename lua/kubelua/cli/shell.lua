@@ -123,7 +123,7 @@ local function show(...)
   for i = 1, select("#", ...) do
     local x = select(i, ...)
     local list = objects(x)
-    if x ~= nil and nothing[x] then
+    if x ~= nil and nothing[x] and #x == 0 then
       print(nothing[x])
     elseif list then
       print_objects(list)

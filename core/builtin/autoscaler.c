@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "model/names.h"
 #include "schema/edit.h"
+#include "show/scaler.h"
 
 #define SPEC KL_IN(NULL, "spec")
 #define WINDOW_MAX 3600 /* seconds */
@@ -57,8 +58,10 @@ static void behavior(const kl_value **o)
     kl__inside(o, "scaleDown", rules_down);
 }
 
+static void old_spec(const kl_value **s) { kl__put_int(s, "minReplicas", 1); }
+
 /* The default: 80 % of the requested processors. */
-void kl__scaler_defaults(const kl_value **s)
+static void spec(const kl_value **s)
 {
     kl__put_int(s, "minReplicas", 1);
     kl__inside(s, "behavior", behavior);
@@ -80,6 +83,13 @@ void kl__scaler_defaults(const kl_value **s)
     kl_build_end(b);
     kl_build_end(b);
     KL_EDIT(s, kl_builder_done(b), "metrics");
+}
+
+/* The metric of v1 is a default of its conversion. */
+void kl__scaler_defaults(const kl_value **o)
+{
+    const char *version = kl_value_str_at(*o, "apiVersion", NULL);
+    kl__inside(o, "spec", version && !strcmp(version, "autoscaling/v1") ? old_spec : spec);
 }
 
 /* ------------------------------------------------------------------ targets of metrics */
@@ -302,6 +312,19 @@ static void check_metrics(kl__causes *c, const kl_value *metrics, const kl_value
 
 void kl__check_autoscaler(const kl__write *w)
 {
+    if (kl__is_old_scaler(w->kind)) {
+        kl__kind v2 = *w->kind;
+        v2.version = "v2";
+        kl__write now = {.kind = &v2,
+            .sub = w->sub,
+            .old = w->old ? kl__scaler_to_v2(w->old) : NULL,
+            .o = kl__scaler_to_v2(w->o),
+            .causes = w->causes};
+        kl__check_autoscaler(&now);
+        kl_value_unref(now.old);
+        kl_value_unref(now.o);
+        return;
+    }
     kl__causes *c = w->causes;
     const kl_value *spec = kl_value_get(w->o, "spec"), *min = kl_value_get(spec, "minReplicas"),
                    *behaves = kl_value_get(spec, "behavior");

@@ -224,7 +224,7 @@ static const struct {
     {"storage.k8s.io", "storageclasses", NULL, storage_class},
     {"storage.k8s.io", "csidrivers", csi_spec, NULL},
     {"scheduling.k8s.io", "priorityclasses", NULL, priority_class},
-    {"autoscaling", "horizontalpodautoscalers", kl__scaler_defaults, NULL},
+    {"autoscaling", "horizontalpodautoscalers", NULL, kl__scaler_defaults},
     {"rbac.authorization.k8s.io", "rolebindings", NULL, binding},
     {"rbac.authorization.k8s.io", "clusterrolebindings", NULL, binding},
     {"admissionregistration.k8s.io", "validatingadmissionpolicies", admission_policy_spec, NULL},

@@ -120,31 +120,26 @@ end
 
 -- ---------------------------------------------------------------- kinds
 
--- Versions that would need a conversion which the embedded server does not have.
-local LEFT_OUT = { ["autoscaling/v1"] = true }
-
 local kinds = {}
 local function add_kinds(doc)
   for _, group in ipairs(doc.items) do
     local gname = group.metadata.name or ""
     for _, version in ipairs(group.versions) do
-      if not LEFT_OUT[gname .. "/" .. version.version] then
-        for _, r in ipairs(version.resources) do
-          local kind = r.responseKind.kind
-          local subs = {}
-          for _, sub in ipairs(r.subresources or {}) do
-            local rk = sub.responseKind
-            subs[#subs + 1] = ("%s:%s:%s"):format(sub.subresource,
-              rk and ("%s/%s/%s"):format(rk.group, rk.version, rk.kind) or "//", table.concat(sub.verbs, ","))
-          end
-          local type_name = by_gvk[gname .. "/" .. version.version .. "/" .. kind]
-          kinds[#kinds + 1] = table.concat({ gname == "" and "-" or gname, version.version, kind, r.resource,
-            r.singularResource ~= "" and r.singularResource or "-",
-            r.scope == "Namespaced" and "ns" or "cluster", table.concat(r.verbs, ","),
-            r.shortNames and table.concat(r.shortNames, ",") or "-",
-            r.categories and table.concat(r.categories, ",") or "-", type_name and want(type_name) or "-",
-            table.concat(subs, "|") }, " ")
+      for _, r in ipairs(version.resources) do
+        local kind = r.responseKind.kind
+        local subs = {}
+        for _, sub in ipairs(r.subresources or {}) do
+          local rk = sub.responseKind
+          subs[#subs + 1] = ("%s:%s:%s"):format(sub.subresource,
+            rk and ("%s/%s/%s"):format(rk.group, rk.version, rk.kind) or "//", table.concat(sub.verbs, ","))
         end
+        local type_name = by_gvk[gname .. "/" .. version.version .. "/" .. kind]
+        kinds[#kinds + 1] = table.concat({ gname == "" and "-" or gname, version.version, kind, r.resource,
+          r.singularResource ~= "" and r.singularResource or "-",
+          r.scope == "Namespaced" and "ns" or "cluster", table.concat(r.verbs, ","),
+          r.shortNames and table.concat(r.shortNames, ",") or "-",
+          r.categories and table.concat(r.categories, ",") or "-", type_name and want(type_name) or "-",
+          table.concat(subs, "|") }, " ")
       end
     end
   end

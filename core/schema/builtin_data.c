@@ -57,6 +57,8 @@ const char *const kl__builtin_kinds[] = {
     "authorization.k8s.io v1 SubjectAccessReview subjectaccessreviews subjectaccessreview cluster create - - authorization.v1.SubjectAccessReview ",
     "autoscaling v2 HorizontalPodAutoscaler horizontalpodautoscalers horizontalpodautoscaler ns create,delete,deletecollection,get,list,patch,update,watch "
         "hpa all autoscaling.v2.HorizontalPodAutoscaler status://HorizontalPodAutoscaler:get,patch,update",
+    "autoscaling v1 HorizontalPodAutoscaler horizontalpodautoscalers horizontalpodautoscaler ns create,delete,deletecollection,get,list,patch,update,watch "
+        "hpa all autoscaling.v1.HorizontalPodAutoscaler status://HorizontalPodAutoscaler:get,patch,update",
     "batch v1 CronJob cronjobs cronjob ns create,delete,deletecollection,get,list,patch,update,watch cj all batch.v1.CronJob "
         "status://CronJob:get,patch,update",
     "batch v1 Job jobs job ns create,delete,deletecollection,get,list,patch,update,watch - all batch.v1.Job status://Job:get,patch,update",
@@ -266,6 +268,13 @@ const char *const kl__builtin_types[] = {
     "authorization.v1.SubjectAccessReviewStatus allowed:b;r denied:b;o evaluationError:s;o reason:s;o",
     "authorization.v1.SubjectRulesReviewStatus evaluationError:s;o incomplete:b;r nonResourceRules:[authorization.v1.NonResourceRule];r "
         "resourceRules:[authorization.v1.ResourceRule];r",
+    "autoscaling.v1.CrossVersionObjectReference;atomic apiVersion:s;o kind:s;r name:s;r",
+    "autoscaling.v1.HorizontalPodAutoscaler apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:autoscaling.v1.HorizontalPodAutoscalerSpec;d "
+        "status:autoscaling.v1.HorizontalPodAutoscalerStatus;d",
+    "autoscaling.v1.HorizontalPodAutoscalerSpec maxReplicas:j;r minReplicas:j scaleTargetRef:autoscaling.v1.CrossVersionObjectReference;d;r "
+        "targetCPUUtilizationPercentage:j",
+    "autoscaling.v1.HorizontalPodAutoscalerStatus currentCPUUtilizationPercentage:j currentReplicas:j;r desiredReplicas:j;r lastScaleTime:t "
+        "observedGeneration:i",
     "autoscaling.v1.Scale apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:autoscaling.v1.ScaleSpec;d status:autoscaling.v1.ScaleStatus;d",
     "autoscaling.v1.ScaleSpec replicas:j;o",
     "autoscaling.v1.ScaleStatus replicas:j;r selector:s;o",

@@ -148,7 +148,7 @@ kl_status kl_show_list_add(kl_show_list *l, const kl_value *stored, kl_err *err)
         kl_buf_puts(&l->items, l->n ? "," : "");
         if (l->form->kind == KL_FORM_TABLE)
             kl_show_row(l->k, l->form, o, l->now, &l->items);
-        else if (l->form->kind == KL_FORM_WHOLE && !kl_render_differs(l->k))
+        else if (l->form->kind == KL_FORM_WHOLE && !l->k->custom)
             item_without_kind(o, &l->items);
         else
             object_json(l->k, l->form, o, false, l->now, &l->items);

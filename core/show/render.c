@@ -1,7 +1,8 @@
 /* render.c - objects in the version a client asked for.
  *
  * Versions of a CRD differ by name only (conversion None), or a webhook has made one of the other. Events are
- * stored as v1 and shown by events.k8s.io/v1 under its own names for the same fields. */
+ * stored as v1 and shown by events.k8s.io/v1 under its own names for the same fields; autoscalers are stored
+ * as autoscaling/v2. */
 #include "show/render.h"
 
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "model/object.h"
 #include "schema/edit.h"
 #include "schema/normalize.h"
+#include "show/scaler.h"
 
 static const struct {
     const char *core, *events;
@@ -51,12 +53,12 @@ static const kl_value *other_event(const kl_value *o, bool to_core)
     return kl_builder_done(b);
 }
 
-bool kl_render_differs(const kl__kind *k) { return k->custom || is_new_event(k); }
-
 const kl_value *kl_render_stored(const kl__kind *k, const kl_value *o)
 {
     if (is_new_event(k))
         kl__replace(&o, other_event(o, true));
+    if (kl__is_old_scaler(k))
+        kl__replace(&o, kl__scaler_to_v2(o));
     if (k->storage && !k->conversion && strcmp(k->storage, k->version)) {
         char *version = kl_sprintf("%s/%s", k->group, k->storage);
         KL_EDIT(&o, kl_value_of_str(version), "apiVersion");
@@ -77,6 +79,8 @@ const kl_value *kl_render_version(const kl__kind *k, const kl_value *stored)
 {
     if (is_new_event(k))
         return other_event(stored, false);
+    if (kl__is_old_scaler(k))
+        return kl__scaler_to_v1(stored);
     const kl_value *o = kl_value_ref(stored);
     if (k->conversion)
         return o;

@@ -10,7 +10,5 @@ const kl_value *kl_render_version(const kl__kind *k, const kl_value *stored);
 
 /* The stored form of a client's object in `k`'s version; a conversion webhook is not called. Takes o. */
 const kl_value *kl_render_stored(const kl__kind *k, const kl_value *o);
-/* Whether `k` differs from the stored form (another version, or defaults to add). */
-bool kl_render_differs(const kl__kind *k);
 
 #endif

@@ -12,6 +12,7 @@
 #include "model/object.h"
 #include "model/time.h"
 #include "show/cells.h"
+#include "show/scaler.h"
 
 typedef void cell_fn(const kl_value *o, kl_time now, kl_buf *out); /* appends one JSON value */
 
@@ -581,13 +582,15 @@ void kl_show_row(
         }
     } else {
         const column *c = columns_of(k);
+        const kl_value *o = kl__is_old_scaler(k) ? kl__scaler_to_v2(object) : kl_value_ref(object);
         for (size_t i = 0; c[i].name; i++) {
             kl_buf_puts(out, i ? "," : "");
             if (c[i].fn)
-                c[i].fn(object, now, out);
+                c[i].fn(o, now, out);
             else
-                put_path(object, &c[i], out);
+                put_path(o, &c[i], out);
         }
+        kl_value_unref(o);
     }
     kl_buf_puts(out, "]");
     if (form->include != KL_INCLUDE_NONE) {

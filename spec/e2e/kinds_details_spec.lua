@@ -229,3 +229,61 @@ both.describe("labels and annotations", function(ns)
   map("labels", "a value that ends wrong", "a", "v.")
   return rows
 end)
+
+both.describe("both versions of autoscalers", function(ns)
+  local v1 = "/apis/autoscaling/v1/namespaces/" .. ns .. "/horizontalpodautoscalers"
+  local v2 = "/apis/autoscaling/v2/namespaces/" .. ns .. "/horizontalpodautoscalers"
+  local function target() return { apiVersion = "apps/v1", kind = "Deployment", name = "web" } end
+  local rows = {}
+  local function row(what, method, path, body, code) rows[#rows + 1] = { what, method, path, body, code or 200 } end
+  local function seen(name)
+    row(name .. " in v1", "GET", v1 .. "/" .. name)
+    row(name .. " in v2", "GET", v2 .. "/" .. name)
+  end
+  local function old(name, more)
+    return both.merge({ metadata = { name = name }, spec = { scaleTargetRef = target(), maxReplicas = 3 } }, more)
+  end
+  row("plain", "POST", v1, old "plain", 201)
+  seen "plain"
+  row("cpu", "POST", v1, old("cpu", { spec = { minReplicas = 2, targetCPUUtilizationPercentage = 60 } }), 201)
+  seen "cpu"
+  row("cpu: another use", "PATCH", v1 .. "/cpu", { spec = { targetCPUUtilizationPercentage = 70 } })
+  row("cpu: another number by v2", "PATCH", v2 .. "/cpu", { spec = { maxReplicas = 5 } })
+  seen "cpu"
+  row("invalid", "POST", v1, old("invalid", { spec = { minReplicas = -1, maxReplicas = 0,
+    targetCPUUtilizationPercentage = 0, scaleTargetRef = { name = "", kind = "A_" } } }), 422)
+  local policy = { type = "Pods", value = 2, periodSeconds = 30 }
+  local metric = { name = "m", selector = { matchLabels = { a = "b" } } }
+  row("rich", "POST", v2, { metadata = { name = "rich", annotations = { mine = "yes" } }, spec = {
+    scaleTargetRef = target(), maxReplicas = 3, behavior = { scaleUp = { policies = { policy } },
+      scaleDown = { selectPolicy = "Min", stabilizationWindowSeconds = 0 } }, metrics = {
+      { type = "Resource", resource = { name = "memory", target = { type = "AverageValue", averageValue = "1Gi" } } },
+      { type = "Resource", resource = { name = "cpu", target = { type = "Utilization", averageUtilization = 40 } } },
+      { type = "ContainerResource", containerResource = { name = "cpu", container = "c",
+        target = { type = "Utilization", averageUtilization = 50 } } },
+      { type = "Pods", pods = { metric = metric, target = { type = "AverageValue", averageValue = "10" } } },
+      { type = "Object", object = { metric = metric, describedObject = target(),
+        target = { type = "Value", value = "100" } } },
+      { type = "External", external = { metric = metric, target = { type = "AverageValue", averageValue = "7" } } },
+    } } }, 201)
+  seen "rich"
+  row("rich: more by v1", "PATCH", v1 .. "/rich", { spec = { maxReplicas = 9 } })
+  seen "rich"
+  local current = { averageValue = "3", averageUtilization = 30 }
+  row("rich: a status", "PATCH", v2 .. "/rich/status", { status = { currentReplicas = 1, desiredReplicas = 2,
+    observedGeneration = 1, currentMetrics = {
+      { type = "Resource", resource = { name = "cpu", current = current } },
+      { type = "Pods", pods = { metric = metric, current = { averageValue = "4" } } },
+      { type = "Object", object = { metric = metric, describedObject = target(), current = { value = "5" } } },
+      { type = "External", external = { metric = metric, current = { value = "6" } } },
+      { type = "ContainerResource", containerResource = { name = "cpu", container = "c", current = current } },
+    }, conditions = { { type = "AbleToScale", status = "True", reason = "Ready", message = "it is",
+      lastTransitionTime = "2026-01-02T03:04:05Z" } } } })
+  seen "rich"
+  row("rich: without its annotations", "PATCH", v1 .. "/rich", { metadata = { annotations = {
+    ["autoscaling.alpha.kubernetes.io/metrics"] = "[]", ["autoscaling.alpha.kubernetes.io/behavior"] = "{}" } } })
+  seen "rich"
+  row("all in v1", "GET", v1)
+  row("none left", "DELETE", v1 .. "/cpu")
+  return rows
+end)

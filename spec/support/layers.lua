@@ -11,7 +11,7 @@
 --   cel <- schema                                                   rules as text, checked and evaluated
 --   schema <- run                                                   what a server makes of a write
 --   schema <- check <- builtin                                      how checks complain; what kinds are checked for
---   schema <- {show, openapi, builtin, custom, discovery} <- server                    the embedded API server, over base, value, wire and model
+--   schema <- {show, openapi, custom, discovery} <- server; show <- builtin <- server   the embedded API server, over base, value, wire and model
 --   {httpd, wire, rbac} <- audit <- server                          what is said of each request
 --   {httpd, schema} <- faults <- server                             what goes wrong on request
 --   {cel, builtin} <- policy <- server                              admission policies
@@ -70,7 +70,7 @@ M.arrows = {
   ["core/custom"] = set "base value model store schema custom",
   ["core/audit"] = set "base httpd value model wire rbac audit",
   ["core/check"] = set "base value model schema check",
-  ["core/builtin"] = set "base value model schema check builtin",
+  ["core/builtin"] = set "base value model schema show check builtin",
   ["core/policy"] = set "base value model store cel schema show check builtin policy",
   ["core/server"] = set "base httpd value rbac audit faults store owners archive wire model cel schema show openapi builtin policy \z
     custom discovery server",

@@ -16,8 +16,8 @@ M.options = {
 local RANK = { ["apiextensions.k8s.io/v1/CustomResourceDefinition"] = 1, ["v1/Namespace"] = 2 }
 
 -- Kinds that are generated, and duplicate names of a kind.
-local LEFT_OUT = { ["events.k8s.io/v1/Event"] = true, ["metrics.k8s.io/v1beta1/NodeMetrics"] = true,
-  ["metrics.k8s.io/v1beta1/PodMetrics"] = true }
+local LEFT_OUT = { ["events.k8s.io/v1/Event"] = true, ["autoscaling/v1/HorizontalPodAutoscaler"] = true,
+  ["metrics.k8s.io/v1beta1/NodeMetrics"] = true, ["metrics.k8s.io/v1beta1/PodMetrics"] = true }
 
 -- Of the APIServices that a server makes for itself.
 local AUTOMATIC = "kube-aggregator.kubernetes.io/automanaged"

@@ -8,6 +8,7 @@
  * draft is freed. */
 #include "value/draft.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include "base/list.h"
 #include "base/heap.h"
@@ -348,12 +349,41 @@ static bool list_differs(const kl_value *a, const kl_value *b, size_t depth)
     return false;
 }
 
-static const entry *entry_of(const kl_draft_node *n, const kl_value *key)
+/* The keys of a node's entries; equal strings have one handle. Sorted where there are many, since each key of
+ * the base is looked up. */
+typedef struct keys {
+    const kl_draft_node *n;
+    const kl_value **sorted;
+} keys;
+
+#define SORTED_FROM 64
+
+static int by_handle(const void *a, const void *b)
 {
+    uintptr_t x = (uintptr_t) * (const kl_value *const *)a, y = (uintptr_t) * (const kl_value *const *)b;
+    return (x > y) - (x < y);
+}
+
+static keys keys_of(const kl_draft_node *n)
+{
+    keys k = {.n = n};
+    if (n->len < SORTED_FROM)
+        return k;
+    k.sorted = kl_new_array(const kl_value *, n->len);
     for (size_t i = 0; i < n->len; i++)
-        if (n->entries[i].key == key) /* equal strings have one handle */
-            return &n->entries[i];
-    return NULL;
+        k.sorted[i] = n->entries[i].key;
+    qsort(k.sorted, n->len, sizeof *k.sorted, by_handle);
+    return k;
+}
+
+static bool keys_have(const keys *k, const kl_value *key)
+{
+    if (k->sorted)
+        return bsearch(&key, k->sorted, k->n->len, sizeof key, by_handle) != NULL;
+    for (size_t i = 0; i < k->n->len; i++)
+        if (k->n->entries[i].key == key)
+            return true;
+    return false;
 }
 
 /* What turns `from` into `to`, or NULL when that is nothing. */
@@ -378,12 +408,14 @@ static const kl_value *node_patch(const kl_value *from, kl_draft_node *n, bool *
         return patch;
     }
     kl__stack s = {0};
+    keys now = keys_of(n);
     for (size_t i = 0, len = kl_value_len(from); i < len; i++)
-        if (!entry_of(n, kl__key(from, i))) {
+        if (!keys_have(&now, kl__key(from, i))) {
             *lists = *lists || list_differs(kl__val(from, i), NULL, 1);
             kl__stack_push(&s, kl_value_ref(kl__key(from, i)));
             kl__stack_push(&s, KL__NULL);
         }
+    kl_free(now.sorted);
     for (size_t i = 0; i < n->len; i++) {
         const entry *e = &n->entries[i];
         if (!e->child && !e->own_value && n->base == from)

@@ -2,6 +2,8 @@
  * from one to the other. */
 #include "support/test.h"
 
+#include <time.h>
+
 #include "base/mem.h"
 #include "value/draft.h"
 #include "value/patch.h"
@@ -239,6 +241,35 @@ static void the_patch_leads_from_base_to_now(void **state)
     }
 }
 
+/* It is one call, which no budget ends: a square of the members would take a minute. */
+static void an_object_of_many_members_is_patched_in_a_moment(void **state)
+{
+    (void)state;
+    kl_err err = KL_ERR_INIT;
+    kl_buf text = KL_BUF_INIT;
+    const kl_value *base, *x = kl_value_of_str("x");
+    for (int i = 0; i < 400000; i++)
+        kl_buf_printf(&text, "%c\"k%d\":%d", i ? ',' : '{', i, i);
+    kl_buf_putc(&text, '}');
+    assert_ok(kl_value_decode(text.data, text.len, &base, &err), &err);
+    kl_draft *d = kl_draft_new(base);
+    kl_draft_node *root = kl_draft_root(d);
+    kl_draft_set(root, "k7", 2, x);
+    kl_draft_set(root, "k399998", 7, NULL);
+    kl_draft_set(root, "k399999", 7, NULL);
+    clock_t began = clock();
+    const kl_value *patch = kl_draft_patch(d);
+    assert_true(clock() - began < 5 * CLOCKS_PER_SEC);
+    char *json = kl_value_to_json(patch);
+    assert_string_equal(json, "{\"k399998\":null,\"k399999\":null,\"k7\":\"x\"}");
+    kl_free(json);
+    kl_value_unref(patch);
+    kl_value_unref(base);
+    kl_value_unref(x);
+    kl_draft_free(d);
+    kl_buf_fini(&text);
+}
+
 static void a_null_that_is_assigned_stays_in_the_patch(void **state)
 {
     (void)state;
@@ -285,6 +316,7 @@ KL_TESTS(CASE(an_untouched_draft_has_an_empty_patch), CASE(edits_become_a_merge_
     CASE(an_edit_that_is_taken_back_is_none), CASE(lists_are_edited_by_place_and_replaced_whole),
     CASE(a_list_that_begins_or_ends_needs_the_lock_too), CASE(a_node_that_was_replaced_lives_on_apart),
     CASE(a_draft_of_nothing_starts_with_an_object), CASE(a_null_that_is_assigned_stays_in_the_patch),
-    CASE(the_patch_leads_from_base_to_now), CASE(nodes_nest_as_deep_as_text_and_not_without_end))
+    CASE(an_object_of_many_members_is_patched_in_a_moment), CASE(the_patch_leads_from_base_to_now),
+    CASE(nodes_nest_as_deep_as_text_and_not_without_end))
 
 /* not in tsan: it starts no thread */

@@ -40,6 +40,28 @@ describe("kubelua sim", function()
     assert.matches('"said":%s*%[%s*"batchAllocatable', json)
   end)
 
+  it("names the object of a snapshot that it cannot take", function()
+    local node = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {capacity: {cpu: %q, memory: %q}}\n"
+    local pod = [[
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p, namespace: default}
+spec:
+  nodeName: n1
+  containers: [{name: a, image: b, resources: {requests: {cpu: '9223372036854775807'}}}]
+]]
+    for text, why in pairs {
+      [node:format("1e999999999", "1Gi")] = 'the snapshot: Node "n1": .*"1e999999999": more than 10000 digits',
+      [node:format("4", "8Gi") .. pod] = 'the snapshot: Pod "p": quantity 9223372036854775807 in units of 1/1000',
+    } do
+      local out, code = sim(("%s --snapshot %s --for 1m"):format(SCRIPT,
+        process.write(process.tmpname ".yaml", text)))
+      assert.equal(1, code, out)
+      assert.matches(why, out)
+    end
+  end)
+
   it("ends a run that asks for ever", function()
     local script = process.write(process.tmpname ".lua", [[
       local kube = require "kubelua"

@@ -69,6 +69,22 @@ end
 local SKIPPED = { ["v1/Event"] = true, ["events.k8s.io/v1/Event"] = true,
   ["coordination.k8s.io/v1/Lease"] = true }
 
+-- Calls fn(w, o); an error names the object.
+local function taken(what, w, o, fn)
+  local ok, why = pcall(fn, w, o)
+  if not ok then error(("%s: %s %q: %s"):format(what, o.kind, o.metadata.name, tostring(why)), 0) end
+end
+
+local function take_node(w, o)
+  w:add_node(M.copied(o))
+  w:saw_node(o, "ADDED")
+end
+
+local function take_pod(w, o)
+  w:put(M.copied(o))
+  w:adopt(o)
+end
+
 --- A cluster of objects; the counts of what was not taken, by kind. `what` they are, for messages.
 ---@param w kubelua.SimWorld
 ---@param objects table[]
@@ -79,8 +95,7 @@ function M.take(w, objects, what)
   for _, o in ipairs(objects) do
     local kind = ("%s/%s"):format(o.apiVersion, o.kind)
     if kind == "v1/Node" then
-      w:add_node(M.copied(o))
-      w:saw_node(o, "ADDED")
+      taken(what, w, o, take_node)
     elseif kind == "v1/Pod" then
       pods[#pods + 1] = o
     elseif o.kind == "CustomResourceDefinition" then
@@ -93,10 +108,7 @@ function M.take(w, objects, what)
   end
   for _, o in ipairs(pods) do
     local phase = o("status.phase")
-    if phase ~= "Succeeded" and phase ~= "Failed" then
-      w:put(M.copied(o))
-      w:adopt(o)
-    end
+    if phase ~= "Succeeded" and phase ~= "Failed" then taken(what, w, o, take_pod) end
   end
   if w.nodes.n == 0 then error(what .. " has no nodes: a simulation needs some", 0) end
   return left_out

@@ -169,6 +169,17 @@ local function descheduler(script, trigger)
     goes_on = function(c) return jobs_of(c, trigger) == 2 end }
 end
 
+-- A comparison beside the original says how much it compared: nodes, or quotas, the reserved ones among them.
+local function comparison(script, name, first, later)
+  local function compared(c)
+    return tonumber((get(c, MAP, NS, name)("data", "report.txt") or ""):match "compared: (%d+)")
+  end
+  return { script = script, world = "pods", every_second = true,
+    controller = script:gsub("^compare", "compare-"):gsub("compare%-$", "compare-noderesource"),
+    holds = function(c) return compared(c) == first end,
+    goes_on = function(c) return compared(c) == later end }
+end
+
 -- Each: { script, world, controller = its name where that is another, params, every_second = it looks by the
 -- clock, holds = whether it has written what it should, goes_on = whether it has after the change }.
 local POLICIES = {
@@ -218,6 +229,9 @@ local POLICIES = {
         and kube.find_condition(c:get(POD, "default", "big"), "PodScheduled")
     end,
     goes_on = function(c) return get(c, POD, "default", "big")("spec.nodeName") == "n2" end },
+  comparison("compare", "koordinator-compare", 1, 2),
+  comparison("compareagents", "koordinator-compare-agents", 1, 2),
+  comparison("comparequota", "koordinator-compare-quota", 5, 6),
   descheduler("lownodeload", "LowNodeLoad"),
   descheduler("fragmentationaware", "FragmentationAware"),
   descheduler("custompriority", "CustomPriority"),
@@ -233,6 +247,9 @@ local function copy()
     ["consecutiveAbnormalities = 5"] = "consecutiveAbnormalities = 1" })
   for _, name in ipairs { "fragmentationaware", "custompriority", "scaledownbinpack" } do
     policies.change(("%s/%s.lua"):format(dir, name), { ["interval = 60"] = "interval = 1" })
+  end
+  for _, name in ipairs { "compare", "compareagents", "comparequota" } do
+    policies.change(("%s/%s.lua"):format(dir, name), { ['every = "60s"'] = 'every = "1s"' })
   end
   policies.change(dir .. "/custompriority.lua", { ["evictionOrder = {}"] = [[evictionOrder = {
       { name = "high", nodeSelector = { matchLabels = { price = "high" } } },

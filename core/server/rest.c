@@ -10,7 +10,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "httpd/listen.h"
 #include "base/gzip.h"
 #include "base/mem.h"
 #include "builtin/connect.h"

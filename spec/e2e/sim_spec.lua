@@ -221,10 +221,12 @@ status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32G
   -- said by the commands before it.
   it("comes to the numbers that docs/whatif.md has", function()
     local text = process.read "docs/whatif.md":match "### Which predictor%?.-\n## "
-    local tables = 0
+    local tables, dir = 0, process.tmpdir() .. "/hot"
     for block, rows in text:gmatch "```sh\n(.-)```\n\n(|.-)\n\n" do
       local said = ""
-      for args in (block:gsub("\\\n%s*", "")):gmatch "kubelua sim ([^\n]+)" do said = said .. sim(args) end
+      for args in (block:gsub("\\\n%s*", "")):gmatch "kubelua sim ([^\n]+)" do
+        said = said .. sim((args:gsub("%-%-out hot", "--out '" .. dir .. "'")))
+      end
       for row in (rows:match "\n| %-%-%-[^\n]*\n(.*)" .. "\n"):gmatch "([^\n]+)\n" do
         for cell in row:match "^|.-|(.*)$":gmatch "%s*(.-)%s*|" do
           assert.truthy(said:find("[ ]" .. cell:gsub("%p", "%%%0")), ("%q of %s is not in:\n%s"):format(cell, row, said))
@@ -233,6 +235,7 @@ status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32G
       tables = tables + 1
     end
     assert.equal(4, tables)
+    assert.equal(process.read "docs/whatif-hot.svg", process.read(dir .. "/gain.svg"))
   end)
 
   it("writes a page that a browser reads", function()

@@ -58,7 +58,8 @@ M.options = {
     always used)",
     type = "list" },
   { "--out", "DIR",
-    "directory for report.html, summary.csv, series.csv, results.jsonl; an interrupted sweep resumes there" },
+    "directory for report.html, gain.svg, summary.csv, series.csv, results.jsonl; an interrupted sweep resumes \z
+    there" },
   { "--jobs", "N", "simulations at once (as many as there are cores)", type = "count" },
   { "--cell", "JSON", "one simulation of a sweep, its result as JSON; sweeps call it" },
 }
@@ -415,6 +416,7 @@ function M.run(env)
   end
   if o.out then
     write(o.out .. "/report.html", page.make(report))
+    if #variants > 1 then write(o.out .. "/gain.svg", page.picture(page.gain(report))) end
     write(o.out .. "/summary.csv", text.summary_csv(report))
     write(o.out .. "/series.csv", text.series_csv(report))
     write(o.out .. "/results.jsonl", text.json_lines(report))

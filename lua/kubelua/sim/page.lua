@@ -9,11 +9,19 @@ local text = require "kubelua.sim.text"
 
 local M = {}
 
-local STYLE = [[
+-- Colours, for light and dark, and what charts are drawn with: a chart in a file of its own has both, too.
+local PALETTE = [[
 :root{--paper:#fff;--ink:#1b1f24;--soft:#59636e;--rule:#d8dee4;--prod:#0072b2;--batch:#e69f00;--system:#999;
 --lent:#009e73;--bad:#b5332a;--good:#0b6e4f;--other:#cc79a7;color-scheme:light dark}
 @media (prefers-color-scheme:dark){:root{--paper:#14181d;--ink:#e6edf3;--soft:#9aa5b1;--rule:#303841;
 --prod:#56b4e9;--batch:#e69f00;--system:#8b949e;--lent:#2cc295;--bad:#ff8d7d;--good:#58d6a2;--other:#e3a0c8}}
+]]
+local MARKS = [[
+.tick{font:11px system-ui,sans-serif;fill:var(--soft)}
+.grid{stroke:var(--rule);stroke-width:1}.line{fill:none;stroke-width:2}.band{fill-opacity:.2}
+.heat{fill:var(--prod)}.dot{fill:var(--soft)}.front{fill:var(--lent)}
+]]
+local STYLE = PALETTE .. [[
 @media print{:root{--paper:#fff;--ink:#000;--soft:#333;--rule:#aaa}section{break-inside:avoid}}
 body{background:var(--paper);color:var(--ink);font:15px/1.45 system-ui,sans-serif;max-width:60rem;
 margin:0 auto;padding:1rem}
@@ -37,12 +45,10 @@ border:0;border-top:2px solid var(--prod);margin:0;padding:.6rem 1rem;width:100%
 box-sizing:border-box}
 #why pre{white-space:pre-wrap;overflow-wrap:anywhere;font:13px/1.4 ui-monospace,monospace;margin:.4rem 0 0}
 @media print{#why,.read{display:none}}
-svg{width:100%;height:auto;display:block}.tick{font:11px system-ui,sans-serif;fill:var(--soft)}
-.grid{stroke:var(--rule);stroke-width:1}.line{fill:none;stroke-width:2}.band{fill-opacity:.2}
-.heat{fill:var(--prod)}.dot{fill:var(--soft)}.front{fill:var(--lent)}
+svg{width:100%;height:auto;display:block}
 .keys{display:flex;flex-wrap:wrap;gap:.2rem 1rem;font-size:13px;color:var(--soft)}
 .key i{display:inline-block;width:.8em;height:.8em;margin-right:.35em;border-radius:2px}
-]]
+]] .. MARKS
 
 local t = svg.text
 
@@ -229,6 +235,24 @@ local function waiting(out, first, told)
     "<ul>" .. table.concat(items) .. "</ul>")
 end
 
+--- The chart of what each setting gains, against its risk.
+function M.gain(report)
+  local points, goal, risk = {}, report.goal, report.risk
+  for k, v in ipairs(report.variants) do
+    points[k] = { x = v.sums[risk].mean, y = v.sums[goal].mean, label = v.label, front = v.front,
+      first = k == 1 }
+  end
+  return svg.scatter("gain and risk of each setting", ("%s, %s"):format(risk, measure.of(risk)[2]),
+    ("%s, %s"):format(goal, measure.of(goal)[2]), points)
+end
+
+--- A chart as a file of its own.
+function M.picture(chart)
+  return (chart:gsub("^<svg ([^>]*>)", function(rest)
+    return ('<svg xmlns="http://www.w3.org/2000/svg" %s<style>%s%s</style>'):format(rest, PALETTE, MARKS)
+  end)) .. "\n"
+end
+
 local function charts(out, report)
   local first = report.variants[1].first
   local told = told_of(first)
@@ -274,18 +298,9 @@ local function charts(out, report)
       sensitivity(report))
     section(out, "Nodes that change most", ("Mean use under %s and under %s."):format(
       report.variants[1].label, report.variants[#report.variants].label), by_node(report))
-    local points = {}
-    for k, v in ipairs(report.variants) do
-      points[k] = { x = v.sums[report.risk].mean, y = v.sums[report.goal].mean, label = v.label,
-        front = v.front,
-        first = k == 1 }
-    end
     section(out, "Gain and risk",
       ("Green: no other setting has %s %s at less risk. The large one is the first."):format(
-        measure.of(report.goal)[3], report.goal),
-      svg.scatter("gain and risk of each setting",
-        ("%s, %s"):format(report.risk, measure.of(report.risk)[2]),
-        ("%s, %s"):format(report.goal, measure.of(report.goal)[2]), points))
+        measure.of(report.goal)[3], report.goal), M.gain(report))
   end
 end
 

@@ -160,7 +160,7 @@ local function base_cell(env, scripts)
   local o, given = env.options, settings.defaults()
   local source
   for _, name in ipairs { "recording", "trace", "snapshot", "generate" } do
-    -- a trace has no use, which settings say
+    -- settings of --generate say what a trace does not
     if o[name] and source and not (source == "trace" and name == "generate") then
       common.usage(("--%s and --%s exclude each other"):format(name, source))
     end

@@ -176,6 +176,11 @@ function M.read(path)
       error(("the scenario %s has no %q%s"):format(path, tostring(key), suggest.hint(tostring(key), KEYS)), 0)
     end
   end
+  for _, key in ipairs { "expect", "params" } do
+    if t[key] ~= nil and type(t[key]) ~= "table" then
+      error(("%s: %s must be a table, got %s"):format(path, key, type(t[key])), 0)
+    end
+  end
   return { at = moments(path, "at", t.at), every = moments(path, "every", t.every), expect = t.expect or {},
     params = t.params or {} }
 end

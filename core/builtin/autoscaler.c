@@ -61,7 +61,7 @@ static void behavior(const kl_value **o)
 static void old_spec(const kl_value **s) { kl__put_int(s, "minReplicas", 1); }
 
 /* The default: 80 % of the requested processors. */
-static void spec(const kl_value **s)
+static void new_spec(const kl_value **s)
 {
     kl__put_int(s, "minReplicas", 1);
     kl__inside(s, "behavior", behavior);
@@ -89,7 +89,7 @@ static void spec(const kl_value **s)
 void kl__scaler_defaults(const kl_value **o)
 {
     const char *version = kl_value_str_at(*o, "apiVersion", NULL);
-    kl__inside(o, "spec", version && !strcmp(version, "autoscaling/v1") ? old_spec : spec);
+    kl__inside(o, "spec", version && !strcmp(version, "autoscaling/v1") ? old_spec : new_spec);
 }
 
 /* ------------------------------------------------------------------ targets of metrics */

@@ -6,10 +6,10 @@
 #include "server/state.h"
 
 /* POST of `body` to c->sub of c->name. *out is a new reference to the answer: a Status, or a TokenRequest.
- * 501 for what needs a kubelet (exec, attach, port-forward) or a proxy. */
+ * 501 for proxies. */
 KL_NODISCARD kl_status kl__sub_create(
     const kl__call *c, const kl_value *body, const kl_value **out, kl_err *err);
-/* True when kl__sub_create or the ordinary verbs serve the subresource. */
+/* True when kl__sub_create, kl__pod_connect or the ordinary verbs serve the subresource. */
 bool kl__sub_served(const char *sub);
 
 #endif

@@ -169,13 +169,16 @@ end)
 both.describe("zero values", function(ns)
   local base = "/api/v1/namespaces/" .. ns
   local apps = "/apis/apps/v1/namespaces/" .. ns
-  local container = { name = "c", image = "i", stdin = false, tty = false, workingDir = "", imagePullPolicy = "",
-    terminationMessagePath = "", env = { { name = "A", value = "" } }, ports = { { containerPort = 80, hostPort = 0,
+  local container = { name = "c", image = "i", stdin = false, tty = false, workingDir = "",
+    imagePullPolicy = "",
+    terminationMessagePath = "", env = { { name = "A", value = "" } }, ports = { { containerPort = 80,
+      hostPort = 0,
       protocol = "", name = "", hostIP = "" } },
     volumeMounts = { { name = "v", mountPath = "/v", readOnly = false, subPath = "" } },
     livenessProbe = { tcpSocket = { port = 80 }, initialDelaySeconds = 0, periodSeconds = 0 },
     securityContext = { privileged = false, runAsNonRoot = false } }
-  local pod = { hostNetwork = false, hostPID = false, nodeName = "", serviceAccountName = "", restartPolicy = "",
+  local pod = { hostNetwork = false, hostPID = false, nodeName = "", serviceAccountName = "",
+    restartPolicy = "",
     dnsPolicy = "", subdomain = "", automountServiceAccountToken = false, terminationGracePeriodSeconds = 0,
     volumes = { { name = "v", emptyDir = { medium = "" } } }, containers = { container },
     tolerations = { { key = "a", operator = "", value = "b", effect = "" } } }
@@ -184,21 +187,27 @@ both.describe("zero values", function(ns)
     strategy = { type = "" }, template = { metadata = { labels = labels, name = "" }, spec = pod } }
   return {
     { "a pod", "POST", base .. "/pods", { metadata = { name = "p", generateName = "" }, spec = pod }, 201 },
-    { "a pod's status", "PATCH", base .. "/pods/p/status", { status = { message = "", reason = "", phase = "Running",
-      podIP = "", containerStatuses = { { name = "c", image = "", imageID = "", ready = false, restartCount = 0,
+    { "a pod's status", "PATCH", base .. "/pods/p/status", { status = { message = "", reason = "",
+      phase = "Running",
+      podIP = "", containerStatuses = { { name = "c", image = "", imageID = "", ready = false,
+        restartCount = 0,
         containerID = "" } } } }, 200 },
     { "a deployment", "POST", apps .. "/deployments", { metadata = { name = "d" }, spec = workload }, 201 },
     { "a deployment's pause", "STRATEGIC", apps .. "/deployments/d", { spec = { paused = false } }, 200 },
     { "a pause that ends", "PATCH", apps .. "/deployments/d", { spec = { paused = true } }, 200 },
     { "and has ended", "PATCH", apps .. "/deployments/d", { spec = { paused = false } }, 200 },
-    { "a deployment's status", "PATCH", apps .. "/deployments/d/status", { status = { replicas = 0, readyReplicas = 0,
+    { "a deployment's status", "PATCH", apps .. "/deployments/d/status", { status = { replicas = 0,
+      readyReplicas = 0,
       observedGeneration = 0 } }, 200 },
-    { "an apply", "APPLY", apps .. "/deployments/applied?fieldManager=a", { apiVersion = "apps/v1", kind = "Deployment",
+    { "an apply", "APPLY", apps .. "/deployments/applied?fieldManager=a", { apiVersion = "apps/v1",
+      kind = "Deployment",
       metadata = { name = "applied" }, spec = workload }, 201 },
-    { "a service", "POST", base .. "/services", { metadata = { name = "s" }, spec = { type = "", clusterIP = "",
+    { "a service", "POST", base .. "/services", { metadata = { name = "s" }, spec = { type = "",
+      clusterIP = "",
       externalName = "", sessionAffinity = "", publishNotReadyAddresses = false, selector = labels,
       ports = { { name = "", port = 80, protocol = "", nodePort = 0 } } } }, 201 },
-    { "a node", "POST", "/api/v1/nodes", { metadata = { name = ns }, spec = { unschedulable = false, podCIDR = "",
+    { "a node", "POST", "/api/v1/nodes", { metadata = { name = ns }, spec = { unschedulable = false,
+      podCIDR = "",
       providerID = "" } }, 201 },
     { "no node", "DELETE", "/api/v1/nodes/" .. ns, nil, 200 },
   }
@@ -207,7 +216,8 @@ end)
 both.describe("labels and annotations", function(ns)
   local rows = {}
   local function map(which, what, key, value, code)
-    rows[#rows + 1] = { which .. ": " .. what, "POST", "/api/v1/namespaces/" .. ns .. "/configmaps?dryRun=All",
+    rows[#rows + 1] = { which .. ": " .. what, "POST",
+      "/api/v1/namespaces/" .. ns .. "/configmaps?dryRun=All",
       { metadata = { name = "c", [which] = { [key] = value } } }, code or 422 }
   end
   for _, which in ipairs { "labels", "annotations" } do
@@ -235,13 +245,15 @@ both.describe("both versions of autoscalers", function(ns)
   local v2 = "/apis/autoscaling/v2/namespaces/" .. ns .. "/horizontalpodautoscalers"
   local function target() return { apiVersion = "apps/v1", kind = "Deployment", name = "web" } end
   local rows = {}
-  local function row(what, method, path, body, code) rows[#rows + 1] = { what, method, path, body, code or 200 } end
+  local function row(what, method, path, body, code) rows[#rows + 1] = { what, method, path, body,
+    code or 200 } end
   local function seen(name)
     row(name .. " in v1", "GET", v1 .. "/" .. name)
     row(name .. " in v2", "GET", v2 .. "/" .. name)
   end
   local function old(name, more)
-    return both.merge({ metadata = { name = name }, spec = { scaleTargetRef = target(), maxReplicas = 3 } }, more)
+    return both.merge({ metadata = { name = name }, spec = { scaleTargetRef = target(), maxReplicas = 3 } },
+      more)
   end
   row("plain", "POST", v1, old "plain", 201)
   seen "plain"
@@ -257,14 +269,17 @@ both.describe("both versions of autoscalers", function(ns)
   row("rich", "POST", v2, { metadata = { name = "rich", annotations = { mine = "yes" } }, spec = {
     scaleTargetRef = target(), maxReplicas = 3, behavior = { scaleUp = { policies = { policy } },
       scaleDown = { selectPolicy = "Min", stabilizationWindowSeconds = 0 } }, metrics = {
-      { type = "Resource", resource = { name = "memory", target = { type = "AverageValue", averageValue = "1Gi" } } },
-      { type = "Resource", resource = { name = "cpu", target = { type = "Utilization", averageUtilization = 40 } } },
+      { type = "Resource", resource = { name = "memory", target = { type = "AverageValue",
+        averageValue = "1Gi" } } },
+      { type = "Resource", resource = { name = "cpu", target = { type = "Utilization",
+        averageUtilization = 40 } } },
       { type = "ContainerResource", containerResource = { name = "cpu", container = "c",
         target = { type = "Utilization", averageUtilization = 50 } } },
       { type = "Pods", pods = { metric = metric, target = { type = "AverageValue", averageValue = "10" } } },
       { type = "Object", object = { metric = metric, describedObject = target(),
         target = { type = "Value", value = "100" } } },
-      { type = "External", external = { metric = metric, target = { type = "AverageValue", averageValue = "7" } } },
+      { type = "External", external = { metric = metric, target = { type = "AverageValue",
+        averageValue = "7" } } },
     } } }, 201)
   seen "rich"
   row("rich: more by v1", "PATCH", v1 .. "/rich", { spec = { maxReplicas = 9 } })
@@ -274,14 +289,17 @@ both.describe("both versions of autoscalers", function(ns)
     observedGeneration = 1, currentMetrics = {
       { type = "Resource", resource = { name = "cpu", current = current } },
       { type = "Pods", pods = { metric = metric, current = { averageValue = "4" } } },
-      { type = "Object", object = { metric = metric, describedObject = target(), current = { value = "5" } } },
+      { type = "Object", object = { metric = metric, describedObject = target(),
+        current = { value = "5" } } },
       { type = "External", external = { metric = metric, current = { value = "6" } } },
-      { type = "ContainerResource", containerResource = { name = "cpu", container = "c", current = current } },
+      { type = "ContainerResource", containerResource = { name = "cpu", container = "c",
+        current = current } },
     }, conditions = { { type = "AbleToScale", status = "True", reason = "Ready", message = "it is",
       lastTransitionTime = "2026-01-02T03:04:05Z" } } } })
   seen "rich"
   row("rich: without its annotations", "PATCH", v1 .. "/rich", { metadata = { annotations = {
-    ["autoscaling.alpha.kubernetes.io/metrics"] = "[]", ["autoscaling.alpha.kubernetes.io/behavior"] = "{}" } } })
+    ["autoscaling.alpha.kubernetes.io/metrics"] = "[]",
+      ["autoscaling.alpha.kubernetes.io/behavior"] = "{}" } } })
   seen "rich"
   row("all in v1", "GET", v1)
   row("none left", "DELETE", v1 .. "/cpu")

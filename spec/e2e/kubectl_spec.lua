@@ -43,21 +43,24 @@ servers.each(function(name, start)
 end)
 
 -- How many different commands of each verb there are at least.
-local LEAST = { ["annotate"] = 3, ["api-resources"] = 3, ["api-versions"] = 1, ["apply"] = 15,
-  ["apply edit-last-applied"] = 1, ["apply set-last-applied"] = 1, ["apply view-last-applied"] = 1, ["attach"] = 1,
-  ["auth can-i"] = 6, ["auth reconcile"] = 3, ["auth whoami"] = 2, ["autoscale"] = 3, ["certificate approve"] = 1,
-  ["certificate deny"] = 1, ["cluster-info"] = 1, ["cordon"] = 1, ["cp"] = 1, ["create"] = 12,
-  ["create clusterrole"] = 3, ["create clusterrolebinding"] = 1, ["create configmap"] = 4, ["create cronjob"] = 2,
-  ["create deployment"] = 4, ["create ingress"] = 2, ["create job"] = 3, ["create ns"] = 1, ["create pdb"] = 3,
-  ["create priorityclass"] = 1, ["create quota"] = 2, ["create role"] = 2, ["create rolebinding"] = 3,
-  ["create secret"] = 4, ["create service"] = 4, ["create serviceaccount"] = 1, ["create token"] = 2, ["debug"] = 1,
-  ["delete"] = 20, ["describe"] = 20, ["diff"] = 4, ["drain"] = 2, ["edit"] = 4, ["events"] = 3, ["exec"] = 1,
-  ["explain"] = 2, ["expose"] = 4, ["get"] = 100, ["kustomize"] = 1, ["label"] = 8, ["logs"] = 2, ["patch"] = 15,
-  ["port-forward"] = 1, ["proxy"] = 1, ["replace"] = 4, ["rollout history"] = 2, ["rollout pause"] = 2,
-  ["rollout restart"] = 1, ["rollout resume"] = 1, ["rollout status"] = 2, ["rollout undo"] = 2, ["run"] = 3,
-  ["scale"] = 6, ["set env"] = 5, ["set image"] = 4, ["set resources"] = 2, ["set selector"] = 2,
-  ["set serviceaccount"] = 1, ["set subject"] = 1, ["taint"] = 2, ["top nodes"] = 1, ["top pod"] = 1, ["uncordon"] = 1,
-  ["version"] = 1, ["wait"] = 7 }
+local LEAST = {
+  ["annotate"] = 3, ["api-resources"] = 3, ["api-versions"] = 1, ["apply"] = 15,
+  ["apply edit-last-applied"] = 1, ["apply set-last-applied"] = 1, ["apply view-last-applied"] = 1,
+  ["attach"] = 1, ["auth can-i"] = 6, ["auth reconcile"] = 3, ["auth whoami"] = 2, ["autoscale"] = 3,
+  ["certificate approve"] = 1, ["certificate deny"] = 1, ["cluster-info"] = 1, ["cordon"] = 1, ["cp"] = 1,
+  ["create"] = 12, ["create clusterrole"] = 3, ["create clusterrolebinding"] = 1, ["create configmap"] = 4,
+  ["create cronjob"] = 2, ["create deployment"] = 4, ["create ingress"] = 2, ["create job"] = 3,
+  ["create ns"] = 1, ["create pdb"] = 3, ["create priorityclass"] = 1, ["create quota"] = 2,
+  ["create role"] = 2, ["create rolebinding"] = 3, ["create secret"] = 4, ["create service"] = 4,
+  ["create serviceaccount"] = 1, ["create token"] = 2, ["debug"] = 1, ["delete"] = 20, ["describe"] = 20,
+  ["diff"] = 4, ["drain"] = 2, ["edit"] = 4, ["events"] = 3, ["exec"] = 1, ["explain"] = 2, ["expose"] = 4,
+  ["get"] = 100, ["kustomize"] = 1, ["label"] = 8, ["logs"] = 2, ["patch"] = 15, ["port-forward"] = 1,
+  ["proxy"] = 1, ["replace"] = 4, ["rollout history"] = 2, ["rollout pause"] = 2, ["rollout restart"] = 1,
+  ["rollout resume"] = 1, ["rollout status"] = 2, ["rollout undo"] = 2, ["run"] = 3, ["scale"] = 6,
+  ["set env"] = 5, ["set image"] = 4, ["set resources"] = 2, ["set selector"] = 2, ["set serviceaccount"] = 1,
+  ["set subject"] = 1, ["taint"] = 2, ["top nodes"] = 1, ["top pod"] = 1, ["uncordon"] = 1, ["version"] = 1,
+  ["wait"] = 7,
+}
 
 describe("the sessions of kubectl", function()
   it("have more than 300 different commands, of every verb", function()

@@ -11,7 +11,7 @@
 --   cel <- schema                                                   rules as text, checked and evaluated
 --   schema <- run                                                   what a server makes of a write
 --   schema <- check <- builtin                                      how checks complain; what kinds are checked for
---   schema <- {show, openapi, custom, discovery} <- server; show <- builtin <- server   the embedded API server, over base, value, wire and model
+--   schema <- {show, openapi, custom, discovery} <- server; show <- builtin <- server  the embedded API server
 --   {httpd, wire, rbac} <- audit <- server                          what is said of each request
 --   {httpd, schema} <- faults <- server                             what goes wrong on request
 --   {cel, builtin} <- policy <- server                              admission policies

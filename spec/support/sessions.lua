@@ -4,7 +4,8 @@
 --   local steps = sessions.parse(process.read "spec/fixtures/kubectl/look.txt")
 --   local text = sessions.transcript(steps, sessions.run(server, steps, "a-namespace"), "a-namespace")
 --
--- $NS is a namespace of its own. What differs from run to run is written as a word: TIME, AGE, UID, RV, IP, PORT.
+-- $NS is a namespace of its own. What differs from run to run is written as a word: TIME, AGE, UID, RV, IP,
+-- PORT.
 
 local process = require "support.process"
 local servers = require "support.servers"
@@ -84,7 +85,9 @@ end
 -- Verbs whose next word says which command it is.
 local FAMILIES = { apply = { ["edit-last-applied"] = true, ["set-last-applied"] = true,
   ["view-last-applied"] = true } }
-for _, verb in ipairs { "auth", "certificate", "create", "rollout", "set", "top" } do FAMILIES[verb] = true end
+for _, verb in ipairs { "auth", "certificate", "create", "rollout", "set", "top" } do
+  FAMILIES[verb] = true
+end
 
 --- How many different commands of kubectl are in a command line, by verb ("get", "create job").
 ---@param seen table<string, true> commands that were counted before; the new ones join them

@@ -20,8 +20,8 @@ func definition(t reflect.Type) string {
 	return strings.ReplaceAll(path, "/", ".") + "." + t.Name()
 }
 
-// omitted writes a line for each text, number and boolean that JSON leaves out at its zero value, "DEFINITION FIELD": OpenAPI
-// does not say which these are.
+// omitted writes a line, "DEFINITION FIELD", for each text, number and boolean that JSON leaves out at its zero
+// value: OpenAPI does not say which these are.
 func omitted(out io.Writer) {
 	found := map[string]bool{}
 	seen := map[reflect.Type]bool{}

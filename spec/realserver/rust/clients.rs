@@ -20,8 +20,8 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, Secret};
 use k8s_openapi::api::events::v1::Event as Report;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{
-    Api, ApiResource, DeleteParams, DynamicObject, EvictParams, ListParams, PartialObjectMeta, Patch, PatchParams,
-    PostParams, Preconditions,
+    Api, ApiResource, DeleteParams, DynamicObject, EvictParams, ListParams, PartialObjectMeta, Patch,
+    PatchParams, PostParams, Preconditions,
 };
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use kube::core::gvk::GroupVersionKind;
@@ -107,7 +107,9 @@ where
 // ---------------------------------------------------------------- watches
 
 /// The next event of a watcher as words.
-async fn next<K: Resource>(events: &mut (impl Stream<Item = watcher::Result<watcher::Event<K>>> + Unpin)) -> String {
+async fn next<K: Resource>(
+    events: &mut (impl Stream<Item = watcher::Result<watcher::Event<K>>> + Unpin),
+) -> String {
     match events.next().await.unwrap().unwrap() {
         watcher::Event::Init => "init".into(),
         watcher::Event::InitApply(o) => format!("{} is there", o.name_any()),
@@ -168,7 +170,11 @@ fn watches() {
 fn watches_metadata() {
     with_server("watches_metadata", |client, ns| async move {
         let secrets: Api<Secret> = Api::namespaced(client.clone(), &ns);
-        create(&secrets, json!({"metadata": {"name": "a", "annotations": {"x": "y"}}, "stringData": {"k": "v"}})).await;
+        create(
+            &secrets,
+            json!({"metadata": {"name": "a", "annotations": {"x": "y"}}, "stringData": {"k": "v"}}),
+        )
+        .await;
         let heads: Api<PartialObjectMeta<Secret>> = Api::namespaced(client.clone(), &ns);
         let mut events = pin!(watcher(heads, watcher::Config::default()).applied_objects());
         let found = events.next().await.unwrap().unwrap();
@@ -180,8 +186,10 @@ fn watches_metadata() {
             let uid = uid.clone();
             move |o: Option<&Secret>| conditions::is_deleted(&uid).matches_object(o)
         }));
-        let wrong = Preconditions { uid: Some("00000000-0000-0000-0000-000000000000".into()), ..Default::default() };
-        let (code, reason, _) = refusal(secrets.delete("a", &DeleteParams::default().preconditions(wrong)).await);
+        let wrong =
+            Preconditions { uid: Some("00000000-0000-0000-0000-000000000000".into()), ..Default::default() };
+        let (code, reason, _) =
+            refusal(secrets.delete("a", &DeleteParams::default().preconditions(wrong)).await);
         assert_eq!((code, reason.as_str()), (409, "Conflict"));
         let right = Preconditions { uid: Some(uid), ..Default::default() };
         secrets.delete("a", &DeleteParams::default().preconditions(right)).await.unwrap();
@@ -211,7 +219,10 @@ fn keeps_a_store() {
             .await
             .unwrap();
         let mut names = Vec::new();
-        while names.last().is_none_or(|n| n != "card-08") || !names.contains(&"card-07".to_string()) || names.len() < 22 {
+        while names.last().is_none_or(|n| n != "card-08")
+            || !names.contains(&"card-07".to_string())
+            || names.len() < 22
+        {
             names.push(changes.recv().await.unwrap());
         }
         let state = reader.state();
@@ -233,7 +244,10 @@ struct Context {
 }
 
 /// Applies a Secret for each card, and an Event each time.
-async fn reconcile(card: Arc<ConfigMap>, context: Arc<Context>) -> Result<Action, FinalizerError<kube::Error>> {
+async fn reconcile(
+    card: Arc<ConfigMap>,
+    context: Arc<Context>,
+) -> Result<Action, FinalizerError<kube::Error>> {
     let ns = card.namespace().unwrap();
     let cards: Api<ConfigMap> = Api::namespaced(context.client.clone(), &ns);
     finalizer(&cards, CLEANUP, card, async |step| {
@@ -270,7 +284,8 @@ fn runs_a_controller() {
     with_server("runs_a_controller", |client, ns| async move {
         let cards: Api<ConfigMap> = Api::namespaced(client.clone(), &ns);
         let secrets: Api<Secret> = Api::namespaced(client.clone(), &ns);
-        let reporter = Reporter { controller: "rust-controller".into(), instance: Some("rust-controller-0".into()) };
+        let reporter =
+            Reporter { controller: "rust-controller".into(), instance: Some("rust-controller-0".into()) };
         let context = Arc::new(Context {
             client: client.clone(),
             recorder: Recorder::new(client.clone(), reporter),
@@ -290,8 +305,11 @@ fn runs_a_controller() {
                 data.is_some_and(|d| d["greeting"].0 == text.as_bytes())
             }
         };
-        let mut card =
-            create(&cards, json!({"metadata": {"name": "a", "labels": {"role": "card"}}, "data": {"who": "Ada"}})).await;
+        let mut card = create(
+            &cards,
+            json!({"metadata": {"name": "a", "labels": {"role": "card"}}, "data": {"who": "Ada"}}),
+        )
+        .await;
         let child = await_condition(secrets.clone(), "a", greets("Hello, Ada")).await.unwrap().unwrap();
         assert_eq!(child.owner_references()[0].uid, card.uid().unwrap());
         assert_eq!(child.managed_fields()[0].operation.as_deref(), Some("Apply"));
@@ -313,7 +331,8 @@ fn runs_a_controller() {
 
         // one Event, and the series that it became
         let reports: Api<Report> = Api::namespaced(client.clone(), &ns);
-        let selected = ListParams::default().fields("regarding.name=a,reason=Greeted,reportingController=rust-controller");
+        let selected = ListParams::default()
+            .fields("regarding.name=a,reason=Greeted,reportingController=rust-controller");
         let report = loop {
             let mut found = reports.list(&selected).await.unwrap().items;
             assert_eq!(found.len(), 1);
@@ -394,7 +413,8 @@ fn serves_custom_resources() {
         };
         assert_eq!(resource, ApiResource::from_gvk_with_plural(&gvk, "boards"));
         assert_eq!(capabilities.scope, Scope::Namespaced);
-        let below: BTreeSet<&str> = capabilities.subresources.iter().map(|(r, _)| r.plural.as_str()).collect();
+        let below: BTreeSet<&str> =
+            capabilities.subresources.iter().map(|(r, _)| r.plural.as_str()).collect();
         assert_eq!(below, BTreeSet::from(["scale", "status"]));
         let classic = Discovery::new(client.clone()).filter(&[GROUP]).run().await.unwrap();
         assert_eq!(classic.resolve_gvk(&gvk).unwrap().0, resource);
@@ -410,8 +430,12 @@ fn serves_custom_resources() {
 
         // subresources
         let status = json!({"status": {"replicas": 3}, "spec": {"replicas": 9}});
-        let with_status = boards.patch_status("a", &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
-        assert_eq!((&with_status.data["status"]["replicas"], &with_status.data["spec"]["replicas"]), (&json!(3), &json!(1)));
+        let with_status =
+            boards.patch_status("a", &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+        assert_eq!(
+            (&with_status.data["status"]["replicas"], &with_status.data["spec"]["replicas"]),
+            (&json!(3), &json!(1))
+        );
         assert_eq!(with_status.metadata.generation, Some(1));
         let scale = boards
             .patch_scale("a", &PatchParams::default(), &Patch::Merge(json!({"spec": {"replicas": 4}})))
@@ -431,11 +455,15 @@ fn serves_custom_resources() {
         assert_eq!((code, reason.as_str()), (409, "Conflict"));
         assert!(message.contains(".spec.pins.x"), "{message}");
         let applied = boards.patch("a", &forced, &Patch::Apply(pins("2"))).await.unwrap();
-        assert_eq!((applied.labels()["by"].as_str(), &applied.data["spec"]["pins"]["x"]), ("rust", &json!("2")));
+        assert_eq!(
+            (applied.labels()["by"].as_str(), &applied.data["spec"]["pins"]["x"]),
+            ("rust", &json!("2"))
+        );
         let dry = boards.patch("a", &forced.clone().dry_run(), &Patch::Apply(pins("3"))).await.unwrap();
         assert_eq!(dry.resource_version(), applied.resource_version());
         let strict = Patch::Merge(json!({"spec": {"colour": "red"}}));
-        let (code, _, message) = refusal(boards.patch("a", &PatchParams::default().validation_strict(), &strict).await);
+        let (code, _, message) =
+            refusal(boards.patch("a", &PatchParams::default().validation_strict(), &strict).await);
         assert_eq!(code, 422, "{message}");
         assert!(message.contains("unknown field \"spec.colour\""), "{message}");
 
@@ -455,7 +483,10 @@ fn calls() {
         let cards: Api<ConfigMap> = Api::namespaced(client.clone(), &ns);
         assert!(cards.get_opt("a").await.unwrap().is_none());
         let (code, reason, message) = refusal(cards.get("a").await);
-        assert_eq!((code, reason.as_str(), message.as_str()), (404, "NotFound", "configmaps \"a\" not found"));
+        assert_eq!(
+            (code, reason.as_str(), message.as_str()),
+            (404, "NotFound", "configmaps \"a\" not found")
+        );
 
         // get or create, get and modify
         for text in ["1", "2"] {
@@ -475,7 +506,8 @@ fn calls() {
 
         // pages
         for n in 0..5 {
-            create(&cards, json!({"metadata": {"name": format!("page-{n}"), "labels": {"page": "yes"}}})).await;
+            create(&cards, json!({"metadata": {"name": format!("page-{n}"), "labels": {"page": "yes"}}}))
+                .await;
         }
         let mut params = ListParams::default().labels("page in (yes)").limit(2);
         let mut names = Vec::new();
@@ -489,7 +521,8 @@ fn calls() {
         }
         assert_eq!(names, ["page-0", "page-1", "page-2", "page-3", "page-4"]);
 
-        let review = json!({"spec": {"resourceAttributes": {"verb": "create", "resource": "pods", "namespace": ns}}});
+        let review =
+            json!({"spec": {"resourceAttributes": {"verb": "create", "resource": "pods", "namespace": ns}}});
         let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
         assert!(create(&reviews, review).await.status.unwrap().allowed);
 

@@ -3,6 +3,7 @@
 --
 -- support/sessions.lua says what a session is. After a change, KL_RECORD=1 writes the sessions anew from the
 -- real server's answers.
+-- not in tsan: requests come one by one
 
 local process = require "support.process"
 local servers = require "support.servers"

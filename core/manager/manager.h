@@ -124,7 +124,11 @@ void kl_manager_stop(kl_manager *m); /* graceful; waits; any one thread */
 void kl_manager_hurry(kl_manager *m);
 void kl_manager_free(kl_manager *m); /* after stop */
 
-/* A snapshot; free each with kl_controller_states_free. */
+/* From here to the end: any thread. Those that look at controllers ask the control loops and wait for them:
+ * kl_manager_checks and kl_manager_metrics for 500 ms, for all clusters together; the others until they
+ * answer. */
+
+/* A snapshot; free it with kl_controller_states_free. */
 size_t kl_manager_controllers(kl_manager *m, kl_controller_state **out);
 void kl_controller_states_free(kl_controller_state *v, size_t n);
 /* The managers that m represents, itself included, by number; NULL beyond the last. *cluster NULL where there
@@ -136,7 +140,7 @@ kl_manager *kl_manager_of(kl_manager *m, const char *name, const char **own);
 const char *kl_manager_metrics_address(kl_manager *m); /* as bound, or NULL */
 const char *kl_manager_health_address(kl_manager *m);
 const char *kl_manager_webhook_address(kl_manager *m); /* as bound, or NULL */
-/* every lease that its controllers need is ours; without election: true */
+/* Every lease that its controllers need is ours; without election: true. Never waits. */
 bool kl_manager_leading(kl_manager *m);
 /* False when a lease expired more than `tolerance` ago and runs under it have not ended; *why names it (the
  * caller frees it; may be NULL). Never waits, even when the control loop hangs. */
@@ -146,9 +150,10 @@ bool kl_manager_ready(kl_manager *m); /* every controller runs (or waits for lea
  * see. */
 bool kl_manager_idle(kl_manager *m);
 /* The checks of probes: alive, which never waits, or ready: every controller, every cache, not stopping, and
- * a control loop that answers within 500 ms. Any thread, also while that loop hangs. */
+ * control loops that answer within 500 ms. */
 void kl_manager_checks(kl_manager *m, bool readiness, kl_checks *out);
-char *kl_manager_metrics(kl_manager *m);            /* Prometheus text; caller frees */
+/* Prometheus text, the caller frees; without a loop's answer, the metrics of its queues are missing. */
+char *kl_manager_metrics(kl_manager *m);
 struct kl_flight *kl_manager_flight(kl_manager *m); /* NULL: there is none */
 kl_time kl_manager_now(const kl_manager *m);        /* by the clock of its caches and queues */
 /* Calls fn on the loop for each controller, the present generation's; where that still waits for another

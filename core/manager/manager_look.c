@@ -84,17 +84,26 @@ static bool speaks_for_all(const kl_manager *m) { return kl_fleet_size(m->o.flee
  * timeout of 1 s. */
 #define LOOK_WITHIN KL_MILLISECONDS(500)
 
+/* All loops of a process are asked one after the other, until one moment. */
+static kl_time look_until(void) { return kl_clock_now(kl_clock_real()) + LOOK_WITHIN; }
+
+static kl_time time_until(kl_time deadline)
+{
+    kl_time now = kl_clock_now(kl_clock_real());
+    return deadline > now ? deadline - now : 0;
+}
+
 /* Of one manager; false: its loop has not answered in time. */
-static bool look(kl_manager *m, states_call *c, kl_time within)
+static bool look(kl_manager *m, states_call *c, kl_time deadline)
 {
     *c = (states_call){.m = m};
-    if (within < KL_NEVER)
-        return kl_loop_call_within(m->loop, collect_states, c, within);
+    if (deadline < KL_NEVER)
+        return kl_loop_call_within(m->loop, collect_states, c, time_until(deadline));
     kl_loop_call(m->loop, collect_states, c);
     return true;
 }
 
-static bool states_of_all(kl_manager *m, kl_time within, size_t *count, kl_controller_state **out)
+static bool states_of_all(kl_manager *m, kl_time deadline, size_t *count, kl_controller_state **out)
 {
     size_t n = 0;
     bool answered = true;
@@ -103,7 +112,7 @@ static bool states_of_all(kl_manager *m, kl_time within, size_t *count, kl_contr
         kl_manager *one = kl_fleet_manager(m->o.fleet, i);
         states_call c = {0};
         if (one)
-            answered &= look(one, &c, within);
+            answered &= look(one, &c, deadline);
         *out = kl_realloc(*out, (n + c.n + 1) * sizeof **out);
         for (size_t k = 0; k < c.n; k++) {
             char *name = kl_sprintf("%s/%s", kl_fleet_name(m->o.fleet, i), c.v[k].name);
@@ -117,12 +126,12 @@ static bool states_of_all(kl_manager *m, kl_time within, size_t *count, kl_contr
     return answered;
 }
 
-static bool states(kl_manager *m, kl_time within, size_t *n, kl_controller_state **out)
+static bool states(kl_manager *m, kl_time deadline, size_t *n, kl_controller_state **out)
 {
     if (speaks_for_all(m))
-        return states_of_all(m, within, n, out);
+        return states_of_all(m, deadline, n, out);
     states_call c;
-    bool answered = look(m, &c, within);
+    bool answered = look(m, &c, deadline);
     *out = c.v;
     *n = c.n;
     return answered;
@@ -329,7 +338,7 @@ void kl_manager_checks(kl_manager *m, bool readiness, kl_checks *out)
     kl_checks_add(out, "shutdown", stopping ? "this process is stopping" : NULL);
     kl_controller_state *v;
     size_t n;
-    bool answered = states(m, LOOK_WITHIN, &n, &v);
+    bool answered = states(m, look_until(), &n, &v);
     kl_checks_add(out, "control-loop", answered ? NULL : "the control loop has not answered for 500 ms");
     for (size_t i = 0; i < n; i++) {
         char *why = is_up(v[i].state)
@@ -394,14 +403,14 @@ static void queue_samples(void *arg)
     kl_offices_metrics(m->offices, c->out);
 }
 
-static char *own_metrics(kl_manager *m)
+static char *own_metrics(kl_manager *m, kl_time deadline)
 {
     kl_buf out = KL_BUF_INIT;
     kl_metrics_write(m->metrics, &out);
     kl_custom_metrics_write(kl_commons_metrics(m->commons), &out);
     kl_reloads_write(m->reloads, &out);
     queues_call q = {m, &out};
-    bool answered = kl_loop_call_within(m->loop, queue_samples, &q, LOOK_WITHIN);
+    bool answered = kl_loop_call_within(m->loop, queue_samples, &q, time_until(deadline));
     kl_metrics_head(&out, "kubelua_control_loop_answers", "gauge",
         "0 when the control loop did not answer this scrape; queue metrics are missing then");
     kl_metrics_sample(&out, "kubelua_control_loop_answers", answered, NULL);
@@ -423,12 +432,13 @@ static char *own_metrics(kl_manager *m)
 
 char *kl_manager_metrics(kl_manager *m)
 {
+    kl_time deadline = look_until();
     if (!speaks_for_all(m))
-        return own_metrics(m);
+        return own_metrics(m, deadline);
     size_t n = kl_fleet_size(m->o.fleet);
     char **texts = kl_new_array(char *, n);
     for (size_t i = 0; i < n; i++)
-        texts[i] = own_metrics(kl_fleet_manager(m->o.fleet, i));
+        texts[i] = own_metrics(kl_fleet_manager(m->o.fleet, i), deadline);
     char *all = kl_fleet_metrics(m->o.fleet, (const char *const *)texts);
     for (size_t i = 0; i < n; i++)
         kl_free(texts[i]);

@@ -5,8 +5,9 @@
  * server on its own (its watches keep real time, by kl_manager_options.watch_clock); its owner lets one key
  * run after the other, and moves the clock:
  *
- *   busy: wait     ready: kl_manager_turn     neither: move the clock to `next` at most, then
- * kl_manager_clock_moved
+ *   busy      wait
+ *   ready     kl_manager_turn
+ *   neither   move the clock to `next` at most, then kl_manager_clock_moved
  *
  * Keys of a controller come by name, controllers in their order; workers are one for each. A fake clock
  * has to be far ahead of the real one, so that nobody who sleeps until a time of it wakes by himself

@@ -1,0 +1,148 @@
+/* builtin_test.c - what kinds are refused for, kind by kind: one write, and its causes.
+ * spec/e2e/kinds_*_spec.lua hold many more of them against a real API server. */
+#include "core/server/value_help.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "builtin/builtin.h"
+#include "builtin/defaults.h"
+#include "builtin/habits.h"
+
+static kl__types *types;
+static kl__kinds *kinds;
+
+static int setup(void **state)
+{
+    (void)state;
+    types = kl__types_builtin();
+    kinds = kl__kinds_new(types);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    kl__kinds_free(kinds);
+    kl__types_free(types);
+    return 0;
+}
+
+typedef struct row {
+    const char *kind;  /* "group/version/plural", without a group for the core one */
+    const char *old;   /* NULL: it is created */
+    const char *o;     /* before defaults */
+    const char *cause; /* "field: message", the first of them; NULL: it is fine */
+} row;
+
+#define POD(spec) "{'metadata':{'name':'a','namespace':'n'},'spec':{" spec "}}"
+#define C "'containers':[{'name':'c','image':'i'}]"
+#define JOB(spec)                                                                                            \
+    "{'metadata':{'name':'a','namespace':'n'},'spec':{'manualSelector':true,'selector':{'matchLabels':{'a':" \
+    "'b'}}," spec "'template':{'metadata':{'labels':{'a':'b'}},'spec':{'restartPolicy':'Never'," C "}}}}"
+
+static const row rows[] = {
+    {"v1/pods", NULL, POD(C), NULL},
+    {"v1/pods", NULL, POD("'containers':[]"), "spec.containers: Required value"},
+    {"v1/pods", NULL, POD("'containers':[{'name':'C','image':'i'}]"),
+        "spec.containers[0].name: Invalid value"},
+    {"v1/pods", NULL, POD("'containers':[{'name':'c'}]"), "spec.containers[0].image: Required value"},
+    {"v1/pods", NULL, POD(C ",'restartPolicy':'Sometimes'"), "spec.restartPolicy: Unsupported value"},
+    {"v1/pods", POD(C), POD("'containers':[{'name':'c','image':'other'}]"), NULL},
+    {"v1/pods", POD(C), POD(C ",'hostNetwork':true"), "spec: Forbidden"},
+    {"v1/services", NULL, "{'metadata':{'name':'a'},'spec':{'ports':[{'port':80}]}}", NULL},
+    {"v1/services", NULL, "{'metadata':{'name':'a'},'spec':{'ports':[{'port':0}]}}",
+        "spec.ports[0].port: Invalid value"},
+    {"v1/secrets", NULL, "{'metadata':{'name':'a'},'type':'kubernetes.io/tls'}",
+        "data[tls.crt]: Required value"},
+    {"v1/configmaps", NULL, "{'metadata':{'name':'a'},'data':{'a b':'c'}}", "data[a b]: Invalid value"},
+    {"v1/configmaps", "{'metadata':{'name':'a'},'immutable':true,'data':{'a':'b'}}",
+        "{'metadata':{'name':'a'},'immutable':true,'data':{'a':'c'}}", "data: Forbidden"},
+    {"batch/v1/jobs", NULL, JOB(""), NULL},
+    {"batch/v1/jobs", NULL, JOB("'parallelism':-1,"), "spec.parallelism: Invalid value"},
+    {"batch/v1/cronjobs", NULL,
+        "{'metadata':{'name':'a'},'spec':{'schedule':'now','jobTemplate':{'spec':{'template':{'spec':{"
+        "'restartPolicy':'Never'," C "}}}}}}",
+        "spec.schedule: Invalid value"},
+    {"rbac.authorization.k8s.io/v1/roles", NULL,
+        "{'metadata':{'name':'a'},'rules':[{'verbs':[],'apiGroups':[''],'resources':['pods']}]}",
+        "rules[0].verbs: Required value"},
+    {"policy/v1/poddisruptionbudgets", NULL,
+        "{'metadata':{'name':'a'},'spec':{'minAvailable':1,'maxUnavailable':1}}", "spec: Invalid value"},
+    {"networking.k8s.io/v1/networkpolicies", NULL,
+        "{'metadata':{'name':'a'},'spec':{'podSelector':{},'policyTypes':['Sideways']}}",
+        "spec.policyTypes[0]: Unsupported value"},
+    {"coordination.k8s.io/v1/leases", NULL, "{'metadata':{'name':'a'},'spec':{'leaseDurationSeconds':0}}",
+        "spec.leaseDurationSeconds: Invalid value"},
+    {"scheduling.k8s.io/v1/priorityclasses", NULL, "{'metadata':{'name':'a'},'value':2000000000}",
+        "value: Forbidden"},
+};
+
+static const kl__kind *kind_of(const char *text)
+{
+    char group[64] = "", version[16], plural[64];
+    if (sscanf(text, "%63[^/]/%15[^/]/%63s", group, version, plural) != 3) {
+        *group = '\0';
+        assert_int_equal(2, sscanf(text, "%15[^/]/%63s", version, plural));
+    }
+    return kl__kinds_get(kinds, group, version, plural);
+}
+
+static void every_kind_has_its_rules(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const row *r = &rows[i];
+        const kl__kind *k = kind_of(r->kind);
+        const kl_value *o = v(r->o), *old = r->old ? v(r->old) : NULL;
+        kl__causes causes = {0};
+        assert_non_null(k);
+        kl__defaults(k->group, k->plural, &o);
+        if (old)
+            kl__defaults(k->group, k->plural, &old);
+        kl__builtin_validate(&(kl__write){.kind = k, .old = old, .o = o, .causes = &causes});
+        char *first = causes.len ? kl_sprintf("%s: %s", causes.v[0].field, causes.v[0].message) : NULL;
+        if (!r->cause != !first || (first && strncmp(first, r->cause, strlen(r->cause)) != 0))
+            fail_msg(
+                "%s %s: %s, not %s", r->kind, r->o, first ? first : "fine", r->cause ? r->cause : "fine");
+        kl_free(first);
+        kl__causes_fini(&causes);
+        kl_value_unref(o);
+        kl_value_unref(old);
+    }
+}
+
+/* Kind, subresource, old, new: whether metadata.generation moves. */
+static void generation_moves_with_what_a_controller_acts_on(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kind, *old, *o;
+        bool moves;
+    } moves[] = {
+        {"apps/v1/deployments", "{'spec':{'replicas':1}}", "{'spec':{'replicas':2}}", true},
+        {"apps/v1/deployments", "{'metadata':{'annotations':{'a':'b'}}}", "{'metadata':{}}", true},
+        {"apps/v1/deployments", "{'metadata':{'labels':{'a':'b'}}}", "{'metadata':{}}", false},
+        {"apps/v1/replicasets", "{'metadata':{'annotations':{'a':'b'}}}", "{'metadata':{}}", false},
+        {"apps/v1/replicasets", "{'status':{'replicas':1}}", "{'status':{'replicas':2}}", false},
+        {"discovery.k8s.io/v1/endpointslices", "{'endpoints':[]}",
+            "{'endpoints':[{'addresses':['1.1.1.1']}]}", true},
+        {"v1/configmaps", "{'data':{'a':'b'}}", "{'data':{'a':'c'}}", false},
+    };
+    for (size_t i = 0; i < sizeof moves / sizeof *moves; i++) {
+        const kl_value *old = v(moves[i].old), *o = v(moves[i].o);
+        if (kl__generation_moves(kind_of(moves[i].kind), NULL, old, o) != moves[i].moves)
+            fail_msg("%s: %s -> %s", moves[i].kind, moves[i].old, moves[i].o);
+        kl_value_unref(old);
+        kl_value_unref(o);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_has_its_rules),
+        cmocka_unit_test(generation_moves_with_what_a_controller_acts_on),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -9,7 +9,7 @@ describe("hello", function()
       { kind = "v1/ConfigMap", name = "card", labels = { hello = "world" } } } }
   end)
 
-  it("greets who asked for it", function()
+  it("greets every object that has the label", function()
     assert.equal("Hello, world!", t:get("v1/ConfigMap", "card").data.greeting)
   end)
 

@@ -5,9 +5,10 @@
  * So an inbox holds at most one entry per object and feed, however long its owner is away, and loses only
  * intermediate states, never an object.
  *
- *   reader knows nothing: add ... gone again: no entry        knows a: change to b, to c: update(a, c)
- *   knows a: a gone: delete(last of a)                        gone, then another under its name: delete(last
- * of a), add(b)
+ *   the reader knows nothing:   add, ..., gone again            no entry
+ *   the reader knows a:         it changes to b, then to c      update(a, c)
+ *                               it goes                         delete(last of a)
+ *                               it goes, b comes by its name    delete(last of a), add(b)
  *
  * A feed is one subscription; several may share an inbox and keep the order of their keys' first events. */
 #ifndef LKL_INBOX_H

@@ -619,7 +619,8 @@ static void telling_rows(session *s, option_rows *to)
             &s->trace_requests},
         {"--metrics-bind-address", "ADDR:PORT", "serve /metrics there", CLI_STRING, &s->metrics},
         {"--metrics-cert-dir", "DIR",
-            "serve them over HTTPS, with tls.crt and tls.key of this directory, read again when they change",
+            "serve metrics over HTTPS with tls.crt and tls.key from this directory; read again when they "
+            "change",
             CLI_STRING, &s->metrics_cert_dir},
         {"--metrics-auth", NULL,
             "only for bearer tokens that the API server lets get /metrics (TokenReview, SubjectAccessReview)",

@@ -187,7 +187,7 @@ static void ask(question *q, const char *path, const char *method, const char *t
         .arg = q};
     kl_http_submit(http, &r);
     kl_lock(&q->mu);
-    while (!q->done)
+    while (!q->done) /* on_done is called whatever becomes of the request */
         kl_cond_wait(&q->over, &q->mu);
     kl_unlock(&q->mu);
     kl_free(url);

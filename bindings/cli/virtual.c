@@ -150,7 +150,7 @@ static void settle(cli_virtual *v)
     kl_outlook o = {0};
     kl_err err = KL_ERR_INIT;
     if (lkl__stage_settle(v->stage, &o, &err))
-        kl_warn("stand-ins did not come to rest", "why=%s", kl_log_quoted(kl_err_message(&err)));
+        kl_warn("stand-ins still have work to do", "why=%s", kl_log_quoted(kl_err_message(&err)));
     kl_err_fini(&err);
 }
 
@@ -162,7 +162,7 @@ static void advance(cli_virtual *v, const asked *a)
     if (st)
         refuse(a->request, 500, "InternalError", kl_err_message(&err));
     else if (atomic_load(&v->stage->leaving))
-        refuse(a->request, 503, "ServiceUnavailable", "the server stops");
+        refuse(a->request, 503, "ServiceUnavailable", "the server is stopping");
     else
         answer_now(v, a->request);
     kl_err_fini(&err);
@@ -255,7 +255,7 @@ void cli_virtual_stop(cli_virtual *v)
     v->queued = 0;
     kl_unlock(&v->mu);
     for (size_t i = 0; i < n; i++)
-        refuse(v->queue[i].request, 503, "ServiceUnavailable", "the server stops");
+        refuse(v->queue[i].request, 503, "ServiceUnavailable", "the server is stopping");
     lkl__stage_free(v->stage);
     v->stage = NULL;
 }

@@ -350,8 +350,8 @@ static kl_status restless(lkl_stage *s, kl_time most, const kl_outlook *o, kl_er
                 "; %s %s said last: %s", s->runs.v[i].text[0], s->runs.v[i].text[1], s->runs.v[i].text[3]);
     kl_unlock(&s->runs.mu);
     kl_status st = kl_fail(err, KL_ETIMEOUT,
-        "after %.0f s of virtual time %zu keys still failed and %zu runs slept%s", (double)most / 1e9,
-        o->failing, o->asleep, why ? why : "");
+        "after %.0f s of virtual time this did not end: keys that fail %zu, runs that sleep %zu%s",
+        (double)most / 1e9, o->failing, o->asleep, why ? why : "");
     kl_free(why);
     return st;
 }

@@ -4,8 +4,8 @@
  * or the network; the API is reached through ctx, while a key is reconciled. spec/bindings/closed_spec.lua
  * walks through everything there is and knows it by name.
  *
- *   globals: the library's Lua files run in them, scripts never see them     environment: the script's, with
- * copies of the libraries
+ *   globals       the library's Lua files run in them; scripts never see them
+ *   environment   the script's, with copies of the libraries
  *
  * In the environment a global that does not exist is an error, for reading and for writing: the commonest
  * slip in Lua is found at once. A metatable that the script did not set itself does not show, and a table

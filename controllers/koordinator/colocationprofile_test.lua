@@ -124,7 +124,7 @@ describe("colocationprofile", function()
     t:create(profile("batch", BATCH))
     t:settle()
     local note = t:events "batch"[1].note
-    assert.matches("1 of 1 running pods differ from what the profile makes of new ones; default/old in", note)
+    assert.matches("1 of 1 running pods differ from pods created under this profile; default/old in", note)
     assert.equal(before, t:get(POD, "default", "old").metadata.resourceVersion)
   end)
 end)

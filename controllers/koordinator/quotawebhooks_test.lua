@@ -31,7 +31,7 @@ describe("quotawebhooks", function()
 
   it("keep minima within the parent's, in one go", function()
     t:create(quota("a", "6", { parent = "org" }))
-    assert.matches("more than its cpu:10", refusal(t.create, quota("b", "5", { parent = "org" })))
+    assert.matches("above its min of cpu:10", refusal(t.create, quota("b", "5", { parent = "org" })))
     t:create(quota("b", "4", { parent = "org" }))
     assert.matches("has 2 child quotas", refusal(t.delete, QUOTA, "org"))
   end)

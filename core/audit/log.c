@@ -77,7 +77,8 @@ static void tell(kl_audit_log *l, size_t before, size_t lost, int error)
         kl_warn(
             "audit events are lost: the log cannot be written", "file=%s why=%s", l->path, strerror(error));
     else if (!error && lost)
-        kl_warn("audit events were lost; the log is written again", "file=%s events=%zu", l->path, lost);
+        kl_warn("the audit log can be written again; events were lost meanwhile", "file=%s events=%zu",
+            l->path, lost);
 }
 
 static void write_lines(void *arg)

@@ -1,5 +1,5 @@
 /* auth.h - header lines that authenticate us, from tokens, passwords and a configuration. Pure but for token
- * files. Inside net; any thread. */
+ * files. Any thread. */
 #ifndef KL_AUTH_AUTH_H
 #define KL_AUTH_AUTH_H
 

@@ -2,7 +2,7 @@
  *
  * A credential is the Authorization line and the TLS identity of one moment. It is cached, or it has to be
  * fetched (an exec plugin runs, an OIDC provider is called): once for all that wait, on none of the http
- * threads. A token file, a CA, a certificate and its key are read again when they change. Inside net. */
+ * threads. A token file, a CA, a certificate and its key are read again when they change. */
 #ifndef KL_AUTH_CREDENTIALS_H
 #define KL_AUTH_CREDENTIALS_H
 

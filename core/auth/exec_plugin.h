@@ -1,5 +1,5 @@
 /* exec_plugin.h - programs that give credentials: client.authentication.k8s.io/v1 and v1beta1, as kubectl
- * runs them. Inside net; waits, so not on an http thread. */
+ * runs them. It waits, so not on an http thread. */
 #ifndef KL_AUTH_EXEC_PLUGIN_H
 #define KL_AUTH_EXEC_PLUGIN_H
 

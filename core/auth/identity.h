@@ -1,4 +1,4 @@
-/* identity.h - our side of TLS: the CAs we trust, our certificate and its key, as PEM. Inside net; any
+/* identity.h - our side of TLS: the CAs we trust, our certificate and its key, as PEM. Any
  * thread: an identity never changes, a new one replaces it. */
 #ifndef KL_AUTH_IDENTITY_H
 #define KL_AUTH_IDENTITY_H

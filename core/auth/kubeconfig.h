@@ -1,5 +1,5 @@
 /* kubeconfig.h - kubeconfig files as data: read, checked for shape, merged. config.c combines them with
- * flags. Inside net; owner thread. */
+ * flags. Owner thread. */
 #ifndef KL_AUTH_KUBECONFIG_H
 #define KL_AUTH_KUBECONFIG_H
 

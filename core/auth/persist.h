@@ -1,4 +1,4 @@
-/* persist.h - renewed tokens go back into the kubeconfig file they came from. Inside net; does file I/O. */
+/* persist.h - renewed tokens go back into the kubeconfig file they came from. It does file I/O. */
 #ifndef KL_AUTH_PERSIST_H
 #define KL_AUTH_PERSIST_H
 

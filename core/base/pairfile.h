@@ -1,8 +1,9 @@
 /* pairfile.h - a certificate and its key in one file, which a new pair replaces at once: what client-go's
  * FileStore leaves on disk.
  *
- *   DIR/NAME-current.pem -> NAME-2026-01-02-15-04-05.pem        the pair: certificates, then the key;
- * readable by its owner alone
+ *   DIR/NAME-current.pem -> NAME-2026-01-02-15-04-05.pem
+ *
+ * The pair is the certificates, then the key; readable by its owner alone.
  *
  * A pair is written and synced under a name of its own before the link is moved, so whoever opens the link
  * sees one whole pair. A link NAME-updated.pem without the other is a move that a crash cut short; reading

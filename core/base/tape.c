@@ -102,7 +102,7 @@ void kl_tape_end(kl_tape *t, const char *why)
 {
     if (t->fd < 0)
         return;
-    kl_error("the recording has ended", "file=%s error=%s", t->path, kl_log_quoted(why));
+    kl_error("nothing more is written to this file", "file=%s error=%s", t->path, kl_log_quoted(why));
     close(t->fd);
     t->fd = -1;
     kl_buf_fini(&t->out);
@@ -145,7 +145,8 @@ void kl_tape_next(kl_tape *t)
     close(t->fd);
     kl_err err = KL_ERR_INIT;
     if (begin(t, &err))
-        kl_error("the recording has ended", "file=%s error=%s", t->path, kl_log_quoted(kl_err_message(&err)));
+        kl_error("nothing more is written to this file", "file=%s error=%s", t->path,
+            kl_log_quoted(kl_err_message(&err)));
     kl_err_fini(&err);
 }
 

@@ -4,7 +4,7 @@
 
 #include "schema/kinds.h"
 
-bool kl__habit_create_on_update(const kl__kind *k); /* an update of what is not there creates it */
+bool kl__habit_create_on_update(const kl__kind *k); /* an update creates a missing object */
 bool kl__habit_needs_rv(const kl__kind *k);         /* an update must have a resourceVersion */
 bool kl__habit_returns_deleted(const kl__kind *k);  /* a delete returns the object */
 

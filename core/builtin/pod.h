@@ -18,7 +18,7 @@ void kl__check_pod(kl__causes *c, const char *sub, const kl_value *old, const kl
 /* A PodTemplateSpec; `claims` may be NULL. */
 void kl__check_template(kl__causes *c, const kl_value *template, const kl_value *claims, const kl__place *at);
 
-/* --- parts, for each other ------------------------------------------------------------------- */
+/* --- shared between pod.c and its parts ------------------------------------------------------ */
 void kl__check_containers(const kl__pod_look *p, const kl__place *spec);
 void kl__check_volumes(kl__pod_look *p, const kl__place *at);
 /* the volume with this name; *found: whether a valid one exists */

@@ -146,7 +146,7 @@ typedef struct kl__index {
     void *arg;
     void (*free_arg)(void *);
     uint32_t id; /* part of its buckets' tags */
-    /* a function's: object number -> the buckets it stands in, an array or NULL */
+    /* of a function index: object number -> its buckets, an array or NULL */
     kl__chunks stands;
     int users;
     bool live;  /* the writer keeps it up */

@@ -1,7 +1,8 @@
 /* indexes.c - indexes that come and go while readers read and the apply context writes.
  *
- *   add path: live, in sight -> filled by the caller -> ready      reserve function: in sight -> fill: live
- * -> ready drop: out of sight at once -> sweep (apply context): freed
+ *   add path:           live, in sight -> filled by the caller -> ready
+ *   reserve function:   in sight -> fill: live -> ready
+ *   drop:               out of sight at once -> sweep (apply context): freed
  *
  * Writers maintain a live index, also while it is being filled. */
 #include "cache/indexer_impl.h"

@@ -113,7 +113,7 @@ size_t kl_informer_count(kl_informer *i);
 /* The part that watches a namespace (NULL: cluster-scoped objects); -1: none. Not for a changing informer:
  * its parts have no numbers. */
 int kl_informer_part_of(const kl_informer *i, const char *ns);
-/* at least 1; 0 for one that is changing */
+/* The number of its parts, at least 1; 0 for a changing informer, whose parts come and go. */
 size_t kl_informer_parts(const kl_informer *i);
 bool kl_informer_changing(const kl_informer *i);
 /* The resourceVersion up to which readers see all changes of that part; 0: unknown, or the server's versions

@@ -1,9 +1,9 @@
 /* parts.c - where an informer looks: everywhere, at some namespaces, or at namespaces that come and go.
  *
- *   any thread:     added --> in `parts`, read from as soon as it was listed        dropped --> out of `parts` at once
- *   watch thread:   its reflector starts                                            its reflector stops
- *   apply context:  its lists and events become the store                           its objects leave the
- * store, it is freed
+ *                   added                                            dropped
+ *   any thread      in `parts`, read from as soon as it was listed   out of `parts` at once
+ *   watch thread    its reflector starts                             its reflector stops
+ *   apply context   its lists and events become the store            its objects go, it is freed
  *
  * Each way has one order, so that a namespace which goes and comes back is swept before it is listed
  * again. */

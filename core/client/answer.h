@@ -1,5 +1,5 @@
 /* answer.h - what an HTTP answer of the API server means: Status objects, codes without one, Retry-After.
- * Pure. Inside net; any thread. */
+ * Pure. Any thread. */
 #ifndef KL_CLIENT_ANSWER_H
 #define KL_CLIENT_ANSWER_H
 

@@ -1,5 +1,5 @@
 /* catalog.h - a server's discovery documents as one table: its resources, its groups, and the groups whose
- * discovery failed. Made once, then only read. Inside net.
+ * discovery failed. Made once, then only read.
  *
  * Resources belong to a pool and live as long as it, so pointers stay valid; a later catalog in which a kind
  * has not changed has the same pointer. */

@@ -1,4 +1,4 @@
-/* client_impl.h - what the parts of the client share. Inside net. */
+/* client_impl.h - what the parts of the client share. */
 #ifndef KL_CLIENT_CLIENT_IMPL_H
 #define KL_CLIENT_CLIENT_IMPL_H
 

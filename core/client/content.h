@@ -1,4 +1,4 @@
-/* content.h - chooses the media type of answers, and decodes protobuf. Inside net; any thread.
+/* content.h - chooses the media type of answers, and decodes protobuf. Any thread.
  *
  * Kinds with tables in wire/proto.h are requested in protobuf, with JSON as the second choice. When a server
  * refuses (406, 415), or sends something that the tables do not cover, that resource is requested in JSON

@@ -124,8 +124,8 @@ static kl_status document_check(const kl_value *body, const char *kind, kl_err *
     if (is && !strcmp(is, kind))
         return KL_OK;
     return kl_fail(err, KL_ESERVER,
-        "the answer is %s%s and no %s: is there a proxy or load balancer before the API server?",
-        is ? "a " : "nothing of Kubernetes", is ? is : "", kind);
+        "the answer is not a Kubernetes %s%s%s: is there a proxy or load balancer before the API server?",
+        kind, is ? ", but a " : "", is ? is : "");
 }
 
 /* --- legacy: one request per group and version -------------------------------------------- */

@@ -1,4 +1,4 @@
-/* discovery.h - fetches, caches and looks up the server's resources. Inside net; kl_client_resolve and
+/* discovery.h - fetches, caches and looks up the server's resources. kl_client_resolve and
  * related functions are its public interface. */
 #ifndef KL_CLIENT_DISCOVERY_H
 #define KL_CLIENT_DISCOVERY_H

@@ -1,4 +1,4 @@
-/* openapi.h - the server's schemas of its kinds, fetched when a write is to be checked. Inside net.
+/* openapi.h - the server's schemas of its kinds, fetched when a write is to be checked.
  *
  * No write fails here that the server would accept: where the server has no OpenAPI v3, or denies access to
  * it, bodies pass unchanged, which is logged once, at debug. */

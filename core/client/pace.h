@@ -1,5 +1,5 @@
 /* pace.h - limits the calls that run at once while the server reports that it is busy. Pure: functions of
- * (state, now). Inside net; the calls thread's.
+ * (state, now). The calls thread's.
  *
  *   open --429--> narrow: nobody starts until the server's Retry-After is over, then half as many as were under way
  *   narrow --answers--> wider by one for each round of them --twice as wide as where it was refused--> open

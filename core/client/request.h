@@ -1,4 +1,4 @@
-/* request.h - a kl_op as an HTTP request. Pure: nothing is contacted. Inside net; any thread. */
+/* request.h - a kl_op as an HTTP request. Pure: nothing is contacted. Any thread. */
 #ifndef KL_CLIENT_REQUEST_H
 #define KL_CLIENT_REQUEST_H
 

@@ -1,4 +1,4 @@
-/* retry.h - whether a request is sent again, and after how long: client-go's rules. Pure. Inside net; any
+/* retry.h - whether a request is sent again, and after how long: client-go's rules. Pure. Any
  * thread.
  *
  *   what came                                        GET        others       watch (client.lua)

@@ -1,5 +1,5 @@
 /* turn.h - when a call may be sent: after a token of the limiter, then a place in the pace of a busy server.
- * Inside net; calls thread.
+ * Calls thread.
  *
  *   asked --token in the future--> limited --its time--> held or gone     limited: its owner's deadline moves by as much
  *   asked --no room--> held --room, first come first served--> gone

@@ -3,8 +3,8 @@
  *   GET /, /app.js, /style.css     the page, as the binary carries it
  *   GET /v1/events                 server-sent events "snapshot", one a second while somebody looks
  *   GET /v1/token                  200 with the token, 401 or 403 otherwise
- *   other paths below /v1/         the control API (control/control.h): reads for everybody, changes and what
- * objects hold (routes that are guarded) with "Authorization: Bearer TOKEN"
+ *   other paths below /v1/         the control API (control/control.h): reads for everybody; changes, and
+ *                                  what objects hold (guarded routes), with "Authorization: Bearer TOKEN"
  *
  * On a loopback address only requests to a loopback name are served, so that no foreign page can reach it by
  * a DNS name that points here. */

@@ -1,6 +1,6 @@
 /* controller_impl.h - a controller, for controller.c, crew.c and controller_look.c. */
-#ifndef KL_CONTROLLER_IMPL_H
-#define KL_CONTROLLER_IMPL_H
+#ifndef KL_CONTROLLER_CONTROLLER_IMPL_H
+#define KL_CONTROLLER_CONTROLLER_IMPL_H
 
 #include <stdatomic.h>
 
@@ -31,7 +31,7 @@ struct kl_controller {
     kl_worker **leaving; /* draining, too many after a reload */
     size_t n_leaving;
     kl_wiring *next;
-    /* not freed yet, retired ones included: they know our queue */
+    /* those not freed yet, retired ones too: each points to our queue */
     size_t wirings;
     kl_batch batch;          /* of wake-ups */
     _Atomic(kl_gate *) gate; /* of that office; NULL: all keys are ours */

@@ -13,7 +13,7 @@
 /* Where the monotonic time of such a clock begins: no machine is up for 36 years. */
 #define KL_TURNS_EPOCH ((kl_time)1 << 60)
 
-/* Adds up over controllers. Zero it but for next and next_key = KL_NEVER. */
+/* Accumulates over controllers: start from zero, with next and next_key set to KL_NEVER. */
 typedef struct kl_outlook {
     bool busy;              /* something is under way that needs no time to pass: look again */
     bool ready;             /* a key may run */

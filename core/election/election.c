@@ -149,7 +149,7 @@ void kl_election_free(kl_election *e)
         return;
     kl_loop_call(e->env.loop, quiesce, e);
     kl_lock(&e->mu);
-    while (e->outstanding)
+    while (e->outstanding) /* requests that were sent: each ends by its timeout */
         kl_cond_wait(&e->cond, &e->mu);
     kl_unlock(&e->mu);
     if (e->leader)

@@ -66,7 +66,7 @@ typedef struct kl_fault_plan {
     kl_fault_cut cut;
     kl_fault_moment cut_at, stall_at;
     kl_time stall, lag;
-    kl_time late;      /* bookmarks come so much later; KL_NEVER: none comes */
+    kl_time late;      /* delay of bookmarks; KL_NEVER: none are sent */
     double twice, old; /* probability for each frame */
     uint64_t seed;     /* of draws in a watch */
     uint64_t known;    /* rules up to this number have been asked */

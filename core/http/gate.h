@@ -1,4 +1,4 @@
-/* gate.h - limits the concurrent streams to one server. Inside net; the http thread's.
+/* gate.h - limits the concurrent streams to one server. The http thread's.
  *
  * libcurl 7.88 opens a connection for every transfer that finds the open ones full. So the gate of a server
  * admits as many as the open connections can carry, then one more, which opens the next connection; the

@@ -3,11 +3,12 @@
  *
  *   transfer with on_pipe: connecting --DONE with a socket--> pipe --cancelled, or its reader saw an error--> closed
  *
- * libcurl 7.88 as it is: - The easy handle stays in the multi: taking it out closes the connection. - With
- * TLS a blocked write must be retried with the same bytes at the same address, so outgoing bytes stay in
- *   a block that is not changed until it is sent.
+ * libcurl 7.88 as it is:
+ * - The easy handle stays in the multi: taking it out closes the connection.
+ * - With TLS a blocked write must be retried with the same bytes at the same address, so outgoing bytes stay
+ *   in a block that is not changed until it is sent.
  * - TLS may hold bytes that the poller does not see: a new reader is served once without polling the
- * socket. */
+ *   socket. */
 #include "http/http_impl.h"
 
 #include <string.h>

@@ -1,9 +1,10 @@
 /* http_transfer.c - one request as an easy handle of libcurl: its options, set on the submitter's thread, and
  * its callbacks on ours.
  *
- * libcurl 7.88 as it is: - on_data always consumes: an HTTP/2 stream is never paused. - A body is passed by a
- * read callback without a seek callback, because libcurl would otherwise resend a write,
- *   silently, when a reused connection dies after the body went out. */
+ * libcurl 7.88 as it is:
+ * - on_data always consumes: an HTTP/2 stream is never paused.
+ * - A body is passed by a read callback without a seek callback, because libcurl would otherwise resend a
+ *   write, silently, when a reused connection dies after the body went out. */
 #include "http/http_impl.h"
 
 #include <ctype.h>

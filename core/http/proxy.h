@@ -1,5 +1,5 @@
 /* proxy.h - which proxy a request goes through: a cluster's proxy-url, or HTTP_PROXY, HTTPS_PROXY and
- * NO_PROXY as Go programs read them. Pure. Inside net; any thread. */
+ * NO_PROXY as Go programs read them. Pure. Any thread. */
 #ifndef KL_HTTP_PROXY_H
 #define KL_HTTP_PROXY_H
 

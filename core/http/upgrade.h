@@ -5,7 +5,7 @@
  *     |  --other codes--> body --length, last chunk, end of connection or 64 KB--> KL_EREJECTED: code and body tell why
  *     `--anything else--> KL_ESERVER
  *
- * Pure: bytes in, verdict out. Inside net; owner thread. */
+ * Pure: bytes in, verdict out. Owner thread. */
 #ifndef KL_HTTP_UPGRADE_H
 #define KL_HTTP_UPGRADE_H
 

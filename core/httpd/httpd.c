@@ -399,7 +399,7 @@ static enum MHD_Result begin(
     if (r->cut)
         rc = refuse(r, MHD_HTTP_BAD_REQUEST, "the path or query contains a NUL (%00)\n");
     else if (coming && h->no_bodies)
-        rc = refuse(r, MHD_HTTP_CONTENT_TOO_LARGE, "requests here have no body\n");
+        rc = refuse(r, MHD_HTTP_CONTENT_TOO_LARGE, "this endpoint accepts no request body\n");
     else if (length && strtoull(length, NULL, 10) > h->max_body)
         rc = too_big(r);
     else if (coming)

@@ -1,9 +1,10 @@
 /* httpd.h - the only door to libmicrohttpd: one listening socket, requests answered at once or by a
  * stream.
  *
- * The handler runs on the server's own thread (one internal epoll thread) and must not wait. A reply is
- * either a whole body, or a stream (kl_httpd_stream): the connection is suspended while there is nothing
- * to send, any thread writes to it, and it costs no thread. */
+ * The handler runs on the server's own thread (one internal epoll thread), where all other connections stand
+ * still meanwhile: it returns within a second (probes and scrapes wait up to 500 ms for a control loop). A
+ * reply is either a whole body, or a stream (kl_httpd_stream): the connection is suspended while there is
+ * nothing to send, any thread writes to it, and it costs no thread. */
 #ifndef KL_HTTPD_HTTPD_H
 #define KL_HTTPD_HTTPD_H
 

@@ -2,9 +2,13 @@
  * refcounted.
  *
  *   kl_informers *f = kl_informers_new(&(kl_informers_options){ .client = c });
- *   kl_informers_acquire(f, &(kl_informer_want){ .kind = "v1/Pod" }, &pods, &err);      subscribe, add
- * indexes, then kl_informers_start(f);  kl_informers_wait(f, deadline);  ... kl_informer_list(pods, ...) ...
- *   kl_informers_free(f);   kl_client_free(c);
+ *   kl_informers_acquire(f, &(kl_informer_want){ .kind = "v1/Pod" }, &pods, &err);
+ *   ... subscribe, add indexes ...
+ *   kl_informers_start(f);
+ *   kl_informers_wait(f, deadline);
+ *   ... kl_informer_list(pods, ...) ...
+ *   kl_informers_free(f);
+ *   kl_client_free(c);
  *
  * The informers look up their kinds: an informer whose kind is missing or forbidden parks (kl_informer_stats
  * tells why) and recovers without help. The first one starts a watch of CustomResourceDefinitions and

@@ -16,7 +16,7 @@
 typedef struct kl__scope {
     kl_projection *keep; /* NULL: everything */
     bool metadata;
-    char **namespaces;     /* sorted, NULL-terminated; NULL: what the set sees */
+    char **namespaces;     /* sorted, NULL-terminated; NULL: all that the set watches */
     bool divided;          /* of these, those that its users hold */
     char *labels, *fields; /* NULL: all */
 } kl__scope;

@@ -405,7 +405,7 @@ static void take_notes(kl__engine *e)
             kl_strdup("the start of the recording is no longer in these files: the values of variables and "
                       "kube.shared at that time are unknown"));
     if (p->headless)
-        note(s, kl_sprintf("%zu runs that began before that were skipped", p->headless));
+        note(s, kl_sprintf("skipped runs that began before that: %zu", p->headless));
     if (p->torn)
         note(s, kl_strdup("the last line is incomplete: the process ended while writing it"));
     for (size_t i = 0; i < p->n_runs; i++)
@@ -417,7 +417,7 @@ static void take_notes(kl__engine *e)
                        "this one",
                 generations));
     if (s->others)
-        note(s, kl_sprintf("%zu runs of other controllers were skipped", s->others));
+        note(s, kl_sprintf("skipped runs of other controllers: %zu", s->others));
 }
 
 static kl_status play(kl__engine *e, kl_err *err)

@@ -93,14 +93,14 @@ static const kl_value *ask(kl_metrics_gate *g, const char *kind, const kl_value 
     kl_unlock(&g->mu);
     uint64_t id = kl_client_do(g->client, &op, on_answer, g);
     kl_lock(&g->mu);
-    while (!g->answered && !g->stopping)
+    while (!g->answered && !g->stopping) /* the call has a timeout */
         kl_cond_wait(&g->cond, &g->mu);
     bool early = !g->answered;
     kl_unlock(&g->mu);
     if (early)
         kl_client_cancel(g->client, id);
     kl_lock(&g->mu);
-    while (!g->answered)
+    while (!g->answered) /* a cancelled call is answered at once */
         kl_cond_wait(&g->cond, &g->mu);
     const kl_value *answer = g->answer;
     *trouble = g->trouble;

@@ -1,5 +1,5 @@
 /* document.h - the OpenAPI documents of what a server serves. Under the lock of the server that owns the
- * kinds; memory is taken for the time of the call and the answer alone. */
+ * kinds. Allocates only for the call and its answer. */
 #ifndef KL_OPENAPI_DOCUMENT_H
 #define KL_OPENAPI_DOCUMENT_H
 

@@ -1,8 +1,10 @@
 /* ready.h - which ready key is next. Inside core/queue only, under the queue's lock.
  *
- *   level: one priority          levels by urgency: the highest priority, or whose oldest key has waited long
- * enough to pass it flow: one namespace        flows of a level take turns, so that a namespace with many
- * keys delays the others by one item, item, item         first in, first out
+ *   level: one priority      levels by urgency: the highest priority, or the one whose oldest key has waited
+ *                            long enough to pass it
+ *   flow: one namespace      flows of a level take turns, so that a namespace with many keys delays the
+ *                            others by one
+ *   item, item, item         first in, first out
  *
  * A step of priority is worth `ageing` of waiting: a key of priority p added at t is handed out before every
  * key of priority p + d that was added after t + d * ageing. So no key starves, however many others are more

@@ -8,7 +8,7 @@
  *
  *   update, merge patch    the object is the same afterwards, by value
  *   apply                  the object has the resourceVersion with which the server answered the same apply
- * before. A change by another manager gives it another one
+ *                          before; a change by another manager gives it another one
  *
  * No other write is ever skipped, and none of a kind of which the cache keeps only a part, except an apply
  * whose answer is not read. One for each controller, shared by its workers; any thread. */

@@ -2,8 +2,10 @@
  * another manager reverts. No clock, no I/O: it gets runs and their causes, and tells which keys must be
  * slowed down.
  *
- *   began -> wrote* -> ended       a loop: run after run is woken by what the one before wrote, and writes
- * something else a fight: we write a field, another manager changes it, we write it again, and so on
+ *   began -> wrote* -> ended
+ *
+ *   a loop:  run after run is woken by what the one before wrote, and writes something else
+ *   a fight: we write a field, another manager changes it, we write it again, and so on
  *
  * Such a key waits a second before its next run, then two, up to KL_FIGHTS_DELAY_MAX, until it is quiet.
  * Any thread. */

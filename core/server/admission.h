@@ -39,8 +39,8 @@ const char *kl__admission_name(const kl__call *c, char *fresh);
 
 /* Whether any mutating webhook may apply: cheap. */
 bool kl__admission_mutates(const kl__call *c);
-/* Calls the mutating ones: *o is replaced by a new reference. operation "CREATE", "UPDATE" or "DELETE"; old
- * is NULL for the first, *o for the last, which they may refuse but not change. */
+/* Calls the mutating ones: *o is replaced by a new reference. operation: "CREATE" (old is NULL), "UPDATE" or
+ * "DELETE" (*o is NULL: a webhook may reject it, not change it). */
 KL_NODISCARD kl_status kl__admit_mutate(
     const kl__call *c, const char *operation, const kl_value *old, const kl_value **o, kl_err *err);
 /* Whether policies and the validating ones allow it; o NULL for "DELETE". */

@@ -2,6 +2,7 @@
  *
  *   live --delete--> gone                               nothing holds it
  *   live --delete--> terminating --last hold--> gone    finalizers, or a pod that runs somewhere and has time to stop
+ *
  * A second delete of a terminating object may shorten the grace period, or change the propagation policy. */
 #include <string.h>
 

@@ -37,7 +37,7 @@ typedef struct kl_server_options {
     size_t max_body;        /* 0: 16 MiB */
     size_t history;         /* watch events kept per resource before 410; 0: 10000 */
     kl_time bookmark_every; /* 0: 60 s */
-    /* File of users, see server/tokens.h. NULL: none. Without rbac, requests still need no token */
+    /* File of users, see rbac/tokens.h. NULL: none. Without rbac, requests still need no token */
     const char *tokens;
     bool tls;                       /* serves HTTPS, with a self-signed certificate unless it is given one: */
     const char *tls_cert, *tls_key; /* files (PEM); NULL or both */

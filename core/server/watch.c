@@ -1,10 +1,14 @@
 /* watch.c - fans changes out to streams.
  *
  * A change reaches a watch as its selectors see it:
- *   was out, is in -> ADDED      was in, is in -> MODIFIED      was in, is out -> DELETED, with the state
- * before at the new RV Everything is written under the server's lock, so a watch sees changes in the order of
- * their resource versions; the stream only queues bytes and has a bound of its own. One event is encoded once
- * per version and form. */
+ *
+ *   was out, is in   ADDED
+ *   was in, is in    MODIFIED
+ *   was in, is out   DELETED, with the state before at the new resourceVersion
+ *
+ * Everything is written under the server's lock, so a watch sees changes in the order of their resource
+ * versions; the stream only queues bytes and has a bound of its own. One event is encoded once per version
+ * and form. */
 #include "server/watch.h"
 
 #include <inttypes.h>

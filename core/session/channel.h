@@ -1,5 +1,5 @@
 /* channel.h - the channels of a session (k8s.io/apimachinery remotecommand): each message begins with a byte
- * that names its channel. Pure. Inside net; any thread. */
+ * that names its channel. Pure. Any thread. */
 #ifndef KL_SESSION_CHANNEL_H
 #define KL_SESSION_CHANNEL_H
 

@@ -1,8 +1,7 @@
 /* session_wire.c - the life of a session's connection; session_talk.c has what goes over it. Everything
  * here runs on the streams thread.
  *
- *   CONNECTING -> SHAKING -> TALKING -> ENDED        WebSockets: a pipe of libcurl's, then a handshake, then
- * messages
+ *   CONNECTING -> SHAKING -> TALKING -> ENDED        WebSockets: a pipe of libcurl's, a handshake, messages
  *        |            `--- 401 with a new token, Retry-After: WAITING -> CONNECTING
  *        `------------> TALKING -> ENDED             logs: an answer whose bytes are the log
  *

@@ -39,7 +39,7 @@ double kl_claims_share(const kl_claims *c, const char *controller);
 /* The attribute that divides a controller: "key", "namespace", or NULL when it is not sharded. */
 const char *kl_claims_mode(const kl_claims *c, const char *controller);
 
-/* Whether a publication's author owns the key. An unreadable one owns all. */
+/* Whether a publication's author owns the key. An unreadable publication counts as owning every key. */
 bool kl_publication_has(const kl_publication *p, const char *controller, const char *key);
 
 #endif

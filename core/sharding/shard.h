@@ -5,9 +5,11 @@
  *
  * Every replica has its own Lease, which it renews, and in which it *publishes* the ring that assigns its
  * keys. All see all Leases through one watch. A replica runs a key when
+ *
  *   - its own lease is good by the local boottime, counted from before the renewing request was sent,
  *   - its publications and its target assign the key to it, and
  *   - in a snapshot of all Leases that is not older than its publication, no other publication owns the key.
+ *
  * A replica that loses keys stops taking them at once, and publishes when the last run on them has ended.
  * Publish first, then read: of two replicas that want one key at the same time, at least one sees the other.
  *

@@ -125,7 +125,7 @@ void kl_sharding_free(kl_sharding *s)
         kl_informer_unsubscribe(s->sub);
     kl_loop_call(s->env.loop, quiesce, s);
     kl_lock(&s->mu);
-    while (s->outstanding)
+    while (s->outstanding) /* requests that were sent: each ends by its timeout */
         kl_cond_wait(&s->cond, &s->mu);
     kl_unlock(&s->mu);
     if (s->informers)

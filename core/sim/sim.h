@@ -42,8 +42,7 @@ void kl_sim_free(kl_sim *s);
 kl_server *kl_sim_server(kl_sim *s);
 kl_clock *kl_sim_clock(kl_sim *s);
 
-/* Takes references. Once; their kinds must exist. Every object of each controller's kind is enqueued.
- * */
+/* Call it once. Takes references. Every kind must exist. Each object of a controller's kind is enqueued. */
 KL_NODISCARD kl_status kl_sim_start(kl_sim *s, kl_program *const *programs, size_t n, kl_err *err);
 /* Runs what is ready until nothing is, time standing still. *next: the time (of kl_sim_clock) of the next
  * timer, or KL_NEVER. KL_ETIMEOUT: it does not come to an end. */

@@ -1,6 +1,6 @@
 /* filter.h - which objects of a resource a list or watch selects: namespace, labels, fields. */
-#ifndef KL_SERVER_FILTER_H
-#define KL_SERVER_FILTER_H
+#ifndef KL_STORE_FILTER_H
+#define KL_STORE_FILTER_H
 
 #include "model/selector.h"
 #include "schema/kinds.h"

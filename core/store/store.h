@@ -3,8 +3,8 @@
  *
  * Objects are values and never change in place; a bucket holds those of one resource sorted by key
  * ("ns/name", or "name"), as etcd would. All functions run under the server's lock. */
-#ifndef KL_SERVER_STORE_H
-#define KL_SERVER_STORE_H
+#ifndef KL_STORE_STORE_H
+#define KL_STORE_STORE_H
 
 #include "base/list.h"
 #include "model/event.h"

@@ -1,5 +1,5 @@
-/* arena.h - the memory of values (private to model/): one reserved range of addresses, so that 31 bits name a
- * node.
+/* arena.h - the memory of values (private to core/value): one reserved range of addresses, so that 31 bits
+ * name a node.
  *
  * An address is the range's base + 8 * handle. Sizes fall into classes; a class fills chunks of 32 KB with
  * slots of one size, and a chunk without live slots goes back to the system. Any thread. Freed slots are

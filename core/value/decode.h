@@ -1,4 +1,4 @@
-/* decode.h - JSON text to values, for callers that decode many similar texts (private to model/).
+/* decode.h - JSON text to values, for callers that decode many similar texts (private to core/value).
  *
  * A decoder keeps its buffers between texts. Its guide is a value that the next text probably resembles: the
  * previous object of a list, the object's last state in a watch. Parts equal to the guide are compared, not

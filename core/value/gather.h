@@ -1,5 +1,5 @@
-/* gather.h - how decoders gather values into containers (private to model/): growing stacks of entries, and
- * recurring strings.
+/* gather.h - how decoders gather values into containers (private to core/value): growing stacks of entries,
+ * and recurring strings.
  *
  * An entry says whether its reference is ours or borrowed from the guide, see value/intern.h. Owner
  * thread. */

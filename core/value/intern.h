@@ -1,4 +1,4 @@
-/* intern.h - the representation of values (private to model/: other code uses value.h).
+/* intern.h - the representation of values (private to core/value: other code uses value.h).
  *
  * A value is a handle of 32 bits. Integers of 31 bits, null, booleans and the empties are the handle
  * itself; everything else is a node in the arena, and equal nodes are one node: strings by their bytes,

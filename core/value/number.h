@@ -1,4 +1,4 @@
-/* number.h - doubles as text, in the C locale whatever setlocale said (private to model/). Any thread. */
+/* number.h - doubles as text, in the C locale whatever setlocale said (private to core/value). Any thread. */
 #ifndef KL_VALUE_NUMBER_H
 #define KL_VALUE_NUMBER_H
 

@@ -2,6 +2,7 @@
  *
  *   spec.containers[1].name        steps: key, key, index, key
  *   labels[app.kubernetes.io/name] brackets hold a key with dots, bare or quoted ("..." or '...')
+ *
  * Digits alone in brackets are an index; quoted digits are a key. */
 #include "value/path.h"
 

@@ -1,4 +1,4 @@
-/* scalar.h - the value of a plain YAML scalar, as sigs.k8s.io/yaml reads it (private to model/). Any
+/* scalar.h - the value of a plain YAML scalar, as sigs.k8s.io/yaml reads it (private to core/value). Any
  * thread. */
 #ifndef KL_VALUE_SCALAR_H
 #define KL_VALUE_SCALAR_H

@@ -1,4 +1,4 @@
-/* scan.h - skipping JSON text, 16 bytes at a time where the processor can (private to model/). */
+/* scan.h - skipping JSON text, 16 bytes at a time where the processor can (private to core/value). */
 #ifndef KL_VALUE_SCAN_H
 #define KL_VALUE_SCAN_H
 

@@ -1,4 +1,4 @@
-/* token.h - the tokens of JSON text (private to model/).
+/* token.h - the tokens of JSON text (private to core/value).
  *
  * Functions take a place in the decoder's text and return the place after the token, or NULL after setting
  * the decoder's error. */

@@ -1,4 +1,4 @@
-/* proto_impl.h - internals of the protobuf decoder (private to model/).
+/* proto_impl.h - internals of the protobuf decoder (private to core/wire).
  *
  * A decoder keeps its buffers between objects, and beside each decodes along a guide as the JSON decoder does
  * (value/decode.h): parts equal to the guide are compared, not looked up, and reused as a whole. Owner

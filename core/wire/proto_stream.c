@@ -1,8 +1,8 @@
 /* proto_stream.c - objects out of a growing stream of protobuf, one at a time.
  *
- *   list:   "k8s\0" -> envelope: TypeMeta, then raw, whose length opens the list -> list: metadata, item,
- * item ... -> envelope -> end watch:  4 bytes of length, most significant first -> a WatchEvent of so many
- * bytes -> again
+ *   list:   "k8s\0" -> envelope: TypeMeta, then raw, whose length opens the list
+ *                   -> list: metadata, item, item ... -> envelope -> end
+ *   watch:  4 bytes of length, most significant first -> a WatchEvent of so many bytes -> again
  *
  * At the begin of each field its tag and length gather in `head`; then its bytes are decoded where they
  * lie, or, when the network cut them, gather in `part`. At most one object is held. A 200 that is not a list

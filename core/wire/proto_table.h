@@ -1,4 +1,4 @@
-/* proto_table.h - how a message becomes JSON (private to model/): the shape of proto_data.c, which is
+/* proto_table.h - how a message becomes JSON (private to core/wire): the shape of proto_data.c, which is
  * generated.
  *
  * A message has one slot for each member its JSON may have, in the order in which Go writes them; members of

@@ -113,7 +113,7 @@ static bool json(kl__proto *d, const char *s, size_t n, kl__h like, const kl__cu
     kl_status st = kl__decode(&d->json, s, n, NULL, &v, &err);
     d->json.guide = NULL;
     if (st) {
-        kl__proto_fail(d, s, "JSON that is none");
+        kl__proto_fail(d, s, "invalid JSON");
         kl_free(d->story);
         d->story = kl_strdup(kl_err_message(&err));
     } else {

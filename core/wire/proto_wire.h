@@ -1,4 +1,4 @@
-/* proto_wire.h - protobuf's encoding of numbers and fields (private to model/). Functions take a place and
+/* proto_wire.h - protobuf's encoding of numbers and fields (private to core/wire). Functions take a place and
  * return the place after what they read, or NULL when the bytes end first or say nothing. */
 #ifndef KL_WIRE_PROTO_WIRE_H
 #define KL_WIRE_PROTO_WIRE_H

@@ -128,7 +128,7 @@ local SERVED = [[
   end
   local function greeting(name) return t:get(KIND, name)("metadata.annotations", "@NAME@/greeting") end
 
-  it("greets who asked for it", function()
+  it("greets every object that has the label", function()
     t:load(object("first", { ["@NAME@"] = "world" }))
     t:settle()
     assert.equal("Hello, world!", greeting "first")

@@ -156,7 +156,7 @@ local function selector_of_text(self, key, text)
   local flat = tostring(parsed):gsub("%b()", function(values) return (values:gsub(",", "|")) end)
   for part in flat:gmatch "[^,]+" do
     local one = requirement(part)
-    if not one then fail(self, "%s: %q: an API server compares no numbers here", key, part) end
+    if not one then fail(self, "%s: %q: numeric comparison is not supported here", key, part) end
     out[#out + 1] = one
   end
   if #out == 0 then fail(self, "%s is empty: leave it out for all", key) end

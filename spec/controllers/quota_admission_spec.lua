@@ -46,7 +46,7 @@ end
 describe("a new quota", function()
   it("fits below a parent that has a minimum left", function()
     assert.is_true(topology.create(world(), object("b", "4", "20", below "org")))
-    refused("minima below org are cpu:11, more than its cpu:10",
+    refused("the children of org would have a total min of cpu:11, above its min of cpu:10",
       topology.create(world(), object("b", "5", "20", below "org")))
     assert.is_true(topology.create(world(), object("b", "5", "20",
       below("org", { ["allow-force-update"] = "true" }))))
@@ -105,7 +105,7 @@ describe("a changed quota", function()
     assert.is_true(topology.update(world(), object("org", "5", "20",
       { ["is-parent"] = "true", ["is-root"] = "true" })))
     assert.is_true(topology.update(world(), object("a", "10", "20", below "org")))
-    refused("minima below org are cpu:11", topology.update(world(), object("a", "11", "20", below "org")))
+    refused("the children of org would have a total min of cpu:11", topology.update(world(), object("a", "11", "20", below "org")))
   end)
 
   it("keeps its tree, and stays a parent while it has children or none while it has pods", function()

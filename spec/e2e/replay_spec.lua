@@ -392,7 +392,7 @@ describe("kubelua replay", function()
     local dev = process.spawn { KUBELUA, "dev", script, "--load",
       process.write(process.tmpname ".yaml", table.concat(big, "---\n")), "--record", path, "--record-max",
       "1Mi" }
-    dev:wait_for_log(30, "the recording has ended")
+    dev:wait_for_log(30, "nothing more is written to this file")
     assert.is_truthy(dev:log():find "%-%-record%-max should be %d+Mi or more", dev:log())
     controller.finish(dev)
   end)

@@ -67,7 +67,7 @@ local SHOWN = 3
 -- The report as a sentence.
 function M.text(report)
   if report.failed then return "cannot be applied: " .. report.failed end
-  local text = ("%d of %d running pods differ from what the profile makes of new ones"):format(#report.differ,
+  local text = ("%d of %d running pods differ from pods created under this profile"):format(#report.differ,
     report.matched)
   for i = 1, math.min(#report.differ, SHOWN) do
     local one = report.differ[i]

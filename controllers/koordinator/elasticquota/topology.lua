@@ -171,9 +171,8 @@ local function check_min(world, q)
   if q.parent ~= quota.ROOT then
     local all, has = lists.add(sum(world, q.parent, "min", q.name), q.min), world.quotas[q.parent].min
     if not at_most(all, has) then
-      refuse("quota %s: with it the minima below %s are %s, more than its %s", q.name, q.parent,
-        lists.show(all),
-        lists.show(has))
+      refuse("quota %s: the children of %s would have a total min of %s, above its min of %s", q.name,
+        q.parent, lists.show(all), lists.show(has))
     end
   end
   local all = sum(world, q.name, "min")

@@ -58,7 +58,7 @@ local function keeps_conversion(found)
 end
 
 local conversion = {
-  deleted = "released", done = "%s is converted by nobody any more%s",
+  deleted = "released", done = "%s no longer has a conversion webhook%s",
   absent = function(found)
     return not found and "is not there"
       or found "spec.conversion.strategy" ~= "Webhook" and "has no conversion webhook"

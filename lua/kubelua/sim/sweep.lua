@@ -85,7 +85,7 @@ local function field_of(name, params)
     path[#path + 1], said, value = key, said .. "." .. part, below
   end
   if type(value) == "table" then
-    error(("--set %s: that has fields of its own; name one of %s"):format(name,
+    error(("--set %s: this is an object; set one of its fields: %s"):format(name,
       table.concat(names_of(value), ", ")), 0)
   end
   return path, value

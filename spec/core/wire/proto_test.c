@@ -171,7 +171,7 @@ static void mistakes_name_their_field(void **state)
         {in(1, in(11, bytes("\x08\x01", 2))), "a malformed entry of a map at byte 4, in metadata.labels"},
         {in(1, in(11, in(1, bytes("\xff", 1)))), "a key that is not UTF-8"},
         {in(1, in(17, in(7, in(1, bytes("{\"a\"", 4))))),
-            "JSON that is none at byte 9, in metadata.managedFields[0].fieldsV1: "},
+            "invalid JSON at byte 9, in metadata.managedFields[0].fieldsV1: "},
     };
     for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
         kl_buf raw = mistakes[i].raw;

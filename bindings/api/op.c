@@ -45,6 +45,14 @@ static int64_t integer(lua_State *L, int idx, const char *field)
     return i;
 }
 
+static kl_time timeout(lua_State *L)
+{
+    kl_time t = lkl_check_duration(L, lua_gettop(L), "op.timeout");
+    if (t < 0)
+        lkl__error(L, "`timeout` is negative: it is how long the call may take, \"30s\" or 30");
+    return t;
+}
+
 /* One field: its value is on top of the stack. */
 static void set_field(lua_State *L, int idx, kl_op *op, const char *f)
 {
@@ -111,7 +119,7 @@ static void set_field(lua_State *L, int idx, kl_op *op, const char *f)
     else if (strcmp(f, "form") == 0)
         op->form = form_of[word(L, idx, f, forms)];
     else if (strcmp(f, "timeout") == 0)
-        op->timeout = lkl_check_duration(L, lua_gettop(L), "op.timeout");
+        op->timeout = timeout(L);
     else if (strcmp(f, "body") == 0) {
         if (!(op->body = lkl_view_value(L, -1)))
             luaL_argerror(L, idx, "op.body: expected a view; make one with core.value");

@@ -7,8 +7,7 @@ local wait = require "support.wait"
 
 local NS = "client-spec"
 
-servers.each(function(name, start)
-  describe("a client", function()
+describe("a client", function()
   it("answers a mistyped call with the one that was meant", function()
     local c <close> = kube.connect { server = "http://127.0.0.1:1" }
     assert.error_matches(function()
@@ -16,9 +15,15 @@ servers.each(function(name, start)
     end, "c:gett: unknown method of a client; did you mean 'get'")
     assert.error_matches(function() return c.warnigns end, "did you mean 'warnings'")
   end)
+
+  it("refuses a time-out below zero", function()
+    local c <close> = kube.connect { server = "http://127.0.0.1:1" }
+    assert.error_matches(function() c:get("v1/Pod", "a", { timeout = -1 }) end, "`timeout` is negative")
+  end)
 end)
 
-describe("a client of " .. name, function()
+servers.each(function(name, start)
+  describe("a client of " .. name, function()
     local s, c
 
     lazy_setup(function()

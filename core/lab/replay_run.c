@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/mem.h"
 #include "model/object.h"
 #include "model/selector.h"
 #include "client/web.h"

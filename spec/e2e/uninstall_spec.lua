@@ -101,12 +101,12 @@ servers.each(function(server_name, start)
 
       for _, how in ipairs { "--dry-run", "--dry-run=server" } do
         out = uninstall(script, how)
-        assert.match("customresourcedefinition[%w.]*/mines[^\n]* is converted by nobody any more %(dry run%)", out)
+        assert.match("customresourcedefinition[%w.]*/mines[^\n]* no longer has a conversion webhook %(dry run%)", out)
         assert.equal("Webhook", strategy "mines")
       end
       out, code = uninstall(script, "--yes")
       assert.equal(1, code, out)
-      assert.match("/mines[^\n]* is converted by nobody any more", out)
+      assert.match("/mines[^\n]* no longer has a conversion webhook", out)
       assert.match("/others[^\n]* stays as it is: kubelua did not set its conversion webhook", out)
       assert.equal("None", strategy "mines")
       assert.equal("Webhook", strategy "others")

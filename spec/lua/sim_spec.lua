@@ -832,7 +832,7 @@ describe("what is varied", function()
       { "pools.1.high.cpus=3" }, params)
     fails('pools has no "2"; known are: 1', sweep.axes, { "pools.2.high.cpu=3" }, params)
     fails("pools.1.high.cpu has no \"x\"; it has no fields", sweep.axes, { "pools.1.high.cpu.x=3" }, params)
-    fails("fields of its own; name one of cpu, memory", sweep.axes, { "pools.1.high=3" }, params)
+    fails("set one of its fields: cpu, memory", sweep.axes, { "pools.1.high=3" }, params)
     fails("expected a number", sweep.axes, { "pools.1.high.cpu=much" }, params)
   end)
 

@@ -413,9 +413,7 @@ static int keep_traceback(lua_State *L)
     if (s->budget.message || s->traceback)
         return 1;
     s->ceiling.on = false;
-    luaL_traceback(L, L, NULL, 1);
-    s->traceback = kl_strdup(lua_tostring(L, -1));
-    lua_pop(L, 1);
+    s->traceback = lkl__traceback(L);
     s->ceiling.on = counted;
     return 1;
 }

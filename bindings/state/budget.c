@@ -65,8 +65,7 @@ static char *text_of(lkl_state *s)
 static int push_traceback(lua_State *L)
 {
     lkl_budget *b = &lkl_state_of(L)->budget;
-    luaL_traceback(L, L, NULL, 1);
-    b->traceback = kl_strdup(lua_tostring(L, -1));
+    b->traceback = lkl__traceback(L);
     return 0;
 }
 

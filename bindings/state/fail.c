@@ -283,6 +283,27 @@ void lkl__where_from(lua_State *L, int level)
 
 void lkl__where(lua_State *L) { lkl__where_from(L, 1); }
 
+/* A frame is a line: "\n\tkubelua/context.lua:155: in method 'get'". */
+#define OURS "\n\tkubelua/"
+
+char *lkl__traceback(lua_State *L)
+{
+    luaL_traceback(L, L, NULL, 1);
+    const char *text = lua_tostring(L, -1);
+    char *out = kl_strdup(text), *to = out;
+    for (const char *from = text; *from;) {
+        size_t n = strcspn(from + 1, "\n") + 1; /* with the line's beginning */
+        if (strncmp(from, OURS, strlen(OURS)) != 0) {
+            memmove(to, from, n);
+            to += n;
+        }
+        from += n;
+    }
+    *to = '\0';
+    lua_pop(L, 1);
+    return out;
+}
+
 int lkl__error(lua_State *L, const char *fmt, ...)
 {
     va_list ap;

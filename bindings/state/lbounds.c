@@ -417,7 +417,7 @@ void lkl_install_bounds(lua_State *L)
     lkl__border(L)->counted = true;
 }
 
-/* core.bounds(): {string, table} of these functions alone, uncounted; any interpreter can compare them
+/* core.bounds(): {string, table, next} of these functions alone, uncounted; any interpreter can compare them
  * with its own. */
 static int bounds(lua_State *L)
 {
@@ -428,6 +428,8 @@ static int bounds(lua_State *L)
     lua_newtable(L);
     lkl__set_table_functions(L, false);
     lua_setfield(L, -2, "table");
+    lua_pushcfunction(L, next_of);
+    lua_setfield(L, -2, "next");
     return 1;
 }
 

@@ -90,6 +90,7 @@ local function words(state)
     table.insert(state.finally, fn)
   end
   env.assert = assertions.assert
+  env.next = core.bounds().next     -- views have members, too, as in scripts
   return env
 end
 

@@ -599,6 +599,7 @@ servers.each(function(server_name, start)
         ":" .. BODY_LINE + 1 .. ": in ", ":" .. BODY_LINE + 2 .. ": in " } do
         assert.truthy(log:find(part, 1, true), part .. " is not in\n" .. log)
       end
+      assert.is_nil(log:find("kubelua/script.lua", 1, true), "frames of the library are in\n" .. log)
       silent("key=" .. ns .. "/good")
     end)
 

@@ -300,6 +300,15 @@ end)
     assert.matches("1 passed, 1 failed, 1 pending", out)
   end)
 
+  it("knows the members of views by next, as scripts do", function()
+    local out = run(write [[
+      it("is there", function()
+        assert.equal("data", (next(require("kubelua").decode '{ "data": {} }')))
+        assert.is_nil(next {})
+      end)]])
+    assert.has_match("1 passed", out)
+  end)
+
   it("speaks TAP, lists and filters", function()
     local dir = write [[it("first", function() end) it("second", function() error "no" end)]]
     local out, code = run("-o tap", dir)

@@ -1,7 +1,7 @@
 -- koordinator_differential_spec.lua - our policies against Koordinator's own functions, which a Go program
 -- calls (spec/realserver/koordinator, v1.8.0): the same random inputs, and what comes out is the same, the
 -- explanations of the numbers included.
--- not in asan, tsan: it reads what two programs say
+-- not in check, asan, tsan: it reads what two programs say of thousands of inputs
 
 package.path = "controllers/koordinator/?.lua;" .. package.path
 

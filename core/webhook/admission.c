@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/base64.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "webhook/review.h"
 
@@ -63,19 +62,16 @@ static void add_warnings(kl_builder *b, const kl_value *warnings)
 
 static void add_status(kl_builder *b, const kl_value *decision, bool allowed)
 {
-    const char *message = kl_value_str_at(decision, "message", NULL);
-    char *cut = message ? kl_log_cut(message) : NULL;
     int64_t code = kl_value_int_at(decision, allowed ? 200 : 403, "code", NULL);
-    if (allowed && !message)
+    if (allowed && !kl_value_str_at(decision, "message", NULL))
         return;
     kl_build_key(b, "status");
     kl_build_object(b);
     kl_build_kint(b, "code", code);
     if (!allowed && code == 403)
         kl_build_kstr(b, "reason", "Forbidden");
-    kl_build_kstr(b, "message", cut ? cut : message);
+    kl__review_build_message(b, decision);
     kl_build_end(b);
-    kl_free(cut);
 }
 
 void kl_admission_reply(const kl_value *request, const kl_value *decision, kl_buf *out)

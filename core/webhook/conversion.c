@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "base/log.h"
 #include "base/mem.h"
 #include "webhook/review.h"
 #include "webhook/webhook_config.h"
@@ -43,8 +42,6 @@ kl_status kl_conversion_parse(const char *text, size_t n, const kl_value **reque
 void kl_conversion_reply(const kl_value *request, const kl_value *decision, kl_buf *out)
 {
     const kl_value *converted = kl_value_get(decision, "converted");
-    const char *message = kl_value_str_at(decision, "message", NULL);
-    char *cut = message ? kl_log_cut(message) : NULL;
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
     kl_build_kstr(b, "kind", "ConversionReview");
@@ -58,14 +55,13 @@ void kl_conversion_reply(const kl_value *request, const kl_value *decision, kl_b
     kl_build_object(b);
     kl_build_kstr(b, "status", converted ? "Success" : "Failure");
     if (!converted)
-        kl_build_kstr(b, "message", cut ? cut : message);
+        kl__review_build_message(b, decision);
     kl_build_end(b);
     kl_build_end(b);
     kl_build_end(b);
     const kl_value *v = kl_builder_done(b);
     kl_value_encode(v, out);
     kl_value_unref(v);
-    kl_free(cut);
 }
 
 const kl_value *kl_conversion_config(const char *name, const kl_value *where, const char *ca)

@@ -1,8 +1,9 @@
-/* review.c - reads the head of a review. */
+/* review.c - reads the head of a review, and writes what all answers have. */
 #include "webhook/review.h"
 
 #include <string.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 
 static const char *text_at(const kl_value *v, const char *key)
@@ -43,4 +44,12 @@ kl_status kl__review_request(
         *request = kl_value_ref(kl_value_get(review, "request"));
     kl_value_unref(review);
     return st;
+}
+
+void kl__review_build_message(kl_builder *b, const kl_value *decision)
+{
+    const char *message = kl_value_str_at(decision, "message", NULL);
+    char *cut = message ? kl_log_cut(message) : NULL;
+    kl_build_kstr(b, "message", cut ? cut : message);
+    kl_free(cut);
 }

@@ -14,5 +14,7 @@ typedef struct kl__review {
 /* The request of a review, a new reference. KL_EINVAL for what is no such review, and says what it is. */
 KL_NODISCARD kl_status kl__review_request(
     const kl__review *expected, const char *text, size_t n, const kl_value **request, kl_err *err);
+/* Adds the decision's message, cut as the log cuts texts, to the object that b builds. */
+void kl__review_build_message(kl_builder *b, const kl_value *decision);
 
 #endif

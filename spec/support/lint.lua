@@ -76,8 +76,16 @@ local function count_params(text)
   return n
 end
 
---- Findings of a C file whose functions are too long, or take too much. As clang-format leaves it: a body is between
---- braces in the first column.
+-- Appends a finding where the lines between two are too many.
+local function judge_length(found, path, from, to)
+  if to - from - 1 > MOST_LINES then
+    found[#found + 1] = ("%s:%d: a function of %d lines, %d at most: it does more than one thing"):format(path, from,
+      to - from - 1, MOST_LINES)
+  end
+end
+
+--- Findings of a C file whose functions are too long, or take too much. As clang-format leaves it: a body is
+--- between braces in the first column.
 function M.functions(path, text)
   local found, number, head, from = {}, 0, "", nil
   for line in text:gmatch "([^\n]*)\n" do
@@ -92,10 +100,7 @@ function M.functions(path, text)
           n, most)
       end
     elseif line == "}" and from then
-      if number - from - 1 > MOST_LINES then
-        found[#found + 1] = ("%s:%d: a function of %d lines, %d at most: it does more than one thing"):format(path, from,
-          number - from - 1, MOST_LINES)
-      end
+      judge_length(found, path, from, number)
       from = nil
     end
     local ends = line == "" or line:find "^[}#]" or line:find ";%s*$" or line:find "%*/$"
@@ -112,10 +117,7 @@ function M.lua_functions(path, text)
     if line:find "^local function " or line:find "^function " then
       from = number
     elseif line == "end" and from then
-      if number - from - 1 > MOST_LINES then
-        found[#found + 1] = ("%s:%d: a function of %d lines, %d at most: it does more than one thing"):format(path, from,
-          number - from - 1, MOST_LINES)
-      end
+      judge_length(found, path, from, number)
       from = nil
     end
   end
@@ -124,23 +126,23 @@ end
 
 local function main()
   local found = layers.check(layers.tree())
-  for path in process.run("find core -name '*.h' -type f | sort"):gmatch "[^\n]+" do
-    for _, what in ipairs(M.header(path, process.read(path))) do found[#found + 1] = what end
+  -- Calls judge(path, text) for each file of some directories.
+  local function each(dirs, ending, judge)
+    local list = process.run(("find %s -name '*%s' -type f | sort"):format(dirs, ending))
+    for path in list:gmatch "[^\n]+" do judge(path, process.read(path)) end
   end
-  for path in process.run("find core bindings spec -name '*.c' -type f | sort"):gmatch "[^\n]+" do
-    found[#found + 1] = M.head(path, process.read(path))
-    if not path:find "^spec/" then
-      for _, what in ipairs(M.functions(path, process.read(path))) do found[#found + 1] = what end
+  local function add(list) table.move(list, 1, #list, #found + 1, found) end
+  each("core", ".h", function(path, text) add(M.header(path, text)) end)
+  each("core bindings spec", ".c", function(path, text)
+    add { M.head(path, text) }
+    if not path:find "^spec/" then add(M.functions(path, text)) end
+  end)
+  each("lua controllers examples spec", ".lua", function(path, text)
+    if not text:find "^%-%-+[- ]%S" then
+      add { ("%s:1: a file opens with what it is: -- NAME - ..."):format(path) }
     end
-  end
-  for path in process.run("find lua controllers examples -name '*.lua' -type f | sort"):gmatch "[^\n]+" do
-    for _, what in ipairs(M.lua_functions(path, process.read(path))) do found[#found + 1] = what end
-  end
-  for path in process.run("find lua controllers examples spec -name '*.lua' -type f | sort"):gmatch "[^\n]+" do
-    if not process.read(path):find "^%-%-+[- ]%S" then
-      found[#found + 1] = ("%s:1: a file opens with what it is: -- NAME - ..."):format(path)
-    end
-  end
+    if not path:find "^spec/" then add(M.lua_functions(path, text)) end
+  end)
   for _, what in ipairs(found) do print(what) end
   os.exit(#found == 0)
 end

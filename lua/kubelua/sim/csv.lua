@@ -23,7 +23,8 @@ local function split(line)
   return out
 end
 
---- The lines of a file, one after another, as lists of words; row.fail(why) raises with file and line.
+--- The lines of a file, one after another, as lists of words; row.fail(why) raises with file and line,
+--- row.number(k, what) reads the k-th word.
 function M.rows(path)
   local file, why = io.open(path, "rb")
   if not file then error("cannot read " .. why, 0) end
@@ -34,27 +35,28 @@ function M.rows(path)
     if not line then return file:close() and nil end
     local row, here = split(line), n
     function row.fail(text) error(("%s:%d: %s"):format(path, here, text), 0) end
+    function row.number(k, what)
+      return tonumber(row[k]) or row.fail(("%s is not a number: %q"):format(what, row[k] or ""))
+    end
     return row
   end
 end
 
---- The same with the words by the names of the first line; those that are wanted must be there. row.number(name)
---- reads one.
+--- The same with the words by the names of the first line; those that are wanted must be there.
+--- row.number(name) reads one.
 function M.named(path, wanted)
   local next_row, at = M.rows(path), {}
   local head = next_row() or { fail = function(text) error(("%s:1: %s"):format(path, text), 0) end }
   for i, name in ipairs(head) do at[name] = i end
   for _, name in ipairs(wanted) do
-    if not at[name] then head.fail(("there is no column %q"):format(name)) end
+    if not at[name] then head.fail(("the column %q is missing"):format(name)) end
   end
   return function()
     local words = next_row()
     if not words then return nil end
     local row = {}
     for _, name in ipairs(wanted) do row[name] = words[at[name]] or "" end
-    function row.number(name)
-      return tonumber(row[name]) or words.fail(("%s is not a number: %q"):format(name, row[name]))
-    end
+    function row.number(name) return words.number(at[name], name) end
     return row
   end
 end

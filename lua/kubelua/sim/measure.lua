@@ -164,7 +164,10 @@ function R:sum_up()
     spare = scheduler.spare(w), changes = self.moved / 1000 / n / hours, turns = self.turned / n / hours * 24,
     reconciles = runs / n / hours, writes = writes / n / hours, errors = errors, failing = failing,
   }
-  w.quotas:sum_up(sums)
+  for name, q in pairs(w.quotas.by_name) do
+    table.sort(q.waits)
+    sums["used." .. name], sums["wait." .. name] = q.used_hours, percentile(q.waits, 0.9)
+  end
   return sums
 end
 

@@ -1,6 +1,6 @@
--- quotas.lua - teams: what each ElasticQuota may use and what its pods use, for measures (used.TEAM, wait.TEAM)
--- and for the page. A pod's quota is the one that its label names, else the one that is called like its
--- namespace.
+-- quotas.lua - teams: what each ElasticQuota may use and what its pods use, for measures (used.TEAM,
+-- wait.TEAM) and for the page. A pod's quota is the one that its label names, else the one that is called
+-- like its namespace.
 
 local core = require "kubelua.core"
 
@@ -93,19 +93,6 @@ end
 function Q:placed(p, seconds)
   local q = quota_of(self, p)
   if q then q.waits[#q.waits + 1] = seconds end
-end
-
-local function percentile(list, share)
-  table.sort(list)
-  return list[math.max(1, math.ceil(share * #list))] or 0
-end
-
---- Adds used.TEAM and wait.TEAM to the sums of a run.
-function Q:sum_up(sums)
-  for _, name in ipairs(self.names) do
-    local q = self.by_name[name]
-    sums["used." .. name], sums["wait." .. name] = q.used_hours, percentile(q.waits, 0.9)
-  end
 end
 
 --- Of each team { name, parent, min, max, weight, used_hours, rows }, by name; thin: of rows.

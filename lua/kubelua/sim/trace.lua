@@ -1,10 +1,10 @@
 -- trace.lua - clusters out of published traces: nodes, and pods that come and go when the trace says so. What
 -- a trace does not have is assumed, and every report says what.
 --
--- A format is a module: nodes(dir, settings) gives { id, name, cpu, memory } ..., pods(dir, settings, kept, share,
--- from, to) gives { name, class, namespace, app, cpu, memory, created, ends[, on][, uses] } ... of a span of
--- time; kept: the places of the nodes that are simulated, by id; share: their share of all; on: the place of its
--- node; uses: { { second, percent of the request } ... }.
+-- A format is a module: nodes(dir, settings) gives { id, name, cpu, memory } ..., pods(dir, settings, kept,
+-- share, from, to) gives { name, class, namespace, app, cpu, memory, created, ends[, on][, uses] } ... of a
+-- span of time; kept: the places of the nodes that are simulated, by id; share: their share of all; on: the
+-- place of its node; uses: { { second, percent of the request } ... }.
 
 local cluster = require "kubelua.sim.cluster"
 local core = require "kubelua.core"
@@ -16,7 +16,6 @@ local FORMATS = {
   alibaba2018 = require "kubelua.sim.trace_alibaba",
   openb = require "kubelua.sim.trace_openb",
 }
-local NAMES = { "alibaba2018", "openb" }
 
 --- What is assumed of a trace.
 function M.assumed(trace) return FORMATS[trace.format].ASSUMED end
@@ -28,7 +27,7 @@ function M.read_option(text)
     error(("--trace: expected FORMAT:DIR, such as openb:traces, got %q"):format(text), 0)
   end
   if not FORMATS[format] then
-    error(("--trace: unknown format %q%s"):format(format, suggest.hint(format, NAMES)), 0)
+    error(("--trace: unknown format %q%s"):format(format, suggest.hint(format, FORMATS)), 0)
   end
   return { format = format, dir = dir, from = 0 }
 end
@@ -82,7 +81,7 @@ function M.begin(w, trace, seconds)
   w.trace, w.uses = { format = trace.format, pods = pods, next = 1, followed = {} }, {}
 end
 
--- What pods use now, of those of which the trace says it. A pod that starts again elsewhere uses as its model says.
+-- What the pods use now whose use is in the trace. One that starts again elsewhere follows its model.
 local function use(w)
   for _, f in ipairs(w.trace.followed) do
     while f.uses[f.next] and f.uses[f.next][1] <= w.time do

@@ -6,8 +6,8 @@
 --   container_usage  1 container, 3 time, 4 cpu
 --   batch_task       1 task, 2 instances, 3 job, 5 status, 6 start, 7 end, 8 cpu, 9 memory
 --
--- A requested cpu of 100 is a core, used cpu is a percentage of the request, times are seconds. Memory is a share
--- of 100, the largest machine's: the setting `memory` says how much that is.
+-- A requested cpu of 100 is a core, used cpu is a percentage of the request, times are seconds. Memory is a
+-- share of 100, the largest machine's: the setting `memory` says how much that is.
 
 local csv = require "kubelua.sim.csv"
 local dice = require "kubelua.sim.dice"
@@ -15,18 +15,14 @@ local dice = require "kubelua.sim.dice"
 local M = {}
 
 M.ASSUMED = {
-  "of the trace: a memory of 100 is the setting memory; batch tasks take from their start to their end at full \z
-    speed, and their instances are alike",
+  "of the trace: a memory of 100 is the setting memory; batch tasks take from their start to their end at \z
+    full speed, and their instances are alike",
   "of the trace: between two samples a container uses what it used last",
 }
 
-local function number(row, k, what)
-  return tonumber(row[k]) or row.fail(("%s is not a number: %q"):format(what, row[k] or ""))
-end
-
 -- Of hundredths of a core, and of a share of 100 of the largest memory.
-local function millis(row, k) return math.max(1, number(row, k, "the cpu") * 10 // 1) end
-local function bytes(row, k, settings) return number(row, k, "the memory") * settings.memory // 100 end
+local function millis(row, k) return math.max(1, row.number(k, "the cpu") * 10 // 1) end
+local function bytes(row, k, settings) return row.number(k, "the memory") * settings.memory // 100 end
 
 --- Its machines; the first row of each counts.
 function M.nodes(dir, settings)
@@ -35,13 +31,13 @@ function M.nodes(dir, settings)
     if not seen[row[1]] then
       seen[row[1]] = true
       out[#out + 1] = { id = row[1], name = csv.name(row[1]),
-        cpu = number(row, 5, "the number of cores") * 1000, memory = bytes(row, 6, settings) }
+        cpu = row.number(5, "the number of cores") * 1000, memory = bytes(row, 6, settings) }
     end
   end
   return out
 end
 
--- The use of containers by time, { { second, percent } ... } of each, from the last sample before the span on.
+-- What containers use, { { second, percent } ... } of each; the first is the last sample before the span.
 local function uses(dir, wanted, from, to)
   local out = {}
   for row in csv.rows(csv.find(dir, "container_usage")) do
@@ -83,7 +79,7 @@ local function tasks(dir, settings, share, from, to, out)
     local task = row[3] .. "-" .. row[1]
     if row[5] == "Terminated" and starts and ends and starts < to and starts >= from and ends > starts
       and (share == 1 or dice.unit(0, dice.of(task), 7) < share) then
-      for k = 1, number(row, 2, "the number of instances") do
+      for k = 1, row.number(2, "the number of instances") do
         out[#out + 1] = { name = csv.name(("%s-%d"):format(task, k)), class = "batch", namespace = "batch",
           app = csv.name(row[3]), cpu = millis(row, 8), memory = bytes(row, 9, settings),
           created = starts - from, ends = ends - from }

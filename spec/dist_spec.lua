@@ -1,6 +1,6 @@
---- dist_spec.lua - what `make dist` makes for amd64 and arm64: the same bytes each time, tarballs that need no library
---- of the machine, images without a shell whose program runs as nobody in particular, a chart whose values are checked.
---- What is not for this machine runs under qemu.
+--- dist_spec.lua - what `make dist` makes for amd64 and arm64: the same bytes each time, tarballs that need
+--- no library of the machine, images without a shell whose program runs as nobody in particular, a chart
+--- whose values are checked. What is not for this machine runs under qemu.
 -- not in check, asan, tsan: it packs the release build, which runs in every other spec
 
 if (os.getenv "KL_VARIANT" or "release") ~= "release" then return end

@@ -7,8 +7,8 @@ local process = require "support.process"
 local HUNTER = os.getenv "KL_BUILD" .. "/spec/hunter"
 local VARIANT = os.getenv "KL_VARIANT"
 local RELEASE, ASAN, TSAN = VARIANT == "release", VARIANT == "asan", VARIANT == "tsan"
--- ThreadSanitizer finds what threads do to each other: fewer programs, of which more run on the stage, among its
--- threads, with attach and a shadow.
+-- ThreadSanitizer finds what threads do to each other: fewer programs, of which more run on the stage, among
+-- its threads, with attach and a shadow.
 local PROGRAMS, STAGED = TSAN and 200 or 1000, TSAN and 3 or 32
 
 local function hunt(words)

@@ -1,4 +1,5 @@
---- site_spec.lua - the documentation as a site: whole, its links lead somewhere, the generator has no complaint.
+--- site_spec.lua - the documentation as a site: whole, its links lead somewhere, the generator has no
+--- complaint.
 --- not in check, asan, tsan: the pages are the subject, and the generator takes its time
 
 package.path = "docs/site/?.lua;" .. package.path

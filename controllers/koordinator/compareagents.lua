@@ -1,7 +1,7 @@
 -- compareagents.lua - runs the policies of what agents are told beside koord-manager, and says where they
 -- disagree: the specs of NodeSLOs and NodeMetrics that stand, against what nodeslo and nodemetric make of the
--- same inputs. Nothing of theirs is written. The ConfigMap koordinator-system/koordinator-compare-agents has the
--- report.
+-- same inputs. Nothing of theirs is written. The ConfigMap koordinator-system/koordinator-compare-agents has
+-- the report.
 --
 --   kubelua run controllers/koordinator/compareagents.lua
 

@@ -1,7 +1,7 @@
 -- comparequota.lua - runs the elastic quotas' policy beside koord-scheduler and says where the two disagree:
--- runtime, requests and use as the quotas carry them, against what the policy makes of the same pods and nodes.
--- No quota is written. The ConfigMap koordinator-system/koordinator-compare-quota has the report, and the inputs
--- of disagreements as cases for `make fixtures`.
+-- runtime, requests and use as the quotas carry them, against what the policy makes of the same pods and
+-- nodes. No quota is written. The ConfigMap koordinator-system/koordinator-compare-quota has the report, and
+-- the inputs of disagreements as cases for `make fixtures`.
 --
 --   kubelua run controllers/koordinator/comparequota.lua
 

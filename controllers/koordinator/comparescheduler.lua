@@ -1,7 +1,8 @@
 -- comparescheduler.lua - runs the scheduler's plugins beside koord-scheduler and says where the two disagree:
 -- a cycle of ours gets each pod that it has just bound, and each for which it finds no node, in the same
--- cluster. Nothing is bound or written on pods. The ConfigMap koordinator-system/koordinator-compare-scheduler
--- has the report, and the inputs of disagreements as cases for `make fixtures`.
+-- cluster. Nothing is bound or written on pods. The ConfigMap
+-- koordinator-system/koordinator-compare-scheduler has the report, and the inputs of disagreements as cases
+-- for `make fixtures`.
 --
 --   kubelua run controllers/koordinator/comparescheduler.lua --param schedulerName=koord-scheduler
 

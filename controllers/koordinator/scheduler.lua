@@ -33,8 +33,8 @@ local SOON = 0.05  -- seconds until a run that met another one's decision looks 
 local BATCH = 256  -- nodes given in one decision
 local WAITING = "waiting"
 
--- { [pod key] = { uid, message, at, said, room } } of pods that were refused; said: whether the pod says so; room:
--- what preempt.room found for it.
+-- { [pod key] = { uid, message, at, said, room } } of pods that were refused; said: whether the pod says so;
+-- room: what preempt.room found for it.
 local refused = {}
 
 -- Keys have 99 priorities, and classes of pods reach from 3000 to 9999: 72 of theirs are one of ours.
@@ -151,8 +151,8 @@ end
 
 -- ---------------------------------------------------------------- pods
 
--- The pod says whose room, which GPUs and which processors it has before it is bound, so that nobody sees it on
--- the node without that.
+-- The pod says whose room, which GPUs and which processors it has before it is bound, so that nobody sees it
+-- on the node without that.
 local function mark(ctx, pod, known)
   local got = known.got and fields.copy(known.got) or {}
   local status, spec = numa.texts(got.numa, pod)

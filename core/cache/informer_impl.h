@@ -3,7 +3,7 @@
  *   informer.c   life, jobs between threads, start and stop, reading
  *   follow.c     the watch thread: does what the reflector says
  *   apply.c      the apply context: the store and what changed in it
- *   handlers.c   the apply context: who is told
+ *   handlers.c   the apply context: calls the subscribers
  *   parts.c      namespaces: who looks where, and how they come and go */
 #ifndef KL_CACHE_INFORMER_IMPL_H
 #define KL_CACHE_INFORMER_IMPL_H

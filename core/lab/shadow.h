@@ -44,7 +44,7 @@ void kl_shadow_free(kl_shadow *s); /* no live worker is left. NULL is fine */
 #define KL_SHADOW_TOLD 100
 /* {candidate, script, state, why, waiting, same, differs, fails, runs, skipped, promote_after, keys:
  * [{controller, key, verdict, diff, at}], beside: [..], new: [..]}; waiting: live runs that the candidate has
- * still to repeat. A new reference, NULL: there is no candidate. Any thread. */
+ * still to repeat. A new reference; NULL without a candidate. Any thread. */
 const kl_value *kl_shadow_report(kl_shadow *s);
 /* The present candidate satisfies promote_after. Any thread. */
 bool kl_shadow_clean(kl_shadow *s);

@@ -1,9 +1,9 @@
--- draw.lua IN.cast OUT.svg [still] - an asciicast as an SVG that moves: without a script, for readers and for README.
--- With "still" it is what the terminal shows at the end, as high as the text.
+-- draw.lua IN.cast OUT.svg [still] - an asciicast as an SVG that moves: without a script, for readers and for
+-- README. With "still" it is what the terminal shows at the end, as high as the text.
 --
--- Each line of the session is drawn once, where it stands in one long page. Style sheets say when it is seen, uncover
--- what is typed, and move the page up when the terminal is full. Who wants no motion sees the beginning. The same cast
--- gives the same bytes.
+-- Each line of the session is drawn once, where it stands in one long page. Style sheets say when it is seen,
+-- uncover what is typed, and move the page up when the terminal is full. Who wants no motion sees the
+-- beginning. The same cast gives the same bytes.
 
 local json = require "dkjson"
 

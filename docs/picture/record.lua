@@ -1,8 +1,8 @@
--- record.lua SESSION OUT.cast - `make picture`: plays a session of sessions.lua in a real terminal with the built
--- program, and writes what was shown as an asciicast (version 2).
+-- record.lua SESSION OUT.cast - `make picture`: plays a session of sessions.lua in a real terminal with the
+-- built program, and writes what was shown as an asciicast (version 2).
 --
--- Shown is what the programs say. The times are made: typing and reading have their pace in the picture, and two
--- recordings differ by what was said alone.
+-- Shown is what the programs say. The times are made: typing and reading have their pace in the picture, and
+-- two recordings differ by what was said alone.
 
 package.path = "docs/picture/?.lua;spec/?.lua;" .. package.path
 local json = require "dkjson"
@@ -11,7 +11,7 @@ local sessions = require "sessions"
 
 local name, out = arg[1], arg[2]
 assert(out, "usage: lua5.4 docs/picture/record.lua SESSION OUT.cast")
-local session = assert(sessions[name], "there is no session of this name in docs/picture/sessions.lua")
+local session = assert(sessions[name], "docs/picture/sessions.lua has no such session")
 local COLUMNS, ROWS = session.wide or 100, session.high or 60
 local KEY, BEFORE_OUTPUT, READ, READ_LINE = 0.035, 0.25, 1.1, 0.35     -- seconds
 

@@ -1,5 +1,5 @@
--- sessions.lua - what is typed in the pictures of `make picture`: README's session, which moves, and one for each
--- example, which stands still. What stands behind # in a line is for the reader.
+-- sessions.lua - what is typed in the pictures of `make picture`: README's session, which moves, and one for
+-- each example, which stands still. What stands behind # in a line is for the reader.
 
 local function dev(rest) return ("kubelua dev %s 2> log &"):format(rest) end
 

@@ -1,5 +1,5 @@
--- site.lua - the documentation as a site: pages of the repository, the generated reference, navigation, llms.txt,
--- and the settings of the generator (mkdocs with the theme Material), written into a directory.
+-- site.lua - the documentation as a site: pages of the repository, the generated reference, navigation,
+-- llms.txt, and the settings of the generator (mkdocs with the theme Material), written into a directory.
 
 local annotations = require "annotations"
 local reference = require "reference"

@@ -1,4 +1,5 @@
--- autoscaler.lua - sets replicas by the length of a queue, through the scale subresource: any kind that has one.
+-- autoscaler.lua - sets replicas by the length of a queue, through the scale subresource: any kind that has
+-- one.
 
 local kube = require "kubelua"
 

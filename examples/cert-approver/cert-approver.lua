@@ -1,5 +1,5 @@
--- cert-approver.lua - approves certificate requests that keep the rules. It denies none: a person decides about
--- the others.
+-- cert-approver.lua - approves certificate requests that keep the rules. It denies none: a person decides
+-- about the others.
 
 local kube = require "kubelua"
 

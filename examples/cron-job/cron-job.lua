@@ -1,5 +1,5 @@
--- cron-job.lua - creates Jobs on a schedule. A policy says what happens while the last one still runs; old Jobs
--- are deleted.
+-- cron-job.lua - creates Jobs on a schedule. A policy says what happens while the last one still runs; old
+-- Jobs are deleted.
 
 local kube = require "kubelua"
 

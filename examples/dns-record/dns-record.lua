@@ -1,4 +1,5 @@
--- dns-record.lua - keeps records in a DNS service with a REST API. The record is deleted before its object is.
+-- dns-record.lua - keeps records in a DNS service with a REST API. The record is deleted before its object
+-- is.
 --
 --   kubelua run dns-record.lua --allow-http --params secret/default/dns-api
 

@@ -1,5 +1,5 @@
--- janitor.lua - deletes ConfigMaps and Secrets when the time in their annotation has passed. Of several replicas
--- one works, with a lease of its own.
+-- janitor.lua - deletes ConfigMaps and Secrets when the time in their annotation has passed. Of several
+-- replicas one works, with a lease of its own.
 --
 --   kubelua run janitor.lua --leader-elect
 

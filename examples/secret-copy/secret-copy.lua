@@ -1,5 +1,5 @@
--- secret-copy.lua - copies Secrets with the label secret-copy=yes from the namespace `default` into every other
--- namespace. A copy is deleted when its original is deleted or loses the label.
+-- secret-copy.lua - copies Secrets with the label secret-copy=yes from the namespace `default` into every
+-- other namespace. A copy is deleted when its original is deleted or loses the label.
 
 local kube = require "kubelua"
 

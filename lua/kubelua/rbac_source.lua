@@ -86,8 +86,8 @@ local function with_reads(add)
   end
 end
 
--- One reading of a text, `r`: resources (the reconciled kinds), subjects (names that hold their objects), add(what is
--- asked) and unknown(line, what).
+-- One reading of a text, `r`: resources (the reconciled kinds), subjects (names that hold their objects),
+-- add(what is asked) and unknown(line, what).
 
 local function each_resource(r, verbs, sub, line)
   for _, kind in ipairs(r.resources) do

@@ -559,8 +559,8 @@ function T:fail_next(failure)
 end
 
 --- Rules by which the server fails, stalls and lies to controllers, one or a list, with a `seed`:
---- t:faults { seed = 7, { verb = "update", error = "conflict", probability = 0.3 }, { verb = "watch", cut = "end" } }.
---- They count beside those that are there, until t:clear_faults(). Without an argument: the rules, each with its `hits`.
+--- t:faults { seed = 7, { verb = "update", error = "conflict", probability = 0.3 } }. They count beside those
+--- that are there, until t:clear_faults(). Without an argument: the rules, each with its `hits`.
 ---@param rules? kubelua.TestingFault|kubelua.TestingFault[]|{seed: integer?}
 ---@return kubelua.Testing|kubelua.TestingFault[]
 function T:faults(rules)
@@ -652,8 +652,8 @@ M.http = stubs.http
 --- A script in this state, to test its functions without a server: its controllers by name, and all
 --- functions that they can reach, by name.
 ---@param script string
---- convert(object, version) is what the conversion of kube.crd makes of an object; round_trip(object) fails when one
---- that goes to another version of its kind comes back as another.
+--- convert(object, version) is what the conversion of kube.crd makes of an object; round_trip(object) fails
+--- when one that goes to another version of its kind comes back as another.
 ---@return kubelua.Pure
 function M.pure(script) return pure.load(path_of(script)) end
 

@@ -26,8 +26,8 @@ end
 local VALID = [[{"calc": "colocation_strategy", "cases": [{"name": "%s", "input": {"op": "isColocationStrategyValid",
   "strategy": {"degradeTimeMinutes": 15}}, "expect": {"valid": %s}}]}]]
 
--- Decisions are written by `kubelua sim --bisect` (spec/lua/bisect_spec.lua), not by Koordinator; its functions
--- answer the others at random inputs (koordinator_differential_spec.lua).
+-- Decisions are written by `kubelua sim --bisect` (spec/lua/bisect_spec.lua), not by Koordinator; its
+-- functions answer the others at random inputs (koordinator_differential_spec.lua).
 local OURS = { decision = true, low_node_load_passes = true, numa = true, pod_webhook = true }
 
 -- Calls fn with each calculation of Koordinator's that a policy knows, and the text of its cases.

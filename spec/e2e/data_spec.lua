@@ -1,5 +1,5 @@
---- `kubelua apiserver --data DIR`: what was acknowledged is there after kill -9, a full disk and a restart. The
--- real server's store is etcd's own business, so this one is asked of the embedded server alone.
+--- `kubelua apiserver --data DIR`: what was acknowledged is there after kill -9, a full disk and a restart.
+--- The real server's store is etcd's own business, so this one is asked of the embedded server alone.
 
 local new_api = require "support.api"
 local process = require "support.process"

@@ -1,5 +1,5 @@
---- What belongs to storage's machinery, and details: dry runs of evictions and deletions, scale of custom resources, their
--- tables, and definitions whose webhook has a wrong authority.
+--- What belongs to storage's machinery, and details: dry runs of evictions and deletions, scale of custom
+--- resources, their tables, and definitions whose webhook has a wrong authority.
 -- not in tsan: one request after the other, and what answers them is pure
 
 local both = require "support.both"

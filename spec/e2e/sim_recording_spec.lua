@@ -40,7 +40,8 @@ local CONFIG = '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"slo-co
 
 local START = core.time "2026-03-01T00:00:00Z":unix()
 
--- Two hours: web uses 1 core and from 1h on 3; a pod without a report is there for half an hour; a node comes.
+-- Two hours: web uses 1 core and from 1h on 3; a pod without a report is there for half an hour;
+-- a node comes.
 local function lines()
   local out, objects = {}, 0
   local function say(text, ...) out[#out + 1] = text:format(...) end

@@ -217,8 +217,8 @@ status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32G
     assert.equal(11, commands)
   end)
 
-  -- The tables below the commands of the worked decisions have their numbers: all that stands in one of them is
-  -- said by the commands before it.
+  -- The tables below the commands of the worked decisions have their numbers: all that stands in one of them
+  -- is said by the commands before it.
   it("comes to the numbers that docs/whatif.md has", function()
     local text = process.read "docs/whatif.md":match "### Which predictor%?.-\n## "
     local tables, dir = 0, process.tmpdir() .. "/hot"

@@ -1,4 +1,4 @@
---- reader_spec.lua - scripts that are read and not run: the tree of a text, and what kubelua check says of it.
+--- reader_spec.lua - scripts that are read and not run: the tree of a text, what kubelua check says of it.
 
 local lint = require "kubelua.reader.lint"
 local process = require "support.process"

@@ -652,7 +652,8 @@ describe("a trace of Alibaba's form of 2018", function()
     assert.same({}, r.failed)
     assert.same({ "m-1", "m-2" }, r.nodes)
     assert.equal(160, r.rows[1].capacity)
-    -- a container begins to work half a minute after it is placed; then 50 % of 4 cores and 10 % of 8, later 25 %
+    -- a container begins to work half a minute after it is placed; then 50 % of 4 cores and 10 % of 8, later
+    -- 25 %
     assert.equal(2 + 0.8, r.rows[4].prod)
     assert.equal(1 + 0.8, r.rows[10].prod)
     assert.equal(2, r.rows[2].running)
@@ -716,8 +717,8 @@ describe("a scenario", function()
   end)
 end)
 
--- Two quotas share by weights of the scenario. The scheduler is the simulation's own, which knows no quotas: what
--- is under test is what is told of teams.
+-- Two quotas share by weights of the scenario. The scheduler is the simulation's own, which knows no quotas:
+-- what is under test is what is told of teams.
 local function with_teams(words)
   local path = file("teams.lua", [[
     local QUOTA, PREFIX = "scheduling.sigs.k8s.io/v1alpha1/ElasticQuota", "quota.scheduling.koordinator.sh/"

@@ -1,7 +1,8 @@
 --- generate.lua - makes committed data again: asks a real kube-apiserver (built by Go from its modules)
 --- what it says about itself
--- and writes core/schema/builtin_data.c, core/openapi/definitions.txt and the typed clientsets in lua/kubelua/kubernetes out of that;
--- those in lua/kubelua/koordinator come from controllers/koordinator/crds. `make generate` runs it.
+-- and writes core/schema/builtin_data.c, core/openapi/definitions.txt and the typed clientsets in
+-- lua/kubelua/kubernetes out of that; those in lua/kubelua/koordinator come from
+-- controllers/koordinator/crds. `make generate` runs it.
 
 local process = require "support.process"
 local servers = require "support.servers"

@@ -237,8 +237,8 @@ function M.unused(files)
   return found
 end
 
--- What a file needs before it can be read itself: the headers of a header, the modules that a module of the library
--- requires at its top level.
+-- What a file needs before it can be read itself: the headers of a header, the modules that a module of the
+-- library requires at its top level.
 local function needs(path, text)
   local found = {}
   if path:find "%.h$" then

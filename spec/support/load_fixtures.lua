@@ -1,5 +1,5 @@
--- load_fixtures.lua - the calculations low_node_load, low_node_load_passes, loadaware, numa and placement, for
--- fixtures.lua. `tools` are that file's comparisons.
+-- load_fixtures.lua - the calculations low_node_load, low_node_load_passes, loadaware, numa and placement,
+-- for fixtures.lua. `tools` are that file's comparisons.
 
 local kube = require "kubelua"
 local balance = require "lownodeload.balance"
@@ -51,8 +51,8 @@ return function(calcs, tools)
     return out
   end
 
-  -- Passes with LowNodeLoadArgs one after the other: who leaves in which of them. One outcome of several where
-  -- the original leaves it to chance.
+  -- Passes with LowNodeLoadArgs one after the other: who leaves in which of them. One outcome of several
+  -- where the original leaves it to chance.
   calcs.low_node_load_passes = function(input, expect)
     local args, detectors, lines = input.args, { node = {}, prod = {} }, {}
     for i = 1, input.passes do
@@ -105,8 +105,8 @@ return function(calcs, tools)
       tools.value("score", expect.score, loadaware.score(input.pod, info, one)))
   end
 
-  -- One node: what NodeNUMAResource refuses it for, or what the pod gets there, what it is told of its policy,
-  -- and the score.
+  -- One node: what NodeNUMAResource refuses it for, or what the pod gets there, what it is told of its
+  -- policy, and the score.
   calcs.numa = function(input, expect)
     local name = input.node.metadata.name
     local state = { now = 0, pods_on = { [name] = input.pods or {} },

@@ -25,8 +25,8 @@ local function walk(path, theirs, ours, found)
   end
 end
 
--- { object = the node, name = kind and path, theirs, ours, reason } of each field in which they differ; theirs
--- is nil where there is no object.
+-- { object = the node, name = kind and path, theirs, ours, reason } of each field in which they differ;
+-- theirs is nil where there is no object.
 function M.disagreements(node, kind, theirs, ours)
   if theirs == nil then
     return { { object = node, name = kind, reason = "only here", ours = "an object" } }

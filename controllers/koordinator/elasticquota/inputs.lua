@@ -24,8 +24,8 @@ M.PARAMS = {
   guarantee_usage = false,         -- what is used counts as guaranteed, and nothing is lent
 }
 
--- What all nodes have. One that is being deleted counts until it is gone, as it does for a koord-scheduler that
--- knew it before.
+-- What all nodes have. One that is being deleted counts until it is gone, as it does for a koord-scheduler
+-- that knew it before.
 function M.total(ctx)
   local sum = {}
   for node in ctx:each(M.NODE) do lists.accumulate(sum, lists.of(node("status.allocatable"))) end

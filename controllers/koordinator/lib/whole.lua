@@ -3,8 +3,8 @@
 --
 --   return whole.controller { name, reads, watches, every, params, reconcile }
 --
--- and what else kube.controller takes, which wins over the frame's. `watches` is a list of the kinds that wake
--- it, or a table as kube.controller's where a kind needs more; whole.anchor maps any object to the key.
+-- and what else kube.controller takes, which wins over the frame's. `watches` is a list of the kinds that
+-- wake it, or a table as kube.controller's where a kind needs more; whole.anchor maps any object to the key.
 
 local kube = require "kubelua"
 

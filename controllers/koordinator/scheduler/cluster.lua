@@ -1,5 +1,5 @@
--- cluster.lua - what a decision of the scheduler reads: the state of cycle.lua out of the caches, and what was
--- decided a moment ago and no cache shows yet (decided.lua).
+-- cluster.lua - what a decision of the scheduler reads: the state of cycle.lua out of the caches, and what
+-- was decided a moment ago and no cache shows yet (decided.lua).
 
 local decided = require "scheduler.decided"
 local deviceshare = require "scheduler.deviceshare"

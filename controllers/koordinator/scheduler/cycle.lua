@@ -46,9 +46,9 @@ M.WEIGHTS = { NodeResourcesFit = 1, LoadAwareScheduling = 1, NodeNUMAResource = 
 local ENOUGH, HALF, LEAST, STEP = 100, 50, 5, 125
 
 -- args: { plugins = list, weights = { [plugin] = weight }, loadaware = LoadAwareSchedulingArgs, quota,
--- deviceshare = scoringStrategy of DeviceShareArgs, numa = NodeNUMAResourceArgs, percentage = of nodes that fit until no more are looked
--- for (percentageOfNodesToScore; 0: Kubernetes' own) }, all of it optional. What is worth doing once for many
--- cycles.
+-- deviceshare = scoringStrategy of DeviceShareArgs, numa = NodeNUMAResourceArgs, percentage = of nodes that
+-- fit until no more are looked for (percentageOfNodesToScore; 0: Kubernetes' own) }, all of it optional. What
+-- is worth doing once for many cycles.
 function M.args(given)
   given = given or {}
   return {

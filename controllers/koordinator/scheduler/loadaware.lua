@@ -128,8 +128,8 @@ end
 
 -- ---------------------------------------------------------------- what a node uses
 
--- What a NodeMetric says, read once: what pods use that report, which of them are of class prod by the report,
--- what the node uses, and when.
+-- What a NodeMetric says, read once: what pods use that report, which of them are of class prod by the
+-- report, what the node uses, and when.
 local function reported(info)
   local metric = info.metric
   local known = info.reported
@@ -304,7 +304,8 @@ function M.refuses(message)
     or message:find("nodeMetric expired", 1, true) ~= nil
 end
 
--- Whether a node may take pods after a report that it refused before: less is used, or the last report was old.
+-- Whether a node may take pods after a report that it refused before: less is used, or the last report was
+-- old.
 function M.eases(now, old)
   local function used(metric)
     return lists.of(dig(metric, "status", "nodeMetric", "nodeUsage", "resources"))

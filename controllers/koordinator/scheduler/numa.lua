@@ -1,9 +1,9 @@
--- numa.lua - NodeNUMAResource: in which NUMA nodes of a node a pod is, and which processors are its own. Pods of
--- LSE and LSR in class prod are bound to whole processors; a policy of the node, of its kubelet or of the pod
--- keeps a pod's resources together. An annotation of each pod says what it has.
+-- numa.lua - NodeNUMAResource: in which NUMA nodes of a node a pod is, and which processors are its own. Pods
+-- of LSE and LSR in class prod are bound to whole processors; a policy of the node, of its kubelet or of the
+-- pod keeps a pod's resources together. An annotation of each pod says what it has.
 --
--- What numa/place.lua finds is asked for in filter, so that no node is chosen where it would be refused later.
--- Room that a Reservation keeps is room of the node here: a Reservation holds no processors.
+-- What numa/place.lua finds is asked for in filter, so that no node is chosen where it would be refused
+-- later. Room that a Reservation keeps is room of the node here: a Reservation holds no processors.
 --
 -- info.numa is { view = of numa/place.lua, topology }, of a node with a NodeResourceTopology.
 
@@ -114,8 +114,8 @@ function M.prefilter(pod, cycle)
   return nil
 end
 
--- The policy for processors on a node: the pod's, or what the node asks for; `conflict` where they differ. nil
--- and why where the node asks for whole processors and the pod does not.
+-- The policy for processors on a node: the pod's, or what the node asks for; `conflict` where they differ.
+-- nil and why where the node asks for whole processors and the pod does not.
 local function bind_on(info, known, want)
   local label = fields.label(info.node, BIND_POLICY)
   local of_node = OF_NODE[label]
@@ -181,8 +181,8 @@ local function fits_amplified(pod, info, known, want, cycle)
   return asked > (info.allocatable.cpu or 0) - taken and "Insufficient amplified cpu" or nil
 end
 
--- What the pod would have on a node, { cpus, zones, exclusive }, both empty for one that is not told where; or
--- nil and a list of reasons.
+-- What the pod would have on a node, { cpus, zones, exclusive }, both empty for one that is not told where;
+-- or nil and a list of reasons.
 local function decide(pod, info, cycle)
   local known, want = known_of(info, cycle), cycle.numa
   local policy = together_on(info, known, want)
@@ -251,8 +251,8 @@ local function sums(zones, known, pod, info, cycle)
   return total, used
 end
 
--- The part that stays free of the NUMA nodes where the pod is; of the whole node for one that is not told, and
--- under BestEffort, where upstream decides after the scores.
+-- The part that stays free of the NUMA nodes where the pod is; of the whole node for one that is not told,
+-- and under BestEffort, where upstream decides after the scores.
 function M.score(pod, info, cycle)
   local known, got = known_of(info, cycle), M.allocate(pod, info, cycle)
   local policy, ratio = together_on(info, known, cycle.numa), known and known.view.ratio

@@ -1,5 +1,5 @@
--- preempt.lua - which pods must go so that one of higher priority fits a node, as Koordinator's ElasticQuota and
--- Kubernetes' DefaultPreemption decide, in this order:
+-- preempt.lua - which pods must go so that one of higher priority fits a node, as Koordinator's ElasticQuota
+-- and Kubernetes' DefaultPreemption decide, in this order:
 --
 --   ElasticQuota        pods of the same quota, unless it is the default one or they say preemptible: false
 --   DefaultPreemption   any pods; not for a pod that its quota refuses
@@ -97,8 +97,8 @@ end
 
 -- ---------------------------------------------------------------- one node
 
--- Who must go from a node so that the pod fits: { info, victims = entries, broken = budgets that are broken },
--- or nil. The state is as before.
+-- Who must go from a node so that the pod fits: { info, victims = entries, broken = budgets that
+-- are broken }, or nil. The state is as before.
 local function on_node(pod, info, state, args, may_go)
   local all = {}
   for _, entry in pairs(info.pods) do

@@ -12,8 +12,8 @@
 --     budgets = list of PodDisruptionBudgets }
 --
 -- All of it is optional but pods_on. What is summed up per node is kept in state.sums, so that a cycle costs
--- the same whether a node has three pods or three hundred; assume, hold, take_out, put_back and report keep the
--- sums current. A node that changed otherwise is summed up anew when state.sums[name] is nil.
+-- the same whether a node has three pods or three hundred; assume, hold, take_out, put_back and report keep
+-- the sums current. A node that changed otherwise is summed up anew when state.sums[name] is nil.
 
 local kube = require "kubelua"
 local fields = require "fields"
@@ -127,7 +127,8 @@ function M.report(state, metric)
   end
 end
 
--- Takes a pod from its node and its quota. Returns its entry, which put_back takes, or nil when it is not there.
+-- Takes a pod from its node and its quota. Returns its entry, which put_back takes, or nil when it is not
+-- there.
 function M.take_out(state, pod, node)
   local info = M.info(state, node)
   local entry = info.pods[pods.key(pod)]
@@ -142,7 +143,8 @@ function M.put_back(state, entry, node)
   quota.count(state, entry.pod, true)
 end
 
--- Keeps room on a node for a Reservation that was just put there, although the API server does not say so yet.
+-- Keeps room on a node for a Reservation that was just put there, although the API server does not say so
+-- yet.
 function M.reserve(state, object, node)
   local info, name = M.info(state, node), node.metadata.name
   local placed = { metadata = object.metadata, spec = object.spec,

@@ -8,8 +8,8 @@
 --   one that waits for its pod   nodes that its class's allowedTopologies mean; the claim is told the node
 --                                before the pod is bound, and its provisioner makes the volume there
 --
--- A claim that waits, of a class without a provisioner, needs a volume to be chosen among those that are there,
--- which this scheduler does not do: no node. Without cycle.state.volumes nothing is checked.
+-- A claim that waits, of a class without a provisioner, needs a volume to be chosen among those that are
+-- there, which this scheduler does not do: no node. Without cycle.state.volumes nothing is checked.
 
 local fields = require "fields"
 local nodefit = require "lib.nodefit"
@@ -61,8 +61,8 @@ local function class_name(claim)
   return fields.annotation(claim, CLASS_BETA) or dig(claim, "spec", "storageClassName") or ""
 end
 
--- What is known of the volumes of some pods, for cycle.state.volumes. get(kind, namespace or name, name) reads
--- an object.
+-- What is known of the volumes of some pods, for cycle.state.volumes. get(kind, namespace or name, name)
+-- reads an object.
 function M.known(pods, get)
   local known = { claims = {}, volumes = {}, classes = {} }
   for _, pod in ipairs(pods) do
@@ -78,8 +78,8 @@ function M.known(pods, get)
   return known
 end
 
--- What a pod's volumes ask of nodes: { volumes = list of PersistentVolumes, waiting = list of { claim, class },
--- lost = whether a volume is not there }; or nil and why no node will do.
+-- What a pod's volumes ask of nodes: { volumes = list of PersistentVolumes, waiting = list of
+-- { claim, class }, lost = whether a volume is not there }; or nil and why no node will do.
 local function read(pod, known)
   local out = { volumes = {}, waiting = {} }
   for _, one in ipairs(M.claims_of(pod)) do

@@ -26,8 +26,8 @@ M.options = {
     "a snapshot of a cluster, the output of `kubectl get nodes,pods,... -A -o yaml` (may be repeated)",
     type = "list" },
   { "--recording", "FILE",
-    "the cluster that `kubelua run --record FILE` recorded, and what happened to it; `replay` gives each run \z
-    its recorded inputs, here decisions have consequences" },
+    "the cluster that `kubelua run --record FILE` recorded, and what happened to it; `replay` gives each \z
+    run its recorded inputs, here decisions have consequences" },
   { "--trace", "FORMAT:DIR", "nodes and pods from a published trace: openb, alibaba2018" },
   { "--cut", "from=DURATION,nodes=N",
     "part of the trace or the recording: its start; of a trace the number of nodes, with the same share of \z
@@ -58,8 +58,8 @@ M.options = {
     always used)",
     type = "list" },
   { "--out", "DIR",
-    "directory for report.html, gain.svg, summary.csv, series.csv, results.jsonl; an interrupted sweep resumes \z
-    there" },
+    "directory for report.html, gain.svg, summary.csv, series.csv, results.jsonl; an interrupted sweep \z
+    resumes there" },
   { "--jobs", "N", "simulations at once (as many as there are cores)", type = "count" },
   { "--cell", "JSON", "one simulation of a sweep, its result as JSON; sweeps call it" },
 }

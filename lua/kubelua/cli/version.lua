@@ -1,5 +1,5 @@
--- version.lua - kubelua version: ours and that of the Lua that runs scripts; with --bugs its published bugs, with
--- --server the server's version.
+-- version.lua - kubelua version: ours and that of the Lua that runs scripts; with --bugs its published bugs,
+-- with --server the server's version.
 
 local common = require "kubelua.cli.common"
 

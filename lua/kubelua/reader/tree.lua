@@ -7,8 +7,8 @@
 --   statements   local { defs, values }  assign { targets, values }  return { values }  block { body }
 --                loop { parts, body }  if { conditions, blocks }  do { parts }
 -- A name's `def` is where it was declared: { name, line, value (of a local, where one name has one value),
--- fn and number (a parameter of that function) }; of globals it is nil. `t.def.set` is true where it is assigned
--- again. a.b is index with a string as key.
+-- fn and number (a parameter of that function) }; of globals it is nil. `t.def.set` is true where it is
+-- assigned again. a.b is index with a string as key.
 
 local tokens = require "kubelua.reader.tokens"
 

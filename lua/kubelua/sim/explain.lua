@@ -124,7 +124,7 @@ local function named_facts(list)
   return core.array(out)
 end
 
---- The facts of a key now, as a list of { name, value }; nil: there is no such node or pod.
+--- The present facts about a node or a pod, as a list of { name, value }; nil for an unknown key.
 function M.facts(w, key)
   local i, p = w.node_of[key], w.pod_of[key]
   return i and named_facts(node_facts(w, i)) or p and named_facts(pod_facts(w, p)) or nil
@@ -151,7 +151,7 @@ end
 
 -- ---------------------------------------------------------------- for people
 
--- Lines of what was written say its content, where all keys are explained: as much of it as a page has room for.
+-- What was written is a line with its content. Where all keys are explained, a page has room for so much.
 local LINE_MAX = 240
 local function short(line) return #line > LINE_MAX and line:sub(1, LINE_MAX) .. "..." or line end
 

@@ -36,10 +36,11 @@ th button{all:unset;cursor:pointer;font-weight:600}th button:focus-visible{outli
 .better{color:var(--good)}.worse{color:var(--bad)}.better::after{content:" ▲"}.worse::after{content:" ▼"}
 figure{margin:0;position:relative}figure:focus-visible{outline:2px solid var(--prod);outline-offset:2px}
 .read{min-height:1.45em;margin:.2rem 0 0;font-size:13px;color:var(--soft)}
-[data-why]{cursor:pointer}.picked{stroke:var(--ink);stroke-width:2}.cross{stroke:var(--ink);stroke-dasharray:3 3}
+[data-why]{cursor:pointer}
+.picked{stroke:var(--ink);stroke-width:2}.cross{stroke:var(--ink);stroke-dasharray:3 3}
 .may{fill:var(--rule)}.uses{fill:var(--lent);fill-opacity:.45}.tick.on{fill:var(--ink)}
-td button,li button{all:unset;cursor:pointer;text-decoration:underline}td button:focus-visible,li button:focus-visible{
-outline:2px solid var(--prod)}
+td button,li button{all:unset;cursor:pointer;text-decoration:underline}
+td button:focus-visible,li button:focus-visible{outline:2px solid var(--prod)}
 #why{position:fixed;inset:auto 0 0 0;max-height:45vh;overflow:auto;background:var(--paper);color:var(--ink);
 border:0;border-top:2px solid var(--prod);margin:0;padding:.6rem 1rem;width:100%;max-width:none;
 box-sizing:border-box}
@@ -56,14 +57,14 @@ local function shown(s)
   return s.half > 0 and ("%s ± %s"):format(text.number(s.mean), text.number(s.half)) or text.number(s.mean)
 end
 
--- The keys of which something is told.
+-- The keys that have an explanation, as a set.
 local function told_of(result)
   local out = {}
   for _, one in ipairs(result.told or {}) do out[one.key] = true end
   return out
 end
 
--- What is told, for the script of the page: { [key] = { { seconds, text } ... } }, in the order of keys.
+-- The explanations for the page's script, as JSON: { key: [[seconds, text], ...] }, in the order of keys.
 local function told_json(list)
   local keys, texts = {}, {}
   for _, one in ipairs(list) do
@@ -217,8 +218,8 @@ local function teams(out, variant, told)
         colour = COLOURS[k] }
     end
   end
-  section(out, "Teams", ("Of %s, means in cores: a box is as wide as what the team may use (its quota's runtime, \z
-    else its max), and filled with what its pods request."):format(variant.label),
+  section(out, "Teams", ("Of %s, means in cores: a box is as wide as what the team may use (its quota's \z
+    runtime, else its max), and filled with what its pods request."):format(variant.label),
     svg.icicle("teams by what they may use", "cores", boxes, told))
   section(out, "Teams over time",
     "Cores that running pods request; the band is what the team may use beyond that.",

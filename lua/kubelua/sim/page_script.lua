@@ -1,5 +1,5 @@
--- page_script.lua - what moves on a report's page, as JavaScript: tables sort, a crosshair reads all charts over
--- time at once, and what can be explained opens its explanation. All of it works with the keyboard, too.
+-- page_script.lua - what moves on a report's page, as JavaScript: tables sort, a crosshair reads all charts
+-- over time at once, and what can be explained opens its explanation. All of it works with the keyboard, too.
 
 return [[
 "use strict";
@@ -47,7 +47,8 @@ function cross(share) {
 }
 charts.forEach(c => {
   c.svg.addEventListener("pointermove", event => {
-    const box = c.svg.getBoundingClientRect(), x = (event.clientX - box.left) / box.width * c.svg.viewBox.baseVal.width;
+    const box = c.svg.getBoundingClientRect();
+    const x = (event.clientX - box.left) / box.width * c.svg.viewBox.baseVal.width;
     cross((x - c.left) / (c.right - c.left));
   });
   c.svg.addEventListener("pointerleave", () => cross(null));

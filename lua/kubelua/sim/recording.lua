@@ -1,6 +1,6 @@
--- recording.lua - a cluster out of a recording (`kubelua run --record FILE`): as it was at some moment, and from
--- then on what happened to it, at its time: nodes and pods that came and went, and what nodes reported. What
--- the recorded controllers decided is left out, since those under test decide anew.
+-- recording.lua - a cluster out of a recording (`kubelua run --record FILE`): as it was at some moment, and
+-- from then on what happened to it, at its time: nodes and pods that came and went, and what nodes reported.
+-- What the recorded controllers decided is left out, since those under test decide anew.
 --
 -- A recording is lines of JSON; core/lab/record.h says what each of them means.
 

@@ -68,10 +68,10 @@ local function timed(chart, seconds, unit, times, series)
   end
   local at = {}
   for i, t in ipairs(times) do at[i] = ("%.6g"):format(t) end
-  return ('<figure class="time" tabindex="0" data-seconds="%.6g" data-unit="%s" data-left="%d" data-right="%d">%s\z
-    <p class="read" aria-live="polite"></p><script type="application/json">{"times":[%s],"series":[%s]}</script>\z
-    </figure>'):format(seconds, M.text(unit), LEFT, WIDTH - RIGHT, chart, table.concat(at, ","),
-    table.concat(lists, ","))
+  return ('<figure class="time" tabindex="0" data-seconds="%.6g" data-unit="%s" data-left="%d" \z
+    data-right="%d">%s<p class="read" aria-live="polite"></p>\z
+    <script type="application/json">{"times":[%s],"series":[%s]}</script></figure>'):format(seconds,
+    M.text(unit), LEFT, WIDTH - RIGHT, chart, table.concat(at, ","), table.concat(lists, ","))
 end
 
 local function values_of(rows, field)
@@ -157,7 +157,8 @@ function M.stacked(title, unit, seconds, rows, series, line)
   return timed(table.concat(out), seconds, unit, values_of(rows, "time"), told) .. legend(all)
 end
 
---- Lines with a band about each; series: { rows, low, mid, high, label, colour }, all with rows of the same moments.
+--- Lines with a band about each; series: { rows, low, mid, high, label, colour }, all with rows of the same
+--- moments.
 function M.bands(title, unit, seconds, series)
   local out, top = {}, 0
   for _, s in ipairs(series) do
@@ -318,9 +319,10 @@ function M.raster(title, seconds, names, events, told)
       TOP + k * h - 2, M.text(names[row]))
   end
   for _, e in ipairs(events) do
-    out[#out + 1] = ('<rect fill="var(--bad)" x="%s" y="%d" width="%d" height="%d"%s><title>%s, %.1f h</title>\z
-      </rect>'):format(n(x0 + (WIDTH - RIGHT - x0) * e[1] / seconds), TOP + (at[e[2]] - 1) * h + 1,
-      #events > 200 and 2 or 5, h - 2, M.why(told, e[3], e[1]), M.text(names[e[2]]), e[1] / 3600)
+    out[#out + 1] = ('<rect fill="var(--bad)" x="%s" y="%d" width="%d" height="%d"%s>\z
+      <title>%s, %.1f h</title></rect>'):format(n(x0 + (WIDTH - RIGHT - x0) * e[1] / seconds),
+      TOP + (at[e[2]] - 1) * h + 1, #events > 200 and 2 or 5, h - 2, M.why(told, e[3], e[1]),
+      M.text(names[e[2]]), e[1] / 3600)
   end
   local hours = seconds / 3600
   for t = 0, hours, hours_step(hours) do
@@ -347,8 +349,8 @@ local function tree_of(teams)
   return tops, below
 end
 
---- Teams { name, parent, runtime, used } as an icicle: as wide as what each may use, filled with what it uses; those
---- below it stand below it.
+--- Teams { name, parent, runtime, used } as an icicle: as wide as what each may use, filled with what it
+--- uses; those below it stand below it.
 function M.icicle(title, unit, teams, told)
   local tops, below = tree_of(teams)
   local out, row, deepest, total = {}, 44, 0, 0
@@ -364,8 +366,9 @@ function M.icicle(title, unit, teams, told)
         M.text(words), n(x), y, n(math.max(w - 2, 1)), row - 4, n(x), y,
         n(math.max(math.min(w, q.used * scale) - 2, 0)), row - 4)
       if w > 90 then
-        out[#out + 1] = ('<text class="tick on" x="%s" y="%d">%s</text><text class="tick on" x="%s" y="%d">%.3g of %.3g\z
-          </text>'):format(n(x + 6), y + 17, M.text(q.name), n(x + 6), y + 32, q.used, q.runtime)
+        out[#out + 1] = ('<text class="tick on" x="%s" y="%d">%s</text>\z
+          <text class="tick on" x="%s" y="%d">%.3g of %.3g</text>'):format(n(x + 6), y + 17, M.text(q.name),
+          n(x + 6), y + 32, q.used, q.runtime)
       end
       out[#out + 1] = "</g>"
       draw(below[q.name] or {}, x, depth + 1)

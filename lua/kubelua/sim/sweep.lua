@@ -66,8 +66,8 @@ local function names_of(t)
   return out
 end
 
--- "nodePools.1.highThresholds.cpu" as { "nodePools", 1, "highThresholds", "cpu" } and the value that is there;
--- nil when the first of them is no param that has fields.
+-- "nodePools.1.highThresholds.cpu" as { "nodePools", 1, "highThresholds", "cpu" } and the value that is
+-- there; nil when the first of them is no param that has fields.
 local function field_of(name, params)
   local first = name:match "^([%w_]+)%."
   local value = first and plain(params[first])
@@ -386,8 +386,8 @@ function M.verdict(name, a, b)
   return (d.mean > 0) == (wanted == "more") and "better" or "worse"
 end
 
---- How many of n nodes b needs less than a for the same work, by how full nodes are: n (Rb - Ra) / Rb; nil unless
---- it uses them better by more than chance.
+--- How many of n nodes b needs less than a for the same work, by how full nodes are: n (Rb - Ra) / Rb; nil
+--- unless it uses them better by more than chance.
 ---@return number?
 function M.saved(n, a, b)
   if M.verdict("utilization", a.utilization, b.utilization) ~= "better" then return nil end

@@ -1,5 +1,5 @@
--- told.lua - explanations that a page carries along: of nodes hour by hour, of the first evicted pods, of pods
--- that wait at the end, and of teams. A page has room for so many.
+-- told.lua - explanations that a page carries along: of nodes hour by hour, of the first evicted pods, of
+-- pods that wait at the end, and of teams. A page has room for so many.
 
 local core = require "kubelua.core"
 local explain = require "kubelua.sim.explain"
@@ -88,8 +88,8 @@ local function teams(self)
       { "used, cores", q.used }, { "requested by pods that wait, cores", q.waiting } } do
       lines[#lines + 1] = ("  %-38s %s"):format(fact[1], fact[2])
     end
-    lines[#lines + 1] = "runtime is what the team may use now: its min and, by its weight, a share of what others \z
-      leave, up to max"
+    lines[#lines + 1] = "runtime is what the team may use now: its min and, by its weight, a share of what \z
+      others leave, up to max"
     add(self, "team " .. name, table.concat(lines, "\n") .. "\n")
   end
 end

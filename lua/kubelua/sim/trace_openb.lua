@@ -1,5 +1,5 @@
--- trace_openb.lua - Alibaba's GPU trace of 2023: a CSV file of nodes (sn, cpu_milli, memory_mib) and one of pods
--- (name, cpu_milli, memory_mib, qos, creation_time, deletion_time in seconds).
+-- trace_openb.lua - Alibaba's GPU trace of 2023: a CSV file of nodes (sn, cpu_milli, memory_mib) and one of
+-- pods (name, cpu_milli, memory_mib, qos, creation_time, deletion_time in seconds).
 
 local csv = require "kubelua.sim.csv"
 local dice = require "kubelua.sim.dice"

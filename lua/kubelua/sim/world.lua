@@ -300,8 +300,8 @@ function W:is_for_others(p)
   return name == "*" or (object and object("spec.schedulerName") or M.SCHEDULER) == name
 end
 
---- A pod that waits for a node, or (node) has one: { name, namespace, class, cpu, memory, app, labels, work }.
---- work: seconds at full request, of a job; nil: it runs until somebody ends it.
+--- A pod that waits for a node, or (node) has one: { name, namespace, class, cpu, memory, app, labels,
+--- work }. work: seconds at full request, of a job; nil: it runs until somebody ends it.
 ---@return integer
 function W:add_pod(o)
   local p = take_pod(self, o)

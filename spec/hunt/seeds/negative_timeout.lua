@@ -1,4 +1,5 @@
--- A request of an isolated script had a time-out below zero, for which the parent killed the script's process.
+-- A request of an isolated script had a time-out below zero, for which the parent killed the script's
+-- process.
 local kube = require "kubelua"
 return kube.controller {
   name = "hunt",

@@ -407,10 +407,11 @@ static bool below_apis(const kl_discovery *s, const char *rest, kl_discovery_ans
     return ours;
 }
 
-static const char version_text[] = "{\"major\":\"1\",\"minor\":\"34\",\"gitVersion\":\"v1.34.3-kubelua\","
-                                   "\"gitCommit\":\"\",\"gitTreeState\":\"\","
-                                   "\"buildDate\":\"1970-01-01T00:00:00Z\",\"goVersion\":\"\",\"compiler\":"
-                                   "\"gcc\",\"platform\":\"linux/amd64\"}";
+static const char version_text[] =
+    "{\"major\":\"1\",\"minor\":\"34\",\"emulationMajor\":\"1\",\"emulationMinor\":\"34\","
+    "\"minCompatibilityMajor\":\"1\",\"minCompatibilityMinor\":\"33\",\"gitVersion\":\"v1.34.3-kubelua\","
+    "\"gitCommit\":\"\",\"gitTreeState\":\"\",\"buildDate\":\"1970-01-01T00:00:00Z\",\"goVersion\":\"\","
+    "\"compiler\":\"gcc\",\"platform\":\"linux/amd64\"}";
 
 bool kl_discovery_page(const kl_discovery *s, const char *path, const char *accept, kl_discovery_answer *out)
 {
@@ -428,7 +429,8 @@ bool kl_discovery_page(const kl_discovery *s, const char *path, const char *acce
     }
     if (!strcmp(path, "/version") || !strcmp(path, "/version/")) {
         out->type = kl_strdup("application/json");
-        kl_buf_puts(&out->body, version_text);
+        kl_json_indent(version_text, sizeof version_text - 1, &out->body);
+        out->lines = true;
         return true;
     }
     if (!strcmp(path, "/api/v1") || !strcmp(path, "/api/v1/")) {

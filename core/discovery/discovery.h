@@ -17,6 +17,7 @@ typedef struct kl_discovery_answer {
     char *type; /* of the body */
     kl_buf body;
     bool tagged; /* a client may keep it, by an ETag */
+    bool lines;  /* the body is in lines, whoever asks */
 } kl_discovery_answer;
 
 /* The page at a path; `accept` is the request's header, or NULL. False: there is none. Else *out is

@@ -38,6 +38,8 @@ bool kl__discovery(kl_server *s, const char *path, kl_httpd_request *http)
     if (strcmp(kl_httpd_method(http), "GET")
         || !kl_discovery_page(&d, path, kl_httpd_header(http, "Accept"), &a))
         return false;
+    if (a.type && !a.lines && !strncmp(a.type, "application/json", sizeof "application/json" - 1))
+        kl__finish_json(http, &a.body);
     if (a.tagged)
         kl__reply_tagged(http, a.type, &a.body);
     else

@@ -61,8 +61,23 @@ void kl__reply_take(kl_httpd_request *http, int code, const char *type, const ch
     kl_buf_fini(&packed);
 }
 
+void kl__finish_json(kl_httpd_request *http, kl_buf *body)
+{
+    if (!kl_show_indents(kl_httpd_header(http, "Accept"), kl_httpd_query(http, "pretty"),
+            kl_httpd_header(http, "User-Agent"))) {
+        kl_buf_putc(body, '\n');
+        return;
+    }
+    kl_buf lines = KL_BUF_INIT;
+    kl_json_indent(kl_buf_str(body), body->len, &lines);
+    kl_buf_fini(body);
+    *body = lines;
+}
+
 void kl__reply_buf(kl_httpd_request *http, int code, const char *type, const char *headers, kl_buf *body)
 {
+    if (!kl_buf_status(body) && !strncmp(type, "application/json", 16))
+        kl__finish_json(http, body);
     if (kl_buf_status(body)) {
         kl_err err = KL_ERR_INIT;
         kl__api_fail(&err, 500, "InternalError", NULL, "the answer is too large: ask for pages with limit=");
@@ -584,6 +599,39 @@ static bool small_talk(const char *path, kl_httpd_request *http)
     return health;
 }
 
+/* Whether a path that leads nowhere is below an API of built-in kinds. */
+static bool in_builtin_api(const kl_server *s, const char *path)
+{
+    if (!strncmp(path, "/api/", 5))
+        return true;
+    const char *group = strncmp(path, "/apis/", 6) ? "" : path + 6;
+    size_t n = strcspn(group, "/");
+    for (size_t i = 0; n && i < kl__kinds_len(s->kinds); i++) {
+        const kl__kind *k = kl__kinds_at(s->kinds, i);
+        if (!k->custom && strlen(k->group) == n && !memcmp(k->group, group, n))
+            return true;
+    }
+    return false;
+}
+
+static void reply_nowhere(const kl_server *s, const char *path, kl_httpd_request *http)
+{
+    static const char page[] = "404 page not found\n";
+    if (!in_builtin_api(s, path)) {
+        kl_httpd_reply(http, 404, "text/plain; charset=utf-8", "X-Content-Type-Options: nosniff\r\n", page,
+            sizeof page - 1);
+        return;
+    }
+    kl_err err = KL_ERR_INIT;
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_end(b);
+    kl__api_fail(
+        &err, 404, "NotFound", kl_builder_done(b), "the server could not find the requested resource");
+    kl__reply_error(http, NULL, &err);
+    kl_err_fini(&err);
+}
+
 static void refuse_foreign(kl_httpd_request *http, const char *header)
 {
     kl_err err = KL_ERR_INIT;
@@ -660,8 +708,7 @@ void kl__rest_handle(void *arg, kl_httpd_request *http)
         if (found)
             replied = serve_objects(&c, http);
         else
-            st = kl__api_fail(
-                &err, 404, "NotFound", NULL, "the server could not find the requested resource");
+            reply_nowhere(s, path, http);
     }
     if (st == KL_EAGAIN)
         kl_cond_signal(&s->wake); /* the ticker lets it go */

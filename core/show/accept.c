@@ -20,8 +20,8 @@ static const char streams_text[] = "application/json;stream=watch, " KL_PROTO_TY
 #define PARAMS_MAX 16
 
 typedef struct range {
-    char *type;                                /* lower case is the client's business */
-    const char *as, *group, *version, *stream; /* parameters, or NULL */
+    char *type;                                         /* lower case is the client's business */
+    const char *as, *group, *version, *stream, *pretty; /* parameters, or NULL */
     double quality;
 } range;
 
@@ -64,6 +64,8 @@ static range read_range(char *text)
             r.version = value;
         else if (!strcmp(name, "stream"))
             r.stream = value;
+        else if (!strcmp(name, "pretty"))
+            r.pretty = value;
     }
     return r;
 }
@@ -211,6 +213,39 @@ kl_show_media kl_show_error_media(const char *accept)
             }
     kl_free(copy);
     return media;
+}
+
+/* Whether the range that JSON is sent for asks for lines. */
+static bool accept_indents(const char *accept)
+{
+    range v[RANGES_MAX];
+    bool indents = false;
+    char *copy = kl_strdup(accept);
+    size_t n = read_ranges(copy, v), i = 0;
+    while (i < n && !type_is(v[i].type, KL_MEDIA_JSON))
+        i++;
+    if (i < n)
+        indents = v[i].pretty && !strcmp(v[i].pretty, "1");
+    kl_free(copy);
+    return indents;
+}
+
+bool kl_show_indents(const char *accept, const char *pretty, const char *agent)
+{
+    static const char *const yes[] = {"1", "t", "T", "true", "TRUE", "True"};
+    static const char *const agents[] = {"curl", "Wget", "Mozilla/5.0"};
+    if (accept && accept_indents(accept))
+        return true;
+    if (pretty && *pretty) {
+        for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
+            if (!strcmp(pretty, yes[i]))
+                return true;
+        return false;
+    }
+    for (size_t i = 0; agent && i < sizeof agents / sizeof *agents; i++)
+        if (!strncmp(agent, agents[i], strlen(agents[i])))
+            return true;
+    return false;
 }
 
 kl_status kl_show_fits(const kl__kind *k, const kl_show_form *form, bool list, kl_err *err)

@@ -26,6 +26,9 @@ KL_NODISCARD kl_status kl_show_negotiate(const kl__kind *k, kl_show_what what, c
 kl_show_media kl_show_error_media(const char *accept);
 /* The 406 for a single object requested as a list, or the reverse. */
 KL_NODISCARD kl_status kl_show_fits(const kl__kind *k, const kl_show_form *form, bool list, kl_err *err);
+/* Whether JSON is indented: for agents that people read with (curl, Wget, browsers), by ?pretty=, or by
+ * "pretty=1" in the Accept header. Any of the three may be NULL. */
+bool kl_show_indents(const char *accept, const char *pretty, const char *agent);
 /* For Content-Type. */
 const char *kl_show_media_type(kl_show_media media, bool stream);
 

@@ -15,7 +15,7 @@ typedef struct frame {
 
 typedef struct encoder {
     kl_buf *out;
-    bool pretty, exact;
+    bool exact;
     frame *frames, small[32];
     size_t depth, cap;
 } encoder;
@@ -81,15 +81,6 @@ static void put_scalar(kl_buf *out, const kl_value *v, bool exact)
     }
 }
 
-static void line(encoder *e)
-{
-    if (!e->pretty)
-        return;
-    kl_buf_putc(e->out, '\n');
-    for (size_t i = 0; i < e->depth; i++)
-        kl_buf_add(e->out, "  ", 2);
-}
-
 /* A scalar is written; a container is opened and becomes a frame. */
 static void begin(encoder *e, kl__h h)
 {
@@ -115,11 +106,10 @@ static void begin(encoder *e, kl__h h)
     e->frames[e->depth++] = (frame){t == KL_OBJECT ? kl__shape_of(n)->v : NULL, n->v, kl__count(n), 0};
 }
 
-static kl_status encode(const kl_value *v, kl_buf *out, bool pretty, bool exact)
+static kl_status encode(const kl_value *v, kl_buf *out, bool exact)
 {
     encoder e;
     e.out = out;
-    e.pretty = pretty;
     e.exact = exact;
     e.frames = e.small;
     e.depth = 0;
@@ -129,19 +119,14 @@ static kl_status encode(const kl_value *v, kl_buf *out, bool pretty, bool exact)
         frame *f = &e.frames[e.depth - 1];
         if (f->next == f->n) {
             e.depth--;
-            line(&e);
             kl_buf_putc(out, f->keys ? '}' : ']');
             continue;
         }
         size_t i = f->next++;
         if (i)
             kl_buf_putc(out, ',');
-        line(&e);
-        if (f->keys) {
+        if (f->keys)
             put_str(out, f->keys[i], ':');
-            if (pretty)
-                kl_buf_putc(out, ' ');
-        }
         begin(&e, f->values[i]);
     }
     if (e.frames != e.small)
@@ -149,11 +134,60 @@ static kl_status encode(const kl_value *v, kl_buf *out, bool pretty, bool exact)
     return kl_buf_status(out);
 }
 
-kl_status kl_value_encode(const kl_value *v, kl_buf *out) { return encode(v, out, false, false); }
+kl_status kl_value_encode(const kl_value *v, kl_buf *out) { return encode(v, out, false); }
 
-kl_status kl_value_encode_pretty(const kl_value *v, kl_buf *out) { return encode(v, out, true, false); }
+static void line(size_t depth, kl_buf *out)
+{
+    kl_buf_putc(out, '\n');
+    for (size_t i = 0; i < depth; i++)
+        kl_buf_add(out, "  ", 2);
+}
 
-kl_status kl_value_encode_exact(const kl_value *v, kl_buf *out) { return encode(v, out, false, true); }
+/* A string and its quotes; returns where it ends. */
+static size_t copy_string(const char *text, size_t n, kl_buf *out)
+{
+    size_t i = 1;
+    while (i < n && text[i] != '"')
+        i += text[i] == '\\' ? 2 : 1;
+    i = i < n ? i + 1 : n;
+    kl_buf_add(out, text, i);
+    return i;
+}
+
+void kl_json_indent(const char *text, size_t n, kl_buf *out)
+{
+    size_t depth = 0;
+    for (size_t i = 0; i < n && !out->failed; i++) {
+        char c = text[i], next = i + 1 < n ? text[i + 1] : '\0';
+        if (c == '"') {
+            i += copy_string(text + i, n - i, out) - 1;
+            continue;
+        }
+        if ((c == '}' || c == ']') && depth)
+            line(--depth, out);
+        kl_buf_putc(out, c);
+        if ((c == '{' || c == '[') && next == c + 2) /* "{}" and "[]" stay as they are */
+            kl_buf_putc(out, text[++i]);
+        else if (c == '{' || c == '[')
+            line(++depth, out);
+        else if (c == ',')
+            line(depth, out);
+        else if (c == ':')
+            kl_buf_putc(out, ' ');
+    }
+}
+
+kl_status kl_value_encode_pretty(const kl_value *v, kl_buf *out)
+{
+    kl_buf text = KL_BUF_INIT;
+    kl_status st = kl_value_encode(v, &text);
+    if (!st)
+        kl_json_indent(kl_buf_str(&text), text.len, out);
+    kl_buf_fini(&text);
+    return st ? st : kl_buf_status(out);
+}
+
+kl_status kl_value_encode_exact(const kl_value *v, kl_buf *out) { return encode(v, out, true); }
 
 char *kl_value_to_json(const kl_value *v)
 {

@@ -105,7 +105,9 @@ kl_status kl_value_encode(const kl_value *v, kl_buf *out);
 /* doubles that are whole numbers are written as 1.0, and are doubles again when they are read */
 kl_status kl_value_encode_exact(const kl_value *v, kl_buf *out);
 kl_status kl_value_encode_pretty(const kl_value *v, kl_buf *out); /* two spaces */
-char *kl_value_to_json(const kl_value *v);                        /* caller kl_free()s */
+/* Compact JSON in lines, two spaces for each level, at the end of `out`. */
+void kl_json_indent(const char *text, size_t n, kl_buf *out);
+char *kl_value_to_json(const kl_value *v); /* caller kl_free()s */
 
 /* --- making: each returns a new reference ------------------------------------------------- */
 const kl_value *kl_value_null(void);

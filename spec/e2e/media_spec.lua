@@ -162,6 +162,47 @@ servers.each(function(server_name, start)
       for _, card in ipairs(cards) do api:delete(path .. "/" .. card[1]) end
     end)
 
+    it("indent JSON for people, and end it with a line feed for programs", function()
+      local lines, one = '^{\n  "kind": ".*[^\n]$', '^{"kind":".*}\n$'
+      local cases = {
+        { OBJECT, "kubectl/v1", nil, one }, { OBJECT, "curl/8", nil, lines }, { OBJECTS, "Wget/1", nil, lines },
+        { OBJECTS, "Mozilla/5.0 (X11)", nil, lines }, { OBJECT, "Mozilla/4", nil, one }, { OBJECT, "Curl", nil, one },
+        { OBJECT .. "?pretty=true", "kubectl", nil, lines }, { OBJECT .. "?pretty=t", "kubectl", nil, lines },
+        { OBJECT .. "?pretty=0", "curl", nil, one }, { OBJECT .. "?pretty=yes", "curl", nil, one },
+        { OBJECT .. "?pretty=", "curl", nil, lines }, { OBJECT, "kubectl", "application/json;pretty=1", lines },
+        { OBJECT, "kubectl", "application/json;pretty=true", one },
+        { OBJECT .. "?pretty=0", "curl", "application/json;pretty=1", lines },
+        { OBJECT, "curl", "application/json" .. TABLE, lines }, { OBJECTS, "curl", "application/json" .. LIST, lines },
+        { OBJECTS .. "/none", "curl", nil, lines }, { OBJECTS .. "/none", "kubectl", nil, one },
+        { "/api", "curl", nil, lines }, { "/api", "kubectl", nil, one }, { "/apis/apps/v1", "curl", nil, lines },
+        { "/apis", "curl", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", lines },
+        { WATCH .. "&pretty=1", "curl", nil, '^{"type":"ADDED","object":{"kind":".*\n$' },
+        { "/version", "kubectl", nil, '^{\n  "major": "1",\n  "minor": "34",\n  "emulationMajor": .*}$' },
+        { "/openapi/v3/apis/apps/v1", "curl", nil, '^{"openapi":' },
+      }
+      for _, case in ipairs(cases) do
+        local path, agent, accept, like = table.unpack(case)
+        local text = api:get(path, { "User-Agent: " .. agent, "Accept: " .. (accept or "*/*") }).text
+        assert.truthy(text:find(like), ("%s of %s, %s: %s"):format(path, agent, accept, text:sub(1, 60)))
+      end
+      assert.truthy(api:get("/version").text:find('"emulationMinor": "34",\n  "minCompatibilityMajor": "1"', 1, true))
+    end)
+
+    it("tell apart an API without the resource and a path without an API", function()
+      for _, path in ipairs { "/nope", "/apis/none.example/v1", "/apis/media.example.com/v1/x",
+        "/apis/media.example.com/v9/gadgets" } do
+        local r = api:get(path)
+        assert.same({ 404, "404 page not found\n", "text/plain; charset=utf-8" },
+          { r.code, r.text, r.headers["content-type"] }, path)
+      end
+      for _, path in ipairs { "/api/v1/x", "/api/v9/x", "/apis/apps/v9", "/apis/apps/v1/deployments/x",
+        "/api/v1/namespaces/default/pods/x/y" } do
+        local r = api:get(path)
+        assert.same({ 404, {}, "the server could not find the requested resource" },
+          { r.code, r.body.details, r.body.message }, path)
+      end
+    end)
+
     it("take bodies of three media types, and name them to who sends another", function()
       for _, path in ipairs { "/api/v1/namespaces/default/configmaps", CUSTOMS } do
         for _, media in ipairs { "text/plain", "application/cbor" } do

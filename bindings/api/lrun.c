@@ -148,11 +148,21 @@ static int sleep_for(lua_State *L)
 
 /* --- kinds -------------------------------------------------------------------------------- */
 
+static void push_kind(lua_State *L, const kl_resource *r)
+{
+    if (*r->group)
+        lua_pushfstring(L, "%s/%s/%s", r->group, r->version, r->kind);
+    else
+        lua_pushfstring(L, "%s/%s", r->version, r->kind);
+}
+
 static int push_resource(lua_State *L, const kl_resource *r)
 {
     if (!r)
         return 0;
-    lua_createtable(L, 0, 3);
+    lua_createtable(L, 0, 4);
+    push_kind(L, r);
+    lua_setfield(L, -2, "kind");
     lua_pushboolean(L, r->namespaced);
     lua_setfield(L, -2, "namespaced");
     lua_pushboolean(L, kl_resource_has_subresource(r, "status"));
@@ -172,6 +182,18 @@ static const kl_resource *known(lua_State *L, const char *kind)
     return r || !s->run ? r : kl_run_resource(s->run, kind);
 }
 
+/* run.kind(word): the kind in full, as far as the cache or discovery knows it by now; else nil. */
+static int kind(lua_State *L)
+{
+    lua_settop(L, 1);
+    lua_pushnil(L);
+    const kl_resource *r = known(L, lkl__text(L, 1));
+    if (!r)
+        return 0;
+    push_kind(L, r);
+    return 1;
+}
+
 static int resource_done(lua_State *L, int status, lua_KContext ctx)
 {
     (void)status, (void)ctx;
@@ -185,7 +207,8 @@ static int resource_done(lua_State *L, int status, lua_KContext ctx)
     return push_resource(L, known(L, kind));
 }
 
-/* run.resource(kind [, cluster]): {namespaced, status, plural}, by discovery when it is not known yet. */
+/* run.resource(kind [, cluster]): {kind, namespaced, status, plural}, by discovery when it is not known yet.
+ */
 static int resource(lua_State *L)
 {
     const char *kind = lkl__text(L, 1);
@@ -430,9 +453,10 @@ static int now(lua_State *L)
 void lkl__push_run(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"call", call}, {"sleep", sleep_for}, {"resource", resource},
-        {"owns", owns}, {"get", get}, {"list", list}, {"each", each}, {"event", event}, {"answer", answer},
-        {"log", log_line}, {"logs", logs}, {"quote", quote}, {"now", now}, {"clusters", clusters},
-        {"priority", priority}, {"believed", believed}, {"elided", elided}, {NULL, NULL}};
+        {"kind", kind}, {"owns", owns}, {"get", get}, {"list", list}, {"each", each}, {"event", event},
+        {"answer", answer}, {"log", log_line}, {"logs", logs}, {"quote", quote}, {"now", now},
+        {"clusters", clusters}, {"priority", priority}, {"believed", believed}, {"elided", elided},
+        {NULL, NULL}};
     luaL_newlib(L, functions);
     lkl__open_cut(L);
     lkl__open_context(L);

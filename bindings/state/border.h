@@ -273,6 +273,7 @@ void lkl__open_selector(lua_State *L);
 void lkl__open_patch(lua_State *L);
 void lkl__open_op(lua_State *L);
 void lkl__open_suggest(lua_State *L);
+void lkl__open_kinds(lua_State *L);
 void lkl__open_http(lua_State *L);
 void lkl__open_web(lua_State *L);
 void lkl__open_bell(lua_State *L);

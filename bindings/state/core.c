@@ -31,6 +31,7 @@ void lkl__push_script_core(lua_State *L)
     lkl__open_patch(L);
     lkl__open_op(L);
     lkl__open_suggest(L);
+    lkl__open_kinds(L);
     lkl__open_http(L);
     lkl__open_secret(L);
 }

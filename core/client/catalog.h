@@ -6,6 +6,7 @@
 #ifndef KL_CLIENT_CATALOG_H
 #define KL_CLIENT_CATALOG_H
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/map.h"
 #include "model/resource.h"
@@ -64,6 +65,10 @@ KL_NODISCARD kl_status kl__catalog_find(
     const kl__catalog *c, const char *word, const kl_resource **out, kl_err *err);
 /* The same without the story; remembers words, so under the lock of its owner. NULL: unknown or ambiguous. */
 const kl_resource *kl__catalog_word(kl__catalog *c, const char *word);
+/* Appends "; did you mean ...?" with the kinds that an unknown word is near to, or nothing. */
+void kl__catalog_near(const kl__catalog *c, const char *word, kl_buf *out);
+/* Whether a word, of the forms above, is a name of r. */
+bool kl__resource_has_name(const kl_resource *r, const char *word);
 /* Whether a bare name of r (its plural, say) resolves to r: its group prefers that version. */
 bool kl__catalog_preferred(const kl__catalog *c, const kl_resource *r);
 /* KL_EINVAL for text that could not name a kind; the message says what could. */

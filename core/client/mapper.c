@@ -120,6 +120,17 @@ static bool in_group(const kl_resource *r, const name *n)
         && (!*n->version || !strcmp(r->version, n->version));
 }
 
+bool kl__resource_has_name(const kl_resource *r, const char *word)
+{
+    name n;
+    if (kl__word_check(word, NULL))
+        return false;
+    parse(word, &n);
+    bool has = in_group(r, &n) && has_word(r, n.word);
+    name_fini(&n);
+    return has;
+}
+
 /* A name proper beats a short one: a CRD must not hide "pods" by its short name. */
 static int rank(const kl_resource *r, const char *word)
 {
@@ -170,7 +181,8 @@ static int nearness(const name *n, const kl_resource *r)
     return (other_name ? 0 : (int)letters) * 2 + !group;
 }
 
-static void suggest(const kl__catalog *c, const name *n, kl_buf *out)
+/* How many it suggested. */
+static int suggest(const kl__catalog *c, const name *n, kl_buf *out)
 {
     int told = 0;
     for (int rank = 0; rank <= 2 * LETTERS_MAX + 1 && told < SUGGESTIONS_MAX; rank++)
@@ -184,8 +196,15 @@ static void suggest(const kl__catalog *c, const name *n, kl_buf *out)
         }
     if (told)
         kl_buf_putc(out, '?');
-    else if (*n->group && !kl_map_has(c->groups, n->group))
-        kl_buf_printf(out, "; it has no API group \"%s\": is the CRD installed?", n->group);
+    return told;
+}
+
+void kl__catalog_near(const kl__catalog *c, const char *word, kl_buf *out)
+{
+    name n;
+    parse(word, &n);
+    (void)suggest(c, &n, out);
+    name_fini(&n);
 }
 
 static const char *failure_in_group(const kl__catalog *c, const name *n)
@@ -236,8 +255,8 @@ kl_status kl__catalog_find(const kl__catalog *c, const char *word, const kl_reso
         st = kl_fail(err, KL_ESERVER, "looking up \"%s\": discovery of its API group failed: %s", word, why);
     else {
         kl_buf more = KL_BUF_INIT;
-        if (c)
-            suggest(c, &n, &more);
+        if (c && !suggest(c, &n, &more) && *n.group && !kl_map_has(c->groups, n.group))
+            kl_buf_printf(&more, "; it has no API group \"%s\": is the CRD installed?", n.group);
         st = kl_fail(err, KL_ENOTFOUND, "the server has no \"%s\"%s", word, kl_buf_str(&more));
         kl_buf_fini(&more);
     }

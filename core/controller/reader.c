@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/suggest.h"
+#include "client/catalog.h"
 #include "model/object.h"
 #include "value/path.h"
 #include "model/selector.h"
@@ -20,30 +21,49 @@ const char *kl__wired_index_name(kl_wiring *w, const kl_need *n, const char *nam
     return NULL;
 }
 
-/* The cached kind that a word probably means: "cm", "ConfigMap", "v1/Configmap". NULL: none. */
+/* The cached kind that a word probably means: "v1/Configmap", "apps/v1/Deploymnt". NULL: none. */
 static const char *meant(const kl_wiring *w, const char *word)
 {
-    const char **kinds = kl_new_array(const char *, w->n_needs + 1), *found = NULL;
+    const char *last = strrchr(word, '/'), *own = last ? last + 1 : word, *near = NULL;
     for (size_t i = 0; i < w->n_needs; i++) {
-        const kl_resource *r = w->needs[i].resource;
         const char *kind = kl_cache_kind(w->needs[i].cache), *slash = strrchr(kind, '/');
-        kinds[i] = kind;
-        if ((slash && !strcasecmp(word, slash + 1)) || (r && r->plural && !strcmp(word, r->plural)))
-            found = kind;
-        for (char **s = r ? r->short_names : NULL; s && *s; s++)
-            if (!strcmp(word, *s))
-                found = kind;
+        const char *bare = slash ? slash + 1 : kind;
+        if (!strcasecmp(own, bare))
+            return kind;
+        if (!near && kl_suggest(own, &bare, 1))
+            near = kind;
     }
-    if (!found)
-        found = kl_suggest(word, kinds, w->n_needs);
-    kl_free(kinds);
-    return found;
+    return near;
+}
+
+static kl_status ambiguous(const kl_wiring *w, const char *word, kl_err *err)
+{
+    kl_buf kinds = KL_BUF_INIT;
+    for (size_t i = 0; i < w->n_needs; i++)
+        if (w->needs[i].resource && kl__resource_has_name(w->needs[i].resource, word))
+            kl_buf_printf(&kinds, "%s\"%s\"", kinds.len ? " or " : "", kl_cache_kind(w->needs[i].cache));
+    kl_status st = kl_fail(err, KL_EINVAL,
+        "controller %s keeps several kinds named %s in its cache: name one of %s", w->logic.spec->name, word,
+        kl_buf_str(&kinds));
+    kl_buf_fini(&kinds);
+    return st;
+}
+
+/* In full, or by another name; NULL: not declared, or several have that name. */
+static kl_need *need_of(kl_reader *rd, const char *kind, size_t *named)
+{
+    kl_need *n = kl__wiring_need(rd->w, kind);
+    *named = n ? 1 : kl__wiring_named(rd->w, kind, &n);
+    return *named == 1 ? n : NULL;
 }
 
 static kl_status find(kl_reader *rd, const char *kind, kl_need **out, kl_err *err)
 {
-    kl_need *n = kl__wiring_need(rd->w, kind);
+    size_t named;
+    kl_need *n = need_of(rd, kind, &named);
     const char *near = n ? NULL : meant(rd->w, kind);
+    if (named > 1)
+        return ambiguous(rd->w, kind, err);
     if (near)
         return kl_fail(err, KL_EINVAL, "controller %s does not keep %s in its cache; did you mean \"%s\"?",
             rd->w->logic.spec->name, kind, near);
@@ -137,7 +157,8 @@ const kl_resource *kl_reader_resource(kl_reader *rd, const char *kind)
 {
     if (rd->remote)
         return rd->remote->resource(rd->remote, KL_FLEET_NONE, kind);
-    kl_need *n = kl__wiring_need(rd->w, kind);
+    size_t named;
+    kl_need *n = need_of(rd, kind, &named);
     return n ? n->resource : NULL;
 }
 

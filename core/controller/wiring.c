@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "model/object.h"
 #include "run/params.h"
+#include "client/catalog.h"
 #include "controller/wiring_impl.h"
 
 /* --- the mapper's state ------------------------------------------------------------------- */
@@ -119,6 +120,15 @@ kl_need *kl__wiring_need(kl_wiring *w, const char *kind)
         if (!strcmp(kl_cache_kind(w->needs[i].cache), kind))
             return &w->needs[i];
     return NULL;
+}
+
+size_t kl__wiring_named(kl_wiring *w, const char *word, kl_need **out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < w->n_needs; i++)
+        if (w->needs[i].resource && kl__resource_has_name(w->needs[i].resource, word) && !n++)
+            *out = &w->needs[i];
+    return n;
 }
 
 static char *joined(char **paths)

@@ -128,6 +128,9 @@ bool kl__holding_advance(kl_wiring *w); /* true: everything it holds is present 
 char *kl__holding_why(const kl_wiring *w);
 
 kl_need *kl__wiring_need(kl_wiring *w, const char *kind); /* NULL when not declared */
+/* How many of its kinds, as far as they are there, have that name ("cm", "deployments.apps"); *out the first.
+ */
+size_t kl__wiring_named(kl_wiring *w, const char *word, kl_need **out);
 /* The script's priority of an object of its resource (NULL: unknown), within +-KL_PRIORITY_MOST. A function
  * runs on the mapper thread with its `state`; without a state the result is 0. */
 int kl__own_priority(kl_wiring *w, void *state, const kl_value *object);

@@ -90,7 +90,7 @@ typedef struct remote {
 static bool remote_at(const kl_discovery *s, size_t i, remote *out)
 {
     const kl__bucket *b = s->services;
-    for (size_t k = 0; k < b->len; k++) {
+    for (size_t k = 0; b && k < b->len; k++) {
         const kl_value *spec = kl_value_get(b->v[k]->object, "spec");
         *out = (remote){kl_value_str_at(spec, "group", NULL), kl_value_str_at(spec, "version", NULL)};
         if (kl_value_type(kl_value_get(spec, "service")) == KL_OBJECT && out->group && out->version

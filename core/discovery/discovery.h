@@ -9,7 +9,7 @@
 
 typedef struct kl_discovery {
     const kl__kinds *kinds;
-    const kl__bucket *services; /* APIServices */
+    const kl__bucket *services; /* APIServices; NULL: none */
 } kl_discovery;
 
 typedef struct kl_discovery_answer {

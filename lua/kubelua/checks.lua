@@ -4,6 +4,7 @@
 -- script.
 
 local core = require "kubelua.core"
+local kinds = require "kubelua.kinds"
 local suggest = require "kubelua.suggest"
 
 local M = {}
@@ -66,16 +67,27 @@ function M.keys(self, where, t, known, items)
   end
 end
 
-function M.kind(self, where, kind)
-  if type(kind) ~= "string" then
-    fail(self, "%s must be a kind such as \"v1/Pod\", got %s", where, type(kind))
+--- The kind in full of one of its names.
+function M.kind(self, where, word)
+  if type(word) ~= "string" then
+    fail(self, "%s must be a kind such as \"v1/Pod\", got %s", where, type(word))
   end
-  local api, word = kind:match "^(.+)/([^/]+)$"
-  local version = api and (api:match "^[%w.-]+/(v%w+)$" or api:match "^(v%w+)$")
-  if not version or not word:find "^%u%w*$" then
-    fail(self, "%s: %q is not a kind%s", where, kind, require "kubelua.kinds".hint(kind))
-  end
+  local kind, why = kinds.full(word)
+  if not kind then fail(self, "%s: %s", where, why) end
   return kind
+end
+
+--- A table by kinds, with the kinds in full; list items stay where they are.
+function M.by_kind(self, where, t)
+  local out, words = {}, {}
+  for _, key in ipairs(M.sorted(t)) do
+    local kind = math.type(key) == "integer" and key or M.kind(self, where, key)
+    if out[kind] ~= nil then
+      fail(self, "%s: %q and %q are the same kind; merge them", where, words[kind], key)
+    end
+    out[kind], words[kind] = t[key], key
+  end
+  return out
 end
 
 --- The servers that ctx.http may reach, in the form of core/http/reach.h: a URL, a table { url, reads }, or a
@@ -121,7 +133,7 @@ function M.kinds(self, where, list)
     if math.type(key) ~= "integer" then
       fail(self, "%s must be a list: { \"v1/Pod\", ... }; '%s' is a name in it", where, tostring(key))
     end
-    M.kind(self, where, kind)
+    kind = M.kind(self, where, kind)
     if not seen[kind] then out[#out + 1] = kind end
     seen[kind] = true
   end

@@ -5,6 +5,7 @@
 local conditions = require "kubelua.conditions"
 local core = require "kubelua.core"
 local http = require "kubelua.http"
+local kinds = require "kubelua.kinds"
 local news = require "kubelua.news"
 local object = require "kubelua.object"
 local options = require "kubelua.options"
@@ -120,6 +121,12 @@ end
 local LIST = { namespace = "string", labels = "selector", fields = "selector", index = "index",
   value = "value", limit = "integer" }
 
+-- The kind in full that a script names in a word, as far as it is known by now; else the word itself, of which the
+-- server, or the cache, says what is wrong with it.
+local function in_full(word)
+  return kinds.known(word) or type(word) == "string" and run.kind(word) or word
+end
+
 -- A name alone means the key's own namespace for namespaced kinds.
 local function place(self, kind, namespace)
   if namespace then return namespace end
@@ -129,11 +136,12 @@ end
 
 --- From the cache: the object or nil. ctx:get("v1/Secret", "name"), (kind, namespace, name), (kind,
 --- "namespace/name")
----@param kind string
+---@param kind string       or another name of it: "secrets", "deploy", "deployments.apps"
 ---@param namespace_or_key string
 ---@param name string?
 ---@return kubelua.view?
 function Context:get(kind, namespace_or_key, name, ...) -- luacheck: no self
+  kind = in_full(kind)
   local o = run.get(kind, namespace_or_key, name, ...)
   if o ~= false then return o end
   local op = request.get("ctx:get", kind, namespace_or_key, name, ...)      -- says what is wrong with them
@@ -167,17 +175,20 @@ end
 ---@param kind string
 ---@param opts {namespace?: string, labels?: any, fields?: any, index?: string|table, value?: string|string[], limit?: integer}?
 ---@return kubelua.view[]
-function Context:list(kind, opts) return run.list(kind, query("ctx:list", opts)) end -- luacheck: no self
+function Context:list(kind, opts) return run.list(in_full(kind), query("ctx:list", opts)) end -- luacheck: no self
 
 --- From the cache: iterates over the present objects.
 ---@param kind string
 ---@param opts table?
 ---@return fun(): kubelua.view?
-function Context:each(kind, opts) return run.each(kind, query("ctx:each", opts)) end -- luacheck: no self
+function Context:each(kind, opts) return run.each(in_full(kind), query("ctx:each", opts)) end -- luacheck: no self
 
 -- ---------------------------------------------------------------- sending
 
-local function send(op) return run.call(op) end
+local function send(op)
+  if op.verb ~= "http" then op.kind = in_full(op.kind) end
+  return run.call(op)
+end
 
 local function get_live(op)
   local ok, result = pcall(send, op)
@@ -274,7 +285,9 @@ end
 
 -- A namespaced object without a namespace lives in the key's.
 local function placed(self, op)
-  op.ns = place(self, op.kind, op.ns)
+  local kind = in_full(op.kind)
+  op.ns = place(self, kind, op.ns)
+  op.kind = in_full(kind)
   return op
 end
 
@@ -513,12 +526,10 @@ function M.hands.apply(ctx, what, o, force)
 end
 
 function M.hands.delete(ctx, what, o)
-  local opts
-  if not core.is_view(o) and o.metadata == nil then
-    opts = { propagation = o.propagation, uid = o.uid, resourceVersion = o.resourceVersion }
-    o = { kind = o.kind, namespace = o.namespace, name = o.name }
-  end
-  return placed(ctx, request.delete(what, o, opts))
+  if core.is_view(o) or o.metadata ~= nil then return placed(ctx, request.delete(what, o)) end
+  local opts = { propagation = o.propagation, uid = o.uid, resourceVersion = o.resourceVersion }
+  if o.namespace == nil then return placed(ctx, request.delete(what, o.kind, o.name, opts)) end
+  return placed(ctx, request.delete(what, o.kind, o.namespace, o.name, opts))
 end
 
 function M.hands.status(ctx, o, status, observed)

@@ -10,6 +10,7 @@
 
 local checks = require "kubelua.checks"
 local core = require "kubelua.core"
+local known_kind = require "kubelua.kinds".known
 local params = require "kubelua.params"
 local request = require "kubelua.request"
 local scheduling = require "kubelua.scheduling"
@@ -19,7 +20,7 @@ local M = {}
 
 ---@class kubelua.ControllerSpec
 ---@field name string                      field manager, lease and metric label: lower case letters, digits and -
----@field resource string|string[]         "example.com/v1/SecretSync", "v1/Node"; of a list each kind gets a controller of its own
+---@field resource string|string[]         "example.com/v1/SecretSync", "v1/Node", "deploy"; of a list each kind gets a controller of its own
 ---@field reconcile fun(obj: kubelua.view, ctx: kubelua.Context): kubelua.Result|kubelua.Verdict|string|number|boolean|nil, any
 ---@field finalize? fun(obj: kubelua.view, ctx: kubelua.Context): kubelua.Result|kubelua.Verdict|string|number|boolean|nil, any   before a deleted object goes
 ---@field finalizer? string|string[]       its name, "kubelua.dev/<name>" unless said; a list: and the names that it had before
@@ -249,10 +250,13 @@ local function check_indexes(self, indexes)
   self.indexes = {}
   if indexes == nil then return end
   if type(indexes) ~= "table" then fail(self, "indexes must be a table, got %s", type(indexes)) end
+  local seen = {}
   for _, key in ipairs(sorted(indexes)) do
     local how = indexes[key]
-    if type(key) == "string" and key:find("/", 1, true) then
-      check_kind(self, "indexes", key)
+    if type(key) == "string" and (type(how) == "table" or key:find("/", 1, true)) then
+      key = check_kind(self, "indexes", key)
+      if seen[key] then fail(self, "indexes of %s are listed twice; merge them", key) end
+      seen[key] = true
       if type(how) ~= "table" then
         fail(self, "indexes[\"%s\"] must be a table of indexes of that kind: { node = \"spec.nodeName\" \z
           }, got %s", key, type(how))
@@ -317,8 +321,8 @@ local function check_watches(self, watches)
     fail(self, "watches must say which keys a change enqueues: { [%q] = \"owner\" }, \"same-name\", \z
       { via = an index } or function(obj, ctx); got a list", tostring(watches[1]))
   end
+  watches = checks.by_kind(self, "watches", watches)
   for _, kind in ipairs(sorted(watches)) do
-    check_kind(self, "watches", kind)
     self.watches[#self.watches + 1] = check_watch(self, kind, watches[kind])
   end
 end
@@ -329,11 +333,10 @@ local function check_owns(self, owns)
   if owns == nil then return end
   if type(owns) ~= "table" then fail(self, "owns must be a list of kinds, got %s", type(owns)) end
   local list, more = {}, {}
-  for key, value in pairs(owns) do
+  for key, value in pairs(checks.by_kind(self, "owns", owns)) do
     if math.type(key) == "integer" then
       list[#list + 1] = value
     else
-      check_kind(self, "owns", key)
       if type(value) ~= "table" then
         fail(self, "owns[%q] must be a table such as { when = { \"generation\" } }, got %s", key, type(value))
       end
@@ -359,11 +362,10 @@ local function check_reads(self, reads)
   if reads == nil then return end
   if type(reads) ~= "table" then fail(self, "reads must be a list of kinds, got %s", type(reads)) end
   local list, more = {}, {}
-  for key, value in pairs(reads) do
+  for key, value in pairs(checks.by_kind(self, "reads", reads)) do
     if math.type(key) == "integer" then
       list[#list + 1] = value
     else
-      check_kind(self, "reads", key)
       if type(value) ~= "table" then
         fail(self, "reads[%q] must be a table such as { selector = \"app=web\" }, got %s", key, type(value))
       end
@@ -460,10 +462,12 @@ local function check_fields(self, fields)
   end
   local kinds, own, by_kind = kinds_of(self), {}, {}
   for key, value in pairs(fields) do
+    local kind = type(key) == "string" and known_kind(key)
     if math.type(key) == "integer" then
       own[key] = value
-    elseif type(key) == "string" and kinds[key] then
-      by_kind[key] = value
+    elseif kind and kinds[kind] then
+      if by_kind[kind] then fail(self, "fields: paths of %s are listed twice; merge them", kind) end
+      by_kind[kind] = value
     else
       fail(self, "fields[%q]: this controller has no such kind in a cache%s", tostring(key),
         type(key) == "string" and suggest.hint(key, kinds) or "")

@@ -9,6 +9,7 @@
 
 local conversion = require "kubelua.conversion"
 local core = require "kubelua.core"
+local kinds = require "kubelua.kinds"
 local suggest = require "kubelua.suggest"
 
 local M = {}
@@ -186,13 +187,15 @@ function M.crd(crd)
   conversions[name] = crd.conversion and conversion_of(crd, name, versions, kind:match "([^/]+)/[^/]+$")
     or nil
   if not declared[name] then order[#order + 1] = name end
+  local short, singular = crd.short and texts(crd.short) or nil, crd.singular or crd.kind:lower()
+  kinds.define(kind, { plural, singular, table.unpack(short or {}) })
   declared[name] = core.value({
     apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition",
     metadata = { name = name },
     spec = {
       group = crd.group, scope = scope,
       names = { kind = crd.kind, listKind = crd.kind .. "List", plural = plural,
-        singular = crd.singular or crd.kind:lower(), shortNames = crd.short and texts(crd.short) or nil,
+        singular = singular, shortNames = short,
         categories = crd.categories },
       versions = versions,
     },

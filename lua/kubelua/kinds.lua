@@ -1,79 +1,77 @@
--- kinds.lua - guesses the kind that a script means by a word that is not a kind. Scripts name kinds in full,
--- "v1/ConfigMap", so that a kind has one name in tables, caches and results; short names such as "cm" belong to
--- the command line. The kinds that every server has are listed here, so no server need be asked.
+-- kinds.lua - a kind by any of its names: "cm", "configmaps", "ConfigMap" and "deployments.apps" mean what a server
+-- says of them. Caches, results and messages have kinds in full, "v1/ConfigMap", so that a kind has one name there.
+--
+-- Where a script is loaded there is no server to ask: built-in kinds and the script's own (kube.crd) are known
+-- then. In a run, the server knows the others.
 
 local core = require "kubelua.core"
 
 local M = {}
 
--- Kinds by group and version, with their short names as servers tell them.
-local KINDS = {
-  ["v1"] = "ComponentStatus:cs ConfigMap:cm Endpoints:ep Event:ev LimitRange:limits Namespace:ns Node:no \z
-    PersistentVolume:pv PersistentVolumeClaim:pvc Pod:po PodTemplate ReplicationController:rc \z
-    ResourceQuota:quota Secret Service:svc ServiceAccount:sa",
-  ["admissionregistration.k8s.io/v1"] = "MutatingWebhookConfiguration ValidatingAdmissionPolicy \z
-    ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration",
-  ["apiextensions.k8s.io/v1"] = "CustomResourceDefinition:crd,crds",
-  ["apiregistration.k8s.io/v1"] = "APIService",
-  ["apps/v1"] = "ControllerRevision DaemonSet:ds Deployment:deploy ReplicaSet:rs StatefulSet:sts",
-  ["autoscaling/v2"] = "HorizontalPodAutoscaler:hpa",
-  ["batch/v1"] = "CronJob:cj Job",
-  ["certificates.k8s.io/v1"] = "CertificateSigningRequest:csr",
-  ["coordination.k8s.io/v1"] = "Lease",
-  ["discovery.k8s.io/v1"] = "EndpointSlice",
-  ["flowcontrol.apiserver.k8s.io/v1"] = "FlowSchema PriorityLevelConfiguration",
-  ["networking.k8s.io/v1"] = "IPAddress:ip Ingress:ing IngressClass NetworkPolicy:netpol ServiceCIDR",
-  ["node.k8s.io/v1"] = "RuntimeClass",
-  ["policy/v1"] = "PodDisruptionBudget:pdb",
-  ["rbac.authorization.k8s.io/v1"] = "ClusterRole ClusterRoleBinding Role RoleBinding",
-  ["resource.k8s.io/v1"] = "DeviceClass ResourceClaim ResourceClaimTemplate ResourceSlice",
-  ["scheduling.k8s.io/v1"] = "PriorityClass:pc",
-  ["storage.k8s.io/v1"] = "CSIDriver CSINode CSIStorageCapacity StorageClass:sc VolumeAttachment \z
-    VolumeAttributesClass:vac",
-}
+-- The kinds of the script's own definitions, in lists by each of their names.
+local own = {}
 
-local function plural_of(kind)
-  local word = kind:lower()
-  if word:find "points$" then return word end
-  if word:find "[sxz]$" then return word .. "es" end
-  if word:find "[^aeiou]y$" then return word:sub(1, -2) .. "ies" end
-  return word .. "s"
-end
-
--- By short name, kind and plural in lower case; and the words that a typo is near to.
-local function read()
-  local by, words = {}, {}
-  for group, text in pairs(KINDS) do
-    for entry in text:gmatch "%S+" do
-      local kind, short = entry:match "^(%a+):?(.*)$"
-      local full = group .. "/" .. kind
-      for word in (kind:lower() .. "," .. plural_of(kind) .. "," .. short):gmatch "[^,]+" do
-        by[word], words[#words + 1] = full, word
-      end
-    end
+local function add(words, word, kind)
+  local list = words[word] or {}
+  words[word] = list
+  for _, there in ipairs(list) do
+    if there == kind then return end
   end
-  table.sort(words)
-  return by, words
+  list[#list + 1] = kind
 end
 
---- The kind in full for a short name, a plural, or a kind without its group, with a wrong one or another case:
---- "cm", "pods", "deployments.apps", "Deployment"; nil when none is near.
----@param word string
----@return string?
-function M.meant(word)
-  local by, words = read()
-  local last = word:lower():match "([^/]*)$":match "^[^.]*"
-  if last == "" then return nil end
-  return by[last] or by[core.nearest(last, words)]
+--- From now on the names mean a kind of the script's own.
+---@param kind string    "example.com/v1/Site"
+---@param names string[] its plural, singular and short names
+---@param words? table   where they are remembered, for M.full; those of this state unless said
+function M.define(kind, names, words)
+  words = words or own
+  local group, bare = kind:match "^(.+)/[^/]+/([^/]+)$"
+  add(words, bare, kind)
+  add(words, group .. "/" .. bare, kind)
+  for _, name in ipairs(names) do
+    add(words, name, kind)
+    add(words, name .. "." .. group, kind)
+  end
 end
 
---- The end of a message about such a word: "; write \"v1/ConfigMap\"", or how kinds are written.
+local function is_full(word)
+  local api, kind = word:match "^(.+)/([^/]+)$"
+  return api ~= nil and kind:find "^%u%w*$" ~= nil
+    and (api:find "^[%w.-]+/v%w+$" ~= nil or api:find "^v%w+$" ~= nil)
+end
+
+--- The kind in full that a word names; nil and why, when it names none or several.
 ---@param word string
----@return string
-function M.hint(word)
-  local meant = M.meant(word)
-  return meant and ("; did you mean %q?"):format(meant)
-    or "; write \"v1/Pod\" or \"group/version/Kind\" such as \"apps/v1/Deployment\""
+---@param words? table   as M.define has them
+---@return string? kind, string? why
+function M.full(word, words)
+  if is_full(word) then return word end
+  local builtin, why = core.kind(word)
+  local found = { table.unpack((words or own)[word] or {}) }
+  if builtin then table.insert(found, 1, builtin) end
+  -- The core group wins, as it does on a server.
+  if #found < 2 or builtin and builtin:find "^v1/" then return found[1], why end
+  for i, kind in ipairs(found) do found[i] = ("%q"):format(kind) end
+  return nil, ("%q is in several API groups: name one of %s"):format(word, table.concat(found, " or "))
+end
+
+-- What scripts ask for is few words; a script that makes them up does not fill the memory.
+local KEPT_MAX, WORD_MAX = 256, 128
+local kept, count = {}, 0
+
+--- The same, remembered: the kind in full, or nil when no kind that is known here has that name.
+---@param word any
+---@return string? kind
+function M.known(word)
+  local kind = kept[word]
+  if kind == nil and type(word) == "string" then
+    kind = M.full(word) or false
+    if #word > WORD_MAX then return kind or nil end
+    if count == KEPT_MAX then kept, count = {}, 0 end
+    kept[word], count = kind, count + 1
+  end
+  return kind or nil
 end
 
 return M

@@ -7,6 +7,7 @@
 
 local checks = require "kubelua.checks"
 local core = require "kubelua.core"
+local kinds = require "kubelua.kinds"
 local params = require "kubelua.params"
 local saying = require "kubelua.saying"
 local scheduling = require "kubelua.scheduling"
@@ -18,7 +19,7 @@ local M = {}
 
 ---@class kubelua.WebhookSpec
 ---@field name string                      its path, and the name of its configuration: "pod-defaults", "pods.example.com"
----@field resource string|string[]         what is looked at: "apps/v1/Deployment", "v1/Pod/exec", or "*"
+---@field resource string|string[]         what is looked at: "apps/v1/Deployment", "deploy", "v1/Pod/exec", or "*"
 ---@field operations? string[]             "CREATE", "UPDATE", "DELETE", "CONNECT"; { "CREATE", "UPDATE" } unless said
 ---@field subresources? string[]           of each resource, as well
 ---@field scope? "*"|"Namespaced"|"Cluster"
@@ -111,11 +112,11 @@ local function check_resources(self, spec)
       local head, tail = word:match "^(.-%f[%u]%u%w*)/(.+)$"
       if head then kind, sub = head, tail end
     end
-    if word ~= "*" then checks.kind(self, "resource", kind) end
+    if word ~= "*" then kind = checks.kind(self, "resource", kind) end
     if sub and not sub:find "^[%l*]+$" then
       fail(self, "resource: %q: a subresource must be a word such as \"scale\"", word)
     end
-    add(word)
+    add(sub and kind .. "/" .. sub or kind)
     for _, s in ipairs(subs) do
       if word == "*" then fail(self, "subresources: not possible with \"*\"; name the resources") end
       add(kind .. "/" .. s)
@@ -226,18 +227,20 @@ local function check_fields(self, fields)
     fail(self, "fields must be lists of paths by kind: { [\"v1/Pod\"] = { \"spec.nodeName\" } }, got %s",
       type(fields))
   end
-  local kinds = {}
-  for _, kind in ipairs(self.reads or {}) do kinds[kind] = true end
-  for _, kind in ipairs(checks.sorted(fields)) do
-    if not kinds[kind] then
-      fail(self, "fields[%q]: this webhook does not handle that kind%s", tostring(kind),
-        suggest.hint(kind, self.reads or {}))
+  local read = {}
+  for _, kind in ipairs(self.reads or {}) do read[kind] = true end
+  for _, key in ipairs(checks.sorted(fields)) do
+    local kind = kinds.known(key)
+    if not read[kind] then
+      fail(self, "fields[%q]: this webhook does not handle that kind%s", tostring(key),
+        suggest.hint(key, self.reads or {}))
     end
-    for _, path in ipairs(texts(self, "fields", fields[kind])) do
+    read[kind] = nil
+    for _, path in ipairs(texts(self, "fields", fields[key])) do
       local why = checks.no_path(path)
       if why then fail(self, "fields: %s", why) end
     end
-    self.fields[#self.fields + 1] = { kind = kind, paths = fields[kind] }
+    self.fields[#self.fields + 1] = { kind = kind, paths = fields[key] }
   end
 end
 

@@ -37,13 +37,13 @@ servers.each(function(name, start)
       s:stop()
     end)
 
-    it("has the words of built-in kinds that scripts are told of", function()
+    it("has the names of built-in kinds that a script is loaded with", function()
       local kinds, n = require "kubelua.kinds", 0
       local function is(word, kind)
         -- Events are of two groups, and the first one counts.
         local full = c:resource(word)
         assert.equal(("%s%s/%s"):format(full.group ~= "" and full.group .. "/" or "", full.version, full.kind),
-          kinds.meant(word), kind)
+          kinds.full(word), kind)
         n = n + 1
       end
       for _, r in ipairs((c:resources { verb = "list" })) do
@@ -55,9 +55,9 @@ servers.each(function(name, start)
         end
       end
       assert.is_true(n > 120)
-      assert.equal("apps/v1/Deployment", kinds.meant "deployments.apps")
-      assert.equal("apps/v1/Deployment", kinds.meant "extensions/v1beta1/Deploymnt")
-      assert.is_nil(kinds.meant "zebra")
+      assert.equal("apps/v1/Deployment", kinds.full "deployments.apps")
+      assert.equal("autoscaling/v1/HorizontalPodAutoscaler", kinds.full "hpa.v1.autoscaling")
+      assert.equal("new.example.com/v1/Kind", kinds.full "new.example.com/v1/Kind")
     end)
 
     it("knows kubectl's words in every call", function()

@@ -118,7 +118,9 @@ describe("kubelua check", function()
     ["a function of kube that is none"] = { "", "return kube.qyt '1'", "unknown%-kube: kube.qyt: .*'qty'" },
     ["a kind that is not declared"] = { "", "local kind = 'v1/Secret'\nctx:list(kind)",
       "4: error undeclared%-kind: ctx:list: .*reads = { \"v1/Secret\" }" },
-    ["a kind by another word"] = { "", "ctx:get('po', 'a')", "error undeclared%-kind: ctx:get: \"po\" is not a kind; did you mean \"v1/Pod\"" },
+    ["a kind by another word"] = { "", "ctx:get('po', 'a')", "error undeclared%-kind: ctx:get: .*keep v1/Pod in its cache" },
+    ["a kind by a word that is nearly one"] = { "", "ctx:get('podds', 'a')",
+      "error undeclared%-kind: ctx:get: no built%-in kind has the name \"podds\"; did you mean \"v1/Pod\"" },
     ["a param that is not declared"] = { "params = { region = 'eu' },", "return ctx.params.regoin, ctx.params.region",
       "undeclared%-param: ctx.params.regoin: .*'region'" },
     ["a param where there is none"] = { "", "return ctx.params 'a.b'", "declare it: params = { a = ... }" },
@@ -136,6 +138,7 @@ describe("kubelua check", function()
     ["a key of a result"] = { "", "if o then return { statuss = {} } end", "unknown%-result%-key: .*'status'" },
     ["a param that nothing reads"] = { "params = { region = 'eu' },", "", "5: warning unused%-param: params.region" },
     ["a kind that nothing reads"] = { "reads = { 'v1/Secret' },", "", "warning unused%-kind: reads: .*v1/Secret" },
+    ["a kind by another name that nothing reads"] = { "reads = { 'secrets' },", "", "5: warning unused%-kind: reads: v1/Secret" },
     ["an index that nothing asks"] = { "indexes = { src = 'data.src' },", "", "warning unused%-index: .*src" },
   } do
     it("finds " .. what, function()

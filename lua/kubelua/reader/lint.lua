@@ -143,11 +143,14 @@ function Look:read(node)
     self.dynamic = true
     return
   end
+  local why
+  kind, why = kinds.full(kind, self.own)
+  if not kind then
+    self:say(node, "error", "undeclared-kind", "ctx:%s: %s", node.name, why)
+    return
+  end
   self.kinds_read[kind] = true
-  if not kind:find("/", 1, true) then
-    self:say(node, "error", "undeclared-kind", "ctx:%s: %q is not a kind%s", node.name, kind,
-      kinds.hint(kind))
-  elseif node.name ~= "owned" and not self.declared.kinds[kind] then
+  if node.name ~= "owned" and not self.declared.kinds[kind] then
     self:say(node, "error", "undeclared-kind", "ctx:%s: the controller does not keep %s in its cache: add \z
       reads = { %q }, or ask the server with ctx.live", node.name, kind, kind)
   end
@@ -303,14 +306,16 @@ local function takers_in(trees)
   return out
 end
 
--- Where a table of the texts has this key in this field: the line of a declaration.
-local function place_of(trees, field, name)
+-- Where a table of the texts has this key in this field: the line of a declaration. `full` is what a key stands
+-- for.
+local function place_of(trees, field, name, full)
   for _, one in ipairs(trees) do
     local line
     tree.each(one.tree, function(node)
       local t = not line and node.t == "table" and tree.field(node, field)
       for _, item in ipairs(t and t.t == "table" and t.items or {}) do
-        if item.name == name or tree.text(item.value) == name then line = item.line end
+        local text = tree.text(item.value)
+        if full(item.name) == name or full(text) == name then line = item.line end
       end
     end)
     if line then return one.path, line end
@@ -319,8 +324,10 @@ local function place_of(trees, field, name)
 end
 
 local function unused(look, trees, declared)
+  local function as_written(key) return key end
+  local function in_full(key) return type(key) == "string" and kinds.full(key, look.own) or nil end
   local function say(rule, field, name, message, ...)
-    local path, line = place_of(trees, field, name)
+    local path, line = place_of(trees, field, name, field == "reads" and in_full or as_written)
     look.found[#look.found + 1] = { file = path, line = line, severity = "warning", rule = rule,
       message = message:format(...) }
   end
@@ -342,10 +349,24 @@ local function unused(look, trees, declared)
   end
 end
 
+-- The names of the kinds that the script defines (kube.crd).
+local function names_of(crds)
+  local words = {}
+  for _, crd in ipairs(crds or {}) do
+    local said, group = crd.spec.names, crd.spec.group
+    local all = { said.plural, said.singular, table.unpack(core.copy(said.shortNames or {})) }
+    for _, v in ipairs(crd.spec.versions) do
+      if v.storage then kinds.define(("%s/%s/%s"):format(group, v.name, said.kind), all, words) end
+    end
+  end
+  return words
+end
+
 local function look_at(program)
   local declared = declared_by(program)
   local look = setmetatable({ found = {}, declared = declared, names = names_of_ctx(), params_read = {},
-    kinds_read = {}, judged = {}, texts = {}, asked = {}, kube = require "kubelua" }, Look)
+    kinds_read = {}, judged = {}, texts = {}, asked = {}, own = names_of(program.crds),
+    kube = require "kubelua" }, Look)
   local trees = {}
   for _, source in ipairs(program.sources) do
     local one = tree.of(source.text)

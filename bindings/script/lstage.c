@@ -118,14 +118,14 @@ static int url(lua_State *L)
     return 1;
 }
 
-/* s:load(view); s:load_path(path): how many */
+/* s:load(view, tables); s:load_path(path): how many */
 static int load(lua_State *L)
 {
     lkl_stage *s = self(L);
     const kl_value *v = lkl_view_value(L, 2);
     luaL_argcheck(L, v, 2, "expected a view");
     kl_err err = KL_ERR_INIT;
-    return lkl__given(L, kl_server_load_strict(s->server, v, &err), &err);
+    return lkl__given(L, kl_server_load_strict(s->server, v, lua_toboolean(L, 3), &err), &err);
 }
 
 static int load_path(lua_State *L)

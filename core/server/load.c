@@ -15,6 +15,7 @@
 #include "model/resource.h"
 #include "value/yaml.h"
 #include "schema/edit.h"
+#include "schema/normalize.h"
 #include "server/collect.h"
 #include "server/durable.h"
 #include "server/lifecycle.h"
@@ -74,7 +75,12 @@ static void keep_identity(kl_server *s, const kl__kind *k, const kl_value *objec
     *stored = now;
 }
 
-static kl_status load_locked(kl_server *s, const kl_value *object, kl__validation validation, kl_err *err)
+typedef struct how {
+    kl__validation validation;
+    bool tables; /* {} may be a list */
+} how;
+
+static kl_status load_locked(kl_server *s, const kl_value *object, how how, kl_err *err)
 {
     const char *version = kl_object_api_version(object), *kind = kl_object_kind(object),
                *name = kl_object_name(object);
@@ -97,9 +103,11 @@ static kl_status load_locked(kl_server *s, const kl_value *object, kl__validatio
         .ns = k->namespaced ? ns && *ns ? ns : "default" : NULL,
         .name = name,
         .manager = "kubelua-load",
-        .validation = validation,
+        .validation = how.validation,
         .any_status = true};
     const kl_value *o = without_system_fields(object), *out = NULL;
+    if (how.tables)
+        kl__replace(&o, kl__schema_lists(k->schema, o));
     kl_status st = c.ns ? make_namespace(s, c.ns, err) : KL_OK;
     char *key = name ? kl_key_join(c.ns, name) : NULL;
     const kl__entry *e = key ? kl__bucket_get(k->bucket, key) : NULL;
@@ -122,7 +130,7 @@ static kl_status load_locked(kl_server *s, const kl_value *object, kl__validatio
     return st;
 }
 
-static kl_status load_one(kl_server *s, const kl_value *object, kl__validation validation, kl_err *err)
+static kl_status load_one(kl_server *s, const kl_value *object, how how, kl_err *err)
 {
     const kl_value *items = kl_value_get(object, "items");
     const char *kind = kl_object_kind(object);
@@ -130,12 +138,12 @@ static kl_status load_one(kl_server *s, const kl_value *object, kl__validation v
         && !strcmp(kind + strlen(kind) - 4, "List")) {
         kl_status st = KL_OK;
         for (size_t i = 0; !st && i < kl_value_len(items); i++)
-            st = load_one(s, kl_value_item(items, i), validation, err);
+            st = load_one(s, kl_value_item(items, i), how, err);
         return st;
     }
     kl_lock(&s->mu);
     kl__kinds_bury(s->kinds);
-    kl_status st = load_locked(s, object, validation, err);
+    kl_status st = load_locked(s, object, how, err);
     kl__collect_forget(s);
     kl_unlock(&s->mu);
     return st;
@@ -143,13 +151,13 @@ static kl_status load_one(kl_server *s, const kl_value *object, kl__validation v
 
 kl_status kl_server_load(kl_server *s, const kl_value *object, kl_err *err)
 {
-    kl_status st = load_one(s, object, KL_FIELDS_WARN, err);
+    kl_status st = load_one(s, object, (how){KL_FIELDS_WARN, false}, err);
     return st ? st : kl__durable_settle(s, err);
 }
 
-kl_status kl_server_load_strict(kl_server *s, const kl_value *object, kl_err *err)
+kl_status kl_server_load_strict(kl_server *s, const kl_value *object, bool tables, kl_err *err)
 {
-    kl_status st = load_one(s, object, KL_FIELDS_STRICT, err);
+    kl_status st = load_one(s, object, (how){KL_FIELDS_STRICT, tables}, err);
     return st ? st : kl__durable_settle(s, err);
 }
 
@@ -260,7 +268,7 @@ kl_status kl_server_load_path(kl_server *s, const char *path, size_t *loaded, kl
     if (b.len)
         qsort(b.v, b.len, sizeof *b.v, by_rank);
     for (size_t i = 0; i < b.len && !st; i++) {
-        st = load_one(s, b.v[i].object, KL_FIELDS_WARN, err);
+        st = load_one(s, b.v[i].object, (how){KL_FIELDS_WARN, false}, err);
         if (st)
             kl_err_prefix(err, "%s", b.v[i].file);
     }

@@ -86,8 +86,9 @@ const char *kl_server_url(const kl_server *s);
  * a status in the object is stored too; missing namespaces are created. An object that exists is updated.
  * Errors name kind and name. */
 KL_NODISCARD kl_status kl_server_load(kl_server *s, const kl_value *object, kl_err *err);
-/* The same, but a field that the kind does not have is an error: for objects that somebody typed. */
-KL_NODISCARD kl_status kl_server_load_strict(kl_server *s, const kl_value *object, kl_err *err);
+/* The same, but a field that the kind does not have is an error: for objects that somebody typed. `tables`:
+ * in a language whose empty table is both, so that {} is an empty list where the kind has one. */
+KL_NODISCARD kl_status kl_server_load_strict(kl_server *s, const kl_value *object, bool tables, kl_err *err);
 /* Every document of a YAML/JSON file, or of every *.yaml, *.yml, *.json file of a directory (sorted). CRDs
  * first. */
 KL_NODISCARD kl_status kl_server_load_path(kl_server *s, const char *path, size_t *loaded, kl_err *err);

@@ -3,14 +3,14 @@
 --   { apiVersion = "v1", kind = "Secret", metadata = { name = "a" }, data = ... }      is sent as it stands
 --   { kind = "v1/Secret", name = "a", namespace = "default", data = ... }              the short form of the same
 --
--- In the short form `kind` holds "group/version/Kind", and name, namespace, labels and annotations move
--- into metadata.
+-- In the short form `kind` holds "group/version/Kind", and name, generateName, namespace, labels, annotations and
+-- finalizers move into metadata.
 
 local core = require "kubelua.core"
 
 local M = {}
 
-local INTO_METADATA = { "name", "namespace", "labels", "annotations" }
+local INTO_METADATA = { "name", "generateName", "namespace", "labels", "annotations", "finalizers" }
 
 --- "apps/v1/Deployment" -> "apps/v1", "Deployment"; "v1/Pod" -> "v1", "Pod"; nil when it is a bare kind.
 ---@param text string

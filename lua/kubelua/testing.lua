@@ -221,8 +221,9 @@ local function placed(t, o)
   return core.value(copy, "the object")
 end
 
---- Puts objects into the server as they are, status and all: tables in a manifest's form or in short,
---- views, lists of them, or paths of YAML files and directories.
+--- Puts objects into the server as they are, status and all: tables in a manifest's form or in short (where
+--- {} is an empty list if the kind has a list there), views, lists of them, or paths of YAML files and
+--- directories.
 ---@param ... table|kubelua.view|string
 function T:load(...)
   for _, o in ipairs { ... } do
@@ -231,7 +232,7 @@ function T:load(...)
     elseif type(o) == "table" and o[1] ~= nil then
       self:load(table.unpack(o))
     else
-      self.stage:load(placed(self, o))
+      self.stage:load(placed(self, o), true)
     end
   end
 end

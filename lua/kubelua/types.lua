@@ -239,16 +239,18 @@ function kube.selector(x) end
 
 -- ---------------------------------------------------------------- objects and options
 
---- A manifest (apiVersion, kind, metadata), or the short form: kind = "group/version/Kind" with name,
---- namespace, labels, annotations.
+--- A manifest (apiVersion, kind, metadata), or the short form: kind = "group/version/Kind" with name or
+--- generateName, namespace, labels, annotations, finalizers.
 ---@class kubelua.Object
 ---@field kind string
 ---@field apiVersion string?
 ---@field metadata table?
 ---@field name string?
+---@field generateName string?
 ---@field namespace string?
 ---@field labels table<string, string>?
 ---@field annotations table<string, string>?
+---@field finalizers string[]?
 ---@field [string] any
 
 ---@class kubelua.ConnectOptions

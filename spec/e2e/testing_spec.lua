@@ -71,6 +71,52 @@ end }]], params = { word = "was" } }
     end
   end)
 
+  it("takes {} for an empty list where the kind has one, in tables alone", function()
+    local pod = { kind = "v1/Pod", name = "p", spec = { volumes = {}, nodeSelector = {},
+      containers = { { name = "a", image = "a", args = {}, ports = {}, resources = { limits = {} } } } } }
+    local t = start { source = source "", objects = { pod } }
+    local o = t:get("v1/Pod", "p")
+    assert.equal(1, #o.spec.containers)
+    assert.is_nil(o.spec.containers[1].args)
+    local file = process.write(process.tmpname ".yaml",
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: q}\nspec: {containers: [{name: a, image: a, args: {}}]}\n")
+    local ok, why = pcall(t.load, t, file)
+    assert.is_false(ok)
+    assert.matches("cannot unmarshal object into Go struct field Container.spec.containers.args", tostring(why))
+  end)
+
+  it("keeps the empty lists of a kind of a definition", function()
+    local crd = process.write(process.tmpname ".yaml", [[
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: boxes.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Box, plural: boxes}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              items: {type: array, items: {type: object, properties: {parts: {type: array, items: {type: string}}, of: {type: object}}}}
+              names: {type: array, items: {type: string}}
+              labels: {type: object, additionalProperties: {type: array, items: {type: string}}}
+              any: {x-kubernetes-preserve-unknown-fields: true}
+]])
+    local t = start { source = source "", crds = crd, objects = { { kind = "example.com/v1/Box", name = "b",
+      spec = { items = { { parts = {}, of = {} } }, names = {}, labels = { a = {} }, any = {} } } } }
+    local spec = t:get("example.com/v1/Box", "b").spec
+    assert.same({ '[{"of":{},"parts":[]}]', "[]", '{"a":[]}', "{}" }, { kube.encode(kube.copy(spec.items)),
+      kube.encode(spec.names), kube.encode(spec.labels), kube.encode(spec.any) })
+  end)
+
   it("knows stand-ins by their names", function()
     local function refused(x)
       local ok, why = pcall(start, { simulate = x })

@@ -12,6 +12,8 @@ describe("the short form of an object", function()
       metadata = { name = "a", namespace = "b", labels = { c = "d" }, annotations = { e = "f" } },
     }, object.normalize(short))
     assert.equal("apps/v1/Deployment", short.kind)
+    assert.same({ apiVersion = "batch/v1", kind = "Job", metadata = { generateName = "a-", finalizers = { "example.com/f" } } },
+      object.normalize { kind = "batch/v1/Job", generateName = "a-", finalizers = { "example.com/f" } })
     assert.same({ apiVersion = "v1", kind = "Secret", metadata = { name = "a" } },
       object.normalize { kind = "v1/Secret", name = "a" })
   end)

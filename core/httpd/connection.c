@@ -1,4 +1,4 @@
-/* connection.c - the time by which a connection has to send what is expected of it, be it in drops:
+/* connection.c - the time by which a connection has to send, or read, what is expected of it, be it in drops:
  * libmicrohttpd's own timeout begins anew with each byte. The thread of kl_hangup shuts down what is late. */
 #include "httpd/httpd_impl.h"
 

@@ -34,7 +34,8 @@
 #define MAX_BODIES ((size_t)256 << 20) /* of all requests together */
 #define IDLE_SECONDS 600u              /* keep-alive connections; suspended ones do not count */
 #define READ_SECONDS 32u               /* of a head in all, and of a body or an answer that stands still */
-#define BODY_TIMES 2u                  /* so many of these has a body in all */
+#define WHOLE_TIMES 2u /* so many of these has a body in all, or an answer and the time of its length */
+#define SEND_RATE ((size_t)32 << 10) /* bytes a second, at which a client reads a large answer at least */
 #define CONNECTIONS                                                                                          \
     16384u /* libmicrohttpd's own default is for select(); the process' file limit decides first */
 
@@ -280,6 +281,7 @@ void kl_httpd_reply(kl_httpd_request *r, int code, const char *content_type, con
     const void *body, size_t len)
 {
     tell(r, code, content_type, body, len, false);
+    r->size = len;
     struct MHD_Response *response = r->halved ? half_response(body, len)
                                               : kl__response_must(MHD_create_response_from_buffer(
                                                   len, (void *)(len ? body : ""), MHD_RESPMEM_MUST_COPY));
@@ -297,6 +299,7 @@ void kl_httpd_reply_take(
         return;
     }
     tell(r, code, content_type, body->data, len, false);
+    r->size = len;
     struct MHD_Response *response = kl__response_must(
         MHD_create_response_from_buffer_with_free_callback(len, kl_buf_take(body), kl_free));
     add_headers(response, content_type, headers);
@@ -342,14 +345,22 @@ kl_httpd_stream *kl_httpd_reply_stream(
     return s;
 }
 
+unsigned kl_httpd_send_seconds(const kl_httpd *h, size_t len)
+{
+    return h->read_seconds * WHOLE_TIMES + (unsigned)(len / h->send_rate);
+}
+
 static enum MHD_Result queue_response(kl_httpd_request *r)
 {
     struct MHD_Response *response = r->response;
     r->response = NULL;
-    /* A client that does not read a whole answer would keep it in our memory. Streams have a bound of their
-     * own. */
-    if (!r->stream)
-        MHD_set_connection_option(r->conn, MHD_CONNECTION_OPTION_TIMEOUT, r->h->read_seconds);
+    kl_httpd *h = r->h;
+    /* A client that does not read a whole answer, or in drops, would keep it in our memory. Streams have a
+     * bound of their own. */
+    if (!r->stream) {
+        MHD_set_connection_option(r->conn, MHD_CONNECTION_OPTION_TIMEOUT, h->read_seconds);
+        kl__connection_expect(h, kl__connection_of(r->conn), kl_httpd_send_seconds(h, r->size));
+    }
     enum MHD_Result rc = MHD_queue_response(r->conn, (unsigned)r->code, response);
     MHD_destroy_response(response);
     return rc;
@@ -396,6 +407,9 @@ static enum MHD_Result begin(
     bool coming = kl_httpd_header(r, MHD_HTTP_HEADER_TRANSFER_ENCODING)
         || (length && strtoull(length, NULL, 10));
     enum MHD_Result rc = MHD_YES;
+    if (coming)
+        MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT, h->read_seconds);
+    kl__connection_expect(h, kl__connection_of(conn), coming ? h->read_seconds * WHOLE_TIMES : 0);
     if (r->cut)
         rc = refuse(r, MHD_HTTP_BAD_REQUEST, "the path or query contains a NUL (%00)\n");
     else if (coming && h->no_bodies)
@@ -404,9 +418,6 @@ static enum MHD_Result begin(
         rc = too_big(r);
     else if (coming)
         body_begins(h, r);
-    if (coming)
-        MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT, h->read_seconds);
-    kl__connection_expect(h, kl__connection_of(conn), coming ? h->read_seconds * BODY_TIMES : 0);
     return rc;
 }
 
@@ -565,6 +576,7 @@ kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err)
     h->max_bodies = o->max_bodies ? o->max_bodies : MAX_BODIES;
     h->no_bodies = o->no_bodies;
     h->read_seconds = o->read_seconds ? o->read_seconds : READ_SECONDS;
+    h->send_rate = o->send_rate ? o->send_rate : SEND_RATE;
     h->next_id = 1;
     h->peers = kl_map_new();
     kl_cond_init(&h->sent);

@@ -36,6 +36,9 @@ typedef struct kl_httpd_options {
      * many, and it may stand still for so many, as a whole answer that the client reads; else the connection
      * is closed. 0 means 32 */
     unsigned read_seconds;
+    /* bytes a second: a whole answer has twice read_seconds and the time that its length takes at this rate;
+     * then the connection is closed. 0 means 32 KiB */
+    size_t send_rate;
     /* bytes of all bodies that are held at once, half of it from one address; more are answered 503. 0
      * means 256 MiB */
     size_t max_bodies;
@@ -52,6 +55,8 @@ void kl_httpd_drain(kl_httpd *h, kl_time deadline);
 /* ends streams, closes connections, joins, frees; NULL is fine */
 void kl_httpd_stop(kl_httpd *h);
 uint16_t kl_httpd_port(const kl_httpd *h);
+/* The seconds in which a client has to have read a whole answer of `len` bytes. */
+unsigned kl_httpd_send_seconds(const kl_httpd *h, size_t len);
 const char *kl_httpd_address(const kl_httpd *h); /* "127.0.0.1:PORT" as bound; lives as long as h */
 
 /* About the request: borrowed until the handler returns, or until the reply if that comes earlier. A

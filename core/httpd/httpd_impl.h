@@ -27,6 +27,7 @@ struct kl_httpd {
     uint16_t port;
     char *address;
     unsigned read_seconds;
+    size_t send_rate;
     bool no_bodies;
     kl_mutex mu; /* the registry */
     bool stopping KL_GUARDED_BY(mu);
@@ -47,7 +48,7 @@ struct kl_httpd {
 typedef struct kl__connection {
     kl_list link; /* under h->mu */
     int fd;
-    kl_time due;      /* what it sends is whole by then; KL_NEVER: nothing is expected; under h->mu */
+    kl_time due; /* what it sends or reads is whole by then; KL_NEVER: nothing is expected; under h->mu */
     kl_keypair *pair; /* that its TLS session needs until its end, or NULL */
 } kl__connection;
 
@@ -93,6 +94,7 @@ struct kl_httpd_request {
     bool owed;                     /* no reply yet; under h->mu */
     struct MHD_Response *response; /* to be queued by the server's thread; under h->mu */
     int code;
+    size_t size;               /* of its body, when it is whole */
     struct MHD_Response *held; /* taken back by kl_httpd_hold; under h->mu */
     kl_httpd_stream *stream;   /* of the response, a reference: detached on completion */
 };
@@ -123,7 +125,8 @@ char *kl__peer_of(struct MHD_Connection *conn); /* its address as text; the call
 void kl__connection_notify(
     void *h, struct MHD_Connection *conn, void **state, enum MHD_ConnectionNotificationCode what);
 kl__connection *kl__connection_of(struct MHD_Connection *conn);
-/* What the connection sends next has so many seconds in all; 0: nothing is expected of it. */
+/* What the connection sends next, or the answer that it reads, has so many seconds in all; 0: nothing is
+ * expected of it. */
 void kl__connection_expect(kl_httpd *h, kl__connection *c, unsigned seconds);
 /* Shuts down the connections that are late, and sets the time of the next look. */
 void kl__connections_look_locked(kl_httpd *h) KL_REQUIRES(h->mu);

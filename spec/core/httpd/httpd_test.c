@@ -377,6 +377,36 @@ static void hangs_up_on_who_does_not_read_its_answer(void **state)
     }
 }
 
+/* It never stands still, and would keep the answer for days. */
+static void hangs_up_on_who_reads_its_answer_in_drops(void **state)
+{
+    server *t = *state;
+    kl_err err = KL_ERR_INIT;
+    kl_httpd_options o = {
+        .listen = "127.0.0.1:0", .read_seconds = 1, .send_rate = HUGE_SIZE, .handler = serve, .arg = t};
+    kl_httpd_stop(t->h);
+    assert_ok(kl_httpd_start(&o, &t->h, &err), &err);
+    assert_int_equal(kl_httpd_send_seconds(t->h, HUGE_SIZE), 3);
+    int fd = dial(t);
+    say(fd, "GET /huge HTTP/1.1\r\nHost: x\r\n\r\n");
+    char text[65536];
+    size_t sum = 0;
+    ssize_t n;
+    while ((n = recv(fd, text, sizeof text, 0)) > 0 && sum < HUGE_SIZE) {
+        sum += (size_t)n;
+        usleep(100000);
+    }
+    assert_true(sum < HUGE_SIZE);
+    close(fd);
+}
+
+static void gives_an_answer_time_by_its_length(void **state)
+{
+    server *t = *state;
+    assert_int_equal(kl_httpd_send_seconds(t->h, 0), 64);
+    assert_int_equal(kl_httpd_send_seconds(t->h, (size_t)256 << 20), 64 + (256 << 20) / (32 << 10));
+}
+
 static void takes_no_more_of_bodies_than_it_has_room_for(void **state)
 {
     server *t = *state;
@@ -678,6 +708,7 @@ KL_TESTS(CASE(answers_with_what_was_asked), CASE(keeps_a_connection_for_the_next
     CASE(sends_a_large_body_that_it_took), CASE(refuses_a_body_above_the_ceiling_announced_or_not),
     CASE(forgets_a_body_whose_sender_has_gone), CASE(hangs_up_on_a_request_that_does_not_come_on),
     CASE(hangs_up_on_a_request_that_comes_in_drops), CASE(hangs_up_on_who_does_not_read_its_answer),
+    CASE(hangs_up_on_who_reads_its_answer_in_drops), CASE(gives_an_answer_time_by_its_length),
     CASE(takes_no_more_of_bodies_than_it_has_room_for), CASE(takes_no_body_where_none_is_wanted),
     CASE(refuses_a_path_that_would_be_cut), CASE(an_answer_that_was_given_leaves_before_the_end),
     CASE(streams_what_any_thread_writes), CASE(wakes_a_waiting_stream_for_each_write_and_ends_it_on_close),

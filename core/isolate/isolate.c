@@ -20,11 +20,14 @@
 
 /* Between two checks for a hanging turn. */
 #define LOOK_EVERY_MS 50
+#define LOOK_EVERY KL_MILLISECONDS(LOOK_EVERY_MS)
 /* The parts of a turn have a budget each: the code, its error's text, variables to be closed. */
 #define PARTS 3
 /* How long it may be silent, whatever the machine's load: it has used no processor time, and it can only wait
  * for us. */
 #define SILENCE KL_MINUTES(2)
+/* How long a turn of no run takes at most, whatever it asks: a run has its `timeout`. */
+#define TALK KL_MINUTES(5)
 /* Until it is ready: it loads the script, which has its own budget. */
 #define OPENING KL_SECONDS(30)
 /* Its exit status when its memory is exhausted. */
@@ -75,17 +78,27 @@ static kl_status too_long(kl_err *err, const char *what)
     return kl_fail(err, KL_ETIMEOUT, "its turn did not finish: %s", what);
 }
 
-/* Its own watchdog ends turns that take too long. If that fails, we kill it. */
-static kl_status judge(const kl_isolate *i, kl_err *err)
+/* Processor time of its turn: its own, and ours, which serves what it asks. */
+static kl_time turn_cpu(const kl_isolate *i)
+{
+    return kl_clock_cpu_of_process(i->pid) + kl_clock_thread_cpu();
+}
+
+/* Its own watchdog ends turns that take too long. If that fails, we kill it, even if it never stops
+ * talking. */
+static kl_status judge(kl_isolate *i, kl_err *err)
 {
     kl_time now = kl_clock_now(kl_clock_real()), deadline = i->run ? kl_run_deadline(i->run) : KL_NEVER;
+    i->judged = now;
     if (atomic_load(i->stop))
         return kl_fail(err, KL_ECANCELLED, "its worker ends");
     if (deadline != KL_NEVER && now - deadline > i->patience)
         return too_long(err, "it is beyond its `timeout`");
-    if (kl_clock_cpu_of_process(i->pid) - i->used > PARTS * i->cpu + i->patience)
+    if (turn_cpu(i) - i->used > PARTS * i->cpu + i->patience)
         return too_long(err, "it is far beyond its `cpu` budget");
-    return now - i->heard > SILENCE + PARTS * i->cpu ? too_long(err, "it says nothing") : KL_OK;
+    if (now - i->heard > SILENCE + PARTS * i->cpu)
+        return too_long(err, "it says nothing");
+    return !i->run && now - i->began > TALK + PARTS * i->cpu ? too_long(err, "it only talks") : KL_OK;
 }
 
 static kl_status await(void *arg, int events, kl_err *err)
@@ -165,8 +178,8 @@ static void turn_begin(kl_isolate *i, kl_run *run, kl_reader *reader)
 {
     i->run = run;
     i->reader = reader;
-    i->used = kl_clock_cpu_of_process(i->pid);
-    i->heard = kl_clock_now(kl_clock_real());
+    i->used = turn_cpu(i);
+    i->began = i->heard = i->judged = kl_clock_now(kl_clock_real());
 }
 
 /* Serves until the message that ends the turn, which the caller frees. On failure the process is dead. */
@@ -183,6 +196,8 @@ static kl_status turn(
         if (st || last->what < KL_WORD_GET)
             break;
         st = kl__isolate_serve(i, last, err);
+        if (!st && i->heard - i->judged > LOOK_EVERY)
+            st = judge(i, err);
         kl_message_fini(last);
     }
     if (st)

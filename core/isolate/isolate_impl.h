@@ -29,7 +29,8 @@ struct kl_isolate {
     kl_run *run;       /* or NULL */
     kl_reader *reader; /* or NULL */
     kl_time cpu, patience;
-    kl_time used, heard; /* by its clock: start of the turn; time of its last message */
+    kl_time used;                 /* processor time at the start of the turn */
+    kl_time began, heard, judged; /* that start, its last message, and when it was judged last */
 };
 
 /* Answers `m` if it is an ask or a tell. KL_ESYNTAX: it is invalid. */

@@ -122,6 +122,23 @@ static void one_that_computes_without_end_is_ended(void **state)
     kl_isolate_close(i);
 }
 
+/* A log line, once and again: it is heard at once each time, and uses hardly any processor time. */
+#define LINE                                                                                                 \
+    "printf '\\024\\000\\000\\000\\202\\002\\000\\000\\000\\001\\000\\000\\0000\\006\\000\\000\\000\"talk\"' >&0; "
+
+static void one_that_talks_without_end_is_ended(void **state)
+{
+    (void)state;
+    kl_isolate *i = NULL;
+    kl_err err = KL_ERR_INIT;
+    kl_log_set_level(KL_LOG_OFF);
+    assert_int_equal(opened(READY "while :; do " LINE "done", &i, NULL), KL_OK);
+    assert_int_equal(kl_isolate_index(i, 1, NULL, NULL, NULL, &err), KL_ESCRIPT);
+    assert_non_null(strstr(kl_err_message(&err), "`cpu`"));
+    kl_err_fini(&err);
+    kl_isolate_close(i);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -130,6 +147,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_function_of_one_that_is_gone_fails, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_lives_is_ended_with_its_state, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_computes_without_end_is_ended, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_that_talks_without_end_is_ended, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

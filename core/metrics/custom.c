@@ -10,6 +10,9 @@
 #include "base/sync.h"
 #include "metrics/metrics.h"
 
+/* A sample without its labels, about; names have at most 200 characters (lua/kubelua/metrics.lua). */
+#define SAMPLE_TEXT 100
+
 typedef struct series {
     double value;  /* a histogram's sum */
     uint64_t n;    /* of a histogram: how often */
@@ -23,6 +26,7 @@ typedef struct family {
     kl_map *series; /* by the text of their labels: `a="1",b="2"` */
     double *le;
     size_t n_le, most;
+    size_t text; /* about how much its series take in /metrics */
     uint64_t dropped;
 } family;
 
@@ -79,8 +83,16 @@ static const kl_value *form_of(const kl_value *declared)
     return form;
 }
 
+/* What a series takes in /metrics, about: its labels stand in each of its lines. */
+static size_t text_of(const family *f, const char *labels)
+{
+    size_t lines = is(f, "histogram") ? f->n_le + 3 : 1;
+    return lines * (strlen(labels) + SAMPLE_TEXT);
+}
+
 static series *series_new(family *f, const char *labels)
 {
+    f->text += text_of(f, labels);
     series *s = kl_alloc(sizeof *s + f->n_le * sizeof *s->in);
     memset(s, 0, sizeof *s + f->n_le * sizeof *s->in);
     kl_map_set(f->series, labels, s);
@@ -226,15 +238,34 @@ static void observe(const family *f, series *s, double x)
     s->n++;
 }
 
+/* Whether a script that declared the family has no room for one more series in any of its metrics. */
+static bool full_locked(kl_custom_metrics *m, const family *f, const char *labels) KL_REQUIRES(m->mu)
+{
+    const char *script, *name;
+    void *value;
+    for (size_t at = 0; kl_map_next(f->owners, &at, &script, &value);) {
+        size_t text = text_of(f, labels);
+        for (size_t it = 0; kl_map_next(m->families, &it, &name, &value);)
+            if (kl_map_has(((family *)value)->owners, script))
+                text += ((family *)value)->text;
+        if (text > KL_SERIES_TEXT_MAX)
+            return true;
+    }
+    return kl_map_len(f->series) >= f->most;
+}
+
 /* Whether this made the family full. */
-static bool record_locked(family *f, const kl_figure *figure, const char *labels)
+static bool record_locked(kl_custom_metrics *m, family *f, const kl_figure *figure, const char *labels)
+    KL_REQUIRES(m->mu)
 {
     series *s = kl_map_get(f->series, labels);
     if (figure->act == KL_FIGURE_FORGET) {
+        if (s)
+            f->text -= text_of(f, labels);
         kl_free(kl_map_take(f->series, labels));
         return false;
     }
-    if (!s && kl_map_len(f->series) >= f->most)
+    if (!s && full_locked(m, f, labels))
         return !f->dropped++;
     if (!s)
         s = series_new(f, labels);
@@ -258,7 +289,7 @@ void kl_custom_metrics_record(kl_custom_metrics *m, const kl_figure *figure)
     if (f && fits(f, figure->act)) {
         fit labelled = label_text(f, figure->labels, &labels);
         if (labelled == FIT)
-            full = record_locked(f, figure, kl_buf_str(&labels));
+            full = record_locked(m, f, figure, kl_buf_str(&labels));
         else if (labelled == FIT_LONG)
             full = !f->dropped++;
     }
@@ -266,8 +297,8 @@ void kl_custom_metrics_record(kl_custom_metrics *m, const kl_figure *figure)
     kl_unlock(&m->mu);
     kl_buf_fini(&labels);
     if (full)
-        kl_warn("a metric has reached its limit of series, or its labels are too long: further series are "
-                "dropped",
+        kl_warn("a metric has reached its limit of series, its labels are too long, or its script's metrics "
+                "fill 32 MiB: further series are dropped",
             "metric=%s series=%zu", figure->name, most);
 }
 

@@ -29,6 +29,8 @@ typedef struct kl_figure {
 
 #define KL_SERIES_MAX 1000       /* the limit of a family without `series` */
 #define KL_LABELS_BYTES_MAX 1024 /* of one series */
+/* What all series of a script take in /metrics, about: its memory is not in the script's `memory`. */
+#define KL_SERIES_TEXT_MAX ((size_t)32 << 20)
 
 kl_custom_metrics *kl_custom_metrics_new(void);
 void kl_custom_metrics_free(kl_custom_metrics *m); /* NULL is fine */

@@ -31,6 +31,8 @@ for key in pairs(KEYS) do HISTOGRAM_KEYS[key] = true end
 
 local SERIES, SERIES_MAX = 1000, 10000
 local METRICS_MAX, LABELS_MAX, BUCKETS_MAX = 200, 10, 50
+-- Characters: both stand in /metrics.
+local NAME_MAX, HELP_MAX = 200, 1000
 
 -- prometheus.DefBuckets of client_golang
 local BUCKETS = { .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10 }
@@ -56,6 +58,10 @@ function M.close() closed = true end
 local function check_name(d)
   if type(d.name) ~= "string" or not d.name:find "^[%a_:][%w_:]*$" then
     fail(d, "a metric's name has letters, digits and _, such as \"dns_records_made_total\"")
+  end
+  if #d.name > NAME_MAX then
+    fail({ what = d.what, name = d.name:sub(1, 20) .. "..." }, "a name has at most %d characters, got %d",
+      NAME_MAX, #d.name)
   end
   for _, prefix in ipairs(OURS) do
     if d.name:sub(1, #prefix) == prefix then
@@ -119,6 +125,7 @@ local function declare(kind, options, keys)
   if type(d.help) ~= "string" or d.help == "" or d.help:find "%c" then
     fail(d, "help must be one line that describes the metric")
   end
+  if #d.help > HELP_MAX then fail(d, "help has at most %d characters, got %d", HELP_MAX, #d.help) end
   check_labels(d, options.labels or {})
   if kind == "histogram" then check_buckets(d, options.buckets or BUCKETS) end
   d.series = options.series or SERIES

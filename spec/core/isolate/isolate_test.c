@@ -124,7 +124,8 @@ static void one_that_computes_without_end_is_ended(void **state)
 
 /* A log line, once and again: it is heard at once each time, and uses hardly any processor time. */
 #define LINE                                                                                                 \
-    "printf '\\024\\000\\000\\000\\202\\002\\000\\000\\000\\001\\000\\000\\0000\\006\\000\\000\\000\"talk\"' >&0; "
+    "printf "                                                                                                \
+    "'\\024\\000\\000\\000\\202\\002\\000\\000\\000\\001\\000\\000\\0000\\006\\000\\000\\000\"talk\"' >&0; "
 
 static void one_that_talks_without_end_is_ended(void **state)
 {

@@ -189,12 +189,61 @@ static void two_scripts_share_a_metric_of_one_form(void **state)
     kl_custom_metrics_free(m);
 }
 
+/* What a script may put into /metrics, whatever the numbers of its metrics and their buckets are. */
+static void the_series_of_a_script_fill_so_much_text_at_most(void **state)
+{
+    (void)state;
+    kl_custom_metrics *m = kl_custom_metrics_new();
+    kl_buf form = KL_BUF_INIT, text = KL_BUF_INIT;
+    for (int i = 0; i < 20; i++)
+        kl_buf_printf(&form,
+            "%c\"h%d\":{\"type\":\"histogram\",\"help\":\"H.\",\"labels\":[\"z\"],\"series\":10000,"
+            "\"buckets\":[1,2,3,4,5,6,7,8,9,10]}",
+            i ? ',' : '{', i);
+    kl_buf_putc(&form, '}');
+    declared(m, "wide.lua", kl_buf_str(&form));
+    declared(m, "a.lua", COUNTER);
+    for (int i = 0; i < 20 * 300; i++) {
+        char name[8], labels[1024];
+        snprintf(name, sizeof name, "h%d", i % 20);
+        snprintf(labels, sizeof labels, "{\"z\":\"%0900d\"}", i);
+        record(m, name, KL_FIGURE_OBSERVE, labels, 1);
+    }
+    record(m, "made_total", KL_FIGURE_ADD, "{\"zone\":\"eu\"}", 1);
+    kl_custom_metrics_write(m, &text);
+    assert_in_range(text.len, KL_SERIES_TEXT_MAX / 2, KL_SERIES_TEXT_MAX);
+    assert_non_null(strstr(kl_buf_str(&text), "made_total{zone=\"eu\"} 1\n")); /* each has its own room */
+    assert_null(strstr(kl_buf_str(&text), "kubelua_custom_metric_dropped_total{metric=\"h1\"} 0\n"));
+    kl_buf_fini(&form);
+    kl_buf_fini(&text);
+    kl_custom_metrics_free(m);
+}
+
+static void series_that_are_forgotten_make_room(void **state)
+{
+    (void)state;
+    kl_custom_metrics *m = kl_custom_metrics_new();
+    declared(
+        m, "a.lua", "{\"size\":{\"type\":\"gauge\",\"help\":\"Size.\",\"labels\":[\"z\"],\"series\":10}}");
+    for (int i = 0; i < 50000; i++) {
+        char labels[1024];
+        snprintf(labels, sizeof labels, "{\"z\":\"%0900d\"}", i);
+        record(m, "size", KL_FIGURE_SET, labels, 1);
+        record(m, "size", KL_FIGURE_FORGET, labels, 0);
+    }
+    record(m, "size", KL_FIGURE_SET, "{\"z\":\"a\"}", 1);
+    assert_text(m, "# HELP size Size.\n# TYPE size gauge\nsize{z=\"a\"} 1\n");
+    kl_custom_metrics_free(m);
+}
+
 KL_TESTS(cmocka_unit_test(a_counter_has_a_series_for_each_label),
     cmocka_unit_test(a_metric_without_labels_is_there_at_zero),
     cmocka_unit_test(a_histogram_counts_below_its_bounds),
     cmocka_unit_test(what_is_not_declared_so_is_dropped),
     cmocka_unit_test(series_are_bounded_and_what_is_dropped_is_counted),
     cmocka_unit_test(a_reload_keeps_what_is_declared_as_before),
-    cmocka_unit_test(two_scripts_share_a_metric_of_one_form))
+    cmocka_unit_test(two_scripts_share_a_metric_of_one_form),
+    cmocka_unit_test(the_series_of_a_script_fill_so_much_text_at_most),
+    cmocka_unit_test(series_that_are_forgotten_make_room))
 
 /* not in tsan: it starts no thread */

@@ -1,5 +1,5 @@
 -- Colocation profiles as pure functions, and what holds of them whatever the pod is.
--- not in tsan: functions of tables, in one thread
+-- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 
 local kube = require "kubelua"

@@ -1,6 +1,6 @@
 -- compare_spec.lua - the policy beside the original: where figures disagree, for which reason, and that a
 -- case made of a disagreement says the same to the fixture runner.
--- not in tsan: functions of tables, in one thread
+-- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 
 local colocation = require "colocation"

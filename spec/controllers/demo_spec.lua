@@ -1,4 +1,4 @@
--- not in tsan: functions of tables, in one thread
+-- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;controllers/demo/?.lua;" .. package.path
 
 local kube = require "kubelua"

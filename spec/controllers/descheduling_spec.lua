@@ -1,6 +1,6 @@
 -- descheduling_spec.lua - the other plugins of the descheduler as functions: uneven nodes, whole nodes to
 -- empty, dear nodes to leave; and laws over random clusters from fixed seeds.
--- not in tsan: functions of tables, in one thread
+-- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 
 local binpack = require "descheduling.binpack"

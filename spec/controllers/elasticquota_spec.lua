@@ -1,7 +1,7 @@
 --- elasticquota_spec.lua - the rules of elastic quotas as functions: shares, trees, members, admission,
 --- revoking, what is
 -- written. The last part holds them to laws over thousands of random trees, from a fixed seed.
--- not in tsan: functions of tables, in one thread
+-- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 
 local kube = require "kubelua"

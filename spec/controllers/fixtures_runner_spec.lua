@@ -1,4 +1,4 @@
--- not in tsan: functions of tables, in one thread
+-- not in asan, tsan: functions of tables, in Lua
 local fixtures = require "support.fixtures"
 local kube = require "kubelua"
 local process = require "support.process"

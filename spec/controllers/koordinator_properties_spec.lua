@@ -1,5 +1,5 @@
 -- What holds of batch and mid resources whatever the node, its pods and its metric are: seeded random cases.
--- not in tsan: functions of tables, in one thread
+-- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 
 local kube = require "kubelua"

@@ -1,6 +1,6 @@
 -- koordlet_spec.lua - the reactions of a node's agent as functions: suppression, eviction and bursts, and
 -- laws over random nodes from fixed seeds.
--- not in tsan: functions of tables, in one thread
+-- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 
 local burst = require "koordlet.burst"

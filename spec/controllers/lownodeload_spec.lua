@@ -1,7 +1,7 @@
 --- lownodeload_spec.lua - LowNodeLoad as functions: who may go and where to, who goes first, when a node
 --- counts as
 -- overloaded, and laws over random clusters from fixed seeds.
--- not in tsan: functions of tables, in one thread
+-- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 
 local anomaly = require "lownodeload.anomaly"

@@ -1,6 +1,6 @@
 -- The hands of the node resource controller, in a world of plain tables: what is read, what is written,
 -- when to look again. They read views and edit drafts, as in a run.
--- not in tsan: functions of tables, in one thread
+-- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 
 local core = require "kubelua.core"

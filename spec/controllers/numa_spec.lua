@@ -1,6 +1,6 @@
 --- numa_spec.lua - NodeNUMAResource as functions: which processors and which NUMA nodes a pod gets under each
 --- policy, the words for those that get none, and laws over random nodes from fixed seeds.
--- not in tsan: functions of tables, in one thread
+-- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 
 local cpus = require "scheduler.numa.cpus"

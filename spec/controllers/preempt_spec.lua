@@ -1,6 +1,6 @@
 --- preempt_spec.lua - whose pods go for one of higher priority, as functions: within a quota, under
 --- PodDisruptionBudgets, the best of several nodes, and laws over random clusters from fixed seeds.
--- not in tsan: functions of tables, in one thread
+-- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 
 local cycle = require "scheduler.cycle"

@@ -1,6 +1,6 @@
 --- quota_admission_spec.lua - what the quota webhooks allow and fill in, and the root quota of a profile,
 --- as functions.
--- not in tsan: functions of tables, in one thread
+-- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 
 local affinity = require "elasticquota.affinity"

@@ -1,6 +1,6 @@
 -- recommender_spec.lua - the recommender and the agents' predictor as functions: the histogram whose samples
 -- fade, what is learned of containers, what they should ask for, and laws over random use from fixed seeds.
--- not in tsan: functions of tables, in one thread
+-- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 
 local estimate = require "recommender.estimate"

@@ -1,7 +1,7 @@
 --- scheduler_spec.lua - the scheduler's policies as functions: which nodes have room, which are used too
 --- much, which is best, the words for a pod that fits nowhere, gangs, and laws over random clusters from
 --- fixed seeds.
--- not in tsan: functions of tables, in one thread
+-- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 
 local cycle = require "scheduler.cycle"

@@ -1,6 +1,6 @@
 -- variations_spec.lua - variations of Koordinator's policies: each replaces a function of the original, and
 -- what it changes is held against the original over random nodes and quotas from fixed seeds.
--- not in tsan: functions of tables, in one thread
+-- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 
 local kube = require "kubelua"

@@ -15,7 +15,7 @@ local KUBELUA = process.run("readlink -f " .. process.quote(os.getenv "KUBELUA" 
 -- Pages whose commands another spec runs, all of them.
 local ELSEWHERE = {
   ["docs/guide.md"] = "spec/e2e/guide_spec.lua",
-  ["docs/whatif.md"] = "spec/e2e/sim_spec.lua",
+  ["docs/whatif.md"] = "spec/e2e/whatif_spec.lua",
 }
 
 -- Commands that another spec runs: page (a pattern), beginning of the command, spec.

@@ -1,0 +1,164 @@
+--- whatif_spec.lua - docs/whatif.md: its commands do what it says, its tables have the numbers that come
+--- out, and the page of a simulation works in a browser.
+--- not in asan, tsan: pages are the subject; what `kubelua sim` does, sim_spec runs
+
+local browser = require "support.browser"
+local process = require "support.process"
+
+local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
+local SCRIPT = "controllers/koordinator/noderesource.lua"
+
+local function sim(args) return process.run(("%s sim %s"):format(KUBELUA, args)) end
+
+describe("docs/whatif.md", function()
+  -- In a directory that has what the page speaks of, whose cluster is written beforehand.
+  it("does what docs/whatif.md says", function()
+    local dir, root = process.tmpdir() .. "/page of docs", process.run("pwd"):gsub("\n", "")
+    process.run(("mkdir -p '%s/new' && cp -R controllers examples '%s' && cp -R controllers/koordinator/* \z
+      '%s/new'")
+      :format(dir, dir, dir))
+    process.write(dir .. "/cluster.yaml", [[
+apiVersion: v1
+kind: Node
+metadata: {name: a}
+status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32Gi}}
+]])
+    local text, commands = process.read "docs/whatif.md", 0
+    process.write(dir .. "/scenario.lua", text:match "```lua\n(.-)```")
+    local more = { "kubelua sim controllers/koordinator/noderesource.lua --generate nodes=3 --scenario scenario.lua \z
+      --for 1h" }
+    for block in text:gmatch "```sh\n(.-)```" do
+      for command in (block:gsub("\\\n%s*", "")):gmatch "[^\n]+" do more[#more + 1] = command end
+    end
+    for _, block in ipairs(more) do
+      -- the page has the figures of hours; here its commands have to work
+      local args = block:gsub("%-%-for 4h %-%-seeds 3", "--for 20m"):match "^kubelua (.*)"
+      local below = args and (args:find "koordinator/studies/" or args:find "%-%-for 120h") -- in the next one
+      if args and not below then
+        local kubelua = KUBELUA:sub(1, 1) == "/" and KUBELUA or root .. "/" .. KUBELUA
+        local out, code = process.run(("cd '%s' && %s %s"):format(dir, kubelua, args))
+        local parts = args:find "%-%-bisect" -- the two differ, which is status 1
+        assert.equal(parts and 1 or 0, code, block .. out)
+        assert.matches(parts and "the next one differs" or args:find "predictors" and "oracle"
+          or args:find "%-%-explain" and "batchAllocatable" or "batch_used", out)
+        commands = commands + 1
+      end
+    end
+    assert.equal(11, commands)
+  end)
+
+  -- The tables below the commands of the worked decisions have their numbers: all that stands in one of them
+  -- is said by the commands before it.
+  it("comes to the numbers that docs/whatif.md has", function()
+    local text = process.read "docs/whatif.md":match "### Which predictor%?.-\n## "
+    local tables, dir = 0, process.tmpdir() .. "/hot"
+    for block, rows in text:gmatch "```sh\n(.-)```\n\n(|.-)\n\n" do
+      local said = ""
+      for args in (block:gsub("\\\n%s*", "")):gmatch "kubelua sim ([^\n]+)" do
+        said = said .. sim((args:gsub("%-%-out hot", "--out '" .. dir .. "'")))
+      end
+      for row in (rows:match "\n| %-%-%-[^\n]*\n(.*)" .. "\n"):gmatch "([^\n]+)\n" do
+        for cell in row:match "^|.-|(.*)$":gmatch "%s*(.-)%s*|" do
+          assert.truthy(said:find("[ ]" .. cell:gsub("%p", "%%%0")), ("%q of %s is not in:\n%s"):format(cell, row, said))
+        end
+      end
+      tables = tables + 1
+    end
+    assert.equal(4, tables)
+    assert.equal(process.read "docs/whatif-hot.svg", process.read(dir .. "/gain.svg"))
+  end)
+
+  it("writes a page that a browser reads", function()
+    if not browser.available() then
+      assert(not os.getenv "CI", "there is no chromium with chromedriver here, and in CI that is a failure")
+      pending "there is no chromium with chromedriver here"
+      return
+    end
+    local dir = process.tmpdir() .. "/page"
+    local out, code = sim(("%s --generate nodes=2,batch_rate=20 --for 10m --set \z
+      colocation.cpuReclaimThresholdPercent=50..80/5 --out %s"):format(SCRIPT, dir))
+    assert.equal(0, code, out)
+    local here = process.run("pwd"):gsub("\n", "")
+    local page = browser.open { width = 1100, height = 1400 }
+    page:visit(("file://%s/report.html"):format(dir:sub(1, 1) == "/" and dir or here .. "/" .. dir))
+    assert.equal(7, page:eval "return document.querySelectorAll('svg').length")
+    assert.equal(7, page:eval "return document.querySelectorAll('table.sorts')[0].tBodies[0].rows.length")
+    assert.equal(2, page:eval "return document.querySelectorAll('table.sorts')[1].tBodies[0].rows.length")
+    local best = "return document.querySelector('table.sorts tbody tr').cells[0].textContent"
+    page:eval "document.querySelectorAll('table.sorts th button')[2].click()"
+    local first = page:eval(best)
+    page:eval "document.querySelectorAll('table.sorts th button')[2].click()"
+    assert.same({ "cpuReclaimThresholdPercent=80", "cpuReclaimThresholdPercent=50" },
+      { page:eval(best), first })
+    assert.equal(0, page:eval "return document.querySelectorAll('[src],link').length")
+    page:prefer "light"
+    page:screenshot "sim-report"
+    page:prefer "dark"
+    page:width(390)
+    assert.is_true(page:eval "return document.documentElement.scrollWidth <= \z
+      document.documentElement.clientWidth")
+    page:screenshot "sim-report-phone"
+    page:close()
+  end)
+
+  -- Everything that moves on a page, with the pointer and with keys.
+  it("explains on its page what a number is made of", function()
+    if not browser.available() then
+      assert(not os.getenv "CI", "there is no chromium with chromedriver here, and in CI that is a failure")
+      pending "there is no chromium with chromedriver here"
+      return
+    end
+    local dir = process.tmpdir() .. "/told"
+    local koordinator = "controllers/koordinator/"
+    local out, code = sim(("%slownodeload.lua %spodmigrationjob.lua %s --generate nodes=6,apps=26,swing=0.1,load_cpu=0.8 \z
+      --for 1h --scenario %sstudies/hot.lua --set jobMode=EvictDirectly --set nodePools.1.highThresholds.cpu=50 \z
+      --load %sstudies/teams.yaml --out %s"):format(koordinator, koordinator, SCRIPT, koordinator, koordinator, dir))
+    assert.equal(0, code, out)
+    local here = process.run("pwd"):gsub("\n", "")
+    local page = browser.open { width = 1100, height = 1400 }
+    page:visit(("file://%s/report.html"):format(dir:sub(1, 1) == "/" and dir or here .. "/" .. dir))
+    local function js(text) return page:eval(text) end
+    local function key(figure, name, times)
+      js(([[const f = document.querySelectorAll("figure.%s")[0]; f.focus();
+        for (let i = 0; i < %d; i++) f.dispatchEvent(new KeyboardEvent("keydown", { key: "%s", bubbles: true }));]])
+        :format(figure, times or 1, name))
+    end
+    local said = "return document.querySelector('#why').open && document.querySelector('#why pre').textContent"
+
+    -- the crosshair stands in all charts over time, and reads what the CSV file has
+    assert.equal(4, js "return document.querySelectorAll('figure.time').length")
+    key("time", "End")
+    assert.equal(4, js "return document.querySelectorAll('.cross').length")
+    local last = process.read(dir .. "/series.csv"):match "([^\n]+)\n$"
+    local prod = tonumber(last:match "^[^,]*,[^,]*,[^,]*,([^,]*),")
+    local read = js "return document.querySelector('figure.time .read').textContent"
+    assert.equal(("%.1f"):format(prod), read:match "^1%.0 h: .-prod pods ([%d.]+)")
+    key("time", "ArrowLeft", 30)
+    assert.matches("^0%.5 h: ", js "return document.querySelector('figure.time .read').textContent")
+    js "document.activeElement.blur()"
+    assert.equal(0, js "return document.querySelectorAll('.cross').length")
+
+    -- a cell of the heat map explains its node at its hour
+    assert.is_false(js(said))
+    key("pick", "ArrowDown")
+    key("pick", "Enter")
+    assert.matches("^node%-002 at 2026%-01%-01T01:00:00Z:\n.-\nnoderesource, last run .-batchAllocatable", js(said))
+    page:screenshot "sim-report-told"
+    js "document.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape' }))"
+    assert.is_false(js(said))
+    assert.equal("FIGURE", js "return document.activeElement.tagName")
+
+    -- an evicted pod says who wanted it gone, a team what it may use
+    js [[document.querySelector("[aria-label='evictions by node'] [data-why]").dispatchEvent(
+      new MouseEvent("click", { bubbles: true }))]]
+    assert.matches("^default/app%-.-\npodmigrationjob, run of .-\n  wrote: create v1/Pod/eviction .-its node node%-00", js(said))
+    js [[document.querySelector("[data-why='team ads']").dispatchEvent(new MouseEvent("click", { bubbles: true }))]]
+    assert.matches("^team ads at the end:\n +min, cores +4%.0\n +max, cores +80%.0\n", js(said))
+    assert.equal(0, js "return document.querySelectorAll('[src],link').length")
+    page:prefer "dark"
+    page:width(390)
+    assert.is_true(js "return document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    page:screenshot "sim-report-told-phone"
+    page:close()
+  end)
+end)

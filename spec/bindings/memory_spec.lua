@@ -1,5 +1,6 @@
 -- memory_spec.lua - `memory` of a controller counts what C holds for a script as well as Lua's own: who
 -- keeps it fails, who drops it goes on.
+-- not in tsan: what is counted belongs to a state, which one thread runs at a time
 
 local kube = require "kubelua"
 

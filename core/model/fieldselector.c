@@ -120,7 +120,7 @@ static void term_fini(term *t)
     kl_free(t->value);
 }
 
-kl_status kl_field_selector_parse(const char *text, kl_field_selector **out, kl_err *err)
+kl_status kl_field_selector_parse_or(const char *text, kl_field_selector **out, char **wrong, kl_err *err)
 {
     kl_field_selector *s = kl_new(kl_field_selector);
     kl_status st = KL_OK;
@@ -138,6 +138,8 @@ kl_status kl_field_selector_parse(const char *text, kl_field_selector **out, kl_
             s->v[s->len++] = t;
         else
             term_fini(&t);
+        if (st)
+            *wrong = kl_strdup(parts[i]);
     }
     for (i = 0; i < n; i++)
         kl_free(parts[i]);
@@ -146,6 +148,15 @@ kl_status kl_field_selector_parse(const char *text, kl_field_selector **out, kl_
         kl_field_selector_free(s);
     else
         *out = s;
+    return st;
+}
+
+kl_status kl_field_selector_parse(const char *text, kl_field_selector **out, kl_err *err)
+{
+    char *wrong = NULL;
+    kl_status st = kl_field_selector_parse_or(text, out, &wrong, err);
+
+    kl_free(wrong);
     return st;
 }
 

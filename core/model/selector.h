@@ -22,6 +22,33 @@ typedef enum kl_selector_op {
 /* "" selects everything */
 KL_NODISCARD kl_status kl_selector_parse(const char *text, kl_selector **out, kl_err *err);
 KL_NODISCARD kl_status kl_selector_parsen(const char *text, size_t n, kl_selector **out, kl_err *err);
+/* Why a text is no label selector, for a caller with words of its own: what it has where something else was
+ * due, or, with KL_WANT_NOTHING, a requirement whose key or values cannot be. */
+typedef enum kl_selector_want {
+    KL_WANT_NOTHING,
+    KL_WANT_START, /* of the text: a key or "!" */
+    KL_WANT_NEXT,  /* the same after a comma */
+    KL_WANT_KEY,
+    KL_WANT_OPERATOR,
+    KL_WANT_VALUE,
+    KL_WANT_OPEN,  /* "(" */
+    KL_WANT_FIRST, /* behind "(" */
+    KL_WANT_MORE,  /* behind a word of a list */
+    KL_WANT_WORD,  /* behind a comma of a list */
+    KL_WANT_END    /* behind a requirement */
+} kl_selector_want;
+typedef struct kl_selector_fault {
+    kl_selector_want want;
+    char *found; /* "" at the end of the text */
+    char *key;   /* of the requirement; its values are sorted */
+    kl_selector_op op;
+    char **values;
+    size_t nvalues;
+} kl_selector_fault;
+/* As kl_selector_parse; a failure fills `fault`, which the caller zeroes before and fini()s in any case. */
+KL_NODISCARD kl_status kl_selector_parse_or(
+    const char *text, kl_selector **out, kl_selector_fault *fault, kl_err *err);
+void kl_selector_fault_fini(kl_selector_fault *f);
 /* metav1.LabelSelector {matchLabels, matchExpressions}: NULL or JSON null selects nothing, {} everything. */
 KL_NODISCARD kl_status kl_selector_from_struct(
     const kl_value *label_selector, kl_selector **out, kl_err *err);
@@ -56,6 +83,9 @@ typedef struct kl_field_selector kl_field_selector;
 /* "a=b,c!=d"; terms are sorted by their text. "" selects everything. In values, backslash, comma and = are
  * escaped with a backslash. */
 KL_NODISCARD kl_status kl_field_selector_parse(const char *text, kl_field_selector **out, kl_err *err);
+/* As kl_field_selector_parse; on failure *term is the term that is wrong, as it was given; caller frees. */
+KL_NODISCARD kl_status kl_field_selector_parse_or(
+    const char *text, kl_field_selector **out, char **term, kl_err *err);
 /* one term */
 kl_field_selector *kl_field_selector_of(const char *field, const char *value, bool negated);
 void kl_field_selector_free(kl_field_selector *s);

@@ -6,8 +6,10 @@
  *   words       = any number of words and commas; a comma with nothing beside it stands for an empty word
  *
  * `in` and `notin` are words except where an operator is due. */
+#include <stdlib.h>
 #include <string.h>
 #include "base/mem.h"
+#include "model/names.h"
 #include "model/selector_impl.h"
 
 typedef enum token {
@@ -32,6 +34,7 @@ typedef struct parser {
     char **values; /* of the requirement that is being read */
     size_t nvalues, cap;
     kl_selector *out;
+    kl_selector_fault *fault; /* or NULL */
     kl_err *err;
 } parser;
 
@@ -71,15 +74,31 @@ static void advance(parser *p)
         p->at++;
 }
 
-static kl_status bad(parser *p, const char *expected)
+static kl_status bad(parser *p, kl_selector_want want)
 {
+    static const char *const words[] = {
+        [KL_WANT_START] = "a label key or '!'",
+        [KL_WANT_NEXT] = "a label key or '!'",
+        [KL_WANT_KEY] = "a label key",
+        [KL_WANT_OPERATOR] = "one of in, notin, =, ==, !=, > and <",
+        [KL_WANT_VALUE] = "a value",
+        [KL_WANT_OPEN] = "'('",
+        [KL_WANT_FIRST] = "a value, ',' or ')'",
+        [KL_WANT_MORE] = "',' or ')'",
+        [KL_WANT_WORD] = "a value",
+        [KL_WANT_END] = "',' or the end",
+    };
     int shown = p->end - p->text < 200 ? (int)(p->end - p->text) : 200;
 
+    if (p->fault) {
+        p->fault->want = want;
+        p->fault->found = kl_strndup(p->word, p->nword);
+    }
     if (p->next == T_END)
         return kl_fail(p->err, KL_ESYNTAX, "label selector \"%.*s\" ends where %s is expected", shown,
-            p->text, expected);
+            p->text, words[want]);
     return kl_fail(p->err, KL_ESYNTAX, "label selector \"%.*s\": found \"%.*s\" where %s is expected", shown,
-        p->text, (int)(p->nword < 80 ? p->nword : 80), p->word, expected);
+        p->text, (int)(p->nword < 80 ? p->nword : 80), p->word, words[want]);
 }
 
 static void add_value(parser *p, const char *s, size_t n)
@@ -137,7 +156,7 @@ static kl_status read_words(parser *p)
             if (p->next == T_CLOSE)
                 return KL_OK;
             if (p->next != T_COMMA)
-                return bad(p, "',' or ')'");
+                return bad(p, KL_WANT_MORE);
         } else if (p->next == T_COMMA) {
             if (!p->nvalues)
                 add_value(p, "", 0);
@@ -149,7 +168,7 @@ static kl_status read_words(parser *p)
             if (p->next == T_COMMA)
                 advance(p);
         } else {
-            return bad(p, "a value");
+            return bad(p, KL_WANT_WORD);
         }
     }
 }
@@ -159,13 +178,13 @@ static kl_status read_list(parser *p)
     kl_status st;
 
     if (p->next != T_OPEN)
-        return bad(p, "'('");
+        return bad(p, KL_WANT_OPEN);
     advance(p);
     if (p->next == T_CLOSE) {
         add_value(p, "", 0);
     } else {
         if (p->next != T_WORD && p->next != T_COMMA)
-            return bad(p, "a value, ',' or ')'");
+            return bad(p, KL_WANT_FIRST);
         st = read_words(p);
         if (st)
             return st;
@@ -181,10 +200,36 @@ static kl_status read_value(parser *p)
         return KL_OK;
     }
     if (p->next != T_WORD)
-        return bad(p, "a value");
+        return bad(p, KL_WANT_VALUE);
     add_value(p, p->word, p->nword);
     advance(p);
     return KL_OK;
+}
+
+static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+/* The values move to the fault. */
+static void keep_requirement(parser *p, const char *key, kl_selector_op op)
+{
+    kl_selector_fault *f = p->fault;
+
+    f->key = kl_strdup(key);
+    f->op = op;
+    f->values = p->values;
+    f->nvalues = p->nvalues;
+    qsort(f->values, f->nvalues, f->values ? sizeof *f->values : 1, by_text);
+    p->values = NULL;
+    p->nvalues = p->cap = 0;
+}
+
+void kl_selector_fault_fini(kl_selector_fault *f)
+{
+    while (f->nvalues)
+        kl_free(f->values[--f->nvalues]);
+    kl_free(f->values);
+    kl_free(f->found);
+    kl_free(f->key);
+    *f = (kl_selector_fault){0};
 }
 
 static kl_status read_requirement(parser *p)
@@ -197,19 +242,23 @@ static kl_status read_requirement(parser *p)
     if (not )
         advance(p);
     if (p->next != T_WORD)
-        return bad(p, "a label key");
+        return bad(p, KL_WANT_KEY);
     key = kl_strndup(p->word, p->nword);
     advance(p);
-    if (!not ) {
+    if (kl_name_qualified(key))
+        ; /* refused below, whatever follows */
+    else if (!not ) {
         if (p->next == T_END || p->next == T_COMMA)
             op = KL_SEL_EXISTS;
         else if (!read_operator(p, &op))
-            st = bad(p, "one of in, notin, =, ==, !=, > and <");
+            st = bad(p, KL_WANT_OPERATOR);
         else
             st = op == KL_SEL_IN || op == KL_SEL_NOTIN ? read_list(p) : read_value(p);
     }
     if (!st)
         st = kl__selector_require(p->out, key, op, (const char *const *)p->values, p->nvalues, p->err);
+    if (st && p->fault && !p->fault->want)
+        keep_requirement(p, key, op);
     drop_values(p);
     kl_free(key);
     return st;
@@ -217,6 +266,7 @@ static kl_status read_requirement(parser *p)
 
 static kl_status read_selector(parser *p)
 {
+    kl_selector_want want = KL_WANT_START;
     kl_status st;
 
     advance(p);
@@ -224,21 +274,23 @@ static kl_status read_selector(parser *p)
         return KL_OK;
     for (;;) {
         if (p->next != T_WORD && p->next != T_NOT)
-            return bad(p, "a label key or '!'");
+            return bad(p, want);
         st = read_requirement(p);
         if (st)
             return st;
         if (p->next == T_END)
             return KL_OK;
         if (p->next != T_COMMA)
-            return bad(p, "',' or the end");
+            return bad(p, KL_WANT_END);
         advance(p);
+        want = KL_WANT_NEXT;
     }
 }
 
-kl_status kl_selector_parsen(const char *text, size_t n, kl_selector **out, kl_err *err)
+static kl_status parse(const char *text, size_t n, kl_selector **out, kl_selector_fault *fault, kl_err *err)
 {
-    parser p = {.text = text, .at = text, .end = text + n, .out = kl_new(kl_selector), .err = err};
+    parser p = {
+        .text = text, .at = text, .end = text + n, .out = kl_new(kl_selector), .fault = fault, .err = err};
     kl_status st = read_selector(&p);
 
     kl_free(p.values);
@@ -251,7 +303,17 @@ kl_status kl_selector_parsen(const char *text, size_t n, kl_selector **out, kl_e
     return KL_OK;
 }
 
+kl_status kl_selector_parsen(const char *text, size_t n, kl_selector **out, kl_err *err)
+{
+    return parse(text, n, out, NULL, err);
+}
+
 kl_status kl_selector_parse(const char *text, kl_selector **out, kl_err *err)
 {
-    return kl_selector_parsen(text, strlen(text), out, err);
+    return parse(text, strlen(text), out, NULL, err);
+}
+
+kl_status kl_selector_parse_or(const char *text, kl_selector **out, kl_selector_fault *fault, kl_err *err)
+{
+    return parse(text, strlen(text), out, fault, err);
 }

@@ -275,7 +275,28 @@ end
 
 function M.create(what, o, opts) return write("create", what, o, opts, WRITE) end
 function M.update(what, o, opts) return named(what, write("update", what, o, opts, WRITE)) end
-function M.apply(what, o, opts) return named(what, write("apply", what, o, opts, APPLY)) end
+
+-- Only a server sets all of these. A uid or a resourceVersion alone is a condition of the apply.
+local READ = { "uid", "resourceVersion", "creationTimestamp" }
+
+local function was_read(metadata)
+  if metadata("managedFields") ~= nil then return true end
+  for _, field in ipairs(READ) do
+    if metadata(field) == nil then return false end
+  end
+  return true
+end
+
+--- An apply makes its manager the owner of each field that is in it, so it is refused of a whole object.
+function M.apply(what, o, opts)
+  local op = named(what, write("apply", what, o, opts, APPLY))
+  if was_read(op.body.metadata) then
+    core.blame(("%s: %s %s was read from the server, and its manager would own every field of it: apply a \z
+      table of the fields that are yours, or what kube.extract gives of it; or use a patch"):format(what,
+      op.kind, op.name))
+  end
+  return op
+end
 
 function M.delete(what, kind, a, b, c)
   -- An object can be named by itself: c:delete(pod).

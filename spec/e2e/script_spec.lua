@@ -357,6 +357,24 @@ servers.each(function(server_name, start)
       reported("w", "409 someone ours")
     end)
 
+    it("refuses a whole object that was read, and takes what was its own in it", function()
+      widget "w"
+      client:apply({ kind = "v1/ConfigMap", namespace = ns, name = "shared", data = { x = "theirs" } },
+        { manager = "someone" })
+      reconciles [[
+        ctx:apply { kind = "v1/ConfigMap", name = "shared", data = { y = "ours" } }
+        local o = ctx.live:get("v1/ConfigMap", "shared")
+        local whole, why = pcall(ctx.apply, ctx, kube.copy(o))
+        local view = pcall(ctx.apply, ctx, o)
+        local locked = ctx:apply { apiVersion = "v1", kind = "ConfigMap", data = { y = "locked" }, metadata = { name = "shared",
+          uid = o.metadata.uid, resourceVersion = o.metadata.resourceVersion } }
+        local mine = kube.extract(locked, "script-" .. ctx.namespace)
+        local again = ctx:apply(mine)
+        report(ctx, ("%s %s %s %s %s %s"):format(whole, view, why:match "was read from the server", mine.data.x, mine.data.y,
+          again.data.x))]]
+      reported("w", "false false was read from the server nil locked theirs")
+    end)
+
     it("fails aloud where another manager has a field, however often it runs", function()
       client:apply({ kind = "v1/ConfigMap", namespace = ns, name = "shared", data = { x = "theirs" } },
         { manager = "someone" })

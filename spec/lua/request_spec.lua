@@ -33,6 +33,33 @@ describe("keys", function()
   end)
 end)
 
+describe("an apply", function()
+  local function apply(metadata)
+    return request.apply("c:apply", { apiVersion = "v1", kind = "Secret", metadata = metadata })
+  end
+
+  it("is refused of an object that was read", function()
+    for _, metadata in ipairs {
+      { name = "a", managedFields = {} },
+      { name = "a", uid = "u", resourceVersion = "1", creationTimestamp = "2026-01-01T00:00:00Z" },
+    } do
+      for _, o in ipairs { metadata, require("kubelua.core").value(metadata) } do
+        assert.error_matches(function() apply(o) end, "^c:apply: v1/Secret a was read from \z
+          the server, and its manager would own every field of it: .* kube.extract")
+      end
+    end
+  end)
+
+  it("may be tied to one object and one version of it", function()
+    for _, metadata in ipairs {
+      { name = "a", uid = "u" }, { name = "a", uid = "u", resourceVersion = "1" },
+      { name = "a", uid = "u", resourceVersion = "1", creationTimestamp = kube.null },
+    } do
+      assert.equal("a", apply(metadata).name)
+    end
+  end)
+end)
+
 describe("lists", function()
   it("take selectors as text and as tables", function()
     assert.same({ verb = "list", kind = "v1/Pod", ns = "a", labels = "x=y", fields = "spec.nodeName=n1",

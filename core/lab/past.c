@@ -15,6 +15,10 @@
 
 /* No line is longer: an object is at most a few MiB, a list of them some more. */
 #define LINE_MAX ((size_t)256 << 20)
+/* A file may be somebody else's: a short line makes a set of another, a worker or a cache. */
+#define ITEMS_MAX ((size_t)1 << 27) /* of all sets, 1 GiB */
+#define WORKERS_MAX 1000
+#define KINDS_MAX 1000 /* and caches */
 
 typedef struct book {
     kl_past p;              /* first: the result */
@@ -23,6 +27,7 @@ typedef struct book {
     /* by number or id, as texts; values are ours but for objects' */
     kl_map *objects, *sets, *runs, *caches;
     kl_map *headless;
+    size_t items;     /* of all sets */
     const char *name; /* the file being read, for messages */
     size_t line;
 } book;
@@ -117,6 +122,11 @@ static kl_status read_set(book *b, const kl_value *l, kl_err *err)
     size_t head, tail, n = 0;
     const kl_value *ids = kl_value_get(l, "ids");
     kl_status st = set_begin(b, l, &of, &head, &tail, err);
+    b->items += head + tail + kl_value_len(ids);
+    if (!st && b->items > ITEMS_MAX)
+        st = wrong(b, err,
+            "lists of more than %zu objects in all: replay a shorter recording (run --record-max)",
+            ITEMS_MAX);
     if (st)
         return st;
     kl_past_set *s = kl_new(kl_past_set);
@@ -161,6 +171,8 @@ static kl_status read_kind(book *b, const kl_value *l, kl_err *err)
             k = &b->p.kinds[i];
     if (k)
         kl_resource_fini(&k->resource);
+    else if (b->p.n_kinds == KINDS_MAX)
+        return wrong(b, err, "more than %d kinds", KINDS_MAX);
     else
         k = ADD(b->p.kinds, b->p.n_kinds);
     const kl_value *subs = kl_value_get(l, "sub");
@@ -196,6 +208,8 @@ static kl_status read_cache(book *b, const kl_value *l, kl_err *err)
     name_of(number(l, "c", 0), name);
     if (kl_map_has(b->caches, name)) /* each file begins with them */
         return KL_OK;
+    if (b->p.n_caches == KINDS_MAX)
+        return wrong(b, err, "more than %d caches", KINDS_MAX);
     kl_past_cache *c = ADD(b->p.caches, b->p.n_caches);
     *c = (kl_past_cache){.label = label,
         .kind = kind,
@@ -260,7 +274,10 @@ static kl_status read_began(book *b, const kl_value *l, kl_err *err)
         return wrong(b, err, "the record \"began\" has no \"o\"");
     if (kl_map_has(b->runs, r.id))
         return wrong(b, err, "run %s begins twice", r.id);
-    r.worker = (int)number(l, "worker", 1);
+    int64_t worker = number(l, "worker", 1);
+    if (worker < 1 || worker > WORKERS_MAX)
+        return wrong(b, err, "the worker of run %s must be from 1 to %d", r.id, WORKERS_MAX);
+    r.worker = (int)worker;
     r.attempt = (int)number(l, "attempt", 1);
     r.generation = (int)number(l, "generation", 1);
     r.epoch = number(l, "epoch", 0);

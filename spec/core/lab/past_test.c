@@ -118,6 +118,8 @@ static void what_is_wrong_is_named_with_its_line(void **state)
         {HEAD KINDS PODS "{'t':'set','s':1,'ids':[11]}\n{'t':'set','s':2,'of':1,'head':2,'ids':[]}\n",
             "takes more items of set 1 than it has"},
         {HEAD KINDS PODS "{'t':'set','s':1,'ids':[11]}\n{'t':'set','s':1,'ids':[]}\n", "set 1 is told twice"},
+        {HEAD KINDS PODS "{'t':'began','r':'r1','controller':'x','key':'a','o':11,'worker':1001}\n",
+            "tape:7: the worker of run r1 must be from 1 to 1000"},
         {HEAD KINDS PODS BEGAN BEGAN, "run r1 begins twice"},
         {HEAD KINDS PODS BEGAN "{'t':'asked','r':'r1','n':2,'what':'sleep'}\n",
             "question 1 of run r1 is missing"},
@@ -141,9 +143,37 @@ static void what_is_wrong_is_named_with_its_line(void **state)
     }
 }
 
+/* A short line takes a whole set over, or names one more cache. */
+static void short_lines_do_not_become_much(void **state)
+{
+    (void)state;
+    kl_past *p = NULL;
+    kl_err err = KL_ERR_INIT;
+    kl_buf text = KL_BUF_INIT;
+    kl_buf_puts(&text, HEAD KINDS PODS "{'t':'set','s':1,'ids':[11");
+    for (int i = 1; i < 100000; i++)
+        kl_buf_puts(&text, ",11");
+    kl_buf_puts(&text, "]}\n");
+    for (int i = 2; i < 2000; i++)
+        kl_buf_printf(&text, "{'t':'set','s':%d,'of':1,'head':100000,'ids':[]}\n", i);
+    assert_fails(read(kl_buf_str(&text), &p, &err), KL_ESYNTAX, &err, "lists of more than 134217728 objects");
+    kl_buf_clear(&text);
+    kl_buf_puts(&text, HEAD);
+    for (int i = 0; i < 1001; i++)
+        kl_buf_printf(&text, "{'t':'cache','c':%d,'label':'v1/Pod','kind':'v1/Pod'}\n", i);
+    assert_fails(read(kl_buf_str(&text), &p, &err), KL_ESYNTAX, &err, "tape:1002: more than 1000 caches");
+    kl_buf_clear(&text);
+    kl_buf_puts(&text, HEAD);
+    for (int i = 0; i < 1001; i++)
+        kl_buf_printf(
+            &text, "{'t':'kind','kind':'v1/K%d','group':'','version':'v1','is':'K','plural':'ks'}\n", i);
+    assert_fails(read(kl_buf_str(&text), &p, &err), KL_ESYNTAX, &err, "tape:1002: more than 1000 kinds");
+    kl_buf_fini(&text);
+}
+
 KL_TESTS(cmocka_unit_test(a_run_has_what_it_was_told),
     cmocka_unit_test(a_set_is_another_with_a_part_replaced),
     cmocka_unit_test(what_began_before_is_left_out_and_a_torn_end_is_known),
-    cmocka_unit_test(what_is_wrong_is_named_with_its_line))
+    cmocka_unit_test(what_is_wrong_is_named_with_its_line), cmocka_unit_test(short_lines_do_not_become_much))
 
 /* not in tsan: it starts no thread */

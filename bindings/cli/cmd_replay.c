@@ -146,7 +146,7 @@ static void print_kinds(const replay *r)
 {
     kl_likes **all = kl_differences_sorted(r->kinds);
     for (size_t i = 0; all[i]; i++) {
-        printf("%s", all[i]->text);
+        cli_print(stdout, all[i]->text);
         if (all[i]->n > 1)
             printf("  %zu more %s alike\n", all[i]->n - 1, all[i]->n == 2 ? "run is" : "runs are");
     }
@@ -215,7 +215,7 @@ static void on_told(void *arg, const kl_replayed *x)
         take_in(r, x);
     } else if (!r->out) {
         char *text = story(r, x);
-        printf("%s", text);
+        cli_print(stdout, text);
         kl_free(text);
     }
 }
@@ -240,8 +240,11 @@ static bool is_recorded(const replay *r)
 static void print_sum(const replay *r, const kl_replay_sum *s)
 {
     char span[KL_DURATION_MAX], took[KL_DURATION_MAX];
-    for (size_t i = 0; i < s->n_notes; i++)
-        fprintf(stderr, "note: %s\n", s->notes[i]);
+    for (size_t i = 0; i < s->n_notes; i++) {
+        fprintf(stderr, "note: ");
+        cli_print(stderr, s->notes[i]);
+        fprintf(stderr, "\n");
+    }
     fflush(stderr);
     printf("%zu same, %zu differ%s, %zu fail%s", s->same, s->differ, s->differ == 1 ? "s" : "", s->fail,
         s->fail == 1 ? "s" : "");

@@ -355,6 +355,17 @@ static int tell(lua_State *L, invocation *v)
     return cli_fail(1, v->command->name, "%s", without_position(luaL_tolstring(L, -1, NULL)));
 }
 
+/* What is printed has parts of scripts and servers: a terminal does not obey them. */
+static void guard(lua_State *L)
+{
+    lua_getglobal(L, "require");
+    lua_pushliteral(L, "kubelua.cli.common");
+    lua_call(L, 1, 1);
+    lua_getfield(L, -1, "guard");
+    lua_call(L, 0, 0);
+    lua_pop(L, 1);
+}
+
 static int run(lua_State *L)
 {
     invocation *v = lua_touserdata(L, 1);
@@ -374,6 +385,8 @@ static int run(lua_State *L)
         v->code = 2;
         return 0;
     }
+    if (isatty(1))
+        guard(L);
     lua_getfield(L, module, "run");
     push_env(L, v);
     if (lua_pcall(L, 1, 1, 1))

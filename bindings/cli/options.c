@@ -31,6 +31,14 @@ static void put_safely(FILE *to, const char *text)
     }
 }
 
+void cli_print(FILE *to, const char *text)
+{
+    if (isatty(fileno(to)))
+        put_safely(to, text);
+    else
+        fputs(text, to);
+}
+
 int cli_fail(int code, const char *command, const char *fmt, ...)
 {
     va_list ap;

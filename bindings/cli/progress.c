@@ -57,7 +57,8 @@ static void say(cli_progress *p, const char *line)
 {
     kl_lock(&p->mu);
     wipe_locked(p);
-    fprintf(stderr, "%s\n", line);
+    cli_print(stderr, line);
+    fputc('\n', stderr);
     kl_unlock(&p->mu);
 }
 

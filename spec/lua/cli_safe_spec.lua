@@ -28,6 +28,41 @@ describe("what a script raises", function()
   end)
 end)
 
+describe("a terminal", function()
+  -- What a command prints on a terminal of its own.
+  local function on_terminal(command)
+    return (process.run(("script -qec %s /dev/null </dev/null"):format(process.quote(BIN .. " " .. command))))
+  end
+
+  it("does not obey what a script says in a simulation, and a pipe gets it as it is", function()
+    local path = process.write(process.tmpname ".lua", [[
+      local kube = require "kubelua"
+      return kube.controller { name = "evil", resource = "v1/Node",
+        reconcile = function() error "\27[31mred\27]0;title\7" end }]])
+    local command = ("sim %s --generate nodes=1 --for 10m"):format(path)
+    local out = on_terminal(command)
+    assert.truthy(out:find("^[[31mred^[]0;title\\x07", 1, true), out)
+    assert.falsy(out:find("\27[31m", 1, true) or out:find("\7", 1, true), out)
+    assert.truthy(process.run(BIN .. " " .. command .. " 2>/dev/null"):find("\27[31mred", 1, true))
+  end)
+
+  it("does not obey what a recording says in a replay", function()
+    local script = process.write(process.tmpname ".lua", [[
+      local kube = require "kubelua"
+      return kube.controller { name = "web", resource = "v1/Pod", reconcile = function() end }]])
+    local tape = process.write(process.tmpname ".tape",
+      '{"t":"tape","format":1,"version":"1","recording":"a","file":1,"at":5,"scripts":[]}\n' ..
+      '{"t":"kind","kind":"v1/Pod","group":"","version":"v1","is":"Pod","plural":"pods","namespaced":true}\n' ..
+      '{"t":"cache","c":1,"label":"v1/Pod","kind":"v1/Pod"}\n' ..
+      '{"t":"put","c":1,"o":1,"v":{"metadata":{"name":"a","namespace":"b"}}}\n' ..
+      '{"t":"began","r":"r1","at":100,"controller":"web","worker":1,"key":"b/a","o":1}\n' ..
+      '{"t":"ended","r":"r1","at":101,"result":"error","message":"\\u001b[2Jgone"}\n')
+    local out = on_terminal(("replay %s %s"):format(tape, script))
+    assert.truthy(out:find("recorded: ^[[2Jgone", 1, true), out)
+    assert.falsy(out:find("\27", 1, true), out)
+  end)
+end)
+
 describe("kubelua version", function()
 
   it("names the Lua that runs scripts, and with --bugs each bug of it that they could reach", function()

@@ -58,9 +58,9 @@ describe("a chart", function()
 
   it("over time carries the numbers that its crosshair reads", function()
     local rows = { { time = 0, v = 1 }, { time = 1800, v = 2.5 } }
-    local chart = svg.bands("x", "cores", 3600, { { rows = rows, mid = "v", high = "v", label = "</script>",
-      colour = "--prod" } })
-    assert.match('{"times":%[0,1800%],"series":%[{"label":"<\\/script>","values":%[1,2.5%]}%]}', chart)
+    local chart = svg.bands("x", "cores", 3600, { { rows = rows, mid = "v", high = "v",
+      label = "</script><!--<script>", colour = "--prod" } })
+    assert.match('{"times":%[0,1800%],"series":%[{"label":"\\u003c/script>\\u003c!%-%-\\u003cscript>","values":%[1,2.5%]}%]}', chart)
     assert.equal(1, count(chart, "</script>"))
   end)
 end)

@@ -125,10 +125,10 @@ function M.run(env)
   Print[format](env, programs, findings)
   local failed = problem ~= nil
   for _, f in ipairs(findings) do
-    if f.rule == "load" and format == "plain" then common.complain(env, "%s", common.safe(f.text)) end
+    if f.rule == "load" and format == "plain" then common.complain(env, "%s", f.text) end
     failed = failed or f.severity == "error"
   end
-  if problem then common.complain(env, "%s", common.safe(problem)) end
+  if problem then common.complain(env, "%s", problem) end
   return failed and 1 or 0
 end
 

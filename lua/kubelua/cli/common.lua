@@ -13,7 +13,7 @@ function M.usage(fmt, ...) error({ usage = fmt:format(...) }, 0) end
 --- A message on stderr, as the command's.
 function M.complain(env, fmt, ...)
   io.stdout:flush()
-  io.stderr:write("kubelua ", env.command, ": ", fmt:format(...), "\n")
+  io.stderr:write("kubelua ", env.command, ": ", M.safe(fmt:format(...)), "\n")
 end
 
 local NAMES = { ["\27"] = "^[", ["\r"] = "\\r" }
@@ -30,7 +30,24 @@ function M.safe(text)
   end):gsub("\194([\128-\159])", function(c) return ("\\u%04x"):format(c:byte()) end))
 end
 
---- The same in one line, cut where it has more.
+--- From now on `print` and `io.write` spell out what a terminal would obey, since scripts, servers and files
+--- have a part in most of what commands print. io.stdout:write stays as it is.
+function M.guard()
+  local write = io.write
+  rawset(io, "write", function(...)
+    if io.output() ~= io.stdout then return write(...) end
+    local out = table.pack(...)
+    for i = 1, out.n do out[i] = type(out[i]) == "string" and M.safe(out[i]) or out[i] end
+    return write(table.unpack(out, 1, out.n))
+  end)
+  rawset(_G, "print", function(...)
+    local out = table.pack(...)
+    for i = 1, out.n do out[i] = tostring(out[i]) end
+    io.write(table.concat(out, "\t"), "\n")
+  end)
+end
+
+--- A text as `safe` has it, in one line, cut where it has more.
 ---@param text string
 ---@return string
 function M.cell(text)

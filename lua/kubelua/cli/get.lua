@@ -132,11 +132,10 @@ function PRINT.json(env, all, single)
   if d ~= nil then io.write((core.encode(d, true):gsub("\n*$", "\n"))) end
 end
 
-function PRINT.path(env, all, _, path)
+function PRINT.path(_, all, _, path)
   local steps = jsonpath.path(path)
-  local shown = env.tty and common.safe or tostring
   for _, o in ipairs(all) do
-    for _, value in ipairs(jsonpath.walk(steps, o)) do io.write(shown(jsonpath.text(value)), "\n") end
+    for _, value in ipairs(jsonpath.walk(steps, o)) do io.write(jsonpath.text(value), "\n") end
   end
 end
 
@@ -145,7 +144,7 @@ function PRINT.jsonpath(env, all, single, template)
   local compiled = jsonpath.template(template)
   if d == nil then return end
   local text = jsonpath.render(compiled, core.is_view(d) and d or core.decode(core.encode(d)))
-  io.write(env.tty and common.safe(text) or text)
+  io.write(text)
   if env.tty then io.write "\n" end
 end
 

@@ -79,7 +79,9 @@ function M.run(env)
   for _, s in ipairs(scripts) do
     local refused = s.result == "refused"
     if refused then status = 1 else taken[#taken + 1] = s end
-    if refused or not json then (refused and io.stderr or io.stdout):write(WORDS[s.result](s), "\n") end
+    if refused or not json then
+      (refused and io.stderr or io.stdout):write(common.safe(WORDS[s.result](s)), "\n")
+    end
   end
   local seconds = env.options.timeout or 60
   local why = #taken > 0 and seconds > 0 and await(process, taken, seconds) or nil

@@ -266,14 +266,14 @@ local function run(self, chunk)
   if out[1] then
     if out.n > 1 then
       local shown = table.pack(self.terminal:run(show, table.unpack(out, 2, out.n)))
-      if not shown[1] then io.stderr:write(message(self, shown[2]), "\n") end
+      if not shown[1] then io.stderr:write(common.safe(message(self, shown[2])), "\n") end
       rawset(self.globals, "_", out[2])
     end
     io.stdout:flush()
     return true
   end
   io.stdout:flush()
-  io.stderr:write(message(self, out[2]), "\n")
+  io.stderr:write(common.safe(message(self, out[2])), "\n")
   return false
 end
 
@@ -310,7 +310,7 @@ local function loop(self)
     if text then
       self.terminal:remember((text:gsub("\n", " ")))
       if not chunk then
-        io.stderr:write(message(self, why), "\n")
+        io.stderr:write(common.safe(message(self, why)), "\n")
         good = false
       elseif not run(self, chunk) then
         good = false

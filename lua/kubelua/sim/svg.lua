@@ -11,8 +11,8 @@ local LEFT, RIGHT, TOP, BOTTOM = 52, 12, 10, 26
 local POINTS_MAX = 240
 
 local ENTITY = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" }
---- A text inside of a page's JSON.
-function M.json(x) return (core.encode(x):gsub("</", "<\\/")) end
+--- A text inside of a page's JSON: neither "</script" nor "<!--" means anything there.
+function M.json(x) return (core.encode(x):gsub("<", "\\u003c")) end
 --- A text inside a page.
 function M.text(x) return (tostring(x):gsub('[&<>"]', ENTITY)) end
 

@@ -235,6 +235,35 @@ static void cap_updaters(owners *o)
     }
 }
 
+static bool is_elsewhere(const owner *e, const kl__writer *w)
+{
+    return w->other && same(e->api_version, w->other->api_version);
+}
+
+/* What changes from `a` to `b`, seen in the writer's version and, when there is one, in the other. */
+typedef struct seen {
+    kl__changes here, there;
+} seen;
+
+static void compare(const kl__schema *s, const kl__writer *w, const kl_value *a, const kl_value *b, seen *out)
+{
+    *out = (seen){0};
+    kl__typed_compare(s, a, b, &out->here);
+    if (!w->other)
+        return;
+    const kl_value *x = a ? w->other->convert(a) : NULL, *y = w->other->convert(b);
+    kl__typed_compare(w->other->schema, x, y, &out->there);
+    kl_value_unref(x);
+    kl_value_unref(y);
+}
+
+static void seen_fini(seen *c, const kl__writer *w)
+{
+    kl__changes_fini(&c->here);
+    if (w->other)
+        kl__changes_fini(&c->there);
+}
+
 void kl__managed_update(
     const kl__schema *s, const kl__writer *w, const kl_value *old, const kl_value **object)
 {
@@ -244,16 +273,18 @@ void kl__managed_update(
     }
     owners o = owners_of(brings_owners(*object) ? *object : old);
     const kl_value *a = old ? without_owners(old) : NULL, *b = without_owners(*object);
-    kl__changes c;
-    kl__typed_compare(s, a, b, &c);
+    seen both;
+    compare(s, w, a, b, &both);
+    const kl__changes c = both.here;
     size_t self = own_entry(&o, w, "Update");
     for (size_t i = 0; i < o.len; i++) {
         owner *e = &o.v[i];
         if (i == self)
             continue;
-        kl__fieldset_subtract(e->set, c.added);
-        kl__fieldset_subtract(e->set, c.modified);
-        kl__fieldset_subtract(e->set, c.removed);
+        const kl__changes *lost = is_elsewhere(e, w) ? &both.there : &both.here;
+        kl__fieldset_subtract(e->set, lost->added);
+        kl__fieldset_subtract(e->set, lost->modified);
+        kl__fieldset_subtract(e->set, lost->removed);
     }
     kl__fieldset *took = kl__fieldset_copy(c.modified);
     kl__fieldset_add(took, c.added);
@@ -265,7 +296,7 @@ void kl__managed_update(
     cap_updaters(&o);
     write_owners(&o, object);
     kl__fieldset_free(took);
-    kl__changes_fini(&c);
+    seen_fini(&both, w);
     kl_value_unref(a);
     kl_value_unref(b);
     owners_fini(&o);
@@ -361,19 +392,32 @@ static void one_conflict(void *arg, const char *path)
     kl_buf_fini(&who);
 }
 
+/* The fields that an apply changes, in the version of the owner; join_touched() has been called. */
+static const kl__fieldset *touched_of(const seen *c, const owner *e, const kl__writer *w)
+{
+    return is_elsewhere(e, w) ? c->there.modified : c->here.modified;
+}
+
+static void join_touched(seen *c, const kl__writer *w)
+{
+    strip(c->here.added, w);
+    strip(c->here.modified, w);
+    kl__fieldset_add(c->here.modified, c->here.added);
+    if (w->other)
+        kl__fieldset_add(c->there.modified, c->there.added);
+}
+
 /* 409 when another owner's field changes, with exceptions. Otherwise, and with `force`, they lose it. */
-static kl_status settle_conflicts(
-    owners *o, size_t self, const kl__changes *changes, const kl__fieldset *allowed, bool force, kl_err *err)
+static kl_status settle_conflicts(owners *o, size_t self, const kl__writer *w, const seen *changes,
+    const kl__fieldset *allowed, bool force, kl_err *err)
 {
     struct conflicts c = {.causes = kl_builder_new()};
-    kl__fieldset *touched = kl__fieldset_copy(changes->modified);
-    kl__fieldset_add(touched, changes->added);
     kl_build_object(c.causes);
     kl_build_key(c.causes, "causes");
     kl_build_array(c.causes);
     for (size_t i = 0; i < o->len && !force; i++) {
         kl__fieldset *theirs = kl__fieldset_copy(o->v[i].set);
-        kl__fieldset_intersect(theirs, touched);
+        kl__fieldset_intersect(theirs, touched_of(changes, &o->v[i], w));
         if (allowed)
             kl__fieldset_subtract(theirs, allowed);
         if (i != self && !kl__fieldset_empty(theirs)) {
@@ -397,11 +441,11 @@ static kl_status settle_conflicts(
         kl_value_unref(details);
         for (size_t i = 0; i < o->len; i++)
             if (i != self) {
-                kl__fieldset_subtract(o->v[i].set, touched);
-                kl__fieldset_subtract(o->v[i].set, changes->removed);
+                bool there = is_elsewhere(&o->v[i], w);
+                kl__fieldset_subtract(o->v[i].set, touched_of(changes, &o->v[i], w));
+                kl__fieldset_subtract(o->v[i].set, there ? changes->there.removed : changes->here.removed);
             }
     }
-    kl__fieldset_free(touched);
     kl_buf_fini(&c.lines);
     kl_buf_fini(&c.only);
     return st;
@@ -419,12 +463,11 @@ kl_status kl__managed_apply(const kl__schema *s, const kl__writer *w, bool force
     o.v[self].set = now;
     merged = prune(s, merged, &o, last); /* the name is claimed, too */
     strip(now, w);
-    kl__changes changes;
-    kl__typed_compare(s, base, merged, &changes);
-    strip(changes.added, w);
-    strip(changes.modified, w);
+    seen changes;
+    compare(s, w, base, merged, &changes);
+    join_touched(&changes, w);
     kl__fieldset *allowed = same(w->manager, "kubectl") ? kl__last_applied_fields(s, base) : NULL;
-    kl_status st = settle_conflicts(&o, self, &changes, allowed, force, err);
+    kl_status st = settle_conflicts(&o, self, w, &changes, allowed, force, err);
     kl__fieldset_free(allowed);
     if (!st) {
         if (!base || !kl_value_equal(base, merged))
@@ -433,7 +476,7 @@ kl_status kl__managed_apply(const kl__schema *s, const kl__writer *w, bool force
         *out = merged;
     } else
         kl_value_unref(merged);
-    kl__changes_fini(&changes);
+    seen_fini(&changes, w);
     kl__fieldset_free(last);
     kl_value_unref(base);
     kl_value_unref(wanted);

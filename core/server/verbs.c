@@ -32,6 +32,7 @@
 #include "schema/validate.h"
 #include "server/state.h"
 #include "schema/status.h"
+#include "show/scaler.h"
 #include "server/strategy.h"
 
 #define GENERATED_NAME_TRIES 8
@@ -166,6 +167,19 @@ static kl_status check_namespace(const kl__call *c, const kl_value **o, kl_err *
 
 /* ------------------------------------------------------------------ what goes out */
 
+/* The versions of a HorizontalPodAutoscaler differ in their fields. False for all other built-in kinds. */
+static bool other_version(const kl__call *c, kl__other_version *out)
+{
+    if (!kl__kind_among(c->kind, "autoscaling/horizontalpodautoscalers"))
+        return false;
+    bool old = kl__is_old_scaler(c->kind);
+    const kl__kind *k = kl__kinds_get(c->s->kinds, c->kind->group, old ? "v2" : "v1", c->kind->plural);
+    *out = (kl__other_version){.api_version = old ? "autoscaling/v2" : "autoscaling/v1",
+        .schema = k->schema,
+        .convert = old ? kl__scaler_to_v2 : kl__scaler_to_v1};
+    return true;
+}
+
 static kl__writer writer_of(const kl__call *c, const char *api_version, char now[KL_TIME_MAX])
 {
     bool has_status = kl__kind_sub(c->kind, "status") != NULL, status = c->sub && !strcmp(c->sub, "status");
@@ -181,7 +195,18 @@ static void own(const kl__call *c, const kl_value *old, const kl_value **o)
 {
     char now[KL_TIME_MAX], *version = kl__kind_api_version(c->kind);
     kl__writer w = writer_of(c, version, now);
-    kl__managed_update(c->kind->schema, &w, old, o);
+    kl__other_version other;
+    w.other = other_version(c, &other) ? &other : NULL;
+    if (c->sub && kl__is_old_scaler(c->kind)) {
+        /* the annotation that a status of v1 leaves behind belongs to its writer */
+        const kl_value *judged = kl__scaler_to_v2(*o);
+        kl__replace(&judged, kl__scaler_to_v1(judged));
+        kl__managed_update(c->kind->schema, &w, old, &judged);
+        KL_EDIT(o, kl_value_ref(kl_value_at(judged, "metadata", "managedFields", NULL)), "metadata",
+            "managedFields");
+        kl_value_unref(judged);
+    } else
+        kl__managed_update(c->kind->schema, &w, old, o);
     kl_free(version);
 }
 
@@ -602,6 +627,8 @@ static kl_status apply(const kl__call *c, bool force, const kl_value *stored, co
                                               : kl__fail_not_found(err, c->kind, c->name);
     if (!st) {
         kl__writer w = writer_of(c, version, now);
+        kl__other_version other;
+        w.other = other_version(c, &other) ? &other : NULL;
         st = kl__managed_apply(c->kind->schema, &w, force, live, config, &merged, err);
         if (!st)
             kl__last_applied_update(w.manager, patch, &merged);

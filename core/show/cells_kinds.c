@@ -205,20 +205,6 @@ void kl_cell_hpa_min(const kl_value *o, kl_time now, kl_buf *out)
     number_or_text(kl_value_at(o, "spec", "minReplicas", NULL), "<unset>", out);
 }
 
-/* What a metric has or is to have: a share of the requests, an average, a value. */
-static void amount(const kl_value *m, const char *absent, bool average_says_so, kl_buf *text)
-{
-    const kl_value *share = kl_value_get(m, "averageUtilization");
-    const char *average = kl_value_str_at(m, "averageValue", NULL),
-               *value = kl_value_str_at(m, "value", NULL);
-    if (share)
-        kl_buf_printf(text, "%" PRId64 "%%", kl_value_int_at(share, 0, NULL));
-    else if (average)
-        kl_buf_printf(text, "%s%s", average, average_says_so ? " (avg)" : "");
-    else
-        kl_buf_puts(text, str_or(value, absent));
-}
-
 /* The part of a metric that its type names: resource, pods, object, external, containerResource. */
 static const kl_value *of_type(const kl_value *metric)
 {
@@ -232,17 +218,38 @@ static const kl_value *of_type(const kl_value *metric)
     return kl_value_get(metric, key);
 }
 
+/* One part of a metric as text: a share with "%", or an amount; `absent` where it is not there. */
+static void amount(const kl_value *m, const char *part, const char *absent, kl_buf *text)
+{
+    const kl_value *v = kl_value_get(m, part);
+    if (kl_value_str(v))
+        kl_buf_puts(text, kl_value_str(v));
+    else if (v)
+        kl_buf_printf(text, "%" PRId64 "%%", kl_value_int_at(v, 0, NULL));
+    else
+        kl_buf_puts(text, absent);
+}
+
+/* The target says which part of the current state is shown. A state of another type is unknown; one without
+ * that part is printed as Go prints a quantity that is not there. */
 static void hpa_target(const kl_value *spec, const kl_value *status, kl_buf *text)
 {
-    const kl_value *wanted = of_type(spec), *have = of_type(status);
+    bool same_type = !strcmp(
+        str_or(kl_value_str_at(spec, "type", NULL), ""), str_or(kl_value_str_at(status, "type", NULL), ""));
+    const kl_value *wanted = of_type(spec), *target = kl_value_get(wanted, "target"),
+                   *have = kl_value_get(same_type ? of_type(status) : NULL, "current");
     const char *type = str_or(kl_value_str_at(spec, "type", NULL), ""),
                *name = kl_value_str_at(wanted, "name", NULL);
-    bool average = !strcmp(type, "Object") || !strcmp(type, "External");
+    bool outside = !strcmp(type, "Object") || !strcmp(type, "External"), pods = !strcmp(type, "Pods");
+    bool average = kl_value_get(target, "averageValue") || pods;
+    const char *part = average ? "averageValue" : outside ? "value" : "averageUtilization";
+    bool quantity = have && !(average && outside) && strcmp(part, "averageUtilization");
     if (name)
         kl_buf_printf(text, "%s: ", name);
-    amount(kl_value_get(have, "current"), "<unknown>", average, text);
+    amount(have, part, quantity ? "<nil>" : "<unknown>", text);
     kl_buf_putc(text, '/');
-    amount(kl_value_get(wanted, "target"), "<auto>", average, text);
+    amount(target, part, outside || pods ? "<nil>" : "<auto>", text);
+    kl_buf_puts(text, outside && average ? " (avg)" : "");
 }
 
 void kl_cell_hpa_targets(const kl_value *o, kl_time now, kl_buf *out)

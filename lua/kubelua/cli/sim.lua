@@ -65,6 +65,8 @@ M.options = {
 }
 
 local DAY = 86400
+-- A recording of more than that is not simulated unless somebody says how much of it.
+local RECORDING_MAX = 366 * DAY
 
 -- ---------------------------------------------------------------- what is asked
 
@@ -148,7 +150,10 @@ end
 local function rest_of(of_recording, asked)
   local past = recording.read(of_recording.path)
   local rest = (past.ended - past.began - of_recording.from) // 1
-  if rest < 1 then
+  if rest > RECORDING_MAX and not asked then
+    common.usage(("--for: the recording is %s long by its times; say how much of it"):format(
+      common.span(past.ended - past.began)))
+  elseif rest < 1 then
     common.usage(("--cut: the recording is %s long"):format(common.span(past.ended - past.began)))
   elseif asked and asked > rest then
     common.usage(("--for: the recording goes on for %s only"):format(common.span(rest)))

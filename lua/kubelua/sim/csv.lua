@@ -17,6 +17,9 @@ function M.find(dir, word)
   return found[1]
 end
 
+-- The largest number of a trace: milli-cores, MiB, seconds. What is made of one is an integer then.
+local MOST = 1e9
+
 local function split(line)
   local out = {}
   for word in (line:gsub("\r$", "") .. ","):gmatch "([^,]*)," do out[#out + 1] = word end
@@ -24,7 +27,7 @@ local function split(line)
 end
 
 --- The lines of a file, one after another, as lists of words; row.fail(why) raises with file and line,
---- row.number(k, what) reads the k-th word.
+--- row.text(k, what) and row.number(k, what) read the k-th word; numbers are from 0 to 1e9.
 function M.rows(path)
   local file, why = io.open(path, "rb")
   if not file then error("cannot read " .. why, 0) end
@@ -35,8 +38,11 @@ function M.rows(path)
     if not line then return file:close() and nil end
     local row, here = split(line), n
     function row.fail(text) error(("%s:%d: %s"):format(path, here, text), 0) end
+    function row.text(k, what) return row[k] or row.fail(("%s is missing"):format(what)) end
     function row.number(k, what)
-      return tonumber(row[k]) or row.fail(("%s is not a number: %q"):format(what, row[k] or ""))
+      local x = tonumber(row[k]) or row.fail(("%s is not a number: %q"):format(what, row[k] or ""))
+      if x < 0 or x > MOST then row.fail(("%s must be from 0 to %.0f: %q"):format(what, MOST, row[k])) end
+      return x
     end
     return row
   end

@@ -29,21 +29,37 @@ local function decoded(line)
   return ok and v or nil
 end
 
+local function wrong(r, why) error(("%s:%d: %s"):format(r.path, r.line, why), 0) end
+
+-- What all that follows relies on; the rest of an object is its kind's business.
+local function check_object(r, cache, object)
+  local m = core.is_view(object) and object("metadata")
+  local ns = core.is_view(m) and m("namespace")
+  if not core.is_view(m) or type(m("name")) ~= "string" or (ns ~= nil and type(ns) ~= "string") then
+    wrong(r, ("a %s without a name, or with one that is no text"):format(cache.kind))
+  end
+end
+
 local take = {}
 
 function take.tape(r, v)
   r.objects, r.caches = {}, {}
   r.began = r.began or v("at") / 1e9
 end
-function take.cache(r, v) r.caches[v.c] = { kind = v.kind, metadata = v("metadata") } end
+function take.cache(r, v)
+  if type(v("kind")) ~= "string" then wrong(r, "a cache without a kind") end
+  r.caches[v.c] = { kind = v.kind, metadata = v("metadata") }
+end
 function take.object(r, v) r.objects[v.o] = v.v end
 function take.put(r, v)
   local cache, object = r.caches[v.c], v("v") or r.objects[v.o]
   if not cache or cache.metadata or not object then return end
+  check_object(r, cache, object)
   r.events[#r.events + 1] = { at = r.now, kind = cache.kind, object = object }
 end
 function take.gone(r, v)
   local cache = r.caches[v.c]
+  if type(v("key")) ~= "string" then wrong(r, "the record \"gone\" has no \"key\"") end
   if cache and not cache.metadata then
     r.events[#r.events + 1] = { at = r.now, kind = cache.kind, gone = v.key }
   end
@@ -53,18 +69,20 @@ end
 local function read_file(path, r)
   local file, why = io.open(path, "rb")
   if not file then error("cannot read " .. why, 0) end
+  r.path, r.line = path, 1
   local first = decoded(file:read "l" or "")
-  if not first or first("t") ~= "tape" then
+  if not core.is_view(first) or first("t") ~= "tape" or math.type(first("at")) ~= "integer" then
     error(("%s is not a recording; kubelua run or dev --record FILE writes recordings"):format(path), 0)
   end
   take.tape(r, first)
   r.now = math.max(r.now or 0, first.at / 1e9)
   for line in file:lines() do
+    r.line = r.line + 1
     local what = line:match '^{"t":"(%l+)"'
     local at = line:match '"at":(%d+)'
     if at and (what == "began" or what == "ended") then r.now = math.max(r.now, tonumber(at) / 1e9) end
     local v = take[what] and decoded(line)
-    if v then take[what](r, v) end
+    if core.is_view(v) then take[what](r, v) end
   end
   file:close()
 end
@@ -100,6 +118,12 @@ local function key_of(o)
   return m("namespace") and m.namespace .. "/" .. m.name or m.name
 end
 
+-- Calls fn(...); an error names the object.
+local function named(kind, key, fn, ...)
+  local ok, why = pcall(fn, ...)
+  if not ok then error(("the recording: %s %s: %s"):format(kind, key, tostring(why)), 0) end
+end
+
 --- The objects as they were at a moment, each in its last form, and the place of the first event after it.
 local function state_at(events, moment)
   local order, now, next_one = {}, {}, 1
@@ -129,7 +153,7 @@ function M.begin(w, r, from)
   local left_out = cluster.take(w, objects, "the recording")
   for key in pairs(w.pod_of) do w.recording.seen[key] = true end
   for _, o in ipairs(objects) do
-    if o.kind == "NodeMetric" then M.reported(w, o) end
+    if o.kind == "NodeMetric" then named(METRIC, key_of(o), M.reported, w, o) end
   end
   return left_out
 end
@@ -190,7 +214,9 @@ function M.pass(w)
   while r.events[r.next] and r.events[r.next].at <= r.start + w.time do
     local e = r.events[r.next]
     r.next = r.next + 1
-    if changed[e.kind] then changed[e.kind](w, e.object, e.gone) end
+    if changed[e.kind] then
+      named(e.kind, e.gone or key_of(e.object), changed[e.kind], w, e.object, e.gone)
+    end
   end
 end
 

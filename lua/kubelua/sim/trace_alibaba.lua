@@ -21,8 +21,15 @@ M.ASSUMED = {
 }
 
 -- Of hundredths of a core, and of a share of 100 of the largest memory.
-local function millis(row, k) return math.max(1, row.number(k, "the cpu") * 10 // 1) end
-local function bytes(row, k, settings) return row.number(k, "the memory") * settings.memory // 100 end
+local function millis(row, k) return math.max(1, row.number(k, "the cpu") * 10 // 1 | 0) end
+local function bytes(row, k, settings)
+  local share = row.number(k, "the memory")
+  if share > 100 then row.fail(("the memory must be from 0 to 100: %q"):format(row[k])) end
+  return share * settings.memory // 100 | 0
+end
+
+-- Pods that are simulated at most: a line may stand for any number of instances.
+local PODS_MAX = 1000000
 
 --- Its machines; the first row of each counts.
 function M.nodes(dir, settings)
@@ -31,7 +38,7 @@ function M.nodes(dir, settings)
     if not seen[row[1]] then
       seen[row[1]] = true
       out[#out + 1] = { id = row[1], name = csv.name(row[1]),
-        cpu = row.number(5, "the number of cores") * 1000, memory = bytes(row, 6, settings) }
+        cpu = row.number(5, "the number of cores") * 1000 // 1 | 0, memory = bytes(row, 6, settings) }
     end
   end
   return out
@@ -64,7 +71,7 @@ local function containers(dir, settings, kept, from, to)
   for row in csv.rows(csv.find(dir, "container_meta")) do
     if kept[row[2]] and not by_id[row[1]] then
       by_id[row[1]] = { name = csv.name(row[1]), class = "prod", namespace = "default",
-        app = csv.name(row[4]), on = kept[row[2]], cpu = millis(row, 6),
+        app = csv.name(row.text(4, "the app")), on = kept[row[2]], cpu = millis(row, 6),
         memory = bytes(row, 8, settings), created = 0, ends = math.huge }
       out[#out + 1] = by_id[row[1]]
     end
@@ -76,10 +83,15 @@ end
 local function tasks(dir, settings, share, from, to, out)
   for row in csv.rows(csv.find(dir, "batch_task")) do
     local starts, ends = tonumber(row[6]), tonumber(row[7])
-    local task = row[3] .. "-" .. row[1]
+    local task = row.text(3, "the job") .. "-" .. row[1]
     if row[5] == "Terminated" and starts and ends and starts < to and starts >= from and ends > starts
       and (share == 1 or dice.unit(0, dice.of(task), 7) < share) then
-      for k = 1, row.number(2, "the number of instances") do
+      local n = row.number(2, "the number of instances")
+      if #out + n > PODS_MAX then
+        row.fail(("that is more than %d pods: --cut from=DURATION,nodes=N takes a part of the trace"):format(
+          PODS_MAX))
+      end
+      for k = 1, n do
         out[#out + 1] = { name = csv.name(("%s-%d"):format(task, k)), class = "batch", namespace = "batch",
           app = csv.name(row[3]), cpu = millis(row, 8), memory = bytes(row, 9, settings),
           created = starts - from, ends = ends - from }

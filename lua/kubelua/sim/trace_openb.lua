@@ -17,8 +17,8 @@ M.ASSUMED = {
 function M.nodes(dir)
   local out = {}
   for row in csv.named(csv.find(dir, "node"), { "sn", "cpu_milli", "memory_mib" }) do
-    out[#out + 1] = { id = row.sn, name = csv.name(row.sn), cpu = row.number "cpu_milli",
-      memory = row.number "memory_mib" * MIB }
+    out[#out + 1] = { id = row.sn, name = csv.name(row.sn), cpu = row.number "cpu_milli" // 1 | 0,
+      memory = row.number "memory_mib" * MIB // 1 | 0 }
   end
   return out
 end

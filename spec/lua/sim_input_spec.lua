@@ -1,0 +1,108 @@
+-- sim_input_spec.lua - traces and recordings that somebody else made: kubelua sim names the line or the object that
+-- it cannot use, and a short file does not become much work.
+
+local process = require "support.process"
+
+local BIN = os.getenv "KL_BUILD" .. "/kubelua"
+local SCRIPT = process.write(process.tmpname ".lua", [[
+  local kube = require "kubelua"
+  return kube.controller { name = "none", resource = "v1/Node", reconcile = function() end }]])
+
+local function sim(options) return process.run(("%s sim %s %s 2>&1"):format(BIN, SCRIPT, options)) end
+
+local function refused(options, why)
+  local out, code = sim(options)
+  assert.equal("kubelua sim: " .. why, (out:gsub("%s*$", "")))
+  return code
+end
+
+describe("a trace", function()
+  local function openb(nodes, pods)
+    local dir = process.tmpname ""
+    process.run("mkdir -p " .. dir)
+    process.write(dir .. "/node.csv", "sn,cpu_milli,memory_mib\n" .. nodes)
+    process.write(dir .. "/pod.csv", "name,cpu_milli,memory_mib,qos,creation_time,deletion_time\n" .. pods)
+    return ("--trace openb:%s --for 10m"):format(dir), dir
+  end
+
+  local function alibaba(machines, containers, tasks)
+    local dir = process.tmpname ""
+    process.run("mkdir -p " .. dir)
+    process.write(dir .. "/machine_meta.csv", machines)
+    process.write(dir .. "/container_meta.csv", containers)
+    process.write(dir .. "/container_usage.csv", "")
+    process.write(dir .. "/batch_task.csv", tasks)
+    return ("--trace alibaba2018:%s --for 10m"):format(dir), dir
+  end
+
+  it("with numbers beyond all bounds is refused with file and line", function()
+    for _, n in ipairs { "1e999", "1e300", "-5", "0x7fffffffffffffff" } do
+      local options, dir = openb(("n1,%s,1024\n"):format(n), "")
+      refused(options, ("%s/node.csv:2: cpu_milli must be from 0 to 1000000000: %q"):format(dir, n))
+    end
+    local options, dir = alibaba("m1,0,1,1,96,1e6\n", "", "")
+    refused(options, dir .. '/machine_meta.csv:1: the memory must be from 0 to 100: "1e6"')
+  end)
+
+  it("may have broken numbers", function()
+    local out, code = sim((openb("n1,4000.5,1024.5\n", "p1,100.5,0.5,LS,0,1000\n")))
+    assert.equal(0, code, out)
+  end)
+
+  it("with a line that stands for too many pods, or is cut, is refused with file and line", function()
+    local options, dir = alibaba("m1,0,1,1,96,100\n", "", "t1,1e9,j1,1,Terminated,10,100,50,0.5\n")
+    refused(options, dir .. "/batch_task.csv:1: that is more than 1000000 pods: --cut from=DURATION,nodes=N takes a "
+      .. "part of the trace")
+    options, dir = alibaba("m1,0,1,1,96,100\n", "", "t1\n")
+    refused(options, dir .. "/batch_task.csv:1: the job is missing")
+    options, dir = alibaba("m1,0,1,1,96,100\n", "c1,m1\n", "")
+    refused(options, dir .. "/container_meta.csv:1: the app is missing")
+  end)
+end)
+
+describe("a recording", function()
+  local HEAD = '{"t":"tape","format":1,"recording":"a","file":1,"at":1700000000000000000}\n' ..
+    '{"t":"cache","c":1,"label":"v1/Node","kind":"v1/Node"}\n' ..
+    '{"t":"put","c":1,"o":1,"v":{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"},"status":{"capacity":' ..
+    '{"cpu":"4","memory":"8Gi"}}}}\n'
+  local END = '{"t":"ended","r":"r","at":1700000600000000000}\n'
+
+  local function tape(text)
+    local path = process.write(process.tmpname ".tape", text)
+    return "--recording " .. path, path
+  end
+
+  it("is simulated", function()
+    local out, code = sim((tape(HEAD .. END)))
+    assert.equal(0, code, out)
+  end)
+
+  it("whose objects are none is refused with file and line", function()
+    for _, v in ipairs { '{}', '{"metadata":5}', '{"metadata":{"name":5}}', '{"metadata":{"name":"a","namespace":[]}}' } do
+      local options, path = tape(HEAD .. ('{"t":"put","c":1,"o":2,"v":%s}\n'):format(v) .. END)
+      refused(options, path .. ":4: a v1/Node without a name, or with one that is no text")
+    end
+    local options, path = tape(HEAD .. '{"t":"gone","c":1}\n' .. END)
+    refused(options, path .. ':4: the record "gone" has no "key"')
+    options, path = tape(HEAD .. '{"t":"cache","c":2,"kind":7}\n' .. END)
+    refused(options, path .. ":4: a cache without a kind")
+    options, path = tape '{"t":"tape","at":"soon"}\n'
+    refused(options, path .. " is not a recording; kubelua run or dev --record FILE writes recordings")
+  end)
+
+  it("names the object that cannot be used when its time comes", function()
+    local options = tape(HEAD .. '{"t":"began","r":"r","at":1700000100000000000}\n' ..
+      '{"t":"put","c":1,"o":2,"v":{"apiVersion":"v1","kind":"Node","metadata":{"name":"m"},"status":{"capacity":' ..
+      '{"cpu":"much"}}}}\n' .. END)
+    local out, code = sim(options)
+    assert.equal(1, code)
+    assert.truthy(out:find("the recording: v1/Node m: ", 1, true), out)
+  end)
+
+  it("that is years long by its times says so in place of simulating them", function()
+    local options = tape(HEAD .. '{"t":"ended","r":"r","at":9223372036854775807}\n')
+    local out, code = sim(options)
+    assert.equal(2, code, out)
+    assert.truthy(out:find("long by its times; say how much of it", 1, true), out)
+  end)
+end)

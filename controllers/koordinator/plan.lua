@@ -43,7 +43,7 @@ end
 function M.calculate(given)
   local results, failed, input = {}, {}, {}
   for name, value in pairs(given) do input[name] = value end
-  input.facts = input.pods and pods.facts(input.pods)
+  input.facts = input.pods and pods.facts(input.pods, input.node and input.node.metadata.name)
   for _, step in ipairs(STEPS) do
     local result, why = step.calculate(input)
     if result then

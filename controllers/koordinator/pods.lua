@@ -108,35 +108,60 @@ local function read(pod)
     qos = counts and M.qos(pod) or nil, request = counts and M.request(pod) or nil }
 end
 
--- What was read of a version of a pod is true of it for ever: { facts, version } by uid. There are two
--- tables, the newer of which becomes the older one when it is full; what nobody asks for goes with that.
-local KEPT = 50000
+-- What was read of a version of a pod is true of it for ever. Of each place whose pods were asked for, what was
+-- read last. There are two tables of places, the newer of which becomes the older one when it is full; what
+-- nobody asks for goes with that. An entry changes in place: a large table that changes costs the collector a
+-- walk through all of it.
+local PLACES_KEPT = 20000
 local newer, older, n_newer = {}, {}, 0
 
-local function keep(uid, facts, version)
-  if n_newer >= KEPT then newer, older, n_newer = {}, newer, 0 end
-  if newer[uid] == nil then n_newer = n_newer + 1 end
-  newer[uid] = { facts, version }
+local function nothing() return { uids = {}, versions = {}, facts = {} } end
+
+local function recall(place)
+  local known = newer[place]
+  if known then return known end
+  if n_newer >= PLACES_KEPT then newer, older, n_newer = {}, newer, 0 end
+  known = older[place] or nothing()
+  newer[place], n_newer = known, n_newer + 1
+  return known
+end
+
+-- The list's facts, where some of its pods or their versions are not the known ones.
+local function read_changed(list, uids, versions, known)
+  local out, old_at = {}, {}
+  for i = 1, #known.facts do old_at[known.uids[i] or i] = i end
+  for i = 1, #list do
+    local at = uids[i] and versions[i] and old_at[uids[i]]
+    out[i] = at and known.versions[at] == versions[i] and known.facts[at] or read(list[i])
+  end
+  return out
+end
+
+local function is_known(n, uids, versions, known)
+  local old_uids, old_versions = known.uids, known.versions
+  if #known.facts ~= n then return false end
+  for i = 1, n do
+    local uid, version = uids[i], versions[i]
+    if not uid or not version or uid ~= old_uids[i] or version ~= old_versions[i] then return false end
+  end
+  return true
 end
 
 -- What there is to know of each pod of a list, in its order, each version of a pod read once:
 --   { key, active, class, qos, request }
 -- which nobody may change. Of a pod that is not active only its key is read, of one of batch or free not what
--- it asks for nor its qos.
-function M.facts(list)
-  local out, uids, versions = {}, kube.columns(list, "metadata.uid", "metadata.resourceVersion")
-  for i = 1, #list do
-    local uid, version = uids[i], versions[i]
-    local known = uid and (newer[uid] or older[uid])
-    if known and known[2] == version then
-      if newer[uid] == nil then keep(uid, known[1], version) end
-      out[i] = known[1]
-    else
-      out[i] = read(list[i])
-      if uid and version then keep(uid, out[i], version) end
-    end
+-- it asks for nor its qos. place: where the pods are, by name; nil: nothing is remembered. As long as no pod of
+-- a place changes, its facts are the same table.
+---@param list table
+---@param place string?
+function M.facts(list, place)
+  local uids, versions = kube.columns(list, "metadata.uid", "metadata.resourceVersion")
+  local known = place and recall(place) or nothing()
+  if not is_known(#list, uids, versions, known) then
+    known.facts = read_changed(list, uids, versions, known)
+    known.uids, known.versions = uids, versions
   end
-  return out
+  return known.facts
 end
 
 -- The NUMA zones that the scheduler wrote down for the pod; an annotation that does not read gives it none.

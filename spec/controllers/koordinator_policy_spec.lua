@@ -257,7 +257,7 @@ describe("a pod", function()
         reads = reads + 1
         return status[name]
       end })
-      return pods.facts({ pod })[1]
+      return pods.facts({ pod_of("before", "BE", res("1", "1Gi")), pod }, "n1")[2]
     end
     local first = version("1", "read-once", "LS")
     local once = reads

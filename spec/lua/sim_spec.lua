@@ -60,6 +60,51 @@ describe("a simulation", function()
     assert.is_true(r.sums.suppressed > 0)
   end)
 
+  it("places each pod on the first of the best nodes, whatever was placed before it", function()
+    local scheduler, dice = require "kubelua.sim.scheduler", require "kubelua.sim.dice"
+    -- 300 nodes in a few sizes, so that some are alike; pods of `shapes` sizes come in turn.
+    local function placed(shapes, pods_n)
+      local nodes, pods, order = { n = 300, ready = {} }, { class = {}, cpu = {}, memory = {}, state = {} }, {}
+      for _, name in ipairs { "prod_asked", "prod_memory_asked", "batch_asked", "batch_memory_asked",
+        "reported_memory", "since_cpu", "since_memory", "reported_cpu", "cpu", "memory", "batch_cpu",
+        "batch_memory" } do nodes[name] = {} end
+      for i = 1, nodes.n do
+        for _, list in pairs(nodes) do if type(list) == "table" then list[i] = 0 end end
+        nodes.ready[i], nodes.cpu[i], nodes.memory[i] = i % 7 ~= 0, 100 + 50 * (i % 3), 100
+        nodes.batch_cpu[i], nodes.batch_memory[i], nodes.reported_cpu[i] = 20, 20, 10 * (i % 4)
+      end
+      local w = { nodes = nodes, pods = pods, settings = { load_cpu = 0.65, load_memory = 0.95 }, pending = {},
+        is_for_others = function() return false end }
+      for p = 1, pods_n do
+        pods.class[p], pods.state[p], w.pending[p] = p % 3 == 0 and "batch" or "prod", "pending", p
+        pods.cpu[p], pods.memory[p] = 1 + p % shapes, 1 + (dice.unit(1, p, 2) * 2 // 1 | 0)
+      end
+      function w.place(_, p, i)
+        local class, best, score = pods.class[p], nil, nil
+        for k = 1, nodes.n do -- each node by itself, as the model says
+          local room = class == "prod" and nodes.cpu[k] or nodes.batch_cpu[k]
+          local space = class == "prod" and nodes.memory[k] or nodes.batch_memory[k]
+          local load = (nodes.reported_cpu[k] + nodes.since_cpu[k] + pods.cpu[p] * 0.85) / nodes.cpu[k]
+          local full = (nodes.reported_memory[k] + nodes.since_memory[k] + pods.memory[p] * 0.70) / nodes.memory[k]
+          if nodes.ready[k] and nodes[class .. "_asked"][k] + pods.cpu[p] <= room and load <= 0.65
+            and nodes[class .. "_memory_asked"][k] + pods.memory[p] <= space and full <= 0.95
+            and (not score or 2 - load - full > score) then best, score = k, 2 - load - full end
+        end
+        assert.equal(best, i, ("pod %d of %d shapes"):format(p, shapes))
+        nodes[class .. "_asked"][i] = nodes[class .. "_asked"][i] + pods.cpu[p]
+        nodes[class .. "_memory_asked"][i] = nodes[class .. "_memory_asked"][i] + pods.memory[p]
+        order[#order + 1] = i
+      end
+      local n = scheduler.run(w)
+      assert.equal(#order, n)
+      return n, #w.pending
+    end
+    assert.equal(400, (placed(1, 400)))
+    assert.equal(400, (placed(9, 400))) -- more pods between two of a shape than are worth to be looked at singly
+    local some, wait = placed(60, 2000)
+    assert.is_true(some > 300 and wait > 0)
+  end)
+
   it("counts nodes that could go by what pods ask for", function()
     local spare = require "kubelua.sim.scheduler".spare
     -- Nodes of 10 cpu and 10 of memory, which lend 4 and 4; pods are { node, class, cpu, memory }.

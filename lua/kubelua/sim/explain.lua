@@ -110,7 +110,7 @@ local function pod_facts(w, p)
       out[#out + 1] = { "the scheduler says", refusal(w, p) or "nothing so far" }
       return out
     end
-    local _, reasons = scheduler.choose(w, p)
+    local reasons = scheduler.refusals(w, p)
     for _, why in ipairs(scheduler.REASONS) do
       if reasons[why] then out[#out + 1] = { "nodes refused: " .. why, reasons[why] } end
     end

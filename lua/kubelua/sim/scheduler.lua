@@ -40,15 +40,64 @@ local function by_priority(w)
   end
 end
 
---- The best node for a pod, or nil and how many nodes each filter kept it from.
-function M.choose(w, p)
-  local pods, best, score, reasons = w.pods, nil, nil, {}
+--- How many nodes each filter keeps from a pod.
+---@return table<string, integer>
+function M.refusals(w, p)
+  local pods, reasons = w.pods, {}
   for i = 1, w.nodes.n do
-    local here, why = judge(w, i, pods.class[p], pods.cpu[p], pods.memory[p])
-    if here and (not score or here > score) then best, score = i, here end
+    local _, why = judge(w, i, pods.class[p], pods.cpu[p], pods.memory[p])
     if why then reasons[why] = (reasons[why] or 0) + 1 end
   end
-  return best, reasons
+  return reasons
+end
+
+-- ---------------------------------------------------------------- the best node of many
+
+-- Pods of one shape (class, cpu, memory) are judged alike. While the pods of one moment are placed, only nodes
+-- that got one are judged again: a rank has each node's score, and the best of each block of them. `got`: the
+-- nodes that got a pod, in order; each rank has seen so many of them.
+local BLOCK = 64
+
+-- Finds the best node of block b, the first of those that are alike; false: there is none.
+local function rank_block(rank, b)
+  local scores, best, score = rank.scores, false, nil
+  for i = (b - 1) * BLOCK + 1, math.min(b * BLOCK, #scores) do
+    local here = scores[i]
+    if here and (not score or here > score) then best, score = i, here end
+  end
+  rank.best[b] = best
+end
+
+local function new_rank(w, class, cpu, memory, got)
+  local rank = { class = class, cpu = cpu, memory = memory, scores = {}, best = {}, seen = #got }
+  for i = 1, w.nodes.n do rank.scores[i] = judge(w, i, class, cpu, memory) or false end
+  for b = 1, (w.nodes.n + BLOCK - 1) // BLOCK do rank_block(rank, b) end
+  return rank
+end
+
+-- The rank of a pod's shape, as nodes are now.
+local function rank_of(w, p, ranks, shape, got)
+  local class, cpu, memory = w.pods.class[p], w.pods.cpu[p], w.pods.memory[p]
+  local rank = ranks[shape]
+  if not rank or (#got - rank.seen) * BLOCK > w.nodes.n then
+    rank = new_rank(w, class, cpu, memory, got)
+    ranks[shape] = rank
+  end
+  for k = rank.seen + 1, #got do
+    local i = got[k]
+    rank.scores[i] = judge(w, i, class, cpu, memory) or false
+    rank_block(rank, (i - 1) // BLOCK + 1)
+  end
+  rank.seen = #got
+  return rank
+end
+
+local function best_of(rank)
+  local scores, best = rank.scores, nil
+  for _, i in ipairs(rank.best) do
+    if i and (not best or scores[i] > scores[best]) then best = i end
+  end
+  return best
 end
 
 --- Places what can be placed. Pods of one shape wait together: where one finds no node, the next does not,
@@ -57,24 +106,25 @@ end
 ---@return integer placed
 function M.run(w)
   if #w.pending == 0 then return 0 end
-  local pods, waits, nowhere, placed = w.pods, {}, {}, 0
+  local pods, waits, nowhere, ranks, got = w.pods, {}, {}, {}, {}
   table.sort(w.pending, by_priority(w))
   for _, p in ipairs(w.pending) do
     local shape = ("%s %d %d"):format(pods.class[p], pods.cpu[p], pods.memory[p])
     local others = w:is_for_others(p)
-    local i = pods.state[p] == "pending" and not others and not nowhere[shape] and M.choose(w, p)
+    local i = pods.state[p] == "pending" and not others and not nowhere[shape]
+      and best_of(rank_of(w, p, ranks, shape, got))
     if i then
       w:place(p, i)
       w.nodes.since_cpu[i] = w.nodes.since_cpu[i] + pods.cpu[p] * ESTIMATE_CPU
       w.nodes.since_memory[i] = w.nodes.since_memory[i] + pods.memory[p] * ESTIMATE_MEMORY
-      placed = placed + 1
+      got[#got + 1] = i
     elseif pods.state[p] == "pending" then
       nowhere[shape] = nowhere[shape] or not others
       waits[#waits + 1] = p
     end
   end
   w.pending = waits
-  return placed
+  return #got
 end
 
 -- ---------------------------------------------------------------- nodes that could go

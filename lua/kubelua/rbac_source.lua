@@ -2,6 +2,7 @@
 -- results, with a kind that is written there, or the reconciled object itself. What it cannot know it says,
 -- with the line.
 
+local budget = require "kubelua.reader.budget"
 local tree = require "kubelua.reader.tree"
 
 local M = {}
@@ -189,6 +190,23 @@ function M.read(text, resources, add, unknown)
     if node.t == "method" then method(r, node) end
     if node.t == "return" and #node.values == 1 then effects(r, node.values[1], node.line) end
   end)
+end
+
+--- Reads the texts of a program, as long as that takes no more than reader.budget allows. False: it took
+--- longer, and what the rest needs is missing.
+---@param sources {path: string, text: string}[]
+---@param resources string[]
+---@param add fun(need: table, path: string)  as of M.read
+---@param unknown fun(path: string, line: integer, what: string)
+---@param clock? fun(): number  the processor time so far, in seconds (os.clock)
+---@return boolean whole
+function M.read_all(sources, resources, add, unknown, clock)
+  return (budget.within(function()
+    for _, t in ipairs(sources) do
+      M.read(t.text, resources, function(need) add(need, t.path) end,
+        function(line, what) unknown(t.path, line, what) end)
+    end
+  end, clock))
 end
 
 return M

@@ -68,6 +68,33 @@ describe("a script's source", function()
   end)
 end)
 
+describe("the texts of a program", function()
+  local DELETES = 'ctx:delete("v1/Secret", "a")\n'
+  -- What is found until the clock, which goes on by so much at each look, has passed the budget.
+  local function read_all(step, ...)
+    local now, found, sources = 0, {}, {}
+    for i, text in ipairs { ... } do sources[i] = { path = i .. ".lua", text = text } end
+    local whole = source.read_all(sources, {}, function(need, path) found[#found + 1] = path .. " " .. need.kind end,
+      function(path, line, what) found[#found + 1] = ("%s:%d %s"):format(path, line, what) end, function()
+        now = now + step
+        return now
+      end)
+    return whole, found
+  end
+
+  it("are read one after the other", function()
+    local whole, found = read_all(0, DELETES, "ctx:delete(x)\n")
+    assert.same({ "1.lua v1/Secret", "2.lua:1 ctx:delete(x)" }, found)
+    assert.is_true(whole)
+  end)
+
+  it("are left where they take too long, also in the middle of one, and that is told", function()
+    local whole, found = read_all(6, DELETES, "local x = 1" .. ("+1"):rep(100000), DELETES)
+    assert.same({ "1.lua v1/Secret" }, found)
+    assert.is_false(whole)
+  end)
+end)
+
 describe("rules", function()
   local KINDS = { ["v1/Pod"] = { group = "", plural = "pods", namespaced = true },
     ["v1/Secret"] = { group = "", plural = "secrets", namespaced = true },

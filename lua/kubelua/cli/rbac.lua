@@ -1,5 +1,6 @@
 -- rbac.lua - kubelua rbac: the smallest role that is sufficient for scripts.
 
+local budget = require "kubelua.reader.budget"
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
 local rbac = require "kubelua.rbac"
@@ -57,17 +58,18 @@ local function of_source(program, watched, add, notes)
   local list = program.controllers
   local resources, makes = {}, false
   for _, c in ipairs(list) do resources[#resources + 1] = c.resource end
-  for _, t in ipairs(program.sources) do
-    source.read(t.text, resources, function(need)
-      need.namespaces = namespaces_of(need.kind, list, program.webhooks, watched)
-      need.why = ("%s:%d"):format(t.path, need.line)
-      add(need)
-    end, function(line, what)
-      makes = makes or what:find "^ctx:apply" or what:find "^ctx:create" or what:find "^`apply`"
-      notes[#notes + 1] = ("%s:%d: %s: the kind is not a literal there"):format(t.path, line, what)
-    end)
-  end
-  return makes
+  local whole = source.read_all(program.sources, resources, function(need, path)
+    need.namespaces = namespaces_of(need.kind, list, program.webhooks, watched)
+    need.why = ("%s:%d"):format(path, need.line)
+    add(need)
+  end, function(path, line, what)
+    makes = makes or what:find "^ctx:apply" or what:find "^ctx:create" or what:find "^`apply`"
+    notes[#notes + 1] = ("%s:%d: %s: the kind is not a literal there"):format(path, line, what)
+  end)
+  if whole then return makes end
+  notes[#notes + 1] = ("%s: its text is too large to be read to the end: that takes more than %d s"):format(
+    program.path, budget.SECONDS)
+  return true
 end
 
 -- Runs the tests beside the scripts. Their requests by controller.

@@ -3,6 +3,7 @@
 --
 --   a program { path, sources, specs } --each text read into a tree--> findings { file, line, severity, rule, message }
 
+local budget = require "kubelua.reader.budget"
 local core = require "kubelua.core"
 local kinds = require "kubelua.kinds"
 local result = require "kubelua.result"
@@ -33,10 +34,6 @@ M.RULES = {
   ["unused-index"] = "an index is declared but never used",
   ["unchecked"] = "the script is too large to be checked",
 }
-
--- Processor time for one program: a text of some 20,000 lines takes a second.
-local SECONDS = 10
-local STEPS = 100000 -- instructions between two looks at the clock
 
 -- Those that come from the run, bindings/api/lctx.c.
 local FIELDS = { "key", "namespace", "name", "params", "attempt", "generation", "id", "object", "epoch",
@@ -395,18 +392,11 @@ end
 ---@param clock? fun(): number  the processor time so far, in seconds (os.clock)
 ---@return kubelua.Finding[]
 function M.program(program, clock)
-  clock = clock or os.clock
-  local ends, late = clock() + SECONDS, {}
-  debug.sethook(function()
-    if clock() > ends then error(late) end
-  end, "", STEPS)
-  local ok, found = pcall(look_at, program)
-  debug.sethook()
-  if ok then return found end
-  if found ~= late then error(found, 0) end
+  local in_time, found = budget.within(function() return look_at(program) end, clock)
+  if in_time then return found end
   return { { file = program.path, line = 1, severity = "warning", rule = "unchecked",
     message = ("it loads, but is too large to be checked further: that takes more than %d s"):format(
-      SECONDS) } }
+      budget.SECONDS) } }
 end
 
 return M

@@ -371,7 +371,7 @@ function M.of(text)
   local p = setmetatable({ list = list, at = 1, depth = 0 }, Parser)
   local ok, tree = pcall(p.scoped, p)
   if not ok then
-    if type(tree) ~= "table" then error(tree, 0) end
+    if type(tree) ~= "table" or not tree.line then error(tree, 0) end
     return nil, tree.line
   end
   if not p:peek "end of text" then return nil, list[p.at].line end

@@ -323,6 +323,10 @@ struct kl__cev {
         char *pattern;
         size_t n;
     } regex;
+    struct { /* the zone that was asked for last */
+        struct kl_zone *z;
+        char *name;
+    } zone;
     kl__cval *local;
     kl__cval *defined; /* values of `variables` */
     char *is;          /* of each: 0 not yet, 1 under way, 2 there */

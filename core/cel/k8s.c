@@ -4,6 +4,7 @@
 #include "base/base64.h"
 #include "base/mem.h"
 #include "base/regex.h"
+#include "base/zone.h"
 #include "cel/net.h"
 #include "model/names.h"
 #include "model/quantity.h"
@@ -33,6 +34,8 @@ void kl__cev_release(kl__cev *e)
     for (struct kl__cheld *h = e->held; h; h = h->next)
         kl_quantity_free(h->quantity);
     e->held = NULL;
+    kl_zone_free(e->zone.z);
+    kl_free(e->zone.name);
     kl_regex_free(e->regex.re);
 }
 

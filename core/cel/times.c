@@ -1,9 +1,11 @@
-/* times.c - the parts of a timestamp and of a duration. Zones are "UTC" and offsets ("+02:00"): IANA names
- * would need the machine's zone files. */
+/* times.c - the parts of a timestamp and of a duration. Zones are offsets ("+02:00") and IANA's names, which
+ * come from the machine's zone files. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
+#include "base/zone.h"
 #include "cel/cel_impl.h"
 
 #define DAY 86400
@@ -50,26 +52,33 @@ void kl__cel_time(kl__cval v, kl_buf *out)
     kl_buf_putc(out, 'Z');
 }
 
-static bool two(const char *s, int *out)
+/* Reading a zone's file counts as so many steps: a loop over changing names comes to an end. */
+#define ZONE_WORK 2000
+
+static const kl_zone *zone_of(kl__cev *e, const char *name)
 {
-    if (s[0] < '0' || s[0] > '9' || s[1] < '0' || s[1] > '9')
-        return false;
-    *out = (s[0] - '0') * 10 + s[1] - '0';
-    return true;
+    if (e->zone.name && !strcmp(e->zone.name, name))
+        return e->zone.z;
+    for (size_t i = 0; i < ZONE_WORK && kl__cev_works(e); i++)
+        ;
+    kl_zone_free(e->zone.z);
+    kl_free(e->zone.name);
+    e->zone.name = kl_strdup(name);
+    e->zone.z = kl_zone_open(name);
+    return e->zone.z;
 }
 
-static bool offset_of(kl__cval zone, int64_t *out)
+/* Seconds east of UTC in a zone at a moment; "+1:30" is an offset, and reads as it does to cel-go. */
+static bool offset_of(kl__cev *e, const char *s, int64_t sec, int64_t *out)
 {
-    const char *s = zone.s.p;
-    int h, m;
-    *out = 0;
-    if (!strcmp(s, "UTC") || !strcmp(s, "") || !strcmp(s, "GMT") || !strcmp(s, "Etc/UTC"))
+    int h, m, n = 0;
+    const kl_zone *z = *s && strcmp(s, "UTC") && !strchr(s, ':') ? zone_of(e, s) : NULL;
+    *out = z ? kl_zone_offset(z, sec) : 0;
+    if (z || !*s || !strcmp(s, "UTC"))
         return true;
-    bool sign = *s == '-' || *s == '+', minus = *s == '-';
-    s += sign;
-    if (strlen(s) != 5 || !two(s, &h) || s[2] != ':' || !two(s + 3, &m) || h > 23 || m > 59)
+    if (sscanf(s, "%5d:%5d%n", &h, &m, &n) != 2 || s[n])
         return false;
-    *out = (minus ? -1 : 1) * (h * 3600 + m * 60);
+    *out = h * 3600 + (*s == '-' ? -m : m) * 60;
     return true;
 }
 
@@ -96,8 +105,9 @@ static kl__cval part_of(kl__cev *e, const kl__cval *a, size_t n, part p)
                 : p == SECONDS     ? ns / 1000000000
                                    : ns / 1000000);
     }
-    if (n == 2 && !offset_of(a[1], &shift))
-        return kl__cval_err(e, "unknown time zone %.*s", (int)a[1].s.n, a[1].s.p);
+    if (n == 2 && !offset_of(e, a[1].s.p, a[0].t.sec, &shift))
+        return kl_zone_named(a[1].s.p) ? kl__cval_err(e, "unknown time zone %.*s", (int)a[1].s.n, a[1].s.p)
+                                       : kl__cval_err(e, "time: invalid location name");
     int64_t sec = a[0].t.sec + shift, day = floor_div(sec, DAY), s = sec - day * DAY;
     date d = date_of(sec);
     switch (p) {

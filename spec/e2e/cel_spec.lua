@@ -30,7 +30,7 @@ local SPEC = object({
     { rule = "self == oldSelf", message = "secret is immutable", reason = "FieldValueForbidden" }) },
   labels = { type = "object", additionalProperties = { type = "string", maxLength = 20,
     ["x-kubernetes-validations"] = rules("self != 'bad'") }, maxProperties = 10 },
-  when = { type = "string", format = "date-time" },
+  when = { type = "string", format = "date-time" }, zone = { type = "string", maxLength = 40 },
   size = { ["x-kubernetes-int-or-string"] = true },
   ports = { type = "array", maxItems = 10, ["x-kubernetes-list-type"] = "map",
     ["x-kubernetes-list-map-keys"] = { "name" }, items = { type = "object", required = { "name" },
@@ -52,6 +52,8 @@ local SPEC = object({
   "!has(self.a__dash__b) || self.a__dash__b != 3",
   "!has(self.size) || type(self.size) != int || self.size > 0",
   "!has(self.when) || self.when > timestamp('2020-01-01T00:00:00Z')",
+  { rule = "!has(self.zone) || self.when.getHours(self.zone) < 0",
+    messageExpression = "'%d:%d'.format([self.when.getHours(self.zone), self.when.getMinutes(self.zone)])" },
   "!has(self.labels) || !('x' in self.labels) || self.labels['y'] == 'z'"))
 
 servers.each(function(name, start)
@@ -123,6 +125,26 @@ servers.each(function(name, start)
         'FieldValueInvalid spec.labels[q]: Invalid value: "string": failed rule: self != \'bad\'')
       refused(api:post(path, thing("nobody", { min = 1 })),
         "FieldValueInvalid <nil>: Invalid value: \"object\": failed rule: self.metadata.name != 'nobody'")
+    end)
+
+    it("know the time in the zones of the world", function()
+      for _, case in ipairs {
+        { "2024-07-01T12:00:00Z", "Europe/Berlin", "14:0" }, { "2024-01-01T12:00:00Z", "Europe/Berlin", "13:0" },
+        { "2099-07-01T12:00:00Z", "Europe/Berlin", "14:0" }, { "2099-01-01T12:00:00Z", "America/New_York", "7:0" },
+        { "2099-01-01T12:00:00Z", "Australia/Sydney", "23:0" }, { "2024-03-31T00:59:59Z", "Europe/Berlin", "1:59" },
+        { "2024-03-31T01:00:00Z", "Europe/Berlin", "3:0" }, { "2050-03-27T00:59:59Z", "Europe/Berlin", "1:59" },
+        { "2050-03-27T01:00:00Z", "Europe/Berlin", "3:0" }, { "2024-01-01T12:00:00Z", "Asia/Kathmandu", "17:45" },
+        { "2024-01-01T12:00:00Z", "UTC", "12:0" }, { "2024-01-01T12:00:00Z", "Etc/GMT+5", "7:0" },
+        { "2024-01-01T12:00:00Z", "-03:30", "8:30" },
+      } do
+        refused(api:post(path, thing("zoned", { when = case[1], zone = case[2] })), failed(case[3]))
+      end
+      for _, zone in ipairs { "Europe/Nowhere", "../Europe/Berlin", "Europe" } do
+        local r = api:post(path, thing("zoned", { when = "2024-01-01T12:00:00Z", zone = zone }))
+        assert.equal(422, r.code)
+        assert.truthy(r.text:find(zone == "Europe" and "evaluating rule" or zone:find "^%." and "invalid location name"
+          or "unknown time zone " .. zone, 1, true), r.text)
+      end
     end)
 
     it("are not asked of an object that breaks its schema", function()

@@ -171,6 +171,7 @@ static void times(void **state)
     is("timestamp('2023-05-06T07:08:09Z').getDayOfWeek()", "6");
     is("timestamp('2023-05-06T07:08:09Z').getDayOfYear()", "125");
     is("timestamp('2023-05-06T07:08:09Z').getHours('-08:00')", "23");
+    is("timestamp('2023-05-06T07:08:09Z').getHours('Nowhere/Land')", "! unknown time zone Nowhere/Land");
     is("string(timestamp('2023-05-06T07:08:09Z') - duration('9s'))", "\"2023-05-06T07:08:00Z\"");
     is("timestamp('9999-12-31T23:59:59Z') + duration('1s')", "! timestamp overflow");
 }

@@ -1,0 +1,20 @@
+/* zone.h - time zones by their IANA names, out of the machine's zone files (RFC 8536). */
+#ifndef KL_BASE_ZONE_H
+#define KL_BASE_ZONE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct kl_zone kl_zone; /* immutable; any thread */
+
+/* Whether that may be a zone's name at all: it does not lead out of the directory of the files. */
+bool kl_zone_named(const char *name);
+/* The zone "Europe/Berlin", or NULL where the machine has no such file. Reads a file of some kilobytes. The
+ * caller frees. */
+kl_zone *kl_zone_open(const char *name);
+void kl_zone_free(kl_zone *z);
+/* Seconds east of UTC at a moment, in seconds since 1970. */
+int64_t kl_zone_offset(const kl_zone *z, int64_t sec);
+
+#endif

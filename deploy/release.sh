@@ -41,12 +41,20 @@ step() {
 	echo "+ $*"
 	[ -z "$do" ] || "$@"
 }
-registry=${REGISTRY:-REGISTRY}
+# Names of images have small letters alone, and owners on GitHub may have others.
+registry=$(echo "${REGISTRY:-registry}" | tr '[:upper:]' '[:lower:]')
 repository=${GITHUB_REPOSITORY:-OWNER/kubelua}
 if [ -n "$do" ] && { [ -z "${REGISTRY:-}" ] || [ -z "${GITHUB_REPOSITORY:-}" ]; }; then
 	echo "release: set REGISTRY and GITHUB_REPOSITORY" >&2
 	exit 2
 fi
+# What is uploaded says where the sources are; the checkout's own rockspec means the checkout.
+published_rockspec() {
+	mkdir -p build/rock
+	sed "s|^source = .*|source = { url = \"git+https://github.com/$repository.git\", tag = \"v$version\" }|" "$1" >"$2"
+}
+# The newest section of the changelog.
+notes() { mkdir -p build && awk '/^## / { n++ } n == 1' CHANGELOG.md >"$1"; }
 luarocks_upload() { luarocks upload ${LUAROCKS_API_KEY:+--api-key="$LUAROCKS_API_KEY"} "$1"; }
 
 step make dist
@@ -56,6 +64,8 @@ if [ -z "$tagged" ]; then
 fi
 step skopeo copy --all "oci-archive:build/dist/kubelua-$version-linux.oci.tar" "docker://$registry/kubelua:$version"
 step helm push "build/dist/kubelua-$version.tgz" "oci://$registry/charts"
-step gh release create "v$version" --repo "$repository" --title "kubelua $version" --notes-file CHANGELOG.md build/dist/*
-step luarocks_upload "deploy/kubelua-$version-1.rockspec"
+step notes build/notes.md
+step gh release create "v$version" --repo "$repository" --title "kubelua $version" --notes-file build/notes.md build/dist/*
+step published_rockspec "deploy/kubelua-$version-1.rockspec" "build/rock/kubelua-$version-1.rockspec"
+step luarocks_upload "build/rock/kubelua-$version-1.rockspec"
 [ -n "$do" ] || echo "release: nothing of this was done; --do does it" >&2

@@ -281,6 +281,30 @@ describe("deploy/release.sh", function()
     end
   end)
 
+  it("writes the notes of one version, and a rockspec that finds the sources", function()
+    local dir, date = process.tmpname ".released", process.read "core/base/version.h":match 'KL_VERSION_DATE "([^"]+)"'
+    sh("mkdir -p %s/bin && git clone -q --no-tags . %s/tree && cp deploy/release.sh %s/tree/deploy/", dir, dir, dir)
+    local log = dir .. "/tree/CHANGELOG.md"
+    process.write(log, (process.read(log):gsub("\n## [^\n]*", ("\n## %s - %s"):format(version, date), 1))
+      .. "\n## 0.0.9 - 2026-01-01\n\nold\n")
+    sh("cd %s/tree && git -c user.name=a -c user.email=a@b commit -qam ready && git tag v" .. version, dir)
+    for _, name in ipairs { "make", "skopeo", "helm", "gh", "luarocks" } do
+      process.write(dir .. "/bin/" .. name, ('#!/bin/sh\necho %s "$@" >>%s/did\n'):format(name, dir))
+    end
+    sh("chmod +x %s/bin/*", dir)
+    local out, code = process.run(("cd %s/tree && PATH=%s/bin:$PATH REGISTRY=ghcr.io/Ada GITHUB_REPOSITORY=Ada/kubelua \z
+      LUAROCKS_API_KEY=k deploy/release.sh --do 2>&1"):format(dir, dir))
+    assert.equal(0, code, out)
+    local did = process.read(dir .. "/did")
+    assert.truthy(did:find("docker://ghcr.io/ada/kubelua:" .. version, 1, true), did)
+    assert.truthy(did:find("luarocks upload --api-key=k build/rock/kubelua-" .. version .. "-1.rockspec", 1, true), did)
+    local notes = process.read(dir .. "/tree/build/notes.md")
+    assert.matches("^## " .. version:gsub("%.", "%%.") .. " %- ", notes)
+    assert.is_nil(notes:find("0.0.9", 1, true))
+    assert.truthy(process.read(("%s/tree/build/rock/kubelua-%s-1.rockspec"):format(dir, version)):find(
+      ('url = "git+https://github.com/Ada/kubelua.git", tag = "v%s"'):format(version), 1, true))
+  end)
+
   it("does nothing as long as something does not agree", function()
     if not process.read "CHANGELOG.md":find("## " .. version .. " - unreleased", 1, true) then return end
     local out, code = process.run "env -u REGISTRY -u GITHUB_REPOSITORY deploy/release.sh --do"

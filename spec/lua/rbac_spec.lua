@@ -139,3 +139,18 @@ describe("rules", function()
     assert.equal("pods list", text(scopes.b))
   end)
 end)
+
+describe("kubelua rbac", function()
+  it("knows the plural of a kind that the script itself defines", function()
+    local process = require "support.process"
+    local path = process.write(process.tmpname ".lua", [[
+local kube = require "kubelua"
+local Box = kube.crd { group = "example.com", kind = "Box", plural = "crates", schema = kube.schema { spec = "object" } }
+return kube.controller { name = "boxes", resource = Box, reconcile = function() end }
+]])
+    local out, code = process.run(("%s rbac %s 2>&1"):format(os.getenv "KUBELUA" or "build/kubelua", path))
+    assert.equal(0, code, out)
+    assert.truthy(out:find('resources: ["crates"]', 1, true), out)
+    assert.is_nil(out:find("guess", 1, true), out)
+  end)
+end)

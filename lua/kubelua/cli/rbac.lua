@@ -235,13 +235,17 @@ function M.run(env)
   env.words = common.scripts(env.words)
   local needs = {}
   local function add(need) needs[#needs + 1] = need end
-  local first, by_name, notes = needs_of(common.programs(env, env.words), o, add)
+  local programs = common.programs(env, env.words)
+  local first, by_name, notes = needs_of(programs, o, add)
   local kinds = {}
   local tests = o.record and of_records(env, by_name, add)
   of_recordings(env, by_name, kinds, add)
   -- An API server of our own knows the plurals of built-in kinds, and of definitions.
   local stage = core.stage(0)
   for _, path in ipairs(o.crds or {}) do stage:load_path(path) end
+  for _, program in ipairs(programs) do
+    for _, definition in ipairs(program.crds or {}) do stage:load(definition) end
+  end
   local client = require "kubelua.client".connect { server = stage:url(), cache_dir = false,
     on_warning = "none" }
   local objects = rbac.objects(rbac.rules(needs, rbac.resolver(client, kinds)),

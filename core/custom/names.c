@@ -184,8 +184,21 @@ void kl_names_check_bundle(const kl_value *old, const kl_value *crd, kl__causes 
             bundle_of(crd));
 }
 
+/* The status of a definition whose names nobody has judged yet. */
+static void begin(const kl_value **crd)
+{
+    KL_EDIT(crd, kl_value_null(), "status", "conditions");
+    KL_EDIT(crd, kl_value_of_str(""), "status", "acceptedNames", "plural");
+    KL_EDIT(crd, kl_value_of_str(""), "status", "acceptedNames", "kind");
+}
+
 void kl_names_settle(const kl__bucket *crds, const kl_value **crd, const char *now)
 {
+    if (!crds) {
+        if (!kl_value_at(*crd, "status", "acceptedNames", NULL))
+            begin(crd);
+        return;
+    }
     const char *group = kl_value_str_at(*crd, "spec", "group", NULL);
     const kl_value *accepted = kl_value_at(*crd, "status", "acceptedNames", NULL),
                    *conditions = kl_value_at(*crd, "status", "conditions", NULL);

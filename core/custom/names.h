@@ -11,7 +11,7 @@
 void kl_names_default(const kl_value **crd);
 /* Sets status.acceptedNames and the conditions NamesAccepted and Established of *crd (replaced), whose status
  * is the previous one, as apiextensions-apiserver's controllers leave them. `crds` are all definitions, `now`
- * RFC 3339. */
+ * RFC 3339. Without `crds`, in a dry run, a new definition gets the status that comes before that. */
 void kl_names_settle(const kl__bucket *crds, const kl_value **crd, const char *now);
 /* A conversion webhook with an authority that is no certificate: only where it was so before; old NULL on
  * create. */

@@ -32,10 +32,10 @@ static kl__kind *definitions(const kl_server *s)
     return kl__kinds_get(s->kinds, "apiextensions.k8s.io", "v1", "customresourcedefinitions");
 }
 
-void kl__crd_prepare(kl_server *s, const kl_value *old, const kl_value **crd)
+void kl__crd_prepare(const kl__call *c, const kl_value *old, const kl_value **crd)
 {
     char now[KL_TIME_MAX];
-    kl_time_format_wall(kl__server_wall(s), now);
+    kl_time_format_wall(kl__server_wall(c->s), now);
     kl_names_default(crd);
     if (!kl_value_at(*crd, "spec", "conversion", NULL))
         KL_EDIT(crd, kl_value_of_str("None"), "spec", "conversion", "strategy");
@@ -53,7 +53,7 @@ void kl__crd_prepare(kl_server *s, const kl_value *old, const kl_value **crd)
     }
     kl_build_end(b);
     KL_EDIT(crd, kl_builder_done(b), "status", "storedVersions");
-    kl_names_settle(definitions(s)->bucket, crd, now);
+    kl_names_settle(c->dry_run ? NULL : definitions(c->s)->bucket, crd, now);
 }
 
 void kl__crd_reconsider(kl_server *s, const char *group)

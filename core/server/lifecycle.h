@@ -13,8 +13,8 @@ void kl__after_remove(kl_server *s, kl__kind *k, const kl_value *object);
 KL_NODISCARD kl_status kl__namespace_open(
     kl_server *s, const kl__kind *k, const char *ns, const char *name, kl_err *err);
 
-/* crd.c: a CustomResourceDefinition about to be stored gets its status; 422 causes otherwise. */
-void kl__crd_prepare(kl_server *s, const kl_value *old, const kl_value **crd);
+/* crd.c: a CustomResourceDefinition about to be stored gets its status. */
+void kl__crd_prepare(const kl__call *c, const kl_value *old, const kl_value **crd);
 void kl__crd_validate(const kl__call *c, const kl_value *old, const kl_value *crd, kl__causes *causes);
 void kl__crd_serve(kl_server *s, const kl_value *crd); /* its kinds as the CRD says */
 /* Names of the group may have become free or taken: updates the conditions of its definitions. */

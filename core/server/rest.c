@@ -616,10 +616,9 @@ static bool in_builtin_api(const kl_server *s, const char *path)
 
 static void reply_nowhere(const kl_server *s, const char *path, kl_httpd_request *http)
 {
-    static const char page[] = "404 page not found\n";
     if (!in_builtin_api(s, path)) {
-        kl_httpd_reply(http, 404, "text/plain; charset=utf-8", "X-Content-Type-Options: nosniff\r\n", page,
-            sizeof page - 1);
+        kl_httpd_reply(http, 404, "text/plain; charset=utf-8", "X-Content-Type-Options: nosniff\r\n",
+            "404 page not found\n", strlen("404 page not found\n"));
         return;
     }
     kl_err err = KL_ERR_INIT;

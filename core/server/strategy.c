@@ -161,7 +161,7 @@ void kl__strategy_create(const kl__call *c, const kl_value **o, kl__causes *caus
     if (kl__kind_among(k, "apps/daemonsets"))
         template_generation(NULL, o);
     if (kl__kind_among(k, "apiextensions.k8s.io/customresourcedefinitions"))
-        kl__crd_prepare(c->s, NULL, o);
+        kl__crd_prepare(c, NULL, o);
 }
 
 /* `o` becomes `old` with `key` of o (absent when o has none). */
@@ -259,7 +259,7 @@ void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value 
         if (kl__kind_among(k, "batch/jobs") && !kl_value_at(*o, "spec", "selector", NULL))
             KL_EDIT(o, kl_value_ref(kl_value_at(old, "spec", "selector", NULL)), "spec", "selector");
         if (kl__kind_among(k, "apiextensions.k8s.io/customresourcedefinitions"))
-            kl__crd_prepare(c->s, old, o);
+            kl__crd_prepare(c, old, o);
     }
     if (kl__generation_moves(k, c->sub, old, *o))
         KL_EDIT(o, kl_value_of_int(kl_object_generation(old) + 1), "metadata", "generation");

@@ -167,20 +167,21 @@ static kl_status check_namespace(const kl__call *c, const kl_value **o, kl_err *
 
 /* ------------------------------------------------------------------ what goes out */
 
-/* The versions of a HorizontalPodAutoscaler differ in their fields. False for all other built-in kinds. */
-static bool other_version(const kl__call *c, kl__other_version *out)
+/* The versions of a HorizontalPodAutoscaler differ in their fields. NULL for all other built-in kinds. */
+static const kl__other_version *other_version(const kl__call *c, kl__other_version *out)
 {
     if (!kl__kind_among(c->kind, "autoscaling/horizontalpodautoscalers"))
-        return false;
+        return NULL;
     bool old = kl__is_old_scaler(c->kind);
     const kl__kind *k = kl__kinds_get(c->s->kinds, c->kind->group, old ? "v2" : "v1", c->kind->plural);
     *out = (kl__other_version){.api_version = old ? "autoscaling/v2" : "autoscaling/v1",
         .schema = k->schema,
         .convert = old ? kl__scaler_to_v2 : kl__scaler_to_v1};
-    return true;
+    return out;
 }
 
-static kl__writer writer_of(const kl__call *c, const char *api_version, char now[KL_TIME_MAX])
+static kl__writer writer_of(
+    const kl__call *c, const char *api_version, char now[KL_TIME_MAX], kl__other_version *other)
 {
     bool has_status = kl__kind_sub(c->kind, "status") != NULL, status = c->sub && !strcmp(c->sub, "status");
     return (kl__writer){.manager = c->manager,
@@ -188,15 +189,15 @@ static kl__writer writer_of(const kl__call *c, const char *api_version, char now
         .sub = c->sub,
         .now = kl_time_format_wall(kl__admission_wall(c), now),
         .only_status = status && c->kind->custom,
-        .no_status = has_status && !status && !c->any_status};
+        .no_status = has_status && !status && !c->any_status,
+        .other = other_version(c, other)};
 }
 
 static void own(const kl__call *c, const kl_value *old, const kl_value **o)
 {
     char now[KL_TIME_MAX], *version = kl__kind_api_version(c->kind);
-    kl__writer w = writer_of(c, version, now);
     kl__other_version other;
-    w.other = other_version(c, &other) ? &other : NULL;
+    kl__writer w = writer_of(c, version, now, &other);
     if (c->sub && kl__is_old_scaler(c->kind)) {
         /* the annotation that a status of v1 leaves behind belongs to its writer */
         const kl_value *judged = kl__scaler_to_v2(*o);
@@ -626,9 +627,8 @@ static kl_status apply(const kl__call *c, bool force, const kl_value *stored, co
                  kl_object_uid(config))
                                               : kl__fail_not_found(err, c->kind, c->name);
     if (!st) {
-        kl__writer w = writer_of(c, version, now);
         kl__other_version other;
-        w.other = other_version(c, &other) ? &other : NULL;
+        kl__writer w = writer_of(c, version, now, &other);
         st = kl__managed_apply(c->kind->schema, &w, force, live, config, &merged, err);
         if (!st)
             kl__last_applied_update(w.manager, patch, &merged);

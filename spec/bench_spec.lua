@@ -84,6 +84,17 @@ print(served_bytes(%q) == sum(len(json.dumps(o, separators=(",", ":"), ensure_as
   end)
 end)
 
+describe("what is built before `make bench`", function()
+  for sections, needed in pairs { ["sandbox,reload"] = "ours", lua = "ours", ["sandbox,wq"] = "ours peers limit",
+    idle = "ours peers limit", [""] = "ours peers limit" } do
+    it("is what its sections run: " .. (sections == "" and "all" or sections), function()
+      local out, status = process.run("env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make --no-print-directory -C bench \z
+        needed SECTIONS=" .. sections)
+      assert.same({ 0, needed }, { status, (out:gsub("%s+$", "")) })
+    end)
+  end
+end)
+
 -- The programs of bench/ are built when somebody measures; what they are made of changes every day.
 if (os.getenv "KL_VARIANT" or "release") == "release" then
   describe("bench/", function()

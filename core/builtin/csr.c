@@ -13,23 +13,16 @@
 /* What "-----BEGIN CERTIFICATE REQUEST" begins with in base64. */
 #define PEM_BEGIN "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNU"
 
-static const kl_value *groups(void)
-{
-    kl_builder *b = kl_builder_new();
-    kl_build_array(b);
-    kl_build_str(b, "system:masters");
-    kl_build_str(b, "system:authenticated");
-    kl_build_end(b);
-    return kl_builder_done(b);
-}
-
-void kl__csr_create(const kl_value **o)
+void kl__csr_create(const kl_value *user, const kl_value **o)
 {
     static const char *const theirs[] = {"username", "uid", "groups", "extra"};
-    for (size_t i = 0; i < sizeof theirs / sizeof *theirs; i++)
-        KL_CUT(o, "spec", theirs[i]);
-    KL_EDIT(o, kl_value_of_str("kubelua"), "spec", "username");
-    KL_EDIT(o, groups(), "spec", "groups");
+    for (size_t i = 0; i < sizeof theirs / sizeof *theirs; i++) {
+        const kl_value *v = kl_value_get(user, theirs[i]);
+        if (v)
+            KL_EDIT(o, kl_value_ref(v), "spec", theirs[i]);
+        else
+            KL_CUT(o, "spec", theirs[i]);
+    }
 }
 
 static const kl_value *conditions(const kl_value *o) { return kl_value_at(o, "status", "conditions", NULL); }

@@ -7,7 +7,8 @@
 #include "schema/status.h"
 #include "value/value.h"
 
-void kl__csr_create(const kl_value **o);
+/* Fills in the requester: username, uid, groups and extra of `user`, whatever the body says. */
+void kl__csr_create(const kl_value *user, const kl_value **o);
 /* `o` about to replace `old`: fields that a write of `sub` must not change come from `old` (`sub` NULL: the
  * object; "status", "approval"). */
 void kl__csr_update(const char *sub, kl_time wall, const kl_value *old, const kl_value **o);

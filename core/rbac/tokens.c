@@ -1,10 +1,15 @@
-/* tokens.c - users out of a file of tokens. */
+/* tokens.c - users out of a file of tokens, and the tokens that the server issued. */
 #include "rbac/tokens.h"
 
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/file.h"
 #include "base/mem.h"
+
+#define AUTHENTICATED "system:authenticated"
+/* Beyond this number of tokens that have not expired another one is forgotten. */
+#define ISSUED_MAX 10000
 
 static void user_free(void *p) { kl_value_unref(p); }
 
@@ -54,7 +59,11 @@ static kl_status take_line(kl_map *tokens, const char *path, int number, char *l
          *groups = field(&rest);
     if (!*token || !*name)
         return kl_fail(err, KL_ESYNTAX, "%s:%d: a line is token,user,uid,\"group,group\"", path, number);
-    char *all = kl_sprintf("%s%s%s", groups, *groups ? "," : "", "system:authenticated");
+    bool there = false;
+    for (const char *p = groups; *p && !there; p += strcspn(p, ","), p += *p == ',')
+        there = strcspn(p, ",") == sizeof AUTHENTICATED - 1
+            && !strncmp(p, AUTHENTICATED, sizeof AUTHENTICATED - 1);
+    char *all = there ? kl_strdup(groups) : kl_sprintf("%s%s%s", groups, *groups ? "," : "", AUTHENTICATED);
     void *old = kl_map_set(tokens, token, (void *)(uintptr_t)kl__user_new(name, uid, all));
     kl_free(all);
     user_free(old);
@@ -80,4 +89,71 @@ kl_status kl__tokens_read(const char *path, kl_map **out, kl_err *err)
     else
         *out = tokens;
     return st;
+}
+
+/* ------------------------------------------------------------------ issued tokens */
+
+/* Base64 for URLs, without padding. */
+static void put_base64(kl_buf *b, const char *s, size_t n)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    const unsigned char *p = (const unsigned char *)s;
+    for (size_t i = 0; i < n; i += 3) {
+        uint32_t v = (uint32_t)p[i] << 16 | (i + 1 < n ? (uint32_t)p[i + 1] << 8 : 0)
+            | (i + 2 < n ? p[i + 2] : 0);
+        for (size_t j = 0; j < 4 && i + j <= n; j++)
+            kl_buf_putc(b, letters[v >> (18 - 6 * j) & 63]);
+    }
+}
+
+char *kl__token_new(const kl_value *claims)
+{
+    static const char head[] = "{\"alg\":\"RS256\",\"kid\":\"kubelua\"}";
+    kl_buf body = KL_BUF_INIT, token = KL_BUF_INIT;
+    char noise[32];
+    kl_value_encode(claims, &body);
+    if (getrandom(noise, sizeof noise, 0) != sizeof noise)
+        kl_mem_die("getrandom");
+    put_base64(&token, head, sizeof head - 1);
+    kl_buf_putc(&token, '.');
+    put_base64(&token, kl_buf_str(&body), body.len);
+    kl_buf_putc(&token, '.');
+    put_base64(&token, noise, sizeof noise);
+    kl_buf_fini(&body);
+    return kl_buf_take(&token);
+}
+
+static bool for_us(const kl_value *audiences)
+{
+    for (size_t i = 0; i < kl_value_len(audiences); i++) {
+        const char *audience = kl_value_str(kl_value_item(audiences, i));
+        if (audience && !strcmp(audience, KL_AUDIENCE))
+            return true;
+    }
+    return false;
+}
+
+static bool expired(const kl_value *claims, kl_time wall)
+{
+    return wall >= KL_SECONDS(kl_value_int_at(claims, 0, "exp", NULL));
+}
+
+void kl__issued_add(kl_map *issued, kl_time wall, const char *token, const kl_value *claims)
+{
+    const char *key;
+    void *v;
+    size_t it = 0;
+    while (kl_map_next(issued, &it, &key, &v))
+        if (expired(v, wall))
+            user_free(kl_map_take(issued, key));
+    it = 0;
+    if (kl_map_len(issued) >= ISSUED_MAX && kl_map_next(issued, &it, &key, &v))
+        user_free(kl_map_take(issued, key));
+    user_free(kl_map_set(issued, token, (void *)(uintptr_t)kl_value_ref(claims)));
+}
+
+const kl_value *kl__issued_claims(const kl_map *issued, kl_time wall, const char *token)
+{
+    const kl_value *claims = kl_map_get(issued, token);
+    return claims && !expired(claims, wall) && for_us(kl_value_get(claims, "aud")) ? claims : NULL;
 }

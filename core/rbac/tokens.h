@@ -1,7 +1,9 @@
-/* tokens.h - users, in authentication.k8s.io's form (username, uid, groups), and their tokens. */
+/* tokens.h - users, in authentication.k8s.io's form (username, uid, groups), and their tokens: those of a
+ * file, and those that the server issued. Owner thread, or under its lock. */
 #ifndef KL_RBAC_TOKENS_H
 #define KL_RBAC_TOKENS_H
 
+#include "base/clock.h"
 #include "base/map.h"
 #include "value/value.h"
 
@@ -11,5 +13,15 @@ const kl_value *kl__user_new(const char *name, const char *uid, const char *grou
  * system:authenticated, too. A map from token to user. Errors name the line. */
 KL_NODISCARD kl_status kl__tokens_read(const char *path, kl_map **out, kl_err *err);
 void kl__tokens_free(kl_map *tokens); /* NULL is fine */
+
+/* The audience of the API server. */
+#define KL_AUDIENCE "https://kubernetes.default.svc"
+/* A JWT of the claims; the caller frees. Its signature is a random number: who issues a token remembers it.
+ */
+char *kl__token_new(const kl_value *claims);
+/* Remembers a token in a map from token to claims; the expired ones are forgotten. */
+void kl__issued_add(kl_map *issued, kl_time wall, const char *token, const kl_value *claims);
+/* Its claims, borrowed, when it is for the API server and has not expired; NULL otherwise. */
+const kl_value *kl__issued_claims(const kl_map *issued, kl_time wall, const char *token);
 
 #endif

@@ -58,12 +58,12 @@ bool kl__access_allows(kl_server *s, const kl_value *user, const kl_rbac_request
 }
 
 /* A service account, from its token. */
-static const kl_value *account(const char *user)
+static const kl_value *account(const char *user, const char *uid)
 {
     const char *ns = user + sizeof "system:serviceaccount:" - 1;
     char *groups = kl_sprintf(
         "system:serviceaccounts,system:serviceaccounts:%.*s,system:authenticated", (int)strcspn(ns, ":"), ns);
-    const kl_value *v = kl__user_new(user, NULL, groups);
+    const kl_value *v = kl__user_new(user, uid, groups);
     kl_free(groups);
     return v;
 }
@@ -72,7 +72,7 @@ bool kl__access_asked(
     kl_server *s, const kl_value *asker, const kl_value *attributes, kl__reasons *kept, const char **reason)
 {
     const char *user = kl_value_str_at(attributes, "user", NULL);
-    const kl_value *who = user ? account(user) : kl_value_ref(asker ? asker : s->anybody);
+    const kl_value *who = user ? account(user, NULL) : kl_value_ref(asker ? asker : s->anybody);
     kl_rbac_request r = {.verb = kl_value_str_at(attributes, "verb", NULL),
         .path = kl_value_str_at(attributes, "path", NULL),
         .group = kl_value_str_at(attributes, "group", NULL),
@@ -100,10 +100,30 @@ void kl__reasons_fini(kl__reasons *kept)
 
 /* ------------------------------------------------------------------ who asks */
 
+/* The service account of an issued token; a new reference, or NULL. */
+static const kl_value *of_issued(const kl_server *s, const char *token)
+{
+    const kl_value *claims = kl__issued_claims(s->issued, kl__server_wall(s), token);
+    if (!claims)
+        return NULL;
+    const char *ns = kl_value_str_at(claims, "kubernetes.io", "namespace", NULL),
+               *name = kl_value_str_at(claims, "kubernetes.io", "serviceaccount", "name", NULL),
+               *uid = kl_value_str_at(claims, "kubernetes.io", "serviceaccount", "uid", NULL);
+    char *key = kl_key_join(ns, name);
+    const kl__entry *e = kl__bucket_get(kl__store_bucket(s->store, "", "serviceaccounts"), key);
+    kl_free(key);
+    return e && !strcmp(kl_object_uid(e->object), uid) ? account(kl_value_str_at(claims, "sub", NULL), uid)
+                                                       : NULL;
+}
+
 const kl_value *kl__access_of_token(const kl_server *s, const char *token)
 {
-    const kl_value *user = s->tokens && token ? kl_map_get(s->tokens, token) : NULL;
-    return user || s->rbac || s->tokens || !token || !*token ? user : s->anybody;
+    if (!token || !*token)
+        return NULL;
+    const kl_value *user = kl_value_ref(s->tokens ? kl_map_get(s->tokens, token) : NULL);
+    if (!user)
+        user = of_issued(s, token);
+    return user || s->rbac || s->tokens ? user : kl_value_ref(s->anybody);
 }
 
 /* A new reference; NULL: unknown token. */
@@ -112,15 +132,15 @@ static const kl_value *who(const kl_server *s, kl_httpd_request *http)
     const char *given = kl_httpd_header(http, "Authorization");
     const char *token = given && !strncasecmp(given, "Bearer ", 7) ? given + 7 + strspn(given + 7, " ")
                                                                    : NULL;
-    const kl_value *user = s->tokens && token ? kl_map_get(s->tokens, token) : NULL;
     char *cn = NULL, *organizations = NULL;
+    const kl_value *user;
     kl_peer peer = kl_httpd_client(http, &cn, &organizations);
     if (peer == KL_PEER_GOOD && *cn) {
         char *groups = kl_sprintf("%s%s" AUTHENTICATED, organizations, *organizations ? "," : "");
         user = kl__user_new(cn, NULL, groups);
         kl_free(groups);
     } else
-        kl_value_ref(user);
+        user = kl__access_of_token(s, token);
     kl_free(cn);
     kl_free(organizations);
     if (user)

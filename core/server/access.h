@@ -12,7 +12,7 @@
 /* The user of the request (a new reference), impersonation included, when it may be served. NULL: the request
  * was answered with 401 or 403. */
 const kl_value *kl__access_admit(kl_server *s, kl_httpd_request *http);
-/* The user of a token, borrowed; NULL: unknown. */
+/* The user of a token, a new reference; NULL: unknown. */
 const kl_value *kl__access_of_token(const kl_server *s, const char *token);
 bool kl__access_allows(kl_server *s, const kl_value *user, const kl_rbac_request *request, kl_buf *why);
 /* The callback of `authorizer` in expressions (see kl_cel_authorize): *reason lives as long as `kept`. user

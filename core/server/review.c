@@ -38,6 +38,7 @@ static void token_status(kl_builder *b, const kl_server *s, const char *token)
         kl_build_end(b);
         kl_build_kstr(b, "error", "[invalid bearer token]");
     }
+    kl_value_unref(user);
 }
 
 /* ------------------------------------------------------------------ may somebody do this? */

@@ -106,6 +106,7 @@ static void server_free(kl_server *s)
     kl__durable_close(s);
     kl_faults_free(s->faults);
     kl__tokens_free(s->tokens);
+    kl__tokens_free(s->issued);
     kl_value_unref(s->anybody);
     kl_free(s->own_token);
     kl_keyring_free(s->ring);
@@ -127,6 +128,7 @@ static void server_free(kl_server *s)
 static kl_status begin_users(kl_server *s, const kl_server_options *o, kl_err *err)
 {
     s->rbac = o->rbac;
+    s->issued = kl_map_new();
     s->anybody = kl__user_new("kubelua", NULL, "system:masters,system:authenticated");
     kl_status st = o->tokens ? kl__tokens_read(o->tokens, &s->tokens, err) : KL_OK;
     if (st || !s->rbac)

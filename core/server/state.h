@@ -32,6 +32,7 @@ struct kl_server {
     kl_thread *ticker;
     bool stopping;
     struct kl_map *tokens; /* tokens of users, or NULL: see tokens.h */
+    struct kl_map *issued; /* tokens of service accounts, and their claims: see tokens.h */
     bool rbac;
     kl_keyring *ring;        /* NULL: plain HTTP */
     char *ca;                /* PEM: verifies the self-signed certificate; NULL: there is none */

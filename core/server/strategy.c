@@ -146,8 +146,10 @@ void kl__strategy_create(const kl__call *c, const kl_value **o, kl__causes *caus
     }
     if (kl__kind_among(k, "/namespaces"))
         kl__namespace_begin(o);
-    if (kl__kind_among(k, "certificates.k8s.io/certificatesigningrequests"))
-        kl__csr_create(o);
+    /* a loaded request keeps its requester */
+    if (kl__kind_among(k, "certificates.k8s.io/certificatesigningrequests")
+        && !(c->any_status && kl_value_at(*o, "spec", "username", NULL)))
+        kl__csr_create(c->user ? c->user : c->s->anybody, o);
     if (kl__kind_among(k, "/persistentvolumeclaims /persistentvolumes")
         && !kl_value_str_at(*o, "status", "phase", NULL))
         KL_EDIT(o, kl_value_of_str("Pending"), "status", "phase");

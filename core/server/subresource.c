@@ -11,13 +11,13 @@
 #include "server/subresource.h"
 
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/mem.h"
 #include "builtin/connect.h"
 #include "model/object.h"
 #include "model/selector.h"
 #include "model/time.h"
+#include "rbac/tokens.h"
 #include "server/admission.h"
 #include "schema/edit.h"
 #include "server/lifecycle.h"
@@ -30,7 +30,6 @@
 #define TOKEN_SECONDS_DEFAULT 3600
 #define TOKEN_SECONDS_MIN 600
 #define TOKEN_SECONDS_MAX ((int64_t)1 << 32)
-#define AUDIENCE "https://kubernetes.default.svc"
 
 bool kl__sub_served(const char *sub)
 {
@@ -429,31 +428,16 @@ static kl_status bind_pod(const kl__call *c, const kl_value *body, const kl_valu
 
 /* ------------------------------------------------------------------ token */
 
-/* Base64 for URLs, without padding. */
-static void put_base64(kl_buf *b, const char *s, size_t n)
-{
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    const unsigned char *p = (const unsigned char *)s;
-    for (size_t i = 0; i < n; i += 3) {
-        uint32_t v = (uint32_t)p[i] << 16 | (i + 1 < n ? (uint32_t)p[i + 1] << 8 : 0)
-            | (i + 2 < n ? p[i + 2] : 0);
-        for (size_t j = 0; j < 4 && i + j <= n; j++)
-            kl_buf_putc(b, letters[v >> (18 - 6 * j) & 63]);
-    }
-}
-
-/* In the form of a service account's token, so that who reads the claims finds them. Its signature is a
- * random number: this server asks nobody for credentials. */
+/* In the form of a service account's token, so that who reads the claims finds them. */
 static const kl_value *new_token(
     const kl__call *c, const kl_value *audiences, int64_t from, int64_t until, const char *uid)
 {
-    static const char head[] = "{\"alg\":\"RS256\",\"kid\":\"kubelua\"}";
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
     kl_build_kvalue(b, "aud", audiences);
     kl_build_kint(b, "exp", until);
     kl_build_kint(b, "iat", from);
-    kl_build_kstr(b, "iss", AUDIENCE);
+    kl_build_kstr(b, "iss", KL_AUDIENCE);
     kl_build_key(b, "kubernetes.io");
     kl_build_object(b);
     kl_build_kstr(b, "namespace", c->ns);
@@ -469,19 +453,11 @@ static const kl_value *new_token(
     kl_free(subject);
     kl_build_end(b);
     const kl_value *claims = kl_builder_done(b);
-    kl_buf body = KL_BUF_INIT, token = KL_BUF_INIT;
-    char noise[32];
-    kl_value_encode(claims, &body);
-    if (getrandom(noise, sizeof noise, 0) != sizeof noise)
-        kl_mem_die("getrandom");
-    put_base64(&token, head, sizeof head - 1);
-    kl_buf_putc(&token, '.');
-    put_base64(&token, kl_buf_str(&body), body.len);
-    kl_buf_putc(&token, '.');
-    put_base64(&token, noise, sizeof noise);
-    const kl_value *v = kl_value_of_str(kl_buf_str(&token));
-    kl_buf_fini(&body);
-    kl_buf_fini(&token);
+    char *token = kl__token_new(claims);
+    const kl_value *v = kl_value_of_str(token);
+    if (!c->dry_run)
+        kl__issued_add(c->s->issued, kl__server_wall(c->s), token, claims);
+    kl_free(token);
     kl_value_unref(claims);
     return v;
 }
@@ -573,7 +549,7 @@ static kl_status request_token(const kl__call *c, const kl_value *body, const kl
     if (!kl_value_len(audiences)) {
         kl_builder *b = kl_builder_new();
         kl_build_array(b);
-        kl_build_str(b, AUDIENCE);
+        kl_build_str(b, KL_AUDIENCE);
         kl_build_end(b);
         KL_EDIT(&o, kl_builder_done(b), "spec", "audiences");
     }

@@ -88,12 +88,19 @@ end
 
 local function names()
   local list = {}
-  for name in pairs(kube) do list[#list + 1] = name end
+  for name in next, kube do
+    if not FROM_FILES[name] then list[#list + 1] = name end
+  end
   for name in pairs(FROM_FILES) do list[#list + 1] = name end
   return list
 end
 
 setmetatable(kube, {
+  -- Whoever looks at all of it sees what is loaded when it is asked for, too.
+  __pairs = function()
+    for name in pairs(FROM_FILES) do local _ = kube[name] end
+    return next, kube, nil
+  end,
   __index = function(_, name)
     local from = FROM_FILES[name]
     if from then

@@ -66,3 +66,15 @@ describe("option tables", function()
     end, "expected a table of options, got string")
   end)
 end)
+
+describe("pairs of the library", function()
+  it("has each function, loaded or not", function()
+    local kube, seen = require "kubelua", {}
+    for name, value in pairs(kube) do seen[name] = value end
+    for name in require "support.process".read "lua/kubelua/names_meta.lua":gmatch "\nkube%.([%w_]+) =" do
+      assert.truthy(seen[name], name)
+    end
+    assert.equal("function", type(seen.from_template))
+    assert.equal("table", type(seen.testing))
+  end)
+end)

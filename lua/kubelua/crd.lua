@@ -71,15 +71,26 @@ local function plural_of(kind)
     or word .. "s"
 end
 
-local function column_of(crd, column)
+local COLUMN_TYPES = { integer = true, number = true, boolean = true }
+
+-- What the schema says of a path like ".spec.replicas"; "string" otherwise.
+local function type_at(schema, path)
+  for name in path:gmatch "[^.]+" do
+    schema = type(schema.properties) == "table" and schema.properties[name]
+    if type(schema) ~= "table" then return "string" end
+  end
+  return COLUMN_TYPES[schema.type] and schema.type or "string"
+end
+
+local function column_of(crd, schema, column)
   local c = type(column) == "string" and { path = column } or column
   if type(c) ~= "table" or type(c.path) ~= "string" then
     fail(crd, "columns: each must be a path, \".spec.host\", or { name, path, type, doc, wide }")
   end
   local path = c.path:sub(1, 1) == "." and c.path or "." .. c.path
   local last = path:match "([%w_]+)[^%w_]*$" or "value"
-  return { name = c.name or last:sub(1, 1):upper() .. last:sub(2), jsonPath = path, type = c.type or "string",
-    description = c.doc, priority = c.wide and 1 or nil }
+  return { name = c.name or last:sub(1, 1):upper() .. last:sub(2), jsonPath = path,
+    type = c.type or type_at(schema, path), description = c.doc, priority = c.wide and 1 or nil }
 end
 
 local function scale_of(crd, scale)
@@ -103,7 +114,7 @@ local function version_of(crd, name, v, alone)
   if status then sub.status = core.object {} end
   if v.scale then sub.scale = scale_of(crd, v.scale) end
   local columns = {}
-  for i, column in ipairs(v.columns or {}) do columns[i] = column_of(crd, column) end
+  for i, column in ipairs(v.columns or {}) do columns[i] = column_of(crd, schema, column) end
   if #columns > 0 then
     columns[#columns + 1] = { name = "Age", jsonPath = ".metadata.creationTimestamp", type = "date" }
   end

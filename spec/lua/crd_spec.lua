@@ -77,6 +77,15 @@ describe("kube.crd", function()
       v.additionalPrinterColumns[3].name })
   end)
 
+  it("gives columns of numbers and booleans the type of their field", function()
+    kube.crd { group = "example.com", kind = "Typed", schema = kube.schema {
+      spec = { size = "integer", on = "boolean", host = "string", tags = { "string" } } },
+      columns = { "spec.size", "spec.on", ".spec.host", ".spec.tags[0]", ".spec.none", { path = "spec.size", type = "string" } } }
+    local all, types = crd.declared(), {}
+    for i, column in ipairs(all[#all].spec.versions[1].additionalPrinterColumns) do types[i] = column.type end
+    assert.same({ "integer", "boolean", "string", "string", "string", "string", "date" }, types)
+  end)
+
   it("has several versions, one of which is stored", function()
     assert.equal("example.com/v1beta1/Site", kube.crd { group = "example.com", kind = "Site", scope = "Cluster",
       versions = { v1 = { schema = kube.schema {} }, v1beta1 = { storage = true, deprecated = "use v1" } } })

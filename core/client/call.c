@@ -493,8 +493,8 @@ static uint64_t do_http(kl_client *c, const kl_op *op, kl_reply_fn *done, void *
     kl_err err = KL_ERR_INIT;
     char *url = kl_web_shown(op);
     kl_status st = kl_fail(&err, KL_EFORBIDDEN,
-        "%s %s was not sent: only kubelua run --allow-http lets scripts reach servers (in a program: "
-        "kube.connect { allow_http = true })",
+        "%s %s was not sent: only --allow-http of kubelua run or dev lets scripts reach servers (in a "
+        "program: kube.connect { allow_http = true })",
         op->subresource, url);
     done(arg, st, 0, NULL, &err);
     kl_err_fini(&err);

@@ -390,9 +390,10 @@ kl_status kl_program_params_there(const kl_program *p, kl_err *err)
             const char *name;
             const kl_value *rule = kl_value_member(s->param_rules, k, &name, NULL);
             if (kl_value_bool(kl_value_get(rule, "required"), false) && !kl_value_get(kl_params_of(s), name))
-                return kl_fail(err, KL_EINVAL, "%s needs the param %s (%s%s%s)", s->name, name,
-                    kl_param_type(s, name), kl_value_get(rule, "doc") ? ": " : "",
-                    kl_value_get(rule, "doc") ? kl_value_str_at(rule, "doc", NULL) : "");
+                return kl_fail(err, KL_EINVAL,
+                    "%s needs the param %s (%s%s%s): give --param-env %s=VARIABLE or --params FILE", s->name,
+                    name, kl_param_type(s, name), kl_value_get(rule, "doc") ? ": " : "",
+                    kl_value_get(rule, "doc") ? kl_value_str_at(rule, "doc", NULL) : "", name);
         }
     }
     return KL_OK;

@@ -135,7 +135,9 @@ static void secrets_are_needed_and_not_shown(void **state)
     one_init(&o);
     uint64_t before = kl_program_params_version(&o.program);
     assert_int_equal(kl_program_params_there(&o.program, &o.err), KL_EINVAL);
-    assert_string_equal(kl_err_message(&o.err), "dns needs the param token (secret: of the DNS server)");
+    assert_string_equal(kl_err_message(&o.err),
+        "dns needs the param token (secret: of the DNS server): give --param-env token=VARIABLE or --params "
+        "FILE");
     assert_null(kl_params_given(&o.spec, kl_params_of(&o.spec)));
     assert_string_equal(said(&o, "{\"token\":\"s3cret\",\"region\":\"us\"}", true), "");
     assert_ok(kl_program_params_there(&o.program, &o.err), &o.err);

@@ -83,8 +83,8 @@ void kl_mutex_fini(kl_mutex *m);
 void kl_lock(kl_mutex *m) KL_ACQUIRE(*m);
 void kl_unlock(kl_mutex *m) KL_RELEASE(*m);
 
-/* A one-word lock for a few dozen instructions that never sleep; zero is unlocked. A waiter spins, then
- * yields. */
+/* A one-word lock around what takes a microsecond and waits for nothing: no I/O, no other lock but the
+ * allocator's (the queue makes an item under its lock). Zero is unlocked. A waiter spins, then yields. */
 typedef struct KL_CAPABILITY kl_spin {
     _Atomic uint32_t held;
 #ifdef KL_DEBUG

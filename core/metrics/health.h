@@ -1,5 +1,5 @@
 /* health.h - checks with names and reasons, and the text that probes and people read, as
- * controller-runtime and kube-apiserver write it. */
+ * controller-runtime and kube-apiserver write it. A list of checks belongs to one thread. */
 #ifndef KL_METRICS_HEALTH_H
 #define KL_METRICS_HEALTH_H
 

@@ -1,4 +1,5 @@
-/* attributes.h - the attributes of an HTTP request for authorization. */
+/* attributes.h - the attributes of an HTTP request for authorization. Pure functions of the request: any
+ * thread that may read it. */
 #ifndef KL_RBAC_ATTRIBUTES_H
 #define KL_RBAC_ATTRIBUTES_H
 

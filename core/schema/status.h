@@ -1,5 +1,6 @@
 /* status.h - failures as a Kubernetes API server words them. A failure travels as a kl_err with HTTP code,
- * reason, message and details; kl__status_of makes the v1 Status of it. */
+ * reason, message and details; kl__status_of makes the v1 Status of it. Any thread: an error and a list of
+ * causes belong to whoever made them. */
 #ifndef KL_SCHEMA_STATUS_H
 #define KL_SCHEMA_STATUS_H
 

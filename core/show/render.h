@@ -1,4 +1,5 @@
-/* render.h - stored objects in the form that a client requested: version, table, metadata alone. */
+/* render.h - stored objects in the form that a client requested: version, table, metadata alone. Any thread
+ * that may read the kind (schema/kinds.h). */
 #ifndef KL_SHOW_RENDER_H
 #define KL_SHOW_RENDER_H
 

@@ -199,6 +199,13 @@ static void serve_control(kl_dashboard *d, kl_httpd_request *r, bool change)
         refuse_right(r, may);
         return;
     }
+    /* Its answer shows a line of whatever file of this machine is named. */
+    if (change && !strcmp(kl_httpd_method(r), "POST") && !strcmp(kl_httpd_path(r), "/v1/shadow")) {
+        refuse(r, 403, NO_SNIFF,
+            "a candidate is a file of the machine that runs the process: start it there, with kubelua shadow "
+            "CANDIDATE.lua");
+        return;
+    }
     if (change)
         kl_info("dashboard command", "method=%s path=%s loopback=%s", kl_httpd_method(r),
             kl_log_quoted(kl_httpd_path(r)), kl_httpd_from_loopback(r) ? "yes" : "no");

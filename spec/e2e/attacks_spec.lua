@@ -88,6 +88,9 @@ return {
 }
 ]]
 
+-- Under ThreadSanitizer the time of a load may be over before a million parts are counted.
+local WATCHED = os.getenv "KL_VARIANT" == "tsan"
+
 -- What is saved in place of a sound script: what it is, its text, what the refusal says.
 local LOADS = {
   { "params with shared parts", SHARED .. [[
@@ -188,7 +191,8 @@ servers.each(function(name, start)
         local said, code = process.run(("%s reload --pid %d"):format(KUBELUA, run.pid))
         assert.equal(1, code, said)
         assert.truthy(said:find("refused, generation 1 runs on: ", 1, true), said)
-        assert.truthy(said:find(case[3], 1, true), said)
+        local late = WATCHED and said:find("loading takes longer than 2s of processor time", 1, true)
+        assert.truthy(late or said:find(case[3], 1, true), said)
         client:create { kind = "v1/ConfigMap", namespace = ns, name = "after-" .. n }
         run:wait_for_log(60, "seen: after-" .. n)
       end)

@@ -293,6 +293,17 @@ describe("access", function()
     own:stop()
   end)
 
+  it("puts the users of a token file in system:authenticated once", function()
+    local tokens = process.write(process.tmpname ".csv", "m,master,,system:masters\nb,bea,2,crew\n"
+      .. 'a,ann,1,"crew,system:authenticated"\n')
+    local own = servers.embedded { args = { "--authorization-mode", "RBAC", "--token-auth-file", tokens } }
+    for _, token in ipairs { "a", "b" } do
+      local told = json.decode(own:must_kubectl("--token=" .. token, "auth", "whoami", "-o", "json"))
+      assert.same({ "crew", "system:authenticated" }, told.status.userInfo.groups)
+    end
+    own:stop()
+  end)
+
   it("names the requester of a CertificateSigningRequest, and keeps a loaded one's", function()
     local request = { metadata = { name = "mine" }, spec = { signerName = "example.com/it", usages = { "client auth" },
       username = "forged", request = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0K" } }

@@ -163,7 +163,7 @@ void kl_informer_drop_index(kl_informer *i, const char *name);
 
 /* --- state -------------------------------------------------------------------------------- */
 typedef struct kl_informer_stats {
-    bool synced, parked; /* parked: 403, 404 or an object too big; retried with backoff */
+    bool synced, parked; /* parked: 4xx (but 429), or an object too big; retried with backoff */
     uint64_t objects, lists, watches, events, errors;
     /* objects received so far by the running list or stream of initial events; they reach the store at its
      * end */

@@ -97,13 +97,19 @@ function M.labels(x)
   if not selector:is_empty() then return tostring(selector) end
 end
 
+local PLAIN = { string = true, number = true, boolean = true }
+
 --- The text of a field selector that was given as text or as a table of equalities.
----@param x string|table<string, string>|nil
+---@param x string|table<string, string|number|boolean>|nil
 ---@return string?
 function M.fields(x)
   if x == nil or type(x) == "string" then return x end
   local terms = {}
   for field, value in pairs(x) do
+    if type(field) ~= "string" or not PLAIN[type(value)] then
+      core.blame(([[a field selector has texts by path, such as { ["metadata.name"] = "a" }: '%s' is a %s]]):format(
+        tostring(field), type(value)))
+    end
     terms[#terms + 1] = field .. "=" .. tostring(value):gsub("[\\,=]", "\\%0")
   end
   table.sort(terms)

@@ -241,9 +241,9 @@ local function missing(t)
   for _, c in ipairs(t.stage:controllers()) do
     -- a stand-in for kinds that nobody has waits for ever
     if c.state == "parked" and not c.name:find "^simulate%-" then
-      core.blame(("kube.testing.start: controller %q waits: %s; give its definition with crds = \"DIR\" \z
-        (parked = true if that is intended)")
-        :format(c.name, c.message))
+      local remedy = c.message:find "has no" and '; give its definition with crds = "DIR"' or ""
+      core.blame(("kube.testing.start: controller %q waits: %s%s (parked = true if that is intended)"):format(
+        c.name, c.message, remedy))
     end
   end
 end

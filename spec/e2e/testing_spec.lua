@@ -302,6 +302,13 @@ return kube.controller { name = "x", resource = "v1/ConfigMap", when = function(
     assert.equal("parked", t:controllers()[1].state)
   end)
 
+  it("says at once that the server refuses a selector", function()
+    local text = 'return require "kubelua".controller { name = "x", resource = "v1/ConfigMap", \z
+      selector = { fields = "spec.x=y" }, reconcile = function() end }'
+    assert.error_matches(function() start { source = text } end,
+      'controller "x" waits: .*"spec.x" is not a known field selector.*metadata.namespace" %(parked')
+  end)
+
   it("lends a script's functions for tests without a server", function()
     local p = kube.testing.pure "controllers/koordinator/noderesource.lua"
     assert.equal("function", type(p.functions.decide))

@@ -72,6 +72,11 @@ describe("lists", function()
     assert.is_nil(request.labels {})
     assert.equal("x=y", request.labels(require("kubelua.core").value { x = "y" }))
     assert.equal("a=b\\,c,d=e", request.fields { d = "e", a = "b,c" })
+    for _, odd in ipairs { { a = {} }, { a = print }, { "a=b" } } do
+      local ok, why = pcall(request.fields, odd)
+      assert.is_false(ok)
+      assert.matches("a field selector has texts by path, such as", why)
+    end
   end)
 
   it("say what indexes must say", function()

@@ -102,11 +102,14 @@ static void parse(const char *text, name *out)
         parse_dots(text, out);
 }
 
+/* A resource that no discovery told of may have no plural. */
+static bool is_word(const char *own, const char *word) { return own && !strcmp(own, word); }
+
 static bool has_word(const kl_resource *r, const char *word)
 {
     if (is_capital(word))
         return !strcmp(r->kind, word);
-    if (!strcmp(r->plural, word) || !strcmp(r->singular, word))
+    if (is_word(r->plural, word) || is_word(r->singular, word))
         return true;
     for (char **s = r->short_names; s && *s; s++)
         if (!strcmp(*s, word))

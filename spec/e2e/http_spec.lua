@@ -144,7 +144,7 @@ describe("ctx.http where it is not allowed", function()
   it("sends nothing without --allow-http", function()
     local e = asked({ web.url }, "return http:get(url .. '/without')").error
     assert.equal("forbidden", e.kind)
-    assert.match("kubelua run %-%-allow%-http", e.message)
+    assert.match("%-%-allow%-http of kubelua run or dev", e.message)
     assert.is_nil(web:seen():find("without", 1, true))
   end)
 

@@ -25,7 +25,7 @@ widgets.each("kind-names-spec", function(t)
         local alive = ctx.live:get("cm", "old-c") ~= nil
         return { delete = { kind = "cm", name = "old-c" },
           status = { old = old, alive = alive, key = kube.base64_decode(ctx:get("secret", "token").data.key),
-            widget = ctx:get("widgets", obj.metadata.name).metadata.name, pods = #ctx.live:list "po",
+            widget = ctx:get("widgets", obj.metadata.name).metadata.name, pods = #ctx.live:list("po", { namespace = ctx.namespace }),
             named = #ctx:list "Deployment" } }
       end]]
     local o = t.await("w", "it ran", function(o) return o and o.status and o end)
@@ -41,13 +41,13 @@ widgets.each("kind-names-spec", function(t)
       reconcile = function(obj, ctx)
         local _, cached = pcall(ctx.get, ctx, "cm", "a")
         local _, kind = kube.try(ctx.delete, ctx, "confimaps", "a")
-        local _, live = kube.try(function() return ctx.live:list "widgetz" end)
+        local _, live = kube.try(function() return ctx.live:list "widgetz.kind-names-spec.kubelua.dev" end)
         return { status = { cached = tostring(cached), kind = tostring(kind), live = tostring(live) } }
       end]]
     local status = kube.copy(t.await("w", "it ran", function(o) return o and o.status and o end) or t.get "w").status
     assert.matches('does not keep v1/ConfigMap in its cache: add it to reads = { "v1/ConfigMap" }', status.cached, 1, true)
     assert.matches('the server has no "confimaps"; did you mean "v1/ConfigMap"?', status.kind, 1, true)
-    assert.matches('the server has no "widgetz"; did you mean ', status.live, 1, true)
+    assert.matches('the server has no "widgetz.kind-names-spec.kubelua.dev"; did you mean ', status.live, 1, true)
     assert.matches(t.KIND, status.live, 1, true)
   end)
 end)

@@ -321,8 +321,8 @@ static void failed(kl_reflector *r, const kl_err *err)
     r->failure = st;
     bool missed = r->parked && !r->too_big;
     r->too_big = st == KL_ETOOBIG;
-    r->parked =
-        r->too_big || st == KL_EAUTH || st == KL_EFORBIDDEN || st == KL_ENOTFOUND || st == KL_EREJECTED;
+    r->parked = r->too_big || st == KL_EAUTH || st == KL_EFORBIDDEN || st == KL_ENOTFOUND
+        || st == KL_EREJECTED;
     replace(&r->message, err && err->message ? err->message : kl_status_name(st));
     /* A kind that was missing or forbidden is available: new failures are unrelated. */
     if (missed && !r->parked)

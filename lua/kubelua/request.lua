@@ -107,8 +107,8 @@ function M.fields(x)
   local terms = {}
   for field, value in pairs(x) do
     if type(field) ~= "string" or not PLAIN[type(value)] then
-      core.blame(([[a field selector has texts by path, such as { ["metadata.name"] = "a" }: '%s' is a %s]]):format(
-        tostring(field), type(value)))
+      local why = [[a field selector has texts by path, such as { ["metadata.name"] = "a" }: '%s' is a %s]]
+      core.blame(why:format(tostring(field), type(value)))
     end
     terms[#terms + 1] = field .. "=" .. tostring(value):gsub("[\\,=]", "\\%0")
   end

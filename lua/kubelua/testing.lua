@@ -374,13 +374,15 @@ local function numbers(entry, ...)
   return entry
 end
 
+local LINE = { __tostring = function(l) return ("%s: %s %s"):format(l.level, l.message, l.fields) end }
+
 local function take(self)
   for _, r in ipairs(live(self):runs()) do
     r.at = core.time(tonumber(r.at))
     self.ran[#self.ran + 1] = numbers(r, "after", "attempt")
   end
   for _, c in ipairs(self.stage:calls()) do self.called[#self.called + 1] = c end
-  for _, l in ipairs(core.stage_logs()) do self.said[#self.said + 1] = l end
+  for _, l in ipairs(core.stage_logs()) do self.said[#self.said + 1] = setmetatable(l, LINE) end
 end
 
 local function only(list, fits)
@@ -477,9 +479,7 @@ function M.story(all)
     local said = only(t:logs(), function(l)
       return all or l.level == "warn" or l.level == "error" and not l.message:find "^reconcile failed"
     end)
-    for _, l in ipairs(last(said, all and math.huge or STORY_LOGS)) do
-      out[#out + 1] = ("%s: %s %s"):format(l.level, l.message, l.fields)
-    end
+    for _, l in ipairs(last(said, all and math.huge or STORY_LOGS)) do out[#out + 1] = tostring(l) end
   end
   local short, times = {}, {}
   for _, line in ipairs(out) do

@@ -258,6 +258,7 @@ return kube.controller { name = "x", resource = "v1/ConfigMap", when = function(
     assert.same({ "Seen", "it is a", "ConfigMap/a", "x" },
       { t:events()[1].reason, t:events()[1].note, t:events()[1].about, t:events()[1].controller })
     assert.equal("careful", t:logs("warn")[1].message)
+    assert.matches("^warn: careful controller=", tostring(t:logs("warn")[1]))
     local w = t:writes()[1]
     assert.same({ "x", "patch", "v1/ConfigMap", "default", "a" },
       { w.controller, w.verb, w.kind, w.namespace, w.name })

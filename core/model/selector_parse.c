@@ -212,12 +212,12 @@ static int by_text(const void *a, const void *b) { return strcmp(*(char *const *
 static void keep_requirement(parser *p, const char *key, kl_selector_op op)
 {
     kl_selector_fault *f = p->fault;
-
     f->key = kl_strdup(key);
     f->op = op;
     f->values = p->values;
     f->nvalues = p->nvalues;
-    qsort(f->values, f->nvalues, f->values ? sizeof *f->values : 1, by_text);
+    if (f->values)
+        qsort(f->values, f->nvalues, sizeof *f->values, by_text);
     p->values = NULL;
     p->nvalues = p->cap = 0;
 }

@@ -2,6 +2,7 @@
 -- not in tsan: one request after the other, and what answers them is pure
 
 local both = require "support.both"
+local wait = require "support.wait"
 
 -- Rows of one kind: add(what, object, code) sends it without keeping it.
 local function adder(rows, kind, path)
@@ -67,9 +68,25 @@ both.describe("limits", function(ns)
   return rows
 end)
 
+local PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+
+local function default(name) return { metadata = { name = name }, value = 7, globalDefault = true } end
+
+both.describe("a default class", function(ns)
+  return {
+    { "and a second one", "POST", PRIORITIES, default("two-" .. ns), 403 },
+    { "deleted", "DELETE", PRIORITIES .. "/" .. ns, nil, 200 },
+  }
+end, function(s, ns)
+  local function code(query, name) return both.ask(s, { { "", "POST", PRIORITIES .. query, default(name) } })[1].code end
+  wait.until_true(30, "a default class", function() return code("", ns) == 201 end)
+  -- kube-apiserver looks into a cache for it
+  wait.until_true(30, "the default to be known", function() return code("?dryRun=All", "two-" .. ns) == 403 end)
+end)
+
 both.describe("classes", function(ns)
   local rows = {}
-  local priorities = "/apis/scheduling.k8s.io/v1/priorityclasses"
+  local priorities = PRIORITIES
   local priority = adder(rows, "PriorityClass", priorities)
   priority("good", { value = 5 }, 201)
   priority("nothing", {}, 201)
@@ -81,7 +98,6 @@ both.describe("classes", function(ns)
   rows[#rows + 1] = { "a class", "POST", priorities, { metadata = { name = ns }, value = 7 }, 201 }
   rows[#rows + 1] = { "another value", "PATCH", priorities .. "/" .. ns, { value = 8, preemptionPolicy = "Never" }, 422 }
   rows[#rows + 1] = { "a default", "PATCH", priorities .. "/" .. ns, { globalDefault = true }, 200 }
-  rows[#rows + 1] = { "a second default", "POST", priorities, { metadata = { name = "two-" .. ns }, value = 7, globalDefault = true }, 403 }
   rows[#rows + 1] = { "the default, deleted", "DELETE", priorities .. "/" .. ns, nil, 200 }
 
   local runtimes = "/apis/node.k8s.io/v1/runtimeclasses"

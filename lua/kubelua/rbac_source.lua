@@ -26,6 +26,7 @@ local CALLS = {
   deny = { "get", "update", sub = "approval", kind = CSR },
   finalize = { "get", "update", sub = "finalize", kind = "v1/Namespace" },
 }
+local LISTS = { list = true, owned = true, each = true }
 local LIVE = { get = { "get", exact = true }, list = { "list" }, each = { "list" } }
 
 local EVENT = "events.k8s.io/v1/Event"
@@ -33,11 +34,36 @@ local EVENT_VERBS = { "create", "patch" }
 local EFFECTS = { "apply", "delete" }
 local EFFECT_VERBS = { apply = { "create", "patch" }, delete = { "delete" } }
 
--- The kind that an argument says: a text, or kind and apiVersion of a table.
-local function kind_of(e)
+local function is_named(e, name) return e.t == "name" and e.name == name end
+
+local kind_of
+
+-- The kind of the objects in a list: of ctx:list, ctx:owned, ctx:each and their like.
+local function kind_in(e)
+  local t = tree.behind(e)
+  if t and t.t == "method" and LISTS[t.name] then return kind_of(t.args[1]) end
+end
+
+-- The kind of what is no table of the text: an object that was read, one of a list, or made of a template.
+local function kind_of_object(e)
+  if e.t == "method" and e.name == "get" then return kind_of(e.args[1]) end
+  if e.t == "index" then return kind_in(e.obj) end
+  if e.t == "call" and e.fn.t == "index" and tree.text(e.fn.key) == "from_template" then
+    return kind_of(e.args[2])
+  end
+  local from, place = table.unpack(e.t == "name" and e.def and not e.def.set and e.def.each or {})
+  if not from then return end
+  local pairwise = from.t == "call" and is_named(from.fn, "ipairs")
+  if place == (pairwise and 2 or 1) then return kind_in(pairwise and from.args[1] or from) end
+end
+
+-- The kind that an argument says: a text, kind and apiVersion of a table, or an object that was read.
+function kind_of(e)
+  if not e then return end
   local text = tree.text(e)
   if text then return text end
   local t = tree.behind(e)
+  if t.t ~= "table" then return kind_of_object(t) end
   local kind, api = tree.text(tree.field(t, "kind")), tree.text(tree.field(t, "apiVersion"))
   if kind and kind:find("/", 1, true) then return kind end
   return kind and api and api .. "/" .. kind
@@ -53,8 +79,6 @@ local function shown(e)
   if kind then return ("{ kind = %s }"):format(shown(kind)) end
   return "..."
 end
-
-local function is_named(e, name) return e.t == "name" and e.name == name end
 
 -- Names under which functions of the text get the reconciled object.
 local function subjects_of(list)

@@ -52,6 +52,25 @@ describe("a script's source", function()
     assert.same({ "1 the subresource of ctx:patch({ kind = ... })" }, unknown)
   end)
 
+  it("knows the kind of an object that was read, or made of a template", function()
+    local needs, unknown = needs_of [[
+      local POD = "v1/Pod"
+      for _, pod in ipairs(ctx:owned(POD)) do ctx:delete(pod) end
+      for job in ctx:each("batch/v1/Job") do ctx:delete(job) end
+      for i, job in ctx:each("batch/v1/Job") do ctx:delete(i, job) end
+      local old = ctx:list("v1/Endpoints")
+      ctx:delete(old[1])
+      ctx:create(kube.from_template(spec, { kind = "apps/v1/Deployment" }))
+      local secret = ctx:get("v1/Secret", "a")
+      ctx:delete(secret)
+      for i in ipairs(ctx:owned(POD)) do ctx:delete(i) end
+      for _, other in pairs(found) do ctx:delete(other) end
+    ]]
+    assert.same({ "apps/v1/Deployment create", "batch/v1/Job delete", "batch/v1/Job delete", "v1/Endpoints delete",
+      "v1/Pod delete", "v1/Secret delete" }, needs)
+    assert.same({ "10 ctx:delete(i)", "11 ctx:delete(other)" }, unknown)
+  end)
+
   it("does not read comments and texts as code", function()
     assert.same({}, (needs_of [==[
       -- ctx:create { kind = "v1/Secret" }

@@ -246,7 +246,7 @@ Statement["for"] = function(p)
   out.parts = p:list_of()
   p:take "do"
   p:open()
-  for _, name in ipairs(names) do p:declare(name.value, name.line) end
+  for i, name in ipairs(names) do p:declare(name.value, name.line).each = { out.parts[1], i } end
   out.body = p:block()
   p:close()
   p:take "end"

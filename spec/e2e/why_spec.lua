@@ -82,7 +82,7 @@ servers.each(function(name, start_server)
       says(dir, "v1/ConfigMap " .. ns .. "/a", "maps: it runs again in %d+m",
         "v1/ConfigMap " .. ns .. "/a added %(rv " .. a.metadata.resourceVersion .. "%)",
         "listed 0 v1/Service %(namespace " .. ns .. ", labels app=x%)",
-        "patched v1/ConfigMap " .. ns .. "/a: 200 in [%d.]+ ms", "%-> done; next in ")
+        "patched v1/ConfigMap " .. ns .. "/a: 200 in [%d.]+ ?m?s", "%-> done; next in ")
       says(dir, "configmaps a -n " .. ns, "patched v1/ConfigMap")
       local answer = json.decode((why(dir, "cm/a -n " .. ns .. " -o json")))
       local entry = answer.controllers[1]

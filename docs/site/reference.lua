@@ -255,7 +255,8 @@ Branch on `kind`, which says the same for the API server, for `ctx.http` and for
   out [[
 
 A conflict, whoever raises it, runs the key again after its `backoff` and counts as no failure. `throttled`,
-`unavailable` and broken connections are tried again by the client where that is safe ([clients](../clients.md#what-is-sent-again)).
+`unavailable` and broken connections are tried again by the client where that is safe
+([clients](../clients.md#what-is-sent-again)).
 [Troubleshooting](../troubleshooting.md) goes by the lines of the log.]]
   return table.concat(lines, "\n")
 end

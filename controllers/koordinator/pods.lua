@@ -108,8 +108,8 @@ local function read(pod)
     qos = counts and M.qos(pod) or nil, request = counts and M.request(pod) or nil }
 end
 
--- What was read of a version of a pod is true of it for ever. Of each place whose pods were asked for, what was
--- read last. There are two tables of places, the newer of which becomes the older one when it is full; what
+-- What was read of a version of a pod is true of it for ever. An entry has what was read last of the pods of
+-- one place. There are two tables of places, the newer of which becomes the older one when it is full; what
 -- nobody asks for goes with that. An entry changes in place: a large table that changes costs the collector a
 -- walk through all of it.
 local PLACES_KEPT = 20000
@@ -150,8 +150,8 @@ end
 -- What there is to know of each pod of a list, in its order, each version of a pod read once:
 --   { key, active, class, qos, request }
 -- which nobody may change. Of a pod that is not active only its key is read, of one of batch or free not what
--- it asks for nor its qos. place: where the pods are, by name; nil: nothing is remembered. As long as no pod of
--- a place changes, its facts are the same table.
+-- it asks for nor its qos. place: where the pods are, by name; nil: nothing is remembered. As long as no pod
+-- of a place changes, its facts are the same table.
 ---@param list table
 ---@param place string?
 function M.facts(list, place)

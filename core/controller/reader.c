@@ -61,9 +61,9 @@ static kl_status find(kl_reader *rd, const char *kind, kl_need **out, kl_err *er
 {
     size_t named;
     kl_need *n = need_of(rd, kind, &named);
-    const char *near = n ? NULL : meant(rd->w, kind);
     if (named > 1)
         return ambiguous(rd->w, kind, err);
+    const char *near = n ? NULL : meant(rd->w, kind);
     if (near)
         return kl_fail(err, KL_EINVAL, "controller %s does not keep %s in its cache; did you mean \"%s\"?",
             rd->w->logic.spec->name, kind, near);

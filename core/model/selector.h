@@ -22,8 +22,8 @@ typedef enum kl_selector_op {
 /* "" selects everything */
 KL_NODISCARD kl_status kl_selector_parse(const char *text, kl_selector **out, kl_err *err);
 KL_NODISCARD kl_status kl_selector_parsen(const char *text, size_t n, kl_selector **out, kl_err *err);
-/* Why a text is no label selector, for a caller with words of its own: what it has where something else was
- * due, or, with KL_WANT_NOTHING, a requirement whose key or values cannot be. */
+/* Why a text is not a label selector, for a caller that words its own message: what was found where something
+ * else was expected, or, with KL_WANT_NOTHING, a requirement whose key or values are not allowed. */
 typedef enum kl_selector_want {
     KL_WANT_NOTHING,
     KL_WANT_START, /* of the text: a key or "!" */

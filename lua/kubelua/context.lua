@@ -37,7 +37,7 @@ local M = {}
 ---@field attempt integer         1, plus the number of failures in a row
 ---@field generation integer      of the script
 ---@field id string               of this run, in every log line
----@field epoch integer           of the leader (leaseTransitions of its Lease): grows with every new holder; 0 for the first one, and without election
+---@field epoch integer           the Lease's leaseTransitions: grows with every new holder, from 0; 0 without election
 ---@field cluster string?        the key's cluster, by its context's name; nil where the process manages one cluster
 ---@field trigger kubelua.Trigger what woke this key
 ---@field memo table<string, any> what is remembered of this object while it is there, also across reloads; fields are set whole, nil removes one
@@ -121,8 +121,8 @@ end
 local LIST = { namespace = "string", labels = "selector", fields = "selector", index = "index",
   value = "value", limit = "integer" }
 
--- The kind in full that a script names in a word, as far as it is known by now; else the word itself, of which the
--- server, or the cache, says what is wrong with it.
+-- The full name of the kind that a script names, if it is known by now; otherwise the word as it is, so that
+-- the server or the cache says what is wrong with it.
 local function in_full(word)
   return kinds.known(word) or type(word) == "string" and run.kind(word) or word
 end
@@ -175,13 +175,17 @@ end
 ---@param kind string
 ---@param opts {namespace?: string, labels?: any, fields?: any, index?: string|table, value?: string|string[], limit?: integer}?
 ---@return kubelua.view[]
-function Context:list(kind, opts) return run.list(in_full(kind), query("ctx:list", opts)) end -- luacheck: no self
+function Context:list(kind, opts) -- luacheck: no self
+  return run.list(in_full(kind), query("ctx:list", opts))
+end
 
 --- From the cache: iterates over the present objects.
 ---@param kind string
 ---@param opts table?
 ---@return fun(): kubelua.view?
-function Context:each(kind, opts) return run.each(in_full(kind), query("ctx:each", opts)) end -- luacheck: no self
+function Context:each(kind, opts) -- luacheck: no self
+  return run.each(in_full(kind), query("ctx:each", opts))
+end
 
 -- ---------------------------------------------------------------- sending
 

@@ -1,8 +1,9 @@
--- kinds.lua - a kind by any of its names: "cm", "configmaps", "ConfigMap" and "deployments.apps" mean what a server
--- says of them. Caches, results and messages have kinds in full, "v1/ConfigMap", so that a kind has one name there.
+-- kinds.lua - finds a kind by any of its names: "cm", "configmaps", "ConfigMap", "deployments.apps", with the
+-- meaning that a server gives them. Caches, results and messages use full names, "v1/ConfigMap", so that a kind
+-- has one name there.
 --
--- Where a script is loaded there is no server to ask: built-in kinds and the script's own (kube.crd) are known
--- then. In a run, the server knows the others.
+-- A script is loaded without a server. Until it runs, only built-in kinds and its own (kube.crd) are known; in a
+-- run the server knows the others.
 
 local core = require "kubelua.core"
 
@@ -23,7 +24,7 @@ end
 --- From now on the names mean a kind of the script's own.
 ---@param kind string    "example.com/v1/Site"
 ---@param names string[] its plural, singular and short names
----@param words? table   where they are remembered, for M.full; those of this state unless said
+---@param words? table   the table to remember them in, for M.full; by default that of this Lua state
 function M.define(kind, names, words)
   words = words or own
   local group, bare = kind:match "^(.+)/[^/]+/([^/]+)$"

@@ -3,8 +3,8 @@
 --   { apiVersion = "v1", kind = "Secret", metadata = { name = "a" }, data = ... }      is sent as it stands
 --   { kind = "v1/Secret", name = "a", namespace = "default", data = ... }              the short form of the same
 --
--- In the short form `kind` holds "group/version/Kind", and name, generateName, namespace, labels, annotations and
--- finalizers move into metadata.
+-- In the short form `kind` holds "group/version/Kind", and name, generateName, namespace, labels, annotations
+-- and finalizers move into metadata.
 
 local core = require "kubelua.core"
 

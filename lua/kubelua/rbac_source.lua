@@ -44,7 +44,7 @@ local function kind_in(e)
   if t and t.t == "method" and LISTS[t.name] then return kind_of(t.args[1]) end
 end
 
--- The kind of what is no table of the text: an object that was read, one of a list, or made of a template.
+-- The kind of an expression other than a table: an object that was read, one of a list, one from a template.
 local function kind_of_object(e)
   if e.t == "method" and e.name == "get" then return kind_of(e.args[1]) end
   if e.t == "index" then return kind_in(e.obj) end

@@ -80,7 +80,7 @@ describe("a recording", function()
   it("whose objects are none is refused with file and line", function()
     for _, v in ipairs { '{}', '{"metadata":5}', '{"metadata":{"name":5}}', '{"metadata":{"name":"a","namespace":[]}}' } do
       local options, path = tape(HEAD .. ('{"t":"put","c":1,"o":2,"v":%s}\n'):format(v) .. END)
-      refused(options, path .. ":4: a v1/Node without a name, or with one that is no text")
+      refused(options, path .. ":4: a v1/Node has no name, or a name that is not a string")
     end
     local options, path = tape(HEAD .. '{"t":"gone","c":1}\n' .. END)
     refused(options, path .. ':4: the record "gone" has no "key"')

@@ -303,8 +303,8 @@ local function takers_in(trees)
   return out
 end
 
--- Where a table of the texts has this key in this field: the line of a declaration. `full` is what a key stands
--- for.
+-- Where a table of the texts has this key in this field: the line of a declaration. `full` is what a key
+-- stands for.
 local function place_of(trees, field, name, full)
   for _, one in ipairs(trees) do
     local line

@@ -36,7 +36,7 @@ local function check_object(r, cache, object)
   local m = core.is_view(object) and object("metadata")
   local ns = core.is_view(m) and m("namespace")
   if not core.is_view(m) or type(m("name")) ~= "string" or (ns ~= nil and type(ns) ~= "string") then
-    wrong(r, ("a %s without a name, or with one that is no text"):format(cache.kind))
+    wrong(r, ("a %s has no name, or a name that is not a string"):format(cache.kind))
   end
 end
 

@@ -67,7 +67,7 @@ local function names_of(t)
 end
 
 -- "nodePools.1.highThresholds.cpu" as { "nodePools", 1, "highThresholds", "cpu" } and the value that is
--- there; nil when the first of them is no param that has fields.
+-- there; nil unless the first of them is a param with fields.
 local function field_of(name, params)
   local first = name:match "^([%w_]+)%."
   local value = first and plain(params[first])

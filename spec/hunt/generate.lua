@@ -906,7 +906,7 @@ local function changed(text)
   for _ = 1, upto(6) do
     for _ = 1, 8 do
       local new = pick(CHANGES)(text, words)
-      if load(new, "=x", "t") or chance(3) then
+      if new ~= "" and (load(new, "=x", "t") or chance(3)) then
         text = new
         break
       end

@@ -7,13 +7,13 @@
 #include "model/object.h"
 #include "model/resource.h"
 #include "schema/status.h"
-#include "server/collect.h"
-#include "server/convert.h"
+#include "verbs/collect.h"
+#include "verbs/convert.h"
 #include "store/filter.h"
-#include "server/lifecycle.h"
-#include "server/scale.h"
+#include "verbs/lifecycle.h"
+#include "verbs/scale.h"
 #include "server/state.h"
-#include "server/subresource.h"
+#include "verbs/subresource.h"
 #include "show/render.h"
 
 /* --- kinds -------------------------------------------------------------------------------- */
@@ -27,10 +27,10 @@ static void tell_kind(const kl__kind *k, kl_server_kind *out)
 static kl__kind *kind_like(kl_server *s, const char *group, const char *version, const char *kind)
 {
     if (*version)
-        return kl__kinds_by_kind(s->kinds, group, version, kind);
+        return kl__kinds_by_kind(s->world.kinds, group, version, kind);
     kl__kind *best = NULL;
-    for (size_t i = 0; i < kl__kinds_len(s->kinds); i++) {
-        kl__kind *k = kl__kinds_at(s->kinds, i);
+    for (size_t i = 0; i < kl__kinds_len(s->world.kinds); i++) {
+        kl__kind *k = kl__kinds_at(s->world.kinds, i);
         if (!strcmp(k->group, group) && !strcmp(k->kind, kind)
             && (!best || kl__version_compare(k->version, best->version) < 0))
             best = k;
@@ -51,7 +51,7 @@ bool kl_server_find(
 
 static kl__kind *kind_of(kl_server *s, const kl_server_kind *k)
 {
-    return kl__kinds_get(s->kinds, k->group, k->version, k->plural);
+    return kl__kinds_get(s->world.kinds, k->group, k->version, k->plural);
 }
 
 /* --- calls -------------------------------------------------------------------------------- */
@@ -129,7 +129,7 @@ static const kl_value *list_of(kl__call *call, const kl__picture *p)
 {
     kl_builder *b = kl_builder_new();
     char *api = kl__kind_api_version(call->kind),
-         *rv = kl_sprintf("%llu", (unsigned long long)kl__store_rv(call->s->store));
+         *rv = kl_sprintf("%llu", (unsigned long long)kl__store_rv(call->w->store));
     kl_build_object(b);
     kl_build_kstr(b, "kind", call->kind->list_kind);
     kl_build_kstr(b, "apiVersion", api);
@@ -242,9 +242,9 @@ kl_status kl_server_do(kl_server *s, const kl_server_call *c, const kl_value **o
 {
     kl_err own = KL_ERR_INIT, *e = err ? err : &own;
     kl_lock(&s->mu);
-    kl__kinds_bury(s->kinds);
-    kl__call call = {.s = s,
-        .kind = kl__kinds_get(s->kinds, c->group, c->version, c->plural),
+    kl__kinds_bury(s->world.kinds);
+    kl__call call = {.w = &s->world,
+        .kind = kl__kinds_get(s->world.kinds, c->group, c->version, c->plural),
         .name = c->name,
         .sub = c->sub,
         .manager = c->manager,
@@ -257,7 +257,7 @@ kl_status kl_server_do(kl_server *s, const kl_server_call *c, const kl_value **o
         call.ns = c->ns;
     bool there = call.kind && (!c->sub || kl__kind_sub(call.kind, c->sub));
     kl_status st = there ? run(&call, c, out, code, e) : no_such(e);
-    kl__collect(s);
+    kl__collect(&s->world);
     kl_unlock(&s->mu);
     kl_err_fini(&own);
     return st;
@@ -272,7 +272,7 @@ static kl__kind *kind_of_object(kl_server *s, const kl_value *object)
     if (!version || !kind)
         return NULL;
     kl_api_version_split(version, &group, &v);
-    kl__kind *k = kl__kinds_by_kind(s->kinds, group, v, kind);
+    kl__kind *k = kl__kinds_by_kind(s->world.kinds, group, v, kind);
     kl_free(group);
     kl_free(v);
     return k;
@@ -285,7 +285,7 @@ kl_status kl_server_put(kl_server *s, const kl_value *object, kl_err *err)
     char *key = k && kl_object_name(object) ? kl_object_key(object) : NULL;
     kl_status st = KL_OK;
     if (key)
-        (void)kl__store_put(s->store, k->bucket, key, object);
+        (void)kl__store_put(s->world.store, k->bucket, key, object);
     else
         st = kl_fail(err, KL_ENOTFOUND, "%s %s \"%s\" cannot be put: %s",
             kl_object_api_version(object) ? kl_object_api_version(object) : "",
@@ -304,10 +304,10 @@ bool kl_server_lose(kl_server *s, const kl_server_kind *kind, const char *ns, co
     char *key = kl_key_join(kind->namespaced ? ns : NULL, name);
     kl_lock(&s->mu);
     kl__kind *k = kind_of(s, kind);
-    const kl_value *last = k ? kl__store_remove(s->store, k->bucket, key, NULL) : NULL;
+    const kl_value *last = k ? kl__store_remove(s->world.store, k->bucket, key, NULL) : NULL;
     bool was = last;
     if (was)
-        kl__after_remove(s, k, last);
+        kl__after_remove(&s->world, k, last);
     kl_unlock(&s->mu);
     kl_value_unref(last);
     kl_free(key);

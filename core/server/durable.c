@@ -12,8 +12,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "schema/status.h"
-#include "server/collect.h"
-#include "server/lifecycle.h"
+#include "verbs/collect.h"
+#include "verbs/lifecycle.h"
 #include "server/rest.h"
 #include "owners/owners.h"
 
@@ -27,17 +27,17 @@ static bool is_definition(const char *group, const char *plural)
 
 static void undo(kl_server *s, const kl_archive_item *c)
 {
-    kl__bucket *b = kl__store_bucket(s->store, c->group, c->plural);
+    kl__bucket *b = kl__store_bucket(s->world.store, c->group, c->plural);
     if (c->old)
-        kl__store_put(s->store, b, c->key, kl_value_ref(c->old));
+        kl__store_put(s->world.store, b, c->key, kl_value_ref(c->old));
     else
-        kl_value_unref(kl__store_remove(s->store, b, c->key, NULL));
+        kl_value_unref(kl__store_remove(s->world.store, b, c->key, NULL));
     if (!is_definition(c->group, c->plural))
         return;
     if (c->old)
-        kl__crd_serve(s, c->old);
+        kl__crd_serve(&s->world, c->old);
     else
-        kl__crd_unserve(s, c->now);
+        kl__crd_unserve(&s->world, c->now);
 }
 
 /* The archive's thread. */
@@ -51,7 +51,7 @@ static void failed(void *arg)
     for (size_t i = lost.n; i-- > 0;)
         undo(s, &lost.v[i]);
     s->undoing = false;
-    kl__collect_forget(s);
+    kl__collect_forget(&s->world);
     kl_unlock(&s->mu);
     kl_archive_free_lost(s->archive, &lost);
 }
@@ -72,21 +72,21 @@ static kl_status restore_object(void *arg, const kl_archive_item *item, kl_err *
 {
     (void)err;
     kl_server *s = arg;
-    kl__bucket *b = kl__store_bucket(s->store, item->group, item->plural);
+    kl__bucket *b = kl__store_bucket(s->world.store, item->group, item->plural);
     kl__store_restore(b, item->key, kl_value_ref(item->now), item->rv);
-    if (s->owners)
+    if (s->world.owners)
         kl__owners_change(
-            s->owners, b, &(kl__change){.type = KL_ADDED, .key = (char *)item->key, .now = item->now});
+            s->world.owners, b, &(kl__change){.type = KL_ADDED, .key = (char *)item->key, .now = item->now});
     if (is_definition(item->group, item->plural))
-        kl__crd_serve(s, item->now);
+        kl__crd_serve(&s->world, item->now);
     return KL_OK;
 }
 
 static void remember(void *arg, const kl_archive_item *item)
 {
     kl_server *s = arg;
-    kl__bucket *b = kl__store_bucket(s->store, item->group, item->plural);
-    kl__store_remember(s->store, b, item->rv, kl_archive_rv(s->archive));
+    kl__bucket *b = kl__store_bucket(s->world.store, item->group, item->plural);
+    kl__store_remember(s->world.store, b, item->rv, kl_archive_rv(s->archive));
 }
 
 kl_status kl__durable_restore(kl_server *s, kl_err *err)
@@ -96,7 +96,7 @@ kl_status kl__durable_restore(kl_server *s, kl_err *err)
     kl_status st = kl_archive_each(s->archive, restore_object, s, err);
     if (!st)
         st = kl_archive_resources(s->archive, remember, s, err);
-    kl__collect_forget(s);
+    kl__collect_forget(&s->world);
     return st;
 }
 

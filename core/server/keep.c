@@ -4,7 +4,8 @@
 
 #include "base/map.h"
 #include "base/mem.h"
-#include "server/collect.h"
+#include "server/state.h"
+#include "verbs/collect.h"
 
 typedef struct kept_object {
     kl__bucket *bucket;
@@ -43,9 +44,9 @@ void kl_server_keep(kl_server *s)
     kl__kept_free(s->kept);
     s->kept = kl_new(struct kl__kept);
     s->kept->objects = kl_map_new();
-    s->kept->next_address = s->next_address;
+    s->kept->next_address = s->world.next_address;
     kl__bucket *const *all;
-    size_t n = kl__store_buckets(s->store, &all);
+    size_t n = kl__store_buckets(s->world.store, &all);
     for (size_t i = 0; i < n; i++)
         for (size_t e = 0; e < all[i]->len; e++) {
             kept_object *o = kl_new(kept_object);
@@ -93,7 +94,7 @@ static void remove_news(kl_server *s, kl__bucket *b)
     for (size_t e = b->len; e-- > 0;)
         if (!kept(s, b, b->v[e]->key)) {
             char *key = kl_strdup(b->v[e]->key);
-            kl_value_unref(kl__store_remove(s->store, b, key, NULL));
+            kl_value_unref(kl__store_remove(s->world.store, b, key, NULL));
             kl_free(key);
         }
 }
@@ -109,7 +110,7 @@ static void put_back(kl_server *s)
         const kl__entry *e = kl__bucket_get(o->bucket, key);
         if (e && e->rv == o->rv)
             continue;
-        const kl_value *now = kl__store_put(s->store, o->bucket, key, kl_value_ref(o->object));
+        const kl_value *now = kl__store_put(s->world.store, o->bucket, key, kl_value_ref(o->object));
         kl_value_unref(o->object);
         o->object = kl_value_ref(now);
         o->rv = kl__bucket_get(o->bucket, key)->rv;
@@ -120,15 +121,15 @@ bool kl_server_reset(kl_server *s)
 {
     kl_lock(&s->mu);
     kl__bucket *const *all;
-    size_t n = kl__store_buckets(s->store, &all);
+    size_t n = kl__store_buckets(s->world.store, &all);
     bool good = s->kept && same_kinds(s, all, n);
     for (size_t i = 0; good && i < n; i++)
         remove_news(s, all[i]);
     if (good) {
         put_back(s);
-        s->next_address = s->kept->next_address;
+        s->world.next_address = s->kept->next_address;
     }
-    kl__collect_forget(s);
+    kl__collect_forget(&s->world);
     kl_unlock(&s->mu);
     kl_faults_clear(s->faults);
     return good;

@@ -9,8 +9,8 @@
 
 #include "base/mem.h"
 #include "model/object.h"
-#include "server/admission.h"
-#include "server/convert.h"
+#include "verbs/admission.h"
+#include "verbs/convert.h"
 #include "schema/edit.h"
 #include "store/filter.h"
 #include "server/rest.h"
@@ -115,7 +115,7 @@ static kl_status read_options(kl_httpd_request *http, struct options *o, kl_err 
     return KL_OK;
 }
 
-static kl_status too_large(kl_server *s, uint64_t rv, kl_err *err)
+static kl_status too_large(const kl__call *c, uint64_t rv, kl_err *err)
 {
     static const char details[] = "{\"causes\":[{\"reason\":\"ResourceVersionTooLarge\",\"message\":\"Too "
                                   "large resource version\"}],\"retryAfterSeconds\":1}";
@@ -124,7 +124,7 @@ static kl_status too_large(kl_server *s, uint64_t rv, kl_err *err)
     return st ? st
               : kl__api_fail(err, 504, "Timeout", d,
                   "Timeout: Too large resource version: %" PRIu64 ", current: %" PRIu64, rv,
-                  kl__store_rv(s->store));
+                  kl__store_rv(c->w->store));
 }
 
 /* ------------------------------------------------------------------ continue tokens */
@@ -175,10 +175,10 @@ static const char *headers_of(const kl__call *c)
     return c->warnings && c->warnings->len ? kl_buf_str(c->warnings) : NULL;
 }
 
-static void list_reply(kl__call *c, const kl_show_form *form, const kl__filter *f, const kl__picture *p,
+static void list_reply(const kl__call *c, const kl_show_form *form, const kl__filter *f, const kl__picture *p,
     int64_t limit, uint64_t rv, kl_httpd_request *http)
 {
-    kl_show_list l = {.k = c->kind, .form = form, .now = kl__server_wall(c->s)};
+    kl_show_list l = {.k = c->kind, .form = form, .now = kl__world_wall(c->w)};
     kl_err err = KL_ERR_INIT;
     kl_buf out = KL_BUF_INIT;
     int64_t left = 0;
@@ -215,10 +215,11 @@ static uint64_t stale_rv(const kl__bucket *b, int64_t n, uint64_t least, uint64_
     return rv < least ? least : rv;
 }
 
-static kl_status list(kl__call *c, const kl_show_form *form, const struct options *o, const kl__filter *f,
-    kl_httpd_request *http, kl_err *err)
+static kl_status list(
+    kl__request *r, const kl_show_form *form, const struct options *o, const kl__filter *f, kl_err *err)
 {
-    uint64_t now = kl__store_rv(c->s->store), at = 0, rv = now;
+    const kl__call *c = &r->call;
+    uint64_t now = kl__store_rv(c->w->store), at = 0, rv = now;
     char *from = NULL, *prefix = kl__filter_prefix(f);
     kl_status st = KL_OK;
     if (o->token) {
@@ -231,11 +232,11 @@ static kl_status list(kl__call *c, const kl_show_form *form, const struct option
             from = kl_sprintf("%s\x01", key); /* the smallest key after it */
         kl_free(key);
     } else if (o->has_rv && o->rv > now)
-        st = too_large(c->s, o->rv, err);
+        st = too_large(c, o->rv, err);
     else if (o->match && !strcmp(o->match, "Exact"))
         at = rv = o->rv;
-    else if (c->plan->stale)
-        at = rv = stale_rv(c->kind->bucket, c->plan->stale, o->rv, now);
+    else if (r->plan.stale)
+        at = rv = stale_rv(c->kind->bucket, r->plan.stale, o->rv, now);
     if (!st) {
         kl__picture p = {0};
         st = kl__bucket_picture(c->kind->bucket, prefix, from ? from : prefix, at == now ? 0 : at, &p);
@@ -252,7 +253,7 @@ static kl_status list(kl__call *c, const kl_show_form *form, const struct option
         if (!st)
             st = kl__see_all(c, f, o->limit, &p, err);
         if (!st)
-            list_reply(c, form, f, &p, o->limit, rv, http);
+            list_reply(c, form, f, &p, o->limit, rv, r->http);
         kl__picture_fini(&p);
     }
     kl_free(from);
@@ -260,23 +261,23 @@ static kl_status list(kl__call *c, const kl_show_form *form, const struct option
     return st;
 }
 
-static void watch(
-    kl__call *c, const kl_show_form *form, const struct options *o, kl__filter *f, kl_httpd_request *http)
+static void watch(kl__request *r, const kl_show_form *form, const struct options *o, kl__filter *f)
 {
+    const kl__call *c = &r->call;
     kl__watch_options w = {.form = *form,
         .bookmarks = o->bookmarks,
         .timeout = o->timeout,
         .rv = o->rv,
         .initial = o->initial || (!o->initial_given && o->rv == 0),
         .initial_end = o->initial,
-        .facts = c->facts,
-        .plan = c->plan};
+        .facts = &r->facts,
+        .plan = &r->plan};
     kl__bucket *b = c->kind->bucket;
     kl_err err = KL_ERR_INIT;
     kl_httpd_stream *stream = kl_httpd_reply_stream(
-        http, 200, kl_show_media_type(form->media, true), headers_of(c));
+        r->http, 200, kl_show_media_type(form->media, true), headers_of(c));
     if (!w.initial && o->rv == 0)
-        w.rv = kl__store_rv(c->s->store);
+        w.rv = kl__store_rv(c->w->store);
     if (!w.initial && !kl__bucket_knows(b, w.rv)) {
         kl__fail_expired(&err, "too old resource version: %" PRIu64 " (%" PRIu64 ")", o->rv, b->forgotten);
         kl__watch_refuse(stream, form, &err);
@@ -285,14 +286,14 @@ static void watch(
     }
     /* Who asks from the future knows us from before a restart, after which we begin anew: nothing would
      * ever come. */
-    if (w.rv > kl__store_rv(c->s->store)) {
+    if (w.rv > kl__store_rv(c->w->store)) {
         kl__fail_expired(&err, "resource version %" PRIu64 " is not of this server, which is at %" PRIu64,
-            o->rv, kl__store_rv(c->s->store));
+            o->rv, kl__store_rv(c->w->store));
         kl__watch_refuse(stream, form, &err);
         kl_err_fini(&err);
         return;
     }
-    kl__watch_start(c->s, c->kind, f, &w, stream);
+    kl__watch_start(r->s, c->kind, f, &w, stream);
 }
 
 /* Of a list whose snapshot is forgotten: how it can go on all the same. */
@@ -311,8 +312,10 @@ static void reply_expired(const char *token, const kl_err *err, kl_httpd_request
     kl_free(key);
 }
 
-void kl__rest_list(kl__call *c, const kl_show_form *form, kl_httpd_request *http)
+void kl__rest_list(kl__request *r, const kl_show_form *form)
 {
+    const kl__call *c = &r->call;
+    kl_httpd_request *http = r->http;
     kl_err err = KL_ERR_INIT;
     kl__filter f = {0};
     struct options o;
@@ -325,9 +328,9 @@ void kl__rest_list(kl__call *c, const kl_show_form *form, kl_httpd_request *http
             st = kl__api_fail(&err, 405, "MethodNotAllowed", NULL,
                 "the server does not allow this method on the requested resource");
         else
-            watch(c, form, &o, &f, http);
+            watch(r, form, &o, &f);
     } else if (!st)
-        st = list(c, form, &o, &f, http, &err);
+        st = list(r, form, &o, &f, &err);
     if (kl__admission_waits(c->admission))
         ; /* begins again when a webhook has answered */
     else if (st == KL_EGONE && o.token)
@@ -340,9 +343,10 @@ void kl__rest_list(kl__call *c, const kl_show_form *form, kl_httpd_request *http
 
 /* ------------------------------------------------------------------ delete collection */
 
-void kl__rest_delete_collection(
-    kl__call *c, const kl_show_form *form, const kl_value *options, kl_httpd_request *http)
+void kl__rest_delete_collection(kl__request *r, const kl_show_form *form, const kl_value *options)
 {
+    const kl__call *c = &r->call;
+    kl_httpd_request *http = r->http;
     kl_err err = KL_ERR_INIT;
     kl__filter f = {0};
     kl__picture p = {0};
@@ -375,7 +379,7 @@ void kl__rest_delete_collection(
     else if (st)
         kl__reply_error(http, NULL, &err);
     else
-        list_reply(c, form, &f, &p, 0, kl__store_rv(c->s->store), http);
+        list_reply(c, form, &f, &p, 0, kl__store_rv(c->w->store), http);
     kl__picture_fini(&p);
     kl_free(prefix);
     kl__filter_fini(&f);

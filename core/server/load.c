@@ -16,9 +16,9 @@
 #include "value/yaml.h"
 #include "schema/edit.h"
 #include "schema/normalize.h"
-#include "server/collect.h"
+#include "verbs/collect.h"
 #include "server/durable.h"
-#include "server/lifecycle.h"
+#include "verbs/lifecycle.h"
 #include "server/state.h"
 #include "schema/status.h"
 #include "show/render.h"
@@ -27,8 +27,8 @@
 
 static kl_status make_namespace(kl_server *s, const char *ns, kl_err *err)
 {
-    kl__call c = {.s = s,
-        .kind = kl__kinds_get(s->kinds, "", "v1", "namespaces"),
+    kl__call c = {.w = &s->world,
+        .kind = kl__kinds_get(s->world.kinds, "", "v1", "namespaces"),
         .name = ns,
         .manager = "kubelua-load"};
     if (kl__bucket_get(c.kind->bucket, ns))
@@ -69,7 +69,7 @@ static void keep_identity(kl_server *s, const kl__kind *k, const kl_value *objec
             KL_EDIT(&o, kl_value_ref(v), "metadata", kept[i]);
     }
     char *key = kl_object_key(o);
-    const kl_value *now = kl_value_ref(kl__store_put(s->store, k->bucket, key, o));
+    const kl_value *now = kl_value_ref(kl__store_put(s->world.store, k->bucket, key, o));
     kl_free(key);
     kl_value_unref(*stored);
     *stored = now;
@@ -89,7 +89,7 @@ static kl_status load_locked(kl_server *s, const kl_value *object, how how, kl_e
         return kl_fail(
             err, KL_EINVAL, "a document to load has no apiVersion and kind: it is not a Kubernetes object");
     kl_api_version_split(version, &group, &v);
-    kl__kind *k = kl__kinds_by_kind(s->kinds, group, v, kind);
+    kl__kind *k = kl__kinds_by_kind(s->world.kinds, group, v, kind);
     kl_free(group);
     kl_free(v);
     if (!k)
@@ -98,7 +98,7 @@ static kl_status load_locked(kl_server *s, const kl_value *object, how how, kl_e
             "first (--crds)",
             version, kind, name ? name : "");
     const char *ns = kl_object_namespace(object);
-    kl__call c = {.s = s,
+    kl__call c = {.w = &s->world,
         .kind = k,
         .ns = k->namespaced ? ns && *ns ? ns : "default" : NULL,
         .name = name,
@@ -142,9 +142,9 @@ static kl_status load_one(kl_server *s, const kl_value *object, how how, kl_err 
         return st;
     }
     kl_lock(&s->mu);
-    kl__kinds_bury(s->kinds);
+    kl__kinds_bury(s->world.kinds);
     kl_status st = load_locked(s, object, how, err);
-    kl__collect_forget(s);
+    kl__collect_forget(&s->world);
     kl_unlock(&s->mu);
     return st;
 }

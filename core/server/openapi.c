@@ -33,7 +33,8 @@ void kl__reply_tagged(kl_httpd_request *http, const char *type, kl_buf *body)
 
 bool kl__discovery(kl_server *s, const char *path, kl_httpd_request *http)
 {
-    const kl_discovery d = {s->kinds, kl__store_bucket(s->store, "apiregistration.k8s.io", "apiservices")};
+    const kl_discovery d = {
+        s->world.kinds, kl__store_bucket(s->world.store, "apiregistration.k8s.io", "apiservices")};
     kl_discovery_answer a;
     if (strcmp(kl_httpd_method(http), "GET")
         || !kl_discovery_page(&d, path, kl_httpd_header(http, "Accept"), &a))
@@ -54,8 +55,8 @@ bool kl__discovery(kl_server *s, const char *path, kl_httpd_request *http)
 static uint64_t hash_of(kl_server *s, const kl__kind *of)
 {
     kl_buf text = KL_BUF_INIT;
-    for (size_t i = 0; i < kl__kinds_len(s->kinds); i++) {
-        const kl__kind *k = kl__kinds_at(s->kinds, i);
+    for (size_t i = 0; i < kl__kinds_len(s->world.kinds); i++) {
+        const kl__kind *k = kl__kinds_at(s->world.kinds, i);
         if (strcmp(k->group, of->group) || strcmp(k->version, of->version))
             continue;
         kl_buf_printf(&text, "%s\n", k->kind);
@@ -73,8 +74,8 @@ static void index_page(kl_server *s, kl_httpd_request *http)
     kl_build_object(b);
     kl_build_key(b, "paths");
     kl_build_object(b);
-    for (size_t i = 0; i < kl__kinds_len(s->kinds); i++) {
-        const kl__kind *k = kl__kinds_at(s->kinds, i);
+    for (size_t i = 0; i < kl__kinds_len(s->world.kinds); i++) {
+        const kl__kind *k = kl__kinds_at(s->world.kinds, i);
         char *gv = kl__kind_api_version(k), *path = kl_sprintf("%s/%s", *k->group ? "apis" : "api", gv),
              *url = kl_sprintf("/openapi/v3/%s?hash=%016" PRIX64, path, hash_of(s, k));
         kl_build_key(b, path);
@@ -131,7 +132,7 @@ static void v3(kl_server *s, const kl__kind *of, const char *path, kl_httpd_requ
         kl_httpd_reply(http, 304, "application/json", headers, "", 0);
     else {
         kl_buf body = KL_BUF_INIT;
-        kl_openapi_v3(s->kinds, of->group, of->version, &body);
+        kl_openapi_v3(s->world.kinds, of->group, of->version, &body);
         kl_httpd_reply_take(http, 200, "application/json", headers, &body);
         kl_buf_fini(&body);
     }
@@ -145,9 +146,9 @@ static void v2(kl_server *s, kl_httpd_request *http)
     bool protobuf = accept && strstr(accept, "application/com.github.proto-openapi.spec.v2");
     kl_buf body = KL_BUF_INIT;
     if (protobuf)
-        kl_openapi_v2_protobuf(s->kinds, &body);
+        kl_openapi_v2_protobuf(s->world.kinds, &body);
     else if (accepts_json(http))
-        kl_openapi_v2(s->kinds, &body);
+        kl_openapi_v2(s->world.kinds, &body);
     if (body.len)
         kl__reply_tagged(http, protobuf ? V2_PROTOBUF : "application/json", &body);
     else
@@ -158,8 +159,8 @@ static void v2(kl_server *s, kl_httpd_request *http)
 /* The first kind of a group version, or NULL. */
 static const kl__kind *first_of(const kl_server *s, const char *group, const char *version)
 {
-    for (size_t i = 0; i < kl__kinds_len(s->kinds); i++) {
-        const kl__kind *k = kl__kinds_at(s->kinds, i);
+    for (size_t i = 0; i < kl__kinds_len(s->world.kinds); i++) {
+        const kl__kind *k = kl__kinds_at(s->world.kinds, i);
         if (!strcmp(k->group, group) && !strcmp(k->version, version))
             return k;
     }

@@ -15,17 +15,17 @@
 #include "builtin/connect.h"
 #include "model/object.h"
 #include "value/yaml.h"
-#include "server/access.h"
-#include "server/collect.h"
-#include "server/convert.h"
-#include "server/admission.h"
+#include "server/admit.h"
+#include "verbs/collect.h"
+#include "verbs/convert.h"
+#include "verbs/admission.h"
 #include "server/durable.h"
 #include "schema/limits.h"
 #include "schema/normalize.h"
 #include "server/review.h"
-#include "server/scale.h"
+#include "verbs/scale.h"
 #include "schema/status.h"
-#include "server/subresource.h"
+#include "verbs/subresource.h"
 #include "show/answer.h"
 #include "wire/proto.h"
 
@@ -114,7 +114,7 @@ static void reply_object(
     }
     kl_err err = KL_ERR_INIT;
     kl_buf out = KL_BUF_INIT;
-    if (kl_show_object(c->kind, form, stored, kl__server_wall(c->s), &out, &err) == KL_OK
+    if (kl_show_object(c->kind, form, stored, kl__world_wall(c->w), &out, &err) == KL_OK
         || kl_buf_status(&out))
         kl__reply_buf(http, code, kl_show_media_type(form->media, false), headers, &out);
     else
@@ -151,20 +151,20 @@ static bool find(kl_server *s, char **w, size_t n, kl__call *c)
         i = 3;
     } else
         return false;
-    if (!kl__kinds_has_group(s->kinds, group, version))
+    if (!kl__kinds_has_group(s->world.kinds, group, version))
         return false;
     if (n > i + 5)
         return false;
     bool scoped = n > i + 2 && !strcmp(w[i], "namespaces");
     if (scoped && !*group && n == i + 3
-        && kl__kind_sub(kl__kinds_get(s->kinds, "", "v1", "namespaces"), w[i + 2]))
+        && kl__kind_sub(kl__kinds_get(s->world.kinds, "", "v1", "namespaces"), w[i + 2]))
         /* namespaces/NS/status is not a resource called status */
         scoped = false;
     if (scoped) {
         c->ns = w[i + 1];
         i += 2;
     }
-    c->kind = n > i ? kl__kinds_get(s->kinds, group, version, w[i]) : NULL;
+    c->kind = n > i ? kl__kinds_get(s->world.kinds, group, version, w[i]) : NULL;
     if (!c->kind)
         return false;
     c->name = n > i + 1 ? w[i + 1] : NULL;
@@ -480,16 +480,18 @@ static bool run_below(kl__call *c, const char *verb, kl_httpd_request *http, con
 }
 
 /* Runs one call; true when it has replied itself. */
-static bool run(kl__call *c, const char *verb, const kl_show_form *form, kl_httpd_request *http,
-    const kl_value **out, int *code, kl_status *st, kl_err *err)
+static bool run(kl__request *r, const char *verb, const kl_show_form *form, const kl_value **out, int *code,
+    kl_status *st, kl_err *err)
 {
+    kl__call *c = &r->call;
+    kl_httpd_request *http = r->http;
     const kl_value *body = NULL;
     bool replied = false;
     *code = 200;
     if (!strcmp(verb, "get")) {
         *st = kl__verb_see(c, out, err);
     } else if (!strcmp(verb, "list")) {
-        kl__rest_list(c, form, http);
+        kl__rest_list(r, form);
         replied = true;
     } else if (!strcmp(verb, "create")) {
         *st = object_body(c, http, &body, err);
@@ -510,7 +512,7 @@ static bool run(kl__call *c, const char *verb, const kl_show_form *form, kl_http
         if (!*st && !strcmp(verb, "delete"))
             *st = kl__verb_delete(c, body, out, code, err);
         else if (!*st) {
-            kl__rest_delete_collection(c, form, body, http);
+            kl__rest_delete_collection(r, form, body);
             replied = true;
         }
     }
@@ -532,22 +534,25 @@ static kl_show_what what_of(const char *verb, kl_httpd_request *http)
 static bool writes(const char *verb) { return strcmp(verb, "get") && strcmp(verb, "list"); }
 
 /* The record of what webhooks say of a call; it stays with the request while that begins again. */
-static kl__admission *admission_of(kl__call *c, const char *verb, kl_httpd_request *http)
+static kl__admission *admission_of(kl__request *r, const char *verb)
 {
-    kl__admission *a = kl_httpd_user(http);
+    kl__call *c = &r->call;
+    kl__admission *a = kl_httpd_user(r->http);
     if (a)
         kl__admission_rewind(a);
     else if (writes(verb) || c->kind->conversion)
-        kl_httpd_set_user(http, a = kl__admission_new(kl__server_wall(c->s), c->plan->stale));
+        kl_httpd_set_user(r->http, a = kl__admission_new(kl__world_wall(c->w), r->plan.stale));
     if (a)
-        c->plan->stale = kl__admission_stale(a);
-    c->conversions = kl__admission_conversions(c->s, a);
+        r->plan.stale = kl__admission_stale(a);
+    c->conversions = kl__admission_conversions(c->w, a);
     return a;
 }
 
 /* True when it has replied; false when a webhook is to be called first, see admission.h. */
-static bool serve_objects(kl__call *c, kl_httpd_request *http)
+static bool serve_objects(kl__request *r)
 {
+    kl__call *c = &r->call;
+    kl_httpd_request *http = r->http;
     kl_err err = KL_ERR_INIT;
     kl_buf warnings = KL_BUF_INIT;
     kl_show_form form;
@@ -566,9 +571,9 @@ static bool serve_objects(kl__call *c, kl_httpd_request *http)
     if (!st)
         st = read_call(c, http, &manager, &err);
     if (!st) {
-        c->admission = admission_of(c, verb, http);
+        c->admission = admission_of(r, verb);
         below = run_below(c, verb, http, &out, &code, &st, &err);
-        replied = !below && run(c, verb, &form, http, &out, &code, &st, &err);
+        replied = !below && run(r, verb, &form, &out, &code, &st, &err);
     }
     bool waits = kl__admission_waits(c->admission);
     if (waits)
@@ -606,8 +611,8 @@ static bool in_builtin_api(const kl_server *s, const char *path)
         return true;
     const char *group = strncmp(path, "/apis/", 6) ? "" : path + 6;
     size_t n = strcspn(group, "/");
-    for (size_t i = 0; n && i < kl__kinds_len(s->kinds); i++) {
-        const kl__kind *k = kl__kinds_at(s->kinds, i);
+    for (size_t i = 0; n && i < kl__kinds_len(s->world.kinds); i++) {
+        const kl__kind *k = kl__kinds_at(s->world.kinds, i);
         if (!k->custom && strlen(k->group) == n && !memcmp(k->group, group, n))
             return true;
     }
@@ -643,23 +648,33 @@ static void refuse_foreign(kl_httpd_request *http, const char *header)
 }
 
 /* What the switchboard makes of the request; KL_EAGAIN: it is held. */
-static kl_status meet_faults(
-    kl__call *c, bool found, kl_fault_call *facts, kl_httpd_request *http, kl_err *err)
+static kl_status meet_faults(kl__request *r, bool found, kl_err *err)
 {
-    const char *method = kl_httpd_method(http), *verb = verb_of(method, !found || c->name);
+    const kl__call *c = &r->call;
+    const char *method = kl_httpd_method(r->http), *verb = verb_of(method, !found || c->name);
     if (found && c->sub && !strcmp(method, "POST"))
         verb = "create";
-    else if (verb && watching(verb, http))
+    else if (verb && watching(verb, r->http))
         verb = "watch";
-    *facts = (kl_fault_call){.kind = found ? c->kind : NULL,
+    r->facts = (kl_fault_call){.kind = found ? c->kind : NULL,
         .ns = c->ns,
         .name = c->name,
         .sub = c->sub,
         .verb = verb,
-        .path = kl_httpd_path(http),
-        .agent = kl_httpd_header(http, "User-Agent")};
-    c->facts = facts;
-    return kl_httpd_user(http) ? KL_OK : kl_faults_meet(c->s->faults, facts, http, c->plan, err);
+        .path = kl_httpd_path(r->http),
+        .agent = kl_httpd_header(r->http, "User-Agent")};
+    return kl_httpd_user(r->http) ? KL_OK : kl_faults_meet(r->s->faults, &r->facts, r->http, &r->plan, err);
+}
+
+/* Handles a request again, unless its client has gone. */
+static void begin_again(void *arg)
+{
+    kl_httpd_request *http = arg;
+    kl__admission *record = kl_httpd_user(http);
+    if (!kl_httpd_again(http)) {
+        kl__admission_free(record);
+        kl_httpd_reply(http, 503, NULL, NULL, NULL, 0);
+    }
 }
 
 static void reply_failure(kl_httpd_request *http, const kl_err *err)
@@ -696,16 +711,15 @@ void kl__rest_handle(void *arg, kl_httpd_request *http)
         return;
     }
     char *copy = kl_strdup(path), *words[SEGMENTS_MAX + 1];
-    kl_fault_call facts;
-    kl_fault_plan plan = {0};
     kl_err err = KL_ERR_INIT;
-    kl__call c = {.s = s, .audit = kl_httpd_attended(http), .user = user, .plan = &plan};
-    kl__kinds_bury(s->kinds);
-    bool found = find(s, words, split(copy, words), &c), replied = true;
-    kl_status st = meet_faults(&c, found, &facts, http, &err);
+    kl__request r = {
+        .s = s, .http = http, .call = {.w = &s->world, .audit = kl_httpd_attended(http), .user = user}};
+    kl__kinds_bury(s->world.kinds);
+    bool found = find(s, words, split(copy, words), &r.call), replied = true;
+    kl_status st = meet_faults(&r, found, &err);
     if (!st && !small_talk(path, http) && !kl__discovery(s, path, http) && !kl__openapi(s, path, http)) {
         if (found)
-            replied = serve_objects(&c, http);
+            replied = serve_objects(&r);
         else
             reply_nowhere(s, path, http);
     }
@@ -714,14 +728,14 @@ void kl__rest_handle(void *arg, kl_httpd_request *http)
     else if (st)
         reply_failure(http, &err);
     if (replied && st != KL_EAGAIN && strcmp(kl_httpd_method(http), "GET")) {
-        kl__collect(s);
+        kl__collect(&s->world);
         kl__durable_hold(s, http);
     }
     kl_unlock(&s->mu);
     if (!replied)
-        kl__admission_call(s, c.admission, http);
+        kl__admission_call(&s->world, r.call.admission, begin_again, http);
     else
-        kl__admission_free(record ? record : c.admission);
+        kl__admission_free(record ? record : r.call.admission);
     kl_value_unref(user);
     kl_err_fini(&err);
     kl_free(copy);

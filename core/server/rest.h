@@ -21,9 +21,8 @@ void kl__reply_value(kl_httpd_request *http, int code, const char *headers, cons
 void kl__reply_tagged(kl_httpd_request *http, const char *type, kl_buf *body);
 
 /* list.c: GET of a collection, whole, paged or as a watch; and DELETE of one. */
-void kl__rest_list(kl__call *c, const kl_show_form *form, kl_httpd_request *http);
-void kl__rest_delete_collection(
-    kl__call *c, const kl_show_form *form, const kl_value *options, kl_httpd_request *http);
+void kl__rest_list(kl__request *r, const kl_show_form *form);
+void kl__rest_delete_collection(kl__request *r, const kl_show_form *form, const kl_value *options);
 
 /* discovery.c, openapi.c: true when the path was theirs. Under the lock. */
 bool kl__discovery(kl_server *s, const char *path, kl_httpd_request *http);

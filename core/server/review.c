@@ -7,7 +7,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "schema/status.h"
-#include "server/access.h"
+#include "verbs/access.h"
 #include "server/rest.h"
 
 static const char ALL_RULES[] =
@@ -25,9 +25,9 @@ static void put_members(kl_builder *b, const kl_value *object)
     }
 }
 
-static void token_status(kl_builder *b, const kl_server *s, const char *token)
+static void token_status(kl_builder *b, const kl__world *w, const char *token)
 {
-    const kl_value *user = kl__access_of_token(s, token);
+    const kl_value *user = kl__access_of_token(w, token);
     if (user) {
         kl_build_key(b, "authenticated");
         kl_build_bool(b, true);
@@ -80,8 +80,8 @@ static void access_status(kl_builder *b, const kl__call *c, const kl_value *spec
     kl_buf why = KL_BUF_INIT;
     const kl_value *user = asked_about(c, spec);
     kl_rbac_request request = asked(spec);
-    bool allowed = kl__access_allows(c->s, user, &request, &why);
-    if (!c->s->rbac && c->s->tokens && strncmp(c->kind->plural, "self", 4))
+    bool allowed = kl__access_allows(c->w, user, &request, &why);
+    if (!c->w->rbac && c->w->tokens && strncmp(c->kind->plural, "self", 4))
         allowed = kl_rbac_in_group(user, KL_RBAC_MASTERS);
     kl_build_key(b, "allowed");
     kl_build_bool(b, allowed);
@@ -133,14 +133,14 @@ static void put_rules(kl_builder *b, const kl_value *rules, const char *key, boo
 static void rules_status(kl_builder *b, const kl__call *c, const char *ns)
 {
     const kl_value *all = NULL;
-    if (!c->s->rbac) {
+    if (!c->w->rbac) {
         if (!kl_value_decode(ALL_RULES, sizeof ALL_RULES - 1, &all, NULL))
             put_members(b, all);
         kl_value_unref(all);
         return;
     }
     kl_buf errors = KL_BUF_INIT;
-    kl_rbac_source source = kl__access_source(c->s);
+    kl_rbac_source source = kl__access_source(c->w);
     all = kl_rbac_rules(&source, c->user, ns, &errors);
     put_rules(b, all, "resourceRules", true);
     put_rules(b, all, "nonResourceRules", false);
@@ -172,7 +172,7 @@ static const kl_value *answer(const kl__call *c, const kl_value *spec)
     if (strstr(plural, "accessreviews"))
         access_status(b, c, spec);
     else if (!strcmp(plural, "tokenreviews"))
-        token_status(b, c->s, kl_value_str(kl_value_get(spec, "token")));
+        token_status(b, c->w, kl_value_str(kl_value_get(spec, "token")));
     else if (!strcmp(plural, "selfsubjectreviews"))
         kl_build_kvalue(b, "userInfo", c->user);
     else

@@ -16,7 +16,7 @@
 #include "base/locks.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "server/access.h"
+#include "verbs/access.h"
 #include "server/durable.h"
 #include "server/rest.h"
 #include "server/state.h"
@@ -32,7 +32,7 @@ void kl_server_tick(kl_server *s)
     while (kl__watches_ask(s))
         ;
     kl_lock(&s->mu);
-    (void)kl__watches_tick(s, kl_clock_now(s->clock));
+    (void)kl__watches_tick(s, kl_clock_now(s->world.clock));
     kl_unlock(&s->mu);
 }
 
@@ -47,7 +47,7 @@ static void tick(void *arg)
         kl_lock(&s->mu);
         if (s->stopping) /* it was not under the lock */
             break;
-        kl_time watches = kl__watches_tick(s, kl_clock_now(s->clock)), held = kl_faults_tick(s->faults);
+        kl_time watches = kl__watches_tick(s, kl_clock_now(s->world.clock)), held = kl_faults_tick(s->faults);
         kl_cond_wait_until(&s->wake, &s->mu, held < watches ? held : watches);
     }
     kl_unlock(&s->mu);
@@ -71,8 +71,8 @@ static void on_change(void *arg, kl__bucket *b, const kl__change *c)
     kl_server *s = arg;
     kl__watch_change(s, b, c);
     kl__durable_change(s, b, c);
-    if (s->owners)
-        kl__owners_change(s->owners, b, c);
+    if (s->world.owners)
+        kl__owners_change(s->world.owners, b, c);
     if (s->changed)
         s->changed(s->changed_arg,
             &(kl_server_change){.group = b->group,
@@ -86,8 +86,9 @@ static void first_objects(kl_server *s)
 {
     static const char *const names[] = {"default", "kube-system", "kube-public", "kube-node-lease"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        kl__call c = {
-            .s = s, .kind = kl__kinds_get(s->kinds, "", "v1", "namespaces"), .manager = "kube-apiserver"};
+        kl__call c = {.w = &s->world,
+            .kind = kl__kinds_get(s->world.kinds, "", "v1", "namespaces"),
+            .manager = "kube-apiserver"};
         if (kl__bucket_get(c.kind->bucket, names[i]))
             continue;
         const kl_value *name = kl_value_of_str(names[i]),
@@ -105,19 +106,19 @@ static void server_free(kl_server *s)
     kl__hub_leave(s->hub);
     kl__durable_close(s);
     kl_faults_free(s->faults);
-    kl__tokens_free(s->tokens);
-    kl__tokens_free(s->issued);
-    kl_value_unref(s->anybody);
+    kl__tokens_free(s->world.tokens);
+    kl__tokens_free(s->world.issued);
+    kl_value_unref(s->world.anybody);
     kl_free(s->own_token);
     kl_keyring_free(s->ring);
     kl_free(s->ca);
-    kl_policies_free(s->policies);
+    kl_policies_free(s->world.policies);
     kl_audit_close(s->audit);
     kl__kept_free(s->kept);
-    kl__kinds_free(s->kinds);
-    kl__store_free(s->store);
-    kl__owners_free(s->owners);
-    kl__types_free(s->types);
+    kl__kinds_free(s->world.kinds);
+    kl__store_free(s->world.store);
+    kl__owners_free(s->world.owners);
+    kl__types_free(s->world.types);
     kl_cond_fini(&s->wake);
     kl_mutex_fini(&s->mu);
     kl_free(s->url);
@@ -127,11 +128,11 @@ static void server_free(kl_server *s)
 /* The users, and where tokens are asked for one of the server's own. */
 static kl_status begin_users(kl_server *s, const kl_server_options *o, kl_err *err)
 {
-    s->rbac = o->rbac;
-    s->issued = kl_map_new();
-    s->anybody = kl__user_new("kubelua", NULL, "system:masters,system:authenticated");
-    kl_status st = o->tokens ? kl__tokens_read(o->tokens, &s->tokens, err) : KL_OK;
-    if (st || !s->rbac)
+    s->world.rbac = o->rbac;
+    s->world.issued = kl_map_new();
+    s->world.anybody = kl__user_new("kubelua", NULL, "system:masters,system:authenticated");
+    kl_status st = o->tokens ? kl__tokens_read(o->tokens, &s->world.tokens, err) : KL_OK;
+    if (st || !s->world.rbac)
         return st;
     unsigned char x[24];
     kl_buf text = KL_BUF_INIT;
@@ -140,16 +141,16 @@ static kl_status begin_users(kl_server *s, const kl_server_options *o, kl_err *e
     for (size_t i = 0; i < sizeof x; i++)
         kl_buf_printf(&text, "%02x", x[i]);
     s->own_token = kl_buf_take(&text);
-    if (!s->tokens)
-        s->tokens = kl_map_new();
-    kl_map_set(s->tokens, s->own_token, (void *)(uintptr_t)kl_value_ref(s->anybody));
+    if (!s->world.tokens)
+        s->world.tokens = kl_map_new();
+    kl_map_set(s->world.tokens, s->own_token, (void *)(uintptr_t)kl_value_ref(s->world.anybody));
     return KL_OK;
 }
 
 /* A server that does not authenticate lets every client do everything. */
 static kl_status check_reach(const kl_server *s, const kl_server_options *o, const char *listen, kl_err *err)
 {
-    if (s->loopback || s->rbac || o->insecure_anywhere || !strncmp(listen, "unix:", 5))
+    if (s->loopback || s->world.rbac || o->insecure_anywhere || !strncmp(listen, "unix:", 5))
         return KL_OK;
     return kl_fail(err, KL_EINVAL,
         "other machines can reach \"%s\", and this server does not authenticate its clients: listen on "
@@ -158,41 +159,49 @@ static kl_status check_reach(const kl_server *s, const kl_server_options *o, con
         listen);
 }
 
+static void begin_world(kl_server *s, const kl_server_options *o, kl_clock *clock)
+{
+    kl__types *types = kl__types_builtin();
+    s->world = (kl__world){.clock = clock,
+        .types = types,
+        .kinds = kl__kinds_new(types),
+        .store = kl__store_new(o->history ? o->history : HISTORY, on_change, s),
+        .owners = o->collect ? kl__owners_new(o->fixtures) : NULL,
+        .chance = {o->seed},
+        .seeded = o->seed,
+        .policies = kl_policies_new(),
+        .webhook = o->webhook,
+        .webhook_arg = o->webhook_arg,
+        .unserved = kl__watches_drop,
+        .unserved_arg = s};
+    for (size_t i = 0; i < kl__kinds_len(s->world.kinds); i++) {
+        kl__kind *k = kl__kinds_at(s->world.kinds, i);
+        /* two APIs of the same objects */
+        bool events = !strcmp(k->group, "events.k8s.io");
+        k->bucket = kl__store_bucket(s->world.store, events ? "" : k->group, k->plural);
+    }
+}
+
 kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *err)
 {
     kl_server *s = kl_new(kl_server);
     kl_clock *clock = o->clock ? o->clock : kl_clock_real();
-    s->clock = clock;
-    s->webhook = o->webhook;
-    s->webhook_arg = o->webhook_arg;
     s->changed = o->changed;
     s->changed_arg = o->changed_arg;
     s->extra = o->extra;
     s->extra_arg = o->extra_arg;
-    s->chance = (kl_random){o->seed};
-    s->seeded = o->seed;
     s->bookmark_every = o->bookmark_every ? o->bookmark_every : BOOKMARK_EVERY;
     kl_mutex_init_as(&s->mu, KL_LOCK_SERVER);
     kl_cond_init(&s->wake);
     kl_list_init(&s->watches);
     s->hub = kl__hub_new(s);
     s->faults = kl_faults_new(clock, faults_changed, s);
-    s->types = kl__types_builtin();
-    s->kinds = kl__kinds_new(s->types);
-    s->policies = kl_policies_new();
-    s->owners = o->collect ? kl__owners_new(o->fixtures) : NULL;
-    s->store = kl__store_new(o->history ? o->history : HISTORY, on_change, s);
+    begin_world(s, o, clock);
     /* by the time: versions of two lives never meet, since nobody writes a million times a second */
     uint64_t birth = clock == kl_clock_real() ? (uint64_t)(kl_clock_wall(clock) / KL_MICROSECONDS(1)) : 0;
     kl_status st = o->data ? kl__durable_open(s, o->data, &birth, err) : KL_OK;
     if (birth)
-        kl__store_begin(s->store, birth);
-    for (size_t i = 0; i < kl__kinds_len(s->kinds); i++) {
-        kl__kind *k = kl__kinds_at(s->kinds, i);
-        /* two APIs of the same objects */
-        bool events = !strcmp(k->group, "events.k8s.io");
-        k->bucket = kl__store_bucket(s->store, events ? "" : k->group, k->plural);
-    }
+        kl__store_begin(s->world.store, birth);
     kl_lock(&s->mu);
     if (!st)
         st = kl__durable_restore(s, err);
@@ -202,8 +211,8 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
         st = begin_users(s, o, err);
     if (!st && o->audit_log)
         st = kl_audit_open(o->audit_log, o->audit_policy, clock, &s->audit, err);
-    if (!st && s->rbac)
-        st = kl__access_begin(s, err);
+    if (!st && s->world.rbac)
+        st = kl__access_begin(&s->world, err);
     kl_unlock(&s->mu);
     if (!st && o->unheard) {
         *out = s;
@@ -227,7 +236,7 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
         return st;
     }
     s->url = kl_sprintf("%s://%s", s->ring ? "https" : "http", kl_httpd_address(s->httpd));
-    if (!s->loopback && !s->rbac)
+    if (!s->loopback && !s->world.rbac)
         kl_warn("the API server listens beyond this machine and does not authenticate its clients: any "
                 "client may do anything",
             "listen=%s url=%s", http.listen, s->url);
@@ -258,7 +267,7 @@ void kl_server_stop(kl_server *s)
 uint64_t kl_server_mark(kl_server *s)
 {
     kl_lock(&s->mu);
-    uint64_t rv = kl__store_step(s->store);
+    uint64_t rv = kl__store_step(s->world.store);
     kl__watches_mark(s, rv);
     kl_unlock(&s->mu);
     return rv;
@@ -267,7 +276,7 @@ uint64_t kl_server_mark(kl_server *s)
 uint64_t kl_server_rv(kl_server *s)
 {
     kl_lock(&s->mu);
-    uint64_t rv = kl__store_rv(s->store);
+    uint64_t rv = kl__store_rv(s->world.store);
     kl_unlock(&s->mu);
     return rv;
 }

@@ -8,22 +8,11 @@
 #include <stddef.h>
 #include "base/clock.h"
 #include "value/value.h"
+#include "verbs/webhook.h"
 
 typedef struct kl_server kl_server;
 
 struct kl_httpd_request;
-
-/* A call of a webhook: POST of a JSON body. Borrowed for the call. */
-typedef struct kl_server_webhook {
-    const char *url; /* "https://...?timeout=10s" */
-    const char *ca;  /* PEM text that its certificate is checked with; NULL: the system's */
-    const char *body;
-    size_t len;
-    kl_time timeout;
-} kl_server_webhook;
-/* The result, once, on any thread, perhaps before the call returns: an HTTP answer, or a `failure` message.
- * All borrowed. */
-typedef void kl_server_webhook_done(void *arg, int code, const char *text, size_t n, const char *failure);
 
 typedef struct kl_server_change { /* borrowed */
     const char *group, *plural;
@@ -45,7 +34,7 @@ typedef struct kl_server_options {
     /* The file for audit events, and the file of the audit policy: see audit/audit.h. NULL: none; Metadata of
      * all requests */
     const char *audit_log, *audit_policy;
-    bool rbac; /* requests need users, and Roles authorize them: see server/access.h */
+    bool rbac; /* requests need users, and Roles authorize them: see verbs/access.h */
     /* allows listening beyond this machine without authentication of clients, which is refused otherwise */
     bool insecure_anywhere;
     /* Directory in which objects are kept: every write is on disk before it is answered. NULL: memory alone.
@@ -53,7 +42,7 @@ typedef struct kl_server_options {
     const char *data;
     /* Calls webhooks for the server. NULL: webhook configurations are stored, but have no effect. Calls that
      * are running when the server stops may end later. */
-    void (*webhook)(void *arg, const kl_server_webhook *call, kl_server_webhook_done *done, void *done_arg);
+    kl_server_webhook_caller *webhook;
     void *webhook_arg;
     /* no listening socket: requests come by server/direct.h, and there is no kl_server_url */
     bool unheard;

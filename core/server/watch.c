@@ -22,7 +22,7 @@
 #include "schema/edit.h"
 #include "schema/status.h"
 #include "custom/queue.h"
-#include "server/convert.h"
+#include "verbs/convert.h"
 #include "show/answer.h"
 
 /* kube-apiserver sends the first bookmark soon after the initial state and one shortly before the end. */
@@ -121,7 +121,7 @@ static bool encode(
     const kl_server *s, const watch *w, const char *type, const kl_value *object, bool columns, kl_buf *out)
 {
     kl_err err = KL_ERR_INIT;
-    kl_show_change c = {.type = type, .stored = object, .columns = columns, .now = kl__server_wall(s)};
+    kl_show_change c = {.type = type, .stored = object, .columns = columns, .now = kl__world_wall(&s->world)};
     kl_status st = kl_show_event(w->kind, &w->form, &c, out, &err);
     if (st)
         kl_warn("a watch ended: an object cannot be encoded for it", "kind=%s name=%s error=%s",
@@ -261,9 +261,9 @@ static bool queue_start(kl_server *s, watch *w, const kl__watch_options *o)
     kl__bucket *b = w->kind->bucket;
     kl__picture p = {0};
     char *prefix = kl__filter_prefix(&w->filter);
-    w->queue = kl_convert_queue_new(w->kind, kl__filter_selects(&w->filter), s->webhook);
+    w->queue = kl_convert_queue_new(w->kind, kl__filter_selects(&w->filter), s->world.webhook);
     if (o->initial && !kl__bucket_picture(b, prefix, prefix, 0, &p)) {
-        uint64_t rv = kl__store_rv(s->store);
+        uint64_t rv = kl__store_rv(s->world.store);
         for (size_t i = 0; i < p.len; i++)
             kl_convert_queue_push(w->queue, &(kl__change){.rv = rv, .type = KL_ADDED, .now = p.objects[i]});
         w->told = rv;
@@ -281,7 +281,7 @@ static bool queue_start(kl_server *s, watch *w, const kl__watch_options *o)
 void kl__watch_start(
     kl_server *s, kl__kind *k, kl__filter *filter, const kl__watch_options *o, kl_httpd_stream *stream)
 {
-    kl_time now = kl_clock_now(s->clock);
+    kl_time now = kl_clock_now(s->world.clock);
     kl__bucket *b = k->bucket;
     watch *w = kl_new(watch);
     w->kind = k;
@@ -315,7 +315,7 @@ void kl__watch_start(
             kl__picture_fini(&p);
         }
         kl_free(prefix);
-        w->told = kl__store_rv(s->store);
+        w->told = kl__store_rv(s->world.store);
         if (ok && o->initial_end && o->bookmarks)
             ok = bookmark(w, w->told, true);
     } else
@@ -363,7 +363,7 @@ kl_time kl__watches_look(kl_server *s)
 kl_time kl__watches_tick(kl_server *s, kl_time now)
 {
     kl_time again = kl__watches_look(s);
-    uint64_t rv = kl__store_rv(s->store);
+    uint64_t rv = kl__store_rv(s->world.store);
     for (kl_list *l = s->watches.next, *next; l != &s->watches; l = next) {
         watch *w = WATCH_OF_ALL(l);
         next = l->next;
@@ -392,8 +392,9 @@ kl_time kl__watches_tick(kl_server *s, kl_time now)
     return again;
 }
 
-void kl__watches_drop(kl_server *s, const char *group, const char *plural, const char *const *keep)
+void kl__watches_drop(void *server, const char *group, const char *plural, const char *const *keep)
 {
+    kl_server *s = server;
     for (kl_list *l = s->watches.next, *next; l != &s->watches; l = next) {
         watch *w = WATCH_OF_ALL(l);
         next = l->next;
@@ -470,7 +471,7 @@ bool kl__watches_ask(kl_server *s)
     ask *a = NULL;
     kl_conversion_call call;
     kl_lock(&s->mu);
-    for (kl_list *l = s->watches.next; !a && s->webhook && l != &s->watches; l = l->next) {
+    for (kl_list *l = s->watches.next; !a && s->world.webhook && l != &s->watches; l = l->next) {
         watch *w = WATCH_OF_ALL(l);
         if (!w->queue || !kl_conversions_wait(kl_convert_queue_record(w->queue)))
             continue;
@@ -482,6 +483,6 @@ bool kl__watches_ask(kl_server *s)
     kl_unlock(&s->mu);
     if (!a)
         return false;
-    kl__conversion_send(s, &call, answered, a);
+    kl__conversion_send(&s->world, &call, answered, a);
     return true;
 }

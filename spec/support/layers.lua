@@ -11,7 +11,8 @@
 --   cel <- schema                                                   rules as text, checked and evaluated
 --   schema <- run                                                   what a server makes of a write
 --   schema <- check <- builtin                                      how checks complain; what kinds are checked for
---   schema <- {show, openapi, custom, discovery} <- server; show <- builtin <- server  the embedded API server
+--   {show, custom, builtin, policy, audit} <- verbs <- server       what a call does to an object
+--   schema <- {show, openapi, custom, discovery} <- server; show <- builtin <- verbs  the embedded API server
 --   {httpd, wire, rbac} <- audit <- server                          what is said of each request
 --   {httpd, schema} <- faults <- server                             what goes wrong on request
 --   {cel, builtin} <- policy <- server                              admission policies
@@ -72,8 +73,9 @@ M.arrows = {
   ["core/check"] = set "base value model schema check",
   ["core/builtin"] = set "base value model schema show check builtin",
   ["core/policy"] = set "base value model store cel schema show check builtin policy",
-  ["core/server"] = set "base httpd value rbac audit faults store owners archive wire model cel schema show openapi builtin policy \z
-    custom discovery server",
+  ["core/verbs"] = set "base value model rbac audit store owners cel schema show builtin policy custom verbs",
+  ["core/server"] = set "base httpd value rbac audit faults store owners archive wire model schema show openapi builtin policy \z
+    custom discovery verbs server",
 }
 
 --- kubelua.h, the public face, and the bindings may include from everywhere in core; these rooms of the

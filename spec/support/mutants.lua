@@ -241,6 +241,7 @@ local AREAS = {
   store = { "spec/core/server/", "apiserver" },
   value = { "^spec/bindings/", "spec/core/wire/", "yaml", "draft" },
   webhook = { "webhook", "admission", "certificate" },
+  verbs = { "apiserver", "server", "testing", "kubectl", "webhook" },
   wire = { "client", "caches", "spec/core/client/" },
 }
 

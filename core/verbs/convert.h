@@ -1,11 +1,11 @@
 /* convert.h - converts objects between the version of a call and the stored one: by changing apiVersion, or
  * by the definition's conversion webhook. Under the lock, without waiting: KL_EAGAIN ends the verb, which
  * starts again when the webhook has answered (admission.h). */
-#ifndef KL_SERVER_CONVERT_H
-#define KL_SERVER_CONVERT_H
+#ifndef KL_VERBS_CONVERT_H
+#define KL_VERBS_CONVERT_H
 
 #include "custom/convert.h"
-#include "server/state.h"
+#include "verbs/call.h"
 #include "store/filter.h"
 
 /* A stored object in the version of the call's kind; *out a new reference. */
@@ -14,7 +14,7 @@ KL_NODISCARD kl_status kl__see(const kl__call *c, const kl_value *stored, const 
 KL_NODISCARD kl_status kl__see_as(
     const kl__call *c, const kl__kind *k, const kl_value *o, const kl_value **out, kl_err *err);
 /* Makes the call, and frees what it holds; the server has a caller of webhooks. Without the lock. */
-void kl__conversion_send(kl_server *s, kl_conversion_call *call, kl_server_webhook_done *done, void *arg);
+void kl__conversion_send(kl__world *w, kl_conversion_call *call, kl_server_webhook_done *done, void *arg);
 /* An object about to be written: its stored form, and the writer's view of that. Two new references.
  * seen_status, why: the second failed, though the first is to be stored. */
 typedef struct kl__written {
@@ -35,6 +35,6 @@ KL_NODISCARD kl_status kl__verb_see(const kl__call *c, const kl_value **out, kl_
 KL_NODISCARD kl_status kl__see_all(
     const kl__call *c, const kl__filter *f, int64_t limit, kl__picture *p, kl_err *err);
 /* The kind of the stored version, where no webhook can be called; or `k`. */
-kl__kind *kl__kind_of_stored(const kl_server *s, kl__kind *k, const kl_value *stored);
+kl__kind *kl__kind_of_stored(const kl__world *w, kl__kind *k, const kl_value *stored);
 
 #endif

@@ -12,7 +12,7 @@
 #include "schema/definition.h"
 #include "schema/edit.h"
 #include "schema/structural.h"
-#include "server/lifecycle.h"
+#include "verbs/lifecycle.h"
 
 static const char *text(const kl_value *crd, const char *a, const char *b)
 {
@@ -27,15 +27,15 @@ static const kl_value *empty_list(void)
     return kl_builder_done(b);
 }
 
-static kl__kind *definitions(const kl_server *s)
+static kl__kind *definitions(const kl__world *w)
 {
-    return kl__kinds_get(s->kinds, "apiextensions.k8s.io", "v1", "customresourcedefinitions");
+    return kl__kinds_get(w->kinds, "apiextensions.k8s.io", "v1", "customresourcedefinitions");
 }
 
 void kl__crd_prepare(const kl__call *c, const kl_value *old, const kl_value **crd)
 {
     char now[KL_TIME_MAX];
-    kl_time_format_wall(kl__server_wall(c->s), now);
+    kl_time_format_wall(kl__world_wall(c->w), now);
     kl_names_default(crd);
     if (!kl_value_at(*crd, "spec", "conversion", NULL))
         KL_EDIT(crd, kl_value_of_str("None"), "spec", "conversion", "strategy");
@@ -53,21 +53,21 @@ void kl__crd_prepare(const kl__call *c, const kl_value *old, const kl_value **cr
     }
     kl_build_end(b);
     KL_EDIT(crd, kl_builder_done(b), "status", "storedVersions");
-    kl_names_settle(c->dry_run ? NULL : definitions(c->s)->bucket, crd, now);
+    kl_names_settle(c->dry_run ? NULL : definitions(c->w)->bucket, crd, now);
 }
 
-void kl__crd_reconsider(kl_server *s, const char *group)
+void kl__crd_reconsider(kl__world *w, const char *group)
 {
-    kl__bucket *b = definitions(s)->bucket;
+    kl__bucket *b = definitions(w)->bucket;
     char now[KL_TIME_MAX];
-    kl_time_format_wall(kl__server_wall(s), now);
+    kl_time_format_wall(kl__world_wall(w), now);
     for (size_t i = 0; i < b->len; i++) {
         const kl_value *was = b->v[i]->object, *o = kl_value_ref(was);
         if (!strcmp(text(o, "group", NULL), group))
             kl_names_settle(b, &o, now);
         if (!kl_value_equal(o, was)) {
-            kl__store_put(s->store, b, b->v[i]->key, kl_value_ref(o));
-            kl__crd_serve(s, o);
+            kl__store_put(w->store, b, b->v[i]->key, kl_value_ref(o));
+            kl__crd_serve(w, o);
         }
         kl_value_unref(o);
     }
@@ -84,13 +84,13 @@ void kl__crd_validate(const kl__call *c, const kl_value *old, const kl_value *cr
 {
     const char *group = text(crd, "group", NULL);
     const kl_value *versions = kl_value_at(crd, "spec", "versions", NULL);
-    kl__definition_validate(crd, c->s->types, causes);
+    kl__definition_validate(crd, c->w->types, causes);
     kl_names_check_bundle(old, crd, causes);
     for (size_t i = 0; i < kl_value_len(versions); i++)
         kl__structural_formats(kl_value_at(kl_value_item(versions, i), "schema", "openAPIV3Schema", NULL),
             warn_of_format, (void *)c);
-    for (size_t i = 0; !old && group && i < kl__kinds_len(c->s->kinds); i++) {
-        const kl__kind *k = kl__kinds_at(c->s->kinds, i);
+    for (size_t i = 0; !old && group && i < kl__kinds_len(c->w->kinds); i++) {
+        const kl__kind *k = kl__kinds_at(c->w->kinds, i);
         if (!k->custom && !strcmp(k->group, group)) {
             kl__cause_invalid(causes, "spec.group", kl_value_at(crd, "spec", "group", NULL),
                 "the group is built into the server: choose another one");
@@ -153,7 +153,7 @@ static const kl_value *conversion_of(const kl_value *crd)
 }
 
 static kl__kind *kind_of_version(
-    kl_server *s, const kl_value *crd, const kl_value *version, const char *storage)
+    kl__world *w, const kl_value *crd, const kl_value *version, const char *storage)
 {
     static char *const verbs[] = {
         "delete", "deletecollection", "get", "list", "patch", "create", "update", "watch", NULL};
@@ -182,26 +182,26 @@ static kl__kind *kind_of_version(
         add_sub(k, "status", "", "", k->kind);
     if (kl_value_str(kl_value_get(k->scale, "specReplicasPath")))
         add_sub(k, "scale", "autoscaling", "v1", "Scale");
-    if (kl__types_of_crd(kl_value_at(version, "schema", "openAPIV3Schema", NULL), s->types, &k->types, NULL)
+    if (kl__types_of_crd(kl_value_at(version, "schema", "openAPIV3Schema", NULL), w->types, &k->types, NULL)
         == KL_OK)
         k->schema = kl__types_root(k->types);
     k->rules = kl_cel_rules_new(kl_value_at(version, "schema", "openAPIV3Schema", NULL), "", NULL, NULL);
-    k->bucket = kl__store_bucket(s->store, k->group, k->plural);
+    k->bucket = kl__store_bucket(w->store, k->group, k->plural);
     return k;
 }
 
-void kl__crd_serve(kl_server *s, const kl_value *crd)
+void kl__crd_serve(kl__world *w, const kl_value *crd)
 {
     const kl_value *versions = kl_value_at(crd, "spec", "versions", NULL);
     const char *storage = NULL, *const none[] = {NULL};
     if (!kl_names_served(crd)) {
-        kl__crd_unserve(s, crd);
+        kl__crd_unserve(w, crd);
         return;
     }
     const kl__kind *was = kl__kinds_of_bucket(
-        s->kinds, kl__store_bucket(s->store, text(crd, "group", NULL), text(crd, "names", "plural")));
+        w->kinds, kl__store_bucket(w->store, text(crd, "group", NULL), text(crd, "names", "plural")));
     if (was && !kl_value_equal(was->conversion, conversion_of(crd))) /* its watches start again */
-        kl__watches_drop(s, was->group, was->plural, none);
+        w->unserved(w->unserved_arg, was->group, was->plural, none);
     const char **served = kl_new_array(const char *, kl_value_len(versions) + 1);
     size_t n = 0;
     for (size_t i = 0; i < kl_value_len(versions); i++)
@@ -212,28 +212,28 @@ void kl__crd_serve(kl_server *s, const kl_value *crd)
         if (!kl_value_bool(kl_value_get(v, "served"), false))
             continue;
         served[n++] = kl_value_str_at(v, "name", NULL);
-        kl__kinds_add(s->kinds, kind_of_version(s, crd, v, storage));
+        kl__kinds_add(w->kinds, kind_of_version(w, crd, v, storage));
     }
-    kl__watches_drop(s, text(crd, "group", NULL), text(crd, "names", "plural"), served);
-    kl__kinds_remove(s->kinds, text(crd, "group", NULL), text(crd, "names", "plural"), served);
+    w->unserved(w->unserved_arg, text(crd, "group", NULL), text(crd, "names", "plural"), served);
+    kl__kinds_remove(w->kinds, text(crd, "group", NULL), text(crd, "names", "plural"), served);
     kl_free(served);
 }
 
-void kl__crd_unserve(kl_server *s, const kl_value *crd)
+void kl__crd_unserve(kl__world *w, const kl_value *crd)
 {
     const char *const none[] = {NULL};
-    kl__watches_drop(s, text(crd, "group", NULL), text(crd, "names", "plural"), none);
-    kl__kinds_remove(s->kinds, text(crd, "group", NULL), text(crd, "names", "plural"), none);
+    w->unserved(w->unserved_arg, text(crd, "group", NULL), text(crd, "names", "plural"), none);
+    kl__kinds_remove(w->kinds, text(crd, "group", NULL), text(crd, "names", "plural"), none);
 }
 
-void kl__crd_settle(kl_server *s, const char *group, const char *plural)
+void kl__crd_settle(kl__world *w, const char *group, const char *plural)
 {
     static const char ours[] = "customresourcecleanup.apiextensions.k8s.io";
-    kl__kind *crds = definitions(s);
+    kl__kind *crds = definitions(w);
     char *name = kl_sprintf("%s.%s", plural, group);
     const kl__entry *e = kl__bucket_get(crds->bucket, name);
     if (e && kl_object_deleting(e->object) && kl_object_has_finalizer(e->object, ours)
-        && !kl__store_bucket(s->store, group, plural)->len) {
+        && !kl__store_bucket(w->store, group, plural)->len) {
         const kl_value *o = kl_value_ref(e->object), *have = kl_value_at(o, "metadata", "finalizers", NULL),
                        *left = empty_list();
         if (kl_value_len(have) > 1) {
@@ -252,11 +252,11 @@ void kl__crd_settle(kl_server *s, const char *group, const char *plural)
             KL_EDIT(&o, kl_value_ref(left), "metadata", "finalizers");
         kl_value_unref(left);
         if (gone) {
-            kl_value_unref(kl__store_remove(s->store, crds->bucket, name, o));
-            kl__crd_unserve(s, o);
-            kl__crd_reconsider(s, group);
+            kl_value_unref(kl__store_remove(w->store, crds->bucket, name, o));
+            kl__crd_unserve(w, o);
+            kl__crd_reconsider(w, group);
         } else
-            kl__store_put(s->store, crds->bucket, name, kl_value_ref(o));
+            kl__store_put(w->store, crds->bucket, name, kl_value_ref(o));
         kl_value_unref(o);
     }
     kl_free(name);

@@ -11,10 +11,10 @@
  * called again, as in kube-apiserver's retries. So that nothing else changes, the record also keeps the
  * moment, the uid and the name that the first run made. All functions under the server's lock unless said
  * otherwise. */
-#ifndef KL_SERVER_ADMISSION_H
-#define KL_SERVER_ADMISSION_H
+#ifndef KL_VERBS_ADMISSION_H
+#define KL_VERBS_ADMISSION_H
 
-#include "server/state.h"
+#include "verbs/call.h"
 #include "schema/status.h"
 
 typedef struct kl__admission kl__admission;
@@ -23,13 +23,13 @@ typedef struct kl__admission kl__admission;
 kl__admission *kl__admission_new(kl_time wall, int64_t stale);
 int64_t kl__admission_stale(const kl__admission *a); /* of the plan of faults that it began with */
 /* Its answers of conversion webhooks; NULL where the server calls none. */
-struct kl_conversions *kl__admission_conversions(const kl_server *s, const kl__admission *a);
+struct kl_conversions *kl__admission_conversions(const kl__world *w, const kl__admission *a);
 void kl__admission_free(kl__admission *a);        /* any thread; NULL is fine */
 void kl__admission_rewind(kl__admission *a);      /* the request begins again */
 bool kl__admission_waits(const kl__admission *a); /* the verb ended because of a call to be made */
-/* Makes the call, without the lock: `http` is handled again when the answer has arrived, or ended when its
- * client has gone, which frees a. */
-void kl__admission_call(kl_server *s, kl__admission *a, kl_httpd_request *http);
+/* Makes the call, without the lock. again(arg), once, when the answer has arrived, on any thread and perhaps
+ * before this returns: the request begins again, or ends and frees a. */
+void kl__admission_call(kl__world *w, kl__admission *a, void (*again)(void *arg), void *arg);
 
 kl_time kl__admission_wall(const kl__call *c); /* the call's moment */
 /* the uid that was made first; takes fresh */

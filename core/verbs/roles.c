@@ -8,15 +8,15 @@
 #include "policy/rights.h"
 #include "schema/edit.h"
 #include "schema/status.h"
-#include "server/access.h"
+#include "verbs/access.h"
 
 /* ------------------------------------------------------------------ the first ones */
 
-static kl_status make(kl_server *s, const kl_value *o, kl_err *err)
+static kl_status make(kl__world *w, const kl_value *o, kl_err *err)
 {
     bool role = !strcmp(kl_object_kind(o), "ClusterRole");
-    kl__call c = {.s = s,
-        .kind = kl__kinds_get(s->kinds, KL_RBAC_GROUP, "v1", role ? "clusterroles" : "clusterrolebindings"),
+    kl__call c = {.w = w,
+        .kind = kl__kinds_get(w->kinds, KL_RBAC_GROUP, "v1", role ? "clusterroles" : "clusterrolebindings"),
         .manager = "kube-apiserver"};
     const kl_value *out = NULL;
     if (kl__bucket_get(c.kind->bucket, kl_object_name(o)))
@@ -26,12 +26,12 @@ static kl_status make(kl_server *s, const kl_value *o, kl_err *err)
     return st;
 }
 
-kl_status kl__access_begin(kl_server *s, kl_err *err)
+kl_status kl__access_begin(kl__world *w, kl_err *err)
 {
     const kl_value *all = NULL;
     kl_status st = kl_value_decode(kl_rbac_defaults, strlen(kl_rbac_defaults), &all, err);
     for (size_t i = 0; !st && i < kl_value_len(all); i++)
-        st = make(s, kl_value_item(all, i), err);
+        st = make(w, kl_value_item(all, i), err);
     kl_value_unref(all);
     return st;
 }
@@ -83,10 +83,10 @@ static const kl_value *gather(const kl__bucket *b, const kl_value *self, const k
 }
 
 /* Gathered roles may be gathered again; a chain is no longer than there are roles. */
-void kl__access_aggregate(kl_server *s)
+void kl__access_aggregate(kl__world *w)
 {
-    kl__bucket *b = kl__store_bucket(s->store, KL_RBAC_GROUP, "clusterroles");
-    bool changed = s->rbac;
+    kl__bucket *b = kl__store_bucket(w->store, KL_RBAC_GROUP, "clusterroles");
+    bool changed = w->rbac;
     for (size_t round = 0; changed && round <= b->len; round++) {
         changed = false;
         for (size_t e = 0; e < b->len; e++) {
@@ -102,7 +102,7 @@ void kl__access_aggregate(kl_server *s)
             const kl_value *o = kl_value_ref(role);
             char *key = kl_strdup(b->v[e]->key);
             KL_EDIT(&o, rules, "rules");
-            kl__store_put(s->store, b, key, o);
+            kl__store_put(w->store, b, key, o);
             kl_free(key);
             changed = true;
         }
@@ -115,7 +115,7 @@ static bool may(const kl__call *c, const char *verb, const char *resource, const
 {
     kl_rbac_request r = {
         .verb = verb, .group = KL_RBAC_GROUP, .resource = resource, .ns = c->ns, .name = name};
-    return kl__access_allows(c->s, c->user, &r, NULL);
+    return kl__access_allows(c->w, c->user, &r, NULL);
 }
 
 /* The groups as Go writes a list of strings. */
@@ -129,7 +129,7 @@ static void put_groups(const kl_value *user, kl_buf *out)
 static kl_status check_rules(const kl__call *c, const char *name, const kl_value *rules, kl_err *err)
 {
     kl_buf errors = KL_BUF_INIT, missing = KL_BUF_INIT, groups = KL_BUF_INIT;
-    kl_rbac_source source = kl__access_source(c->s);
+    kl_rbac_source source = kl__access_source(c->w);
     const kl_value *held = kl_rbac_rules(&source, c->user, c->ns, &errors);
     kl_status st = KL_OK;
     if (!kl_rbac_covers(held, rules, &missing)) {
@@ -155,7 +155,7 @@ static kl_status check_binding(const kl__call *c, const kl_value *o, const char 
     bool cluster = !strcmp(kind, "ClusterRole");
     if (may(c, "bind", cluster ? "clusterroles" : "roles", role))
         return KL_OK;
-    kl_rbac_source source = kl__access_source(c->s);
+    kl_rbac_source source = kl__access_source(c->w);
     const kl_value *it = source.role(source.arg, cluster ? NULL : c->ns, role);
     if (!it)
         return kl__fail_not_found(err, c->kind, role); /* in these words, as if the binding were called so */
@@ -165,7 +165,7 @@ static kl_status check_binding(const kl__call *c, const kl_value *o, const char 
 kl_status kl__access_grant(const kl__call *c, const kl_value *old, const kl_value *o, kl_err *err)
 {
     const char *name = kl_object_name(o);
-    if (!c->user || !c->s->rbac || strcmp(c->kind->group, KL_RBAC_GROUP)
+    if (!c->user || !c->w->rbac || strcmp(c->kind->group, KL_RBAC_GROUP)
         || kl_rbac_in_group(c->user, KL_RBAC_MASTERS))
         return KL_OK;
     name = name ? name : "";
@@ -199,12 +199,12 @@ static bool may_read(
 {
     const kl__call *c = arg;
     kl_rbac_request r = {.verb = verb, .group = group, .resource = resource, .ns = ns, .name = name};
-    return kl__access_allows(c->s, c->user, &r, NULL);
+    return kl__access_allows(c->w, c->user, &r, NULL);
 }
 
 void kl__access_check_params(const kl__call *c, const kl__write *w)
 {
-    kl_policy_asker a = {may_read, (void *)(uintptr_t)c, c->user, c->s->kinds, c->s->store};
-    if (c->user && c->s->rbac && !c->sub && !kl_rbac_in_group(c->user, KL_RBAC_MASTERS))
+    kl_policy_asker a = {may_read, (void *)(uintptr_t)c, c->user, c->w->kinds, c->w->store};
+    if (c->user && c->w->rbac && !c->sub && !kl_rbac_in_group(c->user, KL_RBAC_MASTERS))
         kl_policy_check_rights(&a, w);
 }

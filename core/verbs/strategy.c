@@ -1,7 +1,7 @@
 /* strategy.c - the rules of kinds, as kube-apiserver's strategies have them: mostly tables of who behaves
  * how. */
-#include "server/admission.h"
-#include "server/strategy.h"
+#include "verbs/admission.h"
+#include "verbs/strategy.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,8 +21,8 @@
 #include "builtin/defaults.h"
 #include "builtin/csr.h"
 #include "schema/edit.h"
-#include "server/access.h"
-#include "server/lifecycle.h"
+#include "verbs/access.h"
+#include "verbs/lifecycle.h"
 #include "schema/validate.h"
 
 #define POLICIES "admissionregistration.k8s.io/validatingadmissionpolicies"
@@ -77,7 +77,7 @@ static void allot(const kl__call *c, const kl_value *old, const kl_value **o, kl
     kl__taken t = {.arg = &others,
         .address = address_taken,
         .port = port_taken,
-        .next = &c->s->next_address,
+        .next = &c->w->next_address,
         .any_address = c->any_status};
     kl__service_allot(&t, old, o, causes);
 }
@@ -149,12 +149,12 @@ void kl__strategy_create(const kl__call *c, const kl_value **o, kl__causes *caus
     /* a loaded request keeps its requester */
     if (kl__kind_among(k, "certificates.k8s.io/certificatesigningrequests")
         && !(c->any_status && kl_value_at(*o, "spec", "username", NULL)))
-        kl__csr_create(c->user ? c->user : c->s->anybody, o);
+        kl__csr_create(c->user ? c->user : c->w->anybody, o);
     if (kl__kind_among(k, "/persistentvolumeclaims /persistentvolumes")
         && !kl_value_str_at(*o, "status", "phase", NULL))
         KL_EDIT(o, kl_value_of_str("Pending"), "status", "phase");
     if (kl__kind_among(k, "/persistentvolumes"))
-        kl__volume_phase(kl__server_wall(c->s), NULL, o);
+        kl__volume_phase(kl__world_wall(c->w), NULL, o);
     if (kl__kind_among(k, "/services"))
         allot(c, NULL, o, causes);
     if (kl__kind_among(k, "batch/jobs")
@@ -218,7 +218,7 @@ void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value 
     const kl__kind *k = c->kind;
     bool apart = kl__kind_sub(k, "status") != NULL;
     if (kl__kind_among(k, "certificates.k8s.io/certificatesigningrequests"))
-        kl__csr_update(c->sub, kl__server_wall(c->s), old, o);
+        kl__csr_update(c->sub, kl__world_wall(c->w), old, o);
     else if (c->sub && !strcmp(c->sub, "ephemeralcontainers")) {
         const kl_value *added = kl_value_ref(kl_value_at(*o, "spec", "ephemeralContainers", NULL));
         kl__replace(o, kl_value_ref(old));
@@ -240,7 +240,7 @@ void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value 
         kl_value_unref(metadata);
         status_keeps(k, old, o);
         if (kl__kind_among(k, "/persistentvolumes"))
-            kl__volume_phase(kl__server_wall(c->s), old, o);
+            kl__volume_phase(kl__world_wall(c->w), old, o);
     } else if (c->sub && !strcmp(c->sub, "finalize")) {
         const kl_value *finalizers = kl_value_ref(kl_value_at(*o, "spec", "finalizers", NULL));
         kl__replace(o, kl_value_ref(old));

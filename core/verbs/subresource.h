@@ -1,9 +1,9 @@
 /* subresource.h - subresources that are created: an eviction or a binding of a pod, a token of a service
  * account. Under the lock. */
-#ifndef KL_SERVER_SUBRESOURCE_H
-#define KL_SERVER_SUBRESOURCE_H
+#ifndef KL_VERBS_SUBRESOURCE_H
+#define KL_VERBS_SUBRESOURCE_H
 
-#include "server/state.h"
+#include "verbs/call.h"
 
 /* POST of `body` to c->sub of c->name. *out is a new reference to the answer: a Status, or a TokenRequest.
  * 501 for proxies. */

@@ -8,7 +8,7 @@
  *   budget does not            --> 429 with the cause DisruptionBudget
  *
  * The budget's status is its controller's: here nobody computes it, whoever tests writes it. */
-#include "server/subresource.h"
+#include "verbs/subresource.h"
 
 #include <string.h>
 
@@ -18,9 +18,9 @@
 #include "model/selector.h"
 #include "model/time.h"
 #include "rbac/tokens.h"
-#include "server/admission.h"
+#include "verbs/admission.h"
 #include "schema/edit.h"
-#include "server/lifecycle.h"
+#include "verbs/lifecycle.h"
 #include "show/render.h"
 #include "schema/status.h"
 
@@ -76,7 +76,7 @@ static kl_status check_kind(const kl_value *body, const char *group_version, con
 static const kl_value *now_value(const kl__call *c)
 {
     char text[KL_TIME_MAX];
-    return kl_value_of_str(kl_time_format_wall(kl__server_wall(c->s), text));
+    return kl_value_of_str(kl_time_format_wall(kl__world_wall(c->w), text));
 }
 
 /* o.status.conditions with one of `type` put there, or replaced; lastTransitionTime moves with `status`. */
@@ -123,7 +123,7 @@ static void set_condition(const kl__call *c, const kl_value **o, const char *typ
 static const kl_value *find(const kl__call *c, const char *group, const char *version, const char *plural,
     const char *ns, const char *name)
 {
-    kl__kind *k = kl__kinds_get(c->s->kinds, group, version, plural);
+    kl__kind *k = kl__kinds_get(c->w->kinds, group, version, plural);
     char *key = kl_key_join(ns, name);
     const kl__entry *e = k ? kl__bucket_get(k->bucket, key) : NULL;
     kl_free(key);
@@ -237,7 +237,7 @@ static kl_status spend(const kl__call *c, kl__kind *k, const kl_value *budget, b
     if (allowed == 1)
         set_condition(
             c, &o, "DisruptionAllowed", "False", "InsufficientPods", "", kl_object_generation(o), false);
-    kl__call update = {.s = c->s,
+    kl__call update = {.w = c->w,
         .kind = k,
         .ns = c->ns,
         .name = name,
@@ -255,7 +255,7 @@ static kl_status spend(const kl__call *c, kl__kind *k, const kl_value *budget, b
 /* Whether the budget lets the pod go; what it costs is taken. */
 static kl_status ask_budget(const kl__call *c, const kl_value *pod, bool dry, kl_err *err)
 {
-    kl__kind *k = kl__kinds_get(c->s->kinds, "policy", "v1", "poddisruptionbudgets");
+    kl__kind *k = kl__kinds_get(c->w->kinds, "policy", "v1", "poddisruptionbudgets");
     const kl_value *budget = NULL;
     size_t n = k ? budgets_of(c, k, pod, &budget) : 0;
     kl_status st = KL_OK;
@@ -419,7 +419,7 @@ static kl_status bind_pod(const kl__call *c, const kl_value *body, const kl_valu
         copy_members(kl_value_at(body, "metadata", "labels", NULL), &pod, "labels");
         set_condition(c, &pod, "PodScheduled", "True", NULL, NULL, 0, true);
         char *key = kl_object_key(pod);
-        kl__after_put(c->s, c->kind, kl__store_put(c->s->store, c->kind->bucket, key, pod));
+        kl__after_put(c->w, c->kind, kl__store_put(c->w->store, c->kind->bucket, key, pod));
         kl_free(key);
     }
     *out = created();
@@ -456,7 +456,7 @@ static const kl_value *new_token(
     char *token = kl__token_new(claims);
     const kl_value *v = kl_value_of_str(token);
     if (!c->dry_run)
-        kl__issued_add(c->s->issued, kl__server_wall(c->s), token, claims);
+        kl__issued_add(c->w->issued, kl__world_wall(c->w), token, claims);
     kl_free(token);
     kl_value_unref(claims);
     return v;
@@ -480,7 +480,7 @@ static kl_status check_bound(const kl__call *c, const kl_value *ref, kl_err *err
         kl_status st = KL_OK;
         if (!o)
             st = kl__fail_not_found(
-                err, kl__kinds_get(c->s->kinds, "", "v1", kinds[i].plural), name ? name : "");
+                err, kl__kinds_get(c->w->kinds, "", "v1", kinds[i].plural), name ? name : "");
         else if (i == 0 && (!account || strcmp(account, c->name)))
             st = kl__fail_bad_request(err,
                 "cannot bind token for serviceaccount \"%s\" to pod running with different serviceaccount "
@@ -525,7 +525,7 @@ static kl_status check_request(const kl__call *c, const kl_value *body, int64_t 
 static kl_status request_token(const kl__call *c, const kl_value *body, const kl_value **out, kl_err *err)
 {
     int64_t seconds = kl_value_int_at(body, TOKEN_SECONDS_DEFAULT, "spec", "expirationSeconds", NULL),
-            from = kl__server_wall(c->s) / KL_SECONDS(1);
+            from = kl__world_wall(c->w) / KL_SECONDS(1);
     const kl_value *account = NULL, *bound = kl_value_at(body, "spec", "boundObjectRef", NULL),
                    *audiences = kl_value_at(body, "spec", "audiences", NULL);
     kl__call main = *c;

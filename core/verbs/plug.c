@@ -1,5 +1,5 @@
 /* plug.c - what admission plugins see of the server, and what quotas count. */
-#include "server/plug.h"
+#include "verbs/plug.h"
 
 #include <string.h>
 
@@ -12,7 +12,7 @@
 static const kl_value *find_around(void *arg, const char *group, const char *plural, const char *name)
 {
     const kl__call *c = arg;
-    const kl__kind *k = kl__kinds_get(c->s->kinds, group, "v1", plural);
+    const kl__kind *k = kl__kinds_get(c->w->kinds, group, "v1", plural);
     const kl__entry *e = k ? kl__bucket_get(k->bucket, name) : NULL;
     return e ? e->object : NULL;
 }
@@ -21,7 +21,7 @@ static void each_around(void *arg, const char *group, const char *plural, const 
     void (*fn)(void *to, const kl_value *o), void *to)
 {
     const kl__call *c = arg;
-    const kl__kind *k = kl__kinds_get(c->s->kinds, group, "v1", plural);
+    const kl__kind *k = kl__kinds_get(c->w->kinds, group, "v1", plural);
     char *prefix = ns ? kl_sprintf("%s/", ns) : kl_strdup("");
     for (size_t i = k ? kl__bucket_from(k->bucket, prefix) : 0;
          k && i < k->bucket->len && !strncmp(k->bucket->v[i]->key, prefix, strlen(prefix)); i++)
@@ -53,12 +53,12 @@ kl_status kl__plug_check(const kl__call *c, const kl_value *old, const kl_value 
 
 /* ------------------------------------------------------------------ quotas */
 
-static void write_status(kl_server *s, kl__kind *k, const kl_value *quota, const kl_value *status)
+static void write_status(kl__world *w, kl__kind *k, const kl_value *quota, const kl_value *status)
 {
     const kl_value *o = kl_value_ref(quota), *out = NULL;
     kl_err err = KL_ERR_INIT;
     int code;
-    kl__call c = {.s = s,
+    kl__call c = {.w = w,
         .kind = k,
         .ns = kl_object_namespace(quota),
         .name = kl_object_name(quota),
@@ -96,7 +96,7 @@ static void found_fini(struct found *f)
 
 kl_status kl__plug_charge(const kl__call *c, const kl_value *old, const kl_value *o, bool dry, kl_err *err)
 {
-    kl__kind *k = kl__kinds_get(c->s->kinds, "", "v1", "resourcequotas");
+    kl__kind *k = kl__kinds_get(c->w->kinds, "", "v1", "resourcequotas");
     if (!c->ns || c->sub || c->any_status || !k || !k->bucket->len)
         return KL_OK;
     kl__around around = {find_around, each_around, (void *)c};
@@ -111,7 +111,7 @@ kl_status kl__plug_charge(const kl__call *c, const kl_value *old, const kl_value
         const kl_value *status = kl_value_ref(kl_value_get(quotas.v[i], "status"));
         if (!st && !dry && !c->dry_run && !kl_value_equal(used[i], kl_value_get(status, "used"))) {
             KL_EDIT(&status, kl_value_ref(used[i]), "used");
-            write_status(c->s, k, quotas.v[i], status);
+            write_status(c->w, k, quotas.v[i], status);
         }
         kl_value_unref(status);
         kl_value_unref(used[i]);
@@ -122,15 +122,15 @@ kl_status kl__plug_charge(const kl__call *c, const kl_value *old, const kl_value
 }
 
 /* How much of `resource` the objects of the quota's namespace use. */
-static char *used_of(kl_server *s, const kl_value *quota, const char *resource)
+static char *used_of(kl__world *w, const kl_value *quota, const char *resource)
 {
     kl_quantity *sum = kl_quantity_new(0, 0, KL_DECIMAL_SI);
     char *prefix = kl_sprintf("%s/", kl_object_namespace(quota));
-    for (size_t i = 0; i < kl__kinds_len(s->kinds); i++) {
-        const kl__kind *k = kl__kinds_at(s->kinds, i);
+    for (size_t i = 0; i < kl__kinds_len(w->kinds); i++) {
+        const kl__kind *k = kl__kinds_at(w->kinds, i);
         const kl__bucket *b = k->bucket;
         /* a resource is counted once, whatever its versions */
-        if (!k->namespaced || kl__kinds_of_bucket(s->kinds, b) != k)
+        if (!k->namespaced || kl__kinds_of_bucket(w->kinds, b) != k)
             continue;
         for (size_t e = kl__bucket_from(b, prefix);
              e < b->len && !strncmp(b->v[e]->key, prefix, strlen(prefix)); e++) {
@@ -151,9 +151,9 @@ static char *used_of(kl_server *s, const kl_value *quota, const char *resource)
     return text;
 }
 
-void kl__plug_recount(kl_server *s)
+void kl__plug_recount(kl__world *w)
 {
-    kl__kind *k = kl__kinds_get(s->kinds, "", "v1", "resourcequotas");
+    kl__kind *k = kl__kinds_get(w->kinds, "", "v1", "resourcequotas");
     struct found quotas = {0};
     for (size_t i = 0; k && i < k->bucket->len; i++)
         keep(&quotas, k->bucket->v[i]->object);
@@ -164,7 +164,7 @@ void kl__plug_recount(kl_server *s)
             const char *resource;
             size_t n;
             kl_value_member(hard, m, &resource, &n);
-            char *text = used_of(s, quotas.v[i], resource);
+            char *text = used_of(w, quotas.v[i], resource);
             KL_EDIT(&used, kl_value_of_str(text), resource);
             kl_free(text);
         }
@@ -172,7 +172,7 @@ void kl__plug_recount(kl_server *s)
             || !kl_value_equal(kl_value_get(status, "used"), used)) {
             KL_EDIT(&status, kl_value_ref(hard), "hard");
             KL_EDIT(&status, kl_value_ref(used), "used");
-            write_status(s, k, quotas.v[i], status);
+            write_status(w, k, quotas.v[i], status);
         }
         kl_value_unref(status);
         kl_value_unref(used);

@@ -1,6 +1,6 @@
 /* scale.c - a Scale is a view: replicas and selector of an object, read and written at the paths that the
  * kind names. */
-#include "server/scale.h"
+#include "verbs/scale.h"
 
 #include <string.h>
 
@@ -8,8 +8,8 @@
 #include "model/object.h"
 #include "value/patch.h"
 #include "model/selector.h"
-#include "server/admission.h"
-#include "server/convert.h"
+#include "verbs/admission.h"
+#include "verbs/convert.h"
 #include "schema/edit.h"
 #include "schema/status.h"
 

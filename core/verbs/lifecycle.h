@@ -1,26 +1,26 @@
 /* lifecycle.h - the effects of a write: namespaces are emptied, CRDs are established and removed. Under the
  * lock. */
-#ifndef KL_SERVER_LIFECYCLE_H
-#define KL_SERVER_LIFECYCLE_H
+#ifndef KL_VERBS_LIFECYCLE_H
+#define KL_VERBS_LIFECYCLE_H
 
-#include "server/state.h"
+#include "verbs/call.h"
 #include "schema/status.h"
 
 /* After `object` was stored / removed (its last state). */
-void kl__after_put(kl_server *s, kl__kind *k, const kl_value *object);
-void kl__after_remove(kl_server *s, kl__kind *k, const kl_value *object);
+void kl__after_put(kl__world *w, kl__kind *k, const kl_value *object);
+void kl__after_remove(kl__world *w, kl__kind *k, const kl_value *object);
 /* The namespace may take new objects: 404 or 403. */
 KL_NODISCARD kl_status kl__namespace_open(
-    kl_server *s, const kl__kind *k, const char *ns, const char *name, kl_err *err);
+    kl__world *w, const kl__kind *k, const char *ns, const char *name, kl_err *err);
 
 /* crd.c: a CustomResourceDefinition about to be stored gets its status. */
 void kl__crd_prepare(const kl__call *c, const kl_value *old, const kl_value **crd);
 void kl__crd_validate(const kl__call *c, const kl_value *old, const kl_value *crd, kl__causes *causes);
-void kl__crd_serve(kl_server *s, const kl_value *crd); /* its kinds as the CRD says */
+void kl__crd_serve(kl__world *w, const kl_value *crd); /* its kinds as the CRD says */
 /* Names of the group may have become free or taken: updates the conditions of its definitions. */
-void kl__crd_reconsider(kl_server *s, const char *group);
-void kl__crd_unserve(kl_server *s, const kl_value *crd);
+void kl__crd_reconsider(kl__world *w, const char *group);
+void kl__crd_unserve(kl__world *w, const kl_value *crd);
 /* A terminating CRD whose objects are gone goes too. */
-void kl__crd_settle(kl_server *s, const char *group, const char *plural);
+void kl__crd_settle(kl__world *w, const char *group, const char *plural);
 
 #endif

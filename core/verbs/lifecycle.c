@@ -3,14 +3,14 @@
  *
  * A namespace that is deleted turns Terminating; its content is deleted with it. It goes when nothing is
  * left in it and no finalizer but our own ("kubernetes" in its spec) stands. */
-#include "server/lifecycle.h"
+#include "verbs/lifecycle.h"
 
 #include <string.h>
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "model/object.h"
-#include "server/access.h"
+#include "verbs/access.h"
 #include "schema/edit.h"
 
 static bool is(const kl__kind *k, const char *group, const char *plural)
@@ -18,9 +18,9 @@ static bool is(const kl__kind *k, const char *group, const char *plural)
     return !strcmp(k->group, group) && !strcmp(k->plural, plural);
 }
 
-kl_status kl__namespace_open(kl_server *s, const kl__kind *k, const char *ns, const char *name, kl_err *err)
+kl_status kl__namespace_open(kl__world *w, const kl__kind *k, const char *ns, const char *name, kl_err *err)
 {
-    kl__kind *namespaces = kl__kinds_get(s->kinds, "", "v1", "namespaces");
+    kl__kind *namespaces = kl__kinds_get(w->kinds, "", "v1", "namespaces");
     const kl__entry *e = kl__bucket_get(namespaces->bucket, ns);
     if (!e)
         return kl__fail_not_found(err, namespaces, ns);
@@ -31,16 +31,16 @@ kl_status kl__namespace_open(kl_server *s, const kl__kind *k, const char *ns, co
 }
 
 /* Deletes what a bucket holds under `prefix`; what finalizers hold stays, marked. */
-static void delete_all(kl_server *s, kl__bucket *b, const char *prefix)
+static void delete_all(kl__world *w, kl__bucket *b, const char *prefix)
 {
     kl__picture p;
     if (kl__bucket_picture(b, prefix, prefix, 0, &p))
         return;
     for (size_t i = 0; i < p.len; i++) {
-        kl__kind *k = kl__kinds_of_bucket(s->kinds, b); /* the last one may take the kind along */
+        kl__kind *k = kl__kinds_of_bucket(w->kinds, b); /* the last one may take the kind along */
         if (!k || !kl__bucket_get(b, p.keys[i]))
             continue;
-        kl__call c = {.s = s,
+        kl__call c = {.w = w,
             .kind = k,
             .ns = kl_object_namespace(p.objects[i]),
             .name = kl_object_name(p.objects[i]),
@@ -63,15 +63,15 @@ static void delete_all(kl_server *s, kl__bucket *b, const char *prefix)
 }
 
 /* A terminating namespace that is empty loses its finalizer, and goes when it has no other. */
-static void settle_namespace(kl_server *s, const char *ns)
+static void settle_namespace(kl__world *w, const char *ns)
 {
-    kl__kind *namespaces = kl__kinds_get(s->kinds, "", "v1", "namespaces");
+    kl__kind *namespaces = kl__kinds_get(w->kinds, "", "v1", "namespaces");
     const kl__entry *e = kl__bucket_get(namespaces->bucket, ns);
     if (!e || !kl_object_deleting(e->object))
         return;
     char *prefix = kl_sprintf("%s/", ns);
     kl__bucket *const *all;
-    size_t n = kl__store_buckets(s->store, &all);
+    size_t n = kl__store_buckets(w->store, &all);
     bool empty = true;
     for (size_t i = 0; i < n && empty; i++)
         empty = !kl__bucket_has(all[i], prefix);
@@ -81,9 +81,9 @@ static void settle_namespace(kl_server *s, const char *ns)
     const kl_value *o = kl_value_ref(e->object);
     KL_CUT(&o, "spec", "finalizers");
     if (kl_value_len(kl_value_at(o, "metadata", "finalizers", NULL)))
-        kl__store_put(s->store, namespaces->bucket, ns, kl_value_ref(o));
+        kl__store_put(w->store, namespaces->bucket, ns, kl_value_ref(o));
     else
-        kl_value_unref(kl__store_remove(s->store, namespaces->bucket, ns, o));
+        kl_value_unref(kl__store_remove(w->store, namespaces->bucket, ns, o));
     kl_value_unref(o);
 }
 
@@ -98,51 +98,51 @@ static bool has_kubernetes_finalizer(const kl_value *namespace)
     return false;
 }
 
-void kl__after_put(kl_server *s, kl__kind *k, const kl_value *object)
+void kl__after_put(kl__world *w, kl__kind *k, const kl_value *object)
 {
     const kl_value *o = kl_value_ref(object);
     if (is(k, KL_RBAC_GROUP, "clusterroles"))
-        kl__access_aggregate(s);
+        kl__access_aggregate(w);
     if (is(k, "", "namespaces") && kl_object_deleting(o) && has_kubernetes_finalizer(o)) {
         char *prefix = kl_sprintf("%s/", kl_object_name(o));
         kl__bucket *const *all;
-        for (size_t i = 0; i < kl__store_buckets(s->store, &all); i++) {
-            kl__kind *content = kl__kinds_of_bucket(s->kinds, all[i]);
+        for (size_t i = 0; i < kl__store_buckets(w->store, &all); i++) {
+            kl__kind *content = kl__kinds_of_bucket(w->kinds, all[i]);
             if (content && content->namespaced)
-                delete_all(s, all[i], prefix);
+                delete_all(w, all[i], prefix);
         }
         kl_free(prefix);
-        settle_namespace(s, kl_object_name(o));
+        settle_namespace(w, kl_object_name(o));
     }
     if (is(k, "apiextensions.k8s.io", "customresourcedefinitions")) {
-        kl__crd_serve(s, o);
-        kl__crd_reconsider(s, kl_value_str_at(o, "spec", "group", NULL));
+        kl__crd_serve(w, o);
+        kl__crd_reconsider(w, kl_value_str_at(o, "spec", "group", NULL));
         if (kl_object_deleting(o)) {
-            kl__bucket *b = kl__store_bucket(s->store, kl_value_str_at(o, "spec", "group", NULL),
+            kl__bucket *b = kl__store_bucket(w->store, kl_value_str_at(o, "spec", "group", NULL),
                 kl_value_str_at(o, "spec", "names", "plural", NULL));
-            delete_all(s, b, "");
-            kl__crd_settle(s, b->group, b->plural);
+            delete_all(w, b, "");
+            kl__crd_settle(w, b->group, b->plural);
         }
     }
     kl_value_unref(o);
 }
 
-void kl__after_remove(kl_server *s, kl__kind *k, const kl_value *object)
+void kl__after_remove(kl__world *w, kl__kind *k, const kl_value *object)
 {
     const char *ns = kl_object_namespace(object);
     if (is(k, KL_RBAC_GROUP, "clusterroles"))
-        kl__access_aggregate(s);
+        kl__access_aggregate(w);
     if (is(k, "apiextensions.k8s.io", "customresourcedefinitions")) {
-        kl__crd_unserve(s, object);
-        kl__crd_reconsider(s, kl_value_str_at(object, "spec", "group", NULL));
+        kl__crd_unserve(w, object);
+        kl__crd_reconsider(w, kl_value_str_at(object, "spec", "group", NULL));
         return;
     }
     bool custom = k->custom;
     char *group = kl_strdup(k->group), *plural = kl_strdup(k->plural);
     if (ns && *ns)
-        settle_namespace(s, ns);
+        settle_namespace(w, ns);
     if (custom)
-        kl__crd_settle(s, group, plural);
+        kl__crd_settle(w, group, plural);
     kl_free(group);
     kl_free(plural);
 }

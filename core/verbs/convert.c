@@ -1,12 +1,12 @@
 /* convert.c - objects into the stored version and out of it: renamed where that is enough, else converted. */
-#include "server/convert.h"
+#include "verbs/convert.h"
 
 #include "base/mem.h"
 #include "model/object.h"
 #include "model/resource.h"
 #include "schema/edit.h"
 #include "schema/normalize.h"
-#include "server/lifecycle.h"
+#include "verbs/lifecycle.h"
 #include "show/render.h"
 
 kl_status kl__see_as(
@@ -50,9 +50,9 @@ kl_status kl__see_all(const kl__call *c, const kl__filter *f, int64_t limit, kl_
     return st;
 }
 
-void kl__conversion_send(kl_server *s, kl_conversion_call *call, kl_server_webhook_done *done, void *arg)
+void kl__conversion_send(kl__world *w, kl_conversion_call *call, kl_server_webhook_done *done, void *arg)
 {
-    s->webhook(s->webhook_arg,
+    w->webhook(w->webhook_arg,
         &(kl_server_webhook){.url = call->url,
             .ca = call->ca,
             .body = kl_buf_str(&call->body),
@@ -68,7 +68,7 @@ void kl__conversion_send(kl_server *s, kl_conversion_call *call, kl_server_webho
  * versions. */
 static kl_status store_as(const kl__call *c, const kl_value *o, const kl_value **out, kl_err *err)
 {
-    const kl__kind *k = c->kind, *stored = kl__kinds_get(c->s->kinds, k->group, k->storage, k->plural);
+    const kl__kind *k = c->kind, *stored = kl__kinds_get(c->w->kinds, k->group, k->storage, k->plural);
     if (!c->conversions || stored == k) {
         *out = kl_value_ref(o);
         return KL_OK;
@@ -127,11 +127,11 @@ kl_status kl__write_end(
     if (c->dry_run)
         now = kl_value_ref(w->stored);
     else if (remove) {
-        now = kl__store_remove(c->s->store, c->kind->bucket, key, w->stored);
-        kl__after_remove(c->s, c->kind, now);
+        now = kl__store_remove(c->w->store, c->kind->bucket, key, w->stored);
+        kl__after_remove(c->w, c->kind, now);
     } else {
-        now = kl_value_ref(kl__store_put(c->s->store, c->kind->bucket, key, kl_value_ref(w->stored)));
-        kl__after_put(c->s, c->kind, now);
+        now = kl_value_ref(kl__store_put(c->w->store, c->kind->bucket, key, kl_value_ref(w->stored)));
+        kl__after_put(c->w, c->kind, now);
     }
     kl_status st = tell(w, now, out, err);
     kl_value_unref(now);
@@ -139,13 +139,13 @@ kl_status kl__write_end(
     return st;
 }
 
-kl__kind *kl__kind_of_stored(const kl_server *s, kl__kind *k, const kl_value *stored)
+kl__kind *kl__kind_of_stored(const kl__world *w, kl__kind *k, const kl_value *stored)
 {
     char *group = NULL, *version = NULL;
     if (!k->conversion || !kl_object_api_version(stored))
         return k;
     kl_api_version_split(kl_object_api_version(stored), &group, &version);
-    kl__kind *is = kl__kinds_get(s->kinds, group, version, k->plural);
+    kl__kind *is = kl__kinds_get(w->kinds, group, version, k->plural);
     kl_free(group);
     kl_free(version);
     return is ? is : k;

@@ -1,9 +1,9 @@
 /* scale.h - the scale subresource: an autoscaling/v1 Scale over the replicas of any kind that has them.
  * Under the lock. */
-#ifndef KL_SERVER_SCALE_H
-#define KL_SERVER_SCALE_H
+#ifndef KL_VERBS_SCALE_H
+#define KL_VERBS_SCALE_H
 
-#include "server/state.h"
+#include "verbs/call.h"
 
 /* The call names the object, with "scale" as its subresource. *out is a new reference to the Scale as it is
  * now. A write goes through the object itself: its rules hold, its resourceVersion is the Scale's (409 when

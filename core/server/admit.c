@@ -1,130 +1,23 @@
-/* access.c - from a request to a user, from a user to yes or no.
+/* admit.c - from a request to its user, and to yes or no.
  *
  *   token or certificate --> user --impersonation, if allowed--> user --core/rbac--> served, or 403 */
-#include "server/access.h"
+#include "server/admit.h"
 
 #include <string.h>
 #include <strings.h>
 
 #include "audit/audit.h"
-#include "base/map.h"
 #include "base/mem.h"
-#include "model/object.h"
 #include "schema/status.h"
 #include "server/rest.h"
 #include "rbac/attributes.h"
 #include "rbac/mask.h"
 #include "rbac/tokens.h"
+#include "verbs/access.h"
 
 #define AUTHENTICATED "system:authenticated"
 
-/* ------------------------------------------------------------------ where roles are */
-
-static const kl__bucket *bucket(kl_server *s, const char *plural)
-{
-    return kl__store_bucket(s->store, KL_RBAC_GROUP, plural);
-}
-
-static const kl_value *find_role(void *arg, const char *ns, const char *name)
-{
-    char *key = kl_key_join(ns, name);
-    const kl__entry *e = kl__bucket_get(bucket(arg, ns ? "roles" : "clusterroles"), key);
-    kl_free(key);
-    return e ? e->object : NULL;
-}
-
-static void each_binding(
-    void *arg, const char *ns, void (*fn)(void *fn_arg, const kl_value *binding), void *fn_arg)
-{
-    const kl__bucket *b = bucket(arg, ns ? "rolebindings" : "clusterrolebindings");
-    for (size_t i = 0; i < b->len; i++) {
-        const char *in = ns ? kl_object_namespace(b->v[i]->object) : NULL;
-        if (!ns || (in && !strcmp(in, ns)))
-            fn(fn_arg, b->v[i]->object);
-    }
-}
-
-kl_rbac_source kl__access_source(kl_server *s)
-{
-    return (kl_rbac_source){.role = find_role, .bindings = each_binding, .arg = s};
-}
-
-bool kl__access_allows(kl_server *s, const kl_value *user, const kl_rbac_request *request, kl_buf *why)
-{
-    if (!s->rbac)
-        return true;
-    kl_rbac_source source = kl__access_source(s);
-    return kl_rbac_allows(&source, user, request, why);
-}
-
-/* A service account, from its token. */
-static const kl_value *account(const char *user, const char *uid)
-{
-    const char *ns = user + sizeof "system:serviceaccount:" - 1;
-    char *groups = kl_sprintf(
-        "system:serviceaccounts,system:serviceaccounts:%.*s,system:authenticated", (int)strcspn(ns, ":"), ns);
-    const kl_value *v = kl__user_new(user, uid, groups);
-    kl_free(groups);
-    return v;
-}
-
-bool kl__access_asked(
-    kl_server *s, const kl_value *asker, const kl_value *attributes, kl__reasons *kept, const char **reason)
-{
-    const char *user = kl_value_str_at(attributes, "user", NULL);
-    const kl_value *who = user ? account(user, NULL) : kl_value_ref(asker ? asker : s->anybody);
-    kl_rbac_request r = {.verb = kl_value_str_at(attributes, "verb", NULL),
-        .path = kl_value_str_at(attributes, "path", NULL),
-        .group = kl_value_str_at(attributes, "group", NULL),
-        .resource = kl_value_str_at(attributes, "resource", NULL),
-        .sub = kl_value_str_at(attributes, "subresource", NULL),
-        .ns = kl_value_str_at(attributes, "namespace", NULL),
-        .name = kl_value_str_at(attributes, "name", NULL)};
-    kl_buf why = KL_BUF_INIT;
-    bool yes = kl__access_allows(s, who, &r, &why);
-    if (why.len) {
-        kept->v = kl_realloc(kept->v, (kept->n + 1) * sizeof *kept->v);
-        *reason = kept->v[kept->n++] = kl_strdup(kl_buf_str(&why));
-    }
-    kl_buf_fini(&why);
-    kl_value_unref(who);
-    return yes;
-}
-
-void kl__reasons_fini(kl__reasons *kept)
-{
-    for (size_t i = 0; i < kept->n; i++)
-        kl_free(kept->v[i]);
-    kl_free(kept->v);
-}
-
 /* ------------------------------------------------------------------ who asks */
-
-/* The service account of an issued token; a new reference, or NULL. */
-static const kl_value *of_issued(const kl_server *s, const char *token)
-{
-    const kl_value *claims = kl__issued_claims(s->issued, kl__server_wall(s), token);
-    if (!claims)
-        return NULL;
-    const char *ns = kl_value_str_at(claims, "kubernetes.io", "namespace", NULL),
-               *name = kl_value_str_at(claims, "kubernetes.io", "serviceaccount", "name", NULL),
-               *uid = kl_value_str_at(claims, "kubernetes.io", "serviceaccount", "uid", NULL);
-    char *key = kl_key_join(ns, name);
-    const kl__entry *e = kl__bucket_get(kl__store_bucket(s->store, "", "serviceaccounts"), key);
-    kl_free(key);
-    return e && !strcmp(kl_object_uid(e->object), uid) ? account(kl_value_str_at(claims, "sub", NULL), uid)
-                                                       : NULL;
-}
-
-const kl_value *kl__access_of_token(const kl_server *s, const char *token)
-{
-    if (!token || !*token)
-        return NULL;
-    const kl_value *user = kl_value_ref(s->tokens ? kl_map_get(s->tokens, token) : NULL);
-    if (!user)
-        user = of_issued(s, token);
-    return user || s->rbac || s->tokens ? user : kl_value_ref(s->anybody);
-}
 
 /* A new reference; NULL: unknown token. */
 static const kl_value *who(const kl_server *s, kl_httpd_request *http)
@@ -140,13 +33,13 @@ static const kl_value *who(const kl_server *s, kl_httpd_request *http)
         user = kl__user_new(cn, NULL, groups);
         kl_free(groups);
     } else
-        user = kl__access_of_token(s, token);
+        user = kl__access_of_token(&s->world, token);
     kl_free(cn);
     kl_free(organizations);
     if (user)
         return user;
-    if (!s->rbac)
-        return kl_value_ref(s->anybody);
+    if (!s->world.rbac)
+        return kl_value_ref(s->world.anybody);
     return given || peer == KL_PEER_BAD ? NULL
                                         : kl__user_new("system:anonymous", NULL, "system:unauthenticated");
 }
@@ -179,7 +72,7 @@ static kl_status check(kl_server *s, const kl_value *user, const kl_rbac_request
 {
     kl_buf why = KL_BUF_INIT;
     kl_status st = KL_OK;
-    if (!kl__access_allows(s, user, r, &why))
+    if (!kl__access_allows(&s->world, user, r, &why))
         st = refuse(user, r, &why, err);
     kl_buf_fini(&why);
     return st;
@@ -226,10 +119,10 @@ const kl_value *kl__access_admit(kl_server *s, kl_httpd_request *http)
                         : kl__api_fail(&err, 401, "Unauthorized", NULL, "Unauthorized");
     if (user)
         kl_audit_impersonated(record, user);
-    if (!st && s->rbac) {
+    if (!st && s->world.rbac) {
         kl_buf why = KL_BUF_INIT;
         kl__access_read(http, &asked);
-        bool yes = kl__access_allows(s, user, &asked.request, &why);
+        bool yes = kl__access_allows(&s->world, user, &asked.request, &why);
         kl_audit_decided(record, yes, kl_buf_str(&why));
         if (!yes)
             st = refuse(user, &asked.request, &why, &err);

@@ -1,20 +1,17 @@
-/* access.h - authentication and authorization of requests. Under the lock.
+/* access.h - who a token belongs to, and what its user may do. Under the lock.
  *
  * Without --authorization-mode RBAC every request is allowed: without a user's token its user is "kubelua",
  * an administrator. With it a request has a token or a certificate of a user, or it is system:anonymous, and
  * core/rbac decides. */
-#ifndef KL_SERVER_ACCESS_H
-#define KL_SERVER_ACCESS_H
+#ifndef KL_VERBS_ACCESS_H
+#define KL_VERBS_ACCESS_H
 
 #include "rbac/rbac.h"
-#include "server/state.h"
+#include "verbs/call.h"
 
-/* The user of the request (a new reference), impersonation included, when it may be served. NULL: the request
- * was answered with 401 or 403. */
-const kl_value *kl__access_admit(kl_server *s, kl_httpd_request *http);
 /* The user of a token, a new reference; NULL: unknown. */
-const kl_value *kl__access_of_token(const kl_server *s, const char *token);
-bool kl__access_allows(kl_server *s, const kl_value *user, const kl_rbac_request *request, kl_buf *why);
+const kl_value *kl__access_of_token(const kl__world *w, const char *token);
+bool kl__access_allows(kl__world *w, const kl_value *user, const kl_rbac_request *request, kl_buf *why);
 /* The callback of `authorizer` in expressions (see kl_cel_authorize): *reason lives as long as `kept`. user
  * NULL: the server itself. */
 typedef struct kl__reasons {
@@ -22,9 +19,9 @@ typedef struct kl__reasons {
     size_t n;
 } kl__reasons;
 bool kl__access_asked(
-    kl_server *s, const kl_value *user, const kl_value *attributes, kl__reasons *kept, const char **reason);
+    kl__world *w, const kl_value *user, const kl_value *attributes, kl__reasons *kept, const char **reason);
 void kl__reasons_fini(kl__reasons *kept);
-kl_rbac_source kl__access_source(kl_server *s);
+kl_rbac_source kl__access_source(kl__world *w);
 
 /* Roles and bindings grant no more than their writer holds: 403 otherwise. `o` as it is to be stored. */
 KL_NODISCARD kl_status kl__access_grant(
@@ -36,8 +33,8 @@ struct kl__write;
 void kl__access_check_params(const kl__call *c, const struct kl__write *w);
 
 /* Creates missing default roles. Before the first request. */
-KL_NODISCARD kl_status kl__access_begin(kl_server *s, kl_err *err);
+KL_NODISCARD kl_status kl__access_begin(kl__world *w, kl_err *err);
 /* A ClusterRole was added, deleted or changed: aggregated roles are rebuilt. */
-void kl__access_aggregate(kl_server *s);
+void kl__access_aggregate(kl__world *w);
 
 #endif

@@ -1,23 +1,23 @@
 /* collect.c - the writes of the garbage collector: they are calls of the verbs. */
-#include "server/collect.h"
+#include "verbs/collect.h"
 
 #include "base/log.h"
 #include "model/object.h"
 #include "owners/collect.h"
 #include "schema/edit.h"
-#include "server/convert.h"
-#include "server/plug.h"
+#include "verbs/convert.h"
+#include "verbs/plug.h"
 
-void kl__collect_forget(kl_server *s)
+void kl__collect_forget(kl__world *w)
 {
-    if (s->owners)
-        kl__owners_forget(s->owners);
+    if (w->owners)
+        kl__owners_forget(w->owners);
 }
 
-static kl__call call_for(kl_server *s, kl__kind *k, const kl_value *object)
+static kl__call call_for(kl__world *w, kl__kind *k, const kl_value *object)
 {
-    return (kl__call){.s = s,
-        .kind = kl__kind_of_stored(s, k, object),
+    return (kl__call){.w = w,
+        .kind = kl__kind_of_stored(w, k, object),
         .ns = kl_object_namespace(object),
         .name = kl_object_name(object),
         .manager = "kube-controller-manager",
@@ -58,11 +58,11 @@ static void delete_it(void *arg, kl__kind *k, const kl_value *object, const char
     kl_err_fini(&err);
 }
 
-void kl__collect(kl_server *s)
+void kl__collect(kl__world *w)
 {
-    if (s->owners)
+    if (w->owners)
         kl__collector_run(&(kl__collector){
-            .kinds = s->kinds, .owners = s->owners, .patch = patch, .remove = delete_it, .arg = s});
-    if (s->owners)
-        kl__plug_recount(s);
+            .kinds = w->kinds, .owners = w->owners, .patch = patch, .remove = delete_it, .arg = w});
+    if (w->owners)
+        kl__plug_recount(w);
 }

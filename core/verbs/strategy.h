@@ -1,9 +1,9 @@
 /* strategy.h - the rules of a kind's writes: first fields, generation, validation, and the fields of a status
  * write. */
-#ifndef KL_SERVER_STRATEGY_H
-#define KL_SERVER_STRATEGY_H
+#ifndef KL_VERBS_STRATEGY_H
+#define KL_VERBS_STRATEGY_H
 
-#include "server/state.h"
+#include "verbs/call.h"
 #include "schema/status.h"
 
 /* The object about to be created: status dropped (unless kept), first generation and the like. After a

@@ -1,6 +1,6 @@
 /* admission.c - see apiserver/pkg/admission/plugin/webhook: generic (matching), request (the review),
  * mutating and validating (the order). */
-#include "server/admission.h"
+#include "verbs/admission.h"
 
 #include <string.h>
 
@@ -14,8 +14,8 @@
 #include "policy/dispatch.h"
 #include "policy/hooks.h"
 #include "schema/edit.h"
-#include "server/access.h"
-#include "server/convert.h"
+#include "verbs/access.h"
+#include "verbs/convert.h"
 
 #define TIMEOUT_DEFAULT KL_WEBHOOK_TIMEOUT
 /* The limit for an object that changes faster than its webhooks answer. */
@@ -41,7 +41,8 @@ struct kl__admission {
     answer next; /* asked, hook */
     char *url, *ca, *uid;
     kl_time timeout;
-    kl_httpd_request *http;
+    void (*again)(void *arg); /* told when the answer is there */
+    void *again_arg;
 };
 
 static void answer_fini(answer *a)
@@ -99,14 +100,14 @@ bool kl__admission_waits(const kl__admission *a)
     return a && (a->waits || kl_conversions_wait(a->conversions));
 }
 
-kl_conversions *kl__admission_conversions(const kl_server *s, const kl__admission *a)
+kl_conversions *kl__admission_conversions(const kl__world *w, const kl__admission *a)
 {
-    return a && s->webhook ? a->conversions : NULL;
+    return a && w->webhook ? a->conversions : NULL;
 }
 
 kl_time kl__admission_wall(const kl__call *c)
 {
-    return c->admission ? c->admission->wall : kl__server_wall(c->s);
+    return c->admission ? c->admission->wall : kl__world_wall(c->w);
 }
 
 const kl_value *kl__admission_uid(const kl__call *c, const kl_value *fresh)
@@ -134,7 +135,7 @@ const char *kl__admission_name(const kl__call *c, char *fresh)
 
 static kl_match match_of(const kl__call *c, const char *operation, const kl_value *old, const kl_value *o)
 {
-    return (kl_match){.kinds = c->s->kinds,
+    return (kl_match){.kinds = c->w->kinds,
         .kind = c->kind,
         .operation = operation,
         .sub = c->sub,
@@ -145,7 +146,7 @@ static kl_match match_of(const kl__call *c, const char *operation, const kl_valu
 
 static const kl__bucket *configurations(const kl__call *c, bool mutating)
 {
-    const kl__kind *k = kl__kinds_get(c->s->kinds, KL_ADMISSION_GROUP, "v1",
+    const kl__kind *k = kl__kinds_get(c->w->kinds, KL_ADMISSION_GROUP, "v1",
         mutating ? "mutatingwebhookconfigurations" : "validatingwebhookconfigurations");
     return k ? k->bucket : NULL;
 }
@@ -153,7 +154,7 @@ static const kl__bucket *configurations(const kl__call *c, bool mutating)
 /* Webhooks are not called for their configurations: one that always refuses could not be removed. */
 static bool asks(const kl__call *c)
 {
-    return c->admission && c->s->webhook && strcmp(c->kind->group, KL_ADMISSION_GROUP);
+    return c->admission && c->w->webhook && strcmp(c->kind->group, KL_ADMISSION_GROUP);
 }
 
 bool kl__admission_mutates(const kl__call *c)
@@ -258,7 +259,7 @@ static const kl_value *request_of(
             : c->kind->namespaced                                  ? c->ns
                                                                    : NULL);
     kl_build_kstr(b, "operation", operation);
-    kl_build_kvalue(b, "userInfo", c->user ? c->user : c->s->anybody);
+    kl_build_kvalue(b, "userInfo", c->user ? c->user : c->w->anybody);
     add_object(b, "object", c, k, o);
     add_object(b, "oldObject", c, k, old);
     kl_build_key(b, "dryRun");
@@ -299,16 +300,6 @@ static kl_status ask(
     return kl_fail(err, KL_EAGAIN, "webhook %s must be called", name);
 }
 
-/* Handles the request again, unless its client has gone. */
-static void begin_again(kl__admission *a)
-{
-    kl_httpd_request *http = a->http;
-    if (!kl_httpd_again(http)) {
-        kl__admission_free(a);
-        kl_httpd_reply(http, 503, NULL, NULL, NULL, 0);
-    }
-}
-
 static void answered(void *arg, int code, const char *text, size_t n, const char *failure)
 {
     kl__admission *a = arg;
@@ -346,28 +337,29 @@ static void answered(void *arg, int code, const char *text, size_t n, const char
     a->v[a->n++] = *v;
     a->next = (answer){0};
     next_fini(a);
-    begin_again(a);
+    a->again(a->again_arg);
 }
 
 static void converted(void *arg, int code, const char *text, size_t n, const char *failure)
 {
     kl__admission *a = arg;
     kl_conversions_answer(a->conversions, code, text, n, failure);
-    begin_again(a);
+    a->again(a->again_arg);
 }
 
-static void convert(kl_server *s, kl__admission *a)
+static void convert(kl__world *w, kl__admission *a)
 {
     kl_conversion_call call;
     kl_conversions_call(a->conversions, &call);
-    kl__conversion_send(s, &call, converted, a);
+    kl__conversion_send(w, &call, converted, a);
 }
 
-void kl__admission_call(kl_server *s, kl__admission *a, kl_httpd_request *http)
+void kl__admission_call(kl__world *w, kl__admission *a, void (*again)(void *arg), void *arg)
 {
-    a->http = http;
+    a->again = again;
+    a->again_arg = arg;
     if (!a->waits) {
-        convert(s, a);
+        convert(w, a);
         return;
     }
     kl_builder *b = kl_builder_new();
@@ -390,7 +382,7 @@ void kl__admission_call(kl_server *s, kl__admission *a, kl_httpd_request *http)
     kl_value_encode(review, &body);
     kl_value_unref(review);
     char *url = kl_strdup(a->url), *ca = kl_strdup(a->ca); /* a may be gone when the call returns */
-    s->webhook(s->webhook_arg,
+    w->webhook(w->webhook_arg,
         &(kl_server_webhook){
             .url = url, .ca = ca, .body = kl_buf_str(&body), .len = body.len, .timeout = a->timeout},
         answered, a);
@@ -449,7 +441,7 @@ typedef struct asked {
 static bool authorize(void *arg, const kl_value *attributes, const char **reason)
 {
     asked *a = arg;
-    return kl__access_asked(a->c->s, a->c->user, attributes, &a->reasons, reason);
+    return kl__access_asked(a->c->w, a->c->user, attributes, &a->reasons, reason);
 }
 
 /* What one webhook is asked: what becomes of `o`, which was `old`. Either may be NULL. */
@@ -674,7 +666,7 @@ static kl_status admit_policies(
         .authorize = authorize,
         .arg = &a};
     call.match.name = c->name ? c->name : kl_object_name(o ? o : old);
-    kl_status st = kl_policies_admit(c->s->policies, &call, err);
+    kl_status st = kl_policies_admit(c->w->policies, &call, err);
     if (a.failed) {
         st = a.failed;
         if (err)

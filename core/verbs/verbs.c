@@ -16,12 +16,12 @@
 #include "model/object.h"
 #include "value/patch.h"
 #include "model/time.h"
-#include "server/access.h"
-#include "server/admission.h"
-#include "server/convert.h"
+#include "verbs/access.h"
+#include "verbs/admission.h"
+#include "verbs/convert.h"
 #include "schema/edit.h"
-#include "server/lifecycle.h"
-#include "server/plug.h"
+#include "verbs/lifecycle.h"
+#include "verbs/plug.h"
 #include "schema/managed.h"
 #include "schema/names.h"
 #include "schema/normalize.h"
@@ -30,14 +30,14 @@
 #include "schema/smp.h"
 #include "schema/typed_check.h"
 #include "schema/validate.h"
-#include "server/state.h"
+#include "verbs/call.h"
 #include "schema/status.h"
 #include "show/scaler.h"
-#include "server/strategy.h"
+#include "verbs/strategy.h"
 
 #define GENERATED_NAME_TRIES 8
 
-kl_time kl__server_wall(const kl_server *s) { return kl_clock_wall(s->clock); }
+kl_time kl__world_wall(const kl__world *w) { return kl_clock_wall(w->clock); }
 
 void kl__call_warn(const kl__call *c, const char *fmt, ...)
 {
@@ -173,7 +173,7 @@ static const kl__other_version *other_version(const kl__call *c, kl__other_versi
     if (!kl__kind_among(c->kind, "autoscaling/horizontalpodautoscalers"))
         return NULL;
     bool old = kl__is_old_scaler(c->kind);
-    const kl__kind *k = kl__kinds_get(c->s->kinds, c->kind->group, old ? "v2" : "v1", c->kind->plural);
+    const kl__kind *k = kl__kinds_get(c->w->kinds, c->kind->group, old ? "v2" : "v1", c->kind->plural);
     *out = (kl__other_version){.api_version = old ? "autoscaling/v2" : "autoscaling/v1",
         .schema = k->schema,
         .convert = old ? kl__scaler_to_v2 : kl__scaler_to_v1};
@@ -233,30 +233,30 @@ kl_status kl__verb_get(const kl__call *c, const kl_value **out, kl_err *err)
 
 /* ------------------------------------------------------------------ create */
 
-static void random_bytes(kl_server *s, void *to, size_t n)
+static void random_bytes(kl__world *w, void *to, size_t n)
 {
     unsigned char *at = to;
-    for (size_t i = 0; i < n && s->seeded; i++)
-        at[i] = (unsigned char)kl_random_next(&s->chance);
-    if (!s->seeded && getrandom(to, n, 0) != (ssize_t)n)
+    for (size_t i = 0; i < n && w->seeded; i++)
+        at[i] = (unsigned char)kl_random_next(&w->chance);
+    if (!w->seeded && getrandom(to, n, 0) != (ssize_t)n)
         kl_mem_die("getrandom");
 }
 
-static const kl_value *new_uid(kl_server *s)
+static const kl_value *new_uid(kl__world *w)
 {
     unsigned char b[16];
     char text[KL_UUID_MAX];
-    random_bytes(s, b, sizeof b);
+    random_bytes(w, b, sizeof b);
     return kl_value_of_str(kl_uuid_of(b, text));
 }
 
 /* Kubernetes' alphabet for generated names: no vowels, no look-alikes. */
-static char *generated_name(kl_server *s, const char *base)
+static char *generated_name(kl__world *w, const char *base)
 {
     static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
     unsigned char b[5];
     char tail[6] = {0};
-    random_bytes(s, b, sizeof b);
+    random_bytes(w, b, sizeof b);
     for (int i = 0; i < 5; i++)
         tail[i] = letters[b[i] % (sizeof letters - 1)];
     return kl_sprintf("%.58s%s", base, tail);
@@ -269,7 +269,7 @@ static void name_it(const kl__call *c, const kl_value **o)
     if ((name && *name) || !base || !*base)
         return;
     for (int i = 0; i < GENERATED_NAME_TRIES; i++) {
-        char *made = generated_name(c->s, base);
+        char *made = generated_name(c->w, base);
         const char *kept = kl__admission_name(c, made);
         if (kept) {
             KL_EDIT(o, kl_value_of_str(kept), "metadata", "name");
@@ -362,7 +362,7 @@ static kl_status create_decoded(
     kl_status st = check_namespace(c, &o, err);
     const char *given = kl_object_name(o);
     if (!st && c->kind->namespaced)
-        st = kl__namespace_open(c->s, c->kind, c->ns, given ? given : "", err);
+        st = kl__namespace_open(c->w, c->kind, c->ns, given ? given : "", err);
     const char *rv = kl_object_rv(o);
     if (!st && rv && *rv)
         st = kl__api_fail(
@@ -382,7 +382,7 @@ static kl_status create_decoded(
                 KL_CUT(&o, "metadata", system[i]);
         const char *uid = kl_object_uid(o);
         if (!c->any_status || !uid || !*uid)
-            KL_EDIT(&o, kl__admission_uid(c, new_uid(c->s)), "metadata", "uid");
+            KL_EDIT(&o, kl__admission_uid(c, new_uid(c->w)), "metadata", "uid");
         KL_EDIT(&o, now_text(c), "metadata", "creationTimestamp");
         kl__strategy_create(c, &o, &causes);
         if (!causes.len) {

@@ -10,14 +10,14 @@
 #include "builtin/habits.h"
 #include "model/object.h"
 #include "model/time.h"
-#include "server/admission.h"
-#include "server/convert.h"
+#include "verbs/admission.h"
+#include "verbs/convert.h"
 #include "schema/edit.h"
-#include "server/lifecycle.h"
+#include "verbs/lifecycle.h"
 #include "show/render.h"
-#include "server/state.h"
+#include "verbs/call.h"
 #include "schema/status.h"
-#include "server/strategy.h"
+#include "verbs/strategy.h"
 #include "owners/owners.h"
 
 #define CRD_FINALIZER "customresourcecleanup.apiextensions.k8s.io"
@@ -250,11 +250,11 @@ kl_status kl__verb_delete(
         if (c->dry_run || (was && held && kl_value_equal(o, old)))
             *out = kl_value_ref(o);
         else if (held || grace > 0) {
-            *out = kl_value_ref(kl__store_put(c->s->store, c->kind->bucket, key, kl_value_ref(o)));
-            kl__after_put(c->s, c->kind, *out);
+            *out = kl_value_ref(kl__store_put(c->w->store, c->kind->bucket, key, kl_value_ref(o)));
+            kl__after_put(c->w, c->kind, *out);
         } else {
-            *out = kl__store_remove(c->s->store, c->kind->bucket, key, o);
-            kl__after_remove(c->s, c->kind, *out);
+            *out = kl__store_remove(c->w->store, c->kind->bucket, key, o);
+            kl__after_remove(c->w, c->kind, *out);
         }
     } else
         *out = kl_value_ref(old); /* a second delete changes nothing */

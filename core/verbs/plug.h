@@ -1,8 +1,8 @@
 /* plug.h - admission plugins (core/builtin/plugins.h) and their view of the server. Under the lock. */
-#ifndef KL_SERVER_PLUG_H
-#define KL_SERVER_PLUG_H
+#ifndef KL_VERBS_PLUG_H
+#define KL_VERBS_PLUG_H
 
-#include "server/state.h"
+#include "verbs/call.h"
 
 /* Whether any plugin looks at the call's object: a built-in kind's, and not a subresource. */
 bool kl__plug_cares(const kl__call *c);
@@ -18,6 +18,6 @@ KL_NODISCARD kl_status kl__plug_charge(
     const kl__call *c, const kl_value *old, const kl_value *o, bool dry, kl_err *err);
 /* Recomputes the status of all quotas, as kube-controller-manager's quota controller does. Not within a
  * verb. */
-void kl__plug_recount(kl_server *s);
+void kl__plug_recount(kl__world *w);
 
 #endif

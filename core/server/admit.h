@@ -1,0 +1,11 @@
+/* admit.h - authentication and authorization of requests. Under the lock. */
+#ifndef KL_SERVER_ADMIT_H
+#define KL_SERVER_ADMIT_H
+
+#include "server/state.h"
+
+/* The user of the request (a new reference), impersonation included, when it may be served. NULL: the request
+ * was answered with 401 or 403. */
+const kl_value *kl__access_admit(kl_server *s, kl_httpd_request *http);
+
+#endif

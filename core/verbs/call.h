@@ -1,0 +1,74 @@
+/* call.h - the verbs: what a call does to an object. A call knows its user and its kind, and nothing of how
+ * it came. All functions under the lock of the world's owner. */
+#ifndef KL_VERBS_CALL_H
+#define KL_VERBS_CALL_H
+
+#include "base/random.h"
+#include "schema/kinds.h"
+#include "store/store.h"
+#include "verbs/webhook.h"
+
+/* The objects, and what is known of them. */
+typedef struct kl__world {
+    kl_clock *clock;
+    kl__types *types; /* built-in; immutable */
+    kl__kinds *kinds;
+    kl__store *store;
+    struct kl__owners *owners; /* the garbage collector's graph; NULL: there is none */
+    uint64_t next_address;     /* of service cluster IPs */
+    kl_random chance;          /* of uids and generated names; `seeded`, or unused */
+    bool seeded;
+    struct kl_policies *policies;      /* compiled ones */
+    bool rbac;                         /* Roles decide what users may do */
+    struct kl_map *tokens;             /* of users, or NULL: see rbac/tokens.h */
+    struct kl_map *issued;             /* of service accounts, and their claims: see rbac/tokens.h */
+    const kl_value *anybody;           /* the user of a request without a token, where none is needed */
+    kl_server_webhook_caller *webhook; /* NULL: webhooks are not called */
+    void *webhook_arg;
+    /* The versions of a resource that are not in `keep` (NULL-terminated) are about to be served no more. */
+    void (*unserved)(void *arg, const char *group, const char *plural, const char *const *keep);
+    void *unserved_arg;
+} kl__world;
+
+typedef enum kl__validation { KL_FIELDS_WARN, KL_FIELDS_STRICT, KL_FIELDS_IGNORE } kl__validation;
+
+/* One call. Strings are borrowed from its maker. */
+typedef struct kl__call {
+    kl__world *w;
+    struct kl_audit_record *audit; /* its audit record; NULL: none */
+    kl__kind *kind;
+    const char *ns, *name, *sub; /* NULL when not given */
+    /* The body of a subresource may have its own kind ("autoscaling/v1", "Scale"), which webhooks get; NULL:
+     * the resource's. */
+    const char *own_version, *own_kind;
+    const kl_value *user; /* the user; NULL: the server itself */
+    const char *manager;  /* never NULL */
+    bool manager_given;   /* by ?fieldManager= */
+    bool dry_run;
+    bool any_status; /* kl_server_load: status and uid are part of the object */
+    kl__validation validation;
+    /* answers of webhooks so far (admission.h); NULL: they are not called */
+    struct kl__admission *admission;
+    /* answers of conversion webhooks (convert.h); NULL: they cannot be called */
+    struct kl_conversions *conversions;
+    kl_buf *warnings; /* "Warning: ...\r\n" lines, or NULL */
+} kl__call;
+
+/* On success *out is a new reference to the client's answer (storage form); *code 200, 201 or 202. */
+KL_NODISCARD kl_status kl__verb_create(
+    const kl__call *c, const kl_value *body, const kl_value **out, kl_err *err);
+KL_NODISCARD kl_status kl__verb_update(
+    const kl__call *c, const kl_value *body, const kl_value **out, int *code, kl_err *err);
+typedef enum kl__patch { KL_PATCH_JSON, KL_PATCH_MERGE, KL_PATCH_STRATEGIC, KL_PATCH_APPLY } kl__patch;
+KL_NODISCARD kl_status kl__verb_patch(const kl__call *c, kl__patch type, bool force, const kl_value *patch,
+    const kl_value **out, int *code, kl_err *err);
+KL_NODISCARD kl_status kl__verb_delete(
+    const kl__call *c, const kl_value *options, const kl_value **out, int *code, kl_err *err);
+/* The stored object of the call, borrowed; or 404. */
+KL_NODISCARD kl_status kl__verb_get(const kl__call *c, const kl_value **out, kl_err *err);
+
+/* A Warning header of the answer, if the call wants any. */
+void kl__call_warn(const kl__call *c, const char *fmt, ...) KL_PRINTF(2, 3);
+kl_time kl__world_wall(const kl__world *w);
+
+#endif

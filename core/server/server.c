@@ -174,6 +174,10 @@ static void begin_world(kl_server *s, const kl_server_options *o, kl_clock *cloc
         .webhook_arg = o->webhook_arg,
         .unserved = kl__watches_drop,
         .unserved_arg = s};
+}
+
+static void begin_kinds(kl_server *s)
+{
     for (size_t i = 0; i < kl__kinds_len(s->world.kinds); i++) {
         kl__kind *k = kl__kinds_at(s->world.kinds, i);
         /* two APIs of the same objects */
@@ -202,6 +206,7 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
     kl_status st = o->data ? kl__durable_open(s, o->data, &birth, err) : KL_OK;
     if (birth)
         kl__store_begin(s->world.store, birth);
+    begin_kinds(s);
     kl_lock(&s->mu);
     if (!st)
         st = kl__durable_restore(s, err);

@@ -1,8 +1,6 @@
 -- project.lua - the files of a new controller (kubelua init): texts with names in them, out of which a
 -- project is made.
 
-local core = require "kubelua.core"
-local rbac = require "kubelua.rbac"
 
 local M = {}
 
@@ -272,67 +270,6 @@ generatorOptions:
   disableNameSuffixHash: true # a changed script is taken by the pods that run: nothing is rolled out
 ]]
 
-local DEPLOYMENT = [[
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: @NAME@
-  namespace: @NAMESPACE@
-  labels: {app.kubernetes.io/name: @NAME@}
-spec:
-  replicas: 2
-  selector:
-    matchLabels: {app.kubernetes.io/name: @NAME@}
-  template:
-    metadata:
-      labels: {app.kubernetes.io/name: @NAME@}
-    spec:
-      serviceAccountName: @NAME@
-      terminationGracePeriodSeconds: 40
-      securityContext:
-        runAsNonRoot: true
-        runAsUser: 65532
-        seccompProfile: {type: RuntimeDefault}
-      containers:
-      - name: kubelua
-        image: kubelua:latest
-        args:
-        - run
-        - /controllers/@NAME@.lua
-        - --leader-elect
-        - --leader-elect-resource-name=@NAME@
-        - --leader-elect-resource-namespace=@NAMESPACE@
-        - --metrics-bind-address=0.0.0.0:8080
-        - --health-probe-bind-address=0.0.0.0:8081
-        env: # Events are about this pod; the control socket (kubectl exec ... kubelua why) has a place
-        - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
-        - {name: POD_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
-        - {name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}
-        - {name: XDG_RUNTIME_DIR, value: /run/kubelua}
-        ports:
-        - {name: metrics, containerPort: 8080}
-        - {name: health, containerPort: 8081}
-        livenessProbe:
-          httpGet: {path: /healthz, port: health}
-        readinessProbe:
-          httpGet: {path: /readyz, port: health}
-        resources:
-          requests: {cpu: 50m, memory: 64Mi}
-          limits: {memory: 256Mi}
-        securityContext:
-          allowPrivilegeEscalation: false
-          readOnlyRootFilesystem: true
-          capabilities: {drop: [ALL]}
-        volumeMounts:
-        - {name: controllers, mountPath: /controllers, readOnly: true}
-        - {name: run, mountPath: /run/kubelua}
-      volumes:
-      - name: controllers
-        configMap: {name: @NAME@-scripts}
-      - name: run
-        emptyDir: {medium: Memory, sizeLimit: 1Mi}
-]]
-
 local function filled(text, words)
   return (text:gsub("@(%u+)@", function(word) return words[word] or error("no word for " .. word) end))
 end
@@ -409,18 +346,6 @@ function M.files(name, kind, namespace)
   }
   if kind.custom then files["crds/" .. kind.plural .. ".yaml"] = filled(CRD, words) end
   return files
-end
-
---- deploy/manifests.yaml: namespace, rights (as rbac.objects has them) and the Deployment.
----@param name string
----@param namespace string
----@param objects table[]
----@return string
-function M.manifests(name, namespace, objects)
-  local ns = core.to_yaml(core.value({ apiVersion = "v1", kind = "Namespace",
-    metadata = { name = namespace } }, "the namespace")):gsub("\n+$", "")
-  return table.concat({ ns, (rbac.yaml(objects, {}):gsub("\n+$", "")),
-    filled(DEPLOYMENT, { NAME = name, NAMESPACE = namespace }) }, "\n---\n")
 end
 
 return M

@@ -149,6 +149,12 @@ function M.of_certificates(namespace, name, add)
     why = "certificates of webhooks" }
 end
 
+--- What the ConfigMap of params takes, which `kubelua run --params configmap/NS/NAME` watches.
+function M.of_params(namespace, name, add)
+  add { kind = "v1/ConfigMap", verbs = { "get", "list", "watch" }, names = { name },
+    namespaces = { namespace }, why = "params" }
+end
+
 -- What a verb of ours is in the words of the authorizer. An apply creates what is not there.
 local RBAC = {
   apply = { "create", "patch" }, create = { "create" }, update = { "update" }, patch = { "patch" },

@@ -171,6 +171,15 @@ local function method(r, node)
   end
 end
 
+-- pcall(ctx.create, ctx, object) or kube.try(ctx.create, ctx, object), as ctx:create(object) would be.
+local function protected(r, node)
+  local fn, object = node.args[1], node.args[2]
+  if fn and object and fn.t == "index" and is_ctx(fn.obj) and is_ctx(object) then
+    method(r, { obj = object, name = tree.text(fn.key), args = { table.unpack(node.args, 3) },
+      line = node.line })
+  end
+end
+
 -- The kinds of one effect, a kind alone or a list of objects.
 local function effect(r, word, value, line)
   local found = kind_of(value)
@@ -212,6 +221,7 @@ function M.read(text, resources, add, unknown)
   local r = { resources = resources, subjects = subjects_of(list), add = with_reads(add), unknown = unknown }
   tree.each(list, function(node)
     if node.t == "method" then method(r, node) end
+    if node.t == "call" then protected(r, node) end
     if node.t == "return" and #node.values == 1 then effects(r, node.values[1], node.line) end
   end)
 end

@@ -1,6 +1,5 @@
---- deploy_spec.lua - what deploy/ holds is accepted by a real API server, its rights are enough for the
---- policy, and the image has what the
--- program needs.
+--- deploy_spec.lua - what `kubelua rbac -o manifests` prints for a policy is accepted by a real API server, its
+--- rights are enough for the policy, and the image has what the program needs.
 -- not in asan, tsan: the manifests are the subject
 
 local controller = require "support.controller"
@@ -9,16 +8,18 @@ local process = require "support.process"
 local servers = require "support.servers"
 local wait = require "support.wait"
 
-local YAML = "deploy/noderesource.yaml"
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
+local YAML = process.tmpname ".yaml"
 local SILENT, RESERVE = "edge-02", "reserve-01"
 local BATCH_CPU = "kubernetes.io/batch-cpu"
 
+process.write(YAML, (process.run(KUBELUA .. " rbac controllers/koordinator/noderesource.lua -n kubelua-system \z
+  --crds controllers/koordinator/crds -o manifests")))
 local manifests = {}
 for _, o in ipairs(kube.yaml(process.read(YAML), YAML)) do manifests[o.kind] = o end
 
 servers.only_real(function(name, start)
-  describe("deploy/noderesource.yaml at " .. name, function()
+  describe("what `rbac -o manifests` prints at " .. name, function()
     local server, client, agents
     lazy_setup(function()
       server = start { own = true, crds = { "controllers/koordinator/crds" }, load = { "controllers/demo" } }
@@ -33,31 +34,17 @@ servers.only_real(function(name, start)
     it("is accepted", function()
       server:must_kubectl("create", "namespace", manifests.Namespace.metadata.name, "--save-config")
       local out = server:must_kubectl("apply", "--dry-run=server", "--validate=strict", "-f", YAML)
-      assert.equal(7, select(2, out:gsub("%(server dry run%)", "")), out)
+      assert.equal(9, select(2, out:gsub("%(server dry run%)", "")), out)
       assert.is_nil(out:find("Warning", 1, true), out)
     end)
 
-    it("is made with its scripts by one command, and with the PodMonitor where there are such", function()
+    it("goes with the PodMonitor, where there are such", function()
       server:must_kubectl("apply", "-f", "spec/fixtures/prometheus/podmonitors.yaml")
       server:wait_established("crd/podmonitors.monitoring.coreos.com")
-      local out = server:must_kubectl("apply", "--dry-run=server", "--validate=strict", "-k",
-        "controllers/koordinator")
-      assert.equal(8, select(2, out:gsub("%(server dry run%)", "")), out)
       server:must_kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "deploy/podmonitor.yaml")
-      local rendered = server:must_kubectl("kustomize", "controllers/koordinator")
-      local scripts
-      for _, o in ipairs(kube.yaml(rendered, "the kustomization")) do
-        if o.kind == "ConfigMap" then scripts = o end
-      end
-      local dir = process.tmpname ".scripts"
-      process.run("mkdir -p " .. process.quote(dir))
-      for file, text in pairs(scripts.data) do
-        assert.equal(process.read("controllers/koordinator/" .. file), text, file)
-        process.write(dir .. "/" .. file, text)
-      end
-      local said, status = process.run(KUBELUA .. " check " .. process.quote(dir .. "/noderesource.lua"))
-      assert.equal(0, status, "kustomization.yaml lacks a module: " .. said)
-      assert.equal("noderesource-scripts", scripts.metadata.name)
+      local labels = manifests.Deployment.spec.template.metadata.labels
+      local monitor = kube.yaml(process.read "deploy/podmonitor.yaml")[1]
+      for key, value in pairs(monitor.spec.selector.matchLabels) do assert.equal(value, labels[key]) end
     end)
 
     it("gives rights that are enough: the policy converges with them and is refused nothing", function()

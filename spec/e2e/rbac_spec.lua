@@ -110,6 +110,23 @@ return kube.controller { name = "owner", resource = "v1/ConfigMap", owns = { "v1
     assert.matches('# secrets: owns of owner\n', rbac(path))
   end)
 
+  it("reads calls in pcall and kube.try", function()
+    local path = write [[
+local kube = require "kubelua"
+return kube.controller { name = "protected", resource = "v1/ConfigMap", reconcile = function(o, ctx)
+  pcall(ctx.delete, ctx, "v1/Secret", "x")
+  kube.try(ctx.create, ctx, { kind = "v1/LimitRange", name = "x" })
+  local made, why = kube.try(ctx.create, ctx, other(o))
+  pcall(print, ctx, o)
+end }
+]]
+    local out = rbac(path)
+    assert.matches('# secrets: [^\n]*:3\n[^#]*verbs: %["delete"%]', out)
+    assert.matches('# limitranges: [^\n]*:4\n[^#]*verbs: %["create"%]', out)
+    assert.matches("served.lua:5: ctx:create(other(...)): the kind is not a literal there", out, 1, true)
+    assert.is_nil(out:find("served.lua:6", 1, true), out)
+  end)
+
   it("adds what the tests beside a script do", function()
     local path, dir = write [[
 local kube = require "kubelua"
@@ -233,6 +250,67 @@ return kube.controller { name = "keeps", resource = "v1/ConfigMap", shard = { by
     local out, code = rbac(path)
     assert.equal(0, code, out)
     assert.matches("name: alone\nrules:\n# nodes: [^\n]*served.lua:1\n", out)
+  end)
+
+  -- The objects of `-o manifests` by kind; of ConfigMaps by name.
+  local function manifests(...)
+    local out, code = rbac(...)
+    assert.equal(0, code, out)
+    local by = {}
+    for _, o in ipairs(kube.yaml(out)) do by[o.kind == "ConfigMap" and o.metadata.name or o.kind] = o end
+    return by, out
+  end
+
+  it("prints all that a cluster needs to run a script: with its modules, params and webhooks", function()
+    local path, dir = write [[
+local kube = require "kubelua"
+local part = require "parts.one"
+return { kube.controller { name = "main", resource = "v1/Service",
+  params = { zone = "a", count = 3, map = { a = 1 }, key = { type = "secret" }, own = 1, void = {} },
+  reconcile = function() part() end },
+  kube.controller { name = "other", resource = "v1/Secret", params = { zone = "a", own = 2 }, reconcile = function() end },
+  kube.webhook { name = "hook.example.com", resource = "v1/Service", validate = function() end } }
+]]
+    process.run("mkdir -p " .. process.quote(dir .. "/parts"))
+    process.write(dir .. "/parts/one.lua", "return function() end\n")
+    local by = manifests(path, "-n system -o manifests")
+    local pod = by.Deployment.spec.template.spec
+    assert.equal("system", by.Namespace.metadata.name)
+    assert.equal("main", pod.serviceAccountName)
+    assert.equal(process.read(path), by["main-scripts"].data["served.lua"])
+    assert.equal("return function() end\n", by["main-scripts"].data["parts.one.lua"])
+    local places = {}
+    for _, item in ipairs(pod.volumes[1].configMap.items) do places[item.key] = item.path end
+    assert.same({ ["served.lua"] = "served.lua", ["parts.one.lua"] = "parts/one.lua" }, places)
+    assert.equal([[{"count":"3","main.own":"1","map":"{\"a\":1}","other.own":"2","void":"{}","zone":"a"}]],
+      tostring(by["main-params"].data))
+    local words = {}
+    for i, word in ipairs(pod.containers[1].args) do words[i] = word end
+    words = table.concat(words, " ")
+    for _, word in ipairs { "run /controllers/served.lua --leader-elect ",
+      "--leader-elect-resource-name=main --leader-elect-resource-namespace=system ",
+      "--params=configmap/system/main-params", "--webhook-service=system/main-webhook" } do
+      assert.truthy(words:find(word, 1, true), words)
+    end
+    assert.equal("main-webhook", by.Service.metadata.name)
+    assert.equal("webhook", pod.containers[1].ports[3].name)
+    local named = {}
+    for _, rule in ipairs(by.Role.rules) do
+      for _, name in ipairs(rule("resourceNames") or {}) do named[rule.resources[1]] = name end
+    end
+    assert.same({ configmaps = "main-params", leases = "main", secrets = "main-webhook-webhook-tls" }, named)
+  end)
+
+  it("prints no more than a script needs", function()
+    local path = write(SCRIPT)
+    local by, out = manifests(path, "-o manifests --name mine")
+    assert.equal("mine", by.Deployment.metadata.name)
+    assert.truthy(out:find("--leader-elect-resource-name=rbac-spec", 1, true))
+    assert.is_nil(by.Namespace or by.Service or by["mine-params"])
+    assert.is_nil(by.Deployment.spec.template.spec.volumes[1].configMap("items"))
+    local _, elsewhere = write(HOOKS)
+    out = rbac(path, elsewhere .. "/served.lua", "-o manifests 2>&1")
+    assert.matches("served.lua is not below [^\n]*: a ConfigMap is one directory", out)
   end)
 
   it("names the way out of a kind that it does not know", function()

@@ -3,6 +3,7 @@
 local annotations = require "kubelua.cli.annotations"
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
+local deployment = require "kubelua.deployment"
 local object = require "kubelua.object"
 local project = require "kubelua.project"
 local rbac = require "kubelua.rbac"
@@ -93,7 +94,8 @@ function M.run(env)
   -- The reasons of rules name files as one sees them within the project.
   local script = name .. ".lua"
   local seen = (dir .. "/" .. script):gsub("%p", "%%%0")
-  local manifests = project.manifests(name, namespace, objects):gsub(seen, script)
+  local manifests = deployment.yaml { name = name, namespace = namespace, lease = name, scripts = { script },
+    objects = objects }:gsub(seen, script)
   write(dir .. "/deploy/manifests.yaml", manifests)
   paths[#paths + 1] = "deploy/manifests.yaml"
   for _, path in ipairs(paths) do print("wrote " .. dir .. "/" .. path) end

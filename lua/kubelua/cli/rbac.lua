@@ -3,6 +3,7 @@
 local budget = require "kubelua.reader.budget"
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
+local deployment = require "kubelua.deployment"
 local rbac = require "kubelua.rbac"
 local recorded = require "kubelua.rbac_recorded"
 local source = require "kubelua.rbac_source"
@@ -27,8 +28,9 @@ M.options = {
     be repeated)", type = "list" },
   { "--crds", "FILE|DIR", "definitions of the kinds, for their plurals and for --record (may be repeated)",
     type = "list" },
-  { "--output", "FORMAT", "yaml, json, or values: the chart's `rules` (yaml)", brief = "-o",
-    values = "yaml json values" },
+  { "--output", "FORMAT", "yaml, json, values: the chart's `rules`, or manifests: all that a cluster needs \z
+    to run the scripts, with --bind and --leader-elect (yaml)", brief = "-o",
+    values = "yaml json values manifests" },
 }
 
 -- ---------------------------------------------------------------- needs
@@ -214,6 +216,8 @@ local function print_json(objects)
     true))
 end
 
+local WRITERS = { yaml = rbac.yaml, values = rbac.values }
+
 local function print_yaml(env, objects, notes, tests, write)
   local runs = env.options.recorded and " and recorded runs" or ""
   local head = { ("kubelua rbac %s: from the tables and the source%s"):format(table.concat(env.words, " "),
@@ -228,6 +232,24 @@ local function print_yaml(env, objects, notes, tests, write)
   io.write(write(objects, head))
 end
 
+-- What `-o manifests` adds to rights: the scripts, their params, a Service. The options say so before the
+-- rights are made.
+local function deployed(programs, o)
+  local name, hooks, scripts = o.name, false, {}
+  for i, program in ipairs(programs) do
+    local first = program.controllers[1]
+    name = name or first and (first.manager or first.name) or program.webhooks[1] and program.webhooks[1].name
+    hooks = hooks or #program.webhooks > 0
+    scripts[i] = program.path:match "[^/]*$"
+  end
+  if not name then error("no controller or webhook is in these scripts", 0) end
+  o.bind, o.leader_elect = true, true
+  o.name, o.namespace = name, o.namespace or "default"
+  if hooks then o.webhook_service = ("%s/%s-webhook"):format(o.namespace, name) end
+  return { name = name, namespace = o.namespace, scripts = scripts, sources = deployment.sources(programs),
+    params = deployment.params(programs), webhooks = hooks }
+end
+
 function M.run(env)
   local o = env.options
   local format = o.output or "yaml"
@@ -236,7 +258,9 @@ function M.run(env)
   local needs = {}
   local function add(need) needs[#needs + 1] = need end
   local programs = common.programs(env, env.words)
+  local d = format == "manifests" and deployed(programs, o)
   local first, by_name, notes = needs_of(programs, o, add)
+  if d and next(d.params) then rbac.of_params(d.namespace, d.name .. "-params", add) end
   local kinds = {}
   local tests = o.record and of_records(env, by_name, add)
   of_recordings(env, by_name, kinds, add)
@@ -253,7 +277,10 @@ function M.run(env)
   if format == "json" then
     print_json(objects)
   else
-    print_yaml(env, objects, notes, tests, format == "values" and rbac.values or rbac.yaml)
+    print_yaml(env, objects, notes, tests, WRITERS[format] or function(list, head)
+      d.objects, d.lease = list, first
+      return deployment.yaml(d, head)
+    end)
   end
   return tests and tests.failed > 0 and 1 or 0
 end

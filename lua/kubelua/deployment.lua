@@ -1,0 +1,206 @@
+-- deployment.lua - what a cluster needs to run scripts, as YAML: a namespace, rights, the scripts and their
+-- params in ConfigMaps, a Service for webhooks, and the Deployment that runs them.
+
+local checks = require "kubelua.checks"
+local core = require "kubelua.core"
+local rbac = require "kubelua.rbac"
+
+local M = {}
+
+local DEPLOYMENT = [[
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: @NAME@
+  namespace: @NAMESPACE@
+  labels: {app.kubernetes.io/name: @NAME@}
+spec:
+  replicas: 2
+  selector:
+    matchLabels: {app.kubernetes.io/name: @NAME@}
+  template:
+    metadata:
+      labels: {app.kubernetes.io/name: @NAME@}
+    spec:
+      serviceAccountName: @NAME@
+      terminationGracePeriodSeconds: 40
+      securityContext:
+        runAsNonRoot: true
+        runAsUser: 65532
+        seccompProfile: {type: RuntimeDefault}
+      containers:
+      - name: kubelua
+        image: kubelua:latest
+        args:
+        - run
+@SCRIPTS@        - --leader-elect
+        - --leader-elect-resource-name=@LEASE@
+        - --leader-elect-resource-namespace=@NAMESPACE@
+        - --metrics-bind-address=0.0.0.0:8080
+        - --health-probe-bind-address=0.0.0.0:8081
+@ARGS@        env: # Events are about this pod; the control socket (kubectl exec ... kubelua why) has a place
+        - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+        - {name: POD_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
+        - {name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}
+        - {name: XDG_RUNTIME_DIR, value: /run/kubelua}
+        ports:
+        - {name: metrics, containerPort: 8080}
+        - {name: health, containerPort: 8081}
+@PORTS@        livenessProbe:
+          httpGet: {path: /healthz, port: health}
+        readinessProbe:
+          httpGet: {path: /readyz, port: health}
+        resources:
+          requests: {cpu: 50m, memory: 64Mi}
+          limits: {memory: 512Mi}
+        securityContext:
+          allowPrivilegeEscalation: false
+          readOnlyRootFilesystem: true
+          capabilities: {drop: [ALL]}
+        volumeMounts:
+        - {name: controllers, mountPath: /controllers, readOnly: true}
+        - {name: run, mountPath: /run/kubelua}
+      volumes:
+      - name: controllers
+        configMap:
+          name: @NAME@-scripts
+@ITEMS@      - name: run
+        emptyDir: {medium: Memory, sizeLimit: 1Mi}
+]]
+
+
+local function filled(text, words)
+  return (text:gsub("@(%u+)@", function(word) return words[word] or error("no word for " .. word) end))
+end
+
+local function yaml(o) return (core.to_yaml(core.value(o, o.kind)):gsub("\n+$", "")) end
+
+local function config_map(name, namespace, data)
+  return yaml { apiVersion = "v1", kind = "ConfigMap", metadata = { name = name, namespace = namespace },
+    data = data }
+end
+
+-- ---------------------------------------------------------------- scripts
+
+local function directory(path) return path:match "^(.*/)[^/]*$" or "" end
+
+--- The files of programs below the directory of the scripts: lists of { key, path, text }. A key of a
+--- ConfigMap has no "/": a file of a subdirectory is called as `require` does.
+---@param programs table[]
+---@return table[]
+function M.sources(programs)
+  local root, texts = directory(programs[1].path), {}
+  for _, program in ipairs(programs) do
+    for _, source in ipairs(program.sources) do
+      if source.path:sub(1, #root) ~= root then
+        error(("%s is not below %s, where %s is: a ConfigMap is one directory"):format(source.path,
+          root == "" and "." or root, programs[1].path), 0)
+      end
+      texts[source.path:sub(#root + 1)] = source.text
+    end
+  end
+  local out = {}
+  for _, path in ipairs(checks.sorted(texts)) do
+    out[#out + 1] = { key = path:gsub("/", "."), path = path, text = texts[path] }
+  end
+  return out
+end
+
+local function scripts_of(name, namespace, sources)
+  local data = {}
+  for _, s in ipairs(sources) do data[s.key] = s.text end
+  return config_map(name .. "-scripts", namespace, data)
+end
+
+-- Where the volume has the files; without a subdirectory as they are called.
+local function items_of(sources)
+  local out, nested = { "          items:\n" }, false
+  for _, s in ipairs(sources) do
+    nested = nested or s.key ~= s.path
+    out[#out + 1] = ("          - {key: %s, path: %s}\n"):format(s.key, s.path)
+  end
+  return nested and table.concat(out) or ""
+end
+
+-- ---------------------------------------------------------------- params
+
+local function text_of(value) return type(value) == "string" and value or core.encode(value) end
+
+--- The defaults of all params that are not secrets, as the data of a ConfigMap: by name where each controller
+--- with a param of that name has the same default, otherwise by CONTROLLER.NAME.
+---@param programs table[]
+---@return table<string, string>
+function M.params(programs)
+  local by_name = {}
+  for _, program in ipairs(programs) do
+    for _, c in ipairs(program.tables) do
+      for name, value in pairs(c.params or {}) do
+        by_name[name] = by_name[name] or {}
+        by_name[name][c.name] = text_of(value)
+      end
+    end
+  end
+  local data = {}
+  for name, texts in pairs(by_name) do
+    local _, first = next(texts)
+    local same = true
+    for _, text in pairs(texts) do same = same and text == first end
+    for controller, text in pairs(texts) do data[same and name or controller .. "." .. name] = text end
+  end
+  return data
+end
+
+-- ---------------------------------------------------------------- all of it
+
+local function service_of(name, namespace)
+  return yaml { apiVersion = "v1", kind = "Service",
+    metadata = { name = name .. "-webhook", namespace = namespace },
+    spec = { selector = { ["app.kubernetes.io/name"] = name },
+      ports = core.array { { name = "webhook", port = 443, targetPort = "webhook" } } } }
+end
+
+local function lines(prefix, list)
+  local out = {}
+  for i, x in ipairs(list) do out[i] = ("        - %s%s\n"):format(prefix, x) end
+  return table.concat(out)
+end
+
+---@class kubelua.Deployed
+---@field name string
+---@field namespace string
+---@field lease string         the name of the leader's Lease
+---@field scripts string[]     the files that return controllers, below /controllers
+---@field objects table[]      rights, as rbac.objects has them
+---@field sources? table[]     M.sources; without them the ConfigMap of the scripts comes from elsewhere
+---@field params? table<string, string>  M.params
+---@field webhooks? boolean
+
+--- The YAML. Webhook configurations are not in it: the process applies its own, with its certificate in them.
+---@param d kubelua.Deployed
+---@param head? string[]  comments in front
+---@return string
+function M.yaml(d, head)
+  local objects, args, ports = { table.unpack(d.objects) }, {}, ""
+  if d.namespace ~= "default" then
+    table.insert(objects, 1, { object = { apiVersion = "v1", kind = "Namespace",
+      metadata = { name = d.namespace } } })
+  end
+  local docs = { (rbac.yaml(objects, head or {}):gsub("\n+$", "")) }
+  if d.sources then docs[#docs + 1] = scripts_of(d.name, d.namespace, d.sources) end
+  if d.params and next(d.params) then
+    docs[#docs + 1] = config_map(d.name .. "-params", d.namespace, d.params)
+    args[1] = ("params=configmap/%s/%s-params"):format(d.namespace, d.name)
+  end
+  if d.webhooks then
+    docs[#docs + 1] = service_of(d.name, d.namespace)
+    args[#args + 1] = "webhook-listen=0.0.0.0:9443"
+    args[#args + 1] = ("webhook-service=%s/%s-webhook"):format(d.namespace, d.name)
+    ports = "        - {name: webhook, containerPort: 9443}\n"
+  end
+  docs[#docs + 1] = filled(DEPLOYMENT, { NAME = d.name, NAMESPACE = d.namespace, LEASE = d.lease,
+    SCRIPTS = lines("/controllers/", d.scripts), ARGS = lines("--", args), PORTS = ports,
+    ITEMS = d.sources and items_of(d.sources) or "" })
+  return table.concat(docs, "\n---\n")
+end
+
+return M

@@ -126,6 +126,34 @@ static const char *other_owner(const family *f, const char *script)
     return NULL;
 }
 
+/* Whether a histogram writes samples of this name. */
+static bool has_sample(const char *histogram, const char *name)
+{
+    size_t n = strlen(histogram);
+    if (strncmp(name, histogram, n) != 0)
+        return false;
+    return !strcmp(name + n, "_bucket") || !strcmp(name + n, "_sum") || !strcmp(name + n, "_count");
+}
+
+/* Fails if samples of the metric and of one that another script declares would have the same name. */
+static kl_status check_samples_locked(kl_custom_metrics *m, const char *script, const char *name,
+    const kl_value *declared, kl_err *err) KL_REQUIRES(m->mu)
+{
+    bool histogram = !strcmp(kl_value_str_at(declared, "type", NULL), "histogram");
+    const char *rival, *other;
+    void *value;
+    for (size_t it = 0; kl_map_next(m->families, &it, &rival, &value);) {
+        const family *f = value;
+        bool clash = (histogram && has_sample(name, rival))
+            || (is(f, "histogram") && has_sample(rival, name));
+        if (clash && (other = other_owner(f, script)))
+            return kl_fail(err, KL_EEXISTS,
+                "%s: the metric %s and the %s %s of %s would have samples of the same name: rename this one",
+                script, name, type_of(f), rival, other);
+    }
+    return KL_OK;
+}
+
 static kl_status check_locked(kl_custom_metrics *m, const char *script, const kl_value *declared, kl_err *err)
     KL_REQUIRES(m->mu)
 {
@@ -133,6 +161,9 @@ static kl_status check_locked(kl_custom_metrics *m, const char *script, const kl
         const char *name, *other;
         const kl_value *d = kl_value_member(declared, i, &name, NULL);
         const family *f = kl_map_get(m->families, name);
+        kl_status st = check_samples_locked(m, script, name, d, err);
+        if (st)
+            return st;
         if (!f || !(other = other_owner(f, script)))
             continue;
         const kl_value *form = form_of(d);

@@ -73,6 +73,21 @@ local function check_name(d)
   end
 end
 
+-- A histogram has samples of these names, so no other metric may have one of them.
+local SAMPLES = { "_bucket", "_sum", "_count" }
+
+local function check_samples(d)
+  for _, suffix in ipairs(SAMPLES) do
+    local sample, owner = d.name .. suffix, d.name:match("^(.+)" .. suffix .. "$")
+    if owner and declared[owner] and declared[owner].type == "histogram" then
+      fail(d, "the histogram %s has samples of this name; rename one of the two", owner)
+    end
+    if d.type == "histogram" and declared[sample] then
+      fail(d, "its samples %s would have the name of another metric; rename one of the two", sample)
+    end
+  end
+end
+
 -- A copy of the list, since the script keeps the one it gave.
 local function checked_list(d, key, list, most, check)
   if type(list) ~= "table" then fail(d, "%s must be a list, got %s", key, type(list)) end
@@ -122,6 +137,7 @@ local function declare(kind, options, keys)
   end
   checks.keys(d, "kube." .. kind, options, keys)
   check_name(d)
+  if not program then check_samples(d) end
   if type(d.help) ~= "string" or d.help == "" or d.help:find "%c" then
     fail(d, "help must be one line that describes the metric")
   end

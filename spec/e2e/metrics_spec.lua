@@ -74,6 +74,10 @@ describe("what a script counts", function()
       [C:format '"rest_client_x"'] = 'counter "rest_client_x": names that begin with rest_client_ are reserved for kubelua',
       [C:format '"x"' .. " " .. C:format '"x"'] =
         'counter "x": it is declared twice; declare it once, in a module that others require',
+      ['kube.histogram { name = "x", help = "x" } ' .. C:format '"x_sum"'] =
+        'counter "x_sum": the histogram x has samples of this name; rename one of the two',
+      [C:format '"x_bucket"' .. ' kube.histogram { name = "x", help = "x" }'] =
+        'histogram "x": its samples x_bucket would have the name of another metric; rename one of the two',
       ['kube.gauge { name = "x" }'] = 'gauge "x": help must be one line that describes the metric',
       ['kube.gauge { name = "x", help = "a\\nb" }'] = 'gauge "x": help must be one line that describes the \z
         metric',

@@ -189,6 +189,30 @@ static void two_scripts_share_a_metric_of_one_form(void **state)
     kl_custom_metrics_free(m);
 }
 
+/* A counter h_sum beside a histogram h: /metrics would have two samples of one name. */
+static void samples_of_two_metrics_have_two_names(void **state)
+{
+    (void)state;
+#define LONE(name, type) "{\"" name "\":{\"type\":\"" type "\",\"help\":\"x\",\"labels\":[]}}"
+    static const char *const counters[] = {
+        LONE("h_bucket", "counter"), LONE("h_sum", "gauge"), LONE("h_count", "histogram")};
+    static const char histogram[] =
+        "{\"h\":{\"type\":\"histogram\",\"help\":\"x\",\"labels\":[],\"buckets\":[1]}}";
+    for (size_t i = 0; i < 6; i++) {
+        const char *first = i < 3 ? histogram : counters[i - 3], *then = i < 3 ? counters[i] : histogram;
+        kl_custom_metrics *m = kl_custom_metrics_new();
+        kl_err err = KL_ERR_INIT;
+        declared(m, "a.lua", first);
+        assert_int_equal(KL_EEXISTS, declare(m, "b.lua", then, &err));
+        assert_non_null(strstr(kl_err_message(&err), "of a.lua would have samples of the same name"));
+        kl_err_fini(&err);
+        declared(m, "b.lua", LONE("h_buckets", "counter"));
+        declared(m, "a.lua", then); /* its own one goes */
+        kl_custom_metrics_free(m);
+    }
+#undef LONE
+}
+
 /* What a script may put into /metrics, whatever the numbers of its metrics and their buckets are. */
 static void the_series_of_a_script_fill_so_much_text_at_most(void **state)
 {
@@ -243,6 +267,7 @@ KL_TESTS(cmocka_unit_test(a_counter_has_a_series_for_each_label),
     cmocka_unit_test(series_are_bounded_and_what_is_dropped_is_counted),
     cmocka_unit_test(a_reload_keeps_what_is_declared_as_before),
     cmocka_unit_test(two_scripts_share_a_metric_of_one_form),
+    cmocka_unit_test(samples_of_two_metrics_have_two_names),
     cmocka_unit_test(the_series_of_a_script_fill_so_much_text_at_most),
     cmocka_unit_test(series_that_are_forgotten_make_room))
 

@@ -139,6 +139,56 @@ describe("a simulation", function()
     -- Its pods go to two nodes, and neither of those could be emptied then.
     assert.equal(1, count(3, { { 1, "prod", 6, 1 }, { 2, "prod", 6, 1 }, { 3, "prod", 2, 1 },
       { 3, "prod", 3, 1 } }))
+    -- It skips no node: as counted by a search that looks at every node for every pod.
+    local function slowly(nodes, pods)
+      local order, left = {}, {}
+      for i = 1, nodes.n do
+        order[i] = i
+        left[i] = { prod = { nodes.cpu[i] - nodes.prod_asked[i], nodes.memory[i] - nodes.prod_memory_asked[i] },
+          batch = { nodes.batch_cpu[i] - nodes.batch_asked[i], nodes.batch_memory[i] - nodes.batch_memory_asked[i] } }
+      end
+      table.sort(order, function(a, b)
+        local x, y = nodes.prod_asked[a] + nodes.batch_asked[a], nodes.prod_asked[b] + nodes.batch_asked[b]
+        if x ~= y then return x < y end
+        return a < b
+      end)
+      for gone, from in ipairs(order) do
+        left[from] = nil
+        table.sort(nodes.pods[from], function(a, b)
+          if pods.cpu[a] ~= pods.cpu[b] then return pods.cpu[a] > pods.cpu[b] end
+          return a < b
+        end)
+        for _, p in ipairs(nodes.pods[from]) do
+          local to
+          for i = nodes.n, 1, -1 do
+            local r = left[i] and left[i][pods.class[p]]
+            if r and r[1] >= pods.cpu[p] and r[2] >= pods.memory[p] then to = i end
+          end
+          if not to then return gone - 1 end
+          for class, r in pairs(left[to]) do
+            if class == "batch" or pods.class[p] == "prod" then
+              r[1], r[2] = r[1] - pods.cpu[p], r[2] - pods.memory[p]
+            end
+          end
+        end
+      end
+      return nodes.n - 1
+    end
+    local seed, seen, outcomes = 7, {}, 0
+    local function up_to(n)
+      seed = (seed * 1103515245 + 12345) % (1 << 31)
+      return 1 + (seed >> 16) % n
+    end
+    for _ = 1, 100 do
+      local n, list = 4 + up_to(6), {}
+      for k = 1, up_to(3 * n) do
+        list[k] = { up_to(n), up_to(3) == 1 and "batch" or "prod", up_to(3), up_to(3) }
+      end
+      local got, nodes, pods = count(n, list)
+      outcomes, seen[got] = outcomes + (seen[got] and 0 or 1), true
+      assert.equal(slowly(nodes, pods), got)
+    end
+    assert.is_true(outcomes > 2)
   end)
 
   it("takes the memory of a job that has done its work from nobody", function()

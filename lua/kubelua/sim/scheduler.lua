@@ -51,6 +51,9 @@ function M.refusals(w, p)
   return reasons
 end
 
+-- Pods that are judged alike have the same one.
+local function shape_of(class, cpu, memory) return ("%s %a %a"):format(class, cpu, memory) end
+
 -- ---------------------------------------------------------------- the best node of many
 
 -- Pods of one shape (class, cpu, memory) are judged alike. While the pods of one moment are placed, only nodes
@@ -109,7 +112,7 @@ function M.run(w)
   local pods, waits, nowhere, ranks, got = w.pods, {}, {}, {}, {}
   table.sort(w.pending, by_priority(w))
   for _, p in ipairs(w.pending) do
-    local shape = ("%s %d %d"):format(pods.class[p], pods.cpu[p], pods.memory[p])
+    local shape = shape_of(pods.class[p], pods.cpu[p], pods.memory[p])
     local others = w:is_for_others(p)
     local i = pods.state[p] == "pending" and not others and not nowhere[shape]
       and best_of(rank_of(w, p, ranks, shape, got))
@@ -143,26 +146,36 @@ local function rooms(nodes)
   return out
 end
 
+-- The first node from `i` on that has room; n + 1: none has.
+local function first_with_room(room, class, cpu, memory, i, n)
+  while i <= n do
+    local here = room[i] and room[i][class]
+    if here and here[1] >= cpu and here[2] >= memory then break end
+    i = i + 1
+  end
+  return i
+end
+
 local function take(room, class, cpu, memory)
   room.batch[1], room.batch[2] = room.batch[1] - cpu, room.batch[2] - memory
   if class == "prod" then room.prod[1], room.prod[2] = room.prod[1] - cpu, room.prod[2] - memory end
 end
 
 -- Moves a node's pods, largest first, to where there is room. False when one fits nowhere: all is as it was.
-local function move(w, from, room)
-  local pods, list, out = w.pods, { table.unpack(w.nodes.pods[from]) }, {}
+-- Rooms only shrink while nodes are emptied, so `from`, by a pod's shape, has the first node where one of it may
+-- fit: each shape passes each node once.
+local function move(w, node, room, from)
+  local pods, list, out = w.pods, { table.unpack(w.nodes.pods[node]) }, {}
   table.sort(list, function(a, b)
     if pods.cpu[a] ~= pods.cpu[b] then return pods.cpu[a] > pods.cpu[b] end
     return a < b
   end)
   for _, p in ipairs(list) do
-    local class, to = pods.class[p] == "prod" and "prod" or "batch", nil
-    local cpu, memory = pods.cpu[p], pods.memory[p]
-    for i = 1, w.nodes.n do
-      local here = i ~= from and room[i] and room[i][class]
-      if here and here[1] >= cpu and here[2] >= memory then to = i; break end
-    end
-    if not to then
+    local class, cpu, memory = pods.class[p] == "prod" and "prod" or "batch", pods.cpu[p], pods.memory[p]
+    local shape = shape_of(class, cpu, memory)
+    local to = first_with_room(room, class, cpu, memory, from[shape] or 1, w.nodes.n)
+    from[shape] = to
+    if to > w.nodes.n then
       for _, m in ipairs(out) do take(room[m[1]], m[2], -m[3], -m[4]) end
       return false
     end
@@ -177,7 +190,7 @@ end
 ---@param w kubelua.SimWorld
 ---@return integer
 function M.spare(w)
-  local nodes, room, order = w.nodes, rooms(w.nodes), {}
+  local nodes, room, order, from = w.nodes, rooms(w.nodes), {}, {}
   for i = 1, nodes.n do order[#order + 1] = room[i] and i or nil end
   local function asked(i) return (nodes.prod_asked[i] + nodes.batch_asked[i]) / nodes.cpu[i] end
   table.sort(order, function(a, b)
@@ -187,7 +200,7 @@ function M.spare(w)
   for gone, i in ipairs(order) do
     local mine = room[i]
     room[i] = nil
-    if gone == #order or not move(w, i, room) then
+    if gone == #order or not move(w, i, room, from) then
       room[i] = mine
       return gone - 1
     end

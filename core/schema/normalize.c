@@ -142,7 +142,9 @@ static kl_status child(struct walk *w, const kl__schema *owner, const kl__schema
 {
     size_t mark = w->path.len;
     struct step step = {.above = w->at, .owner = owner, .key = key, .n = n};
-    kl_buf_printf(&w->path, "%s%.*s", mark && *key != '[' ? "." : "", (int)n, key);
+    if (mark && *key != '[')
+        (void)kl_buf_putc(&w->path, '.');
+    (void)kl_buf_add(&w->path, key, strnlen(key, n)); /* a key may hold NUL */
     w->at = &step;
     kl_status st = walk(w, s, in, out);
     w->at = step.above;
@@ -212,52 +214,100 @@ static kl_status count_filled(struct walk *w)
                                          w->path.len ? kl_buf_str(&w->path) : "the object", FILLED_MAX);
 }
 
+/* What comes of an object or a list: nothing is built before something in it is other than it was. */
+typedef struct result {
+    const kl_value *in;
+    kl_builder *b; /* NULL: all is the same so far */
+} result;
+
+/* From now on it is built: what is in front of `upto` is as it was. */
+static void differ(result *r, size_t upto)
+{
+    if (r->b)
+        return;
+    bool list = kl_value_type(r->in) == KL_ARRAY;
+    r->b = kl_builder_new();
+    if (list)
+        kl_build_array(r->b);
+    else
+        kl_build_object(r->b);
+    for (size_t i = 0; i < upto; i++) {
+        const char *key;
+        size_t n;
+        if (!list) {
+            (void)kl_value_member(r->in, i, &key, &n);
+            kl_build_keyn(r->b, key, n);
+        }
+        kl_build_value(r->b, list ? kl_value_item(r->in, i) : kl_value_member(r->in, i, &key, &n));
+    }
+}
+
+/* Member i, whose value was v, is x (taken; NULL: it is left out). */
+static void member(result *r, size_t i, const char *key, size_t n, const kl_value *v, const kl_value *x)
+{
+    if (x != v)
+        differ(r, i);
+    if (r->b && x) {
+        kl_build_keyn(r->b, key, n);
+        kl_build_value(r->b, x);
+    }
+    kl_value_unref(x);
+}
+
+static kl_status done(result *r, kl_status st, const kl_value **out)
+{
+    if (!r->b) {
+        if (!st)
+            *out = kl_value_ref(r->in);
+        return st;
+    }
+    kl_build_end(r->b);
+    if (st)
+        kl_builder_free(r->b);
+    else
+        *out = kl_builder_done(r->b);
+    return st;
+}
+
+/* One member of an object; *x: what it becomes, NULL if it is left out. */
+static kl_status walk_member(
+    struct walk *w, const kl__schema *s, const char *key, size_t n, const kl_value *v, const kl_value **x)
+{
+    kl_status st = KL_OK;
+    const kl__schema *below = kl__schema_child(s, key, n);
+    if (s->embedded && !strcmp(key, "metadata"))
+        return embedded_metadata(w, s, v, x);
+    if (s->embedded && (!strcmp(key, "apiVersion") || !strcmp(key, "kind"))) {
+        st = must_be_text(w, key, v);
+        below = below ? below : &kl__schema_any;
+    }
+    if (!below) {
+        note_unknown(w, key, n);
+        return st;
+    }
+    if (w->fill && kl_value_type(v) == KL_NULL && below->custom && !below->nullable)
+        return st; /* it must not be null: it is replaced by its default, or removed */
+    if (!st)
+        st = child(w, s, below, key, n, v, x);
+    const kl__field *f = w->fill && !s->custom ? kl__schema_field(s, key, n) : NULL;
+    if (*x && dropped_when_empty(s, f, *x)) {
+        kl_value_unref(*x);
+        *x = NULL;
+    }
+    return st;
+}
+
 static kl_status walk_object(struct walk *w, const kl__schema *s, const kl_value *in, const kl_value **out)
 {
     kl_status st = KL_OK;
-    bool same = true;
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    for (size_t i = 0; !st && i < kl_value_len(in); i++) {
+    result r = {.in = in};
+    size_t len = kl_value_len(in);
+    for (size_t i = 0; !st && i < len; i++) {
         const char *key;
         size_t n;
         const kl_value *v = kl_value_member(in, i, &key, &n), *x = NULL;
-        const kl__schema *below = kl__schema_child(s, key, n);
-        const kl__field *f = kl__schema_field(s, key, n);
-        if (s->embedded && !strcmp(key, "metadata")) {
-            st = embedded_metadata(w, s, v, &x);
-            same &= x == v;
-            if (x)
-                kl_build_kvalue(b, key, x);
-            kl_value_unref(x);
-            continue;
-        }
-        if (s->embedded && (!strcmp(key, "apiVersion") || !strcmp(key, "kind"))) {
-            st = must_be_text(w, key, v);
-            below = below ? below : &kl__schema_any;
-        }
-        if (!below) {
-            note_unknown(w, key, n);
-            same = false;
-            continue;
-        }
-        if (w->fill && kl_value_type(v) == KL_NULL && below->custom && !below->nullable) {
-            same = false; /* it must not be null: it is replaced by its default, or removed */
-            continue;
-        }
-        if (!st)
-            st = child(w, s, below, key, n, v, &x);
-        if (x && w->fill && dropped_when_empty(s, f, x)) {
-            kl_value_unref(x);
-            x = NULL;
-        }
-        if (x != v)
-            same = false;
-        if (x) {
-            kl_build_keyn(b, key, n);
-            kl_build_value(b, x);
-        }
-        kl_value_unref(x);
+        st = walk_member(w, s, key, n, v, &x);
+        member(&r, i, key, n, v, x);
     }
     for (size_t i = 0; !st && w->fill && i < s->nfields; i++) {
         const kl__field *f = &s->fields[i];
@@ -271,34 +321,19 @@ static kl_status walk_object(struct walk *w, const kl__schema *s, const kl_value
             kl_value_unref(none);
         } else if (f->schema->dflt && kl_value_type(f->schema->dflt) != KL_NULL && !(st = count_filled(w)))
             st = child(w, s, f->schema, f->name, strlen(f->name), f->schema->dflt, &x);
-        if (x) {
-            same = false;
-            kl_build_key(b, f->name);
-            kl_build_value(b, x);
-        }
-        kl_value_unref(x);
+        if (x)
+            member(&r, len, f->name, strlen(f->name), NULL, x);
     }
-    if (st || same) {
-        kl_build_end(b);
-        kl_builder_free(b);
-        if (!st)
-            *out = kl_value_ref(in);
-        return st;
-    }
-    kl_build_end(b);
-    *out = kl_builder_done(b);
-    return KL_OK;
+    return done(&r, st, out);
 }
 
 static kl_status walk_list(struct walk *w, const kl__schema *items, const kl_value *in, const kl_value **out)
 {
     kl_status st = KL_OK;
-    bool same = true;
-    kl_builder *b = kl_builder_new();
-    kl_build_array(b);
+    result r = {.in = in};
     for (size_t i = 0; !st && i < kl_value_len(in); i++) {
         char key[24];
-        const kl_value *v = kl_value_item(in, i), *x = NULL;
+        const kl_value *have = kl_value_item(in, i), *v = have, *x = NULL;
         if (w->fill && kl_value_type(v) == KL_NULL && items->custom && items->dflt && !items->nullable)
             v = items->dflt;
         if (v == items->dflt)
@@ -307,26 +342,15 @@ static kl_status walk_list(struct walk *w, const kl__schema *items, const kl_val
             break;
         int n = snprintf(key, sizeof key, "[%zu]", i);
         st = child(w, NULL, items, key, (size_t)n, v, &x);
-        if (x != kl_value_item(in, i))
-            same = false;
-        if (x)
-            kl_build_value(b, x);
-        else if (!st) { /* a null item is a zero value in Go */
-            const kl_value *zero = items->type == KL_S_STRUCT ? empty_object() : kl_value_of_str("");
-            kl_build_value(b, zero);
-            kl_value_unref(zero);
-        }
+        if (!x && !st) /* a null item is a zero value in Go */
+            x = items->type == KL_S_STRUCT ? empty_object() : kl_value_of_str("");
+        if (x != have)
+            differ(&r, i);
+        if (r.b && x)
+            kl_build_value(r.b, x);
         kl_value_unref(x);
     }
-    kl_build_end(b);
-    if (st || same) {
-        kl_builder_free(b);
-        if (!st)
-            *out = kl_value_ref(in);
-        return st;
-    }
-    *out = kl_builder_done(b);
-    return KL_OK;
+    return done(&r, st, out);
 }
 
 /* `text` (taken) as *out, shared with `in` when equal. */

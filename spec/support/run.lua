@@ -176,6 +176,8 @@ local tmp = process.run(("mkdir -p %s/tmp && mktemp -d %s/tmp/run.XXXXXX"):forma
 process.use_tmpdir(tmp)
 
 local env = {
+  -- Programs in Go live for seconds here: kube-apiserver and kubectl save a tenth of their time and more.
+  GOGC = "400",
   CMOCKA_MESSAGE_OUTPUT = "TAP",
   KL_BUILD = build,
   KL_VARIANT = variant,

@@ -22,6 +22,9 @@ local M = {}
 local Server = {}
 Server.__index = Server
 
+--- What `each` calls the embedded server.
+M.EMBEDDED = "the embedded API server"
+
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 local PROGRAMS = { "kube-apiserver", "etcd", "kubectl" }
 
@@ -415,7 +418,7 @@ local function in_ci() local ci = os.getenv "CI"; return ci and ci ~= "" and ci 
 --- the specs are marked pending, and in CI that is a failure. `make check` leaves the real one out, and so
 --- does ThreadSanitizer mostly (run.lua).
 function M.each(define)
-  define("the embedded API server", M.embedded)
+  define(M.EMBEDDED, M.embedded)
   if os.getenv "KL_EMBEDDED_ALONE" ~= "1" then M.only_real(define) end
 end
 

@@ -13,6 +13,8 @@ kl_cel_env *kl_cel_env_new(void)
     return env;
 }
 
+kl__carena *kl__cel_env_arena(kl_cel_env *env) { return &env->a; }
+
 void kl_cel_env_free(kl_cel_env *env)
 {
     if (!env)

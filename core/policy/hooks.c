@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "check/forms.h"
-#include "cel/admission.h"
+#include "rules/admission.h"
 
 static bool has_text(const kl_value *list, const char *text)
 {

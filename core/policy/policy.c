@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cel/admission.h"
+#include "rules/admission.h"
 
 #define ANNOTATION_MAX ((size_t)10 * 1024) /* bytes of an audit annotation */
 

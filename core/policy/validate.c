@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "check/forms.h"
-#include "cel/admission.h"
+#include "rules/admission.h"
 
 #define SPEC KL_IN(NULL, "spec")
 #define ANNOTATIONS_MAX 20

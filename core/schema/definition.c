@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cel/rules.h"
+#include "rules/rules.h"
 #include "model/names.h"
 #include "model/object.h"
 #include "schema/names.h"

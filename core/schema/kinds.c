@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cel/rules.h"
+#include "rules/rules.h"
 #include "schema/builtin.h"
 
 struct kl__kinds {

@@ -7,7 +7,7 @@
 #include "audit/audit.h"
 #include "base/base64.h"
 #include "base/mem.h"
-#include "cel/admission.h"
+#include "rules/admission.h"
 #include "custom/review.h"
 #include "model/object.h"
 #include "value/patch.h"

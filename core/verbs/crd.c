@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cel/rules.h"
+#include "rules/rules.h"
 #include "custom/names.h"
 #include "model/object.h"
 #include "model/time.h"

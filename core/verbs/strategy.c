@@ -13,7 +13,7 @@
 #include "builtin/habits.h"
 #include "builtin/builtin.h"
 #include "builtin/service.h"
-#include "cel/rules.h"
+#include "rules/rules.h"
 #include "model/object.h"
 #include "policy/hooks.h"
 #include "policy/validate.h"

@@ -8,14 +8,14 @@
 --   informers <- election <- events <- sharding <- run <- observe <- controller <- {webhook, lab} <- manager <- control
 --   {lab, server} <- sim                                            programs over a world in memory
 --   run <- isolate                                                  a program's states as processes of their own
---   cel <- schema                                                   rules as text, checked and evaluated
+--   cel <- rules <- schema                                          rules as text, checked and evaluated
 --   schema <- run                                                   what a server makes of a write
 --   schema <- check <- builtin                                      how checks complain; what kinds are checked for
 --   {show, custom, builtin, policy, audit} <- verbs <- server       what a call does to an object
 --   schema <- {show, openapi, custom, discovery} <- server; show <- builtin <- verbs  the embedded API server
 --   {httpd, wire, rbac} <- audit <- server                          what is said of each request
 --   {httpd, schema} <- faults <- server                             what goes wrong on request
---   {cel, builtin} <- policy <- server                              admission policies
+--   {rules, builtin} <- policy <- server                              admission policies
 --   state <- {values, api} <- {script, terminal} <- cli              in bindings/: all of core, and lua.h
 --
 -- `check(files)` takes path -> text, so that a spec can show it a wrong house.
@@ -64,7 +64,8 @@ M.arrows = {
   ["core/sim"] = set "base model run controller lab server sim",
   ["core/control"] = set "base httpd value model cache metrics observe controller manager control",
   ["core/cel"] = set "base value model cel",
-  ["core/schema"] = set "base value model cel schema",
+  ["core/rules"] = set "base model cel rules",
+  ["core/schema"] = set "base value model rules schema",
   ["core/show"] = set "base value model wire schema show",
   ["core/openapi"] = set "base schema openapi",
   ["core/discovery"] = set "base schema store discovery",
@@ -72,8 +73,8 @@ M.arrows = {
   ["core/audit"] = set "base httpd value model wire rbac audit",
   ["core/check"] = set "base value model schema check",
   ["core/builtin"] = set "base value model schema show check builtin",
-  ["core/policy"] = set "base value model store cel schema show check builtin policy",
-  ["core/verbs"] = set "base value model rbac audit store owners cel schema show builtin policy custom verbs",
+  ["core/policy"] = set "base value model store cel rules schema show check builtin policy",
+  ["core/verbs"] = set "base value model rbac audit store owners rules schema show builtin policy custom verbs",
   ["core/server"] = set "base httpd value rbac audit faults store owners archive wire model schema show openapi builtin policy \z
     custom discovery verbs server",
 }

@@ -231,6 +231,7 @@ local AREAS = {
   policy = { "policy_spec", "webhook_rules" },
   queue = { "spec/core/controller/", "fair", "queue", "backoff" },
   rbac = { "access" },
+  rules = { "cel_spec", "policy_spec", "webhook_rules" },
   run = { "spec/core/controller/", "shadow", "elide", "budget", "trace", "own" },
   schema = { "patch", "apply", "server", "apiserver", "managed" },
   server = { "apiserver", "server", "testing", "kubectl", "webhook" },

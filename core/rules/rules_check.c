@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cel/rules_impl.h"
+#include "rules/rules_impl.h"
 
 /* The old value of a place: `known` when its counterpart is known; otherwise that of the nearest parent with
  * one. */

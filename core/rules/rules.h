@@ -1,7 +1,7 @@
 /* rules.h - x-kubernetes-validations of a schema: compiled once, checked against each object that is written.
  * Immutable once made; any thread. */
-#ifndef KL_CEL_RULES_H
-#define KL_CEL_RULES_H
+#ifndef KL_RULES_RULES_H
+#define KL_RULES_RULES_H
 
 #include "cel/cel.h"
 

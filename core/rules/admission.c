@@ -1,12 +1,12 @@
 /* admission.c - see apiserver/pkg/admission/plugin: cel/compile.go has the variables,
  * webhook/matchconditions what is made of the answers. */
-#include "cel/admission.h"
+#include "rules/admission.h"
 
 #include <string.h>
 
 #include "base/mem.h"
-#include "cel/cel_impl.h"
-#include "cel/rules_impl.h"
+#include "cel/types.h"
+#include "rules/rules_impl.h"
 #include "model/names.h"
 
 #define CONDITIONS_MAX 64
@@ -85,8 +85,8 @@ kl_cel_env *kl_cel_request_env(bool params, bool authorizer)
     kl_cel_env *env = kl_cel_env_new();
     kl_cel_env_var(env, "object", kl_cel_type_dyn());
     kl_cel_env_var(env, "oldObject", kl_cel_type_dyn());
-    kl_cel_env_var(env, "request", request_type(&env->a));
-    kl_cel_env_var(env, "namespaceObject", namespace_type(&env->a));
+    kl_cel_env_var(env, "request", request_type(kl__cel_env_arena(env)));
+    kl_cel_env_var(env, "namespaceObject", namespace_type(kl__cel_env_arena(env)));
     kl_cel_env_var(env, authorizer ? "authorizer" : "", &kl__cbasic[KL_C_AUTHORIZER]);
     kl_cel_env_var(env, authorizer ? "authorizer.requestResource" : "", &kl__cbasic[KL_C_RESOURCE_CHECK]);
     kl_cel_env_var(env, params ? "params" : "", kl_cel_type_dyn());

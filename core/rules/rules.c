@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cel/rules_impl.h"
+#include "rules/rules_impl.h"
 
 #define KEY "x-kubernetes-validations"
 #define DEPTH_MAX 100

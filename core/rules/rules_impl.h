@@ -1,9 +1,9 @@
 /* rules_impl.h - the tree of rules (private to rules.c and rules_check.c). */
-#ifndef KL_CEL_RULES_IMPL_H
-#define KL_CEL_RULES_IMPL_H
+#ifndef KL_RULES_RULES_IMPL_H
+#define KL_RULES_RULES_IMPL_H
 
-#include "cel/cel_impl.h"
-#include "cel/rules.h"
+#include "cel/types.h"
+#include "rules/rules.h"
 
 typedef struct kl__crule {
     const kl_value *json; /* as written */

@@ -1,9 +1,9 @@
 /* admission.h - expressions about a request: those of admission policies, and matchConditions of webhooks.
  * Any thread. */
-#ifndef KL_CEL_ADMISSION_H
-#define KL_CEL_ADMISSION_H
+#ifndef KL_RULES_ADMISSION_H
+#define KL_RULES_ADMISSION_H
 
-#include "cel/rules.h"
+#include "rules/rules.h"
 
 /* The variables of a request, in the order of kl_cel_run's. */
 enum {

@@ -17,6 +17,7 @@ import time
 from dataclasses import dataclass
 from typing import Callable
 
+import apiservers
 import machine
 import realpods
 import realserver
@@ -330,6 +331,12 @@ def real(ctx):
 
 def pinned(command):
     return [command[0]] if not os.path.exists(command[0]) else ['/usr/bin/taskset', '-c', '1', *command]
+
+
+def server(ctx):
+    """The embedded API server beside a real one."""
+    sizes = apiservers.Sizes(ctx.quick)
+    return apiservers.text(take_turns(ctx, 'server', apiservers.jobs(ctx.port, sizes, ctx.quick), apiservers.brief), sizes)
 
 
 IN_FLIGHT = (1, 8, 32)
@@ -648,6 +655,7 @@ SECTIONS = [
     Section('decode', 'Decoding alone', decode, (75, 40)),
     Section('growth', 'Growth', growth, (90, 15)),
     Section('small', 'Sync of 1,000', small, (60, 0)),
+    Section('server', 'The embedded API server', server, (260, 75)),
     Section('calls', 'Requests to a real API server', calls, (130, 45)),
     Section('reconcile', 'Writes of a controller', reconcile, (200, 60)),
     Section('rotation', 'A token rotates', rotation, (260, 0), False),

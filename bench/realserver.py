@@ -1,6 +1,6 @@
 """realserver.py - a kube-apiserver with etcd of build/assets, for sections that no replay can stand in for.
 
-    with Server() as s: ... s.kubeconfig, s.url, s.kubectl('get', 'nodes')
+    with Server() as s: ... s.kubeconfig, s.url, s.kubectl('get', 'nodes'), s.start_ms: from exec to ready
 
 It lives in a directory of its own under results/ and ends with the `with`."""
 import os
@@ -29,8 +29,8 @@ def missing():
 
 
 class Server:
-    def __init__(self, port=16443, cpu=None):
-        self.port, self.cpu = port, cpu
+    def __init__(self, port=16443, cpu=None, fsync=False):
+        self.port, self.cpu, self.fsync = port, cpu, fsync
         self.url = f'https://127.0.0.1:{port}'
 
     def path(self, name):
@@ -71,8 +71,10 @@ class Server:
         with open(self.path('tokens.csv'), 'w') as f:
             f.write(f'{TOKEN},admin,admin,"system:masters"\n')
         etcd = f'http://127.0.0.1:{self.port + 1}'
+        self.start_ms, began = None, time.perf_counter()
         self.spawn('etcd', '--data-dir', self.path('etcd'), '--listen-client-urls', etcd, '--advertise-client-urls', etcd,
-                   '--listen-peer-urls', f'http://127.0.0.1:{self.port + 2}', '--unsafe-no-fsync', '--log-level', 'error', '--quota-backend-bytes', str(4 << 30))
+                   '--listen-peer-urls', f'http://127.0.0.1:{self.port + 2}', '--log-level', 'error', '--quota-backend-bytes', str(4 << 30),
+                   *([] if self.fsync else ['--unsafe-no-fsync']))
         api = self.spawn('kube-apiserver', '--etcd-servers', etcd, '--bind-address', '127.0.0.1', '--secure-port', str(self.port),
                          '--tls-cert-file', self.path('server.crt'), '--tls-private-key-file', self.path('server.key'), '--token-auth-file', self.path('tokens.csv'),
                          '--client-ca-file', self.path('ca.crt'), '--authorization-mode', 'RBAC', '--service-account-key-file', self.path('sa.key'),
@@ -84,7 +86,9 @@ class Server:
             if api.poll() is not None:
                 break
             try:
-                if self.kubectl('get', '--raw', '/readyz') == 'ok' and self.kubectl('get', 'namespace', 'default'):
+                if self.kubectl('get', '--raw', '/readyz') == 'ok':
+                    self.start_ms = self.start_ms or 1000 * (time.perf_counter() - began)
+                if self.start_ms and self.kubectl('get', 'namespace', 'default'):
                     self.kubectl('create', 'namespace', 'bench')
                     return self
             except RuntimeError:
@@ -93,6 +97,9 @@ class Server:
             tail = f.read()[-2000:]
         self.__exit__()
         raise RuntimeError(f'kube-apiserver did not start: {tail}')
+
+    def pids(self):
+        return [p.pid for p in self.children]
 
     def __exit__(self, *_):
         for p in reversed(self.children):

@@ -90,6 +90,7 @@ static int on_plain_close(void *arg, curl_socket_t fd)
 {
     kl_http *h = arg;
     kl_poller_closing(h->poller, fd);
+    kl__socket_closing(h, fd);
     return close(fd);
 }
 
@@ -297,21 +298,28 @@ static void finish_what_ended(kl_http *h)
     }
 }
 
+static void act(kl_http *h, curl_socket_t fd, int what)
+{
+    int running;
+    kl__turn_begin(h);
+    curl_multi_socket_action(h->multi, fd, what, &running);
+    kl__turn_end(h);
+}
+
 /* Reads the ready sockets, then calls on_lull of the transfers that got data. */
 static void run_multi(kl_http *h, const kl_ready *ready, size_t n)
 {
-    int running;
     for (size_t i = 0; i < n; i++) {
         if (kl__http_ready(h, &ready[i]))
             continue;
         int what = (ready[i].what & KL_POLL_IN ? CURL_CSELECT_IN : 0)
             | (ready[i].what & KL_POLL_OUT ? CURL_CSELECT_OUT : 0)
             | (ready[i].what & KL_POLL_ERR ? CURL_CSELECT_ERR : 0);
-        curl_multi_socket_action(h->multi, ready[i].fd, what, &running);
+        act(h, ready[i].fd, what);
     }
     if (h->due != KL_NEVER && (!h->due || h->due <= kl_clock_now(kl_clock_real()))) {
         h->due = KL_NEVER;
-        curl_multi_socket_action(h->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+        act(h, CURL_SOCKET_TIMEOUT, 0);
     }
     kl__http_lulls(h);
     finish_what_ended(h);
@@ -405,6 +413,7 @@ kl_status kl_http_new(const kl_http_options *o, kl_http **out, kl_err *err)
     kl_list_init(&h->commands);
     kl_heap_init(&h->timers_due);
     kl_list_init(&h->spare);
+    kl__turns_init(h);
     h->thread = kl_thread_start(o->name ? o->name : "http", thread_main, h);
     *out = h;
     return KL_OK;
@@ -424,6 +433,7 @@ void kl_http_free(kl_http *h)
     kl__handles_free(h);
     kl__http_forget_fds(h);
     curl_multi_cleanup(h->multi); /* closes sockets, which gates count */
+    kl__turns_fini(h);
     kl_poller_free(h->poller);
     kl_map_free(h->servers, kl_free);
     kl_heap_fini(&h->patience);

@@ -3,6 +3,7 @@
  *   http.c           the thread: commands, timers, sockets, who may go in
  *   http_handle.c    easy handles, kept for requests of their kind
  *   http_transfer.c  one request on an easy handle, and libcurl's callbacks
+ *   http_turn.c      the end of a turn of libcurl that does not end
  *   http_pipe.c      a connection that carries raw bytes, and foreign sockets on the thread
  *   http_error.c     messages about failures */
 #ifndef KL_HTTP_HTTP_IMPL_H
@@ -16,6 +17,7 @@
 #include "base/map.h"
 #include "base/poller.h"
 #include "base/sync.h"
+#include "base/watchdog.h"
 #include "http/gate.h"
 #include "http/http.h"
 #include "http/slots.h"
@@ -94,7 +96,11 @@ struct kl_http {
     kl_time lull_due; /* when one of them has waited long enough */
     kl_time due;      /* libcurl's timer */
     kl_list watched;  /* sockets that libcurl must not read */
-    kl_mutex mu;      /* of all that follows */
+    kl_guard turn;    /* libcurl's, on the thread */
+    kl_mutex sockets_mu;
+    int *sockets KL_GUARDED_BY(sockets_mu); /* libcurl's open ones */
+    size_t nsockets KL_GUARDED_BY(sockets_mu);
+    kl_mutex mu; /* of all that follows */
     kl_list commands;
     kl_slots transfers;
     kl_slots timers;
@@ -124,6 +130,15 @@ void kl__handle_set_url(kl__handle *x, const char *url);
 void kl__handle_give(kl_http *h, kl__handle *x, bool well);
 /* the spare ones, when no other thread knows h */
 void kl__handles_free(kl_http *h);
+
+/* --- http_turn.c -------------------------------------------------------------------------- */
+void kl__turns_init(kl_http *h);
+void kl__turns_fini(kl_http *h); /* after libcurl closed its sockets */
+/* around each call of libcurl that may read; a callback of ours ends the turn and begins another */
+void kl__turn_begin(kl_http *h);
+bool kl__turn_end(kl_http *h); /* false: there was none, as where a pause hands out what waited */
+void kl__socket_opened(kl_http *h, int fd);
+void kl__socket_closing(kl_http *h, int fd); /* before its number may be another's */
 
 /* --- http_pipe.c -------------------------------------------------------------------------- */
 /* its connection stands: on_pipe; false: it is gone already */

@@ -58,6 +58,7 @@ static int on_socket(void *arg, curl_socket_t fd, curlsocktype type)
     int interval = KEEPALIVE_INTERVAL, count = KEEPALIVE_COUNT, idle = KEEPALIVE_IDLE, on = 1;
     unsigned user = t->on_pipe ? PIPE_TIMEOUT_MS : USER_TIMEOUT_MS;
     fcntl(fd, F_SETFD, FD_CLOEXEC);
+    kl__socket_opened(t->h, fd);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
@@ -126,10 +127,8 @@ static int on_connected(void *arg, char *ip, char *local_ip, int port, int local
 }
 
 /* Lines become NUL-terminated strings in a row, so that head_at hands out pieces of the buffer. */
-static size_t on_header(char *line, size_t one, size_t n, void *arg)
+static size_t take_header(kl__transfer *t, const char *line, size_t n)
 {
-    kl__transfer *t = arg;
-    n *= one;
     t->head_bytes += n;
     if (t->head_bytes > HEADERS_MAX && !t->cancelled) {
         t->stopped = kl_fail(&t->err, KL_ETOOBIG,
@@ -163,6 +162,17 @@ static size_t on_header(char *line, size_t one, size_t n, void *arg)
     return n;
 }
 
+static size_t on_header(char *line, size_t one, size_t n, void *arg)
+{
+    kl__transfer *t = arg;
+    kl_http *h = t->h;
+    bool turn = kl__turn_end(h);
+    size_t taken = take_header(t, line, n * one);
+    if (turn)
+        kl__turn_begin(h);
+    return taken;
+}
+
 void kl__transfer_lookup(kl__transfer *t, CURLcode rc)
 {
     bool failed = rc == CURLE_COULDNT_RESOLVE_HOST || rc == CURLE_COULDNT_RESOLVE_PROXY;
@@ -192,10 +202,8 @@ void kl__http_lulls(kl_http *h)
         kl__transfer_lull(KL_CONTAINER(h->lulls.next, kl__transfer, lull));
 }
 
-static size_t on_body(char *data, size_t one, size_t n, void *arg)
+static size_t take_body(kl__transfer *t, const char *data, size_t n)
 {
-    kl__transfer *t = arg;
-    n *= one;
     if (t->cancelled || t->stopped)
         return CURL_WRITEFUNC_ERROR;
     if (!n || !t->on_data)
@@ -209,6 +217,17 @@ static size_t on_body(char *data, size_t one, size_t n, void *arg)
     if (!kl_list_empty(&t->h->lulls) && kl_clock_now(kl_clock_real()) >= t->h->lull_due)
         kl__http_lulls(t->h);
     return t->stopped || t->cancelled ? CURL_WRITEFUNC_ERROR : n;
+}
+
+static size_t on_body(char *data, size_t one, size_t n, void *arg)
+{
+    kl__transfer *t = arg;
+    kl_http *h = t->h;
+    bool turn = kl__turn_end(h);
+    size_t taken = take_body(t, data, n * one);
+    if (turn)
+        kl__turn_begin(h);
+    return taken;
 }
 
 static size_t on_read(char *to, size_t one, size_t n, void *arg)

@@ -309,9 +309,12 @@ picture: all build/.deps-test ## README's pictures anew, and those of the exampl
 	  $(LUA) docs/picture/draw.lua $(B)/session.cast examples/$$name/picture.svg still; done
 	@LUA_CPATH_5_4="$(B)/lua/?.so;;" $(LUA) docs/picture/dashboard.lua docs/dashboard.svg
 
-demo: all ## a Koordinator cluster and its node resource policy, in one process
+demo: all ## a Koordinator cluster and its policies (nodes, webhook, quota, migration), in one process
 	@rm -rf build/demo && cp -R controllers build/demo
-	@$(BIN) dev build/demo/koordinator/noderesource.lua build/demo/demo/demo.lua --log-level warn \
+	@$(BIN) dev build/demo/koordinator/noderesource.lua build/demo/koordinator/colocationprofile.lua \
+	  build/demo/koordinator/elasticquota.lua build/demo/koordinator/podmigrationjob.lua \
+	  build/demo/koordinator/reservations.lua build/demo/koordinator/scheduler.lua build/demo/demo/demo.lua \
+	  --simulate=deployments,replicasets,pods --log-level warn \
 	  --crds build/demo/koordinator/crds --load build/demo/demo --play build/demo/demo/show.lua
 
 bench: all build/.deps-bench ## ours beside the peers, with ratios and goals (QUICK=1: a few minutes; SECTIONS=sync,wq; RUNS=5; PORT=18080)

@@ -1,10 +1,12 @@
--- show.lua - shows the demo: what the nodes offer before the policy and after, and then what changes.
+-- show.lua - shows the demo: what the nodes offer before the policy and after, three other policies at work
+-- (policies.lua), and then what changes.
 --
 -- Runs beside the controllers (`kubelua dev --play`), which gives it `dev`. With nobody watching it ends as
 -- soon as the cluster has converged; on a terminal it stays.
 
 local kube = require "kubelua"
 local cluster = require "cluster"
+local policies = require "policies"
 
 local dev = dev -- luacheck: ignore 113
 
@@ -119,6 +121,12 @@ if offering == 0 then
   return 1
 end
 
+local shows, problem = pcall(policies.show, client, dev, say)
+if not shows then
+  io.stderr:write(("demo: %s; %s\n"):format(problem, controllers()))
+  return 1
+end
+
 -- ---------------------------------------------------------------- the policy changes while it runs
 
 local policy = dev.scripts[1]:gsub("[^/]*$", "batchresource.lua")
@@ -181,11 +189,14 @@ end
 
 ]]
 
+-- What `why` says of the first controller; others only watch the node.
+local function of_first(text) return (text:match "^(.-\n)  %S+ %(watched%)" or text) .. "  ...\n" end
+
 -- Why it is so, and what another version would do, which writes nothing.
 local function questions(shown)
   local node
   for _, row in ipairs(shown) do node = node or row.batch_cpu and row.node end
-  say("\n$ kubelua why node %s\n%s", node, asked("why", "node", node))
+  say("\n$ kubelua why node %s\n%s", node, of_first(asked("why", "node", node)))
   local path = dev.scripts[1]:gsub("[^/]*$", "next.lua")
   save(path, CANDIDATE:format(node) .. read(dev.scripts[1]))
   say("A version that lends no batch resources of %s, in the shadow of the one that runs:", node)
@@ -219,8 +230,8 @@ end
 
 local is_copy = not dev.scripts[1]:find "^controllers/"
 if not dev.tty and is_copy then
-  local ok, problem = tour(rows)
-  if not ok then io.stderr:write(("demo: %s; %s\n"):format(problem, controllers())) end
+  local ok, trouble = tour(rows)
+  if not ok then io.stderr:write(("demo: %s; %s\n"):format(trouble, controllers())) end
   return ok and 0 or 1
 end
 if not dev.tty then return 0 end

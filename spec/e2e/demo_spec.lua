@@ -156,6 +156,32 @@ describe("`make demo` with nobody watching", function()
     assert.same({ "-", "-", "-", "-" }, rows[RESERVE].after)
     assert.truthy(text:find(("%d of %d nodes offer"):format(#loaded.Node - 2, #loaded.Node), 1, true), text)
   end)
+
+  it("shows a webhook that makes a batch pod of a new one, and where it runs", function()
+    local said = assert(text:match "\nWebhook: (.-)\n\n", text)
+    assert.matches("asked for: cpu 2, memory 4Gi\n", said, 1, true)
+    assert.matches("was made:  batch-cpu 2000 (milli-cores), batch-memory 4Gi, priority 5000, QoS BE\n", said, 1, true)
+    assert.truthy(by_name(loaded.Node)[said:match "runs on (%S+),"], said)
+  end)
+
+  it("shows a quota that lends what it does not need, and takes it back", function()
+    local said, may = assert(text:match "\nQuota: (.-)\n\n", text), {}
+    for team, asks, uses in said:gmatch "(%a+)%s+guaranteed 20, asks for +(%d+), may use +(%d+)" do
+      may[#may + 1] = ("%s %s %s"):format(team, asks, uses)
+    end
+    assert.same({ "search 32 32", "vision 8 8", "search 32 20", "vision 24 20" }, may)
+  end)
+
+  it("shows a pod that moves to the place that was reserved for it", function()
+    local said = assert(text:match "\nMigration: (.*)", text)
+    local moved, from_node = said:match "(checkout%S+) runs on (%S+)\n"
+    local place = said:match "a Reservation holds a place on (%S+)\n"
+    assert.truthy(said:find(moved .. " was evicted\n", 1, true), said)
+    local other, to_node = said:match "(checkout%S+) took that place on (%S+): the PodMigrationJob has succeeded"
+    assert.not_equal(moved, other)
+    assert.not_equal(from_node, to_node)
+    assert.equal(place, to_node)
+  end)
 end)
 
 describe("`make demo` with nobody watching, on controllers of its own", function()

@@ -87,7 +87,8 @@ describe("a recording", function()
     options, path = tape(HEAD .. '{"t":"cache","c":2,"kind":7}\n' .. END)
     refused(options, path .. ":4: a cache without a kind")
     options, path = tape '{"t":"tape","at":"soon"}\n'
-    refused(options, path .. " is not a recording; kubelua run or dev --record FILE writes recordings")
+    refused(options, path .. " is not a recording; kubelua run or dev --record FILE writes recordings, and "
+      .. "kwokctl snapshot record")
   end)
 
   it("names the object that cannot be used when its time comes", function()

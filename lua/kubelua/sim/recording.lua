@@ -1,11 +1,12 @@
--- recording.lua - a cluster out of a recording (`kubelua run --record FILE`): as it was at some moment, and
--- from then on what happened to it, at its time: nodes and pods that came and went, and what nodes reported.
--- What the recorded controllers decided is left out, since those under test decide anew.
+-- recording.lua - a cluster out of a recording (`kubelua run --record FILE`; of KWOK: kwok.lua): as it was at
+-- some moment, and from then on what happened to it, at its time: nodes and pods that came and went, and what
+-- nodes reported. What the recorded controllers decided is left out, since those under test decide anew.
 --
 -- A recording is lines of JSON; core/lab/record.h says what each of them means.
 
 local cluster = require "kubelua.sim.cluster"
 local core = require "kubelua.core"
+local kwok = require "kubelua.sim.kwok"
 
 local M = {}
 
@@ -72,7 +73,8 @@ local function read_file(path, r)
   r.path, r.line = path, 1
   local first = decoded(file:read "l" or "")
   if not core.is_view(first) or first("t") ~= "tape" or math.type(first("at")) ~= "integer" then
-    error(("%s is not a recording; kubelua run or dev --record FILE writes recordings"):format(path), 0)
+    error(("%s is not a recording; kubelua run or dev --record FILE writes recordings, and kwokctl snapshot \z
+      record"):format(path), 0)
   end
   take.tape(r, first)
   r.now = math.max(r.now or 0, first.at / 1e9)
@@ -102,13 +104,26 @@ function M.older(path)
   return out
 end
 
---- All of a recording: { began, ended = unix times, events = list of { at, kind, object or gone } }; raises.
+-- The text of a recording of KWOK; nil: it is none.
+local function kwok_text(path)
+  local file = io.open(path, "rb")
+  if not file then return nil end
+  local first = file:read "l" or ""
+  local text = decoded(first) == nil and first .. "\n" .. (file:read "a" or "")
+  file:close()
+  return text and kwok.is_one(text) and text or nil
+end
+
+--- All of a recording: { began, ended = unix times, events = list of { at, kind, object or gone },
+--- assumed = what is assumed of it }; raises.
 ---@param path string  FILE; FILE.1 and so on, which are older, are read before it
 function M.read(path)
+  local text = kwok_text(path)
+  if text then return kwok.read(path, text) end
   local r, older = { events = {} }, M.older(path)
   for n = #older, 1, -1 do read_file(older[n], r) end
   read_file(path, r)
-  return { began = r.began, ended = r.now, events = r.events }
+  return { began = r.began, ended = r.now, events = r.events, assumed = M.ASSUMED }
 end
 
 -- ---------------------------------------------------------------- the cluster
@@ -143,12 +158,12 @@ end
 
 --- Its cluster at r.from seconds after its beginning.
 ---@param w kubelua.SimWorld
----@param r { began: number, events: table[] }
+---@param r { began: number, events: table[], assumed: string[] }
 ---@param from number
 ---@return table<string, integer> left_out
 function M.begin(w, r, from)
   local objects, next_one = state_at(r.events, r.began + from)
-  w.recording = { events = r.events, next = next_one, start = r.began + from, seen = {} }
+  w.recording = { events = r.events, next = next_one, start = r.began + from, seen = {}, assumed = r.assumed }
   w.uses = {}
   local left_out = cluster.take(w, objects, "the recording")
   for key in pairs(w.pod_of) do w.recording.seen[key] = true end

@@ -198,7 +198,7 @@ function M.run(cell, progress, decided)
   local counts = w.sim:counts()
   local not_modelled = table.move(placing, 1, #placing, #node.NOT_MODELLED + 1,
     { table.unpack(node.NOT_MODELLED) })
-  local assumed = w.trace and trace.assumed(w.trace) or w.recording and recording.ASSUMED or {}
+  local assumed = w.trace and trace.assumed(w.trace) or w.recording and w.recording.assumed or {}
   table.move(assumed, 1, #assumed, #not_modelled + 1, not_modelled)
   local result = {
     sums = measured:sum_up(), rows = thinned(measured.rows), hours = by_hour(measured, interval),

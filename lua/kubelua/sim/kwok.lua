@@ -1,0 +1,188 @@
+-- kwok.lua - a cluster out of what `kwokctl snapshot record` wrote: YAML documents, first the objects that
+-- there were, then a ResourcePatch for each change, with the time since the first change.
+--
+-- A change of an object that was there is a strategic merge patch, with the order of each list that it merges
+-- ($setElementOrder) in full.
+
+local core = require "kubelua.core"
+
+local M = {}
+
+local API = "action.kwok.x-k8s.io/"
+-- A recording of KWOK does not say when it began: the same Thursday as of generated clusters.
+local BEGAN = core.time("2026-01-01T00:00:00Z"):unix()
+-- The kinds whose changes are of interest, as a ResourcePatch names them.
+local KINDS = { ["/pods"] = "v1/Pod", ["/nodes"] = "v1/Node",
+  ["slo.koordinator.sh/nodemetrics"] = "slo.koordinator.sh/v1alpha1/NodeMetric" }
+
+M.ASSUMED = {
+  "of the recording of KWOK: it began at 2026-01-01T00:00:00Z",
+  "of the recording of KWOK: nodes, pods and NodeMetrics come and go as in it; other changes of objects are \z
+    left out",
+}
+
+--- Whether a text is such a recording.
+function M.is_one(text) return text:find(API, 1, true) ~= nil end
+
+-- ---------------------------------------------------------------- patches
+
+local merged
+
+local function is_list(t) return #t > 0 or next(t) == nil and core.encode(t) == "[]" end
+
+-- A list as the patch's order says; what an item was and what changes of it are found by the order's key.
+local function merged_list(have, changes, order)
+  local key = type(order[1]) == "table" and next(order[1])
+  if not key then return order end -- of texts, or of nothing
+  local items, out = {}, core.array {}
+  for _, item in ipairs(have) do
+    if type(item) == "table" and item[key] ~= nil then items[item[key]] = item end
+  end
+  for _, change in ipairs(changes) do
+    local at = type(change) == "table" and change[key]
+    if at and change["$patch"] ~= "delete" then items[at] = merged(items[at] or {}, change) end
+  end
+  for _, place in ipairs(order) do
+    local at = type(place) == "table" and place[key]
+    if at and items[at] then out[#out + 1] = items[at] end
+  end
+  return out
+end
+
+local function table_or_none(v) return type(v) == "table" and v or {} end
+
+-- What is there after a patch that has `change` there, and of a list perhaps its order.
+local function changed(have, change, order)
+  if change == core.null then return nil end
+  if type(order) == "table" then return merged_list(table_or_none(have), table_or_none(change), order) end
+  if type(change) == "table" and not is_list(change) then return merged(table_or_none(have), change) end
+  return change
+end
+
+-- Tables, neither of which changes.
+function merged(have, patch)
+  local out, kept = {}, patch["$retainKeys"]
+  if patch["$patch"] == "delete" then return out end
+  local keep = {}
+  for _, name in ipairs(type(kept) == "table" and kept or {}) do keep[name] = true end
+  if patch["$patch"] ~= "replace" then
+    for name, value in pairs(have) do
+      if not kept or keep[name] then out[name] = value end
+    end
+  end
+  for name, change in pairs(patch) do
+    local list = tostring(name):match "^%$setElementOrder/(.*)$"
+    if list and patch[list] == nil then
+      out[list] = changed(have[list], {}, change)
+    elseif tostring(name):sub(1, 1) ~= "$" then
+      out[name] = changed(have[name], change, patch["$setElementOrder/" .. name])
+    end
+  end
+  return out
+end
+
+-- ---------------------------------------------------------------- documents
+
+local function fail(r, why) error(("%s, document %d: %s"):format(r.path, r.document, why), 0) end
+
+local function text_at(r, v, path, what)
+  local text = v(path)
+  if type(text) ~= "string" or text == "" then fail(r, ("%s: expected %s"):format(path, what)) end
+  return text
+end
+
+local function key_of(name, namespace) return namespace and namespace .. "/" .. name or name end
+
+-- An object whose name can be relied on: its kind, and its key.
+local function checked(r, o)
+  local group, kind = text_at(r, o, "apiVersion", "a version"), text_at(r, o, "kind", "a kind")
+  local namespace = o "metadata.namespace"
+  if namespace ~= nil and type(namespace) ~= "string" then
+    fail(r, "metadata.namespace: expected a string")
+  end
+  return group .. "/" .. kind, key_of(text_at(r, o, "metadata.name", "a name"), namespace)
+end
+
+-- From now on the object is this one, nil: gone. r.now[kind .. " " .. key]: as it is at the moment.
+local function tell(r, at, kind, key, object)
+  r.now[kind .. " " .. key] = object
+  local gone = not object and key or nil
+  r.events[#r.events + 1] = { at = BEGAN + at, kind = kind, object = object, gone = gone }
+end
+
+local method = {}
+
+function method.create(r, at, kind, key, template)
+  local its_kind, its_key = checked(r, template)
+  if its_kind ~= kind or its_key ~= key then
+    fail(r, ("target: expected %s %s, which the template is"):format(its_kind, its_key))
+  end
+  tell(r, at, kind, key, template)
+end
+
+function method.patch(r, at, kind, key, template)
+  local have = r.now[kind .. " " .. key]
+  if not have then fail(r, ("there is no %s %s that could be patched"):format(kind, key)) end
+  local ok, object = pcall(function()
+    return core.value(merged(core.copy(have), core.copy(template)), "the patched object")
+  end)
+  if not ok then fail(r, "template: " .. tostring(object)) end
+  local its_kind, its_key = checked(r, object)
+  if its_kind ~= kind or its_key ~= key then fail(r, "template: a patch keeps kind and name") end
+  tell(r, at, kind, key, object)
+end
+
+function method.delete(r, at, kind, key)
+  if r.now[kind .. " " .. key] then tell(r, at, kind, key, nil) end
+end
+
+-- A ResourcePatch as { at, kind, key, method, template, document }, or nil: of a kind that is left out.
+local function read_change(r, v)
+  local how, at = text_at(r, v, "method", "create, patch or delete"), v "durationNanosecond"
+  if not method[how] then fail(r, ("method: expected create, patch or delete, got %q"):format(how)) end
+  if math.type(at) ~= "integer" or at < 0 then
+    fail(r, "durationNanosecond: expected nanoseconds since the first change")
+  end
+  local group, namespace = v "resource.group", v "target.namespace"
+  if namespace ~= nil and type(namespace) ~= "string" then fail(r, "target.namespace: expected a string") end
+  local kind = KINDS[("%s/%s"):format(group or "", text_at(r, v, "resource.resource", "a plural name"))]
+  local template = v "template"
+  if how ~= "delete" and not core.is_view(template) then fail(r, "template: expected an object") end
+  r.ended = math.max(r.ended, at / 1e9)
+  local key = key_of(text_at(r, v, "target.name", "a name"), namespace)
+  return kind and { at = at / 1e9, kind = kind, key = key, method = how, template = template,
+    document = r.document }
+end
+
+--- Such a recording, as kubelua.sim.recording reads those of `kubelua run`; raises, with the document.
+---@param path string
+---@param text string  what the file has
+function M.read(path, text)
+  local r, changes = { path = path, now = {}, events = {}, ended = 0, document = 0 }, {}
+  local ok, documents = pcall(core.yaml, text, path)
+  if not ok then error(core.is_error(documents) and documents.message or tostring(documents), 0) end
+  for i, v in ipairs(documents) do
+    r.document = i
+    if v ~= nil and v ~= core.null then
+      if not core.is_view(v) then fail(r, "expected an object") end
+      local version = v "apiVersion"
+      if type(version) == "string" and version:sub(1, #API) == API and v "kind" == "ResourcePatch" then
+        changes[#changes + 1] = read_change(r, v)
+      else
+        local kind, key = checked(r, v)
+        tell(r, 0, kind, key, v)
+      end
+    end
+  end
+  table.sort(changes, function(a, b)
+    if a.at ~= b.at then return a.at < b.at end
+    return a.document < b.document
+  end)
+  for _, c in ipairs(changes) do
+    r.document = c.document
+    method[c.method](r, c.at, c.kind, c.key, c.template)
+  end
+  return { began = BEGAN, ended = BEGAN + r.ended, events = r.events, assumed = M.ASSUMED }
+end
+
+return M

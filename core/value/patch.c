@@ -307,6 +307,17 @@ static bool starts_with(const pointer *p, const pointer *prefix)
     return true;
 }
 
+/* An operation makes each container on its path anew. All of them together may have so many members, which
+ * takes a second: 200,000 insertions into one list would take minutes. */
+#define MEMBERS_MAX ((size_t)10 * 1000 * 1000)
+#define MEMBERS_LEAST 50 /* what an operation costs in any case */
+
+/* What one patch has cost. */
+typedef struct costs {
+    size_t copied;  /* bytes, as JSON */
+    size_t members; /* of containers on paths */
+} costs;
+
 /* What all copies of one patch may hold together, as JSON. Copies of copies double each time: without a
  * bound forty operations make a document that nobody can walk. The API server's default
  * (JSONPatchMaxCopyBytes). */
@@ -331,11 +342,24 @@ static const kl_value *read_from(const kl_value *doc, const pointer *p)
     return there || kl_value_type(find(doc, &up)) != KL_OBJECT ? there : KL__NULL;
 }
 
+static bool may_walk(const kl_value *doc, const pointer *p, costs *c)
+{
+    c->members += MEMBERS_LEAST;
+    for (size_t i = 0; doc && i < p->len && c->members <= MEMBERS_MAX; i++) {
+        c->members += kl_value_len(doc);
+        doc = child(doc, p->steps[i]);
+    }
+    return c->members <= MEMBERS_MAX;
+}
+
 /* *doc is replaced. Returns NULL, or why not. */
-static const char *operation_do(const operation *o, const kl_value **doc, size_t *copied)
+static const char *operation_do(const operation *o, const kl_value **doc, costs *c)
 {
     const kl_value *out = NULL, *moved;
     const char *why;
+    if (!may_walk(*doc, &o->at, c) || !may_walk(*doc, &o->source, c))
+        return "the operations of this patch change lists and objects of more than 10 million members "
+               "together";
     if (is(o, "test")) {
         const kl_value *there = find(*doc, &o->at);
         bool null = kl_value_type(o->value) == KL_NULL;
@@ -350,7 +374,7 @@ static const char *operation_do(const operation *o, const kl_value **doc, size_t
         if (!moved)
             return "from does not exist";
         if (is(o, "copy")) {
-            if (!may_copy(moved, copied))
+            if (!may_copy(moved, &c->copied))
                 return "the copies of this patch hold more than 3 MiB together";
             why = edit_at(*doc, o->at.steps, o->at.len, ADD, moved, &out);
         } else if (starts_with(&o->at, &o->source)) {
@@ -386,11 +410,11 @@ kl_status kl_json_patch_apply(const kl_value *doc, const kl_value *patch, const 
             kl_value_type_name(patch));
     const kl_value *now = doc ? kl_value_ref(doc) : KL__NULL;
     kl_status st = KL_OK;
-    size_t copied = 0;
+    costs c = {0};
     for (size_t i = 0; !st && i < kl_value_len(patch); i++) {
         operation o = {0};
         st = operation_read(kl_value_item(patch, i), i, &o, err);
-        const char *why = st ? NULL : operation_do(&o, &now, &copied);
+        const char *why = st ? NULL : operation_do(&o, &now, &c);
         if (why)
             st = kl_fail(err, KL_EREJECTED, "JSON patch operation %zu (%s %s) cannot be applied: %s", i + 1,
                 o.op, o.path, why);

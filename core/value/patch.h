@@ -14,8 +14,9 @@
 const kl_value *kl_merge_patch_apply(const kl_value *doc, const kl_value *patch);
 /* The merge patch that turns `from` into `to`; {} when they are equal objects. A new reference. */
 const kl_value *kl_merge_patch_create(const kl_value *from, const kl_value *to);
-/* All operations or none; their copies hold at most 3 MiB together, as in the API server. KL_EREJECTED
- * when one fails (the message names its index, op and path), KL_EINVAL when the patch is malformed. */
+/* All operations or none; their copies hold at most 3 MiB together, as in the API server, and the lists and
+ * objects that they change have at most 10 million members, counted for each. KL_EREJECTED when one fails
+ * (the message names its index, op and path), KL_EINVAL when the patch is malformed. */
 KL_NODISCARD kl_status kl_json_patch_apply(
     const kl_value *doc, const kl_value *patch, const kl_value **out, kl_err *err);
 /* The JSON patch that turns `from` into `to`, both objects: [] when they are equal. Of lists, items at the

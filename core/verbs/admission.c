@@ -399,7 +399,7 @@ static kl_status refuse(const kl_value *response, const char *name, kl_err *err)
     const char *message = kl_value_str_at(status, "message", NULL),
                *reason = kl_value_str_at(status, "reason", NULL);
     int64_t code = kl_value_int_at(status, 0, "code", NULL);
-    if (code < 400)
+    if (code < 400 || code > 999) /* the last no answer can have */
         code = 400;
     if (message && *message)
         return kl__api_fail(err, (int)code, reason, kl_value_ref(kl_value_get(status, "details")),

@@ -41,14 +41,14 @@ kl_time kl__world_wall(const kl__world *w) { return kl_clock_wall(w->clock); }
 
 void kl__call_warn(const kl__call *c, const char *fmt, ...)
 {
-    if (!c->warnings)
+    if (!c->warnings || c->warnings->len >= 4096) /* as kube-apiserver, for all of them together */
         return;
     va_list ap;
     va_start(ap, fmt);
     char *text = kl_vsprintf(fmt, ap);
     va_end(ap);
     kl_buf_puts(c->warnings, "Warning: 299 - \"");
-    for (const char *p = text; *p; p++) {
+    for (const char *p = text; *p && (c->warnings->len < 4096 || (*p & 0xc0) == 0x80); p++) {
         if (*p == '"' || *p == '\\')
             kl_buf_putc(c->warnings, '\\');
         if ((unsigned char)*p >= ' ' && *p != 127)

@@ -228,9 +228,42 @@ static void copies_of_copies_have_an_end(void **state)
     kl_buf_fini(&b);
 }
 
+/* Each operation makes a list or an object of 20,000 members anew. */
+static void operations_on_large_containers_have_an_end(void **state)
+{
+    (void)state;
+    static const char *const ops[] = {"{\"op\":\"add\",\"path\":\"/a/0\",\"value\":1}",
+        "{\"op\":\"add\",\"path\":\"/o/x\",\"value\":1}",
+        "{\"op\":\"move\",\"from\":\"/a/0\",\"path\":\"/a/9\"}"};
+    kl_buf text = KL_BUF_INIT;
+    kl_buf_puts(&text, "{\"a\":[0");
+    for (int i = 1; i < 20000; i++)
+        kl_buf_printf(&text, ",%d", i);
+    kl_buf_puts(&text, "],\"o\":{\"k\":0");
+    for (int i = 1; i < 20000; i++)
+        kl_buf_printf(&text, ",\"k%d\":0", i);
+    kl_buf_puts(&text, "}}");
+    const kl_value *doc = decode(kl_buf_str(&text));
+    for (size_t k = 0; k < 3; k++) {
+        kl_buf b = KL_BUF_INIT;
+        kl_err err = KL_ERR_INIT;
+        for (int i = 0; i < 2000; i++)
+            kl_buf_printf(&b, "%c%s", i ? ',' : '[', ops[k]);
+        kl_buf_putc(&b, ']');
+        const kl_value *patch = decode(kl_buf_str(&b)), *out = NULL;
+        assert_fails(kl_json_patch_apply(doc, patch, &out, &err), KL_EREJECTED, &err,
+            "more than 10 million members together");
+        assert_null(out);
+        kl_value_unref(patch);
+        kl_buf_fini(&b);
+    }
+    kl_value_unref(doc);
+    kl_buf_fini(&text);
+}
+
 #define CASE(f) cmocka_unit_test_teardown(f, nothing_left)
 KL_TESTS(CASE(merges_as_the_rfc_says), CASE(finds_the_least_merge_patch),
     CASE(applying_the_difference_gives_the_goal), CASE(edits_as_the_api_server_does),
-    CASE(copies_of_copies_have_an_end))
+    CASE(copies_of_copies_have_an_end), CASE(operations_on_large_containers_have_an_end))
 
 /* not in tsan: it starts no thread */

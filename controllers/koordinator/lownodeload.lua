@@ -8,6 +8,8 @@
 local balance = require "lownodeload.balance"
 local descheduling = require "lib.descheduling"
 local fields = require "fields"
+local kube = require "kubelua"
+local pools = require "lownodeload.pools"
 
 local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
 local INTERVAL = 60 -- seconds, as the descheduler's
@@ -40,29 +42,11 @@ return descheduling.controller {
   interval = INTERVAL,
   reads = { METRIC },
   pass = pass,
-  params = { -- as in LowNodeLoadArgs
+  params = kube.merge(pools.PARAMS, {
     paused = false,
     dryRun = false,
-    numberOfNodes = 0,
-    nodeMetricExpirationSeconds = 180,
-    nodeFit = true,
     jobMode = "ReservationFirst",
     jobTTL = "5m0s",
-    evictableNamespaces = {},
-    podSelectors = {},
-    -- Of all nodes: thresholds that are not named never matter, but for memory's limit of all there is.
-    lowThresholds = {},
-    highThresholds = {},
-    prodLowThresholds = {},
-    prodHighThresholds = {},
-    useDeviationThresholds = false,
-    nodeSelector = {},
-    resourceWeights = {},
     anomalyCondition = { timeout = "1m", consecutiveAbnormalities = 5, consecutiveNormalities = 3 },
-    nodePools = { {
-      name = "all",
-      lowThresholds = { cpu = 45, memory = 55 },
-      highThresholds = { cpu = 75, memory = 80 },
-    } },
-  },
+  }),
 }

@@ -5,6 +5,7 @@ package.path = "controllers/koordinator/?.lua;" .. package.path
 
 local colocation = require "colocation"
 local compare = require "compare.node"
+local eviction = require "compare.eviction"
 local fields = require "fields"
 local fixtures = require "support.fixtures"
 local kube = require "kubelua"
@@ -112,6 +113,59 @@ describe("a case of a disagreement", function()
     local found, one, decided = disagree(1000, { [CPU] = 5000 })
     one.node.metadata.annotations["node.koordinator.sh/thirdPartyAllocations"] = "{}"
     assert.is_nil(compare.case(one, decided, "batchresource", found))
+  end)
+end)
+
+describe("a case of moved pods", function()
+  local function world()
+    local function node(name)
+      return { metadata = { name = name },
+        status = { allocatable = { cpu = "10", memory = "10Gi", pods = "110" } } }
+    end
+    local on, used = {}, {}
+    for i, name in ipairs { "a", "b", "c" } do
+      on[i] = { metadata = { namespace = "ns", name = name, uid = name,
+        ownerReferences = { { kind = "ReplicaSet" } } },
+        spec = { nodeName = "busy", containers = {} }, status = { phase = "Running" } }
+      used[i] = { namespace = "ns", name = name, podUsage = { resources = { cpu = "3", memory = "1Gi" } } }
+    end
+    local function metric(name, reports)
+      return { metadata = { name = name }, status = { updateTime = "2026-01-01T00:00:00Z", podsMetric = reports,
+        nodeMetric = { systemUsage = { resources = { cpu = "0", memory = "0" } } } } }
+    end
+    return { nodes = { node "busy", node "idle" }, pods_on = { busy = on }, now = NOW,
+      metrics = { busy = metric("busy", used), idle = metric("idle", {}) },
+      evictable = function() return true end }, on
+  end
+  local SETTINGS = { nodeFit = true, numberOfNodes = 0, nodeMetricExpirationSeconds = 180,
+    lowThresholds = { cpu = 45, memory = 55 }, highThresholds = { cpu = 75, memory = 80 } }
+
+  local function failed(theirs, w)
+    local case = eviction.case(theirs, SETTINGS, w)
+    return (select(2, fixtures.run("moved", kube.encode { calc = "low_node_load_passes", cases = { case } },
+      function() end)))
+  end
+
+  it("passes with the pods that ours moves, and fails with those of the original", function()
+    local w, on = world()
+    assert.same({ {}, {} }, { eviction.judge({ on[1] }, SETTINGS, w) })
+    assert.equal(0, failed({ on[1] }, w))
+    local there, here = eviction.judge({ on[2] }, SETTINGS, w)
+    assert.same({ "ns/b", "order", "here go ns/a" }, { there[1].object, there[1].name, there[1].why })
+    assert.same({ "ns/a", "only here" }, { here[1].object, here[1].reason })
+    assert.equal(1, failed({ on[2] }, w))
+  end)
+
+  it("says which node is not used too much, and when none has room", function()
+    local w, on = world()
+    w.metrics.busy.status.podsMetric[3] = nil
+    local there = eviction.judge({ on[1] }, SETTINGS, w)
+    assert.same({ "node", "cpu 60 % of at most 75 %, memory 20 % of at most 80 %" },
+      { there[1].name, there[1].why })
+    w, on = world()
+    w.nodes[2].spec = { unschedulable = true }
+    there = eviction.judge({ on[1] }, SETTINGS, w)
+    assert.same({ "room", "no node takes it" }, { there[1].name, there[1].why })
   end)
 end)
 

@@ -52,18 +52,25 @@ return function(calcs, tools)
   end
 
   -- Passes with LowNodeLoadArgs one after the other: who leaves in which of them. One outcome of several
-  -- where the original leaves it to chance.
+  -- where the original leaves it to chance; or `moved`, all who leave, by name.
   calcs.low_node_load_passes = function(input, expect)
-    local args, detectors, lines = input.args, { node = {}, prod = {} }, {}
+    local args, detectors, lines, moved = input.args, { node = {}, prod = {} }, {}, {}
     for i = 1, input.passes do
       local names = {}
       balance.all(args, {
         nodes = input.nodes, pods_on = pods_on(input), metrics = by_node_name(input.nodeMetrics),
         now = kube.time(input.now):unix(), detectors = detectors, budget = input.maxEvictions,
         evictable = function(pod) return victims.evictable(pod) and victims.chosen(pod, args) end,
-        move = function(move) names[#names + 1] = pods.key(move.pod) end,
+        move = function(move)
+          names[#names + 1] = pods.key(move.pod)
+          moved[#moved + 1] = pods.key(move.pod)
+        end,
       })
       lines[i] = table.concat(names, " ")
+    end
+    if expect.moved then
+      table.sort(moved)
+      return tools.value("moved", expect.moved, moved)
     end
     local ours = table.concat(lines, "\n")
     for _, outcome in ipairs(expect.outcomes or {}) do

@@ -16,8 +16,10 @@ local M = {}
 
 local NODE, POD = "v1/Node", "v1/Pod"
 local JOB = "scheduling.koordinator.sh/v1alpha1/PodMigrationJob"
+M.NODE, M.POD, M.JOB = NODE, POD, JOB
 
-local function by_node(ctx)
+--- { [node name] = its pods }
+function M.by_node(ctx)
   local out = {}
   for pod in ctx:each(POD) do
     local node = pod("spec.nodeName")
@@ -29,12 +31,17 @@ local function by_node(ctx)
   return out
 end
 
+function M.is_under_way(job)
+  local phase = job("status.phase")
+  return phase ~= "Succeeded" and phase ~= "Failed"
+end
+
 -- Uids of pods that a job is about to move.
 local function under_way(ctx)
   local out = {}
   for job in ctx:each(JOB) do
-    local phase, uid = job("status.phase"), job("spec.podRef.uid")
-    if uid and phase ~= "Succeeded" and phase ~= "Failed" then out[uid] = true end
+    local uid = job("spec.podRef.uid")
+    if uid and M.is_under_way(job) then out[uid] = true end
   end
   return out
 end
@@ -57,7 +64,7 @@ local function cluster_of(ctx, settings, o)
   local jobs = under_way(ctx)
   return {
     nodes = ctx:list(NODE),
-    pods_on = by_node(ctx),
+    pods_on = M.by_node(ctx),
     evictable = function(pod)
       return not jobs[pod.metadata.uid] and victims.evictable(pod) and victims.chosen(pod, settings)
     end,

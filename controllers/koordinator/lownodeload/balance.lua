@@ -208,9 +208,9 @@ function M.pass(input)
 end
 
 -- Passes over all pools, in their order. settings: LowNodeLoadArgs. world: nodes, pods_on, metrics, now,
--- evictable, budget and detectors as above, and move(move), which is told of each.
+-- evictable, budget and detectors as above, and move(move), which is told of each. Returns what each pass did.
 function M.all(settings, world)
-  local processed, budget = {}, world.budget or math.huge
+  local processed, budget, results = {}, world.budget or math.huge, {}
   for _, pool in ipairs(pools.of(settings)) do
     local result = M.pass {
       pool = pool,
@@ -228,7 +228,9 @@ function M.all(settings, world)
     for name in pairs(result.processed) do processed[name] = true end
     budget = budget - #result.moves
     for _, one in ipairs(result.moves) do world.move(one) end
+    results[#results + 1] = result
   end
+  return results
 end
 
 return M

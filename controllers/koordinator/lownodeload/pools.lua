@@ -5,6 +5,28 @@ local fields = require "fields"
 
 local M = {}
 
+--- Params of controllers that work with them, as in LowNodeLoadArgs.
+M.PARAMS = {
+  numberOfNodes = 0,
+  nodeMetricExpirationSeconds = 180,
+  nodeFit = true,
+  evictableNamespaces = {},
+  podSelectors = {},
+  -- Of all nodes: thresholds that are not named never matter, but for memory's limit of all there is.
+  lowThresholds = {},
+  highThresholds = {},
+  prodLowThresholds = {},
+  prodHighThresholds = {},
+  useDeviationThresholds = false,
+  nodeSelector = {},
+  resourceWeights = {},
+  nodePools = { {
+    name = "all",
+    lowThresholds = { cpu = 45, memory = 55 },
+    highThresholds = { cpu = 75, memory = 80 },
+  } },
+}
+
 local INHERITED = { "lowThresholds", "highThresholds", "prodLowThresholds", "prodHighThresholds" }
 local CONDITION = { timeout = "1m", consecutiveAbnormalities = 5, consecutiveNormalities = 3 }
 

@@ -1,0 +1,92 @@
+-- comparedescheduler.lua - runs LowNodeLoad beside koord-descheduler and says where the two disagree: the
+-- pods for which it has just made PodMigrationJobs, against those that a pass of ours would move in the same
+-- cluster. No job is made. The ConfigMap koordinator-system/koordinator-compare-descheduler has the report,
+-- and the inputs of disagreements as cases for `make fixtures`.
+--
+--   kubelua run controllers/koordinator/comparedescheduler.lua
+
+local kube = require "kubelua"
+local descheduling = require "lib.descheduling"
+local eviction = require "compare.eviction"
+local fields = require "fields"
+local lasting = require "compare.lasting"
+local pools = require "lownodeload.pools"
+local report = require "compare.report"
+local victims = require "lownodeload.victims"
+local whole = require "lib.whole"
+
+local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
+local REPORT = "koordinator-compare-descheduler"
+local PLUGIN = "LowNodeLoad"
+local TOLD = 200 -- disagreements about moved pods that are remembered
+
+-- Uids of pods with a job: of those that the plugin made from `since` on and that the last look has not
+-- `seen`, and of older ones that go on.
+local function jobs_of(ctx, since, seen)
+  local new, older = {}, {}
+  for job in ctx:each(descheduling.JOB) do
+    local uid, made = job("spec.podRef.uid"), kube.time(job.metadata.creationTimestamp):unix()
+    local trigger = job("metadata.annotations", "koordinator.sh/evict-trigger")
+    if uid and trigger == PLUGIN and made >= since and not seen[uid] then
+      new[uid] = true
+    elseif uid and descheduling.is_under_way(job) then
+      older[uid] = true
+    end
+  end
+  return new, older
+end
+
+local function world_of(ctx, settings, older)
+  local metrics = {}
+  for metric in ctx:each(METRIC) do metrics[metric.metadata.name] = metric end
+  return { nodes = ctx:list(descheduling.NODE), pods_on = descheduling.by_node(ctx), metrics = metrics,
+    now = ctx:now():unix(),
+    evictable = function(pod)
+      if older[pod.metadata.uid] then return false, "a job moves it already" end
+      local may, why = victims.evictable(pod)
+      if not may then return false, why end
+      return victims.chosen(pod, settings)
+    end }
+end
+
+local function of_uids(world, uids)
+  local out = {}
+  for _, node in ipairs(world.nodes) do
+    for _, pod in ipairs(world.pods_on[node.metadata.name] or {}) do
+      if uids[pod.metadata.uid] then out[#out + 1] = pod end
+    end
+  end
+  return out
+end
+
+return whole.controller {
+  name = "compare-descheduler",
+  reads = { descheduling.NODE, descheduling.POD, descheduling.JOB, METRIC },
+  every = "10s",
+  params = kube.merge(pools.PARAMS, {
+    patienceSeconds = 600, -- a pod that stays there and would go here is told after so long
+    cases = 10,            -- that are kept
+  }),
+
+  reconcile = function(_, ctx)
+    local memo, now, settings = ctx.memo, ctx:now():unix(), fields.copy(ctx.params)
+    -- What was before the first look is another cluster by now.
+    local new, older = jobs_of(ctx, memo.looked_at or now, fields.copy(memo.seen or {}))
+    local world = world_of(ctx, settings, older)
+    local theirs = of_uids(world, new)
+    local only_there, only_here = eviction.judge(theirs, settings, world)
+    local told, cases = fields.copy(memo.told or {}), fields.copy(memo.cases or {})
+    for _, one in ipairs(only_there) do told[#told + 1] = one end
+    while #told > TOLD do table.remove(told, 1) end
+    if #only_there > 0 and #cases < settings.cases then
+      cases[#cases + 1] = eviction.case(theirs, settings, world)
+    end
+    only_here = lasting.look(ctx, only_here)
+
+    memo.looked_at, memo.seen, memo.told, memo.cases = now, new, told, cases
+    memo.compared = (memo.compared or 0) + #theirs
+    local all = table.move(only_here, 1, #only_here, #told + 1, fields.copy(told))
+    report.write(ctx, REPORT, report.text(all, memo.compared, "moved pods"), { ["low_node_load_passes.json"] =
+      #cases > 0 and kube.encode { calc = "low_node_load_passes", cases = kube.array(cases) } or nil })
+  end,
+}

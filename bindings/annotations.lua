@@ -1,6 +1,6 @@
--- annotations.lua DIR - prints every Lua file below DIR that tells the Lua language server something, one after the
--- other, each behind a line "@ PATH BYTES": what `kubelua annotations` unpacks. Commands and the simulator are
--- nobody's library.
+-- annotations.lua DIR - prints every Lua file below DIR that tells the Lua language server something, one
+-- after the other, each behind a line "@ PATH BYTES": what `kubelua annotations` unpacks. Commands and the
+-- simulator are nobody's library.
 
 local dir = assert(arg[1], "usage: lua5.4 annotations.lua DIR")
 

@@ -1,7 +1,7 @@
--- dist.lua VERSION DATE OUT ARCH=DIR... - what a release consists of, out of the files of Debian packages and the
--- libraries that they are linked with: `make dist` calls it. DIR has the package and its files (root) for ARCH, one of
--- Debian's words. The same tree gives the same bytes, whenever and wherever it is packed on one version of Debian:
--- times are the version's date, names are sorted, owners are root.
+-- dist.lua VERSION DATE OUT ARCH=DIR... - what a release consists of, out of the files of Debian packages and
+-- the libraries that they are linked with: `make dist` calls it. DIR has the package and its files (root) for
+-- ARCH, one of Debian's words. The same tree gives the same bytes, whenever and wherever it is packed on one
+-- version of Debian: times are the version's date, names are sorted, owners are root.
 --
 --   kubelua_VERSION_ARCH.deb                 the package, as it is
 --   kubelua-VERSION-linux-ARCH.tar.gz        the program with its libraries and their loader: no glibc of the machine
@@ -52,8 +52,8 @@ local machine = sh "dpkg --print-architecture"
 
 -- ---------------------------------------------------------------- an architecture and its libraries
 
--- What the program needs: a list of { name, path }, and the loader by the name that the program has for it. It is read
--- out of the files, for the machine cannot load those of another architecture.
+-- What the program needs: a list of { name, path }, and the loader by the name that the program has for it.
+-- It is read out of the files, for the machine cannot load those of another architecture.
 local function closure(target)
   local list, seen = {}, {}
   local function needs(path)
@@ -227,7 +227,8 @@ local function chart()
   gzip(work .. "/chart.tar", ("%s/kubelua-%s.tgz"):format(out, version))
 end
 
--- Debian's packages that the libraries are of: name -> version. dpkg may know a path by what it was before /usr.
+-- Debian's packages that the libraries are of: name -> version. dpkg may know a path by what it was before
+-- /usr.
 local function packages(t)
   local dpkg = "dpkg-query"
   if t.sysroot ~= "" then dpkg = dpkg .. " --admindir " .. quote(t.sysroot .. "/var/lib/dpkg") end

@@ -125,6 +125,18 @@ describe("a header", function()
   end)
 end)
 
+describe("a line of Lua", function()
+  it("is named with its columns when it is wide, and a directory has so many of them", function()
+    local wide = lint.wide("spec/a_spec.lua", ("x"):rep(110) .. "\n" .. ("ü"):rep(110) .. "\n" .. ("x"):rep(111)
+      .. "\n---@field " .. ("x"):rep(111) .. "\n")
+    assert.same({ "spec/a_spec.lua:3: 111 columns, 110 at most" }, wide)
+    assert.same({}, lint.wide("spec/fixtures/a.lua", ("x"):rep(111) .. "\n"))
+    assert.is_nil(lint.too_wide("lua", wide))
+    assert.same("bindings: 1 lines are wider than 110 columns, 0 at most; wrap what is new among\n  " .. wide[1],
+      lint.too_wide("bindings", wide))
+  end)
+end)
+
 describe("a function", function()
   it("is named when it is too long, or takes too much", function()
     local found = lint.functions("core/a.c", "static int f(int a, void (*b)(int, int))\n{\n" .. ("\n"):rep(75) .. "}\n"

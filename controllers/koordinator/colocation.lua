@@ -210,8 +210,8 @@ local RATIO_LABELS = {
   ["node.koordinator.sh/mid-static-memory-reserved-ratio"] = "midStaticMemoryReservedPercent",
 }
 
--- The strategy as this node's annotation and labels bend it: itself where they do not. An annotation that does
--- not read is ignored.
+-- The strategy as this node's annotation and labels bend it: itself where they do not. An annotation that
+-- does not read is ignored.
 function M.bend(strategy, node)
   local text = fields.annotation(node, "node.koordinator.sh/colocation-strategy")
   local own, labels = text and M.parse(text, STRATEGY), fields.dig(node, "metadata", "labels") or {}

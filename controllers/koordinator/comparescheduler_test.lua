@@ -1,5 +1,5 @@
--- comparescheduler_test.lua - pods that somebody else schedules, in virtual time: two nodes, one of which is used
--- a lot.
+-- comparescheduler_test.lua - pods that somebody else schedules, in virtual time: two nodes, one of which is
+-- used a lot.
 
 local kube = require "kubelua"
 

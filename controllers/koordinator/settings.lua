@@ -1,6 +1,7 @@
 -- settings.lua - the three configurations that the ConfigMap slo-controller-config holds for nodes, kept as
 -- last known good.
---   known = { colocation = { cfg, available, errorStatus }, cpuNormalization = cfg or nil, resourceAmplification = cfg or nil }
+--   known = { colocation = { cfg, available, errorStatus }, cpuNormalization = cfg or nil,
+--     resourceAmplification = cfg or nil }
 
 local fields = require "fields"
 local colocation = require "colocation"

@@ -1,6 +1,6 @@
 -- volumes.lua - plays the volume controllers: claims are bound to the smallest volume that does, or to one
--- that is made where their class has a provisioner; volumes whose claim is gone are deleted or released. Where
--- there is no class, "standard" is made, the default one.
+-- that is made where their class has a provisioner; volumes whose claim is gone are deleted or released.
+-- Where there is no class, "standard" is made, the default one.
 
 local kube = require "kubelua"
 

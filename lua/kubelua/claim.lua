@@ -11,7 +11,8 @@
 -- A patch names the uid and the resourceVersion that it was made from. Before the first adoption the owner is
 -- read from the server: the cached one may be deleted, and its successor has another uid. This needs of its
 -- caller:
---   { patch = function(o, patch) -> view, get = function(kind, namespace, name) -> view from the server or nil }
+--   { patch = function(o, patch) -> view,
+--     get = function(kind, namespace, name) -> view from the server or nil }
 
 local core = require "kubelua.core"
 local object = require "kubelua.object"

@@ -1,12 +1,12 @@
 -- controller.lua - the spec of a controller: checked at once, with the place of the mistake, and brought
 -- into one shape.
 --
---   kube.controller { name, resource, when, indexes, watches, owns, reads, fields, managed_fields, workers, concurrency, timeout, resync,
---     params, reconcile }
+--   kube.controller { name, resource, when, indexes, watches, owns, reads, fields, managed_fields, workers,
+--     concurrency, timeout, resync, params, reconcile }
 --
--- What comes out is data (bindings/script/specs.c reads it) and functions; the functions of watches, indexes and
--- `when` are numbered in the order of their kinds and names, so that every state of a generation gives the
--- same number to the same function.
+-- What comes out is data (bindings/script/specs.c reads it) and functions; the functions of watches, indexes
+-- and `when` are numbered in the order of their kinds and names, so that every state of a generation gives
+-- the same number to the same function.
 
 local checks = require "kubelua.checks"
 local core = require "kubelua.core"
@@ -564,8 +564,8 @@ local function build(spec, name, manager, resource)
   scheduling.check(self, spec)
   for _, s in ipairs(self.shard_own and self.selects or {}) do
     if s.namespaces then
-      fail(self, "selector.namespaces of %s: shard = { caches = \"own\" } divides caches by namespaces; keep all of \z
-        them with caches = \"all\"", s.kind)
+      fail(self, "selector.namespaces of %s: shard = { caches = \"own\" } divides caches by namespaces; \z
+        keep all of them with caches = \"all\"", s.kind)
     end
   end
   check_fields(self, spec.fields)
@@ -618,7 +618,8 @@ end
 ---@return boolean
 function M.is_controller(x) return M.opened(x) ~= nil end
 
---- What a controller is made of, for the runtime, and the spec as it was `given`; nil when x did not come from kube.controller.
+--- What a controller is made of, for the runtime, and the spec as it was `given`; nil when x did not come
+--- from kube.controller.
 ---@param x any
 function M.opened(x) return checks.opened(NAME, x) end
 

@@ -4,8 +4,8 @@
 --     schema = kube.schema { spec = { host = "string!" }, status = { ready = "boolean" } } }
 --   return kube.controller { name = "sites", resource = Site, ... }
 --
--- Definitions stand at the top level of a script. `kubelua gen crds` writes them, `kubelua dev` and kube.testing
--- install them; `kubelua run --install-crds` applies them.
+-- Definitions stand at the top level of a script. `kubelua gen crds` writes them, `kubelua dev` and
+-- kube.testing install them; `kubelua run --install-crds` applies them.
 
 local conversion = require "kubelua.conversion"
 local core = require "kubelua.core"

@@ -1,9 +1,10 @@
--- informers.lua - shared informers for any Lua state: stores that keep themselves up to date (stores.lua), and
--- handlers that hear of changes.
+-- informers.lua - shared informers for any Lua state: stores that keep themselves up to date (stores.lua),
+-- and handlers that hear of changes.
 --
 --   local f <close> = kube.informers(c, { namespace = "default", resync = "10m" })
 --   local pods = f:informer "v1/Pod"
---   pods:on { add = function(o, initial) ... end, update = function(old, new) ... end, delete = function(o) ... end }
+--   pods:on { add = function(o, initial) ... end, update = function(old, new) ... end,
+--     delete = function(o) ... end }
 --   f:start()
 --   assert(f:wait_synced("30s"))
 --   f:run()

@@ -1,9 +1,9 @@
 -- kinds.lua - finds a kind by any of its names: "cm", "configmaps", "ConfigMap", "deployments.apps", with the
--- meaning that a server gives them. Caches, results and messages use full names, "v1/ConfigMap", so that a kind
--- has one name there.
+-- meaning that a server gives them. Caches, results and messages use full names, "v1/ConfigMap", so that a
+-- kind has one name there.
 --
--- A script is loaded without a server. Until it runs, only built-in kinds and its own (kube.crd) are known; in a
--- run the server knows the others.
+-- A script is loaded without a server. Until it runs, only built-in kinds and its own (kube.crd) are known;
+-- in a run the server knows the others.
 
 local core = require "kubelua.core"
 

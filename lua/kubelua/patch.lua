@@ -1,7 +1,8 @@
 -- patch.lua - changing an object: a function edits a draft, what it changed becomes a merge patch, and a
 -- 409 runs it again on the fresh object. Also patches that were written by hand.
 --
---   { send = function(op) -> view, get = function(op) -> view or nil, has = function(kind, subresource) -> boolean,
+--   { send = function(op) -> view, get = function(op) -> view or nil,
+--     has = function(kind, subresource) -> boolean,
 --     cut_list = nil or function(kind, object, patch) -> path of a list that may not be replaced, or nil }
 -- is what this needs of its caller, the client or ctx.
 

@@ -3,14 +3,16 @@
 --   nothing, true                      done                      kube.retry("5s", why)   an expected wait
 --   30, "30s"                          look again then           kube.fail(why)          no more until the object changes
 --   { apply, force, delete, status, events, error, fail, requeue_after, requeue, ... }
---                                                                nil, "why"; a raised error: failure, again with backoff
+--                                                                nil, "why"; a raised error: failure,
+--                                                                again with backoff
 --
 -- The effects of a table are sent in the order apply, delete, status, events, after the function has
 -- returned and only when all of it is sound. What the queue hears then is the first of these that is there:
 -- error, fail, requeue_after, requeue.
 --
 -- Effects reach the world through their `hands` (lua/kubelua/context.lua):
---   { apply = function(ctx, what, object, force) -> op, delete = function(ctx, what, object) -> op, send = function(op),
+--   { apply = function(ctx, what, object, force) -> op, delete = function(ctx, what, object) -> op,
+--     send = function(op),
 --     status = function(ctx, object, status), priority = function(n) }
 
 local conditions = require "kubelua.conditions"
@@ -236,8 +238,8 @@ local function after(n)
   return "done", nil, nil
 end
 
---- What bindings/script/program.c is told: a word, seconds, a message. error > fail > requeue_after > requeue >
---- done.
+--- What bindings/script/program.c is told: a word, seconds, a message.
+--- error > fail > requeue_after > requeue > done.
 ---@return "done"|"after"|"requeue"|"retry"|"fail"|"error"|"conflict" word, number? seconds, string? message
 function M.settle(hands, ctx, obj, r, why)
   if why ~= nil and r ~= true then

@@ -1,4 +1,5 @@
--- script.lua - what the runtime calls in a script's state (bindings/script/program.c). Scripts do not require it.
+-- script.lua - what the runtime calls in a script's state (bindings/script/program.c). Scripts do not require
+-- it.
 
 local context = require "kubelua.context"
 local controller = require "kubelua.controller"

@@ -1,7 +1,8 @@
 -- testing.lua - kube.testing: scripts against an API server of the test's own, in time that only the test
 -- moves.
 --
---   local t = kube.testing.start { script = "hello.lua", objects = { { kind = "v1/ConfigMap", name = "a", labels = { hello = "you" } } } }
+--   local t = kube.testing.start { script = "hello.lua",
+--     objects = { { kind = "v1/ConfigMap", name = "a", labels = { hello = "you" } } } }
 --   t:settle()
 --   assert.equal("Hello, you!", t:get("v1/ConfigMap", "a").data.greeting)
 --

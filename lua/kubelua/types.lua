@@ -167,8 +167,8 @@ function kube.qty(x) end
 ---@return kubelua.quantity
 function kube.milli(n) end
 
---- The thousandths of a quantity or its text as an integer, rounded up: kube.qty(x):milli(), at a fifth of the
---- cost.
+--- The thousandths of a quantity or its text as an integer, rounded up: kube.qty(x):milli(), at a fifth of
+--- the cost.
 ---@param x kubelua.quantity|string|number
 ---@return integer
 function kube.to_milli(x) end

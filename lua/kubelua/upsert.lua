@@ -2,9 +2,11 @@
 -- again.
 --
 -- This needs of its caller, a client or a ctx:
---   { get = function(kind, namespace, name) -> view from the server or nil, create = function(o) -> view, update = function(o) -> view,
---     patch = function(o, fn) -> view, place = function(kind) -> the namespace of an object that names none, or nil,
---     believed = nil or function(kind, namespace, name) -> view of the cache, elided = function() that counts }
+--   { get = function(kind, namespace, name) -> view from the server or nil, create = function(o) -> view,
+--     update = function(o) -> view, patch = function(o, fn) -> view,
+--     place = function(kind) -> the namespace of an object that names none, or nil,
+--     believed = nil or function(kind, namespace, name) -> view of the cache,
+--     elided = function() that counts }
 
 local clock = require "kubelua.clock"
 local core = require "kubelua.core"

@@ -1,9 +1,9 @@
 -- webhook.lua - the spec of an admission webhook: checked at once, and brought into the shape that
 -- bindings/script/specs.c reads; and a request through it.
 --
---   kube.webhook { name, resource, operations, subresources, scope, namespaces, namespace_selector, object_selector, match_conditions,
---     match_policy, reinvocation, failure_policy, timeout, side_effects, reads, fields, workers, concurrency, cpu, memory,
---     params, mutate | validate }
+--   kube.webhook { name, resource, operations, subresources, scope, namespaces, namespace_selector,
+--     object_selector, match_conditions, match_policy, reinvocation, failure_policy, timeout, side_effects,
+--     reads, fields, workers, concurrency, cpu, memory, params, mutate | validate }
 
 local checks = require "kubelua.checks"
 local core = require "kubelua.core"

@@ -1,5 +1,5 @@
---- Who may do what, asked of the embedded server with --authorization-mode RBAC and of the real one: the same roles,
--- the same requests, the same words.
+--- Who may do what, asked of the embedded server with --authorization-mode RBAC and of the real one: the same
+--- roles, the same requests, the same words.
 
 local json = require "dkjson"
 local kube = require "kubelua"

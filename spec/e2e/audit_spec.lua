@@ -180,7 +180,8 @@ local function policies()
   end
   policy("one", { { expression = "object.metadata.name != 'bad'", message = "no bad" }, { expression = "object.metadata.name == 'x'" } },
     { { key = "who", valueExpression = "' it is ' + object.metadata.name" }, { key = "none", valueExpression = "null" } })
-  -- One alone audits: kube-apiserver asks the bindings of a policy in the order of a map, and the first word stays.
+  -- One alone audits: kube-apiserver asks the bindings of a policy in the order of a map, and the first word
+  -- stays.
   binding("b1", "one", { "Audit", "Warn" })
   binding("b2", "one", { "Warn" })
   policy("two", { { expression = "object.metadata.name != 'refused'" } })

@@ -1,5 +1,5 @@
---- command_line_spec.lua - help, man pages and completion: all are made of the tables with which the command line is
---- read, and here the shells and man themselves say whether they are good.
+--- command_line_spec.lua - help, man pages and completion: all are made of the tables with which the command
+--- line is read, and here the shells and man themselves say whether they are good.
 -- not in asan, tsan: shells and man are the subject; cli_spec runs the commands
 
 local process = require "support.process"

@@ -2,8 +2,8 @@
 --- CANNOT says why it is not. A new command is run here unless one of the lists has it.
 ---
 --- Commands of a page run in their order, in a directory of the page, against one embedded server. Their exit
---- status is 0 unless STATUS says otherwise, and the first line that the page shows below a command is in what
---- it prints, numbers and quoted values aside.
+--- status is 0 unless STATUS says otherwise, and the first line that the page shows below a command is in
+--- what it prints, numbers and quoted values aside.
 -- not in asan, tsan: the pages are the subject; what their commands run, other specs run
 
 local process = require "support.process"

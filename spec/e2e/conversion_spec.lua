@@ -1,4 +1,5 @@
---- conversion_spec.lua - custom resources in several versions, which a conversion webhook makes of each other.
+--- conversion_spec.lua - custom resources in several versions, which a conversion webhook makes of each
+--- other.
 
 local controller = require "support.controller"
 local converter = require "support.converter"

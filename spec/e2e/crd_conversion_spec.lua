@@ -1,5 +1,5 @@
---- crd_conversion_spec.lua - functions between the versions of a kind (kube.crd's conversion): what they make of
---- objects, on both API servers.
+--- crd_conversion_spec.lua - functions between the versions of a kind (kube.crd's conversion): what they make
+--- of objects, on both API servers.
 
 local controller = require "support.controller"
 local kube = require "kubelua"

@@ -1,4 +1,5 @@
---- crd_names_spec.lua - names of definitions: whose they are, what a definition says while another one has them.
+--- crd_names_spec.lua - names of definitions: whose they are, what a definition says while another one has
+--- them.
 
 local controller = require "support.controller"
 local new_api = require "support.api"

@@ -1,5 +1,5 @@
---- deploy_spec.lua - what `kubelua rbac -o manifests` prints for a policy is accepted by a real API server, its
---- rights are enough for the policy, and the image has what the program needs.
+--- deploy_spec.lua - what `kubelua rbac -o manifests` prints for a policy is accepted by a real API server,
+--- its rights are enough for the policy, and the image has what the program needs.
 -- not in asan, tsan: the manifests are the subject
 
 local controller = require "support.controller"

@@ -1,5 +1,5 @@
---- `kubelua dump` and `--load`: a server's objects in a file, and back, who they were included; from the real server,
--- too, and what `kubectl get -A -o yaml` prints.
+--- `kubelua dump` and `--load`: a server's objects in a file, and back, who they were included; from the real
+--- server, too, and what `kubectl get -A -o yaml` prints.
 
 local json = require "dkjson"
 local new_api = require "support.api"

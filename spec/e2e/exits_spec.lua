@@ -30,7 +30,8 @@ local FILES = {
 }
 
 -- Status by status, a line of the shell in the directory of these files; $NS is a namespace that has the
--- ConfigMap a, $S the socket of a process that runs ok.lua, $T what it recorded. Of 2 for a mistake one is tried for all.
+-- ConfigMap a, $S the socket of a process that runs ok.lua, $T what it recorded. Of 2 for a mistake one is
+-- tried for all.
 local CASES = {
   check = { [0] = "$K check ok.lua", [1] = "$K check broken.lua" },
   reload = { [0] = "$K reload --socket $S", [1] = "cp ok.lua kept; cp broken.lua live.lua; $K reload --socket $S; \z

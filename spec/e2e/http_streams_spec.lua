@@ -1,5 +1,5 @@
--- http_streams_spec.lua - answers of ctx.http that are read bit by bit: by a callback, within bounds, and over when
--- the run is.
+-- http_streams_spec.lua - answers of ctx.http that are read bit by bit: by a callback, within bounds, and
+-- over when the run is.
 
 local controller = require "support.controller"
 local http = require "support.http"

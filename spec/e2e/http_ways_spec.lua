@@ -1,5 +1,5 @@
--- http_ways_spec.lua - ctx.http: by which ways it goes, and who is told of it: TLS, proxies, connections, metrics,
--- why, the log of writes, the shadow, replay.
+-- http_ways_spec.lua - ctx.http: by which ways it goes, and who is told of it: TLS, proxies, connections,
+-- metrics, why, the log of writes, the shadow, replay.
 
 local controller = require "support.controller"
 local http = require "support.http"

@@ -1,5 +1,5 @@
--- kind_names_spec.lua - kinds by their other names, wherever a script names one: in the table of a controller, in
--- every call of ctx, in what a client does.
+-- kind_names_spec.lua - kinds by their other names, wherever a script names one: in the table of a
+-- controller, in every call of ctx, in what a client does.
 
 local kube = require "kubelua"
 local widgets = require "support.widgets"

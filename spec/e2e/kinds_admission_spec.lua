@@ -1,5 +1,5 @@
--- What kube-apiserver's admission plugins add and refuse: Priority, RuntimeClass, DefaultStorageClass, LimitRanger,
--- ResourceQuota. Each has a namespace of its own: the real one hears late of what is deleted.
+-- What kube-apiserver's admission plugins add and refuse: Priority, RuntimeClass, DefaultStorageClass,
+-- LimitRanger, ResourceQuota. Each has a namespace of its own: the real one hears late of what is deleted.
 -- not in tsan: one request after the other
 
 local both = require "support.both"

@@ -1,6 +1,7 @@
--- koordinator_compare_spec.lua - the comparisons with koord-manager and koord-scheduler in `kubelua run` on both
--- API servers: they tell what somebody else wrote otherwise, on nodes, to their agents and on quotas, their cases
--- run in the fixture runner, they write nothing of theirs, and need no more rights than `kubelua rbac` prints.
+-- koordinator_compare_spec.lua - the comparisons with koord-manager and koord-scheduler in `kubelua run` on
+-- both API servers: they tell what somebody else wrote otherwise, on nodes, to their agents and on quotas,
+-- their cases run in the fixture runner, they write nothing of theirs, and need no more rights than `kubelua
+-- rbac` prints.
 -- not in tsan: policies are Lua; the threads under them are the scheduler's, too
 
 local controller = require "support.controller"

@@ -1,8 +1,8 @@
 -- koordinator_scheduler_spec.lua - the scheduler in a `kubelua run` on both API servers, with the real
 -- definitions of Koordinator's kinds: pods are bound where there is room and quota or a Reservation
--- keeps it, with parts of GPUs and processors of their own; one of lower priority makes room for one of higher;
--- one that fits nowhere says why and is bound when there is room, across a reload and a restart. The process
--- needs no more rights than `kubelua rbac` prints.
+-- keeps it, with parts of GPUs and processors of their own; one of lower priority makes room for one of
+-- higher; one that fits nowhere says why and is bound when there is room, across a reload and a restart. The
+-- process needs no more rights than `kubelua rbac` prints.
 
 local controller = require "support.controller"
 local kube = require "kubelua"

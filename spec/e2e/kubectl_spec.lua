@@ -1,9 +1,9 @@
 --- What people see of unmodified kubectl: sessions of spec/fixtures/kubectl, typed at the embedded server
 --- and at the real one.
 --
--- support/sessions.lua says what a session is. After a change, `KL_RECORD=1 make soak F=spec/e2e/kubectl_spec.lua`
--- writes the sessions anew from the real server's answers. What the real server answers changes with its
--- version alone, so the suite types one session at it, and `make soak` all of them.
+-- support/sessions.lua says what a session is. After a change, `KL_RECORD=1 make soak
+-- F=spec/e2e/kubectl_spec.lua` writes the sessions anew from the real server's answers. What the real server
+-- answers changes with its version alone, so the suite types one session at it, and `make soak` all of them.
 -- not in tsan: requests come one by one
 
 local process = require "support.process"

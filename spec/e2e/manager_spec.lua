@@ -1,5 +1,5 @@
--- manager_spec.lua - kube.manager: controllers, informers and a loop in a program of stock Lua. The programs of
--- docs/clients.md are run as they stand there.
+-- manager_spec.lua - kube.manager: controllers, informers and a loop in a program of stock Lua. The programs
+-- of docs/clients.md are run as they stand there.
 
 local controller = require "support.controller"
 local http = require "support.http"

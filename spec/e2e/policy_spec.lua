@@ -1,5 +1,5 @@
---- policy_spec.lua - ValidatingAdmissionPolicies with bindings and parameters: what they refuse, warn of and let
---- through, on both API servers.
+--- policy_spec.lua - ValidatingAdmissionPolicies with bindings and parameters: what they refuse, warn of and
+--- let through, on both API servers.
 -- not in tsan: one request after the other, and what answers them is pure
 
 local both = require "support.both"
@@ -207,7 +207,8 @@ servers.each(function(server, start)
       end
     end)
 
-    -- What is said of requests: rows of { method, path below the namespace, body, code, a part of the message }.
+    -- What is said of requests: rows of { method, path below the namespace, body, code, a part of the
+    -- message }.
     local function answered(rows)
       local sent = {}
       for i, row in ipairs(rows) do

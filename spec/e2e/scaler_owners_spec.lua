@@ -1,4 +1,5 @@
--- Autoscalers written in both of their versions: who owns what afterwards, and the targets that a table shows.
+-- Autoscalers written in both of their versions: who owns what afterwards, and the targets that a table
+-- shows.
 
 local api_of = require "support.api"
 local servers = require "support.servers"

@@ -1,5 +1,5 @@
---- slow_watch_spec.lua - watchers of the embedded server that do not read: what waits for them is bounded, they are
---- cut, and nobody else notices.
+--- slow_watch_spec.lua - watchers of the embedded server that do not read: what waits for them is bounded,
+--- they are cut, and nobody else notices.
 
 local process = require "support.process"
 local servers = require "support.servers"
@@ -51,7 +51,8 @@ describe("a watcher that does not read", function()
       assert.equal(200, api:delete("/api/v1/namespaces/default/configmaps/part-" .. written).code)
     end
     assert.equal(WATCHERS, cuts())
-    -- Without a bound it is what each of them was sent: twice what was written. Sanitizers keep what is freed.
+    -- Without a bound it is what each of them was sent: twice what was written. Sanitizers keep what is
+    -- freed.
     local grown, sent = resident() - before, WATCHERS * 2 * written * #PART / 1024 / 1024
     if (os.getenv "KL_VARIANT" or "release") == "release" then
       assert.truthy(grown < sent / 2, ("it grew by %.0f MiB, %.0f MiB were sent"):format(grown, sent))

@@ -1,5 +1,5 @@
---- stuck_worker_spec.lua - a worker that does not come back, for it computes where no budget ends it: probes, metrics,
---- the control socket, a reload and signals do not wait for it. Nor do they where it is stuck in C.
+--- stuck_worker_spec.lua - a worker that does not come back, for it computes where no budget ends it: probes,
+--- metrics, the control socket, a reload and signals do not wait for it. Nor do they where it is stuck in C.
 -- real in asan: what scripts do to the process, on both servers
 
 local controller = require "support.controller"
@@ -88,7 +88,8 @@ servers.each(function(name, start)
   end)
 end)
 
--- No C function that a script can call waits for ever, so this process gets one: a sine of the C library that does.
+-- No C function that a script can call waits for ever, so this process gets one: a sine of the C library that
+-- does.
 local SINE = [[
 #include <unistd.h>
 double sin(double x);

@@ -1,13 +1,14 @@
 -- generate.lua - hostile scripts by chance: returns a function of a seed (and the kind of its controller, or
--- nil) that gives the text of a script, the same for the same seed, and the modules that scripts may require, by file name.
+-- nil) that gives the text of a script, the same for the same seed, and the modules that scripts may require,
+-- by file name.
 --
 -- A script is a controller or a webhook (or what is nearly one) with bodies for each phase: load, index,
 -- map, `when`, priority, serial, reconcile, finalize, webhook. Bodies are statements over everything that a
 -- script can name. What that is comes from the annotations (annotations.lua: arguments are mostly of the
--- types that they say, tables have the fields of their classes, and what a call gave is known by its class, so
--- that its methods are called), from the manual (every word behind `kube.`, `ctx.`, `ctx:`, `req:`) and from
--- the libraries of Lua. So a function, a field or a key that is new is hunted as soon as it is written down.
--- One script in four is an example of controllers/ or docs/ with changes made to its lines and words.
+-- types that they say, tables have the fields of their classes, and what a call gave is known by its class,
+-- so that its methods are called), from the manual (every word behind `kube.`, `ctx.`, `ctx:`, `req:`) and
+-- from the libraries of Lua. So a function, a field or a key that is new is hunted as soon as it is written
+-- down. One script in four is an example of controllers/ or docs/ with changes made to its lines and words.
 
 local annotations = dofile "spec/hunt/annotations.lua"
 

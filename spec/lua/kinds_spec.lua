@@ -1,5 +1,5 @@
--- kinds_spec.lua - names of kinds where no server is asked: those of a script's own definitions beside the built-in
--- ones. That these are a server's is in spec/e2e/discovery_spec.lua.
+-- kinds_spec.lua - names of kinds where no server is asked: those of a script's own definitions beside the
+-- built-in ones. That these are a server's is in spec/e2e/discovery_spec.lua.
 
 local kinds = require "kubelua.kinds"
 

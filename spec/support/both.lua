@@ -144,8 +144,8 @@ M.differences = differences
 
 local count = 0
 
---- `rows(ns)` gives the rows; `ns` is a namespace of their own. `before(s, ns)` makes what the rows need of each
---- server first, and waits for it. Without a real server they are pending.
+--- `rows(ns)` gives the rows; `ns` is a namespace of their own. `before(s, ns)` makes what the rows need of
+--- each server first, and waits for it. Without a real server they are pending.
 function M.describe(what, rows, before)
   servers.only_real(function(_, real)
     busted.describe(what .. " are answered alike: ", function()

@@ -1,5 +1,5 @@
---- foreign.lua - a client of another language as a spec: its own tests, unmodified, against the embedded server and
---- against kube-apiserver. `make versions` builds what runs them.
+--- foreign.lua - a client of another language as a spec: its own tests, unmodified, against the embedded
+--- server and against kube-apiserver. `make versions` builds what runs them.
 
 local assert = require "luassert"
 local busted = require "busted"

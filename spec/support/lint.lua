@@ -124,6 +124,38 @@ function M.lua_functions(path, text)
   return found
 end
 
+-- Columns of a line; and how many lines of Lua are wider below a directory: to be lowered, never to be raised.
+-- What is aligned in a comment counts, too; texts that others wrote (spec/fixtures) and the annotations of
+-- kinds, which are generated, do not, nor does `---@`, which knows no second line.
+local COLUMNS = 110
+local MOST_WIDE = { bindings = 0, controllers = 9, deploy = 1, lua = 30, spec = 1180 }
+local NOT_OURS = { "^spec/fixtures/", "^lua/kubelua/kubernetes/", "^lua/kubelua/koordinator/" }
+
+--- The lines of a Lua file that are wider, each as "path:line: ...".
+function M.wide(path, text)
+  local found, number = {}, 0
+  for _, pattern in ipairs(NOT_OURS) do
+    if path:find(pattern) then return found end
+  end
+  for line in text:gmatch "([^\n]*)\n" do
+    number = number + 1
+    local columns = utf8.len(line) or #line
+    if columns > COLUMNS and not line:find "^%s*%-%-%-@" then
+      found[#found + 1] = ("%s:%d: %d columns, %d at most"):format(path, number, columns, COLUMNS)
+    end
+  end
+  return found
+end
+
+--- What is said of a directory with that many wide lines, or nil.
+function M.too_wide(dir, wide)
+  local most = MOST_WIDE[dir]
+  if #wide > most then
+    return ("%s: %d lines are wider than %d columns, %d at most; wrap what is new among\n  %s"):format(dir, #wide,
+      COLUMNS, most, table.concat(wide, "\n  "))
+  end
+end
+
 local function main()
   local found = layers.check(layers.tree())
   -- Calls judge(path, text) for each file of some directories.
@@ -143,6 +175,14 @@ local function main()
     end
     if not path:find "^spec/" then add(M.lua_functions(path, text)) end
   end)
+  for dir in pairs(MOST_WIDE) do
+    local wide = {}
+    each(dir, ".lua", function(path, text)
+      local lines = M.wide(path, text)
+      table.move(lines, 1, #lines, #wide + 1, wide)
+    end)
+    add { M.too_wide(dir, wide) }
+  end
   for _, what in ipairs(found) do print(what) end
   os.exit(#found == 0)
 end

@@ -4,8 +4,8 @@
 --     [--tree DIR]
 --
 -- A mutant is one small change in core, bindings, lua or controllers, chosen by chance from all places where
--- one is possible: a comparison turned, a constant off by one, a condition negated, a statement dropped, "and"
--- for "or", a function that returns at once. The same seed over the same files gives the same mutants.
+-- one is possible: a comparison turned, a constant off by one, a condition negated, a statement dropped,
+-- "and" for "or", a function that returns at once. The same seed over the same files gives the same mutants.
 --
 -- Each is built in a copy of the tree (build/mutants/mutated), never in the checkout, and meets the specs
 -- near it first: those of its room, and those that bear its name. If it survives them it meets a wider set:

@@ -290,9 +290,8 @@ local function start_real(which, args)
 end
 
 local shared
---- A real kube-apiserver with etcd. opts: crds, load (lists of paths), own (true: not the shared one; then args, more words),
---- version ("oldest",
--- "newest": one of its own of that version).
+--- A real kube-apiserver with etcd. opts: crds, load (lists of paths), own (true: not the shared one; then
+--- args, more words), version ("oldest", "newest": one of its own of that version).
 function M.real(opts)
   opts = opts or {}
   local self

@@ -3,8 +3,8 @@
 --   local FREEZES = sizes.of { short = 8, long = 200, sanitized = 16 }
 --
 -- Both forms run the same code. Sanitized processes are slower by an order of magnitude: under a sanitizer
--- neither form is larger than `sanitized`, which is `short` where nothing is said. The runner's --long chooses the long form; without names of
--- files it runs those that have one (they require this module).
+-- neither form is larger than `sanitized`, which is `short` where nothing is said. The runner's --long
+-- chooses the long form; without names of files it runs those that have one (they require this module).
 
 local M = {}
 

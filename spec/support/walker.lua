@@ -10,8 +10,8 @@
 --   f^2, f^name              the second upvalue of f, or the one called so
 --
 -- Of Lua functions the file counts: what a file of the library does stands there to be read. The script's
--- own and the walker's are left out. Where the script keeps a table HELD.COLLECT, each C function is put there
--- by its name.
+-- own and the walker's are left out. Where the script keeps a table HELD.COLLECT, each C function is put
+-- there by its name.
 
 local debug, phase, under_way, own = ...
 local out, done, todo, found = {}, {}, {}, {}

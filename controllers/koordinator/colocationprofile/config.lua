@@ -1,5 +1,5 @@
--- config.lua - whether slo-controller-config can be: every changed key reads, its numbers are in their ranges,
--- and no node is selected by two entries of a key.
+-- config.lua - whether slo-controller-config can be: every changed key reads, its numbers are in their
+-- ranges, and no node is selected by two entries of a key.
 
 local kube = require "kubelua"
 local colocation = require "colocation"

@@ -89,8 +89,8 @@ local function drain(load, level, targets, input, moves, cordons)
 end
 
 -- input: nodes, pods_on, evictable; nodeSelector, nodeFit, evictionOrder (the dear ones first), mode
--- ("BestEffort" or "DrainNode"), autoCordon as in CustomPriorityArgs. Returns a list of { pod, node, reason },
--- and the nodes to cordon.
+-- ("BestEffort" or "DrainNode"), autoCordon as in CustomPriorityArgs. Returns a list of { pod, node,
+-- reason }, and the nodes to cordon.
 function M.pass(input)
   local tiers, moves, cordons = levels(input), {}, {}
   for i = 1, #tiers - 1 do

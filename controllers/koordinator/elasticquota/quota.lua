@@ -43,8 +43,8 @@ function M.namespaces(object)
   return out
 end
 
--- { name, namespace, parent, tree, is_parent, is_tree_root, lends, force, ignore_default_tree, min, max, weight, total,
--- guaranteed, namespaces }; total only where the quota is the root of a tree of its own.
+-- { name, namespace, parent, tree, is_parent, is_tree_root, lends, force, ignore_default_tree, min, max,
+-- weight, total, guaranteed, namespaces }; total only where the quota is the root of a tree of its own.
 function M.read(object)
   local name = object.metadata.name
   local parent = fields.label(object, keys.parent) or ""

@@ -1,10 +1,11 @@
--- decided.lua - what the scheduler decided a moment ago and no cache shows yet. It is kept in kube.shared, so that
--- it outlives a reload:
+-- decided.lua - what the scheduler decided a moment ago and no cache shows yet. It is kept in kube.shared, so
+-- that it outlives a reload:
 --
 --   assumed/NAMESPACE/NAME   of a pod: { uid, node, got, room, at, by, held_until, bound }
 --   reserved/NAME            of a Reservation: { uid, node, at }
 --
--- at: when it was decided; by: the key whose run binds it; held_until: it is not to be bound (a gang that waits).
+-- at: when it was decided; by: the key whose run binds it; held_until: it is not to be bound (a gang that
+-- waits).
 
 local fields = require "fields"
 local kube = require "kubelua"

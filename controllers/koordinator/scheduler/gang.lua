@@ -1,7 +1,7 @@
 -- gang.lua - Coscheduling: pods of a gang get nodes together or not at all. All that wait are placed in one
--- decision, each counted before the next. When too few have a node, all of them are taken back in mode Strict;
--- in mode NonStrict those that have one keep it, unbound, for the gang's waiting time, and the next decision
--- adds to them (Koordinator's Permit). Gangs that name each other in `groups` are one decision.
+-- decision, each counted before the next. When too few have a node, all of them are taken back in mode
+-- Strict; in mode NonStrict those that have one keep it, unbound, for the gang's waiting time, and the next
+-- decision adds to them (Koordinator's Permit). Gangs that name each other in `groups` are one decision.
 --
 -- state.gangs is what gang.index makes of all pods; state.groups is { [namespace/name] = PodGroup };
 -- state.held is { [pod key] = placement } of pods that keep a node and are counted there.
@@ -154,8 +154,9 @@ local function satisfied(gangs)
 end
 
 -- Decides for a pod, and for all of its gang when it has one that is not yet satisfied. What is placed is
--- counted in the state. Returns { { pod, node, room = { name, uid } of a Reservation, got = cycle.got }, ... },
--- which are to be bound all; or an empty list, why, and { placements, seconds } of those that keep their node, unbound, for so long.
+-- counted in the state. Returns { { pod, node, room = { name, uid } of a Reservation, got = cycle.got },
+-- ... }, which are to be bound all; or an empty list, why, and { placements, seconds } of those that keep
+-- their node, unbound, for so long.
 function M.decide(pod, nodes, state, args)
   local id = M.of(pod)
   if not id then return alone(pod, nodes, state, args) end

@@ -101,9 +101,9 @@ function M.scripts(words)
   return out
 end
 
---- Scripts as `run` loads them, in a state of their own: nothing of them runs in this one. Of each { controllers,
---- webhooks } as their tables say, without functions, and sources, crds (lua/kubelua/script.lua). Raises for one that
---- does not load.
+--- Scripts as `run` loads them, in a state of their own: nothing of them runs in this one. Of each
+--- { controllers, webhooks } as their tables say, without functions, and sources, crds
+--- (lua/kubelua/script.lua). Raises for one that does not load.
 ---@param env table
 ---@param paths string[]
 ---@return table[]

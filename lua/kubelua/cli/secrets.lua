@@ -1,4 +1,5 @@
--- secrets.lua - what of a Secret nobody wants on a screen that others look at, or in a file that is passed on.
+-- secrets.lua - what of a Secret nobody wants on a screen that others look at, or in a file that is passed
+-- on.
 
 local core = require "kubelua.core"
 

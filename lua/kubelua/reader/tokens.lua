@@ -1,5 +1,5 @@
--- tokens.lua - a Lua text as words: { type, value, line, from }, where type is "name", "string", "number", "end" or
--- the word or sign itself, and `from` its place in the text. Comments are no tokens.
+-- tokens.lua - a Lua text as words: { type, value, line, from }, where type is "name", "string", "number",
+-- "end" or the word or sign itself, and `from` its place in the text. Comments are no tokens.
 
 local M = {}
 

@@ -56,9 +56,9 @@ local function shape_of(class, cpu, memory) return ("%s %a %a"):format(class, cp
 
 -- ---------------------------------------------------------------- the best node of many
 
--- Pods of one shape (class, cpu, memory) are judged alike. While the pods of one moment are placed, only nodes
--- that got one are judged again: a rank has each node's score, and the best of each block of them. `got`: the
--- nodes that got a pod, in order; each rank has seen so many of them.
+-- Pods of one shape (class, cpu, memory) are judged alike. While the pods of one moment are placed, only
+-- nodes that got one are judged again: a rank has each node's score, and the best of each block of them.
+-- `got`: the nodes that got a pod, in order; each rank has seen so many of them.
 local BLOCK = 64
 
 -- Finds the best node of block b, the first of those that are alike; false: there is none.
@@ -162,8 +162,8 @@ local function take(room, class, cpu, memory)
 end
 
 -- Moves a node's pods, largest first, to where there is room. False when one fits nowhere: all is as it was.
--- Rooms only shrink while nodes are emptied, so `from`, by a pod's shape, has the first node where one of it may
--- fit: each shape passes each node once.
+-- Rooms only shrink while nodes are emptied, so `from`, by a pod's shape, has the first node where one of it
+-- may fit: each shape passes each node once.
 local function move(w, node, room, from)
   local pods, list, out = w.pods, { table.unpack(w.nodes.pods[node]) }, {}
   table.sort(list, function(a, b)

@@ -1,4 +1,5 @@
--- `break` left the closing value on Lua's list, and the next variable to be closed wrote outside of the stack.
+-- `break` left the closing value on Lua's list, and the next variable to be closed wrote outside of the
+-- stack.
 local kube = require "kubelua"
 local o = setmetatable({}, { __close = function() end })
 local function test()

@@ -1,5 +1,5 @@
--- Left the message of a spent budget behind, and the ceiling of memory off: its traceback did not fit below the
--- calls of C that were there.
+-- Left the message of a spent budget behind, and the ceiling of memory off: its traceback did not fit below
+-- the calls of C that were there.
 local kube = require "kubelua"
 local deeper
 local level = setmetatable({}, { __index = function(_, ctx) return deeper(ctx) end })

@@ -78,8 +78,8 @@ local function each_permutation(all, at, chosen, f)
   end
 end
 
--- Only where all resources are in the same NUMA nodes is anything preferred, so those are looked at first, and
--- the others when no such place is.
+-- Only where all resources are in the same NUMA nodes is anything preferred, so those are looked at first,
+-- and the others when no such place is.
 local function best_of(all, o)
   local best = { mask = o.all, preferred = false, score = 0 }
   for _, first in ipairs(all[1] or {}) do
@@ -122,8 +122,8 @@ local function summary(names, hints)
 end
 
 -- hints: { [resource] = list of hints }, an empty list for a resource that fits nowhere. o: { policy, all =
--- mask of the node's NUMA nodes, exclusive = "Required" or other, status }. Returns the mask; nil where there is
--- nothing to choose; or false and a list of reasons.
+-- mask of the node's NUMA nodes, exclusive = "Required" or other, status }. Returns the mask; nil where there
+-- is nothing to choose; or false and a list of reasons.
 function M.merge(hints, o)
   local names, all, reasons = {}, {}, {}
   for name in pairs(hints) do names[#names + 1] = name end

@@ -2,10 +2,12 @@
 --
 -- A view is what a node has, and what its pods have of it:
 --   { topology, ratio = amplification of cpu, zones = list of { node, resources },
---     free = { [NUMA node] = list }, available = set of processors, allocated = { [id] = exclusive policy of its pod }, status, strategy }
+--     free = { [NUMA node] = list }, available = set of processors,
+--     allocated = { [id] = exclusive policy of its pod }, status, strategy }
 -- A want is what a pod asks for:
 --   { request = list of amounts, bind = whether processors of its own,
---     policy = "FullPCPUs" or "SpreadByPCPUs", required = whether the policy must hold, exclusive, n = how many }
+--     policy = "FullPCPUs" or "SpreadByPCPUs", required = whether the policy must hold, exclusive,
+--     n = how many }
 -- What comes out is { cpus = ids, zones = list of { node, resources } }.
 
 local lists = require "lib.lists"

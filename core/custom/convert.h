@@ -7,7 +7,7 @@
  *                      --KL_EAGAIN--> noted; more may be asked for, they go with the same call
  *   kl_conversions_call -> the call -> kl_conversions_answer -> kl_conversions_get again
  *
- * Owner's lock; a record belongs to one request, or one watch. */
+ * Owner's lock; conversions belong to one request, or one watch. */
 #ifndef KL_CUSTOM_CONVERT_H
 #define KL_CUSTOM_CONVERT_H
 

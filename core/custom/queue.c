@@ -10,7 +10,7 @@
 
 typedef struct item {
     kl_list link;
-    kl_convert_turn turn;
+    kl_convert_entry entry;
 } item;
 
 #define ITEM(l) KL_CONTAINER(l, item, link)
@@ -20,9 +20,9 @@ struct kl_convert_queue {
     size_t len;
     const kl__kind *kind;
     bool olds, calls;
-    kl_conversions *record;
+    kl_conversions *conversions;
     item *told; /* what was handed out last */
-    kl_convert_turn out;
+    kl_convert_entry out;
 };
 
 kl_convert_queue *kl_convert_queue_new(const kl__kind *k, bool olds, bool calls)
@@ -32,7 +32,7 @@ kl_convert_queue *kl_convert_queue_new(const kl__kind *k, bool olds, bool calls)
     q->kind = k;
     q->calls = calls;
     q->olds = olds;
-    q->record = kl_conversions_new();
+    q->conversions = kl_conversions_new();
     return q;
 }
 
@@ -47,7 +47,7 @@ static void item_free(item *i)
 {
     if (!i)
         return;
-    change_fini(&i->turn.change);
+    change_fini(&i->entry.change);
     kl_free(i);
 }
 
@@ -65,29 +65,29 @@ void kl_convert_queue_free(kl_convert_queue *q)
     told_fini(q);
     for (kl_list *l; (l = kl_list_shift(&q->items));)
         item_free(ITEM(l));
-    kl_conversions_free(q->record);
+    kl_conversions_free(q->conversions);
     kl_free(q);
 }
 
-static void push(kl_convert_queue *q, const kl_convert_turn *turn)
+static void push(kl_convert_queue *q, const kl_convert_entry *entry)
 {
     item *i = kl_new(item);
-    i->turn = *turn;
-    i->turn.change.key = NULL;
-    i->turn.change.old = kl_value_ref(turn->change.old);
-    i->turn.change.now = kl_value_ref(turn->change.now);
+    i->entry = *entry;
+    i->entry.change.key = NULL;
+    i->entry.change.old = kl_value_ref(entry->change.old);
+    i->entry.change.now = kl_value_ref(entry->change.now);
     kl_list_push(&q->items, &i->link);
     q->len++;
 }
 
 void kl_convert_queue_push(kl_convert_queue *q, const kl__change *c)
 {
-    push(q, &(kl_convert_turn){.change = *c});
+    push(q, &(kl_convert_entry){.change = *c});
 }
 
 void kl_convert_queue_mark(kl_convert_queue *q, uint64_t rv, bool initial_end)
 {
-    push(q, &(kl_convert_turn){.change = {.rv = rv}, .mark = true, .initial_end = initial_end});
+    push(q, &(kl_convert_entry){.change = {.rv = rv}, .mark = true, .initial_end = initial_end});
 }
 
 size_t kl_convert_queue_len(const kl_convert_queue *q) { return q->len; }
@@ -96,7 +96,7 @@ size_t kl_convert_queue_len(const kl_convert_queue *q) { return q->len; }
 static kl_status one(kl_convert_queue *q, bool matters, const kl_value *o, const kl_value **out, kl_err *err)
 {
     *out = matters ? NULL : kl_value_ref(o);
-    return matters && o ? kl_conversions_get(q->calls ? q->record : NULL, q->kind, o, out, err) : KL_OK;
+    return matters && o ? kl_conversions_get(q->calls ? q->conversions : NULL, q->kind, o, out, err) : KL_OK;
 }
 
 static kl_status convert(kl_convert_queue *q, const kl__change *c, kl__change *out, kl_err *err)
@@ -112,24 +112,24 @@ static kl_status convert(kl_convert_queue *q, const kl__change *c, kl__change *o
     return st ? st : now;
 }
 
-kl_status kl_convert_queue_next(kl_convert_queue *q, const kl_convert_turn **out, kl_err *err)
+kl_status kl_convert_queue_next(kl_convert_queue *q, const kl_convert_entry **out, kl_err *err)
 {
     told_fini(q);
     if (kl_list_empty(&q->items)) {
-        kl_conversions_forget(q->record);
+        kl_conversions_forget(q->conversions);
         return KL_ENOTFOUND;
     }
     item *first = ITEM(q->items.next);
-    q->out = first->turn;
-    kl_status st = convert(q, &first->turn.change, &q->out.change, err);
+    q->out = first->entry;
+    kl_status st = convert(q, &first->entry.change, &q->out.change, err);
     if (st == KL_EAGAIN) { /* what is known is of those that were told */
-        kl_conversions_forget(q->record);
-        st = convert(q, &first->turn.change, &q->out.change, NULL);
+        kl_conversions_forget(q->conversions);
+        st = convert(q, &first->entry.change, &q->out.change, NULL);
     }
     size_t ahead = 0;
     for (kl_list *l = first->link.next; st == KL_EAGAIN && l != &q->items && ahead++ < AHEAD; l = l->next) {
         kl__change unused;
-        if (!convert(q, &ITEM(l)->turn.change, &unused, NULL))
+        if (!convert(q, &ITEM(l)->entry.change, &unused, NULL))
             change_fini(&unused);
     }
     if (st) {
@@ -143,4 +143,4 @@ kl_status kl_convert_queue_next(kl_convert_queue *q, const kl_convert_turn **out
     return KL_OK;
 }
 
-kl_conversions *kl_convert_queue_record(kl_convert_queue *q) { return q->record; }
+kl_conversions *kl_convert_queue_conversions(kl_convert_queue *q) { return q->conversions; }

@@ -9,10 +9,10 @@
 typedef struct kl_convert_queue kl_convert_queue;
 
 /* An entry: a change with its objects converted, or a mark. */
-typedef struct kl_convert_turn {
+typedef struct kl_convert_entry {
     kl__change change; /* of a mark only its rv */
     bool mark, initial_end;
-} kl_convert_turn;
+} kl_convert_entry;
 
 /* Of a kind with a conversion webhook, which outlives it. `olds`: the state before a change matters too.
  * `calls`: the webhook can be called; otherwise each conversion fails. */
@@ -23,8 +23,8 @@ void kl_convert_queue_mark(kl_convert_queue *q, uint64_t rv, bool initial_end);
 size_t kl_convert_queue_len(const kl_convert_queue *q);
 
 /* KL_OK: *out is the next entry, borrowed until the next call. KL_ENOTFOUND: there is none. KL_EAGAIN: a call
- * comes first, see kl_convert_queue_record. Else it cannot be converted. */
-KL_NODISCARD kl_status kl_convert_queue_next(kl_convert_queue *q, const kl_convert_turn **out, kl_err *err);
-kl_conversions *kl_convert_queue_record(kl_convert_queue *q); /* borrowed */
+ * comes first, see kl_convert_queue_conversions. Else it cannot be converted. */
+KL_NODISCARD kl_status kl_convert_queue_next(kl_convert_queue *q, const kl_convert_entry **out, kl_err *err);
+kl_conversions *kl_convert_queue_conversions(kl_convert_queue *q); /* borrowed */
 
 #endif

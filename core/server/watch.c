@@ -188,7 +188,7 @@ static bool mark(watch *w, uint64_t rv)
 static bool tell_queued(kl_server *s, watch *w)
 {
     kl_err err = KL_ERR_INIT;
-    const kl_convert_turn *t;
+    const kl_convert_entry *t;
     kl_status st = KL_OK;
     bool ok = true;
     while (ok && !(st = kl_convert_queue_next(w->queue, &t, &err))) {
@@ -382,7 +382,7 @@ kl_time kl__watches_tick(kl_server *s, kl_time now)
                 continue;
             }
         }
-        if (w->queue && kl_conversions_wait(kl_convert_queue_record(w->queue)))
+        if (w->queue && kl_conversions_wait(kl_convert_queue_conversions(w->queue)))
             again = now; /* kl__watches_ask first */
         kl_time look = now + LOOK_AGAIN;
         kl_time due = w->end < w->next_bookmark ? w->end : w->next_bookmark;
@@ -455,7 +455,7 @@ static void answered(void *arg, int code, const char *text, size_t n, const char
         watch *w = a->w;
         if (w) {
             w->ask = NULL;
-            kl_conversions_answer(kl_convert_queue_record(w->queue), code, text, n, failure);
+            kl_conversions_answer(kl_convert_queue_conversions(w->queue), code, text, n, failure);
             if (!tell_queued(s, w))
                 watch_end(w);
         }
@@ -473,12 +473,12 @@ bool kl__watches_ask(kl_server *s)
     kl_lock(&s->mu);
     for (kl_list *l = s->watches.next; !a && s->world.webhook && l != &s->watches; l = l->next) {
         watch *w = WATCH_OF_ALL(l);
-        if (!w->queue || !kl_conversions_wait(kl_convert_queue_record(w->queue)))
+        if (!w->queue || !kl_conversions_wait(kl_convert_queue_conversions(w->queue)))
             continue;
         a = w->ask = kl_new(ask);
         *a = (ask){.hub = s->hub, .w = w};
         atomic_fetch_add(&s->hub->refs, 1);
-        kl_conversions_call(kl_convert_queue_record(w->queue), &call);
+        kl_conversions_call(kl_convert_queue_conversions(w->queue), &call);
     }
     kl_unlock(&s->mu);
     if (!a)

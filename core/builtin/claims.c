@@ -75,7 +75,7 @@ void kl__check_claim_spec(kl__causes *c, const kl_value *spec, const kl__place *
     kl__check_member(c, spec, at, "volumeAttributesClassName", KL_DNS_SUBDOMAIN);
 }
 
-static int compare(const kl_value *a, const kl_value *b)
+int kl__compare_sizes(const kl_value *a, const kl_value *b)
 {
     kl_quantity *x = NULL, *y = NULL;
     const char *s = kl_value_str(a), *t = kl_value_str(b);
@@ -128,8 +128,8 @@ void kl__check_claim(const kl__write *w)
     }
     kl_value_unref(kept);
     const kl_value *size = kl_value_at(now, "resources", "requests", "storage", NULL);
-    if (compare(size, kl_value_at(old, "resources", "requests", "storage", NULL)) < 0
-        && compare(size, kl_value_at(w->old, "status", "capacity", "storage", NULL)) <= 0)
+    if (kl__compare_sizes(size, kl_value_at(old, "resources", "requests", "storage", NULL)) < 0
+        && kl__compare_sizes(size, kl_value_at(w->old, "status", "capacity", "storage", NULL)) <= 0)
         kl__say_forbidden(c, KL_IN(KL_IN(KL_IN(at, "resources"), "requests"), "storage"),
             "field can not be less than status.capacity");
     if (!kl_value_equal(kl_value_get(old, "volumeMode"), kl_value_get(now, "volumeMode")))

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
+#include "base/zone.h"
 #include "model/names.h"
 #include "model/object.h"
 #include "model/selector.h"
@@ -276,9 +277,16 @@ static bool zone_like(const char *s)
     }
 }
 
-/* IANA's areas and the names outside of them. The places of an area are not listed here. */
+/* A zone of the machine's files; on a machine without them, a name outside of IANA's areas, or any place of
+ * an area. */
 static bool zone_known(const char *s)
 {
+    kl_zone *zone = kl_zone_open(s), *any = zone ? NULL : kl_zone_open("UTC");
+    bool here = zone != NULL, listed = zone || any;
+    kl_zone_free(zone);
+    kl_zone_free(any);
+    if (listed)
+        return here;
     static const char areas[] =
         "Africa America Antarctica Arctic Asia Atlantic Australia Brazil Canada Chile "
         "Etc Europe Indian Mexico Pacific US";

@@ -1,9 +1,11 @@
-/* plugins.c - Priority, RuntimeClass and DefaultStorageClass, in kube-apiserver's words. */
+/* plugins.c - Priority, RuntimeClass, DefaultStorageClass and PersistentVolumeClaimResize, in
+ * kube-apiserver's words. */
 #include "builtin/plugins.h"
 
 #include <string.h>
 
 #include "base/mem.h"
+#include "builtin/storage.h"
 #include "check/check.h"
 #include "model/object.h"
 #include "schema/edit.h"
@@ -229,6 +231,26 @@ static void add_class(const kl__admitted *a, const kl_value **o)
         KL_EDIT(o, kl_value_of_str(name_of(best)), "spec", "storageClassName");
 }
 
+/* ------------------------------------------------------------------ PersistentVolumeClaimResize */
+
+static kl_status check_growth(const kl__admitted *a, const kl_value *o, kl_err *err)
+{
+    static const char *const where[] = {"spec", "resources", "requests", "storage"};
+    const kl_value *was = kl_value_at(a->old, where[0], where[1], where[2], where[3], NULL),
+                   *is = kl_value_at(o, where[0], where[1], where[2], where[3], NULL);
+    if (!was || !is || kl__compare_sizes(is, was) <= 0)
+        return KL_OK;
+    const char *beta = kl_value_str(kl_object_annotation(o, "volume.beta.kubernetes.io/storage-class")),
+               *name = beta ? beta : kl__text(kl_value_get(o, "spec"), "storageClassName");
+    const kl_value *class = *name ? a->around->find(a->around->arg, "storage.k8s.io", "storageclasses", name)
+                                  : NULL;
+    if (kl__true(class, "allowVolumeExpansion"))
+        return KL_OK;
+    return kl__fail_forbidden(err, a->kind, name_of(o),
+        "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must "
+        "support resize");
+}
+
 kl_status kl__plugins_add(const kl__admitted *a, const kl_value **o, kl_err *err)
 {
     if (!kl__kind_among(a->kind, "/pods")) {
@@ -246,6 +268,8 @@ kl_status kl__plugins_check(const kl__admitted *a, const kl_value *o, kl_err *er
 {
     if (a->loaded)
         return KL_OK;
-    return kl__kind_among(a->kind, "scheduling.k8s.io/priorityclasses") ? check_only_default(a, o, err)
-                                                                        : kl__limits_check(a, o, err);
+    if (kl__kind_among(a->kind, "scheduling.k8s.io/priorityclasses"))
+        return check_only_default(a, o, err);
+    kl_status st = kl__limits_check(a, o, err);
+    return !st && a->old && kl__kind_among(a->kind, "/persistentvolumeclaims") ? check_growth(a, o, err) : st;
 }

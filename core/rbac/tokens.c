@@ -123,16 +123,6 @@ char *kl__token_new(const kl_value *claims)
     return kl_buf_take(&token);
 }
 
-static bool for_us(const kl_value *audiences)
-{
-    for (size_t i = 0; i < kl_value_len(audiences); i++) {
-        const char *audience = kl_value_str(kl_value_item(audiences, i));
-        if (audience && !strcmp(audience, KL_AUDIENCE))
-            return true;
-    }
-    return false;
-}
-
 static bool expired(const kl_value *claims, kl_time wall)
 {
     return wall >= KL_SECONDS(kl_value_int_at(claims, 0, "exp", NULL));
@@ -155,5 +145,5 @@ void kl__issued_add(kl_map *issued, kl_time wall, const char *token, const kl_va
 const kl_value *kl__issued_claims(const kl_map *issued, kl_time wall, const char *token)
 {
     const kl_value *claims = kl_map_get(issued, token);
-    return claims && !expired(claims, wall) && for_us(kl_value_get(claims, "aud")) ? claims : NULL;
+    return claims && !expired(claims, wall) ? claims : NULL;
 }

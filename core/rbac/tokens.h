@@ -21,7 +21,7 @@ void kl__tokens_free(kl_map *tokens); /* NULL is fine */
 char *kl__token_new(const kl_value *claims);
 /* Remembers a token in a map from token to claims; the expired ones are forgotten. */
 void kl__issued_add(kl_map *issued, kl_time wall, const char *token, const kl_value *claims);
-/* Its claims, borrowed, when it is for the API server and has not expired; NULL otherwise. */
+/* Its claims, borrowed, while it has not expired; NULL otherwise. */
 const kl_value *kl__issued_claims(const kl_map *issued, kl_time wall, const char *token);
 
 #endif

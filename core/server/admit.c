@@ -33,7 +33,7 @@ static const kl_value *who(const kl_server *s, kl_httpd_request *http)
         user = kl__user_new(cn, NULL, groups);
         kl_free(groups);
     } else
-        user = kl__access_of_token(&s->world, token);
+        user = kl__access_of_token(&s->world, token, NULL, NULL);
     kl_free(cn);
     kl_free(organizations);
     if (user)

@@ -127,13 +127,14 @@ static void reply_object(
 
 #define SEGMENTS_MAX 10
 
-/* The words of a path, at most SEGMENTS_MAX + 1 of them. `path` is cut in place. */
+/* The words of a path, at most SEGMENTS_MAX + 1 of them; some may be empty. `path` is cut in place. */
 static size_t split(char *path, char *words[SEGMENTS_MAX + 1])
 {
-    size_t n = 0;
-    char *save;
-    for (char *w = strtok_r(path, "/", &save); w && n <= SEGMENTS_MAX; w = strtok_r(NULL, "/", &save))
-        words[n++] = w;
+    size_t n = 0, len = strlen(path);
+    while (len && path[len - 1] == '/')
+        path[--len] = '\0';
+    for (char *rest = *path ? path + 1 : NULL; rest && n <= SEGMENTS_MAX;)
+        words[n++] = strsep(&rest, "/");
     return n;
 }
 
@@ -153,15 +154,13 @@ static bool find(kl_server *s, char **w, size_t n, kl__call *c)
         return false;
     if (!kl__kinds_has_group(s->world.kinds, group, version))
         return false;
-    if (n > i + 5)
-        return false;
     bool scoped = n > i + 2 && !strcmp(w[i], "namespaces");
     if (scoped && !*group && n == i + 3
         && kl__kind_sub(kl__kinds_get(s->world.kinds, "", "v1", "namespaces"), w[i + 2]))
         /* namespaces/NS/status is not a resource called status */
         scoped = false;
-    if (scoped) {
-        c->ns = w[i + 1];
+    if (scoped) { /* an empty one is all of them */
+        c->ns = *w[i + 1] ? w[i + 1] : NULL;
         i += 2;
     }
     c->kind = n > i ? kl__kinds_get(s->world.kinds, group, version, w[i]) : NULL;
@@ -171,9 +170,11 @@ static bool find(kl_server *s, char **w, size_t n, kl__call *c)
     c->sub = n > i + 2 ? w[i + 2] : NULL;
     if (c->kind->namespaced ? c->name && !c->ns : c->ns != NULL)
         return false;
-    if (n > i + 3 || (c->sub && !kl__kind_sub(c->kind, c->sub)))
+    if ((c->name && !*c->name) || (c->sub && !*c->sub))
         return false;
-    return true;
+    if (c->sub && !kl__kind_sub(c->kind, c->sub))
+        return c->kind->custom; /* check_verb refuses it */
+    return n <= i + 3;
 }
 
 /* ------------------------------------------------------------------ bodies */
@@ -340,6 +341,8 @@ static const char *verb_of(const char *method, bool named)
 static kl_status check_verb(const kl__call *c, const char *method, const char **verb, kl_err *err)
 {
     *verb = c->sub && !strcmp(method, "POST") ? "create" : verb_of(method, c->name != NULL);
+    if (c->sub && !kl__kind_sub(c->kind, c->sub))
+        return kl__fail_not_found(err, c->kind, c->name);
     bool known = *verb != NULL;
     if (known && c->sub)
         known = kl__words_have(kl__kind_sub(c->kind, c->sub)->verbs, *verb);
@@ -595,15 +598,6 @@ static bool serve_objects(kl__request *r)
 
 /* ------------------------------------------------------------------ everything else */
 
-static bool small_talk(const char *path, kl_httpd_request *http)
-{
-    bool health = !strncmp(path, "/healthz", 8) || !strncmp(path, "/readyz", 7)
-        || !strncmp(path, "/livez", 6);
-    if (health)
-        kl_httpd_reply(http, 200, "text/plain; charset=utf-8", NULL, "ok", 2);
-    return health;
-}
-
 /* Whether a path that leads nowhere is below an API of built-in kinds. */
 static bool in_builtin_api(const kl_server *s, const char *path)
 {
@@ -717,7 +711,7 @@ void kl__rest_handle(void *arg, kl_httpd_request *http)
     kl__kinds_bury(s->world.kinds);
     bool found = find(s, words, split(copy, words), &r.call), replied = true;
     kl_status st = meet_faults(&r, found, &err);
-    if (!st && !small_talk(path, http) && !kl__discovery(s, path, http) && !kl__openapi(s, path, http)) {
+    if (!st && !kl__health(s, path, http) && !kl__discovery(s, path, http) && !kl__openapi(s, path, http)) {
         if (found)
             replied = serve_objects(&r);
         else

@@ -24,7 +24,8 @@ void kl__reply_tagged(kl_httpd_request *http, const char *type, kl_buf *body);
 void kl__rest_list(kl__request *r, const kl_show_form *form);
 void kl__rest_delete_collection(kl__request *r, const kl_show_form *form, const kl_value *options);
 
-/* discovery.c, openapi.c: true when the path was theirs. Under the lock. */
+/* health.c, discovery.c, openapi.c: true when the path was theirs. Under the lock. */
+bool kl__health(kl_server *s, const char *path, kl_httpd_request *http);
 bool kl__discovery(kl_server *s, const char *path, kl_httpd_request *http);
 bool kl__openapi(kl_server *s, const char *path, kl_httpd_request *http);
 

@@ -25,19 +25,26 @@ static void put_members(kl_builder *b, const kl_value *object)
     }
 }
 
-static void token_status(kl_builder *b, const kl__world *w, const char *token)
+static void token_status(kl_builder *b, const kl__world *w, const kl_value *spec)
 {
-    const kl_value *user = kl__access_of_token(w, token);
+    const char *token = kl_value_str(kl_value_get(spec, "token"));
+    const kl_value *audiences = kl_value_get(spec, "audiences");
+    char *why = NULL;
+    const kl_value *user = kl__access_of_token(w, token, audiences, &why);
     if (user) {
         kl_build_key(b, "authenticated");
         kl_build_bool(b, true);
         kl_build_kvalue(b, "user", user);
+        const kl_value *meant = kl__access_audiences(w, token, audiences);
+        kl_build_kvalue(b, "audiences", meant);
+        kl_value_unref(meant);
     } else {
         kl_build_key(b, "user");
         kl_build_object(b);
         kl_build_end(b);
-        kl_build_kstr(b, "error", "[invalid bearer token]");
+        kl_build_kstr(b, "error", why ? why : "invalid bearer token");
     }
+    kl_free(why);
     kl_value_unref(user);
 }
 
@@ -172,7 +179,7 @@ static const kl_value *answer(const kl__call *c, const kl_value *spec)
     if (strstr(plural, "accessreviews"))
         access_status(b, c, spec);
     else if (!strcmp(plural, "tokenreviews"))
-        token_status(b, c->w, kl_value_str(kl_value_get(spec, "token")));
+        token_status(b, c->w, spec);
     else if (!strcmp(plural, "selfsubjectreviews"))
         kl_build_kvalue(b, "userInfo", c->user);
     else

@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "model/object.h"
+#include "model/time.h"
 #include "rbac/tokens.h"
 
 /* ------------------------------------------------------------------ where roles are */
@@ -90,28 +91,138 @@ void kl__reasons_fini(kl__reasons *kept)
 
 /* ------------------------------------------------------------------ whose token */
 
-/* The service account of an issued token; a new reference, or NULL. */
-static const kl_value *of_issued(const kl__world *w, const char *token)
+/* What a token may be bound to, and the claim that says so. */
+static const struct {
+    const char *kind, *plural, *claim;
+    bool namespaced;
+} bindings[] = {
+    {"Secret", "secrets", "secret", true}, {"Pod", "pods", "pod", true}, {"Node", "nodes", "node", false}};
+
+const char *kl__access_bound_claim(const char *kind)
 {
-    const kl_value *claims = kl__issued_claims(w->issued, kl__world_wall(w), token);
-    if (!claims)
-        return NULL;
-    const char *ns = kl_value_str_at(claims, "kubernetes.io", "namespace", NULL),
-               *name = kl_value_str_at(claims, "kubernetes.io", "serviceaccount", "name", NULL),
-               *uid = kl_value_str_at(claims, "kubernetes.io", "serviceaccount", "uid", NULL);
-    char *key = kl_key_join(ns, name);
-    const kl__entry *e = kl__bucket_get(kl__store_bucket(w->store, "", "serviceaccounts"), key);
-    kl_free(key);
-    return e && !strcmp(kl_object_uid(e->object), uid) ? account(kl_value_str_at(claims, "sub", NULL), uid)
-                                                       : NULL;
+    for (size_t i = 0; i < sizeof bindings / sizeof *bindings; i++)
+        if (!strcmp(bindings[i].kind, kind))
+            return bindings[i].claim;
+    return NULL;
 }
 
-const kl_value *kl__access_of_token(const kl__world *w, const char *token)
+static const kl_value *stored(const kl__world *w, const char *plural, const char *ns, const char *name)
+{
+    char *key = kl_key_join(ns, name);
+    const kl__entry *e = kl__bucket_get(kl__store_bucket(w->store, "", plural), key);
+    kl_free(key);
+    return e ? e->object : NULL;
+}
+
+/* Whether it is about to be removed for more than a minute: so long its tokens are good. */
+static bool long_deleted(const kl__world *w, const kl_value *o)
+{
+    const char *text = kl_value_str_at(o, "metadata", "deletionTimestamp", NULL);
+    int64_t sec;
+    int32_t nsec;
+    return text && !kl_time_parse(text, &sec, &nsec, NULL)
+        && KL_SECONDS(sec) < kl__world_wall(w) - KL_SECONDS(60);
+}
+
+/* Whether the account and the object of the claims are the ones that they name; *why if not. */
+static bool still_there(const kl__world *w, const kl_value *claims, char **why)
+{
+    const kl_value *ours = kl_value_get(claims, "kubernetes.io");
+    const char *ns = kl_value_str_at(ours, "namespace", NULL),
+               *name = kl_value_str_at(ours, "serviceaccount", "name", NULL),
+               *uid = kl_value_str_at(ours, "serviceaccount", "uid", NULL);
+    const kl_value *account = stored(w, "serviceaccounts", ns, name);
+    if (!account)
+        *why = kl_sprintf("serviceaccounts \"%s\" not found", name);
+    else if (long_deleted(w, account))
+        *why = kl_sprintf("service account %s/%s has been deleted", ns, name);
+    else if (strcmp(kl_object_uid(account), uid))
+        *why = kl_sprintf("service account UID (%s) does not match claim (%s)", kl_object_uid(account), uid);
+    for (size_t i = 0; !*why && i < sizeof bindings / sizeof *bindings; i++) {
+        const kl_value *claim = kl_value_get(ours, bindings[i].claim);
+        if (!claim)
+            continue;
+        uid = kl_value_str_at(claim, "uid", NULL);
+        const kl_value *o = stored(
+            w, bindings[i].plural, bindings[i].namespaced ? ns : NULL, kl_value_str_at(claim, "name", NULL));
+        if (!o || long_deleted(w, o))
+            *why = kl_strdup("service account token has been invalidated");
+        else if (strcmp(kl_object_uid(o), uid))
+            *why = kl_sprintf("%s UID (%s) does not match service account %s ref claim (%s)",
+                bindings[i].claim, kl_object_uid(o), bindings[i].claim, uid);
+    }
+    return !*why;
+}
+
+/* The API server's, where none are asked for. A new reference. */
+static const kl_value *asked_audiences(const kl_value *audiences)
+{
+    if (kl_value_len(audiences))
+        return kl_value_ref(audiences);
+    kl_builder *b = kl_builder_new();
+    kl_build_array(b);
+    kl_build_str(b, KL_AUDIENCE);
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
+const kl_value *kl__access_audiences(const kl__world *w, const char *token, const kl_value *audiences)
+{
+    const kl_value *claims = kl__issued_claims(w->issued, kl__world_wall(w), token),
+                   *own = kl_value_get(claims, "aud"), *asked = asked_audiences(audiences);
+    kl_builder *b = kl_builder_new();
+    kl_build_array(b);
+    for (size_t i = 0; i < kl_value_len(asked); i++) {
+        const char *one = kl_value_str(kl_value_item(asked, i));
+        if (one && (claims ? kl_value_has_str(own, one) : !strcmp(one, KL_AUDIENCE)))
+            kl_build_str(b, one);
+    }
+    kl_build_end(b);
+    kl_value_unref(asked);
+    return kl_builder_done(b);
+}
+
+static void put_list(kl_buf *b, const kl_value *list)
+{
+    for (size_t i = 0; i < kl_value_len(list); i++)
+        kl_buf_printf(b, "%s\"%s\"", i ? " " : "", kl_value_str(kl_value_item(list, i)));
+}
+
+/* The failure of a token for others. */
+static char *for_others(const kl_value *own, const kl_value *audiences)
+{
+    const kl_value *asked = asked_audiences(audiences);
+    kl_buf text = KL_BUF_INIT;
+    kl_buf_puts(&text, "token audiences [");
+    put_list(&text, own);
+    kl_buf_puts(&text, "] is invalid for the target audiences [");
+    put_list(&text, asked);
+    kl_buf_puts(&text, "]");
+    kl_value_unref(asked);
+    return kl_buf_take(&text);
+}
+
+const kl_value *kl__access_of_token(
+    const kl__world *w, const char *token, const kl_value *audiences, char **why)
 {
     if (!token || !*token)
         return NULL;
-    const kl_value *user = kl_value_ref(w->tokens ? kl_map_get(w->tokens, token) : NULL);
-    if (!user)
-        user = of_issued(w, token);
-    return user || w->rbac || w->tokens ? user : kl_value_ref(w->anybody);
+    const kl_value *claims = kl__issued_claims(w->issued, kl__world_wall(w), token), *user = NULL,
+                   *meant = kl__access_audiences(w, token, audiences);
+    bool ours = kl_value_len(meant);
+    char *wrong = NULL;
+    kl_value_unref(meant);
+    if (!claims && ours) {
+        user = kl_value_ref(w->tokens ? kl_map_get(w->tokens, token) : NULL);
+        if (!user && !w->rbac && !w->tokens)
+            user = kl_value_ref(w->anybody);
+    } else if (claims && !ours)
+        wrong = for_others(kl_value_get(claims, "aud"), audiences);
+    else if (claims && still_there(w, claims, &wrong))
+        user = account(kl_value_str_at(claims, "sub", NULL),
+            kl_value_str_at(claims, "kubernetes.io", "serviceaccount", "uid", NULL));
+    if (!user && why)
+        *why = wrong ? kl_sprintf("[invalid bearer token, %s]", wrong) : kl_strdup("invalid bearer token");
+    kl_free(wrong);
+    return user;
 }

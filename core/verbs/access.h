@@ -9,8 +9,14 @@
 #include "rbac/rbac.h"
 #include "verbs/call.h"
 
-/* The user of a token, a new reference; NULL: unknown. */
-const kl_value *kl__access_of_token(const kl__world *w, const char *token);
+/* The user of a token, a new reference; NULL: nobody's. `audiences` (NULL or empty: the API server) are those
+ * of whom one must be the token's. *why, unless NULL: what is wrong with it, the caller's. */
+const kl_value *kl__access_of_token(
+    const kl__world *w, const char *token, const kl_value *audiences, char **why);
+/* The audiences among these that the token is for: a new list. */
+const kl_value *kl__access_audiences(const kl__world *w, const char *token, const kl_value *audiences);
+/* The claim of a token about the object of this kind that it is bound to, or NULL. Static. */
+const char *kl__access_bound_claim(const char *kind);
 bool kl__access_allows(kl__world *w, const kl_value *user, const kl_rbac_request *request, kl_buf *why);
 /* The callback of `authorizer` in expressions (see kl_cel_authorize): *reason lives as long as `kept`. user
  * NULL: the server itself. */

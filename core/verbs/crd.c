@@ -53,7 +53,8 @@ void kl__crd_prepare(const kl__call *c, const kl_value *old, const kl_value **cr
     }
     kl_build_end(b);
     KL_EDIT(crd, kl_builder_done(b), "status", "storedVersions");
-    kl_names_settle(c->dry_run ? NULL : definitions(c->w)->bucket, crd, now);
+    /* who creates one sees it before its names are judged (kl__crd_reconsider, from kl__after_put) */
+    kl_names_settle(c->dry_run || !old ? NULL : definitions(c->w)->bucket, crd, now);
 }
 
 void kl__crd_reconsider(kl__world *w, const char *group)

@@ -18,6 +18,7 @@
 #include "model/selector.h"
 #include "model/time.h"
 #include "rbac/tokens.h"
+#include "verbs/access.h"
 #include "verbs/admission.h"
 #include "schema/edit.h"
 #include "verbs/lifecycle.h"
@@ -429,8 +430,8 @@ static kl_status bind_pod(const kl__call *c, const kl_value *body, const kl_valu
 /* ------------------------------------------------------------------ token */
 
 /* In the form of a service account's token, so that who reads the claims finds them. */
-static const kl_value *new_token(
-    const kl__call *c, const kl_value *audiences, int64_t from, int64_t until, const char *uid)
+static const kl_value *new_token(const kl__call *c, const kl_value *audiences, int64_t from, int64_t until,
+    const char *uid, const kl_value *bound)
 {
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
@@ -446,6 +447,13 @@ static const kl_value *new_token(
     kl_build_kstr(b, "name", c->name);
     kl_build_kstr(b, "uid", uid);
     kl_build_end(b);
+    if (bound) {
+        kl_build_key(b, kl__access_bound_claim(kl_object_kind(bound)));
+        kl_build_object(b);
+        kl_build_kstr(b, "name", kl_object_name(bound));
+        kl_build_kstr(b, "uid", kl_object_uid(bound));
+        kl_build_end(b);
+    }
     kl_build_end(b);
     kl_build_kint(b, "nbf", from);
     char *subject = kl_sprintf("system:serviceaccount:%s:%s", c->ns, c->name);
@@ -462,7 +470,8 @@ static const kl_value *new_token(
     return v;
 }
 
-static kl_status check_bound(const kl__call *c, const kl_value *ref, kl_err *err)
+/* The object that a token is to be bound to; *out is a new reference. */
+static kl_status check_bound(const kl__call *c, const kl_value *ref, const kl_value **out, kl_err *err)
 {
     static const struct {
         const char *kind, *plural;
@@ -492,7 +501,10 @@ static kl_status check_bound(const kl__call *c, const kl_value *ref, kl_err *err
                 "not match the UID in record. "
                 "The object might have been deleted and then recreated",
                 kind, name, uid);
-        kl_value_unref(o);
+        if (st)
+            kl_value_unref(o);
+        else
+            *out = o;
         return st;
     }
     return kl__fail_bad_request(
@@ -526,7 +538,7 @@ static kl_status request_token(const kl__call *c, const kl_value *body, const kl
 {
     int64_t seconds = kl_value_int_at(body, TOKEN_SECONDS_DEFAULT, "spec", "expirationSeconds", NULL),
             from = kl__world_wall(c->w) / KL_SECONDS(1);
-    const kl_value *account = NULL, *bound = kl_value_at(body, "spec", "boundObjectRef", NULL),
+    const kl_value *account = NULL, *to = NULL, *bound = kl_value_at(body, "spec", "boundObjectRef", NULL),
                    *audiences = kl_value_at(body, "spec", "audiences", NULL);
     kl__call main = *c;
     main.sub = NULL;
@@ -535,7 +547,7 @@ static kl_status request_token(const kl__call *c, const kl_value *body, const kl
     if (!st)
         st = check_request(c, body, seconds, err);
     if (!st && bound && kl_value_type(bound) != KL_NULL)
-        st = check_bound(c, bound, err);
+        st = check_bound(c, bound, &to, err);
     if (st)
         return st;
     const kl_value *o = kl_value_ref(body);
@@ -558,8 +570,10 @@ static kl_status request_token(const kl__call *c, const kl_value *body, const kl
         KL_EDIT(&o, kl_value_null(), "spec", "boundObjectRef");
     KL_CUT(&o, "status");
     KL_EDIT(&o,
-        new_token(c, kl_value_at(o, "spec", "audiences", NULL), from, from + seconds, kl_object_uid(account)),
+        new_token(
+            c, kl_value_at(o, "spec", "audiences", NULL), from, from + seconds, kl_object_uid(account), to),
         "status", "token");
+    kl_value_unref(to);
     KL_EDIT(&o, kl_value_of_str(kl_time_format_wall(KL_SECONDS(from + seconds), text)), "status",
         "expirationTimestamp");
     *out = o;

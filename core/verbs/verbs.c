@@ -593,6 +593,20 @@ static kl_status check_typed(const kl__call *c, const kl_value *patch, kl_err *e
     return st;
 }
 
+/* An applied configuration says its type, and it is the call's. */
+static kl_status check_applied_type(const kl__call *c, const kl_value *config, kl_err *err)
+{
+    const char *version = kl_object_api_version(config), *kind = kl_object_kind(config);
+    char *want = kl__kind_api_version(c->kind);
+    bool same = version && kind && !strcmp(version, want) && !strcmp(kind, c->kind->kind);
+    kl_free(want);
+    if (same || kl_value_type(config) != KL_OBJECT)
+        return KL_OK;
+    bool group = version && strchr(version, '/');
+    return kl__fail_bad_request(err, "invalid object type: %s%s, Kind=%s", group ? "" : "/",
+        version ? version : "", kind ? kind : "");
+}
+
 static kl_status apply(const kl__call *c, bool force, const kl_value *stored, const kl_value *patch,
     const kl_value **out, int *code, kl_err *err)
 {
@@ -608,6 +622,8 @@ static kl_status apply(const kl__call *c, bool force, const kl_value *stored, co
     if (!st && kl_value_len(kl_value_at(patch, "metadata", "managedFields", NULL)))
         st = kl__fail_bad_request(err, "metadata.managedFields must be nil");
     if (!st)
+        st = check_applied_type(c, patch, err);
+    if (!st)
         st = check_type(c, patch, err);
     if (!st)
         st = check_typed(c, patch, err);
@@ -619,6 +635,9 @@ static kl_status apply(const kl__call *c, bool force, const kl_value *stored, co
     if (!st && name && strcmp(name, c->name))
         st = kl__fail_bad_request(
             err, "the name of the object (%s) does not match the name on the URL (%s)", name, c->name);
+    if (!st && !name && !live)
+        st = kl__fail_bad_request(err,
+            "the name of the object (%s based on URL) was undeterminable: name must be provided", c->name);
     if (!st && !name)
         KL_EDIT(&config, kl_value_of_str(c->name), "metadata", "name");
     if (!st && !live && (c->sub || kl_object_uid(config)))

@@ -90,6 +90,19 @@ const char *kl_httpd_query(const kl_httpd_request *cr, const char *name)
     return NULL;
 }
 
+void kl_httpd_query_each(
+    const kl_httpd_request *r, const char *name, void (*fn)(void *arg, const char *value), void *arg)
+{
+    for (const char *p = r->query; p && *p; p += strcspn(p, "&"), p += *p == '&') {
+        size_t n = strcspn(p, "&"), eq = strcspn(p, "=&");
+        char *key = unescaped(p, eq), *value = eq < n ? unescaped(p + eq + 1, n - eq - 1) : kl_strdup("");
+        if (!strcmp(key, name))
+            fn(arg, value);
+        kl_free(key);
+        kl_free(value);
+    }
+}
+
 const char *kl_httpd_header(const kl_httpd_request *r, const char *name)
 {
     static const struct {

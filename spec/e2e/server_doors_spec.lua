@@ -1,0 +1,224 @@
+--- What else a server answers: paths with gaps, subresources that are not there, health checks, OpenID; what an
+--- applied configuration must say; definitions as they are created; tokens for others, and of what is gone.
+-- not in tsan: one request after the other, and what answers them is pure
+
+local both = require "support.both"
+local process = require "support.process"
+local servers = require "support.servers"
+local wait = require "support.wait"
+
+local DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+local function definition(group, name)
+  return { apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition",
+    metadata = { name = name .. "s." .. group },
+    spec = { group = group, scope = "Namespaced",
+      names = { plural = name .. "s", kind = name:gsub("^%l", string.upper) },
+      versions = { { name = "v1", served = true, storage = true,
+        schema = { openAPIV3Schema = { type = "object", ["x-kubernetes-preserve-unknown-fields"] = true } } } } } }
+end
+
+local GROUP = "doors.test.dev"
+
+both.describe("paths", function(ns)
+  local one = ("/apis/%s/v1/namespaces/%s/widgets"):format(GROUP, ns)
+  local rows = {}
+  local function get(path, code, method, body)
+    rows[#rows + 1] = { (method or "GET") .. " " .. path:gsub(ns, "NS"), method or "GET", path, body, code }
+  end
+  get(one, 201, "POST", { apiVersion = GROUP .. "/v1", kind = "Widget", metadata = { name = "w" } })
+  for _, sub in ipairs { "status", "scale", "foo", "foo/bar" } do
+    get(one .. "/w/" .. sub, 404)
+    get(one .. "/none/" .. sub, 404)
+  end
+  get(one .. "/w/status", 404, "PUT", {})
+  get(one .. "/w/foo", 404, "POST", {})
+  get(one .. "/w/status", 404, "DELETE")
+  get("/api/v1//namespaces", 404)
+  get("/api/v1//namespaces", 404, "POST", {})
+  get("/api//v1/namespaces/default", 404)
+  get("//api/v1/namespaces", 404)
+  get("/apis//apps/v1", 404)
+  get("/apis/apps//v1/deployments", 404)
+  get(("/apis/%s/v1//widgets"):format(GROUP), 404)
+  get(("/api/v1/namespaces/%s/configmaps//"):format(ns), 200)
+  get(("/api/v1/namespaces/%s/"):format(ns), 200)
+  get("/readyz/", 404)
+  get("/readyzz", 404)
+  get("/healthz/nope", 404)
+  get("/healthz/ping/x", 404)
+  get("/openid/v1", 404)
+  return rows
+end, function(s)
+  both.ask(s, { { "", "POST", DEFINITIONS, definition(GROUP, "widget") } })
+  wait.until_true(30, "widgets are served", function()
+    return both.ask(s, { { "", "GET", ("/apis/%s/v1/widgets"):format(GROUP) } })[1].code == 200
+  end)
+end)
+
+both.describe("applied configurations", function(ns)
+  local rows = {}
+  local maps = "/api/v1/namespaces/" .. ns .. "/configmaps"
+  local function apply(what, body, code)
+    rows[#rows + 1] = { what, "APPLY", maps .. "/a?fieldManager=m", body, code or 400 }
+  end
+  local function all(when)
+    apply("without an apiVersion, " .. when, { kind = "ConfigMap" })
+    apply("without a kind, " .. when, { apiVersion = "v1" })
+    apply("without both, " .. when, { data = { a = "b" } })
+    apply("of another version, " .. when, { apiVersion = "v2", kind = "ConfigMap" })
+    apply("of another group, " .. when, { apiVersion = "apps/v1", kind = "ConfigMap" })
+    apply("of another kind, " .. when, { apiVersion = "v1", kind = "Secret" })
+  end
+  all "new"
+  apply("without a name, new", { apiVersion = "v1", kind = "ConfigMap", data = { a = "b" } })
+  apply("whole", { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "a" }, data = { a = "b" } }, 201)
+  apply("without a name, over one", { apiVersion = "v1", kind = "ConfigMap", data = { a = "c" } }, 200)
+  all "over one"
+  return rows
+end)
+
+both.describe("definitions", function(ns)
+  return { { "are answered before their names are judged", "POST", DEFINITIONS, definition(ns .. ".dev", "gadget"), 201 } }
+end)
+
+both.describe("claims", function(ns)
+  local rows = {}
+  local claims = "/api/v1/namespaces/" .. ns .. "/persistentvolumeclaims"
+  local classes = "/apis/storage.k8s.io/v1/storageclasses"
+  local function row(...) rows[#rows + 1] = { ... } end
+  local function class(name, grows)
+    row("class " .. name, "POST", classes, { metadata = { name = ns .. name }, provisioner = "x", allowVolumeExpansion = grows }, 201)
+  end
+  class("grow", true)
+  class("fixed", false)
+  local function claim(name, class_name)
+    local size = function(s) return { spec = { resources = { requests = { storage = s } } } } end
+    row(name .. ": made", "POST", claims, { metadata = { name = name }, spec = { storageClassName = class_name,
+      accessModes = { "ReadWriteOnce" }, resources = { requests = { storage = "1Gi" } } } }, 201)
+    row(name .. ": bound", "PATCH", claims .. "/" .. name .. "/status", { status = { phase = "Bound", capacity = { storage = "1Gi" } } }, 200)
+    row(name .. ": of a volume", "PATCH", claims .. "/" .. name, { spec = { volumeName = "pv" } }, 200)
+    row(name .. ": grows", "PATCH", claims .. "/" .. name, size "2Gi", name == "grow" and 200 or 403)
+    row(name .. ": shrinks", "PATCH", claims .. "/" .. name, size "512Mi", 422)
+    row(name .. ": stays", "PATCH", claims .. "/" .. name, { metadata = { labels = { a = "b" } } }, 200)
+  end
+  claim("grow", ns .. "grow")
+  claim("fixed", ns .. "fixed")
+  claim("none", "")
+  claim("missing", "missing")
+  for _, name in ipairs { "grow", "fixed" } do
+    row("class " .. name .. " goes", "DELETE", classes .. "/" .. ns .. name, nil, 200)
+  end
+  return rows
+end)
+
+both.describe("zones of schedules", function(ns)
+  local rows = {}
+  for zone, code in pairs { ["Europe/Nope"] = 422, ["europe/berlin"] = 422, ["America/Argentina/Buenos_Aires"] = 201, CET = 201,
+    ["Etc/GMT+5"] = 201, ["GMT+1"] = 422, ["US/Pacific"] = 201, ["Asia/Calcutta"] = 201, ["Europe/"] = 422, ["Etc//UTC"] = 422 } do
+    rows[#rows + 1] = { zone, "POST", "/apis/batch/v1/namespaces/" .. ns .. "/cronjobs?dryRun=All", { metadata = { name = "x" },
+      spec = { schedule = "* * * * *", timeZone = zone, jobTemplate = { spec = { template = { spec = {
+        restartPolicy = "Never", containers = { { name = "a", image = "a" } } } } } } } }, code }
+  end
+  return rows
+end)
+
+servers.each(function(name, start)
+  describe("a door of " .. name, function()
+    local s
+    lazy_setup(function() s = start {} end)
+    lazy_teardown(function() s:stop() end)
+
+    local function get(path)
+      local auth = s.token and ("-H 'Authorization: Bearer %s' --cacert '%s'"):format(s.token, s.ca) or ""
+      local text = process.run(("curl -sg --max-time 20 -w '\\n%%{http_code} %%{content_type}' %s '%s%s'"):format(auth, s.url, path))
+      local body, code, kind = text:match "^(.*)\n(%d+) ([^\n]*)$"
+      return body, tonumber(code), kind
+    end
+
+    it("tells its health", function()
+      for _, path in ipairs { "/healthz", "/livez", "/readyz", "/healthz/ping", "/livez/etcd", "/readyz/informer-sync", "/readyz?exclude=nope" } do
+        local body, code = get(path)
+        assert.same({ "ok", 200 }, { body, code }, path)
+      end
+      for _, door in ipairs { "healthz", "livez", "readyz" } do
+        local body = get("/" .. door .. "?verbose&exclude=etcd&exclude=nope")
+        assert.truthy(body:find("^%[%+%]ping ok\n%[%+%]log ok\n%[%+%]etcd excluded: ok\n"), body)
+        assert.truthy(body:find("\nwarn: some health checks cannot be excluded: no matches for \"nope\"\n" .. door .. " check passed\n", 1, true), body)
+        assert.equal(door == "readyz", body:find("\n[+]shutdown ok\n", 1, true) ~= nil)
+      end
+    end)
+
+    it("counts its objects", function()
+      local body, code, kind = get "/metrics"
+      assert.equal(200, code)
+      assert.truthy(kind:find("^text/plain; version=0.0.4"), kind)
+      assert.truthy(body:find("\n# TYPE apiserver_resource_objects gauge\n", 1, true))
+      -- the real one counts once a minute
+      local count = tonumber(body:match '\napiserver_resource_objects{group="",resource="namespaces"} (%-?%d+)\n')
+      assert.truthy(count and (s.name ~= "embedded" or count >= 4), count)
+    end)
+
+    it("names the issuer of its tokens", function()
+      local body, _, kind = get "/.well-known/openid-configuration"
+      assert.equal("application/json", kind)
+      assert.truthy(body:find('"issuer":"https://kubernetes.default.svc","jwks_uri":"https?://[^"]+/openid/v1/jwks",'), body)
+      body, _, kind = get "/openid/v1/jwks"
+      assert.equal("application/jwk-set+json", kind)
+      assert.truthy(body:find('^{"keys":%['), body)
+    end)
+
+    describe("for tokens", function()
+      local ns = "doors-tokens"
+      local core = "/api/v1/namespaces/" .. ns
+      local function ask(method, path, body) return both.ask(s, { { "", method, path, body } })[1] end
+      local function token(account, spec)
+        local answer = ask("POST", core .. "/serviceaccounts/" .. account .. "/token", { spec = spec })
+        assert.equal(201, answer.code)
+        return answer.body.status.token
+      end
+      local function review(text, audiences)
+        return ask("POST", "/apis/authentication.k8s.io/v1/tokenreviews", { spec = { token = text, audiences = audiences } }).body.status
+      end
+      local function bound(kind, object) return { boundObjectRef = { kind = kind, apiVersion = "v1", name = object } } end
+      lazy_setup(function()
+        ask("POST", "/api/v1/namespaces", { metadata = { name = ns } })
+        for _, account in ipairs { "a", "b" } do ask("POST", core .. "/serviceaccounts", { metadata = { name = account } }) end
+      end)
+      lazy_teardown(function() ask("DELETE", "/api/v1/namespaces/" .. ns) end)
+
+      local API = "https://kubernetes.default.svc"
+      local function others(own, asked)
+        return ("[invalid bearer token, token audiences [%s] is invalid for the target audiences [%s]]"):format(own, asked)
+      end
+      it("honours their audiences", function()
+        local default, vault, two = token("a", {}), token("a", { audiences = { "vault", "x" } }), token("a", { audiences = { API, "vault" } })
+        assert.same({ API }, review(default).audiences)
+        assert.equal("system:serviceaccount:" .. ns .. ":a", review(default).user.username)
+        assert.equal(others('"vault" "x"', '"' .. API .. '"'), review(vault).error)
+        assert.equal(others('"' .. API .. '"', '"vault"'), review(default, { "vault" }).error)
+        assert.equal(others('"' .. API .. '" "vault"', '"y" "z"'), review(two, { "y", "z" }).error)
+        assert.same({ "x", "vault" }, review(vault, { "x", "vault", "y" }).audiences)
+        assert.same({ "vault" }, review(two, { "x", "vault", "y" }).audiences)
+      end)
+
+      it("refuses one whose object is gone", function()
+        ask("POST", core .. "/secrets", { metadata = { name = "s" } })
+        local text, again = token("a", bound("Secret", "s")), token("a", bound("Secret", "s"))
+        assert.is_true(review(token("a", bound("Secret", "s"))).authenticated)
+        ask("DELETE", core .. "/secrets/s")
+        assert.equal("[invalid bearer token, service account token has been invalidated]", review(text).error)
+        local other = ask("POST", core .. "/secrets", { metadata = { name = "s" } }).body.metadata.uid
+        assert.truthy(review(again).error:find("[invalid bearer token, secret UID (" .. other .. ") does not match service account secret ref claim (", 1, true))
+      end)
+
+      it("refuses one whose account is gone", function()
+        local text, again = token("b", {}), token("b", {})
+        ask("DELETE", core .. "/serviceaccounts/b")
+        assert.equal('[invalid bearer token, serviceaccounts "b" not found]', review(text).error)
+        local other = ask("POST", core .. "/serviceaccounts", { metadata = { name = "b" } }).body.metadata.uid
+        assert.truthy(review(again).error:find("[invalid bearer token, service account UID (" .. other .. ") does not match claim (", 1, true))
+      end)
+    end)
+  end)
+end)

@@ -280,9 +280,12 @@ kl_status cli_params_known(const cli_params *p, kl_program *const *programs, siz
     for (size_t i = 0; i < p->n; i++) {
         char *near = NULL;
         const char *unknown = kl_programs_unknown_param(programs, n, p->v[i].now, &near);
+        /* a bare y, n, yes, no, on or off is a boolean of YAML, also as a key */
+        bool bare = unknown && is_file(&p->v[i]) && (!strcmp(unknown, "true") || !strcmp(unknown, "false"));
         if (unknown)
-            (void)kl_fail(
-                err, KL_EINVAL, "%s: no controller here has a param %s%s", called(&p->v[i]), unknown, near);
+            (void)kl_fail(err, KL_EINVAL, "%s: no controller here has a param %s%s%s", called(&p->v[i]),
+                unknown, near,
+                bare ? "; YAML reads a name such as n, y or on as this: put it in quotes" : "");
         kl_free(near);
         if (unknown)
             return KL_EINVAL;

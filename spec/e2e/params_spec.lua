@@ -74,6 +74,23 @@ servers.each(function(name, start)
       p:wait_for_log(30, "no controller here has a param replcas (did you mean replicas?)")
     end)
 
+    it("are followed where they change fast, are no sense, go and come back", function()
+      client:apply { kind = "v1/ConfigMap", namespace = ns, name = "fast", data = { replicas = "1" } }
+      local p = run("--params", "configmap/" .. ns .. "/fast")
+      await_got "eu 1 1/2"
+      local function set(data) client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "fast" }, { data = data }) end
+      for i = 1, 60 do
+        if i % 20 == 0 then client:delete("v1/ConfigMap", ns, "fast") end
+        client:apply { kind = "v1/ConfigMap", namespace = ns, name = "fast", data = { replicas = tostring(i % 9 + 1) } }
+      end
+      set { replicas = ("9"):rep(1000) }
+      set { replicas = "2", limits = ("["):rep(100000) }
+      p:wait_for_log(60, "the new params were refused; the old ones stay")
+      set { replicas = "6", limits = "memory: 7" }
+      await_got "eu 6 1/7"
+      controller.finish(p)
+    end)
+
     it("come from a Secret, whose values nothing shows, whatever their types", function()
       client:create { kind = "v1/Secret", namespace = ns, name = "given", stringData = { region = "asia", replicas = "7" } }
       local socket = process.tmpname ".sock"

@@ -185,7 +185,9 @@ return kube.controller { name = "x", resource = "v1/ConfigMap",
     assert.match('x: token = "%*%*%*"', said)
     assert.is_nil(said:find("sesame", 1, true))
     local file = process.write(process.tmpname ".yaml", "num: 9\ntoken: a\n")
+    local bare = process.write(process.tmpname ".yaml", "n: 3\n")
     for words, why in pairs { ["--param num=9 --param token=a"] = "num of x must be at most 5", ["--param m=9"] = "no controller here has a param m",
+      ["--params " .. bare] = "no controller here has a param false; YAML reads a name such as n, y or on as this",
       ["--param num=2"] = "token", ["--params " .. file] = "num of x must be at most 5",
       ["--params secret/a/b"] = "a check does not contact a cluster" } do
       said, code = check(words)

@@ -3,11 +3,18 @@
 #ifndef KL_OPENAPI_DOCUMENT_H
 #define KL_OPENAPI_DOCUMENT_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/buf.h"
 #include "schema/kinds.h"
 
-/* OpenAPI v3 of one group version, as JSON; `group` "" is the core group. */
-void kl_openapi_v3(const kl__kinds *kinds, const char *group, const char *version, kl_buf *out);
+/* The index of the documents of v3: where each is, with a hash under which it never changes. */
+void kl_openapi_index(const kl__kinds *kinds, kl_buf *out);
+/* The hash of the document at `path`, "api/v1" or "apis/apps"; false when there is none. */
+bool kl_openapi_v3_hash(const kl__kinds *kinds, const char *path, uint64_t *hash);
+/* That document as JSON or as gnostic's openapi.v3.Document; one must be there. */
+void kl_openapi_v3(const kl__kinds *kinds, const char *path, bool protobuf, kl_buf *out);
 /* OpenAPI v2 of everything, as JSON and as gnostic's openapi.v2.Document, which kubectl reads. */
 void kl_openapi_v2(const kl__kinds *kinds, kl_buf *out);
 void kl_openapi_v2_protobuf(const kl__kinds *kinds, kl_buf *out);

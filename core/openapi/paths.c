@@ -1,329 +1,467 @@
-/* paths.c - names of definitions, and the paths of kinds: the operations on collections and on objects, with
- * the parameters that clients look for. */
+/* paths.c - which paths there are, by rule: discovery, and for each kind its collection, its objects, their
+ * subresources, and the watches of old. Only what a rule cannot say is a list: options, and kinds whose
+ * delete answers with the object. */
+#include <ctype.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "openapi/parts.h"
-
-static const char *const PATCHES[] = {"application/json-patch+json", "application/merge-patch+json",
-    "application/strategic-merge-patch+json", "application/apply-patch+yaml", NULL};
-/* built-in kinds are answered in each of these, custom ones in the first two */
-static const char *const ANSWERS[] = {
-    "application/json", "application/yaml", "application/vnd.kubernetes.protobuf", NULL};
+#include "openapi/operation.h"
 
 #define META "io.k8s.apimachinery.pkg.apis.meta.v1."
 
-/* ------------------------------------------------------------------ names */
+/* ------------------------------------------------------------------ media types and options */
 
-/* "com.example." of "example.com". */
-static void reversed(kl_buf *out, const char *group)
-{
-    for (const char *end = group + strlen(group), *p = end; p >= group; p--) {
-        if (p > group && p[-1] != '.')
-            continue;
-        kl_buf_add(out, p, (size_t)(end - p));
-        kl_buf_putc(out, '.');
-        end = p - 1;
-    }
-}
+#define TEXTS "application/json", "application/yaml"
+#define PROTOBUF "application/vnd.kubernetes.protobuf"
+#define STREAMS "application/json;stream=watch", PROTOBUF ";stream=watch"
 
-char *kl__openapi_name(const kl__definitions *d, const kl__kind *k, bool list)
-{
-    kl_buf name = KL_BUF_INIT;
-    const kl__definition *of = k->custom || !k->schema || !k->schema->name
-        ? NULL
-        : kl__definitions_ending(d, k->schema->name);
-    if (of)
-        kl_buf_add(&name, of->name, strlen(of->name) - strlen(k->kind));
-    else {
-        reversed(&name, k->group);
-        kl_buf_printf(&name, "%s.", k->version);
-    }
-    kl_buf_puts(&name, list ? k->list_kind : k->kind);
-    char *out = kl_strdup(kl_buf_str(&name));
-    kl_buf_fini(&name);
-    return out;
-}
+static const char *const CUSTOM[] = {TEXTS, NULL};
+static const char *const BUILTIN[] = {TEXTS, PROTOBUF, NULL};
+static const char *const STREAMED[] = {TEXTS, PROTOBUF, STREAMS, NULL};
+static const char *const LOGS[] = {"text/plain", TEXTS, PROTOBUF, NULL};
+static const char *const ANY[] = {"*/*", NULL};
+static const char *const JSON[] = {"application/json", NULL};
+static const char *const PATCHES[] = {"application/json-patch+json", "application/merge-patch+json",
+    "application/strategic-merge-patch+json", "application/apply-patch+yaml", NULL};
+static const char *const CUSTOM_PATCHES[] = {
+    "application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml", NULL};
 
-/* "autoscaling.v1.Scale": the last part of a name is made of the first word of the group. */
-static void want_sub(kl__definitions *d, const kl__sub *sub)
-{
-    const char *group = *sub->group ? sub->group : "core";
-    char *end = kl_sprintf("%.*s.%s.%s", (int)strcspn(group, "."), group, sub->version, sub->kind);
-    if (*sub->version)
-        kl__definitions_want_one(d, kl__definitions_ending(d, end));
-    kl_free(end);
-}
+static const kl__option NAME[] = {{"name", "string", true}, {NULL}};
+static const kl__option NAMESPACE[] = {{"namespace", "string", true}, {NULL}};
+static const kl__option PRETTY[] = {{"pretty", "string", false}, {NULL}};
+static const kl__option WRITES[] = {{"dryRun", "string", false}, {"fieldManager", "string", false},
+    {"fieldValidation", "string", false}, {NULL}};
+static const kl__option APPLIES[] = {{"dryRun", "string", false}, {"fieldManager", "string", false},
+    {"fieldValidation", "string", false}, {"force", "boolean", false}, {NULL}};
+static const kl__option DELETES[] = {{"dryRun", "string", false}, {"gracePeriodSeconds", "integer", false},
+    {"ignoreStoreReadErrorWithClusterBreakingPotential", "boolean", false},
+    {"orphanDependents", "boolean", false}, {"propagationPolicy", "string", false}, {NULL}};
+static const kl__option SELECTS[] = {{"continue", "string", false}, {"fieldSelector", "string", false},
+    {"labelSelector", "string", false}, {"limit", "integer", false}, {"resourceVersion", "string", false},
+    {"resourceVersionMatch", "string", false}, {"sendInitialEvents", "boolean", false},
+    {"timeoutSeconds", "integer", false}, {NULL}};
+static const kl__option WATCHES[] = {
+    {"allowWatchBookmarks", "boolean", false}, {"watch", "boolean", false}, {NULL}};
+static const kl__option READS[] = {{"resourceVersion", "string", false}, {NULL}};
+static const kl__option BELOW[] = {{"path", "string", true}, {NULL}};
 
-static void want_named(kl__definitions *d, const char *const *names)
-{
-    for (; *names; names++)
-        kl__definitions_want_one(d, kl__definitions_get(d, *names));
-}
+/* Options of the subresources that are no objects. */
+static const kl__option LOG[] = {{"container", "string", false}, {"follow", "boolean", false},
+    {"insecureSkipTLSVerifyBackend", "boolean", false}, {"limitBytes", "integer", false},
+    {"previous", "boolean", false}, {"sinceSeconds", "integer", false}, {"stream", "string", false},
+    {"tailLines", "integer", false}, {"timestamps", "boolean", false}, {NULL}};
+static const kl__option EXEC[] = {{"command", "string", false}, {"container", "string", false},
+    {"stderr", "boolean", false}, {"stdin", "boolean", false}, {"stdout", "boolean", false},
+    {"tty", "boolean", false}, {NULL}};
+static const kl__option PORTS[] = {{"ports", "integer", false}, {NULL}};
+static const kl__option PATH[] = {{"path", "string", false}, {NULL}};
 
-void kl__openapi_want_kind(kl__definitions *d, const kl__kind *k)
-{
-    static const char *const all[] = {
-        META "DeleteOptions", META "ListMeta", META "ObjectMeta", META "Patch", META "Status", NULL};
-    static const char *const builtin[] = {META "APIResourceList", META "WatchEvent", NULL};
-    want_named(d, all);
-    if (!k->custom)
-        want_named(d, builtin);
-    for (int list = 0; list < 2; list++) {
-        char *name = kl__openapi_name(d, k, list);
-        kl__definitions_want_one(d, kl__definitions_get(d, name));
-        kl_free(name);
-    }
-    for (size_t i = 0; i < k->nsubs; i++)
-        want_sub(d, &k->subs[i]);
-}
+/* Kinds whose delete answers with the object that was deleted. */
+static const char RETURNED[] =
+    "/persistentvolumeclaims /pods /podtemplates /resourcequotas /serviceaccounts /services "
+    "/persistentvolumes resource.k8s.io/deviceclasses resource.k8s.io/resourceclaims "
+    "resource.k8s.io/resourceclaimtemplates resource.k8s.io/resourceslices storage.k8s.io/csidrivers "
+    "storage.k8s.io/csinodes storage.k8s.io/storageclasses storage.k8s.io/volumeattachments "
+    "storage.k8s.io/volumeattributesclasses";
 
-/* ------------------------------------------------------------------ pieces of paths */
+/* ------------------------------------------------------------------ a path of a kind */
 
-/* What the functions below share: the kind, and the definition that they speak of. */
+/* What the functions below share. */
 typedef struct about {
     kl_builder *b;
+    kl__dialect dialect;
+    kl__definitions *d;
     const kl__kind *kind;
-    char *name, *list;
-    bool v2;
+    char *name, *list; /* definitions */
+    char *word;        /* "AppsV1" */
 } about;
 
-typedef struct option {
-    const char *name, *type;
-} option;
+/* What is at a path; `sub` NULL: no subresource. */
+typedef struct where {
+    bool watch, everywhere, object, below; /* below: a path below the subresource */
+    const kl__sub *sub;
+} where;
 
-static const option WRITES[] = {
-    {"dryRun", "string"}, {"fieldManager", "string"}, {"fieldValidation", "string"}, {NULL, NULL}};
-static const option APPLIES[] = {{"dryRun", "string"}, {"fieldManager", "string"},
-    {"fieldValidation", "string"}, {"force", "boolean"}, {NULL, NULL}};
-static const option DELETES[] = {{"dryRun", "string"}, {"gracePeriodSeconds", "integer"},
-    {"orphanDependents", "boolean"}, {"propagationPolicy", "string"}, {NULL, NULL}};
-static const option LISTS[] = {{"allowWatchBookmarks", "boolean"}, {"continue", "string"},
-    {"fieldSelector", "string"}, {"labelSelector", "string"}, {"limit", "integer"},
-    {"resourceVersion", "string"}, {"resourceVersionMatch", "string"}, {"sendInitialEvents", "boolean"},
-    {"timeoutSeconds", "integer"}, {"watch", "boolean"}, {NULL, NULL}};
-static const option NOTHING[] = {{NULL, NULL}};
-
-static void gvk(const about *a)
-{
-    kl_build_key(a->b, "x-kubernetes-group-version-kind");
-    kl_build_object(a->b);
-    kl_build_kstr(a->b, "group", a->kind->group);
-    kl_build_kstr(a->b, "kind", a->kind->kind);
-    kl_build_kstr(a->b, "version", a->kind->version);
-    kl_build_end(a->b);
-}
-
-static void schema_of(const about *a, const char *name)
-{
-    char *ref = kl_sprintf("#/%s/%s", a->v2 ? "definitions" : "components/schemas", name);
-    kl_build_key(a->b, "schema");
-    kl_build_object(a->b);
-    kl_build_kstr(a->b, "$ref", ref);
-    kl_build_end(a->b);
-    kl_free(ref);
-}
-
-static void flag(kl_builder *b, const char *key)
-{
-    kl_build_key(b, key);
-    kl_build_bool(b, true);
-}
-
-static void type_of(const about *a, const char *type)
-{
-    if (!a->v2) {
-        kl_build_key(a->b, "schema");
-        kl_build_object(a->b);
-    }
-    kl_build_kstr(a->b, "type", type);
-    flag(a->b, "uniqueItems");
-    if (!a->v2)
-        kl_build_end(a->b);
-}
-
-static void parameter(const about *a, const char *name, const char *in, const char *type)
-{
-    kl_build_object(a->b);
-    kl_build_kstr(a->b, "name", name);
-    kl_build_kstr(a->b, "in", in);
-    if (!strcmp(in, "path"))
-        flag(a->b, "required");
-    type_of(a, type);
-    kl_build_end(a->b);
-}
-
-static bool strategic(const char *type) { return strstr(type, "strategic") != NULL; }
-
-static void words(const about *a, const char *key, const char *const *list)
-{
-    kl_build_key(a->b, key);
-    kl_build_array(a->b);
-    for (; *list; list++)
-        if (!a->kind->custom || (!strategic(*list) && !strstr(*list, "protobuf")))
-            kl_build_str(a->b, *list);
-    kl_build_end(a->b);
-}
-
-/* v3: what a body is, by content type. */
-static void content(const about *a, const char *name, const char *const *types)
-{
-    kl_build_key(a->b, "content");
-    kl_build_object(a->b);
-    for (; *types; types++) {
-        if (a->kind->custom && (strategic(*types) || strstr(*types, "protobuf")))
-            continue;
-        kl_build_key(a->b, *types);
-        kl_build_object(a->b);
-        schema_of(a, name);
-        kl_build_end(a->b);
-    }
-    kl_build_end(a->b);
-}
-
-static void response(const about *a, const char *name)
-{
-    kl_build_key(a->b, "responses");
-    kl_build_object(a->b);
-    kl_build_key(a->b, "200");
-    kl_build_object(a->b);
-    kl_build_kstr(a->b, "description", "OK");
-    if (a->v2)
-        schema_of(a, name);
-    else
-        content(a, name, ANSWERS);
-    kl_build_end(a->b);
-    kl_build_key(a->b, "401");
-    kl_build_object(a->b);
-    kl_build_kstr(a->b, "description", "Unauthorized");
-    kl_build_end(a->b);
-    kl_build_end(a->b);
-}
-
-static const char *const ANY_BODY[] = {"*/*", NULL};
-
-/* v2: a parameter; v3: a member of its own. */
-static void body_v2(const about *a, const char *name)
-{
-    kl_build_object(a->b);
-    kl_build_kstr(a->b, "name", "body");
-    kl_build_kstr(a->b, "in", "body");
-    flag(a->b, "required");
-    schema_of(a, name);
-    kl_build_end(a->b);
-}
-
-static void body_v3(const about *a, const char *name, const char *const *types)
-{
-    kl_build_key(a->b, "requestBody");
-    kl_build_object(a->b);
-    content(a, name, types);
-    flag(a->b, "required");
-    kl_build_end(a->b);
-}
-
-typedef struct operation {
-    const char *method, *verb, *action, *id; /* verb: of the kind's */
-    const option *options;
-    const char *sends, *answers; /* "" the kind, "list" its list, or a name; NULL nothing */
-} operation;
-
-static const operation ON_COLLECTION[] = {
-    {"get", "list", "list", "list", LISTS, NULL, "list"},
-    {"post", "create", "post", "create", WRITES, "", ""},
-    {"delete", "deletecollection", "deletecollection", "deleteCollection", LISTS, META "DeleteOptions",
-        META "Status"},
-    {NULL},
-};
-static const operation ON_OBJECT[] = {
-    {"get", "get", "get", "read", NOTHING, NULL, ""},
-    {"put", "update", "put", "replace", WRITES, "", ""},
-    {"delete", "delete", "delete", "delete", DELETES, META "DeleteOptions", META "Status"},
-    {"patch", "patch", "patch", "patch", APPLIES, META "Patch", ""},
-    {NULL},
-};
-
-static const char *resolve(const about *a, const char *name)
-{
-    return !name || *name ? (name && !strcmp(name, "list") ? a->list : name) : a->name;
-}
-
-static void one_operation(const about *a, const operation *o)
-{
-    bool patches = !strcmp(o->method, "patch");
-    const char *sends = resolve(a, o->sends);
-    char *id = kl_sprintf("%s%s%s", o->id, a->kind->namespaced ? "Namespaced" : "", a->kind->kind);
-    kl_build_key(a->b, o->method);
-    kl_build_object(a->b);
-    kl_build_kstr(a->b, "operationId", id);
-    if (a->v2) {
-        words(a, "consumes", patches ? PATCHES : ANY_BODY);
-        words(a, "produces", ANSWERS);
-    }
-    kl_build_key(a->b, "parameters");
-    kl_build_array(a->b);
-    if (a->v2 && sends)
-        body_v2(a, sends);
-    for (const option *p = o->options; p->name; p++)
-        parameter(a, p->name, "query", p->type);
-    kl_build_end(a->b);
-    if (!a->v2 && sends)
-        body_v3(a, sends, patches ? PATCHES : ANY_BODY);
-    response(a, resolve(a, o->answers));
-    kl_build_kstr(a->b, "x-kubernetes-action", o->action);
-    gvk(a);
-    kl_build_end(a->b);
-    kl_free(id);
-}
-
-static void one_path(const about *a, bool object, const operation *operations)
+static kl__path path_of(const about *a, where at)
 {
     const kl__kind *k = a->kind;
-    char *gv = kl__kind_api_version(k),
-         *path = kl_sprintf("/%s/%s/%s%s%s", *k->group ? "apis" : "api", gv,
-             k->namespaced ? "namespaces/{namespace}/" : "", k->plural, object ? "/{name}" : "");
-    bool any = false;
-    for (const operation *o = operations; o->method; o++)
-        any = any || kl__kind_has_verb(k, o->verb);
-    if (any) {
-        kl_build_key(a->b, path);
-        kl_build_object(a->b);
-        for (const operation *o = operations; o->method; o++)
-            if (kl__kind_has_verb(k, o->verb))
-                one_operation(a, o);
-        kl_build_key(a->b, "parameters");
-        kl_build_array(a->b);
-        if (object)
-            parameter(a, "name", "path", "string");
-        if (k->namespaced)
-            parameter(a, "namespace", "path", "string");
-        parameter(a, "pretty", "query", "string");
-        kl_build_end(a->b);
-        kl_build_end(a->b);
-    }
+    char *gv = kl__kind_api_version(k);
+    kl__path p = {
+        .text = kl_sprintf("/%s/%s/%s%s%s%s%s%s%s", *k->group ? "apis" : "api", gv, at.watch ? "watch/" : "",
+            k->namespaced && !at.everywhere ? "namespaces/{namespace}/" : "", k->plural,
+            at.object ? "/{name}" : "", at.sub ? "/" : "", at.sub ? at.sub->name : "",
+            at.below ? "/{path}" : ""),
+        .tag = kl__openapi_tag(k->group, k->version),
+    };
     kl_free(gv);
-    kl_free(path);
+    return p;
 }
 
-void kl__openapi_paths(kl_builder *b, const kl__kinds *kinds, const kl__definitions *d, const char *group,
+/* A new operation of a path, on the kind, with the options that every one there has. Id and description are
+ * what follows the verb. Takes `says`. */
+static kl__operation *add(const about *a, kl__path *p, where at, const char *method, const char *action,
+    const char *verb, const char *suffix, char *says)
+{
+    const kl__kind *k = a->kind;
+    kl__operation *o = &p->operations[p->n++];
+    *o = (kl__operation){
+        .method = method,
+        .action = action,
+        .id = kl_sprintf("%.*s%s%s%s%s%s", (int)strcspn(verb, " "), verb, a->word,
+            strchr(verb, ' ') ? strchr(verb, ' ') + 1 : "",
+            k->namespaced && !at.everywhere ? "Namespaced" : "", k->kind, suffix),
+        .says = says,
+        .group = k->group,
+        .version = k->version,
+        .kind = k->kind,
+        .answers = a->name,
+        .consumes = k->custom ? CUSTOM : ANY,
+        .produces = k->custom ? CUSTOM : BUILTIN,
+    };
+    if (at.object)
+        kl__operation_takes(o, NAME);
+    if (k->namespaced && !at.everywhere)
+        kl__operation_takes(o, NAMESPACE);
+    return o;
+}
+
+static void takes_all(kl__operation *o, const kl__option *options)
+{
+    kl__operation_takes(o, PRETTY);
+    kl__operation_takes(o, options);
+}
+
+/* "a Pod", "an Ingress", "Endpoints": as kube-apiserver makes them, by the letters. */
+static char *one(const char *kind)
+{
+    size_t n = strlen(kind);
+    bool many = n > 1 && kind[n - 1] == 's' && kind[n - 2] != 's';
+    return many ? kl_strdup(kind) : kl_sprintf("a%s %s", strchr("AEIOU", *kind) ? "n" : "", kind);
+}
+
+/* ------------------------------------------------------------------ collections */
+
+static void list(const about *a, kl__path *p, where at)
+{
+    bool watches = !a->kind->custom && kl__kind_has_verb(a->kind, "watch");
+    kl__operation *o = add(a, p, at, "get", "list", "list", at.everywhere ? "ForAllNamespaces" : "",
+        kl_sprintf("list %sobjects of kind %s", watches ? "or watch " : "", a->kind->kind));
+    takes_all(o, SELECTS);
+    kl__operation_takes(o, WATCHES);
+    o->answers = a->list;
+    if (!a->kind->custom)
+        o->produces = STREAMED;
+}
+
+static void create(const about *a, kl__path *p, where at, const char *suffix, char *says)
+{
+    kl__operation *o = add(a, p, at, "post", "post", "create", suffix, says);
+    takes_all(o, WRITES);
+    o->sends = a->name;
+    o->creates = o->accepts = true;
+}
+
+/* Those of custom kinds have no body, and the options of a list. */
+static void delete_all(const about *a, kl__path *p, where at)
+{
+    kl__operation *o = add(a, p, at, "delete", "deletecollection", "delete Collection", "",
+        kl_sprintf("delete collection of %s", a->kind->kind));
+    takes_all(o, SELECTS);
+    kl__operation_takes(o, a->kind->custom ? WATCHES : DELETES);
+    o->answers = META "Status";
+    if (!a->kind->custom) {
+        o->sends = META "DeleteOptions";
+        o->body_optional = true;
+    }
+}
+
+static void collections(const about *a)
+{
+    const kl__kind *k = a->kind;
+    where everywhere = {.everywhere = true}, here = {0};
+    if (k->namespaced && kl__kind_has_verb(k, "list")) {
+        kl__path p = path_of(a, everywhere);
+        list(a, &p, everywhere);
+        kl__openapi_path(a->b, a->d, a->dialect, &p);
+    }
+    kl__path p = path_of(a, here);
+    if (kl__kind_has_verb(k, "list"))
+        list(a, &p, here);
+    if (kl__kind_has_verb(k, "create")) {
+        char *kind = one(k->kind);
+        create(a, &p, here, "", kl_sprintf("create %s", kind));
+        kl_free(kind);
+    }
+    if (kl__kind_has_verb(k, "deletecollection"))
+        delete_all(a, &p, here);
+    kl__openapi_path(a->b, a->d, a->dialect, &p);
+}
+
+/* ------------------------------------------------------------------ objects and subresources */
+
+/* "Status" of "status". */
+static char *capital(const char *word) { return kl_sprintf("%c%s", toupper((unsigned char)*word), word + 1); }
+
+/* Read, replace and patch: of an object and of its subresources alike. */
+static void read_and_write(const about *a, kl__path *p, where at, const char *suffix, const kl__sub *sub)
+{
+    const kl__kind *k = a->kind;
+    const char *what = sub ? sub->name : "", *of = sub ? " of " : "";
+    if (sub ? kl__words_have(sub->verbs, "get") : kl__kind_has_verb(k, "get")) {
+        kl__operation *o = add(a, p, at, "get", "get", "read", suffix,
+            kl_sprintf("read %s%sthe specified %s", what, of, k->kind));
+        kl__operation_takes(o, PRETTY);
+        if (k->custom)
+            kl__operation_takes(o, READS);
+    }
+    if (sub ? kl__words_have(sub->verbs, "update") : kl__kind_has_verb(k, "update")) {
+        kl__operation *o = add(a, p, at, "put", "put", "replace", suffix,
+            kl_sprintf("replace %s%sthe specified %s", what, of, k->kind));
+        takes_all(o, WRITES);
+        o->sends = a->name;
+        o->creates = true;
+    }
+    if (sub ? kl__words_have(sub->verbs, "patch") : kl__kind_has_verb(k, "patch")) {
+        kl__operation *o = add(a, p, at, "patch", "patch", "patch", suffix,
+            kl_sprintf("partially update %s%sthe specified %s", what, of, k->kind));
+        takes_all(o, APPLIES);
+        o->sends = META "Patch";
+        o->consumes = k->custom ? CUSTOM_PATCHES : PATCHES;
+        o->creates = !k->custom;
+    }
+}
+
+static void object(const about *a)
+{
+    const kl__kind *k = a->kind;
+    where at = {.object = true};
+    kl__path p = path_of(a, at);
+    read_and_write(a, &p, at, "", NULL);
+    if (kl__kind_has_verb(k, "delete")) {
+        char *kind = one(k->kind);
+        kl__operation *o = add(a, &p, at, "delete", "delete", "delete", "", kl_sprintf("delete %s", kind));
+        takes_all(o, DELETES);
+        o->sends = META "DeleteOptions";
+        o->body_optional = true;
+        o->answers = kl__kind_among(k, RETURNED) ? a->name : META "Status";
+        o->accepts = true;
+        kl_free(kind);
+    }
+    kl__openapi_path(a->b, a->d, a->dialect, &p);
+}
+
+/* What a subresource that connects is told. */
+static const kl__option *told(const kl__sub *sub)
+{
+    return !strcmp(sub->name, "exec")       ? EXEC
+        : !strcmp(sub->name, "attach")      ? EXEC + 1 /* no command */
+        : !strcmp(sub->name, "portforward") ? PORTS
+                                            : PATH;
+}
+
+static void connect(const about *a, const kl__sub *sub, bool below)
+{
+    static const char *const methods[] = {"get", "post", "put", "delete", "options", "head", "patch"};
+    bool any = kl__words_have(sub->verbs, "delete"); /* what proxies passes every method on */
+    where at = {.object = true, .sub = sub, .below = below};
+    kl__path p = path_of(a, at);
+    char *name = capital(sub->name), *suffix = kl_sprintf("%s%s", name, below ? "WithPath" : "");
+    for (size_t i = 0; i < (any ? sizeof methods / sizeof *methods : 2); i++) {
+        char *word = capital(methods[i]), *verb = kl_sprintf("connect %s", word), *upper = kl_strdup(word);
+        for (char *c = upper; *c; c++)
+            *c = (char)toupper((unsigned char)*c);
+        kl__operation *o = add(a, &p, at, methods[i], "connect", verb, suffix,
+            kl_sprintf("connect %s requests to %s of %s", upper, sub->name, a->kind->kind));
+        kl__operation_takes(o, told(sub));
+        if (below)
+            kl__operation_takes(o, BELOW);
+        o->kind = sub->kind;
+        o->answers = NULL;
+        o->consumes = o->produces = ANY;
+        kl_free(word);
+        kl_free(verb);
+        kl_free(upper);
+    }
+    kl_free(suffix);
+    kl_free(name);
+    kl__openapi_path(a->b, a->d, a->dialect, &p);
+    if (any && !below)
+        connect(a, sub, true);
+}
+
+static void turn_to_sub(const about *a, kl__path *p, const kl__sub *sub)
+{
+    const kl__definition *of = kl__openapi_of_sub(a->d, a->kind, sub);
+    for (size_t i = 0; i < p->n; i++) {
+        kl__operation *o = &p->operations[i];
+        if (!strcmp(sub->name, "log")) {
+            kl__operation_takes(o, LOG);
+            o->answers = NULL;
+            o->produces = LOGS;
+        } else if (of) {
+            o->answers = of->name;
+            o->sends = o->sends == a->name ? of->name : o->sends;
+        }
+        if (!a->kind->custom && *sub->version) {
+            o->group = sub->group;
+            o->version = sub->version;
+            o->kind = sub->kind;
+        } else if (!a->kind->custom)
+            o->kind = sub->kind;
+    }
+}
+
+static void subresource(const about *a, const kl__sub *sub)
+{
+    static const char options[] = "Options";
+    size_t n = strlen(sub->kind), more = sizeof options - 1;
+    if (n > more && !strcmp(sub->kind + n - more, options)) {
+        connect(a, sub, false);
+        return;
+    }
+    where at = {.object = true, .sub = sub};
+    kl__path p = path_of(a, at);
+    char *suffix = capital(sub->name);
+    read_and_write(a, &p, at, suffix, sub);
+    if (kl__words_have(sub->verbs, "create")) {
+        char *kind = one(a->kind->kind);
+        create(a, &p, at, suffix, kl_sprintf("create %s of %s", sub->name, kind));
+        kl_free(kind);
+    }
+    turn_to_sub(a, &p, sub);
+    kl_free(suffix);
+    kl__openapi_path(a->b, a->d, a->dialect, &p);
+}
+
+/* ------------------------------------------------------------------ watches of old */
+
+static void watch(const about *a, where at)
+{
+    kl__path p = path_of(a, at);
+    const char *kind = a->kind->kind;
+    char *says = at.object
+        ? kl_sprintf("watch changes to an object of kind %s. deprecated: use the 'watch' parameter with a "
+                     "list operation instead, filtered to a single item with the 'fieldSelector' parameter.",
+            kind)
+        : kl_sprintf("watch individual changes to a list of %s. deprecated: use the 'watch' parameter with a "
+                     "list operation instead.",
+            kind);
+    kl__operation *o = add(a, &p, at, "get", at.object ? "watch" : "watchlist", "watch",
+        at.object           ? ""
+            : at.everywhere ? "ListForAllNamespaces"
+                            : "List",
+        says);
+    takes_all(o, SELECTS);
+    kl__operation_takes(o, WATCHES);
+    o->answers = META "WatchEvent";
+    o->produces = STREAMED;
+    kl__openapi_path(a->b, a->d, a->dialect, &p);
+}
+
+static void watches(const about *a)
+{
+    if (a->kind->custom || !kl__kind_has_verb(a->kind, "watch"))
+        return;
+    if (a->kind->namespaced)
+        watch(a, (where){.watch = true, .everywhere = true});
+    watch(a, (where){.watch = true});
+    watch(a, (where){.watch = true, .object = true});
+}
+
+/* ------------------------------------------------------------------ discovery */
+
+static void discovery(kl_builder *b, kl__definitions *d, kl__dialect dialect, char *text, char *tag, char *id,
+    const char *says, const char *answers)
+{
+    kl__path p = {.text = text, .tag = tag, .n = 1};
+    bool version = strstr(answers, "version.Info");
+    p.operations[0] = (kl__operation){
+        .method = "get",
+        .id = id,
+        .says = kl_strdup(says),
+        .answers = answers,
+        .consumes = version ? JSON : BUILTIN,
+        .produces = version ? JSON : BUILTIN,
+    };
+    kl__openapi_path(b, d, dialect, &p);
+}
+
+void kl__openapi_root(
+    kl_builder *b, kl__definitions *d, kl__dialect dialect, kl__root root, const char *group)
+{
+    char *word = kl__openapi_word(group, NULL);
+    switch (root) {
+    case KL_OPENAPI_API:
+        discovery(b, d, dialect, kl_strdup("/api/"), kl_strdup("core"), kl_strdup("getCoreAPIVersions"),
+            "get available API versions", META "APIVersions");
+        break;
+    case KL_OPENAPI_APIS:
+        discovery(b, d, dialect, kl_strdup("/apis/"), kl_strdup("apis"), kl_strdup("getAPIVersions"),
+            "get available API versions", META "APIGroupList");
+        break;
+    case KL_OPENAPI_GROUP:
+        discovery(b, d, dialect, kl_sprintf("/apis/%s/", group), kl__openapi_tag(group, NULL),
+            kl_sprintf("get%sAPIGroup", word), "get information of a group", META "APIGroup");
+        break;
+    case KL_OPENAPI_VERSION:
+        discovery(b, d, dialect, kl_strdup("/version/"), kl_strdup("version"), kl_strdup("getCodeVersion"),
+            "get the version information for this server", "io.k8s.apimachinery.pkg.version.Info");
+        break;
+    }
+    kl_free(word);
+}
+
+/* ------------------------------------------------------------------ all of them */
+
+static void resources(kl_builder *b, kl__definitions *d, kl__dialect dialect, const kl__kind *k)
+{
+    char *gv = kl__kind_api_version(k), *word = kl__openapi_word(k->group, k->version);
+    discovery(b, d, dialect, kl_sprintf("/%s/%s/", *k->group ? "apis" : "api", gv),
+        kl__openapi_tag(k->group, k->version), kl_sprintf("get%sAPIResources", word),
+        "get available resources", META "APIResourceList");
+    kl_free(gv);
+    kl_free(word);
+}
+
+static void kind(kl_builder *b, kl__definitions *d, kl__dialect dialect, const kl__kind *k)
+{
+    about a = {
+        .b = b,
+        .dialect = dialect,
+        .d = d,
+        .kind = k,
+        .name = kl__openapi_name(d, k, false),
+        .list = kl__openapi_name(d, k, true),
+        .word = kl__openapi_word(k->group, k->version),
+    };
+    collections(&a);
+    object(&a);
+    for (size_t i = 0; i < k->nsubs; i++)
+        subresource(&a, &k->subs[i]);
+    watches(&a);
+    kl_free(a.name);
+    kl_free(a.list);
+    kl_free(a.word);
+}
+
+void kl__openapi_paths(kl_builder *b, const kl__kinds *kinds, kl__definitions *d, const char *group,
     const char *version, kl__dialect dialect)
 {
     kl_build_object(b);
+    if (!group) {
+        kl__openapi_root(b, d, dialect, KL_OPENAPI_API, "");
+        kl__openapi_root(b, d, dialect, KL_OPENAPI_APIS, "");
+        kl__openapi_root(b, d, dialect, KL_OPENAPI_VERSION, "");
+    }
     for (size_t i = 0; i < kl__kinds_len(kinds); i++) {
         const kl__kind *k = kl__kinds_at(kinds, i);
         if (group && (strcmp(k->group, group) || strcmp(k->version, version)))
             continue;
-        about a = {
-            .b = b,
-            .kind = k,
-            .name = kl__openapi_name(d, k, false),
-            .list = kl__openapi_name(d, k, true),
-            .v2 = dialect == KL_OPENAPI_V2,
-        };
-        one_path(&a, false, ON_COLLECTION);
-        one_path(&a, true, ON_OBJECT);
-        kl_free(a.name);
-        kl_free(a.list);
+        if (!group && !k->custom && *k->group && kl__openapi_begins(kinds, i, true))
+            kl__openapi_root(b, d, dialect, KL_OPENAPI_GROUP, k->group);
+        if (!k->custom && kl__openapi_begins(kinds, i, false))
+            resources(b, d, dialect, k);
+        kind(b, d, dialect, k);
     }
     kl_build_end(b);
 }

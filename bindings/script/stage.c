@@ -75,6 +75,12 @@ static const char *result_word(kl_result_kind k)
 static void ran(void *arg, const kl_ran *r)
 {
     lkl_stage *s = arg;
+    if (r->loop && !s->beside) {
+        kl_lock(&s->runs.mu);
+        if (!s->loop)
+            s->loop = kl_sprintf("%s: %s never rests: %s", r->controller, r->key, r->loop);
+        kl_unlock(&s->runs.mu);
+    }
     lkl__journal_add(&s->runs, "controller", kl_strdup(r->controller), "key", kl_strdup(r->key), "result",
         kl_strdup(result_word(r->result)), "message", kl_strdup(r->message), "after",
         r->after < 0 ? NULL : kl_sprintf("%.9f", (double)r->after / 1e9), "attempt",
@@ -184,6 +190,7 @@ void lkl__stage_free(lkl_stage *s)
         kl_webhook_caller_free(s->caller);
         kl_clock_fake_free(s->clock);
     }
+    kl_free(s->loop);
     lkl__journal_fini(&s->runs);
     lkl__journal_fini(&s->calls);
     kl_mutex_fini(&s->web.mu);
@@ -276,6 +283,18 @@ static kl_status quiet(lkl_stage *s, uint64_t *rv, kl_outlook *o, kl_err *err)
     }
 }
 
+/* A key that its own writes trigger again and again, if one of the runs since the last call was of one. */
+static kl_status loops(lkl_stage *s, kl_err *err)
+{
+    kl_lock(&s->runs.mu);
+    char *loop = s->loop;
+    s->loop = NULL;
+    kl_unlock(&s->runs.mu);
+    kl_status st = loop ? kl_fail(err, KL_ETIMEOUT, "%s", loop) : KL_OK;
+    kl_free(loop);
+    return st;
+}
+
 static kl_status no_end(lkl_stage *s, kl_err *err)
 {
     kl_buf last = KL_BUF_INIT;
@@ -299,6 +318,8 @@ kl_status lkl__stage_settle(lkl_stage *s, kl_outlook *last, kl_err *err)
     for (int turns = 0; !st && s->manager;) {
         uint64_t none = 0, rv;
         st = quiet(s, &none, &o, err);
+        if (!st)
+            st = loops(s, err);
         if (st)
             break;
         rv = kl_server_mark(s->server);

@@ -64,6 +64,8 @@ typedef struct lkl_stage {
     bool beside;
     atomic_bool leaving; /* set by any thread: ends an advance at its present time */
     lkl_journal runs, calls;
+    char *loop KL_GUARDED_BY(runs.mu); /* a key that never rests, to be reported by the next settle; or NULL
+                                        */
     lkl_asks web;
 } lkl_stage;
 

@@ -371,6 +371,7 @@ void kl_client_free(kl_client *c)
     kl_free(c);
 }
 
+bool kl_client_reaches(const kl_client *c) { return c->web; }
 const kl_config *kl_client_config(const kl_client *c) { return &c->config; }
 kl_http *kl_client_watch_http(kl_client *c) { return c->watches; }
 kl_http *kl_client_call_http(kl_client *c) { return c->calls; }

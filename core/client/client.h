@@ -141,6 +141,7 @@ KL_NODISCARD kl_status kl_client_new(kl_client_options *o, kl_client **out, kl_e
 void kl_client_set_hooks(kl_client *c, const kl_client_hooks *hooks);
 void kl_client_free(kl_client *c); /* cancels, joins both threads */
 const kl_config *kl_client_config(const kl_client *c);
+bool kl_client_reaches(const kl_client *c);  /* its allow_http */
 kl_http *kl_client_watch_http(kl_client *c); /* the watch thread: informers live there */
 kl_http *kl_client_call_http(kl_client *c);
 

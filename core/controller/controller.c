@@ -82,8 +82,8 @@ kl_controller *kl_controller_new(const kl_controller_env *env, const kl_controll
     c->elide = kl_elide_new(0);
     c->memos = kl_memos_new(c->name);
     c->own_writes = kl_own_writes_new(c->name, c->queue, env->clock, c->metrics);
-    if (!env->turns && !env->object && !env->never_slow_down)
-        c->fights = kl_fights_new(kl_controller_spec_manager(spec));
+    if (!env->object && !env->never_slow_down)
+        c->fights = kl_fights_new(kl_controller_spec_manager(spec), env->turns);
     if (env->broken)
         c->probation = kl_probation_new(&(kl_probation_options){.loop = env->loop,
             .clock = env->clock,
@@ -262,6 +262,19 @@ static void run_again(kl_controller *c, kl_wiring *w, bool reloaded)
         kl_wiring_enqueue_again(w);
 }
 
+/* Such a script fails only when it asks, which may be days later. */
+static void tell_unreachable(const kl_controller *c, const kl_controller_spec *spec)
+{
+    if (!spec->http || !*spec->http || kl_client_reaches(c->env.client))
+        return;
+    kl_buf hosts = KL_BUF_INIT;
+    for (char **rule = spec->http; *rule; rule++)
+        kl_buf_printf(&hosts, "%s%s", hosts.len ? ", " : "", *rule);
+    kl_warn("ctx.http is closed: the script lists servers, but --allow-http was not given",
+        "controller=%s servers=%s", c->name, kl_log_quoted(kl_buf_str(&hosts)));
+    kl_buf_fini(&hosts);
+}
+
 static void publish(kl_controller *c)
 {
     kl_wiring *fresh = c->next, *old;
@@ -301,6 +314,8 @@ static void publish(kl_controller *c)
         kl__controller_fit(c, kl__controller_wanted(c, l->spec));
     kl_info(old ? "a new generation took over" : "caches are synced", "controller=%s generation=%d script=%s",
         c->name, l->generation, l->program->name);
+    if (!old || reloaded)
+        tell_unreachable(c, l->spec);
     kl_leftover_tell(fresh, finalizer);
     kl_free(finalizer);
     kl_lock(&c->mu);

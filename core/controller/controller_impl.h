@@ -43,7 +43,7 @@ struct kl_controller {
     uint64_t resync_timer;
     kl_time resync;
     uint64_t resync_count;
-    /* NULL: no conflict detector; with turns time stands still, and a waiting key would wait for ever */
+    /* NULL: no detector of write loops */
     kl_fights *fights;
     kl_probation *probation;   /* NULL: its generations are not compared */
     kl_triggers *triggers;     /* `every` and `cron` of the current generation */

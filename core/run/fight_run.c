@@ -26,12 +26,14 @@ static char *fight_text(const kl_fight *f, const char *in)
         f->other ? "" : " (managed_fields = true in the spec shows which manager it is)");
 }
 
+/* in: NULL where time stands still. */
 static char *loop_text(const kl_fight *f, const char *in)
 {
-    return kl_sprintf("its own writes triggered it %u times in a row, in %s, and each time it wrote again: "
-                      "%s%s%s. Write only fields that differ (times and counters always do), or exclude them "
-                      "from `when`; the key runs less often until then",
-        f->rounds, in, f->object, f->path ? ", " : "", f->path ? f->path : "");
+    return kl_sprintf("its own writes triggered it %u times in a row%s%s, and each time it wrote again: "
+                      "%s%s%s. Write only what differs: times and counters always do, and a list takes only "
+                      "what it lacks. Or exclude the field from `when`%s",
+        f->rounds, in ? ", in " : "", in ? in : "", f->object, f->path ? ", " : "", f->path ? f->path : "",
+        in ? "; the key runs less often until then" : "");
 }
 
 static void tell(kl_run *r, const kl_fight *f)
@@ -58,16 +60,20 @@ static void tell(kl_run *r, const kl_fight *f)
     kl_free(note);
 }
 
-void kl__fight_ended(kl_run *r, kl_time now)
+char *kl__fight_ended(kl_run *r, kl_time now)
 {
     kl_fight f;
+    char *loop = NULL;
     if (!r->w->o.fights || !kl_fights_ended(r->w->o.fights, r->key, now, &f))
-        return;
-    if (f.over)
+        return NULL;
+    if (r->w->o.turn)
+        loop = loop_text(&f, NULL);
+    else if (f.over)
         kl_info("a key that was slowed down has settled",
             "controller=%s key=%s reconcileID=%s generation=%d%s", r->w->o.name, r->key, kl_run_id(r),
             r->gen->logic->generation, kl__run_detail(r));
     else
         tell(r, &f);
     kl_fight_fini(&f);
+    return loop;
 }

@@ -42,6 +42,7 @@ typedef struct entry {
 struct kl_fights {
     kl_mutex mu;
     char *manager;
+    bool still;
     kl_map *keys KL_GUARDED_BY(mu);
     kl_time swept KL_GUARDED_BY(mu);
     atomic_size_t known, held; /* readable without the lock */
@@ -68,11 +69,12 @@ static void entry_free(void *v)
     kl_free(e);
 }
 
-kl_fights *kl_fights_new(const char *manager)
+kl_fights *kl_fights_new(const char *manager, bool still)
 {
     kl_fights *f = kl_new(kl_fights);
     kl_mutex_init(&f->mu);
     f->manager = kl_strdup(manager);
+    f->still = still;
     f->keys = kl_map_new();
     return f;
 }
@@ -406,6 +408,17 @@ static void tell(const entry *e, kl_fight_kind kind, const field *fd, kl_time no
     out->other = kind == KL_FIGHT_FIELD ? kl_strdup(e->other) : NULL;
 }
 
+/* Where time stands still; true when there is a loop to report. */
+static bool judge_still(entry *e, kl_time now, kl_fight *out)
+{
+    (void)in_loop(e, now);
+    if (e->streak < KL_FIGHTS_STILL_RUNS)
+        return false;
+    tell(e, KL_FIGHT_LOOP, NULL, now, out);
+    e->streak = 0;
+    return true;
+}
+
 /* True when there is something to report. */
 static bool judge(kl_fights *f, entry *e, kl_time now, kl_fight *out)
 {
@@ -434,7 +447,7 @@ bool kl_fights_ended(kl_fights *f, const char *key, kl_time now, kl_fight *out)
         return false;
     kl_lock(&f->mu);
     entry *e = kl_map_get(f->keys, key);
-    bool news = e && judge(f, e, now, out);
+    bool news = e && (f->still ? judge_still(e, now, out) : judge(f, e, now, out));
     kl_unlock(&f->mu);
     return news;
 }

@@ -8,6 +8,7 @@
  *   a fight: we write a field, another manager changes it, we write it again, and so on
  *
  * Such a key waits a second before its next run, then two, up to KL_FIGHTS_DELAY_MAX, until it is quiet.
+ * Where time stands still (tests) nothing can wait: only loops are reported, each KL_FIGHTS_STILL_RUNS anew.
  * Any thread. */
 #ifndef KL_RUN_FIGHTS_H
 #define KL_RUN_FIGHTS_H
@@ -19,6 +20,8 @@
 /* This many runs in a row are not convergence any more; loops slower than that, on average, do no harm. */
 #define KL_FIGHTS_LOOP_RUNS 20
 #define KL_FIGHTS_LOOP_PACE KL_SECONDS(3)
+/* Where time stands still a loop harms nobody, and a script may need many steps at one moment. */
+#define KL_FIGHTS_STILL_RUNS 200
 /* How often a field must go back and forth; slower changes are people at work. */
 #define KL_FIGHTS_ROUNDS 5
 #define KL_FIGHTS_ROUND_PACE KL_MINUTES(1)
@@ -43,8 +46,8 @@ typedef struct kl_fight {
 } kl_fight;
 void kl_fight_fini(kl_fight *f);
 
-/* manager: the name under which the runs write; copied. */
-kl_fights *kl_fights_new(const char *manager);
+/* manager: the name under which the runs write; copied. still: time stands while keys run. */
+kl_fights *kl_fights_new(const char *manager, bool still);
 void kl_fights_free(kl_fights *f);
 void kl_fights_clear(kl_fights *f); /* the logic has changed: it starts with a clean slate */
 /* The key has to wait, until then. */

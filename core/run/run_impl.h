@@ -199,7 +199,9 @@ bool kl__write_owed(
 /* --- fight_run.c -------------------------------------------------------------------------- */
 void kl__fight_began(kl_run *r);
 void kl__fight_wrote(kl_run *r, const kl_value *answer);
-void kl__fight_ended(kl_run *r, kl_time now); /* reports it: log, Event, metric */
+/* Reports it: log, Event, metric. Where time stands still it returns the text of a loop instead, which the
+ * caller frees; else NULL. */
+char *kl__fight_ended(kl_run *r, kl_time now);
 
 /* --- serial.c ----------------------------------------------------------------------------- */
 bool kl__serial_says(const kl_controller_spec *s); /* some runs may not overlap */

@@ -173,10 +173,12 @@ static void tell_ran(kl_run *r, kl_time after, kl_time now)
         .excused = r->excused};
     if (w->o.ran || kl_run_watched(r))
         x.id = kl_run_id(r);
+    char *loop = kl__fight_ended(r, now);
+    x.loop = loop;
     if (w->o.ran)
         w->o.ran(w->o.arg, &x);
     kl__tell_ended(r, &x);
-    kl__fight_ended(r, now);
+    kl_free(loop);
 }
 
 static void settle_shadow(kl_run *r, kl_time now)

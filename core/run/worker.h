@@ -40,6 +40,7 @@ struct kl_ran {
     kl_time started, ended; /* monotonic */
     int attempt;
     const char *traceback; /* of an error, where there is one */
+    const char *loop;      /* in virtual time: it triggers itself without an end, and how; or NULL */
     int generation;
     bool wrote; /* the server accepted a write of it */
     /* one of its calls failed because of the server: no answer, 429, 5xx */

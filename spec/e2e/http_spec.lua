@@ -142,10 +142,14 @@ describe("ctx.http where it is not allowed", function()
   end
 
   it("sends nothing without --allow-http", function()
-    local e = asked({ web.url }, "return http:get(url .. '/without')").error
+    local answer, log = asked({ web.url, "https://dns.example.com" }, "return http:get(url .. '/without')")
+    local e = answer.error
     assert.equal("forbidden", e.kind)
     assert.match("%-%-allow%-http of kubelua run or dev", e.message)
     assert.is_nil(web:seen():find("without", 1, true))
+    local _, warned = log:gsub("ctx.http is closed: the script lists servers, but %-%-allow%-http was not given", "")
+    assert.equal(1, warned)
+    assert.truthy(log:find(('servers="%s, https://dns.example.com"'):format(web.url), 1, true), log)
   end)
 
   it("does not go where a name resolves to an address that nobody means by a name", function()

@@ -379,7 +379,7 @@ static void parts_run(world *w, kl_program *p, kl_program *next, world_rule rule
             .commons = commons,
             .memos = kl_memos_new("hunt"),
             .elide = kl_elide_new(100),
-            .fights = kl_fights_new("hunt")};
+            .fights = kl_fights_new("hunt", false)};
         part_run(&x, rule, dice);
         kl_shared_free(x.memos);
         kl_elide_free(x.elide);

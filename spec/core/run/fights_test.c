@@ -13,7 +13,10 @@ typedef struct ring {
     bool told;
 } ring;
 
-static void ring_init(ring *r) { *r = (ring){.f = kl_fights_new("us"), .now = KL_SECONDS(1000), .rv = 100}; }
+static void ring_init(ring *r)
+{
+    *r = (ring){.f = kl_fights_new("us", false), .now = KL_SECONDS(1000), .rv = 100};
+}
 
 static void ring_fini(ring *r)
 {
@@ -91,6 +94,28 @@ static void a_counter_is_a_loop(void **state)
     assert_true(r.told && r.said.over);
     assert_false(kl_fights_holds(r.f, "ns/a", r.now, &until));
     assert_int_equal(kl_fights_held(r.f), 0);
+    ring_fini(&r);
+}
+
+static void where_time_stands_a_loop_is_told_late_and_again_and_nothing_waits(void **state)
+{
+    (void)state;
+    ring r = {.f = kl_fights_new("us", true), .now = KL_SECONDS(1000), .rv = 100};
+    kl_time until;
+    run(&r, NULL, object("u", r.rv, 1, 0, NULL));
+    for (int i = 1; i <= 2 * KL_FIGHTS_STILL_RUNS; i++) {
+        count_on(&r, i);
+        assert_int_equal(r.told, i % KL_FIGHTS_STILL_RUNS == 0);
+        assert_false(kl_fights_holds(r.f, "ns/a", r.now, &until));
+    }
+    assert_int_equal(r.said.kind, KL_FIGHT_LOOP);
+    assert_int_equal(r.said.rounds, KL_FIGHTS_STILL_RUNS);
+    for (int i = 0; i < 3 * KL_FIGHTS_ROUNDS; i++) { /* a test that plays the other manager is no fight */
+        r.rv++;
+        run(&r, object("u", r.rv, 5, 0, NULL), object("u", r.rv + 1, 3, 0, NULL));
+        r.rv++;
+        assert_false(r.told);
+    }
     ring_fini(&r);
 }
 
@@ -251,6 +276,7 @@ static void keys_that_wrote_long_ago_make_room(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(a_counter_is_a_loop),
+    cmocka_unit_test(where_time_stands_a_loop_is_told_late_and_again_and_nothing_waits),
     cmocka_unit_test(what_converges_or_is_slow_or_comes_from_outside_is_no_loop),
     cmocka_unit_test(a_field_that_goes_back_and_forth_is_a_fight),
     cmocka_unit_test(

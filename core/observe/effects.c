@@ -13,6 +13,7 @@
 #include "model/time.h"
 #include "client/request.h"
 #include "client/web.h"
+#include "observe/changed.h"
 #include "run/run_impl.h"
 
 struct kl_effects {
@@ -130,11 +131,15 @@ static void build_outcome(kl_builder *b, const effect *x, const kl_answered *a)
     }
     if (gone || !object || (!x->known && a->code != 201))
         return;
+    const kl_value *ours = kl_changed(&x->copy->op, x->before, a->body);
+    if (!ours)
+        return;
     changes c = {b, a->body};
     kl_build_key(b, "changes");
     kl_build_array(b);
-    kl_diff_objects(x->before, a->body, build_change, &c);
+    kl_diff_objects(x->before, ours, build_change, &c);
     kl_build_end(b);
+    kl_value_unref(ours);
 }
 
 static void build_line(kl_builder *b, kl_run *r, const effect *x, const kl_answered *a)
@@ -200,8 +205,12 @@ static void tell(kl_effects *e, kl_run *r, const effect *x, const kl_answered *a
     if (op->verb == KL_HTTP || a->status || !a->code || !may_tell(e, kl_clock_now(r->w->o.clock), &untold))
         return;
     kl_buf changes = KL_BUF_INIT;
-    if (op->verb != KL_DELETE && object && (x->known || a->code == 201))
-        kl_diff_text(x->before, a->body, &changes);
+    if (op->verb != KL_DELETE && object && (x->known || a->code == 201)) {
+        const kl_value *ours = kl_changed(op, x->before, a->body);
+        if (ours)
+            kl_diff_text(x->before, ours, &changes);
+        kl_value_unref(ours);
+    }
     const char *name = object ? kl_object_name(a->body) : kl_op_name(op),
                *ns = object ? kl_object_namespace(a->body)
         : op->ns            ? op->ns

@@ -36,12 +36,12 @@ static kl_time nanoseconds(lua_State *L, int idx, const char *what)
     if (lua_isinteger(L, idx)) {
         lua_Integer sec = lua_tointeger(L, idx);
         if (sec > INT64_MAX / NANO || sec < INT64_MIN / NANO)
-            luaL_argerror(L, idx, lua_pushfstring(L, "%s: too many seconds for a duration", what));
+            lkl__error(L, "%s: too many seconds for a duration", what);
         return sec * NANO;
     }
     double ns = lua_tonumber(L, idx) * 1e9;
     if (!(ns > -9.2e18 && ns < 9.2e18))
-        luaL_argerror(L, idx, lua_pushfstring(L, "%s: too many seconds for a duration", what));
+        lkl__error(L, "%s: too many seconds for a duration", what);
     return (kl_time)llround(ns);
 }
 
@@ -59,13 +59,12 @@ kl_time lkl_check_duration(lua_State *L, int idx, const char *what)
     if (lua_type(L, idx) == LUA_TNUMBER)
         return nanoseconds(L, idx, what);
     if (lua_type(L, idx) != LUA_TSTRING)
-        luaL_argerror(L, idx,
-            lua_pushfstring(L, "%s: expected seconds or a duration such as \"1m30s\", got %s", what,
-                luaL_typename(L, idx)));
+        lkl__error(
+            L, "%s: expected seconds or a duration such as \"1m30s\", got %s", what, luaL_typename(L, idx));
     kl_err err = KL_ERR_INIT;
     if (kl_duration_parse(lkl__text(L, idx), &d, &err)) {
         (void)kl_err_prefix(&err, "%s", what);
-        lkl__argerror(L, idx, &err);
+        lkl__fail(L, &err);
     }
     return d;
 }
@@ -81,7 +80,7 @@ static void push_seconds(lua_State *L, int64_t sec, int32_t nsec)
 /* kube.duration(x): seconds; an integer when they are whole */
 static int duration(lua_State *L)
 {
-    kl_time d = lkl_check_duration(L, 1, "duration");
+    kl_time d = lkl_check_duration(L, 1, "kube.duration");
     if (d % NANO)
         lua_pushnumber(L, (double)d / 1e9);
     else
@@ -93,7 +92,7 @@ static int duration(lua_State *L)
 static int format_duration(lua_State *L)
 {
     char text[KL_DURATION_MAX];
-    lua_pushstring(L, kl_duration_format(lkl_check_duration(L, 1, "duration"), text));
+    lua_pushstring(L, kl_duration_format(lkl_check_duration(L, 1, "kube.format_duration"), text));
     return 1;
 }
 
@@ -158,7 +157,7 @@ void lkl_push_time(lua_State *L, int64_t sec, int32_t nsec)
 
 static int add_nanoseconds(lua_State *L, const lkl_time *t, int by_idx, int direction)
 {
-    kl_time by = lkl_check_duration(L, by_idx, "duration");
+    kl_time by = lkl_check_duration(L, by_idx, "added to a time");
     int64_t sec;
     int32_t nsec;
     split(by, &sec, &nsec);

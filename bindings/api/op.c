@@ -47,7 +47,7 @@ static int64_t integer(lua_State *L, int idx, const char *field)
 
 static kl_time timeout(lua_State *L)
 {
-    kl_time t = lkl_check_duration(L, lua_gettop(L), "op.timeout");
+    kl_time t = lkl_check_duration(L, lua_gettop(L), "timeout");
     if (t < 0)
         lkl__error(L, "`timeout` is negative: it is how long the call may take, \"30s\" or 30");
     return t;

@@ -230,9 +230,12 @@ static void outline(const kl_value *body, kl_buf *out)
     }
 }
 
+/* What changes something is told at INFO; `why` and others that look may ask each second. */
 static void tell(kl_httpd_request *r, const char *who)
 {
-    if (!kl_log_enabled(KL_LOG_INFO))
+    bool looks = !strcmp(kl_httpd_method(r), "GET");
+    kl_log_level level = looks ? KL_LOG_DEBUG : KL_LOG_INFO;
+    if (!kl_log_enabled(level))
         return;
     size_t n;
     const char *text = kl_httpd_body(r, &n);
@@ -243,7 +246,7 @@ static void tell(kl_httpd_request *r, const char *who)
     if (n && !kl_value_decode(text, n, &body, &err) && kl_value_type(body) == KL_OBJECT)
         outline(body, &shown);
     char *query = kl_httpd_query_text(r);
-    kl_info("control command", "%s method=%s path=%s%s%s%s%s", who, kl_httpd_method(r),
+    kl_log(level, "control command", "%s method=%s path=%s%s%s%s%s", who, kl_httpd_method(r),
         kl_log_quoted(kl_httpd_path(r)), *query ? " query=" : "", *query ? kl_log_quoted(query) : "",
         shown.len ? " body=" : "", shown.len ? kl_log_quoted(kl_buf_str(&shown)) : "");
     kl_value_unref(body);

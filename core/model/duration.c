@@ -33,7 +33,8 @@ static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 static kl_status bad(kl_err *err, const char *text, const char *why)
 {
-    return kl_fail(err, KL_ESYNTAX, "duration \"%.60s\": %s; write it as 300ms, 1.5h or 2h45m", text, why);
+    return kl_fail(
+        err, KL_ESYNTAX, "\"%.60s\" is not a duration: %s; write it as 300ms, 1.5h or 2h45m", text, why);
 }
 
 /* The whole part, which must not pass MOST. */

@@ -22,8 +22,9 @@ describe("kube.duration", function()
   end)
 
   it("refuses what is none", function()
-    assert.error_matches(function() kube.duration "5 minutes" end, "5 minutes")
-    assert.error_matches(function() kube.duration "10" end, "10")
+    assert.error_matches(function() kube.duration "5 minutes" end,
+      '^kube.duration: "5 minutes" is not a duration: unknown unit; write it as 300ms')
+    assert.error_matches(function() kube.duration "10" end, '"10" is not a duration: a number has no unit')
     assert.error_matches(function() kube.duration {} end, "expected seconds or a duration such as")
     assert.error_matches(function() kube.duration(1e300) end, "too many seconds for a duration")
     assert.error_matches(function() kube.duration(math.maxinteger) end, "too many seconds for a duration")

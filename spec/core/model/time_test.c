@@ -27,7 +27,7 @@ static void a_duration_without_a_unit_is_refused(void **state)
 
     (void)state;
     assert_fails(kl_duration_parse("30", &d, &err), KL_ESYNTAX, &err,
-        "\"30\": a number has no unit; write it as 300ms");
+        "\"30\" is not a duration: a number has no unit; write it as 300ms");
     assert_fails(kl_duration_parse("1d", &d, &err), KL_ESYNTAX, &err, "unknown unit");
     assert_fails(kl_duration_parse("", &d, &err), KL_ESYNTAX, &err, "expected a number");
     assert_fails(kl_duration_parse("3000000h", &d, &err), KL_ESYNTAX, &err, "too long");

@@ -87,6 +87,21 @@ kl_status cli_simulate_load(
     return st;
 }
 
+/* One line for all of them. */
+static void tell(const cli_simulate_options *o)
+{
+    const char *names[LKL_SIMULATE_MOST];
+    size_t n = 0;
+    kl_err err = KL_ERR_INIT;
+    kl_buf text = KL_BUF_INIT;
+    if (lkl_simulate_chosen(o->words, names, &n, &err))
+        kl_err_fini(&err);
+    for (size_t i = 0; i < n; i++)
+        kl_buf_printf(&text, "%s%s", i ? ", " : "", names[i]);
+    kl_info("stand-ins play a cluster", "parts=%s nodes=%ld", kl_log_quoted(kl_buf_str(&text)), o->nodes);
+    kl_buf_fini(&text);
+}
+
 int cli_simulate_start(
     const char *command, const cli_simulate_options *o, kl_server *server, cli_simulation **out)
 {
@@ -105,6 +120,7 @@ int cli_simulate_start(
                                 .grace = GRACE,
                                 .flight_bytes = KL_FLIGHT_OFF,
                                 .never_slow_down = true,
+                                .quiet = true,
                                 .drop_managed_fields = true},
             &s->manager, &err);
     for (size_t i = 0; i < n; i++) {
@@ -118,6 +134,7 @@ int cli_simulate_start(
         cli_simulate_stop(s);
         return cli_fail_err(1, command, &err);
     }
+    tell(o);
     *out = s;
     return 0;
 }

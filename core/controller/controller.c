@@ -262,6 +262,8 @@ static void run_again(kl_controller *c, kl_wiring *w, bool reloaded)
         kl_wiring_enqueue_again(w);
 }
 
+static kl_log_level news_level(const kl_controller *c) { return c->env.quiet ? KL_LOG_DEBUG : KL_LOG_INFO; }
+
 /* Such a script fails only when it asks, which may be days later. */
 static void tell_unreachable(const kl_controller *c, const kl_controller_spec *spec)
 {
@@ -312,8 +314,8 @@ static void publish(kl_controller *c)
     kl_triggers_set(c->triggers, l->spec->every, (const char *const *)l->spec->cron);
     if (running)
         kl__controller_fit(c, kl__controller_wanted(c, l->spec));
-    kl_info(old ? "a new generation took over" : "caches are synced", "controller=%s generation=%d script=%s",
-        c->name, l->generation, l->program->name);
+    kl_log(news_level(c), old ? "a new generation took over" : "caches are synced",
+        "controller=%s generation=%d script=%s", c->name, l->generation, l->program->name);
     if (!old || reloaded)
         tell_unreachable(c, l->spec);
     kl_leftover_tell(fresh, finalizer);
@@ -378,7 +380,8 @@ static void begin_work(kl_controller *c, const kl_controller_spec *spec)
     c->working = true;
     kl_office_work(c->office);
     kl__controller_fit(c, kl__controller_wanted(c, spec));
-    kl_info("controller is running", "controller=%s workers=%zu", c->name, kl__controller_wanted(c, spec));
+    kl_log(news_level(c), "controller is running", "controller=%s workers=%zu", c->name,
+        kl__controller_wanted(c, spec));
     if (t && c->terms++) /* the leader in between may have had requeued keys */
         enqueue_all(c, KL_WHY_LEADING);
 }

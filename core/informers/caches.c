@@ -264,8 +264,9 @@ static void not_found(kl_cache *c, kl_status st, char **why)
     if (!c->entry.hidden)
         kl__kinds_begin(c->set);
     if (!c->problem || strcmp(c->problem, *why))
-        kl_warn(st == KL_ENOTFOUND ? "a kind is missing; controllers that need it are parked until it appears"
-                                   : "a kind cannot be looked up; trying again",
+        kl_log(c->set->o.quiet && st == KL_ENOTFOUND ? KL_LOG_DEBUG : KL_LOG_WARN,
+            st == KL_ENOTFOUND ? "a kind is missing; controllers that need it are parked until it appears"
+                               : "a kind cannot be looked up; trying again",
             "kind=%s error=%s", c->entry.kind, kl_log_quoted(*why));
     problem_set(c, why);
     retry_later(c, st == KL_ENOTFOUND ? RETRY_MAX : RETRY_UNKNOWN_MAX);

@@ -19,6 +19,7 @@ return kube.controller {
   reconcile = function(map, ctx)
     ctx:list("v1/Service", { namespace = map.metadata.namespace, labels = "app=x" })
     if map("data.fail") then error "as asked" end
+    if map("data.turns") then error(ctx.attempt % 2 == 1 and "the first way" or "the second way", 0) end
     if map("data.never") then return kube.fail "not in this life" end
     ctx:patch(map, function(m) m.metadata.annotations = { seen = "yes" } end)
     return { requeue_after = "1h" }
@@ -110,6 +111,16 @@ servers.each(function(name, start_server)
       says(dir, "cm " .. ns .. "/quiet", "maps: it runs again in")
       client:patch(m, { metadata = { labels = { some = "label" } } })
       says(dir, "cm " .. ns .. "/quiet", "triggered no run: none of the fields in `when` has changed")
+      controller.finish(run)
+    end)
+
+    it("tells failures that take turns once each", function()
+      local run = start(server, dir, script())
+      run:wait_for_log(60, "controller is running")
+      map("fails", { turns = "1" })
+      says(dir, ("cm fails -n %s"):format(ns), "before %([34] times%): [^\n]* %-> error: the first way",
+        "before %([34] times%): [^\n]* %-> error: the second way")
+      assert.equal(2, select(2, why(dir, ("cm fails -n %s"):format(ns)):gsub("\n    before", "")))
       controller.finish(run)
     end)
 

@@ -99,11 +99,7 @@ end
 
 -- ---------------------------------------------------------------- the story
 
-local function tell_run(run, full, newest)
-  if not full then
-    print(("    before: %s -> %s"):format(summary(run), outcome(run)))
-    return
-  end
+local function tell_run(run, newest)
   print(("    ran %s"):format(summary(run)))
   for _, s in ipairs(run.steps) do print("      " .. step(s)) end
   if run("moreSteps") then print(("      and %d steps more"):format(run.moreSteps)) end
@@ -111,8 +107,31 @@ local function tell_run(run, full, newest)
   for line in (run("traceback") or ""):gmatch "[^\n]+" do print("         " .. line) end
 end
 
--- The number of earlier runs that get one line each.
+-- The number of lines about earlier runs.
 local BRIEFLY = 3
+
+-- Runs that failed with the same words are one line, with the newest of them, also where other failures lie in
+-- between.
+local function tell_earlier(runs, from)
+  local lines, of = {}, {}
+  for i = from, #runs do
+    local run = runs[i]
+    local words = run("message") and run.result .. run.message
+    local line = words and of[words]
+    if line then
+      line.times = line.times + 1
+    else
+      line = { run = run, times = 1 }
+      lines[#lines + 1] = line
+      if words then of[words] = line end
+    end
+  end
+  for i = 1, math.min(#lines, BRIEFLY) do
+    local line = lines[i]
+    print(("    before%s: %s -> %s"):format(line.times > 1 and (" (%d times)"):format(line.times) or "",
+      summary(line.run), outcome(line.run)))
+  end
+end
 
 local ROLES = { owns = "owned", watches = "watched", reads = "read" }
 
@@ -125,9 +144,9 @@ local function tell(entry, full)
   print(("  %s%s%s: %s"):format(whose, ROLES[entry.role] and " (" .. ROLES[entry.role] .. ")" or "", what,
     says))
   if full > 0 and entry("params") then print("    params given: " .. tostring(entry.params)) end
-  for i, run in ipairs(entry("runs") or {}) do
-    if i <= full + BRIEFLY then tell_run(run, i <= full, i == 1) end
-  end
+  local runs = entry("runs") or {}
+  for i = 1, math.min(full, #runs) do tell_run(runs[i], i == 1) end
+  tell_earlier(runs, full + 1)
   if entry("key") and not entry("runs") then print "    no run of it is in the history" end
   local d = entry("dropped")
   if d then print(("    an event of it %s ago%s triggered no run: \z
@@ -135,7 +154,7 @@ local function tell(entry, full)
 end
 
 --- Prints a run in full.
-function M.show_run(run) tell_run(run, true, false) end
+function M.show_run(run) tell_run(run, false) end
 
 --- Prints an answer of GET /v1/why, with so many runs in full.
 function M.show(answer, full)

@@ -75,8 +75,8 @@ static char *full_name(const char *word, kl_err *err)
         kl_buf near = KL_BUF_INIT;
         kl__catalog_near(known, word, &near);
         kl_err_fini(err);
-        (void)kl_fail(err, st, "no built-in kind has the name \"%s\"%s", word,
-            near.len ? kl_buf_str(&near) : "; write a kind of a CRD in full: \"group/version/Kind\"");
+        (void)kl_fail(err, st, "no built-in kind has the name \"%s\"%s%s in full: \"group/version/Kind\"",
+            word, kl_buf_str(&near), near.len ? " A kind of a CRD is written" : "; write a kind of a CRD");
         kl_buf_fini(&near);
     }
     kl_unlock(&builtin.mu);

@@ -67,7 +67,8 @@ describe("the site", function()
     local text = process.read(dir .. "/docs/llms.txt")
     assert.matches("^# kubelua\n\n> ", text)
     for path in pairs(pages) do
-      local about = text:match("%]%(" .. path:gsub("%p", "%%%0") .. "%): ([^\n]*)")
+      local page = path:gsub("%.md$", ".html"):gsub("%p", "%%%0")
+      local about = text:match("%]%(" .. page .. "%): ([^\n]*)")
       assert.is_true(about ~= nil and about ~= "", path)
     end
   end)
@@ -83,6 +84,9 @@ describe("the site", function()
     local ok, said = site.make(mkdocs, dir, dir .. "/site")
     assert.is_true(ok, said)
     assert.matches("quantity", process.read(dir .. "/site/search/search_index.json"))
+    for link in process.read(dir .. "/site/llms.txt"):gmatch "%]%(([^)]+)%)" do
+      assert.equal(0, select(2, process.run("test -e " .. process.quote(dir .. "/site/" .. link))), link)
+    end
     -- what a page loads comes from the site itself; links may lead elsewhere
     local found = process.run(("cd %s/site && grep -rlE '<(script|img|iframe)[^>]* src=\"?(https?:)?//|<link[^>]* \z
       href=\"?(https?:)?//' --include='*.html' . || true"):format(dir))

@@ -171,8 +171,13 @@ const cli_command cli_commands[] = {
         .usage = "[PATH...] [options]",
         .summary = "Run the tests beside scripts (*_test.lua), against their own API server and in "
                    "virtual time.",
-        .more = "PATH is a test file, a script with a test beside it, or a directory (the "
-                "current one). docs/testing.md describes what tests can do.",
+        .more =
+            "PATH is a test file, a script with a test beside it, or a directory (the "
+            "current one). A test is in busted's syntax, and has the clock and the API server in its "
+            "hands: `local t = kube.testing.start { script = \"hello.lua\" }`, then t:create, t:get, "
+            "t:patch, t:as, t:advance \"10m\", t:runs, t:writes, t:events, t:logs, t:fail_next. `kubelua "
+            "annotations DIR` writes all of them with their words (testing.lua, testing_meta.lua); `kubelua "
+            "init NAME` makes a project with a test; the page Testing of the site has the rest.",
         .examples = "kubelua test\n"
                     "kubelua test hello.lua --filter greets -v\n"
                     "kubelua test -o junit > junit.xml",
@@ -188,7 +193,8 @@ const cli_command cli_commands[] = {
         .summary = "What if: simulate a day of a cluster with the scripts, in seconds, and report the "
                    "result.",
         .more = "The scripts are those of `run`, unchanged; the clock jumps. The cluster is "
-                "generated, or a snapshot. docs/whatif.md goes from a snapshot to a decision.",
+                "generated, or a snapshot. The page \"What if\" of the site goes from a snapshot to a "
+                "decision.",
         .examples = "kubelua sim noderesource.lua --generate nodes=50 --for 24h --out whatif\n"
                     "kubelua sim noderesource.lua --set "
                     "colocation.cpuReclaimThresholdPercent=50..80/10 --seeds 3",

@@ -207,7 +207,7 @@ function M.llms(pages)
       out[#out + 1] = ("%s## %s\n"):format(last and "\n" or "", section)
       last = section
     end
-    out[#out + 1] = ("- [%s](%s): %s"):format(title, path, summary(pages[path]))
+    out[#out + 1] = ("- [%s](%s): %s"):format(title, (path:gsub("%.md$", ".html")), summary(pages[path]))
   end)
   return table.concat(out, "\n") .. "\n"
 end

@@ -135,6 +135,10 @@ kube.limits(pod).memory --> 1Gi]],
   ["quantity:cmp"] = 'kube.qty("1"):cmp "1000m" --> 0',
   ["quantity:canonical"] = 'kube.qty("1000m"):canonical() --> "1"',
   ["quantity:format"] = 'kube.qty("1Gi"):format() --> "BinarySI"',
+  ["kube.certificate_request"] = [[
+local request, key = kube.certificate_request { cn = "jane", o = { "developers" }, dns = { "jane.example.com" } }
+request:match "^[^\n]+"   --> "-----BEGIN CERTIFICATE REQUEST-----"
+key:match "^[^\n]+"       --> "-----BEGIN EC PRIVATE KEY-----"]],
   -- time
   ["kube.duration"] = '(kube.duration "1h5m" - kube.duration "5m") * 2 --> 7200',
   ["kube.format_duration"] = 'kube.format_duration(kube.duration "1h" + 300) --> "1h5m0s"',

@@ -340,6 +340,27 @@ local function must(opts, name, why)
   end
 end
 
+---@class kubelua.CertificateNames
+---@field cn string?            the common name: the user, for client certificates
+---@field o string|string[]?    organizations: the user's groups
+---@field dns string[]?         names of a server
+---@field ips string[]?         its addresses
+
+local NAMES = { cn = "string", o = "value", dns = "table", ips = "table" }
+
+--- A new EC P-256 key and a PKCS#10 request for a certificate of it, as PEM: spec.request of a
+--- CertificateSigningRequest is kube.base64_encode(request). For programs and tests of approvers.
+---@param names kubelua.CertificateNames
+---@return string request
+---@return string key
+function M.certificate_request(names)
+  names = options.check("kube.certificate_request", names, NAMES)
+  local orgs = type(names.o) == "string" and { names.o } or names.o
+  local key, request = core.x509_request { cn = names.cn, orgs = orgs, dns = names.dns, ips = names.ips }
+  if not key then core.blame("kube.certificate_request: " .. request) end
+  return request, key
+end
+
 --- Manages a certificate: reads the present pair, and requests one when there is none, when it differs from
 --- the options, and before it expires. `client` may be a function of the current certificate (or nil) that
 --- returns a client.

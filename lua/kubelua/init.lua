@@ -78,6 +78,7 @@ local FOR_PROGRAMS = {
   manager = { "kubelua.manager", "manager",
     "a controller script is run by one: kubelua run, or a program" },
   certificate = { "kubelua.certificate", "certificate", "a controller has no access to keys and files" },
+  certificate_request = { "kubelua.certificate", "certificate_request", "a controller has no keys" },
   ttl_store = { "kubelua.ttl", "ttl_store", "a controller stores state in ctx.memo and kube.shared" },
   testing = { "kubelua.testing", "testing", "a controller's tests are in a file beside it" },
 }

@@ -31,6 +31,7 @@ kube.informers = require("kubelua.informers").informers
 kube.json = require("kubelua.core").decode
 kube.to_json = require("kubelua.core").encode
 kube.certificate = require("kubelua.certificate").certificate
+kube.certificate_request = require("kubelua.certificate").certificate_request
 kube.base64_encode = require("kubelua.core").base64_encode
 kube.base64_decode = require("kubelua.core").base64_decode
 kube.ttl_store = require("kubelua.ttl").ttl_store

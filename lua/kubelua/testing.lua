@@ -265,7 +265,7 @@ function M.start(opts)
   for i, path in ipairs(list_of(opts.crds)) do crds[i] = path_of(path) end
   local slot = open(crds, core.time(opts.now or EPOCH):unix() + 0.0)
   local t = setmetatable({ slot = slot, stage = slot.stage, namespace = opts.namespace or "default", ran = {},
-    called = {}, said = {} }, T)
+    called = {}, said = {}, others = {} }, T)
   starts = starts + 1
   running[t] = starts
   slot.client = slot.client or require "kubelua.client".connect {
@@ -298,6 +298,7 @@ function T:stop()
   local slot = self.slot
   self.stage:stop()
   self.stage:web(nil)
+  for _, client in ipairs(self.others) do client:close() end
   if recorder then
     for _, c in ipairs(self:calls()) do recorder(c, self.client) end
   end
@@ -465,6 +466,19 @@ local function last(list, n)
   return table.move(list, math.max(1, #list - n + 1), #list, 1, {})
 end
 
+-- A key that fails in two ways in turn is two lines, not twelve.
+local function each_once(lines)
+  local short, times = {}, {}
+  for _, line in ipairs(lines) do
+    if not times[line] then short[#short + 1] = line end
+    times[line] = (times[line] or 0) + 1
+  end
+  for i, line in ipairs(short) do
+    if times[line] > 1 then short[i] = ("%s (%d times)"):format(line, times[line]) end
+  end
+  return short
+end
+
 --- What the running tests have to tell when one has failed: last runs, warnings and errors; all logs when
 --- `all`.
 ---@param all boolean?
@@ -473,21 +487,15 @@ function M.story(all)
   local out = {}
   for t in pairs(running) do
     for _, r in ipairs(last(t:runs(), all and math.huge or STORY_RUNS)) do
-      out[#out + 1] = ("%s ran %s: %s%s%s"):format(r.controller, r.key, r.result,
-        r.after and (" (again in %gs)"):format(r.after) or "",
-        r.message and ": " .. r.message or "")
+      out[#out + 1] = ("%s ran %s: %s%s"):format(r.controller, r.key, r.result,
+        r.message and ": " .. r.message or r.after and (" (again in %gs)"):format(r.after) or "")
     end
     local said = only(t:logs(), function(l)
       return all or l.level == "warn" or l.level == "error" and not l.message:find "^reconcile failed"
     end)
     for _, l in ipairs(last(said, all and math.huge or STORY_LOGS)) do out[#out + 1] = tostring(l) end
   end
-  local short, times = {}, {}
-  for _, line in ipairs(out) do
-    if line == short[#short] then times[#short] = (times[#short] or 1) + 1 else short[#short + 1] = line end
-  end
-  for i, n in pairs(times) do short[i] = ("%s (%d times)"):format(short[i], n) end
-  return table.concat(short, "\n")
+  return table.concat(each_once(out), "\n")
 end
 
 --- The controllers as they are: { name, state, message, runs, errors }.
@@ -635,6 +643,21 @@ for _, name in ipairs(WRITES) do
     self.stage:settle()
     return result
   end
+end
+
+--- The same test, whose calls another user makes: t:as("jane", "developers"):create { ... }. The server writes
+--- who asks into CertificateSigningRequests, and webhooks see it.
+---@param user string
+---@param ... string the user's groups; none: system:authenticated alone
+---@return kubelua.Testing
+function T:as(user, ...)
+  live(self)
+  local client = require "kubelua.client".connect {
+    server = self.stage:url(), user_agent = AGENT, field_manager = "test", cache_dir = false,
+    on_warning = "none", namespace = self.namespace, as = user, as_groups = { ... },
+  }
+  table.insert(self.others, client)
+  return setmetatable({ client = client }, { __index = self })
 end
 
 -- ---------------------------------------------------------------- other servers

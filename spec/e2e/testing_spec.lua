@@ -191,6 +191,34 @@ return kube.controller { name = "x", resource = "v1/ConfigMap", when = function(
     assert.is_true(#t:runs "default/a" < 210)
   end)
 
+  it("shows a controller who asks, when a test asks as somebody", function()
+    local CSR = "certificates.k8s.io/v1/CertificateSigningRequest"
+    local t = start { source = [[local kube = require "kubelua"
+      return kube.controller { name = "x", resource = "csr", reconcile = function(csr, ctx)
+        ctx:patch(csr, { metadata = { annotations = { by = csr.spec.username .. " of " .. csr.spec.groups[1] } } })
+      end }]] }
+    local request, key = kube.certificate_request { cn = "jane", o = "developers", dns = { "jane.example.com" } }
+    assert.matches("^%-%-%-%-%-BEGIN EC PRIVATE KEY", key)
+    t:as("jane", "developers"):create { kind = CSR, name = "one", spec = { request = kube.base64_encode(request),
+      signerName = "kubernetes.io/kube-apiserver-client", usages = { "client auth" } } }
+    assert.equal("jane of developers", t:get(CSR, "one").metadata.annotations.by)
+    assert.error_matches(function() kube.certificate_request { cnn = "x" } end, "did you mean 'cn'")
+    assert.error_matches(function() kube.certificate_request { ips = { "nowhere" } } end, "nowhere")
+  end)
+
+  it("adds up what a pod requests out of the fields that the documentation names, and no others", function()
+    local kept = process.read "docs/scripts.md":match "keeps (`\"spec.containers.resources\".-) for it"
+    local fields = kept:gsub("`", ""):gsub(" and ", ", ")
+    local t = start { source = ([[local kube = require "kubelua"
+      return kube.controller { name = "x", resource = "v1/Pod", fields = { %s },
+        reconcile = function(pod) return kube.fail(tostring(kube.requests(pod).cpu)) end }]]):format(fields) }
+    local function container(cpu) return { name = "c" .. cpu, image = "i", resources = { requests = { cpu = cpu } } } end
+    t:load { kind = "v1/Pod", name = "a", spec = { containers = { container "2" }, overhead = { cpu = "1" },
+      initContainers = { container "3" } } }
+    t:settle()
+    assert.equal("4", t:runs()[1].message)
+  end)
+
   it("stops a run that asks for ever: its timeout never comes", function()
     local t = start { source = source "while true do pcall(ctx.sleep, ctx, 0) end", objects = { CARD } }
     assert.matches("stopped after 10000 requests and sleeps at one moment", t:runs("a")[1].message)
@@ -350,7 +378,7 @@ end)
     assert.equal(1, code)
     assert.matches("FAILED  [^\n]*x_test.lua: a card is as it should be\n    [^\n]*x_test.lua:6\n    a.b: \z
       expected 1, got 2\n    d: expected nothing, got true\n", out)
-    assert.matches("x ran default/a: error [^\n]*broken", out)
+    assert.matches("x ran default/a: error: [^\n]*broken", out)
     assert.matches("1 passed, 1 failed, 1 pending", out)
   end)
 

@@ -191,7 +191,7 @@ $body
 local values = {
   width = width, height = height, title = escape(head.title or "a session"), css = table.concat(css),
   size = SIZE, back = BACK, bar = BAR, right = width - 8, side = BAR - 8, bar_color = BAR_COLOR,
-  top = BAR + PAD - 4, seen = head.height * HIGH + 8, body = table.concat(body, "\n"),
+  top = BAR + PAD, seen = head.height * HIGH + 4, body = table.concat(body, "\n"),
 }
 local file = assert(io.open(output, "wb"))
 file:write((PICTURE:gsub("%$%(?([%l_]+)%)?", function(name) return tostring(assert(values[name], name)) end)))

@@ -9,9 +9,9 @@ local M = {}
 local CUSTOM = [[
 -- @NAME@.lua - every @KIND@ gets a ConfigMap of its name that holds its message.
 --
---   kubelua check @NAME@.lua          what it is
---   kubelua test                      its tests, @NAME@_test.lua
---   kubelua dev @NAME@.lua --crds crds      tries it on an API server in the same process
+--   what it is                                       kubelua check @NAME@.lua
+--   its tests, beside it                             kubelua test
+--   a trial, on an API server in the same process    kubelua dev @NAME@.lua --crds crds
 
 local kube = require "kubelua"
 
@@ -81,9 +81,9 @@ end)
 local BUILTIN = [[
 -- @NAME@.lua - puts an annotation on every @KIND@ that asks for it by a label.
 --
---   kubelua check @NAME@.lua          what it is
---   kubelua test                      its tests, @NAME@_test.lua
---   kubelua dev @NAME@.lua            tries it on an API server in the same process
+--   what it is                                       kubelua check @NAME@.lua
+--   its tests, beside it                             kubelua test
+--   a trial, on an API server in the same process    kubelua dev @NAME@.lua
 
 local kube = require "kubelua"
 

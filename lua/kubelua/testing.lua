@@ -645,8 +645,8 @@ for _, name in ipairs(WRITES) do
   end
 end
 
---- The same test, whose calls another user makes: t:as("jane", "developers"):create { ... }. The server writes
---- who asks into CertificateSigningRequests, and webhooks see it.
+--- The same test, whose calls another user makes: t:as("jane", "developers"):create { ... }. The server
+--- writes who asks into CertificateSigningRequests, and webhooks see it.
 ---@param user string
 ---@param ... string the user's groups; none: system:authenticated alone
 ---@return kubelua.Testing

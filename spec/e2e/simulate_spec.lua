@@ -58,8 +58,8 @@ describe("the stand-ins", function()
     assert.equal(0, code, out)
     assert.equal(1, select(2, out:gsub("stand%-ins play a cluster parts=nodes nodes=2", "")), out)
     assert.falsy(out:find("controller=simulate-", 1, true), out)
-    local all = process.run(("timeout 100 %s dev controllers/hello.lua --control off --simulate --play %s 2>&1"):format(KUBELUA,
-      process.write(process.tmpname ".lua", "")))
+    local all = process.run(("timeout 100 %s dev controllers/hello.lua --control off --simulate \z
+      --play %s 2>&1"):format(KUBELUA, process.write(process.tmpname ".lua", "")))
     assert.truthy(all:find('parts="cronjobs, daemonsets, deployments, ', 1, true), all)
     assert.falsy(all:find "WARN", all)
   end)

@@ -185,9 +185,11 @@ return kube.controller { name = "x", resource = "v1/ConfigMap", when = function(
     local counts = 'ctx:patch(o, { data = { n = tostring(tonumber(o.data.n) + 1) } })'
     assert.error_matches(function() start { source = source(counts), objects = { CARD } } end,
       "default/a never rests: its own writes triggered it 200 times in a row, .- v1/ConfigMap default/a, data.n%. ")
-    local appends = 'ctx:patch(o, function(c) table.insert(c.metadata.finalizers, "example.com/x" .. #c.metadata.finalizers) end)'
+    local appends = 'ctx:patch(o, function(c) table.insert(c.metadata.finalizers, \z
+      "example.com/x" .. #c.metadata.finalizers) end)'
     local t = start { source = source(appends) }
-    assert.error_matches(function() t:create(CARD) end, "metadata.finalizers%[3%]%. .- a list takes only what it lacks")
+    assert.error_matches(function() t:create(CARD) end,
+      "metadata.finalizers%[3%]%. .- a list takes only what it lacks")
     assert.is_true(#t:runs "default/a" < 210)
   end)
 
@@ -212,7 +214,9 @@ return kube.controller { name = "x", resource = "v1/ConfigMap", when = function(
     local t = start { source = ([[local kube = require "kubelua"
       return kube.controller { name = "x", resource = "v1/Pod", fields = { %s },
         reconcile = function(pod) return kube.fail(tostring(kube.requests(pod).cpu)) end }]]):format(fields) }
-    local function container(cpu) return { name = "c" .. cpu, image = "i", resources = { requests = { cpu = cpu } } } end
+    local function container(cpu)
+      return { name = "c" .. cpu, image = "i", resources = { requests = { cpu = cpu } } }
+    end
     t:load { kind = "v1/Pod", name = "a", spec = { containers = { container "2" }, overhead = { cpu = "1" },
       initContainers = { container "3" } } }
     t:settle()

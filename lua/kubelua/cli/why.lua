@@ -110,8 +110,8 @@ end
 -- The number of lines about earlier runs.
 local BRIEFLY = 3
 
--- Runs that failed with the same words are one line, with the newest of them, also where other failures lie in
--- between.
+-- Runs that failed with the same words are one line, with the newest of them, also where other failures lie
+-- in between.
 local function tell_earlier(runs, from)
   local lines, of = {}, {}
   for i = from, #runs do

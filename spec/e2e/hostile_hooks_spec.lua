@@ -1,5 +1,5 @@
---- hostile_hooks_spec.lua - webhooks that answer the embedded API server what none should: the write is refused or
---- made without harm, in bounded time, its answer can be read, and the server goes on.
+--- hostile_hooks_spec.lua - webhooks that answer the embedded API server what none should: the write is
+--- refused or made without harm, in bounded time, its answer can be read, and the server goes on.
 local kube = require "kubelua"
 local controller = require "support.controller"
 local identities = require "support.identities"
@@ -34,8 +34,9 @@ describe("a hostile webhook", function()
     hook = process.spawn { "python3", "spec/support/hostile_hook.py", cert.crt, cert.key }
     hook:wait_for_log(20, "port ")
     client:create { kind = "MutatingWebhookConfiguration", apiVersion = "admissionregistration.k8s.io/v1",
-      metadata = { name = "h" }, webhooks = { { name = "h.example.com", admissionReviewVersions = { "v1" }, sideEffects = "None",
-        timeoutSeconds = 30, rules = { { apiGroups = { "" }, apiVersions = { "v1" }, operations = { "CREATE" },
+      metadata = { name = "h" }, webhooks = { { name = "h.example.com", admissionReviewVersions = { "v1" },
+        sideEffects = "None", timeoutSeconds = 30,
+        rules = { { apiGroups = { "" }, apiVersions = { "v1" }, operations = { "CREATE" },
           resources = { "configmaps" } } },
         clientConfig = { url = "https://127.0.0.1:" .. hook:log():match "port (%d+)",
           caBundle = kube.base64_encode(process.read(ca.crt)) } } } }
@@ -49,7 +50,7 @@ describe("a hostile webhook", function()
     it("does no harm: " .. case[1], function()
       local body = ([[{"apiVersion":"v1","kind":"ConfigMap","data":{"a":"b"},"metadata":{"name":"c-%s",%s}}]])
         :format(case[1], ([["annotations":{"do":"%s"}]]):format(case[1]))
-      local said = process.run(("curl -sS -i --max-time 60 -H 'Content-Type: application/json' -d '%s' \z
+      local said = process.run(("curl -sS -i --max-time 240 -H 'Content-Type: application/json' -d '%s' \z
         '%s/api/v1/namespaces/default/configmaps'"):format(body, server.url))
       local head, text = said:match "^(.-)\r\n\r\n(.*)$"
       assert.truthy(head, said:sub(1, 300))

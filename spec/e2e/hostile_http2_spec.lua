@@ -1,5 +1,5 @@
---- hostile_http2_spec.lua - servers that speak HTTP/2 as no server does: each request to one ends in an error, in
---- bounded time and memory, and requests to others go on. Of HTTP/1.1 see core/client/hostile_test.c.
+--- hostile_http2_spec.lua - servers that speak HTTP/2 as no server does: each request to one ends in an
+--- error, in bounded time and memory, and requests to others go on. Of HTTP/1.1 see core/client/hostile_test.c.
 local controller = require "support.controller"
 local http = require "support.http"
 local identities = require "support.identities"
@@ -8,8 +8,8 @@ local servers = require "support.servers"
 
 -- What spec/support/hostile_http2.py plays. The last three bring nothing that a transfer hears of.
 local TRICKS = {
-  "hints", "headers", "continuations", "table", "trailers", "settings", "pings", "pushes", "goaway", "refused",
-  "window", "huge", "bomb", "silent", "drops", "closed", "pongs", "grants", "nothing",
+  "hints", "headers", "continuations", "table", "trailers", "settings", "pings", "pushes", "goaway",
+  "refused", "window", "huge", "bomb", "silent", "drops", "closed", "pongs", "grants", "nothing",
 }
 
 local ENDS = { closed = true, timeout = true, server = true, too_big = true }

@@ -78,10 +78,13 @@ servers.each(function(name, start)
       client:apply { kind = "v1/ConfigMap", namespace = ns, name = "fast", data = { replicas = "1" } }
       local p = run("--params", "configmap/" .. ns .. "/fast")
       await_got "eu 1 1/2"
-      local function set(data) client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "fast" }, { data = data }) end
+      local function set(data)
+        client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "fast" }, { data = data })
+      end
       for i = 1, 60 do
         if i % 20 == 0 then client:delete("v1/ConfigMap", ns, "fast") end
-        client:apply { kind = "v1/ConfigMap", namespace = ns, name = "fast", data = { replicas = tostring(i % 9 + 1) } }
+        client:apply { kind = "v1/ConfigMap", namespace = ns, name = "fast",
+          data = { replicas = tostring(i % 9 + 1) } }
       end
       set { replicas = ("9"):rep(1000) }
       set { replicas = "2", limits = ("["):rep(100000) }

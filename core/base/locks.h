@@ -30,7 +30,7 @@ enum kl_lock_rank {
     KL_LOCK_LEAF,       /* all others */
     /* what may be taken under any of them */
     KL_LOCK_METRICS, /* counters: metrics/metrics.c */
-    KL_LOCK_POST,    /* what was posted, and who is to be woken: base/loop.c, http/http.c, api/bell.c */
+    KL_LOCK_POST,    /* what was posted, and who is to be woken: base/loop.c, http, api/bell.c */
     KL_LOCK_QUEUE,   /* keys; spins: queue/workqueue.c */
     KL_LOCK_LOG,     /* base/log.c */
     KL_LOCK_SINK,    /* a terminal or a stage that shows the log: cli/progress.c, script/lstage.c */

@@ -10,6 +10,7 @@
 #include <netdb.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include "base/locks.h"
 #include "base/mem.h"
 
 /* Without a callback libcurl needs some milliseconds. The watchdog adds its patience. */
@@ -50,7 +51,7 @@ static void on_stuck(void *arg, kl_stuck *out)
 
 void kl__turns_init(kl_http *h)
 {
-    kl_mutex_init(&h->sockets_mu);
+    kl_mutex_init_as(&h->sockets_mu, KL_LOCK_POST); /* the watchdog's is held around on_stuck */
     kl_guard_init(&h->turn, on_stuck, h);
 }
 

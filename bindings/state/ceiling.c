@@ -16,6 +16,9 @@
  * looked for yet. */
 #define GARBAGE_MAX(c) ((c)->max / 8)
 
+/* The record of a call is smaller, in every Lua 5.4. */
+#define CALL_MOST 128
+
 static void refused(lkl_ceiling *c, const void *p, size_t had, size_t n)
 {
     lua_State *L = atomic_load_explicit(c->running, memory_order_relaxed);
@@ -24,12 +27,35 @@ static void refused(lkl_ceiling *c, const void *p, size_t had, size_t n)
         (void)lkl__place(L, 0, c->where, sizeof c->where);
 }
 
-/* A large block, to be refused for what it would be: the stack of a recursion without end, or the hash part
- * of a table whose keys crowd in it. */
-static const char *misfit(const lkl_ceiling *c, const void *p, size_t had, size_t n)
+/* A finalizer is being called, which is one of ours. What it needs is some room on the stack, which is never
+ * refused: Lua would collect all garbage to look for it, once for each finalizer, and then drop that one. */
+static bool finalizes(const lkl_ceiling *c)
 {
     lua_State *L = atomic_load_explicit(c->running, memory_order_relaxed);
-    if (L && n > LKL_DEPTH_BYTES && lkl_depth_passes(L, p, had, n))
+    return L && lua_gc(L, LUA_GCISRUNNING) < 0; /* says so since 5.4.4 */
+}
+
+/* Whether more calls are to be refused. A stack that grew for a finalizer is larger than a script's may be:
+ * until it is used less, each block is looked at that may be the record of one more call. */
+static bool too_deep(lkl_ceiling *c, lua_State *L, const void *p, size_t had, size_t n)
+{
+    if (n > LKL_DEPTH_BYTES && lkl_depth_passes(L, p, had, n)) {
+        c->deep = finalizes(c);
+        return !c->deep;
+    }
+    if (!c->deep || p || had || n > CALL_MOST || finalizes(c))
+        return false;
+    size_t slots = lkl_depth_used(L);
+    c->deep = slots > LKL_DEPTH_MAX;
+    return slots > LKL_DEPTH_STACK;
+}
+
+/* A block to be refused for what it would be: the stack of a recursion without end, or the hash part of a
+ * table whose keys crowd in it. */
+static const char *misfit(lkl_ceiling *c, const void *p, size_t had, size_t n)
+{
+    lua_State *L = atomic_load_explicit(c->running, memory_order_relaxed);
+    if (L && too_deep(c, L, p, had, n))
         return "stack overflow: the active calls hold more than " LKL_DEPTH_TEXT
                " values; does the recursion end?";
     if (!p && !had && lkl_crowd_forms(&c->crowd, n))
@@ -38,7 +64,7 @@ static const char *misfit(const lkl_ceiling *c, const void *p, size_t had, size_
     return NULL;
 }
 
-/* Blocks that are large enough to be looked at. False: this one is refused. */
+/* Blocks that are looked at: large ones, and all while the stack is deep. False: this one is refused. */
 static bool take_note(lkl_ceiling *c, void *p, size_t had, size_t n)
 {
     const char *why = c->on && n > (p ? had : 0) ? misfit(c, p, had, n) : NULL;
@@ -57,13 +83,13 @@ static void *count(void *arg, void *p, size_t had, size_t n)
     lkl_ceiling *c = arg;
     /* without a block `had` is the kind of thing that is wanted */
     size_t before = p ? had : 0, used = c->used - before + n;
-    if (__builtin_expect(used + c->held > c->max, 0) && n > before && c->on) {
+    if (__builtin_expect(used + c->held > c->max, 0) && n > before && c->on && !finalizes(c)) {
         refused(c, p, had, n);
         c->other = NULL;
         return NULL;
     }
     bool large = n >= LKL_CROWD_BYTES || before >= LKL_CROWD_BYTES;
-    if (__builtin_expect(large, 0) && !take_note(c, p, had, n))
+    if (__builtin_expect(large || c->deep, 0) && !take_note(c, p, had, n))
         return NULL;
     if (!n && !c->next) {
         free(p);
@@ -88,7 +114,7 @@ void lkl_ceiling_start(lua_State *L, lkl_ceiling *c, size_t max, lua_State *_Ato
     c->used = ((size_t)lua_gc(L, LUA_GCCOUNT) << 10) + (size_t)lua_gc(L, LUA_GCCOUNTB);
     c->max = max;
     c->held = c->held_before = 0;
-    c->on = false;
+    c->on = c->deep = false;
     c->other = NULL;
     c->crowd = (lkl_crowd){0};
     c->running = running;

@@ -61,6 +61,8 @@ bool lkl_depth_in_place(const void *block, size_t had, size_t wanted)
     return block && had % SLOT == 0 && wanted % SLOT == 0 && wanted / SLOT + EXTRA == 2 * (had / SLOT);
 }
 
+size_t lkl_depth_used(lua_State *L) { return in_use(L); }
+
 bool lkl_depth_room(lua_State *L, size_t n)
 {
     bool fits = n <= FEW || atomic_load_explicit(&known, memory_order_relaxed) <= 0;

@@ -18,14 +18,19 @@
 
 #define LKL_DEPTH_MAX 32768
 #define LKL_DEPTH_TEXT "32768"
+/* The values in the largest stack that is granted. */
+#define LKL_DEPTH_STACK ((size_t)LKL_DEPTH_MAX * 2)
 
 /* Whether the allocation is for the stack of the running coroutine, which already has room for LKL_DEPTH_MAX
  * values. For requests above LKL_DEPTH_BYTES: twice as many, plus Lua's extra. */
-#define LKL_DEPTH_BYTES (((size_t)LKL_DEPTH_MAX * 2 + 5) * 16)
+#define LKL_DEPTH_BYTES ((LKL_DEPTH_STACK + 5) * 16)
 bool lkl_depth_passes(lua_State *L, const void *block, size_t had, size_t wanted);
 /* Whether a block looks like a stack that grows in place. Meanwhile Lua's calls contain no valid addresses
  * and must not be read. */
 bool lkl_depth_in_place(const void *block, size_t had, size_t wanted);
+
+/* The values that L's calls under way hold. Takes a walk through all of them. */
+size_t lkl_depth_used(lua_State *L);
 
 /* lua_checkstack for a count that a script influences. */
 bool lkl_depth_room(lua_State *L, size_t n);

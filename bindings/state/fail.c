@@ -259,10 +259,14 @@ static bool ours(const char *source)
     return false;
 }
 
+/* Calls of our own that may lie between a script's line and what went wrong. Lua counts each level from the
+ * innermost call, so a look through a whole deep stack would take the square of its calls. */
+#define OUR_CALLS_MAX 200
+
 bool lkl__place(lua_State *L, int level, char *out, size_t size)
 {
     lua_Debug ar;
-    for (; lua_getstack(L, level, &ar); level++) {
+    for (int end = level + OUR_CALLS_MAX; level < end && lua_getstack(L, level, &ar); level++) {
         lua_getinfo(L, "Sl", &ar);
         if (ar.currentline > 0 && !ours(ar.source)) {
             snprintf(out, size, "%s:%d", ar.short_src, ar.currentline);

@@ -37,6 +37,18 @@ local makes = {
   end,
 }
 
+-- Lua collects garbage right before it looks for more room on the stack. Where there is none, the finalizers of
+-- the garbage must find some all the same.
+local function recurse() return (recurse()) end
+
+function makes.deep(keep)
+  for round = 1, 20 do
+    for i = 1, 3000 do keep(kube.qty(i .. "m")) end
+    local ok, why = pcall(recurse)
+    if ok or not tostring(why):find("stack overflow", 1, true) then error(("round %d: %s"):format(round, why)) end
+  end
+end
+
 -- Stores keep by themselves.
 local stores = {
   draft = function(n, o, ctx)
@@ -106,6 +118,8 @@ describe("the memory of a controller", function()
     it("counts what is kept: " .. what, function() fails("keeps", what) end)
     it("lets go of what is dropped: " .. what, function() passes("drops", what) end)
   end
+
+  it("lets go of what is dropped where the stack is full: finalizers find room", function() passes("drops", "deep") end)
 
   for _, what in ipairs { "draft" } do
     it("counts what a store is filled with: " .. what, function() fails("fills", what) end)

@@ -86,7 +86,12 @@ static const kl__kind *kind_of(const kl__kinds *kinds, const char *group, const 
 static bool find(const kl__kinds *kinds, const char *path, page *out)
 {
     static const char *const roots[] = {
-        [KL_OPENAPI_API] = "api", [KL_OPENAPI_APIS] = "apis", [KL_OPENAPI_VERSION] = "version"};
+        [KL_OPENAPI_API] = "api",
+        [KL_OPENAPI_APIS] = "apis",
+        [KL_OPENAPI_ISSUER] = ".well-known/openid-configuration",
+        [KL_OPENAPI_KEYS] = "openid/v1/jwks",
+        [KL_OPENAPI_VERSION] = "version",
+    };
     *out = (page){0};
     for (size_t i = 0; i < sizeof roots / sizeof *roots; i++)
         if (roots[i] && !strcmp(path, roots[i])) {
@@ -158,6 +163,7 @@ void kl_openapi_index(const kl__kinds *kinds, kl_buf *out)
     kl_build_object(b);
     kl_build_key(b, "paths");
     kl_build_object(b);
+    index_entry(b, kinds, ".well-known/openid-configuration");
     index_entry(b, kinds, "api");
     index_entry(b, kinds, "apis");
     for (size_t i = 0; i < kl__kinds_len(kinds); i++) {
@@ -172,6 +178,7 @@ void kl_openapi_index(const kl__kinds *kinds, kl_buf *out)
         kl_free(path);
         kl_free(group);
     }
+    index_entry(b, kinds, "openid/v1/jwks");
     index_entry(b, kinds, "version");
     kl_build_end(b);
     kl_build_end(b);

@@ -173,7 +173,8 @@ static void operation(kl_builder *b, kl__dialect dialect, const kl__path *p, con
     kl_build_kstr(b, "description", o->says);
     kl_build_kstr(b, "operationId", o->id);
     if (dialect == KL_OPENAPI_V2) {
-        words(b, "consumes", o->consumes);
+        if (o->consumes)
+            words(b, "consumes", o->consumes);
         words(b, "produces", o->produces);
         words(b, "schemes", https);
     }

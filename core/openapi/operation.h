@@ -20,10 +20,10 @@ typedef struct kl__operation {
     const char *group, *version, *kind; /* what it works on; kind NULL: nothing */
     const kl__option *options[KL_OPENAPI_OPTIONS];
     size_t noptions;
-    const char *sends;   /* a definition; NULL: no body */
-    bool body_optional;  /* DeleteOptions may be left out */
-    const char *answers; /* a definition; NULL: text */
-    const char *const *consumes;
+    const char *sends;           /* a definition; NULL: no body */
+    bool body_optional;          /* DeleteOptions may be left out */
+    const char *answers;         /* a definition; NULL: text */
+    const char *const *consumes; /* NULL: not said */
     const char *const *produces;
     bool creates, accepts; /* 201, 202 may be the answer as well */
 } kl__operation;

@@ -9,7 +9,14 @@
 typedef enum kl__dialect { KL_OPENAPI_V3, KL_OPENAPI_V2 } kl__dialect;
 
 /* Documents of v3 that are no group version's. */
-typedef enum kl__root { KL_OPENAPI_API, KL_OPENAPI_APIS, KL_OPENAPI_GROUP, KL_OPENAPI_VERSION } kl__root;
+typedef enum kl__root {
+    KL_OPENAPI_API,
+    KL_OPENAPI_APIS,
+    KL_OPENAPI_GROUP,
+    KL_OPENAPI_ISSUER,
+    KL_OPENAPI_KEYS,
+    KL_OPENAPI_VERSION
+} kl__root;
 
 /* "io.k8s.api.core.v1.Pod", "com.example.v1.CronTab": what a kind's definition, or its list's, is called.
  * The caller frees it. */

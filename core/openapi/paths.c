@@ -21,6 +21,7 @@ static const char *const STREAMED[] = {TEXTS, PROTOBUF, STREAMS, NULL};
 static const char *const LOGS[] = {"text/plain", TEXTS, PROTOBUF, NULL};
 static const char *const ANY[] = {"*/*", NULL};
 static const char *const JSON[] = {"application/json", NULL};
+static const char *const KEYS[] = {"application/jwk-set+json", NULL};
 static const char *const PATCHES[] = {"application/json-patch+json", "application/merge-patch+json",
     "application/strategic-merge-patch+json", "application/apply-patch+yaml", NULL};
 static const char *const CUSTOM_PATCHES[] = {
@@ -370,19 +371,25 @@ static void watches(const about *a)
 
 /* ------------------------------------------------------------------ discovery */
 
-static void discovery(kl_builder *b, kl__definitions *d, kl__dialect dialect, char *text, char *tag, char *id,
-    const char *says, const char *answers)
+/* Takes `id`. */
+static kl__operation page(
+    char *id, const char *says, const char *answers, const char *const *consumes, const char *const *produces)
 {
-    kl__path p = {.text = text, .tag = tag, .n = 1};
-    bool version = strstr(answers, "version.Info");
-    p.operations[0] = (kl__operation){
+    return (kl__operation){
         .method = "get",
         .id = id,
         .says = kl_strdup(says),
         .answers = answers,
-        .consumes = version ? JSON : BUILTIN,
-        .produces = version ? JSON : BUILTIN,
+        .consumes = consumes,
+        .produces = produces,
     };
+}
+
+/* Takes `text` and `tag`. */
+static void discovery(
+    kl_builder *b, kl__definitions *d, kl__dialect dialect, char *text, char *tag, kl__operation o)
+{
+    kl__path p = {.text = text, .tag = tag, .operations = {o}, .n = 1};
     kl__openapi_path(b, d, dialect, &p);
 }
 
@@ -392,20 +399,37 @@ void kl__openapi_root(
     char *word = kl__openapi_word(group, NULL);
     switch (root) {
     case KL_OPENAPI_API:
-        discovery(b, d, dialect, kl_strdup("/api/"), kl_strdup("core"), kl_strdup("getCoreAPIVersions"),
-            "get available API versions", META "APIVersions");
+        discovery(b, d, dialect, kl_strdup("/api/"), kl_strdup("core"),
+            page(kl_strdup("getCoreAPIVersions"), "get available API versions", META "APIVersions", BUILTIN,
+                BUILTIN));
         break;
     case KL_OPENAPI_APIS:
-        discovery(b, d, dialect, kl_strdup("/apis/"), kl_strdup("apis"), kl_strdup("getAPIVersions"),
-            "get available API versions", META "APIGroupList");
+        discovery(b, d, dialect, kl_strdup("/apis/"), kl_strdup("apis"),
+            page(kl_strdup("getAPIVersions"), "get available API versions", META "APIGroupList", BUILTIN,
+                BUILTIN));
         break;
     case KL_OPENAPI_GROUP:
         discovery(b, d, dialect, kl_sprintf("/apis/%s/", group), kl__openapi_tag(group, NULL),
-            kl_sprintf("get%sAPIGroup", word), "get information of a group", META "APIGroup");
+            page(kl_sprintf("get%sAPIGroup", word), "get information of a group", META "APIGroup", BUILTIN,
+                BUILTIN));
         break;
     case KL_OPENAPI_VERSION:
-        discovery(b, d, dialect, kl_strdup("/version/"), kl_strdup("version"), kl_strdup("getCodeVersion"),
-            "get the version information for this server", "io.k8s.apimachinery.pkg.version.Info");
+        discovery(b, d, dialect, kl_strdup("/version/"), kl_strdup("version"),
+            page(kl_strdup("getCodeVersion"), "get the version information for this server",
+                "io.k8s.apimachinery.pkg.version.Info", JSON, JSON));
+        break;
+    case KL_OPENAPI_ISSUER:
+        discovery(b, d, dialect, kl_strdup("/.well-known/openid-configuration/"), kl_strdup("WellKnown"),
+            page(kl_strdup("getServiceAccountIssuerOpenIDConfiguration"),
+                "get service account issuer OpenID configuration, also known as the 'OIDC discovery doc'",
+                NULL, NULL, JSON));
+        break;
+    case KL_OPENAPI_KEYS:
+        discovery(b, d, dialect, kl_strdup("/openid/v1/jwks/"), kl_strdup("openid"),
+            page(kl_strdup("getServiceAccountIssuerOpenIDKeyset"),
+                "get service account issuer OpenID JSON Web Key Set (contains public token verification "
+                "keys)",
+                NULL, NULL, KEYS));
         break;
     }
     kl_free(word);
@@ -417,8 +441,9 @@ static void resources(kl_builder *b, kl__definitions *d, kl__dialect dialect, co
 {
     char *gv = kl__kind_api_version(k), *word = kl__openapi_word(k->group, k->version);
     discovery(b, d, dialect, kl_sprintf("/%s/%s/", *k->group ? "apis" : "api", gv),
-        kl__openapi_tag(k->group, k->version), kl_sprintf("get%sAPIResources", word),
-        "get available resources", META "APIResourceList");
+        kl__openapi_tag(k->group, k->version),
+        page(kl_sprintf("get%sAPIResources", word), "get available resources", META "APIResourceList",
+            BUILTIN, BUILTIN));
     kl_free(gv);
     kl_free(word);
 }
@@ -451,6 +476,8 @@ void kl__openapi_paths(kl_builder *b, const kl__kinds *kinds, kl__definitions *d
     if (!group) {
         kl__openapi_root(b, d, dialect, KL_OPENAPI_API, "");
         kl__openapi_root(b, d, dialect, KL_OPENAPI_APIS, "");
+        kl__openapi_root(b, d, dialect, KL_OPENAPI_ISSUER, "");
+        kl__openapi_root(b, d, dialect, KL_OPENAPI_KEYS, "");
         kl__openapi_root(b, d, dialect, KL_OPENAPI_VERSION, "");
     }
     for (size_t i = 0; i < kl__kinds_len(kinds); i++) {

@@ -165,7 +165,7 @@ local function lines(prefix, list)
   return table.concat(out)
 end
 
----@class kubelua.Deployed
+---@class kubelua.DeploymentOptions
 ---@field name string
 ---@field namespace string
 ---@field lease string         the name of the leader's Lease
@@ -176,7 +176,7 @@ end
 ---@field webhooks? boolean
 
 --- The YAML. Webhook configurations are not in it: the process applies its own, with its certificate in them.
----@param d kubelua.Deployed
+---@param d kubelua.DeploymentOptions
 ---@param head? string[]  comments in front
 ---@return string
 function M.yaml(d, head)

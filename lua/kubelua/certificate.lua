@@ -340,7 +340,7 @@ local function must(opts, name, why)
   end
 end
 
----@class kubelua.CertificateNames
+---@class kubelua.CertificateOptions
 ---@field cn string?            the common name: the user, for client certificates
 ---@field o string|string[]?    organizations: the user's groups
 ---@field dns string[]?         names of a server
@@ -350,7 +350,7 @@ local NAMES = { cn = "string", o = "value", dns = "table", ips = "table" }
 
 --- A new EC P-256 key and a PKCS#10 request for a certificate of it, as PEM: spec.request of a
 --- CertificateSigningRequest is kube.base64_encode(request). For programs and tests of approvers.
----@param names kubelua.CertificateNames
+---@param names kubelua.CertificateOptions
 ---@return string request
 ---@return string key
 function M.certificate_request(names)

@@ -340,7 +340,7 @@ local function must(opts, name, why)
   end
 end
 
----@class kubelua.CertificateOptions
+---@class kubelua.CertificateRequestOptions
 ---@field cn string?            the common name: the user, for client certificates
 ---@field o string|string[]?    organizations: the user's groups
 ---@field dns string[]?         names of a server
@@ -350,7 +350,7 @@ local NAMES = { cn = "string", o = "value", dns = "table", ips = "table" }
 
 --- A new EC P-256 key and a PKCS#10 request for a certificate of it, as PEM: spec.request of a
 --- CertificateSigningRequest is kube.base64_encode(request). For programs and tests of approvers.
----@param names kubelua.CertificateOptions
+---@param names kubelua.CertificateRequestOptions
 ---@return string request
 ---@return string key
 function M.certificate_request(names)
@@ -365,7 +365,7 @@ end
 --- the options, and before it expires. `client` may be a function of the current certificate (or nil) that
 --- returns a client.
 ---@param client kubelua.Client|fun(current: kubelua.Certificate?): kubelua.Client
----@param opts kubelua.CertificateOptions
+---@param opts kubelua.CertificateRequestOptions
 ---@return kubelua.CertificateManager
 function M.certificate(client, opts)
   if type(client) ~= "function" and (type(client) ~= "table" or not client.core) then

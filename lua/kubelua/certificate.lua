@@ -365,7 +365,7 @@ end
 --- the options, and before it expires. `client` may be a function of the current certificate (or nil) that
 --- returns a client.
 ---@param client kubelua.Client|fun(current: kubelua.Certificate?): kubelua.Client
----@param opts kubelua.CertificateRequestOptions
+---@param opts kubelua.CertificateOptions
 ---@return kubelua.CertificateManager
 function M.certificate(client, opts)
   if type(client) ~= "function" and (type(client) ~= "table" or not client.core) then

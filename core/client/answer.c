@@ -247,6 +247,15 @@ kl_status kl__answer_garbage(
     return KL_ESERVER;
 }
 
+/* The place of the first item that is no object, counted from 1; 0: all are. */
+static size_t stray(const kl_value *items)
+{
+    for (size_t i = 0, n = kl_value_len(items); i < n; i++)
+        if (kl_value_type(kl_value_item(items, i)) != KL_OBJECT)
+            return i + 1;
+    return 0;
+}
+
 kl_status kl__answer_check(const kl__request *q, const kl_value *v, kl_err *err)
 {
     const char *kind = kl_value_str_at(v, "kind", NULL);
@@ -268,6 +277,11 @@ kl_status kl__answer_check(const kl__request *q, const kl_value *v, kl_err *err)
     if (q->shape != KL__OBJECT && !list)
         return kl_fail(err, KL_ESERVER, "%s: the answer to %s %s is not a list: a %s without %s", q->what,
             q->method, q->url, kind, q->shape == KL__TABLE ? "rows" : "items");
+    size_t at = q->shape != KL__OBJECT && type == KL_ARRAY ? stray(items) : 0;
+    if (at)
+        return kl_fail(err, KL_ESERVER,
+            "%s: the answer to %s %s is not a list of objects: number %zu of %zu is not an object", q->what,
+            q->method, q->url, at, kl_value_len(items));
     return KL_OK;
 }
 

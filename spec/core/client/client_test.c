@@ -1200,6 +1200,10 @@ static void answers_come_in_the_form_that_was_asked_for(void **state)
     assert_string_equal(w.s.accept, "application/json;as=Table;v=v1;g=meta.k8s.io");
     assert_non_null(strstr(w.s.path, "includeObject=None"));
     assert_fails(call(&w, &op), KL_ESERVER, &w.err, "is not a list: a ThingList without rows");
+    op = op_of(KL_LIST, &pods);
+    w.s.bodies[3] = "{\"kind\":\"PodList\",\"items\":[{},null]}";
+    assert_fails(
+        call(&w, &op), KL_ESERVER, &w.err, "is not a list of objects: number 2 of 2 is not an object");
     op = op_of(KL_GET, &pods);
     op.form = KL_AS_METADATA;
     op.ns = "ns";

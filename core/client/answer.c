@@ -247,11 +247,21 @@ kl_status kl__answer_garbage(
     return KL_ESERVER;
 }
 
-/* The place of the first item that is no object, counted from 1; 0: all are. */
+static bool is_text(const kl_value *v) { return !v || kl_value_type(v) == KL_STRING; }
+
+/* An object with names that are text, as far as it has any. */
+static bool is_item(const kl_value *v)
+{
+    const kl_value *m = kl_value_get(v, "metadata");
+    return kl_value_type(v) == KL_OBJECT && (!m || kl_value_type(m) == KL_OBJECT)
+        && is_text(kl_value_get(m, "name")) && is_text(kl_value_get(m, "namespace"));
+}
+
+/* The place of the first item that is none, counted from 1; 0: all are. */
 static size_t stray(const kl_value *items)
 {
     for (size_t i = 0, n = kl_value_len(items); i < n; i++)
-        if (kl_value_type(kl_value_item(items, i)) != KL_OBJECT)
+        if (!is_item(kl_value_item(items, i)))
             return i + 1;
     return 0;
 }
@@ -280,7 +290,7 @@ kl_status kl__answer_check(const kl__request *q, const kl_value *v, kl_err *err)
     size_t at = q->shape != KL__OBJECT && type == KL_ARRAY ? stray(items) : 0;
     if (at)
         return kl_fail(err, KL_ESERVER,
-            "%s: the answer to %s %s is not a list of objects: number %zu of %zu is not an object", q->what,
+            "%s: the answer to %s %s is not a list of objects: number %zu of %zu is not one", q->what,
             q->method, q->url, at, kl_value_len(items));
     return KL_OK;
 }

@@ -1202,8 +1202,9 @@ static void answers_come_in_the_form_that_was_asked_for(void **state)
     assert_fails(call(&w, &op), KL_ESERVER, &w.err, "is not a list: a ThingList without rows");
     op = op_of(KL_LIST, &pods);
     w.s.bodies[3] = "{\"kind\":\"PodList\",\"items\":[{},null]}";
-    assert_fails(
-        call(&w, &op), KL_ESERVER, &w.err, "is not a list of objects: number 2 of 2 is not an object");
+    assert_fails(call(&w, &op), KL_ESERVER, &w.err, "is not a list of objects: number 2 of 2 is not one");
+    w.s.bodies[4] = "{\"kind\":\"PodList\",\"items\":[{\"metadata\":{\"namespace\":[]}}]}";
+    assert_fails(call(&w, &op), KL_ESERVER, &w.err, "is not a list of objects: number 1 of 1 is not one");
     op = op_of(KL_GET, &pods);
     op.form = KL_AS_METADATA;
     op.ns = "ns";

@@ -16,25 +16,44 @@
 #define SLACK_MAX KL_MILLISECONDS(500)
 #define TIMEOUT_MAX KL_SECONDS(30)
 
+static bool is(const char *a, const char *b) { return !strcmp(a, b); }
+
+/* What every API server sends: an object where one is written, and objects, if anything, in both places. */
+static kl_status check(const kl_value *request, kl_err *err)
+{
+    static const char *const operations[] = {"CREATE", "UPDATE", "DELETE", "CONNECT"};
+    static const char *const places[] = {"object", "oldObject"};
+    const char *operation = kl_value_str_at(request, "operation", NULL);
+    bool known = false;
+    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
+        known = known || (operation && is(operation, operations[i]));
+    if (!known)
+        return kl_fail(err, KL_EINVAL,
+            "the request's operation must be CREATE, UPDATE, DELETE or CONNECT, got \"%.60s\"",
+            operation ? operation : "");
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const kl_value *v = kl_value_get(request, places[i]);
+        bool needed = i == 0 && (is(operation, "CREATE") || is(operation, "UPDATE"));
+        bool none = !v || kl_value_type(v) == KL_NULL;
+        if (none ? needed : kl_value_type(v) != KL_OBJECT)
+            return kl_fail(err, KL_EINVAL, "the request's %s must be an object (the operation is %s), got %s",
+                places[i], operation, kl_value_type_name(v));
+    }
+    return KL_OK;
+}
+
 kl_status kl_admission_parse(const char *text, size_t n, const kl_value **request, kl_err *err)
 {
     static const kl__review expected = {
         "admission.k8s.io", "v1", "AdmissionReview", "an", "admissionReviewVersions"};
-    static const char *const operations[] = {"CREATE", "UPDATE", "DELETE", "CONNECT"};
     const kl_value *r = NULL;
     kl_status st = kl__review_request(&expected, text, n, &r, err);
+    if (!st)
+        st = check(r, err);
     if (st)
-        return st;
-    const char *operation = kl_value_str_at(r, "operation", NULL);
-    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
-        if (operation && !strcmp(operation, operations[i])) {
-            *request = r;
-            return KL_OK;
-        }
-    st = kl_fail(err, KL_EINVAL,
-        "the request's operation must be CREATE, UPDATE, DELETE or CONNECT, got \"%.60s\"",
-        operation ? operation : "");
-    kl_value_unref(r);
+        kl_value_unref(r);
+    else
+        *request = r;
     return st;
 }
 

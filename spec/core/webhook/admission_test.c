@@ -46,6 +46,13 @@ static void what_is_no_review_is_refused_with_words(void **state)
     refused("{\"apiVersion\":\"admission.k8s.io/"
             "v1\",\"kind\":\"AdmissionReview\",\"request\":{\"uid\":\"1\",\"operation\":\"create\"}}",
         "got \"create\"");
+#define REVIEW                                                                                               \
+    "{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\",\"request\":{\"uid\":\"1\","
+    refused(REVIEW "\"operation\":\"CREATE\"}}",
+        "the request's object must be an object (the operation is CREATE), got absent");
+    refused(REVIEW "\"operation\":\"UPDATE\",\"object\":null}}", "(the operation is UPDATE), got null");
+    refused(REVIEW "\"operation\":\"DELETE\",\"oldObject\":[]}}",
+        "the request's oldObject must be an object (the operation is DELETE), got array");
 }
 
 static void answers(const char *decision, const char *want)

@@ -7,7 +7,11 @@ local EVC, CLAIM = "examples.kubelua.dev/v1/EphemeralVolumeClaim", "v1/Persisten
 describe("volume-claim", function()
   local t ---@type kubelua.Testing
   before_each(function()
-    t = kube.testing.start { script = "volume-claim.lua", crds = "crd.yaml", files = "sample.yaml" }
+    -- a claim grows where its class allows it
+    local class = { kind = "storage.k8s.io/v1/StorageClass", name = "local", provisioner = "example.com/disks",
+      allowVolumeExpansion = true, annotations = { ["storageclass.kubernetes.io/is-default-class"] = "true" } }
+    t = kube.testing.start { script = "volume-claim.lua", crds = "crd.yaml", files = "sample.yaml",
+      objects = { class } }
   end)
 
   it("makes a claim with the same labels, and says so", function()

@@ -8,8 +8,9 @@ describe("volume-claim", function()
   local t ---@type kubelua.Testing
   before_each(function()
     -- a claim grows where its class allows it
-    local class = { kind = "storage.k8s.io/v1/StorageClass", name = "local", provisioner = "example.com/disks",
-      allowVolumeExpansion = true, annotations = { ["storageclass.kubernetes.io/is-default-class"] = "true" } }
+    local class = { kind = "storage.k8s.io/v1/StorageClass", name = "local", provisioner = "disks.dev",
+      allowVolumeExpansion = true,
+      annotations = { ["storageclass.kubernetes.io/is-default-class"] = "true" } }
     t = kube.testing.start { script = "volume-claim.lua", crds = "crd.yaml", files = "sample.yaml",
       objects = { class } }
   end)

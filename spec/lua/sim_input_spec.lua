@@ -60,6 +60,28 @@ describe("a trace", function()
   end)
 end)
 
+describe("a snapshot", function()
+  local LIST = '{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"},'
+    .. '"status":{"capacity":{"cpu":"4","memory":"8Gi"}}},{"apiVersion":"v1","kind":"Pod",'
+    .. '"metadata":{"name":"p","namespace":"d"},"spec":{%s}}]}'
+
+  it("names the pod and the field that cannot be used", function()
+    local pods = {
+      { '"priority":"x"', "spec.priority must be an integer" },
+      { '"containers":5', "spec.containers must be a list" },
+      { '"containers":[5]', "a container must be an object" },
+      { '"containers":[{"resources":{"requests":{"cpu":"much"}}}]',
+        'the request of cpu must be a quantity from 0 on, such as 500m or 2Gi, not "much"' },
+      { '"containers":[{"resources":{"requests":{"memory":"-1"}}}]',
+        'the request of memory must be a quantity from 0 on, such as 500m or 2Gi, not "-1"' },
+    }
+    for _, one in ipairs(pods) do
+      local path = process.write(process.tmpname ".json", LIST:format(one[1]))
+      refused(("--snapshot %s --for 10m"):format(path), 'the snapshot: Pod "p": ' .. one[2])
+    end
+  end)
+end)
+
 describe("a recording", function()
   local HEAD = '{"t":"tape","format":1,"recording":"a","file":1,"at":1700000000000000000}\n' ..
     '{"t":"cache","c":1,"label":"v1/Node","kind":"v1/Node"}\n' ..

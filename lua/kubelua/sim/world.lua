@@ -390,23 +390,38 @@ function W:evict(p, why, deleted)
   }
 end
 
+-- Objects of a snapshot or a recording were checked by nobody.
+local function must(good, path, what)
+  if not good then error(("%s must be %s"):format(path, what), 0) end
+end
+
 local function class_of(view)
   local priority, qos = view("spec.priority") or 0, view("metadata.labels", "koordinator.sh/qosClass")
+  must(math.type(priority) == "integer", "spec.priority", "an integer")
   if priority >= 9000 then return "prod" end
   if priority >= 7000 then return "mid" end
   return (priority >= 5000 or qos == "BE") and "batch" or "prod"
 end
 
+-- A container's request; 0: it has none.
+local function request(container, name, in_milli)
+  local amount = container("resources.requests", name)
+  if amount == nil then return 0 end
+  local ok, q = pcall(core.qty, amount)
+  must(ok and q >= 0, "the request of " .. name,
+    ("a quantity from 0 on, such as 500m or 2Gi, not %q"):format(tostring(amount)))
+  return in_milli and q:milli() or q:value()
+end
+
 -- What the pod of an object asks for: cpu, memory, of its class's resources.
 local function asked(view, class)
   local names, cpu, memory = M.CLASSES[class], 0, 0
-  for _, c in ipairs(view("spec.containers") or {}) do
-    local r = c("resources.requests") or {}
-    if r[names.cpu] then
-      local q = core.qty(r[names.cpu])
-      cpu = cpu + (class == "prod" and q:milli() or q:value())
-    end
-    if r[names.memory] then memory = memory + core.qty(r[names.memory]):value() end
+  local containers = view("spec.containers") or {}
+  must(type(containers) ~= "number" and type(containers) ~= "string", "spec.containers", "a list")
+  for _, c in ipairs(containers) do
+    must(core.is_view(c), "a container", "an object")
+    cpu = cpu + request(c, names.cpu, class == "prod")
+    memory = memory + request(c, names.memory)
   end
   return cpu, memory
 end

@@ -69,16 +69,16 @@ static char *segment(const char *from, size_t n)
     return out;
 }
 
-/* `named`, a reference that is taken, with the place that a pointer means. */
-static const kl_value *with_place(const kl_value *named, const char *pointer)
+/* `named`, a reference that is taken, with the place that a pointer means, or the one `levels` down. */
+static const kl_value *with_place(const kl_value *named, const char *pointer, int levels)
 {
-    if (!pointer || *pointer != '/' || (named && kl_value_type(named) != KL_OBJECT)) {
+    if (!pointer || *pointer != '/' || !levels || (named && kl_value_type(named) != KL_OBJECT)) {
         kl_value_unref(named);
         return kl_value_of_bool(true);
     }
     size_t n = strcspn(pointer + 1, "/");
     char *key = segment(pointer + 1, n);
-    const kl_value *inner = with_place(kl_value_ref(kl_value_get(named, key)), pointer + 1 + n),
+    const kl_value *inner = with_place(kl_value_ref(kl_value_get(named, key)), pointer + 1 + n, levels - 1),
                    *out = kl_value_with(named, key, inner);
     kl_value_unref(inner);
     kl_value_unref(named);
@@ -94,9 +94,9 @@ static const kl_value *places(const kl_value *patch)
         const char *verb = kl_value_str_at(step, "op", NULL), *from = kl_value_str_at(step, "from", NULL);
         if (!verb || !strcmp(verb, "test"))
             continue;
-        named = with_place(named, kl_value_str_at(step, "path", NULL));
+        named = with_place(named, kl_value_str_at(step, "path", NULL), KL_VALUE_DEPTH_MAX);
         if (!strcmp(verb, "move"))
-            named = with_place(named, from);
+            named = with_place(named, from, KL_VALUE_DEPTH_MAX);
     }
     return named;
 }

@@ -61,6 +61,15 @@ static void a_json_patch_changed_what_is_at_its_paths(void **state)
         "-','value':2}]",
         KNOWN, "data.more: none -> \"x\", list[2]: none -> 2, metadata.labels.gone: \"x\" -> none");
     changes(op, "[{'op':'add','path':'/data/a~1b~0c','value':'1'}]", KNOWN, "");
+    /* a path that no object has, as deep as a stack */
+    enum { LEVELS = 1000000 };
+    kl_buf patch = KL_BUF_INIT;
+    kl_buf_puts(&patch, "[{'op':'add','value':1,'path':'");
+    for (int n = 0; n < LEVELS; n++)
+        kl_buf_puts(&patch, "/a");
+    kl_buf_puts(&patch, "'}]");
+    changes(op, kl_buf_str(&patch), KNOWN, "");
+    kl_buf_fini(&patch);
 }
 
 static void an_apply_also_removed_what_it_named_no_longer(void **state)

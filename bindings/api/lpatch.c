@@ -48,8 +48,8 @@ static builtin *builtin_of(lua_State *L)
     return b;
 }
 
-/* The schema of an object's kind; raises for kinds that are not built in. */
-static const kl__schema *schema_of(lua_State *L, int arg, const kl_value *v)
+/* The schema of an object's kind; NULL of kinds that are not built in. Raises for what names no kind. */
+static const kl__schema *known_schema(lua_State *L, int arg, const kl_value *v)
 {
     const char *api = kl_value_str_at(v, "apiVersion", NULL), *kind = kl_value_str_at(v, "kind", NULL),
                *slash = api ? strchr(api, '/') : NULL;
@@ -57,13 +57,20 @@ static const kl__schema *schema_of(lua_State *L, int arg, const kl_value *v)
         luaL_argerror(L, arg, "the object has no apiVersion and kind");
     const char *group = slash ? lua_pushlstring(L, api, (size_t)(slash - api)) : "";
     kl__kind *k = kl__kinds_by_kind(builtin_of(L)->kinds, group, slash ? slash + 1 : api, kind);
-    if (!k || !k->schema)
+    return k ? k->schema : NULL;
+}
+
+/* The same; raises for kinds that are not built in. */
+static const kl__schema *schema_of(lua_State *L, int arg, const kl_value *v)
+{
+    const kl__schema *s = known_schema(L, arg, v);
+    if (!s)
         luaL_argerror(L, arg,
             lua_pushfstring(L,
                 "%s %s is not a built-in kind, and servers take strategic merge patches for those alone: "
                 "make a merge patch",
-                api, kind));
-    return k->schema;
+                kl_value_str_at(v, "apiVersion", NULL), kl_value_str_at(v, "kind", NULL)));
+    return s;
 }
 
 /* A view of what was made, which is in the box on top of the stack. */
@@ -133,6 +140,20 @@ static int strategic_patch(lua_State *L)
     return push_patch(L, box, patch);
 }
 
+/* core.patched(object, patch): a view of the object with a strategic merge patch; lists of a kind that is not
+ * built in are replaced, as by a merge patch */
+static int patched(lua_State *L)
+{
+    lua_settop(L, 2);
+    const kl_value *o = lkl__value_at(L, 1, "object"), *patch = lkl__value_at(L, 2, "patch"), *out = NULL;
+    const kl__schema *s = known_schema(L, 1, o);
+    lkl_box *box = lkl_value_box(L);
+    kl_err err = KL_ERR_INIT;
+    if (kl__smp_apply(s, o, patch, &out, &err))
+        return lkl_raise(L, &err, "patch", NULL, NULL);
+    return push_patch(L, box, out);
+}
+
 /* --- names -------------------------------------------------------------------------------- */
 
 /* core.name_problem(rule, text): nil, or what is wrong with the text; nil and false when there is no such
@@ -200,4 +221,10 @@ void lkl__open_patch(lua_State *L)
         {NULL, NULL},
     };
     luaL_setfuncs(L, functions, 0);
+}
+
+void lkl__open_patched(lua_State *L)
+{
+    lua_pushcfunction(L, patched);
+    lua_setfield(L, -2, "patched");
 }

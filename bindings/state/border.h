@@ -287,6 +287,7 @@ void lkl__open_informer(lua_State *L);
 void lkl__open_host(lua_State *L);
 void lkl__open_ttl(lua_State *L);
 void lkl__open_cert(lua_State *L);
+void lkl__open_patched(lua_State *L);
 void lkl__open_stage(lua_State *L);
 void lkl__open_sim(lua_State *L);
 void lkl__open_bounds(lua_State *L);

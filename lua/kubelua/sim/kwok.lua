@@ -1,8 +1,7 @@
 -- kwok.lua - a cluster out of what `kwokctl snapshot record` wrote: YAML documents, first the objects that
 -- there were, then a ResourcePatch for each change, with the time since the first change.
 --
--- A change of an object that was there is a strategic merge patch, with the order of each list that it merges
--- ($setElementOrder) in full.
+-- A change of an object that was there is a strategic merge patch.
 
 local core = require "kubelua.core"
 
@@ -23,63 +22,6 @@ M.ASSUMED = {
 
 --- Whether a text is such a recording.
 function M.is_one(text) return text:find(API, 1, true) ~= nil end
-
--- ---------------------------------------------------------------- patches
-
-local merged
-
-local function is_list(t) return #t > 0 or next(t) == nil and core.encode(t) == "[]" end
-
--- A list as the patch's order says; what an item was and what changes of it are found by the order's key.
-local function merged_list(have, changes, order)
-  local key = type(order[1]) == "table" and next(order[1])
-  if not key then return order end -- of texts, or of nothing
-  local items, out = {}, core.array {}
-  for _, item in ipairs(have) do
-    if type(item) == "table" and item[key] ~= nil then items[item[key]] = item end
-  end
-  for _, change in ipairs(changes) do
-    local at = type(change) == "table" and change[key]
-    if at and change["$patch"] ~= "delete" then items[at] = merged(items[at] or {}, change) end
-  end
-  for _, place in ipairs(order) do
-    local at = type(place) == "table" and place[key]
-    if at and items[at] then out[#out + 1] = items[at] end
-  end
-  return out
-end
-
-local function table_or_none(v) return type(v) == "table" and v or {} end
-
--- What is there after a patch that has `change` there, and of a list perhaps its order.
-local function changed(have, change, order)
-  if change == core.null then return nil end
-  if type(order) == "table" then return merged_list(table_or_none(have), table_or_none(change), order) end
-  if type(change) == "table" and not is_list(change) then return merged(table_or_none(have), change) end
-  return change
-end
-
--- Tables, neither of which changes.
-function merged(have, patch)
-  local out, kept = {}, patch["$retainKeys"]
-  if patch["$patch"] == "delete" then return out end
-  local keep = {}
-  for _, name in ipairs(type(kept) == "table" and kept or {}) do keep[name] = true end
-  if patch["$patch"] ~= "replace" then
-    for name, value in pairs(have) do
-      if not kept or keep[name] then out[name] = value end
-    end
-  end
-  for name, change in pairs(patch) do
-    local list = tostring(name):match "^%$setElementOrder/(.*)$"
-    if list and patch[list] == nil then
-      out[list] = changed(have[list], {}, change)
-    elseif tostring(name):sub(1, 1) ~= "$" then
-      out[name] = changed(have[name], change, patch["$setElementOrder/" .. name])
-    end
-  end
-  return out
-end
 
 -- ---------------------------------------------------------------- documents
 
@@ -123,9 +65,7 @@ end
 function method.patch(r, at, kind, key, template)
   local have = r.now[kind .. " " .. key]
   if not have then fail(r, ("there is no %s %s that could be patched"):format(kind, key)) end
-  local ok, object = pcall(function()
-    return core.value(merged(core.copy(have), core.copy(template)), "the patched object")
-  end)
+  local ok, object = pcall(core.patched, have, template)
   if not ok then fail(r, "template: " .. tostring(object)) end
   local its_kind, its_key = checked(r, object)
   if its_kind ~= kind or its_key ~= key then fail(r, "template: a patch keeps kind and name") end

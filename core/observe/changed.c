@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "model/object.h"
+#include "value/patch.h"
 
 static bool both_objects(const kl_value *a, const kl_value *b)
 {
@@ -57,33 +58,28 @@ static const kl_value *field(const kl_value *was, const kl_value *is, const kl_v
 
 /* --- the paths of a JSON patch ------------------------------------------------------------ */
 
-static char *segment(const char *from, size_t n)
+/* `named`, a reference that is taken, with the place that the steps lead to. */
+static const kl_value *with_place(const kl_value *named, char *const *steps, size_t n)
 {
-    char *out = kl_new_array(char, n + 1), *to = out;
-    for (size_t i = 0; i < n; i++) {
-        bool escaped = from[i] == '~' && i + 1 < n;
-        i += escaped;
-        *to++ = !escaped ? from[i] : from[i] == '1' ? '/' : '~';
-    }
-    *to = '\0';
-    return out;
-}
-
-/* `named`, a reference that is taken, with the place that a pointer means, or the one `levels` down. */
-static const kl_value *with_place(const kl_value *named, const char *pointer, int levels)
-{
-    if (!pointer || *pointer != '/' || !levels || (named && kl_value_type(named) != KL_OBJECT)) {
+    if (!n || (named && kl_value_type(named) != KL_OBJECT)) {
         kl_value_unref(named);
         return kl_value_of_bool(true);
     }
-    size_t n = strcspn(pointer + 1, "/");
-    char *key = segment(pointer + 1, n);
-    const kl_value *inner = with_place(kl_value_ref(kl_value_get(named, key)), pointer + 1 + n, levels - 1),
-                   *out = kl_value_with(named, key, inner);
+    const kl_value *inner = with_place(kl_value_ref(kl_value_get(named, *steps)), steps + 1, n - 1),
+                   *out = kl_value_with(named, *steps, inner);
     kl_value_unref(inner);
     kl_value_unref(named);
-    kl_free(key);
     return out;
+}
+
+static const kl_value *with_path(const kl_value *named, const char *path)
+{
+    kl_json_pointer p;
+    if (!kl_json_pointer_parse(path, &p)) /* no server takes such a patch */
+        return named;
+    named = with_place(named, p.steps, p.len);
+    kl_json_pointer_fini(&p);
+    return named;
 }
 
 static const kl_value *places(const kl_value *patch)
@@ -91,12 +87,12 @@ static const kl_value *places(const kl_value *patch)
     const kl_value *named = NULL;
     for (size_t i = 0; i < kl_value_len(patch); i++) {
         const kl_value *step = kl_value_item(patch, i);
-        const char *verb = kl_value_str_at(step, "op", NULL), *from = kl_value_str_at(step, "from", NULL);
+        const char *verb = kl_value_str_at(step, "op", NULL);
         if (!verb || !strcmp(verb, "test"))
             continue;
-        named = with_place(named, kl_value_str_at(step, "path", NULL), KL_VALUE_DEPTH_MAX);
+        named = with_path(named, kl_value_str_at(step, "path", NULL));
         if (!strcmp(verb, "move"))
-            named = with_place(named, from, KL_VALUE_DEPTH_MAX);
+            named = with_path(named, kl_value_str_at(step, "from", NULL));
     }
     return named;
 }
@@ -128,9 +124,10 @@ const kl_value *kl_changed(const kl_op *op, const kl_value *before, const kl_val
         return kl_value_ref(answer); /* the server compared the versions: nobody wrote in between */
     if (op->verb == KL_UPDATE)
         return from ? NULL : kl_value_ref(answer);
-    if (op->verb == KL_PATCH && op->patch_type == KL_PATCH_JSON)
-        named = places(op->body);
-    out = fields(before, answer, named ? named : op->body, op->verb == KL_APPLY);
+    bool json = op->verb == KL_PATCH && op->patch_type == KL_PATCH_JSON;
+    named = json ? places(op->body) : kl_value_ref(op->body);
+    out = kl_value_type(named) == KL_OBJECT ? fields(before, answer, named, op->verb == KL_APPLY)
+                                            : kl_value_ref(before);
     kl_value_unref(named);
     return out;
 }

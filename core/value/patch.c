@@ -110,23 +110,17 @@ const kl_value *kl_merge_patch_create(const kl_value *from, const kl_value *to)
 
 /* --- JSON patch: places ------------------------------------------------------------------- */
 
-/* A JSON pointer, split and unescaped. */
-typedef struct pointer {
-    char **steps;
-    size_t len;
-} pointer;
-
-static void pointer_fini(pointer *p)
+void kl_json_pointer_fini(kl_json_pointer *p)
 {
     for (size_t i = 0; i < p->len; i++)
         kl_free(p->steps[i]);
     kl_free(p->steps);
-    *p = (pointer){0};
+    *p = (kl_json_pointer){0};
 }
 
-static bool pointer_parse(const char *text, pointer *out)
+bool kl_json_pointer_parse(const char *text, kl_json_pointer *out)
 {
-    *out = (pointer){0};
+    *out = (kl_json_pointer){0};
     if (!text || (*text && *text != '/'))
         return false;
     while (*text == '/') {
@@ -143,7 +137,7 @@ static bool pointer_parse(const char *text, pointer *out)
         out->steps = kl_realloc(out->steps, (out->len + 1) * sizeof *out->steps);
         out->steps[out->len++] = step;
         if (out->len > KL_VALUE_DEPTH_MAX) {
-            pointer_fini(out);
+            kl_json_pointer_fini(out);
             return false;
         }
     }
@@ -177,7 +171,7 @@ static const kl_value *child(const kl_value *v, const char *step)
     return kl_value_get(v, step);
 }
 
-static const kl_value *find(const kl_value *v, const pointer *p)
+static const kl_value *find(const kl_value *v, const kl_json_pointer *p)
 {
     for (size_t i = 0; v && i < p->len; i++)
         v = child(v, p->steps[i]);
@@ -247,14 +241,14 @@ static const char *edit_at(
 
 typedef struct operation {
     const char *op, *path, *from;
-    pointer at, source;
+    kl_json_pointer at, source;
     const kl_value *value; /* borrowed; NULL when absent */
 } operation;
 
 static void operation_fini(operation *o)
 {
-    pointer_fini(&o->at);
-    pointer_fini(&o->source);
+    kl_json_pointer_fini(&o->at);
+    kl_json_pointer_fini(&o->source);
 }
 
 static bool is(const operation *o, const char *name) { return !strcmp(o->op, name); }
@@ -284,9 +278,9 @@ static kl_status operation_read(const kl_value *v, size_t i, operation *o, kl_er
         known |= is(o, names[k]);
     if (!known)
         return malformed(i, "op must be one of add, remove, replace, move, copy, test", err);
-    if (!pointer_parse(o->path, &o->at))
+    if (!kl_json_pointer_parse(o->path, &o->at))
         return malformed(i, "path must be a JSON pointer such as /metadata/labels/a~1b", err);
-    if ((is(o, "move") || is(o, "copy")) && !pointer_parse(o->from, &o->source))
+    if ((is(o, "move") || is(o, "copy")) && !kl_json_pointer_parse(o->from, &o->source))
         return malformed(i, "from must be a JSON pointer", err);
     if (is(o, "copy") && !o->source.len)
         return malformed(i, "from must name a part of the document", err);
@@ -297,7 +291,7 @@ static kl_status operation_read(const kl_value *v, size_t i, operation *o, kl_er
     return KL_OK;
 }
 
-static bool starts_with(const pointer *p, const pointer *prefix)
+static bool starts_with(const kl_json_pointer *p, const kl_json_pointer *prefix)
 {
     if (p->len <= prefix->len)
         return false;
@@ -335,14 +329,14 @@ static bool may_copy(const kl_value *v, size_t *copied)
 }
 
 /* What is copied, or compared with null: null for a key that its object has not. */
-static const kl_value *read_from(const kl_value *doc, const pointer *p)
+static const kl_value *read_from(const kl_value *doc, const kl_json_pointer *p)
 {
-    pointer up = {p->steps, p->len - 1};
+    kl_json_pointer up = {p->steps, p->len - 1};
     const kl_value *there = find(doc, p);
     return there || kl_value_type(find(doc, &up)) != KL_OBJECT ? there : KL__NULL;
 }
 
-static bool may_walk(const kl_value *doc, const pointer *p, costs *c)
+static bool may_walk(const kl_value *doc, const kl_json_pointer *p, costs *c)
 {
     c->members += MEMBERS_LEAST;
     for (size_t i = 0; doc && i < p->len && c->members <= MEMBERS_MAX; i++) {

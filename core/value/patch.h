@@ -10,6 +10,15 @@
 
 #include "value/value.h"
 
+/* The place that a text such as "/data/a~1b" means, as the names of its steps: { "data", "a/b" }. The text is
+ * not kept. false: it is none, or has more than KL_VALUE_DEPTH_MAX steps; then there is nothing to free. */
+typedef struct kl_json_pointer {
+    char **steps;
+    size_t len;
+} kl_json_pointer;
+KL_NODISCARD bool kl_json_pointer_parse(const char *text, kl_json_pointer *out);
+void kl_json_pointer_fini(kl_json_pointer *p);
+
 /* patch applied to doc (doc may be NULL = absent). A new reference. */
 const kl_value *kl_merge_patch_apply(const kl_value *doc, const kl_value *patch);
 /* The merge patch that turns `from` into `to`; {} when they are equal objects. A new reference. */

@@ -45,6 +45,7 @@ static void a_patch_changed_what_its_body_names(void **state)
     changes(merge, "{'metadata':{'labels':{'gone':null}}}", KNOWN, "metadata.labels.gone: \"x\" -> none");
     changes(merge, "{'list':[1,2]}", KNOWN, "list[2]: none -> 2");
     changes(merge, "{'data':{'absent':null}}", KNOWN, "");
+    changes(merge, "[1]", KNOWN, ""); /* no patch, which a server may have taken all the same */
     changes(op_of(KL_PATCH, KL_PATCH_STRATEGIC), "{'data':{'$patch':'merge','ours':'2'}}", KNOWN,
         "data.ours: \"1\" -> \"2\"");
 }
@@ -61,6 +62,7 @@ static void a_json_patch_changed_what_is_at_its_paths(void **state)
         "-','value':2}]",
         KNOWN, "data.more: none -> \"x\", list[2]: none -> 2, metadata.labels.gone: \"x\" -> none");
     changes(op, "[{'op':'add','path':'/data/a~1b~0c','value':'1'}]", KNOWN, "");
+    changes(op, "[{'op':'test','path':'/data/theirs','value':'1'}]", KNOWN, "");
     /* a path that no object has, as deep as a stack */
     enum { LEVELS = 1000000 };
     kl_buf patch = KL_BUF_INIT;

@@ -118,6 +118,13 @@ static bool is_the_object(const effect *x, const kl_value *body)
         && (!name || !strcmp(name, found));
 }
 
+/* The object with what our write changed, a new reference; NULL: it is unknown, or no object was answered. */
+static const kl_value *ours(const effect *x, const kl_answered *a)
+{
+    bool compares = is_the_object(x, a->body) && (x->known || a->code == 201);
+    return compares ? kl_changed(&x->copy->op, x->before, a->body) : NULL;
+}
+
 static void build_outcome(kl_builder *b, const effect *x, const kl_answered *a)
 {
     bool object = is_the_object(x, a->body),
@@ -129,17 +136,15 @@ static void build_outcome(kl_builder *b, const effect *x, const kl_answered *a)
         kl_build_key(b, "gone");
         kl_build_bool(b, true);
     }
-    if (gone || !object || (!x->known && a->code != 201))
-        return;
-    const kl_value *ours = kl_changed(&x->copy->op, x->before, a->body);
-    if (!ours)
+    const kl_value *now = gone ? NULL : ours(x, a);
+    if (!now)
         return;
     changes c = {b, a->body};
     kl_build_key(b, "changes");
     kl_build_array(b);
-    kl_diff_objects(x->before, ours, build_change, &c);
+    kl_diff_objects(x->before, now, build_change, &c);
     kl_build_end(b);
-    kl_value_unref(ours);
+    kl_value_unref(now);
 }
 
 static void build_line(kl_builder *b, kl_run *r, const effect *x, const kl_answered *a)
@@ -205,12 +210,10 @@ static void tell(kl_effects *e, kl_run *r, const effect *x, const kl_answered *a
     if (op->verb == KL_HTTP || a->status || !a->code || !may_tell(e, kl_clock_now(r->w->o.clock), &untold))
         return;
     kl_buf changes = KL_BUF_INIT;
-    if (op->verb != KL_DELETE && object && (x->known || a->code == 201)) {
-        const kl_value *ours = kl_changed(op, x->before, a->body);
-        if (ours)
-            kl_diff_text(x->before, ours, &changes);
-        kl_value_unref(ours);
-    }
+    const kl_value *now = op->verb == KL_DELETE ? NULL : ours(x, a);
+    if (now)
+        kl_diff_text(x->before, now, &changes);
+    kl_value_unref(now);
     const char *name = object ? kl_object_name(a->body) : kl_op_name(op),
                *ns = object ? kl_object_namespace(a->body)
         : op->ns            ? op->ns

@@ -32,7 +32,7 @@ static void outermost(lua_State *L, lua_Debug *ar)
     (void)lua_getstack(L, low, ar);
 }
 
-static size_t in_use(lua_State *L)
+size_t lkl_depth_used(lua_State *L)
 {
     lua_Debug top, bottom;
     if (!lua_getstack(L, 0, &top))
@@ -53,7 +53,7 @@ bool lkl_depth_passes(lua_State *L, const void *block, size_t had, size_t wanted
     size_t slots = wanted / SLOT;
     if (atomic_load_explicit(&known, memory_order_relaxed) <= 0 || wanted % SLOT || slots % 2 == 0)
         return false;
-    return block ? lkl_depth_in_place(block, had, wanted) : !had && slots <= 4 * in_use(L) + FEW;
+    return block ? lkl_depth_in_place(block, had, wanted) : !had && slots <= 4 * lkl_depth_used(L) + FEW;
 }
 
 bool lkl_depth_in_place(const void *block, size_t had, size_t wanted)
@@ -61,13 +61,11 @@ bool lkl_depth_in_place(const void *block, size_t had, size_t wanted)
     return block && had % SLOT == 0 && wanted % SLOT == 0 && wanted / SLOT + EXTRA == 2 * (had / SLOT);
 }
 
-size_t lkl_depth_used(lua_State *L) { return in_use(L); }
-
 bool lkl_depth_room(lua_State *L, size_t n)
 {
     bool fits = n <= FEW || atomic_load_explicit(&known, memory_order_relaxed) <= 0;
     if (!fits)
-        fits = n < LKL_DEPTH_MAX && in_use(L) + n < LKL_DEPTH_MAX;
+        fits = n < LKL_DEPTH_MAX && lkl_depth_used(L) + n < LKL_DEPTH_MAX;
     return fits && n < INT_MAX && lua_checkstack(L, (int)n);
 }
 

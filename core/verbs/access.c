@@ -11,23 +11,26 @@
 
 /* ------------------------------------------------------------------ where roles are */
 
-static const kl__bucket *bucket(kl__world *w, const char *plural)
+static const kl_value *stored(
+    const kl__world *w, const char *group, const char *plural, const char *ns, const char *name)
 {
-    return kl__store_bucket(w->store, KL_RBAC_GROUP, plural);
+    char *key = kl_key_join(ns, name);
+    const kl__entry *e = kl__bucket_get(kl__store_bucket(w->store, group, plural), key);
+    kl_free(key);
+    return e ? e->object : NULL;
 }
 
 static const kl_value *find_role(void *arg, const char *ns, const char *name)
 {
-    char *key = kl_key_join(ns, name);
-    const kl__entry *e = kl__bucket_get(bucket(arg, ns ? "roles" : "clusterroles"), key);
-    kl_free(key);
-    return e ? e->object : NULL;
+    return stored(arg, KL_RBAC_GROUP, ns ? "roles" : "clusterroles", ns, name);
 }
 
 static void each_binding(
     void *arg, const char *ns, void (*fn)(void *fn_arg, const kl_value *binding), void *fn_arg)
 {
-    const kl__bucket *b = bucket(arg, ns ? "rolebindings" : "clusterrolebindings");
+    const kl__world *w = arg;
+    const kl__bucket *b = kl__store_bucket(
+        w->store, KL_RBAC_GROUP, ns ? "rolebindings" : "clusterrolebindings");
     for (size_t i = 0; i < b->len; i++) {
         const char *in = ns ? kl_object_namespace(b->v[i]->object) : NULL;
         if (!ns || (in && !strcmp(in, ns)))
@@ -106,14 +109,6 @@ const char *kl__access_bound_claim(const char *kind)
     return NULL;
 }
 
-static const kl_value *stored(const kl__world *w, const char *plural, const char *ns, const char *name)
-{
-    char *key = kl_key_join(ns, name);
-    const kl__entry *e = kl__bucket_get(kl__store_bucket(w->store, "", plural), key);
-    kl_free(key);
-    return e ? e->object : NULL;
-}
-
 /* Whether it is about to be removed for more than a minute: so long its tokens are good. */
 static bool long_deleted(const kl__world *w, const kl_value *o)
 {
@@ -131,7 +126,7 @@ static bool still_there(const kl__world *w, const kl_value *claims, char **why)
     const char *ns = kl_value_str_at(ours, "namespace", NULL),
                *name = kl_value_str_at(ours, "serviceaccount", "name", NULL),
                *uid = kl_value_str_at(ours, "serviceaccount", "uid", NULL);
-    const kl_value *account = stored(w, "serviceaccounts", ns, name);
+    const kl_value *account = stored(w, "", "serviceaccounts", ns, name);
     if (!account)
         *why = kl_sprintf("serviceaccounts \"%s\" not found", name);
     else if (long_deleted(w, account))
@@ -143,8 +138,8 @@ static bool still_there(const kl__world *w, const kl_value *claims, char **why)
         if (!claim)
             continue;
         uid = kl_value_str_at(claim, "uid", NULL);
-        const kl_value *o = stored(
-            w, bindings[i].plural, bindings[i].namespaced ? ns : NULL, kl_value_str_at(claim, "name", NULL));
+        const kl_value *o = stored(w, "", bindings[i].plural, bindings[i].namespaced ? ns : NULL,
+            kl_value_str_at(claim, "name", NULL));
         if (!o || long_deleted(w, o))
             *why = kl_strdup("service account token has been invalidated");
         else if (strcmp(kl_object_uid(o), uid))

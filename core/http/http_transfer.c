@@ -162,15 +162,21 @@ static size_t take_header(kl__transfer *t, const char *line, size_t n)
     return n;
 }
 
-static size_t on_header(char *line, size_t one, size_t n, void *arg)
+/* What a callback takes is no part of libcurl's turn. */
+static size_t outside_turn(
+    kl__transfer *t, size_t (*take)(kl__transfer *t, const char *data, size_t n), const char *data, size_t n)
 {
-    kl__transfer *t = arg;
-    kl_http *h = t->h;
+    kl_http *h = t->h; /* a callback may end the transfer */
     bool turn = kl__turn_end(h);
-    size_t taken = take_header(t, line, n * one);
+    size_t taken = take(t, data, n);
     if (turn)
         kl__turn_begin(h);
     return taken;
+}
+
+static size_t on_header(char *line, size_t one, size_t n, void *arg)
+{
+    return outside_turn(arg, take_header, line, n * one);
 }
 
 void kl__transfer_lookup(kl__transfer *t, CURLcode rc)
@@ -221,13 +227,7 @@ static size_t take_body(kl__transfer *t, const char *data, size_t n)
 
 static size_t on_body(char *data, size_t one, size_t n, void *arg)
 {
-    kl__transfer *t = arg;
-    kl_http *h = t->h;
-    bool turn = kl__turn_end(h);
-    size_t taken = take_body(t, data, n * one);
-    if (turn)
-        kl__turn_begin(h);
-    return taken;
+    return outside_turn(arg, take_body, data, n * one);
 }
 
 static size_t on_read(char *to, size_t one, size_t n, void *arg)

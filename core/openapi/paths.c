@@ -251,7 +251,7 @@ static void object(const about *a)
     kl__openapi_path(a->b, a->d, a->dialect, &p);
 }
 
-/* What a subresource that connects is told. */
+/* The options of a subresource that connects. */
 static const kl__option *told(const kl__sub *sub)
 {
     return !strcmp(sub->name, "exec")       ? EXEC
@@ -303,12 +303,13 @@ static void turn_to_sub(const about *a, kl__path *p, const kl__sub *sub)
             o->answers = of->name;
             o->sends = o->sends == a->name ? of->name : o->sends;
         }
-        if (!a->kind->custom && *sub->version) {
+        if (a->kind->custom)
+            continue;
+        o->kind = sub->kind;
+        if (*sub->version) {
             o->group = sub->group;
             o->version = sub->version;
-            o->kind = sub->kind;
-        } else if (!a->kind->custom)
-            o->kind = sub->kind;
+        }
     }
 }
 
@@ -393,46 +394,39 @@ static void discovery(
     kl__openapi_path(b, d, dialect, &p);
 }
 
+static const struct {
+    const char *path, *tag, *id, *says, *answers;
+    const char *const *consumes, *const *produces;
+} ROOTS[] = {
+    [KL_OPENAPI_API] = {"/api/", "core", "getCoreAPIVersions", "get available API versions",
+        META "APIVersions", BUILTIN, BUILTIN},
+    [KL_OPENAPI_APIS] = {"/apis/", "apis", "getAPIVersions", "get available API versions",
+        META "APIGroupList", BUILTIN, BUILTIN},
+    [KL_OPENAPI_VERSION] = {"/version/", "version", "getCodeVersion",
+        "get the version information for this server", "io.k8s.apimachinery.pkg.version.Info", JSON, JSON},
+    [KL_OPENAPI_ISSUER] = {"/.well-known/openid-configuration/", "WellKnown",
+        "getServiceAccountIssuerOpenIDConfiguration",
+        "get service account issuer OpenID configuration, also known as the 'OIDC discovery doc'", NULL, NULL,
+        JSON},
+    [KL_OPENAPI_KEYS] = {"/openid/v1/jwks/", "openid", "getServiceAccountIssuerOpenIDKeyset",
+        "get service account issuer OpenID JSON Web Key Set (contains public token verification keys)", NULL,
+        NULL, KEYS},
+};
+
 void kl__openapi_root(
     kl_builder *b, kl__definitions *d, kl__dialect dialect, kl__root root, const char *group)
 {
-    char *word = kl__openapi_word(group, NULL);
-    switch (root) {
-    case KL_OPENAPI_API:
-        discovery(b, d, dialect, kl_strdup("/api/"), kl_strdup("core"),
-            page(kl_strdup("getCoreAPIVersions"), "get available API versions", META "APIVersions", BUILTIN,
-                BUILTIN));
-        break;
-    case KL_OPENAPI_APIS:
-        discovery(b, d, dialect, kl_strdup("/apis/"), kl_strdup("apis"),
-            page(kl_strdup("getAPIVersions"), "get available API versions", META "APIGroupList", BUILTIN,
-                BUILTIN));
-        break;
-    case KL_OPENAPI_GROUP:
+    if (root == KL_OPENAPI_GROUP) {
+        char *word = kl__openapi_word(group, NULL);
         discovery(b, d, dialect, kl_sprintf("/apis/%s/", group), kl__openapi_tag(group, NULL),
             page(kl_sprintf("get%sAPIGroup", word), "get information of a group", META "APIGroup", BUILTIN,
                 BUILTIN));
-        break;
-    case KL_OPENAPI_VERSION:
-        discovery(b, d, dialect, kl_strdup("/version/"), kl_strdup("version"),
-            page(kl_strdup("getCodeVersion"), "get the version information for this server",
-                "io.k8s.apimachinery.pkg.version.Info", JSON, JSON));
-        break;
-    case KL_OPENAPI_ISSUER:
-        discovery(b, d, dialect, kl_strdup("/.well-known/openid-configuration/"), kl_strdup("WellKnown"),
-            page(kl_strdup("getServiceAccountIssuerOpenIDConfiguration"),
-                "get service account issuer OpenID configuration, also known as the 'OIDC discovery doc'",
-                NULL, NULL, JSON));
-        break;
-    case KL_OPENAPI_KEYS:
-        discovery(b, d, dialect, kl_strdup("/openid/v1/jwks/"), kl_strdup("openid"),
-            page(kl_strdup("getServiceAccountIssuerOpenIDKeyset"),
-                "get service account issuer OpenID JSON Web Key Set (contains public token verification "
-                "keys)",
-                NULL, NULL, KEYS));
-        break;
+        kl_free(word);
+        return;
     }
-    kl_free(word);
+    discovery(b, d, dialect, kl_strdup(ROOTS[root].path), kl_strdup(ROOTS[root].tag),
+        page(kl_strdup(ROOTS[root].id), ROOTS[root].says, ROOTS[root].answers, ROOTS[root].consumes,
+            ROOTS[root].produces));
 }
 
 /* ------------------------------------------------------------------ all of them */

@@ -238,6 +238,14 @@ function T:load(...)
   end
 end
 
+-- A client of the test's server, as another user where one is given.
+local function client_of(t, user, groups)
+  return require "kubelua.client".connect {
+    server = t.stage:url(), user_agent = AGENT, field_manager = "test", cache_dir = false,
+    on_warning = "none", namespace = t.namespace, as = user, as_groups = groups,
+  }
+end
+
 local function missing(t)
   for _, c in ipairs(t.stage:controllers()) do
     -- a stand-in for kinds that nobody has waits for ever
@@ -268,10 +276,7 @@ function M.start(opts)
     called = {}, said = {}, others = {} }, T)
   starts = starts + 1
   running[t] = starts
-  slot.client = slot.client or require "kubelua.client".connect {
-    server = slot.stage:url(), user_agent = AGENT, field_manager = "test", cache_dir = false,
-    on_warning = "none", namespace = t.namespace,
-  }
+  slot.client = slot.client or client_of(t)
   t.client = slot.client
   local ok, why = pcall(function()
     local programs, params = programs_of(opts), opts.params and core.value(opts.params, "params")
@@ -652,10 +657,7 @@ end
 ---@return kubelua.Testing
 function T:as(user, ...)
   live(self)
-  local client = require "kubelua.client".connect {
-    server = self.stage:url(), user_agent = AGENT, field_manager = "test", cache_dir = false,
-    on_warning = "none", namespace = self.namespace, as = user, as_groups = { ... },
-  }
+  local client = client_of(self, user, { ... })
   table.insert(self.others, client)
   return setmetatable({ client = client }, { __index = self })
 end

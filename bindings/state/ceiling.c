@@ -27,16 +27,17 @@ static void refused(lkl_ceiling *c, const void *p, size_t had, size_t n)
         (void)lkl__place(L, 0, c->where, sizeof c->where);
 }
 
-/* A finalizer is being called, which is one of ours. What it needs is some room on the stack, which is never
- * refused: Lua would collect all garbage to look for it, once for each finalizer, and then drop that one. */
+/* Whether one of our finalizers is being called. It needs some room on the stack, which is never refused: for
+ * each refusal Lua would collect all garbage, and then drop the finalizer. */
 static bool finalizes(const lkl_ceiling *c)
 {
     lua_State *L = atomic_load_explicit(c->running, memory_order_relaxed);
     return L && lua_gc(L, LUA_GCISRUNNING) < 0; /* says so since 5.4.4 */
 }
 
-/* Whether more calls are to be refused. A stack that grew for a finalizer is larger than a script's may be:
- * until it is used less, each block is looked at that may be the record of one more call. */
+/* Whether the block is refused because the stack is too deep. A stack that grew for a finalizer is larger
+ * than a script's may be: until less of it is used, blocks that may be the record of one more call are
+ * checked. */
 static bool too_deep(lkl_ceiling *c, lua_State *L, const void *p, size_t had, size_t n)
 {
     if (n > LKL_DEPTH_BYTES && lkl_depth_passes(L, p, had, n)) {
@@ -64,7 +65,7 @@ static const char *misfit(lkl_ceiling *c, const void *p, size_t had, size_t n)
     return NULL;
 }
 
-/* Blocks that are looked at: large ones, and all while the stack is deep. False: this one is refused. */
+/* Checks large blocks, and all blocks while the stack is deep. False: this one is refused. */
 static bool take_note(lkl_ceiling *c, void *p, size_t had, size_t n)
 {
     const char *why = c->on && n > (p ? had : 0) ? misfit(c, p, had, n) : NULL;

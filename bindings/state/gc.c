@@ -5,7 +5,9 @@
  * with its own thresholds set far out: a single key that makes more than the state holds is collected in
  * its middle, as ever.
  *
- *   key --rest--> little was made: nothing    more than young_at: a young collection    old garbage in it, too: a full one
+ *   key --rest--> little was made: nothing
+ *                 more than young_at: a young collection
+ *                 old garbage in it, too: a full one
  *
  * An idle worker does either sooner than a busy one. */
 #include "state/state.h"

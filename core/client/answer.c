@@ -257,7 +257,7 @@ static bool is_item(const kl_value *v)
         && is_text(kl_value_get(m, "name")) && is_text(kl_value_get(m, "namespace"));
 }
 
-/* The place of the first item that is none, counted from 1; 0: all are. */
+/* The place of the first item that is not such an object, counted from 1; 0: all are. */
 static size_t stray(const kl_value *items)
 {
     for (size_t i = 0, n = kl_value_len(items); i < n; i++)

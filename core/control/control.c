@@ -230,7 +230,8 @@ static void outline(const kl_value *body, kl_buf *out)
     }
 }
 
-/* What changes something is told at INFO; `why` and others that look may ask each second. */
+/* Requests that change something are logged at INFO. Others are logged at DEBUG, since `why` may ask each
+ * second. */
 static void tell(kl_httpd_request *r, const char *who)
 {
     bool looks = !strcmp(kl_httpd_method(r), "GET");

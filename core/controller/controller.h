@@ -26,7 +26,7 @@ typedef struct kl_controller_env { /* the parts of the manager that all its cont
     int workers;
     bool workers_forced, trace_requests;
     bool never_slow_down;       /* keys in a write loop are neither reported nor slowed down */
-    bool quiet;                 /* that they start and run is told at debug */
+    bool quiet;                 /* their starts are logged at debug */
     kl_reload_keys reload_keys; /* the default where the spec has none */
     kl_time rollback_window;    /* see kl_probation_options */
     /* On the loop: a generation does much worse than the previous one. May be NULL. */

@@ -166,7 +166,7 @@ static size_t take_header(kl__transfer *t, const char *line, size_t n)
 static size_t outside_turn(
     kl__transfer *t, size_t (*take)(kl__transfer *t, const char *data, size_t n), const char *data, size_t n)
 {
-    kl_http *h = t->h; /* a callback may end the transfer */
+    kl_http *h = t->h;
     bool turn = kl__turn_end(h);
     size_t taken = take(t, data, n);
     if (turn)

@@ -48,7 +48,7 @@ typedef struct kl_caches_options {
     kl_loop *loop, *mapper; /* mapper: where function indexes run */
     const char *ns;         /* borrowed; NULL: all namespaces */
     size_t max_object;
-    bool drop_managed_fields, quiet; /* quiet: a missing kind is told at debug */
+    bool drop_managed_fields, quiet; /* quiet: a missing kind is logged at debug */
     /* caches begin with the initial events of a watch rather than with lists, where the server can */
     bool stream;
     bool watch_kinds;           /* see above; false: missing kinds are only polled */

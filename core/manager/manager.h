@@ -39,7 +39,7 @@ typedef struct kl_manager_options { /* kl_manager_new copies the strings */
     kl_reload_keys reload_keys;
     /* keys in a write loop (run/fights.h) are neither reported nor slowed down */
     bool never_slow_down;
-    /* Stand-ins, which nobody wrote here: that they start and run, or wait for a kind, is told at debug. */
+    /* For stand-ins: their starts, and kinds that they wait for, are logged at debug. */
     bool quiet;
     kl_time rollback_window; /* see kl_probation_options; for `broken` alone */
     /* The generation of a slot does much worse than the previous one (controller/breaker.h): the owner may

@@ -37,7 +37,7 @@ char *kl__openapi_tag(const char *group, const char *version);
  * speak of, as does the next one. */
 void kl__openapi_paths(kl_builder *b, const kl__kinds *kinds, kl__definitions *d, const char *group,
     const char *version, kl__dialect dialect);
-/* The one path of a document that is no group version's. */
+/* The only path of a document that does not belong to a group version. */
 void kl__openapi_root(
     kl_builder *b, kl__definitions *d, kl__dialect dialect, kl__root root, const char *group);
 

@@ -37,7 +37,7 @@ local M = {}
 ---@field attempt integer         1, plus the number of failures in a row
 ---@field generation integer      of the script
 ---@field id string               of this run, in every log line
----@field epoch integer           the Lease's leaseTransitions: grows with every new holder, from 0; 0 without election
+---@field epoch integer           the Lease's leaseTransitions: from 0 on; 0 without election
 ---@field cluster string?        the key's cluster, by its context's name; nil where the process manages one cluster
 ---@field trigger kubelua.Trigger what woke this key
 ---@field memo table<string, any> what is remembered of this object while it is there, also across reloads; fields are set whole, nil removes one

@@ -208,7 +208,8 @@ function M.pass(input)
 end
 
 -- Passes over all pools, in their order. settings: LowNodeLoadArgs. world: nodes, pods_on, metrics, now,
--- evictable, budget and detectors as above, and move(move), which is told of each. Returns what each pass did.
+-- evictable, budget and detectors as above, and move(move), which is told of each. Returns what each pass
+-- did.
 function M.all(settings, world)
   local processed, budget, results = {}, world.budget or math.huge, {}
   for _, pool in ipairs(pools.of(settings)) do

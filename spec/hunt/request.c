@@ -58,13 +58,10 @@ static void value(kl_buf *b, uint64_t dice, const char *good)
         nested(b, "[", "]", 1 << dice / 512 % 9);
 }
 
-const kl_value *request_new(kl_random *dice)
+static void write_request(kl_buf *b, kl_random *dice)
 {
     static const char *const OPERATIONS[] = {"CREATE", "UPDATE", "UPDATE", "DELETE", "CONNECT"};
-    kl_buf b = KL_BUF_INIT;
-    const kl_value *request = NULL;
-    kl_err err = KL_ERR_INIT;
-    kl_buf_printf(&b,
+    kl_buf_printf(b,
         "{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\",\"request\":{\"uid\":\"u1\","
         "\"operation\":\"%s\"",
         OPERATIONS[kl_random_next(dice) % (sizeof OPERATIONS / sizeof *OPERATIONS)]);
@@ -72,13 +69,26 @@ const kl_value *request_new(kl_random *dice)
         uint64_t n = kl_random_next(dice);
         if (n % 16 == 0) /* it is not there */
             continue;
-        kl_buf_printf(&b, ",\"%s\":", MEMBERS[i].name);
-        value(&b, n / 16, MEMBERS[i].good);
+        kl_buf_printf(b, ",\"%s\":", MEMBERS[i].name);
+        value(b, n / 16, MEMBERS[i].good);
     }
-    kl_buf_printf(&b, "}}");
-    if (kl_admission_parse(kl_buf_str(&b), b.len, &request, &err))
-        hunt_wrong("the request of a webhook does not parse: %s", kl_err_message(&err));
-    kl_buf_fini(&b);
+    kl_buf_printf(b, "}}");
+}
+
+/* The parser refuses some of them (the object that the operation is about is not there, or is none); a
+ * handler never sees those, so the dice are thrown again. */
+const kl_value *request_new(kl_random *dice)
+{
+    const kl_value *request = NULL;
+    for (int throws = 1; !request; throws++) {
+        kl_buf b = KL_BUF_INIT;
+        kl_err err = KL_ERR_INIT;
+        write_request(&b, dice);
+        if (kl_admission_parse(kl_buf_str(&b), b.len, &request, &err) && throws == 1000)
+            hunt_wrong("no request of a webhook parses: %s", kl_err_message(&err));
+        kl_err_fini(&err);
+        kl_buf_fini(&b);
+    }
     return request;
 }
 

@@ -35,19 +35,26 @@ static bool finalizes(const lkl_ceiling *c)
     return L && lua_gc(L, LUA_GCISRUNNING) < 0; /* says so since 5.4.4 */
 }
 
+/* Debug builds hand every block to `next`. */
+static void set_deep(lkl_ceiling *c, bool deep)
+{
+    c->deep = deep;
+    c->plain = deep || c->next ? 0 : LKL_CROWD_BYTES;
+}
+
 /* Whether the block is refused because the stack is too deep. A stack that grew for a finalizer is larger
  * than a script's may be: until less of it is used, blocks that may be the record of one more call are
  * checked. */
 static bool too_deep(lkl_ceiling *c, lua_State *L, const void *p, size_t had, size_t n)
 {
     if (n > LKL_DEPTH_BYTES && lkl_depth_passes(L, p, had, n)) {
-        c->deep = finalizes(c);
+        set_deep(c, finalizes(c));
         return !c->deep;
     }
     if (!c->deep || p || had || n > CALL_MOST || finalizes(c))
         return false;
     size_t slots = lkl_depth_used(L);
-    c->deep = slots > LKL_DEPTH_MAX;
+    set_deep(c, slots > LKL_DEPTH_MAX);
     return slots > LKL_DEPTH_STACK;
 }
 
@@ -78,10 +85,10 @@ static bool take_note(lkl_ceiling *c, void *p, size_t had, size_t n)
     return !why;
 }
 
-/* What luaL_newstate's allocator does, in one step with counting it. */
-static void *count(void *arg, void *p, size_t had, size_t n)
+/* Out of line, so that the short way below needs no frame of its size. For blocks that are large, that grow
+ * or shrink, that do not fit, or that come while the stack is deep. */
+__attribute__((noinline)) static void *count_any(lkl_ceiling *c, void *p, size_t had, size_t n)
 {
-    lkl_ceiling *c = arg;
     /* without a block `had` is the kind of thing that is wanted */
     size_t before = p ? had : 0, used = c->used - before + n;
     if (__builtin_expect(used + c->held > c->max, 0) && n > before && c->on && !finalizes(c)) {
@@ -107,6 +114,25 @@ static void *count(void *arg, void *p, size_t had, size_t n)
     return q;
 }
 
+/* What luaL_newstate's allocator does, in one step with counting it. Nearly all blocks take the short way. */
+static void *count(void *arg, void *p, size_t had, size_t n)
+{
+    lkl_ceiling *c = arg;
+    if (p && !n && had < c->plain) {
+        c->used -= had;
+        free(p);
+        return NULL;
+    }
+    if (!p && n && n < c->plain && c->used + c->held + n <= c->max) {
+        void *q = malloc(n);
+        if (q) {
+            c->used += n;
+            return q;
+        }
+    }
+    return count_any(c, p, had, n);
+}
+
 void lkl_ceiling_start(lua_State *L, lkl_ceiling *c, size_t max, lua_State *_Atomic *running)
 {
 #ifdef KL_DEBUG
@@ -115,7 +141,8 @@ void lkl_ceiling_start(lua_State *L, lkl_ceiling *c, size_t max, lua_State *_Ato
     c->used = ((size_t)lua_gc(L, LUA_GCCOUNT) << 10) + (size_t)lua_gc(L, LUA_GCCOUNTB);
     c->max = max;
     c->held = c->held_before = 0;
-    c->on = c->deep = false;
+    c->on = false;
+    set_deep(c, false);
     c->other = NULL;
     c->crowd = (lkl_crowd){0};
     c->running = running;

@@ -22,6 +22,7 @@ typedef struct lkl_ceiling {
     size_t held_before;          /* `held` after the last collection caused by charges */
     bool on;                     /* a script's code runs */
     bool deep;                   /* the stack may be larger than a script's own calls could make it */
+    size_t plain;                /* smaller blocks are counted and nothing else; 0: no block is plain */
     lua_State *_Atomic *running; /* the coroutine whose code that is */
     struct lkl_box *boxes;       /* all that own C data (box.c) */
     char where[96];              /* the line of the last refused allocation, or "" */

@@ -154,6 +154,7 @@ spec:
     [SCRIPT .. " --explain node-009 --generate nodes=1 --at 1m"] = "no node or pod is called",
     [SCRIPT .. " --trace openc:/tmp"] = "did you mean 'openb'",
     [SCRIPT .. " --trace openb:/no/such"] = "cannot read /no/such",
+    [SCRIPT .. " --trace prometheus:/no/such"] = "cannot read /no/such",
     [SCRIPT .. " --trace openb:/tmp --cut hours=3"] = "from=DURATION or nodes=NUMBER",
     [SCRIPT .. " --cut nodes=3"] = "%-%-cut needs %-%-trace",
     ["--predictors --trace openb:/tmp"] = "reads no trace",

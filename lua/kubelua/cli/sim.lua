@@ -28,7 +28,8 @@ M.options = {
   { "--recording", "FILE",
     "the cluster that `kubelua run --record FILE` recorded, and what happened to it; `replay` gives each \z
     run its recorded inputs, here decisions have consequences" },
-  { "--trace", "FORMAT:DIR", "nodes and pods from a published trace: openb, alibaba2018" },
+  { "--trace", "FORMAT:DIR", "nodes and pods from a published trace (openb, alibaba2018), or from what \z
+    Prometheus recorded (prometheus; --trace prometheus:help prints the commands that fetch it)" },
   { "--cut", "from=DURATION,nodes=N",
     "part of the trace or the recording: its start; of a trace the number of nodes, with the same share of \z
     pods" },
@@ -146,17 +147,16 @@ local function limits_of(o, expect)
   return out
 end
 
--- How long a recording is from where it is cut, or as much of it as is asked for.
-local function rest_of(of_recording, asked)
-  local past = recording.read(of_recording.path)
-  local rest = (past.ended - past.began - of_recording.from) // 1
+-- How long a recording or a trace with times is from where it is cut, or as much of it as is asked for.
+local function rest_of(what, past, from, asked)
+  local rest = (past.ended - past.began - from) // 1
   if rest > RECORDING_MAX and not asked then
-    common.usage(("--for: the recording is %s long by its times; say how much of it"):format(
+    common.usage(("--for: the %s is %s long by its times; say how much of it"):format(what,
       common.span(past.ended - past.began)))
   elseif rest < 1 then
-    common.usage(("--cut: the recording is %s long"):format(common.span(past.ended - past.began)))
+    common.usage(("--cut: the %s is %s long"):format(what, common.span(past.ended - past.began)))
   elseif asked and asked > rest then
-    common.usage(("--for: the recording goes on for %s only"):format(common.span(rest)))
+    common.usage(("--for: the %s goes on for %s only"):format(what, common.span(rest)))
   end
   return asked or rest
 end
@@ -176,8 +176,12 @@ local function base_cell(env, scripts)
   local of_trace = o.trace and trace.read_option(o.trace)
   local of_recording = o.recording and { path = o.recording, from = 0 }
   if o.cut then trace.read_cut(o.cut, of_trace or of_recording) end
-  local seconds = o["for"] or DAY
-  if of_recording then seconds = rest_of(of_recording, o["for"]) end
+  local seconds, opened = o["for"] or DAY, of_trace and trace.open(of_trace)
+  if of_recording then
+    seconds = rest_of("recording", recording.read(of_recording.path), of_recording.from, o["for"])
+  elseif opened then
+    seconds = rest_of("trace", opened, of_trace.from, o["for"])
+  end
   return {
     trace = of_trace, recording = of_recording, scripts = scripts, crds = crds_of(scripts, o.crds),
     snapshot = o.snapshot or {}, load = o.load or {}, settings = given,
@@ -375,6 +379,8 @@ end
 function M.run(env)
   local o = env.options
   if o.generate == "help" then return list_settings() end
+  local commands = o.trace and trace.commands(o.trace:match "^(%w+):help$")
+  if commands then return io.write(commands) and 0 end
   if o.cell then return one_cell(o.cell) end
   if o.predictors then return predict(env) end
   if #env.words == 0 then common.usage "name a script: kubelua sim SCRIPT.lua..." end

@@ -10,14 +10,20 @@ local M = {}
 local CONFIG_NAMESPACE, CONFIG = "koordinator-system", "slo-controller-config"
 local COLOCATION = "colocation-config"
 
---- An empty node: cpu in milli-cores, memory in bytes.
-function M.add_node(w, name, cpu, memory)
-  local amounts = { cpu = ("%dm"):format(cpu), memory = ("%d"):format(memory), pods = "250" }
+local function amounts_of(cpu, memory)
+  return { cpu = ("%dm"):format(cpu), memory = ("%d"):format(memory), pods = "250" }
+end
+
+--- An empty node: cpu in milli-cores, memory in bytes; allocatable: of both, if it is less than all.
+---@param allocatable { cpu: integer, memory: integer }?
+function M.add_node(w, name, cpu, memory, allocatable)
+  local rest = allocatable or { cpu = cpu, memory = memory }
   return w:add_node {
     apiVersion = "v1", kind = "Node",
     metadata = { name = name, labels = { ["kubernetes.io/hostname"] = name } },
     spec = core.object {},
-    status = { capacity = amounts, allocatable = amounts,
+    status = { capacity = amounts_of(cpu, memory),
+      allocatable = amounts_of(rest.cpu, rest.memory),
       conditions = { { type = "Ready", status = "True", reason = "Simulated" } } },
   }
 end

@@ -34,6 +34,9 @@ local function demands_of(w, t)
   end })
 end
 
+-- What a prod pod holds of memory: as a trace says, or most of what it asks for.
+local function held(w, p) return w.holds and w.holds[p] or w.pods.memory[p] * 0.7 end
+
 -- The prod pods of a node: what they use, and the batch pods among them.
 local function prod(w, i, minute, curves)
   local pods, nodes, s = w.pods, w.nodes, w.settings
@@ -51,7 +54,7 @@ local function prod(w, i, minute, curves)
       end
       pods.used[p] = u
       used = used + u
-      memory = memory + pods.memory[p] * 0.7
+      memory = memory + held(w, p)
     end
   end
   return used, memory, jobs
@@ -141,7 +144,7 @@ function M.report(w)
       local used, memory = {}, {}
       for k, p in ipairs(nodes.pods[i]) do
         used[k] = mean("pod", p, pods.used[p])
-        memory[k] = pods.class[p] == "prod" and pods.memory[p] * 0.7 or pods.memory[p]
+        memory[k] = pods.class[p] == "prod" and held(w, p) or pods.memory[p]
       end
       local cpu = mean("node", i, nodes.prod_used[i] + nodes.batch_used[i] + nodes.system[i])
       local in_use = mean("memory", i, nodes.memory_used[i])
@@ -160,7 +163,8 @@ M.NOT_MODELLED = {
   "koordlet's own evictions (off by default there) and cpu burst",
   "prediction of prod use by the node's agent, so mid resources stay 0",
   "reports of all nodes come at the same second; pods are ready as soon as they have a node",
-  "memory is 70 % of a prod pod's request and all of a job's, at every moment",
+  "memory is 70 % of a prod pod's request (unless a trace says what it held) and all of a job's, at every \z
+    moment",
 }
 
 return M

@@ -126,7 +126,9 @@ end
 
 local function prepare(cell)
   local past = cell.recording and recording.read(cell.recording.path)
-  local start = past and past.began + cell.recording.from or core.time(EPOCH):unix()
+  local opened = cell.trace and trace.open(cell.trace)
+  local start = past and past.began + cell.recording.from or opened and opened.began + cell.trace.from
+    or core.time(EPOCH):unix()
   local sim = core.sim(start + 0.0, cell.seed)
   for _, path in ipairs(cell.crds) do sim:load_path(path) end
   local w = world.new(sim, cell.settings, cell.seed)
@@ -138,7 +140,7 @@ local function prepare(cell)
   elseif past then
     left_out = recording.begin(w, past, cell.recording.from)
   elseif cell.trace then
-    trace.begin(w, cell.trace, cell.seconds)
+    trace.begin(w, cell.trace, cell.seconds, opened)
   else
     cluster.generate(w)
   end

@@ -1,13 +1,16 @@
 -- trace.lua - clusters out of published traces: nodes, and pods that come and go when the trace says so. What
 -- a trace does not have is assumed, and every report says what.
 --
--- A format is a module: nodes(dir, settings) gives { id, name, cpu, memory } ..., pods(dir, settings, kept,
--- share, from, to) gives { name, class, namespace, app, cpu, memory, created, ends[, on][, uses] } ... of a
--- span of time; kept: the places of the nodes that are simulated, by id; share: their share of all; on: the
--- place of its node; uses: { { second, percent of the request } ... }.
+-- A format is a module: nodes(it, settings, from, to) gives { id, name, cpu, memory[, allocatable]
+-- [, system] } ..., pods(it, settings, kept, share, from, to) gives { name, class, namespace, app, cpu,
+-- memory, created, ends[, on][, uses][, holds][, labels] } ... of a span of time; kept: the places of the
+-- nodes that are simulated, by id; share: their share of all; on: the place of its node; system, uses:
+-- { { second, milli-cores } ... }; holds: { { second, bytes } ... }. `it` is the directory, or what open(dir)
+-- makes of it, whose began and ended are unix times.
 
 local cluster = require "kubelua.sim.cluster"
 local core = require "kubelua.core"
+local prometheus = require "kubelua.sim.trace_prometheus"
 local suggest = require "kubelua.suggest"
 
 local M = {}
@@ -15,6 +18,7 @@ local M = {}
 local FORMATS = {
   alibaba2018 = require "kubelua.sim.trace_alibaba",
   openb = require "kubelua.sim.trace_openb",
+  prometheus = prometheus,
 }
 
 --- What is assumed of a trace.
@@ -31,6 +35,17 @@ function M.read_option(text)
   end
   return { format = format, dir = dir, from = 0 }
 end
+
+--- The commands that fetch the files of a format, or nil: they are published.
+---@param format string
+function M.commands(format)
+  local commands = FORMATS[format] and FORMATS[format].commands
+  return commands and commands()
+end
+
+--- What a format made of its directory, where it says when it began and ended; else nil. Raises.
+---@return { began: number, ended: number }?
+function M.open(trace) return FORMATS[trace.format].open and FORMATS[trace.format].open(trace.dir) end
 
 --- Reads "from=24h,nodes=100" into a trace, or (no nodes) a recording; raises.
 function M.read_cut(text, trace)
@@ -51,41 +66,52 @@ end
 
 -- ---------------------------------------------------------------- the cluster
 
--- A job takes its lifetime at full speed; a pod with a node is there.
+-- A job takes its lifetime at full speed; a pod with a node is there, if the node is.
 local function come(w, o)
-  local work = o.class == "batch" and o.ends - o.created
+  local work = o.class ~= "prod" and o.ends - o.created
   local p = w:add_pod { name = o.name, namespace = o.namespace, class = o.class, app = o.app, cpu = o.cpu,
-    memory = o.memory, node = o.on, work = work and work < math.huge and work or nil,
+    memory = o.memory, node = o.on and w.nodes.ready[o.on] and o.on or nil, labels = o.labels,
+    work = work and work < math.huge and work or nil,
     ends = not work and o.ends < math.huge and o.ends or nil }
-  if o.uses then w.trace.followed[#w.trace.followed + 1] = { p = p, uses = o.uses, next = 1 } end
+  local followed = w.trace.followed
+  if o.uses then followed[#followed + 1] = { into = w.uses, at = p, curve = o.uses, next = 1 } end
+  if o.holds then followed[#followed + 1] = { into = w.holds, at = p, curve = o.holds, next = 1 } end
 end
 
 --- Its nodes, and of a cut so many of them, evenly over the file; pods wait for their time.
 ---@param w kubelua.SimWorld
 ---@param trace { format: string, dir: string, from: number, nodes: integer? }
 ---@param seconds number
-function M.begin(w, trace, seconds)
+---@param opened table?  what M.open made of it
+function M.begin(w, trace, seconds, opened)
   local format, kept = FORMATS[trace.format], {}
-  local all = format.nodes(trace.dir, w.settings)
+  local it, from, to = opened or trace.dir, trace.from, trace.from + seconds
+  local all = format.nodes(it, w.settings, from, to)
   if #all == 0 then error(("the trace in %s has no nodes"):format(trace.dir), 0) end
+  w.trace, w.uses, w.holds = { format = trace.format, next = 1, followed = {} }, {}, {}
   local n = math.min(trace.nodes or #all, #all)
   for k = 1, n do
     local one = all[1 + (k - 1) * #all // n]
-    kept[one.id] = cluster.add_node(w, one.name, one.cpu, one.memory)
+    local i = cluster.add_node(w, one.name, one.cpu, one.memory, one.allocatable)
+    kept[one.id] = i
+    if one.system then
+      table.insert(w.trace.followed, { into = w.nodes.system, at = i, curve = one.system, next = 1 })
+    end
   end
-  local pods = format.pods(trace.dir, w.settings, kept, n / #all, trace.from, trace.from + seconds)
-  table.sort(pods, function(a, b)
+  w.trace.pods = format.pods(it, w.settings, kept, n / #all, from, to)
+  for i, o in ipairs(w.trace.pods) do o.order = i end
+  table.sort(w.trace.pods, function(a, b)
     if a.created ~= b.created then return a.created < b.created end
-    return a.name < b.name
+    if a.name ~= b.name then return a.name < b.name end
+    return a.order < b.order
   end)
-  w.trace, w.uses = { format = trace.format, pods = pods, next = 1, followed = {} }, {}
 end
 
--- What the pods use now whose use is in the trace. One that starts again elsewhere follows its model.
+-- What is used now of which the use is in the trace. A pod that starts again elsewhere follows its model.
 local function use(w)
   for _, f in ipairs(w.trace.followed) do
-    while f.uses[f.next] and f.uses[f.next][1] <= w.time do
-      w.uses[f.p] = w.pods.cpu[f.p] * f.uses[f.next][2] / 100
+    while f.curve[f.next] and f.curve[f.next][1] <= w.time do
+      f.into[f.at] = f.curve[f.next][2]
       f.next = f.next + 1
     end
   end
@@ -95,6 +121,7 @@ end
 ---@param w kubelua.SimWorld
 function M.pass(w)
   local t = w.trace
+  w:leave_due() -- a pod may have the name of one that has gone
   while t.pods[t.next] and t.pods[t.next].created <= w.time do
     come(w, t.pods[t.next])
     t.next = t.next + 1

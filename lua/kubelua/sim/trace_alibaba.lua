@@ -61,7 +61,7 @@ local function uses(dir, wanted, from, to)
   end
   for _, list in pairs(out) do
     if list.before then list[#list + 1] = { 0, list.before[2] } end
-    table.sort(list, function(a, b) return a[1] < b[1] end)
+    table.sort(list, function(a, b) return a[1] < b[1] or a[1] == b[1] and a[2] < b[2] end)
   end
   return out
 end
@@ -76,7 +76,10 @@ local function containers(dir, settings, kept, from, to)
       out[#out + 1] = by_id[row[1]]
     end
   end
-  for id, list in pairs(uses(dir, by_id, from, to)) do by_id[id].uses = list end
+  for id, list in pairs(uses(dir, by_id, from, to)) do
+    for _, sample in ipairs(list) do sample[2] = by_id[id].cpu * sample[2] / 100 end
+    by_id[id].uses = list
+  end
   return out
 end
 

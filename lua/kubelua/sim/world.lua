@@ -41,7 +41,7 @@ local NODE_COLUMNS = {
 local POD_COLUMNS = {
   "name", "namespace", "class", "cpu", "memory", "app", "node", "state", "created", "placed", "work", "done",
   "used", "sum", "ends", "restarts", "foreign", "object", "labels",
-  "quota",
+  "quota", "uid",
 }
 
 local function columns(names)
@@ -59,7 +59,7 @@ function M.new(sim, settings, seed)
     sim = sim, settings = settings, seed = seed, start = sim:now(), time = 0,
     nodes = columns(NODE_COLUMNS), pods = columns(POD_COLUMNS), node_of = {}, pod_of = {},
     pending = {}, ending = {}, evictions = {}, factor = {}, phases = {}, boost = {}, uids = 0, reported = 0,
-    replicas = {}, resized = {}, heirs = {},
+    replicas = {}, resized = {}, heirs = {}, namesakes = {},
     means = { node = { sum = {} }, memory = { sum = {} }, pod = { sum = {} } },
     sums = { evicted = 0, lost_work = 0, finished = 0, waited = {}, oom = 0, nowhere = 0, failed_nodes = 0 },
   }, W)
@@ -143,12 +143,21 @@ local function adopted_object(w, p)
   return o
 end
 
+-- Another one than that of an earlier pod of the same name.
+local function new_uid(w, p)
+  local base = ("pod-%s-%d"):format(w.pods.name[p], w.pods.restarts[p])
+  local n = w.namesakes[base] or 0
+  w.namesakes[base] = n + 1
+  return n == 0 and base or ("%s-%d"):format(base, n)
+end
+
 --- Pod p as the cluster shows it from now on.
 function W:put_pod(p)
   local pods = self.pods
   local o = pods.object[p] and adopted_object(self, p) or own_object(self, p)
   o.metadata.name, o.metadata.namespace = pods.name[p], pods.namespace[p]
-  o.metadata.uid = o.metadata.uid or ("pod-%s-%d"):format(pods.name[p], pods.restarts[p])
+  pods.uid[p] = o.metadata.uid or pods.uid[p] or new_uid(self, p)
+  o.metadata.uid = pods.uid[p]
   o.metadata.creationTimestamp = o.metadata.creationTimestamp or self:timestamp(pods.created[p])
   o.spec.nodeName = pods.node[p] ~= 0 and self.nodes.name[pods.node[p]] or nil
   o.status = status_of(self, p)
@@ -242,6 +251,7 @@ local function take_pod(w, o)
   if o.ends then w.ending[#w.ending + 1] = p end
   pods.restarts[p], pods.object[p], pods.foreign[p] = o.restarts or 0, o.object or false, o.foreign or false
   pods.labels[p] = o.labels or false
+  pods.uid[p] = pods.restarts[p] == 0 and o.object and o.object "metadata.uid" or false
   pods.quota[p] = o.labels and o.labels[quotas.LABEL]
     or o.object and o.object("metadata.labels", quotas.LABEL)
     or false
@@ -446,6 +456,9 @@ function W:hear()
     else
       local p = self.pod_of[view.metadata.namespace .. "/" .. view.metadata.name]
       local leaving = what == "DELETED" or view("metadata.deletionTimestamp") ~= nil
+      if what == "DELETED" and p and self.pods.uid[p] and view.metadata.uid ~= self.pods.uid[p] then
+        p = nil -- one with the same name, before it
+      end
       if p and leaving then
         self:evict(p, "evicted", what == "DELETED")
         moved = true

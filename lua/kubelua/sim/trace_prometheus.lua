@@ -1,0 +1,306 @@
+-- trace_prometheus.lua - a cluster out of what Prometheus recorded of it: answers of its `query_range`, one
+-- file for each of the queries below. Pods come and go, and use what they used.
+--
+-- A long span has several files of a query, such as cpu-1.json and cpu-2.json: Prometheus answers at most
+-- 11,000 samples of a series. What `promtool query range --format json` prints is read as well.
+
+local core = require "kubelua.core"
+local csv = require "kubelua.sim.csv"
+local dice = require "kubelua.sim.dice"
+
+local M = {}
+
+--- The files, and the queries that they answer: metrics of kube-state-metrics and of the kubelet (cAdvisor).
+M.QUERIES = {
+  { "nodes", 'sum by (node, resource) (kube_node_status_capacity{resource=~"cpu|memory"})' },
+  { "allocatable", 'sum by (node, resource) (kube_node_status_allocatable{resource=~"cpu|memory"})' },
+  { "pods", 'kube_pod_info unless on (namespace, pod, uid) \z
+    (kube_pod_status_phase{phase=~"Succeeded|Failed"} == 1)' },
+  { "requests", 'sum by (namespace, pod, resource) (kube_pod_container_resource_requests{\z
+    resource=~"cpu|memory|kubernetes_io_(batch|mid)_(cpu|memory)"})' },
+  { "cpu", 'sum by (namespace, pod) (rate(container_cpu_usage_seconds_total{container!=""}[5m]))' },
+  { "memory", 'sum by (namespace, pod) (container_memory_working_set_bytes{container!=""})' },
+  { "system", 'sum by (node) (rate(container_cpu_usage_seconds_total{id="/"}[5m])) - \z
+    sum by (node) (rate(container_cpu_usage_seconds_total{container!=""}[5m]))' },
+}
+
+M.ASSUMED = {
+  "of Prometheus: pods of priority class koord-batch, koord-free or koord-mid, or with requests of batch or \z
+    mid resources, are jobs that want all they request for as long as they were there; others are prod pods",
+  "of Prometheus: prod pods use what they used, and come on the node that they had; between two samples \z
+    they use what they used last, and those without samples follow the settings",
+  "of Prometheus: nodes are there from the beginning to the end; labels, taints and quotas are not recorded",
+}
+
+--- The commands that fetch all of it, for a shell.
+---@return string
+function M.commands()
+  local out = { [[
+#!/bin/sh
+# usage: PROMETHEUS=http://localhost:9090 START=2026-01-05T00:00:00Z END=2026-01-06T00:00:00Z sh THIS-FILE DIR
+set -eu
+fetch() {
+  curl -fsS -G "$PROMETHEUS/api/v1/query_range" --data-urlencode "query=$2" \
+    -d "start=$START" -d "end=$END" -d "step=${STEP:-60}" -o "$1"
+}
+mkdir -p "$1"
+]] }
+  for _, q in ipairs(M.QUERIES) do out[#out + 1] = ("fetch \"$1/%s.json\" '%s'\n"):format(q[1], q[2]) end
+  return table.concat(out)
+end
+
+-- ---------------------------------------------------------------- files
+
+-- The files of a query: NAME.json, or NAME-1.json and so on.
+local function files_of(dir, name)
+  local out, files = {}, core.tree(dir, ".json")
+  if not files then error(("--trace: cannot read %s"):format(dir), 0) end
+  for _, path in ipairs(files) do
+    local base = path:match "[^/]*$"
+    if base == name .. ".json" or base:match("^" .. name .. "%-[^/]*%.json$") then out[#out + 1] = path end
+  end
+  return out
+end
+
+local function content(path)
+  local file, why = io.open(path, "rb")
+  if not file then error("cannot read " .. why, 0) end
+  local text = file:read "a"
+  file:close()
+  return text
+end
+
+-- The series of a file: a view of a list.
+local function series_in(path)
+  local text = content(path)
+  local ok, v = pcall(core.decode, text)
+  if not ok then error(("%s: %s"):format(path, core.is_error(v) and v.message or tostring(v)), 0) end
+  if core.is_view(v) and (#v > 0 or text:match "^%s*%[") then return v end -- of promtool
+  if not core.is_view(v) then error(path .. ": expected an answer of Prometheus, a JSON object", 0) end
+  if v "status" == "error" then
+    error(("%s: Prometheus answered: %s"):format(path, tostring(v "error")), 0)
+  end
+  local kind, list = v "data.resultType", v "data.result"
+  if kind ~= "matrix" then
+    error(("%s: expected the answer of query_range (a matrix), got %s"):format(path,
+      type(kind) == "string" and "a " .. kind or "no data.resultType"), 0)
+  end
+  if not core.is_view(list) then error(path .. ": data.result: expected a list", 0) end
+  return list
+end
+
+local function read_values(values, fail)
+  local list = {}
+  if not core.is_view(values) then fail "values: expected a list" end
+  for k, pair in ipairs(values) do
+    local at, text = core.is_view(pair) and pair[1], core.is_view(pair) and pair[2]
+    local x = tonumber(text)
+    if type(at) ~= "number" or type(text) ~= "string" then
+      fail(("values[%d]: expected [seconds, \"number\"]"):format(k))
+    end
+    if x then list[#list + 1] = { at, x } elseif text ~= "NaN" and not text:match "^[+-]?Inf$" then
+      fail(("values[%d] is not a number: %q"):format(k, text))
+    end
+  end
+  return list
+end
+
+-- Calls fn(labels, { { unix time, number } ... }, fail) for each series of a query; each has the labels
+-- `wanted`.
+local function each(dir, query, wanted, fn)
+  local paths = files_of(dir, query[1])
+  if #paths == 0 then
+    error(("--trace: %s has no %s.json, the answer of query_range to: %s"):format(dir, query[1], query[2]), 0)
+  end
+  for _, path in ipairs(paths) do
+    for i, s in ipairs(series_in(path)) do
+      local function fail(why) error(("%s: series %d: %s"):format(path, i, why), 0) end
+      local labels = core.is_view(s) and s "metric"
+      if not core.is_view(labels) then fail "metric: expected an object" end
+      for _, name in ipairs(wanted) do
+        if type(labels(name)) ~= "string" then
+          fail(("the label %q is missing; the query is: %s"):format(name, query[2]))
+        end
+      end
+      fn(labels, read_values(s "values", fail), fail)
+    end
+  end
+end
+
+-- ---------------------------------------------------------------- what they say
+
+-- The largest that it was.
+local function most(list)
+  local out = 0
+  for _, v in ipairs(list) do out = math.max(out, v[2]) end
+  return out
+end
+
+-- Files may overlap: the same moment is in the same order each time.
+local function by_time(list)
+  table.sort(list, function(a, b) return a[1] < b[1] or a[1] == b[1] and a[2] < b[2] end)
+end
+
+-- Samples of several files of a query, of each name; cpu in milli-cores, memory in bytes.
+local function curves(dir, query, wanted, name_of, factor)
+  local out = {}
+  each(dir, query, wanted, function(labels, values)
+    local name = name_of(labels)
+    local list = out[name] or {}
+    out[name] = list
+    for _, v in ipairs(values) do list[#list + 1] = { v[1], math.max(0, v[2]) * factor } end
+  end)
+  for _, list in pairs(out) do by_time(list) end
+  return out
+end
+
+-- { [node] = { cpu, memory } }, in milli-cores and bytes.
+local function sizes(dir, query)
+  local out, names = {}, {}
+  each(dir, query, { "node", "resource" }, function(labels, values)
+    local name = labels.node
+    if not out[name] then
+      out[name] = { cpu = 0, memory = 0 }
+      names[#names + 1] = name
+    end
+    local what = labels.resource
+    if what == "cpu" then out[name].cpu = math.max(out[name].cpu, most(values) * 1000 // 1 | 0) end
+    if what == "memory" then out[name].memory = math.max(out[name].memory, most(values) // 1 | 0) end
+  end)
+  table.sort(names)
+  return out, names
+end
+
+local function key_of(labels) return labels.namespace .. "/" .. labels.pod end
+
+local OF_SET = { ReplicaSet = "^(.+)%-%w+$", Job = "^(.+)$", StatefulSet = "^(.+)$", DaemonSet = "^(.+)$" }
+
+-- Pods of a Deployment belong to one app, whatever the ReplicaSet of the day is called.
+local function app_of(labels)
+  local kind, name = labels "created_by_kind", labels "created_by_name"
+  local app = OF_SET[kind] and type(name) == "string" and (name:match(OF_SET[kind]) or name)
+  return csv.name(app or labels.pod)
+end
+
+local CLASS_OF = { ["koord-batch"] = "batch", ["koord-free"] = "batch", ["koord-mid"] = "mid" }
+
+-- { key, pod, namespace, node, class, app, times } of each pod, by its uid: a pod that waits for its node is
+-- another series until it has one.
+local function pods_in(dir)
+  local out, by_id, ended = {}, {}, -math.huge
+  each(dir, M.QUERIES[3], { "namespace", "pod" }, function(labels, values)
+    local id = ("%s %s"):format(key_of(labels), labels "uid" or "")
+    local p = by_id[id] or { key = key_of(labels), pod = labels.pod, namespace = labels.namespace,
+      class = CLASS_OF[labels "priority_class"], app = app_of(labels), times = {} }
+    if not by_id[id] then out[#out + 1] = p end
+    by_id[id] = p
+    local node = labels "node"
+    if node and node ~= "" then p.node = node end
+    for _, v in ipairs(values) do
+      p.times[#p.times + 1] = v[1]
+      ended = math.max(ended, v[1])
+    end
+  end)
+  return out, ended
+end
+
+-- The time from one sample to the next, which is the same in an answer.
+local function step_of(pods)
+  local step = math.huge
+  for _, p in ipairs(pods) do
+    table.sort(p.times)
+    for k = 2, #p.times do
+      local d = p.times[k] - p.times[k - 1]
+      if d > 0 then step = math.min(step, d) end
+    end
+  end
+  return step < math.huge and step or 60
+end
+
+-- { [key] = { [resource] = amount } }, the most that a pod asked for.
+local function requests_in(dir)
+  local out = {}
+  each(dir, M.QUERIES[4], { "namespace", "pod", "resource" }, function(labels, values)
+    local of = out[key_of(labels)] or {}
+    out[key_of(labels)] = of
+    of[labels.resource] = math.max(of[labels.resource] or 0, most(values))
+  end)
+  return out
+end
+
+--- All of a directory: { began, ended, nodes, pods, ... }, times in unix seconds; raises.
+function M.open(dir)
+  local t = {}
+  t.sizes, t.names = sizes(dir, M.QUERIES[1])
+  t.allocatable = sizes(dir, M.QUERIES[2])
+  t.pods, t.ended = pods_in(dir)
+  t.requests = requests_in(dir)
+  local function pod_name(labels) return key_of(labels) end
+  t.cpu = curves(dir, M.QUERIES[5], { "namespace", "pod" }, pod_name, 1000)
+  t.memory = curves(dir, M.QUERIES[6], { "namespace", "pod" }, pod_name, 1)
+  t.system = curves(dir, M.QUERIES[7], { "node" }, function(labels) return labels.node end, 1000)
+  t.step = step_of(t.pods)
+  t.began = t.ended
+  for _, p in ipairs(t.pods) do t.began = math.min(t.began, p.times[1] or t.began) end
+  if t.ended == -math.huge then
+    error(("--trace: %s has no pods: %s"):format(dir, files_of(dir, "pods")[1]), 0)
+  end
+  return t
+end
+
+-- What of a curve is in a span, from its beginning on; the first is the last one before it.
+local function span_of(list, from, to)
+  local out, before
+  out = {}
+  for _, v in ipairs(list or {}) do
+    if v[1] <= from then
+      before = v[2]
+    elseif v[1] < to then
+      out[#out + 1] = { v[1] - from, v[2] }
+    end
+  end
+  if before then table.insert(out, 1, { 0, before }) end
+  return out
+end
+
+--- Its nodes, with what they use for themselves.
+function M.nodes(t, _, from, to)
+  local out = {}
+  for _, name in ipairs(t.names) do
+    local size, has = t.sizes[name], t.allocatable[name] or {}
+    out[#out + 1] = { id = name, name = csv.name(name), cpu = size.cpu, memory = size.memory,
+      allocatable = has.cpu and { cpu = has.cpu, memory = has.memory },
+      system = t.system[name] and span_of(t.system[name], t.began + from, t.began + to) }
+  end
+  return out
+end
+
+-- Class and requests: those of batch and mid resources say it, where no priority class does.
+local function asked(t, p)
+  local has, class = t.requests[p.key] or {}, p.class
+  class = class or has.kubernetes_io_batch_cpu and "batch" or has.kubernetes_io_mid_cpu and "mid" or "prod"
+  local cpu, memory = has["kubernetes_io_" .. class .. "_cpu"], has["kubernetes_io_" .. class .. "_memory"]
+  return class, (cpu or (has.cpu or 0) * 1000) // 1 | 0, (memory or has.memory or 0) // 1 | 0
+end
+
+--- Those that are there at some moment of the span; of pods that never got a node the same share as of nodes.
+function M.pods(t, _, kept, share, from, to)
+  local out, start = {}, t.began + from
+  for _, p in ipairs(t.pods) do
+    local first, last = p.times[1], p.times[#p.times]
+    local ends = last and (last < t.ended and last + t.step or math.huge)
+    local here = last and first < t.began + to and ends > start
+    if here and (p.node and kept[p.node] or not p.node and dice.unit(0, dice.of(p.key), 7) < share) then
+      local class, cpu, memory = asked(t, p)
+      local prod = class == "prod"
+      out[#out + 1] = { name = csv.name(p.pod), namespace = csv.name(p.namespace), class = class, app = p.app,
+        cpu = cpu, memory = memory, created = math.max(0, first - start), ends = ends - start,
+        on = (prod or first <= start) and kept[p.node] or nil,
+        uses = prod and span_of(t.cpu[p.key], start, t.began + to) or nil,
+        holds = prod and span_of(t.memory[p.key], start, t.began + to) or nil }
+    end
+  end
+  return out
+end
+
+return M

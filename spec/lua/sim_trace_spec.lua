@@ -1,0 +1,183 @@
+--- sim_trace_spec.lua - clusters out of what Prometheus recorded and out of Alibaba's trace of 2023: what
+--- comes, uses and goes, and what is said of files that do not read.
+--- not in tsan: a simulation has one thread
+
+local core = require "kubelua.core"
+local process = require "support.process"
+local prometheus = require "kubelua.sim.trace_prometheus"
+local run = require "kubelua.sim.run"
+local settings = require "kubelua.sim.settings"
+
+local POLICIES = "controllers/koordinator/"
+
+local function simulated(trace, seconds, words)
+  local s = settings.defaults()
+  settings.words("the spec", words or "nodes=1", s)
+  return run.run { scripts = { POLICIES .. "noderesource.lua" }, crds = { POLICIES .. "crds" }, snapshot = {},
+    load = {}, settings = s, params = {}, colocation = {}, seconds = seconds, seed = 1, trace = trace }
+end
+
+local function text(result) return core.encode(core.value(result, "a result")) end
+
+local dirs = 0
+
+local function dir_of(files)
+  dirs = dirs + 1
+  local dir = ("%s/trace-%d"):format(process.tmpdir(), dirs)
+  process.run("mkdir -p " .. dir)
+  for name, content in pairs(files) do process.write(dir .. "/" .. name, content) end
+  return dir
+end
+
+-- Rows by their time.
+local function rows_of(r)
+  local out = {}
+  for _, row in ipairs(r.rows) do out[row.time] = row end
+  return out
+end
+
+describe("a trace of Prometheus", function()
+  local BEGAN = core.time("2026-03-02T10:00:00Z"):unix() // 1 | 0
+
+  -- A series: its labels, and { from, to, value } ..., a sample each minute.
+  local function series(labels, ...)
+    local values = {}
+    for _, part in ipairs { ... } do
+      for at = part[1], part[2], 60 do values[#values + 1] = { BEGAN + at, tostring(part[3]) } end
+    end
+    return { metric = labels, values = values }
+  end
+  local function answer(...)
+    return core.encode(core.value({ status = "success", data = { resultType = "matrix",
+      result = core.array { ... } } }, "an answer"))
+  end
+  local function info(name, node, class, from, to, uid)
+    return series({ __name__ = "kube_pod_info", namespace = "shop", pod = name, node = node, priority_class = class,
+      uid = uid or name, created_by_kind = "ReplicaSet", created_by_name = name:match "^(.*)%-" }, { from, to, 1 })
+  end
+  local function of(pod) return { namespace = "shop", pod = pod } end
+  local function asks(pod, resource, amount)
+    return series({ namespace = "shop", pod = pod, resource = resource }, { 0, 1800, amount })
+  end
+
+  local function sample(changes)
+    local files = {
+      ["nodes.json"] = answer(series({ node = "a", resource = "cpu" }, { 0, 1800, 16 }),
+        series({ node = "a", resource = "memory" }, { 0, 1800, 64 << 30 }),
+        series({ node = "b", resource = "cpu" }, { 0, 1800, 8 }),
+        series({ node = "b", resource = "memory" }, { 0, 1800, 32 << 30 })),
+      ["allocatable.json"] = answer(series({ node = "a", resource = "cpu" }, { 0, 1800, 15.5 }),
+        series({ node = "a", resource = "memory" }, { 0, 1800, 60 << 30 })),
+      ["pods.json"] = answer(info("web-7d9-x", "a", "koord-prod", 0, 1800), info("db-0", "b", "", 0, 600, "first"),
+        info("db-0", "b", "", 660, 1800, "second"), info("job-1", "", "koord-batch", 300, 300),
+        info("job-1", "a", "koord-batch", 360, 900)),
+      ["requests.json"] = answer(asks("web-7d9-x", "cpu", 4), asks("web-7d9-x", "memory", 8 << 30),
+        asks("db-0", "cpu", 2), asks("job-1", "kubernetes_io_batch_cpu", 1000),
+        asks("job-1", "kubernetes_io_batch_memory", 1 << 30)),
+      -- two answers of one query, the second of which begins where the first ends
+      ["cpu-1.json"] = answer(series(of "web-7d9-x", { 0, 600, 1.5 }), series(of "db-0", { 0, 600, "NaN" })),
+      ["cpu-2.json"] = answer(series(of "web-7d9-x", { 600, 1800, 3 }), series(of "db-0", { 660, 1800, 0.5 })),
+      ["memory.json"] = answer(series(of "web-7d9-x", { 0, 1800, 2 << 30 })),
+      -- as promtool prints it
+      ["system.json"] = core.encode(core.value({ series({ node = "a" }, { 0, 900, 0.25 }, { 960, 1800, 0.75 }) },
+        "an answer")),
+    }
+    for name, content in pairs(changes or {}) do files[name] = content or nil end
+    return { format = "prometheus", dir = dir_of(files), from = 0 }
+  end
+
+  it("has its nodes, and pods that use what they used", function()
+    local r = simulated(sample(), 1800)
+    assert.same({}, r.failed)
+    assert.same({ "a", "b" }, r.nodes)
+    local at = rows_of(r)
+    assert.equal(24, at[120].capacity)
+    -- web works half a minute after it came; db uses what the settings say until its use is known
+    assert.is_true(at[120].prod > 1.5 and at[120].prod < 3)
+    assert.equal(3 + 0.5, at[780].prod)
+    assert.same({ 2, 2, 3, 2 }, { at[240].running, at[720].running - 1, at[480].running, at[1080].running })
+    assert.equal(1, r.sums.jobs_done)
+    local said = table.concat(r.not_modelled, "\n")
+    for _, words in ipairs(prometheus.ASSUMED) do assert.truthy(said:find(words, 1, true)) end
+    assert.equal(text(r), text((simulated(sample(), 1800))))
+  end)
+
+  it("begins at its time; nodes report what pods held and what they used for themselves", function()
+    local s = settings.defaults()
+    local r = run.run { scripts = { POLICIES .. "noderesource.lua" }, crds = { POLICIES .. "crds" }, snapshot = {},
+      load = {}, settings = s, params = {}, colocation = {}, seconds = 1500, seed = 1, explain = "a",
+      trace = sample() }
+    local a = r.explanation
+    assert.equal("2026-03-02T10:25:00Z", a.time)
+    local calculated = table.concat(a.controllers[1].said, "\n")
+    -- a mean of 5 minutes: 3 cores of web, 0.75 of the system; capacity 16 of which 0.5 are not allocatable
+    assert.matches("podHPUsed:3000", calculated)
+    assert.matches("systemUsageOrNodeReserved:750", calculated)
+    assert.matches("nodeCapacity:16000", calculated)
+  end)
+
+  it("is cut by time and by nodes", function()
+    local later = sample()
+    later.from = 660
+    local at = rows_of(simulated(later, 900))
+    assert.equal(3 + 0.5, at[120].prod)
+    later.nodes = 1
+    local r = simulated(later, 900)
+    assert.same({ "a" }, r.nodes)
+    assert.equal(3, rows_of(r)[120].prod)
+  end)
+
+  it("that does not read says which file, and what its query is", function()
+    local function fails(changes, pattern)
+      local ok, why = pcall(simulated, sample(changes), 600)
+      assert.is_false(ok)
+      assert.truthy(tostring(why):find(pattern, 1, true), tostring(why))
+    end
+    local cpu = prometheus.QUERIES[5][2]
+    fails({ ["cpu-1.json"] = false, ["cpu-2.json"] = false },
+      "has no cpu.json, the answer of query_range to: " .. cpu)
+    fails({ ["pods.json"] = '{"status":"error","errorType":"bad_data","error":"parse error"}' },
+      "pods.json: Prometheus answered: parse error")
+    fails({ ["pods.json"] = '{"status":"success","data":{"resultType":"vector","result":[]}}' },
+      "pods.json: expected the answer of query_range (a matrix), got a vector")
+    fails({ ["pods.json"] = answer() }, "has no pods")
+    fails({ ["pods.json"] = "{" }, "pods.json: ")
+    fails({ ["pods.json"] = "5" }, "pods.json: expected an answer of Prometheus")
+    fails({ ["pods.json"] = "{}" }, "pods.json: expected the answer of query_range (a matrix), got no data.resultType")
+    fails({ ["nodes.json"] = answer() }, "has no nodes")
+    fails({ ["cpu-2.json"] = answer(series({ pod = "x" }, { 0, 0, 1 })) },
+      'cpu-2.json: series 1: the label "namespace" is missing; the query is: ' .. cpu)
+    fails({ ["cpu-2.json"] = answer(series(of "web-7d9-x", { 0, 0, 1 }), series(of "web-7d9-x", { 0, 0, "many" })) },
+      'cpu-2.json: series 2: values[1] is not a number: "many"')
+    fails({ ["cpu-2.json"] = answer { metric = of "x", values = { 5 } } },
+      'cpu-2.json: series 1: values[1]: expected [seconds, "number"]')
+    fails({ ["cpu-2.json"] = answer { metric = of "x" } }, "cpu-2.json: series 1: values: expected a list")
+  end)
+
+  it("with bytes that changed is read, or refused with its file", function()
+    local whole, seed, read = answer(info("web-1", "a", "", 0, 300), info("job-1", "a", "koord-batch", 0, 120)), 3, 0
+    local function up_to(n)
+      seed = (seed * 1103515245 + 12345) % (1 << 31)
+      return 1 + (seed >> 16) % n
+    end
+    local odd = { "{", "}", "[", "]", ":", "\n", " ", '"', "-", "5", "1e999", "null", "NaN", "\\" }
+    for _ = 1, 300 do
+      local at = up_to(#whole)
+      local trace = sample { ["pods.json"] = whole:sub(1, at - 1) .. odd[up_to(#odd)] .. whole:sub(at + up_to(3)) }
+      local ok, why = pcall(prometheus.open, trace.dir)
+      if ok then read = read + 1 else assert.matches("pods%.json", tostring(why)) end
+      process.run("rm -r " .. trace.dir)
+    end
+    assert.is_true(read > 10 and read < 300)
+  end)
+
+  it("has commands that fetch it, as the page has them", function()
+    local page = process.read "docs/whatif.md"
+    for _, q in ipairs(prometheus.QUERIES) do
+      assert.truthy(prometheus.commands():find(('fetch "$1/%s.json" \'%s\''):format(q[1], q[2]), 1, true))
+      assert.truthy(page:find(q[1] .. ".json", 1, true), q[1])
+      for metric in q[2]:gmatch "kube_[%l_]+" do assert.truthy(page:find(metric, 1, true), metric) end
+    end
+    assert.equal(0, select(2, process.run("sh -n " .. process.write(process.tmpname ".sh", prometheus.commands()))))
+  end)
+end)

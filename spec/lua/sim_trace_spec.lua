@@ -161,12 +161,12 @@ describe("a trace of Prometheus", function()
       return 1 + (seed >> 16) % n
     end
     local odd = { "{", "}", "[", "]", ":", "\n", " ", '"', "-", "5", "1e999", "null", "NaN", "\\" }
+    local trace = sample()
     for _ = 1, 300 do
       local at = up_to(#whole)
-      local trace = sample { ["pods.json"] = whole:sub(1, at - 1) .. odd[up_to(#odd)] .. whole:sub(at + up_to(3)) }
+      process.write(trace.dir .. "/pods.json", whole:sub(1, at - 1) .. odd[up_to(#odd)] .. whole:sub(at + up_to(3)))
       local ok, why = pcall(prometheus.open, trace.dir)
       if ok then read = read + 1 else assert.matches("pods%.json", tostring(why)) end
-      process.run("rm -r " .. trace.dir)
     end
     assert.is_true(read > 10 and read < 300)
   end)
@@ -179,5 +179,68 @@ describe("a trace of Prometheus", function()
       for metric in q[2]:gmatch "kube_[%l_]+" do assert.truthy(page:find(metric, 1, true), metric) end
     end
     assert.equal(0, select(2, process.run("sh -n " .. process.write(process.tmpname ".sh", prometheus.commands()))))
+  end)
+end)
+
+describe("a trace of Alibaba's form of 2023", function()
+  local NODES = "0,n1,0.1,0.2,1,0,0,0,0.5,0\n0,n2,0.1,0.2,0.5,0,0,0,0.25,0\n60,n1,0.1,0.2,1,0,0,0,0.5,0\n"
+    .. "60,n3,0.1,0.2,-1,0,0,0,-1,0\n"
+  local META = "create_timestamp,pod,cpu,memory,disk,cpu_limit,memory_limit,disk_limit,qos\n"
+    .. "-300,web,0.0625,0.0625,0,0.125,0.0625,0,LSR\n-300,old,0.0625,0.0625,0,0.125,0.0625,0,LS\n"
+    .. "300,job,0.03125,0.03125,0,0,0,0,BE\n400,unseen,0.03125,0.03125,0,0,0,0,\n"
+  local function usage(at, node, pod, share)
+    return ("%d,%s,%s,%s-app,0,%s,0,0,0,0,0,0,0,-1,,,,0,0,0\n"):format(at, node, pod, pod, share)
+  end
+  local function sample(changes)
+    local hours = { "", "" }
+    for at = -60, 1740, 60 do
+      local h = at < 900 and 1 or 2
+      hours[h] = hours[h] .. usage(at, "n1", "web", at < 600 and "0.25" or at == 660 and "-1" or "0.5")
+      if at <= 600 then hours[h] = hours[h] .. usage(at, "n2", "old", "0.125") end
+      if at >= 300 and at < 600 then hours[h] = hours[h] .. usage(at, "n2", "job", "0.9") end
+    end
+    local files = { ["node_resource_usage_0.csv"] = NODES, ["pod_meta_info.csv"] = META,
+      ["pod_resource_usage_0.csv"] = hours[1], ["pod_resource_usage_1.csv"] = hours[2] }
+    for name, content in pairs(changes or {}) do files[name] = content or nil end
+    return { format = "alibaba2023", dir = dir_of(files), from = 0 }
+  end
+  local SIZE = "cpu=64,memory=128Gi"
+
+  it("has machines, pods that use what it says, and jobs", function()
+    local r = simulated(sample(), 1800, SIZE)
+    assert.same({}, r.failed)
+    assert.same({ "n1", "n2" }, r.nodes) -- the size of n3 is missing
+    local at = rows_of(r)
+    assert.equal(48, at[120].capacity)
+    assert.equal(4 * 0.25 + 4 * 0.125, at[240].prod)
+    assert.equal(4 * 0.5, at[900].prod)
+    assert.same({ 2, 3, 1 }, { at[240].running, at[480].running, at[1080].running })
+    assert.equal(1, r.sums.jobs_done)
+    assert.matches("an amount of 1 is the setting cpu or memory", table.concat(r.not_modelled, "\n"))
+    assert.equal(text(r), text((simulated(sample(), 1800, SIZE))))
+  end)
+
+  it("is cut by time and by machines", function()
+    local later = sample()
+    later.from, later.nodes = 900, 1
+    local r = simulated(later, 600, SIZE)
+    assert.same({ "n1" }, r.nodes)
+    assert.equal(2, rows_of(r)[240].prod)
+  end)
+
+  it("that does not read says where", function()
+    local function fails(changes, pattern)
+      local ok, why = pcall(simulated, sample(changes), 600, SIZE)
+      assert.is_false(ok)
+      assert.truthy(tostring(why):find(pattern, 1, true), tostring(why))
+    end
+    fails({ ["pod_meta_info.csv"] = false }, "has no file *pod_meta_info*.csv")
+    fails({ ["pod_meta_info.csv"] = "pod,cpu\n" }, 'pod_meta_info.csv:1: the column "create_timestamp" is missing')
+    fails({ ["pod_meta_info.csv"] = META .. "1,web,2,0,0,0,0,0,LS\nx,web,0,0,0,0,0,0,LS\n" },
+      'pod_meta_info.csv:7: create_timestamp is not a number: "x"')
+    fails({ ["node_resource_usage_0.csv"] = NODES .. "0,n4,0,0,1,0,0,0,2,0\n" },
+      'node_resource_usage_0.csv:5: node_cpu_cores must be from 0 to 1, or -1: "2"')
+    fails({ ["pod_resource_usage_1.csv"] = usage(960, "n1", "web", "many") },
+      'pod_resource_usage_1.csv:1: pod_cpu_request_util is not a number: "many"')
   end)
 end)

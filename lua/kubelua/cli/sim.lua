@@ -28,8 +28,8 @@ M.options = {
   { "--recording", "FILE",
     "the cluster that `kubelua run --record FILE` recorded, and what happened to it; `replay` gives each \z
     run its recorded inputs, here decisions have consequences" },
-  { "--trace", "FORMAT:DIR", "nodes and pods from a published trace (openb, alibaba2018), or from what \z
-    Prometheus recorded (prometheus; --trace prometheus:help prints the commands that fetch it)" },
+  { "--trace", "FORMAT:DIR", "nodes and pods from a published trace (openb, alibaba2018, alibaba2023), or from \z
+    what Prometheus recorded (prometheus; --trace prometheus:help prints the commands that fetch it)" },
   { "--cut", "from=DURATION,nodes=N",
     "part of the trace or the recording: its start; of a trace the number of nodes, with the same share of \z
     pods" },

@@ -4,13 +4,26 @@ local core = require "kubelua.core"
 
 local M = {}
 
---- The one CSV file of a directory whose name has a word in it; raises.
-function M.find(dir, word)
+local function files_of(dir, word)
   local found, files = {}, core.tree(dir, ".csv")
   if not files then error(("--trace: cannot read %s"):format(dir), 0) end
   for _, path in ipairs(files) do
     if path:match("[^/]*$"):find(word, 1, true) then found[#found + 1] = path end
   end
+  return found
+end
+
+--- The CSV files of a directory whose names have a word in them; raises unless there is one.
+---@return string[]
+function M.files(dir, word)
+  local found = files_of(dir, word)
+  if #found == 0 then error(("--trace: %s has no file *%s*.csv"):format(dir, word), 0) end
+  return found
+end
+
+--- The only one of them; raises.
+function M.find(dir, word)
+  local found = files_of(dir, word)
   if #found ~= 1 then
     error(("--trace: %s must have one file *%s*.csv, it has %d"):format(dir, word, #found), 0)
   end
@@ -49,18 +62,28 @@ function M.rows(path)
 end
 
 --- The same with the words by the names of the first line; those that are wanted must be there.
---- row.number(name) reads one.
-function M.named(path, wanted)
+--- row.number(name) reads one. Where the first line has none of the names of `order` but as many words, all
+--- lines are rows in that order.
+---@param path string
+---@param wanted string[]
+---@param order string[]?
+function M.named(path, wanted, order)
   local next_row, at = M.rows(path), {}
   local head = next_row() or { fail = function(text) error(("%s:1: %s"):format(path, text), 0) end }
+  local first
   for i, name in ipairs(head) do at[name] = i end
+  if order and #head == #order and not at[order[1]] then
+    first, at = head, {}
+    for i, name in ipairs(order) do at[name] = i end
+  end
   for _, name in ipairs(wanted) do
     if not at[name] then head.fail(("the column %q is missing"):format(name)) end
   end
   return function()
-    local words = next_row()
+    local words = first or next_row()
+    first = nil
     if not words then return nil end
-    local row = {}
+    local row = { fail = words.fail }
     for _, name in ipairs(wanted) do row[name] = words[at[name]] or "" end
     function row.number(name) return words.number(at[name], name) end
     return row

@@ -17,6 +17,7 @@ local M = {}
 
 local FORMATS = {
   alibaba2018 = require "kubelua.sim.trace_alibaba",
+  alibaba2023 = require "kubelua.sim.trace_unified",
   openb = require "kubelua.sim.trace_openb",
   prometheus = prometheus,
 }

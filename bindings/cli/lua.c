@@ -32,7 +32,7 @@
 #include "terminal/converse.h"
 #include "terminal/shell.h"
 
-#define OWN_MAX 24
+#define OWN_MAX 32
 
 typedef union any {
     const char *text;

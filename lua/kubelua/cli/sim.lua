@@ -4,6 +4,7 @@ local bisect = require "kubelua.sim.bisect"
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
 local explain = require "kubelua.sim.explain"
+local export = require "kubelua.sim.export"
 local foresight = require "kubelua.sim.foresight"
 local junit = require "kubelua.cli.junit"
 local measure = require "kubelua.sim.measure"
@@ -28,8 +29,9 @@ M.options = {
   { "--recording", "FILE",
     "the cluster that `kubelua run --record FILE` recorded, and what happened to it; `replay` gives each \z
     run its recorded inputs, here decisions have consequences" },
-  { "--trace", "FORMAT:DIR", "nodes and pods from a published trace (openb, alibaba2018, alibaba2023), or from \z
-    what Prometheus recorded (prometheus; --trace prometheus:help prints the commands that fetch it)" },
+  { "--trace", "FORMAT:DIR", "nodes and pods from a published trace (openb, alibaba2018, alibaba2023), from \z
+    what Prometheus recorded (prometheus; --trace prometheus:help prints commands that fetch it), or from a \z
+    trace of SimKube (simkube:FILE)" },
   { "--cut", "from=DURATION,nodes=N",
     "part of the trace or the recording: its start; of a trace the number of nodes, with the same share of \z
     pods" },
@@ -50,6 +52,8 @@ M.options = {
   { "--explain", "KEY", "instead of the table: why a node (NAME) or a pod (NAMESPACE/NAME) is as it is: the \z
     last runs of that key, with what they calculated" },
   { "--at", "DURATION", "with --explain: at which moment (the end)", type = "duration" },
+  { "--export", "FORMAT:DIR", "instead of the table: the simulation for KWOK (kwok:DIR) or SimKube \z
+    (simkube:DIR), to confirm it on a real API server" },
   { "--output", "FORMAT", "plain, or json: results, or what --explain tells (plain)", brief = "-o",
     values = "plain json" },
   { "--predictors", nil,
@@ -345,6 +349,25 @@ local function explained(env, variants)
   return 0
 end
 
+-- One setting, one seed, for others to run.
+local function exported(env, variants)
+  local format, dir = export.read_option(env.options.export)
+  if #variants > 1 or (env.options.seeds or 1) > 1 then
+    common.usage "--export needs a single simulation: one value for each --set, one seed, no --against"
+  end
+  local cell, exporter = variants[1].cell, nil
+  local tell, done = progress(env)
+  run.run(cell, function(t) tell(t, cell.seconds) end, nil, function(w) exporter = export.new(w) end)
+  done()
+  make_dir(dir)
+  for _, f in ipairs(exporter:files(format)) do
+    write(("%s/%s"):format(dir, f[1]), f[2])
+    print(("wrote %s/%s"):format(dir, f[1]))
+  end
+  print("next: " .. export.words(format, dir))
+  return 0
+end
+
 -- Two settings, one seed: status 1 when they differ.
 local function bisected(env, variants)
   local o = env.options
@@ -397,6 +420,7 @@ function M.run(env)
     o.against and with_scheduler(common.scripts { o.against }, scheduler) or nil)
   if o.explain then return explained(env, variants) end
   if o.bisect then return bisected(env, variants) end
+  if o.export then return exported(env, variants) end
   if o.at then common.usage "--at goes with --explain" end
   local seeds, cells = o.seeds or 1, {}
   for _, v in ipairs(variants) do

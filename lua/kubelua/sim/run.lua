@@ -165,11 +165,13 @@ end
 ---@param cell kubelua.SimCell
 ---@param progress fun(seconds: number)?
 ---@param decided fun(w: kubelua.SimWorld)?
+---@param began fun(w: kubelua.SimWorld)?  called with what there is before anything happens
 ---@return table result  of texts, numbers, lists and tables of such
-function M.run(cell, progress, decided)
-  local began = core.monotonic()
+function M.run(cell, progress, decided, began)
+  local started = core.monotonic()
   core.stage_logs()
   local w, left_out = prepare(cell)
+  if began then began(w) end
   if decided then
     w.decided = decided
     w.sim:about "*"
@@ -216,7 +218,7 @@ function M.run(cell, progress, decided)
       refused = c.refused }
   end
   -- What it took is not part of the result: that is the same each time.
-  return result, { seconds = core.monotonic() - began, cpu = M.cpu(counts) }
+  return result, { seconds = core.monotonic() - started, cpu = M.cpu(counts) }
 end
 
 function M.cpu(counts)

@@ -6,11 +6,10 @@
 -- memory, created, ends[, on][, uses][, holds][, labels] } ... of a span of time; kept: the places of the
 -- nodes that are simulated, by id; share: their share of all; on: the place of its node; system, uses:
 -- { { second, milli-cores } ... }; holds: { { second, bytes } ... }. `it` is the directory, or what open(dir)
--- makes of it, whose began and ended are unix times.
+-- makes of it (or of a file), whose began and ended are unix times.
 
 local cluster = require "kubelua.sim.cluster"
 local core = require "kubelua.core"
-local prometheus = require "kubelua.sim.trace_prometheus"
 local suggest = require "kubelua.suggest"
 
 local M = {}
@@ -19,7 +18,8 @@ local FORMATS = {
   alibaba2018 = require "kubelua.sim.trace_alibaba",
   alibaba2023 = require "kubelua.sim.trace_unified",
   openb = require "kubelua.sim.trace_openb",
-  prometheus = prometheus,
+  prometheus = require "kubelua.sim.trace_prometheus",
+  simkube = require "kubelua.sim.trace_simkube",
 }
 
 --- What is assumed of a trace.

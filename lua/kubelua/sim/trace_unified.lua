@@ -1,6 +1,6 @@
--- trace_unified.lua - Alibaba's trace of 2023, of its unified scheduler: nodes, pods with their QoS class, and
--- what pods use. Its CSV files have these columns, by name or (without a first line of names) in this order;
--- each table may have many files, one for each hour:
+-- trace_unified.lua - Alibaba's trace of 2023, of its unified scheduler: nodes, pods with their QoS class,
+-- and what pods use. Its CSV files have these columns, by name or (without a first line of names) in this
+-- order; each table may have many files, one for each hour:
 --
 --   node_resource_usage   time, node, cores, memory of it, what it uses
 --   pod_meta_info         time of creation, pod, requests, QoS class
@@ -24,10 +24,10 @@ local USAGE = { "collect_timestamp", "node_name", "pod", "app_group", "pod_cpu_l
   "disk_psi", "web_qps", "qps", "rt" }
 
 M.ASSUMED = {
-  "of the trace: an amount of 1 is the setting cpu or memory, as how amounts were scaled was not published; a \z
-    cpu_request_util of 1 is the whole request",
-  "of the trace: pods of qos BE are batch jobs that run as long as they have samples at full speed, all others \z
-    are prod pods; pods without samples are left out",
+  "of the trace: an amount of 1 is the setting cpu or memory, as how amounts were scaled was not \z
+    published; a cpu_request_util of 1 is the whole request",
+  "of the trace: pods of qos BE are batch jobs that run as long as they have samples at full speed, all \z
+    others are prod pods; pods without samples are left out",
   "of the trace: between two samples a pod uses what it used last",
 }
 
@@ -74,8 +74,8 @@ function M.nodes(dir, settings)
   return out
 end
 
--- Of each pod on the kept nodes { node, app, first, last, uses } of a span, and the time of the last sample and
--- from one to the next.
+-- Of each pod on the kept nodes { node, app, first, last, uses } of a span, and the time of the last sample
+-- and from one to the next.
 local function samples(dir, kept, from, to)
   local out, latest, step = {}, -math.huge, math.huge
   for row in rows_of(dir, "pod_resource_usage", { "collect_timestamp", "node_name", "pod", "app_group",

@@ -41,7 +41,7 @@ local NODE_COLUMNS = {
 local POD_COLUMNS = {
   "name", "namespace", "class", "cpu", "memory", "app", "node", "state", "created", "placed", "work", "done",
   "used", "sum", "ends", "restarts", "foreign", "object", "labels",
-  "quota", "uid",
+  "quota", "uid", "left",
 }
 
 local function columns(names)
@@ -151,6 +151,13 @@ local function new_uid(w, p)
   return n == 0 and base or ("%s-%d"):format(base, n)
 end
 
+--- What pod p is made of, as a table of its own: name, node and status are not that.
+---@return table
+function W:manifest(p)
+  local object = self.pods.object[p]
+  return object and core.copy(object) or own_object(self, p)
+end
+
 --- Pod p as the cluster shows it from now on.
 function W:put_pod(p)
   local pods = self.pods
@@ -250,7 +257,7 @@ local function take_pod(w, o)
   pods.ends[p] = o.ends or false
   if o.ends then w.ending[#w.ending + 1] = p end
   pods.restarts[p], pods.object[p], pods.foreign[p] = o.restarts or 0, o.object or false, o.foreign or false
-  pods.labels[p] = o.labels or false
+  pods.labels[p], pods.left[p] = o.labels or false, false
   pods.uid[p] = pods.restarts[p] == 0 and o.object and o.object "metadata.uid" or false
   pods.quota[p] = o.labels and o.labels[quotas.LABEL]
     or o.object and o.object("metadata.labels", quotas.LABEL)
@@ -352,6 +359,7 @@ function W:leave_due()
   for _, p in ipairs(self.ending) do
     if pods.state[p] ~= "gone" and pods.ends[p] <= self.time then
       resize(self, p, -1)
+      pods.left[p] = pods.ends[p]
       take_away(self, p)
     elseif pods.state[p] ~= "gone" then
       stay[#stay + 1] = p
@@ -368,6 +376,7 @@ function W:leave(key)
   for k, other in ipairs(self.pending) do
     if other == p then table.remove(self.pending, k); break end
   end
+  self.pods.left[p] = self.time
   take_away(self, p)
 end
 
@@ -436,6 +445,13 @@ local function asked(view, class)
   return cpu, memory
 end
 
+--- Of a pod (or a template) that the simulation did not make: its class, and the cpu and memory it asks for.
+---@return string class, integer cpu, integer memory
+function M.asked_by(view)
+  local class = class_of(view)
+  return class, asked(view, class)
+end
+
 --- A pod that the simulation did not make: of a snapshot, or (foreign) of a controller under test.
 function W:adopt(view, foreign)
   local class = class_of(view)
@@ -451,9 +467,10 @@ function W:hear()
   local moved = false
   for _, news in ipairs(self.sim:news()) do
     local what, view = news[1], news[2]
+    if self.listener then self.listener(what, view) end
     if view.kind == "Node" then
       self:saw_node(view, what)
-    else
+    elseif view.kind == "Pod" then
       local p = self.pod_of[view.metadata.namespace .. "/" .. view.metadata.name]
       local leaving = what == "DELETED" or view("metadata.deletionTimestamp") ~= nil
       if what == "DELETED" and p and self.pods.uid[p] and view.metadata.uid ~= self.pods.uid[p] then

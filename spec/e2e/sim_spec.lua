@@ -157,7 +157,7 @@ spec:
     [SCRIPT .. " --trace prometheus:/no/such"] = "cannot read /no/such",
     [SCRIPT .. " --trace openb:/tmp --cut hours=3"] = "from=DURATION or nodes=NUMBER",
     [SCRIPT .. " --cut nodes=3"] = "%-%-cut needs %-%-trace",
-    ["--predictors --trace openb:/tmp"] = "reads no trace",
+    ["--predictors --trace openb:/no/such"] = "cannot read /no/such",
     ["--predictors --for 1h"] = "at least three days",
     ["--predictors " .. SCRIPT] = "runs without a script",
   } do

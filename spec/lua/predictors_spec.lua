@@ -2,7 +2,11 @@
 --- judged.
 --- not in tsan: it has one thread
 
+local core = require "kubelua.core"
+local foresight = require "kubelua.sim.foresight"
 local predictors = require "kubelua.sim.predictors"
+local process = require "support.process"
+local settings = require "kubelua.sim.settings"
 
 local function by_name(name)
   for _, p in ipairs(predictors.list) do
@@ -107,5 +111,86 @@ describe("the oracle", function()
     assert.near(0.1, judged["borg-default"].savings, 1e-9)
     -- and the most that was seen from there to where it comes
     assert.near(10 / 90, judged["max-seen"].violation, 1e-9)
+  end)
+end)
+
+describe("predictors over what was recorded", function()
+  local DAYS = 3
+  local SECONDS = DAYS * 86400
+
+  local function cell(more)
+    local out = { crds = {}, snapshot = {}, settings = settings.defaults(), seed = 1, seconds = SECONDS }
+    for k, v in pairs(more) do out[k] = v end
+    return out
+  end
+
+  -- A machine whose pods use 1 core, and each night for an hour 3.
+  local function use(t) return t % 86400 < 3600 and 3 or 1 end
+
+  local function judged(more)
+    local rows, machines, said = foresight.run(cell(more))
+    local by = {}
+    for _, r in ipairs(rows) do by[r.name] = r end
+    return by, machines, said
+  end
+
+  it("of a trace judge the pods that were there all the time", function()
+    local dir = process.tmpdir() .. "/predicted"
+    process.run("mkdir -p " .. dir)
+    process.write(dir .. "/machine_meta.csv", "m_1,0,1,1,16,100,USING\nm_2,0,1,1,16,100,USING\n")
+    process.write(dir .. "/container_meta.csv", "c_1,m_1,0,a,started,400,400,1\nc_2,m_2,0,a,started,400,400,1\n")
+    process.write(dir .. "/batch_task.csv", "")
+    local lines = {}
+    for t = 0, SECONDS, 300 do lines[#lines + 1] = ("c_1,m_1,%d,%d,3,,,,,,\n"):format(t, use(t) * 25) end
+    process.write(dir .. "/container_usage.csv", table.concat(lines))
+    local by, machines, said = judged { trace = { format = "alibaba2018", dir = dir, from = 0 } }
+    assert.equal(1, machines)
+    assert.equal("of 1 prod pods that were there all the time; 1 others are left out", said)
+    -- of four cores the day's peak is three
+    assert.equal(25, by.oracle.savings)
+    assert.same({ 0, 0 }, { by.limit.savings, by.limit.violation })
+    assert.equal(17.5, (by.seasonal.savings * 1e6 + 0.5) // 1 / 1e6)
+    assert.equal(0, by.seasonal.violation)
+    assert.is_true(by["n-sigma"].violation > 50)
+  end)
+
+  it("of a recording follow what nodes reported", function()
+    local out = {}
+    local function tell(t, template, name, o)
+      out[#out + 1] = ("---\n%s"):format(core.to_yaml(core.value({ apiVersion = "action.kwok.x-k8s.io/v1alpha1",
+        kind = "ResourcePatch", resource = template, target = { name = name }, method = "create",
+        durationNanosecond = t * 1000000000, template = o }, "a change")))
+    end
+    local function pod(name)
+      return { apiVersion = "v1", kind = "Pod", metadata = { name = name, namespace = "default" },
+        spec = { nodeName = "a", priority = 9000, containers = { { name = "m", image = "i",
+          resources = { requests = { cpu = "4", memory = "1Gi" } } } } } }
+    end
+    for _, o in ipairs { { apiVersion = "v1", kind = "Node", metadata = { name = "a" },
+      status = { capacity = { cpu = "16", memory = "64Gi" } } }, pod "steady", pod "silent" } do
+      out[#out + 1] = "---\n" .. core.to_yaml(core.value(o, "an object"))
+    end
+    for t = 0, SECONDS + 600, 1800 do
+      tell(t, { group = "slo.koordinator.sh", version = "v1alpha1", resource = "nodemetrics" }, "a",
+        { apiVersion = "slo.koordinator.sh/v1alpha1", kind = "NodeMetric", metadata = { name = "a" },
+          status = { nodeMetric = core.object {}, podsMetric = { { name = "steady", namespace = "default",
+            podUsage = { resources = { cpu = ("%dm"):format(use(t) * 1000) } } } } } })
+    end
+    local path = process.write(process.tmpname ".yaml", table.concat(out))
+    local by, machines, said = judged { recording = { path = path, from = 0 } }
+    assert.equal(1, machines)
+    assert.equal("of 1 prod pods that were there all the time; 1 others are left out", said)
+    assert.equal(25, by.oracle.savings)
+    assert.equal(0, by.seasonal.violation)
+  end)
+
+  it("say so when no use is known", function()
+    local dir = process.tmpdir() .. "/unused"
+    process.run("mkdir -p " .. dir)
+    process.write(dir .. "/node.csv", "sn,cpu_milli,memory_mib\na,16000,65536\n")
+    process.write(dir .. "/pod.csv", "name,cpu_milli,memory_mib,qos,creation_time,deletion_time\np,1000,1024,LS,0,\n")
+    local ok, why = pcall(judged, { trace = { format = "openb", dir = dir, from = 0 } })
+    assert.is_false(ok)
+    assert.matches("no prod pod was there all the time with its use", tostring(why))
   end)
 end)

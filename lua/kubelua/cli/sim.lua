@@ -57,7 +57,7 @@ M.options = {
   { "--output", "FORMAT", "plain, or json: results, or what --explain tells (plain)", brief = "-o",
     values = "plain json" },
   { "--predictors", nil,
-    "without a script: compare how well predictors foresee the peaks of the next day (7d)",
+    "without a script: compare how well predictors foresee the peaks of the next day (7d, or the recording)",
     type = "flag" },
   { "--crds", "FILE|DIR", "definitions of kinds (may be repeated; crds/ and crd.yaml beside a script are \z
     always used)",
@@ -306,23 +306,22 @@ local function predict(env)
   local o = env.options
   if #env.words > 0 then common.usage "--predictors runs without a script" end
   if common.wants_json(env) then common.usage "--predictors has no JSON: --out DIR writes predictors.csv" end
-  if o.trace or o.recording then
-    common.usage "--predictors reads no trace and no recording; use --generate or --snapshot"
-  end
   local cell = base_cell(env, {})
-  cell.seconds = o["for"] or WEEK
+  local timed = cell.recording or cell.trace and trace.timed(cell.trace)
+  cell.seconds = o["for"] or timed and cell.seconds or WEEK
   if cell.seconds < 3 * DAY then
     common.usage "--predictors needs at least three days, to learn, to judge and to predict: --for 72h"
   end
   local tell, done = progress(env)
-  local rows, machines = foresight.run(cell, tell)
+  local rows, machines, said = foresight.run(cell, tell)
   done()
-  io.write(foresight.report(rows, machines, common.span(cell.seconds)))
+  local report = foresight.report(rows, machines, common.span(cell.seconds), said)
+  io.write(report)
   if o.out then
     make_dir(o.out)
     write(o.out .. "/predictors.csv", foresight.csv(rows))
     write(o.out .. "/predictors.html", page.plain("Predictors of cpu", command(env), foresight.chart(rows),
-      foresight.report(rows, machines, common.span(cell.seconds)) .. "\n" .. foresight.words(rows)))
+      report .. "\n" .. foresight.words(rows)))
     print(("report: %s/predictors.html"):format(o.out))
   end
   return 0

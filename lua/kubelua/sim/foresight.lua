@@ -6,8 +6,10 @@ local core = require "kubelua.core"
 local node = require "kubelua.sim.node"
 local dice = require "kubelua.sim.dice"
 local predictors = require "kubelua.sim.predictors"
+local recording = require "kubelua.sim.recording"
 local svg = require "kubelua.sim.svg"
 local text = require "kubelua.sim.text"
+local trace = require "kubelua.sim.trace"
 local world = require "kubelua.sim.world"
 
 local M = {}
@@ -36,21 +38,66 @@ local function machine_of(w, i, seconds)
   return m
 end
 
+-- The machines of recorded pods, with what these used: { node, cpu, curve } each, by node.
+local function recorded(list, seconds)
+  local machines, by_node = {}, {}
+  for _, p in ipairs(list) do
+    local m = by_node[p.node] or { limit = 0, limits = {}, samples = {}, curves = {} }
+    if not by_node[p.node] then machines[#machines + 1] = m end
+    by_node[p.node] = m
+    m.limits[#m.limits + 1], m.limit = p.cpu, m.limit + p.cpu
+    m.curves[#m.limits] = { at = 1, list = p.curve }
+  end
+  for _, m in ipairs(machines) do
+    for k = 0, seconds // predictors.STEP - 1 do
+      local uses = {}
+      for r, c in ipairs(m.curves) do
+        while c.list[c.at + 1] and c.list[c.at + 1][1] <= k * predictors.STEP do c.at = c.at + 1 end
+        uses[r] = c.list[c.at][2]
+      end
+      m.samples[#m.samples + 1] = uses
+    end
+  end
+  return machines
+end
+
+-- How many machines there are, a function that makes the i-th, and what to say of them.
+local function machines_of(cell)
+  if not cell.trace and not cell.recording then
+    local sim = core.sim(0.0, cell.seed)
+    for _, path in ipairs(cell.crds) do sim:load_path(path) end
+    local w = world.new(sim, cell.settings, cell.seed)
+    if #cell.snapshot > 0 then cluster.load(w, cell.snapshot) else cluster.generate(w) end
+    return w.nodes.n, function(i) return machine_of(w, i, cell.seconds) end
+  end
+  local list, others
+  if cell.trace then
+    list, others = trace.usage(cell.trace, cell.settings, cell.seconds)
+  else
+    list, others = recording.usage(recording.read(cell.recording.path), cell.recording.from, cell.seconds)
+  end
+  if #list == 0 then
+    error("no prod pod was there all the time with its use: nothing can be predicted", 0)
+  end
+  local machines = recorded(list, cell.seconds)
+  return #machines, function(i) return machines[i] end,
+    ("of %d prod pods that were there all the time; %d others are left out"):format(#list, others)
+end
+
 local function percentile(sorted, q) return sorted[math.max(1, math.ceil(q * #sorted))] end
 
 --- { { name, words, violation, worst, severity, savings, machines } ... }: means over machines; worst: of the
---- worst machine but for one in a hundred; machines: their violation rates, sorted. The oracle is last.
+--- worst machine but for one in a hundred; machines: their violation rates, sorted. The oracle is last. Then
+--- the number of machines, and what is to be said of their pods.
+---@return table[] rows, integer machines, string? said
 function M.run(cell, progress)
-  local sim = core.sim(0.0, cell.seed)
-  for _, path in ipairs(cell.crds) do sim:load_path(path) end
-  local w = world.new(sim, cell.settings, cell.seed)
-  if #cell.snapshot > 0 then cluster.load(w, cell.snapshot) else cluster.generate(w) end
+  local n, machine, said = machines_of(cell)
   local horizon, rows, machines = DAY // predictors.STEP | 0, {}, 0
   for i, p in ipairs(predictors.list) do rows[i] = { name = p[1], words = p[3] } end
   rows[#rows + 1] = { name = "oracle", words = "who knows the next day" }
   for _, r in ipairs(rows) do r.violation, r.severity, r.savings, r.machines, r.wrong = 0, 0, 0, {}, 0 end
-  for i = 1, w.nodes.n do
-    local m = machine_of(w, i, cell.seconds)
+  for i = 1, n do
+    local m = machine(i)
     if m.limit > 0 then
       machines = machines + 1
       local judged = predictors.judge(m, horizon + 1, horizon)
@@ -61,7 +108,7 @@ function M.run(cell, progress)
         if j.violation > 0 then r.wrong, r.severity = r.wrong + 1, r.severity + j.severity end
       end
     end
-    if progress then progress(i, w.nodes.n) end
+    if progress then progress(i, n) end
   end
   if machines == 0 then error("no prod pod requests cpu: nothing can be predicted", 0) end
   for _, r in ipairs(rows) do
@@ -70,7 +117,7 @@ function M.run(cell, progress)
     table.sort(r.machines)
     r.worst = 100 * percentile(r.machines, 0.99)
   end
-  return rows, machines
+  return rows, machines, said
 end
 
 -- Nobody has more savings at fewer violations.
@@ -86,11 +133,15 @@ local function mark(rows)
 end
 
 --- The table for a terminal.
-function M.report(rows, machines, span)
+---@param said string?
+function M.report(rows, machines, span, said)
   mark(rows)
-  local out = { ("predictors of cpu: %s on %d machines, each judged by the day after"):format(span, machines),
-    "",
-    ("%-18s %10s %11s %10s %10s"):format("", "savings %", "violation %", "worst %", "severity %") }
+  local out = {}
+  out[1] = ("predictors of cpu: %s on %d machines, each judged by the day after"):format(span, machines)
+  out[#out + 1] = said
+  out[#out + 1] = ""
+  out[#out + 1] = ("%-18s %10s %11s %10s %10s"):format("", "savings %", "violation %", "worst %",
+    "severity %")
   for _, r in ipairs(rows) do
     out[#out + 1] = ("%s %-16s %10s %11s %10s %10s"):format(r.front and "*" or " ", r.name,
       text.number(r.savings),

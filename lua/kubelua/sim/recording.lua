@@ -7,6 +7,7 @@
 local cluster = require "kubelua.sim.cluster"
 local core = require "kubelua.core"
 local kwok = require "kubelua.sim.kwok"
+local world = require "kubelua.sim.world"
 
 local M = {}
 
@@ -190,6 +191,47 @@ function M.reported(w, o)
   nodes.reported_cpu[i] = milli(usage, "cpu")
   nodes.reported_memory[i] = usage and usage.memory and core.qty(usage.memory):value() or 0
   nodes.since_cpu[i], nodes.since_memory[i] = 0, 0
+end
+
+--- What prod pods used, as nodes reported it, that were there from a moment (`from` seconds after the
+--- beginning) for so many seconds: { node, cpu, curve = { { second, milli-cores } ... } } each; how many prod
+--- pods were not.
+---@param r { began: number, events: table[] }
+---@return table[], integer
+function M.usage(r, from, seconds)
+  local start, curves, of, order, out, others = r.began + from, {}, {}, {}, {}, 0
+  local function report(e)
+    for _, pod in ipairs(e.object("status.podsMetric") or {}) do
+      local key = ("%s/%s"):format(pod("namespace") or "default", pod "name")
+      curves[key] = curves[key] or {}
+      table.insert(curves[key], { e.at - start, milli(pod "podUsage.resources", "cpu") })
+    end
+  end
+  for _, e in ipairs(r.events) do
+    if e.at > start + seconds then break end
+    local key = e.gone or key_of(e.object)
+    if e.kind == METRIC and e.object and e.object "status.nodeMetric" then
+      named(METRIC, key, report, e)
+    elseif e.kind == POD and e.object then
+      local p = of[key] or { first = e.at, key = key }
+      if not of[key] then order[#order + 1] = p end
+      of[key], p.object = p, e.object
+    elseif e.kind == POD and of[key] then
+      of[key].gone = e.at
+      of[key] = nil
+    end
+  end
+  for _, p in ipairs(order) do
+    local class, cpu
+    named(POD, p.key, function() class, cpu = world.asked_by(p.object) end)
+    local node, curve = p.object "spec.nodeName", curves[p.key]
+    if class == "prod" and node and curve and cpu > 0 and p.first <= start and not p.gone then
+      out[#out + 1] = { node = node, cpu = cpu, curve = curve }
+    elseif class == "prod" then
+      others = others + 1
+    end
+  end
+  return out, others
 end
 
 local changed = {}

@@ -108,6 +108,32 @@ function M.begin(w, trace, seconds, opened)
   end)
 end
 
+--- Whether a trace says when it began and ended.
+function M.timed(trace) return FORMATS[trace.format].open ~= nil end
+
+--- What prod pods used that were there from the beginning to the end: { node, cpu, curve = { { second,
+--- milli-cores } ... } } each, node: a name; how many were not.
+---@return table[], integer
+function M.usage(trace, settings, seconds)
+  local format, kept, out, others = FORMATS[trace.format], {}, {}, 0
+  local it, from, to = M.open(trace) or trace.dir, trace.from, trace.from + seconds
+  local all = format.nodes(it, settings, from, to)
+  local n = math.min(trace.nodes or #all, #all)
+  for k = 1, n do
+    local one = all[1 + (k - 1) * #all // n]
+    kept[one.id] = one.name
+  end
+  for _, o in ipairs(format.pods(it, settings, kept, n / math.max(1, #all), from, to)) do
+    local whole = o.on and o.uses and #o.uses > 0 and o.created == 0 and o.ends >= seconds
+    if whole and o.class == "prod" and o.cpu > 0 then
+      out[#out + 1] = { node = o.on, cpu = o.cpu, curve = o.uses }
+    elseif o.class == "prod" then
+      others = others + 1
+    end
+  end
+  return out, others
+end
+
 -- What is used now of which the use is in the trace. A pod that starts again elsewhere follows its model.
 local function use(w)
   for _, f in ipairs(w.trace.followed) do

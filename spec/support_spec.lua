@@ -62,6 +62,41 @@ describe("waiting", function()
   end)
 end)
 
+describe("cores", function()
+  -- What each look says of idle and nice seconds of all cores until then.
+  local function watch(looks)
+    local i = 0
+    return require("support.cores").watch(function()
+      i = i + 1
+      return looks[i] and ("cpu  900 %d 300 %d 0 0 0 0 0 0\ncpu0 1 2 3 4 5\n"):format(looks[i].nice or 0,
+        looks[i].idle or 0)
+    end)
+  end
+
+  it("have room when half of one was idle, or compiled what has time", function()
+    local has_room = watch { {}, { idle = 49 }, { idle = 99 }, { idle = 99, nice = 50 } }
+    assert.is_false(has_room(10))
+    assert.is_false(has_room(11))
+    assert.is_true(has_room(12))
+    assert.is_true(has_room(13))
+  end)
+
+  it("have none before what was begun shows, nor by what was long ago", function()
+    local has_room = watch { {}, { idle = 100 }, { idle = 900 }, { idle = 1000 } }
+    assert.is_false(has_room(10))
+    assert.is_false(has_room(10.4))
+    assert.is_true(has_room(10.5))
+    assert.is_false(has_room(10.9))
+    assert.is_false(has_room(20))
+    assert.is_true(has_room(20.5))
+  end)
+
+  it("are unknown where the system does not tell", function()
+    local has_room = watch {}
+    for now = 1, 3 do assert.is_false(has_room(now)) end
+  end)
+end)
+
 describe("the runner", function()
   -- A build directory whose one test program is this shell script.
   local function run(script)
@@ -107,8 +142,12 @@ describe("the runner", function()
 end)
 
 describe("the runner of several files", function()
+  -- One core, which is always idle.
+  local IDLE = [[OMP_NUM_THREADS=1 lua5.4 -e 'package.preload["support.cores"] = function()
+    return { watch = function() return function() return true end end } end']]
+
   -- Specs by name, each with a diary that all write to; returns what the runner said, its status and the
-  -- diary.
+  -- diary. Without `jobs` it has one core, which is always idle.
   local function run(specs, jobs, seconds, options)
     local build = process.tmpname ""
     process.run("mkdir -p " .. build .. "/spec")
@@ -129,9 +168,9 @@ it("is one", function() say "begins"; %s say "ends" end)
       process.write(build .. "/spec/seconds", table.concat(lines))
     end
     local relative = build:gsub("^" .. process.run("pwd"):gsub("%s+$", ""):gsub("%p", "%%%0") .. "/", "")
-    local out,
-      code = process.run(("lua5.4 spec/support/run.lua --variant release --build %s --jobs %d %s"):format(
-      relative, jobs, (options or "") .. " " .. table.concat(words, " ")))
+    local out, code = process.run(("%s spec/support/run.lua --variant release --build %s %s %s %s"):format(
+      jobs and "lua5.4" or IDLE, relative, jobs and "--jobs " .. jobs or "", options or "",
+      table.concat(words, " ")))
     local text = process.read(diary)
     process.run("rm -rf " .. process.quote(build))
     return out, code, text
@@ -146,6 +185,15 @@ it("is one", function() say "begins"; %s say "ends" end)
     assert.equal(0, code, out)
     assert.truthy(out:find("3 passed, 0 failed", 1, true), out)
     assert.truthy(diary:find "ends\nfirst begins\nfirst ends\n$", diary)
+  end)
+
+  it("has more than there are cores while one is idle", function()
+    local out, code = run({
+      one = { body = 'wait.until_true(20, "the other", function() return said "two begins" end);' },
+      two = { body = 'wait.until_true(20, "the other", function() return said "one begins" end);' },
+    })
+    assert.equal(0, code, out)
+    assert.truthy(out:find(" s, 1 to 3 side by side", 1, true), out)
   end)
 
   it("gives each a directory and ports of its own", function()

@@ -20,7 +20,8 @@ end
 local function common(s)
   local words = { "--max-time 60" }
   if s.token then
-    words[2] = "-H " .. process.quote("Authorization: Bearer " .. s.token) .. " --cacert " .. process.quote(s.ca)
+    words[2] = "-H " .. process.quote("Authorization: Bearer " .. s.token)
+    words[3] = "--cacert " .. process.quote(s.ca)
   end
   return table.concat(words, " ")
 end

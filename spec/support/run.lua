@@ -8,8 +8,9 @@
 -- Both kinds speak TAP. A sanitizer's report in any process that the specs started is a failure, too, and
 -- so is a report of values that were alive at a process's end, which debug builds make.
 --
--- Files run side by side, as many as there are cores (--jobs N), the longest of the last run first. Each
--- has a directory, reports and ports of its own. A file that asks for the real API server has one to itself
+-- Files run side by side, the longest of the last run first: as many as there are cores, and more while a
+-- core is idle, for specs wait more than they compute (support/cores.lua); or N of them (--jobs N). Each has
+-- a directory, reports and ports of its own. A file that asks for the real API server has one to itself
 -- while it runs. A file with a line
 --   alone: WHY
 -- among its comments runs at the end, with no other beside it. A file with a line
@@ -29,6 +30,7 @@
 
 package.path = "spec/?.lua;" .. package.path
 local lfs = require "lfs"
+local cores = require "support.cores"
 local process = require "support.process"
 local servers = require "support.servers"
 local wait = require "support.wait"
@@ -193,6 +195,11 @@ local env = {
 -- hardly begin at the same.
 local PORTS = { first = 20000, count = 30, each = 400 }
 local first_block = math.random(0, PORTS.count - 1)
+
+-- Files that run side by side while cores are idle. Half of the blocks are for files, half for servers.
+local EACH_CORE = 3
+local lanes = options.jobs and jobs or math.max(jobs, math.min(jobs * EACH_CORE, PORTS.count // 2))
+local has_room = cores.watch(function() return process.read "/proc/stat" end)
 
 local function ports(slot)
   local from = PORTS.first + (first_block + slot) % PORTS.count * PORTS.each
@@ -384,19 +391,28 @@ local LOOK = 0.02           -- seconds between two looks at what runs
 local SERVER_LOOK = 0.5     -- seconds between two questions to a real API server that starts
 local SERVER_LIMIT = 120    -- seconds until it answers
 
+local function begin_server(reals)
+  local ok, server = pcall(servers.begin_shared, ports(lanes + #reals + 1))
+  reals[#reals + 1] = { starting = true, server = ok and server, why = not ok and server, began = wait.now(),
+    looked = 0 }
+end
+
 -- One real API server for each file that may use one at the same time. They start while files run that need
 -- none.
 local function start_servers(queue)
-  local wanted, list = 0, {}
+  local reals = {}
   for _, file in ipairs(queue) do
-    if file.real then wanted = wanted + 1 end
+    if file.real and #reals < jobs then begin_server(reals) end
   end
-  for i = 1, math.min(wanted, jobs) do
-    local ok, server = pcall(servers.begin_shared, ports(jobs + i))
-    list[i] = { starting = true, server = ok and server, why = not ok and server, began = wait.now(),
-      looked = 0 }
+  return reals
+end
+
+-- One more, where the file that is next waits for nothing else.
+local function add_server(file, reals)
+  for _, real in ipairs(reals) do
+    if real.starting or not real.busy then return end
   end
-  return list
+  if file.real and not file.alone and #reals < lanes then begin_server(reals) end
 end
 
 -- Whether a server that starts is there; why not, where it never will be.
@@ -440,19 +456,26 @@ end
 
 local function run_all(queue)
   local reals, slots, running, alone = start_servers(queue), {}, 0, false
+  local function start_next(slot)
+    local file, server = next_file(queue, running, reals)
+    if not file then return end
+    if server then server.busy = true end
+    slots[slot], running, alone = start(file, slot, server), running + 1, file.alone
+  end
   repeat
-    for slot = 1, jobs do
+    for slot = 1, lanes do
       local job = slots[slot]
       if job and not job.process:alive() then
         finish(job)
         if job.server then job.server.busy = false end
         slots[slot], running, alone = nil, running - 1, false
       end
-      if not slots[slot] and not alone then
-        local file, server = next_file(queue, running, reals)
-        if file then
-          if server then server.busy = true end
-          slots[slot], running, alone = start(file, slot, server), running + 1, file.alone
+      if not slots[slot] and not alone and #queue > 0 then
+        if running < jobs then
+          start_next(slot)
+        elseif has_room(wait.now()) then
+          add_server(queue[1], reals)
+          start_next(slot)
         end
       end
     end
@@ -501,8 +524,8 @@ if #skips > 0 then
 end
 if files == 0 then print "no specs found" end
 if files > 1 then
-  print(("\n%d files in %.0f s, %d side by side; %.0f s of the processor"):format(files, wait.now() - began,
-    jobs, total_processor))
+  print(("\n%d files in %.0f s, %s side by side; %.0f s of the processor"):format(files, wait.now() - began,
+    lanes > jobs and ("%d to %d"):format(jobs, lanes) or jobs, total_processor))
 end
 print(("%d passed, %d failed%s"):format(total.passed, total.failed,
   total.skipped > 0 and (", %d skipped"):format(total.skipped) or ""))

@@ -1,0 +1,34 @@
+--- cores.lua - cores that nobody uses: whether one more file may run beside the others.
+--
+--   local has_room = cores.watch(function() return process.read "/proc/stat" end)
+--   if has_room(now) then ... one more ... end
+
+local M = {}
+
+local TICKS = 100           -- /proc/stat counts hundredths of a second
+local WINDOW = 0.5          -- seconds that are looked at together
+local STALE = 2             -- a longer window says little about now
+local ENOUGH = 0.5          -- idle cores
+
+-- Seconds of cores that were idle, or worked for who is nice: make, which compiles the next variant.
+local function idle_seconds(text)
+  local nice, idle, iowait = (text or ""):match "cpu +%d+ (%d+) %d+ (%d+) (%d+)"
+  return nice and (nice + idle + iowait) / TICKS
+end
+
+--- A function of a moment in seconds: whether half a core or more was idle since its last answer. It answers
+--- once in half a second, so that what was begun shows in the next answer; in between it says false.
+---@param read fun(): string?    the text of /proc/stat; without one nothing is idle
+function M.watch(read)
+  local last, before
+  return function(now)
+    local seconds = last and now - last or math.huge
+    if seconds < WINDOW then return false end
+    local after = idle_seconds(read())
+    local idle = before and after and (after - before) / seconds or 0
+    last, before = now, after
+    return seconds <= STALE and idle >= ENOUGH
+  end
+end
+
+return M

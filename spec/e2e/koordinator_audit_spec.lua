@@ -1,7 +1,7 @@
 -- koordinator_audit_spec.lua - the audit of nodes' agents in `kubelua run` on both API servers, with the real
 -- definitions of its kinds: it tells what would be done, does nothing, says it once, and needs no more rights
 -- than `kubelua rbac` prints.
--- not in tsan: policies are Lua; the threads under them are the scheduler's, too
+-- not in asan, tsan: policies are Lua; the quotas', migration's and scheduler's run on what C does below them
 
 local controller = require "support.controller"
 local policies = require "support.policies"

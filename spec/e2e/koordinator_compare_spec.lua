@@ -2,7 +2,7 @@
 -- both API servers: they tell what somebody else wrote otherwise, on nodes, to their agents and on quotas,
 -- their cases run in the fixture runner, they write nothing of theirs, and need no more rights than `kubelua
 -- rbac` prints.
--- not in tsan: policies are Lua; the threads under them are the scheduler's, too
+-- not in asan, tsan: policies are Lua; the quotas', migration's and scheduler's run on what C does below them
 
 local controller = require "support.controller"
 local fixtures = require "support.fixtures"

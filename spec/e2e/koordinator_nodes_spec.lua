@@ -1,7 +1,7 @@
 --- koordinator_nodes_spec.lua - what agents are told (nodeslo, nodemetric) in `kubelua run` on both API
 --- servers, with the real definitions: they converge, come to rest, take new logic in the middle, and need
 --- no more rights than `kubelua rbac` prints.
--- not in tsan: policies are Lua; the threads under them are the scheduler's, too
+-- not in asan, tsan: policies are Lua; the quotas', migration's and scheduler's run on what C does below them
 
 local controller = require "support.controller"
 local policies = require "support.policies"

@@ -1,7 +1,7 @@
 --- koordinator_profiles_spec.lua - colocation profiles as webhooks of `kubelua run` on both API servers, with
 --- the real definitions: new pods are colocated, pods that cannot be are refused, nodes are amplified, and
 --- new logic comes in the middle.
--- not in tsan: policies are Lua; the threads under them are the scheduler's, too
+-- not in asan, tsan: policies are Lua; the quotas', migration's and scheduler's run on what C does below them
 
 local kube = require "kubelua"
 local controller = require "support.controller"

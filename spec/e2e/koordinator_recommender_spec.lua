@@ -1,7 +1,7 @@
 -- koordinator_recommender_spec.lua - the recommender in `kubelua run` on both API servers, with the real
 -- definitions of its kinds: it fills a Recommendation, keeps what it learned in a ConfigMap that belongs to
 -- it, goes on from there after a restart, and needs no more rights than `kubelua rbac` prints.
--- not in tsan: policies are Lua; the threads under them are the scheduler's, too
+-- not in asan, tsan: policies are Lua; the quotas', migration's and scheduler's run on what C does below them
 
 local kube = require "kubelua"
 local controller = require "support.controller"

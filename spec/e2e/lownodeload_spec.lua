@@ -2,6 +2,7 @@
 --- its kinds: it makes the
 -- job that is due and no second one, remembers across a reload how often a node was overloaded, and needs
 -- no more rights than `kubelua rbac` prints.
+-- not in asan, tsan: policies are Lua; the quotas', migration's and scheduler's run on what C does below them
 
 local controller = require "support.controller"
 local kube = require "kubelua"

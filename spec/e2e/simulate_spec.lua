@@ -1,7 +1,7 @@
 --- simulate_spec.lua - stand-ins for a cluster (controllers/simulate): unmodified kubectl sees pods become
 --- ready, beside the embedded server by --simulate, and beside kube-apiserver as the scripts that they are,
 --- so that everything they write is what the real one takes.
--- not in tsan: minutes of scripts' Lua and kubectl; servers and managers have specs of their own
+-- not in asan, tsan: minutes of scripts' Lua and kubectl; servers and managers have specs of their own
 
 local json = require "dkjson"
 local process = require "support.process"

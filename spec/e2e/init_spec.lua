@@ -123,8 +123,12 @@ local function rooted(dir) return process.run("realpath " .. process.quote(dir))
 servers.only_real(function(name, start)
   describe("a project of kubelua init, at " .. name, function()
     local s
-    lazy_setup(function() s = start { own = true } end)
-    lazy_teardown(function() if s then s:stop() end end)
+    lazy_setup(function() s = start {} end)
+    lazy_teardown(function()
+      if not s then return end
+      s:kubectl("delete", "crd", "--wait=false", "greetings.first.example.com")
+      s:stop()
+    end)
 
     it("comes up with one command, may all that it does, and its pods can be asked why", function()
       local controller = require "support.controller"

@@ -24,7 +24,7 @@ servers.each(function(name, start)
   describe("a controller of " .. name .. " behind a load balancer without a backend", function()
     local server, client, ns, proxy, run
     lazy_setup(function()
-      server = start { own = true }
+      server = start {}
       client = controller.client(server)
       ns = controller.namespace(client, "pages")
     end)

@@ -314,6 +314,7 @@ static void nested(look *l, const kl_value *json)
         {"x-kubernetes-list-map-keys", "must be empty to be structural"},
         {"x-kubernetes-list-type", "must be undefined to be structural"},
         {"x-kubernetes-map-type", "must be undefined to be structural"},
+        {"x-kubernetes-validations", "must be empty to be structural"},
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         const kl_value *v = kl_value_get(json, words[i].key);

@@ -14,6 +14,9 @@
 #define KL_CEL_CALL_COST 1000000
 #define KL_CEL_OBJECT_COST 10000000
 #define KL_CEL_MATCH_COST 2500000
+/* What one rule of a schema, and all of them together, may cost at the worst. */
+#define KL_CEL_RULE_ESTIMATE 10000000
+#define KL_CEL_SCHEMA_ESTIMATE 100000000
 /* Of an expression and the `variables` that it uses, one in the other; there may be so many variables. */
 #define KL_CEL_LEVELS_MAX 1000
 #define KL_CEL_VARIABLES_MAX 1000
@@ -53,6 +56,8 @@ KL_NODISCARD kl_status kl_cel_compile(const kl_cel_env *env, const char *text, k
 void kl_cel_free(kl_cel *p);
 const kl_cel_type *kl_cel_type_of(const kl_cel *p);
 bool kl_cel_uses(const kl_cel *p, const char *variable);
+/* The most that one evaluation can cost, when its variables are of the type `root`. */
+uint64_t kl_cel_estimate(const kl_cel *p, const kl_cel_type *root);
 
 /* The value of a variable. */
 typedef struct kl_cel_var {

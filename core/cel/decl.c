@@ -119,7 +119,7 @@ static const kl__ctype *map(
     if (!item)
         return NULL;
     kl__ctype *t = sized(a, KL_C_MAP, 0, 2);
-    t->p[0] = sized(a, KL_C_STRING, REQUEST - 2, 2);
+    t->p[0] = sized(a, KL_C_STRING, 0, 2); /* apiserver has no bound of keys */
     t->p[1] = item;
     if (!limit(s, "maxProperties", &t->max))
         t->max = (REQUEST - 2) / (item->min + 6);
@@ -145,7 +145,7 @@ static void add(members *m, const char *key, size_t n, const kl__ctype *type)
 /* The fields of metadata that rules may use. */
 static const kl__ctype *metadata(kl__carena *a, const char *name)
 {
-    kl__ctype *t = sized(a, KL_C_OBJECT, UINT64_MAX, 2);
+    kl__ctype *t = sized(a, KL_C_OBJECT, 0, 2);
     members m = {.a = a, .v = kl__carena_alloc(a, 2 * sizeof(kl__cfield))};
     add(&m, "name", 4, sized(a, KL_C_STRING, REQUEST - 2, 2));
     add(&m, "generateName", 12, sized(a, KL_C_STRING, REQUEST - 2, 2));
@@ -184,7 +184,7 @@ static bool required(const kl_value *s, const char *key, size_t n)
 static const kl__ctype *object(kl__carena *a, const kl_value *s, bool root, const char *name, int depth)
 {
     const kl_value *properties = kl_value_get(s, "properties");
-    kl__ctype *t = sized(a, KL_C_OBJECT, UINT64_MAX, 2);
+    kl__ctype *t = sized(a, KL_C_OBJECT, 0, 2);
     members m = {.a = a, .v = kl__carena_alloc(a, (kl_value_len(properties) + 4) * sizeof(kl__cfield))};
     bool own = root && !typed(properties);
     for (size_t i = 0; i < kl_value_len(properties); i++) {
@@ -227,9 +227,9 @@ static const kl__ctype *decl(kl__carena *a, const kl_value *s, bool root, const 
         return kl_value_type(values) == KL_OBJECT ? map(a, s, values, name, depth + 1)
                                                   : object(a, s, root, name, depth + 1);
     return is(s, "string") ? text(a, s)
-        : is(s, "boolean") ? sized(a, KL_C_BOOL, INT64_MAX, 4)
-        : is(s, "number")  ? sized(a, KL_C_DOUBLE, INT64_MAX, 1)
-        : is(s, "integer") ? sized(a, KL_C_INT, INT64_MAX, 1)
+        : is(s, "boolean") ? sized(a, KL_C_BOOL, 0, 4)
+        : is(s, "number")  ? sized(a, KL_C_DOUBLE, 0, 1)
+        : is(s, "integer") ? sized(a, KL_C_INT, 0, 1)
                            : NULL;
 }
 

@@ -7,14 +7,26 @@
 
 #define KEY "x-kubernetes-validations"
 #define DEPTH_MAX 100
+#define DEAREST_MAX 4 /* rules that are named when all together cost too much */
 
 typedef struct maker {
     kl_cel_rules *r;
     kl_cel_complain *complain;
     void *arg;
     kl_buf path;
-    const char *forbidden; /* the place below which oldSelf has no counterpart, or NULL */
-    size_t wrong;
+    const char *forbidden;  /* the place below which oldSelf has no counterpart, or NULL */
+    size_t said, malformed; /* complaints, and those about forms: what is around these is not compiled */
+    bool accepted;
+    struct times { /* how many values a place has at most in an object */
+        bool bounded;
+        uint64_t n;
+    } times;
+    uint64_t total; /* of all estimates */
+    struct dear {
+        char *field;
+        uint64_t cost;
+    } dearest[DEAREST_MAX];
+    size_t ndearest;
 } maker;
 
 char *kl_cel_trimmed(const char *s)
@@ -32,7 +44,7 @@ char *kl_cel_trimmed(const char *s)
 static void KL_PRINTF(5, 6)
     blame(maker *m, const char *reason, size_t i, const char *part, const char *fmt, ...)
 {
-    m->wrong++;
+    m->said++;
     if (!m->complain)
         return;
     va_list ap;
@@ -98,6 +110,99 @@ static char *shown(const kl__crule *r)
     return kl_buf_take(&out);
 }
 
+/* ---------------------------------------------------------------- what rules may cost */
+
+static uint64_t product(uint64_t a, uint64_t b)
+{
+    uint64_t c;
+    return __builtin_mul_overflow(a, b, &c) ? UINT64_MAX : c;
+}
+
+/* How many values there are at most of each part of a value of this schema. */
+static struct times times_below(struct times around, const kl_value *schema)
+{
+    const char *type = kl_value_str_at(schema, "type", NULL);
+    bool list = type && !strcmp(type, "array"),
+         map = type && !strcmp(type, "object") && kl_value_get(schema, "additionalProperties");
+    int64_t n;
+    if (!around.bounded || (!list && !map))
+        return around;
+    if (!kl_value_int(kl_value_get(schema, list ? "maxItems" : "maxProperties"), &n))
+        return (struct times){.bounded = false};
+    return (struct times){true, product(around.n, n < 0 ? 0 : (uint64_t)n)};
+}
+
+static char *too_dear(const char *what, uint64_t cost, uint64_t limit)
+{
+    double factor = (double)cost / (double)limit;
+    char *by = factor > 100 ? kl_strdup("more than 100x")
+        : factor < 1.5      ? kl_sprintf("%fx", factor)
+                            : kl_sprintf("%.1fx", factor);
+    char *text = kl_sprintf(
+        "Forbidden: %s exceeds budget by factor of %s (try simplifying the rule, or adding "
+        "maxItems, maxProperties, and maxLength where arrays, maps, and strings are "
+        "declared)",
+        what, by);
+    kl_free(by);
+    return text;
+}
+
+/* A rule or messageExpression (`part`) that may cost so much. */
+static void count(maker *m, size_t i, const char *part, const char *what, uint64_t cost)
+{
+    if (cost > KL_CEL_RULE_ESTIMATE && !m->accepted) {
+        char *text = too_dear(what, cost, KL_CEL_RULE_ESTIMATE);
+        blame(m, "FieldValueForbidden", i, part, "%s", text);
+        kl_free(text);
+    }
+    m->total = m->total + cost < m->total ? UINT64_MAX : m->total + cost;
+    if (cost < KL_CEL_SCHEMA_ESTIMATE / 100)
+        return;
+    size_t at = m->ndearest;
+    while (at && m->dearest[at - 1].cost < cost)
+        at--;
+    if (at == DEAREST_MAX)
+        return;
+    if (m->ndearest == DEAREST_MAX)
+        kl_free(m->dearest[--m->ndearest].field);
+    memmove(&m->dearest[at + 1], &m->dearest[at], (m->ndearest++ - at) * sizeof *m->dearest);
+    m->dearest[at] = (struct dear){kl_sprintf("%s." KEY "[%zu].%s", kl_buf_str(&m->path), i, part), cost};
+}
+
+static void estimate_rule(maker *m, const kl__cplace *p, const kl_cel *rule, size_t i)
+{
+    if (m->complain)
+        count(m, i, "rule", "estimated rule cost",
+            product(kl_cel_estimate(rule, p->type),
+                m->times.bounded ? m->times.n : kl_cel_type_cardinality(p->type)));
+}
+
+static void estimate_message(maker *m, const kl__cplace *p, const kl_cel *message, size_t i)
+{
+    if (m->complain)
+        count(
+            m, i, "messageExpression", "estimated messageExpression cost", kl_cel_estimate(message, p->type));
+}
+
+static void judge_total(maker *m)
+{
+    bool dear = m->total > KL_CEL_SCHEMA_ESTIMATE;
+    for (size_t i = 0; i < m->ndearest; i++) {
+        if (dear)
+            m->complain(m->arg, false, "FieldValueForbidden", m->dearest[i].field,
+                "Forbidden: contributed to estimated rule cost total exceeding cost limit for entire "
+                "OpenAPIv3 "
+                "schema");
+        kl_free(m->dearest[i].field);
+    }
+    if (!dear)
+        return;
+    char *text = too_dear("x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema",
+        m->total, KL_CEL_SCHEMA_ESTIMATE);
+    m->complain(m->arg, false, "FieldValueForbidden", kl_buf_str(&m->path), text);
+    kl_free(text);
+}
+
 /* ---------------------------------------------------------------- what a rule must look like */
 
 static bool newline(const char *s) { return strpbrk(s, "\n\r") != NULL; }
@@ -158,6 +263,7 @@ static void check_form(maker *m, kl__cplace *p, kl__crule *r, size_t i)
          *message = kl_cel_trimmed(kl__crule_text(r, "message")),
          *expression = kl_cel_trimmed(kl__crule_text(r, "messageExpression")), *s;
     const char *field = kl__crule_text(r, "fieldPath"), *reason = kl__crule_text(r, "reason");
+    size_t said = m->said;
     if (!*rule)
         blame(m, "FieldValueRequired", i, "rule", "Required value: rule is not specified");
     else if (*kl__crule_text(r, "message") && (!*message || newline(message))) {
@@ -184,6 +290,7 @@ static void check_form(maker *m, kl__cplace *p, kl__crule *r, size_t i)
         blame(m, "FieldValueInvalid", i, "fieldPath", "Invalid value: %s: must not contain line breaks", s);
     if (*field && !(r->field = field_path(p->schema, field)))
         blame(m, "FieldValueInvalid", i, "fieldPath", "Invalid value: %s: must be a valid path", s);
+    m->malformed += m->said - said;
     kl_free(s);
     kl_free(rule);
     kl_free(message);
@@ -227,12 +334,14 @@ static void compile_rule(maker *m, kl__cplace *p, kl__crule *r, size_t i)
         blame(m, "FieldValueInvalid", i, "rule", "Invalid value: %s: %s", text, r->failure);
     else {
         r->old = kl_cel_uses(r->rule, "oldSelf");
+        estimate_rule(m, p, r->rule, i);
         char *why = *message ? compile(env, message, KL_C_STRING, "message", &r->message) : NULL;
         if (why) {
             blame(m, "FieldValueInvalid", i, "messageExpression", "Invalid value: %s: %s", text, why);
             kl_cel_free(r->message);
             r->message = NULL;
-        }
+        } else if (r->message)
+            estimate_message(m, p, r->message, i);
         kl_free(why);
     }
     kl_free(text);
@@ -248,7 +357,8 @@ static void compile_rule(maker *m, kl__cplace *p, kl__crule *r, size_t i)
             r->optional ? "true" : "false");
 }
 
-static void make_rules(maker *m, kl__cplace *p, const kl_value *list, size_t wrong)
+/* `malformed`: as many as there were before the places below were made. */
+static void make_rules(maker *m, kl__cplace *p, const kl_value *list, size_t malformed)
 {
     p->nrules = kl_value_len(list);
     p->rules = kl_new_array(kl__crule, p->nrules);
@@ -257,10 +367,8 @@ static void make_rules(maker *m, kl__cplace *p, const kl_value *list, size_t wro
         p->rules[i].optional = kl_value_bool(kl_value_get(p->rules[i].json, "optionalOldSelf"), false);
         check_form(m, p, &p->rules[i], i);
     }
-    for (size_t i = 0; i < p->nrules && m->wrong == wrong && p->type; i++) {
+    for (size_t i = 0; i < p->nrules && m->malformed == malformed && p->type; i++)
         compile_rule(m, p, &p->rules[i], i);
-        wrong = m->wrong;
-    }
 }
 
 /* ---------------------------------------------------------------- the tree */
@@ -283,120 +391,101 @@ static void place_free(kl__cplace *p)
     for (size_t i = 0; i < p->nmembers; i++)
         place_free(p->members[i].place);
     kl_free(p->members);
-    for (size_t i = 0; i < p->nall; i++)
-        place_free(p->all[i]);
-    kl_free(p->all);
     kl_free(p);
 }
 
-static kl__cplace *place(
-    maker *m, const kl_value *rules, const kl_value *schema, const kl__ctype *type, int depth);
+static kl__cplace *place(maker *m, const kl_value *schema, const kl__ctype *type, int depth);
 
-/* `rules` has the rules (in allOf not of the schema itself), `schema` the type. */
-static kl__cplace *below(maker *m, const kl_value *rules, const kl_value *schema, const kl__ctype *type,
-    int depth, const char *fmt, const char *key)
+static kl__cplace *below(
+    maker *m, const kl_value *schema, const kl__ctype *type, int depth, const char *fmt, const char *key)
 {
     size_t mark = m->path.len;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
     kl_buf_printf(&m->path, fmt, key);
 #pragma GCC diagnostic pop
-    kl__cplace *p = place(m, rules, schema, type, depth + 1);
+    kl__cplace *p = place(m, schema, type, depth + 1);
     m->path.len = mark;
     if (m->path.data)
         m->path.data[mark] = 0;
     return p;
 }
 
-static void make_members(maker *m, kl__cplace *p, const kl_value *rules, int depth)
+static void make_members(maker *m, kl__cplace *p, int depth)
 {
-    const kl_value *properties = kl_value_get(rules, "properties");
+    const kl_value *properties = kl_value_get(p->schema, "properties");
     p->members = kl_new_array(struct kl__cmember, kl_value_len(properties) + 1);
     for (size_t i = 0; i < kl_value_len(properties); i++) {
         const char *key;
         size_t n;
-        const kl_value *sub = kl_value_member(properties, i, &key, &n),
-                       *schema = kl_value_at(p->schema, "properties", key, NULL);
+        const kl_value *schema = kl_value_member(properties, i, &key, &n);
         const kl__ctype *type = NULL;
         for (size_t k = 0; p->type && k < p->type->nfields; k++)
             if (!strcmp(p->type->fields[k].key, key))
                 type = p->type->fields[k].type;
-        if (!schema)
-            continue;
         if (!type)
             type = kl_cel_type_of_schema(m->r->types, schema,
                 kl_value_bool(kl_value_get(schema, "x-kubernetes-embedded-resource"), false));
-        kl__cplace *x = below(m, sub, schema, type, depth, ".properties[%s]", key);
+        kl__cplace *x = below(m, schema, type, depth, ".properties[%s]", key);
         if (x)
             p->members[p->nmembers++] = (struct kl__cmember){key, x};
     }
 }
 
-static void make_items(maker *m, kl__cplace *p, const kl_value *rules, int depth)
+static void make_items(maker *m, kl__cplace *p, int depth)
 {
-    const kl_value *items = kl_value_get(rules, "items"), *schema = kl_value_get(p->schema, "items");
+    const kl_value *items = kl_value_get(p->schema, "items");
     const char *kind = kl_value_str_at(p->schema, "x-kubernetes-list-type", NULL), *was = m->forbidden;
     char *here = NULL;
-    if (!items || !schema)
+    if (!items)
         return;
     if (!m->forbidden && (!kind || strcmp(kind, "map")))
         m->forbidden = here = kl_strdup(kl_buf_str(&m->path));
-    p->items = below(m, items, schema, p->type && p->type->kind == KL_C_LIST ? p->type->p[0] : NULL, depth,
-        "%s", ".items");
+    p->items = below(
+        m, items, p->type && p->type->kind == KL_C_LIST ? p->type->p[0] : NULL, depth, "%s", ".items");
     m->forbidden = was;
     kl_free(here);
 }
 
-static void make_values(maker *m, kl__cplace *p, const kl_value *rules, int depth)
+static void make_values(maker *m, kl__cplace *p, int depth)
 {
-    const kl_value *values = kl_value_get(rules, "additionalProperties"),
-                   *schema = kl_value_get(p->schema, "additionalProperties");
-    if (kl_value_type(values) == KL_OBJECT && kl_value_type(schema) == KL_OBJECT)
-        p->values = below(m, values, schema, p->type && p->type->kind == KL_C_MAP ? p->type->p[1] : NULL,
-            depth, "%s", ".additionalProperties");
+    const kl_value *values = kl_value_get(p->schema, "additionalProperties");
+    if (kl_value_type(values) == KL_OBJECT)
+        p->values = below(m, values, p->type && p->type->kind == KL_C_MAP ? p->type->p[1] : NULL, depth, "%s",
+            ".additionalProperties");
 }
 
-static void make_all(maker *m, kl__cplace *p, const kl_value *rules, int depth)
-{
-    const kl_value *all = kl_value_get(rules, "allOf");
-    p->all = kl_new_array(kl__cplace *, kl_value_len(all) + 1);
-    for (size_t i = 0; i < kl_value_len(all); i++) {
-        char *key = kl_sprintf("%zu", i);
-        kl__cplace *x = below(m, kl_value_item(all, i), p->schema, p->type, depth, ".allOf[%s]", key);
-        kl_free(key);
-        if (x)
-            p->all[p->nall++] = x;
-    }
-}
-
-static kl__cplace *place(
-    maker *m, const kl_value *rules, const kl_value *schema, const kl__ctype *type, int depth)
+static kl__cplace *place(maker *m, const kl_value *schema, const kl__ctype *type, int depth)
 {
     if (depth > DEPTH_MAX)
         return NULL;
     kl__cplace *p = kl_new(kl__cplace);
-    size_t wrong = m->wrong;
+    size_t malformed = m->malformed;
+    struct times around = m->times;
+    m->times = times_below(around, schema);
     p->schema = schema;
     p->type = type;
-    make_values(m, p, rules, depth);
-    make_members(m, p, rules, depth);
-    make_all(m, p, rules, depth);
-    make_items(m, p, rules, depth);
-    make_rules(m, p, kl_value_get(rules, KEY), wrong);
-    if (p->nrules || p->items || p->values || p->nmembers || p->nall)
+    make_values(m, p, depth);
+    make_members(m, p, depth);
+    make_items(m, p, depth);
+    m->times = around;
+    make_rules(m, p, kl_value_get(schema, KEY), malformed);
+    if (p->nrules || p->items || p->values || p->nmembers)
         return p;
     place_free(p);
     return NULL;
 }
 
-kl_cel_rules *kl_cel_rules_new(const kl_value *schema, const char *path, kl_cel_complain *complain, void *arg)
+kl_cel_rules *kl_cel_rules_new(
+    const kl_value *schema, const char *path, bool accepted, kl_cel_complain *complain, void *arg)
 {
     kl_cel_rules *r = kl_new(kl_cel_rules);
-    maker m = {.r = r, .complain = complain, .arg = arg};
+    maker m = {.r = r, .complain = complain, .arg = arg, .accepted = accepted, .times = {true, 1}};
     kl_buf_puts(&m.path, path);
     r->schema = kl_value_ref(schema);
     r->types = kl_cel_env_new();
-    r->root = place(&m, schema, schema, kl_cel_type_of_schema(r->types, schema, true), 0);
+    r->root = place(&m, schema, kl_cel_type_of_schema(r->types, schema, true), 0);
+    judge_total(&m);
     kl_buf_fini(&m.path);
     if (r->root)
         return r;

@@ -13,9 +13,10 @@ typedef void kl_cel_complain(
     void *arg, bool warns, const char *reason, const char *field, const char *message);
 
 /* The rules in a structural schema of a resource, or NULL when it has none. `complain` (may be NULL) hears of
- * those that are wrong, with fields that begin with `path`. */
+ * those that are wrong or may cost too much, with fields that begin with `path`. `accepted`: the same schema
+ * was accepted before, so that only the total of its costs counts. */
 kl_cel_rules *kl_cel_rules_new(
-    const kl_value *schema, const char *path, kl_cel_complain *complain, void *arg);
+    const kl_value *schema, const char *path, bool accepted, kl_cel_complain *complain, void *arg);
 void kl_cel_rules_free(kl_cel_rules *r); /* NULL is fine */
 
 /* Whether `object` satisfies the rules; `old` is the object that it replaces, or NULL. An unchanged part that

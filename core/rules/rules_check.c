@@ -278,10 +278,6 @@ static void walk(checker *c, const kl__cplace *p, const kl_value *o, const kl_va
         }
         check_rule(c, p, &p->rules[i], o, old, &was);
     }
-    past apart = was;
-    apart.known = false;
-    for (size_t i = 0; i < p->nall && c->budget >= 0; i++)
-        walk(c, p->all[i], o, old, apart);
     if (kl_value_type(o) == KL_OBJECT && (p->values || p->nmembers))
         walk_object(c, p, o, old, &was);
     else if (kl_value_type(o) == KL_ARRAY && p->items)

@@ -27,8 +27,6 @@ struct kl__cplace {
         kl__cplace *place;
     } * members;
     size_t nmembers;
-    kl__cplace **all; /* allOf */
-    size_t nall;
 };
 
 struct kl_cel_rules {

@@ -150,12 +150,18 @@ static void check_versions(const kl_value *spec, kl__causes *causes)
 
 /* ------------------------------------------------------------------ parts of versions */
 
-typedef void check_part(const char *field, const kl_value *part, const kl_value *version, kl__causes *causes,
-    const kl__types *builtin);
+/* What else a check may look at: the definition that is replaced (or NULL), the types of built-in kinds. */
+typedef struct around {
+    const kl_value *old;
+    const kl__types *builtin;
+} around;
+
+typedef void check_part(
+    const char *field, const kl_value *part, const kl_value *version, kl__causes *causes, const around *a);
 
 /* Once for all versions where they agree, else for each. */
 static void each_version(const kl_value *versions, const char *key, const char *common, check_part *check,
-    kl__causes *causes, const kl__types *builtin)
+    kl__causes *causes, const around *a)
 {
     const kl_value *first = kl_value_get(kl_value_item(versions, 0), key);
     bool alike = first != NULL;
@@ -166,7 +172,7 @@ static void each_version(const kl_value *versions, const char *key, const char *
     for (size_t i = 0; i < (alike ? 1 : kl_value_len(versions)); i++) {
         const kl_value *v = kl_value_item(versions, i);
         char *field = alike ? kl_sprintf("spec.%s", common) : kl_sprintf("spec.versions[%zu].%s", i, key);
-        check(field, kl_value_get(v, key), v, causes, builtin);
+        check(field, kl_value_get(v, key), v, causes, a);
         kl_free(field);
     }
 }
@@ -177,19 +183,30 @@ static void complain(void *causes, bool warns, const char *reason, const char *f
         kl__cause_add(causes, reason, field, "%s", message);
 }
 
-static void check_schema(const char *field, const kl_value *part, const kl_value *version, kl__causes *causes,
-    const kl__types *builtin)
+/* Whether the schema of this version is as it was. */
+static bool accepted(const around *a, const kl_value *version)
 {
-    (void)version;
+    const kl_value *versions = kl_value_at(a->old, "spec", "versions", NULL);
+    for (size_t i = 0; i < kl_value_len(versions); i++) {
+        const kl_value *v = kl_value_item(versions, i);
+        if (kl_value_equal(kl_value_get(v, "name"), kl_value_get(version, "name")))
+            return kl_value_equal(kl_value_get(v, "schema"), kl_value_get(version, "schema"));
+    }
+    return false;
+}
+
+static void check_schema(
+    const char *field, const kl_value *part, const kl_value *version, kl__causes *causes, const around *a)
+{
     const kl_value *json = kl_value_get(part, "openAPIV3Schema");
     char *path = kl_sprintf("%s.openAPIV3Schema", field);
     if (!json)
         kl__cause_required(causes, path, "");
     else {
         size_t before = causes->len;
-        kl__structural_validate(path, json, builtin, causes);
+        kl__structural_validate(path, json, a->builtin, causes);
         if (causes->len == before) /* rules are checked against types, which an invalid schema lacks */
-            kl_cel_rules_free(kl_cel_rules_new(json, path, complain, causes));
+            kl_cel_rules_free(kl_cel_rules_new(json, path, accepted(a, version), complain, causes));
     }
     kl_free(path);
 }
@@ -228,10 +245,10 @@ static void check_column(const char *field, const kl_value *column, kl__causes *
     kl_free(path);
 }
 
-static void check_columns(const char *field, const kl_value *part, const kl_value *version,
-    kl__causes *causes, const kl__types *builtin)
+static void check_columns(
+    const char *field, const kl_value *part, const kl_value *version, kl__causes *causes, const around *a)
 {
-    (void)version, (void)builtin;
+    (void)version, (void)a;
     for (size_t i = 0; i < kl_value_len(part); i++) {
         char *one = kl_sprintf("%s[%zu]", field, i);
         check_column(one, kl_value_item(part, i), causes);
@@ -252,10 +269,10 @@ static void scale_path(const char *field, const kl_value *scale, const char *key
     kl_free(path);
 }
 
-static void check_subresources(const char *field, const kl_value *part, const kl_value *version,
-    kl__causes *causes, const kl__types *builtin)
+static void check_subresources(
+    const char *field, const kl_value *part, const kl_value *version, kl__causes *causes, const around *a)
 {
-    (void)version, (void)builtin;
+    (void)version, (void)a;
     const kl_value *scale = kl_value_get(part, "scale");
     if (!scale)
         return;
@@ -292,10 +309,10 @@ static const kl_value *field_at(const kl_value *schema, const char *path, char *
     return schema;
 }
 
-static void check_selectable(const char *field, const kl_value *part, const kl_value *version,
-    kl__causes *causes, const kl__types *builtin)
+static void check_selectable(
+    const char *field, const kl_value *part, const kl_value *version, kl__causes *causes, const around *a)
 {
-    (void)builtin;
+    (void)a;
     const kl_value *schema = kl_value_at(version, "schema", "openAPIV3Schema", NULL);
     for (size_t i = 0; i < kl_value_len(part); i++) {
         char *path = kl_sprintf("%s[%zu].jsonPath", field, i), *why = NULL;
@@ -389,8 +406,10 @@ static void check_conversion(const kl_value *conversion, kl__causes *causes)
     }
 }
 
-void kl__definition_validate(const kl_value *crd, const kl__types *builtin, kl__causes *causes)
+void kl__definition_validate(
+    const kl_value *old, const kl_value *crd, const kl__types *builtin, kl__causes *causes)
 {
+    const around a = {old, builtin};
     const kl_value *spec = kl_value_get(crd, "spec"), *versions = kl_value_get(spec, "versions"),
                    *preserve = kl_value_get(spec, "preserveUnknownFields");
     check_name(crd, spec, causes);
@@ -402,10 +421,9 @@ void kl__definition_validate(const kl_value *crd, const kl__types *builtin, kl__
     check_scope(spec, causes);
     check_versions(spec, causes);
     check_names(kl_value_get(spec, "names"), causes);
-    each_version(versions, "schema", "validation", check_schema, causes, builtin);
-    each_version(versions, "subresources", "subresources", check_subresources, causes, builtin);
-    each_version(
-        versions, "additionalPrinterColumns", "additionalPrinterColumns", check_columns, causes, builtin);
-    each_version(versions, "selectableFields", "selectableFields", check_selectable, causes, builtin);
+    each_version(versions, "schema", "validation", check_schema, causes, &a);
+    each_version(versions, "subresources", "subresources", check_subresources, causes, &a);
+    each_version(versions, "additionalPrinterColumns", "additionalPrinterColumns", check_columns, causes, &a);
+    each_version(versions, "selectableFields", "selectableFields", check_selectable, causes, &a);
     check_conversion(kl_value_get(spec, "conversion"), causes);
 }

@@ -85,7 +85,7 @@ void kl__crd_validate(const kl__call *c, const kl_value *old, const kl_value *cr
 {
     const char *group = text(crd, "group", NULL);
     const kl_value *versions = kl_value_at(crd, "spec", "versions", NULL);
-    kl__definition_validate(crd, c->w->types, causes);
+    kl__definition_validate(old, crd, c->w->types, causes);
     kl_names_check_bundle(old, crd, causes);
     for (size_t i = 0; i < kl_value_len(versions); i++)
         kl__structural_formats(kl_value_at(kl_value_item(versions, i), "schema", "openAPIV3Schema", NULL),
@@ -186,7 +186,8 @@ static kl__kind *kind_of_version(
     if (kl__types_of_crd(kl_value_at(version, "schema", "openAPIV3Schema", NULL), w->types, &k->types, NULL)
         == KL_OK)
         k->schema = kl__types_root(k->types);
-    k->rules = kl_cel_rules_new(kl_value_at(version, "schema", "openAPIV3Schema", NULL), "", NULL, NULL);
+    k->rules = kl_cel_rules_new(
+        kl_value_at(version, "schema", "openAPIV3Schema", NULL), "", true, NULL, NULL);
     k->bucket = kl__store_bucket(w->store, k->group, k->plural);
     return k;
 }

@@ -2,10 +2,11 @@
 #include "rbac/tokens.h"
 
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/sync.h"
+#include "base/x509_rsa.h"
 
 #define AUTHENTICATED "system:authenticated"
 /* Beyond this number of tokens that have not expired another one is forgotten. */
@@ -106,21 +107,74 @@ static void put_base64(kl_buf *b, const char *s, size_t n)
     }
 }
 
-char *kl__token_new(const kl_value *claims)
+struct kl__issuer {
+    kl_mutex mu;
+    kl_rsa *key;
+    kl_buf id, modulus, exponent; /* in letters */
+};
+
+kl__issuer *kl__issuer_new(void)
 {
-    static const char head[] = "{\"alg\":\"RS256\",\"kid\":\"kubelua\"}";
-    kl_buf body = KL_BUF_INIT, token = KL_BUF_INIT;
-    char noise[32];
+    kl__issuer *i = kl_new(kl__issuer);
+    kl_mutex_init(&i->mu);
+    return i;
+}
+
+void kl__issuer_free(kl__issuer *i)
+{
+    if (!i)
+        return;
+    kl_rsa_free(i->key);
+    kl_buf_fini(&i->id);
+    kl_buf_fini(&i->modulus);
+    kl_buf_fini(&i->exponent);
+    kl_mutex_fini(&i->mu);
+    kl_free(i);
+}
+
+/* From here on the issuer does not change. */
+static void make_key(kl__issuer *i)
+{
+    kl_buf modulus = KL_BUF_INIT, exponent = KL_BUF_INIT, digest = KL_BUF_INIT;
+    kl_lock(&i->mu);
+    if (!i->key) {
+        i->key = kl_rsa_new();
+        kl_rsa_public(i->key, &modulus, &exponent, &digest);
+        put_base64(&i->id, kl_buf_str(&digest), digest.len);
+        put_base64(&i->modulus, kl_buf_str(&modulus), modulus.len);
+        put_base64(&i->exponent, kl_buf_str(&exponent), exponent.len);
+    }
+    kl_unlock(&i->mu);
+    kl_buf_fini(&modulus);
+    kl_buf_fini(&exponent);
+    kl_buf_fini(&digest);
+}
+
+char *kl__token_new(kl__issuer *i, const kl_value *claims)
+{
+    kl_buf head = KL_BUF_INIT, body = KL_BUF_INIT, signature = KL_BUF_INIT, token = KL_BUF_INIT;
+    make_key(i);
+    kl_buf_printf(&head, "{\"alg\":\"RS256\",\"kid\":\"%s\"}", kl_buf_str(&i->id));
     kl_value_encode(claims, &body);
-    if (getrandom(noise, sizeof noise, 0) != sizeof noise)
-        kl_mem_die("getrandom");
-    put_base64(&token, head, sizeof head - 1);
+    put_base64(&token, kl_buf_str(&head), head.len);
     kl_buf_putc(&token, '.');
     put_base64(&token, kl_buf_str(&body), body.len);
+    kl_rsa_sign(i->key, token.data, token.len, &signature);
     kl_buf_putc(&token, '.');
-    put_base64(&token, noise, sizeof noise);
+    put_base64(&token, kl_buf_str(&signature), signature.len);
+    kl_buf_fini(&head);
     kl_buf_fini(&body);
+    kl_buf_fini(&signature);
     return kl_buf_take(&token);
+}
+
+void kl__issuer_keys(kl__issuer *i, kl_buf *out)
+{
+    make_key(i);
+    kl_buf_printf(out,
+        "{\"keys\":[{\"use\":\"sig\",\"kty\":\"RSA\",\"kid\":\"%s\",\"alg\":\"RS256\",\"n\":\"%s\","
+        "\"e\":\"%s\"}]}",
+        kl_buf_str(&i->id), kl_buf_str(&i->modulus), kl_buf_str(&i->exponent));
 }
 
 static bool expired(const kl_value *claims, kl_time wall)

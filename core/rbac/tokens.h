@@ -16,9 +16,14 @@ void kl__tokens_free(kl_map *tokens); /* NULL is fine */
 
 /* The audience of the API server. */
 #define KL_AUDIENCE "https://kubernetes.default.svc"
-/* A JWT of the claims; the caller frees. Its signature is a random number: who issues a token remembers it.
- */
-char *kl__token_new(const kl_value *claims);
+/* The key that signs tokens, made when it is asked for first. Any thread. */
+typedef struct kl__issuer kl__issuer;
+kl__issuer *kl__issuer_new(void);
+void kl__issuer_free(kl__issuer *i); /* NULL is fine */
+/* A JWT of the claims; the caller frees. */
+char *kl__token_new(kl__issuer *i, const kl_value *claims);
+/* What checks its signatures, as a JSON Web Key Set (RFC 7517). */
+void kl__issuer_keys(kl__issuer *i, kl_buf *out);
 /* Remembers a token in a map from token to claims; the expired ones are forgotten. */
 void kl__issued_add(kl_map *issued, kl_time wall, const char *token, const kl_value *claims);
 /* Its claims, borrowed, while it has not expired; NULL otherwise. */

@@ -96,10 +96,15 @@ static void reply_openid(const char *url, kl_httpd_request *http)
     kl_free(text);
 }
 
+static void reply_keys(kl__issuer *issuer, kl_httpd_request *http)
+{
+    kl_buf text = KL_BUF_INIT;
+    kl__issuer_keys(issuer, &text);
+    kl__reply_buf(http, 200, "application/jwk-set+json", NULL, &text);
+}
+
 bool kl__health(kl_server *s, const char *path, kl_httpd_request *http)
 {
-    /* signatures are random numbers (rbac/tokens.h): there is no key that verifies one */
-    static const char keys[] = "{\"keys\":[]}";
     if (strcmp(kl_httpd_method(http), "GET") != 0)
         return false;
     if (health(path, http))
@@ -109,7 +114,7 @@ bool kl__health(kl_server *s, const char *path, kl_httpd_request *http)
     else if (!strcmp(path, "/.well-known/openid-configuration"))
         reply_openid(s->url, http);
     else if (!strcmp(path, "/openid/v1/jwks"))
-        kl_httpd_reply(http, 200, "application/jwk-set+json", NULL, keys, sizeof keys - 1);
+        reply_keys(s->world.issuer, http);
     else
         return false;
     return true;

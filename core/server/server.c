@@ -108,6 +108,7 @@ static void server_free(kl_server *s)
     kl_faults_free(s->faults);
     kl__tokens_free(s->world.tokens);
     kl__tokens_free(s->world.issued);
+    kl__issuer_free(s->world.issuer);
     kl_value_unref(s->world.anybody);
     kl_free(s->own_token);
     kl_keyring_free(s->ring);
@@ -130,6 +131,7 @@ static kl_status begin_users(kl_server *s, const kl_server_options *o, kl_err *e
 {
     s->world.rbac = o->rbac;
     s->world.issued = kl_map_new();
+    s->world.issuer = kl__issuer_new();
     s->world.anybody = kl__user_new("kubelua", NULL, "system:masters,system:authenticated");
     kl_status st = o->tokens ? kl__tokens_read(o->tokens, &s->world.tokens, err) : KL_OK;
     if (st || !s->world.rbac)

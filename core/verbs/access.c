@@ -51,14 +51,53 @@ bool kl__access_allows(kl__world *w, const kl_value *user, const kl_rbac_request
     return kl_rbac_allows(&source, user, request, why);
 }
 
+static void put_extra(kl_builder *b, const char *key, const char *value)
+{
+    if (!value || !*value)
+        return;
+    char *name = kl_sprintf("authentication.kubernetes.io/%s", key);
+    kl_build_key(b, name);
+    kl_build_array(b);
+    kl_build_str(b, value);
+    kl_build_end(b);
+    kl_free(name);
+}
+
+/* What a token tells of its user beside the name: itself, and the pod and node that it is bound to. */
+static const kl_value *extra_of(const kl_value *claims)
+{
+    static const char *const bound[] = {"node", "pod"};
+    kl_builder *b = kl_builder_new();
+    char *id = kl_sprintf("JTI=%s", kl_value_str_at(claims, "jti", NULL));
+    kl_build_object(b);
+    put_extra(b, "credential-id", id);
+    kl_free(id);
+    for (size_t i = 0; i < sizeof bound / sizeof *bound; i++) {
+        const kl_value *ref = kl_value_at(claims, "kubernetes.io", bound[i], NULL);
+        char *name = kl_sprintf("%s-name", bound[i]), *uid = kl_sprintf("%s-uid", bound[i]);
+        put_extra(b, name, kl_value_str_at(ref, "name", NULL));
+        put_extra(b, uid, kl_value_str_at(ref, "uid", NULL));
+        kl_free(name);
+        kl_free(uid);
+    }
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
 /* A service account, from its token. */
-static const kl_value *account(const char *user, const char *uid)
+static const kl_value *account(const char *user, const char *uid, const kl_value *claims)
 {
     const char *ns = user + sizeof "system:serviceaccount:" - 1;
     char *groups = kl_sprintf(
         "system:serviceaccounts,system:serviceaccounts:%.*s,system:authenticated", (int)strcspn(ns, ":"), ns);
     const kl_value *v = kl__user_new(user, uid, groups);
     kl_free(groups);
+    if (claims) {
+        const kl_value *extra = extra_of(claims), *with = kl_value_with_at(v, extra, "extra", NULL);
+        kl_value_unref(extra);
+        kl_value_unref(v);
+        v = with;
+    }
     return v;
 }
 
@@ -66,7 +105,7 @@ bool kl__access_asked(
     kl__world *w, const kl_value *asker, const kl_value *attributes, kl__reasons *kept, const char **reason)
 {
     const char *user = kl_value_str_at(attributes, "user", NULL);
-    const kl_value *who = user ? account(user, NULL) : kl_value_ref(asker ? asker : w->anybody);
+    const kl_value *who = user ? account(user, NULL, NULL) : kl_value_ref(asker ? asker : w->anybody);
     kl_rbac_request r = {.verb = kl_value_str_at(attributes, "verb", NULL),
         .path = kl_value_str_at(attributes, "path", NULL),
         .group = kl_value_str_at(attributes, "group", NULL),
@@ -135,7 +174,8 @@ static bool still_there(const kl__world *w, const kl_value *claims, char **why)
         *why = kl_sprintf("service account UID (%s) does not match claim (%s)", kl_object_uid(account), uid);
     for (size_t i = 0; !*why && i < sizeof bindings / sizeof *bindings; i++) {
         const kl_value *claim = kl_value_get(ours, bindings[i].claim);
-        if (!claim)
+        if (!claim || (!bindings[i].namespaced && kl_value_get(ours, "pod"))) /* the pod's node only informs
+                                                                               */
             continue;
         uid = kl_value_str_at(claim, "uid", NULL);
         const kl_value *o = stored(w, "", bindings[i].plural, bindings[i].namespaced ? ns : NULL,
@@ -215,7 +255,7 @@ const kl_value *kl__access_of_token(
         wrong = for_others(kl_value_get(claims, "aud"), audiences);
     else if (claims && still_there(w, claims, &wrong))
         user = account(kl_value_str_at(claims, "sub", NULL),
-            kl_value_str_at(claims, "kubernetes.io", "serviceaccount", "uid", NULL));
+            kl_value_str_at(claims, "kubernetes.io", "serviceaccount", "uid", NULL), claims);
     if (!user && why)
         *why = wrong ? kl_sprintf("[invalid bearer token, %s]", wrong) : kl_strdup("invalid bearer token");
     kl_free(wrong);

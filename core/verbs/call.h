@@ -21,6 +21,7 @@ typedef struct kl__world {
     struct kl_policies *policies;      /* compiled ones */
     bool rbac;                         /* Roles decide what users may do */
     struct kl_map *tokens;             /* of users, or NULL: see rbac/tokens.h */
+    struct kl__issuer *issuer;         /* signs tokens of service accounts */
     struct kl_map *issued;             /* of service accounts, and their claims: see rbac/tokens.h */
     const kl_value *anybody;           /* the user of a request without a token, where none is needed */
     kl_server_webhook_caller *webhook; /* NULL: webhooks are not called */
@@ -70,5 +71,7 @@ KL_NODISCARD kl_status kl__verb_get(const kl__call *c, const kl_value **out, kl_
 /* A Warning header of the answer, if the call wants any. */
 void kl__call_warn(const kl__call *c, const char *fmt, ...) KL_PRINTF(2, 3);
 kl_time kl__world_wall(const kl__world *w);
+/* A new uid; a new reference. */
+const kl_value *kl__world_uid(kl__world *w);
 
 #endif

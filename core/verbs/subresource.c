@@ -31,6 +31,9 @@
 #define TOKEN_SECONDS_DEFAULT 3600
 #define TOKEN_SECONDS_MIN 600
 #define TOKEN_SECONDS_MAX ((int64_t)1 << 32)
+/* What a kubelet asks for its pods: such a token is good for a year, and warned of after that time. */
+#define TOKEN_SECONDS_OF_KUBELET 3607
+#define TOKEN_SECONDS_EXTENDED ((int64_t)365 * 24 * 3600)
 
 bool kl__sub_served(const char *sub)
 {
@@ -429,39 +432,55 @@ static kl_status bind_pod(const kl__call *c, const kl_value *body, const kl_valu
 
 /* ------------------------------------------------------------------ token */
 
-/* In the form of a service account's token, so that who reads the claims finds them. */
-static const kl_value *new_token(const kl__call *c, const kl_value *audiences, int64_t from, int64_t until,
+static void put_ref(kl_builder *b, const char *claim, const char *name, const char *uid)
+{
+    kl_build_key(b, claim);
+    kl_build_object(b);
+    kl_build_kstr(b, "name", name);
+    kl_build_kstr(b, "uid", uid);
+    kl_build_end(b);
+}
+
+/* What a token says of itself: for how long it is good, and from when on its use is warned of (or 0). */
+typedef struct lifetime {
+    int64_t from, until, warns;
+} lifetime;
+
+static const kl_value *new_token(const kl__call *c, const kl_value *audiences, const lifetime *life,
     const char *uid, const kl_value *bound)
 {
+    const kl_value *id = kl__world_uid(c->w);
+    const char *node = kl_value_str_at(bound, "spec", "nodeName", NULL);
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
     kl_build_kvalue(b, "aud", audiences);
-    kl_build_kint(b, "exp", until);
-    kl_build_kint(b, "iat", from);
+    kl_build_kint(b, "exp", life->until);
+    kl_build_kint(b, "iat", life->from);
     kl_build_kstr(b, "iss", KL_AUDIENCE);
+    kl_build_kvalue(b, "jti", id);
+    kl_value_unref(id);
     kl_build_key(b, "kubernetes.io");
     kl_build_object(b);
     kl_build_kstr(b, "namespace", c->ns);
-    kl_build_key(b, "serviceaccount");
-    kl_build_object(b);
-    kl_build_kstr(b, "name", c->name);
-    kl_build_kstr(b, "uid", uid);
-    kl_build_end(b);
-    if (bound) {
-        kl_build_key(b, kl__access_bound_claim(kl_object_kind(bound)));
-        kl_build_object(b);
-        kl_build_kstr(b, "name", kl_object_name(bound));
-        kl_build_kstr(b, "uid", kl_object_uid(bound));
-        kl_build_end(b);
+    if (node && *node) {
+        const kl_value *o = find(c, "", "v1", "nodes", NULL, node);
+        put_ref(b, "node", node, o ? kl_object_uid(o) : "");
+        kl_value_unref(o);
     }
+    if (bound)
+        put_ref(
+            b, kl__access_bound_claim(kl_object_kind(bound)), kl_object_name(bound), kl_object_uid(bound));
+    put_ref(b, "serviceaccount", c->name, uid);
+    if (life->warns)
+        kl_build_kint(b, "warnafter", life->warns);
     kl_build_end(b);
-    kl_build_kint(b, "nbf", from);
+    kl_build_kint(b, "nbf", life->from);
     char *subject = kl_sprintf("system:serviceaccount:%s:%s", c->ns, c->name);
     kl_build_kstr(b, "sub", subject);
     kl_free(subject);
     kl_build_end(b);
     const kl_value *claims = kl_builder_done(b);
-    char *token = kl__token_new(claims);
+    char *token = kl__token_new(c->w->issuer, claims);
     const kl_value *v = kl_value_of_str(token);
     if (!c->dry_run)
         kl__issued_add(c->w->issued, kl__world_wall(c->w), token, claims);
@@ -569,10 +588,14 @@ static kl_status request_token(const kl__call *c, const kl_value *body, const kl
     if (!bound)
         KL_EDIT(&o, kl_value_null(), "spec", "boundObjectRef");
     KL_CUT(&o, "status");
-    KL_EDIT(&o,
-        new_token(
-            c, kl_value_at(o, "spec", "audiences", NULL), from, from + seconds, kl_object_uid(account), to),
-        "status", "token");
+    const kl_value *meant = kl_value_at(o, "spec", "audiences", NULL);
+    lifetime life = {.from = from, .until = from + seconds};
+    if (to && !strcmp(kl_object_kind(to), "Pod") && seconds == TOKEN_SECONDS_OF_KUBELET
+        && kl_value_len(meant) == 1 && kl_value_has_str(meant, KL_AUDIENCE)) {
+        life.warns = life.until;
+        life.until = from + TOKEN_SECONDS_EXTENDED;
+    }
+    KL_EDIT(&o, new_token(c, meant, &life, kl_object_uid(account), to), "status", "token");
     kl_value_unref(to);
     KL_EDIT(&o, kl_value_of_str(kl_time_format_wall(KL_SECONDS(from + seconds), text)), "status",
         "expirationTimestamp");

@@ -242,7 +242,7 @@ static void random_bytes(kl__world *w, void *to, size_t n)
         kl_mem_die("getrandom");
 }
 
-static const kl_value *new_uid(kl__world *w)
+const kl_value *kl__world_uid(kl__world *w)
 {
     unsigned char b[16];
     char text[KL_UUID_MAX];
@@ -382,7 +382,7 @@ static kl_status create_decoded(
                 KL_CUT(&o, "metadata", system[i]);
         const char *uid = kl_object_uid(o);
         if (!c->any_status || !uid || !*uid)
-            KL_EDIT(&o, kl__admission_uid(c, new_uid(c->w)), "metadata", "uid");
+            KL_EDIT(&o, kl__admission_uid(c, kl__world_uid(c->w)), "metadata", "uid");
         KL_EDIT(&o, now_text(c), "metadata", "creationTimestamp");
         kl__strategy_create(c, &o, &causes);
         if (!causes.len) {

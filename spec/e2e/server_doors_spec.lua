@@ -2,6 +2,8 @@
 --- applied configuration must say; definitions as they are created; tokens for others, and of what is gone.
 -- not in tsan: one request after the other, and what answers them is pure
 
+local json = require "dkjson"
+
 local both = require "support.both"
 local process = require "support.process"
 local servers = require "support.servers"
@@ -165,7 +167,7 @@ servers.each(function(name, start)
       assert.truthy(body:find('"issuer":"https://kubernetes.default.svc","jwks_uri":"https?://[^"]+/openid/v1/jwks",'), body)
       body, _, kind = get "/openid/v1/jwks"
       assert.equal("application/jwk-set+json", kind)
-      assert.truthy(body:find('^{"keys":%['), body)
+      assert.truthy(body:find('^{"keys":%[{"use":"sig","kty":"RSA","kid":"[%w_-]+","alg":"RS256","n":"[%w_-]+","e":"AQAB"}'), body)
     end)
 
     describe("for tokens", function()
@@ -200,6 +202,65 @@ servers.each(function(name, start)
         assert.equal(others('"' .. API .. '" "vault"', '"y" "z"'), review(two, { "y", "z" }).error)
         assert.same({ "x", "vault" }, review(vault, { "x", "vault", "y" }).audiences)
         assert.same({ "vault" }, review(two, { "x", "vault", "y" }).audiences)
+      end)
+
+      local function part(text, n)
+        local letters, i = text:gsub("[-_]", { ["-"] = "+", ["_"] = "/" }), 0
+        for one in letters:gmatch "[^.]+" do
+          i = i + 1
+          if i == n then return process.run(("printf %%s '%s' | base64 -d"):format(one .. ("="):rep(-#one % 4))) end
+        end
+      end
+      local function claims(text) return json.decode(part(text, 2)) end
+      local UUID = "^%x%x%x%x%x%x%x%x%-%x%x%x%x%-4%x%x%x%-[89ab]%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x$"
+
+      it("signs them with a key that it shows", function()
+        local text, keys = token("a", {}), json.decode((get "/openid/v1/jwks")).keys
+        local dir = process.run "mktemp -d":gsub("%s", "")
+        local function put(file_name, data)
+          local file = assert(io.open(dir .. "/" .. file_name, "wb"))
+          file:write(data)
+          file:close()
+        end
+        put("text", text:match "^(.*)%.[^.]*$")
+        put("signature", part(text, 3))
+        put("key", ("asn1=SEQUENCE:k\n[k]\na=SEQUENCE:a\nb=BITWRAP,SEQUENCE:b\n[a]\no=OID:rsaEncryption\np=NULL\n"
+          .. "[b]\nn=INTEGER:0x%s\ne=INTEGER:0x010001\n"):format((part(keys[1].n, 1):gsub(".", function(c)
+            return ("%02x"):format(c:byte())
+          end))))
+        local head = json.decode(part(text, 1))
+        assert.same({ alg = "RS256", kid = keys[1].kid }, { alg = head.alg, kid = head.kid })
+        local answer = process.run(("cd %s && openssl asn1parse -genconf key -noout -out der && openssl dgst -sha256 "
+          .. "-verify der -keyform DER -signature signature text; rm -r %s"):format(dir, dir))
+        assert.equal("Verified OK\n", answer)
+      end)
+
+      it("says in them what they are for", function()
+        ask("POST", "/api/v1/nodes", { metadata = { name = ns } })
+        local pods = ask("POST", core .. "/pods", { metadata = { name = "p" }, spec = { serviceAccountName = "a",
+          nodeName = ns, containers = { { name = "c", image = "c" } } } })
+        assert.equal(201, pods.code)
+        local plain, pod = claims(token("a", {})), token("a", bound("Pod", "p"))
+        assert.truthy(plain.jti:find(UUID), plain.jti)
+        assert.equal(3600, plain.exp - plain.iat)
+        assert.equal(plain.iat, plain.nbf)
+        local node = ask("GET", "/api/v1/nodes/" .. ns).body.metadata.uid
+        local said = claims(pod)
+        assert.same({ namespace = ns, node = { name = ns, uid = node }, pod = { name = "p", uid = pods.body.metadata.uid },
+          serviceaccount = { name = "a", uid = ask("GET", core .. "/serviceaccounts/a").body.metadata.uid } },
+          said["kubernetes.io"])
+        local function extra(key) return "authentication.kubernetes.io/" .. key end
+        assert.same({ [extra "credential-id"] = { "JTI=" .. said.jti }, [extra "node-name"] = { ns },
+          [extra "node-uid"] = { node }, [extra "pod-name"] = { "p" }, [extra "pod-uid"] = { pods.body.metadata.uid } },
+          review(pod).user.extra)
+        local kubelets = bound("Pod", "p")
+        kubelets.expirationSeconds = 3607
+        said = claims(token("a", kubelets))
+        assert.equal(365 * 24 * 3600, said.exp - said.iat)
+        assert.equal(3607, said["kubernetes.io"].warnafter - said.iat)
+        ask("DELETE", "/api/v1/nodes/" .. ns)
+        assert.is_true(review(pod).authenticated)
+        ask("DELETE", core .. "/pods/p?gracePeriodSeconds=0")
       end)
 
       it("refuses one whose object is gone", function()

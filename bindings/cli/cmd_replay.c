@@ -148,7 +148,7 @@ static void print_kinds(const replay *r)
     for (size_t i = 0; all[i]; i++) {
         cli_print(stdout, all[i]->text);
         if (all[i]->n > 1)
-            printf("  %zu more %s alike\n", all[i]->n - 1, all[i]->n == 2 ? "run is" : "runs are");
+            printf("  %zu more %s like this\n", all[i]->n - 1, all[i]->n == 2 ? "run" : "runs");
     }
     kl_free(all);
 }

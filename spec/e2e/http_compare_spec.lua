@@ -80,9 +80,9 @@ return kube.controller {
     local at = web.url:gsub("%p", "%%%0")
     -- Requests to other paths are differences of one kind, told once: of whichever key came first.
     assert.truthy(text:match("elsewhere differs: POST " .. at .. "/echo: sent %-> not sent; POST " .. at
-      .. "/text: not sent %-> sent\n    1 more key is alike")
+      .. "/text: not sent %-> sent\n    1 more key like this")
       or text:match("asks differs: POST " .. at .. "/echo: sent %-> not sent; POST " .. at
-        .. "/echo%?%.%.%.: not sent %-> sent\n    1 more key is alike"), text)
+        .. "/echo%?%.%.%.: not sent %-> sent\n    1 more key like this"), text)
     assert.match("otherwise differs: POST " .. at .. "/echo: n: 1 %-> 2", text)
     assert.match("silent differs: POST " .. at .. "/echo: sent %-> not sent", text)
     assert.is_nil(web.seen():find("/text", 1, true))

@@ -155,7 +155,7 @@ end }]]
       assert.equal(1, code, out)
       local _, told = out:gsub('data.greeting: "Hellocard%-%d" %-> "Hicard%-%d"', "")
       assert.equal(1, told, out)
-      assert.has_match("  2 more runs are alike\n", out)
+      assert.has_match("  2 more runs like this\n", out)
       _, told = out:gsub("result: error %-> done\n  recorded: [^\n]*it was bad 9%-%d", "")
       assert.equal(1, told, out)
       -- Those that failed are tried again and again: the commonest comes first.

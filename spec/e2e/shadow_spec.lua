@@ -57,7 +57,7 @@ widgets.each("shadow-spec", function(t)
     local text = reports "0 same, 3 differ"
     local _, lines = text:gsub("data.n: ", "")
     assert.equal(1, lines, text)
-    assert.has_match("\n    2 more keys are alike\n", text)
+    assert.has_match("\n    2 more keys like this\n", text)
   end)
 
   local NEXT = [[

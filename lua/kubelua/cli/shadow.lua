@@ -78,7 +78,7 @@ local function tell(r, name)
     local diff = (k("diff") or ""):gsub(path, function() return name end)
     print(("  %s %s %s: %s"):format(k.controller, k.key, k.verdict, diff))
     if k.keys > 1 then
-      print(("    %s alike"):format(plural(k.keys - 1, "more key is", "more keys are")))
+      print(("    %s like this"):format(plural(k.keys - 1, "more key", "more keys")))
     end
   end
   if left > 0 then print(("  and %d more"):format(left)) end

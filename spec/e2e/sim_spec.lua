@@ -1,6 +1,7 @@
 --- sim_spec.lua - `kubelua sim`: its tables and files, a sweep that was ended, and its mistakes.
 --- not in tsan: it has one thread
 
+local core = require "kubelua.core"
 local process = require "support.process"
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
@@ -167,6 +168,20 @@ spec:
       assert.is_true(code == 1 or code == 2)
     end)
   end
+
+  it("ranks settings within a budget, as text and as JSON", function()
+    local args = SCRIPT .. " --generate nodes=1,batch_rate=30 --for 20m --seeds 2 --budget 'violation<=1%' --set \z
+      colocation.cpuReclaimThresholdPercent=65,95"
+    local out, code = sim(args)
+    assert.equal(0, code, out)
+    assert.matches("ranking by batch_used, within the budget:\n +batch_used +%w+\n[* ]  [1-] cpuReclaim", out)
+    assert.matches("\n[* ]  %- cpuReclaimThresholdPercent=95 .- breaks violation<=1%%: [%d.]+ ?[±%d.]*, kept by 0 of 2 seeds",
+      out)
+    local json = core.decode((sim(args .. " -o json")))
+    assert.same({ true, false }, { json.ranking[1].keeps, json.ranking[2].keeps })
+    assert.equal("violation<=1%", json.ranking[2].broken[1].limit)
+    assert.equal(json.best, json.ranking[1].setting)
+  end)
 
   it("compares predictors, with a page", function()
     local dir = process.tmpdir() .. "/predictors"

@@ -992,3 +992,27 @@ describe("what is varied", function()
     assert.is_true(sweep.better("batch_used", 2, 1))
   end)
 end)
+
+describe("a ranking", function()
+  local function variant(label, used, violation)
+    return { label = label, sums = { batch_used = sweep.spread(used), violation = sweep.spread(violation) },
+      broken = {}, front = label == "b" }
+  end
+
+  it("has those that keep the budget first, says which seeds cannot tell apart, and who keeps what", function()
+    local variants = { variant("a", { 10, 11, 12 }, { 0, 0, 0 }), variant("b", { 20, 21, 22 }, { 0.5, 0.5, 0.5 }),
+      variant("c", { 20, 20, 22.5 }, { 0, 0, 0 }), variant("d", { 30, 31, 32 }, { 0.9, 1.5, 2 }) }
+    local limit = measure.limit("--budget", "violation<=1%")
+    variants[4].broken[limit.text] = true
+    local told = {}
+    for i, r in ipairs(sweep.ranking(variants, "batch_used")) do
+      told[i] = ("%s %s %s"):format(r.variant.label, r.keeps, r.tied)
+    end
+    assert.same({ "b true nil", "c true true", "a true false", "d false false" }, told)
+    assert.equal(1, sweep.kept(variants[4], limit))
+    assert.equal(3, sweep.kept(variants[2], limit))
+    told = {}
+    for i, r in ipairs(sweep.ranking(variants, "violation")) do told[i] = r.variant.label end
+    assert.same({ "a", "c", "b", "d" }, told) -- less of it is better
+  end)
+end)

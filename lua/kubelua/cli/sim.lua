@@ -219,6 +219,7 @@ local function judge(report)
   for i, front in ipairs(sweep.pareto(sums, goal, report.risk)) do
     report.variants[i].front = front
   end
+  report.ranking = sweep.ranking(report.variants, goal)
 end
 
 local function write(path, content)
@@ -444,6 +445,7 @@ function M.run(env)
   local json = common.wants_json(env)
   if json then
     common.print_json { results = core.array(text.results(report)), best = report.best and report.best.label,
+      ranking = core.array(text.ranked(report)),
       report = o.out and o.out .. "/report.html" }
   else
     io.write(text.report(report))

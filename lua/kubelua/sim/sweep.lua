@@ -421,6 +421,37 @@ function M.better(name, x, y)
   return x > y
 end
 
+--- Variants by how good they are: first those that keep every limit, the best of `goal` first. Each as
+--- { variant, keeps, tied: as good as the one before it, as far as the seeds tell }.
+---@param variants table[]  with their sums, and broken, the limits that each breaks
+---@param goal string
+function M.ranking(variants, goal)
+  local out = {}
+  for i, v in ipairs(variants) do
+    out[i] = { variant = v, keeps = next(v.broken) == nil, order = i, is = v.sums[goal].mean }
+  end
+  table.sort(out, function(a, b)
+    if a.keeps ~= b.keeps then return a.keeps end
+    if a.is ~= b.is then return M.better(goal, a.is, b.is) end
+    return a.order < b.order
+  end)
+  for i = 2, #out do
+    local a, b = out[i - 1].variant.sums[goal], out[i].variant.sums[goal]
+    out[i].tied = out[i].keeps and #a.list > 1 and M.verdict(goal, a, b) == ""
+  end
+  return out
+end
+
+--- In how many seeds of a variant a limit is kept.
+---@return integer
+function M.kept(variant, limit)
+  local n = 0
+  for _, x in ipairs(variant.sums[limit.name].list) do
+    if measure.keeps(limit, { [limit.name] = x }) then n = n + 1 end
+  end
+  return n
+end
+
 --- Marks the variants that no other beats in both: a better `gain`, less of `risk`.
 function M.pareto(sums, gain, risk)
   local out = {}

@@ -105,6 +105,35 @@ local function by_setting(report, out)
     measure.of(report.goal)[3], report.goal, report.risk)
 end
 
+-- Which limits a setting breaks, and how sure that is.
+local function breaks(report, v)
+  local said = {}
+  for _, l in ipairs(report.limits) do
+    if v.broken[l.text] then
+      said[#said + 1] = ("breaks %s: %s, kept by %d of %d seeds"):format(l.text, shown(v.sums[l.name]),
+        sweep.kept(v, l), report.seeds)
+    end
+  end
+  return table.concat(said, "; ")
+end
+
+-- The settings in order of the goal, with those that break the budget behind.
+local function ranking(report, out)
+  local lines, remarks, rows = { { "", report.goal, report.risk } }, { "" }, {}
+  for i, r in ipairs(report.ranking) do
+    local v = r.variant
+    remarks[i + 1] = not r.keeps and "  " .. breaks(report, v)
+      or r.tied and "  as good as the one above, as far as seeds tell" or ""
+    local place = ("%s%2s "):format(v.front and "* " or "  ", r.keeps and tostring(i) or "-")
+    lines[#lines + 1] = { place .. v.label, shown(v.sums[report.goal]), shown(v.sums[report.risk]) }
+  end
+  out[#out + 1] = ("ranking by %s, within the budget:"):format(report.goal)
+  print_table(lines, rows)
+  for i, row in ipairs(rows) do out[#out + 1] = row .. remarks[i] end
+  out[#out + 1] = ("* Pareto front: no other has %s %s at less %s%s"):format(measure.of(report.goal)[3],
+    report.goal, report.risk, report.seeds > 1 and "" or "; one seed, --seeds N tells how sure that is")
+end
+
 local function series(report, out)
   local rows = report.variants[1].first.rows
   out[#out + 1] = ("use over %s, of %s:"):format(report.span, report.variants[1].label)
@@ -156,6 +185,7 @@ function M.report(report)
       end
     end
   end
+  if #report.limits > 0 and #report.variants > 1 then ranking(report, out) end
   if #report.limits > 0 and report.best then
     out[#out + 1] = ("best within the budget: %s (%s %s)"):format(report.best.label, report.goal,
       shown(report.best.sums[report.goal]))
@@ -206,6 +236,23 @@ function M.series_csv(report)
     end
   end
   return table.concat(out)
+end
+
+--- The ranking, for programs.
+---@return table[]
+function M.ranked(report)
+  local out = {}
+  for i, r in ipairs(report.ranking) do
+    local broken = {}
+    for _, l in ipairs(report.limits) do
+      if r.variant.broken[l.text] then
+        broken[#broken + 1] = { limit = l.text, kept = sweep.kept(r.variant, l), seeds = report.seeds }
+      end
+    end
+    out[i] = { setting = r.variant.label, keeps = r.keeps, front = r.variant.front, tied = r.tied or false,
+      broken = core.array(broken) }
+  end
+  return out
 end
 
 --- What came of each setting and seed.

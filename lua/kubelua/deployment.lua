@@ -159,6 +159,9 @@ local function service_of(name, namespace)
       ports = core.array { { name = "webhook", port = 443, targetPort = "webhook" } } } }
 end
 
+--- Where replicas share the certificate of their webhooks.
+function M.secret_of(name, namespace) return ("%s/%s-webhook-tls"):format(namespace, name) end
+
 local function lines(prefix, list)
   local out = {}
   for i, x in ipairs(list) do out[i] = ("        - %s%s\n"):format(prefix, x) end
@@ -195,6 +198,7 @@ function M.yaml(d, head)
     docs[#docs + 1] = service_of(d.name, d.namespace)
     args[#args + 1] = "webhook-listen=0.0.0.0:9443"
     args[#args + 1] = ("webhook-service=%s/%s-webhook"):format(d.namespace, d.name)
+    args[#args + 1] = "webhook-secret=" .. M.secret_of(d.name, d.namespace)
     ports = "        - {name: webhook, containerPort: 9443}\n"
   end
   docs[#docs + 1] = filled(DEPLOYMENT, { NAME = d.name, NAMESPACE = d.namespace, LEASE = d.lease,

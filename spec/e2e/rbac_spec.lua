@@ -289,7 +289,8 @@ return { kube.controller { name = "main", resource = "v1/Service",
     words = table.concat(words, " ")
     for _, word in ipairs { "run /controllers/served.lua --leader-elect ",
       "--leader-elect-resource-name=main --leader-elect-resource-namespace=system ",
-      "--params=configmap/system/main-params", "--webhook-service=system/main-webhook" } do
+      "--params=configmap/system/main-params", "--webhook-service=system/main-webhook ",
+      "--webhook-secret=system/main-webhook-tls" } do
       assert.truthy(words:find(word, 1, true), words)
     end
     assert.equal("main-webhook", by.Service.metadata.name)
@@ -298,7 +299,7 @@ return { kube.controller { name = "main", resource = "v1/Service",
     for _, rule in ipairs(by.Role.rules) do
       for _, name in ipairs(rule("resourceNames") or {}) do named[rule.resources[1]] = name end
     end
-    assert.same({ configmaps = "main-params", leases = "main", secrets = "main-webhook-webhook-tls" }, named)
+    assert.same({ configmaps = "main-params", leases = "main", secrets = "main-webhook-tls" }, named)
   end)
 
   it("prints no more than a script needs", function()

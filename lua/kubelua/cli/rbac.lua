@@ -245,7 +245,7 @@ local function deployed(programs, o)
   if not name then error("no controller or webhook is in these scripts", 0) end
   o.bind, o.leader_elect = true, true
   o.name, o.namespace = name, o.namespace or "default"
-  if hooks then o.webhook_service = ("%s/%s-webhook"):format(o.namespace, name) end
+  if hooks then o.webhook_secret = deployment.secret_of(name, o.namespace) end
   return { name = name, namespace = o.namespace, scripts = scripts, sources = deployment.sources(programs),
     params = deployment.params(programs), webhooks = hooks }
 end

@@ -1,5 +1,5 @@
--- deployment.lua - what a cluster needs to run scripts, as YAML: a namespace, rights, the scripts and their
--- params in ConfigMaps, a Service for webhooks, and the Deployment that runs them.
+-- deployment.lua - what a cluster needs to run scripts, as YAML: a namespace, rights, the scripts in a
+-- ConfigMap, one for their params, a Service for webhooks, and the Deployment that runs them.
 
 local checks = require "kubelua.checks"
 local core = require "kubelua.core"
@@ -126,28 +126,77 @@ end
 
 local function text_of(value) return type(value) == "string" and value or core.encode(value) end
 
---- The defaults of all params that are not secrets, as the data of a ConfigMap: by name where each controller
---- with a param of that name has the same default, otherwise by CONTROLLER.NAME.
----@param programs table[]
----@return table<string, string>
-function M.params(programs)
+local function is_empty(value)
+  local text = type(value) ~= "string" and core.encode(value)
+  return text == "{}" or text == "[]"
+end
+
+-- What each controller says of a param that is no secret, by name and controller: its default as a text, EMPTY
+-- or NEEDED.
+local EMPTY, NEEDED = {}, {}
+
+local function declared(programs)
   local by_name = {}
+  local function add(c, name, said)
+    by_name[name] = by_name[name] or {}
+    by_name[name][c.name] = said
+  end
   for _, program in ipairs(programs) do
     for _, c in ipairs(program.tables) do
+      for name, rule in pairs(c.param_rules or {}) do
+        if rule.type ~= "secret" then add(c, name, rule.required and NEEDED or EMPTY) end
+      end
       for name, value in pairs(c.params or {}) do
-        by_name[name] = by_name[name] or {}
-        by_name[name][c.name] = text_of(value)
+        add(c, name, is_empty(value) and EMPTY or text_of(value))
       end
     end
   end
-  local data = {}
-  for name, texts in pairs(by_name) do
-    local _, first = next(texts)
-    local same = true
-    for _, text in pairs(texts) do same = same and text == first end
-    for controller, text in pairs(texts) do data[same and name or controller .. "." .. name] = text end
+  return by_name
+end
+
+--- The params that are not secrets, or nil if there are none: by name where each controller with a param of
+--- that name has the same default, otherwise by CONTROLLER.NAME. `defaults` are as a ConfigMap would set them,
+--- `empty` have no default and need none, or an empty list or object, `needed` have no default.
+---@param programs table[]
+---@return { defaults: table<string, string>, empty: string[], needed: string[] }?
+function M.params(programs)
+  local by_name = declared(programs)
+  local out = { defaults = {}, empty = {}, needed = {} }
+  local function add(name, said)
+    if said == NEEDED or said == EMPTY then
+      table.insert(said == NEEDED and out.needed or out.empty, name)
+    else
+      out.defaults[name] = said
+    end
   end
-  return data
+  for _, name in ipairs(checks.sorted(by_name)) do
+    local _, first = next(by_name[name])
+    local same = true
+    for _, said in pairs(by_name[name]) do same = same and said == first end
+    if same then
+      add(name, first)
+    else
+      for _, controller in ipairs(checks.sorted(by_name[name])) do
+        add(controller .. "." .. name, by_name[name][controller])
+      end
+    end
+  end
+  return next(by_name) and out or nil
+end
+
+-- Without data: whoever applies the manifests again leaves alone what somebody has set there, and a default
+-- stays the script's.
+local function params_of(name, namespace, params)
+  local head = { "# What `data` here sets wins over the script's defaults, and stays when the manifests are",
+    "# applied again:",
+    ("#   kubectl -n %s edit configmap %s-params"):format(namespace, name) }
+  if #params.needed > 0 then head[#head + 1] = "# Needed: " .. table.concat(params.needed, ", ") end
+  if next(params.defaults) then
+    head[#head + 1] = "# The defaults:"
+    for line in yaml { data = params.defaults }:gmatch "[^\n]+" do head[#head + 1] = "#   " .. line end
+  end
+  if #params.empty > 0 then head[#head + 1] = "# Empty unless set: " .. table.concat(params.empty, ", ") end
+  return ("%s\n%s"):format(table.concat(head, "\n"), config_map(name .. "-params", namespace))
 end
 
 -- ---------------------------------------------------------------- all of it
@@ -175,7 +224,7 @@ end
 ---@field scripts string[]     the files that return controllers, below /controllers
 ---@field objects table[]      rights, as rbac.objects has them
 ---@field sources? table[]     M.sources; without them the ConfigMap of the scripts comes from elsewhere
----@field params? table<string, string>  M.params
+---@field params? table    M.params
 ---@field webhooks? boolean
 
 --- The YAML. Webhook configurations are not in it: the process applies its own, with its certificate in them.
@@ -190,8 +239,8 @@ function M.yaml(d, head)
   end
   local docs = { (rbac.yaml(objects, head or {}):gsub("\n+$", "")) }
   if d.sources then docs[#docs + 1] = scripts_of(d.name, d.namespace, d.sources) end
-  if d.params and next(d.params) then
-    docs[#docs + 1] = config_map(d.name .. "-params", d.namespace, d.params)
+  if d.params then
+    docs[#docs + 1] = params_of(d.name, d.namespace, d.params)
     args[1] = ("params=configmap/%s/%s-params"):format(d.namespace, d.name)
   end
   if d.webhooks then

@@ -266,14 +266,16 @@ return kube.controller { name = "keeps", resource = "v1/ConfigMap", shard = { by
 local kube = require "kubelua"
 local part = require "parts.one"
 return { kube.controller { name = "main", resource = "v1/Service",
-  params = { zone = "a", count = 3, map = { a = 1 }, key = { type = "secret" }, own = 1, void = {} },
+  params = { zone = "a", count = 3, map = { a = 1 }, key = { type = "secret" }, own = 1, void = {},
+    list = { type = "list", default = {} }, host = { type = "string" },
+    maybe = { type = "string", optional = true } },
   reconcile = function() part() end },
   kube.controller { name = "other", resource = "v1/Secret", params = { zone = "a", own = 2 }, reconcile = function() end },
   kube.webhook { name = "hook.example.com", resource = "v1/Service", validate = function() end } }
 ]]
     process.run("mkdir -p " .. process.quote(dir .. "/parts"))
     process.write(dir .. "/parts/one.lua", "return function() end\n")
-    local by = manifests(path, "-n system -o manifests")
+    local by, out = manifests(path, "-n system -o manifests")
     local pod = by.Deployment.spec.template.spec
     assert.equal("system", by.Namespace.metadata.name)
     assert.equal("main", pod.serviceAccountName)
@@ -282,8 +284,28 @@ return { kube.controller { name = "main", resource = "v1/Service",
     local places = {}
     for _, item in ipairs(pod.volumes[1].configMap.items) do places[item.key] = item.path end
     assert.same({ ["served.lua"] = "served.lua", ["parts.one.lua"] = "parts/one.lua" }, places)
-    assert.equal([[{"count":"3","main.own":"1","map":"{\"a\":1}","other.own":"2","void":"{}","zone":"a"}]],
-      tostring(by["main-params"].data))
+    assert.is_nil(by["main-params"]("data"))
+    assert.truthy(out:find([=[
+---
+# What `data` here sets wins over the script's defaults, and stays when the manifests are
+# applied again:
+#   kubectl -n system edit configmap main-params
+# Needed: host
+# The defaults:
+#   data:
+#     count: '3'
+#     main.own: '1'
+#     map: '{"a":1}'
+#     other.own: '2'
+#     zone: a
+# Empty unless set: list, maybe, void
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: main-params
+  namespace: system
+---
+]=], 1, true), out)
     local words = {}
     for i, word in ipairs(pod.containers[1].args) do words[i] = word end
     words = table.concat(words, " ")

@@ -260,7 +260,7 @@ function M.run(env)
   local programs = common.programs(env, env.words)
   local d = format == "manifests" and deployed(programs, o)
   local first, by_name, notes = needs_of(programs, o, add)
-  if d and next(d.params) then rbac.of_params(d.namespace, d.name .. "-params", add) end
+  if d and d.params then rbac.of_params(d.namespace, d.name .. "-params", add) end
   local kinds = {}
   local tests = o.record and of_records(env, by_name, add)
   of_recordings(env, by_name, kinds, add)

@@ -222,13 +222,26 @@ static void finish(kl_run *run, lua_State *L, const char *traceback)
         kind == KL_RESULT_ERROR ? traceback : NULL);
 }
 
+/* verdict(error, kind, key); no kind where another cluster may have an object of that name. */
+static int verdict_protected(lua_State *L)
+{
+    const kl_run *run = lua_touserdata(L, 1);
+    lkl_state_push(L, "verdict");
+    lua_pushvalue(L, 2);
+    lua_pushstring(L, kl_run_fleet(run) ? NULL : kl_run_spec(run)->resource);
+    lua_pushstring(L, kl_run_key(run));
+    lua_call(L, 3, 3);
+    return 3;
+}
+
 /* The error value is on top of co. */
 static void finish_error(worker_state *w, kl_run *run, lua_State *co)
 {
     lua_State *L = w->lua->L;
-    lkl_state_push(L, "verdict");
+    lua_pushcfunction(L, verdict_protected);
+    lua_pushlightuserdata(L, run);
     lua_xmove(co, L, 1);
-    if (pcall_turn(w, 1, 3)) {
+    if (pcall_turn(w, 2, 3)) {
         const char *over = w->lua->budget.message; /* its text was a function of the script */
         if (over)
             kl_run_spent(run, KL_SPENT_CPU);

@@ -162,8 +162,8 @@ typedef enum kl_result_kind {
     KL_RESULT_AFTER,    /* requeue after (5 ms at least); forget backoff */
     KL_RESULT_REQUEUE,  /* again, rate limited; no error, backoff grows */
     KL_RESULT_RETRY,    /* kube.retry: expected wait, no error, backoff kept as it is; 0: as REQUEUE */
-    KL_RESULT_CONFLICT, /* a raised 409, which the next run may not meet: requeued at once, no error counted
-                         */
+    KL_RESULT_CONFLICT, /* a raised 409, or 404 of the run's object, which the next run may not meet: requeued
+                         * at once, no error counted */
     KL_RESULT_ERROR,    /* rate limited requeue, logged with traceback */
     KL_RESULT_FAIL,     /* terminal until the object changes */
 } kl_result_kind;

@@ -214,8 +214,9 @@ static void settle(kl_run *r, kl_time now)
         outcome = KL_OUTCOME_REQUEUE_AFTER;
         break;
     case KL_RESULT_CONFLICT:
-        kl_debug("conflict, running again", "controller=%s key=%s reconcileID=%s generation=%d%s", w->o.name,
-            r->key, kl_run_id(r), r->gen->logic->generation, kl__run_detail(r));
+        kl_debug("the object changed or went, running again",
+            "controller=%s key=%s reconcileID=%s generation=%d%s", w->o.name, r->key, kl_run_id(r),
+            r->gen->logic->generation, kl__run_detail(r));
         next = again(r, 0, KL_WHY_RETRY, true, now);
         outcome = KL_OUTCOME_REQUEUE;
         break;

@@ -18,6 +18,7 @@
 local conditions = require "kubelua.conditions"
 local core = require "kubelua.core"
 local news = require "kubelua.news"
+local request = require "kubelua.request"
 local saying = require "kubelua.saying"
 local suggest = require "kubelua.suggest"
 
@@ -238,6 +239,12 @@ local function after(n)
   return "done", nil, nil
 end
 
+-- What was returned as an error. Another cluster may have an object of the same name.
+local function returned(ctx, obj, why)
+  local kind = not ctx.cluster and obj.kind ~= nil and obj.apiVersion .. "/" .. obj.kind or nil
+  return M.verdict(why, kind, ctx.key)
+end
+
 --- What bindings/script/program.c is told: a word, seconds, a message.
 --- error > fail > requeue_after > requeue > done.
 ---@return "done"|"after"|"requeue"|"retry"|"fail"|"error"|"conflict" word, number? seconds, string? message
@@ -246,7 +253,7 @@ function M.settle(hands, ctx, obj, r, why)
     if r ~= nil then
       ctx.log:warn "reconcile returned a result and an error; the result is ignored"
     end
-    return M.verdict(why)
+    return returned(ctx, obj, why)
   end
   if r == nil or r == true then return "done", nil, nil end
   if type(r) == "number" or type(r) == "string" then
@@ -262,7 +269,7 @@ function M.settle(hands, ctx, obj, r, why)
     if effects.after or effects.requeue or effects.fail then
       ctx.log:warn "result.error takes precedence; fail, requeue_after and requeue beside it are ignored"
     end
-    return M.verdict(effects.error)
+    return returned(ctx, obj, effects.error)
   end
   if effects.fail then return "fail", nil, saying.shown(effects.fail) end
   if effects.after and effects.after > 0 then return "after", effects.after, nil end
@@ -270,14 +277,20 @@ function M.settle(hands, ctx, obj, r, why)
   return "done", nil, nil
 end
 
---- The same for what was raised.
+-- A stale resourceVersion is over with the next run, and so is an object whose end the cache has not heard of.
+-- Fields that another manager has are not.
+local function is_stale(e, kind, key)
+  if e.kind == "conflict" then return not e.conflicts end
+  return kind ~= nil and e.resource == kind and e.key == key and request.is_absent(e)
+end
+
+--- The same for what was raised in a run of an object of `kind`.
+---@param kind string?  nil: the object may be another cluster's
+---@param key string?
 ---@return string word, number? seconds, string? message
-function M.verdict(e)
+function M.verdict(e, kind, key)
   if getmetatable(e) == Verdict then return e.word, e.after, e.why end
-  -- A stale resourceVersion is over with the next run. Fields that another manager has are not.
-  if core.is_error(e) and e.kind == "conflict" and not e.conflicts then
-    return "conflict", nil, tostring(e)
-  end
+  if core.is_error(e) and is_stale(e, kind, key) then return "conflict", nil, tostring(e) end
   return "error", nil, saying.shown(e)
 end
 

@@ -512,6 +512,15 @@ servers.each(function(server_name, start)
       silent "reconcile failed"
     end)
 
+    it("ends quietly when the reconciled object goes meanwhile", function()
+      widget "w"
+      reconciles([[
+        ctx:delete(obj)
+        ctx:patch(obj, { metadata = { labels = { late = "yes" } } })]], nil, "--log-level", "debug")
+      says "the object changed or went, running again"
+      silent "reconcile failed"
+    end)
+
     -- ------------------------------------------------------------ results
 
     it("returns what is to be done: apply, delete, status and events, in this order", function()

@@ -158,4 +158,17 @@ describe("a result", function()
     assert.equal("conflict", (result.verdict(core.error { kind = "conflict", code = 409, message = "m" })))
     assert.equal("error", (result.verdict(core.error { kind = "already_exists", code = 409, message = "m" })))
   end)
+
+  it("takes the reconciled object's absence for a stale cache, and no other's", function()
+    local function verdict(kind, key, message)
+      local e = core.error { kind = "not_found", code = 404, verb = "patch", resource = "v1/Pod",
+        key = "default/a", message = message or 'pods "a" not found' }
+      return (result.verdict(e, kind, key))
+    end
+    assert.equal("conflict", verdict("v1/Pod", "default/a"))
+    assert.equal("error", verdict("v1/Pod", "default/b"))
+    assert.equal("error", verdict("v1/Secret", "default/a"))
+    assert.equal("error", verdict(nil, "default/a"))
+    assert.equal("error", verdict("v1/Pod", "default/a", "the server could not find the requested resource"))
+  end)
 end)

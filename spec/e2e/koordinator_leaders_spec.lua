@@ -3,7 +3,8 @@
 -- with the words of the Deployment, under its service account's rights, with its ConfigMap of params. Each
 -- policy has two replicas, and all of them work at once on one cluster. They converge; while something
 -- changes, each leader is killed, and the other replica takes over and brings the change to its end; with new
--- logic it looks at everything again and writes nothing.
+-- logic it looks at everything again and writes nothing. Scripts of webhooks answer with the rights that are
+-- printed for them.
 -- not in asan, tsan: policies are Lua; what C does below them, the specs of each policy show
 
 local controller = require "support.controller"
@@ -262,6 +263,50 @@ local POLICIES = {
     goes_on = function(c) return carried(c, POD, "default", "wide2", COST) end },
 }
 
+-- Scripts of webhooks: { script, prepare = what is there before, answers = whether each of them has answered }.
+local PROFILES = "config.koordinator.sh/v1alpha1/ClusterColocationProfile"
+local QUOTA_LABEL = "quota.scheduling.koordinator.sh/"
+local DRY = { dry_run = true }
+
+local function refused(text, fn, ...)
+  local _, why = kube.try(fn, ...)
+  return why and tostring(why):find(text, 1, true)
+end
+
+local function pod_with(labels)
+  return { kind = POD, namespace = "default", name = "asked", labels = labels,
+    spec = { containers = { { name = "c", image = "none" } } } }
+end
+
+local WEBHOOKS = {
+  { script = "quotawebhooks",
+    prepare = function(c)
+      c:create { kind = QUOTA, namespace = NS, name = "parents", labels = { [QUOTA_LABEL .. "is-parent"] = "true" },
+        spec = { max = { cpu = "2" } } }
+    end,
+    answers = function(c)
+      local made = c:create({ kind = QUOTA, namespace = NS, name = "asked", spec = { max = { cpu = "2" } } }, DRY)
+      return made("metadata.labels", QUOTA_LABEL .. "parent") == "koordinator-root-quota"
+        and refused("its parent none does not exist", c.create, c, { kind = QUOTA, namespace = NS, name = "asked",
+          labels = { [QUOTA_LABEL .. "parent"] = "none" }, spec = { max = { cpu = "2" } } }, DRY)
+        and refused("cannot belong to quota parents", c.create, c, pod_with { [QUOTA_LABEL .. "name"] = "parents" },
+          DRY)
+        and refused("quota", c.delete, c, QUOTA, NS, "koordinator-default-quota", DRY)
+    end },
+  { script = "colocationprofile",
+    prepare = function(c)
+      c:create { kind = PROFILES, name = "asked", spec = { selector = { matchLabels = { asked = "yes" } },
+        labels = { colocated = "yes" } } }
+    end,
+    answers = function(c)
+      local bad = { kind = MAP, namespace = NS, name = "slo-controller-config", data = { ["colocation-config"] = "{" } }
+      return c:create(pod_with { asked = "yes" }, DRY)("metadata.labels.colocated") == "yes"
+        and refused("cannot be used in combination", c.create, c, pod_with { ["koordinator.sh/qosClass"] = "BE" }, DRY)
+        and refused("colocation-config", c.apply, c, bad, { force = true, dry_run = true })
+    end },
+}
+local ALL = table.move(WEBHOOKS, 1, #WEBHOOKS, #POLICIES + 1, { table.unpack(POLICIES) })
+
 -- A copy in which those that look by the clock do so every second, and LowNodeLoad is sure at once.
 local function copy()
   local _, dir = policies.changed("lownodeload.lua", { ["local INTERVAL = 60"] = "local INTERVAL = 1",
@@ -311,7 +356,7 @@ end
 
 -- Where the source alone does not tell all rights, the manifests say so, and to use --record.
 local function print_manifests()
-  local files, unsure, out = print_all(POLICIES, ""), {}, {}
+  local files, unsure, out = print_all(ALL, ""), {}, {}
   for policy, file in pairs(files) do
     if process.read(file):find("so a rule may be missing: --record", 1, true) then unsure[#unsure + 1] = policy end
   end
@@ -324,7 +369,7 @@ end
 local function deploy(server, client)
   local all, changed = {}, {}
   local function name_of_map(policy) return printed[policy].account .. "-params" end
-  for _, policy in ipairs(POLICIES) do
+  for _, policy in ipairs(ALL) do
     for _, files in ipairs { all, policy.params and changed or nil } do
       table.move({ "-f", printed[policy].file }, 1, 2, #files + 1, files)
     end
@@ -367,6 +412,7 @@ local function replica(server, path, manifests, identity)
   local words = { KUBELUA, name = "kubelua run" }
   for _, word in ipairs(manifests.words) do
     word = word:gsub("^/controllers/.*", path):gsub("0%.0%.0%.0:%d+", "127.0.0.1:0")
+      :gsub("^%-%-webhook%-service=.*", "--webhook-url=auto")
     words[#words + 1] = word
   end
   for _, word in ipairs { "--kubeconfig", server.kubeconfig, "--as",
@@ -500,5 +546,21 @@ servers.each(function(name, start)
         end
       end)
     end
+
+    it("of webhooks answer, as long as their service accounts may what is printed", function()
+      for _, policy in ipairs(WEBHOOKS) do
+        policy.prepare(client)
+        policy.replicas = { one = replica(server, path_of(policy), printed[policy], "one") }
+        chosen[#chosen + 1] = policy
+      end
+      each(chosen, "answers", function(policy) return policy.answers(client) end)
+      for _, policy in ipairs(chosen) do
+        assert.truthy(client:get("v1/Secret", NS, printed[policy].account .. "-webhook-tls"))
+        local run = policy.replicas.one
+        policy.replicas.one = nil
+        controller.finish(run)
+        is_clean(policy, run)
+      end
+    end)
   end)
 end)

@@ -116,5 +116,6 @@ return whole.controller {
     if ctx.params.monitor_all_quotas and take_back(ctx, known.index, known.pods, infos, now) then
       return { requeue_after = INTERVAL }
     end
+    return known.again and { requeue_after = known.again }
   end,
 }

@@ -79,6 +79,20 @@ describe("elasticquota", function()
     assert.equal("3", t:get(QUOTA, NS, "koordinator-root-quota").status.used.cpu)
   end)
 
+  it("no longer counts a pod that should be gone, behind the gates", function()
+    local function used() return t:get(QUOTA, NS, "a")("status.used.cpu") or "0" end
+    for gate, seconds in pairs { ignore_terminating_pod = 62, ignore_terminating_pod_immediately = 0 } do
+      start { [gate] = true }
+      t:create(pod("a1", "a", "2", "n"))
+      t:advance "2s"
+      t:delete(POD, "a1")
+      t:advance "2s"
+      assert.equal(seconds > 0 and "2" or "0", used())
+      t:advance(seconds .. "s")
+      assert.equal("0", used())
+    end
+  end)
+
   it("comes to rest: another look writes nothing", function()
     start()
     t:create(pod("a1", "a", "2", "n"))

@@ -16,8 +16,16 @@ local QUOTA = "scheduling.sigs.k8s.io/v1alpha1/ElasticQuota"
 local PROFILE = "quota.koordinator.sh/v1alpha1/ElasticQuotaProfile"
 local POD = "v1/Pod"
 
--- Feature gates, as Koordinator has them by default.
-local GUARANTEE_USAGE, UPDATE_RESOURCE_KEY, PARENT_QUOTA_SUBMIT_POD = false, false, false
+-- Koordinator's feature gates of the same meaning.
+local TOPOLOGY = {
+  guarantee_usage = false,         -- minima fit what quotas above are guaranteed
+  update_resource_key = false,     -- what max names may change
+}
+local PODS = {
+  disable_default_quota = false,   -- a pod whose label names no quota has none
+  parent_quota_submit_pod = false, -- a quota of quotas takes pods
+}
+local TREES = { disable_default_quota = false }
 
 -- All quotas as the server has them now: one that was made a moment ago may not be in the cache, and may be
 -- the parent.
@@ -35,8 +43,8 @@ end
 local function world(req)
   return {
     quotas = known(req).by_name,
-    guarantee = GUARANTEE_USAGE,
-    update_resource_key = UPDATE_RESOURCE_KEY,
+    guarantee = req.params.guarantee_usage,
+    update_resource_key = req.params.update_resource_key,
     bound = function(name, namespaces)
       if any_pod(req, { labels = { [keys.name] = name } }) or any_pod(req, { namespace = name }) then
         return true
@@ -61,8 +69,9 @@ end
 local function quota_of(req, pod)
   local list = {}
   for object in req:each(QUOTA) do list[#list + 1] = quota.read(object) end
-  local index = members.index(list)
-  return index.by_name[members.of_pod(index, fields.label(pod, keys.name), req.namespace)]
+  local index = members.index(list, req.params)
+  local name = members.of_pod(index, fields.label(pod, keys.name), req.namespace)
+  return name and index.by_name[name]
 end
 
 local function answer(ok, why)
@@ -81,6 +90,7 @@ return {
   },
   kube.webhook {
     name = "elasticquota-topology", resource = QUOTA, operations = { "CREATE", "UPDATE", "DELETE" },
+    params = TOPOLOGY,
     validate = function(object, req)
       if req.operation == "CREATE" then return answer(topology.create(world(req), object)) end
       if req.operation == "DELETE" then
@@ -90,14 +100,15 @@ return {
     end,
   },
   kube.webhook {
-    name = "elasticquota-pods", resource = POD, reads = { QUOTA },
+    name = "elasticquota-pods", resource = POD, reads = { QUOTA }, params = PODS,
     validate = function(pod, req)
-      local q = not PARENT_QUOTA_SUBMIT_POD and quota_of(req, pod) or nil
+      local q = not req.params.parent_quota_submit_pod and quota_of(req, pod) or nil
       return answer(topology.pod(q, pod, req.old))
     end,
   },
   kube.webhook {
     name = "elasticquota-trees", resource = POD, operations = { "CREATE" }, reads = { QUOTA, PROFILE },
+    params = TREES,
     mutate = function(pod, req)
       local q = quota_of(req, pod)
       if not q or q.tree == "" then return end

@@ -14,10 +14,11 @@ end
 
 describe("quotawebhooks", function()
   local t ---@type kubelua.Testing
-  before_each(function()
-    t = kube.testing.start { script = "quotawebhooks.lua", crds = "crds" }
+  local function start(params)
+    t = kube.testing.start { script = "quotawebhooks.lua", crds = "crds", params = params }
     t:create(quota("org", "10", { ["is-parent"] = "true" }))
-  end)
+  end
+  before_each(function() start() end)
 
   local function refusal(fn, ...)
     local ok, why = kube.try(fn, t, ...)
@@ -36,9 +37,11 @@ describe("quotawebhooks", function()
     assert.matches("has 2 child quotas", refusal(t.delete, QUOTA, "org"))
   end)
 
-  it("let no pod into a quota of quotas", function()
+  it("let no pod into a quota of quotas, but with the gate", function()
     local pod = { kind = POD, name = "p", labels = { [PREFIX .. "name"] = "org" },
       spec = { containers = { { name = "c", image = "i" } } } }
     assert.matches("is a parent of quotas", refusal(t.create, pod))
+    start { parent_quota_submit_pod = true }
+    t:create(pod)
   end)
 end)

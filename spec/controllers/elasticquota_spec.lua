@@ -186,6 +186,42 @@ describe("the members of quotas", function()
       non_preemptible_used = { cpu = 2000 } }, members.sums(index, list).team)
   end)
 
+  it("have no quota without a default one, but that of their label", function()
+    local strict = members.index(index.list, { disable_default_quota = true })
+    assert.equal("team", members.of_pod(strict, "team", "ns"))
+    for _, label in ipairs { "unknown", "" } do assert.is_nil(members.of_pod(strict, label, "ns")) end
+    assert.is_nil(members.of_pod(strict, nil, "far"))
+    assert.same({}, members.sums(strict, { members.read_pod(pod("p", { cpu = "1" })) }))
+  end)
+
+  it("count without their overhead behind the gate", function()
+    local heavy = pod("h", { cpu = "1" }, { name = "team" })
+    heavy.spec.overhead = { cpu = "250m" }
+    local list = { members.read_pod(heavy) }
+    assert.same({ cpu = 1250 }, members.sums(index, list).team.used)
+    local bare = members.index(index.list, { ignore_pod_overhead = true })
+    assert.same({ cpu = 1000 }, members.sums(bare, list).team.used)
+    local function fits(ignored)
+      return (admission.check { name = "q", pod = heavy, bare = ignored, runtime_quota = true,
+        quotas = { q = { name = "q", max = { cpu = 1000 } } },
+        infos = { q = { runtime = { cpu = 1000 }, used = {} } } })
+    end
+    assert.same({ false, true }, { fits(false), fits(true) })
+  end)
+
+  it("count while they are being deleted, until their grace is over, or not at all", function()
+    local going = pod("g", { cpu = "1" }, { name = "team" })
+    going.metadata.deletionTimestamp, going.metadata.deletionGracePeriodSeconds = "2026-01-01T00:00:30Z", 30
+    local read, over = members.read_pod(going), kube.time "2026-01-01T00:01:00Z":unix()
+    assert.same({ true }, { members.counts(members.read_pod(pod("p", {})), {
+      ignore_terminating_pod_immediately = true }, over + 99) })
+    assert.same({ true }, { members.counts(read, {}, over + 99) })
+    local late = { ignore_terminating_pod = true }
+    assert.same({ true, 11 }, { members.counts(read, late, over - 10) })
+    assert.is_false((members.counts(read, late, over + 1)))
+    assert.is_false((members.counts(read, { ignore_terminating_pod_immediately = true }, over - 60)))
+  end)
+
   it("of trees with totals of their own leave the cluster the rest", function()
     local function rooted(name, more, annotations)
       more["is-root"] = "true"

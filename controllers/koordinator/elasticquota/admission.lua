@@ -5,6 +5,7 @@ local kube = require "kubelua"
 local fields = require "fields"
 local keys = require "elasticquota.keys"
 local lists = require "lib.lists"
+local members = require "elasticquota.members"
 local quota = require "elasticquota.quota"
 
 local M = {}
@@ -58,13 +59,14 @@ end
 -- input: quotas, infos   by name (members.index, tree.calculate)
 --        name            the pod's quota
 --        pod             a pod that is not counted as used yet
+--        bare            its overhead does not count
 --        runtime_quota   false: max is the limit, and not runtime
 --        check_parents   whether the quotas above must have room as well
 -- Returns true, or false and why, in the scheduler's words. A resource without a limit is not limited.
 function M.check(input)
   local q, info = input.quotas[input.name], input.infos[input.name]
   if not q or not info then return false, ("could not find the ElasticQuota %s"):format(input.name) end
-  local request = lists.mask(lists.of(kube.requests(input.pod)), q.max)
+  local request = lists.mask(members.request_of(input.pod, input.bare), q.max)
   local limit = limit_of(q, info, input.runtime_quota)
   local fits, over = lists.within(lists.add(request, info.used), limit)
   if not fits then

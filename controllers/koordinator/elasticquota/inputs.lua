@@ -16,12 +16,16 @@ M.FIELDS = {
   [M.NODE] = { "status.allocatable" },
 }
 
--- The params that forest.calculate takes.
+-- The params that forest.calculate takes, and Koordinator's feature gates of the same meaning.
 M.PARAMS = {
   upstream = "main",               -- or "v1.8.0": how shares are rounded (share.lua)
   multi_quota_tree = true,         -- the label tree-id divides quotas into trees
   enable_min_quota_scale = true,   -- minima shrink when a parent has less than they add up to
   guarantee_usage = false,         -- what is used counts as guaranteed, and nothing is lent
+  disable_default_quota = false,   -- a pod whose label names no quota has none
+  ignore_terminating_pod = false,  -- a pod no longer counts when its grace period is over
+  ignore_terminating_pod_immediately = false, -- ... or as soon as it is being deleted
+  ignore_pod_overhead = false,
 }
 
 -- What all nodes have. One that is being deleted counts until it is gone, as it does for a koord-scheduler
@@ -36,15 +40,16 @@ end
 function M.quotas(ctx)
   local objects, quotas = ctx:list(quota.KIND), {}
   for i, object in ipairs(objects) do quotas[i] = quota.read(object) end
-  return objects, members.index(quotas)
+  return objects, members.index(quotas, ctx.params)
 end
 
--- A function of ctx that returns { objects = the ElasticQuotas, index = members.index of them, pods, total }.
+-- A function of ctx that returns { objects = the ElasticQuotas, index = members.index of them, pods = those
+-- that count, total, again = seconds until one of them no longer counts, or nil }.
 -- It remembers what it read of each pod, so that a pass reads only the pods that changed.
 function M.reader()
   local read = {} -- by key: { version, key, pod = what members.read_pod gives, or false }
   local function pods_of(ctx)
-    local fresh, list = {}, {}
+    local fresh, list, again, now = {}, {}, nil, ctx:now():unix()
     for pod in ctx:each(M.POD) do
       local meta = pod.metadata
       local key, version = meta.namespace .. "/" .. meta.name, meta.resourceVersion
@@ -55,15 +60,18 @@ function M.reader()
       fresh[key] = known
       if known.pod then
         known.pod.key = key
-        list[#list + 1] = known.pod
+        local counts, left = members.counts(known.pod, ctx.params, now)
+        if counts then list[#list + 1] = known.pod end
+        if counts and left then again = math.min(again or left, left) end
       end
     end
     read = fresh
-    return list
+    return list, again
   end
   return function(ctx)
     local objects, index = M.quotas(ctx)
-    return { objects = objects, index = index, pods = pods_of(ctx), total = M.total(ctx) }
+    local pods, again = pods_of(ctx)
+    return { objects = objects, index = index, pods = pods, total = M.total(ctx), again = again }
   end
 end
 

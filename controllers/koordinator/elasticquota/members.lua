@@ -9,11 +9,13 @@ local quota = require "elasticquota.quota"
 
 local M = {}
 
--- Quotas as an index: { list, by_name, by_namespace }. Koordinator knows quotas by their name alone; of two
--- with one name the first by namespace counts. A namespace that two quotas claim belongs to the first by
--- name.
-function M.index(quotas)
-  local index = { list = {}, by_name = {}, by_namespace = {}, own_namespace = {} }
+-- Quotas as an index: { list, by_name, by_namespace }, and the gates that count there. Koordinator knows quotas by their name alone; of
+-- two with one name the first by namespace counts. A namespace that two quotas claim belongs to the first by
+-- name. gates (optional): { disable_default_quota, ignore_pod_overhead }.
+function M.index(quotas, gates)
+  local index = { list = {}, by_name = {}, by_namespace = {}, own_namespace = {},
+    disable_default_quota = gates and gates.disable_default_quota,
+    ignore_pod_overhead = gates and gates.ignore_pod_overhead }
   local sorted = table.move(quotas, 1, #quotas, 1, {})
   table.sort(sorted, function(a, b)
     if a.name ~= b.name then return a.name < b.name end
@@ -34,14 +36,30 @@ end
 
 -- The quota of a pod: its label, else the quota that is called like its namespace and lives there, else the
 -- one that names the namespace, else the default quota. A label that names no quota means the default one.
+-- Without a default quota the label alone counts, and nil is no quota.
 function M.of_pod(index, label, namespace)
+  if index.disable_default_quota then return label and index.by_name[label] and label or nil end
   if label ~= nil and label ~= "" then return index.by_name[label] and label or quota.DEFAULT end
   if index.own_namespace[namespace] then return namespace end
   return index.by_namespace[namespace] or quota.DEFAULT
 end
 
--- What counts of a pod, so that the pod need not be read again: { label, namespace, request, assigned,
--- preemptible }, or nil when it has ended.
+-- What a pod asks its quota for; `bare`: without its overhead.
+function M.request_of(pod, bare)
+  local request = lists.of(kube.requests(pod))
+  local overhead = bare and fields.dig(pod, "spec", "overhead")
+  return overhead and lists.sub(request, lists.of(overhead)) or request
+end
+
+-- Since when a pod that is being deleted should be gone, in seconds, or nil. As upstream, its grace counts
+-- from deletionTimestamp, which has it already.
+local function overdue_at(pod)
+  local since = fields.dig(pod, "metadata", "deletionTimestamp")
+  return since and kube.time(since):unix() + (fields.dig(pod, "metadata", "deletionGracePeriodSeconds") or 0)
+end
+
+-- What counts of a pod, so that the pod need not be read again: { label, namespace, request, bare_request,
+-- assigned, preemptible, overdue_at }, or nil when it has ended.
 function M.read_pod(pod)
   local phase = fields.dig(pod, "status", "phase")
   if phase == "Succeeded" or phase == "Failed" then return nil end
@@ -49,29 +67,43 @@ function M.read_pod(pod)
   return {
     label = fields.label(pod, keys.name),
     namespace = pod.metadata.namespace,
-    request = lists.of(kube.requests(pod)),
+    request = M.request_of(pod),
+    bare_request = fields.dig(pod, "spec", "overhead") and M.request_of(pod, true) or nil,
     assigned = node ~= nil and node ~= "",
     preemptible = fields.label(pod, keys.preemptible) ~= "false",
+    overdue_at = overdue_at(pod),
   }
+end
+
+-- Whether a pod of read_pod counts at `now`, in seconds; gates: { ignore_terminating_pod,
+-- ignore_terminating_pod_immediately }. Also the seconds until it no longer does, if only time is missing.
+function M.counts(pod, gates, now)
+  if not pod.overdue_at then return true end
+  if gates.ignore_terminating_pod_immediately then return false end
+  if not gates.ignore_terminating_pod then return true end
+  return now <= pod.overdue_at, math.max(pod.overdue_at - now, 0) + 1
 end
 
 -- { [quota name] = { request, used, non_preemptible_request, non_preemptible_used } } of pods as read_pod
 -- gives them.
 function M.sums(index, pods)
-  local all = {}
-  for _, pod in ipairs(pods) do
-    local name = M.of_pod(index, pod.label, pod.namespace)
-    local sums = all[name]
+  local all, bare = {}, index.ignore_pod_overhead
+  local function count(name, pod)
+    local sums, request = all[name], bare and pod.bare_request or pod.request
     if not sums then
       sums = { request = {}, used = {}, non_preemptible_request = {}, non_preemptible_used = {} }
       all[name] = sums
     end
-    lists.accumulate(sums.request, pod.request)
-    if pod.assigned then lists.accumulate(sums.used, pod.request) end
+    lists.accumulate(sums.request, request)
+    if pod.assigned then lists.accumulate(sums.used, request) end
     if not pod.preemptible then
-      lists.accumulate(sums.non_preemptible_request, pod.request)
-      if pod.assigned then lists.accumulate(sums.non_preemptible_used, pod.request) end
+      lists.accumulate(sums.non_preemptible_request, request)
+      if pod.assigned then lists.accumulate(sums.non_preemptible_used, request) end
     end
+  end
+  for _, pod in ipairs(pods) do
+    local name = M.of_pod(index, pod.label, pod.namespace)
+    if name then count(name, pod) end
   end
   return all
 end

@@ -56,7 +56,7 @@ local function read_pods(ctx, state, bound)
     if old.quota then
       state.requests[key] = old.quota.request
       if mine then old.quota.assigned, old.version = true, nil end
-      counted[#counted + 1] = old.quota
+      if members.counts(old.quota, ctx.params, state.now) then counted[#counted + 1] = old.quota end
     end
     all[#all + 1] = pod
   end

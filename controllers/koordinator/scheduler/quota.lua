@@ -5,7 +5,6 @@
 local admission = require "elasticquota.admission"
 local fields = require "fields"
 local keys = require "elasticquota.keys"
-local kube = require "kubelua"
 local lists = require "lib.lists"
 local members = require "elasticquota.members"
 local quotas = require "elasticquota.quota"
@@ -23,9 +22,10 @@ end
 -- Counts a pod as used by its quota and those above (plus), or takes that back.
 function M.count(state, pod, plus)
   if not state.quotas then return end
-  local change, request = plus and lists.add or lists.sub, lists.of(kube.requests(pod))
+  local change = plus and lists.add or lists.sub
+  local request = members.request_of(pod, state.quotas.ignore_pod_overhead)
   local name = M.name_of(pod, state)
-  while state.infos[name] and state.quotas.by_name[name] do
+  while name and state.infos[name] and state.quotas.by_name[name] do
     local info = state.infos[name]
     info.used = change(info.used, request)
     if fields.label(pod, keys.preemptible) == "false" then
@@ -42,12 +42,13 @@ function M.prefilter(pod, cycle)
   local state, args = cycle.state, cycle.args.quota
   if pod.reserves or not state.quotas then return nil end
   local name = M.name_of(pod, state)
-  if not state.quotas.by_name[name] or not state.infos[name] then return nil end
+  if not name or not state.quotas.by_name[name] or not state.infos[name] then return nil end
   local _, why = admission.check {
     quotas = state.quotas.by_name,
     infos = state.infos,
     name = name,
     pod = pod,
+    bare = state.quotas.ignore_pod_overhead,
     runtime_quota = args.runtime_quota ~= false,
     check_parents = args.check_parents,
   }

@@ -73,7 +73,7 @@ return whole.controller {
     local placed, refused = decided_by(ctx, waiting, since, now)
     local judged = table.move(waiting, 1, #waiting, 1, {})
     for _, one in ipairs(placed) do judged[#judged + 1] = one.pod end
-    state.volumes = cluster.volumes_of(ctx, judged)
+    state.volumes = cluster.volumes_of(ctx, judged, state.claiming)
 
     local found = placement.judge_all(placed, nodes, state, args, function(pod, one)
       return #cases < params.cases and placement.case(pod, one, nodes, state, { weights = params.weights,

@@ -25,6 +25,7 @@ local quota = require "elasticquota.quota"
 local reservation = require "scheduler.reservation"
 local settings = require "scheduler.settings"
 local snapshot = require "scheduler.snapshot"
+local volumelimits = require "scheduler.volumelimits"
 local volumes = require "scheduler.volumes"
 
 local POD, NODE = cluster.POD, cluster.NODE
@@ -315,6 +316,8 @@ local claimed = waiting(POD)
 wakes_pods[volumes.CLAIM] = { claimed, when = { "spec", "annotations", "deletionTimestamp" } }
 wakes_pods[volumes.VOLUME] = { claimed, when = { "spec", "labels" } }
 wakes_pods[volumes.CLASS] = claimed
+wakes_pods[volumelimits.NODE] = { claimed, when = { "spec" } }
+wakes_pods[volumelimits.ATTACHMENT] = { claimed, when = { "spec" } }
 wakes_pods[cluster.METRIC] = { overloaded(POD), when = loadaware.eases }
 wakes_pods[reservation.KIND] = { waiting(POD), when = { "labels", "spec", "status.phase" } }
 

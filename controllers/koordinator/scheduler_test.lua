@@ -143,6 +143,38 @@ describe("scheduler", function()
     assert.same({}, t:logs "error")
   end)
 
+  it("gives a node no more volumes than its driver takes, and sees when one is detached", function()
+    t:delete(NODE, "idle")
+    t:create { apiVersion = "storage.k8s.io/v1", kind = "CSINode", metadata = { name = "busy" },
+      spec = { drivers = { { name = "disks.example.com", nodeID = "busy", allocatable = { count = 2 } } } } }
+    for _, name in ipairs { "one", "two", "three" } do
+      t:create { apiVersion = "v1", kind = "PersistentVolume", metadata = { name = name },
+        spec = { capacity = { storage = "1Gi" }, accessModes = { "ReadWriteOnce" },
+          csi = { driver = "disks.example.com", volumeHandle = name } } }
+      t:create { apiVersion = "v1", kind = "PersistentVolumeClaim",
+        metadata = { namespace = "default", name = name,
+          annotations = { ["pv.kubernetes.io/bind-completed"] = "yes" } },
+        spec = { accessModes = { "ReadWriteOnce" }, volumeName = name,
+          resources = { requests = { storage = "1Gi" } } } }
+    end
+    local attached = t:create { apiVersion = "storage.k8s.io/v1", kind = "VolumeAttachment",
+      metadata = { name = "left" }, spec = { attacher = "disks.example.com", nodeName = "busy",
+        source = { persistentVolumeName = "one" } } }
+    local function with(name)
+      return { volumes = { { name = "v", persistentVolumeClaim = { claimName = name } } } }
+    end
+    t:create(pod("a", "1", with "two"))
+    t:advance "1s"
+    assert.equal("busy", where "a")
+    t:create(pod("b", "1", with "three"))
+    t:advance "1s"
+    assert.equal("0/1 nodes are available: 1 node(s) exceed max volume count.", scheduled "b".message)
+    t:delete(attached)
+    t:advance "1s"
+    assert.equal("busy", where "b")
+    assert.same({}, t:logs "error")
+  end)
+
   it("never gives a node more than it has, also when many come at once", function()
     for i = 1, 12 do t:create(pod("p" .. i, "1")) end
     t:advance "5s"

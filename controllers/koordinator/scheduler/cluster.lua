@@ -11,6 +11,7 @@ local members = require "elasticquota.members"
 local numa = require "scheduler.numa"
 local pods = require "pods"
 local reservation = require "scheduler.reservation"
+local volumelimits = require "scheduler.volumelimits"
 local volumes = require "scheduler.volumes"
 
 local M = {}
@@ -47,11 +48,14 @@ local function read_pods(ctx, state, bound)
     local uid, version, mine = meta.uid, meta.resourceVersion, bound[key]
     local node = pod("spec.nodeName") or mine and mine.node
     local old = read_before[uid]
-    if not old or old.version ~= version then old = { version = version, quota = members.read_pod(pod) } end
+    if not old or old.version ~= version then
+      old = { version = version, quota = members.read_pod(pod), claims = #volumes.claims_of(pod) > 0 }
+    end
     known[uid] = old
     if node and old.quota then
       state.pods_on[node] = state.pods_on[node] or {}
       table.insert(state.pods_on[node], pod)
+      if old.claims then state.claiming[#state.claiming + 1] = pod end
     end
     if old.quota then
       state.requests[key] = old.quota.request
@@ -97,9 +101,19 @@ local function waiting_of(ctx, all, bound)
   return waiting, held
 end
 
--- What is known of the volumes of some pods.
-function M.volumes_of(ctx, list)
-  return volumes.known(list, function(...) return ctx:get(...) end)
+-- What is known of the volumes of some pods; with those of `others`, if any of the pods has some, also what
+-- nodes take and have.
+function M.volumes_of(ctx, list, others)
+  local function get(...) return ctx:get(...) end
+  local some = false
+  for _, pod in ipairs(others and list or {}) do some = some or #volumes.claims_of(pod) > 0 end
+  if not some then return volumes.known(list, get) end
+  local all = table.move(list, 1, #list, 1, {})
+  local known = volumes.known(table.move(others, 1, #others, #all + 1, all), get)
+  known.limits = volumelimits.limits(ctx:list(volumelimits.NODE))
+  known.attached = volumelimits.attached(ctx:list(volumelimits.ATTACHMENT),
+    function(name) return get(volumes.VOLUME, name) end)
+  return known
 end
 
 -- The state for cycle.lua; what is assumed, by pod key; and all pods that wait for this scheduler and have no
@@ -107,8 +121,8 @@ end
 function M.read(ctx)
   local now = ctx:now():unix()
   local bound = decided.pods(ctx, now)
-  local state = { now = now, pods_on = {}, got = {}, requests = {}, groups = {}, namespaces = {},
-    reservations_on = reservation.index(reservations(ctx, now)),
+  local state = { now = now, pods_on = {}, claiming = {}, got = {}, requests = {}, groups = {},
+    namespaces = {}, reservations_on = reservation.index(reservations(ctx, now)),
     devices = by_name(ctx, deviceshare.KIND), metrics = by_name(ctx, M.METRIC),
     topologies = by_name(ctx, numa.KIND), budgets = ctx:list(M.BUDGET) }
   for key, known in pairs(bound) do state.got[key] = known.got end
@@ -123,7 +137,7 @@ function M.read(ctx)
   state.gangs = gang.index(all, membership(ctx.params.schedulerName, bound))
   local waiting
   waiting, state.held = waiting_of(ctx, all, bound)
-  state.volumes = M.volumes_of(ctx, waiting)
+  state.volumes = M.volumes_of(ctx, waiting, state.claiming)
   return state, bound, waiting
 end
 

@@ -32,13 +32,14 @@ local quota = require "scheduler.quota"
 local reservation = require "scheduler.reservation"
 local snapshot = require "scheduler.snapshot"
 local spread = require "scheduler.spread"
+local volumelimits = require "scheduler.volumelimits"
 local volumes = require "scheduler.volumes"
 
 local M = {}
 
 -- In the order in which they are asked; the first that refuses a node says why.
-M.PLUGINS = { quota, fit.unschedulable, fit.taints, fit.affinity, ports, volumes, reservation, fit.resources,
-  spread, affinity, numa, deviceshare, loadaware }
+M.PLUGINS = { quota, fit.unschedulable, fit.taints, fit.affinity, ports, volumes, volumelimits, reservation,
+  fit.resources, spread, affinity, numa, deviceshare, loadaware }
 M.WEIGHTS = { NodeResourcesFit = 1, LoadAwareScheduling = 1, NodeNUMAResource = 1, DeviceShare = 1,
   Reservation = 5000, InterPodAffinity = 2, PodTopologySpread = 2, TaintToleration = 3, NodeAffinity = 2 }
 

@@ -10,12 +10,13 @@ local inputs = require "elasticquota.inputs"
 local kube = require "kubelua"
 local loadaware = require "scheduler.loadaware"
 local numa = require "scheduler.numa"
+local volumelimits = require "scheduler.volumelimits"
 local volumes = require "scheduler.volumes"
 
 local M = {}
 
 M.READS = { cluster.METRIC, cluster.BUDGET, gang.KIND, deviceshare.KIND, numa.KIND, cluster.NAMESPACE,
-  volumes.CLAIM, volumes.VOLUME, volumes.CLASS }
+  volumes.CLAIM, volumes.VOLUME, volumes.CLASS, volumelimits.NODE, volumelimits.ATTACHMENT }
 
 M.PARAMS = kube.merge(inputs.PARAMS, {
   schedulerName = "koord-scheduler",

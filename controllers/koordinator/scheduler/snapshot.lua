@@ -8,7 +8,8 @@
 --     got = { [pod key] = { uid, devices, numa } } of pods that do not say so themselves yet,
 --     requests = { [pod key] = what it asks for } where that is known,
 --     namespaces = { [name] = labels } for affinities that select namespaces,
---     volumes = { claims, volumes, classes } by key or name (volumes.lua),
+--     volumes = { claims, volumes, classes } by key or name (volumes.lua), { limits, attached } by node
+--       (volumelimits.lua),
 --     budgets = list of PodDisruptionBudgets }
 --
 -- All of it is optional but pods_on. What is summed up per node is kept in state.sums, so that a cycle costs
@@ -33,7 +34,7 @@ end
 
 -- What becomes of a node has another stamp, so that what was said of it before is known to be old.
 local function change(info)
-  info.load, info.devices, info.numa, info.ports = nil, nil, nil, nil
+  info.load, info.devices, info.numa, info.ports, info.volumes = nil, nil, nil, nil, nil
   info.stamp = {}
 end
 
@@ -77,7 +78,7 @@ end
 --       its processors and NUMA nodes; each nil for what the pod says
 --     rooms                                of its Reservations (reservation.lua)
 --     metric                               the NodeMetric, or nil
---     load, devices, numa, ports           what plugins keep here until the node changes
+--     load, devices, numa, ports, volumes  what plugins keep here until the node changes
 --     stamp }                              another table after each change
 function M.info(state, node)
   state.sums = state.sums or {}

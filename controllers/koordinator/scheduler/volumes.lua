@@ -57,7 +57,7 @@ local function is_bound(claim)
   return (dig(claim, "spec", "volumeName") or "") ~= "" and fields.annotation(claim, BOUND) ~= nil
 end
 
-local function class_name(claim)
+function M.class_name(claim)
   return fields.annotation(claim, CLASS_BETA) or dig(claim, "spec", "storageClassName") or ""
 end
 
@@ -70,7 +70,7 @@ function M.known(pods, get)
     for _, one in ipairs(M.claims_of(pod)) do
       local claim = get(M.CLAIM, namespace, one.name)
       known.claims[namespace .. "/" .. one.name] = claim
-      local volume, class = dig(claim, "spec", "volumeName") or "", claim and class_name(claim) or ""
+      local volume, class = dig(claim, "spec", "volumeName") or "", claim and M.class_name(claim) or ""
       if volume ~= "" then known.volumes[volume] = get(M.VOLUME, volume) end
       if class ~= "" then known.classes[class] = get(M.CLASS, class) end
     end
@@ -88,7 +88,7 @@ local function read(pod, known)
     if dig(claim, "metadata", "deletionTimestamp") ~= nil then
       return nil, ('persistentvolumeclaim "%s" is being deleted'):format(one.name)
     end
-    local class = dig(known, "classes", class_name(claim))
+    local class = dig(known, "classes", M.class_name(claim))
     if is_bound(claim) then
       local volume = dig(known, "volumes", claim.spec.volumeName)
       if volume then out.volumes[#out.volumes + 1] = volume else out.lost = true end

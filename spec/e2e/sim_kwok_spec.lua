@@ -1,6 +1,7 @@
 --- sim_kwok_spec.lua - `kubelua sim --recording` of what `kwokctl snapshot record` wrote.
 --- not in tsan: a simulation has one thread
 
+local bisect = require "kubelua.sim.bisect"
 local core = require "kubelua.core"
 local kwok = require "kubelua.sim.kwok"
 local process = require "support.process"
@@ -116,6 +117,18 @@ describe("a recording of KWOK", function()
     assert.same(kwok.ASSUMED, { r.not_modelled[#r.not_modelled - 1], r.not_modelled[#r.not_modelled] })
     r = run.run(cell(file(SAMPLE), 400, 240))
     assert.equal(2, r.rows[1].running)
+  end)
+
+  it("is bisected between two of its moments, whatever the times are", function()
+    local path = file(SAMPLE)
+    local found, n = bisect.first(cell(path, 400, 180), cell(path, 430, 180))
+    assert.is_nil(found)
+    assert.is_true(n > 2)
+    found = assert(bisect.first(cell(path, 0, 240), cell(path, 400, 240))) -- guest comes in between
+    assert.same({ "a", "a" }, { found.a.key, found.b.key })
+    assert.not_equal(found.a.at, found.b.at)
+    assert.equal(found.a.seconds, found.b.seconds)
+    assert.equal("a", core.decode(bisect.fixture(found, cell(path, 0, 240))).cases[1].expect.decision.key)
   end)
 
   it("that cannot be read is refused with the document", function()

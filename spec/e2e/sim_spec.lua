@@ -151,6 +151,8 @@ spec:
     [SCRIPT .. " --generate nodes=1 --for 1m --budget 'used.nobody>=1'"] = 'has no team "nobody"',
     [SCRIPT .. " --explain node-001 --set cpu=16,32"] = "needs a single simulation",
     [SCRIPT .. " --explain node-001 --for 1h --at 2h"] = "after the end",
+    [SCRIPT .. " --set cut.from=1h,2h"] = "a moment of %-%-recording or %-%-trace",
+    [SCRIPT .. " --trace openb:/no/such --set cut.from=soon"] = "expected a duration such as 2h",
     [SCRIPT .. " --at 2h"] = "goe?s? with %-%-explain",
     [SCRIPT .. " --explain node-009 --generate nodes=1 --at 1m"] = "no node or pod is called",
     [SCRIPT .. " --trace openc:/tmp"] = "did you mean 'openb'",

@@ -40,13 +40,14 @@ M.options = {
   { "--scenario", "FILE.lua", "events during the simulation, and expected results" },
   { "--scheduler", "SCRIPT.lua",
     "a scheduler script that places pods instead of the simulation's own model" },
-  { "--set", "NAME=VALUE[,VALUE...]", "a setting, a param of a script or PARAM.FIELD, colocation.FIELD, or \z
-    scenario.NAME; several values or FROM..TO/STEP: each is simulated (may be repeated)", type = "list" },
+  { "--set", "NAME=VALUE[,VALUE...]", "a setting, a param of a script or PARAM.FIELD, colocation.FIELD, \z
+    scenario.NAME, or cut.from, a moment of the recording; several values or FROM..TO/STEP: each \z
+    is simulated (may be repeated)", type = "list" },
   { "--seed", "N", "what chance is made of (1)", type = "count" },
   { "--seeds", "N", "with so many seeds, from --seed on: means, and how sure they are (1)", type = "count" },
   { "--against", "SCRIPT.lua", "the script as it was: compared with it" },
-  { "--bisect", nil, "with --against, or with two values of one --set: the first decision that differs; with --out \z
-    also as a case for `make fixtures`", type = "flag" },
+  { "--bisect", nil, "with --against, or with two values of one --set (cut.from: two moments): the first decision \z
+    that differs; with --out also as a case for `make fixtures`", type = "flag" },
   { "--budget", "LIMITS", "such as \"evictions<=5,violation<=0.1%\": the best that keeps them, or status 1" },
   { "--goal", "MEASURE", "the gain that settings are ranked by (batch_used)" },
   { "--explain", "KEY", "instead of the table: why a node (NAME) or a pod (NAMESPACE/NAME) is as it is: the \z
@@ -180,17 +181,23 @@ local function base_cell(env, scripts)
   local of_trace = o.trace and trace.read_option(o.trace)
   local of_recording = o.recording and { path = o.recording, from = 0 }
   if o.cut then trace.read_cut(o.cut, of_trace or of_recording) end
-  local seconds, opened = o["for"] or DAY, of_trace and trace.open(of_trace)
-  if of_recording then
-    seconds = rest_of("recording", recording.read(of_recording.path), of_recording.from, o["for"])
-  elseif opened then
-    seconds = rest_of("trace", opened, of_trace.from, o["for"])
-  end
+  local seconds, past = o["for"] or DAY, of_trace and trace.open(of_trace)
+  if of_recording then past = recording.read(of_recording.path) end
+  if past then seconds = rest_of(source, past, (of_recording or of_trace).from, o["for"]) end
   return {
     trace = of_trace, recording = of_recording, scripts = scripts, crds = crds_of(scripts, o.crds),
     snapshot = o.snapshot or {}, load = o.load or {}, settings = given,
     params = {}, colocation = {}, scenario = o.scenario, seconds = seconds, seed = o.seed or 1,
-  }
+  }, past
+end
+
+-- As much of a recording as there is behind each of the moments that are compared.
+local function fit(base, past, axes, asked)
+  for _, axis in ipairs(axes) do
+    for _, from in ipairs(axis.name == "cut.from" and past and axis.values or {}) do
+      base.seconds = math.min(base.seconds, rest_of(axis.kind, past, from, asked))
+    end
+  end
 end
 
 -- ---------------------------------------------------------------- answers
@@ -386,7 +393,7 @@ local function bisected(env, variants)
   io.write(bisect.text(found, { a.label, b.label }))
   if o.out and found.a then
     make_dir(o.out)
-    write(o.out .. "/decision.json", bisect.fixture(found, b.cell))
+    write(o.out .. "/decision.json", bisect.fixture(found, (found.moved and a or b).cell))
     print(("case: %s/decision.json"):format(o.out))
   end
   return 1
@@ -409,13 +416,15 @@ function M.run(env)
   if #env.words == 0 then common.usage "name a script: kubelua sim SCRIPT.lua..." end
   local scheduler = o.scheduler and common.scripts({ o.scheduler })[1]
   local scripts = with_scheduler(common.scripts(env.words), scheduler)
-  local base = base_cell(env, scripts)
+  local base, past = base_cell(env, scripts)
   base.scheduler = scheduler and scheduler_of(env, scheduler)
   -- Mistakes are told before anything runs.
   local told = o.scenario and scenario.read(o.scenario) or { expect = {}, params = {} }
   local limits, goal = limits_of(o, told.expect), o.goal or "batch_used"
   measure.check("--goal", goal)
-  local axes = sweep.axes(o.set or {}, params_of(env, scripts), told.params)
+  local axes = sweep.axes(o.set or {}, params_of(env, scripts), told.params,
+    base.recording and "recording" or base.trace and "trace" or nil)
+  fit(base, past, axes, o["for"])
   local variants = sweep.variants(base, axes,
     o.against and with_scheduler(common.scripts { o.against }, scheduler) or nil)
   if o.explain then return explained(env, variants) end

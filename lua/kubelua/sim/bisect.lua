@@ -58,9 +58,19 @@ local function decisions(cell)
   end)
 end
 
-local function text(d)
+-- moved: the moments of two simulations are compared by how long they are after the beginning of each.
+local function text(d, moved)
   if not d then return "" end
-  return table.concat({ d.at, d.controller, d.key, d.result, d.message or "", table.unpack(d.wrote) }, "\n")
+  local at = moved and ("%g"):format(d.seconds) or d.at
+  local all = table.concat({ at, d.controller, d.key, d.result, d.message or "",
+    table.unpack(d.wrote) }, "\n")
+  return moved and all:gsub("%d%d%d%d%-%d%d%-%d%dT%d%d:%d%d:[%d.]+Z", "-") or all
+end
+
+-- Whether two cells begin at different moments of a recording or a trace.
+local function apart(a, b)
+  local x, y = a.recording or a.trace, b.recording or b.trace
+  return x ~= nil and y ~= nil and x.from ~= y.from
 end
 
 --- The n-th decision of a cell, from 1, or nil.
@@ -75,18 +85,19 @@ function M.decision(cell, n)
   return next_one()
 end
 
---- Where two cells part: { n, a, b }, the number of the first decision that differs and what each decided
---- (nil: it had come to its end); or nil and how many decisions there were.
+--- Where two cells part: { n, a, b, moved }, the number of the first decision that differs and what each decided
+--- (nil: it had come to its end); or nil and how many decisions there were. Cells that begin at two moments
+--- of a recording have their decisions compared without times.
 ---@param a kubelua.SimCell
 ---@param b kubelua.SimCell
 ---@param progress fun(seconds: number)?
 function M.first(a, b, progress)
-  local left, right, n = decisions(a), decisions(b), 0
+  local left, right, n, moved = decisions(a), decisions(b), 0, apart(a, b)
   while true do
     n = n + 1
     local x, y = left(), right()
     if not x and not y then return nil, n - 1 end
-    if text(x) ~= text(y) then return { n = n, a = x, b = y } end
+    if text(x, moved) ~= text(y, moved) then return { n = n, a = x, b = y, moved = moved } end
     if progress then progress(x.seconds) end
   end
 end
@@ -115,14 +126,18 @@ function M.text(found, names)
   return table.concat(out, "\n") .. "\n"
 end
 
---- A case for `make fixtures`: the second of the cells is to decide as the first one did.
+--- A case for `make fixtures`: the second of the cells is to decide as the first one did; of two moments,
+--- the first cell is to decide again as it did.
+---@param cell kubelua.SimCell  that one
 ---@return string JSON
 function M.fixture(found, cell)
   local want = found.a
+  local what = found.moved and "two moments of a recording differ"
+    or "a policy differs from the one before it"
   return core.encode(core.value({
     calc = "decision",
-    description = "The first decision of a simulation in which a policy differs from the one before it. \z
-      Paths are from where the simulation was run.",
+    description = ("The first decision of a simulation in which %s. Paths are from where the simulation was \z
+      run."):format(what),
     cases = { { name = ("%s %s at %s"):format(want.controller, want.key, want.at),
       source = "kubelua sim --bisect",
       input = { cell = cell, n = found.n },

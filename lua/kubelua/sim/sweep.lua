@@ -93,7 +93,17 @@ end
 
 -- What a name stands for: { kind, path = where in the cell's table of that kind, read = of its texts,
 -- param = the whole default of a param of which it is a field }.
-local function meaning(name, params, scene)
+local function meaning(name, params, scene, past)
+  if name == "cut.from" then
+    if not past then error("--set cut.from: this is a moment of --recording or --trace", 0) end
+    return { kind = past, path = { "from" }, read = function(text)
+      local ok, seconds = pcall(core.duration, text)
+      if not ok or seconds < 0 then
+        error(("--set cut.from: expected a duration such as 2h, got %q"):format(text), 0)
+      end
+      return seconds
+    end }
+  end
   if settings.known(name) then
     return { kind = "settings", path = { name },
       read = function(text) return settings.read("--set", name, text) end }
@@ -136,12 +146,13 @@ end
 ---@param texts string[]
 ---@param params table<string, any>  of the scripts, with their defaults
 ---@param scene table<string, any>?  params of the scenario
-function M.axes(texts, params, scene)
+---@param past "recording"|"trace"|nil  what the cluster is from, a moment of which is cut.from
+function M.axes(texts, params, scene, past)
   local out = {}
   for _, text in ipairs(texts) do
     local name, rest = text:match "^([%w_.]+)=(.+)$"
     if not name then error(("--set: expected NAME=VALUE[,VALUE...], got %q"):format(text), 0) end
-    local axis = meaning(name, params, scene or {})
+    local axis = meaning(name, params, scene or {}, past)
     axis.name = name
     axis.texts, axis.values = values(name, rest), {}
     for i, v in ipairs(axis.texts) do axis.values[i] = axis.read(v) end
@@ -200,6 +211,7 @@ function M.variants(base, axes, against)
         for _, kind in ipairs { "settings", "params", "colocation", "scene" } do
           cell[kind] = copy(base[kind] or {})
         end
+        cell.recording, cell.trace = base.recording and copy(base.recording), base.trace and copy(base.trace)
         local words = { name }
         for i, axis in ipairs(axes) do
           put(cell, axis, axis.values[chosen[i]])

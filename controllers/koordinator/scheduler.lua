@@ -15,6 +15,7 @@ local decided = require "scheduler.decided"
 local deviceshare = require "scheduler.deviceshare"
 local fields = require "fields"
 local gang = require "scheduler.gang"
+local gangpreempt = require "scheduler.gangpreempt"
 local lifecycle = require "reservations.lifecycle"
 local loadaware = require "scheduler.loadaware"
 local numa = require "scheduler.numa"
@@ -66,7 +67,7 @@ local function queue_of(ctx, state, waiting, own)
     local key = pods.key(pod)
     local before = refused[key]
     if key == own or preempt.nominated(pod) or not before and is_fresh(pod)
-      or before and (again and before.said or state.now - before.at >= AGAIN) then
+      or before and (before.room or again and before.said or state.now - before.at >= AGAIN) then
       add { key = key, pod = pod }
     end
   end
@@ -98,16 +99,26 @@ local function place_reservation(entry, nodes, state, args)
 end
 
 -- The room that was found for a pod before.
-local function promised(entry)
-  local before = refused[entry.key]
-  return before and before.uid == entry.pod.metadata.uid and before.room or nil
+local function promised(pod)
+  local before = refused[pods.key(pod)]
+  return before and before.uid == pod.metadata.uid and before.room or nil
 end
 
--- The pods that a refusal of this one speaks of: all of its gang that wait.
-local function one_with(pod, state)
+-- The pods that a refusal of this one speaks of: all of its gang that wait, or of all gangs that are bound
+-- with it where they have rooms.
+local function one_with(pod, state, rooms)
   local id = gang.of(pod)
+  if id and next(rooms) then return gang.waiting(pod, state) end
   local known = id and state.gangs[id]
   return known and #known.waiting > 0 and known.waiting or { pod }
+end
+
+-- What pods of lower priority make room for, by pod key: for one without a node, or for all of its gang.
+local function rooms_for(pod, result, held, nodes, state, args, ctx)
+  if not ctx.params.preemption then return {} end
+  if result then return { [pods.key(pod)] = preempt.room(pod, result, state, args, promised(pod)) } end
+  local list = ctx.params.gangPreemption and gang.waiting(pod, state, held and held.placements) or {}
+  return gangpreempt.rooms(list, nodes, state, args, ctx.key, promised)
 end
 
 -- Decides for all that wait. Returns { mine = the keys of pods that this run is to bind, messages = of
@@ -125,8 +136,7 @@ local function pass(ctx, own)
       placed = placed + 1
     elseif not done[entry.key] then
       local placements, why, held, result = gang.decide(entry.pod, nodes, state, args)
-      local room = result and ctx.params.preemption
-        and preempt.room(entry.pod, result, state, args, promised(entry)) or nil
+      local rooms = why and rooms_for(entry.pod, result, held, nodes, state, args, ctx) or {}
       for _, one in ipairs(placements) do
         local key = pods.key(one.pod)
         local by = not is_fresh(one.pod) and key ~= own and own or nil
@@ -139,10 +149,10 @@ local function pass(ctx, own)
         local known = state.held[key]
         if not known then remember(one, { at = state.now, held_until = state.now + held.seconds }) end
       end
-      for _, pod in ipairs(why and one_with(entry.pod, state) or {}) do
+      for _, pod in ipairs(why and one_with(entry.pod, state, rooms) or {}) do
         local key = pods.key(pod)
         done[key] = true
-        refused[key] = { uid = pod.metadata.uid, message = why, at = state.now, room = room }
+        refused[key] = { uid = pod.metadata.uid, message = why, at = state.now, room = rooms[key] }
       end
       placed = placed + #placements
     end
@@ -209,6 +219,7 @@ local function make(ctx, room)
   for key, uid in pairs(room.victims) do
     local victim = ctx:get(POD, key)
     if victim and victim.metadata.uid == uid and victim.metadata.deletionTimestamp == nil then
+      local node = victim.spec.nodeName
       local _, why = kube.try(function()
         ctx:patch_status(victim, function(draft)
           kube.set_condition(draft, { type = "DisruptionTarget", status = "True",
@@ -218,11 +229,10 @@ local function make(ctx, room)
         ctx:delete(POD, key, { uid = uid })
       end)
       if why then
-        ctx.log:warn("pod %s is to leave node %s for %s and does not: %s", key, room.node, ctx.key,
-          tostring(why))
+        ctx.log:warn("pod %s is to leave node %s for %s and does not: %s", key, node, ctx.key, tostring(why))
       else
         ctx:event({ reason = "Preempting", action = "Preempting", related = victim },
-          "Preempted %s on node %s", key, room.node)
+          "Preempted %s on node %s", key, node)
       end
     end
   end
@@ -308,6 +318,7 @@ end
 
 local params = kube.merge(settings.PARAMS, {
   preemption = true,               -- pods of lower priority go where one of higher has no room
+  gangPreemption = false,          -- also where a gang has none (CoschedulingArgs: enablePreemption)
 })
 
 -- What wakes pods that wait: what may make room for any, and a Reservation that is there now.

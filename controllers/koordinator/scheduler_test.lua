@@ -413,4 +413,44 @@ describe("scheduler", function()
     for i = 1, 3 do assert.truthy(where("g" .. i)) end
     assert.same({}, t:logs "error")
   end)
+
+  it("has pods of lower priority go for a whole gang, if it is told to", function()
+    local function begin(params)
+      t = kube.testing.start { script = "scheduler.lua", crds = "crds", params = params,
+        objects = { node "busy", node "idle" } }
+      t:create { kind = "scheduling.k8s.io/v1/PriorityClass", name = "high", value = 1000 }
+      t:create { kind = "scheduling.sigs.k8s.io/v1alpha1/PodGroup", namespace = "default", name = "g",
+        spec = { minMember = 2 } }
+      for _, name in ipairs { "busy", "idle" } do
+        local low = pod("on-" .. name, "2", { nodeName = name, terminationGracePeriodSeconds = 0 })
+        low.finalizers = { "example.com/slow" }
+        t:create(low)
+      end
+      for i = 1, 2 do
+        local p = pod("g" .. i, "4", { priorityClassName = "high" })
+        p.labels = { ["pod-group.scheduling.sigs.k8s.io"] = "g" }
+        t:create(p)
+      end
+      t:create(pod("thief", "1"))
+    end
+    local function going(name) return t:get(POD, "default", name)("metadata.deletionTimestamp") ~= nil end
+    begin()
+    t:advance "15s"
+    assert.same({ false, false }, { going "on-busy", going "on-idle" })
+    begin { gangPreemption = true }
+    t:advance "15s"
+    assert.same({ true, true }, { going "on-busy", going "on-idle" })
+    for i = 1, 2 do
+      assert.is_nil(where("g" .. i))
+      assert.truthy(t:get(POD, "default", "g" .. i)("status.nominatedNodeName"))
+    end
+    assert.is_nil(where "thief")
+    for _, name in ipairs { "busy", "idle" } do
+      t:patch(t:get(POD, "default", "on-" .. name), { metadata = { finalizers = kube.null } })
+    end
+    t:advance "15s"
+    assert.not_equal(assert(where "g1"), assert(where "g2"))
+    assert.is_nil(where "thief")
+    assert.same({}, t:logs "error")
+  end)
 end)

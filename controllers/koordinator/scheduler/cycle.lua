@@ -132,12 +132,15 @@ local function refusal(pod, info, cycle)
   return nil
 end
 
--- Whether a node would take the pod, as the state is now.
-function M.fits(pod, info, state, args)
+-- The cycle in which a node takes the pod, as the state is now; nil when it does not.
+local function tried(pod, info, state, args)
   local cycle = { state = state, args = args, on = { [info.name] = {} }, infos = state.infos_of,
     request = lists.of(kube.requests(pod)) }
-  return not prefilter(pod, cycle) and not refusal(pod, info, cycle)
+  return not prefilter(pod, cycle) and not refusal(pod, info, cycle) and cycle or nil
 end
+
+-- Whether a node would take the pod, as the state is now.
+function M.fits(pod, info, state, args) return tried(pod, info, state, args) ~= nil end
 
 -- The plugins that score the pod: { plain, stretched }, the latter those that look at all scores together.
 local function scorers(pod, cycle)
@@ -291,6 +294,15 @@ end
 function M.got(result)
   return { uid = result.reservation and result.reservation.metadata.uid, devices = result.devices,
     numa = result.numa }
+end
+
+-- What the pod would get on a node, as M.got, as the state is now; nil when it does not fit.
+function M.place(pod, info, state, args)
+  local cycle = tried(pod, info, state, args)
+  if not cycle then return nil end
+  local room = reservation.nominate(pod, info, cycle)
+  return M.got { reservation = room and room.object, devices = deviceshare.allocate(info, cycle),
+    numa = numa.allocate(pod, info, cycle) }
 end
 
 return M

@@ -146,6 +146,19 @@ local function alone(pod, nodes, state, args)
   return { assume(pod, result, state) }
 end
 
+-- The pods that wait of a gang and of those that are bound with it, the more important first, but for
+-- `placements`; empty where not all of them are there.
+function M.waiting(pod, state, placements)
+  local id, out, placed = M.of(pod), {}, {}
+  for _, one in ipairs(placements or {}) do placed[one.pod] = true end
+  for _, gang in ipairs(id and gather(id, pod, state) or {}) do
+    for _, other in ipairs(gang.waiting) do
+      if not placed[other] then out[#out + 1] = other end
+    end
+  end
+  return by_importance(out)
+end
+
 local function satisfied(gangs)
   for _, gang in ipairs(gangs) do
     if gang.bound < gang.min then return false end

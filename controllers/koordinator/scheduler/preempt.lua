@@ -193,20 +193,21 @@ function M.assume(state, pod, found)
 end
 
 -- Whether a victim of a decision before is there still.
-local function is_there(room, state)
-  local info = state.sums[room.node]
+function M.is_there(room, state)
   for key, uid in pairs(room.victims) do
+    local info = state.sums[room.on and room.on[key] or room.node]
     local entry = info and info.pods[key]
     if entry and entry.pod.metadata.uid == uid then return true end
   end
   return false
 end
 
--- The room for a pod that `result` has no node for, { node = its name, victims = { [pod key] = uid }, made =
--- whether they were told }, which the state then counts as the pod's; nil where there is none. While those of
--- `old`, what was found before, are going, nobody else goes.
+-- The room for a pod that `result` has no node for, { node = its name, victims = { [pod key] = uid }, on =
+-- { [pod key] = node name } where they are elsewhere, made = whether they were told }, which the state then
+-- counts as the pod's; nil where there is none. While those of `old`, what was found before, are going,
+-- nobody else goes.
 function M.room(pod, result, state, args, old)
-  local room = old and is_there(old, state) and old
+  local room = old and M.is_there(old, state) and old
     or M.waits(pod, state) and { node = M.nominated(pod), victims = {}, made = true }
   if room then
     snapshot.hold(state, pod, state.sums[room.node].node)

@@ -4,9 +4,9 @@
 --   limits = { [node name] = { [driver] = count } }
 --   attached = { [node name] = { [volume of a driver] = driver } }, what is attached there
 --
--- A volume counts once, however many pods use it, and as long as it is attached. One that is not made yet counts
--- for its class's provisioner. A volume without a driver (spec.csi) does not count. Without limits nothing is
--- checked.
+-- A volume counts once, however many pods use it, and as long as it is attached. One that is not made yet
+-- counts for its class's provisioner. A volume without a driver (spec.csi) does not count. Without limits
+-- nothing is checked.
 
 local fields = require "fields"
 local volumes = require "scheduler.volumes"

@@ -52,6 +52,13 @@ local function make_set(d, number, ctx)
       template = kube.merge(d.spec.template, { metadata = { labels = labels } }) } }
 end
 
+-- The set with a change; nil when it is gone, as with its Deployment. Its end wakes us.
+local function patched(set, change, ctx)
+  local out, why = kube.try(ctx.patch, ctx, set, change)
+  if why and why.kind ~= "not_found" then error(why, 0) end
+  return out
+end
+
 -- The set of the present template, all others, the oldest first.
 local function sets_of(d, ctx)
   local new, old = nil, {}
@@ -63,7 +70,7 @@ local function sets_of(d, ctx)
   if new then
     local number = math.max(revision(new), last + 1)
     if revision(new) > last then number = revision(new) end
-    new = ctx:patch(new, { metadata = { annotations = annotations_of(d, number) } })
+    new = patched(new, { metadata = { annotations = annotations_of(d, number) } }, ctx)
   elseif not d("spec.paused") then
     new = make_set(d, last + 1, ctx)
   end
@@ -107,8 +114,7 @@ local function scale(d, new, old, ctx)
   local step = d("spec.strategy.type") == "Recreate" and recreate or roll
   for set, n in pairs(step(d, new, old)) do
     local had = wanted(set)
-    if had ~= n then
-      ctx:patch(set, { spec = { replicas = n } })
+    if had ~= n and patched(set, { spec = { replicas = n } }, ctx) then
       ctx:event("ScalingReplicaSet", "Scaled %s replica set %s from %d to %d", had < n and "up" or "down",
         set.metadata.name, had, n)
     end

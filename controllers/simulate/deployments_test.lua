@@ -41,6 +41,21 @@ describe("deployments", function()
     return by
   end
 
+  it("is quiet about a set that goes, and about itself, and makes another set while it stays", function()
+    make {}
+    t:advance "30s"
+    for _, kind in ipairs { "apps/v1/ReplicaSet", "apps/v1/Deployment" } do
+      t:fail_next { verb = "patch", kind = kind, error = "not_found", times = 2 }
+      image(kind:match "%w+$", nil)
+      t:advance "30s"
+    end
+    assert.same({}, t:logs "error")
+    for _, set in ipairs(t:list "apps/v1/ReplicaSet") do t:delete(set) end
+    t:advance "30s"
+    assert.equal(4, get().status.availableReplicas)
+    assert.same({}, t:logs "error")
+  end)
+
   it("have as many ready pods as they want", function()
     make()
     assert.equal(4, get().status.availableReplicas)

@@ -648,6 +648,14 @@ describe("an explanation", function()
     assert.equal(1, fact(a, "uses cores"))
   end)
 
+  it("of an evicted pod says when it went, and what came in its place", function()
+    local a = about("default/app-1-1", "nodes=2,batch_rate=0,prod=0.2", { scenario = file("evicts.lua",
+      'return { at = { ["2m"] = function(s) s.client:delete("v1/Pod", "default", "app-1-1") end } }') })
+    assert.same({ "2026-01-01T00:02:00Z", "node-001", "default/app-1-1-r1" }, { fact(a, "evicted"),
+      fact(a, "from node"), fact(a, "in its place") })
+    assert.matches("^node%-00%d$", fact(a, "which is on"))
+  end)
+
   it("goes on when an earlier simulation is let go of", function()
     do
       local before = core.sim(0.0, 1)
@@ -814,7 +822,7 @@ end)
 
 -- Two quotas share by weights of the scenario. The scheduler is the simulation's own, which knows no quotas:
 -- what is under test is what is told of teams.
-local function with_teams(words)
+local function with_teams(words, key)
   local path = file("teams.lua", [[
     local QUOTA, PREFIX = "scheduling.sigs.k8s.io/v1alpha1/ElasticQuota", "quota.scheduling.koordinator.sh/"
     return { params = { big = 3 }, at = {
@@ -829,7 +837,7 @@ local function with_teams(words)
       end,
     } }
   ]])
-  return run.run(cell(words or "nodes=1,batch_rate=0", { scenario = path, scene = { big = 2 } }))
+  return run.run(cell(words or "nodes=1,batch_rate=0", { scenario = path, scene = { big = 2 }, explain = key }))
 end
 
 describe("teams", function()
@@ -846,6 +854,13 @@ describe("teams", function()
     assert.equal("less", measure.of("wait.b")[3])
     assert.is_true(measure.keeps(measure.limit("--budget", "used.a>=3.5"), r.sums))
     assert.is_nil(measure.of "spent.a")
+  end)
+
+  it("are explained by their quota", function()
+    local facts = {}
+    for _, f in ipairs(with_teams(nil, "default/b").explanation.facts) do facts[f.name] = f.value end
+    assert.same({ 1, 16, 2, 0, 200 }, { facts["min, cores"], facts["max, cores"], facts.weight,
+      facts["used, cores"], facts["requested by pods that wait, cores"] })
   end)
 end)
 

@@ -50,8 +50,8 @@ M.options = {
     that differs; with --out also as a case for `make fixtures`", type = "flag" },
   { "--budget", "LIMITS", "such as \"evictions<=5,violation<=0.1%\": the best that keeps them, or status 1" },
   { "--goal", "MEASURE", "the gain that settings are ranked by (batch_used)" },
-  { "--explain", "KEY", "instead of the table: why a node (NAME) or a pod (NAMESPACE/NAME) is as it is: the \z
-    last runs of that key, with what they calculated" },
+  { "--explain", "KEY", "instead of the table: why a node (NAME), a pod (also an evicted one) or an \z
+    ElasticQuota (NAMESPACE/NAME) is as it is: the last runs of that key, with what they calculated" },
   { "--at", "DURATION", "with --explain: at which moment (the end)", type = "duration" },
   { "--export", "FORMAT:DIR", "instead of the table: the simulation for KWOK (kwok:DIR) or SimKube \z
     (simkube:DIR), to confirm it on a real API server" },

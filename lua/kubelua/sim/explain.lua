@@ -118,16 +118,45 @@ local function pod_facts(w, p)
   return out
 end
 
+--- What there is to know of a team, { words, value } each; cores.
+---@param q table  as kubelua.sim.quotas keeps it
+function M.team_facts(q)
+  return { { "min, cores", q.min }, { "max, cores", q.max or "none" }, { "weight", q.weight or "none" },
+    { "runtime, cores", q.runtime or "no controller has written it" }, { "used, cores", q.used },
+    { "requested by pods that wait, cores", q.waiting } }
+end
+
+-- Of a pod that was evicted: the last time, and what came after it; nil: it was not.
+local function victim_facts(w, key)
+  local found
+  for _, e in ipairs(w.evictions) do
+    if e[3] == key then found = e end
+  end
+  if not found then return nil end
+  local out = { { "evicted", w:timestamp(found[1]) }, { "from node", w.nodes.name[found[2]] } }
+  local heir = w.heirs[key:gsub("%-r%d+$", "")]
+  local p = heir and w.pod_of[heir]
+  if heir then out[#out + 1] = { "in its place", heir } end
+  if p then
+    local i = w.pods.node[p]
+    out[#out + 1] = { "which is on", i ~= 0 and w.nodes.name[i] or "no node: it waits" }
+  end
+  return out
+end
+
 local function named_facts(list)
   local out = {}
   for k, fact in ipairs(list) do out[k] = { name = fact[1], value = fact[2] } end
   return core.array(out)
 end
 
---- The present facts about a node or a pod, as a list of { name, value }; nil for an unknown key.
+--- The present facts about a node, a pod, an evicted pod or a team, as a list of { name, value }; nil for an
+--- unknown key.
 function M.facts(w, key)
-  local i, p = w.node_of[key], w.pod_of[key]
-  return i and named_facts(node_facts(w, i)) or p and named_facts(pod_facts(w, p)) or nil
+  local i, p, team = w.node_of[key], w.pod_of[key], w.quotas:of_key(key)
+  local list = i and node_facts(w, i) or p and pod_facts(w, p) or victim_facts(w, key)
+    or team and M.team_facts(team)
+  return list and named_facts(list)
 end
 
 --- What there is to say of the key now: { key, time, facts = list of { name, value }, controllers = list of
@@ -140,7 +169,7 @@ function E:answer(key)
   table.sort(controllers, function(a, b) return a.controller < b.controller end)
   if not facts and #controllers == 0 then
     error(("--explain: at %s no node or pod is called %q, and no controller ran such a key; write a pod \z
-      as NAMESPACE/NAME"):format(w:timestamp(), key), 0)
+      or an ElasticQuota as NAMESPACE/NAME"):format(w:timestamp(), key), 0)
   end
   for _, entry in ipairs(controllers) do
     entry.said, entry.wrote = core.array(entry.said), core.array(entry.wrote)

@@ -43,7 +43,8 @@ local function read(view)
   local parent = view("metadata.labels", PREFIX .. "parent")
   local max = cores(view("spec.max"))
   local weight = annotated(view, "shared-weight") or max
-  return { name = view.metadata.name, parent = parent ~= "" and not RESERVED[parent or ""] and parent or nil,
+  return { name = view.metadata.name, key = ("%s/%s"):format(view.metadata.namespace, view.metadata.name),
+    parent = parent ~= "" and not RESERVED[parent or ""] and parent or nil,
     min = cores(view("spec.min")) or 0, max = max, weight = weight, runtime = annotated(view, "runtime") }
 end
 
@@ -51,6 +52,14 @@ local function quota_of(self, p)
   local pods = self.w.pods
   local name = pods.quota[p] or pods.namespace[p]
   return self.by_name[name]
+end
+
+--- The team whose ElasticQuota is "namespace/name", or nil.
+---@param key string
+function Q:of_key(key)
+  for _, name in ipairs(self.names) do
+    if self.by_name[name].key == key then return self.by_name[name] end
+  end
 end
 
 --- A moment that stands for `seconds`.
@@ -61,7 +70,7 @@ function Q:sample(seconds)
     local now = read(view)
     local q = self.by_name[now.name]
     if not q and not RESERVED[now.name] then
-      q = { rows = {}, used_hours = 0, waits = {} }
+      q = { key = now.key, rows = {}, used_hours = 0, waits = {} }
       self.by_name[now.name], self.names[#self.names + 1] = q, now.name
     end
     if q then

@@ -83,9 +83,7 @@ local function teams(self)
   for _, name in ipairs(quotas.names) do
     local q = quotas.by_name[name]
     local lines = { ("team %s at the end:"):format(name) }
-    for _, fact in ipairs { { "min, cores", q.min }, { "max, cores", q.max or "none" },
-      { "weight", q.weight or "none" }, { "runtime, cores", q.runtime or "no controller has written it" },
-      { "used, cores", q.used }, { "requested by pods that wait, cores", q.waiting } } do
+    for _, fact in ipairs(explain.team_facts(q)) do
       lines[#lines + 1] = ("  %-38s %s"):format(fact[1], fact[2])
     end
     lines[#lines + 1] = "runtime is what the team may use now: its min and, by its weight, a share of what \z

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/mem.h"
@@ -220,6 +221,15 @@ static bool read_file(kl_zone *z)
 bool kl_zone_named(const char *name)
 {
     return *name && *name != '/' && !strstr(name, "..") && !strchr(name, '\\');
+}
+
+const char *kl_zone_fault(const char *name)
+{
+    struct stat st;
+    char *path = kl_sprintf(DIRECTORY "%s", name);
+    bool there = kl_zone_named(name) && !stat(path, &st);
+    kl_free(path);
+    return !there ? NULL : S_ISDIR(st.st_mode) ? "is a directory" : "malformed time zone information";
 }
 
 kl_zone *kl_zone_open(const char *name)

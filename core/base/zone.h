@@ -14,6 +14,8 @@ bool kl_zone_named(const char *name);
  * caller frees. */
 kl_zone *kl_zone_open(const char *name);
 void kl_zone_free(kl_zone *z);
+/* Why a zone cannot be opened, as Go says it; NULL where the machine has no such file. */
+const char *kl_zone_fault(const char *name);
 /* Seconds east of UTC at a moment, in seconds since 1970. */
 int64_t kl_zone_offset(const kl_zone *z, int64_t sec);
 

@@ -314,11 +314,18 @@ static void check_zone(kl__causes *c, const kl_value *spec)
         kl__say_invalid(c, at, zone, "timeZone must be nil or non-empty string");
     else if (!zone_like(text))
         kl__say_invalid(c, at, zone, "unknown time zone %s", text);
-    else if (!strcasecmp(text, "Local"))
-        kl__say_invalid(c, at, zone,
-            "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones");
-    else if (!zone_known(text))
-        kl__say_invalid(c, at, zone, "unknown time zone %s", text);
+    else {
+        if (!strcasecmp(text, "Local"))
+            kl__say_invalid(c, at, zone,
+                "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones");
+        if (!strcmp(text, "Local") || zone_known(text))
+            return;
+        const char *fault = kl_zone_fault(text);
+        if (fault)
+            kl__say_invalid(c, at, zone, "%s", fault);
+        else
+            kl__say_invalid(c, at, zone, "unknown time zone %s", text);
+    }
 }
 
 static void check_schedule(const kl__write *w, const kl_value *spec)

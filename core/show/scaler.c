@@ -537,3 +537,15 @@ const kl_value *kl__scaler_to_v1(const kl_value *v2)
         kl_free(texts[i]);
     return v1;
 }
+
+void kl__scaler_keep_status(const kl_value *old, const kl_value **o)
+{
+    static const char *const names[] = {CURRENT, CONDITIONS};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const kl_value *was = kl_value_at(old, "metadata", "annotations", names[i], NULL);
+        if (was)
+            KL_EDIT(o, kl_value_ref(was), "metadata", "annotations", names[i]);
+        else
+            KL_CUT(o, "metadata", "annotations", names[i]);
+    }
+}

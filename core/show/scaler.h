@@ -11,5 +11,7 @@ bool kl__is_old_scaler(const kl__kind *k);
  * for a scaler without metrics; what v1 lacks is kept in its annotations. */
 const kl_value *kl__scaler_to_v2(const kl_value *v1);
 const kl_value *kl__scaler_to_v1(const kl_value *v2);
+/* Of a write of v1's main resource: the annotations with parts of the status are those of `old`. */
+void kl__scaler_keep_status(const kl_value *old, const kl_value **o);
 
 #endif

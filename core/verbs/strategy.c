@@ -21,6 +21,7 @@
 #include "builtin/defaults.h"
 #include "builtin/csr.h"
 #include "schema/edit.h"
+#include "show/scaler.h"
 #include "verbs/access.h"
 #include "verbs/lifecycle.h"
 #include "schema/validate.h"
@@ -249,6 +250,8 @@ void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value 
         if (apart && !c->any_status) {
             const kl_value *was = kl_value_get(old, "status");
             KL_EDIT(o, kl_value_ref(was), "status");
+            if (kl__is_old_scaler(k))
+                kl__scaler_keep_status(old, o);
         }
         if (kl__kind_among(k, "/namespaces"))
             KL_EDIT(o, kl_value_ref(kl_value_at(old, "spec", "finalizers", NULL)), "spec", "finalizers");

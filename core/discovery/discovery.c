@@ -214,7 +214,7 @@ static void legacy_resources(
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
     kl_build_kstr(b, "kind", "APIResourceList");
-    kl_build_kstr(b, "apiVersion", "v1");
+    kl_build_kstr(b, "apiVersion", *group ? "v1" : NULL); /* as the real one has it */
     kl_build_kstr(b, "groupVersion", gv);
     kl_build_key(b, "resources");
     kl_build_array(b);
@@ -385,8 +385,8 @@ static bool below_apis(const kl_discovery *s, const char *rest, kl_discovery_ans
     size_t n = strcspn(rest, "/");
     char *group = kl_strndup(rest, n), *version = kl_strdup(rest[n] ? rest + n + 1 : "");
     size_t v = strlen(version);
-    if (v && version[v - 1] == '/')
-        version[v - 1] = 0;
+    while (v && version[v - 1] == '/')
+        version[--v] = 0;
     bool ours = false;
     if (*group && !*version && kl__kinds_has_group(s->kinds, group, NULL)) {
         kl_builder *b = kl_builder_new();
@@ -413,9 +413,16 @@ static const char version_text[] =
     "\"gitCommit\":\"\",\"gitTreeState\":\"\",\"buildDate\":\"1970-01-01T00:00:00Z\",\"goVersion\":\"\","
     "\"compiler\":\"gcc\",\"platform\":\"linux/amd64\"}";
 
+/* Slashes behind a page lead to it, but only one behind "/apis". */
+static bool is_page(const char *path, const char *page)
+{
+    size_t n = strlen(page);
+    return !strncmp(path, page, n) && !path[n + strspn(path + n, "/")];
+}
+
 bool kl_discovery_page(const kl_discovery *s, const char *path, const char *accept, kl_discovery_answer *out)
 {
-    bool core = !strcmp(path, "/api") || !strcmp(path, "/api/");
+    bool core = is_page(path, "/api");
     *out = (kl_discovery_answer){.code = 200};
     if (core || !strcmp(path, "/apis") || !strcmp(path, "/apis/")) {
         const char *version = wants_aggregated(accept);
@@ -427,13 +434,13 @@ bool kl_discovery_page(const kl_discovery *s, const char *path, const char *acce
             api_groups(s, out);
         return true;
     }
-    if (!strcmp(path, "/version") || !strcmp(path, "/version/")) {
+    if (is_page(path, "/version")) {
         out->type = kl_strdup("application/json");
         kl_json_indent(version_text, sizeof version_text - 1, &out->body);
         out->lines = true;
         return true;
     }
-    if (!strcmp(path, "/api/v1") || !strcmp(path, "/api/v1/")) {
+    if (is_page(path, "/api/v1")) {
         legacy_resources(s, "", "v1", out);
         return true;
     }

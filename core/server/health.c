@@ -1,7 +1,10 @@
 /* health.c - what a probe, a scraper and a verifier of tokens ask: /healthz, /livez, /readyz, /metrics, and
- * the OpenID paths. Whoever gets an answer reaches a server that has started, so no check fails. */
+ * the OpenID paths; and the list of all such paths. Whoever gets an answer reaches a server that has started,
+ * so no check fails. */
 #include "server/rest.h"
 
+#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -10,14 +13,58 @@
 #define TEXT "text/plain; charset=utf-8"
 #define NOSNIFF "X-Content-Type-Options: nosniff\r\n"
 
-/* kube-apiserver's names of what this server has, too. The last ones are of /readyz alone. */
-static const char *const checks[] = {"ping", "log", "etcd", "etcd-readiness", "informer-sync", "shutdown"};
-#define CHECKS_OF_ALL 3
-#define CHECKS_OF_READYZ (sizeof checks / sizeof *checks)
+/* kube-apiserver's checks, in its order: what their names stand for has happened when this server answers.
+ * Some are of /readyz alone. */
+static const struct check {
+    const char *name;
+    bool ready;
+} checks[] = {
+    {"ping", false},
+    {"log", false},
+    {"etcd", false},
+    {"etcd-readiness", true},
+    {"informer-sync", true},
+    {"poststarthook/start-apiserver-admission-initializer", false},
+    {"poststarthook/generic-apiserver-start-informers", false},
+    {"poststarthook/max-in-flight-filter", false},
+    {"poststarthook/storage-object-count-tracker-hook", false},
+    {"poststarthook/start-apiextensions-informers", false},
+    {"poststarthook/start-apiextensions-controllers", false},
+    {"poststarthook/crd-informer-synced", false},
+    {"poststarthook/start-system-namespaces-controller", false},
+    {"poststarthook/start-cluster-authentication-info-controller", false},
+    {"poststarthook/start-kube-apiserver-identity-lease-controller", false},
+    {"poststarthook/start-kube-apiserver-identity-lease-garbage-collector", false},
+    {"poststarthook/start-legacy-token-tracking-controller", false},
+    {"poststarthook/start-service-ip-repair-controllers", false},
+    {"poststarthook/rbac/bootstrap-roles", false},
+    {"poststarthook/scheduling/bootstrap-system-priority-classes", false},
+    {"poststarthook/priority-and-fairness-config-producer", false},
+    {"poststarthook/bootstrap-controller", false},
+    {"poststarthook/start-kubernetes-service-cidr-controller", false},
+    {"poststarthook/start-kube-aggregator-informers", false},
+    {"poststarthook/apiservice-status-local-available-controller", false},
+    {"poststarthook/apiservice-status-remote-available-controller", false},
+    {"poststarthook/apiservice-registration-controller", false},
+    {"poststarthook/apiservice-discovery-controller", false},
+    {"poststarthook/kube-apiserver-autoregistration", false},
+    {"autoregister-completion", false},
+    {"poststarthook/apiservice-openapi-controller", false},
+    {"poststarthook/apiservice-openapiv3-controller", false},
+    {"shutdown", true},
+};
+#define CHECKS (sizeof checks / sizeof *checks)
+
+static const struct door {
+    const char *name;
+    bool ready;
+} doors[] = {{"healthz", false}, {"livez", false}, {"readyz", true}};
+
+static bool has_check(const struct door *d, size_t i) { return d->ready || !checks[i].ready; }
 
 typedef struct excluding {
-    size_t n; /* of the checks */
-    bool check[CHECKS_OF_READYZ];
+    const struct door *door;
+    bool check[CHECKS];
     kl_buf unknown;
 } excluding;
 
@@ -25,25 +72,26 @@ static void exclude(void *arg, const char *value)
 {
     excluding *e = arg;
     bool found = false;
-    for (size_t i = 0; i < e->n; i++)
-        if (!strcmp(checks[i], value))
+    for (size_t i = 0; i < CHECKS; i++)
+        if (has_check(e->door, i) && !strcmp(checks[i].name, value))
             found = e->check[i] = true;
     if (!found)
         kl_buf_printf(&e->unknown, "%s\"%s\"", e->unknown.len ? "," : "", value);
 }
 
-static void reply_checks(const char *name, size_t n, kl_httpd_request *http)
+static void reply_checks(const struct door *door, kl_httpd_request *http)
 {
-    excluding e = {.n = n, .unknown = KL_BUF_INIT};
+    excluding e = {.door = door, .unknown = KL_BUF_INIT};
     kl_buf text = KL_BUF_INIT;
     kl_httpd_query_each(http, "exclude", exclude, &e);
     if (kl_httpd_query(http, "verbose")) {
-        for (size_t i = 0; i < n; i++)
-            kl_buf_printf(&text, "[+]%s %sok\n", checks[i], e.check[i] ? "excluded: " : "");
+        for (size_t i = 0; i < CHECKS; i++)
+            if (has_check(door, i))
+                kl_buf_printf(&text, "[+]%s %sok\n", checks[i].name, e.check[i] ? "excluded: " : "");
         if (e.unknown.len)
             kl_buf_printf(&text, "warn: some health checks cannot be excluded: no matches for %s\n",
                 kl_buf_str(&e.unknown));
-        kl_buf_printf(&text, "%s check passed\n", name);
+        kl_buf_printf(&text, "%s check passed\n", door->name);
     } else
         kl_buf_puts(&text, "ok");
     kl__reply_buf(http, 200, TEXT, NOSNIFF, &text);
@@ -52,24 +100,92 @@ static void reply_checks(const char *name, size_t n, kl_httpd_request *http)
 
 static bool health(const char *path, kl_httpd_request *http)
 {
-    static const char *const names[] = {"healthz", "livez", "readyz"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        size_t n = strlen(names[i]), known = i == 2 ? CHECKS_OF_READYZ : CHECKS_OF_ALL;
-        if (strncmp(path + 1, names[i], n) != 0)
+    for (size_t i = 0; i < sizeof doors / sizeof *doors; i++) {
+        size_t n = strlen(doors[i].name);
+        if (strncmp(path + 1, doors[i].name, n) != 0)
             continue;
         const char *rest = path + 1 + n;
         if (!*rest) {
-            reply_checks(names[i], known, http);
+            reply_checks(&doors[i], http);
             return true;
         }
-        for (size_t j = 0; *rest == '/' && j < known; j++)
-            if (!strcmp(rest + 1, checks[j])) {
+        for (size_t k = 0; *rest == '/' && k < CHECKS; k++)
+            if (has_check(&doors[i], k) && !strcmp(rest + 1, checks[k].name)) {
                 kl_httpd_reply(http, 200, TEXT, NULL, "ok", 2);
                 return true;
             }
     }
     return false;
 }
+
+/* ------------------------------------------------------------------ the index */
+
+typedef struct paths {
+    char **v;
+    size_t n;
+} paths;
+
+static void KL_PRINTF(2, 3) add_path(paths *p, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    char *path = kl_vsprintf(fmt, ap);
+    va_end(ap);
+    p->v = kl_realloc(p->v, (p->n + 1) * sizeof *p->v);
+    p->v[p->n++] = path;
+}
+
+static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static void add_groups(paths *p, const kl__kinds *kinds)
+{
+    for (size_t i = 0; i < kl__kinds_len(kinds); i++) {
+        const kl__kind *k = kl__kinds_at(kinds, i);
+        if (!*k->group)
+            continue;
+        add_path(p, "/apis/%s", k->group);
+        add_path(p, "/apis/%s/%s", k->group, k->version);
+    }
+}
+
+/* "/": what there is, but objects. */
+static void reply_index(const kl__world *w, kl_httpd_request *http)
+{
+    static const char *const others[] = {"/.well-known/openid-configuration", "/api", "/api/v1", "/apis",
+        "/apis/", "/metrics", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/openid/v1/jwks", "/version"};
+    paths p = {0};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        add_path(&p, "%s", others[i]);
+    for (size_t i = 0; i < sizeof doors / sizeof *doors; i++) {
+        add_path(&p, "/%s", doors[i].name);
+        for (size_t k = 0; k < CHECKS; k++)
+            if (has_check(&doors[i], k))
+                add_path(&p, "/%s/%s", doors[i].name, checks[k].name);
+    }
+    add_groups(&p, w->kinds);
+    qsort(p.v, p.n, sizeof *p.v, by_name);
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_key(b, "paths");
+    kl_build_array(b);
+    for (size_t i = 0; i < p.n; i++)
+        if (!i || strcmp(p.v[i], p.v[i - 1]))
+            kl_build_str(b, p.v[i]);
+    kl_build_end(b);
+    kl_build_end(b);
+    for (size_t i = 0; i < p.n; i++)
+        kl_free(p.v[i]);
+    kl_free(p.v);
+    const kl_value *page = kl_builder_done(b);
+    kl_buf text = KL_BUF_INIT, lines = KL_BUF_INIT;
+    kl_value_encode(page, &text);
+    kl_json_indent(kl_buf_str(&text), text.len, &lines);
+    kl_value_unref(page);
+    kl_buf_fini(&text);
+    kl__reply_buf(http, 200, "application/json", NULL, &lines);
+}
+
+/* ------------------------------------------------------------------ counts, and keys of tokens */
 
 static void reply_metrics(const kl__world *w, kl_httpd_request *http)
 {
@@ -103,17 +219,26 @@ static void reply_keys(kl__issuer *issuer, kl_httpd_request *http)
     kl__reply_buf(http, 200, "application/jwk-set+json", NULL, &text);
 }
 
+/* With slashes behind it or without. */
+static bool is_below(const char *path, const char *page)
+{
+    size_t n = strlen(page);
+    return !strncmp(path, page, n) && !path[n + strspn(path + n, "/")];
+}
+
 bool kl__health(kl_server *s, const char *path, kl_httpd_request *http)
 {
     if (strcmp(kl_httpd_method(http), "GET") != 0)
         return false;
     if (health(path, http))
         return true;
-    if (!strcmp(path, "/metrics"))
+    if (!strcmp(path, "/") || !strcmp(path, "/index.html"))
+        reply_index(&s->world, http);
+    else if (!strcmp(path, "/metrics"))
         reply_metrics(&s->world, http);
-    else if (!strcmp(path, "/.well-known/openid-configuration"))
+    else if (is_below(path, "/.well-known/openid-configuration"))
         reply_openid(s->url, http);
-    else if (!strcmp(path, "/openid/v1/jwks"))
+    else if (is_below(path, "/openid/v1/jwks"))
         reply_keys(s->world.issuer, http);
     else
         return false;

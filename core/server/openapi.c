@@ -143,7 +143,12 @@ bool kl__openapi(kl_server *s, const char *path, kl_httpd_request *http)
         v2(s, http);
         return true;
     }
-    if (!strcmp(path, "/openapi/v3") || !strcmp(path, below)) {
+    if (!strncmp(path, below, sizeof below - 1)
+        && !path[strspn(path + sizeof below - 1, "/") + sizeof below - 1]) {
+        kl_httpd_reply(http, 404, NULL, NULL, "", 0);
+        return true;
+    }
+    if (!strcmp(path, "/openapi/v3")) {
         index_page(s, http);
         return true;
     }

@@ -117,12 +117,37 @@ end)
 both.describe("zones of schedules", function(ns)
   local rows = {}
   for zone, code in pairs { ["Europe/Nope"] = 422, ["europe/berlin"] = 422, ["America/Argentina/Buenos_Aires"] = 201, CET = 201,
-    ["Etc/GMT+5"] = 201, ["GMT+1"] = 422, ["US/Pacific"] = 201, ["Asia/Calcutta"] = 201, ["Europe/"] = 422, ["Etc//UTC"] = 422 } do
+    ["Etc/GMT+5"] = 201, ["GMT+1"] = 422, ["US/Pacific"] = 201, ["Asia/Calcutta"] = 201, ["Europe/"] = 422, ["Etc//UTC"] = 422,
+    Europe = 422, ["America/Argentina"] = 422, ["zone.tab"] = 422, Local = 422, ["local"] = 422 } do
     rows[#rows + 1] = { zone, "POST", "/apis/batch/v1/namespaces/" .. ns .. "/cronjobs?dryRun=All", { metadata = { name = "x" },
       spec = { schedule = "* * * * *", timeZone = zone, jobTemplate = { spec = { template = { spec = {
         restartPolicy = "Never", containers = { { name = "a", image = "a" } } } } } } } }, code }
   end
   return rows
+end)
+
+both.describe("scalers of v1", function(ns)
+  local v1 = ("/apis/autoscaling/v1/namespaces/%s/horizontalpodautoscalers"):format(ns)
+  local v2 = v1:gsub("/v1/", "/v2/", 1)
+  local function body(percent, conditions)
+    return { metadata = { name = "a",
+      annotations = { a = "b", ["autoscaling.alpha.kubernetes.io/conditions"] = conditions } },
+      spec = { maxReplicas = 7, targetCPUUtilizationPercentage = percent,
+        scaleTargetRef = { apiVersion = "apps/v1", kind = "Deployment", name = "d" } } }
+  end
+  return {
+    { "with a status of v2", "POST", v2, { metadata = { name = "a" }, spec = { maxReplicas = 5,
+      scaleTargetRef = { apiVersion = "apps/v1", kind = "Deployment", name = "d" } } }, 201 },
+    { "which is written", "PATCH", v2 .. "/a/status", { status = { currentReplicas = 1, desiredReplicas = 2,
+      conditions = { { type = "AbleToScale", status = "True", reason = "x", message = "m",
+        lastTransitionTime = "2026-01-01T00:00:00Z" } },
+      currentMetrics = { { type = "Resource", resource = { name = "memory",
+        current = { averageValue = "10Mi" } } } } } }, 200 },
+    { "are replaced", "PUT", v1 .. "/a", body(44), 200 },
+    { "keep it", "GET", v2 .. "/a", nil, 200 },
+    { "are replaced with another", "PUT", v1 .. "/a", body(45, "[]"), 200 },
+    { "keep it again", "GET", v2 .. "/a", nil, 200 },
+  }
 end)
 
 servers.each(function(name, start)
@@ -139,7 +164,8 @@ servers.each(function(name, start)
     end
 
     it("tells its health", function()
-      for _, path in ipairs { "/healthz", "/livez", "/readyz", "/healthz/ping", "/livez/etcd", "/readyz/informer-sync", "/readyz?exclude=nope" } do
+      for _, path in ipairs { "/healthz", "/livez", "/readyz", "/healthz/ping", "/livez/etcd", "/readyz/informer-sync", "/readyz?exclude=nope",
+        "/readyz/poststarthook/rbac/bootstrap-roles", "/livez/autoregister-completion", "/readyz/shutdown" } do
         local body, code = get(path)
         assert.same({ "ok", 200 }, { body, code }, path)
       end
@@ -149,6 +175,39 @@ servers.each(function(name, start)
         assert.truthy(body:find("\nwarn: some health checks cannot be excluded: no matches for \"nope\"\n" .. door .. " check passed\n", 1, true), body)
         assert.equal(door == "readyz", body:find("\n[+]shutdown ok\n", 1, true) ~= nil)
       end
+    end)
+
+    it("has the checks of a server that has started", function()
+      local body = get "/livez?verbose"
+      local names = {}
+      for one in body:gmatch "%[%+%]poststarthook/(%S+) ok\n" do names[#names + 1] = one end
+      assert.equal(26, #names)
+      assert.equal("start-apiserver-admission-initializer", names[1])
+      assert.same({ 404, 404 }, { select(2, get "/livez/shutdown"), (select(2, get "/livez/poststarthook")) })
+    end)
+
+    it("takes slashes behind most pages", function()
+      for path, code in pairs { ["/api//"] = 200, ["/api/v1//"] = 200, ["/apis/"] = 200, ["/apis//"] = 404,
+        ["/apis/apps//"] = 200, ["/apis/apps/v1//"] = 200, ["/version//"] = 200, ["/openid/v1/jwks//"] = 200, ["/openapi/v3/"] = 404,
+        ["/openapi/v2/"] = 404, ["/healthz/"] = 404, ["/metrics/"] = 404, ["//"] = 404 } do
+        assert.equal(code, (select(2, get(path))), path)
+      end
+    end)
+
+    it("lists its paths, and each leads somewhere", function()
+      local body, code, kind = get "/"
+      assert.same({ 200, "application/json" }, { code, kind })
+      assert.equal(body, (get "/index.html"))
+      local rows, listed = {}, {}
+      for _, path in ipairs(json.decode(body).paths) do
+        listed[path] = true
+        if path ~= "/openapi/v3/" and path:sub(1, 6) ~= "/apis/" then rows[#rows + 1] = { "", "GET", path } end
+      end
+      for _, path in ipairs { "/api/v1", "/apis/apps/v1", "/apis/batch", "/version",
+        "/livez/poststarthook/crd-informer-synced", "/readyz/shutdown", "/openid/v1/jwks" } do
+        assert.is_true(listed[path], path)
+      end
+      for i, answer in ipairs(both.ask(s, rows)) do assert.equal(200, answer.code, rows[i][3]) end
     end)
 
     it("counts its objects", function()

@@ -1,6 +1,7 @@
 -- volumes.lua - plays the volume controllers: claims are bound to the smallest volume that does, or to one
 -- that is made where their class has a provisioner; volumes whose claim is gone are deleted or released.
--- Where there is no class, "standard" is made, the default one.
+-- Where there is no class, "standard" is made, the default one. A claim that is older than the default class
+-- gets it when no volume does.
 
 local kube = require "kubelua"
 
@@ -70,19 +71,36 @@ local function bind(claim, volume, ctx)
     capacity = volume.spec.capacity })
 end
 
+-- The newest of the default classes.
+local function default_class(ctx)
+  local best ---@type kubelua.view?
+  for class in ctx:each(CLASS) do
+    local marks = class("metadata.annotations") or {}
+    if marks["storageclass.kubernetes.io/is-default-class"] == "true" and (best == nil
+      or class.metadata.creationTimestamp > best.metadata.creationTimestamp) then
+      best = class
+    end
+  end
+  return best
+end
+
+-- The claims that are not bound yet.
+local function waiting(ctx)
+  local keys = {}
+  for claim in ctx:each(CLAIM) do
+    if claim("status.phase") ~= "Bound" then
+      keys[#keys + 1] = claim.metadata.namespace .. "/" .. claim.metadata.name
+    end
+  end
+  return keys
+end
+
 local claims = kube.controller {
   name = "simulate-claims",
   resource = CLAIM,
   watches = {
-    [VOLUME] = { function(_, ctx)
-      local keys = {}
-      for claim in ctx:each(CLAIM) do
-        if claim("status.phase") ~= "Bound" then
-          keys[#keys + 1] = claim.metadata.namespace .. "/" .. claim.metadata.name
-        end
-      end
-      return keys
-    end, when = { "spec" } },
+    [VOLUME] = { function(_, ctx) return waiting(ctx) end, when = { "spec" } },
+    [CLASS] = function(_, ctx) return waiting(ctx) end,
     [POD] = function(pod)
       local keys = {}
       for _, v in ipairs(pod("spec.volumes") or {}) do
@@ -92,7 +110,6 @@ local claims = kube.controller {
       return keys
     end,
   },
-  reads = { CLASS },
   indexes = { [POD] = { claim = function(pod)
     local names = {}
     for _, v in ipairs(pod("spec.volumes") or {}) do
@@ -103,7 +120,8 @@ local claims = kube.controller {
   serial = function() return "one volume at a time" end,
   reconcile = function(claim, ctx)
     if claim("metadata.deletionTimestamp") or claim("status.phase") == "Bound" then return end
-    local class = ctx:get(CLASS, claim("spec.storageClassName") or "none")
+    local named = claim("spec.storageClassName")
+    local class = named and named ~= "" and ctx:get(CLASS, named)
     if class and class("volumeBindingMode") == "WaitForFirstConsumer" and #ctx:list(POD, { limit = 1,
       namespace = claim.metadata.namespace, index = "claim", value = claim.metadata.name }) == 0 then
       return -- the pod wakes it
@@ -113,7 +131,12 @@ local claims = kube.controller {
       and not claim("spec.selector") then
       volume = provision(claim, class, ctx)
     end
-    if volume then bind(claim, volume, ctx) end
+    if volume then
+      bind(claim, volume, ctx)
+    elseif named == nil then
+      local default = default_class(ctx)
+      if default then ctx:patch(claim, { spec = { storageClassName = default.metadata.name } }) end
+    end
   end,
 }
 
@@ -141,7 +164,7 @@ local volumes = kube.controller {
   end,
 }
 
-local default = kube.controller {
+local classes = kube.controller {
   name = "simulate-classes",
   resource = "v1/Namespace",
   selector = { fields = "metadata.name=default" },
@@ -157,4 +180,4 @@ local default = kube.controller {
   end,
 }
 
-return { claims, volumes, default }
+return { claims, volumes, classes }

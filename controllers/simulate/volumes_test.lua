@@ -40,6 +40,21 @@ describe("volumes", function()
     assert.equal("Released", t:get("v1/PersistentVolume", "mid").status.phase)
   end)
 
+  it("are made for a claim that is older than the default class", function()
+    local function class(name, is_default)
+      return { kind = "storage.k8s.io/v1/StorageClass", name = name, provisioner = "x/y",
+        annotations = { ["storageclass.kubernetes.io/is-default-class"] = is_default and "true" or nil } }
+    end
+    start(class("other"))
+    assert.is_nil(claim("a").spec.storageClassName)
+    assert.equal("Pending", claim("none", { storageClassName = "" }).status.phase)
+    t:create(class("main", true))
+    t:until_idle()
+    local late = t:get("v1/PersistentVolumeClaim", "a")
+    assert.same({ "main", "Bound" }, { late.spec.storageClassName, late.status.phase })
+    assert.equal("Pending", t:get("v1/PersistentVolumeClaim", "none").status.phase)
+  end)
+
   it("wait for a pod where their class says so", function()
     start { kind = "storage.k8s.io/v1/StorageClass", name = "late", provisioner = "x/y",
       volumeBindingMode = "WaitForFirstConsumer" }

@@ -199,8 +199,8 @@ def text(results, sizes):
     watch = [Column('events/s, all watchers', 'watch_events_per_s', more_is_better=True), Column('s until all have all', 'watch_wall_s'),
              Column('p50 ms', 'watch_p50_us', .001), Column('p99 ms', 'watch_p99_us', .001), Column('CPU us of the server for each', 'watch_cpu_us'),
              Column("load's share of its processor", 'watch_busy')]
-    out = [f'ConfigMaps of 1 KB, no two alike; the server on one processor, the load on the other; HTTP/1.1, a request in flight for each client. {REAL} has TLS, '
-           'a token and RBAC, and etcd does not wait for the disk, as envtest starts it, but where fsync is said.', table(results, memory, 'server')]
+    out = [f'ConfigMaps of 1 KB, no two alike. The server has one processor, the load generator the other; each HTTP/1.1 client has one request in flight. {REAL} uses TLS, '
+           'a token and RBAC; as under envtest, etcd does not wait for the disk, unless the row says fsync.', table(results, memory, 'server')]
     for verb in ('create', 'get'):
         for n in CLIENTS:
             out.append(f'{verb}, {n} client{"s" if n > 1 else ""}:\n\n' + table(results, columns(f'{verb}_{n}'), 'server'))

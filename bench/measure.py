@@ -239,8 +239,8 @@ def decode(ctx):
     rows = [r for r in DECODE_ROWS if not ctx.quick or 'encoding/json' not in r[1] and 'value' not in r[1]]
     results = programs(ctx, 'decode', [(name, command + [path]) for name, command in rows], lambda x: f'{x["mb_s"]:.0f} MB/s')
     columns = [Column('MB/s', 'mb_s', more_is_better=True), Column('CPU s', 's'), Column('CPU s of the first pass', 'first_s')]
-    return compose(results, f'{PODS:,} pods, 155 MB, decoded and kept (but for simdjson object by object). **kubelua** gets them as the network '
-                   'brings them, in pieces of 64 KB. Each process makes several passes that begin with nothing; the best counts.', columns,
+    return compose(results, f'Each peer decodes {PODS:,} pods, 155 MB, and keeps the result (except for simdjson object by object). **kubelua** reads pieces '
+                   'of 64 KB, as from the network. Each process makes several passes from an empty state; the best counts.', columns,
                    [Goal('mb_s', 400)])
 
 
@@ -260,8 +260,8 @@ def growth(ctx):
             if first and last:
                 verdicts.append((f'{c.title}, {kind}', f'flat: among {sizes[-1]:,} at most {FLAT} times that among {sizes[0]:,}', f'{times(last / first)} times',
                                  verdict(last, FLAT * first, False)))
-    return '\n\n'.join(['Objects through decoder, reflector and store of one process that makes their text itself; small ones of 400 bytes, and pods of '
-                        '7.75 KB; then 20,000 changes of single objects.', table(results, GROWTH_COLUMNS, 'objects', ours=None), goal_table(verdicts)])
+    return '\n\n'.join(['One process makes the text of the objects and feeds it to its decoder, reflector and store: small objects of 400 bytes, and '
+                        'pods of 7.75 KB. Then 20,000 single objects change.', table(results, GROWTH_COLUMNS, 'objects', ours=None), goal_table(verdicts)])
 
 
 # ---------------------------------------------------------------- on a real API server
@@ -323,8 +323,8 @@ def real(ctx):
                            lambda x: f'synced in {x["sync_cpu_s"]:.2f} CPU s, {x["rss_mb_after_sync"]:.0f} MB')
     lines = [x for peer in results.lines.values() for x in peer]
     same = len({x['check'] for x in lines}) == 1 and len({x['kept_bytes'] for x in lines if 'kept_bytes' in x}) == 1
-    return compose(results, f'{n:,} pods of a kube-apiserver over TLS, the server on one processor and the client on the other. Protobuf but where JSON is said. '
-                   + ('All read the same objects, and ours keeps the same bytes of both media types.' if same else '**Not all read the same; the figures do not count.**'),
+    return compose(results, f'{n:,} pods of a kube-apiserver over TLS, the server on one processor and the client on the other. Peers read protobuf unless the row says JSON. '
+                   + ('All read the same objects, and kubelua\'s cache is the same for both media types.' if same else '**Not all read the same; the figures do not count.**'),
                    [CPU, WALL, ALL] + MEMORY, [
                        Ratio(CPU.key, ('client-go',), 1 / 2, "client-go's best"), Ratio(RSS.key, ('client-go',), 1 / 7, "client-go's best")])
 
@@ -357,8 +357,9 @@ def reconcile(ctx):
             jobs = [(name, lambda command=command: reconciling.measure(server, command, first, then, PER_S)) for name, command in reconciling.peers(server.kubeconfig, n)]
             results = take_turns(ctx, f'reconcile-{n}', jobs, lambda x: f'{x["writes_per_s"]:.0f} writes/s, p50 {x["p50_ms"]:.1f} ms')
             out.append(f'{n} in flight:\n\n' + table(results, columns, 'peer'))
-    return '\n\n'.join([f'{first:,} ConfigMaps of a kube-apiserver over TLS that wait when the controller starts, one patch each; then {then} more, {PER_S} a second. Server, '
-                        'observer and controller share the machine. CPU is the process\'s until the last of the first was written, its start included.'] + out)
+    return '\n\n'.join([f'When the controller starts, {first:,} ConfigMaps of a kube-apiserver (over TLS) need one patch each; then {then} more are created, {PER_S} a second. '
+                        'Server, observer and controller share the machine. CPU is the processor time of the controller\'s process, from its start to the last '
+                        f'of the first {first:,} patches, for each patch.'] + out)
 
 
 def rotation(ctx):
@@ -379,8 +380,8 @@ def rotation(ctx):
                 continue
             results.add(name, rotated(server, name, command))
     columns = [Column('longest time without a good answer, ms', 'longest_gap_ms'), Column('failed requests', 'failures')]
-    return ('A request every 20 ms, with a token out of a file. The file gets a new token, and the old one dies with the Secret that it is bound to '
-            '(a kube-apiserver believes in it for up to 10 s more).\n\n' + table(results, columns, 'peer', ours=None))
+    return ('Each client sends a request every 20 ms with a token from a file. The file gets a new token, and the Secret of the old token is deleted '
+            '(a kube-apiserver accepts the old token for up to 10 s more).\n\n' + table(results, columns, 'peer', ours=None))
 
 
 def rotated(server, name, command):
@@ -479,8 +480,8 @@ def failover(ctx):
             with open('results/failover.jsonl', 'a') as raw:
                 raw.write(json.dumps(dict(line, row=name, at=int(time.time()))) + '\n')
     columns = [Column('after a release, ms', 'release_ms'), Column('the worst', 'release_worst_ms'), Column('after a crash, s', 'crash_s'), Column('the worst', 'crash_worst_s')]
-    return (f'Two replicas with the usual times (15, 10 and 2 s). From the signal to the leader until the other one leads; medians of {RELEASES} and {CRASHES}. '
-            'A lease of a leader that died runs out 15 s after its last renewal.\n\n' + table(results, columns, 'peer', ours=None))
+    return (f'Two replicas with the usual times (15, 10 and 2 s). Each figure is the time from the signal to the leader until the other replica leads: the median of '
+            f'{RELEASES} releases and of {CRASHES} crashes. The lease of a crashed leader expires 15 s after its last renewal.\n\n' + table(results, columns, 'peer', ours=None))
 
 
 # ---------------------------------------------------------------- what has a program of its own
@@ -517,8 +518,8 @@ def idle(ctx):
         (starting if x['figure'] == 'start' else resting).add(f'{x["peer"]}, {x["controllers"]} controller{"s" if x["controllers"] > 1 else ""}, {x["objects"]:,} object{"s" if x["objects"] > 1 else ""}', x)
     ten, first = next(iter(resting.lines)), next(iter(starting.lines))
     rows = judge(resting, IDLE_COLUMNS, [Goal('rss_mb', 12, ten), Goal('wakeups_per_s', QUIET, ten)]) + judge(starting, START_COLUMNS, [Goal('first_reconcile_ms', 50, first)])
-    return '\n\n'.join([f'Nothing happens. The clients of the other sections look at their own counters {lines[-1].get("own_looks_per_s", 0)} times a second, '
-                        'which is in their wake-ups. A start is from exec to the first reconcile, on a warm server.',
+    return '\n\n'.join([f'Nothing happens. The clients of the other sections read their own counters {lines[-1].get("own_looks_per_s", 0)} times a second, '
+                        'which adds to their wake-ups. A start lasts from exec to the first reconcile, on a warm server.',
                         table(resting, IDLE_COLUMNS, 'process', ours=None), table(starting, START_COLUMNS, 'process', ours=None), goal_table(rows)])
 
 
@@ -527,7 +528,7 @@ def store(ctx):
     results = Results()
     for x in lines:                                        # one row per figure, one column per number of objects
         results.lines[x['figure']] = [{size: v for size, v in x.items() if size != 'figure'}]
-    return ('Small objects, decoded beforehand, in the store of the informer; CPU time of the thread.\n\n'
+    return ('The informer\'s store with small objects that were decoded beforehand. Times are CPU time of the thread.\n\n'
             + table(results, [Column(size, size) for size in lines[0] if size != 'figure'], 'figure', ours=None))
 
 
@@ -548,7 +549,8 @@ def recorder(ctx):
     for _ in range(ctx.runs):
         for x in lines_of('recorder', ['bin/recorder', 'lua/empty.lua', 'lua/fields.lua', 'lua/work.lua']):
             results.add(x['script'], x)
-    return ('The flight recorder (`--flight-recorder`), off and on; CPU time of the process for a key through queue, worker and script, of scripts that send nothing: one that writes takes ten times as long and more.\n\n'
+    return ('Runs with the flight recorder (`--flight-recorder`) off and on. The figure is the process\'s CPU time for a key through queue, worker and script. '
+            'The scripts send nothing; a script that writes takes at least ten times as long.\n\n'
             + table(results, RECORDER_COLUMNS, 'reconcile', ours=None) + '\n\n' + goal_table(judge(results, RECORDER_COLUMNS, [Goal('ratio', 1.05, 'work.lua')])))
 
 
@@ -560,8 +562,8 @@ def sandbox(ctx):
     for _ in range(ctx.runs):
         for x in lines_of('sandbox', ['bin/budgets', 'lua/empty.lua', 'lua/fields.lua', 'lua/work.lua']):
             results.add(x['script'], x)
-    return ('Scripts without their budgets and with them (turns, watchdog, counted memory), and with the hook that stands in for signals where the '
-            'process is not ours; CPU time of the process for a key through queue, worker and script.\n\n'
+    return ('Scripts without budgets, with budgets (turns, watchdog, counted memory), and with the hook that replaces signals in a '
+            'process that is not ours. The figure is the process\'s CPU time for a key through queue, worker and script.\n\n'
             + table(results, SANDBOX_COLUMNS, 'reconcile', ours=None) + '\n\n' + goal_table(judge(results, SANDBOX_COLUMNS, [Goal('ratio', 1.02, 'work.lua')])))
 
 
@@ -574,9 +576,9 @@ def isolate(ctx):
     for _ in range(ctx.runs):
         for x in lines_of('isolate', ['bin/isolated', 'lua/empty.lua', 'lua/fields.lua', 'lua/work.lua']):
             results.add(x['script'], x)
-    return ('Scripts whose Lua runs in this process, and with `isolate = true` in a process of its own, which every key\'s object of 400 bytes crosses as text. CPU time of '
-            'both processes for a key through queue, worker and script, then its time by the wall, one key at a time; a worker\'s first key, which starts it; and what the '
-            'process holds.\n\n' + table(results, ISOLATE_COLUMNS, 'reconcile', ours=None))
+    return ('Scripts whose Lua runs in this process, and scripts with `isolate = true`, whose Lua runs in a child process; each key\'s object of 400 bytes crosses to it as text. '
+            'The figures are the CPU time of both processes for a key through queue, worker and script; the wall time, one key at a time; the time of a worker\'s first key, '
+            'which starts the child; and the child\'s memory.\n\n' + table(results, ISOLATE_COLUMNS, 'reconcile', ours=None))
 
 
 RECORD_COLUMNS = [Column('us a key without', 'without_us'), Column('with --record', 'with_us'), Column('more', 'more_us'), Column('bytes', 'bytes'), Column('us a key again', 'replay_us')]
@@ -587,8 +589,8 @@ def record(ctx):
     for _ in range(ctx.runs):
         for x in lines_of('record', ['bin/records', 'lua/empty.lua', 'lua/fields.lua', 'lua/work.lua']):
             results.add(x['script'], x)
-    return ('Runs that are taken down and runs that are not, each with an object that is new (400 bytes, written with its run); and what a run costs when it is '
-            'replayed, reading included. CPU time of the process for a key through queue, worker and script.\n\n' + table(results, RECORD_COLUMNS, 'reconcile', ours=None))
+    return ('Runs with and without a recording, each with a new object (400 bytes, recorded with its run). The last column is the cost of a replayed run, '
+            'reading included. The figures are the process\'s CPU time for a key through queue, worker and script.\n\n' + table(results, RECORD_COLUMNS, 'reconcile', ours=None))
 
 
 SHADOW_COLUMNS = [Column('us a key without', 'without_us'), Column('with', 'with_us'), Column('more', 'more_us'), Column('ratio', 'ratio')]
@@ -599,8 +601,8 @@ def shadow(ctx):
     for _ in range(ctx.runs):
         for x in lines_of('shadow', ['bin/shadows', 'lua/empty.lua', 'lua/fields.lua', 'lua/work.lua', 'lua/writes.lua']):
             results.add(x['script'], x)
-    return ('Live runs that a candidate in the shadow follows, and runs that none does: what is left behind for it. What the candidate does itself, on a thread of its own, '
-            'is not in it. CPU time of the process for a key through queue, worker and script.\n\n' + table(results, SHADOW_COLUMNS, 'reconcile', ours=None))
+    return ('Live runs with and without a candidate in the shadow. The difference is the cost of the data that a live run keeps for the candidate; the candidate\'s own '
+            'work, on its own thread, is not included. The figure is the process\'s CPU time for a key through queue, worker and script.\n\n' + table(results, SHADOW_COLUMNS, 'reconcile', ours=None))
 
 
 RELOAD_COLUMNS = [Column('p50 ms', 'p50_ms'), Column('p99 ms', 'p99_ms')]
@@ -617,10 +619,10 @@ def reload(ctx):
         first.add('kubelua, started anew', restarted)
         for x in lines_of('reload', ['bin/reloads', str(objects), str(seconds)]):
             (held if x['peer'] == 'memory' else pause).add('a generation' if x['peer'] == 'memory' else x['peer'], x)
-    return (f'From a saved file to the first reconcile on the new logic, with {objects:,} objects: 50 ms of it wait for the end of the save. A controller that is compiled is started '
-            'anew instead, as ours is in the second row.\n\n' + table(first, RELOAD_COLUMNS)
-            + '\n\nFrom an event to its reconcile, 1,000 events a second, while new logic comes and while none does:\n\n' + table(pause, PAUSE_COLUMNS, ours=None)
-            + '\n\nWhat a generation holds, until its last run has ended:\n\n' + table(held, HELD_COLUMNS, ours=None))
+    return (f'The time from a saved file to the first reconcile on the new logic, with {objects:,} objects; 50 ms of it wait for the end of the save. A compiled '
+            'controller must restart instead; the second row is a restart of kubelua.\n\n' + table(first, RELOAD_COLUMNS)
+            + '\n\nThe time from an event to its reconcile, at 1,000 events a second, with and without reloads:\n\n' + table(pause, PAUSE_COLUMNS, ours=None)
+            + '\n\nThe memory of a generation, until its last run has ended:\n\n' + table(held, HELD_COLUMNS, ours=None))
 
 
 def profile(ctx):

@@ -1,6 +1,6 @@
 --- demo_spec.lua - what `make demo` starts: alone it shows the table and ends, on a terminal it stays and
 --- takes saved policies.
--- not in tsan: most of it is the policies' Lua; dev, reload, shadow and play have specs of their own
+-- not in asan, tsan: most of it is the policies' Lua; dev, reload, shadow and play have specs of their own
 
 package.path = "controllers/koordinator/?.lua;controllers/demo/?.lua;" .. package.path
 

@@ -1,6 +1,6 @@
 --- sim_spec.lua - simulations: the same each time, nothing lost or made up, scripts unchanged, what a
 --- scenario does, and what is said of wrong input.
---- not in tsan: it has one thread
+--- not in asan, tsan: what comes out is the subject; e2e/sim_spec and its like run the engine
 
 local core = require "kubelua.core"
 local kube = require "kubelua"

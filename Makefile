@@ -66,12 +66,13 @@ include $(CONFIG)
 endif
 define config
 @{ echo "CORE_CFLAGS := $$(pkg-config --cflags libcurl libcjson yaml-0.1 libmicrohttpd gnutls libcrypto zlib sqlite3)"; \
-   echo "CORE_LIBS := $$(pkg-config --libs libcurl libcjson yaml-0.1 libmicrohttpd gnutls libcrypto zlib sqlite3) -lwslay -lre2 -lstdc++ -lpthread -lm"; \
+   echo "CURL_LIBS := $$(pkg-config --libs libcurl)"; \
+   echo "CORE_LIBS := $$(pkg-config --libs libcjson yaml-0.1 libmicrohttpd gnutls libcrypto zlib sqlite3) -lwslay -lre2 -lstdc++ -lpthread -lm"; \
    echo "MAIN_LIBS := $$(pkg-config --libs libedit)"; \
    echo "LUA_CFLAGS := $$(pkg-config --cflags lua5.4)"; \
    echo "LUA_LIBS := $$(pkg-config --libs lua5.4)"; } >> $@.new && mv $@.new $@
 endef
-build/config.mk: .ci/deps
+build/config.mk: .ci/deps Makefile
 	@.ci/deps build
 	@mkdir -p build && rm -f $@.new
 	$(config)
@@ -81,7 +82,7 @@ $(B)/config.mk: export PKG_CONFIG_SYSROOT_DIR = $(SYSROOT)
 $(B)/config.mk: export PKG_CONFIG_LIBDIR = $(SYSROOT)/usr/lib/$(TRIPLET)/pkgconfig
 $(B)/config.mk: SYSROOT = $(shell deploy/sysroot.sh $(ARCH))
 $(B)/config.mk: TRIPLET = $(shell dpkg-architecture -a$(ARCH) -qDEB_HOST_GNU_TYPE 2>/dev/null)
-$(B)/config.mk: .ci/deps deploy/sysroot.sh
+$(B)/config.mk: .ci/deps Makefile deploy/sysroot.sh
 	@mkdir -p $(B)
 	@.ci/deps dist
 	@printf 'SYSROOT := %s\nTRIPLET := %s\n' "$(SYSROOT)" "$(TRIPLET)" > $@.new
@@ -147,7 +148,7 @@ $(LIB): $(call obj,$(CORE_C)) $(CORE_CC:%.cc=$(B)/obj/%.o) $(B)/obj/gen/definiti
 # No API call of ours may outlive its code: threads join at state close, and nodelete keeps the pages for their last steps.
 $(MODULE): $(call obj,$(BIND_C)) $(B)/obj/gen/lualib.o $(LIB) bindings/state/core.map
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) -shared $(LDFLAGS_VARIANT) -o $@ $(filter %.o %.a,$^) -Wl,-z,nodelete,-z,now -Wl,--version-script=bindings/state/core.map $(CORE_LIBS) $(LDFLAGS)
+	$(call say,LINK)$(CC) -shared $(LDFLAGS_VARIANT) -o $@ $(filter %.o %.a,$^) -Wl,-z,nodelete,-z,now -Wl,--version-script=bindings/state/core.map $(CORE_LIBS) -Wl,--no-as-needed $(CURL_LIBS) $(LDFLAGS)
 
 $(BIN): $(call obj,$(MAIN_C) $(BIND_C)) $(B)/obj/gen/lualib.o $(B)/obj/gen/pages.o $(B)/obj/gen/annotations.o $(LONGJMP) $(LIB)
 	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(LUA_LIBS) $(CORE_LIBS) $(MAIN_LIBS) $(LDFLAGS)

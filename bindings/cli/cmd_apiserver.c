@@ -50,8 +50,7 @@ int cli_server_start(const char *command, const kl_server_options *o, const cli_
     kl_server_options options = *o;
     kl_err err = KL_ERR_INIT;
     kl_server *s = NULL;
-    if (kl_webhook_caller_new(&caller, &err))
-        return cli_fail_err(1, command, &err);
+    caller = kl_webhook_caller_new();
     options.webhook = call_webhook;
     options.webhook_arg = caller;
     if (kl_server_start(&options, &s, &err)) {

@@ -23,11 +23,11 @@ enum kl_lock_rank {
     KL_LOCK_CONTROLLER, /* workers, likewise: controller/controller_impl.h */
     KL_LOCK_INFORMERS,  /* who shares which; they are started under it: informers/registry.h */
     KL_LOCK_CLIENT,     /* hooks that count, and a thread for streams that is begun: client/client_impl.h */
-    KL_LOCK_WEB,        /* the threads of ctx.http, which are started under it: client/web.c */
-    KL_LOCK_MARKS,      /* writes that have not come back; informers are looked at: run/own_impl.h */
-    KL_LOCK_SHADOW,     /* one attempt; its runs are looked at under it: lab/shadow.c */
-    KL_LOCK_RECORD,     /* a recording; what is shared goes into it under it: lab/record_impl.h */
-    KL_LOCK_LEAF,       /* all others */
+    KL_LOCK_WEB,    /* the threads of ctx.http and of webhooks, which are started under it: client/web.c */
+    KL_LOCK_MARKS,  /* writes that have not come back; informers are looked at: run/own_impl.h */
+    KL_LOCK_SHADOW, /* one attempt; its runs are looked at under it: lab/shadow.c */
+    KL_LOCK_RECORD, /* a recording; what is shared goes into it under it: lab/record_impl.h */
+    KL_LOCK_LEAF,   /* all others */
     /* what may be taken under any of them */
     KL_LOCK_METRICS, /* counters: metrics/metrics.c */
     KL_LOCK_POST,    /* what was posted, and who is to be woken: base/loop.c, http, api/bell.c */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/locks.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/sync.h"
@@ -13,7 +14,8 @@
 #define ANSWER_MAX ((size_t)16 << 20)
 
 struct kl_webhook_caller {
-    kl_http *http;
+    kl_mutex mu;
+    kl_http *http; /* NULL until the first call */
 };
 
 typedef struct call {
@@ -23,17 +25,11 @@ typedef struct call {
     void *arg;
 } call;
 
-kl_status kl_webhook_caller_new(kl_webhook_caller **out, kl_err *err)
+kl_webhook_caller *kl_webhook_caller_new(void)
 {
     kl_webhook_caller *c = kl_new(kl_webhook_caller);
-    kl_status st = kl_http_new(
-        &(kl_http_options){.name = "kl-admission", .user_agent = "kube-apiserver-admission"}, &c->http, err);
-    if (st) {
-        kl_free(c);
-        return st;
-    }
-    *out = c;
-    return KL_OK;
+    kl_mutex_init_as(&c->mu, KL_LOCK_WEB);
+    return c;
 }
 
 void kl_webhook_caller_free(kl_webhook_caller *c)
@@ -41,6 +37,7 @@ void kl_webhook_caller_free(kl_webhook_caller *c)
     if (!c)
         return;
     kl_http_free(c->http);
+    kl_mutex_fini(&c->mu);
     kl_free(c);
 }
 
@@ -62,6 +59,16 @@ static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
     kl_free(k);
 }
 
+static kl_status find_http(kl_webhook_caller *c, kl_http **out, kl_err *err)
+{
+    static const kl_http_options options = {.name = "kl-admission", .user_agent = "kube-apiserver-admission"};
+    kl_lock(&c->mu);
+    kl_status st = c->http ? KL_OK : kl_http_new(&options, &c->http, err);
+    *out = c->http;
+    kl_unlock(&c->mu);
+    return st;
+}
+
 void kl_webhook_call(kl_webhook_caller *c, const char *url, const char *ca, const char *body, size_t len,
     kl_time timeout, kl_webhook_called *done, void *arg)
 {
@@ -71,7 +78,11 @@ void kl_webhook_call(kl_webhook_caller *c, const char *url, const char *ca, cons
     kl_buf_init(&k->body, ANSWER_MAX);
     /* Calls with the same CA share connections. */
     uint64_t generation = ca ? kl_hash(ca, strlen(ca)) | 1 : 0;
-    if (!kl_http_submit(c->http,
+    kl_err err = KL_ERR_INIT;
+    kl_http *http;
+    kl_status st = find_http(c, &http, &err);
+    if (!st
+        && !kl_http_submit(http,
             &(kl_http_request){.method = "POST",
                 .url = url,
                 .headers = headers,
@@ -83,9 +94,9 @@ void kl_webhook_call(kl_webhook_caller *c, const char *url, const char *ca, cons
                 .total_timeout = timeout,
                 .on_data = on_data,
                 .on_done = on_done,
-                .arg = k})) {
-        kl_err err = KL_ERR_INIT;
-        on_done(k, kl_fail(&err, KL_ECANCELLED, "the server is stopping"), 0, false, &err);
-        kl_err_fini(&err);
-    }
+                .arg = k}))
+        st = kl_fail(&err, KL_ECANCELLED, "the server is stopping");
+    if (st)
+        on_done(k, st, 0, false, &err);
+    kl_err_fini(&err);
 }

@@ -12,7 +12,8 @@ typedef struct kl_webhook_caller kl_webhook_caller;
 /* The result of a call, once, on the web's thread: an HTTP answer, or a `failure` message. Borrowed. */
 typedef void kl_webhook_called(void *arg, int code, const char *text, size_t n, const char *failure);
 
-KL_NODISCARD kl_status kl_webhook_caller_new(kl_webhook_caller **out, kl_err *err);
+/* It starts with the first call. */
+kl_webhook_caller *kl_webhook_caller_new(void);
 /* ends running calls, with failures; NULL is fine */
 void kl_webhook_caller_free(kl_webhook_caller *c);
 /* Any thread. `ca` is PEM text, or NULL for the system's. */

@@ -58,14 +58,14 @@ static void transfer_finish(kl__transfer *t, CURLcode rc)
     kl_http *h = t->h;
     long code = 0, size = 0;
     kl_err err = KL_ERR_INIT;
-    curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &code);
-    curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &size);
+    kl__curl.easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &code);
+    kl__curl.easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &size);
     bool sent = size > 0 || code > 0;
     kl_status st = kl__transfer_explain(t, rc, sent, &err);
     kl__transfer_lookup(t, rc);
     kl__pipe_close(t);
     if (t->running)
-        curl_multi_remove_handle(h->multi, t->easy);
+        kl__curl.multi_remove_handle(h->multi, t->easy);
     t->well = rc == CURLE_OK;
     if (t->pass.gate)
         leave_gate(t, st, &err);
@@ -97,15 +97,15 @@ static int on_plain_close(void *arg, curl_socket_t fd)
 static void transfer_run(kl__transfer *t)
 {
     if (!t->pass.gate) {
-        (void)curl_easy_setopt(t->easy, CURLOPT_CLOSESOCKETFUNCTION, on_plain_close);
-        (void)curl_easy_setopt(t->easy, CURLOPT_CLOSESOCKETDATA, t->h);
+        (void)kl__curl.easy_setopt(t->easy, CURLOPT_CLOSESOCKETFUNCTION, on_plain_close);
+        (void)kl__curl.easy_setopt(t->easy, CURLOPT_CLOSESOCKETDATA, t->h);
     }
-    CURLMcode rc = curl_multi_add_handle(t->h->multi, t->easy);
+    CURLMcode rc = kl__curl.multi_add_handle(t->h->multi, t->easy);
     t->running = !rc;
     if (!rc)
         return;
     t->stopped = kl_fail(
-        &t->err, KL_EINTERNAL, "the request to %s could not start: %s", t->peer, curl_multi_strerror(rc));
+        &t->err, KL_EINTERNAL, "the request to %s could not start: %s", t->peer, kl__curl.multi_strerror(rc));
     transfer_finish(t, CURLE_FAILED_INIT);
 }
 
@@ -140,8 +140,8 @@ static void admit(kl__transfer *t)
     kl_heap_remove(&t->h->patience, &t->patience);
     if (t->total_timeout > 0)
         kl__transfer_set_timeout(t, t->patience.when - kl_clock_now(kl_clock_real()));
-    (void)curl_easy_setopt(t->easy, CURLOPT_CLOSESOCKETFUNCTION, on_socket_close);
-    (void)curl_easy_setopt(t->easy, CURLOPT_CLOSESOCKETDATA, KL_CONTAINER(t->pass.gate, server, gate));
+    (void)kl__curl.easy_setopt(t->easy, CURLOPT_CLOSESOCKETFUNCTION, on_socket_close);
+    (void)kl__curl.easy_setopt(t->easy, CURLOPT_CLOSESOCKETDATA, KL_CONTAINER(t->pass.gate, server, gate));
     transfer_run(t);
 }
 
@@ -286,12 +286,12 @@ static int on_timer(CURLM *multi, long timeout_ms, void *arg)
 static void finish_what_ended(kl_http *h)
 {
     int left;
-    for (CURLMsg *m; (m = curl_multi_info_read(h->multi, &left));) {
+    for (CURLMsg *m; (m = kl__curl.multi_info_read(h->multi, &left));) {
         if (m->msg != CURLMSG_DONE)
             continue;
         char *p = NULL;
         CURLcode rc = m->data.result;
-        curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &p);
+        kl__curl.easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &p);
         kl__transfer *t = (kl__transfer *)p;
         if (rc || !t->on_pipe || t->cancelled || !kl__pipe_open(t))
             transfer_finish(t, rc);
@@ -302,7 +302,7 @@ static void act(kl_http *h, curl_socket_t fd, int what)
 {
     int running;
     kl__turn_begin(h);
-    curl_multi_socket_action(h->multi, fd, what, &running);
+    kl__curl.multi_socket_action(h->multi, fd, what, &running);
     kl__turn_end(h);
 }
 
@@ -366,40 +366,29 @@ static void thread_main(void *arg)
 
 /* --- the door ----------------------------------------------------------------------------- */
 
-static kl_status curl_ready(kl_err *err)
-{
-    static kl_mutex mu = KL_MUTEX_INIT;
-    static bool ready;
-    kl_lock(&mu);
-    CURLcode rc = ready ? CURLE_OK : curl_global_init(CURL_GLOBAL_DEFAULT);
-    ready = ready || !rc;
-    kl_unlock(&mu);
-    return rc ? kl_fail(err, KL_EINTERNAL, "libcurl does not start: %s", curl_easy_strerror(rc)) : KL_OK;
-}
-
 kl_status kl_http_new(const kl_http_options *o, kl_http **out, kl_err *err)
 {
-    kl_status st = curl_ready(err);
+    kl_status st = kl__curl_load(err);
     if (st)
         return st;
-    CURLM *multi = curl_multi_init();
+    CURLM *multi = kl__curl.multi_init();
     kl_poller *poller = kl_poller_new();
     if (!multi || !poller) {
-        curl_multi_cleanup(multi);
+        kl__curl.multi_cleanup(multi);
         kl_poller_free(poller);
         return kl_fail(err, KL_EINTERNAL, "cannot open connections: out of memory or file descriptors?");
     }
-    curl_multi_setopt(multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX);
+    kl__curl.multi_setopt(multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX);
     kl_http *h = kl_new(kl_http);
     h->max_streams = o->max_streams > 0 ? o->max_streams : MAX_STREAMS_DEFAULT;
-    curl_multi_setopt(multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)h->max_streams);
+    kl__curl.multi_setopt(multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)h->max_streams);
     h->multi = multi;
     h->poller = poller;
     h->due = KL_NEVER;
-    curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, on_interest);
-    curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, h);
-    curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, on_timer);
-    curl_multi_setopt(multi, CURLMOPT_TIMERDATA, h);
+    kl__curl.multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, on_interest);
+    kl__curl.multi_setopt(multi, CURLMOPT_SOCKETDATA, h);
+    kl__curl.multi_setopt(multi, CURLMOPT_TIMERFUNCTION, on_timer);
+    kl__curl.multi_setopt(multi, CURLMOPT_TIMERDATA, h);
     h->http1 = o->http1;
     h->on_lookup = o->on_lookup;
     h->on_lookup_arg = o->on_lookup_arg;
@@ -432,7 +421,7 @@ void kl_http_free(kl_http *h)
         kl_free(KL_CONTAINER(n, timer, node));
     kl__handles_free(h);
     kl__http_forget_fds(h);
-    curl_multi_cleanup(h->multi); /* closes sockets, which gates count */
+    kl__curl.multi_cleanup(h->multi); /* closes sockets, which gates count */
     kl__turns_fini(h);
     kl_poller_free(h->poller);
     kl_map_free(h->servers, kl_free);

@@ -27,7 +27,7 @@ static const char *seconds(kl_time t, char out[32])
 static kl_status fail_certificate(kl__transfer *t, kl_err *err)
 {
     long code = 0;
-    curl_easy_getinfo(t->easy, CURLINFO_SSL_VERIFYRESULT, &code);
+    kl__curl.easy_getinfo(t->easy, CURLINFO_SSL_VERIFYRESULT, &code);
     switch (code) {
     case X509_EXPIRED:
         return kl_fail(err, KL_ECONNECT,
@@ -88,7 +88,7 @@ static kl_status fail_connect(kl__transfer *t, kl_err *err)
     if (no_descriptors(t, err))
         return KL_ECONNECT;
     long e = 0;
-    curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &e);
+    kl__curl.easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &e);
     if (t->proxy)
         return fail_proxy(t,
             e == ECONNREFUSED ? "it refuses connections"
@@ -107,7 +107,7 @@ static kl_status fail_timeout(kl__transfer *t, bool sent, kl_err *err)
 {
     char text[32];
     curl_off_t us = 0;
-    curl_easy_getinfo(t->easy, CURLINFO_TOTAL_TIME_T, &us);
+    kl__curl.easy_getinfo(t->easy, CURLINFO_TOTAL_TIME_T, &us);
     if (!sent && !(t->total_timeout > 0 && KL_MICROSECONDS(us) >= t->total_timeout - KL_MILLISECONDS(1)))
         return kl_fail(err, KL_ECONNECT, "no connection to %s within %s: is the address right and reachable?",
             t->peer, seconds(t->connect_timeout, text));
@@ -119,7 +119,7 @@ static kl_status fail_timeout(kl__transfer *t, bool sent, kl_err *err)
 static bool proxy_refused(kl__transfer *t, char why[64])
 {
     long code = 0;
-    curl_easy_getinfo(t->easy, CURLINFO_HTTP_CONNECTCODE, &code);
+    kl__curl.easy_getinfo(t->easy, CURLINFO_HTTP_CONNECTCODE, &code);
     if (!t->proxy || code < 300)
         return false;
     snprintf(why, 64,
@@ -130,7 +130,7 @@ static bool proxy_refused(kl__transfer *t, char why[64])
 
 kl_status kl__transfer_explain(kl__transfer *t, CURLcode rc, bool sent, kl_err *err)
 {
-    const char *story = *t->story ? t->story : curl_easy_strerror(rc);
+    const char *story = *t->story ? t->story : kl__curl.easy_strerror(rc);
     char why[64];
     if (t->cancelled)
         return kl_fail(err, KL_ECANCELLED, "the request to %s was cancelled", t->peer);

@@ -18,7 +18,7 @@
 
 #define SPARE_MAX 16 /* kept; about 10 KB each */
 
-#define SET(opt, value) (void)curl_easy_setopt(x->easy, opt, value)
+#define SET(opt, value) (void)kl__curl.easy_setopt(x->easy, opt, value)
 
 /* Where the path of a URL begins: before it is the server. */
 static size_t origin_length(const char *url)
@@ -31,10 +31,10 @@ static size_t origin_length(const char *url)
 static char *take_part(CURLU *u, CURLUPart part)
 {
     char *s = NULL;
-    if (curl_url_get(u, part, &s, CURLU_DEFAULT_PORT) || !s)
+    if (kl__curl.url_get(u, part, &s, CURLU_DEFAULT_PORT) || !s)
         return NULL;
     char *mine = kl_strdup(s);
-    curl_free(s);
+    kl__curl.free(s);
     return mine;
 }
 
@@ -42,7 +42,7 @@ static char *take_part(CURLU *u, CURLUPart part)
 static void set_connect_to(kl__handle *x, const char *host, const char *port)
 {
     char *line = kl_sprintf("::%s:%s", host, port);
-    x->connect_to = curl_slist_append(NULL, line);
+    x->connect_to = kl__curl.slist_append(NULL, line);
     if (!x->connect_to)
         kl_mem_die("memory");
     kl_free(line);
@@ -54,9 +54,9 @@ static void set_connect_to(kl__handle *x, const char *host, const char *port)
 static void set_address(kl__handle *x, const kl_http_request *r)
 {
     const char *name = r->tls.server_name;
-    CURLU *u = curl_url();
+    CURLU *u = kl__curl.url();
     char *host = NULL, *port = NULL, *scheme = NULL;
-    bool parsed = u && !curl_url_set(u, CURLUPART_URL, r->url, CURLU_NON_SUPPORT_SCHEME);
+    bool parsed = u && !kl__curl.url_set(u, CURLUPART_URL, r->url, CURLU_NON_SUPPORT_SCHEME);
     if (parsed) {
         host = take_part(u, CURLUPART_HOST);
         port = take_part(u, CURLUPART_PORT);
@@ -71,7 +71,7 @@ static void set_address(kl__handle *x, const kl_http_request *r)
         x->host_line = kl_sprintf("Host: %s", x->peer);
         x->origin = kl_sprintf("%s://%s:%s", scheme, name, port);
     }
-    curl_url_cleanup(u);
+    kl__curl.url_cleanup(u);
     kl_free(host);
     kl_free(port);
     kl_free(scheme);
@@ -86,20 +86,20 @@ static bool is_address(const char *host)
 /* The options of the connection. */
 static void set_looked_up(kl__handle *x, const kl_http_request *r)
 {
-    CURLU *u = curl_url();
+    CURLU *u = kl__curl.url();
     const char *to = r->proxy && *r->proxy ? r->proxy : r->url;
-    char *host = u && !curl_url_set(u, CURLUPART_URL, to, CURLU_NON_SUPPORT_SCHEME)
+    char *host = u && !kl__curl.url_set(u, CURLUPART_URL, to, CURLU_NON_SUPPORT_SCHEME)
         ? take_part(u, CURLUPART_HOST)
         : NULL;
     x->looked_up = host && !is_address(host) ? kl_strdup(host) : NULL;
-    curl_url_cleanup(u);
+    kl__curl.url_cleanup(u);
     kl_free(host);
 }
 
 static void set_blob(kl__handle *x, CURLoption opt, const char *pem)
 {
     struct curl_blob blob = {.data = (void *)pem, .len = strlen(pem), .flags = CURL_BLOB_COPY};
-    (void)curl_easy_setopt(x->easy, opt, &blob);
+    (void)kl__curl.easy_setopt(x->easy, opt, &blob);
 }
 
 static void set_tls(kl__handle *x, const kl_tls *tls)
@@ -199,8 +199,8 @@ static void kind_of(const kl_http_request *r, kl_buf *b)
 
 static void handle_free(kl__handle *x)
 {
-    curl_easy_cleanup(x->easy);
-    curl_slist_free_all(x->connect_to);
+    kl__curl.easy_cleanup(x->easy);
+    kl__curl.slist_free_all(x->connect_to);
     kl_buf_fini(&x->kind);
     kl_free(x->origin);
     kl_free(x->host_line);
@@ -243,7 +243,7 @@ kl__handle *kl__handle_take(kl_http *h, const kl_http_request *r)
     kl_list_init(&x->link);
     x->kind = kind;
     x->hash = hash;
-    x->easy = curl_easy_init();
+    x->easy = kl__curl.easy_init();
     if (!x->easy)
         kl_mem_die("curl handle");
     set_form(x, h, r);

@@ -1,5 +1,6 @@
 /* http_impl.h - the internals of the curl door, for the files that implement it only.
  *
+ *   http_curl.h      libcurl's functions, and how they come here
  *   http.c           the thread: commands, timers, sockets, who may go in
  *   http_handle.c    easy handles, kept for requests of their kind
  *   http_transfer.c  one request on an easy handle, and libcurl's callbacks
@@ -10,7 +11,6 @@
 #define KL_HTTP_HTTP_IMPL_H
 
 #include <stdatomic.h>
-#include <curl/curl.h>
 #include "base/buf.h"
 #include "base/heap.h"
 #include "base/list.h"
@@ -20,6 +20,7 @@
 #include "base/watchdog.h"
 #include "http/gate.h"
 #include "http/http.h"
+#include "http/http_curl.h"
 #include "http/slots.h"
 
 /* The easy handle that requests of one kind reuse; spare between two of them. */

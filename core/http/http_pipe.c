@@ -87,14 +87,14 @@ void kl_http_pause(kl_http *h, uint64_t id, bool on)
     kl__transfer *t = kl_slots_get(&h->transfers, id);
     kl_unlock(&h->mu);
     if (t && !t->shares && t->running)
-        (void)curl_easy_pause(t->easy, on ? CURLPAUSE_RECV : CURLPAUSE_CONT);
+        (void)kl__curl.easy_pause(t->easy, on ? CURLPAUSE_RECV : CURLPAUSE_CONT);
 }
 
 /* --- pipes -------------------------------------------------------------------------------- */
 
 static kl_status broken(const kl_pipe *p, CURLcode rc, kl_err *err)
 {
-    const char *story = *p->t->story ? p->t->story : curl_easy_strerror(rc);
+    const char *story = *p->t->story ? p->t->story : kl__curl.easy_strerror(rc);
     return kl_fail(err, KL_ECLOSED, "the connection to %s broke: %s", p->t->peer, story);
 }
 
@@ -103,7 +103,7 @@ static kl_status flush(kl_pipe *p, kl_err *err)
 {
     while (p->len) {
         size_t n = 0;
-        CURLcode rc = curl_easy_send(p->t->easy, p->block + p->at, p->len, &n);
+        CURLcode rc = kl__curl.easy_send(p->t->easy, p->block + p->at, p->len, &n);
         if (rc == CURLE_AGAIN)
             return KL_OK;
         if (rc) {
@@ -163,7 +163,7 @@ void kl_pipe_want(kl_pipe *p, bool read, bool write)
 kl_status kl_pipe_read(kl_pipe *p, char *to, size_t cap, size_t *n, kl_err *err)
 {
     *n = 0;
-    CURLcode rc = curl_easy_recv(p->t->easy, to, cap, n);
+    CURLcode rc = kl__curl.easy_recv(p->t->easy, to, cap, n);
     if (rc == CURLE_AGAIN)
         return KL_EAGAIN;
     return rc ? broken(p, rc, err) : KL_OK;
@@ -191,7 +191,7 @@ kl_status kl_pipe_write(kl_pipe *p, const char *data, size_t n, size_t *taken, k
 bool kl__pipe_open(kl__transfer *t)
 {
     curl_socket_t fd = CURL_SOCKET_BAD;
-    curl_easy_getinfo(t->easy, CURLINFO_ACTIVESOCKET, &fd);
+    kl__curl.easy_getinfo(t->easy, CURLINFO_ACTIVESOCKET, &fd);
     if (fd == CURL_SOCKET_BAD) {
         t->stopped = kl_fail(&t->err, KL_ECLOSED, "the connection to %s ended at once", t->peer);
         return false;

@@ -31,7 +31,7 @@
 void kl__transfer_free(kl__transfer *t)
 {
     kl__handle_give(t->h, t->handle, t->well);
-    curl_slist_free_all(t->headers);
+    kl__curl.slist_free_all(t->headers);
     kl_buf_fini(&t->head);
     kl_err_fini(&t->err);
     kl_free(t->body);
@@ -39,11 +39,11 @@ void kl__transfer_free(kl__transfer *t)
     kl_free(t);
 }
 
-#define SET(opt, value) (void)curl_easy_setopt(t->easy, opt, value)
+#define SET(opt, value) (void)kl__curl.easy_setopt(t->easy, opt, value)
 
 static void slist_add(struct curl_slist **list, const char *line)
 {
-    struct curl_slist *l = curl_slist_append(*list, line);
+    struct curl_slist *l = kl__curl.slist_append(*list, line);
     if (!l)
         kl_mem_die("memory");
     *list = l;
@@ -186,8 +186,8 @@ void kl__transfer_lookup(kl__transfer *t, CURLcode rc)
     curl_off_t us = 0;
     if (!t->looked_up || t->lookup_told || !t->h->on_lookup)
         return;
-    curl_easy_getinfo(t->easy, CURLINFO_NUM_CONNECTS, &connections);
-    curl_easy_getinfo(t->easy, failed ? CURLINFO_TOTAL_TIME_T : CURLINFO_NAMELOOKUP_TIME_T, &us);
+    kl__curl.easy_getinfo(t->easy, CURLINFO_NUM_CONNECTS, &connections);
+    kl__curl.easy_getinfo(t->easy, failed ? CURLINFO_TOTAL_TIME_T : CURLINFO_NAMELOOKUP_TIME_T, &us);
     t->lookup_told = failed || (connections > 0 && us > 0);
     if (t->lookup_told)
         t->h->on_lookup(t->h->on_lookup_arg, t->looked_up, KL_MICROSECONDS(us));

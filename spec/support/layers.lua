@@ -98,6 +98,7 @@ end
 --- Foreign headers and the files that may know them (plain prefix of the path).
 M.doors = {
   { "^curl/", { "core/http/http" } },
+  { "^dlfcn%.h$", { "core/http/http_curl.c" } },
   { "^microhttpd%.h$", { "core/httpd/httpd_impl.h" } },
   { "^gnutls/", { "core/base/keyring.c" } },
   { "^wslay/", { "core/http/websocket.c" } },

@@ -44,9 +44,18 @@ function M.commands(format)
   return commands and commands()
 end
 
+-- What was opened last: how long a trace is is asked before it is simulated.
+local last = {}
+
 --- What a format made of its directory, where it says when it began and ended; else nil. Raises.
 ---@return { began: number, ended: number }?
-function M.open(trace) return FORMATS[trace.format].open and FORMATS[trace.format].open(trace.dir) end
+function M.open(trace)
+  local open = FORMATS[trace.format].open
+  if open and (last.format ~= trace.format or last.dir ~= trace.dir) then
+    last = { format = trace.format, dir = trace.dir, it = open(trace.dir) }
+  end
+  return open and last.it
+end
 
 --- Reads "from=24h,nodes=100" into a trace, or (no nodes) a recording; raises.
 function M.read_cut(text, trace)

@@ -89,9 +89,23 @@ local function series_in(path)
   return list
 end
 
-local function read_values(values, fail)
+-- The values of a series from its JSON, where all of them are numbers; else nil. A view for each sample would
+-- cost ten times as much.
+local function plain_values(values)
   local list = {}
+  for at, text in core.encode(values):gmatch '%[(-?[%d.]+),"([^"]*)"%]' do
+    local t, x = tonumber(at), tonumber(text)
+    if not t or not x then return nil end
+    list[#list + 1] = { t, x }
+  end
+  return #list == #values and list or nil
+end
+
+local function read_values(values, fail)
   if not core.is_view(values) then fail "values: expected a list" end
+  local list = plain_values(values)
+  if list then return list end
+  list = {}
   for k, pair in ipairs(values) do
     local at, text = core.is_view(pair) and pair[1], core.is_view(pair) and pair[2]
     local x = tonumber(text)
@@ -146,9 +160,9 @@ local function curves(dir, query, wanted, name_of, factor)
   local out = {}
   each(dir, query, wanted, function(labels, values)
     local name = name_of(labels)
-    local list = out[name] or {}
-    out[name] = list
-    for _, v in ipairs(values) do list[#list + 1] = { v[1], math.max(0, v[2]) * factor } end
+    for _, v in ipairs(values) do v[2] = math.max(0, v[2]) * factor end
+    local list = out[name]
+    if list then table.move(values, 1, #values, #list + 1, list) else out[name] = values end
   end)
   for _, list in pairs(out) do by_time(list) end
   return out
@@ -184,37 +198,26 @@ end
 
 local CLASS_OF = { ["koord-batch"] = "batch", ["koord-free"] = "batch", ["koord-mid"] = "mid" }
 
--- { key, pod, namespace, node, class, app, times } of each pod, by its uid: a pod that waits for its node is
--- another series until it has one.
+-- { key, pod, namespace, node, class, app, first, last } of each pod, by its uid: a pod that waits for its
+-- node is another series until it has one. The last moment, and the time from one sample to the next.
 local function pods_in(dir)
-  local out, by_id, ended = {}, {}, -math.huge
+  local out, by_id, ended, step = {}, {}, -math.huge, math.huge
   each(dir, M.QUERIES[3], { "namespace", "pod" }, function(labels, values)
     local id = ("%s %s"):format(key_of(labels), labels "uid" or "")
     local p = by_id[id] or { key = key_of(labels), pod = labels.pod, namespace = labels.namespace,
-      class = CLASS_OF[labels "priority_class"], app = app_of(labels), times = {} }
+      class = CLASS_OF[labels "priority_class"], app = app_of(labels) }
     if not by_id[id] then out[#out + 1] = p end
     by_id[id] = p
     local node = labels "node"
     if node and node ~= "" then p.node = node end
-    for _, v in ipairs(values) do
-      p.times[#p.times + 1] = v[1]
+    for k, v in ipairs(values) do
+      p.first, p.last = math.min(p.first or v[1], v[1]), math.max(p.last or v[1], v[1])
       ended = math.max(ended, v[1])
-    end
-  end)
-  return out, ended
-end
-
--- The time from one sample to the next, which is the same in an answer.
-local function step_of(pods)
-  local step = math.huge
-  for _, p in ipairs(pods) do
-    table.sort(p.times)
-    for k = 2, #p.times do
-      local d = p.times[k] - p.times[k - 1]
+      local d = k > 1 and v[1] - values[k - 1][1] or 0
       if d > 0 then step = math.min(step, d) end
     end
-  end
-  return step < math.huge and step or 60
+  end)
+  return out, ended, step < math.huge and step or 60
 end
 
 -- { [key] = { [resource] = amount } }, the most that a pod asked for.
@@ -233,15 +236,14 @@ function M.open(dir)
   local t = {}
   t.sizes, t.names = sizes(dir, M.QUERIES[1])
   t.allocatable = sizes(dir, M.QUERIES[2])
-  t.pods, t.ended = pods_in(dir)
+  t.pods, t.ended, t.step = pods_in(dir)
   t.requests = requests_in(dir)
   local function pod_name(labels) return key_of(labels) end
   t.cpu = curves(dir, M.QUERIES[5], { "namespace", "pod" }, pod_name, 1000)
   t.memory = curves(dir, M.QUERIES[6], { "namespace", "pod" }, pod_name, 1)
   t.system = curves(dir, M.QUERIES[7], { "node" }, function(labels) return labels.node end, 1000)
-  t.step = step_of(t.pods)
   t.began = t.ended
-  for _, p in ipairs(t.pods) do t.began = math.min(t.began, p.times[1] or t.began) end
+  for _, p in ipairs(t.pods) do t.began = math.min(t.began, p.first or t.began) end
   if t.ended == -math.huge then
     error(("--trace: %s has no pods: %s"):format(dir, files_of(dir, "pods")[1]), 0)
   end
@@ -287,7 +289,7 @@ end
 function M.pods(t, _, kept, share, from, to)
   local out, start = {}, t.began + from
   for _, p in ipairs(t.pods) do
-    local first, last = p.times[1], p.times[#p.times]
+    local first, last = p.first, p.last
     local ends = last and (last < t.ended and last + t.step or math.huge)
     local here = last and first < t.began + to and ends > start
     if here and (p.node and kept[p.node] or not p.node and dice.unit(0, dice.of(p.key), 7) < share) then

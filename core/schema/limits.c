@@ -41,11 +41,15 @@ static void check(kl__causes *causes, const char *field, size_t bytes, unsigned 
         kl__cause_add(causes, "FieldValueTooLong", field, "Too long: may not be more than %u bytes", most);
 }
 
+void kl__limits_annotations(const char *field, const kl_value *annotations, kl__causes *causes)
+{
+    check(causes, field, bytes_of(annotations, true, false), ANNOTATIONS_MAX);
+}
+
 void kl__limits_validate(const kl__kind *k, const kl_value *o, kl__causes *causes)
 {
     const kl_value *data = kl_value_get(o, "data");
-    check(causes, "metadata.annotations",
-        bytes_of(kl_value_at(o, "metadata", "annotations", NULL), true, false), ANNOTATIONS_MAX);
+    kl__limits_annotations("metadata.annotations", kl_value_at(o, "metadata", "annotations", NULL), causes);
     if (*k->group)
         return;
     if (!strcmp(k->plural, "configmaps"))

@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "schema/edit.h"
 #include "schema/names.h"
@@ -17,11 +18,9 @@ static void add_faults(
 }
 
 /* Keys of annotations may have capitals before the slash, too. */
-static void check_map(const char *at, const kl_value *o, bool labels, kl__causes *causes)
+static void check_map(const char *field, const kl_value *map, bool labels, kl__causes *causes)
 {
-    const char *which = labels ? "labels" : "annotations", *why[KL_FAULTS_MAX];
-    const kl_value *map = kl_value_at(o, "metadata", which, NULL);
-    char *field = kl_sprintf("%smetadata.%s", at, which);
+    const char *why[KL_FAULTS_MAX];
     for (size_t i = 0; i < kl_value_len(map); i++) {
         const char *key;
         size_t n;
@@ -34,7 +33,16 @@ static void check_map(const char *at, const kl_value *o, bool labels, kl__causes
         if (labels && text)
             add_faults(field, text, kl__label_value_faults(text, why), why, causes);
     }
-    kl_free(field);
+}
+
+void kl__validate_labels(const char *field, const kl_value *map, kl__causes *causes)
+{
+    check_map(field, map, true, causes);
+}
+
+void kl__validate_annotations(const char *field, const kl_value *map, kl__causes *causes)
+{
+    check_map(field, map, false, causes);
 }
 
 /* As Go writes the struct. */
@@ -91,7 +99,7 @@ static void check_owner(const char *at, const kl_value *owner, kl__causes *cause
 
 static void check_owners(const char *at, const kl_value *owners, kl__causes *causes)
 {
-    const kl_value *first = NULL;
+    const kl_value *first = NULL, *shown = NULL;
     for (size_t i = 0; i < kl_value_len(owners); i++) {
         const kl_value *owner = kl_value_item(owners, i);
         check_owner(at, owner, causes);
@@ -106,34 +114,47 @@ static void check_owners(const char *at, const kl_value *owners, kl__causes *cau
                    *names[2] = {
                        kl_value_str(kl_value_get(first, "name")), kl_value_str(kl_value_get(owner, "name"))};
         char *field = kl_sprintf("%smetadata.ownerReferences", at);
-        const kl_value *shown = owners_shown(owners);
+        shown = shown ? shown : owners_shown(owners);
         kl__cause_invalid(causes, field, shown,
             "Only one reference can have Controller set to true. Found \"true\" in references for %s/%s and "
             "%s/%s",
             kinds[0] ? kinds[0] : "", names[0] ? names[0] : "", kinds[1] ? kinds[1] : "",
             names[1] ? names[1] : "");
-        kl_value_unref(shown);
         kl_free(field);
     }
+    kl_value_unref(shown);
+}
+
+/* The same text for owners that are equal. */
+static char *identity(const kl_value *owner)
+{
+    kl_builder *b = kl_builder_new();
+    build_owner(b, owner);
+    const kl_value *v = kl_builder_done(b);
+    char *text = kl_value_to_json(v);
+    kl_value_unref(v);
+    return text;
 }
 
 char *kl__owners_unique(const kl_value **o)
 {
     const kl_value *owners = kl_value_at(*o, "metadata", "ownerReferences", NULL);
     kl_buf twice = KL_BUF_INIT;
+    kl_map *seen = kl_map_new();
     kl_builder *b = kl_builder_new();
     kl_build_array(b);
     for (size_t i = 0; i < kl_value_len(owners); i++) {
         const kl_value *owner = kl_value_item(owners, i);
         const char *uid = kl_value_str(kl_value_get(owner, "uid"));
-        bool had = false;
-        for (size_t k = 0; k < i && !had; k++)
-            had = kl_value_equal(kl_value_item(owners, k), owner);
+        char *text = identity(owner);
+        bool had = kl_map_set(seen, text, seen);
+        kl_free(text);
         if (had)
             kl_buf_printf(&twice, "%s%s", twice.len ? ", " : "", uid ? uid : "");
         else
             kl_build_value(b, owner);
     }
+    kl_map_free(seen, NULL);
     kl_build_end(b);
     const kl_value *unique = kl_builder_done(b);
     if (twice.len)
@@ -144,8 +165,12 @@ char *kl__owners_unique(const kl_value **o)
 
 static void check(const char *at, const kl_value *o, kl__causes *causes)
 {
-    check_map(at, o, true, causes);
-    check_map(at, o, false, causes);
+    char *labels = kl_sprintf("%smetadata.labels", at),
+         *annotations = kl_sprintf("%smetadata.annotations", at);
+    kl__validate_labels(labels, kl_value_at(o, "metadata", "labels", NULL), causes);
+    kl__validate_annotations(annotations, kl_value_at(o, "metadata", "annotations", NULL), causes);
+    kl_free(labels);
+    kl_free(annotations);
     check_owners(at, kl_value_at(o, "metadata", "ownerReferences", NULL), causes);
 }
 

@@ -133,24 +133,44 @@ kl_status kl__fail_expired(kl_err *err, const char *fmt, ...)
 
 /* ------------------------------------------------------------------ causes */
 
+/* What is kept: each is compared with those before it, and each is in the answer twice. */
+#define CAUSES_MAX 1000
+#define CAUSES_BYTES_MAX ((size_t)4 << 20)
+
+static void cause_fini(struct kl__cause *cause)
+{
+    kl_free(cause->reason);
+    kl_free(cause->message);
+    kl_free(cause->field);
+}
+
 void kl__causes_fini(kl__causes *c)
 {
-    for (size_t i = 0; i < c->len; i++) {
-        kl_free(c->v[i].reason);
-        kl_free(c->v[i].message);
-        kl_free(c->v[i].field);
-    }
+    for (size_t i = 0; i < c->kept; i++)
+        cause_fini(&c->v[i]);
     kl_free(c->v);
     *c = (kl__causes){0};
 }
 
+static bool is_full(const kl__causes *c) { return c->kept == CAUSES_MAX || c->bytes > CAUSES_BYTES_MAX; }
+
+/* Takes what `cause` holds. */
+static void keep(kl__causes *c, struct kl__cause *cause)
+{
+    if (is_full(c)) {
+        cause_fini(cause);
+        return;
+    }
+    c->v = kl_realloc(c->v, (c->kept + 1) * sizeof *c->v);
+    c->v[c->kept++] = *cause;
+    c->bytes += strlen(cause->message) + strlen(cause->field);
+}
+
 void kl__causes_join(kl__causes *c, kl__causes *more)
 {
-    if (more->len) {
-        c->v = kl_realloc(c->v, (c->len + more->len) * sizeof *c->v);
-        memcpy(c->v + c->len, more->v, more->len * sizeof *c->v);
-        c->len += more->len;
-    }
+    for (size_t i = 0; i < more->kept; i++)
+        keep(c, &more->v[i]);
+    c->len += more->len;
     kl_free(more->v);
     *more = (kl__causes){0};
 }
@@ -158,9 +178,8 @@ void kl__causes_join(kl__causes *c, kl__causes *more)
 /* Takes message. */
 static void cause_push(kl__causes *c, const char *reason, const char *field, char *message)
 {
-    c->v = kl_realloc(c->v, (c->len + 1) * sizeof *c->v);
-    c->v[c->len++] = (struct kl__cause){
-        .reason = kl_strdup(reason), .message = message, .field = kl_strdup(field)};
+    keep(c, &(struct kl__cause){.reason = kl_strdup(reason), .message = message, .field = kl_strdup(field)});
+    c->len++;
 }
 
 void kl__cause_add(kl__causes *c, const char *reason, const char *field, const char *fmt, ...)
@@ -173,6 +192,10 @@ void kl__cause_add(kl__causes *c, const char *reason, const char *field, const c
 
 void kl__cause_invalid(kl__causes *c, const char *field, const kl_value *bad, const char *fmt, ...)
 {
+    if (is_full(c)) { /* the value may be the whole object */
+        c->len++;
+        return;
+    }
     va_list ap;
     va_start(ap, fmt);
     char *why = kl_vsprintf(fmt, ap);
@@ -201,11 +224,26 @@ static bool said_before(const kl__causes *c, size_t i)
     return false;
 }
 
+/* A repeated message appears once. */
+char *kl__causes_text(const kl__causes *c)
+{
+    kl_buf text = KL_BUF_INIT;
+    size_t told = 0;
+    for (size_t i = 0; i < c->kept; i++)
+        if (!said_before(c, i))
+            kl_buf_printf(&text, "%s%s: %s", told++ ? ", " : "", c->v[i].field, c->v[i].message);
+    if (c->len > c->kept)
+        kl_buf_printf(&text, ", and %zu more", c->len - c->kept);
+    char *all = told > 1 ? kl_sprintf("[%s]", kl_buf_str(&text))
+                         : kl_strdup(text.len ? kl_buf_str(&text) : "");
+    kl_buf_fini(&text);
+    return all;
+}
+
 kl_status kl__fail_causes(kl_err *err, const char *group, const char *kind, const char *name, kl__causes *c)
 {
     if (!c->len)
         return KL_OK;
-    kl_buf text = KL_BUF_INIT;
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
     kl_build_kstr(b, "name", name && *name ? name : NULL);
@@ -213,22 +251,19 @@ kl_status kl__fail_causes(kl_err *err, const char *group, const char *kind, cons
     kl_build_kstr(b, "kind", kind);
     kl_build_key(b, "causes");
     kl_build_array(b);
-    size_t told = 0; /* a repeated message appears once, but as two causes */
-    for (size_t i = 0; i < c->len; i++) {
+    for (size_t i = 0; i < c->kept; i++) {
         kl_build_object(b);
         kl_build_kstr(b, "reason", c->v[i].reason);
         kl_build_kstr(b, "message", c->v[i].message);
         kl_build_kstr(b, "field", c->v[i].field);
         kl_build_end(b);
-        if (!said_before(c, i))
-            kl_buf_printf(&text, "%s%s: %s", told++ ? ", " : "", c->v[i].field, c->v[i].message);
     }
     kl_build_end(b);
     kl_build_end(b);
-    kl_status st = kl__api_fail(err, 422, "Invalid", kl_builder_done(b), "%s%s%s \"%s\" is invalid: %s%s%s",
-        kind, *group ? "." : "", group, name ? name : "", told > 1 ? "[" : "", kl_buf_str(&text),
-        told > 1 ? "]" : "");
-    kl_buf_fini(&text);
+    char *text = kl__causes_text(c);
+    kl_status st = kl__api_fail(err, 422, "Invalid", kl_builder_done(b), "%s%s%s \"%s\" is invalid: %s", kind,
+        *group ? "." : "", group, name ? name : "", text);
+    kl_free(text);
     kl__causes_fini(c);
     return st;
 }

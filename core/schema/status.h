@@ -21,12 +21,15 @@ kl_status kl__fail_forbidden(kl_err *err, const kl__kind *k, const char *name, c
     KL_PRINTF(4, 5);
 kl_status kl__fail_expired(kl_err *err, const char *fmt, ...) KL_PRINTF(2, 3);
 
-/* Several complaints about one object, answered as one 422. */
+/* Several complaints about one object, answered as one 422. An object of 3 MiB can earn a million of them:
+ * the first ones are kept, the others are counted. */
 typedef struct kl__causes {
     struct kl__cause {
         char *reason, *message, *field;
     } * v;
-    size_t len;
+    size_t len;  /* all */
+    size_t kept; /* those in v */
+    size_t bytes;
 } kl__causes;
 void kl__causes_fini(kl__causes *c);
 /* Appends the causes of `more` to those of `c`. */
@@ -38,6 +41,8 @@ void kl__cause_invalid(kl__causes *c, const char *field, const kl_value *bad, co
     KL_PRINTF(4, 5);
 void kl__cause_required(kl__causes *c, const char *field, const char *why); /* why may be "" */
 void kl__cause_forbidden(kl__causes *c, const char *field, const char *why);
+/* "field: message", or "[field: message, ...]" of several; the caller frees it. */
+char *kl__causes_text(const kl__causes *c);
 /* KL_OK when there are none. Frees the causes in both cases. `group` and `kind` name the kind in the
  * message. */
 kl_status kl__fail_causes(kl_err *err, const char *group, const char *kind, const char *name, kl__causes *c);

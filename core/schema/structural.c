@@ -465,7 +465,7 @@ static void check_default(look *l, const kl_value *v, const kl__schema *s)
     kl__unknown_fini(&unknown);
     if (kl_value_type(v) != KL_NULL)
         kl__validate_custom(s, v, false, &causes);
-    for (size_t i = 0; i < causes.len; i++) {
+    for (size_t i = 0; i < causes.kept; i++) {
         char *field = causes.v[i].field;
         if (is(field, "<nil>"))
             continue;
@@ -514,8 +514,8 @@ static void shape(look *l, const kl_value *json)
     l->causes = &structure;
     check_structure(l, json, ROOT);
     l->causes = causes;
-    if (structure.len)
-        qsort(structure.v, structure.len, sizeof *structure.v, by_text);
+    if (structure.kept)
+        qsort(structure.v, structure.kept, sizeof *structure.v, by_text);
     kl__causes_join(causes, &structure);
 }
 

@@ -8,7 +8,10 @@
 #include "base/uuid.h"
 #include "model/object.h"
 #include "schema/edit.h"
+#include "schema/limits.h"
+#include "schema/normalize.h"
 #include "schema/typed_check.h"
+#include "schema/validate.h"
 
 /* ------------------------------------------------------------------ the door */
 
@@ -131,19 +134,29 @@ static char *differs(const kl_value *was, const kl_value *now)
 }
 
 /* Validates labels or annotations of an answer. */
-static char *bad_words(const char *field, const kl_value *words)
+static char *bad_words(const char *member, const kl_value *words)
 {
+    bool labels = !strcmp(member, "labels");
     if (kl_value_type(words) != KL_OBJECT)
-        return kl_sprintf("invalid metadata.%s of type %s in converted object", field, kl__go_type(words));
+        return kl_sprintf("invalid metadata.%s of type %s in converted object", member, kl__go_type(words));
     for (size_t i = 0; i < kl_value_len(words); i++) {
         const char *key;
         size_t n;
         const kl_value *v = kl_value_member(words, i, &key, &n);
         if (kl_value_type(v) != KL_STRING)
-            return kl_sprintf("metadata.%s[%s] must be a string, but is %s in converted object", field, key,
+            return kl_sprintf("metadata.%s[%s] must be a string, but is %s in converted object", member, key,
                 kl__go_type(v));
     }
-    return NULL;
+    kl__causes causes = {0};
+    if (labels)
+        kl__validate_labels("metadata.labels", words, &causes);
+    else {
+        kl__validate_annotations("metadata.annotation", words, &causes);
+        kl__limits_annotations("metadata.annotation", words, &causes);
+    }
+    char *why = causes.len ? kl__causes_text(&causes) : NULL;
+    kl__causes_fini(&causes);
+    return why;
 }
 
 /* *o gets the metadata of its original, but for labels and annotations; or what is wrong with those. */
@@ -233,6 +246,10 @@ static char *bad_review(const kl_review *r, const kl_value *review)
 static char *all_objects(const kl_review *r, const kl_value *list, const char *who, const kl_value **out)
 {
     char *said = NULL;
+    if (list && kl_value_type(list) != KL_ARRAY && kl_value_type(list) != KL_NULL)
+        return kl_sprintf("%s failed: json: cannot unmarshal %s into Go struct field "
+                          "ConversionResponse.response.convertedObjects of type []runtime.RawExtension",
+            who, kl__json_type(list));
     if (kl_value_len(list) != r->n)
         return kl_sprintf("%s returned %zu objects, expected %zu", who, kl_value_len(list), r->n);
     for (size_t i = 0; i < r->n && !said; i++) {

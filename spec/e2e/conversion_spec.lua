@@ -173,6 +173,47 @@ servers.each(function(name, start)
       label = "%1/v1, Kind=Gizmo returned invalid metadata: metadata.labels[a] must be a string, but is int64 in converted object",
     }
 
+    local LABEL_VALUE = "a valid label must be an empty string or consist of alphanumeric characters, \z
+      '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or \z
+      'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+    local NAME_PART = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start \z
+      and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for \z
+      validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+    local INVALID = "%1/v1, Kind=Gizmo returned invalid metadata: "
+    local NO_LIST = "%1/v1, Kind=Gizmo failed: json: cannot unmarshal %2 into Go struct field \z
+      ConversionResponse.response.convertedObjects of type []runtime.RawExtension"
+    local NO_NAME = "%1/v1, Kind=Gizmo returned invalid object: must have the same name: x != "
+    for what, text in pairs {
+      ["label value"] = INVALID .. 'metadata.labels: Invalid value: "no good": ' .. LABEL_VALUE,
+      ["long label"] = INVALID .. 'metadata.labels: Invalid value: "' .. ("x"):rep(64)
+        .. '": must be no more than 63 characters',
+      ["labels list"] = INVALID .. "invalid metadata.labels of type []interface {} in converted object",
+      ["annotation key"] = INVALID .. 'metadata.annotation: Invalid value: "no good": ' .. NAME_PART,
+      ["large annotation"] = INVALID .. "metadata.annotation: Too long: may not be more than 262144 bytes",
+      ["annotation number"] = INVALID
+        .. "metadata.annotations[a] must be a string, but is int64 in converted object",
+      namespace = "%1/v1, Kind=Gizmo returned invalid object: must have the same namespace: \z
+        default != kube-system",
+      ["no metadata"] = NO_NAME,
+      ["list metadata"] = NO_NAME,
+      map = NO_LIST:gsub("%%2", "object"),
+      text = NO_LIST:gsub("%%2", "string"),
+      more = "%1/v1, Kind=Gizmo returned 2 objects, expected 1",
+      ["no response"] = "%1/v1, Kind=Gizmo failed: no response provided",
+    } do WRONG[what] = text end
+
+    it("takes labels and annotations of an answer, and no other metadata", function()
+      for _, what in ipairs { "finalizers", "deletion", "owners", "resource version", "numbers",
+        "bare metadata" } do
+        make("v1", "x", { size = "1x1" }, { ["do"] = what })
+        local was, is = get(p1 .. "/x").metadata, get(p2 .. "/x").metadata
+        is.labels, is.managedFields, was.managedFields = nil, nil, nil
+        if what == "bare metadata" then was.annotations = nil end
+        assert.same(was, is, what)
+        assert.equal(200, api:delete(p1 .. "/x").code)
+      end
+    end)
+
     it("does not believe every answer", function()
       for what, text in pairs(WRONG) do
         make("v1", "x", { size = "1x1" }, { ["do"] = what })
@@ -185,6 +226,14 @@ servers.each(function(name, start)
       make("v1", "x", { size = "1x1" }, { ["do"] = "uid" })
       assert.match('failed: expected response.uid="[%x-]+", got "mine"$', api:get(p2 .. "/x").body.message)
       api:delete(p1 .. "/x")
+      make("v1", "x", { size = "1x1" }, { ["do"] = "another" })
+      assert.match("must have the same UID: [%x-]+ != another$", api:get(p2 .. "/x").body.message)
+      api:delete(p1 .. "/x")
+      for _, what in ipairs { "label key", "null" } do
+        make("v1", "x", { size = "1x1" }, { ["do"] = what })
+        assert.equal(500, api:get(p2 .. "/x").code, what)
+        api:delete(p1 .. "/x")
+      end
       make("v1", "x", { size = "1x1" }, { ["do"] = "bare" })
       assert.is_nil(get(p2 .. "/x").metadata.labels)
     end)

@@ -21,6 +21,23 @@ def convert(o, version):
     return o
 
 
+# What the metadata of an object gets.
+METADATA = {
+    "label value": {"labels": {"a": "no good"}},
+    "label key": {"labels": {"no good/": "a"}},
+    "long label": {"labels": {"a": "x" * 64}},
+    "labels list": {"labels": ["a"]},
+    "annotation key": {"annotations": {"no good": "a"}},
+    "large annotation": {"annotations": {"a": "x" * (257 << 10)}},
+    "annotation number": {"annotations": {"a": 1}},
+    "finalizers": {"finalizers": ["example.com/stay"]},
+    "deletion": {"deletionTimestamp": "2020-01-01T00:00:00Z"},
+    "owners": {"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "x", "uid": "1"}]},
+    "resource version": {"resourceVersion": "1"},
+    "numbers": {"generation": "x", "resourceVersion": 7, "managedFields": "x", "creationTimestamp": {}},
+}
+
+
 def answer(review):
     request = review["request"]
     version, objects = request["desiredAPIVersion"], request["objects"]
@@ -45,6 +62,29 @@ def answer(review):
             response["uid"] = "mine"
         elif what == "label":
             o["metadata"]["labels"] = {"a": 1}
+        elif what in METADATA:
+            o["metadata"].update(METADATA[what])
+        elif what == "namespace":
+            o["metadata"]["namespace"] = "kube-system"
+        elif what == "another":
+            o["metadata"]["uid"] = "another"
+        elif what == "bare metadata":
+            o["metadata"] = {"name": o["metadata"]["name"], "namespace": o["metadata"]["namespace"],
+                             "uid": o["metadata"]["uid"]}
+        elif what == "no metadata":
+            del o["metadata"]
+        elif what == "list metadata":
+            o["metadata"] = []
+        elif what == "map":
+            response["convertedObjects"] = {"a": o}
+        elif what == "text":
+            response["convertedObjects"] = "o"
+        elif what == "null":
+            response["convertedObjects"] = [None]
+        elif what == "more":
+            response["convertedObjects"] = [o, o]
+        elif what == "no response":
+            response = None
         elif what == "bare":
             del o["metadata"]["labels"]
         elif what == "500":

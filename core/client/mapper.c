@@ -14,8 +14,9 @@
 #include "client/catalog.h"
 
 #define SUGGESTIONS_MAX 3
-#define LETTERS_MAX 2  /* wrong characters that still count as a typo; at most a third */
-#define WORDS_MAX 1024 /* cached answers; a limit, since scripts may generate names */
+#define LETTERS_MAX 2      /* wrong characters that still count as a typo; at most a third */
+#define WORDS_MAX 1024     /* cached answers; a limit, since scripts may generate names */
+#define WORD_BYTES_MAX 512 /* a group has 253, version and kind 63 each */
 
 /* group "" with `core` is the core group, otherwise any; version "" is any. */
 typedef struct name {
@@ -44,6 +45,9 @@ static bool is_version(const char *s, size_t n)
 kl_status kl__word_check(const char *word, kl_err *err)
 {
     int slashes = 0;
+    if (strnlen(word, WORD_BYTES_MAX + 1) > WORD_BYTES_MAX) /* all kinds would be compared with it */
+        return kl_fail(err, KL_EINVAL, "\"%.60s...\" names no kind: none has a name of more than %d bytes",
+            word, WORD_BYTES_MAX);
     size_t n = strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-./");
     for (const char *p = word; *p; p++)
         slashes += *p == '/';

@@ -666,6 +666,17 @@ describe("a file of tests", function()
   end)
 end)
 
+describe("the name of a kind without end", function()
+  it("is compared with none", function()
+    for _, key in ipairs { "resource = KIND", 'resource = "v1/Pod", owns = { KIND }',
+      'resource = "v1/Pod", reads = { KIND }', 'resource = "v1/Pod", watches = { [KIND] = "owner" }' } do
+      refuses(([[local KIND = ("k"):rep(20000000)
+        return require "kubelua".controller { name = "x", %s, reconcile = function() end }]]):format(key),
+        { "none has a name of more than 512 bytes" })
+    end
+  end)
+end)
+
 describe("a path without end", function()
   it("is refused before anything is made of it", function()
     for _, key in ipairs { "fields = { PATH }", 'fields = { ["v1/Pod"] = { PATH } }, reads = { "v1/Pod" }',

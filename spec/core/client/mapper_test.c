@@ -107,6 +107,26 @@ static void each_form_of_a_name_is_found(void **state)
     book_close(&b);
 }
 
+static void a_name_is_refused_before_it_is_compared_where_it_is_too_long(void **state)
+{
+    (void)state;
+    book b;
+    book_open(&b);
+    const size_t n = 50 << 20; /* compared with each kind it would take a minute */
+    char *word = kl_zalloc(n + 1);
+    memset(word, 'k', n);
+    memcpy(word, "v1/", 3);
+    const kl_resource *r = NULL;
+    kl_err err = KL_ERR_INIT;
+    assert_int_equal(kl__catalog_find(b.c, word, &r, &err), KL_EINVAL);
+    assert_non_null(strstr(kl_err_message(&err), "none has a name of more than 512 bytes"));
+    assert_true(strlen(kl_err_message(&err)) < 200);
+    assert_null(kl__catalog_word(b.c, word));
+    kl_err_fini(&err);
+    kl_free(word);
+    book_close(&b);
+}
+
 static void a_name_that_means_nothing_or_too_much_is_told(void **state)
 {
     (void)state;
@@ -248,6 +268,7 @@ static void what_is_not_there_any_more_is_kept_until_a_second_look_a_second_late
 
 KL_TESTS(cmocka_unit_test(what_is_not_there_any_more_is_kept_until_a_second_look_a_second_later),
     cmocka_unit_test(each_form_of_a_name_is_found),
+    cmocka_unit_test(a_name_is_refused_before_it_is_compared_where_it_is_too_long),
     cmocka_unit_test(a_name_that_means_nothing_or_too_much_is_told),
     cmocka_unit_test(a_stale_version_comes_after_one_that_works),
     cmocka_unit_test(a_name_proper_beats_a_short_one),

@@ -67,22 +67,33 @@ static const kl_value *redact_text(const kl_redaction *r, const kl_value *v, boo
     return taken(stand_in(r, s, n));
 }
 
-/* Every text in v, at any depth of what is not an object of an API: a value, or a map of them. A null (it
- * deletes, in a patch) stays. */
+/* What v holds, at any depth: values that no Secret may have are secret all the same. A null (it deletes, in
+ * a patch) stays. */
 static const kl_value *redact_texts(const kl_redaction *r, const kl_value *v, bool encoded)
 {
-    if (kl_value_type(v) == KL_STRING)
+    kl_type t = kl_value_type(v);
+    if (t == KL_STRING)
         return redact_text(r, v, encoded);
-    if (kl_value_type(v) != KL_OBJECT)
+    if (t == KL_NULL)
         return kl_value_ref(v);
+    if (t != KL_OBJECT && t != KL_ARRAY) {
+        char *text = kl_value_to_json(v);
+        const kl_value *number = taken(stand_in(r, text, strlen(text)));
+        kl_free(text);
+        return number;
+    }
     kl_builder *b = kl_builder_new();
-    kl_build_object(b);
+    if (t == KL_OBJECT)
+        kl_build_object(b);
+    else
+        kl_build_array(b);
     for (size_t i = 0; i < kl_value_len(v); i++) {
-        const char *key;
-        size_t n;
-        const kl_value *x = kl_value_member(v, i, &key, &n);
-        const kl_value *y = kl_value_type(x) == KL_STRING ? redact_text(r, x, encoded) : kl_value_ref(x);
-        kl_build_keyn(b, key, n);
+        const char *key = NULL;
+        size_t n = 0;
+        const kl_value *x = t == KL_OBJECT ? kl_value_member(v, i, &key, &n) : kl_value_item(v, i);
+        const kl_value *y = redact_texts(r, x, encoded);
+        if (key)
+            kl_build_keyn(b, key, n);
         kl_build_value(b, y);
         kl_value_unref(y);
     }
@@ -90,25 +101,40 @@ static const kl_value *redact_texts(const kl_redaction *r, const kl_value *v, bo
     return kl_builder_done(b);
 }
 
-/* v, whose reference is given up, with `key` redacted where it has that. */
-static const kl_value *with_member(const kl_redaction *r, const kl_value *v, const char *key, bool encoded)
+/* Members of a Secret that are no secret; a patch has directives beside them ("$patch"). All others are, so
+ * that a name with a typo ("dta") shows nothing. */
+static bool is_open(const char *member, size_t n)
 {
-    const kl_value *x = kl_value_get(v, key);
-    if (!x)
-        return v;
-    const kl_value *y = redact_texts(r, x, encoded), *out = kl_value_with(v, key, y);
-    kl_value_unref(y);
-    kl_value_unref(v);
-    return out;
+    static const char *const names[] = {"apiVersion", "kind", "metadata", "type", "immutable", NULL};
+    for (const char *const *name = names; *name; name++)
+        if (strlen(*name) == n && !memcmp(*name, member, n))
+            return true;
+    return n && *member == '$';
 }
+
+static bool is_encoded(const char *member, size_t n) { return n == 4 && !memcmp(member, "data", 4); }
 
 static const kl_value *redact_secret(const kl_redaction *r, const kl_value *v)
 {
-    const kl_value *out = with_member(r, with_member(r, kl_value_ref(v), "data", true), "stringData", false);
-    const kl_value *applied = kl_value_at(out, "metadata", "annotations", LAST_APPLIED, NULL);
-    if (kl_value_type(applied) != KL_STRING)
+    if (kl_value_type(v) != KL_OBJECT)
+        return redact_texts(r, v, false);
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    for (size_t i = 0; i < kl_value_len(v); i++) {
+        const char *key;
+        size_t n;
+        const kl_value *x = kl_value_member(v, i, &key, &n);
+        const kl_value *y = is_open(key, n) ? kl_value_ref(x) : redact_texts(r, x, is_encoded(key, n));
+        kl_build_keyn(b, key, n);
+        kl_build_value(b, y);
+        kl_value_unref(y);
+    }
+    kl_build_end(b);
+    const kl_value *out = kl_builder_done(b),
+                   *applied = kl_value_at(out, "metadata", "annotations", LAST_APPLIED, NULL);
+    if (!applied)
         return out;
-    const kl_value *y = redact_text(r, applied, false),
+    const kl_value *y = redact_texts(r, applied, false),
                    *with = kl_value_with_at(out, y, "metadata", "annotations", LAST_APPLIED, NULL);
     kl_value_unref(y);
     kl_value_unref(out);
@@ -127,25 +153,27 @@ static const kl_value *redact_token(const kl_redaction *r, const kl_value *v)
 
 /* --- JSON patches ------------------------------------------------------------------------- */
 
-/* The kind of value at a path of a Secret: the whole, a map or a text of base64, or of plain text, an
- * annotation; others are not secret. */
+/* The value at a path of a Secret: the whole, a member or what is below one, an annotation. */
 static const kl_value *redact_at(const kl_redaction *r, const char *path, const kl_value *x)
 {
+    size_t n = *path ? strcspn(path + 1, "/") : 0;
     if (!*path)
         return redact_secret(r, x);
-    if (!strcmp(path, "/data") || !strncmp(path, "/data/", 6))
-        return redact_texts(r, x, true);
-    if (!strcmp(path, "/stringData") || !strncmp(path, "/stringData/", 12))
+    if (!is_open(path + 1, n))
+        return redact_texts(r, x, is_encoded(path + 1, n));
+    if (!strncmp(path, "/metadata/annotations/", 22) && strstr(path, "last-applied-configuration"))
         return redact_texts(r, x, false);
-    if (!strncmp(path, "/metadata/annotations", 21) && strstr(path, "last-applied-configuration"))
-        return redact_texts(r, x, false);
-    if (!strcmp(path, "/metadata/annotations") && kl_value_get(x, LAST_APPLIED)) {
-        const kl_value *y = redact_texts(r, kl_value_get(x, LAST_APPLIED), false),
-                       *out = kl_value_with(x, LAST_APPLIED, y);
-        kl_value_unref(y);
-        return out;
-    }
-    return kl_value_ref(x);
+    bool all = !strcmp(path, "/metadata/annotations");
+    const kl_value *applied = all    ? kl_value_get(x, LAST_APPLIED)
+        : !strcmp(path, "/metadata") ? kl_value_at(x, "annotations", LAST_APPLIED, NULL)
+                                     : NULL;
+    if (!applied)
+        return kl_value_ref(x);
+    const kl_value *y = redact_texts(r, applied, false),
+                   *out = all ? kl_value_with(x, LAST_APPLIED, y)
+                              : kl_value_with_at(x, y, "annotations", LAST_APPLIED, NULL);
+    kl_value_unref(y);
+    return out;
 }
 
 static const kl_value *redact_step(const kl_redaction *r, const kl_value *step)
@@ -169,9 +197,9 @@ static bool is_one_of(const char *s, const char *const *words)
     return false;
 }
 
-static bool is_secret(const char *kind)
+bool kl_redacts_kind(const char *kind)
 {
-    static const char *const names[] = {"v1/Secret", "Secret", "Secrets", "secrets.v1.", NULL};
+    static const char *const names[] = {"v1/Secret", "v1/Secrets", "Secret", "Secrets", "secrets.v1.", NULL};
     return is_one_of(kind, names);
 }
 
@@ -320,7 +348,7 @@ const kl_value *kl_redact(const kl_redaction *r, const char *kind, const kl_valu
     const char *says = kl_value_str_at(v, "kind", NULL), *api = kl_value_str_at(v, "apiVersion", NULL);
     const kl_value *items = kl_value_get(v, "items");
     if (kl_value_type(v) == KL_ARRAY)
-        return is_secret(kind) ? redact_each(r, kind, v, redact_step) : kl_value_ref(v);
+        return kl_redacts_kind(kind) ? redact_each(r, kind, v, redact_step) : kl_value_ref(v);
     if (kl_value_type(items) == KL_ARRAY && says && strlen(says) >= 4
         && !strcmp(says + strlen(says) - 4, "List")) {
         const kl_value *y = redact_each(r, !strcmp(says, "SecretList") ? "v1/Secret" : kind, items, NULL),
@@ -330,7 +358,7 @@ const kl_value *kl_redact(const kl_redaction *r, const char *kind, const kl_valu
     }
     if (says && !strcmp(says, "TokenRequest"))
         return redact_token(r, v);
-    if (says && api ? !strcmp(says, "Secret") && !strcmp(api, "v1") : is_secret(kind))
+    if (says && api ? !strcmp(says, "Secret") && !strcmp(api, "v1") : kl_redacts_kind(kind))
         return redact_secret(r, v);
     return kl_value_ref(v);
 }

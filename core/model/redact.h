@@ -3,8 +3,9 @@
  *
  * A text becomes "redacted-" and a digest of it under a key that is drawn once and kept in memory alone:
  * equal texts stay equal, in `data` (whose base64 is looked through) and in `stringData` alike. Texts that
- * a program copied elsewhere are not found. Of requests to other servers (kind "ctx.http", and their answers)
- * go all headers but a few, keys of TLS, and members whose names sound like a secret. Immutable; any thread.
+ * a program copied elsewhere are not found. What a Secret holds beside its known members is redacted as well.
+ * Of requests to other servers (kind "ctx.http", and their answers) go all headers but a few, keys of TLS,
+ * and members whose names sound like a secret. Immutable; any thread.
  */
 #ifndef KL_MODEL_REDACT_H
 #define KL_MODEL_REDACT_H
@@ -19,6 +20,9 @@ void kl_redaction_init(kl_redaction *r); /* draws the key */
 /* v redacted, a new reference. `kind` is the kind of v, or of the object that v patches, where v has none: as
  * scripts write kinds, or NULL. Lists are searched. NULL is fine. */
 const kl_value *kl_redact(const kl_redaction *r, const char *kind, const kl_value *v);
+/* Whether what objects of this kind hold is secret: a name of Secrets, as scripts write kinds. NULL is fine.
+ */
+bool kl_redacts_kind(const char *kind);
 /* The replacement of a text. */
 const kl_value *kl_redact_text(const kl_redaction *r, const char *text);
 /* Whether a text, or its base64, is a replacement. */

@@ -15,6 +15,7 @@
 #include "base/sync.h"
 #include "client/web.h"
 #include "model/object.h"
+#include "model/redact.h"
 #include "model/time.h"
 #include "run/worker.h"
 
@@ -211,10 +212,11 @@ static void on_saw(void *arg, kl_run *r, const kl_saw *x)
         return;
     }
     const kl_read_query *q = x->query;
+    const char *value = q ? q->value : NULL;
+    if (value && kl_redacts_kind(x->kind)) /* an index may be made of what Secrets hold */
+        value = "***";
     strip *s = begin_step(r, STEP_LIST,
-        TEXTS(x->kind, x->ns, q ? q->labels : NULL, q ? q->fields : NULL, q ? q->index : NULL,
-            q ? q->value : NULL),
-        4);
+        TEXTS(x->kind, x->ns, q ? q->labels : NULL, q ? q->fields : NULL, q ? q->index : NULL, value), 4);
     if (s)
         put_number(s, x->n, 4);
 }

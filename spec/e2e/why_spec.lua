@@ -95,6 +95,24 @@ servers.each(function(name, start_server)
       controller.finish(run)
     end)
 
+    it("does not tell the values by which Secrets are looked up", function()
+      local run = start(server, dir, ([[
+        return require "kubelua".controller {
+          name = "looks", resource = "v1/ConfigMap", namespaces = { %q },
+          indexes = { ["v1/Secret"] = { pin = "data.pin" }, by = "data.x" },
+          reconcile = function(map, ctx)
+            ctx:list("v1/Secret", { index = "pin", value = "hush-hush" })
+            ctx:list("v1/ConfigMap", { index = "by", value = "told" })
+          end,
+        }]]):format(ns))
+      run:wait_for_log(60, "controller is running")
+      map("a", { x = "1" })
+      says(dir, "cm a -n " .. ns, "listed 0 v1/Secret .*pin", "listed 0 v1/ConfigMap .*told")
+      assert.is_nil(why(dir, "cm a -n " .. ns):find("hush", 1, true))
+      assert.is_nil(why(dir, "cm a -n " .. ns .. " -o json"):find("hush", 1, true))
+      controller.finish(run)
+    end)
+
     it("tells what keeps a key from running", function()
       map("fails", { fail = "yes" })
       map("never", { never = "yes" })

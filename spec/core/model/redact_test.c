@@ -87,6 +87,18 @@ static void lists_patches_and_tokens_are_looked_through(void **state)
             "[{'op':'add','path':'/metadata/annotations/"
             "kubectl.kubernetes.io~1last-applied-configuration','value':'cGFzcw=='}]"},
         {"v1/Secret", "{'data':{'a':'cGFzcw=='}}"},
+        {"v1/secrets", "{'data':{'a':'cGFzcw=='}}"},
+        {"v1/Secret",
+            "[{'op':'add','path':'/metadata','value':{'annotations':{'kubectl.kubernetes.io/"
+            "last-applied-configuration':'cGFzcw=='}}}]"},
+        {"v1/Secret",
+            "[{'op':'add','path':'/metadata/annotations','value':{'kubectl.kubernetes.io/"
+            "last-applied-configuration':'cGFzcw=='}}]"},
+        /* what no server takes is recorded all the same */
+        {"v1/Secret", "{'data':{'a':{'b':['cGFzcw==']}}}"},
+        {"v1/Secret", "{'stringData':['cGFzcw==']}"},
+        {"v1/Secret", "{'dta':{'a':'cGFzcw=='}}"},
+        {"v1/Secret", "[{'op':'add','path':'/dta','value':'cGFzcw=='}]"},
         {"v1/ServiceAccount",
             "{'apiVersion':'authentication.k8s.io/v1','kind':'TokenRequest','status':{'token':'cGFzcw=='}}"},
     };
@@ -96,6 +108,16 @@ static void lists_patches_and_tokens_are_looked_through(void **state)
             fail_msg("it can be read: %s", cases[i].text);
         kl_value_unref(v);
     }
+}
+
+static void a_number_in_a_secret_is_one_too(void **state)
+{
+    (void)state;
+    const kl_value *v = shown("v1/Secret", "{'stringData':{'pin':4711,'on':true,'gone':null}}");
+    assert_true(kl_redacted(kl_value_str_at(v, "stringData", "pin", NULL)));
+    assert_true(kl_redacted(kl_value_str_at(v, "stringData", "on", NULL)));
+    assert_int_equal(kl_value_type(kl_value_at(v, "stringData", "gone", NULL)), KL_NULL);
+    kl_value_unref(v);
 }
 
 static void what_is_no_secret_stays(void **state)
@@ -108,6 +130,8 @@ static void what_is_no_secret_stays(void **state)
         {"v1/ConfigMap", "[{'op':'add','path':'/data/a','value':'x'}]"},
         {NULL, "{'apiVersion':'example.com/v1','kind':'Secret','data':{'a':'cGFzcw=='}}"},
         {"v1/Secret", "{'data':{'a':null},'metadata':{'labels':{'a':'b'}}}"},
+        {"v1/Secret", "{'$patch':'replace','immutable':true,'type':'Opaque'}"},
+        {"v1/Secret", "[{'op':'add','path':'/metadata/labels/a','value':'x'}]"},
         {NULL, "'text'"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -125,7 +149,7 @@ int main(void)
         cmocka_unit_test(plain_text_and_its_base64_are_the_same_secret),
         cmocka_unit_test(another_key_gives_other_texts),
         cmocka_unit_test(lists_patches_and_tokens_are_looked_through),
-        cmocka_unit_test(what_is_no_secret_stays)};
+        cmocka_unit_test(a_number_in_a_secret_is_one_too), cmocka_unit_test(what_is_no_secret_stays)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 

@@ -9,7 +9,7 @@
 #include "custom/names.h"
 #include "model/object.h"
 #include "model/time.h"
-#include "schema/definition.h"
+#include "verbs/definition.h"
 #include "schema/edit.h"
 #include "schema/structural.h"
 #include "verbs/lifecycle.h"

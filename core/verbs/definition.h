@@ -1,6 +1,6 @@
 /* definition.h - validation of a CustomResourceDefinition. Pure. */
-#ifndef KL_SCHEMA_DEFINITION_H
-#define KL_SCHEMA_DEFINITION_H
+#ifndef KL_VERBS_DEFINITION_H
+#define KL_VERBS_DEFINITION_H
 
 #include "schema/kinds.h"
 #include "schema/status.h"

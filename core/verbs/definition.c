@@ -1,5 +1,5 @@
 /* definition.c - CustomResourceDefinitions, checked part by part. */
-#include "schema/definition.h"
+#include "verbs/definition.h"
 
 #include <string.h>
 

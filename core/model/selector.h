@@ -5,6 +5,10 @@
 
 #include "value/value.h"
 
+/* A longer text is refused (KL_EINVAL): scripts can make one of any length, and no server takes one in a URL.
+ */
+#define KL_SELECTOR_BYTES_MAX (1 << 20)
+
 typedef struct kl_selector kl_selector; /* label selector */
 
 typedef enum kl_selector_op {

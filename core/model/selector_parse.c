@@ -103,19 +103,29 @@ static kl_status bad(parser *p, kl_selector_want want)
 
 static void add_value(parser *p, const char *s, size_t n)
 {
-    char *value = kl_strndup(s, n);
-    size_t i;
-
-    for (i = 0; i < p->nvalues; i++)
-        if (!strcmp(p->values[i], value)) {
-            kl_free(value);
-            return;
-        }
     if (p->nvalues == p->cap) {
         p->cap = p->cap ? p->cap * 2 : 8;
         p->values = kl_realloc(p->values, p->cap * sizeof *p->values);
     }
-    p->values[p->nvalues++] = value;
+    p->values[p->nvalues++] = kl_strndup(s, n);
+}
+
+static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+/* A value counts once. */
+static void unique_values(parser *p)
+{
+    size_t kept = 0;
+
+    if (p->nvalues < 2)
+        return;
+    qsort(p->values, p->nvalues, sizeof *p->values, by_text);
+    for (size_t i = 0; i < p->nvalues; i++)
+        if (kept && !strcmp(p->values[kept - 1], p->values[i]))
+            kl_free(p->values[i]);
+        else
+            p->values[kept++] = p->values[i];
+    p->nvalues = kept;
 }
 
 static void drop_values(parser *p)
@@ -206,8 +216,6 @@ static kl_status read_value(parser *p)
     return KL_OK;
 }
 
-static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
-
 /* The values move to the fault. */
 static void keep_requirement(parser *p, const char *key, kl_selector_op op)
 {
@@ -216,8 +224,6 @@ static void keep_requirement(parser *p, const char *key, kl_selector_op op)
     f->op = op;
     f->values = p->values;
     f->nvalues = p->nvalues;
-    if (f->values)
-        qsort(f->values, f->nvalues, sizeof *f->values, by_text);
     p->values = NULL;
     p->nvalues = p->cap = 0;
 }
@@ -255,6 +261,7 @@ static kl_status read_requirement(parser *p)
         else
             st = op == KL_SEL_IN || op == KL_SEL_NOTIN ? read_list(p) : read_value(p);
     }
+    unique_values(p);
     if (!st)
         st = kl__selector_require(p->out, key, op, (const char *const *)p->values, p->nvalues, p->err);
     if (st && p->fault && !p->fault->want)
@@ -289,6 +296,11 @@ static kl_status read_selector(parser *p)
 
 static kl_status parse(const char *text, size_t n, kl_selector **out, kl_selector_fault *fault, kl_err *err)
 {
+    if (n > KL_SELECTOR_BYTES_MAX && fault)
+        *fault = (kl_selector_fault){.want = KL_WANT_START, .found = kl_strndup(text, 60)};
+    if (n > KL_SELECTOR_BYTES_MAX)
+        return kl_fail(err, KL_EINVAL, "label selector \"%.60s...\" has %zu bytes, at most %d are read", text,
+            n, KL_SELECTOR_BYTES_MAX);
     parser p = {
         .text = text, .at = text, .end = text + n, .out = kl_new(kl_selector), .fault = fault, .err = err};
     kl_status st = read_selector(&p);

@@ -150,6 +150,49 @@ static void errors_say_what_was_found_and_what_is_expected(void **state)
     assert_fails(kl_selector_parse("UPPER.io/a", &s, &err), KL_EINVAL, &err, "DNS subdomain");
 }
 
+static char *joined(const char *before, const char *each, size_t n, const char *after)
+{
+    kl_buf b = KL_BUF_INIT;
+    kl_buf_puts(&b, before);
+    for (size_t i = 0; i < n; i++)
+        kl_buf_printf(&b, each, i);
+    kl_buf_puts(&b, after);
+    return kl_buf_take(&b);
+}
+
+/* Compared with all before it, each value would take minutes. */
+static void many_values_are_read_in_one_go_and_count_once(void **state)
+{
+    (void)state;
+    char *text = joined("k in (", "v%zu,", 100000, "v7,v7)");
+    kl_selector *s = selector(text);
+    const char *const *values;
+    size_t n = 0;
+    assert_string_equal(kl_selector_requirement(s, 0, NULL, &values), "k");
+    while (values[n])
+        n++;
+    assert_int_equal(n, 100000);
+    kl_selector_free(s);
+    kl_free(text);
+    assert_true(matches("k in (b,a,b)", "{\"k\":\"b\"}"));
+}
+
+static void a_text_longer_than_any_url_is_refused(void **state)
+{
+    (void)state;
+    kl_err err = KL_ERR_INIT;
+    kl_selector *s;
+    kl_field_selector *f;
+    kl_selector_fault fault = {0};
+    char *labels = joined("", "a=b,", 300000, "c"), *fields = joined("", "a=b,", 300000, "c=d");
+    assert_fails(kl_selector_parse(labels, &s, &err), KL_EINVAL, &err, "at most 1048576 are read");
+    assert_int_equal(kl_selector_parse_or(labels, &s, &fault, NULL), KL_EINVAL);
+    kl_selector_fault_fini(&fault);
+    assert_fails(kl_field_selector_parse(fields, &f, &err), KL_EINVAL, &err, "at most 1048576 are read");
+    kl_free(labels);
+    kl_free(fields);
+}
+
 static void equalities_become_a_map(void **state)
 {
     kl_err err = KL_ERR_INIT;
@@ -208,7 +251,8 @@ KL_TESTS(cmocka_unit_test(requirements_are_printed_sorted), cmocka_unit_test(all
     cmocka_unit_test(null_selects_nothing_and_an_empty_object_everything),
     cmocka_unit_test(what_is_no_label_selector_is_refused_with_its_place),
     cmocka_unit_test(errors_say_what_was_found_and_what_is_expected),
-    cmocka_unit_test(equalities_become_a_map),
+    cmocka_unit_test(many_values_are_read_in_one_go_and_count_once),
+    cmocka_unit_test(a_text_longer_than_any_url_is_refused), cmocka_unit_test(equalities_become_a_map),
     cmocka_unit_test(field_terms_are_sorted_unescaped_and_all_required),
     cmocka_unit_test(broken_field_selectors_say_where))
 

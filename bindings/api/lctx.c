@@ -196,7 +196,7 @@ static int ctx_index(lua_State *L)
 static int ctx_newindex(lua_State *L)
 {
     return lkl__error(L,
-        "ctx.%s cannot be set: what belongs to one run goes into a local, what outlives it into the object",
+        "ctx.%s cannot be set: keep a value of one run in a local, and a lasting value in the object",
         lkl__shown(L, 2, NULL));
 }
 

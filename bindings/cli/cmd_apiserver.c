@@ -182,7 +182,7 @@ static int check_options(apiserver *a)
     if (!o->tls_cert != !o->tls_key)
         return cli_fail(2, "apiserver", "--tls-cert-file and --tls-private-key-file go together");
     if (o->audit_policy && !o->audit_log)
-        return cli_fail(2, "apiserver", "--audit-policy says what goes into --audit-log FILE: name one");
+        return cli_fail(2, "apiserver", "--audit-policy needs --audit-log FILE");
     o->collect = !a->bare;
     o->rbac = rbac;
     /* kubectl sends no token over plain HTTP */

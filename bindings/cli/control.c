@@ -47,8 +47,8 @@ int cli_control_listen(kl_control *c, const char *command, const char *place)
             kl_err_prefix(&err, "--control");
             return cli_fail_err(1, command, &err);
         }
-        kl_warn("no control socket: kubelua why and attach cannot reach this process; --control PATH says "
-                "where it can be, --control off says none",
+        kl_warn("no control socket: kubelua why and attach cannot reach this process; --control PATH sets "
+                "another place, --control off turns it off",
             "error=%s", kl_log_quoted(kl_err_message(&err)));
         kl_err_fini(&err);
         return 0;

@@ -66,8 +66,8 @@ int cli_run_options_check(cli_run_options *o)
     read_reload_keys(o);
     if (o->dry_run && *o->dry_run && strcmp(o->dry_run, "server") && strcmp(o->dry_run, "client"))
         return cli_fail(2, o->command,
-            "--dry-run tells what would be written, --dry-run=server asks the server for it; there is no "
-            "--dry-run=%s",
+            "--dry-run=%s is unknown: --dry-run computes the writes here, --dry-run=server lets the server "
+            "compute them",
             o->dry_run);
     if (o->effects_max && !o->effects)
         return cli_fail(2, o->command, "--effects-max needs --effects FILE");

@@ -243,7 +243,8 @@ static void on_post(void *arg, kl_control_request *q)
     const char *path = kl_value_str_at(kl_control_body(q), "path", NULL);
     int64_t after = kl_value_int_at(kl_control_body(q), 0, "promote_after", NULL);
     if (!path || *path != '/') {
-        kl_control_refuse(q, 400, "{\"path\": \"/where/the/candidate/is.lua\"} is needed, an absolute path");
+        kl_control_refuse(
+            q, 400, "the body must be {\"path\": \"/where/the/candidate/is.lua\"}, with an absolute path");
     } else if (after < 0) {
         kl_control_refuse(
             q, 400, "promote_after must be a number of matching keys, got %lld", (long long)after);

@@ -22,7 +22,7 @@ bool cli_simulate_known(const char *command, const cli_simulate_options *o)
     size_t n;
     kl_err err = KL_ERR_INIT;
     if (o->nodes != CLI_SIMULATE_NODES && !o->words)
-        return !cli_fail(2, command, "--simulate-nodes says how many nodes are made: give --simulate, too");
+        return !cli_fail(2, command, "--simulate-nodes needs --simulate");
     if (!o->words || !lkl_simulate_chosen(o->words, names, &n, &err))
         return true;
     cli_fail(2, command, "--simulate: %s", kl_err_message(&err));

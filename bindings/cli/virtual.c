@@ -109,7 +109,7 @@ static void queue(cli_virtual *v, kl_httpd_request *r, kl_time by)
     }
     kl_unlock(&v->mu);
     if (!taken)
-        refuse(r, 503, "ServiceUnavailable", "the clock does not move now: ask again");
+        refuse(r, 503, "ServiceUnavailable", "the clock cannot be moved now: try again");
 }
 
 static void handle(void *arg, kl_httpd_request *r)

@@ -385,7 +385,7 @@ static void make_at(lua_State *L, int idx, int key_idx, bool list)
     lua_pop(L, 1);
     push_at(L, idx, key_idx);
     if (!get_draft(L, -1))
-        refuse(L, idx, key_idx, "nothing can be made here");
+        refuse(L, idx, key_idx, "no map or list can be created here");
 }
 
 void lkl__draft_assign(lua_State *L, int chain_idx, int value_idx)

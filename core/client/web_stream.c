@@ -171,7 +171,7 @@ static void serve(void *arg)
     } else if (!x || x->cancelled) {
         fail(q, KL_ECANCELLED, "this stream is over");
     } else if (x->done) {
-        fail(q, KL_EINVAL, "somebody reads this stream already");
+        fail(q, KL_EINVAL, "another call reads this stream already");
     } else {
         x->done = q->done;
         x->arg = q->arg;

@@ -104,7 +104,7 @@ static void begin_stream(kl_dashboard *d, kl_httpd_request *r)
     bool room = d->n < VIEWERS_MAX && !d->stopping;
     kl_unlock(&d->mu);
     if (!room) {
-        reply(r, 503, NO_SNIFF "Retry-After: 5\r\n", "too many look already\n");
+        reply(r, 503, NO_SNIFF "Retry-After: 5\r\n", "too many viewers: try again later\n");
         return;
     }
     kl_httpd_stream *s = kl_httpd_reply_stream(r, 200, "text/event-stream; charset=utf-8", NULL);

@@ -116,7 +116,8 @@ static kl_status check_clock(const kl_faults *f, const fault_rule *r, kl_err *er
     if (!(r->effects.what & FAULT_LATENCY) || f->clock == kl_clock_real())
         return KL_OK;
     return kl_fail(err, KL_EINVAL,
-        "latency: the time of this server stands while a request waits; lag delays the frames of watches");
+        "latency: time stands still on this server, so a request would wait for ever; lag delays the frames "
+        "of watches");
 }
 
 static kl_status read_seed(const kl_value *v, int64_t *seed, kl_err *err)
@@ -290,7 +291,7 @@ static kl_status fail_as(const held *h, const kl_fault_call *c, kl_err *err)
                 : h->code == 404 ? "NotFound"
                 : h->code == 409 ? "Conflict"
                                  : "InternalError",
-            NULL, "%s", h->message ? h->message : "this failure was ordered, see " KL_FAULTS_PATH);
+            NULL, "%s", h->message ? h->message : "a fault rule caused this failure, see " KL_FAULTS_PATH);
     err->retry_after_ns = KL_SECONDS(h->retry_after);
     return st;
 }

@@ -207,7 +207,7 @@ static void failure(reader *in)
             r->reason        ? "reason"
                 : r->message ? "message"
                              : "retryAfter",
-            "is of a failure: give error or code");
+            "belongs to a failure: give error or code");
 }
 
 static void cut(reader *in)
@@ -253,7 +253,7 @@ static void of_watches(reader *in)
     given |= duration(in, "after", &at.after);
     if (given && !(e->what & (FAULT_CUT | FAULT_STALL)) && !in->st)
         wrong(in, kl_value_get(in->v, "events") ? "events" : "after",
-            "says when a watch is cut or stalls: give cut or stall");
+            "sets when a watch is cut or stalls: give cut or stall");
     e->cut_at = e->stall_at = at;
 }
 
@@ -293,9 +293,9 @@ static void fits(reader *in)
             "a rule says what goes wrong: latency, error, half, stale, cut, stall, lag, bookmarks, twice or "
             "old");
     else if ((r->effects.what & FAULT_OF_WATCHES) && !may_be(r, "watch"))
-        wrong(in, "verb", "cut, stall, lag, bookmarks, twice and old are of watches: add \"watch\"");
+        wrong(in, "verb", "cut, stall, lag, bookmarks, twice and old apply only to watches: add \"watch\"");
     else if ((r->effects.what & FAULT_STALE) && !may_be(r, "list"))
-        wrong(in, "verb", "stale is of lists: add \"list\"");
+        wrong(in, "verb", "stale applies only to lists: add \"list\"");
 }
 
 kl_status kl__fault_rule_read(const kl_value *v, kl_time now, fault_rule **out, kl_err *err)

@@ -44,7 +44,7 @@ static void on_stuck(void *arg, kl_stuck *out)
     }
     kl_unlock(&h->sockets_mu);
     out->name = kl_strdup("http");
-    out->story = kl_sprintf("frames without an end that bring no answer; closed the connections to: %s",
+    out->story = kl_sprintf("endless HTTP/2 frames brought no answer; closed the connections to: %s",
         peers.len ? kl_buf_str(&peers) : "nobody");
     kl_buf_fini(&peers);
 }

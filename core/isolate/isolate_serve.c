@@ -377,7 +377,7 @@ static kl_status reply(kl_isolate *i, answer *a, kl_err *err)
     kl_err_fini(err);
     answer refused = {0};
     refused.status = kl_fail(&refused.err, KL_ETOOBIG,
-        "the response is larger than %zu MiB, which is what an isolated process is told at once: ask for "
+        "the response is larger than %zu MiB, the most that an isolated process receives at once: ask for "
         "less, or raise `memory`",
         i->most >> 20);
     st = send_answer(i, &refused, err);

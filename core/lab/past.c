@@ -148,7 +148,7 @@ static kl_status read_set(book *b, const kl_value *l, kl_err *err)
     char name[24];
     name_of(number(l, "s", 0), name);
     if (!st && kl_map_has(b->sets, name))
-        st = wrong(b, err, "set %s is told twice", name);
+        st = wrong(b, err, "set %s is recorded twice", name);
     if (st)
         set_free(s);
     else

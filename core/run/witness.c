@@ -50,7 +50,7 @@ static void expect_an_end(kl_run *r)
     if (r->asked_then == ASKED_AT_ONCE)
         kl__run_expire(r,
             kl_sprintf("stopped after %u requests and sleeps at one moment: a loop of %s does not end, and "
-                       "where time stands no `timeout` ends it",
+                       "in virtual time no `timeout` ends it",
                 ASKED_AT_ONCE, r->w->o.name));
 }
 

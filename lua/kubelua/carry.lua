@@ -115,7 +115,7 @@ function Carried:expression(x, where, path, seen)
   local at = path == "" and where or ("%s (%s)"):format(where, path)
   if kind == "function" then return self:fn(x, at) end
   if kind ~= "table" or getmetatable(x) ~= nil then
-    self:fail("%s is %s; what goes along is texts, numbers, booleans, tables of them, functions and modules",
+    self:fail("%s is %s; only texts, numbers, booleans, tables of them, functions and modules can be copied",
       at, kind == "table" and "a table with a metatable" or "a " .. kind)
   end
   if seen[x] then self:fail("%s is a table inside itself", at) end

@@ -97,7 +97,7 @@ local function scripts_of(list)
     elseif type(entry) == "table" and entry.source ~= nil then
       options.check(("kube.manager: controllers[%d]"):format(i), entry, SOURCE)
       if not entry.name then
-        core.blame(("kube.manager: controllers[%d]: name stands in messages, give one"):format(i))
+        core.blame(("kube.manager: controllers[%d]: give it a name, which messages use"):format(i))
       end
       out[i] = { path = entry.name, text = entry.source }
     else

@@ -84,7 +84,7 @@ local function round_trip(conversions, object)
     local there = conversion.convert(c, o, version)
     local back = conversion.convert(c, there, from)
     if not plain.same(o, back) then
-      core.blame(("%s is another one when it comes back from %s:\n%s"):format(c.at, version,
+      core.blame(("%s changes on the way to %s and back:\n%s"):format(c.at, version,
         plain.diff(o, back)))
     end
   end

@@ -86,7 +86,7 @@ local function words(state)
     env[word], env["lazy_" .. word], env["strict_" .. word] = add, add, add
   end
   function env.finally(fn)
-    if not state.finally then error("finally stands within a test", 2) end
+    if not state.finally then error("finally may be called only within a test", 2) end
     table.insert(state.finally, fn)
   end
   env.assert = assertions.assert

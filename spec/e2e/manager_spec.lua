@@ -312,7 +312,7 @@ describe("kube.manager", function()
       { { client = c, controllers = { "no-such.lua" } }, "no%-such.lua" },
       { { client = c, controllers = { { name = "x.lua", source = "return = 1" } } }, "x.lua:1: unexpected symbol" },
       { { client = c, controllers = { { name = "hook.lua", source = hook } } }, "hook.lua has webhooks" },
-      { { client = c, controllers = { { source = "return 1" } } }, "name stands in messages" },
+      { { client = c, controllers = { { source = "return 1" } } }, "give it a name, which messages use" },
       { { client = c, controllers = { { name = "x.lua", source = HELLO } }, params = { wrod = 1 } },
         "no controller here has a param wrod" },
       { { client = c, informers = { 1 } }, "informers%[1%] must be what kube.informers gives" },

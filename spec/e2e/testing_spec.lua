@@ -279,7 +279,7 @@ return kube.controller { name = "x", resource = "v1/ConfigMap", when = function(
     t:clear_faults()
     assert.error_matches(function() t:faults { stal = 1 } end, "did you mean 'stale'")
     assert.error_matches(function() t:faults { { half = true }, { latency = "1s" } } end,
-      "t:faults: rule 2: latency: the time of this server stands")
+      "t:faults: rule 2: latency: time stands still on this server")
     assert.error_matches(function() t:faults { seeds = 3, { half = true } } end, "did you mean 'seed'")
     assert.error_matches(function() t:faults "conflict" end, "expected a rule or a list of rules, got string")
   end)

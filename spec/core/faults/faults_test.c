@@ -91,8 +91,8 @@ static void a_wrong_rule_is_refused_by_its_field(void **state)
         {"{'error':'zzzzzzz'}", "error: there is no \"zzzzzzz\"; give code and reason"},
         {"{'error':7}", "error: must be a string, not integer"},
         {"{'code':200}", "code: must be an integer from 400 to 599"},
-        {"{'half':true,'retryAfter':3}", "retryAfter: is of a failure: give error or code"},
-        {"{'half':true,'reason':'x'}", "reason: is of a failure: give error or code"},
+        {"{'half':true,'retryAfter':3}", "retryAfter: belongs to a failure: give error or code"},
+        {"{'half':true,'reason':'x'}", "reason: belongs to a failure: give error or code"},
         {"{'half':1}", "half: must be true or false"},
         {"{'half':true,'verb':'ges'}", "verb: there is no \"ges\"; did you mean \"get\"?"},
         {"{'half':true,'verb':['get',3]}", "verb: must be a verb, or a list of them"},
@@ -102,16 +102,17 @@ static void a_wrong_rule_is_refused_by_its_field(void **state)
         {"{'half':true,'lasts':'soon'}", "lasts: "},
         {"{'half':true,'lasts':5}", "lasts: must be a duration as \"1.5s\", not integer"},
         {"{'cut':'now'}", "cut: must be \"end\", \"reset\", \"half\" or \"expired\", not \"now\""},
-        {"{'cut':'end','verb':'list'}", "verb: cut, stall, lag, bookmarks, twice and old are of watches"},
-        {"{'stale':1,'verb':['get','watch']}", "verb: stale is of lists"},
-        {"{'lag':'1s','events':3}", "events: says when a watch is cut or stalls: give cut or stall"},
-        {"{'lag':'1s','after':'3s'}", "after: says when a watch is cut or stalls: give cut or stall"},
+        {"{'cut':'end','verb':'list'}",
+            "verb: cut, stall, lag, bookmarks, twice and old apply only to watches"},
+        {"{'stale':1,'verb':['get','watch']}", "verb: stale applies only to lists"},
+        {"{'lag':'1s','events':3}", "events: sets when a watch is cut or stalls: give cut or stall"},
+        {"{'lag':'1s','after':'3s'}", "after: sets when a watch is cut or stalls: give cut or stall"},
         {"{'lag':'-1s'}", "lag: must be from 0 to 31536000 s, not -1s"},
         {"{'latency':{'from':'2s','to':'1s'}}", "latency: its second duration must not be below the first"},
         {"{'latency':{'p50':'0s','p99':'1s'}}", "latency.p50: must be above 0"},
         {"{'latency':{'p50':'1s'}}", "latency: must be a duration, {from, to}, {mean} or {p50, p99}"},
         {"{'latency':'2h'}", "latency: must be from 0 to 3600 s, not 2h"},
-        {"{'latency':'1s'}", "latency: the time of this server stands while a request waits"},
+        {"{'latency':'1s'}", "latency: time stands still on this server"},
         {"{'rules':[{'half':true},{'cut':1}]}", "rule 2: cut: must be a string, not integer"},
         {"{'rules':7}", "rules: must be a list"},
         {"{'rules':[],'seeds':7}", "unknown field \"seeds\": the body is"},
@@ -167,7 +168,7 @@ static void failures_answer_what_matches_so_often(void **state)
         assert_non_null(strstr(text, " 503 "));
         assert_non_null(strstr(text, "Retry-After: 7"));
         assert_non_null(strstr(text, "ServiceUnavailable"));
-        assert_non_null(strstr(text, "this failure was ordered, see /kubelua/v1/faults"));
+        assert_non_null(strstr(text, "a fault rule caused this failure, see /kubelua/v1/faults"));
         kl_free(text);
     }
     assert_int_equal(http_code(s, "POST", MAPS, MAP("a")), 201);

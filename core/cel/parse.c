@@ -5,14 +5,20 @@
 #include "base/mem.h"
 #include "cel/lex.h"
 
-#define EXPECTED                                                                                             \
-    "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, "  \
-    "IDENTIFIER}"
+/* What may come, as the real server lists it: at the beginning of an operand, and of what is in brackets. */
+#define VALUES "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
+#define EXPECTED "{'[', '{', '(', '.', '-', '!', " VALUES
+#define IN_CALL "{'[', '{', '(', ')', '.', '-', '!', " VALUES
+#define IN_LIST "{'[', ']', '{', '(', '.', ',', '-', '!', '?', " VALUES
+#define IN_MAP "{'[', '{', '}', '(', '.', ',', '-', '!', '?', " VALUES
+#define IN_INDEX "{'[', '{', '(', '.', '-', '!', '?', " VALUES
 
 typedef struct parser {
     kl__clex l;
     kl__csource *s;
     unsigned depth;
+    const char *first; /* what may come at this place; everywhere else it is EXPECTED */
+    size_t first_at;
 } parser;
 
 static kl__cexpr *expr(parser *p);
@@ -133,6 +139,17 @@ static void unexpected(parser *p, const char *wanted)
             (int)p->l.len, p->s->text + p->l.at, wanted);
 }
 
+static void begins_with(parser *p, const char *first)
+{
+    p->first = first;
+    p->first_at = p->l.at;
+}
+
+static void missing(parser *p, const char *s)
+{
+    kl__cel_blame(p->s, (uint32_t)p->l.at, "Syntax error: missing '%s' at '<EOF>'", s);
+}
+
 static void must(parser *p, const char *s)
 {
     char wanted[16] = {'\'', s[0], '\'', 0};
@@ -144,7 +161,7 @@ static void must(parser *p, const char *s)
     if (listed || *s != ')' || p->l.word != KL_W_END)
         unexpected(p, wanted);
     else
-        kl__cel_blame(p->s, (uint32_t)p->l.at, "Syntax error: missing ')' at '<EOF>'");
+        missing(p, s);
 }
 
 static const char *word(parser *p) { return kl__carena_text(p->s->a, p->s->text + p->l.at, p->l.len); }
@@ -187,12 +204,29 @@ static void add(parser *p, items *to, kl__cexpr *e, bool optional)
 
 static void arguments(parser *p, items *to)
 {
-    while (!bad(p) && !sign(p, ")")) {
-        add(p, to, expr(p), false);
-        if (!take(p, ","))
-            break;
-    }
+    begins_with(p, IN_CALL);
+    if (!sign(p, ")"))
+        do
+            add(p, to, expr(p), false);
+        while (!bad(p) && take(p, ","));
     must(p, ")");
+}
+
+/* A comma behind the last of a list or map, and the only one of an empty one, means nothing. False: the end.
+ */
+static bool goes_on(parser *p, const char *end)
+{
+    if (!take(p, ","))
+        return false;
+    if (p->l.word == KL_W_END)
+        missing(p, end);
+    return !bad(p) && !sign(p, end);
+}
+
+static bool is_empty(parser *p, const char *end, const char *first)
+{
+    begins_with(p, first);
+    return take(p, ",") || sign(p, end);
 }
 
 static kl__cexpr *from_items(parser *p, kl__cnode kind, size_t at, items *from)
@@ -207,12 +241,11 @@ static kl__cexpr *from_items(parser *p, kl__cnode kind, size_t at, items *from)
 static kl__cexpr *list(parser *p, size_t at)
 {
     items to = {0};
-    while (!bad(p) && !sign(p, "]")) {
-        bool optional = take(p, "?");
-        add(p, &to, expr(p), optional);
-        if (!take(p, ","))
-            break;
-    }
+    if (!is_empty(p, "]", IN_LIST))
+        do {
+            bool optional = take(p, "?");
+            add(p, &to, expr(p), optional);
+        } while (!bad(p) && goes_on(p, "]"));
     must(p, "]");
     return from_items(p, KL_E_LIST, at, &to);
 }
@@ -220,15 +253,14 @@ static kl__cexpr *list(parser *p, size_t at)
 static kl__cexpr *map(parser *p, size_t at)
 {
     items to = {0};
-    while (!bad(p) && !sign(p, "}")) {
-        bool optional = take(p, "?");
-        add(p, &to, expr(p), optional);
-        must(p, ":");
-        if (!bad(p))
+    if (!is_empty(p, "}", IN_MAP))
+        do {
+            bool optional = take(p, "?");
             add(p, &to, expr(p), optional);
-        if (!take(p, ","))
-            break;
-    }
+            must(p, ":");
+            if (!bad(p))
+                add(p, &to, expr(p), optional);
+        } while (!bad(p) && goes_on(p, "}"));
     must(p, "}");
     return from_items(p, KL_E_MAP, at, &to);
 }
@@ -320,7 +352,7 @@ static kl__cexpr *primary(parser *p)
         return map(p, at);
     if (take(p, ".") && p->l.word == KL_W_IDENT)
         return named(p, true);
-    unexpected(p, EXPECTED);
+    unexpected(p, p->first && p->first_at == p->l.at ? p->first : EXPECTED);
     return NULL;
 }
 
@@ -360,6 +392,7 @@ static kl__cexpr *member(parser *p)
         if (take(p, "."))
             e = select_from(p, e, at);
         else if (take(p, "[")) {
+            begins_with(p, IN_INDEX);
             bool opt = take(p, "?");
             kl__cexpr *index = expr(p);
             must(p, "]");

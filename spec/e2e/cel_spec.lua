@@ -211,6 +211,20 @@ servers.each(function(name, start)
       compile_error("self.s.nosuch(1)", 14, "undeclared reference to 'nosuch' (in container '')")
       compile_error("self.l.all(x, x.size())", 21, "expected type 'bool' but found 'int'")
       compile_error("self.s.matches('[')", 16, "invalid matches argument")
+      local VALUES = "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
+      local function syntax_error(rule, at, expected)
+        compile_error(rule, at, ("Syntax error: mismatched input '<EOF>' expecting {%s, %s")
+          :format(expected, VALUES))
+      end
+      syntax_error("size(", 6, "'[', '{', '(', ')', '.', '-', '!'")
+      syntax_error("size(1,", 8, "'[', '{', '(', '.', '-', '!'")
+      syntax_error("[", 2, "'[', ']', '{', '(', '.', ',', '-', '!', '?'")
+      syntax_error("{", 2, "'[', '{', '}', '(', '.', ',', '-', '!', '?'")
+      syntax_error("self.l[", 8, "'[', '{', '(', '.', '-', '!', '?'")
+      compile_error("[1,", 4, "Syntax error: missing ']' at '<EOF>'")
+      compile_error("{1: 2,", 7, "Syntax error: missing '}' at '<EOF>'")
+      compile_error("[,].size() + {,}.size() + [1, 2,].size() + {1: 2,}.size() + 'a'", 59,
+        "found no matching overload for '_+_' applied to '(int, string)'")
     end)
 
     it("of the wrong form are refused with their definition", function()

@@ -269,7 +269,7 @@ function Manager:certificate()
   return self.current
 end
 
---- When the next step is due, in seconds since 1970: the rotation, or another try.
+--- The time of the next step (the rotation, or another try), in seconds since 1970.
 ---@return number
 function Manager:deadline() return self.due end
 
@@ -299,7 +299,7 @@ function Manager:poll()
   return self.state
 end
 
---- Takes steps as they come, until the time is over or m:stop() was called.
+--- Takes each step when it is due, until the time is over or m:stop() was called.
 ---@param timeout kubelua.Duration?  for ever when absent
 function Manager:run(timeout)
   local deadline = timeout and core.monotonic() + core.duration(timeout) or math.huge
@@ -312,7 +312,7 @@ function Manager:run(timeout)
   end
 end
 
---- Waits until a certificate is there, and returns it; nil and the last error when the time is over.
+--- Waits for a certificate and returns it; nil and the last error when the time is over.
 ---@param timeout kubelua.Duration?
 ---@return kubelua.Certificate?, kubelua.Error?
 function Manager:wait(timeout)
@@ -326,7 +326,7 @@ end
 
 function Manager:stop() self.stopping = true end
 
---- Ends the watch of a request under way; the files stay.
+--- Ends the watch of the pending request; the files stay.
 function Manager:close()
   self.stopping, self.closed = true, true
   self:forget()

@@ -372,7 +372,7 @@ function Client:namespace() return self.core:namespace() end
 ---@return string
 function Client:server() return self.core:server() end
 
---- Ends requests under way and joins the client's threads. The end of the state does the same.
+--- Cancels running requests and joins the client's threads. The end of the Lua state does the same.
 function Client:close() self.core:close() end
 
 CLIENT.__close = Client.close

@@ -52,12 +52,12 @@ function M.name_problem(rule, text)
   return problem
 end
 
---- A name of its own: the base, cut to fit, and five random characters, as generateName makes it.
+--- A new name: the base, cut to fit, and five random characters, as generateName makes it.
 ---@param base string
 ---@return string
 function M.generate_name(base) return core.generate_name(base) end
 
---- A count of `total`: a whole number is itself, "25%" is that part of it, rounded down, or up with `up`.
+--- A share of `total`: a whole number stays, "25%" is that part of it, rounded down, or up with `up`.
 --- For fields such as maxUnavailable.
 ---@param x integer|string|nil
 ---@param total integer

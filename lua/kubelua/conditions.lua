@@ -233,7 +233,7 @@ function M.find_condition(o, name)
   end
 end
 
---- Takes the condition of a type away. False when it was not there.
+--- Removes the condition of a type. False when it was absent.
 ---@param target kubelua.draft|table
 ---@param name string
 ---@return boolean

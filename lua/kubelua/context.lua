@@ -324,7 +324,7 @@ function Context:update(o, opts)
   return send(placed(self, op))
 end
 
---- Deletes; that it is absent is success.
+--- Deletes an object; an absent object is success.
 function Context:delete(kind, a, b, c)
   local op = request.delete("ctx:delete", kind, a, b, c)
   local ok, result = pcall(send, placed(self, op))
@@ -450,7 +450,7 @@ end
 
 ---@alias kubelua.SecretPart string|number|kubelua.Secret
 
---- A text to hand on, which tostring shows as "***"; format gives `text` with the secret as its first %s.
+--- A text that a script can pass on but not read: tostring shows "***"; format puts it into `text` as the first %s.
 ---@class kubelua.Secret
 ---@field format fun(self: kubelua.Secret, text: string, ...: kubelua.SecretPart): kubelua.Secret
 

@@ -221,7 +221,7 @@ function M.declared()
   return #out > 0 and core.value(core.array(out), "definitions") or nil
 end
 
---- What converts their objects, as the runtime serves it, in the order of the definitions.
+--- The conversion webhooks of their objects, in the order of the definitions.
 function M.conversions()
   local out = {}
   for _, name in ipairs(order) do out[#out + 1] = conversions[name] end

@@ -90,7 +90,7 @@ function Client:add_finalizer(o, name)
   return self:patch(o, function(draft) owner.add_finalizer(draft, name) end)
 end
 
---- Takes a finalizer away; returns the server's object.
+--- Removes a finalizer; returns the server's object.
 ---@param o kubelua.view|kubelua.Object
 ---@param name string
 ---@return kubelua.view
@@ -113,12 +113,12 @@ function Client:adopt(controller, o) return claim.adopt(hands(self), "c:adopt", 
 ---@return kubelua.view?
 function Client:release(controller, o) return claim.release(hands(self), "c:release", controller, o) end
 
---- Pods no longer go to a node. Returns the node.
+--- Marks a node unschedulable. Returns the node.
 ---@param node string|kubelua.view|kubelua.Object
 ---@return kubelua.view
 function Client:cordon(node) return drain.cordon(self, "c:cordon", node, true) end
 
---- Pods go to a node again. Returns the node.
+--- Marks a node schedulable again. Returns the node.
 ---@param node string|kubelua.view|kubelua.Object
 ---@return kubelua.view
 function Client:uncordon(node) return drain.cordon(self, "c:uncordon", node, false) end
@@ -177,7 +177,7 @@ end
 ---@return kubelua.view?
 function Context:adopt(o) return claim.adopt(live_hands(self), "ctx:adopt", self.object, o) end
 
---- Takes the reference to the object of this run away from one that it controls.
+--- Removes the owner reference to the object of this run from one that it controls.
 ---@param o kubelua.view
 ---@return kubelua.view?
 function Context:release(o) return claim.release(live_hands(self), "ctx:release", self.object, o) end

@@ -91,7 +91,7 @@ end
 local Handler = {}
 Handler.__index = Handler
 
---- From now on it hears nothing, not even of what has happened already.
+--- Removes the handler: it is not called again, not even for past events.
 function Handler:remove()
   if not self.feed then return end
   self.factory.handlers[self.id] = nil
@@ -99,7 +99,7 @@ function Handler:remove()
   self.feed = nil
 end
 
---- Whether it has heard of everything that was there when it came.
+--- Whether the handler has received all objects that existed when it was added.
 ---@return boolean
 function Handler:synced() return self.heard end
 
@@ -203,7 +203,7 @@ function Informer:on(handlers, opts)
   return handler
 end
 
---- Whether the store holds what there is.
+--- Whether the store has all objects of the first list.
 ---@return boolean
 function Informer:synced() return self.core:synced() end
 
@@ -220,7 +220,7 @@ function Informer:lister() return stores.lister(self.indexer_) end
 ---@return kubelua.InformerStats
 function Informer:stats() return self.core:stats() end
 
---- Lets go of it, once for each f:informer(kind) that gave it; after the last it stops.
+--- Releases the informer, once for each f:informer(kind) that returned it; after the last it stops.
 function Informer:release()
   if self.users == 0 then return end
   self.users = self.users - 1
@@ -426,7 +426,7 @@ function Informers:poll()
   return count
 end
 
---- Runs handlers as things happen, until the time is over or a handler calls f:stop().
+--- Runs handlers when events arrive, until the time is over or a handler calls f:stop().
 ---@param timeout kubelua.Duration?  for ever when absent
 function Informers:run(timeout)
   local deadline = timeout and core.monotonic() + core.duration(timeout) or math.huge
@@ -442,10 +442,10 @@ function Informers:run(timeout)
   end
 end
 
---- Ends the f:run that is under way, after the handler that calls this.
+--- Ends the running f:run after the handler that calls this.
 function Informers:stop() self.stopping = true end
 
---- Ends all watches and handlers; what the stores know can still be read. Closing the client does the same.
+--- Ends all watches and handlers; the stores can still be read. Closing the client does the same.
 function Informers:shutdown()
   for _, handler in pairs(self.handlers) do handler:remove() end
   self.stopping, self.closed = true, true

@@ -142,7 +142,7 @@ end
 
 local MANAGER = { __index = Manager, __name = "kubelua.Manager" }
 
---- A manager of a cluster's controllers, in this process. A client has one manager at most.
+--- A manager that runs controllers of a cluster in this process. A client has one manager at most.
 ---@param opts kubelua.ManagerOptions
 ---@return kubelua.Manager
 function M.manager(opts)
@@ -161,7 +161,7 @@ function M.manager(opts)
   error(why, 0)
 end
 
---- Starts the controllers, and the informers. It waits for nothing: m:ready() says when all is there.
+--- Starts the controllers and the informers without waiting; m:ready() tells when they run.
 function Manager:start()
   self.core:start()
   for _, f in ipairs(self.informers) do
@@ -234,7 +234,7 @@ end
 ---@return boolean
 function Manager:ready() return self.core:ready() end
 
---- Whether the leases that its controllers need are ours; true without an election.
+--- Whether this process holds the leases that its controllers need; true without an election.
 ---@return boolean
 function Manager:leading() return self.core:leading() end
 
@@ -242,16 +242,16 @@ function Manager:leading() return self.core:leading() end
 ---@return kubelua.ManagedController[]
 function Manager:controllers() return self.core:controllers() end
 
---- Loads the files again: one that changed is the next generation of its controllers, one that fails is
+--- Loads the files again: a changed file is the next generation of its controllers, a file that fails is
 --- refused, and the old logic runs on.
 ---@return {script: string, result: "taken"|"unchanged"|"refused", message: string?}[]
 function Manager:reload() return self.core:reload() end
 
---- What /metrics would say: Prometheus' text.
+--- The metrics of /metrics, in Prometheus' text format.
 ---@return string
 function Manager:metrics() return self.core:metrics() end
 
---- Where /metrics and the probes are served, as bound; nil where they are not.
+--- The bound addresses of /metrics and the probes; nil if not served.
 ---@return string? metrics, string? health
 function Manager:addresses() return self.core:addresses() end
 

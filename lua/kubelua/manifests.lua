@@ -180,7 +180,7 @@ local function with_namespace(client, m, namespace)
   return core.value(o)
 end
 
---- Applies all objects of a file or directory; see M.read for what that may be. Returns the server's
+--- Applies all objects of a file or directory; M.read lists the accepted forms. Returns the server's
 --- objects, in the order in which they were sent.
 function M.apply_file(client, path, opts)
   if type(path) ~= "string" or path == "" then

@@ -273,7 +273,7 @@ function Gauge:dec(by, labels)
   record(d, "add", -n, "dec", labels)
 end
 
---- The series with these labels goes: of an object that is gone.
+--- Removes the series with these labels, such as that of a deleted object.
 ---@param labels? table<string, string|number|boolean>
 function Gauge:remove(labels)
   local d = opened(self, "gauge", "remove")
@@ -309,17 +309,17 @@ local function handle(d)
   return h
 end
 
---- A counter: how often something happened.
+--- A counter: a number that only grows.
 ---@param options kubelua.MetricOptions
 ---@return kubelua.Counter
 function M.counter(options) return handle(declare("counter", options, KEYS)) end
 
---- A gauge: how much there is of something.
+--- A gauge: a present amount, which may rise and fall.
 ---@param options kubelua.MetricOptions
 ---@return kubelua.Gauge
 function M.gauge(options) return handle(declare("gauge", options, KEYS)) end
 
---- A histogram: how long something took, or how large it was.
+--- A histogram of observations: durations or sizes.
 ---@param options kubelua.HistogramOptions
 ---@return kubelua.Histogram
 function M.histogram(options) return handle(declare("histogram", options, HISTOGRAM_KEYS)) end

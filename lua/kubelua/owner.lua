@@ -122,7 +122,7 @@ function M.set_controller(owner, o, opts) return set("kube.set_controller", owne
 ---@return T
 function M.set_owner(owner, o, opts) return set("kube.set_owner", owner, o, false, opts) end
 
---- Takes an owner away. False when it was none.
+--- Removes an owner. False when it was not an owner.
 ---@param owner kubelua.view|kubelua.Object
 ---@param o kubelua.draft|table
 ---@return boolean
@@ -147,7 +147,7 @@ function M.controller_of(o)
   end
 end
 
---- Whether `owner` is one of an object's owners, this very one: by its uid.
+--- Whether `owner` is one of an object's owners, by its uid.
 ---@param o kubelua.view|kubelua.Object
 ---@param owner kubelua.view|kubelua.Object
 ---@return boolean
@@ -181,7 +181,7 @@ function M.has_finalizer(o, name)
   return false
 end
 
---- Adds a finalizer to a draft or a table. False when it was there.
+--- Adds a finalizer to a draft or a table. False when it was already there.
 ---@param o kubelua.draft|table
 ---@param name string
 ---@return boolean
@@ -195,7 +195,7 @@ function M.add_finalizer(o, name)
   return true
 end
 
---- Takes a finalizer away, however often it is there. False when it was not.
+--- Removes a finalizer, every occurrence of it. False when it was absent.
 ---@param o kubelua.draft|table
 ---@param name string
 ---@return boolean

@@ -24,7 +24,7 @@ local function extreme(what, better, ...)
   return best
 end
 
---- The largest: quantities, their texts, or numbers.
+--- The largest of several quantities, their texts, or numbers.
 ---@param ... kubelua.quantity|string|number
 ---@return kubelua.quantity|number
 function M.max(...) return extreme("kube.max", function(a, b) return a > b end, ...) end

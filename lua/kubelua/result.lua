@@ -74,7 +74,7 @@ function M.retry(after, why)
     why = why and saying.shown(why) }, Verdict)
 end
 
---- A failure for good: not tried again until the object changes. Returned or raised.
+--- A terminal failure: no more tries until the object changes. Returned or raised.
 ---@param why string
 ---@return kubelua.Verdict
 function M.fail(why)

@@ -52,7 +52,7 @@ function Shared:get(name)
   return run.shared_get(name)
 end
 
---- Sets it to anything that JSON can say; nil forgets it.
+--- Sets the value of a name, any JSON value; nil removes it.
 ---@param name string
 ---@param value any
 function Shared:set(name, value)
@@ -60,7 +60,7 @@ function Shared:set(name, value)
   run.shared_set(name, value)
 end
 
---- Adds to a number in one step, whoever else does the same; one that is not there counts as 0.
+--- Adds to a number atomically; an absent one counts as 0.
 ---@param name string
 ---@param by number?               1 unless said
 ---@return number sum
@@ -73,7 +73,7 @@ function Shared:incr(name, by)
   return run.shared_add(name, by)
 end
 
---- Sets it in one step if it is `old` (nil: if there is none): whether it was, and what is there now.
+--- Sets the value atomically if it equals `old` (nil: if absent): whether it did, and the present value.
 ---@param name string
 ---@param old any
 ---@param new any                  nil forgets it
@@ -84,7 +84,7 @@ function Shared:cas(name, old, new)
   return run.shared_swap(name, old, new)
 end
 
---- The names there are, sorted.
+--- All names, sorted.
 ---@param prefix string?           only those that begin with it
 ---@return string[]
 function Shared:names(prefix)

@@ -141,7 +141,7 @@ function Store:get(key, name)
   return o and self.informer:transformed(o) or nil
 end
 
---- Whether an object is there.
+--- Whether the store has an object.
 function Store:has(key, name) return self:get(key, name) ~= nil end
 
 --- All objects, or those that a query selects, sorted by key: one moment of the store.
@@ -158,7 +158,7 @@ function Store:keys()
   return out
 end
 
---- How many objects there are.
+--- The number of objects.
 ---@return integer
 function Store:len()
   if self.informer.transform then return #self:list() end

@@ -241,7 +241,7 @@ function Stream:write(text)
   while from <= #text do from = from + session:write(text, from) end
 end
 
---- The other side reads the end of its standard input.
+--- Ends standard input for the other side.
 function Stream:close_stdin() session_of(self, "stream:close_stdin"):close_input() end
 
 --- The size of the terminal window, for tty streams.
@@ -249,7 +249,7 @@ function Stream:close_stdin() session_of(self, "stream:close_stdin"):close_input
 ---@param rows integer
 function Stream:resize(columns, rows) session_of(self, "stream:resize"):resize(columns, rows) end
 
---- Reads what is left, drops it, and returns the exit status.
+--- Reads and drops the rest of the output, and returns the exit status.
 ---@return integer code
 function Stream:wait()
   while self:read() do end -- luacheck: ignore 542
@@ -265,7 +265,7 @@ function Stream:protocol()
   return session:protocol()
 end
 
---- Ends it. A command whose stream is closed goes on or not as the container runtime decides.
+--- Closes the stream. The container runtime decides whether the command goes on.
 function Stream:close()
   if self.session then self.session:close() end
   self.session = nil
@@ -413,7 +413,7 @@ function Forward:address(port)
   return ("%s:%d"):format(self.host, found)
 end
 
---- Connections that are open now, connections so far, and why the last one that failed did.
+--- Open connections, all connections so far, and the reason of the last failed one.
 ---@return { open: integer, total: integer, failure: string? }
 function Forward:state()
   local open, total, why = 0, 0, nil

@@ -296,7 +296,7 @@ function M.start(opts)
   error(why, 0)
 end
 
---- Ends the controllers. `kubelua test` does it after each test.
+--- Stops the controllers and releases their server. `kubelua test` does it after each test.
 function T:stop()
   if not self.slot then return end
   running[self] = nil
@@ -355,7 +355,7 @@ function T:until_idle(limit)
   return self
 end
 
---- Moves the clock, from each moment at which something is due to the next, and settles at each.
+--- Moves the clock, stops at each moment when something is due, and settles there.
 ---@param duration kubelua.Duration
 ---@return kubelua.Testing
 function T:advance(duration)
@@ -503,7 +503,7 @@ function M.story(all)
   return table.concat(each_once(out), "\n")
 end
 
---- The controllers as they are: { name, state, message, runs, errors }.
+--- The present state of the controllers: { name, state, message, runs, errors }.
 ---@return {name: string, state: string, message: string?, runs: integer, errors: integer}[]
 function T:controllers() return live(self):controllers() end
 
@@ -602,14 +602,14 @@ function T:faults(rules)
   return add_faults(self, "t:faults", body)
 end
 
---- All rules are gone, and what they held back comes.
+--- Removes all rules; the events that they delayed arrive.
 ---@return kubelua.Testing
 function T:clear_faults()
   live(self):clear_faults()
   return self
 end
 
---- How many of the ordered failures did not happen yet.
+--- The number of failures of fail_next that have not happened yet.
 ---@return integer
 function T:faults_left() return select(2, live(self):faults()) end
 

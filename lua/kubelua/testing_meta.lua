@@ -10,13 +10,13 @@ error "testing_meta.lua is for editors; kubelua test defines these functions in 
 function describe(name, fn) end
 context, insulate, expose = describe, describe, describe
 
---- A test. Without a function it is one that is not written yet.
+--- A test. Without a function it is pending.
 ---@param name string
 ---@param fn fun()?
 function it(name, fn) end
 spec, test = it, it
 
---- A test that is not there yet; within a test: why it cannot be run here, and its end.
+--- A test that is not written yet. Within a test: ends it as pending, with the reason.
 ---@param name string
 ---@param fn fun()?
 function pending(name, fn) end
@@ -27,7 +27,7 @@ function before_each(fn) end
 ---@param fn fun()
 function after_each(fn) end
 
---- Once before the tests of a group.
+--- Runs once before the tests of a group.
 ---@param fn fun()
 function setup(fn) end
 lazy_setup, strict_setup = setup, setup
@@ -37,7 +37,7 @@ lazy_setup, strict_setup = setup, setup
 function teardown(fn) end
 lazy_teardown, strict_teardown = teardown, teardown
 
---- After this test, whatever happens in it.
+--- Runs after this test, whatever happens in it.
 ---@param fn fun()
 function finally(fn) end
 

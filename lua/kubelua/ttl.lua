@@ -29,7 +29,7 @@ local function key_of(self, what, x)
   return key
 end
 
---- An object, for its time from now on.
+--- Stores an object; its time to live starts now.
 ---@param o kubelua.view|kubelua.Object
 function Store:put(o)
   local value = core.is_view(o) and o or core.value(object.normalize(o, "store:put"), "the object")
@@ -46,7 +46,7 @@ function Store:get(key) return self.core:get(self.clock(), key_of(self, "store:g
 ---@return boolean
 function Store:delete(key) return self.core:delete(self.clock(), key_of(self, "store:delete", key)) end
 
---- What there is, that which expires first in front.
+--- All objects, ordered by their expiry, the next first.
 ---@return kubelua.view[]
 function Store:list() return self.core:list(self.clock()) end
 

@@ -25,7 +25,7 @@ error "typed_meta.lua is for editors; require the generated module instead"
 ---@field fieldsV1 table<string, any>
 ---@field subresource string?
 
---- Metadata as one writes it: every field may be left out.
+--- Metadata for writing: every field is optional.
 ---@class kubelua.MetadataApply
 ---@field name string?
 ---@field generateName string?        the server appends a word of its own
@@ -43,7 +43,7 @@ error "typed_meta.lua is for editors; require the generated module instead"
 ---@field managedFields kubelua.ManagedFields[]?
 ---@field selfLink string?
 
---- Metadata of an object that a server gave us.
+--- Metadata of an object that came from a server.
 ---@class kubelua.Metadata: kubelua.MetadataApply
 ---@field name string
 ---@field uid string

@@ -47,7 +47,7 @@ function kube.uint64(x) end
 ---@return T
 function kube.copy(x) end
 
---- A string that equal values share, for table keys.
+--- A string that is the same for equal values, for use as a table key.
 ---@param x any
 ---@return any
 function kube.id(x) end
@@ -91,7 +91,7 @@ function kube.base64_decode(text) end
 
 -- ---------------------------------------------------------------- errors
 
---- What the world did: raised by API calls, told apart by kube.try.
+--- An error of an API call. Calls raise it; kube.try returns it.
 ---@class kubelua.Error
 ---@field code integer?       HTTP status
 ---@field kind string         "not_found", "conflict", "already_exists", "forbidden", "throttled", "timeout", "unreachable", ...
@@ -137,7 +137,7 @@ function quantity:is_zero() end
 ---@param other kubelua.quantity|string|number
 ---@return -1|0|1
 function quantity:cmp(other) end
---- The text that Kubernetes would write.
+--- The quantity as Kubernetes writes it.
 ---@return string
 function quantity:canonical() end
 ---@return "DecimalSI"|"BinarySI"|"DecimalExponent"
@@ -224,11 +224,11 @@ function kube.format_time(x) end
 ---@class kubelua.selector
 local selector = {}
 
---- Whether labels (or the labels of an object) are selected.
+--- Whether the selector matches labels (or the labels of an object).
 ---@param labels table<string, string>|kubelua.view|nil
 ---@return boolean
 function selector:matches(labels) end
---- Whether it selects everything.
+--- Whether the selector matches everything.
 ---@return boolean
 function selector:is_empty() end
 
@@ -413,7 +413,7 @@ local verbs = {}
 ---@return true
 function verbs:evict(pod, name_or_opts, opts) end
 
---- Assigns a pod to a node, as a scheduler does.
+--- Binds a pod to a node, as a scheduler does.
 ---@param pod string|kubelua.Object|kubelua.view  or "ns/name"
 ---@param node string
 ---@param opts kubelua.BindOptions?
@@ -441,7 +441,7 @@ function verbs:get_scale(kind, ...) end
 ---@return string token, string expires
 function verbs:token(account, name_or_opts, opts) end
 
---- Sets the finalizers in a namespace's spec, none by default: then nothing holds it any more.
+--- Sets the finalizers in a namespace's spec, none by default, so that the namespace can be removed.
 ---@param namespace string|kubelua.Object|kubelua.view
 ---@param finalizers string[]?
 ---@param opts kubelua.FinalizeOptions?

@@ -405,7 +405,7 @@ function Request:list(kind, opts) return rawget(self, "ctx"):list(kind, opts) en
 ---@return fun(): kubelua.view?
 function Request:each(kind, opts) return rawget(self, "ctx"):each(kind, opts) end
 
---- A warning that the user reads, allowed or not.
+--- A warning for the user, whether the request is allowed or not.
 ---@param fmt string
 function Request:warn(fmt, ...)
   local warnings = rawget(self, "warnings")

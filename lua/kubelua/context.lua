@@ -450,7 +450,7 @@ end
 
 ---@alias kubelua.SecretPart string|number|kubelua.Secret
 
---- A text that a script can pass on but not read: tostring shows "***"; format puts it into `text` as the first %s.
+--- A text to pass on, not to read: tostring shows "***"; format puts it into `text` as the first %s.
 ---@class kubelua.Secret
 ---@field format fun(self: kubelua.Secret, text: string, ...: kubelua.SecretPart): kubelua.Secret
 

@@ -54,7 +54,7 @@ function Client:create_or_patch(o, fn)
   return upsert.create_or_patch(hands(self), "c:create_or_patch", o, fn)
 end
 
---- Waits until an object is as it should be, and returns it: c:wait_for("v1/Pod", "default/a", "Ready", {
+--- Waits until an object meets a condition, and returns it: c:wait_for("v1/Pod", "default/a", "Ready", {
 --- timeout = "1m" }). Conditions are "Ready", "Available=False", "status.phase=Running",
 --- "jsonpath={.status.phase}=Running", a path alone (it is there), "created", "deleted" (returns true), or
 --- a function of the object. Also (kind, namespace, name, condition, opts) and (object, condition, opts).
@@ -124,7 +124,7 @@ function Client:cordon(node) return drain.cordon(self, "c:cordon", node, true) e
 function Client:uncordon(node) return drain.cordon(self, "c:uncordon", node, false) end
 
 --- Cordons a node and evicts its pods, as kubectl drain does, and waits until they are gone. Returns the
---- pods that went. Pods that it may not delete are an error (kind "refused") before the first is evicted.
+--- evicted pods. Pods that it may not evict are an error (kind "refused") before the first eviction.
 ---@param node string|kubelua.view|kubelua.Object
 ---@param opts kubelua.DrainOptions?
 ---@return kubelua.view[]
@@ -155,7 +155,7 @@ end
 ---@class kubelua.Context
 local Context = {}
 
---- Makes an object be as a function wants it, as c:create_or_update does. A conflict runs the key again.
+--- Creates or updates an object by a function, as c:create_or_update does. A conflict runs the key again.
 ---@param o kubelua.Object|kubelua.view
 ---@param fn fun(draft: kubelua.draft)
 ---@return kubelua.view, "created"|"updated"|"unchanged"

@@ -236,8 +236,8 @@ local Informers = {}
 Informers.__index = Informers
 Informers.__name = "kubelua.Informers"
 
---- Informers of a client, shared within this factory. What the options say holds for each kind, unless
---- f:informer says otherwise.
+--- Informers of a client, shared within this factory. The options apply to each kind, unless f:informer
+--- overrides them.
 ---@param client kubelua.Client
 ---@param opts kubelua.InformersOptions?
 ---@return kubelua.Informers
@@ -292,7 +292,7 @@ local function full(self, kind)
   return (r.group ~= "" and r.group .. "/" or "") .. r.version .. "/" .. r.kind
 end
 
---- The informer of a kind: the same one for the same kind and options. It begins with f:start().
+--- The informer of a kind: the same one for the same kind and options. f:start() starts it.
 ---@param kind string
 ---@param opts kubelua.InformerOptions?
 ---@return kubelua.Informer
@@ -346,7 +346,7 @@ function Informers:trouble(informer, err)
   if self.opts.on_watch_error then self.opts.on_watch_error(informer.kind, err) end
 end
 
---- Starts the informers that have not started yet; call it again after asking for more.
+--- Starts the informers that have not started yet; call it again after further calls of f:informer.
 function Informers:start()
   open(self, "f:start")
   self.core:start()

@@ -199,8 +199,8 @@ local function safe_turn(self)
   error(count, 0)
 end
 
---- Runs what there is for the program's own thread: handlers of its informers, on_change. When there is
---- nothing it waits, `timeout` at most, for ever when absent. What a handler raises comes out here.
+--- Runs the pending work of the program's own thread: handlers of its informers, and on_change. If there is
+--- none, it waits for some, at most `timeout` (for ever when absent). Raises the errors of handlers.
 ---@param timeout kubelua.Duration?
 ---@return integer count  how much there was; 0 when the time is over
 function Manager:step(timeout)
@@ -255,9 +255,9 @@ function Manager:metrics() return self.core:metrics() end
 ---@return string? metrics, string? health
 function Manager:addresses() return self.core:addresses() end
 
---- Stops the controllers: no new keys, reconciles under way may finish within `grace`, leases are given back.
---- It waits for that, at most a few seconds longer than `grace`. What interrupts the program (^C) interrupts
---- the wait, too; the manager goes on stopping, and m:stop() waits on. Informers are the program's.
+--- Stops the controllers: no new keys run, running reconciles may finish within `grace`, and leases are given
+--- back. The call waits for that, at most a few seconds longer than `grace`. ^C interrupts only the wait: the
+--- manager goes on stopping, and another m:stop() waits again. The informers belong to the program and stay.
 function Manager:stop()
   self.stopped = true
   repeat until self.core:stop()

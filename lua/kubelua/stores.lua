@@ -173,8 +173,8 @@ local Indexer = setmetatable({}, { __index = Store })
 Indexer.__index = Indexer
 Indexer.__len = Store.len
 
---- Adds an index: by a path ("spec.nodeName"), or by a function that returns an object's values, or a list
---- of them. Objects that are there already are indexed, too. The index "namespace" is built in.
+--- Adds an index: by a path ("spec.nodeName"), or by a function that returns a value of an object or a list
+--- of values. It covers present objects, too. The index "namespace" is built in.
 ---@param name string
 ---@param by string|fun(o: kubelua.view): ...
 function Indexer:add_index(name, by)

@@ -432,9 +432,9 @@ end
 
 Forward.__close = Forward.close
 
---- Makes ports of a pod reachable here: c:port_forward("web-0", 80), { 80, 443 }, or "8080:80" to choose
---- the local port. Each connection that is made to them is carried on a connection of its own. Close what
---- it returns, or let it be collected.
+--- Forwards local ports to a pod: c:port_forward("web-0", 80), { 80, 443 }, or "8080:80" to choose the local
+--- port. Each connection to a local port has a connection of its own to the server. Close the result, or let
+--- it be collected.
 ---@param pod string|kubelua.Object|kubelua.view
 ---@param ports integer|string|(integer|string)[]
 ---@param opts { address: string? }?  where to listen, 127.0.0.1

@@ -50,8 +50,8 @@ local function lay(onto, over)
   end
 end
 
---- A table of one's own with the fields of all, the later over the earlier: objects field by field, lists and
---- scalars whole. kube.null takes a field away; nil is left out.
+--- A new table with the fields of all arguments; later ones override earlier ones: objects field by field,
+--- lists and scalars whole. kube.null removes a field; nil is skipped.
 ---@param ... table|kubelua.view|nil
 ---@return table
 function M.merge(...)
@@ -73,8 +73,8 @@ local HASH_LENGTH = 10
 -- Of the value as JSON: more than an object of the API server may be, and 0.5 s.
 local HASH_MOST = 4 * 1024 * 1024
 
---- Ten letters and digits, fit for names, that equal values share on every machine and for ever; other values
---- have others but for an accident. Not for secrets.
+--- A hash for use in names: ten letters and digits, the same for equal values on every machine and for ever.
+--- Other values almost certainly have another one. Not for secrets.
 ---@param x any
 ---@return string
 function M.hash(x)
@@ -105,8 +105,8 @@ local function at_path(what, values, path)
   return tostring(x)
 end
 
---- The text with each {{ a.b.1 }} replaced by what is at that path of `values`: nothing where it is absent,
---- JSON where it is an object or a list.
+--- The text with each {{ a.b.1 }} replaced by the value at that path of `values`: empty if absent, JSON
+--- for an object or a list.
 ---@param text string
 ---@param values table|kubelua.view
 ---@return string
@@ -139,7 +139,7 @@ end
 ---@field next fun(self: kubelua.Cron, after: kubelua.time|string|number): kubelua.time        after then
 ---@field previous fun(self: kubelua.Cron, before: kubelua.time|string|number): kubelua.time   before then
 
---- The times of a schedule, "30 3 * * mon-fri" or "@daily", in UTC; as `cron` of a controller has them:
+--- A schedule such as "30 3 * * mon-fri" or "@daily", in UTC, as in `cron` of a controller:
 --- kube.cron("@hourly"):next(ctx:now()).
 ---@param schedule string
 ---@return kubelua.Cron

@@ -338,8 +338,8 @@ local function live(self)
   return self.stage or core.blame "this test has been stopped"
 end
 
---- Lets keys run until none is ready and everything has been heard of. Time stands: what asked for a later
---- moment, and what failed, waits.
+--- Runs keys until none is ready and all events have arrived. Time stands still, so failed keys and timers
+--- wait.
 ---@return kubelua.Testing
 function T:settle()
   live(self):settle()
@@ -509,8 +509,8 @@ function T:controllers() return live(self):controllers() end
 
 -- ---------------------------------------------------------------- faults
 
---- What a script counted (kube.counter, kube.gauge, kube.histogram) with these labels: the value, and of a
---- histogram the sum and how often it observed; nil when nothing was counted so.
+--- The value of a script's metric (kube.counter, kube.gauge, kube.histogram) with these labels; for a
+--- histogram the sum and the number of observations; nil if there is none.
 ---@param name string
 ---@param labels? table<string, string|number|boolean>
 ---@return number? value
@@ -573,9 +573,9 @@ function T:fail_next(failure)
   return add_faults(self, "t:fail_next", rule)
 end
 
---- Rules by which the server fails, stalls and lies to controllers, one or a list, with a `seed`:
---- t:faults { seed = 7, { verb = "update", error = "conflict", probability = 0.3 } }. They count beside those
---- that are there, until t:clear_faults(). Without an argument: the rules, each with its `hits`.
+--- Adds rules by which the server fails, stalls and lies to controllers, one or a list, with a `seed`:
+--- t:faults { seed = 7, { verb = "update", error = "conflict", probability = 0.3 } }. They apply beside
+--- earlier rules, until t:clear_faults(). Without an argument: returns the rules, each with its `hits`.
 ---@param rules? kubelua.TestingFault|kubelua.TestingFault[]|{seed: integer?}
 ---@return kubelua.Testing|kubelua.TestingFault[]
 function T:faults(rules)
@@ -650,8 +650,8 @@ for _, name in ipairs(WRITES) do
   end
 end
 
---- The same test, whose calls another user makes: t:as("jane", "developers"):create { ... }. The server
---- writes who asks into CertificateSigningRequests, and webhooks see it.
+--- The same test with another user for its calls: t:as("jane", "developers"):create { ... }. The server keeps
+--- the user in CertificateSigningRequests, and webhooks see the user.
 ---@param user string
 ---@param ... string the user's groups; none: system:authenticated alone
 ---@return kubelua.Testing

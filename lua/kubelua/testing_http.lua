@@ -196,8 +196,8 @@ end
 
 -- ---------------------------------------------------------------- for tests
 
---- What is answered to a method ("*": to each) at a URL, in which {name} and * stand for what has no "/" and
---- ** for anything. Of several that fit the one that was said last counts.
+--- Sets the answer for a method ("*": any) at a URL, in which {name} and * match text without "/", and **
+--- matches anything. If several match, the last one set wins.
 ---@param method string
 ---@param pattern string
 ---@param answer kubelua.TestingAnswer
@@ -209,7 +209,7 @@ function Web:on(method, pattern, answer)
   return self
 end
 
---- The requests so far, in their order: all, of a method, or those that a pattern fits, too.
+--- The requests so far, in order: all of them, those of a method, or those whose URL matches a pattern.
 ---@param method string?
 ---@param pattern string?
 ---@return kubelua.TestingRequest[]
@@ -230,7 +230,7 @@ function Web:forget()
   return self
 end
 
---- Answers for ctx.http, for `http` of kube.testing.start; a table may say them at once:
+--- Answers for ctx.http, for `http` of kube.testing.start; a table may give several at once:
 --- { ["GET https://dns.example.com/v1/records/{host}"] = { status = 404 } }
 ---@param answers table<string, kubelua.TestingAnswer>?
 ---@return kubelua.TestingHttp

@@ -232,7 +232,7 @@ function selector:matches(labels) end
 ---@return boolean
 function selector:is_empty() end
 
---- A label selector of its text, or of a metav1.LabelSelector. nil selects nothing.
+--- A label selector from its text or from a metav1.LabelSelector. nil selects nothing.
 ---@param x string|table|kubelua.view|nil
 ---@return kubelua.selector
 function kube.selector(x) end
@@ -404,8 +404,8 @@ function kube.selector(x) end
 ---@class kubelua.Verbs
 local verbs = {}
 
---- Evicts a pod: asks its disruption budget, then deletes it. That it is absent is success; a budget
---- without room raises code 429 whose details.causes name it. evict(pod, opts), evict("ns/name", opts),
+--- Evicts a pod: the server checks its disruption budget, then deletes it. An absent pod is success. If the
+--- budget refuses, the error has code 429, with details.causes. evict(pod, opts), evict("ns/name", opts),
 --- evict("ns", "name", opts)
 ---@param pod string|kubelua.Object|kubelua.view
 ---@param name_or_opts string|kubelua.DeleteOptions|nil

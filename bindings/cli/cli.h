@@ -75,7 +75,7 @@ void cli_help_all(FILE *to, const char *format);
 /* complete.c: prints what argv's last word could become; see there. */
 void cli_complete(const cli_command *c, const cli_option *options, int argc, char **argv);
 void cli_complete_commands(const char *begin);
-/* Text that scripts, servers or files have a part in; a terminal does not obey it. */
+/* Prints text that may come from scripts, servers or files; control characters are escaped. */
 void cli_print(FILE *to, const char *text);
 /* "kubelua run: message" on stderr; returns `code`. */
 int cli_fail(int code, const char *command, const char *fmt, ...) KL_PRINTF(3, 4);

@@ -27,7 +27,7 @@ int lkl_isolate_child(void);
  * of a script still runs once in this process, under the budgets of loading, for its specs are read here. */
 void lkl_isolate_all(void);
 /* For a loaded program: opens its states as processes from now on, where its specs or lkl_isolate_all require
- * it. KL_EINVAL: they do, but this process cannot. */
+ * it. KL_EINVAL: isolation is required, but this process cannot isolate scripts. */
 KL_NODISCARD kl_status lkl_isolate_apply(kl_program *p, kl_err *err);
 /* The process in which a state of such a program is, for specs; 0: none. */
 pid_t lkl_isolate_pid(void *state);

@@ -225,7 +225,7 @@ kl_path *lkl__path(lua_State *L, int idx);
 /* Pushes "file:line: " of the innermost caller that is not the library's own Lua. */
 void lkl__where(lua_State *L);
 void lkl__where_from(lua_State *L, int level); /* not above that level */
-/* The calls that led here, without those inside the library: they are nobody's but ours. The caller frees. */
+/* The calls that led here, without those inside the library. The caller frees. */
 char *lkl__traceback(lua_State *L);
 /* the same as "file:line", without touching Lua's memory; false: nowhere */
 bool lkl__place(lua_State *L, int level, char *out, size_t size);

@@ -42,8 +42,8 @@ typedef struct lkl_state {
 KL_NODISCARD kl_status lkl_state_new(
     lkl_bundle *bundle, lua_CFunction describe, void *arg, lkl_state **out, kl_err *err);
 void lkl_state_free(lkl_state *s);
-/* Processor time that each load may use from now on, in place of 2 s: for who loads scripts that are made to
- * use all of it, by the thousand. Any thread. */
+/* Sets the processor time that each later load may use, instead of 2 s: for programs that load thousands of
+ * scripts made to use all of it. Any thread. */
 void lkl_state_set_load_max(kl_time cpu);
 lkl_state *lkl_state_of(lua_State *L);
 /* Pushes a function of lua/kubelua/script.lua, or the list of controllers that the script returned. */

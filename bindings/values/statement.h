@@ -1,7 +1,7 @@
 /* statement.h - finds the reads that produced the table of an assignment, from the compiled function. Owner
  * thread of the state; nothing here raises.
  *
- * A draft cannot do without it. An absent field must read as nil, or `n.status.x or 0` would not mean what it
+ * Drafts need this. An absent field must read as nil, or `n.status.x or 0` would not mean what it
  * means elsewhere in Lua; so no object can record which field was read. The order of reads and assignments
  * alone is ambiguous in the two commonest forms of writing a status:
  *
@@ -9,7 +9,7 @@
  *                    y = g() }
  *
  * The first assigns on another line than it read, the second reads another absent field in between. Without
- * the compiled function both would be refused; they are where its format is not that of Lua 5.4. */
+ * the compiled function both would be refused, as they are if its format is not that of Lua 5.4. */
 #ifndef LKL_STATEMENT_H
 #define LKL_STATEMENT_H
 

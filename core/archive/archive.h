@@ -50,9 +50,9 @@ KL_NODISCARD kl_status kl_archive_resources(
 /* --- under the owner's lock --------------------------------------------------------------------- */
 /* Queues a change; copies the strings, refers to the values. Never waits. */
 void kl_archive_add(kl_archive *a, const kl_archive_item *change);
-/* Calls done once, when all that was added so far is on disk, or was handed back (`failure`, borrowed, says
- * why). done runs on the archive's thread, without locks. Returns true, and never calls done, when all is on
- * disk already.
+/* Calls done once, when all changes added so far are on disk (`failure` NULL), or were handed back
+ * (`failure`, borrowed, says why). done runs on the archive's thread, without locks. Returns true, and never
+ * calls done, when all is on disk already.
  */
 typedef void kl_archive_done(void *arg, const char *failure);
 bool kl_archive_when(kl_archive *a, kl_archive_done *done, void *arg);

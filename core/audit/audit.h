@@ -1,8 +1,8 @@
 /* audit.h - the audit log of a server: one audit.k8s.io/v1 Event per line of JSON.
  *
- *   attend: RequestReceived --> what is found out on the way --> answered --> ended: ResponseComplete
+ *   attend: RequestReceived --> user, decision, object are added --> answered --> ended: ResponseComplete
  *                                      watches: ResponseStarted when the answer begins
- *                                      nobody knows who asks: ResponseStarted alone
+ *                                      unauthenticated requests: ResponseStarted alone
  *
  * A record belongs to its request (kl_httpd_attend) and ends with it. Functions of a record accept NULL: that
  * request is not logged. A record is used on its request's thread; kl_audit on any thread. */

@@ -14,9 +14,9 @@ KL_NODISCARD kl_status kl__oidc_check(const kl_config *config, kl_err *err);
 /* `config` is borrowed; `http` carries the requests to the issuer. */
 kl__oidc *kl__oidc_new(const kl_config *config, kl_clock *clock, kl_http *http);
 void kl__oidc_free(kl__oidc *o); /* NULL is fine */
-/* The id token, and the wall time until which it may be used; caller frees. Refreshed when it is about to
- * expire, or `refused`. One thread at a time. KL_EAUTH names the issuer; tokens and secrets are in no
- * message. KL_ECANCELLED when stopped. */
+/* The id token, and the wall time until which it may be used; caller frees. It is refreshed when it is about
+ * to expire, or when the server `refused` it. One thread at a time. KL_EAUTH names the issuer; tokens and
+ * secrets are in no message. KL_ECANCELLED when stopped. */
 KL_NODISCARD kl_status kl__oidc_token(kl__oidc *o, bool refused, char **token, kl_time *until, kl_err *err);
 /* any thread: the running call and all later ones end with KL_ECANCELLED */
 void kl__oidc_stop(kl__oidc *o);

@@ -10,8 +10,7 @@
 typedef struct kl_certdir kl_certdir;
 
 /* Reads the pair before it returns; an unusable one is an error that names the files. `what` is for the log:
- * "metrics". `read` is called for each pair that was read, or could not be: here, and later on the watcher's
- * thread. */
+ * "metrics". `read` is called after each attempt to read: here, and later on the watcher's thread. */
 KL_NODISCARD kl_status kl_certdir_start(const char *dir, const char *what, kl_keyring *ring,
     void (*read)(void *arg, bool good), void *arg, kl_certdir **out, kl_err *err);
 void kl_certdir_stop(kl_certdir *c); /* joins; before the keyring goes. NULL is fine */

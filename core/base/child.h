@@ -37,7 +37,7 @@ void kl_child_free(kl_child *c); /* no run may be going on */
  * KL_ECANCELLED (by kl_child_stop): it was killed. KL_OK whatever its exit status was. *out is filled on
  * KL_OK and finished by us otherwise, but for out->err, which is the caller's in every case. */
 KL_NODISCARD kl_status kl_child_run(kl_child *c, const kl_child_order *o, kl_child_result *out, kl_err *err);
-/* any thread: the run that goes on, and all later ones, end with KL_ECANCELLED */
+/* any thread: the current run and all later ones end with KL_ECANCELLED */
 void kl_child_stop(kl_child *c);
 bool kl_child_terminal(void); /* our stdin is a terminal */
 
@@ -46,8 +46,8 @@ bool kl_child_terminal(void); /* our stdin is a terminal */
  * the sanitizers' reports. KL_EIO: it cannot be started. Any thread; the caller ends it with kl_child_end. */
 KL_NODISCARD kl_status kl_child_talk(
     const char *program, const char *const *argv, int *fd, pid_t *pid, kl_err *err);
-/* Kills what still lives of it and waits for its end: how it ended by itself, as waitpid says it; *status
- * is SIGKILL where that was our doing, and -1 where somebody else reaped it. Closes fd. */
+/* Kills what still runs of it, waits for its end and closes fd. *status: as waitpid reports it; SIGKILL when
+ * we killed it; -1 when somebody else reaped it. */
 void kl_child_end(int fd, pid_t pid, int *status);
 
 #endif

@@ -29,8 +29,8 @@ kl_time kl_clock_now(kl_clock *c);  /* CLOCK_MONOTONIC */
 kl_time kl_clock_boot(kl_clock *c); /* CLOCK_BOOTTIME */
 kl_time kl_clock_wall(kl_clock *c); /* CLOCK_REALTIME */
 kl_time kl_clock_thread_cpu(void);  /* CPU time of the calling thread */
-/* ... of another one, by its kl_thread_self(); 0 when it is gone */
+/* CPU time of another thread, by its kl_thread_self(); 0 when it is gone */
 kl_time kl_clock_cpu_of(uint64_t thread);
-kl_time kl_clock_cpu_of_process(pid_t pid); /* ... of all threads of a process; 0 when it is gone */
+kl_time kl_clock_cpu_of_process(pid_t pid); /* of all its threads; 0 when it is gone */
 
 #endif

@@ -1,4 +1,4 @@
-/* cron.h - "30 3 * * mon-fri": when something happens again and again, in UTC. Pure; immutable after
+/* cron.h - "30 3 * * mon-fri": times of a repeating schedule, in UTC. Pure; immutable after
  * parsing; any thread.
  *
  * Five fields: minute, hour, day of the month, month, day of the week. Each is a star, or a list of
@@ -19,9 +19,9 @@ typedef struct kl_cron {
     bool any_day, any_weekday;              /* a plain star is in it */
 } kl_cron;
 
-/* KL_ESYNTAX names the field. What never comes (30 February) is an error, too. */
+/* KL_ESYNTAX names the field. A date that never comes (30 February) is an error, too. */
 KL_NODISCARD kl_status kl_cron_parse(const char *text, kl_cron *out, kl_err *err);
-/* The first such time after `after`; both in seconds since 1970. */
+/* The first scheduled time after `after`; both in seconds since 1970. */
 int64_t kl_cron_next(const kl_cron *c, int64_t after);
 /* The last one before `before`. */
 int64_t kl_cron_previous(const kl_cron *c, int64_t before);

@@ -11,8 +11,8 @@
 
 #define KL_EPOCH_PLACES 128 /* each a cache line of its own */
 
-/* Any thread. Pins may nest. What is loaded from an atomic pointer (seq_cst) after pin stays until unpin.
- * No call that may wait between the two: nothing is freed meanwhile. */
+/* Any thread. Pins may nest. What is loaded from an atomic pointer (seq_cst) after pin stays until unpin. Do
+ * not wait between the two: a pin keeps all memory from being freed. */
 unsigned kl_epoch_pin(void);
 void kl_epoch_unpin(unsigned place);
 

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 
-/* Appends the file's bytes to `out`, whose ceiling is the most that `what` ("a script") may have.
+/* Appends the file's bytes to `out`, whose ceiling is the largest allowed size of `what` ("a script").
  * KL_ENOTFOUND: there is no such file; KL_EINVAL: it is not a regular file; KL_ETOOBIG; KL_EIO: errno's
  * words. The message begins with the path. */
 KL_NODISCARD kl_status kl_file_read(const char *path, const char *what, kl_buf *out, kl_err *err);

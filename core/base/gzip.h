@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 
-/* Adds them to `out`, packed with the least effort; out's ceiling holds: KL_ETOOBIG. */
+/* Adds the bytes to `out`, compressed at the fastest level. KL_ETOOBIG above out's ceiling. */
 KL_NODISCARD kl_status kl_gzip(const void *data, size_t n, kl_buf *out);
 
 #endif

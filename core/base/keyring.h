@@ -18,12 +18,12 @@ void kl_keyring_free(kl_keyring *k); /* after the servers that use it; NULL is f
 KL_NODISCARD kl_status kl_keyring_set(kl_keyring *k, const char *cert, const char *key, kl_err *err);
 bool kl_keyring_empty(kl_keyring *k);
 
-/* Clients are asked for certificates of these authorities (PEM); they may have none. Before the first pair.
+/* Asks clients for certificates of these authorities (PEM); a client may have none. Before the first pair.
  */
 KL_NODISCARD kl_status kl_keyring_ask(kl_keyring *k, const char *authorities, kl_err *err);
 
 /* For httpd.c, after the handshake: whose certificate the client of a session (gnutls_session_t) has shown.
- * CN and the O's with commas between are the caller's to free; set for KL_PEER_GOOD alone. */
+ * For KL_PEER_GOOD only it sets the CN and the Os, joined by commas; the caller frees them. */
 typedef enum kl_peer { KL_PEER_NONE, KL_PEER_GOOD, KL_PEER_BAD } kl_peer;
 kl_peer kl_keyring_peer(void *session, char **cn, char **organizations);
 /* For httpd.c. Shows the present pair to a TLS session (gnutls_session_t) that has not begun its

@@ -2,9 +2,9 @@
  *
  *   kl_warn("watch ended", "resource=%s rv=%s", r, rv);
  *
- * Lines of a thread that works for one of several clusters (kl_thread_badge) begin with cluster=... The
- * library never prints: without a sink records are dropped. Any thread; the sink is called under one lock
- * and must not log. */
+ * Lines of a thread with a badge (kl_thread_badge: it works for one of several clusters) begin with
+ * cluster=... The library never prints: without a sink records are dropped. Any thread; the sink is called
+ * under one lock and must not log. */
 #ifndef KL_BASE_LOG_H
 #define KL_BASE_LOG_H
 
@@ -22,10 +22,10 @@ void kl_log_set_level(kl_log_level level);
 bool kl_log_enabled(kl_log_level level);
 /* debug info warn error off */
 KL_NODISCARD kl_status kl_log_level_parse(const char *name, kl_log_level *out, kl_err *err);
-/* Longer messages are cut, and say how long they were; so are texts that scripts raise. */
+/* Longer messages are cut and end with their full length; so are texts that scripts raise. */
 #define KL_LOG_MESSAGE_MAX 8192
-/* `text` within KL_LOG_MESSAGE_MAX bytes and some words, cut between two characters; NULL when it is as it
- * stands. The caller kl_free()s. */
+/* `text` cut between two characters to KL_LOG_MESSAGE_MAX bytes and a note of its length; NULL when it is
+ * short enough. The caller kl_free()s. */
 char *kl_log_cut(const char *text);
 void kl_log(kl_log_level level, const char *message, const char *fmt, ...) KL_PRINTF(3, 4);
 /* Inside a sink: the format of the record's fields, which tells numbers from texts that look like them.
@@ -34,12 +34,12 @@ const char *kl_log_record_format(void);
 /* Whether the sink is for machines, so that records should be complete. False by default. */
 void kl_log_set_detailed(bool yes);
 bool kl_log_detailed(void);
-/* The same with fields that are text already, and a format that tells their types: "a=%d b=%s c=%B" (a
+/* As kl_log, with fields that are text already, and a format that tells their types: "a=%d b=%s c=%B" (a
  * boolean). */
 void kl_log_text(kl_log_level level, const char *message, const char *format, const char *fields);
 /* A sink that writes `2026-01-02T15:04:05.000Z INFO message k=v` lines to FILE* arg (stderr when NULL). One
  * record is one line, and below it at most a traceback, whose lines are indented: control characters in the
- * message and the fields are escaped. It is one write(2), so that nobody reads half of it. */
+ * message and the fields are escaped. A record is one write(2), so that nobody reads half of it. */
 kl_log_sink kl_log_file_sink;
 /* The same in lines of JSON: {"ts":"2026-01-02T15:04:05.000Z","level":"info","msg":"message","k":"v"}. A
  * line is valid JSON, whatever is in it; a traceback is in "stacktrace". */

@@ -18,15 +18,15 @@ void kl_loop_start(kl_loop *l);
 void kl_loop_free(kl_loop *l); /* not from the loop itself */
 bool kl_loop_on_thread(const kl_loop *l);
 void kl_loop_post(kl_loop *l, void (*fn)(void *arg), void *arg);
-/* Posts of one line run in their order. Lines take turns by the time that their functions have used: a slow
- * line lets the others go first. A post without a line waits for at most one function of a line. Where no
- * time passes, all run in the order in which they were posted. A line must be empty when it is freed, and
- * must not outlive its loop. */
+/* A line is a queue of posts that run in their order. The line whose functions have used the least time goes
+ * next, so a slow line delays itself first. A post without a line waits for at most one function of a line.
+ * While a fake clock stands still, all run in the order of their posts. A line must be empty when it is
+ * freed, and must not outlive its loop. */
 typedef struct kl_loop_line kl_loop_line;
 kl_loop_line *kl_loop_line_new(void);
 void kl_loop_line_free(kl_loop_line *line);
 void kl_loop_post_in(kl_loop *l, kl_loop_line *line, void (*fn)(void *arg), void *arg);
-size_t kl_loop_line_waiting(kl_loop *l, const kl_loop_line *line); /* not begun. Any thread */
+size_t kl_loop_line_waiting(kl_loop *l, const kl_loop_line *line); /* posts that have not begun; any thread */
 uint64_t kl_loop_timer(kl_loop *l, kl_time after, void (*fn)(void *arg), void *arg);
 /* on the loop's thread: fn is not called after this */
 void kl_loop_timer_cancel(kl_loop *l, uint64_t id);
@@ -38,8 +38,8 @@ void kl_loop_call(kl_loop *l, void (*fn)(void *arg), void *arg);
 bool kl_loop_call_within(kl_loop *l, void (*fn)(void *arg), void *arg, kl_time within);
 /* A fake clock was moved: check the timers again. Any thread. */
 void kl_loop_wake(kl_loop *l);
-/* When it will do something: INT64_MIN while something is posted, else the time of the next timer, or
- * KL_NEVER. Any thread. */
+/* When the loop has work: INT64_MIN while something is posted, else the time of the next timer, or KL_NEVER.
+ * Any thread. */
 kl_time kl_loop_next(kl_loop *l);
 /* Runs all that is due; the time of the next timer, or KL_NEVER. For loops without a thread. */
 kl_time kl_loop_step(kl_loop *l);

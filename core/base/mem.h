@@ -27,8 +27,8 @@ void kl_mem_set_hook(kl_mem_hook *hook);
 void kl_mem_die(const char *what) __attribute__((noreturn));
 
 /* For a program whose start is over: gives back free heap, and pages of code and constant data that only
- * loading and initialising read; those that are used again come back from the page cache, with a minor
- * fault each. Any thread; takes about a millisecond. A library does not do this to its host. */
+ * startup used; a page that is used again comes back from the page cache, with a minor fault. Any thread;
+ * takes about a millisecond. A library does not do this to its host. */
 void kl_mem_settle(void);
 
 #endif

@@ -6,8 +6,8 @@
 
 typedef struct kl_packed {
     const unsigned char *gz;
-    size_t len;   /* of them */
-    size_t plain; /* of the text */
+    size_t len;   /* bytes at gz */
+    size_t plain; /* bytes of the text */
 } kl_packed;
 
 /* The text, with a NUL behind it; the caller frees it. */

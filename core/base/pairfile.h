@@ -6,8 +6,8 @@
  * The pair is the certificates, then the key; readable by its owner alone.
  *
  * A pair is written and synced under a name of its own before the link is moved, so whoever opens the link
- * sees one whole pair. A link NAME-updated.pem without the other is a move that a crash cut short; reading
- * ends it. The pair before is removed. One writer per name; readers whenever they like. */
+ * sees one whole pair. A link NAME-updated.pem alone is a move that a crash interrupted; the next read
+ * completes it. The previous pair is removed. One writer per name; readers whenever they like. */
 #ifndef KL_BASE_PAIRFILE_H
 #define KL_BASE_PAIRFILE_H
 

@@ -1,9 +1,9 @@
 /* pattern.h - Lua's patterns, as the manual of Lua 5.4 defines them, by a matcher that counts its steps
  * and can be stopped.
  *
- * A pattern becomes a row of nodes once, in memory of the caller's; a match walks them without recursion. A
- * mistake in a pattern is reported when a match reaches it, with stock Lua's message, and never before: so
- * does stock Lua. Pure, but for `spend`; one match at a time for each pattern. */
+ * A pattern becomes a row of nodes once, in memory of the caller's; a match walks them without recursion. As
+ * in stock Lua, a mistake in a pattern is reported only when a match reaches it, and with the same message.
+ * Pure, but for `spend`; one match at a time for each pattern. */
 #ifndef KL_BASE_PATTERN_H
 #define KL_BASE_PATTERN_H
 
@@ -15,10 +15,10 @@ typedef struct kl_pattern kl_pattern;
 /* How many bytes kl_pattern_init needs for a text. */
 size_t kl_pattern_size(const char *text, size_t n);
 /* Makes the pattern in memory that is aligned as malloc's, or returns NULL when there is no room in it;
- * the text is not needed any more. `anchors`: a ^ at its beginning holds the match to where it begins,
- * else it is a character like others, as in string.gmatch. There is nothing to free. */
+ * the text is not needed any more. `anchors`: a ^ at its beginning anchors the match; false: it is a
+ * character like others, as in string.gmatch. There is nothing to free. */
 kl_pattern *kl_pattern_init(void *memory, size_t room, const char *text, size_t n, bool anchors);
-/* It matches where it begins or nowhere. */
+/* The pattern is anchored: kl_pattern_search tries one place only. */
 bool kl_pattern_anchored(const kl_pattern *p);
 /* Whether a text means itself as a pattern. */
 bool kl_pattern_plain(const char *text, size_t n);
@@ -32,12 +32,12 @@ typedef struct kl_capture {
     ptrdiff_t len;
 } kl_capture;
 
-/* One subject, and what became of the last match. */
+/* One subject, and the result of its last match. */
 typedef struct kl_matching {
     const char *begin, *end;                /* the subject; end is readable and 0 */
     void (*spend)(void *arg, size_t steps); /* called every few thousand steps; may leave by longjmp */
     void *arg;
-    size_t steps;                         /* since then */
+    size_t steps;                         /* since the last spend */
     const char *from;                     /* where the last match begins */
     char error[64];                       /* what is wrong with the pattern, or empty */
     kl_capture captures[KL_CAPTURES_MAX]; /* of the last match: kl_pattern_captures of them */

@@ -22,7 +22,7 @@ typedef struct kl_ready {
 
 kl_poller *kl_poller_new(void); /* NULL: no file descriptors left */
 void kl_poller_free(kl_poller *p);
-/* What to report of fd from now on; 0: nothing. */
+/* Which readiness of fd (KL_POLL_*) to report from now on; 0: none. */
 void kl_poller_watch(kl_poller *p, int fd, int what);
 /* before fd is closed: its number may be another's in a moment */
 void kl_poller_closing(kl_poller *p, int fd);

@@ -30,8 +30,8 @@ bool kl_regex_find(const kl_regex *r, const char *text, size_t n, size_t from, s
 }
 #else
 #include <stdatomic.h>
-/* The regex of `slot`, which is NULL before the first call: compiled when it is first asked for, freed by the
- * slot's owner. NULL for a pattern that is refused. Any thread. */
+/* The regex in `slot`, compiled on the first call; the slot is NULL before. The slot's owner frees it. NULL
+ * when Go refuses the pattern. Any thread. */
 const kl_regex *kl_regex_once(_Atomic(kl_regex *) *slot, const char *pattern, size_t n);
 #endif
 

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/* Of the whole of data in one piece; `out` is the caller's. */
+/* The digest of n bytes into the caller's `out`. */
 void kl_sha1(const void *data, size_t n, unsigned char out[20]);
 
 #endif

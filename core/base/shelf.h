@@ -16,9 +16,9 @@ kl_shelf *kl_shelf_new(const char *dir);
 void kl_shelf_free(kl_shelf *s);
 const char *kl_shelf_dir(const kl_shelf *s); /* NULL: it holds nothing */
 
-/* The bytes put under `name`, and the tag they had (caller frees; NULL allowed). *age: wall time since it
- * was put or touched, 0 for a file of the future. Names may hold "/"; anything but letters, digits, ".",
- * "-", "_" is spelled %XX. */
+/* The bytes stored under `name`, and their tag (caller frees; NULL allowed). *age: wall time since the last
+ * put or touch, 0 when that is in the future. Names may hold "/"; anything but letters, digits, ".", "-", "_"
+ * is spelled %XX. */
 bool kl_shelf_get(const kl_shelf *s, const char *name, kl_time wall, kl_buf *bytes, char **tag, kl_time *age);
 /* False when it could not be stored; logged once, at debug. */
 bool kl_shelf_put(kl_shelf *s, const char *name, kl_time wall, const char *tag, const void *bytes, size_t n);

@@ -40,7 +40,7 @@ typedef struct kl__lock_id {
 #define KL__LOCK_ID(rank) KL__LOCK_ID_OF(rank, __FILE__, __LINE__)
 #define KL__MUTEX_VALUE(rank) PTHREAD_MUTEX_INITIALIZER, KL__LOCK_ID(rank)
 #define KL__SPIN_VALUE(rank) 0, KL__LOCK_ID(rank)
-/* Of the calling thread: it is about to take a lock, and lets one go; of all locks it holds only this one. */
+/* The calling thread is about to take `lock`; releases it; must hold no other lock than it. */
 void kl__lock_wanted(const void *lock, const kl__lock_id *id);
 void kl__lock_dropped(const void *lock);
 void kl__locks_only(const void *lock, const char *what);
@@ -83,8 +83,8 @@ void kl_mutex_fini(kl_mutex *m);
 void kl_lock(kl_mutex *m) KL_ACQUIRE(*m);
 void kl_unlock(kl_mutex *m) KL_RELEASE(*m);
 
-/* A one-word lock around what takes a microsecond and waits for nothing: no I/O, no other lock but the
- * allocator's (the queue makes an item under its lock). Zero is unlocked. A waiter spins, then yields. */
+/* A one-word lock for sections of a microsecond that never wait: no I/O, no other lock but the allocator's
+ * (the queue makes an item under its lock). Zero is unlocked. A waiter spins, then yields. */
 typedef struct KL_CAPABILITY kl_spin {
     _Atomic uint32_t held;
 #ifdef KL_DEBUG
@@ -110,7 +110,7 @@ KL_UNCHECKED static inline void kl_spin_unlock(kl_spin *s)
     atomic_store_explicit(&s->held, 0, memory_order_release);
 }
 
-/* The same. Whoever waits looks at its condition again afterwards: wake-ups may be spurious. */
+/* Storage belongs to the caller. Wake-ups may be spurious: a waiter checks its condition again. */
 void kl_cond_init(kl_cond *c);
 void kl_cond_fini(kl_cond *c);
 void kl_cond_signal(kl_cond *c);
@@ -125,16 +125,16 @@ bool kl_cond_wait_until(kl_cond *c, kl_mutex *m, kl_time deadline) KL_REQUIRES(*
  *   owner: look = kl_bell_look(b); take the news; kl_bell_wait(b, look, deadline)      others: leave news;
  * kl_bell_ring(b)
  *
- * No ring after the look is missed. Ringing is a system call only when the owner sleeps; there is no mutex
- * to wake into. */
+ * The owner misses no ring after its look. A ring is a system call only while the owner sleeps, and takes no
+ * mutex. */
 typedef struct kl_bell {
     atomic_uint rung;
     atomic_bool asleep;
 } kl_bell;
 void kl_bell_init(kl_bell *b);
 unsigned kl_bell_look(kl_bell *b); /* owner */
-/* Owner: sleeps until it is rung, or was since `look`, or until `deadline` (KL_NEVER: for ever). May wake
- * for nothing. */
+/* Owner: returns after a ring since `look`, or at `deadline` (KL_NEVER: for ever). Spurious returns are
+ * possible. */
 void kl_bell_wait(kl_bell *b, unsigned look, kl_time deadline);
 void kl_bell_ring(kl_bell *b); /* any thread; b must not go away meanwhile */
 
@@ -142,10 +142,10 @@ void kl_bell_ring(kl_bell *b); /* any thread; b must not go away meanwhile */
  * hook. */
 kl_thread *kl_thread_start(const char *name, void (*fn)(void *arg), void *arg);
 /* The cluster that this thread works for, in a process that works for several: its log lines begin with it.
- * Threads that it starts inherit it. Borrowed: outlives them all; NULL: nothing to tell. */
+ * Threads that it starts inherit it. `text` is borrowed and outlives all these threads; NULL: no badge. */
 void kl_thread_set_badge(const char *text);
 const char *kl_thread_badge(void);
-/* The same for a thread that nobody joins: it ends alone, or with the process. */
+/* As kl_thread_start, for a thread that nobody joins: it ends by itself, or with the process. */
 void kl_thread_start_alone(const char *name, void (*fn)(void *arg), void *arg);
 void kl_thread_join(kl_thread *t); /* waits for the end and frees t; NULL is fine */
 /* Threads that a library starts for us inherit the starter's signal mask: block around the call, then
@@ -156,7 +156,7 @@ typedef struct kl_signal_mask {
 void kl_signals_block(kl_signal_mask *old);
 void kl_signals_restore(const kl_signal_mask *old);
 void kl_signal_unblock(int signo); /* on the calling thread */
-/* to the thread of that kl_thread_self(); nothing when it is gone */
+/* signals the thread with that kl_thread_self(); does nothing when it is gone */
 void kl_thread_signal(uint64_t thread, int signo);
 /* a number that is unique among living threads, for owner asserts */
 uint64_t kl_thread_self(void);

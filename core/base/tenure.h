@@ -1,8 +1,8 @@
 /* tenure.h - until when this process may act as leader, and the term in which a piece of work began.
  *
  * One thread writes a tenure: it wins, renews and loses it. All threads read it. It counts its terms, so that
- * work begun in one does not act in the next. Time is boottime, which counts through suspend. Any thread but
- * for begin, extend and end. */
+ * work begun in one term does not act in the next. Time is boottime, which counts through suspend. Any thread
+ * but for begin, extend and end. */
 #ifndef KL_BASE_TENURE_H
 #define KL_BASE_TENURE_H
 
@@ -11,12 +11,12 @@
 #include "base/clock.h"
 
 typedef struct kl_tenure {
-    _Atomic kl_time until; /* boottime; 0: not now */
+    _Atomic kl_time until; /* boottime; 0: not leading */
     _Atomic int64_t term;  /* 1, 2, ...; 0 before the first */
     _Atomic int64_t epoch; /* the term's public number, such as a Lease's leaseTransitions */
 } kl_tenure;
 
-/* Work under a tenure: NULL means no check, a term of 0 any term. */
+/* The right to act under a tenure: `of` NULL means no check, a term of 0 any term. */
 typedef struct kl_mandate {
     const kl_tenure *of; /* outlives the work */
     int64_t term;

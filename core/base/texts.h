@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 size_t kl_texts_len(char *const *t); /* NULL: 0 */
-/* A set of them: sorted, each once. Of `n` texts, or up to NULL; the caller frees with kl_texts_free. */
+/* The set of `n` texts, or of those before a NULL: sorted, each once. The caller frees it (kl_texts_free). */
 char **kl_texts_set(char *const *t, size_t n);
 char **kl_texts_copy(char *const *t);
 void kl_texts_free(char **t); /* NULL is fine */
@@ -15,7 +15,7 @@ void kl_texts_free(char **t); /* NULL is fine */
 /* NULL differs from the empty set */
 bool kl_texts_same(char *const *a, char *const *b);
 bool kl_texts_has(char *const *t, const char *text); /* NULL has none */
-/* The place of the first that is not before `text`, of which n bytes count. */
+/* The index of the first text that is not before the first n bytes of `text`. */
 size_t kl_texts_find(char *const *t, size_t len, const char *text, size_t n, bool *found);
 
 #endif

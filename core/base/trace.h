@@ -12,10 +12,10 @@ typedef struct kl_trace {
 
 #define KL_TRACEPARENT_MAX 56
 
-/* A `traceparent` header's trace and span; false when there is none or it is not well-formed (then a trace
- * of one's own begins). */
+/* A `traceparent` header's trace and span; false when the header is missing or not well-formed (the caller
+ * then begins a new trace). */
 bool kl_trace_parse(const char *header, kl_trace *out);
-/* A span of `trace`, another one for another `seed`: fills in out->span alone. */
+/* Fills in out->span only, from `seed` and out->trace: another seed gives another span. */
 void kl_trace_span(const char *seed, kl_trace *out);
 /* "00-TRACE-SPAN-01" into out, which is returned. */
 const char *kl_trace_header(const kl_trace *t, char out[KL_TRACEPARENT_MAX]);

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 
-/* What is asked for; lists are NULL-terminated, or NULL. */
+/* The names in the request; lists are NULL-terminated, or NULL. */
 typedef struct kl_x509_wish {
     const char *cn;
     const char *const *orgs;

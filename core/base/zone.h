@@ -8,7 +8,7 @@
 
 typedef struct kl_zone kl_zone; /* immutable; any thread */
 
-/* Whether that may be a zone's name at all: it does not lead out of the directory of the files. */
+/* Whether `name` can be a zone's name: its path does not leave the directory of zone files. */
 bool kl_zone_named(const char *name);
 /* The zone "Europe/Berlin", or NULL where the machine has no such file. Reads a file of some kilobytes. The
  * caller frees. */

@@ -1,5 +1,4 @@
-/* connect.h - logs, exec, attach and port-forward: what is said of the pod before its kubelet is asked. Pure;
- * any thread. */
+/* connect.h - logs, exec, attach and port-forward: the answers that need no kubelet. Pure; any thread. */
 #ifndef KL_BUILTIN_CONNECT_H
 #define KL_BUILTIN_CONNECT_H
 

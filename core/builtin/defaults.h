@@ -5,9 +5,9 @@
 #include "value/value.h"
 
 void kl__defaults(const char *group, const char *plural, const kl_value **object); /* *object is replaced */
-/* of kinds that neither are nor make pods; kl__defaults calls it */
+/* defaults of kinds that neither are nor make pods; kl__defaults calls it */
 void kl__defaults_other(const char *group, const char *plural, const kl_value **object);
-/* of an autoscaler, in either version (autoscaler.c) */
+/* defaults of an autoscaler, in either version (autoscaler.c) */
 void kl__scaler_defaults(const kl_value **o);
 /* the initial status of a new object; owned by the caller */
 const kl_value *kl__empty_status(const char *group, const char *plural);

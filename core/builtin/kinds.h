@@ -43,11 +43,11 @@ void kl__check_node_status(const kl__write *w);
 void kl__check_limit_range(const kl__write *w);
 void kl__check_quota(const kl__write *w); /* a ResourceQuota */
 void kl__check_quota_status(const kl__write *w);
-/* Those made by events.k8s.io/v1 are strict, and never change but for their series. Fields are named as
- * core/v1 has them, which is how Events are stored. */
+/* Events created by events.k8s.io/v1 are checked strictly, and only their series may change. Causes have
+ * core/v1's field names, in which Events are stored. */
 void kl__check_event(const kl__write *w);
 
-/* of a write of a status, of any kind */
+/* a write of a status, of any kind */
 void kl__check_status(const kl__write *w);
 
 /* A CronJob's schedule as robfig/cron reads it: NULL when it reads, else why not; caller frees. */

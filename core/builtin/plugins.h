@@ -35,12 +35,12 @@ KL_NODISCARD kl_status kl__plugins_check(const kl__admitted *a, const kl_value *
 /* limits.c: LimitRanger */
 void kl__limits_add(const kl__admitted *a, const kl_value **pod);
 KL_NODISCARD kl_status kl__limits_check(const kl__admitted *a, const kl_value *o, kl_err *err);
-/* The sum of one resource over a pod's containers ("requests", "limits"), or the request of a single init
- * container, if that is larger. The caller's; NULL: none sets it. */
+/* The sum of one resource over a pod's containers (`which`: "requests", "limits"), or that of a single init
+ * container, if larger. The caller owns it; NULL: none sets it. */
 kl_quantity *kl__limits_total(const kl_value *pod, const char *which, const char *resource);
 
 /* quota.c: ResourceQuota. How much of a resource of quotas ("pods", "limits.cpu", "count/jobs.batch") an
- * object uses; the caller's, NULL: nothing. */
+ * object uses; the caller owns it; NULL: nothing. */
 kl_quantity *kl__quota_used(const kl__kind *k, const kl_value *o, const char *resource);
 /* Whether the quota's scopes match the object. */
 bool kl__quota_concerns(const kl_value *quota, const kl__kind *k, const kl_value *o);

@@ -18,8 +18,8 @@ typedef struct kl__taken {
     bool any_address;                           /* those out of the range are accepted as they are */
 } kl__taken;
 
-/* Fills in missing addresses, families and node ports, from `old` (NULL on create) or new ones. After a
- * complaint the caller checks nothing else. *o is replaced. */
+/* Fills in missing addresses, families and node ports, from `old` (NULL on create) or new ones. When it adds
+ * a cause, the caller checks nothing else. *o is replaced. */
 void kl__service_allot(const kl__taken *t, const kl_value *old, const kl_value **o, kl__causes *c);
 /* Removes fields that the Service needed for its old type only. */
 void kl__service_drop(const kl_value *old, const kl_value **o);

@@ -9,7 +9,7 @@ void kl__check_access_modes(kl__causes *c, const kl_value *spec, const kl__place
 void kl__check_size(kl__causes *c, const kl_value *size, const kl__place *at);
 /* Below 0, 0 or above it, as strcmp. NULL is as small as 0; texts that are no quantities equal all sizes. */
 int kl__compare_sizes(const kl_value *a, const kl_value *b);
-/* Sources of volumes, of pods' and of PersistentVolumes; volumes.c has them. */
+/* Sources of volumes, in pods and in PersistentVolumes (volumes.c). */
 void kl__check_host_path(kl__causes *c, const kl_value *v, const kl__place *at);
 void kl__check_nfs(kl__causes *c, const kl_value *v, const kl__place *at);
 /* A PersistentVolumeClaimSpec. */

@@ -52,7 +52,7 @@ bool kl_indexer_put(kl_indexer *ix, const kl_value *o, const char *rv, const kl_
 const kl_value *kl_indexer_remove(kl_indexer *ix, const kl_value *o, const char *rv);
 void kl_indexer_set_rv(kl_indexer *ix, const char *rv); /* NULL changes nothing */
 
-/* old: a reference, or NULL; now: the page's, or NULL */
+/* old: the caller's reference, or NULL; now: borrowed from the page, or NULL */
 typedef struct kl_change {
     const kl_value *old, *now;
 } kl_change;
@@ -60,8 +60,8 @@ typedef struct kl_changes {
     kl_change *v;
     size_t len, cap;
 } kl_changes;
-/* The page replaces the contents in one step; the store is at rv. The differences: listed objects by key,
- * then removed ones by key. */
+/* Replaces the contents with the page in one step; the store is then at rv. *out: the differences, first of
+ * listed objects by key, then of removed ones by key. */
 void kl_indexer_replace(kl_indexer *ix, const kl_value **page, size_t n, const char *rv, kl_changes *out);
 /* The same for one namespace: all objects of the page are in it; others stay. NULL: all namespaces. */
 void kl_indexer_replace_namespace(

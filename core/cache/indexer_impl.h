@@ -1,15 +1,15 @@
 /* indexer_impl.h - the internals of an indexer, for the files that implement it only.
  *
- *   indexer.c   keys, versions, one object put         query.c   which way a list is answered
- *   lists.c     the store becomes a list               edit.c    what a writer makes and takes out of sight
+ *   indexer.c   keys, versions, one object put         query.c how a list is answered
+ *   lists.c     the store becomes a list               edit.c memory that a writer adds and retires
  *   indexes.c   indexes that come and go               cells.c   number -> pointer, in versions
  *   buckets.c   where an object stands                 tree.c    ordered sets of numbers, in versions
  *                                                      names.c   hash -> numbers
  *
  * An object has a number, and so has a bucket (the objects that have one value in one index). A version of
  * the store is {cells of objects, cells of buckets, the set of all objects}, immutable, and readers hold one
- * by a pin (base/epoch.h). A writer copies what it changes on the way from the root, once per edit, and then
- * shows the new version with one store: a list is one moment. `names` maps a key to its number, for all
+ * by a pin (base/epoch.h). A writer copies the nodes on the path that it changes, once per edit, and then
+ * publishes the new version with one store: a list sees one moment. `names` maps a key to its number, for all
  * versions: an entry is made before the version with the key is published and removed after the one without
  * it; readers check the number in their version. */
 #ifndef KL_CACHE_INDEXER_IMPL_H
@@ -23,7 +23,7 @@
 
 #define KL__NONE UINT32_MAX /* no number */
 
-/* --- edit.c: the memory of one writer. Everything a reader may be looking at goes through it. --- */
+/* --- edit.c: the memory of one writer. It frees what readers may still use only after their pins. --- */
 typedef struct kl__limbo {
     void *p;
     uint64_t epoch;
@@ -33,28 +33,28 @@ typedef struct kl__limbos {
     size_t from, len, cap;
 } kl__limbos;
 typedef struct kl__edit {
-    /* this edit: what carries the number is not yet shown, so it may be changed in place */
+    /* this edit's number: memory marked with it is not published yet, so it may be changed in place */
     uint64_t now;
-    kl__limbos memory, values; /* out of sight since; freed, unreferenced */
+    kl__limbos memory, values; /* retired: memory to free, values to unref */
     /* the epoch that the last edit ended; the earliest one that somebody had pinned then */
     uint64_t ended, oldest;
 } kl__edit;
 
 void kl__edit_drop(kl__edit *e, void *p, uint64_t made);  /* p was made in edit `made`; NULL is fine */
 void kl__edit_drop_value(kl__edit *e, const kl_value *v); /* takes the reference over */
-/* after the new version is in sight: the next edit begins */
+/* after the new version is published: begins the next edit */
 void kl__edit_shown(kl__edit *e);
 void kl__edit_fini(kl__edit *e); /* no reader left */
 
 /* --- cells.c: number -> pointer. NULL where nothing was set. ------------------------------ */
-/* shift: of the root's digit; 0: the root is a leaf */
+/* shift: of the root's digit in a number; 0: the root is a leaf */
 typedef struct kl__cells {
     void *root;
     uint32_t shift;
 } kl__cells;
 void *kl__cells_get(const kl__cells *c, uint32_t number);
 void kl__cells_set(kl__edit *e, kl__cells *c, uint32_t number, void *p);
-/* no reader left; not what the cells point to */
+/* no reader left; does not free what the cells point to */
 void kl__cells_fini(kl__cells *c);
 
 /* --- tree.c: an ordered set of numbers ---------------------------------------------------- */
@@ -62,7 +62,7 @@ typedef struct kl__key {
     const char *ns, *name;
 } kl__key; /* ns "" for cluster scope */
 typedef struct kl__tnode kl__tnode;
-/* root NULL: empty, or `only` */
+/* root NULL: empty, or the single member `only` */
 typedef struct kl__set {
     kl__tnode *root;
     uint32_t len, only;
@@ -88,7 +88,7 @@ void kl__set_drop(kl__edit *e, kl__set *s); /* e NULL: no reader left */
 
 /* --- names.c: a hash (a tag: never 0) -> the numbers entered under it --------------------- */
 typedef struct kl__slots kl__slots;
-/* slots: of the next version */
+/* slots: those of the next version */
 typedef struct kl__names {
     kl__slots *slots;
     size_t live, used;
@@ -108,7 +108,7 @@ void kl__names_fini(kl__names *n);
 typedef struct kl__gone {
     uint32_t tag, number;
 } kl__gone;
-/* a number out of sight since */
+/* a number that no version after `epoch` has */
 typedef struct kl__spare {
     uint64_t epoch;
     uint32_t number;
@@ -116,10 +116,10 @@ typedef struct kl__spare {
 typedef struct kl__table {
     kl__names names;
     kl__cells cells;  /* of the next version */
-    uint32_t end;     /* numbers given out are below */
-    kl__spare *spare; /* given back, from..n; given out again when no reader can know them */
+    uint32_t end;     /* all numbers in use are below it */
+    kl__spare *spare; /* freed numbers, from..n; reused when no reader can know them */
     size_t from_spare, n_spare, cap_spare;
-    kl__gone *gone; /* in this edit: their names go when it is shown */
+    kl__gone *gone; /* removed in this edit: their names go when it is published */
     size_t n_gone, cap_gone;
 } kl__table;
 uint32_t kl__table_add(kl__edit *e, kl__table *t, uint32_t tag, void *p);
@@ -127,7 +127,7 @@ void kl__table_remove(kl__edit *e, kl__table *t, uint32_t tag, uint32_t number);
 void kl__table_shown(const kl__edit *e, kl__table *t);
 void kl__table_fini(kl__table *t);
 
-/* An array whose elements never move, zeroed. The writer's; readers may read what a version they hold has. */
+/* A zeroed array whose elements never move. The writer changes it; readers use their version's elements. */
 #define KL__CHUNK 256u /* elements in a chunk */
 typedef struct kl__chunks {
     char **v;
@@ -139,9 +139,9 @@ void kl__chunks_fini(kl__chunks *c);
 /* --- indexes ------------------------------------------------------------------------------ */
 typedef struct kl__index {
     char *name;
-    kl_path *path; /* a path index; */
-    char *label;   /* or one label, made by ourselves and without a name; */
-    /* or a function; none of them: the namespace, which is answered from the keys */
+    kl_path *path; /* a path index, */
+    char *label;   /* or one label, created automatically and without a name, */
+    /* or a function; none of the three: the namespace index, which is answered from the keys */
     kl_index_fn *fn;
     void *arg;
     void (*free_arg)(void *);
@@ -149,8 +149,8 @@ typedef struct kl__index {
     /* of a function index: object number -> its buckets, an array or NULL */
     kl__chunks stands;
     int users;
-    bool live;  /* the writer keeps it up */
-    bool swept; /* dropped, and its buckets are being taken away */
+    bool live;  /* the writer keeps it up to date */
+    bool swept; /* dropped, and its buckets are being removed */
 } kl__index;
 
 typedef struct kl__bucket {
@@ -158,11 +158,11 @@ typedef struct kl__bucket {
     const kl__index *of;
     kl__set set;
     uint32_t tag;
-    bool any; /* those that have any value; `value` is "" then */
+    bool any; /* the objects that have any value; `value` is "" then */
     char value[];
 } kl__bucket;
 
-typedef struct kl__index_list { /* those in sight, of one version; immutable */
+typedef struct kl__index_list { /* the indexes of one version; immutable */
     size_t len;
     /* ready: knows all objects, readers may use it */
     struct kl__listed {
@@ -176,7 +176,7 @@ typedef struct kl__numbers {
     size_t len, cap;
 } kl__numbers;
 
-/* What function indexes say about one object: texts one after the other with their NULs. */
+/* The values of function indexes for one object: texts one after the other with their NULs. */
 typedef struct kl__said {
     kl__index *index;
     size_t at;
@@ -198,7 +198,7 @@ typedef struct kl__version {
     char rv[];
 } kl__version;
 
-/* Where a reader's fields stand in objects. Whoever holds a pin's place has the place's alone. */
+/* Remembered positions of fields in objects, for one reader: a pin's holder uses those of its place. */
 typedef struct kl__fields {
     kl_lookup metadata, labels;
 } kl__fields;
@@ -218,7 +218,7 @@ struct kl_indexer {
         _Atomic uint32_t tag, count;
     } wish[KL__WISHES];
     _Atomic uint64_t generation; /* of the function indexes that are live */
-    kl_mutex mu;                 /* of writers; under it: */
+    kl_mutex mu;                 /* for writers; it guards: */
     kl__edit edit;
     kl__table objects, buckets;
     kl__set all;
@@ -241,11 +241,11 @@ struct kl_indexer {
 /* --- indexer.c ---------------------------------------------------------------------------- */
 uint32_t kl__tag(uint64_t hash);
 uint32_t kl__key_tag(const char *text);
-void kl__show_locked(kl_indexer *ix) KL_REQUIRES(ix->mu); /* readers see what was changed */
+void kl__show_locked(kl_indexer *ix) KL_REQUIRES(ix->mu); /* publishes the changes */
 kl__order kl__order_of(kl_indexer *ix);                   /* by the keys that the writer keeps */
 kl__sight kl__look(kl_indexer *ix);                       /* any thread; until kl__look_away */
 void kl__look_away(const kl__sight *s);
-kl__order kl__order_in(const kl__sight *s); /* by the keys of what a version has */
+kl__order kl__order_in(const kl__sight *s); /* by the keys of a version */
 void kl__set_rv_locked(kl_indexer *ix, const char *rv) KL_REQUIRES(ix->mu);
 
 /* The apply context's. As kl_indexer_key, and the key as it stands in the object. */
@@ -257,8 +257,8 @@ bool kl__put_locked(kl_indexer *ix, const char *text, kl__key key, const kl_valu
 /* borrowed as above */
 const kl_value *kl__remove_locked(kl_indexer *ix, const char *text, uint32_t number) KL_REQUIRES(ix->mu);
 
-/* Function indexes run before the lock is taken: refresh, ask (into ix->said), lock; if no longer fresh,
- * again. */
+/* Function indexes run before the lock is taken: refresh, ask (into ix->said), lock; repeat when no longer
+ * fresh. */
 void kl__fns_refresh(kl_indexer *ix);
 bool kl__fns_fresh(kl_indexer *ix);
 void kl__fns_ask(kl_indexer *ix, const kl_value *o);
@@ -272,16 +272,16 @@ void kl__sayings_fini(kl__sayings *s);
 const kl__bucket *kl__bucket_find(
     const kl__slots *names, const kl__cells *cells, const kl__index *x, const char *value, bool any);
 void kl__bucket_remove_locked(kl_indexer *ix, uint32_t number, kl__bucket *b) KL_REQUIRES(ix->mu);
-/* The object under `number` was `old` (NULL: absent) and is now `now`; said: the function indexes about
- * now, from..to. */
+/* The object under `number` was `old` (NULL: absent) and is now `now`; said[from..to]: the function indexes'
+ * values for now. */
 void kl__indexes_update_locked(kl_indexer *ix, uint32_t number, const kl_value *old, const kl_value *now,
     const kl__sayings *said, size_t from, size_t to) KL_REQUIRES(ix->mu);
-/* The same for one index. indexed: it knows of `old`; while it is being filled it may not. */
+/* The same for one index. indexed: it contains `old`; an index that is being filled may not. */
 void kl__index_part_locked(kl_indexer *ix, const kl__index *x, uint32_t number, const kl_value *old,
     const kl_value *now, bool indexed) KL_REQUIRES(ix->mu);
 void kl__index_fn_locked(kl_indexer *ix, kl__index *x, uint32_t number, const kl_value *now,
     const kl__sayings *said, size_t from, size_t to) KL_REQUIRES(ix->mu);
-void kl__index_forget(kl__index *x); /* the notes of a function index */
+void kl__index_forget(kl__index *x); /* frees the memory of a function index */
 
 /* --- indexes.c ---------------------------------------------------------------------------- */
 const struct kl__listed *kl__index_find(const kl__index_list *l, const char *name); /* or NULL */

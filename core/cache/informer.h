@@ -25,11 +25,11 @@ typedef struct kl_handler {
     /* The initial list has been delivered to this handler. Once. May be NULL. */
     void (*on_synced)(void *arg);
     void *arg;
-    /* After one or more on_event, on their thread, when no more are ready: a handler may pass on what it
-     * gathered. May be NULL. */
+    /* After one or more on_event, on their thread, when no more events are ready: the end of a batch. May be
+     * NULL. */
     void (*on_lull)(void *arg);
-    /* The store has reached another resourceVersion, by an event, a bookmark or a list. When no more are
-     * ready, and before on_lull. May be NULL. */
+    /* The store has reached another resourceVersion, by an event, a bookmark or a list. Called when no more
+     * events are ready, before on_lull. May be NULL. */
     void (*on_progress)(void *arg);
 } kl_handler;
 
@@ -40,15 +40,15 @@ typedef struct kl_informer_part {
 
 typedef struct kl_informer_options {
     kl_source source; /* moved in */
-    /* Instead of `source` and `namespace_`: some namespaces of the kind, each with a source of its own,
-     * all of one watch thread. They are one store, which is synced when each was listed. */
+    /* Instead of `source` and `namespace_`: a list of namespaces, each with its own source, all on one watch
+     * thread. They fill one store, which is synced when all are listed. */
     const kl_informer_part *parts;
-    size_t n_parts; /* 0: the one above */
+    size_t n_parts; /* 0: `source` is used */
     /* Instead of both: namespaces come and go while it runs (kl_informer_add_part). It begins with none, and
-     * is synced at once; `source` only leads to the watch thread and lists nothing. */
+     * is synced at once; `source` only gives the watch thread and lists nothing. */
     bool changing;
-    /* With that: a part was listed for the first time, and handlers were called. In the apply context; may be
-     * NULL. */
+    /* With `changing`: a part was listed for the first time, and handlers were called. In the apply context
+     * (`execute`); may be NULL. */
     void (*on_part)(void *arg);
     void *part_arg;
     kl_clock *clock;
@@ -60,8 +60,8 @@ typedef struct kl_informer_options {
     /* begin with the initial events of a watch, where the server can, rather than with a list */
     bool stream;
     /* Where events are applied and handlers run; NULL: at once on the watch thread. Must keep order. Used
-     * when an index is a Lua function, which may not run on the watch thread. Any call is made on the
-     * watch thread. */
+     * when an index is a Lua function, which may not run on the watch thread. It is called on the watch
+     * thread only. */
     void (*execute)(void *arg, void (*fn)(void *), void *fnarg);
     void *execute_arg;
     /* A list or watch failed, also in the same way as before, or the informer recovered. On the watch thread;
@@ -72,14 +72,14 @@ typedef struct kl_informer_options {
 
 kl_informer *kl_informer_new(const kl_informer_options *o); /* one reference, not started */
 kl_informer *kl_informer_ref(kl_informer *i);
-/* the last one must come after kl_informer_stop */
+/* a started informer must be stopped before its last unref */
 void kl_informer_unref(kl_informer *i);
 void kl_informer_start(kl_informer *i); /* any thread; once */
 /* Requests a stop; `stopped` (may be NULL) is called on the watch thread when no callback will follow. Any
  * thread. */
 void kl_informer_stop(kl_informer *i, void (*stopped)(void *arg), void *arg);
 
-/* Ends a wait after a failure: what it waited for (a CRD, a permission) may be there now. Any thread. */
+/* Ends the backoff after a failure: the missing CRD or permission may be there now. Any thread. */
 void kl_informer_kick(kl_informer *i);
 
 /* The caller believes that the kind is gone. If the server's last answer agrees (404), the store is emptied
@@ -97,8 +97,8 @@ void kl_informer_resync(kl_informer *i, kl_subscription *s);
 /* --- parts that come and go: of an informer that is `changing`; any thread, in the order of the calls --- */
 /* Adds a namespace that it does not have. Handlers get its objects, flagged KL_INITIAL. */
 void kl_informer_add_part(kl_informer *i, const kl_informer_part *p);
-/* For readers it is not covered any more, at once; its objects leave the store soon after. Nothing was
- * deleted, so no handler is called. */
+/* At once the namespace is not covered any more; its objects leave the store soon after. Nothing was deleted,
+ * so no handler is called. */
 void kl_informer_drop_part(kl_informer *i, const char *ns);
 /* Whether the store covers a namespace: its part was listed. Any informer. */
 bool kl_informer_covers(kl_informer *i, const char *ns);
@@ -128,7 +128,7 @@ typedef struct kl_index_term {
     /* NULL-terminated; one for EQ and NE; NULL for EXISTS and NOT_EXISTS */
     const char *const *values;
 } kl_index_term;
-typedef struct kl_query {      /* all of it must hold */
+typedef struct kl_query {      /* all conditions must hold */
     const char *ns;            /* NULL: all */
     const kl_selector *labels; /* NULL: all */
     const char *index, *value; /* named index; NULL: none */
@@ -152,9 +152,9 @@ void kl_objects_fini(kl_objects *o);
 typedef void kl_index_emit(void *emit_arg, const char *value);
 typedef void kl_index_fn(void *arg, const kl_value *o, kl_index_emit *emit, void *emit_arg);
 /* Named indexes are refcounted by name and identity: the same name with the same path is one index. A
- * different definition under a taken name is KL_EEXISTS. Existing objects are indexed before it returns
- * KL_OK... asynchronously on the executor for functions: `ready` (may be NULL) is called there, once,
- * whatever happens; `arg` is the informer's after KL_OK, unless the very same definition was there before. */
+ * different definition under a taken name is KL_EEXISTS. A path index is complete when the call returns
+ * KL_OK. A function index is filled on the executor, which then calls `ready` (may be NULL) once, in any
+ * case. After KL_OK the informer owns `arg`, unless the same definition existed before. */
 KL_NODISCARD kl_status kl_informer_add_index_path(
     kl_informer *i, const char *name, const char *path, kl_err *err);
 KL_NODISCARD kl_status kl_informer_add_index_fn(kl_informer *i, const char *name, kl_index_fn *fn, void *arg,
@@ -168,18 +168,18 @@ typedef struct kl_informer_stats {
     /* objects received so far by the running list or stream of initial events; they reach the store at its
      * end */
     uint64_t coming;
-    /* of the objects, shared parts counted in each; an estimate from a sample when there are many */
+    /* memory of the objects, shared parts counted in each; an estimate from a sample when there are many */
     uint64_t bytes;
     uint64_t skipped;       /* received objects above max_object, counted each time */
     uint64_t short_watches; /* ended within a second of their request */
-    uint64_t stalls;        /* given up because of silence */
+    uint64_t stalls;        /* watches given up because of silence */
     uint64_t streams;       /* watches that requested initial events */
     uint64_t fallbacks;     /* of these, those that fell back to lists */
     uint64_t relists;       /* times that our resourceVersion had expired */
     uint64_t restarts;      /* watches that followed an earlier one */
-    kl_time last_event;     /* monotonic, lists, bookmarks and established watches count; 0 never */
+    kl_time last_event;     /* monotonic; lists, bookmarks and established watches count; 0: never */
     kl_time last_change;    /* the same without bookmarks */
-    char *rv;               /* of several parts, the one that is furthest behind */
+    char *rv;               /* with several parts, that of the part furthest behind */
     /* With several parts, the following fields describe a failing part, if there is one. */
     /* "idle", "listing", "streaming", "watching", "waiting", "parked", "stopped"; message of the last
      * failure or NULL */
@@ -189,8 +189,8 @@ typedef struct kl_informer_stats {
 } kl_informer_stats;
 void kl_informer_stats_get(kl_informer *i, kl_informer_stats *out);
 void kl_informer_stats_fini(kl_informer_stats *s);
-/* Whether it has reached resource version rv and called its handlers (the server's versions must be numbers).
- * A parked informer counts as well: it makes no progress until somebody helps. */
+/* Whether the informer has reached resourceVersion rv and called its handlers (versions must be numbers).
+ * True for a parked informer, too, because it makes no progress without help. */
 bool kl_informer_reached(kl_informer *i, uint64_t rv);
 
 #endif

@@ -4,7 +4,7 @@
  *   follow.c     the watch thread: does what the reflector says
  *   apply.c      the apply context: the store and what changed in it
  *   handlers.c   the apply context: calls the subscribers
- *   parts.c      namespaces: who looks where, and how they come and go */
+ *   parts.c namespaces: which part watches which, and how parts come and go */
 #ifndef KL_CACHE_INFORMER_IMPL_H
 #define KL_CACHE_INFORMER_IMPL_H
 
@@ -19,9 +19,9 @@ struct kl_subscription {
     kl_informer *informer; /* a reference until unsubscribed */
     kl_handler handler;
     atomic_int refs;     /* the subscriber's, and the apply context's while it knows it */
-    bool active, synced; /* apply context: gets events; was told on_synced */
-    bool told;           /* apply context: of an event since its last on_lull */
-    bool dead;           /* under informer->mu, as is */
+    bool active, synced; /* apply context: gets events; on_synced was called */
+    bool told;           /* apply context: it got an event since its last on_lull */
+    bool dead;           /* under informer->mu, as is: */
     uint64_t caller;     /* the thread that runs its callback now, or 0 */
 };
 
@@ -31,39 +31,39 @@ typedef struct kl__sums {
     uint64_t restarts;
 } kl__sums;
 
-/* One list and watch, of all that there is or of one namespace. */
+/* One list and watch, of all namespaces or of one. */
 typedef struct kl__follower {
     kl_informer *i; /* whose part it is */
     kl_source source;
-    char *ns;  /* where it looks; of several parts each has another one. NULL: everywhere */
-    size_t at; /* under the informer's mu, of one that is changing: its place in `parts` */
+    char *ns;  /* the namespace it watches, a different one for each part; NULL: all */
+    size_t at; /* changing informers, under their mu: its index in `parts` */
 
     /* watch thread */
     kl_reflector *reflector;
-    uint64_t turn;    /* counts what was performed */
+    uint64_t turn;    /* counts performed actions */
     uint64_t request; /* the open list or watch, 0 none */
     uint64_t timer;   /* 0 none */
     kl_time timer_at;
-    /* the kind of its lists where that is not the kind and "List"; NULL */
+    /* the kind of its lists where it is not the kind with "List" appended; or NULL */
     char *list_kind;
     bool typed;            /* the items of the open list have their own kind */
-    const kl_value **page; /* what the list has brought so far */
+    const kl_value **page; /* the items received so far */
     size_t n_page, cap_page;
-    size_t page_kept;      /* of these, from complete pages */
-    _Atomic size_t coming; /* n_page, shown; any thread reads it */
+    size_t page_kept;      /* how many of them are from complete pages */
+    _Atomic size_t coming; /* a copy of n_page; any thread reads it */
     bool streaming;        /* the open watch sends initial events: they are collected */
-    /* key -> its place in `page` plus 1, once some initial event was not an ADDED, or a page did not go on
-     * behind the others; or NULL */
+    /* key -> its place in `page` plus 1; NULL until an initial event was not ADDED, or a page was not sorted
+     * after the one before */
     kl_map *page_of;
-    char *last_key;      /* of the pages that have come; NULL before */
+    char *last_key;      /* the last key of the received pages; NULL before */
     kl_err stream_error; /* the ERROR event of the open watch */
     bool has_stream_error;
 
     /* apply context */
     atomic_bool listed; /* once; any thread reads it */
-    /* the resourceVersion that it has reached; NULL: none, or it is the only part */
+    /* the resourceVersion that it has reached; NULL: none, or the informer has only this part */
     char *reached;
-    _Atomic uint64_t seen; /* the same as a number, shown; any thread reads it */
+    _Atomic uint64_t seen; /* the same as a number; any thread reads it */
 
     /* under the informer's mu: */
     const char *state; /* the reflector's last report */
@@ -75,10 +75,10 @@ typedef struct kl__follower {
 
 struct kl_informer {
     atomic_int refs;
-    uint64_t heed; /* watch thread: notified when an outage ends; 0: not */
-    /* the way to the watch thread, which all parts have in common; of its own only when it is changing */
+    uint64_t heed; /* watch thread: the id of source.heed; 0: none */
+    /* the source that gives the watch thread, which all parts share; its own only when changing */
     kl_source home;
-    bool changing; /* parts come and go; else they are fixed at birth, and at least one */
+    bool changing; /* parts come and go; false: they are fixed, and at least one */
     void (*on_part)(void *arg);
     void *part_arg;
     uint64_t seed;
@@ -94,17 +94,17 @@ struct kl_informer {
     _Atomic bool synced;
     _Atomic uint64_t events, skipped;
     _Atomic kl_time last_event, last_change;
-    /* the watch thread while it brings an event, from a source that will lull; or 0 */
+    /* the watch thread's id while it delivers an event of a source that lulls; or 0 */
     _Atomic uint64_t bringing;
 
     /* watch thread */
-    bool started, running; /* once; started and not stopped */
+    bool started, running; /* was started once; started and not stopped */
     bool ended;            /* stopped, and the executor, which may be freed, holds none of its jobs */
-    /* an event was applied at once, and handlers do not know yet that it was the last */
+    /* an event was applied at once, and on_lull has not been called since */
     bool owes_lull;
 
     /* apply context */
-    /* those known here, each a reference; brought up to date when subs_version moves */
+    /* the subscriptions known here, each a reference; updated when subs_version changes */
     kl_subscription **active;
     size_t n_active;
     uint64_t active_version;
@@ -123,15 +123,15 @@ struct kl_informer {
      * released it. */
     kl__follower **parts;
     size_t n_parts;
-    kl_map *by_ns; /* of one that is changing: the same by namespace. Else NULL */
-    kl__sums gone; /* of parts that were dropped */
+    kl_map *by_ns; /* changing informers: `parts` by namespace; else NULL */
+    kl__sums gone; /* counts of dropped parts */
 };
 
-/* Something to do elsewhere. It holds a reference to its informer. */
+/* A function to run on the watch thread or in the apply context. It holds a reference to its informer. */
 typedef struct kl__job {
     kl_informer *i; /* a reference */
     void (*fn)(kl_informer *i, struct kl__job *j);
-    kl__follower *from; /* what the apply context is told, who tells */
+    kl__follower *from; /* the part that sends it to the apply context */
     kl_subscription *sub;
     void (*call)(void *arg);
     void *call_arg;
@@ -149,7 +149,7 @@ void kl__job_post_watch(kl_informer *i, kl__job *j); /* to the watch thread */
 /* through the watch thread into the apply context */
 void kl__job_post(kl_informer *i, kl__job *j);
 void kl__job_apply(kl_informer *i, kl__job *j); /* into the apply context */
-void kl__job_lull(kl_informer *i);              /* watch thread: a run of events has ended */
+void kl__job_lull(kl_informer *i);              /* watch thread: a batch of events has ended */
 void kl__sums_add(kl__sums *s, const kl_reflector_counts *c);
 
 /* --- parts.c ------------------------------------------------------------------------------ */
@@ -158,7 +158,7 @@ void kl__follower_free(kl__follower *f);
 /* The present parts, as a copy that the caller frees: for the watch thread, where none disappears
  * meanwhile. */
 kl__follower **kl__parts_copy(kl_informer *i, size_t *n);
-/* watch thread: one that is changing is synced now */
+/* watch thread: marks a changing informer as synced */
 void kl__parts_started(kl_informer *i);
 
 /* --- follow.c: watch thread --------------------------------------------------------------- */
@@ -167,14 +167,14 @@ void kl__follow_perform(kl__follower *f, const kl_reflector_action *a);
 /* the reflector's state, for kl_informer_stats_get */
 void kl__follow_publish(kl__follower *f);
 void kl__follow_drop_page(kl__follower *f);
-void kl__follow_stop(kl__follower *f); /* nothing is asked for any more */
+void kl__follow_stop(kl__follower *f); /* ends its list, watch and timer */
 
 /* --- apply.c: jobs of the apply context --------------------------------------------------- */
 void kl__apply_event(kl_informer *i, kl__job *j);   /* from, type, object */
 void kl__apply_rv(kl_informer *i, kl__job *j);      /* from, rv */
 void kl__apply_replace(kl_informer *i, kl__job *j); /* from, page, n_page, rv */
-void kl__apply_nothing(kl_informer *i, kl__job *j); /* from: what it listed is gone */
-/* from: its objects do not belong to us any more; frees it */
+void kl__apply_nothing(kl_informer *i, kl__job *j); /* from: empties what the part listed */
+/* from: removes the part's objects without calling handlers; frees the part */
 void kl__apply_forget(kl_informer *i, kl__job *j);
 
 /* --- handlers.c: apply context, but for kl__subscription_unref ---------------------------- */
@@ -183,7 +183,7 @@ void kl__handlers_refresh(kl_informer *i); /* before a round of calls: brings th
 void kl__handlers_tell(
     kl_informer *i, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags);
 void kl__handlers_tell_synced(kl_informer *i);
-void kl__handlers_lull(kl_informer *i); /* after a round or more */
+void kl__handlers_lull(kl_informer *i); /* after one or more rounds */
 void kl__subscription_unref(kl_subscription *s);
 
 #endif

@@ -8,8 +8,8 @@
  * (sendInitialEvents), which the server ends with a marked bookmark. Not every server can do the second; then
  * the first is used, permanently when the server said that it cannot.
  *
- * It does no I/O, has no thread and no clock: `now` is an argument and only ever grows. Whoever owns it
- * does what the action says, one thing at a time: LIST, WATCH and WAIT end whatever was open before.
+ * It does no I/O, has no thread and no clock: `now` is an argument and never decreases. The owner performs
+ * the actions, one at a time: LIST, WATCH and WAIT end whatever was open before.
  *
  * Differences from its model (client-go's reflector.go): a list is repeated only when the server reports that
  * the history is gone, or when no watch gets past a place in it; every other end of a watch resumes from the
@@ -36,7 +36,7 @@ typedef enum kl_reflector_input_kind {
     KL_REFLECTOR_STREAM_ERROR, /* an ERROR event: err holds its Status */
     KL_REFLECTOR_ENDED,        /* the watch is over: err NULL or KL_OK for a clean close */
     KL_REFLECTOR_TIMER,        /* the action's `until` has come (early is fine) */
-    KL_REFLECTOR_KICK,         /* do not wait any longer: what we waited for may be there */
+    KL_REFLECTOR_KICK,         /* stop waiting: the missing kind or permission may be there */
     /* the server, which was unreachable, has answered another request */
     KL_REFLECTOR_ANSWERED,
     KL_REFLECTOR_STOP,
@@ -45,7 +45,7 @@ typedef enum kl_reflector_input_kind {
 typedef struct kl_reflector_input {
     kl_reflector_input_kind kind;
     const char *rv, *continue_token;
-    bool barren; /* PAGE: it brought no item that the pages before did not have */
+    bool barren; /* PAGE: all its items were in earlier pages */
     kl_event_type type;
     bool initial_end; /* FRAME: a bookmark that ends the initial events */
     const kl_err *err;
@@ -53,12 +53,12 @@ typedef struct kl_reflector_input {
 
 typedef enum kl_reflector_do {
     KL_REFLECTOR_GO_ON, /* nothing new: leave open what is open */
-    /* without a continue token: discard everything collected so far; with one, what its page brought
-     * before */
+    /* without a continue token: discard all collected items; with one: discard those of the page that is
+     * repeated */
     KL_REFLECTOR_LIST,
-    /* with `initial`: discard likewise, and collect events until `complete` */
+    /* with `initial`: discard all collected items, and collect events until `complete` */
     KL_REFLECTOR_WATCH,
-    KL_REFLECTOR_WAIT, /* what was collected stays when `keep` */
+    KL_REFLECTOR_WAIT, /* collected items stay when `keep` */
     KL_REFLECTOR_STOPPED,
 } kl_reflector_do;
 
@@ -82,7 +82,7 @@ typedef struct kl_reflector_counts {
     uint64_t relists;       /* times that our resourceVersion had expired */
 } kl_reflector_counts;
 
-/* page_size 0: 500. The seed draws jitter and watch timeouts. `stream`: the initial events of a watch
+/* page_size 0: 500. `seed` is for jitter and watch timeouts. `stream`: request the initial events of a watch
  * rather than lists. */
 kl_reflector *kl_reflector_new(uint64_t seed, int64_t page_size, bool stream);
 void kl_reflector_free(kl_reflector *r);

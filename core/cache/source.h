@@ -2,10 +2,10 @@
  * script.
  *
  * All functions (but post) are called on one thread, the source's ("watch thread"), and all callbacks come on
- * it; of list and watch also only `done`, and only with a failure, may come from within. When `item` or
- * `event` answers with an error the request ends, and `done` follows with that status. New requests and
- * timers may be started from any callback. A posted function always runs, also after everything was
- * cancelled: it frees its data. */
+ * it; from within list and watch only `done` may be called, and only with a failure. When `item` or `event`
+ * answers with an error the request ends, and `done` follows with that status. New requests and timers may be
+ * started from any callback. A posted function always runs, also after everything was cancelled: it frees its
+ * data. */
 #ifndef KL_CACHE_SOURCE_H
 #define KL_CACHE_SOURCE_H
 
@@ -28,9 +28,9 @@ typedef struct kl_watch_request {
     bool initial;
 } kl_watch_request;
 
-/* An object that was too large, as far as its first bytes tell; the texts are not terminated. */
+/* An object that was too large: what its first bytes show. The texts are not NUL-terminated. */
 typedef struct kl_source_skipped {
-    const char *type; /* a watch's: "ADDED"...; "" when not known */
+    const char *type; /* of a watch's event: "ADDED"...; "" when not known */
     const char *ns, *name;
     size_t nslen, namelen;
     const char *message; /* which object, and what to do */
@@ -41,10 +41,10 @@ typedef struct kl_source_sink { /* callbacks of one list or watch */
     kl_status (*item)(void *arg, const kl_value *object, kl_err *err);
     /* watch; callee owns */
     kl_status (*event)(void *arg, const char *type, const kl_value *object, kl_err *err);
-    /* The last state of an object, which its next one resembles; a new reference or NULL. Only an
-     * optimisation; may be NULL. The texts are not terminated. */
+    /* The last known state of an object, a new reference or NULL: its next state is decoded faster with it.
+     * May be NULL. The texts are not NUL-terminated. */
     const kl_value *(*known)(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen);
-    /* Of an object that was too large. Other than KL_OK ends the request. NULL: such an object ends it. */
+    /* An object was too large and is skipped. A failure ends the request. NULL: such an object ends it. */
     kl_status (*skipped)(void *arg, const kl_source_skipped *object, kl_err *err);
     /* watch: no more events ready; see `lulls` */
     void (*lull)(void *arg);
@@ -69,7 +69,7 @@ typedef struct kl_source {
      * Call both on the watch thread, and not from within fn. NULL: the source cannot tell. */
     uint64_t (*heed)(void *self, void (*fn)(void *), void *arg);
     void (*heed_not)(void *self, uint64_t id);
-    /* after events it calls sink.lull, unless done or cancelled first; false: never */
+    /* it calls sink.lull after each batch of events, unless done or cancelled first; false: never */
     bool lulls;
 } kl_source;
 

@@ -16,15 +16,15 @@ typedef struct kl_ttl kl_ttl;
 kl_ttl *kl_ttl_new(kl_time ttl); /* ttl > 0 */
 void kl_ttl_free(kl_ttl *t);     /* nobody uses it any more */
 
-/* `o` stands under `key` from now on; a reference is taken. */
+/* Stores `o` under `key` for the time to live; takes a reference. */
 void kl_ttl_put(kl_ttl *t, const char *key, const kl_value *o, kl_time now);
 const kl_value *kl_ttl_lookup(kl_ttl *t, const char *key, kl_time now); /* a new reference or NULL */
 bool kl_ttl_delete(kl_ttl *t, const char *key, kl_time now);            /* whether it was there */
 size_t kl_ttl_count(kl_ttl *t, kl_time now);
-/* What they take, shared parts of different objects as often as they occur, each object measured up to
+/* Bytes of all objects. Parts that objects share count in each; an object counts at most about
  * KL_TTL_MEASURED. */
 size_t kl_ttl_bytes(kl_ttl *t);
-/* All of them, those that expire first in front. */
+/* All objects, those that expire first in front; the caller finishes *out. */
 void kl_ttl_list(kl_ttl *t, kl_time now, kl_objects *out);
 
 #endif

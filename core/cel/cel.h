@@ -17,7 +17,7 @@
 /* What one rule of a schema, and all of them together, may cost at the worst. */
 #define KL_CEL_RULE_ESTIMATE 10000000
 #define KL_CEL_SCHEMA_ESTIMATE 100000000
-/* Of an expression and the `variables` that it uses, one in the other; there may be so many variables. */
+/* Nesting of an expression with the `variables` that it uses; the number of variables of a policy. */
 #define KL_CEL_LEVELS_MAX 1000
 #define KL_CEL_VARIABLES_MAX 1000
 #define KL_CEL_MESSAGE_MAX (5 * 1024)
@@ -33,22 +33,22 @@ char *kl_cel_trimmed(const char *s);
 kl_cel_env *kl_cel_env_new(void);
 void kl_cel_env_free(kl_cel_env *env); /* after its programs */
 
-/* Types: anything; what a structural schema describes, or NULL where it says nothing that CEL can use. A
- * `root` has apiVersion, kind and metadata's names even where the schema does not say so. */
+/* kl_cel_type_of_schema: the type that a structural schema describes, or NULL where it describes none that
+ * CEL can use. A `root` has apiVersion, kind and metadata's names even where the schema does not say so. */
 const kl_cel_type *kl_cel_type_dyn(void);
 const kl_cel_type *kl_cel_type_string(void);
 const kl_cel_type *kl_cel_type_bool(void);
 const kl_cel_type *kl_cel_type_of_schema(kl_cel_env *env, const kl_value *schema, bool root);
 /* optional(t) */
 const kl_cel_type *kl_cel_type_optional(kl_cel_env *env, const kl_cel_type *t);
-/* The maximum number of values of this type in one request. */
+/* How many values of this type one request can hold at most. */
 uint64_t kl_cel_type_cardinality(const kl_cel_type *t);
 
-/* A variable; its place among the variables of the environment, from 0. `name` is copied. */
+/* Declares a variable; returns its index in kl_cel_run.vars, from 0. `name` is copied. */
 size_t kl_cel_env_var(kl_cel_env *env, const char *name, const kl_cel_type *type);
 /* `variables.NAME` is the value of a program of this environment, or of one with the same variables, which
- * must live as long; it is evaluated at its first use. NULL: it did not compile; using it fails. So it does
- * when false is returned: with the variables that it uses, it nests deeper than the C stack allows. */
+ * must live as long; it is evaluated at its first use. NULL: it did not compile, and using it fails. False:
+ * with the variables that it uses it nests too deep (KL_CEL_LEVELS_MAX), and using it fails. */
 bool kl_cel_env_define(kl_cel_env *env, const char *name, const kl_cel *program);
 
 /* Compiles one expression. KL_EINVAL has the messages of cel-go, places marked line by line. */
@@ -70,9 +70,9 @@ typedef struct kl_cel_var {
     const kl_value *json; /* borrowed */
 } kl_cel_var;
 
-/* Answers `authorizer...check(...)`: whether the request's user may do this. The attributes are an object
- * with verb, and group, resource, subresource, namespace, name; or path; user is a service account's name
- * where the expression names one. *reason may be set (static). */
+/* Answers `authorizer...check(...)`: whether the request's user may do this. `attributes` is an object with
+ * verb, and either path or group, resource, subresource, namespace and name; with user where the expression
+ * names a service account. *reason may be set (static). */
 typedef bool kl_cel_authorize(void *arg, const kl_value *attributes, const char **reason);
 
 /* Shared by several evaluations: each of `variables` is evaluated once for all of them. Their environments

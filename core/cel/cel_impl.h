@@ -9,12 +9,12 @@
 #define KL__CEL_ERRORS_MAX 100
 #define KL__CEL_MEMORY_MAX ((size_t)64 << 20) /* of one evaluation */
 
-/* Type variables and what they stand for. */
+/* Type variables and the types that they are bound to. */
 typedef struct kl__cbind {
     kl__carena *a;
     const kl__ctype **bound; /* by number; NULL: free */
     size_t n, cap;
-    struct kl__cundo { /* what an assignment that fails takes back */
+    struct kl__cundo { /* bindings that a failed assignment undoes */
         unsigned param;
         const kl__ctype *was;
     } * undo;
@@ -22,7 +22,7 @@ typedef struct kl__cbind {
 } kl__cbind;
 const kl__ctype *kl__cbind_fresh(kl__cbind *b);
 const kl__ctype *kl__cbind_resolve(kl__cbind *b, const kl__ctype *t, bool dyn);
-/* Whether a value of `from` may stand where `to` is wanted, all of n; variables are bound when all may. */
+/* Whether from[i] is assignable to to[i], for all n; only then are type variables bound. */
 bool kl__cbind_assign(kl__cbind *b, const kl__ctype *const *to, const kl__ctype *const *from, size_t n);
 bool kl__cbind_general(const kl__ctype *a, const kl__ctype *b); /* a is equal or less specific */
 
@@ -95,7 +95,7 @@ uint64_t kl__cval_size(kl__cval v); /* as costs count it */
 const kl__ctype *kl__cval_type(kl__cval v);
 void kl__cval_show(kl__cev *e, kl__cval v, kl_buf *out); /* in messages */
 size_t kl__cel_runes(const char *s, size_t n);
-/* IP, CIDR, URL, FORMAT, SEMVER, QUANTITY and what is only passed on */
+/* Values that CEL does not look into: IP, CIDR, URL, FORMAT, SEMVER, QUANTITY and others */
 bool kl__cel_opaque_equal(kl__cval a, kl__cval b);
 void kl__cel_opaque(kl__cval v, kl_buf *out);
 void kl__cel_double(double d, kl_buf *out);    /* as string(double) */
@@ -155,7 +155,7 @@ struct kl__cexpr {
     const char *var[2]; /* FOLD: var[1] NULL: one variable */
     int slot;           /* IDENT: >= 0 a local, < 0: variable ~slot of the environment */
     const kl__ctype *type;
-    const struct kl__cfunc *const *fn; /* CALL: what may be meant */
+    const struct kl__cfunc *const *fn; /* CALL: the candidate overloads */
     size_t nfn;
 };
 
@@ -175,11 +175,11 @@ void kl__cel_issues(kl__csource *s, kl_buf *out);
 
 /* NULL when there are issues. */
 kl__cexpr *kl__cel_parse(kl__csource *s);
-/* Puts `a.b.c` behind what is in `out`; false when the expression is not a name of that form. */
+/* Appends `a.b.c` to `out`; false when the expression is not a name of that form. */
 bool kl__cel_dotted(const kl__cexpr *e, kl_buf *out);
-bool kl__cel_expand(kl__csource *s, kl__cexpr *call); /* a macro; false: it is none */
+bool kl__cel_expand(kl__csource *s, kl__cexpr *call); /* expands a macro in place; false: it is not one */
 
-/* Types and slots of all of it; issues where it does not fit. */
+/* Assigns types and slots in the whole tree; adds an issue where a type does not fit. */
 void kl__cel_check(kl__csource *s, const kl_cel_env *env, kl__cexpr *e, bool *used, size_t *locals);
 
 /* ---------------------------------------------------------------- functions */
@@ -196,7 +196,8 @@ typedef struct kl__cfunc {
 
 /* The overloads of a name, in memory of `a`; NULL when there is none. */
 const kl__cfunc **kl__cfunc_find(kl__carena *a, const char *name, size_t *count);
-/* The types of a signature: arguments into arg (at most 4), the answer is returned; params are fresh ones. */
+/* The types of a signature: arguments' into arg (at most 4), the result's is returned; variables are fresh.
+ */
 const kl__ctype *kl__cfunc_types(
     const kl__cfunc *f, kl__carena *a, kl__cbind *b, const kl__ctype **arg, size_t *n, bool *member);
 bool kl__cfunc_fits(const kl__cfunc *f, const kl__cval *a, size_t n, bool member);
@@ -217,7 +218,7 @@ struct kl_cel_env {
     struct kl__cdef {
         const char *name;
         const kl_cel *program;
-        size_t levels; /* of its expression and of those that it uses, one in the other */
+        size_t levels; /* its nesting, with the variables that it uses */
     } * def;
     kl__cfield *field; /* their types */
     size_t ndefs, cdefs;
@@ -238,12 +239,12 @@ struct kl__cev {
     kl_cel_run *run;
     uint64_t cost;
     bool over;         /* the budget or the memory is spent: everything fails from now on */
-    size_t work;       /* steps that cost nothing by CEL's count: there is an end to them, too */
+    size_t work;       /* steps that CEL does not charge; they are limited, too */
     struct kl__cheld { /* what is freed at the end */
         struct kl_quantity *quantity;
         struct kl__cheld *next;
     } * held;
-    struct { /* the last one that was compiled: a loop asks for the same again and again */
+    struct { /* the last compiled one: loops use the same again and again */
         struct kl_regex *re;
         char *pattern;
         size_t n;
@@ -254,11 +255,11 @@ struct kl__cev {
     } zone;
     kl__cval *local;
     kl__cval *defined; /* values of `variables` */
-    char *is;          /* of each: 0 not yet, 1 under way, 2 there */
+    char *is;          /* for each: 0 not evaluated, 1 under way, 2 evaluated */
 };
 kl__cval kl__cel_run(kl__cev *e, const kl__cexpr *x);
 void kl__cev_charge(kl__cev *e, uint64_t cost);
 void kl__cev_release(kl__cev *e);
-bool kl__cev_works(kl__cev *e); /* one such step; false: it is over */
+bool kl__cev_works(kl__cev *e); /* counts a step of `work`; false: the limit is reached */
 
 #endif

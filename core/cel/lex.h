@@ -20,7 +20,7 @@ typedef struct kl__clex {
     size_t at, len; /* the word in the text */
     char sign[4];
     kl__cval value;
-    bool negatable; /* a number that a minus before it belongs to */
+    bool negatable; /* a number that includes a minus before it */
 } kl__clex;
 
 void kl__clex_next(kl__clex *l);

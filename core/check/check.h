@@ -17,7 +17,7 @@ typedef struct kl__place {
     bool key;
 } kl__place;
 
-/* They live as long as the block in which they stand. */
+/* The places live as long as the enclosing block. */
 #define KL_IN(place, member) (&(const kl__place){(place), (member), 0, false})
 #define KL_ITEM(place, i) (&(const kl__place){(place), NULL, (i), false})
 #define KL_KEYED(place, text, length) (&(const kl__place){(place), (text), (length), true})
@@ -34,7 +34,7 @@ void kl__say_invalid_int(kl__causes *c, const kl__place *at, int64_t bad, const 
     KL_PRINTF(4, 5);
 /* without the value */
 void kl__say_invalid_bare(kl__causes *c, const kl__place *at, const char *why);
-/* `words` are set apart by spaces, in the order in which they are shown */
+/* `words` are separated by spaces, in the order in which they are shown */
 void kl__say_unsupported(kl__causes *c, const kl__place *at, const kl_value *bad, const char *words);
 void kl__say_duplicate(kl__causes *c, const kl__place *at, const kl_value *bad);
 void kl__say_duplicate_because(kl__causes *c, const kl__place *at, const kl_value *bad, const char *why);
@@ -46,7 +46,7 @@ void kl__say_too_many(kl__causes *c, const kl__place *at, size_t have, unsigned 
 const char *kl__text(const kl_value *o, const char *member); /* "" when absent; borrowed */
 bool kl__is(const kl_value *o, const char *member, const char *word);
 bool kl__true(const kl_value *o, const char *member);
-/* `word` is one of `words`, which are set apart by spaces */
+/* `word` is one of `words`, which are separated by spaces */
 bool kl__one_of(const char *word, const char *words);
 
 /* Maps in the order in which Go shows them: the member whose key comes after `last` (NULL: the first), or
@@ -54,13 +54,13 @@ bool kl__one_of(const char *word, const char *words);
 const kl_value *kl__next_member(const kl_value *map, const char *last, const char **key);
 
 /* --- checks of one member: `at` is the place of `o` ------------------------------------------ */
-/* a number that is there is at least 0 */
+/* a present number is at least 0 */
 void kl__check_natural(kl__causes *c, const kl_value *o, const kl__place *at, const char *member);
 void kl__check_naturals(kl__causes *c, const kl_value *o, const kl__place *at, const char *members);
-/* a number that is there is within */
+/* a present number is within min..max */
 void kl__check_range(
     kl__causes *c, const kl_value *o, const kl__place *at, const char *member, int64_t min, int64_t max);
-/* the text is there */
+/* the text is present */
 void kl__check_present(kl__causes *c, const kl_value *o, const kl__place *at, const char *member);
 /* A text out of `words`. Absent or empty: a complaint when it is required. */
 void kl__check_word(kl__causes *c, const kl_value *o, const kl__place *at, const char *member, bool required,

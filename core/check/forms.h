@@ -28,7 +28,7 @@ typedef enum kl__form {
 size_t kl__faults(const char *text, kl__form f, const char *out[KL_FAULTS_MAX]);
 /* One complaint for each of them, about the text at that place. */
 void kl__check_form(kl__causes *c, const kl__place *at, const char *text, kl__form f);
-/* The same of a member of `o` that is there and not empty. Any complaint? */
+/* The same for a member of `o`, unless it is absent or empty. Whether there was a complaint. */
 bool kl__check_member(kl__causes *c, const kl_value *o, const kl__place *at, const char *member, kl__form f);
 
 /* Labels: all complaints stand at the map's place. `labels` may be NULL. */
@@ -37,7 +37,7 @@ void kl__check_labels(kl__causes *c, const kl_value *labels, const kl__place *at
 void kl__check_selector(kl__causes *c, const kl_value *selector, const kl__place *at);
 /* 1 to 65535, or a port's name where it is a text; `at` is the port's place. NULL is 0. */
 void kl__check_port(kl__causes *c, const kl_value *port, const kl__place *at);
-/* no part of the path is ".." */
+/* no segment of the path is ".." */
 void kl__check_no_way_up(kl__causes *c, const kl__place *at, const char *path);
 /* the same, and it does not begin with '/' */
 void kl__check_relative_path(kl__causes *c, const kl__place *at, const char *path);

@@ -21,18 +21,18 @@ void kl__pool_fini(kl__pool *p);
 
 typedef struct kl__catalog {
     kl__pool *pool;
-    const struct kl__catalog *old; /* while it is made: the one before, or NULL */
+    const struct kl__catalog *old; /* while it is made: the previous catalog, or NULL */
     kl_time made;                  /* when it was begun, monotonic */
-    /* of another process: missing kinds are dropped at once */
+    /* read from the disk cache of another process: missing kinds are dropped at once */
     bool remembered;
-    /* "group|version|Kind" -> kl_time *: the server does not have it, first seen then; kept for now */
+    /* "group|version|Kind" -> kl_time *: when the kind was first missing; it is kept for a moment */
     kl_map *missed;
     kl_map *found;  /* "group|version|Kind" -> const kl_resource * (borrowed) */
     kl_map *groups; /* group -> NULL */
     kl_map *failed; /* "group|version" -> message (char *) */
     /* word -> const kl_resource *: answers of kl__catalog_word, filled as they are given */
     kl_map *asked;
-    /* core first, preferred versions first, what failed last (borrowed) */
+    /* core first, preferred versions first, failed groups last (borrowed) */
     kl_resource **order;
     size_t n, cap;
 } kl__catalog;
@@ -46,7 +46,7 @@ void kl__catalog_aggregated(kl__catalog *c, const kl_value *document);
 /* An APIResourceList of one group and version. */
 void kl__catalog_list(kl__catalog *c, const char *group, const char *version, const kl_value *list);
 void kl__catalog_group(kl__catalog *c, const char *group);
-/* kl__catalog_done logs it, once while it lasts; when all of discovery fails, the caller's error tells it. */
+/* Discovery of a group failed; kl__catalog_done logs it once. When all fail, only the error says so. */
 void kl__catalog_fail(kl__catalog *c, const char *group, const char *version, const char *why);
 /* Whether it has kinds of the core group. c may be NULL. */
 bool kl__catalog_knows_core(const kl__catalog *c);

@@ -196,8 +196,7 @@ typedef struct kl__cfunc {
 
 /* The overloads of a name, in memory of `a`; NULL when there is none. */
 const kl__cfunc **kl__cfunc_find(kl__carena *a, const char *name, size_t *count);
-/* The types of a signature: arguments' into arg (at most 4), the result's is returned; variables are fresh.
- */
+/* The types of a signature: arguments' into arg (at most 4), returns the result's; variables are fresh. */
 const kl__ctype *kl__cfunc_types(
     const kl__cfunc *f, kl__carena *a, kl__cbind *b, const kl__ctype **arg, size_t *n, bool *member);
 bool kl__cfunc_fits(const kl__cfunc *f, const kl__cval *a, size_t n, bool member);

@@ -47,8 +47,8 @@ typedef struct kl_op { /* borrowed for the call; copied */
     const char *kind; /* "apps/v1/Deployment"; or `resource` */
     const kl_resource *resource;
     const char *ns; /* NULL: see default_ns */
-    /* used when the resource turns out namespaced and ns is NULL (not for list/watch: NULL is all
-     * namespaces) */
+    /* replaces a NULL ns when the resource is namespaced; not for list and watch, where NULL is all
+     * namespaces */
     const char *default_ns;
     const char *name;
     const char *subresource;
@@ -58,7 +58,7 @@ typedef struct kl_op { /* borrowed for the call; copied */
     bool force, dry_run;
     bool always; /* sent also when it would change nothing (run/elide.h) */
     bool unread; /* the answer is ignored */
-    /* the body was written manually: it is converted and checked by the server's schemas first, see
+    /* the body was written by hand: the server's schemas convert and check it before it is sent, see
      * KL_REASON_SCHEMA */
     bool check;
     const char *field_validation;               /* "Strict", "Warn", "Ignore" or NULL */
@@ -74,11 +74,11 @@ typedef struct kl_op { /* borrowed for the call; copied */
     int64_t timeout_seconds;        /* watch, list */
     bool bookmarks, initial_events; /* watch */
     kl_time timeout;                /* call timeout; 0: 60 s */
-    /* the permission to send it; checked again just before each attempt: KL_ENOTLEADER */
+    /* the right to send it, checked again just before each attempt; KL_ENOTLEADER when it does not hold */
     kl_mandate mandate;
     /* W3C Trace Context (base/trace.h), a value of that header; NULL: none is sent */
     const char *traceparent;
-    char *const *http; /* KL_HTTP: where it may go (client/web.h), NULL-terminated */
+    char *const *http; /* KL_HTTP: rules for allowed URLs (client/web.h), NULL-terminated */
     /* skips the limiter and the pace of a busy server: for leases */
     bool urgent;
 } kl_op;
@@ -94,8 +94,8 @@ typedef struct kl_client_hooks {
     void (*on_retry)(void *arg, const char *method, const char *host, int code);
     /* sizes of the bodies, after each complete answer; not for streams */
     void (*on_sizes)(void *arg, const char *method, const char *host, size_t sent, size_t received);
-    /* How long a request waited, for the limiter (every request, where there is one) or for the pace of a
-     * busy server. */
+    /* How long a request waited for the limiter (called for every request that it covers) or for the pace of
+     * a busy server. */
     void (*on_delayed)(void *arg, const char *method, const char *host, kl_time waited);
     /* A name was looked up for a new connection: rest_client_dns_resolution_duration_seconds. Not for
      * addresses. */
@@ -112,7 +112,7 @@ typedef struct kl_client_options {
     const char *user_agent;    /* NULL: "kubelua/VERSION (linux/amd64)" */
     const char *field_manager; /* default of ops without one; NULL: "kubelua" */
     bool http1;
-    /* JSON alone: without it built-in kinds are read in protobuf, see wire/proto.h */
+    /* reads everything as JSON; false: built-in kinds are read as protobuf, see wire/proto.h */
     bool no_protobuf;
     /* the disk cache of discovery and schemas (see kl_shelf_home); NULL: none */
     const char *cache_dir;
@@ -136,8 +136,8 @@ typedef struct kl_client_options {
 } kl_client_options;
 
 KL_NODISCARD kl_status kl_client_new(kl_client_options *o, kl_client **out, kl_err *err);
-/* Other hooks (NULL: none). After it returns, the old ones are not called any more. Must not be called from a
- * hook. */
+/* Replaces the hooks (NULL: none). After it returns, the old ones are not called any more. Must not be called
+ * from a hook. */
 void kl_client_set_hooks(kl_client *c, const kl_client_hooks *hooks);
 void kl_client_free(kl_client *c); /* cancels, joins both threads */
 const kl_config *kl_client_config(const kl_client *c);
@@ -150,10 +150,10 @@ kl_http *kl_client_call_http(kl_client *c);
  * 3.0 to 3, where the schema says so. */
 #define KL_REASON_SCHEMA "SchemaMismatch"
 
-/* Preflight mistakes are reported through done as well. Returns an id for kl_client_cancel. */
+/* Sends an op. Invalid ops are reported through done as well. Returns an id for kl_client_cancel. */
 uint64_t kl_client_do(kl_client *c, const kl_op *op, kl_reply_fn *done, void *arg);
 void kl_client_cancel(kl_client *c, uint64_t id);
-/* The same, waiting: not from the client's own threads. *out is a new reference (NULL allowed). */
+/* Blocks until the op is done; not on the client's own threads. *out is a new reference (out may be NULL). */
 KL_NODISCARD kl_status kl_client_wait(kl_client *c, const kl_op *op, const kl_value **out, kl_err *err);
 /* Any path: kl_client_raw(c, "GET", "/version", NULL, ...). JSON answers only. */
 KL_NODISCARD kl_status kl_client_raw(kl_client *c, const char *method, const char *path_and_query,
@@ -186,8 +186,8 @@ uint64_t kl_client_stream(kl_client *c, const kl_op *op, const kl_stream_call *c
 /* watch thread; done is called with KL_ECANCELLED, later or at once */
 void kl_client_stream_cancel(kl_client *c, uint64_t id);
 
-/* Calls fn each time that the server answers again (any status below 500) after a request found no
- * connection or lost it. Watch thread, as fn; not from within fn. */
+/* Calls fn each time that the server answers again (any status below 500) after a request found no connection
+ * or lost it. Call both on the watch thread, where fn runs, and not from within fn. */
 uint64_t kl_client_heed(kl_client *c, void (*fn)(void *), void *arg);
 void kl_client_heed_not(kl_client *c, uint64_t id);
 

@@ -21,7 +21,7 @@
 
 struct kl_client {
     kl_config config;
-    /* ages of tokens and misses, dates in answers; waiting is by the real clock */
+    /* for ages of tokens and missing kinds, and dates in answers; waits use the real clock */
     kl_clock *clock;
     char *field_manager;
     bool no_protobuf;
@@ -41,12 +41,12 @@ struct kl_client {
     _Atomic bool lost; /* a request found no connection or lost it, and no answer has arrived since */
 
     /* calls thread */
-    kl_proto_reader *reader; /* of protobuf; NULL until the first */
+    kl_proto_reader *reader; /* decodes protobuf; NULL until the first answer in it */
     const kl_value *like;    /* the last small answer: the next one probably resembles it */
     kl_list active;          /* calls from their start to their end */
     kl_random jitter;
     kl__pace pace;
-    kl_list held; /* calls that wait for a place in it, in order (turn.c) */
+    kl_list held; /* calls that wait for a place in the pace, in order (turn.c) */
     bool letting_in;
     uint64_t rest_timer; /* 0 none */
 
@@ -58,7 +58,7 @@ struct kl_client {
 
     kl_list sessions, forwards; /* streams thread */
 
-    kl_mutex mu; /* of what follows */
+    kl_mutex mu; /* guards what follows: */
     kl_client_hooks hooks;
     kl_bucket limiter; /* of calls and lists; rate 0: none */
     kl_slots call_ids;
@@ -86,7 +86,7 @@ typedef struct kl__send {
     void *arg;
 } kl__send;
 uint64_t kl__client_send(kl_client *c, kl_http *http, const kl__send *s);
-/* kl_http_new; names that it looks up are counted */
+/* as kl_http_new; the name lookups go to the metrics hooks */
 KL_NODISCARD kl_status kl__client_http(kl_client *c, kl_http_options *o, kl_http **out, kl_err *err);
 /* the metrics hooks */
 void kl__client_count(kl_client *c, const kl__request *q, int code, int retries, kl_time started);
@@ -94,19 +94,19 @@ void kl__client_count(kl_client *c, const kl__request *q, int code, int retries,
 void kl__client_failed(kl_client *c, kl_status st);
 void kl__client_answered(kl_client *c, int code); /* the head of an answer has come; any http thread */
 void kl__client_sizes(kl_client *c, const kl__request *q, size_t received);
-/* the same, of waiting before a request was sent */
+/* the metrics hook for the wait before a request */
 void kl__client_delayed(kl_client *c, const kl__request *q, kl_time waited);
-/* takes a token of the limiter: how long to wait for it */
+/* takes a token of the limiter; returns how long to wait for it */
 kl_time kl__client_limit(kl_client *c, const kl__request *q);
-/* a waiter gives up */
+/* returns the token of a call that does not wait any longer */
 void kl__client_limit_return(kl_client *c);
-/* Warning: 299 into the log, each once */
+/* reports each Warning: 299 header once */
 void kl__client_warnings(kl_client *c, const kl__request *q, const kl_http_head *head);
 
 /* A GET of a path with an Accept of its own, as kl_client_do. Any thread. */
 uint64_t kl__client_get(
     kl_client *c, const char *path, const char *accept, kl_time timeout, kl_reply_fn *done, void *arg);
-/* The same for a caller that may have a copy: `known` is its ETag, or NULL. If the copy is still valid, the
+/* The same for a caller that may have a copy with the ETag `known` (or NULL). If the copy is still valid, the
  * answer has the code 304, KL_OK and no body. `etag` is the answer's, or NULL. */
 typedef void kl__tagged_fn(
     void *arg, kl_status st, int code, const kl_value *body, const char *etag, kl_err *err);

@@ -15,12 +15,11 @@ KL_NODISCARD kl_status kl__content_request(
 char *kl__content_accept(const kl__request *q);
 /* Whether a Content-Type is protobuf; NULL: no. */
 bool kl__content_is_protobuf(const char *type);
-/* The server refused the media type: true when JSON was not the only choice; from then on it is. Send
- * again. */
+/* The server refused the media type. True: protobuf was asked for, and from now on JSON is; send again. */
 bool kl__content_refused(kl_client *c, kl__request *q, int code);
-/* The answer does not fit our tables: JSON from now on. */
+/* The answer does not match our tables: the resource is requested in JSON from now on. */
 void kl__content_outdated(kl_client *c, kl__request *q);
-/* A whole body as a value. KL_EAGAIN: send again, JSON is asked for now. */
+/* A whole body as a value. KL_EAGAIN: send again; the request now asks for JSON. */
 KL_NODISCARD kl_status kl__content_decode(
     kl_client *c, kl__request *q, const char *body, size_t n, const kl_value **out, kl_err *err);
 

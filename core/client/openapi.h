@@ -16,17 +16,17 @@ void kl__openapi_free(kl__openapi *o);
 
 /* Whether op has a body that a schema may describe. */
 bool kl__openapi_wants(const kl_op *op);
-/* At once, from what is in memory. KL_OK: *out is the body to send, a new reference. KL_EAGAIN: it takes
- * kl__openapi_check. Any thread. */
+/* Checks with the schemas in memory, without waiting. KL_OK: *out is the body to send, a new reference.
+ * KL_EAGAIN: call kl__openapi_check. Any thread. */
 KL_NODISCARD kl_status kl__openapi_try(
     kl__openapi *o, const kl_op *op, const kl_resource *r, const kl_value **out);
-/* The same with whatever must be fetched for it. A fault (KL_EINVAL, reason KL_REASON_SCHEMA) is never
+/* The same, after it has fetched missing schemas. A fault (KL_EINVAL, reason KL_REASON_SCHEMA) is never
  * reported from the cache alone: the schema was revalidated within the last seconds. `op` and `r` stay until
  * done, which is called once. Calls thread. */
 typedef void kl__checked_fn(void *arg, kl_status st, const kl_value *taken_body, kl_err *err);
 void kl__openapi_check(
     kl__openapi *o, const kl_op *op, const kl_resource *r, kl__checked_fn *done, void *arg);
-/* The next check asks whether something changed. Any thread. */
+/* The next check asks the server whether schemas have changed. Any thread. */
 void kl__openapi_forget(kl__openapi *o);
 
 #endif

@@ -17,14 +17,13 @@ typedef struct kl__request {
     char *grant;       /* the RBAC rule that it needs, as text; NULL for raw paths */
     char *traceparent; /* a whole header line, or NULL */
     kl__shape shape;
-    bool own_429;      /* evictions: a 429 is the disruption budget's, not a busy server's */
+    bool own_429;      /* evictions: a 429 comes from the disruption budget, not from a busy server */
     char *protobuf_of; /* "apps/v1/deployments" when protobuf is asked for, see content.h */
-    bool in_protobuf;  /* so is the answer */
+    bool in_protobuf;  /* the answer is protobuf */
     bool wants_object; /* POST: a 409 without a Status means AlreadyExists */
 } kl__request;
 
-/* `server` is the base URL without a trailing slash; `r` decides over op->kind. Mistakes of the caller are
- * KL_EINVAL. */
+/* `server` is the base URL without a trailing slash; `r` overrides op->kind. KL_EINVAL for a wrong op. */
 KL_NODISCARD kl_status kl__request_make(const char *server, const kl_op *op, const kl_resource *r,
     const char *field_manager, kl__request *out, kl_err *err);
 void kl__request_fini(kl__request *q);

@@ -17,24 +17,24 @@ typedef struct kl__turn { /* part of a call; zeroed by kl__turn_init */
     kl_list link;         /* in the client's queue while it is held */
     kl_client *c;
     kl__turn_state state;
-    bool urgent; /* goes at once, always; its owner sets it */
+    bool urgent; /* never waits; its owner sets it */
     bool paced;  /* the pace counts it as under way */
     kl_time since, deadline;
     uint64_t timer;
     const kl__request *q;
-    void (*go)(struct kl__turn *t); /* it may be sent: called now, or later; may end its owner */
-    void (*late)(struct kl__turn *t, kl_status st, kl_err *err); /* it never was */
+    void (*go)(struct kl__turn *t);                              /* send it now; may free the turn's owner */
+    void (*late)(struct kl__turn *t, kl_status st, kl_err *err); /* the turn ended without a call of go */
 } kl__turn;
 
 void kl__turn_init(
     kl__turn *t, kl_client *c, void (*go)(kl__turn *t), void (*late)(kl__turn *t, kl_status st, kl_err *err));
-/* go or late follows, maybe before this returns. `deadline` is its owner's; `first`: it was never
- * attempted. */
+/* go or late follows, maybe before this returns. `deadline` belongs to the owner and moves with the limiter's
+ * wait; `first`: no attempt was made yet. */
 void kl__turn_ask(kl__turn *t, const kl__request *q, kl_time *deadline, bool first);
 /* An attempt, begun at `sent`, is over; `wait`: the Retry-After of a refusal, -1: none. Does nothing when the
  * pace does not count it. */
 void kl__turn_over(kl__turn *t, kl__pace_end how, kl_time sent, kl_time wait);
-/* Its owner goes, from where it is; neither go nor late is called after this. */
+/* The owner withdraws, in any state; neither go nor late is called after this. */
 void kl__turn_leave(kl__turn *t);
 
 #endif

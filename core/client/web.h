@@ -1,7 +1,7 @@
 /* web.h - requests of scripts to servers other than the API server: ctx.http.
  *
- * A request is a kl_op with KL_HTTP, so it takes the path of every call of a run: door, witnesses,
- * recordings, other processes. These members of the op count, beside timeout, mandate and traceparent:
+ * A request is a kl_op with KL_HTTP, so it passes door, witnesses, recordings and process borders like every
+ * call of a run. It uses timeout, mandate and traceparent of the op, and:
  *
  *   name         the URL
  *   subresource  the method
@@ -21,10 +21,10 @@
  * as one of json, body and base64.
  *
  * A stream is answered when its head has arrived, with `stream`, a text, instead of a body. The rest is read
- * by ops with the same name, subresource and http, and one of these in body:
+ * by further ops with the same name, subresource and http, and one of these in body:
  *
- *     read  that text     {body or base64}, the data since the last read, or {ended: true}
- *     close that text     {}: it is over
+ *     read that text answers {body or base64}, the data since the last read, or {ended: true}
+ *     close that text answers {}; ends the stream
  *
  * Between reads some 256 KiB are buffered here, the rest in the network. `max` limits all of its bytes
  * (absent: unlimited), `timeout` all of its time. Cancelling the first op's id ends it, too.
@@ -39,14 +39,14 @@
 #define KL_WEB_ANSWER_MAX ((int64_t)32 << 20)
 #define KL_WEB_REDIRECTS_MAX 10
 
-/* op.http of a standalone program, which needs no rules: compared by address. Redirects and addresses are not
- * restricted then. */
+/* op.http without rules, for standalone programs; recognised by its address. URLs, redirects and addresses
+ * are not restricted then. */
 extern char *const kl_web_anywhere[];
 
 typedef struct kl_web kl_web;
 typedef struct kl_web_call kl_web_call; /* a request that a stand-in has to answer */
 
-/* The answer of a stand-in: status is KL_OK and there is one, or err tells why there is none. */
+/* The answer of a stand-in: with status KL_OK an HTTP answer, else the failure in err. */
 typedef struct kl_web_reply {
     kl_status status;
     int code;                /* HTTP */
@@ -67,8 +67,8 @@ typedef struct kl_web_options {
     /* After each request; code 0: no answer. On the web's thread; may be NULL. */
     void (*on_request)(void *arg, const char *method, const char *host, int code, kl_time took);
     void *arg;
-    /* A stand-in: no request leaves; it gets each one that the rules let pass, as it would have been sent,
-     * and kl_web_answer ends it, before the web is freed. `op` is borrowed until then. Any thread. */
+    /* A stand-in: no request is sent; it gets each request that the rules allow. It must end each by
+     * kl_web_answer before the web is freed. `op` is borrowed until then. Any thread. */
     void (*ask)(void *arg, kl_web_call *x, const kl_op *op);
     void *ask_arg;
 } kl_web_options;
@@ -80,11 +80,11 @@ void kl_web_free(kl_web *w); /* cancels, joins */
 /* Whether the op may be sent by the rules in it: KL_EFORBIDDEN or KL_EINVAL says why not. Pure; any thread.
  */
 KL_NODISCARD kl_status kl_web_check(const kl_op *op, kl_err *err);
-/* Whether it is read-only, so that a dry run may send it. */
+/* Whether the request is read-only, so that a dry run may send it. */
 bool kl_web_reads(const kl_op *op);
-/* Whether it opens a stream: the caller has to close it, or cancel the op's id. */
+/* Whether the request opens a stream: the caller has to close it, or cancel the op's id. */
 bool kl_web_streams(const kl_op *op);
-/* Whether it reads or closes one that another op has opened. */
+/* Whether the request reads or closes a stream that another op has opened. */
 bool kl_web_of_stream(const kl_op *op);
 /* As kl_client_do and kl_client_cancel. Any thread; done comes on the web's thread, or at once when nothing
  * was sent. */

@@ -23,7 +23,7 @@ struct kl_web_call {
     kl_reply_fn *done;
     void *arg;
     char *method, *url;
-    char *host; /* of the rule, for metrics */
+    char *host; /* as in the rule, for metrics */
     char *const *rules;
     const kl_value *order; /* op.body */
     char *traceparent;
@@ -35,7 +35,7 @@ struct kl_web_call {
     kl_time deadline, began;
     bool reads; /* it is read-only, according to the rule */
     bool cancelled, moved;
-    /* the answer that comes */
+    /* the answer, as it arrives */
     int code;
     const kl_value *headers;
     char *location;
@@ -44,9 +44,9 @@ struct kl_web_call {
     kl_op asked; /* the request that a stand-in got */
     /* of a stream (web_stream.c) */
     bool streams; /* it is answered when its head has arrived, and read piece by piece */
-    bool opened;  /* it was answered: done is the present reader, or NULL */
+    bool opened;  /* it was answered: `done` belongs to the present reader, or is NULL */
     bool paused;
-    char *first;   /* the URL by which it is read, whatever it was redirected to */
+    char *first;   /* the URL of the first request, which reads must name even after redirects */
     int64_t total; /* bytes so far */
     bool ended;    /* nothing more comes; how it ended: */
     kl_status end;
@@ -55,12 +55,12 @@ struct kl_web_call {
 
 /* Removes the call from the web and frees it. */
 void kl__web_call_over(kl_web_call *x);
-/* Ends it from outside, once: its transfer is broken off, and one that has ended already is over. */
+/* Cancels the call, once: aborts its transfer, or removes the call when the transfer has ended already. */
 void kl__web_call_cancel(kl_web_call *x);
 
 /* --- web_words.c: pure; any thread -------------------------------------------------------- */
 #define KL__WEB_HEADERS 64 /* lines of a request's head, the runtime's own four with them */
-/* *rule, when not NULL, is the one that lets it in. */
+/* *rule (may be NULL) is the rule that allows the URL. */
 KL_NODISCARD kl_status kl__web_check_url(char *const *rules, const char *url, const char **rule, kl_err *err);
 /* An answer of this status is not a failure: by the order's `expect`, 2xx or 304. */
 bool kl__web_expects(const kl_value *order, int code);

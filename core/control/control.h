@@ -33,30 +33,30 @@ bool kl_control_guarded(kl_control *c, const char *path);
 /* Begins to listen. path NULL: PID.sock in kl_control_dir. */
 KL_NODISCARD kl_status kl_control_listen(kl_control *c, const char *path, kl_err *err);
 const char *kl_control_path(const kl_control *c); /* where it listens, or NULL */
-/* No handler is running and none will be called; the socket is gone. Pending answers may still be given; they
- * are discarded. */
+/* When it returns, no handler runs or will be called, and the socket is gone. Pending requests must still be
+ * answered; the answers are discarded. */
 void kl_control_close(kl_control *c);
 /* closes; no answer may be pending. NULL is fine */
 void kl_control_free(kl_control *c);
 /* The default directory of sockets: $XDG_RUNTIME_DIR/kubelua, or /tmp/kubelua-UID. Caller frees. */
 char *kl_control_dir(void);
 
-/* Serves a request of another listener, which has authenticated it, as if it came by the socket. `who` is for
- * the log. Without `change` only GETs are allowed, and none that is guarded. The request is answered, now or
+/* Serves a request that another listener has authenticated, as if it came from the socket. `who` is for the
+ * log. Without `change` only GETs are allowed, and none that is guarded. The request is answered, now or
  * later. */
 void kl_control_serve(kl_control *c, kl_httpd_request *r, const char *who, bool change);
 
 /* --- for handlers ------------------------------------------------------------------------- */
-/* or NULL; only until the handler returns */
+/* or NULL; borrowed until the handler returns */
 const char *kl_control_query(const kl_control_request *q, const char *name);
-/* NULL: none came; until the answer */
+/* NULL: no body; borrowed until the answer */
 const kl_value *kl_control_body(const kl_control_request *q);
-/* "uid=0 pid=123"; until the answer */
+/* "uid=0 pid=123"; borrowed until the answer */
 const char *kl_control_who(const kl_control_request *q);
 /* Takes the reference; NULL: {}. */
 void kl_control_reply(kl_control_request *q, int code, const kl_value *body);
 void kl_control_refuse(kl_control_request *q, int code, const char *fmt, ...) KL_PRINTF(3, 4);
-/* The answer of a failure: what its status means in HTTP, and its message. */
+/* Answers with the failure's message and the HTTP code of its status. */
 void kl_control_fail(kl_control_request *q, const kl_err *err);
 
 #endif

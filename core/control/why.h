@@ -12,25 +12,25 @@
  *   {kind, key, controllers: [{cluster, controller, resource, role, key, present, state, says, queue:
  *   {state, in, failures}, runs, dropped}]}
  *
- * role is how the object comes to the controller: "resource", "owns", "watches", "reads"; there is an entry
- * for each key that it leads to, and `key` is that key. `says` is a sentence about the present state and the
- * next step; runs and dropped are those of observe/flight.h. KL_ENOTFOUND: no controller watches that kind.
- * Any thread but loops of the manager's, for which it waits. */
+ * role is the controller's relation to the object: "resource", "owns", "watches" or "reads". There is an
+ * entry for each key that the object maps to, and `key` is that key. `says` is a sentence about the present
+ * state and the next step; runs and dropped are those of observe/flight.h. KL_ENOTFOUND: no controller
+ * watches that kind. Any thread but the manager's loops, for which it waits. */
 KL_NODISCARD kl_status kl_why_tell(
     kl_manager *m, const char *kind, const char *key, const kl_value **out, kl_err *err);
 /* Resolves `asked` to a kind of a wiring, or NULL; `own`: the controller's own kind only. On the loop;
  * borrowed from the wiring. */
 struct kl_wiring;
 const char *kl_why_kind(struct kl_wiring *w, const char *asked, bool own);
-/* Adds the kinds of a wiring (`own`: its own alone) to *kinds, each once, as copies; frees such a list. On
- * the loop. */
+/* Adds copies of a wiring's kinds (`own`: only its own) to *kinds, each once; kl_why_kinds_free frees the
+ * list. On the loop. */
 void kl_why_kinds(struct kl_wiring *w, bool own, char ***kinds, size_t *n);
 void kl_why_kinds_free(char **kinds, size_t n);
 /* The end of a sentence that says that `asked` is none of the kinds: ": did you mean v1/Pod? (WHATv1/Pod,
  * v1/Node)"; caller frees. */
 char *kl_why_meant(const char *asked, char *const *kinds, size_t n, const char *what);
-/* Resolves `key`: a name alone is in the namespace "default", as in kubectl, where the kind is namespaced.
- * The caller frees it. */
+/* Completes `key`: for a namespaced kind, a name without a namespace is in "default", as in kubectl. The
+ * caller frees it. */
 struct kl_resource;
 char *kl_why_key(const struct kl_resource *r, const char *key);
 /* Adds GET /v1/why?kind=&namespace=&name= (or key=). As kl_inspect_add. */

@@ -1,8 +1,8 @@
-/* batch.h - a thread that brings many events wakes workers once, at the end of the batch.
+/* batch.h - defers wake-ups: a thread that delivers many events wakes workers once, at the batch's end.
  *
- * One thread at a time defers wake-ups; a second one wakes at once. The end may come from another thread than
- * the beginning: an informer's events may move to the mapper loop within a batch, and a subscription may be
- * dropped in it. */
+ * Only one thread at a time defers its wake-ups; those of others are immediate. The end may come from another
+ * thread than the beginning: an informer's events may move to the mapper loop within a batch, and a
+ * subscription may be dropped in it. */
 #ifndef KL_CONTROLLER_BATCH_H
 #define KL_CONTROLLER_BATCH_H
 
@@ -12,7 +12,7 @@
 
 typedef struct kl_batch {    /* all zero at first */
     _Atomic uint64_t holder; /* the thread whose wake-ups wait, or 0 */
-    atomic_bool held;        /* one does */
+    atomic_bool held;        /* a wake-up is pending */
 } kl_batch;
 
 /* From now on this thread's wake-ups are deferred, unless another thread's are. Each call needs an end, on

@@ -21,11 +21,11 @@ typedef struct kl_breaker_side {
     kl_time lasted; /* for how long it has been the present logic */
 } kl_breaker_side;
 
-/* Fewer failures are an accident: one object, tried again at once, fails so often in half a second. */
+/* Fewer failures do not count: one failing object, retried at once, reaches this number in half a second. */
 #define KL_BREAKER_ERRORS 5
 /* One run in five: below that most of the work is done, and going back would undo it. */
 #define KL_BREAKER_ERROR_SHARE 0.2
-/* "Much more", of failures and of writes. */
+/* The factor that "much more" means, for failures and for writes. */
 #define KL_BREAKER_RATIO 3.0
 /* Early failures say little about the other keys: the verdict waits for this many runs, or this much time. */
 #define KL_BREAKER_RUNS 50
@@ -34,7 +34,7 @@ typedef struct kl_breaker_side {
  * A key in a write loop passes this number within a second. */
 #define KL_BREAKER_FREE_WRITES 10
 #define KL_BREAKER_WRITES 20
-/* The number of a key's failures in a row that count: the backoff decides how many more there are. */
+/* How many failures in a row count for one key: the backoff decides how many more follow. */
 #define KL_BREAKER_ATTEMPTS 5
 
 /* NULL while `fresh` is acceptable; otherwise the reason, for people: "8 of 10 runs fail, 1 of 500 did
@@ -55,13 +55,12 @@ typedef struct kl_trial_run {
 kl_trial *kl_trial_new(void);
 void kl_trial_free(kl_trial *t);
 /* `generation` has taken over from the one with the results `before`; `failing` keys failed then, so their
- * failures are expected. Ends the trial before it. */
+ * failures are expected. Ends the previous trial. */
 void kl_trial_begin(kl_trial *t, int generation, const kl_breaker_side *before, size_t failing, kl_time now);
 void kl_trial_end(kl_trial *t);
 /* True when the caller should judge. */
 bool kl_trial_note(kl_trial *t, const kl_trial_run *r, kl_time now);
-/* The verdict so far, as kl_breaker_judge; once it is bad the trial is over. *generation, which it is
- * about. */
+/* The verdict so far, as kl_breaker_judge; a bad one ends the trial. *generation: the generation on trial. */
 char *kl_trial_verdict(kl_trial *t, kl_time now, int *generation);
 
 #endif

@@ -19,9 +19,9 @@ typedef struct kl_controller_env { /* the parts of the manager that all its cont
     kl_loop *loop, *mapper;
     kl_caches *caches;
     kl_door *door;
-    const kl_fleet *fleet; /* of which the manager is one; NULL: there is one cluster */
+    const kl_fleet *fleet; /* the managers of all clusters; NULL: there is one cluster */
     size_t cluster;
-    kl_offices *offices; /* NULL: they work in every replica */
+    kl_offices *offices; /* NULL: controllers work in every replica */
     kl_metrics *metrics;
     int workers;
     bool workers_forced, trace_requests;
@@ -42,10 +42,10 @@ typedef struct kl_controller_env { /* the parts of the manager that all its cont
     const kl_witnesses *witnesses; /* observers of runs; may be NULL */
     void (*ran)(void *arg, const kl_ran *r); /* on worker threads; may be NULL */
     void *ran_arg;
-    /* A webhook's: its queue has requests, not keys of objects. Any thread; NULL for all others. */
+    /* Webhooks only: the queue has requests, not keys of objects. Any thread; NULL for controllers. */
     const kl_value *(*object)(void *arg, const char *key);
     void (*answer)(void *arg, const char *key, const kl_value *decision);
-    /* false: it has none, and *out is unchanged */
+    /* false: the request has no trace, and *out is unchanged */
     bool (*trace)(void *arg, const char *key, kl_trace *out);
     void *hook_arg;
     void (*changed)(void *arg); /* on the loop: a worker has ended */
@@ -57,8 +57,8 @@ const char *kl_controller_name(const kl_controller *c);
 const char *kl_controller_resource(const kl_controller *c);
 void kl_controller_stage(kl_controller *c, kl_program *p, size_t index, int generation);
 /* Publishes the staged generation when it is ready; starts workers when its office is open, and ends them
- * when it is closed. It never waits: `changed` tells when another step is due. A drained controller only
- * checks whether it has to hurry. */
+ * when it is closed. It never waits: `changed` tells when another step is due. A drained controller aborts
+ * its runs when its office has closed. */
 void kl_controller_advance(kl_controller *c);
 /* The end: no new keys; then abort the remaining runs; then join. */
 void kl_controller_drain(kl_controller *c);
@@ -67,11 +67,11 @@ void kl_controller_abort(kl_controller *c);
 void kl_controller_join(kl_controller *c);
 /* after join; its memory stays while an event of it waits for the mapper */
 void kl_controller_free(kl_controller *c);
-bool kl_controller_published(kl_controller *c); /* some generation of it has taken over */
-int kl_controller_generation(kl_controller *c); /* the one that has; 0: none */
+bool kl_controller_published(kl_controller *c); /* a generation has taken over */
+int kl_controller_generation(kl_controller *c); /* the published generation; 0: none */
 size_t kl_controller_slowed(kl_controller *c);  /* keys in a write loop, which are slowed down */
-bool kl_controller_ended(kl_controller *c);     /* drained, and no worker is left to wait for */
-/* Its workers take no keys until it is resumed; running ones continue. */
+bool kl_controller_ended(kl_controller *c);     /* drained, and all workers have ended */
+/* Paused, its workers take no keys; running keys continue. */
 void kl_controller_pause(kl_controller *c, bool pause);
 bool kl_controller_paused(const kl_controller *c);
 /* Sets params of its present generation: `wish` over the present ones (run/params.h); *out has all of them, a
@@ -88,9 +88,9 @@ typedef struct kl_controller_look {
     const char *name, *resource;
     kl_workqueue *queue;
     kl_own_writes *own_writes;
-    /* the present one, or the first one while it loads; NULL: none */
+    /* the present wiring, or the first one while it loads; NULL: none */
     kl_wiring *wiring;
-    bool published; /* it is the present one */
+    bool published; /* `wiring` is the present one */
     kl_gate *gate;  /* NULL: all keys are ours */
     const kl_office *office;
     struct kl_flight *flight; /* or NULL */
@@ -101,7 +101,8 @@ void kl_controller_look_at(kl_controller *c, kl_controller_look *out);
 void kl_controller_state_get(kl_controller *c, kl_controller_state *out);
 bool kl_controller_idle(kl_controller *c);
 kl_workqueue *kl_controller_queue(kl_controller *c);
-/* With turns: adds the next steps of this controller to *o; lets it take one key. On the loop. */
+/* With turns: kl_controller_outlook adds the controller's next steps to *o; kl_controller_turn lets it take
+ * one key. On the loop. */
 void kl_controller_outlook(kl_controller *c, kl_outlook *o);
 void kl_controller_turn(kl_controller *c);
 void kl_controller_wake(kl_controller *c); /* the clock was moved */

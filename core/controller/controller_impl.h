@@ -31,11 +31,11 @@ struct kl_controller {
     kl_worker **leaving; /* draining, too many after a reload */
     size_t n_leaving;
     kl_wiring *next;
-    /* those not freed yet, retired ones too: each points to our queue */
+    /* the number of wirings not freed yet, retired ones too: each points to our queue */
     size_t wirings;
     kl_batch batch;          /* of wake-ups */
-    _Atomic(kl_gate *) gate; /* of that office; NULL: all keys are ours */
-    /* where it works; where it goes when its workers have ended, or NULL */
+    _Atomic(kl_gate *) gate; /* the office's; NULL: all keys are ours */
+    /* its office; the next one, once its workers have ended, or NULL */
     kl_office *office, *moving;
     uint64_t terms; /* how often it began to work */
     bool working;   /* it has workers, leaving ones included */
@@ -52,12 +52,12 @@ struct kl_controller {
     const kl_value *params; /* params set manually for a generation, or NULL */
     int params_of;
     char *told;         /* why the next generation waits, as last logged */
-    atomic_bool paused; /* somebody said so */
+    atomic_bool paused; /* see kl_controller_pause */
     atomic_bool turn;   /* with turns: a key may be taken */
 };
 
-/* The number of workers of a spec; starts or drains workers to reach it; joins those of `leaving` that have
- * ended, or all. Loop. */
+/* wanted: the number of workers of a spec; fit: starts or drains workers to reach `want`; reap: joins ended
+ * workers in `leaving`, or all. Loop. */
 size_t kl__controller_wanted(kl_controller *c, const kl_controller_spec *s);
 void kl__controller_fit(kl_controller *c, size_t want);
 void kl__controller_reap(kl_controller *c, bool all);

@@ -1,15 +1,14 @@
 /* office.h - which controllers may work: an office is one Lease, the election that campaigns for it, and the
  * controllers that work under it.
  *
- *   closed --won--> open --lost--> closing (whoever works ends) --all rest--> closed, campaigning again
+ *   closed --won--> open --lost--> closing (controllers end their work) --all rest--> closed, campaigning again
  *
  * Controllers of the manager's lease share one office, a controller with a lease of its own has one for
- * itself, and those that run in every replica have one that is always open (NULL is such a one, too). An
- * office campaigns while a controller is in it. Functions are called on the manager's loop unless said
- * otherwise.
+ * itself, and those that run in every replica have an office that is always open, or NULL. An office
+ * campaigns while a controller is in it. Functions are called on the manager's loop unless said otherwise.
  *
- * With options.shards most controllers share the keys with other replicas: their office is the membership in
- * these (sharding.h), open while we have it, and each controller has a gate. */
+ * With options.shards most controllers share their keys with other replicas. Their office is open while this
+ * replica is a member (sharding.h), and each controller has a gate. */
 #ifndef KL_CONTROLLER_OFFICE_H
 #define KL_CONTROLLER_OFFICE_H
 
@@ -28,42 +27,41 @@ typedef struct kl_offices_env {
 
 /* Options that contradict each other are KL_EINVAL. Without election every office is open. Any thread. */
 KL_NODISCARD kl_status kl_offices_new(const kl_offices_env *env, kl_offices **out, kl_err *err);
-void kl_offices_start(kl_offices *o); /* campaigns where somebody is in */
+void kl_offices_start(kl_offices *o); /* campaigns for offices with controllers */
 /* Releases all leases and stops campaigning; waits at most the renew deadline. No controller may work any
  * more. Not on the loop. */
 void kl_offices_close(kl_offices *o);
-/* after close, everybody has left; not on the loop. Tenures end with it */
+/* after close, when all controllers have left; not on the loop. Frees the tenures */
 void kl_offices_free(kl_offices *o);
 
-/* Enters a controller of that name; it stays in until it leaves. NULL without offices. */
+/* Puts a controller into its office until kl_office_leave. NULL without offices. */
 kl_office *kl_office_enter(kl_offices *o, const char *controller, const kl_controller_spec *spec);
-/* kl_office_enter would return the same office again */
+/* kl_office_enter would return f for this spec */
 bool kl_office_suits(const kl_office *f, const kl_controller_spec *spec);
 void kl_office_leave(kl_office *f);      /* the last one releases the lease */
 bool kl_office_open(const kl_office *f); /* work may begin */
-/* Work begins (the office is open), and has ended: while a controller works, the lease is neither released
- * nor campaigned for anew. */
+/* A controller begins work (the office is open); has ended it. In between the lease is neither released nor
+ * campaigned for again. */
 void kl_office_work(kl_office *f);
 void kl_office_rest(kl_office *f);
-/* Where keys are shared: the gate of a controller that is in, whose caches are there; NULL elsewhere: all
- * keys are ours. Again when its spec has changed, with the one that it has. moved: see kl_sharding_enter. */
+/* The gate of a controller whose caches are ready; NULL: keys are not shared, all are ours. Call it again
+ * when the spec changes; `have` is the present gate, or NULL. moved: see kl_sharding_enter. */
 kl_gate *kl_office_gate(kl_office *f, kl_gate *have, const kl_controller_spec *spec,
     void (*moved)(void *arg, kl_claims *before), void *arg);
 /* Whether a controller's keys are shared in such a way that its caches hold its own namespaces only. */
 bool kl_offices_divide(const kl_offices *o, const kl_controller_spec *spec);
-void kl_office_gate_close(kl_office *f, kl_gate *g); /* it has no run under way; NULL is fine */
+void kl_office_gate_close(kl_office *f, kl_gate *g); /* after the last run that it passed; NULL is fine */
 /* For people, about a closed office: "NAMESPACE/NAME is held by X"; NULL when the holder is unknown. Caller
  * frees. On the loop. */
 char *kl_office_holder(const kl_office *f);
-/* For people, where keys are shared: "a third of the keys is here, 3 replicas"; NULL elsewhere. Caller
- * frees. */
+/* For people: "a third of the keys is here, 3 replicas"; NULL where keys are not shared. Caller frees. */
 char *kl_office_say(const kl_office *f, const char *controller);
-/* The tenure for writes of the controllers in it; NULL: unchecked. Lives as long as the offices. */
+/* The tenure that its controllers' writes need; NULL: unchecked. Lives as long as the offices. */
 const kl_tenure *kl_office_tenure(const kl_office *f);
 
-/* Gauges of shared keys, where they are; on the loop. */
+/* Writes the gauges of shared keys, if keys are shared; on the loop. */
 void kl_offices_metrics(kl_offices *o, kl_buf *out);
-/* Any thread: every office with somebody in it is open. */
+/* Any thread: every office with a controller is open. */
 bool kl_offices_leading(kl_offices *o);
 /* Any thread, never waits: false when a lease expired more than `tolerance` ago and its controllers have not
  * ended; *why names it (the caller frees it; may be NULL). */

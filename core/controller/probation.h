@@ -21,8 +21,8 @@ typedef struct kl_probation_options {
 } kl_probation_options;
 
 kl_probation *kl_probation_new(const kl_probation_options *o);
-void kl_probation_free(kl_probation *p); /* no run is reported any more */
-/* It has taken over. `failing`: keys that had failed last under the one before it. */
+void kl_probation_free(kl_probation *p); /* after the last report of a run */
+/* A generation has taken over. `failing`: the number of keys whose last run failed under the previous one. */
 void kl_probation_published(kl_probation *p, int generation, size_t failing);
 void kl_probation_ran(kl_probation *p, const kl_ran *r); /* any thread */
 

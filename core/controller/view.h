@@ -1,5 +1,5 @@
-/* view.h - the caches as a dry run sees them: with its own simulated writes, and its earlier reads, in
- * front. */
+/* view.h - the caches as a dry run sees them: its simulated writes and earlier reads override their
+ * contents. */
 #ifndef KL_CONTROLLER_VIEW_H
 #define KL_CONTROLLER_VIEW_H
 
@@ -9,7 +9,7 @@
 /* Reads of `of` (borrowed; it outlives the view) over `o`, to which a reference is taken. Owner thread. */
 kl_reader *kl_view_new(kl_reader *of, kl_overlay *o);
 void kl_view_free(kl_reader *view); /* NULL is fine */
-/* When this returns true it has answered the list, and the overlay is applied to its answer. */
+/* Returns true when it has answered the list; the overlay is then applied to its answer. */
 typedef bool kl_view_recall(void *arg, const char *kind, const kl_read_query *q, kl_objects *out);
 void kl_view_set_recall(kl_reader *view, kl_view_recall *recall, void *arg);
 

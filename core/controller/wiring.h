@@ -47,7 +47,7 @@ typedef struct kl_wiring_options {
     bool (*ours)(void *arg, const char *key);
     void *ours_arg;
     kl_reader_front front;
-    const kl_value *params; /* instead of the spec's; NULL: the spec's; a reference is taken */
+    const kl_value *params; /* replaces the spec's params; NULL: the spec's; a reference is taken */
     /* gets events that enqueued no key; may be NULL. Outlives the wiring */
     struct kl_flight *flight;
     /* An object of its own resource was deleted. Any thread; may be NULL. */
@@ -55,27 +55,27 @@ typedef struct kl_wiring_options {
     void *deleted_arg;
 } kl_wiring_options;
 
-/* On the loop, all of it unless said otherwise. */
+/* All calls on the loop unless said otherwise. */
 kl_wiring *kl_wiring_new(const kl_wiring_options *o);
-/* Connects the kinds that have become available. True when all are there and synced. A wrong index is
- * reported in *err once. */
+/* Connects the kinds that have become available. True when all are connected and synced. kl_wiring_why
+ * reports a wrong index. */
 bool kl_wiring_advance(kl_wiring *w);
-/* When it is ready, and before its predecessor is retired: from now on runs wait for their writes in its
- * caches. */
+/* Call it when w is ready, before its predecessor is retired: from now on runs wait until w's caches show
+ * their writes. */
 void kl_wiring_attend(kl_wiring *w);
 /* Events feed the queue from now on, also while its predecessor still does: none is lost between the two. */
 void kl_wiring_listen(kl_wiring *w);
 void kl_wiring_activate(kl_wiring *w); /* listens, and enqueues everything */
 void kl_wiring_enqueue_all(kl_wiring *w, kl_why why);
-/* The same because the logic is another: KL_PRIORITY_RELOAD. */
+/* Enqueues everything after a reload, with KL_PRIORITY_RELOAD. */
 void kl_wiring_enqueue_again(kl_wiring *w);
-/* The same for keys for which `which` returns true; ours or not. */
+/* Enqueues the keys for which `which` returns true, even those of other replicas. */
 void kl_wiring_enqueue_where(kl_wiring *w, kl_why why, bool (*which)(void *arg, const char *key), void *arg);
 void kl_wiring_enqueue_namespace(
     kl_wiring *w, const char *ns, kl_why why, bool (*which)(void *arg, const char *key), void *arg);
 void kl_wiring_retire(kl_wiring *w); /* disconnects and drops the owner's reference */
-/* The same when another one listens: events that wait for the mapper are still mapped, since no other wiring
- * got them. */
+/* As kl_wiring_retire, when another wiring listens: events that wait for the mapper are still mapped, since
+ * no other wiring got them. */
 void kl_wiring_hand_over(kl_wiring *w);
 kl_logic *kl_wiring_logic(kl_wiring *w); /* borrowed */
 /* Its params without secrets (kl_params_shown), a new reference or NULL. */
@@ -83,16 +83,16 @@ const kl_value *kl_wiring_params(kl_wiring *w);
 kl_wiring *kl_wiring_ref(kl_wiring *w); /* any thread */
 void kl_wiring_unref(kl_wiring *w);     /* any thread */
 kl_wiring *kl_wiring_of(kl_logic *l);
-/* any thread: of the controller's resource; a new reference */
+/* any thread: an object of the controller's resource; a new reference, or NULL */
 const kl_value *kl_wiring_object(kl_wiring *w, const char *key);
-/* One of its kinds has changed (kl_cache_outdated): it should be wired again. */
+/* One of its kinds has changed (kl_cache_outdated): the controller needs a new wiring. */
 bool kl_wiring_outdated(const kl_wiring *w);
-/* One of its functions exceeded its budget: it feeds nothing any more, until another generation replaces
- * it. */
+/* One of its functions exceeded its budget: it enqueues no more keys until another generation replaces it. */
 bool kl_wiring_spent(const kl_wiring *w);
 /* Why it is not ready: "waiting for v1/Pod", or the problems of its caches. NULL when ready. Caller frees. */
 char *kl_wiring_why(kl_wiring *w, bool *parked);
-/* A sentence when its functions delay its events; NULL: they do not. Caller frees. Any thread. */
+/* A sentence for people when its map functions delay its events; NULL: they do not. Caller frees. Any
+ * thread. */
 char *kl_wiring_slow(kl_wiring *w);
 
 #endif

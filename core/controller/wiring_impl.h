@@ -18,16 +18,17 @@ typedef struct kl_mapper_state {
     kl_program *program;
     size_t index;
     void *state;
-    bool failed; /* the last time; logged once */
+    bool failed; /* the last opening failed; logged once */
     /* a function exceeded its budget: which and how, and none is called any more; NULL: none did. Set once */
     _Atomic(char *) spent;
     atomic_bool stopped; /* the functions are not needed any more: they end, and none is called */
-    /* for that: the functions' controller, the counters, and the callback */
+    /* for reports about `spent`: the functions' controller, its counters, the caches' callback and its
+     * loop */
     char *controller;
     kl_controller_metrics *metrics; /* may be NULL */
     kl_caches *caches;
     kl_loop *loop;
-    /* the functions' share of the thread that all controllers use. Mapper thread, but for `share` */
+    /* measures the functions' share of the mapper thread. Mapper thread only, but for `share` */
     kl_clock *clock;
     kl_time since, taken; /* of the running period: its beginning, the time used in it */
     bool told;
@@ -74,10 +75,11 @@ typedef struct kl_wired_index {
 } kl_wired_index;
 
 struct kl_reader {
-    /* the caches are in another process (run/remote.h), and nothing else here counts; NULL: they are ours */
+    /* the caches are in another process (run/remote.h), and the other members are unused; NULL: they are
+     * here */
     const struct kl_remote *remote;
     kl_wiring *w;
-    /* a view (controller/view.h): it is in front of the caches; NULL: nothing is */
+    /* of a view (controller/view.h): the writes applied to the caches; NULL: not a view */
     struct kl_overlay *over;
     bool (*recall)(void *arg, const char *kind, const kl_read_query *q, kl_objects *out);
     void *recall_arg;
@@ -92,7 +94,7 @@ struct kl_wiring {
     kl_wiring_options o;
     atomic_int refs;
     atomic_bool active;
-    atomic_bool followed; /* retired, and its events that wait for the mapper count still */
+    atomic_bool followed; /* handed over: its events that wait for the mapper are still mapped */
     bool attends;         /* loop only: runs wait for their writes in its caches */
     kl_need *needs;       /* [0] is the controller's own resource */
     size_t n_needs;
@@ -104,15 +106,15 @@ struct kl_wiring {
     char *problem;           /* a wrong index, or a resource that cannot be divided */
     /* loop only: divided: the set of namespaces that its caches hold or will hold. NULL: none */
     char **held;
-    /* of these, before it is published: where it has to be ready. NULL: nowhere */
+    /* a subset that must be covered before the wiring is published. NULL: none */
     char **awaited;
-    /* divided, without a list of namespaces: all existing ones */
+    /* divided, without a list of namespaces: the cache of Namespaces */
     struct {
         kl_cache *cache;
         kl_informer *informer; /* a reference */
         kl_subscription *sub;
     } spaces;
-    atomic_bool told_abroad; /* divided: a function leads to other namespaces; it was logged */
+    atomic_bool told_abroad; /* divided: a warning that a function maps to other namespaces was logged */
     kl_mutex mu;
     kl_map *pending KL_GUARDED_BY(mu); /* events waiting for the mapper, by "feed kind key" */
 };
@@ -123,12 +125,12 @@ struct kl_wiring {
 void kl__holding_begin(kl_wiring *w);
 void kl__holding_retire(kl_wiring *w);
 void kl__holding_end(kl_wiring *w);
-bool kl__holding_advance(kl_wiring *w); /* true: everything it holds is present */
+bool kl__holding_advance(kl_wiring *w); /* true: all held namespaces are covered */
 /* what it waits for; NULL: nothing. Caller frees */
 char *kl__holding_why(const kl_wiring *w);
 
 kl_need *kl__wiring_need(kl_wiring *w, const char *kind); /* NULL when not declared */
-/* How many of its kinds, as far as they are there, have that name ("cm", "deployments.apps"); *out the first.
+/* How many of its resolved kinds have the name `word` ("cm", "deployments.apps"); *out: the first.
  */
 size_t kl__wiring_named(kl_wiring *w, const char *word, kl_need **out);
 /* The script's priority of an object of its resource (NULL: unknown), within +-KL_PRIORITY_MOST. A function
@@ -136,7 +138,7 @@ size_t kl__wiring_named(kl_wiring *w, const char *word, kl_need **out);
 int kl__own_priority(kl_wiring *w, void *state, const kl_value *object);
 /* Informer callback of a feed. */
 void kl__feed_event(void *feed, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags);
-/* The keys that an object of the feed's kind maps to now. Any thread but the mapper's, for which it may
+/* Emits the keys that an object of the feed's kind maps to now. Any thread but the mapper's, for which it may
  * wait. */
 void kl__feed_keys(kl_feed *f, const kl_value *object, kl_emit_fn *emit, void *arg);
 void kl__feed_lull(void *feed);

@@ -18,18 +18,18 @@ typedef struct kl_conversions kl_conversions;
 
 kl_conversions *kl_conversions_new(void);
 void kl_conversions_free(kl_conversions *c); /* NULL is fine */
-/* The caller starts over: searching for answers in the same order is the cheapest. */
+/* The caller starts over; lookups are cheapest when it asks in the same order again. */
 void kl_conversions_rewind(kl_conversions *c);
-/* Drops what was answered. */
+/* Drops all answers. */
 void kl_conversions_forget(kl_conversions *c);
 
-/* `o`, of any version of a kind with a conversion webhook, as `k` has it; *out a new reference. An object of
- * that version gets its defaults; a converted one gets none, but loses unknown fields. KL_EAGAIN: not known
- * yet. Other failures are those of the webhook, 500 as kube-apiserver words them. `c` NULL: no webhook can be
- * called, which is a failure too. */
+/* Converts `o`, of any version of a kind with a conversion webhook, to k's version; *out is a new reference.
+ * An object of that version gets its defaults; a converted one gets none, but loses unknown fields.
+ * KL_EAGAIN: not known yet. Other failures are those of the webhook, 500 as kube-apiserver words them. `c`
+ * NULL: no webhook can be called, which is a failure too. */
 KL_NODISCARD kl_status kl_conversions_get(
     kl_conversions *c, const kl__kind *k, const kl_value *o, const kl_value **out, kl_err *err);
-/* The same for the version that `k` stores, which may be one that is not served. */
+/* Converts to the storage version of `k`, which may not be served. */
 KL_NODISCARD kl_status kl_conversions_stored(
     kl_conversions *c, const kl__kind *k, const kl_value *o, const kl_value **out, kl_err *err);
 

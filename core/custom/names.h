@@ -11,10 +11,10 @@
 void kl_names_default(const kl_value **crd);
 /* Sets status.acceptedNames and the conditions NamesAccepted and Established of *crd (replaced), whose status
  * is the previous one, as apiextensions-apiserver's controllers leave them. `crds` are all definitions, `now`
- * RFC 3339. Without `crds`, in a dry run, a new definition gets the status that comes before that. */
+ * RFC 3339. `crds` NULL, in a dry run: a new definition gets its initial status only. */
 void kl_names_settle(const kl__bucket *crds, const kl_value **crd, const char *now);
-/* A conversion webhook with an authority that is no certificate: only where it was so before; old NULL on
- * create. */
+/* Adds a cause when an update makes the conversion webhook's caBundle invalid. `old` NULL: on create it adds
+ * none. */
 void kl_names_check_bundle(const kl_value *old, const kl_value *crd, kl__causes *causes);
 /* Whether what it defines is served. */
 bool kl_names_served(const kl_value *crd);

@@ -1,4 +1,4 @@
-/* queue.h - the changes of a resource for one watch whose version needs conversion: in order, each when its
+/* queue.h - the changes for one watch whose version needs conversion, in order; an entry leaves once its
  * converted object is known. Owner's lock. */
 #ifndef KL_CUSTOM_QUEUE_H
 #define KL_CUSTOM_QUEUE_H
@@ -10,11 +10,11 @@ typedef struct kl_convert_queue kl_convert_queue;
 
 /* An entry: a change with its objects converted, or a mark. */
 typedef struct kl_convert_entry {
-    kl__change change; /* of a mark only its rv */
+    kl__change change; /* only rv is set for a mark */
     bool mark, initial_end;
 } kl_convert_entry;
 
-/* Of a kind with a conversion webhook, which outlives it. `olds`: the state before a change matters too.
+/* `k` has a conversion webhook and outlives the queue. `olds`: the state before a change is converted, too.
  * `calls`: the webhook can be called; otherwise each conversion fails. */
 kl_convert_queue *kl_convert_queue_new(const kl__kind *k, bool olds, bool calls);
 void kl_convert_queue_free(kl_convert_queue *q); /* NULL is fine */
@@ -22,8 +22,8 @@ void kl_convert_queue_push(kl_convert_queue *q, const kl__change *c);
 void kl_convert_queue_mark(kl_convert_queue *q, uint64_t rv, bool initial_end);
 size_t kl_convert_queue_len(const kl_convert_queue *q);
 
-/* KL_OK: *out is the next entry, borrowed until the next call. KL_ENOTFOUND: there is none. KL_EAGAIN: a call
- * comes first, see kl_convert_queue_conversions. Else it cannot be converted. */
+/* KL_OK: *out is the next entry, borrowed until the next call. KL_ENOTFOUND: there is none. KL_EAGAIN: a
+ * webhook call is needed first, see kl_convert_queue_conversions. Other failures: it cannot be converted. */
 KL_NODISCARD kl_status kl_convert_queue_next(kl_convert_queue *q, const kl_convert_entry **out, kl_err *err);
 kl_conversions *kl_convert_queue_conversions(kl_convert_queue *q); /* borrowed */
 

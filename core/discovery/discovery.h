@@ -16,12 +16,12 @@ typedef struct kl_discovery_answer {
     int code;
     char *type; /* of the body */
     kl_buf body;
-    bool tagged; /* a client may keep it, by an ETag */
-    bool lines;  /* the body is in lines, whoever asks */
+    bool tagged; /* it gets an ETag, so that a client may cache it */
+    bool lines;  /* the body is indented already and is sent as it is */
 } kl_discovery_answer;
 
-/* The page at a path; `accept` is the request's header, or NULL. False: there is none. Else *out is
- * kl_discovery_answer_fini()ed. */
+/* The document at a path; `accept` is the request's header, or NULL. False: there is no such document. Else
+ * *out is kl_discovery_answer_fini()ed. */
 bool kl_discovery_page(const kl_discovery *d, const char *path, const char *accept, kl_discovery_answer *out);
 void kl_discovery_answer_fini(kl_discovery_answer *a);
 

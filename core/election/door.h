@@ -13,7 +13,7 @@ typedef struct kl_door_options {
     void (*cancel)(void *arg, uint64_t id);
     void *send_arg;
     kl_clock *clock;
-    /* only writes with dry_run are sent: a caller that forgot the dry run is refused */
+    /* only writes with dry_run are sent; others are refused */
     bool shut;
     /* Called for every allowed write before it is sent. On the caller's thread; may be NULL. */
     void (*seen)(void *arg, const char *who, const kl_op *op);
@@ -22,8 +22,8 @@ typedef struct kl_door_options {
 
 kl_door *kl_door_new(const kl_door_options *o);
 void kl_door_free(kl_door *d);
-/* Sends a write, or answers KL_ENOTLEADER through done at once when op->mandate does not hold (any more).
- * The client looks again just before the write leaves. `who` is the controller's name. Any thread. */
+/* Sends a write, or calls done with KL_ENOTLEADER at once when op->mandate does not hold (any more). The
+ * client checks again just before the write leaves. `who` is the controller's name. Any thread. */
 uint64_t kl_door_write(kl_door *d, const char *who, const kl_op *op, kl_reply_fn *done, void *arg);
 /* Reads need no permission. */
 uint64_t kl_door_read(kl_door *d, const char *who, const kl_op *op, kl_reply_fn *done, void *arg);

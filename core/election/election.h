@@ -1,4 +1,4 @@
-/* election.h - campaigns for a Lease: feeds the pure election (leader.h) with answers, timers and news, on
+/* election.h - campaigns for a Lease: feeds the state machine (leader.h) with answers, timers and changes, on
  * the manager's loop.
  *
  *   start -> (started -> ... -> stopped -> joined)* -> cancel -> ended -> start or free */
@@ -18,7 +18,7 @@ typedef struct kl_election_options {
     kl_time lease, renew, retry;      /* 0: 15 s, 10 s, 2 s */
     /* replicas share keys; a controller whose script opts out has one leader */
     bool shards;
-    size_t max_shards; /* their number; 0: all */
+    size_t max_shards; /* how many replicas share keys; 0: all */
     /* each controller has a lease of its own (name-controller), unless its script says otherwise */
     bool per_controller;
 } kl_election_options;
@@ -44,13 +44,13 @@ typedef struct kl_election_env {
 
 /* Validates lease duration, renew deadline, retry period and name. Any thread. */
 KL_NODISCARD kl_status kl_election_check(const kl_election_options *o, kl_err *err);
-/* of this process: host_pid_random; the caller frees it */
+/* a new identity for this process: host_pid_random; the caller frees it */
 char *kl_election_identity(void);
 KL_NODISCARD kl_status kl_election_new(const kl_election_env *env, kl_election **out, kl_err *err);
 
 /* On the loop: */
 void kl_election_start(kl_election *e); /* campaigns; again after `ended` */
-/* after `stopped`: nobody works under it any more; it campaigns again */
+/* after `stopped`: all workers have ended; it campaigns again */
 void kl_election_joined(kl_election *e);
 /* no controller works under it: releases the lease (when it is ours) and stops campaigning */
 void kl_election_cancel(kl_election *e);
@@ -58,7 +58,7 @@ bool kl_election_leading(kl_election *e);
 /* the Lease was observed in this state; NULL: it was deleted */
 void kl_election_changed(kl_election *e, const kl_value *lease);
 
-/* Until when the lease is ours, in which of our terms. Lives as long as e; any thread. */
+/* Until when the lease is ours, and the number of our term. Lives as long as e; any thread. */
 const kl_tenure *kl_election_tenure(kl_election *e);
 /* False when we still act under a lease that expired more than `tolerance` ago. Any thread, never waits. */
 bool kl_election_healthy(kl_election *e, kl_time tolerance);
@@ -68,7 +68,7 @@ const char *kl_election_holder(const kl_election *e);
 /* After cancel, not on the loop: waits until it has ended, within the renew deadline. False: the lease was
  * not released. */
 bool kl_election_wait(kl_election *e);
-/* never started or ended, on none of our threads; waits for running requests */
+/* only when never started, or after `ended`; not on the loop; waits for running requests */
 void kl_election_free(kl_election *e);
 
 #endif

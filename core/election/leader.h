@@ -4,9 +4,9 @@
  *   leading --cancel--> (release) --> done          acquiring --cancel--> done
  *
  * Only the local boottime decides. A foreign lease is valid from the moment when we saw it change, for the
- * duration that its holder published; its renewTime is never trusted. We lead until a local deadline, which
- * is taken from the moment before the renewing request was sent: kl_leader_deadline, for the write door. It
- * ends before another process may acquire, even when the renewing thread hangs.
+ * duration that its holder published; its renewTime is never trusted. We lead until a local deadline that
+ * counts from the moment before the renewing request was sent (kl_leader_deadline, for the write door). So
+ * leading ends before another process may acquire, even when the renewing thread hangs.
  *
  * No I/O, no thread, no clock. The owner performs the action: one request at a time, answered by REPLY; every
  * new action replaces the open one. Owner thread, but for kl_leader_deadline. */
@@ -25,7 +25,7 @@ typedef struct kl_leader_config {
     const char *identity;        /* who we are: unique per process */
     const char *ns, *name;       /* of the Lease; used when it must be created */
     kl_time lease, renew, retry; /* 0: 15 s, 10 s, 2 s */
-    bool release;                /* give the lease up at the end (CANCEL, or JOINED after a loss) */
+    bool release;                /* release the lease at the end (CANCEL, or JOINED after a loss) */
     uint64_t seed;               /* of the jitter between attempts to acquire */
 } kl_leader_config;
 
@@ -70,7 +70,7 @@ typedef enum kl_leader_do {
 typedef struct kl_leader_action {
     kl_leader_do what;
     const kl_value *body; /* borrowed until the next step */
-    /* boottime to send TIMER at; also with a request, which is given up then. KL_NEVER: none */
+    /* boottime at which to send TIMER; a running request is given up then. KL_NEVER: none */
     kl_time until;
     unsigned events;
     bool ok; /* DONE after TRY or RELEASE */

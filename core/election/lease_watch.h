@@ -14,8 +14,8 @@ typedef struct kl_lease_watch kl_lease_watch;
  * well. Loop and client outlive it. */
 kl_lease_watch *kl_lease_watch_new(kl_client *client, kl_loop *loop, kl_clock *clock, const char *ns,
     const char *name, void (*changed)(void *arg, const kl_value *lease), void *arg);
-/* On the loop: `changed` is not called any more. The rest ends asynchronously; then `gone` is called on the
- * loop (may be NULL). */
+/* On the loop: `changed` is not called any more. The watch ends asynchronously; then `gone` (may be NULL) is
+ * called on the loop. */
 void kl_lease_watch_end(kl_lease_watch *w, void (*gone)(void *arg), void *arg);
 
 #endif

@@ -17,13 +17,13 @@ typedef struct kl_event_series {
     kl_time first, last;
 } kl_event_series;
 
-/* What is known from the beginning, as events.k8s.io/v1 calls it. Texts are cut to what the server
- * accepts, at a character. */
+/* The fixed fields of an Event, as events.k8s.io/v1 names them; a new reference. Texts are cut between
+ * characters to the server's limits. */
 const kl_value *kl_event_body(
     const kl_news *n, const char *name, const char *ns, const char *instance, bool combined, kl_time first);
-/* The whole to create, from the above: with a series when it was seen more than once. */
+/* The Event to create from that body, a new reference; with a series when it was seen more than once. */
 const kl_value *kl_event_create(const kl_value *body, const kl_event_series *s, bool core);
-/* The merge patch with the new count. */
+/* The merge patch with the new count, a new reference. */
 const kl_value *kl_event_patch(const kl_event_series *s, bool core);
 
 #endif

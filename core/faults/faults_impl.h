@@ -34,8 +34,8 @@ typedef struct fault_rule {
     const char *kind, *group, *resource, *sub, *ns, *name, *path, *agent, *except;
     const kl_value *verb; /* a text, or a list of them; NULL: any */
     double probability;
-    int64_t times; /* left; -1: no end */
-    bool counted;  /* it was given */
+    int64_t times; /* remaining; -1: unlimited */
+    bool counted;  /* the rule has `times` */
     uint64_t hits;
     kl_time until; /* of the clock, or KL_NEVER */
     kl_random chance;
@@ -52,14 +52,14 @@ void kl__fault_rule_free(fault_rule *r);
 const kl_value *kl__fault_rule_show(const fault_rule *r);
 bool kl__fault_rule_matches(const fault_rule *r, const kl_fault_call *c);
 kl_time kl__fault_rule_latency(fault_rule *r); /* draws */
-/* Takes `which` of the rule's effects into the plan. */
+/* Copies the effects `which` of the rule into the plan. */
 void kl__fault_plan_take(kl_fault_plan *plan, const fault_rule *r, unsigned which);
 
 struct kl_faults {
     kl_clock *clock;
     void (*changed)(void *arg);
     void *arg;
-    /* rules that were ever added, and clears; so that who has looked knows whether to look again */
+    /* counts added rules and clears, so that a watch knows whether rules have changed since its last look */
     atomic_uint_fast64_t edition;
     atomic_bool idle; /* there are no rules, and nothing is held */
     kl_mutex mu;
@@ -71,8 +71,8 @@ struct kl_faults {
     kl_list held KL_GUARDED_BY(mu);
 };
 
-/* Rules above number *known that match give effects among `allowed` that the plan does not have; *error
- * (NULL: none is wanted) is the rule that has one. */
+/* Adds effects of matching rules above plan->known to the plan: those in `allowed` that it lacks. *error: the
+ * matching rule with an error, if any; NULL: errors are not drawn. */
 void kl__faults_judge(kl_faults *f, const kl_fault_call *c, unsigned allowed, kl_fault_plan *plan,
     const fault_rule **error) KL_REQUIRES(f->mu);
 

@@ -13,10 +13,10 @@
 #include "base/list.h"
 
 typedef struct kl__gate {
-    int admitted;            /* passes that are in */
-    int sockets;             /* open ones: the owner counts here */
-    int ready;               /* sockets when the opener set out */
-    struct kl__pass *opener; /* on its way to a connection, maybe a new one; NULL */
+    int admitted;            /* passes admitted now */
+    int sockets;             /* open connections; the owner counts them */
+    int ready;               /* `sockets` when the opener was admitted */
+    struct kl__pass *opener; /* the pass that may open a connection; or NULL */
     kl_list waiting;         /* passes by `link` */
 } kl__gate;
 
@@ -28,12 +28,12 @@ typedef struct kl__pass { /* one transfer's; zeroed by kl__gate_enter */
 
 void kl__gate_init(kl__gate *g);
 void kl__gate_enter(kl__gate *g, kl__pass *p); /* queues up */
-/* The next that may go in, now admitted; NULL: none waits or there is no room. */
+/* Admits the next pass and returns it; NULL: none waits, or there is no room. */
 kl__pass *kl__gate_next(kl__gate *g, int max_streams);
-/* p has its connection: those that waited for it may continue */
+/* p has its connection: passes that waited for it may be admitted */
 void kl__gate_connected(kl__pass *p);
-/* p leaves, from any state. True when it was to open the connection that others wait for and failed
- * (`no_connection`): the caller ends the waiting ones, too. */
+/* p leaves, in any state. True when p was the opener and failed (`no_connection`): the caller fails the
+ * waiting passes, too. */
 bool kl__gate_leave(kl__pass *p, bool no_connection);
 
 #define KL__PASS_OF(list) KL_CONTAINER(list, kl__pass, link)

@@ -22,7 +22,7 @@ typedef struct kl_tls { /* borrowed for the call of kl_http_submit; strings may 
     const char *cert_file, *cert_pem, *key_file, *key_pem;
     const char *server_name;
     bool insecure;
-    /* of all this: connections are shared by requests with the same number */
+    /* the number of this configuration: requests with the same number share connections */
     uint64_t generation;
 } kl_tls;
 
@@ -43,8 +43,8 @@ typedef struct kl_http_request { /* everything is copied by kl_http_submit */
     size_t body_len;
     /* a URL (http, https, socks5h), which ignores NO_PROXY; "" none; NULL: libcurl reads the environment */
     const char *proxy;
-    /* the server is at this path of the file system; the URL's host is only a name. NULL: it is where the
-     * URL says */
+    /* the path of the server's socket in the file system; the URL's host is then only a name. NULL: TCP to
+     * the URL's host */
     const char *unix_socket;
     kl_tls tls;
     /* Connections go only to addresses that this name may have (http/reach.h); its resolved addresses are
@@ -54,22 +54,22 @@ typedef struct kl_http_request { /* everything is copied by kl_http_submit */
     size_t gulp;             /* bytes read from the socket at once; 0: 16 KB */
     kl_time connect_timeout; /* 0: 30 s */
     kl_time total_timeout;   /* 0: none (streams) */
-    /* Called when the connection stands and before the request is sent, and again before its body: any status
-     * but KL_OK ends the transfer with it (and err). May be NULL. */
+    /* Called when the connection is established, before the request is sent, and again before its body. Any
+     * status but KL_OK ends the transfer with it (and err). May be NULL. */
     kl_status (*permit)(void *arg, kl_err *err);
     /* The answer has started; called once per final response. */
     void (*on_head)(void *arg, const kl_http_head *head);
     /* Non-zero ends the transfer with that status. */
     kl_status (*on_data)(void *arg, const char *data, size_t n, kl_err *err);
-    /* After one or more on_data, when no more bytes are ready: a reader may pass on what it gathered. While
-     * bytes keep coming, every millisecond. Not called once cancelled. */
+    /* After one or more on_data, when no more bytes are ready; while bytes keep coming, every millisecond. A
+     * reader can process its batch. Not called once cancelled. */
     void (*on_lull)(void *arg);
     /* Always called exactly once, last; also after cancel (KL_ECANCELLED). KL_OK means a complete HTTP
      * answer, whatever its code. `sent` false means that the request certainly never reached the server. */
     void (*on_done)(void *arg, kl_status st, int code, bool sent, kl_err *err);
     /* Set: only a connection is made (with the proxy and TLS above, HTTP/1.1), and nothing is sent; method,
-     * headers and body are not used. on_pipe is called when it stands, then on_ready whenever an event of
-     * kl_pipe_want occurs. The pipe lives until on_done, which follows a failure to connect or
+     * headers and body are not used. on_pipe is called when it is established, then on_ready whenever an
+     * event of kl_pipe_want occurs. The pipe lives until on_done, which follows a failure to connect or
      * kl_http_cancel. */
     void (*on_pipe)(void *arg, kl_pipe *p);
     void (*on_ready)(void *arg);
@@ -106,8 +106,8 @@ void kl_http_timer_cancel(kl_http *h, uint64_t id);
 bool kl_http_on_thread(const kl_http *h);
 
 /* --- the http thread only ----------------------------------------------------------------- */
-/* HTTP/1.1 only: pauses an answer whose reader is behind; data that was already received may still arrive,
- * once. */
+/* HTTP/1.1 only: pauses (`on`) or resumes an answer whose reader is behind; after a pause one more on_data
+ * may follow. */
 void kl_http_pause(kl_http *h, uint64_t id, bool on);
 /* Bytes over a pipe. KL_EAGAIN: none now, wait for on_ready. *n 0 with KL_OK: the peer has closed its
  * side. */

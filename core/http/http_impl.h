@@ -1,10 +1,10 @@
 /* http_impl.h - the internals of the curl door, for the files that implement it only.
  *
- *   http_curl.h      libcurl's functions, and how they come here
- *   http.c           the thread: commands, timers, sockets, who may go in
+ *   http_curl.h      libcurl's functions, and how they are loaded
+ *   http.c           the thread: commands, timers, sockets, admission
  *   http_handle.c    easy handles, kept for requests of their kind
  *   http_transfer.c  one request on an easy handle, and libcurl's callbacks
- *   http_turn.c      the end of a turn of libcurl that does not end
+ *   http_turn.c      interrupts a call of libcurl that does not return
  *   http_pipe.c      a connection that carries raw bytes, and foreign sockets on the thread
  *   http_error.c     messages about failures */
 #ifndef KL_HTTP_HTTP_IMPL_H
@@ -23,14 +23,14 @@
 #include "http/http_curl.h"
 #include "http/slots.h"
 
-/* The easy handle that requests of one kind reuse; spare between two of them. */
+/* The easy handle that requests with equal options reuse; in h->spare between two of them. */
 typedef struct kl__handle {
-    kl_list link; /* in h->spare, the latest first */
+    kl_list link; /* in h->spare, the last used first */
     CURL *easy;
     kl_buf kind;
     uint64_t hash;   /* of kind */
-    char *origin;    /* the server that replaces the one of URLs; or NULL */
-    char *host_line; /* a header that goes with it; or NULL */
+    char *origin;    /* the server that replaces the one in the URL; or NULL */
+    char *host_line; /* the Host header that goes with it; or NULL */
     struct curl_slist *connect_to;
     char *peer, *ca, *server_name, *proxy, *looked_up; /* as in kl__transfer */
     bool shares;
@@ -39,7 +39,7 @@ typedef struct kl__handle {
 typedef struct kl__transfer {
     kl_list link;          /* in h->active from its start to its end */
     kl_list lull;          /* in h->lulls when data came in this round */
-    kl__pass pass;         /* of its server's gate; none: HTTP/1.1, nothing to share */
+    kl__pass pass;         /* of its server's gate; unused with HTTP/1.1, where connections are not shared */
     kl_heap_node patience; /* in h->patience while it waits and has a total timeout */
     kl_http *h;
     bool running; /* the multi has it */
@@ -47,22 +47,22 @@ typedef struct kl__transfer {
     uint64_t id;
     CURL *easy;
     struct curl_slist *headers;
-    kl__handle *handle;      /* the easy handle and what follows from it: */
+    kl__handle *handle;      /* the easy handle and the strings that belong to it: */
     const char *peer;        /* "host:port" for messages */
     const char *ca;          /* what the server is verified against, for messages */
     const char *server_name; /* the name its certificate must carry */
     const char *proxy;       /* without user and password, for messages; or NULL */
-    const char *looked_up;   /* the name that a connection for it begins with; NULL: an address */
+    const char *looked_up;   /* the name that a new connection looks up; NULL: an address */
     char *reach;             /* as kl_http_request's; or NULL */
     bool lookup_told;
-    bool well;         /* it came to its end: the handle may serve again */
+    bool well;         /* it ended cleanly: the handle may be reused */
     uint64_t identity; /* kl_tls's generation */
     char *body;
     size_t body_len, body_sent;
     kl_time total_timeout, connect_timeout;
     kl_buf head;       /* header lines of the answer that is arriving */
     size_t head_bytes; /* of all header lines: informational answers and trailers too */
-    bool head_done;    /* on_head has run: what comes now are trailers */
+    bool head_done;    /* on_head has run: further header lines are trailers */
     bool cancelled;    /* no more callbacks but on_done */
     kl_status stopped; /* refused by permit or on_data */
     kl_err err;        /* its story */
@@ -94,14 +94,14 @@ struct kl_http {
     bool gates_changed;
     kl_heap patience;
     kl_list lulls;    /* transfers that got data in this round */
-    kl_time lull_due; /* when one of them has waited long enough */
+    kl_time lull_due; /* when the next on_lull of them is due */
     kl_time due;      /* libcurl's timer */
     kl_list watched;  /* sockets that libcurl must not read */
-    kl_guard turn;    /* libcurl's, on the thread */
+    kl_guard turn;    /* guards calls of libcurl on the thread */
     kl_mutex sockets_mu;
     int *sockets KL_GUARDED_BY(sockets_mu); /* libcurl's open ones */
     size_t nsockets KL_GUARDED_BY(sockets_mu);
-    kl_mutex mu; /* of all that follows */
+    kl_mutex mu; /* guards all that follows: */
     kl_list commands;
     kl_slots transfers;
     kl_slots timers;
@@ -113,7 +113,7 @@ struct kl_http {
 };
 
 /* --- http_transfer.c ---------------------------------------------------------------------- */
-/* any thread: it is the caller's until it is in the fifo */
+/* any thread: the caller owns it until it is in the command queue */
 kl__transfer *kl__transfer_new(kl_http *h, const kl_http_request *r);
 void kl__transfer_free(kl__transfer *t);
 void kl__transfer_set_timeout(kl__transfer *t, kl_time left);
@@ -125,7 +125,7 @@ void kl__http_lulls(kl_http *h); /* all of them */
 
 /* --- http_handle.c ------------------------------------------------------------------------ */
 kl__handle *kl__handle_take(kl_http *h, const kl_http_request *r); /* any thread, as the next two */
-/* of the request that it was taken for */
+/* sets the URL of the request that the handle was taken for */
 void kl__handle_set_url(kl__handle *x, const char *url);
 /* after the multi let go of it; `well`: it can be used again */
 void kl__handle_give(kl_http *h, kl__handle *x, bool well);
@@ -135,14 +135,15 @@ void kl__handles_free(kl_http *h);
 /* --- http_turn.c -------------------------------------------------------------------------- */
 void kl__turns_init(kl_http *h);
 void kl__turns_fini(kl_http *h); /* after libcurl closed its sockets */
-/* around each call of libcurl that may read; a callback of ours ends the turn and begins another */
+/* around each call of libcurl that may read; our callbacks run outside it: they end the turn and begin
+ * another */
 void kl__turn_begin(kl_http *h);
-bool kl__turn_end(kl_http *h); /* false: there was none, as where a pause hands out what waited */
+bool kl__turn_end(kl_http *h); /* false: no turn was open, as when the end of a pause delivers waiting data */
 void kl__socket_opened(kl_http *h, int fd);
-void kl__socket_closing(kl_http *h, int fd); /* before its number may be another's */
+void kl__socket_closing(kl_http *h, int fd); /* before its number can be reused */
 
 /* --- http_pipe.c -------------------------------------------------------------------------- */
-/* its connection stands: on_pipe; false: it is gone already */
+/* its connection is established: calls on_pipe; false: it is gone already */
 bool kl__pipe_open(kl__transfer *t);
 /* before libcurl closes the connection */
 void kl__pipe_close(kl__transfer *t);

@@ -13,9 +13,9 @@ typedef struct kl__proxy_env {
 
 /* The process's variables, lower case first; borrowed from the environment. */
 kl__proxy_env kl__proxy_environment(void);
-/* For kl_http_request: "" for none, else a URL libcurl knows. `configured` (proxy-url) counts alone when
- * it is not NULL; "" there means none. Go resolves names behind a socks5 proxy at the proxy, so that is
- * what socks5:// becomes here. Caller frees. */
+/* For kl_http_request: "" for none, else a URL libcurl knows. `configured` (proxy-url) overrides the
+ * environment unless it is NULL; "" means no proxy. socks5:// becomes socks5h://, because in Go the proxy
+ * resolves names. Caller frees. */
 char *kl__proxy_choose(const char *configured, const kl__proxy_env *env, const char *url);
 char *kl__proxy_for(const char *configured, const char *url); /* the same with kl__proxy_environment */
 /* "http://proxy:3128": without user and password, for messages; caller frees. NULL for "" and NULL. */

@@ -1,7 +1,7 @@
-/* reach.h - what a script may reach: checks URLs against rules, and addresses against those that a host name
- * must not resolve to.
+/* reach.h - which servers a script may reach: checks URLs against rules, and refuses addresses that a host
+ * name must not resolve to.
  *
- * A rule is a URL, followed by methods that change nothing there, separated by spaces:
+ * A rule is a URL, optionally followed by methods that are read-only there, separated by spaces:
  *
  *   https://dns.example.com           this server: scheme, name and port
  *   https://api.example.com/v1        and only what is below that path
@@ -22,20 +22,20 @@
 typedef struct kl_reach { /* a URL in its parts */
     bool tls;
     char host[KL_REACH_HOST_MAX]; /* lower case; an IPv6 address without brackets */
-    bool is_address;              /* and no name */
+    bool is_address;              /* `host` is an address, not a name */
     unsigned port;
     const char *target; /* path and query, into the URL; "" for none */
 } kl_reach;
 
 /* KL_EINVAL with the reason. */
 KL_NODISCARD kl_status kl_reach_parse(const char *url, kl_reach *out, kl_err *err);
-/* Whether it is a server as a URL has it, and nothing beside that: a name, an address, or one in brackets. */
+/* Whether `text` is only the host of a URL: a name, an address, or an IPv6 address in brackets. */
 bool kl_reach_is_server(const char *text);
 /* Validates a rule: KL_EINVAL with the reason. */
 KL_NODISCARD kl_status kl_reach_rule_check(const char *rule, kl_err *err);
-/* The first of the rules (NULL-terminated, or NULL) that lets the URL in; NULL: none does. Borrowed. */
+/* The first of the rules (NULL-terminated, or NULL) that allows the URL; NULL: none does. Borrowed. */
 const char *kl_reach_rule(char *const *rules, const kl_reach *url);
-/* Whether a method changes nothing at what the rule names (NULL: of GET and HEAD alone). */
+/* Whether the rule says that `method` is read-only; rule NULL: only GET and HEAD are. */
 bool kl_reach_reads(const char *rule, const char *method);
 /* Whether a connection for `host` may go to its resolved address: link-local, cloud metadata, loopback and
  * multicast addresses are allowed only when `host` is the address itself. */

@@ -13,7 +13,7 @@
 #include "base/buf.h"
 
 typedef struct kl__upgrade {
-    char key[25];                 /* base64 of 16 random bytes */
+    char key[25];                 /* Sec-WebSocket-Key: base64 of 16 random bytes */
     const char *const *protocols; /* the offered ones, best first; NULL-terminated, static */
     kl_buf in;                    /* the head, then nothing */
     bool refused;                 /* the head is read: the body is coming */
@@ -33,10 +33,11 @@ void kl__upgrade_fini(kl__upgrade *u);
  * out of the head. */
 KL_NODISCARD kl_status kl__upgrade_request(
     const kl__upgrade *u, const char *url, const char *const *headers, kl_buf *out, kl_err *err);
-/* KL_EAGAIN: more bytes are needed. *used of the n bytes were the handshake's. */
+/* KL_EAGAIN: more bytes are needed. *used: how many of the n bytes belong to the handshake. */
 KL_NODISCARD kl_status kl__upgrade_feed(
     kl__upgrade *u, const char *data, size_t n, size_t *used, kl_err *err);
-/* The connection ended before a verdict: KL_EREJECTED when a body may end so, or KL_ECLOSED. */
+/* The connection ended before a verdict: KL_EREJECTED when that ends the body of a refusal, else
+ * KL_ECLOSED. */
 KL_NODISCARD kl_status kl__upgrade_end(kl__upgrade *u, kl_err *err);
 
 #endif

@@ -18,7 +18,7 @@
 
 typedef struct kl_websocket kl_websocket;
 
-/* A whole message, borrowed. Not KL_OK ends the reading with that status. */
+/* A whole message, borrowed. Any status but KL_OK ends kl_websocket_feed with it. */
 typedef kl_status kl_websocket_fn(void *arg, const char *data, size_t n, kl_err *err);
 
 kl_websocket *kl_websocket_new(kl_websocket_fn *on_message, void *arg, kl_time now);
@@ -27,7 +27,7 @@ void kl_websocket_free(kl_websocket *w);
  * protocol. */
 KL_NODISCARD kl_status kl_websocket_feed(
     kl_websocket *w, const char *data, size_t n, kl_time now, kl_err *err);
-/* of the peer's close frame; 0: there was none; 1005: it named none */
+/* the code of the peer's close frame; 0: no close frame; 1005: a close frame without a code */
 int kl_websocket_code(const kl_websocket *w);
 /* Queues one binary message. KL_ETOOBIG: too much is waiting to be sent. */
 KL_NODISCARD kl_status kl_websocket_send(

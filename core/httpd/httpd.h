@@ -1,10 +1,10 @@
 /* httpd.h - the only door to libmicrohttpd: one listening socket, requests answered at once or by a
  * stream.
  *
- * The handler runs on the server's own thread (one internal epoll thread), where all other connections stand
- * still meanwhile: it returns within a second (probes and scrapes wait up to 500 ms for a control loop). A
- * reply is either a whole body, or a stream (kl_httpd_stream): the connection is suspended while there is
- * nothing to send, any thread writes to it, and it costs no thread. */
+ * The handler runs on the server's own thread (one internal epoll thread) and blocks all other connections
+ * meanwhile: it returns within a second (probes and scrapes wait up to 500 ms for a control loop). A reply is
+ * either a whole body, or a stream (kl_httpd_stream): the connection is suspended while there is nothing to
+ * send, any thread writes to it, and it costs no thread. */
 #ifndef KL_HTTPD_HTTPD_H
 #define KL_HTTPD_HTTPD_H
 
@@ -32,15 +32,15 @@ typedef struct kl_httpd_options {
     kl_keyring *tls;
     size_t max_queued; /* bytes that may wait in one stream; 0 means 256 MiB */
     bool no_bodies;    /* a request with a body is answered 413 */
-    /* the head of a new connection's request has to be whole after so many seconds, a body after twice as
-     * many, and it may stand still for so many, as a whole answer that the client reads; else the connection
-     * is closed. 0 means 32 */
+    /* a timeout in seconds: a request's head must be complete after it, a body after twice as long; neither a
+     * body nor the client's reading of a whole answer may pause for longer. Else the connection is closed. 0
+     * means 32 */
     unsigned read_seconds;
-    /* bytes a second: a whole answer has twice read_seconds and the time that its length takes at this rate;
-     * then the connection is closed. 0 means 32 KiB */
+    /* bytes a second: the client must read a whole answer within twice read_seconds plus its length at this
+     * rate; then the connection is closed. 0 means 32 KiB */
     size_t send_rate;
-    /* bytes of all bodies that are held at once, half of it from one address; more are answered 503. 0
-     * means 256 MiB */
+    /* maximum bytes of all request bodies in memory, and half of that from one address; beyond it requests
+     * are answered 503. 0 means 256 MiB */
     size_t max_bodies;
     /* called once per request, when its body has arrived; must call kl_httpd_reply* before or after
      * returning */
@@ -59,8 +59,8 @@ uint16_t kl_httpd_port(const kl_httpd *h);
 unsigned kl_httpd_send_seconds(const kl_httpd *h, size_t len);
 const char *kl_httpd_address(const kl_httpd *h); /* "127.0.0.1:PORT" as bound; lives as long as h */
 
-/* About the request: borrowed until the handler returns, or until the reply if that comes earlier. A
- * handler that answers later takes along what it needs. */
+/* About the request: borrowed until the handler returns, or until the reply if that comes earlier. A handler
+ * that answers later copies what it needs. */
 const char *kl_httpd_method(const kl_httpd_request *r);
 /* without the query, percent-decoded */
 const char *kl_httpd_path(const kl_httpd_request *r);
@@ -80,9 +80,8 @@ char *kl_httpd_query_text(const kl_httpd_request *r);
 /* the subject of the client's certificate, see kl_keyring_peer; KL_PEER_NONE without TLS */
 kl_peer kl_httpd_client(const kl_httpd_request *r, char **cn, char **organizations);
 const char *kl_httpd_header(const kl_httpd_request *r, const char *name); /* or NULL */
-/* For a server that means to answer this machine alone: the header that tells of a page from elsewhere in a
- * browser here, which gave our address a name of its own ("Host") or asks across origins ("Origin"); NULL:
- * neither. */
+/* For a server that answers only this machine: the header ("Host" or "Origin") that shows that a browser
+ * sends the request for a foreign page (by DNS rebinding, or across origins); NULL: neither does. */
 const char *kl_httpd_foreign(const kl_httpd_request *r);
 /* each header of the request, in no promised order */
 void kl_httpd_header_each(
@@ -99,14 +98,14 @@ bool kl_httpd_again(kl_httpd_request *r);
 
 /* The observer of a request: at most one each. */
 typedef struct kl_httpd_witness {
-    /* An answer was given, or (`goes_on`, without a body) one began. Inside the call that gives it; again
-     * when that was retracted. */
+    /* An answer was given, or (`goes_on`, without a body) one began. Called inside kl_httpd_reply*; called
+     * again when that answer was retracted. */
     void (*answered)(
         void *arg, int code, const char *content_type, const void *body, size_t len, bool goes_on);
     /* The request is over, answered or not. */
     void (*ended)(void *arg);
 } kl_httpd_witness;
-/* By the handler; `w` is static. */
+/* Sets the observer; the handler calls it. `w` is static. */
 void kl_httpd_attend(kl_httpd_request *r, const kl_httpd_witness *w, void *arg);
 void *kl_httpd_attended(const kl_httpd_request *r); /* that arg, or NULL */
 
@@ -117,12 +116,12 @@ void kl_httpd_reply(kl_httpd_request *r, int code, const char *content_type, con
 /* The same with a body that is moved out of `body` (large lists). */
 void kl_httpd_reply_take(
     kl_httpd_request *r, int code, const char *content_type, const char *headers, kl_buf *body);
-/* Half of the whole answer that is still to come leaves, then the connection is closed: for tests of clients.
- * By the handler. */
+/* Only half of the coming whole answer is sent, then the connection is closed: for tests of clients. The
+ * handler calls it. */
 void kl_httpd_halve(kl_httpd_request *r);
-/* A running handler takes back the complete answer that it has just given, and owns the request again. Later,
- * on any thread, kl_httpd_release sends that answer; or kl_httpd_retract drops it, and another is given in
- * its place. */
+/* kl_httpd_hold: a running handler takes back the complete answer that it has just given, and owns the
+ * request again. Later, on any thread, kl_httpd_release sends that answer; or kl_httpd_retract drops it, and
+ * another is given in its place. */
 void kl_httpd_hold(kl_httpd_request *r);
 void kl_httpd_release(kl_httpd_request *r);
 void kl_httpd_retract(kl_httpd_request *r);

@@ -13,7 +13,7 @@
 #include "base/sync.h"
 #include "httpd/httpd.h"
 
-#define KL__HTTPD_BLOCK ((size_t)32 << 10) /* what one read of a stream may take */
+#define KL__HTTPD_BLOCK ((size_t)32 << 10) /* maximum bytes of one read of a stream */
 
 struct kl_httpd {
     /* the owner's, and one per request that is still owed a reply after its connection went */
@@ -35,21 +35,21 @@ struct kl_httpd {
     kl_list streams KL_GUARDED_BY(mu); /* attached to a connection */
     kl_list parked KL_GUARDED_BY(mu);  /* requests whose handler has returned without a reply */
     size_t unsent KL_GUARDED_BY(mu);   /* complete answers that were given and not sent yet */
-    kl_cond sent;                      /* there are none */
+    kl_cond sent;                      /* signalled when `unsent` is 0 */
     kl_list coming KL_GUARDED_BY(mu);  /* requests whose body is incomplete */
     size_t bodies KL_GUARDED_BY(mu);   /* bytes of all bodies in memory */
-    /* address -> its part of that, in bytes (the pointer is the number) */
+    /* address -> its part of `bodies`, in bytes (the pointer is the number) */
     kl_map *peers KL_GUARDED_BY(mu);
     kl_list connections KL_GUARDED_BY(mu);
-    kl_time look_at KL_GUARDED_BY(mu); /* for who is late; KL_NEVER: nobody can be */
+    kl_time look_at KL_GUARDED_BY(mu); /* when to look for late connections; KL_NEVER: none can be late */
 };
 
 /* From MHD_CONNECTION_NOTIFY_STARTED to CLOSED, after which its socket is closed. */
 typedef struct kl__connection {
     kl_list link; /* under h->mu */
     int fd;
-    kl_time due; /* what it sends or reads is whole by then; KL_NEVER: nothing is expected; under h->mu */
-    kl_keypair *pair; /* that its TLS session needs until its end, or NULL */
+    kl_time due;      /* the deadline of the present request or answer; KL_NEVER: none; under h->mu */
+    kl_keypair *pair; /* the pair that its TLS session uses, or NULL */
 } kl__connection;
 
 struct kl_httpd_stream {
@@ -70,7 +70,7 @@ struct kl_httpd_stream {
 struct kl_httpd_request {
     kl_httpd *h;
     kl_list link; /* in h->coming, later perhaps in h->parked */
-    /* NULL when stopped before the reply came; under h->mu once parked */
+    /* NULL when the connection ended before the reply; under h->mu once parked */
     struct MHD_Connection *conn;
     /* method and path NULL: its head is incomplete; then only uri and cut are set */
     char *uri, *method, *path;
@@ -84,9 +84,9 @@ struct kl_httpd_request {
     /* nothing more will arrive; under h->mu, apart from the HTTP thread's data */
     bool ended;
     size_t counted; /* of h->bodies */
-    bool crowded;   /* its body did not fit */
+    bool crowded;   /* its body exceeded max_bodies */
     bool handled;   /* the handler has been called */
-    bool again;     /* and is to be called again; under h->mu */
+    bool again;     /* the handler is to be called again; under h->mu */
     bool halved;    /* see kl_httpd_halve */
     void *user;
     bool parked;                   /* under h->mu */
@@ -125,10 +125,9 @@ char *kl__peer_of(struct MHD_Connection *conn); /* its address as text; the call
 void kl__connection_notify(
     void *h, struct MHD_Connection *conn, void **state, enum MHD_ConnectionNotificationCode what);
 kl__connection *kl__connection_of(struct MHD_Connection *conn);
-/* What the connection sends next, or the answer that it reads, has so many seconds in all; 0: nothing is
- * expected of it. */
+/* Sets the deadline of the connection's next request, or of its reading of an answer; 0: no deadline. */
 void kl__connection_expect(kl_httpd *h, kl__connection *c, unsigned seconds);
-/* Shuts down the connections that are late, and sets the time of the next look. */
+/* Shuts down late connections, and sets look_at. */
 void kl__connections_look_locked(kl_httpd *h) KL_REQUIRES(h->mu);
 
 #endif

@@ -11,9 +11,10 @@
  * httpd/unixsock.h says. *fd is non-blocking and the caller's to close. Errors name the address and the
  * reason. A host name is resolved, which may wait. */
 KL_NODISCARD kl_status kl_listen(const char *address, int *fd, kl_err *err);
-/* Whether an address to listen on is of this machine alone: a loopback name, or a path. */
+/* Whether only this machine can reach an address to listen on: a loopback name, or a path. */
 bool kl_listen_loopback(const char *address);
-/* Whether a Host header means this machine alone: localhost, 127.x.y.z, [::1]; with or without a port. */
+/* Whether a Host header names this machine's loopback: localhost, 127.x.y.z, [::1]; with or without a
+ * port. */
 bool kl_listen_loopback_name(const char *host);
 /* Where fd can be reached from here: "127.0.0.1:PORT" when it listens on every address, "unix:PATH" (port
  * 0) in the file system. The caller frees. */

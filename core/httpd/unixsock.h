@@ -14,7 +14,7 @@ KL_NODISCARD kl_status kl_unixsock_listen(const char *path, int *fd, kl_err *err
 /* Whether a process listens at `path`; *pid (may be NULL) is its pid, 0 when the kernel does not tell. Never
  * waits. */
 bool kl_unixsock_alive(const char *path, pid_t *pid);
-/* Who has connected to the other end of fd; false when it is not a socket of the file system's. */
+/* The process and user at the other end of fd; false when fd is not a socket in the file system. */
 bool kl_unixsock_peer(int fd, pid_t *pid, uid_t *uid);
 
 #endif

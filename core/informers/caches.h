@@ -22,7 +22,7 @@ typedef struct kl_cache kl_cache;
 
 /* One list and watch that a cache wants. Borrowed for the call. */
 typedef struct kl_cache_source {
-    /* of the cache: its kind, and its selection where that is not the default */
+    /* the cache's kind, with its selection unless that is the default */
     const char *label;
     const char *ns;              /* NULL: all */
     const char *labels, *fields; /* selectors; NULL: all */
@@ -54,8 +54,8 @@ typedef struct kl_caches_options {
     bool watch_kinds;           /* see above; false: missing kinds are only polled */
     void (*changed)(void *arg); /* some cache resolved, went missing or synced; on the loop */
     void *changed_arg;
-    /* Called for each informer before it is started, and before it is stopped. On the loop; a subscriber of
-     * `begun` unsubscribes in `ended` at the latest. Both may be NULL. */
+    /* `begun` is called for each informer before its start, `ended` before its stop. On the loop; a
+     * subscriber from `begun` unsubscribes in `ended` at the latest. Both may be NULL. */
     void (*begun)(
         void *arg, const char *kind, const kl_resource *r, const kl_cache_source *want, kl_informer *i);
     void (*ended)(void *arg, kl_informer *i);
@@ -75,15 +75,15 @@ typedef struct kl_want {
     bool metadata;       /* only metadata is fetched (PartialObjectMetadata) */
     /* of a namespaced kind only objects in these; NULL-terminated. NULL: all that the set sees */
     char *const *namespaces;
-    /* of a namespaced kind, and of these, only the namespaces that its users hold: see kl_cache_hold */
+    /* for a namespaced kind: of `namespaces`, only those that its users hold (kl_cache_hold) */
     bool divided;
     /* selectors of the requests; an object that stops matching is deleted here. NULL: all */
     const char *labels, *fields;
 } kl_want;
 
-/* The shared cache of a kind, begun when this is its first user; never NULL. Each acquire wants one release,
- * and the last release stops the informer. want NULL: all zero. A cache of the same objects that keeps more
- * of each serves as well; otherwise another one is begun. On the loop. */
+/* The shared cache of a kind, begun when this is its first user; never NULL. Each acquire needs one release,
+ * and the last release stops the informer. want NULL: all zero. It returns an existing cache that has the
+ * same objects with at least these fields, or begins another. On the loop. */
 kl_cache *kl_caches_acquire(kl_caches *s, const char *kind, const kl_want *want);
 void kl_cache_release(kl_cache *c);
 
@@ -93,27 +93,26 @@ const kl_resource *kl_cache_resource(kl_cache *c); /* NULL until resolved */
 /* The kind was deleted and recreated with another scope or plural. Its users should acquire it again, which
  * gives a fresh cache. */
 bool kl_cache_outdated(const kl_cache *c);
-/* Why it is not usable: "the server has no such kind ...", the missing RBAC rule, or another reason why it
- * cannot list and watch; NULL when it is. Caller frees. */
+/* Why the cache is not usable: "the server has no such kind ...", the missing RBAC rule, or another reason
+ * why it cannot list and watch; NULL when it is. Caller frees. */
 char *kl_cache_problem(kl_cache *c);
 /* From now on its events are applied on the mapper loop. Once set it stays. */
 void kl_cache_use_mapper(kl_cache *c);
 
-/* The namespaces that a user needs of a divided cache: each is listed and watched while a user holds it. It
- * begins with none. A set (base/texts.h), copied; NULL: none, as before the user's release. Others are not
- * affected by it. */
+/* Sets the namespaces that `user` holds of a divided cache: each is listed and watched while any user holds
+ * it. `namespaces`: a set (base/texts.h), copied; NULL: none, as required before the user's release. */
 void kl_cache_hold(kl_cache *c, const void *user, char *const *namespaces);
-/* Whether all objects of a namespace are here; for cluster-scoped kinds: whether it is synced. `changed` is
- * called when one is completed. */
+/* Whether the cache has all objects of a namespace; for cluster-scoped kinds: whether it is synced. `changed`
+ * is called when a namespace becomes complete. */
 bool kl_cache_covers(kl_cache *c, const char *ns);
-/* The namespace that is all the set sees, or NULL. Borrowed. */
+/* The only namespace that the set watches, or NULL: all. Borrowed. */
 const char *kl_caches_namespace(const kl_caches *s);
 
-/* The `changed` hook of the options, for others who have news. */
+/* The `changed` hook of the options, for other parts that report changes. */
 void kl_caches_notify(kl_caches *s, void (**changed)(void *), void **arg);
 
-/* The kind of a cache that is behind: its kind is being looked up, or its informer has not reached rv; NULL:
- * none is. Caller frees. On the loop. */
+/* The kind of a cache that is behind: its kind is being looked up, or its informer has not reached rv. NULL:
+ * no cache is behind. Caller frees. On the loop. */
 char *kl_caches_behind(kl_caches *s, uint64_t rv);
 /* Calls fn for every cache that has an informer; `kind` includes its selection: "v1/Pod (spec.nodeName;
  * labels app=x)". Any thread; under the set's lock: do not call back. */

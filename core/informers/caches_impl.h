@@ -23,25 +23,25 @@ struct kl_cache {
     /* label: the kind, and its selection where that is not the default. hidden: one of `kinds` */
     kl__entry entry;
     kl_caches *set;
-    char *what; /* in words, what is kept; NULL */
-    /* the cache that serves this one, as namespaces do not matter for a cluster-scoped kind. NULL: it has its
-     * own informer */
+    char *what; /* the kept fields, for people; or NULL */
+    /* for a cluster-scoped kind: the cache without a choice of namespaces, whose informer serves this one,
+     * too. NULL: it has its own informer */
     kl_cache *same;
-    struct kl__hold *held; /* loop only: what each user of a divided one holds */
+    struct kl__hold *held; /* loop only: the namespaces that each user of a divided cache holds */
     char **present;        /* the parts that its informer has: a set; NULL: none were set */
-    /* loop only: a resolve under way or a stopping informer keeps the memory */
+    /* loop only: counts a running resolve and a stopping informer, which keep the memory alive */
     int holds;
     bool resolving;
     const kl_resource *resource;
     kl_informer *informer;
-    kl_subscription *sub; /* tells us about the sync */
-    char *problem;        /* missing, gone, or not to be looked up */
+    kl_subscription *sub; /* reports the sync */
+    char *problem;        /* the kind is missing, gone, or cannot be looked up; NULL: none */
     bool gone;            /* it is missing after it existed */
     /* it was gone and is listed again: discovery has yet to confirm that it is the same */
     bool unsure;
-    atomic_bool strange; /* it brought an object of another scope */
-    bool outdated;       /* it came back as another */
-    /* a newer one has its label: only its present users know it. Under the registry's lock */
+    atomic_bool strange; /* it delivered an object of another scope */
+    bool outdated;       /* the kind came back with another scope or plural */
+    /* a newer cache has its label: only its present users use it. Under the registry's lock */
     bool replaced;
     char *told; /* the informer's trouble, as last logged */
     kl_time retry;
@@ -58,8 +58,8 @@ void kl__cache_look(kl_cache *c);
 /* Drops a user; returns whether it was the last. Without users it frees itself when its informer has
  * stopped. */
 bool kl__cache_leave(kl_cache *c);
-/* The caches that have users and are known by their labels, borrowed: a request may be answered at once, and
- * change the set. The array is the caller's. */
+/* A copy of the list of caches that have users and were not replaced: an immediate answer may change the set.
+ * The caller frees the array; the caches are borrowed. */
 kl_cache **kl__caches_all_locked(kl_caches *s, size_t *n) KL_REQUIRES(s->reg.mu);
 
 /* --- caches_want.c ------------------------------------------------------------------------ */
@@ -68,7 +68,7 @@ void kl__scope_init(kl__scope *out, const kl_caches *s, const kl_want *w);
 char *kl__scope_label(const kl__scope *c, const kl_caches *s, const char *kind, const char *what);
 
 /* --- caches_hold.c; on the loop ----------------------------------------------------------- */
-/* gives the informer of a divided one exactly the parts that are held */
+/* makes the informer of a divided cache watch exactly the held namespaces */
 void kl__cache_fit(kl_cache *c);
 void kl__cache_holds_free(kl_cache *c);
 
@@ -87,8 +87,8 @@ void kl__kinds_init(kl_caches *s);
 void kl__kinds_begin(kl_caches *s);
 void kl__kinds_end(kl_caches *s);
 void kl__kinds_give_up(kl_caches *s, const char *why);
-/* An informer changed state: a parked one needs news of kinds; a parked one of news itself will not deliver
- * any. */
+/* An informer changed state. A parked one needs news of kinds; when an informer of news is parked, the watch
+ * of kinds is given up. */
 void kl__kinds_look(kl_caches *s);
 /* The callback of the informers of CRDs and API services, on the watch thread. */
 void kl__kinds_event(

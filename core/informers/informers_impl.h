@@ -9,12 +9,12 @@
 #include "informers/registry.h"
 
 typedef struct kl__member {
-    kl__entry entry; /* hidden: begun by the set itself, see informers_news.c; its user is the set */
+    kl__entry entry; /* hidden: created by the set itself, its only user (informers_news.c) */
     kl_informers *set;
     kl_informer *informer;  /* a reference */
-    kl_subscription *sub;   /* tells of the sync; NULL once it stops */
-    bool started, stopping; /* stopping: the informer was asked to */
-    bool over;              /* and it has */
+    kl_subscription *sub;   /* reports the sync; NULL once it stops */
+    bool started, stopping; /* stopping: a stop was requested */
+    bool over;              /* the informer has stopped */
 } kl__member;
 
 struct kl_informers {

@@ -14,7 +14,7 @@
 
 #define KL__NEWS_KINDS 2
 extern const char *const kl__news_kinds[KL__NEWS_KINDS];
-/* The projection of these objects, which keeps hardly anything. The caller's reference. */
+/* The projection of these objects: only their conditions. The caller's reference. */
 kl_projection *kl__news_keep(void);
 
 typedef struct kl__news_hooks {
@@ -35,7 +35,7 @@ typedef struct kl__news {
 } kl__news;
 
 void kl__news_init(kl__news *n, kl_clock *clock, const kl__news_hooks *h);
-/* Whether watching is worth trying. */
+/* Whether to try the watch: false for ten minutes after a refusal. */
 bool kl__news_hopeful(const kl__news *n);
 /* A kind was added, removed or changed, or the first list has arrived. */
 void kl__news_came(kl__news *n);

@@ -1,6 +1,6 @@
 /* registry.h - the shared informers and their users, for both kinds of sets.
  *
- *   nobody has it --add--> users > 0 --the last leaves--> stopping: not found any more --drop--> freed
+ *   absent --add--> users > 0 --the last leaves--> stopping: not found any more --drop--> freed
  *
  * caches.c keeps its entries on a manager's loop, looks a kind up before it creates the informer, and also
  * shares one with a wider scope. informers.c is called by any thread and creates the informer at once, for
@@ -17,14 +17,15 @@ typedef struct kl__scope {
     kl_projection *keep; /* NULL: everything */
     bool metadata;
     char **namespaces;     /* sorted, NULL-terminated; NULL: all that the set watches */
-    bool divided;          /* of these, those that its users hold */
+    bool divided;          /* only those of `namespaces` that its users hold */
     char *labels, *fields; /* NULL: all */
 } kl__scope;
 
 void kl__scope_fini(kl__scope *c);
-bool kl__scope_serves(const kl__scope *a, const kl__scope *b); /* a serves users of b as well */
+bool kl__scope_serves(const kl__scope *a, const kl__scope *b); /* an informer with scope a can serve users of
+                                                                  b */
 bool kl__scope_equal(const kl__scope *a, const kl__scope *b);
-/* An annotation marks the end of a watch's initial events: whether the projection keeps it. */
+/* Whether the projection keeps the annotation that marks the end of a watch's initial events. */
 bool kl__scope_streams(const kl__scope *c);
 
 /* One shared informer: the first member of a set's own struct. */
@@ -50,9 +51,10 @@ void kl__registry_add_locked(
 /* The entry of a kind that `fits`, with one more user; NULL: there is none. */
 kl__entry *kl__registry_join_locked(kl__registry *r, const char *kind, const kl__scope *scope,
     bool (*fits)(const kl__entry *e, const kl__scope *scope)) KL_REQUIRES(r->mu);
-/* Removes e and frees the data of add; e itself is the caller's. Wakes those that wait for it. */
+/* Removes e and frees what kl__registry_add_locked copied; the caller frees e. Wakes threads that wait for
+ * it. */
 void kl__registry_drop_locked(kl__registry *r, kl__entry *e) KL_REQUIRES(r->mu);
-/* Wakes those that wait on the registry's condition. */
+/* Wakes the threads that wait on the registry's condition. */
 void kl__registry_tell(kl__registry *r);
 
 #endif

@@ -7,8 +7,8 @@
 
 typedef struct kl_client_source_options {
     kl_client *client;           /* outlives the source */
-    const kl_resource *resource; /* lives as long as the client; or NULL: */
-    /* looked up before the first request, again after every failure; a kind that is missing is a 404.
+    const kl_resource *resource; /* lives as long as the client; or NULL, then `kind`: */
+    /* looked up before the first request, and again after every failure; a missing kind is reported as a 404.
      * Copied */
     const char *kind;
     const char *ns;              /* copied; NULL: all */

@@ -5,14 +5,14 @@
  *     BOOT ------------------------------------------------> loads the script, in the jail (isolate/jail.h)
  *     <------------------------------------------------------ READY | FAILED
  *     START | RESUME | FUNCTION -----------------------------> a turn of the program begins
- *     <------------------------------------------------------ a tell (log, event, ...): no answer       } as
- *     <------------------------------------------------------ an ask (get, list, ...)                   } often
- *     ANSWER ------------------------------------------------>                                          } as it wants
+ *     <------------------------------------------------------ a tell (log, event, ...): no answer } any
+ *     <------------------------------------------------------ an ask (get, list, ...) } number
+ *     ANSWER ------------------------------------------------> } of these
  *     <------------------------------------------------------ CALL | RESOLVE | SLEEP | OVER: it waits; DONE:
  *     it has ended; RESULT: of a function
  *     ABANDON -----------------------------------------------> it is forgotten; no answer
  *
- * Only one side sends at a time, but for tells. Here kl_run, kl_reader and kl_shared are stubs that send
+ * Only one side sends at a time; tells are exempt. Here kl_run, kl_reader and kl_shared are stubs that send
  * asks; a program does not see the difference. The runtime answers with its own kl_run, so that witnesses,
  * replays and shadows work as always. */
 #ifndef KL_ISOLATE_FAR_H
@@ -23,7 +23,7 @@
 #include "isolate/message.h"
 
 typedef enum kl_word {
-    KL_WORD_BOOT = 1, /* {...} of the embedder's, see kl_isolate_order */
+    KL_WORD_BOOT = 1, /* an object of the embedder, see kl_isolate_order */
     /* {id, key, attempt, generation, epoch, uuid, why, events, deadline, priority, level, ...}, object,
      * cause, params */
     KL_WORD_START,
@@ -31,7 +31,7 @@ typedef enum kl_word {
     KL_WORD_ABANDON,    /* id */
     KL_WORD_FUNCTION,   /* "map", "index" or "predicate"; its number, object, old object */
     KL_WORD_ANSWER,     /* error or none, deposed, values */
-    KL_WORD_READY = 32, /* what the embedder's side says */
+    KL_WORD_READY = 32, /* a value for the runtime (kl_isolate_open's *said) */
     KL_WORD_FAILED,     /* error */
     KL_WORD_CALL,       /* op, body, cluster or none */
     KL_WORD_RESOLVE,    /* kind, cluster or none */
@@ -61,7 +61,7 @@ typedef enum kl_word {
     KL_WORD_COUNT, /* kl_figure_act, name, labels, number */
 } kl_word;
 
-/* Of a message to an isolated process, and of one from it. */
+/* Maximum bytes of a message to an isolated process, and of one from it. */
 #define KL_FAR_IN_MAX ((size_t)256 << 20)
 #define KL_FAR_OUT_MAX ((size_t)64 << 20)
 
@@ -79,7 +79,7 @@ void kl_far_log(kl_far *f, kl_log_level level);
 void kl_far_serve(kl_far *f, kl_program *p, size_t controller, void *state);
 
 /* --- both --------------------------------------------------------------------------------- */
-/* An error as a value, NULL for KL_OK; and back: v may be anything; an unknown status becomes
+/* Encodes an error as a value, NULL for KL_OK; and decodes it: v may be anything; an unknown status becomes
  * KL_EINTERNAL. */
 const kl_value *kl_far_error(kl_status st, const kl_err *err);
 kl_status kl_far_error_read(const kl_value *v, kl_err *err);

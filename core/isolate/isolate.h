@@ -15,11 +15,11 @@ typedef struct kl_isolate_order { /* borrowed for the call; `program` while the 
     const char *path; /* the executable, and its arguments, argv[0] first */
     const char *const *argv;
     const kl_value *boot; /* the first message that it gets */
-    /* Once true, its answers are not needed any more. Outlives the state. */
+    /* Once true, a running turn ends with KL_ECANCELLED. Outlives the state. */
     const atomic_bool *stop;
     /* the limits of one turn that the process itself enforces */
     kl_time cpu;
-    /* maximum bytes of an answer to it: a larger one is an error of the run */
+    /* maximum bytes of an answer to the process: a larger one fails the run */
     size_t message;
     kl_time patience; /* how much longer a turn may take before the process is killed */
 } kl_isolate_order;

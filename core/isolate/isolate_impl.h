@@ -11,8 +11,8 @@
 
 struct kl_isolate {
     kl_list link;    /* in the list of all, under its lock */
-    uint64_t number; /* in that */
-    /* the worker whose runs it has, woken when it ends; NULL: none. Under that lock */
+    uint64_t number; /* its id in that list */
+    /* the worker whose runs it executes, woken when the process ends; NULL: none. Under that lock */
     struct kl_worker *worker;
     kl_program *program;
     const kl_controller_spec *spec;
@@ -30,7 +30,8 @@ struct kl_isolate {
     kl_reader *reader; /* or NULL */
     kl_time cpu, patience;
     kl_time used;                 /* processor time at the start of the turn */
-    kl_time began, heard, judged; /* that start, its last message, and when it was judged last */
+    kl_time began, heard, judged; /* when the turn started, when its last message came, and when its limits
+                                     were checked last */
 };
 
 /* Answers `m` if it is an ask or a tell. KL_ESYNTAX: it is invalid. */

@@ -14,10 +14,10 @@
 #include <sys/types.h>
 #include "base/err.h"
 
-/* The process ends when `parent` does. KL_EIO: that has happened already. First of all. */
+/* Makes the process end when `parent` ends. KL_EIO: the parent has ended already. Call it first of all. */
 KL_NODISCARD kl_status kl_jail_tie(pid_t parent, kl_err *err);
 /* All threads of the process must exist already. `memory`: bytes that it may use beyond its present size.
- * KL_EIO: the kernel refuses; then no untrusted code may run. Once. */
+ * KL_EIO: the kernel refuses; then no untrusted code may run. Call it once. */
 KL_NODISCARD kl_status kl_jail_enter(size_t memory, kl_err *err);
 
 #endif

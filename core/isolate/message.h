@@ -1,6 +1,6 @@
 /* message.h - messages of values over a socket: between the runtime and an isolated process (isolate/far.h).
  *
- *   4 bytes: how many follow | 1 byte: what it is | 4 bytes: how many values | each: 4 bytes of length, and
+ *   4 bytes: length of the rest | 1 byte: `what` | 4 bytes: number of values | each: 4 bytes of length, and
  *   its JSON; no bytes: no value
  *
  * Numbers are little endian. The receiver checks everything: a message has a maximum size, its lengths must
@@ -13,8 +13,8 @@
 
 typedef struct kl_wire {
     int fd;
-    size_t max; /* bytes of a message that comes in */
-    /* The socket does not block, and has nothing to take, or no room: waits for one of `events` (poll.h).
+    size_t max; /* maximum bytes of a received message */
+    /* For a socket that does not block: waits for one of `events` (poll.h); a failure ends the send or take.
      * NULL: the socket blocks. */
     kl_status (*wait)(void *arg, int events, kl_err *err);
     void *arg;
@@ -29,8 +29,8 @@ typedef struct kl_message {
 
 void kl_wire_init(kl_wire *w, int fd, size_t max);
 void kl_wire_fini(kl_wire *w); /* fd is the caller's to close */
-/* KL_ETOOBIG: nothing was sent, for it has more than `most` bytes. KL_ECLOSED: the other side is gone; or
- * what wait says. */
+/* KL_ETOOBIG: nothing was sent, because the message exceeds `most` bytes. KL_ECLOSED: the other side is gone.
+ * Or wait's failure. */
 KL_NODISCARD kl_status kl_wire_send(
     kl_wire *w, size_t most, int what, const kl_value *const *v, size_t n, kl_err *err);
 /* The next message, which the caller frees. KL_ECLOSED likewise; KL_ESYNTAX, KL_ETOOBIG: it is invalid. */

@@ -1,6 +1,6 @@
 /* differences.h - groups differences by kind: those in the same fields of the same kinds of objects, or with
- * the same other end, are reported once, with their number. The reports of shadow and replay use it. The
- * caller's thread, or its lock. */
+ * the same change of outcome, are reported once, with their number. For the reports of shadow and replay.
+ * Owner thread, or the owner's lock. */
 #ifndef KL_LAB_DIFFERENCES_H
 #define KL_LAB_DIFFERENCES_H
 
@@ -8,11 +8,11 @@
 #include "value/value.h"
 
 /* --- the kind of one difference, a line that is appended to: "patch v1/ConfigMap: data.pods" ------------- */
-/* The kind of a difference: the call `what`, and the fields that differ between two states (NULL: none);
- * values do not count, and neither does the name of the key's object. */
+/* The kind of a difference: the call `what`, and the fields that differ between two states (NULL: none).
+ * Values and the name of the key's object are ignored. */
 void kl_kind_add(kl_buf *kind, const char *key, const char *what, const kl_value *was, const kl_value *is);
 /* A text such as "written -> not written" or an error message: numbers, quoted parts and the name of the
- * key's object do not count; lines of scripts do. */
+ * key's object are ignored; line numbers of scripts are kept. */
 void kl_kind_text(kl_buf *kind, const char *key, const char *what, const char *text);
 
 /* "POST https://example.com" of "POST https://example.com/a/b", "v1/Pod" of "v1/Pod a/b": the part of a call
@@ -21,16 +21,16 @@ char *kl_kind_word(const char *call);
 
 /* --- all of a report ------------------------------------------------------------------------------------- */
 typedef struct kl_differences kl_differences;
-typedef struct kl_likes {                 /* those of one kind */
-    char *controller, *key, *kind, *text; /* of the first; `text` is for people */
+typedef struct kl_likes {                 /* the differences of one kind */
+    char *controller, *key, *kind, *text; /* of the first difference; `text` is for people */
     int verdict;                          /* the caller's */
     size_t n;
 } kl_likes;
 
 kl_differences *kl_differences_new(void);
 void kl_differences_free(kl_differences *d); /* NULL is fine */
-/* One more. Beyond 500 kinds all are the last one, whose kind is "". Stays until `d` is freed; the caller may
- * count one off again (n--). */
+/* Adds a difference; returns its group, which lives as long as `d`. Beyond 500 kinds all others are in one
+ * group, whose kind is "". The caller may remove one again (n--). */
 kl_likes *kl_differences_add(kl_differences *d, const kl_likes *one);
 /* Those with n > 0, the most frequent first, equal ones in the order of their first occurrence.
  * NULL-terminated; the caller frees the array. */

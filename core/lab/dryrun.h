@@ -12,7 +12,7 @@ typedef struct kl_dryrun kl_dryrun;
 
 /* `ask`: the server computes the result of a write (dryRun=All), with its defaults and its refusals. */
 kl_dryrun *kl_dryrun_new(bool ask);
-void kl_dryrun_free(kl_dryrun *d);                         /* no run is under way. NULL is fine */
+void kl_dryrun_free(kl_dryrun *d);                         /* after the last run. NULL is fine */
 const kl_imagination *kl_dryrun_imagination(kl_dryrun *d); /* borrowed */
 /* An Event that is not sent; any thread. */
 void kl_dryrun_event(kl_dryrun *d, const kl_news *n);

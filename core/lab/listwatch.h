@@ -1,5 +1,5 @@
 /* listwatch.h - a set of caches whose lists and watches come from memory: no thread, no socket. Requests of
- * caches are answered when the owner pumps.
+ * caches are answered in kl_listwatch_pump.
  *
  * One thread owns all of it and runs every callback. */
 #ifndef KL_LAB_LISTWATCH_H
@@ -17,7 +17,7 @@ typedef struct kl_listwatch_feed {
     const char *ns;    /* NULL: all */
     /* selectors; NULL: all. `opened` may set them to NULL where objects are selected */
     const char *labels, *fields;
-    void *mine; /* of `opened`, which may set it */
+    void *mine; /* for `opened`, which may set it */
 } kl_listwatch_feed;
 
 /* Takes a reference of its own. False: the feed's namespace or selectors leave the object out, or the list is
@@ -27,9 +27,10 @@ typedef bool kl_listwatch_item(void *arg, const kl_value *object);
 typedef struct kl_listwatch_options {
     const char *name; /* of its loops */
     kl_clock *clock;
-    bool timers; /* those of the loops that are due run, too; false: time stands */
+    bool timers; /* due timers of the loops run, too; false: they never run */
     bool drop_managed_fields;
-    const char *where; /* "the recording": has no kind that resolve does not know */
+    const char *where; /* "the recording": the source, for messages about kinds that `resolve` does not know
+                        */
     /* NULL: there is no such kind. A resource outlives the kl_listwatch. */
     const kl_resource *(*resolve)(void *arg, const char *kind);
     /* Calls `item` with each object that the feed may have in a list. */
@@ -48,11 +49,11 @@ kl_loop *kl_listwatch_loop(kl_listwatch *l);
 kl_loop *kl_listwatch_mapper(kl_listwatch *l);
 /* Pumps until nothing is left to do. */
 void kl_listwatch_pump(kl_listwatch *l);
-/* An event ("ADDED", "MODIFIED", "DELETED") for the watches for which `for_it` returns true; one whose
- * selectors do not select the object gets DELETED. */
+/* Sends an event ("ADDED", "MODIFIED", "DELETED") to the watches for which `for_it` returns true. A watch
+ * whose selectors do not match the object gets DELETED. */
 void kl_listwatch_tell(kl_listwatch *l, bool (*for_it)(void *ctx, const kl_listwatch_feed *f), void *ctx,
     const char *type, const kl_value *object);
-/* A new id, for lists, watches, and other things of its owner. */
+/* A new id, unique among lists, watches and the owner's own ids. */
 uint64_t kl_listwatch_id(kl_listwatch *l);
 
 #endif

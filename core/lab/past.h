@@ -50,10 +50,10 @@ typedef struct kl_past_run {
     int64_t epoch;
     kl_time at; /* wall time */
     const kl_value *object;
-    const kl_value *params; /* where they differed from the script's; or NULL */
+    const kl_value *params; /* the params that differed from the script's; or NULL */
     const kl_value *memo;   /* the memo of its key when it began; NULL: none */
     const char *why;        /* kl_why_name, or NULL */
-    /* of the object that woke it: apiVersion, kind, names, version; or NULL */
+    /* the object whose event triggered it: apiVersion, kind, names, version; or NULL */
     const kl_value *by;
     unsigned events;
     kl_past_saws gets, lists, believed;
@@ -61,9 +61,9 @@ typedef struct kl_past_run {
     size_t n_clocks;
     kl_past_asked *asked;
     size_t n_asked;
-    bool ended, cut;              /* it was cut off, and its result means nothing */
+    bool ended, cut;              /* cut: the run was aborted, and its result means nothing */
     const char *result, *message; /* message NULL: none */
-    kl_time after;                /* -1: not said */
+    kl_time after;                /* -1: none given */
 } kl_past_run;
 
 typedef enum kl_past_what {
@@ -99,13 +99,13 @@ typedef struct kl_past {
     size_t n_runs; /* in the order in which they began */
     kl_past_event *events;
     size_t n_events;
-    kl_time began, ended; /* wall time of the first and the last that is dated */
+    kl_time began, ended; /* wall time of the first and the last dated record */
     size_t headless;      /* runs that began before the recording, and are skipped */
     bool torn;            /* the last line was cut: the process died while it wrote */
 } kl_past;
 
-/* Reads FILE, and before it FILE.1 and so on as far as they are of the same recording. KL_ESYNTAX names
- * file and line; KL_EIO; KL_ETOOBIG. */
+/* Reads FILE, preceded by FILE.1 and so on while they belong to the same recording. KL_ESYNTAX names file and
+ * line; KL_EIO; KL_ETOOBIG. */
 KL_NODISCARD kl_status kl_past_read(const char *path, kl_past **out, kl_err *err);
 /* The same for a text; `name` is for messages. */
 KL_NODISCARD kl_status kl_past_read_text(

@@ -3,23 +3,23 @@
  *
  * A file is lines of JSON, one record each. "t" is its type:
  *
- *   tape       the first line of a file: format, version, which recording, its how-manieth file, scripts
+ *   tape       the first line of a file: format, version, which recording, the number of this file, scripts
  *   kind       a resource, under the name that scripts have for its kind
  *   cache      a cache (c) was begun: label, kind, selectors          synced, closed   of that cache
- *   object     an object (o) that somebody saw: v
- *   put        a cache came to have object o (v where it is new)       gone   it lost the object of a key
+ *   object an object (o) that a run or a cache saw: v
+ *   put a cache received object o (v where it is new) gone it lost the object of a key
  *   began      a run (r): when, controller, worker, key, attempt, generation, epoch, its object
  *   get, list  a read of the caches, and what it found
- *   believed   the same of what a run took for granted
- *   clock      the time of day that a run was told
+ *   believed a cached object that a run assumed current
+ *   clock the time of day that a run got
  *   set        what a list found (s): objects, or another set with a part of it replaced
- *   asked      a question of a run (n) to the server, a sleep, or a lookup of a kind
+ *   asked a request of a run (n) to the server, a sleep, or a lookup of a kind
  *   answered   the answer to it
  *   ended      how the run ended
  *
- * Lines stand in the order in which things happened, as far as threads agree on that; what a run saw is told
- * with the run, so nothing depends on the rest. Each file begins with the contents of the caches, so that it
- * can be read without the earlier ones. */
+ * Lines are in the order of events, as far as threads agree on it. A run's records contain all that it saw,
+ * so a replay does not depend on the order between threads. Each file begins with the contents of the caches,
+ * so that it can be read without the earlier ones. */
 #ifndef KL_LAB_RECORD_H
 #define KL_LAB_RECORD_H
 
@@ -46,7 +46,7 @@ typedef struct kl_record_options {
 KL_NODISCARD kl_status kl_record_new(const kl_record_options *o, kl_record **out, kl_err *err);
 void kl_record_free(kl_record *r);                 /* after its manager */
 const kl_witness *kl_record_witness(kl_record *r); /* borrowed */
-/* The scripts have changed. Any thread. */
+/* Records that the scripts have changed. Any thread. */
 void kl_record_scripts(kl_record *r, const kl_value *scripts);
 /* For kl_caches_options: begun and ended. */
 void kl_record_cache_begun(

@@ -12,7 +12,7 @@ typedef struct kl__taped { /* a cache of the manager */
     kl_record *record;
     uint64_t id;
     char *kind;
-    kl_buf line;     /* that tells of it */
+    kl_buf line;     /* its "cache" record */
     kl_map *objects; /* key -> the object and its number */
     kl_informer *informer;
     kl_subscription *sub;
@@ -30,7 +30,7 @@ struct kl_record {
     const kl_value *scripts KL_GUARDED_BY(mu);
     uint64_t file KL_GUARDED_BY(mu), objects KL_GUARDED_BY(mu), sets KL_GUARDED_BY(mu),
         caches KL_GUARDED_BY(mu);
-    size_t began KL_GUARDED_BY(mu); /* bytes that a file begins with */
+    size_t began KL_GUARDED_BY(mu); /* bytes at the beginning of a file that repeat the caches' contents */
     size_t running KL_GUARDED_BY(mu);
     kl_time flushed KL_GUARDED_BY(mu);
     kl__taped **open KL_GUARDED_BY(mu);
@@ -51,7 +51,7 @@ void kl__put_shown(kl_record *r, kl_buf *b, const char *key, const char *kind, c
  * written. */
 uint64_t kl__object_locked(kl_record *r, const char *kind, const kl_value *v) KL_REQUIRES(r->mu);
 void kl__kind_locked(kl_record *r, const char *kind, const kl_resource *res) KL_REQUIRES(r->mu);
-/* After each record: is the file full? */
+/* Call it after each record: begins the next file when this one is full. */
 void kl__record_done_locked(kl_record *r) KL_REQUIRES(r->mu);
 
 /* --- record_run.c ------------------------------------------------------------------------- */

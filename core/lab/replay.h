@@ -14,7 +14,7 @@
 typedef enum kl_replay_verdict {
     KL_REPLAY_SAME,
     KL_REPLAY_DIFFERS, /* other writes, or another result */
-    KL_REPLAY_FAILS,   /* it fails, but did not then */
+    KL_REPLAY_FAILS,   /* it fails now; the recorded run did not */
     /* the recorded run was aborted, or the recording ends first: nothing to compare with */
     KL_REPLAY_CUT,
 } kl_replay_verdict;
@@ -22,7 +22,7 @@ typedef enum kl_replay_verdict {
 typedef enum kl_replay_how { KL_REPLAY_OTHER, KL_REPLAY_NEW, KL_REPLAY_MISSING } kl_replay_how;
 
 typedef struct kl_replay_change { /* of a write */
-    /* written differently; written only now; written only then */
+    /* OTHER: written differently; NEW: only by the replay; MISSING: only by the recorded run */
     kl_replay_how how;
     const kl_value *then, *now; /* the calls (kl_record_op); NULL where there is none */
     /* the fields of the object that differ: "data.a: 1 -> 2"; may be "" */
@@ -35,10 +35,10 @@ typedef struct kl_replayed { /* borrowed for the call */
     kl_replay_verdict verdict;
     const kl_replay_change *changes;
     size_t n_changes;
-    const char *result, *message; /* now; message NULL: none */
-    kl_time after;                /* -1: not said */
+    const char *result, *message; /* of the replay; message NULL: none */
+    kl_time after;                /* -1: none given */
     bool result_differs;
-    size_t writes; /* now */
+    size_t writes; /* of the replay */
 } kl_replayed;
 
 typedef struct kl_replay_options {
@@ -54,8 +54,8 @@ typedef struct kl_replay_options {
 
 typedef struct kl_replay_sum {
     size_t runs, same, differ, fail, cut;
-    size_t others;      /* runs of controllers that none of the programs has */
-    kl_time span, took; /* of the recording, and real time */
+    size_t others;      /* runs of controllers that no program has */
+    kl_time span, took; /* of the recording; real time of the replay */
     /* notes about the report; the caller frees them (kl_replay_sum_fini) */
     char **notes;
     size_t n_notes;

@@ -20,7 +20,7 @@ kl_listwatch *kl__world_listwatch(kl__world *w);
 void kl__world_event(kl__world *w, const kl_past_event *e); /* of caches */
 /* NULL: the recording does not have it */
 const kl_resource *kl__world_resource(kl__world *w, const char *kind);
-/* The object as caches held it, borrowed until the next event; NULL: it is not there, or not known. ns
+/* The object as caches held it, borrowed until the next event; NULL: it does not exist, or is unknown. ns
  * NULL: cluster scope. */
 const kl_value *kl__world_object(kl__world *w, const kl_resource *r, const char *ns, const char *name);
 bool kl__world_has(kl__world *w, const kl_resource *r); /* some cache held objects of it */
@@ -33,7 +33,7 @@ char **kl__world_missing(kl__world *w, size_t *n);
 /* --- the engine --------------------------------------------------------------------------- */
 typedef enum kl__wait { KL__WAITS_NOT, KL__WAITS_CALL, KL__WAITS_SLEEP } kl__wait;
 
-typedef struct kl__wrote { /* a write of the run, now */
+typedef struct kl__wrote { /* a write of the replayed run */
     const kl_value *op;
     size_t match; /* the recorded write that matches, or KL__NO_MATCH */
     /* where they differ: the object after the recorded write, and after this one; NULL: none, or unknown */
@@ -47,19 +47,19 @@ typedef struct kl__live { /* a run of the recording, running again */
     kl_past_run *past;
     struct kl__crew *worker;
     kl_run *run;        /* while it lasts */
-    kl_queue_item item; /* as the queue gave it */
+    kl_queue_item item; /* the queue's entry for it */
     bool over;
     /* it began after `until`: it runs for its side effects, and is not reported */
     bool late;
     kl__wait waits;
-    bool ready, blocks; /* its answer can be given; the worker waits for it */
-    size_t match;       /* of what it waits for */
+    bool ready, blocks; /* its answer is available; the worker blocks until it has it */
+    size_t match;       /* the recorded request that matches the one it waits for */
     uint64_t id;
-    const kl_value *op; /* that it waits for */
+    const kl_value *op; /* the call that it waits for */
     kl_reply_fn *done;
     void *done_arg;
-    bool *used;                           /* of past->asked */
-    size_t gets, lists, believed, clocks; /* where to look next */
+    bool *used;                           /* which of past->asked were matched */
+    size_t gets, lists, believed, clocks; /* the next recorded read of each sort */
     unsigned asked;
     kl_overlay *overlay;
     kl__wrote *wrote;
@@ -77,7 +77,7 @@ typedef struct kl__engine {
     kl_door *door;
     kl_commons *commons;
     kl_map *live;       /* id -> kl__live */
-    size_t wanted_live; /* of these, the reported ones */
+    size_t wanted_live; /* how many of them are reported */
     kl__live *now;      /* the run whose code executes, or NULL */
     struct kl__part *parts;
     size_t n_parts;
@@ -95,7 +95,7 @@ void kl__told_resolve(void *crew, const char *kind, kl_resolve_fn *done, void *d
 void kl__heard_asked(void *engine, kl_run *r, const kl_asked *x);
 uint64_t kl__take_call(void *engine, const kl_op *op, kl_reply_fn *done, void *done_arg);
 void kl__drop_call(void *engine, uint64_t id);
-void kl__give_answer(kl__live *l); /* that is ready */
+void kl__give_answer(kl__live *l); /* delivers the answer of a ready run */
 kl__engine *kl__engine_of(void *crew);
 
 /* --- replay_compare.c --------------------------------------------------------------------- */
@@ -105,7 +105,7 @@ const kl_value *kl__told_op(const kl_value *op);
 /* Such a request of the replay, redacted: secrets stay equal to those of `then` (NULL: there was none). A new
  * reference. */
 const kl_value *kl__shown_op(const kl_value *then, const kl_value *now);
-/* Equal but for what was redacted then and is not now. */
+/* Equal, except where the recording is redacted and the replay is not. */
 bool kl__same_op(const kl_value *then, const kl_value *now);
 void kl__compare(kl__live *l); /* when it has ended: reports and counts it */
 void kl__live_free(void *live);

@@ -14,19 +14,19 @@
 
 typedef struct kl_shadow kl_shadow;
 
-/* env is borrowed, and complete when the first one begins. */
+/* env is borrowed, and must be complete before the first kl_shadow_begin. */
 kl_shadow *kl_shadow_new(const kl_controller_env *env);
 /* The observer of live runs: any thread. */
 kl_witness kl_shadow_witness(kl_shadow *s);
 
 typedef struct kl_shadow_options {
-    const char *path;   /* of the candidate, for people; copied */
-    const char *script; /* beside which it runs; copied */
+    const char *path;   /* the candidate's file, for people; copied */
+    const char *script; /* the script that it shadows; copied */
     /* the names of its controllers that exist already; NULL-terminated, for the call */
     const char *const *live;
-    /* `clean` is called once so many keys match and none differs; 0: never */
+    /* `clean` is called once this many keys match and none differs; 0: never */
     size_t promote_after;
-    /* any thread; once: check with kl_shadow_clean, as another candidate may have begun. May be NULL */
+    /* any thread; once: check kl_shadow_clean then, because another candidate may have begun. May be NULL */
     void (*clean)(void *arg);
     void *arg;
 } kl_shadow_options;
@@ -36,9 +36,9 @@ typedef struct kl_shadow_options {
 void kl_shadow_begin(kl_shadow *s, kl_program *p, const kl_shadow_options *o);
 void kl_shadow_end(kl_shadow *s); /* its threads end asynchronously */
 void kl_shadow_advance(kl_shadow *s);
-/* Any thread: until its threads have ended; after kl_shadow_end. */
+/* Waits until the candidate's threads have ended; after kl_shadow_end. Any thread. */
 void kl_shadow_wait(kl_shadow *s);
-void kl_shadow_free(kl_shadow *s); /* no live worker is left. NULL is fine */
+void kl_shadow_free(kl_shadow *s); /* after the last live worker. NULL is fine */
 
 /* The number of differing keys in the report, the newest first. */
 #define KL_SHADOW_TOLD 100

@@ -1,8 +1,8 @@
 /* shadow_judge.h - whether a candidate's result matches that of the live run. Pure; any thread.
  *
  * Effects are compared as outcomes: the writes of both are applied to the original object, and the results
- * are compared. So a patch and an update with the same result are equal. For applies, the applied fields
- * count, too: they decide ownership. */
+ * are compared. So a patch and an update with the same result are equal. For applies, the applied fields are
+ * compared, too: they decide ownership. */
 #ifndef KL_LAB_SHADOW_JUDGE_H
 #define KL_LAB_SHADOW_JUDGE_H
 

@@ -10,7 +10,7 @@ typedef struct kl_endpoints kl_endpoints;
 typedef struct kl_endpoints_options {
     /* either may be NULL; one socket serves both when they are equal */
     const char *metrics_address, *health_address;
-    /* HTTPS for the metrics' address, with tls.crt and tls.key in there; NULL: HTTP */
+    /* the directory of tls.crt and tls.key for HTTPS at the metrics' address; NULL: HTTP */
     const char *metrics_cert_dir;
     /* the API server decides whose bearer token may get /metrics */
     bool metrics_auth;

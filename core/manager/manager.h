@@ -31,20 +31,20 @@ typedef struct kl_manager_options { /* kl_manager_new copies the strings */
     kl_client *client;              /* borrowed, outlives the manager */
     kl_clock *clock;                /* NULL: real */
     const char *ns;                 /* --namespace: only this one; NULL: all */
-    /* default per controller; overrides the spec when workers_forced */
+    /* workers of a controller whose spec sets none; of every controller when workers_forced */
     int workers;
     bool workers_forced;
     kl_time grace; /* 0: 30 s */
-    /* the default of which keys run again after a reload */
+    /* which keys run again after a reload, where the spec does not say */
     kl_reload_keys reload_keys;
     /* keys in a write loop (run/fights.h) are neither reported nor slowed down */
     bool never_slow_down;
-    /* For stand-ins: their starts, and kinds that they wait for, are logged at debug. */
+    /* for stand-ins: controllers' starts, and kinds that they wait for, are logged at debug */
     bool quiet;
     kl_time rollback_window; /* see kl_probation_options; for `broken` alone */
     /* The generation of a slot does much worse than the previous one (controller/breaker.h): the owner may
-     * want to roll it back. On a thread of the manager's; must not wait, nor call the manager. NULL:
-     * generations are not compared. */
+     * want to roll it back. On a thread of the manager; must not wait or call the manager. NULL: generations
+     * are not compared. */
     void (*broken)(void *arg, int slot, int generation, const char *controller, const char *why);
     void *broken_arg;
     /* how long runs on old logic may go on, see kl_worker_owner; 0: 30 s, or their `timeout` */
@@ -67,15 +67,15 @@ typedef struct kl_manager_options { /* kl_manager_new copies the strings */
     const char *metrics_cert_dir;                 /* HTTPS for metrics; NULL: HTTP */
     bool metrics_auth;                            /* the API server decides who may read them */
     /* Stopping: runs that had to end after the grace period have not, and may never (stuck code). The log
-     * names their controllers. A process that must end now exits here. On a thread of the manager's; NULL:
-     * kl_manager_stop waits on. */
+     * names their controllers. A process that must end now can exit here. On a thread of the manager; NULL:
+     * kl_manager_stop goes on waiting. */
     void (*stuck)(void *arg);
     /* The states of kl_manager_controllers may have changed. On a thread of the manager's; must not wait. May
      * be NULL. */
     void (*changed)(void *arg);
     void *changed_arg;
-    /* Each run as it ends, and each call of a controller as it is sent. On workers' threads; must not
-     * wait. Each may be NULL. */
+    /* `ran`: each run as it ends; `seen`: each call of a controller as it is sent. On workers' threads; must
+     * not wait. Each may be NULL. */
     void (*ran)(void *arg, const struct kl_ran *r);
     void (*seen)(void *arg, const char *controller, const kl_op *op);
     void *seen_arg; /* of both */
@@ -85,19 +85,19 @@ typedef struct kl_manager_options { /* kl_manager_new copies the strings */
     /* the recording of runs; outlives the manager. NULL: none */
     struct kl_record *record;
     bool turns; /* keys wait for their turn, see manager/turns.h */
-    /* One of several clusters, by its number; the first one's metrics, states and readiness are those of
-     * all. NULL: there is one. */
+    /* the managers of several clusters, and this one's number; the first manager reports metrics, states and
+     * readiness of all. NULL: one cluster */
     kl_fleet *fleet;
     size_t cluster;
-    kl_clock *watch_clock; /* of lists and watches; NULL: clock */
+    kl_clock *watch_clock; /* the clock of lists and watches; NULL: clock */
 } kl_manager_options;
 
 KL_NODISCARD kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *err);
 /* Takes a reference. Before or after start. The slot names the source for kl_manager_replace. Controller
  * names are unique. */
 KL_NODISCARD kl_status kl_manager_add(kl_manager *m, kl_program *p, int *slot, kl_err *err);
-/* The next generation of a slot: starts what is new, switches each worker between keys, keeps queue,
- * caches, backoff and lease. On failure the old one stays. Takes a reference. */
+/* Starts the next generation of a slot: new controllers start, workers switch between keys, and queue,
+ * caches, backoff and lease stay. On failure the old generation stays. Takes a reference. */
 KL_NODISCARD kl_status kl_manager_replace(kl_manager *m, int slot, kl_program *p, kl_err *err);
 /* Reports the outcome of a script change: kept, counted, and recorded as an Event about `about` (the
  * ConfigMap that it came from, our pod; NULL: no Event). Any thread. */
@@ -107,9 +107,9 @@ struct kl_tally *kl_manager_tally(kl_manager *m);     /* observe/tally.h */
 struct kl_metrics *kl_manager_figures(kl_manager *m); /* metrics/metrics.h */
 /* metrics of its scripts: metrics/custom.h */
 struct kl_custom_metrics *kl_manager_custom_metrics(kl_manager *m);
-/* A candidate in the shadow of the slot that has controllers of its names (lab/shadow.h), in place of the one
- * before; o->script and o->live are found here. KL_EINVAL lists the existing controllers when none has its
- * names. Any thread. */
+/* Starts a candidate (lab/shadow.h) beside the slot that has controllers with its names, and ends the
+ * previous candidate. o->script and o->live are filled in here. KL_EINVAL lists the existing controllers when
+ * no name matches. Any thread. */
 struct kl_shadow_options;
 KL_NODISCARD kl_status kl_manager_shadow(
     kl_manager *m, kl_program *p, const struct kl_shadow_options *o, kl_err *err);
@@ -121,23 +121,22 @@ KL_NODISCARD kl_status kl_manager_promote(kl_manager *m, kl_err *err);
 /* The newest generation of a slot, however it was started; a new reference. Any thread. */
 kl_program *kl_manager_program(kl_manager *m, int slot);
 KL_NODISCARD kl_status kl_manager_start(kl_manager *m, kl_err *err);
-void kl_manager_stop(kl_manager *m); /* graceful; waits; any one thread */
+void kl_manager_stop(kl_manager *m); /* graceful; waits; call it once, on any thread */
 /* A stop, under way or to come, does not wait for the grace period. Any thread, until kl_manager_free. */
 void kl_manager_hurry(kl_manager *m);
 void kl_manager_free(kl_manager *m); /* after stop */
 
-/* From here to the end: any thread. Those that look at controllers ask the control loops and wait for them:
- * kl_manager_checks and kl_manager_metrics for 500 ms, for all clusters together; the others until they
- * answer. */
+/* From here to the end: any thread. Functions about controllers wait for the control loops: kl_manager_checks
+ * and kl_manager_metrics at most 500 ms for all clusters together, the others until the loops answer. */
 
 /* A snapshot; free it with kl_controller_states_free. */
 size_t kl_manager_controllers(kl_manager *m, kl_controller_state **out);
 void kl_controller_states_free(kl_controller_state *v, size_t n);
-/* The managers that m represents, itself included, by number; NULL beyond the last. *cluster NULL where there
- * is one. */
+/* The i-th manager that m represents, itself included; NULL beyond the last. *cluster: the cluster's name;
+ * NULL when there is only one. */
 kl_manager *kl_manager_at(kl_manager *m, size_t i, const char **cluster);
-/* The manager, of several, whose controller has this name in kl_manager_controllers, and the controller's own
- * name. */
+/* The manager whose controller has `name` in kl_manager_controllers; *own: the controller's name without its
+ * cluster. */
 kl_manager *kl_manager_of(kl_manager *m, const char *name, const char **own);
 const char *kl_manager_metrics_address(kl_manager *m); /* as bound, or NULL */
 const char *kl_manager_health_address(kl_manager *m);
@@ -157,13 +156,13 @@ void kl_manager_checks(kl_manager *m, bool readiness, kl_checks *out);
 /* Prometheus text, the caller frees; without a loop's answer, the metrics of its queues are missing. */
 char *kl_manager_metrics(kl_manager *m);
 struct kl_flight *kl_manager_flight(kl_manager *m); /* NULL: there is none */
-kl_time kl_manager_now(const kl_manager *m);        /* by the clock of its caches and queues */
-/* Calls fn on the loop for each controller, the present generation's; where that still waits for another
- * resource, the previous one, which still runs. Any thread; waits. */
+kl_time kl_manager_now(const kl_manager *m);        /* the monotonic time of its caches and queues */
+/* Calls fn on the loop for each controller that runs: those of the present generation, or a previous one
+ * whose successor still waits for another resource. Any thread; waits. */
 struct kl_controller;
 void kl_manager_each(kl_manager *m, void (*fn)(void *arg, struct kl_controller *c), void *arg);
-/* Every cache that has an informer, of all clusters that m speaks for (cluster NULL: there is one); `kind`
- * as kl_caches_each has it. Any thread; do not call back. */
+/* Every cache that has an informer, of all clusters that m represents (cluster NULL: there is one); `kind` as
+ * kl_caches_each has it. Any thread; do not call back. */
 void kl_manager_informers_of_all(
     kl_manager *m, void (*fn)(void *arg, const char *cluster, const char *kind, kl_informer *i), void *arg);
 /* The informer of a kind that some controller uses, or NULL; with several, the one with the default

@@ -11,7 +11,7 @@
 #include "webhook/webhooks.h"
 
 typedef struct kl__slot {
-    kl_program *program; /* the newest that was taken */
+    kl_program *program; /* the newest generation */
     int generation;
     kl_controller **controllers;
     size_t n;
@@ -34,7 +34,7 @@ struct kl_manager {
     kl_door *door;
     kl_recorder *recorder;
     struct kl_shadow *shadow;
-    kl__slot *shadowed;       /* loop only: whose candidate it follows with */
+    kl__slot *shadowed;       /* loop only: the slot that the candidate shadows */
     struct kl_dryrun *dryrun; /* NULL: it writes */
     kl_offices *offices;
     kl_endpoints *endpoints;
@@ -60,8 +60,8 @@ struct kl_manager {
 };
 
 /* --- manager.c: on the loop --------------------------------------------------------------- */
-void kl__manager_advance(void *manager); /* something changed: every controller takes its next step */
-/* A program for a slot. */
+void kl__manager_advance(void *manager); /* lets every controller take its next step after a change */
+/* The arguments and result of adding or replacing a program. */
 typedef struct kl__change {
     kl_manager *m;
     kl__slot *slot; /* NULL: a new one */
@@ -71,7 +71,7 @@ typedef struct kl__change {
     int number;
 } kl__change;
 void kl__manager_apply(void *change);
-/* Whether this process sees its namespaces. */
+/* KL_EINVAL when the spec needs namespaces that this process does not watch. */
 kl_status kl__manager_check_namespaces(
     const kl_manager *m, const kl_program *p, const kl_controller_spec *s, kl_err *err);
 

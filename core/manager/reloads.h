@@ -9,9 +9,9 @@
 typedef struct kl_reloads kl_reloads;
 
 typedef enum kl_reload_result {
-    KL_RELOAD_TAKEN,       /* a new generation is on its way */
-    KL_RELOAD_REFUSED,     /* the old one runs on */
-    KL_RELOAD_ROLLED_BACK, /* it had taken over, and was rolled back */
+    KL_RELOAD_TAKEN,       /* a new generation was accepted */
+    KL_RELOAD_REFUSED,     /* the old generation stays */
+    KL_RELOAD_ROLLED_BACK, /* the new generation had taken over, and was rolled back */
     /* the refused or rolled back script was replaced by the running one */
     KL_RELOAD_WITHDRAWN,
 } kl_reload_result;
@@ -19,9 +19,9 @@ typedef enum kl_reload_result {
 const char *kl_reload_word(kl_reload_result r);
 
 typedef struct kl_reload { /* borrowed for a call */
-    const char *script;    /* as the process was given it: metric label */
+    const char *script;    /* its name as given to the process: the metric label */
     kl_reload_result result;
-    int generation;      /* that runs from now on, as far as is known */
+    int generation;      /* the generation that runs now, as far as known */
     const char *message; /* why it was refused or rolled back, or what changes; NULL: none */
 } kl_reload;
 

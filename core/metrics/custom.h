@@ -23,13 +23,13 @@ typedef enum kl_figure_act {
 typedef struct kl_figure {
     const char *name;
     kl_figure_act act;
-    const kl_value *labels; /* an object of texts, by the names that were declared; NULL: none */
+    const kl_value *labels; /* an object of texts by declared label; NULL: none */
     double by;
 } kl_figure;
 
 #define KL_SERIES_MAX 1000       /* the limit of a family without `series` */
 #define KL_LABELS_BYTES_MAX 1024 /* of one series */
-/* What all series of a script take in /metrics, about: its memory is not in the script's `memory`. */
+/* About how many bytes of /metrics a script's series may take; they do not count in the script's `memory`. */
 #define KL_SERIES_TEXT_MAX ((size_t)32 << 20)
 
 kl_custom_metrics *kl_custom_metrics_new(void);
@@ -50,10 +50,10 @@ void kl_custom_metrics_record(kl_custom_metrics *m, const kl_figure *f);
  * there is no such series. f->act and f->by are ignored. */
 bool kl_custom_metrics_get(kl_custom_metrics *m, const kl_figure *f, double *value, uint64_t *n);
 
-/* As Prometheus' text. */
+/* Appends Prometheus' text format. */
 void kl_custom_metrics_write(kl_custom_metrics *m, kl_buf *out);
-/* For people, into an array that is open: {cluster (where not NULL), name, type, help, total, dropped,
- * series: [{labels, value, count}]}, with at most `most` series of each, in the order of their labels. */
+/* For people, into an open array: {cluster (where not NULL), name, type, help, total, dropped, series:
+ * [{labels, value, count}]}, with at most `most` series of each, in the order of their labels. */
 void kl_custom_metrics_show(kl_custom_metrics *m, const char *cluster, size_t most, kl_builder *b);
 
 #endif

@@ -51,7 +51,8 @@ void kl_metrics_work_duration(kl_controller_metrics *c, kl_time took);
 uint64_t kl_metrics_runs(kl_controller_metrics *c);
 uint64_t kl_metrics_errors(kl_controller_metrics *c);
 
-/* How long runs took, or keys waited for a worker, so far. False for a controller that has no series. */
+/* The histogram of run times, or (`waited`) of keys' waits for a worker. False for a controller without
+ * series. */
 #define KL_HISTOGRAM_MAX 40
 typedef struct kl_histogram {
     const double *le; /* n bounds in seconds, ascending */

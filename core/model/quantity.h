@@ -12,8 +12,8 @@
 typedef struct kl_quantity kl_quantity; /* heap object, immutable after creation */
 typedef enum kl_quantity_format { KL_DECIMAL_SI, KL_BINARY_SI, KL_DECIMAL_EXPONENT } kl_quantity_format;
 
-/* More digits than this, written out, are refused (KL_ETOOBIG): "1e2000000000" is twelve bytes that stand
- * for two gigabytes. */
+/* The limit of digits, written out (KL_ETOOBIG): "1e2000000000" is twelve bytes, and two gigabytes written
+ * out. */
 #define KL_QUANTITY_DIGITS_MAX 10000
 
 KL_NODISCARD kl_status kl_quantity_parse(const char *text, kl_quantity **out, kl_err *err);
@@ -25,7 +25,7 @@ bool kl_quantity_read_milli(const char *text, size_t n, int64_t *out);
 KL_NODISCARD kl_status kl_quantity_parse_json(const char *json, size_t n, kl_quantity **out, kl_err *err);
 /* value * 10^scale, |scale| <= KL_QUANTITY_DIGITS_MAX */
 kl_quantity *kl_quantity_new(int64_t value, int scale, kl_quantity_format f);
-size_t kl_quantity_bytes(const kl_quantity *q); /* what it takes */
+size_t kl_quantity_bytes(const kl_quantity *q); /* its memory */
 void kl_quantity_free(kl_quantity *q);
 kl_quantity *kl_quantity_copy(const kl_quantity *q);
 /* new; format of a (of b when a is zero), as Go */

@@ -3,10 +3,9 @@
  *
  * A text becomes "redacted-" and a digest of it under a key that is drawn once and kept in memory alone:
  * equal texts stay equal, in `data` (whose base64 is looked through) and in `stringData` alike. Texts that
- * a program copied elsewhere are not found. What a Secret holds beside its known members is redacted as well.
- * Of requests to other servers (kind "ctx.http", and their answers) go all headers but a few, keys of TLS,
- * and members whose names sound like a secret. Immutable; any thread.
- */
+ * a program copied elsewhere are not found. Unknown members of a Secret are redacted as well. In requests to
+ * other servers (kind "ctx.http") and their answers, most headers, TLS keys and members with names like a
+ * secret's are redacted. Immutable; any thread. */
 #ifndef KL_MODEL_REDACT_H
 #define KL_MODEL_REDACT_H
 

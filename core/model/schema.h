@@ -11,8 +11,8 @@
 
 typedef struct kl_schema kl_schema;
 
-/* Of a document as /openapi/v3/apis/GROUP/VERSION answers it. A schema that it does not understand allows
- * everything. KL_ESYNTAX: it is not such a document; KL_ETOOBIG: more than a million fields. */
+/* Reads a document of /openapi/v3/apis/GROUP/VERSION. A schema of an unknown form allows everything.
+ * KL_ESYNTAX: it is not such a document; KL_ETOOBIG: more than a million fields. */
 KL_NODISCARD kl_status kl_schema_read(const kl_value *document, kl_schema **out, kl_err *err);
 /* From the bytes of kl_schema_bytes. KL_ESYNTAX: they are inconsistent, or of another version of kubelua. */
 KL_NODISCARD kl_status kl_schema_load(const void *bytes, size_t n, kl_schema **out, kl_err *err);
@@ -24,10 +24,10 @@ void kl_schema_unref(kl_schema *s);
 bool kl_schema_has(const kl_schema *s, const char *group, const char *version, const char *kind);
 size_t kl_schema_kinds(const kl_schema *s);
 
-/* An object is a whole one, or an apply; a patch may contain null anywhere and, if strategic, "$patch". */
+/* OBJECT: a complete object, or an apply. PATCH: may contain null anywhere and, if strategic, "$patch". */
 typedef enum kl_schema_use { KL_SCHEMA_OBJECT, KL_SCHEMA_PATCH } kl_schema_use;
 
-/* What is asked of a check. */
+/* The kind and strictness of a check. */
 typedef struct kl_schema_question {
     const char *group, *version, *kind;
     kl_schema_use use;

@@ -55,7 +55,7 @@ struct kl_schema {
 
 /* The root of a kind, NO_NODE when there is none. */
 uint32_t kl__schema_root(const kl_schema *s, const char *group, const char *version, const char *kind);
-/* Takes the piece when it is good. */
+/* Validates the piece; on KL_OK the schema owns it. */
 KL_NODISCARD kl_status kl__schema_adopt(kl__shead *piece, size_t n, kl_schema **out, kl_err *err);
 
 #endif

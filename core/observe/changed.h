@@ -5,8 +5,8 @@
 
 #include "client/client.h"
 
-/* `before` (NULL: there was none) with the fields that `op` wrote, as the answer has them: a new reference.
- * NULL: it is unknown which they are, since the whole object was written over another version than `before`.
+/* `before` (NULL: it did not exist) with the fields that `op` wrote set to the answer's values: a new
+ * reference. NULL: unknown, because the whole object was written over another version than `before`.
  */
 const kl_value *kl_changed(const kl_op *op, const kl_value *before, const kl_value *answer);
 

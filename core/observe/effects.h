@@ -23,7 +23,7 @@ typedef struct kl_effects kl_effects;
  * KL_EFFECTS_TOLD a second: the next line tells how many were left out. KL_EIO names the file and why. */
 #define KL_EFFECTS_TOLD 20
 KL_NODISCARD kl_status kl_effects_new(const char *path, size_t max, bool tell, kl_effects **out, kl_err *err);
-void kl_effects_free(kl_effects *e);          /* no run is under way. NULL is fine */
-kl_witness kl_effects_witness(kl_effects *e); /* for the managers that it outlives */
+void kl_effects_free(kl_effects *e);          /* after the last run. NULL is fine */
+kl_witness kl_effects_witness(kl_effects *e); /* `e` outlives the managers that use it */
 
 #endif

@@ -14,10 +14,10 @@ typedef struct kl_flight kl_flight;
 
 #define KL_FLIGHT_RUNS 8
 #define KL_FLIGHT_BYTES ((size_t)8 << 20)
-/* Fewer bytes would hold next to nothing. */
+/* The minimum: fewer bytes would hold next to nothing. */
 #define KL_FLIGHT_BYTES_MIN ((size_t)64 << 10)
 
-/* At most `bytes`; the clock says when runs were. */
+/* `bytes`: the limit of memory; `clock` dates the runs. */
 kl_flight *kl_flight_new(size_t bytes, kl_clock *clock);
 void kl_flight_free(kl_flight *f); /* when no worker runs any more. NULL is fine */
 kl_witness kl_flight_witness(kl_flight *f);

@@ -26,7 +26,7 @@ typedef struct kl__definitions {
 /* All of them, none marked. The caller closes it. */
 void kl__definitions_open(kl__definitions *d);
 void kl__definitions_close(kl__definitions *d);
-/* Borrowed, until close; NULL when there is none. `ending` finds "core.v1.Pod" too. */
+/* Finds a definition by name, or by the end of its name ("core.v1.Pod"); borrowed until close, or NULL. */
 kl__definition *kl__definitions_get(const kl__definitions *d, const char *name);
 kl__definition *kl__definitions_ending(const kl__definitions *d, const char *end);
 /* Marks the definitions that `json` refers to, transitively. */

@@ -23,14 +23,14 @@ typedef enum kl__how {
     NAMED
 } kl__how;
 
-/* key NULL: the field wraps the value itself. `in`: only of a parameter that is there. */
+/* key NULL: the field wraps the value itself. `in`: only for a parameter in that location. */
 typedef struct kl__member {
     const char *key;
     unsigned number;
     kl__how how;
     const struct kl__message *of;
     const char *in;
-    enum { KL_ANY, KL_WITH_REF, KL_WITHOUT_REF } when; /* only of values that are a $ref, or are none */
+    enum { KL_ANY, KL_WITH_REF, KL_WITHOUT_REF } when; /* only for values that are, or are not, a $ref */
 } kl__member;
 
 typedef struct kl__message {
@@ -43,7 +43,7 @@ typedef struct kl__message {
     static const kl__message name = {                                                                        \
         name##_members, sizeof name##_members / sizeof *name##_members, extensions}
 
-/* Appends a message, the field `number` that holds one, and such a field with a key and a value. */
+/* Append: a message; a field `number` of n bytes; a field with a key and a message. */
 void kl__gnostic_fill(kl_buf *out, const kl__message *of, const kl_value *v);
 void kl__gnostic_bytes(kl_buf *out, unsigned number, const void *data, size_t n);
 void kl__gnostic_named(

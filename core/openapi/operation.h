@@ -17,7 +17,7 @@ typedef struct kl__operation {
     const char *method;
     const char *action;                 /* "list"; NULL: none, as for discovery */
     char *id, *says;                    /* owned: operationId and description */
-    const char *group, *version, *kind; /* what it works on; kind NULL: nothing */
+    const char *group, *version, *kind; /* the kind that it works on; kind NULL: none */
     const kl__option *options[KL_OPENAPI_OPTIONS];
     size_t noptions;
     const char *sends;           /* a definition; NULL: no body */
@@ -35,10 +35,10 @@ typedef struct kl__path {
     size_t n;
 } kl__path;
 
-/* Options until one without a name. */
+/* Adds options, up to one without a name. */
 void kl__operation_takes(kl__operation *o, const kl__option *options);
-/* Writes the path as a member of the object that is open, marks the definitions that it speaks of, and frees
- * what it owns. Options that all operations have belong to the path. */
+/* Writes the path as a member of the open object, marks the definitions that it refers to, and frees what
+ * `path` owns. Options that all operations have belong to the path. */
 void kl__openapi_path(kl_builder *b, kl__definitions *d, kl__dialect dialect, kl__path *path);
 
 #endif

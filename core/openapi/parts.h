@@ -8,7 +8,7 @@
 /* Which document is being made. */
 typedef enum kl__dialect { KL_OPENAPI_V3, KL_OPENAPI_V2 } kl__dialect;
 
-/* Documents of v3 that are no group version's. */
+/* v3 documents that do not belong to a group version. */
 typedef enum kl__root {
     KL_OPENAPI_API,
     KL_OPENAPI_APIS,
@@ -18,13 +18,13 @@ typedef enum kl__root {
     KL_OPENAPI_VERSION
 } kl__root;
 
-/* "io.k8s.api.core.v1.Pod", "com.example.v1.CronTab": what a kind's definition, or its list's, is called.
- * The caller frees it. */
+/* "io.k8s.api.core.v1.Pod", "com.example.v1.CronTab": the name of a kind's definition, or of its list's. The
+ * caller frees it. */
 char *kl__openapi_name(const kl__definitions *d, const kl__kind *k, bool list);
 /* Whether the kind at `i` is the first of its group version, or of its group. */
 bool kl__openapi_begins(const kl__kinds *kinds, size_t i, bool group_alone);
-/* Marks the definitions that a kind is made of: its own and its list's when it is built in. What operations
- * speak of is marked with their path. */
+/* Marks the definitions that a kind is made of: its own and its list's when it is built in. kl__openapi_paths
+ * marks what operations refer to. */
 void kl__openapi_want_kind(kl__definitions *d, const kl__kind *k);
 /* The definition of a subresource that has another kind than its resource, or NULL. */
 kl__definition *kl__openapi_of_sub(const kl__definitions *d, const kl__kind *k, const kl__sub *sub);
@@ -34,7 +34,7 @@ char *kl__openapi_word(const char *group, const char *version);
 char *kl__openapi_tag(const char *group, const char *version);
 
 /* The object of paths of the kinds of a group version; `group` NULL: of all. Marks the definitions that they
- * speak of, as does the next one. */
+ * refer to, as does kl__openapi_root. */
 void kl__openapi_paths(kl_builder *b, const kl__kinds *kinds, kl__definitions *d, const char *group,
     const char *version, kl__dialect dialect);
 /* The only path of a document that does not belong to a group version. */

@@ -16,8 +16,7 @@ typedef struct kl__place_of {
     char *key;
 } kl__place_of;
 
-/* `fixtures`: a new object with missing owners is left alone, until others are deleted: tests create such
- * objects. */
+/* `fixtures`: for tests, a new object with missing owners is kept until another of its owners is deleted. */
 kl__owners *kl__owners_new(bool fixtures);
 void kl__owners_free(kl__owners *o); /* NULL is fine */
 /* An object was added, changed or deleted. Its dependents, or it itself, must be checked then. */

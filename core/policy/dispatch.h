@@ -6,7 +6,7 @@
 #include "cel/cel.h"
 #include "policy/match.h"
 
-/* Policies that were compiled. */
+/* A cache of compiled policies. */
 typedef struct kl_policies kl_policies;
 kl_policies *kl_policies_new(void);
 void kl_policies_free(kl_policies *p); /* NULL is fine */
@@ -14,7 +14,7 @@ void kl_policies_free(kl_policies *p); /* NULL is fine */
 /* A write, with the facts that only the server knows. */
 typedef struct kl_policies_call {
     kl_match match;
-    const char *name; /* as the answer says it; NULL: the object's */
+    const char *name; /* the name in the error; NULL: the object's */
     /* the AdmissionRequest with its objects in the version of k; a new reference */
     const kl_value *(*request)(void *arg, const kl__kind *k);
     void (*warn)(void *arg, const char *text);
@@ -24,7 +24,7 @@ typedef struct kl_policies_call {
     void *arg;
 } kl_policies_call;
 
-/* Whether they allow it. */
+/* KL_OK when all matching policies allow the write; else the refusal. */
 KL_NODISCARD kl_status kl_policies_admit(kl_policies *p, const kl_policies_call *call, kl_err *err);
 
 #endif

@@ -7,7 +7,7 @@
 #include "store/store.h"
 
 typedef struct kl_policy_asker {
-    /* whether the writer may; texts as in a ResourceAttributes, "*" for any */
+    /* whether the writer has a right; texts as in ResourceAttributes, "*" for any */
     bool (*may)(void *arg, const char *verb, const char *group, const char *resource, const char *ns,
         const char *name);
     void *arg;
